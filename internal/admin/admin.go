@@ -84,7 +84,7 @@ func New(o Options) http.Handler {
 	if o.Audits == nil {
 		check := proof.AuditTx
 		if o.Jobs != nil {
-			check = proof.Check(o.Jobs.KeptFor())
+			check = proof.Check(o.Jobs.Retention())
 		}
 		o.Audits = operator.NewAudits(o.DB, check, o.Log)
 	}

@@ -149,7 +149,7 @@ func (s *server) requeueJob(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	anew := job.Anew{Force: force, Show: func(v job.View) []byte { return showJob(v) }}
+	anew := job.RequeueOptions{Force: force, Show: func(v job.View) []byte { return showJob(v) }}
 	if key != "" {
 		once := s.once(c, key, body)
 		anew.Once = &once

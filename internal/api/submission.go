@@ -244,7 +244,7 @@ func (d *desk) recall(x *exchange, request submission, j *judged) error {
 	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
 	j.OnceKey, j.Fingerprint = key, request.Fingerprint(x.Endpoint())
-	j.accepted, err = d.Jobs.Known(ctx, j.Account, key, j.Fingerprint)
+	j.accepted, err = d.Jobs.FindOnce(ctx, j.Account, key, j.Fingerprint)
 	return err
 }
 

@@ -14,17 +14,17 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// TestAuditFindsEveryFault plants one fault after the other beside a job that
-// has succeeded, one that has failed and one that runs, and mends it again.
-func TestAuditFindsEveryFault(t *testing.T) {
+// TestAudit damages one row at a time and expects a difference. There is a job that has succeeded,
+// one that has failed and one that runs.
+func TestAudit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{hold: stuck("poll", reached)}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{before: block("poll", reached)}})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		failed := h.submit(n, h.submission(n, "easel-1", 1))
-		rec, _ := h.stand(failed)
+		rec, _ := h.read(failed)
 		cancelled := n.jobs.ending(rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true, Message: "no"})
 		if !n.jobs.end(t.Context(), cancelled) {
 			t.Fatal("the job was not cancelled")
@@ -33,7 +33,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 		n.step(n.jobs.Start)
 		<-reached
 		done := h.submit(n, h.submission(n, "easel-1", 1))
-		rec, _ = h.stand(done)
+		rec, _ = h.read(done)
 		succeeded := n.jobs.ending(rec, []media.File{}, anyFence, row.JobError{})
 		succeeded.cost = cent
 		if !n.jobs.end(t.Context(), succeeded) {
@@ -54,10 +54,10 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			"a failed job has another factor":              {ledgertest.JobFactor(failed), "another key, hold or factor"},
 			"a receipt of a job has another factor":        {ledgertest.JobReceiptFactor(done), "another key, hold or factor"},
 			"a receipt of a job has another hold":          {ledgertest.JobReceiptHeld(done), "another key, hold or factor"},
-			"a running job has another key":                {ledgertest.JobKey(running), "is another one"},
-			"a running job has another hold":               {ledgertest.JobHeld(running), "is another one"},
-			"a running job has another factor":             {ledgertest.JobFactor(running), "is another one"},
-			"the hold of a running job has another factor": {ledgertest.HoldFactor(running), "is another one"},
+			"a running job has another key":                {ledgertest.JobKey(running), "differs from its record"},
+			"a running job has another hold":               {ledgertest.JobHeld(running), "differs from its record"},
+			"a running job has another factor":             {ledgertest.JobFactor(running), "differs from its record"},
+			"the hold of a running job has another factor": {ledgertest.HoldFactor(running), "differs from its record"},
 		} {
 			if found := ledgertest.Plant(t, h.db, c.fault, proof.AuditTx); !ledgertest.Reports(found, c.finds) {
 				t.Errorf("%s: %q was not reported, but %+v", name, c.finds, found)
@@ -67,13 +67,13 @@ func TestAuditFindsEveryFault(t *testing.T) {
 	})
 }
 
-// TestAuditWithoutRecords finds nothing where records are kept for a moment only.
+// TestAuditWithoutRecords expects no difference with a retention near zero.
 func TestAuditWithoutRecords(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		h.submit(n, h.submission(n, "easel-1", 1))
 		for range 2 {
 			n.step(n.jobs.Start)

@@ -66,7 +66,7 @@ func TestBatcher(t *testing.T) {
 	})
 }
 
-// TestBatcherCanceledWrites cancels writes that wait, the next leader's among them. The others are
+// TestBatcherCanceledWrites cancels pending writes, including the next leader's. The others are
 // still written.
 func TestBatcherCanceledWrites(t *testing.T) {
 	t.Parallel()

@@ -8,15 +8,15 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxRest is more than any wait between two attempts of a job.
-const maxRest = time.Hour
+// maxWait is longer than any wait between two attempts of a job.
+const maxWait = time.Hour
 
-// keepTime lets jobs and records that were written while the clock was ahead
-// wait and end as if that were now: else they would until that date. It does
-// nothing while the clock has not jumped.
-func (j *Jobs) keepTime(ctx context.Context) error {
+// fixFutureTimes lowers times that were written while the clock was ahead. Otherwise jobs would
+// wait and records would stay until the clock reaches them. It is a no-op if the clock has not
+// jumped.
+func (j *Jobs) fixFutureTimes(ctx context.Context) error {
 	steps := j.opts.DB.Steps()
-	if steps == j.stepsSeen {
+	if steps == j.clockSteps {
 		return nil
 	}
 	err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
@@ -25,7 +25,7 @@ func (j *Jobs) keepTime(ctx context.Context) error {
 			return err
 		}
 		latest := tx.Latest(now)
-		if _, err := tx.Exec(`UPDATE job_run SET wake_ms = $1 WHERE state = 0 AND wake_ms > $2`, now, latest+maxRest.Milliseconds()); err != nil {
+		if _, err := tx.Exec(`UPDATE job_run SET wake_ms = $1 WHERE state = 0 AND wake_ms > $2`, now, latest+maxWait.Milliseconds()); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(`UPDATE job_run SET queued_ms = $1 WHERE state = 0 AND queued_ms > 0 AND queued_ms > $2`, now, latest); err != nil {
@@ -37,6 +37,6 @@ func (j *Jobs) keepTime(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("mend times of the future: %w", err)
 	}
-	j.stepsSeen = steps
+	j.clockSteps = steps
 	return nil
 }

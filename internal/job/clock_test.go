@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestAJumpForgetsNoRecord lets the clock be far ahead for a moment: records
-// stay, and a job that was put off or ended in that moment is not for as long.
-func TestAJumpForgetsNoRecord(t *testing.T) {
+// TestClockJump moves the clock far ahead for a moment. No record expires, and the times of jobs
+// that were delayed or ended in that moment are lowered.
+func TestClockJump(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		const year = 400 * 24 * time.Hour

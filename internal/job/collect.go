@@ -20,73 +20,70 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Bounds of fetching the results of a job.
+// Limits of a job's downloads.
 const (
 	fetchTries = 5
-	fetchFirst = 500 * time.Millisecond // before the second try, then twice as long each time
-	fetchWait  = 5 * time.Minute        // for one file
+	fetchFirst = 500 * time.Millisecond // before the second attempt, then doubled each time
+	fetchWait  = 5 * time.Minute        // per file
 	maxImage   = 64 << 20
 	maxVideo   = 1 << 30
 )
 
-// collect fetches and stores the results, each as often as it takes, and writes
-// the stored files. A file that broke off is begun anew; addresses that do not
-// work any more are asked for afresh. Results that the media store does not take are
-// kept and tried again for as long as MediaRetry.
+// collect downloads and stores the results. It repeats interrupted downloads, asks the provider for
+// new addresses if some no longer work, and retries for MediaRetry if the media store fails.
 func (w *worker) collect() error {
 	files := make([]media.File, len(w.run.Results))
 	stored := make([]bool, len(files))
 	for tries, waits := 0, 0; ; {
-		ctx := w.collecting()
+		ctx := w.collectContext()
 		if len(w.names) < len(w.run.Results) {
 			if err := w.reserve(ctx); err != nil {
 				return err
 			}
 		}
-		failure, ours := w.storeMissing(ctx, files, stored)
+		failure, ownFault := w.storeMissing(ctx, files, stored)
 		switch {
 		case failure == nil:
-			return w.stored(w.life.grace, files)
+			return w.writeStored(w.life.grace, files)
 		case ctx.Err() != nil:
-			return errGone
-		case ours:
+			return errNotOwner
+		case ownFault:
 			left, err := w.keep(ctx)
 			switch {
 			case errors.Is(err, errSpoolFull):
-				return w.partly(files, stored, w.unstored(err))
+				return w.storePartial(files, stored, w.storeFailure(err))
 			case err != nil:
 				return err
 			case left <= 0:
-				return w.partly(files, stored, w.unstored(failure))
+				return w.storePartial(files, stored, w.storeFailure(failure))
 			case !loop.Sleep(w.life.work, min(w.jobs.fetchPause<<min(waits, 16), maxStorePause, left)):
-				return errGone
+				return errNotOwner
 			}
 			waits++
 			continue
 		}
 		if tries++; tries == fetchTries {
-			return w.partly(files, stored, w.unfetched(failure))
+			return w.storePartial(files, stored, w.fetchFailure(failure))
 		}
 		if !loop.Sleep(ctx, w.jobs.fetchPause<<(tries-1)) {
-			return errGone
+			return errNotOwner
 		}
 		w.refresh(ctx, failure)
 	}
 }
 
-// collecting returns the context of collect. Results that came with the answer are
-// stored or kept also while the node stops: they are nowhere else, and whoever came
-// next would have them made once more.
-func (w *worker) collecting() context.Context {
+// collectContext returns the context of collect. A node that stops still stores or spools inline
+// results, because the next node would have to render them again.
+func (w *worker) collectContext() context.Context {
 	if inline(w.run.Results) {
 		return w.life.grace
 	}
 	return w.life.work
 }
 
-// storeMissing fetches and stores the results that are not stored yet. ours means
-// that at least one failed for no fault of the provider.
-func (w *worker) storeMissing(ctx context.Context, files []media.File, stored []bool) (failure error, ours bool) {
+// storeMissing downloads and stores the missing results. ownFault reports whether one failed
+// without the provider's fault.
+func (w *worker) storeMissing(ctx context.Context, files []media.File, stored []bool) (failure error, ownFault bool) {
 	if _, down := w.jobs.opts.Media.Down(); down {
 		return errDown, true
 	}
@@ -96,23 +93,23 @@ func (w *worker) storeMissing(ctx context.Context, files []media.File, stored []
 		}
 		file, err := w.fetch(ctx, i)
 		if err != nil {
-			failure, ours = errors.Join(failure, err), ours || !theirs(err)
+			failure, ownFault = errors.Join(failure, err), ownFault || !providerFault(err)
 			if errors.Is(err, media.ErrNotReserved) {
-				w.names = nil // what is stored keeps its name
+				w.names = nil // stored files keep their names
 			}
 			if ctx.Err() != nil || w.names == nil {
-				return failure, ours
+				return failure, ownFault
 			}
 			continue
 		}
 		files[i], stored[i] = file, true
 	}
-	return failure, ours
+	return failure, ownFault
 }
 
-// partly ends the work on results of which some are stored: fewer images than asked
-// for are charged as fewer. If none is stored, it returns failure.
-func (w *worker) partly(files []media.File, stored []bool, failure error) error {
+// storePartial continues with the stored files if there are any: the job is charged for fewer
+// images. Otherwise it returns failure.
+func (w *worker) storePartial(files []media.File, stored []bool, failure error) error {
 	kept := make([]media.File, 0, len(files))
 	for i := range files {
 		if stored[i] {
@@ -120,34 +117,34 @@ func (w *worker) partly(files []media.File, stored []bool, failure error) error 
 		}
 	}
 	if len(kept) > 0 {
-		return w.stored(w.life.grace, kept)
+		return w.writeStored(w.life.grace, kept)
 	}
 	return failure
 }
 
-// inline reports whether results came with an answer, in whole or in part, and are
-// in this node's memory alone.
+// inline reports whether some results came with the provider's answer and exist only in this node's
+// memory.
 func inline(results []jobcall.Result) bool {
 	return slices.ContainsFunc(results, func(r jobcall.Result) bool { return r.Ref == "" && r.Kept == 0 })
 }
 
-// reserve records names for the results, on a node that has taken the job over.
+// reserve reserves file names for the results after a take-over.
 func (w *worker) reserve(ctx context.Context) error {
 	return w.write(ctx, func(tx *store.Tx, _ int64, next *row.Run) (changed int64, err error) {
 		if w.names, err = media.ReserveTx(tx, w.rec.ID, len(w.run.Results)); err != nil {
 			return 0, err
 		}
-		return next.SaveTx(tx, w.rec.ID, row.KeptBy(next.Fence), row.ColFence)
+		return next.SaveTx(tx, w.rec.ID, row.IfFence(next.Fence), row.ColFence)
 	})
 }
 
-// inlineWait bounds the first attempt to store a result that came with the answer:
-// until it is stored or kept, the death of the node would lose it.
+// inlineWait bounds the first attempt to store an inline result, because the result is lost if the
+// node dies before it is stored or spooled.
 const inlineWait = 15 * time.Second
 
-// fetch brings one result into the media store.
+// fetch copies a result to the media store.
 func (w *worker) fetch(ctx context.Context, i int) (media.File, error) {
-	leave, err := enter(ctx, w.jobs.fetches)
+	leave, err := acquire(ctx, w.jobs.fetches)
 	if err != nil {
 		return media.File{}, err
 	}
@@ -165,7 +162,7 @@ func (w *worker) fetch(ctx context.Context, i int) (media.File, error) {
 	source := &timedReader{from: bytes.NewReader(r.Data), now: w.jobs.opts.Now}
 	switch {
 	case r.Kept > 0:
-		name := spooled{w.rec.ID, w.run.Number, i}
+		name := spoolName{w.rec.ID, w.run.Number, i}
 		source.from = &sizedReader{from: &spoolReader{ctx: ctx, db: w.jobs.opts.DB, name: name}, left: r.Kept}
 	case r.Ref != "":
 		file, err := w.candidate.Generator.Fetch(ctx, w.task(), r)
@@ -187,7 +184,7 @@ func (w *worker) fetch(ctx context.Context, i int) (media.File, error) {
 	return media.File{}, fmt.Errorf("store a result: %w", err)
 }
 
-// timedReader measures how long reading takes.
+// timedReader measures the time spent in Read.
 type timedReader struct {
 	from  io.Reader
 	now   func() time.Time
@@ -202,7 +199,7 @@ func (t *timedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// sized returns the body of a download, which fails if it ends early.
+// sized returns the body of a download. Read fails if the body is too short.
 func sized(file *jobcall.Download) io.Reader {
 	if file.Size < 0 {
 		return file.Body
@@ -210,7 +207,7 @@ func sized(file *jobcall.Download) io.Reader {
 	return &sizedReader{from: file.Body, left: file.Size}
 }
 
-// sizedReader reads a body of a known length and fails when it ends before.
+// sizedReader returns io.ErrUnexpectedEOF if the body ends before left bytes.
 type sizedReader struct {
 	from io.Reader
 	left int64
@@ -226,36 +223,36 @@ func (w *sizedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refresh asks the provider for fresh addresses after downloads failed.
+// refresh asks the provider for new addresses after failed downloads.
 func (w *worker) refresh(ctx context.Context, failure error) {
-	if w.run.Ticket == "" || !theirs(failure) {
+	if w.run.Ticket == "" || !providerFault(failure) {
 		return
 	}
-	made, err := w.poll(ctx)
-	if err == nil && made.Done && len(made.Results) >= len(w.run.Results) {
-		w.run.Results = made.Results[:len(w.run.Results)]
+	answer, err := w.poll(ctx)
+	if err == nil && answer.Done && len(answer.Results) >= len(w.run.Results) {
+		w.run.Results = answer.Results[:len(w.run.Results)]
 	}
 }
 
-// unfetched is the failure of results that could not be fetched from the provider.
-func (w *worker) unfetched(cause error) *upstream.JobFailure {
+// fetchFailure is the failure of a job whose results cannot be downloaded.
+func (w *worker) fetchFailure(cause error) *upstream.JobFailure {
 	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the result could not be fetched: %w", cause))
-	if w.rec.Kind == upstream.KindVideo { // another line would render it again
+	if w.rec.Kind == upstream.KindVideo { // another line would render the video again
 		return upstream.FailJob(f, fault.ResultFetchFailed, upstream.NextNone)
 	}
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
-// theirs reports whether the provider is why a result could not be stored: it did
-// not send the result, or sent bytes that are no result.
-func theirs(err error) bool {
+// providerFault reports whether the provider is the cause of err: it did not send the result or
+// sent invalid bytes.
+func providerFault(err error) bool {
 	var failure *upstream.JobFailure
 	return !errors.Is(err, errSpool) && (errors.As(err, &failure) || errors.Is(err, media.ErrSource) || errors.Is(err, media.ErrBroken) ||
 		errors.Is(err, media.ErrForeign) || errors.Is(err, media.ErrTooLarge))
 }
 
-// stored writes which files are the results.
-func (w *worker) stored(ctx context.Context, files []media.File) error {
+// writeStored records the stored files.
+func (w *worker) writeStored(ctx context.Context, files []media.File) error {
 	return w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
 		if inline(next.Results) {
 			next.Trace.Step(row.StepRendered, now, next.Line)
@@ -264,34 +261,33 @@ func (w *worker) stored(ctx context.Context, files []media.File) error {
 		next.State, next.Files, next.Results = row.StateStored, files, nil
 		next.Trace.Step(row.StepFetched, now, next.Line)
 		next.Trace.Step(row.StepStored, now, next.Line)
-		if !w.until.IsZero() {
+		if !w.storeUntil.IsZero() {
 			if _, err := tx.Exec(deleteSpoolOf, w.rec.ID); err != nil {
 				return 0, err
 			}
 		}
-		return next.SaveTx(tx, w.rec.ID, row.KeptBy(next.Fence), row.ColState, row.ColFiles, row.ColResults, row.ColStarted, row.ColTrace)
+		return next.SaveTx(tx, w.rec.ID, row.IfFence(next.Fence), row.ColState, row.ColFiles, row.ColResults, row.ColStarted, row.ColTrace)
 	})
 }
 
-// succeed ends the job with its files.
 func (w *worker) succeed() error {
 	e := w.jobs.ending(w.rec, w.run.Files, w.run.Fence, row.JobError{})
-	model, err := w.jobs.pricedBy(w.life.work, w.rec)
+	model, err := w.jobs.modelAtSubmission(w.life.work, w.rec)
 	if err != nil {
 		return fmt.Errorf("price the job: %w", err)
 	}
 	e.cost = model.PlanCost(w.rec.Plan, int64(len(w.run.Files)))
 	if w.candidate != nil {
 		if taken, known := w.candidate.Line.PlanCost(model, w.rec.Plan, int64(len(w.run.Files))); known {
-			e.taken = &taken
+			e.lineCost = &taken
 		}
 	}
 	w.jobs.end(w.life.grace, e)
-	return errGone
+	return errNotOwner
 }
 
-// failed decides what becomes of the job after a failure, and writes that.
-func (w *worker) failed(ctx context.Context, failure *upstream.JobFailure) error {
+// fail records a failed attempt and either ends the job or returns it to the queue.
+func (w *worker) fail(ctx context.Context, failure *upstream.JobFailure) error {
 	j := w.jobs
 	failure.Conceal(jobcall.Task{Prompt: w.rec.Prompt, Params: json.RawMessage(w.rec.Params)}.Texts())
 	if w.attempt != nil {
@@ -302,37 +298,36 @@ func (w *worker) failed(ctx context.Context, failure *upstream.JobFailure) error
 	}
 	var v row.Disposition
 	err := w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
-		next.Trace.Ended(failure, now)
+		next.Trace.End(failure, now)
 		next.Trace.Step(row.StepAttemptFailed, now, next.Line)
-		if v = row.After(&next.Trace, next.Number, failure, j.open(w.rec.Model, w.rec.Account)); v.Fail != nil {
-			return next.SaveTx(tx, w.rec.ID, row.Unticketed(next.Fence, next.Ticket), row.ColTrace)
+		if v = row.After(&next.Trace, next.Number, failure, j.usableLines(w.rec.Model, w.rec.Account)); v.Fail != nil {
+			return next.SaveTx(tx, w.rec.ID, row.IfTicket(next.Fence, next.Ticket), row.ColTrace)
 		}
-		return stepBackTx(tx, next, w.rec.ID, now, v.Wait)
+		return requeueTx(tx, next, w.rec.ID, now, v.Wait)
 	})
 	switch {
 	case err != nil:
 		return err
 	case v.Fail != nil:
 		j.end(ctx, j.ending(w.rec, nil, w.run.Fence, *v.Fail))
-		return errGone
+		return errNotOwner
 	}
-	j.rouse()
-	return errGone
+	j.wakeUp()
+	return errNotOwner
 }
 
-// stepBackTx puts a job back into its queue, at its old place or, if the queue has
-// moved on, at its beginning, unless somebody has brought a ticket meanwhile, and
-// gives its slot back. A job that has started
-// waits from now on; one that has not, since its submission. A line that was too
-// busy to take it does not begin the wait anew, however often it says so.
-func stepBackTx(tx *store.Tx, p *row.Run, id string, now int64, wait time.Duration) (int64, error) {
+// requeueTx returns a job to its queue and gives back its slot. The job keeps its position, or gets
+// the first one if the queue has moved on. It does nothing if another worker has recorded a
+// different ticket. The start limit of a job that has started begins again, unless its line was
+// only busy.
+func requeueTx(tx *store.Tx, p *row.Run, id string, now int64, wait time.Duration) (int64, error) {
 	fence, ticket := p.Fence, p.Ticket
 	p.State, p.Epoch, p.Fence, p.WakeMS, p.Line, p.Ticket = row.StateQueued, "", p.Fence+1, now+wait.Milliseconds(), "", ""
 	p.Results, p.Files = nil, nil
-	if p.StartedMS > 0 && (ticket != "" || !p.Trace.TurnedAway()) {
+	if p.StartedMS > 0 && (ticket != "" || !p.Trace.WasBusy()) {
 		p.QueuedMS = now
 	}
-	changed, err := p.SaveTx(tx, id, row.Unticketed(fence, ticket),
+	changed, err := p.SaveTx(tx, id, row.IfTicket(fence, ticket),
 		row.ColState, row.ColEpoch, row.ColFence, row.ColWake, row.ColQueued, row.ColLine, row.ColTicket, row.ColResults, row.ColFiles,
 		row.ColTrace, row.ColTurn)
 	if err != nil || changed == 0 {
@@ -341,8 +336,8 @@ func stepBackTx(tx *store.Tx, p *row.Run, id string, now int64, wait time.Durati
 	return changed, slot.GiveTx(tx, id)
 }
 
-// open names the lines that take an account's jobs of a model now or soon.
-func (j *Jobs) open(model, account string) []string {
+// usableLines returns the lines that can take the account's jobs of a model now or soon.
+func (j *Jobs) usableLines(model, account string) []string {
 	snapshot := j.opts.Catalog.Current()
 	candidates, waiting := j.opts.Lines.Candidates(snapshot, model, account)
 	ids := make([]string, 0, len(candidates)+len(waiting))

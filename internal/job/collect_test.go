@@ -18,12 +18,12 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// file is a download of bytes that says it is of a size.
+// file returns a download that claims to have size bytes.
 func file(raw []byte, size int) *jobcall.Download {
 	return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(size)}
 }
 
-// TestCollect brings results into the media store in spite of failures.
+// TestCollect stores results despite failed downloads.
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	image, video := upstream.KindImage, upstream.KindVideo
@@ -33,7 +33,7 @@ func TestCollect(t *testing.T) {
 		name  string
 		kind  string
 		count int64
-		// fetch answers the n-th download, 0 all of which work.
+		// fetch answers download n; if nil, all downloads succeed.
 		fetch       func(n int, r jobcall.Result) (*jobcall.Download, error)
 		code        fault.Code
 		data        int
@@ -92,8 +92,8 @@ func TestCollect(t *testing.T) {
 					return made, nil
 				}
 				second := &generator{fetch: c.fetch}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-				n := h.still()
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+				n := h.idleNode()
 				id := h.submit(n, h.submission(n, map[string]string{image: "easel-1", video: "reel-1"}[c.kind], max(c.count, 1)))
 				s := h.finish(n, id, c.kind)
 				if c.code == "" && (s.Status != row.StatusSucceeded || len(s.Data) != c.data) ||
@@ -113,8 +113,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// onlyPublic checks that a job's links work and that all else of it was given up.
-func (h *house) onlyPublic(n *testNode, s shown) {
+// onlyPublic checks that a job's links work and that its other files are deleted.
+func (h *cluster) onlyPublic(n *testNode, s jobBody) {
 	h.t.Helper()
 	var public, others int
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {

@@ -13,9 +13,9 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// TestCausesDoNotRepeatPrompts checks that what a provider repeats of a job's prompt or
-// params stands neither in its attempts' causes, the request log nor the state of a
-// line, and that the user still reads it.
+// TestCausesDoNotRepeatPrompts checks that a prompt or parameter repeated by the provider is
+// neither in the causes of attempts, nor the request log, nor the state of a line, but in the
+// user's message.
 func TestCausesDoNotRepeatPrompts(t *testing.T) {
 	t.Parallel()
 	const prompt, params = "Kündigung: biopsy of Keller at noon. 工場の場所は秘密です", `{"negative_prompt":"no ugly neighbour Schmidt"}`
@@ -27,8 +27,8 @@ func TestCausesDoNotRepeatPrompts(t *testing.T) {
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				var fails func() *upstream.JobFailure
 				g := &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) { return nil, fails() }}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": g, "second": g})
-				n := h.still()
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": g, "second": g})
+				n := h.idleNode()
 				body, _ := json.Marshal(map[string]any{"error": map[string]string{"type": "bad", "code": "some_code", "message": leak}})
 				for name, f := range map[string]func() *upstream.JobFailure{
 					"refused": func() *upstream.JobFailure { return upstream.Refused("image", 400, "application/json", body, nil) },
@@ -58,8 +58,8 @@ func TestCausesDoNotRepeatPrompts(t *testing.T) {
 	}
 }
 
-// causes returns what a job's attempts, its row in the request log and the lines say.
-func (h *house) causes(n *testNode, id, request string) string {
+// causes returns the texts of a job's attempts, its request log and the lines.
+func (h *cluster) causes(n *testNode, id, request string) string {
 	h.t.Helper()
 	v, _, err := h.view(id)
 	if err != nil {

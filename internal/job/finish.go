@@ -16,32 +16,30 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// anyFence is for ends that do not depend on who looks after the job.
+// anyFence lets an ending take place whoever owns the job.
 const anyFence = -1
 
-// ending is the one way to a final state: it rides with the end of the hold.
+// ending ends a job in the transaction that ends its hold. There is no other way to a final state.
 type ending struct {
 	jobs  *Jobs
 	rec   *row.Job
-	fence int64 // who may end it; anyFence: everybody
-	// when says under which circumstances a job that was read now may end; nil:
-	// always.
-	when func(p *row.Run, nowMS int64) bool
+	fence int64 // the job's fence must be equal, unless it is anyFence
+	// condition is checked within the transaction, if not nil.
+	condition func(p *row.Run, nowMS int64) bool
 
-	files []media.File // of a success
-	cost  money.Amount
-	taken *money.Amount // what the provider takes, by the catalog; nil: not known
-	fail  *row.JobError // of a failure
-	note  Note          // tells of an operator's act; nil: it is none
+	files    []media.File // if the job succeeded
+	cost     money.Amount
+	lineCost *money.Amount // by the catalog; nil if unknown
+	fail     *row.JobError // if the job failed
+	note     Note          // if not nil, logs the operator's action
 
-	row         row.ScannedRun // as read in this round
+	row         row.RunScan // as read by this transaction
 	found       bool
 	publication *media.Publication
 	body        []byte
 }
 
-// ending makes the end of a job that failed, or with files of one that
-// succeeded.
+// ending returns the success of a job with files, or its failure if files is nil.
 func (j *Jobs) ending(r *row.Job, files []media.File, fence int64, fail row.JobError) *ending {
 	e := &ending{jobs: j, rec: r, fence: fence, files: files}
 	if files == nil {
@@ -52,24 +50,24 @@ func (j *Jobs) ending(r *row.Job, files []media.File, fence int64, fail row.JobE
 
 // Read implements ledger.Hook.
 func (e *ending) Read(q *store.Batch) {
-	e.found, e.row = false, row.ScannedRun{}
+	e.found, e.row = false, row.RunScan{}
 	q.QueryLocked(func(row store.Row) error {
 		e.found = true
 		return row.Scan(e.row.Dest()...)
 	}, `SELECT `+row.RunColumns+` FROM job_run r WHERE r.id = $1`, e.rec.ID)
 }
 
-// Decide implements ledger.EndRider.
+// Decide implements ledger.EndHook.
 func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
 	if !e.found || (e.fence != anyFence && e.fence != e.row.Fence) {
 		return ledger.End{}, false
 	}
 	p, err := e.row.Read()
-	if err != nil || (e.when != nil && !e.when(p, nowMS)) {
+	if err != nil || (e.condition != nil && !e.condition(p, nowMS)) {
 		return ledger.End{}, false
 	}
 	if a := p.Trace.Current(); a != nil && a.LineCost == nil {
-		a.LineCost = e.taken
+		a.LineCost = e.lineCost
 	}
 	end := ledger.End{
 		Outcome: ledger.Failed, Status: 202, Line: p.Line, Attempts: p.Trace.ForLog(),
@@ -91,12 +89,12 @@ func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
 	return end, true
 }
 
-// Orphaned implements ledger.EndRider.
+// Orphaned implements ledger.EndHook: the hold is gone, so the job fails free of charge.
 func (e *ending) Orphaned() bool {
 	if !e.found || (e.fence != anyFence && e.fence != e.row.Fence) {
 		return false
 	}
-	_, _ = e.row.Read() // what cannot be read of it is not shown
+	_, _ = e.row.Read() // a damaged row shows nothing
 	e.files, e.cost = nil, 0
 	e.fail = &row.JobError{Code: fault.UpstreamError,
 		Message: "The records of this job were damaged, so it could not be brought to an end. You were not charged. Submit it again."}
@@ -139,9 +137,8 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 	}
 }
 
-// end commits an ending and returns whether it took place: the job may have
-// ended before, or be looked after by somebody else. It goes on trying while the
-// database is away, until ctx ends.
+// end commits an ending, and retries until ctx ends if the database is unavailable. It reports
+// whether the job has ended now; the job may have ended before or belong to another worker.
 func (j *Jobs) end(ctx context.Context, e *ending) bool {
 	for {
 		ended, err := j.opts.Ledger.EndJob(ctx, ledger.JobHold{Request: e.rec.Request, Account: e.rec.Account, Key: e.rec.Key,
@@ -150,38 +147,38 @@ func (j *Jobs) end(ctx context.Context, e *ending) bool {
 		case err == nil && !ended:
 			return false
 		case err == nil:
-			j.ended(e)
+			j.afterEnd(e)
 			return true
 		case ctx.Err() != nil:
 			return false
 		}
-		j.logAway("the end of a job is not committed yet", e.rec.ID, err)
-		if !loop.Sleep(ctx, writeAgain) {
+		j.logOutage("the end of a job could not be committed", e.rec.ID, err)
+		if !loop.Sleep(ctx, retryPause) {
 			return false
 		}
 	}
 }
 
-// ended tells everybody concerned that a job has ended.
-func (j *Jobs) ended(e *ending) {
+// afterEnd updates metrics and wakes the loops that wait for the end of a job.
+func (j *Jobs) afterEnd(e *ending) {
 	p := &e.row.Run
 	code := ""
 	if e.fail != nil {
 		code = string(e.fail.Code)
 	}
 	j.metrics.ended(e.rec.Kind, code)
-	e.settled()
+	e.countSettlement()
 	if e.publication != nil && !e.publication.Whole() {
-		j.opts.Log.Error("job: a result file was gone when its job ended", "job", e.rec.ID)
+		j.opts.Log.Error("job: a result file was missing at the end of its job", "job", e.rec.ID)
 	}
 	j.opts.Log.Debug("job: ended", "job", e.rec.ID, "line", p.Line, "code", code)
 	j.opts.Webhooks.Wake()
-	j.rouse()
+	j.wakeUp()
 }
 
-// settled counts what the job came to on its lines: the last one of a success has
-// answered, and each attempt may have cost something.
-func (e *ending) settled() {
+// countSettlement reports costs to the lines: the last attempt of a success was answered, and each
+// attempt may have cost something.
+func (e *ending) countSettlement() {
 	attempts := e.row.Trace.Attempts
 	for i, a := range attempts {
 		s := line.Settlement{LineCost: a.LineCost}

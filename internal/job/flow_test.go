@@ -12,8 +12,7 @@ import (
 
 const cent = money.USD / 100
 
-// TestFlow takes jobs of both kinds and both ways of answering from submission
-// to their charge.
+// TestFlow runs jobs of both kinds from submission to charge, with and without tickets.
 func TestFlow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -30,7 +29,7 @@ func TestFlow(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				m := &generator{blocks: c.blocks}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
 				n := h.node()
 				job := h.submit(n, h.submission(n, c.model, c.count))
 				s := h.await(n, c.kind, job, final)

@@ -14,26 +14,26 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// TestExhibits checks what an account sees of its jobs: by kind and status, page by
-// page, without lines, and nothing of another account.
-func TestExhibits(t *testing.T) {
+// TestUserJobs checks an account's view of its jobs: by kind and status, in pages, without lines,
+// and without jobs of other accounts.
+func TestUserJobs(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
 		first := &generator{}
-		second := &generator{hold: stuck("poll", reached)}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-		n := h.still()
-		other := h.as(h.open(money.USD))
+		second := &generator{before: block("poll", reached)}
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+		n := h.idleNode()
+		other := h.withAccount(h.open(money.USD))
 		done := h.submit(n, h.submission(n, "easel-1", 1))
 		foreign := other.submit(n, other.submission(n, "easel-1", 1))
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
-		first.submit = refuses(0, upstream.Moderated("video", "no", false))
+		first.submit = failSubmit(0, upstream.Moderated("video", "no", false))
 		failed := h.submit(n, h.submission(n, "reel-1", 1))
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
-		first.submit = refuses(0, upstream.Unsuitable("image", "no"))
+		first.submit = failSubmit(0, upstream.Unsuitable("image", "no"))
 		runs := h.submit(n, h.submission(n, "easel-1", 1))
 		n.step(n.jobs.Start)
 		until(t, "the first line's refusal", func() bool { return len(h.order()) == 1 })
@@ -43,28 +43,28 @@ func TestExhibits(t *testing.T) {
 
 		for _, c := range []struct {
 			name  string
-			shelf gallery.Shelf
+			shelf gallery.UserFilter
 			want  []string
 			more  bool
 		}{
-			{"all", gallery.Shelf{Limit: 9}, []string{waits, runs, failed, done}, false},
-			{"a page of all", gallery.Shelf{Limit: 2}, []string{waits, runs}, true},
-			{"below", gallery.Shelf{Limit: 9, After: runs}, []string{failed, done}, false},
-			{"images", gallery.Shelf{Limit: 9, Kind: "image"}, []string{runs, done}, false},
-			{"a page of videos", gallery.Shelf{Limit: 1, Kind: "video"}, []string{waits}, true},
-			{"videos below", gallery.Shelf{Limit: 9, Kind: "video", After: waits}, []string{failed}, false},
-			{"queued", gallery.Shelf{Limit: 9, Status: "queued"}, []string{waits}, false},
-			{"processing", gallery.Shelf{Limit: 9, Status: "processing"}, []string{runs}, false},
-			{"videos in process", gallery.Shelf{Limit: 9, Status: "processing", Kind: "video"}, nil, false},
-			{"succeeded", gallery.Shelf{Limit: 9, Status: "succeeded"}, []string{done}, false},
-			{"failed videos", gallery.Shelf{Limit: 9, Status: "failed", Kind: "video"}, []string{failed}, false},
-			{"no such status", gallery.Shelf{Limit: 9, Status: "lost"}, nil, false},
+			{"all", gallery.UserFilter{Limit: 9}, []string{waits, runs, failed, done}, false},
+			{"a page of all", gallery.UserFilter{Limit: 2}, []string{waits, runs}, true},
+			{"below", gallery.UserFilter{Limit: 9, After: runs}, []string{failed, done}, false},
+			{"images", gallery.UserFilter{Limit: 9, Kind: "image"}, []string{runs, done}, false},
+			{"a page of videos", gallery.UserFilter{Limit: 1, Kind: "video"}, []string{waits}, true},
+			{"videos below", gallery.UserFilter{Limit: 9, Kind: "video", After: waits}, []string{failed}, false},
+			{"queued", gallery.UserFilter{Limit: 9, Status: "queued"}, []string{waits}, false},
+			{"processing", gallery.UserFilter{Limit: 9, Status: "processing"}, []string{runs}, false},
+			{"videos in process", gallery.UserFilter{Limit: 9, Status: "processing", Kind: "video"}, nil, false},
+			{"succeeded", gallery.UserFilter{Limit: 9, Status: "succeeded"}, []string{done}, false},
+			{"failed videos", gallery.UserFilter{Limit: 9, Status: "failed", Kind: "video"}, []string{failed}, false},
+			{"no such status", gallery.UserFilter{Limit: 9, Status: "lost"}, nil, false},
 		} {
 			c.shelf.Account = h.account
 			var ids []string
 			var more bool
-			h.see(func(tx *store.Tx) error {
-				list, m, err := gallery.ExhibitsTx(tx, c.shelf)
+			h.viewTx(func(tx *store.Tx) error {
+				list, m, err := gallery.ListTx(tx, c.shelf)
 				more = m
 				for _, e := range list {
 					ids = append(ids, e.ID)
@@ -76,13 +76,13 @@ func TestExhibits(t *testing.T) {
 			}
 		}
 
-		shown := func(id string) (e gallery.Exhibit) {
-			h.see(func(tx *store.Tx) (err error) {
-				e, err = gallery.ExhibitTx(tx, h.account, id)
+		shown := func(id string) (e gallery.UserJob) {
+			h.viewTx(func(tx *store.Tx) (err error) {
+				e, err = gallery.GetTx(tx, h.account, id)
 				return err
 			})
-			list := []gallery.Exhibit{e}
-			if err := n.jobs.AddPlaces(t.Context(), list); err != nil {
+			list := []gallery.UserJob{e}
+			if err := n.jobs.AddPositions(t.Context(), list); err != nil {
 				t.Fatal(err)
 			}
 			return list[0]
@@ -101,18 +101,18 @@ func TestExhibits(t *testing.T) {
 			t.Errorf("queued: %+v", e)
 		}
 		err := h.db.View(t.Context(), func(tx *store.Tx) error {
-			if _, err := gallery.ExhibitTx(tx, h.account, foreign); !errors.Is(err, row.ErrNoJob) {
+			if _, err := gallery.GetTx(tx, h.account, foreign); !errors.Is(err, row.ErrNoJob) {
 				t.Errorf("another account's job: %v", err)
 			}
-			if _, err := gallery.ExhibitTx(tx, h.account, "job_none"); !errors.Is(err, row.ErrNoJob) {
+			if _, err := gallery.GetTx(tx, h.account, "job_none"); !errors.Is(err, row.ErrNoJob) {
 				t.Errorf("no job: %v", err)
 			}
-			all, err := gallery.TallyTx(tx, h.account, "", 9)
-			if err != nil || all != (gallery.Tally{Queued: 1, Processing: 1, Succeeded: 1, Failed: 1}) {
+			all, err := gallery.CountTx(tx, h.account, "", 9)
+			if err != nil || all != (gallery.Counts{Queued: 1, Processing: 1, Succeeded: 1, Failed: 1}) {
 				t.Errorf("counted %+v, %v", all, err)
 			}
-			images, err := gallery.TallyTx(tx, h.account, "image", 1)
-			if err != nil || images != (gallery.Tally{Processing: 1, Succeeded: 1}) {
+			images, err := gallery.CountTx(tx, h.account, "image", 1)
+			if err != nil || images != (gallery.Counts{Processing: 1, Succeeded: 1}) {
 				t.Errorf("counted of images %+v, %v", images, err)
 			}
 			return nil
@@ -123,8 +123,8 @@ func TestExhibits(t *testing.T) {
 	})
 }
 
-// see reads in a transaction.
-func (h *house) see(read func(tx *store.Tx) error) {
+// view runs read in a transaction.
+func (h *cluster) viewTx(read func(tx *store.Tx) error) {
 	h.t.Helper()
 	if err := h.db.View(h.t.Context(), read); err != nil {
 		h.t.Fatal(err)

@@ -40,22 +40,20 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// atOnce is how many of these tests run at a time, at least: most of what they
-// do is waiting.
-const atOnce = 8
+// minParallel is the minimum number of parallel tests, because they mostly wait.
+const minParallel = 8
 
 func TestMain(m *testing.M) {
 	flags.Parse()
 	if f := flags.Lookup("test.parallel"); f != nil {
-		if n, err := strconv.Atoi(f.Value.String()); err == nil && n < atOnce {
-			_ = f.Value.Set(strconv.Itoa(atOnce)) // a number: it is taken
+		if n, err := strconv.Atoi(f.Value.String()); err == nil && n < minParallel {
+			_ = f.Value.Set(strconv.Itoa(minParallel))
 		}
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
-// document is the catalog of these tests: an image costs 3 cents, a second of
-// video 10.
+// document is the catalog: an image costs 3 cents, a second of video 10 cents.
 const document = `
 models:
   - id: easel-1
@@ -84,8 +82,7 @@ lines:
     timeouts: {total: 20s}
 `
 
-// generator is a line for tests. Its functions may be changed between submissions;
-// nil ones do well.
+// generator is a line's adapter for tests. A nil function succeeds.
 type generator struct {
 	chatcall.NoChat
 	blocks bool
@@ -93,14 +90,14 @@ type generator struct {
 	poll   func(n int, ticket string) (*jobcall.TaskStatus, error)
 	fetch  func(n int, r jobcall.Result) (*jobcall.Download, error)
 	find   func(w jobcall.Task) (string, error)
-	// hold is called at the beginning of a "submit", "poll" or "fetch" and may
-	// wait; its error breaks the connection.
-	hold func(ctx context.Context, step string) error
+	// before is called at the beginning of "submit", "poll" and "fetch" and may block. Its error
+	// breaks the connection.
+	before func(ctx context.Context, step string) error
 
 	mu                     sync.Mutex
 	submitted              []jobcall.Task
 	polls, fetches, atOnce int
-	most                   int // the most works at a time
+	maxAtOnce              int // the highest number of concurrent submissions
 	cancelled              []string
 }
 
@@ -115,20 +112,20 @@ func (m *generator) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskSt
 	m.submitted = append(m.submitted, w)
 	n := len(m.submitted)
 	m.atOnce++
-	m.most = max(m.most, m.atOnce)
+	m.maxAtOnce = max(m.maxAtOnce, m.atOnce)
 	m.mu.Unlock()
 	defer func() {
 		m.mu.Lock()
 		m.atOnce--
 		m.mu.Unlock()
 	}()
-	if err := m.wait(ctx, "submit"); err != nil {
+	if err := m.callBefore(ctx, "submit"); err != nil {
 		return nil, upstream.LostAnswer(ctx, err)
 	}
 	if m.submit != nil {
-		made, err := m.submit(n, w)
-		if made != nil || err != nil {
-			return made, err
+		status, err := m.submit(n, w)
+		if status != nil || err != nil {
+			return status, err
 		}
 	}
 	if m.blocks {
@@ -142,13 +139,13 @@ func (m *generator) Poll(ctx context.Context, w jobcall.Task, ticket string) (*j
 	m.polls++
 	n := m.polls
 	m.mu.Unlock()
-	if err := m.wait(ctx, "poll"); err != nil {
+	if err := m.callBefore(ctx, "poll"); err != nil {
 		return nil, later(err)
 	}
 	if m.poll != nil {
-		made, err := m.poll(n, ticket)
-		if made != nil || err != nil {
-			return made, err
+		status, err := m.poll(n, ticket)
+		if status != nil || err != nil {
+			return status, err
 		}
 	}
 	var results []jobcall.Result
@@ -163,7 +160,7 @@ func (m *generator) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result)
 	m.fetches++
 	n := m.fetches
 	m.mu.Unlock()
-	if err := m.wait(ctx, "fetch"); err != nil {
+	if err := m.callBefore(ctx, "fetch"); err != nil {
 		return nil, later(err)
 	}
 	if m.fetch != nil {
@@ -186,21 +183,20 @@ func (m *generator) Cancel(ctx context.Context, w jobcall.Task, ticket string) e
 	return nil
 }
 
-func (m *generator) wait(ctx context.Context, step string) error {
-	if m.hold == nil {
+func (m *generator) callBefore(ctx context.Context, step string) error {
+	if m.before == nil {
 		return nil
 	}
-	return m.hold(ctx, step)
+	return m.before(ctx, step)
 }
 
-// later is the failure of a poll or a download that says nothing of the work.
+// later returns the failure of an unanswered poll or download.
 func later(err error) *upstream.JobFailure {
 	return upstream.FailJob(upstream.Fail(fault.UpstreamConnectionError, err), fault.UpstreamError, upstream.NextPoll)
 }
 
-// stuck is a hold that keeps one step waiting until its context ends, and tells
-// reached of it.
-func stuck(at string, reached chan<- struct{}) func(context.Context, string) error {
+// block blocks one step until its context ends, and signals reached.
+func block(at string, reached chan<- struct{}) func(context.Context, string) error {
 	return func(ctx context.Context, step string) error {
 		if step != at {
 			return nil
@@ -214,7 +210,7 @@ func stuck(at string, reached chan<- struct{}) func(context.Context, string) err
 	}
 }
 
-// gate is a hold that lets steps of one name pass one by one, as free is fed.
+// gate lets one call of a step pass for each value in free.
 func gate(at string, free <-chan struct{}) func(context.Context, string) error {
 	return func(ctx context.Context, step string) error {
 		if step != at {
@@ -229,10 +225,10 @@ func gate(at string, free <-chan struct{}) func(context.Context, string) error {
 	}
 }
 
-// finding is a generator whose provider can be asked for lost submissions.
-type finding struct{ *generator }
+// finder is a generator whose provider can find lost submissions.
+type finder struct{ *generator }
 
-func (f finding) Find(ctx context.Context, w jobcall.Task) (string, error) { return f.find(w) }
+func (f finder) Find(ctx context.Context, w jobcall.Task) (string, error) { return f.find(w) }
 
 func (m *generator) count() int {
 	m.mu.Lock()
@@ -240,7 +236,7 @@ func (m *generator) count() int {
 	return len(m.submitted)
 }
 
-// picture is a small valid PNG.
+// picture returns a small PNG.
 func picture() []byte {
 	var out bytes.Buffer
 	if err := png.Encode(&out, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
@@ -249,7 +245,7 @@ func picture() []byte {
 	return out.Bytes()
 }
 
-// clip begins like an MP4.
+// clip returns the beginning of an MP4.
 func clip() []byte {
 	return append([]byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), bytes.Repeat([]byte{0}, 64)...)
 }
@@ -262,27 +258,26 @@ func pictures(n int) []jobcall.Result {
 	return results
 }
 
-// failure is a scripted one.
 func failure(job fault.Code, next upstream.Next) *upstream.JobFailure {
 	return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("scripted")), job, next)
 }
 
-// lost is the failure of a submission whose answer did not arrive.
-func lost(next upstream.Next) *upstream.JobFailure {
+// lostAnswer is the failure of a submission with a lost answer.
+func lostAnswer(next upstream.Next) *upstream.JobFailure {
 	t := failure(fault.UpstreamError, next)
 	t.Lost = true
 	return t
 }
 
-// refusedBy is the trace of a job that a line has refused, as it is stored.
-func refusedBy(line string) string {
+// failedOn returns the stored trace of a job that failed on a line.
+func failedOn(line string) string {
 	var t row.Trace
 	t.Begin(line, 0)
-	t.Ended(failure(fault.UpstreamError, upstream.NextLine), 1)
+	t.End(failure(fault.UpstreamError, upstream.NextLine), 1)
 	return row.Text(t)
 }
 
-// testNode is one node of a gateway with jobs.
+// testNode is a node of a cluster.
 type testNode struct {
 	t     testing.TB
 	db    *store.DB
@@ -298,11 +293,11 @@ type testNode struct {
 	watcher *catalog.Watcher
 }
 
-// house is what nodes share.
-type house struct {
+// cluster is the database, media folder and account of a test.
+type cluster struct {
 	t          testing.TB
 	url        string
-	db         *store.DB // for looking
+	db         *store.DB // for queries by the test
 	folder     string
 	generators map[string]chatcall.Adapter
 	account    string
@@ -311,10 +306,10 @@ type house struct {
 	edit       func(*Options)
 }
 
-// newHouse makes a database with a catalog, an account with 100 USD and a key.
-func newHouse(t testing.TB, url string, generators map[string]chatcall.Adapter) *house {
+// newCluster creates a database with a catalog and an account with 100 USD and a key.
+func newCluster(t testing.TB, url string, generators map[string]chatcall.Adapter) *cluster {
 	t.Helper()
-	h := &house{t: t, url: url, db: storetest.Open(t, url, store.Options{}), folder: filepath.Join(t.TempDir(), "media"),
+	h := &cluster{t: t, url: url, db: storetest.Open(t, url, store.Options{}), folder: filepath.Join(t.TempDir(), "media"),
 		generators: generators,
 		providers:  map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindImage, catalog.KindVideo}}}}
 	h.apply(document)
@@ -322,7 +317,7 @@ func newHouse(t testing.TB, url string, generators map[string]chatcall.Adapter) 
 	return h
 }
 
-func (h *house) apply(text string) {
+func (h *cluster) apply(text string) {
 	h.t.Helper()
 	doc, _, err := catalog.Parse([]byte(text), h.providers)
 	if err != nil {
@@ -336,8 +331,8 @@ func (h *house) apply(text string) {
 	}
 }
 
-// open opens an account with a balance and one key.
-func (h *house) open(balance money.Amount) (owner, key string) {
+// open creates an account with a balance and a key.
+func (h *cluster) open(balance money.Amount) (owner, key string) {
 	h.t.Helper()
 	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
 		a, err := account.CreateTx(tx, account.Opening{Name: "somebody"})
@@ -357,19 +352,18 @@ func (h *house) open(balance money.Amount) (owner, key string) {
 	return owner, key
 }
 
-// node starts a node; it stops with the test, or by kill.
-func (h *house) node() *testNode {
+// node starts a node with all its loops.
+func (h *cluster) node() *testNode {
 	h.t.Helper()
-	n := h.still()
+	n := h.idleNode()
 	for _, run := range []func(context.Context){n.watcher.Run, n.books.Run, n.lines.Run, n.jobs.Run} {
 		n.loops.Go(func() { run(n.ctx) })
 	}
 	return n
 }
 
-// still makes a node that does nothing by itself: its steps are the test's, and
-// its workers may run.
-func (h *house) still() *testNode {
+// idleNode returns a node without loops: the test calls its steps. Workers run.
+func (h *cluster) idleNode() *testNode {
 	h.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(h.t.Context()))
 	db := storetest.Open(h.t, h.url, store.Options{})
@@ -404,21 +398,20 @@ func (h *house) still() *testNode {
 		h.edit(&o)
 	}
 	n.jobs = New(o)
-	n.jobs.linger, n.jobs.pollPause, n.jobs.fetchPause = 20*time.Millisecond, 10*time.Millisecond, 5*time.Millisecond
+	n.jobs.stopWait, n.jobs.pollPause, n.jobs.fetchPause = 20*time.Millisecond, 10*time.Millisecond, 5*time.Millisecond
 	n.jobs.life = newLifetime(ctx, ctx)
 	h.t.Cleanup(n.end)
 	return n
 }
 
-// kill stops a node as its death would: it says nothing to anybody, and what it
-// looks after stays as it is. Its calls break off.
+// kill stops a node like a crash: its calls fail and its jobs keep their rows.
 func (n *testNode) kill() {
 	n.stop()
 	n.loops.Wait()
 	n.jobs.running.Wait()
 }
 
-// end stops a node; calls after the first do nothing.
+// end stops a node once.
 func (n *testNode) end() {
 	if n.ended {
 		return
@@ -432,7 +425,7 @@ func (n *testNode) end() {
 	}
 }
 
-// step makes a step of a still node.
+// step calls a step of an idle node.
 func (n *testNode) step(what func(context.Context) error) {
 	n.t.Helper()
 	if err := what(n.ctx); err != nil {
@@ -448,8 +441,8 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// submission makes a good submission to a model.
-func (h *house) submission(n *testNode, model string, count int64) Submission {
+// submission returns a valid submission.
+func (h *cluster) submission(n *testNode, model string, count int64) Submission {
 	h.t.Helper()
 	s := n.jobs.opts.Catalog.Current()
 	m, ok := s.Model(model)
@@ -466,7 +459,7 @@ func (h *house) submission(n *testNode, model string, count int64) Submission {
 		Prompt: "a boat", Job: NewID(), Received: time.Now()}
 }
 
-func (h *house) version(key string) int64 {
+func (h *cluster) version(key string) int64 {
 	h.t.Helper()
 	var version int64
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
@@ -480,8 +473,8 @@ func (h *house) version(key string) int64 {
 	return version
 }
 
-// submit submits and returns the job's id.
-func (h *house) submit(n *testNode, s Submission) string {
+// submit returns the id of the new job.
+func (h *cluster) submit(n *testNode, s Submission) string {
 	h.t.Helper()
 	body, err := n.jobs.Submit(h.t.Context(), s)
 	if err != nil {
@@ -495,8 +488,8 @@ func (h *house) submit(n *testNode, s Submission) string {
 	return b.ID
 }
 
-// shown is a job's body as tests read it.
-type shown struct {
+// jobBody is the public body of a job.
+type jobBody struct {
 	ID, Status, Model string
 	Created           int64
 	Position          *int64 `json:"queue_position"`
@@ -509,7 +502,7 @@ type shown struct {
 	}
 }
 
-func (h *house) poll(n *testNode, kind, id string) shown {
+func (h *cluster) poll(n *testNode, kind, id string) jobBody {
 	h.t.Helper()
 	body, err := n.jobs.Body(h.t.Context(), h.account, kind, id)
 	if err != nil {
@@ -518,7 +511,7 @@ func (h *house) poll(n *testNode, kind, id string) shown {
 	return parse(h.t, body)
 }
 
-func parse(t testing.TB, body []byte) (s shown) {
+func parse(t testing.TB, body []byte) (s jobBody) {
 	t.Helper()
 	if err := json.Unmarshal(body, &s); err != nil {
 		t.Errorf("%v in %s", err, body)
@@ -526,8 +519,8 @@ func parse(t testing.TB, body []byte) (s shown) {
 	return s
 }
 
-// await waits until a job shows what is asked for.
-func (h *house) await(n *testNode, kind, id string, until func(shown) bool) shown {
+// await waits until a job's body meets a condition.
+func (h *cluster) await(n *testNode, kind, id string, until func(jobBody) bool) jobBody {
 	h.t.Helper()
 	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -546,10 +539,10 @@ func (h *house) await(n *testNode, kind, id string, until func(shown) bool) show
 	}
 }
 
-func final(s shown) bool { return s.Status == row.StatusSucceeded || s.Status == row.StatusFailed }
+func final(s jobBody) bool { return s.Status == row.StatusSucceeded || s.Status == row.StatusFailed }
 
-// view is the operator's view.
-func (h *house) view(id string) (v View, ok bool, err error) {
+// view returns the operator's view.
+func (h *cluster) view(id string) (v View, ok bool, err error) {
 	err = h.db.View(h.t.Context(), func(tx *store.Tx) (err error) {
 		v, err = GetTx(tx, id)
 		return err
@@ -557,8 +550,8 @@ func (h *house) view(id string) (v View, ok bool, err error) {
 	return v, err == nil, err
 }
 
-// audit checks the books and the jobs, and what has been charged in all.
-func (h *house) audit(charged money.Amount) {
+// audit runs the audit and checks the account's total charges.
+func (h *cluster) audit(charged money.Amount) {
 	h.t.Helper()
 	report, err := audit.Run(context.WithoutCancel(h.t.Context()), h.db, proof.AuditTx)
 	if err != nil {
@@ -579,7 +572,7 @@ func (h *house) audit(charged money.Amount) {
 	}
 }
 
-// startAll runs the step that starts jobs on all nodes at once, twice on each.
+// startAll calls Start twice on each node at the same time.
 func startAll(t *testing.T, nodes []*testNode) {
 	var group sync.WaitGroup
 	for _, n := range nodes {

@@ -14,15 +14,15 @@ import (
 	"tollgate/internal/store"
 )
 
-// Housekeep fails jobs that have waited too long or whose account was disabled,
-// and removes the records and kept results that nobody needs any more. What fails of it keeps the rest from
-// nothing. It is one step of Run.
+// Housekeep fails jobs that have waited too long or belong to disabled accounts, and deletes
+// expired records and spooled results. A failed task does not stop the others. It is one step of
+// Run.
 func (j *Jobs) Housekeep(ctx context.Context) error {
-	if err := j.keepTime(ctx); err != nil {
+	if err := j.fixFutureTimes(ctx); err != nil {
 		return err
 	}
-	errs := []error{j.noteOutage(ctx)}
-	for _, step := range []func(context.Context) (bool, error){j.overdue, j.disabled, j.forget, j.forgetSpool} {
+	errs := []error{j.recordOutage(ctx)}
+	for _, step := range []func(context.Context) (bool, error){j.failOverdue, j.failDisabled, j.deleteRecords, j.cleanSpool} {
 		for more := true; more && ctx.Err() == nil; {
 			var err error
 			if more, err = step(ctx); err != nil {
@@ -34,30 +34,28 @@ func (j *Jobs) Housekeep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// overdue fails queued jobs past the start limit (interface.md, States and
-// transitions). Jobs that have started and wait for another line have as long
-// again.
-func (j *Jobs) overdue(ctx context.Context) (bool, error) {
+// failOverdue fails queued jobs past the start limit (interface.md, States and transitions). For a
+// job that has started and waits for another line, the limit begins again.
+func (j *Jobs) failOverdue(ctx context.Context) (bool, error) {
 	var limit time.Duration
-	return j.failSome(ctx, func(tx *store.Tx, nowMS int64) (ids []string, err error) {
+	return j.failQueued(ctx, func(tx *store.Tx, nowMS int64) (ids []string, err error) {
 		if limit, err = j.startLimitTx(tx, nowMS); err != nil {
 			return nil, err
 		}
 		return row.IDsTx(tx, overdueJobs, nowMS-limit.Milliseconds(), maxStarts)
 	}, func(_ *row.Job, p *row.Run, nowMS int64) bool {
 		return p.Overdue(nowMS, limit)
-	}, j.waitedTooLong())
+	}, j.startLimitError())
 }
 
-// waitedTooLong is why jobs past the start limit fail.
-func (j *Jobs) waitedTooLong() row.JobError {
+func (j *Jobs) startLimitError() row.JobError {
 	return row.JobError{Code: fault.UpstreamError,
 		Message: fmt.Sprintf("The job waited %s without starting. You were not charged. Submit it again later.", j.opts.StartLimit)}
 }
 
-// disabled fails queued jobs of disabled accounts.
-func (j *Jobs) disabled(ctx context.Context) (bool, error) {
-	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
+// failDisabled fails queued jobs of disabled accounts.
+func (j *Jobs) failDisabled(ctx context.Context) (bool, error) {
+	return j.failQueued(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
 		models, err := row.DistinctTx(tx, nextQueuedModel)
 		if err != nil {
 			return nil, err
@@ -78,27 +76,26 @@ func (j *Jobs) disabled(ctx context.Context) (bool, error) {
 			}
 		}
 		return nil, nil
-	}, func(*row.Job, *row.Run, int64) bool { return true }, disabledAccount())
+	}, func(*row.Job, *row.Run, int64) bool { return true }, disabledError())
 }
 
-// disabledAccount is why jobs of a disabled account fail.
-func disabledAccount() row.JobError {
+func disabledError() row.JobError {
 	return row.JobError{Code: fault.UpstreamError,
 		Message: "The account was disabled before the job started. You were not charged. Ask the operator."}
 }
 
-// maxForgotten bounds the records that are removed in one transaction.
-const maxForgotten = 500
+// maxDeleted bounds the records deleted by one transaction.
+const maxDeleted = 500
 
-// forget removes the records of jobs that have ended long enough ago.
-func (j *Jobs) forget(ctx context.Context) (bool, error) {
+// deleteRecords deletes the records of jobs past the retention.
+func (j *Jobs) deleteRecords(ctx context.Context) (bool, error) {
 	var gone int64
 	err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
 		if err != nil {
 			return err
 		}
-		ids, err := row.IDsTx(tx, pastRecords, j.oldest(now), maxForgotten)
+		ids, err := row.IDsTx(tx, pastRecords, j.oldest(now), maxDeleted)
 		if err != nil || len(ids) == 0 {
 			gone = 0
 			return err
@@ -106,24 +103,24 @@ func (j *Jobs) forget(ctx context.Context) (bool, error) {
 		gone, err = tx.Exec(`DELETE FROM job WHERE `+tx.In("id", 1), store.List(ids))
 		return err
 	})
-	return gone == maxForgotten, err
+	return gone == maxDeleted, err
 }
 
-// giveUp fails queued jobs of a model that is not in the catalog any more.
-func (j *Jobs) giveUp(ctx context.Context, model string) (bool, error) {
-	return j.failSome(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
+// failUnserved fails queued jobs of a model that is no longer in the catalog.
+func (j *Jobs) failUnserved(ctx context.Context, model string) (bool, error) {
+	return j.failQueued(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
 		return row.IDsTx(tx, modelQueue, model, maxStarts)
 	}, func(rec *row.Job, _ *row.Run, _ int64) bool {
-		// A job may be of a newer catalog than the one that this node has yet.
+		// The job may be of a newer catalog than this node's.
 		now := j.opts.Catalog.Current()
-		return rec.Revision <= now.Revision && !made(now, model)
+		return rec.Revision <= now.Revision && !inCatalog(now, model)
 	}, row.JobError{Code: fault.UpstreamError,
 		Message: "The model is no longer served. You were not charged. Submit the job with another model."})
 }
 
-// failSome ends some queued jobs; true: there may be more.
-func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64) ([]string, error),
-	still func(rec *row.Job, p *row.Run, nowMS int64) bool, why row.JobError) (bool, error) {
+// failQueued fails a batch of queued jobs and reports whether there may be more.
+func (j *Jobs) failQueued(ctx context.Context, find func(tx *store.Tx, nowMS int64) ([]string, error),
+	applies func(rec *row.Job, p *row.Run, nowMS int64) bool, why row.JobError) (bool, error) {
 	var ends []*ending
 	found := 0
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
@@ -142,11 +139,11 @@ func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64
 			if err != nil {
 				return err
 			}
-			if rec == nil || p.State != row.StateQueued || !still(rec, p, now) {
+			if rec == nil || p.State != row.StateQueued || !applies(rec, p, now) {
 				continue
 			}
 			e := j.ending(rec, nil, p.Fence, why)
-			e.when = func(p *row.Run, nowMS int64) bool { return p.State == row.StateQueued && still(rec, p, nowMS) }
+			e.condition = func(p *row.Run, nowMS int64) bool { return p.State == row.StateQueued && applies(rec, p, nowMS) }
 			ends = append(ends, e)
 		}
 		return nil
@@ -157,9 +154,8 @@ func (j *Jobs) failSome(ctx context.Context, find func(tx *store.Tx, nowMS int64
 	return j.endAll(ctx, ends) && found == maxStarts, nil
 }
 
-// endAll commits endings beside each other, so that many share a commit, and
-// leaves those to a later step that cannot be committed now; true: some have taken
-// place.
+// endAll commits endings concurrently, so that they share commits, and reports whether one took
+// place. If the database is unavailable, a later step tries again.
 func (j *Jobs) endAll(ctx context.Context, ends []*ending) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeWait)
 	defer cancel()

@@ -1,25 +1,21 @@
-// Package job owns image and video jobs: their submission, the queue, who looks
-// after each, every step from a line to a stored result, and the body that
-// their users see.
+// Package job owns image and video jobs: submission, queue, workers, results and bodies.
 //
-// Invariants, through `kill -9` at any instant:
-//   - A job and its hold begin in one transaction; its final state, charge or
-//     refund, receipt, event and the publication of its files are one other.
-//     So it ends once, is charged at most once and never more than its hold.
-//   - Each step is durable before the next begins. Who takes a job over goes on
-//     with the ticket that the provider gave; a submission whose answer was lost
-//     is repeated at most once.
-//   - Who looks after a job holds its fence: what changes a running job's row
-//     names the fence, and each take-over raises it. Only a ticket is taken
-//     from whoever brings it, since it is a fact.
-//   - From its start a job is processing for its user, and never queued again.
-//   - A result that our own media store does not take is kept and stored later: no
-//     other line is asked for it. While the store is down no job starts.
-//   - A job keeps its slot of a line from the decision to submit until its
-//     attempt has ended, whichever node looks after it.
+// Invariants, across `kill -9` at any moment:
+//   - One transaction begins a job and its hold. One other transaction ends it: final state, charge
+//     or refund, receipt, event, and the publication of its files. So a job ends once, is charged
+//     at most once, and never above its hold.
+//   - Each step is committed before the next one begins. After a take-over the new owner continues
+//     with the provider's ticket. A submission with a lost answer is repeated at most once.
+//   - The owner of a job has its fence: each take-over raises the fence, and each write to a
+//     running job's row names it. A ticket is the only exception: it is a fact, so any node may
+//     record it.
+//   - A started job stays "processing" for its user.
+//   - If our own media store does not accept a result, the result is kept and stored later, without
+//     another submission. While the store is down, no job starts.
+//   - A job has its slot of a line from the decision to submit until the attempt has ended, on
+//     every node.
 //
-// The rows of a job, the record and the run, are read and written by row; what an
-// account sees of its jobs is in gallery, what the audit asks of them in proof.
+// Package row reads and writes the rows, gallery shows an account its jobs, and proof audits them.
 package job
 
 import (
@@ -45,7 +41,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// Options are a node's surroundings. All are required unless said otherwise.
+// Options configure a node's jobs. All are required unless said otherwise.
 type Options struct {
 	DB       *store.DB
 	Ledger   *ledger.Ledger
@@ -55,35 +51,31 @@ type Options struct {
 	Media    *media.Store
 	Webhooks *webhook.Webhooks
 	Log      *slog.Logger
-	// StartLimit is how long a job waits for its start before it fails; 0: 15
-	// minutes.
+	// StartLimit is the time after which a queued job fails. Zero means 15 minutes.
 	StartLimit time.Duration
-	// MediaRetry is how long results that the media store does not take are kept and
-	// tried again before their job fails; 0 means 1 hour.
+	// MediaRetry is how long results are kept and retried if the media store fails. Then the job
+	// fails. Zero means 1 hour.
 	MediaRetry time.Duration
-	// Retention is how long the record of a job that has ended is kept; 0: 72
-	// hours.
+	// Retention is how long the record of an ended job is kept. Zero means 72 hours.
 	Retention time.Duration
-	// Trace makes a span of each attempt; nil: none.
+	// Trace records a span for each attempt, if not nil.
 	Trace *trace.Tracer
-	// Registry gets the metrics tollgate_job_*; nil shows them nowhere.
+	// Registry gets the metrics tollgate_job_*, if not nil.
 	Registry prometheus.Registerer
-	// Now is the clock of waits; nil: time.Now. What is decided goes by the
-	// database's time.
+	// Now is the clock for waits. If nil, it is time.Now. Decisions use the database's clock.
 	Now func() time.Time
 }
 
-// Bounds of what one node does at a time. Jobs beyond them wait in the queue,
-// or with their provider.
+// Limits of one node. Jobs above them wait in the queue or at their provider.
 const (
-	maxWorkers = 8192 // jobs looked after
-	maxSending = 256  // submissions under way, also those that answer when the work is done
+	maxWorkers = 8192
+	maxSending = 256 // submissions in flight
 	maxPolls   = 128
-	maxFetches = 32 // results being downloaded and stored
-	maxReads   = 16 // answers with whole results in them being read
+	maxFetches = 32 // results in download or upload to the media store
+	maxReads   = 16 // provider answers with inline results
 )
 
-// Jobs is the jobs of one node. It is safe for concurrent use.
+// Jobs runs the jobs of one node. It is safe for concurrent use.
 type Jobs struct {
 	opts    Options
 	metrics *metrics
@@ -91,29 +83,29 @@ type Jobs struct {
 
 	polls, fetches, reads chan struct{}
 
-	stepsSeen int64                     // jumps of the clock; used by Housekeep alone. -1: whatever was before the start
-	writer    *batcher                  // of the workers' steps
-	twins     *limit.Semaphores[string] // of 1, by account and Idempotency-Key
+	clockSteps int64 // clock jumps seen by Housekeep; -1 before the first run
+	writer     *batcher
+	twins      *limit.Semaphores[string] // of 1, by account and Idempotency-Key
 
-	wake     chan struct{} // something may be ready to start
-	reported atomic.Int64  // when an absence of the database was logged last, in ns
-	// lastCalls, pollFirst and fetchFirst; tests shorten them.
-	linger, pollPause, fetchPause time.Duration
-	maxSpool                      int // parts; tests lower it
+	wake     chan struct{} // a job may be ready to start
+	loggedAt atomic.Int64  // time of the last log line about an unavailable database, in ns
+	// stopWait, pollFirst and fetchFirst; shorter in tests
+	stopWait, pollPause, fetchPause time.Duration
+	maxSpool                        int // lower in tests
 
 	mu      sync.Mutex
-	workers map[string]*worker // looked after by this node, by job
-	sending int                // workers that submit
-	// promised is the room of transactions that give this node jobs; awaited says
-	// that a model was turned away because of them.
-	promised int
-	awaited  bool
-	claimed  []string  // half-open lines of models that have their stint
-	life     *lifetime // of the workers; nil: none may begin
+	workers map[string]*worker // by job
+	sending int                // workers with a submission in flight
+	// reserved is the capacity set aside for transactions that assign jobs to this node. starved
+	// reports that a model could not start jobs because of them.
+	reserved int
+	starved  bool
+	claimed  []string  // half-open lines claimed by models that start jobs now
+	life     *lifetime // nil if no worker may begin
 	running  sync.WaitGroup
 }
 
-// New makes the jobs of a node; Run lets them run.
+// New returns the jobs of a node. Call Run to process them.
 func New(o Options) *Jobs {
 	if o.StartLimit <= 0 {
 		o.StartLimit = 15 * time.Minute
@@ -131,31 +123,30 @@ func New(o Options) *Jobs {
 		opts: o, metrics: newMetrics(o.Registry),
 		polls: make(chan struct{}, maxPolls), fetches: make(chan struct{}, maxFetches), reads: make(chan struct{}, maxReads),
 		maxSpool: maxSpool,
-		wake:     make(chan struct{}, 1), workers: map[string]*worker{}, linger: lastCalls, pollPause: pollFirst, fetchPause: fetchFirst,
-		stepsSeen: -1, writer: &batcher{db: o.DB}, twins: limit.NewSemaphores[string](1),
+		wake:     make(chan struct{}, 1), workers: map[string]*worker{}, stopWait: stopWait, pollPause: pollFirst, fetchPause: fetchFirst,
+		clockSteps: -1, writer: &batcher{db: o.DB}, twins: limit.NewSemaphores[string](1),
 	}
 	j.queues = newQueueCache(j)
 	return j
 }
 
-// NewID makes the id of a job to be submitted.
+// NewID returns the id for a new submission.
 func NewID() string { return id.New(row.IDPrefix) }
 
-// The rhythms of Run.
+// Periods and timeouts of Run.
 const (
-	tick        = time.Second     // looks for work that other nodes have left
-	housekeep   = 5 * time.Second // looks at what has waited or been kept too long
-	lastCalls   = 8 * time.Second // for submissions under way when the node stops
-	courtesy    = 10 * time.Second
-	writeWait   = 10 * time.Second // for a step to be written, before it is tried again
-	writeAgain  = time.Second
-	reportPause = time.Minute // between two log lines about a database that is away
+	tick           = time.Second // the interval of checks for work from other nodes
+	housekeepEvery = 5 * time.Second
+	stopWait       = 8 * time.Second // for submissions in flight when the node stops
+	cancelWait     = 10 * time.Second
+	writeWait      = 10 * time.Second // for the write of a step, before it is retried
+	retryPause     = time.Second
+	reportPause    = time.Minute // between log lines about an unavailable database
 )
 
-// Run starts queued jobs, looks after those that this node has, takes over
-// those of dead nodes and removes what is too old, until ctx ends. Then
-// submissions under way may end for a moment; everything else stops at once and
-// is taken over by other nodes, or by the next start.
+// Run starts queued jobs, processes this node's jobs, takes over those of dead nodes and deletes
+// expired records, until ctx ends. Then submissions in flight get stopWait to finish. All other
+// work stops at once; other nodes or the next start take it over.
 func (j *Jobs) Run(ctx context.Context) {
 	life := newLifetime(context.Background(), context.Background())
 	defer life.end()
@@ -166,7 +157,7 @@ func (j *Jobs) Run(ctx context.Context) {
 	loop.Run(ctx,
 		loop.Loop{Room: "job", Does: "start jobs", Log: j.opts.Log, Period: tick, Wake: j.wake, Step: j.Start},
 		loop.Loop{Room: "job", Does: "take over jobs", Log: j.opts.Log, Period: tick, Step: j.TakeOver},
-		loop.Loop{Room: "job", Does: "look after old jobs", Log: j.opts.Log, Period: housekeep, Step: j.Housekeep},
+		loop.Loop{Room: "job", Does: "look after old jobs", Log: j.opts.Log, Period: housekeepEvery, Step: j.Housekeep},
 		loop.Loop{Room: "job", Does: "measure the queues", Log: j.opts.Log, Period: measureEvery, Step: j.Measure},
 	)
 
@@ -174,30 +165,29 @@ func (j *Jobs) Run(ctx context.Context) {
 	j.life = nil // no worker begins from here on
 	j.mu.Unlock()
 	life.stop()
-	timer := time.AfterFunc(j.linger, life.end)
+	timer := time.AfterFunc(j.stopWait, life.end)
 	defer timer.Stop()
 	j.running.Wait()
 }
 
-// logAway logs an error of the database that delays jobs, at most once in reportPause for
-// all of them.
-func (j *Jobs) logAway(what, job string, err error) {
+// logOutage logs a database error that delays jobs, at most once in reportPause for all jobs.
+func (j *Jobs) logOutage(what, job string, err error) {
 	now := j.opts.Now().UnixNano()
-	last := j.reported.Load()
-	if now-last < int64(reportPause) || !j.reported.CompareAndSwap(last, now) {
+	last := j.loggedAt.Load()
+	if now-last < int64(reportPause) || !j.loggedAt.CompareAndSwap(last, now) {
 		j.opts.Log.Debug("job: "+what, "job", job, "error", err)
 		return
 	}
-	j.opts.Log.Error("job: "+what+", as may be those of other jobs; trying again", "job", job, "error", err)
+	j.opts.Log.Error("job: "+what+"; other jobs may be delayed too; retrying", "job", job, "error", err)
 }
 
-// rouse lets the queue be looked at now.
-func (j *Jobs) rouse() {
+// wakeUp makes Run look at the queue now.
+func (j *Jobs) wakeUp() {
 	select {
 	case j.wake <- struct{}{}:
 	default:
 	}
 }
 
-// KeptFor is how long the record of a job that has ended is kept.
-func (j *Jobs) KeptFor() time.Duration { return j.opts.Retention }
+// Retention returns how long the record of an ended job is kept.
+func (j *Jobs) Retention() time.Duration { return j.opts.Retention }

@@ -2,31 +2,30 @@ package job
 
 import "context"
 
-// lifetime is how long something may go on: a node with its jobs, or one of them.
+// lifetime has the contexts of a node's jobs or of one worker.
 type lifetime struct {
-	// work is for waits, polls and downloads: it ends when the node stops.
+	// work is for waits, polls and downloads. It ends when the node stops.
 	work context.Context
-	// grace is for submissions and for what is written: it outlives work for a
-	// moment.
+	// grace is for submissions and writes. It ends some time after work.
 	grace context.Context
 
-	stop   context.CancelFunc // ends work
-	hangUp context.CancelFunc // ends grace
+	stop        context.CancelFunc // cancels work
+	cancelGrace context.CancelFunc // cancels grace
 }
 
-// newLifetime returns a lifetime within two contexts. It must end.
+// newLifetime derives a lifetime from two contexts. The caller must call end.
 func newLifetime(work, grace context.Context) *lifetime {
 	l := &lifetime{}
 	l.work, l.stop = context.WithCancel(work)
-	l.grace, l.hangUp = context.WithCancel(grace)
+	l.grace, l.cancelGrace = context.WithCancel(grace)
 	return l
 }
 
-// end ends all of it at once.
+// end cancels both contexts.
 func (l *lifetime) end() {
 	l.stop()
-	l.hangUp()
+	l.cancelGrace()
 }
 
-// stopped tells whether only what is under way may go on.
+// stopped reports whether work has ended.
 func (l *lifetime) stopped() bool { return l.work.Err() != nil }

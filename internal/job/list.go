@@ -11,17 +11,17 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Filter selects jobs. Empty fields select all.
+// Filter selects jobs. Empty fields match all jobs.
 type Filter struct {
 	Account, Key, Model, Line string
 	Status                    string // as the job endpoints show it
 	Code                      string // of a failed job
-	SinceMS, UntilMS          int64  // when they were submitted: from the one on, before the other
-	After                     string // continue below this job id
+	SinceMS, UntilMS          int64  // bounds of the submission time: SinceMS <= t < UntilMS
+	After                     string // only older jobs than this id
 	Limit                     int
 }
 
-// ListTx lists jobs, newest first; the bool tells whether there are more.
+// ListTx lists jobs, newest first, and reports whether there are more.
 func ListTx(tx *store.Tx, f Filter) ([]View, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
@@ -48,18 +48,17 @@ func ListTx(tx *store.Tx, f Filter) ([]View, bool, error) {
 	return views, more, nil
 }
 
-// source brings ids of jobs, newest first, by walking one index.
+// source is a query for ids of jobs, newest first, along one index.
 type source struct {
 	text string
 	args []any
 }
 
-// sources are where the jobs of a filter are found: among those that run, among
-// all records, or, by a line, which is the run's until the job has ended, in
-// both.
+// sources returns the queries for a filter. Jobs that have not ended are in job_run, records in
+// job. The line of a running job is only in job_run, so a filter by line alone needs both.
 func (f Filter) sources() []source {
 	switch {
-	case f.Code != "": // which jobs have when they have failed
+	case f.Code != "": // only failed jobs have a code
 		return []source{f.recorded()}
 	case f.Status == row.StatusQueued, f.Status == row.StatusProcessing:
 		return []source{f.running()}
@@ -80,7 +79,7 @@ func (f Filter) recorded() source {
 	return w.newest("job", f)
 }
 
-// running walks the jobs that have not ended.
+// running selects jobs that have not ended.
 func (f Filter) running() source {
 	var w indexScan
 	w.by(f.Line, "line = ? AND line <> ''", "")
@@ -99,9 +98,8 @@ func (f Filter) running() source {
 	return w.newest("job_run", f)
 }
 
-// indexScan is a source in the making. Its first condition may be the one that an
-// index is walked by; the others are written so that no index can be taken for
-// them, which would have to be sorted.
+// indexScan builds a source. Its first condition selects the index. The other conditions are
+// written so that no other index fits them, because the result would have to be sorted.
 type indexScan struct {
 	where []string
 	args  []any
@@ -119,7 +117,7 @@ func (w *indexScan) by(value, first, later string) {
 	w.where = append(w.where, strings.Replace(text, "?", fmt.Sprintf("$%d", len(w.args)), 1))
 }
 
-// newest is the source, a page of it.
+// newest returns the query for one page.
 func (w *indexScan) newest(table string, f Filter) source {
 	w.by(f.After, "id < ?", "id < ?")
 	if f.SinceMS > 0 {

@@ -9,23 +9,21 @@ import (
 	"tollgate/internal/store"
 )
 
-// How the queues are measured for the metrics: along the index of what waits, the
-// oldest first, so that many jobs cost no more than measured of them.
+// Measure reads the oldest queued jobs along an index, at most maxMeasured of them.
 const (
 	measureEvery = 10 * time.Second
-	measured     = 10_000
+	maxMeasured  = 10_000
 )
 
 const measureQueues = `SELECT model, queued_ms FROM job_run WHERE state = 0 AND queued_ms > 0 ORDER BY queued_ms LIMIT $1`
 
-// queueMeasure is how many jobs wait for a model, and how long the oldest does.
+// queueMeasure is the length of a model's queue and the wait of its oldest job.
 type queueMeasure struct {
 	length int64
 	oldest time.Duration
 }
 
-// Measure shows the queues of all models on all nodes in the metrics. It is one step
-// of Run.
+// Measure updates the metrics of the queues of all nodes. It is one step of Run.
 func (j *Jobs) Measure(ctx context.Context) error {
 	queues := map[string]queueMeasure{}
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
@@ -34,7 +32,7 @@ func (j *Jobs) Measure(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(measureQueues, measured)
+		rows, err := tx.Query(measureQueues, maxMeasured)
 		if err != nil {
 			return err
 		}
@@ -62,6 +60,6 @@ func (j *Jobs) Measure(ctx context.Context) error {
 			queues[m.ID] = queueMeasure{}
 		}
 	}
-	j.metrics.waiting(queues)
+	j.metrics.setQueues(queues)
 	return nil
 }

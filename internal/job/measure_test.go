@@ -11,15 +11,15 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// TestQueuesAreMeasured: each model has a queue from the start, with the age of its
-// oldest job, until neither the catalog nor a job knows it any more.
-func TestQueuesAreMeasured(t *testing.T) {
+// TestMeasure checks the queue metrics: each model has them from the start until it has left the
+// catalog and has no jobs.
+func TestMeasure(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{})
+		h := newCluster(t, url, map[string]chatcall.Adapter{})
 		registry := prometheus.NewRegistry()
 		h.edit = func(o *Options) { o.Registry = registry }
-		n := h.still()
+		n := h.idleNode()
 		n.step(n.jobs.Measure)
 		expect := func(model string, length float64, oldest time.Duration) {
 			t.Helper()
@@ -52,7 +52,7 @@ func TestQueuesAreMeasured(t *testing.T) {
 		h.apply("models: [{id: chat-1, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}]")
 		n.step(n.watcher.Refresh)
 		n.step(n.jobs.Measure)
-		expect("reel-1", 1, time.Hour) // its jobs are still there
+		expect("reel-1", 1, time.Hour) // the model still has jobs
 		h.update(`DELETE FROM job_run`)
 		n.step(n.jobs.Measure)
 		series(0)

@@ -7,7 +7,6 @@ import (
 	"tollgate/internal/job/row"
 )
 
-// metrics are what operators watch of jobs.
 type metrics struct {
 	submissions *prometheus.CounterVec
 	ends        *prometheus.CounterVec
@@ -16,7 +15,7 @@ type metrics struct {
 	kept        prometheus.Gauge
 	queued      *prometheus.GaugeVec
 	oldest      *prometheus.GaugeVec
-	shown       map[string]queueMeasure // what both show; used by Measure alone
+	queues      map[string]queueMeasure // the queues in queued and oldest; only Measure uses it
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -28,18 +27,18 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_job_steps_total", Help: "Steps of jobs on this node, by name."}, []string{"step"}),
 		workers: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "tollgate_job_running", Help: "Jobs that this node looks after."}),
+			Name: "tollgate_job_running", Help: "Jobs processed by this node."}),
 		kept: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "tollgate_job_kept", Help: "Jobs of this node whose results are kept because the media store did not take them."}),
+			Name: "tollgate_job_kept", Help: "Jobs of this node with results kept until the media store accepts them."}),
 		queued: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tollgate_job_queued",
-			Help: "Jobs of a model that wait for a line, on all nodes; the oldest 10,000 are counted every 10 seconds."},
+			Help: "Queued jobs of a model on all nodes; the oldest 10,000 are counted every 10 seconds."},
 			[]string{"model"}),
 		oldest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tollgate_job_oldest_queued_seconds", Help: "How long the job waits that has waited longest for a line; 0: none waits."},
+			Name: "tollgate_job_oldest_queued_seconds", Help: "The wait of the oldest queued job; 0 if none waits."},
 			[]string{"model"}),
 	}
-	for _, kind := range []catalog.Kind{catalog.KindImage, catalog.KindVideo} { // a rate needs a zero to begin with
+	for _, kind := range []catalog.Kind{catalog.KindImage, catalog.KindVideo} { // a rate needs an initial zero
 		m.submissions.WithLabelValues(string(kind))
 		m.ends.WithLabelValues(string(kind), "")
 	}
@@ -56,16 +55,15 @@ func (m *metrics) submitted(kind string)   { m.submissions.WithLabelValues(kind)
 func (m *metrics) ended(kind, code string) { m.ends.WithLabelValues(kind, code).Inc() }
 func (m *metrics) step(name string)        { m.steps.WithLabelValues(name).Inc() }
 
-// waiting shows the queues by model, and drops those of models that have none any
-// more.
-func (m *metrics) waiting(queues map[string]queueMeasure) {
-	for model := range m.shown {
+// setQueues sets the metrics of the queues and deletes those of former queues.
+func (m *metrics) setQueues(queues map[string]queueMeasure) {
+	for model := range m.queues {
 		if _, still := queues[model]; !still {
 			m.queued.DeleteLabelValues(model)
 			m.oldest.DeleteLabelValues(model)
 		}
 	}
-	m.shown = queues
+	m.queues = queues
 	for model, q := range queues {
 		m.queued.WithLabelValues(model).Set(float64(q.length))
 		m.oldest.WithLabelValues(model).Set(q.oldest.Seconds())

@@ -18,9 +18,8 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// twins submits the same request with one key, at once on all nodes given, and
-// returns the 202 bodies.
-func (h *house) twins(key string, nodes ...*testNode) [][]byte {
+// twins submits the same request with one key concurrently on the nodes, and returns the bodies.
+func (h *cluster) twins(key string, nodes ...*testNode) [][]byte {
 	h.t.Helper()
 	bodies := make([][]byte, len(nodes))
 	errs := make([]error, len(nodes))
@@ -39,14 +38,14 @@ func (h *house) twins(key string, nodes ...*testNode) [][]byte {
 	return bodies
 }
 
-// TestTwins submits twins at once: they all get the one job.
+// TestTwins submits equal requests concurrently. All get the same job.
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes int) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 		var callers []*testNode
 		for range nodes {
-			n := h.still()
+			n := h.idleNode()
 			for range 8 {
 				callers = append(callers, n)
 			}
@@ -74,13 +73,13 @@ func TestTwins(t *testing.T) {
 	})
 }
 
-// TestTwinThatLeaves: a submission that waits for its twin ends with its client, and
-// nothing is held or made for it.
-func TestTwinThatLeaves(t *testing.T) {
+// TestCanceledTwin cancels a submission that waits for another one with the same key. It reserves
+// and inserts nothing.
+func TestCanceledTwin(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		n := h.still()
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+		n := h.idleNode()
 		s := h.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = "k", []byte("the same")
 		twin, err := n.jobs.twins.Acquire(t.Context(), s.Account+" "+s.OnceKey)
@@ -114,12 +113,12 @@ func TestTwinThatLeaves(t *testing.T) {
 	})
 }
 
-// TestOnceKey checks whom a key belongs to, and for how long.
+// TestOnceKey checks the scope and the lifetime of a key.
 func TestOnceKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
-		n := h.still()
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
+		n := h.idleNode()
 		ctx := t.Context()
 		send := func(key, print string) (string, error) {
 			s := h.submission(n, "easel-1", 1)
@@ -134,13 +133,13 @@ func TestOnceKey(t *testing.T) {
 		if again, err := send("k", "one"); err != nil || again != first {
 			t.Errorf("%s %v, want %s", again, err, first)
 		}
-		if known, err := n.jobs.Known(ctx, h.account, "k", []byte("one")); err != nil || string(known) != first {
+		if known, err := n.jobs.FindOnce(ctx, h.account, "k", []byte("one")); err != nil || string(known) != first {
 			t.Errorf("known: %s %v", known, err)
 		}
 		if _, err := send("k", "two"); err == nil || fault.Of(err).Code != fault.InvalidRequest {
 			t.Errorf("another request: %v", err)
 		}
-		if _, err := n.jobs.Known(ctx, h.account, "k", []byte("two")); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+		if _, err := n.jobs.FindOnce(ctx, h.account, "k", []byte("two")); err == nil || fault.Of(err).Code != fault.InvalidRequest {
 			t.Errorf("another request, known: %v", err)
 		}
 		if other, err := send("K", "one"); err != nil || other == first {
@@ -153,8 +152,7 @@ func TestOnceKey(t *testing.T) {
 		}
 		h.account, h.key = owner, key
 
-		// The key lives as long as the record, and not a moment longer, swept or
-		// not.
+		// A key expires with the record, deleted or not.
 		id := strings.Split(first, `"`)[3]
 		n.step(n.jobs.Start)
 		h.await(n, "image", id, final)
@@ -162,7 +160,7 @@ func TestOnceKey(t *testing.T) {
 			t.Errorf("after the end: %s %v", again, err)
 		}
 		h.age(id, n.jobs.opts.Retention)
-		if known, err := n.jobs.Known(ctx, h.account, "k", []byte("two")); known != nil || err != nil {
+		if known, err := n.jobs.FindOnce(ctx, h.account, "k", []byte("two")); known != nil || err != nil {
 			t.Errorf("known beyond its record: %s %v", known, err)
 		}
 		if later, err := send("k", "two"); err != nil || later == first {
@@ -171,8 +169,8 @@ func TestOnceKey(t *testing.T) {
 	})
 }
 
-// age makes the end of a job older, and with it its receipt.
-func (h *house) age(id string, by time.Duration) {
+// age moves the end of a job and its receipt into the past.
+func (h *cluster) age(id string, by time.Duration) {
 	h.t.Helper()
 	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
 		changed, err := tx.Exec(`UPDATE job SET ended_ms = ended_ms - $1 WHERE id = $2 AND ended_ms > 0`, by.Milliseconds(), id)
@@ -189,13 +187,13 @@ func (h *house) age(id string, by time.Duration) {
 	}
 }
 
-// TestReferencesOfTwins checks that the references of a submission which made no
-// job are given up, and those of one that did are kept until it ends.
+// TestReferencesOfTwins checks that the references of a submission without a job are deleted at
+// once, and those of a job at its end.
 func TestReferencesOfTwins(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
-		n := h.still()
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
+		n := h.idleNode()
 		submit := func(key string, owner string, amount int64) (string, media.File) {
 			s := h.submission(n, "easel-1", amount)
 			file, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture(), format.Policy{})
@@ -224,7 +222,7 @@ func TestReferencesOfTwins(t *testing.T) {
 			t.Errorf("references: of the job %t, of its twin %t, of a refused one %t", there(first), there(second), there(third))
 		}
 		m := h.generators["first"].(*generator)
-		m.hold = func(_ context.Context, step string) error {
+		m.before = func(_ context.Context, step string) error {
 			if !there(first) {
 				t.Error("the reference is gone while its job runs")
 			}

@@ -14,35 +14,34 @@ import (
 
 // View is a job as the operator sees it.
 type View struct {
-	// Body is the public body; of a queued job without its place in the queue,
-	// which AddPosition adds.
+	// Body is the public body. A queued job's position is missing; AddPosition adds it.
 	Body               json.RawMessage
 	Account, Key       string
 	Request            string
-	Line               string // that has it, or did it
+	Line               string // the current or last one
 	Steps              []row.Step
 	Attempts           []row.TracedAttempt
 	Held, Cost         money.Amount
-	Over               money.Amount // what usage exceeded the hold by
+	Over               money.Amount // usage above the hold
 	StartedMS, EndedMS int64
-	// Node is the epoch of the node that looks after it; empty: none does. Host is
-	// its machine, as far as that is known.
+	// Node is the epoch of the node that processes the job, if any, and Host is its machine, if
+	// known.
 	Node, Host string
 
-	queued *queuedJob // nil: it has started, or ended
+	queued *queuedJob // nil if the job has started
 }
 
-// queuedJob is what the place of a job follows from.
+// queuedJob is the input of AddPosition.
 type queuedJob struct {
 	rec         *row.Job
 	state, turn int64
 }
 
-// Note adds the statements that tell of an operator's act to the transaction of
-// the act. It may be called again for a transaction that is tried again.
+// Note adds statements that log an operator's action to its transaction. It is called again if the
+// transaction is retried.
 type Note func(q *store.Batch, nowMS int64, account, job string)
 
-// GetTx reads one job. ErrNoJob.
+// GetTx reads a job. It may return ErrNoJob.
 func GetTx(tx *store.Tx, id string) (View, error) {
 	rec, p, err := row.ReadTx(tx, id)
 	if err != nil {
@@ -51,7 +50,7 @@ func GetTx(tx *store.Tx, id string) (View, error) {
 	if rec != nil {
 		v := viewOf(rec, p.Trace)
 		v.Line, v.Node, v.StartedMS, v.Held = p.Line, p.Epoch, p.StartedMS, rec.Held
-		v.Body = unplaced(rec, p)
+		v.Body = bodyWithoutPosition(rec, p)
 		if p.StartedMS == 0 {
 			v.queued = &queuedJob{rec, p.State, p.Turn}
 		}
@@ -72,8 +71,8 @@ func GetTx(tx *store.Tx, id string) (View, error) {
 	return v, err
 }
 
-// AddPosition adds to the body of a job that is queued where it stands in its queue.
-// Call it outside of a transaction.
+// AddPosition adds the position in the queue to the body of a queued job. It must be called outside
+// a transaction.
 func (j *Jobs) AddPosition(ctx context.Context, v *View) error {
 	if v.queued == nil {
 		return nil
@@ -83,7 +82,7 @@ func (j *Jobs) AddPosition(ctx context.Context, v *View) error {
 	return err
 }
 
-// viewOf is what both running and ended jobs show.
+// viewOf returns the fields of running and ended jobs.
 func viewOf(r *row.Job, t row.Trace) View {
 	return View{
 		Account: r.Account, Key: r.Key, Request: r.Request, Line: r.Line, Steps: t.Steps, Attempts: t.Attempts,
@@ -91,24 +90,22 @@ func viewOf(r *row.Job, t row.Trace) View {
 	}
 }
 
-// unplaced is the public body of a running job without its place.
-func unplaced(r *row.Job, p *row.Run) []byte {
+// bodyWithoutPosition returns the public body of a job that has not ended.
+func bodyWithoutPosition(r *row.Job, p *row.Run) []byte {
 	if p.StartedMS > 0 {
 		return r.Processing()
 	}
 	return row.Render(r.Base(row.StatusQueued))
 }
 
-// Cancel ends a job that has not ended: it fails with upstream_error and is
-// refunded; its provider is told where that is possible. note adds to the
-// transaction that it was done; nil: nothing is. ErrNoJob; a fault if it has
-// ended.
+// Cancel fails a job with upstream_error, refunds it, and cancels the provider's task if possible.
+// note may be nil. It returns ErrNoJob, or a fault if the job has ended.
 func (j *Jobs) Cancel(ctx context.Context, id string, note Note) error {
-	rec, _, err := j.unended(ctx, id)
+	rec, _, err := j.unfinished(ctx, id)
 	if err != nil {
 		return err
 	}
-	drop := j.dropper(id)
+	drop := j.workerStop(id)
 	e := j.ending(rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true,
 		Message: "The job was cancelled by the operator. You were not charged."})
 	e.note = note
@@ -116,16 +113,16 @@ func (j *Jobs) Cancel(ctx context.Context, id string, note Note) error {
 		if ctx.Err() != nil {
 			return fault.TryAgain(ctx.Err())
 		}
-		return hasEnded(id)
+		return endedError(id)
 	}
 	drop()
-	j.tellProvider(ctx, rec, &e.row.Run) // as it was when it ended
+	j.cancelAtProvider(ctx, rec, &e.row.Run)
 	return nil
 }
 
-// dropper returns what makes this node's present worker of a job end, if it has
-// one. Other nodes notice at the job's next step.
-func (j *Jobs) dropper(id string) func() {
+// workerStop returns a function that stops this node's worker of a job, if there is one now. A
+// worker of another node stops at its next step.
+func (j *Jobs) workerStop(id string) func() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if w := j.workers[id]; w != nil {
@@ -134,9 +131,8 @@ func (j *Jobs) dropper(id string) func() {
 	return func() {}
 }
 
-// tellProvider cancels the work of a job at its provider, as a courtesy, where
-// this node can reach it.
-func (j *Jobs) tellProvider(ctx context.Context, rec *row.Job, p *row.Run) {
+// cancelAtProvider cancels a job's task at its provider if this node can call the line.
+func (j *Jobs) cancelAtProvider(ctx context.Context, rec *row.Job, p *row.Run) {
 	if p.Ticket == "" {
 		return
 	}
@@ -149,8 +145,8 @@ func (j *Jobs) tellProvider(ctx context.Context, rec *row.Job, p *row.Run) {
 	}
 }
 
-// unended reads a job that has not ended.
-func (j *Jobs) unended(ctx context.Context, id string) (rec *row.Job, p *row.Run, err error) {
+// unfinished reads a job that has not ended.
+func (j *Jobs) unfinished(ctx context.Context, id string) (rec *row.Job, p *row.Run, err error) {
 	err = j.opts.DB.View(ctx, func(tx *store.Tx) error {
 		if rec, p, err = row.ReadTx(tx, id); err != nil || rec != nil {
 			return err
@@ -158,12 +154,11 @@ func (j *Jobs) unended(ctx context.Context, id string) (rec *row.Job, p *row.Run
 		if _, err := row.RecordTx(tx, id); err != nil {
 			return err
 		}
-		return hasEnded(id)
+		return endedError(id)
 	})
 	return rec, p, err
 }
 
-// hasEnded is the refusal of what only jobs can be asked that have not ended.
-func hasEnded(id string) error {
+func endedError(id string) error {
 	return fault.New(fault.InvalidRequest, "The job %s has ended.", id)
 }

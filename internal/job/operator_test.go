@@ -16,8 +16,8 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// list lists the ids of the jobs that a filter selects.
-func (h *house) list(f Filter) (ids []string, more bool) {
+// list returns the ids for a filter.
+func (h *cluster) list(f Filter) (ids []string, more bool) {
 	h.t.Helper()
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
 		views, m, err := ListTx(tx, f)
@@ -33,24 +33,23 @@ func (h *house) list(f Filter) (ids []string, more bool) {
 	return ids, more
 }
 
-// TestList checks the operator's filters.
 func TestList(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
 		first := &generator{}
-		second := &generator{hold: stuck("poll", reached)}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-		n := h.still()
-		other := h.as(h.open(money.USD))
+		second := &generator{before: block("poll", reached)}
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+		n := h.idleNode()
+		other := h.withAccount(h.open(money.USD))
 		done := h.submit(n, h.submission(n, "easel-1", 1))
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
-		first.submit = refuses(0, upstream.Moderated("video", "no", false))
+		first.submit = failSubmit(0, upstream.Moderated("video", "no", false))
 		failed := other.submit(n, other.submission(n, "reel-1", 1))
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
-		first.submit = refuses(0, upstream.Unsuitable("image", "no"))
+		first.submit = failSubmit(0, upstream.Unsuitable("image", "no"))
 		runs := h.submit(n, h.submission(n, "easel-1", 1))
 		n.step(n.jobs.Start)
 		until(t, "the first line's refusal", func() bool { return len(h.order()) == 1 })
@@ -109,7 +108,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// inState brings a job to where the operator wants to end it.
+// inState has a generator that blocks in each state, before the operator acts.
 var inState = map[string]struct {
 	blocks bool
 	stuck  string
@@ -117,8 +116,8 @@ var inState = map[string]struct {
 	"queued": {}, "sending": {false, "submit"}, "at once": {true, "submit"}, "rendering": {false, "poll"}, "rendered": {false, "fetch"},
 }
 
-// TestCancel ends a job wherever it stands: it is refunded, its slot is free, its
-// provider is told, and nothing of it goes on.
+// TestCancel cancels a job in each state: it is refunded, its slot is free, its provider is told,
+// and its worker stops.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for name, c := range inState {
@@ -126,10 +125,10 @@ func TestCancel(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
-				m := &generator{blocks: c.blocks, hold: stuck(c.stuck, reached)}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+				m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 				h.apply(oneLine)
-				n := h.still()
+				n := h.idleNode()
 				id := h.submit(n, h.submission(n, "easel-1", 1))
 				if c.stuck != "" {
 					n.step(n.jobs.Start)
@@ -139,7 +138,7 @@ func TestCancel(t *testing.T) {
 				if err := n.jobs.Cancel(ctx, id, nil); err != nil {
 					t.Fatal(err)
 				}
-				n.jobs.running.Wait() // though its call would wait for ever
+				n.jobs.running.Wait() // although its call blocks
 				if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
 					s.Error.Type != "upstream_error" {
 					t.Errorf("%+v", s)
@@ -154,7 +153,7 @@ func TestCancel(t *testing.T) {
 					t.Errorf("no such job: %v", err)
 				}
 				h.audit(0)
-				m.hold = nil
+				m.before = nil
 				next := h.submit(n, h.submission(n, "easel-1", 1))
 				n.step(n.jobs.Start)
 				n.jobs.running.Wait()
@@ -167,7 +166,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestRequeueRunning lets a running job be done anew, wherever it stands.
+// TestRequeueRunning requeues a running job in each state.
 func TestRequeueRunning(t *testing.T) {
 	t.Parallel()
 	for name, c := range inState {
@@ -175,17 +174,17 @@ func TestRequeueRunning(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
-				m := &generator{blocks: c.blocks, hold: stuck(c.stuck, reached)}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+				m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 				h.apply(oneLine)
-				n := h.still()
+				n := h.idleNode()
 				id := h.submit(n, h.submission(n, "easel-1", 1))
 				if c.stuck != "" {
 					n.step(n.jobs.Start)
 					<-reached
 				}
 				was := h.poll(n, "image", id).Status
-				if same, err := h.requeue(n, id, Anew{Force: true}); err != nil || same != id {
+				if same, err := h.requeue(n, id, RequeueOptions{Force: true}); err != nil || same != id {
 					t.Fatalf("%s %v", same, err)
 				}
 				n.jobs.running.Wait()
@@ -195,7 +194,7 @@ func TestRequeueRunning(t *testing.T) {
 				if told := len(m.cancelled) > 0; told != (c.stuck == "poll" || c.stuck == "fetch") {
 					t.Errorf("the provider was told: %t", told)
 				}
-				m.hold = nil
+				m.before = nil
 				n.step(n.jobs.Start)
 				n.jobs.running.Wait()
 				if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
@@ -210,22 +209,21 @@ func TestRequeueRunning(t *testing.T) {
 	}
 }
 
-// TestRequeueEnded submits a job that has ended once more, at its old price and
-// through the same admission.
+// TestRequeueEnded resubmits an ended job: same price, new admission.
 func TestRequeueEnded(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
 		h.account, h.key = h.open(2 * cent)
-		n := h.still()
+		n := h.idleNode()
 		s := h.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = "k", []byte("x")
 		id := h.submit(n, s)
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
-		next, err := h.requeue(n, id, Anew{Force: true})
+		next, err := h.requeue(n, id, RequeueOptions{Force: true})
 		if err != nil || next == id {
 			t.Fatalf("%s %v", next, err)
 		}
@@ -236,13 +234,13 @@ func TestRequeueEnded(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 		}
-		if body, err := n.jobs.Known(t.Context(), h.account, "k", []byte("x")); err != nil || parse(t, body).ID != id {
+		if body, err := n.jobs.FindOnce(t.Context(), h.account, "k", []byte("x")); err != nil || parse(t, body).ID != id {
 			t.Errorf("the key's job is %s now: %v", body, err)
 		}
-		if _, err := h.requeue(n, id, Anew{Force: true}); err == nil || fault.Of(err).Code != fault.InsufficientQuota {
+		if _, err := h.requeue(n, id, RequeueOptions{Force: true}); err == nil || fault.Of(err).Code != fault.InsufficientQuota {
 			t.Errorf("beyond the balance: %v", err)
 		}
-		if _, err := h.requeue(n, NewID(), Anew{}); !errors.Is(err, row.ErrNoJob) {
+		if _, err := h.requeue(n, NewID(), RequeueOptions{}); !errors.Is(err, row.ErrNoJob) {
 			t.Errorf("no such job: %v", err)
 		}
 		h.audit(2 * cent)
@@ -257,7 +255,7 @@ func TestRequeueEnded(t *testing.T) {
 		id = h.submit(n, s)
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
-		if _, err := h.requeue(n, id, Anew{Force: true}); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+		if _, err := h.requeue(n, id, RequeueOptions{Force: true}); err == nil || fault.Of(err).Code != fault.InvalidRequest {
 			t.Errorf("without its references: %v", err)
 		}
 	})

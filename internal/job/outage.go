@@ -8,8 +8,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// noteOutage writes that the media store is down, for the start limit of all nodes.
-func (j *Jobs) noteOutage(ctx context.Context) error {
+// recordOutage records that the media store is down. The record extends the start limit on all
+// nodes.
+func (j *Jobs) recordOutage(ctx context.Context) error {
 	if _, down := j.opts.Media.Down(); !down {
 		return nil
 	}
@@ -27,8 +28,8 @@ func (j *Jobs) noteOutage(ctx context.Context) error {
 	return nil
 }
 
-// startLimitTx returns how long a job may wait for its start now. After an outage of
-// the media store jobs have that time anew, and MediaRetry more in all.
+// startLimitTx returns the present start limit. After an outage of the media store, jobs may wait
+// for MediaRetry longer.
 func (j *Jobs) startLimitTx(tx *store.Tx, nowMS int64) (time.Duration, error) {
 	var seenMS int64
 	if err := tx.QueryRow(selectOutage).Scan(&seenMS); err != nil {

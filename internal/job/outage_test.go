@@ -20,16 +20,16 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// breakMedia takes the media folder away from all nodes.
-func (h *house) breakMedia() {
+// breakMedia moves the media folder away.
+func (h *cluster) breakMedia() {
 	h.t.Helper()
 	if err := os.Rename(h.folder, h.folder+".away"); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// mendMedia gives the media folder back.
-func (h *house) mendMedia(nodes ...*testNode) {
+// mendMedia moves the media folder back.
+func (h *cluster) mendMedia(nodes ...*testNode) {
 	h.t.Helper()
 	if err := os.Rename(h.folder+".away", h.folder); err != nil {
 		h.t.Fatal(err)
@@ -41,14 +41,14 @@ func (h *house) mendMedia(nodes ...*testNode) {
 	}
 }
 
-// kept waits until a job's results are kept.
-func (h *house) kept(n *testNode, kind, id string) {
+// awaitKept waits until a job's results are kept.
+func (h *cluster) awaitKept(n *testNode, kind, id string) {
 	h.t.Helper()
-	h.await(n, kind, id, func(shown) bool { return h.has(id, row.StepKept) })
+	h.await(n, kind, id, func(jobBody) bool { return h.hasStep(id, row.StepKept) })
 }
 
-// has reports whether a job has a step.
-func (h *house) has(id, step string) bool {
+// hasStep reports whether a job has a step.
+func (h *cluster) hasStep(id, step string) bool {
 	h.t.Helper()
 	v, _, err := h.view(id)
 	if err != nil {
@@ -62,8 +62,8 @@ func (h *house) has(id, step string) bool {
 	return false
 }
 
-// spooled counts the parts of kept results.
-func (h *house) spooled() (n int) {
+// spooled counts the parts in the spool.
+func (h *cluster) spooled() (n int) {
 	h.t.Helper()
 	if err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT COUNT(*) FROM job_spool`).Scan(&n)
@@ -73,14 +73,14 @@ func (h *house) spooled() (n int) {
 	return n
 }
 
-// outageCase is a job whose results come while the media store is down.
+// outageCase is a job with results during an outage of the media store.
 type outageCase struct {
 	name, model, kind string
 	count             int64
-	blocks            bool // the results come with the answer
-	spooled           int  // parts in the database
+	blocks            bool // inline results
+	spooled           int  // parts in the spool
 	cost              money.Amount
-	code              fault.Code // if the store does not come back
+	code              fault.Code // if the outage does not end
 }
 
 func outageCases() []outageCase {
@@ -93,180 +93,59 @@ func outageCases() []outageCase {
 	}
 }
 
-// generators returns two lines for a case.
-func (c outageCase) generators() (first, second *generator, all map[string]chatcall.Adapter) {
-	first, second = &generator{blocks: c.blocks}, &generator{blocks: c.blocks}
-	return first, second, map[string]chatcall.Adapter{"first": first, "second": second}
+// outage is the job of a case on a node whose media store is down.
+type outage struct {
+	outageCase
+	h  *cluster
+	n  *testNode
+	id string
 }
 
-// TestAnOutageOfTheMediaStore: a result that the media store does not take is kept
-// and stored later: no other line is asked, no other job starts, and the job is
-// charged once.
-func TestAnOutageOfTheMediaStore(t *testing.T) {
-	t.Parallel()
-	for _, c := range outageCases() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				first, second, generators := c.generators()
-				h := newHouse(t, url, generators)
-				n := h.still()
-				h.breakMedia()
-				id := h.submit(n, h.submission(n, c.model, c.count))
-				n.step(n.jobs.Start)
-				h.kept(n, c.kind, id)
-				if s := h.poll(n, c.kind, id); s.Status != row.StatusProcessing {
-					t.Errorf("it shows %+v", s)
-				}
-				if got := h.spooled(); got != c.spooled {
-					t.Errorf("%d parts are kept, want %d", got, c.spooled)
-				}
-				if since, down := n.jobs.opts.Media.Down(); !down || since.IsZero() {
-					t.Error("the media store is not down")
-				}
-				// Another job waits, however often its start is tried.
-				waits := h.submit(n, h.submission(n, "easel-1", 1))
-				for range 3 {
-					n.step(n.jobs.Start)
-				}
-				if s := h.poll(n, upstream.KindImage, waits); s.Status != row.StatusQueued {
-					t.Errorf("the other job shows %+v", s)
-				}
-				h.mendMedia(n)
-				done := h.await(n, c.kind, id, final)
-				if done.Status != row.StatusSucceeded || int64(len(done.Data)) != c.count {
-					t.Errorf("it ended as %+v %+v", done, done.Error)
-				}
-				if first.count() != 1 || second.count() != 0 {
-					t.Errorf("%d and %d submissions", first.count(), second.count())
-				}
-				h.onlyPublic(n, done)
-				h.audit(c.cost)
-				n.step(n.jobs.Start)
-				h.await(n, upstream.KindImage, waits, final)
-				if got := h.spooled(); got != 0 {
-					t.Errorf("%d parts are left", got)
-				}
-			})
-		})
+// release gives the job up, as its node does when it cannot continue.
+func (o *outage) release() {
+	o.h.t.Helper()
+	o.h.update(`UPDATE job_run SET epoch = $1 WHERE id = $2`, noOwner, o.id)
+}
+
+// await waits for the end of the job and checks that it succeeded.
+func (o *outage) await(n *testNode) {
+	o.h.t.Helper()
+	done := o.h.await(n, o.kind, o.id, final)
+	if done.Status != row.StatusSucceeded || int64(len(done.Data)) != o.count {
+		o.h.t.Errorf("it ended as %+v %+v", done, done.Error)
+	}
+	o.h.onlyPublic(n, done)
+}
+
+// awaitFailure waits for the end of the job and checks its error.
+func (o *outage) awaitFailure() {
+	o.h.t.Helper()
+	done := o.h.await(o.n, o.kind, o.id, final)
+	if done.Error == nil || done.Error.Code != string(o.code) {
+		o.h.t.Errorf("it ended as %+v %+v", done, done.Error)
 	}
 }
 
-// TestKeptResultsSurviveTheirNode: another node stores what a node that died had
-// kept, and so does one after that.
-func TestKeptResultsSurviveTheirNode(t *testing.T) {
-	t.Parallel()
+// eachOutage starts the job of each case during an outage and runs scene. Then there was one
+// submission, the spool is empty, and the account was charged what scene returned.
+func eachOutage(t *testing.T, prepare func(c outageCase, j *Jobs), scene func(o *outage) (last *testNode, cost money.Amount)) {
 	for _, c := range outageCases() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				first, second, generators := c.generators()
-				h := newHouse(t, url, generators)
-				n := h.still()
+				first, second := &generator{blocks: c.blocks}, &generator{blocks: c.blocks}
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+				n := h.idleNode()
+				prepare(c, n.jobs)
 				h.breakMedia()
-				id := h.submit(n, h.submission(n, c.model, c.count))
+				o := &outage{c, h, n, h.submit(n, h.submission(n, c.model, c.count))}
 				n.step(n.jobs.Start)
-				h.kept(n, c.kind, id)
-				n.kill()
-				h.giveUp(id)
-				h.mendMedia()
-				// The next one dies too, before it has stored anything.
-				next := h.still()
-				h.breakMedia()
-				next.step(next.jobs.TakeOver)
-				h.await(next, c.kind, id, func(shown) bool { _, down := next.jobs.opts.Media.Down(); return down })
-				next.kill()
-				h.giveUp(id)
-				h.mendMedia()
-				last := h.still()
-				last.step(last.jobs.TakeOver)
-				done := h.await(last, c.kind, id, final)
-				if done.Status != row.StatusSucceeded || int64(len(done.Data)) != c.count {
-					t.Errorf("it ended as %+v %+v", done, done.Error)
-				}
-				if first.count() != 1 || second.count() != 0 {
-					t.Errorf("%d and %d submissions", first.count(), second.count())
-				}
-				h.onlyPublic(last, done)
-				h.audit(c.cost)
-			})
-		})
-	}
-}
-
-// giveUp makes a job one that its node has given up.
-func (h *house) giveUp(id string) {
-	h.t.Helper()
-	h.update(`UPDATE job_run SET epoch = $1 WHERE id = $2`, abandoned, id)
-}
-
-// TestAnOutageThatDoesNotEnd: after the time for retries the job fails and is given
-// back; no other line is asked.
-func TestAnOutageThatDoesNotEnd(t *testing.T) {
-	t.Parallel()
-	for _, c := range outageCases() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				first, second, generators := c.generators()
-				h := newHouse(t, url, generators)
-				h.edit = func(o *Options) { o.MediaRetry = time.Millisecond }
-				n := h.still()
-				h.breakMedia()
-				id := h.submit(n, h.submission(n, c.model, c.count))
-				n.step(n.jobs.Start)
-				done := h.await(n, c.kind, id, final)
-				if done.Error == nil || done.Error.Code != string(c.code) {
-					t.Errorf("it ended as %+v %+v", done, done.Error)
-				}
-				if first.count() != 1 || second.count() != 0 {
-					t.Errorf("%d and %d submissions", first.count(), second.count())
-				}
-				h.audit(0)
-				n.step(n.jobs.Housekeep)
-				if got := h.spooled(); got != 0 {
-					t.Errorf("%d parts are left", got)
-				}
-			})
-		})
-	}
-}
-
-// TestTheSpoolIsFull: without room in the database, images behind links are kept by their
-// link, and a job whose images came with the answer fails and is refunded. No other line
-// is asked. The parts that were written are deleted.
-func TestTheSpoolIsFull(t *testing.T) {
-	t.Parallel()
-	for _, c := range outageCases() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				first, second, generators := c.generators()
-				h := newHouse(t, url, generators)
-				n := h.still()
-				n.jobs.maxSpool = int(c.count) - 1
-				h.breakMedia()
-				id := h.submit(n, h.submission(n, c.model, c.count))
-				n.step(n.jobs.Start)
-				cost := c.cost
-				if c.blocks {
-					cost = 0
-				} else {
-					h.kept(n, c.kind, id)
-					if got := h.spooled(); got > n.jobs.maxSpool {
-						t.Errorf("%d parts are kept, at most %d may be", got, n.jobs.maxSpool)
-					}
-					h.mendMedia(n)
-				}
-				done := h.await(n, c.kind, id, final)
-				if c.blocks && (done.Error == nil || done.Error.Code != string(c.code)) || !c.blocks && int64(len(done.Data)) != c.count {
-					t.Errorf("it ended as %+v %+v", done, done.Error)
-				}
+				last, cost := scene(o)
 				if first.count() != 1 || second.count() != 0 {
 					t.Errorf("%d and %d submissions", first.count(), second.count())
 				}
 				h.audit(cost)
-				n.step(n.jobs.Housekeep)
+				last.step(last.jobs.Housekeep)
 				if got := h.spooled(); got != 0 {
 					t.Errorf("%d parts are left", got)
 				}
@@ -275,13 +154,96 @@ func TestTheSpoolIsFull(t *testing.T) {
 	}
 }
 
-// TestJobsThatWaitForTheMediaStore: the start limit does not fail them before the
-// time for retries is over too, on any node; then it does.
-func TestJobsThatWaitForTheMediaStore(t *testing.T) {
+// TestMediaOutage keeps the results until the media store is back. No other job starts meanwhile.
+func TestMediaOutage(t *testing.T) {
+	t.Parallel()
+	eachOutage(t, func(outageCase, *Jobs) {}, func(o *outage) (*testNode, money.Amount) {
+		h, n := o.h, o.n
+		h.awaitKept(n, o.kind, o.id)
+		if s := h.poll(n, o.kind, o.id); s.Status != row.StatusProcessing {
+			h.t.Errorf("it shows %+v", s)
+		}
+		if got := h.spooled(); got != o.spooled {
+			h.t.Errorf("%d parts are kept, want %d", got, o.spooled)
+		}
+		if since, down := n.jobs.opts.Media.Down(); !down || since.IsZero() {
+			h.t.Error("the media store is not down")
+		}
+		other := h.submit(n, h.submission(n, "easel-1", 1))
+		for range 3 {
+			n.step(n.jobs.Start)
+		}
+		if s := h.poll(n, upstream.KindImage, other); s.Status != row.StatusQueued {
+			h.t.Errorf("the other job shows %+v", s)
+		}
+		if err := n.jobs.Cancel(h.t.Context(), other, nil); err != nil {
+			h.t.Error(err)
+		}
+		h.mendMedia(n)
+		o.await(n)
+		return n, o.cost
+	})
+}
+
+// TestNodesDieDuringOutage lets another node store the results that a dead node has kept, after one
+// more node died before it stored anything.
+func TestNodesDieDuringOutage(t *testing.T) {
+	t.Parallel()
+	eachOutage(t, func(outageCase, *Jobs) {}, func(o *outage) (*testNode, money.Amount) {
+		h := o.h
+		h.awaitKept(o.n, o.kind, o.id)
+		o.n.kill()
+		o.release()
+		h.mendMedia()
+		next := h.idleNode()
+		h.breakMedia()
+		next.step(next.jobs.TakeOver)
+		h.await(next, o.kind, o.id, func(jobBody) bool { _, down := next.jobs.opts.Media.Down(); return down })
+		next.kill()
+		o.release()
+		h.mendMedia()
+		last := h.idleNode()
+		last.step(last.jobs.TakeOver)
+		o.await(last)
+		return last, o.cost
+	})
+}
+
+// TestLongOutage fails and refunds the job after MediaRetry.
+func TestLongOutage(t *testing.T) {
+	t.Parallel()
+	eachOutage(t, func(_ outageCase, j *Jobs) { j.opts.MediaRetry = time.Millisecond }, func(o *outage) (*testNode, money.Amount) {
+		o.awaitFailure()
+		return o.n, 0
+	})
+}
+
+// TestFullSpool: without room in the spool, results behind links are kept by their links, and a job
+// with inline results fails and is refunded.
+func TestFullSpool(t *testing.T) {
+	t.Parallel()
+	eachOutage(t, func(c outageCase, j *Jobs) { j.maxSpool = int(c.count) - 1 }, func(o *outage) (*testNode, money.Amount) {
+		if o.blocks {
+			o.awaitFailure()
+			return o.n, 0
+		}
+		o.h.awaitKept(o.n, o.kind, o.id)
+		if got := o.h.spooled(); got > o.n.jobs.maxSpool {
+			o.h.t.Errorf("%d parts are kept, at most %d may be", got, o.n.jobs.maxSpool)
+		}
+		o.h.mendMedia(o.n)
+		o.await(o.n)
+		return o.n, o.cost
+	})
+}
+
+// TestStartLimitDuringOutage checks that an outage of the media store extends the start limit by
+// MediaRetry on all nodes.
+func TestStartLimitDuringOutage(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		n, other := h.still(), h.still()
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+		n, other := h.idleNode(), h.idleNode()
 		limit := n.jobs.opts.StartLimit
 		long := h.submit(n, h.submission(n, "easel-1", 1))
 		tooLong := h.submit(n, h.submission(n, "reel-1", 1))
@@ -304,7 +266,7 @@ func TestJobsThatWaitForTheMediaStore(t *testing.T) {
 		if done := h.await(other, upstream.KindImage, long, final); done.Status != row.StatusSucceeded {
 			t.Errorf("it ended as %+v %+v", done, done.Error)
 		}
-		// A later outage excuses nobody from the limit of today.
+		// A former outage extends nothing.
 		h.update(`UPDATE job_outage SET seen_ms = seen_ms - $1`, (limit + time.Minute).Milliseconds())
 		late := h.submit(n, h.submission(n, "easel-1", 1))
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Minute).Milliseconds(), late)
@@ -316,9 +278,9 @@ func TestJobsThatWaitForTheMediaStore(t *testing.T) {
 	})
 }
 
-// TestReferencesThatCannotBeRead: whatever a generator makes of a reference that our
-// store does not give, its line is not to blame and the job waits.
-func TestReferencesThatCannotBeRead(t *testing.T) {
+// TestUnreadableReferences lets our store fail while an adapter reads a reference. Whatever error
+// the adapter returns, the line is not to blame and the job waits.
+func TestUnreadableReferences(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func(err error) error{
 		"as the adapters say it":  func(err error) error { return upstream.Unread(err) },
@@ -337,8 +299,8 @@ func TestReferencesThatCannotBeRead(t *testing.T) {
 					_, err = io.Copy(io.Discard, body)
 					return nil, errors.Join(err, body.Close())
 				}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": first})
-				n := h.still()
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": first})
+				n := h.idleNode()
 				s := h.submission(n, "easel-1", 1)
 				ref, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture(), format.Policy{})
 				if err != nil {
@@ -348,7 +310,7 @@ func TestReferencesThatCannotBeRead(t *testing.T) {
 				id := h.submit(n, s)
 				h.breakMedia()
 				n.step(n.jobs.Start)
-				h.await(n, upstream.KindImage, id, func(shown) bool { return h.has(id, row.StepAttemptFailed) })
+				h.await(n, upstream.KindImage, id, func(jobBody) bool { return h.hasStep(id, row.StepAttemptFailed) })
 				v, _, err := h.view(id)
 				if err != nil || len(v.Attempts) != 1 || v.Attempts[0].Next != "later" || v.Attempts[0].Lost {
 					t.Errorf("%+v: %v", v.Attempts, err)

@@ -11,10 +11,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// Body returns a job as its endpoint shows it: the bytes that its event carries
-// once it has ended. It reads one row by its key and writes nothing. Errors: 404
-// job_not_found where there is none of that kind and account, or its record has
-// run out; 503 while the database is away.
+// Body returns a job as its endpoint shows it. After the end it is the body of the event. Body
+// reads one row by its primary key. Errors: 404 job_not_found if the account has no such job of
+// this kind or the record has expired, 503 if the database is unavailable.
 func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, error) {
 	var r row.Job
 	var state, turn, started sql.NullInt64
@@ -48,9 +47,9 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 	return j.queuedBody(ctx, &r, state.Int64, turn.Int64)
 }
 
-// queuedBody is the body of a job that has not started.
+// queuedBody returns the body of a job that has not started.
 func (j *Jobs) queuedBody(ctx context.Context, r *row.Job, state, turn int64) ([]byte, error) {
-	if state != row.StateQueued { // about to be accepted
+	if state != row.StateQueued { // it is being submitted to a line
 		return r.Queued(0, 1), nil
 	}
 	position, eta, err := j.queues.position(ctx, r, turn)
@@ -60,7 +59,6 @@ func (j *Jobs) queuedBody(ctx context.Context, r *row.Job, state, turn int64) ([
 	return r.Queued(position, eta), nil
 }
 
-// notFound is the answer for a job that its asker does not have.
 func notFound(id string) error {
 	const maxShown = 64
 	if len(id) > maxShown {

@@ -19,19 +19,18 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// as lets the house speak for another account.
-func (h *house) as(owner, key string) *house {
+// withAccount returns the cluster with another account and key.
+func (h *cluster) withAccount(owner, key string) *cluster {
 	other := *h
 	other.account, other.key = owner, key
 	return &other
 }
 
-// fresh forgets what the node remembers of queues.
-func (n *testNode) fresh() { n.jobs.queues = newQueueCache(n.jobs) }
+// clearCache drops the node's cached queues.
+func (n *testNode) clearCache() { n.jobs.queues = newQueueCache(n.jobs) }
 
-// expect is a model's queue as it must be: each job with its account, in the order
-// of submission.
-type expect struct {
+// queueModel computes the expected queue from the accounts of the submitted jobs.
+type queueModel struct {
 	jobs []queued
 }
 
@@ -40,7 +39,7 @@ type queued struct {
 	turn      int
 }
 
-func (e *expect) add(id, owner string) {
+func (e *queueModel) add(id, owner string) {
 	turn := 1
 	if len(e.jobs) > 0 {
 		turn = slices.MinFunc(e.jobs, func(a, b queued) int { return cmp.Compare(a.turn, b.turn) }).turn
@@ -53,8 +52,8 @@ func (e *expect) add(id, owner string) {
 	e.jobs = append(e.jobs, queued{id, owner, turn})
 }
 
-// order returns the queue as it will start.
-func (e *expect) order() []string {
+// order returns the jobs in the order of their starts.
+func (e *queueModel) order() []string {
 	jobs := slices.Clone(e.jobs)
 	slices.SortFunc(jobs, func(a, b queued) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.id, b.id)) })
 	ids := make([]string, len(jobs))
@@ -64,18 +63,17 @@ func (e *expect) order() []string {
 	return ids
 }
 
-func (e *expect) remove(id string) {
+func (e *queueModel) remove(id string) {
 	e.jobs = slices.DeleteFunc(e.jobs, func(j queued) bool { return j.id == id })
 }
 
-// starts records in which order the jobs are submitted to a line, by the names
-// that it is given.
-type starts struct {
+// startOrder records the order of submissions to a line.
+type startOrder struct {
 	mu   sync.Mutex
 	jobs []string
 }
 
-func (s *starts) submit(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
+func (s *startOrder) submit(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs = append(s.jobs, w.Key[:len(w.Key)-len("-1")])
@@ -97,29 +95,28 @@ lines:
     max_concurrent: 1
 `
 
-// TestQueueModel submits and starts jobs of several accounts in random order: at
-// every moment each job shows the place that the model gives it, and jobs start
-// in that order.
+// TestQueueModel submits and starts jobs of several accounts in random order and compares positions
+// and starts with the model.
 func TestQueueModel(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		var order starts
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true, submit: order.submit}})
+		var order startOrder
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true, submit: order.submit}})
 		h.apply(oneLine)
-		var people []*house
+		var people []*cluster
 		for range 4 {
-			people = append(people, h.as(h.open(money.USD)))
+			people = append(people, h.withAccount(h.open(money.USD)))
 		}
-		n := h.still()
+		n := h.idleNode()
 		r := rand.New(rand.NewPCG(7, 7))
-		var want expect
+		var want queueModel
 		var started []string
 		for range 40 {
 			if r.IntN(3) > 0 {
 				who := people[min(r.IntN(8), len(people)-1)]
 				want.add(who.submit(n, who.submission(n, "easel-1", 1)), who.account)
 			} else {
-				// One job at a time, but a step starts another one if the first ends within it.
+				// A step starts another job if the first one ends within it.
 				n.step(n.jobs.Start)
 				n.jobs.running.Wait()
 				next := want.order()
@@ -131,10 +128,10 @@ func TestQueueModel(t *testing.T) {
 					want.remove(next[i])
 				}
 			}
-			n.fresh()
+			n.clearCache()
 			for at, id := range want.order() {
 				i := slices.IndexFunc(want.jobs, func(j queued) bool { return j.id == id })
-				s := h.as(want.jobs[i].owner, "").poll(n, "image", id)
+				s := h.withAccount(want.jobs[i].owner, "").poll(n, "image", id)
 				if s.Status != row.StatusQueued || *s.Position != int64(at) || *s.ETA < 1 {
 					t.Fatalf("job %s shows %s %d, want place %d", id, s.Status, *s.Position, at)
 				}
@@ -146,8 +143,8 @@ func TestQueueModel(t *testing.T) {
 	})
 }
 
-// bulk puts many jobs of an account into a queue, as Submit would.
-func (h *house) bulk(n *testNode, jobs int) {
+// fill inserts many queued jobs of an account.
+func (h *cluster) fill(n *testNode, jobs int) {
 	h.t.Helper()
 	var all sync.WaitGroup
 	wait := make(chan struct{}, 64)
@@ -164,24 +161,23 @@ func (h *house) bulk(n *testNode, jobs int) {
 	all.Wait()
 }
 
-// TestFairness lets a thousand jobs of one account wait: another one's job is
-// second in the queue, and starts so.
+// TestFairness queues a thousand jobs of one account. Another account's job is the second one.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		var order starts
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true, submit: order.submit}})
+		var order startOrder
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true, submit: order.submit}})
 		h.apply(oneLine)
-		n := h.still()
-		h.bulk(n, 1000)
-		for range 3 { // the queue has moved on when the others come
+		n := h.idleNode()
+		h.fill(n, 1000)
+		for range 3 { // the queue moves on first
 			n.step(n.jobs.Start)
 			n.jobs.running.Wait()
 		}
 		began := len(order.jobs)
 		var small []string
 		for range 2 {
-			other := h.as(h.open(money.USD))
+			other := h.withAccount(h.open(money.USD))
 			id := other.submit(n, other.submission(n, "easel-1", 1))
 			small = append(small, id)
 			if s := other.poll(n, "image", id); *s.Position > 2 {
@@ -200,36 +196,36 @@ func TestFairness(t *testing.T) {
 	})
 }
 
-// TestReturnedJobIsNext lets a job come back to a queue that has moved on: it is
-// the next one, and jobs to come do not pass those that wait.
+// TestReturnedJobIsNext returns a job to a queue that has moved on. It becomes the first one, and
+// new jobs do not pass the others.
 func TestReturnedJobIsNext(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		release := make(chan struct{})
-		var order starts
-		m := &generator{blocks: true, hold: gate("submit", release)}
+		var order startOrder
+		m := &generator{blocks: true, before: gate("submit", release)}
 		m.submit = func(n int, w jobcall.Task) (*jobcall.TaskStatus, error) {
 			if _, err := order.submit(n, w); n == 1 || err != nil {
 				return nil, upstream.Refused(upstream.KindImage, 429, "", nil, nil)
 			}
 			return nil, nil
 		}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		back := h.submit(n, h.submission(n, "easel-1", 1))
-		h.bulk(n, 5)
-		n.step(n.jobs.Start) // it is under way
+		h.fill(n, 5)
+		n.step(n.jobs.Start) // it runs
 		h.update(`UPDATE job_run SET turn = turn + 100 WHERE state = 0`)
-		waits := h.as(h.open(money.USD))
+		waits := h.withAccount(h.open(money.USD))
 		waiting := waits.submit(n, waits.submission(n, "easel-1", 1))
 		release <- struct{}{}
 		n.jobs.running.Wait()
-		n.fresh()
+		n.clearCache()
 		if s := h.poll(n, "image", back); s.Status != row.StatusProcessing {
 			t.Errorf("%+v", s)
 		}
-		comes := h.as(h.open(money.USD))
+		comes := h.withAccount(h.open(money.USD))
 		coming := comes.submit(n, comes.submission(n, "easel-1", 1))
 		before, after := waits.poll(n, "image", waiting), comes.poll(n, "image", coming)
 		if *before.Position >= *after.Position {
@@ -241,8 +237,7 @@ func TestReturnedJobIsNext(t *testing.T) {
 	})
 }
 
-// update changes rows as a test needs them.
-func (h *house) update(query string, args ...any) {
+func (h *cluster) update(query string, args ...any) {
 	h.t.Helper()
 	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
 		_, err := tx.Exec(query, args...)
@@ -253,8 +248,8 @@ func (h *house) update(query string, args ...any) {
 	}
 }
 
-// order reads the queue.
-func (h *house) order() (ids []string) {
+// order returns the queue.
+func (h *cluster) order() (ids []string) {
 	h.t.Helper()
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) (err error) {
 		ids, err = row.IDsTx(tx, `SELECT id FROM job_run WHERE state = 0 ORDER BY turn, id`)
@@ -266,7 +261,6 @@ func (h *house) order() (ids []string) {
 	return ids
 }
 
-// TestETA checks the expected wait for plausibility.
 func TestETA(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -283,17 +277,16 @@ func TestETA(t *testing.T) {
 	}
 }
 
-// TestPace checks that a model's run times come from its jobs, also from such as
-// were done at once.
+// TestPace checks that the estimate uses the run times of a model's jobs, even if they are zero.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{submit: func(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
 			return &jobcall.TaskStatus{Done: true, Results: pictures(w.Count)}, nil
 		}}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		for range 3 {
 			id := h.submit(n, h.submission(n, "easel-1", 1))
 			n.step(n.jobs.Start)
@@ -302,37 +295,37 @@ func TestPace(t *testing.T) {
 				t.Fatalf("started %d, ended %d, %v", v.StartedMS, v.EndedMS, err)
 			}
 		}
-		h.bulk(n, 4)
+		h.fill(n, 4)
 		ids := h.order()
 		if s := h.poll(n, "image", ids[3]); *s.Position != 3 || *s.ETA > 60 {
 			t.Errorf("place %d, %d s", *s.Position, *s.ETA)
 		}
 		h.update(`UPDATE job SET started_ms = ended_ms - 100000 WHERE status = 'succeeded'`)
-		n.fresh()
+		n.clearCache()
 		if s := h.poll(n, "image", ids[3]); *s.ETA != 400 {
 			t.Errorf("%d s for four jobs of 100 s", *s.ETA)
 		}
 	})
 }
 
-// TestQueueCacheReadsOnce polls a long queue from many sides: it is read once, and
-// jobs that came since are counted.
+// TestQueueCacheReadsOnce polls a long queue concurrently. It is read once, and newer jobs are
+// counted.
 func TestQueueCacheReadsOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		clock := time.Now()
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}})
 		h.edit = func(o *Options) { o.Now = func() time.Time { return clock } }
 		h.apply(oneLine)
-		n := h.still()
-		h.bulk(n, 50)
+		n := h.idleNode()
+		h.fill(n, 50)
 		ids := h.order()
 		for i, id := range ids {
 			if s := h.poll(n, "image", id); *s.Position != int64(i) {
 				t.Fatalf("place %d, want %d", *s.Position, i)
 			}
 		}
-		// What is remembered answers: the rows behind it are different now.
+		// The rows have changed, so this answer is from the cache.
 		h.update(`UPDATE job_run SET turn = turn + 1000 WHERE id = $1`, ids[0])
 		if s := h.poll(n, "image", ids[1]); *s.Position != 1 {
 			t.Errorf("the queue is read for each poll: %d", *s.Position)
@@ -348,11 +341,11 @@ func TestQueueCacheReadsOnce(t *testing.T) {
 	})
 }
 
-// TestManyPolls polls from many goroutines while jobs come and go.
+// TestManyPolls polls concurrently while jobs start and end.
 func TestManyPolls(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
 		n := h.node()
 		var ids []string

@@ -15,22 +15,21 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// Bounds of what is remembered of a queue.
+// Limits of cached queues.
 const (
-	queueFresh = 400 * time.Millisecond // positions were read at most this long ago
-	paceFresh  = 5 * time.Second        // run times
+	queueFresh = 400 * time.Millisecond // maximum age of positions
+	paceFresh  = 5 * time.Second        // maximum age of the median run time
 	maxSamples = 30
 )
 
-// Run times of a model that nothing is known of yet.
+// Run times of a model without finished jobs.
 const (
-	usualImage = 15 * time.Second
-	usualVideo = 2 * time.Minute
+	defaultImageTime = 15 * time.Second
+	defaultVideoTime = 2 * time.Minute
 )
 
-// queueCache answers where jobs stand in their queues. However often it is asked,
-// it reads a queue once in queueFresh, and counts by itself only for jobs that
-// came since.
+// queueCache returns the positions of jobs in their queues. For any number of calls it reads a
+// queue once in queueFresh. It counts separately for jobs that are newer than the cached queue.
 type queueCache struct {
 	jobs *Jobs
 
@@ -38,7 +37,7 @@ type queueCache struct {
 	queues map[string]*queueState // by model
 }
 
-// queueEntry is where a job stands in its queue.
+// queueEntry is a job's position in its queue.
 type queueEntry struct {
 	turn int64
 	id   string
@@ -48,13 +47,13 @@ func (e queueEntry) compare(o queueEntry) int {
 	return cmp.Or(cmp.Compare(e.turn, o.turn), cmp.Compare(e.id, o.id))
 }
 
-// queueState is one model's queue as it was at a time.
+// queueState is a model's cached queue.
 type queueState struct {
 	mu      sync.Mutex
-	reading chan struct{} // closed when the read that is under way has ended; nil: none is
+	reading chan struct{} // closed at the end of the current read; nil without one
 	at      time.Time
 	entries []queueEntry // ascending
-	busy    int64        // jobs that run
+	busy    int64        // running jobs
 
 	paceAt time.Time
 	pace   time.Duration // median time from start to end
@@ -64,8 +63,8 @@ func newQueueCache(j *Jobs) *queueCache {
 	return &queueCache{jobs: j, queues: map[string]*queueState{}}
 }
 
-// view returns a model's queue. Models of removed catalogs stay: they are few.
-func (c *queueCache) view(model string) *queueState {
+// queue returns a model's queue. It keeps the few models of former catalogs.
+func (c *queueCache) queue(model string) *queueState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := c.queues[model]
@@ -76,10 +75,10 @@ func (c *queueCache) view(model string) *queueState {
 	return v
 }
 
-// position returns how many jobs are ahead of one that waits, and in how many
-// seconds it is likely to start.
+// position returns the number of jobs ahead of a queued one, and the estimated seconds until its
+// start.
 func (c *queueCache) position(ctx context.Context, r *row.Job, turn int64) (position, etaSeconds int64, err error) {
-	v := c.view(r.Model)
+	v := c.queue(r.Model)
 	if err := c.refresh(ctx, v, r); err != nil {
 		return 0, 0, err
 	}
@@ -88,16 +87,16 @@ func (c *queueCache) position(ctx context.Context, r *row.Job, turn int64) (posi
 	at, found := slices.BinarySearchFunc(v.entries, mine, queueEntry.compare)
 	busy, pace := v.busy, v.pace
 	v.mu.Unlock()
-	if !found { // it came since
-		if at, err = c.count(ctx, r.Model, mine); err != nil {
+	if !found { // newer than the cached queue
+		if at, err = c.countAheadOf(ctx, r.Model, mine); err != nil {
 			return 0, 0, err
 		}
 	}
 	return int64(at), eta(int64(at), busy, pace), nil
 }
 
-// refresh reads a queue that was read too long ago. One reads for all who ask
-// meanwhile; they wait as long as they may, and no lock is held.
+// refresh reads a queue if its cache is too old. One caller reads for all; the others wait without
+// a lock until their contexts end.
 func (c *queueCache) refresh(ctx context.Context, v *queueState, r *row.Job) error {
 	for {
 		v.mu.Lock()
@@ -123,8 +122,8 @@ func (c *queueCache) refresh(ctx context.Context, v *queueState, r *row.Job) err
 	}
 }
 
-// eta is when a job is likely to start: so many rounds of the jobs ahead of it
-// and itself, as many at a time as run now, each as long as jobs took lately.
+// eta estimates the seconds until a job starts: the jobs ahead and itself, divided by the jobs that
+// run at a time, multiplied by the recent run time.
 func eta(ahead, busy int64, pace time.Duration) int64 {
 	if ahead == 0 && busy == 0 {
 		return 1
@@ -134,9 +133,8 @@ func eta(ahead, busy int64, pace time.Duration) int64 {
 	return max(1, ((ahead+1)*seconds+lanes-1)/lanes)
 }
 
-// read reads a model's queue along its index, and how long its jobs take, if that
-// is asked for. What was read is fresh from its arrival on: those who waited do not
-// read it once more where that takes long.
+// read reads a model's queue along its index and, if withPace, its run times. The cache's age
+// counts from the end of the read, so waiting callers do not repeat a slow read.
 func (c *queueCache) read(ctx context.Context, v *queueState, r *row.Job, withPace bool) error {
 	defer func() {
 		v.mu.Lock()
@@ -146,7 +144,7 @@ func (c *queueCache) read(ctx context.Context, v *queueState, r *row.Job, withPa
 	}()
 	var next queueState
 	err := c.jobs.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
-		if next.entries, err = placesTx(tx, r.Model); err != nil {
+		if next.entries, err = positionsTx(tx, r.Model); err != nil {
 			return err
 		}
 		if withPace {
@@ -169,9 +167,9 @@ func (c *queueCache) read(ctx context.Context, v *queueState, r *row.Job, withPa
 	return nil
 }
 
-// placesTx reads who waits for a model.
-func placesTx(tx *store.Tx, model string) ([]queueEntry, error) {
-	rows, err := tx.Query(queuePlaces, model)
+// positionsTx reads the queue of a model.
+func positionsTx(tx *store.Tx, model string) ([]queueEntry, error) {
+	rows, err := tx.Query(queuePositions, model)
 	if err != nil {
 		return nil, err
 	}
@@ -187,15 +185,15 @@ func placesTx(tx *store.Tx, model string) ([]queueEntry, error) {
 	return entries, rows.Err()
 }
 
-// count counts the jobs ahead of one.
-func (c *queueCache) count(ctx context.Context, model string, mine queueEntry) (ahead int, err error) {
+// countAheadOf counts the jobs ahead of an entry.
+func (c *queueCache) countAheadOf(ctx context.Context, model string, mine queueEntry) (ahead int, err error) {
 	err = c.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
 		return tx.QueryRow(countAhead, model, mine.turn, mine.id).Scan(&ahead)
 	})
 	return ahead, err
 }
 
-// paceTx reads how long the newest jobs of a model took: the median.
+// paceTx returns the median run time of a model's recent jobs.
 func paceTx(tx *store.Tx, r *row.Job) (time.Duration, error) {
 	rows, err := tx.Query(recentTimes, r.Model, maxSamples)
 	if err != nil {
@@ -214,17 +212,16 @@ func paceTx(tx *store.Tx, r *row.Job) (time.Duration, error) {
 	case len(took) > 0:
 		return time.Duration(took[len(took)/2]) * time.Millisecond, rows.Err()
 	case r.Kind == upstream.KindVideo:
-		return usualVideo, rows.Err()
+		return defaultVideoTime, rows.Err()
 	}
-	return usualImage, rows.Err()
+	return defaultImageTime, rows.Err()
 }
 
-// AddPlaces tells where those of the jobs stand that wait in a queue. Call it
-// outside of a transaction.
-func (j *Jobs) AddPlaces(ctx context.Context, list []gallery.Exhibit) error {
+// AddPositions sets Ahead and WaitSeconds of queued jobs. It must be called outside a transaction.
+func (j *Jobs) AddPositions(ctx context.Context, list []gallery.UserJob) error {
 	for i := range list {
 		e := &list[i]
-		turn, waits := e.Waits()
+		turn, waits := e.Queued()
 		if !waits {
 			continue
 		}

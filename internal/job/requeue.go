@@ -14,31 +14,29 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Anew is how a job is to be done anew.
-type Anew struct {
-	// Force asks for it although the job has succeeded.
+// RequeueOptions are the optional parts of a Requeue, except Show.
+type RequeueOptions struct {
+	// Force allows a job that has succeeded.
 	Force bool
-	// Once is the request's Idempotency-Key; nil: none.
+	// Once is the request's Idempotency-Key, if any.
 	Once *ledger.Once
-	// Show renders the answer that is given, and saved for the key.
+	// Show renders the answer, which is stored with Once.
 	Show func(View) []byte
-	// Note adds to the transaction that it was done; nil: nothing is.
+	// Note logs the action, if not nil.
 	Note Note
 }
 
-// Requeue lets a job be done anew, and returns the answer that shows it. One
-// that has not ended leaves its line, whose provider is told, forgets its
-// attempts and waits in the queue at its old place. One that has ended is
-// submitted once more, as a job of its own that is judged for the same key as a
-// submission of today: by its models, today's catalog and prices, and
-// admission. A repetition with the same Idempotency-Key does nothing and gets
-// the first answer, replayed. ErrNoJob; ledger.ErrOtherBody; ledger.ErrUnknown;
-// the faults of an admission, though never a 401, since the caller's own key is
-// another; a fault for a job that has succeeded, without Force, and for one whose
-// references are gone, as they are when a job has ended.
-func (j *Jobs) Requeue(ctx context.Context, id string, o Anew) (answer []byte, replayed bool, err error) {
+// Requeue runs a job again and returns the answer. A job that has not ended leaves its line, loses
+// its attempts and returns to its former position in the queue. A job that has ended is submitted
+// again as a new job with the same key, by today's allowed models, catalog, prices and limits. A
+// second request with the same Idempotency-Key gets the first answer, replayed.
+//
+// Errors: ErrNoJob, ledger.ErrOtherBody, ledger.ErrUnknown, the faults of an admission except 401
+// (the caller has another key than the job), and a fault for a job that has succeeded (without
+// Force) or had reference files (they are deleted when a job ends).
+func (j *Jobs) Requeue(ctx context.Context, id string, o RequeueOptions) (answer []byte, replayed bool, err error) {
 	if o.Once != nil {
-		// Twins on this node come one after the other, as with submissions.
+		// equal requests on this node run one after the other
 		unlock, waited := j.twins.Acquire(ctx, "requeue "+o.Once.Key)
 		if waited != nil {
 			return nil, false, fault.TryAgain(waited)
@@ -52,23 +50,23 @@ func (j *Jobs) Requeue(ctx context.Context, id string, o Anew) (answer []byte, r
 			return answer, true, err
 		}
 	}
-	rec, p, err := j.unended(ctx, id)
+	rec, p, err := j.unfinished(ctx, id)
 	var ended *fault.Error
 	switch {
 	case errors.As(err, &ended):
-		return j.again(ctx, id, o)
+		return j.resubmit(ctx, id, o)
 	case err != nil:
 		return nil, false, err
 	}
-	return j.backToQueue(ctx, rec, p, o)
+	return j.requeue(ctx, rec, p, o)
 }
 
-// backToQueue takes a job that has not ended from its line.
-func (j *Jobs) backToQueue(ctx context.Context, rec *row.Job, p *row.Run, o Anew) (answer []byte, replayed bool, err error) {
-	drop, moved := j.dropper(rec.ID), false
+// requeue returns a job that has not ended to its queue.
+func (j *Jobs) requeue(ctx context.Context, rec *row.Job, p *row.Run, o RequeueOptions) (answer []byte, replayed bool, err error) {
+	drop, moved := j.workerStop(rec.ID), false
 	err = j.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		moved, replayed = false, false
-		if o.Once != nil { // a twin on another node
+		if o.Once != nil { // from an equal request on another node
 			answer, err = ledger.AnswerTx(tx, *o.Once)
 			if replayed = answer != nil; err != nil || replayed {
 				return err
@@ -79,10 +77,10 @@ func (j *Jobs) backToQueue(ctx context.Context, rec *row.Job, p *row.Run, o Anew
 			return err
 		}
 		next := *p
-		next.Trace = p.Trace.Anew(now)
+		next.Trace = p.Trace.Reset(now)
 		next.Trace.Step(row.StepRequeued, now, p.Line)
 		next.QueuedMS = now
-		changed, err := stepBackTx(tx, &next, rec.ID, now, 0)
+		changed, err := requeueTx(tx, &next, rec.ID, now, 0)
 		if moved = changed > 0; err != nil || !moved {
 			return err
 		}
@@ -111,13 +109,13 @@ func (j *Jobs) backToQueue(ctx context.Context, rec *row.Job, p *row.Run, o Anew
 		return nil, false, fault.New(fault.InvalidRequest, "The job %s has just changed. Look at it, and try again.", rec.ID)
 	}
 	drop()
-	j.tellProvider(ctx, rec, p)
-	j.rouse()
+	j.cancelAtProvider(ctx, rec, p)
+	j.wakeUp()
 	return answer, false, nil
 }
 
-// again submits a job that has ended once more.
-func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, replayed bool, err error) {
+// resubmit submits a new job like one that has ended.
+func (j *Jobs) resubmit(ctx context.Context, old string, o RequeueOptions) (answer []byte, replayed bool, err error) {
 	var rec *row.Job
 	var caller account.Principal
 	var usable bool
@@ -138,17 +136,17 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 		return nil, false, fault.New(fault.InvalidRequest,
 			"The job %s had reference files, which were deleted when it ended: its user has to submit it again.", old)
 	case !usable:
-		return nil, false, unusableKey()
+		return nil, false, unusableKeyError()
 	}
 	now := j.opts.Now()
 	next := *rec
-	model, err := j.judgeAnew(&next, caller)
+	model, err := j.reprice(&next, caller)
 	if err != nil {
 		return nil, false, err
 	}
 	next.ID, next.Request, next.Status, next.Body, next.Trace = NewID(), id.At("req_", now), row.StatusQueued, "", row.Trace{}
 	next.Cost, next.Line, next.Code, next.StartedMS, next.EndedMS = 0, "", "", 0, 0
-	a := &anewAdmission{admission: admission{jobs: j, rec: &next}, show: o.Show, note: o.Note, old: old}
+	a := &resubmission{admission: admission{jobs: j, rec: &next}, show: o.Show, note: o.Note, old: old}
 	if o.Once != nil {
 		a.once = &ledger.OnceHook{Once: *o.Once}
 	}
@@ -157,39 +155,38 @@ func (j *Jobs) again(ctx context.Context, old string, o Anew) (answer []byte, re
 		Amount: next.Held, FreeDaily: model.FreeDailyRequests, Revision: next.Revision, Factor: next.Plan.Factor, Received: now,
 		Job: next.ID, Advice: advice(model.Kind),
 	}, a)
-	var saved savedAnswer
-	var known knownJob
+	var saved storedAnswer
+	var duplicate duplicateJob
 	switch {
 	case errors.As(err, &saved):
 		return saved, true, nil
-	case err != nil && !errors.As(err, &known): // known: it was made, by a commit whose answer was lost
-		return nil, false, onBehalf(err)
+	case err != nil && !errors.As(err, &duplicate): // duplicate: a commit with a lost answer has made the job
+		return nil, false, forOperator(err)
 	}
 	j.metrics.submitted(next.Kind)
-	j.rouse()
+	j.wakeUp()
 	return a.answer(), false, nil
 }
 
-// onBehalf is a refusal of a user's key as who has another one is told of it.
-func onBehalf(err error) error {
+// forOperator rewords a rejection of the job's key for the operator, who used another key.
+func forOperator(err error) error {
 	if errors.Is(err, ledger.ErrKeyChanged) {
 		return fault.New(fault.InvalidRequest, "The key of the job has just changed. Try again.")
 	}
 	if f := (*fault.Error)(nil); errors.As(err, &f) && f.Code == fault.InvalidAPIKey {
-		return unusableKey()
+		return unusableKeyError()
 	}
 	return err
 }
 
-func unusableKey() error {
+func unusableKeyError() error {
 	return fault.New(fault.InvalidRequest,
 		"The key of the job, or its account, is disabled or deleted, so nothing can be submitted for it. Enable it first, "+
 			"or let its user submit the job with another key.")
 }
 
-// judgeAnew judges a job that is submitted anew as the front desk would judge it now:
-// by the key's models, by today's catalog, and at the account's prices of today.
-func (j *Jobs) judgeAnew(rec *row.Job, caller account.Principal) (*catalog.Model, error) {
+// reprice checks a job against the key's models and today's catalog, and applies today's prices.
+func (j *Jobs) reprice(rec *row.Job, caller account.Principal) (*catalog.Model, error) {
 	snapshot := j.opts.Catalog.Current()
 	model, ok := snapshot.Model(rec.Model)
 	switch {
@@ -215,46 +212,46 @@ func (j *Jobs) judgeAnew(rec *row.Job, caller account.Principal) (*catalog.Model
 	return model, nil
 }
 
-// anewAdmission is the admission of a job that is done anew, which saves its
-// answer under the Idempotency-Key of the operator's request.
-type anewAdmission struct {
+// resubmission is the admission of a resubmitted job. It stores the answer with the operator's
+// Idempotency-Key.
+type resubmission struct {
 	admission
-	once *ledger.OnceHook // nil: none
+	once *ledger.OnceHook
 	show func(View) []byte
 	note Note
-	old  string // the job that it is anew
+	old  string // id of the former job
 }
 
-// savedAnswer ends an admission because it was made before.
-type savedAnswer []byte
+// storedAnswer ends an admission if a former request has the same Idempotency-Key.
+type storedAnswer []byte
 
 // Error implements error.
-func (savedAnswer) Error() string { return "the answer to this Idempotency-Key is there already" }
+func (storedAnswer) Error() string { return "the answer to this Idempotency-Key is there already" }
 
 // Read implements ledger.Hook.
-func (a *anewAdmission) Read(q *store.Batch) {
+func (a *resubmission) Read(q *store.Batch) {
 	a.admission.Read(q)
 	if a.once != nil {
 		a.once.Read(q)
 	}
 }
 
-// Decide implements ledger.AdmissionRider.
-func (a *anewAdmission) Decide(nowMS int64) error {
-	if a.once != nil && !a.there {
+// Decide implements ledger.AdmissionHook.
+func (a *resubmission) Decide(nowMS int64) error {
+	if a.once != nil && !a.exists {
 		saved, err := a.once.Saved(a.jobs.opts.DB.Expiry(nowMS))
 		if err != nil {
 			return err
 		}
 		if saved != nil {
-			return savedAnswer(saved)
+			return storedAnswer(saved)
 		}
 	}
 	return a.admission.Decide(nowMS)
 }
 
 // Write implements ledger.Hook.
-func (a *anewAdmission) Write(q *store.Batch, nowMS int64) {
+func (a *resubmission) Write(q *store.Batch, nowMS int64) {
 	a.admission.Write(q, nowMS)
 	if a.note != nil {
 		a.note(q, nowMS, a.rec.Account, a.old)
@@ -264,16 +261,16 @@ func (a *anewAdmission) Write(q *store.Batch, nowMS int64) {
 	}
 }
 
-// Undo implements ledger.AdmissionRider: a repetition finds the job.
-func (a *anewAdmission) Undo() ledger.EndHook {
+// Undo implements ledger.AdmissionHook. A repeated request finds the job by its key.
+func (a *resubmission) Undo() ledger.EndHook {
 	if a.once != nil {
 		return nil
 	}
 	return a.admission.Undo()
 }
 
-// answer shows the job as it was made.
-func (a *anewAdmission) answer() []byte {
+// answer renders the new job.
+func (a *resubmission) answer() []byte {
 	v := viewOf(a.rec, row.Trace{Steps: []row.Step{{Name: row.StepQueued, At: a.rec.CreatedMS}}})
 	v.Held, v.Body = a.rec.Held, row.Render(a.rec.Base(row.StatusQueued))
 	return a.show(v)

@@ -17,29 +17,29 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// requeue lets a job be done anew and returns the id of the job that is.
-func (h *house) requeue(n *testNode, id string, o Anew) (string, error) {
+// requeue requeues a job and returns the id in the answer.
+func (h *cluster) requeue(n *testNode, id string, o RequeueOptions) (string, error) {
 	o.Show = func(v View) []byte { return []byte(parse(h.t, v.Body).ID) }
 	answer, _, err := n.jobs.Requeue(h.t.Context(), id, o)
 	return string(answer), err
 }
 
-// asked is an operator's Idempotency-Key.
-func asked(key, print string) Anew {
-	return Anew{Force: true, Once: &ledger.Once{Scope: "admin", Key: key, Fingerprint: []byte(print), Window: 24 * time.Hour}}
+// withKey returns options with an Idempotency-Key.
+func withKey(key, print string) RequeueOptions {
+	return RequeueOptions{Force: true, Once: &ledger.Once{Scope: "admin", Key: key, Fingerprint: []byte(print), Window: 24 * time.Hour}}
 }
 
-// TestRequeueOnce repeats a requeue with its Idempotency-Key, at once and later:
-// one job is made and charged.
+// TestRequeueOnce repeats a requeue with its Idempotency-Key, concurrently and later. One job is
+// made and charged.
 func TestRequeueOnce(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes int) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
 		h.account, h.key = h.open(100 * cent)
-		all := []*testNode{h.still()}
+		all := []*testNode{h.idleNode()}
 		for len(all) < nodes {
-			all = append(all, h.still())
+			all = append(all, h.idleNode())
 		}
 		id := h.submit(all[0], h.submission(all[0], "easel-1", 1))
 		all[0].step(all[0].jobs.Start)
@@ -49,7 +49,7 @@ func TestRequeueOnce(t *testing.T) {
 		errs := make([]error, len(answers))
 		var twins sync.WaitGroup
 		for i := range answers {
-			twins.Go(func() { answers[i], errs[i] = h.requeue(all[i%nodes], id, asked("k", "one")) })
+			twins.Go(func() { answers[i], errs[i] = h.requeue(all[i%nodes], id, withKey("k", "one")) })
 		}
 		twins.Wait()
 		for i, answer := range answers {
@@ -62,13 +62,13 @@ func TestRequeueOnce(t *testing.T) {
 		}
 		all[0].step(all[0].jobs.Start)
 		all[0].jobs.running.Wait()
-		if late, err := h.requeue(all[0], id, asked("k", "one")); err != nil || late != answers[0] {
+		if late, err := h.requeue(all[0], id, withKey("k", "one")); err != nil || late != answers[0] {
 			t.Errorf("after its end: %s %v", late, err)
 		}
-		if _, err := h.requeue(all[0], id, asked("k", "two")); !errors.Is(err, ledger.ErrOtherBody) {
+		if _, err := h.requeue(all[0], id, withKey("k", "two")); !errors.Is(err, ledger.ErrOtherBody) {
 			t.Errorf("for another request: %v", err)
 		}
-		if other, err := h.requeue(all[0], id, asked("k2", "one")); err != nil || other == answers[0] {
+		if other, err := h.requeue(all[0], id, withKey("k2", "one")); err != nil || other == answers[0] {
 			t.Errorf("with another key: %s %v", other, err)
 		}
 		h.audit(2 * cent)
@@ -83,17 +83,16 @@ func TestRequeueOnce(t *testing.T) {
 	})
 }
 
-// TestRequeueOnceRunning repeats the requeue of a job that has not ended, also
-// when it has ended meanwhile.
+// TestRequeueOnceRunning repeats the requeue of a running job before and after its end.
 func TestRequeueOnceRunning(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
-		o := asked("k", "one")
+		o := withKey("k", "one")
 		o.Show = func(v View) []byte { return v.Body }
 		first, replayed, err := n.jobs.Requeue(t.Context(), id, o)
 		if err != nil || replayed || parse(t, first).ID != id {
@@ -114,38 +113,37 @@ func TestRequeueOnceRunning(t *testing.T) {
 	})
 }
 
-// TestRequeueRefused checks what is not done anew, and that a refusal does not
-// use up its Idempotency-Key.
-func TestRequeueRefused(t *testing.T) {
+// TestRequeueErrors checks that a rejected requeue does not use up its Idempotency-Key.
+func TestRequeueErrors(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
-		refused := func(name string, o Anew, param string) {
+		refused := func(name string, o RequeueOptions, param string) {
 			t.Helper()
 			_, err := h.requeue(n, id, o)
 			if f := fault.Of(err); f == nil || f.Code != fault.InvalidRequest || f.Param != param {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		gentle := asked("k", "one")
+		gentle := withKey("k", "one")
 		gentle.Force = false
 		refused("a job that has succeeded", gentle, "force")
 		h.disable(h.account)
-		refused("for a disabled account", asked("k", "one"), "")
+		refused("for a disabled account", withKey("k", "one"), "")
 		h.enable(h.account)
-		if next, err := h.requeue(n, id, asked("k", "one")); err != nil || next == id {
+		if next, err := h.requeue(n, id, withKey("k", "one")); err != nil || next == id {
 			t.Errorf("%s %v", next, err)
 		}
 	})
 }
 
 // enable undoes disable.
-func (h *house) enable(owner string) {
+func (h *cluster) enable(owner string) {
 	h.t.Helper()
 	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
 		return ledger.ChangeAccountTx(tx, owner, ledger.AccountChange{Disabled: ptr(false)})
@@ -155,28 +153,28 @@ func (h *house) enable(owner string) {
 	}
 }
 
-// TestRequeueIsJudgedAnew: a job that is submitted once more is judged as a submission
-// of today: the key's models, the catalog, the account's prices and its budget.
-func TestRequeueIsJudgedAnew(t *testing.T) {
+// TestRequeueChecks resubmits a job after changes of the key's models, the catalog, the account's
+// prices and its budget.
+func TestRequeueChecks(t *testing.T) {
 	t.Parallel()
-	ask := func(h *house, n *testNode) func(key, want string) {
+	ask := func(h *cluster, n *testNode) func(key, want string) {
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
 		return func(key, want string) {
 			h.t.Helper()
 			h.step(n)
-			_, err := h.requeue(n, id, asked(key, "one"))
+			_, err := h.requeue(n, id, withKey(key, "one"))
 			if f := fault.Of(err); (want == "") != (err == nil) || err != nil && string(f.Code)+" "+f.Param != want {
 				h.t.Errorf("%s: %v, want %s", key, err, want)
 			}
 		}
 	}
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
 		h.account, h.key = h.open(100 * cent)
-		n := h.still()
+		n := h.idleNode()
 		requeue := ask(h, n)
 		h.settings(account.KeySettings{AllowedModels: []string{"reel-1"}})
 		requeue("a model that the key may not use", "invalid_request model")
@@ -205,16 +203,15 @@ func TestRequeueIsJudgedAnew(t *testing.T) {
 	})
 }
 
-// step lets a node read the catalog.
-func (h *house) step(n *testNode) {
+// step lets a node reload the catalog.
+func (h *cluster) step(n *testNode) {
 	h.t.Helper()
 	if err := n.watcher.Refresh(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// settings changes the settings of the house's key.
-func (h *house) settings(s account.KeySettings) {
+func (h *cluster) settings(s account.KeySettings) {
 	h.t.Helper()
 	if err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
 		_, err := account.ChangeKeyTx(tx, h.key, func(k *account.KeySettings) error { k.AllowedModels = s.AllowedModels; return nil })
@@ -224,8 +221,7 @@ func (h *house) settings(s account.KeySettings) {
 	}
 }
 
-// factor changes the factor of the house's account.
-func (h *house) factor(f money.Factor) {
+func (h *cluster) factor(f money.Factor) {
 	h.t.Helper()
 	if err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
 		_, err := account.ChangeTx(tx, h.account, account.Patch{Factor: &f})

@@ -10,21 +10,21 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// TestRetention checks that a record is gone at once when its time is over, its
-// row at the next sweep, and its files later than both.
+// TestRetention checks that an expired record disappears at once, its row at the next sweep, and
+// its files after both.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		kept := h.submit(n, h.submission(n, "easel-1", 1))
 		for range 2 {
 			n.step(n.jobs.Start)
 			n.jobs.running.Wait()
 		}
-		old := h.submit(n, h.submission(n, "easel-1", 1)) // waits, however old
+		old := h.submit(n, h.submission(n, "easel-1", 1)) // a queued job does not expire
 		h.update(`UPDATE job SET created_ms = 1 WHERE id = $1`, old)
 		s := h.poll(n, "image", id)
 
@@ -49,19 +49,19 @@ func TestRetention(t *testing.T) {
 		}
 		s.Data = append(s.Data, h.poll(n, "image", kept).Data...)
 		h.update(`DELETE FROM media_file WHERE state <> 'public'`)
-		h.onlyPublic(n, s) // also of the job whose record is gone
+		h.onlyPublic(n, s) // the record has expired, the files have not
 		h.audit(2 * cent)
 	})
 }
 
-// TestForgetMany removes more records than one transaction may.
-func TestForgetMany(t *testing.T) {
+// TestDeleteManyRecords deletes more records than fit one transaction.
+func TestDeleteManyRecords(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}})
 		h.apply(oneLine)
-		n := h.still()
-		h.bulk(n, maxForgotten+20)
+		n := h.idleNode()
+		h.fill(n, maxDeleted+20)
 		h.update(`DELETE FROM job_run`)
 		h.update(`UPDATE job SET status = 'failed', ended_ms = 1`)
 		n.step(n.jobs.Housekeep)

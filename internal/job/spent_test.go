@@ -18,8 +18,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// counting is a hold in which the provider counts tokens: in its answer to a
-// submission and in those to the polls.
+// counting adds token counts to the answers of submissions and polls.
 func counting(submission, poll string) func(context.Context, string) error {
 	return func(ctx context.Context, step string) error {
 		switch step {
@@ -32,41 +31,40 @@ func counting(submission, poll string) func(context.Context, string) error {
 	}
 }
 
-// TestAttemptsAreCounted: what a provider has counted for an attempt stands with
-// it, in the job's trace and in the request log, also where the job was refunded
-// after the provider had accepted it.
-func TestAttemptsAreCounted(t *testing.T) {
+// TestUsageOfAttempts checks that a job's trace and the request log have the provider's counts for
+// each attempt, including those of refunded jobs.
+func TestUsageOfAttempts(t *testing.T) {
 	t.Parallel()
 	const google, openai = `{"usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":1290}}`, `{"error":{"message":"x"},` +
 		`"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4},"output_tokens":4000}}`
-	failed := says(failure(fault.RenderFailed, upstream.NextLine))
+	failed := failPoll(failure(fault.RenderFailed, upstream.NextLine))
 	for name, test := range map[string]struct {
 		first, second *generator
 		want          []upstream.TokenCounts
 	}{
-		"submission": {&generator{hold: counting(openai, "")}, &generator{},
+		"submission": {&generator{before: counting(openai, "")}, &generator{},
 			[]upstream.TokenCounts{{Prompt: 10, Cached: 4, Completion: 4000}}},
-		"poll": {&generator{hold: counting("{}", google)}, &generator{},
+		"poll": {&generator{before: counting("{}", google)}, &generator{},
 			[]upstream.TokenCounts{{Prompt: 8, Completion: 1290}}},
-		"refused": {&generator{hold: counting(openai, ""),
-			submit: refuses(0, failure(fault.UpstreamError, upstream.NextLine))}, &generator{},
+		"refused": {&generator{before: counting(openai, ""),
+			submit: failSubmit(0, failure(fault.UpstreamError, upstream.NextLine))}, &generator{},
 			[]upstream.TokenCounts{{Prompt: 10, Cached: 4, Completion: 4000}, {}}},
-		"failed after acceptance": {&generator{hold: counting("{}", google), poll: failed}, &generator{},
+		"failed after acceptance": {&generator{before: counting("{}", google), poll: failed}, &generator{},
 			[]upstream.TokenCounts{{Prompt: 8, Completion: 1290}, {}}},
-		"failed on both": {&generator{hold: counting("{}", google), poll: failed},
-			&generator{hold: counting("", openai), poll: failed}, []upstream.TokenCounts{{Prompt: 8, Completion: 1290},
+		"failed on both": {&generator{before: counting("{}", google), poll: failed},
+			&generator{before: counting("", openai), poll: failed}, []upstream.TokenCounts{{Prompt: 8, Completion: 1290},
 				{Prompt: 10, Cached: 4, Completion: 4000}}},
-		"no word, or none of sense": {&generator{hold: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed},
+		"no word, or none of sense": {&generator{before: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed},
 			&generator{}, []upstream.TokenCounts{{}, {}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newHouse(t, url, map[string]chatcall.Adapter{
-					"first":  &generator{hold: test.first.hold, submit: test.first.submit, poll: test.first.poll},
-					"second": &generator{hold: test.second.hold, submit: test.second.submit, poll: test.second.poll},
+				h := newCluster(t, url, map[string]chatcall.Adapter{
+					"first":  &generator{before: test.first.before, submit: test.first.submit, poll: test.first.poll},
+					"second": &generator{before: test.second.before, submit: test.second.submit, poll: test.second.poll},
 				})
-				n := h.still()
+				n := h.idleNode()
 				id := h.submit(n, h.submission(n, "easel-1", 1))
 				h.finish(n, id, upstream.KindImage)
 				v, _, err := h.view(id)
@@ -99,19 +97,19 @@ func TestAttemptsAreCounted(t *testing.T) {
 	}
 }
 
-// TestMarginsOfJobs: what a job was charged counts for the line that made it, and
-// what the providers took for each of its attempts for theirs.
+// TestMarginsOfJobs checks the metrics of lines: a job's charge counts for its last line, and the
+// costs of attempts for theirs.
 func TestMarginsOfJobs(t *testing.T) {
 	t.Parallel()
 	takes := func(usd string) func(context.Context, string) error {
 		return counting(`{"usage":{"output_tokens":1,"cost":`+usd+`}}`, "{}")
 	}
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{
-			"first":  &generator{hold: takes("0.25"), poll: says(failure(fault.RenderFailed, upstream.NextLine))},
-			"second": &generator{hold: takes("0.5")},
+		h := newCluster(t, url, map[string]chatcall.Adapter{
+			"first":  &generator{before: takes("0.25"), poll: failPoll(failure(fault.RenderFailed, upstream.NextLine))},
+			"second": &generator{before: takes("0.5")},
 		})
-		n := h.still()
+		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.finish(n, id, upstream.KindImage)
 		v, _, err := h.view(id)

@@ -1,12 +1,11 @@
 package job
 
-// The statements that meet many rows. Each finds them along an index; the test
-// beside this file asks both databases.
+// Statements for many rows. Each uses an index, as sql_test.go checks on both databases.
 const (
-	// insertRun puts a job into its queue. Each account has one job a turn: it comes
-	// after its own last one, but not before the turn that the queue is at. PostgreSQL
-	// finds the first of an order along its index also while it takes the table for
-	// empty; for MAX and MIN it would read all of it then.
+	// insertRun appends a job to its queue. Accounts take turns: each account has one job per turn,
+	// after its last one and not before the current turn. ORDER BY with LIMIT 1 makes PostgreSQL
+	// use the index even if it believes that the table is empty; for MAX and MIN it would read the
+	// whole table.
 	insertRun = `INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number,
 		ticket,
 		submitted_ms, results, files, trace)
@@ -32,7 +31,7 @@ const (
 
 	pastRecords = `SELECT id FROM job WHERE ended_ms > 0 AND ended_ms <= $1 ORDER BY ended_ms LIMIT $2`
 
-	queuePlaces = `SELECT turn, id FROM job_run WHERE model = $1 AND state = 0 ORDER BY turn, id`
+	queuePositions = `SELECT turn, id FROM job_run WHERE model = $1 AND state = 0 ORDER BY turn, id`
 
 	countBusy = `SELECT COUNT(*) FROM job_run WHERE model = $1 AND state > 0`
 
@@ -40,12 +39,12 @@ const (
 
 	recentTimes = `SELECT ended_ms - started_ms FROM job WHERE model = $1 AND status = 'succeeded' ORDER BY ended_ms DESC LIMIT $2`
 
-	// selectQueue reads what may start of a queue, behind a place.
+	// selectQueue reads the jobs of a queue that may start now, after a position.
 	selectQueue = `SELECT id, account, turn, fence, trace FROM job_run
 		WHERE model = $1 AND state = 0 AND wake_ms <= $2 AND (turn, id) > ($3, $4)
 	ORDER BY turn, id LIMIT $5`
 
-	// insertSpool writes no row if the spool has $6 parts.
+	// insertSpool inserts nothing if the spool has $6 parts.
 	insertSpool = `INSERT INTO job_spool (job, number, result, part, data) SELECT $1, $2, $3, $4, $5
 		WHERE (SELECT COUNT(*) FROM job_spool) < $6
 		ON CONFLICT (job, number, result, part) DO UPDATE SET data = excluded.data`
@@ -54,8 +53,7 @@ const (
 
 	deleteSpoolOf = `DELETE FROM job_spool WHERE job = $1`
 
-	// unneededSpool and deleteSpool read the whole spool, which is empty but for
-	// outages.
+	// unneededSpool and deleteSpool read the whole spool. It is empty without an outage.
 	unneededSpool = `SELECT EXISTS (SELECT 1 FROM job_spool WHERE ` + noRun + `)`
 
 	deleteSpool = `DELETE FROM job_spool WHERE ` + noRun
@@ -66,7 +64,7 @@ const (
 
 	selectOutage = `SELECT COALESCE((SELECT seen_ms FROM job_outage WHERE id = 1), 0)`
 
-	// selectOnce finds the newest job of an Idempotency-Key.
+	// selectOnce finds the newest job with an Idempotency-Key.
 	selectOnce = `SELECT id, kind, model, fingerprint, ended_ms FROM job WHERE account = $1 AND once_key = $2 AND once_key <> ''
 		ORDER BY id DESC LIMIT 1`
 )

@@ -12,9 +12,9 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// crowd fills the tables: 10,000 queued jobs of 100 accounts, 2,000 that run, and
-// 2,000 that have ended, of two models.
-func (h *house) crowd() {
+// fillTables inserts 10,000 queued jobs of 100 accounts, 2,000 running and 2,000 ended ones, of two
+// models.
+func (h *cluster) fillTables() {
 	h.t.Helper()
 	const chunk = 2000
 	const numbers = ` WITH RECURSIVE n (i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) `
@@ -36,33 +36,32 @@ func (h *house) crowd() {
 	h.update(`ANALYZE`)
 }
 
-// TestCrowd checks that among 10,000 queued jobs no statement on the way of a job
-// reads a whole table or sorts a whole queue, and that a job takes its account's
-// turn.
-func TestCrowd(t *testing.T) {
+// TestIndexes checks that with 10,000 queued jobs no statement of a job reads a whole table or
+// sorts a whole queue.
+func TestIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{})
-		h.crowd()
+		h := newCluster(t, url, map[string]chatcall.Adapter{})
+		h.fillTables()
 		err := h.db.Update(t.Context(), func(tx *store.Tx) error {
 			for name, s := range map[string]struct {
 				text string
 				args []any
 			}{
 				"submit": {insertRun, []any{"job_x", "easel-1", "acct_7", int64(1), ""}},
-				// a key has one record, or two
+				// a key has one or two records
 				"once":          {strings.Replace(selectOnce, "ORDER BY id DESC LIMIT 1", "", 1), []any{"acct_7", "key-7"}},
 				"ahead":         {countAhead, []any{"easel-1", int64(2), "job_1"}},
-				"start":         {selectQueue, []any{"easel-1", int64(1), int64(50), "job_1", lookAhead}},
+				"start":         {selectQueue, []any{"easel-1", int64(1), int64(50), "job_1", queuePage}},
 				"models":        {nextQueuedModel, []any{""}},
 				"no line":       {modelQueue, []any{"easel-1", maxStarts}},
 				"epochs":        {nextEpoch, []any{"node_1"}},
 				"of an epoch":   {ofEpoch, []any{"node_1", maxTakeOvers}},
 				"overdue":       {overdueJobs, []any{int64(5), maxStarts}},
-				"measure":       {measureQueues, []any{measured}},
+				"measure":       {measureQueues, []any{maxMeasured}},
 				"accounts":      {nextQueuedAccount, []any{"easel-1", "acct_5"}},
 				"of an account": {accountQueue, []any{"easel-1", "acct_5", 32}},
-				"past":          {pastRecords, []any{int64(100), maxForgotten}},
+				"past":          {pastRecords, []any{int64(100), maxDeleted}},
 				"pace":          {recentTimes, []any{"easel-1", maxSamples}},
 				"record and run": {`SELECT ` + row.RecordColumns + `, ` + row.RunColumns + ` FROM job j JOIN job_run r ON r.id = j.id WHERE j.id = $1`,
 					[]any{"job_7"}},
@@ -79,7 +78,7 @@ func TestCrowd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eachFilter(func(f Filter) { // a transaction each: a slow machine would not have done with all of them before one ends
+		eachFilter(func(f Filter) { // one transaction for each filter, because a slow machine needs longer than the limit of one
 			if err := h.db.Update(t.Context(), func(tx *store.Tx) error {
 				if err := tx.ByIndex(); err != nil {
 					return err
@@ -93,18 +92,18 @@ func TestCrowd(t *testing.T) {
 			}
 		})
 		h.update(`UPDATE job_run SET turn = turn + 1 WHERE state = 0 AND turn = 0`)
-		n := h.still()
+		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
-		if _, p := h.stand(id); p.Turn != 1 {
+		if _, p := h.read(id); p.Turn != 1 {
 			t.Errorf("it is at turn %d", p.Turn)
 		}
-		if s := h.poll(n, "image", id); *s.Position > 200 { // of 10,000: those of its turn
+		if s := h.poll(n, "image", id); *s.Position > 200 { // of 10,000; the jobs of its turn
 			t.Errorf("it is at place %d", *s.Position)
 		}
 	})
 }
 
-// eachFilter calls fn with all combinations of what jobs can be chosen by.
+// eachFilter calls fn with all combinations of fields.
 func eachFilter(fn func(f Filter)) {
 	for _, status := range []string{"", "queued", "processing", "succeeded", "failed"} {
 		for i := range 128 {
@@ -122,11 +121,11 @@ func eachFilter(fn func(f Filter)) {
 	}
 }
 
-// readsAll tells whether a line of a plan reads all of a table, or sorts.
+// readsAll reports whether a line of a query plan reads a whole table or sorts.
 func readsAll(line string) bool {
 	for _, word := range []string{"Seq Scan on job", "Sort", "SCAN job", "TEMP B-TREE", "SCAN j", "SCAN r"} {
 		if strings.Contains(line, word) {
-			// A covering index that is read from its beginning, for its first entry.
+			// SQLite reads the first entry of a covering index.
 			return !strings.Contains(line, "Index")
 		}
 	}

@@ -12,100 +12,98 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxStarting bounds the models whose jobs are started at a time: of the
-// connections that write, PostgreSQL has four on a node, one is left for others.
+// maxStarting is the number of models that start jobs at a time. PostgreSQL has four write
+// connections on a node; one is left for others.
 const maxStarting = 3
 
-// Start starts what can be started now. Each model with queued jobs has a stint, a
-// few of them beside each other, and goes to the end of the line while there may
-// be more. So neither a long queue nor a transaction that waits keeps other models
-// waiting, also those that get a job meanwhile. A model that fails has no other
-// stint in this step. It is one step of Run.
+// Start starts queued jobs. The models take turns, maxStarting at a time, until none can start
+// more, so a long queue or a slow transaction of one model does not delay the others, not even a
+// model that gets its first job in the meantime. After an error a model has no other turn. It is
+// one step of Run.
 func (j *Jobs) Start(ctx context.Context) error {
 	select {
-	case <-j.wake: // what it tells of is seen now
+	case <-j.wake: // the query below sees its cause
 	default:
 	}
 	models, err := j.queuedModels(ctx)
 	if err != nil {
 		return err
 	}
-	t := &stints{jobs: j, waiting: models, atWork: map[string]bool{}, over: make(chan stint)}
-	for t.begin(ctx); len(t.atWork) > 0; t.begin(ctx) {
+	t := &startStep{jobs: j, pending: models, active: map[string]bool{}, results: make(chan startResult)}
+	for t.startModels(ctx); len(t.active) > 0; t.startModels(ctx) {
 		wake := j.wake
-		if len(t.waiting) > 0 || len(t.errs) > 0 || ctx.Err() != nil {
+		if len(t.pending) > 0 || len(t.errs) > 0 || ctx.Err() != nil {
 			wake = nil
 		}
 		select {
-		case ended := <-t.over:
-			t.end(ended)
+		case ended := <-t.results:
+			t.finish(ended)
 		case <-wake:
-			t.join(ctx)
+			t.addQueued(ctx)
 		}
 	}
 	return errors.Join(t.errs...)
 }
 
-// stints are those of one step. They are used by its goroutine alone.
-type stints struct {
+// startStep is one call of Start. Only its goroutine uses it.
+type startStep struct {
 	jobs    *Jobs
-	waiting []string
-	atWork  map[string]bool // true: it may have got a job since its stint began
-	over    chan stint
+	pending []string
+	active  map[string]bool // true if the model may have new jobs since its turn began
+	results chan startResult
 	errs    []error
 }
 
-// stint is a model's go at starting jobs, and what came of it.
-type stint struct {
+// startResult is the result of a model's turn.
+type startResult struct {
 	model string
-	more  bool // there may be more that can be started now
+	more  bool // more jobs may be able to start
 	err   error
 }
 
-// begin gives a stint to those that wait, as far as there are places.
-func (t *stints) begin(ctx context.Context) {
-	for len(t.waiting) > 0 && len(t.atWork) < maxStarting && ctx.Err() == nil {
-		model := t.waiting[0]
-		t.waiting = t.waiting[1:]
-		t.atWork[model] = false
-		go func() { // end waits for it
-			more, err := t.jobs.startSome(ctx, model)
-			t.over <- stint{model, more, err}
+// startModels begins the turns of pending models, up to maxStarting at a time.
+func (t *startStep) startModels(ctx context.Context) {
+	for len(t.pending) > 0 && len(t.active) < maxStarting && ctx.Err() == nil {
+		model := t.pending[0]
+		t.pending = t.pending[1:]
+		t.active[model] = false
+		go func() { // Start waits for its result
+			more, err := t.jobs.startBatch(ctx, model)
+			t.results <- startResult{model, more, err}
 		}()
 	}
 }
 
-// end notes what came of a stint. After a failure the step comes to its end, so
-// that the loop can say so and try again.
-func (t *stints) end(ended stint) {
-	again := t.atWork[ended.model]
-	delete(t.atWork, ended.model)
+// finish handles the result of a turn. After an error no further model is started, so that the loop
+// can log the error and retry.
+func (t *startStep) finish(ended startResult) {
+	again := t.active[ended.model]
+	delete(t.active, ended.model)
 	switch {
 	case ended.err != nil:
 		t.errs = append(t.errs, fmt.Errorf("model %s: %w", ended.model, ended.err))
 	case (ended.more || again) && len(t.errs) == 0:
-		t.waiting = append(t.waiting, ended.model)
+		t.pending = append(t.pending, ended.model)
 	}
 }
 
-// join lets the models that have queued jobs now wait for a stint. It is called
-// while none waits.
-func (t *stints) join(ctx context.Context) {
+// addQueued adds the models with queued jobs to the pending ones. It is called while none is
+// pending.
+func (t *startStep) addQueued(ctx context.Context) {
 	models, err := t.jobs.queuedModels(ctx)
 	if err != nil {
 		t.errs = append(t.errs, err)
 	}
 	for _, model := range models {
-		if _, working := t.atWork[model]; working {
-			t.atWork[model] = true
+		if _, working := t.active[model]; working {
+			t.active[model] = true
 		} else {
-			t.waiting = append(t.waiting, model)
+			t.pending = append(t.pending, model)
 		}
 	}
 }
 
-// queuedModels names the models with queued jobs, by as many look-ups in the
-// index as there are models.
+// queuedModels returns the models with queued jobs, with one index look-up for each.
 func (j *Jobs) queuedModels(ctx context.Context) ([]string, error) {
 	var models []string
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
@@ -115,20 +113,20 @@ func (j *Jobs) queuedModels(ctx context.Context) ([]string, error) {
 	return models, err
 }
 
-// startSome starts some queued jobs of a model; true: there may be more that can
-// be started now. Nothing is written while there are none.
-func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
-	if j.room() == 0 {
+// startBatch starts some queued jobs of a model and reports whether more may be able to start. It
+// writes nothing if none can.
+func (j *Jobs) startBatch(ctx context.Context, model string) (bool, error) {
+	if j.startCapacity() == 0 {
 		return false, nil
 	}
 	snapshot := j.opts.Catalog.Current()
-	if !made(snapshot, model) {
-		return j.giveUp(ctx, model)
+	if !inCatalog(snapshot, model) {
+		return j.failUnserved(ctx, model)
 	}
-	if _, down := j.opts.Media.Down(); down { // what is made now would have to be kept
+	if _, down := j.opts.Media.Down(); down { // the results would have to be kept
 		return false, nil
 	}
-	s, err := j.startOn(ctx, snapshot, model)
+	s, err := j.startOnLines(ctx, snapshot, model)
 	if err != nil || s == nil {
 		return false, err
 	}
@@ -136,39 +134,38 @@ func (j *Jobs) startSome(ctx context.Context, model string) (bool, error) {
 	return s.more || len(s.refused) > 0, nil
 }
 
-// startOn starts what the lines of a model take; nil: nothing.
-func (j *Jobs) startOn(ctx context.Context, snapshot *catalog.Snapshot, model string) (*starting, error) {
+// startOnLines starts jobs on the lines of a model. It returns nil if no line has capacity.
+func (j *Jobs) startOnLines(ctx context.Context, snapshot *catalog.Snapshot, model string) (*startPlan, error) {
 	candidates, _ := j.opts.Lines.Candidates(snapshot, model, line.AnyAccount)
-	candidates, giveBack := j.claim(candidates)
-	defer giveBack()
-	s := &starting{jobs: j, snapshot: snapshot, model: model, candidates: candidates}
+	candidates, release := j.claim(candidates)
+	defer release()
+	s := &startPlan{jobs: j, snapshot: snapshot, model: model, candidates: candidates}
 	if len(candidates) == 0 {
 		return nil, nil
 	}
-	if err := j.opts.DB.View(ctx, s.look); err != nil || len(s.started) == 0 {
+	if err := j.opts.DB.View(ctx, s.preview); err != nil || len(s.started) == 0 {
 		return s, err
 	}
-	room, done := j.promise(maxStarts, j.free)
-	defer done()
-	if s.room = room; room == 0 {
+	room, releaseCapacity := j.reserveCapacity(maxStarts, j.startCapacityLocked)
+	defer releaseCapacity()
+	if s.limit = room; room == 0 {
 		return nil, nil
 	}
-	started, err := j.assign(ctx, s.tx, func() []*worker { return s.started })
+	started, err := j.assign(ctx, s.commitTx, func() []*worker { return s.started })
 	if err != nil {
 		return nil, err
 	}
 	for _, w := range started {
 		j.metrics.step(row.StepLine)
 		j.metrics.step(row.StepSubmitted)
-		j.take(w)
+		j.begin(w)
 	}
 	return s, nil
 }
 
-// claim returns the candidates without the half-open lines that another stint may
-// give a job to: they take one at a time. giveBack ends the claim to the others,
-// when the jobs that were started have begun.
-func (j *Jobs) claim(candidates []*line.Candidate) (mine []*line.Candidate, giveBack func()) {
+// claim returns the candidates without the half-open lines claimed by other models, because a
+// half-open line takes one job at a time. The caller releases the claim after its jobs have begun.
+func (j *Jobs) claim(candidates []*line.Candidate) (mine []*line.Candidate, release func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var claimed []string
@@ -190,48 +187,47 @@ func (j *Jobs) claim(candidates []*line.Candidate) (mine []*line.Candidate, give
 	}
 }
 
-// room returns how many jobs this node may begin to submit.
-func (j *Jobs) room() int {
+// startCapacity returns how many submissions this node may begin.
+func (j *Jobs) startCapacity() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.free()
+	return j.startCapacityLocked()
 }
 
-// free is room for who holds mu.
-func (j *Jobs) free() int {
+// startCapacityLocked is startCapacity for callers with mu.
+func (j *Jobs) startCapacityLocked() int {
 	if j.life == nil {
 		return 0
 	}
-	free := max(0, min(maxSending-j.sending, maxWorkers-len(j.workers))-j.promised)
-	j.awaited = j.awaited || free == 0 && j.promised > 0
+	free := max(0, min(maxSending-j.sending, maxWorkers-len(j.workers))-j.reserved)
+	j.starved = j.starved || free == 0 && j.reserved > 0
 	return free
 }
 
-// promise sets aside, for a transaction that gives this node jobs, most places of
-// those that are free. done, called when the jobs have been taken, gives back what
-// is left.
-func (j *Jobs) promise(most int, free func() int) (places int, done func()) {
+// reserveCapacity sets capacity aside, at most limit, for a transaction that assigns jobs to this
+// node. The caller calls release after its workers have begun.
+func (j *Jobs) reserveCapacity(limit int, free func() int) (reserved int, release func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	places = min(most, free())
-	j.promised += places
-	return places, func() {
+	reserved = min(limit, free())
+	j.reserved += reserved
+	return reserved, func() {
 		j.mu.Lock()
-		j.promised -= places
-		awaited := j.awaited
-		j.awaited = false
+		j.reserved -= reserved
+		starved := j.starved
+		j.starved = false
 		j.mu.Unlock()
-		if awaited {
-			j.rouse()
+		if starved {
+			j.wakeUp()
 		}
 	}
 }
 
-// spare is how many jobs this node may take over, for who holds mu: they submit
-// nothing, so submissions that take long keep none of them waiting.
-func (j *Jobs) spare() int {
+// takeOverCapacityLocked returns how many jobs this node may take over. Submissions in flight do
+// not count, because such jobs submit nothing. Callers have mu.
+func (j *Jobs) takeOverCapacityLocked() int {
 	if j.life == nil {
 		return 0
 	}
-	return max(0, maxWorkers-len(j.workers)-j.promised)
+	return max(0, maxWorkers-len(j.workers)-j.reserved)
 }

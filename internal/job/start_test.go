@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// until waits for what must come true by itself.
+// until waits until a condition is true.
 func until(t testing.TB, what string, true func() bool) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -33,32 +33,32 @@ func until(t testing.TB, what string, true func() bool) {
 	}
 }
 
-func (m *generator) now() (atOnce, most int) {
+func (m *generator) load() (atOnce, most int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.atOnce, m.most
+	return m.atOnce, m.maxAtOnce
 }
 
-// TestMaxConcurrent lets nodes start jobs at once: lines never have more than
-// they may, and as many as they may.
+// TestMaxConcurrent starts jobs on several nodes at once. The lines reach their limits and never
+// exceed them.
 func TestMaxConcurrent(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes int) {
 		const jobs = 14
 		free := make(chan struct{})
-		first, second := &generator{blocks: true, hold: gate("submit", free)}, &generator{blocks: true, hold: gate("submit", free)}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+		first, second := &generator{blocks: true, before: gate("submit", free)}, &generator{blocks: true, before: gate("submit", free)}
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
 		var all []*testNode
 		for range nodes {
-			all = append(all, h.still())
+			all = append(all, h.idleNode())
 		}
-		h.bulk(all[0], jobs)
+		h.fill(all[0], jobs)
 		for left := jobs; left > 0; left-- {
 			startAll(t, all)
 			want := min(left, 4)
 			until(t, fmt.Sprintf("%d jobs at once, %d left", want, left), func() bool {
-				a, _ := first.now()
-				b, _ := second.now()
+				a, _ := first.load()
+				b, _ := second.load()
 				return a+b == want
 			})
 			before := h.ended()
@@ -66,7 +66,7 @@ func TestMaxConcurrent(t *testing.T) {
 			until(t, "the end of a job", func() bool { return h.ended() > before })
 		}
 		for _, m := range []*generator{first, second} {
-			if _, most := m.now(); most != 2 {
+			if _, most := m.load(); most != 2 {
 				t.Errorf("at most %d at once, want 2", most)
 			}
 		}
@@ -85,8 +85,8 @@ func TestMaxConcurrent(t *testing.T) {
 	})
 }
 
-// ended counts the jobs that have ended.
-func (h *house) ended() (n int64) {
+// ended counts the ended jobs.
+func (h *cluster) ended() (n int64) {
 	h.t.Helper()
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT COUNT(*) FROM job WHERE ended_ms > 0`).Scan(&n)
@@ -97,7 +97,7 @@ func (h *house) ended() (n int64) {
 	return n
 }
 
-// manyLines has two lines of one priority and one that comes after them.
+// manyLines has two lines with the same priority and one with a lower priority.
 const manyLines = `
 models:
   - id: easel-1
@@ -110,7 +110,6 @@ lines:
   - {id: spare, provider: script, models: {easel-1: c}, priority: 2}
 `
 
-// TestPrioritiesAndWeights checks where jobs go.
 func TestPrioritiesAndWeights(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -119,11 +118,11 @@ func TestPrioritiesAndWeights(t *testing.T) {
 		for _, id := range []string{"heavy", "light", "spare"} {
 			lines[id] = &generator{blocks: true}
 		}
-		h := newHouse(t, url, lines)
+		h := newCluster(t, url, lines)
 		h.apply(manyLines)
-		n := h.still()
+		n := h.idleNode()
 		const jobs = 120
-		h.bulk(n, jobs)
+		h.fill(n, jobs)
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
 		if count("spare") != 0 {
@@ -138,8 +137,8 @@ func TestPrioritiesAndWeights(t *testing.T) {
 	})
 }
 
-// TestLastLineGone lets the queued jobs of a model wait while no line serves it,
-// for as long as all others: a line may come back.
+// TestLastLineGone queues jobs of a model without lines until the start limit, because a line may
+// come back.
 func TestLastLineGone(t *testing.T) {
 	t.Parallel()
 	for name, without := range map[string]string{
@@ -149,9 +148,9 @@ func TestLastLineGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 				h.apply(oneLine)
-				n := h.still()
+				n := h.idleNode()
 				starts, waits := h.submit(n, h.submission(n, "easel-1", 1)), h.submit(n, h.submission(n, "easel-1", 1))
 				h.apply(without)
 				n.step(n.watcher.Refresh)
@@ -183,13 +182,13 @@ func TestLastLineGone(t *testing.T) {
 	}
 }
 
-// TestModelGone fails the queued jobs of a model that is not in the catalog any more,
-// but not those of a catalog that is newer than the node's.
+// TestModelGone fails the queued jobs of a model that has left the catalog, except jobs of a
+// catalog newer than the node's.
 func TestModelGone(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
-		behind, n := h.still(), h.still()
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
+		behind, n := h.idleNode(), h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 2))
 
 		h.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-2"))
@@ -201,7 +200,7 @@ func TestModelGone(t *testing.T) {
 			t.Errorf("a node without the new catalog: %+v", s)
 		}
 		if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
-			t.Errorf("%+v", s) // it did the job that it knew
+			t.Errorf("%+v", s) // the job of its own catalog
 		}
 		h.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-3"))
 		n.step(n.watcher.Refresh)
@@ -214,8 +213,7 @@ func TestModelGone(t *testing.T) {
 	})
 }
 
-// disable disables an account.
-func (h *house) disable(owner string) {
+func (h *cluster) disable(owner string) {
 	h.t.Helper()
 	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
 		return ledger.ChangeAccountTx(tx, owner, ledger.AccountChange{Disabled: ptr(true)})
@@ -225,8 +223,7 @@ func (h *house) disable(owner string) {
 	}
 }
 
-// TestDisabledAccount fails an account's queued jobs, and lets those go on that
-// have started.
+// TestDisabledAccount fails an account's queued jobs. Started jobs continue.
 func TestDisabledAccount(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"at the start", "in the queue"} {
@@ -234,18 +231,18 @@ func TestDisabledAccount(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				free := make(chan struct{})
-				m := &generator{blocks: true, hold: gate("submit", free)}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+				m := &generator{blocks: true, before: gate("submit", free)}
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 				h.apply(oneLine)
-				n := h.still()
+				n := h.idleNode()
 				runs := h.submit(n, h.submission(n, "easel-1", 1))
 				n.step(n.jobs.Start)
 				until(t, "the submission", func() bool { return m.count() == 1 })
-				h.bulk(n, 70)
-				other := h.as(h.open(money.USD))
+				h.fill(n, 70)
+				other := h.withAccount(h.open(money.USD))
 				theirs := other.submit(n, other.submission(n, "easel-1", 1))
 				h.disable(h.account)
-				if name == "at the start" { // as far as it looks: the rest is seen to later
+				if name == "at the start" { // Start looks only for a few jobs; Housekeep finds the others
 					free <- struct{}{}
 					n.jobs.running.Wait()
 					n.step(n.jobs.Start)
@@ -276,8 +273,8 @@ func TestDisabledAccount(t *testing.T) {
 	}
 }
 
-// TestStartLimit fails jobs that have waited too long for their start, and gives
-// those that have started and came back as long again.
+// TestStartLimit fails jobs past the start limit. The limit begins again for a started job that
+// returns to the queue.
 func TestStartLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -286,9 +283,9 @@ func TestStartLimit(t *testing.T) {
 		}, poll: func(int, string) (*jobcall.TaskStatus, error) {
 			return nil, upstream.Ended(upstream.KindImage, "", "the queue is full: too many requests")
 		}}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		n.jobs.opts.StartLimit = time.Minute
 		back := h.submit(n, h.submission(n, "easel-1", 1))
 		m.poll = func(int, string) (*jobcall.TaskStatus, error) {
@@ -320,19 +317,18 @@ func TestStartLimit(t *testing.T) {
 	})
 }
 
-// TestNoStartPastTheLimit starts none of the jobs that have waited too long, also
-// where a line gets free before anybody has failed them, as when all nodes were
-// away: they fail instead, and those behind them start.
+// TestNoStartPastTheLimit frees a line before Housekeep has failed the jobs past the start limit,
+// as after an outage of all nodes. They fail, and the jobs behind them start.
 func TestNoStartPastTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		n.jobs.opts.StartLimit = time.Minute
 		late := h.submit(n, h.submission(n, "easel-1", 1))
-		h.bulk(n, lookAhead+maxStarts)
+		h.fill(n, queuePage+maxStarts)
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 60000`)
 		good := h.submit(n, h.submission(n, "easel-1", 1))
 		n.step(n.jobs.Start)
@@ -350,9 +346,8 @@ func TestNoStartPastTheLimit(t *testing.T) {
 	})
 }
 
-// TestBusyLineDoesNotStopTheClock lets the only line refuse a call for load again
-// and again: no answer gives the job another wait from the start, also where its
-// user sees it as started because the call had begun.
+// TestBusyLineDoesNotStopTheClock lets the only line reject a job as busy again and again. The
+// start limit does not begin again, even if the job was shown as started.
 func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -360,9 +355,9 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 			m := &generator{blocks: blocks, submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
 				return nil, failure(fault.UpstreamError, upstream.NextLater)
 			}}
-			h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+			h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 			h.apply(oneLine)
-			n := h.still()
+			n := h.idleNode()
 			n.jobs.opts.StartLimit = time.Minute
 			id := h.submit(n, h.submission(n, "easel-1", 1))
 			for range 3 {
@@ -382,18 +377,17 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 	})
 }
 
-// TestLookPastTheStuck puts jobs that no free line may have before one that can
-// start: it does.
-func TestLookPastTheStuck(t *testing.T) {
+// TestBlockedJobsAreSkipped starts a job behind others that no free line may take.
+func TestBlockedJobsAreSkipped(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		first, second := &generator{blocks: true}, &generator{blocks: true}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
 		h.apply(strings.Replace(document, "max_concurrent: 2\n    timeouts: {total: 20s}\n  - id: second",
 			"timeouts: {total: 20s}\n  - id: second", 1))
-		n := h.still()
-		h.bulk(n, lookAhead+10)
-		h.update(`UPDATE job_run SET trace = $1`, refusedBy("first"))
+		n := h.idleNode()
+		h.fill(n, queuePage+10)
+		h.update(`UPDATE job_run SET trace = $1`, failedOn("first"))
 		h.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'second')`)
 		h.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'second')`)
 		late := h.submit(n, h.submission(n, "easel-1", 1))
@@ -408,10 +402,9 @@ func TestLookPastTheStuck(t *testing.T) {
 	})
 }
 
-// TestOneAccountKeepsNoLineFromOthers lets the jobs of one account alone break a
-// line, or make it ask for a pause: another account's job starts there all the
-// same, and its success brings the line back for both.
-func TestOneAccountKeepsNoLineFromOthers(t *testing.T) {
+// TestLineDisabledForOneAccount lets one account's jobs break a line, or make it cool. Another
+// account's job still starts there, and its success enables the line for both.
+func TestLineDisabledForOneAccount(t *testing.T) {
 	t.Parallel()
 	broke := func() *upstream.JobFailure { return failure(fault.UpstreamError, upstream.NextLine) }
 	busy := func() *upstream.JobFailure {
@@ -426,9 +419,9 @@ func TestOneAccountKeepsNoLineFromOthers(t *testing.T) {
 				}
 				return &jobcall.TaskStatus{Done: true, Results: pictures(1)}, nil
 			}}
-			h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+			h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 			h.apply(oneLine)
-			n := h.still()
+			n := h.idleNode()
 			start := func() {
 				n.step(n.jobs.Start)
 				n.jobs.running.Wait()
@@ -454,7 +447,7 @@ func TestOneAccountKeepsNoLineFromOthers(t *testing.T) {
 				t.Errorf("%s: another account's job is %+v", state, s)
 			}
 			h.account, h.key = hostile, key
-			for range 6 { // it comes after those that have to wait
+			for range 6 { // it is behind the jobs that must wait
 				h.update(`UPDATE job_run SET wake_ms = 0`)
 				start()
 			}

@@ -17,14 +17,13 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// finish starts and looks after jobs until none of this node's runs or waits for
-// nothing but its turn.
-func (h *house) finish(n *testNode, id, kind string) shown {
+// finish starts jobs until this node has none, except those that only wait for their turn.
+func (h *cluster) finish(n *testNode, id, kind string) jobBody {
 	h.t.Helper()
-	var last shown
+	var last jobBody
 	started := false
 	until(h.t, "the end of job "+id, func() bool {
-		h.update(`UPDATE job_run SET wake_ms = 0 WHERE wake_ms > 0`) // no test waits for busy lines
+		h.update(`UPDATE job_run SET wake_ms = 0 WHERE wake_ms > 0`) // skip the waits for busy lines
 		n.step(n.jobs.Start)
 		n.jobs.running.Wait()
 		n.step(n.jobs.TakeOver)
@@ -39,8 +38,8 @@ func (h *house) finish(n *testNode, id, kind string) shown {
 	return last
 }
 
-// says makes a poll answer with a failure.
-func says(t *upstream.JobFailure) func(int, string) (*jobcall.TaskStatus, error) {
+// failPoll returns a poll with a failure.
+func failPoll(t *upstream.JobFailure) func(int, string) (*jobcall.TaskStatus, error) {
 	return func(int, string) (*jobcall.TaskStatus, error) {
 		c, f := *t, *t.Failure
 		c.Failure = &f
@@ -48,16 +47,16 @@ func says(t *upstream.JobFailure) func(int, string) (*jobcall.TaskStatus, error)
 	}
 }
 
-// like is a line of the same script that has done nothing yet; nil does well.
-func (m *generator) like() *generator {
+// clone returns an unused generator with the same script.
+func (m *generator) clone() *generator {
 	if m == nil {
 		return &generator{}
 	}
 	return &generator{blocks: m.blocks, submit: m.submit, poll: m.poll, fetch: m.fetch}
 }
 
-// refuses makes a submission answer with a failure; the first n times if n > 0.
-func refuses(n int, t *upstream.JobFailure) func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
+// failSubmit returns a submission with a failure, only for the first n calls if n > 0.
+func failSubmit(n int, t *upstream.JobFailure) func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
 	return func(i int, _ jobcall.Task) (*jobcall.TaskStatus, error) {
 		if n > 0 && i > n {
 			return nil, nil
@@ -68,8 +67,7 @@ func refuses(n int, t *upstream.JobFailure) func(int, jobcall.Task) (*jobcall.Ta
 	}
 }
 
-// TestSteps takes jobs through failures to their end: what users see, what they
-// pay, and how often lines were asked.
+// TestSteps runs jobs through failures to their end: body, charge and calls of the lines.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	image, video := upstream.KindImage, upstream.KindVideo
@@ -88,19 +86,19 @@ func TestSteps(t *testing.T) {
 		kind          string
 		count         int64
 		first, second *generator
-		code          fault.Code // empty: it succeeds
+		code          fault.Code // empty if the job succeeds
 		param         string
 		data          int
 		cost          money.Amount
 		submissions   [2]int
 	}{
-		{name: "moderated prompt", kind: image, first: &generator{submit: refuses(0, upstream.Moderated(image, "unsafe", false))},
+		{name: "moderated prompt", kind: image, first: &generator{submit: failSubmit(0, upstream.Moderated(image, "unsafe", false))},
 			code: fault.ModerationBlocked, submissions: [2]int{1, 0}},
-		{name: "content policy", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "content_policy_violation", "no"))},
+		{name: "content policy", kind: image, first: &generator{submit: failSubmit(0, upstream.Ended(image, "content_policy_violation", "no"))},
 			code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
 		{name: "moderated sound", kind: video,
-			first:  &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
-			second: &generator{poll: says(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
+			first:  &generator{poll: failPoll(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
+			second: &generator{poll: failPoll(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
 			code:   fault.ContentPolicy, param: "audio", submissions: [2]int{2, 0}},
 		{name: "moderated clip, once", kind: video, first: &generator{poll: func(n int, ticket string) (*jobcall.TaskStatus, error) {
 			if n == 1 {
@@ -108,37 +106,41 @@ func TestSteps(t *testing.T) {
 			}
 			return nil, nil
 		}}, data: 1, cost: 50 * cent, submissions: [2]int{2, 0}},
-		{name: "render failed", kind: video, first: &generator{poll: says(upstream.Ended(video, "", ""))},
-			second: &generator{poll: says(upstream.Ended(video, "InternalServiceError", ""))}, code: fault.RenderFailed, submissions: [2]int{1, 1}},
+		{name: "render failed", kind: video, first: &generator{poll: failPoll(upstream.Ended(video, "", ""))},
+			second: &generator{poll: failPoll(upstream.Ended(video, "InternalServiceError", ""))}, code: fault.RenderFailed,
+			submissions: [2]int{1, 1}},
 		{name: "done without a clip", kind: video, first: &generator{poll: empty}, second: &generator{poll: empty}, code: fault.RenderFailed,
 			submissions: [2]int{2, 2}},
 		{name: "done without an image", kind: image, first: &generator{poll: empty}, second: &generator{poll: empty}, code: fault.UpstreamError,
 			submissions: [2]int{2, 2}},
-		{name: "invalid material", kind: video, first: &generator{poll: says(upstream.Ended(video, "file_download_error", "404"))},
-			second: &generator{poll: says(upstream.Ended(video, "", ""))}, code: fault.InvalidMaterial, submissions: [2]int{1, 1}},
-		{name: "render timeout", kind: video, first: &generator{poll: says(upstream.Expired(video, "expired"))},
-			second: &generator{poll: says(upstream.Expired(video, "expired"))}, code: fault.RenderTimeout, submissions: [2]int{1, 1}},
-		{name: "vanished", kind: video, first: &generator{poll: says(upstream.Vanished(video, "404"))},
-			second: &generator{poll: says(upstream.Vanished(video, "404"))}, code: fault.UpstreamUnstable, submissions: [2]int{1, 1}},
-		{name: "not suitable", kind: video, first: &generator{submit: refuses(0, upstream.Unsuitable(video, "no clips of 5 s"))},
-			second: &generator{submit: refuses(0, upstream.Unsuitable(video, "no 720p"))}, code: fault.InvalidRequest, submissions: [2]int{1, 1}},
-		{name: "no line can", kind: image, first: &generator{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))},
-			second: &generator{submit: refuses(0, upstream.Refused(image, 401, "", nil, nil))}, code: fault.UpstreamError,
+		{name: "invalid material", kind: video, first: &generator{poll: failPoll(upstream.Ended(video, "file_download_error", "404"))},
+			second: &generator{poll: failPoll(upstream.Ended(video, "", ""))}, code: fault.InvalidMaterial, submissions: [2]int{1, 1}},
+		{name: "render timeout", kind: video, first: &generator{poll: failPoll(upstream.Expired(video, "expired"))},
+			second: &generator{poll: failPoll(upstream.Expired(video, "expired"))}, code: fault.RenderTimeout, submissions: [2]int{1, 1}},
+		{name: "vanished", kind: video, first: &generator{poll: failPoll(upstream.Vanished(video, "404"))},
+			second: &generator{poll: failPoll(upstream.Vanished(video, "404"))}, code: fault.UpstreamUnstable, submissions: [2]int{1, 1}},
+		{name: "not suitable", kind: video, first: &generator{submit: failSubmit(0, upstream.Unsuitable(video, "no clips of 5 s"))},
+			second: &generator{submit: failSubmit(0, upstream.Unsuitable(video, "no 720p"))}, code: fault.InvalidRequest,
 			submissions: [2]int{1, 1}},
-		{name: "the second line can", kind: image, count: 2, first: &generator{submit: refuses(0, upstream.Refused(image, 500, "", nil, nil))},
+		{name: "no line can", kind: image, first: &generator{submit: failSubmit(0, upstream.Refused(image, 500, "", nil, nil))},
+			second: &generator{submit: failSubmit(0, upstream.Refused(image, 401, "", nil, nil))}, code: fault.UpstreamError,
+			submissions: [2]int{1, 1}},
+		{name: "the second line can", kind: image, count: 2, first: &generator{submit: failSubmit(0, upstream.Refused(image, 500, "", nil, nil))},
 			data: 2, cost: 6 * cent, submissions: [2]int{1, 1}},
-		{name: "the second line can, after a render", kind: video, first: &generator{poll: says(upstream.Ended(video, "", ""))}, data: 1,
+		{name: "the second line can, after a render", kind: video, first: &generator{poll: failPoll(upstream.Ended(video, "", ""))}, data: 1,
 			cost: 50 * cent, submissions: [2]int{1, 1}},
-		{name: "busy once", kind: image, first: &generator{submit: refuses(1, failure(fault.UpstreamError, upstream.NextLater))}, data: 1,
+		{name: "busy once", kind: image, first: &generator{submit: failSubmit(1, failure(fault.UpstreamError, upstream.NextLater))}, data: 1,
 			cost: 3 * cent, submissions: [2]int{2, 0}},
-		{name: "at a second try", kind: image, first: &generator{submit: refuses(1, upstream.Nothing(image, "no_image"))}, data: 1,
+		{name: "at a second try", kind: image, first: &generator{submit: failSubmit(1, upstream.Nothing(image, "no_image"))}, data: 1,
 			cost: 3 * cent, submissions: [2]int{2, 0}},
-		{name: "fewer images", kind: image, count: 4, first: &generator{poll: few(3)}, data: 3, cost: 9 * cent, submissions: [2]int{1, 0}},
+		{name: "fewer images", kind: image, count: 4, first: &generator{poll: few(3)}, data: 3, cost: 9 * cent,
+			submissions: [2]int{1, 0}},
 		{name: "more images", kind: image, count: 2, first: &generator{poll: few(4)}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}},
-		{name: "a lost answer", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))}, data: 1, cost: 3 * cent,
+		{name: "a lost answer", kind: image, first: &generator{submit: failSubmit(0, lostAnswer(upstream.NextLine))}, data: 1, cost: 3 * cent,
 			submissions: [2]int{1, 1}},
-		{name: "two lost answers", kind: image, first: &generator{submit: refuses(0, lost(upstream.NextLine))},
-			second: &generator{submit: refuses(0, lost(upstream.NextLine))}, code: fault.UpstreamError, submissions: [2]int{1, 1}},
+		{name: "two lost answers", kind: image, first: &generator{submit: failSubmit(0, lostAnswer(upstream.NextLine))},
+			second: &generator{submit: failSubmit(0, lostAnswer(upstream.NextLine))}, code: fault.UpstreamError,
+			submissions: [2]int{1, 1}},
 		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
 			return &jobcall.TaskStatus{Done: true, Results: []jobcall.Result{{Ref: "here"}}}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}},
@@ -148,7 +150,7 @@ func TestSteps(t *testing.T) {
 		{name: "a ticket that cannot be kept", kind: image, first: &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
 			return &jobcall.TaskStatus{Ticket: "a\x00b"}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "odd words", kind: image, first: &generator{submit: refuses(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))},
+		{name: "odd words", kind: image, first: &generator{submit: failSubmit(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))},
 			data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
 		{name: "polls fail for a while", kind: video, first: &generator{poll: func(n int, _ string) (*jobcall.TaskStatus, error) {
 			if n < 4 {
@@ -160,9 +162,9 @@ func TestSteps(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				generators := []*generator{c.first.like(), c.second.like()}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": generators[0], "second": generators[1]})
-				n := h.still()
+				generators := []*generator{c.first.clone(), c.second.clone()}
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": generators[0], "second": generators[1]})
+				n := h.idleNode()
 				model := map[string]string{image: "easel-1", video: "reel-1"}[c.kind]
 				id := h.submit(n, h.submission(n, model, max(c.count, 1)))
 				s := h.finish(n, id, c.kind)
@@ -194,8 +196,9 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestNamesOfSubmissions checks that only a lost answer repeats a name.
-func TestNamesOfSubmissions(t *testing.T) {
+// TestProviderKeys checks that only a submission after a lost answer repeats the provider's
+// idempotency key.
+func TestProviderKeys(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.TaskStatus, error) {
@@ -203,13 +206,13 @@ func TestNamesOfSubmissions(t *testing.T) {
 			case 1:
 				return nil, failure(fault.UpstreamError, upstream.NextLater)
 			case 2:
-				return nil, lost(upstream.NextSame)
+				return nil, lostAnswer(upstream.NextSame)
 			}
 			return nil, nil
 		}}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.finish(n, id, "image")
 		var names []string
@@ -222,9 +225,8 @@ func TestNamesOfSubmissions(t *testing.T) {
 	})
 }
 
-// TestLongestWait ends jobs that take longer than their line allows, and tells
-// the provider.
-func TestLongestWait(t *testing.T) {
+// TestLineTimeout ends jobs that exceed their line's time limit and cancels their tasks.
+func TestLineTimeout(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		kind, model string
@@ -240,11 +242,11 @@ func TestLongestWait(t *testing.T) {
 					return &jobcall.TaskStatus{Wait: time.Millisecond}, nil
 				}}
 				if c.blocks {
-					m.hold = stuck("submit", nil)
+					m.before = block("submit", nil)
 				}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
 				h.apply(strings.ReplaceAll(document, "total: 20s", "total: 1s"))
-				n := h.still()
+				n := h.idleNode()
 				id := h.submit(n, h.submission(n, c.model, 1))
 				s := h.finish(n, id, c.kind)
 				if s.Status != row.StatusFailed || s.Error.Code != string(c.code) {
@@ -259,7 +261,7 @@ func TestLongestWait(t *testing.T) {
 	}
 }
 
-// TestPanic lets a generator panic: its job goes on, as after a death of its node.
+// TestPanic lets a generator panic. The job continues as after a crash of its node.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"submit", "poll", "fetch"} {
@@ -280,9 +282,9 @@ func TestPanic(t *testing.T) {
 				case "fetch":
 					m.fetch = func(n int, _ jobcall.Result) (*jobcall.Download, error) { panics(n); return nil, nil }
 				}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 				h.apply(oneLine)
-				n := h.still()
+				n := h.idleNode()
 				id := h.submit(n, h.submission(n, "easel-1", 1))
 				if s := h.finish(n, id, "image"); s.Status != row.StatusSucceeded {
 					t.Errorf("%+v", s)
@@ -296,14 +298,14 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestStepsAreTold checks the trace that operators read.
-func TestStepsAreTold(t *testing.T) {
+// TestTrace checks the operator's trace.
+func TestTrace(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{
-			"first": &generator{submit: refuses(0, upstream.Refused("image", 500, "", nil, nil))}, "second": &generator{},
+		h := newCluster(t, url, map[string]chatcall.Adapter{
+			"first": &generator{submit: failSubmit(0, upstream.Refused("image", 500, "", nil, nil))}, "second": &generator{},
 		})
-		n := h.still()
+		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.finish(n, id, "image")
 		v, _, err := h.view(id)
@@ -331,7 +333,7 @@ func TestStepsAreTold(t *testing.T) {
 		if v.Line != "second" || v.Cost != 3*cent || v.Account != h.account {
 			t.Errorf("%+v", v)
 		}
-		_ = h.db.View(t.Context(), func(tx *store.Tx) error { // no slot stays taken
+		_ = h.db.View(t.Context(), func(tx *store.Tx) error { // no slot is left
 			var slots int
 			if err := tx.QueryRow(`SELECT COUNT(*) FROM line_job`).Scan(&slots); err != nil || slots != 0 {
 				t.Errorf("%d slots %v", slots, err)

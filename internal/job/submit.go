@@ -19,63 +19,60 @@ import (
 	"tollgate/internal/store"
 )
 
-// Submission is a job that may be made: every field was checked.
+// Submission is a valid request for a job.
 type Submission struct {
-	Request      string // its id, req_…
+	Request      string // the request's id, req_…
 	Account, Key string
-	// KeyVersion is the version of the key's row that the checks were made on.
+	// KeyVersion is the version of the key's row during the checks.
 	KeyVersion int64
 	Endpoint   string // the path, /v1/images/generations
-	// Snapshot is the catalog that Model is of: it prices the job.
+	// Snapshot is the catalog with the model. It determines the prices.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model
 	Plan     catalog.Plan
 	Prompt   string
-	// Params is a JSON object of the fields that go to the line beside those of
-	// the plan; nil: none.
+	// Params is a JSON object with the other fields for the line, or nil.
 	Params json.RawMessage
-	// References and Mask were kept for the job by media.Keep.
+	// References and Mask are files kept by media.Keep.
 	References []media.File
 	Mask       *media.File
-	// Roles are those of the references, one each; nil: none has any.
+	// Roles are the roles of the references, in order, or nil.
 	Roles []string
-	// Job is the job's id, from NewID.
+	// Job is the job's id from NewID.
 	Job string
-	// Callback is where the result goes, checked; empty: to the account's own
-	// address.
+	// Callback is the valid callback address, or empty for the account's own address.
 	Callback string
-	// OnceKey is the Idempotency-Key, empty for none; Fingerprint tells requests
-	// with the same key apart.
+	// OnceKey is the Idempotency-Key, or empty. Fingerprint distinguishes requests with the same
+	// key.
 	OnceKey     string
 	Fingerprint []byte
 	Received    time.Time
 }
 
-// Submit holds the job's highest possible cost and puts it into the queue, in
-// one transaction, and returns the body of the 202. With a known OnceKey it
-// returns that of the first job, and nothing is held: then the submission's
-// references are discarded, as they are with an error. Errors: those of
-// ledger.AdmitJob, ErrKeyChanged and ErrUnknown among them; 400 invalid_request
-// for a key that was used for another request.
+// Submit reserves the job's maximum cost and queues the job, in one transaction, and returns the
+// body of the 202. If a job with the OnceKey exists, Submit returns the body of that job and
+// reserves nothing; the submission's references are then discarded, as after an error. Errors:
+// those of ledger.AdmitJob, including ErrKeyChanged and ErrUnknown, and 400 invalid_request if the
+// OnceKey belongs to another request.
 func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	if s.OnceKey != "" {
-		// Twins on this node come one after the other, so that the second finds
-		// the first; on other nodes the account's lock does it.
+		// Submissions with one key run one after the other on this node, so that the second one
+		// finds the first. Between nodes, the lock of the account does the same.
 		unlock, err := j.twins.Acquire(ctx, s.Account+" "+s.OnceKey)
 		if err != nil {
-			return nil, j.left(ctx, s, err)
+			return nil, j.abandon(ctx, s, err)
 		}
 		defer unlock()
 	}
 	a := &admission{jobs: j, rec: s.record(), once: s.OnceKey, fingerprint: fingerprint(s.Fingerprint)}
-	// The job is either there or not, whoever waits for the answer.
+	// A client that disconnects does not cancel the transaction.
 	err := j.opts.Ledger.AdmitJob(context.WithoutCancel(ctx), s.admission(), a)
-	var known knownJob
+	var duplicate duplicateJob
 	switch {
-	case errors.As(err, &known):
+	case errors.As(err, &duplicate):
 		j.discard(ctx, s)
-		return known.body, nil
-	case errors.Is(err, ledger.ErrUnknown): // the job may be there, with its references
+		return duplicate.body, nil
+	case errors.Is(err, ledger.ErrUnknown): // the job may exist and need its references
 		return nil, err
 	case err != nil:
 		if !errors.Is(err, ledger.ErrKeyChanged) {
@@ -84,14 +81,14 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 		return nil, err
 	}
 	j.metrics.submitted(a.rec.Kind)
-	j.rouse()
+	j.wakeUp()
 	return a.rec.Submitted(), nil
 }
 
-// left ends a submission whose client has left while a twin was before it. Those
-// that come back with their key again and again, while no commit is answered, must
-// not wait behind all that they have given up.
-func (j *Jobs) left(ctx context.Context, s Submission, err error) error {
+// abandon records a submission whose client disconnected while it waited for another request with
+// the same Idempotency-Key. A client that retries during an outage therefore does not wait for all
+// its former requests.
+func (j *Jobs) abandon(ctx context.Context, s Submission, err error) error {
 	j.discard(ctx, s)
 	j.opts.Ledger.Refused(ledger.Refusal{
 		Request: s.Request, Account: s.Account, Key: s.Key, Model: s.Model.ID, Endpoint: s.Endpoint,
@@ -100,22 +97,19 @@ func (j *Jobs) left(ctx context.Context, s Submission, err error) error {
 	return fault.TryAgain(fmt.Errorf("wait for a submission with the same Idempotency-Key: %w", err))
 }
 
-// Admissible returns the error that Submit's admission would give now, nil if it
-// would give none: for callers that fetch references first. Nothing is written
-// and nothing is promised; see ledger.Admissible. Where it would be refused and
-// the OnceKey is known by now, it returns what Known does: the twin may be what
-// used the balance up.
-func (j *Jobs) Admissible(ctx context.Context, s Submission) (accepted []byte, err error) {
+// Admissible returns the error that Submit would return now, for callers that download references
+// first. It writes and guarantees nothing (ledger.Admissible). If a job with the OnceKey exists, it
+// returns that job instead of an error, because that job may have used up the balance.
+func (j *Jobs) Admissible(ctx context.Context, s Submission) (body []byte, err error) {
 	refusal := j.opts.Ledger.Admissible(ctx, s.admission())
 	if refusal != nil && s.OnceKey != "" {
-		if accepted, err = j.Known(ctx, s.Account, s.OnceKey, s.Fingerprint); accepted != nil || err != nil {
-			return accepted, err
+		if body, err = j.FindOnce(ctx, s.Account, s.OnceKey, s.Fingerprint); body != nil || err != nil {
+			return body, err
 		}
 	}
 	return nil, refusal
 }
 
-// admission is what the submission asks of the ledger.
 func (s *Submission) admission() ledger.Admission {
 	return ledger.Admission{
 		Request: s.Request, Account: s.Account, Key: s.Key, KeyVersion: s.KeyVersion,
@@ -124,7 +118,7 @@ func (s *Submission) admission() ledger.Admission {
 	}
 }
 
-// advice says how to make a job of the kind cheaper.
+// advice says how a user makes a job cheaper.
 func advice(kind catalog.Kind) string {
 	if kind == catalog.KindVideo {
 		return "ask for a shorter clip or a smaller resolution"
@@ -132,32 +126,31 @@ func advice(kind catalog.Kind) string {
 	return "ask for fewer images or a smaller resolution"
 }
 
-// cost is the highest possible cost of the job.
+// cost returns the maximum cost.
 func (s *Submission) cost() money.Amount { return s.Model.PlanHold(s.Plan) }
 
-// discard gives up the references of a submission that made no job.
+// discard deletes the references of a submission without a job.
 func (j *Jobs) discard(ctx context.Context, s Submission) {
 	if len(s.References) > 0 || s.Mask != nil {
 		j.opts.Media.Discard(context.WithoutCancel(ctx), s.Job)
 	}
 }
 
-// Known returns the body of the 202 of the job that was submitted with an
-// Idempotency-Key, nil if there is none. The key lives as long as the job's
-// record. 400 invalid_request: it belongs to another request. ledger.ErrUnknown:
-// a job is to be seen that may still be lost with its database server.
-func (j *Jobs) Known(ctx context.Context, account, onceKey string, print []byte) ([]byte, error) {
-	var known knownJob
+// FindOnce returns the body of the 202 of the job with an Idempotency-Key, or nil without one.
+// A key expires with the job's record. Errors: 400 invalid_request if the key belongs to another
+// request, and ledger.ErrUnknown if the job may still be lost with its database server.
+func (j *Jobs) FindOnce(ctx context.Context, account, onceKey string, print []byte) ([]byte, error) {
+	var duplicate duplicateJob
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
 		if err != nil {
 			return err
 		}
-		known = knownJob{}
-		var seen knownRow
-		err = tx.QueryRow(selectOnce, account, onceKey).Scan(seen.dest()...)
-		if err == nil && !seen.over(j.oldest(now)) {
-			known, err = seen.judge(fingerprint(print))
+		duplicate = duplicateJob{}
+		var found onceRow
+		err = tx.QueryRow(selectOnce, account, onceKey).Scan(found.dest()...)
+		if err == nil && !found.expired(j.oldest(now)) {
+			duplicate, err = found.match(fingerprint(print))
 		}
 		if errors.Is(err, sql.ErrNoRows) {
 			err = nil
@@ -171,45 +164,44 @@ func (j *Jobs) Known(ctx context.Context, account, onceKey string, print []byte)
 		}
 		return nil, fault.TryAgain(fmt.Errorf("look for an Idempotency-Key: %w", err))
 	}
-	if known.body != nil {
+	if duplicate.body != nil {
 		if err := j.opts.Ledger.Confirm(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", ledger.ErrUnknown, err)
 		}
 	}
-	return known.body, nil
+	return duplicate.body, nil
 }
 
-// knownRow is a row of selectOnce.
-type knownRow struct {
+// onceRow is a row of selectOnce.
+type onceRow struct {
 	id, kind, model, fingerprint string
 	endedMS                      int64
 }
 
-func (r *knownRow) dest() []any {
+func (r *onceRow) dest() []any {
 	return []any{&r.id, &r.kind, &r.model, &r.fingerprint, &r.endedMS}
 }
 
-// over tells whether the record has run out, and its key with it: only a sweep
-// has not come by yet.
-func (r *knownRow) over(oldest int64) bool { return r.endedMS > 0 && r.endedMS <= oldest }
+// expired reports whether the record and its key have expired, even if it is not deleted yet.
+func (r *onceRow) expired(oldest int64) bool { return r.endedMS > 0 && r.endedMS <= oldest }
 
-// judge returns the job of the row if it was submitted with the same request.
-func (r knownRow) judge(fingerprint string) (knownJob, error) {
+// match returns the row's job if its request was the same.
+func (r onceRow) match(fingerprint string) (duplicateJob, error) {
 	if r.fingerprint != fingerprint {
-		return knownJob{}, fault.New(fault.InvalidRequest,
+		return duplicateJob{}, fault.New(fault.InvalidRequest,
 			"This Idempotency-Key was used for another request. Use a new key for a new request, and the same key only to repeat one.")
 	}
 	first := row.Job{ID: r.id, Kind: r.kind, Model: r.model}
-	return knownJob{first.Submitted()}, nil
+	return duplicateJob{first.Submitted()}, nil
 }
 
-// knownJob ends an admission because its job is there already.
-type knownJob struct{ body []byte }
+// duplicateJob ends an admission whose job exists.
+type duplicateJob struct{ body []byte }
 
 // Error implements error.
-func (knownJob) Error() string { return "the job of this Idempotency-Key is there already" }
+func (duplicateJob) Error() string { return "the job of this Idempotency-Key is there already" }
 
-// fingerprint is how a request is kept to be compared.
+// fingerprint returns the stored form of a request for comparison.
 func fingerprint(of []byte) string {
 	if of == nil {
 		return ""
@@ -218,7 +210,7 @@ func fingerprint(of []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// record is the job that the submission makes.
+// record returns the row of the new job.
 func (s *Submission) record() *row.Job {
 	return &row.Job{
 		ID: s.Job, Request: s.Request, Account: s.Account, Key: s.Key,
@@ -230,44 +222,44 @@ func (s *Submission) record() *row.Job {
 	}
 }
 
-// admission writes a job in the transaction that holds its money.
+// admission inserts a job in the transaction that reserves its cost.
 type admission struct {
 	jobs              *Jobs
 	rec               *row.Job
 	once, fingerprint string
-	seen              *knownRow // the job of the Idempotency-Key
-	there             bool      // the job is there already
+	byKey             *onceRow // the job with the Idempotency-Key
+	exists            bool     // this job was inserted before
 }
 
 // Read implements ledger.Hook.
 func (a *admission) Read(q *store.Batch) {
-	a.seen, a.there = nil, false
-	// The answer to its commit may have been lost with the life of its node.
+	a.byKey, a.exists = nil, false
+	// the commit of a former attempt may have succeeded although its answer was lost
 	q.Query(func(row store.Row) error {
 		var id string
-		a.there = true
+		a.exists = true
 		return row.Scan(&id)
 	}, `SELECT id FROM job WHERE id = $1`, a.rec.ID)
 	if a.once == "" {
 		return
 	}
 	q.Query(func(row store.Row) error {
-		a.seen = &knownRow{}
-		return row.Scan(a.seen.dest()...)
+		a.byKey = &onceRow{}
+		return row.Scan(a.byKey.dest()...)
 	}, selectOnce, a.rec.Account, a.once)
 }
 
-// Decide implements ledger.AdmissionRider.
+// Decide implements ledger.AdmissionHook.
 func (a *admission) Decide(nowMS int64) error {
-	if a.there {
-		return knownJob{a.rec.Submitted()}
+	if a.exists {
+		return duplicateJob{a.rec.Submitted()}
 	}
-	if a.seen != nil && !a.seen.over(a.jobs.oldest(nowMS)) {
-		known, err := a.seen.judge(a.fingerprint)
+	if a.byKey != nil && !a.byKey.expired(a.jobs.oldest(nowMS)) {
+		duplicate, err := a.byKey.match(a.fingerprint)
 		if err != nil {
 			return err
 		}
-		return known
+		return duplicate
 	}
 	a.rec.CreatedMS = nowMS
 	return nil
@@ -290,9 +282,8 @@ func (a *admission) Write(q *store.Batch, nowMS int64) {
 	}
 }
 
-// Undo implements ledger.AdmissionRider. The client was cut off: with an
-// Idempotency-Key it finds the job by repeating the submission; without one it
-// has no way to the job, which is ended wherever it stands.
+// Undo implements ledger.AdmissionHook. The client has no answer. With an Idempotency-Key it finds
+// the job by repeating the request. Without one it can never find the job, so the job is ended.
 func (a *admission) Undo() ledger.EndHook {
 	if a.once != "" {
 		return nil
@@ -301,8 +292,8 @@ func (a *admission) Undo() ledger.EndHook {
 		Message: "The service could not confirm this submission, so it was taken back. You were not charged. Submit it again."})
 }
 
-// oldest returns the end of the oldest record that is kept. No record is given
-// up, and no Idempotency-Key with it, for a clock that is ahead for a moment.
+// oldest returns the end time of the oldest valid record. A clock that is ahead for a moment
+// expires no record and no Idempotency-Key.
 func (j *Jobs) oldest(nowMS int64) int64 {
 	return j.opts.DB.Expiry(nowMS) - j.opts.Retention.Milliseconds()
 }

@@ -18,8 +18,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// rows counts what a submission writes: jobs, their progress, open holds.
-func (h *house) rows() (jobs, running, holds int64) {
+// rows counts the rows of submissions: jobs, running jobs, open holds.
+func (h *cluster) rows() (jobs, running, holds int64) {
 	h.t.Helper()
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT (SELECT COUNT(*) FROM job), (SELECT COUNT(*) FROM job_run), (SELECT COUNT(*) FROM ledger_hold)`).Scan(&jobs,
@@ -31,7 +31,7 @@ func (h *house) rows() (jobs, running, holds int64) {
 	return jobs, running, holds
 }
 
-func (h *house) held() money.Amount {
+func (h *cluster) held() money.Amount {
 	h.t.Helper()
 	var held money.Amount
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
@@ -46,7 +46,7 @@ func (h *house) held() money.Amount {
 }
 
 // limit changes the limits of the key.
-func (h *house) limit(set func(*account.KeySettings)) {
+func (h *cluster) limit(set func(*account.KeySettings)) {
 	h.t.Helper()
 	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
 		_, err := account.ChangeKeyTx(tx, h.key, func(s *account.KeySettings) error { set(s); return nil })
@@ -59,13 +59,12 @@ func (h *house) limit(set func(*account.KeySettings)) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestSubmit checks that hold, record and place in the queue are there together,
-// for exactly the highest cost.
+// TestSubmit checks the hold of the maximum cost, the record and the position after a submission.
 func TestSubmit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		n := h.still()
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 3))
 		if jobs, running, holds := h.rows(); jobs != 1 || running != 1 || holds != 1 {
 			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
@@ -89,7 +88,7 @@ func TestSubmit(t *testing.T) {
 	})
 }
 
-// TestAdviceOfJobs checks that a 402 advises how to make a job of its kind cheaper.
+// TestAdviceOfJobs checks the advice of a 402.
 func TestAdviceOfJobs(t *testing.T) {
 	t.Parallel()
 	for model, advice := range map[string]string{
@@ -98,9 +97,9 @@ func TestAdviceOfJobs(t *testing.T) {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 				h.account, h.key = h.open(cent)
-				n := h.still()
+				n := h.idleNode()
 				_, err := n.jobs.Submit(t.Context(), h.submission(n, model, 1))
 				if f := fault.Of(err); f.Code != fault.InsufficientQuota || !strings.Contains(f.Message(), advice) {
 					t.Errorf("%v, want the advice %q", err, advice)
@@ -110,36 +109,36 @@ func TestAdviceOfJobs(t *testing.T) {
 	}
 }
 
-// TestSubmitRefused checks that what admission refuses leaves no trace.
+// TestSubmitRefused checks that a rejected submission writes nothing.
 func TestSubmitRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
-		set   func(t *testing.T, h *house)
-		sends int // before the refused one
+		set   func(t *testing.T, h *cluster)
+		sends int // submissions before the rejected one
 		code  fault.Code
 	}{
-		{"balance", func(t *testing.T, h *house) { h.account, h.key = h.open(5 * cent) }, 1, fault.InsufficientQuota},
-		{"daily budget", func(t *testing.T, h *house) {
+		{"balance", func(t *testing.T, h *cluster) { h.account, h.key = h.open(5 * cent) }, 1, fault.InsufficientQuota},
+		{"daily budget", func(t *testing.T, h *cluster) {
 			h.limit(func(s *account.KeySettings) { s.DailyBudget = ptr(5 * cent) })
 		}, 1, fault.InsufficientQuota},
-		{"total limit", func(t *testing.T, h *house) {
+		{"total limit", func(t *testing.T, h *cluster) {
 			h.limit(func(s *account.KeySettings) { s.TotalLimit = ptr(8 * cent) })
 		}, 2, fault.InsufficientQuota},
-		{"rate", func(t *testing.T, h *house) {
+		{"rate", func(t *testing.T, h *cluster) {
 			h.limit(func(s *account.KeySettings) { s.RPM = ptr(int64(2)) })
 		}, 2, fault.RateLimitExceeded},
-		{"free quota", func(t *testing.T, h *house) { h.apply(freeDocument) }, 2, fault.RateLimitExceeded},
-		{"disabled key", func(t *testing.T, h *house) {
+		{"free quota", func(t *testing.T, h *cluster) { h.apply(freeDocument) }, 2, fault.RateLimitExceeded},
+		{"disabled key", func(t *testing.T, h *cluster) {
 			h.limit(func(s *account.KeySettings) { s.Disabled = true })
 		}, 0, fault.InvalidAPIKey},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 				c.set(t, h)
-				n := h.still()
+				n := h.idleNode()
 				for range c.sends {
 					h.submit(n, h.submission(n, "easel-1", 1))
 				}
@@ -151,7 +150,7 @@ func TestSubmitRefused(t *testing.T) {
 				if err == nil || fault.Of(err).Code != c.code {
 					t.Fatalf("%s %v", body, err)
 				}
-				if foreseen == nil || timeless(foreseen) != timeless(err) || fault.Of(foreseen).Code != c.code {
+				if foreseen == nil || withoutNumbers(foreseen) != withoutNumbers(err) || fault.Of(foreseen).Code != c.code {
 					t.Errorf("foreseen: %v, said: %v", foreseen, err)
 				}
 				if jobs, running, holds := h.rows(); jobs != int64(c.sends) || running != jobs || holds != jobs {
@@ -160,7 +159,7 @@ func TestSubmitRefused(t *testing.T) {
 				if held := h.held(); held != before {
 					t.Errorf("%s held, before it was %s", held, before)
 				}
-				if body, err := n.jobs.Known(t.Context(), h.account, "once", []byte("a")); body != nil || err != nil {
+				if body, err := n.jobs.FindOnce(t.Context(), h.account, "once", []byte("a")); body != nil || err != nil {
 					t.Errorf("a refused submission has used up its key: %s %v", body, err)
 				}
 				h.audit(0)
@@ -169,9 +168,9 @@ func TestSubmitRefused(t *testing.T) {
 	}
 }
 
-// timeless is the message of an error without its numbers: seconds pass between
-// two that are said.
-func timeless(err error) string {
+// withoutNumbers returns an error's message without numbers, because seconds pass between two
+// messages.
+func withoutNumbers(err error) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
 			return -1
@@ -180,15 +179,14 @@ func timeless(err error) string {
 	}, fault.Of(err).Message())
 }
 
-// TestAdmissible checks what is foreseen of a submission: what passes writes
-// nothing, and a twin is answered as its first one, whose hold it would be
-// refused for.
+// TestAdmissible checks the prediction of a submission: it writes nothing, and a twin gets the
+// first job although its hold would be rejected.
 func TestAdmissible(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 		h.account, h.key = h.open(3 * cent)
-		n := h.still()
+		n := h.idleNode()
 		s := h.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = "once", []byte("a")
 		for range 2 {
@@ -220,7 +218,7 @@ func TestAdmissible(t *testing.T) {
 	})
 }
 
-// freeDocument makes images free, twice a day.
+// freeDocument has two free images a day.
 const freeDocument = `
 models:
   - id: easel-1
@@ -235,15 +233,14 @@ lines:
     models: {easel-1: vendor-easel}
 `
 
-// TestFreeQuotaOfFailures checks that a free job which fails gives its place of
-// the day back.
+// TestFreeQuotaOfFailures checks that a failed free job returns its part of the quota.
 func TestFreeQuotaOfFailures(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.TaskStatus, error) {
 			return nil, failure(fault.ModerationBlocked, upstream.NextNone)
 		}}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(freeDocument)
 		n := h.node()
 		for range 4 {
@@ -263,12 +260,11 @@ func TestFreeQuotaOfFailures(t *testing.T) {
 	})
 }
 
-// TestSubmitWithAChangedKey tells the caller to check again.
 func TestSubmitWithAChangedKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		n := h.still()
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+		n := h.idleNode()
 		s := h.submission(n, "easel-1", 1)
 		h.limit(func(k *account.KeySettings) { k.Name = "new" })
 		if _, err := n.jobs.Submit(t.Context(), s); !errors.Is(err, ledger.ErrKeyChanged) {
@@ -280,13 +276,13 @@ func TestSubmitWithAChangedKey(t *testing.T) {
 	})
 }
 
-// TestUndo takes back a job whose client was cut off without an answer and has
-// no Idempotency-Key to find it by. With one the job stays.
+// TestUndo ends a job whose client has no answer and no Idempotency-Key to find it. With a key the
+// job stays.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		n := h.still()
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+		n := h.idleNode()
 		s := h.submission(n, "easel-1", 1)
 		id := h.submit(n, s)
 		if undo := (&admission{jobs: n.jobs, rec: s.record(), once: "once"}).Undo(); undo != nil {
@@ -309,21 +305,20 @@ func TestUndo(t *testing.T) {
 	})
 }
 
-// deleteKey deletes the key.
-func (h *house) deleteKey() {
+func (h *cluster) deleteKey() {
 	h.t.Helper()
 	if err := h.db.Update(h.t.Context(), func(tx *store.Tx) error { return account.DeleteKeyTx(tx, h.key) }); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// TestSubmitTwice commits one submission again, as a node does that has lost the
-// answer and then its life: it is the same job.
+// TestSubmitTwice commits a submission again, like a node that crashed after a lost answer. Both
+// are the same job.
 func TestSubmitTwice(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		n := h.still()
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+		n := h.idleNode()
 		s := h.submission(n, "easel-1", 1)
 		if first, second := h.submit(n, s), h.submit(n, s); first != second {
 			t.Errorf("%s and %s", first, second)

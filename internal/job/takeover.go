@@ -15,21 +15,21 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Bounds of taking over.
+// Limits of take-overs.
 const (
-	maxTakeOvers = 100 // of one node, in one step
-	maxGroup     = 32  // in one transaction
-	maxFences    = 100 // a job that has changed hands so often fails, whatever is the matter with it
+	maxTakeOvers = 100 // per dead node and step
+	maxGroup     = 32  // per transaction
+	maxFence     = 100 // a job that has changed its owner so often fails
 )
 
-// abandoned is the epoch of jobs that their node has given up.
-const abandoned = "-"
+// noOwner is the epoch of a job that its node has released.
+const noOwner = "-"
 
-// orphan is a job whose node is gone.
+// orphan is a job of a dead node.
 type orphan struct{ id, epoch string }
 
-// TakeOver takes over the jobs of nodes that are dead or gone, as far as this
-// node has room, many in one transaction. It is one step of Run.
+// TakeOver takes over the jobs of dead nodes, as many as this node has capacity for. It is one step
+// of Run.
 func (j *Jobs) TakeOver(ctx context.Context) error {
 	orphans, err := j.orphans(ctx)
 	if err != nil {
@@ -37,34 +37,34 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 	}
 	var errs []error
 	for len(orphans) > 0 && ctx.Err() == nil {
-		places, done := j.promise(min(len(orphans), maxGroup), j.spare)
-		if places == 0 {
+		n, release := j.reserveCapacity(min(len(orphans), maxGroup), j.takeOverCapacityLocked)
+		if n == 0 {
 			break
 		}
-		failed, err := j.takeGroup(ctx, orphans[:places])
-		done()
+		failed, err := j.takeOverGroup(ctx, orphans[:n])
+		release()
 		if errs = append(errs, failed...); err != nil {
 			errs = append(errs, fmt.Errorf("take over jobs: %w", err))
 			break
 		}
-		orphans = orphans[places:]
+		orphans = orphans[n:]
 	}
 	return errors.Join(errs...)
 }
 
-// takeGroup takes over some jobs in one transaction, and lets them go on. failed
-// are the errors of single jobs, which keep no other from being taken over.
-func (j *Jobs) takeGroup(ctx context.Context, group []orphan) (failed []error, err error) {
-	taken, failed, err := j.takeOver(ctx, group)
+// takeOverGroup takes over jobs in one transaction and begins their workers. failed has the errors
+// of single jobs.
+func (j *Jobs) takeOverGroup(ctx context.Context, group []orphan) (failed []error, err error) {
+	taken, failed, err := j.moveGroup(ctx, group)
 	for _, w := range taken {
-		if err := j.goOn(ctx, w); err != nil {
+		if err := j.resume(ctx, w); err != nil {
 			failed = append(failed, fmt.Errorf("take over job %s: %w", w.rec.ID, err))
 		}
 	}
 	return failed, err
 }
 
-// orphans lists some of the jobs of nodes that are gone.
+// orphans returns some of the jobs of dead nodes.
 func (j *Jobs) orphans(ctx context.Context) ([]orphan, error) {
 	var orphans []orphan
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
@@ -94,9 +94,8 @@ func (j *Jobs) orphans(ctx context.Context) ([]orphan, error) {
 	return orphans, err
 }
 
-// takeOver is the transaction of takeGroup. damaged are the jobs whose rows cannot
-// be read.
-func (j *Jobs) takeOver(ctx context.Context, group []orphan) (taken []*worker, damaged []error, err error) {
+// moveGroup moves jobs to this node. damaged has an error for each job with an unreadable row.
+func (j *Jobs) moveGroup(ctx context.Context, group []orphan) (taken []*worker, damaged []error, err error) {
 	var moved []*worker
 	epoch := j.opts.Node.Epoch()
 	taken, err = j.assign(ctx, func(tx *store.Tx) error {
@@ -106,7 +105,7 @@ func (j *Jobs) takeOver(ctx context.Context, group []orphan) (taken []*worker, d
 			return err
 		}
 		for _, o := range group {
-			w, err := j.adoptTx(tx, o, epoch, now)
+			w, err := j.moveTx(tx, o, epoch, now)
 			switch {
 			case errors.Is(err, row.ErrDamaged):
 				damaged = append(damaged, fmt.Errorf("take over job %s: %w", o.id, err))
@@ -121,9 +120,9 @@ func (j *Jobs) takeOver(ctx context.Context, group []orphan) (taken []*worker, d
 	return taken, damaged, err
 }
 
-// adoptTx raises a job's fence, so that its former keeper can change nothing any
-// more. nil: another node was faster, or the job has ended.
-func (j *Jobs) adoptTx(tx *store.Tx, o orphan, epoch string, now int64) (*worker, error) {
+// moveTx moves a job to this node and raises its fence, so that its former owner cannot write. It
+// returns nil if another node was faster or the job has ended.
+func (j *Jobs) moveTx(tx *store.Tx, o orphan, epoch string, now int64) (*worker, error) {
 	rec, p, err := row.ReadTx(tx, o.id)
 	if err != nil || rec == nil || p.State == row.StateQueued || p.Epoch != o.epoch {
 		return nil, err
@@ -136,43 +135,43 @@ func (j *Jobs) adoptTx(tx *store.Tx, o orphan, epoch string, now int64) (*worker
 			return nil, err
 		}
 	}
-	changed, err := p.SaveTx(tx, o.id, row.KeptBy(before), row.ColEpoch, row.ColFence, row.ColTrace)
+	changed, err := p.SaveTx(tx, o.id, row.IfFence(before), row.ColEpoch, row.ColFence, row.ColTrace)
 	if err != nil || changed == 0 {
 		return nil, err
 	}
-	return &worker{jobs: j, rec: rec, run: p, adopted: true}, nil
+	return &worker{jobs: j, rec: rec, run: p, takenOver: true}, nil
 }
 
-// goOn lets a job that was taken over go on where it stands.
-func (j *Jobs) goOn(ctx context.Context, w *worker) (err error) {
+// resume begins the worker of a job that was taken over.
+func (j *Jobs) resume(ctx context.Context, w *worker) (err error) {
 	j.metrics.step(row.StepTakenOver)
-	if w.run.Fence > maxFences {
+	if w.run.Fence > maxFence {
 		j.endAll(ctx, []*ending{j.ending(w.rec, nil, w.run.Fence, row.JobError{Code: fault.UpstreamError,
 			Message: "The job could not be brought to an end. You were not charged. Submit it again."})})
 		return nil
 	}
 	if w.snapshot, err = j.opts.Catalog.At(ctx, w.run.Revision); err != nil {
-		w.abandon(context.WithoutCancel(ctx))
+		w.release(context.WithoutCancel(ctx))
 		return err
 	}
 	w.candidate = j.opts.Lines.CandidateFor(w.snapshot, w.run.Line, w.rec.Model)
-	j.take(w)
+	j.begin(w)
 	return nil
 }
 
-// found goes on with a submission whose keeper died before its answer was
-// written: with the ticket, if the provider can be asked for it or somebody has
-// written it meanwhile, else as with an answer that was lost.
-func (w *worker) found() error {
+// recoverTicket continues after a submission without a recorded answer. It uses the ticket if the
+// provider can be asked for it or the former owner has recorded it in the meantime. Otherwise the
+// answer is lost.
+func (w *worker) recoverTicket() error {
 	ctx, cancel := context.WithTimeout(w.life.work, submitWait)
 	defer cancel()
 	if finder, ok := w.candidate.Generator.(jobcall.Finder); ok {
 		ticket, err := finder.Find(ctx, w.task())
 		switch {
 		case w.life.stopped():
-			return errGone
+			return errNotOwner
 		case err == nil && ticket != "":
-			return w.accepted(w.life.grace, ticket)
+			return w.writeTicket(w.life.grace, ticket)
 		case err != nil:
 			w.jobs.opts.Log.Warn("job: the provider could not be asked for a lost submission", "job", w.rec.ID, "error", err)
 		}
@@ -181,16 +180,15 @@ func (w *worker) found() error {
 	f.Health = upstream.HealthNone
 	failure := upstream.FailJob(f, fault.UpstreamError, upstream.NextSame)
 	failure.Lost = true
-	err := w.failed(w.life.grace, failure)
-	if !w.ticketed() {
+	err := w.fail(w.life.grace, failure)
+	if !w.loadTicket() {
 		return err
 	}
 	return nil
 }
 
-// ticketed tells whether the submission has a ticket after all, brought by the
-// keeper that was thought dead, and takes it.
-func (w *worker) ticketed() bool {
+// loadTicket reloads the run and reports true if the former owner has recorded a ticket.
+func (w *worker) loadTicket() bool {
 	has := false
 	err := w.jobs.opts.DB.View(w.life.work, func(tx *store.Tx) error {
 		_, p, err := row.ReadTx(tx, w.rec.ID)
@@ -202,8 +200,8 @@ func (w *worker) ticketed() bool {
 	return err == nil && has
 }
 
-// pricedBy returns the model of a job as of its submission.
-func (j *Jobs) pricedBy(ctx context.Context, r *row.Job) (*catalog.Model, error) {
+// modelAtSubmission returns a job's model from the catalog of its submission.
+func (j *Jobs) modelAtSubmission(ctx context.Context, r *row.Job) (*catalog.Model, error) {
 	snapshot, err := j.opts.Catalog.At(ctx, r.Revision)
 	if err != nil {
 		return nil, err

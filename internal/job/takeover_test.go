@@ -16,8 +16,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// stand reads where a running job stands.
-func (h *house) stand(id string) (rec *row.Job, p *row.Run) {
+// read returns a running job.
+func (h *cluster) read(id string) (rec *row.Job, p *row.Run) {
 	h.t.Helper()
 	err := h.db.View(h.t.Context(), func(tx *store.Tx) (err error) {
 		rec, p, err = row.ReadTx(tx, id)
@@ -29,11 +29,11 @@ func (h *house) stand(id string) (rec *row.Job, p *row.Run) {
 	return rec, p
 }
 
-// by makes a worker of a job that stands where its row says.
-func (h *house) by(n *testNode, id string) *worker {
+// workerOf returns a worker for a job's present state.
+func (h *cluster) workerOf(n *testNode, id string) *worker {
 	h.t.Helper()
 	w := &worker{jobs: n.jobs, snapshot: n.watcher.Current(), life: newLifetime(h.t.Context(), h.t.Context())}
-	if w.rec, w.run = h.stand(id); w.rec == nil {
+	if w.rec, w.run = h.read(id); w.rec == nil {
 		h.t.Fatalf("job %s does not run", id)
 	}
 	w.candidate = n.lines.CandidateFor(w.snapshot, w.run.Line, w.rec.Model)
@@ -43,8 +43,7 @@ func (h *house) by(n *testNode, id string) *worker {
 	return w
 }
 
-// bury declares a node dead.
-func (h *house) bury(n *testNode) {
+func (h *cluster) declareDead(n *testNode) {
 	h.t.Helper()
 	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
 		_, err := tx.Exec(`UPDATE node SET dead = 1 WHERE epoch = $1`, n.self.Epoch())
@@ -55,8 +54,8 @@ func (h *house) bury(n *testNode) {
 	}
 }
 
-// TestTakeOver kills a node while its job is in each state: another one brings
-// the job to its end, with one submission where the provider had answered.
+// TestTakeOver kills a node while its job is in each state. Another node ends the job, without
+// another submission if the provider had answered.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -77,11 +76,11 @@ func TestTakeOver(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
-				m := &generator{blocks: c.blocks, hold: stuck(c.stuck, reached)}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+				m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 				h.apply(oneLine)
-				first := h.still()
-				if c.stuck == "inline" { // all places to store are taken
+				first := h.idleNode()
+				if c.stuck == "inline" { // all downloads are blocked
 					for range maxFetches {
 						first.jobs.fetches <- struct{}{}
 					}
@@ -94,13 +93,13 @@ func TestTakeOver(t *testing.T) {
 					<-reached
 				}
 				first.kill()
-				m.hold = nil
+				m.before = nil
 				if c.state == row.StateStored {
-					if err := h.by(first, id).collect(); err != nil {
+					if err := h.workerOf(first, id).collect(); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if _, p := h.stand(id); p == nil || p.State != c.state || p.Epoch != first.self.Epoch() {
+				if _, p := h.read(id); p == nil || p.State != c.state || p.Epoch != first.self.Epoch() {
 					t.Fatalf("the job stands at %+v, want state %d", p, c.state)
 				}
 				fetched := m.fetches
@@ -124,21 +123,21 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestTwoDeathsWhileSending refunds a job whose submission was lost twice.
+// TestTwoDeathsWhileSending refunds a job after two lost submissions.
 func TestTwoDeathsWhileSending(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
-		m := &generator{hold: stuck("submit", reached)}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m, "second": m})
-		n := h.still()
+		m := &generator{before: block("submit", reached)}
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": m})
+		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		for range 2 {
 			n.step(n.jobs.Start)
 			<-reached
 			n.kill()
-			h.bury(n)
-			n = h.still()
+			h.declareDead(n)
+			n = h.idleNode()
 			n.step(n.jobs.TakeOver)
 			n.jobs.running.Wait()
 		}
@@ -152,9 +151,8 @@ func TestTwoDeathsWhileSending(t *testing.T) {
 	})
 }
 
-// TestFoundSubmission asks the provider for a submission whose node died: it is
-// not made again.
-func TestFoundSubmission(t *testing.T) {
+// TestFindTicket asks the provider for the submission of a dead node instead of repeating it.
+func TestFindTicket(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name        string
@@ -169,19 +167,19 @@ func TestFoundSubmission(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
-				m := &generator{hold: stuck("submit", reached), find: c.find}
+				m := &generator{before: block("submit", reached), find: c.find}
 				polled := ""
 				m.poll = func(_ int, ticket string) (*jobcall.TaskStatus, error) { polled = ticket; return nil, nil }
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": finding{m}})
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": finder{m}})
 				h.apply(oneLine)
-				n := h.still()
+				n := h.idleNode()
 				id := h.submit(n, h.submission(n, "easel-1", 1))
 				n.step(n.jobs.Start)
 				<-reached
 				n.kill()
-				h.bury(n)
-				m.hold = nil
-				n = h.still()
+				h.declareDead(n)
+				m.before = nil
+				n = h.idleNode()
 				if s := h.finish(n, id, "image"); s.Status != row.StatusSucceeded {
 					t.Errorf("%+v", s)
 				}
@@ -194,8 +192,8 @@ func TestFoundSubmission(t *testing.T) {
 	}
 }
 
-// slow is a submission that its node waits for while it is thought dead.
-func slow(answer <-chan struct{}) func(context.Context, string) error {
+// slowSubmit blocks a submission while its node is declared dead.
+func slowSubmit(answer <-chan struct{}) func(context.Context, string) error {
 	return func(_ context.Context, step string) error {
 		if step == "submit" {
 			<-answer
@@ -204,28 +202,28 @@ func slow(answer <-chan struct{}) func(context.Context, string) error {
 	}
 }
 
-// TestLateTicket brings the ticket of a node that was declared dead. It counts as
-// long as the submission is the job's and has none.
+// TestLateTicket records the ticket of a node that was declared dead. It is valid while the job has
+// the same submission and no other ticket.
 func TestLateTicket(t *testing.T) {
 	t.Parallel()
 	t.Run("in time", func(t *testing.T) {
 		t.Parallel()
 		storetest.EachURL(t, func(t *testing.T, url string) {
 			answer, asked, found := make(chan struct{}), make(chan struct{}), make(chan struct{})
-			m := &generator{hold: slow(answer)}
+			m := &generator{before: slowSubmit(answer)}
 			m.find = func(jobcall.Task) (string, error) { close(asked); <-found; return "", nil }
-			h := newHouse(t, url, map[string]chatcall.Adapter{"first": finding{m}})
+			h := newCluster(t, url, map[string]chatcall.Adapter{"first": finder{m}})
 			h.apply(oneLine)
-			old := h.still()
+			old := h.idleNode()
 			id := h.submit(old, h.submission(old, "easel-1", 1))
 			old.step(old.jobs.Start)
 			until(t, "the submission", func() bool { return m.count() == 1 })
-			h.bury(old)
-			n := h.still()
+			h.declareDead(old)
+			n := h.idleNode()
 			n.step(n.jobs.TakeOver)
 			<-asked
 			answer <- struct{}{}
-			until(t, "the ticket", func() bool { _, p := h.stand(id); return p.Ticket == "ticket-1" })
+			until(t, "the ticket", func() bool { _, p := h.read(id); return p.Ticket == "ticket-1" })
 			close(found)
 			old.jobs.running.Wait()
 			n.jobs.running.Wait()
@@ -243,20 +241,20 @@ func TestLateTicket(t *testing.T) {
 		storetest.EachURL(t, func(t *testing.T, url string) {
 			answer := make(chan struct{})
 			m := &generator{}
-			m.hold = func(_ context.Context, step string) error {
+			m.before = func(_ context.Context, step string) error {
 				if step == "submit" && m.count() == 1 {
 					<-answer
 				}
 				return nil
 			}
-			h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+			h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 			h.apply(oneLine)
-			old := h.still()
+			old := h.idleNode()
 			id := h.submit(old, h.submission(old, "easel-1", 1))
 			old.step(old.jobs.Start)
 			until(t, "the submission", func() bool { return m.count() == 1 })
-			h.bury(old)
-			n := h.still()
+			h.declareDead(old)
+			n := h.idleNode()
 			h.finish(n, id, "image")
 			close(answer)
 			old.jobs.running.Wait()
@@ -271,54 +269,54 @@ func TestLateTicket(t *testing.T) {
 		storetest.EachURL(t, func(t *testing.T, url string) {
 			answer, reached := make(chan struct{}), make(chan struct{}, 1)
 			m := &generator{find: func(jobcall.Task) (string, error) { return "ticket-1", nil }}
-			m.hold = func(ctx context.Context, step string) error {
-				return errors.Join(slow(answer)(ctx, step), stuck("fetch", reached)(ctx, step))
+			m.before = func(ctx context.Context, step string) error {
+				return errors.Join(slowSubmit(answer)(ctx, step), block("fetch", reached)(ctx, step))
 			}
-			h := newHouse(t, url, map[string]chatcall.Adapter{"first": finding{m}})
+			h := newCluster(t, url, map[string]chatcall.Adapter{"first": finder{m}})
 			h.apply(oneLine)
-			old := h.still()
+			old := h.idleNode()
 			id := h.submit(old, h.submission(old, "easel-1", 1))
 			old.step(old.jobs.Start)
 			until(t, "the submission", func() bool { return m.count() == 1 })
-			h.bury(old)
-			n := h.still()
+			h.declareDead(old)
+			n := h.idleNode()
 			n.step(n.jobs.TakeOver)
 			<-reached // its results are being fetched
 			answer <- struct{}{}
 			old.jobs.running.Wait()
-			if _, p := h.stand(id); p == nil || p.State != row.StateRendered {
+			if _, p := h.read(id); p == nil || p.State != row.StateRendered {
 				t.Errorf("the late ticket has set the job back: %+v", p)
 			}
 		})
 	})
 }
 
-// TestFencedNodeFinishesNothing lets two nodes end a job: one does.
-func TestFencedNodeFinishesNothing(t *testing.T) {
+// TestFencedNode lets two nodes end a job. One of them does.
+func TestFencedNode(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
-		m := &generator{hold: stuck("fetch", reached)}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		m := &generator{before: block("fetch", reached)}
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
-		old := h.still()
+		old := h.idleNode()
 		id := h.submit(old, h.submission(old, "easel-1", 1))
 		old.step(old.jobs.Start)
 		<-reached
 		old.kill()
-		m.hold = nil
-		behind := h.by(old, id)
+		m.before = nil
+		behind := h.workerOf(old, id)
 		ctx := t.Context()
 		if err := behind.collect(); err != nil {
 			t.Fatal(err)
 		}
-		// All at once, with one fence: one of them ends it.
-		h.bury(old)
-		n := h.still()
-		if failed, err := n.jobs.takeGroup(ctx, []orphan{{id, "node_of_others"}}); len(failed) > 0 || err != nil {
+		// All have the same fence, and one of them ends the job.
+		h.declareDead(old)
+		n := h.idleNode()
+		if failed, err := n.jobs.takeOverGroup(ctx, []orphan{{id, "node_of_others"}}); len(failed) > 0 || err != nil {
 			t.Fatal(failed, err)
 		}
-		if _, p := h.stand(id); p.Fence != behind.run.Fence {
+		if _, p := h.read(id); p.Fence != behind.run.Fence {
 			t.Fatal("a job was taken from a node that is not the one thought dead")
 		}
 		var ends [4]bool
@@ -340,19 +338,19 @@ func TestFencedNodeFinishesNothing(t *testing.T) {
 		}
 		h.audit(cent)
 
-		// A keeper that was fenced ends nothing, and writes nothing.
+		// A fenced owner ends nothing and writes nothing.
 		again := h.submit(n, h.submission(n, "easel-1", 1))
-		m.hold = stuck("fetch", reached)
+		m.before = block("fetch", reached)
 		n.step(n.jobs.Start)
 		<-reached
-		behind = h.by(n, again)
+		behind = h.workerOf(n, again)
 		n.kill()
-		h.bury(n)
-		next := h.still()
+		h.declareDead(n)
+		next := h.idleNode()
 		next.step(next.jobs.TakeOver)
 		<-reached
-		m.hold = nil
-		if err := behind.collect(); !errors.Is(err, errGone) {
+		m.before = nil
+		if err := behind.collect(); !errors.Is(err, errNotOwner) {
 			t.Errorf("a fenced node has written a step: %v", err)
 		}
 		behind.run.Files = nil
@@ -360,8 +358,8 @@ func TestFencedNodeFinishesNothing(t *testing.T) {
 			t.Error("a fenced node has ended a job")
 		}
 		next.kill()
-		last := h.still()
-		h.bury(next)
+		last := h.idleNode()
+		h.declareDead(next)
 		if s := h.finish(last, again, "image"); s.Status != row.StatusSucceeded {
 			t.Errorf("%+v", s)
 		}
@@ -369,23 +367,23 @@ func TestFencedNodeFinishesNothing(t *testing.T) {
 	})
 }
 
-// TestTakeOverBesideSubmissions takes over although this node submits as much as
-// it may.
+// TestTakeOverBesideSubmissions takes over jobs while this node has the maximum number of
+// submissions.
 func TestTakeOverBesideSubmissions(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
-		m := &generator{hold: stuck("poll", reached)}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		m := &generator{before: block("poll", reached)}
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
-		old := h.still()
+		old := h.idleNode()
 		id := h.submit(old, h.submission(old, "easel-1", 1))
 		old.step(old.jobs.Start)
 		<-reached
 		old.kill()
-		m.hold = nil
-		h.bury(old)
-		n := h.still()
+		m.before = nil
+		h.declareDead(old)
+		n := h.idleNode()
 		n.jobs.sending = maxSending
 		n.step(n.jobs.TakeOver)
 		n.jobs.running.Wait()
@@ -400,17 +398,17 @@ func TestTakeOverBesideSubmissions(t *testing.T) {
 	})
 }
 
-// TestEndlessTakeOvers fails a job that no node brings further.
+// TestEndlessTakeOvers fails a job after many take-overs.
 func TestEndlessTakeOvers(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.update(`UPDATE job_run SET state = 2, ticket = 't', line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1, fence = $2`,
-			abandoned, maxFences)
+			noOwner, maxFence)
 		n.step(n.jobs.TakeOver)
 		if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
 			t.Errorf("%+v", s)
@@ -421,17 +419,17 @@ func TestEndlessTakeOvers(t *testing.T) {
 	})
 }
 
-// TestGracefulStop lets a node end while it submits: the ticket is kept, and the
-// next node goes on with it.
+// TestGracefulStop stops a node during a submission. It records the ticket, and the next node
+// continues.
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		free := make(chan struct{})
-		m := &generator{hold: gate("submit", free)}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		m := &generator{before: gate("submit", free)}
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(oneLine)
-		n := h.still()
-		n.jobs.linger = lastCalls
+		n := h.idleNode()
+		n.jobs.stopWait = stopWait
 		ctx, stop := context.WithCancel(t.Context())
 		stopped := make(chan struct{})
 		go func() { defer close(stopped); n.jobs.Run(ctx) }()
@@ -441,7 +439,7 @@ func TestGracefulStop(t *testing.T) {
 		until(t, "the end of all but submissions", func() bool { n.jobs.mu.Lock(); defer n.jobs.mu.Unlock(); return n.jobs.life == nil })
 		free <- struct{}{}
 		<-stopped
-		if _, p := h.stand(id); p == nil || p.State != row.StateRendering || p.Ticket != "ticket-1" {
+		if _, p := h.read(id); p == nil || p.State != row.StateRendering || p.Ticket != "ticket-1" {
 			t.Errorf("%+v", p)
 		}
 		n.end()
@@ -453,14 +451,14 @@ func TestGracefulStop(t *testing.T) {
 	})
 }
 
-// TestKeyDeletedMeanwhile ends a job whose key is gone.
+// TestKeyDeletedMeanwhile ends a job whose key was deleted.
 func TestKeyDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		free := make(chan struct{})
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{hold: gate("submit", free)}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{before: gate("submit", free)}})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		n.step(n.jobs.Start)
 		h.deleteKey()
@@ -480,8 +478,8 @@ func TestKeyDeletedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestLineGoneMeanwhile takes over jobs whose line this node cannot use: they go
-// on elsewhere, and a submission whose answer was lost counts.
+// TestLineGoneMeanwhile takes over jobs whose line this node cannot call. They continue on other
+// lines, and a lost submission counts.
 func TestLineGoneMeanwhile(t *testing.T) {
 	t.Parallel()
 	for at, lost := range map[string]bool{"submit": true, "poll": false} {
@@ -489,16 +487,16 @@ func TestLineGoneMeanwhile(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
-				first, second := &generator{hold: stuck(at, reached)}, &generator{}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-				old := h.still()
+				first, second := &generator{before: block(at, reached)}, &generator{}
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+				old := h.idleNode()
 				id := h.submit(old, h.submission(old, "easel-1", 1))
 				old.step(old.jobs.Start)
 				<-reached
 				old.kill()
-				h.bury(old)
+				h.declareDead(old)
 				h.generators = map[string]chatcall.Adapter{"first": chatcall.NoChat{}, "second": second}
-				n := h.still()
+				n := h.idleNode()
 				s := h.finish(n, id, "image")
 				v, _, err := h.view(id)
 				if err != nil || s.Status != row.StatusSucceeded || len(v.Attempts) != 2 || v.Attempts[0].Lost != lost || v.Line != "second" {

@@ -24,40 +24,39 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// worker looks after one running job on this node. It is used by one goroutine.
+// worker processes a job on this node. One goroutine uses it.
 type worker struct {
-	jobs      *Jobs
-	rec       *row.Job
-	run       *row.Run
-	candidate *line.Candidate // of the submission; nil: it cannot be had on this node
-	snapshot  *catalog.Snapshot
-	names     []string // reserved for results
-	adopted   bool     // taken over
-	attempt   *line.Attempt
-	span      *trace.Span // of the attempt, as far as this node makes it
-	sending   bool        // counted in Jobs.sending
-	life      *lifetime   // of it; set when it begins
-	until     time.Time   // when storing kept results ends; zero if none are kept
+	jobs       *Jobs
+	rec        *row.Job
+	run        *row.Run
+	candidate  *line.Candidate // nil if this node cannot call the job's line
+	snapshot   *catalog.Snapshot
+	names      []string // reserved for results
+	takenOver  bool
+	attempt    *line.Attempt
+	span       *trace.Span // of this node's part of the attempt
+	sending    bool        // counted in Jobs.sending
+	life       *lifetime   // set when the worker begins
+	storeUntil time.Time   // the time to give up storing kept results; zero if none are kept
 }
 
-// errGone means that somebody else looks after the job now, or that it has
-// ended: the worker has nothing more to say.
-var errGone = errors.New("the job is not this worker's any more")
+// errNotOwner means that the job has ended or belongs to another worker, so this worker stops.
+var errNotOwner = errors.New("the job is not this worker's any more")
 
-// take lets a worker run, unless the node stops.
-func (j *Jobs) take(w *worker) {
+// begin starts a worker, unless the node stops.
+func (j *Jobs) begin(w *worker) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.life == nil {
-		return // the next start takes it over
+		return // the job is taken over later
 	}
 	j.workers[w.rec.ID] = w
-	if w.run.State == row.StateSending && !w.adopted {
+	if w.run.State == row.StateSending && !w.takenOver {
 		w.sending = true
 		j.sending++
 	}
 	j.metrics.workers.Set(float64(len(j.workers)))
-	if w.candidate != nil { // a half-open line is taken from here on
+	if w.candidate != nil { // a half-open line is occupied from here on
 		w.attempt = w.candidate.Begin(w.rec.Account)
 		w.span = j.opts.Trace.JobAttempt(trace.AttemptStart{Operation: trace.Generate, Line: w.run.Line, Provider: w.candidate.Line.Provider,
 			BaseURL: w.candidate.Line.BaseURL, Model: w.candidate.ProviderModel}, w.rec.ID, w.rec.Account)
@@ -65,12 +64,12 @@ func (j *Jobs) take(w *worker) {
 	w.life = newLifetime(j.life.work, j.life.grace)
 	j.running.Go(func() {
 		defer w.life.end()
-		w.live()
+		w.process()
 	})
 }
 
-// sent tells that the worker does not submit any more.
-func (w *worker) sent() {
+// endSubmission frees the worker's capacity for submissions.
+func (w *worker) endSubmission() {
 	j := w.jobs
 	j.mu.Lock()
 	was := w.sending
@@ -80,25 +79,24 @@ func (w *worker) sent() {
 	}
 	j.mu.Unlock()
 	if was {
-		j.rouse()
+		j.wakeUp()
 	}
 }
 
-// live looks after the job until it has ended, waits in the queue again, or
-// somebody else looks after it.
-func (w *worker) live() {
+// process runs the job until it ends, returns to the queue or has another owner.
+func (w *worker) process() {
 	j := w.jobs
 	defer func() {
 		if cause := recover(); cause != nil {
-			j.opts.Log.Error("job: a task panicked; its job is taken over", "job", w.rec.ID, "panic", cause, "stack", string(debug.Stack()))
-			w.abandon(w.life.grace)
+			j.opts.Log.Error("job: a worker panicked; its job is taken over", "job", w.rec.ID, "panic", cause, "stack", string(debug.Stack()))
+			w.release(w.life.grace)
 		}
-		w.sent()
+		w.endSubmission()
 		if w.attempt != nil {
 			w.attempt.End()
 		}
 		w.span.End()
-		if !w.until.IsZero() {
+		if !w.storeUntil.IsZero() {
 			j.metrics.kept.Dec()
 		}
 		j.mu.Lock()
@@ -108,15 +106,15 @@ func (w *worker) live() {
 		j.metrics.workers.Set(float64(len(j.workers)))
 		j.mu.Unlock()
 	}()
-	err := w.steps()
-	if err != nil && !errors.Is(err, errGone) && !w.life.stopped() {
+	err := w.runSteps()
+	if err != nil && !errors.Is(err, errNotOwner) && !w.life.stopped() {
 		j.opts.Log.Error("job: a step failed; the job is taken over", "job", w.rec.ID, "error", err)
-		w.abandon(w.life.grace)
+		w.release(w.life.grace)
 	}
 }
 
-// steps goes from where the job stands to its end.
-func (w *worker) steps() error {
+// runSteps runs the steps from the job's present state on.
+func (w *worker) runSteps() error {
 	for {
 		var err error
 		var failure *upstream.JobFailure
@@ -125,10 +123,10 @@ func (w *worker) steps() error {
 			return w.succeed()
 		case w.candidate == nil:
 			none := line.Unusable(w.rec.Kind)
-			none.Lost = w.run.State == row.StateSending // nobody knows what became of it
+			none.Lost = w.run.State == row.StateSending // the outcome is unknown
 			err = none
-		case w.run.State == row.StateSending && w.adopted:
-			err = w.found()
+		case w.run.State == row.StateSending && w.takenOver:
+			err = w.recoverTicket()
 		case w.run.State == row.StateSending:
 			err = w.send()
 		case w.run.State == row.StateRendering:
@@ -141,22 +139,22 @@ func (w *worker) steps() error {
 		switch {
 		case errors.As(err, &failure):
 			if w.life.stopped() && w.run.State != row.StateSending {
-				return nil // the stop made it; whoever comes next goes on
+				return nil // caused by the stop of this node; the next owner continues
 			}
-			return w.failed(w.life.grace, failure)
+			return w.fail(w.life.grace, failure)
 		case err != nil:
 			return err
 		}
 	}
 }
 
-// taskOf is a job as a line is to do it.
+// taskOf returns a job as its line's adapter gets it.
 func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
 	w := jobcall.Task{
 		Kind: r.Kind, Model: on.ProviderModel, Set: on.Line.Fixed(), Omit: on.Line.Omits(), Prompt: r.Prompt,
 		Count: int(r.Plan.Count), Tier: r.Plan.Tier, Larger: r.Plan.Larger, Ratio: r.Plan.Ratio,
 		Width: r.Plan.Width, Height: r.Plan.Height, Exact: r.Plan.Exact, Seconds: r.Plan.Seconds,
-		Key:       fmt.Sprintf("%s-%d", r.ID, p.Trace.Submissions(p.Number)),
+		Key:       fmt.Sprintf("%s-%d", r.ID, p.Trace.KeyNumber(p.Number)),
 		KeyMark:   p.Trace.KeyMark(),
 		Submitted: time.UnixMilli(p.SubmittedMS),
 		Reading:   j.reading,
@@ -177,7 +175,7 @@ func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
 	return w
 }
 
-// reference is a kept file as a provider gets it.
+// reference returns a file as an adapter gets it.
 func (j *Jobs) reference(f media.File) jobcall.Reference {
 	ref := jobcall.Reference{Type: f.Type, Size: f.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
 		body, _, err := j.opts.Media.Open(ctx, f.Name)
@@ -189,11 +187,11 @@ func (j *Jobs) reference(f media.File) jobcall.Reference {
 	return ref
 }
 
-// reading bounds how many whole results are read into memory at a time.
-func (j *Jobs) reading(ctx context.Context) (done func(), err error) { return enter(ctx, j.reads) }
+// reading limits the inline results in memory.
+func (j *Jobs) reading(ctx context.Context) (done func(), err error) { return acquire(ctx, j.reads) }
 
-// enter takes a place among those that work at a time.
-func enter(ctx context.Context, places chan struct{}) (leave func(), err error) {
+// acquire waits for one of the slots of a channel.
+func acquire(ctx context.Context, places chan struct{}) (leave func(), err error) {
 	select {
 	case places <- struct{}{}:
 		return func() { <-places }, nil
@@ -202,146 +200,145 @@ func enter(ctx context.Context, places chan struct{}) (leave func(), err error) 
 	}
 }
 
-// maxTicket bounds what a provider may give for a ticket, in bytes.
+// maxTicket is the maximum length of a ticket in bytes.
 const maxTicket = 8 << 10
 
-// submitWait bounds a submission that is answered by a ticket.
+// submitWait is the timeout of a submission that returns a ticket.
 const submitWait = time.Minute
 
-// total is the longest that the line may take for the job.
-func (w *worker) total() time.Duration { return w.candidate.Line.Timeouts.Defaults(false).Total }
+// timeout returns the line's time limit for the job.
+func (w *worker) timeout() time.Duration { return w.candidate.Line.Timeouts.Defaults(false).Total }
 
-// send submits the job to its line, as was written before, and writes what came
-// of it.
+// send submits the job to its line and records the answer.
 func (w *worker) send() error {
 	if w.life.stopped() {
-		return errGone
+		return errNotOwner
 	}
 	work := w.task()
 	references := watchReferences(&work)
 	blocks := w.candidate.Generator.Blocks(work)
-	wait := w.total()
+	wait := w.timeout()
 	if !blocks {
 		wait = min(wait, submitWait)
 	}
 	ctx, cancel := context.WithTimeout(w.life.grace, wait)
 	defer cancel()
 	var spending upstream.Spending
-	made, err := jobcall.Submit(spending.In(ctx), w.candidate.Generator, work)
-	w.spent(&spending)
-	w.sent()
+	answer, err := jobcall.Submit(spending.In(ctx), w.candidate.Generator, work)
+	w.addUsage(&spending)
+	w.endSubmission()
 	if err != nil {
 		var failure *upstream.JobFailure
 		if !errors.As(err, &failure) {
 			return fmt.Errorf("submit: %w", err)
 		}
 		if w.life.grace.Err() != nil {
-			return errGone // the node stops; whoever comes next asks what became of it
+			return errNotOwner // the node stops; the next owner looks for the outcome
 		}
 		if blocks && ctx.Err() != nil {
-			return w.tooLong()
+			return w.timeoutFailure()
 		}
 		if cause := references.err(); cause != nil {
 			return upstream.Unread(cause)
 		}
 		return failure
 	}
-	w.run.Trace.Submitted(made.KeyMark)
+	w.run.Trace.SetKeyMark(answer.KeyMark)
 	switch {
-	case made.Done && len(made.Results) == 0:
+	case answer.Done && len(answer.Results) == 0:
 		return upstream.Nothing(w.rec.Kind, "an answer without a result")
-	case made.Done:
+	case answer.Done:
 		w.attempt.Succeeded()
-		return w.rendered(w.life.grace, made)
-	case made.Ticket == "" || len(made.Ticket) > maxTicket || !utf8.ValidString(made.Ticket) || strings.ContainsRune(made.Ticket, 0):
+		return w.writeRendered(w.life.grace, answer)
+	case answer.Ticket == "" || len(answer.Ticket) > maxTicket || !utf8.ValidString(answer.Ticket) || strings.ContainsRune(answer.Ticket, 0):
 		return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")),
 			fault.UpstreamError, upstream.NextLine)
 	}
 	w.attempt.Succeeded()
-	return w.accepted(w.life.grace, made.Ticket)
+	return w.writeTicket(w.life.grace, answer.Ticket)
 }
 
-// accepted writes the provider's ticket. It is a fact, and taken also from a
-// node that was declared dead meanwhile, unless the submission has one already.
-func (w *worker) accepted(ctx context.Context, ticket string) error {
+// writeTicket records the provider's ticket. A node that was declared dead may record it too,
+// unless the submission has another ticket.
+func (w *worker) writeTicket(ctx context.Context, ticket string) error {
 	err := w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
 		next.State, next.Ticket = row.StateRendering, ticket
 		next.Trace.Step(row.StepTicket, now, next.Line)
 		next.Trace.Current().Ticket = ticket
 		next.Start(now)
-		return next.SaveTx(tx, w.rec.ID, row.Submitted(next.Number, ticket), row.ColState, row.ColTicket, row.ColStarted, row.ColTrace)
+		return next.SaveTx(tx, w.rec.ID, row.IfSubmission(next.Number, ticket), row.ColState, row.ColTicket, row.ColStarted, row.ColTrace)
 	})
-	if errors.Is(err, errGone) { // it was cancelled, or submitted anew
+	if errors.Is(err, errNotOwner) { // the job was canceled or submitted again
 		w.cancel(ctx, ticket)
 	}
 	return err
 }
 
-// Polling: often at first, then in proportion to the time that has passed.
+// Polling: the interval grows in proportion to the time since the first poll.
 const (
-	pollFirst     = 500 * time.Millisecond
-	pollImage     = 3 * time.Second
-	pollVideo     = 8 * time.Second
-	pollShare     = 10
-	maxPollWait   = time.Minute // what a provider may ask for
-	pollAgain     = 4           // times pollFirst, after a poll without an answer
-	pollWait      = 30 * time.Second
-	unstableAfter = 5 * time.Minute // of polls without an answer
+	pollFirst        = 500 * time.Millisecond
+	pollImage        = 3 * time.Second
+	pollVideo        = 8 * time.Second
+	pollShare        = 10
+	maxPollWait      = time.Minute // the limit of a provider's Retry-After
+	unansweredFactor = 4           // times pollFirst, after an unanswered poll
+	pollWait         = 30 * time.Second
+	maxUnanswered    = 5 * time.Minute // of unanswered polls
 )
 
-// watch polls the provider until the work has ended.
+// watch polls the provider until the task has ended.
 func (w *worker) watch() error {
 	j := w.jobs
-	silent := time.Time{} // since when polls bring no answer
+	unansweredSince := time.Time{} // time of the first of the last unanswered polls
 	began := j.opts.Now()
-	asked := time.Duration(0)
+	pause := time.Duration(0)
 	for {
 		wait := min(max(j.pollPause, j.opts.Now().Sub(began)/pollShare), pollVideo)
 		if w.rec.Kind == upstream.KindImage {
 			wait = min(wait, pollImage)
 		}
-		if asked > 0 {
-			wait = min(max(asked, j.pollPause), maxPollWait)
+		if pause > 0 {
+			wait = min(max(pause, j.pollPause), maxPollWait)
 		}
 		if !loop.Sleep(w.life.work, wait) {
-			return errGone
+			return errNotOwner
 		}
-		made, err := w.poll(w.life.work)
+		answer, err := w.poll(w.life.work)
 		if w.life.stopped() {
-			return errGone
+			return errNotOwner
 		}
 		var failure *upstream.JobFailure
 		switch {
-		case err == nil && made.Done && len(made.Results) > 0:
-			return w.rendered(w.life.grace, made)
-		case err == nil && made.Done:
+		case err == nil && answer.Done && len(answer.Results) > 0:
+			return w.writeRendered(w.life.grace, answer)
+		case err == nil && answer.Done:
 			return upstream.Nothing(w.rec.Kind, "done without a result")
 		case err == nil:
-			silent, asked = time.Time{}, made.Wait
+			unansweredSince, pause = time.Time{}, answer.Wait
 		case !errors.As(err, &failure):
 			return fmt.Errorf("poll: %w", err)
 		case failure.Next != upstream.NextPoll:
 			return failure
 		default:
 			now := j.opts.Now()
-			if silent.IsZero() {
-				silent = now
+			if unansweredSince.IsZero() {
+				unansweredSince = now
 			}
-			asked = max(failure.RetryAfter, pollAgain*j.pollPause)
-			if now.Sub(silent) > unstableAfter {
+			pause = max(failure.RetryAfter, unansweredFactor*j.pollPause)
+			if now.Sub(unansweredSince) > maxUnanswered {
 				return upstream.Vanished(w.rec.Kind, "polls were not answered: "+failure.Failure.Error())
 			}
 		}
-		if j.opts.Now().After(time.UnixMilli(w.run.SubmittedMS).Add(w.total())) {
+		if j.opts.Now().After(time.UnixMilli(w.run.SubmittedMS).Add(w.timeout())) {
 			w.cancel(w.life.work, w.run.Ticket)
-			return w.tooLong()
+			return w.timeoutFailure()
 		}
 	}
 }
 
-// poll asks the provider once.
+// poll polls the provider once.
 func (w *worker) poll(ctx context.Context) (*jobcall.TaskStatus, error) {
-	leave, err := enter(ctx, w.jobs.polls)
+	leave, err := acquire(ctx, w.jobs.polls)
 	if err != nil {
 		return nil, err
 	}
@@ -349,21 +346,21 @@ func (w *worker) poll(ctx context.Context) (*jobcall.TaskStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollWait)
 	defer cancel()
 	var spending upstream.Spending
-	defer w.spent(&spending)
+	defer w.addUsage(&spending)
 	return w.candidate.Generator.Poll(spending.In(ctx), w.task(), w.run.Ticket)
 }
 
-// spent notes what the provider has counted. A cost that it cannot mean is left out.
-func (w *worker) spent(spending *upstream.Spending) {
+// addUsage adds the provider's counts to the trace. It omits an implausible cost.
+func (w *worker) addUsage(spending *upstream.Spending) {
 	total := spending.Total()
-	if cost := money.Amount(total.CostNano); cost > 0 && !w.jobs.opts.Lines.PlausibleCost(w.run.Line, w.rec.Model, cost, w.worth()) {
+	if cost := money.Amount(total.CostNano); cost > 0 && !w.jobs.opts.Lines.PlausibleCost(w.run.Line, w.rec.Model, cost, w.listPrice()) {
 		total.CostNano = 0
 	}
-	w.run.Trace.Spent(total)
+	w.run.Trace.AddUsage(total)
 }
 
-// worth is the job's price in the catalog, before the account's factor.
-func (w *worker) worth() money.Amount {
+// listPrice returns the job's maximum cost before the account's factor.
+func (w *worker) listPrice() money.Amount {
 	held, factor := money.Price(w.rec.Held), w.rec.Plan.Factor
 	if factor == 0 {
 		factor = money.One
@@ -371,9 +368,9 @@ func (w *worker) worth() money.Amount {
 	return money.Amount(held.Proportion(money.Price(money.One), money.Price(factor)))
 }
 
-// tooLong is the failure of a job that took longer than its line allows.
-func (w *worker) tooLong() *upstream.JobFailure {
-	failure := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", w.total())),
+// timeoutFailure is the failure of a job that exceeded its line's time limit.
+func (w *worker) timeoutFailure() *upstream.JobFailure {
+	failure := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", w.timeout())),
 		fault.UpstreamError, upstream.NextNone)
 	if w.rec.Kind == upstream.KindVideo {
 		failure.Job = fault.WaitTimeout
@@ -381,20 +378,19 @@ func (w *worker) tooLong() *upstream.JobFailure {
 	return failure
 }
 
-// cancel tells the provider that nobody waits, as a courtesy.
+// cancel cancels the task at the provider, as a courtesy.
 func (w *worker) cancel(ctx context.Context, ticket string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), courtesy)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWait)
 	defer cancel()
 	if err := w.candidate.Generator.Cancel(ctx, w.task(), ticket); err != nil {
 		w.jobs.opts.Log.Debug("job: the provider was not told that nobody waits", "job", w.rec.ID, "error", err)
 	}
 }
 
-// rendered writes where the results are, before they are fetched. Results that
-// came with the answer are in no place that could be written: they are stored
-// next.
-func (w *worker) rendered(ctx context.Context, made *jobcall.TaskStatus) error {
-	results := made.Results[:min(len(made.Results), int(w.rec.Plan.Count))]
+// writeRendered records the addresses of the results before the download. Inline results have none,
+// so they are stored first.
+func (w *worker) writeRendered(ctx context.Context, answer *jobcall.TaskStatus) error {
+	results := answer.Results[:min(len(answer.Results), int(w.rec.Plan.Count))]
 	if inline(results) {
 		w.run.Results = results
 		w.run.State = row.StateRendered
@@ -404,20 +400,20 @@ func (w *worker) rendered(ctx context.Context, made *jobcall.TaskStatus) error {
 	return w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (changed int64, err error) {
 		next.State, next.Results = row.StateRendered, results
 		next.Trace.Step(row.StepRendered, now, next.Line)
-		// Names that an earlier try has reserved went with its transaction.
+		// names of a former try were rolled back with its transaction
 		if w.names = reserved; len(reserved) < len(results) {
 			if w.names, err = media.ReserveTx(tx, w.rec.ID, len(results)); err != nil {
 				return 0, err
 			}
 		}
 		next.Start(now)
-		return next.SaveTx(tx, w.rec.ID, row.KeptBy(next.Fence), row.ColState, row.ColResults, row.ColStarted, row.ColTrace)
+		return next.SaveTx(tx, w.rec.ID, row.IfFence(next.Fence), row.ColState, row.ColResults, row.ColStarted, row.ColTrace)
 	})
 }
 
-// write writes the worker's next step and, once it is committed, stands there. It
-// goes on trying while the database is away, until ctx ends. errGone: the row did
-// not change. Other errors: the database refuses the step itself.
+// write commits the worker's next step and then updates w.run. It retries while the database is
+// unavailable, until ctx ends. It returns errNotOwner if no row changed; any other error means that
+// the database rejects the step.
 func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, next *row.Run) (changed int64, err error)) error {
 	j := w.jobs
 	for {
@@ -436,7 +432,7 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 		})
 		switch {
 		case err == nil && changed == 0:
-			return errGone
+			return errNotOwner
 		case err == nil:
 			*w.run = next
 			for _, s := range next.Trace.Steps[min(before, len(next.Trace.Steps)):] {
@@ -447,23 +443,23 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 		if store.Refused(err) && !store.Retryable(err) || errors.Is(err, errPanic) {
 			return fmt.Errorf("write a step: %w", err)
 		}
-		// It may have been committed all the same: then the same step changes
-		// the same row once more, or finds it changed by somebody else.
-		j.logAway("a step is not written yet", w.rec.ID, err)
-		if !loop.Sleep(ctx, writeAgain) {
-			return errGone
+		// The step may have been committed. Then the next try changes the same row again, or none
+		// if another worker owns the job.
+		j.logOutage("a step could not be committed", w.rec.ID, err)
+		if !loop.Sleep(ctx, retryPause) {
+			return errNotOwner
 		}
 	}
 }
 
-// abandon lets somebody else look after the job.
-func (w *worker) abandon(ctx context.Context) {
+// release lets another worker process the job.
+func (w *worker) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, writeWait)
 	defer cancel()
-	given := *w.run
-	given.Epoch = abandoned
+	released := *w.run
+	released.Epoch = noOwner
 	err := w.jobs.opts.DB.Update(ctx, func(tx *store.Tx) error {
-		_, err := given.SaveTx(tx, w.rec.ID, row.Running(w.run.Fence), row.ColEpoch)
+		_, err := released.SaveTx(tx, w.rec.ID, row.IfRunning(w.run.Fence), row.ColEpoch)
 		return err
 	})
 	if err != nil {

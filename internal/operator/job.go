@@ -13,7 +13,7 @@ func CancelJob(ctx context.Context, jobs *job.Jobs, by Actor, id string) error {
 }
 
 // RequeueJob requeues a job; see job.Jobs.Requeue.
-func RequeueJob(ctx context.Context, jobs *job.Jobs, by Actor, id string, o job.Anew) (answer []byte, replayed bool, err error) {
+func RequeueJob(ctx context.Context, jobs *job.Jobs, by Actor, id string, o job.RequeueOptions) (answer []byte, replayed bool, err error) {
 	o.Note = noted(by, JobRequeue)
 	return jobs.Requeue(ctx, id, o)
 }

@@ -271,7 +271,7 @@ func (c *console) requeueJob(v *page.Visit) (page.Outgoing, error) {
 	if err := v.Read(&form); err != nil {
 		return nil, err
 	}
-	made, _, err := operator.RequeueJob(v.Context(), c.Jobs, show.By(v), v.PathID(), job.Anew{Force: form.Field("force").On,
+	made, _, err := operator.RequeueJob(v.Context(), c.Jobs, show.By(v), v.PathID(), job.RequeueOptions{Force: form.Field("force").On,
 		Show: func(found job.View) []byte { return []byte(jobRowOf(found).ID) }})
 	if err != nil {
 		return nil, noJob(err)

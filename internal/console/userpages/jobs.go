@@ -88,8 +88,8 @@ const (
 )
 
 // shelfOf reads the selection of jobs from a visit's address.
-func shelfOf(v *page.Visit) gallery.Shelf {
-	s := gallery.Shelf{Account: v.Account(), Limit: jobsAPage, After: v.Query("after")}
+func shelfOf(v *page.Visit) gallery.UserFilter {
+	s := gallery.UserFilter{Account: v.Account(), Limit: jobsAPage, After: v.Query("after")}
 	if kind := v.Query("kind"); kind == media.KindImage || kind == media.KindVideo {
 		s.Kind = kind
 	}
@@ -102,7 +102,7 @@ func shelfOf(v *page.Visit) gallery.Shelf {
 }
 
 // shelfPath returns the address of a shelf.
-func shelfPath(below string, s gallery.Shelf) string {
+func shelfPath(below string, s gallery.UserFilter) string {
 	q := url.Values{}
 	for name, value := range map[string]string{"status": s.Status, "kind": s.Kind, "after": s.After} {
 		if value != "" {
@@ -119,11 +119,11 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	shown := jobsPage{Gallery: g, Kept: fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
-		days(c.Jobs.KeptFor()), days(c.Media.KeptFor()))}
+		days(c.Jobs.Retention()), days(c.Media.KeptFor()))}
 	shown.Kinds.Label = "Kind"
 	for _, one := range [][2]string{{"", "Images and videos"}, {media.KindImage, "Images"}, {media.KindVideo, "Videos"}} {
 		shown.Kinds.Items = append(shown.Kinds.Items, part.Tab{Text: one[1], Current: s.Kind == one[0],
-			Href: shelfPath("/jobs", gallery.Shelf{Status: s.Status, Kind: one[0]})})
+			Href: shelfPath("/jobs", gallery.UserFilter{Status: s.Status, Kind: one[0]})})
 	}
 	next, first := s, s
 	next.After, first.After = last, ""
@@ -134,7 +134,7 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 		shown.Pager.First = shelfPath("/jobs", first)
 	}
 	if len(g.Tiles) == 0 {
-		if shown.Empty = noJobs(s); s == (gallery.Shelf{Account: s.Account, Limit: s.Limit}) {
+		if shown.Empty = noJobs(s); s == (gallery.UserFilter{Account: s.Account, Limit: s.Limit}) {
 			shown.Samples = samplePrompts(catalog.KindImage, catalog.KindVideo)
 		}
 	}
@@ -142,7 +142,7 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 }
 
 // noJobs stands where a gallery is empty: there are none yet, or none like this.
-func noJobs(s gallery.Shelf) *part.Empty {
+func noJobs(s gallery.UserFilter) *part.Empty {
 	if s.Kind != "" || s.Status != "" || s.After != "" {
 		return &part.Empty{Title: "No such jobs", Text: "No job matches your selection.",
 			Link: &part.Link{Href: page.Base + "/jobs", Text: "All jobs", Button: true}}
@@ -169,16 +169,16 @@ func (c *console) liveJobs(v *page.Visit) (page.Outgoing, error) {
 }
 
 // gallery returns the jobs of a shelf. last is the id of the last job if there are more.
-func (c *console) gallery(v *page.Visit, s gallery.Shelf) (g galleryPart, last string, err error) {
-	var list []gallery.Exhibit
+func (c *console) gallery(v *page.Visit, s gallery.UserFilter) (g galleryPart, last string, err error) {
+	var list []gallery.UserJob
 	var more bool
-	var tally gallery.Tally
+	var tally gallery.Counts
 	var sizes map[string]int64
 	if err := v.View(func(tx *store.Tx) error {
-		if list, more, err = gallery.ExhibitsTx(tx, s); err != nil {
+		if list, more, err = gallery.ListTx(tx, s); err != nil {
 			return err
 		}
-		if tally, err = gallery.TallyTx(tx, s.Account, s.Kind, maxTally+1); err != nil {
+		if tally, err = gallery.CountTx(tx, s.Account, s.Kind, maxTally+1); err != nil {
 			return err
 		}
 		ids := make([]string, len(list))
@@ -190,7 +190,7 @@ func (c *console) gallery(v *page.Visit, s gallery.Shelf) (g galleryPart, last s
 	}); err != nil {
 		return g, "", err
 	}
-	if err := c.Jobs.AddPlaces(v.Context(), list); err != nil {
+	if err := c.Jobs.AddPositions(v.Context(), list); err != nil {
 		return g, "", err
 	}
 	g = galleryPart{Address: shelfPath("/jobs/live", s), Tabs: jobTabs(s, tally)}
@@ -206,14 +206,14 @@ func (c *console) gallery(v *page.Visit, s gallery.Shelf) (g galleryPart, last s
 	return g, last, nil
 }
 
-func jobTabs(s gallery.Shelf, t gallery.Tally) part.Tabs {
+func jobTabs(s gallery.UserFilter, t gallery.Counts) part.Tabs {
 	tabs := part.Tabs{Label: "State"}
 	add := func(status string, count int64) {
 		n := part.Thousands(min(count, maxTally))
 		if count > maxTally {
 			n += "+"
 		}
-		tabs.Items = append(tabs.Items, part.Tab{Href: shelfPath("/jobs", gallery.Shelf{Kind: s.Kind, Status: status}),
+		tabs.Items = append(tabs.Items, part.Tab{Href: shelfPath("/jobs", gallery.UserFilter{Kind: s.Kind, Status: status}),
 			Text: show.JobTab(status) + " " + n, Current: s.Status == status})
 	}
 	add("", t.Queued+t.Processing+t.Succeeded+t.Failed)
@@ -225,7 +225,7 @@ func jobTabs(s gallery.Shelf, t gallery.Tally) part.Tabs {
 }
 
 // tileOf returns the tile of a job. A picture is shown if its size fits in room.
-func tileOf(e *gallery.Exhibit, keptFor time.Duration, sizes map[string]int64, room *int64) part.Tile {
+func tileOf(e *gallery.UserJob, keptFor time.Duration, sizes map[string]int64, room *int64) part.Tile {
 	t := part.Tile{Href: page.Base + "/jobs/" + e.ID, Title: titleOf(e), Alt: altOf(e), State: show.JobBadge(e.Status)}
 	switch e.Status {
 	case "queued":
@@ -267,14 +267,14 @@ func tileOf(e *gallery.Exhibit, keptFor time.Duration, sizes map[string]int64, r
 }
 
 // titleOf returns the title of a job.
-func titleOf(e *gallery.Exhibit) string {
+func titleOf(e *gallery.UserJob) string {
 	if e.Prompt == "" {
 		return "A clip from references"
 	}
 	return cut(e.Prompt, 60)
 }
 
-func altOf(e *gallery.Exhibit) string { return cut(titleOf(e), altLength) }
+func altOf(e *gallery.UserJob) string { return cut(titleOf(e), altLength) }
 
 // cut shortens a text to n characters.
 func cut(text string, n int) string {
@@ -285,7 +285,7 @@ func cut(text string, n int) string {
 }
 
 // placeOf describes a job's place in its queue and its expected wait.
-func placeOf(e *gallery.Exhibit) string {
+func placeOf(e *gallery.UserJob) string {
 	place := "next in its queue"
 	if e.Ahead > 0 {
 		place = part.Thousands(e.Ahead) + " before it"
@@ -297,24 +297,24 @@ func placeOf(e *gallery.Exhibit) string {
 }
 
 // job returns the visitor's job named in the path, and the sizes of its files.
-func (c *console) job(v *page.Visit) (gallery.Exhibit, map[string]int64, error) {
-	var e gallery.Exhibit
+func (c *console) job(v *page.Visit) (gallery.UserJob, map[string]int64, error) {
+	var e gallery.UserJob
 	var sizes map[string]int64
 	err := v.View(func(tx *store.Tx) (err error) {
-		if e, err = gallery.ExhibitTx(tx, v.Account(), v.PathID()); err != nil {
+		if e, err = gallery.GetTx(tx, v.Account(), v.PathID()); err != nil {
 			return err
 		}
 		sizes, err = media.SizesTx(tx, []string{e.ID})
 		return err
 	})
 	if errors.Is(err, row.ErrNoJob) {
-		return e, nil, fault.New(fault.NotFound, "There is no such job. Jobs are listed for %s after their end.", days(c.Jobs.KeptFor()))
+		return e, nil, fault.New(fault.NotFound, "There is no such job. Jobs are listed for %s after their end.", days(c.Jobs.Retention()))
 	}
 	if err != nil {
 		return e, nil, err
 	}
-	list := []gallery.Exhibit{e}
-	err = c.Jobs.AddPlaces(v.Context(), list)
+	list := []gallery.UserJob{e}
+	err = c.Jobs.AddPositions(v.Context(), list)
 	return list[0], sizes, err
 }
 
@@ -346,7 +346,7 @@ func (c *console) liveJob(v *page.Visit) (page.Outgoing, error) {
 }
 
 // resultsOf returns the state and the results of a job.
-func (c *console) resultsOf(e *gallery.Exhibit, sizes map[string]int64) jobPart {
+func (c *console) resultsOf(e *gallery.UserJob, sizes map[string]int64) jobPart {
 	p := jobPart{Address: page.Base + "/jobs/" + e.ID + "/live", Moving: !e.Final(), State: show.JobBadge(e.Status), Steps: stepsOf(e)}
 	switch e.Status {
 	case "queued":
@@ -407,7 +407,7 @@ func valueWords(raw json.RawMessage) string {
 	return string(raw)
 }
 
-func stepsOf(e *gallery.Exhibit) part.Timeline {
+func stepsOf(e *gallery.UserJob) part.Timeline {
 	var all part.Timeline
 	for _, s := range e.Steps {
 		word, shown := show.JobStep(s.Name)
@@ -426,7 +426,7 @@ func stepsOf(e *gallery.Exhibit) part.Timeline {
 	return all
 }
 
-func settingsOf(e *gallery.Exhibit, key any) part.Facts {
+func settingsOf(e *gallery.UserJob, key any) part.Facts {
 	facts := part.Facts{{Name: "Model", Value: part.Text{Text: e.Model, Mono: true}}, {Name: "Resolution", Value: e.Tier}}
 	add := func(name, value string) {
 		if value != "" {

@@ -65,7 +65,7 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 	var test, more bool
 	if err := v.View(func(tx *store.Tx) (err error) {
 		if again := v.Query("again"); again != "" {
-			e, err := gallery.ExhibitTx(tx, v.Account(), again)
+			e, err := gallery.GetTx(tx, v.Account(), again)
 			if err != nil && !errors.Is(err, row.ErrNoJob) {
 				return err
 			}

@@ -1,8 +1,7 @@
-// Package gallery owns what an account sees of its jobs: lists of them, one with all
-// that is told of it, and how many there are.
+// Package gallery owns an account's view of its jobs: lists, single jobs and counts.
 //
-// Invariants: a job of another account is not there. What operators alone see, lines
-// among it, is not shown. A page costs the same however many jobs there are.
+// Invariants: jobs of other accounts do not exist here. Lines and other things for operators are
+// hidden. The cost of a page does not depend on the number of jobs.
 package gallery
 
 import (
@@ -17,48 +16,47 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// Shelf selects jobs of one account. Empty fields select all.
-type Shelf struct {
+// UserFilter selects jobs of an account. Empty fields match all jobs.
+type UserFilter struct {
 	Account string // required
 	Kind    string // image or video
-	Status  string // as the job endpoints show it; another one selects none
-	After   string // continue below this job id
+	Status  string // as the job endpoints show it; an unknown status matches no job
+	After   string // only older jobs than this id
 	Limit   int
 }
 
-// Exhibit is a job as its account sees it.
-type Exhibit struct {
+// UserJob is a job as its account sees it.
+type UserJob struct {
 	ID, Request, Key    string
 	Kind, Model, Status string
 	Prompt              string
-	Tier, Ratio         string // Ratio is empty where it was the provider's choice
-	Seconds             int64  // of a clip; 0: the provider's choice
+	Tier, Ratio         string // Ratio is empty if the provider chose it
+	Seconds             int64  // of a clip; 0 if the provider chose it
 	Count               int64  // of images
 	References          int
-	Params              json.RawMessage // further fields; nil: none
-	Links               []string        // of the results
-	Code, Message       string          // of one that failed
+	Params              json.RawMessage // other fields, or nil
+	Links               []string        // to the results
+	Code, Message       string          // of a failed job
 	Held, Cost          money.Amount
 	CreatedMS           int64
-	StartedMS, EndedMS  int64      // 0: not yet
-	Steps               []row.Step // without their lines
-	// Ahead is how many jobs are before it in its queue, and WaitSeconds how long
-	// it is likely to wait, once AddPlaces has run.
+	StartedMS, EndedMS  int64      // 0 before that
+	Steps               []row.Step // without lines
+	// Ahead is the number of jobs ahead in the queue and WaitSeconds the estimated wait.
+	// AddPositions sets both.
 	Ahead, WaitSeconds int64
 
 	queued bool
 	turn   int64
 }
 
-// Final tells whether the job has ended.
-func (e *Exhibit) Final() bool { return e.EndedMS > 0 }
+// Final reports whether the job has ended.
+func (e *UserJob) Final() bool { return e.EndedMS > 0 }
 
-// Waits tells whether the job waits in a queue, and since which turn.
-func (e *Exhibit) Waits() (turn int64, waits bool) { return e.turn, e.queued }
+// Queued reports whether the job is in a queue, and returns its turn.
+func (e *UserJob) Queued() (turn int64, waits bool) { return e.turn, e.queued }
 
-// ExhibitsTx lists an account's jobs, newest first; the bool tells whether there
-// are more.
-func ExhibitsTx(tx *store.Tx, s Shelf) ([]Exhibit, bool, error) {
+// ListTx lists an account's jobs, newest first, and reports whether there are more.
+func ListTx(tx *store.Tx, s UserFilter) ([]UserJob, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
 	}
@@ -71,26 +69,26 @@ func ExhibitsTx(tx *store.Tx, s Shelf) ([]Exhibit, bool, error) {
 		return nil, false, err
 	}
 	slices.SortFunc(ids, func(a, b string) int { return strings.Compare(b, a) })
-	list, err := exhibitsTx(tx, s.Account, ids[:min(len(ids), s.Limit)])
+	list, err := readTx(tx, s.Account, ids[:min(len(ids), s.Limit)])
 	return list, len(ids) > s.Limit, err
 }
 
-// ExhibitTx reads a job of an account. ErrNoJob, also for a job of another one.
-func ExhibitTx(tx *store.Tx, account, id string) (Exhibit, error) {
-	list, err := exhibitsTx(tx, account, []string{id})
+// GetTx reads a job of an account. It returns ErrNoJob for another account's job.
+func GetTx(tx *store.Tx, account, id string) (UserJob, error) {
+	list, err := readTx(tx, account, []string{id})
 	if err != nil {
-		return Exhibit{}, err
+		return UserJob{}, err
 	}
 	if len(list) == 0 {
-		return Exhibit{}, row.ErrNoJob
+		return UserJob{}, row.ErrNoJob
 	}
 	return list[0], nil
 }
 
-// statement finds ids along the indexes of one account: of those that run, and of
-// those that ended, a walk for each status and kind.
-func (s Shelf) statement() (text string, args []any) {
-	var walks []string
+// statement returns a query for ids along the account's indexes: one part for jobs that have not
+// ended and one for each status and kind of the others. Each part reads at most a page.
+func (s UserFilter) statement() (text string, args []any) {
+	var parts []string
 	bound := func(value any) string {
 		args = append(args, value)
 		return fmt.Sprintf("$%d", len(args))
@@ -100,16 +98,16 @@ func (s Shelf) statement() (text string, args []any) {
 	if s.After != "" {
 		below = " AND %s < " + bound(s.After)
 	}
-	walk := func(from, id, where string) {
+	add := func(from, id, where string) {
 		if below != "" {
 			where += fmt.Sprintf(below, id)
 		}
-		walks = append(walks, fmt.Sprintf(`SELECT id FROM (SELECT %s AS id FROM %s WHERE %s ORDER BY %s DESC LIMIT %s) AS walk%d`,
-			id, from, where, id, limit, len(walks)))
+		parts = append(parts, fmt.Sprintf(`SELECT id FROM (SELECT %s AS id FROM %s WHERE %s ORDER BY %s DESC LIMIT %s) AS part%d`,
+			id, from, where, id, limit, len(parts)))
 	}
 	if s.Kind == "" && s.Status == "" {
-		walk("job", "id", "account = "+account)
-		return walks[0], args
+		add("job", "id", "account = "+account)
+		return parts[0], args
 	}
 	if s.Status == "" || s.Status == row.StatusQueued || s.Status == row.StatusProcessing {
 		from, where := "job_run r", "r.account = "+account+" AND r.account <> ''"
@@ -123,7 +121,7 @@ func (s Shelf) statement() (text string, args []any) {
 			from += " JOIN job j ON j.id = r.id"
 			where += " AND j.kind || '' = " + bound(s.Kind)
 		}
-		walk(from, "r.id", where)
+		add(from, "r.id", where)
 	}
 	for _, status := range []string{row.StatusSucceeded, row.StatusFailed} {
 		if s.Status != "" && s.Status != status {
@@ -131,46 +129,46 @@ func (s Shelf) statement() (text string, args []any) {
 		}
 		for _, kind := range []string{upstream.KindImage, upstream.KindVideo} {
 			if s.Kind == "" || s.Kind == kind {
-				walk("job", "id", fmt.Sprintf("account = %s AND account <> '' AND status = %s AND kind = %s AND ended_ms > 0",
+				add("job", "id", fmt.Sprintf("account = %s AND account <> '' AND status = %s AND kind = %s AND ended_ms > 0",
 					account, bound(status), bound(kind)))
 			}
 		}
 	}
-	return strings.Join(walks, " UNION ALL "), args
+	return strings.Join(parts, " UNION ALL "), args
 }
 
-// Tally is how many jobs an account has, each count at most the bound that was
-// asked for.
-type Tally struct{ Queued, Processing, Succeeded, Failed int64 }
+// Counts are the numbers of an account's jobs, each up to the limit of CountTx.
+type Counts struct{ Queued, Processing, Succeeded, Failed int64 }
 
-// TallyTx counts an account's jobs of a kind, empty for both, up to most of each.
-func TallyTx(tx *store.Tx, account, kind string, most int) (Tally, error) {
-	var t Tally
+// CountTx counts an account's jobs up to limit for each status. If kind is empty, it counts both
+// kinds.
+func CountTx(tx *store.Tx, account, kind string, limit int) (Counts, error) {
+	var t Counts
 	if err := tx.ByIndex(); err != nil {
 		return t, err
 	}
 	for status, n := range map[string]*int64{row.StatusQueued: &t.Queued, row.StatusProcessing: &t.Processing,
 		row.StatusSucceeded: &t.Succeeded, row.StatusFailed: &t.Failed} {
-		text, args := Shelf{Account: account, Kind: kind, Status: status, Limit: most - 1}.statement()
+		text, args := UserFilter{Account: account, Kind: kind, Status: status, Limit: limit - 1}.statement()
 		if err := tx.QueryRow(`SELECT COUNT(*) FROM (`+text+`) AS counted`, args...).Scan(n); err != nil {
 			return t, err
 		}
-		*n = min(*n, int64(most))
+		*n = min(*n, int64(limit))
 	}
 	return t, nil
 }
 
-const exhibitColumns = row.RecordColumns + `, COALESCE(r.state, -1), COALESCE(r.turn, 0), COALESCE(r.started_ms, 0), COALESCE(r.trace, '')`
+const columns = row.RecordColumns + `, COALESCE(r.state, -1), COALESCE(r.turn, 0), COALESCE(r.started_ms, 0), COALESCE(r.trace, '')`
 
-// exhibitsTx reads jobs of an account, newest first.
-func exhibitsTx(tx *store.Tx, account string, ids []string) ([]Exhibit, error) {
-	rows, err := tx.Query(`SELECT `+exhibitColumns+` FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE `+tx.In("j.id", 1)+
+// readTx reads jobs of an account, newest first.
+func readTx(tx *store.Tx, account string, ids []string) ([]UserJob, error) {
+	rows, err := tx.Query(`SELECT `+columns+` FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE `+tx.In("j.id", 1)+
 		` AND j.account || '' = $2`, store.List(ids), account)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var list []Exhibit
+	var list []UserJob
 	for rows.Next() {
 		var state, turn, startedMS int64
 		var running string
@@ -178,7 +176,7 @@ func exhibitsTx(tx *store.Tx, account string, ids []string) ([]Exhibit, error) {
 		if err != nil {
 			return nil, err
 		}
-		e, err := exhibitOf(rec)
+		e, err := userJobOf(rec)
 		if err != nil {
 			return nil, err
 		}
@@ -195,13 +193,13 @@ func exhibitsTx(tx *store.Tx, account string, ids []string) ([]Exhibit, error) {
 		}
 		list = append(list, e)
 	}
-	slices.SortFunc(list, func(a, b Exhibit) int { return strings.Compare(b.ID, a.ID) })
+	slices.SortFunc(list, func(a, b UserJob) int { return strings.Compare(b.ID, a.ID) })
 	return list, rows.Err()
 }
 
-// exhibitOf is what the record of a job shows.
-func exhibitOf(r *row.Job) (Exhibit, error) {
-	e := Exhibit{ID: r.ID, Request: r.Request, Key: r.Key, Kind: r.Kind, Model: r.Model, Status: r.Status, Prompt: r.Prompt,
+// userJobOf converts the record of a job.
+func userJobOf(r *row.Job) (UserJob, error) {
+	e := UserJob{ID: r.ID, Request: r.Request, Key: r.Key, Kind: r.Kind, Model: r.Model, Status: r.Status, Prompt: r.Prompt,
 		Tier: r.Plan.Tier, Ratio: r.Plan.Ratio, Seconds: r.Plan.Seconds, Count: r.Plan.Count, References: len(r.Materials.References),
 		Held: r.Held, Cost: r.Cost, CreatedMS: r.CreatedMS, StartedMS: r.StartedMS, EndedMS: r.EndedMS, Steps: publicSteps(r.Trace)}
 	if r.Params != "" {
@@ -212,7 +210,7 @@ func exhibitOf(r *row.Job) (Exhibit, error) {
 	return e, err
 }
 
-// publicSteps are the steps without the lines, which users do not see.
+// publicSteps returns the steps without lines.
 func publicSteps(t row.Trace) []row.Step {
 	steps := slices.Clone(t.Steps)
 	for i := range steps {

@@ -8,9 +8,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestShelvesWalkIndexes fills the tables with jobs of a hundred accounts: each walk
-// that brings a page reads an index in its order, and nothing else.
-func TestShelvesWalkIndexes(t *testing.T) {
+// TestIndexes fills the tables with jobs of a hundred accounts. Each part of a query reads one
+// index in order.
+func TestIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const numbers = ` WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 4000) `
@@ -33,7 +33,14 @@ func TestShelvesWalkIndexes(t *testing.T) {
 			if err := tx.ByIndex(); err != nil {
 				return err
 			}
-			eachShelf(func(name, text string, args []any) { storetest.WalksIndex(t, tx, name, text, args...) })
+			parts := 0
+			eachPart(func(name, text string, args []any) {
+				storetest.WalksIndex(t, tx, name, text, args...)
+				parts++
+			})
+			if parts != 14 {
+				t.Errorf("%d parts", parts)
+			}
 			return nil
 		})
 		if err != nil {
@@ -42,15 +49,14 @@ func TestShelvesWalkIndexes(t *testing.T) {
 	})
 }
 
-// eachShelf calls fn with each walk that shelves are found by: those of shelves that
-// take one alone.
-func eachShelf(fn func(name, walk string, args []any)) {
+// eachPart calls fn with each part of the queries.
+func eachPart(fn func(name, text string, args []any)) {
 	for _, kind := range []string{"", "image"} {
 		for _, status := range []string{"", "queued", "processing", "succeeded", "failed"} {
 			for _, after := range []string{"", "job_1000"} {
-				text, args := Shelf{Account: "acct_7", Kind: kind, Status: status, After: after, Limit: 50}.statement()
-				if walk, one := strings.CutSuffix(text, ") AS walk0"); one {
-					fn(strings.Join([]string{kind, status, after}, " "), strings.TrimPrefix(walk, "SELECT id FROM ("), args)
+				text, args := UserFilter{Account: "acct_7", Kind: kind, Status: status, After: after, Limit: 50}.statement()
+				if part, single := strings.CutSuffix(text, ") AS part0"); single {
+					fn(strings.Join([]string{kind, status, after}, " "), strings.TrimPrefix(part, "SELECT id FROM ("), args)
 				}
 			}
 		}

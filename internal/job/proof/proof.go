@@ -1,7 +1,7 @@
-// Package proof owns what jobs add to the audit of the books: that what the ledger
-// has of jobs is what the jobs say, in their rows and in the slots of lines.
+// Package proof owns the part of the audit for jobs: it compares the ledger with the rows of jobs
+// and with the slots of lines.
 //
-// Invariant: it takes nothing from how jobs are run but the words in their rows.
+// Invariant: apart from the values in the rows, it shares no code with the processing of jobs.
 package proof
 
 import (
@@ -17,19 +17,18 @@ import (
 	"tollgate/internal/store"
 )
 
-// auditTime bounds for how long after its end a job's record must be there: the
-// retention may have been raised since. Of older ones those must be that ended
-// after the oldest that is.
+// auditTime is how long after its end the audit requires a job's record. The retention may have
+// been raised recently, so for earlier times it requires only records newer than the oldest one.
 const auditTime = time.Hour
 
-// jobAudit compares what the ledger has of jobs with the jobs.
+// jobAudit is one audit of the jobs.
 type jobAudit struct {
 	books *audit.Books
-	ended map[string]endedJob // by request, until its receipt has come
-	since int64               // records of jobs that ended from then on are there
+	ended map[string]endedJob // by request, until the receipt was read
+	since int64               // records of jobs with an end since then must exist
 }
 
-// endedJob is the record of a job that has ended.
+// endedJob is the record of an ended job.
 type endedJob struct {
 	job, account, key string
 	billed            bool
@@ -38,26 +37,24 @@ type endedJob struct {
 	ended             int64
 }
 
-// Check is AuditTx where records are kept for so long, which may be less than an
-// hour.
+// Check returns AuditTx for a retention that may be shorter than an hour.
 func Check(retention time.Duration) audit.Check {
 	return func(tx *store.Tx, books *audit.Books) error {
 		return auditTx(tx, books, min(retention, auditTime))
 	}
 }
 
-// AuditTx checks that the open holds of jobs are those of running jobs, to the
-// nano-dollar; that each job that has ended has a receipt that says the same,
-// and each receipt of a job that is so young a job; and that each slot of a line
-// belongs to a job that was submitted there. It is an audit.Check.
+// AuditTx is an audit.Check. Expected are, to the nano-dollar: an open hold for each running job and
+// no other, an equal receipt for each ended job, a job for each recent receipt, and a slot for each
+// submitted job and no other.
 func AuditTx(tx *store.Tx, books *audit.Books) error { return auditTx(tx, books, auditTime) }
 
-func auditTx(tx *store.Tx, books *audit.Books, kept time.Duration) error {
+func auditTx(tx *store.Tx, books *audit.Books, retention time.Duration) error {
 	a := &jobAudit{books: books, ended: map[string]endedJob{}}
 	if err := a.running(tx); err != nil {
 		return err
 	}
-	if err := a.read(tx, kept); err != nil {
+	if err := a.read(tx, retention); err != nil {
 		return err
 	}
 	books.JobReceipts(a.receipt)
@@ -65,13 +62,13 @@ func auditTx(tx *store.Tx, books *audit.Books, kept time.Duration) error {
 	return nil
 }
 
-// read reads the jobs that have ended, and those that neither have nor run.
-func (a *jobAudit) read(tx *store.Tx, kept time.Duration) error {
+// read reads the ended jobs and reports jobs without an end and without a run.
+func (a *jobAudit) read(tx *store.Tx, retention time.Duration) error {
 	now, err := tx.NowMS()
 	if err != nil {
 		return err
 	}
-	a.since = now - kept.Milliseconds()
+	a.since = now - retention.Milliseconds()
 	rows, err := tx.Query(`SELECT j.id, j.request, j.account, j.key, j.plan, j.held_nano, j.status, j.cost_nano, j.ended_ms,
 		CASE WHEN r.id IS NULL THEN 0 ELSE 1 END
 		FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE j.ended_ms > 0 OR r.id IS NULL`)
@@ -96,7 +93,7 @@ func (a *jobAudit) read(tx *store.Tx, kept time.Duration) error {
 		case runs != 0:
 			at.What = "a job has ended and runs: " + e.job
 		case (status != row.StatusSucceeded && status != row.StatusFailed) || e.cost < 0 || (status == row.StatusFailed && e.cost != 0):
-			at.What, at.Recorded = "a job that has ended has a state or a cost that it cannot have: "+e.job, status+", "+e.cost.String()
+			at.What, at.Recorded = "an ended job has an impossible state or cost: "+e.job, status+", "+e.cost.String()
 		}
 		if at.What != "" {
 			a.books.Report(at)
@@ -110,7 +107,7 @@ func (a *jobAudit) read(tx *store.Tx, kept time.Duration) error {
 	return rows.Err()
 }
 
-// receipt compares the receipt of a job with its record.
+// receipt compares a receipt with the job's record.
 func (a *jobAudit) receipt(r audit.JobReceipt) {
 	at := audit.Difference{Account: r.Account, Request: r.Request, Recorded: r.Cost.String()}
 	e, ok := a.ended[r.Request]
@@ -119,7 +116,7 @@ func (a *jobAudit) receipt(r audit.JobReceipt) {
 	case !ok && r.EndedMS >= a.since:
 		at.What = "a receipt is of a job that does not exist or has not ended: " + r.Job
 	case ok && (e.job != r.Job || e.account != r.Account || e.billed != r.Billed || e.cost != r.Cost):
-		at.What, at.Computed = "the receipt of a job is not what the job says: "+e.job, e.cost.String()
+		at.What, at.Computed = "the receipt of a job differs from its record: "+e.job, e.cost.String()
 	case ok && (e.key != r.Key || e.held != r.Held || e.factor != r.Factor):
 		at.What = "the receipt of a job has another key, hold or factor than the job: " + e.job
 		at.Recorded = fmt.Sprintf("%s, %s, factor %s", r.Key, r.Held, r.Factor)
@@ -130,7 +127,7 @@ func (a *jobAudit) receipt(r audit.JobReceipt) {
 	a.books.Report(at)
 }
 
-// factorOf is the account's factor by which a job is billed; -1: its plan cannot be read.
+// factorOf returns the account's price factor in a plan, or -1 if the plan is unreadable.
 func factorOf(plan string) money.Factor {
 	var p catalog.Plan
 	if err := json.Unmarshal([]byte(plan), &p); err != nil {
@@ -139,7 +136,7 @@ func factorOf(plan string) money.Factor {
 	return p.Factor
 }
 
-// end reports the jobs that have ended without a receipt.
+// end reports ended jobs without a receipt.
 func (a *jobAudit) end() error {
 	for request, e := range a.ended {
 		if a.books.MayBeDeleted(e.account, request) {
@@ -151,7 +148,7 @@ func (a *jobAudit) end() error {
 	return nil
 }
 
-// running compares open holds and slots with the jobs that run.
+// running compares open holds and slots with the running jobs.
 func (a *jobAudit) running(tx *store.Tx) error {
 	holds := a.books.JobHolds()
 	slots, err := slot.JobsTx(tx)
@@ -185,7 +182,7 @@ func (a *jobAudit) running(tx *store.Tx) error {
 		case !ok:
 			differ(account, request, "a running job has no hold: "+id, held.String(), "")
 		case hold.Amount != held || hold.Account != account || hold.Key != key || hold.Request != request || hold.Factor != factorOf(plan):
-			differ(account, request, "the hold of a job is another one: "+id, held.String(), hold.Amount.String())
+			differ(account, request, "the hold of a job differs from its record: "+id, held.String(), hold.Amount.String())
 		}
 		delete(holds, id)
 		if state > row.StateQueued {

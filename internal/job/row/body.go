@@ -9,8 +9,7 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// The bodies of a job (interface.md, Job). Members are in the order in which
-// the specification lists them.
+// The bodies of a job (interface.md, Job), with members in the order of the specification.
 type (
 	submitBody struct {
 		ID     string `json:"id"`
@@ -50,30 +49,30 @@ type (
 	}
 )
 
-// object is a job's `object`.
+// object returns the body's object.
 func object(kind string) string { return kind + ".generation.job" }
 
-// Submitted is the body of the 202.
+// Submitted returns the body of the 202.
 func (r *Job) Submitted() []byte {
 	return Render(submitBody{ID: r.ID, Object: object(r.Kind), Status: StatusQueued, Model: r.Model})
 }
 
-// Base is what every full body has.
+// Base returns the members of every body but the 202.
 func (r *Job) Base(status string) jobBody {
 	return jobBody{ID: r.ID, Object: object(r.Kind), Status: status, Created: r.CreatedMS / 1000, Model: r.Model}
 }
 
-// Queued is the body of a job that has not started.
+// Queued returns the body of a job that has not started.
 func (r *Job) Queued(position, etaSeconds int64) []byte {
 	b := r.Base(StatusQueued)
 	b.Position, b.ETA = &position, &etaSeconds
 	return Render(b)
 }
 
-// Processing is the body of a job that has started.
+// Processing returns the body of a job that has started.
 func (r *Job) Processing() []byte { return Render(r.Base(StatusProcessing)) }
 
-// Succeeded is the body of a job with results at the given links.
+// Succeeded returns the body of a job with the links of its results.
 func (r *Job) Succeeded(links []string) []byte {
 	b := r.Base(StatusSucceeded)
 	for _, link := range links {
@@ -86,7 +85,7 @@ func (r *Job) Succeeded(links []string) []byte {
 	return Render(b)
 }
 
-// Failed is the body of a job that failed.
+// Failed returns the body of a failed job.
 func (r *Job) Failed(f JobError) []byte {
 	b := r.Base(StatusFailed)
 	b.Error = &errorBody{Message: f.Message, Type: fault.LookupJob(f.Code).Type, Code: string(f.Code)}
@@ -96,7 +95,7 @@ func (r *Job) Failed(f JobError) []byte {
 	return Render(b)
 }
 
-// Render writes a body. It holds strings and numbers, so it cannot fail.
+// Render encodes a body. It cannot fail, because a body has only strings and numbers.
 func Render(body any) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -105,8 +104,7 @@ func Render(body any) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// Event is the type of the event that tells a job's end (interface.md, Event
-// types).
+// Event returns the type of the event at the job's end (interface.md, Event types).
 func (r *Job) Event(succeeded bool) string {
 	if succeeded {
 		return r.Kind + ".completed"
@@ -114,8 +112,8 @@ func (r *Job) Event(succeeded bool) string {
 	return r.Kind + ".failed"
 }
 
-// Outcome is what the body of a job that has ended shows: the links of its results,
-// or the code and the message of its error. Of one that has not it is empty.
+// Outcome returns the links in the body of an ended job, or the code and message of its error. It
+// returns nothing if the job has not ended.
 func (r *Job) Outcome() (links []string, code, message string, err error) {
 	if r.Body == "" {
 		return nil, "", "", nil

@@ -8,38 +8,37 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// JobError is why a job fails, as its user is told.
+// JobError is the reason of a failed job, in the words for its user.
 type JobError struct {
-	Code    fault.Code
-	Param   string
-	Message string
-	// Operator says that the operator ended it.
-	Operator bool
+	Code     fault.Code
+	Param    string
+	Message  string
+	Operator bool // the operator ended the job
 }
 
-// Disposition is what becomes of a job whose attempt has failed.
+// Disposition decides about a job after a failed attempt.
 type Disposition struct {
-	// Fail ends the job.
+	// Fail ends the job if not nil.
 	Fail *JobError
-	// Wait is how long it waits before it is submitted again.
+	// Wait is the delay before the next attempt.
 	Wait time.Duration
 }
 
-// Waits of a job whose line was busy, the most lost answers that are followed by
-// another submission, and the most submissions of a job in all.
+// Limits of retries: the waits for a busy line, the lost answers after which a job is submitted
+// again, and all submissions of a job.
 const (
-	minBusy = 2 * time.Second
-	maxBusy = 30 * time.Second
-	maxLost = 1
-	// maxRejected bounds the resubmissions of what a provider's review, or its
-	// reading of the references, has rejected: other lines are not tried in turn.
-	maxRejected = 1
-	// maxSubmissions ends jobs that lines take and give back again and again.
+	minBusy        = 2 * time.Second
+	maxBusy        = 30 * time.Second
+	maxLostAnswers = 1
+	// maxInputRejections bounds the retries after a provider's review or its decoder rejected the
+	// input. A second line may judge differently; further lines are not tried.
+	maxInputRejections = 1
+	// maxSubmissions ends a job that lines accept and return again and again.
 	maxSubmissions = 60
 )
 
-// Ended notes on the current attempt how it ended.
-func (t *Trace) Ended(failure *upstream.JobFailure, atMS int64) {
+// End records the end of the current attempt.
+func (t *Trace) End(failure *upstream.JobFailure, atMS int64) {
 	a := t.Current()
 	if a == nil {
 		return
@@ -62,12 +61,11 @@ func (t *Trace) Ended(failure *upstream.JobFailure, atMS int64) {
 	}
 }
 
-// After decides what becomes of a job whose current attempt has failed, its
-// submission of the given number. lines are those that could take it, now or
-// soon.
+// After decides about a job whose current attempt, submission number, has failed. lines are the
+// lines that can take the job now or soon.
 func After(t *Trace, number int64, failure *upstream.JobFailure, lines []string) Disposition {
 	if failure.Next == upstream.NextNone || number >= maxSubmissions {
-		return Disposition{Fail: telling(t)}
+		return Disposition{Fail: finalError(t)}
 	}
 	if failure.Next == upstream.NextLater {
 		wait := minBusy
@@ -76,29 +74,29 @@ func After(t *Trace, number int64, failure *upstream.JobFailure, lines []string)
 		}
 		return Disposition{Wait: min(max(wait, failure.RetryAfter), max(maxBusy, min(failure.RetryAfter, time.Minute)))}
 	}
-	lost, alike := 0, 0
+	lost, same := 0, 0
 	for _, a := range t.Attempts {
 		if a.Lost {
 			lost++
 		}
 		if a.Code == string(failure.Job) && a.Next != nextLater {
-			alike++
+			same++
 		}
 	}
-	if lost > maxLost || alike > maxRejected && fault.LookupJob(failure.Job).Input {
-		return Disposition{Fail: telling(t)}
+	if lost > maxLostAnswers || same > maxInputRejections && fault.LookupJob(failure.Job).Input {
+		return Disposition{Fail: finalError(t)}
 	}
 	for _, line := range lines {
-		if t.allows(line) {
+		if t.allowed(line) {
 			return Disposition{}
 		}
 	}
-	return Disposition{Fail: telling(t)}
+	return Disposition{Fail: finalError(t)}
 }
 
-// allows tells whether a line may be given the job (again): one that it was not
-// submitted to, or once more one that may do it at a second try.
-func (t *Trace) allows(line string) bool {
+// allowed reports whether a line may get the job: a line without a submission, or for the second
+// time if the first one may be repeated there.
+func (t *Trace) allowed(line string) bool {
 	tries, again := 0, false
 	for _, a := range t.Attempts {
 		if a.Line == line && a.Next != nextLater {
@@ -109,22 +107,22 @@ func (t *Trace) allows(line string) bool {
 	return tries == 0 || tries == 1 && again
 }
 
-// TurnedAway tells whether the line of the last attempt had no room for the job.
-func (t *Trace) TurnedAway() bool {
+// WasBusy reports whether the last attempt failed because its line was busy.
+func (t *Trace) WasBusy() bool {
 	last := t.Current()
 	return last != nil && last.Next == nextLater
 }
 
-// Prefers orders the lines that a job may be given: after a failure that a
-// second try may mend the same line first, else those it was not submitted to.
-func (t *Trace) Prefers(lines []string) []string {
+// Order sorts the allowed lines: first the last line, if its failure may be temporary, then unused
+// lines, then the others.
+func (t *Trace) Order(lines []string) []string {
 	last := t.Current()
-	out := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !t.allows(line) })
+	out := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !t.allowed(line) })
 	rank := func(line string) int {
 		switch {
 		case last != nil && last.Next == nextSame && !last.Lost && line == last.Line:
 			return 0
-		case t.fresh(line):
+		case t.unused(line):
 			return 1
 		}
 		return 2
@@ -133,14 +131,14 @@ func (t *Trace) Prefers(lines []string) []string {
 	return out
 }
 
-// fresh tells whether a job was not submitted to a line.
-func (t *Trace) fresh(line string) bool {
+// unused reports whether a line had no submission.
+func (t *Trace) unused(line string) bool {
 	return !slices.ContainsFunc(t.Attempts, func(a TracedAttempt) bool { return a.Line == line && a.Next != nextLater })
 }
 
-// telling is the error of a job that has no line left: what a provider said
-// about the user's input, if one did, else the last failure.
-func telling(t *Trace) *JobError {
+// finalError returns the error of a job without further lines: the first rejection of the user's
+// input, or the last failure.
+func finalError(t *Trace) *JobError {
 	last := t.Current()
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
@@ -152,10 +150,10 @@ func telling(t *Trace) *JobError {
 	return &JobError{Code: fault.Code(last.Code), Param: last.Param, Message: last.Message}
 }
 
-// Submissions names the submission of the given number to its provider. One
-// whose answer was lost is repeated under its name, so that a provider which
-// knows it does not do it twice. Lost ones are never dropped from a trace.
-func (t *Trace) Submissions(number int64) int64 {
+// KeyNumber returns the number in the provider's idempotency key for a submission. A repetition
+// after a lost answer gets the same number, so that the provider can recognize it. A trace never
+// drops lost answers.
+func (t *Trace) KeyNumber(number int64) int64 {
 	for _, a := range t.Attempts {
 		if a.Lost {
 			number--

@@ -11,22 +11,21 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// attempted is a trace of ended attempts: each a line and a failure.
-type attempted struct {
+// attempt is an attempt on a line and its failure.
+type attempt struct {
 	line    string
 	failure *upstream.JobFailure
 }
 
-func traced(attempts ...attempted) *Trace {
+func traceOf(attempts ...attempt) *Trace {
 	t := &Trace{}
 	for i, a := range attempts {
 		t.Begin(a.line, int64(i))
-		t.Ended(a.failure, int64(i)+1)
+		t.End(a.failure, int64(i)+1)
 	}
 	return t
 }
 
-// failure is a scripted one.
 func failure(job fault.Code, next upstream.Next) *upstream.JobFailure {
 	return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("scripted")), job, next)
 }
@@ -37,8 +36,7 @@ func lost(next upstream.Next) *upstream.JobFailure {
 	return t
 }
 
-// TestAfter is what the rows of failed images and videos say of what happens
-// next.
+// TestAfter checks the decisions after failed images and videos.
 func TestAfter(t *testing.T) {
 	t.Parallel()
 	image, video := upstream.KindImage, upstream.KindVideo
@@ -46,95 +44,95 @@ func TestAfter(t *testing.T) {
 	flaggedSound := upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound")
 	for _, c := range []struct {
 		name     string
-		attempts []attempted
+		attempts []attempt
 		lines    []string
-		fail     fault.Code // empty: it goes on
+		fail     fault.Code // empty if the job continues
 		param    string
-		first    string // the line that comes next
+		first    string // the next line
 		wait     time.Duration
 	}{
 		// Images.
-		{name: "moderated image", attempts: []attempted{{"a", upstream.Ended(image, "moderation_blocked", "no")}}, lines: both,
+		{name: "moderated image", attempts: []attempt{{"a", upstream.Ended(image, "moderation_blocked", "no")}}, lines: both,
 			fail: fault.ModerationBlocked},
-		{name: "policy of an image", attempts: []attempted{{"a", upstream.Ended(image, "content_policy_violation", "no")}}, lines: both,
+		{name: "policy of an image", attempts: []attempt{{"a", upstream.Ended(image, "content_policy_violation", "no")}}, lines: both,
 			fail: fault.ContentPolicyViolation},
-		{name: "no image came", attempts: []attempted{{"a", upstream.Nothing(image, "no_image")}}, lines: both, first: "a"},
-		{name: "no image came twice", attempts: []attempted{{"a", upstream.Nothing(image, "no_image")},
+		{name: "no image came", attempts: []attempt{{"a", upstream.Nothing(image, "no_image")}}, lines: both, first: "a"},
+		{name: "no image came twice", attempts: []attempt{{"a", upstream.Nothing(image, "no_image")},
 			{"a", upstream.Nothing(image, "no_image")}}, lines: both, first: "b"},
-		{name: "no image came anywhere", attempts: []attempted{{"a", upstream.Nothing(image, "")}, {"a", upstream.Nothing(image, "")},
+		{name: "no image came anywhere", attempts: []attempt{{"a", upstream.Nothing(image, "")}, {"a", upstream.Nothing(image, "")},
 			{"b", upstream.Nothing(image, "")}, {"b", upstream.Nothing(image, "")}}, lines: both, fail: fault.UpstreamError},
-		{name: "an image is not suitable", attempts: []attempted{{"a", upstream.Unsuitable(image, "no mask")}}, lines: both, first: "b"},
-		{name: "an image suits nobody", attempts: []attempted{{"a", upstream.Unsuitable(image, "no mask")}}, lines: []string{"a"},
+		{name: "an image is not suitable", attempts: []attempt{{"a", upstream.Unsuitable(image, "no mask")}}, lines: both, first: "b"},
+		{name: "an image suits nobody", attempts: []attempt{{"a", upstream.Unsuitable(image, "no mask")}}, lines: []string{"a"},
 			fail: fault.UpstreamError},
-		{name: "the line's account", attempts: []attempted{{"a", upstream.Refused(image, 401, "", nil, nil)}}, lines: both, first: "b"},
-		{name: "the line's account, no other", attempts: []attempted{{"a", upstream.Refused(image, 402, "", nil, nil)}}, lines: []string{"a"},
+		{name: "the line's account", attempts: []attempt{{"a", upstream.Refused(image, 401, "", nil, nil)}}, lines: both, first: "b"},
+		{name: "the line's account, no other", attempts: []attempt{{"a", upstream.Refused(image, 402, "", nil, nil)}}, lines: []string{"a"},
 			fail: fault.UpstreamError},
-		{name: "busy", attempts: []attempted{{"a", upstream.Refused(image, 429, "", nil, nil)}}, lines: both, first: "a", wait: 2 * time.Second},
-		{name: "broken", attempts: []attempted{{"a", upstream.Refused(image, 500, "", nil, nil)}}, lines: both, first: "b"},
-		{name: "image expired", attempts: []attempted{{"a", upstream.Expired(image, "expired")}}, lines: both, first: "b"},
-		{name: "image vanished", attempts: []attempted{{"a", upstream.Vanished(image, "404")}}, lines: both, first: "b"},
-		{name: "image vanished everywhere", attempts: []attempted{{"a", upstream.Vanished(image, "404")}, {"b", upstream.Vanished(image, "404")}},
+		{name: "busy", attempts: []attempt{{"a", upstream.Refused(image, 429, "", nil, nil)}}, lines: both, first: "a", wait: 2 * time.Second},
+		{name: "broken", attempts: []attempt{{"a", upstream.Refused(image, 500, "", nil, nil)}}, lines: both, first: "b"},
+		{name: "image expired", attempts: []attempt{{"a", upstream.Expired(image, "expired")}}, lines: both, first: "b"},
+		{name: "image vanished", attempts: []attempt{{"a", upstream.Vanished(image, "404")}}, lines: both, first: "b"},
+		{name: "image vanished everywhere", attempts: []attempt{{"a", upstream.Vanished(image, "404")}, {"b", upstream.Vanished(image, "404")}},
 			lines: both, fail: fault.UpstreamError},
 
 		// Videos.
-		{name: "moderated prompt", attempts: []attempted{{"a", upstream.Ended(video, "InputTextSensitiveContentDetected", "no")}}, lines: both,
+		{name: "moderated prompt", attempts: []attempt{{"a", upstream.Ended(video, "InputTextSensitiveContentDetected", "no")}}, lines: both,
 			fail: fault.ContentPolicy},
-		{name: "moderated clip", attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}}, lines: both,
+		{name: "moderated clip", attempts: []attempt{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}}, lines: both,
 			first: "a"},
-		{name: "moderated clip again", attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")},
+		{name: "moderated clip again", attempts: []attempt{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")},
 			{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}},
 			lines: []string{"a"}, fail: fault.ContentPolicy},
 		{name: "moderated clip again, another line",
-			attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")},
+			attempts: []attempt{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")},
 				{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}},
 			lines: both, fail: fault.ContentPolicy},
 		{name: "moderated clip, busy, moderated again",
-			attempts: []attempted{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")},
+			attempts: []attempt{{"a", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")},
 				{"a", upstream.Refused(video, 429, "", nil, nil)}, {"b", upstream.Ended(video, "OutputVideoSensitiveContentDetected", "no")}},
 			lines: both, fail: fault.ContentPolicy},
-		{name: "material twice", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")},
+		{name: "material twice", attempts: []attempt{{"a", upstream.Ended(video, "file_download_error", "no file")},
 			{"b", upstream.Ended(video, "file_download_error", "no file")}}, lines: []string{"a", "b", "c"}, fail: fault.InvalidMaterial},
-		{name: "moderated sound, no line", attempts: []attempted{{"a", flaggedSound}, {"a", flaggedSound}}, lines: []string{"a"},
+		{name: "moderated sound, no line", attempts: []attempt{{"a", flaggedSound}, {"a", flaggedSound}}, lines: []string{"a"},
 			fail: fault.ContentPolicy, param: "audio"},
-		{name: "parameter", attempts: []attempted{
+		{name: "parameter", attempts: []attempt{
 			{"a", upstream.Refused(video, 400, "application/json", []byte(`{"error":{"code":"InvalidParameter.Duration","message":"5 or 10"}}`),
 				nil)}}, lines: both, first: "b"},
 		{name: "parameter everywhere",
-			attempts: []attempted{
+			attempts: []attempt{
 				{"a", upstream.Refused(video, 400, "application/json", []byte(`{"error":{"code":"InvalidParameter.Duration","message":"5 or 10"}}`),
 					nil)}}, lines: []string{"a"}, fail: fault.InvalidRequest},
-		{name: "material", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}}, lines: both, first: "b"},
-		{name: "material everywhere", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")},
+		{name: "material", attempts: []attempt{{"a", upstream.Ended(video, "file_download_error", "no file")}}, lines: both, first: "b"},
+		{name: "material everywhere", attempts: []attempt{{"a", upstream.Ended(video, "file_download_error", "no file")},
 			{"b", upstream.Ended(video, "image_load_error", "no image")}}, lines: both, fail: fault.InvalidMaterial},
-		{name: "no clip", attempts: []attempted{{"a", upstream.Ended(video, "", "")}}, lines: both, first: "b"},
-		{name: "no clip anywhere", attempts: []attempted{{"a", upstream.Ended(video, "", "")},
+		{name: "no clip", attempts: []attempt{{"a", upstream.Ended(video, "", "")}}, lines: both, first: "b"},
+		{name: "no clip anywhere", attempts: []attempt{{"a", upstream.Ended(video, "", "")},
 			{"b", upstream.Ended(video, "InternalServiceError", "")}}, lines: both, fail: fault.RenderFailed},
-		{name: "clip expired", attempts: []attempted{{"a", upstream.Expired(video, "expired")}, {"b", upstream.Expired(video, "expired")}},
+		{name: "clip expired", attempts: []attempt{{"a", upstream.Expired(video, "expired")}, {"b", upstream.Expired(video, "expired")}},
 			lines: both, fail: fault.RenderTimeout},
-		{name: "clip vanished", attempts: []attempted{{"a", upstream.Vanished(video, "404")}, {"b", upstream.Vanished(video, "404")}},
+		{name: "clip vanished", attempts: []attempt{{"a", upstream.Vanished(video, "404")}, {"b", upstream.Vanished(video, "404")}},
 			lines: both, fail: fault.UpstreamUnstable},
-		{name: "waited long enough", attempts: []attempted{{"a", failure(fault.WaitTimeout, upstream.NextNone)}}, lines: both,
+		{name: "waited long enough", attempts: []attempt{{"a", failure(fault.WaitTimeout, upstream.NextNone)}}, lines: both,
 			fail: fault.WaitTimeout},
-		{name: "not fetched", attempts: []attempted{{"a", failure(fault.ResultFetchFailed, upstream.NextNone)}}, lines: both,
+		{name: "not fetched", attempts: []attempt{{"a", failure(fault.ResultFetchFailed, upstream.NextNone)}}, lines: both,
 			fail: fault.ResultFetchFailed},
 
-		// Across rows.
+		// Both.
 		{name: "what the user can change wins over what the last line said",
-			attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", upstream.Ended(video, "", "")}}, lines: both,
+			attempts: []attempt{{"a", upstream.Ended(video, "file_download_error", "no file")}, {"b", upstream.Ended(video, "", "")}}, lines: both,
 			fail: fault.InvalidMaterial},
-		{name: "but not over a final word", attempts: []attempted{{"a", upstream.Ended(video, "file_download_error", "no file")},
+		{name: "but not over a final word", attempts: []attempt{{"a", upstream.Ended(video, "file_download_error", "no file")},
 			{"b", failure(fault.WaitTimeout, upstream.NextNone)}}, lines: both, fail: fault.WaitTimeout},
-		{name: "an answer was lost", attempts: []attempted{{"a", lost(upstream.NextLine)}}, lines: both, first: "b"},
-		{name: "an answer was lost, one line", attempts: []attempted{{"a", lost(upstream.NextLine)}}, lines: []string{"a"}, first: "a"},
-		{name: "two answers were lost", attempts: []attempted{{"a", lost(upstream.NextLine)}, {"b", lost(upstream.NextLine)}},
+		{name: "an answer was lost", attempts: []attempt{{"a", lost(upstream.NextLine)}}, lines: both, first: "b"},
+		{name: "an answer was lost, one line", attempts: []attempt{{"a", lost(upstream.NextLine)}}, lines: []string{"a"}, first: "a"},
+		{name: "two answers were lost", attempts: []attempt{{"a", lost(upstream.NextLine)}, {"b", lost(upstream.NextLine)}},
 			lines: []string{"a", "b", "c"}, fail: fault.UpstreamError},
 		{name: "busy for the third time",
-			attempts: []attempted{{"a", failure(fault.UpstreamError, upstream.NextLater)}, {"b", failure(fault.UpstreamError, upstream.NextLater)},
+			attempts: []attempt{{"a", failure(fault.UpstreamError, upstream.NextLater)}, {"b", failure(fault.UpstreamError, upstream.NextLater)},
 				{"a", failure(fault.UpstreamError, upstream.NextLater)}}, lines: nil, wait: 8 * time.Second},
-		{name: "no line left", attempts: []attempted{{"a", failure(fault.UpstreamError, upstream.NextLine)}}, lines: nil,
+		{name: "no line left", attempts: []attempt{{"a", failure(fault.UpstreamError, upstream.NextLine)}}, lines: nil,
 			fail: fault.UpstreamError},
 	} {
-		tr := traced(c.attempts...)
+		tr := traceOf(c.attempts...)
 		v := After(tr, int64(len(c.attempts)), c.attempts[len(c.attempts)-1].failure, c.lines)
 		switch {
 		case c.fail == "" && v.Fail != nil:
@@ -144,13 +142,13 @@ func TestAfter(t *testing.T) {
 		case v.Wait != c.wait:
 			t.Errorf("%s: waits %s, want %s", c.name, v.Wait, c.wait)
 		}
-		if next := tr.Prefers(c.lines); c.first != "" && (len(next) == 0 || next[0] != c.first) {
+		if next := tr.Order(c.lines); c.first != "" && (len(next) == 0 || next[0] != c.first) {
 			t.Errorf("%s: goes on with %v, want %s", c.name, next, c.first)
 		}
 	}
 }
 
-// TestBusyWait is how long a job waits for busy lines.
+// TestBusyWait checks the waits for busy lines.
 func TestBusyWait(t *testing.T) {
 	t.Parallel()
 	asks := func(d time.Duration) *upstream.JobFailure {
@@ -158,29 +156,29 @@ func TestBusyWait(t *testing.T) {
 		busy.RetryAfter = d
 		return busy
 	}
-	var attempts []attempted
+	var attempts []attempt
 	for i, want := range []time.Duration{2, 4, 8, 16, 30, 30, 30} {
-		attempts = append(attempts, attempted{"a", asks(0)})
-		if v := After(traced(attempts...), int64(i), asks(0), nil); v.Fail != nil || v.Wait != want*time.Second {
+		attempts = append(attempts, attempt{"a", asks(0)})
+		if v := After(traceOf(attempts...), int64(i), asks(0), nil); v.Fail != nil || v.Wait != want*time.Second {
 			t.Errorf("after %d times: %s, want %ds", i+1, v.Wait, want)
 		}
 	}
 	for ask, want := range map[time.Duration]time.Duration{time.Second: 2 * time.Second, 7 * time.Second: 7 * time.Second,
 		45 * time.Second: 45 * time.Second, time.Hour: time.Minute} {
-		if v := After(traced(attempted{"a", asks(ask)}), 1, asks(ask), nil); v.Wait != want {
+		if v := After(traceOf(attempt{"a", asks(ask)}), 1, asks(ask), nil); v.Wait != want {
 			t.Errorf("asked for %s: %s, want %s", ask, v.Wait, want)
 		}
 	}
 }
 
-// TestEndlessJob lets lines take a job and give it back for ever: it ends.
+// TestEndlessJob ends a job that lines accept and return again and again.
 func TestEndlessJob(t *testing.T) {
 	t.Parallel()
 	busy := failure(fault.UpstreamError, upstream.NextLater)
 	tr := &Trace{}
 	for number := int64(1); ; number++ {
 		tr.Begin("a", number)
-		tr.Ended(busy, number)
+		tr.End(busy, number)
 		if v := After(tr, number, busy, []string{"a"}); v.Fail != nil {
 			return
 		}
@@ -190,36 +188,35 @@ func TestEndlessJob(t *testing.T) {
 	}
 }
 
-// TestTraceProperties plays random failures: a job ends, no line does it more
-// than twice, lost answers are followed by one submission at most, and a
-// submission's name is repeated only after a lost answer.
+// TestTraceProperties plays random failures: each job ends, a line gets it at most twice, at most
+// one submission follows lost answers, and only a submission after a lost answer repeats a key.
 func TestTraceProperties(t *testing.T) {
 	t.Parallel()
 	lines := []string{"a", "b", "c"}
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		tr := &Trace{}
-		named := map[int64]bool{} // whether a name may come again
+		named := map[int64]bool{} // true if the key may be repeated
 		tries := map[string]int{}
 		for number := int64(1); ; number++ {
 			if number > 200 {
 				t.Fatalf("seed %d: no end", seed)
 			}
 			open := slices.DeleteFunc(slices.Clone(lines), func(string) bool { return r.IntN(4) == 0 })
-			next := tr.Prefers(open)
+			next := tr.Order(open)
 			for _, line := range next {
-				if !slices.Contains(open, line) || !tr.allows(line) {
+				if !slices.Contains(open, line) || !tr.allowed(line) {
 					t.Fatalf("seed %d: prefers %v of %v", seed, next, open)
 				}
 			}
 			if len(next) == 0 {
 				if len(open) == len(lines) {
-					break // it had all of them
+					break // all lines were used
 				}
 				continue
 			}
 			tr.Begin(next[0], number)
-			name := tr.Submissions(number)
+			name := tr.KeyNumber(number)
 			if again, known := named[name]; known && !again {
 				t.Fatalf("seed %d: the name %d is used for another submission: %+v", seed, name, tr.Attempts)
 			}
@@ -227,7 +224,7 @@ func TestTraceProperties(t *testing.T) {
 				[]upstream.Next{upstream.NextLater, upstream.NextSame, upstream.NextLine, upstream.NextNone}[r.IntN(4)])
 			how.Lost = how.Next != upstream.NextLater && r.IntN(3) == 0
 			named[name] = how.Lost
-			tr.Ended(how, number)
+			tr.End(how, number)
 			if how.Next != upstream.NextLater {
 				tries[next[0]]++
 			}
@@ -242,7 +239,7 @@ func TestTraceProperties(t *testing.T) {
 				lostOnes++
 			}
 		}
-		if lostOnes > maxLost+1 {
+		if lostOnes > maxLostAnswers+1 {
 			t.Errorf("seed %d: %d lost submissions", seed, lostOnes)
 		}
 		for line, n := range tries {
@@ -253,20 +250,19 @@ func TestTraceProperties(t *testing.T) {
 	}
 }
 
-// TestNamesOfManySubmissions drops attempts from a long trace: no name comes
-// twice.
-func TestNamesOfManySubmissions(t *testing.T) {
+// TestKeysOfManySubmissions drops attempts from a long trace. No key is repeated.
+func TestKeysOfManySubmissions(t *testing.T) {
 	t.Parallel()
 	tr := &Trace{}
 	seen := map[int64]bool{}
 	for number := int64(1); number <= 3*maxAttempts; number++ {
 		tr.Begin("a", number)
-		name := tr.Submissions(number)
+		name := tr.KeyNumber(number)
 		if seen[name] {
 			t.Fatalf("submission %d has the name of an earlier one", number)
 		}
 		seen[name] = true
-		tr.Ended(failure(fault.UpstreamError, upstream.NextLater), number)
+		tr.End(failure(fault.UpstreamError, upstream.NextLater), number)
 	}
 	if len(tr.Attempts) > maxAttempts {
 		t.Errorf("%d attempts are kept", len(tr.Attempts))

@@ -10,11 +10,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrNoJob means that there is no such job.
+// ErrNoJob means that the job does not exist.
 var ErrNoJob = errors.New("no such job")
 
-// Text encodes what is stored as JSON, without the NUL characters that providers
-// may have sent. All of it is made here, so it encodes.
+// Text encodes v for a column, without the NUL characters that a provider may have sent. It panics
+// on an error, because v is one of this package's types.
 func Text(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -34,16 +34,16 @@ func Text(v any) string {
 			i += len(null) - 1
 			continue
 		}
-		out = append(out, raw[i], raw[i+1]) // an escape: what follows a backslash that is escaped is no escape
+		out = append(out, raw[i], raw[i+1]) // copy both bytes: after an escaped backslash no escape begins
 		i++
 	}
 	return string(out)
 }
 
-// ErrDamaged means that a row holds what text has not written.
+// ErrDamaged means that a column has invalid JSON.
 var ErrDamaged = errors.New("the row is damaged")
 
-// Decode reads what text wrote; empty text leaves v as it is. ErrDamaged.
+// Decode reads the result of Text. Empty text does not change v. It may return ErrDamaged.
 func Decode(raw string, v any) error {
 	if raw == "" {
 		return nil
@@ -54,15 +54,15 @@ func Decode(raw string, v any) error {
 	return nil
 }
 
-// RecordColumns are those of ScanRecord, of a table called j.
+// RecordColumns are the columns for ScanRecord, of table job as j.
 const RecordColumns = `j.id, j.request, j.account, j.key, j.kind, j.model, j.endpoint, j.revision, j.plan, j.prompt, j.params, j.materials,
 	j.callback, j.free, j.held_nano, j.cost_nano, j.status, j.code, j.line, j.trace, j.body, j.created_ms, j.started_ms, j.ended_ms`
 
-// RunColumns are those of ScannedRun, of a table called r.
+// RunColumns are the columns for RunScan, of table job_run as r.
 const RunColumns = `r.state, r.turn, r.queued_ms, r.wake_ms, r.started_ms, r.epoch, r.fence, r.line, r.revision, r.number, r.ticket,
 	r.submitted_ms, r.results, r.files, r.trace`
 
-// ScanRecord reads a row of RecordColumns.
+// ScanRecord reads a row of RecordColumns, followed by more.
 func ScanRecord(row store.Row, more ...any) (*Job, error) {
 	var r Job
 	var free int64
@@ -81,20 +81,20 @@ func ScanRecord(row store.Row, more ...any) (*Job, error) {
 	return &r, nil
 }
 
-// ScannedRun is a row of RunColumns as it is scanned.
-type ScannedRun struct {
+// RunScan scans a row of RunColumns.
+type RunScan struct {
 	Run
 	resultsJSON, filesJSON, traceJSON string
 }
 
-// Dest is where RunColumns are scanned into.
-func (p *ScannedRun) Dest() []any {
+// Dest returns the destinations for Scan.
+func (p *RunScan) Dest() []any {
 	return []any{&p.State, &p.Turn, &p.QueuedMS, &p.WakeMS, &p.StartedMS, &p.Epoch, &p.Fence, &p.Line, &p.Revision, &p.Number, &p.Ticket,
 		&p.SubmittedMS, &p.resultsJSON, &p.filesJSON, &p.traceJSON}
 }
 
-// Read is the run that was scanned. ErrDamaged.
-func (p *ScannedRun) Read() (*Run, error) {
+// Read returns the run after Scan. It may return ErrDamaged.
+func (p *RunScan) Read() (*Run, error) {
 	if err := Decode(p.resultsJSON, &p.Results); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (p *ScannedRun) Read() (*Run, error) {
 	return &p.Run, Decode(p.traceJSON, &p.Trace)
 }
 
-// ReadTx reads a running job; nil: it is not there, or has ended.
+// ReadTx reads a running job. It returns nil if the job has ended or does not exist.
 func ReadTx(tx *store.Tx, id string) (*Job, *Run, error) {
 	rows, err := tx.Query(`SELECT `+RecordColumns+`, `+RunColumns+` FROM job j JOIN job_run r ON r.id = j.id WHERE j.id = $1`, id)
 	if err != nil {
@@ -114,7 +114,7 @@ func ReadTx(tx *store.Tx, id string) (*Job, *Run, error) {
 	if !rows.Next() {
 		return nil, nil, rows.Err()
 	}
-	var p ScannedRun
+	var p RunScan
 	rec, err := ScanRecord(rows, p.Dest()...)
 	if err != nil {
 		return nil, nil, err
@@ -123,7 +123,7 @@ func ReadTx(tx *store.Tx, id string) (*Job, *Run, error) {
 	return rec, run, err
 }
 
-// RecordTx reads the record of a job. ErrNoJob.
+// RecordTx reads the record of a job. It may return ErrNoJob.
 func RecordTx(tx *store.Tx, id string) (*Job, error) {
 	rows, err := tx.Query(`SELECT `+RecordColumns+` FROM job j WHERE j.id = $1`, id)
 	if err != nil {
@@ -136,8 +136,8 @@ func RecordTx(tx *store.Tx, id string) (*Job, error) {
 	return ScanRecord(rows)
 }
 
-// DistinctTx lists the distinct values of an indexed column by asking for the
-// next one, whose parameter is the last, until there is none.
+// DistinctTx lists the distinct values of an indexed column. next selects the first value above its
+// last parameter, or an empty string.
 func DistinctTx(tx *store.Tx, next string, args ...any) ([]string, error) {
 	var values []string
 	for last := ""; ; {
@@ -148,7 +148,7 @@ func DistinctTx(tx *store.Tx, next string, args ...any) ([]string, error) {
 	}
 }
 
-// IDsTx reads a list of ids.
+// IDsTx returns the ids of a query.
 func IDsTx(tx *store.Tx, query string, args ...any) ([]string, error) {
 	rows, err := tx.Query(query, args...)
 	if err != nil {

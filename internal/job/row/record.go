@@ -1,10 +1,8 @@
-// Package row owns the two rows of a job: the record, which stays, and the run,
-// which is there until the job has ended. It owns what they hold, how they are read
-// and written, the trace of attempts with what follows from it, and the bodies that
-// users see.
+// Package row owns the two rows of a job: the record, and the run of a job that has not ended. It
+// reads and writes them, decides about failed attempts, and renders the bodies.
 //
-// Invariants: a run's row is written where its guard holds, by one function. What
-// becomes of a failed attempt is decided from the trace alone.
+// Invariants: only SaveTx writes a run's row, under a condition. A decision about a failed attempt
+// depends only on the trace.
 package row
 
 import (
@@ -19,16 +17,16 @@ import (
 // IDPrefix begins the ids of jobs.
 const IDPrefix = "job_"
 
-// Where a job stands, as job_run keeps it.
+// States in job_run.
 const (
 	StateQueued    = 0 // waits for a line
-	StateSending   = 1 // the decision to submit was written; the call may be under way
-	StateRendering = 2 // the provider has given a ticket
-	StateRendered  = 3 // the results are at the provider
+	StateSending   = 1 // the decision to submit was written; the call may be in flight
+	StateRendering = 2 // the provider has returned a ticket
+	StateRendered  = 3 // the provider has the results
 	StateStored    = 4 // the results are in the media store
 )
 
-// The statuses of a job (interface.md, States and transitions).
+// Statuses of a job (interface.md, States and transitions).
 const (
 	StatusQueued     = "queued"
 	StatusProcessing = "processing"
@@ -36,7 +34,7 @@ const (
 	StatusFailed     = "failed"
 )
 
-// Job is a row of job: what is to be made, and for whom.
+// Job is a row of table job.
 type Job struct {
 	ID, Request, Account, Key     string
 	Kind, Model, Endpoint         string
@@ -54,14 +52,14 @@ type Job struct {
 	CreatedMS, StartedMS, EndedMS int64
 }
 
-// Materials are the files that a job works from.
+// Materials are the input files of a job.
 type Materials struct {
 	References []media.File `json:"references,omitempty"`
-	Roles      []string     `json:"roles,omitempty"` // of the references, one each; none: not said
+	Roles      []string     `json:"roles,omitempty"` // of the references, in order; may be empty
 	Mask       *media.File  `json:"mask,omitempty"`
 }
 
-// Run is a row of job_run: where a running job stands.
+// Run is a row of table job_run: the state of a job that has not ended.
 type Run struct {
 	State                       int64
 	Turn                        int64
@@ -77,7 +75,7 @@ type Run struct {
 	Trace                       Trace
 }
 
-// Start notes that the job has started: from then on it is processing.
+// Start marks the job as started. It is then "processing".
 func (p *Run) Start(atMS int64) {
 	if p.StartedMS == 0 {
 		p.StartedMS = atMS
@@ -85,7 +83,7 @@ func (p *Run) Start(atMS int64) {
 	}
 }
 
-// Overdue tells whether a queued job has waited longer than it may.
+// Overdue reports whether a queued job has waited for limit.
 func (p *Run) Overdue(nowMS int64, limit time.Duration) bool {
 	return p.QueuedMS > 0 && p.QueuedMS <= nowMS-limit.Milliseconds()
 }

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzText checks that whatever providers say is stored as JSON that can be read
-// again, and that only NUL characters are lost.
+// FuzzText checks that any text is stored as readable JSON and loses only NUL characters.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{"", "a\x00b", `\u0000`, `\\u0000`, "\\\x00", `"\u0000"`, "\x00\x00", `ends in \`, "\xff\x00"} {
 		f.Add(seed)
@@ -21,7 +20,7 @@ func FuzzText(f *testing.F) {
 		if err := Decode(stored, &back); err != nil {
 			t.Fatalf("%v: %s", err, stored)
 		}
-		raw, err := json.Marshal(said) // as it is without NUL: bytes that are no UTF-8 are replaced
+		raw, err := json.Marshal(said) // the same without NUL; invalid UTF-8 is replaced
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,14 +31,13 @@ func FuzzText(f *testing.F) {
 		if want = strings.ReplaceAll(want, "\x00", ""); back.Attempts[0].Message != want {
 			t.Errorf("stored %q, read %q", want, back.Attempts[0].Message)
 		}
-		if strings.Contains(stored, `\u0000`) && !strings.Contains(stored, `\\u0000`) { // PostgreSQL would take it as text, but not as JSON
+		if strings.Contains(stored, `\u0000`) && !strings.Contains(stored, `\\u0000`) { // PostgreSQL accepts it as text but not as JSON
 			t.Errorf("NUL is left in %s", stored)
 		}
 	})
 }
 
-// TestTraceBounds checks that a trace stays small, and keeps its beginning and
-// its end.
+// TestTraceBounds checks that a long trace keeps its beginning and its end.
 func TestTraceBounds(t *testing.T) {
 	t.Parallel()
 	var tr Trace
@@ -57,11 +55,10 @@ func TestTraceBounds(t *testing.T) {
 	}
 }
 
-// textRow is a row of RecordColumns whose texts of JSON are all the same.
+// textRow is a row of RecordColumns with the same JSON in all its JSON columns.
 type textRow string
 
-// Scan implements store.Row: the plan, the materials and the trace are its 9th,
-// 12th and 20th column.
+// Scan implements store.Row. The JSON columns are the 9th, 12th and 20th.
 func (r textRow) Scan(dest ...any) error {
 	for _, i := range []int{8, 11, 19} {
 		*dest[i].(*string) = string(r)
@@ -69,7 +66,7 @@ func (r textRow) Scan(dest ...any) error {
 	return nil
 }
 
-// TestEqualTexts: columns that hold the same text are all read.
+// TestEqualTexts checks that columns with the same text are all read.
 func TestEqualTexts(t *testing.T) {
 	t.Parallel()
 	r, err := ScanRecord(textRow(`{"tier":"1K","references":[{}],"steps":[{"name":"queued"}]}`))

@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Columns of a run's row as SaveTx writes them.
+// Columns for SaveTx.
 const (
 	ColState     = "state"
 	ColQueued    = "queued_ms"
@@ -23,9 +23,9 @@ const (
 	ColResults   = "results"
 	ColFiles     = "files"
 	ColTrace     = "trace"
-	// ColTurn is not written from the row: a job that comes back keeps its turn
-	// or, if the queue has moved on, gets that of its head. An older one would let
-	// all jobs to come pass those that wait.
+	// ColTurn is computed by SQL: a job that returns to its queue keeps its turn, or gets the first
+	// turn of the queue if that is later. With an earlier turn, all new jobs would pass those in
+	// the queue.
 	ColTurn = "turn"
 )
 
@@ -33,7 +33,7 @@ const turnBack = `CASE WHEN turn < COALESCE((SELECT q.turn FROM job_run q WHERE 
 	ORDER BY q.turn, q.id LIMIT 1), 0)
 	THEN (SELECT q.turn FROM job_run q WHERE q.model = job_run.model AND q.state = 0 ORDER BY q.turn, q.id LIMIT 1) ELSE turn END`
 
-// value is what a column is set to.
+// value returns the value of a column.
 func (p *Run) value(column string) any {
 	switch column {
 	case ColState:
@@ -59,55 +59,52 @@ func (p *Run) value(column string) any {
 	case ColSubmitted:
 		return p.SubmittedMS
 	case ColResults:
-		return texts(p.Results)
+		return listText(p.Results)
 	case ColFiles:
-		return texts(p.Files)
+		return listText(p.Files)
 	case ColTrace:
 		return Text(p.Trace)
 	}
 	panic("job: no column " + column)
 }
 
-// texts is text, empty for an empty list.
-func texts[T any](list []T) string {
+// listText is Text, or empty for an empty list.
+func listText[T any](list []T) string {
 	if len(list) == 0 {
 		return ""
 	}
 	return Text(list)
 }
 
-// guard is the condition under which a run's row may be written. Its parameters
-// are written as ?.
-type guard struct {
+// condition is the condition of an update, with ? for each parameter.
+type condition struct {
 	where string
 	args  []any
 }
 
-// KeptBy holds while a fence keeps the job: nobody has taken it over.
-func KeptBy(fence int64) guard { return guard{"fence = ?", []any{fence}} }
+// IfFence requires the fence: the job was not taken over.
+func IfFence(fence int64) condition { return condition{"fence = ?", []any{fence}} }
 
-// Unticketed holds while the fence keeps the job and nobody has brought another
-// ticket.
-func Unticketed(fence int64, ticket string) guard {
-	return guard{"fence = ? AND ticket = ?", []any{fence, ticket}}
+// IfTicket requires the fence and the ticket.
+func IfTicket(fence int64, ticket string) condition {
+	return condition{"fence = ? AND ticket = ?", []any{fence, ticket}}
 }
 
-// Waiting holds while the job waits in its queue as it did under the fence.
-func Waiting(fence int64) guard { return guard{"fence = ? AND state = 0", []any{fence}} }
+// IfQueued requires the fence and a queued job.
+func IfQueued(fence int64) condition { return condition{"fence = ? AND state = 0", []any{fence}} }
 
-// Running holds while the fence keeps the job and it has left its queue.
-func Running(fence int64) guard { return guard{"fence = ? AND state > 0", []any{fence}} }
+// IfRunning requires the fence and a job that has left its queue.
+func IfRunning(fence int64) condition { return condition{"fence = ? AND state > 0", []any{fence}} }
 
-// Submitted holds, whoever keeps the job, while the submission of a number has
-// no ticket yet, or this one. Whoever keeps it may be further than that.
-func Submitted(number int64, ticket string) guard {
-	return guard{"number = ? AND (state = 1 AND ticket = '' OR state = 2 AND ticket = ?)", []any{number, ticket}}
+// IfSubmission requires, for any fence, the number of the submission and no other ticket than this
+// one.
+func IfSubmission(number int64, ticket string) condition {
+	return condition{"number = ? AND (state = 1 AND ticket = '' OR state = 2 AND ticket = ?)", []any{number, ticket}}
 }
 
-// SaveTx is the one writer of a running job's row: where the guard holds it sets
-// the columns to what p says, those alone, and returns how many rows changed,
-// which is none if it does not hold.
-func (p *Run) SaveTx(tx *store.Tx, id string, g guard, columns ...string) (changed int64, err error) {
+// SaveTx writes columns of the run if the condition is true, and returns the number of changed
+// rows. No other function changes a run's row.
+func (p *Run) SaveTx(tx *store.Tx, id string, g condition, columns ...string) (changed int64, err error) {
 	var b strings.Builder
 	args := make([]any, 0, len(columns)+1+len(g.args))
 	parameter := func(v any) {
@@ -142,8 +139,8 @@ func (p *Run) SaveTx(tx *store.Tx, id string, g guard, columns ...string) (chang
 	return tx.Exec(b.String(), args...)
 }
 
-// TouchTx writes a row as it is: that waits for whoever is writing it, and the
-// commit proves what was read after it.
+// TouchTx writes a row without changes. It waits for another writer, and its commit confirms later
+// reads.
 func TouchTx(tx *store.Tx, id string) error {
 	_, err := tx.Exec(`UPDATE job_run SET epoch = epoch WHERE id = $1`, id)
 	return err

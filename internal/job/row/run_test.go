@@ -11,16 +11,15 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// runColumns are the columns of a run's row that are written from it.
+// runColumns returns the columns written from a run.
 func runColumns() []string {
 	return []string{ColState, ColQueued, ColWake, ColStarted, ColEpoch, ColFence, ColLine, ColRevision, ColNumber, ColTicket, ColSubmitted,
 		ColResults, ColFiles, ColTrace}
 }
 
-// rowOf reads a run's row.
 func rowOf(t *testing.T, db *store.DB, id string) Run {
 	t.Helper()
-	var scanned ScannedRun
+	var scanned RunScan
 	if err := db.View(t.Context(), func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT `+RunColumns+` FROM job_run r WHERE r.id = $1`, id).Scan(scanned.Dest()...)
 	}); err != nil {
@@ -33,8 +32,8 @@ func rowOf(t *testing.T, db *store.DB, id string) Run {
 	return *p
 }
 
-// save writes columns of a row.
-func save(t *testing.T, db *store.DB, p Run, id string, g guard, columns ...string) (changed int64) {
+// save calls SaveTx.
+func save(t *testing.T, db *store.DB, p Run, id string, g condition, columns ...string) (changed int64) {
 	t.Helper()
 	if err := db.Update(t.Context(), func(tx *store.Tx) (err error) {
 		changed, err = p.SaveTx(tx, id, g, columns...)
@@ -45,7 +44,7 @@ func save(t *testing.T, db *store.DB, p Run, id string, g guard, columns ...stri
 	return changed
 }
 
-// enqueue puts a run into the queue.
+// enqueue inserts a queued run.
 func enqueue(t *testing.T, db *store.DB, id string) {
 	t.Helper()
 	if err := db.Update(t.Context(), func(tx *store.Tx) error {
@@ -58,7 +57,7 @@ func enqueue(t *testing.T, db *store.DB, id string) {
 	}
 }
 
-// TestSaveColumns: what is named is written as the row says, and nothing else.
+// TestSaveColumns checks that SaveTx writes the given columns and no others.
 func TestSaveColumns(t *testing.T) {
 	t.Parallel()
 	filled := Run{
@@ -75,7 +74,7 @@ func TestSaveColumns(t *testing.T) {
 			want := rowOf(t, db, id)
 			beside := rowOf(t, db, other)
 			full.Turn = want.Turn
-			if changed := save(t, db, full, id, KeptBy(0), column); changed != 1 {
+			if changed := save(t, db, full, id, IfFence(0), column); changed != 1 {
 				t.Errorf("%s: %d rows changed", column, changed)
 			}
 			got := rowOf(t, db, id)
@@ -94,15 +93,15 @@ func TestSaveColumns(t *testing.T) {
 		}
 		enqueue(t, db, "job_all")
 		full.Turn = rowOf(t, db, "job_all").Turn
-		save(t, db, full, "job_all", KeptBy(0), runColumns()...)
+		save(t, db, full, "job_all", IfFence(0), runColumns()...)
 		if got := rowOf(t, db, "job_all"); !reflect.DeepEqual(got, full) {
 			t.Errorf("all columns: %+v, want %+v", got, full)
 		}
 	})
 }
 
-// TestSaveGuards: a row is written where its guard holds, and left where not.
-func TestSaveGuards(t *testing.T) {
+// TestSaveConditions checks that SaveTx writes a row only under its condition.
+func TestSaveConditions(t *testing.T) {
 	t.Parallel()
 	row := func(state, fence, number int64, ticket string) Run {
 		return Run{State: state, Fence: fence, Number: number, Ticket: ticket}
@@ -111,29 +110,29 @@ func TestSaveGuards(t *testing.T) {
 		for i, c := range []struct {
 			name  string
 			row   Run
-			guard guard
+			guard condition
 			want  int64
 		}{
-			{"kept", row(StateRendering, 3, 1, "a"), KeptBy(3), 1},
-			{"taken over", row(StateRendering, 4, 1, "a"), KeptBy(3), 0},
-			{"the same ticket", row(StateRendering, 3, 1, "a"), Unticketed(3, "a"), 1},
-			{"a ticket was brought", row(StateRendering, 3, 1, "a"), Unticketed(3, ""), 0},
-			{"taken over without a ticket", row(StateSending, 4, 1, ""), Unticketed(3, ""), 0},
-			{"waits", row(StateQueued, 3, 0, ""), Waiting(3), 1},
-			{"was started", row(StateSending, 3, 1, ""), Waiting(3), 0},
-			{"came back since", row(StateQueued, 5, 1, ""), Waiting(3), 0},
-			{"runs", row(StateSending, 3, 1, ""), Running(3), 1},
-			{"is back in its queue", row(StateQueued, 3, 1, ""), Running(3), 0},
-			{"runs elsewhere", row(StateSending, 4, 1, ""), Running(3), 0},
-			{"submitted, kept by another", row(StateSending, 9, 2, ""), Submitted(2, "a"), 1},
-			{"this ticket is there", row(StateRendering, 9, 2, "a"), Submitted(2, "a"), 1},
-			{"another ticket is there", row(StateRendering, 9, 2, "b"), Submitted(2, "a"), 0},
-			{"submitted once more", row(StateSending, 9, 3, ""), Submitted(2, "a"), 0},
-			{"further than that", row(StateRendered, 9, 2, "a"), Submitted(2, "a"), 0},
+			{"kept", row(StateRendering, 3, 1, "a"), IfFence(3), 1},
+			{"taken over", row(StateRendering, 4, 1, "a"), IfFence(3), 0},
+			{"the same ticket", row(StateRendering, 3, 1, "a"), IfTicket(3, "a"), 1},
+			{"a ticket was brought", row(StateRendering, 3, 1, "a"), IfTicket(3, ""), 0},
+			{"taken over without a ticket", row(StateSending, 4, 1, ""), IfTicket(3, ""), 0},
+			{"waits", row(StateQueued, 3, 0, ""), IfQueued(3), 1},
+			{"was started", row(StateSending, 3, 1, ""), IfQueued(3), 0},
+			{"came back since", row(StateQueued, 5, 1, ""), IfQueued(3), 0},
+			{"runs", row(StateSending, 3, 1, ""), IfRunning(3), 1},
+			{"is back in its queue", row(StateQueued, 3, 1, ""), IfRunning(3), 0},
+			{"runs elsewhere", row(StateSending, 4, 1, ""), IfRunning(3), 0},
+			{"submitted, kept by another", row(StateSending, 9, 2, ""), IfSubmission(2, "a"), 1},
+			{"this ticket is there", row(StateRendering, 9, 2, "a"), IfSubmission(2, "a"), 1},
+			{"another ticket is there", row(StateRendering, 9, 2, "b"), IfSubmission(2, "a"), 0},
+			{"submitted once more", row(StateSending, 9, 3, ""), IfSubmission(2, "a"), 0},
+			{"further than that", row(StateRendered, 9, 2, "a"), IfSubmission(2, "a"), 0},
 		} {
 			id := fmt.Sprintf("job_%d", i)
 			enqueue(t, db, id)
-			save(t, db, c.row, id, KeptBy(0), ColState, ColFence, ColNumber, ColTicket)
+			save(t, db, c.row, id, IfFence(0), ColState, ColFence, ColNumber, ColTicket)
 			next := c.row
 			next.Line = "line"
 			if got := save(t, db, next, id, c.guard, ColLine); got != c.want {

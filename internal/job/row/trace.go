@@ -7,14 +7,14 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// The names of steps.
+// Names of steps.
 const (
 	StepQueued        = "queued"
 	StepLine          = "line_chosen"
 	StepSubmitted     = "submitted"
 	StepTicket        = "ticket"
 	StepRendered      = "rendered"
-	StepKept          = "kept" // the media store did not take the results
+	StepKept          = "kept" // the media store did not accept the results
 	StepFetched       = "fetched"
 	StepStored        = "stored"
 	StepAttemptFailed = "attempt_failed"
@@ -26,54 +26,52 @@ const (
 	stepProcessing    = StatusProcessing
 )
 
-// Steps are the names of the steps that a node takes with a job.
+// Steps returns the steps counted by the metrics.
 func Steps() []string {
 	return []string{StepLine, StepSubmitted, StepTicket, StepRendered, StepKept, StepFetched, StepStored, StepAttemptFailed, StepTakenOver}
 }
 
-// Trace is how a job fared, for the operator and for what is decided next.
+// Trace has the steps and attempts of a job, for the operator and for decisions.
 type Trace struct {
 	Steps    []Step          `json:"steps,omitempty"`
 	Attempts []TracedAttempt `json:"attempts,omitempty"`
 }
 
-// Step is one step of a job.
+// Step is a step of a job.
 type Step struct {
 	Name string `json:"name"`
-	At   int64  `json:"at_ms"` // Unix milliseconds, by the database
+	At   int64  `json:"at_ms"` // Unix milliseconds of the database
 	Line string `json:"line,omitempty"`
 }
 
-// TracedAttempt is one submission to a line.
+// TracedAttempt is a submission to a line.
 type TracedAttempt struct {
 	Line      string `json:"line"`
 	Submitted int64  `json:"submitted_ms"`
 	Ended     int64  `json:"ended_ms,omitempty"`
 	Ticket    string `json:"ticket,omitempty"`
-	// KeyMark tells which of the line's keys it was made with.
+	// KeyMark identifies the line's key.
 	KeyMark string `json:"key_mark,omitempty"`
-	// Code, Param and Message are what the job's error would be; empty while it
-	// runs and when it went well.
+	// Code, Param and Message are the job's error after a failure.
 	Code    string `json:"code,omitempty"`
 	Param   string `json:"param,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Cause is for the operator.
 	Cause string `json:"cause,omitempty"`
-	// Next is what could be done about it: see the words below.
+	// Next is one of the values below.
 	Next string `json:"next,omitempty"`
-	// Lost says that its answer did not arrive.
+	// Lost reports that the answer was lost.
 	Lost bool `json:"lost,omitempty"`
-	// KeptMS is when the media store first did not take its results; 0 if that did
-	// not happen.
+	// KeptMS is the time of the media store's first failure to accept the results, or 0.
 	KeptMS int64 `json:"kept_ms,omitempty"`
-	// Tokens are what the provider has counted for it, however it ended.
+	// The provider's counts, also of a failed attempt.
 	upstream.TokenCounts
-	// LineCost is what the provider takes for it; nil: nobody knows.
+	// LineCost is the provider's price; nil if unknown.
 	LineCost *money.Amount `json:"line_cost_usd,omitempty"`
 }
 
-// ForLog returns the attempts for the request log: without the messages for the user,
-// which may repeat the prompt.
+// ForLog returns the attempts for the request log, without the messages, because they may repeat
+// the prompt.
 func (t *Trace) ForLog() []TracedAttempt {
 	attempts := slices.Clone(t.Attempts)
 	for i := range attempts {
@@ -82,21 +80,21 @@ func (t *Trace) ForLog() []TracedAttempt {
 	return attempts
 }
 
-// The values of Attempt.Next.
+// Values of TracedAttempt.Next.
 const (
-	nextLater = "later"     // the line was busy: it counts for nothing
-	nextSame  = "same_line" // once more there
+	nextLater = "later" // the line was busy; the attempt does not count
+	nextSame  = "same_line"
 	nextOther = "other_line"
 	nextNone  = "none"
 )
 
-// The most of a trace that is kept: the first ones and the last.
+// A longer trace keeps the first entries and the last.
 const (
 	maxSteps    = 100
 	maxAttempts = 50
 )
 
-// Step adds a step.
+// Step appends a step.
 func (t *Trace) Step(name string, atMS int64, line string) {
 	s := Step{Name: name, At: atMS, Line: line}
 	if len(t.Steps) >= maxSteps {
@@ -106,10 +104,10 @@ func (t *Trace) Step(name string, atMS int64, line string) {
 	t.Steps = append(t.Steps, s)
 }
 
-// Begin adds an attempt.
+// Begin appends an attempt.
 func (t *Trace) Begin(line string, atMS int64) {
 	if len(t.Attempts) >= maxAttempts {
-		// Attempts on busy lines count for nothing, so one of them can go.
+		// drop an attempt on a busy line, because it does not count
 		for i := range t.Attempts {
 			if t.Attempts[i].Next == nextLater {
 				t.Attempts = append(t.Attempts[:i], t.Attempts[i+1:]...)
@@ -120,7 +118,7 @@ func (t *Trace) Begin(line string, atMS int64) {
 	t.Attempts = append(t.Attempts, TracedAttempt{Line: line, Submitted: atMS})
 }
 
-// Current returns the attempt that runs, or ended last; nil: there was none.
+// Current returns the last attempt, or nil.
 func (t *Trace) Current() *TracedAttempt {
 	if len(t.Attempts) == 0 {
 		return nil
@@ -128,8 +126,7 @@ func (t *Trace) Current() *TracedAttempt {
 	return &t.Attempts[len(t.Attempts)-1]
 }
 
-// KeyMark tells which of the line's keys the current attempt was made with; empty: it
-// is not known.
+// KeyMark returns the mark of the line's key in the current attempt, or an empty string.
 func (t *Trace) KeyMark() string {
 	if a := t.Current(); a != nil {
 		return a.KeyMark
@@ -137,16 +134,16 @@ func (t *Trace) KeyMark() string {
 	return ""
 }
 
-// Submitted notes with which of the line's keys the current attempt was made.
-func (t *Trace) Submitted(keyMark string) {
+// SetKeyMark sets the mark of the line's key in the current attempt.
+func (t *Trace) SetKeyMark(keyMark string) {
 	if a := t.Current(); a != nil {
 		a.KeyMark = keyMark
 	}
 }
 
-// Spent notes what the provider has counted for the current attempt. It may say
-// so more than once, and knows all at the end.
-func (t *Trace) Spent(tokens upstream.TokenCounts) {
+// AddUsage updates the counts of the current attempt. A provider may report them several times,
+// with the complete counts at the end.
+func (t *Trace) AddUsage(tokens upstream.TokenCounts) {
 	if a := t.Current(); a != nil {
 		a.Prompt, a.Cached, a.Completion = max(a.Prompt, tokens.Prompt), max(a.Cached, tokens.Cached), max(a.Completion, tokens.Completion)
 		if cost := money.Amount(tokens.CostNano); cost > 0 && (a.LineCost == nil || *a.LineCost < cost) {
@@ -155,13 +152,13 @@ func (t *Trace) Spent(tokens upstream.TokenCounts) {
 	}
 }
 
-// Clone returns a copy that changes apart from t.
+// Clone returns an independent copy.
 func (t *Trace) Clone() Trace {
 	return Trace{Steps: append([]Step(nil), t.Steps...), Attempts: append([]TracedAttempt(nil), t.Attempts...)}
 }
 
-// Anew is a trace whose attempts count for nothing.
-func (t *Trace) Anew(now int64) Trace {
+// Reset returns a copy whose attempts do not count.
+func (t *Trace) Reset(now int64) Trace {
 	next := t.Clone()
 	for i := range next.Attempts {
 		next.Attempts[i].Next = nextLater

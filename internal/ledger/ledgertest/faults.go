@@ -269,9 +269,9 @@ var booksFaults = []FaultCase{
 func JobFaults(done, failed, running string) []FaultCase {
 	return []FaultCase{
 		{"a hold is gone", `DELETE FROM ledger_hold`, "a running job has no hold"},
-		{"a hold is of another amount", `UPDATE ledger_hold SET amount_nano = amount_nano + 1`, "is another one"},
-		{"a hold is of another request", `UPDATE ledger_hold SET id = 'req_x'`, "is another one"},
-		{"a hold is of another key", `UPDATE ledger_hold SET key = 'key_x'`, "is another one"},
+		{"a hold is of another amount", `UPDATE ledger_hold SET amount_nano = amount_nano + 1`, "differs from its record"},
+		{"a hold is of another request", `UPDATE ledger_hold SET id = 'req_x'`, "differs from its record"},
+		{"a hold is of another key", `UPDATE ledger_hold SET key = 'key_x'`, "differs from its record"},
 		{"a job does not run any more", `DELETE FROM job_run`, "belongs to no running job"},
 		{"a job neither runs nor has ended", `DELETE FROM job_run`, "has not ended and does not run"},
 		{"a running job has no record", `DELETE FROM job WHERE id = '` + running + `'`, "a running job has no record"},
@@ -281,7 +281,7 @@ func JobFaults(done, failed, running string) []FaultCase {
 		{"a slot of a queued job", `UPDATE job_run SET state = 0, line = ''`, "belongs to no submitted job"},
 		{"an ended job is gone", `DELETE FROM job WHERE id = '` + done + `'`, "of a job that does not exist"},
 		{"all ended jobs are gone", `DELETE FROM job WHERE ended_ms > 0`, "of a job that does not exist"},
-		{"a receipt is of another job", `UPDATE ledger_receipt SET job = 'job_x' WHERE job = '` + done + `'`, "is not what the job says"},
+		{"a receipt is of another job", `UPDATE ledger_receipt SET job = 'job_x' WHERE job = '` + done + `'`, "differs from its record"},
 		{"a receipt of a chat is said to be a job's", `UPDATE ledger_receipt SET id = 'req_x' WHERE job = '` + failed + `'`,
 			"of a job that does not exist"},
 		{"a receipt of a job is gone", `DELETE FROM ledger_receipt WHERE job = '` + failed + `'`, "has ended without a receipt"},
@@ -290,14 +290,14 @@ func JobFaults(done, failed, running string) []FaultCase {
 		{"a receipt is of a running job", `UPDATE job SET ended_ms = 0 WHERE id = '` + done + `'`,
 			"of a job that does not exist or has not ended"},
 		{"a running job has ended", `UPDATE job SET ended_ms = 5 WHERE id = '` + running + `'`, "has ended and runs"},
-		{"a job cost something else", `UPDATE job SET cost_nano = cost_nano - 1 WHERE id = '` + done + `'`, "is not what the job says"},
+		{"a job cost something else", `UPDATE job SET cost_nano = cost_nano - 1 WHERE id = '` + done + `'`, "differs from its record"},
 		{"a charged job is said to have failed", `UPDATE job SET status = 'failed', cost_nano = 0 WHERE id = '` + done + `'`,
-			"is not what the job says"},
+			"differs from its record"},
 		{"an uncharged job is said to have succeeded", `UPDATE job SET status = 'succeeded' WHERE id = '` + failed + `'`,
-			"is not what the job says"},
-		{"a failed job has a cost", `UPDATE job SET cost_nano = 1 WHERE id = '` + failed + `'`, "cannot have"},
-		{"an ended job is queued", `UPDATE job SET status = 'queued' WHERE id = '` + done + `'`, "cannot have"},
-		{"a job is another account's", `UPDATE job SET account = 'x' WHERE id = '` + done + `'`, "is not what the job says"},
+			"differs from its record"},
+		{"a failed job has a cost", `UPDATE job SET cost_nano = 1 WHERE id = '` + failed + `'`, "impossible state"},
+		{"an ended job is queued", `UPDATE job SET status = 'queued' WHERE id = '` + done + `'`, "impossible state"},
+		{"a job is another account's", `UPDATE job SET account = 'x' WHERE id = '` + done + `'`, "differs from its record"},
 	}
 }
 

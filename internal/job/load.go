@@ -6,13 +6,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// manyJobs is where counts of jobs end.
-const manyJobs = 1001
+const maxCount = 1001
 
-// Load is how many jobs wait and run on all nodes, counted up to 1001.
+// Load is the number of queued and running jobs on all nodes. Counts end at 1001.
 type Load struct {
 	Waiting, Running int64
-	OldestMS         int64 // since when the one waits that has waited longest; 0: none waits
+	OldestMS         int64 // when the oldest queued job was queued; 0 if none is queued
 }
 
 // LoadTx counts the jobs that have not ended.
@@ -21,7 +20,7 @@ func LoadTx(tx *store.Tx) (Load, error) {
 	err := tx.QueryRow(`SELECT
 		(SELECT COUNT(*) FROM (SELECT 1 FROM job_run WHERE state = 0 AND queued_ms > 0 LIMIT $1) w),
 		(SELECT COUNT(*) FROM (SELECT 1 FROM job_run WHERE state > 0 LIMIT $1) r),
-		COALESCE((SELECT MIN(queued_ms) FROM job_run WHERE state = 0 AND queued_ms > 0), 0)`, manyJobs).
+		COALESCE((SELECT MIN(queued_ms) FROM job_run WHERE state = 0 AND queued_ms > 0), 0)`, maxCount).
 		Scan(&l.Waiting, &l.Running, &l.OldestMS)
 	if err != nil {
 		return l, fmt.Errorf("count the jobs: %w", err)

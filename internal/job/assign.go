@@ -10,30 +10,30 @@ import (
 	"tollgate/internal/store"
 )
 
-// assign runs a transaction that puts workers into this node's hands, and returns
-// those of them that are: where the answer to its commit was lost it asks until
-// it knows. A job must not be left with a node that does not know of it.
+// assign runs a transaction that assigns workers to this node, and returns the assigned ones. If
+// the answer to the commit was lost, it queries the outcome until it is known: otherwise a job
+// could be assigned to a node that does not work on it.
 func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers func() []*worker) ([]*worker, error) {
 	err := j.opts.DB.Update(ctx, do)
 	if err == nil {
 		return workers(), nil
 	}
 	for errors.Is(err, store.ErrUncertain) && len(workers()) > 0 {
-		j.logAway("it is not known yet whether a job was taken", workers()[0].rec.ID, err)
+		j.logOutage("the database has not confirmed whether a job was assigned to this node", workers()[0].rec.ID, err)
 		var mine []*worker
 		if mine, err = j.assigned(ctx, workers()); err == nil {
 			return mine, nil
 		}
-		if (!store.Refused(err) || store.Retryable(err)) && loop.Sleep(ctx, writeAgain) {
-			err = errors.Join(store.ErrUncertain, err) // the question was lost too
+		if (!store.Refused(err) || store.Retryable(err)) && loop.Sleep(ctx, retryPause) {
+			err = errors.Join(store.ErrUncertain, err) // the outcome is still unknown
 		}
 	}
 	return nil, err
 }
 
-// assigned returns those of the workers whose rows say that they are this node's.
-// It writes the rows before it reads them: that waits for a transaction that is
-// still at it, and its own commit proves what was read (node.Prove).
+// assigned returns the workers whose jobs are assigned to this node in the database. It writes the
+// rows before it reads them: the write waits for the unfinished transaction, and its commit
+// confirms the read (node.Prove).
 func (j *Jobs) assigned(ctx context.Context, workers []*worker) ([]*worker, error) {
 	ids := make([]string, len(workers))
 	for i, w := range workers {

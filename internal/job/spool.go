@@ -19,25 +19,24 @@ import (
 // maxStorePause is the longest pause between two attempts to store kept results.
 const maxStorePause = 30 * time.Second
 
-// maxSpool is how many parts the spool of all nodes may have: 4 GiB, so that an outage
-// of the media store does not fill the disk of the database.
+// maxSpool is the maximum number of parts in the spool: 4 GiB in total, so that an outage of the
+// media store does not fill the database's disk.
 const maxSpool = 4 << 10
 
 // errSpoolFull means that the spool has no room for a result.
 var errSpoolFull = errors.New("the database already has 4 GiB of results that wait for the media store")
 
-// errDown means that nothing was tried because the media store is down.
+// errDown means that the media store is down, so storing was not attempted.
 var errDown = errors.New("the media store is down")
 
-// keep makes sure that the results outlive this node after the media store did not
-// take them, and returns how long the worker may go on trying to store them. Results
-// that came with the answer are nowhere else, and links to images work only for
-// minutes at some providers: both are spooled in the database. For videos, which are
-// large, the provider's link is kept.
+// keep saves the results in case this node dies before the media store recovers, and returns how
+// long the worker may continue to retry. Inline results exist nowhere else, and some providers'
+// image links expire within minutes: both are spooled in the database. Videos are large, so only
+// their links are kept.
 func (w *worker) keep(ctx context.Context) (left time.Duration, err error) {
 	j := w.jobs
-	if !w.until.IsZero() && !inline(w.run.Results) {
-		return w.until.Sub(j.opts.Now()), nil
+	if !w.storeUntil.IsZero() && !inline(w.run.Results) {
+		return w.storeUntil.Sub(j.opts.Now()), nil
 	}
 	results, err := w.spoolResults(ctx)
 	if err != nil {
@@ -55,20 +54,20 @@ func (w *worker) keep(ctx context.Context) (left time.Duration, err error) {
 		}
 		next.Start(now)
 		next.State, next.Results = row.StateRendered, results
-		return next.SaveTx(tx, w.rec.ID, row.KeptBy(next.Fence), row.ColState, row.ColResults, row.ColStarted, row.ColTrace)
+		return next.SaveTx(tx, w.rec.ID, row.IfFence(next.Fence), row.ColState, row.ColResults, row.ColStarted, row.ColTrace)
 	})
 	if err != nil {
 		return 0, err
 	}
 	left = j.opts.MediaRetry - time.Duration(nowMS-w.run.Trace.Current().KeptMS)*time.Millisecond
-	if w.until.IsZero() {
-		w.until = j.opts.Now().Add(left)
+	if w.storeUntil.IsZero() {
+		w.storeUntil = j.opts.Now().Add(left)
 		j.metrics.kept.Inc()
 	}
 	return left, nil
 }
 
-// spoolResults returns the results as they are kept.
+// spoolResults spools results and returns them as references to the spool.
 func (w *worker) spoolResults(ctx context.Context) ([]jobcall.Result, error) {
 	results := slices.Clone(w.run.Results)
 	for i, r := range results {
@@ -85,7 +84,7 @@ func (w *worker) spoolResults(ctx context.Context) ([]jobcall.Result, error) {
 				continue
 			}
 		}
-		err := w.jobs.spool(ctx, spooled{w.rec.ID, w.run.Number, i}, r.Data)
+		err := w.jobs.spool(ctx, spoolName{w.rec.ID, w.run.Number, i}, r.Data)
 		if errors.Is(err, errSpoolFull) && r.Ref != "" { // the provider has the result too
 			continue
 		}
@@ -97,9 +96,9 @@ func (w *worker) spoolResults(ctx context.Context) ([]jobcall.Result, error) {
 	return results, nil
 }
 
-// download reads an image that the provider has into memory.
+// download reads an image from the provider into memory.
 func (w *worker) download(ctx context.Context, r jobcall.Result) ([]byte, error) {
-	leave, err := enter(ctx, w.jobs.fetches)
+	leave, err := acquire(ctx, w.jobs.fetches)
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +117,9 @@ func (w *worker) download(ctx context.Context, r jobcall.Result) ([]byte, error)
 	return data, err
 }
 
-// unstored is the failure of results that the media store did not take and that
-// cannot wait any longer. The provider has done its part, so no other line is asked.
-func (w *worker) unstored(cause error) *upstream.JobFailure {
+// storeFailure is the failure of a job after the last attempt to store its results. The provider
+// has rendered them, so no other line is tried.
+func (w *worker) storeFailure(cause error) *upstream.JobFailure {
 	if !errors.Is(cause, errSpoolFull) {
 		cause = fmt.Errorf("within %s: %w", w.jobs.opts.MediaRetry, cause)
 	}
@@ -134,19 +133,19 @@ func (w *worker) unstored(cause error) *upstream.JobFailure {
 	return upstream.FailJob(f, code, upstream.NextNone)
 }
 
-// spooled names a result in the spool.
-type spooled struct {
+// spoolName identifies a result in the spool.
+type spoolName struct {
 	job    string
 	number int64 // of the submission
 	result int
 }
 
-// spoolPart is the length of the parts that results are spooled in.
+// spoolPart is the size of a spooled part in bytes.
 const spoolPart = 1 << 20
 
-// spool writes a result to the database, and goes on trying while the database is
-// away. It returns errSpoolFull if the database has no room for the result.
-func (j *Jobs) spool(ctx context.Context, name spooled, data []byte) error {
+// spool writes a result to the database, and retries while the database is unavailable. It returns
+// errSpoolFull if the spool is full.
+func (j *Jobs) spool(ctx context.Context, name spoolName, data []byte) error {
 	for part := 0; part*spoolPart < len(data); {
 		bytes := data[part*spoolPart : min((part+1)*spoolPart, len(data))]
 		err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
@@ -165,22 +164,22 @@ func (j *Jobs) spool(ctx context.Context, name spooled, data []byte) error {
 		case store.Refused(err) && !store.Retryable(err):
 			return fmt.Errorf("keep a result: %w", err)
 		}
-		j.logAway("a result is not kept yet", name.job, err)
-		if !loop.Sleep(ctx, writeAgain) {
-			return errGone
+		j.logOutage("a result could not be saved", name.job, err)
+		if !loop.Sleep(ctx, retryPause) {
+			return errNotOwner
 		}
 	}
 	return nil
 }
 
-// errSpool means that the database did not give a kept result.
+// errSpool means that a spooled result could not be read.
 var errSpool = errors.New("read a kept result")
 
-// spoolReader reads a kept result part by part.
+// spoolReader reads a spooled result.
 type spoolReader struct {
 	ctx  context.Context
 	db   *store.DB
-	name spooled
+	name spoolName
 	part int
 	rest []byte
 }
@@ -200,7 +199,7 @@ func (s *spoolReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads the next part, which is empty after the last one.
+// next reads the next part. It is empty after the last one.
 func (s *spoolReader) next() error {
 	err := s.db.View(s.ctx, func(tx *store.Tx) error {
 		rows, err := tx.Query(selectSpool, s.name.job, s.name.number, s.name.result, s.part)
@@ -220,8 +219,8 @@ func (s *spoolReader) next() error {
 	return nil
 }
 
-// forgetSpool deletes kept results that no job needs any more.
-func (j *Jobs) forgetSpool(ctx context.Context) (bool, error) {
+// cleanSpool deletes the results of jobs that no longer need them.
+func (j *Jobs) cleanSpool(ctx context.Context) (bool, error) {
 	var any bool
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error { return tx.QueryRow(unneededSpool).Scan(&any) })
 	if err != nil || !any {

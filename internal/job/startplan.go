@@ -13,30 +13,30 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Bounds of one transaction that starts jobs.
+// Limits of one transaction that starts jobs.
 const (
 	maxStarts = 32
-	lookAhead = 64 // queued jobs that are looked at together
-	maxLooks  = 16 // of them, when those before can go to no line that is free
+	queuePage = 64 // queued jobs per page
+	maxPages  = 16 // pages to search for a job with a free line
 )
 
-// starting decides which queued jobs of a model start, and on which lines. look
-// asks whether there are any, tx writes them; both may run several times.
-type starting struct {
+// startPlan decides which queued jobs of a model start on which lines. preview checks whether there
+// are any, and commitTx writes them. Both may run several times.
+type startPlan struct {
 	jobs       *Jobs
 	snapshot   *catalog.Snapshot
 	model      string
 	candidates []*line.Candidate // in the order of the lines
-	room       int               // of tx
+	limit      int               // maximum number of jobs for commitTx
 
 	started []*worker
 	refused []*ending
-	more    bool // the queue may have others that can start
+	more    bool // the queue may have other jobs that can start
 	free    map[string]int
 }
 
-// waitingJob is a queued job as it is looked at.
-type waitingJob struct {
+// queueRow is a row of selectQueue.
+type queueRow struct {
 	id      string
 	account string
 	turn    int64
@@ -44,15 +44,13 @@ type waitingJob struct {
 	trace   row.Trace
 }
 
-// look decides in a snapshot, without a lock, until it has found a job that tx
-// would start.
-func (s *starting) look(tx *store.Tx) error {
+// preview looks for one job that commitTx would start, without locks.
+func (s *startPlan) preview(tx *store.Tx) error {
 	return s.decideTx(tx, 1, func(*store.Tx, *worker, int64) (bool, error) { return true, nil })
 }
 
-// tx decides and writes that jobs are submitted: each such job has its line, its
-// slot and its names for results from then on, before any provider is called.
-func (s *starting) tx(tx *store.Tx) error {
+// commitTx starts jobs: line, slot and file names are written before the provider is called.
+func (s *startPlan) commitTx(tx *store.Tx) error {
 	var capped []string
 	for _, c := range s.candidates {
 		if c.Line.MaxConcurrent > 0 {
@@ -62,12 +60,11 @@ func (s *starting) tx(tx *store.Tx) error {
 	if err := slot.LockTx(tx, capped...); err != nil {
 		return err
 	}
-	return s.decideTx(tx, s.room, writeTx)
+	return s.decideTx(tx, s.limit, submitTx)
 }
 
-// decideTx chooses up to most jobs in the order of the queue and gives them to
-// begin, which says whether they start.
-func (s *starting) decideTx(tx *store.Tx, most int, begin func(*store.Tx, *worker, int64) (bool, error)) error {
+// decideTx calls start for the jobs in the order of the queue until limit jobs have started.
+func (s *startPlan) decideTx(tx *store.Tx, limit int, start func(*store.Tx, *worker, int64) (bool, error)) error {
 	s.started, s.refused, s.more = nil, nil, false
 	now, err := tx.NowMS()
 	if err != nil {
@@ -76,22 +73,22 @@ func (s *starting) decideTx(tx *store.Tx, most int, begin func(*store.Tx, *worke
 	if err := s.freeTx(tx); err != nil || s.full() {
 		return err
 	}
-	last := waitingJob{}
-	for range maxLooks {
+	last := queueRow{}
+	for range maxPages {
 		queue, err := s.queueTx(tx, now, last)
 		if err != nil {
 			return err
 		}
 		for _, q := range queue {
-			if len(s.started) >= most || len(s.refused) >= maxStarts || s.full() {
+			if len(s.started) >= limit || len(s.refused) >= maxStarts || s.full() {
 				s.more = !s.full()
 				return nil
 			}
-			if err := s.oneTx(tx, q, now, begin); err != nil {
+			if err := s.startTx(tx, q, now, start); err != nil {
 				return err
 			}
 		}
-		if len(queue) < lookAhead {
+		if len(queue) < queuePage {
 			return nil
 		}
 		last = queue[len(queue)-1]
@@ -100,16 +97,16 @@ func (s *starting) decideTx(tx *store.Tx, most int, begin func(*store.Tx, *worke
 	return nil
 }
 
-// queueTx reads the queue behind a job, along its index.
-func (s *starting) queueTx(tx *store.Tx, now int64, last waitingJob) ([]waitingJob, error) {
-	rows, err := tx.Query(selectQueue, s.model, now, last.turn, last.id, lookAhead)
+// queueTx reads a page of the queue after a job.
+func (s *startPlan) queueTx(tx *store.Tx, now int64, last queueRow) ([]queueRow, error) {
+	rows, err := tx.Query(selectQueue, s.model, now, last.turn, last.id, queuePage)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var queue []waitingJob
+	var queue []queueRow
 	for rows.Next() {
-		var q waitingJob
+		var q queueRow
 		var raw string
 		if err := rows.Scan(&q.id, &q.account, &q.turn, &q.fence, &raw); err != nil {
 			return nil, err
@@ -122,9 +119,9 @@ func (s *starting) queueTx(tx *store.Tx, now int64, last waitingJob) ([]waitingJ
 	return queue, rows.Err()
 }
 
-// freeTx reads how many jobs each line may take; lines without a cap take as many as
-// a node may submit.
-func (s *starting) freeTx(tx *store.Tx) error {
+// freeTx reads the free slots of the lines. A line without a limit takes as many jobs as a node may
+// submit.
+func (s *startPlan) freeTx(tx *store.Tx) error {
 	s.free = make(map[string]int, len(s.candidates))
 	for _, c := range s.candidates {
 		free := maxSending
@@ -142,8 +139,8 @@ func (s *starting) freeTx(tx *store.Tx) error {
 	return nil
 }
 
-// full tells whether no line takes anything more.
-func (s *starting) full() bool {
+// full reports whether no line has a free slot.
+func (s *startPlan) full() bool {
 	for _, free := range s.free {
 		if free > 0 {
 			return false
@@ -152,10 +149,9 @@ func (s *starting) full() bool {
 	return true
 }
 
-// oneTx starts one job, if one of the lines that it may go to takes it. One that
-// has waited too long, or whose account was disabled, fails instead: it may not
-// start only because nobody was there to fail it in time.
-func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64, begin func(*store.Tx, *worker, int64) (bool, error)) error {
+// startTx starts a job if one of its lines has a free slot. The job fails instead if it has waited
+// too long or its account is disabled, even if Housekeep has not found it yet.
+func (s *startPlan) startTx(tx *store.Tx, q queueRow, now int64, start func(*store.Tx, *worker, int64) (bool, error)) error {
 	j := s.jobs
 	candidate := s.choose(&q)
 	if candidate == nil {
@@ -170,7 +166,7 @@ func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64, begin func(*stor
 		return err
 	}
 	if p.Overdue(now, limit) {
-		s.refused = append(s.refused, j.ending(rec, nil, p.Fence, j.waitedTooLong()))
+		s.refused = append(s.refused, j.ending(rec, nil, p.Fence, j.startLimitError()))
 		return nil
 	}
 	owners, err := ledger.AccountsTx(tx, []string{rec.Account})
@@ -178,11 +174,11 @@ func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64, begin func(*stor
 		return err
 	}
 	if owners[rec.Account].Disabled {
-		s.refused = append(s.refused, j.ending(rec, nil, p.Fence, disabledAccount()))
+		s.refused = append(s.refused, j.ending(rec, nil, p.Fence, disabledError()))
 		return nil
 	}
 	w := &worker{jobs: j, rec: rec, run: p, candidate: candidate, snapshot: s.snapshot}
-	starts, err := begin(tx, w, now)
+	starts, err := start(tx, w, now)
 	if err != nil || !starts {
 		return err
 	}
@@ -191,10 +187,10 @@ func (s *starting) oneTx(tx *store.Tx, q waitingJob, now int64, begin func(*stor
 	return nil
 }
 
-// writeTx writes that a worker submits its job; false: another node was faster.
-func writeTx(tx *store.Tx, w *worker, now int64) (bool, error) {
+// submitTx records the submission of a worker's job. It returns false if another node was faster.
+func submitTx(tx *store.Tx, w *worker, now int64) (bool, error) {
 	p, rec := w.run, w.rec
-	blocks, waits := w.candidate.Generator.Blocks(w.task()), row.Waiting(p.Fence)
+	blocks, waits := w.candidate.Generator.Blocks(w.task()), row.IfQueued(p.Fence)
 	p.State, p.Epoch, p.Fence = row.StateSending, w.jobs.opts.Node.Epoch(), p.Fence+1
 	p.Line, p.Revision, p.Number, p.Ticket, p.SubmittedMS = w.candidate.Line.ID, w.snapshot.Revision, p.Number+1, "", now
 	p.Results, p.Files = nil, nil
@@ -216,16 +212,15 @@ func writeTx(tx *store.Tx, w *worker, now int64) (bool, error) {
 	return true, slot.TakeTx(tx, p.Line, rec.ID)
 }
 
-// choose returns the line that a job goes to; nil: none that it may go to takes
-// it now.
-func (s *starting) choose(q *waitingJob) *line.Candidate {
+// choose returns a line with a free slot for a job, or nil.
+func (s *startPlan) choose(q *queueRow) *line.Candidate {
 	ids := make([]string, 0, len(s.candidates))
 	byID := make(map[string]*line.Candidate, len(s.candidates))
 	for _, b := range s.jobs.opts.Lines.Order(s.candidates, q.id) {
 		ids = append(ids, b.Line.ID)
 		byID[b.Line.ID] = b
 	}
-	for _, id := range q.trace.Prefers(ids) {
+	for _, id := range q.trace.Order(ids) {
 		if s.free[id] > 0 && byID[id].Takes(q.account) {
 			return byID[id]
 		}
@@ -233,12 +228,11 @@ func (s *starting) choose(q *waitingJob) *line.Candidate {
 	return nil
 }
 
-// task is the job as the line is to do it.
 func (w *worker) task() jobcall.Task { return w.jobs.taskOf(w.rec, w.run, w.candidate) }
 
-// made tells whether a catalog has a model that jobs can be of. One that has no
-// line now may get it back: its jobs wait, as long as all others.
-func made(s *catalog.Snapshot, model string) bool {
+// inCatalog reports whether a catalog has an image or video model. The model may have no line for
+// now: its jobs wait until the start limit.
+func inCatalog(s *catalog.Snapshot, model string) bool {
 	m, known := s.Model(model)
 	return known && m.Kind != catalog.KindChat
 }

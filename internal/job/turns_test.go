@@ -20,8 +20,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// easels is a catalog of so many models, easel-1 and so on, and of lines that serve
-// all of them, unless the rest of a line says otherwise.
+// easels returns a catalog of models easel-1, easel-2, … and lines that serve all of them by
+// default.
 func easels(models int, lines ...string) string {
 	var doc, served strings.Builder
 	doc.WriteString("models:\n")
@@ -39,14 +39,14 @@ func easels(models int, lines ...string) string {
 	return doc.String()
 }
 
-// whileLocked runs act while nobody else can write a run or take a slot of a line.
-func (h *house) whileLocked(act func(), lines ...string) {
+// whileLocked calls act while nobody else can write a run or take a slot of a line.
+func (h *cluster) whileLocked(act func(), lines ...string) {
 	h.t.Helper()
 	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
 		if err := slot.LockTx(tx, lines...); err != nil {
 			return err
 		}
-		if tx.Dialect() == store.PostgreSQL { // on SQLite the transaction itself is the lock
+		if tx.Dialect() == store.PostgreSQL { // on SQLite the transaction locks everything
 			if _, err := tx.Exec(`LOCK TABLE job, job_run, line_job IN EXCLUSIVE MODE`); err != nil {
 				return err
 			}
@@ -59,44 +59,43 @@ func (h *house) whileLocked(act func(), lines ...string) {
 	}
 }
 
-// TestNothingIsWrittenWhereNothingStarts looks at queues whose jobs can go nowhere
-// while others have every lock: the step does not wait for one. With what was in
-// the way gone, the job starts.
-func TestNothingIsWrittenWhereNothingStarts(t *testing.T) {
+// TestBlockedQueuesNeedNoLock calls Start for jobs without a free line while the test has every
+// lock: Start does not wait for them. Then the obstacle goes and the job starts.
+func TestBlockedQueuesNeedNoLock(t *testing.T) {
 	t.Parallel()
 	document := easels(1, "id: first, max_concurrent: 2")
 	for _, c := range []struct {
 		name         string
-		block, clear func(h *house, n *testNode)
+		block, clear func(h *cluster, n *testNode)
 	}{
-		{"a full line", func(h *house, _ *testNode) {
+		{"a full line", func(h *cluster, _ *testNode) {
 			h.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'first')`)
 			h.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'first')`)
-		}, func(h *house, _ *testNode) { h.update(`DELETE FROM line_job`) }},
-		{"a job that pauses", func(h *house, _ *testNode) {
+		}, func(h *cluster, _ *testNode) { h.update(`DELETE FROM line_job`) }},
+		{"a job that pauses", func(h *cluster, _ *testNode) {
 			h.update(`UPDATE job_run SET wake_ms = 9000000000000`)
-		}, func(h *house, _ *testNode) { h.update(`UPDATE job_run SET wake_ms = 0`) }},
-		{"a job that was refused by every line", func(h *house, _ *testNode) {
-			h.update(`UPDATE job_run SET trace = $1`, refusedBy("first"))
-		}, func(h *house, _ *testNode) { h.update(`UPDATE job_run SET trace = ''`) }},
-		{"a model of a newer catalog", func(h *house, n *testNode) {
+		}, func(h *cluster, _ *testNode) { h.update(`UPDATE job_run SET wake_ms = 0`) }},
+		{"a job that was refused by every line", func(h *cluster, _ *testNode) {
+			h.update(`UPDATE job_run SET trace = $1`, failedOn("first"))
+		}, func(h *cluster, _ *testNode) { h.update(`UPDATE job_run SET trace = ''`) }},
+		{"a model of a newer catalog", func(h *cluster, n *testNode) {
 			h.update(`UPDATE job SET model = 'easel-2', revision = revision + 1`)
 			h.update(`UPDATE job_run SET model = 'easel-2'`)
-		}, func(h *house, n *testNode) {
+		}, func(h *cluster, n *testNode) {
 			h.update(`UPDATE job SET model = 'easel-1', revision = revision - 1`)
 			h.update(`UPDATE job_run SET model = 'easel-1'`)
 		}},
-		{"a node that submits as much as it may", func(_ *house, n *testNode) {
+		{"a node that submits as much as it may", func(_ *cluster, n *testNode) {
 			n.jobs.sending = maxSending
-		}, func(_ *house, n *testNode) { n.jobs.sending = 0 }},
+		}, func(_ *cluster, n *testNode) { n.jobs.sending = 0 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				m := &generator{blocks: true}
-				h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 				h.apply(document)
-				n := h.still()
+				n := h.idleNode()
 				id := h.submit(n, h.submission(n, "easel-1", 1))
 				c.block(h, n)
 				h.whileLocked(func() { n.step(n.jobs.Start) }, "first")
@@ -114,17 +113,16 @@ func TestNothingIsWrittenWhereNothingStarts(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenForAnAccountThatIsKeptAway is the same for the jobs of an
-// account that alone has brought a line out of service.
-func TestNothingIsWrittenForAnAccountThatIsKeptAway(t *testing.T) {
+// TestDisabledLinesNeedNoLock is the same for an account whose own failures have disabled a line.
+func TestDisabledLinesNeedNoLock(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true, submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
 			return nil, failure(fault.UpstreamError, upstream.NextLine)
 		}}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(easels(1, "id: first, max_concurrent: 2"))
-		n := h.still()
+		n := h.idleNode()
 		for range 5 {
 			h.submit(n, h.submission(n, "easel-1", 1))
 			n.step(n.jobs.Start)
@@ -139,36 +137,35 @@ func TestNothingIsWrittenForAnAccountThatIsKeptAway(t *testing.T) {
 	})
 }
 
-// TestLongQueueLetsOthersStart lets the queue of one model be longer than what a
-// node may submit: another model has its stint before the room is used up.
-func TestLongQueueLetsOthersStart(t *testing.T) {
+// TestLongQueue gives a model more jobs than a node may submit. Another model has its turn before
+// the capacity is used up.
+func TestLongQueue(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{blocks: true, hold: gate("submit", nil)}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		m := &generator{blocks: true, before: gate("submit", nil)}
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(easels(2, "id: first"))
-		n := h.still()
+		n := h.idleNode()
 		n.jobs.sending = maxSending - maxStarts - 8
-		h.bulk(n, 2*maxStarts)
+		h.fill(n, 2*maxStarts)
 		other := h.submit(n, h.submission(n, "easel-2", 1))
 		n.step(n.jobs.Start)
 		if s := h.poll(n, "image", other); s.Status != row.StatusProcessing {
 			t.Errorf("behind the long queue of another model: %+v", s)
 		}
-		if n.jobs.sending != maxSending || n.jobs.promised != 0 {
-			t.Errorf("%d submissions, %d promised; want all room used: %d", n.jobs.sending, n.jobs.promised, maxSending)
+		if n.jobs.sending != maxSending || n.jobs.reserved != 0 {
+			t.Errorf("%d submissions, %d promised; want all room used: %d", n.jobs.sending, n.jobs.reserved, maxSending)
 		}
 	})
 }
 
-// TestStuckModelKeepsNoOther lets the transaction of one model wait for a lock: a
-// job that another model gets meanwhile starts.
-func TestStuckModelKeepsNoOther(t *testing.T) {
+// TestSlowModel lets one model's transaction wait for a lock. A new job of another model starts.
+func TestSlowModel(t *testing.T) {
 	t.Parallel()
 	first, second := &generator{blocks: true}, &generator{blocks: true}
-	h := newHouse(t, storetest.PostgreSQL(t), map[string]chatcall.Adapter{"first": first, "second": second})
+	h := newCluster(t, storetest.PostgreSQL(t), map[string]chatcall.Adapter{"first": first, "second": second})
 	h.apply(easels(2, "id: first, max_concurrent: 2, models: {easel-1: a}", "id: second, max_concurrent: 2, models: {easel-2: a}"))
-	n := h.still()
+	n := h.idleNode()
 	h.submit(n, h.submission(n, "easel-1", 1))
 	var started sync.WaitGroup
 	err := h.db.Update(t.Context(), func(tx *store.Tx) error {
@@ -202,14 +199,13 @@ func TestStuckModelKeepsNoOther(t *testing.T) {
 	}
 }
 
-// TestFailingModelKeepsNoOther damages a queued job: those of other models start,
-// and the step says what failed.
-func TestFailingModelKeepsNoOther(t *testing.T) {
+// TestDamagedQueue damages a queued job. Jobs of other models start, and Start returns the error.
+func TestDamagedQueue(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 		h.apply(easels(6, "id: first"))
-		n := h.still()
+		n := h.idleNode()
 		var good []string
 		for i := range 6 {
 			id := h.submit(n, h.submission(n, fmt.Sprintf("easel-%d", i+1), 1))
@@ -234,14 +230,14 @@ func TestFailingModelKeepsNoOther(t *testing.T) {
 	})
 }
 
-// load counts what runs at a time over several generators.
-type load struct {
+// loadCounter counts concurrent calls of several generators.
+type loadCounter struct {
 	mu        sync.Mutex
 	now, most int
 	free      chan struct{}
 }
 
-func (l *load) hold(ctx context.Context, step string) error {
+func (l *loadCounter) hold(ctx context.Context, step string) error {
 	if step != "submit" {
 		return nil
 	}
@@ -257,19 +253,19 @@ func (l *load) hold(ctx context.Context, step string) error {
 	return gate("submit", l.free)(ctx, step)
 }
 
-// TestStintsKeepBounds starts the jobs of many models at once on lines that all of
-// them share: a capped line never has more than it may, nor a node.
-func TestStintsKeepBounds(t *testing.T) {
+// TestTurnsKeepLimits starts jobs of many models at once on shared lines. Neither a line nor the
+// node exceeds its limit.
+func TestTurnsKeepLimits(t *testing.T) {
 	t.Parallel()
 	const models, jobs, capped, room = 6, 36, 5, 9
 	test := func(t *testing.T, url string, nodes int) {
-		l := &load{free: make(chan struct{})}
-		first, second := &generator{blocks: true, hold: l.hold}, &generator{blocks: true, hold: l.hold}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+		l := &loadCounter{free: make(chan struct{})}
+		first, second := &generator{blocks: true, before: l.hold}, &generator{blocks: true, before: l.hold}
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
 		h.apply(easels(models, fmt.Sprintf("id: first, max_concurrent: %d", capped), "id: second, priority: 2"))
 		var all []*testNode
 		for range nodes {
-			n := h.still()
+			n := h.idleNode()
 			n.jobs.sending = maxSending - room
 			all = append(all, n)
 		}
@@ -277,7 +273,7 @@ func TestStintsKeepBounds(t *testing.T) {
 			h.submit(all[0], h.submission(all[0], fmt.Sprintf("easel-%d", i%models+1), 1))
 		}
 		for left := jobs; left > 0; left-- {
-			// A step may leave room that another one had promised and not used.
+			// A step may leave capacity that another model had reserved.
 			until(t, fmt.Sprintf("all room is used, %d left", left), func() bool {
 				startAll(t, all)
 				l.mu.Lock()
@@ -288,7 +284,7 @@ func TestStintsKeepBounds(t *testing.T) {
 			l.free <- struct{}{}
 			until(t, "the end of a job", func() bool { return h.ended() > before })
 		}
-		if _, most := first.now(); most != capped {
+		if _, most := first.load(); most != capped {
 			t.Errorf("at most %d at once on the capped line, want %d", most, capped)
 		}
 		if l.most != room*nodes {
@@ -309,9 +305,8 @@ func TestStintsKeepBounds(t *testing.T) {
 	})
 }
 
-// TestHalfOpenLineIsOfOneStint: two models do not put their jobs on a half-open line
-// at once.
-func TestHalfOpenLineIsOfOneStint(t *testing.T) {
+// TestHalfOpenLineOfTwoModels: two models do not use a half-open line at once.
+func TestHalfOpenLineOfTwoModels(t *testing.T) {
 	t.Parallel()
 	j := &Jobs{}
 	half, whole := &catalog.Line{}, &catalog.Line{}
@@ -332,18 +327,18 @@ func TestHalfOpenLineIsOfOneStint(t *testing.T) {
 	}
 }
 
-// TestDamagedJobKeepsNoOther takes over the jobs of a dead node, of which one cannot
-// be read: the others go on, many in one step.
-func TestDamagedJobKeepsNoOther(t *testing.T) {
+// TestTakeOverDamagedJob takes over jobs of a dead node, one of them damaged. The others continue,
+// many in one step.
+func TestTakeOverDamagedJob(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{}
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": m})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
 		h.apply(easels(1, "id: first"))
-		n := h.still()
+		n := h.idleNode()
 		const jobs = maxGroup + 5
-		h.bulk(n, jobs)
-		h.update(`UPDATE job_run SET state = 2, ticket = id, line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1`, abandoned)
+		h.fill(n, jobs)
+		h.update(`UPDATE job_run SET state = 2, ticket = id, line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1`, noOwner)
 		h.update(`INSERT INTO line_job (job, line) SELECT id, 'first' FROM job_run`)
 		h.update(`UPDATE job_run SET trace = '{' WHERE id = (SELECT MIN(id) FROM job_run)`)
 		err := n.jobs.TakeOver(n.ctx)
@@ -357,17 +352,17 @@ func TestDamagedJobKeepsNoOther(t *testing.T) {
 	})
 }
 
-// TestHousekeepingGoesOn damages a job that has waited too long: other jobs of
-// disabled accounts and old records are seen to.
-func TestHousekeepingGoesOn(t *testing.T) {
+// TestHousekeepDamagedJob damages a job past the start limit. Jobs of disabled accounts and old
+// records are still handled.
+func TestHousekeepDamagedJob(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		bad := h.submit(n, h.submission(n, "easel-1", 1))
 		h.update(`UPDATE job_run SET trace = '{', queued_ms = 1 WHERE id = $1`, bad)
-		other := h.as(h.open(100 * cent))
+		other := h.withAccount(h.open(100 * cent))
 		id := other.submit(n, other.submission(n, "easel-1", 1))
 		h.disable(other.account)
 		if err := n.jobs.Housekeep(n.ctx); err == nil {
@@ -379,17 +374,17 @@ func TestHousekeepingGoesOn(t *testing.T) {
 	})
 }
 
-// TestPollWaitsAsLongAsItMay lets somebody read a queue for long: who asks
-// meanwhile leaves when its time is over, and gets what was read if it waits.
-func TestPollWaitsAsLongAsItMay(t *testing.T) {
+// TestSlowQueueRead blocks the read of a queue. A waiting poll returns when its context ends, or
+// gets the result.
+func TestSlowQueueRead(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, map[string]chatcall.Adapter{"first": &generator{}})
+		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}})
 		h.apply(oneLine)
-		n := h.still()
+		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.poll(n, "image", id)
-		v := n.jobs.queues.view("easel-1")
+		v := n.jobs.queues.queue("easel-1")
 		under := make(chan struct{})
 		v.mu.Lock()
 		v.reading, v.at = under, time.Time{}

@@ -10,16 +10,16 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// unread records that our media store did not give a reference during a submission:
-// then the submission failed for no fault of the line, whatever the adapter says.
-type unread struct {
+// referenceErrors records errors of our own media store while a submission reads its references.
+// Such a submission did not fail because of the line, whatever error the adapter returns.
+type referenceErrors struct {
 	mu    sync.Mutex
 	first error
 }
 
 // watchReferences makes the references of a task record their errors.
-func watchReferences(task *jobcall.Task) *unread {
-	u := &unread{}
+func watchReferences(task *jobcall.Task) *referenceErrors {
+	u := &referenceErrors{}
 	for i := range task.References {
 		u.watch(&task.References[i])
 	}
@@ -29,7 +29,7 @@ func watchReferences(task *jobcall.Task) *unread {
 	return u
 }
 
-func (u *unread) watch(r *jobcall.Reference) {
+func (u *referenceErrors) watch(r *jobcall.Reference) {
 	open := r.Open
 	r.Open = func(ctx context.Context) (io.ReadCloser, error) {
 		body, err := open(ctx)
@@ -41,9 +41,9 @@ func (u *unread) watch(r *jobcall.Reference) {
 	}
 }
 
-// record keeps the first error. A reference that is gone will not come back, and a
-// submission that was called off says nothing about the store.
-func (u *unread) record(ctx context.Context, err error) {
+// record keeps the first error. It ignores deleted files and canceled submissions, which say
+// nothing about the store.
+func (u *referenceErrors) record(ctx context.Context, err error) {
 	if errors.Is(err, media.ErrUnknown) || ctx.Err() != nil {
 		return
 	}
@@ -54,25 +54,24 @@ func (u *unread) record(ctx context.Context, err error) {
 	}
 }
 
-// err returns the first error; nil if all references could be read.
-func (u *unread) err() error {
+// err returns the first error, or nil.
+func (u *referenceErrors) err() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.first
 }
 
-// referenceBody is the content of a reference.
 type referenceBody struct {
 	io.ReadCloser
 	ctx    context.Context
-	unread *unread
+	errors *referenceErrors
 }
 
 // Read implements io.Reader.
 func (b *referenceBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		b.unread.record(b.ctx, err)
+		b.errors.record(b.ctx, err)
 	}
 	return n, err
 }
