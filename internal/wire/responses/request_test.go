@@ -173,6 +173,8 @@ func TestResponsesCheckFills(t *testing.T) {
 		`{"input":[{"role":"assistant","content":[{"type":"output_text","text":"","annotations":[{"type":"container_file_citation",` +
 			`"container_id":"c","file_id":"f"}]}]}]}`: {N: 1},
 		`{"input":"x","client_metadata":{"thread_id":"t","file_id":"f"}}`: {N: 1}, // of Codex
+		`{"input":[{"type":"local_shell_call","action":{"type":"exec","command":["ls"],` +
+			`"env":{"NAME":"a","URL":"b","name":"c"}}}]}`: {N: 1},
 		`{"input":"x","tools":[{"type":"function","name":"f","parameters":{"file_id":{}}},{"type":"custom"},{"type":"apply_patch"},` +
 			`{"type":"tool_search"},
 			{"type":"namespace","tools":[{"type":"function","parameters":{"properties":{"file_id":{}}}}]}]}`: {N: 1},

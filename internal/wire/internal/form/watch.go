@@ -39,7 +39,8 @@ func readName(name []byte) (string, bool) {
 // earlier answers, which no provider follows.
 func isFree(name []byte, depth int) bool {
 	switch string(name) {
-	case "parameters", "input_schema", "output_schema", "schema", "arguments", "input_examples", "metadata", "client_metadata", "annotations":
+	case "parameters", "input_schema", "output_schema", "schema", "arguments", "input_examples", "metadata", "client_metadata", "annotations",
+		"env": // of a shell call
 		return true
 	case "input":
 		return depth > 0 // at the top level it is the conversation of the responses form
