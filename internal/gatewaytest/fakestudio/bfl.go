@@ -3,35 +3,27 @@ package fakestudio
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// BFL is a fake of Black Forest Labs: tasks of one picture or clip each.
+// BFL is a fake of Black Forest Labs. Each task makes one picture or clip.
 //
-// Behaviour.Failed is what a poll says, `{"status":"Request Moderated","details":…}`.
-type BFL struct {
-	Studio
-	files *httptest.Server
-}
+// Behaviour.Failed has members of the answer to a poll: `{"status":"Request Moderated","details":…}`.
+type BFL struct{ Studio }
 
-// NewBFL starts one. It ends with the test.
+// NewBFL starts a fake BFL, which stops at the end of the test.
 func NewBFL(t testing.TB) *BFL {
 	b := &BFL{}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/{model}", b.accept)
-	mux.HandleFunc("GET /v1/get_result", b.look)
-	mux.HandleFunc("/", b.strange)
-	b.open(t, mux.ServeHTTP)
-	b.files = b.openFiles()
+	b.open(t, withKey("X-Key", "", func(w http.ResponseWriter) {
+		answerJSON(w, http.StatusForbidden, object{"detail": "Not authenticated - Invalid Authentication"})
+	}), map[string]http.HandlerFunc{"POST /v1/{model}": b.createTask, "GET /v1/get_result": b.getResult})
 	return b
 }
 
-// URL is a line's base_url for it.
+// URL returns the base_url of a line.
 func (b *BFL) URL() string { return b.Host() + "/v1" }
 
 // bflTask is a request to any model.
@@ -68,111 +60,93 @@ type bflTask struct {
 	Mask       string          `json:"mask"`
 }
 
-// checkFill says what is wrong with a request to change a part of a picture.
-func (a *bflTask) checkFill() (field, message string) {
-	picture, err := base64.StdEncoding.DecodeString(a.Filled)
-	mask, bad := base64.StdEncoding.DecodeString(a.Mask)
+// checkFill returns the error of a request to change a part of a picture, or the empty string.
+func (in *bflTask) checkFill() string {
+	picture, err := base64.StdEncoding.DecodeString(in.Filled)
+	mask, bad := base64.StdEncoding.DecodeString(in.Mask)
 	switch {
 	case err != nil || len(picture) == 0:
-		return "image", "is no picture in base64"
-	case bad != nil || len(mask) > 0 && !twoColours(mask):
-		return "mask", "is not black and white"
-	case a.Width != nil || a.Ratio+a.Resolution+a.Image+a.Mode != "" || a.Images != nil:
-		return "width", "extra fields not permitted"
+		return "image: is no picture in base64"
+	case bad != nil || len(mask) > 0 && !isBlackAndWhite(mask):
+		return "mask: is not black and white"
+	case in.Width != nil || in.Ratio+in.Resolution+in.Image+in.Mode != "" || in.Images != nil:
+		return "width: extra fields not permitted"
 	}
-	return "", ""
+	return ""
 }
 
-// check says what is wrong with a request to a model, the field first.
-func (a *bflTask) check(model string) (field, message string) {
+// check returns the error of a request to a model, or the empty string.
+func (in *bflTask) check(model string) string {
 	clip, named := strings.HasPrefix(model, "flux-3-video"), strings.HasPrefix(model, "flux-3-image")
-	pictures := append([]string{a.Image, a.Image2, a.Image3, a.Image4, a.Image5, a.Image6, a.Image7, a.Image8}, a.Images...)
-	pictures = append(pictures, a.Keyframes...)
-	bad := func(s string) bool { return s != "" && !webAddress(s) && !dataOf(s, "image/") }
+	pictures := append([]string{in.Image, in.Image2, in.Image3, in.Image4, in.Image5, in.Image6, in.Image7, in.Image8}, in.Images...)
+	pictures = append(pictures, in.Keyframes...)
+	bad := func(s string) bool { return s != "" && !isPicture(s) }
 	switch {
 	case model == "flux-pro-1.0-fill":
-		return a.checkFill()
-	case a.Filled+a.Mask != "":
-		return "image", "extra fields not permitted"
+		return in.checkFill()
+	case in.Filled+in.Mask != "":
+		return "image: extra fields not permitted"
 	case slices.ContainsFunc(pictures, bad):
-		return "images", "is no picture"
-	case a.Prompt == "" && !clip:
-		return "prompt", "field required"
-	case (clip || named) && (a.Seed != nil || a.Width != nil || a.Image != ""):
-		return "seed", "extra fields not permitted"
-	case !clip && a.Mode+a.StartVideo != "", !named && a.Images != nil:
-		return "mode", "extra fields not permitted"
-	case clip && !slices.Contains([]string{"t2v", "i2v", "v2v"}, a.Mode):
-		return "mode", "field required"
-	case clip && (a.Mode == "i2v") != (len(a.Keyframes) > 0), clip && (a.Mode == "v2v") != (a.StartVideo != ""):
-		return "mode", "does not go with what it is made from"
-	case clip && !slices.Contains([]string{"hd", "fhd"}, a.Resolution):
-		return "resolution", "must be hd or fhd"
-	case named && !slices.Contains([]string{"768sq", "1k", "1.5k", "2k", "4k"}, a.Resolution):
-		return "resolution", "is not one of the model"
-	case a.Duration != nil && (!clip || *a.Duration < 5 || *a.Duration > 20):
-		return "duration", "must be from 5 to 20"
-	case (a.Width == nil) != (a.Height == nil):
-		return "width", "goes with height"
-	case a.Width != nil && (*a.Width%16+*a.Height%16 > 0 || *a.Width**a.Height > 4<<20):
-		return "width", "must be a multiple of 16, four megapixels in all"
+		return "images: is no picture"
+	case in.Prompt == "" && !clip:
+		return "prompt: field required"
+	case (clip || named) && (in.Seed != nil || in.Width != nil || in.Image != ""):
+		return "seed: extra fields not permitted"
+	case !clip && in.Mode+in.StartVideo != "", !named && in.Images != nil:
+		return "mode: extra fields not permitted"
+	case clip && !slices.Contains([]string{"t2v", "i2v", "v2v"}, in.Mode):
+		return "mode: field required"
+	case clip && (in.Mode == "i2v") != (len(in.Keyframes) > 0), clip && (in.Mode == "v2v") != (in.StartVideo != ""):
+		return "mode: does not go with what it is made from"
+	case clip && !slices.Contains([]string{"hd", "fhd"}, in.Resolution):
+		return "resolution: must be hd or fhd"
+	case named && !slices.Contains([]string{"768sq", "1k", "1.5k", "2k", "4k"}, in.Resolution):
+		return "resolution: is not one of the model"
+	case in.Duration != nil && (!clip || *in.Duration < 5 || *in.Duration > 20):
+		return "duration: must be from 5 to 20"
+	case (in.Width == nil) != (in.Height == nil):
+		return "width: goes with height"
+	case in.Width != nil && (*in.Width%16+*in.Height%16 > 0 || *in.Width**in.Height > 4<<20):
+		return "width: must be a multiple of 16, four megapixels in all"
 	}
-	return "", ""
+	return ""
 }
 
-// accept accepts a task.
-func (b *BFL) accept(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("X-Key") == "" {
-		answerJSON(w, http.StatusForbidden, map[string]any{"detail": "Not authenticated - Invalid Authentication"})
+func (b *BFL) createTask(w http.ResponseWriter, r *http.Request) {
+	in, body, ok := readTask(&b.Studio, w, r, func(in *bflTask) string { return in.check(r.PathValue("model")) }, bflInvalid)
+	if !ok {
 		return
 	}
-	var asked bflTask
-	body, err := readJSON(r, &asked)
-	field, message := "body", fmt.Sprint(err)
-	if err == nil {
-		field, message = asked.check(r.PathValue("model"))
+	prefix := "png-"
+	if in.Mode != "" {
+		prefix = "mp4-"
 	}
-	if field != "" {
-		b.turnAway(r, body)
-		answerJSON(w, http.StatusUnprocessableEntity, map[string]any{
-			"detail": []any{map[string]any{"loc": []any{"body", field}, "msg": message, "type": "value_error"}}})
-		return
-	}
-	kind := "png"
-	if asked.Mode != "" {
-		kind = "mp4"
-	}
-	if ticket, _, ok := b.submit(w, r, body, kind+"-", 1); ok {
-		answerJSON(w, http.StatusOK, map[string]any{"id": ticket, "polling_url": b.URL() + "/get_result?id=" + ticket, "cost": 3})
+	if t, ok := b.submit(w, r, body, prefix, 1); ok {
+		answerJSON(w, http.StatusOK, object{"id": t.ticket, "polling_url": b.URL() + "/get_result?id=" + t.ticket, "cost": 3})
 	}
 }
 
-// look answers a poll.
-func (b *BFL) look(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("X-Key") == "" {
-		answerJSON(w, http.StatusForbidden, map[string]any{"detail": "Not authenticated"})
-		return
-	}
+// bflInvalid refuses a submission for a message of the form "field: error".
+func bflInvalid(w http.ResponseWriter, message string) {
+	field, message, _ := strings.Cut(message, ": ")
+	answerJSON(w, http.StatusUnprocessableEntity, object{
+		"detail": []any{object{"loc": []any{"body", field}, "msg": message, "type": "value_error"}}})
+}
+
+func (b *BFL) getResult(w http.ResponseWriter, r *http.Request) {
 	ticket := r.URL.Query().Get("id")
-	status, it := b.poll(w, ticket)
-	answer := map[string]any{"id": ticket, "status": "Pending", "result": nil, "details": nil}
-	switch status {
-	case answered:
-		return
-	case unknown:
-		answer["status"] = "Task not found"
-	case going:
-		if !b.waits(it) {
-			answer["status"] = "Generating"
-		}
-	case failed:
-		_ = json.Unmarshal([]byte(it.how.Failed), &answer) // a test's own
-	case done:
-		kind, number, _ := strings.Cut(ticket, "-")
-		n := 0
-		_, _ = fmt.Sscan(strings.TrimLeft(number, "0"), &n)
-		answer["status"] = "Ready"
-		answer["result"] = map[string]any{"sample": fmt.Sprintf("%s/%s/%d.%s", b.files.URL, ticket, n, kind), "seed": 1, "prompt": "p"}
-	}
-	answerJSON(w, http.StatusOK, answer)
+	b.answerPoll(w, ticket, polling{
+		id: "id", status: "status", waiting: "Pending", running: "Generating", done: "Ready",
+		members: object{"result": nil, "details": nil},
+		missing: func(w http.ResponseWriter) {
+			answerJSON(w, http.StatusOK, object{"id": ticket, "status": "Task not found", "result": nil, "details": nil})
+		},
+		result: func(answer object, t *task) {
+			url := b.pictureURL(t, t.number)
+			if strings.HasPrefix(ticket, "mp4-") {
+				url = b.clipURL(t)
+			}
+			answer["result"] = object{"sample": url, "seed": 1, "prompt": "p"}
+		},
+	})
 }

@@ -2,59 +2,45 @@ package fakestudio
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
 
-// DashScope is a fake of Alibaba Cloud's model service: pictures in the answer
-// or as tasks, clips as tasks.
+// DashScope is a fake of Alibaba Cloud's model service. It answers with pictures, or makes them as
+// tasks, and makes clips as tasks.
 //
-// Behaviour.Failed is `{"code":"…","message":"…"}`: of a task that failed, or in
-// place of an answer with pictures, with status 200. `{"status":"CANCELED"}` is
-// another end of a task. A list is the results of a task of pictures that
-// succeeded, in which `{}` stands for a picture and the others for blocked ones.
+// Behaviour.Failed is `{"code":"…","message":"…"}`, for a task or as the answer with status 200 instead
+// of pictures. `{"status":"CANCELED"}` is another end of a task. A list has the results of a
+// successful task: `{}` is a picture, and other objects are blocked pictures.
 type DashScope struct{ Studio }
 
-// NewDashScope starts one. It ends with the test.
+// NewDashScope starts a fake DashScope, which stops at the end of the test.
 func NewDashScope(t testing.TB) *DashScope {
 	d := &DashScope{}
-	mux := http.NewServeMux()
 	const aigc = "POST /api/v1/services/aigc/"
-	mux.HandleFunc(aigc+"multimodal-generation/generation", d.keyed(d.paint))
-	mux.HandleFunc(aigc+"image-generation/generation", d.keyed(d.accept("msg-", dashMessages)))
-	mux.HandleFunc(aigc+"text2image/image-synthesis", d.keyed(d.accept("img-", dashText)))
-	mux.HandleFunc(aigc+"image2image/image-synthesis", d.keyed(d.accept("img-", dashImages)))
-	mux.HandleFunc(aigc+"video-generation/video-synthesis", d.keyed(d.accept("vid-", dashClip)))
-	mux.HandleFunc(aigc+"image2video/video-synthesis", d.keyed(d.accept("vid-", dashFrames)))
-	mux.HandleFunc("GET /api/v1/tasks/{id}", d.keyed(d.look))
-	mux.HandleFunc("POST /api/v1/tasks/{id}/cancel", d.keyed(d.drop))
-	mux.HandleFunc("GET /results/{ticket}/{file}", d.result)
-	mux.HandleFunc("/", d.strange)
-	d.open(t, mux.ServeHTTP)
+	d.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+		dashError(w, http.StatusUnauthorized, "InvalidApiKey", "Invalid API-key provided.")
+	}), map[string]http.HandlerFunc{
+		aigc + "multimodal-generation/generation": d.createPictures,
+		aigc + "image-generation/generation":      d.createTask("msg-", dashMessages),
+		aigc + "text2image/image-synthesis":       d.createTask("img-", dashText),
+		aigc + "image2image/image-synthesis":      d.createTask("img-", dashImages),
+		aigc + "video-generation/video-synthesis": d.createTask("vid-", dashClip),
+		aigc + "image2video/video-synthesis":      d.createTask("vid-", dashFrames),
+		"GET /api/v1/tasks/{id}":                  d.getTask,
+		"POST /api/v1/tasks/{id}/cancel":          d.cancelTask,
+	})
 	return d
 }
 
-// URL is a line's base_url for it.
+// URL returns the base_url of a line.
 func (d *DashScope) URL() string { return d.Host() + "/api/v1" }
 
-// keyed lets those with a key pass.
-func (d *DashScope) keyed(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); !ok || key == "" {
-			dashError(w, http.StatusUnauthorized, "InvalidApiKey", "Invalid API-key provided.")
-			return
-		}
-		next(w, r)
-	}
-}
-
-// dashAsk is a submission.
-type dashAsk struct {
+// dashTask is a submission.
+type dashTask struct {
 	Model string `json:"model"`
 	Input struct {
 		Messages []struct {
@@ -97,11 +83,8 @@ var (
 	dashOld    = regexp.MustCompile(`^wan(?:x|2\.[0-6])`)
 )
 
-// picture tells whether s is an address or a picture inline.
-func dashPicture(s string) bool { return webAddress(s) || dataOf(s, "image/") }
-
-// dashMessages says what is wrong with a request for pictures in messages.
-func dashMessages(a *dashAsk) string {
+// dashMessages returns the error of a request for pictures in messages, or the empty string.
+func dashMessages(a *dashTask) string {
 	if len(a.Input.Messages) != 1 || a.Input.Messages[0].Role != "user" || a.Input.Prompt != "" {
 		return "input.messages must hold one message of a user"
 	}
@@ -110,7 +93,7 @@ func dashMessages(a *dashAsk) string {
 		switch {
 		case part.Text != "" && part.Image == "":
 			texts++
-		case part.Text != "" || !dashPicture(part.Image):
+		case part.Text != "" || !isPicture(part.Image):
 			return "a part must be a text or a picture"
 		}
 	}
@@ -130,8 +113,8 @@ func dashMessages(a *dashAsk) string {
 	return ""
 }
 
-// dashText says what is wrong with a request for pictures from a text.
-func dashText(a *dashAsk) string {
+// dashText returns the error of a request for pictures from a text, or the empty string.
+func dashText(a *dashTask) string {
 	switch n := a.Parameters.N; {
 	case a.Input.Prompt == "" || a.Input.Messages != nil || a.Parameters.Negative != "":
 		return "input.prompt is required"
@@ -145,12 +128,12 @@ func dashText(a *dashAsk) string {
 	return ""
 }
 
-// dashImages says what is wrong with a request for pictures from pictures.
-func dashImages(a *dashAsk) string {
+// dashImages returns the error of a request for pictures from pictures, or the empty string.
+func dashImages(a *dashTask) string {
 	switch {
 	case a.Input.Prompt == "" || len(a.Input.Images) == 0 || a.Parameters.Negative != "":
 		return "input.prompt and input.images are required"
-	case slices.ContainsFunc(a.Input.Images, func(s string) bool { return !dashPicture(s) }):
+	case slices.ContainsFunc(a.Input.Images, func(s string) bool { return !isPicture(s) }):
 		return "url error, please check url"
 	case a.Parameters.Size != "" && !dashPixels.MatchString(a.Parameters.Size):
 		return "size must be like 1024*1024"
@@ -158,8 +141,8 @@ func dashImages(a *dashAsk) string {
 	return ""
 }
 
-// dashClip says what is wrong with a request for a clip.
-func dashClip(a *dashAsk) string {
+// dashClip returns the error of a request for a clip, or the empty string.
+func dashClip(a *dashTask) string {
 	in, out := &a.Input, &a.Parameters
 	if n := out.Duration; n != nil && (*n < 2 || *n > 30) {
 		return "duration is out of range"
@@ -174,11 +157,11 @@ func dashClip(a *dashAsk) string {
 		switch {
 		case in.Media != nil || out.Ratio != "":
 			return "the model takes no media and no ratio"
-		case strings.Contains(a.Model, "i2v") && (!dashPicture(in.Image) || out.Size != "" || out.Resolution == ""):
+		case strings.Contains(a.Model, "i2v") && (!isPicture(in.Image) || out.Size != "" || out.Resolution == ""):
 			return "img_url and resolution are required"
 		case !strings.Contains(a.Model, "i2v") && (in.Image != "" || !dashPixels.MatchString(out.Size)):
 			return "size is required"
-		case slices.ContainsFunc(in.Reference, func(s string) bool { return !webAddress(s) }):
+		case slices.ContainsFunc(in.Reference, func(s string) bool { return !isURL(s) }):
 			return "reference_urls must be addresses"
 		}
 		return ""
@@ -195,19 +178,19 @@ func dashClip(a *dashAsk) string {
 			others++
 		case "reference_video", "video":
 			others++
-			if !webAddress(m.URL) {
+			if !isURL(m.URL) {
 				return "a video must be an address"
 			}
 		default:
 			return "media type " + m.Type + " is unknown"
 		}
-		if !strings.HasSuffix(m.Type, "video") && !dashPicture(m.URL) {
+		if !strings.HasSuffix(m.Type, "video") && !isPicture(m.URL) {
 			return "url error, please check url"
 		}
 	}
 	switch {
 	case frames > 0 && (others > 0 || out.Ratio != ""):
-		return "frames stand alone, and the clip has their shape"
+		return "frames exclude references and a ratio"
 	case frames > 2 || frames > 0 && in.Media[0].Type != "first_frame":
 		return "the first frame comes first"
 	case in.Prompt == "" && in.Media == nil:
@@ -216,10 +199,10 @@ func dashClip(a *dashAsk) string {
 	return ""
 }
 
-// dashFrames says what is wrong with a request for a clip between two frames.
-func dashFrames(a *dashAsk) string {
+// dashFrames returns the error of a request for a clip between two frames, or the empty string.
+func dashFrames(a *dashTask) string {
 	switch {
-	case !dashPicture(a.Input.First) || a.Input.Last != "" && !dashPicture(a.Input.Last):
+	case !isPicture(a.Input.First) || a.Input.Last != "" && !isPicture(a.Input.Last):
 		return "first_frame_url is required"
 	case a.Parameters.Resolution == "" || a.Parameters.Size != "" || a.Parameters.Ratio != "":
 		return "the size is a resolution"
@@ -227,179 +210,130 @@ func dashFrames(a *dashAsk) string {
 	return ""
 }
 
-// read reads a submission and checks it; w is answered already when ok is false.
-func (d *DashScope) read(w http.ResponseWriter, r *http.Request, wrong func(*dashAsk) string) (asked dashAsk, body []byte, ok bool) {
-	body, err := readJSON(r, &asked)
+// read reads and checks a submission. async is the value of X-DashScope-Async for the path. It does
+// not record a refused submission: the provider, not the adapter, checks some references of clips.
+func (d *DashScope) read(w http.ResponseWriter, r *http.Request, check func(*dashTask) string, async string) (
+	in dashTask, body []byte, ok bool,
+) {
+	body, err := readJSON(r, &in)
+	message := ""
 	switch {
 	case err != nil:
-		dashError(w, http.StatusBadRequest, "InvalidParameter", err.Error())
-	case asked.Model == "":
-		dashError(w, http.StatusBadRequest, "InvalidParameter", "model is required")
-	case wrong(&asked) != "":
-		dashError(w, http.StatusBadRequest, "InvalidParameter", wrong(&asked))
+		message = err.Error()
+	case in.Model == "":
+		message = "model is required"
 	default:
-		return asked, body, true
+		message = check(&in)
 	}
-	return asked, nil, false
+	switch {
+	case message != "":
+		dashError(w, http.StatusBadRequest, "InvalidParameter", message)
+	case r.Header.Get("X-DashScope-Async") != async:
+		dashError(w, http.StatusForbidden, "AccessDenied", "current user api does not support this kind of calls.")
+	default:
+		return in, body, true
+	}
+	return in, body, false
 }
 
-// paint answers with pictures.
-func (d *DashScope) paint(w http.ResponseWriter, r *http.Request) {
-	asked, body, ok := d.read(w, r, dashMessages)
+func (d *DashScope) createPictures(w http.ResponseWriter, r *http.Request) {
+	in, body, ok := d.read(w, r, dashMessages, "")
 	if !ok {
 		return
 	}
-	if r.Header.Get("X-DashScope-Async") != "" {
-		dashError(w, http.StatusForbidden, "AccessDenied", "current user api does not support asynchronous calls.")
-		return
-	}
-	images := *asked.Parameters.N
-	ticket, how, ok := d.submit(w, r, body, "now-", images)
+	t, ok := d.finish(w, r, body, "now-", *in.Parameters.N)
 	if !ok {
 		return
 	}
-	if how.Until != nil {
-		select {
-		case <-how.Until:
-		case <-r.Context().Done():
-			return
-		}
-	}
-	if how.Failed != "" {
-		var said map[string]any
-		_ = json.Unmarshal([]byte(how.Failed), &said) // a test's own words
-		said["request_id"] = ticket
-		answerJSON(w, http.StatusOK, said)
+	if t.Failed != "" {
+		answer := object{}
+		_ = json.Unmarshal([]byte(t.Failed), &answer) // written by a test
+		answer["request_id"] = t.ticket
+		answerJSON(w, http.StatusOK, answer)
 		return
 	}
-	if how.Images > 0 {
-		images = how.Images
-	}
-	answerJSON(w, http.StatusOK, map[string]any{"output": map[string]any{"choices": d.choices(ticket, images)},
-		"usage": map[string]any{"image_count": images, "width": 64, "height": 48}, "request_id": ticket})
+	answerJSON(w, http.StatusOK, object{"output": object{"choices": d.choices(t)},
+		"usage": object{"image_count": t.images, "width": 64, "height": 48}, "request_id": t.ticket})
 }
 
-// accept takes tasks.
-func (d *DashScope) accept(prefix string, wrong func(*dashAsk) string) http.HandlerFunc {
+func (d *DashScope) createTask(prefix string, check func(*dashTask) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		asked, body, ok := d.read(w, r, wrong)
+		in, body, ok := d.read(w, r, check, "enable")
 		if !ok {
 			return
 		}
-		if r.Header.Get("X-DashScope-Async") != "enable" {
-			dashError(w, http.StatusForbidden, "AccessDenied", "current user api does not support synchronous calls.")
-			return
-		}
 		images := 1
-		if asked.Parameters.N != nil {
-			images = *asked.Parameters.N
+		if in.Parameters.N != nil {
+			images = *in.Parameters.N
 		}
-		if ticket, _, ok := d.submit(w, r, body, prefix, images); ok {
-			answerJSON(w, http.StatusOK, map[string]any{"output": map[string]any{"task_id": ticket, "task_status": "PENDING"},
-				"request_id": "r-" + ticket})
+		if t, ok := d.submit(w, r, body, prefix, images); ok {
+			answerJSON(w, http.StatusOK, object{"output": object{"task_id": t.ticket, "task_status": "PENDING"},
+				"request_id": "r-" + t.ticket})
 		}
 	}
 }
 
-// look answers a poll.
-func (d *DashScope) look(w http.ResponseWriter, r *http.Request) {
+func (d *DashScope) getTask(w http.ResponseWriter, r *http.Request) {
 	ticket := r.PathValue("id")
-	status, it := d.poll(w, ticket)
-	output := map[string]any{"task_id": ticket, "task_status": "RUNNING"}
-	switch status {
-	case answered:
-		return
-	case unknown:
-		output["task_status"] = "UNKNOWN"
-	case going:
-		if d.waits(it) {
-			output["task_status"] = "PENDING"
-		}
-	case failed:
-		d.fail(ticket, it, output)
-	case done:
-		output["task_status"] = "SUCCEEDED"
-		switch ticket[:4] {
-		case "vid-":
-			output["video_url"] = d.link(ticket, "0.mp4")
-		case "msg-":
-			output["finished"], output["choices"] = true, d.choices(ticket, it.images)
-		default:
-			results := []any{}
-			for i := range it.images {
-				results = append(results, map[string]any{"url": d.link(ticket, fmt.Sprintf("%d.png", i))})
+	wrap := func(answer object) any { return object{"output": answer, "request_id": "r-" + ticket} }
+	d.answerPoll(w, ticket, polling{
+		id: "task_id", status: "task_status", waiting: "PENDING", running: "RUNNING", failed: "FAILED", done: "SUCCEEDED",
+		missing: func(w http.ResponseWriter) {
+			answerJSON(w, http.StatusOK, wrap(object{"task_id": ticket, "task_status": "UNKNOWN"}))
+		},
+		failure: func(answer object, failed string) { d.fail(answer, ticket, failed) },
+		result: func(answer object, t *task) {
+			switch ticket[:4] {
+			case "vid-":
+				answer["video_url"] = d.clipURL(t)
+			case "msg-":
+				answer["finished"], answer["choices"] = true, d.choices(t)
+			default:
+				answer["results"] = d.pictures(t, func(url string) any { return object{"url": url} })
 			}
-			output["results"] = results
-		}
-	}
-	answerJSON(w, http.StatusOK, map[string]any{"output": output, "request_id": "r-" + ticket})
+		},
+		wrap: wrap,
+	})
 }
 
-// fail says how a task ended, see DashScope.
-func (d *DashScope) fail(ticket string, it *work, output map[string]any) {
-	var items []map[string]any
-	if json.Unmarshal([]byte(it.how.Failed), &items) == nil {
+// fail adds Behaviour.Failed to the answer to a poll: see DashScope.
+func (d *DashScope) fail(answer object, ticket, failed string) {
+	var items []object
+	if json.Unmarshal([]byte(failed), &items) == nil {
 		for i, item := range items {
 			if len(item) == 0 {
-				item["url"] = d.link(ticket, fmt.Sprintf("%d.png", i))
+				item["url"] = d.pictureURL(d.find(ticket), i)
 			}
 		}
-		output["task_status"], output["results"] = "SUCCEEDED", items
+		answer["task_status"], answer["results"] = "SUCCEEDED", items
 		return
 	}
-	output["task_status"] = "FAILED"
-	var said struct{ Status, Code, Message string }
-	_ = json.Unmarshal([]byte(it.how.Failed), &said) // a test's own words
-	if said.Status != "" {
-		output["task_status"] = said.Status
+	var reason struct{ Status, Code, Message string }
+	_ = json.Unmarshal([]byte(failed), &reason) // written by a test
+	if reason.Status != "" {
+		answer["task_status"] = reason.Status
 		return
 	}
-	output["code"], output["message"] = said.Code, said.Message
+	answer["code"], answer["message"] = reason.Code, reason.Message
 }
 
-// drop cancels what waits.
-func (d *DashScope) drop(w http.ResponseWriter, r *http.Request) {
-	ticket := r.PathValue("id")
-	d.mu.Lock()
-	it := d.works[ticket]
-	d.mu.Unlock()
-	if it == nil || !d.waits(it) {
+// cancelTask cancels a task that has not begun.
+func (d *DashScope) cancelTask(w http.ResponseWriter, r *http.Request) {
+	t := d.find(r.PathValue("id"))
+	if t == nil || !d.waits(t) {
 		dashError(w, http.StatusBadRequest, "UnsupportedOperation", "Failed to cancel the task, please confirm if the task is in PENDING status.")
 		return
 	}
-	d.cancel(ticket)
-	answerJSON(w, http.StatusOK, map[string]any{"request_id": "r-" + ticket})
+	d.cancel(t.ticket)
+	answerJSON(w, http.StatusOK, object{"request_id": "r-" + t.ticket})
 }
 
-// choices are pictures as messages have them.
-func (d *DashScope) choices(ticket string, images int) []any {
-	content := []any{}
-	for i := range images {
-		content = append(content, map[string]any{"image": d.link(ticket, fmt.Sprintf("%d.png", i))})
-	}
-	return []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": content}}}
-}
-
-// link is the address of a result.
-func (d *DashScope) link(ticket, file string) string {
-	return d.Host() + "/results/" + ticket + "/" + file
-}
-
-// result serves a picture or a clip, to anybody: whoever sends a credential
-// there gives it away.
-func (d *DashScope) result(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Authorization") != "" {
-		d.t.Error("fake dashscope: the credential was sent to the host of the results")
-	}
-	number, kind, _ := strings.Cut(r.PathValue("file"), ".")
-	if kind == "mp4" {
-		d.serve(w, r, r.PathValue("ticket"), "video/mp4", Clip())
-		return
-	}
-	n, _ := strconv.Atoi(number)
-	d.serve(w, r, r.PathValue("ticket"), "image/png", Picture(n))
+// choices returns a message with the pictures of a task.
+func (d *DashScope) choices(t *task) []any {
+	content := d.pictures(t, func(url string) any { return object{"image": url} })
+	return []any{object{"finish_reason": "stop", "message": object{"role": "assistant", "content": content}}}
 }
 
 func dashError(w http.ResponseWriter, status int, code, message string) {
-	answerJSON(w, status, map[string]any{"code": code, "message": message, "request_id": "r-0"})
+	answerJSON(w, status, object{"code": code, "message": message, "request_id": "r-0"})
 }

@@ -2,7 +2,6 @@ package fakestudio
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,119 +13,112 @@ import (
 	"testing"
 )
 
-// Gemini is a fake of Google's image output (generateContent), of Veo
-// (predictLongRunning) and of Omni (interactions).
+// Gemini is a fake of Google's images (generateContent), of Veo (predictLongRunning) and of Omni
+// (interactions).
 //
-// Behaviour.Failed is, for images, the candidate in place of the good one
-// (`{"finishReason":"IMAGE_SAFETY"}`); for operations of Veo the members beside
-// `done` (`{"error":{…}}` or `{"response":{…}}`); for interactions members over
-// those of a completed one (`{"status":"failed","error":{…}}`).
+// Behaviour.Failed replaces the candidate of an image: `{"finishReason":"IMAGE_SAFETY"}`. For an
+// operation of Veo, it has the members beside `done`: `{"error":{…}}` or `{"response":{…}}`. For an
+// interaction, it has members of the answer: `{"status":"failed","error":{…}}`.
 type Gemini struct {
 	Studio
-	// Vertex makes operations those of Vertex AI, which have longer names and
-	// answer with the clip itself. It is set before the first call.
+	// Vertex is true for Vertex AI, with longer names of operations and clips in the answers.
 	Vertex bool
 	path   string // of the base address
 }
 
-// NewGemini starts one. It ends with the test.
+// NewGemini starts a fake Gemini, which stops at the end of the test.
 func NewGemini(t testing.TB) *Gemini {
 	g := &Gemini{path: "/v1beta"}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1beta/models/{call}", g.model)
-	mux.HandleFunc("GET /v1beta/models/{model}/operations/{id}", g.operation)
-	mux.HandleFunc("POST /v1beta/interactions", g.interact)
-	mux.HandleFunc("GET /v1beta/interactions/{id}", g.interaction)
-	mux.HandleFunc("POST /v1beta/interactions/{id}/cancel", g.stop)
-	mux.HandleFunc("GET /v1beta/files/{file}", g.file)
-	mux.HandleFunc("/", g.strange)
-	g.open(t, mux.ServeHTTP)
+	g.open(t, g.authorized, map[string]http.HandlerFunc{
+		"POST /v1beta/models/{call}":                 g.callModel,
+		"GET /v1beta/models/{model}/operations/{id}": g.getOperation,
+		"POST /v1beta/interactions":                  g.createInteraction,
+		"GET /v1beta/interactions/{id}":              g.getInteraction,
+		"POST /v1beta/interactions/{id}/cancel":      g.cancelInteraction,
+		"GET /v1beta/files/{file}":                   g.getFile,
+	})
 	return g
 }
 
-// vertexProject is where models are on Vertex AI, as far as their publisher.
+// vertexProject is the path of the project on Vertex AI.
 const vertexProject = "projects/p1/locations/us-central1"
 
-// NewVertex starts one as Vertex AI has it: below a project, by a key or a
-// token, without interactions.
+// NewVertex starts a fake Vertex AI, which stops at the end of the test. It has a project, accepts a
+// key or a token, and has no interactions.
 func NewVertex(t testing.TB) *Gemini {
 	g := &Gemini{path: "/v1/" + vertexProject, Vertex: true}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+g.path+"/publishers/google/models/{call}", g.model)
-	mux.HandleFunc("/", g.strange)
-	g.open(t, mux.ServeHTTP)
+	g.open(t, g.authorized, map[string]http.HandlerFunc{"POST " + g.path + "/publishers/google/models/{call}": g.callModel})
 	return g
 }
 
-// URL is the base address for a line.
+// URL returns the base_url of a line.
 func (g *Gemini) URL() string { return g.Host() + g.path }
 
-// googleError is an error as Google words it.
-func googleError(code int, status, message string, details ...any) string {
-	e := map[string]any{"code": code, "status": status, "message": message}
+// googleError writes an error in the words of Google.
+func googleError(w http.ResponseWriter, code int, status, message string, details ...any) {
+	e := object{"code": code, "status": status, "message": message}
 	if len(details) > 0 {
 		e["details"] = details
 	}
-	body, _ := json.Marshal(map[string]any{"error": e})
-	return string(body)
+	answerJSON(w, code, object{"error": e})
 }
 
-// authorized refuses calls without a key, and keys in the address.
+// authorized refuses requests without a key, and keys in the address.
 func (g *Gemini) authorized(w http.ResponseWriter, r *http.Request) bool {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if r.URL.Query().Get("key") == "" && (len(r.Header.Get("X-Goog-Api-Key")) >= 8 || g.Vertex && len(token) >= 8) {
 		return true
 	}
-	g.turnDown(w, r, nil, http.StatusBadRequest, googleError(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.",
-		map[string]any{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}))
+	googleError(w, http.StatusBadRequest, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.",
+		object{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"})
 	return false
 }
 
-// rule says what a member must be: the members of an object, each with its own
-// rule, or a pattern that the JSON of the value matches.
-type rule struct {
-	members map[string]rule
-	list    *rule // of each element
-	look    string
+// schema is the form of a JSON value: an object with members, a list, or a value with JSON that
+// matches a pattern.
+type schema struct {
+	members map[string]schema
+	list    *schema // of each element
+	pattern string
 }
 
-// breach is the first member of a value that breaks a rule; empty: none does.
-// Google refuses unknown members and wrong types alike.
-func (r rule) breach(path string, value any) string {
+// wrongPath returns the path of the first member that is unknown or has a wrong value, or the empty
+// string.
+func (s schema) wrongPath(path string, value any) string {
 	switch v := value.(type) {
 	case map[string]any:
-		if r.members == nil {
+		if s.members == nil {
 			return path
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			inner, ok := r.members[name]
+			inner, ok := s.members[name]
 			if !ok {
 				return path + "." + name
 			}
-			if at := inner.breach(path+"."+name, v[name]); at != "" {
+			if at := inner.wrongPath(path+"."+name, v[name]); at != "" {
 				return at
 			}
 		}
 		return ""
 	case []any:
-		if r.list == nil {
+		if s.list == nil {
 			return path
 		}
 		for i, item := range v {
-			if at := r.list.breach(fmt.Sprintf("%s[%d]", path, i), item); at != "" {
+			if at := s.list.wrongPath(fmt.Sprintf("%s[%d]", path, i), item); at != "" {
 				return at
 			}
 		}
 		return ""
 	}
-	said, _ := json.Marshal(value)
-	if r.look == "" || !regexp.MustCompile(`^(?s:`+r.look+`)$`).Match(said) {
+	text, _ := json.Marshal(value)
+	if s.pattern == "" || !regexp.MustCompile(`^(?s:`+s.pattern+`)$`).Match(text) {
 		return path
 	}
 	return ""
 }
 
-// Patterns of members.
+// Patterns of values.
 const (
 	anyText   = `".*"`
 	anyNumber = `-?[0-9.eE+-]+`
@@ -135,163 +127,147 @@ const (
 	aPicture  = `"image/(png|jpeg|webp)"`
 )
 
-// object and text make rules.
-func object(members map[string]rule) rule { return rule{members: members} }
-func listOf(r rule) rule                  { return rule{list: &r} }
-func text(look string) rule               { return rule{look: look} }
+func objectOf(members map[string]schema) schema { return schema{members: members} }
+func listOf(s schema) schema                    { return schema{list: &s} }
+func matching(pattern string) schema            { return schema{pattern: pattern} }
 
-// contentRule is that of generateContent, as far as images go.
-func contentRule() rule {
-	part := object(map[string]rule{
-		"text":       text(anyText),
-		"inlineData": object(map[string]rule{"mimeType": text(aPicture), "data": text(anyBase64)}),
+// contentSchema returns the schema of generateContent for images.
+func contentSchema() schema {
+	part := objectOf(map[string]schema{
+		"text":       matching(anyText),
+		"inlineData": objectOf(map[string]schema{"mimeType": matching(aPicture), "data": matching(anyBase64)}),
 	})
-	return object(map[string]rule{
-		"contents":       listOf(object(map[string]rule{"role": text(`"user"`), "parts": listOf(part)})),
-		"safetySettings": listOf(object(map[string]rule{"category": text(`"HARM_CATEGORY_[A-Z_]+"`), "threshold": text(`"[A-Z_]+"`)})),
-		"generationConfig": object(map[string]rule{
-			"responseModalities": listOf(text(`"IMAGE"|"TEXT"`)), "temperature": text(anyNumber), "topP": text(anyNumber), "topK": text(anyNumber),
-			"seed":           text(`-?[0-9]+`),
-			"thinkingConfig": object(map[string]rule{"thinkingLevel": text(`"[A-Z]+"`), "includeThoughts": text(anyBool)}),
-			"imageConfig": object(map[string]rule{
-				"aspectRatio": text(`"(1:1|2:3|3:2|3:4|4:3|4:5|5:4|9:16|16:9|21:9|1:4|4:1|1:8|8:1)"`), "imageSize": text(`"(512|1K|2K|4K)"`),
-				"personGeneration": text(anyText),
+	return objectOf(map[string]schema{
+		"contents":       listOf(objectOf(map[string]schema{"role": matching(`"user"`), "parts": listOf(part)})),
+		"safetySettings": listOf(objectOf(map[string]schema{"category": matching(`"HARM_CATEGORY_[A-Z_]+"`), "threshold": matching(`"[A-Z_]+"`)})),
+		"generationConfig": objectOf(map[string]schema{
+			"responseModalities": listOf(matching(`"IMAGE"|"TEXT"`)), "temperature": matching(anyNumber), "topP": matching(anyNumber), "topK": matching(anyNumber),
+			"seed":           matching(`-?[0-9]+`),
+			"thinkingConfig": objectOf(map[string]schema{"thinkingLevel": matching(`"[A-Z]+"`), "includeThoughts": matching(anyBool)}),
+			"imageConfig": objectOf(map[string]schema{
+				"aspectRatio": matching(`"(1:1|2:3|3:2|3:4|4:3|4:5|5:4|9:16|16:9|21:9|1:4|4:1|1:8|8:1)"`), "imageSize": matching(`"(512|1K|2K|4K)"`),
+				"personGeneration": matching(anyText),
 			}),
 		}),
 	})
 }
 
-// veoRule is that of predictLongRunning.
-func veoRule() rule {
-	image := object(map[string]rule{"bytesBase64Encoded": text(anyBase64), "mimeType": text(aPicture)})
-	return object(map[string]rule{
-		"instances": listOf(object(map[string]rule{
-			"prompt": text(anyText), "image": image, "lastFrame": image,
-			"referenceImages": listOf(object(map[string]rule{"image": image, "referenceType": text(`"(asset|style)"`)})),
+// veoSchema returns the schema of predictLongRunning.
+func veoSchema() schema {
+	image := objectOf(map[string]schema{"bytesBase64Encoded": matching(anyBase64), "mimeType": matching(aPicture)})
+	return objectOf(map[string]schema{
+		"instances": listOf(objectOf(map[string]schema{
+			"prompt": matching(anyText), "image": image, "lastFrame": image,
+			"referenceImages": listOf(objectOf(map[string]schema{"image": image, "referenceType": matching(`"(asset|style)"`)})),
 		})),
-		"parameters": object(map[string]rule{
-			"sampleCount": text(`[1-4]`), "durationSeconds": text(`[468]`), "aspectRatio": text(`"(16:9|9:16)"`),
-			"resolution": text(`"(720p|1080p|4k)"`),
-			"seed":       text(`[0-9]+`), "negativePrompt": text(anyText), "personGeneration": text(`"(dont_allow|allow_adult|allow_all)"`),
-			"generateAudio": text(anyBool),
-			"enhancePrompt": text(anyBool), "fps": text(`[0-9]+`), "compressionQuality": text(`"(OPTIMIZED|LOSSLESS)"`), "resizeMode": text(anyText),
+		"parameters": objectOf(map[string]schema{
+			"sampleCount": matching(`[1-4]`), "durationSeconds": matching(`[468]`), "aspectRatio": matching(`"(16:9|9:16)"`),
+			"resolution": matching(`"(720p|1080p|4k)"`),
+			"seed":       matching(`[0-9]+`), "negativePrompt": matching(anyText), "personGeneration": matching(`"(dont_allow|allow_adult|allow_all)"`),
+			"generateAudio": matching(anyBool),
+			"enhancePrompt": matching(anyBool), "fps": matching(`[0-9]+`), "compressionQuality": matching(`"(OPTIMIZED|LOSSLESS)"`), "resizeMode": matching(anyText),
 		}),
 	})
 }
 
-// omniRule is that of interactions, as far as clips go.
-func omniRule() rule {
-	return object(map[string]rule{
-		"model": text(`"[a-z0-9.-]+"`), "background": text(`true`), "store": text(anyBool),
-		"input": listOf(object(map[string]rule{
-			"type": text(`"(text|image|video)"`), "text": text(anyText), "data": text(anyBase64), "uri": text(anyText),
-			"mime_type": text(`"(image|video)/.*"`),
+// omniSchema returns the schema of interactions for clips.
+func omniSchema() schema {
+	return objectOf(map[string]schema{
+		"model": matching(`"[a-z0-9.-]+"`), "background": matching(`true`), "store": matching(anyBool),
+		"input": listOf(objectOf(map[string]schema{
+			"type": matching(`"(text|image|video)"`), "text": matching(anyText), "data": matching(anyBase64), "uri": matching(anyText),
+			"mime_type": matching(`"(image|video)/.*"`),
 		})),
-		"generation_config": object(map[string]rule{
-			"seed":         text(`[0-9]+`),
-			"video_config": object(map[string]rule{"task": text(`"(text_to_video|image_to_video|reference_to_video|edit|extend|upscale)"`)}),
+		"generation_config": objectOf(map[string]schema{
+			"seed":         matching(`[0-9]+`),
+			"video_config": objectOf(map[string]schema{"task": matching(`"(text_to_video|image_to_video|reference_to_video|edit|extend|upscale)"`)}),
 		}),
-		"response_format": object(map[string]rule{
-			"type": text(`"video"`), "delivery": text(`"(uri|inline)"`), "aspect_ratio": text(`"(16:9|9:16)"`),
-			"resolution": text(`"(360p|720p|1080p|4k)"`), "duration": text(`"([3-9]|10)s"`),
+		"response_format": objectOf(map[string]schema{
+			"type": matching(`"video"`), "delivery": matching(`"(uri|inline)"`), "aspect_ratio": matching(`"(16:9|9:16)"`),
+			"resolution": matching(`"(360p|720p|1080p|4k)"`), "duration": matching(`"([3-9]|10)s"`),
 		}),
-		"safety_settings": listOf(object(map[string]rule{"category": text(anyText), "threshold": text(anyText)})),
+		"safety_settings": listOf(objectOf(map[string]schema{"category": matching(anyText), "threshold": matching(anyText)})),
 	})
 }
 
-// read reads a body by its rule. It has answered if ok is false.
-func (g *Gemini) read(w http.ResponseWriter, r *http.Request, by rule, required ...string) (body []byte, ok bool) {
-	if !g.authorized(w, r) {
-		return nil, false
-	}
+// read reads a body and checks it. If ok is false, read has recorded and refused the submission.
+func (g *Gemini) read(w http.ResponseWriter, r *http.Request, by schema, required ...string) (body []byte, ok bool) {
 	body, _ = io.ReadAll(r.Body)
-	var members map[string]any
+	return body, g.passes(w, r, body, checkGemini(r, body, by, required), func(w http.ResponseWriter, message string) {
+		googleError(w, http.StatusBadRequest, "INVALID_ARGUMENT", message)
+	})
+}
+
+// checkGemini returns the error of a body, or the empty string.
+func checkGemini(r *http.Request, body []byte, by schema, required []string) string {
+	var members object
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
-	refuse := func(message string) ([]byte, bool) {
-		g.turnDown(w, r, body, http.StatusBadRequest, googleError(400, "INVALID_ARGUMENT", message))
-		return nil, false
-	}
 	if err := decoder.Decode(&members); err != nil || r.Header.Get("Content-Type") != "application/json" {
-		return refuse("Invalid JSON payload received.")
+		return "Invalid JSON payload received."
 	}
-	if at := by.breach("", members); at != "" {
-		return refuse("Invalid JSON payload received. Invalid value or unknown name at '" + strings.TrimPrefix(at, ".") + "'")
+	if at := by.wrongPath("", members); at != "" {
+		return "Invalid JSON payload received. Invalid value or unknown name at '" + strings.TrimPrefix(at, ".") + "'"
 	}
 	for _, name := range required {
 		if members[name] == nil {
-			return refuse(name + " is required")
+			return name + " is required"
 		}
 	}
 	if len(body) > 20<<20 {
-		return refuse("Request payload size exceeds the limit: 20971520 bytes.")
+		return "Request payload size exceeds the limit: 20971520 bytes."
 	}
-	return body, true
+	return ""
 }
 
-// model answers a method of a model.
-func (g *Gemini) model(w http.ResponseWriter, r *http.Request) {
+// callModel calls a method of a model.
+func (g *Gemini) callModel(w http.ResponseWriter, r *http.Request) {
 	name, method, _ := strings.Cut(r.PathValue("call"), ":")
 	video := strings.HasPrefix(name, "veo-")
 	switch {
 	case method == "generateContent" && (strings.Contains(name, "image") || strings.Contains(name, "banana")):
-		g.generate(w, r)
+		g.generateImage(w, r)
 	case method == "predictLongRunning" && video:
-		g.begin(w, r, name)
+		if body, ok := g.read(w, r, veoSchema(), "instances"); !ok {
+			return
+		} else if t, ok := g.submit(w, r, body, "op", 1); ok {
+			answerJSON(w, http.StatusOK, object{"name": g.operationName(name, t.ticket)})
+		}
 	case method == "fetchPredictOperation" && video && g.Vertex:
-		g.operation(w, r)
+		g.getOperation(w, r)
 	case method == "generateContent" || method == "predictLongRunning":
-		g.turnDown(w, r, nil, http.StatusNotFound,
-			googleError(404, "NOT_FOUND", "models/"+name+" is not found for API version v1beta, or is not supported for "+method+"."))
+		g.record(r, nil)
+		googleError(w, http.StatusNotFound, "NOT_FOUND",
+			"models/"+name+" is not found for API version v1beta, or is not supported for "+method+".")
 	default:
-		g.strange(w, r)
+		g.unknownRoute(w, r)
 	}
 }
 
-// generate makes an image, with a draft among the thoughts before it.
-func (g *Gemini) generate(w http.ResponseWriter, r *http.Request) {
-	body, ok := g.read(w, r, contentRule(), "contents", "generationConfig")
+// generateImage answers with an image, after a thought with a draft of it.
+func (g *Gemini) generateImage(w http.ResponseWriter, r *http.Request) {
+	body, ok := g.read(w, r, contentSchema(), "contents", "generationConfig")
 	if !ok {
 		return
 	}
-	ticket, how, ok := g.submit(w, r, body, "resp", 1)
-	if !ok || !held(r, how) {
+	t, ok := g.finish(w, r, body, "resp", 1)
+	if !ok {
 		return
 	}
-	part := func(n int) map[string]any {
-		return map[string]any{"inlineData": map[string]any{"mimeType": "image/png", "data": base64.StdEncoding.EncodeToString(Picture(n))}}
-	}
-	draft := part(0)
+	picture := func(n int) object { return object{"inlineData": object{"mimeType": "image/png", "data": Picture(n)}} }
+	draft := picture(0)
 	draft["thought"] = true
-	candidate := any(map[string]any{
+	candidate := any(object{
 		"index": 0, "finishReason": "STOP",
-		"content": map[string]any{"role": "model", "parts": []any{draft, map[string]any{"text": "Here it is."}, part(number(ticket))}},
+		"content": object{"role": "model", "parts": []any{draft, object{"text": "Here it is."}, picture(t.number)}},
 	})
-	if how.Failed != "" {
-		candidate = json.RawMessage(how.Failed)
+	if t.Failed != "" {
+		candidate = json.RawMessage(t.Failed)
 	}
-	answer(w, map[string]any{
-		"candidates": []any{candidate}, "modelVersion": "fake", "responseId": ticket,
-		"usageMetadata": map[string]any{"promptTokenCount": 8, "candidatesTokenCount": 1290, "totalTokenCount": 1298},
+	answerJSON(w, http.StatusOK, object{
+		"candidates": []any{candidate}, "modelVersion": "fake", "responseId": t.ticket,
+		"usageMetadata": object{"promptTokenCount": 8, "candidatesTokenCount": 1290, "totalTokenCount": 1298},
 	})
-}
-
-// number is that of a ticket: images of different calls are different.
-func number(ticket string) int {
-	n := 0
-	_, _ = fmt.Sscanf(ticket[len(ticket)-6:], "%d", &n)
-	return n
-}
-
-// begin begins an operation.
-func (g *Gemini) begin(w http.ResponseWriter, r *http.Request, model string) {
-	body, ok := g.read(w, r, veoRule(), "instances")
-	if !ok {
-		return
-	}
-	if ticket, _, ok := g.submit(w, r, body, "op", 1); ok {
-		answer(w, map[string]any{"name": g.operationName(model, ticket)})
-	}
 }
 
 func (g *Gemini) operationName(model, ticket string) string {
@@ -302,110 +278,90 @@ func (g *Gemini) operationName(model, ticket string) string {
 	return name
 }
 
-// operation answers a poll of an operation: by its name in the address, or in
-// the body.
-func (g *Gemini) operation(w http.ResponseWriter, r *http.Request) {
-	if !g.authorized(w, r) {
-		return
-	}
+// getOperation answers a poll of an operation, with its name in the address or in the body.
+func (g *Gemini) getOperation(w http.ResponseWriter, r *http.Request) {
 	ticket, model := r.PathValue("id"), r.PathValue("model")
 	if g.Vertex {
-		var asked struct {
+		var in struct {
 			Name string `json:"operationName"`
 		}
-		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			http.Error(w, "no JSON", http.StatusBadRequest)
 			return
 		}
-		ticket = asked.Name[strings.LastIndexByte(asked.Name, '/')+1:]
+		ticket = in.Name[strings.LastIndexByte(in.Name, '/')+1:]
 		model, _, _ = strings.Cut(r.PathValue("call"), ":")
 	}
-	said := map[string]any{"name": g.operationName(model, ticket)}
-	switch stands, it := g.poll(w, ticket); stands {
+	answer := object{"name": g.operationName(model, ticket)}
+	switch at, t := g.poll(w, ticket); at {
 	case answered:
 		return
 	case unknown:
-		g.turnDown(w, r, nil, http.StatusNotFound, googleError(404, "NOT_FOUND", "Operation not found."))
+		googleError(w, http.StatusNotFound, "NOT_FOUND", "Operation not found.")
 		return
-	case going:
-		said["metadata"] = map[string]any{"@type": "type.googleapis.com/google.ai.generativelanguage.v1beta.PredictLongRunningMetadata"}
+	case running:
+		answer["metadata"] = object{"@type": "type.googleapis.com/google.ai.generativelanguage.v1beta.PredictLongRunningMetadata"}
 	case failed:
-		_ = json.Unmarshal([]byte(it.how.Failed), &said)
-		said["done"] = true
+		_ = json.Unmarshal([]byte(t.Failed), &answer) // written by a test
+		answer["done"] = true
 	case done:
-		said["done"] = true
+		answer["done"] = true
 		if g.Vertex {
-			said["response"] = map[string]any{
-				"videos": []any{map[string]any{"bytesBase64Encoded": base64.StdEncoding.EncodeToString(Clip()), "mimeType": "video/mp4"}}}
+			answer["response"] = object{"videos": []any{object{"bytesBase64Encoded": Clip(), "mimeType": "video/mp4"}}}
 			break
 		}
-		said["response"] = map[string]any{"generateVideoResponse": map[string]any{"generatedSamples": []any{
-			map[string]any{"video": map[string]any{"uri": g.URL() + "/files/" + ticket + ":download?alt=media"}},
+		answer["response"] = object{"generateVideoResponse": object{"generatedSamples": []any{
+			object{"video": object{"uri": g.URL() + "/files/" + ticket + ":download?alt=media"}},
 		}}}
 	}
-	answer(w, said)
+	answerJSON(w, http.StatusOK, answer)
 }
 
-// interact begins an interaction.
-func (g *Gemini) interact(w http.ResponseWriter, r *http.Request) {
-	body, ok := g.read(w, r, omniRule(), "model", "input", "background", "response_format")
+func (g *Gemini) createInteraction(w http.ResponseWriter, r *http.Request) {
+	body, ok := g.read(w, r, omniSchema(), "model", "input", "background", "response_format")
 	if !ok {
 		return
 	}
-	if ticket, _, ok := g.submit(w, r, body, "v1_", 1); ok {
-		answer(w, map[string]any{"id": ticket, "object": "interaction", "status": "in_progress"})
+	if t, ok := g.submit(w, r, body, "v1_", 1); ok {
+		answerJSON(w, http.StatusOK, object{"id": t.ticket, "object": "interaction", "status": "in_progress"})
 	}
 }
 
-// interaction answers a poll of an interaction.
-func (g *Gemini) interaction(w http.ResponseWriter, r *http.Request) {
-	if !g.authorized(w, r) {
-		return
-	}
+func (g *Gemini) getInteraction(w http.ResponseWriter, r *http.Request) {
 	ticket := r.PathValue("id")
-	said := map[string]any{"id": ticket, "object": "interaction", "status": "completed", "steps": []any{}}
-	switch stands, it := g.poll(w, ticket); stands {
-	case answered:
-		return
-	case unknown:
-		g.turnDown(w, r, nil, http.StatusBadRequest, googleError(400, "INVALID_ARGUMENT", "Invalid interaction name: "+ticket))
-		return
-	case going:
-		said["status"] = "in_progress"
-	case failed:
-		_ = json.Unmarshal([]byte(it.how.Failed), &said)
-	case done:
-		said["steps"] = []any{
-			map[string]any{"type": "thought", "content": []any{map[string]any{"type": "text", "text": "…"}}},
-			map[string]any{"type": "model_output",
-				"content": []any{map[string]any{"type": "video", "uri": g.URL() + "/files/" + ticket, "mime_type": "video/mp4"}}},
-		}
-	}
-	answer(w, said)
+	g.answerPoll(w, ticket, polling{
+		id: "id", status: "status", waiting: "in_progress", running: "in_progress", failed: "completed", done: "completed",
+		members: object{"object": "interaction", "steps": []any{}},
+		missing: func(w http.ResponseWriter) { noInteraction(w, ticket) },
+		result: func(answer object, _ *task) {
+			answer["steps"] = []any{
+				object{"type": "thought", "content": []any{object{"type": "text", "text": "…"}}},
+				object{"type": "model_output",
+					"content": []any{object{"type": "video", "uri": g.URL() + "/files/" + ticket, "mime_type": "video/mp4"}}},
+			}
+		},
+	})
 }
 
-// stop cancels an interaction.
-func (g *Gemini) stop(w http.ResponseWriter, r *http.Request) {
-	if !g.authorized(w, r) {
-		return
-	}
+func noInteraction(w http.ResponseWriter, ticket string) {
+	googleError(w, http.StatusBadRequest, "INVALID_ARGUMENT", "Invalid interaction name: "+ticket)
+}
+
+func (g *Gemini) cancelInteraction(w http.ResponseWriter, r *http.Request) {
 	ticket := r.PathValue("id")
-	if !g.forget(ticket) {
-		g.turnDown(w, r, nil, http.StatusBadRequest, googleError(400, "INVALID_ARGUMENT", "Invalid interaction name: "+ticket))
+	if g.remove(ticket) == nil {
+		noInteraction(w, ticket)
 		return
 	}
 	g.cancel(ticket)
-	answer(w, map[string]any{"id": ticket, "status": "cancelled"})
+	answerJSON(w, http.StatusOK, object{"id": ticket, "status": "cancelled"})
 }
 
-// file serves a clip: only with a key, and only if its bytes are asked for.
-func (g *Gemini) file(w http.ResponseWriter, r *http.Request) {
-	if !g.authorized(w, r) {
-		return
-	}
+// getFile serves a clip, or its description without `alt=media`.
+func (g *Gemini) getFile(w http.ResponseWriter, r *http.Request) {
 	ticket, _, _ := strings.Cut(r.PathValue("file"), ":")
 	if r.URL.Query().Get("alt") != "media" {
-		answer(w, map[string]any{"name": "files/" + ticket, "mimeType": "video/mp4"})
+		answerJSON(w, http.StatusOK, object{"name": "files/" + ticket, "mimeType": "video/mp4"})
 		return
 	}
 	g.serve(w, r, ticket, "video/mp4", Clip())

@@ -7,9 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,64 +15,61 @@ import (
 	"time"
 )
 
-// Kling is a fake of Kling: clips by its new interface, pictures by its older one.
-// It accepts one task under an external id.
+// Kling is a fake of Kling. It makes clips by the newer and the older API, and pictures by the older
+// API. An external id can be used for one task.
 //
-// Behaviour.Failed is the text that a failed task gives for its reason.
+// Behaviour.Failed is the message of a failed task.
 type Kling struct {
 	Studio
-	// Access and Secret are the pair of keys of the only account, if it has one:
-	// tokens signed with them are good for the older interface, by the clock Now.
-	// They are set before the first call.
+	// Access and Secret are the account's pair of keys. If Secret is not empty, the older API accepts
+	// only tokens signed with it and valid at the time of Now. Set them before the first request.
 	Access, Secret string
 	Now            func() time.Time
-	files          *httptest.Server
 }
 
-// NewKling starts one. It ends with the test.
+// NewKling starts a fake Kling, which stops at the end of the test.
 func NewKling(t testing.TB) *Kling {
 	k := &Kling{Now: time.Now}
-	mux := http.NewServeMux()
-	for _, task := range []string{"text-to-video", "image-to-video", "omni-video"} {
-		mux.HandleFunc("POST /"+task+"/{model}", k.keyed(k.film(task), true))
+	routes := map[string]http.HandlerFunc{"GET /tasks": k.getClip}
+	for _, kind := range []string{"text-to-video", "image-to-video", "omni-video"} {
+		routes["POST /"+kind+"/{model}"] = k.createClip(kind)
 	}
 	for _, series := range []string{"generations", "omni-image"} {
-		mux.HandleFunc("POST /v1/images/"+series, k.keyed(k.paint(series), false))
-		mux.HandleFunc("GET /v1/images/"+series+"/{id}", k.keyed(k.lookAtOlder, false))
+		routes["POST /v1/images/"+series] = createOlder(k, "img-", func(in *klingPicture) (string, string, int) {
+			return in.check(series), in.ID, in.N
+		})
+		routes["GET /v1/images/"+series+"/{id}"] = k.getOlder
 	}
 	for _, series := range []string{"text2video", "image2video"} {
-		mux.HandleFunc("POST /v1/videos/"+series, k.keyed(k.filmOlder(series), false))
-		mux.HandleFunc("GET /v1/videos/"+series+"/{id}", k.keyed(k.lookAtOlder, false))
+		routes["POST /v1/videos/"+series] = createOlder(k, "old-", func(in *klingOlder) (string, string, int) {
+			return in.check(series), in.ID, 1
+		})
+		routes["GET /v1/videos/"+series+"/{id}"] = k.getOlder
 	}
-	mux.HandleFunc("GET /tasks", k.keyed(k.look, true))
-	mux.HandleFunc("/", k.strange)
-	k.open(t, mux.ServeHTTP)
-	k.files = k.openFiles()
+	k.open(t, k.authorized, routes)
 	return k
 }
 
-// URL is a line's base_url for it.
+// URL returns the base_url of a line.
 func (k *Kling) URL() string { return k.Host() }
 
-// keyed lets those with a credential pass: a key, or for the older interface a
-// token that the account's pair of keys signs.
-func (k *Kling) keyed(next http.HandlerFunc, newer bool) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		switch {
-		case !ok || key == "":
-			klingSays(w, http.StatusUnauthorized, 1000, "Authorization failed", nil)
-		case k.Secret != "" && newer:
-			klingSays(w, http.StatusUnauthorized, 1002, "this interface does not support AK/SK", nil)
-		case k.Secret != "" && !k.signed(key):
-			klingSays(w, http.StatusUnauthorized, 1002, "Authorization is invalid: "+key, nil)
-		default:
-			next(w, r)
-		}
+// authorized accepts a key, or for the older API a token signed with the pair of keys.
+func (k *Kling) authorized(w http.ResponseWriter, r *http.Request) bool {
+	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case !ok || key == "":
+		klingAnswer(w, http.StatusUnauthorized, 1000, "Authorization failed", nil)
+	case k.Secret != "" && !strings.HasPrefix(r.URL.Path, "/v1/"):
+		klingAnswer(w, http.StatusUnauthorized, 1002, "this interface does not support AK/SK", nil)
+	case k.Secret != "" && !k.signed(key):
+		klingAnswer(w, http.StatusUnauthorized, 1002, "Authorization is invalid: "+key, nil)
+	default:
+		return true
 	}
+	return false
 }
 
-// signed tells whether a token is good.
+// signed reports whether a token is valid.
 func (k *Kling) signed(token string) bool {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -100,8 +95,12 @@ func (k *Kling) signed(token string) bool {
 		claims.Iss == k.Access && claims.Nbf <= now && now < claims.Exp && claims.Exp <= now+1800
 }
 
-func klingSays(w http.ResponseWriter, status, code int, message string, data any) {
-	answerJSON(w, status, map[string]any{"code": code, "message": message, "request_id": "r-1", "data": data})
+func klingAnswer(w http.ResponseWriter, status, code int, message string, data any) {
+	answerJSON(w, status, object{"code": code, "message": message, "request_id": "r-1", "data": data})
+}
+
+func klingInvalid(w http.ResponseWriter, message string) {
+	klingAnswer(w, http.StatusBadRequest, 1201, message, nil)
 }
 
 // klingClip is a request for a clip.
@@ -124,12 +123,11 @@ type klingClip struct {
 	} `json:"options"`
 }
 
-// check says what is wrong with a request for a clip.
+// check returns the error of a request for a clip, or the empty string.
 func (c *klingClip) check(task, model string) string {
 	has := map[string]int{}
 	for _, part := range c.Contents {
 		has[part.Type]++
-		at := part.URL
 		switch part.Type {
 		case "prompt":
 			if part.Text == "" || part.URL != "" {
@@ -138,13 +136,13 @@ func (c *klingClip) check(task, model string) string {
 			continue
 		case "first_frame", "last_frame", "refer_image":
 		case "feature_video":
-			if !webAddress(at) {
+			if !isURL(part.URL) {
 				return "feature_video must be an address"
 			}
 		default:
 			return "content type " + part.Type + " is unknown"
 		}
-		if !readable(at, 50<<20) {
+		if !isReadable(part.URL, 50<<20) {
 			return part.Type + " cannot be read"
 		}
 	}
@@ -152,9 +150,9 @@ func (c *klingClip) check(task, model string) string {
 	turbo := strings.HasPrefix(model, "kling-3.0-turbo")
 	switch {
 	case has["prompt"] > 1 || has["first_frame"] > 1 || has["last_frame"] > has["first_frame"] || has["feature_video"] > 1:
-		return "too many of a content type, or a last frame alone"
+		return "too many of a content type, or a last frame without a first one"
 	case task == "text-to-video" && (has["prompt"] == 0 || frames+references > 0):
-		return "text-to-video takes a prompt alone"
+		return "text-to-video takes only a prompt"
 	case task == "image-to-video" && (has["first_frame"] == 0 || references > 0):
 		return "image-to-video takes a first frame"
 	case turbo && (has["last_frame"] > 0 || c.Settings.Audio != "" || c.Settings.Shots != nil):
@@ -177,9 +175,9 @@ func (c *klingClip) check(task, model string) string {
 	return ""
 }
 
-// named is the ticket of the task that was accepted under an external id; empty:
-// none was. It is known though the answer is lost.
-func (k *Kling) named(id string) string {
+// external returns the ticket of the task accepted under an external id, or the empty string. The
+// task is found also if its answer was lost.
+func (k *Kling) external(id string) string {
 	for _, s := range k.Submissions() {
 		if s.Accepted && id != "" && bytes.Contains(s.Body, []byte(`"external_task_id":"`+id+`"`)) {
 			return s.Ticket
@@ -188,65 +186,44 @@ func (k *Kling) named(id string) string {
 	return ""
 }
 
-// accept submits a task, one under an external id, and says whether w is to be
-// answered.
-func (k *Kling) accept(w http.ResponseWriter, r *http.Request, body []byte, prefix, id string, images int) (string, bool) {
-	if k.named(id) != "" {
-		k.turnAway(r, body)
-		klingSays(w, http.StatusBadRequest, 1201, "external_task_id already exists", nil)
-		return "", false
+// accept submits a task under an external id.
+func (k *Kling) accept(w http.ResponseWriter, r *http.Request, body []byte, prefix, id string, images int) (*task, bool) {
+	if k.external(id) != "" {
+		return nil, k.passes(w, r, body, "external_task_id already exists", klingInvalid)
 	}
-	ticket, _, ok := k.submit(w, r, body, prefix, images)
-	return ticket, ok
+	return k.submit(w, r, body, prefix, images)
 }
 
-// film accepts a clip.
-func (k *Kling) film(task string) http.HandlerFunc {
+func (k *Kling) createClip(kind string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var asked klingClip
-		body, err := readJSON(r, &asked)
-		wrong := ""
-		if err != nil {
-			wrong = err.Error()
-		} else {
-			wrong = asked.check(task, r.PathValue("model"))
-		}
-		if wrong != "" {
-			k.turnAway(r, body)
-			klingSays(w, http.StatusBadRequest, 1201, wrong, nil)
+		check := func(in *klingClip) string { return in.check(kind, r.PathValue("model")) }
+		in, body, ok := readTask(&k.Studio, w, r, check, klingInvalid)
+		if !ok {
 			return
 		}
-		if ticket, ok := k.accept(w, r, body, "clip-", asked.Options.ID, 1); ok {
-			klingSays(w, http.StatusOK, 0, "SUCCEED", map[string]any{"id": ticket, "status": "submitted", "external_id": asked.Options.ID})
+		if t, ok := k.accept(w, r, body, "clip-", in.Options.ID, 1); ok {
+			klingAnswer(w, http.StatusOK, 0, "SUCCEED", object{"id": t.ticket, "status": "submitted", "external_id": in.Options.ID})
 		}
 	}
 }
 
-// look answers polls of clips. What is not known is not in the list.
-func (k *Kling) look(w http.ResponseWriter, r *http.Request) {
-	ids := r.URL.Query().Get("task_ids")
-	if external := r.URL.Query().Get("external_task_ids"); external != "" {
-		ids = k.named(external)
+// getClip answers polls of the newer API. An unknown task is missing in the list.
+func (k *Kling) getClip(w http.ResponseWriter, r *http.Request) {
+	ticket := r.URL.Query().Get("task_ids")
+	if id := r.URL.Query().Get("external_task_ids"); id != "" {
+		ticket = k.external(id)
 	}
-	status, it := k.poll(w, ids)
-	task := map[string]any{"id": ids, "status": "processing", "message": ""}
-	switch status {
-	case answered:
-		return
-	case unknown:
-		klingSays(w, http.StatusOK, 0, "SUCCEED", []any{})
-		return
-	case going:
-		if k.waits(it) {
-			task["status"] = "submitted"
-		}
-	case failed:
-		task["status"], task["message"] = "failed", it.how.Failed
-	case done:
-		task["status"] = "succeeded"
-		task["outputs"] = []any{map[string]any{"type": "video", "url": k.files.URL + "/" + ids + "/0.mp4", "duration": "5"}}
-	}
-	klingSays(w, http.StatusOK, 0, "SUCCEED", []any{task})
+	wrap := func(data any) any { return object{"code": 0, "message": "SUCCEED", "request_id": "r-1", "data": data} }
+	k.answerPoll(w, ticket, polling{
+		id: "id", status: "status", waiting: "submitted", running: "processing", failed: "failed", done: "succeeded",
+		members: object{"message": ""},
+		missing: func(w http.ResponseWriter) { answerJSON(w, http.StatusOK, wrap([]any{})) },
+		failure: func(answer object, failed string) { answer["message"] = failed },
+		result: func(answer object, t *task) {
+			answer["outputs"] = []any{object{"type": "video", "url": k.clipURL(t), "duration": "5"}}
+		},
+		wrap: func(answer object) any { return wrap([]any{answer}) },
+	})
 }
 
 // klingPicture is a request for pictures.
@@ -267,7 +244,7 @@ type klingPicture struct {
 	Mark json.RawMessage `json:"watermark_info"`
 }
 
-// check says what is wrong with a request for pictures.
+// check returns the error of a request for pictures, or the empty string.
 func (p *klingPicture) check(series string) string {
 	omni := strings.Contains(p.Model, "omni") || strings.Contains(p.Model, "o1")
 	images := []string{}
@@ -278,7 +255,7 @@ func (p *klingPicture) check(series string) string {
 		images = append(images, image.Image)
 	}
 	for _, image := range images {
-		if _, err := base64.StdEncoding.DecodeString(image); err != nil && !webAddress(image) {
+		if !isBase64Picture(image) {
 			return "an image is neither an address nor bare base64"
 		}
 	}
@@ -297,29 +274,7 @@ func (p *klingPicture) check(series string) string {
 	return ""
 }
 
-// paint accepts pictures.
-func (k *Kling) paint(series string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var asked klingPicture
-		body, err := readJSON(r, &asked)
-		wrong := ""
-		if err != nil {
-			wrong = err.Error()
-		} else {
-			wrong = asked.check(series)
-		}
-		if wrong != "" {
-			k.turnAway(r, body)
-			klingSays(w, http.StatusBadRequest, 1201, wrong, nil)
-			return
-		}
-		if ticket, ok := k.accept(w, r, body, "img-", asked.ID, asked.N); ok {
-			klingSays(w, http.StatusOK, 0, "SUCCEED", map[string]any{"task_id": ticket, "task_status": "submitted"})
-		}
-	}
-}
-
-// klingOlder is a request for a clip by the older interface.
+// klingOlder is a request for a clip by the older API.
 type klingOlder struct {
 	Model    string          `json:"model_name"`
 	Prompt   string          `json:"prompt"`
@@ -334,10 +289,10 @@ type klingOlder struct {
 	Mark     json.RawMessage `json:"watermark_info"`
 }
 
-// check says what is wrong with a request for a clip by the older interface.
+// check returns the error of a request for a clip by the older API, or the empty string.
 func (c *klingOlder) check(series string) string {
 	for _, image := range []string{c.Image, c.Tail} {
-		if _, err := base64.StdEncoding.DecodeString(image); err != nil && !webAddress(image) {
+		if !isBase64Picture(image) {
 			return "an image is neither an address nor bare base64"
 		}
 	}
@@ -346,7 +301,7 @@ func (c *klingOlder) check(series string) string {
 	case !slices.Contains([]string{"kling-v3", "kling-v2-6", "kling-v2-5-turbo"}, c.Model):
 		return "model_name is invalid"
 	case (series == "image2video") != (c.Image != ""), c.Tail != "" && c.Image == "", c.Image == "" && c.Prompt == "":
-		return "image2video takes an image, and text2video a prompt alone"
+		return "image2video takes an image, and text2video only a prompt"
 	case c.Image != "" && c.Ratio != "" || !slices.Contains([]string{"", "16:9", "9:16", "1:1"}, c.Ratio):
 		return "aspect_ratio is invalid"
 	case c.Mode != "std" && c.Mode != "pro" && (c.Mode != "4k" || c.Model != "kling-v3"):
@@ -359,54 +314,45 @@ func (c *klingOlder) check(series string) string {
 	return ""
 }
 
-// filmOlder accepts a clip by the older interface.
-func (k *Kling) filmOlder(series string) http.HandlerFunc {
+// createOlder answers submissions of the older API. check returns the error of a submission, its
+// external id and its number of images.
+func createOlder[T any](k *Kling, prefix string, check func(*T) (message, id string, images int)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var asked klingOlder
-		body, err := readJSON(r, &asked)
-		wrong := ""
-		if err != nil {
-			wrong = err.Error()
-		} else {
-			wrong = asked.check(series)
+		message := func(in *T) string {
+			message, _, _ := check(in)
+			return message
 		}
-		if wrong != "" {
-			k.turnAway(r, body)
-			klingSays(w, http.StatusBadRequest, 1201, wrong, nil)
+		in, body, ok := readTask(&k.Studio, w, r, message, klingInvalid)
+		if !ok {
 			return
 		}
-		if ticket, ok := k.accept(w, r, body, "old-", asked.ID, 1); ok {
-			klingSays(w, http.StatusOK, 0, "SUCCEED", map[string]any{"task_id": ticket, "task_status": "submitted"})
+		_, id, images := check(&in)
+		if t, ok := k.accept(w, r, body, prefix, id, images); ok {
+			klingAnswer(w, http.StatusOK, 0, "SUCCEED", object{"task_id": t.ticket, "task_status": "submitted"})
 		}
 	}
 }
 
-// lookAtOlder answers polls of the older interface, by either id.
-func (k *Kling) lookAtOlder(w http.ResponseWriter, r *http.Request) {
-	id := r.PathValue("id")
-	if ticket := k.named(id); ticket != "" {
-		id = ticket
+// getOlder answers polls of the older API, by ticket or external id.
+func (k *Kling) getOlder(w http.ResponseWriter, r *http.Request) {
+	ticket := r.PathValue("id")
+	if external := k.external(ticket); external != "" {
+		ticket = external
 	}
-	status, it := k.poll(w, id)
-	task := map[string]any{"task_id": id, "task_status": "processing", "task_status_msg": ""}
-	switch status {
-	case answered:
-		return
-	case unknown:
-		klingSays(w, http.StatusNotFound, 1202, "task not found", nil)
-		return
-	case failed:
-		task["task_status"], task["task_status_msg"] = "failed", it.how.Failed
-	case done:
-		images := []any{}
-		for i := range it.images {
-			images = append(images, map[string]any{"index": i, "url": fmt.Sprintf("%s/%s/%d.png", k.files.URL, id, i)})
-		}
-		result := map[string]any{"images": images}
-		if strings.HasPrefix(id, "old-") {
-			result = map[string]any{"videos": []any{map[string]any{"id": "v", "url": k.files.URL + "/" + id + "/0.mp4", "duration": "5"}}}
-		}
-		task["task_status"], task["task_result"] = "succeed", result
-	}
-	klingSays(w, http.StatusOK, 0, "SUCCEED", task)
+	k.answerPoll(w, ticket, polling{
+		id: "task_id", status: "task_status", waiting: "processing", running: "processing", failed: "failed", done: "succeed",
+		members: object{"task_status_msg": ""},
+		missing: func(w http.ResponseWriter) { klingAnswer(w, http.StatusNotFound, 1202, "task not found", nil) },
+		failure: func(answer object, failed string) { answer["task_status_msg"] = failed },
+		result: func(answer object, t *task) {
+			if strings.HasPrefix(ticket, "old-") {
+				answer["task_result"] = object{"videos": []any{object{"id": "v", "url": k.clipURL(t), "duration": "5"}}}
+				return
+			}
+			answer["task_result"] = object{"images": k.pictures(t, func(url string) any { return object{"url": url} })}
+		},
+		wrap: func(answer object) any {
+			return object{"code": 0, "message": "SUCCEED", "request_id": "r-1", "data": answer}
+		},
+	})
 }

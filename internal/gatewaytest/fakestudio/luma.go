@@ -3,49 +3,30 @@ package fakestudio
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// Luma is a fake of Luma's Agents API: tasks of one picture or clip each.
+// Luma is a fake of Luma's Agents API. Each task makes one picture or clip.
 //
-// Behaviour.Failed is what a poll says, `{"state":"failed","failure_code":"…"}`.
-type Luma struct {
-	Studio
-	files *httptest.Server
-}
+// Behaviour.Failed has members of the answer to a poll: `{"state":"failed","failure_code":"…"}`.
+type Luma struct{ Studio }
 
-// NewLuma starts one. It ends with the test.
+// NewLuma starts a fake Luma, which stops at the end of the test.
 func NewLuma(t testing.TB) *Luma {
 	l := &Luma{}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/generations", l.keyed(l.accept))
-	mux.HandleFunc("GET /v1/generations/{id}", l.keyed(l.look))
-	mux.HandleFunc("/", l.strange)
-	l.open(t, mux.ServeHTTP)
-	l.files = l.openFiles()
+	l.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+		answerJSON(w, http.StatusUnauthorized, object{"detail": "Invalid API key"})
+	}), map[string]http.HandlerFunc{"POST /v1/generations": l.createTask, "GET /v1/generations/{id}": l.getTask})
 	return l
 }
 
-// URL is a line's base_url for it.
+// URL returns the base_url of a line.
 func (l *Luma) URL() string { return l.Host() + "/v1" }
 
-// keyed lets those with a key pass.
-func (l *Luma) keyed(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); !ok || key == "" {
-			answerJSON(w, http.StatusUnauthorized, map[string]any{"detail": "Invalid API key"})
-			return
-		}
-		next(w, r)
-	}
-}
-
-// lumaMedia is a reference: one of an address and bare base64.
+// lumaMedia is a reference: an address, or base64.
 type lumaMedia struct {
 	URL  string `json:"url"`
 	Data string `json:"data"`
@@ -59,16 +40,16 @@ func (m *lumaMedia) bad() bool {
 	return m.URL != "" && m.Type != "" || m.misses("image/")
 }
 
-// misses tells whether a reference is none of a kind.
+// misses reports whether a reference is not of a kind.
 func (m *lumaMedia) misses(kind string) bool {
 	data, err := base64.StdEncoding.DecodeString(m.Data)
 	if m.URL != "" {
-		return m.Data != "" || !webAddress(m.URL) || m.Type != "" && !strings.HasPrefix(m.Type, kind)
+		return m.Data != "" || !isURL(m.URL) || m.Type != "" && !strings.HasPrefix(m.Type, kind)
 	}
 	return err != nil || len(data) == 0 || !strings.HasPrefix(m.Type, kind)
 }
 
-// lumaTask is a request for anything.
+// lumaTask is any request.
 type lumaTask struct {
 	Model  string          `json:"model"`
 	Type   string          `json:"type"`
@@ -93,25 +74,25 @@ type lumaTask struct {
 	} `json:"video"`
 }
 
-// checkVideo says what is wrong with a request to change a video.
-func (a *lumaTask) checkVideo() string {
-	reframe := a.Type == "video_reframe"
+// checkVideo returns the error of a request to change a video, or the empty string.
+func (in *lumaTask) checkVideo() string {
+	reframe := in.Type == "video_reframe"
 	switch {
-	case a.Prompt == "" || a.Source == nil || a.Source.Type == "" || a.Source.misses("video/") || a.Refs != nil:
+	case in.Prompt == "" || in.Source == nil || in.Source.Type == "" || in.Source.misses("video/") || in.Refs != nil:
 		return "prompt and a source with the media_type of a video are required"
-	case a.Video == nil || !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, a.Video.Resolution):
+	case in.Video == nil || !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, in.Video.Resolution):
 		return "resolution is unknown"
-	case a.Video.Duration != "" || a.Video.End != nil || a.Video.Keyframes != nil || a.Video.Loop:
+	case in.Video.Duration != "" || in.Video.End != nil || in.Video.Keyframes != nil || in.Video.Loop:
 		return "the output has the length of the source"
-	case reframe != (a.Ratio != ""), reframe && (a.Video.Edit != nil || a.Video.Start != nil):
+	case reframe != (in.Ratio != ""), reframe && (in.Video.Edit != nil || in.Video.Start != nil):
 		return "edit is for video_edit, and aspect_ratio for video_reframe"
 	}
 	return ""
 }
 
-// checkKeyframes says what is wrong with the keyframes of a clip.
-func (a *lumaTask) checkKeyframes() string {
-	v, last := a.Video, 120
+// checkKeyframes returns the error of the keyframes of a clip, or the empty string.
+func (in *lumaTask) checkKeyframes() string {
+	v, last := in.Video, 120
 	if v.Duration == "10s" {
 		last = 240
 	}
@@ -126,84 +107,70 @@ func (a *lumaTask) checkKeyframes() string {
 	return ""
 }
 
-// check says what is wrong with a request.
-func (a *lumaTask) check() string {
+// check returns the error of a request, or the empty string.
+func (in *lumaTask) check() string {
 	ratios := []string{"", "9:16", "3:4", "1:1", "4:3", "16:9", "21:9"}
-	clip := a.Type == "video"
+	clip := in.Type == "video"
 	if !clip {
 		ratios = append(ratios, "3:1", "2:1", "3:2", "2:3", "1:2", "1:3")
 	}
 	switch {
-	case a.Type == "video_edit" || a.Type == "video_reframe":
-		return a.checkVideo()
-	case a.Model == "" || a.Prompt == "":
+	case in.Type == "video_edit" || in.Type == "video_reframe":
+		return in.checkVideo()
+	case in.Model == "" || in.Prompt == "":
 		return "model and prompt are required"
-	case !slices.Contains([]string{"image", "image_edit", "video"}, a.Type):
+	case !slices.Contains([]string{"image", "image_edit", "video"}, in.Type):
 		return "type is unknown"
-	case !slices.Contains(ratios, a.Ratio):
-		return "aspect_ratio is none of the type's"
-	case clip != (a.Video != nil), clip && (a.Source != nil || a.Refs != nil), (a.Type == "image_edit") != (a.Source != nil):
+	case !slices.Contains(ratios, in.Ratio):
+		return "aspect_ratio is not supported by the type"
+	case clip != (in.Video != nil), clip && (in.Source != nil || in.Refs != nil), (in.Type == "image_edit") != (in.Source != nil):
 		return "type does not go with the fields"
-	case len(a.Refs) > 9, a.Source != nil && len(a.Refs) > 8, a.Source.bad(),
-		slices.ContainsFunc(a.Refs, func(m lumaMedia) bool { return m.bad() }):
+	case len(in.Refs) > 9, in.Source != nil && len(in.Refs) > 8, in.Source.bad(),
+		slices.ContainsFunc(in.Refs, func(m lumaMedia) bool { return m.bad() }):
 		return "image_ref is not valid"
 	case !clip:
 		return ""
-	case !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, a.Video.Resolution):
+	case !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, in.Video.Resolution):
 		return "resolution is unknown"
-	case !slices.Contains([]string{"", "5s", "10s"}, a.Video.Duration):
+	case !slices.Contains([]string{"", "5s", "10s"}, in.Video.Duration):
 		return "duration must be 5s or 10s"
-	case a.Video.Duration == "10s" && (a.Video.Start != nil || a.Video.End != nil || a.Video.Loop):
+	case in.Video.Duration == "10s" && (in.Video.Start != nil || in.Video.End != nil || in.Video.Loop):
 		return "frames and loops are of 5s"
-	case a.Video.Start.bad(), a.Video.End.bad():
+	case in.Video.Start.bad(), in.Video.End.bad():
 		return "start_frame is not valid"
 	}
-	return a.checkKeyframes()
+	return in.checkKeyframes()
 }
 
-// accept accepts a task.
-func (l *Luma) accept(w http.ResponseWriter, r *http.Request) {
-	var asked lumaTask
-	body, err := readJSON(r, &asked)
-	message := fmt.Sprint(err)
-	if err == nil {
-		message = asked.check()
-	}
-	if message != "" {
-		l.turnAway(r, body)
-		answerJSON(w, http.StatusUnprocessableEntity, map[string]any{"detail": message})
+func (l *Luma) createTask(w http.ResponseWriter, r *http.Request) {
+	in, body, ok := readTask(&l.Studio, w, r, (*lumaTask).check, func(w http.ResponseWriter, message string) {
+		answerJSON(w, http.StatusUnprocessableEntity, object{"detail": message})
+	})
+	if !ok {
 		return
 	}
-	kind := "png-"
-	if strings.HasPrefix(asked.Type, "video") {
-		kind = "mp4-"
+	prefix := "png-"
+	if strings.HasPrefix(in.Type, "video") {
+		prefix = "mp4-"
 	}
-	if ticket, _, ok := l.submit(w, r, body, kind, 1); ok {
-		answerJSON(w, http.StatusCreated, map[string]any{"id": ticket, "state": "queued", "type": asked.Type, "model": asked.Model})
+	if t, ok := l.submit(w, r, body, prefix, 1); ok {
+		answerJSON(w, http.StatusCreated, object{"id": t.ticket, "state": "queued", "type": in.Type, "model": in.Model})
 	}
 }
 
-// look answers a poll.
-func (l *Luma) look(w http.ResponseWriter, r *http.Request) {
-	ticket := r.PathValue("id")
-	status, it := l.poll(w, ticket)
-	answer := map[string]any{"id": ticket, "state": "processing", "output": []any{}, "failure_code": nil}
-	switch status {
-	case answered:
-		return
-	case unknown:
-		answerJSON(w, http.StatusNotFound, map[string]any{"detail": "Generation not found"})
-		return
-	case going:
-		if l.waits(it) {
-			answer["state"] = "queued"
-		}
-	case failed:
-		_ = json.Unmarshal([]byte(it.how.Failed), &answer) // a test's own
-	case done:
-		kind, _, _ := strings.Cut(ticket, "-")
-		answer["state"] = "completed"
-		answer["output"] = []any{map[string]any{"type": kind, "url": fmt.Sprintf("%s/%s/0.%s", l.files.URL, ticket, kind)}}
-	}
-	answerJSON(w, http.StatusOK, answer)
+func (l *Luma) getTask(w http.ResponseWriter, r *http.Request) {
+	l.answerPoll(w, r.PathValue("id"), polling{
+		id: "id", status: "state", waiting: "queued", running: "processing", done: "completed",
+		members: object{"output": []any{}, "failure_code": nil},
+		missing: func(w http.ResponseWriter) {
+			answerJSON(w, http.StatusNotFound, object{"detail": "Generation not found"})
+		},
+		result: func(answer object, t *task) {
+			kind, url := "png", l.pictureURL(t, 0)
+			if strings.HasPrefix(t.ticket, "mp4-") {
+				kind, url = "mp4", l.clipURL(t)
+			}
+			answer["output"] = []any{object{"type": kind, "url": url}}
+		},
+	})
 }

@@ -6,47 +6,43 @@ import (
 	"testing"
 )
 
-// Fake is a fake provider of any protocol. Its methods are Studio's, but for
-// the base address.
+// Fake is a fake provider of any protocol: a Studio with a base address.
 type Fake interface {
-	// URL is the base address of a line.
-	URL() string
-	Expect(how ...Behaviour)                 // see Studio
-	Always(rule func(body []byte) Behaviour) // see Studio
-	Submissions() []Submission               // see Studio
-	Accepted() int                           // see Studio
-	Polls() int                              // see Studio
-	Polled() int                             // see Studio
-	Cancelled() []string                     // see Studio
+	URL() string // base_url of a line
+	Expect(behaviours ...Behaviour)
+	Always(rule func(body []byte) Behaviour)
+	Submissions() []Submission
+	Accepted() int
+	Polls() int
+	Polled() int
+	Cancelled() []string
 }
 
-// Provider is a provider of jobs as tests of all of them use it.
+// Provider describes a provider of jobs for tests of all providers.
 type Provider struct {
-	Name         string // as the catalog has it
+	Name         string // in the catalog
 	Open         func(t testing.TB) Fake
-	Image, Video string // its name of a model
-	// Blocks says that it answers the submission of images with the images,
-	// Single that each image is a submission of its own, and Lone that each is a
-	// job of its own.
+	Image, Video string // its names of the models
+	// Blocks is true if the answer to a submission has the images. Single is true if a submission
+	// makes one image. Lone is true if a job makes one image.
 	Blocks, Single, Lone bool
-	// Finds says that a submission whose answer was lost is found at it, Cancels
-	// that it takes work back that it has begun, and Slow that it wants to be left
-	// alone for seconds between polls.
+	// Finds is true if the provider finds a submission with a lost answer. Cancels is true if it
+	// cancels running tasks. Slow is true if it requires seconds between polls.
 	Finds, Cancels, Slow bool
-	// Inline says that its clips come with the answer to a poll.
+	// Inline is true if the answer to a poll has the clip.
 	Inline bool
-	// Tier and Seconds are those of its clips; none: 720p, and all lengths.
+	// Tier and Seconds describe its clips. The zero values mean 720p and any length.
 	Tier    string
 	Seconds int
-	// Images and video that its review refuses fare so; Code is the images'.
+	// UnsafeImage and UnsafeVideo are the behaviours for unsafe content. Code is the error of the
+	// image job.
 	UnsafeImage, UnsafeVideo Behaviour
 	Code                     string
 }
 
-// Providers are providers of jobs that are reached over HTTP, and make all that
-// tests of jobs ask for.
+// Providers returns providers with images and clips for all tests of jobs.
 func Providers() []Provider {
-	failed := func(said string) Behaviour { return Behaviour{Failed: said} }
+	failed := func(text string) Behaviour { return Behaviour{Failed: text} }
 	fal := failed(`{"status":422,"header":{"X-Fal-Retryable":"false"},` +
 		`"body":{"detail":[{"loc":["body","prompt"],"msg":"flagged","type":"content_policy_violation"}]}}`)
 	replicate := failed(`{"status":"failed","error":"Rejected (E005)"}`)
@@ -77,15 +73,15 @@ func Providers() []Provider {
 	}
 }
 
-// unsafeVeo is how an operation of Veo ends whose prompt was refused.
+// unsafeVeo returns the behaviour of an operation of Veo with an unsafe prompt.
 func unsafeVeo() Behaviour {
 	return Behaviour{Failed: `{"error":{"code":3,"message":"The prompt could not be submitted. It may violate our policies."}}`}
 }
 
-// Vendors are providers of one vendor's models, which do not make all that tests
-// of Providers ask for: Video is empty where they make no clips.
+// Vendors returns providers that lack some features of Providers. Video is empty if a provider makes
+// no clips.
 func Vendors() []Provider {
-	failed := func(said string) Behaviour { return Behaviour{Failed: said} }
+	failed := func(text string) Behaviour { return Behaviour{Failed: text} }
 	bfl, blocked := failed(`{"status":"Request Moderated"}`), "moderation_blocked"
 	luma, kling := failed(`{"state":"failed","failure_code":"content_moderated"}`), failed("Failure to pass the risk control system")
 	runway := failed(`{"failureCode":"SAFETY.INPUT.TEXT","failure":"no"}`)
@@ -113,10 +109,10 @@ func Vendors() []Provider {
 	}
 }
 
-// All are Providers and Vendors.
+// All returns Providers and Vendors.
 func All() []Provider { return append(Providers(), Vendors()...) }
 
-// Kinds are the kinds of jobs that it makes.
+// Kinds returns the kinds of jobs of the provider.
 func (p Provider) Kinds() []string {
 	if p.Video == "" {
 		return []string{"image"}
@@ -124,7 +120,7 @@ func (p Provider) Kinds() []string {
 	return []string{"image", "video"}
 }
 
-// Unsafe is how a job fares that the provider's review refuses, and its code.
+// Unsafe returns the behaviour for unsafe content, and the error code of the job.
 func (p Provider) Unsafe(kind string) (Behaviour, string) {
 	if kind == "video" {
 		return p.UnsafeVideo, "content_policy"
@@ -132,7 +128,7 @@ func (p Provider) Unsafe(kind string) (Behaviour, string) {
 	return p.UnsafeImage, p.Code
 }
 
-// ProviderOf is the provider of a name.
+// ProviderOf returns the provider with a name.
 func ProviderOf(t testing.TB, name string) Provider {
 	t.Helper()
 	all := All()
@@ -143,7 +139,7 @@ func ProviderOf(t testing.TB, name string) Provider {
 	return all[i]
 }
 
-// Model is the provider's name of its model of a kind.
+// Model returns the provider's name of its model for a kind of jobs.
 func (p Provider) Model(kind string) string {
 	if kind == "video" {
 		return p.Video
@@ -151,8 +147,8 @@ func (p Provider) Model(kind string) string {
 	return p.Image
 }
 
-// JobLine is a line of a provider for models of a kind, with further members. Its
-// credential is the variable FAILING_LINE_KEY.
+// JobLine returns a line of a provider for models of a kind, with further members. Its API key is the
+// variable FAILING_LINE_KEY.
 func (p Provider) JobLine(id string, s Fake, kind string, more map[string]any, models ...string) map[string]any {
 	named := map[string]string{}
 	for _, model := range models {

@@ -2,36 +2,30 @@ package fakestudio
 
 import (
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strconv"
 	"testing"
 )
 
-// Recraft is a fake of Recraft: pictures in the answer, as links.
-type Recraft struct {
-	Studio
-	files *httptest.Server
-}
+// Recraft is a fake of Recraft. It answers with links to pictures.
+type Recraft struct{ Studio }
 
-// NewRecraft starts one. It ends with the test.
+// NewRecraft starts a fake Recraft, which stops at the end of the test.
 func NewRecraft(t testing.TB) *Recraft {
 	c := &Recraft{}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/images/generations", c.paint(false))
-	mux.HandleFunc("POST /v1/images/imageToImage", c.paint(true))
-	mux.HandleFunc("/", c.strange)
-	mux.HandleFunc("POST /v1/images/inpaint", c.inpaint)
-	c.open(t, mux.ServeHTTP)
-	c.files = c.openFiles()
+	c.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+		answerJSON(w, http.StatusUnauthorized, object{"code": "unauthorized", "message": "Missing token"})
+	}), map[string]http.HandlerFunc{
+		"POST /v1/images/generations":  c.createPictures(false),
+		"POST /v1/images/imageToImage": c.createPictures(true),
+		"POST /v1/images/inpaint":      c.inpaint,
+	})
 	return c
 }
 
-// URL is a line's base_url for it.
+// URL returns the base_url of a line.
 func (c *Recraft) URL() string { return c.Host() + "/v1" }
 
 // recraftTask is a request for pictures.
@@ -60,7 +54,7 @@ var (
 	recraftSize  = regexp.MustCompile(`^\d+[x:]\d+$`)
 )
 
-// check says what is wrong with a request.
+// check returns the error of a request, or the empty string.
 func (a *recraftTask) check(edit bool) string {
 	m := recraftModel.FindStringSubmatch(a.Model)
 	switch {
@@ -71,12 +65,12 @@ func (a *recraftTask) check(edit bool) string {
 	case a.Count < 0 || a.Count > 6:
 		return "n must be from 1 to 6"
 	case a.Format != "url":
-		return "this fake answers with addresses alone"
+		return "this fake answers with links only"
 	case a.Size != "" && (edit || !recraftSize.MatchString(a.Size)):
 		return "size is not valid"
 	case edit != (a.Strength != nil), edit != (a.Image != ""):
 		return "strength and image_url go with imageToImage"
-	case edit && !webAddress(a.Image) && !dataOf(a.Image, "image/"):
+	case edit && !isPicture(a.Image):
 		return "failed to decode image"
 	case m[1] == "4" && a.Negative+a.Style+a.Substyle != "", m[3] == "_flash" && a.StyleID+a.Match != "":
 		return "unsupported parameter"
@@ -84,32 +78,22 @@ func (a *recraftTask) check(edit bool) string {
 	return ""
 }
 
-// paint answers with pictures.
-func (c *Recraft) paint(edit bool) http.HandlerFunc {
+func recraftInvalid(w http.ResponseWriter, message string) {
+	answerJSON(w, http.StatusBadRequest, object{"code": "invalid_request_parameter", "message": message})
+}
+
+func (c *Recraft) createPictures(edit bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "" {
-			answerJSON(w, http.StatusUnauthorized, map[string]any{"code": "unauthorized", "message": "Missing token"})
-			return
+		in, body, ok := readTask(&c.Studio, w, r, func(in *recraftTask) string { return in.check(edit) }, recraftInvalid)
+		if ok {
+			c.answer(w, r, body, max(in.Count, 1))
 		}
-		var asked recraftTask
-		body, err := readJSON(r, &asked)
-		message := fmt.Sprint(err)
-		if err == nil {
-			message = asked.check(edit)
-		}
-		if message != "" {
-			c.turnAway(r, body)
-			answerJSON(w, http.StatusBadRequest, map[string]any{"code": "invalid_request_parameter", "message": message})
-			return
-		}
-		c.answer(w, r, body, max(asked.Count, 1))
 	}
 }
 
-// inpaint answers with pictures that were changed in a part, from a form.
+// inpaint answers a form with pictures changed inside a mask.
 func (c *Recraft) inpaint(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(io.LimitReader(r.Body, maxBody)) // half a form is none
-	form, files, err := readForm(r, body)
+	body, form, files, err := readForm(r)
 	message := ""
 	count, _ := strconv.Atoi(form["n"])
 	for name := range form {
@@ -118,36 +102,24 @@ func (c *Recraft) inpaint(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	switch {
-	case r.Header.Get("Authorization") == "":
-		answerJSON(w, http.StatusUnauthorized, map[string]any{"code": "unauthorized", "message": "Missing token"})
-		return
 	case err != nil:
 		message = err.Error()
 	case form["model"] != "recraftv3" || form["prompt"] == "" || form["response_format"] != "url" || count < 1 || count > 6:
 		message = "model, prompt, n or response_format is not valid"
-	case len(files) != 2 || len(files["image"]) != 1 || len(files["mask"]) != 1 || !twoColours(files["mask"][0].data):
+	case len(files) != 2 || len(files["image"]) != 1 || len(files["mask"]) != 1 || !isBlackAndWhite(files["mask"][0].data):
 		message = "image and a mask of black and white are required"
 	}
-	if message != "" {
-		c.turnAway(r, body)
-		answerJSON(w, http.StatusBadRequest, map[string]any{"code": "invalid_request_parameter", "message": message})
-		return
+	if c.passes(w, r, body, message, recraftInvalid) {
+		c.answer(w, r, body, count)
 	}
-	c.answer(w, r, body, count)
 }
 
-// answer answers an accepted request with so many pictures.
+// answer accepts a request and answers with pictures.
 func (c *Recraft) answer(w http.ResponseWriter, r *http.Request, body []byte, images int) {
-	ticket, how, ok := c.submit(w, r, body, "img-", images)
-	if !ok || !await(r, how.Until) {
+	t, ok := c.finish(w, r, body, "img-", images)
+	if !ok {
 		return
 	}
-	if how.Images > 0 {
-		images = how.Images
-	}
-	data := []any{}
-	for n := range images {
-		data = append(data, map[string]any{"image_id": ticket, "url": fmt.Sprintf("%s/%s/%d.png", c.files.URL, ticket, n)})
-	}
-	answerJSON(w, http.StatusOK, map[string]any{"created": 1767225600, "credits": 35 * images, "data": data})
+	data := c.pictures(t, func(url string) any { return object{"image_id": t.ticket, "url": url} })
+	answerJSON(w, http.StatusOK, object{"created": 1767225600, "credits": 35 * t.images, "data": data})
 }

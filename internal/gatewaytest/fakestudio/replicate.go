@@ -4,150 +4,106 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"net/http/httptest"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// Replicate is a fake of Replicate's predictions and of the files that go to
-// them. It refuses a body at once, as Replicate does.
+// Replicate is a fake of Replicate's predictions, and of the files uploaded for them.
 //
-// Behaviour.Failed has the members of the prediction that say how it ended:
-// {"status":"failed","error":"… (E005)"}, or {"status":"succeeded","output":…}.
-//
-// Results lie on a second server, which fails the test when a credential comes
-// to it.
+// Behaviour.Failed has members of the prediction: `{"status":"failed","error":"… (E005)"}`, or
+// `{"status":"succeeded","output":…}`.
 type Replicate struct {
 	Studio
-	files    *httptest.Server
 	uploaded map[string][]byte // by id; under Studio.mu
 }
 
-// NewReplicate starts one. It ends with the test.
+// NewReplicate starts a fake Replicate, which stops at the end of the test.
 func NewReplicate(t testing.TB) *Replicate {
 	t.Helper()
 	f := &Replicate{uploaded: map[string][]byte{}}
-	f.open(t, f.handle)
-	f.files = f.openFiles()
+	f.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+		replicateFault(w, http.StatusUnauthorized, "Unauthenticated", "You did not pass a valid authentication token")
+	}), map[string]http.HandlerFunc{
+		"POST /v1/predictions":                            f.createPrediction,
+		"POST /v1/models/{owner}/{name}/predictions":      f.createPrediction,
+		"POST /v1/deployments/{owner}/{name}/predictions": f.createPrediction,
+		"GET /v1/predictions/{id}":                        f.getPrediction,
+		"POST /v1/predictions/{id}/cancel":                f.cancelPrediction,
+		"POST /v1/files":                                  f.upload,
+	})
 	return f
 }
 
-// URL is the base_url of lines to it.
+// URL returns the base_url of a line.
 func (f *Replicate) URL() string { return f.Host() + "/v1" }
 
-// Uploaded returns the files that were uploaded, in no order.
+// Uploaded returns the uploaded files, in no order.
 func (f *Replicate) Uploaded() [][]byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var files [][]byte
-	for _, file := range f.uploaded {
-		files = append(files, file)
-	}
-	return files
+	return slices.Collect(maps.Values(f.uploaded))
 }
 
-var (
-	replicateMake = regexp.MustCompile(`^/v1/(?:(?:models|deployments)/[^/]+/[^/]+/)?predictions$`)
-	replicateAsk  = regexp.MustCompile(`^/v1/predictions/([^/]+)(/cancel)?$`)
-)
-
-func (f *Replicate) handle(w http.ResponseWriter, r *http.Request) {
-	if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); !ok || key == "" {
-		if replicateMake.MatchString(r.URL.Path) {
-			f.turnAway(r, nil)
-		}
-		replicateFault(w, http.StatusUnauthorized, "Unauthenticated", "You did not pass a valid authentication token")
-		return
-	}
-	m := replicateAsk.FindStringSubmatch(r.URL.Path)
-	switch {
-	case r.Method == http.MethodPost && replicateMake.MatchString(r.URL.Path):
-		f.submission(w, r)
-	case r.Method == http.MethodPost && r.URL.Path == "/v1/files":
-		f.upload(w, r)
-	case m != nil && r.Method == http.MethodGet && m[2] == "":
-		f.prediction(w, m[1])
-	case m != nil && r.Method == http.MethodPost && m[2] == "/cancel":
-		f.cancellation(w, m[1])
-	default:
-		f.strange(w, r)
-	}
-}
-
-func (f *Replicate) submission(w http.ResponseWriter, r *http.Request) {
+func (f *Replicate) createPrediction(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	if fault := f.fault(r.URL.Path, body); fault != "" {
-		f.turnAway(r, body)
-		replicateFault(w, http.StatusUnprocessableEntity, "Input validation failed", fault)
+	if !f.passes(w, r, body, f.fault(r.URL.Path, body), func(w http.ResponseWriter, message string) {
+		replicateFault(w, http.StatusUnprocessableEntity, "Input validation failed", message)
+	}) {
 		return
 	}
 	images := 1
 	if n, ok := replicateInput(body)["num_outputs"].(float64); ok {
 		images = int(n)
 	}
-	ticket, _, ok := f.submit(w, r, body, "rep", images)
-	if ok {
-		f.tell(w, http.StatusCreated, ticket, body, map[string]any{"status": "starting"})
+	if t, ok := f.submit(w, r, body, "rep", images); ok {
+		f.answer(w, http.StatusCreated, t, object{"status": "starting"})
 	}
 }
 
-// tell writes a prediction, with members over those of one that has begun.
-func (f *Replicate) tell(w http.ResponseWriter, status int, ticket string, body []byte, members map[string]any) {
-	at := f.URL() + "/predictions/" + ticket
-	p := map[string]any{
-		"id": ticket, "model": "owner/name", "version": "hidden", "input": replicateInput(body), "logs": "", "output": nil,
+// answer writes a prediction. members replace the members of a running prediction.
+func (f *Replicate) answer(w http.ResponseWriter, status int, t *task, members object) {
+	at := f.URL() + "/predictions/" + t.ticket
+	prediction := object{
+		"id": t.ticket, "model": "owner/name", "version": "hidden", "input": replicateInput(t.body), "logs": "", "output": nil,
 		"data_removed": false, "error": nil, "status": "processing", "created_at": "2026-11-02T10:00:00.000Z",
-		"urls": map[string]string{"get": at, "cancel": at + "/cancel"},
+		"urls": object{"get": at, "cancel": at + "/cancel"},
 	}
-	for name, value := range members {
-		p[name] = value
-	}
-	raw, err := json.Marshal(p)
-	if err != nil {
-		f.t.Errorf("fake studio: a prediction: %v", err)
-	}
-	tellJSON(w, status, nil, string(raw))
+	maps.Copy(prediction, members)
+	answerJSON(w, status, prediction)
 }
 
-func (f *Replicate) prediction(w http.ResponseWriter, ticket string) {
-	at, it := f.poll(w, ticket)
-	switch at {
+func (f *Replicate) getPrediction(w http.ResponseWriter, r *http.Request) {
+	switch at, t := f.poll(w, r.PathValue("id")); at {
 	case unknown:
-		replicateFault(w, http.StatusNotFound, "Not found", "The requested resource could not be found.")
-	case going:
-		f.tell(w, http.StatusOK, ticket, it.body, nil)
+		replicateMissing(w)
+	case running:
+		f.answer(w, http.StatusOK, t, nil)
 	case failed:
-		members := map[string]any{}
-		if err := json.Unmarshal([]byte(it.how.Failed), &members); err != nil {
+		members := object{}
+		if err := json.Unmarshal([]byte(t.Failed), &members); err != nil {
 			f.t.Errorf("fake studio: Failed of replicate: %v", err)
 		}
-		f.tell(w, http.StatusOK, ticket, it.body, members)
+		f.answer(w, http.StatusOK, t, members)
 	case done:
-		var output any = f.files.URL + "/" + ticket + "/0.mp4"
-		if _, long := replicateInput(it.body)["duration"]; !long {
-			list := []string{}
-			for i := range it.images {
-				list = append(list, fmt.Sprintf("%s/%s/%d.png", f.files.URL, ticket, i))
-			}
-			output = list
+		var output any = f.clipURL(t)
+		if _, isClip := replicateInput(t.body)["duration"]; !isClip {
+			output = f.pictures(t, func(url string) any { return url })
 		}
-		f.tell(w, http.StatusOK, ticket, it.body, map[string]any{"status": "succeeded", "output": output,
-			"metrics": map[string]any{"predict_time": 1.5}})
+		f.answer(w, http.StatusOK, t, object{"status": "succeeded", "output": output, "metrics": object{"predict_time": 1.5}})
 	}
 }
 
-func (f *Replicate) cancellation(w http.ResponseWriter, ticket string) {
-	f.mu.Lock()
-	it := f.works[ticket]
-	f.mu.Unlock()
-	if it == nil {
-		replicateFault(w, http.StatusNotFound, "Not found", "The requested resource could not be found.")
+func (f *Replicate) cancelPrediction(w http.ResponseWriter, r *http.Request) {
+	t := f.find(r.PathValue("id"))
+	if t == nil {
+		replicateMissing(w)
 		return
 	}
-	f.cancel(ticket)
-	f.tell(w, http.StatusOK, ticket, it.body, map[string]any{"status": "canceled"})
+	f.cancel(t.ticket)
+	f.answer(w, http.StatusOK, t, object{"status": "canceled"})
 }
 
 func (f *Replicate) upload(w http.ResponseWriter, r *http.Request) {
@@ -162,11 +118,11 @@ func (f *Replicate) upload(w http.ResponseWriter, r *http.Request) {
 	id := fmt.Sprintf("file%06d", len(f.uploaded)+1)
 	f.uploaded[id] = data
 	f.mu.Unlock()
-	tellJSON(w, http.StatusCreated, nil, fmt.Sprintf(`{"id":%q,"name":%q,"content_type":%q,"size":%d,"metadata":{},"urls":{"get":%q}}`,
-		id, header.Filename, header.Header.Get("Content-Type"), len(data), f.URL()+"/files/"+id))
+	answerJSON(w, http.StatusCreated, object{"id": id, "name": header.Filename, "content_type": header.Header.Get("Content-Type"),
+		"size": len(data), "metadata": object{}, "urls": object{"get": f.URL() + "/files/" + id}})
 }
 
-// fault is what Replicate has against a body; empty: nothing.
+// fault returns the error of a body, or the empty string.
 func (f *Replicate) fault(path string, body []byte) string {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(body, &all); err != nil {
@@ -190,7 +146,7 @@ func (f *Replicate) fault(path string, body []byte) string {
 		return "- input: prompt is required"
 	}
 	for _, member := range []string{"num_outputs", "width", "height", "duration"} {
-		if v, ok := in[member]; ok && !whole(v) {
+		if v, ok := in[member]; ok && !isWhole(v) {
 			return "- input." + member + ": Invalid type. Expected: integer"
 		}
 	}
@@ -217,7 +173,7 @@ func (f *Replicate) fault(path string, body []byte) string {
 			f.mu.Lock()
 			_, known := f.uploaded[id]
 			f.mu.Unlock()
-			if ours && !known || !readable(v, 256<<10) {
+			if ours && !known || !isReadable(v, 256<<10) {
 				return "- input." + member + ": Does not match format 'uri'"
 			}
 		}
@@ -225,16 +181,19 @@ func (f *Replicate) fault(path string, body []byte) string {
 	return ""
 }
 
-// replicateInput is the input in a body; nil: there is none.
-func replicateInput(body []byte) map[string]any {
-	var b struct {
-		Input map[string]any `json:"input"`
+// replicateInput returns the input in a body, or nil.
+func replicateInput(body []byte) object {
+	var in struct {
+		Input object `json:"input"`
 	}
-	_ = json.Unmarshal(body, &b) // a body that is none has no input
-	return b.Input
+	_ = json.Unmarshal(body, &in)
+	return in.Input
+}
+
+func replicateMissing(w http.ResponseWriter) {
+	replicateFault(w, http.StatusNotFound, "Not found", "The requested resource could not be found.")
 }
 
 func replicateFault(w http.ResponseWriter, status int, title, detail string) {
-	raw, _ := json.Marshal(map[string]any{"title": title, "detail": detail, "status": status})
-	tellJSON(w, status, nil, string(raw))
+	answerJSON(w, status, object{"title": title, "detail": detail, "status": status})
 }

@@ -1,61 +1,49 @@
 package fakestudio
 
 import (
-	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-// Runway is a fake of Runway, where clips and pictures are tasks.
+// Runway is a fake of Runway. Clips and pictures are tasks.
 //
-// Behaviour.Failed is `{"failureCode":"…","failure":"…"}` of a task that failed,
-// or `{"status":"CANCELLED"}`.
-type Runway struct {
-	Studio
-	files *httptest.Server
-}
+// Behaviour.Failed has members of the answer to a poll: `{"failureCode":"…","failure":"…"}`, or
+// `{"status":"CANCELLED"}`.
+type Runway struct{ Studio }
 
-// NewRunway starts one. It ends with the test.
+// NewRunway starts a fake Runway, which stops at the end of the test.
 func NewRunway(t testing.TB) *Runway {
-	f := &Runway{Studio: Studio{slow: true}}
-	mux := http.NewServeMux()
+	f := &Runway{Studio{slow: true}}
+	routes := map[string]http.HandlerFunc{"GET /v1/tasks/{id}": f.getTask, "DELETE /v1/tasks/{id}": f.deleteTask}
 	for _, path := range []string{"text_to_video", "image_to_video", "video_to_video", "text_to_image"} {
-		mux.HandleFunc("POST /v1/"+path, f.keyed(f.accept(path)))
+		routes["POST /v1/"+path] = f.createTask(path)
 	}
-	mux.HandleFunc("GET /v1/tasks/{id}", f.keyed(f.look))
-	mux.HandleFunc("DELETE /v1/tasks/{id}", f.keyed(f.drop))
-	mux.HandleFunc("/", f.strange)
-	f.open(t, mux.ServeHTTP)
-	f.files = f.openFiles()
+	hasKey := withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+		runwayError(w, http.StatusUnauthorized, "The API key is missing.")
+	})
+	f.open(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if !hasKey(w, r) {
+			return false
+		}
+		if r.Header.Get("X-Runway-Version") != "2024-11-06" {
+			runwayError(w, http.StatusBadRequest, "X-Runway-Version is missing.")
+			return false
+		}
+		return true
+	}, routes)
 	return f
 }
 
-// URL is a line's base_url for it.
+// URL returns the base_url of a line.
 func (f *Runway) URL() string { return f.Host() }
 
-// keyed lets those with a key and the version pass.
-func (f *Runway) keyed(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		switch {
-		case !ok || key == "":
-			runwaySays(w, http.StatusUnauthorized, "The API key is missing.")
-		case r.Header.Get("X-Runway-Version") != "2024-11-06":
-			runwaySays(w, http.StatusBadRequest, "X-Runway-Version is missing.")
-		default:
-			next(w, r)
-		}
-	}
+func runwayError(w http.ResponseWriter, status int, message string) {
+	answerJSON(w, status, object{"error": message})
 }
 
-func runwaySays(w http.ResponseWriter, status int, message string) {
-	answerJSON(w, status, map[string]any{"error": message})
-}
-
-// runwayTask is a request of any kind.
+// runwayTask is any request.
 type runwayTask struct {
 	Model    string `json:"model"`
 	Prompt   string `json:"promptText"`
@@ -76,7 +64,7 @@ type runwayTask struct {
 		Threshold string `json:"publicFigureThreshold"`
 	} `json:"contentModeration"`
 
-	Shown []struct {
+	Pictured []struct {
 		URI string `json:"uri"`
 	} `json:"references"`
 	Videos []struct {
@@ -91,36 +79,36 @@ type runwayTask struct {
 	} `json:"keyframes"`
 }
 
-// checkVideo says what is wrong with a request to change a video.
+// checkVideo returns the error of a request to change a video, or the empty string.
 func (a *runwayTask) checkVideo() string {
 	switch {
-	case a.Model != "aleph2" || a.Prompt == "" || !readable(a.Video, 5<<20):
+	case a.Model != "aleph2" || a.Prompt == "" || !isReadable(a.Video, 5<<20):
 		return "model, promptText and videoUri are required"
-	case a.Ratio != "" || a.Duration != nil || a.Audio != nil || a.Negative != "" || a.Images != nil || a.Shown != nil || a.Videos != nil:
+	case a.Ratio != "" || a.Duration != nil || a.Audio != nil || a.Negative != "" || a.Images != nil || a.Pictured != nil || a.Videos != nil:
 		return "a field does not belong here"
 	}
 	for _, k := range a.Keyframes {
-		if k.Seconds == nil || !readable(k.URI, 5<<20) {
+		if k.Seconds == nil || !isReadable(k.URI, 5<<20) {
 			return "keyframes is invalid"
 		}
 	}
 	return ""
 }
 
-// checkShown says what is wrong with what a clip is to show.
-func (a *runwayTask) checkShown(path string) string {
+// checkPictured returns the error of the references of a clip, or the empty string.
+func (a *runwayTask) checkPictured(path string) string {
 	most := map[string]int{"seedance2": 9, "seedance2_fast": 9, "seedance2_mini": 9, "seedance2_5": 30, "wan3": 10, "wan3_prime": 10}[a.Model]
-	for _, r := range a.Shown {
-		if !readable(r.URI, 5<<20) {
+	for _, r := range a.Pictured {
+		if !isReadable(r.URI, 5<<20) {
 			return "references is invalid"
 		}
 	}
 	for _, r := range a.Videos {
-		if r.Type != "video" || !readable(r.URI, 5<<20) {
+		if r.Type != "video" || !isReadable(r.URI, 5<<20) {
 			return "referenceVideos is invalid"
 		}
 	}
-	if len(a.Shown) > most || most == 0 && a.Videos != nil || path != "text_to_video" && (a.Shown != nil || a.Videos != nil) {
+	if len(a.Pictured) > most || most == 0 && a.Videos != nil || path != "text_to_video" && (a.Pictured != nil || a.Videos != nil) {
 		return "references do not belong here"
 	}
 	if a.Video+a.Target != "" || a.Keyframes != nil {
@@ -134,22 +122,22 @@ var (
 	runwayTag   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{2,15}$`)
 )
 
-// check says what is wrong with a request.
+// check returns the error of a request, or the empty string.
 func (a *runwayTask) check(path string) string {
 	if path == "video_to_video" {
 		return a.checkVideo()
 	}
-	if wrong := a.checkShown(path); wrong != "" {
+	if wrong := a.checkPictured(path); wrong != "" {
 		return wrong
 	}
 	own, seeded := strings.HasPrefix(a.Model, "gen4"), regexp.MustCompile(`^(gen4|veo|seedance)`).MatchString(a.Model)
 	for i, image := range a.Images {
-		if image.Position != [...]string{"first", "last"}[min(i, 1)] || !readable(image.URI, 5<<20) {
+		if image.Position != [...]string{"first", "last"}[min(i, 1)] || !isReadable(image.URI, 5<<20) {
 			return "promptImage is invalid"
 		}
 	}
 	for _, r := range a.References {
-		if !runwayTag.MatchString(r.Tag) || !readable(r.URI, 5<<20) {
+		if !runwayTag.MatchString(r.Tag) || !isReadable(r.URI, 5<<20) {
 			return "referenceImages is invalid"
 		}
 	}
@@ -157,7 +145,7 @@ func (a *runwayTask) check(path string) string {
 	case a.Model == "" || !runwayRatio.MatchString(a.Ratio):
 		return "model and ratio are required"
 	case path == "text_to_video" && (a.Prompt == "" || a.Images != nil || a.Model == "gen4_turbo"):
-		return "text_to_video takes a prompt alone"
+		return "text_to_video takes only a prompt"
 	case path == "text_to_video" && a.Model == "gen4.5" && a.Ratio != "1280:720" && a.Ratio != "720:1280":
 		return "ratio is invalid"
 	case path == "image_to_video" && (len(a.Images) == 0 || len(a.Images) > 2 || own && len(a.Images) > 1):
@@ -174,70 +162,47 @@ func (a *runwayTask) check(path string) string {
 	return ""
 }
 
-// accept accepts a task.
-func (f *Runway) accept(path string) http.HandlerFunc {
+func (f *Runway) createTask(path string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var asked runwayTask
-		body, err := readJSON(r, &asked)
-		wrong := ""
-		if err != nil {
-			wrong = err.Error()
-		} else {
-			wrong = asked.check(path)
-		}
-		if wrong != "" {
-			f.turnAway(r, body)
-			runwaySays(w, http.StatusBadRequest, "Validation of body failed: "+wrong)
+		check := func(in *runwayTask) string { return in.check(path) }
+		_, body, ok := readTask(&f.Studio, w, r, check, func(w http.ResponseWriter, message string) {
+			runwayError(w, http.StatusBadRequest, "Validation of body failed: "+message)
+		})
+		if !ok {
 			return
 		}
 		prefix := "clip-"
 		if path == "text_to_image" {
 			prefix = "img-"
 		}
-		if ticket, _, ok := f.submit(w, r, body, prefix, 1); ok {
-			answerJSON(w, http.StatusOK, map[string]any{"id": ticket, "estimatedCost": map[string]any{"credits": 60}})
+		if t, ok := f.submit(w, r, body, prefix, 1); ok {
+			answerJSON(w, http.StatusOK, object{"id": t.ticket, "estimatedCost": object{"credits": 60}})
 		}
 	}
 }
 
-// look answers a poll.
-func (f *Runway) look(w http.ResponseWriter, r *http.Request) {
-	ticket := r.PathValue("id")
-	status, it := f.poll(w, ticket)
-	task := map[string]any{"id": ticket, "status": "RUNNING", "progress": 0.4, "createdAt": "2026-11-22T00:00:00Z"}
-	switch status {
-	case answered:
-		return
-	case unknown:
-		runwaySays(w, http.StatusNotFound, "An ID for a task which does not exist was provided.")
-		return
-	case going:
-		if f.waits(it) {
-			task["status"] = "THROTTLED"
-		}
-	case failed:
-		task["status"], task["cost"] = "FAILED", 0
-		_ = json.Unmarshal([]byte(it.how.Failed), &task) // no object: a failure without a reason
-	case done:
-		file := "/0.mp4"
-		if strings.HasPrefix(ticket, "img-") {
-			file = "/0.png"
-		}
-		task["status"], task["output"] = "SUCCEEDED", []string{f.files.URL + "/" + ticket + file}
-	}
-	answerJSON(w, http.StatusOK, task)
+func (f *Runway) getTask(w http.ResponseWriter, r *http.Request) {
+	f.answerPoll(w, r.PathValue("id"), polling{
+		id: "id", status: "status", waiting: "THROTTLED", running: "RUNNING", failed: "FAILED", done: "SUCCEEDED",
+		members: object{"progress": 0.4, "createdAt": "2026-11-22T00:00:00Z"},
+		missing: func(w http.ResponseWriter) {
+			runwayError(w, http.StatusNotFound, "An ID for a task which does not exist was provided.")
+		},
+		result: func(answer object, t *task) {
+			answer["output"] = []string{f.clipURL(t)}
+			if strings.HasPrefix(t.ticket, "img-") {
+				answer["output"] = []string{f.pictureURL(t, 0)}
+			}
+		},
+	})
 }
 
-// drop cancels a task.
-func (f *Runway) drop(w http.ResponseWriter, r *http.Request) {
-	ticket := r.PathValue("id")
-	f.mu.Lock()
-	known := f.works[ticket] != nil
-	f.mu.Unlock()
-	if !known {
-		runwaySays(w, http.StatusNotFound, "no such task")
+func (f *Runway) deleteTask(w http.ResponseWriter, r *http.Request) {
+	t := f.find(r.PathValue("id"))
+	if t == nil {
+		runwayError(w, http.StatusNotFound, "no such task")
 		return
 	}
-	f.cancel(ticket)
+	f.cancel(t.ticket)
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -1,9 +1,7 @@
 package fakestudio
 
 import (
-	"encoding/base64"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,27 +10,27 @@ import (
 	"testing"
 )
 
-// Stability is a fake of Stability AI: one picture a call, in the answer.
+// Stability is a fake of Stability AI. It answers with one picture.
 //
-// Behaviour.Failed is the finish reason of an answer, `CONTENT_FILTERED`, whose
-// picture is blurred then.
+// Behaviour.Failed is the finish reason of an answer with a blurred picture: `CONTENT_FILTERED`.
 type Stability struct{ Studio }
 
-// NewStability starts one. It ends with the test.
+// NewStability starts a fake Stability, which stops at the end of the test.
 func NewStability(t testing.TB) *Stability {
 	s := &Stability{}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v2beta/stable-image/generate/{service}", s.paint)
-	mux.HandleFunc("POST /v2beta/stable-image/edit/{service}", s.paint)
-	mux.HandleFunc("/", s.strange)
-	s.open(t, mux.ServeHTTP)
+	s.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+		stabilityError(w, http.StatusUnauthorized, "unauthorized", "Missing API key.")
+	}), map[string]http.HandlerFunc{
+		"POST /v2beta/stable-image/generate/{service}": s.createPicture,
+		"POST /v2beta/stable-image/edit/{service}":     s.createPicture,
+	})
 	return s
 }
 
-// URL is a line's base_url for it.
+// URL returns the base_url of a line.
 func (s *Stability) URL() string { return s.Host() }
 
-// checkStability says what is wrong with a form.
+// checkStability returns the error of a form, or the empty string.
 func checkStability(service string, form map[string]string, files map[string][]upload) string {
 	known := map[string][]string{
 		"ultra": {"prompt", "negative_prompt", "aspect_ratio", "seed", "output_format", "style_preset", "strength"},
@@ -61,7 +59,7 @@ func checkStability(service string, form map[string]string, files map[string][]u
 	case service == "sd3" && pictured != (form["mode"] == "image-to-image"), service == "sd3" && pictured && form["aspect_ratio"] != "":
 		return "mode: does not go with the fields"
 	case service == "inpaint" && (len(files) != 2 || len(files["image"]) != 1 || len(files["mask"]) != 1 ||
-		!twoColours(files["mask"][0].data)):
+		!isBlackAndWhite(files["mask"][0].data)):
 		return "mask: a picture and a mask of black and white are required"
 	case service == "inpaint":
 		return ""
@@ -73,36 +71,28 @@ func checkStability(service string, form map[string]string, files map[string][]u
 	return ""
 }
 
-// paint answers with a picture.
-func (s *Stability) paint(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Authorization") == "" {
-		stabilityError(w, http.StatusUnauthorized, "unauthorized", "Missing API key.")
-		return
-	}
-	body, _ := io.ReadAll(io.LimitReader(r.Body, maxBody)) // half a form is none
-	form, files, err := readForm(r, body)
+func (s *Stability) createPicture(w http.ResponseWriter, r *http.Request) {
+	body, form, files, err := readForm(r)
 	message := fmt.Sprint(err)
 	if err == nil {
 		message = checkStability(r.PathValue("service"), form, files)
 	}
-	if message != "" {
-		s.turnAway(r, body)
+	if !s.passes(w, r, body, message, func(w http.ResponseWriter, message string) {
 		stabilityError(w, http.StatusBadRequest, "bad_request", message)
+	}) {
 		return
 	}
-	ticket, how, ok := s.submit(w, r, body, "", 1)
-	if !ok || !await(r, how.Until) {
+	t, ok := s.finish(w, r, body, "", 1)
+	if !ok {
 		return
 	}
-	n, _ := strconv.Atoi(strings.TrimLeft(ticket, "0"))
 	reason := "SUCCESS"
-	if how.Failed != "" {
-		reason = how.Failed
+	if t.Failed != "" {
+		reason = t.Failed
 	}
-	answerJSON(w, http.StatusOK,
-		map[string]any{"image": base64.StdEncoding.EncodeToString(Picture(n)), "finish_reason": reason, "seed": 343940597})
+	answerJSON(w, http.StatusOK, object{"image": Picture(t.number), "finish_reason": reason, "seed": 343940597})
 }
 
 func stabilityError(w http.ResponseWriter, status int, name, message string) {
-	answerJSON(w, status, map[string]any{"id": "9160aa70222992d0", "name": name, "errors": []string{message}})
+	answerJSON(w, status, object{"id": "9160aa70222992d0", "name": name, "errors": []string{message}})
 }

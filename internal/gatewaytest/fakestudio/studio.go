@@ -1,141 +1,159 @@
-// Package fakestudio owns providers of images and video for tests: real HTTP
-// servers on the loopback that speak each provider's own protocol, do real work
-// (pictures and clips that can be opened) and misbehave where the test says so:
-// they refuse, lose answers after they have accepted, render for as long as the
-// test wants, fail, and serve results badly.
+// Package fakestudio provides fake providers of images and video for tests: HTTP servers on the
+// loopback that speak the protocol of each provider and serve real pictures and clips. A test can
+// make them refuse submissions, lose answers, delay and fail tasks, and break downloads.
 //
 // Invariants:
-//   - Every submission is recorded before it is answered, whether it was
-//     accepted or not.
-//   - Behaviours meet submissions in the order in which these arrived; without
-//     one a submission is accepted and done at the second poll.
-//   - A request that the protocol does not know fails the test.
-//   - When the test ends nothing of it runs any more.
+//   - Every submission is recorded before its answer, accepted or not.
+//   - The behaviours of Expect apply to the submissions in the order of their arrival. Without a
+//     behaviour, a submission is accepted, and its task is done at the second poll.
+//   - A request unknown to the protocol fails the test.
+//   - The servers stop at the end of the test.
 package fakestudio
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// Behaviour is how one submission fares. The zero value is a good one.
+// Behaviour is the outcome of one submission. The zero value is a success.
 type Behaviour struct {
-	// Status and Body answer the submission in place of acceptance, with Header
-	// beside; Status 0: it is accepted.
+	// If Status is not 0, the submission is refused with Status, Header and Body.
 	Status int
 	Body   string
 	Header http.Header
 	// LoseAnswer resets the connection after the submission was accepted.
 	LoseAnswer bool
-	// Reset resets the connection before anything was accepted.
+	// Reset resets the connection before the submission is accepted.
 	Reset bool
-	// Polls is how many polls say that the work goes on, before it ends; for
-	// providers that answer at once it does nothing. 0 stands for 1, but for
-	// providers that want to be left alone for seconds between polls.
+	// Polls is the number of polls before the end of the task. Zero means one, but none for
+	// providers that require seconds between polls.
 	Polls int
-	// Until keeps the work going until the channel is closed; for providers
-	// that answer at once it keeps the answer back. nil: see Polls.
+	// Until keeps the task running until the channel is closed. If the provider answers with the
+	// results, Until delays the answer. If nil, see Polls.
 	Until <-chan struct{}
-	// Failed is what the provider's protocol says of the work in place of a
-	// result: the JSON of its error or status object, as the fake's own
-	// documentation says. Empty: it succeeds.
+	// Failed describes the failure of the task in the words of the protocol: see each fake. If
+	// empty, the task succeeds.
 	Failed string
-	// Lost makes the provider forget the work: polls answer as for an unknown
-	// id.
+	// Lost makes the provider forget the task: polls answer as for an unknown id.
 	Lost bool
-	// PollStatus answers so many polls with this status first, 429 or 5xx.
+	// The first PollStatusTimes polls answer with PollStatus, 429 or 5xx.
 	PollStatus, PollStatusTimes int
-	// BadLinks is how many downloads of the result answer 403; CutLinks how
-	// many break off in the middle. They count before good ones.
+	// The first BadLinks downloads of a result answer 403. The next CutLinks downloads break off in
+	// the middle.
 	BadLinks, CutLinks int
-	// Images is how many images come; 0: as many as were asked for.
+	// Images is the number of images. Zero means the number in the request.
 	Images int
-	// Answer keeps back the answer to a submission, whether it was accepted or
-	// not, and Links every download of its results, until the channel is closed
-	// or the caller is gone. nil: they come at once.
+	// Answer delays the answer to a submission, accepted or not, and Links delays every download of
+	// its results, until the channel is closed or the client disconnects. If nil, there is no delay.
 	Answer, Links <-chan struct{}
 }
 
-// Submission is one that arrived.
+// Submission is a request for images or a clip.
 type Submission struct {
 	Method, Path string
 	Header       http.Header
 	Body         []byte
-	// Ticket is what the provider named it; empty if it was not accepted or is
-	// answered at once.
+	// Ticket is the provider's id of the task. It is empty if the submission was refused.
 	Ticket   string
 	Accepted bool
 }
 
-// Studio is a fake provider. Each protocol embeds one; it is safe for concurrent
-// use.
+// Studio is the common part of all fakes. It is safe for concurrent use.
 type Studio struct {
-	t    testing.TB
-	http *httptest.Server
-	slow bool // the provider wants seconds between polls
+	t         testing.TB
+	api       *httptest.Server
+	files     *httptest.Server // of the results
+	slow      bool             // the provider requires seconds between polls
+	authorize func(w http.ResponseWriter, r *http.Request) bool
 
 	mu          sync.Mutex
 	script      []Behaviour
-	rule        func(body []byte) Behaviour // for submissions beyond the script; nil: good ones
+	rule        func(body []byte) Behaviour // for submissions beyond the script; may be nil
 	submissions []Submission
-	works       map[string]*work
+	tasks       map[string]*task // by ticket
 	cancelled   []string
 	polls       int
 }
 
-// work is what the studio knows of an accepted submission.
-type work struct {
-	how    Behaviour
+// task is an accepted submission.
+type task struct {
+	Behaviour
+	ticket string
+	number int // of the submission, from 1
+	body   []byte
 	polls  int
 	images int
-	bad    int
-	cut    int
-	body   []byte // of the submission
 }
 
-// open starts the server of a protocol. handle is given every request.
-func (s *Studio) open(t testing.TB, handle http.HandlerFunc) {
-	s.t, s.works = t, map[string]*work{}
-	s.http = httptest.NewServer(handle)
+// open starts the servers of a protocol. routes has a handler for each pattern of http.ServeMux.
+// authorize reports whether a request has a credential; if not, it answers the request.
+func (s *Studio) open(t testing.TB, authorize func(http.ResponseWriter, *http.Request) bool, routes map[string]http.HandlerFunc) {
+	t.Helper()
+	s.t, s.tasks, s.authorize = t, map[string]*task{}, authorize
+	mux := http.NewServeMux()
+	for pattern, handler := range routes {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if authorize(w, r) {
+				handler(w, r)
+			} else if r.Method == http.MethodPost {
+				s.record(r, nil)
+			}
+		})
+	}
+	mux.HandleFunc("/", s.unknownRoute)
+	s.api = httptest.NewServer(mux)
 	t.Cleanup(s.Close)
+	listener, err := net.Listen("tcp", FilesHost+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.files = httptest.NewUnstartedServer(http.HandlerFunc(s.file))
+	_ = s.files.Listener.Close()
+	s.files.Listener = listener
+	s.files.Start()
+	t.Cleanup(func() { closeServer(s.files) })
 }
 
-// Host is the server's address without a path: `http://127.0.0.1:PORT`.
-func (s *Studio) Host() string { return s.http.URL }
+// Host returns the address of the API without a path: `http://127.0.0.1:PORT`.
+func (s *Studio) Host() string { return s.api.URL }
 
-// Close ends the server; a test's end does it too.
-func (s *Studio) Close() {
-	s.http.CloseClientConnections()
-	s.http.Close()
+// Close stops the API before the end of the test.
+func (s *Studio) Close() { closeServer(s.api) }
+
+func closeServer(s *httptest.Server) {
+	s.CloseClientConnections()
+	s.Close()
 }
 
-// Expect adds behaviours for the submissions to come.
-func (s *Studio) Expect(how ...Behaviour) {
+// Expect adds behaviours for the next submissions.
+func (s *Studio) Expect(behaviours ...Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.script = append(s.script, how...)
+	s.script = append(s.script, behaviours...)
 }
 
-// Always sets how submissions fare that no behaviour was added for, by what is
-// in their bodies. The rule may be called from several goroutines, one at a time.
+// Always sets the behaviour of submissions without a behaviour from Expect. The calls of rule do not
+// overlap, but may come from several goroutines.
 func (s *Studio) Always(rule func(body []byte) Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rule = rule
 }
 
-// Submissions returns those that arrived so far.
+// Submissions returns the submissions so far.
 func (s *Studio) Submissions() []Submission {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Submission(nil), s.submissions...)
+	return slices.Clone(s.submissions)
 }
 
-// Accepted counts the submissions that were accepted.
+// Accepted returns the number of accepted submissions.
 func (s *Studio) Accepted() int {
 	n := 0
 	for _, sub := range s.Submissions() {
@@ -146,167 +164,169 @@ func (s *Studio) Accepted() int {
 	return n
 }
 
-// Polls counts the questions about works.
+// Polls returns the number of polls.
 func (s *Studio) Polls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.polls
 }
 
-// Polled counts the works that were asked about at least once.
+// Polled returns the number of tasks with at least one poll.
 func (s *Studio) Polled() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for _, it := range s.works {
-		if it.polls > 0 {
+	for _, t := range s.tasks {
+		if t.polls > 0 {
 			n++
 		}
 	}
 	return n
 }
 
-// Cancelled returns the tickets that were cancelled.
+// Cancelled returns the tickets of the cancelled tasks.
 func (s *Studio) Cancelled() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string(nil), s.cancelled...)
+	return slices.Clone(s.cancelled)
 }
 
-// submit records a submission and returns its ticket and how it fares; w is
-// answered already when ok is false. images is how many were asked for.
-func (s *Studio) submit(w http.ResponseWriter, r *http.Request, body []byte, prefix string,
-	images int) (ticket string, how Behaviour, ok bool) {
+// submit records a submission and returns its task. images is the number of images in the request.
+// If ok is false, the submission has its answer already.
+func (s *Studio) submit(w http.ResponseWriter, r *http.Request, body []byte, prefix string, images int) (t *task, ok bool) {
 	s.mu.Lock()
+	var b Behaviour
 	if len(s.script) > 0 {
-		how, s.script = s.script[0], s.script[1:]
+		b, s.script = s.script[0], s.script[1:]
 	} else if s.rule != nil {
-		how = s.rule(body)
+		b = s.rule(body)
 	}
-	accepted := how.Status == 0 && !how.Reset
-	if accepted {
-		ticket = fmt.Sprintf("%s%06d", prefix, len(s.submissions)+1)
-		if how.Images > 0 {
-			images = how.Images
-		}
-		s.works[ticket] = &work{how: how, images: images, bad: how.BadLinks, cut: how.CutLinks, body: body}
+	if b.Images > 0 {
+		images = b.Images
 	}
-	s.submissions = append(s.submissions, Submission{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body, Ticket: ticket,
-		Accepted: accepted})
+	number := len(s.submissions) + 1
+	t = &task{Behaviour: b, ticket: fmt.Sprintf("%s%06d", prefix, number), number: number, body: body, images: images}
+	sub := Submission{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
+	if b.Status == 0 && !b.Reset {
+		sub.Ticket, sub.Accepted = t.ticket, true
+		s.tasks[t.ticket] = t
+	}
+	s.submissions = append(s.submissions, sub)
 	s.mu.Unlock()
-	if !await(r, how.Answer) {
-		return ticket, how, false
+	if !await(r, b.Answer) {
+		return nil, false
 	}
 	switch {
-	case how.Reset || how.LoseAnswer:
+	case b.Reset || b.LoseAnswer:
 		reset(w)
-		return ticket, how, false
-	case !accepted:
-		for name, values := range how.Header {
+		return nil, false
+	case b.Status != 0:
+		for name, values := range b.Header {
 			w.Header()[name] = values
 		}
 		kind := "application/json"
-		if strings.HasPrefix(how.Body, "<") {
+		if strings.HasPrefix(b.Body, "<") {
 			kind = "text/html"
 		}
 		w.Header().Set("Content-Type", kind)
-		w.WriteHeader(how.Status)
-		_, _ = w.Write([]byte(how.Body))
-		return ticket, how, false
+		w.WriteHeader(b.Status)
+		_, _ = w.Write([]byte(b.Body))
+		return nil, false
 	}
-	return ticket, how, true
+	return t, true
 }
 
-// state is where a work stands at a poll.
+// finish is submit for providers that answer with the results. It waits for Behaviour.Until.
+func (s *Studio) finish(w http.ResponseWriter, r *http.Request, body []byte, prefix string, images int) (t *task, ok bool) {
+	t, ok = s.submit(w, r, body, prefix, images)
+	return t, ok && await(r, t.Until)
+}
+
+// record adds a submission that the protocol refuses. It uses no behaviour.
+func (s *Studio) record(r *http.Request, body []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.submissions = append(s.submissions, Submission{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body})
+}
+
+// state is the state of a task at a poll.
 type state int
 
-// The states of a work.
+// The states of a task.
 const (
 	unknown state = iota
-	going
+	running
 	failed
 	done
-	answered // by a PollStatus; w is answered already
+	answered // with Behaviour.PollStatus; the poll has its answer already
 )
 
-// poll counts a question about a work and says where it stands.
-func (s *Studio) poll(w http.ResponseWriter, ticket string) (state, *work) {
+// poll counts a poll and returns the state of the task.
+func (s *Studio) poll(w http.ResponseWriter, ticket string) (state, *task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.polls++
-	it := s.works[ticket]
-	if it == nil || it.how.Lost {
+	t := s.tasks[ticket]
+	if t == nil || t.Lost {
 		return unknown, nil
 	}
-	if it.how.PollStatusTimes > 0 {
-		it.how.PollStatusTimes--
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(it.how.PollStatus)
-		_, _ = w.Write([]byte(`{"error":{"message":"not now"}}`))
-		return answered, it
+	if t.PollStatusTimes > 0 {
+		t.PollStatusTimes--
+		answerJSON(w, t.PollStatus, object{"error": object{"message": "not now"}})
+		return answered, t
 	}
-	it.polls++
+	t.polls++
 	least := 1
 	if s.slow {
 		least = 0
 	}
-	if it.how.Until != nil {
+	if t.Until != nil {
 		select {
-		case <-it.how.Until:
+		case <-t.Until:
 		default:
-			return going, it
+			return running, t
 		}
-	} else if it.polls <= max(it.how.Polls, least) {
-		return going, it
+	} else if t.polls <= max(t.Polls, least) {
+		return running, t
 	}
-	if it.how.Failed != "" {
-		return failed, it
+	if t.Failed != "" {
+		return failed, t
 	}
-	return done, it
+	return done, t
 }
 
-// cancel notes that a work was cancelled.
+// waits reports whether an accepted task has not begun. A task begins with the second poll.
+func (s *Studio) waits(t *task) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return t.polls <= 1
+}
+
+// find returns a task, or nil if the ticket is unknown.
+func (s *Studio) find(ticket string) *task {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tasks[ticket]
+}
+
+// remove deletes and returns a task, or nil if the ticket is unknown.
+func (s *Studio) remove(ticket string) *task {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tasks[ticket]
+	delete(s.tasks, ticket)
+	return t
+}
+
+// cancel records the cancellation of a task.
 func (s *Studio) cancel(ticket string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cancelled = append(s.cancelled, ticket)
 }
 
-// serve serves a result's bytes, well or badly as its work's behaviour says.
-func (s *Studio) serve(w http.ResponseWriter, r *http.Request, ticket, contentType string, file []byte) {
-	s.mu.Lock()
-	it := s.works[ticket]
-	bad, cut := false, false
-	if it != nil && it.bad > 0 {
-		it.bad--
-		bad = true
-	} else if it != nil && it.cut > 0 {
-		it.cut--
-		cut = true
-	}
-	s.mu.Unlock()
-	if it != nil && !await(r, it.how.Links) {
-		return
-	}
-	switch {
-	case it == nil:
-		http.NotFound(w, r)
-	case bad:
-		http.Error(w, "expired", http.StatusForbidden)
-	case cut:
-		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("Content-Length", fmt.Sprint(len(file)))
-		_, _ = w.Write(file[:len(file)/2])
-		_ = http.NewResponseController(w).Flush()
-		reset(w)
-	default:
-		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("Content-Length", fmt.Sprint(len(file)))
-		_, _ = w.Write(file)
-	}
-}
-
-// await waits for a channel; false: the caller is gone. nil is no wait.
+// await waits for a channel to be closed. It returns false if the client disconnects first. A nil
+// channel does not wait.
 func await(r *http.Request, until <-chan struct{}) bool {
 	if until == nil {
 		return true
@@ -319,8 +339,8 @@ func await(r *http.Request, until <-chan struct{}) bool {
 	}
 }
 
-// strange fails the test for a request that the protocol does not know.
-func (s *Studio) strange(w http.ResponseWriter, r *http.Request) {
+// unknownRoute fails the test.
+func (s *Studio) unknownRoute(w http.ResponseWriter, r *http.Request) {
 	s.t.Errorf("fake studio: the protocol has no %s %s", r.Method, r.URL)
 	http.NotFound(w, r)
 }

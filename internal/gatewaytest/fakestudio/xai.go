@@ -2,58 +2,46 @@ package fakestudio
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// XAI is a fake of xAI's pictures, which come in the answer, and clips.
+// XAI is a fake of xAI. It answers with pictures, and makes clips as tasks.
 //
-// Behaviour.Failed is what a poll answers of a clip, with status 200 unless its
-// member `http` says another; of pictures, any text says that the review withheld
-// all of them.
-type XAI struct {
-	Studio
-	files *httptest.Server
-}
+// Behaviour.Failed is the answer to the poll of a clip; its status is the member `http`, or 200. For
+// pictures, any text withholds all pictures.
+type XAI struct{ Studio }
 
-// NewXAI starts one. It ends with the test.
+// NewXAI starts a fake xAI, which stops at the end of the test.
 func NewXAI(t testing.TB) *XAI {
 	x := &XAI{}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/images/generations", x.keyed(x.paint(false)))
-	mux.HandleFunc("POST /v1/images/edits", x.keyed(x.paint(true)))
-	mux.HandleFunc("POST /v1/videos/generations", x.keyed(x.film))
-	mux.HandleFunc("POST /v1/videos/edits", x.keyed(x.film))
-	mux.HandleFunc("POST /v1/videos/extensions", x.keyed(x.film))
-	mux.HandleFunc("GET /v1/videos/{id}", x.keyed(x.look))
-	mux.HandleFunc("/", x.strange)
-	x.open(t, mux.ServeHTTP)
-	x.files = x.openFiles()
+	x.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+		xaiError(w, http.StatusUnauthorized, "no credentials")
+	}), map[string]http.HandlerFunc{
+		"POST /v1/images/generations": x.createPictures(false),
+		"POST /v1/images/edits":       x.createPictures(true),
+		"POST /v1/videos/generations": x.createClip((*xaiClip).check),
+		"POST /v1/videos/edits":       x.createClip(func(in *xaiClip) string { return in.checkVideo(false) }),
+		"POST /v1/videos/extensions":  x.createClip(func(in *xaiClip) string { return in.checkVideo(true) }),
+		"GET /v1/videos/{id}":         x.getClip,
+	})
 	return x
 }
 
-// URL is a line's base_url for it.
+// URL returns the base_url of a line.
 func (x *XAI) URL() string { return x.Host() + "/v1" }
 
-func (x *XAI) keyed(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); !ok || key == "" {
-			xaiSays(w, http.StatusUnauthorized, "no credentials")
-			return
-		}
-		next(w, r)
-	}
+func xaiError(w http.ResponseWriter, status int, message string) {
+	answerJSON(w, status, object{"code": "Client specified an invalid argument", "error": message})
 }
 
-func xaiSays(w http.ResponseWriter, status int, message string) {
-	answerJSON(w, status, map[string]any{"code": "Client specified an invalid argument", "error": message})
+func xaiInvalid(w http.ResponseWriter, message string) {
+	xaiError(w, http.StatusUnprocessableEntity, message)
 }
 
-// xaiFile is a picture to work from.
+// xaiFile is a picture or video in a request.
 type xaiFile struct {
 	URL  string `json:"url"`
 	Type string `json:"type"`
@@ -73,14 +61,14 @@ type xaiPicture struct {
 	Images     []xaiFile `json:"images"`
 }
 
-// check says what is wrong with a request for pictures.
+// check returns the error of a request for pictures, or the empty string.
 func (p *xaiPicture) check(edit bool) string {
 	files := p.Images
 	if p.Image != nil {
 		files = append(files, *p.Image)
 	}
 	for _, f := range files {
-		if f.Type != "image_url" || !readable(f.URL, 20<<20) {
+		if f.Type != "image_url" || !isReadable(f.URL, 20<<20) {
 			return "an image cannot be read"
 		}
 	}
@@ -95,35 +83,19 @@ func (p *xaiPicture) check(edit bool) string {
 	return ""
 }
 
-// paint answers with pictures.
-func (x *XAI) paint(edit bool) http.HandlerFunc {
+func (x *XAI) createPictures(edit bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var asked xaiPicture
-		body, err := readJSON(r, &asked)
-		wrong := ""
-		if err != nil {
-			wrong = err.Error()
-		} else {
-			wrong = asked.check(edit)
-		}
-		if wrong != "" {
-			x.turnAway(r, body)
-			xaiSays(w, http.StatusUnprocessableEntity, wrong)
+		check := func(in *xaiPicture) string { return in.check(edit) }
+		in, body, ok := readTask(&x.Studio, w, r, check, xaiInvalid)
+		if !ok {
 			return
 		}
-		ticket, how, ok := x.submit(w, r, body, "img-", asked.N)
-		if !ok || !await(r, how.Until) {
+		t, ok := x.finish(w, r, body, "img-", in.N)
+		if !ok {
 			return
 		}
-		images := asked.N
-		if how.Images > 0 {
-			images = how.Images
-		}
-		data := []any{}
-		for i := range images {
-			data = append(data, map[string]any{"url": fmt.Sprintf("%s/%s/%d.png", x.files.URL, ticket, i), "respect_moderation": how.Failed == ""})
-		}
-		answerJSON(w, http.StatusOK, map[string]any{"data": data, "usage": map[string]any{"cost_in_usd_ticks": 400000000}})
+		data := x.pictures(t, func(url string) any { return object{"url": url, "respect_moderation": t.Failed == ""} })
+		answerJSON(w, http.StatusOK, object{"data": data, "usage": object{"cost_in_usd_ticks": 400000000}})
 	}
 }
 
@@ -142,10 +114,10 @@ type xaiClip struct {
 	Video      *xaiFile  `json:"video"`
 }
 
-// checkVideo says what is wrong with a request for a clip from a video.
+// checkVideo returns the error of a request for a clip from a video, or the empty string.
 func (c *xaiClip) checkVideo(extend bool) string {
 	switch {
-	case c.Video == nil || !webAddress(c.Video.URL) || c.Video.Type != "":
+	case c.Video == nil || !isURL(c.Video.URL) || c.Video.Type != "":
 		return "video is required"
 	case c.Model != "grok-imagine-video" || c.Prompt == "":
 		return "model and prompt are required"
@@ -157,7 +129,7 @@ func (c *xaiClip) checkVideo(extend bool) string {
 	return ""
 }
 
-// check says what is wrong with a request for a clip.
+// check returns the error of a request for a clip, or the empty string.
 func (c *xaiClip) check() string {
 	files := c.Subjects
 	for _, f := range []*xaiFile{c.Image, c.Last} {
@@ -166,7 +138,7 @@ func (c *xaiClip) check() string {
 		}
 	}
 	for _, f := range files {
-		if f.Type != "" || !readable(f.URL, 20<<20) {
+		if f.Type != "" || !isReadable(f.URL, 20<<20) {
 			return "an image cannot be read"
 		}
 	}
@@ -189,51 +161,38 @@ func (c *xaiClip) check() string {
 	return ""
 }
 
-// film accepts a clip.
-func (x *XAI) film(w http.ResponseWriter, r *http.Request) {
-	var asked xaiClip
-	body, err := readJSON(r, &asked)
-	wrong, task := "", r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	switch {
-	case err != nil:
-		wrong = err.Error()
-	case task == "generations":
-		wrong = asked.check()
-	default:
-		wrong = asked.checkVideo(task == "extensions")
-	}
-	if wrong != "" {
-		x.turnAway(r, body)
-		xaiSays(w, http.StatusUnprocessableEntity, wrong)
-		return
-	}
-	if ticket, _, ok := x.submit(w, r, body, "vid-", 1); ok {
-		answerJSON(w, http.StatusOK, map[string]any{"request_id": ticket})
+func (x *XAI) createClip(check func(*xaiClip) string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, body, ok := readTask(&x.Studio, w, r, check, xaiInvalid)
+		if !ok {
+			return
+		}
+		if t, ok := x.submit(w, r, body, "vid-", 1); ok {
+			answerJSON(w, http.StatusOK, object{"request_id": t.ticket})
+		}
 	}
 }
 
-// look answers a poll. What has not begun is told without a body.
-func (x *XAI) look(w http.ResponseWriter, r *http.Request) {
-	ticket := r.PathValue("id")
-	status, it := x.poll(w, ticket)
-	switch status {
+// getClip answers a poll. The answer has no body until the task begins.
+func (x *XAI) getClip(w http.ResponseWriter, r *http.Request) {
+	switch at, t := x.poll(w, r.PathValue("id")); at {
 	case answered:
 	case unknown:
-		answerJSON(w, http.StatusNotFound, map[string]any{"error": "no such request"})
-	case going:
-		if x.waits(it) {
+		answerJSON(w, http.StatusNotFound, object{"error": "no such request"})
+	case running:
+		if x.waits(t) {
 			w.WriteHeader(http.StatusAccepted)
 			return
 		}
-		answerJSON(w, http.StatusAccepted, map[string]any{"status": "pending", "progress": 40})
+		answerJSON(w, http.StatusAccepted, object{"status": "pending", "progress": 40})
 	case failed:
-		said := map[string]any{}
-		_ = json.Unmarshal([]byte(it.how.Failed), &said) // no object: an empty one
-		status, _ := said["http"].(float64)
-		delete(said, "http")
-		answerJSON(w, max(int(status), http.StatusOK), said)
+		answer := object{}
+		_ = json.Unmarshal([]byte(t.Failed), &answer) // without an object, the answer is empty
+		status, _ := answer["http"].(float64)
+		delete(answer, "http")
+		answerJSON(w, max(int(status), http.StatusOK), answer)
 	case done:
-		answerJSON(w, http.StatusOK, map[string]any{"status": "done", "model": "grok-imagine-video",
-			"video": map[string]any{"url": x.files.URL + "/" + ticket + "/0.mp4", "duration": 5, "respect_moderation": true}})
+		answerJSON(w, http.StatusOK, object{"status": "done", "model": "grok-imagine-video",
+			"video": object{"url": x.clipURL(t), "duration": 5, "respect_moderation": true}})
 	}
 }
