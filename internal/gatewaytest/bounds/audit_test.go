@@ -31,7 +31,7 @@ func TestAuditFindsForgedMoney(t *testing.T) {
 				scene.ChatModel("gift", map[string]any{"price": map[string]any{"input": 0, "output": 0}, "free_daily_requests": 5})},
 			"lines": []map[string]any{scene.ChatLine("only", provider.URL(), nil, "swift", "rich", "gift")}}, nil)
 		db := storetest.Open(t, database, store.Options{})
-		g := scene.At(t, p.Process)
+		g := scene.GatewayAt(t, p.Process)
 		acct, key := p.Account(10, nil)
 		p.Admin("POST", "/accounts/"+acct+"/credits", map[string]any{"usd": -1, "note": "by mistake"}, nil)
 		p.Admin("POST", "/accounts/"+acct+"/credits", map[string]any{"usd": 2.5, "note": "invoice 2"}, nil)

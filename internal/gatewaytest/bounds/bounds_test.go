@@ -34,7 +34,7 @@ func TestReadsAndSettlementsAtTheEndOfCounters(t *testing.T) {
 		p.Admin("PUT", "/catalog", map[string]any{"models": []map[string]any{scene.ChatModel("swift", nil)},
 			"lines": []map[string]any{scene.ChatLine("only", provider.URL(), nil, "swift")}}, nil)
 		db := storetest.Open(t, database, store.Options{})
-		g := scene.At(t, p.Process)
+		g := scene.GatewayAt(t, p.Process)
 		account, key := p.Account(10, nil)
 		ask := func(streamed bool, seen ...func()) scene.Answer {
 			t.Helper()

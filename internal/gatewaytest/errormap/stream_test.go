@@ -222,7 +222,7 @@ func leaveRow(t *testing.T, f *fixture, e entry) {
 			}
 		}()
 	}
-	if a, err := scene.Converse(ctx, f.Client, f.Process.URL+f.form.in.Path(), key, f.request(e, e.solo()), leave); err == nil {
+	if a, err := scene.SendChat(ctx, f.Client, f.Process.URL+f.form.in.Path(), key, f.request(e, e.solo()), leave); err == nil {
 		t.Fatalf("the client got %+v", a)
 	}
 	scene.Eventually(t, "the provider is told", func() bool { return e.left() > before })

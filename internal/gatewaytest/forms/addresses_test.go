@@ -20,7 +20,7 @@ func addressSettings() map[string]string {
 
 // addressScenes: images by address, from clients of every form, on lines of
 // models that fetch them and of others, for which the gateway does.
-func addressScenes(t testing.TB) []scene.Story {
+func addressScenes(t testing.TB) []scene.Scenario {
 	picture := formattest.Picture(t, "image/png", 12, 7, 1)
 	var gets atomic.Int64
 	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +38,7 @@ func addressScenes(t testing.TB) []scene.Story {
 	}))
 	t.Cleanup(host.Close)
 	inline := `"inlineData":{"mimeType":"image/png","data":"` + base64.StdEncoding.EncodeToString(picture) + `"`
-	var stories []scene.Story
+	var stories []scene.Scenario
 	for _, c := range []struct {
 		name, vendor, path string
 		want               string // what the line is sent; empty: it is not asked
@@ -55,13 +55,13 @@ func addressScenes(t testing.TB) []scene.Story {
 			if c.want != "" {
 				p.Expect(fakeprovider.GeminiAnswer("a picture", 100, 10))
 			}
-			stories = append(stories, scene.Story{
+			stories = append(stories, scene.Scenario{
 				Name:   "image by address from " + string(in) + ", " + c.name,
 				Models: []map[string]any{scene.FormModel(id, scene.PriceList(), in)},
 				Lines: []map[string]any{scene.FormLine(id, "gemini", p.URL(), map[string]any{"models": map[string]any{id: c.vendor}},
 					id)},
 				Play: func(t *testing.T, f *scene.Gateway) {
-					s := in.Speaker(t, f)
+					s := in.NewClient(t, f)
 					before := gets.Load()
 					h := s.Ask(scene.Request(in, id, false, pointing(in, host.URL+c.path)))
 					if c.want == "" {

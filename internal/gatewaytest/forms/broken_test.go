@@ -50,8 +50,8 @@ func brokenFailure(line string) string {
 }
 
 // brokenFormScenes are every way to break off, in every pair of forms.
-func brokenFormScenes(t testing.TB) []scene.Story {
-	var scenes []scene.Story
+func brokenFormScenes(t testing.TB) []scene.Scenario {
+	var scenes []scene.Scenario
 	for _, in := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			for _, c := range []struct {
@@ -73,7 +73,7 @@ func brokenFormScenes(t testing.TB) []scene.Story {
 	return scenes
 }
 
-func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, pieces int, reply fakeprovider.Reply) scene.Story {
+func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, pieces int, reply fakeprovider.Reply) scene.Scenario {
 	model := strings.ReplaceAll(fmt.Sprintf("b-%s-%s-%s", in, line, name), " ", "-")
 	gate := make(chan struct{}, pieces)
 	for range pieces {
@@ -86,14 +86,14 @@ func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, piece
 	if name == "stalled" {
 		more["timeouts"] = map[string]any{"first_token": "30s", "idle": "300ms", "total": "30s"}
 	}
-	return scene.Story{
+	return scene.Scenario{
 		Name:   fmt.Sprintf("%s on %s: %s", in, line, name),
 		Models: []map[string]any{scene.FormModel(model, nil, in)},
 		Lines: []map[string]any{scene.FormLine(model, line, p.URL(), more, model),
 			scene.FormLine(model+"-2", line, healthy.URL(), map[string]any{"priority": 2}, model)},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := in.Speaker(t, f)
-			h := s.Watch(scene.Request(in, model, true, nil), brokenText, func() { close(gate) })
+			s := in.NewClient(t, f)
+			h := s.Stream(scene.Request(in, model, true, nil), brokenText, func() { close(gate) })
 			r := read(t, in, h, model)
 			if h.Status != 200 || h.Cut || r.whole || r.text != brokenText || r.fault.Message == "" {
 				t.Errorf("the client got %d, cut %v: %s", h.Status, h.Cut, h.Raw)
@@ -130,10 +130,10 @@ func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, piece
 // failedAtTheEndScenes: a provider that fails with its last event says what it
 // has counted, which is charged. A stream of which a client saw nothing costs
 // nothing.
-func failedAtTheEndScenes(t testing.TB) []scene.Story {
+func failedAtTheEndScenes(t testing.TB) []scene.Scenario {
 	usage := fakeprovider.ResponsesUsage(700, 30)
 	text := fakeprovider.ResponsesText(brokenText)
-	var scenes []scene.Story
+	var scenes []scene.Scenario
 	for _, seen := range []bool{true, false} {
 		model := fmt.Sprintf("failed-%v", seen)
 		var events []string
@@ -153,13 +153,13 @@ func failedAtTheEndScenes(t testing.TB) []scene.Story {
 			reply.Gate = gate
 		}
 		p := fakeprovider.New(t, reply)
-		scenes = append(scenes, scene.Story{
+		scenes = append(scenes, scene.Scenario{
 			Name:   fmt.Sprintf("failed at the end, text seen: %v", seen),
 			Models: []map[string]any{scene.FormModel(model, nil, scene.Responses)},
 			Lines:  []map[string]any{scene.FormLine(model, "responses", p.URL(), nil, model)},
 			Play: func(t *testing.T, f *scene.Gateway) {
-				s := scene.Responses.Speaker(t, f)
-				h := s.Watch(scene.Request(scene.Responses, model, true, nil), brokenText, func() { close(gate) })
+				s := scene.Responses.NewClient(t, f)
+				h := s.Stream(scene.Request(scene.Responses, model, true, nil), brokenText, func() { close(gate) })
 				if !seen {
 					if r := read(t, scene.Responses, h, model); h.Status != 502 || r.fault.Code != "upstream_unavailable" {
 						t.Errorf("%d %s", h.Status, h.Raw)

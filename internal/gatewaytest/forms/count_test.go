@@ -12,9 +12,9 @@ import (
 
 // countScene: tokens are counted by the provider where it can, else by
 // ourselves, and never cost anything.
-func countScene(t testing.TB) scene.Story {
+func countScene(t testing.TB) scene.Scenario {
 	native, chat, gemini := fakeprovider.New(t), fakeprovider.New(t), fakeprovider.New(t)
-	return scene.Story{
+	return scene.Scenario{
 		Name: "count_tokens",
 		Models: []map[string]any{scene.FormModel("count", nil, scene.Messages), scene.FormModel("count-chat", nil, scene.Messages),
 			scene.FormModel("count-gemini", nil, scene.Messages),
@@ -30,8 +30,8 @@ func countScene(t testing.TB) scene.Story {
 			// No balance and a rate of one: neither matters.
 			account, key := f.Process.Account(0,
 				map[string]any{"rpm": 1, "allowed_models": []string{"count", "count-chat", "count-gemini", "count-broken"}})
-			ask := func(body string) scene.Heard { return scene.Call(t, f, "POST", path, body, "x-api-key", key) }
-			count := func(h scene.Heard) int {
+			ask := func(body string) scene.FormAnswer { return scene.Call(t, f, "POST", path, body, "x-api-key", key) }
+			count := func(h scene.FormAnswer) int {
 				var said map[string]int
 				if err := json.Unmarshal([]byte(h.Raw), &said); err != nil || h.Status != 200 || len(said) != 1 {
 					t.Errorf("%d %s", h.Status, h.Raw)

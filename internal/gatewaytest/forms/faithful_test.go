@@ -14,8 +14,8 @@ import (
 
 // faithfulScenes: what passes between a client and a line of its own form is
 // what they sent, byte by byte, but for the owned fields.
-func faithfulScenes(t testing.TB) []scene.Story {
-	return []scene.Story{faithfulMessagesScene(t), faithfulResponsesScene(t), eventByEventScene(t)}
+func faithfulScenes(t testing.TB) []scene.Scenario {
+	return []scene.Scenario{faithfulMessagesScene(t), faithfulResponsesScene(t), eventByEventScene(t)}
 }
 
 // oddMessages is a request of the messages form that no encoder would write.
@@ -43,18 +43,18 @@ const oddAnswer = "{\"type\":\"message\", \"id\":\"msg_1\",\n \"role\":\"assista
 func withModel(text, model string) string { return strings.ReplaceAll(text, "%m", model) }
 
 // faithfulMessagesScene: the messages form, whole.
-func faithfulMessagesScene(t testing.TB) scene.Story {
+func faithfulMessagesScene(t testing.TB) scene.Scenario {
 	reply := fakeprovider.JSON(200, withModel(oddAnswer, "vendor-odd"))
 	reply.Header = map[string]string{"request-id": "req_theirs", "x-request-id": "req_theirs", "set-cookie": "a=b",
 		"anthropic-ratelimit-requests-limit": "5",
 		"anthropic-organization-id":          "org", "retry-after": "5", "x-should-retry": "true"}
 	p := fakeprovider.New(t, reply, reply)
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "messages",
 		Models: []map[string]any{scene.FormModel("odd", nil, scene.Messages)},
 		Lines:  []map[string]any{scene.FormLine("odd", "messages", p.URL(), map[string]any{"pass": []string{"nobody_knows"}}, "odd")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Messages.Speaker(t, f)
+			s := scene.Messages.NewClient(t, f)
 			sent := withModel(strings.Replace(oddMessages, "%s", "false", 1), "odd")
 			h := s.Post(scene.Messages.Path()+"?beta=true", sent, "anthropic-version", "2026-10-21", "anthropic-beta", "a-2026-01-01,b",
 				"Cookie", "c=d",
@@ -109,7 +109,7 @@ func wantHeader(t *testing.T, got http.Header, want map[string]string) {
 }
 
 // faithfulResponsesScene: the responses form, whole.
-func faithfulResponsesScene(t testing.TB) scene.Story {
+func faithfulResponsesScene(t testing.TB) scene.Scenario {
 	const answer = "{ \"id\":\"resp_1\",\"object\":\"response\",\"created_at\":1,\"status\":\"completed\",\"model\":\"%m\"," +
 		"\n\"nobody_knows\":1.0,\"output\":[" +
 		"{\"type\":\"nobody_knows\",\"model\":\"x\"},{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\"," +
@@ -120,12 +120,12 @@ func faithfulResponsesScene(t testing.TB) scene.Story {
 		return strings.Replace(withModel(text, model), "%s", store, 1)
 	}
 	p := fakeprovider.New(t, fakeprovider.JSON(200, fill(answer, "vendor-odder", "true")))
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "responses",
 		Models: []map[string]any{scene.FormModel("odder", nil, scene.Responses)},
 		Lines:  []map[string]any{scene.FormLine("odder", "responses", p.URL(), map[string]any{"pass": []string{"*"}}, "odder")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.Speaker(t, f)
+			s := scene.Responses.NewClient(t, f)
 			h := s.Post(scene.Responses.Path(), fill(request, "odder", "true"), "OpenAI-Organization", "theirs", "anthropic-beta", "x",
 				"Cookie", "c=d")
 			if want := fill(answer, "odder", "false"); h.Status != 200 || h.Raw != want {
@@ -176,17 +176,17 @@ func oddEvents() []string {
 }
 
 // eventByEventScene: a stream passes event by event, as it comes.
-func eventByEventScene(t testing.TB) scene.Story {
+func eventByEventScene(t testing.TB) scene.Scenario {
 	gate := make(chan struct{}, len(oddEvents()))
 	stream := fakeprovider.NativeEvents(oddEvents()...)
 	stream.Gate = gate
 	p := fakeprovider.New(t, stream)
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "event by event",
 		Models: []map[string]any{scene.FormModel("flow", nil, scene.Messages)},
 		Lines:  []map[string]any{scene.FormLine("flow", "messages", p.URL(), map[string]any{"pass": []string{"*"}}, "flow")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Messages.Speaker(t, f)
+			s := scene.Messages.NewClient(t, f)
 			body := withModel(strings.Replace(oddMessages, "%s", "true", 1), "flow")
 			r, err := http.NewRequestWithContext(t.Context(), "POST", f.Process.URL+scene.Messages.Path(), strings.NewReader(body))
 			if err != nil {
@@ -232,7 +232,7 @@ func eventByEventScene(t testing.TB) scene.Story {
 			if kind := answer.Header.Get("Content-Type"); kind != "text/event-stream; charset=utf-8" {
 				t.Errorf("content type %q", kind)
 			}
-			s.Charged(scene.Heard{Status: 200, Header: answer.Header}, scene.AnswerCost)
+			s.Charged(scene.FormAnswer{Status: 200, Header: answer.Header}, scene.AnswerCost)
 			if want := strings.Replace(body, `"model":"flow"`, `"model":"vendor-flow"`, 1); string(p.Requests()[0].Body) != want {
 				t.Errorf("the provider got\n%s", p.Requests()[0].Body)
 			}

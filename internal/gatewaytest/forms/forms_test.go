@@ -18,7 +18,7 @@ func lineForms() []string { return []string{"chat", "responses", "messages", "ge
 
 // playForms plays scenes on both databases, each in a process with the given
 // settings.
-func playForms(t *testing.T, binary string, settings map[string]string, build func(t testing.TB) []scene.Story) {
+func playForms(t *testing.T, binary string, settings map[string]string, build func(t testing.TB) []scene.Scenario) {
 	t.Helper()
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, database string) {

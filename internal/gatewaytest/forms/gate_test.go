@@ -16,8 +16,8 @@ import (
 
 // gateScenes: what would be checked as one thing and obeyed as another, or pay
 // for less than it gets, goes to no line.
-func gateScenes(t testing.TB) []scene.Story {
-	scenes := []scene.Story{smuggledScene(t), passScene(t)}
+func gateScenes(t testing.TB) []scene.Scenario {
+	scenes := []scene.Scenario{smuggledScene(t), passScene(t)}
 	return append(scenes, limitScenes(t)...)
 }
 
@@ -47,15 +47,15 @@ func smuggled(t testing.TB, in scene.Form) map[string]refusal {
 
 // smuggledScene sends each of smuggled in each form, messages also to be
 // counted.
-func smuggledScene(t testing.TB) scene.Story {
+func smuggledScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t) // any request fails the test
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "nothing is smuggled",
 		Models: []map[string]any{scene.FormModel("smuggled", nil, scene.ClientForms()...)},
 		Lines:  []map[string]any{scene.FormLine("smuggled", "chat", p.URL(), nil, "smuggled")},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			for _, in := range scene.ClientForms() {
-				s := in.Speaker(t, f)
+				s := in.NewClient(t, f)
 				paths := []string{in.Path()}
 				if in == scene.Messages {
 					paths = append(paths, in.Path()+"/count_tokens")
@@ -83,7 +83,7 @@ func smuggledScene(t testing.TB) scene.Story {
 
 // passScene: a routing field goes to the lines that pass it, be they last, and
 // to no other form.
-func passScene(t testing.TB) scene.Story {
+func passScene(t testing.TB) scene.Scenario {
 	plain, passing := fakeprovider.New(t), fakeprovider.New(t)
 	plain.Always(func(q fakeprovider.Request) fakeprovider.Reply {
 		if strings.Contains(string(q.Body), `"route"`) {
@@ -92,13 +92,13 @@ func passScene(t testing.TB) scene.Story {
 		return fakeprovider.Answer("plain", 1000, 500)
 	})
 	passing.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Answer("passing", 1000, 500) })
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "routing fields go to lines that pass them",
 		Models: []map[string]any{scene.FormModel("pass", nil, scene.ClientForms()...)},
 		Lines: []map[string]any{scene.FormLine("pass-plain", "chat", plain.URL(), nil, "pass"),
 			scene.FormLine("pass-passing", "chat", passing.URL(), map[string]any{"pass": []string{"route", "provider"}, "priority": 2}, "pass")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Chat.Speaker(t, f)
+			s := scene.Chat.NewClient(t, f)
 			for _, c := range []struct {
 				more map[string]any
 				want string
@@ -111,7 +111,7 @@ func passScene(t testing.TB) scene.Story {
 					t.Errorf("%v: %d %s, want %s", c.more, h.Status, h.Raw, c.want)
 				}
 			}
-			if h := scene.Responses.Speaker(t, f).Ask(scene.Request(scene.Responses, "pass", false, map[string]any{"route": "x"})); h.Status != 400 {
+			if h := scene.Responses.NewClient(t, f).Ask(scene.Request(scene.Responses, "pass", false, map[string]any{"route": "x"})); h.Status != 400 {
 				t.Errorf("a translated request: %d %s", h.Status, h.Raw)
 			}
 		},
@@ -121,10 +121,10 @@ func passScene(t testing.TB) scene.Story {
 // limitScenes: whatever limits a client names, a line gets one, in the field
 // that it reads; held is what that one allows, or all that the model can write
 // where a line obeys none.
-func limitScenes(t testing.TB) []scene.Story {
+func limitScenes(t testing.TB) []scene.Scenario {
 	type m = map[string]any
 	two := m{"max_tokens": 500, "max_completion_tokens": 3}
-	var scenes []scene.Story
+	var scenes []scene.Scenario
 	for i, c := range []struct {
 		name        string
 		in          scene.Form
@@ -156,12 +156,12 @@ func limitScenes(t testing.TB) []scene.Story {
 		model := fmt.Sprintf("limit-%d", i)
 		p := fakeprovider.New(t)
 		p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply(c.line, false, false) })
-		scenes = append(scenes, scene.Story{
+		scenes = append(scenes, scene.Scenario{
 			Name:   fmt.Sprintf("limit of %s on %s, %s", c.in, c.line, c.name),
 			Models: []m{scene.FormModel(model, c.model, c.in)},
 			Lines:  []m{scene.FormLine(model, c.line, p.URL(), c.on, model)},
 			Play: func(t *testing.T, f *scene.Gateway) {
-				s := c.in.Speaker(t, f)
+				s := c.in.NewClient(t, f)
 				body := scene.Request(c.in, model, false, c.more)
 				if h := s.Ask(body); h.Status != 200 {
 					t.Fatalf("%d %s", h.Status, h.Raw)

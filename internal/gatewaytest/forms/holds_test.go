@@ -77,8 +77,8 @@ func holdCases() []holdCase {
 
 // holdScenes: what is held for a request of each form, and that the hold is
 // gone when it has ended.
-func holdScenes(t testing.TB) []scene.Story {
-	var scenes []scene.Story
+func holdScenes(t testing.TB) []scene.Scenario {
+	var scenes []scene.Scenario
 	for i, c := range holdCases() {
 		model := fmt.Sprintf("hold-%d", i)
 		members := map[string]any{"price": map[string]any{"input": 1, "output": 10, "tools": map[string]any{"web_search": 0.01}}}
@@ -93,19 +93,19 @@ func holdScenes(t testing.TB) []scene.Story {
 		reply.Body = strings.Replace(reply.Body, `,"service_tier":"standard"`, "", 1)
 		reply.Wait = open
 		p := fakeprovider.New(t, reply)
-		scenes = append(scenes, scene.Story{
+		scenes = append(scenes, scene.Scenario{
 			Name:   fmt.Sprintf("hold of %s, %s", c.in, c.name),
 			Models: []map[string]any{scene.FormModel(model, members, c.in)},
 			Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
 			Play: func(t *testing.T, f *scene.Gateway) {
-				s := c.in.Speaker(t, f)
+				s := c.in.NewClient(t, f)
 				body := scene.Request(c.in, model, false, c.more)
 				prompt := int64(len(body)) + 1000 - c.less + c.plus
 				if c.unbounded {
 					prompt = 100000
 				}
 				want := money.Amount(prompt*1000+c.output*10000)*max(c.factor, 1) + c.calls*money.USD/100
-				answered := make(chan scene.Heard, 1)
+				answered := make(chan scene.FormAnswer, 1)
 				go func() { answered <- s.Ask(body) }()
 				p.Arrived()
 				var state struct {

@@ -114,8 +114,8 @@ func judgements() []judged {
 }
 
 // judgedScenes tries each on every form of clients.
-func judgedScenes(t testing.TB) []scene.Story {
-	var scenes []scene.Story
+func judgedScenes(t testing.TB) []scene.Scenario {
+	var scenes []scene.Scenario
 	for i, j := range judgements() {
 		for in, want := range j.want {
 			for _, stream := range []bool{false, true} {
@@ -128,13 +128,13 @@ func judgedScenes(t testing.TB) []scene.Story {
 				}
 				model := fmt.Sprintf("judged-%d-%s-%v", i, in, stream)
 				p := fakeprovider.New(t, reply)
-				scenes = append(scenes, scene.Story{
+				scenes = append(scenes, scene.Scenario{
 					Name:   fmt.Sprintf("%s on %s, %s, stream %v", in, j.line, j.name, stream),
 					Models: []map[string]any{scene.FormModel(model, nil, in)},
 					Lines: []map[string]any{
 						scene.FormLine(model, j.line, p.URL(), map[string]any{"error_sentences": []string{"^service overloaded"}}, model)},
 					Play: func(t *testing.T, f *scene.Gateway) {
-						s := in.Speaker(t, f)
+						s := in.NewClient(t, f)
 						h := s.Ask(scene.Request(in, model, stream, nil))
 						r := read(t, in, h, model)
 						got := fmt.Sprint(h.Status, " ", r.end)
@@ -162,23 +162,23 @@ func judgedScenes(t testing.TB) []scene.Story {
 
 // leftFormScenes: a client of any form leaves in the middle of a stream. The
 // provider is told and what was produced is charged.
-func leftFormScenes(t testing.TB) []scene.Story {
-	var scenes []scene.Story
+func leftFormScenes(t testing.TB) []scene.Scenario {
+	var scenes []scene.Scenario
 	for _, in := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			model := fmt.Sprintf("left-%s-%s", in, line)
 			p := fakeprovider.New(t, fakeprovider.Reply{ContentType: "text/event-stream", Raw: brokenBegin(line), End: fakeprovider.Stall})
-			scenes = append(scenes, scene.Story{
+			scenes = append(scenes, scene.Scenario{
 				Name:   fmt.Sprintf("%s on %s, left", in, line),
 				Models: []map[string]any{scene.FormModel(model, nil, in)},
 				Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
 				Play: func(t *testing.T, f *scene.Gateway) {
-					s := in.Speaker(t, f)
+					s := in.NewClient(t, f)
 					ctx, leave := context.WithCancel(t.Context())
 					defer leave()
 					var answer *http.Response
 					var err error
-					scene.Eventually(t, "the gateway takes a request", func() bool { // see scene.Speaker.Post
+					scene.Eventually(t, "the gateway takes a request", func() bool { // see scene.FormClient.Post
 						body := strings.NewReader(scene.Request(in, model, true, nil))
 						r, err := http.NewRequestWithContext(ctx, "POST", f.Process.URL+in.Path(), body)
 						if err != nil {

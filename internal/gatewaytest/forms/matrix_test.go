@@ -26,14 +26,14 @@ func TestForms(t *testing.T) {
 	t.Run("holds", func(t *testing.T) { playForms(t, binary, nil, holdScenes) })
 	t.Run("gate", func(t *testing.T) { playForms(t, binary, nil, gateScenes) })
 	t.Run("broken", func(t *testing.T) {
-		playForms(t, binary, nil, func(t testing.TB) []scene.Story { return append(brokenFormScenes(t), failedAtTheEndScenes(t)...) })
+		playForms(t, binary, nil, func(t testing.TB) []scene.Scenario { return append(brokenFormScenes(t), failedAtTheEndScenes(t)...) })
 	})
 }
 
 // matrixScenes are every form of clients on every form of lines, whole and
 // streamed, with a text and with a call.
-func matrixScenes(t testing.TB) []scene.Story {
-	var scenes []scene.Story
+func matrixScenes(t testing.TB) []scene.Scenario {
+	var scenes []scene.Scenario
 	for _, in := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			for _, stream := range []bool{false, true} {
@@ -46,7 +46,7 @@ func matrixScenes(t testing.TB) []scene.Story {
 	return scenes
 }
 
-func matrixScene(t testing.TB, in scene.Form, line string, stream, tools bool) scene.Story {
+func matrixScene(t testing.TB, in scene.Form, line string, stream, tools bool) scene.Scenario {
 	model := fmt.Sprintf("m-%s-%s-%v-%v", in, line, stream, tools)
 	p := fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
@@ -55,12 +55,12 @@ func matrixScene(t testing.TB, in scene.Form, line string, stream, tools bool) s
 		}
 		return goodReply(line, stream, tools)
 	})
-	return scene.Story{
+	return scene.Scenario{
 		Name:   fmt.Sprintf("%s on %s, stream %v, tools %v", in, line, stream, tools),
 		Models: []map[string]any{scene.FormModel(model, nil, in)},
 		Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := in.Speaker(t, f)
+			s := in.NewClient(t, f)
 			more := map[string]any{}
 			if tools {
 				more = weatherTool(in)

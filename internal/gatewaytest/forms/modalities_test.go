@@ -11,7 +11,7 @@ import (
 
 // modalityScenes: images cost what the catalog says that they cost, are held for,
 // and are made for those alone who ask for them.
-func modalityScenes(t testing.TB) []scene.Story {
+func modalityScenes(t testing.TB) []scene.Scenario {
 	// 100 tokens of a prompt, 20 of them of an image; 1,300 of an answer, 1,290
 	// of them of an image.
 	const usage = `{"promptTokenCount":100,"promptTokensDetails":[{"modality":"TEXT","tokenCount":80},{"modality":"IMAGE","tokenCount":20}],` +
@@ -19,7 +19,7 @@ func modalityScenes(t testing.TB) []scene.Story {
 	drawn := strings.Replace(geminiWhole(usage), `{"text":"hi"}`, `{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}`, 1)
 	priced := map[string]any{"price": map[string]any{"input": 1, "output": 10, "modalities": map[string]any{"image": 100}}}
 	asks := map[string]any{"modalities": []any{"text", "image"}, "max_tokens": 1500}
-	return []scene.Story{
+	return []scene.Scenario{
 		modalityScene(t, "asked for", drawn, priced, asks, `"responseModalities":["TEXT","IMAGE"]`, 100*1000+10*10_000+1290*100_000, 100_000),
 		modalityScene(t, "asked for, in a stream", drawn, priced, map[string]any{"modalities": []any{"text", "image"}, "max_tokens": 1500,
 			"stream": true}, `"responseModalities":["TEXT","IMAGE"]`, 100*1000+10*10_000+1290*100_000, 100_000),
@@ -31,7 +31,7 @@ func modalityScenes(t testing.TB) []scene.Story {
 
 // modalityScene is one request for an answer of 1,500 tokens at most. An empty
 // answer: it is refused and no line is asked.
-func modalityScene(t testing.TB, name, answer string, model, more map[string]any, sent string, cost, perToken money.Amount) scene.Story {
+func modalityScene(t testing.TB, name, answer string, model, more map[string]any, sent string, cost, perToken money.Amount) scene.Scenario {
 	id := "modal-" + strings.NewReplacer(" ", "-", ",", "").Replace(name)
 	var script []fakeprovider.Reply
 	switch {
@@ -45,12 +45,12 @@ func modalityScene(t testing.TB, name, answer string, model, more map[string]any
 	for k, v := range model {
 		members[k] = v
 	}
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "images " + name,
 		Models: []map[string]any{scene.FormModel(id, members, scene.Chat)},
 		Lines:  []map[string]any{scene.FormLine(id, "gemini", p.URL(), nil, id)},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Chat.Speaker(t, f)
+			s := scene.Chat.NewClient(t, f)
 			body := scene.Request(scene.Chat, id, more["stream"] == true, more)
 			h := s.Ask(body)
 			if answer == "" {

@@ -92,8 +92,8 @@ func bills() []bill {
 
 // moneyScenes are all bills with every form of client that can be put into the
 // line's, whole and streamed.
-func moneyScenes(t testing.TB) []scene.Story {
-	scenes := []scene.Story{}
+func moneyScenes(t testing.TB) []scene.Scenario {
+	scenes := []scene.Scenario{}
 	for i, b := range bills() {
 		for _, in := range scene.ClientForms() {
 			if b.only != "" && b.only != in {
@@ -109,18 +109,18 @@ func moneyScenes(t testing.TB) []scene.Story {
 	return append(scenes, uncountedScenes(t)...)
 }
 
-func billScene(t testing.TB, model string, b bill, in scene.Form, stream bool) scene.Story {
+func billScene(t testing.TB, model string, b bill, in scene.Form, stream bool) scene.Scenario {
 	reply := fakeprovider.JSON(200, b.whole)
 	if stream {
 		reply = fakeprovider.Reply{ContentType: "text/event-stream", Raw: b.events}
 	}
 	p := fakeprovider.New(t, reply)
-	return scene.Story{
+	return scene.Scenario{
 		Name:   fmt.Sprintf("%s on %s, %s, stream %v", in, b.line, b.name, stream),
 		Models: []map[string]any{scene.FormModel(model, scene.PriceList(), in)},
 		Lines:  []map[string]any{scene.FormLine(model, b.line, p.URL(), nil, model)},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := in.Speaker(t, f)
+			s := in.NewClient(t, f)
 			body := scene.Request(in, model, stream, b.more)
 			h := s.Ask(body)
 			if h.Status != 200 {
@@ -166,7 +166,7 @@ type booking struct {
 }
 
 // booked is the newest entry of the account in the request log.
-func booked(s scene.Speaker) booking {
+func booked(s scene.FormClient) booking {
 	s.T.Helper()
 	var page struct {
 		Data []booking `json:"data"`
@@ -180,20 +180,20 @@ func booked(s scene.Speaker) booking {
 
 // uncountedScenes: where the provider does not say how much there was, the
 // gateway counts.
-func uncountedScenes(t testing.TB) []scene.Story {
-	var scenes []scene.Story
+func uncountedScenes(t testing.TB) []scene.Scenario {
+	var scenes []scene.Scenario
 	for _, in := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			for _, stream := range []bool{false, true} {
 				model := fmt.Sprintf("uncounted-%s-%s-%v", in, line, stream)
 				text := strings.Repeat("one two three four ", 5)
 				p := fakeprovider.New(t, uncounted(line, stream, text))
-				scenes = append(scenes, scene.Story{
+				scenes = append(scenes, scene.Scenario{
 					Name:   fmt.Sprintf("%s on %s, no usage, stream %v", in, line, stream),
 					Models: []map[string]any{scene.FormModel(model, scene.PriceList(), in)},
 					Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
 					Play: func(t *testing.T, f *scene.Gateway) {
-						s := in.Speaker(t, f)
+						s := in.NewClient(t, f)
 						h := s.Ask(scene.Request(in, model, stream, nil))
 						if h.Status != 200 {
 							t.Fatalf("%d %s", h.Status, h.Raw)

@@ -24,7 +24,7 @@ func nativeSettings() map[string]string {
 
 // nativeFault checks an error of /native: status and type, and that its body
 // has exactly the members of the shape.
-func nativeFault(t *testing.T, h scene.Heard, status int, kind string) (message string) {
+func nativeFault(t *testing.T, h scene.FormAnswer, status int, kind string) (message string) {
 	t.Helper()
 	var body map[string]json.RawMessage
 	var object map[string]string
@@ -48,8 +48,8 @@ func nativeFault(t *testing.T, h scene.Heard, status int, kind string) (message 
 }
 
 // nativeScenesOfForms are the stories of /native.
-func nativeScenesOfForms(t testing.TB) []scene.Story {
-	return []scene.Story{
+func nativeScenesOfForms(t testing.TB) []scene.Scenario {
+	return []scene.Scenario{
 		nativeOrderScene(t), nativeFieldsScene(t), nativeKeysScene(t), nativeAdmissionScene(t), nativeNoLineScene(t),
 		nativeFailuresScene(t), nativeModelsScene(t), countScene(t),
 	}
@@ -57,12 +57,12 @@ func nativeScenesOfForms(t testing.TB) []scene.Story {
 
 // nativeOrderScene sends requests that are wrong in several ways; each mends
 // what the one before was refused for (ARCHITECTURE.md, Order of checks).
-func nativeOrderScene(t testing.TB) scene.Story {
+func nativeOrderScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	state := func(id, state string, forms ...scene.Form) map[string]any {
 		return scene.FormModel(id, map[string]any{"state": state}, forms...)
 	}
-	return scene.Story{
+	return scene.Scenario{
 		Name: "order of checks",
 		Models: []map[string]any{
 			scene.FormModel("order-listed", nil, scene.Messages), scene.FormModel("order-other", nil, scene.Messages),
@@ -155,15 +155,15 @@ func checkFree(t *testing.T, f *scene.Gateway, account string, balance money.Amo
 }
 
 // nativeFieldsScene: what is checked of a request, and what is not.
-func nativeFieldsScene(t testing.TB) scene.Story {
+func nativeFieldsScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "fields",
 		Models: []map[string]any{scene.FormModel("fields", nil, scene.Messages)},
 		Lines:  []map[string]any{scene.FormLine("fields", "messages", p.URL(), nil, "fields")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Messages.Speaker(t, f)
+			s := scene.Messages.NewClient(t, f)
 			file := []any{map[string]any{"role": "user",
 				"content": []any{map[string]any{"type": "image", "source": map[string]any{"type": "file", "file_id": "file_1"}}}}}
 			for name, more := range map[string]map[string]any{
@@ -202,10 +202,10 @@ func nativeFieldsScene(t testing.TB) scene.Story {
 }
 
 // nativeKeysScene: in which headers a key may stand.
-func nativeKeysScene(t testing.TB) scene.Story {
+func nativeKeysScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "keys",
 		Models: []map[string]any{scene.FormModel("keys", nil, scene.Messages)},
 		Lines:  []map[string]any{scene.FormLine("keys", "messages", p.URL(), nil, "keys")},
@@ -255,14 +255,14 @@ func nativeKeysScene(t testing.TB) scene.Story {
 }
 
 // nativeAdmissionScene: the rate, the free quota, and lines that are all busy.
-func nativeAdmissionScene(t testing.TB) scene.Story {
+func nativeAdmissionScene(t testing.TB) scene.Scenario {
 	p, full := fakeprovider.New(t), fakeprovider.New(t)
 	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
 	open := make(chan struct{})
 	slow := goodReply("messages", false, false)
 	slow.Wait = open
 	full.Expect(slow)
-	return scene.Story{
+	return scene.Scenario{
 		Name: "admission",
 		Models: []map[string]any{scene.FormModel("rated", nil, scene.Messages), scene.FormModel("full", nil, scene.Messages),
 			scene.FormModel("gratis", map[string]any{"free_daily_requests": 1, "price": map[string]any{"input": 0, "output": 0}}, scene.Messages)},
@@ -272,7 +272,7 @@ func nativeAdmissionScene(t testing.TB) scene.Story {
 		},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			_, key := f.Process.Account(10, map[string]any{"rpm": 1})
-			ask := func(key, model string) scene.Heard {
+			ask := func(key, model string) scene.FormAnswer {
 				return scene.Call(t, f, "POST", scene.Messages.Path(), scene.Request(scene.Messages, model, false, nil), "x-api-key", key)
 			}
 			if h := ask(key, "rated"); h.Status != 200 {
@@ -280,7 +280,7 @@ func nativeAdmissionScene(t testing.TB) scene.Story {
 			}
 			nativeFault(t, ask(key, "rated"), 429, "rate_limit_error")
 
-			s := scene.Messages.Speaker(t, f)
+			s := scene.Messages.NewClient(t, f)
 			if h := ask(s.Key, "gratis"); h.Status != 200 {
 				t.Fatalf("%d %s", h.Status, h.Raw)
 			}
@@ -297,7 +297,7 @@ func nativeAdmissionScene(t testing.TB) scene.Story {
 				}
 			})
 			full.Arrived()
-			other := scene.Messages.Speaker(t, f)
+			other := scene.Messages.NewClient(t, f)
 			busy := other.Ask(scene.Request(scene.Messages, "full", false, nil))
 			nativeFault(t, busy, 429, "overloaded_error")
 			if r := other.Charged(busy, 0); r.Code != "rate_limit_exceeded" || r.Line != "" {
@@ -310,17 +310,17 @@ func nativeAdmissionScene(t testing.TB) scene.Story {
 }
 
 // nativeNoLineScene: with no healthy line, nothing is sent.
-func nativeNoLineScene(t testing.TB) scene.Story {
+func nativeNoLineScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	p.Always(func(fakeprovider.Request) fakeprovider.Reply { // a probe is refused too
 		return fakeprovider.NativeError(401, "authentication_error", "invalid x-api-key")
 	})
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "no line",
 		Models: []map[string]any{scene.FormModel("gone", nil, scene.Messages), scene.FormModel("lineless", nil, scene.Messages)},
 		Lines:  []map[string]any{scene.FormLine("gone", "messages", p.URL(), nil, "gone")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Messages.Speaker(t, f)
+			s := scene.Messages.NewClient(t, f)
 			first := s.Ask(scene.Request(scene.Messages, "gone", true, nil))
 			if message := nativeFault(t, first, 502, "api_error"); strings.Contains(message, "x-api-key") {
 				t.Errorf("our key's trouble reached the client: %s", message)
@@ -340,15 +340,15 @@ func nativeNoLineScene(t testing.TB) scene.Story {
 }
 
 // nativeFailuresScene: what providers of both forms say in place of an answer.
-func nativeFailuresScene(t testing.TB) scene.Story {
+func nativeFailuresScene(t testing.TB) scene.Scenario {
 	p, chat := fakeprovider.New(t), fakeprovider.New(t)
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "failures",
 		Models: []map[string]any{scene.FormModel("failing", nil, scene.Messages), scene.FormModel("failing-chat", nil, scene.Messages)},
 		Lines: []map[string]any{scene.FormLine("failing", "messages", p.URL(), nil, "failing"),
 			scene.FormLine("failing-chat", "chat", chat.URL(), nil, "failing-chat")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Messages.Speaker(t, f)
+			s := scene.Messages.NewClient(t, f)
 			for _, c := range []struct {
 				name    string
 				reply   fakeprovider.Reply
@@ -395,15 +395,15 @@ func nativeFailuresScene(t testing.TB) scene.Story {
 }
 
 // nativeModelsScene: the list of the family's models, page by page.
-func nativeModelsScene(t testing.TB) scene.Story {
+func nativeModelsScene(t testing.TB) scene.Scenario {
 	var models []map[string]any
 	for i := range 3 {
 		models = append(models, scene.FormModel(fmt.Sprintf("listed-%d", i), nil, scene.Messages))
 	}
 	models = append(models, scene.FormModel("listed-soon", map[string]any{"state": "coming_soon"}, scene.Chat, scene.Messages),
 		scene.FormModel("listed-old", map[string]any{"state": "retired"}, scene.Messages), scene.FormModel("listed-chat", nil, scene.Chat))
-	return scene.Story{Name: "models", Models: models, Play: func(t *testing.T, f *scene.Gateway) {
-		s := scene.Messages.Speaker(t, f)
+	return scene.Scenario{Name: "models", Models: models, Play: func(t *testing.T, f *scene.Gateway) {
+		s := scene.Messages.NewClient(t, f)
 		type list struct {
 			Data []struct {
 				Type    string `json:"type"`

@@ -154,7 +154,7 @@ func framesOf(t *testing.T, raw string) []frameRead {
 
 // read reads an answer of a form and fails the test where it is not well
 // formed.
-func read(t *testing.T, s scene.Form, h scene.Heard, model string) reading {
+func read(t *testing.T, s scene.Form, h scene.FormAnswer, model string) reading {
 	t.Helper()
 	var r reading
 	kind := h.Header.Get("Content-Type")

@@ -246,7 +246,7 @@ func (r receipt) replies() (whole string, events []string) {
 }
 
 // receiptScenes are all rows, asked in every form of client, whole and streamed.
-func receiptScenes(t testing.TB) (scenes []scene.Story) {
+func receiptScenes(t testing.TB) (scenes []scene.Scenario) {
 	for i, r := range receipts() {
 		whole, events := r.replies()
 		for _, in := range scene.ClientForms() {
@@ -271,18 +271,18 @@ func receiptScenes(t testing.TB) (scenes []scene.Story) {
 // receiptScene is one row, asked in one form.
 func receiptScene(t testing.TB, model string, r receipt, in scene.Form, stream bool, more map[string]any,
 	reply fakeprovider.Reply,
-) scene.Story {
+) scene.Scenario {
 	p := fakeprovider.New(t, reply)
 	provider := map[string]any{"forms": []string{r.line}}
 	if r.provider != "" {
 		provider["provider"] = r.provider
 	}
-	return scene.Story{
+	return scene.Scenario{
 		Name:   fmt.Sprintf("%s, %s on %s, stream %t", r.name, in, r.line, stream),
 		Models: []map[string]any{scene.FormModel(model, receiptPrices(), in)},
 		Lines:  []map[string]any{scene.FormLine(model, r.line, p.URL(), provider, model)},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := in.Speaker(t, f)
+			s := in.NewClient(t, f)
 			h := s.Ask(scene.Request(in, model, stream, maps.Clone(more)))
 			if h.Status != 200 {
 				t.Fatalf("%d %s", h.Status, h.Raw)

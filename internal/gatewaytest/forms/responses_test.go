@@ -13,8 +13,8 @@ import (
 )
 
 // responsesScenes are the stories of /v1/responses.
-func responsesScenes(t testing.TB) []scene.Story {
-	scenes := []scene.Story{responsesBusyScene(t), responsesNoLineScene(t), hostedScene(t), hostedElsewhereScene(t), hostedDownScene(t),
+func responsesScenes(t testing.TB) []scene.Scenario {
+	scenes := []scene.Scenario{responsesBusyScene(t), responsesNoLineScene(t), hostedScene(t), hostedElsewhereScene(t), hostedDownScene(t),
 		nativeHostedScene(t)}
 	for _, line := range lineForms() {
 		scenes = append(scenes, refusedScene(t, line))
@@ -23,7 +23,7 @@ func responsesScenes(t testing.TB) []scene.Story {
 }
 
 // v1Fault checks an error of /v1.
-func v1Fault(t *testing.T, h scene.Heard, status int, kind, code, param string) {
+func v1Fault(t *testing.T, h scene.FormAnswer, status int, kind, code, param string) {
 	t.Helper()
 	r := read(t, scene.Responses, h, "")
 	if h.Status != status || r.fault.Type != kind || r.fault.Code != code || r.fault.Param() != param || r.fault.Message == "" {
@@ -32,17 +32,17 @@ func v1Fault(t *testing.T, h scene.Heard, status int, kind, code, param string) 
 }
 
 // responsesBusyScene: every line is busy.
-func responsesBusyScene(t testing.TB) scene.Story {
+func responsesBusyScene(t testing.TB) scene.Scenario {
 	open := make(chan struct{})
 	slow := goodReply("responses", false, false)
 	slow.Wait = open
 	p := fakeprovider.New(t, slow)
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "busy",
 		Models: []map[string]any{scene.FormModel("r-busy", nil, scene.Responses)},
 		Lines:  []map[string]any{scene.FormLine("r-busy", "responses", p.URL(), map[string]any{"max_concurrent": 1}, "r-busy")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s, running := scene.Responses.Speaker(t, f), scene.Responses.Speaker(t, f)
+			s, running := scene.Responses.NewClient(t, f), scene.Responses.NewClient(t, f)
 			var group sync.WaitGroup
 			group.Go(func() {
 				if h := running.Ask(scene.Request(scene.Responses, "r-busy", false, nil)); h.Status != 200 {
@@ -75,15 +75,15 @@ func responsesBusyScene(t testing.TB) scene.Story {
 }
 
 // responsesNoLineScene: no line is healthy.
-func responsesNoLineScene(t testing.TB) scene.Story {
+func responsesNoLineScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Busy(30) }) // a probe is refused too
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "no line",
 		Models: []map[string]any{scene.FormModel("r-none", nil, scene.Responses), scene.FormModel("r-lineless", nil, scene.Responses)},
 		Lines:  []map[string]any{scene.FormLine("r-none", "responses", p.URL(), nil, "r-none")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.Speaker(t, f)
+			s := scene.Responses.NewClient(t, f)
 			h := s.Ask(scene.Request(scene.Responses, "r-none", false, nil))
 			v1Fault(t, h, 502, "upstream_error", "upstream_busy", "")
 			s.Charged(h, 0)
@@ -112,7 +112,7 @@ func responsesNoLineScene(t testing.TB) scene.Story {
 
 // refusedScene: what belongs to others, and what has no price, is refused
 // whatever the line is.
-func refusedScene(t testing.TB, line string) scene.Story {
+func refusedScene(t testing.TB, line string) scene.Scenario {
 	model := "r-refused-" + line
 	p := fakeprovider.New(t)
 	input := func(item map[string]any) map[string]any { return map[string]any{"input": []any{item}} }
@@ -120,12 +120,12 @@ func refusedScene(t testing.TB, line string) scene.Story {
 		return input(map[string]any{"role": "user", "content": []any{part}})
 	}
 	tool := func(tool map[string]any) map[string]any { return map[string]any{"tools": []any{tool}} }
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "refused on " + line,
 		Models: []map[string]any{scene.FormModel(model, nil, scene.Responses)},
 		Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.Speaker(t, f)
+			s := scene.Responses.NewClient(t, f)
 			for _, c := range []struct {
 				more  map[string]any
 				param string
@@ -172,15 +172,15 @@ func searching(model string, stream bool) string {
 
 // hostedScene: a hosted tool cannot be had on a chat line, also where it has a
 // price. The line is not to blame.
-func hostedScene(t testing.TB) scene.Story {
+func hostedScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "hosted tool on chat",
 		Models: []map[string]any{scene.FormModel("r-hosted", scene.PriceList(), scene.Responses)},
 		Lines: []map[string]any{scene.FormLine("r-hosted-1", "chat", p.URL(), nil, "r-hosted"),
 			scene.FormLine("r-hosted-2", "chat", p.URL(), map[string]any{"priority": 2}, "r-hosted")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.Speaker(t, f)
+			s := scene.Responses.NewClient(t, f)
 			for _, stream := range []bool{false, true} {
 				h := s.Ask(searching("r-hosted", stream))
 				v1Fault(t, h, 400, "invalid_request_error", "invalid_request", "tools[0].type")
@@ -200,16 +200,16 @@ func hostedScene(t testing.TB) scene.Story {
 
 // hostedElsewhereScene: a line that has the tool gets the request, though it
 // stands behind one that has not.
-func hostedElsewhereScene(t testing.TB) scene.Story {
+func hostedElsewhereScene(t testing.TB) scene.Scenario {
 	chat, other := fakeprovider.New(t), fakeprovider.New(t)
 	other.Always(func(q fakeprovider.Request) fakeprovider.Reply { return goodReply("responses", q.Streamed(), false) })
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "hosted tool on the second line",
 		Models: []map[string]any{scene.FormModel("r-second", scene.PriceList(), scene.Responses)},
 		Lines: []map[string]any{scene.FormLine("r-second-1", "chat", chat.URL(), nil, "r-second"),
 			scene.FormLine("r-second-2", "responses", other.URL(), map[string]any{"priority": 2}, "r-second")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.Speaker(t, f)
+			s := scene.Responses.NewClient(t, f)
 			spent := scene.Credit
 			for _, stream := range []bool{false, true} {
 				h := s.Ask(searching("r-second", stream))
@@ -233,19 +233,19 @@ func hostedElsewhereScene(t testing.TB) scene.Story {
 
 // hostedDownScene: when the line that has the tool is out of service the
 // request is good, only no line is there.
-func hostedDownScene(t testing.TB) scene.Story {
+func hostedDownScene(t testing.TB) scene.Scenario {
 	chat := fakeprovider.New(t)
 	other := fakeprovider.New(t)
 	other.Always(func(fakeprovider.Request) fakeprovider.Reply {
 		return fakeprovider.Error(401, "", "invalid_api_key", "x")
 	}) // to a probe too
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "hosted tool, the second line down",
 		Models: []map[string]any{scene.FormModel("r-down", scene.PriceList(), scene.Responses)},
 		Lines: []map[string]any{scene.FormLine("r-down-1", "chat", chat.URL(), nil, "r-down"),
 			scene.FormLine("r-down-2", "responses", other.URL(), map[string]any{"priority": 2}, "r-down")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.Speaker(t, f)
+			s := scene.Responses.NewClient(t, f)
 			v1Fault(t, s.Ask(searching("r-down", false)), 502, "upstream_error", "upstream_unavailable", "")
 			h := s.Ask(searching("r-down", false))
 			v1Fault(t, h, 503, "service_unavailable", "service_unavailable", "")
@@ -258,7 +258,7 @@ func hostedDownScene(t testing.TB) scene.Story {
 }
 
 // nativeHostedScene: the same for the messages form.
-func nativeHostedScene(t testing.TB) scene.Story {
+func nativeHostedScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	var models, lines []map[string]any
 	for _, line := range []string{"chat", "gemini"} {
@@ -266,8 +266,8 @@ func nativeHostedScene(t testing.TB) scene.Story {
 		models = append(models, scene.FormModel(model, scene.PriceList(), scene.Messages))
 		lines = append(lines, scene.FormLine(model, line, p.URL(), nil, model))
 	}
-	return scene.Story{Name: "hosted tool of messages", Models: models, Lines: lines, Play: func(t *testing.T, f *scene.Gateway) {
-		s := scene.Messages.Speaker(t, f)
+	return scene.Scenario{Name: "hosted tool of messages", Models: models, Lines: lines, Play: func(t *testing.T, f *scene.Gateway) {
+		s := scene.Messages.NewClient(t, f)
 		for _, line := range []string{"chat", "gemini"} {
 			h := s.Ask(scene.Request(scene.Messages, "n-hosted-"+line, false,
 				map[string]any{"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}}))

@@ -14,8 +14,8 @@ import (
 
 // thinkingScenes: a model that only answers in the responses form, and thinks,
 // makes a turn with a tool and goes on from what it thought, in both other forms.
-func thinkingScenes(t testing.TB) []scene.Story {
-	var scenes []scene.Story
+func thinkingScenes(t testing.TB) []scene.Scenario {
+	var scenes []scene.Scenario
 	for _, in := range []scene.Form{scene.Chat, scene.Messages} {
 		for _, stream := range []bool{false, true} {
 			scenes = append(scenes, thinkingScene(t, in, stream))
@@ -73,17 +73,17 @@ func answered(in scene.Form, seal string) map[string]any {
 	return more
 }
 
-func thinkingScene(t testing.TB, in scene.Form, stream bool) scene.Story {
+func thinkingScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
 	model := fmt.Sprintf("thinking-%s-%v", in, stream)
 	p := fakeprovider.New(t, thoughtfulCall(stream), goodReply("responses", stream, false))
 	prices := scene.PriceList()
 	prices["reasoning"] = true
-	return scene.Story{
+	return scene.Scenario{
 		Name:   fmt.Sprintf("%s thinks on responses, stream %v", in, stream),
 		Models: []map[string]any{scene.FormModel(model, prices, in)},
 		Lines:  []map[string]any{scene.FormLine(model, "responses", p.URL(), nil, model)},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := in.Speaker(t, f)
+			s := in.NewClient(t, f)
 			more := weatherTool(in)
 			if in == scene.Messages {
 				more["thinking"] = map[string]any{"type": "enabled", "budget_tokens": 20000}
@@ -127,17 +127,17 @@ func thinkingScene(t testing.TB, in scene.Form, stream bool) scene.Story {
 
 // itemScene: what nobody stored is not asked for, and a provider that misses an
 // item all the same says so to the client; the line goes on.
-func itemScene(t testing.TB) scene.Story {
+func itemScene(t testing.TB) scene.Scenario {
 	const model = "items"
 	missing := fakeprovider.JSON(404, `{"error":{"message":"Item with id 'sh_1' not found. Items are not persisted when store is false.",`+
 		`"type":"invalid_request_error","param":"input","code":null}}`)
 	p := fakeprovider.New(t, goodReply("responses", false, false), missing, goodReply("responses", false, false))
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "items that nobody stored",
 		Models: []map[string]any{scene.FormModel(model, map[string]any{"reasoning": true}, scene.Responses)},
 		Lines:  []map[string]any{scene.FormLine(model, "responses", p.URL(), nil, model)},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.Speaker(t, f)
+			s := scene.Responses.NewClient(t, f)
 			ask := scene.Request(scene.Responses, model, false, secondTurn(scene.Responses))
 			if h := s.Ask(ask); h.Status != 200 {
 				t.Fatalf("%d %s", h.Status, h.Raw)

@@ -12,8 +12,8 @@ import (
 
 // turnScenes are conversations with reasoning, text and several calls, and
 // requests that fail over from a line of one form to one of another.
-func turnScenes(t testing.TB) []scene.Story {
-	var scenes []scene.Story
+func turnScenes(t testing.TB) []scene.Scenario {
+	var scenes []scene.Scenario
 	for _, in := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			for _, stream := range []bool{false, true} {
@@ -152,15 +152,15 @@ func secondTurn(in scene.Form) map[string]any {
 
 // mixedScene: what a second turn asks and a rich answer says survives both
 // ways.
-func mixedScene(t testing.TB, in scene.Form, line string, stream bool) scene.Story {
+func mixedScene(t testing.TB, in scene.Form, line string, stream bool) scene.Scenario {
 	model := fmt.Sprintf("mixed-%s-%s-%v", in, line, stream)
 	p := fakeprovider.New(t, mixedReply(line, stream))
-	return scene.Story{
+	return scene.Scenario{
 		Name:   fmt.Sprintf("%s on %s, mixed, stream %v", in, line, stream),
 		Models: []map[string]any{scene.FormModel(model, nil, in)},
 		Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := in.Speaker(t, f)
+			s := in.NewClient(t, f)
 			h := s.Ask(scene.Request(in, model, stream, secondTurn(in)))
 			if h.Status != 200 {
 				t.Fatalf("%d %s", h.Status, h.Raw)
@@ -189,7 +189,7 @@ func mixedScene(t testing.TB, in scene.Form, line string, stream bool) scene.Sto
 
 // silentScene: a line that answers and says nothing is left for the next one;
 // pings and opened texts are no tokens.
-func silentScene(t testing.TB, in scene.Form, line string) scene.Story {
+func silentScene(t testing.TB, in scene.Form, line string) scene.Scenario {
 	model := fmt.Sprintf("silent-%s-%s", in, line)
 	begin := brokenBegin(line)
 	begin = begin[:len(begin)-1]
@@ -201,7 +201,7 @@ func silentScene(t testing.TB, in scene.Form, line string) scene.Story {
 	}
 	p := fakeprovider.New(t, fakeprovider.Reply{ContentType: "text/event-stream", Raw: append(begin, ": ping\n\n"), End: fakeprovider.Stall})
 	second := fakeprovider.New(t, goodReply(line, true, false))
-	return scene.Story{
+	return scene.Scenario{
 		Name:   fmt.Sprintf("%s on %s, silent", in, line),
 		Models: []map[string]any{scene.FormModel(model, nil, in)},
 		Lines: []map[string]any{
@@ -209,7 +209,7 @@ func silentScene(t testing.TB, in scene.Form, line string) scene.Story {
 				map[string]any{"timeouts": map[string]any{"first_token": "300ms", "idle": "30s", "total": "30s"}}, model),
 			scene.FormLine(model+"-2", line, second.URL(), map[string]any{"priority": 2}, model)},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			s := in.Speaker(t, f)
+			s := in.NewClient(t, f)
 			h := s.Ask(scene.Request(in, model, true, nil))
 			if r := read(t, in, h, model); h.Status != 200 || !r.whole || r.text != goodText {
 				t.Errorf("%d %s", h.Status, h.Raw)
@@ -223,7 +223,7 @@ func silentScene(t testing.TB, in scene.Form, line string) scene.Story {
 
 // failoverScene: lines of all forms fail, each in its own way, and a client
 // never sees more than the answer of the last.
-func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Story {
+func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
 	model := fmt.Sprintf("over-%s-%v", in, stream)
 	failures := map[string][2]fakeprovider.Reply{
 		"responses": {fakeprovider.JSON(200, fakeprovider.ResponsesObject("failed", "null")),
@@ -235,7 +235,7 @@ func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Story {
 			*fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`),
 				`{"error":{"message":"x","type":"server_error"}}`)},
 	}
-	s := scene.Story{Name: fmt.Sprintf("%s fails over, stream %v", in, stream), Models: []map[string]any{scene.FormModel(model, nil, in)}}
+	s := scene.Scenario{Name: fmt.Sprintf("%s fails over, stream %v", in, stream), Models: []map[string]any{scene.FormModel(model, nil, in)}}
 	asked := 0
 	for i, line := range lineForms() {
 		reply := failures[line][0]
@@ -250,7 +250,7 @@ func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Story {
 	p := fakeprovider.New(t, goodReply(last, stream, false))
 	s.Lines = append(s.Lines, scene.FormLine(model+"-last", last, p.URL(), map[string]any{"priority": 9}, model))
 	s.Play = func(t *testing.T, f *scene.Gateway) {
-		s := in.Speaker(t, f)
+		s := in.NewClient(t, f)
 		h := s.Ask(scene.Request(in, model, stream, nil))
 		if r := read(t, in, h, model); h.Status != 200 || !r.whole || r.text != goodText {
 			t.Errorf("%d %s", h.Status, h.Raw)

@@ -80,7 +80,7 @@ func play(t *testing.T, database string, half int, length time.Duration) {
 	for _, s := range studios {
 		models, lines = append(models, s.model()), append(lines, s.lines()...)
 	}
-	g.Offer(models, lines)
+	g.SetCatalog(models, lines)
 	r.good, r.foe = newCaller(t, g, "good"), newCaller(t, g, "hostile")
 	r.watched = watch(t, g)
 	var group sync.WaitGroup
@@ -147,7 +147,7 @@ func serve(t *testing.T, database string) *scene.Gateway {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Serve(ctx) }()
-	g := scene.At(t, scene.Attach(t, a.Base()))
+	g := scene.GatewayAt(t, scene.Attach(t, a.Base()))
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -197,7 +197,7 @@ func (c *caller) ask(t *testing.T, in scene.Form, body string) (a scene.Answer, 
 	t.Helper()
 	for tries := 0; ; tries++ {
 		var err error
-		a, err = scene.Converse(t.Context(), c.g.Client, c.g.Process.URL+in.Path(), c.Key, body)
+		a, err = scene.SendChat(t.Context(), c.g.Client, c.g.Process.URL+in.Path(), c.Key, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,9 +257,9 @@ func (c *caller) settled(t *testing.T) {
 	for _, wrong := range c.wrong {
 		t.Errorf("the %s account: %s", c.name, wrong)
 	}
-	var purse scene.Purse
+	var purse scene.Funds
 	scene.Eventually(t, "nothing is held of the "+c.name+" account", func() bool {
-		purse = c.Purse(t)
+		purse = c.Funds(t)
 		return purse.Held == 0
 	})
 	spent, seen := money.Amount(0), 0

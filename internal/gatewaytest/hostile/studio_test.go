@@ -107,9 +107,9 @@ func (s *studio) behaves(body []byte) fakestudio.Behaviour {
 
 func (s *studio) order(words string) []byte {
 	if s.kind == "video" {
-		return scene.Order(s.id(), words, map[string]any{"duration": cmp.Or(s.Seconds, scene.ClipSeconds), "ratio": "16:9"})
+		return scene.JobRequest(s.id(), words, map[string]any{"duration": cmp.Or(s.Seconds, scene.ClipSeconds), "ratio": "16:9"})
 	}
-	return scene.Order(s.id(), words, map[string]any{"size": "16:9"})
+	return scene.JobRequest(s.id(), words, map[string]any{"size": "16:9"})
 }
 
 const (
@@ -182,7 +182,7 @@ func (r *run) goodJobs(ctx context.Context, s *studio) {
 func (r *run) follow(s *studio, id string) {
 	begin := time.Now()
 	j := r.ends(r.good, s, id, jobReady)
-	took, trace := time.Since(begin), r.good.Operated(r.t, id)
+	took, trace := time.Since(begin), r.good.OperatorJob(r.t, id)
 	r.good.mu.Lock()
 	if j.Status == "succeeded" {
 		r.good.answers++

@@ -59,7 +59,7 @@ func TestStartWithoutTheBucket(t *testing.T) {
 			"media": bucket.Location(proxy.URL), "start_wait": "1s", "AWS_SHARED_CREDENTIALS_FILE": keys,
 			"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONFIG_FILE": "/nowhere", "AWS_EC2_METADATA_DISABLED": "true",
 		})
-		p.Catalog([]map[string]any{
+		p.SetCatalog([]map[string]any{
 			scene.ChatModel("chatter", nil), scene.ImageModel("easel", nil),
 		}, []map[string]any{
 			{"id": "sandbox", "provider": "sandbox", "models": map[string]string{"chatter": "chat", "easel": "image"}},
@@ -71,7 +71,7 @@ func TestStartWithoutTheBucket(t *testing.T) {
 		if r := c.Call(t, "POST", "/v1/chat/completions", []byte(scene.Request(scene.Chat, "chatter", false, nil))); r.Status != 200 {
 			t.Errorf("chat without a bucket: %s", r)
 		}
-		id := c.Submit(t, "image", scene.Order("easel", "a boat", nil))
+		id := c.Submit(t, "image", scene.JobRequest("easel", "a boat", nil))
 		up.Store(true)
 		scene.Eventually(t, "the bucket refuses the old credentials", func() bool { return refused.Load() > 0 })
 		if j := c.Poll(t, "image", id); j.Status != "queued" {

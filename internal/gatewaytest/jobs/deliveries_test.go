@@ -17,7 +17,7 @@ import (
 // least once, always with its id and bytes, signed as Standard Webhooks has it.
 func killsAroundDeliveries(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "1s,1s"})
-	p.Catalog([]map[string]any{scene.ImageModel("easel", nil)}, []map[string]any{{"id": "main", "provider": "sandbox",
+	p.SetCatalog([]map[string]any{scene.ImageModel("easel", nil)}, []map[string]any{{"id": "main", "provider": "sandbox",
 		"models": map[string]string{"easel": "sandbox-image"}, "options": map[string]any{"fail_on": "bad", "fail": "moderation_blocked"}}})
 	r := newReceiver(t)
 	c := p.Customer()
@@ -29,7 +29,7 @@ func killsAroundDeliveries(t *testing.T, binary, database string) {
 		if callback != "" {
 			more["callback_url"] = r.address(callback)
 		}
-		return c.Becomes(t, "image", c.Submit(t, "image", scene.Order("easel", prompt, more)), state).Raw
+		return c.Becomes(t, "image", c.Submit(t, "image", scene.JobRequest("easel", prompt, more)), state).Raw
 	}
 	db := scene.OpenDatabase(t, database)
 

@@ -27,7 +27,7 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 		}
 		return fakestudio.Behaviour{}
 	})
-	p.Catalog([]map[string]any{scene.ImageModel("easel", nil), scene.VideoModel("reel", nil)}, []map[string]any{
+	p.SetCatalog([]map[string]any{scene.ImageModel("easel", nil), scene.VideoModel("reel", nil)}, []map[string]any{
 		fal.JobLine("pictures", s, "image", nil, "easel"), fal.JobLine("clips", s, "video", nil, "reel")})
 	r := newReceiver(t)
 	c := p.Customer()
@@ -39,7 +39,7 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 	jobs := map[string]string{} // the job that each type of event, or callback, is about
 	end := func(kind, prompt, state string, more map[string]any) scene.Job {
 		model := map[string]string{"image": "easel", "video": "reel"}[kind]
-		return c.Becomes(t, kind, c.Submit(t, kind, scene.Order(model, prompt, more)), state)
+		return c.Becomes(t, kind, c.Submit(t, kind, scene.JobRequest(model, prompt, more)), state)
 	}
 	jobs["image.completed"] = end("image", "a boat", "succeeded", nil).Raw
 	jobs["image.failed"] = end("image", "a bad boat", "failed", nil).Raw

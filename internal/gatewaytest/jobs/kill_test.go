@@ -21,7 +21,7 @@ type step struct {
 	// unsafe how the provider refuses a job of the kind.
 	how func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour
 	// there tells whether the job stands where it is to be killed.
-	there func(o scene.Operated, s fakestudio.Fake) bool
+	there func(o scene.OperatorJob, s fakestudio.Fake) bool
 	// state and code are what becomes of it.
 	state, code string
 	// submissions are how many its provider may have seen in the end.
@@ -39,8 +39,8 @@ func steps() []step {
 	until := func(_ fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
 		return []fakestudio.Behaviour{{Until: gate}}
 	}
-	arrived := func(n int) func(scene.Operated, fakestudio.Fake) bool {
-		return func(_ scene.Operated, s fakestudio.Fake) bool { return len(s.Submissions()) == n }
+	arrived := func(n int) func(scene.OperatorJob, fakestudio.Fake) bool {
+		return func(_ scene.OperatorJob, s fakestudio.Fake) bool { return len(s.Submissions()) == n }
 	}
 	// held keeps back the answers to the first n submissions, forever.
 	held := func(n int, refused bool) func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour {
@@ -55,8 +55,8 @@ func steps() []step {
 			return all
 		}
 	}
-	has := func(name string) func(scene.Operated, fakestudio.Fake) bool {
-		return func(o scene.Operated, _ fakestudio.Fake) bool { return o.Has(name) }
+	has := func(name string) func(scene.OperatorJob, fakestudio.Fake) bool {
+		return func(o scene.OperatorJob, _ fakestudio.Fake) bool { return o.Has(name) }
 	}
 	return []step{
 		{name: "queued", how: good, there: has("queued"), state: "succeeded", least: 1, most: 1},
@@ -64,7 +64,7 @@ func steps() []step {
 		{name: "calling twice", how: held(2, false), there: arrived(1), state: "failed", code: "upstream_error", least: 2, most: 2},
 		{name: "calling, then refused", how: held(1, true), there: arrived(1), state: "failed", least: 2, most: 2},
 		{name: "ticket", how: until, there: has("ticket"), state: "succeeded", least: 1, most: 1, ticket: true},
-		{name: "rendering", how: until, there: func(_ scene.Operated, s fakestudio.Fake) bool { return s.Polls() > 0 }, state: "succeeded",
+		{name: "rendering", how: until, there: func(_ scene.OperatorJob, s fakestudio.Fake) bool { return s.Polls() > 0 }, state: "succeeded",
 			least: 1, most: 1, ticket: true, own: true},
 		{name: "rendering, then refused", how: func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
 			unsafe.Until = gate
@@ -107,7 +107,7 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	release := sync.OnceFunc(func() { close(open) })
 	defer release()
 	walkers, models, lines := castWalkers(t, database, open)
-	p.Catalog(models, lines)
+	p.SetCatalog(models, lines)
 	db := scene.OpenDatabase(t, database)
 	holdEnds(t, db, database)
 	each := func(do func(w *walker)) {
@@ -126,8 +126,8 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 		if w.calls > 1 {
 			more["n"] = w.calls
 		}
-		w.id = w.owner.Submit(t, w.kind, scene.Order(w.model, "a boat", more))
-		scene.Eventually(t, w.model+" is there", func() bool { return w.there(p.Operated(t, w.id), w.Fake) })
+		w.id = w.owner.Submit(t, w.kind, scene.JobRequest(w.model, "a boat", more))
+		scene.Eventually(t, w.model+" is there", func() bool { return w.there(p.OperatorJob(t, w.id), w.Fake) })
 		if j := w.owner.Poll(t, w.kind, w.id); j.Final() {
 			w.last = j.Raw
 		}
@@ -140,12 +140,12 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 		}
 		if w.least > 1 && w.code == "" { // this time the answer is not lost
 			scene.Eventually(t, w.model+" has its answer", func() bool {
-				o := p.Operated(t, w.id)
+				o := p.OperatorJob(t, w.id)
 				return o.Has("ticket") || o.Has("stored") || o.Final()
 			})
 		}
 		if w.ticket {
-			scene.Eventually(t, w.model+" is taken over", func() bool { return p.Operated(t, w.id).Has("taken_over") })
+			scene.Eventually(t, w.model+" is taken over", func() bool { return p.OperatorJob(t, w.id).Has("taken_over") })
 		}
 	})
 	replace(p, database)
@@ -242,27 +242,27 @@ func (w *walker) check(t *testing.T, p *scene.Node) {
 	switch {
 	case w.state == "succeeded":
 		checkResult(t, w.owner, w.kind, w.model, j)
-		w.owner.Owns(t, w.price, 0)
+		w.owner.CheckFunds(t, w.price, 0)
 		if len(charged) != 1 || charged[w.id] != w.price {
 			t.Errorf("%s: charged %v", w.model, charged)
 		}
 	default:
-		w.owner.Owns(t, 0, 0)
+		w.owner.CheckFunds(t, 0, 0)
 		if len(charged) != 0 || w.code != "" && j.Error.Code != w.code {
 			t.Errorf("%s: charged %v, and shown as %s", w.model, charged, j.Raw)
 		}
 	}
 	if n := len(w.Submissions()); n < w.least*w.calls || n > w.most*w.calls {
-		t.Errorf("%s: %d submissions of %d calls, want %d to %d; %s", w.model, n, w.calls, w.least, w.most, p.Operated(t, w.id))
+		t.Errorf("%s: %d submissions of %d calls, want %d to %d; %s", w.model, n, w.calls, w.least, w.most, p.OperatorJob(t, w.id))
 	}
 	ends := 0
-	for _, s := range p.Operated(t, w.id).Steps {
+	for _, s := range p.OperatorJob(t, w.id).Steps {
 		if s.Name == "succeeded" || s.Name == "failed" {
 			ends++
 		}
 	}
 	if ends != 1 {
-		t.Errorf("%s: %d ends in %s", w.model, ends, p.Operated(t, w.id))
+		t.Errorf("%s: %d ends in %s", w.model, ends, p.OperatorJob(t, w.id))
 	}
 }
 

@@ -23,7 +23,7 @@ func slotsOverNodes(t *testing.T, binary, database string) {
 	release := sync.OnceFunc(func() { close(open) })
 	defer release()
 	s.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: open} })
-	p.Catalog([]map[string]any{scene.ImageModel("capped", nil)}, []map[string]any{
+	p.SetCatalog([]map[string]any{scene.ImageModel("capped", nil)}, []map[string]any{
 		fal.JobLine("capped", s, "image", map[string]any{"max_concurrent": slots}, "capped")})
 	other := p.Second()
 	first := p.Customer()
@@ -33,7 +33,7 @@ func slotsOverNodes(t *testing.T, binary, database string) {
 	for i := range jobs {
 		all.Go(func() {
 			c := []*scene.Customer{first, second}[i%2]
-			ids[i] = c.Submit(t, "image", scene.Order("capped", fmt.Sprint(i), nil))
+			ids[i] = c.Submit(t, "image", scene.JobRequest("capped", fmt.Sprint(i), nil))
 		})
 	}
 	all.Wait()
@@ -56,7 +56,7 @@ func slotsOverNodes(t *testing.T, binary, database string) {
 	p.Kill()
 	p.Process = other.Process
 	for _, id := range ids {
-		if o := p.Operated(t, id); o.Status == "processing" && o.Node == "" {
+		if o := p.OperatorJob(t, id); o.Status == "processing" && o.Node == "" {
 			t.Errorf("job %s is looked after by nobody: %s", id, o)
 		}
 	}
@@ -81,7 +81,7 @@ func slotsOverNodes(t *testing.T, binary, database string) {
 			return first.Poll(t, "image", id).Final()
 		})
 	}
-	first.Owns(t, jobs*scene.PricePicture, 0)
+	first.CheckFunds(t, jobs*scene.PricePicture, 0)
 	if n := len(s.Submissions()); n != jobs {
 		t.Errorf("%d submissions for %d jobs", n, jobs)
 	}
@@ -123,22 +123,22 @@ func stopWithJobs(t *testing.T, binary, database string) {
 		models = append(models, modelOf(j.kind, id, nil))
 		lines = append(lines, m.JobLine(id, studios[i], j.kind, nil, id))
 	}
-	p.Catalog(models, lines)
+	p.SetCatalog(models, lines)
 	p.Admin("POST", "/lines/queued/drain", map[string]any{}, nil)
 	c := p.Customer()
 	for i, j := range jobs {
-		ids[i] = c.Submit(t, j.kind, scene.Order(strings.ReplaceAll(j.name, " ", "-"), "x", nil))
+		ids[i] = c.Submit(t, j.kind, scene.JobRequest(strings.ReplaceAll(j.name, " ", "-"), "x", nil))
 	}
 	for i, j := range jobs {
 		switch j.name {
 		case "queued":
 		case "downloading":
-			p.Reaches(t, ids[i], "rendered")
+			p.WaitForStep(t, ids[i], "rendered")
 		default:
 			scene.Eventually(t, j.name+" is submitted", func() bool { return studios[i].Accepted() == 1 })
 		}
 	}
-	p.Reaches(t, ids[0], "ticket")
+	p.WaitForStep(t, ids[0], "ticket")
 	began := time.Now()
 	ended := make(chan int)
 	go func() { ended <- p.Stop() }()
@@ -153,9 +153,9 @@ func stopWithJobs(t *testing.T, binary, database string) {
 	for i, j := range jobs {
 		c.Becomes(t, j.kind, ids[i], "succeeded")
 		if n := len(studios[i].Submissions()); n != j.submissions {
-			t.Errorf("%s: %d submissions, want %d; %s", j.name, n, j.submissions, p.Operated(t, ids[i]))
+			t.Errorf("%s: %d submissions, want %d; %s", j.name, n, j.submissions, p.OperatorJob(t, ids[i]))
 		}
 	}
-	c.Owns(t, scene.PriceClip+6*scene.PricePicture, 0)
+	c.CheckFunds(t, scene.PriceClip+6*scene.PricePicture, 0)
 	p.Audit(t)
 }

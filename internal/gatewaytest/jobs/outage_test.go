@@ -37,7 +37,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 		models = append(models, modelAt(m, kind, w.model))
 		lines = append(lines, m.JobLine(w.model, w.Fake, kind, nil, w.model))
 	}
-	p.Catalog(models, lines)
+	p.SetCatalog(models, lines)
 	each := func(do func(w *walker)) {
 		var all sync.WaitGroup
 		for _, w := range walkers {
@@ -51,11 +51,11 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	}
 	each(func(w *walker) {
 		w.owner = p.Customer()
-		w.id = w.owner.Submit(t, w.kind, scene.Order(w.model, "a boat", nil))
+		w.id = w.owner.Submit(t, w.kind, scene.JobRequest(w.model, "a boat", nil))
 	})
 	someKept := func() (n int) {
 		for _, w := range walkers {
-			if p.Operated(t, w.id).Has("kept") {
+			if p.OperatorJob(t, w.id).Has("kept") {
 				n++
 			}
 		}
@@ -63,7 +63,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	}
 	scene.Eventually(t, "results are kept, and nobody waits for an answer to a submission", func() bool {
 		for _, w := range walkers {
-			if o := p.Operated(t, w.id); o.Has("submitted") && !o.Has("kept") && !o.Has("ticket") {
+			if o := p.OperatorJob(t, w.id); o.Has("submitted") && !o.Has("kept") && !o.Has("ticket") {
 				return false
 			}
 		}
@@ -85,7 +85,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 		p.Process = nodes[1].Process
 		scene.Eventually(t, "kept results are taken over", func() bool {
 			for _, w := range walkers {
-				if o := p.Operated(t, w.id); o.Has("kept") && o.Has("taken_over") {
+				if o := p.OperatorJob(t, w.id); o.Has("kept") && o.Has("taken_over") {
 					return true
 				}
 			}

@@ -94,14 +94,14 @@ func TestReceipts(t *testing.T) {
 			s.Always(func([]byte) fakestudio.Behaviour { return r.how })
 			models, lines = append(models, model), append(lines, fal.JobLine(id, s, kind, nil, id))
 		}
-		p.Catalog(models, lines)
+		p.SetCatalog(models, lines)
 		for i, r := range receipts() {
 			id, kind := models[i]["id"].(string), models[i]["kind"].(string)
 			all.Go(func() {
 				t.Run(r.name, func(t *testing.T) {
 					c := p.Customer()
-					job := c.Submit(t, kind, scene.Order(id, "a boat", r.ask))
-					o := p.Operated(t, job)
+					job := c.Submit(t, kind, scene.JobRequest(id, "a boat", r.ask))
+					o := p.OperatorJob(t, job)
 					if !o.Final() && o.Held != r.held {
 						t.Errorf("%s were held, want %s", o.Held, r.held)
 					}
@@ -110,10 +110,10 @@ func TestReceipts(t *testing.T) {
 						state = "failed"
 					}
 					c.Becomes(t, kind, job, state)
-					if o = p.Operated(t, job); o.Cost != r.cost || o.Held != 0 {
+					if o = p.OperatorJob(t, job); o.Cost != r.cost || o.Held != 0 {
 						t.Errorf("charged %s and %s held, want %s and nothing", o.Cost, o.Held, r.cost)
 					}
-					c.Owns(t, r.cost, 0)
+					c.CheckFunds(t, r.cost, 0)
 				})
 			})
 		}

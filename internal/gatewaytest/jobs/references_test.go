@@ -121,7 +121,7 @@ func references(t *testing.T, binary, database string) {
 	s := fal.Open(t)
 	unable, able := fakestudio.NewXAI(t), fakestudio.NewKling(t)
 	framed := map[string]any{"roles": []string{"first_frame", "last_frame"}, "audio": "optional"}
-	p.Catalog([]map[string]any{scene.ImageModel("easel", nil), scene.VideoModel("reel", nil), scene.VideoModel("framed", framed)},
+	p.SetCatalog([]map[string]any{scene.ImageModel("easel", nil), scene.VideoModel("reel", nil), scene.VideoModel("framed", framed)},
 		[]map[string]any{
 			fal.JobLine("pictures", s, "image", nil, "easel"), fal.JobLine("clips", s, "video", nil, "reel"),
 			roleLine("unable", "xai", unable.URL(), "grok-imagine-video", 1), roleLine("able", "kling", able.URL(), "kling-3.0", 2)})
@@ -155,7 +155,7 @@ func rolesOfReferences(t *testing.T, p *scene.Node, unable *fakestudio.XAI, able
 		order := map[string]any{"duration": scene.ClipSeconds, "last_frame": dataURI(last), "audio": true,
 			"images": []any{map[string]any{"url": dataURI(first), "role": "first_frame"}}}
 		maps.Copy(order, more)
-		return scene.Order("framed", "a boat", order)
+		return scene.JobRequest("framed", "a boat", order)
 	}
 	id := c.Submit(t, "video", frames(nil))
 	c.Becomes(t, "video", id, "succeeded")
@@ -176,7 +176,7 @@ func rolesOfReferences(t *testing.T, p *scene.Node, unable *fakestudio.XAI, able
 			t.Errorf("%s: %s", param, r)
 		}
 	}
-	c.Owns(t, scene.PriceClip, 0)
+	c.CheckFunds(t, scene.PriceClip, 0)
 }
 
 // kept counts the files that are no results and not deleted.
@@ -201,11 +201,11 @@ type exhibit struct {
 // file from its media store.
 func resultAsReference(t *testing.T, p *scene.Node) {
 	c := p.Customer()
-	first := c.Becomes(t, "image", c.Submit(t, "image", scene.Order("easel", "a cat", nil)), "succeeded")
+	first := c.Becomes(t, "image", c.Submit(t, "image", scene.JobRequest("easel", "a cat", nil)), "succeeded")
 	link := first.Data[0].URL
 	for address, want := range map[string]int{link: http.StatusAccepted, strings.Replace(link, ".png", ".jpg", 1): http.StatusBadRequest,
 		strings.Replace(link, "/media/", "/healthz/", 1): http.StatusBadRequest, p.URL + "/healthz": http.StatusBadRequest} {
-		r := c.Call(t, "POST", scene.PathEdit, scene.Order("easel", "a hat", map[string]any{"image": address}))
+		r := c.Call(t, "POST", scene.PathEdit, scene.JobRequest("easel", "a hat", map[string]any{"image": address}))
 		if r.Status != want {
 			t.Errorf("%s: %s", address, r)
 			continue
@@ -221,11 +221,11 @@ func goodReferences(t *testing.T, p *scene.Node, s fakestudio.Fake, g *gallery) 
 	picture, other := fakestudio.Picture(3), fakestudio.Picture(4)
 	plain := base64.StdEncoding.EncodeToString(picture)
 	edit := func(name string, more map[string]any, carries ...[]byte) exhibit {
-		return exhibit{name: name, kind: "image", path: scene.PathEdit, body: scene.Order("easel", name+".", more),
+		return exhibit{name: name, kind: "image", path: scene.PathEdit, body: scene.JobRequest("easel", name+".", more),
 			contentType: "application/json", carries: carries}
 	}
 	video := func(name string, more map[string]any, carries ...[]byte) exhibit {
-		return exhibit{name: name, kind: "video", path: scene.PathVideo, body: scene.Order("reel", name+".", more),
+		return exhibit{name: name, kind: "video", path: scene.PathVideo, body: scene.JobRequest("reel", name+".", more),
 			contentType: "application/json", carries: carries}
 	}
 	generation := edit("generation with an image", map[string]any{"image": plain}, picture)
@@ -343,7 +343,7 @@ func badReferences(t *testing.T, p *scene.Node, g, vault *gallery) {
 	for range 6 {
 		workers.Go(func() {
 			for name := range queue {
-				r := c.Call(t, "POST", scene.PathEdit, scene.Order("easel", "x", map[string]any{"image": bad[name]}))
+				r := c.Call(t, "POST", scene.PathEdit, scene.JobRequest("easel", "x", map[string]any{"image": bad[name]}))
 				e := r.Err(t)
 				if r.Status != 400 || e.Code != "invalid_request" || e.Type != "invalid_request_error" || e.Param() != "image" || len(e.Message) < 20 ||
 					!strings.Contains(e.Message, "image") || strings.Contains(e.Message, "127.0.0.") {
@@ -376,7 +376,7 @@ func badReferences(t *testing.T, p *scene.Node, g, vault *gallery) {
 			t.Errorf("%s: %s; want it at %s", tt.members, r, tt.param)
 		}
 	}
-	c.Owns(t, 0, 0)
+	c.CheckFunds(t, 0, 0)
 	if jobs := c.JobsOf(t, c.ID); len(jobs) != 0 {
 		t.Errorf("%d jobs of refused submissions", len(jobs))
 	}

@@ -48,11 +48,11 @@ func strangersResults(t *testing.T, binary, database string) {
 			"api_key": "${FAILING_LINE_KEY}",
 			"models":  map[string]string{name: "gpt-image-2"}, "timeouts": map[string]any{"total": "60s"}})
 	}
-	p.Catalog(models, lines)
+	p.SetCatalog(models, lines)
 	c := p.Customer()
 	jobs := map[string]string{}
 	for _, name := range names {
-		jobs[name] = c.Submit(t, "image", scene.Order(name, "a cat", nil))
+		jobs[name] = c.Submit(t, "image", scene.JobRequest(name, "a cat", nil))
 	}
 	for _, name := range names {
 		want := "failed"
@@ -67,6 +67,6 @@ func strangersResults(t *testing.T, binary, database string) {
 	if n := vault.hits.Load() + beside.hits.Load(); n != 0 {
 		t.Errorf("the servers that must not be reached were reached %d times", n)
 	}
-	c.Owns(t, scene.PricePicture, 0)
+	c.CheckFunds(t, scene.PricePicture, 0)
 	p.Audit(t)
 }

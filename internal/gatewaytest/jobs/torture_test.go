@@ -128,7 +128,7 @@ func killUnderJobs(t *testing.T, binary, database string, kills int) {
 		h.mu.Lock()
 		moment, victim := time.Duration(300+h.draw.IntN(900))*time.Millisecond, h.draw.IntN(len(h.nodes))
 		h.mu.Unlock()
-		scene.Pass(moment)
+		scene.Sleep(moment)
 		node := h.nodes[victim]
 		node.Kill()
 		revived := *node
@@ -178,7 +178,7 @@ func plantHerd(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
 			lines = append(lines, m.JobLine(id, s, kind, map[string]any{"max_concurrent": 6}, id))
 		}
 	}
-	p.Catalog(models, lines)
+	p.SetCatalog(models, lines)
 	return studios
 }
 
@@ -204,7 +204,7 @@ func (h *herd) call(owner *scene.Customer, studios map[string]fakestudio.Fake, s
 			r, err := who.Try("POST", scene.PathOf(w.kind), w.request, "Idempotency-Key", w.tag)
 			switch {
 			case err != nil || r.Status == http.StatusServiceUnavailable:
-				scene.Pass(20 * time.Millisecond) // the node is gone, or begins
+				scene.Sleep(20 * time.Millisecond) // the node is gone, or begins
 			case r.Status == http.StatusAccepted:
 				var j struct{ ID string }
 				if err := json.Unmarshal(r.Raw, &j); err != nil {
@@ -260,7 +260,7 @@ func (h *herd) wish(owner *scene.Customer, studios map[string]fakestudio.Fake) *
 	}
 	model := w.maker.Name + "-" + w.kind
 	w.studio = studios[model]
-	w.request = scene.Order(model, w.tag+" fate "+w.fate.word+".", more)
+	w.request = scene.JobRequest(model, w.tag+" fate "+w.fate.word+".", more)
 	h.wishes = append(h.wishes, w)
 	return w
 }
@@ -279,7 +279,7 @@ func (h *herd) checkAccount(owner *scene.Customer) {
 			wishes[w.id] = w
 		}
 	}
-	var jobs []scene.Operated
+	var jobs []scene.OperatorJob
 	scene.Eventually(t, "every job has ended", func() bool {
 		jobs = owner.JobsOf(t, owner.ID)
 		for _, j := range jobs {
@@ -312,7 +312,7 @@ func (h *herd) checkAccount(owner *scene.Customer) {
 	if len(charged) != 0 {
 		t.Errorf("charged for nothing: %v", charged)
 	}
-	owner.Owns(t, sum, 0)
+	owner.CheckFunds(t, sum, 0)
 	if counts["succeeded"] == 0 || len(jobs) < 5 {
 		t.Errorf("the load did not reach the gateway: %v", counts)
 	}
@@ -320,7 +320,7 @@ func (h *herd) checkAccount(owner *scene.Customer) {
 }
 
 // checkWish checks the end of one job.
-func (h *herd) checkWish(w *wish, j scene.Operated, owner *scene.Customer) {
+func (h *herd) checkWish(w *wish, j scene.OperatorJob, owner *scene.Customer) {
 	t := h.t
 	lost := 0
 	for _, a := range j.Attempts {

@@ -101,7 +101,7 @@ func livesOfJobs(t *testing.T, binary, database string) {
 	lines = append(lines, fal.JobLine("hurt-2", good, "image", map[string]any{"priority": 2}, "hurt"))
 	add("failing over", scene.VideoModel("hurt-clip", nil), fal.JobLine("hurt-1", broken, "image", nil, "hurt", "hurt-clip"),
 		func(t *testing.T) { hurtJobs(t, p, broken, good) })
-	p.Catalog(models, lines)
+	p.SetCatalog(models, lines)
 
 	var all sync.WaitGroup
 	for _, play := range plays {
@@ -148,10 +148,10 @@ func liveJob(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fa
 		}
 		return fakestudio.Behaviour{Until: ready}
 	})
-	id := c.Submit(t, kind, scene.Order(model, "a boat", more))
+	id := c.Submit(t, kind, scene.JobRequest(model, "a boat", more))
 	c.Becomes(t, kind, id, "processing")
-	c.Owns(t, 0, price)
-	if o := p.Operated(t, id); o.Account != c.ID || o.Line != model || o.Held != price || o.Cost != 0 || o.Status != "processing" {
+	c.CheckFunds(t, 0, price)
+	if o := p.OperatorJob(t, id); o.Account != c.ID || o.Line != model || o.Held != price || o.Cost != 0 || o.Status != "processing" {
 		t.Errorf("the operator sees %+v", o)
 	}
 	open()
@@ -160,15 +160,15 @@ func liveJob(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fa
 	if again := c.Poll(t, kind, id); again.Raw != j.Raw {
 		t.Errorf("a job that had ended was shown as %s and then as %s", j.Raw, again.Raw)
 	}
-	c.Owns(t, price, 0)
+	c.CheckFunds(t, price, 0)
 
-	lost := c.Submit(t, kind, scene.Order(model, "a bad boat", more))
+	lost := c.Submit(t, kind, scene.JobRequest(model, "a bad boat", more))
 	f := c.Becomes(t, kind, lost, "failed")
 	if f.Error.Code != code || f.Error.Type != "invalid_request_error" || strings.Contains(f.Raw, scene.Credential) ||
 		strings.Contains(f.Raw, s.URL()) {
 		t.Errorf("failed job %s; want %s", f.Raw, code)
 	}
-	c.Owns(t, price, 0)
+	c.CheckFunds(t, price, 0)
 
 	if charged := c.Charges(t); len(charged) != 1 || charged[id] != price {
 		t.Errorf("charged %v; want %s for %s", charged, price, id)
@@ -191,14 +191,14 @@ func checkResult(t testing.TB, c *scene.Customer, kind, model string, j scene.Jo
 		if want := fmt.Sprintf(`{"clips":1,"model":%q}`, model); string(j.Usage) != want || len(j.Data) != 1 {
 			t.Errorf("usage %s of %s; want %s", j.Usage, j.Raw, want)
 		}
-		c.Opens(t, j.Data[0].URL, "video/mp4", fakestudio.Clip())
+		c.CheckLink(t, j.Data[0].URL, "video/mp4", fakestudio.Clip())
 		return
 	}
 	if want := fmt.Sprintf(`{"images":%d,"resolution":"1K","model":%q}`, len(j.Data), model); string(j.Usage) != want {
 		t.Errorf("usage %s of %s; want %s", j.Usage, j.Raw, want)
 	}
 	for _, d := range j.Data {
-		c.Opens(t, d.URL, "image/png", pictureLike(c.Call(t, "GET", c.Here(d.URL), nil).Raw))
+		c.CheckLink(t, d.URL, "image/png", pictureLike(c.Call(t, "GET", c.LinkHere(d.URL), nil).Raw))
 	}
 }
 
@@ -268,7 +268,7 @@ func checkOperated(t testing.TB, c *scene.Customer, model string, states map[str
 			!o.Has(o.Status) {
 			t.Errorf("the operator sees %+v; want it %s", o, states[o.ID])
 		}
-		var page struct{ Data []scene.Operated }
+		var page struct{ Data []scene.OperatorJob }
 		c.Admin("GET", "/jobs?account="+c.ID+"&status="+o.Status+"&model="+model+"&line="+model, nil, &page)
 		found := false
 		for _, other := range page.Data {
@@ -294,15 +294,15 @@ func queuedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	open := sync.OnceFunc(func() { close(ready) })
 	defer open()
 	s.Expect(fakestudio.Behaviour{Until: ready})
-	first := c.Submit(t, "image", scene.Order("queue", "1", nil))
+	first := c.Submit(t, "image", scene.JobRequest("queue", "1", nil))
 	c.Becomes(t, "image", first, "processing")
 	var ids []string
 	for i := range 3 {
-		ids = append(ids, c.Submit(t, "image", scene.Order("queue", fmt.Sprint(i+2), nil)))
+		ids = append(ids, c.Submit(t, "image", scene.JobRequest("queue", fmt.Sprint(i+2), nil)))
 	}
 	// One job of each account has its turn, so another account's first job
 	// comes before the second of the first one.
-	fair := other.Submit(t, "image", scene.Order("queue", "fair", nil))
+	fair := other.Submit(t, "image", scene.JobRequest("queue", "fair", nil))
 	wants := func(c *scene.Customer, id string, place int64) {
 		t.Helper()
 		scene.Eventually(t, fmt.Sprintf("job %s has %d ahead", id, place), func() bool {
@@ -314,7 +314,7 @@ func queuedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	wants(other, fair, 1)
 	wants(c, ids[1], 2)
 	wants(c, ids[2], 3)
-	c.Owns(t, 0, 4*scene.PricePicture)
+	c.CheckFunds(t, 0, 4*scene.PricePicture)
 	if n := len(s.Submissions()); n != 1 {
 		t.Errorf("%d submissions to a line of one slot", n)
 	}
@@ -323,7 +323,7 @@ func queuedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 		c.Becomes(t, "image", id, "succeeded")
 	}
 	other.Becomes(t, "image", fair, "succeeded")
-	c.Owns(t, 4*scene.PricePicture, 0)
+	c.CheckFunds(t, 4*scene.PricePicture, 0)
 	prompts := []string{`"1"`, `"2"`, `"fair"`, `"3"`, `"4"`}
 	for i, sub := range s.Submissions() {
 		if i < len(prompts) && !strings.Contains(string(sub.Body), `"prompt":`+prompts[i]) {
@@ -336,8 +336,8 @@ func queuedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 // another request it is refused, and a refused submission does not use it up.
 func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	c, other := p.Customer(), p.Customer()
-	body := scene.Order("once", "a boat", nil)
-	if r := c.Call(t, "POST", scene.PathGenerate, scene.Order("once", "", nil), "Idempotency-Key", "k-1"); r.Status != 400 ||
+	body := scene.JobRequest("once", "a boat", nil)
+	if r := c.Call(t, "POST", scene.PathGenerate, scene.JobRequest("once", "", nil), "Idempotency-Key", "k-1"); r.Status != 400 ||
 		r.Err(t).Code != "missing_prompt" {
 		t.Errorf("without prompt: %s", r)
 	}
@@ -369,8 +369,8 @@ func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 		t.Errorf("after its end the key made job %s", again)
 	}
 	for name, r := range map[string]scene.Reply{
-		"other body": c.Call(t, "POST", scene.PathGenerate, scene.Order("once", "a ship", nil), "Idempotency-Key", "k-1"),
-		"other path": c.Call(t, "POST", scene.PathEdit, scene.Order("once", "a boat", map[string]any{"image": dataURI(fakestudio.Picture(0))}),
+		"other body": c.Call(t, "POST", scene.PathGenerate, scene.JobRequest("once", "a ship", nil), "Idempotency-Key", "k-1"),
+		"other path": c.Call(t, "POST", scene.PathEdit, scene.JobRequest("once", "a boat", map[string]any{"image": dataURI(fakestudio.Picture(0))}),
 			"Idempotency-Key", "k-1"),
 	} {
 		if e := r.Err(t); r.Status != 400 || e.Code != "invalid_request" || e.Type != "invalid_request_error" {
@@ -382,8 +382,8 @@ func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	} else {
 		other.Becomes(t, "image", mine, "succeeded")
 	}
-	c.Owns(t, scene.PricePicture, 0)
-	other.Owns(t, scene.PricePicture, 0)
+	c.CheckFunds(t, scene.PricePicture, 0)
+	other.CheckFunds(t, scene.PricePicture, 0)
 	if n := len(s.Submissions()); n != 2 {
 		t.Errorf("%d submissions for two jobs", n)
 	}
@@ -430,16 +430,16 @@ func refusedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	}
 	poor := *c
 	poor.ID, poor.Key = p.Account(0.03, nil)
-	if r := poor.Call(t, "POST", scene.PathGenerate, scene.Order("plain", "x", nil)); r.Status != http.StatusPaymentRequired ||
+	if r := poor.Call(t, "POST", scene.PathGenerate, scene.JobRequest("plain", "x", nil)); r.Status != http.StatusPaymentRequired ||
 		r.Err(t).Code != "insufficient_quota" {
 		t.Errorf("a job for more than the balance: %s", r)
 	}
-	c.Owns(t, 0, 0)
+	c.CheckFunds(t, 0, 0)
 	if n := len(s.Submissions()); n != 0 {
 		t.Errorf("%d submissions of refused jobs", n)
 	}
 
-	id := c.Submit(t, "image", scene.Order("plain", "x", nil))
+	id := c.Submit(t, "image", scene.JobRequest("plain", "x", nil))
 	nobody := scene.Customer{Node: p, Key: "sk-nothing"}
 	for name, tt := range map[string]struct {
 		who    *scene.Customer
@@ -473,21 +473,21 @@ func hurtJobs(t *testing.T, p *scene.Node, broken, good fakestudio.Fake) {
 		return fakestudio.Behaviour{Status: 500, Body: `{"detail":"internal"}`}
 	})
 	good.Expect(fakestudio.Behaviour{Images: 1}, fakestudio.Behaviour{CutLinks: 1, BadLinks: 1})
-	less := c.Submit(t, "image", scene.Order("hurt", "less", map[string]any{"n": 2}))
+	less := c.Submit(t, "image", scene.JobRequest("hurt", "less", map[string]any{"n": 2}))
 	j := c.Becomes(t, "image", less, "succeeded")
 	checkResult(t, c, "image", "hurt", j)
 	if len(j.Data) != 1 {
 		t.Errorf("one image was made: %s", j.Raw)
 	}
-	bad := c.Submit(t, "image", scene.Order("hurt", "links", map[string]any{"n": 1, "size": "2K"}))
+	bad := c.Submit(t, "image", scene.JobRequest("hurt", "links", map[string]any{"n": 1, "size": "2K"}))
 	c.Becomes(t, "image", bad, "succeeded")
-	clip := c.Submit(t, "video", scene.Order("hurt-clip", "x", nil))
+	clip := c.Submit(t, "video", scene.JobRequest("hurt-clip", "x", nil))
 	f := c.Becomes(t, "video", clip, "failed")
 	if f.Error.Code != "upstream_error" || f.Error.Type != "upstream_error" || f.Error.Param() != "" {
 		t.Errorf("failed job %s", f.Raw)
 	}
-	c.Owns(t, scene.PricePicture+scene.PriceLarge, 0)
-	if o := p.Operated(t, less); o.Line != "hurt-2" || len(o.Attempts) < 2 || o.Attempts[0].Line != "hurt-1" || o.Attempts[0].Code == "" {
+	c.CheckFunds(t, scene.PricePicture+scene.PriceLarge, 0)
+	if o := p.OperatorJob(t, less); o.Line != "hurt-2" || len(o.Attempts) < 2 || o.Attempts[0].Line != "hurt-1" || o.Attempts[0].Code == "" {
 		t.Errorf("the operator sees %+v", o)
 	}
 	if n := good.Accepted(); n != 2 {
@@ -508,9 +508,9 @@ func maskedJob(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 		t.Fatal(err)
 	}
 	more := map[string]any{"image": dataURI(fakestudio.Picture(3)), "mask": dataURI(file.Bytes())}
-	id := c.Accepted(t, "image", c.Call(t, "POST", scene.PathEdit, scene.Order("masked", "a hat", more)))
+	id := c.Accepted(t, "image", c.Call(t, "POST", scene.PathEdit, scene.JobRequest("masked", "a hat", more)))
 	checkResult(t, c, "image", "masked", c.Becomes(t, "image", id, "succeeded"))
-	c.Owns(t, scene.PricePicture, 0)
+	c.CheckFunds(t, scene.PricePicture, 0)
 	if sent := s.Submissions(); len(sent) != 1 || sent[0].Path != "/v1/flux-pro-1.0-fill" {
 		t.Errorf("sent %+v", sent)
 	}
@@ -524,11 +524,11 @@ func paidTier(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.F
 		"gemini": `"imageSize":"2K"`, "ark": `"size":"2K"`, "dashscope": `"size":"2K"`, "xai": `"resolution":"2k"`,
 	}
 	c := p.Customer()
-	body := scene.Order(model, "a tier", map[string]any{"image": dataURI(fakestudio.Picture(3)), "resolution": "2K"})
+	body := scene.JobRequest(model, "a tier", map[string]any{"image": dataURI(fakestudio.Picture(3)), "resolution": "2K"})
 	id := c.Accepted(t, "image", c.Call(t, "POST", "/v1/images/edits", body))
 	c.Becomes(t, "image", id, "succeeded")
 	if got := s.Submissions()[0].Body; words[m.Name] == "" || !strings.Contains(string(got), words[m.Name]) {
 		t.Errorf("the provider was asked %s, want %s", got, words[m.Name])
 	}
-	c.Owns(t, scene.PriceLarge, 0)
+	c.CheckFunds(t, scene.PriceLarge, 0)
 }

@@ -34,7 +34,7 @@ func signed(t testing.TB, signer fakecloud.Signer) *fakeprovider.Server {
 
 // cloudScene: a line whose tokens are refused costs nobody an answer, says so,
 // and is back when they come again; the next one signs.
-func cloudScene(t testing.TB) scene.Story {
+func cloudScene(t testing.TB) scene.Scenario {
 	tokens := fakecloud.NewPlainTokens(t)
 	tokens.Refuse(401, `{"error":"invalid_client","error_description":"the account is gone"}`)
 	account := filepath.Join(t.TempDir(), "account.json")
@@ -50,7 +50,7 @@ func cloudScene(t testing.TB) scene.Story {
 	})
 	bedrock := signed(t, fakecloud.Signer{AccessKeyID: "AKIAEXAMPLE", SecretAccessKey: scene.Credential, Region: "eu-west-1",
 		Service: "bedrock"})
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "clouds",
 		Models: []map[string]any{scene.ChatModel("clouds", nil)},
 		Lines: []map[string]any{
@@ -99,5 +99,5 @@ func cloudScene(t testing.TB) scene.Story {
 
 // TestClouds plays lines whose credentials run out.
 func TestClouds(t *testing.T) {
-	eachScene(t, scene.Binary(t), func(t testing.TB) []scene.Story { return []scene.Story{cloudScene(t)} })
+	eachScene(t, scene.Binary(t), func(t testing.TB) []scene.Scenario { return []scene.Scenario{cloudScene(t)} })
 }

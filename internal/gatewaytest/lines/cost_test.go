@@ -62,7 +62,7 @@ func TestCosts(t *testing.T) {
 			"cost-image"))
 		p.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
 
-		g := scene.At(t, p.Process)
+		g := scene.GatewayAt(t, p.Process)
 		account, key := p.Account(10, nil)
 		first := `tollgate_line_cost_usd_total{line="cost-image",model="cost-image"} 0`
 		scene.Eventually(t, "a cost that the catalog knows is there from the start", func() bool {
@@ -85,7 +85,7 @@ func TestCosts(t *testing.T) {
 			t.Errorf("%d %s: charged %s, %s above", answer.Status, answer.Raw, held.Cost, held.Over)
 		}
 		c := p.Customer()
-		job := c.Submit(t, "image", scene.Order("cost-image", "a boat", map[string]any{"n": 2}))
+		job := c.Submit(t, "image", scene.JobRequest("cost-image", "a boat", map[string]any{"n": 2}))
 		c.Becomes(t, "image", job, "succeeded")
 		var shown struct {
 			LineCost money.Amount `json:"line_cost_usd"`

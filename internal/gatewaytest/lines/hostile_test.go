@@ -71,10 +71,10 @@ func playing(t testing.TB) *fakeprovider.Server {
 
 // hostileScene: whatever one account makes of two lines, another one is answered
 // by them as before, and no line is out.
-func hostileScene(t testing.TB) scene.Story {
+func hostileScene(t testing.TB) scene.Scenario {
 	first, second := playing(t), playing(t)
 	sentences := map[string]any{"error_sentences": []string{"^service overloaded"}, "pass": []string{"trick"}}
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "hostile",
 		Models: []map[string]any{scene.ChatModel("hostile", nil)},
 		Lines: []map[string]any{
@@ -118,5 +118,5 @@ func hostileScene(t testing.TB) scene.Story {
 
 // TestHostileCaller plays an account against others.
 func TestHostileCaller(t *testing.T) {
-	eachScene(t, scene.Binary(t), func(t testing.TB) []scene.Story { return []scene.Story{hostileScene(t)} })
+	eachScene(t, scene.Binary(t), func(t testing.TB) []scene.Scenario { return []scene.Scenario{hostileScene(t)} })
 }

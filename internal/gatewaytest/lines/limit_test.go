@@ -11,8 +11,8 @@ import (
 
 // limitScenes: a model that refuses the limit that the gateway has added is asked
 // again with the field that it reads, and from then on with that one.
-func limitScenes(t testing.TB) []scene.Story {
-	return []scene.Story{learntLimitScene(t, "max_tokens"), learntLimitScene(t, "max_completion_tokens"), noLimitScene(t)}
+func limitScenes(t testing.TB) []scene.Scenario {
+	return []scene.Scenario{learntLimitScene(t, "max_tokens"), learntLimitScene(t, "max_completion_tokens"), noLimitScene(t)}
 }
 
 // refusesLimits answers requests that have one of some fields as OpenAI does.
@@ -34,10 +34,10 @@ func refusesLimits(p *fakeprovider.Server, fields ...string) {
 }
 
 // learntLimitScene: the refused field is sent once.
-func learntLimitScene(t testing.TB, refused string) scene.Story {
+func learntLimitScene(t testing.TB, refused string) scene.Scenario {
 	p, id := fakeprovider.New(t), "learnt-"+refused
 	refusesLimits(p, refused)
-	return scene.Story{
+	return scene.Scenario{
 		Name: "a model that refuses " + refused,
 		Models: []map[string]any{
 			scene.FormModel(id, map[string]any{"default_output_tokens": 200}, scene.ClientForms()...), scene.ChatModel(id+"-other", nil),
@@ -78,10 +78,10 @@ func learntLimitScene(t testing.TB, refused string) scene.Story {
 
 // noLimitScene: of a model that takes neither field the failure is the line's,
 // and nothing is learnt.
-func noLimitScene(t testing.TB) scene.Story {
+func noLimitScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	refusesLimits(p, "max_tokens", "max_completion_tokens")
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "a model that takes no limit",
 		Models: []map[string]any{scene.FormModel("unlimited", nil, scene.Messages)},
 		Lines:  []map[string]any{scene.ChatLine("unlimited", p.URL(), map[string]any{"forms": []string{"chat"}}, "unlimited")},

@@ -53,8 +53,8 @@ func asked(p *fakeprovider.Server) (n int) {
 func working() fakeprovider.Reply { return fakeprovider.Answer("fine", 1000, 500) }
 
 // lineScenes are the lives of lines as the operator's API shows them.
-func lineScenes(t testing.TB) []scene.Story {
-	return []scene.Story{
+func lineScenes(t testing.TB) []scene.Scenario {
+	return []scene.Scenario{
 		circuitScene(t), coolingScene(t), credentialScene(t), missingModelScene(t), drainScene(t), resumeScene(t),
 		allBusyScene(t, "busy"), allBusyScene(t, "cooling"), noLineScene(t), responsesScene(t),
 	}
@@ -62,9 +62,9 @@ func lineScenes(t testing.TB) []scene.Story {
 
 // circuitScene: five failures in a row open the circuit; then no request
 // touches the line.
-func circuitScene(t testing.TB) scene.Story {
+func circuitScene(t testing.TB) scene.Scenario {
 	dead, alive := newMoody(t, fakeprovider.Error(500, "server_error", "", "down")), newMoody(t, working())
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "circuit",
 		Models: []map[string]any{scene.ChatModel("circuit-solo", nil), scene.ChatModel("circuit-duo", nil)},
 		Lines: []map[string]any{
@@ -100,9 +100,9 @@ func until(s scene.LineState) int64 {
 
 // coolingScene: a rate limit that asks for two seconds gives the line a rest
 // of two seconds.
-func coolingScene(t testing.TB) scene.Story {
+func coolingScene(t testing.TB) scene.Scenario {
 	p := newMoody(t, fakeprovider.Busy(2))
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "cooling",
 		Models: []map[string]any{scene.ChatModel("cooling", nil)},
 		Lines:  []map[string]any{scene.ChatLine("cooling", p.URL(), nil, "cooling")},
@@ -130,9 +130,9 @@ func coolingScene(t testing.TB) scene.Story {
 
 // credentialScene: a refused credential takes the whole line out, with all of
 // its models.
-func credentialScene(t testing.TB) scene.Story {
+func credentialScene(t testing.TB) scene.Scenario {
 	p := newMoody(t, fakeprovider.Error(401, "", "invalid_api_key", "no"))
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "credential",
 		Models: []map[string]any{scene.ChatModel("cred-one", nil), scene.ChatModel("cred-two", nil)},
 		Lines:  []map[string]any{scene.ChatLine("cred", p.URL(), nil, "cred-one", "cred-two")},
@@ -153,9 +153,9 @@ func credentialScene(t testing.TB) scene.Story {
 
 // missingModelScene: a model that the provider does not have is out on its
 // line alone.
-func missingModelScene(t testing.TB) scene.Story {
+func missingModelScene(t testing.TB) scene.Scenario {
 	p := newMoody(t, fakeprovider.Error(404, "invalid_request_error", "model_not_found", "no"))
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "missing model",
 		Models: []map[string]any{scene.ChatModel("missing-one", nil), scene.ChatModel("missing-two", nil)},
 		Lines:  []map[string]any{scene.ChatLine("missing", p.URL(), nil, "missing-one", "missing-two")},
@@ -177,9 +177,9 @@ func missingModelScene(t testing.TB) scene.Story {
 
 // drainScene: a drained line is not asked until the operator resumes it; what
 // runs on it goes on.
-func drainScene(t testing.TB) scene.Story {
+func drainScene(t testing.TB) scene.Scenario {
 	first, second := newMoody(t, working()), newMoody(t, working())
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "drain",
 		Models: []map[string]any{scene.ChatModel("drain", nil)},
 		Lines: []map[string]any{
@@ -216,9 +216,9 @@ func drainScene(t testing.TB) scene.Story {
 }
 
 // resumeScene: resume clears whatever took a line out.
-func resumeScene(t testing.TB) scene.Story {
+func resumeScene(t testing.TB) scene.Scenario {
 	p := newMoody(t, working())
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "resume",
 		Models: []map[string]any{scene.ChatModel("resume", nil)},
 		Lines:  []map[string]any{scene.ChatLine("resume", p.URL(), nil, "resume")},
@@ -259,7 +259,7 @@ func resumeScene(t testing.TB) scene.Story {
 
 // allBusyScene: with every line at its cap, or cooling beside one that is,
 // nothing is sent and nothing held.
-func allBusyScene(t testing.TB, kind string) scene.Story {
+func allBusyScene(t testing.TB, kind string) scene.Scenario {
 	model := "full-" + kind
 	open := make(chan struct{})
 	slow := working()
@@ -269,7 +269,7 @@ func allBusyScene(t testing.TB, kind string) scene.Story {
 		first.turn(fakeprovider.Busy(60))
 	}
 	capped := func(priority int) map[string]any { return map[string]any{"priority": priority, "max_concurrent": 1} }
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "all lines full or " + kind,
 		Models: []map[string]any{scene.ChatModel(model, nil)},
 		Lines: []map[string]any{
@@ -349,10 +349,10 @@ func (c caller) refused(model string) {
 }
 
 // noLineScene: with no healthy line at all, nothing is sent.
-func noLineScene(t testing.TB) scene.Story {
+func noLineScene(t testing.TB) scene.Scenario {
 	refuse := fakeprovider.Error(401, "", "invalid_api_key", "no")
 	first, second := newMoody(t, refuse), newMoody(t, refuse)
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "no line",
 		Models: []map[string]any{scene.ChatModel("none", nil)},
 		Lines: []map[string]any{
@@ -380,13 +380,13 @@ func noLineScene(t testing.TB) scene.Story {
 
 // responsesScene: how /v1/responses says that all lines are full, that the last
 // one failed, and that there is none (interface.md, Endpoints, rule 8).
-func responsesScene(t testing.TB) scene.Story {
+func responsesScene(t testing.TB) scene.Scenario {
 	open := make(chan struct{})
 	slow := working()
 	slow.Wait = open
 	p := newMoody(t, slow)
 	const request = `{"model":"responses","max_output_tokens":500,"input":"hi"}`
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "responses",
 		Models: []map[string]any{scene.ChatModel("responses", map[string]any{"forms": []string{"responses"}})},
 		Lines: []map[string]any{scene.ChatLine("responses-line", p.URL(),
@@ -396,7 +396,7 @@ func responsesScene(t testing.TB) scene.Story {
 			ask := func() (a scene.Answer) {
 				scene.Eventually(t, "an answer of a gateway that has time", func() (answered bool) {
 					var err error
-					if a, err = scene.Converse(t.Context(), f.Client, f.Process.URL+"/v1/responses", c.key, request); err != nil {
+					if a, err = scene.SendChat(t.Context(), f.Client, f.Process.URL+"/v1/responses", c.key, request); err != nil {
 						t.Fatal(err)
 					}
 					return !strings.Contains(a.Raw, "temporary problem")

@@ -12,14 +12,14 @@ import (
 
 // nativeScenes: how /native says that all lines are full, and that there is
 // none.
-func nativeScenes(t testing.TB) []scene.Story {
+func nativeScenes(t testing.TB) []scene.Scenario {
 	open := make(chan struct{})
 	slow := fakeprovider.NativeAnswer("all is well", 1000, 500)
 	slow.Wait = open
 	p := newMoody(t, slow)
 	line := scene.ChatLine("native", p.URL(), map[string]any{"max_concurrent": 1, "provider": "anthropic"}, "native")
 	model := scene.ChatModel("native", map[string]any{"forms": []string{"messages"}})
-	return []scene.Story{{Name: "full, then out", Models: []map[string]any{model}, Lines: []map[string]any{line},
+	return []scene.Scenario{{Name: "full, then out", Models: []map[string]any{model}, Lines: []map[string]any{line},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			c := newCaller(t, f)
 			c.in = scene.Messages
@@ -42,7 +42,7 @@ func nativeScenes(t testing.TB) []scene.Story {
 // native sends a request once.
 func (c caller) native() scene.Answer {
 	c.t.Helper()
-	a, err := scene.Converse(c.t.Context(), c.f.Client, c.f.Process.URL+c.in.Path(), c.key, c.hello("native"))
+	a, err := scene.SendChat(c.t.Context(), c.f.Client, c.f.Process.URL+c.in.Path(), c.key, c.hello("native"))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func TestNodesShareWhatTheyFindOut(t *testing.T) {
 		lines = append(lines, scene.ChatLine(c.line, c.server.URL(), map[string]any{"priority": 1}, "m-"+c.line),
 			scene.ChatLine(c.line+"-spare", good.URL(), map[string]any{"priority": 2}, "m-"+c.line))
 	}
-	one.Offer(models, lines)
+	one.SetCatalog(models, lines)
 	scene.Eventually(t, "both nodes have the catalog", func() bool {
 		var list json.RawMessage
 		two.Process.Admin("GET", "/lines", nil, &list)

@@ -77,7 +77,7 @@ func overriddenChat(t *testing.T, p *scene.Node, spoken string, in scene.Form) (
 	line = scene.FormLine(id, spoken, server.URL(), overrides(set, "metadata", "stream_options"), id)
 	play = func(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
-			g := scene.At(t, p.Process)
+			g := scene.GatewayAt(t, p.Process)
 			_, key := p.Account(10, nil)
 			more := map[string]any{"service_note": "the client's", "metadata": map[string]any{"user_id": "a"}}
 			for i, streamed := range []bool{false, true, false} {
@@ -152,7 +152,7 @@ func overriddenJob(t *testing.T, p *scene.Node, m fakestudio.Provider, kind stri
 	play = func(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			c := p.Customer()
-			job := c.Submit(t, kind, scene.Order(id, "a boat", map[string]any{field: "the client's", omitted: "the client's"}))
+			job := c.Submit(t, kind, scene.JobRequest(id, "a boat", map[string]any{field: "the client's", omitted: "the client's"}))
 			c.Becomes(t, kind, job, "succeeded")
 			for _, s := range studio.Submissions() {
 				checkHeaders(t, s.Header)

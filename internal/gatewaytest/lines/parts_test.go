@@ -10,8 +10,8 @@ import (
 )
 
 // partScenes are lines of which a part is out: a model, or a form of it.
-func partScenes(t testing.TB) []scene.Story {
-	return []scene.Story{
+func partScenes(t testing.TB) []scene.Scenario {
+	return []scene.Scenario{
 		modelLimitScene(t), accountLimitScene(t),
 		otherFormScene(t, "another form of the line", "form", fakeprovider.JSON(404, `{"detail":"Not Found"}`), false),
 		otherFormScene(t, "another form, as the line says", "form-told", fakeprovider.Error(400, "", "unsupported_api_for_model", "x"), true),
@@ -32,9 +32,9 @@ func limiting(t testing.TB, model string, busy fakeprovider.Reply) *fakeprovider
 
 // modelLimitScene: a rate limit of one model leaves the others of its line as they
 // were; two at once are the line's.
-func modelLimitScene(t testing.TB) scene.Story {
+func modelLimitScene(t testing.TB) scene.Scenario {
 	p := limiting(t, "vendor-part-limited", fakeprovider.Busy(60))
-	return scene.Story{
+	return scene.Scenario{
 		Name: "one model is limited",
 		Models: []map[string]any{
 			scene.ChatModel("part-limited", nil), scene.ChatModel("part-limited-too", nil), scene.ChatModel("part-free", nil)},
@@ -61,9 +61,9 @@ func modelLimitScene(t testing.TB) scene.Story {
 }
 
 // accountLimitScene: a rate limit of our account is that of all models.
-func accountLimitScene(t testing.TB) scene.Story {
+func accountLimitScene(t testing.TB) scene.Scenario {
 	p := limiting(t, "vendor-ours", fakeprovider.Error(429, "", "", "Your account has reached its rate limit"))
-	return scene.Story{
+	return scene.Scenario{
 		Name:   "the account is limited",
 		Models: []map[string]any{scene.ChatModel("ours-limited", nil), scene.ChatModel("others-free", nil)},
 		Lines:  []map[string]any{scene.ChatLine("ours", p.URL(), nil, "ours-limited", "others-free")},
@@ -81,7 +81,7 @@ func accountLimitScene(t testing.TB) scene.Story {
 // otherFormScene: a model that is not there in one form is served in the other, and
 // asked for in that alone once it is known. Where the line says so, at once; where
 // anything may be missing, once a probe has found out.
-func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, told bool) scene.Story {
+func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, told bool) scene.Scenario {
 	p := fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
 		if strings.HasSuffix(q.Path, "/responses") {
@@ -89,7 +89,7 @@ func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, t
 		}
 		return working()
 	})
-	return scene.Story{
+	return scene.Scenario{
 		Name:   name,
 		Models: []map[string]any{scene.FormModel(id, nil, scene.Chat, scene.Responses)},
 		Lines:  []map[string]any{scene.ChatLine(id, p.URL(), nil, id)},

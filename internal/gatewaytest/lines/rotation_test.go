@@ -149,7 +149,7 @@ func (r *rotation) apply(keys ...string) {
 	media := r.provider.JobLine("media", r.studio, "video", more(r.mediaURL), "reel")
 	delete(chat, "api_key")
 	delete(media, "api_key")
-	r.node.Catalog([]map[string]any{scene.ChatModel("swift", nil), scene.VideoModel("reel", nil)}, []map[string]any{chat, media})
+	r.node.SetCatalog([]map[string]any{scene.ChatModel("swift", nil), scene.VideoModel("reel", nil)}, []map[string]any{chat, media})
 }
 
 // told counts the alerts that have some texts.
@@ -197,7 +197,7 @@ func (r *rotation) flow(t *testing.T, c *scene.Customer) *flow {
 	for i := range 4 {
 		f.all.Go(func() {
 			for !f.stopped.Load() {
-				a, err := scene.Converse(t.Context(), c.Client, r.node.URL+scene.Chat.Path(), c.Key, scene.Request(scene.Chat, "swift", i%2 == 0, nil))
+				a, err := scene.SendChat(t.Context(), c.Client, r.node.URL+scene.Chat.Path(), c.Key, scene.Request(scene.Chat, "swift", i%2 == 0, nil))
 				if err == nil && a.Status == 503 && a.Err.Code == "service_unavailable" {
 					continue // a machine with much to do: no line was asked
 				}
@@ -243,8 +243,8 @@ func TestKeysOfALineRotate(t *testing.T) {
 		}
 		both(oldLineKey)
 		r.apply("OLD_LINE_KEY")
-		job := c.Submit(t, "video", scene.Order("reel", "a boat", nil))
-		r.node.Reaches(t, job, "ticket")
+		job := c.Submit(t, "video", scene.JobRequest("reel", "a boat", nil))
+		r.node.WaitForStep(t, job, "ticket")
 		f := r.flow(t, c)
 		f.goesOn(t)
 
@@ -284,7 +284,7 @@ func TestKeysOfALineRotate(t *testing.T) {
 		r.render()
 		c.Becomes(t, "video", job, "succeeded")
 		answered := f.stop()
-		c.Owns(t, money.Amount(answered)*scene.AnswerCost+scene.PriceClip, 0)
+		c.CheckFunds(t, money.Amount(answered)*scene.AnswerCost+scene.PriceClip, 0)
 		r.node.Audit(t)
 		if n := r.told(refused...); n != 1 || r.told(oldLineKey) > 0 || r.told(newLineKey) > 0 {
 			t.Errorf("told %d times: %q", n, r.alerts)

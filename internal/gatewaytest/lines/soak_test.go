@@ -179,7 +179,7 @@ func (s *soaker) call(ctx context.Context, caller int) {
 		s.mu.Unlock()
 		begin := time.Now()
 		// The last request is not cut: every answer is to be counted.
-		a, err := scene.Converse(context.WithoutCancel(ctx), s.f.Client, s.f.Process.URL+scene.Chat.Path(), s.keys[caller%len(s.keys)], request)
+		a, err := scene.SendChat(context.WithoutCancel(ctx), s.f.Client, s.f.Process.URL+scene.Chat.Path(), s.keys[caller%len(s.keys)], request)
 		s.note(model, judged, time.Since(begin), a, err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // eachScene plays scenes on both databases. They are made anew for each.
-func eachScene(t *testing.T, binary string, make func(t testing.TB) []scene.Story) {
+func eachScene(t *testing.T, binary string, make func(t testing.TB) []scene.Scenario) {
 	t.Helper()
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, database string) {
@@ -79,7 +79,7 @@ func (c caller) settled(answers int) {
 
 // verdictScenes are walks over three lines that fail in different ways
 // (interface.md, Errors: what the client is told).
-func verdictScenes(t testing.TB) []scene.Story {
+func verdictScenes(t testing.TB) []scene.Scenario {
 	var (
 		rejected = fakeprovider.Error(400, "invalid_request_error", "context_length_exceeded", "too long")
 		withheld = *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"content_filter"`)
@@ -91,7 +91,7 @@ func verdictScenes(t testing.TB) []scene.Story {
 		empty    = *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"stop"`)
 		used     = *fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`)
 	)
-	var scenes []scene.Story
+	var scenes []scene.Scenario
 	for i, tt := range []struct {
 		name  string
 		lines [3]fakeprovider.Reply
@@ -113,7 +113,7 @@ func verdictScenes(t testing.TB) []scene.Story {
 		{"two are busy", [3]fakeprovider.Reply{busy, busy, down}, "upstream_unavailable", "1 1 1"},
 	} {
 		model := fmt.Sprintf("verdict-%d", i)
-		s := scene.Story{Name: tt.name, Models: []map[string]any{scene.ChatModel(model, nil)}}
+		s := scene.Scenario{Name: tt.name, Models: []map[string]any{scene.ChatModel(model, nil)}}
 		var providers []*fakeprovider.Server
 		for n, reply := range tt.lines {
 			p := fakeprovider.New(t)
@@ -143,10 +143,10 @@ func verdictScenes(t testing.TB) []scene.Story {
 
 // otherProviderScenes: a prompt that a provider's check stopped goes to another
 // provider first, and to every other line in the end.
-func otherProviderScenes(t testing.TB) []scene.Story {
+func otherProviderScenes(t testing.TB) []scene.Scenario {
 	stopped := fakeprovider.Error(400, "", "content_policy_violation", "x")
 	good := fakeprovider.Answer("fine", 1000, 500)
-	var scenes []scene.Story
+	var scenes []scene.Scenario
 	for i, tt := range []struct {
 		name string
 		// what the provider with two lines says to the second of them, and
@@ -169,7 +169,7 @@ func otherProviderScenes(t testing.TB) []scene.Story {
 			}
 			return tt.again
 		})
-		s := scene.Story{Name: tt.name, Models: []map[string]any{scene.ChatModel(model, nil)}}
+		s := scene.Scenario{Name: tt.name, Models: []map[string]any{scene.ChatModel(model, nil)}}
 		for priority, l := range []struct{ name, url, vendor string }{
 			{"one-a", one.URL(), "vendor-a"}, {"one-b", one.URL(), "vendor-b"}, {"other", other.URL(), "vendor-c"},
 		} {

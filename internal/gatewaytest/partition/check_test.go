@@ -153,7 +153,7 @@ func (c *cluster) requestLog(account string) (rows map[string]charge, total mone
 			break
 		}
 	}
-	var state scene.Purse
+	var state scene.Funds
 	c.nodes[0].Admin("GET", "/accounts/"+account, nil, &state)
 	if state.Balance != creditOfCluster*money.USD-total || state.Held != 0 {
 		t.Errorf("account %s: balance %s and %s held; want %d less charges of %s, and nothing held",
@@ -256,7 +256,7 @@ func (c *cluster) settleOrder(s *submitter, o *jobOrder) {
 func (c *cluster) checkOrders(s *submitter) {
 	t := c.t
 	t.Helper()
-	jobs := map[string]scene.Operated{}
+	jobs := map[string]scene.OperatorJob{}
 	for _, j := range s.JobsOf(t, s.ID) {
 		jobs[j.ID] = j
 	}

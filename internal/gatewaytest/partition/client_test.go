@@ -96,7 +96,7 @@ func (a *chatter) say(ctx context.Context, n *node, stream bool, fate string) *c
 	}
 	request := fmt.Sprintf(`{"model":%q,"max_tokens":500,"stream":%t,"messages":[{"role":"user","content":"%s p=%d c=%d fate %s"}]}`,
 		model, stream, k.tag, prompt, completion, fate)
-	k.seen, _ = scene.Converse(ctx, a.client, n.address()+"/v1/chat/completions", a.key, request) // no answer is an answer here
+	k.seen, _ = scene.SendChat(ctx, a.client, n.address()+"/v1/chat/completions", a.key, request) // no answer is an answer here
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls = append(a.calls, k)
@@ -176,7 +176,7 @@ func (s *submitter) submit(n *node, o *jobOrder) {
 	if o.unsafe {
 		prompt += " " + unsafeJob
 	}
-	r, err := s.Try("POST", n.address()+scene.PathGenerate, scene.Order(imageOfCluster, prompt, nil), "Idempotency-Key", o.tag)
+	r, err := s.Try("POST", n.address()+scene.PathGenerate, scene.JobRequest(imageOfCluster, prompt, nil), "Idempotency-Key", o.tag)
 	if err != nil && r.Status < 400 {
 		o.broken++
 		return

@@ -81,7 +81,7 @@ func newCluster(t testing.TB, binary, database string, nodes int, lease string) 
 	c.nodes = []*node{{Node: scene.NewNode(t, binary, first.URL(), map[string]string{"node_lease": lease}), proxy: first}}
 	c.db = openPostgres(t, database)
 	c.nodes[0].epoch = c.newest()
-	c.nodes[0].Catalog(
+	c.nodes[0].SetCatalog(
 		[]map[string]any{scene.ChatModel(chatOfCluster, nil), scene.ChatModel(badOfCluster, nil), scene.ImageModel(imageOfCluster, nil)},
 		[]map[string]any{
 			scene.ChatLine("talks", c.provider.URL(), nil, chatOfCluster),

@@ -148,7 +148,7 @@ func (f *failover) standStill(span time.Duration, then func()) (waited saws, com
 		load.Go(func() { a.talkOn(rand.New(rand.NewPCG(rand.Uint64(), 0)), stop) })
 	}
 
-	scene.Pass(span)
+	scene.Sleep(span)
 	commits = f.pair.waiting()
 	early := make([]*chatCall, requests)
 	for i, done := range chats {
@@ -232,7 +232,7 @@ func (f *failover) submitTwice(group *sync.WaitGroup) {
 	for i, n := range f.nodes {
 		both.Go(func() {
 			soon(f.t, "a submission is answered", func() bool {
-				r, err := s.Try("POST", n.address()+scene.PathGenerate, scene.Order(imageOfCluster, o.tag+".", nil), "Idempotency-Key", o.tag)
+				r, err := s.Try("POST", n.address()+scene.PathGenerate, scene.JobRequest(imageOfCluster, o.tag+".", nil), "Idempotency-Key", o.tag)
 				if err != nil || r.Status != http.StatusAccepted {
 					return false
 				}

@@ -34,7 +34,7 @@ func lostSteps(t *testing.T, binary string) {
 				return err == nil
 			})
 			if !ended {
-				t.Fatalf("the job: %s\n%s", n.Operated(t, o.id), tail(n.Output()))
+				t.Fatalf("the job: %s\n%s", n.OperatorJob(t, o.id), tail(n.Output()))
 			}
 			if nth < 3 && !hit.Happened() {
 				t.Errorf("step %d was not struck", nth+1)
@@ -56,14 +56,14 @@ func lostTakeover(t *testing.T, binary string) {
 	second.proxy.Freeze() // it would start the job itself
 	o := s.order(c, false)
 	c.settleOrder(s, o)
-	first.Reaches(t, o.id, "ticket")
+	first.WaitForStep(t, o.id, "ticket")
 	hit := second.proxy.Arm(faultproxy.Fault{Match: takesOver, Strike: faultproxy.DropAnswer})
 	first.Kill()
 	second.proxy.Reopen()
 	scene.Eventually(t, "the job is taken over", hit.Happened)
 	polls := c.studio.Polls()
 	if !soon(t, "somebody looks after the job", func() bool { return c.studio.Polls() > polls+1 }) {
-		t.Logf("the job: %s\n%s", second.Operated(t, o.id), tail(second.Output()))
+		t.Logf("the job: %s\n%s", second.OperatorJob(t, o.id), tail(second.Output()))
 	}
 }
 
@@ -80,23 +80,23 @@ func idleReturn(t *testing.T, binary string) {
 	second.proxy.Freeze()
 	o := s.order(c, false)
 	c.settleOrder(s, o)
-	first.Reaches(t, o.id, "ticket")
+	first.WaitForStep(t, o.id, "ticket")
 	c.dies(second)
 	second.proxy.Reopen()
 	first.Kill()
-	second.Reaches(t, o.id, "taken_over")
+	second.WaitForStep(t, o.id, "taken_over")
 	polls := c.studio.Polls()
 	if !soon(t, "somebody looks after the job", func() bool { return c.studio.Polls() > polls+5 }) {
-		t.Logf("the job: %s\n%s", second.Operated(t, o.id), tail(second.Output()))
+		t.Logf("the job: %s\n%s", second.OperatorJob(t, o.id), tail(second.Output()))
 	}
 	takeovers := 0
-	for _, step := range second.Operated(t, o.id).Steps {
+	for _, step := range second.OperatorJob(t, o.id).Steps {
 		if step.Name == "taken_over" {
 			takeovers++
 		}
 	}
 	if takeovers != 1 {
-		t.Errorf("taken over %d times: %s", takeovers, second.Operated(t, o.id))
+		t.Errorf("taken over %d times: %s", takeovers, second.OperatorJob(t, o.id))
 	}
 	release()
 	s.Process = second.Process

@@ -200,7 +200,7 @@ func slowCommits(t *testing.T, binary string) {
 			leave()
 		} else {
 			all.Go(func() {
-				scene.Pass(slowUpdate)
+				scene.Sleep(slowUpdate)
 				release()
 			})
 		}
@@ -209,11 +209,11 @@ func slowCommits(t *testing.T, binary string) {
 		hit, release := slow(which)
 		defer release()
 		done := a.strike(hit, n, false)
-		scene.Pass(slowBatch)
+		scene.Sleep(slowBatch)
 		release()
 		t.Logf("%s", <-done)
 	}
-	scene.Pass(slowUpdate - 2*slowBatch)
+	scene.Sleep(slowUpdate - 2*slowBatch)
 	all.Wait()
 	c.checkCancels()
 	c.checkChats(a)

@@ -136,7 +136,7 @@ func (a *chatter) talkOn(r *rand.Rand, stop <-chan struct{}) {
 		if k.saw() != sawComplete { // a node that refuses is not asked a thousand times a second
 			think += 50
 		}
-		scene.Pass(time.Duration(think) * time.Millisecond)
+		scene.Sleep(time.Duration(think) * time.Millisecond)
 	}
 }
 
@@ -157,7 +157,7 @@ func (c *cluster) orderOn(s *submitter, r *rand.Rand, stop <-chan struct{}) {
 		for again := true; again && !over(stop); {
 			s.submit(c.nodes[r.IntN(len(c.nodes))], o)
 			again = !o.settled() || o.id == "" && r.IntN(2) == 0
-			scene.Pass(time.Duration(100+r.IntN(200)) * time.Millisecond)
+			scene.Sleep(time.Duration(100+r.IntN(200)) * time.Millisecond)
 		}
 	}
 }
@@ -174,10 +174,10 @@ func (n *node) suffer(r *rand.Rand, lease time.Duration, until time.Time) {
 	}
 	outage := func() { // mostly shorter than the lease, often longer
 		span := time.Duration(float64(lease) * []float64{0.05, 0.3, 0.8, 1.4, 2, 3}[r.IntN(6)])
-		scene.Pass(min(span, max(0, time.Until(until))))
+		scene.Sleep(min(span, max(0, time.Until(until))))
 	}
 	for {
-		scene.Pass(time.Duration(200+r.IntN(1000)) * time.Millisecond)
+		scene.Sleep(time.Duration(200+r.IntN(1000)) * time.Millisecond)
 		if time.Now().After(until) {
 			return
 		}

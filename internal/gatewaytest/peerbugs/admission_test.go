@@ -171,7 +171,7 @@ func unknownCosts(t testing.TB) peerScene {
 			t.Errorf("a call with a file: %+v; want %d held", rows[0], window)
 		}
 		artist := g.open(money.USD, nil)
-		artist.wants(scene.PathGenerate, string(scene.Order("bug05-image", "a hat", map[string]any{"size": "1000x1000"})),
+		artist.wants(scene.PathGenerate, string(scene.JobRequest("bug05-image", "a hat", map[string]any{"size": "1000x1000"})),
 			http.StatusAccepted, "")
 		artist.owns(0, scene.PricePicture)
 		close(gate)
@@ -248,8 +248,8 @@ func everyPath(bug string) map[string]string {
 		scene.Chat.Path():      scene.Request(scene.Chat, bug, false, nil),
 		scene.Responses.Path(): scene.Request(scene.Responses, bug, false, nil),
 		scene.Messages.Path():  scene.Request(scene.Messages, bug, false, nil),
-		scene.PathGenerate:     string(scene.Order(bug+"-image", "a hat", nil)),
-		scene.PathVideo:        string(scene.Order(bug+"-video", "a hat", nil)),
+		scene.PathGenerate:     string(scene.JobRequest(bug+"-image", "a hat", nil)),
+		scene.PathVideo:        string(scene.JobRequest(bug+"-video", "a hat", nil)),
 	}
 }
 

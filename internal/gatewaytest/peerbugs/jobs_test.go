@@ -29,7 +29,7 @@ func failedJobs(t testing.TB) peerScene {
 			// The key's limits fit one clip to the nano-dollar.
 			c := g.open(money.USD, map[string]any{"total_limit_usd": money.Amount(scene.PriceClip),
 				"daily_budget_usd": money.Amount(scene.PriceClip)})
-			body := string(scene.Order("bug24", "a hat", nil))
+			body := string(scene.JobRequest("bug24", "a hat", nil))
 			first := c.wants(scene.PathVideo, body, http.StatusAccepted, "")
 			c.owns(0, scene.PriceClip)
 			c.spent(0, scene.PriceClip)
@@ -64,7 +64,7 @@ func failedJobs(t testing.TB) peerScene {
 }
 
 // finishes polls a job that was accepted until it has ended.
-func (p purseOf) finishes(t *testing.T, kind string, accepted scene.Heard) (j scene.Job) {
+func (p purseOf) finishes(t *testing.T, kind string, accepted scene.FormAnswer) (j scene.Job) {
 	t.Helper()
 	id := scene.ReadJob(t, scene.Reply{Raw: []byte(accepted.Raw)}).ID
 	scene.Eventually(t, "job "+id+" has ended", func() bool {
@@ -90,9 +90,9 @@ func manyJobs(t testing.TB) peerScene {
 		play: func(t *testing.T, g *gateway) {
 			const jobs = 30
 			c := g.open(100*money.USD, nil)
-			accepted := make([]scene.Heard, jobs)
+			accepted := make([]scene.FormAnswer, jobs)
 			for i := range accepted {
-				accepted[i] = c.wants(scene.PathVideo, string(scene.Order("bug25", fmt.Sprint(i), nil)), http.StatusAccepted, "")
+				accepted[i] = c.wants(scene.PathVideo, string(scene.JobRequest("bug25", fmt.Sprint(i), nil)), http.StatusAccepted, "")
 			}
 			// None is done, and all are looked after: in series they would wait.
 			scene.Eventually(t, "all jobs are rendered and asked for", func() bool { return studio.Polled() == jobs })
@@ -106,7 +106,7 @@ func manyJobs(t testing.TB) peerScene {
 			c.owns(jobs*scene.PriceClip, 0)
 
 			late := g.open(money.USD, nil)
-			job := late.wants(scene.PathVideo, string(scene.Order("bug25-endless", "x", nil)), http.StatusAccepted, "")
+			job := late.wants(scene.PathVideo, string(scene.JobRequest("bug25-endless", "x", nil)), http.StatusAccepted, "")
 			told := late.finishes(t, "video", job)
 			if told.Status != "failed" || told.Error.Code != "wait_timeout" {
 				t.Errorf("the job is %s", told.Raw)
@@ -115,7 +115,7 @@ func manyJobs(t testing.TB) peerScene {
 			if again := late.at(g.another()).finishes(t, "video", job); again.Raw != told.Raw {
 				t.Errorf("another node says %s and not %s", again.Raw, told.Raw)
 			}
-			var seen scene.Operated
+			var seen scene.OperatorJob
 			g.admin("GET", "/jobs/"+told.ID, nil, &seen)
 			row := late.log(1)[0]
 			if seen.Status != "failed" || seen.Error.Code != "wait_timeout" || seen.Cost != 0 || row.Code != "wait_timeout" || row.Cost != 0 {

@@ -94,7 +94,7 @@ func TestPeerBugs(t *testing.T) {
 				for b := range queue {
 					t.Run(b.name, func(t *testing.T) {
 						own := *g
-						own.t, own.Gateway = t, scene.At(t, scene.Attach(t, g.Process.URL))
+						own.t, own.Gateway = t, scene.GatewayAt(t, scene.Attach(t, g.Process.URL))
 						own.Client = g.Client
 						own.offered = scenes[b.name]
 						scenes[b.name].play(t, &own)
@@ -170,7 +170,7 @@ func serveOn(t *testing.T, database, media string, settings map[string]string) *
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Serve(ctx) }()
-	g := &gateway{Gateway: scene.At(t, scene.Attach(t, a.Base())), t: t, database: database, media: media, settings: settings}
+	g := &gateway{Gateway: scene.GatewayAt(t, scene.Attach(t, a.Base())), t: t, database: database, media: media, settings: settings}
 	g.Client.Transport = &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}
 	g.stop = sync.OnceFunc(func() {
 		cancel()
@@ -277,7 +277,7 @@ func (g *gateway) offer(models, lines []map[string]any) {
 
 // purseOf is an account with a key, on a gateway.
 type purseOf struct {
-	scene.Speaker
+	scene.FormClient
 	g   *gateway
 	had money.Amount // its credit
 }
@@ -295,7 +295,7 @@ func (g *gateway) open(credit money.Amount, limits map[string]any) purseOf {
 	}
 	var made struct{ Key string }
 	g.admin("POST", "/accounts/"+account.ID+"/keys", limits, &made)
-	return purseOf{scene.Speaker{T: g.t, Gateway: g.Gateway, Form: scene.Chat, Account: account.ID, Key: made.Key}, g, credit}
+	return purseOf{scene.FormClient{T: g.t, Gateway: g.Gateway, Form: scene.Chat, Account: account.ID, Key: made.Key}, g, credit}
 }
 
 // at is the same account on another node.
@@ -313,7 +313,7 @@ func (p purseOf) speaks(in scene.Form) purseOf {
 // owns checks what the account has been charged so far and what is held, now.
 func (p purseOf) owns(spent, held money.Amount) {
 	p.T.Helper()
-	var state scene.Purse
+	var state scene.Funds
 	p.g.admin("GET", "/accounts/"+p.Account, nil, &state)
 	if state.Balance != p.had-spent || state.Held != held {
 		p.T.Errorf("balance %s and %s held; want %s less %s, and %s", state.Balance, state.Held, p.had, spent, held)
@@ -324,7 +324,7 @@ func (p purseOf) owns(spent, held money.Amount) {
 // held: for ends that no answer tells.
 func (p purseOf) comesToOwn(spent money.Amount) {
 	p.T.Helper()
-	var state scene.Purse
+	var state scene.Funds
 	scene.Eventually(p.T, fmt.Sprintf("%s is charged and nothing held", spent), func() bool {
 		p.g.admin("GET", "/accounts/"+p.Account, nil, &state)
 		return state.Held == 0 && state.Balance == p.had-spent
@@ -407,7 +407,7 @@ func (p purseOf) totals(want usageTotals) {
 }
 
 // call makes a request with the account's key.
-func (p purseOf) call(method, path, body string) (h scene.Heard) {
+func (p purseOf) call(method, path, body string) (h scene.FormAnswer) {
 	p.T.Helper()
 	scene.Eventually(p.T, "the gateway takes a request", func() bool {
 		h = scene.Call(p.T, p.Gateway, method, path, body, "x-api-key", p.Key, "Authorization", "Bearer "+p.Key)
@@ -417,7 +417,7 @@ func (p purseOf) call(method, path, body string) (h scene.Heard) {
 }
 
 // wants sends a request to a path and checks its status and code.
-func (p purseOf) wants(path, body string, status int, code string) scene.Heard {
+func (p purseOf) wants(path, body string, status int, code string) scene.FormAnswer {
 	p.T.Helper()
 	h := p.Post(path, body)
 	if told := h.Err(); h.Status != status || told.Code != code && !strings.HasPrefix(path, "/native") {
@@ -427,7 +427,7 @@ func (p purseOf) wants(path, body string, status int, code string) scene.Heard {
 }
 
 // gets is wants for a chat request in the account's form.
-func (p purseOf) gets(body string, status int, code string) scene.Heard {
+func (p purseOf) gets(body string, status int, code string) scene.FormAnswer {
 	p.T.Helper()
 	return p.wants(p.Form.Path(), body, status, code)
 }

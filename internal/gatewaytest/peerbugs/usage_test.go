@@ -248,7 +248,7 @@ func stoppedEarly(t testing.TB) peerScene {
 			c.speaks(scene.Messages).leave(scene.Request(scene.Messages, "bug18-native", true, nil), "three")
 			const part = 1000*perPrompt + 3*perCompletion
 			c.comesToOwn(answerCost + part)
-			c.wants(scene.PathVideo, string(scene.Order("bug18-video", "a hat", nil)), http.StatusAccepted, "") // and nobody asks for it
+			c.wants(scene.PathVideo, string(scene.JobRequest("bug18-video", "a hat", nil)), http.StatusAccepted, "") // and nobody asks for it
 			c.comesToOwn(answerCost + part + scene.PriceClip)
 		},
 	}

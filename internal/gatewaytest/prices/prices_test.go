@@ -68,7 +68,7 @@ func open(t *testing.T, binary, database string) *stage {
 	fal := fakestudio.ProviderOf(t, "fal")
 	studio := fal.Open(t)
 	studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: rendered} })
-	s.node.Catalog([]map[string]any{scene.ChatModel("swift", nil), scene.ImageModel("easel", nil), scene.VideoModel("reel", nil),
+	s.node.SetCatalog([]map[string]any{scene.ChatModel("swift", nil), scene.ImageModel("easel", nil), scene.VideoModel("reel", nil),
 		scene.ClipModel("clip", "720p", scene.ClipSeconds)},
 		[]map[string]any{scene.ChatLine("chat", provider.URL(), nil, "swift"), fal.JobLine("images", studio, "image", nil, "easel"),
 			fal.JobLine("videos", studio, "video", nil, "reel", "clip")})
@@ -173,7 +173,7 @@ func changedAtOnce(t *testing.T, s *stage) {
 	}
 	s.price(c.ID, dear, map[string]any{"swift": json.Number("2"), "none": json.Number("3")})
 	spent += s.billed(t, ask(), 2*scene.AnswerCost, "2").Cost
-	c.Owns(t, spent, 0)
+	c.CheckFunds(t, spent, 0)
 	var usage struct {
 		Total struct {
 			Cost money.Amount `json:"cost_usd"`
@@ -207,7 +207,7 @@ func changedInAStream(t *testing.T, s *stage) {
 		<-begin
 		s.say(over)
 	})
-	a, err := scene.Converse(t.Context(), c.Client, s.node.URL+scene.Chat.Path(), c.Key, question(true), func() {
+	a, err := scene.SendChat(t.Context(), c.Client, s.node.URL+scene.Chat.Path(), c.Key, question(true), func() {
 		s.price(c.ID, cheap, map[string]any{})
 		close(begin)
 	})
@@ -217,7 +217,7 @@ func changedInAStream(t *testing.T, s *stage) {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	s.billed(t, a.ID, times(scene.AnswerCost, dear), "1.3")
-	c.Owns(t, times(scene.AnswerCost, dear), 0)
+	c.CheckFunds(t, times(scene.AnswerCost, dear), 0)
 }
 
 // sweptStream changes the prices while an answer comes, and kills its node.
@@ -227,7 +227,7 @@ func sweptStream(t *testing.T, s *stage) {
 	db := scene.OpenDatabase(t, s.database)
 	var all sync.WaitGroup
 	all.Go(func() { // cut off
-		_, _ = scene.Converse(t.Context(), c.Client, s.node.URL+scene.Chat.Path(), c.Key, question(true))
+		_, _ = scene.SendChat(t.Context(), c.Client, s.node.URL+scene.Chat.Path(), c.Key, question(true))
 	})
 	var request string
 	scene.Eventually(t, "a part of the stream is noted", func() bool {
@@ -241,7 +241,7 @@ func sweptStream(t *testing.T, s *stage) {
 	s.price(c.ID, cheap, map[string]any{})
 	s.replace()
 	all.Wait()
-	scene.Eventually(t, "the hold of the dead node is ended", func() bool { return c.Purse(t).Held == 0 })
+	scene.Eventually(t, "the hold of the dead node is ended", func() bool { return c.Funds(t).Held == 0 })
 	var b billing
 	s.node.Admin("GET", "/requests/"+request, nil, &b)
 	noted := money.Amount(b.Prompt*1000 + b.Completion*2000)
@@ -249,7 +249,7 @@ func sweptStream(t *testing.T, s *stage) {
 		t.Errorf("nothing was charged for a stream that had brought something: %+v", b)
 	}
 	s.billed(t, request, times(noted, dear), "1.3")
-	c.Owns(t, times(noted, dear), 0)
+	c.CheckFunds(t, times(noted, dear), 0)
 }
 
 // takenOverJobs changes the prices while jobs run, and kills their nodes.
@@ -267,34 +267,34 @@ func takenOverJobs(t *testing.T, s *stage) {
 	var held, spent money.Amount
 	for i := range jobs {
 		j := &jobs[i]
-		j.id = c.Submit(t, j.kind, scene.Order(j.model, "a boat", nil))
+		j.id = c.Submit(t, j.kind, scene.JobRequest(j.model, "a boat", nil))
 		held, spent = held+j.held, spent+j.cost
 	}
 	for _, j := range jobs {
-		s.node.Reaches(t, j.id, "ticket")
-		if o := s.node.Operated(t, j.id); o.Held != j.held {
+		s.node.WaitForStep(t, j.id, "ticket")
+		if o := s.node.OperatorJob(t, j.id); o.Held != j.held {
 			t.Errorf("%s: %s are held, want %s", j.model, o.Held, j.held)
 		}
 	}
-	c.Owns(t, 0, held)
+	c.CheckFunds(t, 0, held)
 	s.price(c.ID, cheap, map[string]any{})
 	s.replace()
 	for _, j := range jobs {
-		s.node.Reaches(t, j.id, "taken_over")
+		s.node.WaitForStep(t, j.id, "taken_over")
 	}
 	s.price(c.ID, 2_000_000, map[string]any{})
 	s.render()
 	for _, j := range jobs {
 		c.Becomes(t, j.kind, j.id, "succeeded")
-		if o := s.node.Operated(t, j.id); o.Cost != j.cost {
+		if o := s.node.OperatorJob(t, j.id); o.Cost != j.cost {
 			t.Errorf("%s: charged %s, want %s", j.model, o.Cost, j.cost)
 		}
 	}
-	c.Owns(t, spent, 0)
+	c.CheckFunds(t, spent, 0)
 	// A requeued job and a new one use the current prices.
-	var again scene.Operated
+	var again scene.OperatorJob
 	s.node.Admin("POST", "/jobs/"+jobs[0].id+"/requeue", map[string]any{"force": true}, &again)
 	c.Becomes(t, "image", again.ID, "succeeded")
-	c.Becomes(t, "image", c.Submit(t, "image", scene.Order("easel", "a boat", nil)), "succeeded")
-	c.Owns(t, spent+2*2*scene.PricePicture, 0)
+	c.Becomes(t, "image", c.Submit(t, "image", scene.JobRequest("easel", "a boat", nil)), "succeeded")
+	c.CheckFunds(t, spent+2*2*scene.PricePicture, 0)
 }

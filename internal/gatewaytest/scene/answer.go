@@ -12,22 +12,22 @@ import (
 	"strings"
 )
 
-// Answer is what a client of chat saw of one request, in either form.
+// Answer is the answer to a chat or messages request.
 type Answer struct {
 	ID          string // x-request-id
 	Status      int
 	ContentType string
 	RetryAfter  string
-	Header      string // all of it, as text
+	Header      string // as text
 	Raw         string // the body
-	Text        string // what the model said
+	Text        string // of the model
 	Finish      string // the last finish_reason
-	Complete    bool   // the whole answer is there: `[DONE]`, or JSON to its end
-	Err         Error  // the error, also of a stream's event
+	Complete    bool   // the answer ends with `[DONE]`, or is a whole JSON document
+	Err         Error  // of the answer, or of an event of the stream
 	Cut         bool   // the body broke off
 }
 
-// Error is the error object.
+// Error is the error object of interface.md.
 type Error struct {
 	Message  string          `json:"message"`
 	Type     string          `json:"type"`
@@ -35,12 +35,11 @@ type Error struct {
 	RawParam json.RawMessage `json:"param"`
 }
 
-// String is the error in a failed test's words.
 func (e Error) String() string {
 	return fmt.Sprintf("%s %s (%s): %q", e.Type, e.Code, e.Param(), e.Message)
 }
 
-// Param is error.param; empty is null, and "absent" a member that is missing.
+// Param returns error.param: the empty string for null, and "absent" if the member is missing.
 func (e Error) Param() string {
 	var param *string
 	switch err := json.Unmarshal(e.RawParam, &param); {
@@ -52,8 +51,7 @@ func (e Error) Param() string {
 	return *param
 }
 
-// body is what both kinds of answers and the frames of streams hold, in either
-// form.
+// body has the members of answers and events of both forms.
 type body struct {
 	Type    string `json:"type"`
 	Content []struct {
@@ -71,10 +69,10 @@ type body struct {
 	Error *Error `json:"error"`
 }
 
-// Converse sends one chat request and reads its answer to the end, or until
-// ctx ends; then what was read so far is returned with the error. The seen are
-// called once, when the first piece of a stream's text has come.
-func Converse(ctx context.Context, client *http.Client, url, key, request string, seen ...func()) (Answer, error) {
+// SendChat sends one request and reads its answer to the end. If ctx ends first, it returns the
+// part read so far and the error. It calls each function of seen once, at the first text of a
+// stream.
+func SendChat(ctx context.Context, client *http.Client, url, key, request string, seen ...func()) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(request))
 	if err != nil {
 		return Answer{}, err
@@ -111,7 +109,6 @@ func Converse(ctx context.Context, client *http.Client, url, key, request string
 	return a, ctx.Err()
 }
 
-// readEvents reads a stream.
 func (a *Answer) readEvents(raw []byte) {
 	for line := range bytes.Lines(raw) {
 		data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data: "))

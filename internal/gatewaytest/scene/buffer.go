@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// Buffer is a log that a test may read while it is written. The zero value is
-// empty and ready.
+// Buffer is a log for concurrent use. The zero value is empty and ready.
 type Buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -20,12 +19,12 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// String returns what was written so far.
+// String returns the log so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
 
-// Count returns how often a part stands in what was written so far.
+// Count returns the number of occurrences of part so far.
 func (b *Buffer) Count(part string) int { return strings.Count(b.String(), part) }

@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// ChatModel is a model of the tests' price, with further members.
+// ChatModel returns a chat model with further members.
 func ChatModel(id string, more map[string]any) map[string]any {
 	m := map[string]any{"id": id, "kind": "chat", "forms": []string{"chat"}, "context_window": 100000,
 		"max_output_tokens": 1000, "price": map[string]any{"input": 1, "output": 2}}
@@ -17,7 +17,7 @@ func ChatModel(id string, more map[string]any) map[string]any {
 	return m
 }
 
-// ChatLine is a line for models, with further members.
+// ChatLine returns a line for models, with further members.
 func ChatLine(id, url string, more map[string]any, models ...string) map[string]any {
 	named := map[string]string{}
 	for _, m := range models {
@@ -31,8 +31,8 @@ func ChatLine(id, url string, more map[string]any, models ...string) map[string]
 	return l
 }
 
-// PriceList is a price that has all parts; a token at a dollar a million costs
-// 1000 nano-dollars.
+// PriceList returns a price with all its parts. At a dollar a million, a token costs 1000
+// nano-dollars.
 func PriceList() map[string]any {
 	return map[string]any{"price": map[string]any{
 		"input": 1, "output": 10, "cached_input": 0.1, "cache_write": 1.25, "cache_write_1h": 2,
@@ -42,7 +42,7 @@ func PriceList() map[string]any {
 	}}
 }
 
-// FormModel is a model that is called in the given forms.
+// FormModel returns a chat model for requests in some forms.
 func FormModel(id string, more map[string]any, forms ...Form) map[string]any {
 	m := ChatModel(id, more)
 	var names []string
@@ -53,7 +53,7 @@ func FormModel(id string, more map[string]any, forms ...Form) map[string]any {
 	return m
 }
 
-// FormLine is a line that speaks one form.
+// FormLine returns a line for requests in one form.
 func FormLine(id, form, url string, more map[string]any, models ...string) map[string]any {
 	l := ChatLine(id, url, map[string]any{"forms": []string{form}}, models...)
 	switch form {
@@ -68,41 +68,40 @@ func FormLine(id, form, url string, more map[string]any, models ...string) map[s
 	return l
 }
 
-// Prices of the tests' models, with a part that only exact sums keep.
+// Prices of the test models. Rounding errors would change their last digits.
 const (
-	PricePicture = 30_000_001 // nano-dollars for an image of tier 1K
-	PriceLarge   = 50_000_003 // for one of tier 2K
-	PriceSecond  = 10_700_009 // for a second of video
+	PricePicture = 30_000_001 // nano-dollars of an image of tier 1K
+	PriceLarge   = 50_000_003 // of an image of tier 2K
+	PriceSecond  = 10_700_009 // of a second of video
 	ClipSeconds  = 8
 	PriceClip    = ClipSeconds * PriceSecond
 	CreditOfJobs = 100 * money.USD // of each Customer
 )
 
-// ImageModel is an image model of the tests' prices, with further members.
+// ImageModel returns an image model with further members.
 func ImageModel(id string, more map[string]any) map[string]any {
 	return and(map[string]any{"id": id, "kind": "image", "ratios": []string{"1:1", "16:9"}, "max_images": 4, "max_references": 4,
 		"price": map[string]any{"1K": usd(PricePicture), "2K": usd(PriceLarge)}}, more)
 }
 
-// VideoModel is a video model of the tests' prices, with further members.
+// VideoModel returns a video model with further members.
 func VideoModel(id string, more map[string]any) map[string]any {
 	return and(map[string]any{"id": id, "kind": "video", "ratios": []string{"16:9", "9:16"}, "durations": []int{ClipSeconds, 12},
 		"max_references": 2,
 		"price":          map[string]any{"720p": usd(PriceSecond)}}, more)
 }
 
-// ClipModel is a video model of one tier and length whose clip costs PriceClip.
+// ClipModel returns a video model of one tier and length. Its clip costs PriceClip.
 func ClipModel(id, tier string, seconds int) map[string]any {
 	m := VideoModel(id, map[string]any{"durations": []int{seconds}, "per_clip": map[string]any{tier: usd(PriceClip)}})
 	delete(m, "price")
 	return m
 }
 
-// and returns members with more of them, which count where both have one.
+// and adds the members of more, and replaces equal ones.
 func and(members, more map[string]any) map[string]any {
 	maps.Copy(members, more)
 	return members
 }
 
-// usd writes an amount as JSON has it.
 func usd(a money.Amount) json.Number { return json.Number(a.String()) }

@@ -13,34 +13,32 @@ import (
 	"tollgate/internal/money"
 )
 
-// Customer is an account with a key that wants jobs.
-// Its ID is the account's.
+// Customer is a client with an account and a key for jobs. ID is the account's.
 type Customer struct {
 	*Node
 	ID, Key string
 }
 
-// Customer opens an account with credit.
+// Customer opens an account with CreditOfJobs.
 func (p *Node) Customer() *Customer {
 	p.T.Helper()
 	account, key := p.Account(100, nil)
 	return &Customer{p, account, key}
 }
 
-// On is the same account as a client of another node.
+// On returns a client of another node with the same key.
 func (c *Customer) On(n *Node) *Customer { return &Customer{n, c.ID, c.Key} }
 
-// Reply is an answer of the gateway about a job or a file.
+// Reply is the gateway's answer about a job or a file.
 type Reply struct {
 	Status int
 	Header http.Header
 	Raw    []byte
 }
 
-// String is the answer in a failed test's words.
 func (r Reply) String() string { return fmt.Sprintf("%d %s", r.Status, r.Raw) }
 
-// Err is the error object of the answer.
+// Err returns the error object of the answer.
 func (r Reply) Err(t testing.TB) Error {
 	t.Helper()
 	var b struct {
@@ -52,8 +50,7 @@ func (r Reply) Err(t testing.TB) Error {
 	return b.Error
 }
 
-// Call sends a request with the customer's key; pairs are header names and
-// values.
+// Call sends a request with the customer's key and pairs of header names and values.
 func (c *Customer) Call(t testing.TB, method, path string, body []byte, pairs ...string) Reply {
 	t.Helper()
 	r, err := c.Try(method, path, body, pairs...)
@@ -63,7 +60,7 @@ func (c *Customer) Call(t testing.TB, method, path string, body []byte, pairs ..
 	return r
 }
 
-// Try is Call for when the gateway may be dead.
+// Try is Call for a gateway that may be dead.
 func (c *Customer) Try(method, path string, body []byte, pairs ...string) (Reply, error) {
 	address := path
 	if strings.HasPrefix(path, "/") {
@@ -73,7 +70,7 @@ func (c *Customer) Try(method, path string, body []byte, pairs ...string) (Reply
 	if err != nil {
 		return Reply{}, err
 	}
-	if !strings.Contains(address, "/media/") { // links need no key
+	if !strings.Contains(address, "/media/") { // links are without a key
 		req.Header.Set("Authorization", "Bearer "+c.Key)
 	}
 	req.Header.Set("Content-Type", "application/json")
@@ -96,7 +93,7 @@ const (
 	PathVideo    = "/v1/videos/generations"
 )
 
-// PathOf is where a kind is submitted.
+// PathOf returns the path of submissions of a kind.
 func PathOf(kind string) string {
 	if kind == "video" {
 		return PathVideo
@@ -104,20 +101,19 @@ func PathOf(kind string) string {
 	return PathGenerate
 }
 
-// Order is the body of a submission, with further members.
-func Order(model, prompt string, more map[string]any) []byte {
-	raw, _ := json.Marshal(and(map[string]any{"model": model, "prompt": prompt}, more)) // plain values: cannot fail
+// JobRequest returns the body of a submission, with further members.
+func JobRequest(model, prompt string, more map[string]any) []byte {
+	raw, _ := json.Marshal(and(map[string]any{"model": model, "prompt": prompt}, more)) // cannot fail
 	return raw
 }
 
-// Submit submits a job and returns its id. The 202 has to be as interface.md
-// says, its members in that order.
+// Submit submits a job and returns its id.
 func (c *Customer) Submit(t testing.TB, kind string, body []byte, pairs ...string) string {
 	t.Helper()
 	return c.Accepted(t, kind, c.Call(t, "POST", PathOf(kind), body, pairs...))
 }
 
-// Accepted checks the answer to a good submission and returns the job's id.
+// Accepted checks the 202 of a submission and the order of its members, and returns the job's id.
 func (c *Customer) Accepted(t testing.TB, kind string, r Reply) string {
 	t.Helper()
 	j := ReadJob(t, r)
@@ -128,23 +124,23 @@ func (c *Customer) Accepted(t testing.TB, kind string, r Reply) string {
 	return j.ID
 }
 
-// Purse reads what the account has.
-func (c *Customer) Purse(t testing.TB) Purse {
+// Funds returns the balance and the held money of the account.
+func (c *Customer) Funds(t testing.TB) Funds {
 	t.Helper()
-	var p Purse
+	var p Funds
 	c.Admin("GET", "/accounts/"+c.ID, nil, &p)
 	return p
 }
 
-// Owns checks the balance and what is held.
-func (c *Customer) Owns(t testing.TB, spent, held money.Amount) {
+// CheckFunds checks the balance and the held money.
+func (c *Customer) CheckFunds(t testing.TB, spent, held money.Amount) {
 	t.Helper()
-	if p := c.Purse(t); p.Balance != CreditOfJobs-spent || p.Held != held {
+	if p := c.Funds(t); p.Balance != CreditOfJobs-spent || p.Held != held {
 		t.Errorf("balance %s and %s held; want %s and %s", p.Balance, p.Held, CreditOfJobs-spent, held)
 	}
 }
 
-// Charges returns what each job was charged by the account's movements.
+// Charges returns the charge of each job according to the account's entries.
 func (c *Customer) Charges(t testing.TB) map[string]money.Amount {
 	t.Helper()
 	charged := map[string]money.Amount{}
@@ -178,16 +174,16 @@ func (c *Customer) Charges(t testing.TB) map[string]money.Amount {
 	}
 }
 
-// Opens checks that a link leads to the whole file, to parts of it, and to
-// nothing that a browser would run.
-func (c *Customer) Opens(t testing.TB, link, contentType string, want []byte) {
+// CheckLink checks that a link serves the whole file and parts of it, with headers that keep a
+// browser from running the file.
+func (c *Customer) CheckLink(t testing.TB, link, contentType string, want []byte) {
 	t.Helper()
-	whole := c.Call(t, "GET", c.Here(link), nil)
+	whole := c.Call(t, "GET", c.LinkHere(link), nil)
 	if whole.Status != 200 || !bytes.Equal(whole.Raw, want) {
 		t.Errorf("%s: %d with %d bytes; want %d", link, whole.Status, len(whole.Raw), len(want))
 		return
 	}
-	part := c.Call(t, "GET", c.Here(link), nil, "Range", "bytes=4-11")
+	part := c.Call(t, "GET", c.LinkHere(link), nil, "Range", "bytes=4-11")
 	if part.Status != http.StatusPartialContent || !bytes.Equal(part.Raw, want[4:12]) ||
 		part.Header.Get("Content-Range") != fmt.Sprintf("bytes 4-11/%d", len(want)) {
 		t.Errorf("%s, bytes 4 to 11: %d %v %q", link, part.Status, part.Header, part.Raw)
@@ -200,8 +196,8 @@ func (c *Customer) Opens(t testing.TB, link, contentType string, want []byte) {
 	}
 }
 
-// Here is a link on the node as it runs now: a restart changes the port.
-func (c *Customer) Here(link string) string {
+// LinkHere returns a link with the address of the customer's node: the port changes with a restart.
+func (c *Customer) LinkHere(link string) string {
 	_, path, _ := strings.Cut(link, "/media/")
 	return c.URL + "/media/" + path
 }

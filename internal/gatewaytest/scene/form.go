@@ -2,17 +2,17 @@ package scene
 
 import "encoding/json"
 
-// Form is a wire form that clients speak.
+// Form is a wire form of clients.
 type Form string
 
-// The forms of clients, by their names in the catalog.
+// The forms of clients, with their names in the catalog.
 const (
 	Chat      Form = "chat"
 	Responses Form = "responses"
 	Messages  Form = "messages"
 )
 
-// Path is the form's endpoint.
+// Path returns the endpoint of the form.
 func (s Form) Path() string {
 	switch s {
 	case Responses:
@@ -23,11 +23,10 @@ func (s Form) Path() string {
 	return "/v1/chat/completions"
 }
 
-// ClientForms are all of them.
+// ClientForms returns all forms.
 func ClientForms() []Form { return []Form{Chat, Responses, Messages} }
 
-// Request is a request of a form, with further members; nil ones leave theirs
-// out.
+// Request returns a request in a form, with further members. A nil member is left out.
 func Request(in Form, model string, stream bool, more map[string]any) string {
 	members := map[string]any{"model": model, "stream": stream}
 	switch in {
@@ -41,6 +40,6 @@ func Request(in Form, model string, stream bool, more map[string]any) string {
 			delete(members, k)
 		}
 	}
-	out, _ := json.Marshal(members) // plain values: cannot fail
+	out, _ := json.Marshal(members) // cannot fail
 	return string(out)
 }

@@ -11,55 +11,54 @@ import (
 	"tollgate/internal/money"
 )
 
-// Credential is what the lines of ChatLine and fakestudio's JobLine show to
-// their provider: the variable FAILING_LINE_KEY of gateways that Open starts.
+// Credential is the API key of the lines of ChatLine and fakestudio's JobLine. Open sets it as the
+// variable FAILING_LINE_KEY.
 const Credential = "sk-line-credential-0123456789"
 
-// AnswerCost is what fakeprovider.Good's 1000 prompt and 500 completion tokens
-// cost at the price of ChatModel, 1 and 2 USD a million.
+// AnswerCost is the cost of fakeprovider.Good (1000 prompt and 500 completion tokens) for a
+// ChatModel (1 and 2 USD a million).
 const AnswerCost = 2 * money.USD / 1000
 
-// Gateway is a tollgate that tests call.
+// Gateway is a running tollgate.
 type Gateway struct {
-	// Process answers the operator's calls.
+	// Process has the operator API.
 	Process *Process
-	// Client is who calls it otherwise.
+	// Client sends the requests of customers.
 	Client *http.Client
-	// Lines tells how its lines are doing.
+	// Lines reads the states of the lines.
 	Lines *LineStates
 }
 
-// Open starts a process of its own on a database, with further settings.
+// Open starts a gateway on a database, with further settings.
 func Open(t testing.TB, binary, database string, more map[string]string) *Gateway {
 	t.Helper()
 	settings := map[string]string{"database": database, "FAILING_LINE_KEY": Credential}
 	for k, v := range more {
 		settings[k] = v
 	}
-	return At(t, Start(t, binary, settings))
+	return GatewayAt(t, Start(t, binary, settings))
 }
 
-// At is the gateway that a process is, called over connections of its own.
-func At(t testing.TB, p *Process) *Gateway {
+// GatewayAt returns the gateway of a process, with connections of its own.
+func GatewayAt(t testing.TB, p *Process) *Gateway {
 	client := &http.Client{Transport: contracttest.Transport(t, &http.Transport{MaxIdleConnsPerHost: 64}), Timeout: time.Minute}
 	t.Cleanup(client.CloseIdleConnections)
 	return &Gateway{Process: p, Client: client, Lines: &LineStates{process: p}}
 }
 
-// Offer makes a catalog the current one.
-func (g *Gateway) Offer(models, lines []map[string]any) {
+// SetCatalog replaces the catalog.
+func (g *Gateway) SetCatalog(models, lines []map[string]any) {
 	g.Process.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
 }
 
-// Send sends a request to a form's endpoint and reads its answer to the end. A
-// gateway that says it is overloaded, which a busy machine is soon, is asked
-// again: it has done nothing then.
+// Send sends a request to a form's endpoint and reads its answer to the end. It repeats a request
+// that an overloaded gateway has rejected without effect, because the test machine may be busy.
 func (g *Gateway) Send(t testing.TB, in Form, key, request string, seen ...func()) Answer {
 	t.Helper()
 	var a Answer
 	Eventually(t, "the gateway takes a request", func() bool {
 		var err error
-		if a, err = Converse(t.Context(), g.Client, g.Process.URL+in.Path(), key, request, seen...); err != nil {
+		if a, err = SendChat(t.Context(), g.Client, g.Process.URL+in.Path(), key, request, seen...); err != nil {
 			t.Fatal(err)
 		}
 		return a.Status != 503 || a.RetryAfter == "" && a.Err.Type != "overloaded_error"
@@ -67,17 +66,17 @@ func (g *Gateway) Send(t testing.TB, in Form, key, request string, seen ...func(
 	return a
 }
 
-// Purse is what an account has.
-type Purse struct {
+// Funds is the money of an account.
+type Funds struct {
 	Balance money.Amount `json:"balance_usd"`
 	Held    money.Amount `json:"held_usd"`
 }
 
-// CheckMoney checks that exactly what the receipt says was charged, that an
-// error is free, and that nothing is held any more. It returns the balance.
+// CheckMoney checks that the charge equals the receipt, that an error is free, and that nothing is
+// held. It returns the balance.
 func (g *Gateway) CheckMoney(t testing.TB, account string, before money.Amount, a Answer) money.Amount {
 	t.Helper()
-	var state Purse
+	var state Funds
 	r := g.Receipt(t, account, a.ID)
 	g.Process.Admin("GET", "/accounts/"+account, nil, &state)
 	if a.Status != 200 && r.Cost != 0 {
@@ -89,7 +88,7 @@ func (g *Gateway) CheckMoney(t testing.TB, account string, before money.Amount, 
 	return state.Balance
 }
 
-// Audit proves the books.
+// Audit checks the books.
 func (g *Gateway) Audit(t testing.TB) { audit(t, g.Process) }
 
 func audit(t testing.TB, p *Process) {
@@ -104,36 +103,35 @@ func audit(t testing.TB, p *Process) {
 	}
 }
 
-// Story is what happens to some models and lines that nobody else uses, so that
-// many play on one gateway.
-type Story struct {
+// Scenario is a test with models and lines of its own, so that many scenarios run on one gateway.
+type Scenario struct {
 	Name          string
 	Models, Lines []map[string]any
 	Play          func(t *testing.T, g *Gateway)
 }
 
-// storiesAtATime is how many stories play: waiting is the larger part of most,
-// so they are more than there are processors.
-const storiesAtATime = 12
+// scenariosAtOnce is more than the number of processors, because most scenarios wait most of the
+// time.
+const scenariosAtOnce = 12
 
-// Play plays stories on a gateway and proves its books in the end.
-func Play(t *testing.T, g *Gateway, stories []Story) {
+// Play runs scenarios on a gateway and then checks its books.
+func Play(t *testing.T, g *Gateway, scenarios []Scenario) {
 	t.Helper()
 	var models, lines []map[string]any
-	for _, s := range stories {
+	for _, s := range scenarios {
 		models, lines = append(models, s.Models...), append(lines, s.Lines...)
 	}
-	g.Offer(models, lines)
-	queue := make(chan Story)
+	g.SetCatalog(models, lines)
+	queue := make(chan Scenario)
 	var group sync.WaitGroup
-	for range storiesAtATime {
+	for range scenariosAtOnce {
 		group.Go(func() {
 			for s := range queue {
 				t.Run(s.Name, func(t *testing.T) { s.Play(t, g) })
 			}
 		})
 	}
-	for _, s := range stories {
+	for _, s := range scenarios {
 		queue <- s
 	}
 	close(queue)

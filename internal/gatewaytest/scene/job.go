@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Job is a job's body.
+// Job is the body of a job.
 type Job struct {
 	ID, Object, Status, Model string
 	Created                   int64
@@ -22,13 +22,13 @@ type Job struct {
 	Error                     *Error
 
 	Raw     string   `json:"-"`
-	Members []string `json:"-"` // in their order
+	Members []string `json:"-"` // names, in order
 }
 
-// Final tells whether the job has ended.
+// Final reports whether the job has ended.
 func (j Job) Final() bool { return j.Status == "succeeded" || j.Status == "failed" }
 
-// ReadJob reads a job's body.
+// ReadJob reads the body of a job.
 func ReadJob(t testing.TB, r Reply) Job {
 	t.Helper()
 	var j Job
@@ -52,8 +52,7 @@ func ReadJob(t testing.TB, r Reply) Job {
 	return j
 }
 
-// Poll asks for a job and checks that it looks as its state demands
-// (interface.md, States and transitions).
+// Poll reads a job and checks its members for its state (interface.md, States and transitions).
 func (c *Customer) Poll(t testing.TB, kind, id string) Job {
 	t.Helper()
 	r := c.Call(t, "GET", "/v1/"+kind+"s/jobs/"+id, nil)
@@ -65,7 +64,6 @@ func (c *Customer) Poll(t testing.TB, kind, id string) Job {
 	return j
 }
 
-// checkShown checks a job's body against its state.
 func checkShown(t testing.TB, kind, id string, j Job) {
 	t.Helper()
 	members := []string{"id", "object", "status", "created", "model"}
@@ -103,8 +101,8 @@ func checkShown(t testing.TB, kind, id string, j Job) {
 	}
 }
 
-// Becomes polls a job until it is in a state. It fails at once when the job has
-// ended otherwise, or went back from processing to queued.
+// Becomes polls a job until it is in a state. It fails the test if the job ends in another state or
+// returns from processing to queued.
 func (c *Customer) Becomes(t testing.TB, kind, id, state string) Job {
 	t.Helper()
 	var j Job
@@ -116,7 +114,7 @@ func (c *Customer) Becomes(t testing.TB, kind, id, state string) Job {
 		}
 		started = started || j.Status == "processing"
 		if j.Final() && j.Status != state {
-			t.Fatalf("job %s should be %s; it is %s\nsteps: %s", id, state, j.Raw, c.Operated(t, id))
+			t.Fatalf("job %s should be %s; it is %s\nsteps: %s", id, state, j.Raw, c.OperatorJob(t, id))
 		}
 		return j.Status == state
 	})

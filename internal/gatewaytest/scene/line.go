@@ -9,22 +9,21 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// LineState is how a line is doing, as the operator sees it.
+// LineState is the state of a line in the operator API.
 type LineState struct {
-	ID           string          `json:"id"`
-	State        string          `json:"state"`
-	Attempts     int             `json:"recent_attempts"`
-	SuccessRate  *float64        `json:"success_rate"`
-	InFlight     int             `json:"in_flight"`
-	CoolingUntil json.RawMessage `json:"cooling_until"`
-	Cause        string          `json:"cause"`
-	ModelsOut    []PartOut       `json:"models_out"`
-	// ModelsCooling and FormsOut are as ModelsOut.
-	ModelsCooling []PartOut `json:"models_cooling"`
-	FormsOut      []PartOut `json:"forms_out"`
+	ID            string          `json:"id"`
+	State         string          `json:"state"`
+	Attempts      int             `json:"recent_attempts"`
+	SuccessRate   *float64        `json:"success_rate"`
+	InFlight      int             `json:"in_flight"`
+	CoolingUntil  json.RawMessage `json:"cooling_until"`
+	Cause         string          `json:"cause"`
+	ModelsOut     []PartOut       `json:"models_out"`
+	ModelsCooling []PartOut       `json:"models_cooling"`
+	FormsOut      []PartOut       `json:"forms_out"`
 }
 
-// PartOut is a part of a line that is not asked for.
+// PartOut is a part of a line without requests.
 type PartOut struct {
 	Model string `json:"model"`
 	Form  string `json:"form"`
@@ -32,7 +31,6 @@ type PartOut struct {
 	Until int64  `json:"until"`
 }
 
-// String is the state in a failed test's words.
 func (s LineState) String() string {
 	rate := "none"
 	if s.SuccessRate != nil {
@@ -42,8 +40,8 @@ func (s LineState) String() string {
 		s.State, s.Attempts, rate, s.CoolingUntil, s.ModelsOut, s.ModelsCooling, s.FormsOut, s.Cause)
 }
 
-// LineStates reads the states of all lines. Callers that wait while a read is
-// under way share the next one, since the list is long.
+// LineStates reads the states of all lines. Concurrent callers share a read, because the list is
+// long.
 type LineStates struct {
 	process *Process
 
@@ -55,10 +53,10 @@ type LineStates struct {
 // lineRead is one read of the list.
 type lineRead struct {
 	once sync.Once
-	all  map[string]string // their JSON by their ids: few of them are looked at
+	all  map[string]string // JSON by id
 }
 
-// Of returns the state of a line, read after Of was called.
+// Of returns the state of a line, from a read that began after the call.
 func (l *LineStates) Of(t testing.TB, line string) LineState {
 	t.Helper()
 	l.mu.Lock()
@@ -85,7 +83,7 @@ func (l *LineStates) Of(t testing.TB, line string) LineState {
 	return state
 }
 
-// Becomes waits until a line is in a state, and returns it.
+// Becomes waits until a line is in a state.
 func (l *LineStates) Becomes(t testing.TB, line, state string) LineState {
 	t.Helper()
 	var s LineState

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// OpenDatabase opens a database beside the processes that use it.
+// OpenDatabase opens the database of running processes.
 func OpenDatabase(t *testing.T, database string) *sql.DB {
 	t.Helper()
 	driver, source := "pgx", database
@@ -35,8 +35,7 @@ func OpenDatabase(t *testing.T, database string) *sql.DB {
 	return db
 }
 
-// Node is a gateway with jobs that may be killed and started again. It keeps
-// its database and the folder of its media through that.
+// Node is a gateway with jobs. It keeps its database and its media over kills and restarts.
 type Node struct {
 	T        testing.TB
 	Binary   string
@@ -46,7 +45,7 @@ type Node struct {
 	*Process
 }
 
-// NewNode starts one on a database, with further settings.
+// NewNode starts a node on a database, with further settings.
 func NewNode(t testing.TB, binary, database string, more map[string]string) *Node {
 	t.Helper()
 	p := &Node{T: t, Binary: binary, Media: filepath.Join(t.TempDir(), "media")}
@@ -60,7 +59,7 @@ func NewNode(t testing.TB, binary, database string, more map[string]string) *Nod
 	return p
 }
 
-// Second starts another node on the same database and folder.
+// Second starts another node with the same database and media.
 func (p *Node) Second() *Node {
 	p.T.Helper()
 	other := *p
@@ -68,20 +67,20 @@ func (p *Node) Second() *Node {
 	return &other
 }
 
-// Restart starts the process anew after it has ended.
+// Restart starts a new process after the old one has ended.
 func (p *Node) Restart() {
 	p.T.Helper()
 	p.Process = Start(p.T, p.Binary, p.Settings)
 }
 
-// Catalog makes a catalog the current one.
-func (p *Node) Catalog(models, lines []map[string]any) {
+// SetCatalog replaces the catalog.
+func (p *Node) SetCatalog(models, lines []map[string]any) {
 	p.T.Helper()
 	p.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
 }
 
-// Operated is a job as the operator sees it.
-type Operated struct {
+// OperatorJob is a job in the operator API.
+type OperatorJob struct {
 	Job
 	Account, Line, Node string
 	Held                money.Amount `json:"held_usd"`
@@ -97,14 +96,14 @@ type Operated struct {
 	}
 }
 
-// String is how the job fared, in a failed test's words.
-func (o Operated) String() string {
+// String returns the steps and attempts of the job.
+func (o OperatorJob) String() string {
 	raw, _ := json.Marshal([]any{o.Steps, o.Attempts})
 	return string(raw)
 }
 
-// Has tells whether the job has made a step.
-func (o Operated) Has(step string) bool {
+// Has reports whether the job has made a step.
+func (o OperatorJob) Has(step string) bool {
 	for _, s := range o.Steps {
 		if s.Name == step {
 			return true
@@ -113,33 +112,33 @@ func (o Operated) Has(step string) bool {
 	return false
 }
 
-// Operated asks the operator's API for a job.
-func (p *Node) Operated(t testing.TB, id string) Operated {
+// OperatorJob returns a job from the operator API.
+func (p *Node) OperatorJob(t testing.TB, id string) OperatorJob {
 	t.Helper()
-	var o Operated
+	var o OperatorJob
 	p.Admin("GET", "/jobs/"+id, nil, &o)
 	return o
 }
 
-// Reaches waits until a job has made a step.
-func (p *Node) Reaches(t testing.TB, id, step string) {
+// WaitForStep waits until a job has made a step.
+func (p *Node) WaitForStep(t testing.TB, id, step string) {
 	t.Helper()
-	var o Operated
+	var o OperatorJob
 	Eventually(t, "job "+id+" reaches "+step, func() bool {
-		if o = p.Operated(t, id); o.Final() && !o.Has(step) {
+		if o = p.OperatorJob(t, id); o.Final() && !o.Has(step) {
 			t.Fatalf("job %s has ended: %s, %s", id, o.Raw, o)
 		}
 		return o.Has(step)
 	})
 }
 
-// JobsOf lists the jobs of an account as the operator sees them.
-func (p *Node) JobsOf(t testing.TB, account string) []Operated {
+// JobsOf returns the jobs of an account.
+func (p *Node) JobsOf(t testing.TB, account string) []OperatorJob {
 	t.Helper()
-	var all []Operated
+	var all []OperatorJob
 	for after := ""; ; {
 		var page struct {
-			Data    []Operated
+			Data    []OperatorJob
 			HasMore bool `json:"has_more"`
 		}
 		p.Admin("GET", "/jobs?limit=100&account="+account+"&after="+after, nil, &page)
@@ -153,7 +152,7 @@ func (p *Node) JobsOf(t testing.TB, account string) []Operated {
 	}
 }
 
-// Audit proves the books.
+// Audit checks the books.
 func (p *Node) Audit(t testing.TB) {
 	t.Helper()
 	audit(t, p.Process)

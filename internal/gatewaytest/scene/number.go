@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Number reads a whole number, no smaller than least, from the environment: a
-// setting of a test. Otherwise is what it is where the variable is not set.
+// Number reads a whole number of at least least from the environment. If the variable is not set,
+// it returns otherwise.
 func Number(t testing.TB, name string, otherwise, least int) int {
 	t.Helper()
 	text := os.Getenv(name)

@@ -2,12 +2,11 @@ package scene
 
 import "syscall"
 
-// Pause stops the process where it stands (SIGSTOP), as a machine does that is
-// moved or has run out of memory. It hears and says nothing until Resume; Kill
-// ends it all the same.
+// Pause stops the process (SIGSTOP), like a machine that is being moved or has run out of memory.
+// Resume continues it, and Kill ends it.
 func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
 
-// Resume lets a paused process go on (SIGCONT); another one does not notice.
+// Resume continues a paused process (SIGCONT). It has no effect on a running process.
 func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
 
 func (p *Process) signal(s syscall.Signal) {

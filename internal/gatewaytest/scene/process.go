@@ -1,9 +1,8 @@
-// Package scene owns what tests of the whole product stand on: the binary as a
-// process of its own on either database, which it starts and kills; accounts and
-// keys; clients that call with plain requests; conditions that are waited for; and
-// what the operator's API says of balances, receipts, lines and jobs.
-// Invariants: what a test starts is gone when the test ends, and a process
-// that ends by itself fails its test with what it wrote.
+// Package scene provides the parts of tests of the whole product: processes of the binary on either
+// database, accounts and keys, clients, and the operator API with balances, receipts, lines and
+// jobs.
+//
+// Processes end with their test. A process that ends early fails its test and shows its output.
 package scene
 
 import (
@@ -26,18 +25,13 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 )
 
-// AdminToken is the operator token of every process that Start runs.
+// AdminToken is the operator token of every process.
 const AdminToken = "test-operator-token"
 
-// startTimeout bounds how long a process may take until it is ready.
-const startTimeout = 30 * time.Second
-
-// EnvBinary names the variable with the path of a tollgate that `make test` has
-// built from the sources that it tests.
+// EnvBinary is the variable with the path of the binary built by `make test`.
 const EnvBinary = "TOLLGATE_TEST_BINARY"
 
-// Binary returns the path of a tollgate. Where none was built before the tests, it
-// builds one, which is removed when the test ends.
+// Binary returns the path of the binary. Without EnvBinary, it builds one for the test.
 func Binary(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(EnvBinary); path != "" {
@@ -53,19 +47,19 @@ func Binary(t testing.TB) string {
 
 // Process is a running `tollgate serve`.
 type Process struct {
-	// URL is its base address.
+	// URL is the base address.
 	URL string
 
 	t    testing.TB
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
-	err  error         // how; read after done
+	done chan struct{} // closed after the end
+	err  error         // of the end; read after done
 
 	output Buffer
 }
 
-// Start runs `tollgate serve` with the settings (`database`, `node_lease` …)
-// on a free port, without the demo account, and waits until it is ready.
+// Start runs `tollgate serve` with settings (`database`, `node_lease` …) on a free port, without
+// the demo account, and waits until it is ready.
 func Start(t testing.TB, binary string, settings map[string]string) *Process {
 	t.Helper()
 	p := &Process{t: t, done: make(chan struct{}), cmd: exec.Command(binary, "serve")}
@@ -85,21 +79,20 @@ func Start(t testing.TB, binary string, settings map[string]string) *Process {
 	case p.URL = <-ready:
 	case <-p.done:
 		t.Fatalf("tollgate ended before it was ready: %v\n%s", p.err, p.Output())
-	case <-time.After(startTimeout):
+	case <-time.After(waitTimeout):
 		p.Kill()
-		t.Fatalf("tollgate was not ready after %v\n%s", startTimeout, p.Output())
+		t.Fatalf("tollgate was not ready after %v\n%s", waitTimeout, p.Output())
 	}
 	return p
 }
 
-// Attach returns a Process for a gateway that a test runs by itself: it has its
-// address and the operator API, and nothing else may be asked of it.
+// Attach returns a Process for a gateway inside the test, with its address and the operator API
+// only.
 func Attach(t testing.TB, url string) *Process { return &Process{URL: url, t: t} }
 
-// environment turns settings into the variables that the binary reads; names
-// in capitals are variables as they are, for a line's credentials. The
-// caller's own TOLLGATE_ variables do not count. The servers of results of fake
-// studios may be reached in any case.
+// environment returns the variables of settings. Names in capitals are variables themselves, for
+// the credentials of lines. The variables TOLLGATE_ of the test do not apply. The results of
+// fakestudio are always reachable.
 func environment(settings map[string]string) []string {
 	all := map[string]string{"listen": "127.0.0.1:0", "admin_token": AdminToken, "no_demo": "true"}
 	for k, v := range settings {
@@ -121,7 +114,7 @@ func environment(settings map[string]string) []string {
 	return env
 }
 
-// read keeps what the process writes and finds its ready line.
+// read stores the output and finds the ready line.
 func (p *Process) read(stderr io.Reader, ready chan<- string) {
 	defer func() {
 		p.err = p.cmd.Wait()
@@ -140,20 +133,19 @@ func (p *Process) read(stderr io.Reader, ready chan<- string) {
 	}
 }
 
-// Output returns what the process has written to standard error.
+// Output returns the standard error so far.
 func (p *Process) Output() string { return p.output.String() }
 
-// Pid returns the id of the process.
+// Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Kill ends the process with SIGKILL and waits until it is gone.
+// Kill ends the process with SIGKILL and waits for its end.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // it may be gone already
+	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.done
 }
 
-// Stop ends the process with SIGTERM, as an operator would, and returns its
-// exit code.
+// Stop ends the process with SIGTERM and returns its exit code.
 func (p *Process) Stop() int {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.t.Errorf("stop tollgate: %v", err)
@@ -162,11 +154,10 @@ func (p *Process) Stop() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Run runs a subcommand with the settings and returns what it printed and its
-// exit code.
+// Run runs a subcommand with settings and returns its output and exit code.
 func Run(t testing.TB, binary string, settings map[string]string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = environment(settings)
@@ -181,8 +172,8 @@ func Run(t testing.TB, binary string, settings map[string]string, args ...string
 	return out.String(), diag.String(), cmd.ProcessState.ExitCode()
 }
 
-// Admin calls the operator API and decodes its answer into v, unless that is
-// nil. A status of 400 or more fails the test.
+// Admin calls the operator API and decodes the answer into v, unless v is nil. It fails the test if
+// the status is 400 or more.
 func (p *Process) Admin(method, path string, body, v any) {
 	p.t.Helper()
 	answer := p.adminBytes(method, path, body)
@@ -193,7 +184,6 @@ func (p *Process) Admin(method, path string, body, v any) {
 	}
 }
 
-// adminBytes is the body of a good answer of the operator API.
 func (p *Process) adminBytes(method, path string, body any) []byte {
 	p.t.Helper()
 	raw, err := json.Marshal(body)
@@ -221,8 +211,8 @@ func (p *Process) adminBytes(method, path string, body any) []byte {
 	return answer
 }
 
-// Account makes an account with a credit and a key with the given limits, and
-// returns the account's id and the key's value.
+// Account opens an account with a credit and a key with limits. It returns the account's id and the
+// key.
 func (p *Process) Account(usd float64, limits map[string]any) (account, key string) {
 	p.t.Helper()
 	var acct struct {

@@ -29,8 +29,8 @@ type Attempt struct {
 	FirstByteMS *int64 `json:"first_byte_ms"`
 }
 
-// Receipt finds the log's entry of a request. It may come a moment after the
-// answer of an error.
+// Receipt returns the entry of a request. It waits for the entry, because the log may get the entry
+// of an error shortly after the answer.
 func (g *Gateway) Receipt(t testing.TB, account, id string) Receipt {
 	t.Helper()
 	var found Receipt
@@ -46,7 +46,7 @@ func (g *Gateway) Receipt(t testing.TB, account, id string) Receipt {
 	return found
 }
 
-// Receipts returns an account's newest entries of the log.
+// Receipts returns an account's newest entries of the request log.
 func (g *Gateway) Receipts(account string) []Receipt {
 	var page struct {
 		Data []Receipt `json:"data"`

@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// Eventually waits until something holds, for longer than it takes on a busy
-// machine.
-func Eventually(t testing.TB, what string, holds func() bool) {
+// waitTimeout is long because the test machine may be busy.
+const waitTimeout = 2 * time.Minute
+
+// Eventually waits until condition returns true. It fails the test after waitTimeout.
+func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(waitTimeout)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !holds() {
+	for !condition() {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("not within %v: %s", waitTimeout, what)
 		}
 		<-tick.C
 	}
 }
 
-// Pass lets time pass before what a test does at a moment that it has drawn, as
-// a kill. What has to be waited for is for Eventually.
-func Pass(d time.Duration) {
+// Sleep waits before an event at a random time, such as a kill. For a condition, use Eventually.
+func Sleep(d time.Duration) {
 	timer := time.NewTimer(d)
 	<-timer.C
 }

@@ -36,7 +36,7 @@ func open(t *testing.T, database string, settings map[string]string) *gateway {
 	})
 	good.Always(func(r fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good("chat", r.Streamed()) })
 	g.providers = []*fakeprovider.Server{failing, good}
-	g.Offer([]map[string]any{scene.ChatModel("duo", nil), scene.ChatModel("solo", nil), scene.ImageModel("easel", nil)},
+	g.SetCatalog([]map[string]any{scene.ChatModel("duo", nil), scene.ChatModel("solo", nil), scene.ImageModel("easel", nil)},
 		[]map[string]any{
 			scene.ChatLine("first", failing.URL(), nil, "duo", "solo"),
 			scene.ChatLine("second", good.URL(), map[string]any{"priority": 2}, "duo"),
@@ -47,7 +47,7 @@ func open(t *testing.T, database string, settings map[string]string) *gateway {
 }
 
 // call sends a request with the caller's trace.
-func (g *gateway) call(t *testing.T, method, path, body string) scene.Heard {
+func (g *gateway) call(t *testing.T, method, path, body string) scene.FormAnswer {
 	t.Helper()
 	return scene.Call(t, g.Gateway, method, path, body, "Authorization", "Bearer "+g.key, "Content-Type", "application/json",
 		"Traceparent", "00-"+callersTrace+"-"+callersSpan+"-01", "Tracestate", "caller=state")
@@ -191,7 +191,7 @@ func TestWhyAnswersEnded(t *testing.T) {
 		models = append(models, scene.ChatModel(form, nil))
 		lines = append(lines, scene.FormLine(form, form, p.URL(), nil, form))
 	}
-	g.Offer(models, lines)
+	g.SetCatalog(models, lines)
 	g.account, g.key = g.Process.Account(100, nil)
 	for form := range words {
 		for _, stream := range []string{"true", "false"} {

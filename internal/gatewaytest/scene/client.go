@@ -12,41 +12,40 @@ import (
 	"tollgate/internal/money"
 )
 
-// Speaker is an account with a key whose client speaks one form.
-type Speaker struct {
+// FormClient is a client with an account and a key for one form.
+type FormClient struct {
 	T            *testing.T
 	Gateway      *Gateway
 	Form         Form
 	Account, Key string
 }
 
-// Credit is what a speaker's account begins with.
+// Credit is the credit of each FormClient.
 const Credit = 10 * money.USD
 
-// Speaker opens an account with 10 USD.
-func (s Form) Speaker(t *testing.T, g *Gateway) Speaker {
+// NewClient opens an account with Credit.
+func (s Form) NewClient(t *testing.T, g *Gateway) FormClient {
 	t.Helper()
 	account, key := g.Process.Account(10, nil)
-	return Speaker{t, g, s, account, key}
+	return FormClient{t, g, s, account, key}
 }
 
-// Heard is an answer as a client got it, in any form.
-type Heard struct {
+// FormAnswer is an answer in any form.
+type FormAnswer struct {
 	Status int
 	Header http.Header
 	Raw    string
 	Cut    bool // the body broke off
 }
 
-// ID is the request's id.
-func (h Heard) ID() string { return h.Header.Get("x-request-id") }
+// ID returns the id of the request.
+func (h FormAnswer) ID() string { return h.Header.Get("x-request-id") }
 
-// Post sends a body; headers come as pairs. A gateway that says it is
-// overloaded, which a busy machine is soon, is asked again: it has done nothing
-// then.
-func (s Speaker) Post(path, body string, headers ...string) Heard {
+// Post sends a body, with pairs of header names and values. It repeats a request that an overloaded
+// gateway has rejected without effect.
+func (s FormClient) Post(path, body string, headers ...string) FormAnswer {
 	s.T.Helper()
-	var h Heard
+	var h FormAnswer
 	Eventually(s.T, "the gateway takes a request", func() bool {
 		h = Call(s.T, s.Gateway, "POST", path, body, append([]string{"x-api-key", s.Key, "Authorization", "Bearer " + s.Key}, headers...)...)
 		return !h.overloaded()
@@ -55,13 +54,13 @@ func (s Speaker) Post(path, body string, headers ...string) Heard {
 }
 
 // Ask sends a request to the form's endpoint.
-func (s Speaker) Ask(body string) Heard {
+func (s FormClient) Ask(body string) FormAnswer {
 	s.T.Helper()
 	return s.Post(s.Form.Path(), body)
 }
 
-// Call makes a request of the gateway, with headers as pairs, and reads its answer to the end.
-func Call(t testing.TB, g *Gateway, method, path, body string, headers ...string) Heard {
+// Call sends a request, with pairs of header names and values, and reads its answer to the end.
+func Call(t testing.TB, g *Gateway, method, path, body string, headers ...string) FormAnswer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, g.Process.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -76,17 +75,17 @@ func Call(t testing.TB, g *Gateway, method, path, body string, headers ...string
 	}
 	defer answer.Body.Close()
 	raw, err := io.ReadAll(answer.Body)
-	h := Heard{answer.StatusCode, answer.Header, string(raw), err != nil}
+	h := FormAnswer{answer.StatusCode, answer.Header, string(raw), err != nil}
 	if id := h.ID(); !strings.HasPrefix(id, "req_") || h.Header.Get("request-id") != id {
 		t.Errorf("%s %s: request ids %q and %q", method, path, id, h.Header.Get("request-id"))
 	}
 	return h
 }
 
-// Watch is Ask for a stream: then is called once, when a text has come.
-func (s Speaker) Watch(body, text string, then func()) Heard {
+// Stream is Ask for a stream. It calls then once, after the first line with text.
+func (s FormClient) Stream(body, text string, then func()) FormAnswer {
 	s.T.Helper()
-	var h Heard
+	var h FormAnswer
 	Eventually(s.T, "the gateway takes a stream", func() bool {
 		h = s.watch(body, text, then)
 		return !h.overloaded()
@@ -94,8 +93,7 @@ func (s Speaker) Watch(body, text string, then func()) Heard {
 	return h
 }
 
-// watch makes one try.
-func (s Speaker) watch(body, text string, then func()) Heard {
+func (s FormClient) watch(body, text string, then func()) FormAnswer {
 	r, err := http.NewRequestWithContext(s.T.Context(), "POST", s.Gateway.Process.URL+s.Form.Path(), strings.NewReader(body))
 	if err != nil {
 		s.T.Fatal(err)
@@ -106,7 +104,7 @@ func (s Speaker) watch(body, text string, then func()) Heard {
 		s.T.Fatal(err)
 	}
 	defer answer.Body.Close()
-	h := Heard{Status: answer.StatusCode, Header: answer.Header}
+	h := FormAnswer{Status: answer.StatusCode, Header: answer.Header}
 	in := bufio.NewReader(answer.Body)
 	for err == nil {
 		var line string
@@ -120,14 +118,13 @@ func (s Speaker) watch(body, text string, then func()) Heard {
 	return h
 }
 
-// overloaded tells whether a gateway has done nothing, for want of time.
-func (h Heard) overloaded() bool {
+// overloaded reports whether an overloaded gateway has rejected the request without effect.
+func (h FormAnswer) overloaded() bool {
 	return h.Status == http.StatusServiceUnavailable && strings.Contains(h.Raw, "temporary problem")
 }
 
-// Charged checks what the receipt of an answer says, and that nothing else was
-// charged and nothing is held. It returns the receipt.
-func (s Speaker) Charged(h Heard, cost money.Amount) Receipt {
+// Charged checks the receipt of an answer and the account's money, and returns the receipt.
+func (s FormClient) Charged(h FormAnswer, cost money.Amount) Receipt {
 	s.T.Helper()
 	r := s.Gateway.Receipt(s.T, s.Account, h.ID())
 	if r.Cost != cost || r.Status != h.Status {
@@ -137,11 +134,11 @@ func (s Speaker) Charged(h Heard, cost money.Amount) Receipt {
 	return r
 }
 
-// Err is the error of an answer.
-func (h Heard) Err() Error {
+// Err returns the error of an answer.
+func (h FormAnswer) Err() Error {
 	var b struct {
 		Error Error `json:"error"`
 	}
-	_ = json.Unmarshal([]byte(h.Raw), &b) // a stream has none
+	_ = json.Unmarshal([]byte(h.Raw), &b) // fails for a stream
 	return b.Error
 }
