@@ -220,7 +220,7 @@ func beginningRows() []row {
 		return row{name: name, want: timedOut(), status: 200, line: impatient(), stream: stream}
 	}
 	role := fakeprovider.Frame(`{"role":"assistant","content":""}`, "")
-	ended := func(name string, end fakeprovider.Trouble, frames ...string) row {
+	ended := func(name string, end fakeprovider.Break, frames ...string) row {
 		return row{name: name, want: broken(), status: 200,
 			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Events: frames, End: end}}
 	}

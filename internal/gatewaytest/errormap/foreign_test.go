@@ -135,7 +135,7 @@ func foreignBrokenRows() []row {
 		name string
 		want want
 		rest string
-		end  fakeprovider.Trouble
+		end  fakeprovider.Break
 	}{
 		{"reset", after("upstream_connection_error"), "", fakeprovider.Reset},
 		{"ended without a finish", after("upstream_connection_error"), "", fakeprovider.None},

@@ -109,7 +109,7 @@ func nativeRows(t testing.TB) []row {
 // nativeBrokenRows are streams of the messages form that fail after their first
 // byte, and some that only look so.
 func nativeBrokenRows() []row {
-	breaking := func(name string, w want, end fakeprovider.Trouble, rest ...string) row {
+	breaking := func(name string, w want, end fakeprovider.Break, rest ...string) row {
 		raw := append(messageBegin(700), fakeprovider.NativeText("Once upon a time, "))
 		r := row{name: name, want: w, text: "Once upon a time, ", pieces: len(raw), prompt: 700}
 		if len(rest) == 0 {

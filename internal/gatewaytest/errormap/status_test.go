@@ -74,12 +74,12 @@ func connectionRows() []row {
 	address := func(url string) func(testing.TB) provider {
 		return func(testing.TB) provider { return provider{url: url, asked: func(string) int { return -1 }} }
 	}
-	wire := func(name, wire string, end fakeprovider.Trouble) row {
+	wire := func(name, wire string, end fakeprovider.Break) row {
 		r := both(name, fakeprovider.Reply{Wire: wire, End: end}, broken())
 		r.status = 0
 		return r
 	}
-	before := func(name string, trouble fakeprovider.Trouble) row {
+	before := func(name string, trouble fakeprovider.Break) row {
 		r := both(name, fakeprovider.Reply{Before: trouble}, broken())
 		r.status = 0
 		return r

@@ -22,7 +22,7 @@ func began() []string {
 
 // breaking is a row of a stream that begins well, with what follows once the
 // client has seen some of it.
-func breaking(name string, w want, end fakeprovider.Trouble, rest ...string) row {
+func breaking(name string, w want, end fakeprovider.Break, rest ...string) row {
 	r := row{name: name, want: w, text: "Once upon a time, ", pieces: len(began())}
 	if len(rest) == 0 {
 		rest = []string{""} // the end waits for the client too

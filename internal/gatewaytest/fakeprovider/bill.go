@@ -1,13 +1,13 @@
 package fakeprovider
 
-// NativeBill is an answer of the messages form with a usage, as JSON.
+// NativeBill returns an answer of the messages form with a usage object.
 func NativeBill(usage string) string {
 	return `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[{"type":"text","text":"hi"}],` +
 		`"stop_reason":"end_turn","stop_sequence":null,"usage":` + usage + `}`
 }
 
-// NativeBillStream is a stream of the messages form with the usage of its first
-// event and of its last but one.
+// NativeBillStream returns a stream of the messages form with the usage objects of its first and
+// its last but one event.
 func NativeBillStream(start, end string) []string {
 	return []string{
 		NativeEvent("message_start",
@@ -19,13 +19,13 @@ func NativeBillStream(start, end string) []string {
 	}
 }
 
-// ChatBill is an answer of the chat form with a usage, as JSON.
+// ChatBill returns an answer of the chat form with a usage object.
 func ChatBill(usage string) string {
 	return `{"id":"chatcmpl-fake","object":"chat.completion","created":1,"model":"vendor-model",` +
 		`"choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":` + usage + `}`
 }
 
-// ChatBillStream is the same as a stream.
+// ChatBillStream is ChatBill for a stream.
 func ChatBillStream(usage string) []string {
 	return []string{
 		"data: " + Text("hi") + "\n\n", "data: " + Frame(`{}`, "stop") + "\n\n",

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Refused returns a base address whose port refuses connections until the test
-// ends: the port is taken, so nobody else gets it, and nobody listens on it.
+// Refused returns a base address with a port that refuses connections until the end of the test.
+// The port is bound but nothing listens on it.
 func Refused(t testing.TB) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -35,19 +35,19 @@ func Refused(t testing.TB) string {
 	return "http://" + taken.String() + "/v1"
 }
 
-// GoAway is an HTTP/2 server that takes each request, says in a GOAWAY that
-// the connection broke while it was worked on, and closes the connection.
+// GoAway is an HTTP/2 server. It reads one request of a connection, sends GOAWAY with an error and
+// closes the connection.
 type GoAway struct {
 	listener net.Listener
-	asked    atomic.Int64
+	requests    atomic.Int64
 	group    sync.WaitGroup
 }
 
-// NewGoAway starts a GoAway server with the certificate of NewTLS. It is closed
-// when the test ends.
+// NewGoAway starts a GoAway server with the certificate of NewTLS. The server stops at the end of
+// the test.
 func NewGoAway(t testing.TB) *GoAway {
 	t.Helper()
-	// httptest knows how to make the certificate, but not how to say GOAWAY.
+	// httptest makes the certificate, but cannot send GOAWAY.
 	model := httptest.NewUnstartedServer(http.NotFoundHandler())
 	model.EnableHTTP2 = true
 	model.StartTLS()
@@ -66,11 +66,11 @@ func NewGoAway(t testing.TB) *GoAway {
 	return g
 }
 
-// URL is the base address for a line's base_url.
+// URL returns the base_url of a line.
 func (g *GoAway) URL() string { return "https://" + g.listener.Addr().String() + "/v1" }
 
-// Asked returns how many requests have come.
-func (g *GoAway) Asked() int { return int(g.asked.Load()) }
+// Requests returns the number of requests.
+func (g *GoAway) Requests() int { return int(g.requests.Load()) }
 
 func (g *GoAway) accept() {
 	for {
@@ -79,7 +79,7 @@ func (g *GoAway) accept() {
 			return // closed
 		}
 		g.group.Go(func() {
-			_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a caller that never asks
+			_ = conn.SetDeadline(time.Now().Add(time.Minute)) // bounds a connection without a request
 			g.serve(conn)
 			_ = conn.Close()
 		})
@@ -90,14 +90,13 @@ func (g *GoAway) accept() {
 const (
 	preface      = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	frameHeaders = 1
-	// settings is an empty SETTINGS frame, goAway a GOAWAY whose last stream is
-	// the first one and whose error is INTERNAL_ERROR.
+	// settings is an empty SETTINGS frame. goAway is a GOAWAY frame with the first stream as the
+	// last and the error INTERNAL_ERROR.
 	settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	goAway   = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x00\x00\x00\x01\x00\x00\x00\x02"
 )
 
-// serve reads frames up to the first request and says GOAWAY. A connection
-// that breaks before is none of its affair.
+// serve reads frames up to the first request and sends GOAWAY.
 func (g *GoAway) serve(conn net.Conn) {
 	in := bufio.NewReader(conn)
 	if _, err := io.ReadFull(in, make([]byte, len(preface))); err != nil {
@@ -116,8 +115,8 @@ func (g *GoAway) serve(conn net.Conn) {
 			return
 		}
 		if head[3] == frameHeaders {
-			g.asked.Add(1)
-			_, _ = io.WriteString(conn, goAway) // it is closed next
+			g.requests.Add(1)
+			_, _ = io.WriteString(conn, goAway) // the connection closes next
 			return
 		}
 	}

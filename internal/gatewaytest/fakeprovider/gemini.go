@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// GeminiAnswer is a good answer of the Gemini form with a text and its usage.
+// GeminiAnswer returns an answer of the Gemini form.
 func GeminiAnswer(text string, promptTokens, completionTokens int) Reply {
 	return Reply{Body: GeminiEvent("STOP", promptTokens, completionTokens, GeminiText(text))}
 }
 
-// GeminiStream is a good stream of the Gemini form: an event a piece with the
-// usage so far, and the finish in the last one. It ends with its body.
+// GeminiStream returns a stream of the Gemini form. Each event has a piece of text and the usage so
+// far, and the last event has the finish reason.
 func GeminiStream(promptTokens, completionTokens int, pieces ...string) Reply {
 	var events []string
 	for _, p := range pieces {
@@ -20,9 +20,8 @@ func GeminiStream(promptTokens, completionTokens int, pieces ...string) Reply {
 	return Reply{Events: append(events, GeminiEvent("STOP", promptTokens, completionTokens, GeminiText("")))}
 }
 
-// GeminiEvent is a whole answer or the data of an event, of one candidate with
-// parts, as JSON. An empty finish is none; completionTokens of 0 are left out,
-// as the provider does.
+// GeminiEvent returns an answer, or the data of an event, with one candidate. parts are JSON. An
+// empty finish, or completionTokens of 0, are left out.
 func GeminiEvent(finish string, promptTokens, completionTokens int, parts ...string) string {
 	candidate := `"content":{"parts":[` + strings.Join(parts, ",") + `],"role":"model"},`
 	if finish != "" {
@@ -37,41 +36,41 @@ func GeminiEvent(finish string, promptTokens, completionTokens int, parts ...str
 		candidate, counts, promptTokens+completionTokens)
 }
 
-// GeminiText is a part with a text.
+// GeminiText returns a part with text.
 func GeminiText(text string) string { return `{"text":` + quote(text) + `}` }
 
-// GeminiThought is a part with a thought.
+// GeminiThought returns a part with a thought.
 func GeminiThought(text string) string { return `{"text":` + quote(text) + `,"thought":true}` }
 
-// GeminiCall is a part with a call of a function; args is a JSON object.
+// GeminiCall returns a part with a call of a function. args is a JSON object.
 func GeminiCall(function, args string) string {
 	return `{"functionCall":{"name":` + quote(function) + `,"args":` + args + `},"thoughtSignature":"ZmFrZQ=="}`
 }
 
-// GeminiBlocked is a prompt that was refused: status 200, no candidates.
+// GeminiBlocked returns the answer to a blocked prompt: status 200 without candidates.
 func GeminiBlocked(reason string, promptTokens int) Reply {
 	return Reply{Body: fmt.Sprintf(`{"promptFeedback":{"blockReason":%s},"usageMetadata":{"promptTokenCount":%d,"totalTokenCount":%d}}`,
 		quote(reason), promptTokens, promptTokens)}
 }
 
-// GeminiError is an error answer of the Gemini API with the name of its
-// status. Details are JSON objects such as GeminiRetry.
+// GeminiError returns an error of the Gemini API. name is its status in words, and details are JSON
+// objects such as GeminiRetry.
 func GeminiError(status int, name, message string, details ...string) Reply {
 	return Reply{Status: status, Body: GeminiErrorObject(status, name, message, details...)}
 }
 
-// GeminiErrorObject is the body of such an error, for errors inside streams.
+// GeminiErrorObject returns the body of an error, also for streams.
 func GeminiErrorObject(status int, name, message string, details ...string) string {
 	return fmt.Sprintf(`{"error":{"code":%d,"message":%s,"status":%s,"details":[%s]}}`,
 		status, quote(message), quote(name), strings.Join(details, ","))
 }
 
-// GeminiRetry is the detail that asks to wait (`"3.5s"`).
+// GeminiRetry returns the detail with a time to wait, such as "3.5s".
 func GeminiRetry(delay string) string {
 	return `{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":` + quote(delay) + `}`
 }
 
-// GeminiReason is the detail that names a reason (`API_KEY_INVALID`).
+// GeminiReason returns the detail with a reason, such as API_KEY_INVALID.
 func GeminiReason(reason string) string {
 	return `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":` + quote(reason) + `,"domain":"googleapis.com"}`
 }

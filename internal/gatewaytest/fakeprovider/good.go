@@ -1,7 +1,7 @@
 package fakeprovider
 
-// Good is a good answer of a form, as the catalog calls forms: the text "all is
-// well" for 1000 and 500 tokens.
+// Good returns an answer of a form with the text "all is well", 1000 prompt tokens and 500
+// completion tokens.
 func Good(form string, stream bool) Reply {
 	pieces := []string{"all ", "is well"}
 	switch form {

@@ -1,7 +1,6 @@
 package fakeprovider
 
-// Completion is a whole answer of one choice: its message and finish_reason as
-// JSON, and usage.
+// Completion returns an answer with one choice. message and finish are JSON.
 func Completion(message, finish string) *Reply {
 	r := JSON(200, `{"id":"chatcmpl-fake","object":"chat.completion","created":1700000000,"model":"vendor-model",`+
 		`"choices":[{"index":0,"message":`+message+`,"finish_reason":`+finish+`}],`+
@@ -9,16 +8,16 @@ func Completion(message, finish string) *Reply {
 	return &r
 }
 
-// Events is a stream of frames as they stand.
+// Events returns a stream of unchanged frames.
 func Events(frames ...string) *Reply { return &Reply{Events: frames} }
 
-// RawFrame is a frame of one choice: its delta and finish_reason as JSON.
+// RawFrame returns a frame with one choice. delta and finish are JSON.
 func RawFrame(delta, finish string) string {
 	return `{"id":"chatcmpl-fake","object":"chat.completion.chunk","created":1700000000,"model":"vendor-model",` +
 		`"choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`
 }
 
-// JSON is an answer with a JSON body as it stands.
+// JSON returns an answer with a JSON body.
 func JSON(status int, body string) Reply {
 	return Reply{Status: status, Body: body}
 }

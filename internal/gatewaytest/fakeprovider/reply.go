@@ -8,73 +8,67 @@ import (
 	"time"
 )
 
-// Reply is what the provider does with one request. It is plain data; the zero
-// value is an empty 200. Things happen in the order of the fields.
+// Reply is the answer to one request. The zero value is a 200 without a body. The fields take
+// effect in their order.
 type Reply struct {
-	// Before happens when the request has been read and nothing was answered.
-	Before Trouble
-	// Wait is waited on before the head goes out: the test sends a value or
-	// closes the channel. Nil waits for nothing.
+	// Before breaks the connection after the request and before the answer.
+	Before Break
+	// Wait delays the head until the test sends a value or closes the channel. If nil, there is no
+	// delay.
 	Wait <-chan struct{}
-	// Delay passes before the head goes out, for benchmarks and for tests in
-	// which only an order matters.
+	// Delay delays the head, for benchmarks and for tests of an order.
 	Delay time.Duration
 
-	// Wire, when set, is sent on the connection as it is in place of an answer
-	// over HTTP, and the connection is then closed or, with End, reset or left
-	// open: garbage, half a head, a chunk that breaks off. HTTP/1 only.
+	// Wire, if not empty, is sent instead of an HTTP answer: garbage, half a head, a broken chunk.
+	// The connection is then closed, or reset or stalled by End. Wire is for HTTP/1 only.
 	Wire string
 
-	// Status of the head; 0 is 200.
+	// Status is the status; 0 means 200.
 	Status int
-	// ContentType of the head; empty sends `application/json`, or
-	// `text/event-stream` when there are Events. "-" sends none at all.
+	// ContentType is the content type. If empty, it is `application/json`, or `text/event-stream`
+	// with Events. "-" sends none.
 	ContentType string
-	// Header are further headers of the head.
+	// Header has further headers.
 	Header map[string]string
-	// Length, when > 0, is announced as Content-Length whatever the body is;
-	// one that is larger than the body leaves the answer half-written.
+	// Length, if not 0, is the Content-Length. If it is larger than the body, the answer is
+	// incomplete.
 	Length int
-	// AfterHead happens when the head was flushed and no byte of the body.
-	AfterHead Trouble
+	// AfterHead breaks the connection between the head and the body.
+	AfterHead Break
 
-	// Body is sent as it is.
+	// Body is the body, or its beginning.
 	Body string
-	// Events are sent and flushed one by one after the body, each as a
-	// server-sent event with this data. Data of several lines gets a `data:`
-	// line each.
+	// Events has the data of server-sent events after the body. Each event is flushed. Data of
+	// several lines gets several `data:` lines.
 	Events []string
-	// Raw are sent and flushed one by one after the events, just as they are:
-	// comments, halves of events, anything.
+	// Raw has further pieces after Events, such as comments and halves of events. Each piece is
+	// flushed.
 	Raw []string
-	// Gate is waited on before each of Events and Raw, one value a piece;
-	// closing it lets all through.
+	// Gate delays each piece of Events and Raw until the test sends a value or closes the channel.
 	Gate <-chan struct{}
-	// Gap passes before each of Events and Raw, for benchmarks.
+	// Gap delays each piece of Events and Raw, for benchmarks.
 	Gap time.Duration
 
-	// End is how the answer ends after all that.
-	End Trouble
+	// End breaks the connection at the end.
+	End Break
 }
 
-// Trouble is a misbehaviour on the connection.
-type Trouble int
+// Break is a way to break a connection.
+type Break int
 
-// The troubles.
+// The ways to break a connection.
 const (
-	// None: go on; at the end, finish the answer as the protocol says.
-	None Trouble = iota
-	// Reset: the connection is reset (RST).
+	// None continues, or ends the answer according to the protocol.
+	None Break = iota
+	// Reset resets the connection (RST).
 	Reset
-	// Cut: the connection is closed (FIN), in the middle of whatever was being
-	// sent: a chunked body lacks its last chunk.
+	// Cut closes the connection (FIN): a chunked body lacks its last chunk.
 	Cut
-	// Stall: nothing more happens until the caller leaves or the server is
-	// closed.
+	// Stall sends nothing until the client disconnects or the server stops.
 	Stall
 )
 
-// Answer is a good chat completion with a text and its usage.
+// Answer returns a chat completion.
 func Answer(text string, promptTokens, completionTokens int) Reply {
 	return Reply{Body: fmt.Sprintf(
 		`{"id":"chatcmpl-fake","object":"chat.completion","created":1700000000,"model":"vendor-model",`+
@@ -82,8 +76,8 @@ func Answer(text string, promptTokens, completionTokens int) Reply {
 			`"usage":%s,"system_fingerprint":"fp_fake"}`, quote(text), usage(promptTokens, completionTokens))}
 }
 
-// Stream is a good stream: a role frame, a frame a piece, the finish, the
-// usage (always: whether to ask for it is the caller's affair) and [DONE].
+// Stream returns a stream: a frame with the role, a frame for each piece, the finish reason, the
+// usage and [DONE]. It has the usage even if the request does not include `include_usage`.
 func Stream(promptTokens, completionTokens int, pieces ...string) Reply {
 	events := []string{Frame(`{"role":"assistant","content":""}`, "")}
 	for _, p := range pieces {
@@ -95,11 +89,10 @@ func Stream(promptTokens, completionTokens int, pieces ...string) Reply {
 		"[DONE]")}
 }
 
-// Text is the data of a frame that carries a piece of text.
+// Text returns the data of a frame with text.
 func Text(piece string) string { return Frame(`{"content":`+quote(piece)+`}`, "") }
 
-// Frame is the data of a frame with a delta, as JSON, and a finish reason;
-// empty for none.
+// Frame returns the data of a frame with a delta, as JSON, and a finish reason, unless it is empty.
 func Frame(delta, finish string) string {
 	reason := "null"
 	if finish != "" {
@@ -109,18 +102,18 @@ func Frame(delta, finish string) string {
 		`"choices":[{"index":0,"delta":%s,"logprobs":null,"finish_reason":%s}]}`, delta, reason)
 }
 
-// UsageFrame is the data of the frame that carries the usage alone.
+// UsageFrame returns the data of the frame with the usage.
 func UsageFrame(promptTokens, completionTokens int) string {
 	return fmt.Sprintf(`{"id":"chatcmpl-fake","object":"chat.completion.chunk","created":1700000000,"model":"vendor-model",`+
 		`"choices":[],"usage":%s}`, usage(promptTokens, completionTokens))
 }
 
-// Error is an error answer in the usual shape. An empty code is null.
+// Error returns an error in OpenAI's form. An empty code is null.
 func Error(status int, kind, code, message string) Reply {
 	return Reply{Status: status, Body: `{"error":` + ErrorObject(kind, code, message) + `}`}
 }
 
-// ErrorObject is the error object alone, for errors inside answers and frames.
+// ErrorObject returns the error object, also for answers and frames.
 func ErrorObject(kind, code, message string) string {
 	c := "null"
 	if code != "" {
@@ -129,7 +122,7 @@ func ErrorObject(kind, code, message string) string {
 	return fmt.Sprintf(`{"message":%s,"type":%s,"param":null,"code":%s}`, quote(message), quote(kind), c)
 }
 
-// Busy is a rate limit that asks to wait for so many seconds; 0 does not ask.
+// Busy returns a rate limit with Retry-After, unless retryAfter is 0.
 func Busy(retryAfter int) Reply {
 	r := Error(429, "requests", "rate_limit_exceeded", "Rate limit reached.")
 	if retryAfter > 0 {
@@ -138,7 +131,7 @@ func Busy(retryAfter int) Reply {
 	return r
 }
 
-// Page is a web page, as something between us and the provider sends it.
+// Page returns a web page, like one from a proxy.
 func Page(status int) Reply {
 	return Reply{Status: status, ContentType: "text/html; charset=utf-8",
 		Body: "<!DOCTYPE html><html><head><title>" + strconv.Itoa(status) + "</title></head><body>go away</body></html>"}
@@ -150,13 +143,21 @@ func usage(prompt, completion int) string {
 		prompt, completion, prompt+completion)
 }
 
-// quote writes a JSON string.
+// quote returns s as JSON.
 func quote(s string) string {
-	out, _ := json.Marshal(s) // strings only: cannot fail
+	out, _ := json.Marshal(s) // cannot fail
 	return string(out)
 }
 
-// event writes data as a server-sent event.
+// piece returns the n-th of Events and Raw.
+func (r Reply) piece(n int) string {
+	if n < len(r.Events) {
+		return event(r.Events[n])
+	}
+	return r.Raw[n-len(r.Events)]
+}
+
+// event returns data as a server-sent event.
 func event(data string) string {
 	return "data: " + strings.ReplaceAll(data, "\n", "\ndata: ") + "\n\n"
 }

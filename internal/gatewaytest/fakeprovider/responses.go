@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// The helpers below speak the responses form.
+// The functions below are for the responses form.
 
-// ResponsesAnswer is a good answer of the responses form with a text and its
-// usage.
+// ResponsesAnswer returns an answer of the responses form.
 func ResponsesAnswer(text string, inputTokens, outputTokens int) Reply {
 	return Reply{Body: ResponsesObject("completed", ResponsesUsage(inputTokens, outputTokens), ResponsesMessage(text))}
 }
 
-// ResponsesStream is a good stream of the responses form: one message, an event
-// a piece.
+// ResponsesStream returns a stream of the responses form with one message and an event for each
+// piece.
 func ResponsesStream(inputTokens, outputTokens int, pieces ...string) Reply {
 	events := ResponsesBegin()
 	for _, p := range pieces {
@@ -30,8 +29,7 @@ func ResponsesStream(inputTokens, outputTokens int, pieces ...string) Reply {
 	return ResponsesEvents(events...)
 }
 
-// ResponsesEvents is a stream of events, each made by ResponsesEvent, numbered
-// in their order.
+// ResponsesEvents returns a stream of events from ResponsesEvent and numbers them.
 func ResponsesEvents(events ...string) Reply {
 	raw := make([]string, len(events))
 	for i, e := range events {
@@ -40,16 +38,15 @@ func ResponsesEvents(events ...string) Reply {
 	return Reply{ContentType: "text/event-stream; charset=utf-8", Raw: raw}
 }
 
-// unnumbered is an event's number until its place in the stream is known.
+// unnumbered stands for the number of an event until ResponsesEvents.
 const unnumbered = `"sequence_number":-1`
 
-// ResponsesEvent is an event with the given members beside type and number,
-// for ResponsesEvents.
+// ResponsesEvent returns an event with members beside its type and number, for ResponsesEvents.
 func ResponsesEvent(kind, members string) string {
 	return "event: " + kind + "\n" + event(`{"type":`+quote(kind)+`,`+unnumbered+`,`+members+`}`)
 }
 
-// ResponsesBegin are the events up to the first text of a message.
+// ResponsesBegin returns the events before the first text of a message.
 func ResponsesBegin() []string {
 	running := `"response":` + ResponsesObject("in_progress", "null")
 	return []string{
@@ -61,24 +58,24 @@ func ResponsesBegin() []string {
 	}
 }
 
-// ResponsesText is a piece of the text that ResponsesBegin began.
+// ResponsesText returns an event with text for the message of ResponsesBegin.
 func ResponsesText(piece string) string {
 	return ResponsesEvent("response.output_text.delta", `"item_id":"msg_fake","output_index":0,"content_index":0,"delta":`+quote(piece)+
 		`,"logprobs":[]`)
 }
 
-// ResponsesEnd is the terminal event with the response in the given status;
-// usage and the items of its output are JSON.
+// ResponsesEnd returns the last event, with a response in the given status. usage and output are
+// JSON.
 func ResponsesEnd(status, usage string, output ...string) string {
 	return ResponsesEvent("response."+status, `"response":`+ResponsesObject(status, usage, output...))
 }
 
-// ResponsesFailure is the event named error.
+// ResponsesFailure returns the error event.
 func ResponsesFailure(code, message string) string {
 	return ResponsesEvent("error", `"code":`+quote(code)+`,"message":`+quote(message)+`,"param":null`)
 }
 
-// ResponsesObject is a response; usage and the items of its output are JSON.
+// ResponsesObject returns a response. usage and output are JSON.
 func ResponsesObject(status, usage string, output ...string) string {
 	details, failure := "null", "null"
 	switch status {
@@ -92,7 +89,7 @@ func ResponsesObject(status, usage string, output ...string) string {
 		quote(status), failure, details, strings.Join(output, ","), usage)
 }
 
-// ResponsesMessage is an item with a text.
+// ResponsesMessage returns a message with text.
 func ResponsesMessage(text string) string {
 	return `{"id":"msg_fake","type":"message","role":"assistant","status":"completed","content":[` + responsesPart(text) + `]}`
 }
@@ -101,7 +98,7 @@ func responsesPart(text string) string {
 	return `{"type":"output_text","text":` + quote(text) + `,"annotations":[],"logprobs":[]}`
 }
 
-// ResponsesUsage is a usage object with nothing cached and no reasoning.
+// ResponsesUsage returns a usage object without cached tokens and reasoning.
 func ResponsesUsage(inputTokens, outputTokens int) string {
 	return fmt.Sprintf(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":0},"output_tokens":%d,`+
 		`"output_tokens_details":{"reasoning_tokens":0},"total_tokens":%d}`, inputTokens, outputTokens, inputTokens+outputTokens)

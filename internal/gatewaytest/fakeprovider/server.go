@@ -1,16 +1,14 @@
-// Package fakeprovider owns a provider for tests, of the chat form and the
-// native messages form: a real HTTP server on the loopback that does what the
-// test scripted, request by request, and misbehaves on the wire as real
-// providers do: it resets, stalls, breaks off, sends web pages, errors inside
-// good answers, answers without usage.
+// Package fakeprovider provides a fake chat provider for tests: an HTTP server on the loopback with
+// scripted replies in the chat, responses, native messages and Gemini forms. It can also break
+// connections, send web pages and send errors inside answers.
 //
 // Invariants:
-//   - Requests meet the scripted replies in the order in which they were read
-//     completely; one that meets none fails the test.
-//   - Every request is recorded as it arrived, before anything is answered.
-//   - When the test ends nothing of it runs any more, also no stalled reply.
+//   - The scripted replies apply to requests in the order in which they were read completely. A
+//     request without a reply fails the test.
+//   - Every request is recorded before its answer.
+//   - The server and all replies stop at the end of the test.
 //
-// A test reads:
+// For example:
 //
 //	p := fakeprovider.New(t, fakeprovider.Busy(1), fakeprovider.Answer("hi", 3, 1))
 //	… call p.URL() …
@@ -34,26 +32,25 @@ import (
 )
 
 const (
-	maxBody  = 64 << 20 // bytes read of a request
-	maxWaits = 1 << 16  // requests and ends that Arrived and Ended remember
+	maxBody  = 64 << 20 // bytes of a request
+	maxWaits = 1 << 16 // requests and replies for Arrived and Ended
 )
 
-// Request is one request as it arrived.
+// Request is a request to the provider.
 type Request struct {
 	Method string
 	Path   string
-	// URI is path and query as they were sent, escapes included.
+	// URI is the path and query as sent, with escapes.
 	URI string
-	// Header as Go's server reads it, canonical names.
+	// Header has canonical names.
 	Header http.Header
 	Body   []byte
-	// From is the address of the caller's end of the connection, so that a
-	// test can see whether connections are used again.
+	// From is the client's address, to tell connections apart.
 	From string
 }
 
-// Streamed tells whether the request asks for a stream: in its body, or in its
-// path as Gemini has it.
+// Streamed reports whether the request is for a stream: by its body, or by its path in the Gemini
+// form.
 func (r Request) Streamed() bool {
 	return bytes.Contains(r.Body, []byte(`"stream":true`)) || strings.Contains(r.URI, ":streamGenerateContent")
 }
@@ -62,19 +59,18 @@ func (r Request) Streamed() bool {
 type Server struct {
 	t      testing.TB
 	http   *httptest.Server
-	closed chan struct{} // ends stalls
-	read   chan struct{} // one value a recorded request
-	ended  chan struct{} // one value a reply that is over
+	closed chan struct{} // ends Stall
+	read   chan struct{} // a value for each recorded request
+	ended  chan struct{} // a value for each reply at its end
 
 	mu       sync.Mutex
 	script   []Reply
 	always   func(Request) Reply
 	requests []Request
-	left     int // requests whose caller left before the end
+	left     int // clients that disconnected before the end of their answer
 }
 
-// New starts a provider that answers with the replies in turn and closes it
-// when the test ends.
+// New starts a provider with scripted replies. It stops at the end of the test.
 func New(t testing.TB, script ...Reply) *Server {
 	t.Helper()
 	s := newServer(t, script)
@@ -83,8 +79,8 @@ func New(t testing.TB, script ...Reply) *Server {
 	return s
 }
 
-// NewTLS is New over TLS with HTTP/2 on offer; the certificate is trusted by
-// Transport's clients. Reset and Cut then end the one connection of all calls.
+// NewTLS is New with TLS and HTTP/2. Transport trusts its certificate. Reset and Cut break the one
+// connection of all requests.
 func NewTLS(t testing.TB, script ...Reply) *Server {
 	t.Helper()
 	s := newServer(t, script)
@@ -94,82 +90,73 @@ func NewTLS(t testing.TB, script ...Reply) *Server {
 	return s
 }
 
-// newServer makes a server that is not started.
 func newServer(t testing.TB, script []Reply) *Server {
 	s := &Server{t: t, script: script, closed: make(chan struct{}),
 		read: make(chan struct{}, maxWaits), ended: make(chan struct{}, maxWaits)}
 	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
-	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // callers that break a handshake mean it
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // tests break handshakes
 	return s
 }
 
-// URL is the base address for a line's base_url, without a slash at its end.
+// URL returns the base_url of a line.
 func (s *Server) URL() string { return s.http.URL + "/v1" }
 
-// Transport returns an HTTP transport that trusts the server's certificate,
-// for servers made by NewTLS.
+// Transport returns an HTTP transport that trusts the certificate of a NewTLS server.
 func (s *Server) Transport() *http.Transport {
 	return s.http.Client().Transport.(*http.Transport).Clone()
 }
 
-// Certificate returns the certificate of servers made by NewTLS as PEM, for
-// the trust store of a process (SSL_CERT_FILE). It is valid for 127.0.0.1 and
-// not for localhost.
+// Certificate returns the certificate of a NewTLS server as PEM, for SSL_CERT_FILE. It is valid for
+// 127.0.0.1, not for localhost.
 func (s *Server) Certificate() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 }
 
-// Expect adds replies at the end of the script.
+// Expect adds replies to the script.
 func (s *Server) Expect(script ...Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = append(s.script, script...)
 }
 
-// Always answers what the script has no reply for with what f says. f may be
-// called from several goroutines at once.
+// Always answers requests without a scripted reply. f must be safe for concurrent use.
 func (s *Server) Always(f func(Request) Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.always = f
 }
 
-// Requests returns what has arrived so far, in order.
+// Requests returns the requests so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Arrived waits until one more request has been read and recorded than the
-// earlier calls of Arrived have waited for.
+// Arrived waits for the next request. Each call waits for another request.
 func (s *Server) Arrived() { <-s.read }
 
-// Ended waits until one more reply is over, played to its end or left by its
-// caller, than the earlier calls of Ended have waited for.
+// Ended waits for the next end of a reply, complete or not. Each call waits for another reply.
 func (s *Server) Ended() { <-s.ended }
 
-// Left returns how many callers left before their answer was complete, as far
-// as the server has noticed.
+// Left returns the number of clients that disconnected before the end of their answer.
 func (s *Server) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.left
 }
 
-// Remaining returns how many scripted replies nobody has asked for.
+// Remaining returns the number of unused scripted replies.
 func (s *Server) Remaining() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.script)
 }
 
-// DropConnections closes every connection, also of calls that still run. With
-// none running it is what a server does that is tired of idle connections.
+// DropConnections closes all connections, idle or not.
 func (s *Server) DropConnections() { s.http.CloseClientConnections() }
 
-// Close ends all replies and the server. New calls it at the end of the test;
-// a test may call it earlier to have a provider that nobody can connect to.
+// Close stops all replies and the server. A test may call it before its end.
 func (s *Server) Close() {
 	s.mu.Lock()
 	select {
@@ -184,15 +171,14 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// serve answers one request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
-		return // the caller left while it sent
+		return // the client disconnected
 	}
 	reply, err := s.take(Request{Method: r.Method, Path: r.URL.Path, URI: r.RequestURI, Header: r.Header.Clone(), Body: body,
 		From: r.RemoteAddr})
-	tell(s.read)
+	signal(s.read)
 	if err != nil {
 		s.t.Errorf("fakeprovider: %v", err)
 		http.Error(w, err.Error(), http.StatusTeapot)
@@ -205,21 +191,21 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.left++
 		s.mu.Unlock()
 	}
-	tell(s.ended)
+	signal(s.ended)
 	if p.abort {
-		panic(http.ErrAbortHandler) // the only way to leave an answer unfinished
+		panic(http.ErrAbortHandler) // leaves the answer incomplete
 	}
 }
 
-// tell sends a value unless so many are waiting that nobody reads them.
-func tell(c chan struct{}) {
+// signal sends a value unless the channel is full.
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// take records a request and takes its reply.
+// take records a request and returns its reply.
 func (s *Server) take(r Request) (Reply, error) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r)
@@ -237,7 +223,7 @@ func (s *Server) take(r Request) (Reply, error) {
 	return always(r), nil
 }
 
-// player plays one reply.
+// player sends one reply.
 type player struct {
 	server *Server
 	w      http.ResponseWriter
@@ -245,9 +231,9 @@ type player struct {
 	abort  bool
 }
 
-// play does what a reply says, until its end or until the caller leaves.
+// play sends a reply until its end or until the client disconnects.
 func (p *player) play(r Reply) {
-	if p.trouble(r.Before) || !p.wait(r.Wait) || !p.pass(r.Delay) {
+	if p.breaks(r.Before) || !p.wait(r.Wait) || !p.sleep(r.Delay) {
 		return
 	}
 	if r.Wire != "" {
@@ -257,39 +243,33 @@ func (p *player) play(r Reply) {
 	p.head(r)
 	if r.AfterHead != None {
 		p.flush()
-		p.trouble(r.AfterHead)
+		p.breaks(r.AfterHead)
 		return
 	}
 	if r.Body != "" && !p.write(r.Body) {
 		return
 	}
-	for _, data := range r.Events {
-		if !p.wait(r.Gate) || !p.pass(r.Gap) || !p.write(event(data)) {
-			return
-		}
-		p.flush()
-	}
-	for _, raw := range r.Raw {
-		if !p.wait(r.Gate) || !p.pass(r.Gap) || !p.write(raw) {
+	for n := range len(r.Events) + len(r.Raw) {
+		if !p.wait(r.Gate) || !p.sleep(r.Gap) || !p.write(r.piece(n)) {
 			return
 		}
 		p.flush()
 	}
 	if r.End != None {
 		p.flush()
-		p.trouble(r.End)
+		p.breaks(r.End)
 	} else if r.Length > len(r.Body) {
 		p.flush()
 		p.abort = true
 	}
 }
 
-// head writes status and headers.
+// head writes the status and headers.
 func (p *player) head(r Reply) {
 	h := p.w.Header()
 	switch {
 	case r.ContentType == "-":
-		h["Content-Type"] = nil // keeps the server from guessing one
+		h["Content-Type"] = nil // no default
 	case r.ContentType != "":
 		h.Set("Content-Type", r.ContentType)
 	case len(r.Events) > 0:
@@ -310,17 +290,16 @@ func (p *player) head(r Reply) {
 	p.w.WriteHeader(status)
 }
 
-// write sends bytes; false when the caller is gone.
+// write sends text. It returns false if the client has disconnected.
 func (p *player) write(s string) bool {
 	_, err := io.WriteString(p.w, s)
 	return err == nil
 }
 
-// flush sends what was written; the caller may be gone.
 func (p *player) flush() { _ = http.NewResponseController(p.w).Flush() }
 
-// trouble plays a trouble and reports whether the reply is over.
-func (p *player) trouble(t Trouble) bool {
+// breaks breaks the connection and reports whether the reply is over.
+func (p *player) breaks(t Break) bool {
 	switch t {
 	case None:
 		return false
@@ -332,7 +311,7 @@ func (p *player) trouble(t Trouble) bool {
 		p.abort = true
 	case Reset, Cut:
 		conn, _, err := http.NewResponseController(p.w).Hijack()
-		if err != nil { // HTTP/2: the stream is reset instead
+		if err != nil { // HTTP/2: reset the stream
 			p.abort = true
 			return true
 		}
@@ -341,17 +320,17 @@ func (p *player) trouble(t Trouble) bool {
 	return true
 }
 
-// wire plays a reply that is no HTTP.
+// wire sends Reply.Wire.
 func (p *player) wire(r Reply) {
 	conn, _, err := http.NewResponseController(p.w).Hijack()
 	if err != nil {
 		p.abort = true
 		return
 	}
-	_, _ = io.WriteString(conn, r.Wire) // the caller may be gone
+	_, _ = io.WriteString(conn, r.Wire) // the client may have disconnected
 	if r.End == Stall {
 		left := make(chan struct{})
-		go func() { // a connection that was taken over tells only its reader
+		go func() { // only a read of a hijacked connection notices its end
 			defer close(left)
 			_, _ = io.Copy(io.Discard, conn)
 		}()
@@ -366,15 +345,15 @@ func (p *player) wire(r Reply) {
 	end(conn, r.End)
 }
 
-// end closes a connection, or resets it.
-func end(conn net.Conn, t Trouble) {
+// end closes or resets a connection.
+func end(conn net.Conn, t Break) {
 	if tcp, ok := conn.(*net.TCPConn); ok && t == Reset {
-		_ = tcp.SetLinger(0) // else Close would be a FIN
+		_ = tcp.SetLinger(0) // Close then resets
 	}
 	_ = conn.Close()
 }
 
-// wait takes one value from a channel; false when the caller left before.
+// wait receives a value from a channel. It returns false if the client has disconnected.
 func (p *player) wait(c <-chan struct{}) bool {
 	if c == nil {
 		return true
@@ -389,8 +368,8 @@ func (p *player) wait(c <-chan struct{}) bool {
 	return false
 }
 
-// pass lets time pass; false when the caller left before.
-func (p *player) pass(d time.Duration) bool {
+// sleep waits for a time. It returns false if the client has disconnected.
+func (p *player) sleep(d time.Duration) bool {
 	if d <= 0 {
 		return true
 	}

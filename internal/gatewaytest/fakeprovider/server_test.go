@@ -13,25 +13,25 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// post sends a request on a connection of its own.
+// post sends a request on a new connection.
 func post(t *testing.T, p *fakeprovider.Server, body string) (*http.Response, error) {
 	t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true}
 	return (&http.Client{Transport: transport}).Post(p.URL()+"/chat/completions", "application/json", strings.NewReader(body))
 }
 
-// TestReplies: each reply ends for the caller as its fields say.
+// TestReplies checks the end of each reply at the client.
 func TestReplies(t *testing.T) {
 	t.Parallel()
 	open := make(chan struct{})
 	close(open)
 	for name, tt := range map[string]struct {
 		reply       fakeprovider.Reply
-		noHead      bool // the call fails before a head
-		broken      bool // the body does not end
+		noHead      bool // there is no head
+		broken      bool // the body is incomplete
 		status      int
 		contentType string
-		body        string // what the body begins with
+		body        string // beginning of the body
 	}{
 		"answer": {reply: fakeprovider.Answer("hi", 3, 1), status: 200, contentType: "application/json", body: `{"id":"chatcmpl-fake"`},
 		"stream": {reply: fakeprovider.Stream(3, 1, "hi"), status: 200, contentType: "text/event-stream",
@@ -75,8 +75,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestRecords: requests are recorded as they came, and Always answers what the
-// script does not.
+// TestRecords checks the recorded requests, and Always.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.New(t, fakeprovider.Answer("scripted", 1, 1))
@@ -102,7 +101,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestWire: bytes that are no HTTP go out as they are.
+// TestWire checks that Wire is sent unchanged.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]fakeprovider.Reply{
@@ -133,7 +132,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestBroken: servers that no answer can be had from.
+// TestBroken checks Refused and GoAway.
 func TestBroken(t *testing.T) {
 	t.Parallel()
 	trusted := fakeprovider.NewTLS(t).Transport()
@@ -151,7 +150,7 @@ func TestBroken(t *testing.T) {
 	} else if !strings.Contains(err.Error(), "GOAWAY") {
 		t.Errorf("broke with %v", err)
 	}
-	if g.Asked() != 1 {
-		t.Errorf("%d requests came", g.Asked())
+	if g.Requests() != 1 {
+		t.Errorf("%d requests came", g.Requests())
 	}
 }

@@ -57,7 +57,7 @@ func brokenFormScenes(t testing.TB) []scene.Scenario {
 			for _, c := range []struct {
 				name, code string
 				rest       []string
-				end        fakeprovider.Trouble
+				end        fakeprovider.Break
 			}{
 				{"reported", "upstream_busy", []string{brokenFailure(line)}, fakeprovider.None},
 				{"cut", "upstream_connection_error", nil, fakeprovider.Cut},

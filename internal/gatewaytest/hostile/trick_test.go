@@ -89,7 +89,7 @@ func readTricks(t testing.TB, file string) (all []trick) {
 			case "brings":
 				k.brings = strings.Fields(value)
 			case "connection":
-				k.reply.Before = map[string]fakeprovider.Trouble{"reset": fakeprovider.Reset, "cut": fakeprovider.Cut}[value]
+				k.reply.Before = map[string]fakeprovider.Break{"reset": fakeprovider.Reset, "cut": fakeprovider.Cut}[value]
 			case "ends":
 				ends = value
 			}

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// signed is a provider that answers whoever signs right.
+// signed returns a provider that answers requests with a valid signature.
 func signed(t testing.TB, signer fakecloud.Signer) *fakeprovider.Server {
 	p := fakeprovider.New(t)
 	p.Always(func(r fakeprovider.Request) fakeprovider.Reply {
@@ -32,8 +32,8 @@ func signed(t testing.TB, signer fakecloud.Signer) *fakeprovider.Server {
 	return p
 }
 
-// cloudScene: a line whose tokens are refused costs nobody an answer, says so,
-// and is back when they come again; the next one signs.
+// cloudScene plays a line without a token: it gets no request and shows the reason, requests go to
+// the next line, and the next token brings the line back.
 func cloudScene(t testing.TB) scene.Scenario {
 	tokens := fakecloud.NewPlainTokens(t)
 	tokens.Refuse(401, `{"error":"invalid_client","error_description":"the account is gone"}`)
@@ -61,7 +61,7 @@ func cloudScene(t testing.TB) scene.Scenario {
 				"options":  map[string]any{"auth": "sigv4", "region": "eu-west-1", "access_key_id": "AKIAEXAMPLE"}}, "clouds"),
 		},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newCaller(t, f)
+			c := newClient(t, f)
 			a := c.wants("clouds", "")
 			if r := f.Receipt(t, c.account, a.ID); r.Line != "clouds-bedrock" || len(r.Attempts) != 2 {
 				t.Errorf("receipt %+v; want an answer of the second line", r)
@@ -70,7 +70,7 @@ func cloudScene(t testing.TB) scene.Scenario {
 				t.Errorf("line: %s", s)
 			}
 			c.wants("clouds", "")
-			if n := len(vertex.Requests()); n != 0 || len(tokens.Asked()) > 2 { // a request's and a probe's
+			if n := len(vertex.Requests()); n != 0 || len(tokens.Asked()) > 2 { // one for the request and one for the probe
 				t.Errorf("%d calls without a token, which was asked for %d times", n, len(tokens.Asked()))
 			}
 
@@ -97,7 +97,7 @@ func cloudScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// TestClouds plays lines whose credentials run out.
+// TestClouds plays lines with temporary credentials.
 func TestClouds(t *testing.T) {
 	eachScene(t, scene.Binary(t), func(t testing.TB) []scene.Scenario { return []scene.Scenario{cloudScene(t)} })
 }

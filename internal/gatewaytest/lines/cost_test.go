@@ -17,9 +17,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestCosts: what a line's provider takes, by its own word or the catalog's, is
-// in the request log, with the jobs, in the metrics and, beside what was charged
-// and what was above a hold, in the list of lines. It changes no charge.
+// TestCosts checks the line cost, from the provider or the catalog: in the request log, the jobs,
+// the metrics and the list of lines, together with the charges and the amounts above the holds. The
+// line cost changes no charge.
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -35,7 +35,7 @@ func TestCosts(t *testing.T) {
 			line     map[string]any
 			streamed bool
 			reply    fakeprovider.Reply
-			want     money.Amount // -1: not known
+			want     money.Amount // -1: unknown
 		}
 		whole := func(body string) fakeprovider.Reply {
 			return fakeprovider.Reply{Body: body}
@@ -78,7 +78,7 @@ func TestCosts(t *testing.T) {
 				t.Errorf("%d: %d %s, line's cost %s, want %s; charged %s", i, answer.Status, answer.Raw, got, a.want, r.Cost)
 			}
 		}
-		// A hold that the usage exceeds is what is charged.
+		// If the usage exceeds the hold, the charge is the hold.
 		answer := g.Send(t, scene.Chat, key, scene.Request(scene.Chat, "cost-1", false, map[string]any{"max_tokens": 10}))
 		held := g.Receipt(t, account, answer.ID)
 		if answer.Status != 200 || held.Over == 0 || held.Cost+held.Over != scene.AnswerCost {
@@ -106,7 +106,7 @@ func TestCosts(t *testing.T) {
 			`tollgate_line_over_hold_usd_total{line="cost-1",model="cost-1"} ` + shownAs(held.Over),
 			`tollgate_line_cost_usd_total{line="cost-image",model="cost-image"} 0.025`,
 			`tollgate_line_charged_usd_total{line="cost-image",model="cost-image"} ` + shownAs(2*scene.PricePicture)} {
-			// A job is counted after it is seen to have ended.
+			// The metrics count a job shortly after its end.
 			scene.Eventually(t, series+" is in the metrics", func() bool { return strings.Contains(metrics(t, p), series+"\n") })
 		}
 		margin := func(settled int64, charged, over, cost money.Amount, overs int64) []line.Margin {
@@ -139,7 +139,7 @@ func TestCosts(t *testing.T) {
 	})
 }
 
-// metrics reads those of a node.
+// metrics returns the metrics of a node.
 func metrics(t *testing.T, p *scene.Node) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+"/metrics", nil)

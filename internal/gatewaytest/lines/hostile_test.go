@@ -11,19 +11,19 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// failed is what a caller gets of lines that cannot, or may not, be asked.
+// failed is the error code without a usable line.
 const failed = "upstream_unavailable"
 
-// trick is what a hostile caller does to a line that works.
-type trick struct {
+// attack is a request of a hostile client to make a working line fail.
+type attack struct {
 	name  string
-	reply fakeprovider.Reply // what a provider answers to it
-	code  string             // what the hostile caller gets; empty: an answer
+	reply fakeprovider.Reply // of the provider
+	code  string // of the hostile client's answer, empty if it is good
 }
 
-// tricks are answers that the request alone brings about.
-func tricks() []trick {
-	return []trick{
+// attacks returns failures caused by the request alone.
+func attacks() []attack {
+	return []attack{
 		{"a field that is called like a notice", fakeprovider.Error(400, "invalid_request_error", "",
 			"Unrecognized request argument supplied: Your credit balance is too low"), "invalid_request"},
 		{"a field that is called like a notice, first", fakeprovider.Error(400, "invalid_request_error", "",
@@ -46,22 +46,22 @@ func tricks() []trick {
 		{"more than the rate alone", fakeprovider.Error(429, "tokens", "rate_limit_exceeded", "Request too large for x"), "upstream_busy"},
 		{"a form that the line lacks", fakeprovider.Error(400, "", "OperationNotSupported", "x"), failed},
 		{"a model that is not there", fakeprovider.Error(404, "", "model_not_found", "x"), failed},
-		{"xAI's refusal of content", fakeprovider.JSON(403, `{"code":"The caller does not have permission","error":"Content violates usage `+
+		{"xAI's refusal of content", fakeprovider.JSON(403, `{"code":"The client does not have permission","error":"Content violates usage `+
 			`guidelines. Team: 1, API key ID: 2, Model: x, Failed check: SAFETY_CHECK_TYPE_BIO"}`), "upstream_prompt_filter"},
 		{"more tokens than a minute has", fakeprovider.Error(413, "tokens", "rate_limit_exceeded", "Request too large"), "rate_limit_exceeded"},
 	}
 }
 
-// playing is a provider that works, and does what a trick brings about.
-func playing(t testing.TB) *fakeprovider.Server {
+// attackable returns a working provider that fails for attacks.
+func attackable(t testing.TB) *fakeprovider.Server {
 	p := fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
 		if strings.HasSuffix(q.Path, "/responses") {
 			return fakeprovider.Error(400, "", "OperationNotSupported", "x")
 		}
-		for i, trick := range tricks() {
-			if bytes.Contains(q.Body, fmt.Appendf(nil, `"trick":%d}`, i)) {
-				return trick.reply
+		for i, attack := range attacks() {
+			if bytes.Contains(q.Body, fmt.Appendf(nil, `"attack":%d}`, i)) {
+				return attack.reply
 			}
 		}
 		return working()
@@ -69,11 +69,11 @@ func playing(t testing.TB) *fakeprovider.Server {
 	return p
 }
 
-// hostileScene: whatever one account makes of two lines, another one is answered
-// by them as before, and no line is out.
+// hostileScene plays the attacks of one account on two lines. They change nothing for another
+// account, and take no line out.
 func hostileScene(t testing.TB) scene.Scenario {
-	first, second := playing(t), playing(t)
-	sentences := map[string]any{"error_sentences": []string{"^service overloaded"}, "pass": []string{"trick"}}
+	first, second := attackable(t), attackable(t)
+	sentences := map[string]any{"error_sentences": []string{"^service overloaded"}, "pass": []string{"attack"}}
 	return scene.Scenario{
 		Name:   "hostile",
 		Models: []map[string]any{scene.ChatModel("hostile", nil)},
@@ -83,29 +83,29 @@ func hostileScene(t testing.TB) scene.Scenario {
 				"pass": sentences["pass"]}, "hostile"),
 		},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			hostile, good := newCaller(t, f), newCaller(t, f)
+			hostile, good := newClient(t, f), newClient(t, f)
 			good.wants("hostile", "")
 			answers := 1
-			for i, trick := range tricks() {
+			for i, attack := range attacks() {
 				body := hostile.hello("hostile")
-				body = fmt.Sprintf(`%s,"trick":%d}`, body[:len(body)-1], i)
-				for n := range 12 { // what it has brought about may keep the hostile caller away for a while
-					if a := f.Send(t, scene.Chat, hostile.key, body); a.Err.Code != trick.code && (n == 0 || a.Err.Code != failed) {
-						t.Errorf("%s: the hostile caller got %d %s; want %q", trick.name, a.Status, a.Raw, trick.code)
+				body = fmt.Sprintf(`%s,"attack":%d}`, body[:len(body)-1], i)
+				for n := range 12 { // a hold may keep the hostile client away for a while
+					if a := f.Send(t, scene.Chat, hostile.key, body); a.Err.Code != attack.code && (n == 0 || a.Err.Code != failed) {
+						t.Errorf("%s: the hostile client got %d %s; want %q", attack.name, a.Status, a.Raw, attack.code)
 					}
 				}
 				a := good.wants("hostile", "")
 				answers++
 				if r := f.Receipt(t, good.account, a.ID); r.Line != "hostile-1" || len(r.Attempts) != 1 {
-					t.Errorf("after %s: receipt %+v; want an answer of the first line", trick.name, r)
+					t.Errorf("after %s: receipt %+v; want an answer of the first line", attack.name, r)
 				}
-				// What is held against the second line holds for the hostile caller alone.
+				// A hold on the second line applies to the hostile client only.
 				s := f.Lines.Of(t, "hostile-1")
-				s.FormsOut = slices.DeleteFunc(s.FormsOut, func(p scene.PartOut) bool { return p.Form == "responses" }) // which it does lack
+				s.FormsOut = slices.DeleteFunc(s.FormsOut, func(p scene.PartOut) bool { return p.Form == "responses" }) // the line lacks the form
 				if s.State != "in_service" || len(s.ModelsOut)+len(s.FormsOut)+len(s.ModelsCooling) > 0 {
-					t.Errorf("after %s: line: %s", trick.name, s)
+					t.Errorf("after %s: line: %s", attack.name, s)
 				}
-				scene.Eventually(t, "the second line's circuit is closed after "+trick.name, func() bool {
+				scene.Eventually(t, "the second line's circuit is closed after "+attack.name, func() bool {
 					return f.Lines.Of(t, "hostile-2").State != "circuit_open"
 				})
 				f.Process.Admin("POST", "/lines/hostile-2/resume", map[string]any{}, nil)
@@ -116,7 +116,7 @@ func hostileScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// TestHostileCaller plays an account against others.
+// TestHostileCaller plays the attacks of one account beside the requests of others.
 func TestHostileCaller(t *testing.T) {
 	eachScene(t, scene.Binary(t), func(t testing.TB) []scene.Scenario { return []scene.Scenario{hostileScene(t)} })
 }

@@ -9,13 +9,13 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// limitScenes: a model that refuses the limit that the gateway has added is asked
-// again with the field that it reads, and from then on with that one.
+// limitScenes play models without the limit field added by the gateway. The gateway retries with
+// the other field and keeps using it.
 func limitScenes(t testing.TB) []scene.Scenario {
 	return []scene.Scenario{learntLimitScene(t, "max_tokens"), learntLimitScene(t, "max_completion_tokens"), noLimitScene(t)}
 }
 
-// refusesLimits answers requests that have one of some fields as OpenAI does.
+// refusesLimits makes a provider reject requests with certain fields, in the words of OpenAI.
 func refusesLimits(p *fakeprovider.Server, fields ...string) {
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
 		var members map[string]json.RawMessage
@@ -33,7 +33,7 @@ func refusesLimits(p *fakeprovider.Server, fields ...string) {
 	})
 }
 
-// learntLimitScene: the refused field is sent once.
+// learntLimitScene sends the rejected field once only.
 func learntLimitScene(t testing.TB, refused string) scene.Scenario {
 	p, id := fakeprovider.New(t), "learnt-"+refused
 	refusesLimits(p, refused)
@@ -44,20 +44,20 @@ func learntLimitScene(t testing.TB, refused string) scene.Scenario {
 		},
 		Lines: []map[string]any{scene.ChatLine(id, p.URL(), map[string]any{"limit_field": refused, "forms": []string{"chat"}}, id, id+"-other")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newCaller(t, f)
+			c := newClient(t, f)
 			send := func(in scene.Form, more map[string]any) {
 				t.Helper()
 				if a := f.Send(t, in, c.key, scene.Request(in, id, false, more)); a.Status != 200 {
 					t.Errorf("%s: %d %s", in, a.Status, a.Raw)
 				}
 			}
-			send(scene.Messages, nil)                           // refused and asked again
-			send(scene.Responses, nil)                          // in the field that was learnt
-			send(scene.Chat, map[string]any{"max_tokens": nil}) // the model's default too
+			send(scene.Messages, nil)                           // rejected, then repeated
+			send(scene.Responses, nil)                          // in the other field
+			send(scene.Chat, map[string]any{"max_tokens": nil}) // with the model's default limit
 			send(scene.Chat, map[string]any{"max_tokens": 500, "n_predict": 9000, "min_tokens": 400, "max_output_tokens": 9})
 			requests := p.Requests()
 			if len(requests) != 5 {
-				t.Fatalf("the provider was asked %d times, want 5", len(requests))
+				t.Fatalf("the provider got %d requests, want 5", len(requests))
 			}
 			for i, want := range []string{`:500`, `:500`, `:500`, `:200`, `:9`} {
 				body := string(requests[i].Body)
@@ -76,8 +76,8 @@ func learntLimitScene(t testing.TB, refused string) scene.Scenario {
 	}
 }
 
-// noLimitScene: of a model that takes neither field the failure is the line's,
-// and nothing is learnt.
+// noLimitScene plays a model without both fields: the failure is the line's, and the gateway keeps
+// using the first field.
 func noLimitScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	refusesLimits(p, "max_tokens", "max_completion_tokens")
@@ -86,12 +86,12 @@ func noLimitScene(t testing.TB) scene.Scenario {
 		Models: []map[string]any{scene.FormModel("unlimited", nil, scene.Messages)},
 		Lines:  []map[string]any{scene.ChatLine("unlimited", p.URL(), map[string]any{"forms": []string{"chat"}}, "unlimited")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newCaller(t, f)
+			c := newClient(t, f)
 			if a := f.Send(t, scene.Messages, c.key, scene.Request(scene.Messages, "unlimited", false, nil)); a.Status != 502 {
 				t.Errorf("%d %s", a.Status, a.Raw)
 			}
-			if n := asked(p); n != 2 {
-				t.Errorf("the provider was asked %d times, want 2", n)
+			if n := clientRequests(p); n != 2 {
+				t.Errorf("the provider got %d requests, want 2", n)
 			}
 			c.settled(0)
 		},

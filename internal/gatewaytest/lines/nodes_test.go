@@ -14,9 +14,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestNodesShareWhatTheyFindOut lets one process find out what is wrong with lines. The
-// other process, on the same database, learns of it without asking a provider, and of the
-// end of it. Each change is alerted once.
+// TestNodesShareWhatTheyFindOut runs two processes on one database. The second process learns of a
+// failing line, and of its return, without a request to the provider. Each change sends one alert.
 func TestNodesShareWhatTheyFindOut(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -45,7 +44,7 @@ func TestNodesShareWhatTheyFindOut(t *testing.T) {
 		line   string
 		reply  fakeprovider.Reply
 		shows  func(scene.LineState) bool
-		alert  string // state
+		alert  string // its state
 		server *fakeprovider.Server
 		works  atomic.Bool
 	}{
@@ -77,7 +76,7 @@ func TestNodesShareWhatTheyFindOut(t *testing.T) {
 		two.Process.Admin("GET", "/lines", nil, &list)
 		return bytes.Contains(list, []byte(`"busy-spare"`))
 	})
-	first, second := newCaller(t, one), newCaller(t, two)
+	first, second := newClient(t, one), newClient(t, two)
 	for i := range cases {
 		c, model := &cases[i], "m-"+cases[i].line
 		scene.Eventually(t, "the first node finds "+c.line+" out", func() bool {
@@ -85,41 +84,37 @@ func TestNodesShareWhatTheyFindOut(t *testing.T) {
 			return c.shows(one.Lines.Of(t, c.line))
 		})
 		scene.Eventually(t, "the second node learns of "+c.line, func() bool { return c.shows(two.Lines.Of(t, c.line)) })
-		before := clientCalls(c.server)
+		before := clientRequests(c.server)
 		for range 5 {
 			second.wants(model, "")
 		}
-		if n := clientCalls(c.server) - before; n != 0 {
-			t.Errorf("%s: the second node asked the provider %d times", c.line, n)
+		if n := clientRequests(c.server) - before; n != 0 {
+			t.Errorf("%s: the second node sent %d requests", c.line, n)
 		}
 		if n := before; n > 10 {
-			t.Errorf("%s: the first node asked the provider %d times", c.line, n)
+			t.Errorf("%s: the first node sent %d requests", c.line, n)
 		}
-		// The operator brings the line back on one node, and the other follows.
+		// The operator resumes the line on one node, and the other node follows.
 		c.works.Store(true)
 		two.Process.Admin("POST", "/lines/"+c.line+"/resume", struct{}{}, nil)
 		scene.Eventually(t, "the first node uses "+c.line+" again", func() bool {
-			before := clientCalls(c.server)
+			before := clientRequests(c.server)
 			first.wants(model, "")
-			return clientCalls(c.server) > before
+			return clientRequests(c.server) > before
 		})
-		if c.alert != "" {
-			mu.Lock()
-			if n := alerts[c.line+" "+c.alert]; n != 1 {
+	}
+	sent := func(alert string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return alerts[alert]
+	}
+	for i := range cases {
+		if c := &cases[i]; c.alert != "" {
+			scene.Eventually(t, c.alert+" of "+c.line+" is sent", func() bool { return sent(c.line+" "+c.alert) > 0 })
+			if n := sent(c.line + " " + c.alert); n != 1 {
 				t.Errorf("%s: %d alerts; want 1: %v", c.line, n, alerts)
 			}
-			mu.Unlock()
 		}
 	}
 	one.Audit(t)
-}
-
-// clientCalls counts the requests of a provider that are no probes.
-func clientCalls(p *fakeprovider.Server) (n int) {
-	for _, r := range p.Requests() {
-		if !bytes.Contains(r.Body, []byte(`"ping"`)) {
-			n++
-		}
-	}
-	return n
 }

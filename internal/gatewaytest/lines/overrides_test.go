@@ -13,15 +13,15 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// teamSecret is what a header of the lines below hides.
+// teamSecret is the value of a secret header of the lines.
 const teamSecret = "team-secret-of-the-operator"
 
-// overrides are what each line below says about its requests.
+// overrides returns the request overrides of a line.
 func overrides(set map[string]any, omit ...string) map[string]any {
 	return map[string]any{"headers": map[string]string{"x-team": "a", "x-secret": "Team ${TEAM_SECRET}"}, "set": set, "omit": omit}
 }
 
-// checkHeaders checks that a call has the headers of its line.
+// checkHeaders checks that a request has the headers of its line.
 func checkHeaders(t *testing.T, h map[string][]string) {
 	t.Helper()
 	if fmt.Sprint(h["X-Team"], h["X-Secret"]) != "[a] [Team "+teamSecret+"]" {
@@ -29,8 +29,8 @@ func checkHeaders(t *testing.T, h map[string][]string) {
 	}
 }
 
-// TestOverrides: what lines say about the requests that they get holds on every
-// provider, for chat in all forms, native and translated, and for jobs.
+// TestOverrides checks the request overrides of lines for every provider: chat in all forms, native
+// and translated, and jobs.
 func TestOverrides(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -67,8 +67,8 @@ func TestOverrides(t *testing.T) {
 	})
 }
 
-// overriddenChat is a line of a form that a client of a form calls: twice well,
-// once refused in words that repeat a header.
+// overriddenChat returns a line of a form, for clients of a form. It answers two requests and
+// rejects one with a message that repeats a header.
 func overriddenChat(t *testing.T, p *scene.Node, spoken string, in scene.Form) (model, line map[string]any, play func(*testing.T)) {
 	id := "overridden-" + spoken + "-" + string(in)
 	set := map[string]any{"service_note": map[string]any{"kind": "fixed", "list": []int{1, 2}}}
@@ -106,11 +106,10 @@ func overriddenChat(t *testing.T, p *scene.Node, spoken string, in scene.Form) (
 	return scene.FormModel(id, nil, in), line, play
 }
 
-// overriddenJob is a line of a provider that makes a picture or a clip.
+// overriddenJob returns a line of a provider of pictures or clips.
 func overriddenJob(t *testing.T, p *scene.Node, m fakestudio.Provider, kind string) (model, line map[string]any, play func(*testing.T)) {
 	id := "overridden-" + m.Name + "-" + kind
-	// By provider: a field, what it is set to, how that arrives; and one that is
-	// never sent.
+	// a field of the provider, its value, its form in the request, and a field that is never sent
 	field, value, arrives, omitted := "guidance", any("fixed"), `"guidance":"fixed"`, "style"
 	switch {
 	case m.Name == "openai" && kind == "image":

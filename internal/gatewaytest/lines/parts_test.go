@@ -9,16 +9,16 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// partScenes are lines of which a part is out: a model, or a form of it.
+// partScenes play lines with one model, or one form of it, out of service.
 func partScenes(t testing.TB) []scene.Scenario {
 	return []scene.Scenario{
 		modelLimitScene(t), accountLimitScene(t),
 		otherFormScene(t, "another form of the line", "form", fakeprovider.JSON(404, `{"detail":"Not Found"}`), false),
-		otherFormScene(t, "another form, as the line says", "form-told", fakeprovider.Error(400, "", "unsupported_api_for_model", "x"), true),
+		otherFormScene(t, "another form, named by the line", "form-named", fakeprovider.Error(400, "", "unsupported_api_for_model", "x"), true),
 	}
 }
 
-// limiting is a provider that limits the rate of one of its models.
+// limiting returns a provider with a rate limit for one of its models.
 func limiting(t testing.TB, model string, busy fakeprovider.Reply) *fakeprovider.Server {
 	p := fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
@@ -30,8 +30,8 @@ func limiting(t testing.TB, model string, busy fakeprovider.Reply) *fakeprovider
 	return p
 }
 
-// modelLimitScene: a rate limit of one model leaves the others of its line as they
-// were; two at once are the line's.
+// modelLimitScene plays a rate limit of one model, without effect on the line's other models. Rate
+// limits of two models cool the line.
 func modelLimitScene(t testing.TB) scene.Scenario {
 	p := limiting(t, "vendor-part-limited", fakeprovider.Busy(60))
 	return scene.Scenario{
@@ -40,7 +40,7 @@ func modelLimitScene(t testing.TB) scene.Scenario {
 			scene.ChatModel("part-limited", nil), scene.ChatModel("part-limited-too", nil), scene.ChatModel("part-free", nil)},
 		Lines: []map[string]any{scene.ChatLine("part", p.URL(), nil, "part-limited", "part-limited-too", "part-free")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newCaller(t, f)
+			c := newClient(t, f)
 			c.wants("part-limited", "upstream_busy")
 			s := f.Lines.Becomes(t, "part", "in_service")
 			if len(s.ModelsCooling) != 1 || s.ModelsCooling[0].Model != "part-limited" || s.ModelsCooling[0].Cause == "" ||
@@ -50,7 +50,7 @@ func modelLimitScene(t testing.TB) scene.Scenario {
 			c.wants("part-free", "")
 			c.wants("part-limited", failed)
 			if n := len(p.Requests()); n != 2 {
-				t.Errorf("the provider was asked %d times", n)
+				t.Errorf("the provider got %d requests", n)
 			}
 			c.wants("part-limited-too", "upstream_busy")
 			f.Lines.Becomes(t, "part", "cooling")
@@ -60,7 +60,7 @@ func modelLimitScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// accountLimitScene: a rate limit of our account is that of all models.
+// accountLimitScene plays a rate limit of the provider account. It cools all models.
 func accountLimitScene(t testing.TB) scene.Scenario {
 	p := limiting(t, "vendor-ours", fakeprovider.Error(429, "", "", "Your account has reached its rate limit"))
 	return scene.Scenario{
@@ -68,7 +68,7 @@ func accountLimitScene(t testing.TB) scene.Scenario {
 		Models: []map[string]any{scene.ChatModel("ours-limited", nil), scene.ChatModel("others-free", nil)},
 		Lines:  []map[string]any{scene.ChatLine("ours", p.URL(), nil, "ours-limited", "others-free")},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newCaller(t, f)
+			c := newClient(t, f)
 			c.wants("ours-limited", "upstream_busy")
 			c.wants("others-free", failed)
 			f.Lines.Becomes(t, "ours", "in_service")
@@ -78,10 +78,9 @@ func accountLimitScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// otherFormScene: a model that is not there in one form is served in the other, and
-// asked for in that alone once it is known. Where the line says so, at once; where
-// anything may be missing, once a probe has found out.
-func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, told bool) scene.Scenario {
+// otherFormScene plays a model missing in one form. The other form serves it: at once if the
+// refusal names the form, else after a probe.
+func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, named bool) scene.Scenario {
 	p := fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
 		if strings.HasSuffix(q.Path, "/responses") {
@@ -94,10 +93,10 @@ func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, t
 		Models: []map[string]any{scene.FormModel(id, nil, scene.Chat, scene.Responses)},
 		Lines:  []map[string]any{scene.ChatLine(id, p.URL(), nil, id)},
 		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newCaller(t, f)
+			c := newClient(t, f)
 			c.in = scene.Responses
 			code, attempts, served := failed, 1, 1
-			if told {
+			if named {
 				code, attempts, served = "", 2, 2
 			}
 			a := c.wants(id, code)
@@ -112,7 +111,7 @@ func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, t
 			c.wants(id, "")
 			for _, q := range p.Requests()[before:] {
 				if strings.HasSuffix(q.Path, "/responses") {
-					t.Errorf("%s is asked again", q.Path)
+					t.Errorf("%s got another request", q.Path)
 				}
 			}
 			c.settled(served)

@@ -19,41 +19,40 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// The keys of the rotation, of nodes that have the variables OLD_LINE_KEY and
-// NEW_LINE_KEY.
+// The keys of the lines, in the variables OLD_LINE_KEY and NEW_LINE_KEY.
 const (
 	oldLineKey = "sk-old-0123456789abcdef-OLDD"
 	newLineKey = "sk-new-0123456789abcdef-NEWW"
 )
 
-// turnstile lets callers in by their keys.
-type turnstile struct {
+// keyCheck accepts requests by their keys.
+type keyCheck struct {
 	mu      sync.Mutex
 	accepts []string
-	calls   map[string]int // that were let in, by key
-	turned  int            // away
+	calls   map[string]int // accepted requests by key
+	refused int            // requests
 }
 
-func newTurnstile() *turnstile { return &turnstile{calls: map[string]int{}} }
+func newTurnstile() *keyCheck { return &keyCheck{calls: map[string]int{}} }
 
-// lets returns the key of a call and whether it is accepted, and counts.
-func (d *turnstile) lets(h http.Header) (key string, accepted bool) {
+// check returns the key of a request and whether it is accepted, and counts the request.
+func (d *keyCheck) check(h http.Header) (key string, accepted bool) {
 	key = strings.TrimPrefix(h.Get("Authorization"), "Bearer ")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !slices.Contains(d.accepts, key) {
-		d.turned++
+		d.refused++
 		return key, false
 	}
 	d.calls[key]++
 	return key, true
 }
 
-// refusal is what a provider says to a key that it does not know: it repeats it.
+// refusal returns a provider's message about an unknown key. It repeats the key.
 func refusal(key string) string { return "Incorrect API key provided: " + key }
 
-// before is a server that stands before a provider, as one that knows other keys.
-func (d *turnstile) before(t *testing.T, provider string) *httptest.Server {
+// before starts a server that checks the keys and forwards requests to a provider.
+func (d *keyCheck) before(t *testing.T, provider string) *httptest.Server {
 	t.Helper()
 	to, err := url.Parse(provider)
 	if err != nil {
@@ -64,7 +63,7 @@ func (d *turnstile) before(t *testing.T, provider string) *httptest.Server {
 		r.Out.Header.Set("Authorization", "Bearer "+scene.Credential)
 	}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key, accepted := d.lets(r.Header)
+		key, accepted := d.check(r.Header)
 		if accepted {
 			through.ServeHTTP(w, r)
 			return
@@ -77,24 +76,24 @@ func (d *turnstile) before(t *testing.T, provider string) *httptest.Server {
 	return s
 }
 
-// accept lets some keys in and no others from now on.
-func (d *turnstile) accept(keys ...string) {
+// accept sets the accepted keys.
+func (d *keyCheck) accept(keys ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.accepts = keys
 }
 
-// count returns how many calls a key has made, and how many were turned away.
-func (d *turnstile) count(key string) (calls, turned int) {
+// count returns the accepted requests of a key, and all refused requests.
+func (d *keyCheck) count(key string) (calls, refused int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.calls[key], d.turned
+	return d.calls[key], d.refused
 }
 
-// rotation is a service whose lines have keys that are replaced.
+// rotation is a gateway with several nodes. Its lines change their keys.
 type rotation struct {
 	node        *scene.Node
-	chat, media *turnstile
+	chat, media *keyCheck
 	provider    fakestudio.Provider
 	studio      fakestudio.Fake
 	chatURL     string
@@ -119,7 +118,7 @@ func newRotation(t *testing.T, binary, database string) *rotation {
 		"alert_url": receiver.URL})
 	provider := fakeprovider.New(t)
 	provider.Always(func(q fakeprovider.Request) fakeprovider.Reply {
-		key, accepted := r.chat.lets(q.Header)
+		key, accepted := r.chat.check(q.Header)
 		switch {
 		case !accepted:
 			return fakeprovider.Error(401, "invalid_request_error", "invalid_api_key", refusal(key))
@@ -138,7 +137,7 @@ func newRotation(t *testing.T, binary, database string) *rotation {
 	return r
 }
 
-// apply gives the lines some keys, named by their variables, on all nodes.
+// apply sets the keys of the lines on all nodes. keys are names of variables.
 func (r *rotation) apply(keys ...string) {
 	var list []string
 	for _, k := range keys {
@@ -152,8 +151,8 @@ func (r *rotation) apply(keys ...string) {
 	r.node.SetCatalog([]map[string]any{scene.ChatModel("swift", nil), scene.VideoModel("reel", nil)}, []map[string]any{chat, media})
 }
 
-// told counts the alerts that have some texts.
-func (r *rotation) told(texts ...string) (n int) {
+// alerted returns the number of alerts with all of some texts.
+func (r *rotation) alerted(texts ...string) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, alert := range r.alerts {
@@ -164,7 +163,7 @@ func (r *rotation) told(texts ...string) (n int) {
 	return n
 }
 
-// keys are the states of a line's keys.
+// keys returns the states of a line's keys.
 func (r *rotation) keys(line string) string {
 	var list struct {
 		Data []struct {
@@ -184,7 +183,7 @@ func (r *rotation) keys(line string) string {
 	return strings.Join(words, " ")
 }
 
-// flow asks for whole answers and streams without a pause, until it is stopped.
+// flow sends requests, streamed or not, one after the other until stop.
 type flow struct {
 	all      sync.WaitGroup
 	stopped  atomic.Bool
@@ -199,7 +198,7 @@ func (r *rotation) flow(t *testing.T, c *scene.Customer) *flow {
 			for !f.stopped.Load() {
 				a, err := scene.SendChat(t.Context(), c.Client, r.node.URL+scene.Chat.Path(), c.Key, scene.Request(scene.Chat, "swift", i%2 == 0, nil))
 				if err == nil && a.Status == 503 && a.Err.Code == "service_unavailable" {
-					continue // a machine with much to do: no line was asked
+					continue // the machine is busy and the request reached no line
 				}
 				if err != nil || a.Status != 200 || !a.Complete {
 					f.failed.Add(1)
@@ -213,24 +212,24 @@ func (r *rotation) flow(t *testing.T, c *scene.Customer) *flow {
 	return f
 }
 
-// goesOn waits until some more requests were answered.
+// goesOn waits for further answers.
 func (f *flow) goesOn(t *testing.T) {
 	t.Helper()
 	from := f.answered.Load()
 	scene.Eventually(t, "requests are answered", func() bool { return f.answered.Load() >= from+40 || f.failed.Load() > 0 })
 }
 
-// stop ends the requests and returns how many were answered.
+// stop ends the requests and returns the number of answers.
 func (f *flow) stop() int64 {
 	f.stopped.Store(true)
 	f.all.Wait()
 	return f.answered.Load()
 }
 
-// TestKeysOfALineRotate replaces a provider's key while requests, streams and a job
-// run: none of them fails, the job is polled with the key that submitted it as long as
-// that is accepted, and each answer is charged once. Then the new key is refused, and
-// the old one steps in.
+// TestKeysOfALineRotate replaces a provider's key during requests, streams and a job. None of them
+// may fail. The job is polled with the key of its submission as long as the provider accepts it,
+// and each answer is charged once. Then the provider refuses the new key, and the gateway returns
+// to the old one.
 func TestKeysOfALineRotate(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -262,14 +261,14 @@ func TestKeysOfALineRotate(t *testing.T) {
 			t.Error("the job was polled with a key that did not submit it")
 		}
 
-		both(newLineKey) // the old one is withdrawn before it is off the list
+		both(newLineKey) // the provider withdraws the old key before the operator removes it
 		f.goesOn(t)
 		polled(newLineKey)
 		r.apply("NEW_LINE_KEY")
 		f.goesOn(t)
 		polled(newLineKey)
-		if _, turned := r.chat.count(newLineKey); turned > 8 { // what had begun with it
-			t.Errorf("the provider of chat turned %d calls away", turned)
+		if _, refused := r.chat.count(newLineKey); refused > 8 { // requests already begun with the key
+			t.Errorf("the provider of chat refused %d requests", refused)
 		}
 
 		both(oldLineKey, newLineKey)
@@ -280,14 +279,14 @@ func TestKeysOfALineRotate(t *testing.T) {
 		scene.Eventually(t, "the new key is refused", func() bool { return r.keys("chat") == "refused in_use" })
 		polled(oldLineKey)
 		refused := []string{`"line":"chat"`, `"state":"key_refused"`, `"key":"key 1 (…NEWW), ${NEW_LINE_KEY}"`}
-		scene.Eventually(t, "an alert tells of it", func() bool { return r.told(refused...) > 0 })
+		scene.Eventually(t, "the alert is sent", func() bool { return r.alerted(refused...) > 0 })
 		r.render()
 		c.Becomes(t, "video", job, "succeeded")
 		answered := f.stop()
 		c.CheckFunds(t, money.Amount(answered)*scene.AnswerCost+scene.PriceClip, 0)
 		r.node.Audit(t)
-		if n := r.told(refused...); n != 1 || r.told(oldLineKey) > 0 || r.told(newLineKey) > 0 {
-			t.Errorf("told %d times: %q", n, r.alerts)
+		if n := r.alerted(refused...); n != 1 || r.alerted(oldLineKey) > 0 || r.alerted(newLineKey) > 0 {
+			t.Errorf("%d alerts: %q", n, r.alerts)
 		}
 		if out := r.node.Output(); strings.Contains(out, oldLineKey) || strings.Contains(out, newLineKey) {
 			t.Errorf("a key is in the log: %s", out)

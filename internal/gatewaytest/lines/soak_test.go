@@ -21,24 +21,22 @@ import (
 const (
 	soakCallers  = 64
 	soakAccounts = 8
-	soakCredit   = 1000 // USD an account
-	// soakSeed makes the failures of a run those of the next one.
+	soakCredit   = 1000 // USD for each account
+	// soakSeed makes the random failures repeatable.
 	soakSeed = 20261121
-	// soakFactor and soakSlack are how much later the slowest hundredth of the
-	// answers may come when one of two lines is bad: compared with a model that
-	// has only the good line, in the same run and moments.
+	// With one of two lines failing, the 99th percentile of the answer times may be at most
+	// soakFactor times, plus soakSlack, as long as for a model with the good line only, in the same
+	// run.
 	soakFactor = 3
 	soakSlack  = 50 * time.Millisecond
 )
 
-// TestSoak sends a steady load at a model with two lines of equal weight, one
-// of which fails every time, in ways drawn at random. No client may notice: no
-// error, and hardly a delay.
+// TestSoak sends a steady load to a model with two lines of equal weight. One of them always fails,
+// in random ways. Clients may get no error and hardly a delay.
 //
-// In the first half the operator puts the bad line back into service twice a
-// second, so that it goes on being tried. In the second half, which is the one
-// whose times are judged, it is put back once, and then left to its fate; its
-// port refuses connections from then on.
+// In the first half, the operator resumes the failing line twice a second, so that it gets
+// requests. In the second half, which has the measured times, the line is resumed once and its port
+// refuses connections.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -49,7 +47,7 @@ func TestSoak(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, database string) { soak(t, binary, database, half) })
 }
 
-// bad is what the bad line does: each a failure before the first byte.
+// bad returns failures before the first byte.
 func bad() []func(stream bool) fakeprovider.Reply {
 	same := func(r fakeprovider.Reply) func(bool) fakeprovider.Reply {
 		return func(bool) fakeprovider.Reply { return r }
@@ -77,18 +75,18 @@ func bad() []func(stream bool) fakeprovider.Reply {
 	}
 }
 
-// soaker is the load, and what came of it.
+// soaker is the load and its results.
 type soaker struct {
 	f    *scene.Gateway
 	keys []string
 
-	mu     sync.Mutex
-	judged bool                       // the second half has begun
-	took   map[string][]time.Duration // by model, of the second half
-	first  map[string][]time.Duration // of the first
-	good   int                        // complete answers
-	later  int                        // asked to come later, since the machine is busy
-	wrong  []string                   // what else clients saw; the first few
+	mu       sync.Mutex
+	measured bool                       // in the second half
+	took     map[string][]time.Duration // by model, in the second half
+	first    map[string][]time.Duration // in the first half
+	good     int                        // complete answers
+	later    int                        // rejected by an overloaded gateway
+	wrong    []string                   // the first few other results
 }
 
 func soak(t *testing.T, binary, database string, half time.Duration) {
@@ -114,7 +112,7 @@ func soak(t *testing.T, binary, database string, half time.Duration) {
 	s.check(t, accounts, len(broken.Requests()))
 }
 
-// soakProviders are the line that always fails and the one that never does.
+// soakProviders returns a provider that always fails and one that never does.
 func soakProviders(t *testing.T) (broken, works *fakeprovider.Server) {
 	broken, works = fakeprovider.New(t), fakeprovider.New(t)
 	var mu sync.Mutex
@@ -137,13 +135,13 @@ func soakProviders(t *testing.T) (broken, works *fakeprovider.Server) {
 	return broken, works
 }
 
-// run sends the load for both halves.
+// run sends the load of both halves.
 func (s *soaker) run(t *testing.T, half time.Duration, broken *fakeprovider.Server) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var group sync.WaitGroup
-	for caller := range soakCallers {
-		group.Go(func() { s.call(ctx, caller) })
+	for client := range soakCallers {
+		group.Go(func() { s.call(ctx, client) })
 	}
 	resume := func() { s.f.Process.Admin("POST", "/lines/bad/resume", map[string]any{}, nil) }
 	begin := time.Now()
@@ -155,7 +153,7 @@ func (s *soaker) run(t *testing.T, half time.Duration, broken *fakeprovider.Serv
 	}
 	broken.Close()
 	s.mu.Lock()
-	s.judged = true
+	s.measured = true
 	s.mu.Unlock()
 	resume()
 	for time.Since(begin) < 2*half {
@@ -165,27 +163,27 @@ func (s *soaker) run(t *testing.T, half time.Duration, broken *fakeprovider.Serv
 	group.Wait()
 }
 
-// call sends one request after the other until ctx ends. Each begins a
-// conversation of its own, so that the lines share them evenly.
-func (s *soaker) call(ctx context.Context, caller int) {
-	random := rand.New(rand.NewPCG(soakSeed, uint64(caller)))
+// call sends requests one after the other until ctx ends, each with a new conversation, so that the
+// lines share them evenly.
+func (s *soaker) call(ctx context.Context, client int) {
+	random := rand.New(rand.NewPCG(soakSeed, uint64(client)))
 	for n := 0; ctx.Err() == nil; n++ {
 		model := []string{"soak", "control"}[random.IntN(2)]
 		request := scene.Request(scene.Chat, model, random.IntN(2) == 0, map[string]any{
-			"messages": []any{map[string]any{"role": "user", "content": fmt.Sprintf("%d asks %d", caller, n)}},
+			"messages": []any{map[string]any{"role": "user", "content": fmt.Sprintf("%d asks %d", client, n)}},
 		})
 		s.mu.Lock()
-		judged := s.judged
+		measured := s.measured
 		s.mu.Unlock()
 		begin := time.Now()
-		// The last request is not cut: every answer is to be counted.
-		a, err := scene.SendChat(context.WithoutCancel(ctx), s.f.Client, s.f.Process.URL+scene.Chat.Path(), s.keys[caller%len(s.keys)], request)
-		s.note(model, judged, time.Since(begin), a, err)
+		// The last request is not cancelled, so that every answer counts.
+		a, err := scene.SendChat(context.WithoutCancel(ctx), s.f.Client, s.f.Process.URL+scene.Chat.Path(), s.keys[client%len(s.keys)], request)
+		s.note(model, measured, time.Since(begin), a, err)
 	}
 }
 
-// note takes in an answer.
-func (s *soaker) note(model string, judged bool, took time.Duration, a scene.Answer, err error) {
+// note records an answer.
+func (s *soaker) note(model string, measured bool, took time.Duration, a scene.Answer, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -199,14 +197,14 @@ func (s *soaker) note(model string, judged bool, took time.Duration, a scene.Ans
 			s.wrong = s.wrong[:5]
 		}
 	}
-	if judged {
+	if measured {
 		s.took[model] = append(s.took[model], took)
 	} else {
 		s.first[model] = append(s.first[model], took)
 	}
 }
 
-// slowest is what all but the slowest hundredth were faster than.
+// slowest returns the 99th percentile.
 func slowest(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -215,13 +213,13 @@ func slowest(all []time.Duration) time.Duration {
 	return all[len(all)*99/100]
 }
 
-// check judges the run.
+// check checks the results.
 func (s *soaker) check(t *testing.T, accounts []string, tried int) {
 	for _, wrong := range s.wrong {
 		t.Errorf("a client noticed: %s", wrong)
 	}
 	soaked, control := slowest(s.took["soak"]), slowest(s.took["control"])
-	t.Logf("%d answers, %d asked to come later, %d attempts on the bad line; slowest hundredth of %d: %s, "+
+	t.Logf("%d answers, %d overloaded, %d attempts on the bad line; slowest hundredth of %d: %s, "+
 		"of %d with the good line alone: %s (first half %s and %s)",
 		s.good, s.later, tried, len(s.took["soak"]), soaked, len(s.took["control"]), control, slowest(s.first["soak"]),
 		slowest(s.first["control"]))

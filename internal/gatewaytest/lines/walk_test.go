@@ -1,5 +1,5 @@
-// Package lines owns the tests of what happens with several lines, and to lines
-// over time, as clients and the operator see it.
+// Package lines tests models with several lines, and the states of lines over time, as seen by
+// clients and operators.
 package lines
 
 import (
@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// eachScene plays scenes on both databases. They are made anew for each.
+// eachScene plays new scenes on each database.
 func eachScene(t *testing.T, binary string, make func(t testing.TB) []scene.Scenario) {
 	t.Helper()
 	t.Parallel()
@@ -23,11 +23,11 @@ func eachScene(t *testing.T, binary string, make func(t testing.TB) []scene.Scen
 	})
 }
 
-// TestLines plays what happens with several lines, and to lines over time.
+// TestLines plays models with several lines, and lines over time.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
-	t.Run("verdicts", func(t *testing.T) { eachScene(t, binary, verdictScenes) })
+	t.Run("failures", func(t *testing.T) { eachScene(t, binary, failureScenes) })
 	t.Run("prompt filters", func(t *testing.T) { eachScene(t, binary, otherProviderScenes) })
 	t.Run("native", func(t *testing.T) { eachScene(t, binary, nativeScenes) })
 	t.Run("limits", func(t *testing.T) { eachScene(t, binary, limitScenes) })
@@ -35,25 +35,26 @@ func TestLines(t *testing.T) {
 	t.Run("parts", func(t *testing.T) { eachScene(t, binary, partScenes) })
 }
 
-// caller is an account with a key that sends requests of a form.
-type caller struct {
+// client is a client with an account and a key for one form.
+type client struct {
 	t            *testing.T
 	f            *scene.Gateway
 	in           scene.Form
 	account, key string
 }
 
-func newCaller(t *testing.T, f *scene.Gateway) caller {
+func newClient(t *testing.T, f *scene.Gateway) client {
 	t.Helper()
 	account, key := f.Process.Account(10, nil)
-	return caller{t, f, scene.Chat, account, key}
+	return client{t, f, scene.Chat, account, key}
 }
 
-// hello is a request for a model.
-func (c caller) hello(model string) string { return scene.Request(c.in, model, false, nil) }
+// hello returns a request for a model.
+func (c client) hello(model string) string { return scene.Request(c.in, model, false, nil) }
 
-// wants sends a request and checks how it ends; an empty code is an answer.
-func (c caller) wants(model string, code string) scene.Answer {
+// wants sends a request and checks the error code of its answer. The code of a good answer is
+// empty.
+func (c client) wants(model string, code string) scene.Answer {
 	c.t.Helper()
 	a := c.f.Send(c.t, c.in, c.key, c.hello(model))
 	if a.Err.Code != code || (a.Status == 200) != (code == "") {
@@ -62,9 +63,8 @@ func (c caller) wants(model string, code string) scene.Answer {
 	return a
 }
 
-// settled checks that the account was charged for so many good answers, and
-// that nothing is held.
-func (c caller) settled(answers int) {
+// settled checks the charges of a number of good answers, and the absence of a hold.
+func (c client) settled(answers int) {
 	c.t.Helper()
 	var state struct {
 		Balance money.Amount `json:"balance_usd"`
@@ -77,9 +77,9 @@ func (c caller) settled(answers int) {
 	})
 }
 
-// verdictScenes are walks over three lines that fail in different ways
-// (interface.md, Errors: what the client is told).
-func verdictScenes(t testing.TB) []scene.Scenario {
+// failureScenes play three lines that fail in different ways, and check the error of the client
+// (interface.md, Errors).
+func failureScenes(t testing.TB) []scene.Scenario {
 	var (
 		rejected = fakeprovider.Error(400, "invalid_request_error", "context_length_exceeded", "too long")
 		withheld = *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"content_filter"`)
@@ -98,10 +98,10 @@ func verdictScenes(t testing.TB) []scene.Scenario {
 		code  string
 		asked string
 	}{
-		{"a rejection stops the walk", [3]fakeprovider.Reply{down, rejected, busy}, "context_length_exceeded", "1 1 0"},
+		{"a rejection ends the attempts", [3]fakeprovider.Reply{down, rejected, busy}, "context_length_exceeded", "1 1 0"},
 		{"a rejection after a prompt filter", [3]fakeprovider.Reply{stopped, rejected, down}, "context_length_exceeded", "1 1 0"},
-		{"a withheld answer stops the walk", [3]fakeprovider.Reply{stopped, withheld, down}, "content_filter", "1 1 0"},
-		{"a used up limit stops the walk", [3]fakeprovider.Reply{busy, used, down}, "max_tokens_too_small", "1 1 0"},
+		{"a withheld answer ends the attempts", [3]fakeprovider.Reply{stopped, withheld, down}, "content_filter", "1 1 0"},
+		{"a used up limit ends the attempts", [3]fakeprovider.Reply{busy, used, down}, "max_tokens_too_small", "1 1 0"},
 		{"prompt filter first", [3]fakeprovider.Reply{stopped, down, reset}, "upstream_prompt_filter", "1 1 1"},
 		{"prompt filter in the middle", [3]fakeprovider.Reply{down, stopped, busy}, "upstream_prompt_filter", "1 1 1"},
 		{"prompt filter last", [3]fakeprovider.Reply{down, busy, stopped}, "upstream_prompt_filter", "1 1 1"},
@@ -112,24 +112,24 @@ func verdictScenes(t testing.TB) []scene.Scenario {
 		{"all are busy", [3]fakeprovider.Reply{busy, busy, busy}, "upstream_busy", "1 1 1"},
 		{"two are busy", [3]fakeprovider.Reply{busy, busy, down}, "upstream_unavailable", "1 1 1"},
 	} {
-		model := fmt.Sprintf("verdict-%d", i)
+		model := fmt.Sprintf("failure-%d", i)
 		s := scene.Scenario{Name: tt.name, Models: []map[string]any{scene.ChatModel(model, nil)}}
 		var providers []*fakeprovider.Server
 		for n, reply := range tt.lines {
 			p := fakeprovider.New(t)
-			p.Always(func(fakeprovider.Request) fakeprovider.Reply { return reply }) // to probes too
+			p.Always(func(fakeprovider.Request) fakeprovider.Reply { return reply }) // also to probes
 			providers = append(providers, p)
 			s.Lines = append(s.Lines, scene.ChatLine(fmt.Sprintf("%s-%d", model, n), p.URL(), map[string]any{"priority": n + 1}, model))
 		}
 		s.Play = func(t *testing.T, f *scene.Gateway) {
-			c := newCaller(t, f)
+			c := newClient(t, f)
 			a := c.wants(model, tt.code)
 			var got []string
 			for _, p := range providers {
-				got = append(got, fmt.Sprint(asked(p)))
+				got = append(got, fmt.Sprint(clientRequests(p)))
 			}
 			if n := strings.Join(got, " "); n != tt.asked {
-				t.Errorf("the lines were asked %s times, want %s", n, tt.asked)
+				t.Errorf("the lines got %s requests, want %s", n, tt.asked)
 			}
 			if r := f.Receipt(t, c.account, a.ID); r.Code != tt.code || len(r.Attempts) != strings.Count(tt.asked, "1") {
 				t.Errorf("receipt %+v", r)
@@ -141,19 +141,19 @@ func verdictScenes(t testing.TB) []scene.Scenario {
 	return scenes
 }
 
-// otherProviderScenes: a prompt that a provider's check stopped goes to another
-// provider first, and to every other line in the end.
+// otherProviderScenes play a prompt stopped by one provider's filter. It goes to another provider
+// first, and then to the other lines.
 func otherProviderScenes(t testing.TB) []scene.Scenario {
 	stopped := fakeprovider.Error(400, "", "content_policy_violation", "x")
 	good := fakeprovider.Answer("fine", 1000, 500)
 	var scenes []scene.Scenario
 	for i, tt := range []struct {
 		name string
-		// what the provider with two lines says to the second of them, and
-		// what the other provider says
+		// again is the reply of the second line of the first provider, and other is the reply of
+		// the other provider.
 		again, other fakeprovider.Reply
 		code         string
-		order        string // of the lines asked
+		order        string // of the lines
 	}{
 		{"another provider takes it", good, good, "", "one-a other"},
 		{"every other line is asked", good, stopped, "", "one-a other one-b"},
@@ -177,14 +177,14 @@ func otherProviderScenes(t testing.TB) []scene.Scenario {
 				map[string]any{"priority": priority + 1, "models": map[string]string{model: l.vendor}}))
 		}
 		s.Play = func(t *testing.T, f *scene.Gateway) {
-			c := newCaller(t, f)
+			c := newClient(t, f)
 			a := c.wants(model, tt.code)
 			var asked []string
 			for _, attempt := range f.Receipt(t, c.account, a.ID).Attempts {
 				asked = append(asked, strings.TrimPrefix(attempt.Line, model+"-"))
 			}
 			if got := strings.Join(asked, " "); got != tt.order {
-				t.Errorf("the lines asked were %s; want %s", got, tt.order)
+				t.Errorf("the order was %s; want %s", got, tt.order)
 			}
 			for _, name := range []string{"one-a", "one-b", "other"} {
 				if s := f.Lines.Of(t, line(name)); s.State != "in_service" {

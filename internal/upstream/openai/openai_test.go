@@ -202,7 +202,7 @@ func TestCloseCancelsTheCall(t *testing.T) {
 // send a POST with an idempotency key again.
 func TestNeverSentTwice(t *testing.T) {
 	t.Parallel()
-	for name, trouble := range map[string]fakeprovider.Trouble{"closed": fakeprovider.Cut, "reset": fakeprovider.Reset} {
+	for name, trouble := range map[string]fakeprovider.Break{"closed": fakeprovider.Cut, "reset": fakeprovider.Reset} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := fakeprovider.New(t, fakeprovider.Answer("warm", 1, 1), fakeprovider.Reply{Before: trouble})
