@@ -13,13 +13,13 @@ import (
 	"tollgate/internal/media/formattest"
 )
 
-// addressSettings let images be fetched from the tests' own hosts.
+// addressSettings allow the gateway to fetch images from the hosts of the tests.
 func addressSettings() map[string]string {
 	return map[string]string{"private_networks": "127.0.0.1/32"}
 }
 
-// addressScenes: images by address, from clients of every form, on lines of
-// models that fetch them and of others, for which the gateway does.
+// addressScenes send images by address, in every form, to models that fetch them and to models for
+// which the gateway fetches them.
 func addressScenes(t testing.TB) []scene.Scenario {
 	picture := formattest.Picture(t, "image/png", 12, 7, 1)
 	var gets atomic.Int64
@@ -41,7 +41,7 @@ func addressScenes(t testing.TB) []scene.Scenario {
 	var stories []scene.Scenario
 	for _, c := range []struct {
 		name, vendor, path string
-		want               string // what the line is sent; empty: it is not asked
+		want               string // the address or data URI in the line's request; empty: no request
 	}{
 		{"fetched here", "gemini-2.5-flash", "/a", inline},
 		{"fetched there", "gemini-3.8-flash", "/a", `"fileData":{"mimeType":"image/jpeg","fileUri":"` + host.URL + `/a"}`},
@@ -85,7 +85,7 @@ func addressScenes(t testing.TB) []scene.Scenario {
 	return stories
 }
 
-// pointing is the member of a request that shows an image by its address.
+// pointing returns the request member with an image by its address.
 func pointing(in scene.Form, address string) map[string]any {
 	type m = map[string]any
 	user := func(part m) []any { return []any{m{"role": "user", "content": []any{part}}} }

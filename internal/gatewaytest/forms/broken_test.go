@@ -10,14 +10,13 @@ import (
 	"tollgate/internal/money"
 )
 
-// A stream that breaks off ends for its client with an error in its own form;
-// what was produced is charged, and the line has not kept its word.
+// The client of a broken stream gets an error in its own form. The produced tokens are charged, and
+// the line has failed.
 
 const brokenText = "Once upon a time, "
 
-// brokenBegin is how the streams begin that break off: with brokenText. The
-// counts that the form tells before the end are there: 700 tokens of prompt in
-// the forms messages and gemini.
+// brokenBegin returns the beginning of a broken stream: brokenText, and the counts sent before the
+// end of the form's streams, 700 prompt tokens in the forms messages and gemini.
 func brokenBegin(line string) []string {
 	switch line {
 	case "responses":
@@ -35,8 +34,7 @@ func brokenBegin(line string) []string {
 	}
 }
 
-// brokenFailure is the event with which a line of a form says that it is
-// overloaded.
+// brokenFailure returns the event of an overloaded line.
 func brokenFailure(line string) string {
 	switch line {
 	case "responses":
@@ -49,7 +47,7 @@ func brokenFailure(line string) string {
 	return "data: {\"error\":" + fakeprovider.ErrorObject("overloaded_error", "", "x") + "}\n\n"
 }
 
-// brokenFormScenes are every way to break off, in every pair of forms.
+// brokenFormScenes break streams in every way, in every pair of forms.
 func brokenFormScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, in := range scene.ClientForms() {
@@ -81,7 +79,7 @@ func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, piece
 	}
 	reply.Gate = gate
 	p := fakeprovider.New(t, reply)
-	healthy := fakeprovider.New(t) // is not asked
+	healthy := fakeprovider.New(t) // no request
 	more := map[string]any{}
 	if name == "stalled" {
 		more["timeouts"] = map[string]any{"first_token": "30s", "idle": "300ms", "total": "30s"}
@@ -127,9 +125,8 @@ func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, piece
 	}
 }
 
-// failedAtTheEndScenes: a provider that fails with its last event says what it
-// has counted, which is charged. A stream of which a client saw nothing costs
-// nothing.
+// failedAtTheEndScenes play failures in the last event. The event has the usage, and the usage is
+// charged. A stream without output for the client is free.
 func failedAtTheEndScenes(t testing.TB) []scene.Scenario {
 	usage := fakeprovider.ResponsesUsage(700, 30)
 	text := fakeprovider.ResponsesText(brokenText)

@@ -10,8 +10,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// countScene: tokens are counted by the provider where it can, else by
-// ourselves, and never cost anything.
+// countScene counts tokens, with the provider's count or the gateway's estimate. Counts are free.
 func countScene(t testing.TB) scene.Scenario {
 	native, chat, gemini := fakeprovider.New(t), fakeprovider.New(t), fakeprovider.New(t)
 	return scene.Scenario{
@@ -27,7 +26,7 @@ func countScene(t testing.TB) scene.Scenario {
 		},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			const path = "/native/v1/messages/count_tokens"
-			// No balance and a rate of one: neither matters.
+			// A count needs no balance and is not rate limited.
 			account, key := f.Process.Account(0,
 				map[string]any{"rpm": 1, "allowed_models": []string{"count", "count-chat", "count-gemini", "count-broken"}})
 			ask := func(body string) scene.FormAnswer { return scene.Call(t, f, "POST", path, body, "x-api-key", key) }
@@ -49,8 +48,8 @@ func countScene(t testing.TB) scene.Scenario {
 			if q.URI != "/v1/messages/count_tokens" || string(q.Body) != strings.Replace(of("count"), `"count"`, `"vendor-count"`, 1) {
 				t.Errorf("the provider got %s %s", q.URI, q.Body)
 			}
-			// A whole request can be counted, though its provider's count takes
-			// no limit.
+			// The gateway removes the limit of a whole request, because the provider's count takes
+			// none.
 			native.Expect(fakeprovider.NativeCount(4711))
 			whole := strings.Replace(of("count"), "{", `{"max_tokens":5,"stream":true,"metadata":{"user_id":"u"},`, 1)
 			if n := count(ask(whole)); n != 4711 {
@@ -59,7 +58,7 @@ func countScene(t testing.TB) scene.Scenario {
 			if got := string(native.Requests()[1].Body); got != strings.Replace(of("count"), `"count"`, `"vendor-count"`, 1) {
 				t.Errorf("the provider got %s", got)
 			}
-			// The answer names what was not sent.
+			// The answer names the ignored fields.
 			native.Expect(fakeprovider.NativeCount(4711))
 			unknown := strings.Replace(of("count"), "{", `{"frobnicate":1,`, 1)
 			heard := scene.Call(t, f, "POST", path, unknown, "x-api-key", key, "anthropic-beta", "a-1,context-900m-2025-08-07")
@@ -69,7 +68,7 @@ func countScene(t testing.TB) scene.Scenario {
 			if q := native.Requests()[2]; strings.Contains(string(q.Body), "frobnicate") || q.Header.Get("anthropic-beta") != "a-1" {
 				t.Errorf("the provider got %s, %v", q.Body, q.Header)
 			}
-			// Where the provider cannot count, or does not, the estimate is ours.
+			// If the provider has no count, or fails, the gateway estimates.
 			for _, reply := range []fakeprovider.Reply{fakeprovider.NativeError(404, "not_found_error", "x"),
 				fakeprovider.NativeError(429, "rate_limit_error", "x"), fakeprovider.NativeError(529, "overloaded_error", "x"),
 				fakeprovider.NativeError(500, "api_error", "x"),
@@ -82,8 +81,8 @@ func countScene(t testing.TB) scene.Scenario {
 			if n := count(ask(of("count-chat"))); n < 3 || n > 30 {
 				t.Errorf("an estimate of %d tokens", n)
 			}
-			// A line of another form counts the request as it would get it; what
-			// it says against that is not the client's affair.
+			// A line of another form counts the translated request. If it fails, the client gets
+			// the estimate.
 			gemini.Expect(fakeprovider.JSON(200, `{"totalTokens":1234}`), fakeprovider.Error(400, "x", "x", "no"))
 			if n := count(ask(of("count-gemini"))); n != 1234 {
 				t.Errorf("%d tokens; the provider said 1234", n)

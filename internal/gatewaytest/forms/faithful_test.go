@@ -12,13 +12,13 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// faithfulScenes: what passes between a client and a line of its own form is
-// what they sent, byte by byte, but for the owned fields.
+// faithfulScenes compare requests and answers byte by byte between clients and lines of the same
+// form. They may differ in owned fields only.
 func faithfulScenes(t testing.TB) []scene.Scenario {
 	return []scene.Scenario{faithfulMessagesScene(t), faithfulResponsesScene(t), eventByEventScene(t)}
 }
 
-// oddMessages is a request of the messages form that no encoder would write.
+// oddMessages is a request of the messages form with unusual but valid syntax.
 const oddMessages = "{ \"max_tokens\" : 500,\n\t\"model\":\"%m\" , \"messages\":[ {\"role\":\"user\",\"content\":[{\"type\":\"text\"," +
 	"\"text\":\"h\\u0069 \\ud83d\\ude00 é\",\"cache_control\":{\"type\":\"ephemeral\",\"ttl\":\"1h\"}}]},\n" +
 	"{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"c2ln/+==\"}," +
@@ -28,8 +28,7 @@ const oddMessages = "{ \"max_tokens\" : 500,\n\t\"model\":\"%m\" , \"messages\":
 	"\"nobody_knows\":{\"b\":[],\"a\":null},\"temperature\":1.00,\"thinking\":{\"type\":\"adaptive\"}," +
 	"\"tools\":[{\"type\":\"bash_20250124\",\"name\":\"bash\"}],\"top_k\":9007199254740993,\"stream\":%s }\r\n"
 
-// oddAnswer is an answer of the messages form that none of our code would
-// write.
+// oddAnswer is an answer of the messages form with unusual but valid syntax.
 const oddAnswer = "{\"type\":\"message\", \"id\":\"msg_1\",\n \"role\":\"assistant\",\"model\" : \"%m\"," +
 	"\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"c2ln\"}," +
 	"{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_1\",\"name\":\"tool_search_tool_regex\",\"input\":{\"model\":\"vendor-odd\"}}," +
@@ -39,10 +38,10 @@ const oddAnswer = "{\"type\":\"message\", \"id\":\"msg_1\",\n \"role\":\"assista
 	"\"usage\":{\"input_tokens\":1000,\"output_tokens\":500,\"service_tier\":\"standard\",\"more\":{}}," +
 	"\"context_management\":{\"applied_edits\":[]}}\n"
 
-// withModel puts a model's name into an odd text.
+// withModel replaces %m by the name of a model.
 func withModel(text, model string) string { return strings.ReplaceAll(text, "%m", model) }
 
-// faithfulMessagesScene: the messages form, whole.
+// faithfulMessagesScene compares whole answers of the messages form.
 func faithfulMessagesScene(t testing.TB) scene.Scenario {
 	reply := fakeprovider.JSON(200, withModel(oddAnswer, "vendor-odd"))
 	reply.Header = map[string]string{"request-id": "req_theirs", "x-request-id": "req_theirs", "set-cookie": "a=b",
@@ -68,7 +67,7 @@ func faithfulMessagesScene(t testing.TB) scene.Scenario {
 				t.Errorf("the client got the headers %v", h.Header)
 			}
 			q := p.Requests()[0]
-			// Only the model at the top is ours.
+			// The gateway replaces the top-level model only.
 			if want := strings.Replace(sent, `"model":"odd"`, `"model":"vendor-odd"`, 1); string(q.Body) != want {
 				t.Errorf("the provider got\n%s\nwant\n%s", q.Body, want)
 			}
@@ -85,8 +84,7 @@ func faithfulMessagesScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// wantHeader checks which headers a provider got: ours alone and what may
-// travel.
+// wantHeader checks the headers at a provider: the gateway's own, and the forwarded ones.
 func wantHeader(t *testing.T, got http.Header, want map[string]string) {
 	t.Helper()
 	for name := range got {
@@ -108,7 +106,7 @@ func wantHeader(t *testing.T, got http.Header, want map[string]string) {
 	}
 }
 
-// faithfulResponsesScene: the responses form, whole.
+// faithfulResponsesScene compares whole answers of the responses form.
 func faithfulResponsesScene(t testing.TB) scene.Scenario {
 	const answer = "{ \"id\":\"resp_1\",\"object\":\"response\",\"created_at\":1,\"status\":\"completed\",\"model\":\"%m\"," +
 		"\n\"nobody_knows\":1.0,\"output\":[" +
@@ -141,7 +139,7 @@ func faithfulResponsesScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// oddEvents is a stream of the messages form with all that may come.
+// oddEvents returns a stream of the messages form with all kinds of events.
 func oddEvents() []string {
 	event := fakeprovider.NativeEvent
 	return []string{
@@ -175,7 +173,7 @@ func oddEvents() []string {
 	}
 }
 
-// eventByEventScene: a stream passes event by event, as it comes.
+// eventByEventScene checks that each event of a stream is forwarded at once.
 func eventByEventScene(t testing.TB) scene.Scenario {
 	gate := make(chan struct{}, len(oddEvents()))
 	stream := fakeprovider.NativeEvents(oddEvents()...)
@@ -193,7 +191,7 @@ func eventByEventScene(t testing.TB) scene.Scenario {
 				t.Fatal(err)
 			}
 			r.Header.Set("x-api-key", s.Key)
-			// The beginning comes with the first token: an opened thought.
+			// The stream begins with the first token, an opened thought.
 			const first, finish = 3, 20
 			for range first {
 				gate <- struct{}{}
@@ -206,7 +204,7 @@ func eventByEventScene(t testing.TB) scene.Scenario {
 			in := bufio.NewReader(answer.Body)
 			got := ""
 			for i, event := range oddEvents() {
-				// What follows the stop_reason waits for the charge.
+				// The events after the stop_reason wait for the charge.
 				if i >= first && i <= finish {
 					gate <- struct{}{}
 				}

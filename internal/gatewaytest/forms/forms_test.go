@@ -1,6 +1,5 @@
-// Package forms owns the tests of all wire forms, of clients and of lines: what a
-// client of each form gets, byte by byte where it is passed on, and what it is
-// charged.
+// Package forms tests all wire forms of clients and lines: the answers, byte by byte if they are
+// forwarded, and the charges.
 package forms
 
 import (
@@ -13,11 +12,10 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// lineForms are all forms of lines.
+// lineForms returns all forms of lines.
 func lineForms() []string { return []string{"chat", "responses", "messages", "gemini"} }
 
-// playForms plays scenes on both databases, each in a process with the given
-// settings.
+// playForms plays scenarios on both databases, each in a process with settings.
 func playForms(t *testing.T, binary string, settings map[string]string, build func(t testing.TB) []scene.Scenario) {
 	t.Helper()
 	t.Parallel()
@@ -28,7 +26,7 @@ func playForms(t *testing.T, binary string, settings map[string]string, build fu
 	})
 }
 
-// weatherTool is the tools of a request that has a function.
+// weatherTool returns the tools of a request with a function.
 func weatherTool(in scene.Form) map[string]any {
 	schema := map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}},
 		"required": []string{"city"}}
@@ -44,13 +42,13 @@ func weatherTool(in scene.Form) map[string]any {
 	return map[string]any{"tools": []any{tool}}
 }
 
-// What the healthy lines of all forms say, for 1000 and 500 tokens.
+// The answers of healthy lines in all forms, with 1000 prompt and 500 completion tokens.
 const (
 	goodText = "all is well"
 	goodCall = `weather({"city":"Oslo"})`
 )
 
-// goodReply is a line's good answer: goodText, or goodCall.
+// goodReply returns an answer with goodText or goodCall.
 func goodReply(form string, stream, tools bool) fakeprovider.Reply {
 	if tools {
 		return callReply(form, stream)
@@ -58,7 +56,7 @@ func goodReply(form string, stream, tools bool) fakeprovider.Reply {
 	return fakeprovider.Good(form, stream)
 }
 
-// callReply is goodReply with goodCall.
+// callReply returns an answer with goodCall.
 func callReply(form string, stream bool) fakeprovider.Reply {
 	switch form {
 	case "responses":

@@ -14,18 +14,17 @@ import (
 	"tollgate/internal/money"
 )
 
-// gateScenes: what would be checked as one thing and obeyed as another, or pay
-// for less than it gets, goes to no line.
+// gateScenes send requests that no line may get, because the check would read them differently than
+// the line or their price would be wrong.
 func gateScenes(t testing.TB) []scene.Scenario {
 	scenes := []scene.Scenario{smuggledScene(t), passScene(t)}
 	return append(scenes, limitScenes(t)...)
 }
 
-// refusal is how a request is refused: its code, and the word that its message
-// has to name.
+// refusal is the code of a rejected request, and a word in its message.
 type refusal struct{ code, word string }
 
-// smuggled are the members of requests that no line may get.
+// smuggled returns members of requests that no line may get.
 func smuggled(t testing.TB, in scene.Form) map[string]refusal {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "smuggled.txt"))
@@ -45,10 +44,9 @@ func smuggled(t testing.TB, in scene.Form) map[string]refusal {
 	return of
 }
 
-// smuggledScene sends each of smuggled in each form, messages also to be
-// counted.
+// smuggledScene sends each of smuggled in each form, and counts the messages too.
 func smuggledScene(t testing.TB) scene.Scenario {
-	p := fakeprovider.New(t) // any request fails the test
+	p := fakeprovider.New(t) // a request fails the test
 	return scene.Scenario{
 		Name:   "nothing is smuggled",
 		Models: []map[string]any{scene.FormModel("smuggled", nil, scene.ClientForms()...)},
@@ -81,8 +79,8 @@ func smuggledScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// passScene: a routing field goes to the lines that pass it, be they last, and
-// to no other form.
+// passScene checks that a routing field goes only to lines with the field in `pass`, even the last,
+// and to no line of another form.
 func passScene(t testing.TB) scene.Scenario {
 	plain, passing := fakeprovider.New(t), fakeprovider.New(t)
 	plain.Always(func(q fakeprovider.Request) fakeprovider.Reply {
@@ -118,9 +116,8 @@ func passScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// limitScenes: whatever limits a client names, a line gets one, in the field
-// that it reads; held is what that one allows, or all that the model can write
-// where a line obeys none.
+// limitScenes send requests with various limits. The line gets one limit, in its own field. The
+// hold is for this limit, or for the model's maximum if the line obeys no limit.
 func limitScenes(t testing.TB) []scene.Scenario {
 	type m = map[string]any
 	two := m{"max_tokens": 500, "max_completion_tokens": 3}
@@ -130,7 +127,7 @@ func limitScenes(t testing.TB) []scene.Scenario {
 		in          scene.Form
 		line        string
 		more, model m
-		on          m // members of the line
+		on          m // of the line
 		field       string
 		sent, held  int64 // tokens
 	}{

@@ -12,20 +12,20 @@ import (
 	"tollgate/internal/money"
 )
 
-// holdCase is a request and the highest possible cost of it.
+// holdCase is a request and its maximum cost.
 type holdCase struct {
 	name  string
 	in    scene.Form
-	more  map[string]any // members of the request
-	model map[string]any // members of the model
-	// less are the bytes of the body that do not count as text, plus the tokens
-	// that count besides. Unbounded prompts count as the context window.
+	more  map[string]any // of the request
+	model map[string]any // of the model
+	// less is the number of bytes of the body that are not text, and plus is the number of further
+	// tokens. An unbounded prompt counts as the context window.
 	less, plus int64
 	unbounded  bool
 	output     int64        // tokens of the answer
-	factor     money.Amount // of the tier, 0 for 1
+	factor     money.Amount // of the tier; 0 means 1
 	calls      money.Amount // of a priced tool
-	charged    money.Amount // for 100 and 10 tokens, 0 for the usual
+	charged    money.Amount // for 100 and 10 tokens; 0 means the usual charge
 }
 
 func holdCases() []holdCase {
@@ -75,8 +75,7 @@ func holdCases() []holdCase {
 	}
 }
 
-// holdScenes: what is held for a request of each form, and that the hold is
-// gone when it has ended.
+// holdScenes check the hold of requests in each form, and its release.
 func holdScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for i, c := range holdCases() {
@@ -89,7 +88,7 @@ func holdScenes(t testing.TB) []scene.Scenario {
 		open := make(chan struct{})
 		reply := map[scene.Form]fakeprovider.Reply{scene.Chat: fakeprovider.Answer("hi", 100, 10),
 			scene.Messages: fakeprovider.NativeAnswer("hi", 100, 10), scene.Responses: fakeprovider.ResponsesAnswer("hi", 100, 10)}[c.in]
-		// The provider names no tier, so the one asked for counts.
+		// Without a tier in the answer, the tier of the request counts.
 		reply.Body = strings.Replace(reply.Body, `,"service_tier":"standard"`, "", 1)
 		reply.Wait = open
 		p := fakeprovider.New(t, reply)
@@ -136,8 +135,7 @@ func holdScenes(t testing.TB) []scene.Scenario {
 	return scenes
 }
 
-// limitSent checks that the request's own limit went to the line, or the
-// model's default where it has none.
+// limitSent checks the limit in the line's request: the client's, or the model's default.
 func limitSent(t *testing.T, c holdCase, body []byte) {
 	t.Helper()
 	name := "max_tokens"

@@ -13,14 +13,13 @@ import (
 	"tollgate/internal/money"
 )
 
-// judged is an answer of status 200 without an answer in it, and what clients
-// of each form make of it: a status, and behind 200 how the answer ends, else
-// the code (of /native: the type) and the param.
+// emptyAnswer is a status 200 without an answer. want has the result of each form of clients: the
+// status, and for a 200 the finish reason, else the code (for /native the type) and the param.
 type judged struct {
 	name, line    string
 	whole, stream fakeprovider.Reply
-	want          map[scene.Form]string // of whole answers and of streams
-	streamed      map[scene.Form]string // of streams, where they differ
+	want          map[scene.Form]string // for whole answers and streams
+	streamed      map[scene.Form]string // for streams, if different
 }
 
 func judgements() []judged {
@@ -47,7 +46,7 @@ func judgements() []judged {
 	chatStream := func(deltas ...string) fakeprovider.Reply {
 		return *fakeprovider.Events(append(deltas, fakeprovider.UsageFrame(10, 5), "[DONE]")...)
 	}
-	// end is the same of all forms that say how an answer ended.
+	// all returns one result for each form of clients.
 	all := func(chat, messages, responses string) map[scene.Form]string {
 		return map[scene.Form]string{scene.Chat: chat, scene.Messages: messages, scene.Responses: responses}
 	}
@@ -113,7 +112,7 @@ func judgements() []judged {
 	}
 }
 
-// judgedScenes tries each on every form of clients.
+// emptyAnswerScenes play each empty answer for every form of clients.
 func judgedScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for i, j := range judgements() {
@@ -160,8 +159,8 @@ func judgedScenes(t testing.TB) []scene.Scenario {
 	return append(scenes, leftFormScenes(t)...)
 }
 
-// leftFormScenes: a client of any form leaves in the middle of a stream. The
-// provider is told and what was produced is charged.
+// leftFormScenes disconnect the client in the middle of a stream. The provider's connection ends
+// too, and the produced tokens are charged.
 func leftFormScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, in := range scene.ClientForms() {

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// TestForms asks in every form on lines of every form, and plays what is
-// particular to some.
+// TestForms plays every form of clients on every form of lines, and the special features of some
+// forms.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -30,8 +30,8 @@ func TestForms(t *testing.T) {
 	})
 }
 
-// matrixScenes are every form of clients on every form of lines, whole and
-// streamed, with a text and with a call.
+// matrixScenes combine every form of clients with every form of lines, whole and streamed, with
+// text and a call.
 func matrixScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, in := range scene.ClientForms() {

@@ -9,11 +9,11 @@ import (
 	"tollgate/internal/money"
 )
 
-// modalityScenes: images cost what the catalog says that they cost, are held for,
-// and are made for those alone who ask for them.
+// modalityScenes check the price and the hold of images, and that only requests for images get
+// images.
 func modalityScenes(t testing.TB) []scene.Scenario {
-	// 100 tokens of a prompt, 20 of them of an image; 1,300 of an answer, 1,290
-	// of them of an image.
+	// The prompt has 100 tokens, 20 of them of an image. The answer has 1,300, 1,290 of them of an
+	// image.
 	const usage = `{"promptTokenCount":100,"promptTokensDetails":[{"modality":"TEXT","tokenCount":80},{"modality":"IMAGE","tokenCount":20}],` +
 		`"candidatesTokenCount":1300,"candidatesTokensDetails":[{"modality":"IMAGE","tokenCount":1290}],"totalTokenCount":1400}`
 	drawn := strings.Replace(geminiWhole(usage), `{"text":"hi"}`, `{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}`, 1)
@@ -29,8 +29,8 @@ func modalityScenes(t testing.TB) []scene.Scenario {
 	}
 }
 
-// modalityScene is one request for an answer of 1,500 tokens at most. An empty
-// answer: it is refused and no line is asked.
+// modalityScene sends one request for at most 1,500 tokens. If answer is empty, the request is
+// rejected before the line.
 func modalityScene(t testing.TB, name, answer string, model, more map[string]any, sent string, cost, perToken money.Amount) scene.Scenario {
 	id := "modal-" + strings.NewReplacer(" ", "-", ",", "").Replace(name)
 	var script []fakeprovider.Reply

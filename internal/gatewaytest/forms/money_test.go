@@ -10,27 +10,26 @@ import (
 	"tollgate/internal/money"
 )
 
-// bill is what an answer's usage must come to.
+// bill is the usage of an answer and its cost.
 type bill struct {
 	name                       string
 	line                       string
 	whole                      string     // the answer
-	events                     []string   // the stream, just as it goes out
-	only                       scene.Form // the only form of client to try; empty: all that can be put
+	events                     []string // the stream, unchanged
+	only                       scene.Form // the only form of client; if empty, all forms
 	more                       map[string]any
 	prompt, cached, completion int64
 	cost                       money.Amount
 }
 
-// responsesParts is a stream of the responses form that ends with a status and
-// a usage.
+// responsesParts returns a stream of the responses form with a status and a usage.
 func responsesParts(status, usage string, output ...string) []string {
 	output = append(output, fakeprovider.ResponsesMessage("hi"))
 	return fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText("hi"),
 		fakeprovider.ResponsesEnd(status, usage, output...))...).Raw
 }
 
-// geminiWhole is an answer of the Gemini form with a usage.
+// geminiWhole returns an answer of the Gemini form with a usage.
 func geminiWhole(usage string) string {
 	return `{"candidates":[{"content":{"parts":[{"text":"hi"}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":` +
 		usage + `}`
@@ -90,8 +89,8 @@ func bills() []bill {
 	}
 }
 
-// moneyScenes are all bills with every form of client that can be put into the
-// line's, whole and streamed.
+// moneyScenes play all bills for every form of client that translates to the line's, whole and
+// streamed.
 func moneyScenes(t testing.TB) []scene.Scenario {
 	scenes := []scene.Scenario{}
 	for i, b := range bills() {
@@ -131,7 +130,7 @@ func billScene(t testing.TB, model string, b bill, in scene.Form, stream bool) s
 			if m.ID != h.ID() || m.Prompt != b.prompt || m.Cached != b.cached || m.Completion != b.completion {
 				t.Errorf("receipt %+v; want %+v", m, b)
 			}
-			// The dearest bill that the bound of the prompt and the limit allow.
+			// the maximum cost for the bound of the prompt and the limit
 			prompt, calls := int64(len(body))+1000, money.Amount(0)
 			if b.more != nil {
 				prompt, calls = 100000, 10
@@ -142,7 +141,7 @@ func billScene(t testing.TB, model string, b bill, in scene.Form, stream bool) s
 			if want := money.Amount(prompt*4000+500*20000) + calls*money.USD/100; m.Held != want {
 				t.Errorf("%s were held for %d bytes; want %s", m.Held, len(body), want)
 			}
-			// What the client is told is what it was charged for.
+			// The client's usage matches the charge.
 			r := read(t, in, h, model)
 			if stream && in == scene.Chat && strings.Contains(h.Raw, `"usage":{`) {
 				t.Errorf("usage that nobody asked for: %s", h.Raw)
@@ -155,7 +154,7 @@ func billScene(t testing.TB, model string, b bill, in scene.Form, stream bool) s
 	}
 }
 
-// booking is what the request log says of a request's money.
+// booking is the money of an entry of the request log.
 type booking struct {
 	ID         string       `json:"id"`
 	Prompt     int64        `json:"prompt_tokens"`
@@ -165,7 +164,7 @@ type booking struct {
 	Held       money.Amount `json:"held_usd"`
 }
 
-// booked is the newest entry of the account in the request log.
+// booked returns the account's newest entry.
 func booked(s scene.FormClient) booking {
 	s.T.Helper()
 	var page struct {
@@ -178,8 +177,7 @@ func booked(s scene.FormClient) booking {
 	return page.Data[0]
 }
 
-// uncountedScenes: where the provider does not say how much there was, the
-// gateway counts.
+// uncountedScenes play answers without usage. The gateway counts the tokens.
 func uncountedScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, in := range scene.ClientForms() {
@@ -214,7 +212,7 @@ func uncountedScenes(t testing.TB) []scene.Scenario {
 	return scenes
 }
 
-// uncounted is a good answer with a text and without usage.
+// uncounted returns an answer with text and without usage.
 func uncounted(line string, stream bool, text string) fakeprovider.Reply {
 	var whole string
 	var raw []string

@@ -14,16 +14,15 @@ import (
 	"tollgate/internal/money"
 )
 
-// nativeLimit is max_body of the process that plays nativeScenes.
+// nativeLimit is max_body of the process of the native scenarios.
 const nativeLimit = 8 << 10
 
-// nativeSettings let tests say where a request comes from.
+// nativeSettings let clients send the address of their origin.
 func nativeSettings() map[string]string {
 	return map[string]string{"trusted_proxies": "127.0.0.1/32,::1/128", "max_body": fmt.Sprint(nativeLimit)}
 }
 
-// nativeFault checks an error of /native: status and type, and that its body
-// has exactly the members of the shape.
+// nativeFault checks the status, the type and the members of an error of /native.
 func nativeFault(t *testing.T, h scene.FormAnswer, status int, kind string) (message string) {
 	t.Helper()
 	var body map[string]json.RawMessage
@@ -47,7 +46,7 @@ func nativeFault(t *testing.T, h scene.FormAnswer, status int, kind string) (mes
 	return object["message"]
 }
 
-// nativeScenesOfForms are the stories of /native.
+// nativeScenesOfForms play /native.
 func nativeScenesOfForms(t testing.TB) []scene.Scenario {
 	return []scene.Scenario{
 		nativeOrderScene(t), nativeFieldsScene(t), nativeKeysScene(t), nativeAdmissionScene(t), nativeNoLineScene(t),
@@ -55,8 +54,8 @@ func nativeScenesOfForms(t testing.TB) []scene.Scenario {
 	}
 }
 
-// nativeOrderScene sends requests that are wrong in several ways; each mends
-// what the one before was refused for (ARCHITECTURE.md, Order of checks).
+// nativeOrderScene sends requests with several errors. Each request corrects the error reported for
+// the one before (ARCHITECTURE.md, Order of checks).
 func nativeOrderScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	state := func(id, state string, forms ...scene.Form) map[string]any {
@@ -141,7 +140,7 @@ func nativeOrderScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// checkFree checks that an account was charged nothing and nothing is held.
+// checkFree checks that an account was neither charged nor has a hold.
 func checkFree(t *testing.T, f *scene.Gateway, account string, balance money.Amount) {
 	t.Helper()
 	var state struct {
@@ -154,7 +153,7 @@ func checkFree(t *testing.T, f *scene.Gateway, account string, balance money.Amo
 	}
 }
 
-// nativeFieldsScene: what is checked of a request, and what is not.
+// nativeFieldsScene sends valid and invalid fields.
 func nativeFieldsScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
@@ -201,7 +200,7 @@ func nativeFieldsScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// nativeKeysScene: in which headers a key may stand.
+// nativeKeysScene sends keys in various headers.
 func nativeKeysScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
@@ -254,7 +253,7 @@ func nativeKeysScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// nativeAdmissionScene: the rate, the free quota, and lines that are all busy.
+// nativeAdmissionScene checks the rate limit, the free quota, and busy lines.
 func nativeAdmissionScene(t testing.TB) scene.Scenario {
 	p, full := fakeprovider.New(t), fakeprovider.New(t)
 	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
@@ -309,10 +308,10 @@ func nativeAdmissionScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// nativeNoLineScene: with no healthy line, nothing is sent.
+// nativeNoLineScene sends requests without a healthy line.
 func nativeNoLineScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
-	p.Always(func(fakeprovider.Request) fakeprovider.Reply { // a probe is refused too
+	p.Always(func(fakeprovider.Request) fakeprovider.Reply { // also for a probe
 		return fakeprovider.NativeError(401, "authentication_error", "invalid x-api-key")
 	})
 	return scene.Scenario{
@@ -339,7 +338,7 @@ func nativeNoLineScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// nativeFailuresScene: what providers of both forms say in place of an answer.
+// nativeFailuresScene plays errors of providers of both forms.
 func nativeFailuresScene(t testing.TB) scene.Scenario {
 	p, chat := fakeprovider.New(t), fakeprovider.New(t)
 	return scene.Scenario{
@@ -394,7 +393,7 @@ func nativeFailuresScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// nativeModelsScene: the list of the family's models, page by page.
+// nativeModelsScene reads the models page by page.
 func nativeModelsScene(t testing.TB) scene.Scenario {
 	var models []map[string]any
 	for i := range 3 {

@@ -9,16 +9,16 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// reading is what an answer says, whatever its form.
+// reading is the content of an answer in any form.
 type reading struct {
 	text  string
-	hint  string      // what it shows of the model's reasoning
+	hint  string // the visible reasoning
 	calls []string    // as name(arguments)
 	end   string      // finish_reason, stop_reason, or the response's status
-	whole bool        // it says that it is complete
-	fault scene.Error // the error, also of a stream's last event; messages have neither code nor param
+	whole bool // the answer is complete
+	fault scene.Error // of the answer, or of a stream's last event; messages have neither code nor param
 
-	prompt, cached, completion int64 // as far as it tells
+	prompt, cached, completion int64 // if known
 
 	frames []frameRead // of a stream
 }
@@ -29,7 +29,7 @@ type frameRead struct {
 	data string
 }
 
-// piece holds the members of all forms' answers and events that are read.
+// piece has the members of answers and events in all forms.
 type piece struct {
 	Type     string       `json:"type"`
 	ID       string       `json:"id"`
@@ -96,8 +96,8 @@ type blockPiece struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// deltaPiece is the delta of an event of the messages or the responses form: an
-// object in one, a string in the other.
+// deltaPiece is the delta of an event: an object in the messages form, a string in the responses
+// form.
 type deltaPiece struct {
 	text string
 	Type string  `json:"type"`
@@ -107,7 +107,6 @@ type deltaPiece struct {
 	Stop *string `json:"stop_reason"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (d *deltaPiece) UnmarshalJSON(raw []byte) error {
 	if raw[0] == '"' {
 		return json.Unmarshal(raw, &d.text)
@@ -127,7 +126,7 @@ type itemPiece struct {
 	Arguments string       `json:"arguments"`
 }
 
-// framesOf splits a stream into its events. Comments are left out.
+// framesOf splits a stream into events, without comments.
 func framesOf(t *testing.T, raw string) []frameRead {
 	t.Helper()
 	if !strings.HasSuffix(raw, "\n\n") {
@@ -152,8 +151,7 @@ func framesOf(t *testing.T, raw string) []frameRead {
 	return frames
 }
 
-// read reads an answer of a form and fails the test where it is not well
-// formed.
+// read reads an answer of a form. It fails the test if the answer is malformed.
 func read(t *testing.T, s scene.Form, h scene.FormAnswer, model string) reading {
 	t.Helper()
 	var r reading
@@ -180,7 +178,6 @@ func read(t *testing.T, s scene.Form, h scene.FormAnswer, model string) reading 
 	return r
 }
 
-// decoded is a piece of JSON.
 func decoded(t *testing.T, data string) piece {
 	t.Helper()
 	var p piece
@@ -190,7 +187,7 @@ func decoded(t *testing.T, data string) piece {
 	return p
 }
 
-// take reads an answer that is not streamed.
+// take reads a whole answer.
 func (r *reading) take(t *testing.T, s scene.Form, raw, model string) {
 	t.Helper()
 	p := decoded(t, raw)
@@ -225,7 +222,7 @@ func (r *reading) take(t *testing.T, s scene.Form, raw, model string) {
 	}
 }
 
-// count takes a usage object of any form.
+// count reads a usage object of any form.
 func (r *reading) count(u *usagePiece) {
 	if u != nil {
 		r.prompt, r.completion = u.Prompt+u.Input+u.Written+u.Read, u.Completion+u.Output
@@ -233,7 +230,7 @@ func (r *reading) count(u *usagePiece) {
 	}
 }
 
-// block takes a whole block of a message.
+// block reads a whole block of a message.
 func (r *reading) block(b blockPiece) {
 	if r.hint += b.Hint; b.Type == "text" {
 		r.text += b.Text
@@ -242,7 +239,7 @@ func (r *reading) block(b blockPiece) {
 	}
 }
 
-// chat takes a message, or a delta, of the chat form.
+// chat reads a message or a delta of the chat form.
 func (r *reading) chat(m *chatPiece) {
 	if r.hint += m.Hint; m.Content != nil {
 		r.text += *m.Content
@@ -256,7 +253,7 @@ func (r *reading) chat(m *chatPiece) {
 	}
 }
 
-// response takes a response that has ended.
+// response reads a complete response.
 func (r *reading) response(t *testing.T, p piece) {
 	t.Helper()
 	if p.Object != "response" || p.ID == "" || p.Status == "" {
@@ -285,7 +282,6 @@ func (r *reading) response(t *testing.T, p piece) {
 	}
 }
 
-// takeChat reads a stream of the chat form.
 func (r *reading) takeChat(t *testing.T, model string) {
 	t.Helper()
 	for i, f := range r.frames {
@@ -319,7 +315,6 @@ func (r *reading) takeChat(t *testing.T, model string) {
 	}
 }
 
-// takeMessages reads a stream of the messages form.
 func (r *reading) takeMessages(t *testing.T, model string) {
 	t.Helper()
 	next, open := 0, false
@@ -380,8 +375,8 @@ func (r *reading) takeMessages(t *testing.T, model string) {
 	}
 }
 
-// takeResponses reads a stream of the responses form. Its deltas have to add up
-// to the last event's response.
+// takeResponses reads a stream of the responses form. Its deltas must add up to the response in the
+// last event.
 func (r *reading) takeResponses(t *testing.T, model string) {
 	t.Helper()
 	var deltas, args string
@@ -415,7 +410,7 @@ func (r *reading) takeResponses(t *testing.T, model string) {
 		}
 	}
 	if !r.whole {
-		r.text = deltas // a response that failed does not repeat it
+		r.text = deltas // a failed response does not repeat the text
 		return
 	}
 	var whole string

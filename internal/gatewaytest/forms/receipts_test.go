@@ -11,17 +11,17 @@ import (
 	"tollgate/internal/money"
 )
 
-// Prices of the receipts' model, in nano-dollars a token: a dollar a million is
-// 1000. No two parts of a bill cost the same, and each is twice as dear beyond 1000
-// tokens of prompt, but the output, which is half as dear again.
+// The prices of the model in nano-dollars a token; 1000 is a dollar a million. All parts of a bill
+// have different prices. Above 1000 prompt tokens, the output costs 1.5 times as much, and
+// everything else twice as much.
 const (
 	pIn, pOut               = 3000, 15_000
 	pRead, pWrite, pWrite1h = 300, 3750, 6000
-	pImage, pSound          = 5000, 7000 // in prompts, at any length
-	pSearch                 = 10_000_000 // a call
+	pImage, pSound          = 5000, 7000 // in prompts of any length
+	pSearch                 = 10_000_000 // for a call
 )
 
-// receiptPrices are these prices in a catalog.
+// receiptPrices returns the prices for a catalog.
 func receiptPrices() map[string]any {
 	return map[string]any{"price": map[string]any{
 		"input": 3, "output": 15, "cached_input": 0.3, "cache_write": 3.75, "cache_write_1h": 6,
@@ -32,22 +32,22 @@ func receiptPrices() map[string]any {
 	}}
 }
 
-// receipt is what a provider reports, and what it must cost by the prices above:
-// the arithmetic is written out, and nothing of it is the product's own.
+// receipt is a provider's usage and its cost. The costs are calculated by hand, independent of the
+// product.
 type receipt struct {
 	name     string
-	provider string // that speaks the form; empty: the usual one
+	provider string // if empty, the usual provider of the form
 	line     string // its form
 	usage    string
-	events   []string                      // of the stream, where it is not the usual one
-	ask      map[scene.Form]map[string]any // members of the request by its form; nil: nothing, and all forms ask
+	events   []string // of the stream, if unusual
+	ask      map[scene.Form]map[string]any // members of the request by form; if nil, all forms without further members
 	prompt   int64
 	cached   int64
 	output   int64
 	cost     money.Amount
 }
 
-// inForm are members of a request in one form alone.
+// inForm returns a member for requests in one form only.
 func inForm(in scene.Form, name string, value any) map[scene.Form]map[string]any {
 	return map[scene.Form]map[string]any{in: {name: value}}
 }
@@ -55,7 +55,7 @@ func inForm(in scene.Form, name string, value any) map[scene.Form]map[string]any
 func receipts() []receipt {
 	search := func(kind string) []any { return []any{map[string]any{"type": kind}} }
 	rows := []receipt{
-		// Chat completions, in vendors' spellings.
+		// Chat completions of several vendors.
 		{name: "OpenAI, predictions and reasoning are within the completion", line: "chat",
 			usage: `{"prompt_tokens":900,"prompt_tokens_details":{"cached_tokens":400,"audio_tokens":0},"completion_tokens":250,` +
 				`"completion_tokens_details":{"reasoning_tokens":200,"accepted_prediction_tokens":10,"rejected_prediction_tokens":5},` +
@@ -150,7 +150,7 @@ func receipts() []receipt {
 		{name: "Bedrock", provider: "bedrock", line: "responses",
 			usage: `{"input_tokens":900,"output_tokens":250,"total_tokens":1150}`, prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
 
-		// Messages: cached and written tokens stand beside the input.
+		// Messages: the input tokens do not include cached and written tokens.
 		{name: "Anthropic, a long prompt by what was cached", line: "messages",
 			usage: `{"input_tokens":100,"cache_read_input_tokens":800,"cache_creation_input_tokens":300,` +
 				`"cache_creation":{"ephemeral_5m_input_tokens":200,"ephemeral_1h_input_tokens":100},"output_tokens":250}`,
@@ -168,7 +168,7 @@ func receipts() []receipt {
 				`"output_tokens":250,"server_tool_use":null,"service_tier":"standard"}`,
 			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
 	}
-	for _, provider := range []string{"vertex", "bedrock", "azure"} { // Claude, in other houses
+	for _, provider := range []string{"vertex", "bedrock", "azure"} { // Claude at other providers
 		rows = append(rows, receipt{name: "Claude on " + provider, provider: provider, line: "messages",
 			usage: `{"input_tokens":100,"cache_read_input_tokens":400,"cache_creation_input_tokens":300,` +
 				`"cache_creation":{"ephemeral_5m_input_tokens":300,"ephemeral_1h_input_tokens":0},"output_tokens":250,` +
@@ -186,7 +186,7 @@ func receipts() []receipt {
 				usage: `{"promptTokenCount":900,"cachedContentTokenCount":300,"candidatesTokenCount":250,"totalTokenCount":1150,` +
 					`"promptTokensDetails":[{"modality":"TEXT","tokenCount":642},{"modality":"IMAGE","tokenCount":258}],` +
 					`"cacheTokensDetails":[{"modality":"TEXT","tokenCount":200},{"modality":"IMAGE","tokenCount":100}]}`,
-				// Of 258 tokens of the picture 100 are cached, and 158 cost what pictures do.
+				// The picture has 258 tokens: 100 are cached, and 158 have the price of pictures.
 				prompt: 900, cached: 300, output: 250, cost: (900-300-158)*pIn + 158*pImage + 300*pRead + 250*pOut},
 			receipt{name: provider + ", sound of a video", provider: provider, line: "gemini",
 				usage: `{"promptTokenCount":900,"candidatesTokenCount":250,"totalTokenCount":1150,` +
@@ -200,19 +200,19 @@ func receipts() []receipt {
 	return rows
 }
 
-// ofChoice is a stream with the usage in its last choice.
+// ofChoice returns a stream with the usage in its last choice.
 func ofChoice(usage string) []string {
 	last := strings.Replace(fakeprovider.Frame(`{}`, "stop"), `"finish_reason":"stop"`, `"finish_reason":"stop","usage":`+usage, 1)
 	return []string{"data: " + fakeprovider.Text("hi") + "\n\n", "data: " + last + "\n\n", "data: [DONE]\n\n"}
 }
 
-// ofGroq is a stream with the usage in x_groq of its last frame.
+// ofGroq returns a stream with the usage in x_groq of its last frame.
 func ofGroq(usage string) []string {
 	last := strings.TrimSuffix(fakeprovider.Frame(`{}`, "stop"), "}") + `,"x_groq":{"id":"req_1","usage":` + usage + `}}`
 	return []string{"data: " + fakeprovider.Text("hi") + "\n\n", "data: " + last + "\n\n", "data: [DONE]\n\n"}
 }
 
-// growing is a stream with the usage so far in every frame.
+// growing returns a stream with the usage so far in every frame.
 func growing() (events []string) {
 	frame := func(delta, finish string, completion int) string {
 		return "data: " + strings.TrimSuffix(fakeprovider.Frame(delta, finish), "}") +
@@ -221,7 +221,7 @@ func growing() (events []string) {
 	return []string{frame(`{"content":"h"}`, "", 1), frame(`{"content":"i"}`, "", 120), frame(`{}`, "stop", 250), "data: [DONE]\n\n"}
 }
 
-// replies are the row's answer and its stream; empty and nil: it has none.
+// replies returns the answer and the stream, if any.
 func (r receipt) replies() (whole string, events []string) {
 	if r.events != nil {
 		return "", r.events
@@ -235,7 +235,7 @@ func (r receipt) replies() (whole string, events []string) {
 		return geminiWhole(r.usage), []string{"data: " + geminiWhole(r.usage) + "\n\n"}
 	}
 	tier := ""
-	if i := strings.Index(r.usage, `"service_tier":`); i >= 0 { // which stands beside the usage
+	if i := strings.Index(r.usage, `"service_tier":`); i >= 0 { // it is outside the usage
 		tier = "," + strings.TrimSuffix(r.usage[i:], "}")
 	}
 	events = fakeprovider.ChatBillStream(r.usage)
@@ -245,7 +245,7 @@ func (r receipt) replies() (whole string, events []string) {
 	return strings.TrimSuffix(fakeprovider.ChatBill(r.usage), "}") + tier + "}", events
 }
 
-// receiptScenes are all rows, asked in every form of client, whole and streamed.
+// receiptScenes play all receipts for every form of client, whole and streamed.
 func receiptScenes(t testing.TB) (scenes []scene.Scenario) {
 	for i, r := range receipts() {
 		whole, events := r.replies()
@@ -268,7 +268,7 @@ func receiptScenes(t testing.TB) (scenes []scene.Scenario) {
 	return scenes
 }
 
-// receiptScene is one row, asked in one form.
+// receiptScene plays one receipt for one form of client.
 func receiptScene(t testing.TB, model string, r receipt, in scene.Form, stream bool, more map[string]any,
 	reply fakeprovider.Reply,
 ) scene.Scenario {
@@ -295,7 +295,7 @@ func receiptScene(t testing.TB, model string, r receipt, in scene.Form, stream b
 	}
 }
 
-// TestReceipts compares what is charged with bills that are worked out by hand.
+// TestReceipts compares charges with bills calculated by hand.
 func TestReceipts(t *testing.T) {
 	playForms(t, scene.Binary(t), nil, receiptScenes)
 }

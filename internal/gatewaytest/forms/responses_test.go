@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// responsesScenes are the stories of /v1/responses.
+// responsesScenes play /v1/responses.
 func responsesScenes(t testing.TB) []scene.Scenario {
 	scenes := []scene.Scenario{responsesBusyScene(t), responsesNoLineScene(t), hostedScene(t), hostedElsewhereScene(t), hostedDownScene(t),
 		nativeHostedScene(t)}
@@ -31,7 +31,7 @@ func v1Fault(t *testing.T, h scene.FormAnswer, status int, kind, code, param str
 	}
 }
 
-// responsesBusyScene: every line is busy.
+// responsesBusyScene plays busy lines.
 func responsesBusyScene(t testing.TB) scene.Scenario {
 	open := make(chan struct{})
 	slow := goodReply("responses", false, false)
@@ -74,10 +74,10 @@ func responsesBusyScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// responsesNoLineScene: no line is healthy.
+// responsesNoLineScene sends requests without a healthy line.
 func responsesNoLineScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
-	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Busy(30) }) // a probe is refused too
+	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Busy(30) }) // also for a probe
 	return scene.Scenario{
 		Name:   "no line",
 		Models: []map[string]any{scene.FormModel("r-none", nil, scene.Responses), scene.FormModel("r-lineless", nil, scene.Responses)},
@@ -110,8 +110,8 @@ func responsesNoLineScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// refusedScene: what belongs to others, and what has no price, is refused
-// whatever the line is.
+// refusedScene sends references to things of others, and features without a price. They are
+// rejected for lines of every form.
 func refusedScene(t testing.TB, line string) scene.Scenario {
 	model := "r-refused-" + line
 	p := fakeprovider.New(t)
@@ -165,13 +165,13 @@ func refusedScene(t testing.TB, line string) scene.Scenario {
 	}
 }
 
-// searching is a request with a hosted tool that has a price.
+// searching returns a request with a priced hosted tool.
 func searching(model string, stream bool) string {
 	return scene.Request(scene.Responses, model, stream, map[string]any{"tools": []any{map[string]any{"type": "web_search"}}})
 }
 
-// hostedScene: a hosted tool cannot be had on a chat line, also where it has a
-// price. The line is not to blame.
+// hostedScene checks that a chat line rejects a hosted tool, priced or not, and that this is no
+// failure of the line.
 func hostedScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	return scene.Scenario{
@@ -198,8 +198,7 @@ func hostedScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// hostedElsewhereScene: a line that has the tool gets the request, though it
-// stands behind one that has not.
+// hostedElsewhereScene checks that a request goes to the line with the tool, behind a line without.
 func hostedElsewhereScene(t testing.TB) scene.Scenario {
 	chat, other := fakeprovider.New(t), fakeprovider.New(t)
 	other.Always(func(q fakeprovider.Request) fakeprovider.Reply { return goodReply("responses", q.Streamed(), false) })
@@ -231,14 +230,14 @@ func hostedElsewhereScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// hostedDownScene: when the line that has the tool is out of service the
-// request is good, only no line is there.
+// hostedDownScene plays the line with the tool out of service. The request is valid, but there is
+// no line.
 func hostedDownScene(t testing.TB) scene.Scenario {
 	chat := fakeprovider.New(t)
 	other := fakeprovider.New(t)
 	other.Always(func(fakeprovider.Request) fakeprovider.Reply {
 		return fakeprovider.Error(401, "", "invalid_api_key", "x")
-	}) // to a probe too
+	}) // also to a probe
 	return scene.Scenario{
 		Name:   "hosted tool, the second line down",
 		Models: []map[string]any{scene.FormModel("r-down", scene.PriceList(), scene.Responses)},
@@ -257,7 +256,7 @@ func hostedDownScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// nativeHostedScene: the same for the messages form.
+// nativeHostedScene is hostedScene for the messages form.
 func nativeHostedScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	var models, lines []map[string]any

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// thinkingScenes: a model that only answers in the responses form, and thinks,
-// makes a turn with a tool and goes on from what it thought, in both other forms.
+// thinkingScenes play a reasoning model of the responses form. It calls a tool and continues from
+// its reasoning, in both other forms.
 func thinkingScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, in := range []scene.Form{scene.Chat, scene.Messages} {
@@ -24,12 +24,12 @@ func thinkingScenes(t testing.TB) []scene.Scenario {
 	return append(scenes, itemScene(t))
 }
 
-// thoughtfulUsage is 1000 tokens, of which 400 were cached, and 500, of which 300
-// were thought.
+// thoughtfulUsage has 1000 prompt tokens, 400 of them cached, and 500 completion tokens, 300 of
+// them reasoning.
 const thoughtfulUsage = `{"input_tokens":1000,"input_tokens_details":{"cached_tokens":400},"output_tokens":500,` +
 	`"output_tokens_details":{"reasoning_tokens":300},"total_tokens":1500}`
 
-// thoughtfulCall thinks "hm" and makes goodCall.
+// thoughtfulCall returns an answer with the reasoning "hm" and goodCall.
 func thoughtfulCall(stream bool) fakeprovider.Reply {
 	const thought = `{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gAAA"}`
 	const call = `{"id":"fc_1","type":"function_call","call_id":"call_1","name":"weather","status":"completed",` +
@@ -48,11 +48,11 @@ func thoughtfulCall(stream bool) fakeprovider.Reply {
 		fakeprovider.ResponsesEnd("completed", thoughtfulUsage, thought, call))...)
 }
 
-// seals finds what a client has to send back.
+// seals finds the sealed reasoning that a client has to send back.
 var seals = regexp.MustCompile(`tg1\.[0-9a-f]{8}\.gAAA`)
 
-// answered is the second turn: the call of thoughtfulCall with its result, and
-// what was sealed.
+// answered returns the second turn: the call of thoughtfulCall with its result and its sealed
+// reasoning.
 func answered(in scene.Form, seal string) map[string]any {
 	more := weatherTool(in)
 	user := map[string]any{"role": "user", "content": "How is it in Oslo?"}
@@ -96,7 +96,7 @@ func thinkingScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
 			if h.Status != 200 || !r.whole || fmt.Sprint(r.calls) != fmt.Sprint([]string{goodCall}) || r.hint != "hm" || seal == "" {
 				t.Fatalf("%d %+v in %s", h.Status, r, h.Raw)
 			}
-			// 600 at 1, 400 at 0.1 and 500 at 10 dollars a million.
+			// 600 tokens at 1, 400 at 0.1 and 500 at 10 dollars a million
 			rc := s.Charged(h, 564*money.USD/100_000)
 			if rc.Prompt != 1000 || rc.Completion != 500 {
 				t.Errorf("receipt %+v", rc)
@@ -125,8 +125,8 @@ func thinkingScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
 	}
 }
 
-// itemScene: what nobody stored is not asked for, and a provider that misses an
-// item all the same says so to the client; the line goes on.
+// itemScene checks that the gateway references no unstored items, and that the client gets the
+// error of a provider without an item. The line stays in service.
 func itemScene(t testing.TB) scene.Scenario {
 	const model = "items"
 	missing := fakeprovider.JSON(404, `{"error":{"message":"Item with id 'sh_1' not found. Items are not persisted when store is false.",`+

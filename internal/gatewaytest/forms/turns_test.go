@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// turnScenes are conversations with reasoning, text and several calls, and
-// requests that fail over from a line of one form to one of another.
+// turnScenes play conversations with reasoning, text and several calls, and requests that fail over
+// between lines of different forms.
 func turnScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, in := range scene.ClientForms() {
@@ -28,12 +28,12 @@ func turnScenes(t testing.TB) []scene.Scenario {
 	return scenes
 }
 
-// mixedCalls are the calls of a mixed answer.
+// mixedCalls returns the calls of mixedReply.
 func mixedCalls() []string {
 	return []string{`weather({"city":"Oslo"})`, `weather({"city":"Bergen"})`}
 }
 
-// mixedReply thinks ("hm"), says goodText and makes mixedCalls.
+// mixedReply returns an answer with reasoning ("hm"), goodText and mixedCalls.
 func mixedReply(line string, stream bool) fakeprovider.Reply {
 	cities := []string{"Oslo", "Bergen"}
 	switch line {
@@ -123,7 +123,7 @@ func mixedReply(line string, stream bool) fakeprovider.Reply {
 			`]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1000,"completion_tokens":500}}`)
 }
 
-// secondTurn is a request that answers a call.
+// secondTurn returns a request with the result of a call.
 func secondTurn(in scene.Form) map[string]any {
 	more := weatherTool(in)
 	user := map[string]any{"role": "user", "content": "How is it in Oslo?"}
@@ -150,8 +150,7 @@ func secondTurn(in scene.Form) map[string]any {
 	return more
 }
 
-// mixedScene: what a second turn asks and a rich answer says survives both
-// ways.
+// mixedScene checks that the parts of a second turn, and of an answer, survive the translation.
 func mixedScene(t testing.TB, in scene.Form, line string, stream bool) scene.Scenario {
 	model := fmt.Sprintf("mixed-%s-%s-%v", in, line, stream)
 	p := fakeprovider.New(t, mixedReply(line, stream))
@@ -187,8 +186,8 @@ func mixedScene(t testing.TB, in scene.Form, line string, stream bool) scene.Sce
 	}
 }
 
-// silentScene: a line that answers and says nothing is left for the next one;
-// pings and opened texts are no tokens.
+// silentScene checks that a line without output in its answer fails over. Pings and opened texts
+// are no output.
 func silentScene(t testing.TB, in scene.Form, line string) scene.Scenario {
 	model := fmt.Sprintf("silent-%s-%s", in, line)
 	begin := brokenBegin(line)
@@ -221,8 +220,8 @@ func silentScene(t testing.TB, in scene.Form, line string) scene.Scenario {
 	}
 }
 
-// failoverScene: lines of all forms fail, each in its own way, and a client
-// never sees more than the answer of the last.
+// failoverScene plays lines of all forms with different failures. A client sees only the answer of
+// the last line.
 func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
 	model := fmt.Sprintf("over-%s-%v", in, stream)
 	failures := map[string][2]fakeprovider.Reply{

@@ -21,7 +21,7 @@ type attack struct {
 	code  string // of the hostile client's answer, empty if it is good
 }
 
-// attacks returns failures caused by the request alone.
+// attacks returns failures caused by nothing but the request.
 func attacks() []attack {
 	return []attack{
 		{"a field that is called like a notice", fakeprovider.Error(400, "invalid_request_error", "",
