@@ -1,4 +1,4 @@
-// Package fakeprovider provides a fake chat provider for tests: an HTTP server on the loopback with
+// Package fakeprovider owns a fake chat provider for tests: an HTTP server on the loopback with
 // scripted replies in the chat, responses, native messages and Gemini forms. It can also break
 // connections, send web pages and send errors inside answers.
 //

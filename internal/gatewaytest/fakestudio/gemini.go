@@ -129,24 +129,25 @@ const (
 
 func objectOf(members map[string]schema) schema { return schema{members: members} }
 func listOf(s schema) schema                    { return schema{list: &s} }
-func matching(pattern string) schema            { return schema{pattern: pattern} }
+func match(pattern string) schema               { return schema{pattern: pattern} }
 
 // contentSchema returns the schema of generateContent for images.
 func contentSchema() schema {
 	part := objectOf(map[string]schema{
-		"text":       matching(anyText),
-		"inlineData": objectOf(map[string]schema{"mimeType": matching(aPicture), "data": matching(anyBase64)}),
+		"text":       match(anyText),
+		"inlineData": objectOf(map[string]schema{"mimeType": match(aPicture), "data": match(anyBase64)}),
 	})
 	return objectOf(map[string]schema{
-		"contents":       listOf(objectOf(map[string]schema{"role": matching(`"user"`), "parts": listOf(part)})),
-		"safetySettings": listOf(objectOf(map[string]schema{"category": matching(`"HARM_CATEGORY_[A-Z_]+"`), "threshold": matching(`"[A-Z_]+"`)})),
+		"contents":       listOf(objectOf(map[string]schema{"role": match(`"user"`), "parts": listOf(part)})),
+		"safetySettings": listOf(objectOf(map[string]schema{"category": match(`"HARM_CATEGORY_[A-Z_]+"`), "threshold": match(`"[A-Z_]+"`)})),
 		"generationConfig": objectOf(map[string]schema{
-			"responseModalities": listOf(matching(`"IMAGE"|"TEXT"`)), "temperature": matching(anyNumber), "topP": matching(anyNumber), "topK": matching(anyNumber),
-			"seed":           matching(`-?[0-9]+`),
-			"thinkingConfig": objectOf(map[string]schema{"thinkingLevel": matching(`"[A-Z]+"`), "includeThoughts": matching(anyBool)}),
+			"responseModalities": listOf(match(`"IMAGE"|"TEXT"`)), "temperature": match(anyNumber), "topP": match(anyNumber),
+			"topK":           match(anyNumber),
+			"seed":           match(`-?[0-9]+`),
+			"thinkingConfig": objectOf(map[string]schema{"thinkingLevel": match(`"[A-Z]+"`), "includeThoughts": match(anyBool)}),
 			"imageConfig": objectOf(map[string]schema{
-				"aspectRatio": matching(`"(1:1|2:3|3:2|3:4|4:3|4:5|5:4|9:16|16:9|21:9|1:4|4:1|1:8|8:1)"`), "imageSize": matching(`"(512|1K|2K|4K)"`),
-				"personGeneration": matching(anyText),
+				"aspectRatio": match(`"(1:1|2:3|3:2|3:4|4:3|4:5|5:4|9:16|16:9|21:9|1:4|4:1|1:8|8:1)"`), "imageSize": match(`"(512|1K|2K|4K)"`),
+				"personGeneration": match(anyText),
 			}),
 		}),
 	})
@@ -154,18 +155,20 @@ func contentSchema() schema {
 
 // veoSchema returns the schema of predictLongRunning.
 func veoSchema() schema {
-	image := objectOf(map[string]schema{"bytesBase64Encoded": matching(anyBase64), "mimeType": matching(aPicture)})
+	image := objectOf(map[string]schema{"bytesBase64Encoded": match(anyBase64), "mimeType": match(aPicture)})
 	return objectOf(map[string]schema{
 		"instances": listOf(objectOf(map[string]schema{
-			"prompt": matching(anyText), "image": image, "lastFrame": image,
-			"referenceImages": listOf(objectOf(map[string]schema{"image": image, "referenceType": matching(`"(asset|style)"`)})),
+			"prompt": match(anyText), "image": image, "lastFrame": image,
+			"referenceImages": listOf(objectOf(map[string]schema{"image": image, "referenceType": match(`"(asset|style)"`)})),
 		})),
 		"parameters": objectOf(map[string]schema{
-			"sampleCount": matching(`[1-4]`), "durationSeconds": matching(`[468]`), "aspectRatio": matching(`"(16:9|9:16)"`),
-			"resolution": matching(`"(720p|1080p|4k)"`),
-			"seed":       matching(`[0-9]+`), "negativePrompt": matching(anyText), "personGeneration": matching(`"(dont_allow|allow_adult|allow_all)"`),
-			"generateAudio": matching(anyBool),
-			"enhancePrompt": matching(anyBool), "fps": matching(`[0-9]+`), "compressionQuality": matching(`"(OPTIMIZED|LOSSLESS)"`), "resizeMode": matching(anyText),
+			"sampleCount": match(`[1-4]`), "durationSeconds": match(`[468]`), "aspectRatio": match(`"(16:9|9:16)"`),
+			"resolution": match(`"(720p|1080p|4k)"`),
+			"seed":       match(`[0-9]+`), "negativePrompt": match(anyText),
+			"personGeneration": match(`"(dont_allow|allow_adult|allow_all)"`),
+			"generateAudio":    match(anyBool),
+			"enhancePrompt":    match(anyBool), "fps": match(`[0-9]+`), "compressionQuality": match(`"(OPTIMIZED|LOSSLESS)"`),
+			"resizeMode": match(anyText),
 		}),
 	})
 }
@@ -173,20 +176,20 @@ func veoSchema() schema {
 // omniSchema returns the schema of interactions for clips.
 func omniSchema() schema {
 	return objectOf(map[string]schema{
-		"model": matching(`"[a-z0-9.-]+"`), "background": matching(`true`), "store": matching(anyBool),
+		"model": match(`"[a-z0-9.-]+"`), "background": match(`true`), "store": match(anyBool),
 		"input": listOf(objectOf(map[string]schema{
-			"type": matching(`"(text|image|video)"`), "text": matching(anyText), "data": matching(anyBase64), "uri": matching(anyText),
-			"mime_type": matching(`"(image|video)/.*"`),
+			"type": match(`"(text|image|video)"`), "text": match(anyText), "data": match(anyBase64), "uri": match(anyText),
+			"mime_type": match(`"(image|video)/.*"`),
 		})),
 		"generation_config": objectOf(map[string]schema{
-			"seed":         matching(`[0-9]+`),
-			"video_config": objectOf(map[string]schema{"task": matching(`"(text_to_video|image_to_video|reference_to_video|edit|extend|upscale)"`)}),
+			"seed":         match(`[0-9]+`),
+			"video_config": objectOf(map[string]schema{"task": match(`"(text_to_video|image_to_video|reference_to_video|edit|extend|upscale)"`)}),
 		}),
 		"response_format": objectOf(map[string]schema{
-			"type": matching(`"video"`), "delivery": matching(`"(uri|inline)"`), "aspect_ratio": matching(`"(16:9|9:16)"`),
-			"resolution": matching(`"(360p|720p|1080p|4k)"`), "duration": matching(`"([3-9]|10)s"`),
+			"type": match(`"video"`), "delivery": match(`"(uri|inline)"`), "aspect_ratio": match(`"(16:9|9:16)"`),
+			"resolution": match(`"(360p|720p|1080p|4k)"`), "duration": match(`"([3-9]|10)s"`),
 		}),
-		"safety_settings": listOf(objectOf(map[string]schema{"category": matching(anyText), "threshold": matching(anyText)})),
+		"safety_settings": listOf(objectOf(map[string]schema{"category": match(anyText), "threshold": match(anyText)})),
 	})
 }
 

@@ -46,7 +46,9 @@ type refusal func(w http.ResponseWriter, message string)
 
 // readTask reads a JSON submission. check returns the error of the submission, or the empty string.
 // If ok is false, readTask has recorded and refused the submission.
-func readTask[T any](s *Studio, w http.ResponseWriter, r *http.Request, check func(*T) string, refuse refusal) (in T, body []byte, ok bool) {
+func readTask[T any](s *Studio, w http.ResponseWriter, r *http.Request, check func(*T) string, refuse refusal) (
+	in T, body []byte, ok bool,
+) {
 	body, err := readJSON(r, &in)
 	message := fmt.Sprint(err)
 	if err == nil {

@@ -8,14 +8,14 @@ import (
 
 // Fake is a fake provider of any protocol: a Studio with a base address.
 type Fake interface {
-	URL() string // base_url of a line
-	Expect(behaviours ...Behaviour)
-	Always(rule func(body []byte) Behaviour)
-	Submissions() []Submission
-	Accepted() int
-	Polls() int
-	Polled() int
-	Cancelled() []string
+	URL() string                             // base_url of a line
+	Expect(behaviours ...Behaviour)          // see Studio
+	Always(rule func(body []byte) Behaviour) // see Studio
+	Submissions() []Submission               // see Studio
+	Accepted() int                           // see Studio
+	Polls() int                              // see Studio
+	Polled() int                             // see Studio
+	Cancelled() []string                     // see Studio
 }
 
 // Provider describes a provider of jobs for tests of all providers.

@@ -1,4 +1,4 @@
-// Package fakestudio provides fake providers of images and video for tests: HTTP servers on the
+// Package fakestudio owns fake providers of images and video for tests: HTTP servers on the
 // loopback that speak the protocol of each provider and serve real pictures and clips. A test can
 // make them refuse submissions, lose answers, delay and fail tasks, and break downloads.
 //

@@ -41,7 +41,7 @@ func addressScenes(t testing.TB) []scene.Scenario {
 	var stories []scene.Scenario
 	for _, c := range []struct {
 		name, vendor, path string
-		want               string // the address or data URI in the line's request; empty: no request
+		want               string // the address or data URI in the line's request, if any
 	}{
 		{"fetched here", "gemini-2.5-flash", "/a", inline},
 		{"fetched there", "gemini-3.8-flash", "/a", `"fileData":{"mimeType":"image/jpeg","fileUri":"` + host.URL + `/a"}`},

@@ -1,4 +1,4 @@
-// Package forms tests all wire forms of clients and lines: the answers, byte by byte if they are
+// Package forms owns tests of all wire forms of clients and lines: the answers, byte by byte if they are
 // forwarded, and the charges.
 package forms
 

@@ -109,7 +109,8 @@ func passScene(t testing.TB) scene.Scenario {
 					t.Errorf("%v: %d %s, want %s", c.more, h.Status, h.Raw, c.want)
 				}
 			}
-			if h := scene.Responses.NewClient(t, f).Ask(scene.Request(scene.Responses, "pass", false, map[string]any{"route": "x"})); h.Status != 400 {
+			request := scene.Request(scene.Responses, "pass", false, map[string]any{"route": "x"})
+			if h := scene.Responses.NewClient(t, f).Ask(request); h.Status != 400 {
 				t.Errorf("a translated request: %d %s", h.Status, h.Raw)
 			}
 		},

@@ -15,7 +15,7 @@ type bill struct {
 	name                       string
 	line                       string
 	whole                      string     // the answer
-	events                     []string // the stream, unchanged
+	events                     []string   // the stream, unchanged
 	only                       scene.Form // the only form of client; if empty, all forms
 	more                       map[string]any
 	prompt, cached, completion int64

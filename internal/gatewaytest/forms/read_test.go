@@ -12,10 +12,10 @@ import (
 // reading is the content of an answer in any form.
 type reading struct {
 	text  string
-	hint  string // the visible reasoning
+	hint  string      // the visible reasoning
 	calls []string    // as name(arguments)
 	end   string      // finish_reason, stop_reason, or the response's status
-	whole bool // the answer is complete
+	whole bool        // the answer is complete
 	fault scene.Error // of the answer, or of a stream's last event; messages have neither code nor param
 
 	prompt, cached, completion int64 // if known

@@ -39,7 +39,7 @@ type receipt struct {
 	provider string // if empty, the usual provider of the form
 	line     string // its form
 	usage    string
-	events   []string // of the stream, if unusual
+	events   []string                      // of the stream, if unusual
 	ask      map[scene.Form]map[string]any // members of the request by form; if nil, all forms without further members
 	prompt   int64
 	cached   int64

@@ -370,7 +370,8 @@ func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	}
 	for name, r := range map[string]scene.Reply{
 		"other body": c.Call(t, "POST", scene.PathGenerate, scene.JobRequest("once", "a ship", nil), "Idempotency-Key", "k-1"),
-		"other path": c.Call(t, "POST", scene.PathEdit, scene.JobRequest("once", "a boat", map[string]any{"image": dataURI(fakestudio.Picture(0))}),
+		"other path": c.Call(t, "POST", scene.PathEdit,
+			scene.JobRequest("once", "a boat", map[string]any{"image": dataURI(fakestudio.Picture(0))}),
 			"Idempotency-Key", "k-1"),
 	} {
 		if e := r.Err(t); r.Status != 400 || e.Code != "invalid_request" || e.Type != "invalid_request_error" {

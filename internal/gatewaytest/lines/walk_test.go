@@ -1,4 +1,4 @@
-// Package lines tests models with several lines, and the states of lines over time, as seen by
+// Package lines owns tests of models with several lines, and the states of lines over time, as seen by
 // clients and operators.
 package lines
 

@@ -26,7 +26,8 @@ func countedOnce(t testing.TB) peerScene {
 			scene.ChatLine("bug20-dust", dust.URL(), nil, "bug20-dust")},
 		play: func(t *testing.T, g *gateway) {
 			artist := g.open(money.USD, nil)
-			job := artist.wants(scene.PathGenerate, string(scene.JobRequest("bug20-image", "a hat", map[string]any{"n": 3})), http.StatusAccepted, "")
+			request := scene.JobRequest("bug20-image", "a hat", map[string]any{"n": 3})
+			job := artist.wants(scene.PathGenerate, string(request), http.StatusAccepted, "")
 			if j := artist.finishes(t, "image", job); j.Status != "succeeded" || len(j.Data) != 3 {
 				t.Errorf("the job is %s", j.Raw)
 			}

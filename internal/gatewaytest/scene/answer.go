@@ -35,6 +35,7 @@ type Error struct {
 	RawParam json.RawMessage `json:"param"`
 }
 
+// String implements fmt.Stringer.
 func (e Error) String() string {
 	return fmt.Sprintf("%s %s (%s): %q", e.Type, e.Code, e.Param(), e.Message)
 }

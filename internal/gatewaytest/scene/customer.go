@@ -36,6 +36,7 @@ type Reply struct {
 	Raw    []byte
 }
 
+// String implements fmt.Stringer.
 func (r Reply) String() string { return fmt.Sprintf("%d %s", r.Status, r.Raw) }
 
 // Err returns the error object of the answer.

@@ -31,6 +31,7 @@ type PartOut struct {
 	Until int64  `json:"until"`
 }
 
+// String implements fmt.Stringer.
 func (s LineState) String() string {
 	rate := "none"
 	if s.SuccessRate != nil {

@@ -1,8 +1,8 @@
-// Package scene provides the parts of tests of the whole product: processes of the binary on either
+// Package scene owns the parts of tests of the whole product: processes of the binary on either
 // database, accounts and keys, clients, and the operator API with balances, receipts, lines and
 // jobs.
 //
-// Processes end with their test. A process that ends early fails its test and shows its output.
+// Invariants: processes end with their test. A process that ends early fails its test and shows its output.
 package scene
 
 import (
