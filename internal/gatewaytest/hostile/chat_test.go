@@ -12,13 +12,12 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// reply is what a vendor says: a good answer, or that of the trick that a request
-// plays.
+// reply returns a vendor's replies: good answers, or those of the attacks named in requests.
 func (r *run) reply(v vendor) func(fakeprovider.Request) fakeprovider.Reply {
 	return func(q fakeprovider.Request) fakeprovider.Reply {
 		form := formAt(q)
-		for i, k := range r.tricks {
-			if bytes.Contains(q.Body, []byte(marked(i))) && k.says(v, form) {
+		for i, k := range r.attacks {
+			if bytes.Contains(q.Body, []byte(marked(i))) && k.appliesTo(v, form) {
 				return k.reply
 			}
 		}
@@ -28,21 +27,21 @@ func (r *run) reply(v vendor) func(fakeprovider.Request) fakeprovider.Reply {
 
 const (
 	goodPace = 50 * time.Millisecond // between two requests of the good account to a vendor
-	hostileN = 6                     // requests that play a trick, one after the other: all forms, whole and streamed
-	// chatShare: a short run plays one trick of any vendor's in so many with each.
+	hostileN = 6                     // requests of an attack in a row: all forms, whole and streamed
+	// A short run plays one in chatShare attacks for each vendor.
 	chatShare = 2
 )
 
-// chat plays tricks of a vendor's while the good account asks it, and then waits
-// until both lines are in service. number chooses those of a short run.
+// chat plays attacks of a vendor during requests of the good account, and then waits until both
+// lines are in service. number selects the attacks of a short run.
 func (r *run) chat(v vendor, number, round int) {
 	ctx, stop := context.WithCancel(r.t.Context())
 	r.watched.begin(v.ids()...)
 	var group sync.WaitGroup
 	var current atomic.Pointer[string]
 	group.Go(func() { r.goodChat(ctx, v, &current) })
-	for i, k := range r.tricks {
-		if !k.played(r.t, v) || r.until.IsZero() && i%chatShare != number%chatShare && k.from == "" {
+	for i, k := range r.attacks {
+		if !k.applies(r.t, v) || r.until.IsZero() && i%chatShare != number%chatShare && k.from == "" {
 			continue
 		}
 		current.Store(&k.name)
@@ -58,8 +57,8 @@ func (r *run) chat(v vendor, number, round int) {
 	group.Wait()
 }
 
-// goodChat asks a vendor's model in all forms until ctx ends. current names the
-// trick that is played.
+// goodChat sends requests to a vendor's model in all forms until ctx ends. current is the name of
+// the running attack.
 func (r *run) goodChat(ctx context.Context, v vendor, current *atomic.Pointer[string]) {
 	tick := time.NewTicker(goodPace)
 	defer tick.Stop()

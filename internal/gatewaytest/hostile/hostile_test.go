@@ -1,6 +1,6 @@
-// Package hostile owns the run of one hostile account beside a good one, on lines
-// of every provider: whatever the hostile one makes the providers say, the good
-// one is served as if it were alone.
+// Package hostile owns the test of a hostile account beside a good one, on lines of every provider.
+// Whatever failures the hostile account causes at the providers, the good account gets the same
+// service.
 package hostile
 
 import (
@@ -25,14 +25,14 @@ import (
 
 const (
 	credit  = 100_000 // USD of each account
-	atATime = 10      // vendors of chat that are played at a time, and studios
+	atOnce = 10      // vendors, and studios, at a time
 )
 
-// TestHostileAccount lets a hostile account play tricks on every vendor while a
-// good one asks the same models and submits jobs. The good one sees no error and is
-// charged right, no line is out for longer than its provider asks for, and the
-// books are in order in the end. It takes TOLLGATE_HOSTILE_MINUTES on each database
-// (`make hostile`); 0 plays some tricks with half of the vendors on each.
+// TestHostileAccount lets a hostile account attack every vendor, while a good account sends
+// requests and jobs for the same models. The good account sees no error and is charged correctly,
+// no line is out for longer than its provider requires, and the books are correct. It takes
+// TOLLGATE_HOSTILE_MINUTES on each database (`make hostile`). With 0, it plays some attacks with
+// half of the vendors on each database.
 func TestHostileAccount(t *testing.T) {
 	text := os.Getenv("TOLLGATE_HOSTILE_MINUTES")
 	if text == "" {
@@ -54,20 +54,20 @@ func TestHostileAccount(t *testing.T) {
 	})
 }
 
-// run is what is played on one database.
+// run is the test on one database.
 type run struct {
 	t         *testing.T
-	tricks    []trick
-	half      int       // of the vendors that a short run plays
-	until     time.Time // zero: a short run
+	attacks   []attack
+	half      int       // the half of the vendors in a short run
+	until     time.Time // zero for a short run
 	good, foe *caller
 	watched   *outages
 }
 
-// play lets both accounts loose on a gateway.
+// play runs both accounts on a gateway.
 func play(t *testing.T, database string, half int, length time.Duration) {
 	g := serve(t, database)
-	r := &run{t: t, tricks: tricks(t), half: half}
+	r := &run{t: t, attacks: attacks(t), half: half}
 	if length > 0 {
 		r.until = time.Now().Add(length)
 	}
@@ -89,7 +89,7 @@ func play(t *testing.T, database string, half int, length time.Duration) {
 	group.Wait()
 	r.watched.stop()
 	if r.good.answers == 0 || r.foe.errors < r.foe.sent/2 {
-		t.Errorf("the tricks were not played: good: %s; hostile: %s", r.good, r.foe)
+		t.Errorf("the attacks were not played: good: %s; hostile: %s", r.good, r.foe)
 	}
 	r.good.settled(t)
 	r.foe.settled(t)
@@ -97,12 +97,12 @@ func play(t *testing.T, database string, half int, length time.Duration) {
 	t.Logf("good: %s; hostile: %s; longest outage of a line: %s", r.good, r.foe, r.watched)
 }
 
-// each plays half of some vendors, several at a time; in a long run it plays all of
-// them, once and again until the time is over.
+// each plays half of n vendors, several at a time. A long run plays all of them repeatedly until
+// its end.
 func (r *run) each(n int, play func(i, round int)) {
 	var group sync.WaitGroup
 	defer group.Wait()
-	places := make(chan struct{}, atATime)
+	places := make(chan struct{}, atOnce)
 	for round := 0; round == 0 || time.Now().Before(r.until); round++ {
 		for i := range n {
 			if r.until.IsZero() && i%2 != r.half {
@@ -114,16 +114,16 @@ func (r *run) each(n int, play func(i, round int)) {
 				play(i, round)
 			})
 		}
-		for range atATime { // nobody is played twice at a time
+		for range atOnce { // no vendor is played twice at a time
 			places <- struct{}{}
 		}
-		for range atATime {
+		for range atOnce {
 			<-places
 		}
 	}
 }
 
-// serve starts a gateway in this process, which resolves the vendors' names.
+// serve starts a gateway in this process, with a resolver for the vendors' names.
 func serve(t *testing.T, database string) *scene.Gateway {
 	t.Helper()
 	lookup := func(name string) (string, bool) {
@@ -163,7 +163,7 @@ func serve(t *testing.T, database string) *scene.Gateway {
 
 func tail(text string, most int) string { return text[max(0, len(text)-most):] }
 
-// caller is an account, and what came of its requests.
+// caller is an account and the results of its requests.
 type caller struct {
 	*scene.Customer
 	g    *scene.Gateway
@@ -172,13 +172,13 @@ type caller struct {
 	mu       sync.Mutex
 	sent     int
 	jobs     int
-	later    int            // asked to come later, since the machine is busy
-	statuses map[string]int // of chat requests, by their ids
-	answers  int            // complete ones
-	slowest  time.Duration  // of jobs
-	trace    string         // of the slowest
+	later    int            // rejected by an overloaded gateway
+	statuses map[string]int // of chat requests by id
+	answers  int            // complete chat answers
+	slowest  time.Duration  // job
+	trace    string         // of the slowest job
 	errors   int
-	wrong    []string // of a good caller; the first few
+	wrong    []string // the first few errors of the good account
 }
 
 func newCaller(t *testing.T, g *scene.Gateway, name string) *caller {
@@ -188,7 +188,7 @@ func newCaller(t *testing.T, g *scene.Gateway, name string) *caller {
 }
 
 func (c *caller) String() string {
-	return fmt.Sprintf("%d chat requests and %d jobs, %d answers, %d errors, %d asked to come later; slowest job %s (%s)",
+	return fmt.Sprintf("%d chat requests and %d jobs, %d answers, %d errors, %d overloaded; slowest job %s (%s)",
 		c.sent, c.jobs, c.answers, c.errors, c.later, c.slowest, c.trace)
 }
 
@@ -210,7 +210,7 @@ func (c *caller) ask(t *testing.T, in scene.Form, body string) (a scene.Answer, 
 		c.mu.Unlock()
 	}
 	served = a.Status == http.StatusOK && a.Complete && a.Text == "all is well"
-	if in == scene.Responses { // whose answers scene leaves unread
+	if in == scene.Responses { // scene does not parse these answers
 		served = a.Status == http.StatusOK && strings.Contains(a.Raw, `"status":"completed"`) && strings.Contains(a.Raw, "is well")
 	}
 	c.mu.Lock()
@@ -225,7 +225,7 @@ func (c *caller) ask(t *testing.T, in scene.Form, body string) (a scene.Answer, 
 	return a, served
 }
 
-// call makes a request about jobs, again where the machine is too busy.
+// call sends a request about jobs, and repeats it if the gateway is overloaded.
 func (c *caller) call(t *testing.T, method, path string, body []byte) (a scene.Reply) {
 	t.Helper()
 	scene.Eventually(t, "the gateway takes a request about a job", func() bool {
@@ -241,7 +241,7 @@ func (c *caller) call(t *testing.T, method, path string, body []byte) (a scene.R
 	return a
 }
 
-// blame notes what should not have been seen.
+// blame records an error.
 func (c *caller) blame(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,8 +250,8 @@ func (c *caller) blame(format string, args ...any) {
 	}
 }
 
-// settled checks the account's money: an answer was charged as its usage says, an
-// error was not, a job was by its price if it succeeded, and nothing is held.
+// settled checks the account's money: answers are charged for their usage and successful jobs their
+// price, errors are free, and nothing is held.
 func (c *caller) settled(t *testing.T) {
 	t.Helper()
 	for _, wrong := range c.wrong {

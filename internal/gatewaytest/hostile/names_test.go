@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// loopbackNames resolves every name to 127.0.0.1, so that fakes have vendors' own
-// hosts: by these the gateway knows whose words it reads.
+// loopbackNames resolves every name to 127.0.0.1, so that fakes have the vendors' hosts. The
+// gateway identifies vendors by host.
 func loopbackNames() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		asks, answers := net.Pipe()
@@ -17,8 +17,8 @@ func loopbackNames() *net.Resolver {
 	}}
 }
 
-// answerNames answers questions for addresses as DNS has them over TCP (RFC 1035),
-// until the other side closes the connection.
+// answerNames answers DNS queries for addresses over TCP (RFC 1035) until the client closes the
+// connection.
 func answerNames(conn net.Conn) {
 	defer conn.Close()
 	for {
@@ -26,26 +26,26 @@ func answerNames(conn net.Conn) {
 		if _, err := io.ReadFull(conn, size); err != nil {
 			return
 		}
-		asked := make([]byte, binary.BigEndian.Uint16(size))
-		if _, err := io.ReadFull(conn, asked); err != nil {
+		query := make([]byte, binary.BigEndian.Uint16(size))
+		if _, err := io.ReadFull(conn, query); err != nil {
 			return
 		}
 		const head = 12
 		end := head
-		for end < len(asked) && asked[end] != 0 { // the labels of the name
-			end += 1 + int(asked[end])
+		for end < len(query) && query[end] != 0 { // the labels of the name
+			end += 1 + int(query[end])
 		}
 		end += 5 // the root, type and class
-		if end > len(asked) {
+		if end > len(query) {
 			return
 		}
-		isA := binary.BigEndian.Uint16(asked[end-4:]) == 1
-		said := append([]byte{asked[0], asked[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, asked[head:end]...)
+		isA := binary.BigEndian.Uint16(query[end-4:]) == 1
+		answer := append([]byte{query[0], query[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, query[head:end]...)
 		if isA {
-			said[7] = 1
-			said = append(said, 0xc0, head, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1)
+			answer[7] = 1
+			answer = append(answer, 0xc0, head, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1)
 		}
-		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(said))), said...)); err != nil {
+		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)); err != nil {
 			return
 		}
 	}

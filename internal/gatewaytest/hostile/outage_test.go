@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// asked is the longest time for which a fake asks to be left alone.
-	asked = time.Second
-	// found is how long it may take until a line that works is found to work: the
-	// gateway looks once a second, and the machine may be busy. A circuit that is
-	// not probed at once is open for half a minute.
+	// retryAfter is the longest Retry-After of a fake.
+	retryAfter = time.Second
+	// found is the longest time until the gateway finds a working line to be working: the gateway
+	// checks once a second, and the machine may be busy. An open circuit without an immediate probe
+	// lasts half a minute.
 	found = 20 * time.Second
 	look  = 100 * time.Millisecond
 )
@@ -25,18 +25,18 @@ type outages struct {
 	done  chan struct{}
 	ended sync.WaitGroup
 
-	mu      sync.Mutex
-	watched map[string]bool // lines that the good account asks
-	since   map[string]time.Time
-	longest time.Duration
-	worst   string
-	told    map[string]bool
+	mu       sync.Mutex
+	watched  map[string]bool // lines with requests of the good account
+	since    map[string]time.Time
+	longest  time.Duration
+	worst    string
+	reported map[string]bool
 }
 
-// watch looks at all lines until it is stopped. A line that is out for longer
-// than its provider asked for fails the test.
+// watch watches all lines until it is stopped. A line out of service for longer than its provider
+// requires fails the test.
 func watch(t *testing.T, g *scene.Gateway) *outages {
-	o := &outages{t: t, done: make(chan struct{}), watched: map[string]bool{}, since: map[string]time.Time{}, told: map[string]bool{}}
+	o := &outages{t: t, done: make(chan struct{}), watched: map[string]bool{}, since: map[string]time.Time{}, reported: map[string]bool{}}
 	o.ended.Go(func() {
 		tick := time.NewTicker(look)
 		defer tick.Stop()
@@ -57,8 +57,8 @@ func (o *outages) stop() {
 	o.ended.Wait()
 }
 
-// begin and over say which lines the good account asks: others may be out for the
-// hostile one alone without anybody finding that they work.
+// begin and over mark the lines with requests of the good account. Other lines may stay out for the
+// hostile account.
 func (o *outages) begin(lines ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,7 +86,7 @@ func (o *outages) settle(lines ...string) {
 		settled = true
 		o.mu.Lock()
 		for _, id := range lines {
-			if _, out := o.since[id]; out && !o.told[id] {
+			if _, out := o.since[id]; out && !o.reported[id] {
 				settled = false
 			}
 		}
@@ -94,7 +94,7 @@ func (o *outages) settle(lines ...string) {
 	}
 }
 
-// look notes which lines are out, wholly or in part.
+// look records the lines out of service, wholly or in part.
 func (o *outages) look(g *scene.Gateway) {
 	var list struct{ Data []scene.LineState }
 	g.Process.Admin("GET", "/lines", nil, &list)
@@ -113,8 +113,8 @@ func (o *outages) look(g *scene.Gateway) {
 		if lasts > o.longest {
 			o.longest, o.worst = lasts, fmt.Sprintf("%s %s", l.ID, l)
 		}
-		if lasts > asked+found && !o.told[l.ID] {
-			o.told[l.ID] = true
+		if lasts > retryAfter+found && !o.reported[l.ID] {
+			o.reported[l.ID] = true
 			o.t.Errorf("line %s is out for %s: %s", l.ID, lasts, l)
 		}
 	}

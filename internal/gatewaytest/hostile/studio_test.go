@@ -19,16 +19,16 @@ import (
 // studio is a model of images or video with two lines at one provider.
 type studio struct {
 	fakestudio.Provider
-	kind   string
-	tricks []jobTrick
-	fakes  []fakestudio.Fake
+	kind    string
+	attacks []jobAttack
+	fakes   []fakestudio.Fake
 
 	mu     sync.Mutex
-	played map[string]int // by what a submission says
+	played map[string]int // by the text of the submission
 }
 
-// hosts are the addresses by which the gateway knows the providers, but for those
-// whose addresses of tasks and results have to be on the line's own.
+// hosts returns the hosts of the providers. Providers with results on the line's own host are
+// missing.
 func hosts() map[string]string {
 	return map[string]string{"fal": "queue.fal.run", "openai": "api.openai.com", "replicate": "api.replicate.com",
 		"ark": "ark.ap-southeast.bytepluses.com", "dashscope": "dashscope-intl.aliyuncs.com",
@@ -37,7 +37,7 @@ func hosts() map[string]string {
 		"kling": "api-singapore.klingai.com", "runway": "api.dev.runwayml.com", "azure": "our.openai.azure.com"}
 }
 
-// openStudios opens two fakes for each kind that each provider makes.
+// openStudios starts two fakes for each provider and kind.
 func openStudios(t testing.TB) (all []*studio) {
 	t.Helper()
 	providers := append(fakestudio.All(),
@@ -48,7 +48,7 @@ func openStudios(t testing.TB) (all []*studio) {
 	for _, p := range providers {
 		for _, kind := range p.Kinds() {
 			s := &studio{Provider: p, kind: kind, played: map[string]int{}}
-			s.tricks = s.jobTricks()
+			s.attacks = s.jobAttacks()
 			for range 2 {
 				f := p.Open(t)
 				f.Always(s.behaves)
@@ -60,7 +60,7 @@ func openStudios(t testing.TB) (all []*studio) {
 	return all
 }
 
-// id is the model's.
+// id returns the id of the model.
 func (s *studio) id() string { return s.Name + "-" + s.kind }
 
 func (s *studio) model() map[string]any {
@@ -87,12 +87,12 @@ func (s *studio) lines() (lines []map[string]any) {
 	return lines
 }
 
-// markedWords finds the words that play a trick.
-var markedWords = regexp.MustCompile(`trick-([0-9]+)\. [0-9]+ [0-9]+`)
+// attackWords finds the name of an attack in a prompt.
+var attackWords = regexp.MustCompile(`attack-([0-9]+)\. [0-9]+ [0-9]+`)
 
-// behaves is how a submission fares: well, or as the trick that it plays.
+// behaves returns the behaviour of a submission: success, or its attack.
 func (s *studio) behaves(body []byte) fakestudio.Behaviour {
-	words := markedWords.FindSubmatch(body)
+	words := attackWords.FindSubmatch(body)
 	if words == nil {
 		return fakestudio.Behaviour{}
 	}
@@ -102,7 +102,7 @@ func (s *studio) behaves(body []byte) fakestudio.Behaviour {
 		return fakestudio.Behaviour{}
 	}
 	i, _ := strconv.Atoi(string(words[1]))
-	return s.tricks[i].how
+	return s.attacks[i].how
 }
 
 func (s *studio) order(words string) []byte {
@@ -113,42 +113,42 @@ func (s *studio) order(words string) []byte {
 }
 
 const (
-	jobPace   = 300 * time.Millisecond // between two jobs of the good account on a model
-	jobReady  = 2 * time.Minute        // within which a good job is done, also on a busy machine
-	trickTime = 1500 * time.Millisecond
-	// jobShare: a short run plays one trick in so many with each studio, and all of
-	// them with all studios together.
+	jobPace    = 300 * time.Millisecond // between two jobs of the good account on a model
+	jobReady   = 2 * time.Minute        // the longest time of a good job, on a busy machine
+	attackTime = 1500 * time.Millisecond
+	// A short run plays one in jobShare attacks with each studio, and all attacks with all studios
+	// together.
 	jobShare = 6
-	// plays is how often a provider says the same to a submission, so that all end.
+	// plays is the number of attempts with the attack, so that each job ends.
 	plays = 3
 )
 
-// draw plays tricks of a studio's while the good account submits jobs to it, and
-// then waits until both lines are in service. number chooses those of a short run.
+// draw plays attacks of a studio during jobs of the good account, and then waits until both lines
+// are in service. number selects the attacks of a short run.
 func (r *run) draw(s *studio, number, round int) {
 	ctx, stop := context.WithCancel(r.t.Context())
 	r.watched.begin(s.id()+"-1", s.id()+"-2")
 	defer r.watched.over(s.id()+"-1", s.id()+"-2")
 	var group sync.WaitGroup
 	group.Go(func() { r.goodJobs(ctx, s) })
-	for i, k := range s.tricks {
+	for i, k := range s.attacks {
 		if r.until.IsZero() && i%jobShare != number%jobShare {
 			continue
 		}
-		var played sync.WaitGroup
+		var attackers sync.WaitGroup
 		for n := range k.times {
 			if id := r.submit(r.foe, s, fmt.Sprintf("%s %d %d", marked(i), round, n)); id != "" {
-				played.Go(func() { r.ends(r.foe, s, id, trickTime) })
+				attackers.Go(func() { r.ends(r.foe, s, id, attackTime) })
 			}
 		}
-		played.Wait()
+		attackers.Wait()
 	}
 	r.watched.settle(s.id()+"-1", s.id()+"-2")
 	stop()
 	group.Wait()
 }
 
-// submit submits a job; empty: it was refused.
+// submit submits a job and returns its id, or the empty string if it is rejected.
 func (r *run) submit(c *caller, s *studio, words string) (id string) {
 	a := c.call(r.t, "POST", scene.PathOf(s.kind), s.order(words))
 	c.mu.Lock()
@@ -161,7 +161,7 @@ func (r *run) submit(c *caller, s *studio, words string) (id string) {
 	return scene.ReadJob(r.t, a).ID
 }
 
-// goodJobs submits jobs until ctx ends, and follows each to its end.
+// goodJobs submits jobs until ctx ends, and follows each job to its end.
 func (r *run) goodJobs(ctx context.Context, s *studio) {
 	tick := time.NewTicker(jobPace)
 	defer tick.Stop()
@@ -178,7 +178,7 @@ func (r *run) goodJobs(ctx context.Context, s *studio) {
 	group.Wait()
 }
 
-// follow polls a good job until it has ended.
+// follow polls a good job until its end.
 func (r *run) follow(s *studio, id string) {
 	begin := time.Now()
 	j := r.ends(r.good, s, id, jobReady)
@@ -198,7 +198,7 @@ func (r *run) follow(s *studio, id string) {
 	}
 }
 
-// ends polls a job until it has ended, or for a while.
+// ends polls a job until its end, at most for within.
 func (r *run) ends(c *caller, s *studio, id string, within time.Duration) (j scene.Job) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()

@@ -10,17 +10,16 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// vendor is one that chat goes to: an address of its own by which the gateway
-// knows it, and two lines there.
+// vendor is a provider of chat: an address that identifies it, and two lines.
 type vendor struct {
 	name, provider string
 	base           string   // without the port
-	forms          []string // that its lines speak
-	also           string   // further hosts whose errors it sends, with blanks between them
+	forms          []string // of its lines
+	also           string   // further hosts with its errors, separated by blanks
 }
 
-// vendors are those of every adapter that has chat, and the compatible ones that
-// the gateway knows by their host.
+// vendors returns a vendor for every adapter of chat, and the compatible vendors known by their
+// hosts.
 func vendors() []vendor {
 	chat, responses, both := []string{"chat"}, []string{"responses"}, []string{"chat", "responses"}
 	messages, google := []string{"messages"}, []string{"gemini"}
@@ -62,7 +61,7 @@ func vendors() []vendor {
 	}
 }
 
-// sends tells whether an error that came from an address is one of the vendor's.
+// sends reports whether an error from an address is the vendor's.
 func (v vendor) sends(t testing.TB, from string) bool {
 	t.Helper()
 	at, err := url.Parse(from)
@@ -73,11 +72,11 @@ func (v vendor) sends(t testing.TB, from string) bool {
 	if host := at.Hostname(); host != own.Hostname() && !slices.Contains(strings.Fields(v.also), host) {
 		return false
 	}
-	// Two forms at one host have errors of their own.
+	// Two forms at one host have their own errors.
 	return strings.Contains(at.Path, "anthropic") == strings.Contains(own.Path, "anthropic")
 }
 
-// lines are the vendor's two, with equal chances, and the fakes behind them.
+// lines returns the vendor's two lines of equal priority, with fakes behind them.
 func (v vendor) lines(t testing.TB, reply func(fakeprovider.Request) fakeprovider.Reply) (lines []map[string]any) {
 	for _, id := range v.ids() {
 		p := fakeprovider.New(t)
@@ -96,10 +95,10 @@ func (v vendor) lines(t testing.TB, reply func(fakeprovider.Request) fakeprovide
 	return lines
 }
 
-// ids are the names of the vendor's lines.
+// ids returns the ids of the vendor's lines.
 func (v vendor) ids() []string { return []string{v.name + "-1", v.name + "-2"} }
 
-// formAt is the form in which a request has come.
+// formAt returns the form of a request.
 func formAt(q fakeprovider.Request) string {
 	switch {
 	case strings.HasSuffix(q.Path, "/responses"):

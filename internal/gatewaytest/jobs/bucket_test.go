@@ -16,9 +16,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestStartWithoutTheBucket starts a gateway while its bucket is away and while the file
-// of its credentials holds old ones. Chat is answered and jobs wait. The jobs run when the
-// bucket is back and SIGHUP has made the gateway read the file again.
+// TestStartWithoutTheBucket starts a gateway with an unreachable bucket and old credentials in the
+// file. Chat is answered and jobs wait. The jobs run after the bucket is back and SIGHUP has
+// reloaded the file.
 func TestStartWithoutTheBucket(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -31,7 +31,7 @@ func TestStartWithoutTheBucket(t *testing.T) {
 		var up atomic.Bool
 		var refused atomic.Int32
 		through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host // the signature contains the Host header, which stays
+			r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host // the Host header stays, because it is signed
 		}, ModifyResponse: func(r *http.Response) error {
 			if r.StatusCode == http.StatusForbidden {
 				refused.Add(1)

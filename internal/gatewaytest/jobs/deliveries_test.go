@@ -12,9 +12,9 @@ import (
 	"tollgate/internal/money"
 )
 
-// killsAroundDeliveries kills a node that has written events and not sent them,
-// and that has sent events and not recorded what came of it: each arrives at
-// least once, always with its id and bytes, signed as Standard Webhooks has it.
+// killsAroundDeliveries kills a node with unsent events, and one with sent events without a
+// recorded result. Each event arrives at least once, with the same id, bytes and Standard Webhooks
+// signature.
 func killsAroundDeliveries(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "1s,1s"})
 	p.SetCatalog([]map[string]any{scene.ImageModel("easel", nil)}, []map[string]any{{"id": "main", "provider": "sandbox",
@@ -33,7 +33,7 @@ func killsAroundDeliveries(t *testing.T, binary, database string) {
 	}
 	db := scene.OpenDatabase(t, database)
 
-	// From here on no attempt can be recorded, and who cannot record claims nothing.
+	// Without the record of an attempt, no node claims a delivery.
 	for _, text := range refuseRecords(database) {
 		if _, err := db.ExecContext(t.Context(), text); err != nil {
 			t.Fatal(err)
@@ -91,8 +91,7 @@ func killsAroundDeliveries(t *testing.T, binary, database string) {
 	p.Audit(t)
 }
 
-// refuseRecords are statements that make the database refuse what came of
-// attempts.
+// refuseRecords returns statements that make the database refuse the results of attempts.
 func refuseRecords(database string) []string {
 	if strings.HasPrefix(database, "sqlite:") {
 		return []string{`CREATE TRIGGER hold_records BEFORE INSERT ON webhook_attempt BEGIN SELECT RAISE(ABORT, 'not yet'); END`}
@@ -103,7 +102,7 @@ func refuseRecords(database string) []string {
 	}
 }
 
-// acceptRecords undoes refuseRecords.
+// acceptRecords returns the statement that undoes refuseRecords.
 func acceptRecords(database string) string {
 	if strings.HasPrefix(database, "sqlite:") {
 		return `DROP TRIGGER hold_records`

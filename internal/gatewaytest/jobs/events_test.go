@@ -13,9 +13,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// eventsOfJobs follows the ends of jobs to their receivers: to the account's
-// address by the chosen types, or to the job's own callback and there alone,
-// signed, and also when the node was killed between the end of a job and its
+// eventsOfJobs checks the signed events of finished jobs: at the account's address for the chosen
+// types, or only at the job's callback, also if the node is killed between the end of a job and its
 // delivery.
 func eventsOfJobs(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "2s,2s,2s,2s"})
@@ -35,8 +34,8 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 	p.Admin("PUT", "/accounts/"+c.ID+"/webhook", map[string]any{"url": r.address("events"),
 		"events": []string{"image.completed", "image.failed", "video.failed"}}, &hook)
 
-	// By type, and callbacks beside.
-	jobs := map[string]string{} // the job that each type of event, or callback, is about
+	// by type of event, or by callback
+	jobs := map[string]string{}
 	end := func(kind, prompt, state string, more map[string]any) scene.Job {
 		model := map[string]string{"image": "easel", "video": "reel"}[kind]
 		return c.Becomes(t, kind, c.Submit(t, kind, scene.JobRequest(model, prompt, more)), state)
@@ -44,7 +43,7 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 	jobs["image.completed"] = end("image", "a boat", "succeeded", nil).Raw
 	jobs["image.failed"] = end("image", "a bad boat", "failed", nil).Raw
 	jobs["video.failed"] = end("video", "a bad boat", "failed", nil).Raw
-	end("video", "a boat", "succeeded", nil) // not chosen
+	end("video", "a boat", "succeeded", nil) // not a chosen type
 	called := end("video", "a bad boat", "failed", map[string]any{"callback_url": r.address("one")}).Raw
 	spelled := end("image", "a boat", "succeeded", map[string]any{"callBackUrl": r.address("two")}).Raw
 	for tag, want := range map[string]int{"events": 3, "one": 1, "two": 1} {
@@ -70,13 +69,13 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 		t.Errorf("no events for %v", jobs)
 	}
 
-	// The receiver has the delivery, and its answer is lost with the node.
+	// The receiver gets the delivery, but the node dies before its answer.
 	gate := make(chan struct{})
 	r.behave(0, gate)
 	held := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("held")}).Raw
 	heldEvent := end("image", "a bad boat", "failed", nil).Raw
 	scene.Eventually(t, "the callback arrives", func() bool { return r.got("held") == 1 && r.got("events") == 4 })
-	// It is refused, so its next attempt is to come.
+	// The receiver refuses the delivery, so there will be another attempt.
 	r.behave(500, nil)
 	later := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("later")}).Raw
 	scene.Eventually(t, "the refused callback arrives", func() bool { return r.got("later") >= 1 })
@@ -98,7 +97,7 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 	p.Audit(t)
 }
 
-// delivered counts the account's deliveries that were delivered.
+// delivered returns the number of the account's successful deliveries.
 func delivered(t testing.TB, c *scene.Customer) (n int) {
 	t.Helper()
 	var page struct {
@@ -116,16 +115,16 @@ func delivered(t testing.TB, c *scene.Customer) (n int) {
 	return n
 }
 
-// occasion is the body of an event.
-type occasion struct {
+// event is the body of an event.
+type event struct {
 	ID, Object, Type string
 	Created          int64 `json:"created_at"`
 	Data             json.RawMessage
 }
 
-func readEvent(t testing.TB, d delivery) occasion {
+func readEvent(t testing.TB, d delivery) event {
 	t.Helper()
-	var e occasion
+	var e event
 	if err := json.Unmarshal([]byte(d.body), &e); err != nil || e.Created == 0 {
 		t.Errorf("%v in %s", err, d.body)
 	}

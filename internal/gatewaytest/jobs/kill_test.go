@@ -14,26 +14,26 @@ import (
 	"tollgate/internal/money"
 )
 
-// step is a place in a job's life at which its node is killed.
+// step is a point in the life of a job for a kill of its node.
 type step struct {
 	name string
-	// how the provider does the job; gate is closed after the last kill, and
-	// unsafe how the provider refuses a job of the kind.
+	// how returns the provider's behaviours. unsafe refuses a job of the kind, and gate is closed
+	// after the last kill.
 	how func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour
-	// there tells whether the job stands where it is to be killed.
+	// there reports whether the job has reached the step.
 	there func(o scene.OperatorJob, s fakestudio.Fake) bool
-	// state and code are what becomes of it.
+	// state and code are the end of the job.
 	state, code string
-	// submissions are how many its provider may have seen in the end.
+	// least and most bound the submissions at the provider.
 	least, most int
-	// ticket leaves the step to providers that give tickets.
+	// ticket is true if the step is for providers with tickets only.
 	ticket bool
-	// own says that every provider has the step, since its own protocol matters;
-	// for others they take turns.
+	// own is true if the step depends on the protocol, so that it is played for every provider.
+	// Other steps are distributed over the providers.
 	own bool
 }
 
-// steps are the states of a job's machine, and its ends.
+// steps returns the states of a job, and its ends.
 func steps() []step {
 	good := func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour { return nil }
 	until := func(_ fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
@@ -42,7 +42,7 @@ func steps() []step {
 	arrived := func(n int) func(scene.OperatorJob, fakestudio.Fake) bool {
 		return func(_ scene.OperatorJob, s fakestudio.Fake) bool { return len(s.Submissions()) == n }
 	}
-	// held keeps back the answers to the first n submissions, forever.
+	// held never answers the first n submissions.
 	held := func(n int, refused bool) func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour {
 		return func(unsafe fakestudio.Behaviour, _ <-chan struct{}) []fakestudio.Behaviour {
 			all := make([]fakestudio.Behaviour, n)
@@ -83,41 +83,40 @@ func steps() []step {
 	}
 }
 
-// walker is one job on its way to a step.
-type walker struct {
+// stepJob is a job for one step.
+type stepJob struct {
 	step
 	maker fakestudio.Provider
 	kind  string
 	model string
 	price money.Amount
-	calls int // of a submission: two of providers that make one image a task
+	calls int // of one submission: two for providers with one image a task
 	fakestudio.Fake
 	owner *scene.Customer
 	id    string
-	last  string // its body, if it ended before the kill
+	last  string // the job's body, if it ended before the kill
 }
 
-// killsAtEachStep kills the node that looks after jobs which stand at every
-// step there is, and then the one that came after it. Each job has one end, is
-// charged at most once and given back if it failed, and its provider did not
-// get it again once it had given a ticket.
+// killsAtEachStep kills the node of jobs at every step, and then the next node. Each job ends once,
+// is charged at most once, and is free if it fails. The provider gets no second submission after it
+// gave a ticket.
 func killsAtEachStep(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, nil)
 	open := make(chan struct{})
 	release := sync.OnceFunc(func() { close(open) })
 	defer release()
-	walkers, models, lines := castWalkers(t, database, open)
+	stepJobs, models, lines := newStepJobs(t, database, open)
 	p.SetCatalog(models, lines)
 	db := scene.OpenDatabase(t, database)
 	holdEnds(t, db, database)
-	each := func(do func(w *walker)) {
+	each := func(do func(w *stepJob)) {
 		var all sync.WaitGroup
-		for _, w := range walkers {
+		for _, w := range stepJobs {
 			all.Go(func() { do(w) })
 		}
 		all.Wait()
 	}
-	each(func(w *walker) {
+	each(func(w *stepJob) {
 		w.owner = p.Customer()
 		if w.name == "queued" {
 			p.Admin("POST", "/lines/"+w.model+"/drain", map[string]any{}, nil)
@@ -134,11 +133,11 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	})
 
 	replace(p, database)
-	each(func(w *walker) {
-		if w.least > 1 { // it is submitted once more, and its node killed again
+	each(func(w *stepJob) {
+		if w.least > 1 { // submit again, and kill the node again
 			scene.Eventually(t, w.model+" is submitted again", func() bool { return len(w.Submissions()) == 2 })
 		}
-		if w.least > 1 && w.code == "" { // this time the answer is not lost
+		if w.least > 1 && w.code == "" { // this answer is not lost
 			scene.Eventually(t, w.model+" has its answer", func() bool {
 				o := p.OperatorJob(t, w.id)
 				return o.Has("ticket") || o.Has("stored") || o.Final()
@@ -150,7 +149,7 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	})
 	replace(p, database)
 	releaseEnds(t, db, database)
-	each(func(w *walker) {
+	each(func(w *stepJob) {
 		if w.name == "cancelled" {
 			p.Admin("POST", "/jobs/"+w.id+"/cancel", map[string]any{}, nil)
 			if told := len(w.Cancelled()) == w.calls; w.maker.Cancels && !told {
@@ -159,7 +158,7 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 		}
 	})
 	release()
-	each(func(w *walker) {
+	each(func(w *stepJob) {
 		if w.name == "queued" {
 			p.Admin("POST", "/lines/"+w.model+"/resume", map[string]any{}, nil)
 		}
@@ -174,13 +173,12 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	}
 }
 
-// castWalkers makes a job for each provider and step that is its own, half of them
-// on this database and half on the other, and one of each kind for every other
-// step; each has a model and a line of its own.
-func castWalkers(t *testing.T, database string, open <-chan struct{}) (walkers []*walker, models, lines []map[string]any) {
+// newStepJobs returns jobs, each with a model and a line. There is a job for each provider and step
+// with own, half of them on each database, and a job of each kind for every other step.
+func newStepJobs(t *testing.T, database string, open <-chan struct{}) (stepJobs []*stepJob, models, lines []map[string]any) {
 	add := func(m fakestudio.Provider, s step, kind string) {
-		w := newWalker(t, m, s, kind, open)
-		walkers = append(walkers, w)
+		w := newStepJob(t, m, s, kind, open)
+		stepJobs = append(stepJobs, w)
 		models = append(models, modelAt(m, kind, w.model))
 		lines = append(lines, m.JobLine(w.model, w.Fake, kind, nil, w.model))
 	}
@@ -193,10 +191,10 @@ func castWalkers(t *testing.T, database string, open <-chan struct{}) (walkers [
 		for _, m := range fakestudio.All() {
 			kinds := m.Kinds()
 			if s.ticket && m.Blocks {
-				kinds = kinds[1:] // its images have none
+				kinds = kinds[1:] // images have no tickets
 			}
 			if s.name == "rendered" && m.Inline {
-				kinds = nil // it has no links
+				kinds = nil // there are no links
 			}
 			for _, kind := range kinds {
 				able[kind] = append(able[kind], m)
@@ -211,19 +209,19 @@ func castWalkers(t *testing.T, database string, open <-chan struct{}) (walkers [
 			}
 		}
 	}
-	return walkers, models, lines
+	return stepJobs, models, lines
 }
 
-// newWalker is a job of a kind at a provider on its way to a step.
-func newWalker(t *testing.T, m fakestudio.Provider, s step, kind string, open <-chan struct{}) *walker {
-	w := &walker{step: s, maker: m, kind: kind, Fake: m.Open(t), price: scene.PricePicture, calls: 1}
+// newStepJob returns a job of a kind at a provider.
+func newStepJob(t *testing.T, m fakestudio.Provider, s step, kind string, open <-chan struct{}) *stepJob {
+	w := &stepJob{step: s, maker: m, kind: kind, Fake: m.Open(t), price: scene.PricePicture, calls: 1}
 	switch {
 	case kind == "video":
 		w.price = scene.PriceClip
-	case m.Single && s.ticket: // which is one of several then
+	case m.Single && s.ticket: // one of several submissions
 		w.calls, w.price = 2, 2*scene.PricePicture
 	}
-	if m.Finds && s.least > 1 { // what was called is found
+	if m.Finds && s.least > 1 { // the provider finds the first submission
 		w.state, w.code, w.least, w.most = "succeeded", "", 1, 1
 	}
 	w.model = strings.NewReplacer(" ", "-", ",", "").Replace(s.name) + "-" + m.Name + "-" + kind
@@ -232,8 +230,8 @@ func newWalker(t *testing.T, m fakestudio.Provider, s step, kind string, open <-
 	return w
 }
 
-// check follows a job to its end and checks all that is left of it.
-func (w *walker) check(t *testing.T, p *scene.Node) {
+// check waits for the end of a job and checks its traces.
+func (w *stepJob) check(t *testing.T, p *scene.Node) {
 	j := w.owner.Becomes(t, w.kind, w.id, w.state)
 	if w.last != "" && j.Raw != w.last {
 		t.Errorf("%s was shown as %s and then as %s", w.model, w.last, j.Raw)
@@ -266,8 +264,8 @@ func (w *walker) check(t *testing.T, p *scene.Node) {
 	}
 }
 
-// replace kills the process; on SQLite it is started again, on PostgreSQL
-// another node was there already.
+// replace kills the process. On SQLite, it restarts the process. On PostgreSQL, another node is
+// running already.
 func replace(p *scene.Node, database string) {
 	p.T.Helper()
 	if strings.HasPrefix(database, "sqlite:") {
@@ -280,8 +278,8 @@ func replace(p *scene.Node, database string) {
 	p.Process = next.Process
 }
 
-// holdEnds makes the database refuse the end of every job whose model begins
-// with stored-, so that such jobs stand between their last two steps.
+// holdEnds makes the database refuse the end of jobs with a model stored-…, so that they stop
+// before their last step.
 func holdEnds(t *testing.T, db *sql.DB, database string) {
 	t.Helper()
 	texts := []string{

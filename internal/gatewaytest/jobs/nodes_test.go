@@ -11,9 +11,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// slotsOverNodes submits to two nodes more jobs than a line takes at a
-// time, and kills one of them. A line's max_concurrent holds over all nodes,
-// and through a take-over.
+// slotsOverNodes submits more jobs than a line takes to two nodes and kills one. The line's
+// max_concurrent holds over all nodes, also after the kill.
 func slotsOverNodes(t *testing.T, binary, database string) {
 	const slots, jobs = 3, 12
 	p := scene.NewNode(t, binary, database, nil)
@@ -91,9 +90,8 @@ func slotsOverNodes(t *testing.T, binary, database string) {
 	p.Audit(t)
 }
 
-// stopWithJobs stops the process as an operator does while jobs are under
-// way, and starts it again: calls that end soon may end, everything else goes
-// on where it stood.
+// stopWithJobs stops the process during jobs and restarts it. Short calls may end first, and all
+// other jobs continue.
 func stopWithJobs(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, nil)
 	open, soon, never := make(chan struct{}), make(chan struct{}), make(chan struct{})

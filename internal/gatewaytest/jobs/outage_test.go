@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// outageOfTheMediaStore takes the media folder away while jobs of every provider are
-// made, kills the node that has kept their results, and gives the folder back. Each
-// job succeeds, is charged once, and was submitted once.
+// outageOfTheMediaStore removes the media folder during jobs of every provider, kills the node with
+// their results, and restores the folder. Each job succeeds, is charged once, and was submitted
+// once.
 func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, nil)
 	nodes := []*scene.Node{p}
@@ -27,20 +27,20 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	kept := step{name: "kept", state: "succeeded", least: 1, most: 1, how: func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour {
 		return nil
 	}}
-	var walkers []*walker
+	var stepJobs []*stepJob
 	var models, lines []map[string]any
 	for i, m := range fakestudio.All() {
 		kinds := m.Kinds()
 		kind := kinds[i%len(kinds)]
-		w := newWalker(t, m, kept, kind, open)
-		walkers = append(walkers, w)
+		w := newStepJob(t, m, kept, kind, open)
+		stepJobs = append(stepJobs, w)
 		models = append(models, modelAt(m, kind, w.model))
 		lines = append(lines, m.JobLine(w.model, w.Fake, kind, nil, w.model))
 	}
 	p.SetCatalog(models, lines)
-	each := func(do func(w *walker)) {
+	each := func(do func(w *stepJob)) {
 		var all sync.WaitGroup
-		for _, w := range walkers {
+		for _, w := range stepJobs {
 			all.Go(func() { do(w) })
 		}
 		all.Wait()
@@ -49,12 +49,12 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	if warned(t, p) {
 		t.Error("a node knows of an outage that nobody has met")
 	}
-	each(func(w *walker) {
+	each(func(w *stepJob) {
 		w.owner = p.Customer()
 		w.id = w.owner.Submit(t, w.kind, scene.JobRequest(w.model, "a boat", nil))
 	})
 	someKept := func() (n int) {
-		for _, w := range walkers {
+		for _, w := range stepJobs {
 			if p.OperatorJob(t, w.id).Has("kept") {
 				n++
 			}
@@ -62,7 +62,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 		return n
 	}
 	scene.Eventually(t, "results are kept, and nobody waits for an answer to a submission", func() bool {
-		for _, w := range walkers {
+		for _, w := range stepJobs {
 			if o := p.OperatorJob(t, w.id); o.Has("submitted") && !o.Has("kept") && !o.Has("ticket") {
 				return false
 			}
@@ -84,7 +84,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	} else {
 		p.Process = nodes[1].Process
 		scene.Eventually(t, "kept results are taken over", func() bool {
-			for _, w := range walkers {
+			for _, w := range stepJobs {
 				if o := p.OperatorJob(t, w.id); o.Has("kept") && o.Has("taken_over") {
 					return true
 				}
@@ -93,7 +93,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 		})
 		move(t, p.Media+".away", p.Media)
 	}
-	each(func(w *walker) { w.check(t, p) })
+	each(func(w *stepJob) { w.check(t, p) })
 	scene.Eventually(t, "the end of the outage is told", func() bool { return !warned(t, p) })
 	p.Audit(t)
 	if code := p.Stop(); code != 0 {
@@ -101,7 +101,6 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	}
 }
 
-// move renames a folder.
 func move(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(from, to); err != nil {

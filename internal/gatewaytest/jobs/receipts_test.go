@@ -14,17 +14,15 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// Prices of the receipts' models, in nano-dollars: no two are the same, and none is
-// a sum of others.
+// Prices of the models in nano-dollars. All prices and their sums differ.
 const (
 	pSmall, pMiddle, pLarge = 30_000_001, 50_000_003, 110_000_007 // an image at 1K, 2K and 4K
 	pSecond, pSecondLarge   = 10_700_009, 21_400_021              // a second at 720p and 1080p
 	pClip, pClipLarge       = 400_000_013, 700_000_017            // a clip at 720p and 1080p
 )
 
-// receipt is what a user asks for, what comes of it, and what that must cost by the
-// prices above: the arithmetic is written out, and nothing of it is the product's
-// own.
+// receipt is a job and its hold and charge. The costs are calculated by hand, independent of the
+// product.
 type receipt struct {
 	name       string
 	model      string
@@ -58,8 +56,8 @@ func receipts() []receipt {
 	}
 }
 
-// tiers are prices by tier in their order, of which the first is the default: names
-// and nano-dollars in turn.
+// tiers returns prices by tier in order, from pairs of a name and nano-dollars. The first tier is
+// the default.
 func tiers(pairs ...any) json.RawMessage {
 	var all []string
 	for i := 0; i < len(pairs); i += 2 {
@@ -68,8 +66,7 @@ func tiers(pairs ...any) json.RawMessage {
 	return json.RawMessage("{" + strings.Join(all, ",") + "}")
 }
 
-// TestReceipts compares what jobs are held for and charged with bills that are
-// worked out by hand.
+// TestReceipts compares the holds and charges of jobs with bills calculated by hand.
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)

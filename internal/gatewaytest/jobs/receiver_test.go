@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// delivery is one request that a receiver got.
+// delivery is a request at a receiver.
 type delivery struct {
 	path, id, at, signature, contentType string
 	body                                 string
 }
 
-// signedBy tells whether the delivery carries the signature of a secret, by
-// interface.md, Signature verification.
+// signedBy reports whether the delivery has a valid signature with a secret (interface.md,
+// Signature verification).
 func (d delivery) signedBy(t testing.TB, secret string) bool {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
@@ -36,15 +36,14 @@ func (d delivery) signedBy(t testing.TB, secret string) bool {
 	return false
 }
 
-// receiver takes events and callbacks. It may be told to answer otherwise than
-// 204.
+// receiver receives events and callbacks, and answers 204 or as behave says.
 type receiver struct {
 	server *httptest.Server
 
 	mu    sync.Mutex
 	all   []delivery
-	wrong int           // status of the answers; 0: 204
-	gate  chan struct{} // holds the answers back; nil: does not
+	wrong int           // status of the answers; 0 means 204
+	gate  chan struct{} // delays the answers if not nil
 }
 
 func newReceiver(t testing.TB) *receiver {
@@ -75,7 +74,7 @@ func newReceiver(t testing.TB) *receiver {
 	return r
 }
 
-// address is where deliveries with a tag go.
+// address returns the address of deliveries with a tag.
 func (r *receiver) address(tag string) string { return r.server.URL + "/" + tag }
 
 // of returns the deliveries with a tag.
@@ -91,11 +90,10 @@ func (r *receiver) of(tag string) []delivery {
 	return found
 }
 
-// got counts the deliveries with a tag.
+// got returns the number of deliveries with a tag.
 func (r *receiver) got(tag string) int { return len(r.of(tag)) }
 
-// check checks that the deliveries with a tag are one and the same, with a
-// body.
+// check checks that the deliveries with a tag are equal and have a body.
 func (r *receiver) check(t testing.TB, tag, body string) {
 	t.Helper()
 	all := r.of(tag)
@@ -107,8 +105,7 @@ func (r *receiver) check(t testing.TB, tag, body string) {
 	}
 }
 
-// behave sets the status of the answers from now on, 0 for a good one, and what
-// holds them back.
+// behave sets the status of further answers, 0 for 204, and their gate.
 func (r *receiver) behave(status int, gate chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,14 +24,13 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// gallery is a server with references, good and bad ones.
+// gallery is a server of good and bad references.
 type gallery struct {
 	address string // http://HOST:PORT
 	hits    atomic.Int64
 }
 
-// newGallery starts one on an address of the loopback. vault is where it
-// redirects to.
+// newGallery starts a gallery on an address of the loopback, with redirects to vault.
 func newGallery(t testing.TB, on, vault string) *gallery {
 	t.Helper()
 	listener, err := net.Listen("tcp", on+":0")
@@ -90,7 +89,7 @@ func newGallery(t testing.TB, on, vault string) *gallery {
 	return g
 }
 
-// photo is a small JPEG.
+// photo returns a small JPEG.
 func photo(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -100,7 +99,7 @@ func photo(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-// bomb is a PNG of a few bytes that says it is a huge picture.
+// bomb returns a PNG of a few bytes with a huge size in its header.
 func bomb(width, height uint32) []byte {
 	small := fakestudio.Picture(0)
 	out := append([]byte(nil), small...)
@@ -110,9 +109,8 @@ func bomb(width, height uint32) []byte {
 	return out
 }
 
-// references submits jobs with references of every kind. What is given as
-// an address may be fetched from one address of the loopback alone; a server on
-// another one must never hear of it.
+// references submits jobs with references of every kind. The gateway may fetch addresses from one
+// host of the loopback only. A server on another host must get no request.
 func references(t *testing.T, binary, database string) {
 	vault := newGallery(t, "127.0.0.1", "")
 	shown := newGallery(t, "127.0.0.2", vault.address)
@@ -139,15 +137,14 @@ func references(t *testing.T, binary, database string) {
 	p.Audit(t)
 }
 
-// roleLine is a line of the model framed.
+// roleLine returns a line of the model framed.
 func roleLine(id, provider, address, model string, priority int) map[string]any {
 	return map[string]any{"id": id, "provider": provider, "base_url": address, "api_key": "${FAILING_LINE_KEY}", "priority": priority,
 		"models": map[string]string{"framed": model}}
 }
 
-// rolesOfReferences submits a clip with frames and sound: the line that cannot
-// be told is passed over without a call, the next is told both, and what the model
-// does not offer is refused.
+// rolesOfReferences submits a clip with frames and sound. The line without these features gets no
+// request, the next line gets both, and features missing in the model are rejected.
 func rolesOfReferences(t *testing.T, p *scene.Node, unable *fakestudio.XAI, able *fakestudio.Kling) {
 	c := p.Customer()
 	first, last := fakestudio.Picture(5), fakestudio.Picture(6)
@@ -179,7 +176,7 @@ func rolesOfReferences(t *testing.T, p *scene.Node, unable *fakestudio.XAI, able
 	c.CheckFunds(t, scene.PriceClip, 0)
 }
 
-// kept counts the files that are no results and not deleted.
+// kept returns the number of stored files besides results and deleted files.
 func kept(t *testing.T, db *sql.DB) (n int) {
 	t.Helper()
 	if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM media_file WHERE state IN ('kept', 'adopted')`).Scan(&n); err != nil {
@@ -188,17 +185,16 @@ func kept(t *testing.T, db *sql.DB) (n int) {
 	return n
 }
 
-// exhibit is a good submission with references.
+// exhibit is a valid submission with references.
 type exhibit struct {
 	name, kind, path string
 	body             []byte
 	contentType      string
-	carries          [][]byte // what the provider must get
+	carries          [][]byte // files in the provider's request
 }
 
-// resultAsReference sends the link of a result as a reference. The link leads to
-// the gateway's own address, which no reference may reach, so the gateway reads the
-// file from its media store.
+// resultAsReference sends the link of a result as a reference. References may not reach the
+// gateway's own address, so the gateway reads the file from its media store.
 func resultAsReference(t *testing.T, p *scene.Node) {
 	c := p.Customer()
 	first := c.Becomes(t, "image", c.Submit(t, "image", scene.JobRequest("easel", "a cat", nil)), "succeeded")
@@ -234,7 +230,7 @@ func goodReferences(t *testing.T, p *scene.Node, s fakestudio.Fake, g *gallery) 
 		var body bytes.Buffer
 		f := multipart.NewWriter(&body)
 		for field, value := range map[string]string{"model": "easel", "prompt": name + ".", "n": "1", "size": "16:9"} {
-			_ = f.WriteField(field, value) // to a buffer: cannot fail
+			_ = f.WriteField(field, value) // cannot fail
 		}
 		fill(f)
 		_ = f.Close()
@@ -307,13 +303,13 @@ func goodReferences(t *testing.T, p *scene.Node, s fakestudio.Fake, g *gallery) 
 
 // part adds a file to a form.
 func part(f *multipart.Writer, field string, file []byte) {
-	w, _ := f.CreatePart(textproto.MIMEHeader{ // to a buffer: cannot fail
+	w, _ := f.CreatePart(textproto.MIMEHeader{ // cannot fail
 		"Content-Disposition": {fmt.Sprintf(`form-data; name=%q; filename="x.png"`, field)}, "Content-Type": {"image/png"}})
 	_, _ = w.Write(file)
 }
 
-// badReferences are refused, each at its field and with words that help, and
-// nothing comes of them.
+// badReferences submits bad references. Each is rejected with its field and a helpful message, and
+// has no other effect.
 func badReferences(t *testing.T, p *scene.Node, g, vault *gallery) {
 	c := p.Customer()
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(vault.address, "http://"))
@@ -352,7 +348,7 @@ func badReferences(t *testing.T, p *scene.Node, g, vault *gallery) {
 			}
 		})
 	}
-	queue <- "slow" // first, since it takes longest
+	queue <- "slow" // first, because it takes longest
 	for name := range bad {
 		if name != "slow" {
 			queue <- name
@@ -382,7 +378,7 @@ func badReferences(t *testing.T, p *scene.Node, g, vault *gallery) {
 	}
 }
 
-// dataURI is a picture as the address that holds it.
+// dataURI returns a picture as a data URI.
 func dataURI(picture []byte) string {
 	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(picture)
 }

@@ -11,15 +11,15 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// strangersResults is a provider that names addresses of the operator's network
-// as results, itself or by a redirect, to have them read out. None is asked, nor
-// is another port of the provider's own host. A result at the line's own host and
-// port, which the operator chose, is fetched though that is private too.
+// strangersResults plays a provider with result addresses in the operator's network, directly or by
+// a redirect. The gateway fetches none of them, and no other port of the provider's host. It
+// fetches results from the line's own host and port, although they are private too, because the
+// operator chose them.
 func strangersResults(t *testing.T, binary, database string) {
 	vault, beside := newGallery(t, "127.0.0.2", ""), newGallery(t, "127.0.0.1", "")
 	var own *httptest.Server
 	own = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, at, ok := strings.Cut(r.URL.Path, "/at/") // of the base address of a line
+		_, at, ok := strings.Cut(r.URL.Path, "/at/") // from the base address of a line
 		switch {
 		case r.URL.Path == "/p.png":
 			_, _ = w.Write(fakestudio.Picture(1))

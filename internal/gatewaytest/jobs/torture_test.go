@@ -22,16 +22,13 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// jobsSeed makes the jobs of a run, and the pauses before its kills, those of
-// the next one.
+// jobsSeed makes the random jobs and pauses repeatable.
 const jobsSeed = 20261122
 
-// TestKillUnderJobs kills nodes at random moments under a load of image and
-// video jobs of several accounts, with callbacks. In the end every submission
-// that was asked for, however often its caller had to repeat it, is one job;
-// every job has one end and its provider at most one submission more than kills
-// that fell into the call; the sums are exact; every result is whole, and no
-// file is left that belongs to nothing.
+// TestKillUnderJobs kills nodes at random moments under a load of image and video jobs of several
+// accounts, with callbacks. Every submission, repeated or not, is one job. Every job ends once,
+// with at most one further submission for each kill during a call. The sums are exact, every result
+// is complete, and no unused file remains.
 func TestKillUnderJobs(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -42,7 +39,7 @@ func TestKillUnderJobs(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, database string) { killUnderJobs(t, binary, database, kills) })
 }
 
-// fate is how the provider does a job, by the word in its prompt.
+// fate is the provider's behaviour for a job, by the word in its prompt.
 type fate struct {
 	word    string
 	how     fakestudio.Behaviour
@@ -63,7 +60,7 @@ func fates(m fakestudio.Provider, kind string) []fate {
 	}
 }
 
-// wish is a job that a caller wants.
+// wish is a job of a client.
 type wish struct {
 	tag     string
 	by      *scene.Customer
@@ -73,12 +70,12 @@ type wish struct {
 	count   int64
 	called  bool // with a callback
 	id      string
-	started bool // somebody saw it processing
+	started bool // a poll has shown it processing
 	studio  fakestudio.Fake
 	request []byte
 }
 
-// cost is what the job costs if it succeeds.
+// cost returns the cost of the job if it succeeds.
 func (w *wish) cost() money.Amount {
 	if w.kind == "video" {
 		return scene.PriceClip
@@ -86,20 +83,20 @@ func (w *wish) cost() money.Amount {
 	return money.Amount(w.count * scene.PricePicture)
 }
 
-// herd is the load.
-type herd struct {
+// load submits jobs of several accounts.
+type load struct {
 	t        testing.TB
 	receiver *receiver
 
 	mu     sync.RWMutex
-	nodes  []*scene.Node // some of which may be dead for a moment
+	nodes  []*scene.Node // some may be dead for a moment
 	wishes []*wish
 	serial int
 	draw   *rand.Rand
 }
 
-// node is one of the nodes.
-func (h *herd) node() *scene.Node {
+// node returns a random node.
+func (h *load) node() *scene.Node {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.nodes[h.draw.IntN(len(h.nodes))]
@@ -108,8 +105,8 @@ func (h *herd) node() *scene.Node {
 func killUnderJobs(t *testing.T, binary, database string, kills int) {
 	const customers, callers = 3, 2
 	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "1s,1s,1s,1s,1s"})
-	h := &herd{t: t, receiver: newReceiver(t), nodes: []*scene.Node{p}, draw: rand.New(rand.NewPCG(jobsSeed, 1))}
-	studios := plantHerd(t, p)
+	h := &load{t: t, receiver: newReceiver(t), nodes: []*scene.Node{p}, draw: rand.New(rand.NewPCG(jobsSeed, 1))}
+	studios := setLoadCatalog(t, p)
 	if !strings.HasPrefix(database, "sqlite:") {
 		h.nodes = append(h.nodes, p.Second())
 	}
@@ -157,9 +154,9 @@ func killUnderJobs(t *testing.T, binary, database string, kills int) {
 	}
 }
 
-// plantHerd makes an image and a video model on a capped line of each
-// provider, and returns the providers.
-func plantHerd(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
+// setLoadCatalog sets a catalog with an image and a video model on a capped line of each provider, and
+// returns the providers.
+func setLoadCatalog(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
 	studios := map[string]fakestudio.Fake{}
 	var models, lines []map[string]any
 	for _, m := range fakestudio.All() {
@@ -182,9 +179,9 @@ func plantHerd(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
 	return studios
 }
 
-// call submits jobs of a customer until it is told to stop, each until it is
-// accepted. It has a handful of them under way at most.
-func (h *herd) call(owner *scene.Customer, studios map[string]fakestudio.Fake, stop <-chan struct{}) {
+// call submits jobs of a customer until stop, and repeats each until it is accepted. A few of them
+// run at a time.
+func (h *load) call(owner *scene.Customer, studios map[string]fakestudio.Fake, stop <-chan struct{}) {
 	const handful = 8
 	var open []*wish
 	for {
@@ -204,7 +201,7 @@ func (h *herd) call(owner *scene.Customer, studios map[string]fakestudio.Fake, s
 			r, err := who.Try("POST", scene.PathOf(w.kind), w.request, "Idempotency-Key", w.tag)
 			switch {
 			case err != nil || r.Status == http.StatusServiceUnavailable:
-				scene.Sleep(20 * time.Millisecond) // the node is gone, or begins
+				scene.Sleep(20 * time.Millisecond) // the node is dead, or starts
 			case r.Status == http.StatusAccepted:
 				var j struct{ ID string }
 				if err := json.Unmarshal(r.Raw, &j); err != nil {
@@ -220,10 +217,9 @@ func (h *herd) call(owner *scene.Customer, studios map[string]fakestudio.Fake, s
 	}
 }
 
-// ended polls a job and tells whether it has ended; a node that is gone cannot
-// tell. What was accepted is never unknown, and what has started is never
-// queued again.
-func (h *herd) ended(w *wish) bool {
+// ended polls a job and reports whether it has ended; false if the node is dead. An accepted job
+// must not be unknown, and a started job must not be queued again.
+func (h *load) ended(w *wish) bool {
 	who := w.by.On(h.node())
 	r, err := who.Try("GET", "/v1/"+w.kind+"s/jobs/"+w.id, nil)
 	if err != nil || r.Status == http.StatusServiceUnavailable {
@@ -237,8 +233,8 @@ func (h *herd) ended(w *wish) bool {
 	return j.Final()
 }
 
-// wish draws a job.
-func (h *herd) wish(owner *scene.Customer, studios map[string]fakestudio.Fake) *wish {
+// wish returns a random job.
+func (h *load) wish(owner *scene.Customer, studios map[string]fakestudio.Fake) *wish {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.serial++
@@ -265,9 +261,8 @@ func (h *herd) wish(owner *scene.Customer, studios map[string]fakestudio.Fake) *
 	return w
 }
 
-// checkAccount waits until each job of an account has ended and checks what
-// came of it.
-func (h *herd) checkAccount(owner *scene.Customer) {
+// checkAccount waits for the end of each job of an account and checks it.
+func (h *load) checkAccount(owner *scene.Customer) {
 	t := h.t
 	t.Helper()
 	wishes := map[string]*wish{}
@@ -320,7 +315,7 @@ func (h *herd) checkAccount(owner *scene.Customer) {
 }
 
 // checkWish checks the end of one job.
-func (h *herd) checkWish(w *wish, j scene.OperatorJob, owner *scene.Customer) {
+func (h *load) checkWish(w *wish, j scene.OperatorJob, owner *scene.Customer) {
 	t := h.t
 	lost := 0
 	for _, a := range j.Attempts {
@@ -334,7 +329,7 @@ func (h *herd) checkWish(w *wish, j scene.OperatorJob, owner *scene.Customer) {
 			made++
 		}
 	}
-	// A call that was lost may not have reached the provider.
+	// A lost call may not have reached the provider.
 	if made > len(j.Attempts) || made < len(j.Attempts)-lost || len(j.Attempts) > 2 || len(j.Attempts)-lost > 1 {
 		t.Errorf("job %s: %d submissions; %s", j.ID, made, j)
 	}
@@ -346,7 +341,7 @@ func (h *herd) checkWish(w *wish, j scene.OperatorJob, owner *scene.Customer) {
 		}
 		checkResult(t, owner, w.kind, shown.Model, shown)
 	case j.Status == "failed" && j.Cost == 0 && (w.fate.refused || lost == 2):
-		// An answer that was lost twice is not asked for a third time.
+		// There is no third submission after two lost answers.
 		if lost == 2 && shown.Error.Code != "upstream_error" {
 			t.Errorf("job %s: %s", j.ID, shown.Raw)
 		}
@@ -359,10 +354,9 @@ func (h *herd) checkWish(w *wish, j scene.OperatorJob, owner *scene.Customer) {
 	}
 }
 
-// checkFiles checks that the media folder holds the results and, but for
-// beginnings of files that a kill cut off and that no link leads to, nothing
-// else that is not about to be deleted.
-func (h *herd) checkFiles(db *sql.DB, p *scene.Node) {
+// checkFiles checks that the media folder has the results and nothing else, except files about to
+// be deleted and parts of files cut off by a kill, without a link.
+func (h *load) checkFiles(db *sql.DB, p *scene.Node) {
 	t := h.t
 	t.Helper()
 	states := map[string]string{}

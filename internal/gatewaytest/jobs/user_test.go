@@ -1,6 +1,5 @@
-// Package jobs owns the tests of image and video jobs: the real process as a user
-// of them drives it, against fake providers that make pictures and clips, with
-// kills at every step.
+// Package jobs owns tests of image and video jobs. They run the real process against fake providers
+// of pictures and clips, and kill it at every step.
 package jobs
 
 import (
@@ -22,9 +21,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestJobs tries image and video jobs in all that happens to them, on both
-// databases. Most of it is waiting, so all of it goes on at a time, however few
-// processors there are.
+// TestJobs plays image and video jobs on both databases. All parts run at once, because they mostly
+// wait.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -58,8 +56,7 @@ func TestJobs(t *testing.T) {
 	all.Wait()
 }
 
-// livesOfJobs is the life of jobs as users see it, with every provider, on both
-// databases.
+// livesOfJobs plays jobs of every provider from the user's point of view.
 func livesOfJobs(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, nil)
 	var models, lines []map[string]any
@@ -77,7 +74,7 @@ func livesOfJobs(t *testing.T, binary, database string) {
 	for _, m := range fakestudio.Providers() {
 		s, id := m.Open(t), m.Name+"-tiers"
 		line := m.JobLine(id, s, "image", nil, id)
-		if m.Name == "openai" { // a compatible vendor's model
+		if m.Name == "openai" { // the model of a compatible vendor
 			line["models"] = map[string]string{id: "flux"}
 		}
 		add(id, scene.ImageModel(id, nil), line, func(t *testing.T) { paidTier(t, p, m, s, id) })
@@ -111,7 +108,7 @@ func livesOfJobs(t *testing.T, binary, database string) {
 	p.Audit(t)
 }
 
-// modelOf is a model of a kind.
+// modelOf returns a model of a kind.
 func modelOf(kind, id string, more map[string]any) map[string]any {
 	if kind == "video" {
 		return scene.VideoModel(id, more)
@@ -119,7 +116,7 @@ func modelOf(kind, id string, more map[string]any) map[string]any {
 	return scene.ImageModel(id, more)
 }
 
-// modelAt is a model of a kind as a provider makes it.
+// modelAt returns a model of a kind with the features of a provider.
 func modelAt(m fakestudio.Provider, kind, id string) map[string]any {
 	if kind == "video" && m.Seconds > 0 {
 		return scene.ClipModel(id, cmp.Or(m.Tier, "720p"), m.Seconds)
@@ -127,8 +124,7 @@ func modelAt(m fakestudio.Provider, kind, id string) map[string]any {
 	return modelOf(kind, id, nil)
 }
 
-// liveJob submits good and bad jobs to a provider and follows them, with their
-// money, to the end.
+// liveJob submits good and bad jobs to a provider and checks them and their money until their end.
 func liveJob(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fake, kind, model string) {
 	c := p.Customer()
 	more, price, images := map[string]any{"size": "16:9", "n": 2}, money.Amount(2*scene.PricePicture), int64(2)
@@ -174,9 +170,9 @@ func liveJob(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fa
 		t.Errorf("charged %v; want %s for %s", charged, price, id)
 	}
 	checkUsage(t, c, model, price, 2, 1, 1, images)
-	checkOperated(t, c, model, map[string]string{id: "succeeded", lost: "failed"}, price)
+	checkOperatorJobs(t, c, model, map[string]string{id: "succeeded", lost: "failed"}, price)
 	calls := 2
-	if m.Single && kind == "image" { // two images a job; the refusal of the first may spare the second
+	if m.Single && kind == "image" { // two images a job: a rejection of the first may prevent the second
 		calls = 3
 	}
 	if n := len(s.Submissions()); n != calls && (calls == 2 || n != 4) {
@@ -184,7 +180,7 @@ func liveJob(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fa
 	}
 }
 
-// checkResult checks a job that succeeded, and its files.
+// checkResult checks a successful job and its files.
 func checkResult(t testing.TB, c *scene.Customer, kind, model string, j scene.Job) {
 	t.Helper()
 	if kind == "video" {
@@ -202,8 +198,8 @@ func checkResult(t testing.TB, c *scene.Customer, kind, model string, j scene.Jo
 	}
 }
 
-// pictureLike is the picture of the fakes that some bytes are, or a picture that
-// they are not: the squares in it are its number.
+// pictureLike returns the fake's picture equal to raw, or another one. The squares in a picture are
+// its number.
 func pictureLike(raw []byte) []byte {
 	n := 0
 	if img, err := png.Decode(bytes.NewReader(raw)); err == nil {
@@ -216,7 +212,7 @@ func pictureLike(raw []byte) []byte {
 	return fakestudio.Picture(n)
 }
 
-// checkUsage checks the account's own view of one model's use.
+// checkUsage checks the account's usage of one model.
 func checkUsage(t testing.TB, c *scene.Customer, model string, cost money.Amount, requests, billed, failed, images int64) {
 	t.Helper()
 	type totals struct {
@@ -254,8 +250,8 @@ func checkUsage(t testing.TB, c *scene.Customer, model string, cost money.Amount
 	}
 }
 
-// checkOperated checks the operator's lists of a customer's jobs, by status.
-func checkOperated(t testing.TB, c *scene.Customer, model string, states map[string]string, cost money.Amount) {
+// checkOperatorJobs checks the operator's lists of a customer's jobs by status.
+func checkOperatorJobs(t testing.TB, c *scene.Customer, model string, states map[string]string, cost money.Amount) {
 	t.Helper()
 	all := c.JobsOf(t, c.ID)
 	if len(all) != len(states) {
@@ -286,8 +282,8 @@ func checkOperated(t testing.TB, c *scene.Customer, model string, states map[str
 	}
 }
 
-// queuedJobs: with a line at its cap jobs wait, know their place, and start in
-// turn; nothing is refused.
+// queuedJobs checks that jobs wait for a line at its cap, know their position, start in turn, and
+// are never rejected.
 func queuedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	c, other := p.Customer(), p.Customer()
 	ready := make(chan struct{})
@@ -300,8 +296,8 @@ func queuedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	for i := range 3 {
 		ids = append(ids, c.Submit(t, "image", scene.JobRequest("queue", fmt.Sprint(i+2), nil)))
 	}
-	// One job of each account has its turn, so another account's first job
-	// comes before the second of the first one.
+	// Accounts take turns, so the first job of another account comes before the second job of the
+	// first account.
 	fair := other.Submit(t, "image", scene.JobRequest("queue", "fair", nil))
 	wants := func(c *scene.Customer, id string, place int64) {
 		t.Helper()
@@ -332,8 +328,8 @@ func queuedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	}
 }
 
-// onceJobs: the same Idempotency-Key is the same job, also for twins, on
-// another request it is refused, and a refused submission does not use it up.
+// onceJobs checks Idempotency-Key: a repeated request is the same job, also at the same time.
+// Another request is rejected, and a rejected submission does not use up the key.
 func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	c, other := p.Customer(), p.Customer()
 	body := scene.JobRequest("once", "a boat", nil)
@@ -390,8 +386,8 @@ func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	}
 }
 
-// refusedJobs: what is no good submission or poll gets the specified error,
-// and nothing is held, sent or counted.
+// refusedJobs sends invalid submissions and polls. They get the specified errors, and nothing is
+// held, sent or counted.
 func refusedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	c, other := p.Customer(), p.Customer()
 	for name, tt := range map[string]struct {
@@ -465,9 +461,8 @@ func refusedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	c.Becomes(t, "image", id, "succeeded")
 }
 
-// hurtJobs: a line that fails costs nothing, another one does the work; if
-// there is none the job fails and is given back; fewer images than asked for
-// cost less.
+// hurtJobs plays a failing line: it is free, and another line takes the job. Without another line,
+// the job fails and its hold is released. Fewer images than requested cost less.
 func hurtJobs(t *testing.T, p *scene.Node, broken, good fakestudio.Fake) {
 	c := p.Customer()
 	broken.Always(func([]byte) fakestudio.Behaviour {
@@ -496,8 +491,8 @@ func hurtJobs(t *testing.T, p *scene.Node, broken, good fakestudio.Fake) {
 	}
 }
 
-// maskedJob is an edit of what a mask lets change, as the clients of OpenAI send it,
-// by a provider whose masks are black and white: it refuses others.
+// maskedJob plays an edit with a mask in the way of OpenAI's clients, at a provider of black and
+// white masks.
 func maskedJob(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	c := p.Customer()
 	mask := image.NewNRGBA(image.Rect(0, 0, 64, 48))
@@ -517,8 +512,8 @@ func maskedJob(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	}
 }
 
-// paidTier is an edit, whose ratio nobody knows, at the dearer tier: that is what
-// the provider is asked for, in its own words.
+// paidTier plays an edit of unknown ratio at the more expensive tier. The provider must get this
+// tier.
 func paidTier(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fake, model string) {
 	words := map[string]string{
 		"fal": `"image_size":{"height":2048,"width":2048}`, "openai": "2048x2048", "replicate": `"resolution":"2K"`,

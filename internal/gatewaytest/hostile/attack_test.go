@@ -17,17 +17,17 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// trick is what a request makes a vendor say.
-type trick struct {
+// attack is a vendor's answer to a request.
+type attack struct {
 	name   string
-	to     []string // names of vendors, or forms of their lines; empty: from says whose it is
+	to     []string // names of vendors, or forms of their lines; if empty, from is the vendor
 	from   string
-	brings []string // what the request has beside its words: tools, image
+	brings []string // further parts of the request: tools, image
 	reply  fakeprovider.Reply
 }
 
-// played tells whether a vendor says it.
-func (k trick) played(t testing.TB, v vendor) bool {
+// applies reports whether the attack is for a vendor.
+func (k attack) applies(t testing.TB, v vendor) bool {
 	t.Helper()
 	if k.from != "" {
 		return v.sends(t, k.from)
@@ -35,35 +35,35 @@ func (k trick) played(t testing.TB, v vendor) bool {
 	return slices.Contains(k.to, v.name) || slices.ContainsFunc(v.forms, func(form string) bool { return slices.Contains(k.to, form) })
 }
 
-// says tells whether a vendor says it to a request in a form.
-func (k trick) says(v vendor, form string) bool {
+// appliesTo reports whether the attack is for a vendor's requests in a form.
+func (k attack) appliesTo(v vendor, form string) bool {
 	return k.from != "" || slices.Contains(k.to, v.name) || slices.Contains(k.to, form)
 }
 
-// tricks are those of testdata, and the errors of all vendors that package
-// upstream is tested with, but for what no request can bring about: that a
-// credential or model is refused by name. Each is somebody's.
-func tricks(t testing.TB) []trick {
+// attacks returns the attacks of testdata, and the errors of all vendors in the tests of package
+// upstream, except errors that no request can cause: a credential or model refused by name. Each
+// attack must apply to a vendor.
+func attacks(t testing.TB) []attack {
 	t.Helper()
-	all := append(readTricks(t, filepath.Join("testdata", "worst.txtar")),
-		readTricks(t, filepath.Join("..", "..", "upstream", "testdata", "vendors.txtar"))...)
+	all := append(readAttacks(t, filepath.Join("testdata", "worst.txtar")),
+		readAttacks(t, filepath.Join("..", "..", "upstream", "testdata", "vendors.txtar"))...)
 	for _, k := range all {
-		if !slices.ContainsFunc(vendors(), func(v vendor) bool { return k.played(t, v) }) {
+		if !slices.ContainsFunc(vendors(), func(v vendor) bool { return k.applies(t, v) }) {
 			t.Errorf("no vendor says %q", k.name)
 		}
 	}
 	return all
 }
 
-// readTricks reads a file whose sections have lines of `name: value` and a body.
-func readTricks(t testing.TB, file string) (all []trick) {
+// readAttacks reads a file of sections with lines `name: value` and a body.
+func readAttacks(t testing.TB, file string) (all []attack) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, section := range txtar.Parse(text).Files {
-		k, ends := trick{name: section.Name}, ""
+		k, ends := attack{name: section.Name}, ""
 		k.reply.Header = map[string]string{}
 		rest := strings.TrimSpace(string(section.Data))
 		for !strings.HasPrefix(rest, "{") && !strings.HasPrefix(rest, "[") && !strings.HasPrefix(rest, "<") && rest != "" {
@@ -109,10 +109,10 @@ func readTricks(t testing.TB, file string) (all []trick) {
 	return all
 }
 
-// marked is the word of a request that plays a trick.
-func marked(number int) string { return fmt.Sprintf("trick-%d.", number) }
+// marked returns the name of an attack in a request.
+func marked(number int) string { return fmt.Sprintf("attack-%d.", number) }
 
-// request is one in a form that says something, with what a trick brings.
+// request returns a request in a form with a text and the parts of an attack.
 func request(in scene.Form, model string, stream bool, words string, brings []string) string {
 	more := map[string]any{}
 	content := any(words)

@@ -6,20 +6,20 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 )
 
-// jobTrick is what a submission makes a provider do.
-type jobTrick struct {
+// jobAttack is the provider's behaviour for a submission.
+type jobAttack struct {
 	name  string
 	how   fakestudio.Behaviour
-	times int // submissions that play it
+	times int // submissions with it
 }
 
-// jobTricks are those of all providers, and the studio's own.
-func (s *studio) jobTricks() []jobTrick {
+// jobAttacks returns the attacks for all providers and for the studio.
+func (s *studio) jobAttacks() []jobAttack {
 	const page = "<html><head><title>no</title></head><body>nginx</body></html>"
 	unsafe, _ := s.Unsafe(s.kind)
 	soon := says(429, `{"error":{"message":"Too many requests"}}`)
 	soon.Header = http.Header{"Retry-After": {"1"}}
-	return append(ownTricks()[s.Name], []jobTrick{
+	return append(ownAttacks()[s.Name], []jobAttack{
 		{"a prompt that the review refuses", unsafe, 2},
 		{"a bad field", says(400, `{"error":{"message":"Invalid value: 'insufficient_quota: invalid api key'","code":"invalid_value"}}`), 2},
 		{"a field that is called like a notice",
@@ -42,25 +42,24 @@ func (s *studio) jobTricks() []jobTrick {
 	}...)
 }
 
-// says is an answer in the place of acceptance.
+// says returns a refusal of a submission.
 func says(status int, body string) fakestudio.Behaviour {
 	return fakestudio.Behaviour{Status: status, Body: body}
 }
 
-// ownTricks are those of each provider, in its own shape and words: what its
-// review refuses, its rates, its failures, and fields that read like the notice of
-// an account without money.
-func ownTricks() map[string][]jobTrick {
+// ownAttacks returns attacks in the words of each provider: rejections by its filter, rate limits,
+// failures, and fields with texts like those of an account without money.
+func ownAttacks() map[string][]jobAttack {
 	const verified = `{"error":{"message":"Your organization must be verified to use the model ` + "`gpt-image-2`" + `.",` +
 		`"type":"invalid_request_error","param":null,"code":null}}`
-	openAI := []jobTrick{
+	openAI := []jobAttack{
 		{"an organization that must be verified", says(403, verified), 6},
 		{"pictures by the minute", says(429, `{"error":{"message":"Rate limit reached for x on input-images per min","type":"input-images",`+
 			`"code":"rate_limit_exceeded"}}`), 3},
 		{"a picture that is none", says(400, `{"error":{"message":"Invalid image file or mode","type":"image_generation_user_error",`+
 			`"param":"image","code":"invalid_image_file"}}`), 2},
 	}
-	return map[string][]jobTrick{
+	return map[string][]jobAttack{
 		"openai": openAI, "azure": openAI,
 		"kling": {
 			{"a parameter", says(400, `{"code":1201,"message":"prompt: account balance not enough","request_id":"r"}`), 6},
