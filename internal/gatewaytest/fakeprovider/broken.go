@@ -39,7 +39,7 @@ func Refused(t testing.TB) string {
 // closes the connection.
 type GoAway struct {
 	listener net.Listener
-	requests    atomic.Int64
+	requests atomic.Int64
 	group    sync.WaitGroup
 }
 

@@ -33,7 +33,7 @@ import (
 
 const (
 	maxBody  = 64 << 20 // bytes of a request
-	maxWaits = 1 << 16 // requests and replies for Arrived and Ended
+	maxWaits = 1 << 16  // requests and replies for Arrived and Ended
 )
 
 // Request is a request to the provider.

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	credit  = 100_000 // USD of each account
+	credit = 100_000 // USD of each account
 	atOnce = 10      // vendors, and studios, at a time
 )
 

@@ -18,7 +18,7 @@ const failed = "upstream_unavailable"
 type attack struct {
 	name  string
 	reply fakeprovider.Reply // of the provider
-	code  string // of the hostile client's answer, empty if it is good
+	code  string             // of the hostile client's answer, empty if it is good
 }
 
 // attacks returns failures caused by nothing but the request.

@@ -10,24 +10,23 @@ import (
 	"time"
 )
 
-// patience is the longest that an answer may take: more than the bounds of a
-// body that does not come are not met here, since the caller says that no more
-// will come.
-const patience = 25 * time.Second
+// patience is the longest time until an answer. The gateway's wait for a missing body does not
+// count, because the caller closes its side.
+const patience = 2 * time.Minute
 
-// caller is one connection at a time, kept while both sides may.
+// caller has one connection at a time and reuses it if possible.
 type caller struct {
 	address string
 	conn    *net.TCPConn
 	in      *bufio.Reader
 }
 
-// reply is what came back.
+// reply is an answer.
 type reply struct {
 	status  int
 	header  http.Header
 	body    []byte
-	cut     bool // the answer broke off
+	cut     bool // the answer is incomplete
 	nothing bool // the connection was closed without an answer
 }
 
@@ -38,10 +37,10 @@ func (r *reply) String() string {
 	return fmt.Sprintf("%d %v %.600q, cut: %t", r.status, r.header, r.body, r.cut)
 }
 
-// ask sends a request and reads its answer. The error is one of the test's own:
-// an answer that does not come in time among them.
+// ask sends a request and reads its answer. An error, such as a missing answer, is a failure of the
+// test.
 func (c *caller) ask(q *request) (*reply, error) {
-	_, complete, alone := understood(q.sent())
+	_, complete, alone := parse(q.sent())
 	r, err := c.exchange(q.sent(), complete, q.method)
 	if err != nil || !alone || r.nothing || r.cut || r.header.Get("Connection") == "close" {
 		c.close()
@@ -60,9 +59,9 @@ func (c *caller) exchange(raw []byte, complete bool, method string) (*reply, err
 	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
-	// What the server does not read it need not take: a refusal may come first.
+	// the server may refuse the request before it has read everything
 	_, _ = c.conn.Write(raw)
-	if !complete { // no more will come
+	if !complete { // nothing follows
 		_ = c.conn.CloseWrite()
 	}
 	for {

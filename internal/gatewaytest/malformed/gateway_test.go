@@ -19,26 +19,26 @@ import (
 	"tollgate/internal/money"
 )
 
-// credit is what every account begins with.
+// credit is the credit of every account.
 const credit = 100_000 * money.USD
 
-// gateway is a tollgate in this process, so that the race detector sees it and
-// its goroutines and memory can be counted.
+// gateway is a tollgate in this process, for the race detector and for the counts of goroutines and
+// memory.
 type gateway struct {
 	t        *testing.T
 	process  *scene.Process
-	log      *watch
+	log      *logWatch
 	provider *provider
 	make     *generator
-	accounts []string // of users, whose keys ask
+	accounts []string // with the keys of the requests
 	client   *http.Client
 	contract *contracttest.Checker
 	stop     func()
 }
 
-// start starts one on a database, with everything that requests can name.
+// start starts a gateway on a database, with everything named in requests.
 func start(t *testing.T, database string, seed uint64) *gateway {
-	g := &gateway{t: t, log: &watch{busy: map[string]bool{}}, provider: newProvider(t), client: &http.Client{Timeout: time.Minute}}
+	g := &gateway{t: t, log: &logWatch{busy: map[string]bool{}}, provider: newProvider(t), client: &http.Client{Timeout: time.Minute}}
 	world := newWorld(t)
 	var err error
 	if g.contract, err = contracttest.New(); err != nil {
@@ -75,7 +75,7 @@ func start(t *testing.T, database string, seed uint64) *gateway {
 	g.process = scene.Attach(t, a.Base())
 	studio := fakestudio.NewOpenAI(t)
 	g.process.Admin("PUT", "/catalog", catalog(g.provider.URL, studio.URL()), nil)
-	g.make = &generator{seed: seed, address: world, routes: drawn(), samples: samples(world), token: scene.AdminToken,
+	g.make = &generator{seed: seed, address: world, routes: weightedRoutes(), samples: samples(world), token: scene.AdminToken,
 		ids: map[string][]string{}}
 	for range 3 {
 		account, key := g.process.Account(0, nil)
@@ -86,7 +86,7 @@ func start(t *testing.T, database string, seed uint64) *gateway {
 	return g
 }
 
-// catalog has a model for every way through the product.
+// catalog returns a catalog with a model for each kind of requests.
 func catalog(provider, studio string) map[string]any {
 	model := func(id, state string, forms ...string) map[string]any {
 		return map[string]any{"id": id, "kind": "chat", "state": state, "forms": forms, "context_window": 100_000,
@@ -131,8 +131,7 @@ func catalog(provider, studio string) map[string]any {
 	}
 }
 
-// furnish makes what paths can name: accounts, keys and users that may be
-// spoiled, jobs, a file, deliveries.
+// furnish creates the things named in paths: accounts, keys, users, jobs, a file and deliveries.
 func (g *gateway) furnish() {
 	type made struct {
 		ID string `json:"id"`
@@ -175,7 +174,7 @@ func (g *gateway) furnish() {
 	ids["/admin/v1/lines/"], ids["/admin/v1/catalog/revisions/"] = []string{"spare"}, []string{"1"}
 }
 
-// ask is a good request of a user.
+// ask sends a valid request.
 func (g *gateway) ask(method, path, body string, into any) {
 	g.t.Helper()
 	q := &request{method: method, target: path, version: "HTTP/1.1", body: []byte(body), cut: -1}
@@ -188,7 +187,7 @@ func (g *gateway) ask(method, path, body string, into any) {
 	decode(g.t, a.body, into)
 }
 
-// send sends one request on a connection of its own.
+// send sends one request on a new connection.
 func (g *gateway) send(q *request) *reply {
 	g.t.Helper()
 	c := &caller{address: strings.TrimPrefix(g.process.URL, "http://")}
@@ -200,7 +199,7 @@ func (g *gateway) send(q *request) *reply {
 	return a
 }
 
-// jobsEnd waits until no job is under way.
+// jobsEnd waits for the end of all jobs.
 func (g *gateway) jobsEnd() {
 	g.t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)
@@ -221,28 +220,28 @@ func (g *gateway) jobsEnd() {
 	}
 }
 
-// watch is a log that keeps what should not be there.
-type watch struct {
+// logWatch is a log that records unexpected lines.
+type logWatch struct {
 	mu      sync.Mutex
 	bad     []string        // the first few
-	busy    map[string]bool // requests that were asked to come later
-	leftOut int             // further ones, of which the log says only how many there were
+	busy    map[string]bool // requests rejected by an overloaded gateway
+	leftOut int             // lines left out of the sampled log
 	last    []string        // the last few
 	rest    []byte
 }
 
-// later matches the line about a request that met more work than the machine can
-// do in time: interface.md lets it be answered 503, whatever it was.
-var later = regexp.MustCompile(`(cause|class)="(no batch has taken the admission|the database has not answered the admission) within` +
+// overload matches the log line of a request rejected because of overload: interface.md allows a
+// 503 for every request.
+var overload = regexp.MustCompile(`(cause|class)="(no batch has taken the admission|the database has not answered the admission) within` +
 	`|(cause|class)="look up keys: (begin: |timeout: |before the commit: |commit: )?(context deadline exceeded|sql: transaction has already)`)
 
-// leftOut matches the number of lines that a sampled log has left out.
+// leftOut matches the number of lines left out of a sampled log.
 var leftOut = regexp.MustCompile(`msg="more lines of a kind were left out" .*times=(\d+)`)
 
 var requestPattern = regexp.MustCompile(`request=(req_\w+)`)
 
-// Write takes whole lines, as a log writes them.
-func (w *watch) Write(p []byte) (int, error) {
+// Write implements io.Writer. p has whole lines.
+func (w *logWatch) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rest = append(w.rest, p...)
@@ -256,10 +255,10 @@ func (w *watch) Write(p []byte) (int, error) {
 	}
 }
 
-func (w *watch) note(line string) {
+func (w *logWatch) note(line string) {
 	w.last = append(w.last, line)
 	w.last = w.last[max(0, len(w.last)-20):]
-	if later.MatchString(line) {
+	if overload.MatchString(line) {
 		if id := requestPattern.FindStringSubmatch(line); id != nil {
 			w.busy[id[1]] = true
 			return
@@ -275,9 +274,9 @@ func (w *watch) note(line string) {
 	}
 }
 
-// askedLater tells whether a request was asked to come later. Its line is
-// written before its answer.
-func (w *watch) askedLater(request string) bool {
+// overloaded reports whether the log has a request as rejected because of overload. The log line
+// precedes the answer.
+func (w *logWatch) overloaded(request string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.busy[request]

@@ -24,19 +24,18 @@ const (
 	defaultSeed  = 20261122
 	defaultCount = 1200 // `make malformed` sends 20,000
 	callers      = 8
-	// What may be there at the end beside what was there after a fifth of the
-	// requests: connections and rows that were first needed later.
+	// moreGoroutines and the memory below bound the growth after a fifth of the requests, for
+	// connections and rows first needed later.
 	moreGoroutines = 12
 	moreHeap       = 24 << 20
 )
 
-// TestMalformedRequests sends spoiled requests of all routes at a gateway on
-// each database. Whatever comes, it answers as the documents say, charges only
-// what it answered, and is at the end what it was at the beginning.
+// TestMalformedRequests sends malformed requests for all routes to a gateway on each database. Its
+// answers match the documents, only good answers are charged, and no goroutines or memory leak.
 //
-// TOLLGATE_MALFORMED_COUNT is how many requests (`make malformed`: 20,000),
-// TOLLGATE_MALFORMED_SEED what they are drawn from. The databases have their
-// turns one after the other: goroutines and memory are the process's.
+// TOLLGATE_MALFORMED_COUNT is the number of requests (`make malformed`: 20,000), and
+// TOLLGATE_MALFORMED_SEED their seed. The databases take turns, because goroutines and memory are
+// counted for the process.
 func TestMalformedRequests(t *testing.T) {
 	seed := scene.Number(t, "TOLLGATE_MALFORMED_SEED", defaultSeed, 1)
 	count := scene.Number(t, "TOLLGATE_MALFORMED_COUNT", defaultCount, 1)
@@ -48,7 +47,7 @@ func TestMalformedRequests(t *testing.T) {
 func flood(t *testing.T, database string, seed uint64, count int) {
 	g := start(t, database, seed)
 	g.samplesAreGood()
-	s := &seen{answered: map[string]int{}, asked: map[string]int{}, statuses: map[int]int{}}
+	s := &results{answered: map[string]int{}, asked: map[string]int{}, statuses: map[int]int{}}
 	begin := time.Now()
 	g.flood(s, 0, count/5)
 	goroutines, heap := g.size()
@@ -64,9 +63,9 @@ func flood(t *testing.T, database string, seed uint64, count int) {
 		}
 	}
 	laterGoroutines, laterHeap := g.size()
-	t.Logf("%d requests in %s (statuses %v, %d asked to come later), %d reached the provider; "+
+	t.Logf("%d requests in %s (statuses %v, %d overloaded), %d reached the provider; "+
 		"%d goroutines, then %d; heap of %d KiB, then %d",
-		count, took.Round(time.Millisecond), s.statuses, s.later.Load(), g.provider.asked, goroutines, laterGoroutines, heap>>10,
+		count, took.Round(time.Millisecond), s.statuses, s.overloads.Load(), g.provider.asked, goroutines, laterGoroutines, heap>>10,
 		laterHeap>>10)
 	if laterGoroutines > goroutines+moreGoroutines {
 		t.Errorf("%d goroutines at the end, %d after a fifth:\n%s", laterGoroutines, goroutines, stacks())
@@ -79,19 +78,19 @@ func flood(t *testing.T, database string, seed uint64, count int) {
 	for _, slip := range g.provider.slips {
 		t.Errorf("the provider got what no gate should pass: %s", slip)
 	}
-	if n := len(s.unsaid); n > g.log.leftOut {
+	if n := len(s.unlogged); n > g.log.leftOut {
 		t.Errorf("%d answers of 503 without a reason in the log, which left out %d lines about a busy machine; the last: %s",
-			n, g.log.leftOut, s.unsaid[n-1])
+			n, g.log.leftOut, s.unlogged[n-1])
 	}
 	for _, line := range g.log.bad {
 		t.Errorf("the log says: %s", line)
 	}
 }
 
-// samplesAreGood sends every good request once: a malformed one is worth
-// something only when it was close to a good one.
+// samplesAreGood sends every valid request once, because malformed requests are useful only if they
+// are nearly valid.
 func (g *gateway) samplesAreGood() {
-	number := 1 << 30 // no spoiled request has such a one
+	number := 1 << 30 // above the numbers of malformed requests
 	for _, route := range allRoutes() {
 		for _, s := range g.make.samples[route] {
 			one := *g.make
@@ -99,7 +98,7 @@ func (g *gateway) samplesAreGood() {
 			number++
 			q, _ := one.good(number, route, rand.New(rand.NewPCG(1, uint64(number))))
 			a := g.send(q)
-			if err := errors.Join(judge(q, a), g.keepsContract(q, a)); err != nil || a.status > 202 && !slices.Contains(s.also, a.status) {
+			if err := errors.Join(check(q, a), g.keepsContract(q, a)); err != nil || a.status > 202 && !slices.Contains(s.also, a.status) {
 				g.t.Errorf("a good request is refused (%v): %s\n%s", err, q, a)
 			}
 		}
@@ -109,35 +108,35 @@ func (g *gateway) samplesAreGood() {
 	}
 }
 
-// seen is what came of a flood.
-type seen struct {
-	mu       sync.Mutex
-	answered map[string]int // status by request id
-	asked    map[string]int // by route
-	statuses map[int]int
-	faults   int
-	later    atomic.Int64 // asked to come later, since the machine is busy
-	unsaid   []string     // the same, where the log did not say why
+// results are the results of a flood.
+type results struct {
+	mu        sync.Mutex
+	answered  map[string]int // status by request id
+	asked     map[string]int // requests by route
+	statuses  map[int]int
+	faults    int
+	overloads atomic.Int64 // rejected because of overload
+	unlogged  []string     // rejected because of overload, without a log line
 }
 
-// askedLater tells whether a request is to be sent again. Where the log has left
-// its line out, it has to say at the end that there were so many.
-func (s *seen) askedLater(g *gateway, q *request, a *reply) bool {
+// overloaded reports whether to repeat a request. A missing log line must be among the lines left
+// out at the end.
+func (s *results) overloaded(g *gateway, q *request, a *reply) bool {
 	switch {
-	case g.log.askedLater(a.header.Get("X-Request-Id")):
-		s.later.Add(1)
+	case g.log.overloaded(a.header.Get("X-Request-Id")):
+		s.overloads.Add(1)
 	case a.status == http.StatusServiceUnavailable && bytes.Contains(a.body, []byte("The service has a temporary problem.")):
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.unsaid = append(s.unsaid, fmt.Sprintf("%s\nanswer: %s", q, a))
+		s.unlogged = append(s.unlogged, fmt.Sprintf("%s\nanswer: %s", q, a))
 	default:
 		return false
 	}
 	return true
 }
 
-// flood sends the requests with these numbers.
-func (g *gateway) flood(s *seen, from, to int) {
+// flood sends the requests from..to.
+func (g *gateway) flood(s *results, from, to int) {
 	numbers := make(chan int)
 	var group sync.WaitGroup
 	for range callers {
@@ -147,11 +146,11 @@ func (g *gateway) flood(s *seen, from, to int) {
 			for n := range numbers {
 				q := g.make.next(n)
 				a, err := c.ask(q)
-				for tries := 0; err == nil && tries < 50 && s.askedLater(g, q, a); tries++ {
+				for tries := 0; err == nil && tries < 50 && s.overloaded(g, q, a); tries++ {
 					a, err = c.ask(q)
 				}
 				if err == nil {
-					err = errors.Join(judge(q, a), g.keepsContract(q, a))
+					err = errors.Join(check(q, a), g.keepsContract(q, a))
 				}
 				s.note(g.t, q, a, err)
 			}
@@ -164,7 +163,7 @@ func (g *gateway) flood(s *seen, from, to int) {
 	group.Wait()
 }
 
-func (s *seen) note(t *testing.T, q *request, a *reply, err error) {
+func (s *results) note(t *testing.T, q *request, a *reply, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked[q.route]++
@@ -181,7 +180,7 @@ func (s *seen) note(t *testing.T, q *request, a *reply, err error) {
 	}
 }
 
-// size is how many goroutines and how much memory are left when nothing runs.
+// size returns the goroutines and the memory without running requests.
 func (g *gateway) size() (goroutines int, heap uint64) {
 	g.jobsEnd()
 	g.provider.CloseClientConnections()
@@ -209,9 +208,9 @@ func stacks() string {
 	return string(buf[:runtime.Stack(buf, true)])
 }
 
-// books checks that nobody was charged for what was not answered, and that
-// every balance is what the receipts leave of the credit.
-func (g *gateway) books(s *seen) {
+// books checks that only good answers are charged, and that every balance is the credit minus the
+// receipts.
+func (g *gateway) books(s *results) {
 	g.t.Helper()
 	charged := 0
 	for _, account := range g.accounts {

@@ -16,16 +16,16 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 )
 
-// provider answers every request well and looks at what the gate let pass.
+// provider answers every request and checks it.
 type provider struct {
 	*httptest.Server
 	mu    sync.Mutex
 	asked int
-	slips []string // what should not have come; the first few
+	slips []string // the first few unexpected requests
 }
 
-// newProvider starts one: the chat form below /v1, the native messages form
-// below /native/v1, the Gemini form below /v1beta.
+// newProvider starts a provider with the chat form below /v1, the native messages form below
+// /native/v1, and the Gemini form below /v1beta.
 func newProvider(t *testing.T) *provider {
 	p := &provider{}
 	p.Server = httptest.NewServer(http.HandlerFunc(p.answer))
@@ -36,13 +36,13 @@ func newProvider(t *testing.T) *provider {
 func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the caller left
+		return // the client disconnected
 	}
 	p.note(r.URL.Path, body)
 	var ask struct {
 		Stream bool `json:"stream"`
 	}
-	_ = json.Unmarshal(body, &ask) // note looks at it
+	_ = json.Unmarshal(body, &ask) // note checks the body
 	var whole, stream fakeprovider.Reply
 	switch path := r.URL.Path; {
 	case strings.HasSuffix(path, "/count_tokens"):
@@ -72,7 +72,7 @@ func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// note looks at a request that came through.
+// note checks a request.
 func (p *provider) note(path string, body []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,8 +82,8 @@ func (p *provider) note(path string, body []byte) {
 	}
 }
 
-// sound wants a JSON object in UTF-8 that every parser reads alike: each key
-// once, at any depth, and none that folds to one which vendors obey.
+// sound checks for a JSON object in UTF-8 with one meaning for every parser: no repeated keys at
+// any depth, and no keys that fold to a key obeyed by vendors.
 func sound(body []byte) error {
 	if !utf8.Valid(body) {
 		return fmt.Errorf("not UTF-8")
@@ -103,11 +103,11 @@ func sound(body []byte) error {
 	return nil
 }
 
-// obeyed are the keys that vendors obey in any case and that cost money or tell
-// the form of the answer.
+// obeyed are keys with an effect on the cost or the form of the answer. Vendors obey them in any
+// case.
 var obeyed = []string{"model", "n", "max_tokens", "max_completion_tokens", "stream", "service_tier", "models", "tools"}
 
-// oneEach reads an object to its end.
+// oneEach reads the rest of an object.
 func oneEach(d *json.Decoder, top bool) error {
 	seen := map[string]bool{}
 	for d.More() {
@@ -115,7 +115,7 @@ func oneEach(d *json.Decoder, top bool) error {
 		if err != nil {
 			return err
 		}
-		key := token.(string) // else the decoder had failed
+		key := token.(string) // else the decoder fails
 		if seen[key] {
 			return fmt.Errorf("the key %q stands twice", key)
 		}

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// header is one line of a request's head.
+// header is a header line.
 type header struct{ name, value string }
 
-// request is one as it goes over the wire, right or wrong.
+// request is a valid or malformed request as sent.
 type request struct {
 	number  int
 	route   string
@@ -25,16 +25,16 @@ type request struct {
 	version string
 	headers []header
 	body    []byte
-	length  string // of Content-Length; empty: the body's own; none: no such header
-	cut     int    // how many of its bytes are sent before the caller goes silent; -1: all
-	raw     []byte // in place of all that
+	length  string // Content-Length; if empty, the length of the body; without the header if none
+	cut     int    // number of sent bytes; -1 means all
+	raw     []byte // if not nil, replaces everything else
 	spoiled []string
 }
 
-// none is a length that is not sent.
+// none omits Content-Length.
 const none = "none"
 
-// set replaces a header, or adds it.
+// set replaces or adds a header.
 func (q *request) set(name, value string) {
 	i := slices.IndexFunc(q.headers, func(h header) bool { return strings.EqualFold(h.name, name) })
 	if i < 0 {
@@ -44,7 +44,7 @@ func (q *request) set(name, value string) {
 	q.headers[i].value = value
 }
 
-// add adds a header line, whatever there is.
+// add adds a header line.
 func (q *request) add(name, value string) { q.headers = append(q.headers, header{name, value}) }
 
 // drop removes all lines of a header.
@@ -52,7 +52,7 @@ func (q *request) drop(name string) {
 	q.headers = slices.DeleteFunc(q.headers, func(h header) bool { return strings.EqualFold(h.name, name) })
 }
 
-// bytes is the request as it is sent.
+// bytes returns the whole request.
 func (q *request) bytes() []byte {
 	if q.raw != nil {
 		return q.raw
@@ -74,7 +74,7 @@ func (q *request) bytes() []byte {
 	return b.Bytes()
 }
 
-// sent is what goes over the wire before the caller goes silent.
+// sent returns the sent part of the request.
 func (q *request) sent() []byte {
 	raw := q.bytes()
 	if q.cut >= 0 {
@@ -83,9 +83,9 @@ func (q *request) sent() []byte {
 	return raw
 }
 
-// understood reads a request as a server does: nil where it is none. complete:
-// its body is there; alone: nothing comes after it.
-func understood(raw []byte) (r *http.Request, complete, alone bool) {
+// parse reads a request like a server. It returns nil if raw is not a request. complete is true
+// with a whole body, and alone is true without further bytes.
+func parse(raw []byte) (r *http.Request, complete, alone bool) {
 	in := bufio.NewReader(bytes.NewReader(raw))
 	r, err := http.ReadRequest(in)
 	if err != nil {
@@ -98,7 +98,7 @@ func understood(raw []byte) (r *http.Request, complete, alone bool) {
 	return r, true, errors.Is(err, io.EOF)
 }
 
-// String tells how to see the request again.
+// String returns how to repeat the request.
 func (q *request) String() string {
 	raw := q.bytes()
 	if len(raw) > 1500 {
@@ -107,18 +107,18 @@ func (q *request) String() string {
 	return fmt.Sprintf("request %d (%s; %s; sent up to %d): %q", q.number, q.route, strings.Join(q.spoiled, ", "), q.cut, raw)
 }
 
-// generator makes the requests of a run.
+// generator generates the requests of a run.
 type generator struct {
 	seed    uint64
-	address string   // of references and callbacks
-	routes  []string // drawn from
+	address string   // of the server of references and callbacks
+	routes  []string // to choose from
 	samples map[string][]sample
 	keys    []string            // of users
-	token   string              // the operator's
-	ids     map[string][]string // that exist, by what stands before {id} in a path
+	token   string              // of the operator
+	ids     map[string][]string // existing ids by the path before {id}
 }
 
-// good is a request as its route takes it.
+// good returns a valid request for a route.
 func (g *generator) good(number int, route string, r *rand.Rand) (*request, sample) {
 	q := &request{number: number, route: route, version: "HTTP/1.1", cut: -1}
 	q.method, q.target, _ = strings.Cut(route, " ")
@@ -144,19 +144,19 @@ func (g *generator) good(number int, route string, r *rand.Rand) (*request, samp
 	return q, s
 }
 
-// next is the malformed request of a number.
+// next returns the malformed request with a number.
 func (g *generator) next(number int) *request {
 	r := rand.New(rand.NewPCG(g.seed, uint64(number)))
 	q, _ := g.good(number, pick(r, g.routes), r)
 	for range pick(r, []int{1, 1, 2, 3}) {
-		s := pick(r, spoilers())
+		s := pick(r, mutations())
 		q.spoiled = append(q.spoiled, s.name)
 		s.spoil(r, g, q)
 	}
 	return q
 }
 
-// pick draws one of all; the zero value where there is none.
+// pick returns a random element, or the zero value without elements.
 func pick[T any](r *rand.Rand, all []T) (one T) {
 	if len(all) == 0 {
 		return one
@@ -164,7 +164,7 @@ func pick[T any](r *rand.Rand, all []T) (one T) {
 	return all[r.IntN(len(all))]
 }
 
-// or is the first that is not empty.
+// or returns the first text that is not empty.
 func or(texts ...string) string {
 	for _, text := range texts {
 		if text != "" {

@@ -1,7 +1,6 @@
-// Package malformed owns the flood of malformed requests: valid requests of
-// every route, spoiled by a seeded generator and sent over real connections.
-// Invariants: a request is the same whenever seed and number are; every route
-// that the product has is asked.
+// Package malformed owns the test with malformed requests: valid requests for every route, changed
+// by a seeded generator and sent over real connections. Invariants: the seed and the number
+// determine a request, and every route of the product gets requests.
 package malformed
 
 import (
@@ -14,16 +13,17 @@ import (
 	"tollgate/internal/api"
 )
 
-// plainRoutes are those that stand in no table: the process's own.
+// plainRoutes returns the routes of the process, outside all tables.
 func plainRoutes() []string {
 	return []string{"GET /healthz", "GET /readyz", "GET /metrics", "GET /media/{id}"}
 }
 
-// allRoutes are all that the product answers, as its own tables say.
+// allRoutes returns all routes of the product.
 func allRoutes() []string { return slices.Concat(api.Routes(), admin.Routes(), plainRoutes()) }
 
-// drawn is allRoutes, those that run models more often: most can be wrong there.
-func drawn() []string {
+// weightedRoutes returns allRoutes, with routes that run models more often, because they have the
+// most possible errors.
+func weightedRoutes() []string {
 	all := allRoutes()
 	for _, route := range api.Routes() {
 		if strings.HasPrefix(route, "POST ") {
@@ -33,15 +33,15 @@ func drawn() []string {
 	return all
 }
 
-// sample is a request as a route takes it.
+// sample is a valid request for a route.
 type sample struct {
 	body        string
-	contentType string // empty: JSON
-	also        []int  // statuses of good answers beside 200, 201 and 202
+	contentType string // JSON if empty
+	also        []int  // good statuses besides 200, 201 and 202
 }
 
-// TestEveryRouteHasASample wants a good request of every route that takes one:
-// without it a new route would be asked for nothing.
+// TestEveryRouteHasASample checks for a valid request for every route with a body, so that a new
+// route is tested.
 func TestEveryRouteHasASample(t *testing.T) {
 	t.Parallel()
 	known := samples("")

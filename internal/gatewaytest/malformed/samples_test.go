@@ -10,25 +10,25 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 )
 
-// samples returns the good requests of every route that has a body; the address
-// is that of the server of references and callbacks.
+// samples returns the valid requests for every route with a body. address is the server of
+// references and callbacks.
 func samples(address string) map[string][]sample {
 	all := operatorSamples(address)
 	chat := func(model string) []sample {
-		return []sample{shaped(wholeChat, model), shaped(streamedChat, model)}
+		return []sample{withModel(wholeChat, model), withModel(streamedChat, model)}
 	}
 	var chats, responses, messages []sample
 	for _, model := range []string{"own", "chat-line", "messages-line", "gemini-line"} {
 		chats = append(chats, chat(model)...)
-		responses = append(responses, shaped(wholeResponse, model), streamed(wholeResponse, model))
+		responses = append(responses, withModel(wholeResponse, model), streamed(wholeResponse, model))
 	}
 	for _, model := range []string{"family", "family-chat", "family-gemini"} {
-		messages = append(messages, shaped(wholeMessage, model), streamed(wholeMessage, model))
+		messages = append(messages, withModel(wholeMessage, model), streamed(wholeMessage, model))
 	}
 	all["POST /v1/chat/completions"] = chats
 	all["POST /v1/responses"] = responses
 	all["POST /native/v1/messages"] = messages
-	all["POST /native/v1/messages/count_tokens"] = []sample{shaped(wholeMessage, "family"), shaped(wholeMessage, "family-chat")}
+	all["POST /native/v1/messages/count_tokens"] = []sample{withModel(wholeMessage, "family"), withModel(wholeMessage, "family-chat")}
 
 	image := fmt.Sprintf(`,"image":["%s/p.png","data:image/png;base64,%s"]}`, address, picture())
 	plain := fmt.Sprintf(`{"model":"easel","prompt":"a lake","size":"1:1","n":1,"callback_url":"%s/callback"`, address)
@@ -42,8 +42,7 @@ func samples(address string) map[string][]sample {
 	return all
 }
 
-// The bodies of the three forms; MODEL and PICTURE stand for what shaped puts
-// there.
+// The bodies of the three forms. withModel replaces MODEL and PICTURE.
 const (
 	wholeChat = `{"model":"MODEL","messages":[{"role":"system","content":"be short"},{"role":"user","content":[` +
 		`{"type":"text","text":"hello"},{"type":"image_url","image_url":{"url":"data:image/png;base64,PICTURE"}}]}],` +
@@ -65,19 +64,19 @@ const (
 		`"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"reasoning":{"effort":"low"}}`
 )
 
-// shaped is a body of the three forms for a model.
-func shaped(body, model string) sample {
+// withModel returns a body of one of the three forms for a model.
+func withModel(body, model string) sample {
 	return sample{body: strings.NewReplacer("MODEL", model, "PICTURE", picture()).Replace(body)}
 }
 
-// streamed is shaped for a stream.
+// streamed is withModel for a stream.
 func streamed(body, model string) sample {
-	return shaped(strings.TrimSuffix(body, "}")+`,"stream":true}`, model)
+	return withModel(strings.TrimSuffix(body, "}")+`,"stream":true}`, model)
 }
 
-// operatorSamples are those of the operator API. The catalogs have a line of a
-// provider that does not exist, so that nothing close to them ever becomes the
-// one in force. Jobs and deliveries may have ended, and refuse then.
+// operatorSamples returns the samples of the operator API. Its catalogs have a line of an unknown
+// provider, so that no malformed request replaces the catalog. Jobs and deliveries may have ended
+// and then reject the request.
 func operatorSamples(address string) map[string][]sample {
 	return map[string][]sample{
 		"PUT /admin/v1/catalog": {
@@ -94,7 +93,7 @@ func operatorSamples(address string) map[string][]sample {
 			`"price_factor":1.1,"prices":{}}`}},
 		"POST /admin/v1/accounts/{id}/users":   {{body: `{"email":"EMAIL","password":"long enough password","operator":false}`}},
 		"PATCH /admin/v1/users/{id}":           {{body: `{"password":"another long password","disabled":true,"second_factor":false}`}},
-		"POST /admin/v1/users/{id}/link":       {{also: []int{400}}, {body: `{}`, also: []int{400}}}, // 400 once it is disabled
+		"POST /admin/v1/users/{id}/link":       {{also: []int{400}}, {body: `{}`, also: []int{400}}}, // 400 for a disabled user
 		"POST /admin/v1/accounts/{id}/credits": {{body: `{"usd":0.25,"note":"n"}`}, {body: `{"usd":"-0.05"}`}},
 		"POST /admin/v1/codes":                 {{body: `{"usd":"0.5","count":2,"expires":4102444800}`}, {body: `{"usd":1}`}},
 		"POST /admin/v1/accounts/{id}/keys": {{body: `{"name":"k","rpm":5,"daily_budget_usd":1,"total_limit_usd":"2",` +
@@ -113,14 +112,14 @@ func operatorSamples(address string) map[string][]sample {
 	}
 }
 
-// picture is a reference in base64.
+// picture returns a reference in base64.
 func picture() string { return base64.StdEncoding.EncodeToString(fakestudio.Picture(3)) }
 
-// form is an edit as a form, and its content type.
+// form returns an edit as a form, and its content type.
 func form(address string) (body, contentType string) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
-	_ = w.SetBoundary("boundary0123456789") // none of these fails into memory
+	_ = w.SetBoundary("boundary0123456789") // writes to memory cannot fail
 	for _, field := range [][2]string{{"model", "easel"}, {"prompt", "a lake"}, {"n", "1"}, {"callback_url",
 		address + "/callback"}} {
 		_ = w.WriteField(field[0], field[1])

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// spoiler makes a request wrong in one way; some draws may leave it right.
-type spoiler struct {
+// mutation makes a request malformed in one way. Some random choices may leave it valid.
+type mutation struct {
 	name  string
 	spoil func(r *rand.Rand, g *generator, q *request)
 }
 
-// spoilers are all ways; those that matter most stand more than once.
-func spoilers() []spoiler {
-	body := []spoiler{
+// mutations returns all mutations, the most important ones repeatedly.
+func mutations() []mutation {
+	body := []mutation{
 		{"bytes flipped", flip}, {"body truncated", truncate}, {"key repeated", repeatKey}, {"key in another case", foldKey},
 		{"value of a wrong type", wrongType}, {"value of a wrong type", wrongType}, {"deep nesting", nest}, {"invalid text",
 			badText},
 		{"piece repeated", stutter}, {"another body", anotherBody}, {"odd address", oddAddress}, {"odd address", oddAddress},
 		{"odd field", oddField}, {"odd field", oddField},
 	}
-	return append(append(body, body...), []spoiler{
+	return append(append(body, body...), []mutation{
 		{"odd content type", oddType}, {"odd query", oddQuery}, {"odd id", oddID}, {"odd path", oddPath}, {"odd method", oddMethod},
 		{"odd key", oddKey}, {"odd key", oddKey}, {"odd header", oddHeader}, {"odd header", oddHeader}, {"odd frame", oddFrame},
 		{"breaks off", breakOff}, {"no HTTP", noHTTP},
@@ -46,7 +46,7 @@ func truncate(r *rand.Rand, _ *generator, q *request) {
 	}
 }
 
-// stutter repeats a piece of the body somewhere, or takes it out.
+// stutter repeats or removes a piece of the body.
 func stutter(r *rand.Rand, _ *generator, q *request) {
 	if len(q.body) < 2 {
 		return
@@ -66,24 +66,24 @@ var (
 	scalarPattern = regexp.MustCompile(`:\s*("(?:[^"\\]|\\.)*"|-?[0-9.]+|true|false|null)`)
 )
 
-// place draws a match of a pattern in the body; nil where there is none.
-func place(r *rand.Rand, p *regexp.Regexp, body []byte) []int {
+// match returns a random match of a pattern in the body, or nil.
+func match(r *rand.Rand, p *regexp.Regexp, body []byte) []int {
 	return pick(r, p.FindAllSubmatchIndex(body, -1))
 }
 
-// insert puts a text into the body.
+// insert inserts text into the body.
 func (q *request) insert(at int, text string) {
 	q.body = bytes.Join([][]byte{q.body[:at], []byte(text), q.body[at:]}, nil)
 }
 
-// replace puts a text in the place of a part of the body.
+// replace replaces a part of the body.
 func (q *request) replace(from, to int, text string) {
 	q.body = bytes.Join([][]byte{q.body[:from], []byte(text), q.body[to:]}, nil)
 }
 
-// repeatKey gives a key that is there a second value before the first.
+// repeatKey repeats a key, with another value, before the key.
 func repeatKey(r *rand.Rand, _ *generator, q *request) {
-	at := place(r, keyPattern, q.body)
+	at := match(r, keyPattern, q.body)
 	if at == nil {
 		return
 	}
@@ -94,9 +94,9 @@ func repeatKey(r *rand.Rand, _ *generator, q *request) {
 	q.insert(at[0], fmt.Sprintf(`"%s":%s,`, key, pick(r, values())))
 }
 
-// foldKey spells a key in another case, or with letters that fold to it.
+// foldKey changes the case of a key, or replaces its letters by ones that fold to them.
 func foldKey(r *rand.Rand, _ *generator, q *request) {
-	at := place(r, keyPattern, q.body)
+	at := match(r, keyPattern, q.body)
 	if at == nil {
 		return
 	}
@@ -110,7 +110,7 @@ func foldKey(r *rand.Rand, _ *generator, q *request) {
 	q.replace(at[0]+1, at[1]-2, folded)
 }
 
-// values are those that a field does not expect.
+// values returns unexpected values of a field.
 func values() []string {
 	return []string{
 		`null`, `true`, `false`, `0`, `-1`, `-0`, `1.5`, `1e2`, `1e400`, `-1e-400`, `9223372036854775808`,
@@ -124,14 +124,14 @@ func values() []string {
 }
 
 func wrongType(r *rand.Rand, _ *generator, q *request) {
-	if at := place(r, scalarPattern, q.body); at != nil {
+	if at := match(r, scalarPattern, q.body); at != nil {
 		q.replace(at[2], at[3], pick(r, values()))
 	}
 }
 
-// nest puts brackets where a value was, closed or left open.
+// nest replaces a value by nested brackets, closed or open.
 func nest(r *rand.Rand, _ *generator, q *request) {
-	at := place(r, scalarPattern, q.body)
+	at := match(r, scalarPattern, q.body)
 	if at == nil {
 		return
 	}
@@ -159,7 +159,7 @@ func badText(r *rand.Rand, _ *generator, q *request) {
 
 func anotherBody(r *rand.Rand, g *generator, q *request) {
 	var others []string
-	for _, route := range g.routes { // not over the map: its order is drawn anew each time
+	for _, route := range g.routes { // the order of a map changes
 		for _, s := range g.samples[route] {
 			others = append(others, s.body)
 		}
@@ -176,8 +176,7 @@ func anotherBody(r *rand.Rand, g *generator, q *request) {
 	}, others...)))
 }
 
-// addresses are those of references and callbacks, of all kinds; none of them
-// leads to another machine.
+// addresses returns addresses of references and callbacks. All lead to this machine.
 func addresses(good string) []string {
 	port := good[strings.LastIndexByte(good, ':'):]
 	return []string{
@@ -200,29 +199,28 @@ func addresses(good string) []string {
 	}
 }
 
-// oddAddress puts an address of some kind into a submission, or in the place of
-// one.
+// oddAddress adds an address to a submission, or replaces one.
 func oddAddress(r *rand.Rand, g *generator, q *request) {
 	field := pick(r, []string{"callback_url", "callBackUrl", "image", "images", "reference_images", "references", "url",
 		"image_url", "alert_url"})
 	value := fmt.Sprintf("%q", pick(r, addresses(g.address)))
 	value = pick(r, []string{value, value, "[" + value + "]", `{"url":` + value + `}`, `[{"url":` + value + `,"type":"video"}]`,
 		strings.ReplaceAll(value, `"`, "")})
-	if at := place(r, regexp.MustCompile(`"(?:http[^"]*|data:[^"]*)"`), q.body); at != nil && r.IntN(2) == 0 {
+	if at := match(r, regexp.MustCompile(`"(?:http[^"]*|data:[^"]*)"`), q.body); at != nil && r.IntN(2) == 0 {
 		q.replace(at[0], at[1], value)
 		return
 	}
 	q.field(field, value)
 }
 
-// field puts a field at the beginning of the body's object.
+// field adds a field at the beginning of the body's object.
 func (q *request) field(name, value string) {
 	if bytes.HasPrefix(q.body, []byte("{")) {
 		q.insert(1, fmt.Sprintf("%q:%s,", name, value))
 	}
 }
 
-// oddField adds a field that some route reads, with some value.
+// oddField adds a known field with an unexpected value.
 func oddField(r *rand.Rand, _ *generator, q *request) {
 	name := pick(r, []string{
 		"model", "messages", "input", "max_tokens", "max_completion_tokens", "max_output_tokens", "stream", "stream_options", "n",

@@ -36,7 +36,7 @@ func oddQuery(r *rand.Rand, _ *generator, q *request) {
 	})
 }
 
-// ids are what may stand where an id is.
+// ids returns texts in place of an id.
 func ids(g *generator) []string {
 	odd := []string{
 		"", "x", "..", ".", "%2e%2e", "%2e%2e%2f%2e%2e", "%00", "%0a", "%ff", "%c0%ae", "'%20OR%20'1'='1", "{id}", "%7Bid%7D", "-1",
@@ -79,7 +79,7 @@ func oddMethod(r *rand.Rand, _ *generator, q *request) {
 	})
 }
 
-// oddKey spoils who asks.
+// oddKey changes the credentials.
 func oddKey(r *rand.Rand, g *generator, q *request) {
 	one := pick(r, g.keys)
 	odd := pick(r, []string{
@@ -136,7 +136,7 @@ func oddHeader(r *rand.Rand, _ *generator, q *request) {
 	}
 }
 
-// oddFrame makes it unclear where the body ends.
+// oddFrame makes the end of the body ambiguous.
 func oddFrame(r *rand.Rand, _ *generator, q *request) {
 	size := len(q.body)
 	chunked := func(body string) {
@@ -156,7 +156,7 @@ func oddFrame(r *rand.Rand, _ *generator, q *request) {
 	case 4:
 		q.add("Content-Length", fmt.Sprint(size+1))
 	case 5:
-		q.add("Transfer-Encoding", "chunked") // beside Content-Length
+		q.add("Transfer-Encoding", "chunked") // in addition to Content-Length
 	case 6:
 		chunked(fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", size, q.body))
 	case 7:

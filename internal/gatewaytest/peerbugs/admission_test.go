@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// waiting is a provider whose good answers wait until the gate opens.
+// waiting starts a provider with good answers after open.
 func waiting(t testing.TB) (p *fakeprovider.Server, open func()) {
 	gate := make(chan struct{})
 	p = fakeprovider.New(t)
@@ -25,26 +25,26 @@ func waiting(t testing.TB) (p *fakeprovider.Server, open func()) {
 	return p, func() { close(gate) }
 }
 
-// answering is a provider of a form whose answers are all good.
+// answering starts a provider with good answers in a form.
 func answering(t testing.TB, form string) *fakeprovider.Server {
 	p := fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good(form, q.Streamed()) })
 	return p
 }
 
-// reached waits until so many requests have come to a provider.
+// reached waits for a number of requests at a provider.
 func reached(t *testing.T, p *fakeprovider.Server, requests int) {
 	t.Helper()
 	scene.Eventually(t, fmt.Sprintf("%d requests reach the provider", requests), func() bool { return len(p.Requests()) >= requests })
 }
 
-// chatScene is a scene of one chat model on one line, both of that name.
+// chatScene returns a scenario with one chat model on one line, both called name.
 func chatScene(name, url string, more map[string]any, play func(t *testing.T, g *gateway)) peerScene {
 	return peerScene{[]map[string]any{scene.ChatModel(name, more)}, []map[string]any{scene.ChatLine(name, url, nil, name)}, play}
 }
 
-// oneBalance is QuantumNous/new-api#6609: concurrent calls are checked against
-// the same balance, and accounts with much of it are not checked at all.
+// oneBalance is QuantumNous/new-api#6609: concurrent requests are checked against the same balance,
+// and accounts with a large balance are not checked.
 func oneBalance(t testing.TB) peerScene {
 	p, open := waiting(t)
 	return chatScene("bug01", p.URL(), nil, func(t *testing.T, g *gateway) {
@@ -68,8 +68,8 @@ func oneBalance(t testing.TB) peerScene {
 	})
 }
 
-// oneKey is songquanpeng/one-api#2440: the same race on what a key may still
-// spend, of an account that has plenty.
+// oneKey is songquanpeng/one-api#2440: the same race for the limit of a key, with a large balance
+// of the account.
 func oneKey(t testing.TB) peerScene {
 	p, open := waiting(t)
 	return chatScene("bug02", p.URL(), nil, func(t *testing.T, g *gateway) {
@@ -89,8 +89,8 @@ func oneKey(t testing.TB) peerScene {
 	})
 }
 
-// budgetWhileRunning is BerriAI/litellm#34732: a budget is checked before a
-// call and counted after it, so what runs is in no budget.
+// budgetWhileRunning is BerriAI/litellm#34732: a budget is checked before a request and charged
+// after it, so running requests do not count.
 func budgetWhileRunning(t testing.TB) peerScene {
 	p, open := waiting(t)
 	return chatScene("bug03", p.URL(), nil, func(t *testing.T, g *gateway) {
@@ -106,14 +106,14 @@ func budgetWhileRunning(t testing.TB) peerScene {
 		open()
 		passes(t, running, 1)
 		c.spent(answerCost, 0)
-		c.gets(body, http.StatusOK, "") // what is left is exactly its hold
+		c.gets(body, http.StatusOK, "") // the rest is exactly the hold
 		c.spent(2*answerCost, 0)
 		c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
 	})
 }
 
-// newcomers is BerriAI/litellm#40095: the first simultaneous calls of somebody
-// of whom there is no row yet are in no budget.
+// newcomers is BerriAI/litellm#40095: the first concurrent requests of a customer without a row are
+// in no budget.
 func newcomers(t testing.TB) peerScene {
 	p, open := waiting(t)
 	free := map[string]any{"free_daily_requests": 3, "price": map[string]any{"input": 0, "output": 0}}
@@ -143,9 +143,8 @@ func newcomers(t testing.TB) peerScene {
 	return s
 }
 
-// unknownCosts is BerriAI/litellm#35524: where the cost of a call cannot be
-// told beforehand (files, audio, images by pixels, models without a price)
-// nothing is held for it.
+// unknownCosts is BerriAI/litellm#35524: nothing is held for requests of unknown cost (files,
+// audio, images by pixels, models without a price).
 func unknownCosts(t testing.TB) peerScene {
 	p, fal := answering(t, "chat"), fakestudio.Providers()[0]
 	studio := fal.Open(t)
@@ -156,7 +155,7 @@ func unknownCosts(t testing.TB) peerScene {
 			return scene.Request(scene.Chat, "bug05", false,
 				map[string]any{"messages": json.RawMessage(`[{"role":"user","content":[` + part + `]}]`)})
 		}
-		const window = 100000*perPrompt + 500*perCompletion // what a file holds counts as all that the model can read
+		const window = 100000*perPrompt + 500*perCompletion // a file counts as the model's context window
 		file := says(`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0x"}}`)
 		poor, c := g.open(window-1, nil), g.open(window, nil)
 		poor.gets(file, http.StatusPaymentRequired, "insufficient_quota")
@@ -189,8 +188,8 @@ func unknownCosts(t testing.TB) peerScene {
 	return s
 }
 
-// longPrompts is BerriAI/litellm#40002: the hold knows the ordinary price
-// alone, so a key of 45 cents spends 60 on a prompt of 300,000 tokens.
+// longPrompts is BerriAI/litellm#40002: the hold uses the base price only, so a key with 45 cents
+// spends 60 cents on a prompt of 300,000 tokens.
 func longPrompts(t testing.TB) peerScene {
 	p := fakeprovider.New(t, fakeprovider.Answer("long", 300_000, 500))
 	more := map[string]any{"context_window": 1_000_000, "price": map[string]any{"input": 1, "output": 2,
@@ -215,8 +214,7 @@ func longPrompts(t testing.TB) peerScene {
 	})
 }
 
-// budgetsThroughRestart is BerriAI/litellm#26672: after an upgrade budgets are
-// there and no longer enforced.
+// budgetsThroughRestart is BerriAI/litellm#26672: budgets are not enforced after an upgrade.
 func budgetsThroughRestart(t testing.TB) peerScene {
 	p := answering(t, "chat")
 	return chatScene("bug07", p.URL(), nil, func(t *testing.T, g *gateway) {
@@ -225,13 +223,13 @@ func budgetsThroughRestart(t testing.TB) peerScene {
 		first := g.apart(nil)
 		daily := first.open(money.USD, map[string]any{"daily_budget_usd": limit})
 		total := first.open(money.USD, map[string]any{"total_limit_usd": limit})
-		for _, c := range []purseOf{daily, total} {
+		for _, c := range []client{daily, total} {
 			c.gets(body, http.StatusOK, "")
 			c.gets(body, http.StatusOK, "")
 		}
 		second := first.again()
-		second.offer(append(g.offered.models, scene.ChatModel("new", nil)), g.offered.lines)
-		for _, c := range []purseOf{daily.at(second), total.at(second)} {
+		second.setCatalog(append(g.scenario.models, scene.ChatModel("new", nil)), g.scenario.lines)
+		for _, c := range []client{daily.at(second), total.at(second)} {
 			second.admin("PATCH", "/keys/"+c.keyed().ID, map[string]any{"name": "renamed"}, nil)
 			c.gets(body, http.StatusOK, "")
 			c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
@@ -241,8 +239,8 @@ func budgetsThroughRestart(t testing.TB) peerScene {
 	})
 }
 
-// everyPath are the paths that cost money, each with a request, by the model of
-// its kind. The models are named after the bug.
+// everyPath returns the requests of all paths that cost money, by model. The names of the models
+// begin with bug.
 func everyPath(bug string) map[string]string {
 	return map[string]string{
 		scene.Chat.Path():      scene.Request(scene.Chat, bug, false, nil),
@@ -253,8 +251,8 @@ func everyPath(bug string) map[string]string {
 	}
 }
 
-// everyScene is a scene with a model for each path, on providers that count
-// what reaches them.
+// everyScene returns a scenario with a model for each path. sent returns the number of requests at
+// the providers.
 func everyScene(t testing.TB, bug string, p *fakeprovider.Server, play func(t *testing.T, g *gateway, sent func() int)) peerScene {
 	fal := fakestudio.Providers()[0]
 	studio := fal.Open(t)
@@ -269,8 +267,8 @@ func everyScene(t testing.TB, bug string, p *fakeprovider.Server, play func(t *t
 	}
 }
 
-// everyLimit is BerriAI/litellm#27381: a limit can be set, and nothing asks it.
-// Here each limit of a key and of an account is asked on each path.
+// everyLimit is BerriAI/litellm#27381: a limit can be set but has no effect. The scenario checks
+// each limit of a key and of an account on each path.
 func everyLimit(t testing.TB) peerScene {
 	return everyScene(t, "bug08", answering(t, "chat"), func(t *testing.T, g *gateway, sent func() int) {
 		const tiny = money.NanoUSD
@@ -309,10 +307,10 @@ func everyLimit(t testing.TB) peerScene {
 	})
 }
 
-// longStreams is Wei-Shaw/sub2api#3384: long and parallel streams bring
-// balances to -99 dollars and pass daily limits.
+// longStreams is Wei-Shaw/sub2api#3384: long and parallel streams lead to balances of -99 dollars
+// and exceed daily limits.
 func longStreams(t testing.TB) peerScene {
-	const claimed = 50_000 // tokens, a hundred times what the request allows
+	const claimed = 50_000 // tokens, a hundred times the request's limit
 	gate := make(chan struct{})
 	p := fakeprovider.New(t)
 	p.Always(func(fakeprovider.Request) fakeprovider.Reply {
@@ -329,9 +327,9 @@ func longStreams(t testing.TB) peerScene {
 		waiting := []<-chan int{byBalance.burst(calls, calls-fit, body), byBudget.burst(calls, calls-fit, body)}
 		close(gate)
 		const over = 1000*perPrompt + claimed*perCompletion
-		for i, c := range []purseOf{byBalance, byBudget} {
+		for i, c := range []client{byBalance, byBudget} {
 			passes(t, waiting[i], fit)
-			c.owns(fit*hold, 0) // never more than was held, so never below zero
+			c.owns(fit*hold, 0) // at most the hold, so never below zero
 			c.spent(fit*hold, 0)
 			for _, row := range c.log(calls) {
 				if row.Status == http.StatusOK && (row.Cost != hold || row.Over != over-hold) {
@@ -345,9 +343,8 @@ func longStreams(t testing.TB) peerScene {
 	})
 }
 
-// noLag is theopenco/llmgateway#3751: credits are spent several times over
-// while their debits are under way. Here the balance that the next request sees
-// is that after the last byte of the one before.
+// noLag is theopenco/llmgateway#3751: credits are spent repeatedly while debits are pending. Here,
+// the next request sees the balance after the last byte of the one before.
 func noLag(t testing.TB) peerScene {
 	p := answering(t, "chat")
 	return chatScene("bug10", p.URL(), nil, func(t *testing.T, g *gateway) {
@@ -365,9 +362,8 @@ func noLag(t testing.TB) peerScene {
 	})
 }
 
-// replicas is maximhq/bifrost#3547: each replica has the whole budget. Beside
-// it: #5673, a budget that is written where nobody reads it is taken without a
-// word; #2873, some paths ask no budget.
+// replicas is maximhq/bifrost#3547: each replica has the whole budget. Related: #5673, a budget of
+// the wrong type is accepted silently, and #2873, some paths have no budget.
 func replicas(t testing.TB) peerScene {
 	p, open := waiting(t)
 	return everyScene(t, "bug11", p, func(t *testing.T, g *gateway, sent func() int) {
@@ -377,7 +373,7 @@ func replicas(t testing.TB) peerScene {
 		other := g.another()
 		c := g.open(100*money.USD, map[string]any{"daily_budget_usd": fit*hold + hold/2})
 		here, there := c.burst(calls, 0, body), c.at(other).burst(calls, 0, body)
-		for range 2*calls - fit { // the refused of both; all others wait at the provider
+		for range 2*calls - fit { // the rejected requests of both nodes; the others wait at the provider
 			status := 0
 			select {
 			case status = <-here:

@@ -12,14 +12,14 @@ import (
 	"tollgate/internal/money"
 )
 
-// countedOnce is QuantumNous/new-api#3512, #3519 and #2608: the number of images
-// is multiplied twice, and amounts are rounded up to a smallest unit.
+// countedOnce is QuantumNous/new-api#3512, #3519 and #2608: the number of images is multiplied
+// twice, and amounts are rounded up to a smallest unit.
 func countedOnce(t testing.TB) peerScene {
 	fal := fakestudio.Providers()[0]
 	studio := fal.Open(t)
 	p := fakeprovider.New(t, fakeprovider.Answer("hi", 1000, 1500))
 	dust := fakeprovider.New(t, fakeprovider.Answer("hi", 3, 1), fakeprovider.Answer("hi", 4, 1), fakeprovider.Answer("hi", 14, 0))
-	cheap := map[string]any{"price": map[string]any{"input": 0.0001, "output": 0.0001}} // a tenth of a nano-dollar a token
+	cheap := map[string]any{"price": map[string]any{"input": 0.0001, "output": 0.0001}} // a tenth of a nano-dollar for each token
 	return peerScene{
 		models: []map[string]any{scene.ImageModel("bug20-image", nil), scene.ChatModel("bug20", nil), scene.ChatModel("bug20-dust", cheap)},
 		lines: []map[string]any{fal.JobLine("bug20-image", studio, "image", nil, "bug20-image"), scene.ChatLine("bug20", p.URL(), nil, "bug20"),
@@ -39,7 +39,7 @@ func countedOnce(t testing.TB) peerScene {
 			c := g.open(money.USD, nil)
 			body := scene.Request(scene.Chat, "bug20", false, map[string]any{"n": 3})
 			c.gets(body, http.StatusOK, "")
-			const cost = 1000*perPrompt + 1500*perCompletion // as the provider counts three choices: once
+			const cost = 1000*perPrompt + 1500*perCompletion // the provider counts three choices once
 			if row := c.log(1)[0]; row.Held != holdFor(body, 3*500) || row.Cost != cost {
 				t.Errorf("three choices: %+v; want %s held and %d charged", row, holdFor(body, 3*500), cost)
 			}
@@ -56,9 +56,9 @@ func countedOnce(t testing.TB) peerScene {
 	}
 }
 
-// usageOnce is BerriAI/litellm#15740, #9812, #40016 and #37992: a call of the
-// responses form is logged twice, cached tokens are counted as cached and as
-// ordinary ones, and a usage of zero is taken for none and estimated.
+// usageOnce is BerriAI/litellm#15740, #9812, #40016 and #37992: a request of the responses form is
+// logged twice, cached tokens count as cached and as ordinary ones, and a usage of zero is taken as
+// missing and estimated.
 func usageOnce(t testing.TB) peerScene {
 	const (
 		usage = `{"input_tokens":100,"cache_creation_input_tokens":30,"cache_read_input_tokens":50,"output_tokens":7}`
@@ -85,7 +85,7 @@ func usageOnce(t testing.TB) peerScene {
 			if n := len(once.Requests()); n != 2 {
 				t.Errorf("%d requests reached the provider, want 2", n)
 			}
-			// 100 at 1 dollar a million, 50 cached at a tenth, 30 written at 1.25, 7 at 10.
+			// 100 at 1 dollar a million, 50 cached at a tenth, 30 written at 1.25, 7 at 10
 			const cost = 100*1000 + 50*100 + 30*1250 + 7*10000
 			m := g.open(money.USD, nil)
 			m.speaks(scene.Messages).gets(scene.Request(scene.Messages, "bug21-cached", false, nil), http.StatusOK, "")
@@ -104,8 +104,8 @@ func usageOnce(t testing.TB) peerScene {
 	}
 }
 
-// everyEnding is BerriAI/litellm#27639 and its kin: holds of requests that
-// ended in some unusual way stay, until users with money are refused.
+// everyEnding is BerriAI/litellm#27639 and similar ones: holds of requests with an unusual end
+// remain, until requests of customers with money are rejected.
 func everyEnding(t testing.TB) peerScene {
 	begun := []string{fakeprovider.Text("one two three")}
 	endings := []struct {
@@ -149,11 +149,11 @@ func everyEnding(t testing.TB) peerScene {
 			}
 		}
 		c.gets(scene.Request(scene.Chat, "bug22-whole", false, map[string]any{"messages": "hi"}), http.StatusBadRequest, "invalid_messages")
-		// Two good answers, and three streams that broke off or were left.
+		// two good answers and three incomplete streams
 		const cost = 2*answerCost + 3*(askPrompt*perPrompt+3*perCompletion)
 		c.comesToOwn(cost)
 		c.spent(cost, 0)
-		// All that is left can be held, of the account and of its key.
+		// The rest of the account and of its key can be held.
 		body := scene.Request(scene.Chat, "bug22-whole", false, nil)
 		taken := money.USD - cost - holdFor(body, 500)
 		g.admin("POST", "/accounts/"+c.Account+"/credits", map[string]any{"usd": -taken}, nil)
@@ -166,9 +166,8 @@ func everyEnding(t testing.TB) peerScene {
 	return s
 }
 
-// smallHolds is can1357/oh-my-pi#9569 and BerriAI/litellm#38647: a request
-// without a limit is held for 65,536 tokens, and bursts that cost nearly
-// nothing are refused.
+// smallHolds is can1357/oh-my-pi#9569 and BerriAI/litellm#38647: a request without a limit holds
+// 65,536 tokens, and bursts of cheap requests are rejected.
 func smallHolds(t testing.TB) peerScene {
 	p, open := waiting(t)
 	more := map[string]any{"context_window": 200_000, "max_output_tokens": 65_536, "default_output_tokens": 2_000}
@@ -185,13 +184,13 @@ func smallHolds(t testing.TB) peerScene {
 		c.owns(0, burst*hold)
 		open()
 		passes(t, running, burst)
-		c.owns(burst*answerCost, 0) // given back with the answers, not later
+		c.owns(burst*answerCost, 0) // released with the answers
 		for _, q := range p.Requests() {
 			if !strings.Contains(string(q.Body), fmt.Sprintf(`"max_tokens":%d`, 2_000)) {
 				t.Errorf("the line was not told of the limit: %s", q.Body)
 			}
 		}
-		// One after another all that a single hold leaves can be spent.
+		// One after the other, requests can spend everything down to one hold.
 		left := burst * (hold - answerCost)
 		for ; left >= hold; left -= answerCost {
 			c.gets(body, http.StatusOK, "")
@@ -201,8 +200,8 @@ func smallHolds(t testing.TB) peerScene {
 	})
 }
 
-// leftBeforeTheFirst is Wei-Shaw/sub2api#4408 and QuantumNous/new-api#7231: who
-// leaves before the first token pays for all of the answer.
+// leftBeforeTheFirst is Wei-Shaw/sub2api#4408 and QuantumNous/new-api#7231: a client that
+// disconnects before the first token pays for the whole answer.
 func leftBeforeTheFirst(t testing.TB) peerScene {
 	p := fakeprovider.New(t)
 	head := fakeprovider.Reply{Events: []string{fakeprovider.Frame(`{"role":"assistant","content":""}`, "")}, End: fakeprovider.Stall}

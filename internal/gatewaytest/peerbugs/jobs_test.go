@@ -11,9 +11,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// failedJobs is QuantumNous/new-api#2050, #4211 and #6074 and
-// Wei-Shaw/sub2api#4837: a failed job is charged, or refunded to the balance
-// and not to the limits, or refunded by each of those who poll it.
+// failedJobs is QuantumNous/new-api#2050, #4211 and #6074 and Wei-Shaw/sub2api#4837: a failed job
+// is charged, or refunded to the balance but not to the limits, or refunded at each poll.
 func failedJobs(t testing.TB) peerScene {
 	fal := fakestudio.Providers()[0]
 	studio := fal.Open(t)
@@ -26,7 +25,7 @@ func failedJobs(t testing.TB) peerScene {
 		lines:  []map[string]any{fal.JobLine("bug24", studio, "video", nil, "bug24")},
 		play: func(t *testing.T, g *gateway) {
 			other := g.another()
-			// The key's limits fit one clip to the nano-dollar.
+			// The key's limits are the exact price of one clip.
 			c := g.open(money.USD, map[string]any{"total_limit_usd": money.Amount(scene.PriceClip),
 				"daily_budget_usd": money.Amount(scene.PriceClip)})
 			body := string(scene.JobRequest("bug24", "a hat", nil))
@@ -51,7 +50,7 @@ func failedJobs(t testing.TB) peerScene {
 			}
 			c.owns(0, 0)
 			c.spent(0, 0)
-			second := c.wants(scene.PathVideo, body, http.StatusAccepted, "") // the refund is in every limit
+			second := c.wants(scene.PathVideo, body, http.StatusAccepted, "") // the refund applies to every limit
 			if j := c.finishes(t, "video", second); j.Status != "succeeded" {
 				t.Errorf("the job is %s", j.Raw)
 			}
@@ -63,8 +62,8 @@ func failedJobs(t testing.TB) peerScene {
 	}
 }
 
-// finishes polls a job that was accepted until it has ended.
-func (p purseOf) finishes(t *testing.T, kind string, accepted scene.FormAnswer) (j scene.Job) {
+// finishes polls an accepted job until its end.
+func (p client) finishes(t *testing.T, kind string, accepted scene.FormAnswer) (j scene.Job) {
 	t.Helper()
 	id := scene.ReadJob(t, scene.Reply{Raw: []byte(accepted.Raw)}).ID
 	scene.Eventually(t, "job "+id+" has ended", func() bool {
@@ -74,9 +73,8 @@ func (p purseOf) finishes(t *testing.T, kind string, accepted scene.FormAnswer) 
 	return j
 }
 
-// manyJobs is QuantumNous/new-api#5717 and #5715: tasks are polled one after
-// another, so hundreds take hours; and a task that ran out of time is told to
-// have failed in one place and to go on in another.
+// manyJobs is QuantumNous/new-api#5717 and #5715: tasks are polled in series, so hundreds take
+// hours, and a timed out task is failed in one place and running in another.
 func manyJobs(t testing.TB) peerScene {
 	fal := fakestudio.Providers()[0]
 	studio, endless := fal.Open(t), fal.Open(t)
@@ -94,7 +92,7 @@ func manyJobs(t testing.TB) peerScene {
 			for i := range accepted {
 				accepted[i] = c.wants(scene.PathVideo, string(scene.JobRequest("bug25", fmt.Sprint(i), nil)), http.StatusAccepted, "")
 			}
-			// None is done, and all are looked after: in series they would wait.
+			// None is done and all are polled. In series, they would wait.
 			scene.Eventually(t, "all jobs are rendered and asked for", func() bool { return studio.Polled() == jobs })
 			c.owns(0, jobs*scene.PriceClip)
 			close(gate)
@@ -125,9 +123,8 @@ func manyJobs(t testing.TB) peerScene {
 	}
 }
 
-// creditsOnce is QuantumNous/new-api#4179 and Helicone/helicone#4344: what was
-// paid is not credited, or twice, because whether a payment was seen before is
-// asked and never written down.
+// creditsOnce is QuantumNous/new-api#4179 and Helicone/helicone#4344: a payment is not credited, or
+// credited twice, because the gateway checks for its id but never stores it.
 func creditsOnce(t testing.TB) peerScene {
 	return peerScene{play: func(t *testing.T, g *gateway) {
 		node := g.apart(nil)
@@ -151,7 +148,7 @@ func creditsOnce(t testing.TB) peerScene {
 			}
 		}
 		c.had = credit
-		c.totals(usageTotals{}) // the balance is there with the answer
+		c.totals(usageTotals{}) // the balance changes before the answer
 		node = node.again()
 		if status, said := node.operate("POST", path, paid, "Idempotency-Key", "payment-7"); status >= 300 {
 			t.Errorf("after a restart: %d %s", status, said)

@@ -1,5 +1,5 @@
-// Package peerbugs owns the billing faults that other gateways really had, each
-// played against a gateway in this process.
+// Package peerbugs owns tests of real billing bugs of other gateways, each against a gateway in
+// this process.
 package peerbugs
 
 import (
@@ -25,21 +25,20 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// peerBug is a class of faults that the bills of other gateways really had, as
-// their public trackers tell it, and the test that it is not one here.
+// peerBug is a class of billing bugs in the public trackers of other gateways, and its test.
 type peerBug struct {
-	name   string // of its subtest, numbered as in docs/money.md
-	public string // where it was told
+	name   string // of its subtest, with the number in docs/money.md
+	public string // the public report
 	make   func(t testing.TB) peerScene
 }
 
-// peerScene is the story of one bug, with models and lines of its own.
+// peerScene is the test of a bug, with its models and lines.
 type peerScene struct {
 	models, lines []map[string]any
 	play          func(t *testing.T, g *gateway)
 }
 
-// peerBugs are all of them, in the order of docs/money.md.
+// peerBugs returns all bugs in the order of docs/money.md.
 func peerBugs() []peerBug {
 	return []peerBug{
 		{"01_concurrent_calls_pass_one_balance", "QuantumNous/new-api#6609, #6607, #4413", oneBalance},
@@ -73,8 +72,7 @@ func peerBugs() []peerBug {
 	}
 }
 
-// TestPeerBugs plays all of them against gateways in this process, on both
-// databases. What follows from the charges is proved by the audit.
+// TestPeerBugs plays all bugs on both databases. The audit checks the books after the charges.
 func TestPeerBugs(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, database string) {
@@ -86,7 +84,7 @@ func TestPeerBugs(t *testing.T) {
 			scenes[b.name] = s
 			models, lines = append(models, s.models...), append(lines, s.lines...)
 		}
-		g.offer(models, lines)
+		g.setCatalog(models, lines)
 		queue := make(chan peerBug)
 		var group sync.WaitGroup
 		for range 5 {
@@ -96,7 +94,7 @@ func TestPeerBugs(t *testing.T) {
 						own := *g
 						own.t, own.Gateway = t, scene.GatewayAt(t, scene.Attach(t, g.Process.URL))
 						own.Client = g.Client
-						own.offered = scenes[b.name]
+						own.scenario = scenes[b.name]
 						scenes[b.name].play(t, &own)
 					})
 				}
@@ -111,8 +109,7 @@ func TestPeerBugs(t *testing.T) {
 	})
 }
 
-// TestPeerBugsStandInTheDocument compares the list with the table of
-// docs/money.md, row by row.
+// TestPeerBugsStandInTheDocument compares the list with the table of docs/money.md.
 func TestPeerBugsStandInTheDocument(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "money.md"))
@@ -133,15 +130,15 @@ func TestPeerBugsStandInTheDocument(t *testing.T) {
 	}
 }
 
-// gateway is a tollgate that runs in this process.
+// gateway is a tollgate in this process.
 type gateway struct {
 	*scene.Gateway
 	t        *testing.T
 	database string
 	media    string
 	settings map[string]string
-	offered  peerScene // what its catalog has for the test
-	stop     func()    // as an operator does; the end of the test does it too
+	scenario peerScene // the scenario in its catalog
+	stop     func()    // stops the gateway; also called at the end of the test
 }
 
 // serveOn starts a gateway on a database, with further settings.
@@ -186,8 +183,8 @@ func serveOn(t *testing.T, database, media string, settings map[string]string) *
 	return g
 }
 
-// apart starts a gateway on a database of its own, of the same engine, with the
-// models and lines of the test's scene: one that may be stopped.
+// apart starts a gateway on a new database of the same kind, with the scenario of g. The test may
+// stop it.
 func (g *gateway) apart(settings map[string]string) *gateway {
 	g.t.Helper()
 	database := storetest.SQLite
@@ -195,17 +192,17 @@ func (g *gateway) apart(settings map[string]string) *gateway {
 		database = storetest.PostgreSQL
 	}
 	own := serveOn(g.t, database(g.t), g.t.TempDir(), settings)
-	own.offered = g.offered
-	if len(g.offered.models) > 0 {
-		own.offer(g.offered.models, g.offered.lines)
+	own.scenario = g.scenario
+	if len(g.scenario.models) > 0 {
+		own.setCatalog(g.scenario.models, g.scenario.lines)
 	}
 	return own
 }
 
-// severalNodes tells whether the database takes more than one node.
+// severalNodes reports whether the database supports several nodes.
 func (g *gateway) severalNodes() bool { return strings.HasPrefix(g.database, "postgres") }
 
-// another is a second node on the same database, or on SQLite the same one.
+// another returns a second node on the same database, or g on SQLite.
 func (g *gateway) another() *gateway {
 	g.t.Helper()
 	if !g.severalNodes() {
@@ -214,15 +211,14 @@ func (g *gateway) another() *gateway {
 	return serveOn(g.t, g.database, g.media, g.settings)
 }
 
-// again stops the gateway and starts it anew.
+// again restarts the gateway.
 func (g *gateway) again() *gateway {
 	g.t.Helper()
 	g.stop()
 	return serveOn(g.t, g.database, g.media, g.settings)
 }
 
-// operate calls the operator API. It calls again while the machine is too busy
-// for an answer: nothing was done then.
+// operate calls the operator API. It repeats requests rejected by an overloaded gateway.
 func (g *gateway) operate(method, path string, body any, headers ...string) (status int, answer string) {
 	g.t.Helper()
 	raw, err := json.Marshal(body)
@@ -253,8 +249,7 @@ func (g *gateway) operate(method, path string, body any, headers ...string) (sta
 	return status, answer
 }
 
-// admin is operate where nothing may be refused; it decodes the answer into v,
-// unless that is nil.
+// admin calls the operator API without errors, and decodes the answer into v, unless v is nil.
 func (g *gateway) admin(method, path string, body, v any) {
 	g.t.Helper()
 	status, answer := g.operate(method, path, body)
@@ -269,21 +264,21 @@ func (g *gateway) admin(method, path string, body, v any) {
 	}
 }
 
-// offer makes a catalog the current one.
-func (g *gateway) offer(models, lines []map[string]any) {
+// setCatalog replaces the catalog.
+func (g *gateway) setCatalog(models, lines []map[string]any) {
 	g.t.Helper()
 	g.admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
 }
 
-// purseOf is an account with a key, on a gateway.
-type purseOf struct {
+// client is a client with an account and a key on a gateway.
+type client struct {
 	scene.FormClient
 	g   *gateway
 	had money.Amount // its credit
 }
 
-// open opens an account with a credit and a key with limits.
-func (g *gateway) open(credit money.Amount, limits map[string]any) purseOf {
+// open opens an account with a credit, and a key with limits.
+func (g *gateway) open(credit money.Amount, limits map[string]any) client {
 	g.t.Helper()
 	var account struct{ ID string }
 	g.admin("POST", "/accounts", map[string]any{"name": "test"}, &account)
@@ -295,23 +290,23 @@ func (g *gateway) open(credit money.Amount, limits map[string]any) purseOf {
 	}
 	var made struct{ Key string }
 	g.admin("POST", "/accounts/"+account.ID+"/keys", limits, &made)
-	return purseOf{scene.FormClient{T: g.t, Gateway: g.Gateway, Form: scene.Chat, Account: account.ID, Key: made.Key}, g, credit}
+	return client{scene.FormClient{T: g.t, Gateway: g.Gateway, Form: scene.Chat, Account: account.ID, Key: made.Key}, g, credit}
 }
 
-// at is the same account on another node.
-func (p purseOf) at(g *gateway) purseOf {
+// at returns the client on another node.
+func (p client) at(g *gateway) client {
 	p.g, p.Gateway = g, g.Gateway
 	return p
 }
 
-// speaks is the same account in another form.
-func (p purseOf) speaks(in scene.Form) purseOf {
+// speaks returns the client in another form.
+func (p client) speaks(in scene.Form) client {
 	p.Form = in
 	return p
 }
 
-// owns checks what the account has been charged so far and what is held, now.
-func (p purseOf) owns(spent, held money.Amount) {
+// owns checks the account's charges and holds.
+func (p client) owns(spent, held money.Amount) {
 	p.T.Helper()
 	var state scene.Funds
 	p.g.admin("GET", "/accounts/"+p.Account, nil, &state)
@@ -320,9 +315,8 @@ func (p purseOf) owns(spent, held money.Amount) {
 	}
 }
 
-// comesToOwn waits until the account has been charged so much and nothing is
-// held: for ends that no answer tells.
-func (p purseOf) comesToOwn(spent money.Amount) {
+// comesToOwn waits until the account has the charges and no hold, for requests without an answer.
+func (p client) comesToOwn(spent money.Amount) {
 	p.T.Helper()
 	var state scene.Funds
 	scene.Eventually(p.T, fmt.Sprintf("%s is charged and nothing held", spent), func() bool {
@@ -331,7 +325,7 @@ func (p purseOf) comesToOwn(spent money.Amount) {
 	})
 }
 
-// keyState is a key as the operator sees it.
+// keyState is a key in the operator API.
 type keyState struct {
 	ID         string       `json:"id"`
 	SpentToday money.Amount `json:"spent_today_usd"`
@@ -341,7 +335,7 @@ type keyState struct {
 }
 
 // keyed returns the account's only key.
-func (p purseOf) keyed() keyState {
+func (p client) keyed() keyState {
 	p.T.Helper()
 	var page struct{ Data []keyState }
 	p.g.admin("GET", "/accounts/"+p.Account+"/keys", nil, &page)
@@ -351,15 +345,15 @@ func (p purseOf) keyed() keyState {
 	return page.Data[0]
 }
 
-// spent checks what the key has spent, today and in all, and holds.
-func (p purseOf) spent(spent, held money.Amount) {
+// spent checks the key's charges, today and in total, and its hold.
+func (p client) spent(spent, held money.Amount) {
 	p.T.Helper()
 	if k := p.keyed(); k.Spent != spent || k.SpentToday != spent || k.Held != held {
 		p.T.Errorf("the key has %+v; want %s spent and %s held", k, spent, held)
 	}
 }
 
-// logRow is an entry of the request log with all its money.
+// logRow is the money of an entry of the request log.
 type logRow struct {
 	scene.Receipt
 	Model  string       `json:"model"`
@@ -368,9 +362,9 @@ type logRow struct {
 	Over   money.Amount `json:"over_hold_usd"`
 }
 
-// log waits until the log has so many entries of the account and returns them,
-// newest first. Refusals of a busy moment do not count: they were tried again.
-func (p purseOf) log(entries int) (rows []logRow) {
+// log waits for a number of log entries of the account and returns them, newest first. Repeated
+// requests do not count.
+func (p client) log(entries int) (rows []logRow) {
 	p.T.Helper()
 	scene.Eventually(p.T, fmt.Sprintf("%d requests are in the log", entries), func() bool {
 		var page struct{ Data []logRow }
@@ -384,7 +378,7 @@ func (p purseOf) log(entries int) (rows []logRow) {
 	return rows
 }
 
-// usageTotals is what an account sees of its requests.
+// usageTotals is the account's usage.
 type usageTotals struct {
 	Cost     money.Amount `json:"cost_usd"`
 	Requests int64        `json:"requests"`
@@ -392,8 +386,8 @@ type usageTotals struct {
 	Failed   int64        `json:"failed_requests"`
 }
 
-// totals checks what /v1/usage says, in all and of today.
-func (p purseOf) totals(want usageTotals) {
+// totals checks /v1/usage, in total and today.
+func (p client) totals(want usageTotals) {
 	p.T.Helper()
 	var u struct {
 		Balance struct{ USD money.Amount }
@@ -406,8 +400,8 @@ func (p purseOf) totals(want usageTotals) {
 	}
 }
 
-// call makes a request with the account's key.
-func (p purseOf) call(method, path, body string) (h scene.FormAnswer) {
+// call sends a request with the account's key.
+func (p client) call(method, path, body string) (h scene.FormAnswer) {
 	p.T.Helper()
 	scene.Eventually(p.T, "the gateway takes a request", func() bool {
 		h = scene.Call(p.T, p.Gateway, method, path, body, "x-api-key", p.Key, "Authorization", "Bearer "+p.Key)
@@ -417,7 +411,7 @@ func (p purseOf) call(method, path, body string) (h scene.FormAnswer) {
 }
 
 // wants sends a request to a path and checks its status and code.
-func (p purseOf) wants(path, body string, status int, code string) scene.FormAnswer {
+func (p client) wants(path, body string, status int, code string) scene.FormAnswer {
 	p.T.Helper()
 	h := p.Post(path, body)
 	if told := h.Err(); h.Status != status || told.Code != code && !strings.HasPrefix(path, "/native") {
@@ -426,16 +420,15 @@ func (p purseOf) wants(path, body string, status int, code string) scene.FormAns
 	return h
 }
 
-// gets is wants for a chat request in the account's form.
-func (p purseOf) gets(body string, status int, code string) scene.FormAnswer {
+// gets is wants for a chat request.
+func (p client) gets(body string, status int, code string) scene.FormAnswer {
 	p.T.Helper()
 	return p.wants(p.Form.Path(), body, status, code)
 }
 
-// burst sends a request so many times at once and returns where the statuses
-// come, 0 for an answer that broke off. refused of them are read, and have to
-// be 402; the others wait.
-func (p purseOf) burst(calls, refused int, body string) (rest <-chan int) {
+// burst sends a request several times at once and returns a channel of statuses, 0 for an
+// incomplete answer. It reads the first of them, a number of 402s. The other requests wait.
+func (p client) burst(calls, refused int, body string) (rest <-chan int) {
 	p.T.Helper()
 	statuses := make(chan int, calls)
 	for range calls {
@@ -449,11 +442,10 @@ func (p purseOf) burst(calls, refused int, body string) (rest <-chan int) {
 	return statuses
 }
 
-// outcome sends a request and returns its status when all of the answer has
-// come, 0 if it broke off or never began.
-func (p purseOf) outcome(body string) int {
+// outcome sends a request and returns its status after a complete answer, else 0.
+func (p client) outcome(body string) int {
 	for {
-		answer, err := p.send(context.Background(), body) // the client's own time bounds it
+		answer, err := p.send(context.Background(), body) // the client has a timeout
 		if err != nil {
 			return 0
 		}
@@ -462,13 +454,13 @@ func (p purseOf) outcome(body string) int {
 		switch {
 		case err != nil || bytes.HasPrefix(raw, []byte("data:")) && !bytes.Contains(raw, []byte("[DONE]")):
 			return 0
-		case answer.StatusCode != http.StatusServiceUnavailable: // a busy moment: nothing was done
+		case answer.StatusCode != http.StatusServiceUnavailable: // repeat after an overload
 			return answer.StatusCode
 		}
 	}
 }
 
-// passes reads the statuses of a burst's calls that were let through.
+// passes reads the statuses of a number of successful requests of a burst.
 func passes(t *testing.T, rest <-chan int, calls int) {
 	t.Helper()
 	for range calls {
@@ -478,8 +470,8 @@ func passes(t *testing.T, rest <-chan int, calls int) {
 	}
 }
 
-// send sends a request whose answer is not read. It ends with ctx.
-func (p purseOf) send(ctx context.Context, body string) (*http.Response, error) {
+// send sends a request until ctx ends.
+func (p client) send(ctx context.Context, body string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, "POST", p.Gateway.Process.URL+p.Form.Path(), strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -488,9 +480,8 @@ func (p purseOf) send(ctx context.Context, body string) (*http.Response, error) 
 	return p.Gateway.Client.Do(r)
 }
 
-// leave sends a request, reads its answer until a text has come, and hangs up.
-// It returns the request's id.
-func (p purseOf) leave(body, text string) string {
+// leave sends a request, disconnects after a text in the answer, and returns the id of the request.
+func (p client) leave(body, text string) string {
 	p.T.Helper()
 	ctx, cancel := context.WithCancel(p.T.Context())
 	defer cancel()
@@ -501,7 +492,7 @@ func (p purseOf) leave(body, text string) string {
 		}
 		defer answer.Body.Close()
 		if answer.StatusCode == http.StatusServiceUnavailable {
-			continue // a busy moment: nothing was done
+			continue // repeat after an overload
 		}
 		var seen strings.Builder
 		for part := make([]byte, 4096); !strings.Contains(seen.String(), text); {
@@ -515,9 +506,8 @@ func (p purseOf) leave(body, text string) string {
 	}
 }
 
-// leaveUnanswered sends a request and hangs up when its provider has it and has
-// said nothing.
-func (p purseOf) leaveUnanswered(body string, provider *fakeprovider.Server) {
+// leaveUnanswered sends a request and disconnects before the provider answers.
+func (p client) leaveUnanswered(body string, provider *fakeprovider.Server) {
 	p.T.Helper()
 	before := len(provider.Requests())
 	for arrived := false; !arrived; {
@@ -526,7 +516,7 @@ func (p purseOf) leaveUnanswered(body string, provider *fakeprovider.Server) {
 		go func() {
 			answer, err := p.send(ctx, body)
 			if err != nil {
-				status <- 0 // left, as it should
+				status <- 0 // disconnected
 				return
 			}
 			_ = answer.Body.Close()
@@ -552,15 +542,15 @@ func (p purseOf) leaveUnanswered(body string, provider *fakeprovider.Server) {
 	}
 }
 
-// What the tests' chat models cost: a dollar a million prompt tokens and two a
-// million of completion. answerCost is for fakeprovider.Good's 1000 and 500.
+// The prices of the chat models: a dollar a million prompt tokens, and two a million completion
+// tokens. answerCost is the cost of fakeprovider.Good.
 const (
 	perPrompt     = 1000
 	perCompletion = 2000
 	answerCost    = 1000*perPrompt + 500*perCompletion
 )
 
-// holdFor is what is held for a text request with so many tokens of output.
+// holdFor returns the hold of a text request with a limit of output tokens.
 func holdFor(body string, output int) money.Amount {
 	return money.Amount((len(body)+1000)*perPrompt + output*perCompletion)
 }

@@ -13,11 +13,10 @@ import (
 	"tollgate/internal/money"
 )
 
-// askPrompt is what the gateway counts for the prompt of askIn, "hi", where the
-// provider has not counted it.
+// askPrompt is the gateway's count of the prompt "hi", without a count of the provider.
 const askPrompt = 8
 
-// pausing is a reply whose pieces after the first ones never come.
+// pausing returns a reply without the pieces after the first ones.
 func pausing(r fakeprovider.Reply, pieces int) fakeprovider.Reply {
 	if len(r.Raw) > 0 {
 		r.Raw = r.Raw[:pieces]
@@ -28,10 +27,10 @@ func pausing(r fakeprovider.Reply, pieces int) fakeprovider.Reply {
 	return r
 }
 
-// leftResponses is QuantumNous/new-api#5235 and #7062: a client that leaves a
-// stream of the responses form pays nothing, also when it has read all of it.
+// leftResponses is QuantumNous/new-api#5235 and #7062: a client that disconnects from a stream of
+// the responses form pays nothing, even after it has read everything.
 func leftResponses(t testing.TB) peerScene {
-	// The four events before the text, and the text.
+	// four events before the text, and the text
 	stream := func() fakeprovider.Reply { return fakeprovider.ResponsesStream(1000, 500, "one two three", " four") }
 	p := fakeprovider.New(t, pausing(stream(), 5), stream())
 	return peerScene{
@@ -48,7 +47,7 @@ func leftResponses(t testing.TB) peerScene {
 				row.Held != holdFor(body, 500) || row.Completion != 3 {
 				t.Errorf("left in the middle: %+v; want %d charged", row, part)
 			}
-			c.leave(body, "event: response.completed") // the whole answer, but the connection is not read to its end
+			c.leave(body, "event: response.completed") // the whole answer, but not the end of the connection
 			c.comesToOwn(part + answerCost)
 			if row := c.log(2)[0]; row.Cost != answerCost || row.Prompt != 1000 || row.Completion != 500 {
 				t.Errorf("left at the end: %+v; want %d charged", row, answerCost)
@@ -58,8 +57,8 @@ func leftResponses(t testing.TB) peerScene {
 	}
 }
 
-// incompleteAnswers is QuantumNous/new-api#7241: the usage of an answer that
-// ended at its limit (response.incomplete) is not read.
+// incompleteAnswers is QuantumNous/new-api#7241: the gateway ignores the usage of an answer that
+// reached its limit (response.incomplete).
 func incompleteAnswers(t testing.TB) peerScene {
 	usage, text := fakeprovider.ResponsesUsage(1000, 500), fakeprovider.ResponsesMessage("all is")
 	p := fakeprovider.New(t, fakeprovider.Reply{Body: fakeprovider.ResponsesObject("incomplete", usage, text)},
@@ -84,8 +83,8 @@ func incompleteAnswers(t testing.TB) peerScene {
 	}
 }
 
-// abortedAnswers is BerriAI/litellm#33736 and #13245: answers that their
-// clients abort leave no row in the log of spending.
+// abortedAnswers is BerriAI/litellm#33736 and #13245: answers aborted by their clients have no log
+// entry.
 func abortedAnswers(t testing.TB) peerScene {
 	p := fakeprovider.New(t, pausing(fakeprovider.Stream(1000, 500, "one two three"), 2), fakeprovider.Reply{Before: fakeprovider.Stall})
 	return chatScene("bug14", p.URL(), nil, func(t *testing.T, g *gateway) {
@@ -104,8 +103,8 @@ func abortedAnswers(t testing.TB) peerScene {
 	})
 }
 
-// cancelledStream is maximhq/bifrost#3709: a stream that was cancelled after
-// 806 pieces is logged with the one token that its first event had counted.
+// cancelledStream is maximhq/bifrost#3709: a stream cancelled after 806 pieces is logged with the
+// one token counted in its first event.
 func cancelledStream(t testing.TB) peerScene {
 	const pieces = 806
 	said := make([]string, pieces)
@@ -130,8 +129,8 @@ func cancelledStream(t testing.TB) peerScene {
 	}
 }
 
-// spendThroughRestart is maximhq/bifrost#3548 and #5925: what was spent in the
-// seconds before a stop is lost, and a start writes zeros over the rest.
+// spendThroughRestart is maximhq/bifrost#3548 and #5925: a stop loses the charges of the last
+// seconds, and a start overwrites the others with zeros.
 func spendThroughRestart(t testing.TB) peerScene {
 	p := answering(t, "chat")
 	return chatScene("bug16", p.URL(), nil, func(t *testing.T, g *gateway) {
@@ -139,7 +138,7 @@ func spendThroughRestart(t testing.TB) peerScene {
 		c := node.open(money.USD, map[string]any{"total_limit_usd": 1, "daily_budget_usd": 1})
 		for n := 1; n <= 2; n++ {
 			c.gets(scene.Request(scene.Chat, "bug16", n%2 == 0, nil), http.StatusOK, "")
-			// What the answer cost is in the database before anything else happens.
+			// The database has the charge before anything else happens.
 			var charged money.Amount
 			db := scene.OpenDatabase(t, node.database)
 			sum := db.QueryRowContext(t.Context(), `SELECT SUM(cost_nano) FROM ledger_receipt WHERE account = $1`, c.Account)
@@ -150,7 +149,7 @@ func spendThroughRestart(t testing.TB) peerScene {
 				t.Errorf("%s are in the database after %d answers", charged, n)
 			}
 			node = node.again()
-			node.offer(g.offered.models, g.offered.lines)
+			node.setCatalog(g.scenario.models, g.scenario.lines)
 			c = c.at(node)
 			c.owns(money.Amount(n)*answerCost, 0)
 			c.spent(money.Amount(n)*answerCost, 0)
@@ -160,8 +159,8 @@ func spendThroughRestart(t testing.TB) peerScene {
 	})
 }
 
-// nothingQueued is BerriAI/litellm#38157 and #34887: what waits to be counted
-// is dropped by a stop, and by a deadlock of two nodes.
+// nothingQueued is BerriAI/litellm#38157 and #34887: a stop, and a deadlock of two nodes, drop
+// queued charges.
 func nothingQueued(t testing.TB) peerScene {
 	p, open := waiting(t)
 	fast := answering(t, "chat")
@@ -189,9 +188,9 @@ func nothingQueued(t testing.TB) peerScene {
 		node = node.again()
 		c.at(node).owns(calls*answerCost, 0)
 
-		// Two nodes charge the same accounts, in opposite order.
+		// Two nodes charge the same accounts in opposite order.
 		other := node.another()
-		var all [accounts]purseOf
+		var all [accounts]client
 		for i := range all {
 			all[i] = node.open(money.USD, nil)
 		}
@@ -219,9 +218,9 @@ func nothingQueued(t testing.TB) peerScene {
 	return s
 }
 
-// stoppedEarly is Wei-Shaw/sub2api#5856 (retries are on the provider's bill and
-// in no log), bitrouter/bitrouter#537 (the prompt of a left stream is free) and
-// pollinations/pollinations#5594 (so is all that its client stops early).
+// stoppedEarly is Wei-Shaw/sub2api#5856 (retries are on the provider's bill but in no log),
+// bitrouter/bitrouter#537 (the prompt of an aborted stream is free) and
+// pollinations/pollinations#5594 (the whole aborted stream is free).
 func stoppedEarly(t testing.TB) peerScene {
 	failed := fakeprovider.Error(500, "server_error", "", "down")
 	failed.Body = strings.TrimSuffix(failed.Body, "}") + `,"usage":{"prompt_tokens":1000,"completion_tokens":70}}`
@@ -240,7 +239,7 @@ func stoppedEarly(t testing.TB) peerScene {
 		play: func(t *testing.T, g *gateway) {
 			c := g.open(10*money.USD, nil)
 			c.gets(scene.Request(scene.Chat, "bug18", false, nil), http.StatusOK, "")
-			c.owns(answerCost, 0) // the user pays for the answer alone
+			c.owns(answerCost, 0) // the customer pays for nothing but the answer
 			if row := c.logged(t); row.Prompt != 1000 || row.Completion != 500 || len(row.Attempts) != 2 ||
 				row.Attempts[0].Prompt != 1000 || row.Attempts[0].Completion != 70 || row.Attempts[1].Prompt != 0 {
 				t.Errorf("%+v; want 1000 and 70 tokens beside the first attempt", row)
@@ -248,13 +247,13 @@ func stoppedEarly(t testing.TB) peerScene {
 			c.speaks(scene.Messages).leave(scene.Request(scene.Messages, "bug18-native", true, nil), "three")
 			const part = 1000*perPrompt + 3*perCompletion
 			c.comesToOwn(answerCost + part)
-			c.wants(scene.PathVideo, string(scene.JobRequest("bug18-video", "a hat", nil)), http.StatusAccepted, "") // and nobody asks for it
+			c.wants(scene.PathVideo, string(scene.JobRequest("bug18-video", "a hat", nil)), http.StatusAccepted, "") // without a poll
 			c.comesToOwn(answerCost + part + scene.PriceClip)
 		},
 	}
 }
 
-// loggedAttempts is an entry of the log with what its attempts used.
+// loggedAttempts is a log entry with the usage of its attempts.
 type loggedAttempts struct {
 	Prompt     int64 `json:"prompt_tokens"`
 	Completion int64 `json:"completion_tokens"`
@@ -264,8 +263,8 @@ type loggedAttempts struct {
 	}
 }
 
-// logged returns the account's only entry of the log.
-func (p purseOf) logged(t *testing.T) loggedAttempts {
+// logged returns the account's only log entry.
+func (p client) logged(t *testing.T) loggedAttempts {
 	t.Helper()
 	p.log(1)
 	var page struct{ Data []loggedAttempts }
@@ -273,9 +272,8 @@ func (p purseOf) logged(t *testing.T) loggedAttempts {
 	return page.Data[0]
 }
 
-// brokenStreams is QuantumNous/new-api#5288 to #5290: a stream that breaks or
-// fails is counted anew, all of it at the price of output, the text of the
-// error too.
+// brokenStreams is QuantumNous/new-api#5288 to #5290: a broken or failed stream is counted again,
+// at the price of output, including the text of the error.
 func brokenStreams(t testing.TB) peerScene {
 	begun := []string{`{"id":"x","choices":[{"index":0,"delta":{"content":"one two three"},"finish_reason":null}],` +
 		`"usage":{"prompt_tokens":1000,"completion_tokens":1}}`}

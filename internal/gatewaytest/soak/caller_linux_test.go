@@ -15,43 +15,43 @@ import (
 	"time"
 )
 
-// foe is a hostile caller: one address, with keys of its own.
-type foe struct {
-	url, host string // the gateway
-	slow      string // a host of references
+// attacker is a hostile client with one address and its own keys.
+type attacker struct {
+	url, host string // of the gateway
+	slow      string // a slow host of references
 	ip        string
-	rich      string // a key with some balance
-	poor      string // one without
+	rich      string // a key with a balance
+	poor      string // a key without
 
 	mu    sync.Mutex
-	done  map[string]int // how often each trick was played
+	done  map[string]int // attacks by name
 	wrong []string
 }
 
-// trick is what it does, once; ctx is the end of the test.
-type trick struct {
+// attack is one attack. ctx is the end of the test.
+type attack struct {
 	name string
-	play func(f *foe, ctx context.Context, r *rand.Rand)
+	play func(f *attacker, ctx context.Context, r *rand.Rand)
 }
 
-func tricks() []trick {
-	return []trick{
-		{"a body that comes slowly", (*foe).slowBody}, {"a body that never comes", (*foe).noBody}, {"a header that comes slowly",
-			(*foe).slowHeader},
-		{"hundreds of connections", (*foe).crowd}, {"32 MiB of blanks", (*foe).blanks}, {"a count of 31 MiB", (*foe).count},
-		{"brackets", (*foe).brackets},
-		{"wrong keys", (*foe).wrongKeys}, {"a stream that nobody reads", (*foe).unread}, {"a huge form", (*foe).hugeForm},
-		{"references that come slowly", (*foe).slowReference},
-		{"references of 29 MiB", (*foe).largeReference},
-		{"twenty submissions at once", (*foe).twins}, {"no balance", (*foe).noBalance}, {"leaving early", (*foe).leave},
+func attacks() []attack {
+	return []attack{
+		{"a body that comes slowly", (*attacker).slowBody}, {"a body that never comes", (*attacker).noBody}, {"a header that comes slowly",
+			(*attacker).slowHeader},
+		{"hundreds of connections", (*attacker).crowd}, {"32 MiB of blanks", (*attacker).blanks}, {"a count of 31 MiB", (*attacker).count},
+		{"brackets", (*attacker).brackets},
+		{"wrong keys", (*attacker).wrongKeys}, {"a stream that nobody reads", (*attacker).unread}, {"a huge form", (*attacker).hugeForm},
+		{"references that come slowly", (*attacker).slowReference},
+		{"references of 29 MiB", (*attacker).largeReference},
+		{"twenty submissions at once", (*attacker).twins}, {"no balance", (*attacker).noBalance}, {"leaving early", (*attacker).leave},
 	}
 }
 
-// work plays tricks until ctx ends.
-func (f *foe) work(ctx context.Context, r *rand.Rand) {
+// work repeats random attacks until ctx ends.
+func (f *attacker) work(ctx context.Context, r *rand.Rand) {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
-	for all := tricks(); ctx.Err() == nil; <-ticker.C {
+	for all := attacks(); ctx.Err() == nil; <-ticker.C {
 		one := all[r.IntN(len(all))]
 		f.mu.Lock()
 		f.done[one.name]++
@@ -60,8 +60,8 @@ func (f *foe) work(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// dial connects, or nil where it is refused.
-func (f *foe) dial(ctx context.Context) net.Conn {
+// dial connects. It returns nil if the connection is refused.
+func (f *attacker) dial(ctx context.Context) net.Conn {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(f.ip)}, Timeout: 5 * time.Second}
 	conn, err := dialer.DialContext(ctx, "tcp", f.host)
 	if err != nil {
@@ -71,9 +71,8 @@ func (f *foe) dial(ctx context.Context) net.Conn {
 	return conn
 }
 
-// raw sends a head, and what play sends after it, and waits for the end of the
-// connection, or for a while.
-func (f *foe) raw(ctx context.Context, head string, play func(conn net.Conn)) {
+// raw sends a head, runs play, and waits for the end of the connection, at most for some seconds.
+func (f *attacker) raw(ctx context.Context, head string, play func(conn net.Conn)) {
 	conn := f.dial(ctx)
 	if conn == nil {
 		return
@@ -93,7 +92,7 @@ func head(method, path, key string, length int) string {
 
 const chatPath = "/v1/chat/completions"
 
-// drip writes a byte at a time for some seconds.
+// dripTo sends a byte at a time for some seconds.
 func dripTo(ctx context.Context, conn net.Conn, text string) {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
@@ -109,11 +108,11 @@ func dripTo(ctx context.Context, conn net.Conn, text string) {
 	}
 }
 
-func (f *foe) slowBody(ctx context.Context, _ *rand.Rand) {
+func (f *attacker) slowBody(ctx context.Context, _ *rand.Rand) {
 	f.raw(ctx, head("POST", chatPath, f.rich, 1<<20), func(conn net.Conn) { dripTo(ctx, conn, `{"model":"talk",`) })
 }
 
-func (f *foe) noBody(ctx context.Context, r *rand.Rand) {
+func (f *attacker) noBody(ctx context.Context, r *rand.Rand) {
 	key := []string{f.rich, f.poor, "sk-unknown"}[r.IntN(3)]
 	f.raw(ctx, head("POST", chatPath, key, 1000), func(conn net.Conn) {
 		_ = conn.SetDeadline(time.Now().Add(8 * time.Second))
@@ -121,12 +120,12 @@ func (f *foe) noBody(ctx context.Context, r *rand.Rand) {
 	})
 }
 
-func (f *foe) slowHeader(ctx context.Context, _ *rand.Rand) {
+func (f *attacker) slowHeader(ctx context.Context, _ *rand.Rand) {
 	f.raw(ctx, "POST "+chatPath+" HTTP/1.1\r\nHost: x\r\nX-Slow: ", func(conn net.Conn) { dripTo(ctx, conn, "a") })
 }
 
-// crowd opens many connections and says nothing.
-func (f *foe) crowd(ctx context.Context, _ *rand.Rand) {
+// crowd opens many connections and sends nothing.
+func (f *attacker) crowd(ctx context.Context, _ *rand.Rand) {
 	var all []net.Conn
 	for n := 0; n < 300 && ctx.Err() == nil; n++ {
 		if conn := f.dial(ctx); conn != nil {
@@ -141,8 +140,8 @@ func (f *foe) crowd(ctx context.Context, _ *rand.Rand) {
 	}
 }
 
-// post sends a whole request and drops the answer.
-func (f *foe) post(ctx context.Context, path, key, contentType string, body io.Reader, size int64) (status int, answer []byte) {
+// post sends a whole request and reads the answer.
+func (f *attacker) post(ctx context.Context, path, key, contentType string, body io.Reader, size int64) (status int, answer []byte) {
 	client := clientFrom(f.ip, 20*time.Second)
 	defer client.CloseIdleConnections()
 	r, err := http.NewRequestWithContext(ctx, "POST", f.url+path, body)
@@ -161,14 +160,14 @@ func (f *foe) post(ctx context.Context, path, key, contentType string, body io.R
 	return res.StatusCode, answer
 }
 
-// filled is a body of a length: a beginning, many times a filling, an end.
+// filled returns a body of a size: begin, filling repeatedly, and end.
 func filled(begin, filling, end string, size int) (io.Reader, int64) {
 	n := (size - len(begin) - len(end)) / len(filling)
 	return io.MultiReader(strings.NewReader(begin), &repeated{text: []byte(filling), left: n}, strings.NewReader(end)),
 		int64(len(begin) + n*len(filling) + len(end))
 }
 
-// repeated reads a short text many times over.
+// repeated reads a short text repeatedly.
 type repeated struct {
 	text []byte
 	at   int
@@ -191,36 +190,36 @@ func (r *repeated) Read(p []byte) (n int, err error) {
 }
 
 const (
-	blanks = "                                                                " // 64
+	blanks = "                                                                " // 64 blanks
 	words  = "word and word and word and word and word and word and word and\n"
 )
 
-func (f *foe) blanks(ctx context.Context, r *rand.Rand) {
+func (f *attacker) blanks(ctx context.Context, r *rand.Rand) {
 	body, size := filled(`{"model":"talk","messages":[{"role":"user","content":"x"}],"max_tokens":1`, blanks, "}", 32<<20-100)
 	f.post(ctx, chatPath, []string{f.rich, f.poor}[r.IntN(2)], "application/json", body, size)
 }
 
-func (f *foe) count(ctx context.Context, r *rand.Rand) {
+func (f *attacker) count(ctx context.Context, r *rand.Rand) {
 	filling := []string{blanks, strings.ReplaceAll(words, "\n", " "), `x\u0041`}[r.IntN(3)]
 	body, size := filled(`{"model":"sandbox","max_tokens":1,"messages":[{"role":"user","content":"`, filling, `"}]}`, 31<<20)
 	f.post(ctx, "/native/v1/messages/count_tokens", []string{f.rich, f.poor}[r.IntN(2)], "application/json", body, size)
 }
 
-func (f *foe) brackets(ctx context.Context, r *rand.Rand) {
+func (f *attacker) brackets(ctx context.Context, r *rand.Rand) {
 	begin := []string{"", `{"model":"talk","messages":`, `{"model":"easel","prompt":`}[r.IntN(3)]
 	body, size := filled(begin, []string{"[[[[[[[[", `{"a":`}[r.IntN(2)], "", 8<<20)
 	f.post(ctx, []string{chatPath, "/v1/responses", "/native/v1/messages", "/v1/images/generations"}[r.IntN(4)], f.rich,
 		"application/json", body, size)
 }
 
-func (f *foe) wrongKeys(ctx context.Context, r *rand.Rand) {
+func (f *attacker) wrongKeys(ctx context.Context, r *rand.Rand) {
 	for n := 0; n < 100 && ctx.Err() == nil; n++ {
 		f.post(ctx, chatPath, fmt.Sprintf("sk-%d", r.Uint64()), "application/json", strings.NewReader("{}"), 2)
 	}
 }
 
-// unread asks for a long stream and does not read it.
-func (f *foe) unread(ctx context.Context, _ *rand.Rand) {
+// unread requests a long stream and does not read it.
+func (f *attacker) unread(ctx context.Context, _ *rand.Rand) {
 	body := `{"model":"sandbox","messages":[{"role":"user","content":"say much"}],"stream":true}`
 	f.raw(ctx, head("POST", chatPath, f.rich, len(body))+body, func(conn net.Conn) {
 		_ = conn.(*net.TCPConn).SetReadBuffer(1 << 10)
@@ -233,7 +232,7 @@ func (f *foe) unread(ctx context.Context, _ *rand.Rand) {
 	})
 }
 
-func (f *foe) hugeForm(ctx context.Context, _ *rand.Rand) {
+func (f *attacker) hugeForm(ctx context.Context, _ *rand.Rand) {
 	body,
 		size := filled("--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\neasel\r\n--b\r\n"+
 		"Content-Disposition: form-data; name=\"image\"; filename=\"p.png\"\r\n\r\n\x89PNG",
@@ -241,20 +240,20 @@ func (f *foe) hugeForm(ctx context.Context, _ *rand.Rand) {
 	f.post(ctx, "/v1/images/edits", f.rich, "multipart/form-data; boundary=b", body, size)
 }
 
-func (f *foe) slowReference(ctx context.Context, _ *rand.Rand) {
+func (f *attacker) slowReference(ctx context.Context, _ *rand.Rand) {
 	body := fmt.Sprintf(`{"model":"easel","prompt":"x","image":[%q,%q,%q]}`, f.slow+"/a.png", f.slow+"/b.png", f.slow+"/c.png")
 	f.post(ctx, "/v1/images/generations", f.rich, "application/json", strings.NewReader(body), int64(len(body)))
 }
 
-// largeReference has references fetched that are as large as they may be.
-func (f *foe) largeReference(ctx context.Context, _ *rand.Rand) {
+// largeReference sends references of the maximum size.
+func (f *attacker) largeReference(ctx context.Context, _ *rand.Rand) {
 	one := fmt.Sprintf("%q", f.slow+"/large.png")
 	body := `{"model":"easel","prompt":"x","image":[` + strings.Join([]string{one, one, one, one}, ",") + `]}`
 	f.post(ctx, "/v1/images/generations", f.rich, "application/json", strings.NewReader(body), int64(len(body)))
 }
 
-// twins submits the same job twenty times at once: there is one.
-func (f *foe) twins(ctx context.Context, r *rand.Rand) {
+// twins submits the same job twenty times at once and expects one job.
+func (f *attacker) twins(ctx context.Context, r *rand.Rand) {
 	client := clientFrom(f.ip, 20*time.Second)
 	defer client.CloseIdleConnections()
 	key := fmt.Sprintf("twin-%d", r.Uint64())
@@ -295,15 +294,15 @@ func (f *foe) twins(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-func (f *foe) noBalance(ctx context.Context, _ *rand.Rand) {
+func (f *attacker) noBalance(ctx context.Context, _ *rand.Rand) {
 	for n := 0; n < 30 && ctx.Err() == nil; n++ {
 		body := []byte(`{"model":"talk","messages":[{"role":"user","content":"x"}]}`)
 		f.post(ctx, chatPath, f.poor, "application/json", bytes.NewReader(body), int64(len(body)))
 	}
 }
 
-// leave asks and leaves at once, or after the first bytes.
-func (f *foe) leave(ctx context.Context, r *rand.Rand) {
+// leave disconnects at once, or after the first bytes of the answer.
+func (f *attacker) leave(ctx context.Context, r *rand.Rand) {
 	body := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"x"}],"stream":true}`, []string{"talk",
 		"sandbox"}[r.IntN(2)])
 	f.raw(ctx, head("POST", chatPath, f.rich, len(body))+body, func(conn net.Conn) {

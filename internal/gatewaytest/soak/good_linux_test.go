@@ -18,65 +18,65 @@ import (
 	"tollgate/internal/money"
 )
 
-// clientFrom asks from an address of the loopback, as a client of its own.
+// clientFrom returns a client with an address of the loopback.
 func clientFrom(ip string, timeout time.Duration) *http.Client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}, Timeout: 10 * time.Second}
 	return &http.Client{Timeout: timeout, Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16}}
 }
 
-// good is a caller who does everything right and expects the same.
+// good is a client without any faults, and its results.
 type good struct {
 	url, account, key string
 	client            *http.Client
 
-	mu       sync.Mutex
-	attempts int
-	answers  int             // complete ones
-	exact    []string        // ids of those that the healthy line gave
-	statuses map[string]int  // what was seen, by request id
-	later    int             // asked to come later: the machine is busy
-	broken   int             // streams that a hostile line broke after they had begun
-	long     int             // answers of a hostile line over max_answer
-	drew     atomic.Bool     // an image has come; others may look
-	images   int             // of the answers
-	failed   []string        // jobs, judged at the end by what happened to them
-	wrong    []string        // what a healthy line could have prevented
-	took     []time.Duration // of complete answers but images
+	mu        sync.Mutex
+	attempts  int
+	answers   int             // complete answers
+	exact     []string        // ids of answers of the healthy line
+	statuses  map[string]int  // by request id
+	overloads int             // rejected because of overload
+	broken    int             // streams broken by a hostile line after their beginning
+	long      int             // answers of a hostile line above max_answer
+	drew      atomic.Bool     // an image is complete
+	images    int             // among the answers
+	failed    []string        // jobs, checked at the end
+	wrong     []string        // errors in spite of a healthy line
+	took      []time.Duration // times of complete answers except images
 }
 
-// seen is one answer as the caller read it.
-type seen struct {
+// answer is an answer at the client.
+type answer struct {
 	status     int
 	id, line   string
 	retryAfter string
 	body       []byte
-	err        error // the answer broke off
+	err        error // the answer is incomplete
 }
 
-func (s seen) String() string {
+func (s answer) String() string {
 	return fmt.Sprintf("%d by %q, %v: %.300q", s.status, s.line, s.err, s.body)
 }
 
 // ask sends one request and reads its answer to the end.
-func (g *good) ask(ctx context.Context, method, path, body string) seen {
+func (g *good) ask(ctx context.Context, method, path, body string) answer {
 	r, err := http.NewRequestWithContext(ctx, method, g.url+path, strings.NewReader(body))
 	if err != nil {
-		return seen{err: err}
+		return answer{err: err}
 	}
 	r.Header.Set("Authorization", "Bearer "+g.key)
 	r.Header.Set("Content-Type", "application/json")
 	res, err := g.client.Do(r)
 	if err != nil {
-		return seen{err: err}
+		return answer{err: err}
 	}
 	defer res.Body.Close()
-	s := seen{status: res.StatusCode, id: res.Header.Get("X-Request-Id"), line: res.Header.Get("X-Tollgate-Line"),
+	s := answer{status: res.StatusCode, id: res.Header.Get("X-Request-Id"), line: res.Header.Get("X-Tollgate-Line"),
 		retryAfter: res.Header.Get("Retry-After")}
 	s.body, s.err = io.ReadAll(res.Body)
 	return s
 }
 
-// work asks at a steady pace until ctx ends; what runs then is waited for.
+// work sends requests at a steady pace until ctx ends, and waits for the running ones.
 func (g *good) work(ctx context.Context, random *rand.Rand, pace time.Duration) {
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
@@ -94,7 +94,7 @@ func (g *good) work(ctx context.Context, random *rand.Rand, pace time.Duration) 
 	}
 }
 
-// talk sends one chat request, in one of the three forms.
+// talk sends one chat request in one of the three forms.
 func (g *good) talk(ctx context.Context, kind, n int) {
 	path, stream, end := "/v1/chat/completions", kind%2 == 1, "data: [DONE]"
 	words := fmt.Sprintf("is all well, %d?", n)
@@ -124,31 +124,31 @@ func (g *good) talk(ctx context.Context, kind, n int) {
 		if s.line == healthyLine {
 			g.exact = append(g.exact, s.id)
 		}
-	case busy(s):
-		g.later++
+	case isOverloaded(s):
+		g.overloads++
 	case stream && s.status == http.StatusOK && s.line != healthyLine:
-		g.broken++ // interface.md, Errors in a stream: no line can take over
+		g.broken++ // interface.md, Errors in a stream: there is no failover
 	case s.status == http.StatusBadGateway && s.line != healthyLine && bytes.Contains(s.body, []byte("The answer is longer than")):
-		g.long++ // the request's own affair, which no line is asked again about
+		g.long++ // an error of the request, without failover
 	default:
 		g.blame(fmt.Sprintf("%s %d, stream %t, after %s: %s", path, n, stream, time.Since(begin), s))
 	}
 }
 
-// busy: the gateway had more to do than the machine can, and asked to come
-// later (interface.md, 503). No line prevents it; it is counted and bounded.
-func busy(s seen) bool {
+// isOverloaded reports whether the gateway rejected the request because of overload (interface.md,
+// 503). No line can prevent this, but its number is bounded.
+func isOverloaded(s answer) bool {
 	return s.status == http.StatusServiceUnavailable && (s.retryAfter != "" || bytes.Contains(s.body, []byte("temporary problem")))
 }
 
-// blame notes what should not have been seen; mu is held.
+// blame records an error. The caller holds mu.
 func (g *good) blame(what string) {
 	if g.wrong = append(g.wrong, what); len(g.wrong) > 5 {
 		g.wrong = g.wrong[:5]
 	}
 }
 
-// image submits one, polls as interface.md recommends, and fetches the result.
+// image submits an image job, polls it as interface.md recommends, and reads the result.
 func (g *good) image(ctx context.Context, n int) {
 	var job struct {
 		ID     string `json:"id"`
@@ -160,11 +160,11 @@ func (g *good) image(ctx context.Context, n int) {
 	s := g.ask(ctx, "POST", "/v1/images/generations", fmt.Sprintf(`{"model":"easel","prompt":"a lake, %d"}`, n))
 	g.mu.Lock()
 	g.attempts++
-	if busy(s) {
-		g.later++
+	if isOverloaded(s) {
+		g.overloads++
 	}
 	g.mu.Unlock()
-	if busy(s) {
+	if isOverloaded(s) {
 		return
 	}
 	fine := s.status == http.StatusAccepted && json.Unmarshal(s.body, &job) == nil
@@ -172,7 +172,7 @@ func (g *good) image(ctx context.Context, n int) {
 	defer ticker.Stop()
 	for tries := 0; fine && job.Status != "succeeded" && job.Status != "failed" && tries < 120; tries++ {
 		<-ticker.C
-		if s = g.ask(ctx, "GET", "/v1/images/jobs/"+job.ID, ""); !busy(s) {
+		if s = g.ask(ctx, "GET", "/v1/images/jobs/"+job.ID, ""); !isOverloaded(s) {
 			fine = s.status == http.StatusOK && json.Unmarshal(s.body, &job) == nil
 		}
 	}
@@ -196,14 +196,14 @@ func (g *good) image(ctx context.Context, n int) {
 	g.drew.Store(true)
 }
 
-// pricePerImage is what an image costs, chatCost what an answer of the healthy
-// line does: 1000 tokens at 1 USD a million and 500 at 2.
+// pricePerImage is the price of an image. chatCost is the cost of an answer of the healthy line:
+// 1000 tokens at 1 USD a million and 500 at 2.
 const (
 	pricePerImage = 3 * money.USD / 100
 	chatCost      = 2 * money.USD / 1000
 )
 
-// quantile of some times.
+// quantile returns a quantile of times.
 func quantile(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0

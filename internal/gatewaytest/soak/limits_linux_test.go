@@ -14,28 +14,27 @@ const (
 	descriptors = 400
 )
 
-// limited returns a command that runs the binary with so many descriptors and
-// so much memory: in a control group of its own where this test may make one,
-// which ends the process that needs more; else with the runtime's own limit.
-// told says which.
-func limited(t *testing.T, binary string, settings map[string]string) (command, told string) {
+// limited returns a command that runs the binary with limits on descriptors and memory: in a
+// control group if the test may create one, else with the memory limit of Go's runtime. how says
+// which.
+func limited(t *testing.T, binary string, settings map[string]string) (command, how string) {
 	script := fmt.Sprintf("#!/bin/sh\nulimit -n %d\n", descriptors)
 	if group := newGroup(t); group != "" {
 		script += fmt.Sprintf("echo $$ > %s/cgroup.procs\n", group)
-		told = "a control group of 512 MiB"
+		how = "a control group of 512 MiB"
 	} else {
-		settings["GOMEMLIMIT"] = strconv.Itoa(memory / 5 * 4) // what the gateway takes of a group
-		told = "GOMEMLIMIT, since no control group can be made here"
+		settings["GOMEMLIMIT"] = strconv.Itoa(memory / 5 * 4) // the gateway does the same in a group
+		how = "GOMEMLIMIT, since no control group can be made here"
 	}
 	command = filepath.Join(t.TempDir(), "limited")
 	if err := os.WriteFile(command, []byte(script+"exec "+binary+" \"$@\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return command, told
+	return command, how
 }
 
-// newGroup makes a control group with the limit, removed when the test ends;
-// empty: it may not, or this machine has none of the second version.
+// newGroup creates a control group with the limit for the test. It returns the empty string without
+// permission, or without version 2 of control groups.
 func newGroup(t *testing.T) string {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -50,8 +49,8 @@ func newGroup(t *testing.T) string {
 	if os.Mkdir(group, 0o755) != nil {
 		return ""
 	}
-	t.Cleanup(func() { _ = os.Remove(group) }) // it is empty: the process has ended
-	// The kernel fills a group's folder; where it did not, this is another one.
+	t.Cleanup(func() { _ = os.Remove(group) }) // empty after the end of the process
+	// The kernel fills the folder of a group, but not other folders.
 	if has, err := os.ReadFile(filepath.Join(group, "cgroup.controllers")); err != nil || !strings.Contains(string(has), "memory") {
 		return ""
 	}
@@ -61,8 +60,7 @@ func newGroup(t *testing.T) string {
 	return group
 }
 
-// usage is how much memory a process has at most had, in bytes, and how many
-// descriptors it has open.
+// usage returns the peak memory of a process in bytes, and its open descriptors.
 func usage(t *testing.T, pid int) (peak int64, open int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

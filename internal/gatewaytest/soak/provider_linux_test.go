@@ -20,17 +20,17 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 )
 
-// What the healthy provider reports of every answer, and so what it costs.
+// The usage in every answer of the healthy provider.
 const (
 	promptTokens = 1000
 	answerTokens = 500
 )
 
-// healthy answers every request of the chat form, and says what it costs.
+// healthy answers every request of the chat form, with usage.
 func healthy(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
 	if err != nil {
-		return // the caller left
+		return // the client disconnected
 	}
 	var ask struct {
 		Stream bool `json:"stream"`
@@ -48,19 +48,18 @@ func healthy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hostile is a provider that answers every request badly, in a way that is
-// drawn.
+// hostile is a provider that answers every request badly, in a random way.
 type hostile struct {
 	*httptest.Server
-	trap string // an address that nobody may be led to
+	trap string // an address without permission to connect
 	done chan struct{}
 
 	mu     sync.Mutex
 	random *rand.Rand
-	asked  map[string]int // by way
+	sent   map[string]int // by way
 }
 
-// newTrap starts a server on an address that is not public and counts who comes.
+// newTrap starts a server on a private address and counts its requests.
 func newTrap(t *testing.T) (address string, sprung *atomic.Int64) {
 	listener, err := net.Listen("tcp", "127.0.0.9:0")
 	if err != nil {
@@ -76,7 +75,7 @@ func newTrap(t *testing.T) (address string, sprung *atomic.Int64) {
 }
 
 func newHostile(t *testing.T, seed uint64, trap string) *hostile {
-	h := &hostile{trap: trap, done: make(chan struct{}), random: rand.New(rand.NewPCG(seed, seed)), asked: map[string]int{}}
+	h := &hostile{trap: trap, done: make(chan struct{}), random: rand.New(rand.NewPCG(seed, seed)), sent: map[string]int{}}
 	h.Server = httptest.NewServer(h)
 	t.Cleanup(func() {
 		close(h.done)
@@ -88,23 +87,23 @@ func newHostile(t *testing.T, seed uint64, trap string) *hostile {
 
 // ServeHTTP answers badly.
 func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20)) // it does not care for more
+	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20)) // ignores the rest
 	all := ways()
 	h.mu.Lock()
 	way := all[h.random.IntN(len(all))]
-	h.asked[way.name]++
+	h.sent[way.name]++
 	h.mu.Unlock()
 	way.play(h, w, r)
 }
 
-// drawn tells how often each way was drawn so far: the gateway's own probes go on.
-func (h *hostile) drawn() map[string]int {
+// counts returns the answers so far by way. The gateway's probes continue.
+func (h *hostile) counts() map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return maps.Clone(h.asked)
+	return maps.Clone(h.sent)
 }
 
-// way is one way to misbehave.
+// way is a kind of bad answer.
 type way struct {
 	name string
 	play func(h *hostile, w http.ResponseWriter, r *http.Request)
@@ -194,7 +193,7 @@ func million(_ *hostile, w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// drip sends a byte at a time until the caller has enough.
+// drip sends a byte at a time until the client disconnects.
 func drip(h *hostile, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	ticker := time.NewTicker(100 * time.Millisecond)
@@ -230,7 +229,7 @@ func cut(after string) func(*hostile, http.ResponseWriter, *http.Request) {
 	}
 }
 
-// bomb is a small body that unpacks to a large one.
+// bomb sends a small body with a large decompressed size.
 func bomb(_ *hostile, w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Encoding", "gzip")
@@ -242,7 +241,7 @@ func bomb(_ *hostile, w http.ResponseWriter, _ *http.Request) {
 	_ = packed.Close()
 }
 
-// newHost serves references that come too slowly, or are as large as they may be.
+// newHost serves references slowly, or with the maximum size.
 func newHost(t *testing.T) string {
 	done := make(chan struct{})
 	large := append(fakestudio.Picture(5), make([]byte, 29<<20)...)

@@ -1,6 +1,6 @@
-// Package soak owns the long run: hostile callers, hostile providers and good
-// ones together, on little memory and few descriptors. Invariant: what a good
-// caller sees is what the healthy line gives.
+// Package soak owns the long test with hostile clients, hostile providers and good ones together,
+// with little memory and few descriptors. Invariant: a good client gets the answers of the healthy
+// line.
 package soak
 
 import (
@@ -27,30 +27,28 @@ import (
 )
 
 const (
-	healthyLine = "healthy"
-	goodCallers = 8
-	goodPace    = 400 * time.Millisecond // between two requests of one of them
-	foes        = 3                      // hostile callers, each on an address of its own
-	foeHands    = 4                      // that each works with at a time
-	seed        = 20261122
-	credit      = 1000 * money.USD
-	// laterShare: one request in so many may be asked to come later, since the
-	// callers and providers of the test share the gateway's machine.
-	laterShare = 10
-	// asked is how long the hostile providers ask to be left alone, and rounding.
-	askedToWait = 3*time.Second + 2*time.Second
+	healthyLine   = "healthy"
+	goodCallers   = 8
+	goodPace      = 400 * time.Millisecond // between two requests of a good client
+	attackers     = 3                      // hostile clients, each with its own address
+	attacksAtOnce = 4                      // concurrent attacks of each
+	seed          = 20261122
+	credit        = 1000 * money.USD
+	// One in overloadShare requests may be rejected because of overload, because the clients and
+	// providers share the gateway's machine.
+	overloadShare = 10
+	// longestPause is the longest Retry-After of the hostile providers, plus rounding.
+	longestPause = 3*time.Second + 2*time.Second
 )
 
-// hostileLines are put back into service all the time, so that they go on being
-// tried.
+// hostileLines are resumed all the time, so that they get requests.
 var hostileLines = []string{"hostile-1", "hostile-2", "hostile-studio"}
 
-// TestHostileSoak lets all of them loose at a gateway on 512 MiB of memory and
-// 400 descriptors, for fifteen seconds or TOLLGATE_SOAK_MINUTES (`make soak`:
-// ten). It never ends, stays within its memory, keeps the healthy line in
-// service and its books in order, and serves good callers as if the others were
-// not there: all that is let pass is a stream that a hostile line broke after it
-// had begun, and being asked to come later by a machine that is too busy.
+// TestHostileSoak runs all clients and providers with a gateway of 512 MiB of memory and 400
+// descriptors, for fifteen seconds or TOLLGATE_SOAK_MINUTES (`make soak`: ten). The gateway keeps
+// running within its memory, its healthy line stays in service, its books are correct, and good
+// clients get good answers. Only two failures are allowed: a stream broken by a hostile line after
+// its beginning, and rejections because of overload.
 func TestHostileSoak(t *testing.T) {
 	length := 15 * time.Second
 	if text := os.Getenv("TOLLGATE_SOAK_MINUTES"); text != "" {
@@ -65,20 +63,20 @@ func TestHostileSoak(t *testing.T) {
 	s.check()
 }
 
-// soak is a run.
+// soak is a run of the test.
 type soak struct {
-	t        *testing.T
-	process  *scene.Process
-	binary   string
-	settings map[string]string
-	hostile  *hostile
-	sprung   *atomic.Int64
-	good     []*good
-	foes     []*foe
-	all      []string // accounts
-	peak     int64
-	open     int // most descriptors at a time
-	samples  int
+	t         *testing.T
+	process   *scene.Process
+	binary    string
+	settings  map[string]string
+	hostile   *hostile
+	sprung    *atomic.Int64
+	good      []*good
+	attackers []*attacker
+	all       []string // accounts
+	peak      int64
+	open      int // maximum number of descriptors
+	samples   int
 }
 
 func prepare(t *testing.T) *soak {
@@ -86,8 +84,8 @@ func prepare(t *testing.T) *soak {
 	s := &soak{t: t, binary: scene.Binary(t), hostile: newHostile(t, seed, trap), sprung: sprung}
 	s.settings = map[string]string{"database": storetest.SQLite(t), "expose_line": "true", "private_networks": "127.0.0.1/32",
 		"max_connections_per_address": "50", "VENDOR_KEY": "vendor-secret"}
-	command, told := limited(t, s.binary, s.settings)
-	t.Logf("memory is bounded by %s", told)
+	command, how := limited(t, s.binary, s.settings)
+	t.Logf("memory is bounded by %s", how)
 	s.process = scene.Start(t, command, s.settings)
 	works := httptest.NewServer(http.HandlerFunc(healthy))
 	t.Cleanup(works.Close)
@@ -98,16 +96,16 @@ func prepare(t *testing.T) *soak {
 			n+1), time.Minute), statuses: map[string]int{}})
 	}
 	slow, host := newHost(t), strings.TrimPrefix(s.process.URL, "http://")
-	for n := range foes {
+	for n := range attackers {
 		_, rich := s.account(credit)
 		_, poor := s.account(0)
-		s.foes = append(s.foes, &foe{url: s.process.URL, host: host, slow: slow, ip: fmt.Sprintf("127.0.2.%d", n+1), rich: rich,
+		s.attackers = append(s.attackers, &attacker{url: s.process.URL, host: host, slow: slow, ip: fmt.Sprintf("127.0.2.%d", n+1), rich: rich,
 			poor: poor, done: map[string]int{}})
 	}
 	return s
 }
 
-// account makes one with a credit.
+// account opens an account with a credit.
 func (s *soak) account(usd money.Amount) (account, key string) {
 	account, key = s.process.Account(0, nil)
 	if usd > 0 {
@@ -148,7 +146,7 @@ func catalog(works, hostile, studio string) map[string]any {
 	}
 }
 
-// run lets all callers loose for a time, and looks at the gateway meanwhile.
+// run runs all clients for a time and samples the gateway.
 func (s *soak) run(length time.Duration) {
 	ctx, stop := context.WithCancel(s.t.Context())
 	defer stop()
@@ -156,15 +154,15 @@ func (s *soak) run(length time.Duration) {
 	for n, g := range s.good {
 		group.Go(func() { g.work(ctx, rand.New(rand.NewPCG(seed, uint64(n))), goodPace) })
 	}
-	for n, f := range s.foes {
-		for hand := range foeHands {
-			group.Go(func() { f.work(ctx, rand.New(rand.NewPCG(seed+1, uint64(n*foeHands+hand)))) })
+	for n, f := range s.attackers {
+		for hand := range attacksAtOnce {
+			group.Go(func() { f.work(ctx, rand.New(rand.NewPCG(seed+1, uint64(n*attacksAtOnce+hand)))) })
 		}
 	}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	drew := func() bool { return slices.ContainsFunc(s.good, func(g *good) bool { return g.drew.Load() }) }
-	// A machine that is too busy gets a minute more to make one image.
+	// A busy machine gets one more minute for the first image.
 	for begin := time.Now(); time.Since(begin) < length || !drew() && time.Since(begin) < length+time.Minute; <-ticker.C {
 		s.sample()
 		for _, line := range hostileLines {
@@ -176,8 +174,7 @@ func (s *soak) run(length time.Duration) {
 	s.sample()
 }
 
-// operate calls the operator API; false: not at the moment, which a machine
-// that is too busy may say.
+// operate calls the operator API. It returns false if the gateway is overloaded.
 func (s *soak) operate(method, path string, into any) bool {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.process.URL+"/admin/v1"+path, strings.NewReader("{}"))
@@ -205,8 +202,8 @@ func (s *soak) operate(method, path string, into any) bool {
 	return err == nil
 }
 
-// sample looks at the process and at its lines: the healthy ones are in service,
-// the others out for no longer than what happened to them demands.
+// sample checks the process and its lines: the healthy lines are in service, and the others are out
+// for no longer than their failures require.
 func (s *soak) sample() {
 	s.t.Helper()
 	peak, open := usage(s.t, s.process.Pid())
@@ -230,51 +227,51 @@ func (s *soak) sample() {
 		case l.State == "in_service":
 		case !slices.Contains(hostileLines, l.ID):
 			s.t.Errorf("line %s is %s: %s", l.ID, l.State, l.Cause)
-		case l.State == "cooling" && left > askedToWait:
-			s.t.Errorf("line %s rests for %s; its provider asked for 3s", l.ID, left)
+		case l.State == "cooling" && left > longestPause:
+			s.t.Errorf("line %s cools for %s; its provider asked for 3s", l.ID, left)
 		case l.State != "cooling" && l.State != "circuit_open" && l.State != "half_open":
 			s.t.Errorf("line %s is %s: %s", l.ID, l.State, l.Cause)
 		}
 	}
 }
 
-// check judges the run.
+// check checks the results.
 func (s *soak) check() {
 	var took []time.Duration
-	attempts, answers, images, later, broken, long, waited := 0, 0, 0, 0, 0, 0, 0
+	attempts, answers, images, overloads, broken, long, waited := 0, 0, 0, 0, 0, 0, 0
 	for _, g := range s.good {
 		attempts, answers, images = attempts+g.attempts, answers+g.answers, images+g.images
-		later, broken, long = later+g.later, broken+g.broken, long+g.long
+		overloads, broken, long = overloads+g.overloads, broken+g.broken, long+g.long
 		took = append(took, g.took...)
 		for _, wrong := range g.wrong {
 			s.t.Errorf("a good caller noticed: %s", wrong)
 		}
 		waited += s.failed(g)
 	}
-	tricks := map[string]int{}
-	for _, f := range s.foes {
+	attacks := map[string]int{}
+	for _, f := range s.attackers {
 		for name, n := range f.done {
-			tricks[name] += n
+			attacks[name] += n
 		}
 		for _, wrong := range f.wrong {
 			s.t.Error(wrong)
 		}
 	}
-	s.t.Logf("good callers: %d requests, %d answers (%d images), %d asked to come later, "+
+	s.t.Logf("good callers: %d requests, %d answers (%d images), %d overloaded, "+
 		"%d streams broken by a hostile line, %d answers of one that were too long, "+
 		"%d jobs past its longest wait; chat p50 %s, p99 %s",
-		attempts, answers, images, later, broken, long, waited, quantile(took, 0.5), quantile(took, 0.99))
+		attempts, answers, images, overloads, broken, long, waited, quantile(took, 0.5), quantile(took, 0.99))
 	s.t.Logf("gateway: at most %d MiB, %d descriptors; %d looks at its lines", s.peak>>20, s.open, s.samples)
-	s.t.Logf("hostile callers: %v", tricks)
-	drawn := s.hostile.drawn()
-	s.t.Logf("hostile providers: %v", drawn)
-	if attempts != answers+later+broken+long+waited {
+	s.t.Logf("hostile callers: %v", attacks)
+	counts := s.hostile.counts()
+	s.t.Logf("hostile providers: %v", counts)
+	if attempts != answers+overloads+broken+long+waited {
 		s.t.Errorf("%d requests of good callers, %d answers", attempts, answers)
 	}
-	if later*laterShare > attempts {
-		s.t.Errorf("%d of %d requests were asked to come later", later, attempts)
+	if overloads*overloadShare > attempts {
+		s.t.Errorf("%d of %d requests were rejected because of overload", overloads, attempts)
 	}
-	if answers < goodCallers || images == 0 || s.samples == 0 || len(drawn) < len(ways())/2 {
+	if answers < goodCallers || images == 0 || s.samples == 0 || len(counts) < len(ways())/2 {
 		s.t.Error("the load did not reach the gateway")
 	}
 	if s.peak > memory {
@@ -297,9 +294,8 @@ func (s *soak) check() {
 	}
 }
 
-// failed counts a caller's jobs that failed since a hostile line, which may have
-// begun them, said nothing within its longest wait, the timeout `total`:
-// no other line is asked then. Jobs have no other way to fail.
+// failed counts a client's failed jobs. The only allowed reason is a hostile line without an answer
+// within the timeout `total`: it may have begun the job, so there is no failover.
 func (s *soak) failed(g *good) (waited int) {
 	s.t.Helper()
 	for _, id := range g.failed {
@@ -319,8 +315,7 @@ func (s *soak) failed(g *good) (waited int) {
 	return waited
 }
 
-// books waits until nothing is held and compares the callers' own books with
-// the gateway's.
+// books waits until nothing is held and compares the clients' results with the gateway's books.
 func (s *soak) books() {
 	s.t.Helper()
 	ticker := time.NewTicker(200 * time.Millisecond)
@@ -353,8 +348,8 @@ func (s *soak) books() {
 	}
 }
 
-// booksOf compares one caller's answers with his receipts: the healthy line's
-// cost what they cost, errors nothing, and nothing else is charged.
+// booksOf compares a client's answers with its receipts: answers of the healthy line have their
+// cost, errors are free, and nothing else is charged.
 func (s *soak) booksOf(g *good, balance money.Amount) {
 	s.t.Helper()
 	left, charged, images := money.Amount(credit), map[string]money.Amount{}, 0

@@ -14,27 +14,26 @@ import (
 	"tollgate/internal/fault"
 )
 
-// named are the answers of the 5xx kind that the documents give to a request
-// that is wrong while everything works: status and code, or type under /native.
-var named = []string{
-	"503 model_maintenance", "503 api_error", // the model is under maintenance
+// allowed5xx are the documented 5xx answers to invalid requests: the status, and the code or the
+// type under /native.
+var allowed5xx = []string{
+	"503 model_maintenance", "503 api_error", // for a model under maintenance
 	"501 invalid_request", "501 invalid_request_error", // a Transfer-Encoding other than chunked
 	"505 invalid_request", "505 invalid_request_error", // another version of HTTP
 }
 
-// unread are the statuses of what cannot be read as HTTP/1.1 (docs/interface.md),
-// beside the 400 of the table; their code is invalid_request.
-var unread = []int{
+// unreadable are the statuses, besides 400, of requests that are not HTTP/1.1 (docs/interface.md).
+// Their code is invalid_request.
+var unreadable = []int{
 	http.StatusExpectationFailed, http.StatusRequestHeaderFieldsTooLarge, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported,
 }
 
-// rejections are the codes of the providers here, which are passed on: the
-// sandbox's.
+// rejections are the forwarded codes of the providers in this test, the sandbox's.
 var rejections = []string{"invalid_value"}
 
-// judge says what is wrong about an answer.
-func judge(q *request, a *reply) error {
-	asked, whole, _ := understood(q.sent())
+// check returns the error of an answer, or nil.
+func check(q *request, a *reply) error {
+	asked, whole, _ := parse(q.sent())
 	switch {
 	case a.nothing && whole:
 		return fmt.Errorf("a whole request is not answered")
@@ -50,20 +49,19 @@ func judge(q *request, a *reply) error {
 		return fmt.Errorf("the ids are %q and %q", id, a.header.Get("Request-Id"))
 	}
 	switch {
-	case a.status >= 400 && q.method == http.MethodHead, asked != nil && isConsole(asked.URL.Path): // whose answers are pages
-		return severe(a.status, "")
+	case a.status >= 400 && q.method == http.MethodHead, asked != nil && isConsole(asked.URL.Path): // the answers are pages
+		return check5xx(a.status, "")
 	case a.status >= 400 && (asked != nil && isNative(asked.URL.Path) || asked == nil && bytes.HasPrefix(a.body, []byte(`{"type":"error"`))):
-		return judgeNative(a)
+		return checkNative(a)
 	case a.status >= 400:
-		return judgeError(a)
+		return checkError(a)
 	}
-	return judgeGood(q, a)
+	return checkGood(q, a)
 }
 
-// keepsContract holds the answer to a request that could be read against the
-// contract.
+// keepsContract checks the answer to a readable request against the contract.
 func (g *gateway) keepsContract(q *request, a *reply) error {
-	if _, whole, _ := understood(q.sent()); !whole || a.nothing {
+	if _, whole, _ := parse(q.sent()); !whole || a.nothing {
 		return nil
 	}
 	asked, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(q.sent())))
@@ -82,16 +80,16 @@ func isConsole(path string) bool { return path == "/console" || strings.HasPrefi
 
 func isNative(path string) bool { return path == "/native" || strings.HasPrefix(path, "/native/") }
 
-// severe refuses a 5xx that is not named.
-func severe(status int, code string) error {
-	if status >= 500 && !slices.Contains(named, fmt.Sprintf("%d %s", status, code)) {
+// check5xx returns an error for an undocumented 5xx.
+func check5xx(status int, code string) error {
+	if status >= 500 && !slices.Contains(allowed5xx, fmt.Sprintf("%d %s", status, code)) {
 		return fmt.Errorf("a %d %s", status, code)
 	}
 	return nil
 }
 
-// judgeError wants the /v1 shape, and a status that is the code's.
-func judgeError(a *reply) error {
+// checkError checks the /v1 error shape, and the status of the code.
+func checkError(a *reply) error {
 	var body struct {
 		Error *struct {
 			Message *string `json:"message"`
@@ -113,17 +111,17 @@ func judgeError(a *reply) error {
 	}
 	row, known := fault.Lookup(fault.Code(*e.Code))
 	switch {
-	case row.Code == fault.InvalidRequest && row.Type == *e.Type && slices.Contains(unread, a.status):
+	case row.Code == fault.InvalidRequest && row.Type == *e.Type && slices.Contains(unreadable, a.status):
 	case known && (row.Status != a.status || row.Type != *e.Type):
 		return fmt.Errorf("%s is %d %s in the table", row.Code, row.Status, row.Type)
 	case !known && !slices.Contains(rejections, *e.Code):
 		return fmt.Errorf("the code %q is not in the table", *e.Code)
 	}
-	return severe(a.status, *e.Code)
+	return check5xx(a.status, *e.Code)
 }
 
-// judgeNative wants the native shape, and a type that goes with the status.
-func judgeNative(a *reply) error {
+// checkNative checks the native error shape, and the type of the status.
+func checkNative(a *reply) error {
 	var body struct {
 		Type  string `json:"type"`
 		Error *struct {
@@ -137,8 +135,8 @@ func judgeNative(a *reply) error {
 	if body.Type != "error" || body.Error == nil || body.Error.Message == "" {
 		return fmt.Errorf("no error object")
 	}
-	if slices.Contains(unread, a.status) && body.Error.Type == "invalid_request_error" {
-		return severe(a.status, body.Error.Type)
+	if slices.Contains(unreadable, a.status) && body.Error.Type == "invalid_request_error" {
+		return check5xx(a.status, body.Error.Type)
 	}
 	if !slices.ContainsFunc(fault.Table(), func(row fault.TableRow) bool {
 		status := row.Status
@@ -149,10 +147,10 @@ func judgeNative(a *reply) error {
 	}) {
 		return fmt.Errorf("%d %s is not in the table", a.status, body.Error.Type)
 	}
-	return severe(a.status, body.Error.Type)
+	return check5xx(a.status, body.Error.Type)
 }
 
-// strict decodes a JSON answer.
+// strict decodes a JSON answer without unknown members.
 func strict(a *reply, into any) error {
 	if kind := a.header.Get("Content-Type"); kind != "application/json" {
 		return fmt.Errorf("the content type is %q", kind)
@@ -163,8 +161,8 @@ func strict(a *reply, into any) error {
 	return nil
 }
 
-// judgeGood wants JSON that can be read, and streams that say how they end.
-func judgeGood(q *request, a *reply) error {
+// checkGood checks that JSON is readable, and that a stream has its end.
+func checkGood(q *request, a *reply) error {
 	kind := a.header.Get("Content-Type")
 	switch {
 	case q.method == http.MethodHead || len(a.body) == 0:
