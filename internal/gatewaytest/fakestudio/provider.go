@@ -16,6 +16,7 @@ type Fake interface {
 	Polls() int                              // see Studio
 	Polled() int                             // see Studio
 	Cancelled() []string                     // see Studio
+	Close()                                  // see Studio
 }
 
 // Provider describes a provider of jobs for tests of all providers.

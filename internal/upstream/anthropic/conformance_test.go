@@ -11,5 +11,5 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Chat(t, conformance.Chatting{Provider: anthropic.Provider, Call: func(wire.Form) chatcall.Call { return call(false) }})
+	conformance.Chat(t, conformance.ChatProvider{Provider: anthropic.Provider, Call: func(wire.Form) chatcall.Call { return call(false) }})
 }

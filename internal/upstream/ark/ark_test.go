@@ -58,7 +58,7 @@ func TestPicture(t *testing.T) {
 	if !p.Done || p.Ticket != "" || len(p.Results) != 1 {
 		t.Fatalf("%+v", p)
 	}
-	if data, kind := conformance.Fetched(t, a, w, p.Results[0]); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(0)) {
+	if data, kind := conformance.Fetch(t, a, w, p.Results[0]); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(0)) {
 		t.Errorf("%d bytes of %s", len(data), kind)
 	}
 	got := studio.Submissions()[0]
@@ -94,7 +94,7 @@ func TestSizes(t *testing.T) {
 		before := len(studio.Submissions())
 		_, err := jobcall.Submit(t.Context(), a, w)
 		if tt.want == "" {
-			if conformance.VerdictOf(t, err) != refused || len(studio.Submissions()) != before {
+			if conformance.OutcomeOf(t, err) != refused || len(studio.Submissions()) != before {
 				t.Errorf("%s: %v", tt.name, err)
 			}
 			continue
@@ -298,7 +298,7 @@ func TestClip(t *testing.T) {
 	if err != nil || !got.Done || len(got.Results) != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if data, kind := conformance.Fetched(t, a, w, got.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
+	if data, kind := conformance.Fetch(t, a, w, got.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
 		t.Errorf("%d bytes of %s", len(data), kind)
 	}
 }
@@ -345,7 +345,7 @@ func TestClipFromReferences(t *testing.T) {
 			w := video(append(tt.change, task.Prompt(""))...)
 			p, err := jobcall.Submit(t.Context(), conformance.Line(t, ark.Provider, studio.URL(), options), w)
 			if tt.want == "" {
-				conformance.Judged(t, "unsuitable", err, parameter)
+				conformance.CheckOutcome(t, "unsuitable", err, parameter)
 				return
 			}
 			if err != nil {
@@ -383,7 +383,7 @@ func TestUnsuitable(t *testing.T) {
 		many[i] = task.Reference("image/png", "", "")
 		many[i].Size = 9 << 20
 	}
-	conformance.SendsNone(t, ark.Provider, studio, map[string]conformance.Unsent{
+	conformance.CheckUnsent(t, ark.Provider, studio, map[string]conformance.Unsent{
 		"mask":              {Task: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), Want: pictures.Refused},
 		"picture of video":  {Task: image(task.References(clip)), Want: pictures.Refused},
 		"large picture":     {Task: image(task.References(large)), Want: pictures.Refused, Told: "10 MB"},
@@ -402,7 +402,7 @@ func TestUnsuitable(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	conformance.Opens(t, ark.Provider, map[string]conformance.Opening{
+	conformance.CheckOptions(t, ark.Provider, map[string]conformance.OptionsCase{
 		"none":    {},
 		"frame":   {Options: map[string]any{"image_role": "frame"}},
 		"wrong":   {Options: map[string]any{"image_role": "mask"}, Told: "auto, frame, reference"},

@@ -3,7 +3,6 @@ package ark_test
 import (
 	"testing"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/ark"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
@@ -12,9 +11,8 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: ark.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewArk(t) },
 		Tasks:    map[string]jobcall.Task{"pictures": image(task.Count(3)), "clip": video()},
 		Ticket:   func(jobcall.Task) string { return "cgt-1" },
 		Params:   `{"seed":41417}`,

@@ -272,7 +272,7 @@ func TestMissingFile(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	info := azure.Info()
-	conformance.RefusesOptions(t, info, map[string]map[string]any{
+	conformance.CheckInvalidOptions(t, info, map[string]map[string]any{
 		"auth: must be one of":        {"auth": "password"},
 		"tenant: is required":         {"auth": "client_secret", "client_id": "x"},
 		"client_id: is required":      {"auth": "client_secret", "tenant": "x"},

@@ -13,13 +13,13 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Chat(t, conformance.Chatting{
+	conformance.Chat(t, conformance.ChatProvider{
 		Provider: azure.Provider, Call: func(form wire.Form) chatcall.Call { return call(form, false) },
 		Uncounted: []wire.Form{wire.FormChat, wire.FormResponses},
 	})
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: azure.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewAzure(t) },
+		Start:    func(t testing.TB) fakestudio.Fake { return fakestudio.NewAzure(t) },
 		Tasks:    map[string]jobcall.Task{"picture": picture(), "clip": clip()},
 		Ticket:   func(jobcall.Task) string { return "video_1" },
 		Params:   `{"user":"41417"}`,

@@ -228,7 +228,7 @@ func TestNoKeys(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	info := bedrock.Info()
-	conformance.RefusesOptions(t, info, map[string]map[string]any{
+	conformance.CheckInvalidOptions(t, info, map[string]map[string]any{
 		"auth: must be one of api_key, sigv4": {"auth": "iam"},
 		"region: is required":                 {"auth": "sigv4"},
 		"region: must hold only":              {"region": "us/east"},

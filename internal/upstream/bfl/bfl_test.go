@@ -124,7 +124,7 @@ func TestBodies(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Asks(t, bfl.Provider, fakestudio.NewBFL(t), tt.w, "/v1/"+tt.w.Model, tt.want)
+			conformance.CheckSubmission(t, bfl.Provider, fakestudio.NewBFL(t), tt.w, "/v1/"+tt.w.Model, tt.want)
 		})
 	}
 }
@@ -135,7 +135,7 @@ func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewBFL(t)
 	studio.Expect(fakestudio.Behaviour{Polls: 3}, fakestudio.Behaviour{Failed: `{"status":"Content Moderated"}`}, fakestudio.Behaviour{})
-	made, err := conformance.Polled(t, conformance.Line(t, bfl.Provider, studio.URL(), nil),
+	made, err := conformance.SubmitAndPoll(t, conformance.Line(t, bfl.Provider, studio.URL(), nil),
 		image(task.Params(`{"seed":4294967294}`), task.Count(3)))
 	if err != nil || len(made.Results) != 2 {
 		t.Fatalf("%+v, %v", made, err)
@@ -211,15 +211,15 @@ func TestWhereTheKeyGoes(t *testing.T) {
 	}
 }
 
-// TestSubmissionVerdicts tests the failure for each response to a submission.
-func TestSubmissionVerdicts(t *testing.T) {
+// TestSubmissionOutcomes tests the failure for each response to a submission.
+func TestSubmissionOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, w := range []jobcall.Task{image(), video()} {
-		v := conformance.VerdictsOf(w.Kind)
+		v := conformance.OutcomesOf(w.Kind)
 		for _, tt := range []struct {
 			status int
 			body   string
-			want   conformance.Verdict
+			want   conformance.Outcome
 		}{
 			{400, `{"detail":"Bad request"}`, v.Refused},
 			{402, `{"detail":"Insufficient credits"}`, v.Account},
@@ -229,20 +229,20 @@ func TestSubmissionVerdicts(t *testing.T) {
 			{500, `{"detail":"Internal"}`, v.Broken},
 			{503, ``, v.Broken},
 		} {
-			_, err := jobcall.Submit(t.Context(), conformance.Answering(t, bfl.Provider, tt.status, tt.body), w)
-			if got := conformance.VerdictOf(t, err); got != tt.want {
+			_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, bfl.Provider, tt.status, tt.body), w)
+			if got := conformance.OutcomeOf(t, err); got != tt.want {
 				t.Errorf("%s, %d %s: %+v, want %+v", w.Kind, tt.status, tt.body, got, tt.want)
 			}
 		}
 	}
 }
 
-// TestEndVerdicts is the table of how a task ends.
-func TestEndVerdicts(t *testing.T) {
+// TestTaskOutcomes is the table of how a task ends.
+func TestTaskOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, w := range []jobcall.Task{image(), video()} {
-		v := conformance.VerdictsOf(w.Kind)
-		for reason, want := range map[string]conformance.Verdict{
+		v := conformance.OutcomesOf(w.Kind)
+		for reason, want := range map[string]conformance.Outcome{
 			`{"status":"Request Moderated","details":{"Moderation Reasons":["Derivative Works Filter"]}}`: v.Flagged,
 			`{"status":"request moderated"}`:                                          v.Flagged,
 			`{"status":null,"state":"Request Moderated"}`:                             v.Flagged,
@@ -255,11 +255,11 @@ func TestEndVerdicts(t *testing.T) {
 			`{"status":"Ready","result":{"draft_cache":"https://x.example/1.cache"}}`: v.Empty,
 		} {
 			how := fakestudio.Behaviour{Failed: reason}
-			if got := conformance.Fate(t, bfl.Provider, fakestudio.NewBFL(t), how, w); got != want {
+			if got := conformance.OutcomeAfter(t, bfl.Provider, fakestudio.NewBFL(t), how, w); got != want {
 				t.Errorf("%s, %s: %+v, want %+v", w.Kind, reason, got, want)
 			}
 		}
-		a := conformance.Answering(t, bfl.Provider, 200, `{"status":"Reasoning"}`)
+		a := conformance.LineAnswering(t, bfl.Provider, 200, `{"status":"Reasoning"}`)
 		if made, err := a.Poll(t.Context(), w, "/v1/get_result?id=1"); err != nil || made.Done {
 			t.Errorf("%s: a task that goes on: %+v, %v", w.Kind, made, err)
 		}
@@ -268,7 +268,7 @@ func TestEndVerdicts(t *testing.T) {
 
 // FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
-	conformance.Answers(f, bfl.Provider, "/v1/get_result?id=1", []jobcall.Task{image(), video()},
+	conformance.FuzzAnswers(f, bfl.Provider, "/v1/get_result?id=1", []jobcall.Task{image(), video()},
 		`{"id":"1","polling_url":"https://x.example/1"}`, `{"status":"Ready","result":{"sample":"https://x.example/1"}}`,
 		`{"status":"Error","details":{"Moderation Reasons":["x"]}}`)
 }

@@ -5,7 +5,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/bfl"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
@@ -22,9 +21,8 @@ func video(change ...task.Change) jobcall.Task {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: bfl.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewBFL(t) },
 		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)),
 			"a named size": image(task.Model("flux-3-image")), "clip": video()},
 		Ticket: func(jobcall.Task) string { return "/v1/get_result?id=0b6a1f7e-1" },

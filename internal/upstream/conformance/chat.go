@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Chatting is a provider of chat.
-type Chatting struct {
+// ChatProvider is a provider of chat.
+type ChatProvider struct {
 	// Provider is its name in the catalog.
 	Provider string
 	// Call is a request of a form, as the gateway would send it. Its Stream is
@@ -24,22 +24,22 @@ type Chatting struct {
 	Call func(form wire.Form) chatcall.Call
 	// Uncounted are the forms without a token count, if the provider counts tokens in other forms.
 	Uncounted []wire.Form
-	// Plays are the options to simulate each trouble, for a provider without HTTP. If nil, a fake
-	// provider simulates the troubles.
-	Plays map[Trouble]map[string]any
+	// Simulated are the options to simulate each behaviour, for a provider without HTTP. If nil, a fake
+	// provider simulates the behaviours.
+	Simulated map[Behaviour]map[string]any
 }
 
 // Chat runs the chat cases for each form of a provider.
-func Chat(t *testing.T, p Chatting) {
-	info := infoOf(t, p.Provider)
+func Chat(t *testing.T, p ChatProvider) {
+	info := providerInfo(t, p.Provider)
 	if len(info.Forms) == 0 {
 		t.Fatalf("%s speaks no form", p.Provider)
 	}
-	t.Run("every failure has a verdict", p.verdicts)
+	t.Run("failures before an answer", p.failures)
 	t.Run("a deadline and a caller who leaves", p.ends)
 	t.Run("a stream that breaks", p.breaks)
 	t.Run("a form that it does not speak", p.unspoken)
-	if p.Plays == nil {
+	if p.Simulated == nil {
 		t.Run("an answer of another kind", p.strange)
 		t.Run("malformed answers", p.malformed)
 		t.Run("answers without end", p.endless)
@@ -48,8 +48,8 @@ func Chat(t *testing.T, p Chatting) {
 }
 
 // each runs a case for each form, whole and streamed.
-func (p Chatting) each(t *testing.T, run func(t *testing.T, c chatcall.Call)) {
-	for _, form := range infoOf(t, p.Provider).Forms {
+func (p ChatProvider) each(t *testing.T, run func(t *testing.T, c chatcall.Call)) {
+	for _, form := range providerInfo(t, p.Provider).Forms {
 		for kind, stream := range map[string]bool{"whole": false, "streamed": true} {
 			t.Run(string(form)+" "+kind, func(t *testing.T) {
 				t.Parallel()
@@ -61,24 +61,24 @@ func (p Chatting) each(t *testing.T, run func(t *testing.T, c chatcall.Call)) {
 	}
 }
 
-// meeting opens a line with a trouble at the next call. arrived waits for the call. sent returns
+// openFor opens a line with a behaviour at the next call. arrived waits for the call. sent returns
 // the number of calls, or -1 if calls cannot be counted.
-func (p Chatting) meeting(t *testing.T, trouble Trouble) (a chatcall.Adapter, arrived func(), sent func() int) {
+func (p ChatProvider) openFor(t *testing.T, behaviour Behaviour) (a chatcall.Adapter, arrived func(), sent func() int) {
 	t.Helper()
-	if p.Plays != nil {
-		options, ok := p.Plays[trouble]
-		if !ok && trouble != Well {
-			t.Fatalf("%s plays no trouble %d", p.Provider, trouble)
+	if p.Simulated != nil {
+		options, ok := p.Simulated[behaviour]
+		if !ok && behaviour != Well {
+			t.Fatalf("%s simulates no behaviour %d", p.Provider, behaviour)
 		}
 		return open(t, p.Provider, "", options), func() {}, func() int { return -1 }
 	}
-	server := fakeprovider.New(t, replyTo(trouble))
+	server := fakeprovider.New(t, providerReply(behaviour))
 	return open(t, p.Provider, server.URL(), nil), server.Arrived, func() int { return len(server.Requests()) }
 }
 
-// replyTo is a trouble as a reply of the fake provider.
-func replyTo(trouble Trouble) fakeprovider.Reply {
-	switch trouble {
+// providerReply returns a behaviour as a reply of the fake provider.
+func providerReply(behaviour Behaviour) fakeprovider.Reply {
+	switch behaviour {
 	case Stalls:
 		return fakeprovider.Reply{Before: fakeprovider.Stall}
 	case Resets:
@@ -99,11 +99,11 @@ func replyTo(trouble Trouble) fakeprovider.Reply {
 	return fakeprovider.Reply{}
 }
 
-// verdicts tests that a status has the same meaning for every provider, and no call is sent twice.
-func (p Chatting) verdicts(t *testing.T) {
+// outcomes tests that a status has the same meaning for every provider, and no call is sent twice.
+func (p ChatProvider) failures(t *testing.T) {
 	for name, tt := range map[string]struct {
-		trouble Trouble
-		want    want
+		behaviour Behaviour
+		want      want
 	}{
 		"busy":         {Busy, want{fault.UpstreamBusy, upstream.HealthCool}},
 		"unauthorized": {Unauthorized, want{fault.UpstreamUnavailable, upstream.HealthCredential}},
@@ -113,17 +113,17 @@ func (p Chatting) verdicts(t *testing.T) {
 		"reset":        {Resets, want{fault.UpstreamConnectionError, upstream.HealthFail}},
 	} {
 		p.each(t, func(t *testing.T, c chatcall.Call) {
-			a, _, sent := p.meeting(t, tt.trouble)
+			a, _, sent := p.openFor(t, tt.behaviour)
 			answer, err := a.Chat(t.Context(), c)
 			if answer != nil {
 				t.Errorf("%s: an answer came with the failure", name)
 			}
 			f := failed(t, name, err)
-			judged(t, name, f, tt.want)
+			checkFailure(t, name, f, tt.want)
 			if f.Passed != nil || f.Final() {
 				t.Errorf("%s: no other line would be asked: %+v", name, f)
 			}
-			if tt.trouble == Busy && f.RetryAfter <= 0 {
+			if tt.behaviour == Busy && f.RetryAfter <= 0 {
 				t.Errorf("%s: the provider said how long to wait", name)
 			}
 			if n := sent(); n != -1 && n != 1 {
@@ -134,18 +134,18 @@ func (p Chatting) verdicts(t *testing.T) {
 }
 
 // ends tests that the end of the context ends the call, with the cause in the failure.
-func (p Chatting) ends(t *testing.T) {
+func (p ChatProvider) ends(t *testing.T) {
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
 		p.each(t, func(t *testing.T, c chatcall.Call) {
 			before, cancel := context.WithCancelCause(t.Context())
 			cancel(cause)
-			a, _, _ := p.meeting(t, Well)
+			a, _, _ := p.openFor(t, Well)
 			_, err := a.Chat(before, c)
 			if f := failed(t, "before", err); f.Code != code {
 				t.Errorf("before the call: %v, want %s", f, code)
 			}
 			while, cancel := context.WithCancelCause(t.Context())
-			a, arrived, _ := p.meeting(t, Stalls)
+			a, arrived, _ := p.openFor(t, Stalls)
 			go func() {
 				arrived()
 				cancel(cause)
@@ -162,11 +162,11 @@ func (p Chatting) ends(t *testing.T) {
 	})
 }
 
-func (p Chatting) endsInBody(t *testing.T, c chatcall.Call, cause error, code fault.Code) {
+func (p ChatProvider) endsInBody(t *testing.T, c chatcall.Call, cause error, code fault.Code) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	a, _, _ := p.meeting(t, Well)
-	if p.Plays == nil {
+	a, _, _ := p.openFor(t, Well)
+	if p.Simulated == nil {
 		server := fakeprovider.New(t, fakeprovider.Reply{Events: []string{`{"a":1}`}, End: fakeprovider.Stall})
 		a = open(t, p.Provider, server.URL(), nil)
 	}
@@ -180,7 +180,7 @@ func (p Chatting) endsInBody(t *testing.T, c chatcall.Call, cause error, code fa
 	}
 	cancel(cause)
 	_, err = io.ReadAll(answer.Body)
-	if p.Plays == nil && err == nil {
+	if p.Simulated == nil && err == nil {
 		t.Fatal("the body ended as if it were whole")
 	}
 	if err != nil {
@@ -191,7 +191,7 @@ func (p Chatting) endsInBody(t *testing.T, c chatcall.Call, cause error, code fa
 }
 
 // streams runs a case for streamed calls only.
-func (p Chatting) streams(t *testing.T, run func(t *testing.T, c chatcall.Call)) {
+func (p ChatProvider) streams(t *testing.T, run func(t *testing.T, c chatcall.Call)) {
 	p.each(t, func(t *testing.T, c chatcall.Call) {
 		if c.Stream {
 			run(t, c)
@@ -200,16 +200,16 @@ func (p Chatting) streams(t *testing.T, run func(t *testing.T, c chatcall.Call))
 }
 
 // breaks tests that an interrupted stream never ends like a whole stream.
-func (p Chatting) breaks(t *testing.T) {
+func (p ChatProvider) breaks(t *testing.T) {
 	half := []string{`{"a":1}`, `{"b":2}`}
 	for name, reply := range map[string]fakeprovider.Reply{
-		"reset":             replyTo(Breaks),
+		"reset":             providerReply(Breaks),
 		"closed":            {Events: half, End: fakeprovider.Cut},
 		"half written":      {ContentType: "text/event-stream", Body: "data: {", Length: 1000},
 		"reset after head":  {ContentType: "text/event-stream", AfterHead: fakeprovider.Reset},
 		"chunk without end": {ContentType: "text/event-stream", Raw: []string{"data: {}\n\n", "data: {"}, End: fakeprovider.Cut},
 	} {
-		if p.Plays == nil {
+		if p.Simulated == nil {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				p.streams(t, func(t *testing.T, c chatcall.Call) {
@@ -219,13 +219,13 @@ func (p Chatting) breaks(t *testing.T) {
 		}
 	}
 	p.streams(t, func(t *testing.T, c chatcall.Call) {
-		a, _, _ := p.meeting(t, Breaks)
+		a, _, _ := p.openFor(t, Breaks)
 		p.broken(t, a, c)
 	})
 }
 
 // broken reads an interrupted response.
-func (p Chatting) broken(t *testing.T, a chatcall.Adapter, c chatcall.Call) {
+func (p ChatProvider) broken(t *testing.T, a chatcall.Adapter, c chatcall.Call) {
 	answer, err := a.Chat(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -237,31 +237,31 @@ func (p Chatting) broken(t *testing.T, a chatcall.Adapter, c chatcall.Call) {
 	if _, err = io.ReadAll(answer.Body); err == nil {
 		t.Fatal("the broken body ended like a whole one")
 	}
-	judged(t, "broken", upstream.Interrupted(t.Context(), err), want{fault.UpstreamConnectionError, upstream.HealthFail})
+	checkFailure(t, "broken", upstream.Interrupted(t.Context(), err), want{fault.UpstreamConnectionError, upstream.HealthFail})
 }
 
 // unspoken: a body of another form is not sent.
-func (p Chatting) unspoken(t *testing.T) {
-	forms := infoOf(t, p.Provider).Forms
+func (p ChatProvider) unspoken(t *testing.T) {
+	forms := providerInfo(t, p.Provider).Forms
 	for _, form := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini, "telegram"} {
 		if slices.Contains(forms, form) {
 			continue
 		}
-		base := saying(t, func(http.ResponseWriter, *http.Request) { t.Errorf("a body of the form %s was sent", form) })
+		base := serve(t, func(http.ResponseWriter, *http.Request) { t.Errorf("a body of the form %s was sent", form) })
 		c := p.Call(forms[0])
 		c.Form = form
 		a := open(t, p.Provider, base, nil)
 		_, err := a.Chat(t.Context(), c)
-		judged(t, "chat", failed(t, "chat", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
+		checkFailure(t, "chat", failed(t, "chat", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
 		if counter, ok := a.(chatcall.TokenCounter); ok {
 			_, err := counter.CountTokens(t.Context(), c)
-			judged(t, "count", failed(t, "count", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
+			checkFailure(t, "count", failed(t, "count", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
 		}
 	}
 }
 
 // strange tests that a response of another type than requested is a failure.
-func (p Chatting) strange(t *testing.T) {
+func (p ChatProvider) strange(t *testing.T) {
 	gone := want{fault.UpstreamUnavailable, upstream.HealthFail}
 	for name, reply := range map[string]fakeprovider.Reply{
 		"page with 200":      fakeprovider.Page(200),
@@ -284,7 +284,7 @@ func (p Chatting) strange(t *testing.T) {
 			if reply.Before == fakeprovider.Cut {
 				want.code = fault.UpstreamConnectionError
 			}
-			judged(t, name, failed(t, name, err), want)
+			checkFailure(t, name, failed(t, name, err), want)
 		})
 	}
 	p.each(t, func(t *testing.T, c chatcall.Call) { // a stream for a whole answer, and the other way
@@ -293,17 +293,17 @@ func (p Chatting) strange(t *testing.T) {
 			reply = fakeprovider.Reply{Events: []string{`{"a":1}`}}
 		}
 		_, err := open(t, p.Provider, fakeprovider.New(t, reply).URL(), nil).Chat(t.Context(), c)
-		judged(t, "the other kind", failed(t, "the other kind", err), gone)
+		checkFailure(t, "the other kind", failed(t, "the other kind", err), gone)
 	})
 }
 
 // malformed: whatever comes with an error status, there is a failure, and the
 // credential is not in it. A counter makes no number of it either.
-func (p Chatting) malformed(t *testing.T) {
+func (p ChatProvider) malformed(t *testing.T) {
 	for name, body := range malformed() {
 		for _, status := range []int{200, 400, 401, 403, 404, 413, 422, 429, 500, 503} {
 			p.each(t, func(t *testing.T, c chatcall.Call) {
-				a := open(t, p.Provider, saying(t, document(status, body)), nil)
+				a := open(t, p.Provider, serve(t, document(status, body)), nil)
 				if answer, err := a.Chat(t.Context(), c); err != nil {
 					_ = failed(t, name, err)
 				} else if answer.Body.Close(); status != http.StatusOK || c.Stream {
@@ -322,27 +322,27 @@ func (p Chatting) malformed(t *testing.T) {
 }
 
 // endless tests that the adapter closes an endless response.
-func (p Chatting) endless(t *testing.T) {
+func (p ChatProvider) endless(t *testing.T) {
 	p.each(t, func(t *testing.T, c chatcall.Call) {
 		left := make(chan struct{}, 1)
-		_, err := open(t, p.Provider, saying(t, endless(500, left)), nil).Chat(t.Context(), c)
-		judged(t, "error", failed(t, "error", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
+		_, err := open(t, p.Provider, serve(t, endless(500, left)), nil).Chat(t.Context(), c)
+		checkFailure(t, "error", failed(t, "error", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
 		await(t, left)
-		counter, ok := open(t, p.Provider, saying(t, endless(200, left)), nil).(chatcall.TokenCounter)
+		counter, ok := open(t, p.Provider, serve(t, endless(200, left)), nil).(chatcall.TokenCounter)
 		if ok && !c.Stream && !slices.Contains(p.Uncounted, c.Form) {
 			_, err := counter.CountTokens(t.Context(), c)
-			judged(t, "count", failed(t, "count", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
+			checkFailure(t, "count", failed(t, "count", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
 			await(t, left)
 		}
 	})
 }
 
 // nobody tests a port without a listener.
-func (p Chatting) nobody(t *testing.T) {
+func (p ChatProvider) nobody(t *testing.T) {
 	base := fakeprovider.Refused(t)
 	p.each(t, func(t *testing.T, c chatcall.Call) {
 		_, err := open(t, p.Provider, base, nil).Chat(t.Context(), c)
-		judged(t, "nobody", failed(t, "nobody", err), want{fault.UpstreamConnectionError, upstream.HealthFail})
+		checkFailure(t, "nobody", failed(t, "nobody", err), want{fault.UpstreamConnectionError, upstream.HealthFail})
 	})
 }
 
@@ -351,7 +351,7 @@ func await(t *testing.T, left <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-left:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("the answer without end is still being read")
 	}
 }

@@ -5,7 +5,7 @@
 // It is for tests only. Invariants:
 //   - Adapters are opened like in the gateway, through package adapters.
 //   - A case runs for every provider. The only exception is a provider without HTTP, which
-//     simulates the troubles itself through its options.
+//     simulates the behaviours itself through its options.
 //   - The credential is in every error from a provider, and never in an error from an adapter.
 package conformance
 
@@ -26,25 +26,25 @@ import (
 // Secret is the credential of every line in the suite.
 const Secret = "line-credential-0123456789"
 
-// Trouble is a provider's behaviour at the next call.
-type Trouble int
+// Behaviour is a provider's behaviour at the next call.
+type Behaviour int
 
-// The troubles. Those after Page are only for jobs.
+// The behaviours. Those after Page are only for jobs.
 const (
-	Well         Trouble = iota
-	Stalls               // nothing is answered until the caller leaves
-	Resets               // the connection is reset before an answer
-	Breaks               // it is reset in the middle of a stream
-	Busy                 // 429
-	Unauthorized         // 401, for our credential
-	Missing              // 404, for the model
-	Broken               // 500
-	Page                 // 502, with a web page
-	LosesAnswer          // accepts the submission, and the connection is reset
-	BreaksPolls          // the first poll is answered with 503
-	Forgets              // the accepted task is unknown at the first poll
-	RefusesLink          // the first download of a result is refused
-	CutsLink             // the first download breaks off
+	Well         Behaviour = iota
+	Stalls                 // nothing is answered until the caller leaves
+	Resets                 // the connection is reset before an answer
+	Breaks                 // it is reset in the middle of a stream
+	Busy                   // 429
+	Unauthorized           // 401, for our credential
+	Missing                // 404, for the model
+	Broken                 // 500
+	Page                   // 502, with a web page
+	LosesAnswer            // accepts the submission, and the connection is reset
+	BreaksPolls            // the first poll is answered with 503
+	Forgets                // the accepted task is unknown at the first poll
+	RefusesLink            // the first download of a result is refused
+	CutsLink               // the first download breaks off
 )
 
 // open opens a line of a provider at a base address, with a pool of connections
@@ -67,8 +67,8 @@ func openBy(t testing.TB, transport http.RoundTripper, provider, base string, op
 	return a
 }
 
-// saying starts a provider with one response to every call.
-func saying(t testing.TB, answer http.HandlerFunc) (base string) {
+// serve starts a provider with one response to every call.
+func serve(t testing.TB, answer http.HandlerFunc) (base string) {
 	server := httptest.NewServer(answer)
 	t.Cleanup(func() {
 		server.CloseClientConnections()
@@ -127,8 +127,8 @@ func malformed() map[string]string {
 	}
 }
 
-// sees fails the test if a text about a failure contains the credential.
-func sees(t testing.TB, what string, texts ...string) {
+// checkSecret fails the test if a text about a failure contains the credential.
+func checkSecret(t testing.TB, what string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if strings.Contains(text, Secret) {
@@ -146,7 +146,7 @@ func failed(t testing.TB, what string, err error) *upstream.Failure {
 		t.Fatalf("%s: error %v (%T), want a *upstream.Failure", what, err, err)
 	}
 	answer := f.Fault()
-	sees(t, what, f.Error(), answer.Error(), string(answer.Body()), string(answer.NativeBody()))
+	checkSecret(t, what, f.Error(), answer.Error(), string(answer.Body()), string(answer.NativeBody()))
 	if len(f.Error()) > maxFailureText {
 		t.Errorf("%s: the failure says %d bytes", what, len(f.Error()))
 	}
@@ -165,16 +165,16 @@ type want struct {
 	health upstream.Health
 }
 
-// judged fails the test if a failure is not the expected failure.
-func judged(t testing.TB, what string, f *upstream.Failure, w want) {
+// checkFailure fails the test if a failure is not the expected failure.
+func checkFailure(t testing.TB, what string, f *upstream.Failure, w want) {
 	t.Helper()
 	if f.Code != w.code || f.Health != w.health {
 		t.Errorf("%s: code %s, health %s; want %s, %s (%v)", what, f.Code, f.Health, w.code, w.health, f)
 	}
 }
 
-// infoOf returns the catalog's facts about a provider.
-func infoOf(t testing.TB, provider string) upstream.Info {
+// providerInfo returns the catalog's facts about a provider.
+func providerInfo(t testing.TB, provider string) upstream.Info {
 	t.Helper()
 	info, ok := adapters.Providers()[provider]
 	if !ok {

@@ -19,27 +19,13 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Studio is a fake provider of images and video: a protocol of fakestudio.
-type Studio interface {
-	// URL is the base address for a line.
-	URL() string
-	// Expect adds behaviours for the submissions to come.
-	Expect(how ...fakestudio.Behaviour)
-	// Submissions returns the submissions received so far.
-	Submissions() []fakestudio.Submission
-	// Cancelled returns the cancelled tickets.
-	Cancelled() []string
-	// Close ends the server.
-	Close()
-}
-
-// Making is a provider of images and video.
-type Making struct {
+// MediaProvider is a provider of images and video.
+type MediaProvider struct {
 	// Provider is its name in the catalog.
 	Provider string
-	// Start starts the provider's fake, which accepts the tasks below.
-	Start func(t testing.TB) Studio
-	// Tasks are tasks of a job by a name for people: at least one per kind made by the provider,
+	// Start starts a fake that accepts the tasks below. If nil, fakestudio has a fake for the provider.
+	Start func(t testing.TB) fakestudio.Fake
+	// Tasks are tasks of a job by a name for people: at least one for each kind of the provider,
 	// and more if a kind has several kinds of calls.
 	Tasks map[string]jobcall.Task
 	// Ticket returns a valid ticket not issued by the provider.
@@ -48,14 +34,14 @@ type Making struct {
 	Params string
 	// Marker is the part of Params expected at the provider; 41417 by default.
 	Marker string
-	// Plays are the options to simulate each trouble, for a provider without HTTP. If nil, the fake
-	// simulates the troubles.
-	Plays map[Trouble]map[string]any
+	// Simulated are the options to simulate each behaviour, for a provider without HTTP. If nil, the fake
+	// simulates the behaviours.
+	Simulated map[Behaviour]map[string]any
 }
 
 // Media runs the cases of images and video for each task.
-func Media(t *testing.T, p Making) {
-	for _, kind := range infoOf(t, p.Provider).Kinds {
+func Media(t *testing.T, p MediaProvider) {
+	for _, kind := range providerInfo(t, p.Provider).Kinds {
 		has := func(w jobcall.Task) bool { return w.Kind == kind }
 		if kind != "chat" && !slices.ContainsFunc(slices.Collect(values(p.Tasks)), has) {
 			t.Errorf("%s makes %ss, and no task of that kind is tried", p.Provider, kind)
@@ -70,7 +56,7 @@ func Media(t *testing.T, p Making) {
 	t.Run("params", p.params)
 	t.Run("what is not sent", p.unsent)
 	t.Run("the vocabulary", p.vocabulary)
-	if p.Plays == nil {
+	if p.Simulated == nil {
 		t.Run("the credential stays on the own host", p.credential)
 		t.Run("strange tickets", p.tickets)
 		t.Run("an answer without a name", p.nameless)
@@ -91,7 +77,7 @@ func values(tasks map[string]jobcall.Task) func(yield func(jobcall.Task) bool) {
 }
 
 // each runs a case for each task.
-func (p Making) each(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
+func (p MediaProvider) each(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
 	for name, w := range p.Tasks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,24 +90,33 @@ func (p Making) each(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
 	}
 }
 
-// meeting opens a line with a trouble at the next task. Studio is nil if the provider is without
+// openFor opens a line with a behaviour at the next task. Studio is nil if the provider is without
 // HTTP.
-func (p Making) meeting(t *testing.T, trouble Trouble) (jobcall.Generator, Studio) {
+func (p MediaProvider) openFor(t *testing.T, behaviour Behaviour) (jobcall.Generator, fakestudio.Fake) {
 	t.Helper()
-	if p.Plays != nil {
-		options, ok := p.Plays[trouble]
-		if !ok && trouble != Well {
-			t.Fatalf("%s plays no trouble %d", p.Provider, trouble)
+	if p.Simulated != nil {
+		options, ok := p.Simulated[behaviour]
+		if !ok && behaviour != Well {
+			t.Fatalf("%s simulates no behaviour %d", p.Provider, behaviour)
 		}
 		return p.generator(t, "", options), nil
 	}
-	studio := p.Start(t)
-	studio.Expect(behaviourOf(trouble))
+	studio := p.start(t)
+	studio.Expect(studioBehaviour(behaviour))
 	return p.generator(t, studio.URL(), nil), studio
 }
 
+// start starts the fake.
+func (p MediaProvider) start(t testing.TB) fakestudio.Fake {
+	t.Helper()
+	if p.Start != nil {
+		return p.Start(t)
+	}
+	return fakestudio.ProviderOf(t, p.Provider).Open(t)
+}
+
 // generator opens a line.
-func (p Making) generator(t testing.TB, base string, options map[string]any) jobcall.Generator {
+func (p MediaProvider) generator(t testing.TB, base string, options map[string]any) jobcall.Generator {
 	t.Helper()
 	g, ok := open(t, p.Provider, base, options).(jobcall.Generator)
 	if !ok {
@@ -130,12 +125,12 @@ func (p Making) generator(t testing.TB, base string, options map[string]any) job
 	return g
 }
 
-// behaviourOf is a trouble as a behaviour of the fake studio.
-func behaviourOf(trouble Trouble) fakestudio.Behaviour {
+// studioBehaviour returns a behaviour as a behaviour of the fake studio.
+func studioBehaviour(behaviour Behaviour) fakestudio.Behaviour {
 	failing := func(status int, message string) fakestudio.Behaviour {
 		return fakestudio.Behaviour{Status: status, Body: `{"error":{"message":"` + message + `"}}`}
 	}
-	switch trouble {
+	switch behaviour {
 	case Resets:
 		return fakestudio.Behaviour{Reset: true}
 	case LosesAnswer:
@@ -168,9 +163,9 @@ func failedJob(t testing.TB, what string, err error) *upstream.JobFailure {
 	if !errors.As(err, &f) || f.Failure == nil {
 		t.Fatalf("%s: error %v (%T), want a *upstream.JobFailure", what, err, err)
 	}
-	sees(t, what, f.Error(), f.Told(), f.Message, f.Param)
+	checkSecret(t, what, f.Error(), f.Told(), f.Message, f.Param)
 	if f.Passed != nil {
-		sees(t, what, f.Passed.Error(), string(f.Passed.Body()))
+		checkSecret(t, what, f.Passed.Error(), string(f.Passed.Body()))
 	}
 	if fault.LookupJob(f.Job).Code != f.Job {
 		t.Errorf("%s: a failed job cannot have the code %q", what, f.Job)
@@ -181,19 +176,19 @@ func failedJob(t testing.TB, what string, err error) *upstream.JobFailure {
 	return f
 }
 
-// submitted submits a task and fails the test after an error.
-func submitted(t testing.TB, g jobcall.Generator, w jobcall.Task) *jobcall.TaskStatus {
+// submit submits a task and fails the test after an error.
+func submit(t testing.TB, g jobcall.Generator, w jobcall.Task) *jobcall.TaskStatus {
 	t.Helper()
 	p, err := jobcall.Submit(t.Context(), g, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	accepted(t, g, w, p)
+	checkAccepted(t, g, w, p)
 	return p
 }
 
-// accepted fails the test if the status of a submission is inconsistent.
-func accepted(t testing.TB, g jobcall.Generator, w jobcall.Task, p *jobcall.TaskStatus) {
+// checkAccepted fails the test if the status of a submission is inconsistent.
+func checkAccepted(t testing.TB, g jobcall.Generator, w jobcall.Task, p *jobcall.TaskStatus) {
 	t.Helper()
 	if blocks := g.Blocks(w); p.Done != blocks || blocks == (p.Ticket != "") || p.Done != (len(p.Results) > 0) ||
 		len(p.Results) > w.Count || p.Wait < 0 {
@@ -203,21 +198,21 @@ func accepted(t testing.TB, g jobcall.Generator, w jobcall.Task, p *jobcall.Task
 
 // done tests that any process can continue with only the ticket, polls change nothing, and the
 // results are the requested results, each downloadable.
-func (p Making) done(t *testing.T) {
+func (p MediaProvider) done(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
-		g, studio := p.meeting(t, Well)
-		made := submitted(t, g, w)
+		g, studio := p.openFor(t, Well)
+		status := submit(t, g, w)
 		address := ""
 		if studio != nil {
 			address = studio.URL()
 		}
 		g = p.generator(t, address, nil)
-		made = polled(t, g, w, made)
-		if len(made.Results) != w.Count {
-			t.Errorf("%d results, want %d", len(made.Results), w.Count)
+		status = pollUntilDone(t, g, w, status)
+		if len(status.Results) != w.Count {
+			t.Errorf("%d results, want %d", len(status.Results), w.Count)
 		}
-		for _, r := range made.Results {
-			data, kind, err := fetched(t, g, w, r)
+		for _, r := range status.Results {
+			data, kind, err := fetch(t, g, w, r)
 			if err != nil || len(data) == 0 || !strings.HasPrefix(kind, w.Kind+"/") {
 				t.Errorf("%d bytes of %q: %v", len(data), kind, err)
 			}
@@ -225,28 +220,28 @@ func (p Making) done(t *testing.T) {
 	})
 }
 
-// polled polls an accepted task until it is done.
-func polled(t testing.TB, g jobcall.Generator, w jobcall.Task, made *jobcall.TaskStatus) *jobcall.TaskStatus {
+// pollUntilDone polls an accepted task until it is done.
+func pollUntilDone(t testing.TB, g jobcall.Generator, w jobcall.Task, status *jobcall.TaskStatus) *jobcall.TaskStatus {
 	t.Helper()
 	for range 20 {
-		if made.Done {
-			return made
+		if status.Done {
+			return status
 		}
-		next, err := g.Poll(t.Context(), w, made.Ticket)
+		next, err := g.Poll(t.Context(), w, status.Ticket)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.Ticket != made.Ticket || next.Done != (len(next.Results) > 0) || len(next.Results) > w.Count {
-			t.Fatalf("%+v became %+v", made, next)
+		if next.Ticket != status.Ticket || next.Done != (len(next.Results) > 0) || len(next.Results) > w.Count {
+			t.Fatalf("%+v became %+v", status, next)
 		}
-		made = next
+		status = next
 	}
 	t.Fatal("the task does not end")
 	return nil
 }
 
-// fetched reads a result whole.
-func fetched(t testing.TB, g jobcall.Generator, w jobcall.Task, r jobcall.Result) (data []byte, kind string, err error) {
+// fetch reads a result whole.
+func fetch(t testing.TB, g jobcall.Generator, w jobcall.Task, r jobcall.Result) (data []byte, kind string, err error) {
 	t.Helper()
 	file, err := g.Fetch(t.Context(), w, r)
 	if err != nil {
@@ -265,12 +260,12 @@ func fetched(t testing.TB, g jobcall.Generator, w jobcall.Task, r jobcall.Result
 
 // refused tests that a status of a submission has the same meaning everywhere, a lost response sets
 // Lost, and nothing is submitted twice.
-func (p Making) refused(t *testing.T) {
+func (p MediaProvider) refused(t *testing.T) {
 	for name, tt := range map[string]struct {
-		trouble Trouble
-		health  upstream.Health
-		next    upstream.Next
-		lost    bool
+		behaviour Behaviour
+		health    upstream.Health
+		next      upstream.Next
+		lost      bool
 	}{
 		"busy":           {Busy, upstream.HealthCool, upstream.NextLater, false},
 		"unauthorized":   {Unauthorized, upstream.HealthCredential, upstream.NextLine, false},
@@ -283,7 +278,7 @@ func (p Making) refused(t *testing.T) {
 			t.Parallel()
 			p.each(t, func(t *testing.T, w jobcall.Task) {
 				w.Count = 1
-				g, studio := p.meeting(t, tt.trouble)
+				g, studio := p.openFor(t, tt.behaviour)
 				_, err := jobcall.Submit(t.Context(), g, w)
 				f := failedJob(t, name, err)
 				if f.Job != fault.UpstreamError || f.Health != tt.health || f.Next != tt.next || f.Lost != tt.lost {
@@ -298,7 +293,7 @@ func (p Making) refused(t *testing.T) {
 }
 
 // ticketed runs a case for the polled tasks.
-func (p Making) ticketed(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
+func (p MediaProvider) ticketed(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		if g := p.generator(t, "http://127.0.0.1:9", nil); !g.Blocks(w) {
 			run(t, w)
@@ -306,8 +301,8 @@ func (p Making) ticketed(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
 	})
 }
 
-// vanished returns the code of a task no longer known to the provider.
-func vanished(kind string) fault.Code {
+// codeOfLost returns the code of a task no longer known to the provider.
+func codeOfLost(kind string) fault.Code {
 	if kind == upstream.KindVideo {
 		return fault.UpstreamUnstable
 	}
@@ -317,27 +312,27 @@ func vanished(kind string) fault.Code {
 // polls tests that a failed poll says nothing about the task, except if the provider does not know
 // the task. Count is 1, because of several images, each a task at the provider, the others would
 // continue.
-func (p Making) polls(t *testing.T) {
+func (p MediaProvider) polls(t *testing.T) {
 	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
 		w.Count = 1
-		g, studio := p.meeting(t, BreaksPolls)
-		made := submitted(t, g, w)
-		_, err := g.Poll(t.Context(), w, made.Ticket)
+		g, studio := p.openFor(t, BreaksPolls)
+		status := submit(t, g, w)
+		_, err := g.Poll(t.Context(), w, status.Ticket)
 		if f := failedJob(t, "not now", err); f.Next != upstream.NextPoll {
 			t.Errorf("a poll that failed: %+v", f)
 		}
 		if studio != nil {
-			polled(t, g, w, made)
+			pollUntilDone(t, g, w, status)
 		}
-		g, studio = p.meeting(t, Forgets)
-		made = submitted(t, g, w)
-		_, err = g.Poll(t.Context(), w, made.Ticket)
-		if f := failedJob(t, "forgotten", err); f.Job != vanished(w.Kind) || f.Next != upstream.NextLine {
+		g, studio = p.openFor(t, Forgets)
+		status = submit(t, g, w)
+		_, err = g.Poll(t.Context(), w, status.Ticket)
+		if f := failedJob(t, "forgotten", err); f.Job != codeOfLost(w.Kind) || f.Next != upstream.NextLine {
 			t.Errorf("a forgotten task: %+v", f)
 		}
 		if studio != nil {
 			studio.Close()
-			_, err = g.Poll(t.Context(), w, made.Ticket)
+			_, err = g.Poll(t.Context(), w, status.Ticket)
 			if f := failedJob(t, "closed", err); f.Next != upstream.NextPoll || f.Health != upstream.HealthFail {
 				t.Errorf("a provider that is gone: %+v", f)
 			}
@@ -347,22 +342,22 @@ func (p Making) polls(t *testing.T) {
 
 // downloads tests that after a failed download the same link may work, or another poll returns a
 // new link.
-func (p Making) downloads(t *testing.T) {
-	for name, trouble := range map[string]Trouble{"refused": RefusesLink, "cut": CutsLink} {
+func (p MediaProvider) downloads(t *testing.T) {
+	for name, behaviour := range map[string]Behaviour{"refused": RefusesLink, "cut": CutsLink} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p.each(t, func(t *testing.T, w jobcall.Task) {
 				w.Count = 1
-				g, studio := p.meeting(t, trouble)
-				made := polled(t, g, w, submitted(t, g, w))
-				if made.Results[0].Data != nil || studio == nil && g.Blocks(w) {
+				g, studio := p.openFor(t, behaviour)
+				status := pollUntilDone(t, g, w, submit(t, g, w))
+				if status.Results[0].Data != nil || studio == nil && g.Blocks(w) {
 					return // its results have no links
 				}
-				if data, _, err := fetched(t, g, w, made.Results[0]); err == nil {
+				if data, _, err := fetch(t, g, w, status.Results[0]); err == nil {
 					t.Errorf("a bad link gave %d bytes", len(data))
 				}
 				if studio != nil {
-					if data, _, err := fetched(t, g, w, made.Results[0]); err != nil || len(data) == 0 {
+					if data, _, err := fetch(t, g, w, status.Results[0]); err != nil || len(data) == 0 {
 						t.Errorf("a good link: %d bytes, %v", len(data), err)
 					}
 				}
@@ -373,11 +368,11 @@ func (p Making) downloads(t *testing.T) {
 
 // cancels tests that a failed cancellation is a failure, and that cancelling twice, or cancelling
 // an unknown task, does no harm.
-func (p Making) cancels(t *testing.T) {
+func (p MediaProvider) cancels(t *testing.T) {
 	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
-		g, studio := p.meeting(t, Well)
-		made := submitted(t, g, w)
-		for _, ticket := range []string{made.Ticket, made.Ticket, p.Ticket(w), "", ".."} {
+		g, studio := p.openFor(t, Well)
+		status := submit(t, g, w)
+		for _, ticket := range []string{status.Ticket, status.Ticket, p.Ticket(w), "", ".."} {
 			if err := g.Cancel(t.Context(), w, ticket); err != nil {
 				_ = failedJob(t, "cancel", err)
 			}
@@ -386,33 +381,33 @@ func (p Making) cancels(t *testing.T) {
 			return
 		}
 		for _, ticket := range studio.Cancelled() {
-			if !strings.Contains(made.Ticket, ticket) {
-				t.Errorf("%q was cancelled, the task is %q", ticket, made.Ticket)
+			if !strings.Contains(status.Ticket, ticket) {
+				t.Errorf("%q was cancelled, the task is %q", ticket, status.Ticket)
 			}
 		}
 		studio.Close()
-		if err := g.Cancel(t.Context(), w, made.Ticket); err != nil {
+		if err := g.Cancel(t.Context(), w, status.Ticket); err != nil {
 			_ = failedJob(t, "cancel", err)
 		}
 	})
 }
 
-// ends: an end of the context is an end of every call.
-func (p Making) ends(t *testing.T) {
+// ends tests that the end of the context ends every call.
+func (p MediaProvider) ends(t *testing.T) {
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
 		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
 			p.each(t, func(t *testing.T, w jobcall.Task) {
-				g, _ := p.meeting(t, Well)
-				made := submitted(t, g, w)
+				g, _ := p.openFor(t, Well)
+				status := submit(t, g, w)
 				over, cancel := context.WithCancelCause(t.Context())
 				cancel(cause)
 				_, err := jobcall.Submit(over, g, w)
 				if f := failedJob(t, "submit", err); f.Code != code {
 					t.Errorf("submit: %v", f)
 				}
-				if made.Ticket != "" {
-					_, err = g.Poll(over, w, made.Ticket)
+				if status.Ticket != "" {
+					_, err = g.Poll(over, w, status.Ticket)
 					if f := failedJob(t, "poll", err); f.Code != code || f.Next != upstream.NextPoll {
 						t.Errorf("poll: %+v", f)
 					}
@@ -420,12 +415,12 @@ func (p Making) ends(t *testing.T) {
 			})
 		})
 	}
-	if p.Plays != nil {
+	if p.Simulated != nil {
 		return
 	}
 	p.each(t, func(t *testing.T, w jobcall.Task) { // while the answer is waited for
 		ctx, cancel := context.WithCancelCause(t.Context())
-		base := saying(t, func(_ http.ResponseWriter, r *http.Request) {
+		base := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice the disconnect
 			cancel(context.DeadlineExceeded)
 			<-r.Context().Done()
@@ -439,10 +434,10 @@ func (p Making) ends(t *testing.T) {
 
 // params tests that no param replaces a field of the gateway, in any kind of task, and that allowed
 // params reach the provider.
-func (p Making) params(t *testing.T) {
+func (p MediaProvider) params(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		w.Count = 1
-		g, studio := p.meeting(t, Well)
+		g, studio := p.openFor(t, Well)
 		refused := map[string]string{"a list": `[1]`, "null": `null`, "half": `{"seed":`}
 		for _, name := range []string{"model", "prompt", "n", "size", "resolution", "duration", "ratio", "aspect_ratio", "stream",
 			"image", "images", "reference_images", "references", "first_frame", "last_frame", "mask", "callback_url", "callBackUrl"} {
@@ -461,7 +456,7 @@ func (p Making) params(t *testing.T) {
 			t.Fatalf("%d submissions with fields of the gateway's own", len(studio.Submissions()))
 		}
 		w.Params = json.RawMessage(p.Params)
-		submitted(t, g, w)
+		submit(t, g, w)
 		if studio != nil && !bytes.Contains(studio.Submissions()[0].Body, []byte(cmp.Or(p.Marker, "41417"))) {
 			t.Errorf("%s did not arrive: %s", p.Params, studio.Submissions()[0].Body)
 		}
@@ -469,9 +464,9 @@ func (p Making) params(t *testing.T) {
 }
 
 // unsent tests that an impossible task is not sent and does not affect the line's health.
-func (p Making) unsent(t *testing.T) {
+func (p MediaProvider) unsent(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
-		g, studio := p.meeting(t, Well)
+		g, studio := p.openFor(t, Well)
 		w.Kind = "sound"
 		_, err := jobcall.Submit(t.Context(), g, w)
 		if f := failedJob(t, "another kind", err); f.Health != upstream.HealthNone || f.Next != upstream.NextLine || f.Lost {
@@ -485,19 +480,19 @@ func (p Making) unsent(t *testing.T) {
 
 // credential tests that no other host gets the credential, neither as the host of a result nor
 // after a redirect.
-func (p Making) credential(t *testing.T) {
-	other := saying(t, func(w http.ResponseWriter, r *http.Request) {
+func (p MediaProvider) credential(t *testing.T) {
+	other := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		for name, values := range r.Header {
-			sees(t, "another host in "+name, values...)
+			checkSecret(t, "another host in "+name, values...)
 		}
-		sees(t, "another host", r.URL.String())
+		checkSecret(t, "another host", r.URL.String())
 		_, _ = io.WriteString(w, "file")
 	})
-	own := saying(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusFound) })
+	own := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusFound) })
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		g := p.generator(t, own, nil)
 		for _, address := range []string{other + "/files/1", own + "/files/1"} {
-			if data, _, err := fetched(t, g, w, jobcall.Result{Ref: address}); err != nil || string(data) != "file" {
+			if data, _, err := fetch(t, g, w, jobcall.Result{Ref: address}); err != nil || string(data) != "file" {
 				t.Errorf("%s: %q, %v", address, data, err)
 			}
 		}
@@ -505,8 +500,8 @@ func (p Making) credential(t *testing.T) {
 }
 
 // tickets tests that a ticket not from the provider is not used in an address.
-func (p Making) tickets(t *testing.T) {
-	base := saying(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was asked for", r.Method, r.URL) })
+func (p MediaProvider) tickets(t *testing.T) {
+	base := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was asked for", r.Method, r.URL) })
 	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
 		g := p.generator(t, base, nil)
 		for _, ticket := range []string{"", ".", "..", "../models", "a/../b", "a?b", "a%2fb", "a b", "a\nb", strings.Repeat("a", 5000)} {
@@ -524,26 +519,26 @@ func (p Making) tickets(t *testing.T) {
 // malformed tests that every response leads to a failure or a valid status, without the credential.
 // After a good response to a submission without a task ID the failure has Lost set, unless the
 // response has an error.
-func (p Making) malformed(t *testing.T) {
+func (p MediaProvider) malformed(t *testing.T) {
 	for name, body := range malformed() {
 		says := strings.Contains(body, "error") || strings.Contains(body, Secret)
-		for _, status := range []int{200, 400, 401, 403, 404, 422, 429, 500, 503} {
+		for _, code := range []int{200, 400, 401, 403, 404, 422, 429, 500, 503} {
 			p.each(t, func(t *testing.T, w jobcall.Task) {
-				g := p.generator(t, saying(t, document(status, body)), nil)
-				if made, err := jobcall.Submit(t.Context(), g, w); err == nil {
-					accepted(t, g, w, made)
-				} else if f := failedJob(t, name, err); status == 200 && !says && !g.Blocks(w) && !f.Lost {
+				g := p.generator(t, serve(t, document(code, body)), nil)
+				if status, err := jobcall.Submit(t.Context(), g, w); err == nil {
+					checkAccepted(t, g, w, status)
+				} else if f := failedJob(t, name, err); code == 200 && !says && !g.Blocks(w) && !f.Lost {
 					t.Errorf("%s: it may have been accepted, and is not said to be lost: %+v", name, f)
-				} else if status != 200 && f.Lost {
-					t.Errorf("%s with %d: it was refused, and is said to be lost", name, status)
+				} else if code != 200 && f.Lost {
+					t.Errorf("%s with %d: it was refused, and is said to be lost", name, code)
 				}
 				if g.Blocks(w) {
 					return
 				}
-				if made, err := g.Poll(t.Context(), w, p.Ticket(w)); err != nil {
+				if status, err := g.Poll(t.Context(), w, p.Ticket(w)); err != nil {
 					_ = failedJob(t, name, err)
-				} else if made.Ticket != p.Ticket(w) || made.Done != (len(made.Results) > 0) || len(made.Results) > w.Count {
-					t.Errorf("%s with %d: %+v", name, status, made)
+				} else if status.Ticket != p.Ticket(w) || status.Done != (len(status.Results) > 0) || len(status.Results) > w.Count {
+					t.Errorf("%s with %d: %+v", name, code, status)
 				}
 				if err := g.Cancel(t.Context(), w, p.Ticket(w)); err != nil {
 					_ = failedJob(t, name, err)
@@ -554,11 +549,11 @@ func (p Making) malformed(t *testing.T) {
 }
 
 // endless tests that the adapter closes an endless response.
-func (p Making) endless(t *testing.T) {
+func (p MediaProvider) endless(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		left := make(chan struct{}, 64)
 		for _, status := range []int{200, 500} {
-			g := p.generator(t, saying(t, endless(status, left)), nil)
+			g := p.generator(t, serve(t, endless(status, left)), nil)
 			w.Count = 1
 			_, err := jobcall.Submit(t.Context(), g, w)
 			_ = failedJob(t, "submit", err)
@@ -576,9 +571,9 @@ func (p Making) endless(t *testing.T) {
 }
 
 // nobody tests that Lost is not set if nothing was sent.
-func (p Making) nobody(t *testing.T) {
+func (p MediaProvider) nobody(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
-		studio := p.Start(t)
+		studio := p.start(t)
 		base := studio.URL()
 		studio.Close()
 		_, err := jobcall.Submit(t.Context(), p.generator(t, base, nil), w)

@@ -11,11 +11,11 @@ import (
 
 // nameless tests that a task accepted without an ID is lost, and of several calls only those
 // already running finish.
-func (p Making) nameless(t *testing.T) {
+func (p MediaProvider) nameless(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		var calls atomic.Int64
 		reply := document(http.StatusOK, `{"id":"","request":{},"status":null}`)
-		g := p.generator(t, saying(t, func(rw http.ResponseWriter, r *http.Request) {
+		g := p.generator(t, serve(t, func(rw http.ResponseWriter, r *http.Request) {
 			calls.Add(1)
 			reply(rw, r)
 		}), nil)

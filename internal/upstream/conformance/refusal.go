@@ -11,21 +11,21 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Unsent is a task to be rejected by the adapter before a call, with the expected verdict and a
+// Unsent is a task to be rejected by the adapter before a call, with the expected outcome and a
 // part of the message.
 type Unsent struct {
 	Task jobcall.Task
-	Want Verdict
+	Want Outcome
 	Told string
 }
 
-// SendsNone fails the test if one of the tasks is not refused, or is sent.
-func SendsNone(t *testing.T, provider string, studio Studio, tasks map[string]Unsent) {
+// CheckUnsent fails the test if one of the tasks is not refused, or is sent.
+func CheckUnsent(t *testing.T, provider string, studio fakestudio.Fake, tasks map[string]Unsent) {
 	t.Helper()
 	g := Line(t, provider, studio.URL(), nil)
 	for name, tt := range tasks {
 		_, err := jobcall.Submit(t.Context(), g, tt.Task)
-		Judged(t, name, err, tt.Want)
+		CheckOutcome(t, name, err, tt.Want)
 		if f := JobFailure(t, err); f.Lost || !strings.Contains(f.Message, tt.Told) {
 			t.Errorf("%s: %+v: %v", name, f, f)
 		}
@@ -35,13 +35,13 @@ func SendsNone(t *testing.T, provider string, studio Studio, tasks map[string]Un
 	}
 }
 
-// CancelsWhatWaits tests a provider unable to cancel running tasks: a waiting task is cancelled,
+// CheckCancel tests a provider unable to cancel running tasks: a waiting task is cancelled,
 // cancelling a running task returns an error, and cancelling an unknown ticket returns nil.
-func CancelsWhatWaits(t *testing.T, provider string, studio Studio, w jobcall.Task, unknown ...string) {
+func CheckCancel(t *testing.T, provider string, studio fakestudio.Fake, w jobcall.Task, unknown ...string) {
 	t.Helper()
 	g := Line(t, provider, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Polls: 9})
-	waiting, running := submitted(t, g, w), submitted(t, g, w)
+	waiting, running := submit(t, g, w), submit(t, g, w)
 	for range 3 {
 		if _, err := g.Poll(t.Context(), w, running.Ticket); err != nil {
 			t.Fatal(err)
@@ -63,9 +63,9 @@ func CancelsWhatWaits(t *testing.T, provider string, studio Studio, w jobcall.Ta
 	}
 }
 
-// RefusesOptions fails the test if CheckOptions accepts invalid options. The keys of cases are
+// CheckInvalidOptions fails the test if CheckOptions accepts invalid options. The keys of cases are
 // prefixes of the expected errors.
-func RefusesOptions(t *testing.T, info upstream.Info, cases map[string]map[string]any) {
+func CheckInvalidOptions(t *testing.T, info upstream.Info, cases map[string]map[string]any) {
 	t.Helper()
 	for want, options := range cases {
 		if err := info.CheckOptions(options); err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -74,14 +74,14 @@ func RefusesOptions(t *testing.T, info upstream.Info, cases map[string]map[strin
 	}
 }
 
-// Opening is a line's options and a part of the expected error, empty if the options are valid.
-type Opening struct {
+// OptionsCase is a line's options and a part of the expected error, empty if the options are valid.
+type OptionsCase struct {
 	Options map[string]any
 	Told    string
 }
 
-// Opens opens lines of a provider with options, and a line with an invalid address.
-func Opens(t *testing.T, provider string, lines map[string]Opening) {
+// CheckOptions opens lines of a provider with options, and a line with an invalid address.
+func CheckOptions(t *testing.T, provider string, lines map[string]OptionsCase) {
 	t.Helper()
 	set := adapters.New(adapters.Options{Transport: http.DefaultTransport, Strangers: http.DefaultTransport})
 	t.Cleanup(set.Close)

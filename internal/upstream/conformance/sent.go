@@ -17,16 +17,16 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Asks fails the test if a task does not lead to one submission with the given path and body. If
+// CheckSubmission fails the test if a task does not lead to one submission with the given path and body. If
 // body is empty, the task must be unsuitable. A form is compared as JSON, in the format of Form.
 // The fake must accept the task.
-func Asks(t testing.TB, provider string, studio Studio, w jobcall.Task, path, body string) {
+func CheckSubmission(t testing.TB, provider string, studio fakestudio.Fake, w jobcall.Task, path, body string) {
 	t.Helper()
-	AsksWith(t, provider, nil, studio, w, path, body)
+	CheckSubmissionWith(t, provider, nil, studio, w, path, body)
 }
 
-// AsksWith is Asks of a line with options.
-func AsksWith(t testing.TB, provider string, options map[string]any, studio Studio, w jobcall.Task, path, body string) {
+// CheckSubmissionWith is CheckSubmission of a line with options.
+func CheckSubmissionWith(t testing.TB, provider string, options map[string]any, studio fakestudio.Fake, w jobcall.Task, path, body string) {
 	t.Helper()
 	s := sent(t, "the task", Line(t, provider, studio.URL(), options), studio, w)
 	switch {
@@ -40,18 +40,18 @@ func AsksWith(t testing.TB, provider string, options map[string]any, studio Stud
 // Sent submits a task to a fake, which must accept the task, and returns the only submission, with
 // the line's credential in a header. It returns nil if the task or a reference is unsuitable and
 // nothing was sent.
-func Sent(t testing.TB, provider string, studio Studio, w jobcall.Task) *fakestudio.Submission {
+func Sent(t testing.TB, provider string, studio fakestudio.Fake, w jobcall.Task) *fakestudio.Submission {
 	t.Helper()
 	return sent(t, "the task", Line(t, provider, studio.URL(), nil), studio, w)
 }
 
 // sent is Sent for an open line.
-func sent(t testing.TB, what string, g jobcall.Generator, studio Studio, w jobcall.Task) *fakestudio.Submission {
+func sent(t testing.TB, what string, g jobcall.Generator, studio fakestudio.Fake, w jobcall.Task) *fakestudio.Submission {
 	t.Helper()
 	_, err := jobcall.Submit(t.Context(), g, w)
 	arrived := studio.Submissions()
 	if err != nil {
-		known, v := VerdictsOf(w.Kind), VerdictOf(t, err)
+		known, v := OutcomesOf(w.Kind), OutcomeOf(t, err)
 		if v != known.Refused && v != known.Material || len(arrived) > 0 {
 			t.Errorf("%s is not unsuitable: %+v, %d submissions, %v", what, v, len(arrived), err)
 		}

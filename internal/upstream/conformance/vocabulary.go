@@ -14,7 +14,7 @@ import (
 
 // vocabulary tests that the fields common to all models are sent to the provider or make the task
 // unsuitable, and are never dropped or confused.
-func (p Making) vocabulary(t *testing.T) {
+func (p MediaProvider) vocabulary(t *testing.T) {
 	p.each(t, func(t *testing.T, w jobcall.Task) {
 		w.Count = 1
 		for name, params := range map[string]string{"seed": `{"seed":41417}`, "negative_prompt": `{"negative_prompt":"no 41417 dogs"}`} {
@@ -58,7 +58,7 @@ func picture(n int, role string) jobcall.Reference {
 }
 
 // tellsApart submits a task with each change and fails the test if two submissions are the same.
-func (p Making) tellsApart(t *testing.T, w jobcall.Task, what string, changes map[string]func(*jobcall.Task)) {
+func (p MediaProvider) tellsApart(t *testing.T, w jobcall.Task, what string, changes map[string]func(*jobcall.Task)) {
 	t.Helper()
 	seen := map[string]string{}
 	for name, change := range changes {
@@ -74,9 +74,9 @@ func (p Making) tellsApart(t *testing.T, w jobcall.Task, what string, changes ma
 
 // submission submits a task and returns the path and body at the provider, or nil if the task is
 // unsuitable or the provider is without HTTP.
-func (p Making) submission(t *testing.T, what string, w jobcall.Task) []byte {
+func (p MediaProvider) submission(t *testing.T, what string, w jobcall.Task) []byte {
 	t.Helper()
-	g, studio := p.meeting(t, Well)
+	g, studio := p.openFor(t, Well)
 	if studio == nil {
 		_, _ = jobcall.Submit(t.Context(), g, w)
 		return nil

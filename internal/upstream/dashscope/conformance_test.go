@@ -3,7 +3,6 @@ package dashscope_test
 import (
 	"testing"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/dashscope"
@@ -12,9 +11,8 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: dashscope.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewDashScope(t) },
 		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)), "pictures as a task": image(task.Count(2), task.Model("wan2.6-t2i")),
 			"clip": video()},
 		Ticket: func(jobcall.Task) string { return "t-1" },

@@ -52,7 +52,7 @@ func TestPicture(t *testing.T) {
 	if err != nil || !p.Done || p.Ticket != "" || len(p.Results) != 3 {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if data, kind := conformance.Fetched(t, a, w, p.Results[2]); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(2)) {
+	if data, kind := conformance.Fetch(t, a, w, p.Results[2]); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(2)) {
 		t.Errorf("%d bytes of %s", len(data), kind)
 	}
 	got := last(t, studio)
@@ -114,7 +114,7 @@ func TestPictureTask(t *testing.T) {
 			if err != nil || !p.Done || len(p.Results) != 2 {
 				t.Fatalf("%+v, %v", p, err)
 			}
-			if data, _ := conformance.Fetched(t, a, w, p.Results[1]); !bytes.Equal(data, fakestudio.Picture(1)) {
+			if data, _ := conformance.Fetch(t, a, w, p.Results[1]); !bytes.Equal(data, fakestudio.Picture(1)) {
 				t.Errorf("%d bytes", len(data))
 			}
 		})
@@ -184,7 +184,7 @@ func TestPictureSizes(t *testing.T) {
 		before := len(studio.Submissions())
 		_, err := jobcall.Submit(t.Context(), a, tt.w)
 		if tt.want == "no" {
-			if conformance.VerdictOf(t, err) != refused || len(studio.Submissions()) != before {
+			if conformance.OutcomeOf(t, err) != refused || len(studio.Submissions()) != before {
 				t.Errorf("%s: %v", tt.name, err)
 			}
 			continue
@@ -230,11 +230,11 @@ func TestSomePicturesBlocked(t *testing.T) {
 		`[]`:                                -1,
 	} {
 		studio.Expect(fakestudio.Behaviour{Failed: failed})
-		p, err := conformance.Polled(t, a, w)
+		p, err := conformance.SubmitAndPoll(t, a, w)
 		switch {
 		case want > 0 && (err != nil || len(p.Results) != want):
 			t.Errorf("%s: %+v, %v", failed, p, err)
-		case want == 0 && conformance.VerdictOf(t, err) != blocked:
+		case want == 0 && conformance.OutcomeOf(t, err) != blocked:
 			t.Errorf("%s: %v", failed, err)
 		case want < 0 && conformance.JobFailure(t, err).Next != upstream.NextSame:
 			t.Errorf("%s: %v", failed, err)
@@ -248,7 +248,7 @@ func TestClip(t *testing.T) {
 	a := conformance.Line(t, dashscope.Provider, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{Polls: 3})
 	w := video(task.Params(`{"negative_prompt":"fog","seed":3}`))
-	p, err := conformance.Polled(t, a, w)
+	p, err := conformance.SubmitAndPoll(t, a, w)
 	if err != nil || len(p.Results) != 1 || studio.Polls() != 4 {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -258,7 +258,7 @@ func TestClip(t *testing.T) {
 		got.Header.Get("X-DashScope-Async") != "enable" {
 		t.Errorf("%s\n%s, want\n%s", got.Path, got.Body, want)
 	}
-	if data, kind := conformance.Fetched(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
+	if data, kind := conformance.Fetch(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
 		t.Errorf("%d bytes of %s", len(data), kind)
 	}
 }
@@ -334,7 +334,7 @@ func TestClipWords(t *testing.T) {
 			w := video(tt.change...)
 			_, err := jobcall.Submit(t.Context(), conformance.Line(t, dashscope.Provider, studio.URL(), options), w)
 			if tt.want == "" {
-				if conformance.VerdictOf(t, err) != parameter || len(studio.Submissions()) != 0 {
+				if conformance.OutcomeOf(t, err) != parameter || len(studio.Submissions()) != 0 {
 					t.Error(err)
 				}
 				return
@@ -382,7 +382,7 @@ func TestUnsuitable(t *testing.T) {
 		many[i] = task.Reference("image/png", "", "")
 		many[i].Size = 19 << 20
 	}
-	conformance.SendsNone(t, dashscope.Provider, studio, map[string]conformance.Unsent{
+	conformance.CheckUnsent(t, dashscope.Provider, studio, map[string]conformance.Unsent{
 		"mask":              {Task: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), Want: pictures.Refused},
 		"picture of video":  {Task: image(task.References(clip)), Want: pictures.Refused},
 		"text alone":        {Task: image(task.References(picture), task.Model("wan2.2-t2i-plus")), Want: pictures.Refused},
@@ -399,7 +399,7 @@ func TestUnsuitable(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	conformance.Opens(t, dashscope.Provider, map[string]conformance.Opening{
+	conformance.CheckOptions(t, dashscope.Provider, map[string]conformance.OptionsCase{
 		"none": {},
 		"all":  {Options: map[string]any{"image_role": "frame", "image_endpoint": "text2image", "video_endpoint": "image2video"}},
 		"role": {Options: map[string]any{"image_role": "mask"}, Told: "frame, reference"},

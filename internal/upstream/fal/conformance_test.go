@@ -3,7 +3,6 @@ package fal_test
 import (
 	"testing"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/fal"
 	"tollgate/internal/upstream/jobcall"
@@ -11,9 +10,8 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: fal.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewFal(t) },
 		Tasks:    map[string]jobcall.Task{"pictures": image(3), "clip": video()},
 		Ticket:   func(jobcall.Task) string { return `{"id":"a","app":"b/c"}` },
 		Params:   `{"seed":41417}`,

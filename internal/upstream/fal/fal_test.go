@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Verdicts of both kinds.
-var pictures, clips = conformance.VerdictsOf(upstream.KindImage), conformance.VerdictsOf(upstream.KindVideo)
+// Outcomes of both kinds.
+var pictures, clips = conformance.OutcomesOf(upstream.KindImage), conformance.OutcomesOf(upstream.KindVideo)
 
 func image(count int) jobcall.Task {
 	return task.Image("fal-ai/flux/dev", task.Count(count), task.Prompt("a cat & a <dog>"), task.Params(`{"seed":12345678901234567890}`))
@@ -43,12 +43,12 @@ func TestImagesAreMade(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	// Any node can continue with only the ticket.
-	p, err = conformance.Finished(t, conformance.Line(t, fal.Provider, studio.URL(), nil), w, p.Ticket)
+	p, err = conformance.PollToEnd(t, conformance.Line(t, fal.Provider, studio.URL(), nil), w, p.Ticket)
 	if err != nil || len(p.Results) != 2 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	for i, r := range p.Results {
-		if data, kind := conformance.Fetched(t, a, w, r); kind != "image/png" || r.Type != kind || !bytes.Equal(data, fakestudio.Picture(i)) {
+		if data, kind := conformance.Fetch(t, a, w, r); kind != "image/png" || r.Type != kind || !bytes.Equal(data, fakestudio.Picture(i)) {
 			t.Errorf("result %d: %s, %d bytes", i, kind, len(data))
 		}
 	}
@@ -71,10 +71,10 @@ func TestClipIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err = conformance.Finished(t, a, w, p.Ticket); err != nil || len(p.Results) != 1 {
+	if p, err = conformance.PollToEnd(t, a, w, p.Ticket); err != nil || len(p.Results) != 1 {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if data, kind := conformance.Fetched(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
+	if data, kind := conformance.Fetch(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
 		t.Errorf("%s, %d bytes", kind, len(data))
 	}
 	sent := string(studio.Submissions()[0].Body)
@@ -99,7 +99,7 @@ func TestReferencesByAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conformance.Finished(t, a, w, p.Ticket); err != nil {
+	if _, err := conformance.PollToEnd(t, a, w, p.Ticket); err != nil {
 		t.Error(err)
 	}
 	sent := studio.Submissions()[0]
@@ -123,8 +123,8 @@ func TestPollsThatSayNothing(t *testing.T) {
 		}
 		ticket := p.Ticket
 		_, err = a.Poll(t.Context(), w, ticket)
-		conformance.Judged(t, fmt.Sprint(status), err, conformance.Decides(fault.UpstreamError, upstream.NextPoll, health))
-		if p, err = conformance.Finished(t, a, w, ticket); err != nil || !p.Done {
+		conformance.CheckOutcome(t, fmt.Sprint(status), err, conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, health))
+		if p, err = conformance.PollToEnd(t, a, w, ticket); err != nil || !p.Done {
 			t.Errorf("%d: %+v, %v", status, p, err)
 		}
 	}
@@ -134,14 +134,14 @@ func TestPollsThatSayNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = conformance.Finished(t, a, w, p.Ticket)
+		_, err = conformance.PollToEnd(t, a, w, p.Ticket)
 		if got := conformance.JobFailure(t, err); got.Next != upstream.NextPoll {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 	studio.Close()
 	_, err := a.Poll(t.Context(), w, `{"id":"a","app":"b/c"}`)
-	conformance.Judged(t, "closed", err, conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail))
+	conformance.CheckOutcome(t, "closed", err, conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail))
 }
 
 func TestLostWorks(t *testing.T) {
@@ -154,11 +154,11 @@ func TestLostWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = a.Poll(t.Context(), video(), p.Ticket)
-	conformance.Judged(t, "forgotten", err, clips.Gone)
+	conformance.CheckOutcome(t, "forgotten", err, clips.Gone)
 	_, err = a.Poll(t.Context(), image(1), p.Ticket)
-	conformance.Judged(t, "forgotten", err, clips.Broken)
+	conformance.CheckOutcome(t, "forgotten", err, clips.Broken)
 	_, err = a.Poll(t.Context(), video(), "no ticket")
-	conformance.Judged(t, "no ticket", err, clips.Gone)
+	conformance.CheckOutcome(t, "no ticket", err, clips.Gone)
 }
 
 func TestCancel(t *testing.T) {
@@ -171,7 +171,7 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(studio.Cancelled()) == 1 { // the second is completed
-			if _, err := conformance.Finished(t, a, w, p.Ticket); err != nil {
+			if _, err := conformance.PollToEnd(t, a, w, p.Ticket); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -251,14 +251,14 @@ func TestUnsuitableWorksAreNotSent(t *testing.T) {
 		w := image(1)
 		change(&w)
 		_, err := jobcall.Submit(t.Context(), conformance.Line(t, fal.Provider, studio.URL(), nil), w)
-		conformance.Judged(t, name, err, pictures.Refused)
+		conformance.CheckOutcome(t, name, err, pictures.Refused)
 	}
 	broken := image(1)
 	broken.References = []jobcall.Reference{{Type: "image/png", Size: 3, Open: func(context.Context) (io.ReadCloser, error) {
 		return nil, io.ErrUnexpectedEOF
 	}}}
 	_, err := jobcall.Submit(t.Context(), conformance.Line(t, fal.Provider, studio.URL(), nil), broken)
-	conformance.Judged(t, "our store", err, conformance.Decides(fault.UpstreamError, upstream.NextLater, upstream.HealthNone))
+	conformance.CheckOutcome(t, "our store", err, conformance.NewOutcome(fault.UpstreamError, upstream.NextLater, upstream.HealthNone))
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d submissions", n)
 	}

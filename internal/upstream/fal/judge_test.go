@@ -16,8 +16,8 @@ func TestRefusedSubmissions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		how   fakestudio.Behaviour
-		image conformance.Verdict
-		video conformance.Verdict
+		image conformance.Outcome
+		video conformance.Outcome
 	}{
 		"key": {fakestudio.Behaviour{Status: 401, Body: `{"detail":"Invalid key ` + conformance.Secret + `"}`},
 			clips.Account,
@@ -43,7 +43,7 @@ func TestRefusedSubmissions(t *testing.T) {
 			clips.Refused},
 		"safety": {fakestudio.Behaviour{Status: 422,
 			Body: `{"detail":[{"loc":["body","prompt"],"msg":"flagged","type":"content_policy_violation"}]}`},
-			conformance.Decides(fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone),
+			conformance.NewOutcome(fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone),
 			clips.Flagged},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,9 +52,9 @@ func TestRefusedSubmissions(t *testing.T) {
 			studio.Expect(tt.how, tt.how)
 			a := conformance.Line(t, fal.Provider, studio.URL(), nil)
 			_, err := jobcall.Submit(t.Context(), a, image(1))
-			conformance.Judged(t, "image", err, tt.image)
+			conformance.CheckOutcome(t, "image", err, tt.image)
 			_, err = jobcall.Submit(t.Context(), a, video())
-			conformance.Judged(t, "video", err, tt.video)
+			conformance.CheckOutcome(t, "video", err, tt.video)
 			if conformance.JobFailure(t, err).Lost || len(studio.Submissions()) != 2 {
 				t.Errorf("lost %v, %d submissions", conformance.JobFailure(t, err).Lost, len(studio.Submissions()))
 			}
@@ -90,20 +90,20 @@ func TestFailedWorks(t *testing.T) {
 	request := func(kind string) string { return fmt.Sprintf(`{"detail":"text","error_type":%q}`, kind) }
 	for name, tt := range map[string]struct {
 		failed string
-		image  conformance.Verdict
-		video  conformance.Verdict
+		image  conformance.Outcome
+		video  conformance.Outcome
 	}{
-		"safety": {result(422, final, detail("content_policy_violation")), conformance.Decides(fault.ContentPolicyViolation, none, no),
+		"safety": {result(422, final, detail("content_policy_violation")), conformance.NewOutcome(fault.ContentPolicyViolation, none, no),
 			clips.Flagged},
 		"safety, may pass": {result(422, retryable, detail("content_policy_violation")),
-			conformance.Decides(fault.ContentPolicyViolation, none, no),
+			conformance.NewOutcome(fault.ContentPolicyViolation, none, no),
 			clips.FlaggedOutput},
 		"safety, not first": {result(422, final, `{"detail":[{"msg":"a","type":"value_error"},{"msg":"b","type":"content_policy_violation"}]}`),
-			conformance.Decides(fault.ContentPolicyViolation, none, no), clips.Flagged},
+			conformance.NewOutcome(fault.ContentPolicyViolation, none, no), clips.Flagged},
 		"nothing": {result(422, "", detail("no_media_generated")), pictures.Empty,
 			clips.Empty},
-		"nothing, for good": {result(422, final, detail("no_media_generated")), conformance.Decides(image, line, half),
-			conformance.Decides(fault.RenderFailed, line, half)},
+		"nothing, for good": {result(422, final, detail("no_media_generated")), conformance.NewOutcome(image, line, half),
+			conformance.NewOutcome(fault.RenderFailed, line, half)},
 		"download": {result(422, final, detail("file_download_error")), pictures.Refused,
 			clips.Material},
 		"load": {result(422, final, detail("image_load_error")), pictures.Refused,
@@ -121,16 +121,16 @@ func TestFailedWorks(t *testing.T) {
 		"text of a fault": {result(422, final, `{"detail":"something about the input"}`), pictures.Refused,
 			clips.Refused},
 		"model too slow": {result(504, retryable, detail("generation_timeout")), clips.Broken,
-			conformance.Decides(fault.RenderTimeout, line, fail)},
+			conformance.NewOutcome(fault.RenderTimeout, line, fail)},
 		"request too slow": {result(504, `{"X-Fal-Error-Type":"request_timeout"}`, request("request_timeout")), clips.Broken,
-			conformance.Decides(fault.RenderTimeout, line, fail)},
-		"startup": {result(504, "", request("startup_timeout")), clips.Broken, conformance.Decides(fault.RenderTimeout, line, fail)},
+			conformance.NewOutcome(fault.RenderTimeout, line, fail)},
+		"startup": {result(504, "", request("startup_timeout")), clips.Broken, conformance.NewOutcome(fault.RenderTimeout, line, fail)},
 		"own start limit": {result(504, `{"X-Fal-Request-Timeout-Type":"user"}`, request("request_timeout")), pictures.Refused,
-			conformance.Decides(fault.RenderTimeout, line, no)},
+			conformance.NewOutcome(fault.RenderTimeout, line, no)},
 		"model broke": {result(500, "", detail("internal_server_error")), clips.Broken,
 			clips.Failed},
-		"model broke, again": {result(500, retryable, detail("internal_server_error")), conformance.Decides(image, same, fail),
-			conformance.Decides(fault.RenderFailed, same, fail)},
+		"model broke, again": {result(500, retryable, detail("internal_server_error")), conformance.NewOutcome(image, same, fail),
+			conformance.NewOutcome(fault.RenderFailed, same, fail)},
 		"downstream": {result(502, "", detail("downstream_service_error")), clips.Broken,
 			clips.Failed},
 		"downstream away": {result(503, "", detail("downstream_service_unavailable")), clips.Broken,
@@ -150,7 +150,7 @@ func TestFailedWorks(t *testing.T) {
 		"black": {result(200, "",
 			`{"images":[{"url":"https://v3.fal.media/a"}],"video":{"url":"https://v3.fal.media/a"},"has_nsfw_concepts":[true]}`),
 			pictures.Flagged, clips.FlaggedOutput},
-		"fault in a 200": {result(200, "", detail("content_policy_violation")), conformance.Decides(fault.ContentPolicyViolation, none, no),
+		"fault in a 200": {result(200, "", detail("content_policy_violation")), conformance.NewOutcome(fault.ContentPolicyViolation, none, no),
 			clips.Flagged},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,14 +160,14 @@ func TestFailedWorks(t *testing.T) {
 			a := conformance.Line(t, fal.Provider, studio.URL(), nil)
 			for _, one := range []struct {
 				w    jobcall.Task
-				want conformance.Verdict
+				want conformance.Outcome
 			}{{imageWork(), tt.image}, {video(), tt.video}} {
 				p, err := jobcall.Submit(t.Context(), a, one.w)
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = conformance.Finished(t, a, one.w, p.Ticket)
-				conformance.Judged(t, one.w.Kind, err, one.want)
+				_, err = conformance.PollToEnd(t, a, one.w, p.Ticket)
+				conformance.CheckOutcome(t, one.w.Kind, err, one.want)
 			}
 		})
 	}
@@ -188,7 +188,7 @@ func TestBlackImagesAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err = conformance.Finished(t, a, w, p.Ticket)
+	p, err = conformance.PollToEnd(t, a, w, p.Ticket)
 	if err != nil || len(p.Results) != 2 || p.Results[0].Ref != "https://x/0" || p.Results[1].Ref != "https://x/2" {
 		t.Errorf("%+v, %v", p, err)
 	}

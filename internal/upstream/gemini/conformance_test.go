@@ -3,7 +3,6 @@ package gemini_test
 import (
 	"testing"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/gemini"
@@ -13,10 +12,9 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Chat(t, conformance.Chatting{Provider: gemini.Provider, Call: func(wire.Form) chatcall.Call { return call(false) }})
-	conformance.Media(t, conformance.Making{
+	conformance.Chat(t, conformance.ChatProvider{Provider: gemini.Provider, Call: func(wire.Form) chatcall.Call { return call(false) }})
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: gemini.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewGemini(t) },
 		Tasks: map[string]jobcall.Task{
 			"pictures": picture(func(w *jobcall.Task) { w.Count = 3 }), "clip of Omni": clip(),
 			"clip of Veo": clip(func(w *jobcall.Task) { w.Model = "veo-3.1-generate-preview" }),

@@ -92,8 +92,8 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestVerdicts tests the failures for Google's errors. Package upstream tests every error format.
-func TestVerdicts(t *testing.T) {
+// TestOutcomes tests the failures for Google's errors. Package upstream tests every error format.
+func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		reply  fakeprovider.Reply

@@ -31,7 +31,7 @@ func picture(change ...task.Change) jobcall.Task {
 
 // Failures shared by several tables.
 var (
-	pictures, clips = conformance.VerdictsOf(upstream.KindImage), conformance.VerdictsOf(upstream.KindVideo)
+	pictures, clips = conformance.OutcomesOf(upstream.KindImage), conformance.OutcomesOf(upstream.KindVideo)
 
 	busy, cred, noModel = clips.Busy, clips.Account, clips.Model
 	broken, lost        = clips.Broken, clips.Lost
@@ -84,7 +84,7 @@ func TestImages(t *testing.T) {
 			}
 			var seen [][]byte
 			for _, r := range p.Results {
-				data, _ := conformance.Fetched(t, a, tt.work, r)
+				data, _ := conformance.Fetch(t, a, tt.work, r)
 				if bytes.Equal(data, fakestudio.Picture(0)) {
 					t.Error("a draft was taken for the image")
 				}
@@ -148,7 +148,7 @@ func TestNonePartly(t *testing.T) {
 	_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(3)))
 	want := blocked
 	want.Lost = true
-	if got := conformance.VerdictOf(t, err); got != want {
+	if got := conformance.OutcomeOf(t, err); got != want {
 		t.Errorf("%+v", got)
 	}
 }
@@ -179,7 +179,7 @@ func TestBounded(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, server.URL, nil), picture(task.Count(10)))
-	if got := conformance.VerdictOf(t, err); got != busy {
+	if got := conformance.OutcomeOf(t, err); got != busy {
 		t.Errorf("%+v", got)
 	}
 	if most != 4 {
@@ -211,7 +211,7 @@ func TestImageTroubles(t *testing.T) {
 	t.Parallel()
 	table := map[string]struct {
 		how  fakestudio.Behaviour
-		want conformance.Verdict
+		want conformance.Outcome
 	}{
 		"argument": {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "Unable to process input image.")},
 			unsuitable},
@@ -236,13 +236,13 @@ func TestImageTroubles(t *testing.T) {
 		"IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"} {
 		table[reason] = struct {
 			how  fakestudio.Behaviour
-			want conformance.Verdict
+			want conformance.Outcome
 		}{fakestudio.Behaviour{Failed: `{"finishReason":"` + reason + `"}`}, blocked}
 	}
 	for _, reason := range []string{"LANGUAGE", "OTHER", "IMAGE_OTHER", "NO_IMAGE", "MALFORMED_RESPONSE", "MAX_TOKENS"} {
 		table[reason] = struct {
 			how  fakestudio.Behaviour
-			want conformance.Verdict
+			want conformance.Outcome
 		}{fakestudio.Behaviour{Failed: `{"finishReason":"` + reason + `"}`}, nothing}
 	}
 	for name, tt := range table {
@@ -251,7 +251,7 @@ func TestImageTroubles(t *testing.T) {
 			studio := fakestudio.NewGemini(t)
 			studio.Expect(tt.how)
 			_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture())
-			conformance.Judged(t, "a submission", err, tt.want)
+			conformance.CheckOutcome(t, "a submission", err, tt.want)
 		})
 	}
 }
@@ -280,19 +280,19 @@ func TestUnsuitable(t *testing.T) {
 		"sound":                func(w *jobcall.Task) { w.Kind = "sound" },
 	} {
 		_, err := jobcall.Submit(t.Context(), a, picture(change))
-		if got := conformance.VerdictOf(t, err); got != unsuitable {
+		if got := conformance.OutcomeOf(t, err); got != unsuitable {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	_, err := jobcall.Submit(t.Context(), a, picture(task.Model("../x")))
-	if got := conformance.VerdictOf(t, err); got != noModel {
+	if got := conformance.OutcomeOf(t, err); got != noModel {
 		t.Errorf("a strange model: %+v", got)
 	}
 	gone := ref
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	_, err = jobcall.Submit(t.Context(), a, picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{gone} }))
-	want := conformance.Decides(fault.UpstreamError, upstream.NextLater, upstream.HealthNone)
-	if got := conformance.VerdictOf(t, err); got != want {
+	want := conformance.NewOutcome(fault.UpstreamError, upstream.NextLater, upstream.HealthNone)
+	if got := conformance.OutcomeOf(t, err); got != want {
 		t.Errorf("a reference that is gone: %+v", got)
 	}
 	if n := len(studio.Submissions()); n != 0 {
@@ -313,7 +313,7 @@ func FuzzImages(f *testing.F) {
 		`{"candidates":{"a":1}}`, `{"promptFeedback":{"blockReason":"X"}}`, `[{"error":{"code":1}}]`, `<html>`, ``} {
 		f.Add([]byte(seed), 200)
 	}
-	a, answer := conformance.Scripted(f, gemini.Provider)
+	a, answer := conformance.LineScripted(f, gemini.Provider)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		p, err := jobcall.Submit(t.Context(), a, picture())

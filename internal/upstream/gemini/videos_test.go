@@ -119,7 +119,7 @@ func TestVideos(t *testing.T) {
 			if p, err = a.Poll(t.Context(), tt.work, ticket); err != nil || !p.Done || len(p.Results) != 1 {
 				t.Fatalf("%+v, %v", p, err)
 			}
-			data, _ := conformance.Fetched(t, a, tt.work, p.Results[0])
+			data, _ := conformance.Fetch(t, a, tt.work, p.Results[0])
 			if (p.Results[0].Ref == "") != tt.vertex || !bytes.Equal(data, fakestudio.Clip()) {
 				t.Error("another clip")
 			}
@@ -151,7 +151,7 @@ func TestVideosUnsuitable(t *testing.T) {
 		"a field that nobody knows": clip(task.Params(`{"store":false}`)),
 	} {
 		_, err := jobcall.Submit(t.Context(), a, work)
-		if got, want := conformance.VerdictOf(t, err), field; got != want {
+		if got, want := conformance.OutcomeOf(t, err), field; got != want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -167,7 +167,7 @@ func TestVideoTroubles(t *testing.T) {
 	audio.Param = "audio"
 	for name, tt := range map[string]struct {
 		how  fakestudio.Behaviour
-		want conformance.Verdict
+		want conformance.Outcome
 	}{
 		"argument": {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "1080p needs 8 seconds.")}, field},
 		"policy": {fakestudio.Behaviour{Status: 400,
@@ -198,7 +198,7 @@ func TestVideoTroubles(t *testing.T) {
 				studio := fakestudio.NewGemini(t)
 				studio.Expect(tt.how)
 				_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), work)
-				conformance.Judged(t, "a submission", err, tt.want)
+				conformance.CheckOutcome(t, "a submission", err, tt.want)
 			})
 		}
 	}
@@ -210,11 +210,11 @@ func TestVideoEnds(t *testing.T) {
 	again, audio := policy, policy
 	again.Next = upstream.NextSame
 	audio.Next, audio.Param = upstream.NextSame, "audio"
-	timeout := conformance.Decides(fault.RenderTimeout, upstream.NextLine, upstream.HealthFail)
+	timeout := conformance.NewOutcome(fault.RenderTimeout, upstream.NextLine, upstream.HealthFail)
 	none, unstable := clips.Empty, clips.Gone
 	type row struct {
 		how  fakestudio.Behaviour
-		want conformance.Verdict
+		want conformance.Outcome
 	}
 	fails := func(failed string) fakestudio.Behaviour { return fakestudio.Behaviour{Failed: failed} }
 	veoRows := map[string]row{
@@ -237,7 +237,7 @@ func TestVideoEnds(t *testing.T) {
 		"empty error":   {fails(`{"error":{}}`), rendering},
 		"lost id":       {fakestudio.Behaviour{Lost: true}, unstable},
 		"a poll too many": {fakestudio.Behaviour{PollStatus: 429, PollStatusTimes: 9},
-			conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthCool)},
+			conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, upstream.HealthCool)},
 	}
 	omniRows := map[string]row{
 		"refused in words": {fails(`{"steps":[{"type":"model_output","content":[{"type":"text","text":"I cannot make this."}]}]}`), policy},
@@ -253,12 +253,12 @@ func TestVideoEnds(t *testing.T) {
 		"cancelled":        {fails(`{"status":"cancelled"}`), rendering},
 		"incomplete":       {fails(`{"status":"incomplete"}`), rendering},
 		"budget":           {fails(`{"status":"budget_exceeded"}`), rendering},
-		"an odd status":    {fails(`{"status":"dreaming"}`), conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail)},
+		"an odd status":    {fails(`{"status":"dreaming"}`), conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail)},
 		"lost id":          {fakestudio.Behaviour{Lost: true}, unstable},
 		"a poll too many": {fakestudio.Behaviour{PollStatus: 500, PollStatusTimes: 9},
-			conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail)},
+			conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail)},
 		"a poll with 400": {fakestudio.Behaviour{PollStatus: 400, PollStatusTimes: 9},
-			conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthNone)},
+			conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, upstream.HealthNone)},
 	}
 	for protocol, rows := range map[string]map[string]row{"veo": veoRows, "omni": omniRows} {
 		for name, tt := range rows {
@@ -278,7 +278,7 @@ func TestVideoEnds(t *testing.T) {
 				for range 2 {
 					_, err = a.Poll(t.Context(), work, p.Ticket)
 				}
-				conformance.Judged(t, "the end", err, tt.want)
+				conformance.CheckOutcome(t, "the end", err, tt.want)
 			})
 		}
 	}
@@ -328,7 +328,7 @@ func FuzzVideos(f *testing.F) {
 		`{"done":true,"error":{"code":3,"message":"x"}}`, `{"status":"failed","errors":[1]}`, `[]`, `<`} {
 		f.Add([]byte(seed), 200)
 	}
-	a, answer := conformance.Scripted(f, gemini.Provider)
+	a, answer := conformance.LineScripted(f, gemini.Provider)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		for ticket, work := range map[string]jobcall.Task{"v1_1": clip(), "models/veo/operations/1": clip(veo),

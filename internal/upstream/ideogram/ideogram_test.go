@@ -72,7 +72,7 @@ func TestBodies(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Asks(t, ideogram.Provider, fakestudio.NewIdeogram(t), tt.w, pathOf(tt.w.Model), tt.want)
+			conformance.CheckSubmission(t, ideogram.Provider, fakestudio.NewIdeogram(t), tt.w, pathOf(tt.w.Model), tt.want)
 		})
 	}
 }
@@ -128,20 +128,20 @@ func TestOneACall(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewIdeogram(t)
 	w := image(task.Model("ideogram-4"), task.Count(3))
-	made, err := conformance.Polled(t, conformance.Line(t, ideogram.Provider, studio.URL(), nil), w)
+	made, err := conformance.SubmitAndPoll(t, conformance.Line(t, ideogram.Provider, studio.URL(), nil), w)
 	if err != nil || len(made.Results) != 3 || len(studio.Submissions()) != 3 {
 		t.Errorf("%+v, %v, %d calls", made, err, len(studio.Submissions()))
 	}
 }
 
-// TestSubmissionVerdicts tests the failure for each response to a submission.
-func TestSubmissionVerdicts(t *testing.T) {
+// TestSubmissionOutcomes tests the failure for each response to a submission.
+func TestSubmissionOutcomes(t *testing.T) {
 	t.Parallel()
-	v := conformance.VerdictsOf(upstream.KindImage)
+	v := conformance.OutcomesOf(upstream.KindImage)
 	for _, tt := range []struct {
 		status int
 		body   string
-		want   conformance.Verdict
+		want   conformance.Outcome
 		proven bool // of the account
 		told   string
 	}{
@@ -163,19 +163,19 @@ func TestSubmissionVerdicts(t *testing.T) {
 		{500, `{"error":"oops"}`, v.Broken, true, ""},
 		{503, `{"error":"oops"}`, v.Broken, true, ""},
 	} {
-		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, ideogram.Provider, tt.status, tt.body), image())
+		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, ideogram.Provider, tt.status, tt.body), image())
 		f := upstream.AsJobFailure(err)
-		if got := conformance.VerdictOf(t, err); got != tt.want || f.Unproven == tt.proven || !strings.Contains(f.Told(), tt.told) {
+		if got := conformance.OutcomeOf(t, err); got != tt.want || f.Unproven == tt.proven || !strings.Contains(f.Told(), tt.told) {
 			t.Errorf("%d %s: %+v, want %+v; unproven %t, told %q", tt.status, tt.body, got, tt.want, f.Unproven, f.Told())
 		}
 	}
 }
 
-// TestEndVerdicts is the table of how a task ends.
-func TestEndVerdicts(t *testing.T) {
+// TestTaskOutcomes is the table of how a task ends.
+func TestTaskOutcomes(t *testing.T) {
 	t.Parallel()
-	v := conformance.VerdictsOf(upstream.KindImage)
-	for reason, want := range map[string]conformance.Verdict{
+	v := conformance.OutcomesOf(upstream.KindImage)
+	for reason, want := range map[string]conformance.Outcome{
 		`{"status":"failed","failure_reason":"worker lost"}`:                                        v.Failed,
 		`{"status":"failed"}`:                                                                       v.Failed,
 		`{"status":"failed","failure_reason":"The result is unsafe"}`:                               v.Flagged,
@@ -185,12 +185,12 @@ func TestEndVerdicts(t *testing.T) {
 		`{"status":"completed","data":[{"url":"https://x.example/blurred","is_image_safe":false}]}`: v.FlaggedOutput,
 	} {
 		how := fakestudio.Behaviour{Failed: reason}
-		if got := conformance.Fate(t, ideogram.Provider, fakestudio.NewIdeogram(t), how, image()); got != want {
+		if got := conformance.OutcomeAfter(t, ideogram.Provider, fakestudio.NewIdeogram(t), how, image()); got != want {
 			t.Errorf("%s: %+v, want %+v", reason, got, want)
 		}
 	}
 	some := `{"status":"completed","data":[{"url":"","is_image_safe":false},{"url":"https://x.example/1"},{"url":"https://x.example/2"}]}`
-	a := conformance.Answering(t, ideogram.Provider, 200, some)
+	a := conformance.LineAnswering(t, ideogram.Provider, 200, some)
 	if made, err := a.Poll(t.Context(), image(), "gen_1"); err != nil || len(made.Results) != 1 {
 		t.Errorf("more than were asked for: %+v, %v", made, err)
 	}
@@ -198,7 +198,7 @@ func TestEndVerdicts(t *testing.T) {
 
 // FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
-	conformance.Answers(f, ideogram.Provider, "gen_1", []jobcall.Task{image()},
+	conformance.FuzzAnswers(f, ideogram.Provider, "gen_1", []jobcall.Task{image()},
 		`{"generation_id":"gen_1"}`, `{"status":"completed","data":[{"url":"https://x.example/1"},{"url":7}]}`,
 		`{"error":"no","reject_reason":"inflight_limit"}`, `{"status":"failed","failure_reason":"unsafe"}`)
 }

@@ -3,7 +3,6 @@ package kling_test
 import (
 	"testing"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
@@ -14,9 +13,8 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	omni := clip(task.Model("kling-3.0-omni"))
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: kling.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewKling(t) },
 		Tasks: map[string]jobcall.Task{"pictures": picture(task.Count(3)), "clip": clip(), "omni": omni,
 			"turbo": clip(task.Model("kling-3.0-turbo")), "newest": clip(task.Model("kling-4.0"))},
 		Ticket: func(w jobcall.Task) string {

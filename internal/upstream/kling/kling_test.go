@@ -79,7 +79,7 @@ func TestSubmissions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Asks(t, kling.Provider, fakestudio.NewKling(t), tt.work, tt.path, tt.body)
+			conformance.CheckSubmission(t, kling.Provider, fakestudio.NewKling(t), tt.work, tt.path, tt.body)
 		})
 	}
 }
@@ -97,7 +97,7 @@ func TestLostAnswers(t *testing.T) {
 		}
 		studio.Expect(fakestudio.Behaviour{LoseAnswer: true})
 		_, err := jobcall.Submit(t.Context(), a, w)
-		if !conformance.VerdictOf(t, err).Lost {
+		if !conformance.OutcomeOf(t, err).Lost {
 			t.Errorf("%s: %v", w.Kind, err)
 		}
 		found, err := find(t.Context(), w)
@@ -114,10 +114,10 @@ func TestLostAnswers(t *testing.T) {
 // TestCodes is Kling's table of codes.
 func TestCodes(t *testing.T) {
 	t.Parallel()
-	v := conformance.VerdictsOf(upstream.KindVideo)
+	v := conformance.OutcomesOf(upstream.KindVideo)
 	for _, tt := range []struct {
 		how  fakestudio.Behaviour
-		want conformance.Verdict
+		want conformance.Outcome
 	}{
 		{says(401, 1002, "token invalid"), v.Account},
 		{says(429, 1102, "resource pack used up"), v.Account},
@@ -134,7 +134,7 @@ func TestCodes(t *testing.T) {
 		{fakestudio.Behaviour{Failed: "Failure to pass the risk control system"}, v.Flagged},
 		{fakestudio.Behaviour{Failed: "internal error"}, v.Failed},
 	} {
-		if got := conformance.Fate(t, kling.Provider, fakestudio.NewKling(t), tt.how, clip()); got != tt.want {
+		if got := conformance.OutcomeAfter(t, kling.Provider, fakestudio.NewKling(t), tt.how, clip()); got != tt.want {
 			t.Errorf("%s%s: %+v, want %+v", tt.how.Body, tt.how.Failed, got, tt.want)
 		}
 	}

@@ -74,7 +74,7 @@ func TestPairOfKeys(t *testing.T) {
 		made, err := jobcall.Submit(t.Context(), a, tt.work)
 		sent := studio.Submissions()
 		if tt.path == "" {
-			if v := conformance.VerdictOf(t, err); v != conformance.VerdictsOf(tt.work.Kind).Refused || len(sent) != 0 {
+			if v := conformance.OutcomeOf(t, err); v != conformance.OutcomesOf(tt.work.Kind).Refused || len(sent) != 0 {
 				t.Errorf("%s: %+v, %d submissions", name, v, len(sent))
 			}
 			continue
@@ -118,7 +118,7 @@ func TestTokens(t *testing.T) {
 	}
 	other, _ := paired(t, "AnotherSecret0123456789", new(time.Duration))
 	_, err := jobcall.Submit(t.Context(), other, clip(task.Model("kling-v3")))
-	if v := conformance.VerdictOf(t, err); v != conformance.VerdictsOf(upstream.KindVideo).Account {
+	if v := conformance.OutcomeOf(t, err); v != conformance.OutcomesOf(upstream.KindVideo).Account {
 		t.Errorf("a wrong pair: %+v, %v", v, err)
 	}
 	if secrets := other.Secrets(); len(secrets) != 1 || strings.Contains(err.Error(), secrets[0]) {

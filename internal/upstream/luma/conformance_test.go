@@ -5,7 +5,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
@@ -20,9 +19,8 @@ func video(change ...task.Change) jobcall.Task { return task.With(task.Video("ra
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: luma.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewLuma(t) },
 		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)),
 			"one from another": image(task.From("inline")), "clip": video()},
 		Ticket: func(jobcall.Task) string { return "0b6a1f7e-1" },

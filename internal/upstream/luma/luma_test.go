@@ -73,7 +73,7 @@ func TestBodies(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Asks(t, luma.Provider, fakestudio.NewLuma(t), tt.w, "/v1/generations", tt.want)
+			conformance.CheckSubmission(t, luma.Provider, fakestudio.NewLuma(t), tt.w, "/v1/generations", tt.want)
 		})
 	}
 }
@@ -118,7 +118,7 @@ func TestVideos(t *testing.T) {
 			if tt.role != "" {
 				options["video_role"] = tt.role
 			}
-			conformance.AsksWith(t, luma.Provider, options, fakestudio.NewLuma(t), tt.w, "/v1/generations", tt.want)
+			conformance.CheckSubmissionWith(t, luma.Provider, options, fakestudio.NewLuma(t), tt.w, "/v1/generations", tt.want)
 		})
 	}
 	if err := luma.Info().CheckOptions(map[string]any{"video_role": "extend"}); err == nil {
@@ -126,15 +126,15 @@ func TestVideos(t *testing.T) {
 	}
 }
 
-// TestSubmissionVerdicts tests the failure for each response to a submission.
-func TestSubmissionVerdicts(t *testing.T) {
+// TestSubmissionOutcomes tests the failure for each response to a submission.
+func TestSubmissionOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, w := range []jobcall.Task{image(), video()} {
-		v := conformance.VerdictsOf(w.Kind)
+		v := conformance.OutcomesOf(w.Kind)
 		for _, tt := range []struct {
 			status int
 			body   string
-			want   conformance.Verdict
+			want   conformance.Outcome
 		}{
 			{400, `{"detail":"model is unknown"}`, v.Refused},
 			{401, `{"detail":"Invalid API key"}`, v.Account},
@@ -146,8 +146,8 @@ func TestSubmissionVerdicts(t *testing.T) {
 			{502, ``, v.Broken},
 			{503, `{"detail":"Could not ingest the media"}`, v.Broken},
 		} {
-			_, err := jobcall.Submit(t.Context(), conformance.Answering(t, luma.Provider, tt.status, tt.body), w)
-			if got := conformance.VerdictOf(t, err); got != tt.want {
+			_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, luma.Provider, tt.status, tt.body), w)
+			if got := conformance.OutcomeOf(t, err); got != tt.want {
 				t.Errorf("%s, %d %s: %+v, want %+v", w.Kind, tt.status, tt.body, got, tt.want)
 			}
 			if f := upstream.AsJobFailure(err); tt.status > 500 && f.Unproven != strings.Contains(tt.body, "ingest") {
@@ -157,25 +157,25 @@ func TestSubmissionVerdicts(t *testing.T) {
 	}
 }
 
-// TestEndVerdicts is the table of how a task ends.
-func TestEndVerdicts(t *testing.T) {
+// TestTaskOutcomes is the table of how a task ends.
+func TestTaskOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, w := range []jobcall.Task{image(), video()} {
-		v := conformance.VerdictsOf(w.Kind)
+		v := conformance.OutcomesOf(w.Kind)
 		again := v.Failed
 		again.Next = upstream.NextSame
-		for code, want := range map[string]conformance.Verdict{
+		for code, want := range map[string]conformance.Outcome{
 			"content_moderated": v.Flagged, "invalid_request": v.Refused, "image_too_large": v.Material, "unsupported_format": v.Material,
 			"corrupt_input": v.Material, "generation_failed": again, "output_not_found": v.Empty, "rate_limited": v.Busy,
 			"budget_exhausted": v.Account, "a word of tomorrow": v.Failed, "": v.Failed,
 		} {
 			how := fakestudio.Behaviour{Failed: fmt.Sprintf(`{"state":"failed","failure_code":%q,"failure_reason":"because"}`, code)}
-			if got := conformance.Fate(t, luma.Provider, fakestudio.NewLuma(t), how, w); got != want {
+			if got := conformance.OutcomeAfter(t, luma.Provider, fakestudio.NewLuma(t), how, w); got != want {
 				t.Errorf("%s, %s: %+v, want %+v", w.Kind, code, got, want)
 			}
 		}
-		a := conformance.Answering(t, luma.Provider, 200, `{"id":"1","state":"completed","output":[]}`)
-		if _, err := a.Poll(t.Context(), w, "1"); conformance.VerdictOf(t, err) != v.Empty {
+		a := conformance.LineAnswering(t, luma.Provider, 200, `{"id":"1","state":"completed","output":[]}`)
+		if _, err := a.Poll(t.Context(), w, "1"); conformance.OutcomeOf(t, err) != v.Empty {
 			t.Errorf("%s: nothing came: %v", w.Kind, err)
 		}
 	}
@@ -188,7 +188,7 @@ func TestFreshLink(t *testing.T) {
 	studio := fakestudio.NewLuma(t)
 	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
 	a, w := conformance.Line(t, luma.Provider, studio.URL(), nil), video()
-	made, err := conformance.Polled(t, a, w)
+	made, err := conformance.SubmitAndPoll(t, a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestFreshLink(t *testing.T) {
 
 // FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
-	conformance.Answers(f, luma.Provider, "t-1", []jobcall.Task{image(), video()},
+	conformance.FuzzAnswers(f, luma.Provider, "t-1", []jobcall.Task{image(), video()},
 		`{"id":"t-1"}`, `{"state":"completed","output":[{"url":7},{"url":"https://x.example/1"}]}`,
 		`{"state":"failed","failure_code":"rate_limited"}`, `{"detail":"could not ingest"}`)
 }

@@ -85,7 +85,7 @@ func TestBodies(t *testing.T) {
 			if tt.w.Kind == upstream.KindVideo {
 				path = "/v2/video_generation"
 			}
-			conformance.Asks(t, minimax.Provider, fakestudio.NewMiniMax(t), tt.w, path, tt.want)
+			conformance.CheckSubmission(t, minimax.Provider, fakestudio.NewMiniMax(t), tt.w, path, tt.want)
 		})
 	}
 }
@@ -94,21 +94,21 @@ func TestBodies(t *testing.T) {
 // pictures are refused, in the error of the second interface, and at a task's end.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
-	clips, pictures := conformance.VerdictsOf(upstream.KindVideo), conformance.VerdictsOf(upstream.KindImage)
-	for number, want := range map[int]func(v conformance.Verdicts) (submitted, ended conformance.Verdict){
-		1000: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.Broken, v.Failed },
-		1001: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.Broken, v.Failed },
-		1002: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.Busy, v.Busy },
-		1004: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.Account, v.Account },
-		1008: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.Account, v.Account },
-		1013: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.Broken, v.Failed },
-		1026: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.Flagged, v.Flagged },
-		1027: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.FlaggedOutput, v.FlaggedOutput },
-		1039: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.Busy, v.Busy },
-		2013: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.Refused, v.Refused },
-		2038: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.Account, v.Account },
-		2049: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.Account, v.Account },
-		9999: func(v conformance.Verdicts) (_, _ conformance.Verdict) { return v.Broken, v.Failed },
+	clips, pictures := conformance.OutcomesOf(upstream.KindVideo), conformance.OutcomesOf(upstream.KindImage)
+	for number, want := range map[int]func(v conformance.Outcomes) (submitted, ended conformance.Outcome){
+		1000: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.Broken, v.Failed },
+		1001: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.Broken, v.Failed },
+		1002: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.Busy, v.Busy },
+		1004: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.Account, v.Account },
+		1008: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.Account, v.Account },
+		1013: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.Broken, v.Failed },
+		1026: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.Flagged, v.Flagged },
+		1027: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.FlaggedOutput, v.FlaggedOutput },
+		1039: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.Busy, v.Busy },
+		2013: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.Refused, v.Refused },
+		2038: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.Account, v.Account },
+		2049: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.Account, v.Account },
+		9999: func(v conformance.Outcomes) (_, _ conformance.Outcome) { return v.Broken, v.Failed },
 	} {
 		studio := fakestudio.NewMiniMax(t)
 		base := fmt.Sprintf(`{"status_code":%d,"status_msg":"m"}`, number)
@@ -116,38 +116,38 @@ func TestNumbers(t *testing.T) {
 		studio.Expect(fakestudio.Behaviour{Failed: base}, fakestudio.Behaviour{Status: 200, Body: `{"base_resp":` + base + `}`},
 			fakestudio.Behaviour{Failed: fmt.Sprintf(`{"code":"%d","message":"m"}`, number)})
 		submitted, _ := want(pictures)
-		if _, err := jobcall.Submit(t.Context(), a, image()); conformance.VerdictOf(t, err) != submitted {
+		if _, err := jobcall.Submit(t.Context(), a, image()); conformance.OutcomeOf(t, err) != submitted {
 			t.Errorf("%d, a picture: %v", number, err)
 		}
 		submitted, ended := want(clips)
-		if _, err := jobcall.Submit(t.Context(), a, video()); conformance.VerdictOf(t, err) != submitted || upstream.AsJobFailure(err).Lost {
+		if _, err := jobcall.Submit(t.Context(), a, video()); conformance.OutcomeOf(t, err) != submitted || upstream.AsJobFailure(err).Lost {
 			t.Errorf("%d, a clip: %v", number, err)
 		}
-		if _, err := conformance.Polled(t, a, video()); conformance.VerdictOf(t, err) != ended {
+		if _, err := conformance.SubmitAndPoll(t, a, video()); conformance.OutcomeOf(t, err) != ended {
 			t.Errorf("%d, a clip's end: %v", number, err)
 		}
 		if number == 9999 {
 			continue
 		}
 		body := fmt.Sprintf(`{"type":"error","error":{"type":"api_error","code":%d,"message":"m"}}`, number)
-		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, minimax.Provider, 200, body), video())
-		if conformance.VerdictOf(t, err) != submitted {
+		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, minimax.Provider, 200, body), video())
+		if conformance.OutcomeOf(t, err) != submitted {
 			t.Errorf("%d, a clip, by the error: %v", number, err)
 		}
 	}
 }
 
-// TestSubmissionVerdicts tests the failure for each response of the second interface.
-func TestSubmissionVerdicts(t *testing.T) {
+// TestSubmissionOutcomes tests the failure for each response of the second interface.
+func TestSubmissionOutcomes(t *testing.T) {
 	t.Parallel()
-	v := conformance.VerdictsOf(upstream.KindVideo)
+	v := conformance.OutcomesOf(upstream.KindVideo)
 	body := func(kind, message string) string {
 		return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%q,"http_code":"400"},"request_id":"021"}`, kind, message)
 	}
 	for _, tt := range []struct {
 		status int
 		body   string
-		want   conformance.Verdict
+		want   conformance.Outcome
 	}{
 		{400, body("invalid_request_error", "duration is none of the model's"), v.Refused},
 		{400, body("bad_request_error", "input text sensitive"), v.Flagged},
@@ -159,8 +159,8 @@ func TestSubmissionVerdicts(t *testing.T) {
 		{500, body("api_error", "oops"), v.Broken},
 		{529, body("overloaded_error", "busy"), v.Busy},
 	} {
-		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, minimax.Provider, tt.status, tt.body), video())
-		if got := conformance.VerdictOf(t, err); got != tt.want {
+		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, minimax.Provider, tt.status, tt.body), video())
+		if got := conformance.OutcomeOf(t, err); got != tt.want {
 			t.Errorf("%d %s: %+v, want %+v", tt.status, tt.body, got, tt.want)
 		}
 	}
@@ -169,26 +169,26 @@ func TestSubmissionVerdicts(t *testing.T) {
 // TestEnds: how tasks and answers end without a number.
 func TestEnds(t *testing.T) {
 	t.Parallel()
-	clips, pictures := conformance.VerdictsOf(upstream.KindVideo), conformance.VerdictsOf(upstream.KindImage)
+	clips, pictures := conformance.OutcomesOf(upstream.KindVideo), conformance.OutcomesOf(upstream.KindImage)
 	expired := clips.Failed
 	expired.Job = "render_timeout"
-	for reason, want := range map[string]conformance.Verdict{
+	for reason, want := range map[string]conformance.Outcome{
 		`{"status":"expired"}`: expired, `{"status":"cancelled"}`: clips.Failed, `{"message":"worker lost"}`: clips.Failed, `null`: clips.Failed,
 		`{"status":"succeeded"}`: clips.Empty, // and no clip
 	} {
 		how := fakestudio.Behaviour{Failed: reason}
-		if got := conformance.Fate(t, minimax.Provider, fakestudio.NewMiniMax(t), how, video()); got != want {
+		if got := conformance.OutcomeAfter(t, minimax.Provider, fakestudio.NewMiniMax(t), how, video()); got != want {
 			t.Errorf("%s: %+v, want %+v", reason, got, want)
 		}
 	}
-	g := conformance.Answering(t, minimax.Provider, 200, `{"task":{"id":"t-1","status":"preparing"}}`)
+	g := conformance.LineAnswering(t, minimax.Provider, 200, `{"task":{"id":"t-1","status":"preparing"}}`)
 	if made, err := g.Poll(t.Context(), video(), "t-1"); err != nil || made.Done || made.Wait != 10*time.Second {
 		t.Errorf("a word of tomorrow: %+v, %v", made, err)
 	}
 	studio := fakestudio.NewMiniMax(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{}`}, fakestudio.Behaviour{Images: 2})
 	a := conformance.Line(t, minimax.Provider, studio.URL(), nil)
-	if _, err := jobcall.Submit(t.Context(), a, image()); conformance.VerdictOf(t, err) != pictures.FlaggedOutput {
+	if _, err := jobcall.Submit(t.Context(), a, image()); conformance.OutcomeOf(t, err) != pictures.FlaggedOutput {
 		t.Errorf("all withheld: %v", err)
 	}
 	some := image(task.Count(3))
@@ -196,15 +196,15 @@ func TestEnds(t *testing.T) {
 		t.Errorf("one withheld: %+v, %v", made, err)
 	}
 	none := `{"data":{"image_urls":[]},"metadata":{"failed_count":"0"},"base_resp":{"status_code":0}}`
-	_, err := jobcall.Submit(t.Context(), conformance.Answering(t, minimax.Provider, 200, none), image())
-	if got := conformance.VerdictOf(t, err); got != pictures.Empty {
+	_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, minimax.Provider, 200, none), image())
+	if got := conformance.OutcomeOf(t, err); got != pictures.Empty {
 		t.Errorf("none came: %+v", got)
 	}
 }
 
 // FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
-	conformance.Answers(f, minimax.Provider, "t-1", []jobcall.Task{image(), video()},
+	conformance.FuzzAnswers(f, minimax.Provider, "t-1", []jobcall.Task{image(), video()},
 		`{"task_id":"t-1"}`, `{"task":{"status":"succeeded","content":{"url":"https://x.example/1"}}}`,
 		`{"task":{"status":"failed","error":{"code":1026,"message":"m"}}}`, `{"base_resp":{"status_code":1008,"status_msg":"m"}}`,
 		`{"data":{"image_urls":["https://x.example/1"]},"metadata":{"failed_count":"1"},"base_resp":{"status_code":0}}`)

@@ -3,7 +3,6 @@ package openai_test
 import (
 	"testing"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/jobcall"
@@ -13,10 +12,9 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Chat(t, conformance.Chatting{Provider: openai.Provider, Call: func(wire.Form) chatcall.Call { return call(false) }})
-	conformance.Media(t, conformance.Making{
+	conformance.Chat(t, conformance.ChatProvider{Provider: openai.Provider, Call: func(wire.Form) chatcall.Call { return call(false) }})
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: openai.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewOpenAI(t) },
 		Tasks:    map[string]jobcall.Task{"pictures": picture(func(w *jobcall.Task) { w.Count = 3 }), "clip": clip()},
 		Ticket:   func(jobcall.Task) string { return "video_1" },
 		Params:   `{"user":"41417"}`,

@@ -26,8 +26,8 @@ import (
 	"tollgate/internal/upstream/openai"
 )
 
-// Verdicts of both kinds.
-var pictures, clips = conformance.VerdictsOf(upstream.KindImage), conformance.VerdictsOf(upstream.KindVideo)
+// Outcomes of both kinds.
+var pictures, clips = conformance.OutcomesOf(upstream.KindImage), conformance.OutcomesOf(upstream.KindVideo)
 
 // picture is a task for one image, square.
 func picture(change ...task.Change) jobcall.Task {
@@ -84,7 +84,7 @@ func TestImages(t *testing.T) {
 				t.Fatalf("%+v", p)
 			}
 			for i, r := range p.Results {
-				data, _ := conformance.Fetched(t, a, tt.work, r)
+				data, _ := conformance.Fetch(t, a, tt.work, r)
 				if (r.Ref != "") != tt.ref || !bytes.Equal(data, fakestudio.Picture(i+1)) {
 					t.Errorf("result %d: %q, %d bytes inline", i, r.Ref, len(r.Data))
 				}
@@ -331,15 +331,15 @@ func TestImageTroubles(t *testing.T) {
 	blocked, late := pictures.Flagged, pictures.Refused
 	for name, tt := range map[string]struct {
 		how  fakestudio.Behaviour
-		want conformance.Verdict
+		want conformance.Outcome
 	}{
 		"moderation": {fakestudio.Behaviour{Status: 400,
 			Body: `{"error":{"type":"image_generation_user_error","code":"moderation_blocked","message":"no",` +
 				`"moderation_details":{"moderation_stage":"input"}}}`}, blocked},
 		"policy": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "content_policy_violation")},
-			conformance.Decides(fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone)},
+			conformance.NewOutcome(fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone)},
 		"image policy": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "image_content_policy_violation")},
-			conformance.Decides(fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone)},
+			conformance.NewOutcome(fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone)},
 		"filtered by xAI": {fakestudio.Behaviour{Failed: `{"url":"http://x/1.png","respect_moderation":false}`}, blocked},
 		"all failed": {
 			fakestudio.Behaviour{Failed: `{"error":{"code":"OutputImageSensitiveContentDetected","message":"no"}}`}, blocked},
@@ -375,7 +375,7 @@ func TestImageTroubles(t *testing.T) {
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
 			_, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), picture())
-			conformance.Judged(t, "a submission", err, tt.want)
+			conformance.CheckOutcome(t, "a submission", err, tt.want)
 			if n := len(studio.Submissions()); n != 1 {
 				t.Errorf("%d calls", n)
 			}
@@ -417,8 +417,8 @@ func TestReferenceGone(t *testing.T) {
 	for _, r := range []jobcall.Reference{short, gone} {
 		w := picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{r} })
 		_, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), w)
-		want := conformance.Decides(fault.UpstreamError, upstream.NextLater, upstream.HealthNone)
-		if got := conformance.VerdictOf(t, err); got != want {
+		want := conformance.NewOutcome(fault.UpstreamError, upstream.NextLater, upstream.HealthNone)
+		if got := conformance.OutcomeOf(t, err); got != want {
 			t.Errorf("%+v: %v", got, err)
 		}
 	}
@@ -434,7 +434,7 @@ func FuzzImages(f *testing.F) {
 		`[]`, `<html>`, ``} {
 		f.Add([]byte(seed), 200)
 	}
-	a, answer := conformance.Scripted(f, openai.Provider)
+	a, answer := conformance.LineScripted(f, openai.Provider)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		p, err := jobcall.Submit(t.Context(), a, picture(task.Count(2)))

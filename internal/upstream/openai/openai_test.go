@@ -110,9 +110,9 @@ func TestStreamPassesBytes(t *testing.T) {
 	}
 }
 
-// TestVerdicts tests the adapter's failures for the status and headers of a response. Package
+// TestOutcomes tests the adapter's failures for the status and headers of a response. Package
 // upstream tests every status and vendor.
-func TestVerdicts(t *testing.T) {
+func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	inside := fakeprovider.Reply{Body: `{"error":` + fakeprovider.ErrorObject("server_error", "", "oops") + `}`}
 	tests := map[string]struct {

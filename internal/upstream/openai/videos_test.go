@@ -76,7 +76,7 @@ func TestVideo(t *testing.T) {
 			if p, err = a.Poll(t.Context(), tt.work, ticket); err != nil || !p.Done || len(p.Results) != 1 {
 				t.Fatalf("%+v, %v", p, err)
 			}
-			if data, _ := conformance.Fetched(t, a, tt.work, p.Results[0]); !bytes.Equal(data, fakestudio.Clip()) {
+			if data, _ := conformance.Fetch(t, a, tt.work, p.Results[0]); !bytes.Equal(data, fakestudio.Clip()) {
 				t.Error("another clip")
 			}
 		})
@@ -104,7 +104,7 @@ func TestVideoUnsuitable(t *testing.T) {
 		"no fields":     task.Params(`7`),
 	} {
 		_, err := jobcall.Submit(t.Context(), a, clip(change))
-		conformance.Judged(t, name, err, clips.Refused)
+		conformance.CheckOutcome(t, name, err, clips.Refused)
 	}
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d calls", n)
@@ -116,7 +116,7 @@ func TestVideoTroubles(t *testing.T) {
 	cred := clips.Account
 	for name, tt := range map[string]struct {
 		how  fakestudio.Behaviour
-		want conformance.Verdict
+		want conformance.Outcome
 	}{
 		"moderation": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "moderation_blocked")},
 			clips.Flagged},
@@ -140,7 +140,7 @@ func TestVideoTroubles(t *testing.T) {
 			studio := fakestudio.NewOpenAI(t)
 			studio.Expect(tt.how)
 			_, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), clip())
-			conformance.Judged(t, "a submission", err, tt.want)
+			conformance.CheckOutcome(t, "a submission", err, tt.want)
 		})
 	}
 }
@@ -151,7 +151,7 @@ func TestVideoEnds(t *testing.T) {
 	sound.Param = "audio"
 	for name, tt := range map[string]struct {
 		how  fakestudio.Behaviour
-		want conformance.Verdict
+		want conformance.Outcome
 	}{
 		"moderation": {fakestudio.Behaviour{Failed: `{"code":"moderation_blocked","message":"no"}`}, clips.Flagged},
 		"sentinel":   {fakestudio.Behaviour{Failed: `{"code":"sentinel_block","message":"the audio"}`}, sound},
@@ -161,9 +161,9 @@ func TestVideoEnds(t *testing.T) {
 		"no reason":  {fakestudio.Behaviour{Failed: `null`}, clips.Failed},
 		"lost id":    {fakestudio.Behaviour{Lost: true}, clips.Gone},
 		"poll 429": {fakestudio.Behaviour{PollStatus: 429, PollStatusTimes: 5},
-			conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthCool)},
+			conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, upstream.HealthCool)},
 		"poll 401": {fakestudio.Behaviour{PollStatus: 401, PollStatusTimes: 5},
-			conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthCredential)},
+			conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, upstream.HealthCredential)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,7 +177,7 @@ func TestVideoEnds(t *testing.T) {
 			for range 2 {
 				_, err = a.Poll(t.Context(), clip(), p.Ticket)
 			}
-			conformance.Judged(t, "the end", err, tt.want)
+			conformance.CheckOutcome(t, "the end", err, tt.want)
 		})
 	}
 }
@@ -185,7 +185,7 @@ func TestVideoEnds(t *testing.T) {
 // TestVideoStatus tests the statuses of compatible vendors.
 func TestVideoStatus(t *testing.T) {
 	t.Parallel()
-	a, answer := conformance.Scripted(t, openai.Provider)
+	a, answer := conformance.LineScripted(t, openai.Provider)
 	for status, next := range map[string]upstream.Next{"expired": upstream.NextLine, "canceled": upstream.NextLine,
 		"thinking": upstream.NextPoll, "": upstream.NextPoll} {
 		answer([]byte(`{"status":"`+status+`"}`), 200)
@@ -248,7 +248,7 @@ func FuzzVideos(f *testing.F) {
 		`{"id":7}`, `[]`, `<`} {
 		f.Add([]byte(seed), 200)
 	}
-	a, answer := conformance.Scripted(f, openai.Provider)
+	a, answer := conformance.LineScripted(f, openai.Provider)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		if p, err := jobcall.Submit(t.Context(), a, clip()); err != nil {

@@ -5,7 +5,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
@@ -20,9 +19,8 @@ func image(change ...task.Change) jobcall.Task {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: recraft.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewRecraft(t) },
 		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)),
 			"one from another": image(task.From("inline"))},
 		Ticket: func(jobcall.Task) string { return "img-1" },

@@ -82,20 +82,20 @@ func TestBodies(t *testing.T) {
 			if len(tt.w.References) > 0 {
 				path = "/v1/images/imageToImage"
 			}
-			conformance.Asks(t, recraft.Provider, fakestudio.NewRecraft(t), tt.w, path, tt.want)
+			conformance.CheckSubmission(t, recraft.Provider, fakestudio.NewRecraft(t), tt.w, path, tt.want)
 		})
 	}
 }
 
-// TestVerdicts tests the failure for each response to a submission.
-func TestVerdicts(t *testing.T) {
+// TestOutcomes tests the failure for each response to a submission.
+func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	v := conformance.VerdictsOf(upstream.KindImage)
+	v := conformance.OutcomesOf(upstream.KindImage)
 	body := func(message string) string { return `{"code":"invalid_request_parameter","message":"` + message + `"}` }
 	for _, tt := range []struct {
 		status int
 		body   string
-		want   conformance.Verdict
+		want   conformance.Outcome
 		told   string
 	}{
 		{400, body("size is not valid"), v.Refused, "size is not valid"},
@@ -115,17 +115,17 @@ func TestVerdicts(t *testing.T) {
 		{200, `{"created":1,"data":[]}`, v.Empty, ""},
 		{200, `{"created":1,"data":[{"image_id":"1"}]}`, v.Empty, ""},
 	} {
-		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, recraft.Provider, tt.status, tt.body), image())
+		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, recraft.Provider, tt.status, tt.body), image())
 		f := upstream.AsJobFailure(err)
 		if words := strings.Contains(tt.body, "credits") || strings.Contains(tt.body, "units"); words && !f.Unproven {
 			t.Errorf("%d %s: words alone are taken for proof", tt.status, tt.body)
 		}
-		if got := conformance.VerdictOf(t, err); got != tt.want || !strings.Contains(f.Told(), tt.told) {
+		if got := conformance.OutcomeOf(t, err); got != tt.want || !strings.Contains(f.Told(), tt.told) {
 			t.Errorf("%d %s: %+v, want %+v; told %q", tt.status, tt.body, got, tt.want, f.Told())
 		}
 	}
 	more := `{"data":[{"url":"https://x.example/1"},{"url":"https://x.example/2"}]}`
-	made, err := jobcall.Submit(t.Context(), conformance.Answering(t, recraft.Provider, 200, more), image())
+	made, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, recraft.Provider, 200, more), image())
 	if err != nil || len(made.Results) != 1 {
 		t.Errorf("more than were asked for: %+v, %v", made, err)
 	}
@@ -133,6 +133,6 @@ func TestVerdicts(t *testing.T) {
 
 // FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
-	conformance.Answers(f, recraft.Provider, "t-1", []jobcall.Task{image()},
+	conformance.FuzzAnswers(f, recraft.Provider, "t-1", []jobcall.Task{image()},
 		`{"data":[{"url":"https://x.example/1"},{"url":7}]}`, `{"code":"x","message":"not enough credits"}`)
 }

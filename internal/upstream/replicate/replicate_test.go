@@ -23,8 +23,8 @@ const version = "5c7d5dc6dd8bf75c1acaa8565735e7986bc5b66206b55cca93cb72c9bf15cca
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Verdicts of both kinds.
-var pictures, clips = conformance.VerdictsOf(upstream.KindImage), conformance.VerdictsOf(upstream.KindVideo)
+// Outcomes of both kinds.
+var pictures, clips = conformance.OutcomesOf(upstream.KindImage), conformance.OutcomesOf(upstream.KindVideo)
 
 func image(count int) jobcall.Task {
 	return task.Image("easel/flux", task.Count(count), task.Params(`{"seed":7}`))
@@ -42,12 +42,12 @@ func TestImagesAreMade(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	// Any node can continue with only the ticket.
-	p, err = conformance.Finished(t, conformance.Line(t, replicate.Provider, studio.URL(), nil), w, p.Ticket)
+	p, err = conformance.PollToEnd(t, conformance.Line(t, replicate.Provider, studio.URL(), nil), w, p.Ticket)
 	if err != nil || len(p.Results) != 3 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	for i, r := range p.Results {
-		if data, kind := conformance.Fetched(t, a, w, r); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(i)) {
+		if data, kind := conformance.Fetch(t, a, w, r); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(i)) {
 			t.Errorf("result %d: %s, %d bytes", i, kind, len(data))
 		}
 	}
@@ -72,10 +72,10 @@ func TestClipIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err = conformance.Finished(t, a, w, p.Ticket); err != nil || len(p.Results) != 1 {
+	if p, err = conformance.PollToEnd(t, a, w, p.Ticket); err != nil || len(p.Results) != 1 {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if data, kind := conformance.Fetched(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
+	if data, kind := conformance.Fetch(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
 		t.Errorf("%s, %d bytes", kind, len(data))
 	}
 	sent := studio.Submissions()
@@ -118,7 +118,7 @@ func TestModelsAreFound(t *testing.T) {
 		w := image(1)
 		w.Model = model
 		_, err := jobcall.Submit(t.Context(), a, w)
-		conformance.Judged(t, model, err, pictures.Refused)
+		conformance.CheckOutcome(t, model, err, pictures.Refused)
 	}
 	if n := len(studio.Submissions()); n != before {
 		t.Errorf("%d submissions", n-before)
@@ -127,11 +127,11 @@ func TestModelsAreFound(t *testing.T) {
 
 func TestRefusedSubmissions(t *testing.T) {
 	t.Parallel()
-	same := func(v conformance.Verdict) [2]conformance.Verdict { return [2]conformance.Verdict{v, v} }
+	same := func(v conformance.Outcome) [2]conformance.Outcome { return [2]conformance.Outcome{v, v} }
 	for name, tt := range map[string]struct {
 		status int
 		body   string
-		want   [2]conformance.Verdict // of an image, of a video
+		want   [2]conformance.Outcome // of an image, of a video
 	}{
 		"token": {401, `{"title":"Unauthenticated","detail":"Bad token ` + conformance.Secret + `","status":401}`,
 			same(clips.Account)},
@@ -145,9 +145,9 @@ func TestRefusedSubmissions(t *testing.T) {
 			same(clips.Broken)},
 		"page": {503, `<html>away</html>`, same(clips.Broken)},
 		"input": {422, `{"title":"Input validation failed","detail":"- input.duration: must be one of 4, 8","status":422,` +
-			`"invalid_fields":[{"field":"input.duration"}]}`, [2]conformance.Verdict{pictures.Refused, clips.Refused}},
+			`"invalid_fields":[{"field":"input.duration"}]}`, [2]conformance.Outcome{pictures.Refused, clips.Refused}},
 		"bad request": {400, `{"title":"Bad request","detail":"Malformed","status":400}`,
-			[2]conformance.Verdict{pictures.Refused, clips.Refused}},
+			[2]conformance.Outcome{pictures.Refused, clips.Refused}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -158,7 +158,7 @@ func TestRefusedSubmissions(t *testing.T) {
 			for i, w := range []jobcall.Task{image(1), video()} {
 				_, err := jobcall.Submit(t.Context(), a, w)
 				got := conformance.JobFailure(t, err)
-				conformance.Judged(t, w.Kind, err, tt.want[i])
+				conformance.CheckOutcome(t, w.Kind, err, tt.want[i])
 				if got.Lost || got.RetryAfter == 0 {
 					t.Errorf("lost %v, wait %s", got.Lost, got.RetryAfter)
 				}
@@ -201,8 +201,8 @@ func TestFailedWorks(t *testing.T) {
 	failed := func(text string) string { return fmt.Sprintf(`{"status":"failed","error":%q}`, text) }
 	for name, tt := range map[string]struct {
 		failed string
-		image  conformance.Verdict
-		video  conformance.Verdict
+		image  conformance.Outcome
+		video  conformance.Outcome
 	}{
 		"sensitive": {failed("The input or output was flagged as sensitive. Please try again with different inputs. (E005)"),
 			pictures.Flagged, clips.Flagged},
@@ -215,24 +215,24 @@ func TestFailedWorks(t *testing.T) {
 		"demand": {failed("Service is currently unavailable due to high demand. Please try again later. (E003)"),
 			clips.Busy,
 			clips.Busy},
-		"slow": {failed("Request timed out (E004)"), clips.Broken, conformance.Decides(fault.RenderTimeout, line, fail)},
+		"slow": {failed("Request timed out (E004)"), clips.Broken, conformance.NewOutcome(fault.RenderTimeout, line, fail)},
 		"slow start": {failed("E6716: timed out while starting"), clips.Broken,
-			conformance.Decides(fault.RenderTimeout, line, fail)},
-		"interrupted": {failed("Prediction interrupted; please retry (code: PA)"), conformance.Decides(fault.UpstreamError, same, fail),
-			conformance.Decides(fault.RenderFailed, same, fail)},
+			conformance.NewOutcome(fault.RenderTimeout, line, fail)},
+		"interrupted": {failed("Prediction interrupted; please retry (code: PA)"), conformance.NewOutcome(fault.UpstreamError, same, fail),
+			conformance.NewOutcome(fault.RenderFailed, same, fail)},
 		"picture": {failed("cannot identify image file '/tmp/x'"), pictures.Refused,
 			clips.Material},
 		"no reason":  {`{"status":"failed","error":null}`, clips.Broken, clips.Failed},
 		"credential": {failed("weird " + conformance.Secret), clips.Broken, clips.Failed},
 		"canceled":   {`{"status":"canceled"}`, clips.Broken, clips.Failed},
-		"aborted":    {`{"status":"aborted"}`, clips.Broken, conformance.Decides(fault.RenderTimeout, line, fail)},
+		"aborted":    {`{"status":"aborted"}`, clips.Broken, conformance.NewOutcome(fault.RenderTimeout, line, fail)},
 		"nothing":    {`{"status":"succeeded","output":[]}`, pictures.Empty, clips.Empty},
 		"a text": {`{"status":"succeeded","output":"just words"}`, pictures.Empty,
 			clips.Empty},
 		"removed": {`{"status":"succeeded","output":null,"data_removed":true}`, clips.Broken,
 			clips.Gone},
-		"other status": {`{"status":"dreaming"}`, conformance.Decides(fault.UpstreamError, upstream.NextPoll, fail),
-			conformance.Decides(fault.UpstreamError, upstream.NextPoll, fail)},
+		"other status": {`{"status":"dreaming"}`, conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, fail),
+			conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, fail)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,8 +244,8 @@ func TestFailedWorks(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = conformance.Finished(t, a, w, p.Ticket)
-				conformance.Judged(t, w.Kind, err, []conformance.Verdict{tt.image, tt.video}[i])
+				_, err = conformance.PollToEnd(t, a, w, p.Ticket)
+				conformance.CheckOutcome(t, w.Kind, err, []conformance.Outcome{tt.image, tt.video}[i])
 			}
 		})
 	}
@@ -269,7 +269,7 @@ func TestOutputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err = conformance.Finished(t, a, w, p.Ticket)
+		p, err = conformance.PollToEnd(t, a, w, p.Ticket)
 		if err != nil {
 			t.Errorf("%s: %v", output, err)
 			continue
@@ -298,14 +298,14 @@ func TestPollsThatSayNothing(t *testing.T) {
 		}
 		ticket := p.Ticket
 		_, err = a.Poll(t.Context(), w, ticket)
-		conformance.Judged(t, fmt.Sprint(status), err, conformance.Decides(fault.UpstreamError, upstream.NextPoll, health))
-		if p, err = conformance.Finished(t, a, w, ticket); err != nil || !p.Done {
+		conformance.CheckOutcome(t, fmt.Sprint(status), err, conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, health))
+		if p, err = conformance.PollToEnd(t, a, w, ticket); err != nil || !p.Done {
 			t.Errorf("%d: %+v, %v", status, p, err)
 		}
 	}
 	studio.Close()
 	_, err := a.Poll(t.Context(), w, "rep000001")
-	conformance.Judged(t, "closed", err, conformance.Decides(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail))
+	conformance.CheckOutcome(t, "closed", err, conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail))
 }
 
 func TestLostWorks(t *testing.T) {
@@ -319,9 +319,9 @@ func TestLostWorks(t *testing.T) {
 	}
 	for _, ticket := range []string{p.Ticket, "unknown", "../files", ""} {
 		_, err = a.Poll(t.Context(), video(), ticket)
-		conformance.Judged(t, ticket, err, clips.Gone)
+		conformance.CheckOutcome(t, ticket, err, clips.Gone)
 		_, err = a.Poll(t.Context(), image(1), ticket)
-		conformance.Judged(t, ticket, err, clips.Broken)
+		conformance.CheckOutcome(t, ticket, err, clips.Broken)
 	}
 	for _, body := range []string{`{}`, `{"id":"../x"}`, `[]`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
@@ -358,7 +358,7 @@ func TestUploadsThatFail(t *testing.T) {
 	w.References = []jobcall.Reference{task.Reference("image/png", "", string(make([]byte, 300<<10)))}
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
-		want   conformance.Verdict
+		want   conformance.Outcome
 	}{
 		"busy": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) },
 			clips.Busy},
@@ -380,7 +380,7 @@ func TestUploadsThatFail(t *testing.T) {
 			t.Cleanup(server.Close)
 			_, err := jobcall.Submit(t.Context(), conformance.Line(t, replicate.Provider, server.URL, nil), w)
 			got := conformance.JobFailure(t, err)
-			conformance.Judged(t, name, err, tt.want)
+			conformance.CheckOutcome(t, name, err, tt.want)
 			if got.Lost {
 				t.Error("it is called lost")
 			}
@@ -391,10 +391,10 @@ func TestUploadsThatFail(t *testing.T) {
 	short.References = []jobcall.Reference{task.Reference("image/png", "", string(make([]byte, 300<<10)))}
 	short.References[0].Size++
 	_, err := jobcall.Submit(t.Context(), conformance.Line(t, replicate.Provider, studio.URL(), nil), short)
-	conformance.Judged(t, "our store", err, conformance.Decides(fault.UpstreamError, upstream.NextLater, upstream.HealthNone))
+	conformance.CheckOutcome(t, "our store", err, conformance.NewOutcome(fault.UpstreamError, upstream.NextLater, upstream.HealthNone))
 	short.References[0].Size = 101 << 20
 	_, err = jobcall.Submit(t.Context(), conformance.Line(t, replicate.Provider, studio.URL(), nil), short)
-	conformance.Judged(t, "too large", err, pictures.Refused)
+	conformance.CheckOutcome(t, "too large", err, pictures.Refused)
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d submissions", n)
 	}
@@ -403,7 +403,7 @@ func TestUploadsThatFail(t *testing.T) {
 // FuzzPrediction tests that every error is a failure, and every done task has results with valid
 // addresses.
 func FuzzPrediction(f *testing.F) {
-	conformance.Answers(f, replicate.Provider, "abc", []jobcall.Task{image(2), video()},
+	conformance.FuzzAnswers(f, replicate.Provider, "abc", []jobcall.Task{image(2), video()},
 		`{"id":"a","status":"starting"}`, `{"status":"succeeded","output":["https://x/1"]}`,
 		`{"status":"failed","error":"(E005)"}`, `{"status":"failed","error":{"a":1}}`,
 		`{"status":"succeeded","output":[[[[[["https://x"]]]]]]}`, `{"detail":"x","status":404}`, `{"id":"`+"\x00"+`"}`)

@@ -3,7 +3,6 @@ package runway_test
 import (
 	"testing"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
@@ -12,9 +11,8 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: runway.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewRunway(t) },
 		Tasks: map[string]jobcall.Task{"picture": picture(), "clip": clip(), "veo": clip(task.Model("veo3.1_fast")),
 			"kling": clip(task.Model("kling_4")), "seedance": clip(task.Model("seedance2")), "wan": clip(task.Model("wan3_prime"))},
 		Ticket: func(jobcall.Task) string { return "clip-1" },

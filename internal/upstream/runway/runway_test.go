@@ -101,15 +101,15 @@ func TestSubmissions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Asks(t, runway.Provider, fakestudio.NewRunway(t), tt.work, "/v1/"+tt.path, tt.body)
+			conformance.CheckSubmission(t, runway.Provider, fakestudio.NewRunway(t), tt.work, "/v1/"+tt.path, tt.body)
 		})
 	}
 }
 
-// TestVerdicts is Runway's table of failures.
-func TestVerdicts(t *testing.T) {
+// TestOutcomes is Runway's table of failures.
+func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	v := conformance.VerdictsOf(upstream.KindVideo)
+	v := conformance.OutcomesOf(upstream.KindVideo)
 	again, sound := v.Failed.Then(upstream.NextSame), v.Flagged
 	sound.Param = "audio"
 	failed := func(code string) fakestudio.Behaviour {
@@ -117,7 +117,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		how  fakestudio.Behaviour
-		want conformance.Verdict
+		want conformance.Outcome
 	}{
 		{failed("SAFETY.INPUT.TEXT"), v.Flagged},
 		{failed("SAFETY.INPUT.IMAGE"), v.Flagged},
@@ -139,7 +139,7 @@ func TestVerdicts(t *testing.T) {
 		{fakestudio.Behaviour{Status: 429, Body: `{"error":"You have reached the daily limit of generations"}`},
 			v.Busy},
 	} {
-		if got := conformance.Fate(t, runway.Provider, fakestudio.NewRunway(t), tt.how, clip()); got != tt.want {
+		if got := conformance.OutcomeAfter(t, runway.Provider, fakestudio.NewRunway(t), tt.how, clip()); got != tt.want {
 			t.Errorf("%s%s: %+v, want %+v", tt.how.Body, tt.how.Failed, got, tt.want)
 		}
 	}

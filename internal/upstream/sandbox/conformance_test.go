@@ -16,7 +16,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	fail := func(kind string) map[string]any { return map[string]any{"fail": kind, "poll_wait": "1ms"} }
-	conformance.Chat(t, conformance.Chatting{
+	conformance.Chat(t, conformance.ChatProvider{
 		Provider: sandbox.Provider,
 		Call: func(form wire.Form) chatcall.Call {
 			body := `{"model":"m","max_tokens":50,"messages":[{"role":"user","content":"hello"}]}`
@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 			}
 			return chatcall.Call{Body: rawjson.Pieces{[]byte(body)}, IdempotencyKey: "att_1"}
 		},
-		Plays: map[conformance.Trouble]map[string]any{
+		Simulated: map[conformance.Behaviour]map[string]any{
 			conformance.Stalls: fail("timeout"), conformance.Resets: fail("connection"), conformance.Breaks: {"break_after": 2},
 			conformance.Busy: fail("busy"), conformance.Unauthorized: fail("credential"), conformance.Missing: fail("model"),
 			conformance.Broken: fail("unavailable"), conformance.Page: fail("page"),
@@ -33,12 +33,12 @@ func TestConformance(t *testing.T) {
 	})
 	picture, clip := work(upstream.KindImage), work(upstream.KindVideo)
 	picture.Count = 2
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: sandbox.Provider,
 		Tasks:    map[string]jobcall.Task{"pictures": picture, "clip": clip},
 		Ticket:   func(jobcall.Task) string { return "sandbox.1.well.000000000000" },
 		Params:   `{"seed":41417}`,
-		Plays: map[conformance.Trouble]map[string]any{
+		Simulated: map[conformance.Behaviour]map[string]any{
 			conformance.Resets: fail("connection"), conformance.LosesAnswer: fail("connection"), conformance.Busy: fail("busy"),
 			conformance.Unauthorized: fail("credential"), conformance.Broken: fail("unavailable"), conformance.Page: fail("page"),
 			conformance.BreaksPolls: fail("polls_break"), conformance.Forgets: fail("upstream_unstable"),

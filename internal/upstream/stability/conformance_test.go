@@ -5,7 +5,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
@@ -18,9 +17,8 @@ func image(change ...task.Change) jobcall.Task { return task.With(task.Image("ul
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: stability.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewStability(t) },
 		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)),
 			"one from another": image(task.Model("sd3.5-large"), task.From("inline"))},
 		Ticket: func(jobcall.Task) string { return "t-1" },

@@ -130,17 +130,17 @@ func TestManyPictures(t *testing.T) {
 	}
 }
 
-// TestVerdicts tests the failure for each response to a submission.
-func TestVerdicts(t *testing.T) {
+// TestOutcomes tests the failure for each response to a submission.
+func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	v := conformance.VerdictsOf(upstream.KindImage)
+	v := conformance.OutcomesOf(upstream.KindImage)
 	body := func(name, message string) string {
 		return `{"id":"1","name":"` + name + `","errors":["` + message + `"]}`
 	}
 	for _, tt := range []struct {
 		status int
 		body   string
-		want   conformance.Verdict
+		want   conformance.Outcome
 		told   string
 	}{
 		{400, body("bad_request", "seed: must be a number"), v.Refused, "seed: must be a number"},
@@ -159,9 +159,9 @@ func TestVerdicts(t *testing.T) {
 		{200, `{"finish_reason":"ERROR","seed":1}`, v.Empty, ""},
 		{200, `{"image":"?","finish_reason":"SUCCESS","seed":1}`, v.Empty, ""},
 	} {
-		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, stability.Provider, tt.status, tt.body), image())
+		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, stability.Provider, tt.status, tt.body), image())
 		f := upstream.AsJobFailure(err)
-		if got := conformance.VerdictOf(t, err); got != tt.want || !strings.Contains(f.Told(), tt.told) {
+		if got := conformance.OutcomeOf(t, err); got != tt.want || !strings.Contains(f.Told(), tt.told) {
 			t.Errorf("%d %s: %+v, want %+v; told %q", tt.status, tt.body, got, tt.want, f.Told())
 		}
 	}
@@ -169,6 +169,6 @@ func TestVerdicts(t *testing.T) {
 
 // FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
-	conformance.Answers(f, stability.Provider, "t-1", []jobcall.Task{image()},
+	conformance.FuzzAnswers(f, stability.Provider, "t-1", []jobcall.Task{image()},
 		`{"image":"aGk=","finish_reason":"SUCCESS","seed":1}`, `{"id":"1","name":"content_moderation","errors":["no"]}`)
 }

@@ -3,7 +3,6 @@ package vertex_test
 import (
 	"testing"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
@@ -14,12 +13,11 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Chat(t, conformance.Chatting{
+	conformance.Chat(t, conformance.ChatProvider{
 		Provider: vertex.Provider, Call: func(form wire.Form) chatcall.Call { return call(form, false) },
 	})
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: vertex.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewVertex(t) },
 		Tasks:    map[string]jobcall.Task{"pictures": picture(task.Count(3)), "clip": clip()},
 		Ticket: func(jobcall.Task) string {
 			return "projects/p1/locations/us-central1/publishers/google/models/veo-3.1-generate-001/operations/abc"

@@ -337,7 +337,7 @@ func TestBadNames(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	info := vertex.Info()
-	conformance.RefusesOptions(t, info, map[string]map[string]any{
+	conformance.CheckInvalidOptions(t, info, map[string]map[string]any{
 		"auth: must be one of":                       {"auth": "oauth"},
 		"project: is required":                       {"auth": "metadata"},
 		"project: must hold":                         {"project": "a/../b"},

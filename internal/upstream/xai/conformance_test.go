@@ -3,7 +3,6 @@ package xai_test
 import (
 	"testing"
 
-	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/jobcall"
@@ -12,9 +11,8 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Media(t, conformance.Making{
+	conformance.Media(t, conformance.MediaProvider{
 		Provider: xai.Provider,
-		Start:    func(t testing.TB) conformance.Studio { return fakestudio.NewXAI(t) },
 		Tasks: map[string]jobcall.Task{"pictures": picture(task.Count(3)), "clip": clip(),
 			"older clip": clip(task.Model("grok-imagine-video"))},
 		Ticket: func(jobcall.Task) string { return "vid-1" },

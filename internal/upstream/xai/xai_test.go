@@ -67,7 +67,7 @@ func TestSubmissions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Asks(t, xai.Provider, fakestudio.NewXAI(t), tt.work, "/v1/"+tt.path, tt.body)
+			conformance.CheckSubmission(t, xai.Provider, fakestudio.NewXAI(t), tt.work, "/v1/"+tt.path, tt.body)
 		})
 	}
 }
@@ -109,7 +109,7 @@ func TestVideos(t *testing.T) {
 			if tt.role != "" {
 				options["video_role"] = tt.role
 			}
-			conformance.AsksWith(t, xai.Provider, options, fakestudio.NewXAI(t), tt.work, tt.path, tt.body)
+			conformance.CheckSubmissionWith(t, xai.Provider, options, fakestudio.NewXAI(t), tt.work, tt.path, tt.body)
 		})
 	}
 	if err := xai.Info().CheckOptions(map[string]any{"video_role": "reference"}); err == nil {
@@ -117,11 +117,11 @@ func TestVideos(t *testing.T) {
 	}
 }
 
-// TestVerdicts tests errors in their three formats, and output stopped by the review, which is
+// TestOutcomes tests errors in their three formats, and output stopped by the review, which is
 // billed and not tried again.
-func TestVerdicts(t *testing.T) {
+func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	v := conformance.VerdictsOf(upstream.KindVideo)
+	v := conformance.OutcomesOf(upstream.KindVideo)
 	expired := v.Failed
 	expired.Job = fault.RenderTimeout
 	unsaid := v.Broken.Then(upstream.NextPoll)
@@ -131,7 +131,7 @@ func TestVerdicts(t *testing.T) {
 	failed := func(body string) fakestudio.Behaviour { return fakestudio.Behaviour{Failed: body} }
 	for _, tt := range []struct {
 		how  fakestudio.Behaviour
-		want conformance.Verdict
+		want conformance.Outcome
 	}{
 		{says(400, `{"code":"Client specified an invalid argument","error":"Incorrect API key provided: xa***"}`), v.Account},
 		{says(403, `{"error":"Your team has used all available credits"}`), v.Account},
@@ -148,12 +148,12 @@ func TestVerdicts(t *testing.T) {
 		{failed(`{"status":"done"}`), v.Empty},
 		{failed(`{"http":500,"error":"x"}`), unsaid},
 	} {
-		if got := conformance.Fate(t, xai.Provider, fakestudio.NewXAI(t), tt.how, clip()); got != tt.want {
+		if got := conformance.OutcomeAfter(t, xai.Provider, fakestudio.NewXAI(t), tt.how, clip()); got != tt.want {
 			t.Errorf("%s%s: %+v, want %+v", tt.how.Body, tt.how.Failed, got, tt.want)
 		}
 	}
-	withheld := conformance.Fate(t, xai.Provider, fakestudio.NewXAI(t), failed("all"), picture())
-	if withheld != conformance.VerdictsOf(upstream.KindImage).FlaggedOutput {
+	withheld := conformance.OutcomeAfter(t, xai.Provider, fakestudio.NewXAI(t), failed("all"), picture())
+	if withheld != conformance.OutcomesOf(upstream.KindImage).FlaggedOutput {
 		t.Errorf("withheld pictures: %+v", withheld)
 	}
 }
@@ -163,7 +163,7 @@ func TestClipWithoutAStatus(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewXAI(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{"video":{"url":"https://v.example/x.mp4"}}`})
-	made, err := conformance.Polled(t, conformance.Line(t, xai.Provider, studio.URL(), nil), clip())
+	made, err := conformance.SubmitAndPoll(t, conformance.Line(t, xai.Provider, studio.URL(), nil), clip())
 	if err != nil || made.Results[0].Ref != "https://v.example/x.mp4" {
 		t.Errorf("%+v, %v", made, err)
 	}

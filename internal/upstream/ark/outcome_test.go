@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	pictures, clips = conformance.VerdictsOf(upstream.KindImage), conformance.VerdictsOf(upstream.KindVideo)
+	pictures, clips = conformance.OutcomesOf(upstream.KindImage), conformance.OutcomesOf(upstream.KindVideo)
 
 	policy, flagged, parameter, material = clips.Flagged, clips.FlaggedOutput, clips.Refused, clips.Material
 	rendering, credential, noModel       = clips.Failed, clips.Account, clips.Model
@@ -22,14 +22,14 @@ var (
 )
 
 // sound is the failure of a clip with flagged sound.
-var sound = conformance.Verdict{Job: fault.ContentPolicy, Next: upstream.NextSame, Health: upstream.HealthNone, Param: "audio"}
+var sound = conformance.Outcome{Job: fault.ContentPolicy, Next: upstream.NextSame, Health: upstream.HealthNone, Param: "audio"}
 
 // row is one error code of Ark with its expected failures: at the submission of a clip, at the end
 // of a clip, and for a picture.
 type row struct {
 	status               int
 	code, param, message string
-	clip, ended, picture conformance.Verdict
+	clip, ended, picture conformance.Outcome
 	alsoAs400            bool
 }
 
@@ -62,7 +62,7 @@ func TestCodes(t *testing.T) {
 		{400, "InvalidParameter", "content[0].video_url", "video_url is not supported by the model", parameter, parameter, refused, true},
 		{400, "InvalidImageURL.InvalidFormat", "", "m", material, material, refused, true},
 		{500, "InternalServiceError", "", "m", broken, rendering, broken, true},
-		{429, "ServerOverloaded", "", "m", busy, conformance.Decides(fault.RenderFailed, upstream.NextLater, upstream.HealthCool), busy, true},
+		{429, "ServerOverloaded", "", "m", busy, conformance.NewOutcome(fault.RenderFailed, upstream.NextLater, upstream.HealthCool), busy, true},
 		{404, "ModelNotOpen", "", "m", noModel, noModel, noModel, true},
 		{404, "InvalidEndpointOrModel.NotFound", "", "m", noModel, noModel, noModel, true},
 		{403, "AccessDenied", "", "m", credential, credential, credential, true},
@@ -94,17 +94,17 @@ func TestCodes(t *testing.T) {
 					want = r.picture
 				}
 				_, err := jobcall.Submit(t.Context(), a, w)
-				if got := conformance.VerdictOf(t, err); got != want {
+				if got := conformance.OutcomeOf(t, err); got != want {
 					t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, status, r.code, r.message, got, want)
 				}
 			}
 		}
 		// The same error at the end of a task, and for the only picture of a response.
 		how := fakestudio.Behaviour{Failed: body}
-		if got := conformance.Fate(t, ark.Provider, studio, how, video()); got != r.ended {
+		if got := conformance.OutcomeAfter(t, ark.Provider, studio, how, video()); got != r.ended {
 			t.Errorf("end by %s %q: %+v, want %+v", r.code, r.message, got, r.ended)
 		}
-		if got := conformance.Fate(t, ark.Provider, studio, how, image()); r.status == 400 && got != r.picture {
+		if got := conformance.OutcomeAfter(t, ark.Provider, studio, how, image()); r.status == 400 && got != r.picture {
 			t.Errorf("a picture ended by %s: %+v, want %+v", r.code, got, r.picture)
 		}
 	}
@@ -113,19 +113,19 @@ func TestCodes(t *testing.T) {
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
-	for failed, want := range map[string]conformance.Verdict{
-		`{"status":"expired"}`:   conformance.Decides(fault.RenderTimeout, upstream.NextLine, upstream.HealthFail),
+	for failed, want := range map[string]conformance.Outcome{
+		`{"status":"expired"}`:   conformance.NewOutcome(fault.RenderTimeout, upstream.NextLine, upstream.HealthFail),
 		`{"status":"cancelled"}`: rendering,
 		`null`:                   rendering,
 		`{}`:                     rendering,
 		`{"status":"succeeded"}`: clips.Empty, // and no clip
 	} {
 		how := fakestudio.Behaviour{Failed: failed}
-		if got := conformance.Fate(t, ark.Provider, studio, how, video()); got != want {
+		if got := conformance.OutcomeAfter(t, ark.Provider, studio, how, video()); got != want {
 			t.Errorf("%s: %+v, want %+v", failed, got, want)
 		}
 	}
-	if got := conformance.Fate(t, ark.Provider, studio, fakestudio.Behaviour{Lost: true}, video()); got != clips.Gone {
+	if got := conformance.OutcomeAfter(t, ark.Provider, studio, fakestudio.Behaviour{Lost: true}, video()); got != clips.Gone {
 		t.Errorf("a lost task: %+v", got)
 	}
 	for _, ticket := range []string{"..", "", "a/b"} {
@@ -141,17 +141,17 @@ func TestPollsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `<html>`, `{"error":{"code":"InternalServiceError","message":"m"}}`, `{"id":"x","status"`, ``, `[]`} {
 		for _, status := range []int{200, 500} {
-			_, err := conformance.Answering(t, ark.Provider, status, body).Poll(t.Context(), video(), "cgt-1")
+			_, err := conformance.LineAnswering(t, ark.Provider, status, body).Poll(t.Context(), video(), "cgt-1")
 			if tr := conformance.JobFailure(t, err); tr.Next != upstream.NextPoll {
 				t.Errorf("%d %s: %v", status, body, tr)
 			}
 		}
 	}
-	_, err := conformance.Answering(t, ark.Provider, 404, "<html>no such page</html>").Poll(t.Context(), video(), "cgt-1")
+	_, err := conformance.LineAnswering(t, ark.Provider, 404, "<html>no such page</html>").Poll(t.Context(), video(), "cgt-1")
 	if tr := conformance.JobFailure(t, err); tr.Next != upstream.NextPoll {
 		t.Errorf("a page that is not there: %v", tr)
 	}
-	a := conformance.Answering(t, ark.Provider, 200, `{"id":"cgt-1","status":"polishing"}`)
+	a := conformance.LineAnswering(t, ark.Provider, 200, `{"id":"cgt-1","status":"polishing"}`)
 	if p, err := a.Poll(t.Context(), video(), "cgt-1"); err != nil || p.Done {
 		t.Errorf("a status of tomorrow: %+v, %v", p, err)
 	}
@@ -160,30 +160,30 @@ func TestPollsThatSayNothing(t *testing.T) {
 func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `<html>`, `{"id":""}`, `{"id":"../x"}`, `{"id":`, ``} {
-		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, ark.Provider, 200, body), video())
+		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, ark.Provider, 200, body), video())
 		if tr := conformance.JobFailure(t, err); !tr.Lost {
 			t.Errorf("%s: %v", body, tr)
 		}
 	}
 	owing := `{"error":{"code":"AccountOverdueError","message":"m"}}`
-	_, err := jobcall.Submit(t.Context(), conformance.Answering(t, ark.Provider, 200, owing), video())
-	conformance.Judged(t, "an error in a good answer", err, credential)
-	_, err = jobcall.Submit(t.Context(), conformance.Answering(t, ark.Provider, 200, `{"model":"m","data":[]}`), image())
-	conformance.Judged(t, "no picture", err, pictures.Empty)
+	_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, ark.Provider, 200, owing), video())
+	conformance.CheckOutcome(t, "an error in a good answer", err, credential)
+	_, err = jobcall.Submit(t.Context(), conformance.LineAnswering(t, ark.Provider, 200, `{"model":"m","data":[]}`), image())
+	conformance.CheckOutcome(t, "no picture", err, pictures.Empty)
 	part := `{"data":[{"url":"https://x.example/1"}],"error":{"code":"InternalServiceError","message":"the rest"}}`
-	if p, err := jobcall.Submit(t.Context(), conformance.Answering(t, ark.Provider, 200, part), image()); err != nil || len(p.Results) != 1 {
+	if p, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, ark.Provider, 200, part), image()); err != nil || len(p.Results) != 1 {
 		t.Errorf("a part of a set: %+v, %v", p, err)
 	}
 }
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	conformance.CancelsWhatWaits(t, ark.Provider, fakestudio.NewArk(t), video(), "cgt-unknown")
+	conformance.CheckCancel(t, ark.Provider, fakestudio.NewArk(t), video(), "cgt-unknown")
 }
 
 // FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
-	conformance.Answers(f, ark.Provider, "cgt-1", []jobcall.Task{image(), video()},
+	conformance.FuzzAnswers(f, ark.Provider, "cgt-1", []jobcall.Task{image(), video()},
 		`{"id":"cgt-1"}`, `{"id":"cgt-1","status":"succeeded","content":{"video_url":"https://x.example/a.mp4"}}`,
 		`{"status":"failed","error":{"code":"InvalidParameter","message":"content[0].image_url"}}`, `{"data":[{"url":"u"},{"error":{}}]}`,
 		`{"data":[{"url":1}],"error":"x"}`, `{"data":{"url":"x"}}`)

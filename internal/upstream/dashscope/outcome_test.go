@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	pictures, clips = conformance.VerdictsOf(upstream.KindImage), conformance.VerdictsOf(upstream.KindVideo)
+	pictures, clips = conformance.OutcomesOf(upstream.KindImage), conformance.OutcomesOf(upstream.KindVideo)
 
 	policy, flagged, parameter, material = clips.Flagged, clips.FlaggedOutput, clips.Refused, clips.Material
 	rendering, credential, noModel       = clips.Failed, clips.Account, clips.Model
@@ -30,7 +30,7 @@ func TestCodes(t *testing.T) {
 	for _, r := range []struct {
 		status               int
 		code, message        string
-		clip, picture, ended conformance.Verdict
+		clip, picture, ended conformance.Outcome
 	}{
 		{400, "DataInspectionFailed", "Input data may contain inappropriate content.", policy, blocked, policy},
 		{400, "DataInspectionFailed", "Output data may contain inappropriate content.", flagged, blocked, flagged},
@@ -80,12 +80,12 @@ func TestCodes(t *testing.T) {
 				want = r.picture
 			}
 			_, err := jobcall.Submit(t.Context(), a, w)
-			if got := conformance.VerdictOf(t, err); got != want {
+			if got := conformance.OutcomeOf(t, err); got != want {
 				t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, r.status, r.code, r.message, got, want)
 			}
 		}
 		how = fakestudio.Behaviour{Failed: body}
-		if got := conformance.Fate(t, dashscope.Provider, studio, how, video()); got != r.ended {
+		if got := conformance.OutcomeAfter(t, dashscope.Provider, studio, how, video()); got != r.ended {
 			t.Errorf("end by %s %q: %+v, want %+v", r.code, r.message, got, r.ended)
 		}
 	}
@@ -96,7 +96,7 @@ func TestCodeInGoodAnswer(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewDashScope(t)
 	a := conformance.Line(t, dashscope.Provider, studio.URL(), nil)
-	for body, want := range map[string]conformance.Verdict{
+	for body, want := range map[string]conformance.Outcome{
 		`{"code":"DataInspectionFailed","message":"m"}`:       blocked,
 		`{"code":"DataInspectionFailed","message":""}`:        blocked,
 		`{"code":"Throttling.RateQuota","message":"m"}`:       busy,
@@ -107,7 +107,7 @@ func TestCodeInGoodAnswer(t *testing.T) {
 	} {
 		studio.Expect(fakestudio.Behaviour{Failed: body})
 		_, err := jobcall.Submit(t.Context(), a, image())
-		if got := conformance.VerdictOf(t, err); got != want {
+		if got := conformance.OutcomeOf(t, err); got != want {
 			t.Errorf("%s: %+v, want %+v", body, got, want)
 		}
 	}
@@ -116,18 +116,18 @@ func TestCodeInGoodAnswer(t *testing.T) {
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewDashScope(t)
-	for failed, want := range map[string]conformance.Verdict{
+	for failed, want := range map[string]conformance.Outcome{
 		`{"status":"CANCELED"}`:  rendering,
 		`{}`:                     rendering,
 		`{"status":"UNKNOWN"}`:   clips.Gone,
 		`{"status":"SUCCEEDED"}`: clips.Empty, // and no clip
 	} {
 		how := fakestudio.Behaviour{Failed: failed}
-		if got := conformance.Fate(t, dashscope.Provider, studio, how, video()); got != want {
+		if got := conformance.OutcomeAfter(t, dashscope.Provider, studio, how, video()); got != want {
 			t.Errorf("%s: %+v, want %+v", failed, got, want)
 		}
 	}
-	if got := conformance.Fate(t, dashscope.Provider, studio, fakestudio.Behaviour{Lost: true}, video()); got != clips.Gone {
+	if got := conformance.OutcomeAfter(t, dashscope.Provider, studio, fakestudio.Behaviour{Lost: true}, video()); got != clips.Gone {
 		t.Errorf("a lost task: %+v", got)
 	}
 	for _, ticket := range []string{"..", "", "a/b"} {
@@ -143,17 +143,17 @@ func TestPollsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `<html>`, `{"code":"InternalError","message":"m"}`, `{"output":{"task_status"`, ``, `[]`} {
 		for _, status := range []int{200, 500} {
-			_, err := conformance.Answering(t, dashscope.Provider, status, body).Poll(t.Context(), video(), "t-1")
+			_, err := conformance.LineAnswering(t, dashscope.Provider, status, body).Poll(t.Context(), video(), "t-1")
 			if tr := conformance.JobFailure(t, err); tr.Next != upstream.NextPoll {
 				t.Errorf("%d %s: %v", status, body, tr)
 			}
 		}
 	}
-	_, err := conformance.Answering(t, dashscope.Provider, 404, "<html>no such page</html>").Poll(t.Context(), video(), "t-1")
+	_, err := conformance.LineAnswering(t, dashscope.Provider, 404, "<html>no such page</html>").Poll(t.Context(), video(), "t-1")
 	if tr := conformance.JobFailure(t, err); tr.Next != upstream.NextPoll {
 		t.Errorf("a page that is not there: %v", tr)
 	}
-	a := conformance.Answering(t, dashscope.Provider, 200, `{"output":{"task_status":"SUSPENDED"}}`)
+	a := conformance.LineAnswering(t, dashscope.Provider, 200, `{"output":{"task_status":"SUSPENDED"}}`)
 	if p, err := a.Poll(t.Context(), video(), "t-1"); err != nil || p.Done {
 		t.Errorf("a status of tomorrow: %+v, %v", p, err)
 	}
@@ -162,7 +162,7 @@ func TestPollsThatSayNothing(t *testing.T) {
 func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `<html>`, `{"output":{"task_id":""}}`, `{"output":{"task_id":"../x"}}`, `{"output":`, ``} {
-		_, err := jobcall.Submit(t.Context(), conformance.Answering(t, dashscope.Provider, 200, body), video())
+		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, dashscope.Provider, 200, body), video())
 		if tr := conformance.JobFailure(t, err); !tr.Lost {
 			t.Errorf("%s: %v", body, tr)
 		}
@@ -171,12 +171,12 @@ func TestLostSubmissions(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	conformance.CancelsWhatWaits(t, dashscope.Provider, fakestudio.NewDashScope(t), video())
+	conformance.CheckCancel(t, dashscope.Provider, fakestudio.NewDashScope(t), video())
 }
 
 // FuzzAnswers tests that every response leads to a failure or a result.
 func FuzzAnswers(f *testing.F) {
-	conformance.Answers(f, dashscope.Provider, "t-1", []jobcall.Task{image(), video()},
+	conformance.FuzzAnswers(f, dashscope.Provider, "t-1", []jobcall.Task{image(), video()},
 		`{"output":{"task_id":"t-1","task_status":"PENDING"}}`,
 		`{"output":{"task_status":"SUCCEEDED","video_url":"https://x.example/a.mp4"}}`,
 		`{"output":{"task_status":"SUCCEEDED","results":[{"url":"u"},{"code":"X"}]}}`,

@@ -1,0 +1,211 @@
+package conformance
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"testing"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/jobcall"
+)
+
+// Outcome holds the decisions of a job's failure, for an adapter's own tables.
+type Outcome struct {
+	Job    fault.Code
+	Next   upstream.Next
+	Health upstream.Health
+	Param  string
+	Lost   bool
+}
+
+// NewOutcome returns a outcome without a param and without Lost.
+func NewOutcome(job fault.Code, next upstream.Next, health upstream.Health) Outcome {
+	return Outcome{Job: job, Next: next, Health: health}
+}
+
+// Then returns v with another next step.
+func (v Outcome) Then(next upstream.Next) Outcome {
+	v.Next = next
+	return v
+}
+
+// Outcomes are the outcomes common to most tables.
+type Outcomes struct {
+	Refused       Outcome // a parameter, or a combination of them
+	Flagged       Outcome // input
+	FlaggedOutput Outcome // output
+	Material      Outcome // a reference
+	Account       Outcome // ours: key, balance, permission
+	Model         Outcome // ours: the account does not have the model
+	Busy          Outcome // our rate
+	Broken        Outcome // the provider failed on a submission
+	Lost          Outcome // the answer to a submission was lost
+	Failed        Outcome // an accepted task failed
+	Empty         Outcome // it ended well and brought nothing
+	Gone          Outcome // it is no longer known
+}
+
+// OutcomesOf returns the outcomes of a kind of tasks.
+func OutcomesOf(kind string) Outcomes {
+	v := Outcomes{
+		Refused:  NewOutcome(fault.UpstreamError, upstream.NextLine, upstream.HealthNone),
+		Flagged:  NewOutcome(fault.ModerationBlocked, upstream.NextNone, upstream.HealthNone),
+		Material: NewOutcome(fault.UpstreamError, upstream.NextLine, upstream.HealthNone),
+		Account:  NewOutcome(fault.UpstreamError, upstream.NextLine, upstream.HealthCredential),
+		Model:    NewOutcome(fault.UpstreamError, upstream.NextLine, upstream.HealthModel),
+		Busy:     NewOutcome(fault.UpstreamError, upstream.NextLater, upstream.HealthCool),
+		Broken:   NewOutcome(fault.UpstreamError, upstream.NextLine, upstream.HealthFail),
+		Failed:   NewOutcome(fault.UpstreamError, upstream.NextLine, upstream.HealthFail),
+		Empty:    NewOutcome(fault.UpstreamError, upstream.NextSame, upstream.HealthHalf),
+		Gone:     NewOutcome(fault.UpstreamError, upstream.NextLine, upstream.HealthFail),
+	}
+	v.FlaggedOutput, v.Lost = v.Flagged, v.Broken
+	v.Lost.Lost = true
+	if kind == upstream.KindVideo {
+		v.Refused.Job, v.Flagged.Job, v.Material.Job = fault.InvalidRequest, fault.ContentPolicy, fault.InvalidMaterial
+		v.Failed.Job, v.Empty.Job, v.Gone.Job = fault.RenderFailed, fault.RenderFailed, fault.UpstreamUnstable
+		v.FlaggedOutput = NewOutcome(fault.ContentPolicy, upstream.NextSame, upstream.HealthNone)
+	}
+	return v
+}
+
+// OutcomeOf returns the outcome of a generator's error. The test fails if err is not a valid
+// failure.
+func OutcomeOf(t testing.TB, err error) Outcome {
+	t.Helper()
+	f := failedJob(t, "a outcome", err)
+	return Outcome{f.Job, f.Next, f.Health, f.Param, f.Lost}
+}
+
+// CheckOutcome fails the test if a generator's error has another outcome.
+func CheckOutcome(t testing.TB, what string, err error, want Outcome) {
+	t.Helper()
+	if got := OutcomeOf(t, err); got != want {
+		t.Errorf("%s: %+v, want %+v (%v)", what, got, want, err)
+	}
+}
+
+// JobFailure returns a generator's error as a failure.
+func JobFailure(t testing.TB, err error) *upstream.JobFailure {
+	t.Helper()
+	return failedJob(t, "an error", err)
+}
+
+// ChatFailure returns the error of a chat call as a failure.
+func ChatFailure(t testing.TB, err error) *upstream.Failure {
+	t.Helper()
+	return failed(t, "call", err)
+}
+
+// Line opens a line of a provider of images and video.
+func Line(t testing.TB, provider, base string, options map[string]any) jobcall.Generator {
+	t.Helper()
+	return MediaProvider{Provider: provider}.generator(t, base, options)
+}
+
+// LineAnswering opens a line to a provider with one response to every call.
+func LineAnswering(t testing.TB, provider string, status int, body string) jobcall.Generator {
+	t.Helper()
+	return Line(t, provider, serve(t, document(status, body)), nil)
+}
+
+// LineScripted opens a line without a connection. The provider responds with the last arguments of
+// answer.
+func LineScripted(t testing.TB, provider string) (g jobcall.Generator, answer func(body []byte, status int)) {
+	t.Helper()
+	var last script
+	a := openBy(t, &last, provider, "http://127.0.0.1", nil)
+	return a.(jobcall.Generator), func(body []byte, status int) { last = script{body, status} }
+}
+
+// script is a provider with one response to every call.
+type script struct {
+	body   []byte
+	status int
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: s.status, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(s.body)), Request: r}, nil
+}
+
+// SubmitAndPoll submits a task and polls it to its end, possibly a failure.
+func SubmitAndPoll(t testing.TB, g jobcall.Generator, w jobcall.Task) (*jobcall.TaskStatus, error) {
+	t.Helper()
+	status, err := jobcall.Submit(t.Context(), g, w)
+	if err != nil || status.Done {
+		return status, err
+	}
+	return PollToEnd(t, g, w, status.Ticket)
+}
+
+// PollToEnd polls a task to its end, possibly a failure.
+func PollToEnd(t testing.TB, g jobcall.Generator, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	t.Helper()
+	for range 20 {
+		status, err := g.Poll(t.Context(), w, ticket)
+		if err != nil || status.Done {
+			return status, err
+		}
+		if status.Ticket != ticket {
+			t.Fatalf("ticket %q became %q", ticket, status.Ticket)
+		}
+	}
+	t.Fatal("the task does not end")
+	return nil, nil
+}
+
+// Fetch downloads a result of a task.
+func Fetch(t testing.TB, g jobcall.Generator, w jobcall.Task, r jobcall.Result) (data []byte, kind string) {
+	t.Helper()
+	data, kind, err := fetch(t, g, w, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, kind
+}
+
+// OutcomeAfter returns the outcome of a task after a behaviour of a fake. The task must fail, at its
+// submission or later.
+func OutcomeAfter(t testing.TB, provider string, studio fakestudio.Fake, how fakestudio.Behaviour, w jobcall.Task) Outcome {
+	t.Helper()
+	studio.Expect(how)
+	_, err := SubmitAndPoll(t, Line(t, provider, studio.URL(), nil), w)
+	return OutcomeOf(t, err)
+}
+
+// FuzzAnswers fuzzes the responses of a provider: every response must lead to a failure or a valid
+// status. Each seed is tried with a good status and with error statuses.
+func FuzzAnswers(f *testing.F, provider, ticket string, tasks []jobcall.Task, seeds ...string) {
+	for _, seed := range append(seeds, ``, `{`, `<html>`, `{"error":{"code":5}}`, `{"detail":[{"msg":7}]}`) {
+		for _, code := range []int{200, 400, 403, 422, 503} {
+			f.Add(code, seed)
+		}
+	}
+	f.Fuzz(func(t *testing.T, code int, body string) {
+		if code < 200 || code > 599 {
+			return
+		}
+		g := LineAnswering(t, provider, code, body)
+		for _, w := range tasks {
+			status, err := jobcall.Submit(t.Context(), g, w)
+			if err == nil {
+				checkAccepted(t, g, w, status)
+			} else {
+				_ = failedJob(t, body, err)
+			}
+			if g.Blocks(w) {
+				continue
+			}
+			if status, err = g.Poll(t.Context(), w, ticket); err != nil {
+				_ = failedJob(t, body, err)
+			} else if status.Ticket != ticket || status.Done != (len(status.Results) > 0) || len(status.Results) > max(w.Count, 1) {
+				t.Errorf("%d %q: %+v", code, body, status)
+			}
+		}
+	})
+}
