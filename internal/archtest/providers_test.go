@@ -28,7 +28,7 @@ var fakeAnswers = map[wire.Form]string{
 var ownFake = []string{"sandbox"}
 
 // TestEveryProviderIsProven: each provider of the catalog is documented for operators and passes
-// the conformance suite for all of its kinds on a fake of its protocol.
+// the conformance suite for all of its kinds. The suite needs a fake of its protocol.
 func TestEveryProviderIsProven(t *testing.T) {
 	t.Parallel()
 	providers := adapters.Providers()
@@ -47,7 +47,7 @@ func TestEveryProviderIsProven(t *testing.T) {
 		if !regexp.MustCompile(told).MatchString(manual) {
 			t.Errorf("docs/operator.md says nothing of provider %s", name)
 		}
-		runs, fakes := provenBy(t, folder)
+		runs := provenBy(t, folder)
 		for _, kind := range info.Kinds {
 			if !slices.Contains(runs, suiteOf[kind]) {
 				t.Errorf("%s makes %s, and no test of %s runs conformance.%s for it", name, kind, folder, suiteOf[kind])
@@ -57,11 +57,6 @@ func TestEveryProviderIsProven(t *testing.T) {
 			if !slices.Contains(ownFake, name) && !speaks(t, form) {
 				t.Errorf("%s speaks %s, and internal/gatewaytest/fakeprovider does not (or fakeAnswers lacks it)", name, form)
 			}
-		}
-		media := slices.ContainsFunc(info.Kinds, func(kind string) bool { return suiteOf[kind] == "Media" })
-		faked := slices.ContainsFunc(fakes, func(fake string) bool { return strings.EqualFold(fake, "New"+name) })
-		if media && !slices.Contains(ownFake, name) && !faked {
-			t.Errorf("%s runs the suite over no fake of its own: internal/gatewaytest/fakestudio has to have one (found %v)", name, fakes)
 		}
 	}
 }
@@ -120,9 +115,8 @@ func providerOf(t *testing.T, folder string) (name string, ok bool) {
 	return name, ok
 }
 
-// provenBy returns the suite entries called by a package's tests for its own Provider, and the
-// fakes of fakestudio started by those tests.
-func provenBy(t *testing.T, folder string) (runs, fakes []string) {
+// provenBy returns the suite entries called by a package's tests for its own Provider.
+func provenBy(t *testing.T, folder string) (runs []string) {
 	t.Helper()
 	own := folder[strings.LastIndexByte(folder, '/')+1:]
 	for _, f := range source(t).files {
@@ -134,18 +128,13 @@ func provenBy(t *testing.T, folder string) (runs, fakes []string) {
 			if !ok {
 				return true
 			}
-			switch of, name := selected(call.Fun); of {
-			case "conformance":
-				if names(call, own) {
-					runs = append(runs, name)
-				}
-			case "fakestudio":
-				fakes = append(fakes, name)
+			if of, name := selected(call.Fun); of == "conformance" && names(call, own) {
+				runs = append(runs, name)
 			}
 			return true
 		})
 	}
-	return runs, fakes
+	return runs
 }
 
 // selected splits package.Name.

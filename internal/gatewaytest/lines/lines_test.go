@@ -54,7 +54,7 @@ func working() fakeprovider.Reply { return fakeprovider.Answer("fine", 1000, 500
 func lineScenes(t testing.TB) []scene.Scenario {
 	return []scene.Scenario{
 		circuitScene(t), coolingScene(t), credentialScene(t), missingModelScene(t), drainScene(t), resumeScene(t),
-		allBusyScene(t, "busy"), allBusyScene(t, "cooling"), noLineScene(t), responsesScene(t),
+		allBusyScene(t, "busy"), allBusyScene(t, "cooling"), noLineScene(t),
 	}
 }
 
@@ -371,61 +371,6 @@ func noLineScene(t testing.TB) scene.Scenario {
 			first.checkRequests(t, 1)
 			second.checkRequests(t, 1)
 			c.settled(0)
-		},
-	}
-}
-
-// responsesScene checks the errors of /v1/responses if all lines are busy, if the last line has
-// failed, and without a line (interface.md, Endpoints, rule 8).
-func responsesScene(t testing.TB) scene.Scenario {
-	open := make(chan struct{})
-	slow := working()
-	slow.Wait = open
-	p := newProvider(t, slow)
-	const request = `{"model":"responses","max_output_tokens":500,"input":"hi"}`
-	return scene.Scenario{
-		Name:   "responses",
-		Models: []map[string]any{scene.ChatModel("responses", map[string]any{"forms": []string{"responses"}})},
-		Lines: []map[string]any{scene.ChatLine("responses-line", p.URL(),
-			map[string]any{"forms": []string{"chat"}, "max_concurrent": 1}, "responses")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
-			ask := func() (a scene.Answer) {
-				scene.Eventually(t, "an answer of a gateway that has time", func() (answered bool) {
-					var err error
-					if a, err = scene.SendChat(t.Context(), f.Client, f.Process.URL+"/v1/responses", c.key, request); err != nil {
-						t.Fatal(err)
-					}
-					return !strings.Contains(a.Raw, "temporary problem")
-				})
-				return a
-			}
-			wants := func(status int, code, kind, member string) {
-				t.Helper()
-				a := ask()
-				if a.Status != status || a.Err.Code != code || a.Err.Type != kind || a.Err.Param() != "" || strings.Contains(a.Raw, "responses-line") {
-					t.Errorf("the client got %d %s; want %d %s", a.Status, a.Raw, status, code)
-				}
-				wait, err := strconv.Atoi(a.RetryAfter)
-				if member != "" && (err != nil || wait < 1 || !strings.Contains(a.Raw, `"`+member+`":`)) {
-					t.Errorf("the client got Retry-After %q and %s; want %s", a.RetryAfter, a.Raw, member)
-				}
-			}
-			var group sync.WaitGroup
-			group.Go(func() {
-				scene.Eventually(t, "a slot is free", func() bool { return ask().Status == 200 })
-			})
-			p.Arrived()
-			wants(429, "rate_limit_exceeded", "rate_limit_error", "attempts")
-			p.checkRequests(t, 1)
-			p.setReply(fakeprovider.Error(401, "", "invalid_api_key", "no"))
-			close(open)
-			group.Wait()
-			scene.Eventually(t, "the slot is free, and the credential refused", func() bool { return ask().Status == 502 })
-			f.Lines.Becomes(t, "responses-line", "credentials_out")
-			wants(503, "service_unavailable", "service_unavailable", "retry_after")
-			p.checkRequests(t, 2)
-			c.settled(1)
 		},
 	}
 }

@@ -29,7 +29,6 @@ func TestLines(t *testing.T) {
 	binary := scene.Binary(t)
 	t.Run("failures", func(t *testing.T) { eachScene(t, binary, failureScenes) })
 	t.Run("prompt filters", func(t *testing.T) { eachScene(t, binary, otherProviderScenes) })
-	t.Run("native", func(t *testing.T) { eachScene(t, binary, nativeScenes) })
 	t.Run("limits", func(t *testing.T) { eachScene(t, binary, limitScenes) })
 	t.Run("lives", func(t *testing.T) { eachScene(t, binary, lineScenes) })
 	t.Run("parts", func(t *testing.T) { eachScene(t, binary, partScenes) })

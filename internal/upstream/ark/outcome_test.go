@@ -171,7 +171,8 @@ func TestLostSubmissions(t *testing.T) {
 	_, err = jobcall.Submit(t.Context(), conformance.LineAnswering(t, ark.Provider, 200, `{"model":"m","data":[]}`), image())
 	conformance.CheckOutcome(t, "no picture", err, pictures.Empty)
 	part := `{"data":[{"url":"https://x.example/1"}],"error":{"code":"InternalServiceError","message":"the rest"}}`
-	if p, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, ark.Provider, 200, part), image()); err != nil || len(p.Results) != 1 {
+	line := conformance.LineAnswering(t, ark.Provider, 200, part)
+	if p, err := jobcall.Submit(t.Context(), line, image()); err != nil || len(p.Results) != 1 {
 		t.Errorf("a part of a set: %+v, %v", p, err)
 	}
 }
