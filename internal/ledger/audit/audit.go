@@ -1,10 +1,10 @@
 // Package audit owns the proof of the books: it recomputes every stored figure and checks every
-// row, in one snapshot, beside the running service.
+// row, in one snapshot, while the service runs.
 //
-// Invariants: it changes nothing. It shares no code with the writers of the books, so that it does
-// not share their faults; only the constants and the few rules of package books are common to both.
-// Each receipt is read once. The records that stand for deleted receipts (Chain) are written in the
-// transaction of the deletion.
+// Invariants: it changes nothing. It shares no code with the writers of the books, so it cannot
+// repeat their faults; only the constants and the few rules of package books are common to both.
+// Each receipt is read once. The transaction that deletes receipts writes the records that replace
+// them (Chain).
 package audit
 
 import (
@@ -22,10 +22,10 @@ type Findings struct {
 	OK          bool             `json:"ok"`
 	Checked     map[string]int64 `json:"checked"`
 	Differences []Difference     `json:"differences"`
-	// Omitted counts the differences beyond the listed ones.
+	// Omitted counts the differences that are not listed.
 	Omitted int64 `json:"omitted,omitempty"`
-	// Unproved are figures that cannot be compared, because a sum has reached money.Max. They are
-	// no differences.
+	// Unproved are figures that cannot be compared because a sum has reached money.Max. They are no
+	// differences.
 	Unproved []Difference `json:"unproved,omitempty"`
 }
 
@@ -43,28 +43,26 @@ type Difference struct {
 // maxDifferences bounds the list of differences.
 const maxDifferences = 1000
 
-// auditTimeout bounds an audit, and with it how long its snapshot keeps the
-// database from clearing up: SQLite's write-ahead log, PostgreSQL's dead rows.
+// auditTimeout bounds an audit. Its snapshot keeps the database from cleaning up SQLite's
+// write-ahead log or PostgreSQL's dead rows.
 const auditTimeout = 15 * time.Minute
 
-// Run recomputes every figure that is kept and judges every row, all in one
-// snapshot, so it is safe while the service runs. It reads each receipt once,
-// whatever its age, in the order in which the table has them:
-//   - balance = credits less charges, and each movement's running balance is
-//     the one before it and its amount, up to the account's row;
-//   - what accounts and keys show as held is the sum of their open holds, what
-//     keys have spent and usage totals are the sums of the receipts, those of
-//     the day and the places of free quotas included;
-//   - the charges that are kept of deleted receipts are those that were kept;
-//   - the days of each series are the sums of its receipts, also of those that
-//     have been deleted;
-//   - what keys have spent on a day, the usage of a day and places of free quotas have a row;
-//   - usage above holds is the sum of the receipts, and each key's log leads to its requests;
-//   - each receipt, hold and movement is one that the rules of billing allow,
-//     and belongs to an account and to a key of that account;
-//   - each open hold is of a node that lives or of a job, and has no receipt.
+// Run checks the books in one snapshot. It is safe while the service runs, and reads each receipt
+// once:
+//   - The balance is credits less charges, and each movement's running balance is the one before it
+//     plus the movement, up to the account's row.
+//   - The held sums of accounts and keys are the sums of their open holds. The spent sums of keys,
+//     the totals, the sums of days and the used places of free quotas are the sums of the receipts.
+//   - The kept charges of deleted receipts are unchanged.
+//   - The days of each series are the sums of its receipts, including deleted ones.
+//   - Each day with receipts or holds has its rows for keys, usage and free quotas.
+//   - Usage above holds is the sum of the receipts, and the segments of each key lead to all of its
+//     requests.
+//   - The rules of billing allow each receipt, hold and movement, and each belongs to an account
+//     and to a key of that account.
+//   - Each open hold belongs to a living node or to a job, and has no receipt.
 //
-// Other rooms add checks of theirs in the same snapshot.
+// Other rooms add their checks in the same snapshot.
 func Run(ctx context.Context, db *store.DB, others ...Check) (Findings, error) {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()
@@ -76,7 +74,7 @@ func Run(ctx context.Context, db *store.DB, others ...Check) (Findings, error) {
 	return report, err
 }
 
-// RunTx is Run in the caller's transaction, which should be one of View.
+// RunTx is Run in the caller's transaction, a read-only snapshot.
 func RunTx(tx *store.Tx, others ...Check) (Findings, error) {
 	b := newBooks(tx)
 	if err := b.run(others); err != nil {
@@ -86,13 +84,15 @@ func RunTx(tx *store.Tx, others ...Check) (Findings, error) {
 	return b.report, nil
 }
 
-// Check is another room's check. It is called when the ledger's tables have been read, except for
-// the receipts; pass code that needs the receipts to JobReceipts and Finally.
+// Check is another room's check. It is called after the audit has read all of the ledger's tables
+// but the receipts. It can register functions for receipts with JobReceipts, BilledReceipts and
+// Finally.
 type Check func(tx *store.Tx, books *Books) error
 
-// WithoutProcess returns the check of a database without a serving process: if served reports false,
-// the open holds of nodes belong to a killed process. It calls served after the snapshot was taken,
-// because a process that starts later has ended the old holds.
+// WithoutProcess returns the Check of a database that may have no serving process. If served
+// returns false, the open holds of nodes belong to a killed process and are differences.
+// WithoutProcess calls served after the snapshot was taken, because a process that starts later has
+// ended the old holds.
 func WithoutProcess(served func() (bool, error)) Check {
 	return func(_ *store.Tx, books *Books) error {
 		is, err := served()
@@ -101,7 +101,7 @@ func WithoutProcess(served func() (bool, error)) Check {
 	}
 }
 
-// copiedHolds names the count of the open holds omitted by AsCopy.
+// copiedHolds is the name of the count of AsCopy.
 const copiedHolds = "open holds of ended processes"
 
 // AsCopy is the Check of a copy taken while the service ran. No process works on a copy, so the
@@ -113,19 +113,18 @@ func AsCopy(_ *store.Tx, books *Books) error {
 	return nil
 }
 
-// Books are the books of one snapshot.
 type Books struct {
 	tx        *store.Tx
 	report    Findings
 	noProcess bool
 	isCopy    bool   // see AsCopy
-	foldable  string // requests from this id on have their receipts
+	foldable  string // receipts from this request id on are not deleted
 
 	accounts map[string]*accountSums
 	keys     map[string]*keySums
-	holds    map[string]*openHold // open, by request
+	holds    map[string]*openHold // the open holds, by request
 	series   map[int64]*seriesSums
-	bySeries map[books.UsageSeries]*seriesSums // the same, including missing series
+	bySeries map[books.UsageSeries]*seriesSums // series, and those only named by receipts
 	factors  dayFactors
 	over     map[overKey]*overSums
 	today    int64
@@ -152,7 +151,7 @@ func (b *Books) run(others []Check) error {
 	b.foldable, b.today = books.FoldBelow(now, 0), books.DayOf(now)
 	for _, read := range []func() error{
 		b.readAccounts, b.readKeys, b.readUsage, b.readFree, b.readFolded, b.readDays, b.readHolds, b.readEntries, b.readHits, b.readQuarantine,
-		b.readSeries, b.readCharges, b.readOver, b.readParts,
+		b.readSeries, b.readCharges, b.readOver, b.readSegments,
 	} {
 		if err := read(); err != nil {
 			return err
@@ -185,7 +184,7 @@ func (b *Books) run(others []Check) error {
 	return nil
 }
 
-// readQuarantine reports damaged holds that were moved away. A row stays until a person has
+// readQuarantine reports the damaged holds in the quarantine. A row stays until a person has
 // examined and deleted it.
 func (b *Books) readQuarantine() error {
 	return b.each(func(scan scanner) error {
@@ -200,7 +199,7 @@ func (b *Books) readQuarantine() error {
 	}, `SELECT id, account, key, model, amount_nano, cause FROM ledger_quarantine ORDER BY id`)
 }
 
-// Differ reports a difference.
+// Report adds a difference to the findings.
 func (b *Books) Report(d Difference) {
 	if len(b.report.Differences) == maxDifferences {
 		b.report.Omitted++
@@ -209,7 +208,7 @@ func (b *Books) Report(d Difference) {
 	b.report.Differences = append(b.report.Differences, d)
 }
 
-// unproved reports an incomparable figure.
+// unproved adds a figure that cannot be compared.
 func (b *Books) unproved(d Difference) {
 	if len(b.report.Unproved) < maxDifferences {
 		b.report.Unproved = append(b.report.Unproved, d)
@@ -224,7 +223,7 @@ func (b *Books) compareMoney(d Difference, recorded, computed money.Amount) {
 	}
 }
 
-// Checked counts checked items.
+// Count adds to the number of checked items of a kind.
 func (b *Books) Count(what string, n int64) { b.report.Checked[what] += n }
 
 // OpenJobHold is the open hold of a job.
@@ -234,7 +233,7 @@ type OpenJobHold struct {
 	Factor                     money.Factor
 }
 
-// JobHolds returns the open holds of jobs by the job's id.
+// JobHolds returns the open holds of jobs, by job.
 func (b *Books) JobHolds() map[string]OpenJobHold {
 	holds := map[string]OpenJobHold{}
 	for id, h := range b.holds {
@@ -254,15 +253,14 @@ type JobReceipt struct {
 	EndedMS                    int64
 }
 
-// JobReceipts has fn called with the receipt of each job, and after them
-// Finally's.
+// JobReceipts registers fn for the receipt of each ended job.
 func (b *Books) JobReceipts(fn func(JobReceipt)) { b.receipts = append(b.receipts, fn) }
 
-// Finally has fn called at the end.
+// Finally registers fn for the end of the audit.
 func (b *Books) Finally(fn func() error) { b.finally = append(b.finally, fn) }
 
-// MayBeDeleted reports whether the receipt of an account's request may have been deleted for its
-// age.
+// MayBeDeleted reports whether the receipt of an account's request may have been deleted after the
+// retention.
 func (b *Books) MayBeDeleted(account, request string) bool {
 	a := b.accounts[account]
 	return a != nil && a.folded > 0 && request < b.foldable
@@ -277,7 +275,7 @@ func (b *Books) Accounts(fn func(id string)) {
 	}
 }
 
-// Keys calls fn for each key in the ledger; closed reports whether the key was closed.
+// Keys calls fn for each key in the ledger.
 func (b *Books) Keys(fn func(id, account string, closed bool)) {
 	for id, k := range b.keys {
 		if k.exists {
@@ -286,7 +284,7 @@ func (b *Books) Keys(fn func(id, account string, closed bool)) {
 	}
 }
 
-// Credits calls fn for each credit whose note begins with an ASCII text.
+// Credits calls fn for each credit whose note begins with an ASCII prefix.
 func (b *Books) Credits(begins string, fn func(account, note string, amount money.Amount)) error {
 	return b.each(func(scan scanner) error {
 		var account, note string
@@ -301,8 +299,8 @@ func (b *Books) Credits(begins string, fn func(account, note string, amount mone
 
 type scanner func(dest ...any) error
 
-// each calls row for every row of a result. An unreadable row, possible because SQLite stores any
-// value, is a difference and not the end of the audit.
+// each calls row for every row of a result. SQLite stores values of any type; a row that cannot be
+// read is a difference and does not end the audit.
 func (b *Books) each(row func(scan scanner) error, text string, args ...any) error {
 	rows, err := b.tx.Query(text, args...)
 	if err != nil {

@@ -73,10 +73,10 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 	}
 	credit(t, db, "b", money.USD)
 	c.add(100 * 24 * time.Hour)
-	// A node that dies: one request has streamed, one has not.
+	// One request of a dead node has streamed, one has not.
 	admit(former, "a", "req_swept", nil).Progress(ledger.Progress{Cost: 30, Tokens: ledger.Tokens{Prompt: 3, Completion: 4}, Line: "line"})
 	admit(former, "a", "req_lost", nil)
-	admit(former, "a", "req_written", nil).Release(failed()) // one batch later the progress is written
+	admit(former, "a", "req_written", nil).Release(failed()) // its batch also writes the progress
 	if _, err := node.Fence(ctx, db, old.self.Epoch(), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +151,8 @@ func makeJob(f *fixture, c *clock, request string, ends bool) {
 	}
 }
 
-// TestAuditFindsNothingInRunningRequests audits again and again while requests
-// are admitted, streamed, settled and released.
+// TestAuditFindsNothingInRunningRequests audits repeatedly while requests are admitted, streamed,
+// settled and released.
 func TestAuditFindsNothingInRunningRequests(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -200,7 +200,7 @@ func TestAuditFindsNothingInRunningRequests(t *testing.T) {
 	})
 }
 
-// TestAuditOfAProcessThatWasKilled checks that the audit reports its holds if no process serves the
+// TestAuditOfAProcessThatWasKilled checks that the audit reports the holds if no process serves the
 // file, and nothing otherwise.
 func TestAuditOfAProcessThatWasKilled(t *testing.T) {
 	t.Parallel()
@@ -232,7 +232,8 @@ func TestAuditOfAProcessThatWasKilled(t *testing.T) {
 	check(0)
 }
 
-// TestAuditReadsAnything reports a column of another type, which SQLite stores unchanged.
+// TestAuditReadsAnything checks that a column of another type is reported; SQLite stores such a
+// value.
 func TestAuditReadsAnything(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
@@ -242,11 +243,11 @@ func TestAuditReadsAnything(t *testing.T) {
 	ledgertest.TextAsCharge().Check(t, db)
 }
 
-// listed is how many differences are listed.
+// listed is the maximum number of listed differences.
 const listed = 1000
 
 // TestAuditIsBounded checks that the audit lists a bounded number of differences and counts the
-// others.
+// rest.
 func TestAuditIsBounded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -5,31 +5,31 @@ import (
 	"tollgate/internal/store"
 )
 
-// Chain proves the running balances of an account without an order. Each
-// movement leads from the state before it, its number less one and the balance
-// without it, to the state after it; the first begins at nothing, the last ends
-// at the account's row. Every state between is the end of one movement and the
-// beginning of the next, so the marks of all ends and of the account's begin
-// are those of all beginnings and of the account's end: numbers only grow, so
-// nothing but one whole chain adds up. Marks are added modulo 2^64.
+// Chain proves the running balances of an account without sorting the movements. A movement leads
+// from one state to the next: from its number less one and the balance before it, to its number and
+// the balance after it. The first movement begins at number 0 and balance 0, and the last one ends
+// at the account's row. Each state between is the end of one movement and the beginning of the
+// next, so the marks of all ends plus the mark of the first state equal the marks of all beginnings
+// plus the mark of the last state. Numbers only grow, so only a complete chain adds up. Marks are
+// added modulo 2^64.
 type Chain struct {
 	movements    int64
 	begun, ended uint64
 }
 
-// Move adds a movement: its number, the balance after it and its amount.
+// Move adds a movement with its number, the balance after it and its amount.
 func (c *Chain) Move(seq int64, balance, delta money.Amount) {
 	c.movements++
 	c.begun += mark(seq-1, balance-delta)
 	c.ended += mark(seq, balance)
 }
 
-// whole reports whether the movements lead from nothing to the account's newest number and balance.
+// whole reports whether the movements lead from nothing to an account's newest number and balance.
 func (c *Chain) whole(seq int64, balance money.Amount) bool {
 	return c.movements == seq && c.ended+mark(0, 0) == c.begun+mark(seq, balance)
 }
 
-// join adds the movements of another part of the chain.
+// join adds the movements of another chain.
 func (c *Chain) join(o Chain) {
 	c.movements += o.movements
 	c.begun += o.begun
@@ -77,7 +77,7 @@ func chainsTx(tx *store.Tx, account string) (map[string]Chain, error) {
 	return noted, rows.Err()
 }
 
-// mark spreads a state over 64 bits (the finalizer of SplitMix64, twice).
+// mark hashes a state to 64 bits (the finalizer of SplitMix64, twice).
 func mark(seq int64, balance money.Amount) uint64 {
 	return mix(mix(uint64(seq)+0x9e3779b97f4a7c15) ^ uint64(balance))
 }

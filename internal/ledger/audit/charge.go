@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Kept is a charge that outlives its receipt. Request and Job are packed ids.
+// Charge is a charge whose receipt is deleted. Request and Job are packed ids.
 type Charge struct {
 	Seq             int64
 	Model           string
@@ -18,20 +18,20 @@ type Charge struct {
 	Request, Job    []byte
 }
 
-// mark hashes a kept charge to 64 bits, so that different rows have different marks.
+// mark hashes a kept charge to 64 bits.
 func (k *Charge) mark(account string) uint64 {
 	x := mark(k.Seq, k.Balance)
 	x = mix(x ^ uint64(k.Amount))
 	x = mix(x ^ uint64(k.EndedMS))
 	h := fnv.New64a()
-	for _, part := range [...][]byte{k.Request, k.Job, []byte(k.Model), []byte(account)} {
-		_, _ = h.Write([]byte{byte(len(part)), 0}) // never fails
-		_, _ = h.Write(part)
+	for _, text := range [...][]byte{k.Request, k.Job, []byte(k.Model), []byte(account)} {
+		_, _ = h.Write([]byte{byte(len(text)), 0}) // never fails
+		_, _ = h.Write(text)
 	}
 	return mix(x ^ h.Sum64())
 }
 
-// RecordChargesTx records kept charges of an account, after RecordTx of their receipts.
+// RecordChargesTx records the kept charges of an account. Call RecordTx for their receipts first.
 func RecordChargesTx(tx *store.Tx, account string, charges []Charge) error {
 	var noted int64
 	if err := tx.QueryRow(`SELECT kept_mark FROM ledger_folded_chain WHERE account = $1`, account).Scan(&noted); err != nil {
@@ -48,12 +48,12 @@ func RecordChargesTx(tx *store.Tx, account string, charges []Charge) error {
 
 // chargeSums are the sums of an account's kept charges and the recorded sums.
 type chargeSums struct {
-	rows, noted     int64
-	mark, notedMark uint64
-	amount, months  money.Amount // of the rows, and as the months' entries have it
+	rows, recorded     int64
+	mark, recordedMark uint64
+	amount, months     money.Amount // by the rows, and by the entries of the months
 }
 
-// readCharges reads every kept charge once.
+// readCharges reads the kept charges.
 func (b *Books) readCharges() error {
 	words := map[int64]string{}
 	err := b.each(func(scan scanner) error {
@@ -75,7 +75,7 @@ func (b *Books) readCharges() error {
 			return err
 		}
 		kept := &b.account(account, "sums of kept charges").kept
-		kept.noted, kept.notedMark = rows, uint64(mark)
+		kept.recorded, kept.recordedMark = rows, uint64(mark)
 		return nil
 	}, `SELECT account, kept, kept_mark FROM ledger_folded_chain`)
 	if err != nil {
@@ -92,7 +92,7 @@ func (b *Books) readCharges() error {
 			b.Report(Difference{Account: name, What: "a kept charge names an account or a model that is not there", Recorded: fmt.Sprint(k.Seq)})
 		}
 		if k.Amount <= 0 || outside(k.Balance) {
-			b.Report(Difference{Account: name, What: "a kept charge is none, or its balance is out of range", Recorded: k.Amount.String()})
+			b.Report(Difference{Account: name, What: "a kept charge is not positive, or its balance is out of range", Recorded: k.Amount.String()})
 		}
 		kept := &b.account(name, "a kept charge").kept
 		kept.rows++
@@ -103,20 +103,20 @@ func (b *Books) readCharges() error {
 	}, `SELECT account, model, seq, amount_nano, balance_nano, ended_ms, request, job FROM ledger_charge`)
 }
 
-// compareKept compares an account's kept charges with the recorded sums.
-func (b *Books) compareKept(id string, a *accountSums) {
+// compareCharges compares an account's kept charges with the recorded sums.
+func (b *Books) compareCharges(id string, a *accountSums) {
 	k := &a.kept
-	b.compareMoney(Difference{Account: id, What: "the kept charges are not the sum that their months have of them"}, k.months, k.amount)
-	if k.rows != k.noted || k.mark != k.notedMark {
+	b.compareMoney(Difference{Account: id, What: "the kept charges are not the sum recorded for their months"}, k.months, k.amount)
+	if k.rows != k.recorded || k.mark != k.recordedMark {
 		b.Report(Difference{Account: id, What: "the kept charges are not those that were kept: one is missing, was changed or was added",
-			Recorded: fmt.Sprint(k.rows), Computed: fmt.Sprint(k.noted)})
+			Recorded: fmt.Sprint(k.rows), Computed: fmt.Sprint(k.recorded)})
 	}
 }
 
-// checkKept describes the fault of a movement's sum of kept charges, or returns "".
-func checkKept(kind string, amount, kept money.Amount) string {
+// checkKeptSum describes the fault of a movement's sum of kept charges, or returns "".
+func checkKeptSum(kind string, amount, kept money.Amount) string {
 	if kept < 0 || kept > 0 && (kind != books.EntryCharges || kept > -amount) {
-		return "a movement has other charges than it is the sum of"
+		return "a movement has an impossible sum of kept charges"
 	}
 	return ""
 }

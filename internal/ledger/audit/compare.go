@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/node"
 )
 
-// compareHolds checks that each open hold was admitted and belongs to a living node or a job.
+// compareHolds checks each open hold, and that it belongs to a living node or to a job.
 func (b *Books) compareHolds() error {
 	nodes, err := node.MembersTx(b.tx)
 	if err != nil {
@@ -41,12 +41,11 @@ func (b *Books) compareHolds() error {
 	return nil
 }
 
-// compare compares the stored figures with the computed ones.
 func (b *Books) compare() error {
 	for id, a := range b.accounts {
 		if !a.exists {
-			b.Report(Difference{Account: id, What: "an account's row is gone, and it is named by " + a.namedBy,
-				Computed: a.moved.String()})
+			b.Report(Difference{Account: id, What: "an account's row is gone, but " + a.namedBy + " refers to it",
+				Computed: a.computedBalance.String()})
 			continue
 		}
 		if err := b.compareAccount(id, a); err != nil {
@@ -69,10 +68,10 @@ func (b *Books) compareAccount(id string, a *accountSums) error {
 		at.What = what
 		b.compareMoney(at, recorded, computed)
 	}
-	compare("balance is not credits less charges", a.state.balance, a.moved)
+	compare("balance is not credits less charges", a.state.balance, a.computedBalance)
 	compare("held is not the sum of the account's open holds", a.state.held, a.held)
 	compare("the months' charges are not the sum of the deleted receipts", a.foldedCharges, a.foldedCost)
-	b.compareKept(id, a)
+	b.compareCharges(id, a)
 	if outside(a.state.balance) {
 		b.Report(Difference{Account: id, What: "a balance is out of range", Recorded: a.state.balance.String()})
 	}
@@ -88,12 +87,12 @@ func (b *Books) compareAccount(id string, a *accountSums) error {
 func (b *Books) compareKey(id string, k *keySums) {
 	at := Difference{Account: k.account, Key: id}
 	if !k.exists {
-		at.What, at.Computed = "a key's row is gone, and it is named by "+k.namedBy, k.sumSpent.String()
+		at.What, at.Computed = "a key's row is gone, but "+k.namedBy+" refers to it", k.sumSpent.String()
 		b.Report(at)
 		return
 	}
 	if k.otherAccount != "" {
-		at.What, at.Recorded, at.Computed = "a key is named by "+k.namedBy+" of another account", k.account, k.otherAccount
+		at.What, at.Recorded, at.Computed = "a key is used by "+k.namedBy+" of another account", k.account, k.otherAccount
 		b.Report(at)
 	}
 	if k.closed && !k.disabled {
@@ -132,10 +131,10 @@ func (b *Books) compareModel(account, model string, m *modelSums) {
 	}
 }
 
-// compareDays compares a model's figures of other days than its rows'.
+// compareDays compares a model's stored figures of days that are not in its rows any more.
 func (b *Books) compareDays(account, model string, m *modelSums) {
 	for day, d := range m.otherDays {
-		// The row is of the usage, of a free quota, or of both.
+		// There may be stored figures of the usage, of a free quota, or of both.
 		want := d.computed
 		if d.recorded.requests == 0 {
 			want.cost, want.requests, want.billed, want.failed = 0, 0, 0, 0
@@ -150,12 +149,11 @@ func (b *Books) compareDays(account, model string, m *modelSums) {
 	}
 }
 
-// maxBreaks bounds the listed places of one account's chain.
+// maxBreaks bounds the listed differences of one account's chain.
 const maxBreaks = 10
 
-// findBreaks follows an account's movements in their order and reports where
-// the running balance does not go on. Where receipts have been deleted it goes
-// on with the movement after them, as often as deleted ones are accounted for.
+// findBreaks follows an account's movements in their order and reports breaks of the running
+// balance. Numbers may be missing as often as receipts have been deleted.
 func (b *Books) findBreaks(account string, a *accountSums) error {
 	gaps, breaks := a.folded-a.kept.rows, 0
 	differ := func(request, what string, recorded, computed any) {
@@ -173,7 +171,7 @@ func (b *Books) findBreaks(account string, a *accountSums) error {
 		case skipped > gaps:
 			differ(request, "movements are missing before this one", next, seq+1)
 		case skipped == 0 && after != balance+delta:
-			differ(request, "a running balance is not the one before it and the movement", after, balance+delta)
+			differ(request, "a running balance is not the one before it plus the movement", after, balance+delta)
 		}
 		gaps -= min(gaps, max(0, skipped))
 		seq, balance = next, after
@@ -194,7 +192,7 @@ func (b *Books) findBreaks(account string, a *accountSums) error {
 	if err != nil {
 		return err
 	}
-	// The account's row is the state after the newest one.
+	// The account's row must be the state after the newest movement.
 	missing := a.seq - seq
 	switch {
 	case missing < 0 || missing > gaps:
@@ -203,9 +201,9 @@ func (b *Books) findBreaks(account string, a *accountSums) error {
 		differ("", "the account's balance is not that after its newest movement", a.state.balance, balance)
 	}
 	if gaps -= min(gaps, max(0, missing)); breaks == 0 && gaps > 0 {
-		differ("", "receipts are said to be deleted whose place in the running balance is taken", a.folded, a.folded-gaps)
+		differ("", "more receipts are recorded as deleted than numbers are missing", a.folded, a.folded-gaps)
 	}
-	if breaks == 0 && a.recorded == a.folded { // a version without stored places leaves it open
+	if breaks == 0 && a.recorded == a.folded { // former versions did not record all deleted movements
 		differ("", "the running balance does not lead through the deleted receipts", a.folded, a.recorded)
 	}
 	if breaks > maxBreaks {

@@ -1,6 +1,7 @@
 package audit
 
-// readDays reads the figures of days that the rows of keys, usage and free quotas have left.
+// readDays reads the stored figures of days that are not in the rows of keys, usage and free
+// quotas.
 func (b *Books) readDays() error {
 	err := b.each(func(scan scanner) error {
 		var key string
@@ -50,7 +51,7 @@ func (b *Books) readDays() error {
 	}, `SELECT account, model, day, used FROM ledger_free_day`)
 }
 
-// otherDay returns the figures of another day than the model row's.
+// otherDay returns the figures of a day that is not in the model's row.
 func (m *modelSums) otherDay(day int64) *dayRow {
 	if m.otherDays == nil {
 		m.otherDays = map[int64]*dayRow{}

@@ -21,9 +21,9 @@ func (s *daySet) add(day int64) {
 	}
 }
 
-// closedDay returns the newest day whose figures may be gone. They are deleted with the first
-// deleted receipts of the day, never those of today. Receipts are deleted in the order of their
-// ids, so around midnight a receipt of the day before the newest closed day may be left.
+// closedDay returns the newest day whose figures may be deleted. The first deleted receipts of a
+// day delete its figures, but never those of today. Receipts are deleted in the order of their ids,
+// so around midnight a receipt of the day before may still exist.
 func (b *Books) closedDay(a *accountSums) int64 {
 	if a.folded == 0 {
 		return 0
@@ -31,8 +31,8 @@ func (b *Books) closedDay(a *accountSums) int64 {
 	return min(a.firstDay+1, b.today-1)
 }
 
-// compareDaySets reports days of receipts or holds without a row for their figures: a reset row
-// would let the limits of its day begin again.
+// compareDaySets reports days with receipts or holds but without a row for their figures. Without
+// the row, the limits of the day would begin again.
 func (b *Books) compareDaySets() {
 	for id, k := range b.keys {
 		a := b.accounts[k.account]
@@ -65,7 +65,7 @@ func (b *Books) compareDaySet(d Difference, a *accountSums, days daySet, has fun
 	}
 }
 
-// overKey names a sum of usage above holds.
+// overKey identifies a sum of usage above holds.
 type overKey struct{ account, key, line string }
 
 // overSums is a stored sum above holds and the sum of the receipts.
@@ -96,8 +96,8 @@ func (b *Books) addOver(k overKey, over money.Amount) {
 	b.over[k].computed = money.Plus(b.over[k].computed, over)
 }
 
-// compareOver reports sums above holds that differ from those of the receipts. If receipts have
-// been deleted, the stored sum may be larger.
+// compareOver compares the stored sums above holds with those of the receipts. The stored sum may
+// be larger if receipts have been deleted.
 func (b *Books) compareOver() {
 	for k, s := range b.over {
 		a := b.accounts[k.account]
@@ -109,42 +109,42 @@ func (b *Books) compareOver() {
 	}
 }
 
-// partRows is how many numbers of an account's log are a part of the log by key.
-const partRows = 128
+// segmentRows is the size of a segment of an account's log.
+const segmentRows = 128
 
-// readParts reads each key's parts of its account's log.
-func (b *Books) readParts() error {
+// readSegments reads the recorded segments of each key.
+func (b *Books) readSegments() error {
 	return b.each(func(scan scanner) error {
 		var key string
-		var part int64
-		if err := scan(&key, &part); err != nil {
+		var segment int64
+		if err := scan(&key, &segment); err != nil {
 			return err
 		}
 		if k := b.keys[key]; k != nil {
-			k.parts = append(k.parts, part)
+			k.segments = append(k.segments, segment)
 		}
 		b.Count("parts of keys' logs", 1)
 		return nil
 	}, `SELECT key, part FROM ledger_key_part ORDER BY key, part`)
 }
 
-// checkPart reports a receipt outside the recorded parts of its key.
-func (b *Books) checkPart(a *accountSums, k *keySums, id, key string, seq int64) {
-	part := seq / partRows
-	if !a.exists || !k.exists || seq > a.parted || k.partKnown && k.part == part {
+// checkSegment reports a receipt outside the recorded segments of its key.
+func (b *Books) checkSegment(a *accountSums, k *keySums, id, key string, seq int64) {
+	segment := seq / segmentRows
+	if !a.exists || !k.exists || seq > a.indexedSeq || k.segmentKnown && k.segment == segment {
 		return
 	}
-	k.partKnown, k.part = true, part
-	if _, ok := slices.BinarySearch(k.parts, part); !ok {
+	k.segmentKnown, k.segment = true, segment
+	if _, ok := slices.BinarySearch(k.segments, segment); !ok {
 		b.Report(Difference{Account: k.account, Key: key, Request: id, What: "the log of a key does not lead to its request",
-			Recorded: "nothing", Computed: fmt.Sprintf("part %d", part)})
+			Recorded: "nothing", Computed: fmt.Sprintf("part %d", segment)})
 	}
 }
 
 // Movement is a credit or a take-back.
 type Movement struct {
 	ID, Account, Note string
-	Amount, Balance   money.Amount // Balance is the account's after it
+	Amount, Balance   money.Amount // Balance is the balance after it
 	CreatedMS         int64
 }
 

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// TestAuditFindsResetDays deletes figures whose absence contradicts no other figure: those of
-// today, those above holds, and the parts that lead from a key to its requests.
+// TestAuditFindsResetDays deletes figures that no other figure contradicts: those of today, those
+// above holds, and the segments of keys.
 func TestAuditFindsResetDays(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {

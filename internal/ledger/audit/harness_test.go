@@ -21,13 +21,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
-// clock is a test's clock.
 type clock struct{ ms atomic.Int64 }
 
 func (c *clock) now() time.Time      { return time.UnixMilli(c.ms.Load()) }
 func (c *clock) add(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// eachClock runs a test on both engines, each with a clock of its own.
+// eachClock runs a test on both databases, each with its own clock.
 func eachClock(t *testing.T, test func(t *testing.T, db *store.DB, c *clock)) {
 	t.Helper()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -106,7 +105,7 @@ func failed() ledger.End {
 	return ledger.End{Outcome: ledger.Failed, Status: 502, Code: "upstream_unavailable"}
 }
 
-// audited audits the books; the ledger leaves them consistent.
+// audited checks that the audit finds no difference.
 func (f *fixture) audited() {
 	f.t.Helper()
 	report, err := audit.Run(context.Background(), f.db)
@@ -118,7 +117,6 @@ func (f *fixture) audited() {
 	}
 }
 
-// admitHook is a hook without writes.
 type admitHook struct{}
 
 func (admitHook) Read(*store.Batch)         {}
@@ -126,7 +124,6 @@ func (admitHook) Write(*store.Batch, int64) {}
 func (admitHook) Decide(int64) error        { return nil }
 func (admitHook) Undo() ledger.EndHook      { return nil }
 
-// endHook ends the hold of a admitHook.
 type endHook struct {
 	admitHook
 	end ledger.End

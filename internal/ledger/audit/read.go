@@ -8,32 +8,31 @@ import (
 	"tollgate/internal/money"
 )
 
-// accountSums is an account's row and the computed sums.
+// accountSums has an account's row and the computed sums.
 type accountSums struct {
-	exists        bool
-	namedBy       string // the referring row, if the account has no row
-	state         accountRow
-	seq           int64
-	parted        int64        // up to where the parts of the keys' logs are noted
-	moved         money.Amount // credits less charges
-	held          money.Amount // by open holds
-	chain         Chain
-	folded        int64        // requests with deleted receipts
-	recorded      int64        // of them, those with recorded places in the chain
-	foldedCost    money.Amount // their cost
-	foldedCharges money.Amount // the same by the months' entries
-	kept          chargeSums
-	firstDay      int64 // the oldest day of a receipt
-	models        map[string]*modelSums
+	exists          bool
+	namedBy         string // the row that names the account, if the account has no row
+	state           accountRow
+	seq             int64
+	indexedSeq      int64        // segments up to this number are recorded
+	computedBalance money.Amount // credits less charges
+	held            money.Amount // the sum of the open holds
+	chain           Chain
+	folded          int64        // number of deleted receipts
+	recorded        int64        // number of those recorded in the chain
+	foldedCost      money.Amount // the cost of deleted receipts
+	foldedCharges   money.Amount // the same cost by the entries of the months
+	kept            chargeSums
+	firstDay        int64 // the oldest day of a receipt
+	models          map[string]*modelSums
 }
 
-// accountRow holds the figures of an account's row.
 type accountRow struct{ balance, held, floor money.Amount }
 
-// keySums is a key's row and the computed sums.
+// keySums has a key's row and the computed sums.
 type keySums struct {
 	exists, closed, disabled bool
-	namedBy, otherAccount    string // the referring row of a missing key; another account than the key's own
+	namedBy, otherAccount    string // the row that names a missing key; an account other than the key's
 	account                  string
 	spent, held              money.Amount
 	day                      int64
@@ -43,43 +42,42 @@ type keySums struct {
 	sumDaySpent, sumDayHeld  money.Amount
 	otherDays                map[int64]*dayRow
 	days                     daySet  // days with spent or held sums
-	parts                    []int64 // of its account's log, ascending
-	partKnown                bool    // part has been looked up
-	part                     int64
+	segments                 []int64 // the recorded segments, ascending
+	segmentKnown             bool    // part is the last segment looked up
+	segment                  int64
 }
 
 // totalNames are the compared figures of usage, in the order of its columns.
 var totalNames = [...]string{"cost", "requests", "billed requests", "failed requests", "prompt tokens", "completion tokens", "images",
 	"cost of the day", "requests of the day", "billed requests of the day", "failed requests of the day"}
 
-// totals are those figures.
+// totals has the figures of totalNames.
 type totals [len(totalNames)]int64
 
-// modelSums is an account's figures of a model.
+// modelSums has an account's figures of a model, stored and computed.
 type modelSums struct {
-	day                int64 // the day of recorded's daily figures
+	day                int64 // the day of the daily figures
 	recorded, computed totals
 
-	quota          bool // there are places used of a free quota
+	quota          bool // there is a row of a free quota
 	freeDay, used  int64
-	places, unsure int64 // requests with a place; requests that may have one
+	places, unsure int64 // requests with a place, and requests that may have one
 	otherDays      map[int64]*dayRow
 
 	days, freeDays daySet // days with requests, and with places of a free quota
 }
 
-// dayRow holds figures of another day than the row's, stored and computed. The used fields depend
-// on the kind of row.
+// dayRow has the figures of a day that is not in the row any more. The used fields depend on the
+// kind of row.
 type dayRow struct{ recorded, computed, unsure dayFigures }
 
-// dayFigures are a day's figures: of a key the spent and held sums, of a model's usage the cost and
-// the counts, of a free quota its places.
+// dayFigures are the figures of a day: spent and held sums of a key, cost and counts of a model's
+// usage, or the places of a free quota.
 type dayFigures struct {
 	cost, held                       money.Amount
 	requests, billed, failed, places int64
 }
 
-// openHold is an open hold.
 type openHold struct {
 	epoch, account, key, model, job string
 	day                             int64
@@ -89,8 +87,7 @@ type openHold struct {
 	tokens                          books.Tokens
 }
 
-// account returns an account's sums. what describes the referring row, in case the account's row is
-// missing.
+// account returns an account's sums. what describes the row that names the account.
 func (b *Books) account(id, what string) *accountSums {
 	a := b.accounts[id]
 	if a == nil {
@@ -100,7 +97,7 @@ func (b *Books) account(id, what string) *accountSums {
 	return a
 }
 
-// key returns the sums of a key referred to by a row of an account.
+// key returns the sums of a key that a row of an account names.
 func (b *Books) key(id, account, what string) *keySums {
 	k := b.keys[id]
 	if k == nil {
@@ -127,7 +124,7 @@ func (b *Books) readAccounts() error {
 		var id string
 		a := &accountSums{exists: true, models: map[string]*modelSums{}}
 		var disabled int64
-		if err := scan(&id, &a.state.balance, &a.state.held, &a.state.floor, &disabled, &a.seq, &a.parted); err != nil {
+		if err := scan(&id, &a.state.balance, &a.state.held, &a.state.floor, &disabled, &a.seq, &a.indexedSeq); err != nil {
 			return err
 		}
 		b.accounts[id] = a
@@ -276,7 +273,7 @@ func (b *Books) readEntries() error {
 			return err
 		}
 		a := b.account(account, "a movement")
-		a.moved += amount
+		a.computedBalance += amount
 		a.kept.months = money.Plus(a.kept.months, kept)
 		if kind == books.EntryCharges {
 			a.foldedCharges = money.Plus(a.foldedCharges, -amount)
@@ -286,7 +283,7 @@ func (b *Books) readEntries() error {
 		if what := checkEntry(kind, month, amount, balance); what != "" {
 			b.Report(Difference{Account: account, Request: id, What: what, Recorded: amount.String()})
 		}
-		if what := checkKept(kind, amount, kept); what != "" {
+		if what := checkKeptSum(kind, amount, kept); what != "" {
 			b.Report(Difference{Account: account, Request: id, What: what, Recorded: kept.String(), Computed: amount.String()})
 		}
 		b.Count("entries", 1)
@@ -314,20 +311,19 @@ func (b *Books) readHits() error {
 	}, `SELECT key, COUNT(*), MIN(n), MAX(n) FROM ledger_hit GROUP BY key`)
 }
 
-// receipt holds the columns of a receipt for the rules and sums.
+// receipt has the columns of a receipt that the rules and sums need.
 type receipt struct {
 	seq, day, status, free, endedMS int64
 	dated, source, revision         int64
 	factor                          money.Factor
 	outcome                         books.Outcome
 	job                             bool
-	code                            bool // it has one
+	code                            bool // the code is not empty
 	tokens                          books.Tokens
 	cost, over, held, balance       money.Amount
 	lineCost                        money.Amount
 }
 
-// readReceipts reads every receipt once.
 func (b *Books) readReceipts() error {
 	var r receipt
 	var id, account, key, model, job, line, endpoint string
@@ -345,8 +341,8 @@ func (b *Books) readReceipts() error {
 		{"balance_nano", (*int64)(&r.balance)}, {"line_cost_nano", (*int64)(&r.lineCost)}, {"price_factor", (*int64)(&r.factor)},
 		{"ended_ms", &r.endedMS}, {"source", &r.source}, {"dated", &r.dated}, {"revision", &r.revision},
 	}
-	// Scanning into any takes the columns unchanged and spares database/sql a conversion by
-	// reflection each: a fifth of the audit's time.
+	// Scanning into any avoids a conversion by reflection for each column, a fifth of the audit's
+	// time.
 	names, values, dest := make([]string, len(columns)), make([]any, len(columns)), make([]any, len(columns))
 	for i := range columns {
 		names[i], dest[i] = columns[i].name, &values[i]
@@ -380,13 +376,13 @@ func (b *Books) readReceipts() error {
 		if what, recorded := r.check(); what != "" {
 			b.Report(Difference{Account: account, Key: key, Model: model, Request: id, What: what, Recorded: recorded})
 		}
-		if h := b.holds[id]; h != nil && r.outcome != books.Refused { // a repetition may have been refused under the id
+		if h := b.holds[id]; h != nil && r.outcome != books.Refused { // a repeated request may be refused under the same id
 			b.Report(Difference{Account: account, Key: key, Model: model, Request: id,
 				What: "an open hold has a receipt", Recorded: h.amount.String(), Computed: r.cost.String()})
 		}
 		b.add(account, key, model, &r)
 		if r.outcome != books.Refused {
-			b.checkPart(b.account(account, "a receipt"), b.key(key, account, "a receipt"), id, key, r.seq)
+			b.checkSegment(b.account(account, "a receipt"), b.key(key, account, "a receipt"), id, key, r.seq)
 			b.addOver(overKey{account, key, line}, r.over)
 		}
 		if r.outcome == books.Billed && !r.job {
@@ -396,10 +392,10 @@ func (b *Books) readReceipts() error {
 		}
 		b.addDated(books.UsageSeries{Account: account, Key: key, Model: model, Line: line, Endpoint: endpoint}, &r)
 		if r.job && r.outcome != books.Refused {
-			told := JobReceipt{Request: id, Job: job, Account: account, Key: key, Billed: r.outcome == books.Billed, Cost: r.cost, Held: r.held,
+			jobReceipt := JobReceipt{Request: id, Job: job, Account: account, Key: key, Billed: r.outcome == books.Billed, Cost: r.cost, Held: r.held,
 				Factor: r.factor, EndedMS: r.endedMS}
 			for _, fn := range b.receipts {
-				fn(told)
+				fn(jobReceipt)
 			}
 		}
 	}
@@ -407,14 +403,14 @@ func (b *Books) readReceipts() error {
 	return rows.Err()
 }
 
-// add adds a receipt to the sums. A refused request belongs to none, unless it moves money, a
-// fault.
+// add adds a receipt to the sums. A refused request counts in no sum unless it has a charge, which
+// is a fault.
 func (b *Books) add(account, key, model string, r *receipt) {
 	if r.outcome == books.Refused && r.cost == 0 {
 		return
 	}
 	a := b.account(account, "a receipt")
-	a.moved -= r.cost
+	a.computedBalance -= r.cost
 	k := b.key(key, account, "a receipt")
 	k.sumSpent = money.Plus(k.sumSpent, r.cost)
 	if r.cost > 0 {
@@ -437,8 +433,7 @@ func (b *Books) add(account, key, model string, r *receipt) {
 	m.add(r)
 }
 
-// add adds a receipt to its model's counts. The totals have the same upper bound as those of the
-// books.
+// add adds a receipt to its model's counts. Totals stop at money.Max like those of the books.
 func (m *modelSums) add(r *receipt) {
 	c := &m.computed
 	c[0] = money.Plus(c[0], int64(r.cost))

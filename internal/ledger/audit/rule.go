@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// judge describes the broken rule of billing (interface.md, Billing rules) in a receipt, and the
-// figure that shows it, or returns "".
+// check returns the rule of billing (interface.md, Billing rules) that a receipt breaks and the
+// figure that shows it, or "".
 func (r *receipt) check() (what, recorded string) {
 	t := r.tokens
 	switch {
@@ -23,7 +23,7 @@ func (r *receipt) check() (what, recorded string) {
 	case r.outcome != books.Billed && r.cost != 0:
 		return "a request that was not billed was charged", r.cost.String()
 	case r.over < 0 || r.over > 0 && r.cost != r.held:
-		return "usage above a hold is recorded beside a charge that is not the whole hold", r.over.String()
+		return "usage above a hold is recorded, but the charge is below the hold", r.over.String()
 	case t.Prompt < 0 || t.Cached < 0 || t.Completion < 0 || t.Images < 0 || t.Clips < 0 || t.VideoMS < 0:
 		return "a receipt has a negative count", fmt.Sprint(t)
 	case r.outcome != books.Billed && t != books.Tokens{}:
@@ -31,7 +31,7 @@ func (r *receipt) check() (what, recorded string) {
 	case r.source < 0 || r.source > int64(books.SourceProgress):
 		return "a receipt's counts are of an unknown source", fmt.Sprint(r.source)
 	case r.outcome != books.Billed && r.source != 0:
-		return "a request that was not billed has a source of its counts", fmt.Sprint(r.source)
+		return "a request that was not billed has a source of counts", fmt.Sprint(r.source)
 	case outside(r.balance):
 		return "a balance is out of range", r.balance.String()
 	case r.outcome != books.Refused && r.seq < 1:
@@ -42,9 +42,9 @@ func (r *receipt) check() (what, recorded string) {
 	return r.checkStatus()
 }
 
-// checkStatus compares outcome and status. A billed chat answer is a 200; if it broke off or its
-// client left while it streamed, it also has a code. A job's submission was answered 202, whatever
-// came later; a billed one has no code. An unbilled request has no success status.
+// checkStatus compares outcome and status. A billed chat answer has the status 200, and a code if
+// it broke off or its client disconnected while it streamed. A job's submission has the status 202;
+// a billed one has no code. An unbilled request has no success status.
 func (r *receipt) checkStatus() (what, recorded string) {
 	switch {
 	case r.outcome == books.Billed && (r.status >= 300 || r.job && r.code):
@@ -55,7 +55,7 @@ func (r *receipt) checkStatus() (what, recorded string) {
 	return "", ""
 }
 
-// checkEntry describes the fault of a movement, or returns "".
+// checkEntry returns the fault of a movement, or "".
 func checkEntry(kind string, month int64, amount, balance money.Amount) string {
 	switch {
 	case kind != books.EntryCredit && kind != books.EntryTakeBack && kind != books.EntryCharges:
@@ -70,7 +70,7 @@ func checkEntry(kind string, month int64, amount, balance money.Amount) string {
 	return ""
 }
 
-// judge describes the fault of an open hold, apart from its node, or returns "".
+// check returns the fault of an open hold, or "".
 func (h *openHold) check() (what, recorded string) {
 	switch {
 	case h.amount < 0 || h.amount > money.Max:
@@ -78,11 +78,11 @@ func (h *openHold) check() (what, recorded string) {
 	case (h.epoch == books.JobEpoch) != (h.job != ""):
 		return "a hold is a node's and a job's, or neither's", h.epoch
 	case h.cost < 0 || h.cost > money.Max || h.tokens.Prompt < 0 || h.tokens.Cached < 0 || h.tokens.Completion < 0:
-		return "what a stream has noted on its hold is out of range", h.cost.String()
+		return "the progress noted on a hold is out of range", h.cost.String()
 	}
 	return "", ""
 }
 
-// outside reports whether a balance is beyond the reach of charges: a floor is at most the range
-// below zero.
+// outside reports whether charges cannot bring a balance there: a floor is at least -money.Max, and
+// a charge is at most money.Max.
 func outside(balance money.Amount) bool { return balance > money.Max || balance < -2*money.Max }

@@ -9,14 +9,15 @@ import (
 )
 
 // The days of a series are proved without their figures in memory. Each figure of a day is
-// multiplied by a factor of its own and the products are added modulo 2^64. Receipts summed in the
-// same way have the same mark exactly if the figures are their sums, except by an accident of 1 in
-// 2^64. The marks of deleted receipts are stored with their series.
+// multiplied by its own factor, and the products are added modulo 2^64. The receipts of the series,
+// added in the same way, have the same mark if the figures are their sums; otherwise the marks are
+// equal with a probability of 1 in 2^64. The marks of deleted receipts are stored with their
+// series.
 
-// DayMark returns the contribution of a day's figures to the mark of their series.
+// DayMark returns what a day's figures add to the mark of their series.
 func DayMark(day int64, f books.DayFigures) uint64 { r := factorsOf(day); return r.mark(f) }
 
-// factors are those of a day. KnownCost has none, since days and folded receipts
+// factors are the factors of a day's figures. KnownCost has none, because days and deleted receipts
 // of former versions have no such figure.
 type factors [books.KnownCost]uint64
 
@@ -47,11 +48,11 @@ func (d dayFactors) of(day int64) *factors {
 	return r
 }
 
-// seriesSums are the marks of a series' stored days and of its receipts.
+// seriesSums has the marks of a series' stored days and of its receipts.
 type seriesSums struct {
 	names              books.UsageSeries
 	recorded, computed uint64
-	capped             bool // a figure of a day has reached its end, so the marks tell nothing
+	capped             bool // a figure of a day has reached money.Max, so the marks prove nothing
 }
 
 func (b *Books) readSeries() error {
@@ -102,15 +103,14 @@ func (b *Books) readSeries() error {
 		cost_nano, line_cost_nano, line_costs, known_cost_nano FROM ledger_day`)
 }
 
-// isCapped reports whether a sum has reached its end.
 func isCapped(n int64) bool { return n >= int64(money.Max) }
 
-// at returns a difference of the series.
+// at returns a difference about the series.
 func (s *seriesSums) at(what, recorded string) Difference {
 	return Difference{Account: s.names.Account, Key: s.names.Key, Model: s.names.Model, What: what, Recorded: recorded}
 }
 
-// checkDay describes figures impossible for any requests, or returns "".
+// checkDay returns the fault of figures that no requests can have, or "".
 func checkDay(f books.DayFigures) string {
 	for _, n := range f {
 		if n < 0 {
@@ -121,15 +121,14 @@ func checkDay(f books.DayFigures) string {
 	case f[books.Requests] == 0:
 		return "a day has no requests"
 	case f[books.BilledRequests]+f[books.FailedRequests] > f[books.Requests], f[books.LineCosts] > f[books.Requests]:
-		return "a day has fewer requests than ended in some way"
+		return "a day has fewer requests than outcomes"
 	case f[books.KnownCost] > f[books.Cost]:
 		return "a day's charges of known cost are more than all charges"
 	}
 	return ""
 }
 
-// addDated adds a receipt to the computed figures of its day. A receipt not recorded in a day is
-// skipped.
+// addDated adds a receipt to the computed figures of its day, if it is recorded there.
 func (b *Books) addDated(names books.UsageSeries, r *receipt) {
 	if r.dated == 0 || r.outcome == books.Refused {
 		return
@@ -142,15 +141,15 @@ func (b *Books) addDated(names books.UsageSeries, r *receipt) {
 	s.computed += b.factors.of(r.day).mark(books.FiguresOf(r.outcome, r.cost, r.lineCost, r.tokens))
 }
 
-// maxNamed bounds the series searched for differing days.
+// maxNamed bounds the series whose days are compared one by one.
 const maxNamed = 10
 
-// compareSeries reports series whose days differ from the sums of their receipts.
+// compareSeries reports series whose days are not the sums of their receipts.
 func (b *Books) compareSeries() error {
 	looked := 0
 	for _, s := range b.bySeries {
 		if s.capped {
-			b.unproved(s.at("a figure of a day has reached its highest value, so the days are compared with the receipts that are left alone",
+			b.unproved(s.at("a figure of a day has reached its highest value, so the days are compared only with the remaining receipts",
 				s.names.Line+", "+s.names.Endpoint))
 		}
 		if s.recorded == s.computed {
@@ -167,8 +166,7 @@ func (b *Books) compareSeries() error {
 	return nil
 }
 
-// findDays names the days of a series that differ from the sums of its receipts. It cannot check a
-// day with deleted receipts.
+// findDays reports the differing days of a series. It cannot check a day with deleted receipts.
 func (b *Books) findDays(s *seriesSums) error {
 	type sums struct{ recorded, computed books.DayFigures }
 	days := map[int64]*sums{}
@@ -214,14 +212,14 @@ func (b *Books) findDays(s *seriesSums) error {
 		}
 	}
 	if !s.capped {
-		b.Report(s.at("days are not the sums of their receipts, those that were deleted included", fmt.Sprintf("%s, %s", s.names.Line,
+		b.Report(s.at("days are not the sums of their receipts, including deleted ones", fmt.Sprintf("%s, %s", s.names.Line,
 			s.names.Endpoint)))
 	}
 	return nil
 }
 
-// deletedFrom reports whether a day of a full series may be right although it exceeds the remaining
-// receipts: the marks do not reveal the deleted ones.
+// deletedFrom reports whether a day of a capped series may be right although it exceeds the
+// remaining receipts. Marks cannot prove it.
 func (s *seriesSums) deletedFrom(recorded, left books.DayFigures) bool {
 	if !s.capped || recorded[books.Requests] <= left[books.Requests] {
 		return false

@@ -1,8 +1,9 @@
-// Package ledgertest owns the tests' knowledge of the tables: it drives counters to their ends and
-// plants faults into the books. Tests of the books use its names, so a change of the tables only
-// changes this package.
+// Package ledgertest knows the tables for tests: it sets counters to their limits and plants faults
+// into the books. Tests of the books use its names, so a change of the tables changes only this
+// package.
 //
-// Invariant: planted faults are undone before the call returns, except by Drive and RestoreFunds.
+// Invariant: planted faults are undone before the call returns, except those of SetCounters and
+// RestoreFunds.
 package ledgertest
 
 import (
@@ -15,8 +16,7 @@ import (
 // Counter is a column with a sum or a figure reported by clients and providers.
 type Counter struct{ Table, Column string }
 
-// fixed names the integer columns that are not counters. Every other one is a counter, so a new
-// column is a counter until it is added here.
+// fixed names the integer columns that are not counters. Every other integer column is a counter.
 var fixed = map[string]string{
 	"seq": "numbers movements", "parted_seq": "numbers movements", "revision": "numbers catalogs", "version": "numbers changes of a key",
 	"number": "numbers submissions", "n": "numbers hits", "hits": "numbers hits", "part": "numbers parts of a log", "id": "a name",
@@ -33,8 +33,8 @@ var fixed = map[string]string{
 	"low_nano": "set by people", "price_factor": "set by people", "usd_nano": "set by people",
 }
 
-// isCounter reports whether an integer column is a counter. Times are none, but lengths of
-// videos are.
+// isCounter reports whether an integer column is a counter. Of the times only video_ms, a length,
+// is a counter.
 func isCounter(column string) bool {
 	if _, ok := fixed[column]; ok {
 		return false
@@ -74,7 +74,7 @@ func CountersTx(t testing.TB, tx *store.Tx, dialect store.Dialect) []Counter {
 	return all
 }
 
-// Drive sets every counter of every row to limit.
+// SetCounters sets every counter of every row to limit.
 func SetCounters(t testing.TB, db *store.DB, limit int64) {
 	t.Helper()
 	err := db.Update(t.Context(), func(tx *store.Tx) error {
@@ -90,7 +90,7 @@ func SetCounters(t testing.TB, db *store.DB, limit int64) {
 	}
 }
 
-// RestoreFunds lets every account and key pay again, after Drive.
+// RestoreFunds lets every account and key pay again after SetCounters.
 func RestoreFunds(t testing.TB, db *store.DB) {
 	t.Helper()
 	err := db.Update(t.Context(), func(tx *store.Tx) error {

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Planted is a fault and the audit's expected report.
+// FaultCase is a fault and the audit's expected report.
 type FaultCase struct{ name, breaks, finds string }
 
 // Check plants the fault and fails the test if the audit does not report it.
@@ -25,7 +25,7 @@ func fault(statements string) Fault {
 	return Fault{strings.Split(statements, ";")}
 }
 
-// TextAsCharge writes a text as the charge of every receipt. PostgreSQL refuses it.
+// TextAsCharge writes a text as the charge of every receipt. PostgreSQL rejects it.
 func TextAsCharge() FaultCase {
 	return FaultCase{"a charge is a text", `UPDATE ledger_receipt SET cost_nano = 'much'`, "another type"}
 }
@@ -84,7 +84,7 @@ var booksFaults = []FaultCase{
 	{"a hold is gone", `DELETE FROM ledger_hold WHERE id = 'req_open'`, "held is not the sum of the account's open holds"},
 	{"a hold is larger", `UPDATE ledger_hold SET amount_nano = amount_nano + 1 WHERE id = 'req_open'`,
 		"held is not the sum of the key's open holds"},
-	{"a stream has noted a negative cost", `UPDATE ledger_hold SET cost_nano = -5 WHERE id = 'req_open'`, "noted on its hold"},
+	{"a stream has noted a negative cost", `UPDATE ledger_hold SET cost_nano = -5 WHERE id = 'req_open'`, "noted on a hold"},
 	{"an account holds more", `UPDATE ledger_account SET held_nano = held_nano + 1 WHERE id = 'a'`,
 		"held is not the sum of the account's open holds"},
 	{"a key holds less", `UPDATE ledger_key SET held_nano = held_nano - 1 WHERE id = 'a_key'`,
@@ -219,7 +219,7 @@ var booksFaults = []FaultCase{
 		"days are not the sums of their receipts"},
 	{"a day is below zero", `UPDATE ledger_day SET images = -1`, "a figure of a day is negative"},
 	{"a day is empty", `UPDATE ledger_day SET requests = 0`, "a day has no requests"},
-	{"a day failed more often than it was asked", `UPDATE ledger_day SET failed = failed + requests`, "a day has fewer requests"},
+	{"a day failed more often than it was asked", `UPDATE ledger_day SET failed = failed + requests`, "a day has fewer requests than outcomes"},
 	{"a line takes more", `UPDATE ledger_receipt SET line_cost_nano = 7 WHERE id = 'req_whole'`, "a day is not the sum of its receipts"},
 	{"an image is a clip", `UPDATE ledger_receipt SET clips = images WHERE id = 'req_made'`, "a day is not the sum of its receipts"},
 	{"a receipt is of another line", `UPDATE ledger_receipt SET line = 'x' WHERE id = 'req_whole'`,
@@ -247,17 +247,17 @@ var booksFaults = []FaultCase{
 		`UPDATE ledger_charge SET request = job, job = request WHERE seq = (SELECT MIN(seq) FROM ledger_charge)`,
 		"the kept charges are not those that were kept"},
 	{"a kept charge has another number", `UPDATE ledger_charge SET seq = seq + 100`, "the kept charges are not those that were kept"},
-	{"a kept charge is none", `UPDATE ledger_charge SET amount_nano = 0`, "a kept charge is none"},
+	{"a kept charge is not positive", `UPDATE ledger_charge SET amount_nano = 0`, "a kept charge is not positive"},
 	{"a kept charge is another model's",
 		`UPDATE ledger_word SET word = 'y' WHERE word = 'm'`, "the kept charges are not those that were kept"},
 	{"a kept charge is another account's", `UPDATE ledger_word SET word = 'c' WHERE word = 'b'`, "the kept charges are not the sum"},
 	{"a kept charge is of nothing", `DELETE FROM ledger_word WHERE word = 'm'`, "names an account or a model that is not there"},
 	{"more of a month is said to be kept", `UPDATE ledger_entry SET kept_nano = kept_nano + 1 WHERE kind = 'charges'`,
-		"a movement has other charges than it is the sum of"},
+		"a movement has an impossible sum of kept charges"},
 	{"less of a month is said to be kept", `UPDATE ledger_entry SET kept_nano = kept_nano - 1 WHERE kind = 'charges'`,
 		"the kept charges are not the sum"},
 	{"a credit is said to have kept charges", `UPDATE ledger_entry SET kept_nano = 1 WHERE account = 'a'`,
-		"a movement has other charges than it is the sum of"},
+		"a movement has an impossible sum of kept charges"},
 	{"a hold is in the quarantine",
 		`INSERT INTO ledger_quarantine (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, cause, at_ms)
 		VALUES ('req_x', 'node_x', 'a', 'a_key', 'm', '', '', 0, 5, 0, 0, 'its receipt is there', 0)`, "moved to the quarantine"},
@@ -317,7 +317,7 @@ func ForgetEndedJobs(t testing.TB, db *store.DB) {
 // has redeemed the code Redeemed. The code Unused is not redeemed.
 type AccountIDs struct{ Account, Other, Key, DeletedKey, Redeemed, Unused string }
 
-// AccountFaults returns faults of the records beside the ledger.
+// AccountFaults returns faults of accounts, keys, sign-ins and codes.
 func AccountFaults(ids AccountIDs) []FaultCase {
 	at := strings.NewReplacer("ACME", "'"+ids.Account+"'", "OTHER", "'"+ids.Other+"'", "KEY", "'"+ids.Key+"'", "GONE", "'"+ids.DeletedKey+"'",
 		"UNUSED", "'"+ids.Unused+"'", "NOTE", "'code "+ids.Unused+"'", "CODE", "'"+ids.Redeemed+"'").Replace
@@ -348,12 +348,12 @@ func AccountFaults(ids AccountIDs) []FaultCase {
 	return all
 }
 
-// CopyFault is a change of a database before its copy is taken.
+// CopyFault is a change of a database before it is copied.
 type CopyFault struct {
 	Name  string
 	Fault Fault
-	Holds int64  // open holds counted by the audit of the copy
-	Finds string // empty if the audit agrees
+	Holds int64  // open holds that the audit of the copy counts
+	Finds string // empty if the audit finds nothing
 }
 
 // CopyFaults returns changes of books in which one process has four open holds: of the accounts a

@@ -10,11 +10,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// Fault is a change of the tables that the product never makes. It is opaque to tests.
+// Fault is a change of the tables that the product never makes.
 type Fault struct{ statements []string }
 
-// Plant returns the audit's report within a transaction that contains the fault, and rolls the
-// transaction back. It fails the test if a statement changes no row.
+// Plant runs the audit in a transaction that contains the fault, and rolls the transaction back. It
+// fails the test if a statement changes no row.
 func Plant(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) []audit.Difference {
 	t.Helper()
 	return PlantFindings(t, db, f, checks...).Differences
@@ -41,7 +41,7 @@ func PlantFindings(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) (
 	return report
 }
 
-// Says reports whether one of the differences contains what.
+// Reports reports whether one of the differences contains what.
 func Reports(found []audit.Difference, what string) bool {
 	for _, d := range found {
 		if strings.Contains(d.What, what) {
@@ -51,14 +51,14 @@ func Reports(found []audit.Difference, what string) bool {
 	return false
 }
 
-// DayCountsLess takes a request from the days of an account's series.
+// DayCountsLess subtracts a request from the days of an account's series.
 func DayCountsLess(account string) Fault {
 	return Fault{[]string{`UPDATE ledger_day SET requests = requests - 1 WHERE series IN (SELECT id FROM ledger_series WHERE account = '` +
 		account + `')`}}
 }
 
-// StorePrices writes an account's prices as the tables hold them, unchecked. An empty factor
-// leaves the column as it is.
+// StorePrices writes an account's prices without checks. An empty factor does not change the
+// column.
 func StorePrices(t testing.TB, db *store.DB, account, factor, prices string) {
 	t.Helper()
 	err := db.Update(t.Context(), func(tx *store.Tx) error {
@@ -75,7 +75,7 @@ func StorePrices(t testing.TB, db *store.DB, account, factor, prices string) {
 	}
 }
 
-// Today's figures, as if they had never been: the day's limits would begin again.
+// Faults of today's figures. Without the figures, the day's limits would begin again.
 
 // KeyDayReset resets a key's spent and held sums of today.
 func KeyDayReset(key string) Fault {
@@ -103,7 +103,7 @@ func FreeDayGone(account string) Fault {
 	return Fault{[]string{`DELETE FROM ledger_free WHERE account = '` + account + `'`}}
 }
 
-// Figures of days that the rows of keys, usage and free quotas have left.
+// Faults of the figures of past days.
 
 // KeyPastDaysGone deletes a key's spent and held sums of earlier days.
 func KeyPastDaysGone(key string) Fault {
@@ -119,8 +119,6 @@ func UsagePastDaysGone(account string) Fault {
 func FreePastDaysGone(account string) Fault {
 	return Fault{[]string{`DELETE FROM ledger_free_day WHERE account = '` + account + `'`}}
 }
-
-// Usage above holds.
 
 // OverMore adds to the usage above an account's holds.
 func OverMore(account string) Fault {
@@ -147,19 +145,15 @@ func OverForged(account, key string) Fault {
 	return Fault{[]string{`INSERT INTO ledger_over (account, key, line, over_nano) VALUES ('` + account + `', '` + key + `', 'another', 1)`}}
 }
 
-// The log by key.
-
-// KeyLogGone deletes the parts that lead from a key to its requests.
+// KeyLogGone deletes the recorded segments of a key.
 func KeyLogGone(key string) Fault {
 	return Fault{[]string{`DELETE FROM ledger_key_part WHERE key = '` + key + `'`}}
 }
 
-// KeyLogMoved records a key's requests elsewhere in its account's log.
+// KeyLogMoved records other segments for a key.
 func KeyLogMoved(key string) Fault {
 	return Fault{[]string{`UPDATE ledger_key_part SET part = part + 1000 WHERE key = '` + key + `'`}}
 }
-
-// Credits, with all dependent figures.
 
 // CreditMore raises an account's newest credit and its balance together.
 func CreditMore(account string) Fault {
@@ -181,13 +175,11 @@ func CreditInvented(account string) Fault {
 	}}
 }
 
-// CreditAsCode records an account's newest credit, raised, as a redeemed code.
+// CreditAsCode records an account's raised newest credit as a redeemed code.
 func CreditAsCode(account string) Fault {
 	f := CreditMore(account)
 	return Fault{append(f.statements, `UPDATE ledger_entry SET note = 'code code_x' WHERE account = '`+account+`'`)}
 }
-
-// Receipts.
 
 // ReceiptFactor records another factor for a billed request.
 func ReceiptFactor(request string) Fault { return receipt(request, "price_factor = 500000") }
@@ -221,8 +213,6 @@ func ReceiptCharge(request string) Fault {
 func receipt(request, set string) Fault {
 	return Fault{[]string{`UPDATE ledger_receipt SET ` + set + ` WHERE id = '` + request + `'`}}
 }
-
-// Jobs.
 
 // JobKey changes the key of a job's record.
 func JobKey(job string) Fault { return jobSet(job, "key = 'key_x'") }

@@ -1,6 +1,6 @@
 // Package sheet owns the writing of texts into tables for spreadsheets.
 //
-// Invariant: no spreadsheet evaluates a stranger's text.
+// Invariant: no spreadsheet evaluates the text of a client or provider.
 package sheet
 
 import (
@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// signs begin a formula, or are passed over before one. Some spreadsheets read those of
-// full width, as they are typed in East Asia, like the others.
+// signs begin a formula, or precede one. Some spreadsheets accept full-width signs, which are typed
+// in East Asia.
 const signs = "=+-@＝＋－＠\t\r"
 
-// Cell returns text as a cell of CSV: a ' precedes a text that a spreadsheet would take for a
-// formula. If the comma is the decimal sign, a spreadsheet separates cells at semicolons and
-// ignores quotes that begin within a cell, so the text after a semicolon, a tab or a line end may
-// be a cell too. Numbers are unchanged.
+// Cell returns text as a CSV cell. It writes a ' before anything like a
+// formula. If the decimal sign is the comma, spreadsheets separate cells at semicolons and ignore
+// quotes within a cell, so the text after a semicolon, a tab or a line end may be a cell too.
+// Numbers are unchanged.
 func Cell(text string) string {
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
 		return text
