@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	// ErrNoAccount means that the account does not exist in the ledger.
+	// ErrNoAccount reports an unknown account.
 	ErrNoAccount = errors.New("no such account")
-	// ErrNoKey means that the key does not exist in the ledger.
+	// ErrNoKey reports an unknown or closed key.
 	ErrNoKey = errors.New("no such key")
-	// ErrRange means that a balance would leave the exact range.
+	// ErrRange reports a balance outside the exact range.
 	ErrRange = errors.New("the balance would leave the range of plus or minus 1000000000 USD")
 )
 

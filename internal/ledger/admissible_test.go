@@ -15,28 +15,28 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// foreseen asks whether an admission would be refused, and then for the
-// admission: both must answer the same, and the question must write nothing.
-func (f *fixture) foreseen(a Admission) error {
+// preview calls Admissible and then Admit. Both must return the same error, and Admissible must
+// write nothing. preview returns that error.
+func (f *fixture) preview(a Admission) error {
 	f.t.Helper()
 	before := f.dump()
-	foreseen := f.Admissible(context.Background(), a)
+	preview := f.Admissible(context.Background(), a)
 	if after := f.dump(); after != before {
-		f.t.Errorf("%s: the question has written:\n%s\nbefore:\n%s", a.Account, after, before)
+		f.t.Errorf("%s: Admissible has written:\n%s\nbefore:\n%s", a.Account, after, before)
 	}
 	_, err := f.Admit(context.Background(), a)
-	told, want := fault.Of(foreseen), fault.Of(err)
+	got, want := fault.Of(preview), fault.Of(err)
 	switch {
-	case (foreseen == nil) != (err == nil), errors.Is(foreseen, ErrKeyChanged) != errors.Is(err, ErrKeyChanged):
-		f.t.Errorf("%s, %s: foreseen %v, admission says %v", a.Account, a.Amount, foreseen, err)
+	case (preview == nil) != (err == nil), errors.Is(preview, ErrKeyChanged) != errors.Is(err, ErrKeyChanged):
+		f.t.Errorf("%s, %s: preview %v, admission %v", a.Account, a.Amount, preview, err)
 	case err == nil || errors.Is(err, ErrKeyChanged):
-	case told.Code != want.Code || told.Message() != want.Message() || told.NoRetry != want.NoRetry || told.RetryAfter != want.RetryAfter:
-		f.t.Errorf("%s, %s: foreseen %+v, admission says %+v", a.Account, a.Amount, told, want)
+	case got.Code != want.Code || got.Message() != want.Message() || got.NoRetry != want.NoRetry || got.RetryAfter != want.RetryAfter:
+		f.t.Errorf("%s, %s: preview %+v, admission %+v", a.Account, a.Amount, got, want)
 	}
-	return foreseen
+	return preview
 }
 
-// dump returns the ledger's rows as text, without log rows, which follow later.
+// dump returns the ledger's rows as text, except log rows, which are written later.
 func (f *fixture) dump() string {
 	f.t.Helper()
 	var out strings.Builder
@@ -77,7 +77,6 @@ func (f *fixture) dump() string {
 	return out.String()
 }
 
-// TestAdmissible asks before every kind of refusal and before an admission.
 func TestAdmissible(t *testing.T) {
 	t.Parallel()
 	two, budget, day := int64(2), money.USD/2, 24*time.Hour
@@ -91,11 +90,11 @@ func TestAdmissible(t *testing.T) {
 		f.open("free", 0, 0, KeyLimits{})
 		f.open("off", money.USD, 0, KeyLimits{Disabled: true})
 		for i, step := range []struct {
-			later   time.Duration // the clock moves before it
+			later   time.Duration // the clock moves by this first
 			account string
 			amount  money.Amount
 			change  func(*Admission)
-			want    fault.Code // "" passes
+			want    fault.Code // empty if the request is admitted
 		}{
 			{0, "poor", money.USD + 1, nil, fault.InsufficientQuota},
 			{0, "poor", money.Max + 1, nil, fault.InsufficientQuota},
@@ -112,7 +111,7 @@ func TestAdmissible(t *testing.T) {
 			{0, "rate", 9 * money.USD, nil, fault.RateLimitExceeded}, // before the balance
 			{57 * time.Second, "rate", 0, nil, fault.RateLimitExceeded},
 			{time.Second, "rate", 0, nil, ""},
-			{-time.Hour, "rate", 0, nil, fault.RateLimitExceeded}, // hits of the future
+			{-time.Hour, "rate", 0, nil, fault.RateLimitExceeded}, // the hits are in the future
 			{time.Hour, "free", 0, func(a *Admission) { a.FreeDaily = 1 }, ""},
 			{0, "free", 0, func(a *Admission) { a.FreeDaily = 1 }, fault.RateLimitExceeded},
 			{0, "off", 0, nil, fault.InvalidAPIKey},
@@ -120,7 +119,7 @@ func TestAdmissible(t *testing.T) {
 			{0, "poor", 0, func(a *Admission) { a.Key = "limit_key" }, fault.InvalidAPIKey},
 			{day, "budget", budget, nil, ""}, // the next day
 			{0, "free", 0, func(a *Admission) { a.FreeDaily = 1 }, ""},
-			{-day, "budget", 1, nil, fault.InsufficientQuota}, // figures of another day
+			{-day, "budget", 1, nil, fault.InsufficientQuota}, // the row has the figures of another day
 			{0, "free", 0, func(a *Admission) { a.FreeDaily = 1 }, fault.RateLimitExceeded},
 		} {
 			c.add(step.later)
@@ -128,7 +127,7 @@ func TestAdmissible(t *testing.T) {
 			if step.change != nil {
 				step.change(&a)
 			}
-			if err := f.foreseen(a); step.want != "" {
+			if err := f.preview(a); step.want != "" {
 				wantCode(t, err, step.want)
 			} else if err != nil {
 				t.Errorf("step %d, %s, %s: %v", i, step.account, step.amount, err)
@@ -136,15 +135,13 @@ func TestAdmissible(t *testing.T) {
 		}
 		stale := admission("limit", 0)
 		stale.KeyVersion = 7
-		if err := f.foreseen(stale); !errors.Is(err, ErrKeyChanged) {
+		if err := f.preview(stale); !errors.Is(err, ErrKeyChanged) {
 			t.Errorf("another version of the key: %v; want ErrKeyChanged", err)
 		}
 		f.audited()
 	})
 }
 
-// TestAdmissibleDoesNotWait checks that an account locked by another transaction is read without
-// waiting.
 func TestAdmissibleDoesNotWait(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -162,7 +159,6 @@ func TestAdmissibleDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestAdmissibleIsNoReceipt checks that Admissible logs no refusal and that Admit does.
 func TestAdmissibleIsNoReceipt(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -177,7 +173,8 @@ func TestAdmissibleIsNoReceipt(t *testing.T) {
 	})
 }
 
-// TestAdmissibleWithoutDatabase answers as an admission does then.
+// TestAdmissibleWithoutDatabase checks that Admissible answers like an admission while the database
+// is unreachable.
 func TestAdmissibleWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -24,9 +24,8 @@ func absurd() End {
 			VideoMS: math.MaxInt64}}
 }
 
-// TestCountersEnd drives every counter of the schema to the end of sums and to the end of
-// its column. Each read of the ledger still answers, requests are settled, and the receipts
-// of before are folded.
+// TestCountersEnd sets every counter of the schema to the limit of sums and to the limit of its
+// column. Each read of the ledger still works, requests are settled, and old receipts are folded.
 func TestCountersEnd(t *testing.T) {
 	t.Parallel()
 	if store.MaxSum != int64(money.Max) {
@@ -66,7 +65,7 @@ func TestCountersEnd(t *testing.T) {
 			}
 			yesterday := admit("a", nil)
 			c.add(24 * time.Hour)
-			for _, name := range []string{"a", "b"} { // the former day is put aside
+			for _, name := range []string{"a", "b"} { // rolls over from the former day
 				settle(admit(name, nil), absurd())
 				settle(admit(name, free), absurd())
 			}
@@ -155,8 +154,8 @@ func creditOf(db *store.DB, account string, amount money.Amount) (balance money.
 	return balance, low, err
 }
 
-// TestAuditOfFullSums lets a line report its highest cost until the sum of its day is full:
-// settlements go on, and the audit only reports that the sum cannot be proved.
+// TestAuditOfFullSums lets a line report its highest cost until the sum of its day is full.
+// Settlements go on, and the audit reports the sum as unproved.
 func TestAuditOfFullSums(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -195,8 +194,8 @@ func TestAuditOfFullSums(t *testing.T) {
 	})
 }
 
-// TestHoldsTakeAnyProgress lets a node die with a stream whose progress has impossible figures: the
-// sweep charges it like another.
+// TestHoldsTakeAnyProgress lets a node die with a stream whose progress has impossible figures. The
+// sweep charges it.
 func TestHoldsTakeAnyProgress(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -204,7 +203,7 @@ func TestHoldsTakeAnyProgress(t *testing.T) {
 		f.open("a", money.USD, 0, KeyLimits{})
 		h := f.mustAdmit("a", 1000)
 		h.Progress(Progress{Cost: math.MaxInt64, Tokens: absurd().Tokens, Line: "line"})
-		f.mustAdmit("a", 1000).Release(failed()) // one batch later the progress is written
+		f.mustAdmit("a", 1000).Release(failed()) // its batch also writes the progress
 		f.fence()
 		other := start(t, db)
 		if err := other.Sweep(t.Context()); err != nil {

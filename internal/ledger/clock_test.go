@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// jumpy is a database's clock that jumps, with a monotonic one beside it.
+// jumpy is a database's clock that jumps, beside a monotonic clock.
 type jumpy struct {
 	clock
 	elapsed atomic.Int64 // of the monotonic clock
@@ -26,7 +26,7 @@ type jumpy struct {
 
 func (c *jumpy) pass(d time.Duration) { c.add(d); c.elapsed.Add(int64(d)) }
 
-// eachJumpy runs a test on both engines, each with clocks of its own.
+// eachJumpy runs a test on both databases, each with its own clocks.
 func eachJumpy(t *testing.T, test func(t *testing.T, db *store.DB, c *jumpy)) {
 	t.Helper()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -51,7 +51,7 @@ const (
 
 var jumps = []time.Duration{time.Hour, day, 40 * day, 400 * day, -time.Hour, -day, -40 * day}
 
-// TestLimitsHealAfterAJump sets the clock wrong for a moment, with requests admitted before, during
+// TestLimitsHealAfterAJump sets the clock wrong for a moment. Requests are admitted before, during
 // and after it, and settled during and after. Once the time is right again, every limit is as if
 // the clock had always been right, except that admissions on the wrong day count for that day.
 func TestLimitsHealAfterAJump(t *testing.T) {
@@ -111,7 +111,7 @@ func healsAfter(t *testing.T, f *fixture, c *jumpy, account string, jump time.Du
 	c.pass(time.Minute)
 
 	c.add(jump)
-	if err := f.KeepTime(ctx); err != nil { // of a step back: the hits of before count from now
+	if err := f.KeepTime(ctx); err != nil { // after a step back, earlier hits count from now
 		t.Fatal(err)
 	}
 	c.pass(window)
@@ -128,7 +128,7 @@ func healsAfter(t *testing.T, f *fixture, c *jumpy, account string, jump time.Du
 	}
 	late := admit("m", budget/4, 0)
 	for range 3 {
-		admit("gift", 0, 9).Release(failed()) // fills the window, takes no place
+		admit("gift", 0, 9).Release(failed()) // fills the window but uses no free place
 	}
 	settle(across, budget/8)
 	spent, count = spent+budget/8, count+1
@@ -158,7 +158,7 @@ func healsAfter(t *testing.T, f *fixture, c *jumpy, account string, jump time.Du
 	refused("a free quota that a jump began anew", "gift", 0, 2, fault.RateLimitExceeded)
 	today(spent, count)
 
-	// The figures of the clock's wrong day are there when that day comes.
+	// The wrong day has kept its figures when it comes.
 	c.pass(day)
 	if jump == day {
 		spent, count = budget/2+budget/16, 1+1+3
@@ -171,8 +171,8 @@ func healsAfter(t *testing.T, f *fixture, c *jumpy, account string, jump time.Du
 	today(spent, count+1)
 }
 
-// TestRateHealsByItself lets a key's window be filled while the clock is ahead
-// and asks only long after.
+// TestRateHealsByItself fills a key's window while the clock is ahead and sends the next request
+// long after.
 func TestRateHealsByItself(t *testing.T) {
 	t.Parallel()
 	eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
@@ -200,8 +200,8 @@ func TestRateHealsByItself(t *testing.T) {
 	})
 }
 
-// TestRateForgetsAHitOfTheFuture checks that requests after a hit of the future prove that the hit
-// is as old as they are.
+// TestRateForgetsAHitOfTheFuture checks that a hit in the future counts as made at the next
+// request.
 func TestRateForgetsAHitOfTheFuture(t *testing.T) {
 	t.Parallel()
 	eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
@@ -220,7 +220,7 @@ func TestRateForgetsAHitOfTheFuture(t *testing.T) {
 	})
 }
 
-// TestAJumpDeletesNothing sets the clock far off for a minute while every deletion runs and a node
+// TestAJumpDeletesNothing sets the clock wrong for a minute while every deletion runs and a node
 // starts.
 func TestAJumpDeletesNothing(t *testing.T) {
 	t.Parallel()
@@ -278,7 +278,7 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 			t.Error("while the clock was wrong, a request with its Idempotency-Key would have been done again")
 		}
 		save("meanwhile")
-		// A node that starts now has no better time of its own; the books have it.
+		// A node that starts now takes the steady time from the database.
 		f.close()
 		g := New(Options{DB: db, Node: join(t, db), OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second})
 		db.ResumeSteady(c.ms.Load())
@@ -368,7 +368,7 @@ func (f *fixture) daysAdd() {
 }
 
 // TestLimitsAgreeWithAModel moves the clock at random, forward, back and over midnights, and
-// compares every decision and figure with a plain model of the limits. The model knows only the
+// compares every decision and figure with a simple model of the limits, which only knows the
 // clock's readings.
 func TestLimitsAgreeWithAModel(t *testing.T) {
 	t.Parallel()
@@ -376,7 +376,7 @@ func TestLimitsAgreeWithAModel(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
-				w := &walk{fixture: start(t, db), c: c, random: rand.New(rand.NewPCG(seed, 11)), model: newLimits()}
+				w := &randomTest{fixture: start(t, db), c: c, random: rand.New(rand.NewPCG(seed, 11)), model: newLimits()}
 				w.budget, w.rpm, w.free = 1000, 6, 4
 				w.open("a", 100*money.USD, 0, KeyLimits{DailyBudget: &w.budget, RPM: &w.rpm})
 				w.open("b", 100*money.USD, 0, KeyLimits{DailyBudget: &w.budget})
@@ -407,7 +407,7 @@ func newLimits() *limits {
 		map[string][]int64{}}
 }
 
-// running is an admitted request of the walk.
+// running is an admitted request of the random test.
 type running struct {
 	hold   *Hold   // chat
 	job    JobHold // or a job
@@ -417,19 +417,19 @@ type running struct {
 	free   bool
 }
 
-type walk struct {
+type randomTest struct {
 	*fixture
 	c       *jumpy
 	random  *rand.Rand
 	model   *limits
 	running []running
-	wrong   time.Duration // how far the clock is off
+	wrong   time.Duration // the clock's error
 
 	budget    money.Amount
 	rpm, free int64
 }
 
-func (w *walk) step() {
+func (w *randomTest) step() {
 	switch n := w.random.IntN(20); {
 	case n < 9:
 		w.admitOne()
@@ -453,16 +453,16 @@ func (w *walk) step() {
 	}
 }
 
-// deleteHits forgets the same hits as Fold: those outside every window, as long as the clock does
-// not go back to them.
-func (w *walk) forgetHits() {
+// deleteHits deletes the same hits from the model as Fold: those outside every window, unless the
+// clock is behind.
+func (w *randomTest) forgetHits() {
 	oldest := w.db.Expiry(w.c.ms.Load()) - hitsLife.Milliseconds()
 	for account, hits := range w.model.hits {
 		w.model.hits[account] = slices.DeleteFunc(hits, func(at int64) bool { return at < oldest })
 	}
 }
 
-func (w *walk) admitOne() {
+func (w *randomTest) admitOne() {
 	account := []string{"a", "b"}[w.random.IntN(2)]
 	now := w.c.ms.Load()
 	a := w.c.request(account, "m", money.Amount(w.random.IntN(400)), 0)
@@ -507,7 +507,7 @@ func (w *walk) admitOne() {
 	w.running = append(w.running, r)
 }
 
-func (w *walk) endOne() {
+func (w *randomTest) endOne() {
 	if len(w.running) == 0 {
 		return
 	}
@@ -540,7 +540,7 @@ func (w *walk) endOne() {
 	}
 }
 
-func (w *walk) compare() {
+func (w *randomTest) compare() {
 	for _, account := range []string{"a", "b"} {
 		today := books.DayOf(w.c.ms.Load())
 		at := books.KeyDay{Key: account + "_key", Day: today}

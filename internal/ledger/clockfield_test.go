@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestLedgerReadsItsOwnClock checks that durations and start times come from the ledger's clock,
-// moved only by the test, by whole milliseconds.
+// TestLedgerReadsItsOwnClock checks that durations and start times come from Options.Now, which the
+// test moves by whole milliseconds.
 func TestLedgerReadsItsOwnClock(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -38,13 +38,13 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 		})
 		f.open("a", money.USD, 0, KeyLimits{})
 
-		// A refusal took from its receipt until now.
+		// A refusal lasted from its arrival until now.
 		a := admission("a", 2*money.USD)
 		a.Received = c.now().Add(-1234 * time.Millisecond)
 		_, err = f.Admit(t.Context(), a)
 		wantCode(t, err, fault.InsufficientQuota)
 
-		// Refusals past those of a second have a row when the second is over.
+		// Refusals above the limit of a second get a row after that second.
 		for range 2*refusalsPerSecond + 1 {
 			f.Refused(Refusal{Request: "req_b", Account: "b", Key: "b", Status: 429, Code: "b", Received: c.now()})
 		}
@@ -64,7 +64,7 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 			t.Errorf("%d refusals have no row after the second", n)
 		}
 
-		// A recently written database takes writes.
+		// A database that was recently written is writable.
 		if err := f.mustAdmit("a", 1).Settle(t.Context(), billed(1)); err != nil {
 			t.Fatal(err)
 		}

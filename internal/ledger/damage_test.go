@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestRowsOfAnotherType checks that an unreadable account or hold affects only its own account,
-// because SQLite stores any value in a column.
+// TestRowsOfAnotherType checks that an unreadable account or hold affects only its own account.
+// SQLite stores any value in a column.
 func TestRowsOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -42,7 +42,7 @@ func TestRowsOfAnotherType(t *testing.T) {
 				t.Fatalf("start: %v", err)
 			}
 			n := &fixture{Ledger: next, t: t}
-			_, _ = n.Admit(ctx, admission("b", money.USD)) // refused where the account's rows are at fault
+			_, _ = n.Admit(ctx, admission("b", money.USD)) // refused if the account's rows are damaged
 			h, err := n.Admit(ctx, admission("a", money.USD))
 			if err != nil {
 				t.Fatalf("a: %v", err)

@@ -14,18 +14,16 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestObserverIsToldOfEnds checks that each request is observed once, even without a row of its own
-// in the log.
-func TestObserverIsToldOfEnds(t *testing.T) {
+func TestObserverGetsEnds(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var mu sync.Mutex
-		var told []books.EndedRequest
+		var got []books.EndedRequest
 		f := start(t, db, func(l *Ledger) {
 			l.opts.Observer.Ended = func(e books.EndedRequest) {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, e)
+				got = append(got, e)
 			}
 		})
 		f.open("a", 10*money.USD, 0, KeyLimits{})
@@ -50,8 +48,8 @@ func TestObserverIsToldOfEnds(t *testing.T) {
 		for range anonymousPerMinute + 5 {
 			want = append(want, books.EndedRequest{Model: "no-such", Code: "model_not_found"})
 		}
-		if !slices.Equal(told, want) {
-			t.Errorf("told %v\nwant %v", told, want)
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v\nwant %v", got, want)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func TestReceiptsKeepTheFactor(t *testing.T) {
 		}
 		admit(money.MaxFactor)
 		f.fence()
-		f.mustAdmit("a", 0).Release(failed()) // of its next life
+		f.mustAdmit("a", 0).Release(failed()) // lets the node rejoin
 		if err := f.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -55,8 +55,6 @@ func TestReceiptsKeepTheFactor(t *testing.T) {
 	})
 }
 
-// TestRecheckKeys raises the versions of an account's keys and checks that no admission uses the
-// old versions.
 func TestRecheckKeys(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -18,10 +18,10 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// script stands between a committer and its connection.
+// script breaks calls between a committer and its connection.
 type script struct {
 	mu    sync.Mutex
-	steps func(p phase, run func() error) error // nil: nothing is wrong
+	steps func(p phase, run func() error) error // nil breaks nothing
 }
 
 func (s *script) set(steps func(p phase, run func() error) error) {
@@ -151,7 +151,7 @@ func TestServerThatEndsConnections(t *testing.T) {
 	f := start(t, db)
 	f.open("a", 1000*money.USD, 0, KeyLimits{})
 	stop := make(chan struct{})
-	settledOne := make(chan struct{}, 1) // connections end only as fast as something gets done, however slow the machine is
+	settledOne := make(chan struct{}, 1) // limits the breaks to the settled requests, on any machine
 	var ended atomic.Int64               // connections
 	var killer, group sync.WaitGroup
 	killer.Go(func() {
@@ -213,8 +213,8 @@ func TestPoisonedOperationStandsAlone(t *testing.T) {
 		if _, err := f.Admit(context.Background(), twin); err != nil {
 			t.Fatal(err)
 		}
-		// The first batch waits until all others have queued, so that the poison sits in a large
-		// batch.
+		// The first batch waits until all others have queued, so that the failing operation is in a
+		// large batch.
 		var waiting sync.WaitGroup
 		waiting.Add(1)
 		var once sync.Once
@@ -228,7 +228,7 @@ func TestPoisonedOperationStandsAlone(t *testing.T) {
 			group.Go(func() {
 				a := admission("a", money.USD)
 				if i == 50 {
-					a.Request = twin.Request // its hold's row is there already
+					a.Request = twin.Request // the row of its hold exists already
 				}
 				_, err := f.Admit(context.Background(), a)
 				if i == 50 {
@@ -280,10 +280,10 @@ func TestCallerLeavesAtEachPoint(t *testing.T) {
 					t.Fatalf("phase %d: %v, %v; want the context's error", at, h, err)
 				}
 				s.set(nil)
-				f.mustAdmit("a", money.USD).Release(failed()) // only fits when nothing is held any more
+				f.mustAdmit("a", money.USD).Release(failed()) // fits only if nothing is held
 			}
 		}
-		// Before it was taken: it never runs.
+		// The caller leaves before a batch takes the admission, so it never runs.
 		block := make(chan struct{})
 		s.set(func(_ phase, run func() error) error { <-block; return run() })
 		busy := make(chan error, 1)
@@ -357,7 +357,7 @@ func TestOutage(t *testing.T) {
 		})
 		results := make(chan error, 1)
 		go func() { results <- taken.Settle(context.Background(), billed(money.USD)) }()
-		<-broken // the batch has been taken, and is tried again and again
+		<-broken // the batch is being tried repeatedly
 		if err := waiting.Settle(context.Background(), billed(money.USD)); !errors.Is(err, ErrNotSettled) {
 			t.Errorf("not taken: %v; want ErrNotSettled", err)
 		}
@@ -371,7 +371,7 @@ func TestOutage(t *testing.T) {
 		}
 		s.set(nil)
 		f.close()
-		// Only the stream, already seen by the client, is charged.
+		// Only the stream is charged, because its client has got a part of the answer.
 		if st := f.state("a"); st.Held != 0 || st.Balance != 99*money.USD {
 			t.Errorf("%+v; want one charge of 1", st)
 		}
@@ -379,8 +379,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestRefusalOfAConnection checks that a pooler's lost prepared statement does not make the ledger
-// give up a good answer, because another connection takes it.
+// TestRefusalOfAConnection loses a prepared statement, as a pooler does. The ledger settles the
+// request on another connection.
 func TestRefusalOfAConnection(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// cutOff makes the next batch lose the answer to its COMMIT, after it took place
-// or before it arrived, and lets between run before the node tries again.
+// cutOff makes the next batch lose the answer to its COMMIT, after or before the COMMIT took
+// effect. It calls between before the node tries again.
 func (s *script) cutOff(committed bool, between func()) {
 	var once sync.Once
 	s.set(func(p phase, run func() error) error {
@@ -37,7 +37,7 @@ func (s *script) cutOff(committed bool, between func()) {
 	})
 }
 
-// sweeper returns a second node on the same database for sweeping after the first.
+// sweeper returns a second node on the same database.
 func (f *fixture) sweeper(db *store.DB) *Ledger {
 	other := New(Options{DB: db, Node: join(f.t, db)})
 	go newCommitter(other).run()
@@ -45,9 +45,9 @@ func (f *fixture) sweeper(db *store.DB) *Ledger {
 	return other
 }
 
-// TestLostCommitMeetsFence loses the answer to a COMMIT, and another node declares this one dead
-// and sweeps before this one asks again. A caller with an error is not charged, a charged caller
-// gets a success, and nothing stays held. (On SQLite there is no other node.)
+// TestLostCommitMeetsFence loses the answer to a COMMIT; another node declares this one dead and
+// sweeps before this one tries again. A caller with an error is not charged, a charged caller gets
+// a success, and nothing stays held. (On SQLite there is no other node.)
 func TestLostCommitMeetsFence(t *testing.T) {
 	t.Parallel()
 	for name, committed := range map[string]bool{"committed": true, "not committed": false} {
@@ -69,7 +69,7 @@ func TestLostCommitMeetsFence(t *testing.T) {
 			// A settlement.
 			h := f.mustAdmit("a", money.USD)
 			if h.Lost() {
-				t.Error("a hold of a node that lives is lost")
+				t.Error("a hold of a living node is lost")
 			}
 			s.cutOff(committed, dies)
 			err, charged := h.Settle(ctx, billed(money.USD)), money.Amount(0)
@@ -81,11 +81,11 @@ func TestLostCommitMeetsFence(t *testing.T) {
 			}
 			s.set(nil)
 			if !h.Lost() {
-				t.Error("a hold of the former life is not lost")
+				t.Error("a hold of the former epoch is not lost")
 			}
 
-			// An admission: it runs in the new life, or was admitted in the old one and is refused,
-			// with the one receipt written by the sweep.
+			// An admission runs in the new epoch, or was admitted in the old one and is refused.
+			// Its only receipt is the sweep's.
 			s.cutOff(committed, dies)
 			a := admission("a", money.USD)
 			h, err = f.Admit(ctx, a)
@@ -100,7 +100,7 @@ func TestLostCommitMeetsFence(t *testing.T) {
 				charged += money.USD
 			}
 
-			// The admission of a job outlives the node.
+			// The admission of a job.
 			s.cutOff(committed, dies)
 			j, hold := jobAdmission(money.USD)
 			if err := f.AdmitJob(ctx, j, &admitHook{}); err != nil {
@@ -111,7 +111,7 @@ func TestLostCommitMeetsFence(t *testing.T) {
 				t.Errorf("%s held with one job queued", st.Held)
 			}
 
-			// Its end.
+			// The end of the job.
 			s.cutOff(committed, dies)
 			if ended, err := f.EndJob(ctx, hold, &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD}}); err !=
 				nil || !ended {
@@ -120,7 +120,7 @@ func TestLostCommitMeetsFence(t *testing.T) {
 			charged += money.USD
 			s.set(nil)
 
-			dies() // every later sweep works
+			dies()
 			if err := f.Confirm(ctx); err != nil {
 				t.Error(err)
 			}
@@ -137,9 +137,9 @@ func TestLostCommitMeetsFence(t *testing.T) {
 	}
 }
 
-// TestLifeThatNobodyRemembers deletes the row of the dead epoch before the node asks for the fate
-// of its batch. No caller is told that it was not charged.
-func TestLifeThatNobodyRemembers(t *testing.T) {
+// TestFateOfADeletedEpoch deletes the row of the dead epoch before the node reads the fate of its
+// batch. No caller of a settlement gets ErrNotSettled.
+func TestFateOfADeletedEpoch(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})
 	var s script
@@ -167,7 +167,7 @@ func TestLifeThatNobodyRemembers(t *testing.T) {
 	}
 	s.cutOff(true, gone)
 	f.Refused(Refusal{Request: "req_refused", Status: 402, Received: time.Now()})
-	for f.Confirm(ctx) != nil { // the first may have shared the batch of the row
+	for f.Confirm(ctx) != nil { // the first one may have been in the batch of the row
 	}
 	s.set(nil)
 	if err := f.sweepDead(ctx); err != nil {
@@ -185,9 +185,7 @@ func TestLifeThatNobodyRemembers(t *testing.T) {
 	f.audited()
 }
 
-// TestIdleNodeBeginsANewLife checks that a node declared dead while idle goes on without waiting
-// for a request to meet the fence.
-func TestIdleNodeBeginsANewLife(t *testing.T) {
+func TestIdleNodeRejoins(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := start(t, db)
@@ -207,8 +205,7 @@ func TestIdleNodeBeginsANewLife(t *testing.T) {
 	})
 }
 
-// TestBatchNumberWentBack restores the database, or fails over to a standby that was behind. The
-// node logs it and begins a new life.
+// TestBatchNumberWentBack restores an older database. The node logs it and starts a new epoch.
 func TestBatchNumberWentBack(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -227,7 +224,7 @@ func TestBatchNumberWentBack(t *testing.T) {
 			t.Error(err)
 		}
 		if f.node.Epoch() == epoch {
-			t.Error("the node goes on in its old life")
+			t.Error("the node keeps its old epoch")
 		}
 		f.audited()
 	})

@@ -8,7 +8,6 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestHeldIsReported checks the sums of the open holds of chat requests and of jobs.
 func TestHeldIsReported(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestFoldDeletesOldHits deletes all hits outside every rate window, whatever their number and the
-// limit of their key, and no other hits.
+// TestFoldDeletesOldHits checks that Fold deletes all hits outside every rate window, for any
+// number and limit, and no other hits.
 func TestFoldDeletesOldHits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ old, young []int64 }{ // hits by key
@@ -53,7 +53,7 @@ func TestFoldDeletesOldHits(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.open("a", money.USD, 0, KeyLimits{RPM: &rpm})
-				for range 12 { // expiry follows a clock step by step
+				for range 12 { // the clock moves in steps that expiry accepts
 					c2.add(5 * time.Minute)
 					f.mustAdmit("a", 1).Release(failed())
 				}

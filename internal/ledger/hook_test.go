@@ -14,9 +14,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// admitHook is a hook without writes.
+// admitHook writes nothing and counts its calls.
 type admitHook struct {
-	refuse error // Decide's, of an admission
+	refuse error // result of Decide
 	reads  atomic.Int64
 	writes atomic.Int64
 	undone chan struct{}
@@ -27,7 +27,7 @@ func (p *admitHook) Write(*store.Batch, int64) { p.writes.Add(1) }
 func (p *admitHook) Decide(int64) error        { return p.refuse }
 func (p *admitHook) Undo() EndHook             { return &endHook{admitHook: p} }
 
-// endHook ends the hold of a admitHook.
+// endHook ends a job.
 type endHook struct {
 	*admitHook
 	end      End
@@ -53,7 +53,6 @@ func jobAdmission(amount money.Amount) (Admission, JobHold) {
 	return a, JobHold{Request: a.Request, Account: a.Account, Key: a.Key}
 }
 
-// TestHook checks that a job's hook writes if, and only if, money moves.
 func TestHook(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -63,22 +62,22 @@ func TestHook(t *testing.T) {
 		a, hold := jobAdmission(money.USD)
 		refused := errors.New("no")
 		if err := f.AdmitJob(ctx, a, &admitHook{refuse: refused}); !errors.Is(err, refused) {
-			t.Fatalf("refused by its rider: %v", err)
+			t.Fatalf("refused by its hook: %v", err)
 		}
-		poor, _ := jobAdmission(1000 * money.USD)
-		var out admitHook
-		if err := f.AdmitJob(ctx, poor, &out); err == nil || out.writes.Load() != 0 {
-			t.Fatalf("an admission beyond the balance: %v, %d writes", err, out.writes.Load())
+		denied, _ := jobAdmission(1000 * money.USD)
+		var unwritten admitHook
+		if err := f.AdmitJob(ctx, denied, &unwritten); err == nil || unwritten.writes.Load() != 0 {
+			t.Fatalf("an admission beyond the balance: %v, %d writes", err, unwritten.writes.Load())
 		}
 		if s := f.state("a"); s.Held != 0 {
 			t.Fatalf("%s held after refusals", s.Held)
 		}
-		var in admitHook
-		if err := f.AdmitJob(ctx, a, &in); err != nil || in.writes.Load() != 1 {
-			t.Fatalf("%v, %d writes", err, in.writes.Load())
+		var admitted admitHook
+		if err := f.AdmitJob(ctx, a, &admitted); err != nil || admitted.writes.Load() != 1 {
+			t.Fatalf("%v, %d writes", err, admitted.writes.Load())
 		}
 		if ended, err := f.EndJob(ctx, hold, &endHook{admitHook: &admitHook{}, stay: true}); err != nil || ended {
-			t.Fatalf("an end that its rider decided against: %v %v", ended, err)
+			t.Fatalf("an end against its hook: %v %v", ended, err)
 		}
 		if s := f.state("a"); s.Held != money.USD {
 			t.Fatalf("%s held", s.Held)
@@ -98,8 +97,8 @@ func TestHook(t *testing.T) {
 	})
 }
 
-// TestLateAdmission lets the caller of a job's admission leave while it is being
-// committed: it is undone, once, and nothing stays held.
+// TestLateAdmission cancels the context of a job's admission during its commit. The admission is
+// undone once, and nothing stays held.
 func TestLateAdmission(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -124,15 +123,15 @@ func TestLateAdmission(t *testing.T) {
 		<-writing
 		leave()
 		if err := <-answer; !errors.Is(err, context.Canceled) {
-			t.Fatalf("the caller was told %v", err)
+			t.Fatalf("the caller got %v", err)
 		}
 		close(commit)
 		select {
 		case <-rider.undone:
 		case <-time.After(10 * time.Second):
-			t.Fatal("nobody has undone the admission")
+			t.Fatal("the admission was not undone")
 		}
-		// The next operation waits for the batch of the undoing.
+		// The next operation waits for the batch that undoes the admission.
 		b, hold := jobAdmission(money.USD / 2)
 		if err := f.AdmitJob(t.Context(), b, &admitHook{}); err != nil {
 			t.Fatal(err)
@@ -147,8 +146,8 @@ func TestLateAdmission(t *testing.T) {
 	})
 }
 
-// TestHookAfterALostCommit breaks the connection around a commit: the hook writes once in the
-// end, and its caller learns the outcome.
+// TestHookAfterALostCommit breaks the connection around a commit. The hook writes once, and its
+// caller gets the outcome.
 func TestHookAfterALostCommit(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(run func() error) error{
@@ -183,8 +182,8 @@ func TestHookAfterALostCommit(t *testing.T) {
 	}
 }
 
-// TestOneEndABatch checks that only one of several ends of one job in one batch takes effect, even
-// if its hold is lost to damage or already gone.
+// TestOneEndABatch checks that only one of several ends of a job in one batch takes effect, even if
+// the hold is missing.
 func TestOneEndABatch(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]bool{"with its hold": true, "without": false} {

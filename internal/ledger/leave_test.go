@@ -36,15 +36,15 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestLeavingDuringAdmission checks that clients leaving at any moment of their admission have one
-// receipt each and do not slow others: no batch is refused.
+// TestLeavingDuringAdmission checks that a client that leaves during its admission has one receipt
+// and does not slow others: no batch fails.
 func TestLeavingDuringAdmission(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var log lockedBuffer
 		f := start(t, db, func(l *Ledger) { l.log = slog.New(slog.NewTextHandler(&log, nil)) })
 		const callers = 300
-		accounts := []string{"a", "b", "c", "d", "e", "f"} // enough accounts to avoid sampling of log rows
+		accounts := []string{"a", "b", "c", "d", "e", "f"} // enough accounts that no log row is sampled
 		for _, account := range accounts {
 			f.open(account, 1000*money.USD, 0, KeyLimits{})
 		}

@@ -25,7 +25,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
-// clock is a test's clock.
 type clock struct{ ms atomic.Int64 }
 
 func newClock() *clock {
@@ -37,7 +36,7 @@ func newClock() *clock {
 func (c *clock) now() time.Time      { return time.UnixMilli(c.ms.Load()) }
 func (c *clock) add(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// eachClock runs a test on both engines, each with a clock of its own.
+// eachClock runs a test on both databases, each with its own clock.
 func eachClock(t *testing.T, test func(t *testing.T, db *store.DB, c *clock)) {
 	t.Helper()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -52,7 +51,6 @@ type fixture struct {
 	t *testing.T
 }
 
-// join makes a node of a ledger.
 func join(t *testing.T, db *store.DB) *node.Node {
 	t.Helper()
 	n, err := node.Join(context.Background(), node.Options{DB: db})
@@ -123,7 +121,7 @@ func (f *fixture) mustAdmit(account string, amount money.Amount) *Hold {
 	return h
 }
 
-// fence declares this node dead, as another one does; it does not know.
+// fence declares this node dead, as another node does.
 func (f *fixture) fence() {
 	f.t.Helper()
 	ctx, epoch := context.Background(), f.node.Epoch()
@@ -204,7 +202,7 @@ func (f *fixture) requests(filter requestlog.Selection) []Receipt {
 	return page.Receipts
 }
 
-// audited audits the books; every test leaves them consistent.
+// audited checks that the audit finds no difference.
 func (f *fixture) audited() {
 	f.t.Helper()
 	report, err := audit.Run(context.Background(), f.db)

@@ -36,7 +36,7 @@ func TestRefusals(t *testing.T) {
 		for _, tt := range []struct {
 			account string
 			amount  money.Amount
-			want    fault.Code // "" passes
+			want    fault.Code // empty if the request is admitted
 		}{
 			{"poor", money.USD + 1, fault.InsufficientQuota},
 			{"poor", money.Max + 1, fault.InsufficientQuota},
@@ -186,7 +186,7 @@ func TestDailyBudgetBelongsToTheDayOfAdmission(t *testing.T) {
 		}
 		_, err := f.admit("a", 1)
 		wantCode(t, err, fault.InsufficientQuota)
-		c.add(-24 * time.Hour) // a clock that goes back does not refill a budget
+		c.add(-24 * time.Hour) // a clock set back does not refill a budget
 		_, err = f.admit("a", 1)
 		wantCode(t, err, fault.InsufficientQuota)
 		young.Release(failed())

@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestToldLowComesAfterTheCommit checks that LowAnnounced is called once the writes of AnnounceLow are
+// TestLowAnnouncedAfterCommit checks that LowAnnounced is called once the writes of AnnounceLow are
 // committed, even if the answer to the commit was lost, and not for batches without a low balance.
-func TestToldLowComesAfterTheCommit(t *testing.T) {
+func TestLowAnnouncedAfterCommit(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(run func() error) error{
 		"committed":              func(run func() error) error { return run() },
@@ -25,11 +25,11 @@ func TestToldLowComesAfterTheCommit(t *testing.T) {
 			storetest.Each(t, func(t *testing.T, db *store.DB) {
 				var s script
 				var f *fixture
-				var tells atomic.Int64
-				told := make(chan money.Amount, 10) // balances readable at that time
+				var announcements atomic.Int64
+				announced := make(chan money.Amount, 10) // the balances read by LowAnnounced
 				f = start(t, db, s.install, func(l *Ledger) {
-					l.opts.AnnounceLow = func(*store.Batch, int64, Low) { tells.Add(1) }
-					l.opts.LowAnnounced = func() { told <- f.state("a").Balance }
+					l.opts.AnnounceLow = func(*store.Batch, int64, Low) { announcements.Add(1) }
+					l.opts.LowAnnounced = func() { announced <- f.state("a").Balance }
 				})
 				f.open("a", 3*money.USD, 0, KeyLimits{})
 				level := 2 * money.USD
@@ -44,20 +44,20 @@ func TestToldLowComesAfterTheCommit(t *testing.T) {
 				}
 				settle() // to the level
 				h := f.mustAdmit("a", money.USD)
-				if n := tells.Load(); n != 0 || len(told) != 0 {
-					t.Fatalf("%d tellings, %d after a commit, before there was a drop", n, len(told))
+				if n := announcements.Load(); n != 0 || len(announced) != 0 {
+					t.Fatalf("%d announcements, %d commits of them, before a drop", n, len(announced))
 				}
 				s.set(times(1, phaseWrite, broken))
 				if err := h.Settle(context.Background(), billed(money.USD)); err != nil {
 					t.Fatal(err)
 				}
-				if balance := <-told; balance != money.USD || tells.Load() == 0 {
-					t.Errorf("told after %d tellings, when the balance was %s", tells.Load(), balance)
+				if balance := <-announced; balance != money.USD || announcements.Load() == 0 {
+					t.Errorf("%d announcements; the balance was %s after the commit", announcements.Load(), balance)
 				}
 				settle() // further down
 				f.audited()
-				if len(told) != 0 {
-					t.Error("told again")
+				if len(announced) != 0 {
+					t.Error("announced again")
 				}
 			})
 		})

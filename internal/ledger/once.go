@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrOtherBody means that an Idempotency-Key was used before for another request.
+// ErrOtherBody reports an Idempotency-Key used before for another request.
 var ErrOtherBody = errors.New("the Idempotency-Key was used for another request")
 
 // Once is the Idempotency-Key of a request. The first answer is saved with the request's effects,

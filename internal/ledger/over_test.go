@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestUsageAboveHoldsIsKept exceeds a hold, folds its receipt away and exceeds another: the sums
-// stay, while the receipt was the only record of the request.
+// TestUsageAboveHoldsIsKept exceeds two holds and folds the receipt of the first away. The sums by
+// account, key and line stay; the usage of a single request is gone with its receipt.
 func TestUsageAboveHoldsIsKept(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -71,8 +71,8 @@ func TestUsageAboveHoldsIsKept(t *testing.T) {
 	})
 }
 
-// TestUsageAboveHoldsWithoutEnd checks that a provider reporting the largest counts all the time
-// does not stop charges.
+// TestUsageAboveHoldsWithoutEnd checks that requests are charged although a provider always reports
+// the largest counts.
 func TestUsageAboveHoldsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -99,8 +99,8 @@ func TestUsageAboveHoldsWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestSumsOfOverAreFound checks the query plans of each sum on both databases: no table is read as
-// a whole.
+// TestSumsOfOverAreFound checks the query plan of each sum on both databases: no query reads a
+// whole table.
 func TestSumsOfOverAreFound(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -7,26 +7,26 @@ import (
 	"tollgate/internal/node"
 )
 
-// This file models the interaction of a node, its database with a synchronous standby, the node
-// that sweeps after it and one client, and explores every reachable state. It supports the argument
-// of ADR 3: under the rules of the code no client gets an untrue answer about its charge, and no
-// hold outlives its request. Under rules tried earlier, the explorer finds the failures.
+// This file models a node, its database with a synchronous standby, the node that sweeps after it
+// and one client, and explores every reachable state. It supports ADR 3: under the rules of the
+// code, no client gets a false answer about its charge, and no hold outlives its request. Under
+// earlier rules, the explorer finds the known failures.
 
-// rules are the variants of the model; the zero value is the code's.
+// rules are variants of the model. The zero value is the code's.
 type rules struct {
-	// deadSettleNothing: the row of a dead node is not asked. Its endings are
-	// refused and its admissions are made again under their ids.
+	// deadSettleNothing: the node does not read the row of its dead epoch. It refuses settlements
+	// and repeats admissions under their ids.
 	deadSettleNothing bool
 	// readResolves: a read alone resolves an unknown outcome.
 	readResolves bool
 	// cancelsCommit: a deadline during a COMMIT sends a cancel to the server.
 	cancelsCommit bool
-	// doubtIsRefusal: a job's submission with a doubtful commit is answered with an error, and the
-	// job is undone once the node learns of it.
+	// doubtIsRefusal: if the commit of a submission is unknown, the client gets an error, and the
+	// job is undone later.
 	doubtIsRefusal bool
 }
 
-// openHold names the life of the node of a hold.
+// openHold is the epoch of a hold.
 type openHold int8
 
 const (
@@ -44,21 +44,21 @@ const (
 	chargedOnce
 )
 
-// shelf is the database's state.
-type shelf struct {
-	batch     [2]int8 // of each life of the node
-	dead      bool    // the first life was declared dead
-	forgotten bool    // and its row was deleted
-	hold      openHold
-	receipt   receiptState
+// shelf is the state of the database.
+type database struct {
+	batch   [2]int8 // of each epoch of the node
+	dead    bool    // the first epoch was declared dead
+	deleted bool    // and its row was deleted
+	hold    openHold
+	receipt receiptState
 }
 
 // transaction is a batch at the server.
 type transaction struct {
-	stage  int8 // 0: none, 1: its COMMIT has not arrived, 2: it waits for the standby
-	settle bool // of the settlement; else of the admission
+	stage  int8 // 0: no transaction, 1: its COMMIT has not arrived, 2: it waits for the standby
+	settle bool // it settles; otherwise it admits
 	life   int8
-	undone bool // the settlement's caller had left: nothing is charged
+	undone bool // the settlement's caller has left, so nothing is charged
 }
 
 type answerState int8
@@ -70,21 +70,21 @@ const (
 	cut     // no answer
 )
 
-// model is one state of everything.
+// model is a state of the whole system.
 type model struct {
-	job          bool // the request submits a job, and another node may run it
-	seen, safe   shelf
+	job          bool // the request submits a job, which another node may run
+	seen, safe   database
 	tx           transaction
-	life, batch  int8 // the node's life, and its last batch known to be committed
-	settling     bool // it wants to settle; else to admit
+	epoch, batch int8 // the node's epoch, and its last batch known to be committed
+	settling     bool // the node settles; otherwise it admits
 	sent         bool // a try waits for its answer
-	lost         bool // a try's COMMIT has no answer
-	idle         bool // nothing is left to do
-	undo         bool // the job of a refused caller must be ended
+	lost         bool // the COMMIT of a try has no answer
+	idle         bool // the node has nothing to do
+	undo         bool // the job of a caller without an answer must be ended
 	answer       answerState
 	failovers    int8
 	terminations int8
-	stuck        bool // an operation cannot be committed, for ever
+	stuck        bool // an operation can never be committed
 }
 
 type step struct {
@@ -92,7 +92,7 @@ type step struct {
 	to   model
 }
 
-// proved returns the state after an answered synchronous commit: everything before it is safe.
+// proved returns the state after an answered synchronous commit: everything before it is durable.
 func (m model) proved() model { m.safe = m.seen; return m }
 
 // next returns every possible step in m.
@@ -107,9 +107,9 @@ func (m model) next(r rules) []step {
 
 // nodeSteps adds the steps of the committer and the waiting client.
 func (m model) nodeSteps(r rules, add func(string, model)) {
-	if !m.idle && !m.sent && m.tx.stage == 0 { // else the row's lock is not to be had
-		alive := m.life == 1 || (!m.seen.dead && !m.seen.forgotten)
-		if alive && m.seen.batch[m.life] == m.batch {
+	if !m.idle && !m.sent && m.tx.stage == 0 { // otherwise the row is locked
+		alive := m.epoch == 1 || (!m.seen.dead && !m.seen.deleted)
+		if alive && m.seen.batch[m.epoch] == m.batch {
 			add("try", m.try())
 		} else {
 			add("resolve", m.resolve(r))
@@ -130,23 +130,23 @@ func (m model) nodeSteps(r rules, add func(string, model)) {
 	}
 }
 
-// try begins the batch's transaction: the fence held, so no earlier try is open.
+// try begins the batch's transaction. The fence was raised, so no earlier try is open.
 func (m model) try() model {
 	m.lost = false
 	if m.answer != waiting && !m.settling && !m.job { // the caller of the admission has left
 		m.idle = true
 		return m
 	}
-	if m.settling && m.seen.receipt != noReceipt { // its primary key is taken
+	if m.settling && m.seen.receipt != noReceipt { // the receipt exists, so the insert fails
 		m.stuck, m.idle, m.answer = true, true, refused
 		return m
 	}
 	m.sent = true
-	m.tx = transaction{stage: 1, settle: m.settling, life: m.life, undone: m.answer != waiting}
+	m.tx = transaction{stage: 1, settle: m.settling, life: m.epoch, undone: m.answer != waiting}
 	return m
 }
 
-// committed brings the transaction's rows to light.
+// committed makes the transaction's rows visible.
 func (m model) committed() model {
 	m.seen.batch[m.tx.life]++
 	switch {
@@ -165,7 +165,7 @@ func (m model) committed() model {
 	return m
 }
 
-// answered returns the state after the node learned that its batch was committed.
+// answered returns the state after the node knows that its batch was committed.
 func (m model) answered() model {
 	m.batch++
 	m.sent, m.lost = false, false
@@ -183,12 +183,12 @@ func (m model) answered() model {
 	return m
 }
 
-// resolve finds out why the fence did not move.
+// resolve finds out why the fence was not raised.
 func (m model) resolve(r rules) model {
 	if !r.readResolves {
 		m = m.proved()
 	}
-	fate := node.Fate{Found: !m.seen.forgotten || m.life == 1, Dead: m.seen.dead && m.life == 0, Batch: int64(m.seen.batch[m.life])}
+	fate := node.Fate{Found: !m.seen.deleted || m.epoch == 1, Dead: m.seen.dead && m.epoch == 0, Batch: int64(m.seen.batch[m.epoch])}
 	v, _ := resultOf(fate, int64(m.batch))
 	if r.deadSettleNothing && (v == resultCommittedThenFenced || v == resultUnknowable) {
 		v = resultFenced
@@ -201,7 +201,7 @@ func (m model) resolve(r rules) model {
 		return m.answered()
 	case v == resultCommittedThenFenced && m.lost && (m.settling || m.job):
 		return m.answered()
-	case v == resultCommittedThenFenced && m.lost: // the admission to chat: its hold is the sweep's
+	case v == resultCommittedThenFenced && m.lost: // the sweep owns the hold of an admitted chat request
 		return m.end(refused)
 	case v == resultUnknowable && !m.settling && !m.job:
 		return m.end(refused)
@@ -210,7 +210,7 @@ func (m model) resolve(r rules) model {
 	case m.settling:
 		return m.end(refused)
 	}
-	m.life, m.batch, m.lost = 1, 0, false // the admission is made in the new life
+	m.epoch, m.batch, m.lost = 1, 0, false // the admission is repeated in the new epoch
 	return m
 }
 
@@ -276,9 +276,9 @@ func (m model) otherSteps(r rules, add func(string, model)) {
 		}
 		add("sweep", to.proved())
 	}
-	if m.seen.dead && !m.seen.forgotten && m.seen.hold != ofFirstLife && m.tx.stage == 0 {
+	if m.seen.dead && !m.seen.deleted && m.seen.hold != ofFirstLife && m.tx.stage == 0 {
 		to := m
-		to.seen.forgotten = true
+		to.seen.deleted = true
 		add("forget the dead node", to.proved())
 	}
 	if m.job && m.seen.hold == ofJob {
@@ -288,7 +288,7 @@ func (m model) otherSteps(r rules, add func(string, model)) {
 	}
 }
 
-// wrong returns the broken promise in m, or "".
+// wrong returns the broken invariant in m, or "".
 func (m model) wrong() string {
 	switch {
 	case m.answer == refused && m.seen.receipt == chargedOnce:
@@ -303,7 +303,7 @@ func (m model) wrong() string {
 	return ""
 }
 
-// explore visits every state and returns the failures, each with its path.
+// explore visits every state and returns the failures with their paths.
 func explore(r rules, first model) (wrongs map[string]string, states int) {
 	type origin struct {
 		from model
@@ -346,7 +346,7 @@ func explore(r rules, first model) (wrongs map[string]string, states int) {
 			}
 		}
 	}
-	// Every state must have a way to an end.
+	// Every state must have a path to an end.
 	ended := map[model]bool{}
 	for queue := ends; len(queue) > 0; {
 		m := queue[0]
@@ -364,8 +364,8 @@ func explore(r rules, first model) (wrongs map[string]string, states int) {
 	return wrongs, len(came)
 }
 
-// TestProtocol explores the model under the rules of the code, without failures, and under rules
-// known to fail, with exactly the known failures: otherwise it would prove nothing.
+// TestProtocol explores the model under the rules of the code, which have no failures, and under
+// rules with known failures, which it must find exactly.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
 	const chat, job = false, true

@@ -29,7 +29,7 @@ func damage(t *testing.T, db *store.DB, texts ...string) {
 	}
 }
 
-// quarantined returns why holds were quarantined.
+// quarantined returns the causes of the quarantined holds.
 func (f *fixture) quarantined() map[string]string {
 	f.t.Helper()
 	causes := map[string]string{}
@@ -54,13 +54,13 @@ func (f *fixture) quarantined() map[string]string {
 	return causes
 }
 
-// TestDamagedHoldsAreQuarantined checks that an unendable hold stops neither the start nor a sweep:
-// it is quarantined, and the good holds beside it are ended.
+// TestDamagedHoldsAreQuarantined checks that a hold that cannot be ended stops neither the start
+// nor a sweep: it is quarantined, and the other holds are ended.
 func TestDamagedHoldsAreQuarantined(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var told int
-		f := start(t, db, func(l *Ledger) { l.opts.Observer.Quarantined = func() { told++ } })
+		var count int
+		f := start(t, db, func(l *Ledger) { l.opts.Observer.Quarantined = func() { count++ } })
 		for _, account := range []string{"a", "b", "c"} {
 			f.open(account, 10*money.USD, 0, KeyLimits{})
 		}
@@ -68,7 +68,7 @@ func TestDamagedHoldsAreQuarantined(t *testing.T) {
 			f.mustAdmit(account, money.USD)
 		}
 		damage(t, db,
-			// Holds that have a receipt, lack their key, or lack their account.
+			// One hold has a receipt, one lacks its key, one lacks its account.
 			`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
 				prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
 				first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
@@ -100,7 +100,7 @@ func TestDamagedHoldsAreQuarantined(t *testing.T) {
 	})
 }
 
-// TestRefusalThatPasses refuses endings for a while although the rows are sound: no hold is
+// TestRefusalThatPasses makes endings fail for a while although the rows are sound. No hold is
 // quarantined, the endings succeed later, and the jobs end as usual.
 func TestRefusalThatPasses(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestRefusalThatPasses(t *testing.T) {
 		if _, err := f.EndJob(ctx, hold, end); err == nil {
 			t.Error("the job has ended")
 		}
-		for range 2 { // the second sweep sees the result of the first one's retry
+		for range 2 { // the second sweep sees the retry of the first one
 			if err := f.sweepDead(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -153,8 +153,6 @@ func TestRefusalThatPasses(t *testing.T) {
 	})
 }
 
-// TestSettlementThatMeetsDamage: its client is not charged, and nothing is held
-// for it after the next sweep.
 func TestSettlementThatMeetsDamage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -177,7 +175,6 @@ func TestSettlementThatMeetsDamage(t *testing.T) {
 	})
 }
 
-// TestJobWhoseHoldIsDamaged: the job ends all the same, as a failure.
 func TestJobWhoseHoldIsDamaged(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -196,7 +193,7 @@ func TestJobWhoseHoldIsDamaged(t *testing.T) {
 		if err := f.sweepDead(ctx); err != nil {
 			t.Fatal(err)
 		}
-		// Several at once may share a batch; the job ends once.
+		// Several ends may share a batch; the job ends once.
 		var group sync.WaitGroup
 		var ends atomic.Int64
 		for range 4 {
@@ -221,7 +218,7 @@ func TestJobWhoseHoldIsDamaged(t *testing.T) {
 }
 
 // TestQuarantineLeavesNothingBehind checks that after the row of a quarantined hold is deleted the
-// books, including the figures of the day and of the day before, are as if the hold had never
+// books, including the figures of that day and the day before, are as if the hold had never
 // existed.
 func TestQuarantineLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
@@ -260,8 +257,6 @@ func TestQuarantineLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// TestImplausibleHoldsAreQuarantined checks that a figure out of range enters no receipt and no
-// total.
 func TestImplausibleHoldsAreQuarantined(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -273,7 +268,7 @@ func TestImplausibleHoldsAreQuarantined(t *testing.T) {
 				damage(t, db, `UPDATE ledger_hold SET epoch = 'node_gone', `+column+` = `+figure+` WHERE id = '`+h.row.ID+`'`)
 			}
 		}
-		_ = f.sweepDead(context.Background()) // no sum of holds is taken while one of them is beyond all numbers
+		_ = f.sweepDead(context.Background()) // the sum of holds fails while one is out of range
 		if err := f.sweepDead(context.Background()); err != nil {
 			t.Fatal(err)
 		}

@@ -2,9 +2,9 @@ package ledger
 
 import "testing"
 
-// TestConfirmsKeepNobodyWaiting checks that confirms take no place of other operations. Any client
-// can cause many of them by repeating a submission, and they cost a batch nothing.
-func TestConfirmsKeepNobodyWaiting(t *testing.T) {
+// TestConfirmsDelayNoOperation checks that opConfirm operations take no place of other operations
+// in a batch. Any client can cause many of them by repeating a submission.
+func TestConfirmsDelayNoOperation(t *testing.T) {
 	t.Parallel()
 	q := newQueue()
 	for range 4 * batchSize {

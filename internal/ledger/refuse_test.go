@@ -93,15 +93,15 @@ func TestFloodsOfRefusalsAreSampledAndCounted(t *testing.T) {
 	})
 }
 
-// TestStrangersHaveFewRows checks that refused requests without a known key get a few rows a minute
-// and code, and that their number is kept.
-func TestStrangersHaveFewRows(t *testing.T) {
+// TestAnonymousRefusalsHaveFewRows checks that refused requests without a known key get a few rows
+// for each minute and code, and that their number is kept.
+func TestAnonymousRefusalsHaveFewRows(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const n, minutes = 2000, 5
-		leftOut := map[bool]int{} // by whether their caller is known
+		unlogged := map[bool]int{} // by whether the caller is known
 		f := start(t, db, func(l *Ledger) {
-			l.opts.Observer.Unlogged = func(known bool) { leftOut[known]++ }
+			l.opts.Observer.Unlogged = func(known bool) { unlogged[known]++ }
 		})
 		now := time.Unix(60_000_000, 0)
 		refuse := func(r Refusal) {
@@ -131,24 +131,24 @@ func TestStrangersHaveFewRows(t *testing.T) {
 		if counted["invalid_api_key"] != n {
 			t.Errorf("the rows of strangers stand for %d requests, want %d", counted["invalid_api_key"], n)
 		}
-		if leftOut[true] != 0 || leftOut[false] < n-minutes*anonymousPerMinute {
-			t.Errorf("left out %v", leftOut)
+		if unlogged[true] != 0 || unlogged[false] < n-minutes*anonymousPerMinute {
+			t.Errorf("left out %v", unlogged)
 		}
 	})
 }
 
-// TestStrangersTakeNobodysPlace checks that a flood of strangers leaves room in the queue for the
-// rows of known keys while nothing is committed for ten minutes.
-func TestStrangersTakeNobodysPlace(t *testing.T) {
+// TestAnonymousRefusalsLeaveRoom checks that a flood of anonymous refusals leaves room in the queue
+// for the rows of known keys while nothing is committed for ten minutes.
+func TestAnonymousRefusalsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{}) // not started: nothing takes from its queue
+		l := New(Options{}) // not started, so nothing leaves its queue
 		for range 600 {
 			for n := range 2 * refusalsPerSecond {
 				l.Refused(Refusal{Request: "req_s", Code: fmt.Sprint("code_", n%50)})
 			}
 			time.Sleep(time.Second)
-			_ = l.flushRefusals(t.Context()) // cannot fail
+			_ = l.flushRefusals(t.Context()) // never fails
 		}
 		for range refusalsPerSecond {
 			l.Refused(Refusal{Request: "req_k", Account: "a", Key: "k", Code: "model_not_found"})
@@ -167,9 +167,9 @@ func TestStrangersTakeNobodysPlace(t *testing.T) {
 	})
 }
 
-// TestStrangersSampleNobody checks that keys beyond the sampler's memory share their rows with each
-// other, and not with strangers.
-func TestStrangersSampleNobody(t *testing.T) {
+// TestSharedSampleIsNotAnonymous checks that keys beyond the bound of the sampler share an entry
+// with each other, and not with anonymous refusals.
+func TestSharedSampleIsNotAnonymous(t *testing.T) {
 	t.Parallel()
 	var s sampler
 	now := time.Unix(1_000_000, 0)
@@ -184,8 +184,7 @@ func TestStrangersSampleNobody(t *testing.T) {
 	}
 }
 
-// TestRowsOfStrangersAreKeptForADay whatever the retention of the others.
-func TestRowsOfStrangersAreKeptForADay(t *testing.T) {
+func TestAnonymousRefusalsAreKeptForADay(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 		f := start(t, db)

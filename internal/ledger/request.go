@@ -8,7 +8,7 @@ import (
 // Receipt is one request of the request log; its lists are package requestlog's.
 type Receipt = requestlog.Receipt
 
-// ErrNoRequest means that a request is not in the request log.
+// ErrNoRequest reports a request missing from the request log.
 var ErrNoRequest = requestlog.ErrNone
 
 // RequestTx returns one request of the log, or ErrNoRequest.

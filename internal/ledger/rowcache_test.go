@@ -14,14 +14,14 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// rowReader compares, at the beginning of each batch, the committer's cached rows with the rows in
-// the database.
+// rowReader compares the committer's cached rows with the rows in the database at the beginning of
+// each batch.
 type rowReader struct {
 	t               *testing.T
 	c               *committer
-	begun           bool // the batch has been looked at
-	looks, rows     int  // looks with cached rows, and the number of these rows
-	changedByOthers int  // looks that found writes of others
+	begun           bool // the batch has been compared
+	looks, rows     int  // comparisons with cached rows, and the number of these rows
+	changedByOthers int  // comparisons after writes of others
 }
 
 func (r *rowReader) exec(ctx context.Context, s *store.Session, b *store.Batch, p phase) error {
@@ -65,9 +65,9 @@ func (r *rowReader) exec(ctx context.Context, s *store.Session, b *store.Batch, 
 	return nil
 }
 
-// TestKnownRowsStandInTheBooks runs requests of every outcome beside changes of their accounts and
-// keys, over midnight and back, with refused batches: every cached row equals the stored one.
-func TestKnownRowsStandInTheBooks(t *testing.T) {
+// TestCachedRowsEqualStoredRows runs requests of every outcome beside changes of their accounts and
+// keys, over midnight and back, with failing batches: every cached row equals the stored one.
+func TestCachedRowsEqualStoredRows(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	time0 := newClock()
@@ -155,8 +155,7 @@ func (f *fixture) request(ctx context.Context, rnd *rand.Rand, account string) {
 	}
 }
 
-// TestKnownRowsAreBounded: they are forgotten where there are too many.
-func TestKnownRowsAreBounded(t *testing.T) {
+func TestCachedRowsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBatch(nil, nil)
 	b.cached.accounts, b.cached.keys = map[string]books.AccountRow{"old": {ID: "old"}}, map[string]books.KeyRow{}
@@ -180,7 +179,7 @@ func TestKnownRowsAreBounded(t *testing.T) {
 	}
 }
 
-// versions are those of a database before and after a write.
+// versions returns the versions of a database before and after a write.
 func versions(t *testing.T) (before, after store.Version) {
 	t.Helper()
 	ctx := context.Background()

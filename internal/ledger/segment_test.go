@@ -12,17 +12,17 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// partsOf returns the number of recorded parts of a key, the log number up to which parts are
-// recorded, and the newest number.
-func partsOf(t *testing.T, db *store.DB, account string) (parts, parted, seq int64) {
+// segmentsOf returns the number of recorded segments of an account's key, the number up to which
+// segments are recorded, and the newest number.
+func segmentsOf(t *testing.T, db *store.DB, account string) (segments, indexedSeq, seq int64) {
 	t.Helper()
 	view(t, db, func(tx *store.Tx) error {
-		if err := tx.QueryRow(`SELECT COUNT(*) FROM ledger_key_part WHERE key = $1`, account+"_key").Scan(&parts); err != nil {
+		if err := tx.QueryRow(`SELECT COUNT(*) FROM ledger_key_part WHERE key = $1`, account+"_key").Scan(&segments); err != nil {
 			return err
 		}
-		return tx.QueryRow(`SELECT parted_seq, seq FROM ledger_account WHERE id = $1`, account).Scan(&parted, &seq)
+		return tx.QueryRow(`SELECT parted_seq, seq FROM ledger_account WHERE id = $1`, account).Scan(&indexedSeq, &seq)
 	})
-	return parts, parted, seq
+	return segments, indexedSeq, seq
 }
 
 // serve admits and ends n requests of an account, one of them failed and another refused, and
@@ -51,18 +51,18 @@ func (f *fixture) serve(account string, n int) {
 	}
 }
 
-// TestPartsAreNoted checks that each part of a log with receipts of a key is recorded with them, so
-// that a list by key finds all, and the parts are known to be complete.
-func TestPartsAreNoted(t *testing.T) {
+// TestSegmentsAreRecorded checks that each segment with receipts of a key is recorded with them, so
+// that a list by key finds all of them.
+func TestSegmentsAreRecorded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := start(t, db)
 		f.open("a", 10*money.USD, 0, KeyLimits{})
 		const n = 300
 		f.serve("a", n)
-		parts, parted, seq := partsOf(t, db, "a")
-		if seq < n || parted != seq || parts != requestlog.SegmentOf(seq)+1 {
-			t.Errorf("%d parts up to %d of %d", parts, parted, seq)
+		parts, indexedSeq, seq := segmentsOf(t, db, "a")
+		if seq < n || indexedSeq != seq || parts != requestlog.SegmentOf(seq)+1 {
+			t.Errorf("%d parts up to %d of %d", parts, indexedSeq, seq)
 		}
 		if got := len(f.requests(requestlog.Selection{Key: "a_key"})); got != n+1 {
 			t.Errorf("%d requests of the key", got)
@@ -71,9 +71,9 @@ func TestPartsAreNoted(t *testing.T) {
 	})
 }
 
-// TestPartsOfAFormerVersion checks that receipts of a version without parts are found before and
-// after the step that records them, and that the parts are complete then.
-func TestPartsOfAFormerVersion(t *testing.T) {
+// TestSegmentsOfAFormerVersion checks that receipts of a version without segments are found before
+// and after IndexKeys, which records all segments.
+func TestSegmentsOfAFormerVersion(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := start(t, db)
@@ -88,7 +88,7 @@ func TestPartsOfAFormerVersion(t *testing.T) {
 				}
 			}
 		}
-		former := func() { // it raises the number alone
+		former := func() { // former does what a former version did: it raises the number alone
 			update(t, db, func(tx *store.Tx) error {
 				if _, err := tx.Exec(`DELETE FROM ledger_key_part`); err != nil {
 					return err
@@ -101,24 +101,24 @@ func TestPartsOfAFormerVersion(t *testing.T) {
 		f.serve("b", 10)
 		former()
 		find(11)
-		f.serve("a", 10) // beside it
+		f.serve("a", 10) // by a node of this version
 		f.serve("b", 10)
 		find(22)
-		if _, parted, seq := partsOf(t, db, "a"); parted == seq {
-			t.Error("the parts are said to be whole")
+		if _, indexedSeq, seq := segmentsOf(t, db, "a"); indexedSeq == seq {
+			t.Error("the segments are recorded as complete")
 		}
 		if err := f.IndexKeys(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		find(22)
 		for _, account := range []string{"a", "b"} {
-			if parts, parted, seq := partsOf(t, db, account); parts != 1 || parted != seq {
-				t.Errorf("%d parts of %s up to %d of %d", parts, account, parted, seq)
+			if parts, indexedSeq, seq := segmentsOf(t, db, account); parts != 1 || indexedSeq != seq {
+				t.Errorf("%d parts of %s up to %d of %d", parts, account, indexedSeq, seq)
 			}
 		}
 		f.serve("a", 3)
-		if _, parted, seq := partsOf(t, db, "a"); parted != seq {
-			t.Errorf("noted up to %d of %d", parted, seq)
+		if _, indexedSeq, seq := segmentsOf(t, db, "a"); indexedSeq != seq {
+			t.Errorf("noted up to %d of %d", indexedSeq, seq)
 		}
 		f.audited()
 	})

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// forget removes receipts from all days, as if a former version had written them.
+// forget removes receipts from their days, as if a former version had written them.
 func forget(t *testing.T, db *store.DB, where string) {
 	t.Helper()
 	update(t, db, func(tx *store.Tx) error {
@@ -31,7 +31,7 @@ func forget(t *testing.T, db *store.DB, where string) {
 	})
 }
 
-// usageOf reads the usage of all by some parts.
+// usageBy reads the usage of all accounts.
 func (f *fixture) usageBy(q spending.Query) []spending.UsageRow {
 	f.t.Helper()
 	var rows []spending.UsageRow
@@ -45,8 +45,8 @@ func (f *fixture) usageBy(q spending.Query) []spending.UsageRow {
 	return rows
 }
 
-// TestDaysOfAFormerVersion lets a former version's receipts be added to their
-// days: by the step, and by the end of their retention.
+// TestDaysOfAFormerVersion checks that a former version's receipts are added to their days by
+// AddToDays and by Fold.
 func TestDaysOfAFormerVersion(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -108,8 +108,7 @@ func TestDaysOfAFormerVersion(t *testing.T) {
 	})
 }
 
-// TestUsageByParts groups and filters the usage of two accounts.
-func TestUsageByParts(t *testing.T) {
+func TestUsageByGrouping(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 		f := start(t, db)
@@ -147,7 +146,7 @@ func TestUsageByParts(t *testing.T) {
 			return spending.Sums{Requests: requests, Billed: billed, Failed: failed, Prompt: 10 * billed, Completion: 5 * billed,
 				Charged: money.Amount(charge), LineCost: money.Amount(taken), LineCosts: costed}
 		}
-		// The only charged request with a known cost has cached tokens too.
+		// The only charged request with a known cost also has cached tokens.
 		cached := func(u spending.Sums) spending.Sums { u.Cached, u.KnownCost = 4, 100; return u }
 		for name, test := range map[string]struct {
 			q    spending.Query
@@ -193,9 +192,8 @@ func TestUsageByParts(t *testing.T) {
 
 func dayOf(at time.Time) int64 { return at.UnixMilli() / (24 * time.Hour).Milliseconds() }
 
-// TestUsageWalksIndexes checks the query plans of usage on both databases: by the days of an
-// account's or a key's series, or by the days of the span, never by requests, and never a whole
-// table.
+// TestUsageWalksIndexes checks the query plans of usage on both databases: they read the days of an
+// account's or a key's series, or the days of the span, but no requests and no whole table.
 func TestUsageWalksIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -20,12 +20,12 @@ func TestNodeDeclaredDeadWakes(t *testing.T) {
 		f.open("a", 10*money.USD, 0, KeyLimits{})
 		plain, stream := f.mustAdmit("a", money.USD), f.mustAdmit("a", money.USD)
 		stream.Progress(Progress{Cost: money.USD / 4, Tokens: Tokens{Prompt: 3, Completion: 4}, Line: "l"})
-		f.mustAdmit("a", money.USD).Release(failed()) // one batch later the progress is written
+		f.mustAdmit("a", money.USD).Release(failed()) // its batch also writes the progress
 
 		ctx := context.Background()
 		epoch := f.node.Epoch()
 		f.fence()
-		// The woken node's settlement is refused; it goes on under a new life.
+		// The settlement after a pause is refused, and the node rejoins.
 		if err := plain.Settle(ctx, billed(money.USD)); !errors.Is(err, ErrNotSettled) {
 			t.Errorf("settled by a dead node: %v", err)
 		}

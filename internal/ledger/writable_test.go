@@ -13,8 +13,6 @@ import (
 	"tollgate/internal/node"
 )
 
-// TestFullDiskIsNamed checks that a driver's numeric error appears in words in the request's log
-// line.
 func TestFullDiskIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
