@@ -49,8 +49,8 @@ const (
 	DemoNote   = "demo credit"
 )
 
-// Opening holds the fields of a new account.
-type Opening struct {
+// NewAccount has the fields of a new account.
+type NewAccount struct {
 	// Name is required, at most 200 characters.
 	Name string
 	// Email is the contact address; empty for none.
@@ -67,9 +67,9 @@ type Opening struct {
 	Test bool
 }
 
-// Check brings the texts of an opening into canonical form, or returns its faults, one for each bad
-// field, joined. CreateTx does the same.
-func (o *Opening) Check() error {
+// Check brings the texts into canonical form, or returns one error for each bad field, joined.
+// CreateTx does the same.
+func (o *NewAccount) Check() error {
 	var name, email, factor error
 	o.Name, name = checkName("name", o.Name, "")
 	if o.Email != "" {
@@ -86,7 +86,7 @@ func (o *Opening) Check() error {
 
 // CreateTx opens an account with a balance of zero and, with a password, its
 // first console sign-in.
-func CreateTx(tx *store.Tx, o Opening) (Account, error) {
+func CreateTx(tx *store.Tx, o NewAccount) (Account, error) {
 	if err := o.Check(); err != nil {
 		return Account{}, err
 	}
@@ -128,9 +128,9 @@ func GetTx(tx *store.Tx, account string) (Account, error) {
 	return list[0], err
 }
 
-// KeepTx is GetTx with a row lock: nobody else can change the account until the transaction ends,
+// LockTx is GetTx with a row lock: nobody else can change the account until the transaction ends,
 // except for its money.
-func KeepTx(tx *store.Tx, account string) (Account, error) {
+func LockTx(tx *store.Tx, account string) (Account, error) {
 	if err := tx.Lock("account", "id", account); err != nil {
 		return Account{}, err
 	}
@@ -234,7 +234,7 @@ func (c *Patch) Check(a Account) error {
 // call Keys.ForgetAccount after the commit. After a change of the prices, all nodes bill newly
 // admitted requests by the new prices.
 func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
-	a, err := KeepTx(tx, account)
+	a, err := LockTx(tx, account)
 	if err != nil {
 		return Account{}, err
 	}
@@ -322,8 +322,8 @@ func IsUnknown(err error) bool { return hasCode(err, fault.NotFound) }
 func IsRefused(err error) bool { return hasCode(err, fault.InvalidRequest) }
 
 func hasCode(err error, code fault.Code) bool {
-	told, ok := errors.AsType[*fault.Error](err)
-	return ok && told.Code == code
+	f, ok := errors.AsType[*fault.Error](err)
+	return ok && f.Code == code
 }
 
 // newID returns an identifier that sorts by the database's clock, like the created_ms beside it.

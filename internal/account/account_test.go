@@ -46,14 +46,14 @@ func wantFault(t *testing.T, err error, code fault.Code, param string) {
 
 func createAccount(t *testing.T, db *store.DB, name string) Account {
 	t.Helper()
-	return update(t, db, func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: name}) })
+	return update(t, db, func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: name}) })
 }
 
 func TestAccountLife(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := update(t, db, func(tx *store.Tx) (Account, error) {
-			return CreateTx(tx, Opening{Name: "  Ada  ", Email: "Ada@Example.COM", Floor: -5 * money.USD})
+			return CreateTx(tx, NewAccount{Name: "  Ada  ", Email: "Ada@Example.COM", Floor: -5 * money.USD})
 		})
 		if !strings.HasPrefix(a.ID, "acct_") || a.Name != "Ada" || a.Email != "ada@example.com" || a.CreatedMS == 0 {
 			t.Errorf("created %+v", a)
@@ -90,7 +90,7 @@ func TestAccountFaults(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "first")
 		update(t, db, func(tx *store.Tx) (Account, error) {
-			return CreateTx(tx, Opening{Name: "second", Email: "taken@example.com", PasswordHash: "$hash"})
+			return CreateTx(tx, NewAccount{Name: "second", Email: "taken@example.com", PasswordHash: "$hash"})
 		})
 		blank, positive := " ", money.USD
 		tests := map[string]struct {
@@ -98,18 +98,19 @@ func TestAccountFaults(t *testing.T) {
 			code  fault.Code
 			param string
 		}{
-			"no name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{}) }, fault.InvalidRequest, "name"},
-			"long name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: strings.Repeat("ä", 201)}) },
+			"no name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{}) }, fault.InvalidRequest, "name"},
+			"long name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: strings.Repeat("ä", 201)}) },
 				fault.InvalidRequest, "name"},
-			"control in name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "a\x00b"}) }, fault.InvalidRequest, "name"},
-			"positive floor": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "x", Floor: 1}) }, fault.InvalidRequest,
+			"control in name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: "a\x00b"}) },
+				fault.InvalidRequest, "name"},
+			"positive floor": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: "x", Floor: 1}) }, fault.InvalidRequest,
 				"overdraft_floor_usd"},
-			"bad email": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "x", Email: "x"}) },
+			"bad email": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: "x", Email: "x"}) },
 				fault.InvalidRequest, "email"},
-			"password alone": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, Opening{Name: "x", PasswordHash: "$hash"}) },
+			"password alone": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: "x", PasswordHash: "$hash"}) },
 				fault.InvalidRequest, "email"},
 			"email taken": {func(tx *store.Tx) (Account, error) {
-				return CreateTx(tx, Opening{Name: "x", Email: "TAKEN@example.com", PasswordHash: "$hash"})
+				return CreateTx(tx, NewAccount{Name: "x", Email: "TAKEN@example.com", PasswordHash: "$hash"})
 			}, fault.InvalidRequest, "email"},
 			"unknown":        {func(tx *store.Tx) (Account, error) { return GetTx(tx, "acct_none") }, fault.NotFound, ""},
 			"change unknown": {func(tx *store.Tx) (Account, error) { return ChangeTx(tx, "acct_none", Patch{}) }, fault.NotFound, ""},

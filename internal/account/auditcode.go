@@ -16,8 +16,8 @@ const codeNote = "code "
 // may have such a note, since the audit counts it as redeemed.
 func NamesCode(note string) bool { return strings.HasPrefix(note, codeNote+"code_") }
 
-// redeemed is the ledger's credit for one code.
-type redeemed struct {
+// redemption is the credit for a redeemed code.
+type redemption struct {
 	account string
 	amount  money.Amount
 }
@@ -26,10 +26,10 @@ type redeemed struct {
 // value, and that no other code has a credit. A credit by hand may name a void code: operators
 // could once write such a note.
 func auditCodesTx(tx *store.Tx, books *audit.Books) error {
-	credits := map[string][]redeemed{}
+	credits := map[string][]redemption{}
 	err := books.Credits(codeNote+"code_", func(account, note string, amount money.Amount) {
 		id := strings.TrimPrefix(note, codeNote)
-		credits[id] = append(credits[id], redeemed{account, amount})
+		credits[id] = append(credits[id], redemption{account, amount})
 	})
 	if err != nil {
 		return fmt.Errorf("read credits of codes: %w", err)
@@ -55,7 +55,7 @@ func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 }
 
 // auditCode compares one code with its credits.
-func auditCode(books *audit.Books, c RedeemCode, credits []redeemed) {
+func auditCode(books *audit.Books, c RedeemCode, credits []redemption) {
 	var sum money.Amount
 	for _, one := range credits {
 		sum += one.amount

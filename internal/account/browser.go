@@ -22,7 +22,7 @@ const MarkLasts = 365 * 24 * time.Hour
 const MaxMarks = 20
 
 // MarkBrowserTx returns a mark for a browser after a user signed in. The browser sends the mark
-// with later sign-ins, so that its attempts have their own limit (Entrance.Password). A mark is
+// with later sign-ins, so that its attempts have their own limit (SignIns.Password). A mark is
 // valid for one user, until MarkLasts is over or the password changes, and grants no access. The
 // mark is signed with the user's password hash, so that every node can read it and no table stores
 // it.
@@ -50,8 +50,8 @@ func signMark(passwordHash, user, browser, atMS string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// knownBrowser returns the browser named by a valid mark for the user with email, or "".
-func (e *Entrance) knownBrowser(ctx context.Context, email string, marks []string) (browser string, err error) {
+// browserOf returns the browser named by a valid mark for the user with email, or "".
+func (e *SignIns) browserOf(ctx context.Context, email string, marks []string) (browser string, err error) {
 	if len(marks) == 0 {
 		return "", nil
 	}

@@ -13,9 +13,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// signInScene is an entrance with a user, ada@example.com, for one test.
+// signInScene has a user, ada@example.com, for one test.
 type signInScene struct {
-	*Entrance
+	*SignIns
 	t     *testing.T
 	clock *handClock
 	user  User
@@ -28,7 +28,7 @@ func eachSignIn(t *testing.T, test func(g *signInScene)) {
 	t.Helper()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		passwords := NewPasswords()
-		g := &signInScene{Entrance: NewEntrance(db, passwords, nil), t: t, clock: clock}
+		g := &signInScene{SignIns: NewSignIns(db, passwords, nil), t: t, clock: clock}
 		g.wait = func(_ context.Context, d time.Duration) { g.waits = append(g.waits, d) }
 		a := createAccount(t, db, "a")
 		g.user = g.add(a.ID, "ada@example.com")
@@ -52,13 +52,13 @@ func (g *signInScene) mark(user string) string {
 	return update(g.t, g.db, func(tx *store.Tx) (string, error) { return MarkBrowserTx(tx, user) })
 }
 
-// fill notes failed attempts as Password would, without hashing.
+// fill records failed attempts as Password would, without hashing.
 func (g *signInScene) fill(n int, email string, from func(i int) string) {
 	g.t.Helper()
 	update(g.t, g.db, func(tx *store.Tx) (int, error) {
 		for i := range n {
 			at := netip.MustParseAddr(from(i))
-			if _, err := noteAttemptTx(tx, append(attemptsAt(email, at), addressOf(at, attemptsOfAddress))); err != nil {
+			if _, err := recordAttemptTx(tx, append(subjectsOf(email, at), addressSubject(at, attemptsOfAddress))); err != nil {
 				return 0, err
 			}
 		}
@@ -114,7 +114,8 @@ func TestOneNetworkOverManyEmailsIsBounded(t *testing.T) {
 	})
 }
 
-// TestManyFailuresSlowTheNextOnesDown: from everywhere together, and never a known browser.
+// TestManyFailuresSlowTheNextOnesDown checks that failures from all addresses together delay the
+// next attempt, except from a known browser.
 func TestManyFailuresSlowTheNextOnesDown(t *testing.T) {
 	t.Parallel()
 	eachSignIn(t, func(g *signInScene) {
@@ -152,7 +153,7 @@ func TestKnownBrowsersHaveTheirOwnAttempts(t *testing.T) {
 		g.gets(false, "an unknown browser at home", ada, home)
 		g.gets(true, "the known browser at home", ada, home, mark)
 		g.gets(true, "with marks of others beside its own", ada, home, "x", "a.b.c", mark)
-		other := NewEntrance(g.db, g.passwords, nil)
+		other := NewSignIns(g.db, g.passwords, nil)
 		for range attemptsOfEmail {
 			if _, err := other.Password(t.Context(), ada, "wrong horse", netip.MustParseAddr(home), mark); !errors.Is(err, ErrWrongSignIn) {
 				g.t.Fatal("a wrong password of the known browser:", err)

@@ -36,7 +36,7 @@ type KeysOptions struct {
 // It caches good keys only. A request with an unknown key waits for the database, so a key works on
 // every node from its creation on. A flood of invalid keys never blocks a good key: one batched
 // read is in flight at a time, and addresses with many recent unknown keys wait behind the others
-// (see confirmer). If the database is unavailable, a cached key still works, since admission
+// (see lookupQueue). If the database is unavailable, a cached key still works, since admission
 // decides about money anyway; any other key gets 503, never 401.
 //
 // Keys records when each key was last accepted, whatever the result of the request; Run writes the
@@ -44,7 +44,7 @@ type KeysOptions struct {
 type Keys struct {
 	options KeysOptions
 	now     func() time.Time
-	confirm *confirmer
+	lookups *lookupQueue
 	uses    uses
 
 	mu      sync.RWMutex
@@ -59,7 +59,7 @@ type entry struct {
 	used      atomic.Int64 // Unix seconds
 }
 
-// NewKeys returns an empty cache. Close it after the doors.
+// NewKeys returns an empty cache. Close it after the servers.
 func NewKeys(o KeysOptions) *Keys {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -71,8 +71,8 @@ func NewKeys(o KeysOptions) *Keys {
 		o.Max = defaultMax
 	}
 	k := &Keys{options: o, now: o.Now, entries: make(map[digest]*entry)}
-	k.confirm = newConfirmer(o.Now, func(ctx context.Context, asked []digest) (map[digest]finding, error) {
-		return k.load(ctx, o.DB, asked)
+	k.lookups = newLookupQueue(o.Now, func(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
+		return k.lookUp(ctx, o.DB, digests)
 	})
 	return k
 }
@@ -111,17 +111,17 @@ func (k *Keys) find(ctx context.Context, secret string, from netip.Addr, age tim
 		return Principal{}, unknownKey()
 	}
 	d := digestOf(secret)
-	known, loaded, remembered := k.recall(d)
-	if remembered && k.now().Sub(loaded) < age {
-		return known, nil
+	cached, loaded, isCached := k.cached(d)
+	if isCached && k.now().Sub(loaded) < age {
+		return cached, nil
 	}
-	found, err := k.confirm.ask(ctx, d, from, remembered)
+	found, err := k.lookups.lookUp(ctx, d, from, isCached)
 	switch {
-	case isTold(err):
-		told, _ := errors.AsType[*fault.Error](err)
-		return Principal{}, told
-	case err != nil && remembered && age > 0 && ctx.Err() == nil:
-		return known, nil // the database is away
+	case isUnavailable(err):
+		unavailable, _ := errors.AsType[*fault.Error](err)
+		return Principal{}, unavailable
+	case err != nil && isCached && age > 0 && ctx.Err() == nil:
+		return cached, nil // the database is away
 	case err != nil:
 		return Principal{}, fault.TryAgain(err)
 	case !found.good:
@@ -142,7 +142,7 @@ func (k *Keys) ForgetAccount(account string) {
 }
 
 // Close waits for the read in flight, at most its time limit. Later requests get 503.
-func (k *Keys) Close() { k.confirm.close() }
+func (k *Keys) Close() { k.lookups.close() }
 
 func (k *Keys) forget(which func(Principal) bool) {
 	k.mu.Lock()
@@ -155,7 +155,7 @@ func (k *Keys) forget(which func(Principal) bool) {
 	}
 }
 
-func (k *Keys) recall(d digest) (p Principal, loaded time.Time, ok bool) {
+func (k *Keys) cached(d digest) (p Principal, loaded time.Time, ok bool) {
 	k.mu.RLock()
 	e := k.entries[d]
 	k.mu.RUnlock()
@@ -168,27 +168,27 @@ func (k *Keys) recall(d digest) (p Principal, loaded time.Time, ok bool) {
 	return e.principal, e.loaded, true
 }
 
-// load reads digests in the database and remembers the good ones.
-func (k *Keys) load(ctx context.Context, db *store.DB, asked []digest) (map[digest]finding, error) {
+// lookUp reads digests in the database and caches the usable keys.
+func (k *Keys) lookUp(ctx context.Context, db *store.DB, digests []digest) (map[digest]keyResult, error) {
 	k.mu.RLock()
 	before := k.forgets
 	k.mu.RUnlock()
 	now := k.now()
-	found, err := readKeys(ctx, db, asked)
+	found, err := readKeys(ctx, db, digests)
 	if err != nil {
 		return nil, err
 	}
-	k.remember(asked, found, before, now)
+	k.store(digests, found, before, now)
 	return found, nil
 }
 
-// remember replaces the cache entries of the asked digests by the findings at now. before is the
-// count of forgets before the read. If a key was forgotten since, its finding answers the waiting
-// requests but is not cached, since it may be stale.
-func (k *Keys) remember(asked []digest, found map[digest]finding, before uint64, now time.Time) {
+// store replaces the cache entries of digests by the results at now. before is Keys.forgets before
+// the read. If a key was forgotten since, its result may be stale: it answers the waiting requests
+// but is not cached.
+func (k *Keys) store(digests []digest, found map[digest]keyResult, before uint64, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, d := range asked {
+	for _, d := range digests {
 		delete(k.entries, d)
 		if f := found[d]; f.good && k.forgets == before {
 			k.makeRoom()
@@ -226,5 +226,5 @@ func unknownKey() error {
 			"or create a new one in the console.")
 }
 
-// isTold reports whether an error itself explains the problem of the key's account.
-func isTold(err error) bool { return hasCode(err, fault.ServiceUnavailable) }
+// isUnavailable reports whether err is a 503 with a message for the client.
+func isUnavailable(err error) bool { return hasCode(err, fault.ServiceUnavailable) }

@@ -46,13 +46,13 @@ func watch(t *testing.T, db *store.DB) *watched {
 	t.Helper()
 	w := &watched{clock: newClock()}
 	w.Keys = NewKeys(KeysOptions{DB: db, Now: w.clock.Now})
-	read := w.confirm.read
-	w.confirm.read = func(ctx context.Context, asked []digest) (map[digest]finding, error) {
+	read := w.lookups.read
+	w.lookups.read = func(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
 		w.reads.Add(1)
 		if w.away.Load() {
 			return nil, errors.New("the database is away")
 		}
-		return read(ctx, asked)
+		return read(ctx, digests)
 	}
 	t.Cleanup(w.Close)
 	return w
@@ -131,7 +131,7 @@ func TestKeysRefuse(t *testing.T) {
 		}
 		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Patch{Disabled: ptr(true)}) })
 
-		// Another node's change is seen two seconds later, or when asked afresh.
+		// Another node's change takes effect two seconds later, or with fresh.
 		_, err := w.Authenticate(context.Background(), disabled.secret, customer, true)
 		wantFault(t, err, fault.InvalidAPIKey, "")
 		w.good(t, deleted, false)
@@ -187,23 +187,23 @@ func TestKeysForgetDuringRead(t *testing.T) {
 		w := watch(t, db)
 		k2 := NewKeys(KeysOptions{DB: db, Now: w.clock.Now})
 		t.Cleanup(k2.Close)
-		k2.confirm.read = func(ctx context.Context, asked []digest) (map[digest]finding, error) {
+		k2.lookups.read = func(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
 			k2.mu.RLock()
 			before := k2.forgets
 			k2.mu.RUnlock()
-			found, err := readKeys(ctx, db, asked)
+			found, err := readKeys(ctx, db, digests)
 			if err != nil {
 				return nil, err
 			}
 			changeKey(t, db, k.ID, func(s *KeySettings) { s.Disabled = true })
 			k2.Forget(k.ID)
-			k2.remember(asked, found, before, w.clock.Now())
+			k2.store(digests, found, before, w.clock.Now())
 			return found, nil
 		}
 		if _, err := k2.Authenticate(context.Background(), k.secret, customer, false); err != nil {
 			t.Fatal(err) // it asked before the change
 		}
-		if _, _, ok := k2.recall(digestOf(k.secret)); ok {
+		if _, _, ok := k2.cached(digestOf(k.secret)); ok {
 			t.Error("the state before the change is remembered")
 		}
 	})
@@ -266,7 +266,7 @@ func TestKeysFlood(t *testing.T) {
 		if n := wrong.Load(); n != 0 {
 			t.Errorf("%d made-up keys were not answered 401", n)
 		}
-		if w.confirm.trust.good(stranger) {
+		if w.lookups.misses.below(stranger) {
 			t.Error("the flood cost the address nothing")
 		}
 	})
@@ -279,14 +279,14 @@ func TestKeysSize(t *testing.T) {
 	k := NewKeys(KeysOptions{Now: clock.Now, Max: size})
 	for n := range size + 500 {
 		d := numbered(n)
-		k.remember([]digest{d}, map[digest]finding{d: {good: true}}, 0, clock.Now())
+		k.store([]digest{d}, map[digest]keyResult{d: {good: true}}, 0, clock.Now())
 		clock.Add(time.Second)
-		k.recall(numbered(0)) // in use all the time
+		k.cached(numbered(0)) // in use all the time
 	}
 	if len(k.entries) != size {
 		t.Errorf("%d entries", len(k.entries))
 	}
-	if _, _, ok := k.recall(numbered(0)); !ok {
+	if _, _, ok := k.cached(numbered(0)); !ok {
 		t.Error("a key in use was dropped for idle ones")
 	}
 }
@@ -315,7 +315,7 @@ func TestKeysHitAllocatesNothing(t *testing.T) {
 	k := NewKeys(KeysOptions{Now: clock.Now})
 	secret := newSecret()
 	d := digestOf(secret)
-	k.remember([]digest{d}, map[digest]finding{d: {good: true, principal: Principal{Key: "key_1", AllowedModels: []string{"m"}}}}, 0,
+	k.store([]digest{d}, map[digest]keyResult{d: {good: true, principal: Principal{Key: "key_1", AllowedModels: []string{"m"}}}}, 0,
 		clock.Now())
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(100, func() {
@@ -331,7 +331,7 @@ func BenchmarkKeysHit(b *testing.B) {
 	k := NewKeys(KeysOptions{})
 	secret := newSecret()
 	d := digestOf(secret)
-	k.remember([]digest{d}, map[digest]finding{d: {good: true}}, 0, time.Now().Add(24*time.Hour))
+	k.store([]digest{d}, map[digest]keyResult{d: {good: true}}, 0, time.Now().Add(24*time.Hour))
 	ctx := context.Background()
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

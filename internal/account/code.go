@@ -91,7 +91,7 @@ func CreateCodesTx(tx *store.Tx, n NewCodes) ([]RedeemCode, []string, error) {
 		if _, err := tx.Exec(`INSERT INTO account_code
 			(hash, id, batch, hint, usd_nano, created_ms, expires_ms, account, redeemed_ms, voided_ms)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, '', 0, 0)`,
-			hashText(plainCode(text)), c.ID, c.Batch, c.Hint, int64(c.Value), c.CreatedMS, c.ExpiresMS); err != nil {
+			hashText(canonicalCode(text)), c.ID, c.Batch, c.Hint, int64(c.Value), c.CreatedMS, c.ExpiresMS); err != nil {
 			return nil, nil, fmt.Errorf("insert code: %w", err)
 		}
 		codes[i], texts[i] = c, text
@@ -113,8 +113,8 @@ func newCode() string {
 	return text.String()
 }
 
-// plainCode is a code's text as it is hashed, whatever way a person wrote it.
-func plainCode(text string) string {
+// canonicalCode is a code's text as it is hashed, whatever way a person wrote it.
+func canonicalCode(text string) string {
 	return strings.NewReplacer("-", "", " ", "", "\t", "", "O", "0", "I", "1", "L", "1").Replace(strings.ToUpper(text))
 }
 
@@ -199,7 +199,7 @@ func codeTx(tx *store.Tx, where string, arg string) (RedeemCode, error) {
 // code, with the balance. Concurrent calls redeem a code once: its row and the credit are one
 // transaction. A *fault.Error at `code` gives the reason for a failure.
 func RedeemTx(tx *store.Tx, account, text string) (RedeemCode, money.Amount, error) {
-	hash := hashText(plainCode(text))
+	hash := hashText(canonicalCode(text))
 	if err := tx.Lock("account_code", "hash", hash); err != nil {
 		return RedeemCode{}, 0, err
 	}

@@ -91,7 +91,7 @@ func ConfirmFactorTx(tx *store.Tx, user, code string) (recovery []string, err er
 	if err != nil {
 		return nil, err
 	}
-	step, ok, err := f.match(plainTOTP(code), now)
+	step, ok, err := f.match(canonicalTOTP(code), now)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func ConfirmFactorTx(tx *store.Tx, user, code string) (recovery []string, err er
 }
 
 // RenewRecoveryTx creates new recovery codes, which are not stored, for a user with a second
-// factor; the old codes are void. The caller must check the user first (Entrance.Code).
+// factor; the old codes are void. The caller must check the user first (SignIns.Code).
 func RenewRecoveryTx(tx *store.Tx, user string) ([]string, error) {
 	f, err := lockFactorTx(tx, user)
 	if err != nil {
@@ -128,7 +128,7 @@ func makeRecoveryTx(tx *store.Tx, user string) (recovery []string, err error) {
 	}
 	for range recoveryCodes {
 		text := newCode()
-		if _, err := tx.Exec(`INSERT INTO account_recovery (hash, member) VALUES ($1, $2)`, hashText(plainCode(text)), user); err != nil {
+		if _, err := tx.Exec(`INSERT INTO account_recovery (hash, member) VALUES ($1, $2)`, hashText(canonicalCode(text)), user); err != nil {
 			return nil, fmt.Errorf("insert recovery code: %w", err)
 		}
 		recovery = append(recovery, text)
@@ -173,7 +173,7 @@ func useCodeTx(tx *store.Tx, user, code string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	step, ok, err := f.match(plainTOTP(code), now)
+	step, ok, err := f.match(canonicalTOTP(code), now)
 	if err != nil {
 		return false, err
 	}
@@ -183,22 +183,20 @@ func useCodeTx(tx *store.Tx, user, code string) (bool, error) {
 		}
 		return true, nil
 	}
-	gone, err := tx.Exec(`DELETE FROM account_recovery WHERE hash = $1 AND member = $2`, hashText(plainCode(code)), user)
+	gone, err := tx.Exec(`DELETE FROM account_recovery WHERE hash = $1 AND member = $2`, hashText(canonicalCode(code)), user)
 	if err != nil {
 		return false, fmt.Errorf("use recovery code: %w", err)
 	}
 	return gone == 1, nil
 }
 
-// plainTOTP is the code of an app as it is compared: people write 123 456.
-func plainTOTP(code string) string { return strings.ReplaceAll(code, " ", "") }
+// canonicalTOTP is the code of an app as it is compared: people write 123 456.
+func canonicalTOTP(code string) string { return strings.ReplaceAll(code, " ", "") }
 
-// Code judges the code of a user's second factor, of the app or for recovery, and
-// uses it up. Wrong ones are counted as passwords are. Errors as Password;
-// ErrWrongSignIn also where the user has no second factor.
-func (e *Entrance) Code(ctx context.Context, user, code string, from netip.Addr) error {
-	by := []subject{{name: "code " + user, most: attemptsOfCode}, addressOf(from, attemptsOfAddress)}
-	return e.judge(ctx, from, by, func() (right bool, err error) {
+// Code checks the code of a user's second factor, of the app or for recovery, and
+func (e *SignIns) Code(ctx context.Context, user, code string, from netip.Addr) error {
+	by := []subject{{name: "code " + user, most: attemptsOfCode}, addressSubject(from, attemptsOfAddress)}
+	return e.attempt(ctx, from, by, func() (right bool, err error) {
 		err = e.db.Update(ctx, func(tx *store.Tx) (err error) {
 			right, err = useCodeTx(tx, user, code)
 			return err

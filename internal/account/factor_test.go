@@ -126,7 +126,7 @@ func TestCodesAreGoodOnce(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		u, secret, recovery := withFactor(t, db, clock)
-		e := NewEntrance(db, NewPasswords(), nil)
+		e := NewSignIns(db, NewPasswords(), nil)
 		judge := func(what, code string, want error) {
 			t.Helper()
 			if err := e.Code(t.Context(), u.ID, code, netip.MustParseAddr("192.0.2.1")); !errors.Is(err, want) {
@@ -170,7 +170,7 @@ func TestRecoveryIsRenewed(t *testing.T) {
 		if left := update(t, db, count); len(after) != recoveryCodes || left != recoveryCodes {
 			t.Errorf("%d made, %d left", len(after), left)
 		}
-		e := NewEntrance(db, NewPasswords(), nil)
+		e := NewSignIns(db, NewPasswords(), nil)
 		for code, want := range map[string]error{before[0]: ErrWrongSignIn, after[0]: nil, clock.codeNow(t, secret, 1): nil} {
 			if err := e.Code(t.Context(), u.ID, code, netip.Addr{}); !errors.Is(err, want) {
 				t.Errorf("%q: %v, want %v", code, err, want)
@@ -192,7 +192,7 @@ func TestCodesAreThrottled(t *testing.T) {
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		u, secret, recovery := withFactor(t, db, clock)
 		clock.pass(time.Hour)
-		nodes := []*Entrance{NewEntrance(db, NewPasswords(), nil), NewEntrance(db, NewPasswords(), nil)}
+		nodes := []*SignIns{NewSignIns(db, NewPasswords(), nil), NewSignIns(db, NewPasswords(), nil)}
 		for i := range attemptsOfCode {
 			from := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
 			if err := nodes[i%2].Code(t.Context(), u.ID, "not a code", from); !errors.Is(err, ErrWrongSignIn) {

@@ -39,7 +39,7 @@ type KeySettings struct {
 	AllowedModels []string      // nil: all; see ParseAllowedModels
 	AllowedIPs    []string      // nil: all; see ParseAllowedIPs
 
-	was string // the current name of the key
+	oldName string // the key's current name, for checkLabel
 }
 
 // keyFacts is a key's checked settings.
@@ -60,7 +60,7 @@ func (s KeySettings) Check() error {
 // check decides whether settings are allowed and brings them in canonical form.
 func (s KeySettings) check() (f keyFacts, err error) {
 	var name, models, ips, rpm, daily, total error
-	f.name, name = checkLabel("name", s.Name, s.was)
+	f.name, name = checkLabel("name", s.Name, s.oldName)
 	f.models, models = ParseAllowedModels(s.AllowedModels)
 	f.ips, ips = ParseAllowedIPs(s.AllowedIPs)
 	if s.RPM != nil && (*s.RPM < 1 || *s.RPM > maxRPM) {
@@ -81,7 +81,7 @@ func (s KeySettings) check() (f keyFacts, err error) {
 func (k Key) settings() KeySettings {
 	l := k.Ledger.Limits
 	return KeySettings{Name: k.Name, Disabled: l.Disabled, RPM: l.RPM, DailyBudget: l.DailyBudget, TotalLimit: l.TotalLimit,
-		AllowedModels: k.AllowedModels, AllowedIPs: ShowIPs(k.AllowedIPs), was: k.Name}
+		AllowedModels: k.AllowedModels, AllowedIPs: ShowIPs(k.AllowedIPs), oldName: k.Name}
 }
 
 // CreateKeyTx creates a key for an account and returns the key with its secret, which is not

@@ -38,10 +38,10 @@ type PasswordLink struct {
 // account is disabled. The answer never reveals the reason.
 var ErrNoLink = errors.New("no such link")
 
-// MakeLinkTx creates a link for a user and returns the link with its token, 256 random bits, which
+// CreateLinkTx creates a link for a user and returns the link with its token, 256 random bits, which
 // is not stored. The user's former link is void. A *fault.Error says that the user or the account
 // is disabled.
-func MakeLinkTx(tx *store.Tx, user string) (PasswordLink, string, error) {
+func CreateLinkTx(tx *store.Tx, user string) (PasswordLink, string, error) {
 	if err := tx.Lock("account_user", "id", user); err != nil {
 		return PasswordLink{}, "", err
 	}
@@ -49,7 +49,7 @@ func MakeLinkTx(tx *store.Tx, user string) (PasswordLink, string, error) {
 	if err != nil {
 		return PasswordLink{}, "", err
 	}
-	may, err := mayEnterTx(tx, u)
+	may, err := maySignInTx(tx, u)
 	if err != nil {
 		return PasswordLink{}, "", err
 	}
@@ -79,8 +79,8 @@ func linkOf(u User, nowMS int64) PasswordLink {
 	return PasswordLink{Kind: Reset, User: u, ExpiresMS: nowMS + resetMost.Milliseconds()}
 }
 
-// mayEnterTx reports whether both the user and its account are enabled.
-func mayEnterTx(tx *store.Tx, u User) (bool, error) {
+// maySignInTx reports whether both the user and its account are enabled.
+func maySignInTx(tx *store.Tx, u User) (bool, error) {
 	a, err := GetTx(tx, u.Account)
 	return err == nil && !u.Disabled && !a.Money.Disabled, err
 }
@@ -105,7 +105,7 @@ func linkTx(tx *store.Tx, token string) (PasswordLink, error) {
 	if err != nil {
 		return PasswordLink{}, err
 	}
-	may, err := mayEnterTx(tx, u)
+	may, err := maySignInTx(tx, u)
 	if err != nil {
 		return PasswordLink{}, err
 	}
@@ -135,7 +135,7 @@ func useLinkTx(tx *store.Tx, l PasswordLink, token, passwordHash string, from ne
 	if _, err := ChangeUserTx(tx, l.User.ID, UserChange{PasswordHash: &passwordHash}); err != nil {
 		return err
 	}
-	for _, s := range attemptsAt(l.User.Email, from) {
+	for _, s := range subjectsOf(l.User.Email, from) {
 		if _, err := tx.Exec(`DELETE FROM account_attempt WHERE subject = $1`, hashText(s.name)); err != nil {
 			return fmt.Errorf("forget failed attempts to sign in: %w", err)
 		}
@@ -154,11 +154,11 @@ func endLinkTx(tx *store.Tx, user string) error {
 // Link returns the link of a token without using it up. Wrong tokens count like wrong passwords, by
 // address. A token of the wrong shape is rejected without a query. Errors: ErrNoLink, otherwise as
 // for Password.
-func (e *Entrance) Link(ctx context.Context, token string, from netip.Addr) (l PasswordLink, err error) {
+func (e *SignIns) Link(ctx context.Context, token string, from netip.Addr) (l PasswordLink, err error) {
 	if len(token) != tokenLength {
 		return l, ErrNoLink
 	}
-	err = e.judge(ctx, from, []subject{addressOf(from, attemptsOfAddress)}, func() (bool, error) {
+	err = e.attempt(ctx, from, []subject{addressSubject(from, attemptsOfAddress)}, func() (bool, error) {
 		err := e.db.View(ctx, func(tx *store.Tx) (err error) {
 			l, err = linkTx(tx, token)
 			return err
@@ -177,7 +177,7 @@ func (e *Entrance) Link(ctx context.Context, token string, from netip.Addr) (l P
 // UseLink sets the password of the user of a link returned by Link for the token, and uses the link
 // up. For a user with a second factor, a valid code is required too. Errors: as for Link;
 // *fault.Error at `password` or `code`.
-func (e *Entrance) UseLink(ctx context.Context, l PasswordLink, token, password, code string, from netip.Addr) error {
+func (e *SignIns) UseLink(ctx context.Context, l PasswordLink, token, password, code string, from netip.Addr) error {
 	if err := CheckPassword(password); err != nil {
 		return err
 	}

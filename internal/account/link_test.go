@@ -13,12 +13,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// linked is a user with the entrance for its links.
+// linked has a user and the sign-ins that check its links.
 type linked struct {
 	t     *testing.T
 	db    *store.DB
 	clock *handClock
-	door  *Entrance
+	door  *SignIns
 	user  User
 }
 
@@ -30,7 +30,7 @@ func eachLinked(t *testing.T, test func(t *testing.T, l *linked)) {
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		a := createAccount(t, db, "a")
 		u := update(t, db, func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, SignIn{Email: "ada@example.com"}) })
-		test(t, &linked{t, db, clock, NewEntrance(db, NewPasswords(), nil), u})
+		test(t, &linked{t, db, clock, NewSignIns(db, NewPasswords(), nil), u})
 	})
 }
 
@@ -38,7 +38,7 @@ func eachLinked(t *testing.T, test func(t *testing.T, l *linked)) {
 func (l *linked) make() (made PasswordLink, token string) {
 	l.t.Helper()
 	made = update(l.t, l.db, func(tx *store.Tx) (m PasswordLink, err error) {
-		m, token, err = MakeLinkTx(tx, l.user.ID)
+		m, token, err = CreateLinkTx(tx, l.user.ID)
 		return m, err
 	})
 	return made, token
@@ -140,7 +140,7 @@ func TestVoidLinks(t *testing.T) {
 		}
 		disable(&yes)
 		l.wantNone(token, "of a disabled account")
-		_, err := try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := MakeLinkTx(tx, l.user.ID); return token, err })
+		_, err := try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := CreateLinkTx(tx, l.user.ID); return token, err })
 		wantFault(t, err, fault.InvalidRequest, "")
 		disable(&no)
 		if _, err := l.door.Link(t.Context(), token, linkAddress); err != nil {
@@ -149,7 +149,7 @@ func TestVoidLinks(t *testing.T) {
 
 		l.change(UserChange{Disabled: &yes})
 		l.wantNone(token, "of a disabled user")
-		_, err = try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := MakeLinkTx(tx, l.user.ID); return token, err })
+		_, err = try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := CreateLinkTx(tx, l.user.ID); return token, err })
 		wantFault(t, err, fault.InvalidRequest, "")
 		l.change(UserChange{Disabled: &no})
 		l.wantNone(token, "of a user who was disabled since")
@@ -183,7 +183,7 @@ func TestVoidLinks(t *testing.T) {
 		if left := l.links(); left != 0 {
 			t.Errorf("%d links of deleted users", left)
 		}
-		_, err = try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := MakeLinkTx(tx, l.user.ID); return token, err })
+		_, err = try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := CreateLinkTx(tx, l.user.ID); return token, err })
 		wantFault(t, err, fault.NotFound, "")
 	})
 }
@@ -240,7 +240,7 @@ func TestLinkWantsTheSecondFactor(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		u, secret, recovery := withFactor(t, db, clock)
-		l := &linked{t, db, clock, NewEntrance(db, NewPasswords(), nil), u}
+		l := &linked{t, db, clock, NewSignIns(db, NewPasswords(), nil), u}
 		_, token := l.make()
 		for _, code := range []string{"", "123", clock.codeNow(t, secret, 0)} { // the last was used when it was set up
 			wantFault(t, l.use(token, "a long password", code), fault.InvalidRequest, "code")

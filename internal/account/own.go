@@ -17,8 +17,8 @@ const (
 	keyWindow   = 24 * time.Hour
 )
 
-// How many users an account's own users may try to add within addWindow: each answer tells
-// whether somebody signs in with an email, in whatever account.
+// How many users an account's own users may try to add within addWindow: each answer reveals
+// whether a user of any account has the email.
 const (
 	maxAdds   = 20
 	addWindow = 24 * time.Hour
@@ -58,11 +58,11 @@ func CreateOwnUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	return CreateUserTx(tx, account, s)
 }
 
-// Adding records that a user of an account is about to add another user, whatever the result, in a
-// transaction of its own. After 20 within a day, Adding returns 429 with the time to wait.
-func (e *Entrance) Adding(ctx context.Context, account string) error {
+// CountUserAdd records that a user of an account is about to add another user, whatever the result,
+// in a transaction of its own. After 20 within a day, it returns 429 with the time to wait.
+func (e *SignIns) CountUserAdd(ctx context.Context, account string) error {
 	return e.db.Update(ctx, func(tx *store.Tx) error {
-		_, err := noteAttemptTx(tx, []subject{{name: "adds to " + account, most: maxAdds, longer: addWindow - attemptWindow,
+		_, err := recordAttemptTx(tx, []subject{{name: "adds to " + account, most: maxAdds, longer: addWindow - attemptWindow,
 			full: "The users of this account have tried to add 20 others within a day. An operator of this service can add more now."}})
 		return err
 	})

@@ -154,13 +154,13 @@ func TestDeletedKeysFillNoDatabase(t *testing.T) {
 func TestAddsAreCounted(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
-		one, two := NewEntrance(db, NewPasswords(), nil), NewEntrance(db, NewPasswords(), nil)
+		one, two := NewSignIns(db, NewPasswords(), nil), NewSignIns(db, NewPasswords(), nil)
 		for i := range maxAdds {
 			e := one
 			if i%2 == 0 {
 				e = two
 			}
-			if err := e.Adding(t.Context(), "acct_a"); err != nil {
+			if err := e.CountUserAdd(t.Context(), "acct_a"); err != nil {
 				t.Fatalf("add %d: %v", i, err)
 			}
 			clock.pass(time.Hour)
@@ -170,7 +170,7 @@ func TestAddsAreCounted(t *testing.T) {
 		}
 		refused := func(wait time.Duration, says string) {
 			t.Helper()
-			err := one.Adding(t.Context(), "acct_a")
+			err := one.CountUserAdd(t.Context(), "acct_a")
 			wantFault(t, err, fault.RateLimitExceeded, "")
 			if f := fault.Of(err); f.RetryAfter != wait || !strings.HasSuffix(f.Message(), says) ||
 				!strings.HasPrefix(f.Message(), "The users of this account have tried to add 20 others within a day.") {
@@ -178,19 +178,19 @@ func TestAddsAreCounted(t *testing.T) {
 			}
 		}
 		refused(4*time.Hour, "Try again in 4 hours.")
-		if err := one.Adding(t.Context(), "acct_b"); err != nil {
+		if err := one.CountUserAdd(t.Context(), "acct_b"); err != nil {
 			t.Error("of another account:", err)
 		}
 		clock.pass(4*time.Hour - time.Minute)
 		refused(time.Minute, "Try again in a minute.")
 		clock.pass(time.Minute)
-		if err := one.Adding(t.Context(), "acct_a"); err != nil {
+		if err := one.CountUserAdd(t.Context(), "acct_a"); err != nil {
 			t.Error("a day after the first:", err)
 		}
 		refused(time.Hour, "Try again in 60 minutes.")
 		clock.pass(-48 * time.Hour) // rows from a clock that was ahead do not count
 		for i := range maxAdds {
-			if err := one.Adding(t.Context(), "acct_a"); err != nil {
+			if err := one.CountUserAdd(t.Context(), "acct_a"); err != nil {
 				t.Fatalf("add %d, after the clock has gone back: %v", i, err)
 			}
 		}

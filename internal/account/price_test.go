@@ -55,7 +55,7 @@ func TestPricesOfAnAccount(t *testing.T) {
 		if got.Version != 3 || got.Prices.Factor != factor || !maps.Equal(got.Prices.Models, models) {
 			t.Errorf("the key's account pays %v at version %d", got.Prices, got.Version)
 		}
-		if named, err := w.Named(t.Context(), a.ID, ours.ID); err != nil || named.Prices.Of("m") != 1 {
+		if named, err := w.ByID(t.Context(), a.ID, ours.ID); err != nil || named.Prices.Of("m") != 1 {
 			t.Errorf("the key by its name pays %v, %v", named.Prices, err)
 		}
 		if other := w.good(t, theirs, true); other.Version != 1 || other.Prices.Of("m") != 0 {
@@ -88,7 +88,7 @@ func TestPricesThatAreNone(t *testing.T) {
 			t.Helper()
 			_, err := try(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, p) })
 			wantFault(t, err, fault.InvalidRequest, param)
-			o := Opening{Name: "n", Factor: p.Factor}
+			o := NewAccount{Name: "n", Factor: p.Factor}
 			if p.Prices != nil {
 				o.Prices = *p.Prices
 			}

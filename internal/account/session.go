@@ -25,19 +25,19 @@ const (
 	OperatorSession SessionKind = "operator" // the operator's pages
 )
 
-// Halfway returns the kind of a session after the password and before the code of the second
-// factor. It grants no access; after the code the browser gets a session of kind k.
+// Halfway returns the kind of a session between the password and the code of the second factor. It
+// grants no access.
 func (k SessionKind) Halfway() SessionKind { return k + "-halfway" }
 
-// How long a session lasts without being used, and at the most.
+// Durations of a session: without use, and in all.
 const (
 	userIdle, userMost         = 14 * 24 * time.Hour, 30 * 24 * time.Hour
 	operatorIdle, operatorMost = 12 * time.Hour, 24 * time.Hour
 	halfwayMost                = 10 * time.Minute
 )
 
-// spans are how long sessions of a kind last without being used, and at the most.
-func (k SessionKind) spans() (idle, most time.Duration) {
+// limits returns how long sessions of a kind last without use, and in all.
+func (k SessionKind) limits() (idle, most time.Duration) {
 	switch k {
 	case UserSession:
 		return userIdle, userMost
@@ -51,8 +51,8 @@ func (k SessionKind) spans() (idle, most time.Duration) {
 // repeated sign-ins does not fill the database.
 const maxSessions = 1000
 
-// seenEvery is how far the noted time of a session's last use may be behind.
-const seenEvery = 5 * time.Minute
+// touchPeriod is how late the recorded last use of a session may be.
+const touchPeriod = 5 * time.Minute
 
 // maxAgent bounds the stored User-Agent, in bytes.
 const maxAgent = 200
@@ -75,7 +75,7 @@ type ConsoleSession struct {
 
 // ended reports whether a session is over by its age or by inactivity.
 func (s ConsoleSession) ended(nowMS int64) bool {
-	idle, most := s.Kind.spans()
+	idle, most := s.Kind.limits()
 	return nowMS-s.SeenMS >= idle.Milliseconds() || nowMS-s.CreatedMS >= most.Milliseconds()
 }
 
@@ -88,7 +88,7 @@ type NewSession struct {
 	Address, Agent string
 }
 
-const endOldest = `DELETE FROM account_session WHERE member = $1 AND kind = $2
+const deleteOldest = `DELETE FROM account_session WHERE member = $1 AND kind = $2
 	AND id <= (SELECT id FROM account_session WHERE member = $1 AND kind = $2 ORDER BY id DESC LIMIT 1 OFFSET $3)`
 
 // OpenSessionTx creates a session and returns it with its value, 256 random bits, which is not
@@ -104,7 +104,7 @@ func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 		if s.User, err = GetUserTx(tx, n.User); err != nil {
 			return ConsoleSession{}, "", err
 		}
-		if _, err := tx.Exec(endOldest, n.User, string(n.Kind), maxSessions-1); err != nil {
+		if _, err := tx.Exec(deleteOldest, n.User, string(n.Kind), maxSessions-1); err != nil {
 			return ConsoleSession{}, "", fmt.Errorf("end the oldest session: %w", err)
 		}
 	}
@@ -121,7 +121,7 @@ func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 }
 
 // SessionTx returns the session of a cookie's value, of one kind. operatorToken is the current
-// setting. stale reports that SeenTx is due. Error: ErrNoSession.
+// setting. stale reports that TouchSessionTx is due. Error: ErrNoSession.
 func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s ConsoleSession, stale bool, err error) {
 	var user User
 	var member, token string
@@ -155,11 +155,11 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s C
 		return ConsoleSession{}, false, ErrNoSession
 	}
 	s.User = user
-	return s, now-s.SeenMS >= seenEvery.Milliseconds(), nil
+	return s, now-s.SeenMS >= touchPeriod.Milliseconds(), nil
 }
 
-// SeenTx records that a session is used now.
-func SeenTx(tx *store.Tx, session string) error {
+// TouchSessionTx records that a session is used now.
+func TouchSessionTx(tx *store.Tx, session string) error {
 	now, err := tx.NowMS()
 	if err != nil {
 		return err
@@ -236,14 +236,14 @@ func sweepSessionsTx(tx *store.Tx, nowMS int64) error {
 // tokenLength is the length of a token in bytes.
 const tokenLength = 43
 
-// newToken makes a text of 256 random bits, good in cookies and addresses.
+// newToken returns 256 random bits as text for cookies and URLs.
 func newToken() string {
 	var raw [32]byte
 	rand.Read(raw[:]) // never fails (crypto/rand)
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// hashText is a secret text as tables hold it: its SHA-256 in hexadecimal.
+// hashText returns the stored form of a secret: its SHA-256 in hexadecimal.
 func hashText(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
@@ -260,8 +260,8 @@ func cutAgent(agent string) string {
 	}, agent)
 }
 
-// Longest is how long a session of a kind lasts at the most.
-func Longest(kind SessionKind) time.Duration {
-	_, most := kind.spans()
+// MaxSession returns the maximum duration of a session of a kind.
+func MaxSession(kind SessionKind) time.Duration {
+	_, most := kind.limits()
 	return most
 }

@@ -76,11 +76,11 @@ func TestSessionLife(t *testing.T) {
 		wantNobody(t, db, UserSession, s.ID, "", "an id for a value")
 		wantNobody(t, db, UserSession, hashText(first), "", "a hash for a value")
 
-		clock.pass(seenEvery)
+		clock.pass(touchPeriod)
 		if _, stale, _ = signedIn(t, db, UserSession, first, ""); !stale {
 			t.Error("after five minutes its use is not to be noted")
 		}
-		update(t, db, func(tx *store.Tx) (int, error) { return 0, SeenTx(tx, s.ID) })
+		update(t, db, func(tx *store.Tx) (int, error) { return 0, TouchSessionTx(tx, s.ID) })
 		clock.pass(userIdle - time.Millisecond)
 		if _, _, err = signedIn(t, db, UserSession, first, ""); err != nil {
 			t.Error("used 14 days ago:", err)
@@ -92,7 +92,7 @@ func TestSessionLife(t *testing.T) {
 		s, _, _ = signedIn(t, db, UserSession, used, "")
 		for range 29 {
 			clock.pass(24 * time.Hour)
-			update(t, db, func(tx *store.Tx) (int, error) { return 0, SeenTx(tx, s.ID) })
+			update(t, db, func(tx *store.Tx) (int, error) { return 0, TouchSessionTx(tx, s.ID) })
 		}
 		if _, _, err = signedIn(t, db, UserSession, used, ""); err != nil {
 			t.Error("used daily for 29 days:", err)
@@ -193,7 +193,7 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 func TestSweepDeletesWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
-		e := NewEntrance(db, NewPasswords(), nil)
+		e := NewSignIns(db, NewPasswords(), nil)
 		rows := func() (n int) {
 			if err := db.View(t.Context(), func(tx *store.Tx) error {
 				return tx.QueryRow(`SELECT (SELECT COUNT(*) FROM account_session) + (SELECT COUNT(*) FROM account_attempt)`).Scan(&n)
@@ -239,7 +239,7 @@ func TestEntrance(t *testing.T) {
 		off := update(t, db, func(tx *store.Tx) (User, error) {
 			return CreateUserTx(tx, a.ID, SignIn{Email: "off@example.com", PasswordHash: hash, Disabled: true})
 		})
-		e := NewEntrance(db, passwords, nil)
+		e := NewSignIns(db, passwords, nil)
 		alice, bob := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 		for range attemptsOfEmail + 2 { // a success does not count as a failure
 			if got, err := e.Password(t.Context(), " A@Example.com ", "right horse", alice); err != nil || got != u {
@@ -275,7 +275,7 @@ func TestEntrance(t *testing.T) {
 func TestAttemptsAreCountedOverAllNodes(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
-		nodes := []*Entrance{NewEntrance(db, NewPasswords(), nil), NewEntrance(db, NewPasswords(), nil)}
+		nodes := []*SignIns{NewSignIns(db, NewPasswords(), nil), NewSignIns(db, NewPasswords(), nil)}
 		var judged atomic.Int64
 		var all sync.WaitGroup
 		for i := range 4 * attemptsOfOperator {
@@ -303,13 +303,13 @@ func TestAttemptsAreCountedOverAllNodes(t *testing.T) {
 func TestOneAddressKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		e := NewEntrance(db, NewPasswords(), nil)
+		e := NewSignIns(db, NewPasswords(), nil)
 		alice, bob := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-		judging, goOn := make(chan struct{}, 2*judgedAtOnce), make(chan struct{})
+		judging, goOn := make(chan struct{}, 2*maxAttempts), make(chan struct{})
 		var all sync.WaitGroup
-		for i := range 2 * judgedAtOnce {
+		for i := range 2 * maxAttempts {
 			all.Go(func() {
-				if err := e.judge(t.Context(), alice, attemptsAt(strconv.Itoa(i), alice), func() (bool, error) {
+				if err := e.attempt(t.Context(), alice, subjectsOf(strconv.Itoa(i), alice), func() (bool, error) {
 					judging <- struct{}{}
 					<-goOn
 					return true, nil
@@ -318,7 +318,7 @@ func TestOneAddressKeepsNobodyOut(t *testing.T) {
 				}
 			})
 		}
-		for range judgedFromAddress {
+		for range maxAttemptsFromAddress {
 			<-judging
 		}
 		if err := e.Token(t.Context(), true, bob); err != nil {
@@ -366,9 +366,9 @@ func TestSignInsTx(t *testing.T) {
 func TestOperatorGetsInBesideACrowd(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		e := NewEntrance(db, NewPasswords(), nil)
-		for range judgedAtOnce {
-			e.judged <- struct{}{}
+		e := NewSignIns(db, NewPasswords(), nil)
+		for range maxAttempts {
+			e.slots <- struct{}{}
 		}
 		from := netip.MustParseAddr("192.0.2.7")
 		if _, err := e.Password(t.Context(), "ada@example.com", "right horse", from); fault.Of(err).Code != fault.ServiceUnavailable {

@@ -54,7 +54,7 @@ func TestUnreadablePrices(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "cannot be read") {
 				t.Errorf("%v: %v", c, err)
 			}
-			if _, err = keys.Named(context.Background(), bad.ID, theirs.ID); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			if _, err = keys.ByID(context.Background(), bad.ID, theirs.ID); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 				t.Errorf("%v: by name: %v", c, err)
 			}
 			factor, none := money.One, map[string]money.Factor{}

@@ -12,21 +12,21 @@ import (
 	"tollgate/internal/store"
 )
 
-// Bounds of noting when keys were used.
+// Bounds of writing the last uses of keys.
 const (
-	noteEvery   = time.Minute
-	noteTimeout = 5 * time.Second // for all writes of one call
-	noteAtOnce  = 100             // keys in one transaction
-	maxUses     = 100_000         // keys between two notes; the use of one more is not noted
+	writePeriod  = time.Minute
+	writeTimeout = 5 * time.Second // for all writes of one call
+	writeChunk   = 100             // keys in one transaction
+	maxUses      = 100_000         // keys between two writes; a use of a further key is not recorded
 )
 
-// uses holds the times of last use until they are written, so that no request waits.
+// uses has the times of last use until they are written, so that no request waits.
 type uses struct {
 	mu sync.Mutex
 	at map[string]time.Time // by key
 }
 
-// add remembers a use.
+// add records a use.
 func (u *uses) add(key string, at time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -47,26 +47,26 @@ func (u *uses) take() map[string]time.Time {
 	return taken
 }
 
-// Run notes once a minute, and when ctx ends, when keys were last used.
+// Run writes the last uses of keys once a minute, and when ctx ends.
 func (k *Keys) Run(ctx context.Context) {
 	loop.Run(ctx, loop.Loop{
-		Room: "account", Does: "note when keys were last used", Log: k.options.Log, Period: noteEvery, Later: true, Step: k.NoteUses,
+		Room: "account", Does: "note when keys were last used", Log: k.options.Log, Period: writePeriod, Later: true, Step: k.WriteUses,
 	})
-	if err := k.NoteUses(context.WithoutCancel(ctx)); err != nil {
+	if err := k.WriteUses(context.WithoutCancel(ctx)); err != nil {
 		k.options.Log.Warn("account: the last uses of keys are not noted", "error", err)
 	}
 }
 
-// NoteUses writes the last use of each key since the previous call. If a write fails, the next call
-// repeats it.
-func (k *Keys) NoteUses(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
+// WriteUses writes the last use of each key since the previous call. If a write fails, the next
+// call repeats it.
+func (k *Keys) WriteUses(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	used := k.uses.take()
 	for len(used) > 0 {
-		some := make(map[string]time.Time, noteAtOnce)
+		some := make(map[string]time.Time, writeChunk)
 		for key, at := range used {
-			if some[key] = at; len(some) == noteAtOnce {
+			if some[key] = at; len(some) == writeChunk {
 				break
 			}
 		}

@@ -43,7 +43,7 @@ func TestUses(t *testing.T) {
 			t.Error("a request waited for a note of its use")
 		}
 		w.clock.Add(20 * time.Second)
-		if err := w.NoteUses(t.Context()); err != nil {
+		if err := w.WriteUses(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		at, now := lastUsed(t, db, used.ID)
@@ -55,7 +55,7 @@ func TestUses(t *testing.T) {
 				t.Errorf("key %s was not used, and is shown as used", k.ID)
 			}
 		}
-		if err := w.NoteUses(t.Context()); err != nil {
+		if err := w.WriteUses(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if again, _ := lastUsed(t, db, used.ID); again != at {
@@ -78,7 +78,7 @@ func TestUsesWaitForTheDatabase(t *testing.T) {
 		var keys []madeKey
 		for i := range 3 {
 			a := createAccount(t, db, fmt.Sprint("a", i))
-			for range noteAtOnce/2 + 1 {
+			for range writeChunk/2 + 1 {
 				keys = append(keys, createKey(t, db, a.ID, KeySettings{}))
 			}
 		}
@@ -87,10 +87,10 @@ func TestUsesWaitForTheDatabase(t *testing.T) {
 		}
 		away, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := w.NoteUses(away); err == nil {
+		if err := w.WriteUses(away); err == nil {
 			t.Fatal("noted without a database")
 		}
-		if err := w.NoteUses(t.Context()); err != nil {
+		if err := w.WriteUses(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, k := range keys {

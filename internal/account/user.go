@@ -29,7 +29,7 @@ type User struct {
 // SignIn holds the fields of a new user.
 type SignIn struct {
 	Email        string
-	PasswordHash string // from Passwords.Hash; empty for no password yet, see MakeLinkTx
+	PasswordHash string // from Passwords.Hash; empty for no password yet, see CreateLinkTx
 	Disabled     bool   // by an operator
 	Operator     bool
 }
@@ -89,8 +89,8 @@ func GetUserTx(tx *store.Tx, user string) (User, error) {
 	return u, nil
 }
 
-// KeepUserTx is GetUserTx with a row lock until the transaction ends.
-func KeepUserTx(tx *store.Tx, user string) (User, error) {
+// LockUserTx is GetUserTx with a row lock until the transaction ends.
+func LockUserTx(tx *store.Tx, user string) (User, error) {
 	if err := tx.Lock("account_user", "id", user); err != nil {
 		return User{}, err
 	}
@@ -177,7 +177,7 @@ type UserChange struct {
 // sessions of the user. These changes and a new email also void the user's link, which went to the
 // old address.
 func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
-	u, err := KeepUserTx(tx, user)
+	u, err := LockUserTx(tx, user)
 	if err != nil {
 		return User{}, err
 	}

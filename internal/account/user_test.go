@@ -17,7 +17,7 @@ func TestUserLife(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := update(t, db, func(tx *store.Tx) (Account, error) {
-			return CreateTx(tx, Opening{Name: "a", Email: "first@example.com", PasswordHash: "$one"})
+			return CreateTx(tx, NewAccount{Name: "a", Email: "first@example.com", PasswordHash: "$one"})
 		})
 		second := update(t, db, func(tx *store.Tx) (User, error) {
 			return CreateUserTx(tx, a.ID, SignIn{Email: "Second@Example.com", PasswordHash: "$two", Operator: true})

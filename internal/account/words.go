@@ -16,18 +16,18 @@ const (
 	maxEmail = 254  // bytes of an address (RFC 5321, path length)
 )
 
-// checkName returns a required name without surrounding blanks. was: as checkLabel.
-func checkName(param, name, was string) (string, error) {
-	name, err := checkLabel(param, name, was)
+// checkName is checkLabel for a required name.
+func checkName(param, name, old string) (string, error) {
+	name, err := checkLabel(param, name, old)
 	if err == nil && name == "" {
 		err = fault.At(fault.InvalidRequest, param, "{param} is required: give it a name that people recognise.")
 	}
 	return name, err
 }
 
-// checkLabel returns a name without surrounding blanks; the name may be empty. The stored name
-// (was) may have invisible characters, accepted by former versions.
-func checkLabel(param, name, was string) (string, error) {
+// checkLabel returns a name without surrounding blanks; the name may be empty. old is the stored
+// name, which may have invisible characters if a former version accepted them.
+func checkLabel(param, name, old string) (string, error) {
 	name = strings.TrimSpace(name)
 	if utf8.RuneCountInString(name) > maxName {
 		return "", fault.At(fault.InvalidRequest, param, "{param} must have at most %d characters.", maxName)
@@ -35,32 +35,32 @@ func checkLabel(param, name, was string) (string, error) {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		return "", fault.At(fault.InvalidRequest, param, "{param} must be one line of text without control characters.")
 	}
-	if name == was {
+	if name == old {
 		return name, nil
 	}
-	return name, CheckSeen(param, name)
+	return name, CheckVisible(param, name)
 }
 
-// checkNote returns a text of several lines without surrounding blanks; the text may be empty. was
+// checkNote returns a text of several lines without surrounding blanks; the text may be empty. old
 // is as for checkLabel.
-func checkNote(note, was string) (string, error) {
+func checkNote(note, old string) (string, error) {
 	note = strings.TrimSpace(strings.ReplaceAll(note, "\r\n", "\n"))
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 	if utf8.RuneCountInString(note) > maxNote || !utf8.ValidString(note) || strings.ContainsFunc(note, control) {
 		return "", fault.At(fault.InvalidRequest, "note", "note must have at most %d characters, without control characters.", maxNote)
 	}
-	if note == was {
+	if note == old {
 		return note, nil
 	}
-	return note, CheckSeen("note", note)
+	return note, CheckVisible("note", note)
 }
 
-// CheckSeen returns an error if a displayed text has an invisible character, with which it can look
+// CheckVisible returns an error if a displayed text has an invisible character, with which it can look
 // like another text.
-func CheckSeen(param, text string) error {
+func CheckVisible(param, text string) error {
 	before := ' '
 	for at, r := range text {
-		if unseen(before, text[at:]) {
+		if invisible(before, text[at:]) {
 			return fault.At(fault.InvalidRequest, param, "{param} has a character that nobody sees (%U), with which a text can look like another "+
 				"one. Delete it, or type the text by hand: pasting may bring it along.", r)
 		}
@@ -69,47 +69,47 @@ func CheckSeen(param, text string) error {
 	return nil
 }
 
-// Seen returns text without its invisible characters. Invalid UTF-8 becomes U+FFFD: two invalid
-// bytes could form a character once the bytes between them are removed.
-func Seen(text string) string {
-	var seen strings.Builder
+// RemoveInvisible returns text without its invisible characters. Invalid UTF-8 becomes U+FFFD: two
+// invalid bytes could form a character once the bytes between them are removed.
+func RemoveInvisible(text string) string {
+	var visible strings.Builder
 	before := ' '
 	for at, r := range text {
-		if !unseen(before, text[at:]) {
-			seen.WriteRune(r)
+		if !invisible(before, text[at:]) {
+			visible.WriteRune(r)
 			before = r
 		}
 	}
-	return seen.String()
+	return visible.String()
 }
 
-// unseen reports whether a text begins with a character that, after before, is invisible and
-// changes how other characters are read: it turns their direction, ends their line or hides between
-// them.
-func unseen(before rune, text string) bool {
+// invisible reports whether text begins with a character that, after before, is invisible and
+// changes how other characters are read: it changes their direction, ends their line or hides
+// between them.
+func invisible(before rune, text string) bool {
 	r, size := utf8.DecodeRuneInString(text)
-	if shapes(r) {
-		return !shaped(before, r) && !strings.HasPrefix(text[size:], keycap)
+	if isShaping(r) {
+		return !canBeShaped(before, r) && !strings.HasPrefix(text[size:], keycap)
 	}
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 const parts, joins = '\u200c', '\u200d'
 
-// keycap turns the character before it into a keycap, with a shaping character between them.
+// keycap, after a shaping character, turns the character before it into a keycap.
 const keycap = "\u20e3"
 
-// shapes reports whether a character changes the look of the previous character, or joins the next:
-// letters of some scripts and emoji need such characters.
-func shapes(r rune) bool {
+// isShaping reports whether a character changes the look of the previous character, or joins the
+// next. Letters of some scripts and emoji need such characters.
+func isShaping(r rune) bool {
 	return r == parts || r == joins || unicode.Is(unicode.Variation_Selector, r)
 }
 
-// shaped reports whether the character before a shaping character can look different because of it.
-// Characters of the scripts of addresses and programs cannot.
-func shaped(before, by rune) bool {
+// canBeShaped reports whether the character before a shaping character can look different because
+// of it. Latin, Greek and Cyrillic letters cannot.
+func canBeShaped(before, by rune) bool {
 	switch {
-	case shapes(before):
+	case isShaping(before):
 		return unicode.Is(unicode.Variation_Selector, before) && (by == parts || by == joins)
 	case before <= unicode.MaxASCII, unicode.IsSpace(before):
 		return false
@@ -122,7 +122,7 @@ func shaped(before, by rune) bool {
 func ParseEmail(text string) (string, error) {
 	email, err := readEmail(text)
 	if err == nil {
-		err = CheckSeen("email", email)
+		err = CheckVisible("email", email)
 	}
 	if err != nil {
 		return "", err

@@ -70,9 +70,9 @@ func FuzzParseEmail(f *testing.F) {
 	})
 }
 
-// TestUnseenCharacters checks that characters that turn, part or hide text are rejected in every
+// TestInvisibleCharacters checks that characters that turn, part or hide text are rejected in every
 // name, and that characters needed by scripts and emoji are accepted.
-func TestUnseenCharacters(t *testing.T) {
+func TestInvisibleCharacters(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		text   string
@@ -129,7 +129,7 @@ func TestUnseenCharacters(t *testing.T) {
 				t.Errorf("%q: it says %s", test.text, fault.Of(err).Message())
 			}
 		}
-		label(func() error { return (&Opening{Name: test.text}).Check() }, "name")
+		label(func() error { return (&NewAccount{Name: test.text}).Check() }, "name")
 		label(func() error { return (&Patch{Name: &test.text}).Check(Account{}) }, "name")
 		label(func() error { return KeySettings{Name: test.text}.Check() }, "name")
 		note := "first\n" + test.text + "\tlast"
@@ -137,9 +137,9 @@ func TestUnseenCharacters(t *testing.T) {
 	}
 }
 
-// TestUnseenCharactersOfFormerVersions checks that old rows with invisible characters can be read,
+// TestInvisibleCharactersOfFormerVersions checks that old rows with invisible characters can be read,
 // listed and changed in all other fields.
-func TestUnseenCharactersOfFormerVersions(t *testing.T) {
+func TestInvisibleCharactersOfFormerVersions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const name, note, email = "safe\u202egpj", "a\u200bb\nc", "ada\u200b@example.com"
@@ -203,7 +203,7 @@ func TestUnseenCharactersOfFormerVersions(t *testing.T) {
 		})
 		wantFault(t, err, fault.InvalidRequest, "name")
 
-		e, from := NewEntrance(db, passwords, nil), netip.MustParseAddr("192.0.2.1")
+		e, from := NewSignIns(db, passwords, nil), netip.MustParseAddr("192.0.2.1")
 		if got, err := e.Password(t.Context(), " ADA\u200b@example.com", "right horse", from); err != nil || got.ID != u.ID {
 			t.Errorf("signed in as %+v, %v", got, err)
 		}
@@ -216,18 +216,18 @@ func TestUnseenCharactersOfFormerVersions(t *testing.T) {
 	})
 }
 
-// FuzzSeen checks that Seen's result has no invisible character and is part of the text.
-func FuzzSeen(f *testing.F) {
+// FuzzRemoveInvisible checks that the result has no invisible character and is part of the text.
+func FuzzRemoveInvisible(f *testing.F) {
 	for _, text := range []string{"a", "a\u200d\ufe0fb", "\u202e\u202e", "\u0645\u200d\u200d\u0645", "\u2764\ufe0f\u200d\U0001f525",
 		"1\ufe0f\u20e3", "\xff\u200d", "\xe2\u202e\x80\xae"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		seen := Seen(text)
-		if err := CheckSeen("name", seen); err != nil {
+		seen := RemoveInvisible(text)
+		if err := CheckVisible("name", seen); err != nil {
 			t.Errorf("%q became %q: %v", text, seen, err)
 		}
-		if CheckSeen("name", text) == nil && utf8.ValidString(text) && seen != text {
+		if CheckVisible("name", text) == nil && utf8.ValidString(text) && seen != text {
 			t.Errorf("%q became %q", text, seen)
 		}
 	})

@@ -43,7 +43,7 @@ func (s *server) createAccount(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var o account.Opening
+	var o account.NewAccount
 	var password *string
 	var floor *money.Amount
 	var test *bool

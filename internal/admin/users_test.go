@@ -19,7 +19,7 @@ func (o *caller) linkOf(address string) (account.PasswordLink, bool) {
 	if !ok {
 		o.t.Fatalf("the link is %q", address)
 	}
-	e := account.NewEntrance(o.db, account.NewPasswords(), nil)
+	e := account.NewSignIns(o.db, account.NewPasswords(), nil)
 	l, err := e.Link(o.t.Context(), token, netip.MustParseAddr("192.0.2.1"))
 	return l, err == nil
 }

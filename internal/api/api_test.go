@@ -91,7 +91,7 @@ func newDesk(t *testing.T, db *store.DB, with func(*api.Options)) *desk {
 		if _, err := catalog.ApplyTx(tx, doc); err != nil {
 			return err
 		}
-		owner, err := account.CreateTx(tx, account.Opening{Name: "test"})
+		owner, err := account.CreateTx(tx, account.NewAccount{Name: "test"})
 		if err != nil {
 			return err
 		}

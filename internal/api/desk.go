@@ -129,7 +129,7 @@ func (d *desk) identifyNamed(x *exchange, named namedKey) (err error) {
 	ctx, done := x.Outliving(readTimeout)
 	defer done()
 	x.fresh = true
-	if x.principal, err = d.Keys.Named(ctx, named.account, named.key); err != nil {
+	if x.principal, err = d.Keys.ByID(ctx, named.account, named.key); err != nil {
 		return err
 	}
 	if !x.principal.AllowsAddress(x.from) {

@@ -137,7 +137,7 @@ func TestPollsOfNoJob(t *testing.T) {
 // newAccount opens another account, without money.
 func (d *desk) newAccount() (id string, err error) {
 	err = d.db.Update(d.t.Context(), func(tx *store.Tx) error {
-		owner, err := account.CreateTx(tx, account.Opening{Name: "other"})
+		owner, err := account.CreateTx(tx, account.NewAccount{Name: "other"})
 		id = owner.ID
 		return err
 	})

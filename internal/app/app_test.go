@@ -232,7 +232,7 @@ func TestSetUpLeavesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	openAccount := func(tx *store.Tx) error {
-		_, err := account.CreateTx(tx, account.Opening{Name: "mine"})
+		_, err := account.CreateTx(tx, account.NewAccount{Name: "mine"})
 		return err
 	}
 	for _, c := range []struct {

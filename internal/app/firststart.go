@@ -91,7 +91,7 @@ const demoPassword = 16
 // the sandbox's models: models of a later catalog cost real money, and the key was printed on a
 // terminal.
 func openDemoTx(tx *store.Tx, doc *catalog.Document, passwordHash string) (*demo, error) {
-	owner, err := account.CreateTx(tx, account.Opening{Name: "demo", Email: demoEmail, PasswordHash: passwordHash, Test: true})
+	owner, err := account.CreateTx(tx, account.NewAccount{Name: "demo", Email: demoEmail, PasswordHash: passwordHash, Test: true})
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ type rooms struct {
 	ledger    *ledger.Ledger
 	keys      *account.Keys
 	passwords *account.Passwords
-	sessions  *account.Entrance
+	sessions  *account.SignIns
 	lines     *line.Lines
 	jobs      *job.Jobs
 	chat      *chat.Conductor
@@ -307,7 +307,7 @@ func (r *rooms) startJobs(ctx context.Context) error {
 }
 
 func (r *rooms) startSessions(context.Context) error {
-	r.sessions = account.NewEntrance(r.db, r.passwords, r.log)
+	r.sessions = account.NewSignIns(r.db, r.passwords, r.log)
 	r.life.loop("sessions", r.sessions.Run)
 	return nil
 }
@@ -355,7 +355,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		metrics: r.metrics.Handler(), ready: r.ready, token: r.token, wrong: wrongToken, log: r.log,
 		base: r.Base(), signIns: r.signIns,
 	}, console.Options{
-		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, Entrance: r.sessions, Catalog: r.watcher,
+		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, SignIns: r.sessions, Catalog: r.watcher,
 		Providers: r.providers, Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Audits: r.audits, Writable: r.ledger.Writable,
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),

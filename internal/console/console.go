@@ -48,9 +48,9 @@ type Options struct {
 	ReadLimit *page.ReadLimit
 	// Keys is this node's key cache. The console notifies Keys of every change.
 	Keys *account.Keys
-	// Passwords hashes users' passwords. Entrance checks sign-ins.
+	// Passwords hashes users' passwords. SignIns checks sign-ins.
 	Passwords *account.Passwords
-	Entrance  *account.Entrance
+	SignIns   *account.SignIns
 	// Catalog is this node's watcher. Providers are the adapters for a catalog's lines.
 	Catalog   *catalog.Watcher
 	Providers map[string]catalog.Provider
@@ -89,7 +89,7 @@ func New(o Options) (http.Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return page.New(page.Options{DB: o.DB, ReadLimit: o.ReadLimit, Entrance: o.Entrance, AdminToken: o.AdminToken, PublicURL: o.PublicURL,
+	return page.New(page.Options{DB: o.DB, ReadLimit: o.ReadLimit, SignIns: o.SignIns, AdminToken: o.AdminToken, PublicURL: o.PublicURL,
 		NoPublicURL: o.NoPublicURL, Apart: o.Side == Operators, MediaURL: o.MediaURL, TrustedProxies: o.TrustedProxies, Log: o.Log,
 		Observe: o.Observe}, o.sections()...)
 }
@@ -97,11 +97,11 @@ func New(o Options) (http.Handler, error) {
 // sections returns the sections of the options' side.
 func (o Options) sections() (all []page.Section) {
 	if o.Side != Operators {
-		all = append(all, userpages.Section(userpages.Options{Keys: o.Keys, Passwords: o.Passwords, Entrance: o.Entrance, Catalog: o.Catalog,
+		all = append(all, userpages.Section(userpages.Options{Keys: o.Keys, Passwords: o.Passwords, SignIns: o.SignIns, Catalog: o.Catalog,
 			Lines: o.Lines, Jobs: o.Jobs, Webhooks: o.Webhooks, Media: o.Media, ServeAs: o.ServeAs}))
 	}
 	if o.Side != Users {
-		all = append(all, operatorpages.Section(operatorpages.Options{DB: o.DB, Keys: o.Keys, Passwords: o.Passwords, Entrance: o.Entrance,
+		all = append(all, operatorpages.Section(operatorpages.Options{DB: o.DB, Keys: o.Keys, Passwords: o.Passwords, SignIns: o.SignIns,
 			Catalog: o.Catalog, Providers: o.Providers, Lines: o.Lines, Jobs: o.Jobs, Webhooks: o.Webhooks, Audits: o.Audits,
 			Writable: o.Writable, AdminToken: o.AdminToken, PublicURL: o.PublicURL, NoPublicURL: o.NoPublicURL,
 			Log: o.Log}))

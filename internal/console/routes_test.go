@@ -305,7 +305,7 @@ func thing(s *consoletest.Scene, path, visitor string) string {
 		id = "sandbox"
 	case strings.Contains(path, "/operator/accounts/{id}"):
 		s.Update(func(tx *store.Tx) error {
-			a, err := account.CreateTx(tx, account.Opening{Name: visitor})
+			a, err := account.CreateTx(tx, account.NewAccount{Name: visitor})
 			id = a.ID
 			return err
 		})

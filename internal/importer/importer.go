@@ -76,7 +76,7 @@ type Secret struct{ Path, Value string }
 type Customer struct {
 	ID       string // its identifier in the source
 	Mark     string // detects another customer with the same ID
-	Opening  account.Opening
+	Opening  account.NewAccount
 	Note     string // for operators
 	Disabled bool
 	SignIn   bool // the email gets a console login without a password

@@ -366,7 +366,7 @@ func TestNamesAreWhatIsSeenOfThem(t *testing.T) {
 		"\u0915\u094d\u200d\u0937": "\u0915\u094d\u200d\u0937", "\u200b": "user 7",
 	} {
 		name := nameOr(text, "", "7")
-		if err := (&account.Opening{Name: name}).Check(); name != want || err != nil {
+		if err := (&account.NewAccount{Name: name}).Check(); name != want || err != nil {
 			t.Errorf("%q became %q, %v", text, name, err)
 		}
 	}

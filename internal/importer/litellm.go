@@ -103,7 +103,7 @@ func (s *liteLLM) readOwners(table, about, id, alias string) {
 		count.Found++
 		e := entry{about, row[id], row[alias]}
 		a := &liteAccount{models: row.texts("models"), Customer: Customer{ID: about + ":" + row[id], Mark: row[id], Disabled: row.flag("blocked"),
-			Opening: account.Opening{Name: nameOr(row[alias], row[id], row[id]), Email: row["user_email"]},
+			Opening: account.NewAccount{Name: nameOr(row[alias], row[id], row[id]), Email: row["user_email"]},
 			Note:    fmt.Sprintf("Imported from %s: %s %s.", s.contents.Name, about, shown(row[id]))}}
 		setEmail(&a.Customer, e, s.notes, s.taken)
 		s.setBudget(&a.Customer, e, row)
@@ -212,7 +212,7 @@ func (s *liteLLM) ownerOf(row record) *liteAccount {
 	e := keyEntry(row)
 	s.count("accounts").Found++
 	a := &liteAccount{Customer: Customer{ID: "key:" + row["token"], Mark: row["token"],
-		Opening: account.Opening{Name: nameOr(row["key_alias"], row["key_name"], "of a key")},
+		Opening: account.NewAccount{Name: nameOr(row["key_alias"], row["key_name"], "of a key")},
 		Note:    fmt.Sprintf("Imported from %s: a key of no team and no user.", s.contents.Name)}}
 	s.setBudget(&a.Customer, e, s.limitsOf(row))
 	s.add(a)

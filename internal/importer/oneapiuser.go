@@ -82,7 +82,7 @@ func liveTokens(tokens []record) (live []record) {
 func (s *oneAPI) accountOf(u record) (Customer, bool) {
 	e := entry{"user", u["id"], u["username"]}
 	a := Customer{ID: u["id"], Mark: u["username"], Disabled: s.status(u, "user") != statusOn,
-		Opening: account.Opening{Name: nameOr(u["display_name"], u["username"], u["id"]), Email: u["email"]},
+		Opening: account.NewAccount{Name: nameOr(u["display_name"], u["username"], u["id"]), Email: u["email"]},
 		Note:    fmt.Sprintf("Imported from %s: user %s (%s), group %s.", s.plan.Name, u["id"], shown(u["username"]), shown(groupOf(u)))}
 	s.setEmail(&a, e)
 	s.setFactor(&a, e, groupOf(u))

@@ -110,5 +110,5 @@ func oneLine(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "?"))
-	return strings.Join(strings.Fields(account.Seen(clean)), " ")
+	return strings.Join(strings.Fields(account.RemoveInvisible(clean)), " ")
 }

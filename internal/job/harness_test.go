@@ -335,7 +335,7 @@ func (h *cluster) apply(text string) {
 func (h *cluster) open(balance money.Amount) (owner, key string) {
 	h.t.Helper()
 	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
-		a, err := account.CreateTx(tx, account.Opening{Name: "somebody"})
+		a, err := account.CreateTx(tx, account.NewAccount{Name: "somebody"})
 		if err != nil {
 			return err
 		}

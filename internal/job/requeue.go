@@ -123,7 +123,7 @@ func (j *Jobs) resubmit(ctx context.Context, old string, o RequeueOptions) (answ
 		if rec, err = row.RecordTx(tx, old); err != nil {
 			return err
 		}
-		caller, usable, err = account.NamedTx(tx, rec.Account, rec.Key)
+		caller, usable, err = account.PrincipalTx(tx, rec.Account, rec.Key)
 		return err
 	})
 	switch {

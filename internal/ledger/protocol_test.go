@@ -44,7 +44,7 @@ const (
 	chargedOnce
 )
 
-// shelf is the state of the database.
+// database is the state of the database.
 type database struct {
 	batch   [2]int8 // of each epoch of the node
 	dead    bool    // the first epoch was declared dead

@@ -30,7 +30,7 @@ func factsOf(a account.Account) Details {
 }
 
 // CreateAccountTx opens an account and creates its webhook secret.
-func CreateAccountTx(tx *store.Tx, by Actor, o account.Opening) (account.Account, error) {
+func CreateAccountTx(tx *store.Tx, by Actor, o account.NewAccount) (account.Account, error) {
 	a, err := account.CreateTx(tx, o)
 	if err != nil {
 		return a, err
@@ -45,7 +45,7 @@ func CreateAccountTx(tx *store.Tx, by Actor, o account.Opening) (account.Account
 
 // ChangeAccountTx changes an account. Call Keys.ForgetAccount after the commit.
 func ChangeAccountTx(tx *store.Tx, by Actor, id string, p account.Patch) (account.Account, error) {
-	before, err := account.KeepTx(tx, id)
+	before, err := account.LockTx(tx, id)
 	if err != nil {
 		return before, err
 	}
@@ -81,7 +81,7 @@ func (c *Credit) Check() error {
 		note = fault.At(fault.InvalidRequest, "note", "note begins as those of redeemed codes do, and the audit would miss the code. "+
 			"Write it otherwise, for example: in place of %s", strings.Fields(c.Note)[1])
 	default:
-		note = account.CheckSeen("note", c.Note)
+		note = account.CheckVisible("note", c.Note)
 	}
 	return errors.Join(usd, note)
 }
@@ -178,7 +178,7 @@ func DeleteKeyTx(tx *store.Tx, by Actor, key string) error {
 // ChangeWebhookTx runs change, which sets the webhook of an account, and logs the difference. It
 // returns an error if the account does not exist.
 func ChangeWebhookTx(tx *store.Tx, by Actor, id string, change func() error) error {
-	if _, err := account.KeepTx(tx, id); err != nil {
+	if _, err := account.LockTx(tx, id); err != nil {
 		return err
 	}
 	before, err := webhookFactsTx(tx, id)

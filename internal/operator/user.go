@@ -37,7 +37,7 @@ func LinkAt(base string, l account.PasswordLink, token string) SentLink {
 // MakeLinkTx creates a link at a base address with which a user sets a password. It voids the
 // user's previous link. The link is not stored.
 func MakeLinkTx(tx *store.Tx, by Actor, base, user string) (SentLink, error) {
-	l, token, err := account.MakeLinkTx(tx, user)
+	l, token, err := account.CreateLinkTx(tx, user)
 	if err != nil {
 		return SentLink{}, err
 	}
@@ -56,7 +56,7 @@ func InviteTx(tx *store.Tx, by Actor, base, id string, in account.SignIn) (SentL
 
 // ChangeUserTx changes a sign-in. A user disabled here cannot be enabled by colleagues.
 func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
-	was, err := account.KeepUserTx(tx, user)
+	was, err := account.LockUserTx(tx, user)
 	if err != nil {
 		return was, err
 	}
@@ -80,7 +80,7 @@ func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (ac
 
 // DeleteUserTx deletes a sign-in permanently.
 func DeleteUserTx(tx *store.Tx, by Actor, user string) error {
-	before, err := account.KeepUserTx(tx, user)
+	before, err := account.LockUserTx(tx, user)
 	if err != nil {
 		return err
 	}

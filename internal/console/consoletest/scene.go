@@ -96,7 +96,7 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 		hooks := webhook.New(webhook.Options{
 			DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Timeout: 10 * time.Second, Retention: 720 * time.Hour,
 		})
-		s.Options = console.Options{DB: db, Keys: keys, Passwords: passwords, Entrance: account.NewEntrance(db, passwords, nil),
+		s.Options = console.Options{DB: db, Keys: keys, Passwords: passwords, SignIns: account.NewSignIns(db, passwords, nil),
 			Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
 			Audits: operator.NewAudits(db, proof.AuditTx, nil), Writable: func() error { return nil },
 			AdminToken: httpapi.NewOperatorToken(AdminToken), PublicURL: PublicURL, MediaURL: PublicURL + "/media"}
@@ -204,7 +204,7 @@ func (s *Scene) Update(act func(tx *store.Tx) error) {
 func (s *Scene) account(name, email string) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {
-		a, err := account.CreateTx(tx, account.Opening{Name: name})
+		a, err := account.CreateTx(tx, account.NewAccount{Name: name})
 		if err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (s *Scene) Invite(name string, in account.SignIn) (address string) {
 func (s *Scene) Link(email string) (token string) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) (err error) {
-		_, token, err = account.MakeLinkTx(tx, s.Users[email].ID)
+		_, token, err = account.CreateLinkTx(tx, s.Users[email].ID)
 		return err
 	})
 	return token

@@ -203,9 +203,9 @@ func (c *console) proveForTakeBack(v *page.Visit, given operator.Credit, secret 
 func (c *console) prove(v *page.Visit, secret, not string) error {
 	var err error
 	if v.Session.User.ID == "" {
-		err = c.Entrance.Token(v.Context(), c.AdminToken.Is(secret), v.Address())
+		err = c.SignIns.Token(v.Context(), c.AdminToken.Is(secret), v.Address())
 	} else {
-		err = c.Entrance.Confirm(v.Context(), v.Session.User, secret, v.Address(), v.Marks()...)
+		err = c.SignIns.Confirm(v.Context(), v.Session.User, secret, v.Address(), v.Marks()...)
 	}
 	if errors.Is(err, account.ErrWrongSignIn) {
 		return fault.At(fault.InvalidRequest, "secret", "That is not right, so %s.", not)

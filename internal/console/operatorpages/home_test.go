@@ -168,7 +168,7 @@ func TestWayToTheFirstCustomer(t *testing.T) {
 		}
 		done(1)
 		s.Update(func(tx *store.Tx) error {
-			a, err := account.CreateTx(tx, account.Opening{Name: "Acme"})
+			a, err := account.CreateTx(tx, account.NewAccount{Name: "Acme"})
 			s.Accounts["Acme"] = a
 			return err
 		})

@@ -20,7 +20,7 @@ type newAccountPage struct{ Form part.Inputs }
 
 // customer is a new account with its first user, key and credit.
 type customer struct {
-	opening account.Opening
+	opening account.NewAccount
 	invite  bool // its contact address, by a link
 	key     bool
 	credit  operator.Credit // of 0: none
@@ -105,7 +105,7 @@ func (c *console) create(v *page.Visit, form *part.Inputs) (made customer, again
 
 // readCustomer reads the form. It returns all errors joined.
 func (c *console) readCustomer(v *page.Visit, form *part.Inputs) (n customer, err error) {
-	n.opening = account.Opening{Name: form.Field("name").Value, Email: form.Field("email").Value,
+	n.opening = account.NewAccount{Name: form.Field("name").Value, Email: form.Field("email").Value,
 		Test: form.Field("test").On}
 	floor, wrongFloor := dollars(form, "overdraft_floor_usd")
 	if floor != nil {

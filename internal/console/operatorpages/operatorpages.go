@@ -35,9 +35,9 @@ type Options struct {
 	DB *store.DB
 	// Keys is this node's key cache. The pages notify Keys of every change.
 	Keys *account.Keys
-	// Passwords hashes users' passwords. Entrance confirms an operator's password.
+	// Passwords hashes users' passwords. SignIns confirms an operator's password.
 	Passwords *account.Passwords
-	Entrance  *account.Entrance
+	SignIns   *account.SignIns
 	// Catalog is this node's watcher. Providers are the adapters for a catalog's lines.
 	Catalog   *catalog.Watcher
 	Providers map[string]catalog.Provider

@@ -75,7 +75,7 @@ func TestUsageIsChosenByName(t *testing.T) {
 
 		s.Update(func(tx *store.Tx) error {
 			for i := range 100 {
-				if _, err := account.CreateTx(tx, account.Opening{Name: fmt.Sprintf("tenant-%02d", i)}); err != nil {
+				if _, err := account.CreateTx(tx, account.NewAccount{Name: fmt.Sprintf("tenant-%02d", i)}); err != nil {
 					return err
 				}
 			}

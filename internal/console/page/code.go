@@ -85,7 +85,7 @@ func (d *server) checkCode(v *Visit) (Outgoing, error) {
 	if half.ID == "" {
 		return v.toSignIn("/sign-in", next), nil
 	}
-	if err := d.Entrance.Code(v.Context(), half.User.ID, form.Field("code").Value, v.Address()); err != nil {
+	if err := d.SignIns.Code(v.Context(), half.User.ID, form.Field("code").Value, v.Address()); err != nil {
 		form.Field("code").Value = ""
 		shown := signInPage{Title: "Second factor", Form: form}
 		return d.again(v, &shown, &shown.Form, "That code is not right, or was used already. Type the one that your app shows now.", err)

@@ -55,7 +55,7 @@ func (d *server) cookieOf(r *http.Request, kind account.SessionKind) string {
 // the most.
 func (v *Visit) GiveCookie(kind account.SessionKind, value string) {
 	secure := v.server.secureFor(v.Request)
-	http.SetCookie(v, &http.Cookie{Name: nameOfCookie(kind, secure), Value: value, Path: "/", MaxAge: int(account.Longest(kind).Seconds()),
+	http.SetCookie(v, &http.Cookie{Name: nameOfCookie(kind, secure), Value: value, Path: "/", MaxAge: int(account.MaxSession(kind).Seconds()),
 		Secure: secure, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }
 

@@ -37,7 +37,7 @@ func (v *Visit) Typed(want string) (bool, error) {
 
 // seen returns the part of a name that a reader can type. Stored names may have invisible
 // characters.
-func seen(name string) string { return strings.TrimSpace(account.Seen(name)) }
+func seen(name string) string { return strings.TrimSpace(account.RemoveInvisible(name)) }
 
 // ReadLong is Read with a limit in bytes instead of maxForm.
 func (v *Visit) ReadLong(form *part.Inputs, limit int64) error {

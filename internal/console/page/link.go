@@ -69,7 +69,7 @@ func (d *server) takeLink(v *Visit) (Outgoing, error) {
 		return nil, err
 	}
 	token := tokenOf(form.Field("link").Value)
-	l, err := d.Entrance.Link(v.Context(), token, v.Address())
+	l, err := d.SignIns.Link(v.Context(), token, v.Address())
 	if err != nil {
 		return d.refuseLink(v, err)
 	}
@@ -85,13 +85,13 @@ func (d *server) useLink(v *Visit) (Outgoing, error) {
 		return nil, err
 	}
 	token, code := form.Field("link").Value, form.Field("code").Value
-	l, err := d.Entrance.Link(v.Context(), token, v.Address())
+	l, err := d.SignIns.Link(v.Context(), token, v.Address())
 	if err != nil {
 		return d.refuseLink(v, err)
 	}
 	form.Field("code").Value = ""
 	fit(&form, l, token)
-	err = d.Entrance.UseLink(v.Context(), l, token, form.Field("password").Value, code, v.Address())
+	err = d.SignIns.UseLink(v.Context(), l, token, form.Field("password").Value, code, v.Address())
 	if errors.Is(err, account.ErrNoLink) {
 		return d.refuseLink(v, err)
 	}

@@ -38,8 +38,8 @@ var embedded embed.FS
 // Options configures New. All fields are required unless their comment says otherwise.
 type Options struct {
 	DB *store.DB
-	// Entrance checks passwords and limits attempts.
-	Entrance *account.Entrance
+	// SignIns checks passwords and limits attempts.
+	SignIns *account.SignIns
 	// AdminToken signs in to the operators' section. If it is empty, only users who are
 	// operators can sign in.
 	AdminToken *httpapi.OperatorToken

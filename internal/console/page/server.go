@@ -96,7 +96,7 @@ func (v *Visit) recognize(kind account.SessionKind) error {
 		return nil
 	}
 	if err == nil && stale {
-		err = v.Update(func(tx *store.Tx) error { return account.SeenTx(tx, v.Session.ID) })
+		err = v.Update(func(tx *store.Tx) error { return account.TouchSessionTx(tx, v.Session.ID) })
 	}
 	return err
 }

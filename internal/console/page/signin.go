@@ -56,7 +56,7 @@ func (d *server) signIn(v *Visit) (Outgoing, error) {
 	if err := v.Read(&form); err != nil {
 		return nil, err
 	}
-	u, err := d.Entrance.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address(), v.Marks()...)
+	u, err := d.SignIns.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address(), v.Marks()...)
 	if err != nil {
 		shown := signInPage{Title: "Sign in", Form: form, Lost: true}
 		return d.again(v, &shown, &shown.Form, wrongSignIn, err)
@@ -215,14 +215,14 @@ func (d *server) operatorSignIn(v *Visit) (Outgoing, error) {
 		return nil, err
 	}
 	if token != "" && d.AdminToken.IsSet() {
-		if err := d.Entrance.Token(v.Context(), d.AdminToken.Is(token), v.Address()); err != nil {
+		if err := d.SignIns.Token(v.Context(), d.AdminToken.Is(token), v.Address()); err != nil {
 			shown.Form = signInForm(Base+"/operator/sign-in", next)
 			return d.again(v, &shown, shown.Token, "The token is not right.", err)
 		}
 		return d.open(v, account.NewSession{Kind: account.OperatorSession, Token: token}, next)
 	}
 	form.Fields = form.Fields[:len(form.Fields)-1]
-	u, err := d.Entrance.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address(), v.Marks()...)
+	u, err := d.SignIns.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address(), v.Marks()...)
 	if err == nil && !u.Operator {
 		err = account.ErrWrongSignIn
 	}

@@ -86,7 +86,7 @@ func TestSignInIsThrottled(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, other := s.Browser(), s.Browser()
-		other.Handler = s.Console(func(o *console.Options) { o.Entrance = account.NewEntrance(s.DB, s.Options.Passwords, nil) })
+		other.Handler = s.Console(func(o *console.Options) { o.SignIns = account.NewSignIns(s.DB, s.Options.Passwords, nil) })
 		for range 10 {
 			b.Post("/console/sign-in", "email", "ada@example.com", "password", "wrong horse").Want(t, http.StatusUnprocessableEntity)
 		}

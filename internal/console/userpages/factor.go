@@ -237,7 +237,7 @@ func (c *console) confirmBoth(v *page.Visit, form *part.Inputs) error {
 
 // confirmCode refuses a form without a code, and uses it up.
 func (c *console) confirmCode(v *page.Visit, form *part.Inputs) error {
-	err := c.Entrance.Code(v.Context(), v.Session.User.ID, form.Field("code").Value, v.Address())
+	err := c.SignIns.Code(v.Context(), v.Session.User.ID, form.Field("code").Value, v.Address())
 	if errors.Is(err, account.ErrWrongSignIn) {
 		return fault.At(fault.InvalidRequest, "code", "That code is not right, or was used already.")
 	}

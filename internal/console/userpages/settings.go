@@ -143,7 +143,7 @@ func (c *console) changePassword(v *page.Visit) (page.Outgoing, error) {
 
 // confirmPassword returns an error for the field if password is not the visitor's.
 func (c *console) confirmPassword(v *page.Visit, field, password string) error {
-	err := c.Entrance.Confirm(v.Context(), v.Session.User, password, v.Address(), v.Marks()...)
+	err := c.SignIns.Confirm(v.Context(), v.Session.User, password, v.Address(), v.Marks()...)
 	if errors.Is(err, account.ErrWrongSignIn) {
 		return fault.At(fault.InvalidRequest, field, "That is not your password.")
 	}
@@ -197,7 +197,7 @@ func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
 	}
 	var link *operator.SentLink
 	add := func() error {
-		user, err := show.NewUser(v, &form, c.Passwords, func() error { return c.Entrance.Adding(v.Context(), v.Account()) })
+		user, err := show.NewUser(v, &form, c.Passwords, func() error { return c.SignIns.CountUserAdd(v.Context(), v.Account()) })
 		if err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
 			if err != nil || !u.NoPassword {
 				return err
 			}
-			l, token, err := account.MakeLinkTx(tx, u.ID)
+			l, token, err := account.CreateLinkTx(tx, u.ID)
 			link = new(operator.LinkAt(v.PublicURL(), l, token))
 			return err
 		})

@@ -30,9 +30,9 @@ var embedded embed.FS
 type Options struct {
 	// Keys is this node's key cache. The pages notify Keys of every change.
 	Keys *account.Keys
-	// Passwords hashes users' passwords. Entrance confirms a user's password.
+	// Passwords hashes users' passwords. SignIns confirms a user's password.
 	Passwords *account.Passwords
-	Entrance  *account.Entrance
+	SignIns   *account.SignIns
 	// Catalog is this node's watcher.
 	Catalog *catalog.Watcher
 	// Lines belongs to this node.

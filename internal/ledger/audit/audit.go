@@ -113,6 +113,7 @@ func AsCopy(_ *store.Tx, books *Books) error {
 	return nil
 }
 
+// Books are the books of one snapshot.
 type Books struct {
 	tx        *store.Tx
 	report    Findings

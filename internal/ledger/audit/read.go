@@ -392,8 +392,8 @@ func (b *Books) readReceipts() error {
 		}
 		b.addDated(books.UsageSeries{Account: account, Key: key, Model: model, Line: line, Endpoint: endpoint}, &r)
 		if r.job && r.outcome != books.Refused {
-			jobReceipt := JobReceipt{Request: id, Job: job, Account: account, Key: key, Billed: r.outcome == books.Billed, Cost: r.cost, Held: r.held,
-				Factor: r.factor, EndedMS: r.endedMS}
+			jobReceipt := JobReceipt{Request: id, Job: job, Account: account, Key: key, Billed: r.outcome == books.Billed,
+				Cost: r.cost, Held: r.held, Factor: r.factor, EndedMS: r.endedMS}
 			for _, fn := range b.receipts {
 				fn(jobReceipt)
 			}

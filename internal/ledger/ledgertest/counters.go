@@ -1,4 +1,4 @@
-// Package ledgertest knows the tables for tests: it sets counters to their limits and plants faults
+// Package ledgertest owns the knowledge of the tables for tests: it sets counters to their limits and plants faults
 // into the books. Tests of the books use its names, so a change of the tables changes only this
 // package.
 //

@@ -219,7 +219,7 @@ var booksFaults = []FaultCase{
 		"days are not the sums of their receipts"},
 	{"a day is below zero", `UPDATE ledger_day SET images = -1`, "a figure of a day is negative"},
 	{"a day is empty", `UPDATE ledger_day SET requests = 0`, "a day has no requests"},
-	{"a day failed more often than it was asked", `UPDATE ledger_day SET failed = failed + requests`, "a day has fewer requests than outcomes"},
+	{"a day has more failures than requests", `UPDATE ledger_day SET failed = failed + requests`, "a day has fewer requests than outcomes"},
 	{"a line takes more", `UPDATE ledger_receipt SET line_cost_nano = 7 WHERE id = 'req_whole'`, "a day is not the sum of its receipts"},
 	{"an image is a clip", `UPDATE ledger_receipt SET clips = images WHERE id = 'req_made'`, "a day is not the sum of its receipts"},
 	{"a receipt is of another line", `UPDATE ledger_receipt SET line = 'x' WHERE id = 'req_whole'`,

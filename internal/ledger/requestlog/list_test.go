@@ -182,7 +182,7 @@ func TestListsPage(t *testing.T) {
 	})
 }
 
-// looked lists with a filter and returns the number of examined receipts.
+// examine lists with a filter and returns the number of examined receipts.
 func examine(t *testing.T, tx *store.Tx, f Selection) (Page, int) {
 	t.Helper()
 	l, err := listTx(tx, f)

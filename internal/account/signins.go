@@ -41,34 +41,34 @@ const (
 	slowest   = 5 * time.Second
 )
 
-// judgedAtOnce bounds the attempts in progress or waiting: two are hashed at a time (Passwords). A
-// single address has a smaller bound; its other attempts wait, so that it cannot keep all users
-// out. The operator's token needs no hashing and has judgedAtOnce slots of its own. Known browsers
-// have separate slots too, so that no number of addresses keeps them out.
+// maxAttempts bounds the attempts in progress or waiting; two are hashed at a time (Passwords). A
+// single address has a smaller bound; its other attempts wait, so that it cannot block all users.
+// The operator's token needs no hashing and has maxAttempts slots of its own. Known browsers have
+// separate slots too, so that other addresses cannot block them.
 const (
-	judgedAtOnce      = 22
-	judgedFromAddress = 4
+	maxAttempts            = 22
+	maxAttemptsFromAddress = 4
 )
 
 // ErrWrongSignIn means that the email is unknown, the password is wrong, or the user is disabled.
 // The answer never reveals the reason.
 var ErrWrongSignIn = errors.New("email or password is not right")
 
-// Entrance judges sign-ins to the console.
-type Entrance struct {
-	db        *store.DB
-	passwords *Passwords
-	log       *slog.Logger
-	nobody    string        // the hash compared for an unknown email; it matches no password
-	judged    chan struct{} // a slot for each attempt by password or code
-	tokens    chan struct{} // a slot for each attempt at the operator's token
-	browsers  chan struct{} // a slot for each attempt of a known browser
-	from      *limit.Semaphores[netip.Prefix]
-	wait      func(ctx context.Context, d time.Duration)
+// SignIns checks sign-ins to the console and limits failed attempts.
+type SignIns struct {
+	db          *store.DB
+	passwords   *Passwords
+	log         *slog.Logger
+	unknownHash string        // compared if the email is unknown; it matches no password
+	slots       chan struct{} // a slot for each attempt by password or code
+	tokens      chan struct{} // a slot for each attempt at the operator's token
+	browsers    chan struct{} // a slot for each attempt of a known browser
+	from        *limit.Semaphores[netip.Prefix]
+	wait        func(ctx context.Context, d time.Duration)
 }
 
-// NewEntrance returns an entrance; call its Run. A nil log discards messages.
-func NewEntrance(db *store.DB, passwords *Passwords, log *slog.Logger) *Entrance {
+// NewSignIns returns sign-ins of a database. Call Run. A nil log discards messages.
+func NewSignIns(db *store.DB, passwords *Passwords, log *slog.Logger) *SignIns {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -78,9 +78,9 @@ func NewEntrance(db *store.DB, passwords *Passwords, log *slog.Logger) *Entrance
 	b64 := base64.RawStdEncoding
 	nobody := fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version,
 		argonMemoryKiB, argonPasses, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(hash))
-	return &Entrance{db: db, passwords: passwords, log: log, nobody: nobody, judged: make(chan struct{}, judgedAtOnce),
-		tokens: make(chan struct{}, judgedAtOnce), browsers: make(chan struct{}, judgedAtOnce),
-		from: limit.NewSemaphores[netip.Prefix](judgedFromAddress), wait: func(ctx context.Context, d time.Duration) { loop.Sleep(ctx, d) }}
+	return &SignIns{db: db, passwords: passwords, log: log, unknownHash: nobody, slots: make(chan struct{}, maxAttempts),
+		tokens: make(chan struct{}, maxAttempts), browsers: make(chan struct{}, maxAttempts),
+		from: limit.NewSemaphores[netip.Prefix](maxAttemptsFromAddress), wait: func(ctx context.Context, d time.Duration) { loop.Sleep(ctx, d) }}
 }
 
 // Password returns the user with an email and a password. It takes the same time whether or not the
@@ -88,23 +88,23 @@ func NewEntrance(db *store.DB, passwords *Passwords, log *slog.Logger) *Entrance
 // browser before, its attempts count for that browser only, so that nobody else can lock it out.
 // Errors: ErrWrongSignIn; 429 with the time to wait after too many failures, before any hashing;
 // 503 if too many attempts wait.
-func (e *Entrance) Password(ctx context.Context, email, password string, from netip.Addr, marks ...string) (User, error) {
+func (e *SignIns) Password(ctx context.Context, email, password string, from netip.Addr, marks ...string) (User, error) {
 	if canonical, err := readEmail(email); err == nil {
 		email = canonical
 	}
-	browser, err := e.knownBrowser(ctx, email, marks)
+	browser, err := e.browserOf(ctx, email, marks)
 	if err != nil {
 		return User{}, err
 	}
 	slots, by := e.browsers, []subject{{name: "browser " + browser, most: attemptsOfEmail}}
 	if browser == "" {
-		slots, by = e.judged, append(attemptsAt(email, from), addressOf(from, attemptsOfAddress))
+		slots, by = e.slots, append(subjectsOf(email, from), addressSubject(from, attemptsOfAddress))
 		if err := e.slowDown(ctx, by[0]); err != nil {
 			return User{}, err
 		}
 	}
 	var user User
-	err = e.judgeIn(ctx, slots, from, by, func() (bool, error) {
+	err = e.attemptIn(ctx, slots, from, by, func() (bool, error) {
 		known, hash, err := e.find(ctx, email)
 		if err != nil {
 			return false, err
@@ -121,7 +121,7 @@ func (e *Entrance) Password(ctx context.Context, email, password string, from ne
 
 // Confirm checks the password of a signed-in user before an action that needs the password again.
 // Errors as for Password.
-func (e *Entrance) Confirm(ctx context.Context, user User, password string, from netip.Addr, marks ...string) error {
+func (e *SignIns) Confirm(ctx context.Context, user User, password string, from netip.Addr, marks ...string) error {
 	known, err := e.Password(ctx, user.Email, password, from, marks...)
 	if err == nil && known.ID != user.ID { // the email has moved on
 		return ErrWrongSignIn
@@ -131,20 +131,20 @@ func (e *Entrance) Confirm(ctx context.Context, user User, password string, from
 
 // Token checks a sign-in by the operator's token; right is the result of the comparison. Errors as
 // for Password.
-func (e *Entrance) Token(ctx context.Context, right bool, from netip.Addr) error {
-	s := addressOf(from, attemptsOfOperator)
+func (e *SignIns) Token(ctx context.Context, right bool, from netip.Addr) error {
+	s := addressSubject(from, attemptsOfOperator)
 	s.name = "operator " + s.name
-	return e.judgeIn(ctx, e.tokens, from, []subject{s}, func() (bool, error) { return right, nil })
+	return e.attemptIn(ctx, e.tokens, from, []subject{s}, func() (bool, error) { return right, nil })
 }
 
-// find returns a user by email with the hash to compare a password with; an
-// unknown email has one too.
-func (e *Entrance) find(ctx context.Context, email string) (u User, hash string, err error) {
+// find returns a user by email with the hash of the password. For an unknown email it returns the
+// zero User and unknownHash.
+func (e *SignIns) find(ctx context.Context, email string) (u User, hash string, err error) {
 	err = e.db.View(ctx, func(tx *store.Tx) error {
 		err := tx.QueryRow(`SELECT `+userColumns+`, password FROM account_user WHERE email = $1`, email).
 			Scan(append(u.columns(), &hash)...)
 		if errors.Is(err, sql.ErrNoRows) {
-			u, hash, err = User{}, e.nobody, nil
+			u, hash, err = User{}, e.unknownHash, nil
 		}
 		return err
 	})
@@ -165,9 +165,9 @@ type subject struct {
 	full   string // beginning of the message at the limit, before the time to wait; default: Too many attempts.
 }
 
-// attemptsAt returns the subjects of an email in canonical form: from everywhere,
-// and from an address's network.
-func attemptsAt(email string, from netip.Addr) []subject {
+// subjectsOf returns the subjects of an email in canonical form: from all addresses, and from an
+// address's network.
+func subjectsOf(email string, from netip.Addr) []subject {
 	by := []subject{{name: "email " + email},
 		{name: "email " + email + " from " + limit.Network(from).String(), most: attemptsOfEmail}}
 	if site, ok := limit.Site(from); ok {
@@ -176,18 +176,18 @@ func attemptsAt(email string, from netip.Addr) []subject {
 	return by
 }
 
-func addressOf(from netip.Addr, most int) subject {
+func addressSubject(from netip.Addr, most int) subject {
 	return subject{name: "address " + limit.Network(from).String(), most: most}
 }
 
-// judge lets right decide an attempt from an address. The attempt is recorded as failed before the
-// decision, so that concurrent attempts cannot exceed the limit, and removed after a success.
-func (e *Entrance) judge(ctx context.Context, from netip.Addr, by []subject, right func() (bool, error)) error {
-	return e.judgeIn(ctx, e.judged, from, by, right)
+// attempt runs right, which decides a sign-in. The attempt is recorded as failed before the
+// decision, so that concurrent attempts cannot exceed the limit, and deleted after a success.
+func (e *SignIns) attempt(ctx context.Context, from netip.Addr, by []subject, right func() (bool, error)) error {
+	return e.attemptIn(ctx, e.slots, from, by, right)
 }
 
-// judgeIn is judge with the given slots.
-func (e *Entrance) judgeIn(ctx context.Context, slots chan struct{}, from netip.Addr, by []subject, right func() (bool, error)) error {
+// attemptIn is attempt with the given slots.
+func (e *SignIns) attemptIn(ctx context.Context, slots chan struct{}, from netip.Addr, by []subject, right func() (bool, error)) error {
 	busy := fault.New(fault.ServiceUnavailable, "Too many people are signing in at this moment. Try again in a few seconds.")
 	busy.RetryAfter = 5 * time.Second
 	leave, err := e.from.Acquire(ctx, limit.Network(from))
@@ -201,9 +201,9 @@ func (e *Entrance) judgeIn(ctx context.Context, slots chan struct{}, from netip.
 	default:
 		return busy
 	}
-	var noted []string
+	var recorded []string
 	if err := e.db.Update(ctx, func(tx *store.Tx) (err error) {
-		noted, err = noteAttemptTx(tx, by)
+		recorded, err = recordAttemptTx(tx, by)
 		return err
 	}); err != nil {
 		return err
@@ -216,14 +216,14 @@ func (e *Entrance) judgeIn(ctx context.Context, slots chan struct{}, from netip.
 		return ErrWrongSignIn
 	}
 	return e.db.Update(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(`DELETE FROM account_attempt WHERE `+tx.In("id", 1), store.List(noted))
+		_, err := tx.Exec(`DELETE FROM account_attempt WHERE `+tx.In("id", 1), store.List(recorded))
 		return err
 	})
 }
 
-// slowDown keeps an attempt with an email waiting if many others with it have
-// failed, from wherever they came. The attempt holds no place meanwhile.
-func (e *Entrance) slowDown(ctx context.Context, email subject) error {
+// slowDown delays an attempt with an email if many others with it have failed, from any address.
+// The attempt takes no slot meanwhile.
+func (e *SignIns) slowDown(ctx context.Context, email subject) error {
 	var failed int
 	err := e.db.View(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
@@ -242,9 +242,9 @@ func (e *Entrance) slowDown(ctx context.Context, email subject) error {
 	return ctx.Err()
 }
 
-// noteAttemptTx notes one attempt of each subject, or refuses it with the time
-// to wait. Those of a subject wait for each other.
-func noteAttemptTx(tx *store.Tx, by []subject) (noted []string, err error) {
+// recordAttemptTx records one attempt of each subject, or returns a 429 with the time to wait.
+// Attempts of a subject wait for each other.
+func recordAttemptTx(tx *store.Tx, by []subject) (recorded []string, err error) {
 	by = slices.Clone(by)
 	slices.SortFunc(by, func(a, b subject) int { return slices.Compare([]byte(a.name), []byte(b.name)) })
 	for _, s := range by {
@@ -257,7 +257,7 @@ func noteAttemptTx(tx *store.Tx, by []subject) (noted []string, err error) {
 		return nil, err
 	}
 	for _, s := range by {
-		if err := allowedTx(tx, s, now); err != nil {
+		if err := checkAttemptsTx(tx, s, now); err != nil {
 			return nil, err
 		}
 	}
@@ -267,13 +267,13 @@ func noteAttemptTx(tx *store.Tx, by []subject) (noted []string, err error) {
 			now+s.longer.Milliseconds()); err != nil {
 			return nil, fmt.Errorf("note an attempt to sign in: %w", err)
 		}
-		noted = append(noted, id)
+		recorded = append(recorded, id)
 	}
-	return noted, nil
+	return recorded, nil
 }
 
-// allowedTx returns an error if a subject has failed too often.
-func allowedTx(tx *store.Tx, s subject, nowMS int64) error {
+// checkAttemptsTx returns a 429 if a subject has failed too often.
+func checkAttemptsTx(tx *store.Tx, s subject, nowMS int64) error {
 	if s.most == 0 {
 		return nil
 	}
@@ -289,13 +289,13 @@ func allowedTx(tx *store.Tx, s subject, nowMS int64) error {
 		return fmt.Errorf("count attempts to sign in: %w", err)
 	}
 	wait := time.Duration(at-nowMS)*time.Millisecond + attemptWindow
-	f := fault.New(fault.RateLimitExceeded, "%s Try again in %s.", cmp.Or(s.full, "Too many attempts."), span(wait))
+	f := fault.New(fault.RateLimitExceeded, "%s Try again in %s.", cmp.Or(s.full, "Too many attempts."), waitText(wait))
 	f.RetryAfter = wait
 	return f
 }
 
-// span is a time to wait as people read it.
-func span(d time.Duration) string {
+// waitText returns a time to wait for people.
+func waitText(d time.Duration) string {
 	if n := int(math.Ceil(d.Hours())); n > 2 {
 		return fmt.Sprintf("%d hours", n)
 	}
@@ -319,12 +319,12 @@ func SignInsTx(tx *store.Tx) (users, operators bool, err error) {
 const sweepEvery = 10 * time.Minute
 
 // Run deletes expired sessions, links and attempts, until ctx ends.
-func (e *Entrance) Run(ctx context.Context) {
+func (e *SignIns) Run(ctx context.Context) {
 	loop.Run(ctx, loop.Loop{Room: "account", Does: "delete ended sessions", Log: e.log, Period: sweepEvery, Step: e.Sweep})
 }
 
 // Sweep deletes expired sessions, links and attempts.
-func (e *Entrance) Sweep(ctx context.Context) error {
+func (e *SignIns) Sweep(ctx context.Context) error {
 	return e.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()
 		if err != nil {

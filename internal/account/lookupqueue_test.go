@@ -25,9 +25,9 @@ type gate struct {
 
 func newGate() *gate { return &gate{pass: make(chan struct{}), good: make(map[digest]bool)} }
 
-func (g *gate) read(ctx context.Context, asked []digest) (map[digest]finding, error) {
+func (g *gate) read(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
 	g.mu.Lock()
-	g.batches = append(g.batches, asked)
+	g.batches = append(g.batches, digests)
 	if g.running++; g.running > 1 {
 		g.err = errors.New("two reads at once")
 	}
@@ -44,10 +44,10 @@ func (g *gate) read(ctx context.Context, asked []digest) (map[digest]finding, er
 	if err := errors.Join(timeout, g.err); err != nil {
 		return nil, err
 	}
-	found := make(map[digest]finding)
-	for _, d := range asked {
+	found := make(map[digest]keyResult)
+	for _, d := range digests {
 		if g.good[d] {
-			found[d] = finding{good: true, principal: Principal{Key: d.String()}}
+			found[d] = keyResult{good: true, principal: Principal{Key: d.String()}}
 		}
 	}
 	return found, nil
@@ -67,13 +67,13 @@ func TestConfirmerBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		c := newConfirmer(time.Now, g.read)
+		c := newLookupQueue(time.Now, g.read)
 		defer c.close()
 		g.good[numbered(7)] = true
 		var all sync.WaitGroup
 		ask := func(n int) {
 			all.Go(func() {
-				found, err := c.ask(t.Context(), numbered(n), customer, true)
+				found, err := c.lookUp(t.Context(), numbered(n), customer, true)
 				if err != nil || found.good != (n == 7) {
 					t.Errorf("question %d: %+v, %v", n, found, err)
 				}
@@ -82,7 +82,7 @@ func TestConfirmerBatches(t *testing.T) {
 		ask(0)
 		synctest.Wait() // the first read is under way
 		for range 10 {
-			ask(7) // one question for all callers with the same digest
+			ask(7) // one lookup for all callers with the same digest
 		}
 		for n := range 100 {
 			ask(n) // 0 among them: it may not join the earlier read
@@ -112,17 +112,17 @@ func TestConfirmerFlood(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		c := newConfirmer(time.Now, g.read)
+		c := newLookupQueue(time.Now, g.read)
 		defer c.close()
 		for range 2 * missBurst {
-			c.trust.miss(stranger)
+			c.misses.add(stranger)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var flood sync.WaitGroup
 		refused := make(chan error, 2*queueSlow)
 		for n := range 2 * queueSlow {
 			flood.Go(func() {
-				if _, err := c.ask(ctx, numbered(n), stranger, false); errors.Is(err, errQueueFull) {
+				if _, err := c.lookUp(ctx, numbered(n), stranger, false); errors.Is(err, errQueueFull) {
 					refused <- err
 				}
 			})
@@ -137,11 +137,11 @@ func TestConfirmerFlood(t *testing.T) {
 		g.mu.Unlock()
 		answered := make(chan bool, 2)
 		go func() {
-			found, err := c.ask(t.Context(), numbered(good), customer, false)
+			found, err := c.lookUp(t.Context(), numbered(good), customer, false)
 			answered <- found.good && err == nil
 		}()
 		go func() { // remembered, from the stranger's own address
-			found, err := c.ask(t.Context(), numbered(good+1), stranger, true)
+			found, err := c.lookUp(t.Context(), numbered(good+1), stranger, true)
 			answered <- found.good && err == nil
 		}()
 		synctest.Wait()
@@ -167,28 +167,28 @@ func TestConfirmerTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		c := newConfirmer(time.Now, g.read)
+		c := newLookupQueue(time.Now, g.read)
 		defer c.close()
 		start := time.Now()
-		_, err := c.ask(t.Context(), numbered(1), customer, false)
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != confirmTimeout {
+		_, err := c.lookUp(t.Context(), numbered(1), customer, false)
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != lookupTimeout {
 			t.Errorf("a frozen database answered %v after %v", err, time.Since(start))
 		}
 		// A canceled caller stops waiting, and the others still get their answers.
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error, 1)
-		go func() { _, err := c.ask(ctx, numbered(2), customer, false); gone <- err }()
+		go func() { _, err := c.lookUp(ctx, numbered(2), customer, false); gone <- err }()
 		synctest.Wait()
 		cancel()
 		if err := <-gone; !errors.Is(err, context.Canceled) {
 			t.Errorf("the caller that left got %v", err)
 		}
 		close(g.pass)
-		if _, err := c.ask(t.Context(), numbered(2), customer, false); err != nil {
+		if _, err := c.lookUp(t.Context(), numbered(2), customer, false); err != nil {
 			t.Error(err)
 		}
 		c.close()
-		if _, err := c.ask(t.Context(), numbered(3), customer, false); !errors.Is(err, errClosed) {
+		if _, err := c.lookUp(t.Context(), numbered(3), customer, false); !errors.Is(err, errClosed) {
 			t.Errorf("after close: %v", err)
 		}
 	})
@@ -197,33 +197,33 @@ func TestConfirmerTimeout(t *testing.T) {
 func TestStanding(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	s := newStanding(func() time.Time { return now })
+	s := newMissCounter(func() time.Time { return now })
 	for range missBurst {
-		if !s.good(stranger) {
+		if !s.below(stranger) {
 			t.Fatal("the burst is not allowed")
 		}
-		s.miss(stranger)
+		s.add(stranger)
 	}
-	if s.good(stranger) || s.good(netip.MustParseAddr("::ffff:198.51.100.1")) || !s.good(customer) {
+	if s.below(stranger) || s.below(netip.MustParseAddr("::ffff:198.51.100.1")) || !s.below(customer) {
 		t.Error("after the burst the address, and only it, must wait")
 	}
 	now = now.Add(time.Second)
-	if !s.good(stranger) {
+	if !s.below(stranger) {
 		t.Error("one miss a second is not forgiven")
 	}
 	for range 1000 {
-		s.miss(stranger)
+		s.add(stranger)
 	}
 	now = now.Add(time.Duration(missBurst+1) * time.Second)
-	if !s.good(stranger) {
+	if !s.below(stranger) {
 		t.Error("a long flood is not forgiven within its bound")
 	}
 	for n := range 2 * maxAddresses {
 		var raw [16]byte
 		binary.BigEndian.PutUint64(raw[:], uint64(n)+1)
-		s.miss(netip.AddrFrom16(raw))
+		s.add(netip.AddrFrom16(raw))
 	}
-	if n := s.misses.Len(); n > maxAddresses {
+	if n := s.buckets.Len(); n > maxAddresses {
 		t.Errorf("%d addresses are remembered", n)
 	}
 }
