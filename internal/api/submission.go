@@ -42,7 +42,7 @@ func (s imageSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 		return catalog.Plan{}, err
 	}
 	return m.PlanImage(catalog.ImageAsk{Size: s.Size, Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam, N: s.N,
-		References: s.Asked, ReferencesParam: s.ReferencesParam, Choices: choices(&s.Request)})
+		References: s.ReferenceCount, ReferencesParam: s.ReferencesParam, Choices: choices(&s.Request)})
 }
 
 // videoSubmission is a submission of a video.
@@ -58,7 +58,7 @@ func (s videoSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 		return catalog.Plan{}, err
 	}
 	plan, err := m.PlanVideo(catalog.VideoAsk{Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam,
-		Duration: s.Duration, References: s.Asked, ReferencesParam: s.ReferencesParam, Choices: choices(&s.Request)})
+		Duration: s.Duration, References: s.ReferenceCount, ReferencesParam: s.ReferencesParam, Choices: choices(&s.Request)})
 	s.Audio = m.Sounds(s.Audio)
 	return plan, err
 }

@@ -54,5 +54,5 @@ type AnswerSummary struct {
 	Err *ProviderError
 }
 
-// Summary returns o, so that every answer with an embedded Outcome has the method.
+// Summary returns o, so that every answer with an embedded AnswerSummary has the method.
 func (o *AnswerSummary) Summary() *AnswerSummary { return o }

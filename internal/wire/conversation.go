@@ -23,10 +23,10 @@ func (o *ConversationKey) Add(text []byte) {
 		sum = (sum ^ uint64(size&0xff)) * fnvPrime
 	}
 	if len(text) > 2*keyBytes {
-		sum = fold(sum, text[len(text)-keyBytes:])
+		sum = Fold(sum, text[len(text)-keyBytes:])
 		text = text[:keyBytes]
 	}
-	o.Sum = fold(sum, text)
+	o.Sum = Fold(sum, text)
 }
 
 // The constants of the 64-bit FNV-1a hash, the same on every node.
@@ -37,11 +37,11 @@ const (
 
 // Hash returns a hash of text, the same on every node.
 func Hash(text string) uint64 {
-	return fold(fnvOffset, text)
+	return Fold(fnvOffset, text)
 }
 
-// fold adds text to a hash.
-func fold[T string | []byte](sum uint64, text T) uint64 {
+// Fold adds text to a 64-bit FNV-1a hash.
+func Fold[T string | []byte](sum uint64, text T) uint64 {
 	for i := range len(text) {
 		sum = (sum ^ uint64(text[i])) * fnvPrime
 	}

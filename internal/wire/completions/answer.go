@@ -14,8 +14,8 @@ type answer struct {
 	reports form.Reports
 }
 
-// ReadAnswer reads a provider's answer; ErrMalformed when it is no JSON
-// object. It keeps body.
+// ReadAnswer reads a provider's answer and retains body. It returns ErrMalformed if body is not a
+// JSON object.
 func ReadAnswer(body []byte) (wire.Answer, error) {
 	object := rawjson.Object(body)
 	if object == nil {
@@ -36,8 +36,8 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 		case "service_tier":
 			a.tier = rawjson.Unquote(value)
 		case "web_search", "citations", "search_results":
-			if len(value) > 2 { // results of a hosted search that one vendor shows here
-				a.Output.Searched()
+			if len(value) > 2 { // one vendor's results of a hosted search
+				a.Output.AddSearch()
 			}
 		case "output_sensitive":
 			a.Filtered = a.Filtered || string(value) == "true"
@@ -54,24 +54,23 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 	switch {
 	case form.IsError(object, choices > 0):
 		a.Err = &wire.ProviderError{Body: body}
-	case failed != "" && !a.Content: // what there is of an answer is passed on
+	case failed != "" && !a.Content: // partial content is passed on
 		a.Err = &wire.ProviderError{Reason: failed}
 	}
 	return a, nil
 }
 
-// readChoice reads one choice and returns its finish_reason when that means
-// that the provider failed.
+// readChoice reads one choice. It returns the finish_reason if it means a failure of the provider.
 func (a *answer) readChoice(choice []byte) (failed string) {
 	for name, value := range rawjson.Members(choice) {
 		switch string(name) {
 		case "message", "delta":
-			a.Output.Note(value)
+			a.Output.AddMessage(value)
 		case "usage":
 			a.setUsage(value)
 		case "finish_reason":
 			reason := rawjson.Unquote(value)
-			kind := form.KindOfFinish(reason)
+			kind := form.FinishOf(reason)
 			a.Finish(kind)
 			if kind == form.FinishFailed {
 				failed = reason
@@ -82,11 +81,10 @@ func (a *answer) readChoice(choice []byte) (failed string) {
 }
 
 func (a *answer) setUsage(raw []byte) {
-	a.reports.Take(form.ReadUsage(raw), true)
+	a.reports.Add(form.ReadUsage(raw), true)
 }
 
-// Usage returns what the provider reported, with the tier and the hosted tools
-// that the answer shows; false when it did not count both prompt and completion.
+// Usage implements wire.Answer.
 func (a *answer) Usage() (wire.Usage, bool) {
-	return a.reports.With(a.tier, a.Output.Tools.ToolCalls), a.reports.Known()
+	return a.reports.Complete(a.tier, a.Output.Tools.ToolCalls), a.reports.IsFinal()
 }

@@ -11,13 +11,12 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// fields are the top-level fields that are known of the form.
+// fields are the known top-level fields of the form.
 var fields = field.Form("chat")
 
-// Check applies every rule about the fields of a chat-completions request and
-// fills r's fields. Its error is a *fault.Error with the path of the field at
-// fault. What only a price can decide (Options, Tools) is reported, not
-// refused. Fields that no rule names are the provider's to judge.
+// Check checks the fields of a chat-completions request and sets r's parameters. It returns a
+// *fault.Error with the path of the field. Options and tools in need of a price are recorded, not
+// rejected. Fields without a rule are left to the provider.
 func (r *Request) Check() error {
 	if err := r.CheckNames(fields); err != nil {
 		return err
@@ -29,7 +28,7 @@ func (r *Request) Check() error {
 	}
 	for _, check := range []func() error{
 		r.CheckReferences, r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.CheckAudio,
-		r.CheckOptions, r.checkTools, r.ReadRouting,
+		r.CheckOptions, r.checkTools,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -39,7 +38,7 @@ func (r *Request) Check() error {
 	return nil
 }
 
-// checkLimits reads the limit and n.
+// checkLimits reads the token limit and n.
 func (r *Request) checkLimits() error {
 	r.N = 1
 	if err := r.ReadLimit(); err != nil {
@@ -55,9 +54,8 @@ func (r *Request) checkLimits() error {
 	return nil
 }
 
-// checkFlags reads stream and stream_options. The gateway edits the options of
-// a stream, so there they have to be what they should be; without a stream
-// they are the provider's to judge.
+// checkFlags reads stream and stream_options. The gateway edits the options of a stream, so it
+// checks them; without a stream they are left to the provider.
 func (r *Request) checkFlags() error {
 	if err := r.CheckStream(); err != nil {
 		return err
@@ -77,7 +75,6 @@ func (r *Request) checkFlags() error {
 	return nil
 }
 
-// checkMessages checks each message and adds up the bound of the prompt.
 func (r *Request) checkMessages() error {
 	const param = "messages"
 	raw := r.Doc.Raw(param)
@@ -110,7 +107,7 @@ func (r *Request) checkMessage(message []byte, index int) error {
 			content = rawjson.NonNull(value)
 		case "audio":
 			sound = rawjson.NonNull(value)
-		case "images": // that an answer brought
+		case "images": // from an earlier answer
 			images = rawjson.NonNull(value)
 		}
 	}
@@ -121,7 +118,7 @@ func (r *Request) checkMessage(message []byte, index int) error {
 		return fault.At(fault.InvalidRole, fmt.Sprintf("messages[%d].role", index),
 			"`role` must be one of system, developer, user, assistant, tool and function.")
 	case sound != nil:
-		return form.Audio(fmt.Sprintf("messages[%d].audio", index))
+		return form.AudioError(fmt.Sprintf("messages[%d].audio", index))
 	}
 	r.Key.Add(message)
 	r.Key.Complete = r.Key.Complete || string(role) == `"user"`
@@ -145,7 +142,7 @@ func (r *Request) checkMessage(message []byte, index int) error {
 	return nil
 }
 
-// isRole tells whether a JSON string is one of the roles.
+// isRole reports whether a JSON string is a role.
 func isRole(raw []byte) bool {
 	role := raw[1 : len(raw)-1]
 	if bytes.IndexByte(role, '\\') >= 0 {
@@ -158,8 +155,8 @@ func isRole(raw []byte) bool {
 	return false
 }
 
-// checkPart checks one part of a list of a message and adds it to the bound. What
-// is neither text nor image makes the prompt unbounded.
+// checkPart checks one part of a list in a message and adds it to the bound. A part other than text
+// and images makes the prompt unbounded.
 func (r *Request) checkPart(part []byte, message, index int, list string) error {
 	if part[0] != '{' {
 		return nil
@@ -169,12 +166,12 @@ func (r *Request) checkPart(part []byte, message, index int, list string) error 
 	switch kind {
 	case "input_audio", "audio", "audio_url":
 		if rawjson.Field(part, kind) != nil {
-			return form.Audio(at("." + kind))
+			return form.AudioError(at("." + kind))
 		}
-		return form.Audio(at(".type"))
+		return form.AudioError(at(".type"))
 	}
 	if path, found := form.FindAudio(part, 0); found {
-		return form.Audio(at(path))
+		return form.AudioError(at(path))
 	}
 	switch kind {
 	case "text", "refusal", "thinking", "redacted_thinking", "input_text", "output_text":
@@ -185,21 +182,21 @@ func (r *Request) checkPart(part []byte, message, index int, list string) error 
 		}
 		r.AddImage(address)
 	case "item_reference":
-		return form.Stored(at(".type"))
-	default: // files, video, and what nobody knows yet
+		return form.StoredError(at(".type"))
+	default: // files, video, and unknown parts
 		r.Bound.Unbounded = true
 	}
 	return nil
 }
 
-// checkStored refuses what refers to things stored at the provider: all users
-// share the account there, so such a thing may be another's.
+// checkStored rejects references to objects stored at the provider. All users share the provider's
+// account, so the object may belong to another user.
 func (r *Request) checkStored() error {
 	if err := r.CheckStored(); err != nil {
 		return err
 	}
 	if rawjson.Field(r.Doc.Raw("prompt"), "id") != nil {
-		return form.Stored("prompt.id")
+		return form.StoredError("prompt.id")
 	}
 	return nil
 }

@@ -44,97 +44,97 @@ func TestCheckRefuses(t *testing.T) {
 	}{
 		`{"model":"m"}`: {fault.InvalidMessages,
 			"messages"},
-		wiretest.AskingMessages(`null`): {fault.InvalidMessages,
+		wiretest.ChatMessages(`null`): {fault.InvalidMessages,
 			"messages"},
-		wiretest.AskingMessages(`[]`): {fault.InvalidMessages,
+		wiretest.ChatMessages(`[]`): {fault.InvalidMessages,
 			"messages"},
-		wiretest.AskingMessages(`"hi"`): {fault.InvalidMessages,
+		wiretest.ChatMessages(`"hi"`): {fault.InvalidMessages,
 			"messages"},
-		wiretest.AskingMessages(`{}`): {fault.InvalidMessages,
+		wiretest.ChatMessages(`{}`): {fault.InvalidMessages,
 			"messages"},
-		wiretest.AskingMessages(`[{"role":"user","content":""},"hi"]`): {fault.InvalidMessages,
+		wiretest.ChatMessages(`[{"role":"user","content":""},"hi"]`): {fault.InvalidMessages,
 			"messages[1]"},
-		wiretest.AskingMessages(`[null]`): {fault.InvalidMessages,
+		wiretest.ChatMessages(`[null]`): {fault.InvalidMessages,
 			"messages[0]"},
-		wiretest.AskingMessages(`[{"content":"hi"}]`): {fault.InvalidMessages,
+		wiretest.ChatMessages(`[{"content":"hi"}]`): {fault.InvalidMessages,
 			"messages[0].role"},
-		wiretest.AskingMessages(`[{"role":null,"content":"hi"}]`): {fault.InvalidMessages,
+		wiretest.ChatMessages(`[{"role":null,"content":"hi"}]`): {fault.InvalidMessages,
 			"messages[0].role"},
-		wiretest.AskingMessages(`[{"role":"user","content":7}]`): {fault.InvalidMessages,
+		wiretest.ChatMessages(`[{"role":"user","content":7}]`): {fault.InvalidMessages,
 			"messages[0].content"},
-		wiretest.AskingMessages(`[{"role":"user","content":{"text":"x"}}]`): {fault.InvalidMessages,
+		wiretest.ChatMessages(`[{"role":"user","content":{"text":"x"}}]`): {fault.InvalidMessages,
 			"messages[0].content"},
-		wiretest.AskingMessages(`[{"role":"user","content":true}]`): {fault.InvalidMessages,
+		wiretest.ChatMessages(`[{"role":"user","content":true}]`): {fault.InvalidMessages,
 			"messages[0].content"},
-		wiretest.AskingMessages(`[{"role":"user"},{"role":"a"},{"role":"b"}]`): {fault.InvalidRole,
+		wiretest.ChatMessages(`[{"role":"user"},{"role":"a"},{"role":"b"}]`): {fault.InvalidRole,
 			"messages[1].role"},
-		wiretest.AskingMessages(`[{"role":7,"content":"hi"}]`): {fault.InvalidRole,
+		wiretest.ChatMessages(`[{"role":7,"content":"hi"}]`): {fault.InvalidRole,
 			"messages[0].role"},
-		wiretest.AskingMessages(`[{"role":"","content":"hi"}]`): {fault.InvalidRole,
+		wiretest.ChatMessages(`[{"role":"","content":"hi"}]`): {fault.InvalidRole,
 			"messages[0].role"},
-		wiretest.AskingMessages(`[{"role":"User","content":"hi"}]`): {fault.InvalidRole,
+		wiretest.ChatMessages(`[{"role":"User","content":"hi"}]`): {fault.InvalidRole,
 			"messages[0].role"},
-		wiretest.Asking(`"max_tokens":0`): {fault.InvalidMaxTokens,
+		wiretest.ChatBody(`"max_tokens":0`): {fault.InvalidMaxTokens,
 			"max_tokens"},
-		wiretest.Asking(`"max_tokens":-1`): {fault.InvalidMaxTokens,
+		wiretest.ChatBody(`"max_tokens":-1`): {fault.InvalidMaxTokens,
 			"max_tokens"},
-		wiretest.Asking(`"max_tokens":1.5`): {fault.InvalidMaxTokens,
+		wiretest.ChatBody(`"max_tokens":1.5`): {fault.InvalidMaxTokens,
 			"max_tokens"},
-		wiretest.Asking(`"max_tokens":"9"`): {fault.InvalidMaxTokens,
+		wiretest.ChatBody(`"max_tokens":"9"`): {fault.InvalidMaxTokens,
 			"max_tokens"},
-		wiretest.Asking(`"max_tokens":true`): {fault.InvalidMaxTokens,
+		wiretest.ChatBody(`"max_tokens":true`): {fault.InvalidMaxTokens,
 			"max_tokens"},
-		wiretest.Asking(`"max_tokens":[]`): {fault.InvalidMaxTokens,
+		wiretest.ChatBody(`"max_tokens":[]`): {fault.InvalidMaxTokens,
 			"max_tokens"},
-		wiretest.Asking(`"max_tokens":9,"max_completion_tokens":0`): {fault.InvalidMaxTokens,
+		wiretest.ChatBody(`"max_tokens":9,"max_completion_tokens":0`): {fault.InvalidMaxTokens,
 			"max_completion_tokens"},
-		wiretest.Asking(`"stream":"true"`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"stream":"true"`): {fault.InvalidRequest,
 			"stream"},
-		wiretest.Asking(`"stream":1`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"stream":1`): {fault.InvalidRequest,
 			"stream"},
-		wiretest.Asking(`"n":0`):   {fault.InvalidRequest, "n"},
-		wiretest.Asking(`"n":129`): {fault.InvalidRequest, "n"},
-		wiretest.Asking(`"n":1.5`): {fault.InvalidRequest, "n"},
-		wiretest.Asking(`"n":"2"`): {fault.InvalidRequest, "n"},
-		wiretest.Asking(`"stream":true,"stream_options":[]`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"n":0`):   {fault.InvalidRequest, "n"},
+		wiretest.ChatBody(`"n":129`): {fault.InvalidRequest, "n"},
+		wiretest.ChatBody(`"n":1.5`): {fault.InvalidRequest, "n"},
+		wiretest.ChatBody(`"n":"2"`): {fault.InvalidRequest, "n"},
+		wiretest.ChatBody(`"stream":true,"stream_options":[]`): {fault.InvalidRequest,
 			"stream_options"},
-		wiretest.Asking(`"stream":true,"stream_options":{"include_usage":1}`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"stream":true,"stream_options":{"include_usage":1}`): {fault.InvalidRequest,
 			"stream_options.include_usage"},
-		wiretest.Asking(`"previous_response_id":"resp_1"`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"previous_response_id":"resp_1"`): {fault.InvalidRequest,
 			"previous_response_id"},
-		wiretest.Asking(`"conversation":{"id":"c"}`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"conversation":{"id":"c"}`): {fault.InvalidRequest,
 			"conversation"},
-		wiretest.Asking(`"container":"c"`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"container":"c"`): {fault.InvalidRequest,
 			"container"},
-		wiretest.Asking(`"vector_store_ids":["v"]`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"vector_store_ids":["v"]`): {fault.InvalidRequest,
 			"vector_store_ids"},
-		wiretest.Asking(`"file_id":"f"`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"file_id":"f"`): {fault.InvalidRequest,
 			"file_id"},
-		wiretest.Asking(`"prompt":{"id":"p"}`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"prompt":{"id":"p"}`): {fault.InvalidRequest,
 			"prompt.id"},
-		wiretest.Asking(`"background":true`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"background":true`): {fault.InvalidRequest,
 			"background"},
-		wiretest.Asking(`"modalities":["text","audio"]`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"modalities":["text","audio"]`): {fault.InvalidRequest,
 			"modalities"},
-		wiretest.Asking(`"audio":{"voice":"alloy","format":"mp3"}`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"audio":{"voice":"alloy","format":"mp3"}`): {fault.InvalidRequest,
 			"audio"},
-		wiretest.Asking(`"service_tier":1`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"service_tier":1`): {fault.InvalidRequest,
 			"service_tier"},
-		wiretest.Asking(`"tools":[{"type":"function"},{"type":"file_search","vector_store_ids":["v"]}]`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"tools":[{"type":"function"},{"type":"file_search","vector_store_ids":["v"]}]`): {fault.InvalidRequest,
 			"tools[1].vector_store_ids"},
-		wiretest.Asking(`"tools":[{"type":"code_interpreter","container":"c"}]`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"tools":[{"type":"code_interpreter","container":"c"}]`): {fault.InvalidRequest,
 			"tools[0].container"},
-		wiretest.Asking(`"tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["f"]}}]`): {fault.InvalidRequest,
+		wiretest.ChatBody(`"tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["f"]}}]`): {fault.InvalidRequest,
 			"tools[0].container.file_ids"},
-		wiretest.AskingParts(`{"type":"text","text":"x"},{"type":"file","file":{"file_id":"f"}}`): {fault.InvalidRequest,
+		wiretest.ChatParts(`{"type":"text","text":"x"},{"type":"file","file":{"file_id":"f"}}`): {fault.InvalidRequest,
 			"messages[1].content[1].file.file_id"},
-		wiretest.AskingParts(`{"type":"file","file":{"f\u0069le_id":"f"}}`): {fault.InvalidRequest,
+		wiretest.ChatParts(`{"type":"file","file":{"f\u0069le_id":"f"}}`): {fault.InvalidRequest,
 			"messages[1].content[0].file.file_id"},
-		wiretest.AskingParts(`{"type":"image_url","image_url":{"url":"https://x/y.png"},"x":[1,{"file_id":"f"}]}`): {fault.InvalidRequest,
+		wiretest.ChatParts(`{"type":"image_url","image_url":{"url":"https://x/y.png"},"x":[1,{"file_id":"f"}]}`): {fault.InvalidRequest,
 			"messages[1].content[0].x[1].file_id"},
-		wiretest.AskingParts(`{"type":"input_audio","input_audio":{"data":"AA","format":"wav"}}`): {fault.InvalidRequest,
+		wiretest.ChatParts(`{"type":"input_audio","input_audio":{"data":"AA","format":"wav"}}`): {fault.InvalidRequest,
 			"messages[1].content[0].input_audio"},
-		wiretest.AskingMessages(`[{"role":"assistant","audio":{"id":"a"}}]`): {fault.InvalidRequest,
+		wiretest.ChatMessages(`[{"role":"assistant","audio":{"id":"a"}}]`): {fault.InvalidRequest,
 			"messages[0].audio"},
 	} {
 		r, err := Open([]byte(body))
@@ -156,50 +156,50 @@ func TestCheckReads(t *testing.T) {
 		body string
 		want func(*Request, string)
 	}{
-		"plain": {wiretest.Asking(``), func(*Request, string) {}},
-		"all roles": {wiretest.AskingMessages(
+		"plain": {wiretest.ChatBody(``), func(*Request, string) {}},
+		"all roles": {wiretest.ChatMessages(
 			`[{"role":"system"},{"role":"developer","content":null},{"role":"us\u0065r","content":""},{"role":"assistant","tool_calls":[]},` +
 				`{"role":"tool","content":[]},{"role":"function","content":["x"]}]`),
 			func(*Request, string) {}},
-		"nulls": {wiretest.Asking(
+		"nulls": {wiretest.ChatBody(
 			`"max_tokens":null,"n":null,"stream":null,"stream_options":null,"service_tier":null,"audio":null,"modalities":null,"tools":null,` +
 				`"background":null,"previous_response_id":null,"prompt":null`),
 			func(*Request, string) {}},
-		"harmless values": {wiretest.Asking(
+		"harmless values": {wiretest.ChatBody(
 			`"background":false,"modalities":["text"],"service_tier":"auto","prompt":{"variables":{}},"store":true,"stream_options":"x"`),
 			func(*Request, string) {}},
-		"stream": {wiretest.Asking(`"stream":true`), func(r *Request, _ string) { r.Stream = true }},
-		"stream and usage": {wiretest.Asking(`"stream":true,"stream_options":{"include_usage":true}`), func(r *Request,
+		"stream": {wiretest.ChatBody(`"stream":true`), func(r *Request, _ string) { r.Stream = true }},
+		"stream and usage": {wiretest.ChatBody(`"stream":true,"stream_options":{"include_usage":true}`), func(r *Request,
 			_ string) {
 			r.Stream, r.IncludeUsage = true, true
 		}},
-		"stream, no usage": {wiretest.Asking(`"stream":true,"stream_options":{"include_usage":null}`), func(r *Request,
+		"stream, no usage": {wiretest.ChatBody(`"stream":true,"stream_options":{"include_usage":null}`), func(r *Request,
 			_ string) {
 			r.Stream = true
 		}},
-		"smaller limit": {wiretest.Asking(`"max_tokens":30,"max_completion_tokens":20,"n":128`), func(r *Request,
+		"smaller limit": {wiretest.ChatBody(`"max_tokens":30,"max_completion_tokens":20,"n":128`), func(r *Request,
 			_ string) {
 			r.Limit, r.LimitParam, r.N = 20, "max_completion_tokens", 128
 		}},
-		"huge limit": {wiretest.Asking(`"max_tokens":99999999999999999999`), func(r *Request, _ string) {
+		"huge limit": {wiretest.ChatBody(`"max_tokens":99999999999999999999`), func(r *Request, _ string) {
 			r.Limit,
 				r.LimitParam = math.MaxInt64, "max_tokens"
 		}},
-		"tier": {wiretest.Asking(`"service_tier":"flex"`), func(r *Request, _ string) {
+		"tier": {wiretest.ChatBody(`"service_tier":"flex"`), func(r *Request, _ string) {
 			r.ServiceTier, r.Options = "flex", []wire.PricedField{{Param: "service_tier", Name: "flex", MaxCalls: 0}}
 		}},
-		"options": {wiretest.Asking(`"speed":"fast","inference_geo":"us","models":["a","b"]`), func(r *Request, _ string) {
+		"options": {wiretest.ChatBody(`"speed":"fast","inference_geo":"us","models":["a","b"]`), func(r *Request, _ string) {
 			r.Options = []wire.PricedField{{Param: "speed", Name: "fast", MaxCalls: 0}, {Param: "inference_geo", Name: "us", MaxCalls: 0}}
 			r.Routing = []string{"models"}
 		}},
-		"own tools": {wiretest.Asking(
+		"own tools": {wiretest.ChatBody(
 			`"tools":[{"type":"function","function":{"name":"web_search","parameters":{"properties":{"file_id":{"type":"string"},` +
 				`"container":{}}}}},{"type":"custom","custom":{"name":"x"}},{"function":{"name":"f"}}]`),
 			func(*Request, string) {}},
-		"web search": {wiretest.Asking(`"web_search_options":{}`), func(r *Request, _ string) {
+		"web search": {wiretest.ChatBody(`"web_search_options":{}`), func(r *Request, _ string) {
 			r.Tools, r.Bound.Unbounded = []wire.PricedField{{Param: "web_search_options", Name: "web_search", MaxCalls: 0}}, true
 		}},
-		"hosted tools": {wiretest.Asking(
+		"hosted tools": {wiretest.ChatBody(
 			`"tools":[{"type":"function"},{"type":"web_search_preview_2025_03_11","max_uses":3},{"type":"openrouter:web_search"},` +
 				`{"type":"code_interpreter"},{"type":"builtin_function","function":{"name":"$web_search"}}],"max_tool_calls":5`),
 			func(r *Request, _ string) {
@@ -208,7 +208,7 @@ func TestCheckReads(t *testing.T) {
 					Name: "web_search", MaxCalls: 5}, {Param: "tools[3].type", Name: "code_interpreter", MaxCalls: 5},
 					{Param: "tools[4].type", Name: "web_search", MaxCalls: 5}}
 			}},
-		"vendors' tools": {wiretest.Asking(
+		"vendors' tools": {wiretest.ChatBody(
 			`"enable_search":true,"search_parameters":{"mode":"auto"},"plugins":[{"id":"web"},{"id":"file-parser"}]`),
 			func(r *Request, _ string) {
 				r.Bound.Unbounded = true
@@ -216,7 +216,7 @@ func TestCheckReads(t *testing.T) {
 					Name: "web_search", MaxCalls: 0}, {Param: "plugins[0].id", Name: "web_search", MaxCalls: 0},
 					{Param: "plugins[1].id", Name: "file-parser", MaxCalls: 0}}
 			}},
-		"images of the assistant": {wiretest.AskingMessages(
+		"images of the assistant": {wiretest.ChatMessages(
 			`[{"role":"user","content":"x"},{"role":"assistant","content":"y","images":[` +
 				`{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},` +
 				`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]`),
@@ -224,37 +224,37 @@ func TestCheckReads(t *testing.T) {
 				r.Bound.TextBytes -= int64(len(`"data:image/png;base64,AAAA"`))
 				r.Bound.Images = 2
 			}},
-		"image output": {wiretest.Asking(`"modalities":["text","image"]`),
+		"image output": {wiretest.ChatBody(`"modalities":["text","image"]`),
 			func(r *Request, _ string) {
 				r.Options = []wire.PricedField{{Param: "modalities", Name: "image", MaxCalls: 0}}
 			}},
-		"vendors' tools off": {wiretest.Asking(`"enable_search":false,"search_parameters":{"mode":"off"},"plugins":[]`),
+		"vendors' tools off": {wiretest.ChatBody(`"enable_search":false,"search_parameters":{"mode":"off"},"plugins":[]`),
 			func(*Request, string) {}},
-		"mcp": {wiretest.Asking(`"tools":[{"type":"mcp"}]`), func(r *Request, _ string) {
+		"mcp": {wiretest.ChatBody(`"tools":[{"type":"mcp"}]`), func(r *Request, _ string) {
 			r.Bound.Unbounded, r.Tools = true, []wire.PricedField{{Param: "tools[0].type", Name: "mcp"}}
 		}},
-		"image by address": {wiretest.AskingParts(`{"type":"image_url","image_url":{"url":"https://x/y.png"}}`),
+		"image by address": {wiretest.ChatParts(`{"type":"image_url","image_url":{"url":"https://x/y.png"}}`),
 			func(r *Request, _ string) { r.Bound.Images = 1 }},
-		"image as a string": {wiretest.AskingParts(`{"type":"image_url","image_url":"https://x/y.png"}`), func(r *Request,
+		"image as a string": {wiretest.ChatParts(`{"type":"image_url","image_url":"https://x/y.png"}`), func(r *Request,
 			_ string) {
 			r.Bound.Images = 1
 		}},
-		"inline images": {wiretest.AskingParts(
+		"inline images": {wiretest.ChatParts(
 			fmt.Sprintf(`{"type":"image_url","image_url":{"detail":"low","url":"%s"}},{"type":"text","text":"x"},`+
 				`{"type":"image_url","image_url":{"url":"%s"}}`,
 				inline, escaped)),
 			func(r *Request, body string) {
 				r.Bound = wire.PromptBound{TextBytes: int64(len(body) - len(inline) - len(escaped) - 4), Images: 2}
 			}},
-		"document as image": {wiretest.AskingParts(`{"type":"image_url","image_url":{"url":"data:application/pdf;base64,AAAA"}}`),
+		"document as image": {wiretest.ChatParts(`{"type":"image_url","image_url":{"url":"data:application/pdf;base64,AAAA"}}`),
 			func(r *Request, _ string) { r.Bound.Images, r.Bound.Unbounded = 1, true }},
-		"file": {wiretest.AskingParts(`{"type":"file","file":{"file_data":"AAAA","file_id":null}}`),
+		"file": {wiretest.ChatParts(`{"type":"file","file":{"file_data":"AAAA","file_id":null}}`),
 			func(r *Request, _ string) { r.Bound.Unbounded = true }},
-		"unknown part": {wiretest.AskingParts(`{"type":"video_url","video_url":{"url":"https://x"}}`), func(r *Request,
+		"unknown part": {wiretest.ChatParts(`{"type":"video_url","video_url":{"url":"https://x"}}`), func(r *Request,
 			_ string) {
 			r.Bound.Unbounded = true
 		}},
-		"known parts": {wiretest.AskingParts(`{"type":"text","text":"file_id"},{"type":"refusal","refusal":"no"},"x",7`),
+		"known parts": {wiretest.ChatParts(`{"type":"text","text":"file_id"},{"type":"refusal","refusal":"no"},"x",7`),
 			func(*Request, string) {}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestConversation: requests of one conversation have one number, whatever
-// follows its opening; others have another.
+// TestConversation checks that the requests of one conversation have the same number, and those of
+// others do not.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	number := func(body string) uint64 {
@@ -14,7 +14,7 @@ func TestConversation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // a second check finds the same
+		for range 2 { // a second check has the same result
 			if err := r.Check(); err != nil {
 				t.Fatal(err)
 			}

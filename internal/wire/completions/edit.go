@@ -7,17 +7,16 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Body returns the bytes for a line: the client's own, in its own order and
-// spacing, but for the owned fields. A `store` that is not false is sent as
-// false: nothing is kept at the provider; what a line of responses has sealed is
-// left out. Call Check first. The result is the
-// client's body itself when nothing changes; nobody may write to it.
+// Body returns the body for a line: the client's bytes except for the gateway's fields. `store` is
+// sent as false, so that nothing is kept at the provider, and data sealed for the responses form is
+// left out. Check must be called first. The result must not be modified; it is the client's body
+// itself if nothing changes.
 func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	d := r.Doc
 	edits := rawjson.Edits{Doc: d}
 	edits.SetText("model", e.Model)
 	edits.Drop(e.Omit...)
-	r.Unsealed(&edits, "reasoning_details", false)
+	r.RemoveSealed(&edits, "reasoning_details", false)
 	r.SetLimit(&edits, r.limitField(e), cmp.Or(r.Limit, e.Limit))
 	if keep, ok := rawjson.Boolean(d.Raw("store")); keep || !ok {
 		edits.Set("store", []byte("false"))
@@ -25,7 +24,7 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	if e.SystemOnly {
 		r.renameDeveloper(&edits)
 	}
-	r.think(&edits, e)
+	r.setThinking(&edits, e)
 	if r.Stream && e.AskUsage && !r.IncludeUsage {
 		if d.Raw("stream_options") == nil {
 			edits.Set("stream_options", []byte(`{"include_usage":true}`))
@@ -36,9 +35,9 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	return edits.Body()
 }
 
-// think makes the effort one that the model takes, and keeps a model that would
-// refuse a forced tool from thinking.
-func (r *Request) think(edits *rawjson.Edits, e wire.Edits) {
+// setThinking sets an effort supported by the model, and disables thinking for a model that would
+// reject a forced tool otherwise.
+func (r *Request) setThinking(edits *rawjson.Edits, e wire.Edits) {
 	effort := r.Doc.Raw("reasoning_effort")
 	if e.NoThinking.Name != "" && r.forcesTool() {
 		edits.Set(e.NoThinking.Name, []byte(e.NoThinking.Value))
@@ -54,7 +53,7 @@ func (r *Request) think(edits *rawjson.Edits, e wire.Edits) {
 	}
 }
 
-// forcesTool tells whether the model has to call a tool.
+// forcesTool reports whether the model must call a tool.
 func (r *Request) forcesTool() bool {
 	choice := r.Doc.Raw("tool_choice")
 	if nested := rawjson.Field(choice, "allowed_tools"); nested != nil {
@@ -63,7 +62,7 @@ func (r *Request) forcesTool() bool {
 	return rawjson.Unquote(choice) == "required" || rawjson.Field(choice, "type") != nil
 }
 
-// renameDeveloper makes the system's what a developer says.
+// renameDeveloper changes the role developer to system.
 func (r *Request) renameDeveloper(edits *rawjson.Edits) {
 	list := r.Doc.Find("messages")
 	if list == nil {
@@ -81,11 +80,11 @@ func (r *Request) renameDeveloper(edits *rawjson.Edits) {
 	}
 }
 
-// askUsage sets include_usage in the stream_options that the client sent.
+// askUsage sets include_usage in the client's stream_options.
 func askUsage(d *rawjson.RequestBody) rawjson.Splice {
 	m := d.Find("stream_options")
 	options := d.Body[m.From:m.To]
-	last := 1 // behind the brace
+	last := 1 // after the brace
 	for inner := range rawjson.Spans(options) {
 		if string(inner.Name) == "include_usage" {
 			return rawjson.Splice{From: m.From + inner.From, To: m.From + inner.To, Text: []byte("true")}
@@ -99,8 +98,7 @@ func askUsage(d *rawjson.RequestBody) rawjson.Splice {
 	return rawjson.Splice{From: m.From + last, To: m.From + last, Text: text}
 }
 
-// limitField is where a chat line reads the limit: where the edits say, else
-// where the client sent it.
+// limitField returns the limit field of a chat line: the edits' field, or else the client's.
 func (r *Request) limitField(e wire.Edits) string {
 	switch {
 	case e.LimitField != "":

@@ -92,14 +92,14 @@ func TestBodyEditsOwnedFieldsOnly(t *testing.T) {
 	}
 }
 
-// FuzzBody: whatever passes the checks, the edited body is valid JSON, passes
-// the gate again, and differs in the owned fields only.
+// FuzzBody checks that an edited body is valid JSON, passes the gate again, and differs in the
+// gateway's fields only.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
-		wiretest.Asking(`"stream":true,"stream_options":{"a":{}}`), wiretest.Asking(`"store":true,"max_tokens":null`),
-		wiretest.Asking(`"max_tokens":9,"max_completion_tokens":3`), `{"n_predict":3,` + wiretest.Asking(`"a":1`)[1:],
-		wiretest.AskingParts(`{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}`),
-		wiretest.Asking(`"tools":[{"type":"web_search"}],"n":2`),
+		wiretest.ChatBody(`"stream":true,"stream_options":{"a":{}}`), wiretest.ChatBody(`"store":true,"max_tokens":null`),
+		wiretest.ChatBody(`"max_tokens":9,"max_completion_tokens":3`), `{"n_predict":3,` + wiretest.ChatBody(`"a":1`)[1:],
+		wiretest.ChatParts(`{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}`),
+		wiretest.ChatBody(`"tools":[{"type":"web_search"}],"n":2`),
 		` { "stream" : true , "stream_options" : { } , "messages" : [ { "role" : "user" } ] } `,
 	} {
 		f.Add([]byte(seed))
@@ -131,18 +131,18 @@ func FuzzBody(f *testing.F) {
 		if twice := again.Body(edits).Bytes(); !bytes.Equal(twice, edited) {
 			t.Fatalf("editing twice gives %s, once %s", twice, edited)
 		}
-		if before, after := wiretest.Rest(t, body), wiretest.Rest(t, edited); !reflect.DeepEqual(before, after) {
+		if before, after := wiretest.OtherMembers(t, body), wiretest.OtherMembers(t, edited); !reflect.DeepEqual(before, after) {
 			t.Fatalf("other fields changed: %s to %s", before, after)
 		}
 	})
 }
 
-// TestLimitsAreChecked: a limit by any name is a positive integer.
+// TestLimitsAreChecked checks that a limit by any name must be a positive integer.
 func TestLimitsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, name := range form.LimitFields() {
 		for _, value := range []string{"0", "-1", "1.5", `"9"`, "true", "[1]"} {
-			chat, err := Open([]byte(wiretest.Asking(`"` + name + `":` + value)))
+			chat, err := Open([]byte(wiretest.ChatBody(`"` + name + `":` + value)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +153,7 @@ func TestLimitsAreChecked(t *testing.T) {
 	}
 }
 
-// prompt200K is a request body of about 200 KB of prose, code and escapes.
+// prompt200K returns a request body of about 200 KB of prose, code and escapes.
 func prompt200K() []byte {
 	line := "The quick brown fox jumps over the lazy dog; func main() {\\n\\tfmt.Println(\\\"hi\\\")\\n} — naïve café. "
 	content := strings.Repeat(line, 195_000/len(line))

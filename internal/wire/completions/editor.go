@@ -11,19 +11,17 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// frameEditor writes the events of a stream with the model's id that the
-// client sent. The frames of a stream begin alike, so it looks for the place
-// once and then compares. Not for concurrent use.
+// frameEditor replaces the model id in the events of a stream by the client's. The frames of a
+// stream start with the same bytes, so it finds the model once and then compares. It is not safe
+// for concurrent use.
 type frameEditor struct {
 	model          []byte // as a JSON string
-	prefix, edited []byte // a frame's bytes up to the end of its model, before and after
+	prefix, edited []byte // a frame up to the end of its model, before and after the edit
 }
 
-// newFrameEditor makes an editor that sets model.
 func newFrameEditor(model string) *frameEditor { return &frameEditor{model: rawjson.Quote(model)} }
 
-// Append appends the event to dst as it came, but for the model. Events
-// without one stay as they are.
+// Append appends the event with the client's model. An event without a model is unchanged.
 func (f *frameEditor) Append(dst []byte, e sse.Event) []byte {
 	if e.Offset < 0 {
 		return f.appendJoined(dst, e)
@@ -39,7 +37,7 @@ func (f *frameEditor) Append(dst []byte, e sse.Event) []byte {
 	return append(dst, e.Raw[from+len(f.prefix):]...)
 }
 
-// find looks for the model in a frame and remembers its place.
+// find finds the model in a frame and sets prefix and edited.
 func (f *frameEditor) find(data []byte) bool {
 	at := rawjson.SkipSpace(data, 0)
 	for m := range rawjson.Spans(data[at:]) {
@@ -53,7 +51,7 @@ func (f *frameEditor) find(data []byte) bool {
 	return false
 }
 
-// appendJoined writes an event whose data came in several lines, or has none.
+// appendJoined appends an event with several data lines, or with none.
 func (f *frameEditor) appendJoined(dst []byte, e sse.Event) []byte {
 	if e.Data == nil || !f.find(e.Data) {
 		return append(dst, e.Raw...)
@@ -61,24 +59,21 @@ func (f *frameEditor) appendJoined(dst []byte, e sse.Event) []byte {
 	return sse.AppendLines(dst, e.Name, append(bytes.Clone(f.edited), e.Data[len(f.prefix):]...))
 }
 
-// editor writes a chat-completions stream for a client that speaks the form
-// itself: frames as they came, but for the model and for usage that nobody
-// asked for. Not for concurrent use.
+// editor writes a chat-completions stream for a client of the same form: the frames with the
+// client's model, without usage unless the client asked for it. It is not safe for concurrent use.
 type editor struct {
 	frames       *frameEditor
 	model        string
 	includeUsage bool
-	meter        *meter // that reads the same stream
+	meter        *meter // of the same stream
 }
 
-// newEditor makes the editor of a stream that m reads; includeUsage says
-// whether the client asked for the usage frame.
 func newEditor(id wire.Identity, includeUsage bool, m *meter) *editor {
 	return &editor{frames: newFrameEditor(id.Model), model: id.Model, includeUsage: includeUsage, meter: m}
 }
 
-// Append appends what the client gets of an event that the meter has read as f.
-// The closing [DONE] is written anew, by End.
+// Append appends the client's part of an event read by the meter as f. End writes the closing
+// [DONE].
 func (c *editor) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	if f.Done || f.UsageOnly && !c.includeUsage {
 		return dst
@@ -86,29 +81,27 @@ func (c *editor) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	return c.frames.Append(dst, e)
 }
 
-// End appends what completes the stream: the usage frame, if the client asked
-// for it and has not seen one, and [DONE].
+// End appends the usage frame, if the client asked for it and has not received one, and [DONE].
 func (c *editor) End(dst []byte, u wire.Usage) []byte {
-	if c.includeUsage && !c.meter.shown {
+	if c.includeUsage && !c.meter.usageShown {
 		dst = append(dst, c.usageEvent(u)...)
 	}
 	return append(dst, sse.Done...)
 }
 
-// Fail appends the event that reports an error; nothing follows it.
+// Fail appends the event for an error. Nothing follows it.
 func (c *editor) Fail(dst []byte, err *fault.Error) []byte {
 	return append(dst, ErrorEvent(err.Object())...)
 }
 
-// ErrorEvent is the event that reports an error in a chat-completions stream:
-// object is the error object of the /v1 shape.
+// ErrorEvent returns the event for an error in a chat-completions stream. object is the error
+// object of the /v1 form.
 func ErrorEvent(object []byte) []byte {
 	out := append([]byte(`data: {"error":`), object...)
 	return append(out, "}\n\n"...)
 }
 
-// usageEvent is the usage frame of a stream that had none at a place where
-// clients look, with the identity of the stream's other frames.
+// usageEvent returns a usage frame with the identity of the stream's other frames.
 func (c *editor) usageEvent(u wire.Usage) []byte {
 	id, created := c.meter.id, c.meter.created
 	if id == nil {
@@ -123,8 +116,8 @@ func (c *editor) usageEvent(u wire.Usage) []byte {
 	return append(out, "}\n\n"...)
 }
 
-// AppendUsage writes a usage object of the chat-completions form. What images
-// and sound count is told where there is any.
+// AppendUsage appends a usage object of the chat-completions form. Counts of images and audio are
+// included if above zero.
 func AppendUsage(dst []byte, u wire.Usage) []byte {
 	number := func(name string, n int64) {
 		dst = rawjson.Put(dst, "", name, ":")

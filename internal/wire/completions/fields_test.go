@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/wire/internal/wiretest"
 )
 
-// TestFieldsInOtherCaseAreRefused: every field that is read or owned.
+// TestFieldsInOtherCaseAreRefused tests every field read or set by the gateway.
 func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 	t.Parallel()
 	wiretest.RefusesOtherCase(t, fields.Names(), func(member string) error {
@@ -19,8 +19,8 @@ func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 	})
 }
 
-// TestFieldListIsWhole: what is read at the top level, here, by what all forms
-// share and by the translators of the form, stands in the list.
+// TestFieldListIsWhole checks that the list contains every top-level field read by this package,
+// the common code and the translators of the form.
 func TestFieldListIsWhole(t *testing.T) {
 	t.Parallel()
 	wiretest.ReadsOnly(t, 40, fields.Names(), "*.go", "../internal/form/*.go", "../translate/internal/chatgemini/*.go",

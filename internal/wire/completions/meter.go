@@ -9,31 +9,28 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// meter reads the frames of a chat-completions stream as they pass. It
-// looks for the few words that matter and decodes only the frames that have
-// them; vendors' deviations are tolerated. Not for concurrent use.
+// meter reads the frames of a chat-completions stream. It looks for a few words and decodes only
+// the frames with these words. It tolerates vendors' deviations. It is not safe for concurrent use.
 type meter struct {
-	choices int // asked for
+	requested int // number of choices
 
 	form.Meter
-	reports form.Reports
-	shown   bool // the last word on usage stood at the top level of a frame, where clients look
-	tier    string
+	reports    form.Reports
+	usageShown bool // the final usage was at the top level of a frame, where clients look
+	tier       string
 
-	seen, finished form.ChoiceSet
-	begun          bool // a token came
-	id, created    []byte
-	pattern        framePattern
+	choicesSeen, finished form.ChoiceSet
+	hasToken              bool // a frame with a token was read
+	id, created           []byte
+	pattern               framePattern
 }
 
-// newMeter makes the meter of a stream with n choices.
+// newMeter returns the meter of a stream with n choices.
 func newMeter(n int64) *meter {
-	return &meter{choices: int(min(max(n, 1), form.MaxChoices))}
+	return &meter{requested: int(min(max(n, 1), form.MaxChoices))}
 }
 
-// Read reads the next event. It returns ErrMalformed for data that is no JSON
-// object; frames after the first token that hold nothing to read are checked
-// by their brackets alone.
+// Read implements wire.Meter.
 func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 	data := bytes.TrimSpace(e.Data)
 	f := wire.Frame{}
@@ -45,11 +42,11 @@ func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 		f.Err = &wire.ProviderError{Body: bytes.Clone(data)}
 	case data[0] != '{' || data[len(data)-1] != '}':
 		return wire.Frame{}, wire.ErrMalformed
-	case m.begun && m.pattern.read(data, m.choices > 1, &m.Output, &f.Token):
-		m.reports.Final = false // another choice goes on
-	case m.begun && isOrdinary(data):
+	case m.hasToken && m.pattern.read(data, m.requested > 1, &m.Output, &f.Token):
+		m.reports.Final = false // another choice continues
+	case m.hasToken && isOrdinary(data):
 		f.Token = m.readDeltas(data)
-		m.seeChoices(data)
+		m.addChoices(data)
 		m.reports.Final = m.reports.Final && !f.Token
 	default:
 		if !rawjson.IsValid(data) {
@@ -57,14 +54,14 @@ func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 		}
 		m.readWhole(data, &f)
 	}
-	m.begun = m.begun || f.Token
-	f.Finished = m.finished.Size() >= m.choices && m.Complete()
+	m.hasToken = m.hasToken || f.Token
+	f.Finished = m.finished.Size() >= m.requested && m.Complete()
 	return f, nil
 }
 
-// isOrdinary tells whether a frame holds deltas only: it has one, and none of
-// the words that have to be read stands in it with a value. A word inside a
-// text has a backslash before its second quote, so it is not found.
+// isOrdinary reports whether a frame holds only deltas: it has one, and none of the words below
+// with a value. (A word inside a text has a backslash before its second quote, so it does not
+// match.)
 func isOrdinary(data []byte) bool {
 	if !bytes.Contains(data, []byte(`"delta"`)) {
 		return false
@@ -88,7 +85,6 @@ func isOrdinary(data []byte) bool {
 	return true
 }
 
-// readDeltas reads the deltas of an ordinary frame.
 func (m *meter) readDeltas(data []byte) (token bool) {
 	for rest := data; ; {
 		i := bytes.Index(rest, []byte(`"delta"`))
@@ -102,14 +98,14 @@ func (m *meter) readDeltas(data []byte) (token bool) {
 		}
 		at = rawjson.SkipSpace(rest, at+1)
 		message := rest[min(at, len(rest)):]
-		token = m.Note(message) || token
+		token = m.AddMessage(message) || token
 		m.pattern.learn(data, message)
 	}
 }
 
-// seeChoices notes whose deltas an ordinary frame holds: a choice may have no
-// other frames before its finish.
-func (m *meter) seeChoices(data []byte) {
+// addChoices records the choices of an ordinary frame. A choice may have no other frames before its
+// finish.
+func (m *meter) addChoices(data []byte) {
 	for name, value := range rawjson.Members(data) {
 		if string(name) != "choices" {
 			continue
@@ -121,12 +117,12 @@ func (m *meter) seeChoices(data []byte) {
 					index = indexOf(value, i)
 				}
 			}
-			m.seen.Add(index)
+			m.choicesSeen.Add(index)
 		}
 	}
 }
 
-// indexOf is a choice's index; without one it is the choice's place.
+// indexOf returns a choice's index, or its position if it has none.
 func indexOf(value []byte, position int) int {
 	if n, ok := rawjson.Count(value); ok {
 		return int(n)
@@ -134,7 +130,7 @@ func indexOf(value []byte, position int) int {
 	return position
 }
 
-// readWhole reads every member of a frame that matters.
+// readWhole reads every member of a frame.
 func (m *meter) readWhole(data []byte, f *wire.Frame) {
 	choices := 0
 	var usage, vendors, ofChoice []byte
@@ -169,15 +165,15 @@ func (m *meter) readWhole(data []byte, f *wire.Frame) {
 	m.setUsage(vendors)
 	m.setUsage(ofChoice)
 	f.Usage = m.setUsage(usage)
-	m.reports.Final = m.reports.Final && m.Complete() // not when another choice begins
+	m.reports.Final = m.reports.Final && m.Complete() // another choice may begin
 	f.UsageOnly = f.Usage && choices == 0
-	m.shown = m.shown || f.Usage && m.reports.Final
+	m.usageShown = m.usageShown || f.Usage && m.reports.Final
 	if form.IsError(data, choices > 0) {
 		f.Err = &wire.ProviderError{Body: bytes.Clone(data)}
 	}
 }
 
-// readChoice reads a choice and returns the usage that it shows, if any.
+// readChoice reads a choice and returns its usage, if any.
 func (m *meter) readChoice(choice []byte, position int, f *wire.Frame) (usage []byte) {
 	index := position
 	reason := ""
@@ -186,15 +182,15 @@ func (m *meter) readChoice(choice []byte, position int, f *wire.Frame) (usage []
 		case "index":
 			index = indexOf(value, position)
 		case "delta", "message":
-			f.Token = m.Note(value) || f.Token
+			f.Token = m.AddMessage(value) || f.Token
 		case "finish_reason":
 			reason = rawjson.Unquote(value)
 		case "usage":
 			usage = rawjson.NonNull(value)
 		}
 	}
-	m.seen.Add(index)
-	switch kind := form.KindOfFinish(reason); kind {
+	m.choicesSeen.Add(index)
+	switch kind := form.FinishOf(reason); kind {
 	case form.FinishNone:
 	case form.FinishFailed:
 		f.Err = &wire.ProviderError{Reason: reason}
@@ -206,28 +202,25 @@ func (m *meter) readChoice(choice []byte, position int, f *wire.Frame) (usage []
 	return usage
 }
 
-// setUsage takes a usage object and tells whether it counts the prompt and the
-// completion.
+// setUsage reads a usage object and reports whether it counts the prompt and the completion.
 func (m *meter) setUsage(raw []byte) bool {
 	if raw == nil {
 		return false
 	}
 	u := form.ReadUsage(raw)
-	m.reports.Take(u, m.Complete())
+	m.reports.Add(u, m.Complete())
 	return u.CountedPrompt && u.CountedCompletion
 }
 
-// Usage returns what the provider reported, wherever it stood, with the tier
-// and the hosted tools that the frames showed; false until its last word, which
-// comes with the finish or behind it. Before that, counts may be too low.
+// Usage implements wire.Meter. The final usage comes with the finish or after it.
 func (m *meter) Usage() (wire.Usage, bool) {
-	return m.reports.With(m.tier, m.Tools.ToolCalls), m.reports.Known()
+	return m.reports.Complete(m.tier, m.Tools.ToolCalls), m.reports.IsFinal()
 }
 
-// Complete tells whether every choice that was seen has ended.
+// Complete reports whether every choice seen has ended.
 func (m *meter) Complete() bool {
-	return m.finished.Size() > 0 && m.seen == m.finished
+	return m.finished.Size() > 0 && m.choicesSeen == m.finished
 }
 
-// NewMeter makes the meter of a stream with n choices.
+// NewMeter returns the meter of a stream with n choices.
 func NewMeter(n int64) wire.Meter { return newMeter(n) }

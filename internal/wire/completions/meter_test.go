@@ -15,20 +15,19 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// metered is what a meter made of a whole stream.
-type metered struct {
-	marks    string // a letter a frame: t token, f finish, F finished, u usage, U usage only, e error, d done, . nothing
+// meterResult is the result of a meter for a whole stream.
+type meterResult struct {
+	marks    string // a letter for each frame: t token, f finish, F finished, u usage, U usage only, e error, d done, . nothing
 	usage    wire.Usage
 	known    bool
 	complete bool
 	text     string
 }
 
-// meterAll reads a stream to its end.
-func meterAll(t *testing.T, stream string, n int64) (metered, *meter) {
+func meterAll(t *testing.T, stream string, n int64) (meterResult, *meter) {
 	t.Helper()
 	r, m := sse.NewReader(strings.NewReader(stream), 1<<20), newMeter(n)
-	var out metered
+	var out meterResult
 	for {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -74,146 +73,146 @@ func TestChatMeter(t *testing.T) {
 	for name, test := range map[string]struct {
 		stream string
 		n      int64
-		want   metered
+		want   meterResult
 	}{
 		"ordinary": {wiretest.Frames(role, wiretest.Delta(`{"content":"Hel"}`, null),
 			wiretest.Delta(`{"content":"lo\n\"\u00e9\ud83d\ude00"}`, null), end, usage, done), 1,
-			metered{". t t fF U d", counted, true, true, "Hello\n\"é😀"}},
-		"no usage": {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null), end, done), 1, metered{". t fF d",
+			meterResult{". t t fF U d", counted, true, true, "Hello\n\"é😀"}},
+		"no usage": {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null), end, done), 1, meterResult{". t fF d",
 			wire.Usage{}, false, true, "x"}},
-		"cut":       {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null)), 1, metered{". t", wire.Usage{}, false, false, "x"}},
-		"only done": {wiretest.Frames(done), 1, metered{"d", wire.Usage{}, false, false, ""}},
+		"cut":       {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null)), 1, meterResult{". t", wire.Usage{}, false, false, "x"}},
+		"only done": {wiretest.Frames(done), 1, meterResult{"d", wire.Usage{}, false, false, ""}},
 		"comments": {": OPENROUTER PROCESSING\n\n\n" + wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null)), 1,
-			metered{". . t", wire.Usage{}, false, false, "x"}},
+			meterResult{". . t", wire.Usage{}, false, false, "x"}},
 		"finish empty": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, `""`), wiretest.Delta(`{"content":"y"}`,
-			`"null"`), end), 1, metered{"t t fF", wire.Usage{}, false, true, "xy"}},
+			`"null"`), end), 1, meterResult{"t t fF", wire.Usage{}, false, true, "xy"}},
 		"spaced JSON": {wiretest.Frames(`{"choices": [ {"index": 0, "delta" : {"content": "a"}, "finish_reason": null} ], "usage": null}`,
 			`{"choices": [ {"index": 0, "delta" : {"content": "b"}, "finish_reason" : null} ], "usage" : null}`), 1,
-			metered{"t t", wire.Usage{}, false, false, "ab"}},
+			meterResult{"t t", wire.Usage{}, false, false, "ab"}},
 		"usage in the last frame": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
 			`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, done), 1,
-			metered{"t fFu d", counted, true, true, "x"}},
+			meterResult{"t fFu d", counted, true, true, "x"}},
 		"usage in every frame": {
 			wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`,
 				`{"choices":[{"index":0,"delta":{"content":"y"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`), 1,
-			metered{"tu tu", counted, false, false, "xy"}},
+			meterResult{"tu tu", counted, false, false, "xy"}},
 		"usage before the finish": {
 			wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`,
 				end, done), 1,
-			metered{"tu fF d", counted, false, true, "x"}},
+			meterResult{"tu fF d", counted, false, true, "x"}},
 		"usage, then zeros": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), usage, zeros), 1,
-			metered{"tfF U U", counted, true, true, "x"}},
+			meterResult{"tfF U U", counted, true, true, "x"}},
 		"usage early, then zeros": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), usage, end, zeros), 1,
-			metered{"t U fF U", counted, false, true, "x"}},
+			meterResult{"t U fF U", counted, false, true, "x"}},
 		"zeros, then usage": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), zeros, usage), 1,
-			metered{"tfF U U", counted, true, true, "x"}},
+			meterResult{"tfF U U", counted, true, true, "x"}},
 		"usage, then more of the answer": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), usage,
-			wiretest.Delta(`{"content":"y"}`, null)), 2, metered{"tf U t", counted, false, true, "xy"}},
+			wiretest.Delta(`{"content":"y"}`, null)), 2, meterResult{"tf U t", counted, false, true, "xy"}},
 		"usage, then another choice": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), usage,
 			`{"choices":[{"index":1,"delta":{"content":"y","annotations":[]}}]}`), 2,
-			metered{"tf U t", counted, false, false, "xy"}},
+			meterResult{"tf U t", counted, false, false, "xy"}},
 		"usage before the choice's finish in its frame": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
 			`{"usage":{"prompt_tokens":5,"completion_tokens":2},"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`), 1,
-			metered{"t fFu", counted, true, true, "x"}},
+			meterResult{"t fFu", counted, true, true, "x"}},
 		"calls counted too early": {
 			wiretest.Frames(`{"choices":[{"delta":{"annotations":[{"type":"url_citation"}],"executed_tools":[{"type":"python"},` +
 				`{"type":"python"}]}}],"usage":{"prompt_tokens":5,"completion_tokens":2,"server_tool_use":{"code_interpreter_requests":1}}}`),
 			1,
-			metered{"u", wire.Usage{Prompt: 5, Completion: 2, ToolCalls: map[string]int64{"code_interpreter": 2,
+			meterResult{"u", wire.Usage{Prompt: 5, Completion: 2, ToolCalls: map[string]int64{"code_interpreter": 2,
 				"web_search": 1}}, false, false, ""}},
 		"usage in the choice": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
 			`{"choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":5,"completion_tokens":2}}]}`), 1,
-			metered{"t fF", counted, true, true, "x"}},
+			meterResult{"t fF", counted, true, true, "x"}},
 		"usage in x_groq": {wiretest.Frames(`{"x_groq":{"id":"r"},"choices":[{"delta":{"content":"x"}}]}`,
 			`{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":5,"completion_tokens":2}}}`), 1,
-			metered{"t fF", counted, true, true, "x"}},
+			meterResult{"t fF", counted, true, true, "x"}},
 		"usage of zero": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop),
-			`{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`), 1, metered{"tfF U", wire.Usage{}, true, true, "x"}},
+			`{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`), 1, meterResult{"tfF U", wire.Usage{}, true, true, "x"}},
 		"empty usage": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), `{"choices":[],"usage":{}}`),
-			1, metered{"tfF .", wire.Usage{}, false, true, "x"}},
+			1, meterResult{"tfF .", wire.Usage{}, false, true, "x"}},
 		"later usage says nothing": {wiretest.Frames(end, usage, `{"choices":[],"usage":{"total_tokens":9}}`), 1,
-			metered{"fF U .", counted, true, true, ""}},
+			meterResult{"fF U .", counted, true, true, ""}},
 		"two choices": {wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"}}]}`,
 			`{"choices":[{"index":1,"delta":{"content":"y"}}]}`, end,
-			`{"choices":[{"index":1,"delta":{},"finish_reason":"length"}]}`), 2, metered{"t t f fF", wire.Usage{}, false, true, "xy"}},
+			`{"choices":[{"index":1,"delta":{},"finish_reason":"length"}]}`), 2, meterResult{"t t f fF", wire.Usage{}, false, true, "xy"}},
 		"two in one frame": {wiretest.Frames(role, wiretest.Delta(`{"content":"1"}`, null),
-			`{"choices":[{"index":0,"delta":{"content":"x"}},{"index":1,"delta":{"content":"y"}}]}`), 2, metered{". t t",
+			`{"choices":[{"index":0,"delta":{"content":"x"}},{"index":1,"delta":{"content":"y"}}]}`), 2, meterResult{". t t",
 			wire.Usage{}, false, false, "1xy"}},
 		"one of two left open": {
 			wiretest.Frames(`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null},{"index":1,"delta":{"content":"y"},` +
 				`"finish_reason":"stop"}]}`),
-			2, metered{"tf", wire.Usage{}, false, false, "xy"}},
+			2, meterResult{"tf", wire.Usage{}, false, false, "xy"}},
 		"another choice left open": {
 			wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), `{"choices":[{"index":1,"delta":{"content":"y"}}]}`,
 				`{"choices":[{"index":1,"delta":{"content":"z"}}]}`, end, usage, done), 2,
-			metered{"t t t f U d", counted, false, false, "xyz"}},
+			meterResult{"t t t f U d", counted, false, false, "xyz"}},
 		"another choice left open, its index behind": {
 			wiretest.Frames(`{"choices":[{"delta":{"content":"x"},"index":0}]}`, `{"choices":[{"delta":{"content":"y"},"index":0}]}`,
 				`{"choices":[{"delta":{"content":"z"},"index":1}]}`, end, usage, done), 2,
-			metered{"t t t f U d", counted, false, false, "xyz"}},
+			meterResult{"t t t f U d", counted, false, false, "xyz"}},
 		"choices in turn, the index behind": {
 			wiretest.Frames(`{"choices":[{"delta":{"content":"x"},"index":0}]}`, `{"choices":[{"delta":{"content":"y"},"index":1}]}`,
 				`{"choices":[{"delta":{"content":"z"},"index":0}]}`, end, usage,
 				`{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}`, usage), 2,
-			metered{"t t t f U fF U", counted, true, true, "xyz"}},
-		"fewer choices than asked": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), done), 3, metered{"tf d",
+			meterResult{"t t t f U fF U", counted, true, true, "xyz"}},
+		"fewer choices than asked": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), done), 3, meterResult{"tf d",
 			wire.Usage{}, false, true, "x"}},
-		"same choice ends twice": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), end), 2, metered{"tf f",
+		"same choice ends twice": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, stop), end), 2, meterResult{"tf f",
 			wire.Usage{}, false, true, "x"}},
 		"reasoning": {wiretest.Frames(wiretest.Delta(`{"reasoning_content":"a"}`, null),
 			wiretest.Delta(`{"reasoning":"b"}`, null), wiretest.Delta(`{"reasoning_content":""}`, null),
-			wiretest.Delta(`{"thinking":"c"}`, null)), 1, metered{"t t . t", wire.Usage{}, false, false, "abc"}},
+			wiretest.Delta(`{"thinking":"c"}`, null)), 1, meterResult{"t t . t", wire.Usage{}, false, false, "abc"}},
 		"reasoning twice": {
 			wiretest.Frames(wiretest.Delta(`{"reasoning":"b","reasoning_details":[{"type":"reasoning.text","text":"b","signature":"s"}]}`,
 				null), wiretest.Delta(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"AAAA"}]}`, null)), 1,
-			metered{"t t", wire.Usage{}, false, false, "b"}},
+			meterResult{"t t", wire.Usage{}, false, false, "b"}},
 		"thinking parts": {wiretest.Frames(
 			wiretest.Delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]},{"type":"text","text":"b"}]}`,
-				null)), 1, metered{"t", wire.Usage{}, false, false, "ab"}},
-		"refusal": {wiretest.Frames(wiretest.Delta(`{"refusal":"no"}`, null)), 1, metered{"t",
+				null)), 1, meterResult{"t", wire.Usage{}, false, false, "ab"}},
+		"refusal": {wiretest.Frames(wiretest.Delta(`{"refusal":"no"}`, null)), 1, meterResult{"t",
 			wire.Usage{}, false, false, "no"}},
 		"tool call": {wiretest.Frames(role,
 			wiretest.Delta(`{"tool_calls":[{"index":0,"id":"call","type":"function","function":{"name":"f","arguments":""}}]}`,
 				null), wiretest.Delta(`{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1}"}}]}`, null),
-			wiretest.Delta(`{}`, `"tool_calls"`)), 1, metered{". t t fF", wire.Usage{}, false, true, `f{"a":1}`}},
+			wiretest.Delta(`{}`, `"tool_calls"`)), 1, meterResult{". t t fF", wire.Usage{}, false, true, `f{"a":1}`}},
 		"arguments as an object": {wiretest.Frames(wiretest.Delta(`{"tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}],"content":null}`,
-			null)), 1, metered{"t", wire.Usage{}, false, false, `f{"a":1}`}},
+			null)), 1, meterResult{"t", wire.Usage{}, false, false, `f{"a":1}`}},
 		"function call": {wiretest.Frames(wiretest.Delta(`{"function_call":{"name":"f","arguments":"{}"}}`,
-			null), wiretest.Delta(`{"tool_calls":[]}`, null)), 1, metered{"t .", wire.Usage{}, false, false, "f{}"}},
+			null), wiretest.Delta(`{"tool_calls":[]}`, null)), 1, meterResult{"t .", wire.Usage{}, false, false, "f{}"}},
 		"words in the text": {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null),
-			wiretest.Delta(`{"content":"\"usage\":{\"error\":1,\"delta\":{\"content\":\"no\"}}"}`, null)), 1, metered{". t t",
+			wiretest.Delta(`{"content":"\"usage\":{\"error\":1,\"delta\":{\"content\":\"no\"}}"}`, null)), 1, meterResult{". t t",
 			wire.Usage{}, false, false, `x"usage":{"error":1,"delta":{"content":"no"}}`}},
 		"error": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
-			`{"error":{"message":"overloaded","code":503}}`), 1, metered{"t e", wire.Usage{}, false, false, "x"}},
+			`{"error":{"message":"overloaded","code":503}}`), 1, meterResult{"t e", wire.Usage{}, false, false, "x"}},
 		"no error": {wiretest.Frames(`{"error":null,"choices":[{"delta":{"content":"x"}}]}`,
-			`{"error":null,"choices":[{"delta":{"content":"y"}}]}`), 1, metered{"t t", wire.Usage{}, false, false, "xy"}},
+			`{"error":null,"choices":[{"delta":{"content":"y"}}]}`), 1, meterResult{"t t", wire.Usage{}, false, false, "xy"}},
 		"error in x_groq": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
-			`{"choices":[{"delta":{}}],"x_groq":{"error":"stopped"}}`), 1, metered{"t e", wire.Usage{}, false, false, "x"}},
-		"error in the choice": {wiretest.Frames(`{"choices":[{"delta":{},"error":{"code":502}}]}`), 1, metered{"e",
+			`{"choices":[{"delta":{}}],"x_groq":{"error":"stopped"}}`), 1, meterResult{"t e", wire.Usage{}, false, false, "x"}},
+		"error in the choice": {wiretest.Frames(`{"choices":[{"delta":{},"error":{"code":502}}]}`), 1, meterResult{"e",
 			wire.Usage{}, false, false, ""}},
-		"named error": {"event: error\n" + wiretest.Frames(`{"message":"x"}`), 1, metered{"e", wire.Usage{}, false, false, ""}},
+		"named error": {"event: error\n" + wiretest.Frames(`{"message":"x"}`), 1, meterResult{"e", wire.Usage{}, false, false, ""}},
 		"status of a vendor": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
 			`{"choices":null,"base_resp":{"status_code":1002,"status_msg":"limit"}}`,
-			`{"choices":[],"base_resp":{"status_code":0}}`), 1, metered{"t e .", wire.Usage{}, false, false, "x"}},
-		"code and message": {wiretest.Frames(`{"code":"Throttling","message":"slow down"}`), 1, metered{"e",
+			`{"choices":[],"base_resp":{"status_code":0}}`), 1, meterResult{"t e .", wire.Usage{}, false, false, "x"}},
+		"code and message": {wiretest.Frames(`{"code":"Throttling","message":"slow down"}`), 1, meterResult{"e",
 			wire.Usage{}, false, false, ""}},
 		"code and message later": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null),
-			`{"code":"Throttling","message":"slow down"}`), 1, metered{"t e", wire.Usage{}, false, false, "x"}},
+			`{"code":"Throttling","message":"slow down"}`), 1, meterResult{"t e", wire.Usage{}, false, false, "x"}},
 		"failed finish": {wiretest.Frames(wiretest.Delta(`{"content":"x"}`, null), wiretest.Delta(`{}`,
-			`"network_error"`)), 1, metered{"t e", wire.Usage{}, false, false, "x"}},
+			`"network_error"`)), 1, meterResult{"t e", wire.Usage{}, false, false, "x"}},
 		"failed finish of Gemini": {wiretest.Frames(role, wiretest.Delta(`{}`, `"MALFORMED_FUNCTION_CALL"`)), 1,
-			metered{". e", wire.Usage{}, false, false, ""}},
-		"blocked prompt": {wiretest.Frames(`{"promptFeedback":{"blockReason":"SAFETY"}}`), 1, metered{"e",
+			meterResult{". e", wire.Usage{}, false, false, ""}},
+		"blocked prompt": {wiretest.Frames(`{"promptFeedback":{"blockReason":"SAFETY"}}`), 1, meterResult{"e",
 			wire.Usage{}, false, false, ""}},
 		"prompt not blocked": {wiretest.Frames(`{"promptFeedback":{"safetyRatings":[]},"choices":[]}`), 1,
-			metered{".", wire.Usage{}, false, false, ""}},
-		"first frame of the filter": {wiretest.Frames(`{"choices":[],"prompt_filter_results":[]}`), 1, metered{".",
+			meterResult{".", wire.Usage{}, false, false, ""}},
+		"first frame of the filter": {wiretest.Frames(`{"choices":[],"prompt_filter_results":[]}`), 1, meterResult{".",
 			wire.Usage{}, false, false, ""}},
 		"tier and search": {wiretest.Frames(role, wiretest.Delta(`{"content":"x"}`, null),
 			wiretest.Delta(`{"annotations":[{"type":"url_citation"}]}`, null),
 			wiretest.Delta(`{"annotations":[{"type":"url_citation"}]}`, stop),
 			`{"choices":[],"service_tier":"flex","usage":{"prompt_tokens":5,"completion_tokens":2}}`), 1,
-			metered{". t . fF U", wire.Usage{Prompt: 5, Completion: 2, ServiceTier: "flex",
+			meterResult{". t . fF U", wire.Usage{Prompt: 5, Completion: 2, ServiceTier: "flex",
 				ToolCalls: map[string]int64{"web_search": 1}}, true, true, "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +250,7 @@ func TestChatMeterKeepsSomeOfALongText(t *testing.T) {
 func TestChatMeterDoesNotAllocatePerFrame(t *testing.T) {
 	e := sse.Event{Data: []byte(wiretest.Delta(`{"content":"w\n"}`, "null"))}
 	m := newMeter(1)
-	for range 70_000 { // the text is kept up to its limit
+	for range 70_000 { // the retained text is limited
 		if _, err := m.Read(e); err != nil {
 			t.Fatal(err)
 		}
@@ -261,8 +260,8 @@ func TestChatMeterDoesNotAllocatePerFrame(t *testing.T) {
 	}
 }
 
-// FuzzChatMeter: any bytes are read without a panic, in frames of any kind, and
-// editing the model leaves the rest of the event.
+// FuzzChatMeter checks that no bytes cause a panic, and that editing the model leaves the rest of
+// the event.
 func FuzzChatMeter(f *testing.F) {
 	for _, seed := range []string{
 		wiretest.Delta(`{"content":"a\u00e9\n"}`, `"stop"`),
@@ -304,8 +303,7 @@ func FuzzChatMeter(f *testing.F) {
 	})
 }
 
-// FuzzLikeness: frames that are read by their likeness to the one before give
-// the same as frames that are decoded.
+// FuzzLikeness compares frames read by framePattern with decoded frames.
 func FuzzLikeness(f *testing.F) {
 	f.Add("Hello", " world\n", `,"obfuscation":"abc"`, byte(0))
 	f.Add("", "\"", `,"usage":null`, byte(1))
@@ -327,7 +325,7 @@ func FuzzLikeness(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			slow.begun = false
+			slow.hasToken = false
 			want, err := slow.Read(sse.Event{Data: data})
 			if err != nil {
 				t.Fatal(err)
@@ -506,7 +504,7 @@ func TestCounter(t *testing.T) {
 	if got := c.Count(text, 1<<60); got <= 0 || got > rawjson.MaxCount {
 		t.Errorf("%d tokens in a huge text", got)
 	}
-	r, err := Open([]byte(wiretest.AskingParts(
+	r, err := Open([]byte(wiretest.ChatParts(
 		`{"type":"text","text":"The quick brown fox"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A",
 			10_000) + `"}}`)))
 	if err != nil {
@@ -515,7 +513,7 @@ func TestCounter(t *testing.T) {
 	if err := r.Check(); err != nil {
 		t.Fatal(err)
 	}
-	// 3 for the prompt, 4 for each of two messages, 5 of text, 100 the image.
+	// 3 for the prompt, 4 for each of two messages, 5 for the text, 100 for the image.
 	if got := r.Prompt(&c, 100); got != 116 {
 		t.Errorf("%d tokens, want 116", got)
 	}
@@ -544,5 +542,5 @@ func BenchmarkStreamOf64Frames(b *testing.B) {
 	}
 }
 
-// keptBytes is how much of an answer's text is kept.
+// keptBytes is the limit of the retained text.
 const keptBytes = 64 << 10

@@ -7,17 +7,16 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// framePattern remembers how the last ordinary frame looked around its text. The
-// frames of a stream mostly differ in nothing else, so that the next one needs
-// no search: it begins with the same bytes, and what follows its text is the
-// same or short.
+// framePattern recognizes frames that differ from the last ordinary frame only in their text. Most
+// frames of a stream do, so they need no search: they start with the same bytes, and the rest after
+// the text is the same or short.
 type framePattern struct {
-	head, tail []byte // before the text, with its opening quote, and after it
-	reasoning  bool   // what kind of text it is
+	head, tail []byte // before the text, including its opening quote, and after it
+	reasoning  bool   // the text is reasoning
 }
 
-// learn looks at an ordinary frame with a delta in it. A frame whose text is
-// not one string alone is forgotten.
+// learn sets the pattern to an ordinary frame with the given delta. If the delta is more than one
+// string, the pattern is cleared.
 func (l *framePattern) learn(data, delta []byte) {
 	const longest = 1024
 	l.head = l.head[:0]
@@ -41,9 +40,9 @@ func (l *framePattern) learn(data, delta []byte) {
 	l.reasoning = string(text.Name) != "content"
 }
 
-// read reads a frame that looks like the last one; false when it does not. Where
-// there are several choices, what follows the text may tell whose it is.
-func (l *framePattern) read(data []byte, several bool, made *form.Output, token *bool) bool {
+// read reads a frame of the pattern. It returns false for any other frame. If there are several
+// choices, the rest after the text may hold the index.
+func (l *framePattern) read(data []byte, several bool, output *form.Output, token *bool) bool {
 	if len(l.head) == 0 || !bytes.HasPrefix(data, l.head) {
 		return false
 	}
@@ -51,7 +50,7 @@ func (l *framePattern) read(data []byte, several bool, made *form.Output, token 
 	end := rawjson.SkipText(data, quote)
 	tail := data[end:]
 	if !bytes.Equal(tail, l.tail) {
-		// The delta has to end here, and nothing to read may follow.
+		// The delta must end here, with nothing to read behind it.
 		if len(tail) == 0 || tail[0] != '}' || !isOrdinary(tail) || bytes.Contains(tail, []byte(`"delta"`)) ||
 			several && bytes.Contains(tail, []byte(`"index"`)) {
 			return false
@@ -59,11 +58,11 @@ func (l *framePattern) read(data []byte, several bool, made *form.Output, token 
 	}
 	if end-quote > 2 {
 		*token = true
-		made.Add(data[quote:end])
+		output.Add(data[quote:end])
 		if l.reasoning {
-			made.Reasoning = true
+			output.Reasoning = true
 		} else {
-			made.Content = true
+			output.Content = true
 		}
 	}
 	return true

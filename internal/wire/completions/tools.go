@@ -7,8 +7,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// isBareFunction reports whether a tool without a type has nothing but a
-// `function`, as some clients send it.
+// isBareFunction reports whether a tool has only a `function` and no type. Some clients send this.
 func isBareFunction(tool []byte) bool {
 	for name := range rawjson.Members(tool) {
 		if string(name) != "function" {
@@ -18,7 +17,7 @@ func isBareFunction(tool []byte) bool {
 	return rawjson.Field(tool, "function") != nil
 }
 
-// checkTools reports the hosted tools that the request asks for.
+// checkTools records the hosted tools of the request.
 func (r *Request) checkTools() error {
 	r.Tools = nil
 	const list = "tools"
@@ -37,7 +36,7 @@ func (r *Request) checkTools() error {
 			}
 			continue
 		}
-		if kind == "builtin_function" { // Moonshot: a hosted tool that is named like a function
+		if kind == "builtin_function" { // Moonshot's hosted tools have the form of a function
 			kind = strings.TrimPrefix(rawjson.Unquote(rawjson.Field(rawjson.Field(tool, "function"), "name")), "$")
 		}
 		if err := r.HostTool(tool, form.ToolPath(list, i), kind); err != nil {

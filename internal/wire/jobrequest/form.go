@@ -16,39 +16,38 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Bounds of a multipart body, part by part. The whole is bounded by the limit of
-// request bodies.
+// Limits of the parts of a multipart body. The body itself is limited by the limit of request
+// bodies.
 const (
 	maxParts     = 256
 	maxPartName  = 128     // bytes
-	maxTextField = 1 << 20 // bytes of a text field that is no reference
+	maxTextField = 1 << 20 // bytes of a text field other than a reference
 )
 
 // multipartForm is a multipart body.
 type multipartForm struct {
-	parts []part // in their order
+	parts []part
 }
 
 // part is one field of a form.
 type part struct {
 	name string // without the brackets of a list
-	list bool   // the name had them
-	file bool   // it has a file name
+	list bool   // the name had brackets
+	file bool   // the part has a file name
 	data []byte
 }
 
-// IsForm tells whether a Content-Type is that of a multipart form.
+// IsForm reports whether a Content-Type is a multipart form.
 func IsForm(contentType string) bool {
 	kind, _, _ := strings.Cut(contentType, ";")
 	return strings.EqualFold(strings.TrimSpace(kind), "multipart/form-data")
 }
 
-// OpenForm reads the multipart body of an image submission, as the official
-// clients send edits: text fields named like those of the JSON form, and files or
-// texts as `image`, `image[]` and `mask`. It answers invalid_encoding for a text
-// that is not UTF-8, and invalid_request for what is no form, has too many
-// parts or a part that is too long, or repeats a field. The request keeps body;
-// nobody may change it afterwards.
+// OpenForm reads the multipart body of an image submission, as official clients send edits: text
+// fields with the names of the JSON form, and files or texts as `image`, `image[]` and `mask`. It
+// returns invalid_encoding for text other than UTF-8, and invalid_request for a malformed body, too
+// many parts, a part above its limit, or a repeated field. The request retains body, which must not
+// be changed.
 func OpenForm(contentType string, body []byte) (*Image, error) {
 	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil || params["boundary"] == "" || len(params["boundary"]) > 70 {
@@ -59,7 +58,7 @@ func OpenForm(contentType string, body []byte) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A body that breaks off between two parts looks like one that ended.
+	// A body cut off between two parts looks complete to the reader.
 	if !bytes.Contains(body, []byte("--"+params["boundary"]+"--")) {
 		return nil, broken()
 	}
@@ -70,7 +69,6 @@ func OpenForm(contentType string, body []byte) (*Image, error) {
 	return &Image{Request{doc: doc, form: f}}, nil
 }
 
-// readForm reads all parts.
 func readForm(r *multipart.Reader) (*multipartForm, error) {
 	f := &multipartForm{}
 	for {
@@ -92,7 +90,7 @@ func readForm(r *multipart.Reader) (*multipartForm, error) {
 		one.name, one.list = plainName(one.name)
 		limit := int64(maxTextField)
 		if one.file || isReferenceName(one.name) {
-			limit = math.MaxInt64 - 1 // the body's own limit bounds it
+			limit = math.MaxInt64 - 1 // limited by the body
 		}
 		if one.data, err = io.ReadAll(io.LimitReader(p, limit+1)); err != nil {
 			return nil, broken()
@@ -107,13 +105,13 @@ func readForm(r *multipart.Reader) (*multipartForm, error) {
 	}
 }
 
-// broken is the fault of a body that ends too early or is no multipart.
+// broken is the error for a malformed or incomplete multipart body.
 func broken() error {
 	return fault.New(fault.InvalidRequest, "The multipart body is malformed or broke off before its end. Please send the request again.")
 }
 
-// plainName takes the brackets of a list off a field's name: `image[]` and
-// `image[0]` are elements of `image`.
+// plainName removes the brackets of a list from a field's name: `image[]` and `image[0]` are
+// elements of `image`.
 func plainName(name string) (plain string, list bool) {
 	open := strings.IndexByte(name, '[')
 	if open <= 0 || !strings.HasSuffix(name, "]") || strings.Trim(name[open+1:len(name)-1], "0123456789") != "" {
@@ -122,12 +120,11 @@ func plainName(name string) (plain string, list bool) {
 	return name[:open], true
 }
 
-// isReferenceName tells whether a form's field holds references, which may be
-// files and may stand there several times.
+// isReferenceName reports whether a form's field holds references. They may be files, and the field
+// may be repeated.
 func isReferenceName(name string) bool { return name == "image" || name == "images" || name == "mask" }
 
-// document makes the object of JSON that the text fields stand for. All values
-// are strings.
+// document returns the text fields as a JSON object of strings.
 func (f *multipartForm) document() (*rawjson.RequestBody, error) {
 	seen := map[string]bool{}
 	var body bytes.Buffer
@@ -148,15 +145,15 @@ func (f *multipartForm) document() (*rawjson.RequestBody, error) {
 			body.WriteByte(',')
 		}
 		seen[p.name] = true
-		body.Write(quoted(p.name))
+		body.Write(rawjson.Quote(p.name))
 		body.WriteByte(':')
-		body.Write(quoted(string(p.data)))
+		body.Write(rawjson.Quote(string(p.data)))
 	}
 	body.WriteByte('}')
 	return form.OpenDocument(body.Bytes())
 }
 
-// formReferences reads the references that a form has in one field.
+// formReferences reads the references in one field of a form.
 func (s *Request) formReferences(f referenceField) error {
 	total, n := 0, 0
 	for _, p := range s.form.parts {
@@ -174,9 +171,9 @@ func (s *Request) formReferences(f referenceField) error {
 		}
 		n++
 		if !p.file && len(p.data) == 0 && total == 1 && !p.list {
-			return nil // an empty field of a form is one that was left out
+			return nil // an empty field counts as absent
 		}
-		s.sawReference(f)
+		s.countReference(f)
 		if p.file {
 			if len(p.data) == 0 {
 				return fault.At(fault.InvalidRequest, r.Param, "The file in `{param}` is empty.")
@@ -185,7 +182,7 @@ func (s *Request) formReferences(f referenceField) error {
 		} else if err := r.setText(p.data); err != nil {
 			return err
 		}
-		s.keep(r)
+		s.addToReferences(r)
 	}
 	return nil
 }

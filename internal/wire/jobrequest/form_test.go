@@ -12,13 +12,13 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// formField is a field of a form; file: with a file name.
+// formField is a field of a form, with a file name if file is set.
 type formField struct {
 	name, value string
 	file        bool
 }
 
-// formOf writes a multipart body with a boundary.
+// formOf returns a multipart body with a boundary.
 func formOf(t testing.TB, boundary string, fields ...formField) (contentType string, body []byte) {
 	t.Helper()
 	var out bytes.Buffer
@@ -45,7 +45,7 @@ func formOf(t testing.TB, boundary string, fields ...formField) (contentType str
 	return w.FormDataContentType(), out.Bytes()
 }
 
-// edit opens and checks an edit that came as a form.
+// edit opens and checks an edit sent as a form.
 func edit(t testing.TB, fields ...formField) (*Image, error) {
 	t.Helper()
 	r, err := OpenForm(formOf(t, "b", fields...))
@@ -72,7 +72,7 @@ func TestForms(t *testing.T) {
 	if model, err := r.Model(); model != "easel-1" || err != nil {
 		t.Errorf("model %q, %v", model, err)
 	}
-	if r.Prompt != `a "hat"` || r.N != 2 || r.Size != "16:9" || r.Resolution != "" || r.Callback != "https://c/x" || r.Asked != 4 {
+	if r.Prompt != `a "hat"` || r.N != 2 || r.Size != "16:9" || r.Resolution != "" || r.Callback != "https://c/x" || r.ReferenceCount != 4 {
 		t.Errorf("%+v", r.Request)
 	}
 	got := ""
@@ -159,8 +159,7 @@ func TestWhatFormsAreRefusedFor(t *testing.T) {
 	}
 }
 
-// TestFormsAreTheSameWithAnyBoundary: clients choose a new one when they repeat
-// a request.
+// TestFormsAreTheSameWithAnyBoundary: clients choose a new boundary to repeat a request.
 func TestFormsAreTheSameWithAnyBoundary(t *testing.T) {
 	t.Parallel()
 	print := func(boundary string, fields ...formField) string {
@@ -197,7 +196,6 @@ func TestIsForm(t *testing.T) {
 	}
 }
 
-// FuzzForm reads any body as a multipart form.
 func FuzzForm(f *testing.F) {
 	contentType, body := formOf(f, "b", formField{"model", "m", false}, formField{"prompt", "x", false}, formField{"image[]", "\x89PNG", true},
 		formField{"image", "https://h/a", false}, formField{"mask", "m", true}, formField{"n", "2", false}, formField{"seed", "1e5", false})
@@ -207,14 +205,14 @@ func FuzzForm(f *testing.F) {
 	f.Add(contentType, []byte("--b\r\nContent-Disposition: form-data; name=\"image[x]\"\r\n\r\n\r\n--b--"))
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
 		r, err := OpenForm(contentType, body)
-		clientsFault(t, err)
+		wantClientFault(t, err)
 		if err != nil {
 			return
 		}
 		if _, err := rawjson.Open(r.doc.Body); err != nil {
 			t.Fatalf("the fields of the form make %q: %v", r.doc.Body, err)
 		}
-		judge(t, &r.Request, r.Check(true))
-		judge(t, &r.Request, r.Check(false))
+		checkInvariants(t, &r.Request, r.Check(true))
+		checkInvariants(t, &r.Request, r.Check(false))
 	})
 }

@@ -13,46 +13,45 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Reference is an image or a video to work from, as it came with a submission.
+// Reference is an input image or video of a submission.
 type Reference struct {
 	// Param is the path of the field (`image`, `image[1]`).
 	Param string
-	// Image and Video say what it may be.
+	// Image and Video are the possible kinds.
 	Image, Video bool
-	// Address is the http(s) address that it is to be got from; empty: Data has
-	// it.
+	// Address is the http(s) address, or empty if the content was sent (Data).
 	Address string
-	// Role is what it is for; empty: for the line to say.
+	// Role is one of Roles. Empty leaves it to the line.
 	Role string
 
-	typed bool   // an object may say that it is a video
-	clips bool   // it is of a video submission, where objects may say any role
-	text  []byte // base64, or a data URI
-	file  []byte // a file of a multipart form; nil: text holds it
+	videoByType bool   // its object may have the type video
+	anyRole     bool   // it belongs to a video, so its object may have any role
+	text        []byte // base64, or a data URI
+	file        []byte // a file of a multipart form, instead of text
 }
 
 // The roles of a video's references.
 const (
-	FirstFrame = "first_frame" // the clip begins with it
-	LastFrame  = "last_frame"  // the clip ends with it
-	Subject    = "reference"   // what the clip shows, or how it looks
+	FirstFrame = "first_frame" // the first frame of the clip
+	LastFrame  = "last_frame"  // the last frame of the clip
+	Subject    = "reference"   // a subject or a style of the clip
 )
 
-// Roles lists the roles.
+// Roles returns all roles.
 func Roles() []string { return []string{FirstFrame, LastFrame, Subject} }
 
-// isFrame tells whether a role is that of one picture of the clip.
+// isFrame reports whether a role is that of a frame of the clip.
 func isFrame(role string) bool { return role == FirstFrame || role == LastFrame }
 
-// Data returns the bytes of a reference that came with the body. What is no
-// base64 is invalid_request.
+// Data returns the content of a reference sent with the body. It returns invalid_request if it is
+// not base64.
 func (r *Reference) Data() ([]byte, error) {
 	if r.file != nil {
 		return r.file, nil
 	}
 	text := r.text
 	if isData(text) {
-		// The head of a data URI is short; what follows its comma may not be.
+		// The head of a data URI is short, unlike its content.
 		head := text[:min(len(text), 256)]
 		comma := bytes.IndexByte(head, ',')
 		if comma < 0 || !strings.HasSuffix(strings.ToLower(string(head[:comma])), ";base64") {
@@ -68,8 +67,7 @@ func (r *Reference) Data() ([]byte, error) {
 	return data, nil
 }
 
-// decode64 reads base64 in either alphabet, with or without its padding; line
-// ends inside it are skipped.
+// decode64 decodes base64 in either alphabet, with or without padding and line ends.
 func decode64(text []byte) ([]byte, bool) {
 	text = bytes.TrimRight(bytes.TrimSpace(text), "=")
 	encoding := base64.RawStdEncoding
@@ -81,34 +79,34 @@ func decode64(text []byte) ([]byte, bool) {
 	return data[:n], err == nil && n > 0
 }
 
-// isData tells whether a text is a data URI.
 func isData(text []byte) bool { return hasFold(text, "data:") }
 
-// hasFold tells whether a text begins with a prefix, in capitals or not.
+// hasFold reports whether text starts with prefix, ignoring case.
 func hasFold(text []byte, prefix string) bool {
 	return len(text) >= len(prefix) && strings.EqualFold(string(text[:len(prefix)]), prefix)
 }
 
-// referenceField is a field that may hold references.
+// referenceField is a field for references.
 type referenceField struct {
-	name  string
-	video bool   // videos too
-	typed bool   // videos too, where an object says so
-	role  string // what its references are for; empty: objects may say it
+	name        string
+	video       bool   // it may hold videos too
+	videoByType bool   // it may hold videos too, as objects with this type
+	role        string // of its references, or empty if objects may have one
 }
 
-func imageOnly(name string) referenceField { return referenceField{name: name} }
+func imageField(name string) referenceField { return referenceField{name: name} }
 
-func unlessTyped(name string) referenceField { return referenceField{name: name, typed: true} }
+func imageOrTypedVideo(name string) referenceField {
+	return referenceField{name: name, videoByType: true}
+}
 
-func frameOf(role string) referenceField { return referenceField{name: role, role: role} }
+func roleField(role string) referenceField { return referenceField{name: role, role: role} }
 
-func anyKind(name string) referenceField { return referenceField{name: name, video: true} }
+func anyField(name string) referenceField { return referenceField{name: name, video: true} }
 
-// readReferences reads the references of the given fields. Asked counts them up
-// to the first fault.
+// readReferences reads the references in the given fields. After an error, Asked may be too small.
 func (s *Request) readReferences(fields ...referenceField) error {
-	s.References, s.Asked, s.ReferencesParam = nil, 0, ""
+	s.References, s.ReferenceCount, s.ReferencesParam = nil, 0, ""
 	for _, f := range fields {
 		var err error
 		if s.form != nil {
@@ -131,8 +129,8 @@ func (s *Request) readReferences(fields ...referenceField) error {
 
 // addReference reads one reference: a string, or an object with its address.
 func (s *Request) addReference(f referenceField, param string, raw []byte) error {
-	s.sawReference(f)
-	r := Reference{Param: param, Image: true, Video: f.video, typed: f.typed, clips: s.clips, Role: f.role}
+	s.countReference(f)
+	r := Reference{Param: param, Image: true, Video: f.video, videoByType: f.videoByType, anyRole: s.isVideo, Role: f.role}
 	if raw[0] == '{' {
 		text, err := r.readObject(raw)
 		if err != nil {
@@ -147,28 +145,26 @@ func (s *Request) addReference(f referenceField, param string, raw []byte) error
 	if err := r.readText(raw); err != nil {
 		return err
 	}
-	s.keep(r)
+	s.addToReferences(r)
 	return nil
 }
 
-// sawReference counts a reference.
-func (s *Request) sawReference(f referenceField) {
-	s.Asked++
+func (s *Request) countReference(f referenceField) {
+	s.ReferenceCount++
 	s.ReferencesParam = cmp.Or(s.ReferencesParam, f.name)
 }
 
-// keep adds a reference, unless there are too many for any model.
-func (s *Request) keep(r Reference) {
+// addToReferences adds a reference, up to maxReferences.
+func (s *Request) addToReferences(r Reference) {
 	if len(s.References) < maxReferences {
 		s.References = append(s.References, r)
 	}
 }
 
-// readObject reads a reference that is an object and returns the text of its
-// address.
+// readObject reads a reference given as an object, and returns its address.
 func (r *Reference) readObject(object []byte) ([]byte, error) {
 	if path := form.FindStored(object, 0); path != "" {
-		return nil, form.Stored(r.Param + path)
+		return nil, form.StoredError(r.Param + path)
 	}
 	var address []byte
 	own := r.Role
@@ -178,7 +174,7 @@ func (r *Reference) readObject(object []byte) ([]byte, error) {
 		case value == nil:
 		case string(name) == "type":
 			kind := strings.TrimSuffix(rawjson.Unquote(value), "_url")
-			if kind != "image" && (kind != "video" || !r.Video && !r.typed) {
+			if kind != "image" && (kind != "video" || !r.Video && !r.videoByType) {
 				return nil, fault.At(fault.InvalidRequest, r.Param+".type", "`{param}` must be %s.", r.kinds())
 			}
 			r.Image, r.Video = kind == "image", kind == "video"
@@ -187,7 +183,7 @@ func (r *Reference) readObject(object []byte) ([]byte, error) {
 			if !slices.Contains(r.roles(own), r.Role) {
 				return nil, fault.At(fault.InvalidRequest, r.Param+".role", "`{param}` must be %s.", strings.Join(r.roles(own), ", "))
 			}
-		case string(name) == "url" || string(name) == "image_url" || string(name) == "video_url" && (r.Video || r.typed):
+		case string(name) == "url" || string(name) == "image_url" || string(name) == "video_url" && (r.Video || r.videoByType):
 			if !rawjson.IsText(value) {
 				return nil, fault.At(fault.InvalidRequest, r.Param, "`{param}.%s` must be a string.", name)
 			}
@@ -203,42 +199,41 @@ func (r *Reference) readObject(object []byte) ([]byte, error) {
 	return address, nil
 }
 
-// roles names what r may be for: what its field says, or, for a video's, any.
+// roles returns the possible roles of r: the role of its field, or any for a video's.
 func (r *Reference) roles(own string) []string {
 	switch {
 	case own != "":
 		return []string{own}
-	case r.clips:
+	case r.anyRole:
 		return Roles()
 	}
 	return []string{Subject}
 }
 
-// checkRoles holds the roles against each other. Where some references have one
-// the others are what the clip shows; where none has, the line says what they are.
+// checkRoles checks the roles. If only some references have a role, the others get Subject. If none
+// has, the line chooses.
 func (s *Request) checkRoles() error {
-	said := map[string]bool{}
+	seen := map[string]bool{}
 	for i := range s.References {
 		r := &s.References[i]
 		if isFrame(r.Role) {
-			if said[r.Role] {
+			if seen[r.Role] {
 				return fault.At(fault.InvalidRequest, r.Param, "Send one `%s` only.", r.Role)
 			}
 			r.Video = false
 		}
-		said[r.Role] = true
+		seen[r.Role] = true
 	}
-	delete(said, "")
+	delete(seen, "")
 	for i := range s.References {
-		if r := &s.References[i]; len(said) > 0 && r.Role == "" {
+		if r := &s.References[i]; len(seen) > 0 && r.Role == "" {
 			r.Role = Subject
 		}
 	}
 	return nil
 }
 
-// RolesOfReferences are the roles of s's references in their order; nil: none
-// has any.
+// RolesOfReferences returns the roles of all references in order, or nil.
 func (s *Request) RolesOfReferences() []string {
 	var roles []string
 	for _, r := range s.References {
@@ -246,13 +241,13 @@ func (s *Request) RolesOfReferences() []string {
 			roles = append(roles, r.Role)
 		}
 	}
-	return roles // checkRoles gives each one or none
+	return roles // after checkRoles, either all have a role or none
 }
 
-// kinds names what r may be.
+// kinds names the possible kinds of r.
 func (r *Reference) kinds() string {
 	switch {
-	case r.Image && (r.Video || r.typed):
+	case r.Image && (r.Video || r.videoByType):
 		return "image or video"
 	case r.Video:
 		return "video"
@@ -260,7 +255,7 @@ func (r *Reference) kinds() string {
 	return "image"
 }
 
-// readText reads the string of a reference: an address, or what Data decodes.
+// readText reads the JSON string of a reference: an address, or content for Data.
 func (r *Reference) readText(raw []byte) error {
 	text := raw[1 : len(raw)-1]
 	if bytes.IndexByte(text, '\\') >= 0 {
@@ -269,9 +264,9 @@ func (r *Reference) readText(raw []byte) error {
 	return r.setText(text)
 }
 
-// setText is readText without quotes.
+// setText is like readText for text without quotes.
 func (r *Reference) setText(text []byte) error {
-	const scheme = 32 // longer than any name of a scheme
+	const scheme = 32 // longer than the name of any scheme
 	text = bytes.TrimSpace(text)
 	switch {
 	case len(text) == 0:
@@ -286,22 +281,22 @@ func (r *Reference) setText(text []byte) error {
 	return nil
 }
 
-// readMask reads `mask`, which needs an image that it belongs to.
+// readMask reads `mask`, which needs an image.
 func (s *Request) readMask() error {
-	f := imageOnly("mask")
-	one := Request{doc: s.doc, form: s.form}
-	if err := one.readReferences(f); err != nil {
+	f := imageField("mask")
+	masks := Request{doc: s.doc, form: s.form}
+	if err := masks.readReferences(f); err != nil {
 		return err
 	}
 	switch {
-	case one.Asked == 0:
+	case masks.ReferenceCount == 0:
 		s.Mask = nil
 		return nil
-	case one.Asked > 1:
+	case masks.ReferenceCount > 1:
 		return fault.At(fault.InvalidRequest, f.name, "Send one `mask` only.")
-	case s.Asked == 0:
+	case s.ReferenceCount == 0:
 		return fault.At(fault.InvalidRequest, f.name, "A `mask` needs the image that it belongs to. Send that in `image`.")
 	}
-	s.Mask = &one.References[0]
+	s.Mask = &masks.References[0]
 	return nil
 }

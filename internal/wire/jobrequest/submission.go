@@ -1,13 +1,11 @@
-// Package jobrequest owns the bodies of submissions of images and videos: JSON and
-// multipart forms, the rules about their fields that need no catalog, and the
-// references that come with them. What they make does not pass through here.
+// Package jobrequest owns the bodies of submissions of images and videos: JSON and multipart forms,
+// the checks without the catalog, and the references. Results do not pass through it.
 //
-// Invariants: nothing is read that has not passed the gate; every part, text and
-// list has a bound; what refers to something stored at a provider is refused.
+// Invariants: a body is only read after the gate has checked it; every part, text and list has a
+// limit; references to objects stored at a provider are rejected.
 package jobrequest
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
@@ -21,51 +19,45 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Bounds of what a submission holds besides its references.
+// Limits of a submission without its references.
 const (
 	maxPrompt = 100_000  // characters
-	maxParams = 64 << 10 // bytes of further fields that go to the line
+	maxParams = 64 << 10 // bytes of further fields for the line
 )
 
-// maxReferences is how many references of a submission are read at all; models
-// take fewer.
+// maxReferences is the largest number of references read. Models accept fewer.
 const maxReferences = 100
 
-// Request is an image or video submission that passed the gate. What it asks
-// for is set by the Check of its kind; until then it is zero.
+// Request is an image or video submission that passed the gate. Check sets its exported fields.
 type Request struct {
 	doc  *rawjson.RequestBody
-	form *multipartForm // of a multipart body: doc holds its text fields; else nil
-	// clips says that it is a submission of a video.
-	clips bool
+	form *multipartForm // the multipart body, or nil; then doc holds its text fields
+	// isVideo is set for a submission of a video.
+	isVideo bool
 
-	// Prompt is the user's text; empty only for videos with references.
+	// Prompt is the user's text. It is empty only for videos with references.
 	Prompt string
-	// Size (images), Resolution and Ratio are as they were written, for the catalog
-	// to read; empty: the default. RatioParam is how the user spells
-	// the ratio's field.
+	// Size (images), Resolution and Ratio are unparsed; the catalog reads them. Empty means the
+	// default. RatioParam is the user's name of the ratio's field.
 	Size, Resolution, Ratio, RatioParam string
-	// N is how many images are wanted; 0: not said.
+	// N is the number of images, or 0 if not sent.
 	N int64
-	// Duration is the length of a video as the JSON number that was sent; empty:
-	// the default.
+	// Duration is the length of a video as a JSON number. Empty means the default.
 	Duration string
-	// References are the images and videos to work from, in the user's order, at
-	// most maxReferences. Asked is how many there are.
-	References []Reference
-	Asked      int
-	// ReferencesParam is the field that the references came in; empty: none did.
+	// References are the first maxReferences input images and videos, in the user's order. Asked is
+	// the number of all.
+	References     []Reference
+	ReferenceCount int
+	// ReferencesParam is the field of the references, or empty.
 	ReferencesParam string
-	// Mask is what of the first reference may change; nil: all.
+	// Mask marks the part of the first reference to change. Nil means all of it.
 	Mask *Reference
-	// Audio says whether a clip is to have sound; nil: not said. Callers may set it
-	// to what the model has anyway before Params. Choices are the fields of
-	// ChoiceNames that were sent, checked.
+	// Audio is whether a clip has sound, or nil if not sent. Before Params, callers may set it to
+	// the model's default. Choices are the fields of ChoiceNames that were sent.
 	Audio   *bool
 	Choices []string
-	// Callback is the address that wants the result, not judged yet but for its
-	// being a string, and CallbackParam how the user spells its field. Empty
-	// CallbackParam: there is none.
+	// Callback is the address for the result, not yet checked, and CallbackParam the user's name of
+	// its field. An empty CallbackParam means no callback.
 	Callback, CallbackParam string
 }
 
@@ -75,8 +67,8 @@ type Image struct{ Request }
 // Video is a submission of a video.
 type Video struct{ Request }
 
-// OpenImage passes the JSON body of an image submission through the gate, as
-// completions.Open does. The request keeps body; nobody may change it afterwards.
+// OpenImage checks the JSON body of an image submission, as completions.Open does. The request
+// retains body, which must not be changed.
 func OpenImage(body []byte) (*Image, error) {
 	doc, err := form.OpenDocument(body)
 	if err != nil {
@@ -85,29 +77,21 @@ func OpenImage(body []byte) (*Image, error) {
 	return &Image{Request{doc: doc}}, nil
 }
 
-// OpenVideo passes the body of a video submission through the gate, as
-// OpenImage does.
+// OpenVideo is like OpenImage for a video submission.
 func OpenVideo(body []byte) (*Video, error) {
 	doc, err := form.OpenDocument(body)
 	if err != nil {
 		return nil, err
 	}
-	return &Video{Request{doc: doc, clips: true}}, nil
+	return &Video{Request{doc: doc, isVideo: true}}, nil
 }
 
-// Model returns the model's id as the client sent it; model_not_found when it
-// is absent or not a string.
-func (s *Request) Model() (string, error) {
-	raw := s.doc.Raw("model")
-	if !rawjson.IsText(raw) || len(raw) == 2 {
-		return "", fault.At(fault.ModelNotFound, "model", "Name the model in `{param}`, as a string. GET /v1/models lists the models.")
-	}
-	return rawjson.Unquote(raw), nil
-}
+// Model returns the model id sent by the client. It returns model_not_found if it is absent or not
+// a string.
+func (s *Request) Model() (string, error) { return form.Model(s.doc) }
 
-// Fingerprint tells whether two submissions are the same: it is of the endpoint
-// and of the bytes of the body, or of the parts of a multipart body, whose
-// boundary clients choose anew each time.
+// Fingerprint identifies a submission by its endpoint and its body. Of a multipart body it uses the
+// parts, because clients choose a new boundary each time.
 func (s *Request) Fingerprint(endpoint string) []byte {
 	h := sha256.New()
 	write := func(field []byte) { fmt.Fprintf(h, "%d:", len(field)); h.Write(field) }
@@ -124,14 +108,14 @@ func (s *Request) Fingerprint(endpoint string) []byte {
 	return h.Sum(nil)
 }
 
-// Check applies every rule about the fields of an image submission that needs no
-// catalog and fills r's fields. edit says that the endpoint demands a reference.
-// Its error is a *fault.Error with the path of the field at fault.
+// Check checks the fields of an image submission without the catalog, and sets r's fields. It
+// returns a *fault.Error with the path of the field. edit is set if the endpoint requires a
+// reference.
 func (r *Image) Check(edit bool) error {
-	if err := r.readReferences(imageOnly("image"), imageOnly("images")); err != nil {
+	if err := r.readReferences(imageField("image"), imageField("images")); err != nil {
 		return err
 	}
-	if edit && r.Asked == 0 {
+	if edit && r.ReferenceCount == 0 {
 		return fault.At(fault.InvalidRequest, "image",
 			"An edit needs a reference image. Send it in `{param}`: an address, a data URI, base64 or a file of a multipart form.")
 	}
@@ -148,10 +132,7 @@ func (r *Image) Check(edit bool) error {
 	if r.Size, err = r.word("size"); err != nil {
 		return err
 	}
-	if r.Resolution, err = r.word("resolution"); err != nil {
-		return err
-	}
-	if r.Ratio, r.RatioParam, err = r.either("ratio", "aspect_ratio", fault.InvalidRequest); err != nil {
+	if err := r.readShape(); err != nil {
 		return err
 	}
 	if err := r.readMask(); err != nil {
@@ -160,29 +141,26 @@ func (r *Image) Check(edit bool) error {
 	return r.readRest()
 }
 
-// Check is ImageRequest.Check for videos.
+// Check is like Image.Check for videos.
 func (r *Video) Check() error {
 	if err := r.checkCase(); err != nil {
 		return err
 	}
-	err := r.readReferences(frameOf(FirstFrame), frameOf(LastFrame), unlessTyped("image"), unlessTyped("images"),
-		unlessTyped("reference_images"), anyKind("references"))
+	err := r.readReferences(roleField(FirstFrame), roleField(LastFrame), imageOrTypedVideo("image"), imageOrTypedVideo("images"),
+		imageOrTypedVideo("reference_images"), anyField("references"))
 	if err != nil {
 		return err
 	}
 	if err := r.checkRoles(); err != nil {
 		return err
 	}
-	if err := r.readPrompt(r.Asked == 0); err != nil {
+	if err := r.readPrompt(r.ReferenceCount == 0); err != nil {
 		return err
 	}
 	if err := r.readDuration(); err != nil {
 		return err
 	}
-	if r.Resolution, err = r.word("resolution"); err != nil {
-		return err
-	}
-	if r.Ratio, r.RatioParam, err = r.either("ratio", "aspect_ratio", fault.InvalidRequest); err != nil {
+	if err := r.readShape(); err != nil {
 		return err
 	}
 	if n, err := r.count("n"); err != nil || n > 1 {
@@ -191,7 +169,15 @@ func (r *Video) Check() error {
 	return r.readRest()
 }
 
-// readPrompt reads `prompt`.
+// readShape reads `resolution`, and `ratio` in either spelling.
+func (s *Request) readShape() (err error) {
+	if s.Resolution, err = s.word("resolution"); err != nil {
+		return err
+	}
+	s.Ratio, s.RatioParam, err = s.either("ratio", "aspect_ratio", fault.InvalidRequest)
+	return err
+}
+
 func (s *Request) readPrompt(needed bool) error {
 	raw := s.doc.Raw("prompt")
 	if raw != nil && !rawjson.IsText(raw) {
@@ -223,7 +209,7 @@ func (s *Request) readDuration() error {
 	return nil
 }
 
-// readRest reads what both kinds have.
+// readRest reads the remaining fields of both kinds.
 func (s *Request) readRest() error {
 	if raw := s.doc.Raw("stream"); string(raw) == "true" || s.form != nil && string(raw) == `"true"` {
 		return fault.At(fault.InvalidRequest, "stream", "Jobs are not streamed. Leave `{param}` out, and poll the job or name a `callback_url`.")
@@ -236,9 +222,8 @@ func (s *Request) readRest() error {
 	return err
 }
 
-// ChoiceNames are the further fields of submissions whose meaning is the same
-// for every model that lists them in its params: they are checked here, and what
-// a model does not list is refused.
+// ChoiceNames are further fields with the same meaning for every model with these params. They are
+// checked here; the catalog rejects a field not in the model's params.
 func ChoiceNames() []string { return []string{"seed", "negative_prompt"} }
 
 // readChoices reads `audio`, `seed` and `negative_prompt`.
@@ -276,7 +261,7 @@ func (s *Request) readChoices() error {
 	return nil
 }
 
-// word reads a field that must be a string; empty when it is absent.
+// word returns a string field, or "" if it is absent.
 func (s *Request) word(name string) (string, error) {
 	raw := s.doc.Raw(name)
 	if raw != nil && !rawjson.IsText(raw) {
@@ -285,7 +270,7 @@ func (s *Request) word(name string) (string, error) {
 	return rawjson.Unquote(raw), nil
 }
 
-// either reads a string field that has two spellings, and tells which was used.
+// either returns a string field with two spellings, and the spelling used.
 func (s *Request) either(name, other string, code fault.Code) (value, param string, err error) {
 	for _, spelling := range []string{name, other} {
 		raw := s.doc.Raw(spelling)
@@ -302,8 +287,7 @@ func (s *Request) either(name, other string, code fault.Code) (value, param stri
 	return value, param, nil
 }
 
-// count reads a field that must be a positive integer; 0 when it is absent. In
-// a form numbers are text.
+// count returns a positive integer field, or 0 if it is absent. In a form numbers are text.
 func (s *Request) count(name string) (int64, error) {
 	raw := s.doc.Raw(name)
 	if s.form != nil && raw != nil {
@@ -320,38 +304,36 @@ func (s *Request) count(name string) (int64, error) {
 	return 0, fault.At(fault.InvalidRequest, name, "`{param}` must be an integer of at least 1.")
 }
 
-// owned are the fields of submissions that the gateway reads itself: they never
-// go to a line as they are.
-var owned = []string{
+// gatewayFields are the fields read by the gateway and never sent to a line as they are.
+var gatewayFields = []string{
 	"model", "prompt", "n", "size", "resolution", "duration", "ratio", "aspect_ratio", "stream",
 	"image", "images", "reference_images", "references", "mask", "callback_url", "callBackUrl",
 	"first_frame", "last_frame", "audio",
 }
 
-// checkCase refuses fields that are owned but for case.
+// checkCase rejects fields equal to one of owned except for case.
 func (s *Request) checkCase() error {
 	if s.form != nil {
 		for _, p := range s.form.parts {
-			if err := form.CheckName(p.name, owned); err != nil {
+			if err := form.CheckName(p.name, gatewayFields); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	for i := range s.doc.Members {
-		if err := form.CheckName(string(s.doc.Members[i].Name), owned); err != nil {
+		if err := form.CheckName(string(s.doc.Members[i].Name), gatewayFields); err != nil {
 			return err
 		}
 	}
 	return form.CheckSimilarKeys(s.doc)
 }
 
-// OwnsParam tells whether a submission's field is one that the gateway reads
-// itself, so that a model's further fields cannot have that name.
-func OwnsParam(name string) bool { return slices.Contains(owned, name) }
+// OwnsParam reports whether the gateway reads a submission's field itself, so that it cannot be one
+// of a model's params.
+func OwnsParam(name string) bool { return slices.Contains(gatewayFields, name) }
 
-// Ignored returns the fields that are neither the gateway's own nor among the names, so that nobody
-// gets them.
+// Ignored returns the fields sent to nobody: neither read by the gateway nor among names.
 func (s *Request) Ignored(names []string) (ignored []string) {
 	for _, m := range s.doc.Members {
 		name := string(m.Name)
@@ -362,9 +344,8 @@ func (s *Request) Ignored(names []string) (ignored []string) {
 	return ignored
 }
 
-// Misnamed refuses fields of other gateways' video forms that would change the
-// bill and are read by none here: leaving them out in silence would render, and
-// charge, something else. params are those that the model's entry lets pass.
+// Misnamed rejects fields of other gateways' video forms with an effect on the bill, since ignoring
+// one would produce, and charge, something else. params are the model's params.
 func (r *Video) Misnamed(params []string) error {
 	for name, instead := range map[string]string{"size": "`resolution` and `ratio`", "seconds": "`duration`"} {
 		if r.doc.Raw(name) != nil && !slices.Contains(params, name) {
@@ -374,16 +355,15 @@ func (r *Video) Misnamed(params []string) error {
 	return nil
 }
 
-// Params returns the fields of the given names as one JSON object, as they were
-// sent, but for those that are absent or that the gateway reads itself, and
-// `audio` where Audio is set; nil when there are none. Numbers and booleans of a form are those of JSON. It refuses
-// what refers to something stored at a provider, addresses of the web that checkAddress refuses, all
-// other addresses, and more than 64 KiB.
+// Params returns the named fields as one JSON object, without absent fields and fields read by the
+// gateway, and `audio` if Audio is set. It returns nil if there are none. In a form, numbers and
+// booleans become JSON values. It rejects references to objects stored at a provider, web addresses
+// rejected by checkAddress, all other addresses, and more than 64 KiB.
 func (s *Request) Params(names []string, checkAddress func(address string) error) (json.RawMessage, error) {
 	if err := s.checkParams(names, checkAddress); err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
+	var out []byte
 	for _, name := range names {
 		raw := s.doc.Raw(name)
 		if raw == nil || OwnsParam(name) {
@@ -392,35 +372,23 @@ func (s *Request) Params(names []string, checkAddress func(address string) error
 		if s.form != nil {
 			raw = literal(raw)
 		}
-		if out.Len()+len(raw) > maxParams {
+		if len(out)+len(raw) > maxParams {
 			return nil, fault.At(fault.InvalidRequest, name,
 				"`{param}` is too long: the further fields of a submission may have %d bytes in all.", maxParams)
 		}
-		before := byte(',')
-		if out.Len() == 0 {
-			before = '{'
-		}
-		out.WriteByte(before)
-		out.Write(quoted(name))
-		out.WriteByte(':')
-		out.Write(raw)
+		out = append(rawjson.Put(out, ",", rawjson.Quote(name), ":"), raw...)
 	}
 	if s.Audio != nil {
-		before := byte(',')
-		if out.Len() == 0 {
-			before = '{'
-		}
-		out.WriteByte(before)
-		fmt.Fprintf(&out, `"audio":%t`, *s.Audio)
+		out = fmt.Appendf(out, `,"audio":%t`, *s.Audio)
 	}
-	if out.Len() == 0 {
+	if out == nil {
 		return nil, nil
 	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
+	out[0] = '{'
+	return append(out, '}'), nil
 }
 
-// checkParams checks the references and addresses in the fields of the given names.
+// checkParams checks the references and addresses in the named fields.
 func (s *Request) checkParams(names []string, checkAddress func(address string) error) error {
 	for at, value := range s.doc.Matches {
 		i := slices.IndexFunc(s.doc.Members, func(m rawjson.Member) bool { return at < m.To })
@@ -437,8 +405,7 @@ func (s *Request) checkParams(names []string, checkAddress func(address string) 
 	return nil
 }
 
-// literal returns the number or boolean that a form's text spells, else the
-// text.
+// literal returns the number or boolean in a form's text, or else the text.
 func literal(raw []byte) []byte {
 	text := []byte(rawjson.Unquote(raw))
 	if string(text) == "true" || string(text) == "false" || isNumber(text) {
@@ -447,13 +414,6 @@ func literal(raw []byte) []byte {
 	return raw
 }
 
-// quoted writes a JSON string.
-func quoted(text string) []byte {
-	out, _ := json.Marshal(text) // strings only: cannot fail
-	return out
-}
-
-// isNumber tells whether a text is a JSON number.
 func isNumber(raw []byte) bool {
 	if len(raw) == 0 || raw[0] != '-' && !isDigit(raw[0]) {
 		return false

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// wantFault checks that err is a fault with a code and a field.
+// wantFault checks the code and field of an error.
 func wantFault(t *testing.T, err error, code fault.Code, param string) {
 	t.Helper()
 	if err == nil {
@@ -65,8 +65,9 @@ func TestImageFields(t *testing.T) {
 			t.Errorf("%s may be a video", ref.Param)
 		}
 	}
-	if want := []string{"image[0]", "image[1]", "images"}; !slices.Equal(params, want) || r.Asked != 3 || r.ReferencesParam != "image" {
-		t.Errorf("references %v, asked %d in %s", params, r.Asked, r.ReferencesParam)
+	want := []string{"image[0]", "image[1]", "images"}
+	if !slices.Equal(params, want) || r.ReferenceCount != 3 || r.ReferencesParam != "image" {
+		t.Errorf("references %v, asked %d in %s", params, r.ReferenceCount, r.ReferencesParam)
 	}
 	if data, err := r.References[1].Data(); string(data) != "hi" || err != nil {
 		t.Errorf("image[1] is %q, %v", data, err)
@@ -75,7 +76,7 @@ func TestImageFields(t *testing.T) {
 		t.Errorf("the mask is %q, %v", data, err)
 	}
 	if bare, err := image(`{"prompt":"x","n":null,"size":null,"image":null,"callback_url":null}`,
-		false); err != nil || bare.N != 0 || bare.Asked != 0 || bare.CallbackParam != "" {
+		false); err != nil || bare.N != 0 || bare.ReferenceCount != 0 || bare.CallbackParam != "" {
 		t.Errorf("null is not absent: %+v, %v", bare, err)
 	}
 }
@@ -233,12 +234,12 @@ func TestInlineReferences(t *testing.T) {
 	}
 }
 
-// TestReferencesAreCountedNotKept bounds what a long list costs.
+// TestReferencesAreCountedNotKept limits the memory for a long list.
 func TestReferencesAreCountedNotKept(t *testing.T) {
 	t.Parallel()
 	r, err := video(`{"references":["aGk="` + strings.Repeat(`,"aGk="`, 9999) + `]}`)
-	if err != nil || r.Asked != 10_000 || len(r.References) != maxReferences {
-		t.Errorf("asked %d, kept %d, %v", r.Asked, len(r.References), err)
+	if err != nil || r.ReferenceCount != 10_000 || len(r.References) != maxReferences {
+		t.Errorf("asked %d, kept %d, %v", r.ReferenceCount, len(r.References), err)
 	}
 }
 
@@ -346,8 +347,8 @@ func TestReferencesInParams(t *testing.T) {
 	}
 }
 
-// FuzzSubmission reads any body: no panic, no fault without a code of the
-// client's, and nothing beyond the bounds.
+// FuzzSubmission checks that no body causes a panic, an error without a client's code, or more than
+// the limits.
 func FuzzSubmission(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"m","prompt":"x","image":["https://h/a","data:image/png;base64,aGk="],"n":2,"size":"1x1"}`,
@@ -359,30 +360,30 @@ func FuzzSubmission(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if r, err := OpenImage(body); err == nil {
-			judge(t, &r.Request, r.Check(true))
-			judge(t, &r.Request, r.Check(false))
+			checkInvariants(t, &r.Request, r.Check(true))
+			checkInvariants(t, &r.Request, r.Check(false))
 		}
 		if r, err := OpenVideo(body); err == nil {
-			judge(t, &r.Request, r.Check())
+			checkInvariants(t, &r.Request, r.Check())
 		}
 	})
 }
 
-// judge checks what holds of every submission.
-func judge(t *testing.T, s *Request, err error) {
+// checkInvariants checks the invariants of a submission.
+func checkInvariants(t *testing.T, s *Request, err error) {
 	t.Helper()
-	clientsFault(t, err)
+	wantClientFault(t, err)
 	_, err = s.Model()
-	clientsFault(t, err)
+	wantClientFault(t, err)
 	params, err := s.Params([]string{"seed", "style", "file_id", "image"}, anyAddress)
-	clientsFault(t, err)
+	wantClientFault(t, err)
 	if params != nil {
 		if _, err := rawjson.Open(params); err != nil || len(params) > maxParams+100 {
 			t.Fatalf("params %s: %v", params, err)
 		}
 	}
-	if len(s.References) > maxReferences || len(s.References) > s.Asked || len(s.Fingerprint("/x")) != 32 {
-		t.Fatalf("%d references of %d", len(s.References), s.Asked)
+	if len(s.References) > maxReferences || len(s.References) > s.ReferenceCount || len(s.Fingerprint("/x")) != 32 {
+		t.Fatalf("%d references of %d", len(s.References), s.ReferenceCount)
 	}
 	for _, r := range s.References {
 		if r.Param == "" || !r.Image && !r.Video {
@@ -390,21 +391,21 @@ func judge(t *testing.T, s *Request, err error) {
 		}
 		if r.Address == "" {
 			_, err := r.Data()
-			clientsFault(t, err)
+			wantClientFault(t, err)
 		}
 	}
 }
 
-// clientsFault checks that an error is one that the client can mend.
-func clientsFault(t *testing.T, err error) {
+// wantClientFault checks that the client can fix an error.
+func wantClientFault(t *testing.T, err error) {
 	t.Helper()
 	if err != nil && fault.Of(err).Status() != 400 {
 		t.Fatalf("%v", err)
 	}
 }
 
-// TestVideoReferencesSayTheirKind: in every field an object may say that it is a
-// video, and in those for images a plain text is an image.
+// TestVideoReferencesSayTheirKind checks that an object in any field may be a video, and that a
+// plain text in a field for images is an image.
 func TestVideoReferencesSayTheirKind(t *testing.T) {
 	t.Parallel()
 	for _, field := range []string{"image", "images", "reference_images", "references"} {
@@ -422,8 +423,8 @@ func TestVideoReferencesSayTheirKind(t *testing.T) {
 	}
 }
 
-// TestMisnamedVideoFields: what other services call the length and the size of a
-// video is refused, unless the model has a param of that name.
+// TestMisnamedVideoFields checks that other services' names for the length and the size of a video
+// are rejected unless the model has such a param.
 func TestMisnamedVideoFields(t *testing.T) {
 	t.Parallel()
 	for field, value := range map[string]string{"size": `"1280x720"`, "seconds": `"8"`} {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRoles: roles are said by an object or by the field; where one is said the
-// other references are what the clip shows.
+// TestRoles tests roles given by an object or by the field. If one reference has a role, the others
+// are subjects.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -40,8 +40,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestChoices: what only some models offer is told to the catalog, and what it
-// makes of it goes on.
+// TestChoices checks that optional features are recorded for the catalog, and sent.
 func TestChoices(t *testing.T) {
 	t.Parallel()
 	r, err := OpenVideo([]byte(`{"prompt":"x","audio":false,"seed":-1,"negative_prompt":"fog"}`))

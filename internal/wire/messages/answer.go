@@ -15,8 +15,8 @@ type answer struct {
 	usage usageSum
 }
 
-// ReadAnswer reads a provider's answer; ErrMalformed when it is no
-// JSON object. It keeps body.
+// ReadAnswer reads a provider's answer and retains body. It returns ErrMalformed if body is not a
+// JSON object.
 func ReadAnswer(body []byte) (wire.Answer, error) {
 	object := rawjson.Object(body)
 	if object == nil {
@@ -29,7 +29,7 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 		switch string(name) {
 		case "content":
 			for _, block := range rawjson.Elements(value) {
-				noteBlock(&a.Output, block)
+				addBlock(&a.Output, block)
 			}
 			blocks = value[0] == '['
 		case "stop_reason":
@@ -39,22 +39,22 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 		}
 	}
 	a.Content, a.Reasoning = a.Output.Content, a.Output.Reasoning
-	kind := form.KindOfFinish(reason)
+	kind := form.FinishOf(reason)
 	a.Finish(kind)
 	a.Ended = kind != form.FinishNone && kind != form.FinishFailed
 	switch {
 	case form.IsError(object, blocks):
 		a.Err = &wire.ProviderError{Body: body}
-	case kind == form.FinishFailed && !a.Content: // what there is of an answer is passed on
+	case kind == form.FinishFailed && !a.Content: // partial content is passed on
 		a.Err = &wire.ProviderError{Reason: reason}
 	}
 	return a, nil
 }
 
-// noteBlock reads a content block, or the start of one in a stream, and tells
-// whether it is a token: text, opened thinking, and calls of tools are. What
-// hosted tools returned was not produced by the model.
-func noteBlock(p *form.Output, block []byte) (token bool) {
+// addBlock adds a content block, or the start of one in a stream. It reports whether the block is a
+// token: text, the start of thinking, or a tool call. Results of hosted tools are not output of the
+// model.
+func addBlock(p *form.Output, block []byte) (token bool) {
 	var kind, text, name, input []byte
 	for member, value := range rawjson.Members(block) {
 		switch string(member) {
@@ -70,35 +70,35 @@ func noteBlock(p *form.Output, block []byte) (token bool) {
 	}
 	switch string(kind) {
 	case "text":
-		token = p.Take(text, 0)
+		token = p.AddAll(text, 0)
 		p.Content = p.Content || token
 		return token
 	case "thinking", "redacted_thinking":
-		p.Take(text, 0)
+		p.AddAll(text, 0)
 		p.Reasoning = true
 		return true
 	case "tool_use", "server_tool_use", "mcp_tool_use":
-		p.Take(name, 0)
+		p.AddAll(name, 0)
 		if len(input) > 2 { // not {}
 			p.Add(input)
 		}
 		p.Content = true
 		if string(kind) == "server_tool_use" {
-			noteHosted(p, string(rawjson.UnquoteBytes(name)))
+			addHostedCall(p, string(rawjson.UnquoteBytes(name)))
 		}
 		return true
 	}
 	if len(kind) == 0 || bytes.HasSuffix(kind, []byte("_result")) {
 		return false
 	}
-	token = p.Take(block, 0)
+	token = p.AddAll(block, 0)
 	p.Content = p.Content || token
 	return token
 }
 
-// noteHosted counts the call of a hosted tool, by the name of its function
-// (`web_search`, `bash_code_execution`).
-func noteHosted(p *form.Output, name string) {
+// addHostedCall counts the call of a hosted tool by the name of its function (`web_search`,
+// `bash_code_execution`).
+func addHostedCall(p *form.Output, name string) {
 	if strings.HasSuffix(name, "code_execution") {
 		name = "code_execution"
 	}
@@ -107,8 +107,7 @@ func noteHosted(p *form.Output, name string) {
 	}
 }
 
-// Usage returns what the provider reported; false when it did not count the
-// prompt and the answer.
+// Usage implements wire.Answer.
 func (a *answer) Usage() (wire.Usage, bool) {
 	return a.usage.result(a.Output.Tools.ToolCalls), a.usage.known()
 }

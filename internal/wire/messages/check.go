@@ -11,15 +11,13 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// fields are the top-level fields that are known of the form.
+// fields are the known top-level fields of the form.
 var fields = field.Form("messages")
 
-// Check applies the rules about the fields of a messages request and fills r's
-// fields. Its error is a *fault.Error with the path of the field at fault.
-// Only what the specification names is checked, and what the gateway itself
-// must know; roles, unknown fields, tools and flags are the provider's to
-// judge. What only a price can decide (Options, Tools) is reported, not
-// refused.
+// Check checks the fields of a messages request and sets r's parameters. It returns a *fault.Error
+// with the path of the field. It checks only the rules of the specification and the gateway's own
+// needs; roles, unknown fields, tools and flags are left to the provider. Options and tools in need
+// of a price are recorded, not rejected.
 func (r *Request) Check() error {
 	r.Limit, r.LimitParam = 0, ""
 	if err := r.check(); err != nil {
@@ -32,13 +30,13 @@ func (r *Request) Check() error {
 	return r.ReadLimit()
 }
 
-// CheckCount is Check for a request that only counts tokens: it has no limit.
+// CheckCount is like Check for a request to count tokens, which has no limit.
 func (r *Request) CheckCount() error {
 	r.Limit, r.LimitParam = 0, ""
 	return r.check()
 }
 
-// check applies the rules that all requests of the form have in common.
+// check applies the rules of all requests of the form.
 func (r *Request) check() error {
 	if err := r.CheckNames(fields); err != nil {
 		return err
@@ -49,7 +47,7 @@ func (r *Request) check() error {
 	for _, check := range []func() error{
 		r.CheckReferences, r.checkSystem, r.checkMessages, r.CheckStream, r.CheckStored, r.CheckAudio, r.checkOptions,
 		r.checkTools,
-		r.checkModelCalls, r.ReadRouting,
+		r.checkModelCalls,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -59,17 +57,17 @@ func (r *Request) check() error {
 	return nil
 }
 
-// checkSystem reads the system prompt, with which a conversation opens.
+// checkSystem reads the system prompt, the first text of a conversation.
 func (r *Request) checkSystem() error {
 	system := r.Doc.Raw("system")
 	if path, audio := r.readContent(system, 0); audio {
-		return form.Audio("system" + path)
+		return form.AudioError("system" + path)
 	}
-	r.addOpening(system)
+	r.addToKey(system)
 	return nil
 }
 
-// checkMessages adds up the bound of the prompt.
+// checkMessages adds the messages to the bound of the prompt.
 func (r *Request) checkMessages() error {
 	const param = "messages"
 	raw := r.Doc.Raw(param)
@@ -92,10 +90,10 @@ func (r *Request) checkMessages() error {
 			}
 		}
 		if path, audio := r.readContent(content, 0); audio {
-			return form.Audio(fmt.Sprintf("messages[%d].content%s", i, path))
+			return form.AudioError(fmt.Sprintf("messages[%d].content%s", i, path))
 		}
 		r.Key.Add(role)
-		r.addOpening(content)
+		r.addToKey(content)
 		r.Key.Complete = r.Key.Complete || rawjson.Unquote(role) == "user"
 	}
 	if count == 0 {
@@ -104,10 +102,9 @@ func (r *Request) checkMessages() error {
 	return nil
 }
 
-// addOpening adds a system prompt or a message's content to what the
-// conversation opens with. Clients move the mark of the cache from turn to
-// turn, so it is left out.
-func (r *Request) addOpening(content []byte) {
+// addToKey adds a system prompt or a message's content to the conversation key. Clients move the
+// cache mark from request to request, so it is left out.
+func (r *Request) addToKey(content []byte) {
 	switch {
 	case r.Key.Complete || content == nil:
 	case content[0] != '[':
@@ -123,35 +120,12 @@ func (r *Request) addOpening(content []byte) {
 	}
 }
 
-// checkOptions reports the values that change what the provider charges.
-// `standard_only` and `standard` ask for what is charged anyway.
+// checkOptions collects the values with a price of their own.
 func (r *Request) checkOptions() error {
-	r.ServiceTier, r.Options = "", nil
-	for _, name := range form.PricedFields() {
-		raw := r.Doc.Raw(name)
-		if raw == nil {
-			continue
-		}
-		if !rawjson.IsText(raw) {
-			return fault.At(fault.InvalidRequest, name, "`{param}` must be a string.")
-		}
-		value := rawjson.Unquote(raw)
-		switch {
-		case name == "service_tier" && (value == "auto" || value == "default" || value == "standard_only"):
-			continue
-		case name == "service_tier":
-			r.ServiceTier = value
-		case name == "speed" && value == "standard":
-			continue
-		}
-		r.Options = append(r.Options, wire.PricedField{Param: name, Name: value})
-	}
-	r.ReadModalities()
-	r.ReadOptions()
-	return nil
+	return r.CheckOptionsExcept("service_tier=standard_only", "speed=standard")
 }
 
-// checkTools reports the hosted tools that the request asks for.
+// checkTools records the hosted tools of the request.
 func (r *Request) checkTools() error {
 	r.Tools = nil
 	const list = "tools"
@@ -176,23 +150,22 @@ func (r *Request) checkTools() error {
 		}
 	}
 	if servers := r.Doc.Raw("mcp_servers"); servers != nil && string(servers) != "[]" {
-		r.Host(wire.PricedField{Param: "mcp_servers", Name: "mcp"})
+		r.AddHosted(wire.PricedField{Param: "mcp_servers", Name: "mcp"})
 	}
 	r.CheckVendorTools()
 	return nil
 }
 
-// deepestBlock is how deep content may stand in content: a document in the
-// result of a tool in a message, and room for more.
-const deepestBlock = 16
+// maxBlockDepth is the nesting limit of content in content: a document in the result of a tool in a
+// message, and some more.
+const maxBlockDepth = 16
 
-// readContent adds a content value (a string, blocks, or one block) to the
-// bound of the prompt. It returns the path of audio, which no line may get, and
-// false if there is none.
+// readContent adds a content value (a string, blocks, or one block) to the bound of the prompt. If
+// it finds audio, which no line accepts, it returns its path.
 func (r *Request) readContent(value []byte, depth int) (path string, audio bool) {
 	switch {
 	case len(value) == 0 || value[0] == '"':
-	case depth > deepestBlock:
+	case depth > maxBlockDepth:
 		r.Bound.Unbounded = true
 		return form.FindAudio(value, 0)
 	case value[0] == '[':
@@ -207,8 +180,8 @@ func (r *Request) readContent(value []byte, depth int) (path string, audio bool)
 	return "", false
 }
 
-// readBlock is readContent for one block. The arguments of tool calls may be
-// named as the client likes, so nothing is looked for in them.
+// readBlock is readContent for one block. The client chooses the names inside arguments of tool
+// calls, so they are not searched.
 func (r *Request) readBlock(block []byte, depth int) (path string, audio bool) {
 	if block[0] != '{' {
 		return "", false
@@ -236,15 +209,15 @@ func (r *Request) readBlock(block []byte, depth int) (path string, audio bool) {
 		path, audio = r.readDocument(source, depth)
 		return ".source" + path, audio
 	}
-	if strings.HasSuffix(kind, "_result") { // of the client's tools and of hosted ones
+	if strings.HasSuffix(kind, "_result") { // of client tools and hosted tools
 		path, audio = r.readContent(content, depth+1)
 		return ".content" + path, audio
 	}
-	r.Bound.Unbounded = true // what nobody knows yet
+	r.Bound.Unbounded = true // an unknown block
 	return form.FindAudio(block, 0)
 }
 
-// readImage counts an image. The bytes of an inline one do not count as text.
+// readImage counts an image. The bytes of an inline image do not count as text.
 func (r *Request) readImage(source []byte) (path string, audio bool) {
 	if path, audio = form.FindAudio(source, 0); audio {
 		return path, audio
@@ -265,15 +238,14 @@ func (r *Request) readImage(source []byte) (path string, audio bool) {
 	return "", false
 }
 
-// readDocument reads where a document comes from: only text and blocks are
-// bounded by their bytes.
+// readDocument reads the source of a document. Only text and blocks are bounded by their bytes.
 func (r *Request) readDocument(source []byte, depth int) (path string, audio bool) {
 	switch rawjson.Unquote(rawjson.Field(source, "type")) {
 	case "text":
 	case "content":
 		path, audio = r.readContent(rawjson.Field(source, "content"), depth+1)
 		return ".content" + path, audio
-	default: // PDF and what lies elsewhere
+	default: // PDF, or stored elsewhere
 		r.Bound.Unbounded = true
 	}
 	return form.FindAudio(source, 0)

@@ -22,7 +22,7 @@ func (r direct) Read(raw []byte) (wire.Answer, error) { return ReadAnswer(raw) }
 
 // Render implements Pair.
 func (r direct) Render(_ wire.Answer, raw []byte, _ wire.Usage) ([3][]byte, error) {
-	return form.Around(raw, "model", rawjson.Quote(r.id.Model)), nil
+	return form.ReplaceMember(raw, "model", rawjson.Quote(r.id.Model)), nil
 }
 
 // Body implements Pair.
@@ -33,5 +33,5 @@ func (r direct) Body(t wire.Translation) (rawjson.Pieces, error) {
 	return r.Request.Body(t.Edits), nil
 }
 
-// Direct is how the request meets a line of its own form.
+// Direct returns the pair for a line of the same form.
 func (r *Request) Direct(id wire.Identity) wire.Pair { return direct{r, id} }

@@ -9,22 +9,21 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// editor writes the events of a stream of the messages form as they
-// came, but for the model in its first event. Not for concurrent use.
+// editor writes the events of a messages stream for a client of the same form, with the client's
+// model in the first event. It is not safe for concurrent use.
 type editor struct {
 	model   []byte // as a JSON string
-	started bool   // message_start has passed, or a token after it
-	ended   bool   // a stop_reason has passed
-	stopped bool   // message_stop has passed
+	started bool   // after message_start or the first token
+	ended   bool   // after a stop_reason
+	stopped bool   // after message_stop
 }
 
-// newEditor makes the editor of a stream that sets the id's model.
 func newEditor(id wire.Identity) *editor {
 	return &editor{model: rawjson.Quote(id.Model)}
 }
 
-// Append appends the event to dst. f is what the line's meter made of it. A
-// closing `[DONE]`, which the form does not have, is left out.
+// Append appends an event read by the line's meter as f. A closing `[DONE]`, unknown to the form,
+// is left out.
 func (w *editor) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	w.started, w.ended = w.started || f.Token, w.ended || f.Finish
 	if f.Done {
@@ -39,9 +38,9 @@ func (w *editor) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	return append(dst, e.Raw...)
 }
 
-// appendStart appends one of the first events, with the model if it has one.
+// appendStart appends one of the first events, with the client's model if it has one.
 func (w *editor) appendStart(dst []byte, e sse.Event) []byte {
-	model, ok := startedModel(e.Data)
+	model, ok := findModel(e.Data)
 	if !ok {
 		return append(dst, e.Raw...)
 	}
@@ -54,8 +53,8 @@ func (w *editor) appendStart(dst []byte, e sse.Event) []byte {
 	return sse.AppendLines(dst, e.Name, rawjson.Replace(e.Data, []rawjson.Splice{{From: model.From, To: model.To, Text: w.model}}))
 }
 
-// startedModel finds the model in a message_start.
-func startedModel(data []byte) (model rawjson.Member, ok bool) {
+// findModel finds the model in a message_start.
+func findModel(data []byte) (model rawjson.Member, ok bool) {
 	at := rawjson.SkipSpace(data, 0)
 	for message := range rawjson.Spans(data[at:]) {
 		if string(message.Name) != "message" {
@@ -72,8 +71,7 @@ func startedModel(data []byte) (model rawjson.Member, ok bool) {
 	return rawjson.Member{}, false
 }
 
-// End appends what completes the stream: message_stop, when the answer ended
-// and its provider sent none.
+// End appends message_stop if the answer ended without it.
 func (w *editor) End(dst []byte, _ wire.Usage) []byte {
 	if w.stopped || !w.ended {
 		return dst
@@ -82,7 +80,7 @@ func (w *editor) End(dst []byte, _ wire.Usage) []byte {
 	return append(dst, sse.MessageStop...)
 }
 
-// Fail appends the event that reports an error; nothing may follow it.
+// Fail appends the event for an error. Nothing may follow it.
 func (w *editor) Fail(dst []byte, err *fault.Error) []byte {
 	dst = append(dst, "event: error\ndata: "...)
 	return rawjson.Put(dst, "", err.NativeBody(), "\n\n")

@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/wire/internal/wiretest"
 )
 
-// TestFieldsInOtherCaseAreRefused: every field that is read or owned, by
-// requests and by counts.
+// TestFieldsInOtherCaseAreRefused tests every field read or set by the gateway, in requests and in
+// counts.
 func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 	t.Parallel()
 	wiretest.RefusesOtherCase(t, fields.Names(), func(member string) error {
@@ -27,8 +27,8 @@ func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 	})
 }
 
-// TestFieldListIsWhole: what is read at the top level, here and by the
-// translators of the form, stands in the list.
+// TestFieldListIsWhole checks that the list contains every top-level field read by this package and
+// the translators of the form.
 func TestFieldListIsWhole(t *testing.T) {
 	t.Parallel()
 	wiretest.ReadsOnly(t, 20, fields.Names(), "*.go",

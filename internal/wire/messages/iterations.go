@@ -7,21 +7,19 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// iteration is one entry of `usage.iterations`. An entry of type `message` or
-// `fallback_message` is part of the totals beside the list; one of type
-// `compaction` or `advisor_message` is not (@anthropic-ai/sdk 1.11.0,
+// iteration is one entry of `usage.iterations`. The totals include entries of type `message` and
+// `fallback_message`, but not `compaction` and `advisor_message` (@anthropic-ai/sdk 1.11.0,
 // BetaIterationsUsage).
 type iteration struct {
 	wire.Iteration
-	beside bool // the totals do not contain it
+	extra bool // not included in the totals
 }
 
-// maxIterations bounds what is kept of the list. Later entries are added to
-// earlier ones.
+// maxIterations is the largest number of retained entries. Later entries are added to earlier ones.
 const maxIterations = 128
 
-// mergeIterations takes the list if it counts more than the last one did: lists
-// of a stream only grow.
+// mergeIterations uses the list if it counts more than the previous one. The lists of a stream only
+// grow.
 func (m *usageSum) mergeIterations(raw []byte) {
 	var list []iteration
 	for _, entry := range rawjson.Elements(raw) {
@@ -37,8 +35,8 @@ func (m *usageSum) mergeIterations(raw []byte) {
 	}
 }
 
-// readIteration reads an entry. An entry of a type that nobody knows is beside
-// the totals if it names a model, as an advisor does.
+// readIteration reads an entry. An entry of an unknown type is extra if it names a model, as an
+// advisor's does.
 func readIteration(entry []byte) (out iteration) {
 	var counts usageSum
 	counts.merge(entry, true)
@@ -49,23 +47,23 @@ func readIteration(entry []byte) (out iteration) {
 	switch kind := rawjson.Unquote(rawjson.Field(entry, "type")); {
 	case kind == "message" || kind == "" || strings.HasPrefix(kind, "fallback"):
 	case strings.HasPrefix(kind, "compact"):
-		out.beside = true
+		out.extra = true
 	default:
-		out.beside = out.Model != "" || strings.HasPrefix(kind, "advisor")
-		out.Called = out.beside
+		out.extra = out.Model != "" || strings.HasPrefix(kind, "advisor")
+		out.Called = out.extra
 	}
 	return out
 }
 
-// appendIteration appends an entry. Once the list is full, the entry is added to
-// one of the same model, or else to the last one.
+// appendIteration appends an entry. If the list is full, the entry is added to one of the same
+// model, or else to the last one.
 func appendIteration(list []iteration, one iteration) []iteration {
 	if len(list) < maxIterations {
 		return append(list, one)
 	}
 	to := &list[len(list)-1]
 	for i := range list {
-		if list[i].Model == one.Model && list[i].beside == one.beside {
+		if list[i].Model == one.Model && list[i].extra == one.extra {
 			to = &list[i]
 			break
 		}
@@ -93,14 +91,14 @@ func total(list []iteration) (n int64) {
 	return n
 }
 
-// withIterations returns the usage of an answer from its totals and its list.
-// The entries that belong to the totals replace them unless they count less: for
-// an answer with an advisor the totals name the first reading of the prompt only.
+// withIterations returns the usage of an answer from its totals and its list. The entries included
+// in the totals replace them unless they count less: for an answer with an advisor the totals have
+// only the first reading of the prompt.
 func withIterations(own wire.Iteration, list []iteration) wire.Usage {
 	var inside, beside []wire.Iteration
 	var counted wire.Iteration
 	for _, one := range list {
-		if one.beside {
+		if one.extra {
 			beside = append(beside, one.Iteration)
 			continue
 		}

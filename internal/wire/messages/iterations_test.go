@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// TestIterationsAddUp: each call of a model counts once, whether the totals
-// beside the list contain it or not.
+// TestIterationsAddUp checks that each model call counts once, whether or not the totals include
+// it.
 func TestIterationsAddUp(t *testing.T) {
 	t.Parallel()
 	type iterations = []wire.Iteration
@@ -80,7 +80,7 @@ func TestIterationsAddUp(t *testing.T) {
 	}
 }
 
-// TestIterationsAreBounded: a list of any length is counted whole and kept short.
+// TestIterationsAreBounded checks that a list of any length is counted completely and kept short.
 func TestIterationsAreBounded(t *testing.T) {
 	t.Parallel()
 	var m usageSum
@@ -93,8 +93,8 @@ func TestIterationsAreBounded(t *testing.T) {
 	}
 }
 
-// TestIterationsInStreams: the list of a stream comes with its last event; a
-// shorter one takes nothing back.
+// TestIterationsInStreams checks that the list comes with the last event, and that a shorter list
+// does not replace it.
 func TestIterationsInStreams(t *testing.T) {
 	t.Parallel()
 	m := new(meter)
@@ -116,8 +116,7 @@ func TestIterationsInStreams(t *testing.T) {
 	}
 }
 
-// TestModelCallsAreReported: what makes the provider call a model beside the
-// answer is reported with its limits.
+// TestModelCallsAreReported checks the limits of model calls made by the provider.
 func TestModelCallsAreReported(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -9,23 +9,20 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// meter reads the events of a stream of the messages form as they
-// pass. Ordinary deltas are not decoded: their text is found by its place. Not
-// for concurrent use.
+// meter reads the events of a messages stream. Ordinary deltas are not decoded; their text is found
+// by its position. It is not safe for concurrent use.
 type meter struct {
 	form.Meter
 	usage usageSum
 
-	begun bool // a token came
-	ended bool // a stop_reason or message_stop came
+	hasToken bool // an event with a token was read
+	ended    bool // after a stop_reason or message_stop
 
-	head    []byte // an ordinary delta up to its text, with the opening quote
-	thought bool   // what kind of text follows head
+	head    []byte // an ordinary delta up to its text, including the opening quote
+	thought bool   // the text after head is reasoning
 }
 
-// Read reads the next event. It returns ErrMalformed for data that is no JSON
-// object; events after the first token are checked by their brackets alone.
-// Events that nobody knows mean nothing.
+// Read implements wire.Meter. It ignores unknown events.
 func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 	data := bytes.TrimSpace(e.Data)
 	f := wire.Frame{}
@@ -33,24 +30,24 @@ func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 	case len(data) == 0:
 	case e.Name == "error":
 		f.Err = &wire.ProviderError{Body: bytes.Clone(data)}
-	case string(data) == "[DONE]": // of hosts that mix the forms
+	case string(data) == "[DONE]": // from hosts that mix the forms
 		f.Done = true
 	case data[0] != '{' || data[len(data)-1] != '}':
 		return wire.Frame{}, wire.ErrMalformed
-	case m.readAlike(data):
+	case m.readSimilar(data):
 		f.Token = true
-	case !m.begun && !rawjson.IsValid(data):
+	case !m.hasToken && !rawjson.IsValid(data):
 		return wire.Frame{}, wire.ErrMalformed
 	default:
 		m.readEvent(data, &f)
 	}
-	m.begun = m.begun || f.Token
+	m.hasToken = m.hasToken || f.Token
 	f.Finished = m.ended
 	return f, nil
 }
 
-// readAlike reads a delta that looks like the last one around its text.
-func (m *meter) readAlike(data []byte) bool {
+// readSimilar reads a delta that differs from the last one only in its text.
+func (m *meter) readSimilar(data []byte) bool {
 	if len(m.head) == 0 || !bytes.HasPrefix(data, m.head) {
 		return false
 	}
@@ -63,8 +60,8 @@ func (m *meter) readAlike(data []byte) bool {
 	return true
 }
 
-// isTail tells whether nothing but the ends of a delta and its event follow.
-// Providers pad their events with spaces.
+// isTail reports whether only the closing braces of a delta and its event follow. Providers pad
+// their events with spaces.
 func isTail(rest []byte) bool {
 	braces := 0
 	for _, c := range rest {
@@ -79,7 +76,7 @@ func isTail(rest []byte) bool {
 	return braces == 2
 }
 
-// addText adds a text, given as a JSON string.
+// addText adds a text, a JSON string.
 func (m *meter) addText(text []byte, thought bool) {
 	m.Add(text)
 	if thought {
@@ -89,7 +86,6 @@ func (m *meter) addText(text []byte, thought bool) {
 	}
 }
 
-// readEvent reads any event.
 func (m *meter) readEvent(data []byte, f *wire.Frame) {
 	var kind, block, message, usage, failure []byte
 	var delta rawjson.Member
@@ -114,15 +110,15 @@ func (m *meter) readEvent(data []byte, f *wire.Frame) {
 	case "content_block_delta":
 		f.Token = m.readDelta(data, delta)
 	case "content_block_start":
-		f.Token = noteBlock(&m.Output, block)
+		f.Token = addBlock(&m.Output, block)
 	case "message_start":
 		m.usage.merge(rawjson.Field(message, "usage"), false)
 		f.Usage = m.usage.hasInput
 	case "message_delta":
 		m.readEnd(data[delta.From:delta.To], f)
 		f.Usage = m.usage.merge(usage, m.ended)
-		if m.Filtered() && !m.begun && string(rawjson.Field(usage, "output_tokens")) == "0" {
-			m.usage.output, m.usage.final = 0, true // the count with which a stream begins is none of a refusal's
+		if m.Filtered() && !m.hasToken && string(rawjson.Field(usage, "output_tokens")) == "0" {
+			m.usage.output, m.usage.final = 0, true // the initial count is not output of a refusal
 		}
 	case "message_stop":
 		f.Done, m.ended = true, true
@@ -133,13 +129,12 @@ func (m *meter) readEvent(data []byte, f *wire.Frame) {
 	}
 }
 
-// readDelta reads what a delta adds to its block and tells whether that is a
-// token. Signatures are none.
+// readDelta reads a delta and reports whether it is a token. A signature is not.
 func (m *meter) readDelta(data []byte, at rawjson.Member) (token bool) {
 	delta := data[at.From:at.To]
 	var kind []byte
 	var text rawjson.Member
-	alone := true // type and text are all there is
+	alone := true // there are no members but type and text
 	for v := range rawjson.Spans(delta) {
 		switch string(v.Name) {
 		case "type":
@@ -164,16 +159,15 @@ func (m *meter) readDelta(data []byte, at rawjson.Member) (token bool) {
 		return true
 	case "signature_delta":
 		return false
-	case "citations_delta": // what is cited was not produced
+	case "citations_delta": // cited text is not output
 		return len(rawjson.Field(delta, "citation")) > 2
 	}
-	token = m.Take(delta, 0)
+	token = m.AddAll(delta, 0)
 	m.Content = m.Content || token
 	return token
 }
 
-// learn remembers what stands before the text of a delta: the next ones begin
-// with the same bytes.
+// learn records the bytes before the text of a delta. The next deltas start with them.
 func (m *meter) learn(data []byte, from, to int, thought bool) {
 	const longest = 1024
 	m.head = m.head[:0]
@@ -182,10 +176,10 @@ func (m *meter) learn(data []byte, from, to int, thought bool) {
 	}
 }
 
-// readEnd reads how the answer ended.
+// readEnd reads the stop_reason.
 func (m *meter) readEnd(delta []byte, f *wire.Frame) {
 	reason := rawjson.Unquote(rawjson.Field(delta, "stop_reason"))
-	switch kind := form.KindOfFinish(reason); kind {
+	switch kind := form.FinishOf(reason); kind {
 	case form.FinishNone:
 	case form.FinishFailed:
 		f.Err = &wire.ProviderError{Reason: reason}
@@ -195,15 +189,13 @@ func (m *meter) readEnd(delta []byte, f *wire.Frame) {
 	}
 }
 
-// Usage returns what the provider reported; false until it has counted the
-// whole answer. The prompt's counts come with the first event; before the end
-// the completion's may be too low.
+// Usage implements wire.Meter. The counts of the prompt come with the first event.
 func (m *meter) Usage() (wire.Usage, bool) {
 	return m.usage.result(m.Tools.ToolCalls), m.usage.known()
 }
 
-// Complete tells whether the end of the answer was seen.
+// Complete implements wire.Meter.
 func (m *meter) Complete() bool { return m.ended }
 
-// NewMeter makes the meter of a stream.
+// NewMeter returns the meter of a stream.
 func NewMeter() wire.Meter { return new(meter) }

@@ -22,9 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenarios of testdata come to anew")
 
-// TestMessagesScenarios plays what a provider of the messages form does, from
-// its bytes to the client's and to what the meter made of them. -update writes
-// the results anew.
+// TestMessagesScenarios compares the client's bytes and the meter's results with golden files for a
+// provider's streams. -update rewrites the files.
 func TestMessagesScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
@@ -65,8 +64,8 @@ func TestMessagesScenarios(t *testing.T) {
 	}
 }
 
-// playMessages passes a stream on. The marks of the meter: t token, f finish,
-// F finished, u usage, d done, e error, . nothing.
+// playMessages passes a stream on. The marks of the meter: t token, f finish, F finished, u usage,
+// d done, e error, . nothing.
 func playMessages(t *testing.T, upstream []byte) map[string]string {
 	t.Helper()
 	r, m, edit := sse.NewReader(bytes.NewReader(upstream), 1<<20), new(meter), newEditor(wire.Identity{Model: "opal-1"})
@@ -119,7 +118,7 @@ func showUsage(u wire.Usage, known bool) string {
 		known, u.Prompt, u.Cached, u.CacheWrite, u.CacheWrite1h, u.Completion, u.Reasoning, u.ServiceTier, u.ToolCalls)
 }
 
-// readMessages reads a whole answer.
+// readMessages reads an answer that was not streamed.
 func readMessages(t *testing.T, body []byte) map[string]string {
 	t.Helper()
 	a, err := ReadAnswer(body)
@@ -136,7 +135,7 @@ func readMessages(t *testing.T, body []byte) map[string]string {
 	}
 }
 
-// askMessages prepares a request for a line.
+// askMessages returns a request for a line.
 func askMessages(t *testing.T, body []byte) map[string]string {
 	t.Helper()
 	r := openMessages(t, string(body))
@@ -148,7 +147,7 @@ func askMessages(t *testing.T, body []byte) map[string]string {
 	}
 }
 
-// messagesDelta makes an event of a text delta.
+// messagesDelta returns the event of a text delta.
 func messagesDelta(kind, name, text string) string {
 	return `{"type":"content_block_delta","index":0,"delta":{"type":"` + kind + `","` + name + `":` + text + `}}`
 }
@@ -167,8 +166,7 @@ func TestMessagesMeterRefusesWhatIsNoJSON(t *testing.T) {
 	}
 }
 
-// TestMessagesMeterErrors: whatever shape an error has, its body is one that
-// can be judged.
+// TestMessagesMeterErrors checks that an error of any shape has a body to classify.
 func TestMessagesMeterErrors(t *testing.T) {
 	t.Parallel()
 	for _, e := range []sse.Event{
@@ -197,7 +195,7 @@ func TestMessagesMeterErrors(t *testing.T) {
 	}
 }
 
-// TestMessagesUsageMerges: what stands in several events adds up to one usage.
+// TestMessagesUsageMerges checks that the counts of several events form one usage.
 func TestMessagesUsageMerges(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -246,8 +244,8 @@ func TestMessagesUsageMerges(t *testing.T) {
 	}
 }
 
-// TestMessagesCalls: calls of hosted tools that a stream shows are charged
-// unless the usage counts others from the finish on.
+// TestMessagesCalls checks that the calls of hosted tools shown by a stream are charged unless the
+// final usage has other counts.
 func TestMessagesCalls(t *testing.T) {
 	t.Parallel()
 	const (
@@ -281,8 +279,8 @@ func TestMessagesCalls(t *testing.T) {
 	}
 }
 
-// TestMessagesEditorKeepsEvents: the model is replaced wherever it stands in
-// the first event, also where its data came in several lines.
+// TestMessagesEditorKeepsEvents checks that the model is replaced anywhere in the first event, also
+// if its data has several lines.
 func TestMessagesEditorKeepsEvents(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -325,7 +323,7 @@ func TestMessagesMeterDoesNotAllocatePerEvent(t *testing.T) {
 	}
 	m, edit := new(meter), newEditor(wire.Identity{Model: "m"})
 	out := edit.Append(make([]byte, 0, 4096), sse.Event{Data: []byte(`{"message":{"model":"v"}}`), Offset: -1}, wire.Frame{})
-	for range 70_000 { // the text is kept up to its limit
+	for range 70_000 { // the retained text is limited
 		if _, err := m.Read(events[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -340,8 +338,7 @@ func TestMessagesMeterDoesNotAllocatePerEvent(t *testing.T) {
 	}
 }
 
-// FuzzMessagesMeter: any bytes are read without a panic, in events of any
-// kind, and editing leaves events.
+// FuzzMessagesMeter checks that no bytes cause a panic, and that edited events are events.
 func FuzzMessagesMeter(f *testing.F) {
 	for _, seed := range []string{
 		messagesDelta("text_delta", "text", `"a\u00e9\n"`), messagesDelta("citations_delta", "citation", `{"a":1}`),
@@ -384,8 +381,7 @@ func FuzzMessagesMeter(f *testing.F) {
 	})
 }
 
-// FuzzMessagesAlike: deltas that are read by their likeness to the one before
-// give the same as deltas that are decoded.
+// FuzzMessagesAlike compares deltas read by readSimilar with decoded deltas.
 func FuzzMessagesAlike(f *testing.F) {
 	f.Add("Hello", " world\n", "  ", byte(0))
 	f.Add("", "\"", `,"x":"y"`, byte(1))

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// checkModelCalls reports the calls of models that the provider makes beside the
-// answer: to summarize the conversation, and to ask an advisor.
+// checkModelCalls records the model calls made by the provider in addition to the answer: to
+// summarize the conversation, and to ask an advisor.
 func (r *Request) checkModelCalls() error {
 	const param = "context_management"
 	r.ModelCalls = nil
@@ -44,8 +44,7 @@ func (r *Request) checkModelCalls() error {
 	return nil
 }
 
-// isAdvisor reports whether a tool's type is that of an advisor, which reads
-// nothing but the conversation.
+// isAdvisor reports whether a tool's type is that of an advisor, which reads only the conversation.
 func isAdvisor(kind string) bool {
 	return strings.HasPrefix(kind[strings.LastIndexByte(kind, ':')+1:], "advisor")
 }

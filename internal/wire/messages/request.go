@@ -1,9 +1,8 @@
-// Package messages owns the messages form: requests and counts, their check and
-// edits, the meter of streams, whole answers and the editor of passing streams.
+// Package messages owns the messages form: requests and counts, their check and edits, the meter of
+// streams, answers and the editor of streams of the same form.
 //
-// Invariants: of a body and of a stream only the fields that the gateway owns
-// change; an ordinary event of a stream is neither decoded nor copied, and costs
-// no allocation.
+// Invariants: in a body and in a stream, only the gateway's fields change; an ordinary event of a
+// stream is neither decoded nor copied, and costs no allocation.
 package messages
 
 import (
@@ -13,18 +12,17 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Request is a body of the native messages form that passed the gate.
-// What it asks for is set by Check; until then it is zero.
+// Request is a messages body that passed the gate. Check sets its parameters.
 type Request struct {
 	form.Request
 }
 
-// Open passes a messages body through the gate, as completions.Open does. The
-// request keeps body; nobody may change it afterwards.
+// Open checks the JSON of a messages body, as completions.Open does. The request retains body,
+// which must not be changed.
 func Open(body []byte) (*Request, error) { return form.Open[Request](body) }
 
-// Model returns the model's id as the client sent it; invalid_request when it
-// is absent or not a string.
+// Model returns the model id sent by the client. It returns invalid_request if it is absent or not
+// a string.
 func (r *Request) Model() (string, error) {
 	raw := r.Doc.Raw("model")
 	if !rawjson.IsText(raw) || len(raw) == 2 {
@@ -33,21 +31,20 @@ func (r *Request) Model() (string, error) {
 	return rawjson.Unquote(raw), nil
 }
 
-// Prompt returns our own count of the prompt's tokens: system, messages and
-// tools, with perImage for each image.
+// Prompt implements wire.Request. It counts system, messages and tools.
 func (r *Request) Prompt(c *wire.Counter, perImage int64) int64 {
 	var text form.Output
 	messages := 0
 	if system := r.Doc.Raw("system"); system != nil {
 		messages++
-		text.Take(system, 0)
+		text.AddAll(system, 0)
 	}
 	for _, message := range rawjson.Elements(r.Doc.Raw("messages")) {
 		messages++
-		text.Note(message)
+		text.AddMessage(message)
 		for _, block := range rawjson.Elements(rawjson.Field(message, "content")) {
 			if source := rawjson.Field(block, "source"); rawjson.Unquote(rawjson.Field(source, "type")) == "text" {
-				text.Take(rawjson.Field(source, "data"), 0)
+				text.AddAll(rawjson.Field(source, "data"), 0)
 			}
 		}
 	}

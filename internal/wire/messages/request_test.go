@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/wire/internal/wiretest"
 )
 
-// native makes a messages body with further members.
+// native returns a messages body with further members.
 func native(more string) string {
 	if more != "" {
 		more = "," + more
@@ -19,19 +19,19 @@ func native(more string) string {
 	return `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]` + more + `}`
 }
 
-// blocks makes a messages body whose second message has the given blocks.
+// blocks returns a messages body with the given blocks in its second message.
 func blocks(content string) string {
 	return `{"model":"m","max_tokens":9,"messages":[{"role":"system","content":"x"},{"role":"user","content":[` + content + `]}]}`
 }
 
-// openMessages opens and checks a body that must be right.
+// openMessages opens and checks a valid body.
 func openMessages(t *testing.T, body string) *Request {
 	t.Helper()
 	r, err := Open([]byte(body))
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	for range 2 { // a second check finds the same
+	for range 2 { // a second check has the same result
 		if err := r.Check(); err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
@@ -131,8 +131,7 @@ func TestMessagesCheckRefuses(t *testing.T) {
 	}
 }
 
-// TestMessagesCheckPasses: what the specification does not name is the
-// provider's to judge.
+// TestMessagesCheckPasses tests requests left to the provider.
 func TestMessagesCheckPasses(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
@@ -251,8 +250,8 @@ func TestMessagesCheckCount(t *testing.T) {
 	}
 }
 
-// TestMessagesConversation: the mark of the cache, which clients move, and
-// what follows the first user message change nothing.
+// TestMessagesConversation checks that neither the cache mark, moved by clients, nor anything after
+// the first user message changes the conversation.
 func TestMessagesConversation(t *testing.T) {
 	t.Parallel()
 	number := func(members string) uint64 {
@@ -325,8 +324,8 @@ func TestMessagesBody(t *testing.T) {
 	}
 }
 
-// FuzzMessagesBody: whatever passes the checks, the edited body passes them
-// again and differs in the model only.
+// FuzzMessagesBody checks that an edited body passes the checks again and differs in the model
+// only.
 func FuzzMessagesBody(f *testing.F) {
 	for _, seed := range []string{
 		native(`"stream":true,"tools":[{"type":"web_search_20250305","max_uses":2}]`),
@@ -361,15 +360,14 @@ func FuzzMessagesBody(f *testing.F) {
 		if twice := again.Body(edits).Bytes(); !bytes.Equal(twice, edited) {
 			t.Fatalf("editing twice gives %s, once %s", twice, edited)
 		}
-		before, after := wiretest.Rest(t, body), wiretest.Rest(t, edited)
+		before, after := wiretest.OtherMembers(t, body), wiretest.OtherMembers(t, edited)
 		if !reflect.DeepEqual(before, after) {
 			t.Fatalf("other fields changed: %s to %s", before, after)
 		}
 	})
 }
 
-// TestMessagesCountBody: of a whole request its count gets what the count knows;
-// the rest is the client's, byte by byte.
+// TestMessagesCountBody checks that a count request has the members it accepts, byte by byte.
 func TestMessagesCountBody(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -394,8 +392,7 @@ func TestMessagesCountBody(t *testing.T) {
 	}
 }
 
-// TestNoAddressOfAnEndUser: what looks like an e-mail address is hashed, and
-// nothing else of the body changes.
+// TestNoAddressOfAnEndUser checks that an e-mail address is hashed, and nothing else changes.
 func TestNoAddressOfAnEndUser(t *testing.T) {
 	t.Parallel()
 	const hash = "71d4f55f72fa128dfb468a1a3901507c804b74316488744d769d7f4b16696476"
@@ -419,8 +416,8 @@ func TestNoAddressOfAnEndUser(t *testing.T) {
 	}
 }
 
-// FuzzMessagesCountBody: whatever passed the gate, its count gets JSON with the
-// model and without what it refuses, and everything else as it was.
+// FuzzMessagesCountBody checks that a count request is JSON with the model, without the members it
+// rejects, and otherwise unchanged.
 func FuzzMessagesCountBody(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"model":"a"}`, "{ \"stream\" : true ,\n\"max_tokens\":1 , \"model\":\"a\" , \"b,c\":{\"stream\":1}}\n",
@@ -439,7 +436,7 @@ func FuzzMessagesCountBody(f *testing.F) {
 		}
 		want := 0
 		for _, m := range r.Doc.Members {
-			if isNotCounted(string(m.Name)) {
+			if isRejectedByCount(string(m.Name)) {
 				continue
 			}
 			want++

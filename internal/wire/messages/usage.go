@@ -8,25 +8,24 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// usageSum adds up the usage objects of the messages form: a stream
-// spreads its counts over several of them.
+// usageSum combines the usage objects of an answer. A stream spreads its counts over several of
+// them.
 type usageSum struct {
 	input, creation, read, output int64
 	write5m, write1h, thinking    int64
 	hasInput, hasCreation         bool
-	final                         bool // the output was counted from the finish on: it is the last word
+	final                         bool // the output was counted at or after the finish
 	tier                          string
-	calls                         map[string]int64 // of hosted tools; nil until one is named
+	calls                         map[string]int64 // of hosted tools
 	cost                          int64            // nano-dollars, if hasCost
 	hasCost                       bool
 	iterations                    []iteration
-	unknown                       []string // members that nobody knows
+	unknown                       []string // unknown members
 }
 
-// merge takes the counts that an object names; null says nothing. The counts
-// of a stream only grow, so a zero never takes back a count: some hosts send
-// zeros for what they said before. last says that the answer has finished with
-// the object, or had before. It tells whether the output was counted.
+// merge adds the counts of a usage object, ignoring nulls. The counts of a stream only grow, so a
+// zero never replaces a count: some hosts send zeros for counts already reported. last is set if
+// the answer has finished. merge reports whether the output was counted.
 func (m *usageSum) merge(raw []byte, last bool) (output bool) {
 	set := func(to *int64, value []byte) bool {
 		n, ok := rawjson.Count(value)
@@ -66,20 +65,19 @@ func (m *usageSum) merge(raw []byte, last bool) (output bool) {
 			m.mergeIterations(value)
 		default:
 			if !form.IsKnownUsage(name) {
-				m.unknown = form.NoteUnknown(m.unknown, name, value)
+				m.unknown = form.AppendUnknown(m.unknown, name, value)
 			}
 		}
 	}
-	// The count with which a stream begins is none of the answer's where the list
-	// tells who used the tokens.
+	// If the list shows who used the tokens, the initial count of a stream is not output of the
+	// answer.
 	if n, ok := rawjson.Count(rawjson.Field(raw, "output_tokens")); last && ok && n == 0 && m.iterations != nil {
 		m.output, m.final = 0, true
 	}
 	return output
 }
 
-// mergeCalls takes the counts of hosted tools' calls. A zero means something at
-// the end alone.
+// mergeCalls adds the counts of calls of hosted tools. A zero counts only at the end.
 func (m *usageSum) mergeCalls(raw []byte, last bool) {
 	for name, value := range rawjson.Members(raw) {
 		known := form.HostedTool(strings.TrimSuffix(string(name), "_requests"))
@@ -94,13 +92,12 @@ func (m *usageSum) mergeCalls(raw []byte, last bool) {
 	}
 }
 
-// known tells whether the counts are the provider's last word.
+// known reports whether the counts are final.
 func (m *usageSum) known() bool { return m.final && (m.hasInput || len(m.iterations) > 0) }
 
-// result returns the counts with the parts inside their wholes; of a prompt
-// that was not counted there are no parts. shown counts the calls of hosted
-// tools that the answer shows; it serves for tools that the usage does not name,
-// or may not have counted to the end.
+// result returns the counts, with parts limited to their wholes. An uncounted prompt has no parts.
+// shown are the calls of hosted tools seen in the answer, used for tools with no count or an
+// unfinished one.
 func (m *usageSum) result(shown map[string]int64) wire.Usage {
 	own := m.counts()
 	if !m.hasInput {
@@ -125,7 +122,7 @@ func (m *usageSum) result(shown map[string]int64) wire.Usage {
 	return u
 }
 
-// counts returns the counts with the parts inside their wholes.
+// counts returns the counts, with parts limited to their wholes.
 func (m *usageSum) counts() (c wire.Iteration) {
 	creation := m.creation
 	if !m.hasCreation {
@@ -139,7 +136,7 @@ func (m *usageSum) counts() (c wire.Iteration) {
 	return c
 }
 
-// ReportedUsage is the usage that an object shows at its top level.
+// ReportedUsage returns the usage at the top level of an object.
 func ReportedUsage(object []byte) wire.Usage {
 	var m usageSum
 	m.merge(rawjson.Field(object, "usage"), true)

@@ -16,8 +16,8 @@ type answer struct {
 	reports form.Reports
 }
 
-// ReadAnswer reads a provider's answer; ErrMalformed when it is no
-// JSON object. It keeps body.
+// ReadAnswer reads a provider's answer and retains body. It returns ErrMalformed if body is not a
+// JSON object.
 func ReadAnswer(body []byte) (wire.Answer, error) {
 	object := rawjson.Object(body)
 	if object == nil {
@@ -25,10 +25,10 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 	}
 	r := readResponse(object)
 	a := &answer{tier: r.tier}
-	a.reports.Take(r.usage, true)
+	a.reports.Add(r.usage, true)
 	for _, item := range rawjson.Elements(r.output) {
-		noteItem(&a.Output, item)
-		noteHostedItem(&a.Output, item)
+		addOutputItem(&a.Output, item)
+		addHostedCall(&a.Output, item)
 	}
 	a.Content, a.Reasoning = a.Output.Content, a.Output.Reasoning
 	a.Finish(r.finish())
@@ -39,18 +39,16 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 	return a, nil
 }
 
-// Usage returns what the provider reported, with the tier and the hosted tools
-// that the answer shows; false when it did not count both prompt and completion.
+// Usage implements wire.Answer.
 func (a *answer) Usage() (wire.Usage, bool) {
-	return a.reports.With(a.tier, a.Output.Tools.ToolCalls), a.reports.Known()
+	return a.reports.Complete(a.tier, a.Output.Tools.ToolCalls), a.reports.IsFinal()
 }
 
-// pieces returns the answer's bytes with the model that the client asked for
-// and `store` as it is here, in pieces to be written one after the other, so
-// that a long answer is not copied.
+// pieces returns an answer with the client's model and `store` false, in pieces to be written one
+// after the other, so that a long answer is not copied.
 func pieces(body []byte, model string) [3][]byte {
 	from := bytes.IndexByte(body, '{')
-	edits := moved(editResponse(body[from:], rawjson.Quote(model)), from)
+	edits := shift(editResponse(body[from:], rawjson.Quote(model)), from)
 	switch len(edits) {
 	case 0:
 		return [3][]byte{body}
@@ -60,8 +58,8 @@ func pieces(body []byte, model string) [3][]byte {
 	return [3][]byte{rawjson.Replace(body, edits)}
 }
 
-// editResponse returns the edits of a response object: the model, as a JSON
-// string, and a `store` that is not false.
+// editResponse returns the edits of a response object: the model, a JSON string, and a `store`
+// other than false.
 func editResponse(object, model []byte) []rawjson.Splice {
 	var edits []rawjson.Splice
 	for m := range rawjson.Spans(object) {
@@ -79,13 +77,13 @@ func editResponse(object, model []byte) []rawjson.Splice {
 	return edits
 }
 
-// responseBody is what is read of a response object.
+// responseBody holds the members of a response object.
 type responseBody struct {
 	status     string
 	incomplete string // the reason
 	tier       string
-	output     []byte // the array; nil when absent
-	failure    []byte // the error object; nil when absent
+	output     []byte // the array, or nil
+	failure    []byte // the error object, or nil
 
 	usage form.UsageReport
 }
@@ -124,8 +122,7 @@ func (r *responseBody) finish() form.FinishKind {
 	return form.FinishNone
 }
 
-// failed returns the error of a response that failed or was cancelled; nil for
-// any other.
+// failed returns the error of a failed or cancelled response, or nil.
 func (r *responseBody) failed() *wire.ProviderError {
 	switch {
 	case r.status != "failed" && r.status != "cancelled":
@@ -136,8 +133,8 @@ func (r *responseBody) failed() *wire.ProviderError {
 	return &wire.ProviderError{Body: rawjson.Put(nil, `{"error":`, r.failure, "}")}
 }
 
-// errorBody returns an `error` event as a body with an error object: the form
-// has the members of the object at the top level.
+// errorBody returns the body of an `error` event, with the members of the error in an error object.
+// The form has them at the top level.
 func errorBody(data []byte) []byte {
 	if inner := rawjson.Field(data, "error"); inner != nil {
 		return rawjson.Put(nil, `{"error":`, inner, "}")
@@ -155,38 +152,38 @@ func errorBody(data []byte) []byte {
 	return append(out, "}}"...)
 }
 
-// isOwnCall tells whether an item is the call of a tool of the client's.
-func isOwnCall(item []byte) bool {
+// isClientCall reports whether an item is the call of a client tool.
+func isClientCall(item []byte) bool {
 	kind := rawjson.Field(item, "type")
 	return string(kind) == `"function_call"` || string(kind) == `"custom_tool_call"`
 }
 
-// noteItem reads an item of an answer and tells whether it holds any token.
-// The searches of hosted tools are no content by themselves.
-func noteItem(p *form.Output, item []byte) (token bool) {
+// addOutputItem adds an item of an answer and reports whether there was a token. Searches of hosted
+// tools alone are not content.
+func addOutputItem(p *form.Output, item []byte) (token bool) {
 	switch kind := rawjson.Unquote(rawjson.Field(item, "type")); kind {
 	case "reasoning":
-		token = takeItem(p, item) || rawjson.Field(item, "encrypted_content") != nil
+		token = addItem(p, item) || rawjson.Field(item, "encrypted_content") != nil
 		p.Reasoning = p.Reasoning || token
 	case "message":
-		token = takeItem(p, item)
+		token = addItem(p, item)
 		p.Content = p.Content || token
 	case "web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "tool_search_call":
 	default:
-		takeItem(p, item)
+		addItem(p, item)
 		p.Content, token = true, true
 	}
 	return token
 }
 
-// noteHostedItem counts the item as the call of a hosted tool, if it is one.
-func noteHostedItem(p *form.Output, item []byte) {
+// addHostedCall counts the item if it is the call of a hosted tool.
+func addHostedCall(p *form.Output, item []byte) {
 	if name := hostedCall(item); name != "" {
 		p.Tools.AddCalls(name, 1)
 	}
 }
 
-// ReportedUsage is the usage that an object shows at its top level.
+// ReportedUsage returns the usage at the top level of an object.
 func ReportedUsage(object []byte) wire.Usage {
 	return form.ReadUsage(rawjson.Field(object, "usage")).Usage
 }

@@ -14,13 +14,12 @@ import (
 // outputLimit is the form's field for the limit on output tokens.
 const outputLimit = "max_output_tokens"
 
-// fields are the top-level fields that are known of the form.
+// fields are the known top-level fields of the form.
 var fields = field.Form("responses")
 
-// Check applies every rule about the fields of a responses request and fills
-// r's fields. Its error is a *fault.Error with the path of the field at fault.
-// What only a price can decide (Options, Tools) is reported, not refused.
-// Fields, items and parts that nobody knows are the provider's to judge.
+// Check checks the fields of a responses request and sets r's parameters. It returns a *fault.Error
+// with the path of the field. Options and tools in need of a price are recorded, not rejected.
+// Unknown fields, items and parts are left to the provider.
 func (r *Request) Check() error {
 	if err := r.CheckNames(fields); err != nil {
 		return err
@@ -34,7 +33,7 @@ func (r *Request) Check() error {
 	}
 	for _, check := range []func() error{
 		r.CheckReferences, r.checkInput, r.ReadLimit, r.CheckStream, r.checkStored, r.checkAudio,
-		r.CheckOptions, r.checkModelCalls, r.ReadRouting,
+		r.CheckOptions, r.checkModelCalls,
 		func() error { return r.checkTools(r.Doc.Raw("tools"), "tools", 0) },
 	} {
 		if err := check(); err != nil {
@@ -47,33 +46,32 @@ func (r *Request) Check() error {
 	return nil
 }
 
-// checkStored refuses what refers to things stored at the provider, and what
-// makes the provider store: all users share the account there, so such a thing
-// may be another's.
+// checkStored rejects references to objects stored at the provider, and requests to store there.
+// All users share the provider's account, so an object may belong to another user.
 func (r *Request) checkStored() error {
 	if err := r.CheckStored(); err != nil {
 		return err
 	}
 	switch prompt := r.Doc.Raw("prompt"); {
 	case rawjson.IsText(prompt):
-		return form.Stored("prompt")
+		return form.StoredError("prompt")
 	case rawjson.Field(prompt, "id") != nil:
-		return form.Stored("prompt.id")
+		return form.StoredError("prompt.id")
 	}
 	return nil
 }
 
-// checkAudio refuses audio output, which has no price.
+// checkAudio rejects audio output, which has no price.
 func (r *Request) checkAudio() error {
 	for i, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
 		if strings.EqualFold(strings.TrimSpace(rawjson.Unquote(modality)), "audio") {
-			return form.Audio(at("modalities", i))
+			return form.AudioError(at("modalities", i))
 		}
 	}
 	return r.Request.CheckAudio()
 }
 
-// checkInput checks the input, with which the prompt's bound is added up.
+// checkInput checks the input and adds it to the prompt's bound.
 func (r *Request) checkInput() error {
 	const param = "input"
 	r.Key.Add(r.Doc.Raw("instructions"))
@@ -101,13 +99,12 @@ func (r *Request) checkInput() error {
 // at returns the path of an array's element.
 func at(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }
 
-// inputItem holds the members of an item that are read; absent ones are nil.
+// inputItem holds members of an item. Absent members are nil.
 type inputItem struct {
 	kind, role, content, output, id []byte
 }
 
-// readItem reads an item. The first member of a name counts; the gate has
-// refused others.
+// readItem reads an item without repeated keys.
 func readItem(item []byte) (i inputItem) {
 	for name, value := range rawjson.Members(item) {
 		switch string(name) {
@@ -135,11 +132,11 @@ func (r *Request) checkItem(item []byte, path string) error {
 	r.Key.Add(item)
 	switch kind := rawjson.Unquote(read.kind); kind {
 	case "item_reference":
-		return unkept(path + ".type")
+		return notStoredError(path + ".type")
 	case "", "message":
 		switch {
-		case read.role == nil && kind == "" && read.id != nil: // a reference needs no type
-			return unkept(path + ".id")
+		case read.role == nil && kind == "" && read.id != nil: // a reference may omit its type
+			return notStoredError(path + ".id")
 		case !rawjson.IsText(read.role):
 			return fault.At(fault.InvalidRequest, path+".role", "A message of `input` needs a `role`: user, assistant, system or developer.")
 		}
@@ -148,10 +145,10 @@ func (r *Request) checkItem(item []byte, path string) error {
 	case "function_call_output", "custom_tool_call_output":
 		return r.checkContent(read.output, path+".output")
 	case "function_call", "custom_tool_call", "reasoning":
-		return nil // text that the client may fill as it likes
+		return nil // text chosen by the client
 	case "computer_call_output":
 		if inner, found := form.FindAudio(read.output, 0); found {
-			return form.Audio(path + ".output" + inner)
+			return form.AudioError(path + ".output" + inner)
 		}
 		r.AddImage(rawjson.Field(read.output, "image_url"))
 	case "image_generation_call":
@@ -166,24 +163,23 @@ func (r *Request) checkItem(item []byte, path string) error {
 	case "local_shell_call", "local_shell_call_output", "shell_call", "shell_call_output",
 		"apply_patch_call", "apply_patch_call_output", "computer_call", "tool_search_call",
 		"web_search_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response":
-	default: // what nobody knows yet, or what stands for more than it shows
+	default: // unknown items, and items that stand for more than they show
 		if inner, found := form.FindAudio(item, 0); found {
-			return form.Audio(path + inner)
+			return form.AudioError(path + inner)
 		}
 		r.Bound.Unbounded = true
 	}
 	return nil
 }
 
-// unkept refuses a reference to an item of an earlier answer, which clients send by
-// themselves where they take answers to be stored.
-func unkept(param string) error {
+// notStoredError rejects a reference to an item of an earlier answer. Some clients send it by
+// default because they expect answers to be stored.
+func notStoredError(param string) error {
 	return fault.At(fault.InvalidRequest, param, "`{param}` refers to an item of an earlier answer, and this service stores none. "+
 		"Send the item itself: clients do once their `store` is false.")
 }
 
-// checkContent checks the content of a message, or the output of a tool: a
-// string, or parts.
+// checkContent checks the content of a message, or the output of a tool: a string, or parts.
 func (r *Request) checkContent(content []byte, path string) error {
 	switch {
 	case content == nil || content[0] == '"':
@@ -202,18 +198,18 @@ func (r *Request) checkContent(content []byte, path string) error {
 	return nil
 }
 
-// checkPart checks one part and adds it to the bound. What is neither text nor
-// image makes the prompt unbounded.
+// checkPart checks one part and adds it to the bound. A part other than text and images makes the
+// prompt unbounded.
 func (r *Request) checkPart(part []byte, path string) error {
 	kind := rawjson.Unquote(rawjson.Field(part, "type"))
 	switch kind {
 	case "input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text":
-		return nil // also with the citations of an earlier answer
+		return nil // with or without citations of an earlier answer
 	case "input_audio", "audio", "audio_url":
-		return form.Audio(path + ".type")
+		return form.AudioError(path + ".type")
 	}
 	if inner, found := form.FindAudio(part, 0); found {
-		return form.Audio(path + inner)
+		return form.AudioError(path + inner)
 	}
 	switch kind {
 	case "input_image", "image_url", "computer_screenshot":
@@ -223,16 +219,15 @@ func (r *Request) checkPart(part []byte, path string) error {
 		}
 		r.AddImage(address)
 	case "item_reference":
-		return unkept(path + ".type")
-	default: // files, video, and what nobody knows yet
+		return notStoredError(path + ".type")
+	default: // files, video, and unknown parts
 		r.Bound.Unbounded = true
 	}
 	return nil
 }
 
-// checkModelCalls reports the passes over the prompt that the provider may make
-// beside the answer to compact the conversation. Each entry of context_management
-// may cause one.
+// checkModelCalls records the passes over the prompt made by the provider to compact the
+// conversation. Each entry of context_management may cause one.
 func (r *Request) checkModelCalls() error {
 	const param = "context_management"
 	r.ModelCalls = nil
@@ -246,10 +241,10 @@ func (r *Request) checkModelCalls() error {
 	return nil
 }
 
-// deepestTools is how deep tools may stand inside a tool (a namespace).
-const deepestTools = 4
+// maxToolDepth is the nesting limit of tools inside a tool (a namespace).
+const maxToolDepth = 4
 
-// checkTools reports the hosted tools among tools.
+// checkTools records the hosted tools among tools.
 func (r *Request) checkTools(tools []byte, path string, depth int) error {
 	if err := form.CheckToolList(tools, path); err != nil {
 		return err
@@ -260,14 +255,14 @@ func (r *Request) checkTools(tools []byte, path string, depth int) error {
 			return err
 		}
 		if inner := rawjson.Field(tool, "tools"); inner != nil {
-			if depth >= deepestTools {
+			if depth >= maxToolDepth {
 				return fault.At(fault.InvalidRequest, at(path, i)+".tools", "Tools are nested too deep.")
 			}
 			if err := r.checkTools(inner, at(path, i)+".tools", depth+1); err != nil {
 				return err
 			}
 		}
-		if form.IsClientTool(fields, kind, tool) { // a namespace has its tools checked
+		if form.IsClientTool(fields, kind, tool) { // the tools of a namespace are checked
 			if err := form.CheckClientTool(fields, tool, path, i); err != nil {
 				return err
 			}
@@ -280,9 +275,8 @@ func (r *Request) checkTools(tools []byte, path string, depth int) error {
 	return nil
 }
 
-// hostedCall returns the name under which the catalog prices the call of a
-// hosted tool that an answer shows as an item of the given type; empty for
-// other items, and for steps of a tool that cost nothing by themselves.
+// hostedCall returns the catalog's name of the hosted tool called by an item of an answer. It
+// returns "" for other items, and for free steps of a tool.
 func hostedCall(item []byte) string {
 	kind, ok := strings.CutSuffix(rawjson.Unquote(rawjson.Field(item, "type")), "_call")
 	if !ok {
@@ -294,7 +288,7 @@ func hostedCall(item []byte) string {
 	name := form.HostedTool(kind)
 	if name == "web_search" {
 		if action := rawjson.Unquote(rawjson.Field(rawjson.Field(item, "action"), "type")); action != "" && action != "search" {
-			return "" // opening a page that the search has found
+			return "" // opening a page found by the search
 		}
 	}
 	return name

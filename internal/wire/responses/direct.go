@@ -32,5 +32,5 @@ func (r direct) Body(t wire.Translation) (rawjson.Pieces, error) {
 	return r.Request.bodyFor(t), nil
 }
 
-// Direct is how the request meets a line of its own form.
+// Direct returns the pair for a line of the same form.
 func (r *Request) Direct(id wire.Identity) wire.Pair { return direct{r, id} }

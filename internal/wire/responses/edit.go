@@ -8,20 +8,17 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// encryptedReasoning asks for what a model has thought in a form that can be sent
-// back: where nothing is stored it is the only way to go on from there.
+// encryptedReasoning requests the model's reasoning in a form to send back. Without storage it is
+// the only way to continue from it.
 const encryptedReasoning = `"reasoning.encrypted_content"`
 
-// Body returns the bytes for a line of the responses form: the client's own,
-// in its own order and spacing, but for the owned fields. `store` is always
-// sent as false, also where the client left it out: providers keep answers
-// otherwise. Call Check first. The result is the client's body itself when
-// nothing changes; nobody may write to it.
+// Body returns the body for a line: the client's bytes except for the gateway's fields. `store` is
+// always sent as false, because providers keep answers by default. Check must be called first. The
+// result must not be modified; it is the client's body itself if nothing changes.
 func (r *Request) Body(e wire.Edits) rawjson.Pieces { return r.bodyFor(wire.Translation{Edits: e}) }
 
-// bodyFor is Body for a model of which more is known. One that thinks is asked for
-// its encrypted reasoning. Items lose the ids that name them at a provider: since
-// nothing was stored, it does not know them.
+// bodyFor is Body with the line's properties. A reasoning model is asked for its encrypted
+// reasoning. Items lose their ids, unknown to the provider since nothing was stored.
 func (r *Request) bodyFor(t wire.Translation) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", t.Model)
@@ -31,17 +28,17 @@ func (r *Request) bodyFor(t wire.Translation) rawjson.Pieces {
 		edits.Set("store", []byte("false"))
 	}
 	if include := r.Doc.Raw("include"); t.Reasoning && !t.NoEncrypted && !bytes.Contains(include, []byte(encryptedReasoning)) {
-		edits.Set("include", including(include))
+		edits.Set("include", withEncrypted(include))
 	}
 	r.SetEffort(&edits, "reasoning", t.Edits)
-	if list := nameless(r.Doc.Raw("input")); list != nil {
+	if list := withoutIDs(r.Doc.Raw("input")); list != nil {
 		edits.Set("input", list)
 	}
 	return edits.Body()
 }
 
-// including is a list of what to include with the encrypted reasoning.
-func including(list []byte) []byte {
+// withEncrypted returns an `include` list with encryptedReasoning.
+func withEncrypted(list []byte) []byte {
 	out := []byte{'['}
 	for _, name := range rawjson.Elements(list) {
 		out = append(append(out, name...), ',')
@@ -49,10 +46,9 @@ func including(list []byte) []byte {
 	return append(append(out, encryptedReasoning...), ']')
 }
 
-// nameless is an input whose items have no ids, and which has no reasoning of
-// which only the id is left, nor what is sealed for a line of another form; nil
-// where it is so already.
-func nameless(input []byte) []byte {
+// withoutIDs returns the input without the ids of its items, without reasoning that has only an id,
+// and without items sealed for a line of another form. It returns nil if nothing changes.
+func withoutIDs(input []byte) []byte {
 	if len(input) == 0 || input[0] != '[' || !bytes.Contains(input, []byte(`"id"`)) && !bytes.Contains(input, []byte(`"reasoning"`)) {
 		return nil
 	}
@@ -84,7 +80,7 @@ func nameless(input []byte) []byte {
 	return append(out, ']')
 }
 
-// withoutID is an item without its id; false where it has none.
+// withoutID returns an item without its id, and false if it has none.
 func withoutID(item []byte) (out []byte, found bool) {
 	out = []byte{'{'}
 	for name, value := range rawjson.Members(item) {

@@ -9,26 +9,25 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// editor writes the events of a responses stream to a client of the
-// same form: as they came, but for the model, and for `store`, in the response
-// objects. It remembers what a last event of its own needs. Not for concurrent
-// use.
+// editor writes the events of a responses stream for a client of the same form, with the client's
+// model and `store` false in the response objects. It records the data for an error event. It is
+// not safe for concurrent use.
 type editor struct {
 	identity wire.Identity
 	request  *Request
 	model    []byte // as a JSON string
 
-	next        int64  // the sequence number after the last one seen
+	next        int64  // the next sequence number
 	id, created []byte // of the provider's response, as JSON; nil before the first
 }
 
-// newEditor makes the editor of the stream that answers r.
+// newEditor returns the editor of the answer to r.
 func newEditor(id wire.Identity, r *Request) *editor {
 	return &editor{identity: id, request: r, model: rawjson.Quote(id.Model)}
 }
 
-// Append appends the event to dst. The terminal event too has to pass here. A
-// closing `[DONE]`, which the form does not have, is left out.
+// Append appends an event, including the terminal one. A closing `[DONE]`, unknown to the form, is
+// left out.
 func (w *editor) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	start := rawjson.SkipSpace(e.Data, 0)
 	if start == len(e.Data) || e.Data[start] != '{' {
@@ -39,7 +38,7 @@ func (w *editor) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	}
 	before := w.next
 	response, ok := w.read(e.Data[start:])
-	if f.Finished { // if it waits for the settlement in vain, its number is free
+	if f.Finished { // if the settlement fails, an error event reuses the number
 		w.next = before
 	}
 	if !ok {
@@ -53,10 +52,10 @@ func (w *editor) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 		return append(dst, e.Raw...)
 	}
 	if e.Offset < 0 {
-		return sse.AppendLines(dst, e.Name, rawjson.Replace(e.Data, moved(edits, from)))
+		return sse.AppendLines(dst, e.Name, rawjson.Replace(e.Data, shift(edits, from)))
 	}
 	at := 0
-	for _, edit := range moved(edits, e.Offset+from) {
+	for _, edit := range shift(edits, e.Offset+from) {
 		dst = append(dst, e.Raw[at:edit.From]...)
 		dst = append(dst, edit.Text...)
 		at = edit.To
@@ -64,8 +63,8 @@ func (w *editor) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	return append(dst, e.Raw[at:]...)
 }
 
-// read notes the event's number and returns the place of the response object
-// in it; false for the events that have none, which are nearly all.
+// read records the event's number and returns the bounds of its response object. It returns false
+// for nearly all events, which have none.
 func (w *editor) read(data []byte) (response rawjson.Member, ok bool) {
 	var kind []byte
 	numbered := false
@@ -91,8 +90,7 @@ func (w *editor) read(data []byte) (response rawjson.Member, ok bool) {
 	return response, ok
 }
 
-// hasResponse tells whether the events of a type, a JSON string, carry a
-// response object.
+// hasResponse reports whether events of a type, a JSON string, have a response object.
 func hasResponse(kind []byte) bool {
 	switch string(kind) {
 	case `"response.created"`, `"response.queued"`, `"response.in_progress"`,
@@ -102,7 +100,7 @@ func hasResponse(kind []byte) bool {
 	return false
 }
 
-// remember keeps what tells the provider's response from others.
+// remember records the identity of the provider's response.
 func (w *editor) remember(response []byte) {
 	const longest = 256
 	for name, value := range rawjson.Members(response) {
@@ -119,12 +117,11 @@ func (w *editor) remember(response []byte) {
 	}
 }
 
-// End appends nothing: the terminal event has passed as it came.
+// End appends nothing: the terminal event was passed on.
 func (w *editor) End(dst []byte, _ wire.Usage) []byte { return dst }
 
-// Fail appends the event that ends a stream which broke off: a response like
-// the provider's own in identity, with the next number, that has failed. What
-// was written since the terminal event did not go out.
+// Fail appends the event for a broken stream: a failed response with the identity of the provider's
+// and the next number. Bytes written since the terminal event were not sent.
 func (w *editor) Fail(dst []byte, err *fault.Error) []byte {
 	object := NewObject(w.identity, w.request)
 	if w.id != nil {
@@ -136,8 +133,8 @@ func (w *editor) Fail(dst []byte, err *fault.Error) []byte {
 	return object.AppendFailed(dst, w.next, err)
 }
 
-// moved moves edits to where the bytes that they are for stand.
-func moved(edits []rawjson.Splice, by int) []rawjson.Splice {
+// shift moves edits by an offset.
+func shift(edits []rawjson.Splice, by int) []rawjson.Splice {
 	for i := range edits {
 		edits[i].From += by
 		edits[i].To += by

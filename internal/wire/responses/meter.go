@@ -9,23 +9,20 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// meter reads the events of a responses stream as they pass. Deltas
-// are looked at for what they add and nothing else; vendors' deviations (no
-// event names, a closing `[DONE]`, answers without deltas) are tolerated. Not
-// for concurrent use.
+// meter reads the events of a responses stream. It looks only at the output in deltas, and
+// tolerates vendors' deviations (no event names, a closing `[DONE]`, answers without deltas). It is
+// not safe for concurrent use.
 type meter struct {
 	form.Meter
 	reports form.Reports
 	tier    string
 
-	begun bool // a token came
-	shown bool // the last item that was added has shown deltas
-	ended bool // the terminal event of an answer came
+	hasToken    bool // an event with a token was read
+	deltasShown bool // the last added item had deltas
+	ended       bool // after the terminal event of an answer
 }
 
-// Read reads the next event. It returns ErrMalformed for data that is no JSON
-// object; deltas after the first token are checked by their brackets alone.
-// The terminal event is Finished and Done at once.
+// Read implements wire.Meter. The terminal event is both Finished and Done.
 func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 	data := bytes.TrimSpace(e.Data)
 	f := wire.Frame{}
@@ -40,7 +37,7 @@ func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 		f.Err = &wire.ProviderError{Body: bytes.Clone(data)}
 	default:
 		kind, delta := readDelta(data)
-		if delta != nil && m.begun {
+		if delta != nil && m.hasToken {
 			f.Token = m.readDelta(kind, delta)
 			break
 		}
@@ -56,13 +53,12 @@ func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 			m.readEvent(string(kind), data, &f)
 		}
 	}
-	m.begun = m.begun || f.Token
+	m.hasToken = m.hasToken || f.Token
 	f.Finished = m.ended
 	return f, nil
 }
 
-// readDelta returns an event's type, and its delta when the type is that of
-// one.
+// readDelta returns an event's type, and its delta if the event is one.
 func readDelta(data []byte) (kind, delta []byte) {
 	for name, value := range rawjson.Members(data) {
 		switch string(name) {
@@ -85,7 +81,7 @@ func readDelta(data []byte) (kind, delta []byte) {
 
 // readDelta reads a delta of any kind.
 func (m *meter) readDelta(kind, delta []byte) (token bool) {
-	if !m.Take(delta, 0) {
+	if !m.AddAll(delta, 0) {
 		return false
 	}
 	if bytes.HasPrefix(kind, []byte("response.reasoning")) {
@@ -93,30 +89,30 @@ func (m *meter) readDelta(kind, delta []byte) (token bool) {
 	} else {
 		m.Content = true
 	}
-	m.shown = true
+	m.deltasShown = true
 	return true
 }
 
-// readEvent reads an event that is no delta.
+// readEvent reads an event other than a delta.
 func (m *meter) readEvent(kind string, data []byte, f *wire.Frame) {
 	switch kind {
 	case "response.output_item.added":
-		m.shown = false
+		m.deltasShown = false
 		item := rawjson.Field(data, "item")
-		if name := rawjson.Field(item, "name"); name != nil && isOwnCall(item) {
+		if name := rawjson.Field(item, "name"); name != nil && isClientCall(item) {
 			m.Add(name)
 			m.Content, f.Token = true, true
 		}
 	case "response.output_item.done":
 		item := rawjson.Field(data, "item")
-		if !m.shown {
-			f.Token = noteItem(&m.Output, item)
+		if !m.deltasShown {
+			f.Token = addOutputItem(&m.Output, item)
 		}
-		noteHostedItem(&m.Output, item)
+		addHostedCall(&m.Output, item)
 	case "response.image_generation_call.partial_image":
-		m.Content, f.Token, m.shown = true, true, true
+		m.Content, f.Token, m.deltasShown = true, true, true
 	case "response.created", "response.in_progress", "response.queued":
-		m.reports.Take(form.ReadUsage(rawjson.Field(rawjson.Field(data, "response"), "usage")), false)
+		m.reports.Add(form.ReadUsage(rawjson.Field(rawjson.Field(data, "response"), "usage")), false)
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		m.readEnd(rawjson.Field(data, "response"), kind, f)
 	case "error":
@@ -128,11 +124,10 @@ func (m *meter) readEvent(kind string, data []byte, f *wire.Frame) {
 	}
 }
 
-// readEnd reads the response of a terminal event. What it says about usage
-// counts also where the answer failed.
+// readEnd reads the response of a terminal event. Its usage counts even if the answer failed.
 func (m *meter) readEnd(response []byte, kind string, f *wire.Frame) {
 	r := readResponse(response)
-	m.reports.Take(r.usage, true)
+	m.reports.Add(r.usage, true)
 	f.Usage = r.usage.CountedPrompt && r.usage.CountedCompletion
 	m.tier = r.tier
 	counted := m.Tools
@@ -140,10 +135,10 @@ func (m *meter) readEnd(response []byte, kind string, f *wire.Frame) {
 	items := 0
 	for _, item := range rawjson.Elements(r.output) {
 		items++
-		if !m.begun {
-			f.Token = noteItem(&m.Output, item) || f.Token
+		if !m.hasToken {
+			f.Token = addOutputItem(&m.Output, item) || f.Token
 		}
-		noteHostedItem(&m.Output, item)
+		addHostedCall(&m.Output, item)
 	}
 	if items == 0 {
 		m.Tools = counted
@@ -159,15 +154,13 @@ func (m *meter) readEnd(response []byte, kind string, f *wire.Frame) {
 	m.ended = true
 }
 
-// Usage returns what the provider reported, with the tier and the hosted tools
-// that the events showed; false until its last word, which comes with the
-// terminal event. Before that, counts may be too low.
+// Usage implements wire.Meter. The final usage comes with the terminal event.
 func (m *meter) Usage() (wire.Usage, bool) {
-	return m.reports.With(m.tier, m.Tools.ToolCalls), m.reports.Known()
+	return m.reports.Complete(m.tier, m.Tools.ToolCalls), m.reports.IsFinal()
 }
 
-// Complete tells whether the answer's terminal event was seen.
+// Complete implements wire.Meter.
 func (m *meter) Complete() bool { return m.ended }
 
-// NewMeter makes the meter of a stream.
+// NewMeter returns the meter of a stream.
 func NewMeter() wire.Meter { return new(meter) }

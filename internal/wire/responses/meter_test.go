@@ -15,13 +15,13 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// keptBytes is how much of an answer's text is kept.
+// keptBytes is the limit of the retained text.
 const keptBytes = 64 << 10
 
-// identity is that of all answers in tests.
+// identity is the identity of all answers in tests.
 var identity = wire.Identity{Request: "req_01TEST", Model: "swift-1", Created: 1795262002}
 
-// askResponses opens and checks a request that has to be good.
+// askResponses opens and checks a valid request.
 func askResponses(t testing.TB, body string) *Request {
 	t.Helper()
 	r, err := Open([]byte(body))
@@ -34,8 +34,7 @@ func askResponses(t testing.TB, body string) *Request {
 	return r
 }
 
-// named makes a stream of the responses form: each event is named as its type
-// says.
+// named returns a stream of events, each named by its type.
 func named(events ...string) string {
 	var b strings.Builder
 	for _, data := range events {
@@ -44,21 +43,21 @@ func named(events ...string) string {
 	return b.String()
 }
 
-// passed is what meter and editor made of a responses stream.
-type passed struct {
-	marks                       string // as of metered
+// result is the result of meter and editor for a stream.
+type result struct {
+	marks                       string // as in package completions
 	usage                       wire.Usage
 	known                       bool
 	complete, limited, filtered bool
 	text                        string
-	err                         string // what the provider reported
+	err                         string // reported by the provider
 }
 
-func pass(t testing.TB, stream string) (passed, *editor, string) {
+func pass(t testing.TB, stream string) (result, *editor, string) {
 	t.Helper()
 	r, m := sse.NewReader(strings.NewReader(stream), 1<<20), new(meter)
 	w := newEditor(identity, askResponses(t, `{"model":"swift-1","input":"x"}`))
-	var got passed
+	var got result
 	var out []byte
 	for {
 		e, err := r.Next()
@@ -112,7 +111,7 @@ const (
 		`"output_tokens":5,"output_tokens_details":{"reasoning_tokens":2},"total_tokens":17}`
 )
 
-// seenEnd makes the terminal event of a kind with further members.
+// seenEnd returns the terminal event of a kind with further members.
 func seenEnd(kind, members string) string {
 	return `{"type":"response.` + kind + `","sequence_number":4,"response":{"id":"resp_p","object":"response","created_at":7,"status":"` +
 		kind + `","model":"vendor-1","store":true,` + members + `}}`
@@ -126,66 +125,66 @@ func TestResponsesMeter(t *testing.T) {
 	begin := named(seenCreated, seenAdded, seenDelta)
 	for name, test := range map[string]struct {
 		stream string
-		want   passed
+		want   result
 	}{
 		"text": {named(seenCreated, seenAdded, seenDelta, seenItemDone, seenEnd("completed",
-			`"output":[],`+usageOfSeen)), passed{marks: ". . t . Fud", usage: counted, known: true, complete: true, text: "Hello"}},
-		"no usage": {begin + named(seenEnd("completed", `"output":[]`)), passed{marks: ". . t Fd", complete: true, text: "Hello"}},
+			`"output":[],`+usageOfSeen)), result{marks: ". . t . Fud", usage: counted, known: true, complete: true, text: "Hello"}},
+		"no usage": {begin + named(seenEnd("completed", `"output":[]`)), result{marks: ". . t Fd", complete: true, text: "Hello"}},
 		"with DONE": {begin + named(seenEnd("completed", `"output":[]`)) + "data: [DONE]\n\n",
-			passed{marks: ". . t Fd d", complete: true, text: "Hello"}},
-		"cut": {begin, passed{marks: ". . t", text: "Hello"}},
+			result{marks: ". . t Fd d", complete: true, text: "Hello"}},
+		"cut": {begin, result{marks: ". . t", text: "Hello"}},
 		"incomplete": {begin + named(seenEnd("incomplete",
-			`"incomplete_details":{"reason":"max_output_tokens"},`+usageOfSeen)), passed{marks: ". . t Fud", usage: counted,
+			`"incomplete_details":{"reason":"max_output_tokens"},`+usageOfSeen)), result{marks: ". . t Fud", usage: counted,
 			known: true, complete: true, limited: true, text: "Hello"}},
 		"filtered": {named(seenCreated, seenEnd("incomplete",
-			`"incomplete_details":{"reason":"content_filter"},`+usageOfSeen)), passed{marks: ". Fud", usage: counted,
+			`"incomplete_details":{"reason":"content_filter"},`+usageOfSeen)), result{marks: ". Fud", usage: counted,
 			known: true, complete: true, filtered: true}},
 		"failed": {begin + named(seenEnd("failed",
-			`"error":{"code":"server_error","message":"m"},`+usageOfSeen)), passed{marks: ". . t ue", usage: counted,
+			`"error":{"code":"server_error","message":"m"},`+usageOfSeen)), result{marks: ". . t ue", usage: counted,
 			known: true, text: "Hello", err: `{"error":{"code":"server_error","message":"m"}}`}},
-		"failed without a word": {begin + named(seenEnd("failed", `"error":null`)), passed{marks: ". . t e", text: "Hello", err: "failed"}},
-		"cancelled":             {begin + named(seenEnd("cancelled", `"error":null`)), passed{marks: ". . t e", text: "Hello", err: "cancelled"}},
+		"failed without a word": {begin + named(seenEnd("failed", `"error":null`)), result{marks: ". . t e", text: "Hello", err: "failed"}},
+		"cancelled":             {begin + named(seenEnd("cancelled", `"error":null`)), result{marks: ". . t e", text: "Hello", err: "cancelled"}},
 		"completed but failed": {
 			begin + named(`{"type":"response.completed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"m"}}}`),
-			passed{marks: ". . t e", text: "Hello", err: `{"error":{"code":"rate_limit_exceeded","message":"m"}}`}},
+			result{marks: ". . t e", text: "Hello", err: `{"error":{"code":"rate_limit_exceeded","message":"m"}}`}},
 		"error": {begin + named(`{"type":"error","code":"server_error","message":"m","param":null,"sequence_number":3}`),
-			passed{marks: ". . t e", text: "Hello", err: `{"error":{"code":"server_error","message":"m","param":null}}`}},
+			result{marks: ". . t e", text: "Hello", err: `{"error":{"code":"server_error","message":"m","param":null}}`}},
 		"nested error": {begin + named(`{"type":"error","sequence_number":3,"error":{"type":"server_error","code":"x","message":"m"}}`),
-			passed{marks: ". . t e", text: "Hello", err: `{"error":{"type":"server_error","code":"x","message":"m"}}`}},
-		"error of a relay": {wiretest.Frames(`{"error":{"message":"m"}}`), passed{marks: "e", err: `{"error":{"message":"m"}}`}},
-		"named error":      {"event: error\ndata: no JSON\n\n", passed{marks: "e", err: "no JSON"}},
+			result{marks: ". . t e", text: "Hello", err: `{"error":{"type":"server_error","code":"x","message":"m"}}`}},
+		"error of a relay": {wiretest.Frames(`{"error":{"message":"m"}}`), result{marks: "e", err: `{"error":{"message":"m"}}`}},
+		"named error":      {"event: error\ndata: no JSON\n\n", result{marks: "e", err: "no JSON"}},
 		"no names": {wiretest.Frames(seenCreated, seenDelta, seenEnd("completed", usageOfSeen)),
-			passed{marks: ". t Fud", usage: counted, known: true, complete: true, text: "Hello"}},
+			result{marks: ". t Fud", usage: counted, known: true, complete: true, text: "Hello"}},
 		"names alone": {"event: response.completed\ndata: {\"response\":{\"status\":\"completed\"}}\n\n",
-			passed{marks: "Fd", complete: true}},
-		"comments": {": ping\n\n" + begin, passed{marks: ". . . t", text: "Hello"}},
+			result{marks: "Fd", complete: true}},
+		"comments": {": ping\n\n" + begin, result{marks: ". . . t", text: "Hello"}},
 		"all in the end": {named(seenCreated, seenEnd("completed",
 			`"output":[{"type":"message","content":[{"type":"output_text","text":"Hello"}]}],`+usageOfSeen)),
-			passed{marks: ". tFud", usage: counted, known: true, complete: true, text: "Hello"}},
-		"no deltas":   {named(seenCreated, seenAdded, seenItemDone), passed{marks: ". . t", text: "Hello"}},
-		"refusal":     {named(`{"type":"response.refusal.delta","delta":"no"}`), passed{marks: "t", text: "no"}},
-		"empty delta": {named(`{"type":"response.output_text.delta","delta":""}`), passed{marks: "."}},
+			result{marks: ". tFud", usage: counted, known: true, complete: true, text: "Hello"}},
+		"no deltas":   {named(seenCreated, seenAdded, seenItemDone), result{marks: ". . t", text: "Hello"}},
+		"refusal":     {named(`{"type":"response.refusal.delta","delta":"no"}`), result{marks: "t", text: "no"}},
+		"empty delta": {named(`{"type":"response.output_text.delta","delta":""}`), result{marks: "."}},
 		"reasoning": {named(`{"type":"response.reasoning_summary_text.delta","delta":"a"}`,
 			`{"type":"response.reasoning_text.delta","delta":"b"}`,
-			`{"type":"response.reasoning_summary_text.done","text":"a"}`), passed{marks: "t t .", text: "ab"}},
+			`{"type":"response.reasoning_summary_text.done","text":"a"}`), result{marks: "t t .", text: "ab"}},
 		"call": {named(`{"type":"response.output_item.added","item":{"type":"function_call","name":"f","arguments":""}}`,
 			`{"type":"response.function_call_arguments.delta","delta":"{}"}`,
 			`{"type":"response.output_item.done","item":{"type":"function_call","name":"f","arguments":"{}"}}`),
-			passed{marks: "t t .", text: "f{}"}},
+			result{marks: "t t .", text: "f{}"}},
 		"custom call": {named(`{"type":"response.output_item.added","item":{"type":"custom_tool_call","name":"f"}}`,
-			`{"type":"response.custom_tool_call_input.delta","delta":"x"}`), passed{marks: "t t", text: "fx"}},
+			`{"type":"response.custom_tool_call_input.delta","delta":"x"}`), result{marks: "t t", text: "fx"}},
 		"hosted": {named(seenCreated, `{"type":"response.output_item.added","item":{"type":"web_search_call"}}`,
 			`{"type":"response.output_item.done","item":{"type":"web_search_call","action":{"type":"search"}}}`,
 			`{"type":"response.output_item.done","item":{"type":"web_search_call","action":{"type":"open_page"}}}`,
 			`{"type":"response.image_generation_call.partial_image","partial_image_b64":"AAAA"}`,
 			`{"type":"response.output_item.done","item":{"type":"image_generation_call","result":"AAAA"}}`,
 			seenEnd("completed", `"service_tier":"flex","output":[],`+usageOfSeen)),
-			passed{marks: ". . . . t . Fud", usage: tiered, known: true, complete: true}},
+			result{marks: ". . . . t . Fud", usage: tiered, known: true, complete: true}},
 		"hosted in the end": {named(seenCreated, `{"type":"response.output_item.done","item":{"type":"web_search_call"}}`,
 			seenEnd("completed",
 				`"service_tier":"flex","output":[{"type":"web_search_call"},{"type":"image_generation_call","result":"A"}],`+usageOfSeen)),
-			passed{marks: ". . tFud", usage: tiered, known: true, complete: true}},
-		"never heard of": {named(`{"type":"response.brand_new","error":{"a":1}}`), passed{marks: "."}},
+			result{marks: ". . tFud", usage: tiered, known: true, complete: true}},
+		"never heard of": {named(`{"type":"response.brand_new","error":{"a":1}}`), result{marks: "."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -276,7 +275,7 @@ func TestResponsesPieces(t *testing.T) {
 	}
 }
 
-// TestResponsesEditor: all bytes pass but for the model and store.
+// TestResponsesEditor checks that only model and store change.
 func TestResponsesEditor(t *testing.T) {
 	t.Parallel()
 	end := seenEnd("completed", `"output":[{"type":"message","model":"vendor-1"}],`+usageOfSeen)
@@ -296,7 +295,7 @@ func TestResponsesEditor(t *testing.T) {
 	}
 }
 
-// TestResponsesEditorFails: the last event goes on where the provider stopped.
+// TestResponsesEditorFails checks that the error event continues the provider's numbers.
 func TestResponsesEditorFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ stream, id, number string }{
@@ -321,8 +320,8 @@ func TestResponsesEditorFails(t *testing.T) {
 	}
 }
 
-// FuzzResponsesStream: no stream of a provider can make meter or editor panic,
-// and what the client gets are the same events.
+// FuzzResponsesStream checks that no stream causes a panic in meter or editor, and that the client
+// gets the same events.
 func FuzzResponsesStream(f *testing.F) {
 	f.Add([]byte(named(seenCreated, seenAdded, seenDelta, seenItemDone, seenEnd("completed", usageOfSeen))))
 	f.Add([]byte(named(seenEnd("failed", `"error":{"code":"x"}`), `{"type":"error","message":"m"}`)))
@@ -370,7 +369,7 @@ func FuzzResponsesStream(f *testing.F) {
 	})
 }
 
-// BenchmarkResponsesPass is an ordinary event on its way through.
+// BenchmarkResponsesPass measures an ordinary event.
 func BenchmarkResponsesPass(b *testing.B) {
 	r := askResponses(b, `{"input":"x"}`)
 	m, w := new(meter), newEditor(identity, r)
@@ -390,8 +389,7 @@ func BenchmarkResponsesPass(b *testing.B) {
 	}
 }
 
-// TestPassingResponsesAllocatesNothing holds the promise of the form's editor
-// and meter for ordinary events.
+// TestPassingResponsesAllocatesNothing tests ordinary events.
 func TestPassingResponsesAllocatesNothing(t *testing.T) {
 	m, w := new(meter), newEditor(identity, askResponses(t, `{"input":"x"}`))
 	e, err := sse.NewReader(strings.NewReader(named(seenDelta)), 1<<20).Next()

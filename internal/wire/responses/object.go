@@ -9,25 +9,24 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Object writes the response objects of one answer: those that a
-// translated answer consists of, and the one that says that an answer broke
-// off. They have every member that the form knows, null where there is
-// nothing, and repeat what the request asked for.
+// Object writes the response objects of one answer: those of a translated answer, and the one for a
+// broken stream. They have every member of the form, null if unset, and repeat the request's
+// parameters.
 type Object struct {
 	id, created []byte // JSON
 	model       []byte // JSON
 	echo        []byte // the members that repeat the request
-	tier        string // asked for
+	tier        string // requested
 }
 
-// NewObject makes the writer of the answer to r.
+// NewObject returns the writer of the answer to r.
 func NewObject(id wire.Identity, r *Request) Object {
 	tier := "default"
 	if r.ServiceTier != "" {
 		tier = r.ServiceTier
 	}
 	return Object{
-		id:      rawjson.Quote("resp_" + stem(id)),
+		id:      rawjson.Quote("resp_" + idSuffix(id)),
 		created: strconv.AppendInt(nil, id.Created, 10),
 		model:   rawjson.Quote(id.Model),
 		echo:    appendEcho(nil, r.Doc),
@@ -35,25 +34,25 @@ func NewObject(id wire.Identity, r *Request) Object {
 	}
 }
 
-// stem is what all ids of an answer have in common.
-func stem(id wire.Identity) string { return strings.TrimPrefix(id.Request, "req_") }
+// idSuffix returns the common suffix of all ids of an answer.
+func idSuffix(id wire.Identity) string { return strings.TrimPrefix(id.Request, "req_") }
 
-// State is what differs between the response objects of an answer.
+// State holds the differences between the response objects of an answer.
 type State struct {
 	Status string
-	Reason string       // why it is incomplete
-	err    *fault.Error // why it failed
+	Reason string       // of an incomplete response
+	err    *fault.Error // of a failed response
 	Output []byte       // the items, without brackets
 	Usage  *wire.Usage
 }
 
-// Append writes the response in the given state.
+// Append appends the response in the given state.
 func (o *Object) Append(dst []byte, s State) []byte {
 	dst = rawjson.Put(dst, `{"id":`, o.id, "")
 	dst = rawjson.Put(dst, `,"object":"response","created_at":`, o.created, "")
 	dst = rawjson.Put(dst, `,"status":"`, s.Status, `","completed_at":`)
 	if s.Status == "completed" {
-		dst = append(dst, o.created...) // no clock here: when the answer began
+		dst = append(dst, o.created...) // the start of the answer, since there is no clock here
 	} else {
 		dst = append(dst, "null"...)
 	}
@@ -87,17 +86,16 @@ func (o *Object) Append(dst []byte, s State) []byte {
 	return append(dst, '}')
 }
 
-// tierOf is the form's word for the tier that a line of any form has answered
-// with: others have words of their own for the ordinary one.
-func tierOf(said string) string {
-	switch said {
+// tierOf returns the form's name for the tier reported by a line of any form. Other forms name the
+// ordinary tier differently.
+func tierOf(tier string) string {
+	switch tier {
 	case "flex", "scale", "priority":
-		return said
+		return tier
 	}
 	return "default"
 }
 
-// appendResponsesUsage writes a usage object of the responses form.
 func appendResponsesUsage(dst []byte, u wire.Usage) []byte {
 	for _, count := range [...]struct {
 		name string
@@ -115,9 +113,8 @@ func appendResponsesUsage(dst []byte, u wire.Usage) []byte {
 	return append(dst, '}')
 }
 
-// appendEcho writes the members of a response that repeat the request, each
-// with a comma before it. Nothing is stored and nothing runs in the background,
-// whatever was asked.
+// appendEcho appends the members of a response that repeat the request, each after a comma. `store`
+// and `background` are false whatever the request said.
 func appendEcho(dst []byte, d *rawjson.RequestBody) []byte {
 	dst = append(dst, `,"background":false,"previous_response_id":null,"store":false`...)
 	for _, member := range [...]struct{ name, otherwise string }{
@@ -139,7 +136,7 @@ func appendEcho(dst []byte, d *rawjson.RequestBody) []byte {
 		dst = rawjson.Put(dst, `,"`, member.name, `":`)
 		dst = rawjson.AppendOr(dst, d.Raw(member.name), member.otherwise)
 	}
-	if user := d.Raw("user"); user != nil { // the form has no null for it
+	if user := d.Raw("user"); user != nil { // it cannot be null in this form
 		dst = rawjson.AppendLine(append(dst, `,"user":`...), user)
 	}
 	reasoning := d.Raw("reasoning")
@@ -149,7 +146,7 @@ func appendEcho(dst []byte, d *rawjson.RequestBody) []byte {
 	return appendToolsEcho(dst, d.Raw("tools"))
 }
 
-// appendTextEcho writes the member `text`.
+// appendTextEcho appends the member `text`.
 func appendTextEcho(dst, text []byte) []byte {
 	dst = append(dst, `,"text":{"format":`...)
 	format := rawjson.Field(text, "format")
@@ -165,8 +162,7 @@ func appendTextEcho(dst, text []byte) []byte {
 	return append(rawjson.AppendOr(append(dst, `,"verbosity":`...), rawjson.Field(text, "verbosity"), `"medium"`), '}')
 }
 
-// appendToolsEcho writes the member `tools`, the functions with all of their
-// members.
+// appendToolsEcho appends the member `tools`, with all members of the functions.
 func appendToolsEcho(dst, tools []byte) []byte {
 	dst = append(dst, `,"tools":[`...)
 	for i, tool := range rawjson.Elements(tools) {
@@ -188,17 +184,17 @@ func appendToolsEcho(dst, tools []byte) []byte {
 	return append(dst, ']')
 }
 
-// BeginEvent writes an event of the form up to its sequence number.
+// BeginEvent appends an event of the form up to its sequence number.
 func BeginEvent(dst []byte, kind string, sequence int64) []byte {
 	dst = rawjson.Put(dst, "event: ", kind, "")
 	dst = rawjson.Put(dst, "\ndata: {\"type\":\"", kind, "")
 	return strconv.AppendInt(append(dst, `","sequence_number":`...), sequence, 10)
 }
 
-// endEvent ends what beginEvent began.
+// endEvent completes an event after BeginEvent.
 func endEvent(dst []byte) []byte { return append(dst, "}\n\n"...) }
 
-// AppendFailed writes the event that ends a stream which broke off.
+// AppendFailed appends the terminal event of a broken stream.
 func (o *Object) AppendFailed(dst []byte, sequence int64, err *fault.Error) []byte {
 	dst = append(BeginEvent(dst, "response.failed", sequence), `,"response":`...)
 	return endEvent(o.Append(dst, State{Status: "failed", err: err}))

@@ -8,12 +8,12 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// TestObjectHasNoValueThatTheFormDoesNotKnow: of members that the form gives a
-// list of values or a type, whatever the line's form calls them.
+// TestObjectHasNoValueThatTheFormDoesNotKnow tests members with a list of values or a type, for
+// lines of any form.
 func TestObjectHasNoValueThatTheFormDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]string{
-		"": "default", "default": "default", "priority": "priority", "flex": "flex", // as they are
+		"": "default", "default": "default", "priority": "priority", "flex": "flex", // unchanged
 		"standard": "default", "batch": "default", "on_demand": "default", // of other forms and vendors
 	} {
 		object := NewObject(wire.Identity{}, askResponses(t, `{"model":"m","input":"x"}`))

@@ -1,10 +1,8 @@
-// Package responses owns the responses form: requests, their check and edits, the
-// meter of streams, whole answers, the editor of passing streams, and the response
-// objects that the gateway writes itself.
+// Package responses owns the responses form: requests, their check and edits, the meter of streams,
+// answers, the editor of streams of the same form, and the response objects written by the gateway.
 //
-// Invariants: of a body and of a stream only the fields that the gateway owns
-// change; `store` is false on the line and for the client; an ordinary event of a
-// stream is not decoded and costs no allocation.
+// Invariants: in a body and in a stream, only the gateway's fields change; `store` is false for the
+// line and for the client; an ordinary event of a stream is not decoded and costs no allocation.
 package responses
 
 import (
@@ -13,33 +11,31 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Request is a body of the responses form that passed the gate. What
-// it asks for is set by Check; until then it is zero.
+// Request is a responses body that passed the gate. Check sets its parameters.
 type Request struct {
 	form.Request
 }
 
-// Open passes a responses body through the gate, as completions.Open does. The
-// request keeps body; nobody may change it afterwards.
+// Open checks the JSON of a responses body, as completions.Open does. The request retains body,
+// which must not be changed.
 func Open(body []byte) (*Request, error) { return form.Open[Request](body) }
 
-// Prompt returns our own count of the prompt's tokens: instructions, items and
-// tools, with perImage for each image.
+// Prompt implements wire.Request. It counts instructions, items and tools.
 func (r *Request) Prompt(c *wire.Counter, perImage int64) int64 {
 	var text form.Output
 	messages := 0
 	if instructions := r.Doc.Raw("instructions"); instructions != nil {
 		messages++
-		text.Take(instructions, 0)
+		text.AddAll(instructions, 0)
 	}
 	switch input := r.Doc.Raw("input"); {
 	case rawjson.IsText(input):
 		messages++
-		text.Take(input, 0)
+		text.AddAll(input, 0)
 	default:
 		for _, item := range rawjson.Elements(input) {
 			messages++
-			takeItem(&text, item)
+			addItem(&text, item)
 		}
 	}
 	if tools := r.Doc.Raw("tools"); tools != nil {
@@ -51,16 +47,16 @@ func (r *Request) Prompt(c *wire.Counter, perImage int64) int64 {
 	return r.PromptTokens(c, &text, messages, perImage)
 }
 
-// takeItem adds the text of an item of the responses form: content, arguments,
-// results, reasoning. It tells whether there was any.
-func takeItem(p *form.Output, item []byte) (any bool) {
+// addItem adds the text of an item: content, arguments, results, reasoning. It reports whether
+// there was any.
+func addItem(p *form.Output, item []byte) (any bool) {
 	for name, value := range rawjson.Members(item) {
 		switch string(name) {
 		case "id", "type", "status", "role", "phase", "call_id", "encrypted_content", "annotations", "logprobs":
 		case "result": // an image
 			any = any || len(value) > 2
 		default:
-			any = p.Take(value, 0) || any
+			any = p.AddAll(value, 0) || any
 		}
 	}
 	return any

@@ -46,8 +46,8 @@ func TestResponsesModel(t *testing.T) {
 	}
 }
 
-// TestReferenceToAnItemNamesTheSetting: clients send references by themselves while they
-// believe that answers are stored, so the user has to learn which setting ends that.
+// TestReferenceToAnItemNamesTheSetting checks that the error names the client's setting: some
+// clients send references by default.
 func TestReferenceToAnItemNamesTheSetting(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
@@ -65,8 +65,6 @@ func TestReferenceToAnItemNamesTheSetting(t *testing.T) {
 	}
 }
 
-// TestResponsesCheckRefuses: the fields at fault, with the code and path that
-// the client is told.
 func TestResponsesCheckRefuses(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -268,8 +266,8 @@ func TestResponsesPrompt(t *testing.T) {
 	}
 }
 
-// FuzzResponsesRequest: whatever a client sends, the checks end in an answer,
-// and what they let pass can be sent on and counted.
+// FuzzResponsesRequest checks that a request accepted by the checks can be sent and counted, and
+// that no bytes cause a panic.
 func FuzzResponsesRequest(f *testing.F) {
 	f.Add([]byte(`{"model":"m","input":"x","stream":true}`))
 	f.Add([]byte(`{"input":[{"role":"user","content":[{"type":"input_text","text":"a"},` +
@@ -300,8 +298,8 @@ func FuzzResponsesRequest(f *testing.F) {
 	})
 }
 
-// TestItemsWithoutWhatNobodyStored: a model that thinks is asked for what can be
-// sent back, and of what is sent back nothing refers to the provider's store.
+// TestItemsWithoutWhatNobodyStored checks that a reasoning model is asked for encrypted reasoning,
+// and that the input has no references to the provider's store.
 func TestItemsWithoutWhatNobodyStored(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// asked opens and checks a body of a form and returns what it asks for.
-func asked(form, body string) (*wire.Parameters, error) {
+// checkedParams opens and checks a body of a form and returns its parameters.
+func checkedParams(form, body string) (*wire.Parameters, error) {
 	switch form {
 	case "chat":
 		r, err := completions.Open([]byte(body))
@@ -47,15 +47,15 @@ func asked(form, body string) (*wire.Parameters, error) {
 	return r.Params(), nil
 }
 
-// plain are bodies of the forms; %s takes further members.
+// plain are bodies of the forms; %s stands for further members.
 var plain = map[string]string{
 	"chat":      `{"model":"m","messages":[{"role":"user","content":"x"}]%s}`,
 	"responses": `{"model":"m","input":"x"%s}`,
 	"messages":  `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}]%s}`,
 }
 
-// TestToolsAreHostedUnlessTheClientExecutesThem: nothing but the listed types
-// runs without a price, whatever a vendor calls its tool.
+// TestToolsAreHostedUnlessTheClientExecutesThem checks that only the listed types run without a
+// price.
 func TestToolsAreHostedUnlessTheClientExecutesThem(t *testing.T) {
 	t.Parallel()
 	clients := map[string][]string{
@@ -69,7 +69,7 @@ func TestToolsAreHostedUnlessTheClientExecutesThem(t *testing.T) {
 	}
 	for form, tools := range clients {
 		for _, tool := range tools {
-			a, err := asked(form, fmt.Sprintf(plain[form], `,"tools":[`+tool+`]`))
+			a, err := checkedParams(form, fmt.Sprintf(plain[form], `,"tools":[`+tool+`]`))
 			if err != nil || len(a.Tools) > 0 || a.Bound.Unbounded {
 				t.Errorf("%s: %s: %+v, %v; the client executes it", form, tool, a, err)
 			}
@@ -85,15 +85,15 @@ func TestToolsAreHostedUnlessTheClientExecutesThem(t *testing.T) {
 		for _, kind := range types {
 			for _, name := range []string{kind, " " + kind} {
 				tool, _ := json.Marshal(map[string]string{"type": name, "name": "t"})
-				a, err := asked(form, fmt.Sprintf(body, `,"tools":[`+string(tool)+`]`))
-				if err != nil || len(a.Tools) != 1 || !a.Bound.Unbounded && a.Tools[0].Name != "advisor" { // an advisor reads the prompt alone
+				a, err := checkedParams(form, fmt.Sprintf(body, `,"tools":[`+string(tool)+`]`))
+				if err != nil || len(a.Tools) != 1 || !a.Bound.Unbounded && a.Tools[0].Name != "advisor" { // an advisor only reads the prompt
 					t.Errorf("%s: %s: %+v, %v; want a hosted tool", form, tool, a, err)
 				}
 			}
 		}
 		for _, tool := range []string{`{"googleSearch":{}}`, `{"type":null,"web_search":{}}`, `{"type":["web_search"]}`, `{"type":{"a":1}}`,
 			`{}`, `"web_search"`, `{"type":1}`, `{"google_search":{}}`, `{"type":"","web_search":{}}`, `[]`, `{"codeExecution":{}}`} {
-			if a, err := asked(form, fmt.Sprintf(body, `,"tools":[`+tool+`]`)); err == nil {
+			if a, err := checkedParams(form, fmt.Sprintf(body, `,"tools":[`+tool+`]`)); err == nil {
 				t.Errorf("%s: %s runs: %+v", form, tool, a)
 			} else if code, param := wiretest.CodeOf(t, err); code != fault.InvalidRequest || !strings.HasPrefix(param, "tools[0]") {
 				t.Errorf("%s: %s: %s, param %q", form, tool, code, param)
@@ -102,7 +102,7 @@ func TestToolsAreHostedUnlessTheClientExecutesThem(t *testing.T) {
 	}
 }
 
-// TestKeysInAnotherCaseAreRefusedEverywhere but in what the client names itself.
+// TestKeysInAnotherCaseAreRefusedEverywhere excludes values with names chosen by the client.
 func TestKeysInAnotherCaseAreRefusedEverywhere(t *testing.T) {
 	t.Parallel()
 	for param, given := range map[string][2]string{
@@ -134,7 +134,7 @@ func TestKeysInAnotherCaseAreRefusedEverywhere(t *testing.T) {
 		"system[0].Cache_Control": {"messages", `{"max_tokens":9,"system":[{"type":"text","text":"x",` +
 			`"Cache_Control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":"x"}]}`},
 	} {
-		_, err := asked(given[0], given[1])
+		_, err := checkedParams(given[0], given[1])
 		if code, at := wiretest.CodeOf(t, err); code != fault.InvalidRequest || at != param {
 			t.Errorf("%s: %s, param %q, want %s", given[1], code, at, param)
 		}
@@ -159,15 +159,15 @@ func TestKeysInAnotherCaseAreRefusedEverywhere(t *testing.T) {
 		},
 	} {
 		for _, body := range bodies {
-			if _, err := asked(form, body); err != nil {
+			if _, err := checkedParams(form, body); err != nil {
 				t.Errorf("%s: %s: %v", form, body, err)
 			}
 		}
 	}
 }
 
-// TestStoredReferencesAreRefusedAnywhere: by name, wherever the name stands, and
-// by an address that is neither of the web nor inline.
+// TestStoredReferencesAreRefusedAnywhere tests references by name at any place, and addresses other
+// than web and inline ones.
 func TestStoredReferencesAreRefusedAnywhere(t *testing.T) {
 	t.Parallel()
 	places := map[string][2]string{
@@ -195,19 +195,19 @@ func TestStoredReferencesAreRefusedAnywhere(t *testing.T) {
 		for _, name := range names {
 			for _, value := range []string{`"x"`, `["x"]`, `{"y":1}`} {
 				body := fmt.Sprintf(given[1], fmt.Sprintf("%q:%s", name, value))
-				_, err := asked(given[0], body)
+				_, err := checkedParams(given[0], body)
 				if code, param := wiretest.CodeOf(t, err); code != fault.InvalidRequest || !strings.HasSuffix(param, name) {
 					t.Errorf("%s: %s: %s, param %q", place, body, code, param)
 				}
 			}
-			if _, err := asked(given[0], fmt.Sprintf(given[1], fmt.Sprintf("%q:null", name))); err != nil && isLower(name) {
+			if _, err := checkedParams(given[0], fmt.Sprintf(given[1], fmt.Sprintf("%q:null", name))); err != nil && isLower(name) {
 				t.Errorf("%s: %s as null: %v", place, name, err)
 			}
 		}
 		for _, address := range addresses {
 			text, _ := json.Marshal(address)
 			for _, name := range []string{"file_url", "video_url", "file_uri"} {
-				_, err := asked(given[0], fmt.Sprintf(given[1], fmt.Sprintf("%q:%s", name, text)))
+				_, err := checkedParams(given[0], fmt.Sprintf(given[1], fmt.Sprintf("%q:%s", name, text)))
 				if code, param := wiretest.CodeOf(t, err); code != fault.InvalidRequest || !strings.HasSuffix(param, name) {
 					t.Errorf("%s: %s %s: %s, param %q", place, name, text, code, param)
 				}
@@ -215,7 +215,7 @@ func TestStoredReferencesAreRefusedAnywhere(t *testing.T) {
 		}
 		for _, good := range []string{"https://e.com/a.png", "http://e.com/a", "HTTPS://e.com", "data:image/png;base64," +
 			"AA", "", "https:\\/\\/e.com"} {
-			if _, err := asked(given[0], fmt.Sprintf(given[1], `"file_url":"`+good+`"`)); err != nil {
+			if _, err := checkedParams(given[0], fmt.Sprintf(given[1], `"file_url":"`+good+`"`)); err != nil {
 				t.Errorf("%s: %s: %v", place, good, err)
 			}
 		}
@@ -224,8 +224,7 @@ func TestStoredReferencesAreRefusedAnywhere(t *testing.T) {
 
 func isLower(name string) bool { return name == strings.ToLower(name) }
 
-// TestAddressesOfTheWebAreJudged: all of them are shown to the caller, who knows
-// which hosts may be reached.
+// TestAddressesOfTheWebAreJudged checks that the caller gets all web addresses.
 func TestAddressesOfTheWebAreJudged(t *testing.T) {
 	t.Parallel()
 	r, err := completions.Open([]byte(`{"messages":[{"role":"user","content":[{"type":"image_url",` +

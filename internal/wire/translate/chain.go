@@ -13,40 +13,34 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// chain writes a stream by way of chat completions, where no translator leads
-// from the line's form to the client's. Not for concurrent use.
+// chain translates a stream twice, with chat completions in between, if the line's form and the
+// client's have no translator of their own. It is not safe for concurrent use.
 type chain struct {
 	first, second wire.Writer
-	meter         wire.Meter // of what lies between the two
-	between       []byte
+	meter         wire.Meter // of the chat completions in between
+	buffer        []byte
 }
 
-// newChain makes a writer of two: first writes chat completions, always with
-// the usage frame, and second makes of them what the client gets.
-func newChain(first, second wire.Writer) *chain {
-	return &chain{first: first, second: second, meter: completions.NewMeter(1)}
-}
-
-// Append implements Writer.
+// Append implements wire.Writer.
 func (c *chain) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
-	c.between = c.first.Append(c.between[:0], e, f)
+	c.buffer = c.first.Append(c.buffer[:0], e, f)
 	return c.pass(dst, f.Finished)
 }
 
-// End implements Writer.
+// End implements wire.Writer.
 func (c *chain) End(dst []byte, u wire.Usage) []byte {
-	c.between = c.first.End(c.between[:0], u)
+	c.buffer = c.first.End(c.buffer[:0], u)
 	return c.second.End(c.pass(dst, true), u)
 }
 
-// Fail implements Writer.
+// Fail implements wire.Writer.
 func (c *chain) Fail(dst []byte, err *fault.Error) []byte { return c.second.Fail(dst, err) }
 
-// pass hands what lies between to the second writer. finished tells that the
-// line's stream has finished: from there on nothing goes out before the
-// settlement, also what stands before the finish in between.
+// pass passes the buffer to the second writer. finished is set once the line's stream has finished:
+// from then on nothing is sent before the settlement, not even events before the finish in the
+// buffer.
 func (c *chain) pass(dst []byte, finished bool) []byte {
-	for e := range sse.Each(c.between) {
+	for e := range sse.Each(c.buffer) {
 		f, err := c.meter.Read(e)
 		if err != nil {
 			continue // the first writer writes JSON
@@ -57,41 +51,39 @@ func (c *chain) pass(dst []byte, finished bool) []byte {
 	return dst
 }
 
-// chained puts a request to a line by way of chat completions.
-type chained struct {
-	wire.Pair    // of the client's form on a line of chat completions
+// chainPair translates a request twice, with chat completions in between.
+type chainPair struct {
+	wire.Pair    // for the client's form and a chat line
 	client, form wire.Form
 	id           wire.Identity
-	second       wire.Pair // of chat completions on the line
+	second       wire.Pair // for chat completions and the line
 }
 
-// byChat is how a request meets a line of a form, given how it meets one of
-// chat completions.
-func byChat(first wire.Pair, client, line wire.Form, id wire.Identity) wire.Pair {
+// viaChat returns the pair for a line, given the pair for a chat line.
+func viaChat(first wire.Pair, client, line wire.Form, id wire.Identity) wire.Pair {
 	if line == wire.FormChat {
 		return first
 	}
-	// What answers need of the request between the two: it asks for one choice
-	// and its usage.
+	// Answers need only this much of the request in between: one choice with usage.
 	between := &completions.Request{Request: form.Request{Parameters: wire.Parameters{N: 1, IncludeUsage: true}}}
-	return chained{first, client, line, id, chatOn(between, line, id)}
+	return chainPair{first, client, line, id, chatOn(between, line, id)}
 }
 
-// Body implements Pair.
-func (s chained) Body(t wire.Translation) (rawjson.Pieces, error) {
+// Body implements wire.Pair.
+func (s chainPair) Body(t wire.Translation) (rawjson.Pieces, error) {
 	raw, err := s.Pair.Body(t)
 	if err != nil {
 		return nil, err
 	}
 	out, err := s.fromChat(raw.Bytes(), t)
 	if err != nil {
-		return nil, s.refused(err)
+		return nil, s.renameParam(err)
 	}
 	return out, nil
 }
 
-// fromChat puts a body of chat completions into the line's form.
-func (s chained) fromChat(raw []byte, t wire.Translation) (rawjson.Pieces, error) {
+// fromChat translates a body of chat completions for the line.
+func (s chainPair) fromChat(raw []byte, t wire.Translation) (rawjson.Pieces, error) {
 	r, err := completions.Open(raw)
 	if err != nil {
 		return nil, err
@@ -102,8 +94,8 @@ func (s chained) fromChat(raw []byte, t wire.Translation) (rawjson.Pieces, error
 	return chatOn(r, s.form, s.id).Body(t)
 }
 
-// refused returns the error of the intermediate body with the client's field as Param.
-func (s chained) refused(err error) error {
+// renameParam returns an error of the body in between with the client's field as Param.
+func (s chainPair) renameParam(err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Param == "" {
 		return err
@@ -117,8 +109,8 @@ func (s chained) refused(err error) error {
 	return &renamed
 }
 
-// fieldOf is the client's name of a field of chat completions.
-func (s chained) fieldOf(field string) string {
+// fieldOf returns the client's name of a field of chat completions.
+func (s chainPair) fieldOf(field string) string {
 	switch {
 	case field == "messages" && s.client == wire.FormResponses:
 		return "input"
@@ -134,18 +126,18 @@ func (s chained) fieldOf(field string) string {
 	return field
 }
 
-// Events implements Pair.
-func (s chained) Events() (wire.Meter, wire.Writer) {
+// Events implements wire.Pair.
+func (s chainPair) Events() (wire.Meter, wire.Writer) {
 	m, first := s.second.Events()
 	_, second := s.Pair.Events()
-	return m, newChain(first, second)
+	return m, &chain{first: first, second: second, meter: completions.NewMeter(1)}
 }
 
-// Read implements Pair.
-func (s chained) Read(raw []byte) (wire.Answer, error) { return s.second.Read(raw) }
+// Read implements wire.Pair.
+func (s chainPair) Read(raw []byte) (wire.Answer, error) { return s.second.Read(raw) }
 
-// Render implements Pair.
-func (s chained) Render(a wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
+// Render implements wire.Pair.
+func (s chainPair) Render(a wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	pieces, err := s.second.Render(a, raw, u)
 	if err != nil {
 		return pieces, err

@@ -14,8 +14,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// TestChain: a stream of the messages form becomes one of the responses form
-// by way of chat completions, whatever it holds.
+// TestChain checks that a stream of the messages form becomes one of the responses form.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	r := pairtest.Responses(t, `{"model":"m","input":"hi","stream":true}`)
@@ -60,7 +59,7 @@ func TestChain(t *testing.T) {
 	var kinds []string
 	var last map[string]any
 	for e := range sse.Each(out) {
-		if e.Data == nil { // a comment for the ping
+		if e.Data == nil { // the comment for a ping
 			continue
 		}
 		kinds = append(kinds, e.Name)
@@ -82,8 +81,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestChainUnsettled: a line's event that becomes several in between, the
-// finish behind a text, is thrown away as a whole when it cannot be settled.
+// TestChainUnsettled checks that an event that becomes several, with the finish after a text, is
+// dropped as a whole if the settlement fails.
 func TestChainUnsettled(t *testing.T) {
 	t.Parallel()
 	event := func(text, finish string) string {
@@ -92,16 +91,16 @@ func TestChainUnsettled(t *testing.T) {
 	}
 	stream := wiretest.Frames(event("Hel", ""), event("lo", `,"finishReason":"STOP"`))
 	m, w := New(pairtest.Responses(t, `{"input":"x","stream":true}`), wire.FormGemini, identity).Events()
-	out, held := pairtest.Unsettled(t, stream, w, m)
-	wiretest.MustBeValid(t, w.End(slices.Clone(out), wire.Usage{}))
-	wiretest.MustBeValid(t, w.Fail(out[:held:held], fault.New(fault.ServiceUnavailable, "Not settled.")))
+	out, held := pairtest.Unfinished(t, stream, w, m)
+	wiretest.MustCheckResponses(t, w.End(slices.Clone(out), wire.Usage{}))
+	wiretest.MustCheckResponses(t, w.Fail(out[:held:held], fault.New(fault.ServiceUnavailable, "Not settled.")))
 }
 
-// identity is that of all answers in tests.
+// identity is the identity of all answers in tests.
 var identity = wire.Identity{Request: "req_01TEST", Model: "swift-1", Created: 1795262002}
 
-// TestChainNamesClientsField checks that Param and message of an error of the
-// intermediate body name the same field of the client's request.
+// TestChainNamesClientsField checks that Param and message of an error of the body in between name
+// the same field of the client's request.
 func TestChainNamesClientsField(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{

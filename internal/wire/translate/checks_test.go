@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// checks are the checks of all bodies, each on a good one with one more member.
+// checks are the checks of all bodies, each for a valid body with one more member.
 func checks() map[string]func(member string) error {
 	with := func(body, member string) []byte { return []byte(strings.Replace(body, "{", "{"+member+",", 1)) }
 	return map[string]func(string) error{

@@ -8,11 +8,10 @@ import (
 	"tollgate/internal/wire/internal/wiretest"
 )
 
-// TestShapesOfContextManagement: a lenient server could read a shape that the checks
-// do not.
+// TestShapesOfContextManagement: a lenient server could accept a shape not read by the checks.
 func TestShapesOfContextManagement(t *testing.T) {
 	t.Parallel()
-	for form, values := range map[string]map[string]int{ // the calls that a value adds; -1 refuses it
+	for form, values := range map[string]map[string]int{ // the number of calls added by a value; -1 if it is rejected
 		"responses": {`[{"type":"compaction"}]`: 1, `[{"type":"compaction"},{"type":"compaction"}]`: 2, `[]`: 0, `null`: 0, `{}`: -1,
 			`{"type":"compaction"}`: -1, `"compaction"`: -1, `true`: -1, `{"edits":[{"type":"compaction"}]}`: -1, `7`: -1},
 		"messages": {`{"edits":[{"type":"compact_20260112"}]}`: 1, `{"edits":[{"type":"Compact_20260112"}]}`: 1, `{}`: 0, `null`: 0,
@@ -20,7 +19,7 @@ func TestShapesOfContextManagement(t *testing.T) {
 			`[{"type":"compact_20260112"}]`: -1, `"compact_20260112"`: -1, `{"edits":"compact_20260112"}`: -1, `true`: -1},
 	} {
 		for value, calls := range values {
-			a, err := asked(form, fmt.Sprintf(plain[form], `,"context_management":`+value))
+			a, err := checkedParams(form, fmt.Sprintf(plain[form], `,"context_management":`+value))
 			switch {
 			case calls < 0:
 				if code, param := wiretest.CodeOf(t, err); code != fault.InvalidRequest || param == "" {

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// withCustomTool asks with a custom tool and a function, after a call of each.
+// withCustomTool is a request with a custom tool and a function, after a call of each.
 const withCustomTool = `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"x"},` +
 	`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"custom","custom":{"name":"patch","input":"a \"b\"\n"}},` +
 	`{"id":"c2","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
@@ -21,15 +21,15 @@ const withCustomTool = `{"model":"m","stream":true,"stream_options":{"include_us
 	`"definition":"start: X"}}}},{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}],` +
 	`"tool_choice":{"type":"custom","custom":{"name":"patch"}}}`
 
-// seenCall is a call as a client sees it.
-type seenCall struct {
+// clientCall is a call as seen by the client.
+type clientCall struct {
 	Type     string
 	Custom   struct{ Name, Input string }
 	Function struct{ Name, Arguments string }
 }
 
-// checkCalls checks that there is a call of the tool, and one of the function.
-func checkCalls(t *testing.T, what string, calls []seenCall) {
+// checkCalls checks for a call of the tool, and one of the function.
+func checkCalls(t *testing.T, what string, calls []clientCall) {
 	t.Helper()
 	if len(calls) != 2 || calls[0].Type != "custom" || calls[0].Custom.Name != "patch" || calls[0].Custom.Input != "say \"hé\"\n\\" ||
 		calls[0].Function.Name != "" || calls[1].Function.Name != "f" || calls[1].Custom.Name != "" ||
@@ -38,8 +38,7 @@ func checkCalls(t *testing.T, what string, calls []seenCall) {
 	}
 }
 
-// lineAnswers are answers of each form of lines, whole and streamed, that call
-// both.
+// lineAnswers are answers with both calls in each form of lines, whole and streamed.
 func lineAnswers() map[wire.Form][2]string {
 	const arguments = `{"input": "say \"hé\"\n\\"}`
 	text := func(s string) string { raw, _ := json.Marshal(s); return string(raw) }
@@ -48,7 +47,7 @@ func lineAnswers() map[wire.Form][2]string {
 			`"finish_reason":%s}]}`+"\r\n\r\n", delta, finish)
 	}
 	var pieces strings.Builder
-	for _, piece := range []string{arguments[:4], arguments[4:18], arguments[18:]} { // in escapes and in words
+	for _, piece := range []string{arguments[:4], arguments[4:18], arguments[18:]} { // cut inside escapes and inside words
 		fmt.Fprint(&pieces, chunk(`{"tool_calls":[{"index":0,"function":{"arguments":`+text(piece)+`}}]}`, "null"))
 	}
 	var native strings.Builder
@@ -91,14 +90,14 @@ func lineAnswers() map[wire.Form][2]string {
 	}
 }
 
-// TestCustomToolsAreFunctionsElsewhere: on lines that have no custom tools they are
-// functions, and their calls are the tool's in the answer, whole and streamed.
+// TestCustomToolsAreFunctionsElsewhere checks that lines without custom tools get functions, and
+// that their calls become calls of the tool, whole and streamed.
 func TestCustomToolsAreFunctionsElsewhere(t *testing.T) {
 	t.Parallel()
 	for line, answers := range lineAnswers() {
 		t.Run(string(line), func(t *testing.T) {
 			t.Parallel()
-			body, err := pairtest.Body(New(pairtest.Chat(t, withCustomTool), line, pairtest.Someone()),
+			body, err := pairtest.Body(New(pairtest.Chat(t, withCustomTool), line, pairtest.Identity()),
 				wire.Translation{Edits: wire.Edits{Model: "v"}, MaxOutput: 99})
 			if err != nil || !json.Valid(body) {
 				t.Fatalf("%s: %v", body, err)
@@ -111,7 +110,7 @@ func TestCustomToolsAreFunctionsElsewhere(t *testing.T) {
 			if sent := string(body); !strings.Contains(sent, `"a \"b\"\n"`) && !strings.Contains(sent, `\"a \\\"b\\\"\\n\"`) {
 				t.Errorf("the call before is lost: %s", body) // as an object, or as its text
 			}
-			pair := New(pairtest.Chat(t, withCustomTool), line, pairtest.Someone())
+			pair := New(pairtest.Chat(t, withCustomTool), line, pairtest.Identity())
 			answer, err := pair.Read([]byte(answers[0]))
 			if err != nil {
 				t.Fatal(err)
@@ -123,7 +122,7 @@ func TestCustomToolsAreFunctionsElsewhere(t *testing.T) {
 			var whole struct {
 				Choices []struct {
 					Message struct {
-						Calls []seenCall `json:"tool_calls"`
+						Calls []clientCall `json:"tool_calls"`
 					}
 				}
 			}
@@ -134,7 +133,7 @@ func TestCustomToolsAreFunctionsElsewhere(t *testing.T) {
 			checkCalls(t, string(raw), whole.Choices[0].Message.Calls)
 			meter, writer := pair.Events()
 			stream := pairtest.Flow([]byte(answers[1]), writer, meter, wire.Usage{Prompt: 3, Completion: 4})
-			if err := wiretest.SoundChat(stream); err != nil {
+			if err := wiretest.CheckChat(stream); err != nil {
 				t.Errorf("%s: %v", stream, err)
 			}
 			checkCalls(t, string(stream), callsOf(t, stream))
@@ -142,10 +141,10 @@ func TestCustomToolsAreFunctionsElsewhere(t *testing.T) {
 	}
 }
 
-// callsOf puts the calls of a chat stream together.
-func callsOf(t *testing.T, stream []byte) []seenCall {
+// callsOf returns the calls of a chat stream.
+func callsOf(t *testing.T, stream []byte) []clientCall {
 	t.Helper()
-	var calls []seenCall
+	var calls []clientCall
 	ended := false
 	for data := range strings.SplitSeq(strings.ReplaceAll(string(stream), "\r\n", "\n"), "\n\n") {
 		data = strings.TrimPrefix(data, "data: ")
@@ -157,7 +156,7 @@ func callsOf(t *testing.T, stream []byte) []seenCall {
 				Delta struct {
 					Calls []struct {
 						Index int
-						seenCall
+						clientCall
 					} `json:"tool_calls"`
 				}
 				Finish *string `json:"finish_reason"`
@@ -172,7 +171,7 @@ func callsOf(t *testing.T, stream []byte) []seenCall {
 					t.Errorf("behind the finish: %s", data)
 				}
 				if call.Index == len(calls) {
-					calls = append(calls, seenCall{Type: call.Type})
+					calls = append(calls, clientCall{Type: call.Type})
 				}
 				seen := &calls[call.Index]
 				seen.Custom.Name += call.Custom.Name
@@ -186,11 +185,11 @@ func callsOf(t *testing.T, stream []byte) []seenCall {
 	return calls
 }
 
-// TestCustomToolsOfHostsThatHaveThem: OpenAI's hosts get custom tools as they are,
-// and answer with calls of them.
+// TestCustomToolsOfHostsThatHaveThem checks that OpenAI's hosts get custom tools unchanged, and
+// answer with their calls.
 func TestCustomToolsOfHostsThatHaveThem(t *testing.T) {
 	t.Parallel()
-	pair := New(pairtest.Chat(t, withCustomTool), wire.FormChat, pairtest.Someone())
+	pair := New(pairtest.Chat(t, withCustomTool), wire.FormChat, pairtest.Identity())
 	body, err := pairtest.Body(pair, wire.Translation{Edits: wire.Edits{Model: "m"}, OpenAI: true})
 	if err != nil || strings.Contains(string(body), "The input of the tool") || !strings.Contains(string(body), `"type":"custom"`) {
 		t.Fatalf("%s: %v", body, err)
@@ -206,14 +205,14 @@ func TestCustomToolsOfHostsThatHaveThem(t *testing.T) {
 	if raw := bytes.Join(pieces[:], nil); err != nil || !strings.Contains(string(raw), `"input":"{\"input\":1}"`) {
 		t.Errorf("%s: %v", raw, err)
 	}
-	body, err = pairtest.Body(New(pairtest.Chat(t, withCustomTool), wire.FormResponses, pairtest.Someone()),
+	body, err = pairtest.Body(New(pairtest.Chat(t, withCustomTool), wire.FormResponses, pairtest.Identity()),
 		wire.Translation{Edits: wire.Edits{Model: "m"}, OpenAI: true})
 	if err != nil || !strings.Contains(string(body), `"type":"custom"`) || !strings.Contains(string(body), "custom_tool_call") {
 		t.Errorf("%s: %v", body, err)
 	}
 }
 
-// TestChoicesOfCustomTools: a choice among tools names functions too.
+// TestChoicesOfCustomTools checks that a choice among tools names functions too.
 func TestChoicesOfCustomTools(t *testing.T) {
 	t.Parallel()
 	for choice, want := range map[string]string{
@@ -223,15 +222,15 @@ func TestChoicesOfCustomTools(t *testing.T) {
 			`{"type":"function","function":{"name":"patch"}},{"type":"function","function":{"name":"f"}}]}}`,
 	} {
 		asked := strings.Replace(withCustomTool, `{"type":"custom","custom":{"name":"patch"}}}`, choice+"}", 1)
-		body, err := pairtest.Body(New(pairtest.Chat(t, asked), wire.FormChat, pairtest.Someone()), wire.Translation{})
+		body, err := pairtest.Body(New(pairtest.Chat(t, asked), wire.FormChat, pairtest.Identity()), wire.Translation{})
 		if err != nil || !strings.Contains(string(body), want) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
 }
 
-// FuzzCustomTools: whatever a line of chat completions streams, the stream of a
-// request with custom tools is as sound as that of one without.
+// FuzzCustomTools checks that the stream of a request with custom tools is well formed, whatever a
+// chat line sends.
 func FuzzCustomTools(f *testing.F) {
 	for _, answers := range lineAnswers() {
 		f.Add([]byte(answers[1]))
@@ -241,11 +240,11 @@ func FuzzCustomTools(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var out [2][]byte
 		for i, asked := range []string{plain, withCustomTool} {
-			meter, writer := New(pairtest.Chat(t, asked), wire.FormChat, pairtest.Someone()).Events()
+			meter, writer := New(pairtest.Chat(t, asked), wire.FormChat, pairtest.Identity()).Events()
 			out[i] = pairtest.Flow(raw, writer, meter, wire.Usage{Prompt: 1, Completion: 1})
 		}
-		if wiretest.SoundChat(out[0]) == nil {
-			if err := wiretest.SoundChat(out[1]); err != nil {
+		if wiretest.CheckChat(out[0]) == nil {
+			if err := wiretest.CheckChat(out[1]); err != nil {
 				t.Errorf("%s\nbecame\n%s: %v", out[0], out[1], err)
 			}
 		}

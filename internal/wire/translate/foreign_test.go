@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// TestEveryGateLooksIntoAllObjects: each body that can go to a provider.
+// TestEveryGateLooksIntoAllObjects tests each kind of body.
 func TestEveryGateLooksIntoAllObjects(t *testing.T) {
 	t.Parallel()
 	gates := map[string]func([]byte) error{
@@ -45,8 +45,8 @@ func TestEveryGateLooksIntoAllObjects(t *testing.T) {
 	}
 }
 
-// TestAudioIsRefusedHoweverItIsWrapped: it has no price anywhere. The value is
-// the path of the field inside the part.
+// TestAudioIsRefusedHoweverItIsWrapped: audio has no price. The value is the path of the field
+// inside the part.
 func TestAudioIsRefusedHoweverItIsWrapped(t *testing.T) {
 	t.Parallel()
 	parts := map[string]string{
@@ -117,7 +117,6 @@ func TestAudioIsRefusedHoweverItIsWrapped(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoAudioPasses: words alone are none.
 func TestWhatIsNoAudioPasses(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{
@@ -143,7 +142,6 @@ func TestWhatIsNoAudioPasses(t *testing.T) {
 	}
 }
 
-// TestAudioOutputIsRefused in every form.
 func TestAudioOutputIsRefused(t *testing.T) {
 	t.Parallel()
 	all := checks()
@@ -156,7 +154,7 @@ func TestAudioOutputIsRefused(t *testing.T) {
 	}
 }
 
-// TestRoutingFieldsAreNoted in every form, null not.
+// TestRoutingFieldsAreNoted tests every form, and null values.
 func TestRoutingFieldsAreNoted(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -164,7 +162,7 @@ func TestRoutingFieldsAreNoted(t *testing.T) {
 		"search_options", "lora", "lora_path", "best_of", "use_beam_search", "priority", "compound_custom", "extra_body",
 		"candidate_count", "num_return_sequences", "kv_transfer_params", "bootstrap_host", "lora_request", "chat_template",
 	} {
-		chat, err := completions.Open([]byte(wiretest.Asking(`"` + name + `":{"a":1}`)))
+		chat, err := completions.Open([]byte(wiretest.ChatBody(`"` + name + `":{"a":1}`)))
 		if err != nil || chat.Check() != nil || !slices.Equal(chat.Routing, []string{name}) {
 			t.Errorf("chat, %s: %v, %v", name, chat.Routing, err)
 		}
@@ -174,21 +172,21 @@ func TestRoutingFieldsAreNoted(t *testing.T) {
 			[]string{name}) || !slices.Equal(messages.Routing, []string{name}) {
 			t.Errorf("%s: %v, %v, %v", name, responses.Routing, messages.Routing, err)
 		}
-		null, err := completions.Open([]byte(wiretest.Asking(`"` + name + `":null`)))
+		null, err := completions.Open([]byte(wiretest.ChatBody(`"` + name + `":null`)))
 		if err != nil || null.Check() != nil || null.Routing != nil {
 			t.Errorf("null %s: %v, %v", name, null.Routing, err)
 		}
 	}
 }
 
-// openMessages opens and checks a body that must be right.
+// openMessages opens and checks a valid body.
 func openMessages(t *testing.T, body string) *messages.Request {
 	t.Helper()
 	r, err := messages.Open([]byte(body))
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	for range 2 { // a second check finds the same
+	for range 2 { // a second check has the same result
 		if err := r.Check(); err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}

@@ -12,13 +12,13 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// identity is what the answers of all scenarios say about themselves.
+// someAnswer is the identity of the answers of all scenarios.
 func someAnswer() wire.Identity {
 	return wire.Identity{Request: "req_0001", Model: "swift-1", Created: 1700000000}
 }
 
-// TestGeminiByChain: clients of the other forms get Gemini's streams by way of
-// chat completions, with the text, the calls and an end.
+// TestGeminiByChain checks that clients of the other forms get Gemini's streams through chat
+// completions, with the text, the calls and an end.
 func TestGeminiByChain(t *testing.T) {
 	t.Parallel()
 	const stream = `data: {"candidates":[{"content":{"parts":[{"text":"Hm.","thought":true},` +

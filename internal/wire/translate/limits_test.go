@@ -16,8 +16,8 @@ import (
 	"tollgate/internal/wire/translate/internal/responseschat"
 )
 
-// TestOneLimitGoesToALine: whichever limits a client sends, in whichever form,
-// a line of any form gets the smallest, in the one field that it reads.
+// TestOneLimitGoesToALine checks that a line of any form gets the smallest of the client's limits,
+// in its own field.
 func TestOneLimitGoesToALine(t *testing.T) {
 	t.Parallel()
 	const limits = `"n_predict":9000,"max_tokens":1000,"max_completion_tokens":40,"max_output_tokens":50`

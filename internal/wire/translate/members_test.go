@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/fault"
 )
 
-// clientTool are tools that the client executes; %s takes further members.
+// clientTool are client tools; %s stands for further members.
 var clientTool = map[string][]string{
 	"chat":     {`{"type":"function","function":{"name":"f"}%s}`, `{"type":"custom","custom":{"name":"c"}%s}`, `{"function":{"name":"f"}%s}`},
 	"messages": {`{"name":"f","input_schema":{}%s}`, `{"type":"custom","name":"f"%s}`, `{"type":"bash_20250124","name":"bash"%s}`},
@@ -18,8 +18,7 @@ var clientTool = map[string][]string{
 		`{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"%s}]}`},
 }
 
-// TestForeignMembersOfClientTools: a lenient server could run a hosted tool that
-// stands inside a tool of the client.
+// TestForeignMembersOfClientTools: a lenient server could run a hosted tool inside a client tool.
 func TestForeignMembersOfClientTools(t *testing.T) {
 	t.Parallel()
 	foreign := []string{`"googleSearch":{}`, `"google_search":{}`, `"google_search_retrieval":{}`, `"codeExecution":{}`, `"urlContext":{}`,
@@ -31,7 +30,7 @@ func TestForeignMembersOfClientTools(t *testing.T) {
 	for form, tools := range clientTool {
 		for _, tool := range tools {
 			for _, member := range foreign {
-				a, err := asked(form, fmt.Sprintf(plain[form], `,"tools":[`+fmt.Sprintf(tool, ","+member)+`]`))
+				a, err := checkedParams(form, fmt.Sprintf(plain[form], `,"tools":[`+fmt.Sprintf(tool, ","+member)+`]`))
 				var refused *fault.Error
 				if errors.As(err, &refused) && refused.Code == fault.InvalidRequest && strings.HasPrefix(refused.Param, "tools[0]") {
 					continue
@@ -44,8 +43,7 @@ func TestForeignMembersOfClientTools(t *testing.T) {
 	}
 }
 
-// TestMembersOfClientTools: members that references document, or that clients send,
-// pass.
+// TestMembersOfClientTools checks that documented and common members are accepted.
 func TestMembersOfClientTools(t *testing.T) {
 	t.Parallel()
 	for form, members := range map[string][]string{
@@ -59,8 +57,8 @@ func TestMembersOfClientTools(t *testing.T) {
 	} {
 		for _, tool := range clientTool[form] {
 			for _, member := range members {
-				a, err := asked(form, fmt.Sprintf(plain[form], `,"tools":[`+fmt.Sprintf(tool, ","+member)+`]`))
-				// A tool without a type has nothing but a function.
+				a, err := checkedParams(form, fmt.Sprintf(plain[form], `,"tools":[`+fmt.Sprintf(tool, ","+member)+`]`))
+				// A tool without a type has only a function.
 				if strings.HasPrefix(tool, `{"function"`) {
 					continue
 				}
@@ -72,8 +70,8 @@ func TestMembersOfClientTools(t *testing.T) {
 	}
 }
 
-// TestForeignMembersOfHostedTools: a hosted tool with a price does not bring another
-// one along.
+// TestForeignMembersOfHostedTools checks that a hosted tool with a price cannot include another
+// one.
 func TestForeignMembersOfHostedTools(t *testing.T) {
 	t.Parallel()
 	for form := range plain {
@@ -83,7 +81,7 @@ func TestForeignMembersOfHostedTools(t *testing.T) {
 			`"filters":{"allowed_domains":["a.example"]}`: true, `"user_location":{"country":"DE"}`: true, `"max_uses":3`: true,
 			`"allowed_domains":["a.example"]`: true, `"mcp":null`: true,
 		} {
-			_, err := asked(form, fmt.Sprintf(plain[form], `,"tools":[{"type":"web_search","name":"web_search",`+member+`}]`))
+			_, err := checkedParams(form, fmt.Sprintf(plain[form], `,"tools":[{"type":"web_search","name":"web_search",`+member+`}]`))
 			if (err == nil) != passes {
 				t.Errorf("%s: %s: %v", form, member, err)
 			}

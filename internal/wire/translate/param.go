@@ -6,10 +6,9 @@ import (
 	"tollgate/internal/wire"
 )
 
-// ClientParam returns the client's name of a field of a line's form that a
-// provider has found fault with; the path itself where the two call it alike, or
-// where it is not known what the client calls it. asked is the client's request.
-func ClientParam(client, line wire.Form, asked *wire.Parameters, param string) string {
+// ClientParam returns the client's name of a line's field in a provider's error. It returns param
+// itself if the name is the same or unknown. params are those of the client's request.
+func ClientParam(client, line wire.Form, params *wire.Parameters, param string) string {
 	if line != wire.FormResponses || client == line {
 		return param
 	}
@@ -27,8 +26,8 @@ func ClientParam(client, line wire.Form, asked *wire.Parameters, param string) s
 	switch {
 	case field == "input":
 		return "messages"
-	case field == "max_output_tokens" && asked.LimitParam != "":
-		return asked.LimitParam
+	case field == "max_output_tokens" && params.LimitParam != "":
+		return params.LimitParam
 	case field == "reasoning":
 		return either("reasoning_effort", "output_config.effort")
 	case strings.HasPrefix(param, "text.format"):

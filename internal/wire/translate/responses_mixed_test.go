@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// responsesPieces are events of the responses form, good and bad ones.
+// responsesPieces are valid and invalid events of the responses form.
 func responsesPieces() []string {
 	pieces := []string{
 		`{"type":"response.created","response":{}}`, `{"type":"response.in_progress"}`, `{"type":"keepalive"}`, `{"type":"unheard_of"}`,
@@ -60,7 +60,7 @@ func responsesPieces() []string {
 	return pieces
 }
 
-// responsesEnds are the ends of such streams.
+// responsesEnds are ends of such streams.
 func responsesEnds() []string {
 	return []string{
 		`{"type":"response.completed","response":{"status":"completed","output":[]}}`,
@@ -74,12 +74,12 @@ func responsesEnds() []string {
 func TestMixedResponsesStreamsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	pieces, ends := responsesPieces(), responsesEnds()
-	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
-		list := append(pairtest.Mixed(r, pieces, 24), ends[r.IntN(len(ends))])
+	pairtest.EachSeed(t, func(t *testing.T, r *rand.Rand) {
+		list := append(pairtest.RandomPieces(r, pieces, 24), ends[r.IntN(len(ends))])
 		for _, chat := range []bool{true, false} {
 			m, w := answersOfResponses(chat).Events()
-			out := pairtest.Flow([]byte(wiretest.Frames(list...)), w, m, pairtest.Billed())
-			if err := soundFor(chat)(out); err != nil {
+			out := pairtest.Flow([]byte(wiretest.Frames(list...)), w, m, pairtest.Usage())
+			if err := streamCheck(chat)(out); err != nil {
 				t.Errorf("chat %v: %v in\n%s\nof\n%s", chat, err, out, strings.Join(list, "\n"))
 			}
 			end := "data: [DONE]"
@@ -101,9 +101,9 @@ func TestMixedHistoriesAreMendedForResponses(t *testing.T) {
 		`{"role":"user","content":[{"type":"text","text":" "},{"type":"image_url","image_url":{"url":"https://e.com"}}]}`,
 		`{"role":"assistant","content":"a "}`, `{"role":"assistant","content":null}`,
 		`{"role":"assistant","content":[{"type":"refusal","refusal":"r"}]}`,
-		`{"role":"assistant","content":null,"reasoning_details":[{"type":"reasoning.encrypted","data":"` + sealed("E") + `"}]}`,
+		`{"role":"assistant","content":null,"reasoning_details":[{"type":"reasoning.encrypted","data":"` + seal("E") + `"}]}`,
 		`{"role":"assistant","content":"a","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}],` +
-			`"reasoning_details":[{"type":"reasoning.encrypted","data":"` + sealed("E") + `"}]}`,
+			`"reasoning_details":[{"type":"reasoning.encrypted","data":"` + seal("E") + `"}]}`,
 		`{"role":"assistant","tool_calls":[{"id":"2","function":{"name":"f"}},{"id":"1.x","function":{"name":"g","arguments":"["}},` +
 			`{"function":{"name":"h"}},{"id":"3","type":"custom","custom":{"name":"p","input":"x"}}]}`,
 		`{"role":"assistant","function_call":{"name":"f","arguments":"{}"}}`, `{"role":"function","name":"f","content":"r"}`,
@@ -113,9 +113,9 @@ func TestMixedHistoriesAreMendedForResponses(t *testing.T) {
 	native := []string{
 		`{"role":"system","content":"s"}`, `{"role":"user","content":"u"}`, `{"role":"user","content":[]}`,
 		`{"role":"assistant","content":"a"}`, `{"role":"assistant","content":[{"type":"text","text":" "}]}`,
-		`{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":"` + sealed("E") + `"},{"type":"text","text":"a"},` +
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":"` + seal("E") + `"},{"type":"text","text":"a"},` +
 			`{"type":"tool_use","id":"1","name":"f","input":{}}]}`,
-		`{"role":"assistant","content":[{"type":"redacted_thinking","data":"` + sealed("E") + `"}]}`,
+		`{"role":"assistant","content":[{"type":"redacted_thinking","data":"` + seal("E") + `"}]}`,
 		`{"role":"assistant","content":[{"type":"tool_use","id":"2","name":"f","input":{}},{"type":"tool_use","id":"3","name":"f"},` +
 			`{"type":"text","text":"b"}]}`,
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"u"}]}`,
@@ -124,17 +124,17 @@ func TestMixedHistoriesAreMendedForResponses(t *testing.T) {
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"3","is_error":true},` +
 			`{"type":"tool_result","tool_use_id":"2","content":[]}]}`,
 	}
-	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
+	pairtest.EachSeed(t, func(t *testing.T, r *rand.Rand) {
 		in := toResponses([]string{"", "reasoning", "reasoning openai"}[r.IntN(3)])
 		for isChat, pieces := range map[bool][]string{true: chat, false: native} {
-			list := pairtest.Mixed(r, pieces, 12)
+			list := pairtest.RandomPieces(r, pieces, 12)
 			itemsOf := func(list []string) string {
 				body := `{"model":"m","max_tokens":9,"messages":[` + strings.Join(list, ",") + `]}`
 				out, err := pairtest.Body(onResponses(t, body, isChat), in)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if wrong := soundInput(out); wrong != "" {
+				if wrong := checkInput(out); wrong != "" {
 					t.Errorf("%s in\n%s\nof\n%s", wrong, out, body)
 				}
 				return strings.TrimSuffix(string(rawjson.Field(out, "input")), "]")
@@ -152,33 +152,33 @@ func TestMixedHistoriesAreMendedForResponses(t *testing.T) {
 	})
 }
 
-// sealed is encrypted reasoning as the clients of these tests got it.
-func sealed(encrypted string) string { return "tg1.35fe4d9b." + encrypted }
+// seal returns encrypted reasoning as received by the clients of these tests.
+func seal(encrypted string) string { return "tg1.35fe4d9b." + encrypted }
 
-// FuzzFromResponses: whatever a provider of the responses form streams, the
-// client's stream is well formed and has no more than one end.
+// FuzzFromResponses checks that the client's stream is well formed with at most one end, whatever a
+// provider of the responses form sends.
 func FuzzFromResponses(f *testing.F) {
 	pairtest.Seeds(f, "testdata/responses/chat-*.txtar", "stream")
 	pairtest.Seeds(f, "testdata/responses/messages-*.txtar", "stream")
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		for _, chat := range []bool{true, false} {
 			m, w := answersOfResponses(chat).Events()
-			out := pairtest.Flow(stream, w, m, pairtest.Billed())
-			if err := soundFor(chat)(out); err != nil {
+			out := pairtest.Flow(stream, w, m, pairtest.Usage())
+			if err := streamCheck(chat)(out); err != nil {
 				t.Fatalf("chat %v: %v in\n%s\nof\n%s", chat, err, out, stream)
 			}
 		}
 	})
 }
 
-// FuzzWholeFromResponses: whatever a provider answers, what the client gets is
-// JSON that the readers of its form read.
+// FuzzWholeFromResponses checks that the client's answer can be read by its form's reader, whatever
+// a provider sends.
 func FuzzWholeFromResponses(f *testing.F) {
 	pairtest.Seeds(f, "testdata/responses/chat-*.txtar", "answer")
 	pairtest.Seeds(f, "testdata/responses/messages-*.txtar", "answer")
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		for chat, read := range map[bool]func([]byte) (wire.Answer, error){true: completions.ReadAnswer, false: messages.ReadAnswer} {
-			pieces, err := answersOfResponses(chat).Render(nil, answer, pairtest.Billed())
+			pieces, err := answersOfResponses(chat).Render(nil, answer, pairtest.Usage())
 			if err != nil {
 				continue
 			}
@@ -189,8 +189,8 @@ func FuzzWholeFromResponses(f *testing.F) {
 	})
 }
 
-// FuzzToResponses: whatever request passes the checks, what the line gets is
-// sound, and always the same.
+// FuzzToResponses checks that the line's request is well formed, and always the same, for any
+// request accepted by the checks.
 func FuzzToResponses(f *testing.F) {
 	pairtest.Seeds(f, "testdata/responses/chat-*.txtar", "request")
 	pairtest.Seeds(f, "testdata/responses/messages-*.txtar", "request")

@@ -18,17 +18,17 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenarios of testdata come to anew")
 
-// origin is where the answers of the responses lines in these tests come from.
+// origin is the origin of the answers of responses lines in these tests.
 const origin = "openai\nhttps://api.openai.com\n${KEY}"
 
 // fromResponses is the identity of an answer of such a line.
 func fromResponses() wire.Identity {
-	id := pairtest.Someone()
+	id := pairtest.Identity()
 	id.Origin = origin
 	return id
 }
 
-// onResponses is how a request of either form meets a line of responses.
+// onResponses returns the pair for a request of either form and a responses line.
 func onResponses(t testing.TB, request string, chat bool) wire.Pair {
 	if chat {
 		return New(pairtest.Chat(t, request), wire.FormResponses, fromResponses())
@@ -36,7 +36,7 @@ func onResponses(t testing.TB, request string, chat bool) wire.Pair {
 	return New(pairtest.Messages(t, request), wire.FormResponses, fromResponses())
 }
 
-// answersOfResponses is a pair of which only the answer counts.
+// answersOfResponses returns a pair to test answers only.
 func answersOfResponses(chat bool) wire.Pair {
 	if chat {
 		r := &completions.Request{Request: form.Request{Parameters: wire.Parameters{N: 1, IncludeUsage: true}}}
@@ -45,35 +45,34 @@ func answersOfResponses(chat bool) wire.Pair {
 	return New(&messages.Request{}, wire.FormResponses, fromResponses())
 }
 
-// toResponses is what a line of responses is asked with.
+// toResponses returns the properties of a responses line.
 func toResponses(words string) wire.Translation {
 	return wire.Translation{Edits: wire.Edits{Model: "gpt-x"}, MaxOutput: 8192,
 		Reasoning: strings.Contains(words, "reasoning"), OpenAI: strings.Contains(words, "openai")}
 }
 
-// TestResponsesScenarios plays requests and answers of both other forms on lines
-// of responses. A scenario's comment says which form the client speaks (`chat` or
-// `messages`) and what the line is (`reasoning`, `openai`); -update writes what
-// comes of it anew.
+// TestResponsesScenarios translates requests and answers of both other forms for responses lines. A
+// scenario's comment names the client's form (`chat` or `messages`) and properties of the line
+// (`reasoning`, `openai`); -update rewrites the results.
 func TestResponsesScenarios(t *testing.T) {
 	t.Parallel()
 	pairtest.Scenarios(t, "testdata/responses/*.txtar", *update, func(t *testing.T, s pairtest.Scenario) func(part string) (string, bool) {
-		pair := onResponses(t, s.Given["request"], s.Chat())
+		pair := onResponses(t, s.Parts["request"], s.Chat())
 		return func(part string) (string, bool) {
 			switch part {
 			case "sent":
 				return responsesLineGets(t, pair, toResponses(s.Comment)), true
 			case "got":
-				return responsesAnswerFor(t, pair, s.Given["answer"]), true
+				return responsesAnswerFor(t, pair, s.Parts["answer"]), true
 			case "events":
-				return responsesStreamFor(t, pair, s.Given["stream"], s.Chat()), true
+				return responsesStreamFor(t, pair, s.Parts["stream"], s.Chat()), true
 			}
 			return "", false
 		}
 	})
 }
 
-// responsesLineGets is the request as the line gets it, or the refusal.
+// responsesLineGets returns the line's request, or the error.
 func responsesLineGets(t *testing.T, pair wire.Pair, in wire.Translation) string {
 	t.Helper()
 	body, err := pairtest.Body(pair, in)
@@ -81,51 +80,50 @@ func responsesLineGets(t *testing.T, pair wire.Pair, in wire.Translation) string
 		code, param := wiretest.CodeOf(t, err)
 		return fmt.Sprintf("%s %s", code, param)
 	}
-	if wrong := soundInput(body); wrong != "" {
+	if wrong := checkInput(body); wrong != "" {
 		t.Errorf("%s in %s", wrong, body)
 	}
 	return string(body)
 }
 
-// responsesAnswerFor is a whole answer as the client gets it.
+// responsesAnswerFor returns the client's answer.
 func responsesAnswerFor(t *testing.T, pair wire.Pair, answer string) string {
 	t.Helper()
 	a, err := pair.Read([]byte(answer))
 	if err != nil {
 		t.Fatal(err)
 	}
-	pieces, err := pair.Render(a, []byte(answer), pairtest.Billed())
+	pieces, err := pair.Render(a, []byte(answer), pairtest.Usage())
 	if err != nil || !rawjson.IsValid(pieces[0]) {
 		t.Fatalf("%v: %s", err, pieces[0])
 	}
 	return string(pieces[0])
 }
 
-// responsesStreamFor is a stream as the client gets it.
+// responsesStreamFor returns the client's stream.
 func responsesStreamFor(t *testing.T, pair wire.Pair, stream string, chat bool) string {
 	t.Helper()
 	m, w := pair.Events()
-	got := pairtest.Flow([]byte(stream+"\n\n"), w, m, pairtest.Billed())
-	if err := soundFor(chat)(got); err != nil {
+	got := pairtest.Flow([]byte(stream+"\n\n"), w, m, pairtest.Usage())
+	if err := streamCheck(chat)(got); err != nil {
 		t.Errorf("%v in\n%s", err, got)
 	}
 	return string(got)
 }
 
-// soundFor is what checks a client's stream.
-func soundFor(chat bool) func([]byte) error {
+// streamCheck returns the check of a client's stream.
+func streamCheck(chat bool) func([]byte) error {
 	if chat {
-		return wiretest.SoundChat
+		return wiretest.CheckChat
 	}
-	return wiretest.SoundMessages
+	return wiretest.CheckMessages
 }
 
-// soundInput tells what providers of the responses form refuse about a request:
-// every item tells its type and none has an id, every call is answered, directly behind the calls of its turn,
-// by the item of its type, ids of calls differ and have 64 characters at most, no
-// text is blank, what was thought has something behind it, the assistant has not
-// the last word, and nothing is stored.
-func soundInput(body []byte) string {
+// checkInput checks a request by the rules of providers of the responses form: every item has a
+// type and none an id, every call has a result of its type directly after the calls of its turn,
+// ids of calls differ and have at most 64 characters, no text is blank, reasoning is followed by
+// something, the assistant does not come last, and nothing is stored.
+func checkInput(body []byte) string {
 	r, err := responses.Open(body)
 	if err == nil {
 		err = r.Check()

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// forResponses returns what a line of responses gets for a chat or a messages
-// request with the given members, the named member of it.
+// forResponses returns a member of the line's request for a chat or a messages request with the
+// given members.
 func forResponses(t *testing.T, chat bool, members, words, name string) string {
 	t.Helper()
 	body := `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"u"}]` + members + `}`
@@ -21,14 +21,13 @@ func forResponses(t *testing.T, chat bool, members, words, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if wrong := soundInput(out); wrong != "" {
+	if wrong := checkInput(out); wrong != "" {
 		t.Errorf("%s in %s", wrong, out)
 	}
 	return string(rawjson.Field(out, name))
 }
 
-// TestResponsesRefuse: what a line of responses cannot express is refused with the
-// field that the client sent.
+// TestResponsesRefuse checks that the errors for unsupported values name the client's field.
 func TestResponsesRefuse(t *testing.T) {
 	t.Parallel()
 	const user = `{"role":"user","content":"u"}`
@@ -85,7 +84,7 @@ func TestResponsesRefuse(t *testing.T) {
 	}
 }
 
-// TestResponsesFields: single fields; whole requests are in the scenarios.
+// TestResponsesFields tests single fields; the scenarios test whole requests.
 func TestResponsesFields(t *testing.T) {
 	t.Parallel()
 	const tools = `,"tools":[{"name":"f","input_schema":{}}]`
@@ -140,8 +139,8 @@ func TestResponsesFields(t *testing.T) {
 	}
 }
 
-// TestTrapNamesAndIDsThatTheLineRefuses: they are changed for the line, and the
-// client gets its own back.
+// TestTrapNamesAndIDsThatTheLineRefuses checks that they are changed for the line and restored for
+// the client.
 func TestTrapNamesAndIDsThatTheLineRefuses(t *testing.T) {
 	t.Parallel()
 	long, id := "mcp.server/"+strings.Repeat("x", 60), "call_"+strings.Repeat("y", 80)
@@ -155,7 +154,7 @@ func TestTrapNamesAndIDsThatTheLineRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if wrong := soundInput(out); wrong != "" {
+	if wrong := checkInput(out); wrong != "" {
 		t.Errorf("%s in %s", wrong, out)
 	}
 	line := rawjson.Unquote(item.LineName(rawjson.Quote(long)))
@@ -168,7 +167,7 @@ func TestTrapNamesAndIDsThatTheLineRefuses(t *testing.T) {
 	}
 }
 
-// TestTrapArgumentsReachTheLineAsTheyAre: not written anew, either way.
+// TestTrapArgumentsReachTheLineAsTheyAre tests both directions.
 func TestTrapArgumentsReachTheLineAsTheyAre(t *testing.T) {
 	t.Parallel()
 	const odd = `{ "b" : 1.500, "a":1E2,"big":123456789012345678901234567890,"e":"\u00e9\/" }`
@@ -200,8 +199,8 @@ func TestTrapArgumentsReachTheLineAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestTrapSealsHoldTheirOrigin: what one account has encrypted no other gets, and
-// nobody's secret stands in it.
+// TestTrapSealsHoldTheirOrigin checks that data encrypted by one account is sent to no other, and
+// that the seal holds no secret.
 func TestTrapSealsHoldTheirOrigin(t *testing.T) {
 	t.Parallel()
 	answer := `{"status":"completed","output":[{"type":"reasoning","summary":[],"encrypted_content":"E"},` +
@@ -215,15 +214,15 @@ func TestTrapSealsHoldTheirOrigin(t *testing.T) {
 			`{"type":"redacted_thinking","data":"%"},{"type":"text","text":"x"}]},{"role":"user","content":"v"}]}`,
 	} {
 		got := responsesAnswerFor(t, answersOfResponses(chat), answer)
-		if !strings.Contains(got, sealed("E")) || strings.Contains(got, "KEY") {
+		if !strings.Contains(got, seal("E")) || strings.Contains(got, "KEY") {
 			t.Errorf("chat %v: %s", chat, got)
 		}
-		body := strings.Replace(carried, "%", sealed("E"), 1)
+		body := strings.Replace(carried, "%", seal("E"), 1)
 		for _, c := range []struct {
 			id   wire.Identity
 			want bool
 		}{{fromResponses(), true}, {other, false}} {
-			pair := New(chatAskedOr(t, body, chat), wire.FormResponses, c.id)
+			pair := New(openChatOr(t, body, chat), wire.FormResponses, c.id)
 			out, err := pairtest.Body(pair, toResponses("reasoning"))
 			if err != nil || strings.Contains(string(out), `"encrypted_content":"E"`) != c.want || strings.Contains(string(out), "tg1.") {
 				t.Errorf("chat %v, %q: %v: %s", chat, c.id.Origin, err, out)
@@ -232,27 +231,26 @@ func TestTrapSealsHoldTheirOrigin(t *testing.T) {
 	}
 }
 
-// chatAskedOr opens and checks a chat request, or a messages request.
-func chatAskedOr(t *testing.T, body string, chat bool) wire.Request {
+// openChatOr opens and checks a chat request, or a messages request.
+func openChatOr(t *testing.T, body string, chat bool) wire.Request {
 	if chat {
 		return pairtest.Chat(t, body)
 	}
 	return pairtest.Messages(t, body)
 }
 
-// TestTrapSealsDoNotReachOtherForms: lines of the client's own form, and those of
-// others, would refuse what they have not signed.
+// TestTrapSealsDoNotReachOtherForms: lines of other forms would reject signatures not their own.
 func TestTrapSealsDoNotReachOtherForms(t *testing.T) {
 	t.Parallel()
 	for chat, body := range map[bool]string{
 		true: `{"messages":[{"role":"user","content":"u"},{"role":"assistant","content":"x","reasoning_content":"h","reasoning_details":[` +
-			`{"type":"reasoning.encrypted","data":"` + sealed("E") + `","format":"openai-responses-v1","index":0}]},{"role":"user","content":"v"}]}`,
+			`{"type":"reasoning.encrypted","data":"` + seal("E") + `","format":"openai-responses-v1","index":0}]},{"role":"user","content":"v"}]}`,
 		false: `{"max_tokens":9,"messages":[{"role":"user","content":"u"},{"role":"assistant","content":[` +
-			`{"type":"thinking","thinking":"h","signature":"` + sealed("E") + `"},{"type":"text","text":"x"},` +
-			`{"type":"redacted_thinking","data":"` + sealed("E") + `"}]},{"role":"user","content":"v"}]}`,
+			`{"type":"thinking","thinking":"h","signature":"` + seal("E") + `"},{"type":"text","text":"x"},` +
+			`{"type":"redacted_thinking","data":"` + seal("E") + `"}]},{"role":"user","content":"v"}]}`,
 	} {
 		for _, line := range []wire.Form{wire.FormChat, wire.FormMessages, wire.FormGemini} {
-			out, err := pairtest.Body(New(chatAskedOr(t, body, chat), line, fromResponses()), toResponses("reasoning"))
+			out, err := pairtest.Body(New(openChatOr(t, body, chat), line, fromResponses()), toResponses("reasoning"))
 			if err != nil || strings.Contains(string(out), "tg1.") || !json.Valid(out) || !strings.Contains(string(out), `"v"`) {
 				t.Errorf("chat %v on %s: %v: %s", chat, line, err, out)
 			}

@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// TestSignaturesOfThoughtsComeBack: what Gemini signs with a call reaches clients of
-// messages and responses under a seal, whole and streamed, and goes back with the
-// call to the same provider alone.
+// TestSignaturesOfThoughtsComeBack checks that Gemini's signature of a call reaches clients of
+// messages and responses sealed, whole and streamed, and returns with the call to the same provider
+// only.
 func TestSignaturesOfThoughtsComeBack(t *testing.T) {
 	t.Parallel()
 	const signature = `c2lnbmVk/+A==`
@@ -21,7 +21,7 @@ func TestSignaturesOfThoughtsComeBack(t *testing.T) {
 		`{"functionCall":{"name":"f","args":{"a":1}},` +
 		`"thoughtSignature":"` + signature + `"},{"functionCall":{"name":"f","args":{"a":2}}}]},"finishReason":"STOP"}],` +
 		`"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4}}`
-	here, elsewhere := pairtest.Someone(), pairtest.Someone()
+	here, elsewhere := pairtest.Identity(), pairtest.Identity()
 	here.Origin, elsewhere.Origin = "gemini\na\nkey", "gemini\nb\nkey"
 	ask := map[wire.Form]func(history string) wire.Request{
 		wire.FormMessages: func(history string) wire.Request {
@@ -36,7 +36,7 @@ func TestSignaturesOfThoughtsComeBack(t *testing.T) {
 	type said struct {
 		Content, Output []json.RawMessage
 	}
-	// history is what a client sends back of an answer, with what its tools said.
+	// history returns the client's next request after an answer, with the results of its tools
 	history := func(client wire.Form, raw []byte) string {
 		t.Helper()
 		var a said
@@ -111,7 +111,7 @@ func TestSignaturesOfThoughtsComeBack(t *testing.T) {
 	}
 }
 
-// wholeOf puts a stream of messages or responses together as a whole answer.
+// wholeOf returns a stream of messages or responses as a whole answer.
 func wholeOf(t *testing.T, client wire.Form, stream []byte) []byte {
 	t.Helper()
 	var content []map[string]any
@@ -126,7 +126,7 @@ func wholeOf(t *testing.T, client wire.Form, stream []byte) []byte {
 			Block    map[string]any `json:"content_block"`
 			Delta    map[string]string
 		}
-		_ = json.Unmarshal([]byte(data), &e) // deltas of other kinds are not needed
+		_ = json.Unmarshal([]byte(data), &e) // other deltas are not needed
 		if e.Response != nil {
 			last = e.Response
 		}
@@ -146,7 +146,7 @@ func wholeOf(t *testing.T, client wire.Form, stream []byte) []byte {
 	if client == wire.FormResponses {
 		return last
 	}
-	if err := wiretest.SoundMessages(stream); err != nil {
+	if err := wiretest.CheckMessages(stream); err != nil {
 		t.Errorf("%s: %v", stream, err)
 	}
 	for _, block := range content {

@@ -12,9 +12,9 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// asksAll makes a request of each form that asks for an effort, and for tools as a
-// choice says, if it is not empty.
-func asksAll(t *testing.T, effort, choice string) map[wire.Form]wire.Request {
+// requestsOfAllForms returns a request of each form with an effort, and with tools and a choice if
+// it is not empty.
+func requestsOfAllForms(t *testing.T, effort, choice string) map[wire.Form]wire.Request {
 	t.Helper()
 	const parameters = `{"type":"object","properties":{}}`
 	chat, messages, responses := "", "", ""
@@ -47,8 +47,8 @@ func asksAll(t *testing.T, effort, choice string) map[wire.Form]wire.Request {
 	}
 }
 
-// TestEffortsThatAModelTakes: in every form a line gets the nearest of the efforts
-// that its model takes, and what is none is refused under the client's name.
+// TestEffortsThatAModelTakes checks that a line of each form gets the nearest effort supported by
+// its model, and that the error for an unknown effort names the client's field.
 func TestEffortsThatAModelTakes(t *testing.T) {
 	t.Parallel()
 	in := wire.Translation{Edits: wire.Edits{Model: "v", Efforts: []string{"low", "high"}}, Reasoning: true, MaxOutput: 9}
@@ -57,41 +57,41 @@ func TestEffortsThatAModelTakes(t *testing.T) {
 	fields := map[wire.Form]string{wire.FormChat: "reasoning_effort", wire.FormMessages: "output_config.effort",
 		wire.FormResponses: "reasoning.effort"}
 	for _, asked := range []string{"medium", "high", "xhigh"} {
-		for client, r := range asksAll(t, asked, "") {
+		for client, r := range requestsOfAllForms(t, asked, "") {
 			for line, want := range sent {
-				body, err := pairtest.Body(New(r, line, pairtest.Someone()), in)
+				body, err := pairtest.Body(New(r, line, pairtest.Identity()), in)
 				if err != nil || !json.Valid(body) || !strings.Contains(string(body), want) {
 					t.Errorf("%s on %s, %s: %s, %v", client, line, asked, body, err)
 				}
 			}
 		}
 	}
-	for client, r := range asksAll(t, "much", "") {
+	for client, r := range requestsOfAllForms(t, "much", "") {
 		for line := range sent {
 			var f *fault.Error
-			_, err := pairtest.Body(New(r, line, pairtest.Someone()), in)
+			_, err := pairtest.Body(New(r, line, pairtest.Identity()), in)
 			if !errors.As(err, &f) || f.Code != fault.InvalidRequest || f.Param != fields[client] {
 				t.Errorf("%s on %s: %v", client, line, err)
 			}
 		}
 		if client == wire.FormMessages {
-			continue // its own words are all that it knows
+			continue // it has only its own words
 		}
-		if body, err := pairtest.Body(New(r, client, pairtest.Someone()), wire.Translation{Edits: wire.Edits{Model: "v"}}); err != nil {
+		if body, err := pairtest.Body(New(r, client, pairtest.Identity()), wire.Translation{Edits: wire.Edits{Model: "v"}}); err != nil {
 			t.Errorf("%s, of a model of which nothing is known: %s, %v", client, body, err)
 		}
 	}
 }
 
-// TestForcedToolsStayForced: where a model that thinks would refuse a forced tool,
-// it is kept from thinking, and told no effort.
+// TestForcedToolsStayForced checks that thinking and effort are omitted for a reasoning model that
+// would reject a forced tool.
 func TestForcedToolsStayForced(t *testing.T) {
 	t.Parallel()
 	in := wire.Translation{Edits: wire.Edits{Model: "v", NoThinking: wire.Member{Name: "thinking", Value: `{"type":"disabled"}`}},
 		Reasoning: true}
 	for _, choice := range []string{"required", "named", "allowed", "auto"} {
-		for client, r := range asksAll(t, "low", choice) {
-			body, err := pairtest.Body(New(r, wire.FormChat, pairtest.Someone()), in)
+		for client, r := range requestsOfAllForms(t, "low", choice) {
+			body, err := pairtest.Body(New(r, wire.FormChat, pairtest.Identity()), in)
 			var sent struct {
 				Thinking map[string]string `json:"thinking"`
 				Effort   string            `json:"reasoning_effort"`
@@ -109,7 +109,7 @@ func TestForcedToolsStayForced(t *testing.T) {
 	own := pairtest.Chat(t, `{"model":"m","messages":[{"role":"user","content":"x"}],"thinking":{"type":"enabled"},`+
 		`"tools":[{"type":"function",`+
 		`"function":{"name":"f"}}],"tool_choice":"required"}`)
-	body, err := pairtest.Body(New(own, wire.FormChat, pairtest.Someone()), in)
+	body, err := pairtest.Body(New(own, wire.FormChat, pairtest.Identity()), in)
 	if err != nil || strings.Contains(string(body), "enabled") || !json.Valid(body) {
 		t.Errorf("%s, %v", body, err)
 	}

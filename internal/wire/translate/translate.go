@@ -1,12 +1,10 @@
-// Package translate owns the choice of how two forms meet: New puts together a
-// request and a line, passing through where their forms are one, by the pair's
-// translator where there is one, and else by way of chat completions. A pair's
-// translators stand in a folder of their own.
+// Package translate owns the choice of the pair for a request and a line: direct if their forms are
+// the same, a translator of the two forms if there is one, and otherwise two translators with chat
+// completions in between. The translators of each pair have a package of their own.
 //
-// Invariants: the meter of the line's form alone decides about tokens, ends and
-// errors, so that no translation changes a charge; equal requests give equal
-// bytes; what a form has no word for is refused with the client's field, never
-// silently changed where it would change the answer or its price.
+// Invariants: only the meter of the line's form finds tokens, ends and errors, so no translation
+// changes a charge; equal requests give equal bytes; a value unknown to the other form is rejected
+// with the client's field, and never silently changed with an effect on the answer or its price.
 package translate
 
 import (
@@ -22,9 +20,8 @@ import (
 	"tollgate/internal/wire/translate/internal/responseschat"
 )
 
-// Translates tells whether a request of a client's form can be put into a
-// line's other form, and the answer back. What has no translator of its own
-// goes by way of chat completions (chain).
+// Translates reports whether a request of a client's form can be translated for a line of another
+// form, and the answer back.
 func Translates(client, line wire.Form) bool {
 	switch client {
 	case wire.FormChat:
@@ -35,8 +32,8 @@ func Translates(client, line wire.Form) bool {
 	return false
 }
 
-// New returns how a request meets a line of a form, which its form Translates
-// to or is.
+// New returns the pair for a request and a line of a form. The form must be the request's own or
+// satisfy Translates.
 func New(r wire.Request, form wire.Form, id wire.Identity) wire.Pair {
 	switch r := r.(type) {
 	case *completions.Request:
@@ -47,17 +44,17 @@ func New(r wire.Request, form wire.Form, id wire.Identity) wire.Pair {
 		case wire.FormResponses:
 			return messagesresponses.New(r, id)
 		default:
-			return byChat(chatmessages.ToChat(r, id), wire.FormMessages, form, id)
+			return viaChat(chatmessages.ToChat(r, id), wire.FormMessages, form, id)
 		}
 	case *responses.Request:
 		if form != wire.FormResponses {
-			return byChat(responseschat.New(r, id), wire.FormResponses, form, id)
+			return viaChat(responseschat.New(r, id), wire.FormResponses, form, id)
 		}
 	}
 	return r.Direct(id)
 }
 
-// chatOn is how chat completions meet a line.
+// chatOn returns the pair for chat completions and a line.
 func chatOn(r *completions.Request, form wire.Form, id wire.Identity) wire.Pair {
 	if r.Doc != nil && customtools.Has(r) {
 		on := func(r *completions.Request) wire.Pair { return functionsOn(r, form, id) }
@@ -66,8 +63,7 @@ func chatOn(r *completions.Request, form wire.Form, id wire.Identity) wire.Pair 
 	return functionsOn(r, form, id)
 }
 
-// functionsOn is chatOn of a request without custom tools, or on a line that has
-// them.
+// functionsOn is chatOn for a request without custom tools, or a line with them.
 func functionsOn(r *completions.Request, form wire.Form, id wire.Identity) wire.Pair {
 	switch form {
 	case wire.FormMessages:
@@ -80,8 +76,8 @@ func functionsOn(r *completions.Request, form wire.Form, id wire.Identity) wire.
 	return r.Direct(id)
 }
 
-// LeastLimit is the smallest limit on output tokens that a line of a form gets
-// from a client of another: a smaller one is raised to it.
+// LeastLimit returns the smallest limit on output tokens for a line of a form and a client of
+// another. Smaller limits are raised to it.
 func LeastLimit(client, line wire.Form) int64 {
 	if line == wire.FormResponses && client != line {
 		return wire.LeastResponsesLimit

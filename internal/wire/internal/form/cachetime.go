@@ -5,21 +5,20 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// cacheOption is the field of OpenAI's forms for the ttl of the whole prompt.
+// cacheOption is the OpenAI field for the ttl of the whole prompt.
 const cacheOption = "prompt_cache_options.ttl"
 
-// cacheMark is a member that marks a place of the prompt for the provider's
-// cache. Its `ttl` is how long the cached prompt lives.
+// cacheMark describes a member that marks a position of the prompt for the provider's cache. Its
+// `ttl` is the lifetime of the cached prompt.
 type cacheMark struct {
-	option string // the name by which the catalog prices the ttl
+	option string // the catalog's name for the ttl
 	short  string // the ttl at the price of ordinary cache writes
-	long   string // a ttl that cache_write_1h pays without an option, or ""
+	long   string // a ttl at the price cache_write_1h, or ""
 }
 
-// cacheMarkOf returns the mark of a name, or nil: Anthropic's, which other vendors know
-// too, or OpenAI's (platform.claude.com and developers.openai.com, Prompt
-// caching). Anthropic writes for 5 minutes at 1.25 times and for an hour at twice
-// the price of the input.
+// cacheMarkOf returns the mark with a name, or nil: Anthropic's, also used by other vendors, or
+// OpenAI's (platform.claude.com and developers.openai.com, Prompt caching). Anthropic writes for 5
+// minutes at 1.25 times and for an hour at twice the price of the input.
 func cacheMarkOf(name []byte) *cacheMark {
 	switch string(name) {
 	case "cache_control":
@@ -30,8 +29,8 @@ func cacheMarkOf(name []byte) *cacheMark {
 	return nil
 }
 
-// readCacheMark notes the ttl of a mark that stands at a place of the body. A ttl
-// that no rate pays is an option, which needs a price; each value is noted once.
+// readCacheMark reads the ttl of a mark at an offset of the body. A ttl without a rate is an
+// option, which needs a price. Each value is recorded once.
 func (r *Request) readCacheMark(mark *cacheMark, at int, value []byte) {
 	ttl := rawjson.Field(value, "ttl")
 	if ttl == nil {

@@ -10,13 +10,10 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// pricedFields have values that change what the provider charges.
-var pricedFields = [...]string{"service_tier", "speed", "inference_geo"}
+// pricedFields are fields of every form with values of a different price.
+var pricedFields = []string{"service_tier", "speed", "inference_geo"}
 
-// PricedFields returns the fields whose values change what the provider charges.
-func PricedFields() [len(pricedFields)]string { return pricedFields }
-
-// CheckStream reads stream.
+// CheckStream reads `stream`.
 func (r *Request) CheckStream() error {
 	var ok bool
 	if r.Stream, ok = rawjson.Boolean(r.Doc.Raw("stream")); !ok {
@@ -25,8 +22,11 @@ func (r *Request) CheckStream() error {
 	return nil
 }
 
-// CheckOptions reports the values that change what the provider charges.
-func (r *Request) CheckOptions() error {
+// CheckOptions collects the values with a price of their own.
+func (r *Request) CheckOptions() error { return r.CheckOptionsExcept() }
+
+// CheckOptionsExcept is like CheckOptions, with further values (`speed=standard`) at the ordinary price.
+func (r *Request) CheckOptionsExcept(ordinary ...string) error {
 	r.ServiceTier, r.Options = "", nil
 	for _, name := range pricedFields {
 		raw := r.Doc.Raw(name)
@@ -37,22 +37,22 @@ func (r *Request) CheckOptions() error {
 			return fault.At(fault.InvalidRequest, name, "`{param}` must be a string.")
 		}
 		value := rawjson.Unquote(raw)
-		if name == "service_tier" {
-			if value == "auto" || value == "default" {
-				continue
-			}
+		switch tier := name == "service_tier"; {
+		case tier && (value == "auto" || value == "default"), slices.Contains(ordinary, name+"="+value):
+			continue
+		case tier:
 			r.ServiceTier = value
 		}
 		r.Options = append(r.Options, wire.PricedField{Param: name, Name: value})
 	}
-	r.ReadModalities()
-	r.ReadOptions()
+	r.readModalities()
+	r.readOptions()
 	return nil
 }
 
-// ReadModalities reports each kind of output but text as an option. CheckAudio has
-// refused audio and what is no list.
-func (r *Request) ReadModalities() {
+// readModalities adds an option for each kind of output except text. CheckAudio has rejected audio
+// and values other than lists.
+func (r *Request) readModalities() {
 	for _, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
 		name := strings.ToLower(strings.TrimSpace(textOf(modality)))
 		same := func(o wire.PricedField) bool { return o.Param == "modalities" && o.Name == name }
@@ -62,11 +62,10 @@ func (r *Request) ReadModalities() {
 	}
 }
 
-// AddImage counts an image by its address, a JSON string. The bytes of an
-// inline image do not count as text. Other things behind a data address
-// (documents, video) are no images.
+// AddImage counts an image by its address, a JSON string. The bytes of an inline image do not count
+// as text. Other data addresses (documents, video) are not images.
 func (r *Request) AddImage(address []byte) {
-	const prefix = 64 // longer than any `data:image/…` in escapes needs to be told apart
+	const prefix = 64 // enough to recognize `data:image/…` with escapes
 	start := bytes.TrimPrefix(address[:min(len(address), prefix)], []byte(`"`))
 	text := strings.ToLower(strings.ReplaceAll(string(start), `\/`, `/`))
 	switch {
@@ -78,7 +77,7 @@ func (r *Request) AddImage(address []byte) {
 	r.Bound.Images++
 }
 
-// CheckAudio refuses audio output, which has no price.
+// CheckAudio rejects audio output, which has no price.
 func (r *Request) CheckAudio() error {
 	modalities := r.Doc.Raw("modalities")
 	if modalities != nil && modalities[0] != '[' {
@@ -86,11 +85,11 @@ func (r *Request) CheckAudio() error {
 	}
 	for _, modality := range rawjson.Elements(modalities) {
 		if strings.EqualFold(strings.TrimSpace(rawjson.Unquote(modality)), "audio") {
-			return Audio("modalities")
+			return AudioError("modalities")
 		}
 	}
 	if r.Doc.Raw("audio") != nil {
-		return Audio("audio")
+		return AudioError("audio")
 	}
 	return nil
 }

@@ -7,13 +7,12 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// maxCost bounds what a provider may say that an answer costs, in dollars.
+// maxCost is the largest accepted cost of an answer in dollars.
 const maxCost = 1e6
 
-// ReadCost reads from a usage object what the provider itself takes, in
-// nano-dollars: `cost` in dollars (OpenRouter), or the total in it (Perplexity),
-// or ticks of which a dollar has 10^10 (xAI). Where a key of the operator's own
-// was used there, its vendor's bill comes on top.
+// ReadCost reads the provider's own cost from a usage object, in nano-dollars: `cost` in dollars
+// (OpenRouter), its total (Perplexity), or ticks of 10^-10 dollars (xAI). If the provider used the
+// operator's own key of another vendor, that vendor's bill is added.
 func ReadCost(usage []byte) (nano int64, ok bool) {
 	var report rawjson.Index
 	report.Read(usage)
@@ -39,7 +38,7 @@ func readCost(usage *rawjson.Index) (nano int64, ok bool) {
 	return int64(math.Round(dollars * 1e9)), true
 }
 
-// readDollars reads a number that is not negative.
+// readDollars reads a number of at least 0.
 func readDollars(raw []byte) (float64, bool) {
 	if len(raw) == 0 || raw[0] < '0' || raw[0] > '9' {
 		return 0, false

@@ -4,7 +4,7 @@ import "testing"
 
 func TestReadCost(t *testing.T) {
 	t.Parallel()
-	for usage, want := range map[string]int64{ // -1: none is said
+	for usage, want := range map[string]int64{ // -1 means no cost
 		`{}`:                            -1,
 		`{"cost":0}`:                    0,
 		`{"cost":0.00014}`:              140_000,

@@ -5,8 +5,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// SetEffort makes the member `effort` of an object one that the model takes. A word
-// that is no effort stays.
+// SetEffort sets the member `effort` of an object to an effort supported by the model. An unknown
+// word is unchanged.
 func (r *Request) SetEffort(edits *rawjson.Edits, object string, e wire.Edits) {
 	outer := r.Doc.Find(object)
 	if outer == nil || len(e.Efforts) == 0 {

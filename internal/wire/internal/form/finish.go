@@ -6,19 +6,19 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// FinishKind says what a finish_reason means.
+// FinishKind classifies finish reasons.
 type FinishKind int
 
 const (
-	FinishNone     FinishKind = iota // no end
-	FinishEnded                      // an end like another
-	FinishLimit                      // the limit of tokens was reached
-	FinishFiltered                   // the content filter ended it
-	FinishFailed                     // the provider failed
+	FinishNone     FinishKind = iota // not finished
+	FinishStop                       // an ordinary end
+	FinishLimit                      // the token limit
+	FinishFiltered                   // the content filter
+	FinishFailed                     // a failure of the provider
 )
 
-// KindOfFinish says what a finish_reason means, in every vendor's words.
-func KindOfFinish(reason string) FinishKind {
+// FinishOf classifies a finish_reason of any vendor.
+func FinishOf(reason string) FinishKind {
 	switch reason {
 	case "", "null":
 		return FinishNone
@@ -32,12 +32,12 @@ func KindOfFinish(reason string) FinishKind {
 		"OTHER", "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
 		return FinishFailed
 	}
-	return FinishEnded
+	return FinishStop
 }
 
-// IsError tells whether a frame or an answer reports an error: `error` at the
-// top level or where single vendors put it, a status of theirs that is not 0,
-// a prompt that was blocked, or a code and a message instead of choices.
+// IsError reports whether a frame or an answer is an error: `error` at the top level or at a
+// vendor's own place, a vendor's status other than 0, a blocked prompt, or a code and a message
+// instead of choices.
 func IsError(data []byte, choices bool) bool {
 	var code, message bool
 	for name, value := range rawjson.Members(data) {
@@ -79,17 +79,17 @@ func IsError(data []byte, choices bool) bool {
 // MaxChoices is the largest `n`.
 const MaxChoices = 128
 
-// ChoiceSet is a set of choice indexes below maxChoices.
+// ChoiceSet is a set of choice indexes below MaxChoices.
 type ChoiceSet [MaxChoices / 64]uint64
 
-// Add adds an index; those beyond MaxChoices are left out.
+// Add adds an index. It ignores an index out of range.
 func (s *ChoiceSet) Add(i int) {
 	if i >= 0 && i < MaxChoices {
 		s[i/64] |= 1 << (i % 64)
 	}
 }
 
-// Size returns how many there are.
+// Size returns the number of indexes.
 func (s *ChoiceSet) Size() (n int) {
 	for _, word := range s {
 		n += bits.OnesCount64(word)

@@ -11,10 +11,10 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// FindAudio looks for audio in a content part, or what stands for one, however
-// it is wrapped. It returns the path of the audio, and false if there is none.
+// FindAudio looks for audio in a content part, at any depth. It returns the path of the audio, and
+// false if not found.
 func FindAudio(value []byte, depth int) (at string, found bool) {
-	const deepest = 32 // deeper than any part that a provider knows
+	const deepest = 32 // deeper than any known part
 	if depth > deepest || len(value) == 0 {
 		return "", false
 	}
@@ -38,18 +38,18 @@ func FindAudio(value []byte, depth int) (at string, found bool) {
 	return "", false
 }
 
-// audioEndings are the endings of the names of audio files.
+// audioEndings are the extensions of audio files.
 var audioEndings = []string{
 	".mp3", ".wav", ".wave", ".m4a", ".aac", ".ogg", ".oga", ".opus", ".flac", ".aif", ".aiff", ".amr", ".wma", ".weba",
 	".mka", ".pcm", ".pcm16",
 }
 
-// ogg is the type of sound that does not say so.
+// ogg is a media type of audio without the word.
 const ogg = "application/ogg"
 
-// holdsAudio tells whether a member of a part holds audio: by its own name, by a
-// type, by the head of a data address, or by the name of a file. Names are
-// compared without regard to case and underscores, as vendors spell them.
+// holdsAudio reports whether a member of a part holds audio, according to its name, its type, the
+// head of its data address, or its file name. Names are compared without case and underscores,
+// because the vendors' spelling varies.
 func holdsAudio(name, value []byte) bool {
 	switch {
 	case string(name) == "text" || rawjson.NonNull(value) == nil || string(value) == "false":
@@ -81,8 +81,7 @@ func holdsAudio(name, value []byte) bool {
 	return false
 }
 
-// isAudioName tells whether the name or the address of a file ends like one of
-// audio.
+// isAudioName reports whether a file name or an address has the extension of an audio file.
 func isAudioName(raw []byte) bool {
 	const longest = 8 << 10 // of an address
 	if len(raw) > longest {
@@ -95,10 +94,10 @@ func isAudioName(raw []byte) bool {
 	return slices.Contains(audioEndings, strings.ToLower(path.Ext(strings.TrimSpace(name))))
 }
 
-// textHead returns the beginning of a JSON string without escapes and white
-// space, in small letters: enough to tell the type of a data address.
+// textHead returns the beginning of a JSON string in lower case without escapes and white space,
+// long enough for the type of a data address.
 func textHead(raw []byte) string {
-	const most = 96 // bytes, as written
+	const most = 96 // bytes, with escapes
 	end := 1
 	for end < len(raw)-1 && end < most {
 		switch {
@@ -114,21 +113,21 @@ func textHead(raw []byte) string {
 	return strings.ToLower(strings.Join(strings.Fields(text), ""))
 }
 
-// Audio refuses a field that asks for audio, or holds it.
-func Audio(param string) error {
+// AudioError rejects a field with audio.
+func AudioError(param string) error {
 	return fault.At(fault.InvalidRequest, param, "`{param}` asks for audio, which this service does not offer.")
 }
 
-// Stored refuses a field that refers to something stored at a provider.
-func Stored(param string) error {
+// StoredError rejects a field that refers to an object stored at a provider.
+func StoredError(param string) error {
 	return fault.At(fault.InvalidRequest, param,
 		"`{param}` refers to something stored at a provider, which this service does not offer. Send the content itself.")
 }
 
-// FindStored looks for a reference to something stored at the provider inside
-// a hosted tool or the like, at any depth, and returns its path.
+// FindStored looks for a reference to an object stored at a provider inside a hosted tool or the
+// like, at any depth, and returns its path, or "".
 func FindStored(value []byte, depth int) string {
-	const deepest = 32 // deeper than any part or tool that a provider knows
+	const deepest = 32 // deeper than any known part or tool
 	if depth > deepest {
 		return ""
 	}
@@ -156,8 +155,8 @@ func FindStored(value []byte, depth int) string {
 	return ""
 }
 
-// Shortened returns a value's text for a message.
-func Shortened(raw []byte) string {
+// Shorten returns the beginning of a value for a message.
+func Shorten(raw []byte) string {
 	const most = 64
 	return strings.ToValidUTF8(string(raw[:min(len(raw), most)]), "")
 }

@@ -11,8 +11,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// LimitCalls applies max_tool_calls, which bounds the calls of every hosted
-// tool.
+// LimitCalls applies max_tool_calls, the limit on calls of every hosted tool.
 func (r *Request) LimitCalls() {
 	calls, ok := rawjson.Integer(r.Doc.Raw("max_tool_calls"))
 	if !ok || calls < 1 {
@@ -25,7 +24,7 @@ func (r *Request) LimitCalls() {
 	}
 }
 
-// readPlugins reports the plugins of OpenRouter that are hosted tools.
+// readPlugins collects the plugins of OpenRouter, which are hosted tools.
 func (r *Request) readPlugins() {
 	for i, plugin := range rawjson.Elements(r.Doc.Raw("plugins")) {
 		name := rawjson.Unquote(rawjson.Field(plugin, "id"))
@@ -33,19 +32,19 @@ func (r *Request) readPlugins() {
 			name = "web_search"
 		}
 		path := fmt.Sprintf("plugins[%d]", i)
-		r.Host(wire.PricedField{Param: path + ".id", Name: name, Options: ToolOptions(plugin, path)})
+		r.AddHosted(wire.PricedField{Param: path + ".id", Name: name, Options: ToolOptions(plugin, path)})
 	}
 }
 
-// Host notes a hosted tool: what it reads is part of the prompt and lies
-// outside the body.
-func (r *Request) Host(tool wire.PricedField) {
+// AddHosted records a hosted tool. Its results become part of the prompt, so the body does not
+// bound the prompt.
+func (r *Request) AddHosted(tool wire.PricedField) {
 	r.Bound.Unbounded = true
 	r.Tools = append(r.Tools, tool)
 }
 
-// CheckToolList refuses tools that are no list: a lenient server could take them
-// for one, and no check would have looked into it.
+// CheckToolList rejects tools other than a list. A lenient server could accept them, but no check
+// reads them.
 func CheckToolList(tools []byte, path string) error {
 	if tools != nil && tools[0] != '[' {
 		return fault.At(fault.InvalidRequest, path, "`%s` must be an array of tools.", path)
@@ -56,16 +55,15 @@ func CheckToolList(tools []byte, path string) error {
 // ToolPath returns the path of a tool of a list.
 func ToolPath(list string, index int) string { return fmt.Sprintf("%s[%d]", list, index) }
 
-// ToolType returns the type of a tool, or an empty string if it has none. A tool
-// that is no object, or whose type is no string, is an error, since nobody can
-// say who executes it.
+// ToolType returns the type of a tool, or "" if it has none. It returns an error if the tool is not
+// an object or its type is not a string, because then it is unknown whether the client executes it.
 func ToolType(tool []byte, list string, index int) (string, error) {
 	if tool[0] != '{' {
 		return "", fault.At(fault.InvalidRequest, ToolPath(list, index), "`{param}` must be an object with a `type`.")
 	}
 	kind := rawjson.Field(tool, "type")
 	switch {
-	case string(kind) == `"function"`: // without a copy of the text
+	case string(kind) == `"function"`: // does not allocate
 		return "function", nil
 	case kind != nil && !rawjson.IsText(kind):
 		return "", fault.At(fault.InvalidRequest, ToolPath(list, index)+".type", "`{param}` must be a string.")
@@ -73,9 +71,8 @@ func ToolType(tool []byte, list string, index int) (string, error) {
 	return rawjson.Unquote(kind), nil
 }
 
-// CheckClientTool refuses members of a client's tool that could make a lenient server
-// run a hosted tool: names of hosted tools, and objects and arrays that the form does
-// not document.
+// CheckClientTool rejects members of a client tool that could make a lenient server run a hosted
+// tool: names of hosted tools, and objects and arrays not documented by the form.
 func CheckClientTool(t *field.Table, tool []byte, list string, index int) error {
 	for name, value := range rawjson.Members(tool) {
 		if t.ToolMember(name) || rawjson.NonNull(value) == nil || string(value) == "false" {
@@ -89,8 +86,8 @@ func CheckClientTool(t *field.Table, tool []byte, list string, index int) error 
 	return nil
 }
 
-// checkHostedMembers refuses members of a hosted tool that name another hosted tool,
-// which would run at the price of the first one.
+// checkHostedMembers rejects members of a hosted tool that name another hosted tool, which would
+// run at the price of the first one.
 func checkHostedMembers(tool []byte, path, name string) error {
 	for member, value := range rawjson.Members(tool) {
 		if rawjson.NonNull(value) == nil || string(value) == "false" {
@@ -103,24 +100,24 @@ func checkHostedMembers(tool []byte, path, name string) error {
 	return nil
 }
 
-// foreignMember refuses a member of a tool that no reference documents there.
+// foreignMember rejects a member of a tool not documented by any reference.
 func foreignMember(path string, name []byte) error {
-	return fault.At(fault.InvalidRequest, path+"."+Shortened(name),
+	return fault.At(fault.InvalidRequest, path+"."+Shorten(name),
 		"`{param}` is not a member of this type of tool, and a provider could take it for a hosted tool. "+
 			"Leave it out, or send the hosted tool as an element of `tools` with its own `type`.")
 }
 
-// HostTool reports a hosted tool that stands at path, or refuses one that
-// refers to something stored at the provider.
+// HostTool records the hosted tool at path. It returns an error if the tool refers to an object
+// stored at the provider.
 func (r *Request) HostTool(tool []byte, path, kind string) error {
 	if kind == "" {
 		return fault.At(fault.InvalidRequest, path+".type", "`%s` needs a `type` that says what kind of tool it is.", path)
 	}
 	if found := FindStored(tool, 0); found != "" {
-		return Stored(path + found)
+		return StoredError(path + found)
 	}
 	if rawjson.IsText(rawjson.Field(tool, "container")) {
-		return Stored(path + ".container")
+		return StoredError(path + ".container")
 	}
 	calls, _ := rawjson.Integer(rawjson.Field(tool, "max_uses"))
 	name := HostedTool(kind)
@@ -128,20 +125,20 @@ func (r *Request) HostTool(tool []byte, path, kind string) error {
 		return err
 	}
 	hosted := wire.PricedField{Param: path + ".type", Name: name, MaxCalls: max(calls, 0), Options: ToolOptions(tool, path)}
-	if hosted.Name == advisor { // its model has a price of its own, and reads the prompt (ModelCalls)
+	if hosted.Name == advisorTool { // its model has a price of its own, and reads the prompt (ModelCalls)
 		hosted.Options = slices.DeleteFunc(hosted.Options, func(o wire.PricedField) bool { return o.Option == "model" })
 		r.Tools = append(r.Tools, hosted)
 		return nil
 	}
-	r.Host(hosted)
+	r.AddHosted(hosted)
 	return nil
 }
 
-// advisor is Anthropic's tool by which the model asks another one.
-const advisor = "advisor"
+// advisorTool is Anthropic's tool to let the model ask another model.
+const advisorTool = "advisor"
 
-// ToolOptions returns the values in a hosted tool that change its price. Names
-// count in any case, since servers may ignore it.
+// ToolOptions returns the values in a hosted tool that change its price. Case is ignored, as
+// servers may ignore it.
 func ToolOptions(tool []byte, path string) (options []wire.PricedField) {
 	return appendToolOptions(nil, tool, path, 0)
 }
@@ -161,7 +158,7 @@ func appendToolOptions(options []wire.PricedField, value []byte, path string, de
 			options = appendToolOptions(options, inner, path+"."+string(name), depth+1)
 			continue
 		}
-		text := strings.Trim(Shortened(inner), `"`)
+		text := strings.Trim(Shorten(inner), `"`)
 		if rawjson.NonNull(inner) != nil && text != "" && !slices.Contains(free, text) {
 			options = append(options, wire.PricedField{Param: path + "." + string(name), Option: option, Name: text})
 		}
@@ -169,10 +166,9 @@ func appendToolOptions(options []wire.PricedField, value []byte, path string, de
 	return options
 }
 
-// HostedTool returns the name under which the catalog prices a hosted tool of
-// the given type: the type without a vendor's prefix and without its date
-// (`web_search_preview_2025_03_11`, `openrouter:web_search`). Types that differ
-// in anything else are other tools.
+// HostedTool returns the catalog's name of a hosted tool: its type without a vendor's prefix and
+// without its date (`web_search_preview_2025_03_11`, `openrouter:web_search`). Types with any other
+// difference are other tools.
 func HostedTool(kind string) string {
 	kind = kind[strings.LastIndexByte(kind, ':')+1:]
 	kind = strings.TrimRight(kind[:len(kind)-dateLength(kind)], "_")
@@ -182,8 +178,8 @@ func HostedTool(kind string) string {
 	return kind
 }
 
-// dateLength returns the length of the date at the end of a tool's type
-// (`_20250305` or `_2025_03_11`), or 0.
+// dateLength returns the length of the date at the end of a tool's type (`_20250305` or
+// `_2025_03_11`), or 0.
 func dateLength(kind string) int {
 	for _, shape := range []string{"_00000000", "_0000_00_00"} {
 		if start := len(kind) - len(shape); start > 0 && digitsAsZeros(kind[start:]) == shape {
@@ -202,8 +198,7 @@ func digitsAsZeros(text string) string {
 	}, text)
 }
 
-// IsClientTool reports whether the client executes a tool of a form. Every other
-// tool is a hosted one.
+// IsClientTool reports whether the client executes a tool of a form. Every other tool is hosted.
 func IsClientTool(t *field.Table, kind string, tool []byte) bool {
 	condition, ok := t.ClientTool(kind, kind[len(kind)-dateLength(kind):])
 	path, want, bound := strings.Cut(condition, "=")
@@ -216,8 +211,7 @@ func IsClientTool(t *field.Table, kind string, tool []byte) bool {
 	return rawjson.Unquote(tool) == want
 }
 
-// readCalls adds the calls of hosted tools that a usage counts, in every
-// vendor's words.
+// readCalls adds the calls of hosted tools counted in a usage of any vendor.
 func (u *UsageReport) readCalls(report *rawjson.Index) {
 	add := func(tool string, calls []byte) {
 		if n, ok := rawjson.Count(calls); ok && n > 0 && tool != "" {

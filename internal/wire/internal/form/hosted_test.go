@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// TestHostedTools: a hosted tool is priced under its type, without the vendor's
-// prefix, the date and the words that vendors have for the same tool.
+// TestHostedTools checks that a hosted tool is priced by its type without the vendor's prefix, the
+// date and the vendors' variants of its name.
 func TestHostedTools(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{
 		"web_search_preview_2025_03_11": "web_search", "web_search_20260209": "web_search", "openrouter:web_search": "web_search",
 		"search_web": "web_search", "people_search": "people_search", "fetch_url": "fetch_url", "openrouter:fusion": "fusion",
 		"advisor_20260301": "advisor", "openrouter:": "", "acme:thing": "thing", "deep_research": "deep_research",
-		// What differs in anything but its date is another tool.
+		// Any other difference is another tool.
 		"web_search_deep": "web_search_deep", "Web_Search": "Web_Search", "web-search": "web-search", " web_search": " web_search",
 		"web_search_2025": "web_search_2025", "web_searcher": "web_searcher", "20250305": "20250305",
 	} {
@@ -24,8 +24,8 @@ func TestHostedTools(t *testing.T) {
 	}
 }
 
-// TestToolOptions: a value that changes the price of a hosted tool is found at any
-// depth and in any case; the value that is charged anyway is none.
+// TestToolOptions checks that a value with a price of its own is found at any depth and in any
+// case, and that the value of the ordinary price is not.
 func TestToolOptions(t *testing.T) {
 	t.Parallel()
 	for tool, want := range map[string]string{
@@ -52,7 +52,7 @@ func TestToolOptions(t *testing.T) {
 	}
 }
 
-// TestReportedToolCalls: the number of searches counts wherever a vendor says it.
+// TestReportedToolCalls checks that searches count wherever a vendor reports them.
 func TestReportedToolCalls(t *testing.T) {
 	t.Parallel()
 	for usage, want := range map[string]string{

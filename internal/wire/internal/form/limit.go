@@ -11,7 +11,7 @@ import (
 // limitFields are wire.LimitFields, made once.
 var limitFields = wire.LimitFields()
 
-// ReadLimit reads the client's limit, the smallest of those that it names.
+// ReadLimit reads the smallest of the client's limits.
 func (r *Request) ReadLimit() error {
 	r.Limit, r.LimitParam = 0, ""
 	for _, name := range limitFields {
@@ -30,15 +30,14 @@ func (r *Request) ReadLimit() error {
 	return nil
 }
 
-// leastField asks for an answer of at least so many tokens. Vendors that know it
-// set it against the limit, so it goes to none.
-const leastField = "min_tokens"
+// minField is the field for a minimum of output tokens. Its vendors compare it with the limit, so
+// it is never sent.
+const minField = "min_tokens"
 
-// SetLimit leaves one limit in the body: limit, in the given field. 0 leaves
-// none.
+// SetLimit leaves one limit in the body, in the given field, or none if limit is 0.
 func (r *Request) SetLimit(m *rawjson.Edits, field string, limit int64) {
-	if m.Doc.Find(leastField) != nil {
-		m.Drop(leastField)
+	if m.Doc.Find(minField) != nil {
+		m.Drop(minField)
 	}
 	for _, name := range limitFields {
 		found := m.Doc.Find(name)

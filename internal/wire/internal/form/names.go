@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CheckName refuses a key that is one of fields only without regard to case.
+// CheckName rejects a key equal to one of fields only when case is ignored.
 func CheckName(name string, fields []string) error {
 	if slices.Contains(fields, name) {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/wire/field"
 )
 
-// readNamesOf returns the names of members that the code in files reads: the texts
-// given to rawjson.Field, and the cases of a switch over string(name).
+// readNamesOf returns the names of members read by the code in files: the arguments of
+// rawjson.Field, and the cases of a switch over string(name).
 func readNamesOf(t *testing.T, files ...string) map[string]string {
 	t.Helper()
 	names := map[string]string{}
@@ -58,8 +58,8 @@ func readNamesOf(t *testing.T, files ...string) map[string]string {
 	return names
 }
 
-// TestEveryNameReadIsGuarded: a server that ignores case would obey another
-// spelling of a name that the checks read, so the gate must know each of them.
+// TestEveryNameReadIsGuarded checks that the gate knows each name read by the checks. A server that
+// ignores case would use another spelling.
 func TestEveryNameReadIsGuarded(t *testing.T) {
 	t.Parallel()
 	files := []string{"check.go", "hosted.go", "foreign.go", "fields.go", "cachetime.go"}
@@ -74,13 +74,13 @@ func TestEveryNameReadIsGuarded(t *testing.T) {
 			}
 		}
 	}
-	// Names that stand in the usage of an answer, or in a member that only one
-	// vendor reads, whose servers heed case.
+	// Names in the usage of an answer, or in a member read by a single vendor whose servers respect
+	// case.
 	answers := strings.Fields("server_tool_use server_tool_use_details server_side_tool_usage_details tool_calls_details invocation " +
 		"num_search_queries plugins search count")
 	seen := readNamesOf(t, files...)
 	for name, in := range seen {
-		if !strings.Contains(readNames, " "+name+" ") && !slices.Contains(answers, name) {
+		if !strings.Contains(checkedNames, " "+name+" ") && !slices.Contains(answers, name) {
 			t.Errorf("%s reads `%s`, which readNames lacks", in, name)
 		}
 	}
@@ -89,7 +89,6 @@ func TestEveryNameReadIsGuarded(t *testing.T) {
 	}
 }
 
-// TestToolOptionsAreGuarded: each member that changes the price of a hosted tool.
 func TestToolOptionsAreGuarded(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"model", "models", "size", "quality", "memory_limit", "engine", "search_depth", "region"} {
@@ -99,8 +98,8 @@ func TestToolOptionsAreGuarded(t *testing.T) {
 	}
 }
 
-// TestStoredFieldsAreStoredEverywhere: a field that refers to a stored object by
-// its id is refused inside other objects too.
+// TestStoredFieldsAreStoredEverywhere checks that a field with the id of a stored object is
+// rejected inside other objects too.
 func TestStoredFieldsAreStoredEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, form := range field.Forms() {

@@ -7,9 +7,9 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Around splits a JSON object around the value of a member, which is replaced:
-// pieces to be written one after the other, so that a long text is not copied.
-func Around(body []byte, name string, value []byte) [3][]byte {
+// ReplaceMember replaces the value of a member of a JSON object. It returns pieces to be written
+// one after the other, so that a long text is not copied.
+func ReplaceMember(body []byte, name string, value []byte) [3][]byte {
 	from := max(bytes.IndexByte(body, '{'), 0)
 	for m := range rawjson.Spans(body[from:]) {
 		if string(m.Name) == name {
@@ -19,29 +19,27 @@ func Around(body []byte, name string, value []byte) [3][]byte {
 	return [3][]byte{body}
 }
 
-// EstimatedTokens is a rough count of the tokens of so many bytes.
+// EstimatedTokens returns a rough token count for a text of size bytes.
 func EstimatedTokens(size int64) int64 { return (size + bytesPerToken - 1) / bytesPerToken }
 
-// keptText is how much of an answer's text is kept for counting its tokens;
-// longer answers are estimated from that part.
-const keptText = 64 << 10
+// maxKept is the number of bytes of an answer retained to count its tokens. The count of a longer
+// answer is extrapolated.
+const maxKept = 64 << 10
 
-// Output is what an answer has shown so far: its text for our own count of
-// tokens, and which kinds of content there were.
+// Output collects the output of an answer: text to count tokens, and the kinds of content.
 type Output struct {
 	Kept  []byte // content, refusal, reasoning and tool calls, without escapes
-	Bytes int64  // how many bytes there were, also those not kept
+	Bytes int64  // size of all text, retained or not
 
 	Content   bool // text, refusal, tool calls, images
 	Reasoning bool
 	Tools     wire.Usage // calls of hosted tools, in ToolCalls
 }
 
-// Note reads a message or a delta of one and tells whether it holds any token:
-// text, reasoning in any vendor's field, refusal, tool calls. A role or empty
-// members are none.
-func (p *Output) Note(message []byte) (token bool) {
-	thought := false // the same reasoning may stand in two fields
+// AddMessage adds a message or a delta of one. It reports whether there was a token: text,
+// reasoning in any vendor's field, a refusal or a tool call. Roles and empty members do not count.
+func (p *Output) AddMessage(message []byte) (token bool) {
+	thought := false // the same reasoning may be in two fields
 	for name, value := range rawjson.Members(message) {
 		if rawjson.NonNull(value) == nil {
 			continue
@@ -49,26 +47,26 @@ func (p *Output) Note(message []byte) (token bool) {
 		switch string(name) {
 		case "role", "name", "id", "type", "index":
 		case "content":
-			token = p.noteContent(value) || token
+			token = p.addContent(value) || token
 		case "refusal", "audio", "images":
-			if p.Take(value, 0) {
+			if p.AddAll(value, 0) {
 				p.Content, token = true, true
 			}
 		case "tool_calls", "function_call":
 			if len(value) > 2 { // not [] or {}
-				p.takeCalls(value)
+				p.addCalls(value)
 				p.Content, token = true, true
 			}
 		case "annotations":
-			p.noteAnnotations(value)
+			p.addCitations(value)
 		case "executed_tools":
-			p.noteExecuted(value)
+			p.addExecutedTools(value)
 		default:
 			if IsThought(name) {
 				if thought {
 					continue
 				}
-				if p.Take(value, 0) {
+				if p.AddAll(value, 0) {
 					p.Reasoning, token, thought = true, true, true
 				}
 			}
@@ -77,21 +75,20 @@ func (p *Output) Note(message []byte) (token bool) {
 	return token
 }
 
-// IsThought tells whether a member holds reasoning: every vendor has a name of
-// its own for it.
+// IsThought reports whether a member holds reasoning under any vendor's name.
 func IsThought(name []byte) bool {
 	return bytes.Contains(name, []byte("reasoning")) || bytes.Contains(name, []byte("thinking")) || bytes.Contains(name, []byte("thought"))
 }
 
-// noteContent reads content: a string, or parts among which thinking may be.
-func (p *Output) noteContent(value []byte) (token bool) {
+// addContent adds content: a string, or parts, possibly with thinking.
+func (p *Output) addContent(value []byte) (token bool) {
 	if value[0] != '[' {
-		token = p.Take(value, 0)
+		token = p.AddAll(value, 0)
 		p.Content = p.Content || token
 		return token
 	}
 	for _, part := range rawjson.Elements(value) {
-		if !p.Take(part, 0) {
+		if !p.AddAll(part, 0) {
 			continue
 		}
 		token = true
@@ -104,8 +101,8 @@ func (p *Output) noteContent(value []byte) (token bool) {
 	return token
 }
 
-// Take adds all text in a value and tells whether there was any.
-func (p *Output) Take(value []byte, depth int) (any bool) {
+// AddAll adds all text in a value and reports whether there was any.
+func (p *Output) AddAll(value []byte, depth int) (any bool) {
 	const deepest = 8 // deeper than any vendor's parts
 	if len(value) == 0 || depth > deepest {
 		return false
@@ -119,7 +116,7 @@ func (p *Output) Take(value []byte, depth int) (any bool) {
 		return true
 	case '[':
 		for _, element := range rawjson.Elements(value) {
-			any = p.Take(element, depth+1) || any
+			any = p.AddAll(element, depth+1) || any
 		}
 	case '{':
 		for name, member := range rawjson.Members(value) {
@@ -128,25 +125,25 @@ func (p *Output) Take(value []byte, depth int) (any bool) {
 			case "data", "file_data", "url", "image_url": // bytes, not text
 				any = any || len(member) > 2
 			default:
-				any = p.Take(member, depth+1) || any
+				any = p.AddAll(member, depth+1) || any
 			}
 		}
 	}
 	return any
 }
 
-// takeCalls adds the names and arguments of tool calls.
-func (p *Output) takeCalls(value []byte) {
+// addCalls adds the names and arguments of tool calls.
+func (p *Output) addCalls(value []byte) {
 	switch value[0] {
 	case '[':
 		for _, call := range rawjson.Elements(value) {
-			p.takeCalls(call)
+			p.addCalls(call)
 		}
 	case '{':
 		for name, member := range rawjson.Members(value) {
 			switch string(name) {
 			case "function", "custom":
-				p.takeCalls(member)
+				p.addCalls(member)
 			case "name", "arguments", "input":
 				p.Add(member) // arguments may be an object instead of a string
 			}
@@ -154,26 +151,26 @@ func (p *Output) takeCalls(value []byte) {
 	}
 }
 
-// noteAnnotations counts one search when sources are cited: the form does not
-// tell how many searches there were.
-func (p *Output) noteAnnotations(value []byte) {
+// addCitations counts one search if sources are cited. The form does not report the number of
+// searches.
+func (p *Output) addCitations(value []byte) {
 	for _, annotation := range rawjson.Elements(value) {
 		if rawjson.Unquote(rawjson.Field(annotation, "type")) == "url_citation" {
-			p.Searched()
+			p.AddSearch()
 			return
 		}
 	}
 }
 
-// Searched notes that a search was shown, once for the whole answer.
-func (p *Output) Searched() {
+// AddSearch counts one search for the whole answer.
+func (p *Output) AddSearch() {
 	if p.Tools.ToolCalls["web_search"] == 0 {
 		p.Tools.AddCalls("web_search", 1)
 	}
 }
 
-// noteExecuted counts the hosted tools that one vendor lists one by one.
-func (p *Output) noteExecuted(value []byte) {
+// addExecutedTools counts the hosted tools that one vendor lists individually.
+func (p *Output) addExecutedTools(value []byte) {
 	for _, tool := range rawjson.Elements(value) {
 		switch kind := rawjson.Unquote(rawjson.Field(tool, "type")); kind {
 		case "search":
@@ -188,10 +185,10 @@ func (p *Output) noteExecuted(value []byte) {
 	}
 }
 
-// Add keeps a JSON string without its escapes, or another value as it stands.
+// Add adds a JSON string without its escapes, or another value as it is.
 func (p *Output) Add(value []byte) {
 	before := len(p.Kept)
-	room := keptText - before
+	room := maxKept - before
 	switch {
 	case room <= 0:
 		p.Bytes += int64(len(value))
@@ -213,7 +210,7 @@ func (p *Output) Text() []byte { return p.Kept }
 // Completion returns the gateway's count of the output tokens.
 func (p *Output) Completion(c *wire.Counter) int64 { return c.Count(p.Kept, p.Bytes) }
 
-// Estimate is a rough count of the tokens, without looking into the text.
+// Estimate returns a rough count of the tokens without reading the text.
 func (p *Output) Estimate() int64 { return EstimatedTokens(p.Bytes) }
 
 // Meter is the common part of the meters of all forms.

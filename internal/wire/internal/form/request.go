@@ -1,11 +1,10 @@
-// Package form owns what the readers of all forms share: the request that passed
-// the gate, the checks that are the same everywhere, what an answer has put out
-// so far, the usage that providers report, and how answers end. Each form's own
-// words are in its folder.
+// Package form owns the code shared by the readers of all forms: the checked request, the common
+// checks, the output of an answer so far, the provider's usage, and finish reasons. The rest of
+// each form is in its own package.
 //
-// Invariants: a check's error is a *fault.Error with the path of the field;
-// counts are never negative, parts are within their wholes; of an answer's text
-// no more is kept than counting needs.
+// Invariants: a check returns a *fault.Error with the path of the field; counts are never negative
+// and parts never exceed their wholes; no more of an answer's text is retained than needed to count
+// tokens.
 package form
 
 import (
@@ -14,22 +13,22 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// bytesPerToken is the estimate where nothing can be counted.
+// bytesPerToken is the estimate for text that is not tokenized.
 const bytesPerToken = 4
 
-// Request is a body of any form that passed the gate, and what it asks for.
+// Request is a body of any form that passed the gate, with its parameters.
 type Request struct {
 	wire.Parameters
 
 	Doc *rawjson.RequestBody
 	Key wire.ConversationKey // of the conversation
 
-	marked     []marked           // fields that the checks after CheckNames look at
-	cacheTimes []wire.PricedField // cache times that need a price
+	special    []specialField     // found by CheckNames for later checks
+	cacheTimes []wire.PricedField // cache times in need of a price
 }
 
-// Open checks the JSON of a body and returns it as the request type of a form. The request
-// keeps body, which must not be changed afterwards.
+// Open checks the JSON of a body and returns it as the request type of a form. The request retains
+// body, which must not be changed.
 func Open[R ~struct{ Request }](body []byte) (*R, error) {
 	doc, err := OpenDocument(body)
 	if err != nil {
@@ -38,16 +37,16 @@ func Open[R ~struct{ Request }](body []byte) (*R, error) {
 	return &R{Request{Doc: doc}}, nil
 }
 
-// OpenDocument checks the JSON of a body and notes its references and addresses. The document keeps
-// body, which must not be changed afterwards.
+// OpenDocument checks the JSON of a body and finds its references and addresses. The document retains
+// body, which must not be changed.
 func OpenDocument(body []byte) (*rawjson.RequestBody, error) {
 	return rawjson.OpenWatching(body, keyRules)
 }
 
-// Has tells whether the client sent a field, be it null.
+// Has reports whether the client sent a field, even if null.
 func (r *Request) Has(field string) bool { return r.Doc.Find(field) != nil }
 
-// HasTools tells whether the client sent tools.
+// HasTools reports whether the client sent tools.
 func (r *Request) HasTools() bool {
 	for range rawjson.Elements(r.Doc.Raw("tools")) {
 		return true
@@ -55,30 +54,32 @@ func (r *Request) HasTools() bool {
 	return false
 }
 
-// Size returns the bytes of the body.
+// Size returns the size of the body in bytes.
 func (r *Request) Size() int64 { return int64(len(r.Doc.Body)) }
 
-// Model returns the model's id as the client sent it; model_not_found when it
-// is absent or not a string.
-func (r *Request) Model() (string, error) {
-	raw := r.Doc.Raw("model")
+// Model returns the model id sent by the client. It returns model_not_found if it is absent or not a string.
+func (r *Request) Model() (string, error) { return Model(r.Doc) }
+
+// Model is Request.Model for any body.
+func Model(d *rawjson.RequestBody) (string, error) {
+	raw := d.Raw("model")
 	if !rawjson.IsText(raw) || len(raw) == 2 {
 		return "", fault.At(fault.ModelNotFound, "model", "Name the model in `{param}`, as a string. GET /v1/models lists the models.")
 	}
 	return rawjson.Unquote(raw), nil
 }
 
-// Estimate is a rough count of the prompt's tokens, without looking into it.
+// Estimate returns a rough token count of the prompt without reading it.
 func (r *Request) Estimate() int64 { return max(r.Bound.TextBytes, 0)/bytesPerToken + perPrompt }
 
-// Tokens that the chat-completions form costs around the text itself.
+// Tokens added by the chat-completions form to the text itself.
 const (
 	perMessage = 4
 	perPrompt  = 3
 )
 
-// PromptTokens is our own count of a prompt: its text, so many messages, and
-// perImage for each image.
+// PromptTokens returns the gateway's token count of a prompt: its text, its messages, and perImage
+// for each image.
 func (r *Request) PromptTokens(c *wire.Counter, text *Output, messages int, perImage int64) int64 {
 	tokens := int64(perPrompt+perMessage*messages) + text.Completion(c)
 	tokens += min(r.Bound.Images, rawjson.MaxCount>>20) * min(max(perImage, 0), 1<<20)

@@ -7,15 +7,13 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// UsageReport is one usage object. Counts that it does not tell are 0; counts of
-// zero are counts.
+// UsageReport is one usage object. An absent count is 0; a count of 0 is counted.
 type UsageReport struct {
 	wire.Usage
-	CountedPrompt, CountedCompletion bool // told
+	CountedPrompt, CountedCompletion bool // the report has the count
 }
 
-// ReadUsage reads a usage object of the chat-completions form in every
-// vendor's spelling.
+// ReadUsage reads a usage object of the chat-completions form in any vendor's spelling.
 func ReadUsage(raw []byte) (u UsageReport) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return u
@@ -48,16 +46,16 @@ func ReadUsage(raw []byte) (u UsageReport) {
 	if !ok {
 		u.Reasoning, _ = firstCount(&report, "reasoning_tokens")
 	}
-	// One family counts reasoning beside the completion, and cached tokens beside
-	// the prompt; the total tells.
-	if beside := total - prompt - completion; hasTotal && beside > 0 {
+	// Some vendors do not include reasoning in the completion, or cached tokens in the prompt. The
+	// total shows it.
+	if extra := total - prompt - completion; hasTotal && extra > 0 {
 		switch {
-		case beside == u.Reasoning:
+		case extra == u.Reasoning:
 			u.Completion += u.Reasoning
 		case !u.CountedPrompt:
-		case beside == u.Cached:
+		case extra == u.Cached:
 			u.Prompt += u.Cached
-		case beside == u.Cached+u.Reasoning:
+		case extra == u.Cached+u.Reasoning:
 			u.Prompt, u.Completion = u.Prompt+u.Cached, u.Completion+u.Reasoning
 		}
 	}
@@ -75,14 +73,14 @@ func ReadUsage(raw []byte) (u UsageReport) {
 	u.readCalls(&report)
 	for name, value := range rawjson.Members(raw) {
 		if !IsKnownUsage(name) {
-			u.Unknown = NoteUnknown(u.Unknown, name, value)
+			u.Unknown = AppendUnknown(u.Unknown, name, value)
 		}
 	}
 	return u
 }
 
-// splitWrites reads how much of the cache writes lives longer than the shortest
-// time: OpenAI's counts, or Anthropic's behind a host of another form.
+// splitWrites splits the cache writes by time: OpenAI's counts, or Anthropic's from a host of
+// another form.
 func (u *UsageReport) splitWrites(report, in *rawjson.Index) {
 	var split rawjson.Index
 	var long, short int64
@@ -100,21 +98,19 @@ func (u *UsageReport) splitWrites(report, in *rawjson.Index) {
 	u.CacheWrite -= u.CacheWrite1h
 }
 
-// Reports are the usage objects of one answer, of which a stream may have many.
-// A count of zero never takes back another one: hosts send zeros for what they
-// do not know yet, or have said before.
+// Reports combines the usage objects of one answer. A stream may have many. A zero never replaces
+// another count: hosts send zeros for counts not yet known or already reported.
 type Reports struct {
-	Usage  wire.Usage
-	prompt bool // the prompt was counted
-	Final  bool // and the completion, from the finish on: it is the last word
+	Usage     wire.Usage
+	hasPrompt bool // the prompt was counted
+	Final     bool // the completion was counted, at or after the finish
 }
 
-// Take adds a report. last says that the answer has finished with it, or had
-// before.
-func (r *Reports) Take(u UsageReport, last bool) {
-	all := &r.Usage
-	r.prompt = r.prompt || u.CountedPrompt
-	if u.Completion > 0 || u.CountedCompletion && all.Completion == 0 {
+// Add adds a report. last is set if the answer has finished.
+func (r *Reports) Add(u UsageReport, last bool) {
+	total := &r.Usage
+	r.hasPrompt = r.hasPrompt || u.CountedPrompt
+	if u.Completion > 0 || u.CountedCompletion && total.Completion == 0 {
 		r.Final = last
 	}
 	keep := func(to *int64, n int64) {
@@ -122,42 +118,41 @@ func (r *Reports) Take(u UsageReport, last bool) {
 			*to = n
 		}
 	}
-	keep(&all.Prompt, u.Prompt)
-	keep(&all.Cached, u.Cached)
-	keep(&all.CacheWrite, u.CacheWrite)
-	keep(&all.CacheWrite1h, u.CacheWrite1h)
-	all.CacheSplit = all.CacheSplit || u.CacheSplit
-	keep(&all.Completion, u.Completion)
-	keep(&all.Reasoning, u.Reasoning)
-	keep(&all.PromptImage, u.PromptImage)
-	keep(&all.PromptAudio, u.PromptAudio)
-	keep(&all.CompletionImage, u.CompletionImage)
-	keep(&all.CompletionAudio, u.CompletionAudio)
-	all.Cached = min(all.Cached, all.Prompt)
-	all.CacheWrite = min(all.CacheWrite, all.Prompt-all.Cached)
-	all.CacheWrite1h = min(all.CacheWrite1h, all.Prompt-all.Cached-all.CacheWrite)
-	all.Reasoning = min(all.Reasoning, all.Completion)
+	keep(&total.Prompt, u.Prompt)
+	keep(&total.Cached, u.Cached)
+	keep(&total.CacheWrite, u.CacheWrite)
+	keep(&total.CacheWrite1h, u.CacheWrite1h)
+	total.CacheSplit = total.CacheSplit || u.CacheSplit
+	keep(&total.Completion, u.Completion)
+	keep(&total.Reasoning, u.Reasoning)
+	keep(&total.PromptImage, u.PromptImage)
+	keep(&total.PromptAudio, u.PromptAudio)
+	keep(&total.CompletionImage, u.CompletionImage)
+	keep(&total.CompletionAudio, u.CompletionAudio)
+	total.Cached = min(total.Cached, total.Prompt)
+	total.CacheWrite = min(total.CacheWrite, total.Prompt-total.Cached)
+	total.CacheWrite1h = min(total.CacheWrite1h, total.Prompt-total.Cached-total.CacheWrite)
+	total.Reasoning = min(total.Reasoning, total.Completion)
 	if u.ServiceTier != "" {
-		all.ServiceTier = u.ServiceTier
+		total.ServiceTier = u.ServiceTier
 	}
 	if u.Unknown != nil {
-		all.Unknown = u.Unknown
+		total.Unknown = u.Unknown
 	}
 	if u.HasCost {
-		all.CostNano, all.HasCost = u.CostNano, true
+		total.CostNano, total.HasCost = u.CostNano, true
 	}
 	for name, n := range u.ToolCalls {
-		all.AddCalls(name, n-all.ToolCalls[name])
+		total.AddCalls(name, n-total.ToolCalls[name])
 	}
 }
 
-// Known tells whether usage is the provider's last word.
-func (r *Reports) Known() bool { return r.prompt && r.Final }
+// IsFinal reports whether the usage is the provider's final one.
+func (r *Reports) IsFinal() bool { return r.hasPrompt && r.Final }
 
-// With returns the usage, completed by what the rest of the answer shows: its
-// tier and the calls of hosted tools. Where the usage is not the last word, more
-// calls than it counts may have been made.
-func (r *Reports) With(tier string, shown map[string]int64) wire.Usage {
+// Complete returns the usage with the tier and the tool calls shown by the rest of the answer. If
+// the usage is not final, it may count fewer calls than were made.
+func (r *Reports) Complete(tier string, shown map[string]int64) wire.Usage {
 	u := r.Usage
 	if tier != "" {
 		u.ServiceTier = tier
@@ -165,7 +160,7 @@ func (r *Reports) With(tier string, shown map[string]int64) wire.Usage {
 	switch {
 	case u.ToolCalls == nil:
 		u.ToolCalls = shown
-	case !r.Known():
+	case !r.IsFinal():
 		u.ToolCalls = maps.Clone(u.ToolCalls)
 		for name, n := range shown {
 			u.ToolCalls[name] = max(n, u.ToolCalls[name])
@@ -174,7 +169,7 @@ func (r *Reports) With(tier string, shown map[string]int64) wire.Usage {
 	return u
 }
 
-// firstField returns the first of the named members that is there.
+// firstField returns the first member present.
 func firstField(object *rawjson.Index, names ...string) []byte {
 	for _, name := range names {
 		if value := object.Field(name); value != nil {
@@ -184,7 +179,7 @@ func firstField(object *rawjson.Index, names ...string) []byte {
 	return nil
 }
 
-// firstCount returns the first of the named members that is a count.
+// firstCount returns the first member with a count.
 func firstCount(object *rawjson.Index, names ...string) (int64, bool) {
 	for _, name := range names {
 		if n, ok := rawjson.Count(object.Field(name)); ok {

@@ -7,9 +7,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// knownUsage are the members of usage objects that somebody has read about: they
-// are charged, are parts of what is charged, or cost nothing. A new member may
-// count tokens that the provider bills on top. To add one, add its name here.
+// knownUsage are the documented members of usage objects: charged, part of a charged count, or
+// free. Any other member may count tokens billed on top.
 var knownUsage = func() map[string]bool {
 	known := map[string]bool{}
 	for name := range strings.FieldsSeq(`
@@ -29,15 +28,14 @@ var knownUsage = func() map[string]bool {
 	return known
 }()
 
-// maxUnknown bounds the unknown members that are kept of one answer.
+// maxUnknown is the largest number of unknown members recorded for one answer.
 const maxUnknown = 4
 
 // IsKnownUsage reports whether a member of a usage object is known.
 func IsKnownUsage(name []byte) bool { return knownUsage[string(name)] }
 
-// NoteUnknown adds the name of a member that nobody knows, if its value holds a
-// number above zero and the name looks like one.
-func NoteUnknown(list []string, name, value []byte) []string {
+// AppendUnknown appends the name of an unknown member if its value holds a number above zero.
+func AppendUnknown(list []string, name, value []byte) []string {
 	if len(list) >= maxUnknown || !isMemberName(name) || !holdsNumber(value, 0) || slices.Contains(list, string(name)) {
 		return list
 	}
@@ -57,7 +55,7 @@ func isMemberName(name []byte) bool {
 	return true
 }
 
-// holdsNumber reports whether a value is a number above zero, or has one in it.
+// holdsNumber reports whether a value is or contains a number above zero.
 func holdsNumber(value []byte, depth int) bool {
 	const deepest = 4
 	if len(value) == 0 || depth > deepest {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestUnknownUsageIsNoted: a member that nobody knows is noted if it counts
-// something, by a name that may be shown.
+// TestUnknownUsageIsNoted checks that an unknown member is recorded if it counts something and its
+// name may be a label.
 func TestUnknownUsageIsNoted(t *testing.T) {
 	t.Parallel()
 	for usage, want := range map[string][]string{

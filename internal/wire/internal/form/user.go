@@ -8,12 +8,11 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// mailAddress finds an e-mail address. It is compiled once and never changed.
+// mailAddress finds an e-mail address.
 var mailAddress = regexp.MustCompile(`[^\s@]@[^\s@]+\.[^\s@]`)
 
-// EndUser returns a client's name of its end user, a JSON string, as a provider
-// may see it that refuses to know persons: one that holds an e-mail address
-// becomes the SHA-256 of it in hexadecimal digits, the same for each request.
+// EndUser returns a client's name of its end user, a JSON string, for a provider that rejects
+// personal data: a name with an e-mail address is replaced by its SHA-256 in hexadecimal digits.
 func EndUser(raw []byte) []byte {
 	name := rawjson.Unquote(raw)
 	if !mailAddress.MatchString(name) {

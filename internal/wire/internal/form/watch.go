@@ -9,13 +9,12 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// keyRules are what every form looks for below the top level of a body.
-var keyRules = rawjson.KeyRules{Spelling: readName, Match: notedName, Free: isFree}
+// keyRules selects the keys of interest below the top level of a body of any form.
+var keyRules = rawjson.KeyRules{Spelling: checkedName, Match: isMatch, Free: isFree}
 
-// readNames are the members below the top level that checks read or that
-// decide what a provider does. A server that ignores case would obey another
-// spelling, which no check has seen.
-const readNames = " action allowed_callers arguments audio audio_url cache_control call_id container container_id content " +
+// checkedNames are the members below the top level read by checks or with an effect at the
+// provider. A server that ignores case would accept another spelling, unseen by the checks.
+const checkedNames = " action allowed_callers arguments audio audio_url cache_control call_id container container_id content " +
 	"custom data detail document edits effort enable enabled environment execution external_web_access file file_data file_id file_ids " +
 	"file_uri file_url filename filters format function function_call id image image_url images include_usage input " +
 	"input_audio input_image input_schema item_reference json_schema max_tokens max_uses media_type memory_limit mime_type mode model " +
@@ -23,10 +22,10 @@ const readNames = " action allowed_callers arguments audio audio_url cache_contr
 	"server_label server_url size skill_id source strict text thinking tool_call_id tool_calls tool_use_id tools ttl type uri " +
 	"url video video_url "
 
-// readName returns the name of readNames that a name equals without regard to
-// case. It is called for names with capitals alone.
-func readName(name []byte) (string, bool) {
-	for known := range strings.FieldsSeq(readNames) {
+// checkedName returns the checked name equal to name when case is ignored. It is only called for
+// names with capitals.
+func checkedName(name []byte) (string, bool) {
+	for known := range strings.FieldsSeq(checkedNames) {
 		if strings.EqualFold(known, string(name)) {
 			return known, true
 		}
@@ -34,9 +33,8 @@ func readName(name []byte) (string, bool) {
 	return "", false
 }
 
-// isFree reports whether the client names the members behind a key: the
-// schemas and arguments of its tools, its own labels, and the citations of
-// earlier answers, which no provider follows.
+// isFree reports whether the client chooses the names inside a member: the schemas and arguments of
+// its tools, its labels, and the citations of earlier answers, which no provider follows.
 func isFree(name []byte, depth int) bool {
 	switch string(name) {
 	case "parameters", "input_schema", "output_schema", "schema", "arguments", "input_examples", "metadata", "client_metadata", "annotations",
@@ -48,15 +46,14 @@ func isFree(name []byte, depth int) bool {
 	return false
 }
 
-// notedName reports whether a member refers to something stored at a provider,
-// holds an address, or marks a place of the prompt for the provider's cache.
-func notedName(name []byte) bool {
+// isMatch reports whether a member refers to an object stored at a provider, holds an address, or
+// marks a position of the prompt for the provider's cache.
+func isMatch(name []byte) bool {
 	return isAddressName(name) || IsStoredName(name) || cacheMarkOf(name) != nil
 }
 
-// IsStoredName reports whether a member of that name refers to something stored
-// at a provider, wherever it stands. Case and separators do not count, since
-// vendors spell names in several ways.
+// IsStoredName reports whether a member with this name refers to an object stored at a provider.
+// Case and separators are ignored, because the vendors' spelling varies.
 func IsStoredName(name []byte) bool {
 	if len(name) < len("fileid") || len(name) > 32 || !endsAsStored(name) {
 		return false
@@ -86,8 +83,8 @@ func IsStoredName(name []byte) bool {
 	return false
 }
 
-// endsAsStored reports whether a name may be one of IsStoredName by its last two
-// bytes. Nearly every key of a body fails here.
+// endsAsStored tests the last two bytes of a name for IsStoredName. Nearly every key of a body
+// fails here.
 func endsAsStored(name []byte) bool {
 	before := name[len(name)-2]
 	if before == '_' || before == '-' {
@@ -106,8 +103,8 @@ func endsAsStored(name []byte) bool {
 	return false
 }
 
-// isAddressName reports whether a member of that name holds an address, or may
-// hold one in place of an object.
+// isAddressName reports whether a member with this name holds an address, or may hold one instead
+// of an object.
 func isAddressName(name []byte) bool {
 	if len(name) < len("url") {
 		return false
@@ -126,9 +123,8 @@ func isAddressName(name []byte) bool {
 	return false
 }
 
-// CheckReferences refuses every reference to something stored at a provider,
-// and every address that is neither of the web nor inline. It also reads how long
-// the provider's cache is to keep the prompt.
+// CheckReferences rejects every reference to an object stored at a provider, and every address
+// except web and inline ones. It also reads the cache times of the prompt.
 func (r *Request) CheckReferences() error {
 	r.LongCache, r.cacheTimes = false, nil
 	for at, value := range r.Doc.Matches {
@@ -144,12 +140,12 @@ func (r *Request) CheckReferences() error {
 	return nil
 }
 
-// CheckReference refuses the value of the noted key at a place if it refers to something stored
-// at a provider, or holds an address that is neither of the web nor inline.
+// CheckReference rejects the value of the key at an offset if it refers to an object stored at a
+// provider, or holds an address other than a web or an inline one.
 func CheckReference(d *rawjson.RequestBody, at int, value []byte) error {
 	name := d.NameAt(at)
 	if IsStoredName(name) {
-		return Stored(d.PathTo(at))
+		return StoredError(d.PathTo(at))
 	}
 	if !isAddressName(name) {
 		return nil
@@ -162,8 +158,8 @@ func CheckReference(d *rawjson.RequestBody, at int, value []byte) error {
 	return nil
 }
 
-// CheckAddresses passes every address of the web in the body to check, which
-// reports whether the address may be reached.
+// CheckAddresses calls check for every web address in the body, and returns its first error with
+// the path of the address.
 func (r *Request) CheckAddresses(check func(address string) error) error {
 	for at, value := range r.Doc.Matches {
 		if err := CheckAddress(r.Doc, at, value, check); err != nil {
@@ -173,7 +169,7 @@ func (r *Request) CheckAddresses(check func(address string) error) error {
 	return nil
 }
 
-// CheckAddress passes every address of the web in the value of the noted key at a place to check.
+// CheckAddress is CheckAddresses for the value of the key at an offset.
 func CheckAddress(d *rawjson.RequestBody, at int, value []byte, check func(address string) error) error {
 	for text := range addresses(value) {
 		if !isWebAddress(text) {
@@ -186,7 +182,7 @@ func CheckAddress(d *rawjson.RequestBody, at int, value []byte, check func(addre
 	return nil
 }
 
-// addresses yields a JSON string that is not empty, or each such string of a list.
+// addresses yields a nonempty JSON string, or each nonempty string of a list.
 func addresses(value []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if rawjson.IsText(value) && len(value) > 2 {
@@ -201,26 +197,21 @@ func addresses(value []byte) iter.Seq[[]byte] {
 	}
 }
 
-// isWebAddress reports whether a JSON string is an address that begins with
-// https: or http:.
+// isWebAddress reports whether a JSON string starts with https: or http:.
 func isWebAddress(text []byte) bool {
-	scheme, _ := schemeOf(text)
-	return scheme == "https" || scheme == "http"
+	scheme, ok := schemeOf(text)
+	return ok && (scheme == "https" || scheme == "http")
 }
 
-// schemeOf returns what stands before the first colon of a JSON string, in small
-// letters, and false if there is no colon at its beginning.
+// schemeOf returns the text before the first colon of a JSON string in lower case, and false if its
+// beginning has no colon.
 func schemeOf(text []byte) (string, bool) {
 	scheme, _, found := strings.Cut(textHead(text), ":")
-	if !found {
-		scheme = ""
-	}
 	return scheme, found
 }
 
-// isInline reports whether a JSON string holds the content itself: a data:
-// address, or in a member that is not only for addresses, base64, which has no
-// colon.
+// isInline reports whether a JSON string holds the content itself: a data: address, or base64,
+// without a colon, in a member not only for addresses.
 func isInline(name, text []byte) bool {
 	if scheme, found := schemeOf(text); found {
 		return scheme == "data"

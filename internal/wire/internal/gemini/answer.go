@@ -13,8 +13,7 @@ type answer struct {
 	meter *meter
 }
 
-// ReadAnswer reads a provider's answer; ErrMalformed when it is no JSON
-// object.
+// ReadAnswer reads a provider's answer. It returns ErrMalformed if body is not a JSON object.
 func ReadAnswer(body []byte) (wire.Answer, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, wire.ErrMalformed
@@ -31,13 +30,11 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 	}}, nil
 }
 
-// Usage returns what the provider reported; false when it did not say how much
-// it produced.
+// Usage implements wire.Answer.
 func (a *answer) Usage() (wire.Usage, bool) { return a.meter.Usage() }
 
-// Text returns what was produced (text, thoughts, calls), as far as it is
-// kept.
+// Text implements wire.Answer.
 func (a *answer) Text() []byte { return a.meter.Text() }
 
-// Completion returns our own count of the tokens produced.
+// Completion implements wire.Answer.
 func (a *answer) Completion(c *wire.Counter) int64 { return a.meter.Completion(c) }

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// TestGeminiReplies: the replies are what the gateway takes for good answers,
-// refusals and errors of that form.
+// TestGeminiReplies checks that the fake's replies are good answers, refusals and errors to the
+// gateway.
 func TestGeminiReplies(t *testing.T) {
 	t.Parallel()
 	read := func(body string) wire.Answer {

@@ -9,31 +9,29 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// meter reads the events of a Gemini stream as they pass. Every event is
-// a whole answer that holds what is new, and most hold the usage so far; there
-// is no closing event. Not for concurrent use.
+// meter reads the events of a Gemini stream. Every event is a whole answer with new content, and
+// most have the usage so far; there is no closing event. It is not safe for concurrent use.
 type meter struct {
-	choices int             // asked for
-	check   rawjson.Checker // kept for its memory
-	whole   bool            // the answer is not streamed: its one event is the last
+	requested int             // number of candidates
+	check     rawjson.Checker // reused to avoid allocations
+	whole     bool            // the answer is not streamed: its one event is the last
 
 	form.Meter
-	spoken  int64 // bytes of it that are no thoughts
-	reports form.Reports
-	counted bool   // its completion counts the candidates
-	failed  []byte // the last finishReason that means failure
+	contentBytes      int64 // size of the output without thoughts
+	reports           form.Reports
+	hasCandidateCount bool   // the completion includes the candidates
+	failed            []byte // the last finishReason of a failure
 
-	seen, finished form.ChoiceSet
+	choicesSeen, finished form.ChoiceSet
 }
 
-// newMeter makes the meter of a stream with n candidates.
+// newMeter returns the meter of a stream with n candidates.
 func newMeter(n int64) *meter {
-	return &meter{choices: int(min(max(n, 1), form.MaxChoices))}
+	return &meter{requested: int(min(max(n, 1), form.MaxChoices))}
 }
 
-// Read reads the next event. It returns ErrMalformed for data that is no JSON
-// object. A prompt that was refused and a finishReason that means failure where
-// there is no content are errors of the frame.
+// Read implements wire.Meter. A rejected prompt, and a finishReason of a failure without content,
+// are errors of the frame.
 func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 	data := bytes.TrimSpace(e.Data)
 	var f wire.Frame
@@ -48,7 +46,7 @@ func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 		return f, wire.ErrMalformed
 	}
 	m.read(object, &f)
-	f.Finished = m.finished.Size() >= m.choices && m.Complete()
+	f.Finished = m.finished.Size() >= m.requested && m.Complete()
 	switch {
 	case f.Err != nil:
 	case e.Name == "error":
@@ -59,7 +57,7 @@ func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 	return f, nil
 }
 
-// read reads every member of an event that matters.
+// read reads the members of an event.
 func (m *meter) read(object []byte, f *wire.Frame) {
 	candidates, blocked, failed := 0, false, false
 	var usage []byte
@@ -82,36 +80,35 @@ func (m *meter) read(object []byte, f *wire.Frame) {
 		}
 	}
 	f.Usage = m.setUsage(usage)
-	m.reports.Final = m.reports.Final && (m.whole || m.Complete()) // not when another candidate begins
+	m.reports.Final = m.reports.Final && (m.whole || m.Complete()) // another candidate may begin
 	f.UsageOnly = f.Usage && candidates == 0
 	if blocked && candidates == 0 || (failed || candidates == 0) && form.IsError(object, candidates > 0) {
 		f.Err = &wire.ProviderError{Body: bytes.Clone(object)}
 	}
 }
 
-func (m *meter) readCandidate(c Generated, f *wire.Frame) {
+func (m *meter) readCandidate(c AnswerCandidate, f *wire.Frame) {
 	for _, part := range rawjson.Elements(c.Parts) {
 		part, before := ReadPart(part), m.Bytes
-		f.Token = notePart(&m.Output, part) || f.Token
+		f.Token = addPart(&m.Output, part) || f.Token
 		if !part.Thought {
-			m.spoken += m.Bytes - before
+			m.contentBytes += m.Bytes - before
 		}
 	}
-	m.seen.Add(c.Index)
+	m.choicesSeen.Add(c.Index)
 	switch c.Kind {
 	case form.FinishNone:
 		return
 	case form.FinishFailed:
-		m.failed = append(m.failed[:0], c.why[1:len(c.why)-1]...)
+		m.failed = append(m.failed[:0], c.reason[1:len(c.reason)-1]...)
 	}
 	m.Finish(c.Kind)
 	f.Finish = true
 	m.finished.Add(c.Index)
 }
 
-// notePart adds a part to what was produced and tells whether it holds any
-// token.
-func notePart(p *form.Output, part Part) (token bool) {
+// addPart adds a part to the output and reports whether there was a token.
+func addPart(p *form.Output, part Part) (token bool) {
 	if part.Text != nil {
 		p.Add(part.Text)
 		if part.Thought {
@@ -137,8 +134,8 @@ func notePart(p *form.Output, part Part) (token bool) {
 	return token
 }
 
-// setUsage takes a usageMetadata and tells whether it counts the prompt. One
-// that leaves out the candidates says less than one that has counted them.
+// setUsage reads a usageMetadata and reports whether it counts the prompt. A usage without
+// candidates does not replace one with candidates.
 func (m *meter) setUsage(raw []byte) bool {
 	if raw == nil {
 		return false
@@ -146,29 +143,28 @@ func (m *meter) setUsage(raw []byte) bool {
 	u, counted := readUsage(raw)
 	switch {
 	case counted:
-		m.counted = m.counted || u.Completion > 0
-	case m.counted:
+		m.hasCandidateCount = m.hasCandidateCount || u.Completion > 0
+	case m.hasCandidateCount:
 		u.Completion, u.Reasoning, u.CountedCompletion = 0, 0, false
 	}
-	m.reports.Take(u, m.whole || m.Complete())
+	m.reports.Add(u, m.whole || m.Complete())
 	return u.CountedPrompt
 }
 
-// Usage returns what the provider reported; false until its last word, which
-// comes with the finish. Before that, counts may be too low. Where it counted
-// the thoughts alone, what it said besides is estimated.
+// Usage implements wire.Meter. The final usage comes with the finish. If it counts only the
+// thoughts, the rest of the output is estimated.
 func (m *meter) Usage() (wire.Usage, bool) {
 	u := m.reports.Usage
-	if !m.counted && u.Reasoning > 0 {
-		u.Completion = min(u.Reasoning+form.EstimatedTokens(m.spoken), rawjson.MaxCount)
+	if !m.hasCandidateCount && u.Reasoning > 0 {
+		u.Completion = min(u.Reasoning+form.EstimatedTokens(m.contentBytes), rawjson.MaxCount)
 	}
-	return u, m.reports.Known()
+	return u, m.reports.IsFinal()
 }
 
-// Complete tells whether every candidate that was seen has ended.
+// Complete reports whether every candidate seen has ended.
 func (m *meter) Complete() bool {
-	return m.finished.Size() > 0 && m.seen == m.finished
+	return m.finished.Size() > 0 && m.choicesSeen == m.finished
 }
 
-// NewMeter makes the meter of a stream with n choices.
+// NewMeter returns the meter of a stream with n choices.
 func NewMeter(n int64) wire.Meter { return newMeter(n) }

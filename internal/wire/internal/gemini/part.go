@@ -1,9 +1,8 @@
-// Package gemini owns Google's generateContent form, which lines alone speak:
-// what an answer says, the meter of streams and whole answers. Requests of the
-// form are written by its translator.
+// Package gemini owns Google's generateContent form, used by lines only: the content of answers,
+// and the meter of streams and answers. The form's translator writes its requests.
 //
-// Invariants: every event is read as a whole answer that holds what is new; the
-// thoughts are no content; an event costs no allocation.
+// Invariants: every event is read as a whole answer with new content; thoughts are not content; an
+// event costs no allocation.
 package gemini
 
 import (
@@ -12,12 +11,11 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// What a GenerateContentResponse says, for the meter and the translators. A
-// whole answer is one such object, and so is every event of a stream; an event
-// holds what is new of the candidates, and the usage so far.
+// The types below are the contents of a GenerateContentResponse, for the meter and the translators.
+// A whole answer is one such object, and so is every event of a stream, with new content of the
+// candidates and the usage so far.
 
-// Object returns the object that an answer or an event holds. Some
-// errors come as an array of one object.
+// Object returns the object of an answer or an event. Some errors come as an array of one object.
 func Object(data []byte) []byte {
 	for _, first := range rawjson.Elements(data) {
 		return first
@@ -25,19 +23,19 @@ func Object(data []byte) []byte {
 	return data
 }
 
-// Generated is what an object says about one candidate.
-type Generated struct {
-	Index int    // of the choice
-	Parts []byte // an array; nil: none
-	Kind  form.FinishKind
-	why   []byte // the finishReason, a JSON string
-	Odds  []byte // the logprobsResult
+// AnswerCandidate is one candidate in an object.
+type AnswerCandidate struct {
+	Index    int    // of the choice
+	Parts    []byte // an array, or nil
+	Kind     form.FinishKind
+	reason   []byte // the finishReason, a JSON string
+	Logprobs []byte // the logprobsResult
 }
 
-// ReadCandidate reads a candidate. Where it names no index, its position
-// is one; indexes that nobody can ask for count as the last.
-func ReadCandidate(raw []byte, position int) Generated {
-	c := Generated{Index: min(position, form.MaxChoices-1)}
+// ReadCandidate reads a candidate. Its index defaults to its position, and is limited to
+// MaxChoices.
+func ReadCandidate(raw []byte, position int) AnswerCandidate {
+	c := AnswerCandidate{Index: min(position, form.MaxChoices-1)}
 	for name, value := range rawjson.Members(raw) {
 		switch string(name) {
 		case "index":
@@ -47,26 +45,25 @@ func ReadCandidate(raw []byte, position int) Generated {
 		case "content":
 			c.Parts = rawjson.Field(value, "parts")
 		case "finishReason":
-			c.Kind, c.why = kindOfFinish(value), value
+			c.Kind, c.reason = finishOf(value), value
 		case "logprobsResult":
-			c.Odds = value
+			c.Logprobs = value
 		}
 	}
 	return c
 }
 
-// Part is one part of a candidate's content. Its fields are nil or
-// values as they stand.
+// Part is one part of a candidate's content. Its fields are raw values, or nil.
 type Part struct {
 	Text    []byte // a string, not empty
 	Call    []byte // functionCall, an object
 	Inline  []byte // inlineData, an object
 	Thought bool   // the part belongs to the thoughts, not to the answer
-	// Signature is what the model wants to see again with the part, a string.
+	// Signature is a string the model expects back with the part.
 	Signature []byte
 }
 
-// ReadPart reads a part.
+// ReadPart reads one part of a candidate.
 func ReadPart(raw []byte) (p Part) {
 	for name, value := range rawjson.Members(raw) {
 		switch string(name) {
@@ -93,8 +90,8 @@ func ReadPart(raw []byte) (p Part) {
 	return p
 }
 
-// ReadImage returns what stands between the quotes of an image's media
-// type and of its base64 data; ok is false for anything but an image.
+// ReadImage returns the contents of the JSON strings of an image's media type and base64 data. ok
+// is false if inline is not an image.
 func ReadImage(inline []byte) (mime, data []byte, ok bool) {
 	const image = `"image/`
 	for name, value := range rawjson.Members(inline) {
@@ -111,9 +108,8 @@ func ReadImage(inline []byte) (mime, data []byte, ok bool) {
 	return mime, data, mime != nil && len(data) > 0
 }
 
-// kindOfFinish says what a finishReason, a JSON string, means. Reasons
-// that nobody knows are ends like another.
-func kindOfFinish(reason []byte) form.FinishKind {
+// finishOf classifies a finishReason, a JSON string. Unknown reasons are ordinary ends.
+func finishOf(reason []byte) form.FinishKind {
 	if !rawjson.IsText(reason) {
 		return form.FinishNone
 	}
@@ -129,20 +125,18 @@ func kindOfFinish(reason []byte) form.FinishKind {
 		"TOO_MANY_TOOL_CALLS", "OTHER":
 		return form.FinishFailed
 	}
-	return form.FinishEnded
+	return form.FinishStop
 }
 
-// isBlock tells whether a promptFeedback says that the prompt was
-// refused.
+// isBlock reports whether a promptFeedback means a rejected prompt.
 func isBlock(feedback []byte) bool {
 	reason := rawjson.Field(feedback, "blockReason")
 	return rawjson.IsText(reason) && len(reason) > 2 && string(reason) != `"BLOCK_REASON_UNSPECIFIED"`
 }
 
-// readUsage reads a usageMetadata. Cached tokens are part of the prompt,
-// thoughts are not part of the candidates. counted is false when it does not
-// count the candidates: events before the last often leave that out, and its
-// completion is that of the thoughts then.
+// readUsage reads a usageMetadata. Cached tokens are part of the prompt; thoughts are not part of
+// the candidates. counted is false if it does not count the candidates, as events before the last
+// often do; then the completion has only the thoughts.
 func readUsage(raw []byte) (u form.UsageReport, counted bool) {
 	var candidates, toolUse, total int64
 	for name, value := range rawjson.Members(raw) {
@@ -162,7 +156,7 @@ func readUsage(raw []byte) (u form.UsageReport, counted bool) {
 		case "promptTokensDetails", "toolUsePromptTokensDetails":
 			image, audio := modalities(value)
 			u.PromptImage, u.PromptAudio = u.PromptImage+image, u.PromptAudio+audio
-		case "cacheTokensDetails": // those cost what cached tokens cost
+		case "cacheTokensDetails": // at the price of cached tokens
 			image, audio := modalities(value)
 			u.PromptImage, u.PromptAudio = u.PromptImage-image, u.PromptAudio-audio
 		case "candidatesTokensDetails":
@@ -185,8 +179,7 @@ func readUsage(raw []byte) (u form.UsageReport, counted bool) {
 	return u, counted
 }
 
-// modalities returns the tokens of images and of sound that a list of counts by
-// modality names.
+// modalities returns the tokens of images and audio in a list of counts by modality.
 func modalities(details []byte) (image, audio int64) {
 	for _, one := range rawjson.Elements(details) {
 		n, _ := rawjson.Count(rawjson.Field(one, "tokenCount"))
@@ -200,8 +193,7 @@ func modalities(details []byte) (image, audio int64) {
 	return image, audio
 }
 
-// tierOf returns a tier under the name that the other forms have for it.
-// The ordinary one is empty.
+// tierOf returns a tier under its name in the other forms, or "" for the ordinary tier.
 func tierOf(raw []byte) string {
 	switch rawjson.Unquote(raw) {
 	case "flex", "FLEX":
@@ -214,17 +206,17 @@ func tierOf(raw []byte) string {
 	return ""
 }
 
-// ReportedUsage is the usage that an object shows at its top level, also where
-// it is one of chat completions: hosts mix the two.
+// ReportedUsage returns the usage at the top level of an object. It may be one of chat completions,
+// because some hosts mix the two.
 func ReportedUsage(object []byte) wire.Usage {
 	var r form.Reports
 	for name, value := range rawjson.Members(Object(object)) {
 		switch string(name) {
 		case "usage":
-			r.Take(form.ReadUsage(value), true)
+			r.Add(form.ReadUsage(value), true)
 		case "usageMetadata":
 			u, _ := readUsage(value)
-			r.Take(u, true)
+			r.Add(u, true)
 		}
 	}
 	return r.Usage

@@ -7,8 +7,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// cycle returns a reference by which a schema comes back to itself; empty: there
-// is none.
+// cycle returns a reference through which a schema refers to itself, or "".
 func cycle(schema []byte) string {
 	leads := map[string][]string{"#": refs(nil, schema, true, 0)}
 	for _, list := range []string{"$defs", "definitions"} {
@@ -34,7 +33,7 @@ func cycle(schema []byte) string {
 		done[at] = true
 		return ""
 	}
-	// In the order of the text, so that equal schemas are refused in equal words.
+	// In the order of the text, so that the error is the same for equal schemas.
 	if found := back("#", nil); found != "" {
 		return found
 	}
@@ -48,8 +47,7 @@ func cycle(schema []byte) string {
 	return ""
 }
 
-// refs appends where a schema refers to, as the whole or a definition; those of
-// the root's definitions are not its own.
+// refs appends the references in a schema. root excludes those in the definitions.
 func refs(to []string, value []byte, root bool, depth int) []string {
 	if depth > deepest || len(value) == 0 {
 		return to

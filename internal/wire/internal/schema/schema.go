@@ -1,10 +1,9 @@
-// Package schema owns what becomes of a client's JSON schema where a target
-// takes a part of the language only, and refuses the rest.
+// Package schema owns the adaptation of a client's JSON schema to a target that supports a part of
+// the language. It rejects the rest.
 //
-// Invariants: whatever fits the adapted schema has a shape that the client's
-// allows; what the target has no keyword for stands in the description, where
-// the model reads it; a schema that the target takes goes as it came; equal
-// schemas give equal bytes.
+// Invariants: every value that fits the adapted schema has a shape allowed by the client's;
+// keywords unknown to the target are moved to the description, for the model to read; a schema
+// within the target's part is unchanged; equal schemas give equal bytes.
 package schema
 
 import (
@@ -16,46 +15,45 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Subset is what a target takes of JSON schema.
+// Subset is the part of JSON schema supported by a target.
 type Subset struct {
-	keeps    []string // keywords, besides those that hold schemas
-	formats  []string // of strings; nil: any
-	closed   bool     // objects have to say that nothing else stands in them
+	keywords []string // keywords, besides those with schemas
+	formats  []string // of strings; nil means any
+	closed   bool     // objects must exclude other members
 	complete bool     // all properties of an object are required
-	acyclic  bool     // no schema may refer to itself
-	simple   bool     // an enum holds no lists and objects; arrays have no bound but not to be empty
-	constant bool     // it knows enum, and not const
+	acyclic  bool     // a schema must not refer to itself
+	simple   bool     // an enum has no lists and objects; the only limit of arrays is not to be empty
+	constant bool     // it has enum instead of const
 }
 
-// keywords that all targets take, besides those that hold schemas.
+// common returns the keywords of all targets, besides those with schemas.
 func common(more ...string) []string {
 	return append([]string{"type", "enum", "title", "required"}, more...)
 }
 
-// formats are the formats of strings that are known where only some are.
+// formats returns the known formats of strings.
 func formats() []string {
 	return []string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 }
 
 // Messages is the subset of the messages form, for answers and strict tools.
 func Messages() *Subset {
-	return &Subset{keeps: common("const", "default"), formats: formats(), closed: true, acyclic: true, simple: true}
+	return &Subset{keywords: common("const", "default"), formats: formats(), closed: true, acyclic: true, simple: true}
 }
 
-// Strict is the subset of chat completions where `strict` is true.
+// Strict is the subset of chat completions with `strict` true.
 func Strict() *Subset {
-	return &Subset{keeps: common("const", "pattern", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+	return &Subset{keywords: common("const", "pattern", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
 		"minItems", "maxItems"), formats: formats(), closed: true, complete: true}
 }
 
-// Gemini is the subset of that form's answers.
+// Gemini is the subset of the answers of that form.
 func Gemini() *Subset {
-	return &Subset{keeps: common("minItems", "maxItems", "minimum", "maximum", "propertyOrdering"), constant: true}
+	return &Subset{keywords: common("minItems", "maxItems", "minimum", "maximum", "propertyOrdering"), constant: true}
 }
 
-// For returns the schema at a path of the request, which is JSON, as the target
-// takes it: itself where it does. The error is a 400 invalid_request with the
-// path of what the target cannot take.
+// For returns the schema at a path of the request for the target, unchanged if possible. The error
+// is a 400 invalid_request with the path of the unsupported part.
 func (d *Subset) For(schema []byte, param string) ([]byte, error) {
 	w := writer{Subset: d, renames: rawjson.Field(schema, "definitions") != nil && rawjson.Field(schema, "$defs") == nil}
 	if d.acyclic {
@@ -73,22 +71,22 @@ func (d *Subset) For(schema []byte, param string) ([]byte, error) {
 	return out, nil
 }
 
-// refusal refuses what stands at a path.
+// refusal returns the error for a path.
 func refusal(param, format string, args ...any) error {
 	return fault.At(fault.InvalidRequest, param, "`{param}` "+format, args...)
 }
 
-// deepest is how deep a schema may nest.
+// deepest is the nesting limit of a schema.
 const deepest = 100
 
-// writer writes a schema anew.
+// writer writes an adapted schema.
 type writer struct {
 	*Subset
-	renames bool // the root's definitions become $defs, as newer drafts have it
+	renames bool // the root's definitions become $defs, as in newer drafts
 	changed bool
 }
 
-// schema appends one schema. What is no object (`true`) goes as it is.
+// schema appends one schema. A value other than an object (`true`) is unchanged.
 func (w *writer) schema(dst, node []byte, path string, depth int) ([]byte, error) {
 	if len(node) == 0 || node[0] != '{' {
 		return append(dst, node...), nil
@@ -103,7 +101,7 @@ func (w *writer) schema(dst, node []byte, path string, depth int) ([]byte, error
 	dst = append(dst, '{')
 	begin := len(dst)
 	for name, value := range rawjson.Members(node) {
-		name, keep := w.place(at, string(name), value)
+		name, keep := w.targetName(at, string(name), value)
 		if !keep {
 			continue
 		}
@@ -115,7 +113,7 @@ func (w *writer) schema(dst, node []byte, path string, depth int) ([]byte, error
 			return nil, err
 		}
 	}
-	for _, member := range at.added {
+	for _, member := range at.missing {
 		if len(dst) > begin {
 			dst = append(dst, ',')
 		}
@@ -124,28 +122,28 @@ func (w *writer) schema(dst, node []byte, path string, depth int) ([]byte, error
 	return append(dst, '}'), nil
 }
 
-// facts is what stands in a schema beside its keywords.
+// facts describes a schema.
 type facts struct {
-	isObject, refers       bool
-	defines                bool     // it has $defs
-	described, any, single bool     // it has a description, anyOf, an allOf of one entry
-	notes                  string   // what goes into the description
-	added                  []string // members that it has not
+	isObject, refers                         bool
+	hasDefs                                  bool     // it has $defs
+	hasDescription, hasAnyOf, hasSingleAllOf bool     // it has a description, anyOf, an allOf of one entry
+	notes                                    string   // for the description
+	missing                                  []string // members to add
 }
 
-// read looks at the keywords of a schema, and refuses what has no counterpart.
+// read reads the keywords of a schema, and rejects those with no counterpart.
 func (w *writer) read(node []byte, path string) (at facts, err error) {
 	kind := rawjson.Field(node, "type")
 	at.isObject = names(kind, "object") || kind == nil && rawjson.Field(node, "properties") != nil
-	at.defines = rawjson.Field(node, "$defs") != nil
+	at.hasDefs = rawjson.Field(node, "$defs") != nil
 	at.refers = rawjson.IsText(rawjson.Field(node, "$ref"))
-	at.described, at.any = rawjson.IsText(rawjson.Field(node, "description")), rawjson.Field(node, "anyOf") != nil
+	at.hasDescription, at.hasAnyOf = rawjson.IsText(rawjson.Field(node, "description")), rawjson.Field(node, "anyOf") != nil
 	entries := 0
 	for range rawjson.Elements(rawjson.Field(node, "allOf")) {
 		entries++
 	}
-	at.single = entries == 1
-	if err := w.refuse(node, &at, entries, path); err != nil {
+	at.hasSingleAllOf = entries == 1
+	if err := w.check(node, &at, entries, path); err != nil {
 		return at, err
 	}
 	if at.refers {
@@ -157,18 +155,18 @@ func (w *writer) read(node []byte, path string) (at facts, err error) {
 			notes = append(notes, fmt.Sprintf("%s: %s", name, value))
 		}
 	}
-	if at.notes = strings.Join(notes, ", "); at.notes != "" && !at.described {
-		at.added = append(at.added, `"description":`+string(rawjson.Quote(at.notes)))
+	if at.notes = strings.Join(notes, ", "); at.notes != "" && !at.hasDescription {
+		at.missing = append(at.missing, `"description":`+string(rawjson.Quote(at.notes)))
 	}
 	if w.closed && at.isObject && rawjson.Field(node, "additionalProperties") == nil {
-		at.added = append(at.added, `"additionalProperties":false`)
+		at.missing = append(at.missing, `"additionalProperties":false`)
 	}
-	w.changed = w.changed || len(at.added) > 0 || at.notes != ""
+	w.changed = w.changed || len(at.missing) > 0 || at.notes != ""
 	return at, nil
 }
 
-// refuse refuses a schema that would be another one at the target.
-func (w *writer) refuse(node []byte, at *facts, entries int, path string) error {
+// check rejects a schema with another meaning at the target.
+func (w *writer) check(node []byte, at *facts, entries int, path string) error {
 	if ref := rawjson.Unquote(rawjson.Field(node, "$ref")); at.refers && !strings.HasPrefix(ref, "#") {
 		return refusal(path+".$ref", "must point into the schema itself for this model.")
 	}
@@ -201,13 +199,13 @@ func (w *writer) refuse(node []byte, at *facts, entries int, path string) error 
 	return nil
 }
 
-// place returns the name under which a keyword stands at the target; false: it
-// stands there not at all, or in the description.
-func (w *writer) place(at facts, name string, value []byte) (string, bool) {
+// targetName returns a keyword's name at the target. It returns false for a keyword to be left out or
+// moved to the description.
+func (w *writer) targetName(at facts, name string, value []byte) (string, bool) {
 	to, keep := name, true
 	switch {
 	case name == "definitions":
-		if w.renames && !at.defines {
+		if w.renames && !at.hasDefs {
 			to = "$defs"
 		}
 	case at.refers:
@@ -223,21 +221,20 @@ func (w *writer) place(at facts, name string, value []byte) (string, bool) {
 	return to, keep
 }
 
-// isAside tells whether a keyword says nothing about what fits a schema.
+// isAside reports whether a keyword has no effect on the values of a schema.
 func isAside(name string) bool {
 	return slices.Contains([]string{"$schema", "$id", "$anchor", "$comment", "examples", "deprecated", "readOnly", "writeOnly"}, name)
 }
 
-// isNote tells whether the target has no keyword for this one, so that the model
-// is told in words.
+// isNote reports whether a keyword is moved to the description.
 func (w *writer) isNote(at *facts, name string, value []byte) bool {
 	switch name {
 	case "description", "properties", "items", "anyOf", "additionalProperties", "$ref", "$defs", "definitions":
 		return false
 	case "oneOf":
-		return w.closed && at.any
+		return w.closed && at.hasAnyOf
 	case "allOf":
-		return at.any || !at.single
+		return at.hasAnyOf || !at.hasSingleAllOf
 	case "prefixItems":
 		return w.closed
 	case "format":
@@ -251,10 +248,10 @@ func (w *writer) isNote(at *facts, name string, value []byte) bool {
 			return !rawjson.IsText(value) && (value[0] < '0' || value[0] > '9') && value[0] != '-'
 		}
 	}
-	return !slices.Contains(w.keeps, name) && !isAside(name)
+	return !slices.Contains(w.keywords, name) && !isAside(name)
 }
 
-// value appends the value of a keyword that stands at the target.
+// value appends the value of a keyword.
 func (w *writer) value(dst []byte, at facts, name string, value []byte, path string, depth int) (out []byte, err error) {
 	switch name {
 	case "properties", "$defs", "definitions":
@@ -280,7 +277,7 @@ func (w *writer) value(dst []byte, at facts, name string, value []byte, path str
 		}
 		return append(dst, ']'), nil
 	case "description":
-		if at.notes != "" && at.described {
+		if at.notes != "" && at.hasDescription {
 			return append(dst, rawjson.Quote(rawjson.Unquote(value)+" ("+at.notes+")")...), nil
 		}
 	case "enum":
@@ -295,7 +292,7 @@ func (w *writer) value(dst []byte, at facts, name string, value []byte, path str
 	return append(dst, value...), nil
 }
 
-// each appends an object whose members are schemas.
+// each appends an object of schemas.
 func (w *writer) each(dst, object []byte, path string, depth int) (out []byte, err error) {
 	if len(object) == 0 || object[0] != '{' {
 		return append(dst, object...), nil
@@ -314,7 +311,7 @@ func (w *writer) each(dst, object []byte, path string, depth int) (out []byte, e
 	return append(dst, '}'), nil
 }
 
-// names tells whether a value is a text, or a list that has it.
+// names reports whether a value is a text, or a list with it.
 func names(value []byte, text string) bool {
 	if rawjson.IsText(value) {
 		return rawjson.Unquote(value) == text

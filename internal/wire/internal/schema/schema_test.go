@@ -14,7 +14,7 @@ func TestSchemasAreAdapted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		target *Subset
 		in     string
-		want   string // empty: as it is
+		want   string // empty means unchanged
 	}{
 		"what is taken goes as it came": {Messages(), `{ "type":"object", "properties":{"a":{"type":"string","enum":["x"],` +
 			`"description":"d"},` +
@@ -112,7 +112,7 @@ func TestSchemasAreRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-// FuzzSchema: whatever JSON comes, what goes out is JSON, and is taken again.
+// FuzzSchema checks that an adapted schema is JSON, and is unchanged if adapted again.
 func FuzzSchema(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"type":"object","properties":{"a":{"minimum":1}}}`, `[{"allOf":[{}]}]`, `{"const":-1,` +
 		`"enum":1,"anyOf":[]}`,

@@ -11,23 +11,23 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Asking makes a request body with further members.
-func Asking(more string) string {
+// ChatBody returns a request body with further members.
+func ChatBody(more string) string {
 	if more != "" {
 		more = "," + more
 	}
 	return `{"model":"m","messages":[{"role":"user","content":"hi"}]` + more + `}`
 }
 
-// AskingParts makes a request body whose second message has the given content parts.
-func AskingParts(content string) string {
+// ChatParts returns a request body with the given content parts in its second message.
+func ChatParts(content string) string {
 	return `{"model":"m","messages":[{"role":"system","content":"x"},{"role":"user","content":[` + content + `]}]}`
 }
 
-// AskingMessages makes a request body with the given messages.
-func AskingMessages(list string) string { return `{"model":"m","messages":` + list + `}` }
+// ChatMessages returns a request body with the given messages.
+func ChatMessages(list string) string { return `{"model":"m","messages":` + list + `}` }
 
-// LimitsIn returns the limits in a body, by their fields, as they stand.
+// LimitsIn returns the limits in a body by field.
 func LimitsIn(body []byte) map[string]string {
 	limits := form.LimitFields()
 	found := map[string]string{}
@@ -39,9 +39,8 @@ func LimitsIn(body []byte) map[string]string {
 	return found
 }
 
-// Rest returns the members of a body that the gateway does not own, as they
-// stand.
-func Rest(t *testing.T, body []byte) map[string]string {
+// OtherMembers returns the members of a body except those set by the gateway.
+func OtherMembers(t *testing.T, body []byte) map[string]string {
 	t.Helper()
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(body, &all); err != nil {
@@ -62,7 +61,7 @@ func Rest(t *testing.T, body []byte) map[string]string {
 	return out
 }
 
-// Frames makes a stream of data events.
+// Frames returns a stream of data events.
 func Frames(data ...string) string {
 	var b strings.Builder
 	for _, d := range data {
@@ -71,13 +70,13 @@ func Frames(data ...string) string {
 	return b.String()
 }
 
-// Delta makes a frame of one choice.
+// Delta returns a frame of one choice.
 func Delta(delta, finish string) string {
 	return `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"v","choices":[` +
 		`{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`
 }
 
-// CheckUsage checks that the counts that were read from data hold together.
+// CheckUsage checks the counts read from data.
 func CheckUsage(t *testing.T, data []byte, u wire.Usage) {
 	t.Helper()
 	if u.Prompt < 0 || u.Cached < 0 || u.CacheWrite < 0 || u.CacheWrite1h < 0 || u.Completion < 0 || u.Reasoning < 0 ||

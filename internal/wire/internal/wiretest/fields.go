@@ -13,9 +13,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// RefusesOtherCase checks that check, which judges a good body with one more
-// member, refuses every one of fields in capitals and with the two letters
-// outside ASCII that fold into it, and nothing else.
+// RefusesOtherCase checks that check, given a member to add to a valid body, rejects each field in
+// capitals or with a letter outside ASCII that folds into it, and nothing else.
 func RefusesOtherCase(t *testing.T, fields []string, check func(member string) error) {
 	t.Helper()
 	for _, field := range fields {
@@ -40,8 +39,8 @@ func RefusesOtherCase(t *testing.T, fields []string, check func(member string) e
 	}
 }
 
-// ReadsOnly checks that the code in the files, of which there may be patterns,
-// reads no field at the top level but those of fields, and at least so many.
+// ReadsOnly checks that the code in the files reads no top-level fields except the given ones, and
+// at least least of them.
 func ReadsOnly(t *testing.T, least int, fields []string, patterns ...string) {
 	t.Helper()
 	seen := 0
@@ -77,8 +76,8 @@ func ReadsOnly(t *testing.T, least int, fields []string, patterns ...string) {
 	}
 }
 
-// fieldsRead returns the names that a function gives to raw, find or set of a
-// document: directly, or out of a list of words that it ranges over.
+// fieldsRead returns the names passed by a function to Raw, Find or Set of a document, directly or
+// in a loop over a list of words.
 func fieldsRead(fn *ast.FuncDecl) (names []string) {
 	words := func(n ast.Node) (out []string) {
 		ast.Inspect(n, func(n ast.Node) bool {

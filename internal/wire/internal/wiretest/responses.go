@@ -12,29 +12,29 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// sentItem is an item as a client of a stream has put it together.
+// sentItem is an item as put together by a client of a stream.
 type sentItem struct {
 	id, kind string
 	done     bool
-	part     map[string]any // the open part; nil when none is
-	parts    []any          // those that have ended
-	Text     string         // of the deltas of the open part, or of the call
-	ended    bool           // the text was repeated whole
+	part     map[string]any // the open part, or nil
+	parts    []any          // the closed parts
+	Text     string         // the deltas of the open part, or of the call
+	ended    bool           // the whole text was repeated
 }
 
-// sentStream is what a client has seen of a stream.
+// sentStream is a stream as seen by a client.
 type sentStream struct {
 	kinds    []string // of the events, in order
 	Items    []*sentItem
-	finished []any // items as they ended, by index
+	finished []any // complete items by index
 	Terminal string
 	response map[string]any // of the terminal event
 }
 
-// ValidStream checks that a stream of the responses form is well formed:
-// numbers from 0, events in order, items and parts that open and close, deltas
-// that add up to what is repeated, and one terminal event, the last.
-func ValidStream(stream []byte) (*sentStream, error) {
+// CheckResponses checks that a stream of the responses form is well formed: numbers from 0, events in
+// order, items and parts that open and close, deltas equal to the repeated text, and one terminal
+// event, the last.
+func CheckResponses(stream []byte) (*sentStream, error) {
 	s := &sentStream{}
 	r := sse.NewReader(strings.NewReader(string(stream)), 64<<20)
 	for {
@@ -99,7 +99,7 @@ func (s *sentStream) event(name string, event map[string]any) error {
 	return item.event(kind, event)
 }
 
-// everyMember are the members of a response that Open Responses demands.
+// everyMember are the members of a response required by Open Responses.
 var everyMember = strings.Fields(`id object created_at completed_at status incomplete_details model previous_response_id
 	instructions output error tools tool_choice truncation parallel_tool_calls text top_p presence_penalty
 	frequency_penalty top_logprobs temperature reasoning usage max_output_tokens max_tool_calls store background
@@ -201,8 +201,7 @@ func (s *sentStream) done(item *sentItem, index int, raw any) error {
 	return nil
 }
 
-// deltasOf says which events belong to which kind of item or part, and where
-// the whole text stands.
+// deltasOf maps each kind of item or part to its events and the member with the whole text.
 var deltasOf = map[string]struct{ of, text string }{
 	"response.output_text.delta":             {"output_text", ""},
 	"response.output_text.done":              {"output_text", "text"},
@@ -216,7 +215,7 @@ var deltasOf = map[string]struct{ of, text string }{
 	"response.custom_tool_call_input.done":   {"custom_tool_call", "input"},
 }
 
-// event takes an event of an open item.
+// event adds an event of an open item.
 func (i *sentItem) event(kind string, event map[string]any) error {
 	number, of := event["content_index"], i.kind
 	if i.kind == "reasoning" {
@@ -270,10 +269,10 @@ func (i *sentItem) event(kind string, event map[string]any) error {
 	return nil
 }
 
-// MustBeValid is validStream for a test.
-func MustBeValid(t *testing.T, stream []byte) *sentStream {
+// MustCheckResponses is ValidStream for a test.
+func MustCheckResponses(t *testing.T, stream []byte) *sentStream {
 	t.Helper()
-	s, err := ValidStream(stream)
+	s, err := CheckResponses(stream)
 	if err != nil {
 		t.Fatalf("%v\nin the stream\n%s", err, stream)
 	}

@@ -1,7 +1,7 @@
-// Package wiretest owns what the tests of the wire packages share: bodies and
-// events to begin with, and checks of whole streams.
+// Package wiretest owns the code shared by the tests of the wire packages: bodies, events, and
+// checks of whole streams.
 //
-// Invariant: it is imported by tests alone and knows no form's own package.
+// Invariant: only tests import it, and it imports no package of a form.
 package wiretest
 
 import (
@@ -28,7 +28,7 @@ func CodeOf(t *testing.T, err error) (fault.Code, string) {
 	return f.Code, f.Param
 }
 
-// FaultOf tells code and param of an error, as `code param`.
+// FaultOf returns an error as `code param`.
 func FaultOf(t testing.TB, err error) string {
 	t.Helper()
 	if err == nil {

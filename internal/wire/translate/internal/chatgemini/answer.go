@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// wholeAnswer writes a whole Gemini answer as a chat completion with the
-// usage that was charged; ErrMalformed when body is no JSON object.
+// wholeAnswer returns a Gemini answer as a chat completion with the usage u. It returns
+// ErrMalformed if body is not a JSON object.
 func wholeAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || !rawjson.IsValid(body) || gemini.Object(body)[0] != '{' {
@@ -24,7 +24,7 @@ func wholeAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	}
 	out := append(appendGeminiHead(make([]byte, 0, len(body)+512), id, "chat.completion"), '[')
-	calls := geminiCalls{request: geminiSuffix(id.Request)}
+	calls := callWriter{request: geminiSuffix(id.Request)}
 	for name, value := range rawjson.Members(gemini.Object(body)) {
 		if string(name) != "candidates" {
 			continue
@@ -41,11 +41,11 @@ func wholeAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// appendChoice writes a candidate as a choice.
-func (g *geminiCalls) appendChoice(dst []byte, candidate gemini.Generated, index int) []byte {
+// appendChoice appends a candidate as a choice.
+func (g *callWriter) appendChoice(dst []byte, candidate gemini.AnswerCandidate, index int) []byte {
 	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(index), 10)
 	dst = append(dst, `,"message":{"role":"assistant",`...)
-	var content, thoughts, calls, images []byte // the insides of strings and arrays
+	var content, thoughts, calls, images []byte // the contents of strings and arrays
 	for _, raw := range rawjson.Elements(candidate.Parts) {
 		part := gemini.ReadPart(raw)
 		if part.Text != nil {
@@ -60,7 +60,7 @@ func (g *geminiCalls) appendChoice(dst []byte, candidate gemini.Generated, index
 		}
 		if part.Inline != nil && !part.Thought {
 			if mime, data, ok := gemini.ReadImage(part.Inline); ok {
-				images = append(appendSignature(appendGeminiImage(append(images, ",{"...), mime, data), part), '}')
+				images = append(appendSignature(appendImage(append(images, ",{"...), mime, data), part), '}')
 			}
 		}
 	}
@@ -79,24 +79,23 @@ func (g *geminiCalls) appendChoice(dst []byte, candidate gemini.Generated, index
 		dst = rawjson.Put(dst, `,"images":[`, images[1:], "]")
 	}
 	dst = append(dst, `},"logprobs":`...)
-	if odds := appendGeminiOdds(dst, candidate.Odds); odds != nil {
+	if odds := appendLogprobs(dst, candidate.Logprobs); odds != nil {
 		dst = odds
 	} else {
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, `,"finish_reason":"`...)
-	return rawjson.Put(dst, "", chatFinishOfGemini(candidate.Kind, calls != nil), `"}`)
+	return rawjson.Put(dst, "", finishReason(candidate.Kind, calls != nil), `"}`)
 }
 
-// appendGeminiImage writes the members of an image, as its vendors' chat forms
-// have it: by a data address.
-func appendGeminiImage(dst, mime, data []byte) []byte {
+// appendImage appends the members of an image in the vendors' chat form: by a data address.
+func appendImage(dst, mime, data []byte) []byte {
 	dst = rawjson.Put(dst, `"type":"image_url","image_url":{"url":"data:`, mime, "")
 	return rawjson.Put(dst, ";base64,", data, `"}`)
 }
 
-// appendSignature writes the signature of a part behind the members of its call
-// or its image, where Google's own chat form has it: the model wants it back.
+// appendSignature appends the signature of a part to the members of its call or image, as in
+// Google's own chat form. The model expects it back.
 func appendSignature(dst []byte, part gemini.Part) []byte {
 	if part.Signature == nil {
 		return dst
@@ -104,9 +103,9 @@ func appendSignature(dst []byte, part gemini.Part) []byte {
 	return rawjson.Put(dst, `,"extra_content":{"google":{"thought_signature":`, part.Signature, "}}")
 }
 
-// appendGeminiOdds writes a logprobsResult as the logprobs of a choice; nil
-// when it is empty.
-func appendGeminiOdds(dst, odds []byte) []byte {
+// appendLogprobs appends a logprobsResult as the logprobs of a choice. It returns nil if it is
+// empty.
+func appendLogprobs(dst, odds []byte) []byte {
 	if odds == nil {
 		return nil
 	}
@@ -121,13 +120,13 @@ func appendGeminiOdds(dst, odds []byte) []byte {
 			dst = append(dst, ',')
 		}
 		empty = false
-		dst = append(appendGeminiToken(append(dst, '{'), chosen), `,"top_logprobs":[`...)
+		dst = append(appendToken(append(dst, '{'), chosen), `,"top_logprobs":[`...)
 		if i < len(steps) {
 			for k, other := range rawjson.Elements(steps[i]) {
 				if k > 0 {
 					dst = append(dst, ',')
 				}
-				dst = append(appendGeminiToken(append(dst, '{'), other), '}')
+				dst = append(appendToken(append(dst, '{'), other), '}')
 			}
 		}
 		dst = append(dst, "]}"...)
@@ -138,9 +137,9 @@ func appendGeminiOdds(dst, odds []byte) []byte {
 	return append(dst, `],"refusal":null}`...)
 }
 
-// appendGeminiToken writes the members of a token and its logarithm. One that
-// is no number stands for an impossible token, as the form has it.
-func appendGeminiToken(dst, token []byte) []byte {
+// appendToken appends the members of a token and its logprob. As in the chat form, a value other
+// than a number is an impossible token.
+func appendToken(dst, token []byte) []byte {
 	text, odds := []byte(`""`), []byte("0")
 	for name, value := range rawjson.Members(token) {
 		switch {
@@ -156,25 +155,24 @@ func appendGeminiToken(dst, token []byte) []byte {
 	return rawjson.Put(dst, `,"logprob":`, odds, `,"bytes":null`)
 }
 
-// geminiCalls gives the calls of an answer their ids: the provider's where it
-// gave one that is no other call's, else one made of our request's id.
-type geminiCalls struct {
+// callWriter writes the calls of an answer with unique ids: the provider's, or derived from the
+// request's.
+type callWriter struct {
 	request string
-	made    int
-	known   []string
+	count   int
+	used    []string
 }
 
-// maxGeminiIDs is how many ids are told apart, and their longest length. What
-// is beyond gets one of ours.
+// maxIDs is the number of the provider's ids compared, and maxIDLength their largest length. Other
+// calls get a derived id.
 const (
-	maxGeminiIDs    = 256
-	longestGeminiID = 128
+	maxIDs      = 256
+	maxIDLength = 128
 )
 
-// appendCall writes the members of a tool call. Its arguments are the bytes of
-// the provider's, without their white space, so that numbers stay what they
-// are.
-func (g *geminiCalls) appendCall(dst, call []byte) []byte {
+// appendCall appends the members of a tool call. Its arguments are the provider's bytes without
+// white space, so that numbers are unchanged.
+func (g *callWriter) appendCall(dst, call []byte) []byte {
 	var id, name, args []byte
 	for key, value := range rawjson.Members(call) {
 		switch string(key) {
@@ -202,11 +200,11 @@ func (g *geminiCalls) appendCall(dst, call []byte) []byte {
 }
 
 // id returns the id of the next call.
-func (g *geminiCalls) id(given string) string {
-	if given != "" && len(given) <= longestGeminiID && len(g.known) < maxGeminiIDs && !slices.Contains(g.known, given) {
-		g.known = append(g.known, given)
-		return given
+func (g *callWriter) id(providerID string) string {
+	if providerID != "" && len(providerID) <= maxIDLength && len(g.used) < maxIDs && !slices.Contains(g.used, providerID) {
+		g.used = append(g.used, providerID)
+		return providerID
 	}
-	g.made++
-	return "call_" + g.request + "_" + strconv.Itoa(g.made)
+	g.count++
+	return "call_" + g.request + "_" + strconv.Itoa(g.count)
 }

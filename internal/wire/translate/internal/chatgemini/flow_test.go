@@ -25,14 +25,13 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenarios of testdata come to anew")
 
-// identity is what the answers of all scenarios say about themselves.
+// someAnswer is the identity of the answers of all scenarios.
 func someAnswer() wire.Identity {
 	return wire.Identity{Request: "req_0001", Model: "swift-1", Created: 1700000000}
 }
 
-// TestGeminiScenarios plays testdata: what a request of the
-// chat-completions form becomes (sent), what the client sees of the provider's
-// answer (answer), and how the meter judges it (judged).
+// TestGeminiScenarios tests the files of testdata: the line's request (sent), the client's answer
+// (answer), and the meter's result (judged).
 func TestGeminiScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -69,7 +68,7 @@ func TestGeminiScenarios(t *testing.T) {
 	}
 }
 
-// writeScenario writes the golden sections behind those that are given.
+// writeScenario writes the golden sections after the given ones.
 func writeScenario(t *testing.T, file string, archive *txtar.Archive, got map[string]string) {
 	t.Helper()
 	out := &txtar.Archive{Comment: archive.Comment}
@@ -89,7 +88,7 @@ func writeScenario(t *testing.T, file string, archive *txtar.Archive, got map[st
 	}
 }
 
-// playGemini plays one scenario.
+// playGemini returns the results of one scenario.
 func playGemini(t *testing.T, given map[string][]byte) map[string]string {
 	t.Helper()
 	r, err := completions.Open(bytes.TrimSpace(given["request"]))
@@ -121,7 +120,7 @@ func playGemini(t *testing.T, given map[string][]byte) map[string]string {
 	return got
 }
 
-// failureOf is the verdict of package upstream on an error inside an answer.
+// failureOf returns the classification by package upstream of an error inside an answer.
 func failureOf(e *wire.ProviderError) *upstream.Failure {
 	if e.Body != nil {
 		if f := upstream.Classify(200, "application/json", e.Body, nil); f != nil {
@@ -173,7 +172,7 @@ func playGeminiStream(t *testing.T, stream string, r *completions.Request) (answ
 	return strings.TrimRight(string(out), "\n") + "\n", marks.String()
 }
 
-// counts shows a usage; Gemini never says what it takes.
+// counts formats a usage. Gemini never reports its cost.
 func counts(u wire.Usage) string {
 	return strings.TrimSuffix(fmt.Sprintf("%+v", u), " CostNano:0 HasCost:false CacheSplit:false}") + "}"
 }
@@ -209,7 +208,7 @@ func playGeminiWhole(t *testing.T, body []byte) (answer, judged string) {
 	return string(out) + "\n", judged
 }
 
-// chunk is a frame of a chat-completions stream as a strict client reads it.
+// chunk is a frame of a chat-completions stream as read by a strict client.
 type chunk struct {
 	ID      string          `json:"id"`
 	Object  string          `json:"object"`
@@ -238,9 +237,9 @@ type chunk struct {
 	} `json:"choices"`
 }
 
-// checkChatStream holds a stream against the rules of the chat-completions
-// form: one identity, roles first, calls whole and counted from 0, nothing of
-// a choice after its end, and [DONE] last, exactly when it is complete.
+// checkChatStream checks a stream by the rules of the chat-completions form: one identity, roles
+// first, calls whole and numbered from 0, nothing of a choice after its end, and [DONE] last if and
+// only if it is complete.
 func checkChatStream(t *testing.T, stream []byte, complete bool) {
 	t.Helper()
 	events := sse.NewReader(bytes.NewReader(stream), len(stream)+1)

@@ -15,9 +15,8 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// FuzzGeminiStream: whatever a provider sends, the meter and the writer end,
-// and what the client gets is a well-formed stream of the chat-completions
-// form.
+// FuzzGeminiStream checks that meter and writer end, and that the client's stream is well formed,
+// whatever a provider sends.
 func FuzzGeminiStream(f *testing.F) {
 	for _, seed := range []string{
 		`{"candidates":[{"content":{"parts":[{"text":"a\u00e9\n"},{"text":"b","thought":true}]},` +
@@ -72,8 +71,7 @@ func FuzzGeminiStream(f *testing.F) {
 	})
 }
 
-// FuzzGeminiAnswer: whatever a provider answers becomes a chat completion or an
-// error.
+// FuzzGeminiAnswer checks that an answer becomes a chat completion or an error.
 func FuzzGeminiAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"candidates":[{"content":{"parts":[{"text":"a"},{"functionCall":{"name":"f","args":{"a":[1, 2]}}},` +
@@ -101,9 +99,8 @@ func FuzzGeminiAnswer(f *testing.F) {
 	})
 }
 
-// FuzzAsGemini: whatever request passes the checks is refused with its field or
-// becomes JSON in which somebody speaks first, nobody says nothing and every
-// call has its result.
+// FuzzAsGemini checks that a request accepted by the checks is rejected with a field, or becomes
+// JSON in which the user comes first, no turn is empty and every call has a result.
 func FuzzAsGemini(f *testing.F) {
 	for _, messages := range []string{
 		hi, calls + "," + forB + "," + hi, spoken + "," + calls + "," + forA + "," + calls,
@@ -170,7 +167,7 @@ func FuzzAsGemini(f *testing.F) {
 	})
 }
 
-// geminiEvents is a stream of ordinary events as the provider sends them.
+// geminiEvents returns a stream of ordinary events.
 func geminiEvents(n int) []byte {
 	const event = `{"candidates": [{"content": {"parts": [{"text": " word"}],"role": "model"},` +
 		`"index": 0}],"usageMetadata": {"promptTokenCount": 12,"totalTokenCount": 1013,"promptTokensDetails": [{"modality": "TEXT",` +
@@ -192,7 +189,7 @@ func TestGeminiDoesNotAllocatePerEvent(t *testing.T) {
 		}
 		out = writer.Append(out[:0], e, f)
 	}
-	for range 20_000 { // the text is kept up to its limit
+	for range 20_000 { // the retained text is limited
 		play()
 	}
 	if n := testing.AllocsPerRun(100, play); n != 0 {

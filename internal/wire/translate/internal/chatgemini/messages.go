@@ -8,45 +8,42 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// geminiConversation writes messages as contents. Messages of the assistant
-// that follow each other become one turn. The results of a turn's calls stand
-// in one turn after it, as many as there were calls.
-type geminiConversation struct {
-	older bool // a model before Gemini 3: it takes calls without a signature, and fetches nothing
+// conversation writes messages as contents. Successive messages of the assistant become one turn.
+// The results of a turn's calls are one turn after it, as many as calls.
+type conversation struct {
+	beforeGemini3 bool // the model accepts calls without a signature, and fetches nothing
 
 	fetches bool                         // images by address are fetched
-	images  map[string]wire.FetchedImage // those that were, by address
-	wanted  []string                     // and the others, each once
+	images  map[string]wire.FetchedImage // fetched images by address
+	missing []string                     // distinct addresses of images not fetched yet
 
-	system []byte // the inside of a string: all system texts; nil: none
-	turns  []byte // the inside of the array
-	last   string // the role of the last turn
+	system   []byte // all system texts, as the contents of a JSON string
+	turns    []byte // the contents of the array
+	lastRole string // of the last turn
 
-	calls    []geminiCall // of the last turn, without their results
-	answered bool         // one of them has its result
+	calls     []pendingCall // of the last turn, until their results are written
+	hasResult bool          // one of them has its result
 }
 
-// geminiCall is a call that waits for its result.
-type geminiCall struct {
-	id       string // empty: it has none
+// pendingCall is a call waiting for its result.
+type pendingCall struct {
+	id       string // may be empty
 	name     []byte // a JSON string
-	response []byte // nil: no result yet
+	response []byte // nil without a result
 }
 
 const (
-	// geminiBypass stands where the form demands the signature that a model
-	// gave with its call, and the client returns none. The value is the
-	// documented one for histories that come from elsewhere.
-	geminiBypass = `"skip_thought_signature_validator"`
-	// geminiNoResult stands for a result that the client left out.
-	geminiNoResult = `{"result":"(no result)"}`
-	// geminiNothing is the turn of a user who said nothing: the form demands
-	// one at the beginning.
-	geminiNothing = `{"text":"."}`
+	// signatureBypass replaces a required signature not returned by the client. The value is
+	// documented for histories from elsewhere.
+	signatureBypass = `"skip_thought_signature_validator"`
+	// noResult replaces a missing result.
+	noResult = `{"result":"(no result)"}`
+	// emptyTurn is the user's first turn if it is missing. The form requires one.
+	emptyTurn = `{"text":"."}`
 )
 
 // add adds a message.
-func (c *geminiConversation) add(message []byte, index int) error {
+func (c *conversation) add(message []byte, index int) error {
 	content := rawjson.Field(message, "content")
 	switch rawjson.Unquote(rawjson.Field(message, "role")) {
 	case "system", "developer":
@@ -59,17 +56,17 @@ func (c *geminiConversation) add(message []byte, index int) error {
 		return c.addAssistant(message, content, index)
 	}
 	c.endCalls()
-	parts, err := c.parts(nil, content, index)
+	parts, err := c.appendParts(nil, content, index)
 	if err != nil {
 		return err
 	}
-	c.turn("user", parts)
+	c.addTurn("user", parts)
 	return nil
 }
 
-// addSystem adds a text to the system's, wherever it stood.
-func (c *geminiConversation) addSystem(content []byte, index int) error {
-	return geminiTexts(content, index, func(text []byte) {
+// addSystem adds a text to the system instruction, whatever its position.
+func (c *conversation) addSystem(content []byte, index int) error {
+	return eachText(content, index, func(text []byte) {
 		if c.system != nil {
 			c.system = append(c.system, `\n\n`...)
 		}
@@ -77,9 +74,9 @@ func (c *geminiConversation) addSystem(content []byte, index int) error {
 	})
 }
 
-// geminiTexts walks the texts of a message that may hold nothing else, as the
-// insides of strings.
-func geminiTexts(content []byte, index int, yield func(text []byte)) error {
+// eachText calls yield for the texts of a message without other parts, as the contents of JSON
+// strings.
+func eachText(content []byte, index int, yield func(text []byte)) error {
 	if rawjson.IsText(content) {
 		if len(content) > 2 {
 			yield(content[1 : len(content)-1])
@@ -89,7 +86,7 @@ func geminiTexts(content []byte, index int, yield func(text []byte)) error {
 	for k, part := range rawjson.Elements(content) {
 		text := rawjson.Field(part, "text")
 		if !rawjson.IsText(text) {
-			return cannotGemini(fmt.Sprintf("messages[%d].content[%d]", index, k), "must be text for this model.")
+			return unsupported(fmt.Sprintf("messages[%d].content[%d]", index, k), "must be text for this model.")
 		}
 		if len(text) > 2 {
 			yield(text[1 : len(text)-1])
@@ -98,12 +95,12 @@ func geminiTexts(content []byte, index int, yield func(text []byte)) error {
 	return nil
 }
 
-// addAssistant adds what the model said and called.
-func (c *geminiConversation) addAssistant(message, content []byte, index int) error {
-	if c.answered {
+// addAssistant adds the model's texts, images and calls.
+func (c *conversation) addAssistant(message, content []byte, index int) error {
+	if c.hasResult {
 		c.endCalls()
 	}
-	parts, err := c.parts(nil, content, index)
+	parts, err := c.appendParts(nil, content, index)
 	if err != nil {
 		return err
 	}
@@ -116,7 +113,7 @@ func (c *geminiConversation) addAssistant(message, content []byte, index int) er
 			return err
 		}
 		parts = rawjson.Put(parts, ",", part[:len(part)-1], "")
-		if signature := c.signature(image, !c.older); signature != nil {
+		if signature := c.signature(image, !c.beforeGemini3); signature != nil {
 			parts = rawjson.Put(parts, `,"thoughtSignature":`, signature, "")
 		}
 		parts = append(parts, '}')
@@ -124,7 +121,7 @@ func (c *geminiConversation) addAssistant(message, content []byte, index int) er
 	for k, call := range rawjson.Elements(rawjson.Field(message, "tool_calls")) {
 		function := rawjson.Field(call, "function")
 		if function == nil {
-			return cannotGemini(fmt.Sprintf("messages[%d].tool_calls[%d].function", index, k),
+			return unsupported(fmt.Sprintf("messages[%d].tool_calls[%d].function", index, k),
 				"is required: this model takes calls of functions only.")
 		}
 		if parts, err = c.appendCall(parts, call, function, rawjson.Unquote(rawjson.Field(call, "id")),
@@ -137,53 +134,52 @@ func (c *geminiConversation) addAssistant(message, content []byte, index int) er
 			return err
 		}
 	}
-	c.turn("model", parts)
+	c.addTurn("model", parts)
 	return nil
 }
 
-// appendCall appends the call that tells a function, and notes that it waits for
-// its result.
-func (c *geminiConversation) appendCall(parts, told, function []byte, id, param string) ([]byte, error) {
+// appendCall appends the call of a function.
+func (c *conversation) appendCall(parts, told, function []byte, id, param string) ([]byte, error) {
 	name := rawjson.Field(function, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
-		return nil, cannotGemini(param+".name", "is required.")
+		return nil, unsupported(param+".name", "is required.")
 	}
-	var call geminiFields
+	var call members
 	if id != "" {
 		call.add("id", string(rawjson.Quote(id)))
 	}
 	call.add("name", string(name))
-	call.add("args", string(geminiArguments(rawjson.Field(function, "arguments"))))
+	call.add("args", string(argumentsOf(rawjson.Field(function, "arguments"))))
 	parts = rawjson.Put(parts, `,{"functionCall":`, call.object(), "")
-	first := len(c.calls) == 0 // of a turn: it has to be signed
-	if signature := c.signature(told, first && !c.older); signature != nil {
+	first := len(c.calls) == 0 // the first call of a turn must have a signature
+	if signature := c.signature(told, first && !c.beforeGemini3); signature != nil {
 		parts = rawjson.Put(parts, `,"thoughtSignature":`, signature, "")
 	}
-	c.calls = append(c.calls, geminiCall{id: id, name: name})
+	c.calls = append(c.calls, pendingCall{id: id, name: name})
 	return append(parts, '}'), nil
 }
 
-// signature returns the signature that came with a call or an image, a JSON
-// string, from where Google's own chat form has it or where a client's library
-// keeps it; else, where the form demands one, what stands for it, or nil.
-func (c *geminiConversation) signature(told []byte, demanded bool) []byte {
+// signature returns the signature of a call or an image, a JSON string, from its place in Google's
+// own chat form or in a client library's. If it is missing, it returns signatureBypass if required,
+// or nil.
+func (c *conversation) signature(owner []byte, required bool) []byte {
 	for _, signature := range [][]byte{
-		rawjson.Field(rawjson.Field(rawjson.Field(told, "extra_content"), "google"), "thought_signature"),
-		rawjson.Field(rawjson.Field(told, "provider_specific_fields"), "thought_signature"),
+		rawjson.Field(rawjson.Field(rawjson.Field(owner, "extra_content"), "google"), "thought_signature"),
+		rawjson.Field(rawjson.Field(owner, "provider_specific_fields"), "thought_signature"),
 	} {
 		if rawjson.IsText(signature) && len(signature) > 2 {
 			return signature
 		}
 	}
-	if demanded {
-		return []byte(geminiBypass)
+	if required {
+		return []byte(signatureBypass)
 	}
 	return nil
 }
 
-// geminiArguments returns the arguments of a call as an object, with the bytes
-// that the client sent. What is no object is wrapped.
-func geminiArguments(raw []byte) []byte {
+// argumentsOf returns the arguments of a call as an object, with the client's bytes. Another value
+// is wrapped.
+func argumentsOf(raw []byte) []byte {
 	if len(raw) == 0 {
 		return []byte("{}")
 	}
@@ -200,17 +196,17 @@ func geminiArguments(raw []byte) []byte {
 	return rawjson.Put(nil, `{"_raw":`, raw, "}")
 }
 
-// addResult adds the result of one of the last turn's calls, which a member of
-// the message names by its id or its function.
-func (c *geminiConversation) addResult(message, content []byte, index int, member string) error {
+// addResult adds the result of one of the last turn's calls, identified by a member of the message:
+// the call's id or its function.
+func (c *conversation) addResult(message, content []byte, index int, member string) error {
 	param := fmt.Sprintf("messages[%d].%s", index, member)
 	key := rawjson.Unquote(rawjson.Field(message, member))
-	call := c.waiting(key, member == "name")
+	call := c.openCall(key, member == "name")
 	if call == nil {
-		return cannotGemini(param, "must name a call of the assistant's last message that has no result yet.")
+		return unsupported(param, "must name a call of the assistant's last message that has no result yet.")
 	}
 	var text []byte
-	if err := geminiTexts(content, index, func(t []byte) {
+	if err := eachText(content, index, func(t []byte) {
 		if text != nil {
 			text = append(text, `\n`...)
 		}
@@ -224,13 +220,12 @@ func (c *geminiConversation) addResult(message, content []byte, index int, membe
 	} else {
 		call.response = rawjson.Put(nil, `{"result":`, quoted, "}")
 	}
-	c.answered = true
+	c.hasResult = true
 	return nil
 }
 
-// waiting returns the first call with an id, or of a function, that has no
-// result yet.
-func (c *geminiConversation) waiting(key string, byName bool) *geminiCall {
+// openCall returns the first call without a result, by id or by function name.
+func (c *conversation) openCall(key string, byName bool) *pendingCall {
 	for i := range c.calls {
 		call := &c.calls[i]
 		if call.response == nil && key != "" && (byName && rawjson.Unquote(call.name) == key || !byName && call.id == key) {
@@ -240,53 +235,52 @@ func (c *geminiConversation) waiting(key string, byName bool) *geminiCall {
 	return nil
 }
 
-// endCalls writes the results of the last turn's calls, in the order of the
-// calls.
-func (c *geminiConversation) endCalls() {
+// endCalls writes the results of the last turn's calls, in the order of the calls.
+func (c *conversation) endCalls() {
 	var parts []byte
 	for _, call := range c.calls {
-		var result geminiFields
+		var result members
 		if call.id != "" {
 			result.add("id", string(rawjson.Quote(call.id)))
 		}
 		result.add("name", string(call.name))
 		if call.response == nil {
-			call.response = []byte(geminiNoResult)
+			call.response = []byte(noResult)
 		}
 		result.add("response", string(call.response))
 		parts = rawjson.Put(parts, `,{"functionResponse":`, result.object(), "}")
 	}
-	c.turn("user", parts)
-	c.calls, c.answered = c.calls[:0], false
+	c.addTurn("user", parts)
+	c.calls, c.hasResult = c.calls[:0], false
 }
 
-// end writes what is left. Somebody has to have said something.
-func (c *geminiConversation) end() {
+// end completes the turns. There must be at least one.
+func (c *conversation) end() {
 	c.endCalls()
-	if c.last == "" {
-		c.turn("user", []byte(","+geminiNothing))
+	if c.lastRole == "" {
+		c.addTurn("user", []byte(","+emptyTurn))
 	}
 }
 
-// turn writes parts, each behind a comma. A turn without parts is left out:
-// the form refuses it.
-func (c *geminiConversation) turn(role string, parts []byte) {
+// addTurn adds a turn of parts, each after a comma. An empty turn, rejected by the form, is left
+// out.
+func (c *conversation) addTurn(role string, parts []byte) {
 	const end = "]}"
 	switch {
 	case len(parts) == 0:
 		return
-	case role == "model" && c.last == role:
+	case role == "model" && c.lastRole == role:
 		c.turns = append(c.turns[:len(c.turns)-len(end)], parts...)
 		c.turns = append(c.turns, end...)
 		return
-	case role == "model" && c.last == "":
-		c.turn("user", []byte(","+geminiNothing))
+	case role == "model" && c.lastRole == "":
+		c.addTurn("user", []byte(","+emptyTurn))
 	}
-	if c.last != "" {
+	if c.lastRole != "" {
 		c.turns = append(c.turns, ',')
 	}
 	c.turns = rawjson.Put(c.turns, `{"role":"`, role, `","parts":[`)
 	c.turns = append(c.turns, parts[1:]...)
 	c.turns = append(c.turns, end...)
-	c.last = role
+	c.lastRole = role
 }

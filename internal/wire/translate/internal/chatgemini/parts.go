@@ -15,16 +15,16 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// What is asked for in the place of a file that the form does not take.
+// The alternatives to an unsupported file in error messages.
 const (
 	anImage = "image, such as data:image/png;base64,…"
 	aFile   = "file, such as data:application/pdf;base64,…"
 )
 
-// parts appends the parts of a message's content, each behind a comma.
-func (c *geminiConversation) parts(dst, content []byte, index int) ([]byte, error) {
+// appendParts appends the parts of a message's content, each after a comma.
+func (c *conversation) appendParts(dst, content []byte, index int) ([]byte, error) {
 	add := func(text []byte) {
-		if rawjson.IsText(text) && len(text) > 2 { // empty ones are refused there
+		if rawjson.IsText(text) && len(text) > 2 { // the form rejects empty texts
 			dst = rawjson.Put(dst, `,{"text":`, text, "}")
 		}
 	}
@@ -39,7 +39,7 @@ func (c *geminiConversation) parts(dst, content []byte, index int) ([]byte, erro
 			add(rawjson.Field(part, "text"))
 		case "refusal":
 			add(rawjson.Field(part, kind))
-		case "thinking", "redacted_thinking": // without its signature it means nothing
+		case "thinking", "redacted_thinking": // useless without its signature
 		case "image_url", "input_image":
 			image, err := c.image(part, at("image_url"))
 			if err != nil {
@@ -47,48 +47,48 @@ func (c *geminiConversation) parts(dst, content []byte, index int) ([]byte, erro
 			}
 			dst = rawjson.Put(dst, ",", image, "")
 		case "file":
-			inline, err := geminiInline(rawjson.Field(rawjson.Field(part, kind), "file_data"), at("file.file_data"), aFile)
+			inline, err := inlineFile(rawjson.Field(rawjson.Field(part, kind), "file_data"), at("file.file_data"), aFile)
 			if err != nil {
 				return nil, err
 			}
 			dst = rawjson.Put(dst, ",", inline, "")
 		default:
-			return nil, cannotGemini(at("type"), "must be text, image_url or file for this model.")
+			return nil, unsupported(at("type"), "must be text, image_url or file for this model.")
 		}
 	}
 	return dst, nil
 }
 
-// image makes the part of an image. One by address goes as such to a model that
-// fetches it, and is fetched here for others.
-func (c *geminiConversation) image(part []byte, param string) ([]byte, error) {
+// image returns the part of an image. An address is sent to a model that fetches images, and
+// fetched by the gateway for others.
+func (c *conversation) image(part []byte, param string) ([]byte, error) {
 	address := rawjson.Field(part, "image_url")
 	if address != nil && address[0] == '{' {
 		address = rawjson.Field(address, "url")
 	}
 	switch {
 	case !rawjson.IsText(address) || isInline(address):
-	case !c.older:
-		return geminiAddressed(rawjson.Unquote(address), param)
+	case !c.beforeGemini3:
+		return imageByAddress(rawjson.Unquote(address), param)
 	case c.fetches:
-		return c.fetched(rawjson.Unquote(address), param)
+		return c.fetchedImage(rawjson.Unquote(address), param)
 	}
-	return geminiInline(address, param, anImage)
+	return inlineFile(address, param, anImage)
 }
 
-// fetched makes the part of an image out of what its address holds; an empty one
-// where that is not known yet, but wanted.
-func (c *geminiConversation) fetched(address, param string) ([]byte, error) {
+// fetchedImage returns the part of an image fetched from its address, or an empty part if it is not
+// fetched yet.
+func (c *conversation) fetchedImage(address, param string) ([]byte, error) {
 	got, known := c.images[address]
 	var f *fault.Error
 	switch {
 	case !known:
-		if !slices.Contains(c.wanted, address) {
-			c.wanted = append(c.wanted, address)
+		if !slices.Contains(c.missing, address) {
+			c.missing = append(c.missing, address)
 		}
 		return []byte("{}"), nil
 	case errors.As(got.Err, &f) && f.Code == fault.InvalidRequest:
-		return nil, cannotGemini(param, "cannot be used: %s", f.Message())
+		return nil, unsupported(param, "cannot be used: %s", f.Message())
 	case got.Err != nil:
 		return nil, got.Err
 	}
@@ -97,34 +97,34 @@ func (c *geminiConversation) fetched(address, param string) ([]byte, error) {
 	return append(base64.StdEncoding.AppendEncode(out, got.Data), `"}}`...), nil
 }
 
-// scheme is how a data address begins.
+// scheme starts a data address.
 const scheme = "data:"
 
-// isInline tells whether an address, a JSON string, is one of data.
+// isInline reports whether an address, a JSON string, is a data address.
 func isInline(address []byte) bool {
 	head := rawjson.Unquote(append(bytes.Clone(address[:min(len(address)-1, 6*len(scheme))]), '"'))
 	return len(head) >= len(scheme) && strings.EqualFold(head[:len(scheme)], scheme)
 }
 
-// geminiAddressed makes the part of an image that the model fetches. What stands
-// for something stored at the provider, or for a video there, is none.
-func geminiAddressed(address, param string) ([]byte, error) {
+// imageByAddress returns the part of an image to be fetched by the model. Addresses of objects
+// stored at the provider and of videos are rejected.
+func imageByAddress(address, param string) ([]byte, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
-		return nil, cannotGemini(param, "must be an http(s) address, or the data address of the "+anImage)
+		return nil, unsupported(param, "must be an http(s) address, or the data address of the "+anImage)
 	}
 	host := "." + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	for _, no := range []string{".generativelanguage.googleapis.com", ".youtube.com", ".youtu.be"} {
 		if strings.HasSuffix(host, no) {
-			return nil, cannotGemini(param, "is not the address of an image. Send the data address of the "+anImage)
+			return nil, unsupported(param, "is not the address of an image. Send the data address of the "+anImage)
 		}
 	}
 	out := rawjson.Put(nil, `{"fileData":{"mimeType":"`, imageType(u.Path), `","fileUri":`)
 	return rawjson.Put(out, "", rawjson.Quote(address), "}}"), nil
 }
 
-// imageType is the media type of an image by its address. The form demands one;
-// the provider looks at what it fetches.
+// imageType returns the media type of an image by its address. The form requires one, but the
+// provider detects it itself.
 func imageType(name string) string {
 	switch ending := strings.ToLower(path.Ext(name)); ending {
 	case ".png", ".webp", ".gif", ".heic", ".heif", ".avif", ".bmp":
@@ -133,11 +133,11 @@ func imageType(name string) string {
 	return "image/jpeg"
 }
 
-// geminiInline makes the part of an image or a file out of its data address, a
-// JSON string. Sound has no price in it, whatever it calls itself.
-func geminiInline(address []byte, param, what string) ([]byte, error) {
+// inlineFile returns the part of an image or a file, given its data address, a JSON string. Audio,
+// which has no price here, is rejected under any type.
+func inlineFile(address []byte, param, what string) ([]byte, error) {
 	if !rawjson.IsText(address) {
-		return nil, cannotGemini(param, "must be the data address of the "+what)
+		return nil, unsupported(param, "must be the data address of the "+what)
 	}
 	raw := address
 	head, data, found := bytes.Cut(raw[1:len(raw)-1], []byte(","))
@@ -145,17 +145,17 @@ func geminiInline(address []byte, param, what string) ([]byte, error) {
 		raw = rawjson.Quote(rawjson.Unquote(raw))
 		head, data, found = bytes.Cut(raw[1:len(raw)-1], []byte(","))
 	}
-	const longest = 256 // of what stands before the data
+	const longest = 256 // of the text before the data
 	scheme, kind, _ := strings.Cut(string(head[:min(len(head), longest)]), ":")
 	kind, encoded := strings.CutSuffix(strings.ToLower(kind), ";base64")
 	kind, _, _ = strings.Cut(kind, ";") // parameters
 	switch {
 	case !strings.EqualFold(scheme, "data"):
-		return nil, cannotGemini(param, "is an address, and this model takes files inline only. Send the data address of the "+what)
+		return nil, unsupported(param, "is an address, and this model takes files inline only. Send the data address of the "+what)
 	case !found || !encoded || kind == "" || len(data) == 0:
-		return nil, cannotGemini(param, "must be base64 with its type: the data address of the "+what)
+		return nil, unsupported(param, "must be base64 with its type: the data address of the "+what)
 	case strings.HasPrefix(strings.TrimSpace(kind), "audio") || strings.Contains(kind, "ogg"):
-		return nil, form.Audio(param)
+		return nil, form.AudioError(param)
 	}
 	out := rawjson.Put(nil, `{"inlineData":{"mimeType":"`, kind, `","data":"`)
 	return rawjson.Put(out, "", data, `"}}`), nil

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// A signature reaches the client where Google's own chat form has it, and comes
-// back from there: with a call, and with an image.
+// TestGeminiTrapSignaturesComeBack checks that a signature of a call or an image reaches the client
+// as in Google's own chat form, and returns from there.
 func TestGeminiTrapSignaturesComeBack(t *testing.T) {
 	t.Parallel()
 	const (
@@ -58,8 +58,8 @@ func TestGeminiTrapSignaturesComeBack(t *testing.T) {
 	}
 }
 
-// Images that the assistant made go back as they came, signed or with the
-// stand-in where the model demands one.
+// TestGeminiTrapImagesOfTheAssistant checks that the assistant's images return unchanged, with
+// their signature or its replacement.
 func TestGeminiTrapImagesOfTheAssistant(t *testing.T) {
 	t.Parallel()
 	const said = `{"role":"assistant","content":"there","images":[` +
@@ -78,7 +78,7 @@ func TestGeminiTrapImagesOfTheAssistant(t *testing.T) {
 	}
 }
 
-// Images by address go as one where the model fetches them.
+// TestGeminiTrapImagesByAddress tests models that fetch images.
 func TestGeminiTrapImagesByAddress(t *testing.T) {
 	t.Parallel()
 	for address, mime := range map[string]string{
@@ -103,7 +103,7 @@ func TestGeminiTrapImagesByAddress(t *testing.T) {
 	}
 }
 
-// A model that fetches nothing gets what an address holds.
+// TestGeminiTrapImagesFetchedHere tests models that fetch nothing.
 func TestGeminiTrapImagesFetchedHere(t *testing.T) {
 	t.Parallel()
 	busy := fault.New(fault.ServiceUnavailable, "busy")
@@ -149,8 +149,8 @@ func TestGeminiTrapImagesFetchedHere(t *testing.T) {
 	}
 }
 
-// Sound is refused however it is wrapped, also where the check before did not
-// see it.
+// TestGeminiTrapSound checks that audio is rejected in any wrapping, even if missed by the
+// request's checks.
 func TestGeminiTrapSound(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"audio/wav", "Audio/MPEG", "audio/ogg;codecs=opus", "application/ogg"} {

@@ -11,27 +11,26 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Body returns the request as one for Gemini's generateContent; the model
-// stands in the address there, not in the body. Call Check first. What that
-// form cannot do is refused with invalid_request and the path of the field;
-// what only shades an answer (`logit_bias`, `verbosity`, `user`) is left out.
+// Body returns the request for Gemini's generateContent; the model is in the URL, not in the body.
+// Unsupported values are rejected with invalid_request and the path of the field; fields that only
+// adjust an answer (`logit_bias`, `verbosity`, `user`) are left out. Check must be called first.
 func (r chatOnGemini) Body(t wire.Translation) (rawjson.Pieces, error) {
-	if err := r.refuseForGemini(); err != nil {
+	if err := r.checkSupported(); err != nil {
 		return nil, err
 	}
 	conversation, err := r.conversation(t)
 	if err != nil {
 		return nil, err
 	}
-	tools, choice, err := r.geminiTools()
+	tools, choice, err := r.tools()
 	if err != nil {
 		return nil, err
 	}
-	config, err := r.geminiConfig(t)
+	config, err := r.generationConfig(t)
 	if err != nil {
 		return nil, err
 	}
-	var body geminiFields
+	var body members
 	if conversation.system != nil {
 		body.add("systemInstruction", `{"parts":[{"text":"`, string(conversation.system), `"}]}`)
 	}
@@ -51,24 +50,23 @@ func (r chatOnGemini) Body(t wire.Translation) (rawjson.Pieces, error) {
 	return rawjson.Pieces{body.object()}, nil
 }
 
-// conversation puts the messages into the form. Images by address that somebody
-// fetches for the line are fetched all at once, once nothing else is wrong with the
-// messages, which are read again then.
-func (r chatOnGemini) conversation(t wire.Translation) (*geminiConversation, error) {
-	c := &geminiConversation{older: generationOf(t.Model).before3(), fetches: t.Images != nil}
-	if err := c.addAll(r.Doc.Raw("messages")); err != nil || len(c.wanted) == 0 {
+// conversation translates the messages. If they are valid, it fetches all images by address at
+// once, and then translates the messages again.
+func (r chatOnGemini) conversation(t wire.Translation) (*conversation, error) {
+	c := &conversation{beforeGemini3: generationOf(t.Model).isBefore3(), fetches: t.Images != nil}
+	if err := c.addAll(r.Doc.Raw("messages")); err != nil || len(c.missing) == 0 {
 		return c, err
 	}
-	images := make(map[string]wire.FetchedImage, len(c.wanted))
-	for i, image := range t.Images(c.wanted) {
-		images[c.wanted[i]] = image
+	images := make(map[string]wire.FetchedImage, len(c.missing))
+	for i, image := range t.Images(c.missing) {
+		images[c.missing[i]] = image
 	}
-	c = &geminiConversation{older: c.older, fetches: true, images: images}
+	c = &conversation{beforeGemini3: c.beforeGemini3, fetches: true, images: images}
 	return c, c.addAll(r.Doc.Raw("messages"))
 }
 
 // addAll adds all messages.
-func (c *geminiConversation) addAll(messages []byte) error {
+func (c *conversation) addAll(messages []byte) error {
 	for i, message := range rawjson.Elements(messages) {
 		if err := c.add(message, i); err != nil {
 			return err
@@ -78,11 +76,11 @@ func (c *geminiConversation) addAll(messages []byte) error {
 	return nil
 }
 
-// geminiFields are the members of an object that is being written.
-type geminiFields []byte
+// members are the members of an object being written.
+type members []byte
 
-// add adds a member whose value is made of the pieces.
-func (f *geminiFields) add(name string, value ...string) {
+// add adds a member. Its value is the concatenation of value.
+func (f *members) add(name string, value ...string) {
 	if len(*f) > 0 {
 		*f = append(*f, ',')
 	}
@@ -93,42 +91,42 @@ func (f *geminiFields) add(name string, value ...string) {
 }
 
 // object returns the object.
-func (f geminiFields) object() []byte {
+func (f members) object() []byte {
 	out := append(make([]byte, 0, len(f)+2), '{')
 	return rawjson.Put(out, "", f, "}")
 }
 
-// cannotGemini refuses a field that this form has nothing for.
-func cannotGemini(param, format string, args ...any) error {
+// unsupported rejects a field without a counterpart in this form.
+func unsupported(param, format string, args ...any) error {
 	return fault.At(fault.InvalidRequest, param, "`{param}` "+format, args...)
 }
 
-// refuseForGemini refuses what changes an answer or its price and has no
+// checkSupported rejects values with an effect on the answer or its price and without a
 // counterpart.
-func (r chatOnGemini) refuseForGemini() error {
+func (r chatOnGemini) checkSupported() error {
 	if len(r.Tools) > 0 {
-		return cannotGemini(r.Tools[0].Param,
+		return unsupported(r.Tools[0].Param,
 			"asks for a hosted tool, which this model does not offer here. Leave it out, or use functions of your own.")
 	}
 	for _, o := range r.Options {
 		if o.Param == "modalities" || o.Option != "" {
-			continue // it has a counterpart and a price, or marks the prompt for a cache
+			continue // it has a counterpart and a price, or is a cache mark
 		}
 		if o.Param != "service_tier" {
-			return cannotGemini(o.Param, "is not offered for this model. Leave it out.")
+			return unsupported(o.Param, "is not offered for this model. Leave it out.")
 		}
 		if o.Name != "flex" && o.Name != "priority" {
-			return cannotGemini(o.Param, "must be auto, default, flex or priority for this model.")
+			return unsupported(o.Param, "must be auto, default, flex or priority for this model.")
 		}
 	}
 	return nil
 }
 
-// maxGeminiStops is how many stop sequences the form takes.
-const maxGeminiStops = 5
+// maxStops is the form's limit on stop sequences.
+const maxStops = 5
 
-// geminiConfig makes the generationConfig.
-func (r chatOnGemini) geminiConfig(t wire.Translation) (config geminiFields, err error) {
+// generationConfig returns the members of the generationConfig.
+func (r chatOnGemini) generationConfig(t wire.Translation) (config members, err error) {
 	if limit := r.Limit; limit > 0 {
 		config.add("maxOutputTokens", strconv.FormatInt(limit, 10))
 	} else if t.Limit > 0 {
@@ -144,17 +142,17 @@ func (r chatOnGemini) geminiConfig(t wire.Translation) (config geminiFields, err
 		}
 	}
 	if seed := r.Doc.Raw("seed"); seed != nil {
-		config.add("seed", geminiSeed(seed))
+		config.add("seed", foldSeed(seed))
 	}
 	if r.N > 1 {
 		config.add("candidateCount", strconv.FormatInt(r.N, 10))
 	}
-	for _, step := range []func(*geminiFields) error{r.geminiStops, r.geminiFormat, r.geminiModalities} {
+	for _, step := range []func(*members) error{r.addStops, r.addFormat, r.addModalities} {
 		if err := step(&config); err != nil {
 			return nil, err
 		}
 	}
-	thinking, err := r.geminiThinking(t)
+	thinking, err := r.thinkingConfig(t)
 	if err != nil {
 		return nil, err
 	}
@@ -164,9 +162,8 @@ func (r chatOnGemini) geminiConfig(t wire.Translation) (config geminiFields, err
 	return config, nil
 }
 
-// geminiSeed folds a seed into the 32 bits that the form has: equal seeds stay
-// equal.
-func geminiSeed(raw []byte) string {
+// foldSeed folds a seed into the form's 32 bits. Equal seeds stay equal.
+func foldSeed(raw []byte) string {
 	n, ok := rawjson.Integer(raw)
 	if !ok || n == int64(int32(n)) {
 		return string(raw)
@@ -174,8 +171,8 @@ func geminiSeed(raw []byte) string {
 	return strconv.FormatInt(n&0x7fffffff, 10)
 }
 
-// geminiStops adds the stop sequences.
-func (r chatOnGemini) geminiStops(config *geminiFields) error {
+// addStops adds the stop sequences.
+func (r chatOnGemini) addStops(config *members) error {
 	raw := r.Doc.Raw("stop")
 	if raw == nil {
 		return nil
@@ -189,11 +186,11 @@ func (r chatOnGemini) geminiStops(config *geminiFields) error {
 			stops = append(stops, string(stop))
 		}
 	}
-	if len(stops) > maxGeminiStops {
-		return cannotGemini("stop", "may hold at most %d sequences for this model.", maxGeminiStops)
+	if len(stops) > maxStops {
+		return unsupported("stop", "may hold at most %d sequences for this model.", maxStops)
 	}
 	for i := 0; i < len(stops); {
-		if stops[i] == `""` { // never stops anything, and is refused there
+		if stops[i] == `""` { // an empty sequence, rejected by the form, has no effect
 			stops = append(stops[:i], stops[i+1:]...)
 		} else {
 			i++
@@ -205,9 +202,9 @@ func (r chatOnGemini) geminiStops(config *geminiFields) error {
 	return nil
 }
 
-// geminiFormat adds the form of the answer. What the form ignores of a schema is
-// told in its descriptions.
-func (r chatOnGemini) geminiFormat(config *geminiFields) error {
+// addFormat adds the format of the answer. Keywords of a schema ignored by the form are moved to
+// its descriptions.
+func (r chatOnGemini) addFormat(config *members) error {
 	raw := r.Doc.Raw("response_format")
 	if raw == nil {
 		return nil
@@ -226,14 +223,14 @@ func (r chatOnGemini) geminiFormat(config *geminiFields) error {
 			config.add("responseJsonSchema", string(adapted))
 		}
 	default:
-		return cannotGemini("response_format.type", "must be text, json_object or json_schema for this model.")
+		return unsupported("response_format.type", "must be text, json_object or json_schema for this model.")
 	}
 	return nil
 }
 
-// geminiModalities adds what the answer may hold: text alone unless images are
-// asked for, since models that make them do so unasked, at another price.
-func (r chatOnGemini) geminiModalities(config *geminiFields) error {
+// addModalities adds the kinds of output: only text unless images are requested, because some
+// models make images unasked, at another price.
+func (r chatOnGemini) addModalities(config *members) error {
 	var text, image bool
 	for i, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
 		switch rawjson.Unquote(modality) {
@@ -242,7 +239,7 @@ func (r chatOnGemini) geminiModalities(config *geminiFields) error {
 		case "image":
 			image = true
 		default:
-			return cannotGemini(fmt.Sprintf("modalities[%d]", i), "must be text or image for this model.")
+			return unsupported(fmt.Sprintf("modalities[%d]", i), "must be text or image for this model.")
 		}
 	}
 	if !image {
@@ -254,7 +251,7 @@ func (r chatOnGemini) geminiModalities(config *geminiFields) error {
 	} else {
 		config.add("responseModalities", `["IMAGE"]`)
 	}
-	var images geminiFields
+	var images members
 	for _, same := range [...]struct{ chat, gemini string }{{"aspect_ratio", "aspectRatio"}, {"image_size", "imageSize"}} {
 		if value := rawjson.Field(r.Doc.Raw("image_config"), same.chat); value != nil {
 			images.add(same.gemini, string(value))

@@ -14,29 +14,27 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// stream writes a Gemini stream as one of the chat-completions form: a
-// chunk for each part. The ends of the choices are held until End, since a
-// provider may send more of a candidate after its finishReason. Not for
-// concurrent use.
+// stream writes a Gemini stream as one of chat completions, with a chunk for each part. It writes
+// the ends of the choices in End, because a provider may send more of a candidate after its
+// finishReason. It is not safe for concurrent use.
 type stream struct {
 	head    []byte // of every chunk, up to its choices
-	tail    string // of every chunk, behind its choices
+	tail    string // of every chunk, after its choices
 	usage   bool
-	choices []geminiChoice // by index
-	calls   geminiCalls
+	choices []choiceState // by index
+	calls   callWriter
 }
 
-// geminiChoice is what a choice has shown so far.
-type geminiChoice struct {
-	begun         bool // its role was told
+// choiceState is the state of a choice.
+type choiceState struct {
+	started       bool // its role was sent
 	calls, images int
 	finish        form.FinishKind
 }
 
-// newStream makes the writer of a stream. With includeUsage it ends
-// with the usage chunk of the chat-completions form.
+// newStream returns the writer of a stream, with the usage chunk if includeUsage is set.
 func newStream(id wire.Identity, includeUsage bool) *stream {
-	w := &stream{tail: "}\n\n", usage: includeUsage, calls: geminiCalls{request: geminiSuffix(id.Request)}}
+	w := &stream{tail: "}\n\n", usage: includeUsage, calls: callWriter{request: geminiSuffix(id.Request)}}
 	if includeUsage {
 		w.tail = ",\"usage\":null}\n\n"
 	}
@@ -45,8 +43,7 @@ func newStream(id wire.Identity, includeUsage bool) *stream {
 	return w
 }
 
-// appendGeminiHead begins an object of the chat-completions form, up to its
-// choices.
+// appendGeminiHead appends the start of an object of chat completions, up to its choices.
 func appendGeminiHead(dst []byte, id wire.Identity, object string) []byte {
 	dst = rawjson.Put(dst, `{"id":`, rawjson.Quote("chatcmpl-"+geminiSuffix(id.Request)), "")
 	dst = rawjson.Put(dst, `,"object":"`, object, `","created":`)
@@ -55,8 +52,8 @@ func appendGeminiHead(dst []byte, id wire.Identity, object string) []byte {
 	return append(dst, `,"choices":`...)
 }
 
-// geminiSuffix is what the ids of an answer have in common: our request's id
-// without its prefix.
+// geminiSuffix returns the common suffix of the ids of an answer: the request's id without its
+// prefix.
 func geminiSuffix(request string) string {
 	for i := range len(request) {
 		if request[i] == '_' {
@@ -66,8 +63,7 @@ func geminiSuffix(request string) string {
 	return request
 }
 
-// Append appends the chunks of an event that the meter has read. Comments
-// become comments.
+// Append implements wire.Writer. Comments become comments.
 func (w *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	data := bytes.TrimSpace(e.Data)
 	if len(data) == 0 {
@@ -92,14 +88,14 @@ func (w *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	return dst
 }
 
-func (w *stream) appendCandidate(dst []byte, c gemini.Generated) []byte {
+func (w *stream) appendCandidate(dst []byte, c gemini.AnswerCandidate) []byte {
 	for len(w.choices) <= c.Index {
-		w.choices = append(w.choices, geminiChoice{})
+		w.choices = append(w.choices, choiceState{})
 	}
 	for _, part := range rawjson.Elements(c.Parts) {
 		dst = w.appendPart(dst, gemini.ReadPart(part), c.Index)
 	}
-	if odds := appendGeminiOdds(nil, c.Odds); odds != nil {
+	if odds := appendLogprobs(nil, c.Logprobs); odds != nil {
 		dst = rawjson.Put(w.begin(dst, c.Index), `"content":""},"logprobs":`, odds, "")
 		dst = rawjson.Put(dst, `,"finish_reason":null}]`, w.tail, "")
 	}
@@ -132,7 +128,7 @@ func (w *stream) appendPart(dst []byte, part gemini.Part, index int) []byte {
 		if mime, data, ok := gemini.ReadImage(part.Inline); ok {
 			dst = append(w.begin(dst, index), `"images":[{"index":`...)
 			dst = strconv.AppendInt(dst, int64(c.images), 10)
-			dst = append(appendSignature(appendGeminiImage(append(dst, ','), mime, data), part), "}]"...)
+			dst = append(appendSignature(appendImage(append(dst, ','), mime, data), part), "}]"...)
 			dst = w.end(dst)
 			c.images++
 		}
@@ -140,25 +136,24 @@ func (w *stream) appendPart(dst []byte, part gemini.Part, index int) []byte {
 	return dst
 }
 
-// begin begins a chunk, up to the members of its delta. The first of a choice
-// tells the role.
+// begin appends the start of a chunk, up to the members of its delta. The first of a choice has the
+// role.
 func (w *stream) begin(dst []byte, index int) []byte {
 	dst = rawjson.Put(dst, "", w.head, `[{"index":`)
 	dst = append(strconv.AppendInt(dst, int64(index), 10), `,"delta":{`...)
-	if !w.choices[index].begun {
-		w.choices[index].begun = true
+	if !w.choices[index].started {
+		w.choices[index].started = true
 		dst = append(dst, `"role":"assistant",`...)
 	}
 	return dst
 }
 
-// end ends a chunk behind the members of its delta.
+// end appends the end of a chunk.
 func (w *stream) end(dst []byte) []byte {
 	return rawjson.Put(dst, `},"finish_reason":null}]`, w.tail, "")
 }
 
-// End appends the ends of the choices, the usage chunk when it was asked for,
-// and what closes the stream.
+// End implements wire.Writer.
 func (w *stream) End(dst []byte, u wire.Usage) []byte {
 	for i := range w.choices {
 		c := &w.choices[i]
@@ -167,10 +162,10 @@ func (w *stream) End(dst []byte, u wire.Usage) []byte {
 		}
 		dst = rawjson.Put(dst, "", w.head, `[{"index":`)
 		dst = append(strconv.AppendInt(dst, int64(i), 10), `,"delta":{`...)
-		if !c.begun {
+		if !c.started {
 			dst = append(dst, `"role":"assistant","content":""`...)
 		}
-		dst = rawjson.Put(dst, `},"finish_reason":"`, chatFinishOfGemini(c.finish, c.calls > 0), "")
+		dst = rawjson.Put(dst, `},"finish_reason":"`, finishReason(c.finish, c.calls > 0), "")
 		dst = rawjson.Put(dst, `"}]`, w.tail, "")
 	}
 	if w.usage {
@@ -180,14 +175,14 @@ func (w *stream) End(dst []byte, u wire.Usage) []byte {
 	return append(dst, sse.Done...)
 }
 
-// Fail appends the event that reports an error.
+// Fail implements wire.Writer.
 func (w *stream) Fail(dst []byte, err *fault.Error) []byte {
 	return append(dst, completions.ErrorEvent(err.Object())...)
 }
 
-// chatFinishOfGemini is the finish_reason of a choice with or without tool
-// calls. A provider that fails after some content has ended, like another.
-func chatFinishOfGemini(kind form.FinishKind, calls bool) string {
+// finishReason returns the finish_reason of a choice. A failure after some content is an ordinary
+// end.
+func finishReason(kind form.FinishKind, calls bool) string {
 	switch {
 	case kind == form.FinishLimit:
 		return "length"

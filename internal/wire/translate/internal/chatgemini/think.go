@@ -8,10 +8,10 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// geminiThinking makes the thinkingConfig. Models before Gemini 3 take a
-// number of tokens, later ones a level. The thoughts of a model that thinks
-// are asked for: they are the first that a client sees of a long answer.
-func (r chatOnGemini) geminiThinking(t wire.Translation) (thinking geminiFields, err error) {
+// thinkingConfig returns the members of the thinkingConfig. Models before Gemini 3 take a number of
+// tokens, later ones a level. A reasoning model is asked for its thoughts, the first output of a
+// long answer.
+func (r chatOnGemini) thinkingConfig(t wire.Translation) (thinking members, err error) {
 	g := generationOf(t.Model)
 	effort, err := t.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort")
 	if err != nil {
@@ -24,7 +24,7 @@ func (r chatOnGemini) geminiThinking(t wire.Translation) (thinking geminiFields,
 		case "none":
 			budget, off = "0", true
 			if g.pro {
-				budget = "128" // the least; these cannot do without
+				budget = "128" // the minimum, since these models cannot disable thinking
 			}
 		case "minimal", "low":
 			budget = "1024"
@@ -33,9 +33,9 @@ func (r chatOnGemini) geminiThinking(t wire.Translation) (thinking geminiFields,
 		case "high", "xhigh", "max":
 			budget = "24576"
 		default:
-			return nil, cannotGemini("reasoning_effort", "must be none, minimal, low, medium or high.")
+			return nil, unsupported("reasoning_effort", "must be none, minimal, low, medium or high.")
 		}
-		if g.before3() {
+		if g.isBefore3() {
 			thinking.add("thinkingBudget", budget)
 		} else {
 			level, _ := wire.NearestEffort(word, g.efforts())
@@ -48,19 +48,17 @@ func (r chatOnGemini) geminiThinking(t wire.Translation) (thinking geminiFields,
 	return thinking, nil
 }
 
-// generation is what a model's id says about what it takes.
+// generation is the information in a model's id.
 type generation struct {
-	number           int // 10 times the major version and the minor one; 0: it does not say, which names the newest
+	number           int // 10 times the major version plus the minor one, or 0 if unknown, as for the newest
 	pro, flash, lite bool
 }
 
-// before3 tells that the model is of a generation before the third.
-func (g generation) before3() bool { return 0 < g.number && g.number < 30 }
+// isBefore3 reports whether the model is older than Gemini 3.
+func (g generation) isBefore3() bool { return 0 < g.number && g.number < 30 }
 
-// efforts are the levels of thinking that the model takes; others are refused
-// there. Low and high are known to all, medium to all but the first of the third
-// generation's pro models. Minimal is known to the flash models of up to 3.5, and
-// to the small ones.
+// efforts returns the levels of thinking supported by the model. All support low and high, all but
+// the first pro models of Gemini 3 medium, and flash models up to 3.5 and the small models minimal.
 func (g generation) efforts() []string {
 	levels := []string{"low", "high"}
 	if g.lite || g.flash && 0 < g.number && g.number <= 35 {
@@ -72,7 +70,7 @@ func (g generation) efforts() []string {
 	return levels
 }
 
-// generationOf reads the provider's id of a model (`gemini-3.1-flash-lite`,
+// generationOf parses the provider's id of a model (`gemini-3.1-flash-lite`,
 // `models/gemini-2.5-pro`).
 func generationOf(model string) (g generation) {
 	_, name, _ := strings.Cut(model, "gemini-")

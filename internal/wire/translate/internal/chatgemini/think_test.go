@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Thinking has a level on newer models and a number of tokens on older ones.
+// TestGeminiTrapThinking tests levels on newer models and numbers of tokens on older ones.
 func TestGeminiTrapThinking(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -40,7 +40,7 @@ func TestGeminiTrapThinking(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var sent geminiSent
+		var sent sentRequest
 		if err := json.Unmarshal(body, &sent); err != nil {
 			t.Fatal(err)
 		}

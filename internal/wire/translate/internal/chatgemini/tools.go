@@ -6,15 +6,15 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// geminiTools returns the functionDeclarations, as the inside of an array, and
-// the functionCallingConfig; nil where there is none.
-func (r chatOnGemini) geminiTools() (tools, config []byte, err error) {
-	choice, err := r.geminiToolChoice()
+// tools returns the functionDeclarations, as the contents of an array, and the
+// functionCallingConfig, either of them nil if absent.
+func (r chatOnGemini) tools() (tools, config []byte, err error) {
+	choice, err := r.toolChoice()
 	if err != nil {
 		return nil, nil, err
 	}
 	declare := func(function []byte, param string) error {
-		declaration, err := geminiDeclaration(function, param)
+		declaration, err := declaration(function, param)
 		if err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func (r chatOnGemini) geminiTools() (tools, config []byte, err error) {
 	}
 	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
 		if kind := rawjson.Unquote(rawjson.Field(tool, "type")); kind != "function" {
-			return nil, nil, cannotGemini(fmt.Sprintf("tools[%d].type", i), "must be function: this model takes functions of your own only.")
+			return nil, nil, unsupported(fmt.Sprintf("tools[%d].type", i), "must be function: this model takes functions of your own only.")
 		}
 		if err := declare(rawjson.Field(tool, "function"), fmt.Sprintf("tools[%d].function", i)); err != nil {
 			return nil, nil, err
@@ -39,19 +39,19 @@ func (r chatOnGemini) geminiTools() (tools, config []byte, err error) {
 			return nil, nil, err
 		}
 	}
-	if tools == nil { // a mode without functions is refused there
+	if tools == nil { // the form rejects a mode without functions
 		return nil, nil, nil
 	}
 	return tools, choice.config(), nil
 }
 
-// geminiDeclaration writes a function. Its schema goes as it is.
-func geminiDeclaration(function []byte, param string) ([]byte, error) {
+// declaration returns a function with its schema unchanged.
+func declaration(function []byte, param string) ([]byte, error) {
 	name := rawjson.Field(function, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
-		return nil, cannotGemini(param+".name", "is required: each function needs a name.")
+		return nil, unsupported(param+".name", "is required: each function needs a name.")
 	}
-	var out geminiFields
+	var out members
 	out.add("name", string(name))
 	if description := rawjson.Field(function, "description"); rawjson.IsText(description) && len(description) > 2 {
 		out.add("description", string(description))
@@ -69,14 +69,14 @@ func isEmptyObject(object []byte) bool {
 	return true
 }
 
-// geminiToolChoice is what tool_choice asks for.
-type geminiToolChoice struct {
-	mode string   // NONE, AUTO or ANY; empty: it does not say
-	any  bool     // ANY: only then the form takes names
-	only [][]byte // the names that may be called, as JSON strings; nil: all
+// toolChoice is the request's tool_choice.
+type toolChoice struct {
+	mode string   // NONE, AUTO, ANY or empty
+	any  bool     // ANY, the only mode with names
+	only [][]byte // the names of the allowed functions as JSON strings; nil allows all
 }
 
-func (c geminiToolChoice) has(name []byte) bool {
+func (c toolChoice) has(name []byte) bool {
 	for _, allowed := range c.only {
 		if rawjson.Unquote(allowed) == rawjson.Unquote(name) {
 			return true
@@ -85,12 +85,12 @@ func (c geminiToolChoice) has(name []byte) bool {
 	return false
 }
 
-// config writes the functionCallingConfig.
-func (c geminiToolChoice) config() []byte {
+// config returns the functionCallingConfig.
+func (c toolChoice) config() []byte {
 	if c.mode == "" {
 		return nil
 	}
-	var out geminiFields
+	var out members
 	out.add("mode", `"`+c.mode+`"`)
 	if c.any && len(c.only) > 0 {
 		names := []byte{}
@@ -105,8 +105,8 @@ func (c geminiToolChoice) config() []byte {
 	return out.object()
 }
 
-// geminiToolChoice reads tool_choice, or the older function_call.
-func (r chatOnGemini) geminiToolChoice() (geminiToolChoice, error) {
+// toolChoice reads tool_choice, or the older function_call.
+func (r chatOnGemini) toolChoice() (toolChoice, error) {
 	param := "tool_choice"
 	raw := r.Doc.Raw(param)
 	if raw == nil {
@@ -115,41 +115,41 @@ func (r chatOnGemini) geminiToolChoice() (geminiToolChoice, error) {
 	}
 	switch {
 	case raw == nil:
-		return geminiToolChoice{}, nil
+		return toolChoice{}, nil
 	case rawjson.IsText(raw):
 		switch rawjson.Unquote(raw) {
 		case "none":
-			return geminiToolChoice{mode: "NONE"}, nil
+			return toolChoice{mode: "NONE"}, nil
 		case "auto":
-			return geminiToolChoice{mode: "AUTO"}, nil
+			return toolChoice{mode: "AUTO"}, nil
 		case "required":
-			return geminiToolChoice{mode: "ANY", any: true}, nil
+			return toolChoice{mode: "ANY", any: true}, nil
 		}
-		return geminiToolChoice{}, cannotGemini(param, "must be none, auto or required, or name a function.")
+		return toolChoice{}, unsupported(param, "must be none, auto or required, or name a function.")
 	case rawjson.Unquote(rawjson.Field(raw, "type")) == "allowed_tools":
-		return geminiAllowed(rawjson.Field(raw, "allowed_tools"))
+		return allowedTools(rawjson.Field(raw, "allowed_tools"))
 	}
 	name := rawjson.Field(raw, "name") // function_call
 	if function := rawjson.Field(raw, "function"); function != nil {
 		name = rawjson.Field(function, "name")
 	}
 	if !rawjson.IsText(name) {
-		return geminiToolChoice{}, cannotGemini(param, "must be none, auto or required, or name a function.")
+		return toolChoice{}, unsupported(param, "must be none, auto or required, or name a function.")
 	}
-	return geminiToolChoice{mode: "ANY", any: true, only: [][]byte{name}}, nil
+	return toolChoice{mode: "ANY", any: true, only: [][]byte{name}}, nil
 }
 
-// geminiAllowed reads the tool_choice that narrows the tools down. Without the
-// duty to call one, the others are not declared.
-func geminiAllowed(allowed []byte) (geminiToolChoice, error) {
-	c := geminiToolChoice{mode: "AUTO", only: [][]byte{}}
+// allowedTools reads a tool_choice of allowed tools. If no call is required, the other tools are
+// not declared.
+func allowedTools(allowed []byte) (toolChoice, error) {
+	c := toolChoice{mode: "AUTO", only: [][]byte{}}
 	if rawjson.Unquote(rawjson.Field(allowed, "mode")) == "required" {
 		c.mode, c.any = "ANY", true
 	}
 	for i, tool := range rawjson.Elements(rawjson.Field(allowed, "tools")) {
 		name := rawjson.Field(rawjson.Field(tool, "function"), "name")
 		if !rawjson.IsText(name) {
-			return c, cannotGemini(fmt.Sprintf("tool_choice.allowed_tools.tools[%d]", i), "must name a function.")
+			return c, unsupported(fmt.Sprintf("tool_choice.allowed_tools.tools[%d]", i), "must name a function.")
 		}
 		c.only = append(c.only, name)
 	}

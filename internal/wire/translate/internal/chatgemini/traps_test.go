@@ -16,8 +16,8 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// geminiSent is a request of the Gemini form as a strict server reads it.
-type geminiSent struct {
+// sentRequest is a request of the Gemini form as read by a strict server.
+type sentRequest struct {
 	System *struct {
 		Parts []struct {
 			Text string `json:"text"`
@@ -31,8 +31,8 @@ type geminiSent struct {
 	GenerationConfig map[string]json.RawMessage   `json:"generationConfig"`
 }
 
-// shape writes who says what kind of parts: `user:text model:call,call`.
-func (s geminiSent) shape() string {
+// shape returns the roles and kinds of parts: `user:text model:call,call`.
+func (s sentRequest) shape() string {
 	var turns []string
 	for _, turn := range s.Contents {
 		var kinds []string
@@ -60,14 +60,14 @@ func toGemini(t testing.TB, body string, translation wire.Translation) ([]byte, 
 	return pairtest.Body(New(r, wire.Identity{}), translation)
 }
 
-// sendGemini translates messages, and further members that begin with a comma.
-func sendGemini(t *testing.T, messages, further string) (geminiSent, string) {
+// sendGemini translates messages, and further members with a comma before them.
+func sendGemini(t *testing.T, messages, further string) (sentRequest, string) {
 	t.Helper()
 	body, err := toGemini(t, `{"model":"m","messages":[`+messages+`]`+further+`}`, wire.Translation{Edits: wire.Edits{Model: "gemini-3-pro"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sent geminiSent
+	var sent sentRequest
 	if err := json.Unmarshal(body, &sent); err != nil {
 		t.Fatalf("%v: %s", err, body)
 	}
@@ -83,7 +83,8 @@ const (
 	spoken = `{"role":"assistant","content":"so"}`
 )
 
-// Every turn of calls is followed at once by one turn with as many results.
+// TestGeminiTrapResultsMatchCalls checks that one turn with as many results follows every turn of
+// calls.
 func TestGeminiTrapResultsMatchCalls(t *testing.T) {
 	t.Parallel()
 	for messages, want := range map[string]struct {
@@ -114,8 +115,8 @@ func TestGeminiTrapResultsMatchCalls(t *testing.T) {
 	}
 }
 
-// Turns of the model become one; a call never follows another turn of the
-// model, and the first turn is the user's.
+// TestGeminiTrapConsecutiveRoles checks that successive turns of the model become one, and that the
+// first turn is the user's.
 func TestGeminiTrapConsecutiveRoles(t *testing.T) {
 	t.Parallel()
 	for messages, want := range map[string]string{
@@ -132,7 +133,7 @@ func TestGeminiTrapConsecutiveRoles(t *testing.T) {
 	}
 }
 
-// Empty parts and turns are refused there, so they are left out.
+// TestGeminiTrapEmptyContent checks that empty parts and turns, rejected by the form, are left out.
 func TestGeminiTrapEmptyContent(t *testing.T) {
 	t.Parallel()
 	const empty = `{"role":"user","content":""},{"role":"assistant","content":null},{"role":"user","content":[]},` +
@@ -145,8 +146,8 @@ func TestGeminiTrapEmptyContent(t *testing.T) {
 	}
 }
 
-// JSON Schema goes as it is, in the fields that take it; of an answer's, what is
-// ignored there is told.
+// TestGeminiTrapSchemaDialect checks that schemas are unchanged, except for ignored keywords of an
+// answer's schema.
 func TestGeminiTrapSchemaDialect(t *testing.T) {
 	t.Parallel()
 	const schema = `{"$schema":"x","type":"object","properties":{"a":{"type":["string","null"],"const":"b"},"n":{"$ref":"#/$defs/n"}},` +
@@ -164,8 +165,8 @@ func TestGeminiTrapSchemaDialect(t *testing.T) {
 	}
 }
 
-// The first call of a turn carries the stand-in where the model demands a
-// signature and the client returns none.
+// TestGeminiTrapSignatures checks that the first call of a turn has the replacement for a missing
+// signature.
 func TestGeminiTrapSignatures(t *testing.T) {
 	t.Parallel()
 	for model, want := range map[string]int{
@@ -183,8 +184,8 @@ func TestGeminiTrapSignatures(t *testing.T) {
 	}
 }
 
-// Calls without ids, or with one id for two, get ids of their own in their
-// order, the same at every reading.
+// TestGeminiTrapParallelCalls checks that calls without ids, or with the same id, get ids of their
+// own in order, the same every time.
 func TestGeminiTrapParallelCalls(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"n":1}}},` +
@@ -224,8 +225,8 @@ func TestGeminiTrapParallelCalls(t *testing.T) {
 	}
 }
 
-// A conversation that goes on begins with the same bytes, so that the
-// provider's cache holds.
+// TestGeminiTrapStableBytes checks that a continued conversation begins with the same bytes, for
+// the provider's cache.
 func TestGeminiTrapStableBytes(t *testing.T) {
 	t.Parallel()
 	rest := func(messages string) string {
@@ -238,8 +239,8 @@ func TestGeminiTrapStableBytes(t *testing.T) {
 	}
 }
 
-// Limits count the thoughts: an answer of thoughts alone that reached one says
-// so.
+// TestGeminiTrapLimitInsideThoughts checks the finish reason of an answer with only thoughts.
+// Limits include the thoughts.
 func TestGeminiTrapLimitInsideThoughts(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{"MAX_TOKENS", "CONTINUATION"} {
@@ -251,7 +252,7 @@ func TestGeminiTrapLimitInsideThoughts(t *testing.T) {
 	}
 }
 
-// Numbers keep their digits in both directions.
+// TestGeminiTrapNumbers checks that numbers keep their digits in both directions.
 func TestGeminiTrapNumbers(t *testing.T) {
 	t.Parallel()
 	const numbers = `{"a":12345678901234567890,"b":1.0,"c":1.5e+30,"d":-0}`
@@ -270,8 +271,8 @@ func TestGeminiTrapNumbers(t *testing.T) {
 	}
 }
 
-// Thoughts stand beside the candidates, cached tokens inside the prompt; parts
-// of a count that is not there are not invented.
+// TestGeminiTrapUsage: thoughts are not included in the candidates, cached tokens are included in
+// the prompt, and missing counts stay zero.
 func TestGeminiTrapUsage(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]wire.Usage{
@@ -329,8 +330,8 @@ func TestGeminiTrapUsage(t *testing.T) {
 	}
 }
 
-// Most events before the last count the prompt and the thoughts alone: a
-// stream that breaks off there is charged for what it has said, too.
+// TestGeminiTrapUsageOfABrokenStream checks that the output of an incomplete stream is charged,
+// although most events before the last count only the prompt and the thoughts.
 func TestGeminiTrapUsageOfABrokenStream(t *testing.T) {
 	t.Parallel()
 	m := gemini.NewMeter(1)
@@ -364,8 +365,8 @@ func TestGeminiTrapUsageOfABrokenStream(t *testing.T) {
 	}
 }
 
-// What has no counterpart and changes the answer is refused with its field;
-// addresses of images among it where the model fetches none.
+// TestGeminiTrapRefusals tests fields without a counterpart and with an effect on the answer,
+// including addresses of images for models that fetch none.
 func TestGeminiTrapRefusals(t *testing.T) {
 	t.Parallel()
 	user := func(part string) string { return `"messages":[{"role":"user","content":[` + part + `]}]` }
@@ -411,7 +412,7 @@ func TestGeminiTrapRefusals(t *testing.T) {
 	}
 }
 
-// What other forms have no word for is left out; a refusal is text.
+// TestGeminiTrapWordsOfOneForm checks that thinking blocks are left out and a refusal is text.
 func TestGeminiTrapWordsOfOneForm(t *testing.T) {
 	t.Parallel()
 	sent, body := sendGemini(t,
@@ -426,8 +427,8 @@ func TestGeminiTrapWordsOfOneForm(t *testing.T) {
 	}
 }
 
-// Comments, empty texts and bare roles are no tokens; text, thoughts, calls and
-// images are. Reasons of an end that means failure count only without content.
+// TestGeminiTrapFirstToken: comments, empty texts and roles are not tokens; text, thoughts, calls
+// and images are. A finish reason of a failure counts only without content.
 func TestGeminiTrapFirstToken(t *testing.T) {
 	t.Parallel()
 	const thought, call, image = `{"text":"x","thought":true}`, `{"functionCall":{"name":"f"}}`,
@@ -507,7 +508,7 @@ func TestGeminiProbe(t *testing.T) {
 	t.Parallel()
 	for _, reasoning := range []bool{false, true} {
 		body, ok := wire.Probe(wire.FormGemini, "gemini-3-pro", reasoning, "")
-		var sent geminiSent
+		var sent sentRequest
 		if err := json.Unmarshal(body,
 			&sent); err != nil || !ok || sent.shape() != "user:text" || sent.GenerationConfig["maxOutputTokens"] == nil {
 			t.Errorf("%v, %t: %s", err, ok, body)

@@ -15,7 +15,7 @@ import (
 
 func TestTrapInputDoesNotIncludeTheCache(t *testing.T) {
 	t.Parallel()
-	for _, u := range []wire.Usage{pairtest.Billed(), {Prompt: 5, Cached: 9, CacheWrite: 9}, {}} {
+	for _, u := range []wire.Usage{pairtest.Usage(), {Prompt: 5, Cached: 9, CacheWrite: 9}, {}} {
 		split := piece.AppendMessagesUsage(nil, u)
 		input, _ := rawjson.Count(rawjson.Field(split, "input_tokens"))
 		read, _ := rawjson.Count(rawjson.Field(split, "cache_read_input_tokens"))
@@ -37,7 +37,7 @@ func TestTurnsOfTooManyCallsAreRefused(t *testing.T) {
 	t.Parallel()
 	calls := func(call string) string { return strings.TrimSuffix(strings.Repeat(call+",", maxTurnCalls+1), ",") }
 	_, err := pairtest.Body(ToMessages(pairtest.Chat(t,
-		wiretest.AskingMessages(`[{"role":"assistant","tool_calls":[`+calls(`{"function":{"name":"f"}}`)+`]}]`)),
+		wiretest.ChatMessages(`[{"role":"assistant","tool_calls":[`+calls(`{"function":{"name":"f"}}`)+`]}]`)),
 		wire.Identity{}), translation("v", false))
 	if code, param := wiretest.CodeOf(t, err); code != fault.InvalidRequest || param != "messages[0].tool_calls[256].function" {
 		t.Errorf("%s %s", code, param)

@@ -21,18 +21,18 @@ const maxStops = 4
 // *fault.Error with the field. A stream always asks for its usage. Call Check
 // first.
 func (r messagesOnChat) Body(t wire.Translation) (rawjson.Pieces, error) {
-	if err := piece.Untranslated(r.Params()); err != nil {
+	if err := piece.CheckTranslatable(r.Params()); err != nil {
 		return nil, err
 	}
 	if r.Doc.Raw("mcp_servers") != nil {
-		return nil, cannot("mcp_servers", "`{param}` is not offered for this model. Leave it out.")
+		return nil, unsupported("mcp_servers", "`{param}` is not offered for this model. Leave it out.")
 	}
 	d := dialogue{id: r.id}
 	if err := d.addSystem(r.Doc.Raw("system"), "system"); err != nil {
 		return nil, err
 	}
 	list := r.Doc.Raw("messages")
-	d.loop = loopOf(list)
+	d.loopStart = loopStartOf(list)
 	for i, message := range rawjson.Elements(list) {
 		if err := d.add(message, i); err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func (r messagesOnChat) Body(t wire.Translation) (rawjson.Pieces, error) {
 			return nil, err
 		}
 	}
-	if user := rawjson.Field(r.Doc.Raw("metadata"), "user_id"); rawjson.IsText(user) && 2 < len(user) && len(user) <= longestUser {
+	if user := rawjson.Field(r.Doc.Raw("metadata"), "user_id"); rawjson.IsText(user) && 2 < len(user) && len(user) <= maxUserLength {
 		out = rawjson.AppendMember(out, "user", user)
 	}
 	if r.Stream {
@@ -58,9 +58,9 @@ func (r messagesOnChat) Body(t wire.Translation) (rawjson.Pieces, error) {
 	return rawjson.Pieces{append(out, '}')}, nil
 }
 
-// longestUser is the longest name of an end user that all providers take, with
+// maxUserLength is the longest name of an end user that all providers take, with
 // its quotes.
-const longestUser = 64 + 2
+const maxUserLength = 64 + 2
 
 // appendChatLimits appends what bounds the answer, and how it is sampled:
 // models that think take no sampling fields.
@@ -104,20 +104,20 @@ func (r messagesOnChat) appendChatTools(out []byte, t wire.Translation) ([]byte,
 	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
 		at := fmt.Sprintf("tools[%d]", i)
 		if kind := rawjson.Field(tool, "type"); kind != nil && rawjson.Unquote(kind) != "custom" {
-			return nil, cannot(at+".type", "`{param}`: this model takes the client's own tools only, of type custom.")
+			return nil, unsupported(at+".type", "`{param}`: this model takes the client's own tools only, of type custom.")
 		}
 		name, parameters := rawjson.Field(tool, "name"), rawjson.Field(tool, "input_schema")
 		switch {
 		case !rawjson.IsText(name) || len(name) == 2:
-			return nil, cannot(at+".name", "`{param}` must be a string: name the tool.")
+			return nil, unsupported(at+".name", "`{param}` must be a string: name the tool.")
 		case len(parameters) == 0 || parameters[0] != '{':
-			return nil, cannot(at+".input_schema", "`{param}` must be an object: a JSON schema.")
+			return nil, unsupported(at+".input_schema", "`{param}` must be an object: a JSON schema.")
 		}
 		out = rawjson.Put(append(out, sep...), `{"type":"function","function":{"name":`, name, "")
 		if text := rawjson.Field(tool, "description"); rawjson.IsText(text) {
 			out = rawjson.AppendMember(out, "description", text)
 		}
-		parameters, strict := strictly(schema.Strict(), parameters, tool)
+		parameters, strict := adaptSchema(schema.Strict(), parameters, tool)
 		out = rawjson.AppendMember(out, "parameters", parameters)
 		if strict {
 			out = rawjson.AppendMember(out, "strict", "true")
@@ -147,11 +147,11 @@ func (r messagesOnChat) appendChatChoice(out []byte) ([]byte, error) {
 	case "tool":
 		name := rawjson.Field(choice, "name")
 		if !rawjson.IsText(name) {
-			return nil, cannot("tool_choice.name", "`{param}` must be a string: name the tool.")
+			return nil, unsupported("tool_choice.name", "`{param}` must be a string: name the tool.")
 		}
 		out = rawjson.Put(out, `,"tool_choice":{"type":"function","function":{"name":`, name, "}}")
 	default:
-		return nil, cannot("tool_choice.type", "`{param}` must be auto, any, tool or none.")
+		return nil, unsupported("tool_choice.type", "`{param}` must be auto, any, tool or none.")
 	}
 	if string(rawjson.Field(choice, "disable_parallel_tool_use")) == "true" {
 		out = append(out, `,"parallel_tool_calls":false`...)
@@ -169,7 +169,7 @@ func (r messagesOnChat) appendChatEffort(out []byte, t wire.Translation) ([]byte
 	case "low", "medium", "high", "xhigh", "max":
 	default:
 		if raw != nil {
-			return nil, cannot("output_config.effort", "`{param}` must be one of low, medium, high, xhigh and max.")
+			return nil, unsupported("output_config.effort", "`{param}` must be one of low, medium, high, xhigh and max.")
 		}
 	}
 	switch kind := rawjson.Unquote(rawjson.Field(thinking, "type")); {
@@ -203,10 +203,10 @@ func (r messagesOnChat) appendChatFormat(out []byte, _ wire.Translation) ([]byte
 	if format == nil {
 		return out, nil
 	}
-	asked := rawjson.Field(format, "schema")
-	if rawjson.Unquote(rawjson.Field(format, "type")) != "json_schema" || len(asked) == 0 || asked[0] != '{' {
-		return nil, cannot(param, "`{param}` must be of type json_schema, with a schema.")
+	schemaJSON := rawjson.Field(format, "schema")
+	if rawjson.Unquote(rawjson.Field(format, "type")) != "json_schema" || len(schemaJSON) == 0 || schemaJSON[0] != '{' {
+		return nil, unsupported(param, "`{param}` must be of type json_schema, with a schema.")
 	}
 	out = append(out, `,"response_format":{"type":"json_schema","json_schema":{"name":"output"`...)
-	return append(rawjson.AppendMember(out, "schema", asked), "}}"...), nil
+	return append(rawjson.AppendMember(out, "schema", schemaJSON), "}}"...), nil
 }

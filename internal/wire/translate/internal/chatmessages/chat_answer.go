@@ -28,25 +28,25 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	if message == nil {
 		message = rawjson.Field(choice, "delta")
 	}
-	said := readSaid(message)
-	var text, thought, calls []byte
-	eachThought(said.thought, 0, func(raw []byte) { thought = piece.AppendInside(thought, raw) })
+	said := readChatMessage(message)
+	var text, thinking, calls []byte
+	eachReasoning(said.reasoning, 0, func(raw []byte) { thinking = piece.AppendContents(thinking, raw) })
 	eachContent(said.content, func(kind blockKind, raw []byte) {
 		switch {
 		case !rawjson.IsText(raw):
-		case kind == thoughtKind:
-			thought = piece.AppendInside(thought, raw)
+		case kind == thinkingKind:
+			thinking = piece.AppendContents(thinking, raw)
 		default:
-			text = piece.AppendInside(text, raw)
+			text = piece.AppendContents(text, raw)
 		}
 	})
 	refused := len(text) == 0 && len(rawjson.Contents(said.refusal)) > 0
 	if refused {
-		text = piece.AppendInside(text, said.refusal)
+		text = piece.AppendContents(text, said.refusal)
 	}
 	count := 0
 	for _, call := range rawjson.Elements(said.calls) {
-		if signature := item.SealedSignature(id, call); signature != nil {
+		if signature := item.SealSignature(id, call); signature != nil {
 			calls = rawjson.Put(calls, `{"type":"redacted_thinking","data":"`, signature, `"},`)
 		}
 		calls = appendToolUse(calls, rawjson.Field(call, "id"), rawjson.Field(call, "function"), id, count)
@@ -59,8 +59,8 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	out := make([]byte, 0, len(body)+512)
 	out = fmt.Appendf(out, `{"id":%s,"type":"message","role":"assistant","model":%s,"content":[`,
 		rawjson.Quote(piece.MessageID(id)), rawjson.Quote(id.Model))
-	if len(thought) > 0 {
-		out = rawjson.Put(out, `{"type":"thinking","thinking":"`, thought, `","signature":""},`)
+	if len(thinking) > 0 {
+		out = rawjson.Put(out, `{"type":"thinking","thinking":"`, thinking, `","signature":""},`)
 	}
 	if len(text) > 0 {
 		out = rawjson.Put(out, `{"type":"text","text":"`, text, `"},`)
@@ -74,7 +74,7 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 // appendToolUse appends a call as a tool_use block, with a comma behind it.
 func appendToolUse(dst, rawID, function []byte, id wire.Identity, k int) []byte {
 	dst = rawjson.Put(dst, `{"type":"tool_use","id":`, toolUseID(rawID, id, k), "")
-	dst = rawjson.Put(dst, `,"name":"`, piece.AppendInside(nil, rawjson.Field(function, "name")), `","input":`)
+	dst = rawjson.Put(dst, `,"name":"`, piece.AppendContents(nil, rawjson.Field(function, "name")), `","input":`)
 	return append(piece.AppendObject(dst, rawjson.Field(function, "arguments")), "},"...)
 }
 
@@ -84,13 +84,13 @@ func toolUseID(raw []byte, id wire.Identity, k int) []byte {
 	if text := rawjson.Unquote(raw); text != "" {
 		return rawjson.Quote(piece.ToolID(text))
 	}
-	return rawjson.Quote(piece.MadeCallID(id, k))
+	return rawjson.Quote(piece.NewCallID(id, k))
 }
 
 // stopReason returns the stop_reason for a finish_reason. Some vendors say stop
 // where there are calls. Which stop sequence was met no chat line tells.
 func stopReason(reason string, calls, refused bool) string {
-	switch form.KindOfFinish(reason) {
+	switch form.FinishOf(reason) {
 	case form.FinishLimit:
 		return "max_tokens"
 	case form.FinishFiltered:

@@ -30,5 +30,7 @@ func (r messagesOnChat) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]by
 	return [3][]byte{out}, err
 }
 
-// cannot refuses what a line of another form has no word for.
-func cannot(param, format string, args ...any) error { return piece.Cannot(param, format, args...) }
+// unsupported refuses what a line of another form has no word for.
+func unsupported(param, format string, args ...any) error {
+	return piece.Unsupported(param, format, args...)
+}

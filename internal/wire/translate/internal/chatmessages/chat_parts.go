@@ -7,12 +7,12 @@ import (
 
 // chatParts makes parts of a block of the user, or of one inside a result.
 func chatParts(b []byte, at string) ([]chatPart, error) {
-	said, err := piece.Blocks{}.Parts(b, at)
+	blocks, err := piece.Blocks{}.Parts(b, at)
 	if err != nil {
 		return nil, err
 	}
-	parts := make([]chatPart, len(said))
-	for i, p := range said {
+	parts := make([]chatPart, len(blocks))
+	for i, p := range blocks {
 		switch {
 		case p.Image != nil:
 			parts[i].json = rawjson.Put(nil, `{"type":"image_url","image_url":{"url":`, p.Image, "}}")

@@ -21,46 +21,46 @@ import (
 type messagesStream struct {
 	id wire.Identity
 
-	begun, finished, ended bool
-	refused, said          bool // a refusal came; text came
-	reason                 string
-	chosen                 bool
-	choice                 int64 // whose answer is written: the first that came
+	started, finished, ended bool
+	refused, hasText         bool // a refusal came; text came
+	reason                   string
+	hasChoice                bool
+	choice                   int64 // whose answer is written: the first that came
 
-	index int         // of the first block of queue
-	queue []*outBlock // the first is being written, the others wait for its end
-	calls []*outCall  // all of them, in the order in which they came
-	held  int         // bytes that wait
+	index        int         // of the first block of queue
+	queue        []*outBlock // the first is being written, the others wait for its end
+	calls        []*outCall  // all of them, in the order in which they came
+	pendingBytes int         // bytes that wait
 }
 
 // outBlock is a block that was not written to its end.
 type outBlock struct {
 	kind    blockKind
 	started bool
-	held    []byte   // what is not written, the inside of a JSON string
+	pending []byte   // what is not written, the inside of a JSON string
 	call    *outCall // of a call
 }
 
 // outCall is a call of a tool, by what the provider calls it.
 type outCall struct {
-	number  int // among the calls
-	key     int64
-	id      string // the provider's; may be empty
-	sent    []byte // the client's, as a JSON string
-	name    []byte // as a JSON string; nil until it is known
-	args    arguments
-	block   *outBlock
-	written bool   // the block has ended
-	sealed  []byte // the signature of a thought that came with it; nil: none
+	number    int // among the calls
+	key       int64
+	id        string // the provider's; may be empty
+	clientID  []byte // the client's, as a JSON string
+	name      []byte // as a JSON string; nil until it is known
+	args      argumentScanner
+	block     *outBlock
+	ended     bool   // the block has ended
+	signature []byte // the signature of a thought that came with it; nil: none
 }
 
 const (
-	// maxHeldBlocks bounds the bytes that wait for the end of a block, maxQueue
+	// maxPending bounds the bytes that wait for the end of a block, maxQueue
 	// the blocks, and maxCalls the calls of one answer; no model's answer comes
 	// near.
-	maxHeldBlocks = 8 << 20
-	maxQueue      = 4096
-	maxCalls      = 1024
+	maxPending = 8 << 20
+	maxQueue   = 4096
+	maxCalls   = 1024
 	// functionKey is the key of a call in its older form.
 	functionKey = -1
 )
@@ -86,8 +86,8 @@ func (w *messagesStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 		if !ok {
 			index = int64(position)
 		}
-		if !w.chosen {
-			w.chosen, w.choice = true, index
+		if !w.hasChoice {
+			w.hasChoice, w.choice = true, index
 		}
 		if index != w.choice {
 			continue // the form has one answer
@@ -99,7 +99,7 @@ func (w *messagesStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 			return dst
 		}
 		reason := rawjson.Unquote(rawjson.Field(choice, "finish_reason"))
-		if kind := form.KindOfFinish(reason); kind != form.FinishNone && kind != form.FinishFailed {
+		if kind := form.FinishOf(reason); kind != form.FinishNone && kind != form.FinishFailed {
 			return w.finish(dst, reason)
 		}
 	}
@@ -109,10 +109,10 @@ func (w *messagesStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 // begin writes message_start, once. What the prompt holds is known later: it
 // is corrected in message_delta.
 func (w *messagesStream) begin(dst []byte) []byte {
-	if w.begun {
+	if w.started {
 		return dst
 	}
-	w.begun = true
+	w.started = true
 	dst = append(dst, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
 	dst = fmt.Appendf(dst,
 		`{"id":%s,"type":"message","role":"assistant","model":%s,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`,
@@ -125,28 +125,28 @@ func (w *messagesStream) message(dst, message []byte) []byte {
 	if message == nil {
 		return dst
 	}
-	said := readSaid(message)
-	if rawjson.IsText(said.thought) {
-		dst = w.text(dst, thoughtKind, said.thought)
-	} else if said.thought != nil {
+	m := readChatMessage(message)
+	if rawjson.IsText(m.reasoning) {
+		dst = w.text(dst, thinkingKind, m.reasoning)
+	} else if m.reasoning != nil {
 		dst = w.parts(dst, func(add func(blockKind, []byte)) {
-			eachThought(said.thought, 0, func(raw []byte) { add(thoughtKind, raw) })
+			eachReasoning(m.reasoning, 0, func(raw []byte) { add(thinkingKind, raw) })
 		})
 	}
-	if rawjson.IsText(said.content) {
-		dst = w.text(dst, textKind, said.content)
-	} else if said.content != nil {
-		dst = w.parts(dst, func(add func(blockKind, []byte)) { eachContent(said.content, add) })
+	if rawjson.IsText(m.content) {
+		dst = w.text(dst, textKind, m.content)
+	} else if m.content != nil {
+		dst = w.parts(dst, func(add func(blockKind, []byte)) { eachContent(m.content, add) })
 	}
-	if len(rawjson.Contents(said.refusal)) > 0 {
-		w.refused = w.refused || !w.said
-		dst = w.text(dst, textKind, said.refusal)
+	if len(rawjson.Contents(m.refusal)) > 0 {
+		w.refused = w.refused || !w.hasText
+		dst = w.text(dst, textKind, m.refusal)
 	}
-	for position, call := range rawjson.Elements(said.calls) {
+	for position, call := range rawjson.Elements(m.calls) {
 		dst = w.call(dst, call, rawjson.Field(call, "function"), position)
 	}
-	if said.function != nil {
-		dst = w.call(dst, nil, said.function, functionKey)
+	if m.function != nil {
+		dst = w.call(dst, nil, m.function, functionKey)
 	}
 	return dst
 }
@@ -162,11 +162,11 @@ func (w *messagesStream) text(dst []byte, kind blockKind, raw []byte) []byte {
 	if len(rawjson.Contents(raw)) == 0 || w.finished {
 		return dst
 	}
-	w.said = w.said || kind == textKind
+	w.hasText = w.hasText || kind == textKind
 	n := len(w.queue)
 	if n == 0 || w.queue[n-1].kind != kind {
 		if n >= maxQueue {
-			return w.give(dst)
+			return w.failTooLarge(dst)
 		}
 		w.queue = append(w.queue, &outBlock{kind: kind})
 		dst = w.advance(dst, false)
@@ -180,18 +180,18 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 	if w.finished {
 		return dst
 	}
-	key, numbered := rawjson.Count(rawjson.Field(call, "index"))
-	if !numbered {
+	key, hasIndex := rawjson.Count(rawjson.Field(call, "index"))
+	if !hasIndex {
 		key = int64(position)
 	}
 	id, name := rawjson.Unquote(rawjson.Field(call, "id")), rawjson.Field(function, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
 		name = nil
 	}
-	c := w.find(key, id, name != nil, numbered)
+	c := w.find(key, id, name != nil, hasIndex)
 	if c == nil {
 		if len(w.calls) >= maxCalls {
-			return w.give(dst)
+			return w.failTooLarge(dst)
 		}
 		c = &outCall{number: len(w.calls), key: key, id: id, block: &outBlock{kind: callKind}}
 		c.block.call = c
@@ -199,21 +199,21 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 		w.queue = append(w.queue, c.block)
 	}
 	if c.name == nil && name != nil {
-		c.name = rawjson.Put(nil, `"`, piece.AppendInside(nil, name), `"`)
+		c.name = rawjson.Put(nil, `"`, piece.AppendContents(nil, name), `"`)
 	}
-	if c.sent == nil && id != "" {
-		c.id, c.sent = id, w.sentID(id, c.number)
+	if c.clientID == nil && id != "" {
+		c.id, c.clientID = id, w.clientID(id, c.number)
 	}
-	if signature := item.SealedSignature(w.id, call); signature != nil {
-		c.sealed = signature
+	if signature := item.SealSignature(w.id, call); signature != nil {
+		c.signature = signature
 	}
 	dst = w.advance(dst, false)
 	arguments := rawjson.Field(function, "arguments")
 	switch {
-	case arguments == nil || string(arguments) == `""` || c.written:
+	case arguments == nil || string(arguments) == `""` || c.ended:
 		return dst
 	case !rawjson.IsText(arguments): // a whole object, where the form has its text
-		arguments = piece.AppendAsText(nil, arguments)
+		arguments = piece.AppendQuoted(nil, arguments)
 	}
 	c.args.add(rawjson.Contents(arguments))
 	dst = w.grow(dst, c.block, arguments)
@@ -223,38 +223,38 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 // find returns the call that a delta belongs to; nil when it begins one. The
 // index tells, as far as vendors send it, and do so truly: some number every
 // call 0, some none.
-func (w *messagesStream) find(key int64, id string, named, numbered bool) *outCall {
+func (w *messagesStream) find(key int64, id string, hasName, hasIndex bool) *outCall {
 	var last *outCall
 	for i := len(w.calls) - 1; i >= 0; i-- {
 		c := w.calls[i]
-		if !numbered && id != "" && c.id == id {
+		if !hasIndex && id != "" && c.id == id {
 			return c
 		}
 		if last == nil && c.key == key {
 			last = c
 		}
 	}
-	if last == nil && !numbered && key >= 0 && !named && id == "" && len(w.calls) > 0 {
+	if last == nil && !hasIndex && key >= 0 && !hasName && id == "" && len(w.calls) > 0 {
 		last = w.calls[len(w.calls)-1]
 	}
 	switch {
-	case last == nil || !named || last.name == nil || id == last.id && id != "":
+	case last == nil || !hasName || last.name == nil || id == last.id && id != "":
 		return last
-	case id == "" && numbered, id != "" && last.id == "" && !last.args.whole():
+	case id == "" && hasIndex, id != "" && last.id == "" && !last.args.complete():
 		return last
-	case id == "" && !last.args.whole():
+	case id == "" && !last.args.complete():
 		return last
 	}
 	return nil
 }
 
-// sentID returns the id that the client gets for a call, unlike those before
+// clientID returns the id that the client gets for a call, unlike those before
 // it.
-func (w *messagesStream) sentID(id string, number int) []byte {
+func (w *messagesStream) clientID(id string, number int) []byte {
 	sent := rawjson.Quote(piece.ToolID(id))
 	for _, c := range w.calls {
-		if bytes.Equal(c.sent, sent) {
-			return rawjson.Quote(piece.MadeCallID(w.id, number))
+		if bytes.Equal(c.clientID, sent) {
+			return rawjson.Quote(piece.NewCallID(w.id, number))
 		}
 	}
 	return sent
@@ -264,13 +264,13 @@ func (w *messagesStream) sentID(id string, number int) []byte {
 // open, else it waits.
 func (w *messagesStream) grow(dst []byte, b *outBlock, raw []byte) []byte {
 	if b.started {
-		dst = piece.AppendInside(w.delta(dst, b), raw)
+		dst = piece.AppendContents(w.delta(dst, b), raw)
 		return append(dst, "\"}}\n\n"...)
 	}
-	before := len(b.held)
-	b.held = piece.AppendInside(b.held, raw)
-	if w.held += len(b.held) - before; w.held > maxHeldBlocks {
-		return w.give(dst)
+	before := len(b.pending)
+	b.pending = piece.AppendContents(b.pending, raw)
+	if w.pendingBytes += len(b.pending) - before; w.pendingBytes > maxPending {
+		return w.failTooLarge(dst)
 	}
 	return dst
 }
@@ -287,7 +287,7 @@ func (w *messagesStream) advance(dst []byte, all bool) []byte {
 			}
 			dst = w.start(dst, b)
 		}
-		if !all && (len(w.queue) == 1 || b.kind == callKind && !b.call.args.whole()) {
+		if !all && (len(w.queue) == 1 || b.kind == callKind && !b.call.args.complete()) {
 			return dst
 		}
 		dst = w.stop(dst, b)
@@ -307,32 +307,32 @@ func (w *messagesStream) head(dst []byte, event string) []byte {
 // start writes the beginning of a block, and what waited.
 func (w *messagesStream) start(dst []byte, b *outBlock) []byte {
 	b.started = true
-	if b.call != nil && b.call.sealed != nil {
+	if b.call != nil && b.call.signature != nil {
 		dst = append(w.head(dst, "content_block_start"), `,"content_block":{"type":"redacted_thinking","data":"`...)
-		dst = append(w.head(append(append(dst, b.call.sealed...), "\"}}\n\n"...), "content_block_stop"), "}\n\n"...)
+		dst = append(w.head(append(append(dst, b.call.signature...), "\"}}\n\n"...), "content_block_stop"), "}\n\n"...)
 		w.index++
 	}
 	dst = append(w.head(dst, "content_block_start"), `,"content_block":`...)
 	switch b.kind {
 	case textKind:
 		dst = append(dst, `{"type":"text","text":""}`...)
-	case thoughtKind:
+	case thinkingKind:
 		dst = append(dst, `{"type":"thinking","thinking":"","signature":""}`...)
 	case callKind:
 		c := b.call
-		if c.sent == nil {
-			c.sent = rawjson.Quote(piece.MadeCallID(w.id, c.number))
+		if c.clientID == nil {
+			c.clientID = rawjson.Quote(piece.NewCallID(w.id, c.number))
 		}
 		if c.name == nil {
 			c.name = []byte(`""`)
 		}
-		dst = fmt.Appendf(dst, `{"type":"tool_use","id":%s,"name":%s,"input":{}}`, c.sent, c.name)
+		dst = fmt.Appendf(dst, `{"type":"tool_use","id":%s,"name":%s,"input":{}}`, c.clientID, c.name)
 	}
 	dst = append(dst, "}\n\n"...)
-	if len(b.held) > 0 {
-		dst = rawjson.Put(w.delta(dst, b), "", b.held, "\"}}\n\n")
-		w.held -= len(b.held)
-		b.held = nil
+	if len(b.pending) > 0 {
+		dst = rawjson.Put(w.delta(dst, b), "", b.pending, "\"}}\n\n")
+		w.pendingBytes -= len(b.pending)
+		b.pending = nil
 	}
 	return dst
 }
@@ -341,7 +341,7 @@ func (w *messagesStream) start(dst []byte, b *outBlock) []byte {
 func (w *messagesStream) delta(dst []byte, b *outBlock) []byte {
 	dst = w.head(dst, "content_block_delta")
 	switch b.kind {
-	case thoughtKind:
+	case thinkingKind:
 		return append(dst, `,"delta":{"type":"thinking_delta","thinking":"`...)
 	case callKind:
 		return append(dst, `,"delta":{"type":"input_json_delta","partial_json":"`...)
@@ -351,11 +351,11 @@ func (w *messagesStream) delta(dst []byte, b *outBlock) []byte {
 
 // stop ends a block. No chat line signs what it thought.
 func (w *messagesStream) stop(dst []byte, b *outBlock) []byte {
-	if b.kind == thoughtKind {
+	if b.kind == thinkingKind {
 		dst = append(w.head(dst, "content_block_delta"), ",\"delta\":{\"type\":\"signature_delta\",\"signature\":\"\"}}\n\n"...)
 	}
 	if b.call != nil {
-		b.call.written = true
+		b.call.ended = true
 	}
 	return append(w.head(dst, "content_block_stop"), "}\n\n"...)
 }
@@ -366,9 +366,9 @@ func (w *messagesStream) finish(dst []byte, reason string) []byte {
 	return w.advance(dst, true)
 }
 
-// give gives an answer up that is larger than any model's: it ends in an
+// failTooLarge gives an answer up that is larger than any model's: it ends in an
 // error.
-func (w *messagesStream) give(dst []byte) []byte {
+func (w *messagesStream) failTooLarge(dst []byte) []byte {
 	return w.Fail(dst, fault.New(fault.UpstreamError,
 		"The model's answer holds more tool calls at once than can be passed on. Please try again."))
 }
@@ -390,7 +390,7 @@ func (w *messagesStream) End(dst []byte, u wire.Usage) []byte {
 // Fail appends the event of an error, after which nothing is written.
 func (w *messagesStream) Fail(dst []byte, err *fault.Error) []byte {
 	w.finished, w.ended = true, true
-	w.queue, w.held = nil, 0
+	w.queue, w.pendingBytes = nil, 0
 	dst = rawjson.Put(dst, "event: error\ndata: ", err.NativeBody(), "")
 	return append(dst, "\n\n"...)
 }

@@ -220,8 +220,8 @@ func TestMessagesFromChatStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := pairtest.Flow([]byte(test.stream), newMessagesStream(pairtest.Someone()), completions.NewMeter(1), pairtest.Billed())
-			if err := wiretest.SoundMessages(out); err != nil {
+			out := pairtest.Flow([]byte(test.stream), newMessagesStream(pairtest.Identity()), completions.NewMeter(1), pairtest.Usage())
+			if err := wiretest.CheckMessages(out); err != nil {
 				t.Errorf("%v in\n%s", err, out)
 			}
 			if got := summed(t, out); got != test.want {
@@ -264,7 +264,7 @@ func summed(t *testing.T, stream []byte) string {
 // not grow without end.
 func TestMessagesFromChatIsBounded(t *testing.T) {
 	t.Parallel()
-	w := newMessagesStream(pairtest.Someone())
+	w := newMessagesStream(pairtest.Identity())
 	put := func(out []byte, data string) []byte {
 		return w.Append(out, sse.Event{Data: []byte(data), Offset: 0}, wire.Frame{})
 	}
@@ -273,28 +273,28 @@ func TestMessagesFromChatIsBounded(t *testing.T) {
 			`{"index":1,"id":"b","function":{"name":"g","arguments":"{"}}]}`,
 			"null"))
 	more := wiretest.Delta(`{"tool_calls":[{"index":1,"function":{"arguments":"`+strings.Repeat(" ", 1<<20)+`"}}]}`, "null")
-	for range 2 * maxHeldBlocks >> 20 {
+	for range 2 * maxPending >> 20 {
 		out = put(out, more)
 	}
-	out = w.End(out, pairtest.Billed())
-	if err := wiretest.SoundMessages(out); err != nil || !strings.HasSuffix(summed(t, out), "error") || len(out) > 4096 {
+	out = w.End(out, pairtest.Usage())
+	if err := wiretest.CheckMessages(out); err != nil || !strings.HasSuffix(summed(t, out), "error") || len(out) > 4096 {
 		t.Errorf("%v, %d bytes of %.500s", err, len(out), out)
 	}
 
-	w, out = newMessagesStream(pairtest.Someone()), nil
+	w, out = newMessagesStream(pairtest.Identity()), nil
 	out = put(out, wiretest.Delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}`, "null"))
 	for range maxQueue {
 		out = put(out, wiretest.Delta(`{"content":"x","reasoning":"h"}`, "null"))
 	}
-	if err := wiretest.SoundMessages(out); err != nil || !strings.HasSuffix(summed(t, out), "error") {
+	if err := wiretest.CheckMessages(out); err != nil || !strings.HasSuffix(summed(t, out), "error") {
 		t.Errorf("%v in %d bytes", err, len(out))
 	}
 
-	w, out = newMessagesStream(pairtest.Someone()), nil
+	w, out = newMessagesStream(pairtest.Identity()), nil
 	for range maxCalls + 2 {
 		out = put(out, wiretest.Delta(`{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}`, "null"))
 	}
-	if err := wiretest.SoundMessages(out); err != nil || !strings.HasSuffix(summed(t, out), "error") {
+	if err := wiretest.CheckMessages(out); err != nil || !strings.HasSuffix(summed(t, out), "error") {
 		t.Errorf("%v in %d bytes", err, len(out))
 	}
 }

@@ -13,9 +13,9 @@ import (
 // dialogue becomes the messages of a chat request: turns of one role are
 // merged, and every call of a tool is answered directly behind it.
 type dialogue struct {
-	turns []chatTurn
-	loop  int // where the current loop of tool calls begins, in the client's messages
-	id    wire.Identity
+	turns     []chatTurn
+	loopStart int // where the current loop of tool calls begins, in the client's messages
+	id        wire.Identity
 
 	open    []openCall // the calls of the last assistant turn, at most maxTurnCalls
 	results int        // the turn that their results go to; 0: there is none yet
@@ -24,11 +24,11 @@ type dialogue struct {
 // chatTurn is one message of the chat form, or the results of one turn's
 // calls.
 type chatTurn struct {
-	role    string
-	parts   []chatPart
-	calls   []byte // of the assistant: a list without its brackets
-	thought []byte // of the assistant, the inside of a JSON string
-	results []byte // of tools: messages, each with a comma behind it
+	role      string
+	parts     []chatPart
+	calls     []byte // of the assistant: a list without its brackets
+	reasoning []byte // of the assistant, the inside of a JSON string
+	results   []byte // of tools: messages, each with a comma behind it
 }
 
 // chatPart is a content part: a text, as the inside of a JSON string, or
@@ -45,27 +45,27 @@ const (
 	roleTool      = "tool"
 )
 
-// longestID is how long the id of a call may be at all providers of the form.
-const longestID = 40
+// maxIDLength is how long the id of a call may be at all providers of the form.
+const maxIDLength = 40
 
 // paragraph stands between texts that become one, as JSON has it.
 const paragraph = `\n\n`
 
-// loopOf returns the index behind the last message of the user that is more
+// loopStartOf returns the index behind the last message of the user that is more
 // than results of tools: what the assistant thought since then is what it goes
 // on with.
-func loopOf(list []byte) int {
+func loopStartOf(list []byte) int {
 	from := 0
 	for i, message := range rawjson.Elements(list) {
 		if rawjson.Unquote(rawjson.Field(message, "role")) != roleUser {
 			continue
 		}
 		content := rawjson.Field(message, "content")
-		said := rawjson.IsText(content)
+		isUser := rawjson.IsText(content)
 		for _, b := range rawjson.Elements(content) {
-			said = said || rawjson.Unquote(rawjson.Field(b, "type")) != "tool_result"
+			isUser = isUser || rawjson.Unquote(rawjson.Field(b, "type")) != "tool_result"
 		}
-		if said {
+		if isUser {
 			from = i + 1
 		}
 	}
@@ -77,17 +77,17 @@ func (d *dialogue) addSystem(content []byte, at string) error {
 	switch {
 	case content == nil:
 	case rawjson.IsText(content):
-		d.say(roleSystem, textPart(content))
+		d.addParts(roleSystem, textPart(content))
 	case content[0] == '[':
 		for i, b := range rawjson.Elements(content) {
 			text := rawjson.Field(b, "text")
 			if !rawjson.IsText(text) {
-				return cannot(fmt.Sprintf("%s[%d]", at, i), "`%s` may hold text blocks only.", at)
+				return unsupported(fmt.Sprintf("%s[%d]", at, i), "`%s` may hold text blocks only.", at)
 			}
-			d.say(roleSystem, textPart(text))
+			d.addParts(roleSystem, textPart(text))
 		}
 	default:
-		return cannot(at, "`{param}` must be a string or an array of text blocks.")
+		return unsupported(at, "`{param}` must be a string or an array of text blocks.")
 	}
 	return nil
 }
@@ -98,25 +98,25 @@ func (d *dialogue) add(message []byte, index int) error {
 	role, content := rawjson.Unquote(rawjson.Field(message, "role")), rawjson.Field(message, "content")
 	at += ".content"
 	if content == nil || content[0] != '"' && content[0] != '[' {
-		return cannot(at, "`{param}` must be a string or an array of blocks.")
+		return unsupported(at, "`{param}` must be a string or an array of blocks.")
 	}
 	switch role {
 	case roleSystem:
 		return d.addSystem(content, at)
 	case roleUser:
 		if rawjson.IsText(content) {
-			d.say(roleUser, textPart(content))
+			d.addParts(roleUser, textPart(content))
 			return nil
 		}
-		return d.hear(content, at)
+		return d.addUser(content, at)
 	case roleAssistant:
-		return d.answer(content, at, index >= d.loop)
+		return d.addAssistant(content, at, index >= d.loopStart)
 	}
-	return cannot(fmt.Sprintf("messages[%d].role", index), "`messages[%d].role` must be user, assistant or system.", index)
+	return unsupported(fmt.Sprintf("messages[%d].role", index), "`messages[%d].role` must be user, assistant or system.", index)
 }
 
-// turn returns the turn of a role that is being filled.
-func (d *dialogue) turn(role string) *chatTurn {
+// turnOf returns the turn of a role that is being filled.
+func (d *dialogue) turnOf(role string) *chatTurn {
 	n := len(d.turns)
 	if n > 0 && d.turns[n-1].role == role {
 		return &d.turns[n-1]
@@ -129,18 +129,18 @@ func (d *dialogue) turn(role string) *chatTurn {
 		}
 	}
 	if role == roleAssistant {
-		d.settle()
+		d.closeCalls()
 		d.open, d.results = d.open[:0], 0
 	}
 	d.turns = append(d.turns, chatTurn{role: role})
 	return &d.turns[len(d.turns)-1]
 }
 
-// say adds parts to the turn of a role.
-func (d *dialogue) say(role string, parts ...chatPart) {
+// addParts adds parts to the turn of a role.
+func (d *dialogue) addParts(role string, parts ...chatPart) {
 	for _, p := range parts {
 		if p.json != nil || len(p.text) > 0 {
-			t := d.turn(role)
+			t := d.turnOf(role)
 			t.parts = append(t.parts, p)
 		}
 	}
@@ -154,15 +154,15 @@ func textPart(raw []byte) chatPart {
 	return chatPart{text: rawjson.Contents(raw)}
 }
 
-// answer adds an assistant's blocks. What it thought is kept where it goes on
+// addAssistant adds an assistant's blocks. What it thought is kept where it goes on
 // thinking, and no provider has signed it: then it came from a line of the
 // chat form.
-func (d *dialogue) answer(content []byte, at string, inLoop bool) error {
+func (d *dialogue) addAssistant(content []byte, at string, inLoop bool) error {
 	if rawjson.IsText(content) {
-		d.say(roleAssistant, textPart(content))
+		d.addParts(roleAssistant, textPart(content))
 		return nil
 	}
-	var text, thought, sealed []byte
+	var text, reasoning, sealed []byte
 	calls := false
 	for i, b := range rawjson.Elements(content) {
 		switch rawjson.Unquote(rawjson.Field(b, "type")) {
@@ -170,13 +170,13 @@ func (d *dialogue) answer(content []byte, at string, inLoop bool) error {
 			text = append(text, rawjson.Contents(rawjson.Field(b, "text"))...)
 		case "thinking":
 			if inLoop && len(rawjson.Contents(rawjson.Field(b, "signature"))) == 0 {
-				thought = append(thought, rawjson.Contents(rawjson.Field(b, "thinking"))...)
+				reasoning = append(reasoning, rawjson.Contents(rawjson.Field(b, "thinking"))...)
 			}
 		case "redacted_thinking":
 			sealed = rawjson.Contents(rawjson.Field(b, "data"))
 		case "tool_use":
 			calls = true
-			if err := d.call(b, sealed, fmt.Sprintf("%s[%d]", at, i)); err != nil {
+			if err := d.addCall(b, sealed, fmt.Sprintf("%s[%d]", at, i)); err != nil {
 				return err
 			}
 			sealed = nil
@@ -184,47 +184,47 @@ func (d *dialogue) answer(content []byte, at string, inLoop bool) error {
 		}
 	}
 	part := textPart(rawjson.Put(nil, `"`, text, `"`))
-	d.say(roleAssistant, part)
-	if len(thought) > 0 && (calls || part.text != nil) {
-		t := d.turn(roleAssistant)
-		t.thought = append(t.thought, thought...)
+	d.addParts(roleAssistant, part)
+	if len(reasoning) > 0 && (calls || part.text != nil) {
+		t := d.turnOf(roleAssistant)
+		t.reasoning = append(t.reasoning, reasoning...)
 	}
 	return nil
 }
 
-// call adds a call of a tool, with the signature of the thought before it, which
+// addCall adds a call of a tool, with the signature of the thought before it, which
 // is the inside of a JSON string, if this line has sealed it.
-func (d *dialogue) call(b, sealed []byte, at string) error {
+func (d *dialogue) addCall(b, sealed []byte, at string) error {
 	id, name := rawjson.Field(b, "id"), rawjson.Field(b, "name")
 	if !rawjson.IsText(id) || !rawjson.IsText(name) || len(id) == 2 || len(name) == 2 {
-		return cannot(at, "`{param}` needs `id` and `name`, as strings.")
+		return unsupported(at, "`{param}` needs `id` and `name`, as strings.")
 	}
-	t := d.turn(roleAssistant)
+	t := d.turnOf(roleAssistant)
 	if len(d.open) >= maxTurnCalls {
-		return cannot(at, "`{param}`: one turn may hold %d calls at most.", maxTurnCalls)
+		return unsupported(at, "`{param}`: one turn may hold %d calls at most.", maxTurnCalls)
 	}
 	if t.calls != nil {
 		t.calls = append(t.calls, ',')
 	}
-	sent := piece.ShortID(id, longestID)
-	t.calls = rawjson.Put(t.calls, `{"id":`, sent, "")
+	lineID := piece.ShortID(id, maxIDLength)
+	t.calls = rawjson.Put(t.calls, `{"id":`, lineID, "")
 	t.calls = rawjson.Put(t.calls, `,"type":"function","function":{"name":`, name, "")
 	input := rawjson.Field(b, "input")
 	if input == nil {
 		input = []byte("{}")
 	}
-	t.calls = append(piece.AppendAsText(append(t.calls, `,"arguments":`...), input), '}')
+	t.calls = append(piece.AppendQuoted(append(t.calls, `,"arguments":`...), input), '}')
 	t.calls = append(item.AppendSignature(t.calls, d.id, sealed), '}')
-	d.open = append(d.open, openCall{id: rawjson.Unquote(id), sent: string(sent)})
+	d.open = append(d.open, openCall{id: rawjson.Unquote(id), lineID: string(lineID)})
 	return nil
 }
 
-// hear adds a user's blocks.
-func (d *dialogue) hear(content []byte, at string) error {
+// addUser adds a user's blocks.
+func (d *dialogue) addUser(content []byte, at string) error {
 	for i, b := range rawjson.Elements(content) {
 		at := fmt.Sprintf("%s[%d]", at, i)
 		if rawjson.Unquote(rawjson.Field(b, "type")) == "tool_result" {
-			if err := d.result(b, at); err != nil {
+			if err := d.addResult(b, at); err != nil {
 				return err
 			}
 			continue
@@ -233,15 +233,15 @@ func (d *dialogue) hear(content []byte, at string) error {
 		if err != nil {
 			return err
 		}
-		d.say(roleUser, parts...)
+		d.addParts(roleUser, parts...)
 	}
 	return nil
 }
 
-// result adds the result of a tool. The form has text for it alone: images
+// addResult adds the result of a tool. The form has text for it alone: images
 // and files go into a message of the user behind it. A result that answers
 // nothing is something that the user says.
-func (d *dialogue) result(b []byte, at string) error {
+func (d *dialogue) addResult(b []byte, at string) error {
 	content := rawjson.Field(b, "content")
 	var parts []chatPart
 	if rawjson.IsText(content) {
@@ -273,14 +273,14 @@ func (d *dialogue) result(b []byte, at string) error {
 	id := rawjson.Field(b, "tool_use_id")
 	i := d.find(rawjson.Unquote(id))
 	if i < 0 {
-		d.say(roleUser, chatPart{text: text})
+		d.addParts(roleUser, chatPart{text: text})
 	} else {
 		d.reply(i, text)
 	}
 	if len(others) > 0 {
 		label := append([]byte("From the result of the tool call "), rawjson.Contents(id)...)
-		d.say(roleUser, chatPart{text: append(label, ':')})
-		d.say(roleUser, others...)
+		d.addParts(roleUser, chatPart{text: append(label, ':')})
+		d.addParts(roleUser, others...)
 	}
 	return nil
 }
@@ -299,18 +299,18 @@ func (d *dialogue) find(id string) int {
 func (d *dialogue) reply(i int, text []byte) {
 	d.open[i].done = true
 	if d.results == 0 {
-		d.turn(roleTool)
+		d.turnOf(roleTool)
 	}
 	t := &d.turns[d.results]
-	t.results = rawjson.Put(t.results, `{"role":"tool","tool_call_id":`, d.open[i].sent, "")
+	t.results = rawjson.Put(t.results, `{"role":"tool","tool_call_id":`, d.open[i].lineID, "")
 	t.results = rawjson.Put(t.results, `,"content":"`, text, `"},`)
 }
 
-// settle answers the calls that the client left open.
-func (d *dialogue) settle() {
+// closeCalls answers the calls that the client left open.
+func (d *dialogue) closeCalls() {
 	for i, c := range d.open {
 		if !c.done {
-			d.reply(i, []byte(unanswered))
+			d.reply(i, []byte(noResult))
 		}
 	}
 }
@@ -318,10 +318,10 @@ func (d *dialogue) settle() {
 // finish ends the dialogue. The last word is the user's or a tool's: providers
 // refuse another, or take it for a whole turn.
 func (d *dialogue) finish() {
-	d.settle()
+	d.closeCalls()
 	n := len(d.turns)
 	if n == 0 || d.turns[n-1].role == roleAssistant || d.turns[n-1].role == roleSystem && n == 1 {
-		d.say(roleUser, chatPart{text: []byte(goOn)})
+		d.addParts(roleUser, chatPart{text: []byte(continueText)})
 	}
 }
 
@@ -335,8 +335,8 @@ func (d *dialogue) append(out []byte) []byte {
 		}
 		out = rawjson.Put(out, `{"role":"`, t.role, `","content":`)
 		out = t.appendContent(out)
-		if t.thought != nil {
-			out = rawjson.Put(out, `,"reasoning_content":"`, t.thought, `"`)
+		if t.reasoning != nil {
+			out = rawjson.Put(out, `,"reasoning_content":"`, t.reasoning, `"`)
 		}
 		if t.calls != nil {
 			out = rawjson.Put(out, `,"tool_calls":[`, t.calls, "]")

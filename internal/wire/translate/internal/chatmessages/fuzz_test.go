@@ -20,8 +20,8 @@ import (
 func FuzzChatFromMessages(f *testing.F) {
 	pairtest.Seeds(f, "testdata/chat-*.txtar", "stream")
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		out := pairtest.Flow(stream, chatWriter(pairtest.Someone(), len(stream)%2 == 0), messages.NewMeter(), pairtest.Billed())
-		if err := wiretest.SoundChat(out); err != nil {
+		out := pairtest.Flow(stream, chatWriter(pairtest.Identity(), len(stream)%2 == 0), messages.NewMeter(), pairtest.Usage())
+		if err := wiretest.CheckChat(out); err != nil {
 			t.Fatalf("%v in\n%s\nof\n%s", err, out, stream)
 		}
 	})
@@ -35,8 +35,8 @@ func FuzzMessagesFromChat(f *testing.F) {
 		wiretest.Delta(`{"tool_calls":[{"index":1,"id":"a"},{"function":{"name":"f"}},{"id":"a","function":{"arguments":"}{"}}]}`,
 			"null"), wiretest.Delta(`{"function_call":{"name":1}}`, `"stop"`))))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		out := pairtest.Flow(stream, messagesWriter(pairtest.Someone()), completions.NewMeter(1), pairtest.Billed())
-		if err := wiretest.SoundMessages(out); err != nil {
+		out := pairtest.Flow(stream, messagesWriter(pairtest.Identity()), completions.NewMeter(1), pairtest.Usage())
+		if err := wiretest.CheckMessages(out); err != nil {
 			t.Fatalf("%v in\n%s\nof\n%s", err, out, stream)
 		}
 	})
@@ -48,16 +48,16 @@ func FuzzWholeAnswers(f *testing.F) {
 	pairtest.Seeds(f, "testdata/chat-*.txtar", "answer")
 	pairtest.Seeds(f, "testdata/messages-*.txtar", "answer")
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		chat, err := chatWhole(answer, pairtest.Someone(), pairtest.Billed())
+		chat, err := chatWhole(answer, pairtest.Identity(), pairtest.Usage())
 		if err == nil {
 			if _, err := completions.ReadAnswer(chat); err != nil || !json.Valid(chat) {
 				t.Fatalf("%s of %s", chat, answer)
 			}
-			if back, err := messagesWhole(chat, pairtest.Someone(), pairtest.Billed()); err != nil || !json.Valid(back) {
+			if back, err := messagesWhole(chat, pairtest.Identity(), pairtest.Usage()); err != nil || !json.Valid(back) {
 				t.Fatalf("%s of %s of %s", back, chat, answer)
 			}
 		}
-		native, err := messagesWhole(answer, pairtest.Someone(), pairtest.Billed())
+		native, err := messagesWhole(answer, pairtest.Identity(), pairtest.Usage())
 		if err == nil && !json.Valid(native) {
 			t.Fatalf("%s of %s", native, answer)
 		}
@@ -90,7 +90,7 @@ func FuzzAsMessages(f *testing.F) {
 			if err != nil || !json.Valid(out) {
 				t.Fatalf("%v: %s of %s", err, out, body)
 			}
-			if err := soundTurns(out); err != "" {
+			if err := checkTurns(out); err != "" {
 				t.Fatalf("%s: %s of %s", err, out, body)
 			}
 			if back, err := pairtest.Body(ToChat(native, wire.Identity{}), in); err != nil || !json.Valid(back) {
@@ -100,10 +100,10 @@ func FuzzAsMessages(f *testing.F) {
 	})
 }
 
-// soundTurns tells what the messages form refuses about a history: the user
+// checkTurns tells what the messages form refuses about a history: the user
 // begins, roles alternate, no text is blank, and the results of all calls, and
 // of no other, stand first in the turn after them.
-func soundTurns(body []byte) string {
+func checkTurns(body []byte) string {
 	open := map[string]bool{}
 	want, calls := "user", 0
 	for _, message := range rawjson.Elements(rawjson.Field(body, "messages")) {
@@ -189,7 +189,7 @@ func BenchmarkChatFromMessages(b *testing.B) {
 		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":64}}`, `{"type":"message_stop"}`)...))
 	b.ReportAllocs()
 	for b.Loop() {
-		translate(b, stream, chatWriter(pairtest.Someone(), true))
+		translate(b, stream, chatWriter(pairtest.Identity(), true))
 	}
 }
 
@@ -201,7 +201,7 @@ func BenchmarkMessagesFromChat(b *testing.B) {
 	stream := []byte(wiretest.Frames(append(list, wiretest.Delta(`{}`, `"stop"`), "[DONE]")...))
 	b.ReportAllocs()
 	for b.Loop() {
-		translate(b, stream, messagesWriter(pairtest.Someone()))
+		translate(b, stream, messagesWriter(pairtest.Identity()))
 	}
 }
 
@@ -216,7 +216,7 @@ func translate(b *testing.B, stream []byte, w wire.Writer) {
 		}
 		out = w.Append(out[:0], e, wire.Frame{})
 	}
-	if out = w.End(out[:0], pairtest.Billed()); len(out) == 0 {
+	if out = w.End(out[:0], pairtest.Usage()); len(out) == 0 {
 		b.Fatal("not finished")
 	}
 }
@@ -224,7 +224,7 @@ func translate(b *testing.B, stream []byte, w wire.Writer) {
 // TestTranslatorsHardlyAllocate: an ordinary delta costs no allocation once
 // its stream is under way.
 func TestTranslatorsHardlyAllocate(t *testing.T) {
-	chat, native := messagesWriter(pairtest.Someone()), chatWriter(pairtest.Someone(), false)
+	chat, native := messagesWriter(pairtest.Identity()), chatWriter(pairtest.Identity(), false)
 	for name, test := range map[string]struct {
 		w    wire.Writer
 		data string

@@ -14,15 +14,15 @@ import (
 const (
 	// maxBreakpoints is how many cache breakpoints a messages request may have.
 	maxBreakpoints = 4
-	// leastLimit is sent where the form demands a limit and nobody named one.
-	leastLimit = 4096
-	// goOn is what the user says where the form demands a turn of the user and
+	// defaultLimit is sent where the form demands a limit and nobody named one.
+	defaultLimit = 4096
+	// continueText is what the user says where the form demands a turn of the user and
 	// the client sent none.
-	goOn = "Continue."
-	// unanswered answers a tool call that the client left without an answer.
-	unanswered = "(no result)"
-	// asObject asks for what the messages form has no field for.
-	asObject = "Answer with one valid JSON object and nothing else."
+	continueText = "Continue."
+	// noResult answers a tool call that the client left without an answer.
+	noResult = "(no result)"
+	// jsonInstruction asks for what the messages form has no field for.
+	jsonInstruction = "Answer with one valid JSON object and nothing else."
 )
 
 // Body returns the request in the messages form, for a line that does
@@ -34,9 +34,9 @@ const (
 // it costs, the error is a *fault.Error with the field. Call Check first.
 func (r chatOnMessages) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if r.N > 1 {
-		return nil, cannot("n", "This model gives one answer a request: leave `{param}` out or send 1.")
+		return nil, unsupported("n", "This model gives one answer a request: leave `{param}` out or send 1.")
 	}
-	if err := piece.Untranslated(r.Params()); err != nil {
+	if err := piece.CheckTranslatable(r.Params()); err != nil {
 		return nil, err
 	}
 	tools, err := r.messagesTools()
@@ -58,15 +58,15 @@ func (r chatOnMessages) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if err != nil {
 		return nil, err
 	}
-	thought, err := r.thinking(t, limit, h.inLoop(), len(tools.list) > 0 && (kind == "any" || kind == "tool"))
+	mode, err := r.thinking(t, limit, h.inLoop(), len(tools.list) > 0 && (kind == "any" || kind == "tool"))
 	if err != nil {
 		return nil, err
 	}
-	h.finish(thought.prefills)
+	h.finish(mode.prefill)
 	if len(tools.list) == 0 {
-		tools.recall(h.names)
+		tools.addFromHistory(h.names)
 	}
-	out, err := r.assemble(t, limit, tools, &h, thought, format)
+	out, err := r.assemble(t, limit, tools, &h, mode, format)
 	return rawjson.Pieces{out}, err
 }
 
@@ -77,12 +77,12 @@ func (r chatOnMessages) messagesLimit(t wire.Translation) int64 {
 			return limit
 		}
 	}
-	return leastLimit
+	return defaultLimit
 }
 
 // assemble writes the body. Cache breakpoints are kept in the order in which
 // the form reads them: tools, system, messages.
-func (r chatOnMessages) assemble(t wire.Translation, limit int64, tools *messagesTools, h *history, thought thought,
+func (r chatOnMessages) assemble(t wire.Translation, limit int64, tools *messagesTools, h *history, mode thinkingMode,
 	format []byte) ([]byte, error) {
 	marks := breakpoints{skip: tools.marks() + h.marks() - maxBreakpoints}
 	out := make([]byte, 0, r.Size()+r.Size()/8+512)
@@ -90,7 +90,7 @@ func (r chatOnMessages) assemble(t wire.Translation, limit int64, tools *message
 	out = rawjson.AppendMember(out, "max_tokens", strconv.AppendInt(nil, limit, 10))
 	out = tools.append(out, &marks)
 	if len(tools.list) > 0 {
-		choice, err := r.messagesToolChoice(tools, thought.on)
+		choice, err := r.messagesToolChoice(tools, mode.on)
 		if err != nil {
 			return nil, err
 		}
@@ -106,13 +106,13 @@ func (r chatOnMessages) assemble(t wire.Translation, limit int64, tools *message
 	if stops != nil {
 		out = rawjson.AppendMember(out, "stop_sequences", stops)
 	}
-	if thought.sampling {
+	if mode.sampling {
 		out = r.appendSampling(out)
 	}
-	if thought.mode != nil {
-		out = rawjson.AppendMember(out, "thinking", thought.mode)
+	if mode.mode != nil {
+		out = rawjson.AppendMember(out, "thinking", mode.mode)
 	}
-	if config := outputConfig(thought.effort, format); config != nil {
+	if config := outputConfig(mode.effort, format); config != nil {
 		out = rawjson.AppendMember(out, "output_config", config)
 	}
 	if user := r.messagesUser(); user != nil {
@@ -163,7 +163,7 @@ func (r chatOnMessages) stopSequences() ([]byte, error) {
 	var list []byte
 	add := func(param string, stop []byte) error {
 		if !rawjson.IsText(stop) {
-			return cannot(param, "`{param}` must be a string.")
+			return unsupported(param, "`{param}` must be a string.")
 		}
 		if !piece.IsBlank(stop) {
 			list = rawjson.Put(list, ",", stop, "")
@@ -213,19 +213,19 @@ func (r chatOnMessages) outputFormat(h *history) ([]byte, error) {
 	case "text":
 		return nil, nil
 	case "json_object":
-		h.system = append(h.system, textBlock(rawjson.Quote(asObject)))
+		h.system = append(h.system, textBlock(rawjson.Quote(jsonInstruction)))
 		return nil, nil
 	case "json_schema":
 		const param = "response_format.json_schema.schema"
-		asked := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema")
-		if len(asked) == 0 || asked[0] != '{' {
-			return nil, cannot(param, "`{param}` must be an object.")
+		schemaJSON := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema")
+		if len(schemaJSON) == 0 || schemaJSON[0] != '{' {
+			return nil, unsupported(param, "`{param}` must be an object.")
 		}
-		adapted, err := schema.Messages().For(asked, param)
+		adapted, err := schema.Messages().For(schemaJSON, param)
 		if err != nil {
 			return nil, err
 		}
 		return append(rawjson.AppendMember([]byte(`{"type":"json_schema"`), "schema", adapted), '}'), nil
 	}
-	return nil, cannot("response_format.type", "`{param}` must be text, json_object or json_schema for this model.")
+	return nil, unsupported("response_format.type", "`{param}` must be text, json_object or json_schema for this model.")
 }

@@ -17,14 +17,14 @@ func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	if len(body) == 0 || body[0] != '{' || !rawjson.IsValid(body) {
 		return nil, wire.ErrMalformed
 	}
-	var text, thought, calls []byte
-	count, said := 0, false
+	var text, thinking, calls []byte
+	count, hasText := 0, false
 	for _, b := range rawjson.Elements(rawjson.Field(body, "content")) {
 		switch rawjson.Unquote(rawjson.Field(b, "type")) {
 		case "text":
-			text, said = piece.AppendInside(text, rawjson.Field(b, "text")), true
+			text, hasText = piece.AppendContents(text, rawjson.Field(b, "text")), true
 		case "thinking":
-			thought = piece.AppendInside(thought, rawjson.Field(b, "thinking"))
+			thinking = piece.AppendContents(thinking, rawjson.Field(b, "thinking"))
 		case "tool_use":
 			calls = appendCall(append(calls, ','), b, id, count)
 			count++
@@ -35,14 +35,14 @@ func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	out = fmt.Appendf(out,
 		`{"id":%s,"object":"chat.completion","created":%d,"model":%s,"choices":[{"index":0,"message":{"role":"assistant","content":`,
 		rawjson.Quote(piece.ChatID(id)), id.Created, rawjson.Quote(id.Model))
-	if said || count == 0 {
+	if hasText || count == 0 {
 		out = rawjson.Put(out, `"`, text, `"`)
 	} else {
 		out = append(out, "null"...)
 	}
 	out = append(out, `,"refusal":null`...)
-	if len(thought) > 0 {
-		out = rawjson.Put(out, `,"reasoning_content":"`, thought, `"`)
+	if len(thinking) > 0 {
+		out = rawjson.Put(out, `,"reasoning_content":"`, thinking, `"`)
 	}
 	if count > 0 {
 		calls[0] = '['
@@ -55,10 +55,10 @@ func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 // appendCall appends a tool_use block as the k-th call of a chat message.
 func appendCall(dst, b []byte, id wire.Identity, k int) []byte {
 	dst = rawjson.Put(dst, `{"id":`, callID(rawjson.Field(b, "id"), id, k), "")
-	dst = rawjson.Put(dst, `,"type":"function","function":{"name":"`, piece.AppendInside(nil, rawjson.Field(b, "name")), "")
+	dst = rawjson.Put(dst, `,"type":"function","function":{"name":"`, piece.AppendContents(nil, rawjson.Field(b, "name")), "")
 	dst = append(dst, `","arguments":`...)
 	if input := rawjson.Field(b, "input"); input != nil {
-		dst = piece.AppendAsText(dst, input)
+		dst = piece.AppendQuoted(dst, input)
 	} else {
 		dst = append(dst, `"{}"`...)
 	}
@@ -70,12 +70,12 @@ func callID(raw []byte, id wire.Identity, k int) []byte {
 	if rawjson.IsString(raw) && len(raw) > 2 {
 		return raw
 	}
-	return rawjson.Quote(piece.MadeCallID(id, k))
+	return rawjson.Quote(piece.NewCallID(id, k))
 }
 
 // chatFinish returns the finish_reason for a stop_reason.
 func chatFinish(reason string, calls bool) string {
-	switch form.KindOfFinish(reason) {
+	switch form.FinishOf(reason) {
 	case form.FinishLimit:
 		return "length"
 	case form.FinishFiltered:

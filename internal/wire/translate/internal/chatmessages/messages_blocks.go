@@ -21,8 +21,8 @@ type block struct {
 type breakpoint int
 
 const (
-	unmarked   breakpoint = iota
-	forMinutes            // the form's default, five minutes
+	noBreakpoint breakpoint = iota
+	forMinutes              // the form's default, five minutes
 	forAnHour
 )
 
@@ -40,7 +40,7 @@ func markOf(object []byte) breakpoint {
 		}
 		return forMinutes
 	}
-	return unmarked
+	return noBreakpoint
 }
 
 // breakpoints writes blocks with their breakpoints: of too many only the last,
@@ -69,7 +69,7 @@ func (b *breakpoints) append(out []byte, lists ...[]block) []byte {
 
 func (b *breakpoints) appendMark(out []byte, mark breakpoint) []byte {
 	switch {
-	case mark == unmarked:
+	case mark == noBreakpoint:
 		return out
 	case b.skip > 0:
 		b.skip--
@@ -83,7 +83,7 @@ func (b *breakpoints) appendMark(out []byte, mark breakpoint) []byte {
 
 func countMarks(list []block) (n int) {
 	for _, b := range list {
-		if b.mark != unmarked {
+		if b.mark != noBreakpoint {
 			n++
 		}
 	}
@@ -122,7 +122,7 @@ func blocksOf(content []byte, textOnly bool, at string) (list []block, err error
 		at := fmt.Sprintf("%s[%d]", at, i)
 		b, err := partBlock(part, at)
 		if err == nil && textOnly && b.json != nil && !bytes.HasPrefix(b.json, []byte(`{"type":"text"`)) {
-			err = cannot(at+".type", "`{param}`: this model takes images and files from the user only.")
+			err = unsupported(at+".type", "`{param}`: this model takes images and files from the user only.")
 		}
 		if err != nil {
 			return nil, err
@@ -139,7 +139,7 @@ func partBlock(part []byte, at string) (block, error) {
 	case "text", "input_text", "output_text":
 		text := rawjson.Field(part, "text")
 		if text != nil && !rawjson.IsText(text) {
-			return block{}, cannot(at+".text", "`{param}` must be a string.")
+			return block{}, unsupported(at+".text", "`{param}` must be a string.")
 		}
 		return textBlock(text), nil
 	case "refusal":
@@ -157,7 +157,7 @@ func partBlock(part []byte, at string) (block, error) {
 	case "file":
 		return fileBlock(rawjson.Field(part, "file"), at+".file")
 	default:
-		return block{}, cannot(at+".type", "`{param}`: this model takes text, images and PDF files, not `%s`.", form.Shortened([]byte(kind)))
+		return block{}, unsupported(at+".type", "`{param}`: this model takes text, images and PDF files, not `%s`.", form.Shorten([]byte(kind)))
 	}
 }
 
@@ -173,12 +173,12 @@ func imageBlock(address []byte, at string) (block, error) {
 		case "image/jpeg", "image/png", "image/gif", "image/webp":
 			return sourceBlock("image", kind, data), nil
 		}
-		return block{}, cannot(at, "`{param}`: this model takes images of type JPEG, PNG, GIF and WebP, in base64.")
+		return block{}, unsupported(at, "`{param}`: this model takes images of type JPEG, PNG, GIF and WebP, in base64.")
 	case piece.HasScheme(address):
 		source := rawjson.AppendMember([]byte(`{"type":"url"`), "url", address)
 		return block{json: append(rawjson.AppendMember([]byte(`{"type":"image"`), "source", source), '}')}, nil
 	}
-	return block{}, cannot(at, "`{param}` must be an https or a data address.")
+	return block{}, unsupported(at, "`{param}` must be an https or a data address.")
 }
 
 // sourceBlock makes an image or a document of data in base64, which is the
@@ -213,7 +213,7 @@ func splitData(address []byte) (kind string, data []byte, ok bool) {
 func fileBlock(file []byte, at string) (block, error) {
 	kind, data, ok := splitData(rawjson.Field(file, "file_data"))
 	if !ok || kind != "application/pdf" {
-		return block{}, cannot(at+".file_data", "`{param}` must be a PDF as a data address: `data:application/pdf;base64,…`.")
+		return block{}, unsupported(at+".file_data", "`{param}` must be a PDF as a data address: `data:application/pdf;base64,…`.")
 	}
 	b := sourceBlock("document", kind, data)
 	if name := rawjson.Field(file, "filename"); rawjson.IsText(name) && !piece.IsBlank(name) {

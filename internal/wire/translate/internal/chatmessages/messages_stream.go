@@ -26,17 +26,17 @@ type chatStream struct {
 	head []byte // of every chunk, up to its delta
 	tail []byte // of a chunk that ends nothing
 
-	begun, finished, ended bool
-	calls                  int // tool calls begun
-	open                   []openBlock
+	started, finished, ended bool
+	calls                    int // tool calls begun
+	open                     []openBlock
 }
 
 // openBlock is a tool_use block that has begun and not ended.
 type openBlock struct {
-	index int64 // among all blocks
-	call  int   // among the calls
-	any   bool  // arguments came
-	whole bool  // all of them, with its beginning
+	index        int64 // among all blocks
+	call         int   // among the calls
+	hasArguments bool  // arguments came
+	isComplete   bool  // all of them, with its beginning
 }
 
 // maxOpenBlocks bounds the blocks that a provider leaves open; the form has
@@ -105,7 +105,7 @@ func (w *chatStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 		return w.stop(dst, n)
 	case "message_delta":
 		reason := rawjson.Unquote(rawjson.Field(delta, "stop_reason"))
-		if kind := form.KindOfFinish(reason); kind != form.FinishNone && kind != form.FinishFailed {
+		if kind := form.FinishOf(reason); kind != form.FinishNone && kind != form.FinishFailed {
 			return w.finish(dst, reason)
 		}
 	case "message_stop": // the reason did not come
@@ -116,10 +116,10 @@ func (w *chatStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 
 // begin writes the first chunk, once.
 func (w *chatStream) begin(dst []byte) []byte {
-	if w.begun {
+	if w.started {
 		return dst
 	}
-	w.begun = true
+	w.started = true
 	return w.chunk(dst, `{"role":"assistant","content":""}`)
 }
 
@@ -138,7 +138,7 @@ func (w *chatStream) text(dst []byte, before string, raw []byte) []byte {
 	dst = w.begin(dst)
 	dst = append(dst, w.head...)
 	dst = append(dst, before...)
-	dst = piece.AppendInside(dst, raw)
+	dst = piece.AppendContents(dst, raw)
 	return rawjson.Put(dst, `"}`, w.tail, "")
 }
 
@@ -164,12 +164,12 @@ func (w *chatStream) start(dst []byte, index int64, block []byte) []byte {
 	}
 	call, input := w.calls, rawjson.Field(block, "input")
 	whole := len(input) > 2 // not {}
-	w.open = append(w.open, openBlock{index: index, call: call, any: whole, whole: whole})
+	w.open = append(w.open, openBlock{index: index, call: call, hasArguments: whole, isComplete: whole})
 	w.calls++
 	dst = append(w.begin(dst), w.head...)
 	dst = fmt.Appendf(dst, `{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":"`, call,
 		callID(rawjson.Field(block, "id"), w.id, call))
-	dst = piece.AppendInside(dst, rawjson.Field(block, "name"))
+	dst = piece.AppendContents(dst, rawjson.Field(block, "name"))
 	dst = rawjson.Put(dst, `","arguments":""}}]}`, w.tail, "")
 	if whole {
 		dst = w.endArguments(piece.AppendEscaped(w.beginArguments(dst, call), input))
@@ -198,10 +198,10 @@ func (w *chatStream) delta(dst []byte, index int64, delta []byte) []byte {
 	case "thinking_delta":
 		return w.text(dst, reasoningDelta, thinking)
 	case "input_json_delta":
-		if i := w.find(index); i >= 0 && !w.open[i].whole && len(rawjson.Contents(partial)) > 0 {
-			w.open[i].any = true
+		if i := w.find(index); i >= 0 && !w.open[i].isComplete && len(rawjson.Contents(partial)) > 0 {
+			w.open[i].hasArguments = true
 			dst = w.beginArguments(dst, w.open[i].call)
-			dst = piece.AppendInside(dst, partial)
+			dst = piece.AppendContents(dst, partial)
 			return w.endArguments(dst)
 		}
 	}
@@ -229,7 +229,7 @@ func (w *chatStream) stop(dst []byte, index int64) []byte {
 	}
 	b := w.open[i]
 	w.open = slices.Delete(w.open, i, i+1)
-	if b.any {
+	if b.hasArguments {
 		return dst
 	}
 	return w.endArguments(append(w.beginArguments(dst, b.call), "{}"...))

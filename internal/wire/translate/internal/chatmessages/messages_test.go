@@ -33,66 +33,66 @@ func TestChatAsMessagesRows(t *testing.T) {
 	const tool = `"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g",` +
 		`"parameters":{"type":["object","null"]}}}]`
 	say := func(more string) string {
-		return wiretest.AskingMessages(`[{"role":"user","content":"hi"}` + more + `]`)
+		return wiretest.ChatMessages(`[{"role":"user","content":"hi"}` + more + `]`)
 	}
 	for name, test := range map[string]struct {
 		body string
 		read string
 		want string
 	}{
-		"no limit":                 {wiretest.Asking(``), "max_tokens", `8192`},
-		"limit":                    {wiretest.Asking(`"max_tokens":7`), "max_tokens", `7`},
-		"newer limit":              {wiretest.Asking(`"max_completion_tokens":9`), "max_tokens", `9`},
-		"the smaller of two":       {wiretest.Asking(`"max_completion_tokens":9,"max_tokens":7`), "max_tokens", `7`},
-		"one stop":                 {wiretest.Asking(`"stop":"x"`), "stop_sequences", `["x"]`},
-		"no stop left":             {wiretest.Asking(`"stop":[" ","\n"]`), "stop_sequences", ``},
-		"temperature":              {wiretest.Asking(`"temperature":0.30`), "temperature", `0.30`},
-		"hot":                      {wiretest.Asking(`"temperature":2`), "temperature", `1`},
-		"top_p":                    {wiretest.Asking(`"top_p":0.9`), "top_p", `0.9`},
-		"top_p beside temperature": {wiretest.Asking(`"temperature":1,"top_p":0.9`), "top_p", ``},
+		"no limit":                 {wiretest.ChatBody(``), "max_tokens", `8192`},
+		"limit":                    {wiretest.ChatBody(`"max_tokens":7`), "max_tokens", `7`},
+		"newer limit":              {wiretest.ChatBody(`"max_completion_tokens":9`), "max_tokens", `9`},
+		"the smaller of two":       {wiretest.ChatBody(`"max_completion_tokens":9,"max_tokens":7`), "max_tokens", `7`},
+		"one stop":                 {wiretest.ChatBody(`"stop":"x"`), "stop_sequences", `["x"]`},
+		"no stop left":             {wiretest.ChatBody(`"stop":[" ","\n"]`), "stop_sequences", ``},
+		"temperature":              {wiretest.ChatBody(`"temperature":0.30`), "temperature", `0.30`},
+		"hot":                      {wiretest.ChatBody(`"temperature":2`), "temperature", `1`},
+		"top_p":                    {wiretest.ChatBody(`"top_p":0.9`), "top_p", `0.9`},
+		"top_p beside temperature": {wiretest.ChatBody(`"temperature":1,"top_p":0.9`), "top_p", ``},
 		"without a counterpart": {
-			wiretest.Asking(`"seed":1,"logit_bias":{},"presence_penalty":1,"frequency_penalty":1,"logprobs":true,"verbosity":"low",` +
+			wiretest.ChatBody(`"seed":1,"logit_bias":{},"presence_penalty":1,"frequency_penalty":1,"logprobs":true,"verbosity":"low",` +
 				`"store":true,"service_tier":"auto","prediction":{}`),
 			"seed", ``},
-		"user": {wiretest.Asking(`"user":"u"`), "metadata", `{"user_id":"u"}`},
-		"address of a user": {wiretest.Asking(`"user":"ann\u0040example.com"`), "metadata",
+		"user": {wiretest.ChatBody(`"user":"u"`), "metadata", `{"user_id":"u"}`},
+		"address of a user": {wiretest.ChatBody(`"user":"ann\u0040example.com"`), "metadata",
 			`{"user_id":"71d4f55f72fa128dfb468a1a3901507c804b74316488744d769d7f4b16696476"}`},
-		"safety identifier": {wiretest.Asking(`"user":"u","safety_identifier":"s"`), "metadata", `{"user_id":"s"}`},
-		"long user":         {wiretest.Asking(`"user":"` + strings.Repeat("u", 300) + `"`), "metadata", ``},
-		"schema of an object": {wiretest.Asking(tool), "tools",
+		"safety identifier": {wiretest.ChatBody(`"user":"u","safety_identifier":"s"`), "metadata", `{"user_id":"s"}`},
+		"long user":         {wiretest.ChatBody(`"user":"` + strings.Repeat("u", 300) + `"`), "metadata", ``},
+		"schema of an object": {wiretest.ChatBody(tool), "tools",
 			`[{"name":"f","input_schema":{"type":"object","properties":{}}},{"name":"g","input_schema":{"type":"object"}}]`},
-		"schema without type": {wiretest.Asking(`"functions":[{"name":"f","parameters":{ "properties":{}}}]`), "tools",
+		"schema without type": {wiretest.ChatBody(`"functions":[{"name":"f","parameters":{ "properties":{}}}]`), "tools",
 			`[{"name":"f","input_schema":{"type":"object", "properties":{}}}]`},
-		"a tool without type": {wiretest.Asking(`"tools":[{"function":{"name":"f","description":"d","strict":true}}]`),
+		"a tool without type": {wiretest.ChatBody(`"tools":[{"function":{"name":"f","description":"d","strict":true}}]`),
 			"tools", `[{"name":"f","description":"d","input_schema":{"type":"object","properties":{},"additionalProperties":false},"strict":true}]`},
-		"tools that cannot be held to": {wiretest.Asking(`"tools":[{"function":{"name":"f","strict":true,"parameters":` +
+		"tools that cannot be held to": {wiretest.ChatBody(`"tools":[{"function":{"name":"f","strict":true,"parameters":` +
 			`{"type":"object","additionalProperties":{"type":"string"}}}},{"function":{"name":"g","parameters":{"minimum":1}}}]`),
 			"tools", `[{"name":"f","input_schema":{"type":"object","additionalProperties":{"type":"string"}}},` +
 				`{"name":"g","input_schema":{"type":"object","minimum":1}}]`},
-		"a schema of answers": {wiretest.Asking(`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` +
+		"a schema of answers": {wiretest.ChatBody(`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` +
 			`{"type":"object","properties":{"a":{"type":"integer","minimum":1,"maximum":5}}}}}`),
 			"output_config", `{"format":{"type":"json_schema","schema":{"type":"object","properties":{"a":{"type":"integer",` +
 				`"description":"minimum: 1, maximum: 5"}},"additionalProperties":false}}}`},
-		"choice none":     {wiretest.Asking(tool + `,"tool_choice":"none"`), "tool_choice", `{"type":"none"}`},
-		"choice auto":     {wiretest.Asking(tool + `,"tool_choice":"auto"`), "tool_choice", `{"type":"auto"}`},
-		"choice required": {wiretest.Asking(tool + `,"tool_choice":"required"`), "tool_choice", `{"type":"any"}`},
-		"choice named": {wiretest.Asking(tool + `,"tool_choice":{"type":"function","function":{"name":"g"}}`),
+		"choice none":     {wiretest.ChatBody(tool + `,"tool_choice":"none"`), "tool_choice", `{"type":"none"}`},
+		"choice auto":     {wiretest.ChatBody(tool + `,"tool_choice":"auto"`), "tool_choice", `{"type":"auto"}`},
+		"choice required": {wiretest.ChatBody(tool + `,"tool_choice":"required"`), "tool_choice", `{"type":"any"}`},
+		"choice named": {wiretest.ChatBody(tool + `,"tool_choice":{"type":"function","function":{"name":"g"}}`),
 			"tool_choice", `{"type":"tool","name":"g"}`},
-		"choice by function_call": {wiretest.Asking(tool + `,"function_call":{"name":"g"}`), "tool_choice", `{"type":"tool","name":"g"}`},
-		"choice without tools":    {wiretest.Asking(`"tool_choice":"required"`), "tool_choice", ``},
-		"allowed tools": {wiretest.Asking(
+		"choice by function_call": {wiretest.ChatBody(tool + `,"function_call":{"name":"g"}`), "tool_choice", `{"type":"tool","name":"g"}`},
+		"choice without tools":    {wiretest.ChatBody(`"tool_choice":"required"`), "tool_choice", ``},
+		"allowed tools": {wiretest.ChatBody(
 			tool + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","name":"f"}]}}`),
 			"tools tool_choice", `[{"name":"f","input_schema":{"type":"object","properties":{}}}]` + "\n" + `{"type":"any"}`},
-		"one call at a time": {wiretest.Asking(tool + `,"parallel_tool_calls":false`), "tool_choice",
+		"one call at a time": {wiretest.ChatBody(tool + `,"parallel_tool_calls":false`), "tool_choice",
 			`{"type":"auto","disable_parallel_tool_use":true}`},
-		"no call at a time": {wiretest.Asking(tool + `,"parallel_tool_calls":false,"tool_choice":"none"`),
+		"no call at a time": {wiretest.ChatBody(tool + `,"parallel_tool_calls":false,"tool_choice":"none"`),
 			"tool_choice", `{"type":"none"}`},
-		"text format":  {wiretest.Asking(`"response_format":{"type":"text"}`), "output_config", ``},
-		"stream":       {wiretest.Asking(`"stream":true`), "stream", `true`},
-		"not streamed": {wiretest.Asking(`"stream":false`), "stream", ``},
-		"effort":       {wiretest.Asking(`"reasoning_effort":"high"`), "output_config thinking", `{"effort":"high"}` + "\n"},
-		"least effort": {wiretest.Asking(`"reasoning_effort":"minimal"`), "output_config thinking", `{"effort":"low"}` + "\n"},
-		"no effort":    {wiretest.Asking(`"reasoning_effort":"none"`), "output_config thinking", "\n"},
+		"text format":  {wiretest.ChatBody(`"response_format":{"type":"text"}`), "output_config", ``},
+		"stream":       {wiretest.ChatBody(`"stream":true`), "stream", `true`},
+		"not streamed": {wiretest.ChatBody(`"stream":false`), "stream", ``},
+		"effort":       {wiretest.ChatBody(`"reasoning_effort":"high"`), "output_config thinking", `{"effort":"high"}` + "\n"},
+		"least effort": {wiretest.ChatBody(`"reasoning_effort":"minimal"`), "output_config thinking", `{"effort":"low"}` + "\n"},
+		"no effort":    {wiretest.ChatBody(`"reasoning_effort":"none"`), "output_config thinking", "\n"},
 		"late system": {say(`,{"role":"assistant","content":"a"},{"role":"system","content":"s"},{"role":"user","content":"u"}`),
 			"system messages",
 			"\n" + `[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"a"}]},` +
@@ -132,11 +132,11 @@ func TestChatAsMessagesRows(t *testing.T) {
 			`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"Once"}]}]`},
 		"an empty prefill": {say(`,{"role":"assistant","content":" \n"}`), "messages",
 			`[{"role":"user","content":[{"type":"text","text":"hi"}]}]`},
-		"the user begins": {wiretest.AskingMessages(`[{"role":"assistant","content":"a"},{"role":"user","content":"u"}]`),
+		"the user begins": {wiretest.ChatMessages(`[{"role":"assistant","content":"a"},{"role":"user","content":"u"}]`),
 			"messages",
 			`[{"role":"user","content":[{"type":"text","text":"Continue."}]},{"role":"assistant","content":[{"type":"text","text":"a"}]},` +
 				`{"role":"user","content":[{"type":"text","text":"u"}]}]`},
-		"only a system": {wiretest.AskingMessages(`[{"role":"system","content":"s"}]`), "system messages",
+		"only a system": {wiretest.ChatMessages(`[{"role":"system","content":"s"}]`), "system messages",
 			`[{"type":"text","text":"s"}]` + "\n" + `[{"role":"user","content":[{"type":"text","text":"Continue."}]}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestChatAsMessagesThinking(t *testing.T) {
 			if test.effort != "" {
 				effort = `"reasoning_effort":"` + test.effort + `",`
 			}
-			body := wiretest.Asking(
+			body := wiretest.ChatBody(
 				test.more + effort + `"temperature":0.5,"tool_choice":"auto","tools":[{"type":"function","function":{"name":"f"}}]`)
 			if got := asMessages(t, body, translation(test.model, true), "thinking", "output_config", "tool_choice",
 				"temperature"); got != test.want {
@@ -190,19 +190,19 @@ func TestChatAsMessagesThinking(t *testing.T) {
 			}
 		})
 	}
-	loop := wiretest.AskingMessages(
+	loop := wiretest.ChatMessages(
 		`[{"role":"user","content":"u"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},` +
 			`{"role":"tool","tool_call_id":"a","content":"r"}],"reasoning_effort":"low"`)
 	if got := asMessages(t, loop, translation("claude-sonnet-4-5", true), "thinking"); got != "" {
 		t.Errorf("a loop of calls goes on with %s, without what was thought", got)
 	}
-	if got := asMessages(t, wiretest.Asking(`"reasoning_effort":"high"`), translation("claude-sonnet-4-5", false),
+	if got := asMessages(t, wiretest.ChatBody(`"reasoning_effort":"high"`), translation("claude-sonnet-4-5", false),
 		"output_config"); got != "" {
 		t.Errorf("a generation without effort is told %s", got)
 	}
-	prefilled := wiretest.AskingMessages(`[{"role":"user","content":"u"},{"role":"assistant","content":"a"}]`)
+	prefilled := wiretest.ChatMessages(`[{"role":"user","content":"u"},{"role":"assistant","content":"a"}]`)
 	for model, goesOn := range map[string]bool{"claude-sonnet-4-5": true, "claude-opus-4-6": false, "claude-opus-5-5": false} {
-		if got := asMessages(t, prefilled, translation(model, false), "messages"); strings.Contains(got, goOn) == goesOn {
+		if got := asMessages(t, prefilled, translation(model, false), "messages"); strings.Contains(got, continueText) == goesOn {
 			t.Errorf("%s: %s", model, got)
 		}
 	}
@@ -239,14 +239,14 @@ func TestAForcedToolStaysForced(t *testing.T) {
 		if test.effort != "" {
 			effort = `"reasoning_effort":"` + test.effort + `",`
 		}
-		body := wiretest.Asking(effort + `"temperature":0.5,"tool_choice":` + test.choice +
+		body := wiretest.ChatBody(effort + `"temperature":0.5,"tool_choice":` + test.choice +
 			`,"tools":[{"type":"function","function":{"name":"f"}}]`)
 		if got := asMessages(t, body, translation(test.model, test.reasoning), "thinking", "output_config", "tool_choice",
 			"temperature"); got != test.want {
 			t.Errorf("%s: got  %q\nwant %q", name, got, test.want)
 		}
 	}
-	if got := asMessages(t, wiretest.Asking(`"tool_choice":"required"`), translation("claude-sonnet-5", true), "thinking"); got != "" {
+	if got := asMessages(t, wiretest.ChatBody(`"tool_choice":"required"`), translation("claude-sonnet-5", true), "thinking"); got != "" {
 		t.Errorf("without tools: %s", got)
 	}
 }
@@ -256,36 +256,36 @@ func TestAForcedToolStaysForced(t *testing.T) {
 func TestChatAsMessagesRefuses(t *testing.T) {
 	t.Parallel()
 	for param, body := range map[string]string{
-		"n":                            wiretest.Asking(`"n":2`),
-		"service_tier":                 wiretest.Asking(`"service_tier":"priority"`),
-		"web_search_options":           wiretest.Asking(`"web_search_options":{}`),
-		"tools[0].type":                wiretest.Asking(`"tools":[{"type":"custom","custom":{"name":"x"}}]`),
-		"tools[0].function.name":       wiretest.Asking(`"tools":[{"type":"function"}]`),
-		"tools[0].function.parameters": wiretest.Asking(`"tools":[{"type":"function","function":{"name":"f","parameters":[]}}]`),
-		"functions[0].name":            wiretest.Asking(`"functions":[{"name":""}]`),
-		"tool_choice": wiretest.Asking(
+		"n":                            wiretest.ChatBody(`"n":2`),
+		"service_tier":                 wiretest.ChatBody(`"service_tier":"priority"`),
+		"web_search_options":           wiretest.ChatBody(`"web_search_options":{}`),
+		"tools[0].type":                wiretest.ChatBody(`"tools":[{"type":"custom","custom":{"name":"x"}}]`),
+		"tools[0].function.name":       wiretest.ChatBody(`"tools":[{"type":"function"}]`),
+		"tools[0].function.parameters": wiretest.ChatBody(`"tools":[{"type":"function","function":{"name":"f","parameters":[]}}]`),
+		"functions[0].name":            wiretest.ChatBody(`"functions":[{"name":""}]`),
+		"tool_choice": wiretest.ChatBody(
 			`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"always"`),
-		"tool_choice.allowed_tools.tools": wiretest.Asking(
+		"tool_choice.allowed_tools.tools": wiretest.ChatBody(
 			`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[]}}`),
-		"stop":                             wiretest.Asking(`"stop":1`),
-		"stop[1]":                          wiretest.Asking(`"stop":["a",2]`),
-		"reasoning_effort":                 wiretest.Asking(`"reasoning_effort":"huge"`),
-		"response_format.type":             wiretest.Asking(`"response_format":{"type":"grammar"}`),
-		"messages[1].content[0].type":      wiretest.AskingParts(`{"type":"video_url","video_url":{"url":"https://e.com"}}`),
-		"messages[1].content[0].text":      wiretest.AskingParts(`{"type":"text","text":5}`),
-		"messages[1].content[0].image_url": wiretest.AskingParts(`{"type":"image_url"}`),
-		"messages[1].content[0].image_url.url": wiretest.AskingParts(
+		"stop":                             wiretest.ChatBody(`"stop":1`),
+		"stop[1]":                          wiretest.ChatBody(`"stop":["a",2]`),
+		"reasoning_effort":                 wiretest.ChatBody(`"reasoning_effort":"huge"`),
+		"response_format.type":             wiretest.ChatBody(`"response_format":{"type":"grammar"}`),
+		"messages[1].content[0].type":      wiretest.ChatParts(`{"type":"video_url","video_url":{"url":"https://e.com"}}`),
+		"messages[1].content[0].text":      wiretest.ChatParts(`{"type":"text","text":5}`),
+		"messages[1].content[0].image_url": wiretest.ChatParts(`{"type":"image_url"}`),
+		"messages[1].content[0].image_url.url": wiretest.ChatParts(
 			`{"type":"image_url","image_url":{"url":"data:image/svg+xml;base64,AA"}}`),
-		"messages[1].content[0].file.file_data": wiretest.AskingParts(`{"type":"file","file":{"file_data":"data:text/plain;base64,AA"}}`),
-		"messages[0].content[0].type": wiretest.AskingMessages(
+		"messages[1].content[0].file.file_data": wiretest.ChatParts(`{"type":"file","file":{"file_data":"data:text/plain;base64,AA"}}`),
+		"messages[0].content[0].type": wiretest.ChatMessages(
 			`[{"role":"assistant","content":[{"type":"image_url","image_url":"https://e.com"}]}]`),
-		"messages[0].tool_calls[0].type":          wiretest.AskingMessages(`[{"role":"assistant","tool_calls":[{"type":"custom","custom":{}}]}]`),
-		"messages[0].tool_calls[0].function.name": wiretest.AskingMessages(`[{"role":"assistant","tool_calls":[{"function":{}}]}]`),
-		"messages[0].function_call.name":          wiretest.AskingMessages(`[{"role":"assistant","function_call":{}}]`),
-		"response_format.json_schema.schema.additionalProperties": wiretest.Asking(
+		"messages[0].tool_calls[0].type":          wiretest.ChatMessages(`[{"role":"assistant","tool_calls":[{"type":"custom","custom":{}}]}]`),
+		"messages[0].tool_calls[0].function.name": wiretest.ChatMessages(`[{"role":"assistant","tool_calls":[{"function":{}}]}]`),
+		"messages[0].function_call.name":          wiretest.ChatMessages(`[{"role":"assistant","function_call":{}}]`),
+		"response_format.json_schema.schema.additionalProperties": wiretest.ChatBody(
 			`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","additionalProperties":{"type":"null"}}}}`),
-		"response_format.json_schema.schema": wiretest.Asking(`"response_format":{"type":"json_schema","json_schema":{"name":"x"}}`),
-		"tool_choice.allowed_tools.tools[0].type": wiretest.Asking(
+		"response_format.json_schema.schema": wiretest.ChatBody(`"response_format":{"type":"json_schema","json_schema":{"name":"x"}}`),
+		"tool_choice.allowed_tools.tools[0].type": wiretest.ChatBody(
 			`"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"mcp"}]}}`),
 	} {
 		t.Run(param, func(t *testing.T) {
@@ -311,7 +311,7 @@ func TestChatAsMessagesBeginsAlike(t *testing.T) {
 	}
 	var before []byte
 	for n := 2; n <= len(turns); n++ {
-		body := wiretest.AskingMessages(`[` + strings.Join(turns[:n], ",") + `]`)
+		body := wiretest.ChatMessages(`[` + strings.Join(turns[:n], ",") + `]`)
 		out, err := pairtest.Body(ToMessages(pairtest.Chat(t, body), wire.Identity{}), translation("vendor", false))
 		if err != nil {
 			t.Fatal(err)

@@ -13,18 +13,18 @@ const (
 	lowBudget    = 4 << 10
 	mediumBudget = 8 << 10
 	highBudget   = 16 << 10
-	leastBudget  = 1 << 10 // the form refuses less
+	minBudget    = 1 << 10 // the form refuses less
 )
 
-// thought is how a request in the messages form thinks, and what follows from
+// thinkingMode is how a request in the messages form thinks, and what follows from
 // it: a model that thinks cannot be made to call a tool, and newer ones take
 // neither sampling fields nor the beginning of their answer.
-type thought struct {
+type thinkingMode struct {
 	mode     []byte // the field `thinking`; nil leaves it out
 	effort   string
 	on       bool
 	sampling bool
-	prefills bool
+	prefill  bool
 }
 
 // thinking reads reasoning_effort. A model that does not think before it
@@ -33,10 +33,10 @@ type thought struct {
 // with budgets go on from there only with what they thought before, which a
 // chat request does not hold. Where a tool is forced, thinking is switched off
 // if it can be.
-func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced bool) (thought, error) {
+func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced bool) (thinkingMode, error) {
 	raw, err := t.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort")
 	if err != nil {
-		return thought{}, err
+		return thinkingMode{}, err
 	}
 	effort := rawjson.Unquote(raw)
 	var budget int64
@@ -49,25 +49,25 @@ func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced
 		budget = highBudget
 	default:
 		if raw != nil && effort != "none" {
-			return thought{}, cannot("reasoning_effort", "`{param}` must be one of none, minimal, low, medium, high, xhigh and max.")
+			return thinkingMode{}, unsupported("reasoning_effort", "`{param}` must be one of none, minimal, low, medium, high, xhigh and max.")
 		}
 	}
 	g := generationOf(t.Model)
-	out := thought{sampling: g.number < 407, prefills: g.number < 406}
+	out := thinkingMode{sampling: g.number < 407, prefill: g.number < 406}
 	switch {
 	case !t.Reasoning && (effort == "none" || g.number > 0 && g.number < 406): // neither thinks nor knows effort
 		out.on = g.always
 	case !t.Reasoning:
 		out.on, out.effort = g.always, effort
 	case effort == "":
-		out.on = g.thinksUnasked()
+		out.on = g.thinksByDefault()
 	case effort == "none" && g.always:
 		out.on, out.effort = true, "low"
 	case effort == "none" && g.number > 0 && g.number < 406: // think only when asked to
 	case effort == "none":
 		out.mode = []byte(`{"type":"disabled"}`)
 	case g.number > 0 && g.number < 406:
-		if budget = min(budget, limit/2); budget >= leastBudget && !inLoop {
+		if budget = min(budget, limit/2); budget >= minBudget && !inLoop {
 			out.on = true
 			out.mode = append(strconv.AppendInt([]byte(`{"type":"enabled","budget_tokens":`), budget, 10), '}')
 		}
@@ -76,22 +76,22 @@ func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced
 		out.mode = []byte(`{"type":"adaptive"}`)
 	}
 	if forced && !g.always {
-		out.calm(g, t.Reasoning)
+		out.disable(g, t.Reasoning)
 	}
 	if out.on {
-		out.sampling, out.prefills = out.sampling && g.number == 0, false
+		out.sampling, out.prefill = out.sampling && g.number == 0, false
 	}
 	return out, nil
 }
 
-// calm switches thinking off, for a model that would think or may. The newer ones
+// disable switches thinking off, for a model that would think or may. The newer ones
 // take no more than high effort then.
-func (o *thought) calm(g generation, reasoning bool) {
-	asked := o.mode != nil
+func (o *thinkingMode) disable(g generation, reasoning bool) {
+	enabled := o.mode != nil
 	o.on, o.mode = false, nil
 	switch {
 	case g.number > 0 && g.number < 406: // think only when asked to
-	case asked || g.thinksUnasked() && (reasoning || g.number > 0):
+	case enabled || g.thinksByDefault() && (reasoning || g.number > 0):
 		o.mode = []byte(`{"type":"disabled"}`)
 		if g.number >= 500 && (o.effort == "xhigh" || o.effort == "max") {
 			o.effort = "high"
@@ -105,9 +105,9 @@ type generation struct {
 	always bool // it cannot be kept from thinking
 }
 
-// thinksUnasked tells whether a thinking model of the generation thinks when
+// thinksByDefault tells whether a thinking model of the generation thinks when
 // the request does not say.
-func (g generation) thinksUnasked() bool { return g.number == 0 || g.number >= 500 }
+func (g generation) thinksByDefault() bool { return g.number == 0 || g.number >= 500 }
 
 // generationOf reads the provider's id of a model: its line, and one or two
 // short numbers, in either order (`claude-sonnet-4-5-20250929`,

@@ -12,9 +12,9 @@ import (
 type messagesTools struct {
 	list  []block
 	names []string
-	// recalled is set when the tools are those of the history alone: they may
+	// fromHistory is set when the tools are those of the history alone: they may
 	// not be called again.
-	recalled bool
+	fromHistory bool
 }
 
 // messagesTools reads tools, and functions, their older form.
@@ -28,10 +28,10 @@ func (r chatOnMessages) messagesTools() (*messagesTools, error) {
 		at := fmt.Sprintf("tools[%d]", i)
 		kind, function := rawjson.Field(tool, "type"), rawjson.Field(tool, "function")
 		if rawjson.Unquote(kind) != "function" && (kind != nil || function == nil) {
-			return nil, cannot(at+".type", "`{param}`: this model takes tools of type function only.")
+			return nil, unsupported(at+".type", "`{param}`: this model takes tools of type function only.")
 		}
 		mark := markOf(tool)
-		if mark == unmarked {
+		if mark == noBreakpoint {
 			mark = markOf(function)
 		}
 		if err := t.add(function, mark, at+".function", allowed); err != nil {
@@ -44,7 +44,7 @@ func (r chatOnMessages) messagesTools() (*messagesTools, error) {
 		}
 	}
 	if allowed != nil && len(t.list) == 0 {
-		return nil, cannot("tool_choice.allowed_tools.tools", "`{param}` names no function of `tools`.")
+		return nil, unsupported("tool_choice.allowed_tools.tools", "`{param}` names no function of `tools`.")
 	}
 	return t, nil
 }
@@ -53,7 +53,7 @@ func (r chatOnMessages) messagesTools() (*messagesTools, error) {
 func (t *messagesTools) add(function []byte, mark breakpoint, at string, allowed map[string]bool) error {
 	name := rawjson.Field(function, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
-		return cannot(at+".name", "`{param}` must be a string: name the function.")
+		return unsupported(at+".name", "`{param}` must be a string: name the function.")
 	}
 	if allowed != nil && !allowed[rawjson.Unquote(name)] {
 		return nil
@@ -67,9 +67,9 @@ func (t *messagesTools) add(function []byte, mark breakpoint, at string, allowed
 	case parameters == nil:
 		parameters = []byte(`{"type":"object","properties":{}}`)
 	case parameters[0] != '{':
-		return cannot(at+".parameters", "`{param}` must be an object: a JSON schema.")
+		return unsupported(at+".parameters", "`{param}` must be an object: a JSON schema.")
 	}
-	parameters, strict := strictly(schema.Messages(), piece.OfObject(parameters), function)
+	parameters, strict := adaptSchema(schema.Messages(), piece.ObjectSchema(parameters), function)
 	tool = rawjson.AppendMember(tool, "input_schema", parameters)
 	if strict {
 		tool = rawjson.AppendMember(tool, "strict", "true")
@@ -79,26 +79,26 @@ func (t *messagesTools) add(function []byte, mark breakpoint, at string, allowed
 	return nil
 }
 
-// strictly returns a tool's schema as a target takes it that is to hold the model
+// adaptSchema returns a tool's schema as a target takes it that is to hold the model
 // to it, where the client asked for that. A schema that cannot be held to there
 // stays as it is, and the model is trusted with it.
-func strictly(target *schema.Subset, asked, tool []byte) (parameters []byte, strict bool) {
+func adaptSchema(target *schema.Subset, original, tool []byte) (parameters []byte, strict bool) {
 	if string(rawjson.Field(tool, "strict")) != "true" {
-		return asked, false
+		return original, false
 	}
-	if adapted, err := target.For(asked, "parameters"); err == nil {
+	if adapted, err := target.For(original, "parameters"); err == nil {
 		return adapted, true
 	}
-	return asked, false
+	return original, false
 }
 
-// recall makes tools of the functions that the history calls: a history with
+// addFromHistory makes tools of the functions that the history calls: a history with
 // calls needs tools.
-func (t *messagesTools) recall(names []string) {
+func (t *messagesTools) addFromHistory(names []string) {
 	for _, name := range names {
 		tool := append([]byte(`{"name":`), rawjson.Quote(name)...)
 		tool = rawjson.AppendMember(tool, "input_schema", `{"type":"object"}`)
-		t.list, t.names, t.recalled = append(t.list, block{json: tool}), append(t.names, name), true
+		t.list, t.names, t.fromHistory = append(t.list, block{json: tool}), append(t.names, name), true
 	}
 }
 
@@ -122,7 +122,7 @@ func (r chatOnMessages) allowedTools() (map[string]bool, error) {
 	for i, tool := range rawjson.Elements(rawjson.Field(rawjson.Field(choice, "allowed_tools"), "tools")) {
 		if kind := rawjson.Unquote(rawjson.Field(tool, "type")); kind != "function" {
 			at := fmt.Sprintf("tool_choice.allowed_tools.tools[%d].type", i)
-			return nil, cannot(at, "`{param}`: this model takes tools of type function only.")
+			return nil, unsupported(at, "`{param}`: this model takes tools of type function only.")
 		}
 		name := rawjson.Field(tool, "name")
 		if name == nil {
@@ -137,7 +137,7 @@ func (r chatOnMessages) allowedTools() (map[string]bool, error) {
 // parallel_tool_calls. thinks is set when the model thinks: then it cannot be
 // made to call a tool.
 func (r chatOnMessages) messagesToolChoice(tools *messagesTools, thinks bool) ([]byte, error) {
-	if tools.recalled {
+	if tools.fromHistory {
 		return []byte(`{"type":"none"}`), nil
 	}
 	kind, name, err := r.toolChoice()
@@ -188,7 +188,7 @@ func (r chatOnMessages) toolChoice() (kind string, name []byte, err error) {
 		name = rawjson.Field(raw, "name") // of function_call
 	}
 	if !rawjson.IsText(name) || len(name) == 2 {
-		return "", nil, cannot(param, "`{param}` must be none, auto, required or name a function.")
+		return "", nil, unsupported(param, "`{param}` must be none, auto, required or name a function.")
 	}
 	return "tool", name, nil
 }

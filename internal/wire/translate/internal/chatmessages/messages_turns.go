@@ -34,10 +34,10 @@ const maxTurnCalls = 256
 
 // openCall is a call of a tool that awaits its result.
 type openCall struct {
-	id   string // in the client's history
-	name string
-	sent string // the id that the line gets
-	done bool
+	id     string // in the client's history
+	name   string
+	lineID string // the id that the line gets
+	done   bool
 }
 
 // add adds the message at index of the client's history.
@@ -56,28 +56,28 @@ func (h *history) add(message []byte, index int) error {
 			h.system = append(h.system, list...)
 			return nil
 		}
-		h.say(list) // the form has no place for it but the user's turn
+		h.addUser(list) // the form has no place for it but the user's turn
 	case "assistant":
-		return h.answer(message, list, at)
+		return h.addAssistant(message, list, at)
 	case "tool":
-		h.result(rawjson.Unquote(rawjson.Field(message, "tool_call_id")), "", list)
+		h.addResult(rawjson.Unquote(rawjson.Field(message, "tool_call_id")), "", list)
 	case "function":
-		h.result("", rawjson.Unquote(rawjson.Field(message, "name")), list)
+		h.addResult("", rawjson.Unquote(rawjson.Field(message, "name")), list)
 	default:
-		h.say(list)
+		h.addUser(list)
 	}
 	return nil
 }
 
-// turn returns the turn of a side that is being filled.
-func (h *history) turn(user bool) *turn {
+// turnOf returns the turn of a side that is being filled.
+func (h *history) turnOf(user bool) *turn {
 	if n := len(h.turns); n > 0 && h.turns[n-1].user == user {
 		return &h.turns[n-1]
 	}
 	if !user {
-		h.settle()
+		h.closeCalls()
 		if len(h.turns) == 0 { // the user has to begin
-			h.turns = append(h.turns, turn{user: true, then: []block{textBlock(rawjson.Quote(goOn))}})
+			h.turns = append(h.turns, turn{user: true, then: []block{textBlock(rawjson.Quote(continueText))}})
 		}
 		h.open = h.open[:0]
 	}
@@ -85,54 +85,54 @@ func (h *history) turn(user bool) *turn {
 	return &h.turns[len(h.turns)-1]
 }
 
-// say adds to the user's turn.
-func (h *history) say(list []block) {
+// addUser adds to the user's turn.
+func (h *history) addUser(list []block) {
 	if len(list) > 0 {
-		t := h.turn(true)
+		t := h.turnOf(true)
 		t.then = append(t.then, list...)
 	}
 }
 
-// answer adds an assistant's message: its text, then its calls.
-func (h *history) answer(message []byte, list []block, at string) error {
+// addAssistant adds an assistant's message: its text, then its calls.
+func (h *history) addAssistant(message []byte, list []block, at string) error {
 	list = addBlock(list, textBlock(rawjson.Field(message, "refusal")))
 	calls := rawjson.Field(message, "tool_calls")
 	if len(list) > 0 {
-		t := h.turn(false)
+		t := h.turnOf(false)
 		t.first = append(t.first, list...)
 	}
 	for i, call := range rawjson.Elements(calls) {
 		at := fmt.Sprintf("%s.tool_calls[%d]", at, i)
 		function := rawjson.Field(call, "function")
 		if function == nil {
-			return cannot(at+".type", "`%s`: this model knows calls of type function only.", at)
+			return unsupported(at+".type", "`%s`: this model knows calls of type function only.", at)
 		}
-		if err := h.call(rawjson.Unquote(rawjson.Field(call, "id")), function, at+".function", markOf(call)); err != nil {
+		if err := h.addCall(rawjson.Unquote(rawjson.Field(call, "id")), function, at+".function", markOf(call)); err != nil {
 			return err
 		}
 	}
 	if call := rawjson.Field(message, "function_call"); call != nil {
-		return h.call("", call, at+".function_call", unmarked)
+		return h.addCall("", call, at+".function_call", noBreakpoint)
 	}
 	return nil
 }
 
-// call adds a call of a tool.
-func (h *history) call(id string, function []byte, at string, mark breakpoint) error {
+// addCall adds a call of a tool.
+func (h *history) addCall(id string, function []byte, at string, mark breakpoint) error {
 	name := rawjson.Field(function, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
-		return cannot(at+".name", "`{param}` must be a string: the name of the function.")
+		return unsupported(at+".name", "`{param}` must be a string: the name of the function.")
 	}
-	t := h.turn(false)
+	t := h.turnOf(false)
 	if len(h.open) >= maxTurnCalls {
-		return cannot(at, "`{param}`: one turn may hold %d calls at most.", maxTurnCalls)
+		return unsupported(at, "`{param}`: one turn may hold %d calls at most.", maxTurnCalls)
 	}
 	h.calls++
-	c := openCall{id: id, name: rawjson.Unquote(name), sent: h.unique(id)}
-	if !h.knows(c.name) {
+	c := openCall{id: id, name: rawjson.Unquote(name), lineID: h.unique(id)}
+	if !h.isKnown(c.name) {
 		h.names = append(h.names, c.name)
 	}
-	json := rawjson.AppendMember([]byte(`{"type":"tool_use"`), "id", rawjson.Quote(c.sent))
+	json := rawjson.AppendMember([]byte(`{"type":"tool_use"`), "id", rawjson.Quote(c.lineID))
 	json = rawjson.AppendMember(json, "name", name)
 	json = piece.AppendObject(append(json, `,"input":`...), rawjson.Field(function, "arguments"))
 	t.then = append(t.then, block{json: json, mark: mark})
@@ -140,8 +140,8 @@ func (h *history) call(id string, function []byte, at string, mark breakpoint) e
 	return nil
 }
 
-// knows tells whether a function was called before. A history calls few.
-func (h *history) knows(name string) bool {
+// isKnown tells whether a function was called before. A history calls few.
+func (h *history) isKnown(name string) bool {
 	const most = 128 // of tools that a request can have
 	for _, known := range h.names {
 		if known == name {
@@ -168,21 +168,21 @@ func (h *history) unique(id string) string {
 	}
 }
 
-// result adds what a tool answered: to the call of that id, or, without one,
+// addResult adds what a tool answered: to the call of that id, or, without one,
 // to the first of that name, or the first at all. A result that answers
 // nothing is something that the user says.
-func (h *history) result(id, name string, list []block) {
+func (h *history) addResult(id, name string, list []block) {
 	for i := range h.open {
 		c := &h.open[i]
 		if c.done || id != "" && c.id != id || id == "" && name != "" && c.name != name {
 			continue
 		}
 		c.done = true
-		t := h.turn(true)
-		t.first = append(t.first, resultBlock(c.sent, list))
+		t := h.turnOf(true)
+		t.first = append(t.first, resultBlock(c.lineID, list))
 		return
 	}
-	h.say(list)
+	h.addUser(list)
 }
 
 // resultBlock makes the result of a call. A breakpoint inside it becomes its
@@ -192,9 +192,9 @@ func resultBlock(id string, list []block) block {
 	var mark breakpoint
 	if len(list) > 0 {
 		for i := range list {
-			if list[i].mark != unmarked {
+			if list[i].mark != noBreakpoint {
 				mark = list[i].mark
-				list[i].mark = unmarked
+				list[i].mark = noBreakpoint
 			}
 		}
 		json = (&breakpoints{}).append(append(json, `,"content":`...), list)
@@ -202,17 +202,17 @@ func resultBlock(id string, list []block) block {
 	return block{json: json, mark: mark}
 }
 
-// settle answers the calls that the client left open: the form refuses a
+// closeCalls answers the calls that the client left open: the form refuses a
 // history in which one is.
-func (h *history) settle() {
+func (h *history) closeCalls() {
 	for i := range h.open {
 		c := &h.open[i]
 		if c.done {
 			continue
 		}
 		c.done = true
-		t := h.turn(true)
-		b := resultBlock(c.sent, []block{textBlock(rawjson.Quote(unanswered))})
+		t := h.turnOf(true)
+		b := resultBlock(c.lineID, []block{textBlock(rawjson.Quote(noResult))})
 		b.json = append(b.json, `,"is_error":true`...)
 		t.first = append(t.first, b)
 	}
@@ -230,10 +230,10 @@ func (h *history) inLoop() bool {
 // finish ends the history. prefills is set where the model goes on with a turn
 // that the client began for it.
 func (h *history) finish(prefills bool) {
-	h.settle()
+	h.closeCalls()
 	n := len(h.turns)
 	if n == 0 || !h.turns[n-1].user && (!prefills || !h.turns[n-1].trim()) {
-		h.say([]block{textBlock(rawjson.Quote(goOn))})
+		h.addUser([]block{textBlock(rawjson.Quote(continueText))})
 	}
 }
 

@@ -39,23 +39,23 @@ func deltaPieces() []string {
 func TestMixedChatStreamsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	pieces := deltaPieces()
-	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
+	pairtest.EachSeed(t, func(t *testing.T, r *rand.Rand) {
 		var list []string
-		for _, piece := range pairtest.Mixed(r, pieces, 14) {
+		for _, piece := range pairtest.RandomPieces(r, pieces, 14) {
 			list = append(list, wiretest.Delta(piece, []string{"null", "null", "null", "null", "null", "null", `""`, `"null"`, `"stop"`}[r.IntN(9)]))
 		}
 		list = append(list, wiretest.Delta(`{}`, []string{`"stop"`, `"length"`, `"tool_calls"`, `"content_filter"`, "null"}[r.IntN(5)]), "[DONE]")
 		m := completions.NewMeter(1)
-		out := pairtest.Flow([]byte(wiretest.Frames(list...)), messagesWriter(pairtest.Someone()), m, pairtest.Billed())
-		if err := wiretest.SoundMessages(out); err != nil {
+		out := pairtest.Flow([]byte(wiretest.Frames(list...)), messagesWriter(pairtest.Identity()), m, pairtest.Usage())
+		if err := wiretest.CheckMessages(out); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, out, strings.Join(list, "\n"))
 		}
 		if ended := strings.HasSuffix(string(out), sse.MessageStop); ended != m.Complete() {
 			t.Errorf("ended %v in\n%s\nof\n%s", ended, out, strings.Join(list, "\n"))
 		}
 		// What was written can be translated back.
-		back := pairtest.Flow(out, chatWriter(pairtest.Someone(), true), messages.NewMeter(), pairtest.Billed())
-		if err := wiretest.SoundChat(back); err != nil {
+		back := pairtest.Flow(out, chatWriter(pairtest.Identity(), true), messages.NewMeter(), pairtest.Usage())
+		if err := wiretest.CheckChat(back); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, back, out)
 		}
 	})
@@ -84,18 +84,18 @@ func TestMixedMessagesStreamsAreWellFormed(t *testing.T) {
 		}
 		pieces = append(pieces, fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, index))
 	}
-	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
-		list := pairtest.Mixed(r, pieces, 20)
+	pairtest.EachSeed(t, func(t *testing.T, r *rand.Rand) {
+		list := pairtest.RandomPieces(r, pieces, 20)
 		m := messages.NewMeter()
-		out := pairtest.Flow([]byte(wiretest.Frames(list...)), chatWriter(pairtest.Someone(), r.IntN(2) == 0), m, pairtest.Billed())
-		if err := wiretest.SoundChat(out); err != nil {
+		out := pairtest.Flow([]byte(wiretest.Frames(list...)), chatWriter(pairtest.Identity(), r.IntN(2) == 0), m, pairtest.Usage())
+		if err := wiretest.CheckChat(out); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, out, strings.Join(list, "\n"))
 		}
 		if ended := strings.HasSuffix(string(out), sse.Done); ended != m.Complete() {
 			t.Errorf("ended %v in\n%s\nof\n%s", ended, out, strings.Join(list, "\n"))
 		}
-		back := pairtest.Flow(out, messagesWriter(pairtest.Someone()), completions.NewMeter(1), pairtest.Billed())
-		if err := wiretest.SoundMessages(back); err != nil {
+		back := pairtest.Flow(out, messagesWriter(pairtest.Identity()), completions.NewMeter(1), pairtest.Usage())
+		if err := wiretest.CheckMessages(back); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, back, out)
 		}
 	})
@@ -115,21 +115,21 @@ func TestMixedChatHistoriesAreMended(t *testing.T) {
 		`{"role":"tool","tool_call_id":"1","content":"r"}`, `{"role":"tool","tool_call_id":"2","content":""}`,
 		`{"role":"tool","tool_call_id":"1.x","content":[{"type":"text","text":"r"}]}`, `{"role":"tool","content":"r"}`,
 	}
-	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
-		body := wiretest.AskingMessages(`[` + strings.Join(append(pairtest.Mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",") + `]`)
+	pairtest.EachSeed(t, func(t *testing.T, r *rand.Rand) {
+		body := wiretest.ChatMessages(`[` + strings.Join(append(pairtest.RandomPieces(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",") + `]`)
 		out, err := pairtest.Body(ToMessages(pairtest.Chat(t, body),
 			wire.Identity{}), translation([]string{"claude-opus-5-5", "vendor"}[r.IntN(2)], r.IntN(2) == 0))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if wrong := soundTurns(out); wrong != "" {
+		if wrong := checkTurns(out); wrong != "" {
 			t.Errorf("%s in\n%s\nof\n%s", wrong, out, body)
 		}
 		back, err := pairtest.Body(ToChat(pairtest.Messages(t, string(out)), wire.Identity{}), wire.Translation{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if wrong := soundDialogue(back); wrong != "" {
+		if wrong := checkDialogue(back); wrong != "" {
 			t.Errorf("%s in\n%s\nof\n%s", wrong, back, out)
 		}
 	})
@@ -150,23 +150,23 @@ func TestMixedMessagesHistoriesAreMended(t *testing.T) {
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"3","is_error":true},` +
 			`{"type":"tool_result","tool_use_id":"2","content":[]}]}`,
 	}
-	pairtest.EachMix(t, func(t *testing.T, r *rand.Rand) {
-		body := nativeAsk(`[`+strings.Join(append(pairtest.Mixed(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",")+`]`, ``)
+	pairtest.EachSeed(t, func(t *testing.T, r *rand.Rand) {
+		body := nativeAsk(`[`+strings.Join(append(pairtest.RandomPieces(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",")+`]`, ``)
 		out, err := pairtest.Body(ToChat(pairtest.Messages(t, body), wire.Identity{}), wire.Translation{Reasoning: r.IntN(2) == 0})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if wrong := soundDialogue(out); wrong != "" {
+		if wrong := checkDialogue(out); wrong != "" {
 			t.Errorf("%s in\n%s\nof\n%s", wrong, out, body)
 		}
 	})
 }
 
-// soundDialogue tells what providers of the chat form refuse about a history:
+// checkDialogue tells what providers of the chat form refuse about a history:
 // no two turns of a user or an assistant stand together, none says nothing,
 // every call is answered before anything else, and the last word is not the
 // assistant's.
-func soundDialogue(body []byte) string {
+func checkDialogue(body []byte) string {
 	open := map[string]int{}
 	waiting, last := 0, ""
 	for _, message := range rawjson.Elements(rawjson.Field(body, "messages")) {

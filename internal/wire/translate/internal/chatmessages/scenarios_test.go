@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write what the scenarios of testdata co
 func TestPairScenarios(t *testing.T) {
 	t.Parallel()
 	pairtest.Scenarios(t, "testdata/*.txtar", *update, func(t *testing.T, s pairtest.Scenario) func(part string) (string, bool) {
-		given, chat := s.Given, s.Chat()
+		given, chat := s.Parts, s.Chat()
 		return func(part string) (string, bool) {
 			switch part {
 			case "sent":
@@ -70,9 +70,9 @@ func answerFor(t *testing.T, answer string, chat bool) string {
 	var body []byte
 	var err error
 	if chat {
-		body, err = chatWhole([]byte(answer), pairtest.Someone(), pairtest.Billed())
+		body, err = chatWhole([]byte(answer), pairtest.Identity(), pairtest.Usage())
 	} else {
-		body, err = messagesWhole([]byte(answer), pairtest.Someone(), pairtest.Billed())
+		body, err = messagesWhole([]byte(answer), pairtest.Identity(), pairtest.Usage())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -86,12 +86,12 @@ func answerFor(t *testing.T, answer string, chat bool) string {
 // streamFor is a stream as the client gets it.
 func streamFor(t *testing.T, stream string, chat, includeUsage bool) string {
 	var got []byte
-	sound := wiretest.SoundMessages
+	sound := wiretest.CheckMessages
 	if chat {
-		sound = wiretest.SoundChat
-		got = pairtest.Flow([]byte(stream+"\n\n"), chatWriter(pairtest.Someone(), includeUsage), messages.NewMeter(), pairtest.Billed())
+		sound = wiretest.CheckChat
+		got = pairtest.Flow([]byte(stream+"\n\n"), chatWriter(pairtest.Identity(), includeUsage), messages.NewMeter(), pairtest.Usage())
 	} else {
-		got = pairtest.Flow([]byte(stream+"\n\n"), messagesWriter(pairtest.Someone()), completions.NewMeter(1), pairtest.Billed())
+		got = pairtest.Flow([]byte(stream+"\n\n"), messagesWriter(pairtest.Identity()), completions.NewMeter(1), pairtest.Usage())
 	}
 	if err := sound(got); err != nil {
 		t.Errorf("%v in\n%s", err, got)

@@ -19,7 +19,7 @@ func TestTrapResultsStandFirstAndDirectlyBehindTheCall(t *testing.T) {
 	const calls = `{"role":"assistant","content":"t","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},` +
 		`{"id":"b","function":{"name":"g","arguments":"{}"}}]}`
 	got := asMessages(t,
-		wiretest.AskingMessages(
+		wiretest.ChatMessages(
 			`[{"role":"user","content":"u"},`+calls+
 				`,{"role":"user","content":"wait"},{"role":"tool","tool_call_id":"b","content":"r"},{"role":"assistant","content":"x"},`+calls+`]`),
 		translation("vendor", false), "messages")
@@ -58,7 +58,7 @@ func TestTrapResultsStandFirstAndDirectlyBehindTheCall(t *testing.T) {
 func TestTrapConsecutiveRolesAreMerged(t *testing.T) {
 	t.Parallel()
 	got := asMessages(t,
-		wiretest.AskingMessages(
+		wiretest.ChatMessages(
 			`[{"role":"user","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":"c"},{"role":"assistant","content":"d"},`+
 				`{"role":"user","content":"e"}]`),
 		translation("v", false), "messages")
@@ -79,7 +79,7 @@ func TestTrapConsecutiveRolesAreMerged(t *testing.T) {
 func TestTrapEmptyContentIsDropped(t *testing.T) {
 	t.Parallel()
 	got := asMessages(t,
-		wiretest.AskingMessages(
+		wiretest.ChatMessages(
 			`[{"role":"system","content":""},{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"\t\n \u00a0"}]},`+
 				`{"role":"user","content":"a"},{"role":"assistant","content":""},{"role":"user","content":"b"},{"role":"assistant","content":null}]`),
 		translation("v", false), "system", "messages")
@@ -99,7 +99,7 @@ func TestTrapSchemasPassUnchanged(t *testing.T) {
 	const schema = `{"type":"object","$defs":{"a":{"const":1.0}},"properties":{"x":{"$ref":"#/$defs/a"},` +
 		`"y":{"oneOf":[{"type":["string","null"]}]}}}`
 	if got := asMessages(t,
-		wiretest.Asking(`"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}]`), translation("v",
+		wiretest.ChatBody(`"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}]`), translation("v",
 			false), "tools"); !strings.Contains(got, schema) {
 		t.Error(got)
 	}
@@ -112,7 +112,7 @@ func TestTrapSchemasPassUnchanged(t *testing.T) {
 func TestTrapSignaturesDoNotMoveToAnotherLine(t *testing.T) {
 	t.Parallel()
 	got := asMessages(t,
-		wiretest.AskingMessages(
+		wiretest.ChatMessages(
 			`[{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"secret",`+
 				`"reasoning_details":[{"type":"reasoning.text","text":"secret","signature":"S"}]},{"role":"user","content":"v"}]`),
 		translation("v", true), "messages")
@@ -143,8 +143,8 @@ func TestTrapIndexesOfCallsAreNotThoseOfBlocks(t *testing.T) {
 		`{"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":"{\"x\":1}"}}`,
 		`{"type":"content_block_stop","index":4}`,
 		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":1}}`, `{"type":"message_stop"}`)
-	out := pairtest.Flow([]byte(stream), chatWriter(pairtest.Someone(), false), messages.NewMeter(), pairtest.Billed())
-	if err := wiretest.SoundChat(out); err != nil {
+	out := pairtest.Flow([]byte(stream), chatWriter(pairtest.Identity(), false), messages.NewMeter(), pairtest.Usage())
+	if err := wiretest.CheckChat(out); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
 	for _, want := range []string{`{"index":0,"id":"a"`, `{"index":1,"id":"b"`,
@@ -163,7 +163,7 @@ func TestTrapArgumentsAreNotWrittenAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := asMessages(t,
-		wiretest.AskingMessages(`[{"role":"user","content":"u"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":`+
+		wiretest.ChatMessages(`[{"role":"user","content":"u"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":`+
 			string(text)+`}}]}]`),
 		translation("v", false), "messages")
 	if !strings.Contains(got, `"input":`+odd) {
@@ -181,7 +181,7 @@ func TestTrapLimitsAreSentAsTheyAre(t *testing.T) {
 	t.Parallel()
 	// A limit below what a thinking model needs is the client's to choose: the
 	// answer tells by its finish.
-	if got := asMessages(t, wiretest.Asking(`"max_tokens":1,"reasoning_effort":"high"`), translation("claude-opus-5",
+	if got := asMessages(t, wiretest.ChatBody(`"max_tokens":1,"reasoning_effort":"high"`), translation("claude-opus-5",
 		true), "max_tokens"); got != "1" {
 		t.Error(got)
 	}
@@ -195,7 +195,7 @@ func TestTrapNumbersKeepTheirDigits(t *testing.T) {
 	t.Parallel()
 	const input = `{"id":12345678901234567890123,"x":0.10000000000000000001}`
 	out, err := chatWhole([]byte(`{"content":[{"type":"tool_use","id":"a","name":"f","input":`+input+`}],"stop_reason":"tool_use"}`),
-		pairtest.Someone(), wire.Usage{})
+		pairtest.Identity(), wire.Usage{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestTrapNumbersKeepTheirDigits(t *testing.T) {
 	text, _ := json.Marshal(input)
 	out, err = messagesWhole([]byte(`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":`+string(text)+
 		`}}]},"finish_reason":"tool_calls"}]}`),
-		pairtest.Someone(), wire.Usage{})
+		pairtest.Identity(), wire.Usage{})
 	if err != nil || !strings.Contains(string(out), `"input":`+input+`}`) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -220,11 +220,11 @@ func TestTrapNumbersKeepTheirDigits(t *testing.T) {
 
 func TestTrapNoChatLineTellsWhichStopSequenceMatched(t *testing.T) {
 	t.Parallel()
-	out, err := messagesWhole([]byte(`{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`), pairtest.Someone(), wire.Usage{})
+	out, err := messagesWhole([]byte(`{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`), pairtest.Identity(), wire.Usage{})
 	if err != nil || !strings.Contains(string(out), `"stop_reason":"end_turn","stop_sequence":null`) {
 		t.Errorf("%v: %s", err, out)
 	}
-	out, err = chatWhole([]byte(`{"content":[],"stop_reason":"stop_sequence","stop_sequence":"END"}`), pairtest.Someone(), wire.Usage{})
+	out, err = chatWhole([]byte(`{"content":[],"stop_reason":"stop_sequence","stop_sequence":"END"}`), pairtest.Identity(), wire.Usage{})
 	if err != nil || !strings.Contains(string(out), `"finish_reason":"stop"`) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -233,7 +233,7 @@ func TestTrapNoChatLineTellsWhichStopSequenceMatched(t *testing.T) {
 func TestTrapImageAddressesPassAsTheyAre(t *testing.T) {
 	t.Parallel()
 	const address = `"https:\/\/e.com/a.png?x=\u0026"`
-	if got := asMessages(t, wiretest.AskingParts(`{"type":"image_url","image_url":{"url":`+address+`}}`),
+	if got := asMessages(t, wiretest.ChatParts(`{"type":"image_url","image_url":{"url":`+address+`}}`),
 		translation("v", false), "messages"); !strings.Contains(got, `{"type":"url","url":`+address+`}`) {
 		t.Error(got)
 	}
@@ -247,7 +247,7 @@ func TestTrapImageAddressesPassAsTheyAre(t *testing.T) {
 func TestTrapWhatTheFormDoesNotKnowIsDropped(t *testing.T) {
 	t.Parallel()
 	got := asMessages(t,
-		wiretest.AskingMessages(
+		wiretest.ChatMessages(
 			`[{"role":"developer","name":"d","content":"s"},{"role":"user","name":"ann","content":"u"},`+
 				`{"role":"assistant","name":"bot","content":"a","refusal":"r","annotations":[{"type":"url_citation"}],"audio":null},`+
 				`{"role":"user","content":"v"}]`),
@@ -264,7 +264,8 @@ func TestTrapCommentsAreNoTokens(t *testing.T) {
 	t.Parallel()
 	// The first-token timer runs on the line's frames; what a comment or a ping
 	// becomes must not look like an answer to the client either.
-	for name, w := range map[string]wire.Writer{"chat": chatWriter(pairtest.Someone(), true), "messages": messagesWriter(pairtest.Someone())} {
+	id := pairtest.Identity()
+	for name, w := range map[string]wire.Writer{"chat": chatWriter(id, true), "messages": messagesWriter(id)} {
 		for _, e := range []sse.Event{{Raw: []byte(": x\n\n"), Offset: -1}, {Raw: []byte("data:\n\n"), Data: []byte{}},
 			{Data: []byte(`{"type":"ping"}`), Name: "ping"}} {
 			if name == "messages" && len(e.Data) > 0 {

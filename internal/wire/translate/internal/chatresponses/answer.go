@@ -8,35 +8,35 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// wholeAnswer returns a whole answer as a chat completion with u as its usage;
-// ErrMalformed when body is no JSON object.
+// wholeAnswer returns an answer as a chat completion with the usage u. It returns ErrMalformed if
+// body is not a JSON object.
 func (r chatOnResponses) wholeAnswer(body []byte, u wire.Usage) ([]byte, error) {
 	object := rawjson.Object(body)
 	if object == nil {
 		return nil, wire.ErrMalformed
 	}
-	o := r.newSaid()
-	var thought, details, text, refusal, odds []byte
+	o := r.newOutput()
+	var reasoning, details, text, refusal, logprobs []byte
 	var calls wholeCalls
 	o.reader.Whole(object, func(s item.AnswerStep) {
 		switch s.Kind {
-		case item.Thought:
-			thought = append(append(thought, o.thoughtGap(s)...), s.Text...)
-		case item.Thinking:
+		case item.ReasoningText:
+			reasoning = append(append(reasoning, o.reasoningGap(s)...), s.Text...)
+		case item.ReasoningEnd:
 			if detail := o.detail(s.Text); detail != nil {
 				details = append(append(details, ','), detail...)
 			}
 		case item.Text:
-			if gap, ok := o.gap(s); ok {
+			if gap, ok := o.textGap(s); ok {
 				text = append(append(text, gap...), s.Text...)
 			}
-			if more := o.odds(s); more != nil {
-				odds = append(append(odds, ','), more...)
+			if more := o.logprobsOf(s); more != nil {
+				logprobs = append(append(logprobs, ','), more...)
 			}
 		case item.Refusal:
 			refusal = append(refusal, s.Text...)
 		case item.Call, item.Arguments:
-			calls.take(s)
+			calls.add(s)
 		}
 	})
 	out := make([]byte, 0, len(body)+512)
@@ -44,8 +44,8 @@ func (r chatOnResponses) wholeAnswer(body []byte, u wire.Usage) ([]byte, error) 
 	list := o.appendCalls(nil, calls)
 	out = appendTextOr(out, text, text == nil && (list != nil || refusal != nil))
 	out = appendTextOr(append(out, `,"refusal":`...), refusal, refusal == nil)
-	if len(thought) > 0 {
-		out = rawjson.Put(out, `,"reasoning_content":"`, thought, `"`)
+	if len(reasoning) > 0 {
+		out = rawjson.Put(out, `,"reasoning_content":"`, reasoning, `"`)
 	}
 	if details != nil {
 		out = rawjson.AppendMember(out, "reasoning_details", item.Parts(details))
@@ -54,8 +54,8 @@ func (r chatOnResponses) wholeAnswer(body []byte, u wire.Usage) ([]byte, error) 
 		out = rawjson.AppendMember(out, "tool_calls", item.Parts(list))
 	}
 	out = append(out, `},"logprobs":`...)
-	if odds != nil {
-		out = rawjson.Put(out, `{"content":`, item.Parts(odds), `,"refusal":null}`)
+	if logprobs != nil {
+		out = rawjson.Put(out, `{"content":`, item.Parts(logprobs), `,"refusal":null}`)
 	} else {
 		out = append(out, "null"...)
 	}
@@ -63,7 +63,7 @@ func (r chatOnResponses) wholeAnswer(body []byte, u wire.Usage) ([]byte, error) 
 	return append(piece.AppendChatUsage(out, u), '}'), nil
 }
 
-// appendTextOr appends a text, the inside of a JSON string, or null.
+// appendTextOr appends a text, the contents of a JSON string, or null.
 func appendTextOr(dst, text []byte, null bool) []byte {
 	if null {
 		return append(dst, "null"...)
@@ -71,16 +71,16 @@ func appendTextOr(dst, text []byte, null bool) []byte {
 	return rawjson.Put(dst, `"`, text, `"`)
 }
 
-// wholeCalls are the calls of a whole answer, in order.
+// wholeCalls are the calls of an answer, in order.
 type wholeCalls []wholeCall
 
-// wholeCall is a call and its arguments, the inside of a JSON string.
+// wholeCall is a call and its arguments, the contents of a JSON string.
 type wholeCall struct {
 	call *item.ToolCall
 	text []byte
 }
 
-func (c *wholeCalls) take(s item.AnswerStep) {
+func (c *wholeCalls) add(s item.AnswerStep) {
 	if s.Kind == item.Call {
 		*c = append(*c, wholeCall{call: s.Call})
 		return
@@ -89,9 +89,9 @@ func (c *wholeCalls) take(s item.AnswerStep) {
 	last.text = append(last.text, s.Text...)
 }
 
-// appendCalls appends the calls, each behind a comma. Of an answer that was cut
-// those are left out whose arguments are.
-func (o *said) appendCalls(dst []byte, calls wholeCalls) []byte {
+// appendCalls appends the calls, each after a comma. In a truncated answer, a call with truncated
+// arguments is left out.
+func (o *output) appendCalls(dst []byte, calls wholeCalls) []byte {
 	for _, c := range calls {
 		if !c.call.Custom {
 			if len(c.text) == 0 {

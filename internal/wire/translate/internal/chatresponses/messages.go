@@ -23,22 +23,22 @@ func addMessage(input *item.Input, message []byte, t wire.Translation, at string
 		if err != nil {
 			return err
 		}
-		input.Summary(rawjson.Unquote(rawjson.Field(message, "tool_call_id")), "", output)
+		input.Result(rawjson.Unquote(rawjson.Field(message, "tool_call_id")), "", output)
 		return nil
 	case "function":
 		output, err := resultOf(content, t, at)
 		if err != nil {
 			return err
 		}
-		input.Summary("", rawjson.Unquote(rawjson.Field(message, "name")), output)
+		input.Result("", rawjson.Unquote(rawjson.Field(message, "name")), output)
 		return nil
 	}
-	said, err := contentOf(content, t, at)
-	input.User(said)
+	userContent, err := contentOf(content, t, at)
+	input.User(userContent)
 	return err
 }
 
-// eachText walks the texts of a message that may hold nothing else.
+// eachText calls add for the texts of a message without other parts.
 func eachText(content []byte, at string, add func(text []byte)) error {
 	if rawjson.IsText(content) {
 		add(content)
@@ -48,14 +48,14 @@ func eachText(content []byte, at string, add func(text []byte)) error {
 		text := rawjson.Field(part, "text")
 		if !rawjson.IsText(text) {
 			at := fmt.Sprintf("%s.content[%d]", at, k)
-			return piece.Cannot(at, "`{param}` must be text for this model.")
+			return piece.Unsupported(at, "`{param}` must be text for this model.")
 		}
 		add(text)
 	}
 	return nil
 }
 
-// addAssistant adds what the model thought, said and called.
+// addAssistant adds the assistant's reasoning, texts and calls.
 func addAssistant(input *item.Input, message, content []byte, at string) error {
 	calls, older := rawjson.Field(message, "tool_calls"), rawjson.Field(message, "function_call")
 	for _, detail := range rawjson.Elements(rawjson.Field(message, "reasoning_details")) {
@@ -63,21 +63,21 @@ func addAssistant(input *item.Input, message, content []byte, at string) error {
 	}
 	called := len(calls) > 2 || older != nil // not []
 	if rawjson.IsText(content) {
-		input.Said(content, called)
+		input.Assistant(content, called)
 	}
 	for k, part := range rawjson.Elements(content) {
 		switch {
 		case rawjson.IsText(rawjson.Field(part, "text")):
-			input.Said(rawjson.Field(part, "text"), called)
+			input.Assistant(rawjson.Field(part, "text"), called)
 		case rawjson.IsText(rawjson.Field(part, "refusal")):
-			input.Said(rawjson.Field(part, "refusal"), called)
+			input.Assistant(rawjson.Field(part, "refusal"), called)
 		default:
 			at := fmt.Sprintf("%s.content[%d]", at, k)
-			return piece.Cannot(at, "`{param}` must be text for this model.")
+			return piece.Unsupported(at, "`{param}` must be text for this model.")
 		}
 	}
-	if refusal := rawjson.Field(message, "refusal"); rawjson.IsText(refusal) { // as a text: parts of the assistant's need ids
-		input.Said(refusal, called)
+	if refusal := rawjson.Field(message, "refusal"); rawjson.IsText(refusal) { // as a text, because parts of the assistant need ids
+		input.Assistant(refusal, called)
 	}
 	for k, call := range rawjson.Elements(calls) {
 		at := fmt.Sprintf("%s.tool_calls[%d]", at, k)
@@ -103,13 +103,12 @@ func addCall(input *item.Input, call []byte, at string) error {
 	}
 	function := rawjson.Field(call, "function")
 	if function == nil {
-		return piece.Cannot(at+".type", "`{param}` must be function or custom for this model.")
+		return piece.Unsupported(at+".type", "`{param}` must be function or custom for this model.")
 	}
 	return input.Call(id, rawjson.Field(function, "name"), argumentsOf(rawjson.Field(function, "arguments")), false, at+".function")
 }
 
-// argumentsOf returns the arguments of a call as text, with the bytes that the
-// client sent.
+// argumentsOf returns the arguments of a call as a JSON string, with the client's bytes.
 func argumentsOf(raw []byte) []byte {
 	switch {
 	case raw == nil || piece.IsBlank(raw) && rawjson.IsText(raw):
@@ -117,10 +116,10 @@ func argumentsOf(raw []byte) []byte {
 	case rawjson.IsText(raw):
 		return raw
 	}
-	return piece.AppendAsText(nil, raw)
+	return piece.AppendQuoted(nil, raw)
 }
 
-// resultOf returns what a tool answered: one string where it is all text.
+// resultOf returns the result of a tool: one string if it is only text.
 func resultOf(content []byte, t wire.Translation, at string) ([]byte, error) {
 	if rawjson.IsText(content) || content == nil {
 		if content == nil {
@@ -146,8 +145,7 @@ func resultOf(content []byte, t wire.Translation, at string) ([]byte, error) {
 	return contentOf(content, t, at)
 }
 
-// contentOf returns the content of a message of the user's; nil where it says
-// nothing.
+// contentOf returns the content of a user message, or nil if it is blank.
 func contentOf(content []byte, t wire.Translation, at string) ([]byte, error) {
 	if rawjson.IsText(content) {
 		if piece.IsBlank(content) {
@@ -169,13 +167,13 @@ func contentOf(content []byte, t wire.Translation, at string) ([]byte, error) {
 	return item.Parts(parts), nil
 }
 
-// appendPart appends a part of a message of the user's, behind a comma.
+// appendPart appends a comma and a part of a user message.
 func appendPart(dst, part []byte, at string) ([]byte, error) {
 	switch kind := rawjson.Unquote(rawjson.Field(part, "type")); kind {
 	case "text":
 		text := rawjson.Field(part, "text")
 		if !rawjson.IsText(text) {
-			return nil, piece.Cannot(at+".text", "`{param}` must be a string.")
+			return nil, piece.Unsupported(at+".text", "`{param}` must be a string.")
 		}
 		if piece.IsBlank(text) {
 			return dst, nil
@@ -188,7 +186,7 @@ func appendPart(dst, part []byte, at string) ([]byte, error) {
 			address = image
 		}
 		if !rawjson.IsText(address) {
-			return nil, piece.Cannot(at+".image_url", "`{param}` must hold `url`, a string.")
+			return nil, piece.Unsupported(at+".image_url", "`{param}` must hold `url`, a string.")
 		}
 		if !rawjson.IsText(detail) {
 			detail = []byte(`"auto"`)
@@ -198,13 +196,13 @@ func appendPart(dst, part []byte, at string) ([]byte, error) {
 		file := rawjson.Field(part, "file")
 		p := piece.Part{File: rawjson.Field(file, "file_data"), Name: rawjson.Field(file, "filename")}
 		if !rawjson.IsText(p.File) {
-			return nil, piece.Cannot(at+".file.file_data", "`{param}` must be a string: the file as a data address.")
+			return nil, piece.Unsupported(at+".file.file_data", "`{param}` must be a string: the file as a data address.")
 		}
 		if !rawjson.IsText(p.Name) {
 			p.Name = []byte(`"document.pdf"`)
 		}
 		return item.AppendPart(dst, p), nil
 	default:
-		return nil, piece.Cannot(at+".type", "`{param}`: this model takes text, images and files, not `%s`.", form.Shortened([]byte(kind)))
+		return nil, piece.Unsupported(at+".type", "`{param}`: this model takes text, images and files, not `%s`.", form.Shorten([]byte(kind)))
 	}
 }

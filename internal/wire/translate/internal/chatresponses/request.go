@@ -10,14 +10,13 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// Body returns the request in the responses form. Equal requests give equal
-// bytes, and a request that continues another begins with the same items. What
-// that form cannot do is refused with the path of the field; what only shades an
-// answer (`seed`, penalties, `logit_bias`) is left out, and so is what a model
-// that thinks does not take. What such a model thinks is asked for in summary: the
-// answer has a place for it. Call Check first.
+// Body returns the request in the responses form. Equal requests give equal bytes, and a request
+// that continues another begins with the same items. Unsupported values are rejected with the path
+// of the field. Fields that only adjust an answer (`seed`, penalties, `logit_bias`), and fields not
+// supported by reasoning models, are left out. A reasoning model is asked for a summary, because
+// the answer has a place for it. Check must be called first.
 func (r chatOnResponses) Body(t wire.Translation) (rawjson.Pieces, error) {
-	if err := r.refuse(t); err != nil {
+	if err := r.checkSupported(t); err != nil {
 		return nil, err
 	}
 	input := item.NewInput(t, r.id)
@@ -49,34 +48,35 @@ func (r chatOnResponses) Body(t wire.Translation) (rawjson.Pieces, error) {
 	return rawjson.Pieces{item.AppendEnd(out, t, r.Stream)}, nil
 }
 
-// refuse refuses what changes an answer or its price and has no counterpart.
-func (r chatOnResponses) refuse(t wire.Translation) error {
+// checkSupported rejects values with an effect on the answer or its price and without a
+// counterpart.
+func (r chatOnResponses) checkSupported(t wire.Translation) error {
 	if r.N > 1 {
-		return piece.Cannot("n", "This model gives one answer a request: leave `{param}` out or send 1.")
+		return piece.Unsupported("n", "This model gives one answer a request: leave `{param}` out or send 1.")
 	}
-	asked := *r.Params()
-	asked.Options = nil
+	params := *r.Params()
+	params.Options = nil
 	for _, o := range r.Options {
-		if o.Param != "service_tier" { // has its own field
-			asked.Options = append(asked.Options, o)
+		if o.Param != "service_tier" { // the form has this field
+			params.Options = append(params.Options, o)
 		}
 	}
-	if err := piece.Untranslated(&asked); err != nil {
+	if err := piece.CheckTranslatable(&params); err != nil {
 		return err
 	}
 	if r.Doc.Raw("moderation") != nil {
-		return piece.Cannot("moderation", "`{param}` is not offered for this model. Leave it out.")
+		return piece.Unsupported("moderation", "`{param}` is not offered for this model. Leave it out.")
 	}
 	if stop := r.Doc.Raw("stop"); len(stop) > 2 { // not "" or []
-		return piece.Cannot("stop", "`{param}` is not offered for this model. Leave it out.")
+		return piece.Unsupported("stop", "`{param}` is not offered for this model. Leave it out.")
 	}
 	if t.Reasoning && r.asksLogprobs() {
-		return piece.Cannot("logprobs", "`{param}` is not offered for this model, which thinks. Leave it out.")
+		return piece.Unsupported("logprobs", "`{param}` is not offered for this model, which thinks. Leave it out.")
 	}
 	return nil
 }
 
-// appendSampling appends how the answer is sampled.
+// appendSampling appends the sampling parameters.
 func (r chatOnResponses) appendSampling(out []byte, t wire.Translation) []byte {
 	if t.Reasoning {
 		return out
@@ -92,8 +92,7 @@ func (r chatOnResponses) appendSampling(out []byte, t wire.Translation) []byte {
 	return out
 }
 
-// appendNames appends the tier, and by what the provider tells users and prompts
-// apart.
+// appendNames appends the tier and the names of the user and the prompt.
 func (r chatOnResponses) appendNames(out []byte, t wire.Translation) []byte {
 	if tier := r.Doc.Raw("service_tier"); tier != nil {
 		out = rawjson.AppendMember(out, "service_tier", tier)
@@ -114,7 +113,7 @@ func (r chatOnResponses) appendNames(out []byte, t wire.Translation) []byte {
 	return out
 }
 
-// format returns the form of the answer's text; nil where it is text.
+// format returns the format of the answer's text, or nil for plain text.
 func (r chatOnResponses) format() ([]byte, error) {
 	raw := r.Doc.Raw("response_format")
 	if raw == nil {
@@ -127,21 +126,21 @@ func (r chatOnResponses) format() ([]byte, error) {
 		return []byte(`{"type":"json_object"}`), nil
 	case "json_schema":
 	default:
-		return nil, piece.Cannot("response_format.type", "`{param}` must be text, json_object or json_schema for this model.")
+		return nil, piece.Unsupported("response_format.type", "`{param}` must be text, json_object or json_schema for this model.")
 	}
-	asked := rawjson.Field(raw, "json_schema")
-	schema := rawjson.Field(asked, "schema")
+	jsonSchema := rawjson.Field(raw, "json_schema")
+	schema := rawjson.Field(jsonSchema, "schema")
 	if len(schema) == 0 || schema[0] != '{' {
-		return nil, piece.Cannot("response_format.json_schema.schema", "`{param}` must be an object.")
+		return nil, piece.Unsupported("response_format.json_schema.schema", "`{param}` must be an object.")
 	}
-	name := rawjson.Field(asked, "name")
+	name := rawjson.Field(jsonSchema, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
 		name = []byte(`"output"`)
 	}
 	out := rawjson.Put(nil, `{"type":"json_schema","name":`, item.LineName(name), "")
-	if text := rawjson.Field(asked, "description"); rawjson.IsText(text) {
+	if text := rawjson.Field(jsonSchema, "description"); rawjson.IsText(text) {
 		out = rawjson.AppendMember(out, "description", text)
 	}
 	out = rawjson.AppendMember(out, "schema", schema)
-	return fmt.Appendf(out, `,"strict":%v}`, string(rawjson.Field(asked, "strict")) == "true"), nil
+	return fmt.Appendf(out, `,"strict":%v}`, string(rawjson.Field(jsonSchema, "strict")) == "true"), nil
 }

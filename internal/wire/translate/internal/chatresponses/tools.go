@@ -8,8 +8,7 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// appendTools appends the tools, those of the older field too, and the choice
-// among them.
+// appendTools appends the tools, including those of the older field, and the tool choice.
 func (r chatOnResponses) appendTools(out []byte) ([]byte, error) {
 	var list []byte
 	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
@@ -48,7 +47,7 @@ func appendTool(list, tool []byte, at string) ([]byte, error) {
 	case rawjson.Unquote(kind) == "custom" && custom != nil:
 		return appendCustom(list, custom, at+".custom")
 	case rawjson.Unquote(kind) != "function" && (kind != nil || function == nil):
-		return nil, piece.Cannot(at+".type", "`{param}` must be function or custom for this model.")
+		return nil, piece.Unsupported(at+".type", "`{param}` must be function or custom for this model.")
 	}
 	return appendFunction(list, function, at+".function")
 }
@@ -60,19 +59,18 @@ func appendFunction(list, function []byte, at string) ([]byte, error) {
 	}
 	switch {
 	case !rawjson.IsText(t.Name) || len(t.Name) == 2:
-		return nil, piece.Cannot(at+".name", "`{param}` must be a string: name the function.")
+		return nil, piece.Unsupported(at+".name", "`{param}` must be a string: name the function.")
 	case t.Schema != nil && t.Schema[0] != '{':
-		return nil, piece.Cannot(at+".parameters", "`{param}` must be an object: a JSON schema.")
+		return nil, piece.Unsupported(at+".parameters", "`{param}` must be an object: a JSON schema.")
 	}
 	return item.AppendFunction(list, t), nil
 }
 
-// appendCustom appends a tool that takes text: a grammar of it stands one level
-// higher.
+// appendCustom appends a custom tool. Its grammar is one level higher in this form.
 func appendCustom(list, custom []byte, at string) ([]byte, error) {
 	name := rawjson.Field(custom, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
-		return nil, piece.Cannot(at+".name", "`{param}` must be a string: name the tool.")
+		return nil, piece.Unsupported(at+".name", "`{param}` must be a string: name the tool.")
 	}
 	list = rawjson.Put(list, `,{"type":"custom","name":`, item.LineName(name), "")
 	if text := rawjson.Field(custom, "description"); rawjson.IsText(text) {
@@ -93,8 +91,7 @@ func appendCustom(list, custom []byte, at string) ([]byte, error) {
 	return append(list, '}'), nil
 }
 
-// toolChoice reads tool_choice, or its older form function_call; nil where the
-// client made no choice.
+// toolChoice returns tool_choice, or the older function_call, or nil if there is neither.
 func (r chatOnResponses) toolChoice() ([]byte, error) {
 	param, raw := "tool_choice", r.Doc.Raw("tool_choice")
 	if raw == nil {
@@ -108,17 +105,17 @@ func (r chatOnResponses) toolChoice() ([]byte, error) {
 	case rawjson.Unquote(rawjson.Field(raw, "type")) == "allowed_tools":
 		return allowedTools(rawjson.Field(raw, "allowed_tools"))
 	}
-	if choice := chosen(raw); choice != nil {
+	if choice := choiceOf(raw); choice != nil {
 		return choice, nil
 	}
 	if name := rawjson.Field(raw, "name"); rawjson.IsText(name) && param == "function_call" {
 		return item.AppendChoice(nil, "function", name), nil
 	}
-	return nil, piece.Cannot(param, "`{param}` must be none, auto, required or name a tool.")
+	return nil, piece.Unsupported(param, "`{param}` must be none, auto, required or name a tool.")
 }
 
-// chosen is the choice of one tool; nil where the value names none.
-func chosen(raw []byte) []byte {
+// choiceOf returns the choice of one tool, or nil if the value names no tool.
+func choiceOf(raw []byte) []byte {
 	for _, kind := range [...]string{"function", "custom"} {
 		if name := rawjson.Field(rawjson.Field(raw, kind), "name"); rawjson.IsText(name) && len(name) > 2 {
 			return item.AppendChoice(nil, kind, name)
@@ -127,8 +124,8 @@ func chosen(raw []byte) []byte {
 	return nil
 }
 
-// allowedTools is the choice that narrows the tools down: all stay declared, so
-// that the provider's prompt cache holds.
+// allowedTools returns the choice among some tools. All tools stay declared for the provider's
+// prompt cache.
 func allowedTools(allowed []byte) ([]byte, error) {
 	mode := rawjson.Unquote(rawjson.Field(allowed, "mode"))
 	if mode != "required" {
@@ -136,15 +133,15 @@ func allowedTools(allowed []byte) ([]byte, error) {
 	}
 	var list []byte
 	for i, tool := range rawjson.Elements(rawjson.Field(allowed, "tools")) {
-		choice := chosen(tool)
+		choice := choiceOf(tool)
 		if choice == nil {
 			at := fmt.Sprintf("tool_choice.allowed_tools.tools[%d]", i)
-			return nil, piece.Cannot(at, "`{param}` must name a function or a custom tool.")
+			return nil, piece.Unsupported(at, "`{param}` must name a function or a custom tool.")
 		}
 		list = append(append(list, ','), choice...)
 	}
 	if list == nil {
-		return nil, piece.Cannot("tool_choice.allowed_tools.tools", "`{param}` names no tool.")
+		return nil, piece.Unsupported("tool_choice.allowed_tools.tools", "`{param}` names no tool.")
 	}
 	return append(rawjson.AppendMember(rawjson.Put(nil, `{"type":"allowed_tools","mode":"`, mode, `"`), "tools", item.Parts(list)), '}'), nil
 }

@@ -7,25 +7,25 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// withCustomCalls returns a whole answer in which calls of the functions that stand
-// for custom tools are calls of these.
+// withCustomCalls returns an answer with calls of the replacing functions changed to calls of
+// custom tools.
 func withCustomCalls(answer []byte, names map[string]bool) []byte {
 	if !bytes.Contains(answer, []byte(`"tool_calls"`)) {
 		return answer
 	}
-	return changed(answer, "choices", func(choices []byte) []byte {
-		return eachChanged(choices, func(choice []byte) []byte {
-			return changed(choice, "message", func(message []byte) []byte {
-				return changed(message, "tool_calls", func(calls []byte) []byte {
-					return eachChanged(calls, func(call []byte) []byte { return customCall(call, names) })
+	return replaceMember(answer, "choices", func(choices []byte) []byte {
+		return mapElements(choices, func(choice []byte) []byte {
+			return replaceMember(choice, "message", func(message []byte) []byte {
+				return replaceMember(message, "tool_calls", func(calls []byte) []byte {
+					return mapElements(calls, func(call []byte) []byte { return customCall(call, names) })
 				})
 			})
 		})
 	})
 }
 
-// customCall returns a call as one of a custom tool, where its function stands for
-// one.
+// customCall returns a call of a replacing function as one of its custom tool, and any other call
+// unchanged.
 func customCall(call []byte, names map[string]bool) []byte {
 	function := rawjson.Field(call, "function")
 	name := rawjson.Field(function, "name")
@@ -34,29 +34,29 @@ func customCall(call []byte, names map[string]bool) []byte {
 	}
 	out := append([]byte(`{"id":`), rawjson.AppendOr(nil, rawjson.Field(call, "id"), `""`)...)
 	out = append(append(out, `,"type":"custom","custom":{"name":`...), name...)
-	return rawjson.Put(out, `,"input":"`, inputOf(insideOf(rawjson.Field(function, "arguments"))), `"}}`)
+	return rawjson.Put(out, `,"input":"`, inputOf(textOf(rawjson.Field(function, "arguments"))), `"}}`)
 }
 
-// insideOf returns the inside of a JSON string with the text of arguments, which
-// vendors may send as an object.
-func insideOf(arguments []byte) []byte {
+// textOf returns the text of arguments as the contents of a JSON string. Some vendors send an
+// object instead of its text.
+func textOf(arguments []byte) []byte {
 	switch {
 	case arguments == nil:
 		return nil
 	case !rawjson.IsText(arguments):
-		arguments = piece.AppendAsText(nil, arguments)
+		arguments = piece.AppendQuoted(nil, arguments)
 	}
-	return piece.AppendInside(nil, arguments)
+	return piece.AppendContents(nil, arguments)
 }
 
-// inputOf returns the inside of a JSON string with the input that arguments have.
+// inputOf returns the input in arguments, both the contents of JSON strings.
 func inputOf(arguments []byte) []byte {
 	input := piece.UnwrapInput(arguments)
-	return piece.AppendInside(nil, rawjson.Put(nil, `"`, input, `"`))
+	return piece.AppendContents(nil, rawjson.Put(nil, `"`, input, `"`))
 }
 
-// changed returns an object one of whose members is changed.
-func changed(object []byte, name string, change func([]byte) []byte) []byte {
+// replaceMember returns an object with a member changed.
+func replaceMember(object []byte, name string, change func([]byte) []byte) []byte {
 	for m := range rawjson.Spans(object) {
 		if string(m.Name) == name {
 			return rawjson.Replace(object, []rawjson.Splice{{From: m.From, To: m.To, Text: change(object[m.From:m.To])}})
@@ -65,8 +65,8 @@ func changed(object []byte, name string, change func([]byte) []byte) []byte {
 	return object
 }
 
-// eachChanged returns an array each of whose elements is changed.
-func eachChanged(array []byte, change func([]byte) []byte) []byte {
+// mapElements returns an array with all elements changed.
+func mapElements(array []byte, change func([]byte) []byte) []byte {
 	var edits []rawjson.Splice
 	for from, to := range rawjson.ElementSpans(array) {
 		edits = append(edits, rawjson.Splice{From: from, To: to, Text: change(array[from:to])})

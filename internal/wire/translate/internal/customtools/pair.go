@@ -1,10 +1,9 @@
-// Package customtools owns how chat completions with custom tools, which take free
-// text, meet lines that have functions alone: a function with one string stands
-// for each, and its calls become the tool's again in the answer.
+// Package customtools owns the translation of chat completions with custom tools, which take free
+// text, for lines with functions only: a function with one string replaces each custom tool, and
+// its calls become calls of the tool again in the answer.
 //
-// Invariants: a call of a tool that is no custom one passes as it is; of a
-// stream the input of a custom tool goes out whole, before the choice that calls
-// it has finished.
+// Invariants: a call of another tool is unchanged; in a stream the input of a custom tool is sent
+// as a whole, before the finish of its choice.
 package customtools
 
 import (
@@ -15,13 +14,13 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Has tells whether a request brings custom tools.
+// Has reports whether a request has custom tools.
 func Has(r *completions.Request) bool {
 	tools := r.Doc.Raw("tools")
 	return bytes.Contains(tools, []byte(`"custom"`)) && len(namesIn(tools)) > 0
 }
 
-// namesIn returns the names of the custom tools of a list.
+// namesIn returns the names of the custom tools in a list.
 func namesIn(tools []byte) map[string]bool {
 	names := map[string]bool{}
 	for _, tool := range rawjson.Elements(tools) {
@@ -32,8 +31,7 @@ func namesIn(tools []byte) map[string]bool {
 	return names
 }
 
-// customOf returns what a tool, a call or a choice says of a custom tool; nil where
-// it is another one.
+// customOf returns the member `custom` of a tool, a call or a choice of type custom, or nil.
 func customOf(of []byte) []byte {
 	if rawjson.Unquote(rawjson.Field(of, "type")) != "custom" {
 		return nil
@@ -41,10 +39,10 @@ func customOf(of []byte) []byte {
 	return rawjson.Field(of, "custom")
 }
 
-// New is how a request with custom tools meets a line, given how one meets it
-// without. native tells that the line's form has them, though not all of its hosts.
-func New(r *completions.Request, on func(*completions.Request) wire.Pair, native bool) wire.Pair {
-	c := customTools{Pair: on(r)}
+// New returns the pair for a request with custom tools. newPair returns the pair for a request with
+// functions. native is set if the line's form has custom tools, though not all its hosts.
+func New(r *completions.Request, newPair func(*completions.Request) wire.Pair, native bool) wire.Pair {
+	c := customTools{Pair: newPair(r)}
 	if native {
 		c.native = c.Pair
 	}
@@ -53,20 +51,20 @@ func New(r *completions.Request, on func(*completions.Request) wire.Pair, native
 		err = functions.Check()
 	}
 	if c.err = err; err == nil {
-		c.Pair, c.names = on(functions), namesIn(r.Doc.Raw("tools"))
+		c.Pair, c.names = newPair(functions), namesIn(r.Doc.Raw("tools"))
 	}
 	return c
 }
 
-// customTools puts functions in the place of custom tools.
+// customTools replaces custom tools by functions.
 type customTools struct {
 	wire.Pair           // of the request with functions
-	err       error     // why there is no such request
-	native    wire.Pair // of the request as it is; nil: the line's form has no custom tools
+	err       error     // the request with functions is invalid
+	native    wire.Pair // of the unchanged request; nil if the line's form has no custom tools
 	names     map[string]bool
 }
 
-// Body implements Pair. OpenAI's hosts have custom tools.
+// Body implements wire.Pair. OpenAI's hosts have custom tools.
 func (c customTools) Body(t wire.Translation) (rawjson.Pieces, error) {
 	switch {
 	case c.native != nil && t.OpenAI:
@@ -77,13 +75,13 @@ func (c customTools) Body(t wire.Translation) (rawjson.Pieces, error) {
 	return c.Pair.Body(t)
 }
 
-// Events implements Pair.
+// Events implements wire.Pair.
 func (c customTools) Events() (wire.Meter, wire.Writer) {
 	m, w := c.Pair.Events()
 	return m, &stream{first: w, names: c.names}
 }
 
-// Render implements Pair.
+// Render implements wire.Pair.
 func (c customTools) Render(a wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	pieces, err := c.Pair.Render(a, raw, u)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// withFunctions returns the body of a request with functions in the place of its
-// custom tools: where they are defined, called and chosen.
+// withFunctions returns the body of a request with functions instead of its custom tools: where
+// they are defined, called and chosen.
 func withFunctions(r *completions.Request) []byte {
 	edits := rawjson.Edits{Doc: r.Doc}
 	if choice := r.Doc.Raw("tool_choice"); choice != nil {
@@ -31,8 +31,7 @@ func withFunctions(r *completions.Request) []byte {
 	return edits.Body().Bytes()
 }
 
-// functionOf returns the function that stands for a tool; nil where it is no custom
-// one.
+// functionOf returns the function replacing a custom tool, or nil for another tool.
 func functionOf(tool []byte) []byte {
 	custom := customOf(tool)
 	if custom == nil {
@@ -44,8 +43,8 @@ func functionOf(tool []byte) []byte {
 
 func nameOf(custom []byte) []byte { return rawjson.AppendOr(nil, rawjson.Field(custom, "name"), `""`) }
 
-// messageOf returns a message whose calls of custom tools are those of functions;
-// nil where it has none.
+// messageOf returns a message with its calls of custom tools changed to functions, or nil if it has
+// none.
 func messageOf(message []byte) []byte {
 	var edits []rawjson.Splice
 	for m := range rawjson.Spans(message) {
@@ -70,7 +69,7 @@ func messageOf(message []byte) []byte {
 	return rawjson.Replace(message, edits)
 }
 
-// choiceOf returns a choice of tools that names functions.
+// choiceOf returns a tool choice with functions.
 func choiceOf(choice []byte) []byte {
 	if custom := customOf(choice); custom != nil {
 		return rawjson.Put(nil, `{"type":"function","function":{"name":`, nameOf(custom), "}}")

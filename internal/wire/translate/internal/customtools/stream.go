@@ -11,79 +11,77 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// Bounds of what is kept of a stream. What comes beyond goes out as it stands.
+// Bounds of the memory for a stream. Anything above is sent unchanged.
 const (
 	maxCalls = 1024
 	maxInput = 8 << 20
 )
 
-// stream makes of the client's events, as another writer writes them, those in
-// which functions that stand for custom tools are these. Not for concurrent use.
+// stream changes the calls of replacing functions in the events of another writer to calls of
+// custom tools. It is not safe for concurrent use.
 type stream struct {
-	first wire.Writer
-	names map[string]bool
-	calls []*customInput
-	kept  int // bytes of arguments
+	first     wire.Writer
+	names     map[string]bool
+	calls     []*customInput
+	bytesKept int // of arguments
 
-	written []byte
+	buffer []byte
 }
 
-// customInput is a call whose input is not known yet.
+// customInput is a call with an incomplete input.
 type customInput struct {
 	choice, index int64
-	arguments     []byte // the inside of a JSON string
-	told          bool   // its input went out
+	arguments     []byte // the contents of a JSON string
+	sent          bool   // the input was sent
 }
 
-// Append implements Writer.
+// Append implements wire.Writer.
 func (s *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
-	s.written = s.first.Append(s.written[:0], e, f)
+	s.buffer = s.first.Append(s.buffer[:0], e, f)
 	return s.pass(dst)
 }
 
-// End implements Writer.
+// End implements wire.Writer.
 func (s *stream) End(dst []byte, u wire.Usage) []byte {
-	s.written = s.first.End(s.written[:0], u)
+	s.buffer = s.first.End(s.buffer[:0], u)
 	return s.pass(dst)
 }
 
-// Fail implements Writer.
+// Fail implements wire.Writer.
 func (s *stream) Fail(dst []byte, err *fault.Error) []byte { return s.first.Fail(dst, err) }
 
-// pass appends what was written, changed.
+// pass appends the changed buffer.
 func (s *stream) pass(dst []byte) []byte {
-	if len(s.calls) == 0 && !bytes.Contains(s.written, []byte(`"tool_calls"`)) {
-		return append(dst, s.written...)
+	if len(s.calls) == 0 && !bytes.Contains(s.buffer, []byte(`"tool_calls"`)) {
+		return append(dst, s.buffer...)
 	}
-	events := sse.NewReader(bytes.NewReader(s.written), len(s.written)+1)
+	events := sse.NewReader(bytes.NewReader(s.buffer), len(s.buffer)+1)
 	for {
 		e, err := events.Next()
 		if err != nil {
-			return dst // its end: all of it was read, within bounds, before it was written
+			return dst // the end; the events were checked before they were written
 		}
 		dst = s.event(dst, e)
 	}
 }
 
-// event appends an event: behind the input of custom tools whose choice it ends.
+// event appends an event, after the input of custom tools whose choice it ends.
 func (s *stream) event(dst []byte, e sse.Event) []byte {
 	choices := rawjson.Field(e.Data, "choices")
 	if choices == nil {
 		return append(dst, e.Raw...)
 	}
 	var inputs []byte
-	said, kept := false, false
-	now := eachChanged(choices, func(choice []byte) []byte {
+	keep := false
+	now := mapElements(choices, func(choice []byte) []byte {
 		number, _ := rawjson.Count(rawjson.Field(choice, "index"))
-		was := choice
-		choice = changed(choice, "delta", func(delta []byte) []byte { return s.delta(number, delta) })
+		before := choice
+		choice = replaceMember(choice, "delta", func(delta []byte) []byte { return s.delta(number, delta) })
 		ended := rawjson.IsText(rawjson.Field(choice, "finish_reason"))
 		if ended {
 			inputs = append(inputs, s.inputsOf(number)...)
 		}
-		changed := !bytes.Equal(choice, was)
-		said = said || changed
-		kept = kept || ended || !changed || !isEmpty(rawjson.Field(choice, "delta"))
+		keep = keep || ended || bytes.Equal(choice, before) || !isEmpty(rawjson.Field(choice, "delta"))
 		return choice
 	})
 	if inputs != nil {
@@ -91,20 +89,20 @@ func (s *stream) event(dst []byte, e sse.Event) []byte {
 		dst = appendEvent(dst, without(e.Data, "usage"), append(inputs, ']'))
 	}
 	switch {
-	case !said:
+	case bytes.Equal(now, choices):
 		return append(dst, e.Raw...)
-	case !kept && rawjson.Field(e.Data, "usage") == nil:
-		return dst // it was about arguments alone
+	case !keep && rawjson.Field(e.Data, "usage") == nil:
+		return dst // the event had only arguments
 	}
 	return appendEvent(dst, e.Data, now)
 }
 
 // appendEvent appends an event with other choices.
 func appendEvent(dst, data, choices []byte) []byte {
-	return sse.AppendLines(dst, "", changed(data, "choices", func([]byte) []byte { return choices }))
+	return sse.AppendLines(dst, "", replaceMember(data, "choices", func([]byte) []byte { return choices }))
 }
 
-// delta returns what a choice's delta says without arguments of custom tools.
+// delta returns the delta of a choice without arguments of custom tools.
 func (s *stream) delta(choice int64, delta []byte) []byte {
 	calls := rawjson.Field(delta, "tool_calls")
 	if calls == nil {
@@ -113,10 +111,10 @@ func (s *stream) delta(choice int64, delta []byte) []byte {
 	var list []byte
 	same := true
 	for position, call := range rawjson.Elements(calls) {
-		told := s.call(choice, int64(position), call)
-		same = same && bytes.Equal(told, call)
-		if told != nil {
-			list = append(append(list, ','), told...)
+		out := s.call(choice, int64(position), call)
+		same = same && bytes.Equal(out, call)
+		if out != nil {
+			list = append(append(list, ','), out...)
 		}
 	}
 	switch {
@@ -126,10 +124,10 @@ func (s *stream) delta(choice int64, delta []byte) []byte {
 		return without(delta, "tool_calls")
 	}
 	list[0] = '['
-	return changed(delta, "tool_calls", func([]byte) []byte { return append(list, ']') })
+	return replaceMember(delta, "tool_calls", func([]byte) []byte { return append(list, ']') })
 }
 
-// call returns what goes out of a call, or of a piece of one, now; nil: nothing.
+// call returns the part of a call, or of a piece of one, to be sent now, or nil.
 func (s *stream) call(choice, position int64, call []byte) []byte {
 	index, numbered := rawjson.Count(rawjson.Field(call, "index"))
 	if !numbered {
@@ -146,12 +144,12 @@ func (s *stream) call(choice, position int64, call []byte) []byte {
 	case begins:
 		return call
 	}
-	text := insideOf(rawjson.Field(function, "arguments"))
-	s.kept += len(text)
+	text := textOf(rawjson.Field(function, "arguments"))
+	s.bytesKept += len(text)
 	known.arguments = append(known.arguments, text...)
 	text = nil
-	if known.told || s.kept > maxInput {
-		text, known.arguments, known.told = known.arguments, nil, true
+	if known.sent || s.bytesKept > maxInput {
+		text, known.arguments, known.sent = known.arguments, nil, true
 	}
 	switch {
 	case begins:
@@ -163,7 +161,7 @@ func (s *stream) call(choice, position int64, call []byte) []byte {
 	return inputPiece(index, text)
 }
 
-// find returns the custom tool's call of a number; nil where it is another's.
+// find returns the custom tool's call with a number, or nil.
 func (s *stream) find(choice, index int64) *customInput {
 	for _, c := range s.calls {
 		if c.choice == choice && c.index == index {
@@ -173,18 +171,17 @@ func (s *stream) find(choice, index int64) *customInput {
 	return nil
 }
 
-// inputPiece is a piece of a call's input, the inside of a JSON string.
+// inputPiece returns a piece of a call's input. text is the contents of a JSON string.
 func inputPiece(index int64, text []byte) []byte {
 	return rawjson.Put(strconv.AppendInt([]byte(`{"index":`), index, 10), `,"custom":{"input":"`, text, `"}}`)
 }
 
-// inputsOf returns the choice that tells the inputs of a choice's calls, behind a
-// comma; nil where there are none.
+// inputsOf returns a comma and a choice with the complete inputs of its calls, or nil.
 func (s *stream) inputsOf(choice int64) []byte {
 	var list []byte
 	for _, c := range s.calls {
-		if c.choice == choice && !c.told {
-			c.told = true
+		if c.choice == choice && !c.sent {
+			c.sent = true
 			list = append(append(list, ','), inputPiece(c.index, inputOf(c.arguments))...)
 			c.arguments = nil
 		}
@@ -212,7 +209,6 @@ func without(object []byte, name string) []byte {
 	return append(out, '}')
 }
 
-// isEmpty tells whether a delta says nothing.
 func isEmpty(delta []byte) bool {
 	for range rawjson.Members(delta) {
 		return false

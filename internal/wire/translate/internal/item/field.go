@@ -10,8 +10,7 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// AppendLimit appends the limit on output tokens, raised to what the form demands;
-// nothing without a limit.
+// AppendLimit appends the limit on output tokens, if any, raised to the form's minimum.
 func AppendLimit(dst []byte, limit int64) []byte {
 	if limit <= 0 {
 		return dst
@@ -19,9 +18,8 @@ func AppendLimit(dst []byte, limit int64) []byte {
 	return rawjson.AppendMember(dst, "max_output_tokens", strconv.AppendInt(nil, max(limit, wire.LeastResponsesLimit), 10))
 }
 
-// AppendReasoning appends how a model that thinks is to think, and that what it
-// thought comes back encrypted. effort is empty and summary false where nobody
-// asked. logprobs asks for those too.
+// AppendReasoning appends the reasoning settings of a reasoning model, and asks for its encrypted
+// reasoning. effort may be empty. logprobs asks for logprobs.
 func AppendReasoning(dst []byte, t wire.Translation, effort string, summary, logprobs bool) []byte {
 	summary = summary && !t.NoSummary
 	if t.Reasoning && (effort != "" || summary) {
@@ -44,8 +42,8 @@ func AppendReasoning(dst []byte, t wire.Translation, effort string, summary, log
 	return dst
 }
 
-// AppendEnd appends what every request says: nothing is stored. A stream does
-// without the padding that OpenAI's has otherwise.
+// AppendEnd appends the members of every request: nothing is stored. It disables the padding of
+// OpenAI's streams.
 func AppendEnd(dst []byte, t wire.Translation, stream bool) []byte {
 	dst = append(dst, `,"store":false`...)
 	if stream {
@@ -57,7 +55,7 @@ func AppendEnd(dst []byte, t wire.Translation, stream bool) []byte {
 	return append(dst, '}')
 }
 
-// Effort returns the effort that the model gets for the one that a field asks for.
+// Effort returns the line's effort for the effort in a field.
 func Effort(raw []byte, t wire.Translation, param string) (string, error) {
 	raw, err := t.Effort(raw, param)
 	if err != nil {
@@ -68,14 +66,14 @@ func Effort(raw []byte, t wire.Translation, param string) (string, error) {
 	case "none", "minimal", "low", "medium", "high", "xhigh", "max":
 	default:
 		if raw != nil {
-			return "", piece.Cannot(param, "`{param}` must be one of none, minimal, low, medium, high, xhigh and max.")
+			return "", piece.Unsupported(param, "`{param}` must be one of none, minimal, low, medium, high, xhigh and max.")
 		}
 	}
 	return effort, nil
 }
 
-// AppendName appends a member that names a user or a conversation, if there is
-// one: a longer text than the form takes by its hash.
+// AppendName appends a member with the name of a user or a conversation, if any. A name too long
+// for the form is replaced by its hash.
 func AppendName(dst []byte, member, name string) []byte {
 	const longest = 64
 	if name == "" {
@@ -88,8 +86,7 @@ func AppendName(dst []byte, member, name string) []byte {
 	return rawjson.AppendMember(dst, member, rawjson.Quote(name))
 }
 
-// AppendFormat appends the form of the answer that is text: format and verbosity
-// are JSON, nil where absent.
+// AppendFormat appends the member `text`. format and verbosity are JSON, or nil.
 func AppendFormat(dst, format, verbosity []byte) []byte {
 	var members []byte
 	if format != nil {

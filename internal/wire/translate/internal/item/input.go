@@ -1,12 +1,9 @@
-// Package item owns what the translations to lines of the responses form share,
-// whatever the client's form is: the items of a request and its tools, the
-// envelope of encrypted reasoning, and the reading of answers and streams by what
-// they say.
+// Package item owns the code shared by the translations to responses lines: the items of a request
+// and its tools, the seal of encrypted reasoning, and the reading of answers and streams as steps.
 //
-// Invariants: no item that is sent has an id; every call is answered, directly
-// behind the calls of its turn; equal requests give equal bytes, and a longer
-// conversation begins like the shorter; whatever a provider sends, steps come in
-// an order that can be written, and what is kept of them is bounded.
+// Invariants: items are sent without ids; every call has a result, directly after the calls of its
+// turn; equal requests give equal bytes, and a longer conversation begins like the shorter one;
+// whatever a provider sends, steps come in an order that can be written, with bounded memory.
 package item
 
 import (
@@ -19,51 +16,48 @@ import (
 )
 
 const (
-	// longestID is how long the id of a call may be, in bytes.
-	longestID = 64
-	// maxTurnCalls is how many calls one turn may hold: more than any model makes,
-	// and few enough to look through for every result.
+	// maxIDLength is the limit on the id of a call in bytes.
+	maxIDLength = 64
+	// maxTurnCalls is the limit on calls in one turn: more than any model makes, and few enough to
+	// search for every result.
 	maxTurnCalls = 256
-	// goOn is what the user says where the assistant had the last word: no line
-	// goes on with that.
-	goOn = `"Continue."`
-	// unanswered answers a call that the client left without an answer.
-	unanswered = `"(no result)"`
-	// asObject says what the form wants said where JSON is asked for.
-	asObject = `"Answer with one valid JSON object and nothing else."`
+	// continueText is the user's text after the assistant's, which no line accepts as the last.
+	continueText = `"Continue."`
+	// noResult is the result of a call without one.
+	noResult = `"(no result)"`
+	// jsonHint is the mention of JSON required by the form if JSON is requested.
+	jsonHint = `"Answer with one valid JSON object and nothing else."`
 )
 
-// Input puts a conversation into items. Its texts and values are JSON as the
-// client sent it. Use NewInput.
+// Input converts a conversation into items. Its texts and values are JSON as sent by the client.
+// Use NewInput.
 type Input struct {
 	system string // the role of instructions
-	phases bool   // what the assistant said is told apart: on the way, or at the end
+	phases bool   // mark the assistant's texts as commentary or final answer
 	seal   string // of the line
 
-	out   []byte // items, each with a comma before it
-	later []byte // of the user, behind the results of the open calls
-	// thought are reasoning items, which have to stand before what follows of
-	// them.
-	thought  []byte
-	open     []call // of the present turn of the assistant
-	answered bool   // one of them has its result
-	used     map[string]int
-	calls    int
-	said     bool // the last item is what the assistant said
+	out         []byte // items, each with a comma before it
+	pendingUser []byte // user items to add after the results of the open calls
+	// reasoning are reasoning items, to be added before the next item of the assistant.
+	reasoning  []byte
+	open       []call // calls of the assistant's current turn
+	hasResult  bool   // one of them has its result
+	used       map[string]int
+	calls      int
+	lastIsText bool // the last item is a text of the assistant
 }
 
-// call is a call that awaits its result.
+// call is a call without a result yet.
 type call struct {
 	id, name string // the client's
-	sent     []byte // the id that the line gets, a JSON string
+	lineID   []byte // a JSON string
 	custom   bool
 	done     bool
 }
 
-// NewInput makes the input for a line, whose encrypted reasoning has the seal of
-// the identity's origin.
+// NewInput returns the input for a line. It opens seals of the identity's origin.
 func NewInput(t wire.Translation, id wire.Identity) *Input {
-	o := &Input{system: "system", phases: t.OpenAI, seal: sealOf(id), used: map[string]int{}}
+	o := &Input{system: "system", phases: t.OpenAI, seal: sealPrefix(id), used: map[string]int{}}
 	if t.OpenAI {
 		o.system = "developer"
 	}
@@ -73,69 +67,67 @@ func NewInput(t wire.Translation, id wire.Identity) *Input {
 	return o
 }
 
-// System adds an instruction, a JSON string, where it stands.
+// System adds an instruction, a JSON string.
 func (o *Input) System(text []byte) {
 	if !piece.IsBlank(text) {
-		o.hear(message(o.system, text))
+		o.addUser(message(o.system, text))
 	}
 }
 
-// User adds what the user says, the content of a message: a string, or parts.
+// User adds the content of a user message: a string, or parts.
 func (o *Input) User(content []byte) {
 	if len(content) > 0 {
-		o.hear(message("user", content))
+		o.addUser(message("user", content))
 	}
 }
 
-// message makes an item of a message.
 func message(role string, content []byte) []byte {
 	out := rawjson.Put(nil, `,{"type":"message","role":"`, role, `","content":`)
 	return rawjson.Put(out, "", content, "}")
 }
 
-// hear adds an item of the user's side: behind the results of open calls.
-func (o *Input) hear(item []byte) {
-	o.thought = nil
+// addUser adds an item of the user, after the results of open calls.
+func (o *Input) addUser(item []byte) {
+	o.reasoning = nil
 	if len(o.open) > 0 {
-		o.later = append(o.later, item...)
+		o.pendingUser = append(o.pendingUser, item...)
 		return
 	}
-	o.out, o.said = append(o.out, item...), false
+	o.out, o.lastIsText = append(o.out, item...), false
 }
 
-// Reasoning adds what the assistant thought, sealed as the client got it: the
-// inside of a JSON string. What another line has sealed, or nobody, is left out.
-// summary is the inside of a JSON string.
+// Reasoning adds the assistant's sealed reasoning, the contents of a JSON string. Reasoning sealed
+// for another line is left out. summary is the contents of a JSON string.
 func (o *Input) Reasoning(summary, sealed []byte) {
 	encrypted, ok := unseal(o.seal, sealed)
 	if !ok {
 		return
 	}
-	o.answer()
-	o.thought = append(o.thought, `,{"type":"reasoning","summary":[`...)
+	o.startTurn()
+	o.reasoning = append(o.reasoning, `,{"type":"reasoning","summary":[`...)
 	if len(summary) > 0 {
-		o.thought = rawjson.Put(o.thought, `{"type":"summary_text","text":"`, summary, `"}`)
+		o.reasoning = rawjson.Put(o.reasoning, `{"type":"summary_text","text":"`, summary, `"}`)
 	}
-	o.thought = rawjson.Put(o.thought, `],"encrypted_content":"`, encrypted, `"}`)
+	o.reasoning = rawjson.Put(o.reasoning, `],"encrypted_content":"`, encrypted, `"}`)
 }
 
-// answer begins or goes on with a turn of the assistant.
-func (o *Input) answer() {
-	if o.answered || len(o.later) > 0 {
-		o.settle()
+// startTurn starts or continues a turn of the assistant.
+func (o *Input) startTurn() {
+	if o.hasResult || len(o.pendingUser) > 0 {
+		o.closeTurn()
 	}
 }
 
-// say adds an item of the assistant's.
-func (o *Input) say(said bool, item []byte) {
-	o.answer()
-	o.out, o.thought = append(o.out, o.thought...), nil
-	o.out, o.said = append(o.out, item...), said
+// addAssistant adds an item of the assistant.
+func (o *Input) addAssistant(isText bool, item []byte) {
+	o.startTurn()
+	o.out, o.reasoning = append(o.out, o.reasoning...), nil
+	o.out, o.lastIsText = append(o.out, item...), isText
 }
 
-// Said adds a text of the assistant's, a JSON string. calls tells that its turn
-// goes on with calls.
-func (o *Input) Said(text []byte, calls bool) {
+// Assistant adds a text of the assistant, a JSON string. calls is set if calls follow in the same
+// turn.
+func (o *Input) Assistant(text []byte, calls bool) {
 	if piece.IsBlank(text) {
 		return
 	}
@@ -147,42 +139,40 @@ func (o *Input) Said(text []byte, calls bool) {
 		}
 		item = append(item[:len(item)-1], phase...)
 	}
-	o.say(true, item)
+	o.addAssistant(true, item)
 }
 
-// Call adds a call of a tool of the client's: of a function with its arguments,
-// or of a custom tool with its input, each the text of a JSON string. at is its
-// path.
+// Call adds a call of a client tool: of a function with its arguments, or of a custom tool with its
+// input, each a JSON string. at is its path.
 func (o *Input) Call(id string, name, text []byte, custom bool, at string) error {
 	if !rawjson.IsText(name) || len(name) == 2 {
-		return piece.Cannot(at+".name", "`{param}` must be a string: the name of the tool.")
+		return piece.Unsupported(at+".name", "`{param}` must be a string: the name of the tool.")
 	}
-	o.answer()
+	o.startTurn()
 	if len(o.open) >= maxTurnCalls {
-		return piece.Cannot(at, "`{param}`: one turn may hold %d calls at most.", maxTurnCalls)
+		return piece.Unsupported(at, "`{param}`: one turn may hold %d calls at most.", maxTurnCalls)
 	}
 	o.calls++
-	c := call{id: id, name: rawjson.Unquote(name), sent: o.unique(id), custom: custom}
+	c := call{id: id, name: rawjson.Unquote(name), lineID: o.unique(id), custom: custom}
 	kind, member := "function_call", "arguments"
 	if custom {
 		kind, member = "custom_tool_call", "input"
 	}
 	item := rawjson.Put(nil, `,{"type":"`, kind, `","call_id":`)
-	item = rawjson.Put(item, "", c.sent, `,"name":`)
+	item = rawjson.Put(item, "", c.lineID, `,"name":`)
 	item = append(item, LineName(name)...)
-	o.say(false, append(rawjson.AppendMember(item, member, text), '}'))
+	o.addAssistant(false, append(rawjson.AppendMember(item, member, text), '}'))
 	o.open = append(o.open, c)
 	return nil
 }
 
-// unique returns the id under which the line gets a call. It depends on what
-// stands before it alone.
+// unique returns the line's id of a call. It depends only on the calls before it.
 func (o *Input) unique(id string) []byte {
-	const ending = 6 // room for a number behind it
+	const ending = 6 // room for a number
 	if id == "" {
 		id = fmt.Sprintf("call_%d", o.calls)
 	}
-	short := piece.ShortID(rawjson.Quote(id), longestID)
+	short := piece.ShortID(rawjson.Quote(id), maxIDLength)
 	for {
 		id = rawjson.Unquote(short)
 		o.used[id]++
@@ -190,14 +180,14 @@ func (o *Input) unique(id string) []byte {
 		if n == 1 {
 			return short
 		}
-		short = rawjson.Quote(rawjson.Unquote(piece.ShortID(short, longestID-ending)) + fmt.Sprintf("_%d", n))
+		short = rawjson.Quote(rawjson.Unquote(piece.ShortID(short, maxIDLength-ending)) + fmt.Sprintf("_%d", n))
 	}
 }
 
-// Summary adds what a tool answered: to the call of that id, or, without one, to
-// the first of that name, or the first at all. output is a JSON string or parts.
-// A result that answers nothing is something that the user says.
-func (o *Input) Summary(id, name string, output []byte) {
+// Result adds the result of a tool: of the call with this id, or, without an id, of the first with
+// this name, or the first at all. output is a JSON string or parts. A result without a call becomes
+// a user message.
+func (o *Input) Result(id, name string, output []byte) {
 	for i := range o.open {
 		c := &o.open[i]
 		if c.done || id != "" && c.id != id || id == "" && name != "" && c.name != name {
@@ -212,52 +202,51 @@ func (o *Input) Summary(id, name string, output []byte) {
 }
 
 func (o *Input) result(c *call, output []byte) {
-	c.done, o.answered = true, true
+	c.done, o.hasResult = true, true
 	kind := "function_call_output"
 	if c.custom {
 		kind = "custom_tool_call_output"
 	}
 	o.out = rawjson.Put(o.out, `,{"type":"`, kind, `","call_id":`)
-	o.out = rawjson.Put(o.out, "", c.sent, "")
-	o.out, o.said = append(rawjson.AppendMember(o.out, "output", output), '}'), false
+	o.out = rawjson.Put(o.out, "", c.lineID, "")
+	o.out, o.lastIsText = append(rawjson.AppendMember(o.out, "output", output), '}'), false
 }
 
-// settle answers the calls that the client left open, and ends the turn.
-func (o *Input) settle() {
+// closeTurn adds results for the open calls and ends the turn.
+func (o *Input) closeTurn() {
 	for i := range o.open {
 		if c := &o.open[i]; !c.done {
-			o.result(c, []byte(unanswered))
+			o.result(c, []byte(noResult))
 		}
 	}
-	if len(o.later) > 0 {
-		o.out, o.said = append(o.out, o.later...), false
+	if len(o.pendingUser) > 0 {
+		o.out, o.lastIsText = append(o.out, o.pendingUser...), false
 	}
-	o.open, o.later, o.answered = o.open[:0], nil, false
+	o.open, o.pendingUser, o.hasResult = o.open[:0], nil, false
 }
 
-// End ends the conversation and returns its items as a list. asJSON tells that
-// JSON without a schema is asked for, which the form wants mentioned.
+// End returns the items as a list. asJSON is set if JSON without a schema is requested; the form
+// requires a mention of JSON then.
 func (o *Input) End(asJSON bool) []byte {
-	o.settle()
-	if o.said || len(o.out) == 0 {
-		o.out = append(o.out, message("user", []byte(goOn))...)
+	o.closeTurn()
+	if o.lastIsText || len(o.out) == 0 {
+		o.out = append(o.out, message("user", []byte(continueText))...)
 	}
 	list := o.out
 	if asJSON && !bytes.Contains(bytes.ToLower(list), []byte("json")) {
-		list = append(message(o.system, []byte(asObject)), list...)
+		list = append(message(o.system, []byte(jsonHint)), list...)
 	}
-	list[0] = '[' // in the place of the first comma
+	list[0] = '[' // replaces the first comma
 	return append(list, ']')
 }
 
-// AppendText appends a part that is a text, the inside of a JSON string, behind a
-// comma.
+// AppendText appends a comma and a text part, given the contents of a JSON string.
 func AppendText(dst, text []byte) []byte {
 	return rawjson.Put(dst, `,{"type":"input_text","text":"`, text, `"}`)
 }
 
-// AppendPart appends a part of a message of the user's, or of a result, behind a
-// comma. Nothing is appended of a part that says nothing.
+// AppendPart appends a comma and a part of a user message or a result. It appends nothing for an
+// empty part.
 func AppendPart(dst []byte, p piece.Part) []byte {
 	switch {
 	case p.Image != nil:
@@ -273,14 +262,13 @@ func AppendPart(dst []byte, p piece.Part) []byte {
 	return dst
 }
 
-// AppendImage appends an image by its address, a JSON string, behind a comma.
+// AppendImage appends a comma and an image by its address, a JSON string.
 func AppendImage(dst, address, detail []byte) []byte {
 	dst = rawjson.Put(dst, `,{"type":"input_image","image_url":`, address, `,"detail":`)
 	return rawjson.Put(dst, "", detail, "}")
 }
 
-// Parts makes a list of parts, each of which has a comma before it; nil when
-// there are none.
+// Parts returns a list of parts, each with a comma before it, or nil.
 func Parts(parts []byte) []byte {
 	if len(parts) == 0 {
 		return nil

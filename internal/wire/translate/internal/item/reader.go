@@ -13,10 +13,9 @@ func (r *Reader) Whole(object []byte, step func(AnswerStep)) {
 	r.end(object, step)
 }
 
-// Event reads an event of a stream by its data, an object; name is the event's,
-// which says its type where the data does not.
+// Event reads an event of a stream. data is an object; name is the event's type if data has none.
 func (r *Reader) Event(name string, data []byte, step func(AnswerStep)) {
-	if r.over {
+	if r.ended {
 		return
 	}
 	var e event
@@ -34,23 +33,23 @@ func (r *Reader) Event(name string, data []byte, step func(AnswerStep)) {
 	case "output_item.done":
 		r.done(r.find(&e), e.item, step)
 	case "output_text.delta":
-		r.text(&e, e.content, e.delta, false, step)
+		r.addText(r.find(&e), e.content, e.delta, false, false, e.logprobs, step)
 	case "output_text.done":
-		r.textDone(&e, e.content, e.text, false, step)
+		r.addText(r.find(&e), e.content, e.text, false, true, nil, step)
 	case "refusal.delta":
-		r.text(&e, e.content, e.delta, true, step)
+		r.addText(r.find(&e), e.content, e.delta, true, false, e.logprobs, step)
 	case "refusal.done":
-		r.textDone(&e, e.content, e.refusal, true, step)
+		r.addText(r.find(&e), e.content, e.refusal, true, true, nil, step)
 	case "content_part.done":
 		r.partDone(r.find(&e), e.content, e.part, step)
 	case "reasoning_summary_text.delta":
-		r.thought(&e, "summary", e.summary, e.delta, false, step)
+		r.addReasoning(r.find(&e), "summary", e.summary, e.delta, false, step)
 	case "reasoning_summary_text.done":
-		r.thought(&e, "summary", e.summary, e.text, true, step)
+		r.addReasoning(r.find(&e), "summary", e.summary, e.text, true, step)
 	case "reasoning_text.delta":
-		r.thought(&e, "content", e.content, e.delta, false, step)
+		r.addReasoning(r.find(&e), "content", e.content, e.delta, false, step)
 	case "reasoning_text.done":
-		r.thought(&e, "content", e.content, e.text, true, step)
+		r.addReasoning(r.find(&e), "content", e.content, e.text, true, step)
 	case "function_call_arguments.delta", "custom_tool_call_input.delta":
 		r.arguments(r.callOf(&e, step), e.delta, false, step)
 	case "function_call_arguments.done":
@@ -60,18 +59,18 @@ func (r *Reader) Event(name string, data []byte, step func(AnswerStep)) {
 	case "completed", "incomplete":
 		r.end(e.response, step)
 		if kind == "incomplete" && r.reason == "" {
-			r.reason = limited
+			r.reason = tokenLimit
 		}
 	}
 }
 
-// limited is why an answer is incomplete that has reached the limit of tokens.
-const limited = "max_output_tokens"
+// tokenLimit is the incomplete reason for the output token limit.
+const tokenLimit = "max_output_tokens"
 
-// event is what is read of an event; values are JSON, nil where absent.
+// event holds the members of an event as JSON. Absent members are nil.
 type event struct {
 	kind                     string
-	output, content, summary int64 // -1: absent
+	output, content, summary int64 // -1 if absent
 	itemID                   string
 	item, part, response     []byte
 	delta, text, refusal     []byte
@@ -125,9 +124,8 @@ func (e *event) read(data []byte) {
 	}
 }
 
-// find returns the item of an event, by its place, else by its id: some vendors
-// send another id with every event. It makes one that is new; nil beyond what is
-// remembered.
+// find returns the item of an event by its index, or else by its id, since some vendors send
+// another id with every event. It adds a missing item, and returns nil above maxItems.
 func (r *Reader) find(e *event) *outItem {
 	if e.itemID == "" {
 		e.itemID = rawjson.Unquote(rawjson.Field(e.item, "id"))
@@ -138,10 +136,10 @@ func (r *Reader) find(e *event) *outItem {
 			return o
 		}
 	}
-	return r.make(e.output, e.itemID)
+	return r.newItem(e.output, e.itemID)
 }
 
-func (r *Reader) make(key int64, id string) *outItem {
+func (r *Reader) newItem(key int64, id string) *outItem {
 	if len(r.items) >= maxItems {
 		return nil
 	}
@@ -150,7 +148,7 @@ func (r *Reader) make(key int64, id string) *outItem {
 	return o
 }
 
-// begin reads what an item is when it begins.
+// begin reads the start of an item.
 func (r *Reader) begin(o *outItem, item []byte, step func(AnswerStep)) {
 	if o == nil || o.ended {
 		return
@@ -158,40 +156,40 @@ func (r *Reader) begin(o *outItem, item []byte, step func(AnswerStep)) {
 	kind := rawjson.Unquote(rawjson.Field(item, "type"))
 	switch kind {
 	case "message":
-		o.become(messageItem)
+		o.setKind(messageItem)
 	case "reasoning":
-		o.become(reasoningItem)
+		o.setKind(reasoningItem)
 	case "function_call", "custom_tool_call":
-		if o.become(callItem) && o.call == nil && rawjson.IsText(rawjson.Field(item, "name")) {
+		if o.setKind(callItem) && o.call == nil && rawjson.IsText(rawjson.Field(item, "name")) {
 			r.call(o, item, kind == "custom_tool_call", step)
 		}
 	}
 }
 
-// become says what an item is; false where it is something else already.
-func (o *outItem) become(kind itemKind) bool {
+// setKind sets the kind of an item. It returns false if the kind is another already.
+func (o *outItem) setKind(kind itemKind) bool {
 	if o.kind == unknownItem {
 		o.kind = kind
 	}
 	return o.kind == kind
 }
 
-// call begins a call.
+// call starts a call.
 func (r *Reader) call(o *outItem, item []byte, custom bool, step func(AnswerStep)) {
 	c := &ToolCall{Number: r.calls, Custom: custom, Name: r.names.client(rawjson.Field(item, "name"))}
 	if id := rawjson.Field(item, "call_id"); len(rawjson.Contents(id)) > 0 {
-		c.ID = rawjson.Put(nil, `"`, piece.AppendInside(nil, id), `"`)
+		c.ID = rawjson.Put(nil, `"`, piece.AppendContents(nil, id), `"`)
 	}
 	r.calls++
 	o.call = c
 	step(AnswerStep{Kind: Call, Item: o.number, Call: c})
 }
 
-// callOf returns the item of an event about a call's arguments: where its
-// beginning did not come, nothing is known of it before its end.
+// callOf returns the item of an event about a call's arguments. Without the start of the call,
+// nothing is known of it until its end.
 func (r *Reader) callOf(e *event, step func(AnswerStep)) *outItem {
 	o := r.find(e)
-	if o == nil || o.ended || !o.become(callItem) {
+	if o == nil || o.ended || !o.setKind(callItem) {
 		return nil
 	}
 	if o.call == nil && rawjson.IsText(e.name) {
@@ -205,34 +203,34 @@ func (r *Reader) arguments(o *outItem, text []byte, whole bool, step func(Answer
 	if o == nil || o.call == nil || text == nil {
 		return
 	}
-	if !rawjson.IsText(text) { // an object, where the form has its text
-		text = piece.AppendAsText(nil, text)
+	if !rawjson.IsText(text) { // an object instead of its text
+		text = piece.AppendQuoted(nil, text)
 	}
 	p := o.part(0)
 	inside := r.piece(p, text, whole)
 	if len(inside) == 0 {
 		return
 	}
-	o.call.Said = true
+	o.call.HasArguments = true
 	step(AnswerStep{Kind: Arguments, Item: o.number, Text: inside, Call: o.call})
 }
 
-// piece returns what a text adds to a part.
+// piece returns the new contents of a text, given its next piece or all of it.
 func (r *Reader) piece(p *part, text []byte, whole bool) []byte {
 	if p == nil || p.ended || !rawjson.IsText(text) {
 		return nil
 	}
 	if whole {
-		rest := p.told.rest(text)
-		p.told.add(rest)
+		rest := p.sum.rest(text)
+		p.sum.add(rest)
 		return rest
 	}
-	inside := piece.AppendInside(nil, text)
-	p.told.add(inside)
+	inside := piece.AppendContents(nil, text)
+	p.sum.add(inside)
 	return inside
 }
 
-// part returns a part of an item; nil beyond what is remembered.
+// part returns a part of an item, or nil above maxParts.
 func (o *outItem) part(index int64) *part {
 	p := o.parts[index]
 	if p == nil && len(o.parts) < maxParts {
@@ -242,19 +240,9 @@ func (o *outItem) part(index int64) *part {
 	return p
 }
 
-// text reads a piece of a text of a message.
-func (r *Reader) text(e *event, index int64, text []byte, refusal bool, step func(AnswerStep)) {
-	r.say(r.find(e), index, text, refusal, false, e.logprobs, step)
-}
-
-// textDone reads a text that is repeated whole.
-func (r *Reader) textDone(e *event, index int64, text []byte, refusal bool, step func(AnswerStep)) {
-	r.say(r.find(e), index, text, refusal, true, nil, step)
-}
-
-// say writes what a text adds.
-func (r *Reader) say(o *outItem, index int64, text []byte, refusal, whole bool, logprobs []byte, step func(AnswerStep)) {
-	if o == nil || o.ended || !o.become(messageItem) {
+// addText reads a piece of a text of a message, or all of it.
+func (r *Reader) addText(o *outItem, index int64, text []byte, refusal, whole bool, logprobs []byte, step func(AnswerStep)) {
+	if o == nil || o.ended || !o.setKind(messageItem) {
 		return
 	}
 	p := o.part(index)
@@ -270,7 +258,7 @@ func (r *Reader) say(o *outItem, index int64, text []byte, refusal, whole bool, 
 	step(AnswerStep{Kind: kind, Item: o.number, Part: p.number, Text: inside, Logprobs: logprobs})
 }
 
-// partDone reads a part of a message at its end.
+// partDone reads the end of a part of a message.
 func (r *Reader) partDone(o *outItem, index int64, value []byte, step func(AnswerStep)) {
 	if o == nil || o.ended || o.kind == reasoningItem || o.kind == callItem {
 		return
@@ -287,40 +275,36 @@ func (r *Reader) partDone(o *outItem, index int64, value []byte, step func(Answe
 		return
 	}
 	p := o.parts[index]
-	if p != nil && p.told.size > 0 {
-		logprobs = nil // they came with the pieces
+	if p != nil && p.sum.size > 0 {
+		logprobs = nil // sent with the pieces
 	}
-	r.say(o, index, text, refusal, true, logprobs, step)
+	r.addText(o, index, text, refusal, true, logprobs, step)
 	if p = o.parts[index]; p != nil && !p.ended {
 		p.ended = true
-		if p.told.size > 0 {
+		if p.sum.size > 0 {
 			step(AnswerStep{Kind: TextEnd, Item: o.number, Part: p.number})
 		}
 	}
 }
 
-// thought reads a text of what the model thought: of the summary, or of the
-// thoughts themselves, whichever comes first.
-func (r *Reader) thought(e *event, source string, index int64, text []byte, whole bool, step func(AnswerStep)) {
-	r.think(r.find(e), source, index, text, whole, step)
-}
-
-func (r *Reader) think(o *outItem, source string, index int64, text []byte, whole bool, step func(AnswerStep)) {
-	if o == nil || o.ended || !o.become(reasoningItem) || o.source != "" && o.source != source {
+// addReasoning reads a piece of reasoning, or all of it: of the summary, or of the reasoning
+// itself, whichever comes first.
+func (r *Reader) addReasoning(o *outItem, source string, index int64, text []byte, whole bool, step func(AnswerStep)) {
+	if o == nil || o.ended || !o.setKind(reasoningItem) || o.source != "" && o.source != source {
 		return
 	}
 	inside := r.piece(o.part(index), text, whole)
 	if len(inside) == 0 {
 		return
 	}
-	if o.any && o.shown != index {
-		step(AnswerStep{Kind: Thought, Item: o.number, Text: []byte(`\n\n`)})
+	if o.hasText && o.lastPart != index {
+		step(AnswerStep{Kind: ReasoningText, Item: o.number, Text: []byte(`\n\n`)})
 	}
-	o.source, o.shown, o.any = source, index, true
-	step(AnswerStep{Kind: Thought, Item: o.number, Text: inside})
+	o.source, o.lastPart, o.hasText = source, index, true
+	step(AnswerStep{Kind: ReasoningText, Item: o.number, Text: inside})
 }
 
-// done reads an item at its end: what no piece of it brought, and the end.
+// done reads the end of an item, including contents not sent in pieces.
 func (r *Reader) done(o *outItem, item []byte, step func(AnswerStep)) {
 	if o == nil || o.ended {
 		return
@@ -335,11 +319,11 @@ func (r *Reader) done(o *outItem, item []byte, step func(AnswerStep)) {
 	case reasoningItem:
 		for _, source := range [...]string{"summary", "content"} {
 			for i, value := range rawjson.Elements(rawjson.Field(item, source)) {
-				r.think(o, source, int64(i), rawjson.Field(value, "text"), true, step)
+				r.addReasoning(o, source, int64(i), rawjson.Field(value, "text"), true, step)
 			}
 		}
 	case callItem:
-		if o.call == nil { // without a name too it is a call
+		if o.call == nil { // a call even without a name
 			r.call(o, item, rawjson.Unquote(rawjson.Field(item, "type")) == "custom_tool_call", step)
 		}
 		text := rawjson.Field(item, "arguments")
@@ -358,14 +342,14 @@ func (r *Reader) close(o *outItem, item []byte, step func(AnswerStep)) {
 	case messageItem:
 		for n := range len(o.parts) {
 			for _, p := range o.parts {
-				if p.number == n && !p.ended && p.told.size > 0 {
+				if p.number == n && !p.ended && p.sum.size > 0 {
 					p.ended = true
 					step(AnswerStep{Kind: TextEnd, Item: o.number, Part: p.number})
 				}
 			}
 		}
 	case reasoningItem:
-		step(AnswerStep{Kind: Thinking, Item: o.number, Text: Sealed(r.identity, rawjson.Field(item, "encrypted_content"))})
+		step(AnswerStep{Kind: ReasoningEnd, Item: o.number, Text: Seal(r.identity, rawjson.Field(item, "encrypted_content"))})
 	case callItem:
 		if o.call != nil {
 			step(AnswerStep{Kind: CallEnd, Item: o.number, Call: o.call})
@@ -373,22 +357,22 @@ func (r *Reader) close(o *outItem, item []byte, step func(AnswerStep)) {
 	}
 }
 
-// end reads a whole response: the answer, or what the last event repeats of it.
-// What has been shown item by item counts; an answer without that is read here.
+// end reads a whole response: the answer, or its repetition in the last event. Items already read
+// from events are skipped.
 func (r *Reader) end(response []byte, step func(AnswerStep)) {
 	streamed := len(r.items) > 0
-	r.over = true
+	r.ended = true
 	r.reason = rawjson.Unquote(rawjson.Field(rawjson.Field(response, "incomplete_details"), "reason"))
 	if r.reason == "" && rawjson.Unquote(rawjson.Field(response, "status")) == "incomplete" {
-		r.reason = limited
+		r.reason = tokenLimit
 	}
 	for i, item := range rawjson.Elements(rawjson.Field(response, "output")) {
 		switch {
 		case !streamed:
-			r.done(r.make(int64(i), ""), item, step)
+			r.done(r.newItem(int64(i), ""), item, step)
 		default:
 			for _, o := range r.items {
-				if o.key == int64(i) && !o.ended && o.is(item) {
+				if o.key == int64(i) && !o.ended && o.matches(item) {
 					r.done(o, item, step)
 				}
 			}
@@ -401,8 +385,8 @@ func (r *Reader) end(response []byte, step func(AnswerStep)) {
 	}
 }
 
-// is tells whether an item may be the one that is read.
-func (o *outItem) is(item []byte) bool {
+// matches reports whether item may be a repetition of o.
+func (o *outItem) matches(item []byte) bool {
 	switch rawjson.Unquote(rawjson.Field(item, "type")) {
 	case "message":
 		return o.kind == messageItem || o.kind == unknownItem
@@ -414,14 +398,14 @@ func (o *outItem) is(item []byte) bool {
 	return false
 }
 
-// Called tells whether the answer calls a tool.
-func (r *Reader) Called() bool { return r.calls > 0 }
+// HasCalls reports whether the answer calls a tool.
+func (r *Reader) HasCalls() bool { return r.calls > 0 }
 
-// Finish tells how an answer that was read to its end has ended.
+// Finish returns the finish reason of a complete answer.
 func (r *Reader) Finish() form.FinishKind {
 	switch r.reason {
 	case "":
-		return form.FinishEnded
+		return form.FinishStop
 	case "content_filter":
 		return form.FinishFiltered
 	}

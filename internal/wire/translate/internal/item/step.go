@@ -8,90 +8,88 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// StepKind is what a step of an answer is.
+// StepKind is the kind of a step.
 type StepKind int
 
 const (
-	Thought   StepKind = iota // a piece of what the model thought
-	Thinking                  // the end of that, with what is encrypted of it
-	Text                      // a piece of a text
-	Refusal                   // a piece of a refusal
-	TextEnd                   // the end of a text or a refusal
-	Call                      // the beginning of a call
-	Arguments                 // a piece of a call's arguments, or of its input
-	CallEnd                   // the end of a call
+	ReasoningText StepKind = iota // a piece of reasoning
+	ReasoningEnd                  // the end of reasoning, with its encrypted form
+	Text                          // a piece of a text
+	Refusal                       // a piece of a refusal
+	TextEnd                       // the end of a text or a refusal
+	Call                          // the start of a call
+	Arguments                     // a piece of a call's arguments or input
+	CallEnd                       // the end of a call
 )
 
-// AnswerStep is one thing that an answer says.
+// AnswerStep is one step of an answer.
 type AnswerStep struct {
 	Kind StepKind
-	// Item and Part tell texts from each other: the number of the item, from 0 in
-	// the order in which they came, and of the part in it.
+	// Item and Part identify a text: the number of the item, from 0 in the order of arrival, and of
+	// the part in it.
 	Item, Part int
-	// Text is the piece, as the inside of a JSON string; of Thinking what is
-	// encrypted as the client gets it, empty if nothing is.
+	// Text is the piece, the contents of a JSON string. For ReasoningEnd it is the sealed
+	// reasoning, or empty.
 	Text []byte
-	// Logprobs are those of a text's piece, a JSON array; nil: none.
+	// Logprobs are the logprobs of a piece of text, a JSON array, or nil.
 	Logprobs []byte
-	// Call is the call that a step is about.
+	// Call is the call of the step.
 	Call *ToolCall
 }
 
-// ToolCall is a call of a tool of the client's.
+// ToolCall is a call of a client tool.
 type ToolCall struct {
 	Number int // among the answer's calls, from 0
-	// ID is the provider's, a JSON string that is not empty, or nil; Name is the
-	// client's, the inside of a JSON string.
+	// ID is the provider's, a nonempty JSON string, or nil. Name is the client's, the contents of a
+	// JSON string.
 	ID, Name []byte
 	Custom   bool
-	// Said tells that a piece of its arguments came.
-	Said bool
+	// HasArguments is set after a piece of its arguments.
+	HasArguments bool
 }
 
 const (
-	// maxItems and maxParts bound what is remembered of one answer; no model's
-	// comes near.
+	// maxItems and maxParts bound the memory for one answer; no model comes near.
 	maxItems = 4096
 	maxParts = 64
 )
 
-// Reader reads an answer as steps: a whole one, or the events of a stream. Not
-// for concurrent use.
+// Reader reads an answer, whole or as events of a stream, as steps. It is not safe for concurrent
+// use.
 type Reader struct {
 	identity wire.Identity
 	names    Names
 
 	items  []*outItem
 	calls  int
-	reason string // why the answer is incomplete; empty if it is not
-	over   bool
+	reason string // of an incomplete answer
+	ended  bool
 }
 
 // outItem is an item of an answer.
 type outItem struct {
 	number int
-	key    int64  // the provider's output_index; -1: it names none
+	key    int64  // the provider's output_index, or -1
 	id     string // the provider's
 	kind   itemKind
 	ended  bool
 	call   *ToolCall
-	// parts are the texts of the item, those of what was thought by their first
-	// kind; of a call one, the arguments.
-	parts  map[int64]*part
-	source string // of what was thought: summary or content
-	shown  int64  // the part that thoughts last came of
-	any    bool   // a thought came
+	// parts are the texts of the item by index; of a call, its arguments.
+	parts    map[int64]*part
+	source   string // of reasoning: summary or content
+	lastPart int64  // index of the last part of reasoning
+	hasText  bool   // there was reasoning
 }
 
-// part is a text as far as it was written.
+// part is the part of a text written so far.
 type part struct {
 	number  int
-	told    told
+	sum     textSum
 	refusal bool
 	ended   bool
 }
 
-// itemKind is a kind of item that a client gets something of.
+// itemKind is a kind of item passed to the client.
 type itemKind int
 
 const (
@@ -101,53 +99,35 @@ const (
 	callItem
 )
 
-// NewReader makes the reader of the answer to a request that has declared names.
+// NewReader returns the reader of the answer to a request with the declared names.
 func NewReader(id wire.Identity, names Names) *Reader { return &Reader{identity: id, names: names} }
 
-// told is what was written of a text: its size and a hash, without escapes.
-type told struct {
+// textSum is the size and a hash of a written text, without escapes.
+type textSum struct {
 	size int
 	sum  uint64
 }
 
-// The constants of the 64-bit FNV-1a hash.
-const (
-	fnvOffset = 14695981039346656037
-	fnvPrime  = 1099511628211
-)
-
-// add takes in the inside of a JSON string.
-func (t *told) add(inside []byte) {
-	if t.size == 0 {
-		t.sum = fnvOffset
+// add adds the contents of a JSON string.
+func (t *textSum) add(contents []byte) {
+	text := contents
+	if bytes.IndexByte(contents, '\\') >= 0 {
+		text = rawjson.AppendUnquoted(nil, contents)
 	}
-	text := inside
-	if bytes.IndexByte(inside, '\\') >= 0 {
-		text = rawjson.AppendUnquoted(nil, inside)
-	}
-	t.take(text)
+	*t = textSum{t.size + len(text), wire.Fold(t.sum, text)}
 }
 
-// take takes in a text.
-func (t *told) take(text []byte) {
-	for _, c := range text {
-		t.sum = (t.sum ^ uint64(c)) * fnvPrime
-	}
-	t.size += len(text)
-}
-
-// rest returns what of a whole text, a JSON string, was not written, as the
-// inside of one; nothing where something else was.
-func (t *told) rest(whole []byte) []byte {
+// rest returns the unwritten rest of a whole text, given as a JSON string, as the contents of one.
+// It returns nil if the written text was another.
+func (t *textSum) rest(whole []byte) []byte {
 	if t.size == 0 {
-		return piece.AppendInside(nil, whole)
+		return piece.AppendContents(nil, whole)
 	}
 	text := rawjson.AppendUnquoted(nil, rawjson.Contents(whole))
 	if len(text) <= t.size {
 		return nil
 	}
-	before := told{sum: fnvOffset}
-	if before.take(text[:t.size]); before != *t {
+	if wire.Fold(0, text[:t.size]) != t.sum {
 		return nil
 	}
 	return piece.AppendEscaped(nil, text[t.size:])

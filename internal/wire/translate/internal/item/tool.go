@@ -2,20 +2,21 @@ package item
 
 import (
 	"fmt"
+	"slices"
 
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// longestName is how long the name of a tool may be at most providers.
-const longestName = 64
+// maxNameLength is the limit on the name of a tool at most providers.
+const maxNameLength = 64
 
-// LineName returns what a tool, named by a JSON string, is called on the line:
-// letters, digits, `_` and `-`, and no more than longestName of them. It depends
-// on the name alone.
+// LineName returns the line's name of a tool, given as a JSON string: letters, digits, `_` and `-`,
+// at most maxNameLength of them. It depends only on the name.
 func LineName(raw []byte) []byte {
 	name := rawjson.Unquote(raw)
-	if len(name) <= longestName && isName(name) {
+	isOther := func(c byte) bool { return !isNameByte(c) }
+	if len(name) <= maxNameLength && !slices.ContainsFunc([]byte(name), isOther) {
 		return raw
 	}
 	const ending = 9
@@ -25,50 +26,39 @@ func LineName(raw []byte) []byte {
 			clean[i] = '_'
 		}
 	}
-	return fmt.Appendf(nil, `"%s_%08x"`, clean[:min(len(clean), longestName-ending)], piece.HashOf(name))
-}
-
-func isName(name string) bool {
-	for i := range len(name) {
-		if !isNameByte(name[i]) {
-			return false
-		}
-	}
-	return true
+	return fmt.Appendf(nil, `"%s_%08x"`, clean[:min(len(clean), maxNameLength-ending)], piece.HashOf(name))
 }
 
 func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// Names are the client's names of the tools that the line knows by others, each a
-// JSON string. The zero value holds none.
+// Names maps the line's names of tools to the client's, as JSON strings, if they differ.
 type Names map[string][]byte
 
-// Declare notes the name of a tool.
+// Declare adds the name of a tool.
 func (n Names) Declare(raw []byte) {
 	if line := LineName(raw); string(line) != string(raw) {
 		n[rawjson.Unquote(line)] = raw
 	}
 }
 
-// client returns the client's name of a tool that the line named, the inside of a
-// JSON string.
+// client returns the client's name of a tool named by the line, the contents of a JSON string.
 func (n Names) client(raw []byte) []byte {
 	if own, ok := n[rawjson.Unquote(raw)]; ok {
 		return rawjson.Contents(own)
 	}
-	return piece.AppendInside(nil, raw)
+	return piece.AppendContents(nil, raw)
 }
 
-// Tool is a function of the client's; its values are JSON, nil where absent.
+// Tool is a function of the client. Its values are JSON, or nil.
 type Tool struct {
 	Name, Description, Schema []byte
 	Strict                    bool
 }
 
-// AppendFunction appends a function behind a comma. strict is always written: a
-// provider that is not told tries to be strict, and demands every parameter.
+// AppendFunction appends a comma and a function. It always writes strict, because providers default
+// to strict and then require every parameter.
 func AppendFunction(dst []byte, t Tool) []byte {
 	dst = rawjson.Put(dst, `,{"type":"function","name":`, LineName(t.Name), "")
 	if rawjson.IsText(t.Description) {
@@ -77,7 +67,7 @@ func AppendFunction(dst []byte, t Tool) []byte {
 	if t.Schema == nil {
 		t.Schema = []byte(`{"type":"object","properties":{}}`)
 	}
-	dst = rawjson.AppendMember(dst, "parameters", piece.OfObject(t.Schema))
+	dst = rawjson.AppendMember(dst, "parameters", piece.ObjectSchema(t.Schema))
 	return fmt.Appendf(dst, `,"strict":%v}`, t.Strict)
 }
 

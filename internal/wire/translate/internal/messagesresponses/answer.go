@@ -11,23 +11,22 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// wholeAnswer returns a whole answer as a message, with u as its usage: what the
-// model thought, said and called, as blocks in the order of the answer.
-// ErrMalformed when body is no JSON object.
+// wholeAnswer returns an answer as a message with the usage u: reasoning, texts and calls as blocks
+// in the order of the answer. It returns ErrMalformed if body is not a JSON object.
 func (r messagesOnResponses) wholeAnswer(body []byte, u wire.Usage) ([]byte, error) {
 	object := rawjson.Object(body)
 	if object == nil {
 		return nil, wire.ErrMalformed
 	}
-	o := newSaid(r.id, r.names())
+	o := newOutput(r.id, r.names())
 	var blocks []*block
 	o.reader.Whole(object, func(s item.AnswerStep) {
-		b, begins := o.take(s)
+		b, begins := o.blockOf(s)
 		if begins {
 			blocks = append(blocks, b)
 		}
-		if b != nil && s.Kind != item.Thinking {
-			b.held = append(b.held, s.Text...)
+		if b != nil && s.Kind != item.ReasoningEnd {
+			b.pending = append(b.pending, s.Text...)
 		}
 	})
 	out := make([]byte, 0, len(body)+512)
@@ -41,22 +40,22 @@ func (r messagesOnResponses) wholeAnswer(body []byte, u wire.Usage) ([]byte, err
 	return append(piece.AppendMessagesUsage(out, u), '}'), nil
 }
 
-// appendBlock appends a whole block, with a comma behind it. Of an answer that
-// was cut a call is left out whose arguments are.
-func (o *said) appendBlock(dst []byte, b *block) []byte {
+// appendBlock appends a whole block and a comma. In a truncated answer, a call with truncated
+// arguments is left out.
+func (o *output) appendBlock(dst []byte, b *block) []byte {
 	switch b.kind {
-	case thoughtBlock:
-		dst = rawjson.Put(dst, `{"type":"thinking","thinking":"`, b.held, `","signature":"`)
+	case thinkingBlock:
+		dst = rawjson.Put(dst, `{"type":"thinking","thinking":"`, b.pending, `","signature":"`)
 		return rawjson.Put(dst, "", b.seal, `"},`)
-	case sealedBlock:
+	case redactedBlock:
 		return rawjson.Put(dst, `{"type":"redacted_thinking","data":"`, b.seal, `"},`)
 	case callBlock:
-		text := rawjson.AppendUnquoted(nil, b.held)
+		text := rawjson.AppendUnquoted(nil, b.pending)
 		if o.reader.Finish() == form.FinishLimit && len(text) > 0 && !rawjson.IsValid(text) {
 			return dst
 		}
 		dst = append(o.appendCall(dst, b.call), `,"input":`...)
-		return append(piece.AppendObject(dst, rawjson.Put(nil, `"`, b.held, `"`)), "},"...)
+		return append(piece.AppendObject(dst, rawjson.Put(nil, `"`, b.pending, `"`)), "},"...)
 	}
-	return rawjson.Put(dst, `{"type":"text","text":"`, b.held, `"},`)
+	return rawjson.Put(dst, `{"type":"text","text":"`, b.pending, `"},`)
 }

@@ -1,9 +1,7 @@
-// Package messagesresponses owns the translation of messages into the responses
-// form and back.
+// Package messagesresponses owns the translation of messages to the responses form and back.
 //
-// Invariants: texts and numbers are copied as they stand, so that equal requests
-// give equal bytes; the client's stream is well formed whatever the provider
-// sends; what waits in memory is bounded.
+// Invariants: texts and numbers are copied unchanged, so that equal requests give equal bytes; the
+// client's stream is well formed whatever the provider sends; pending output is bounded.
 package messagesresponses
 
 import (
@@ -14,33 +12,33 @@ import (
 	"tollgate/internal/wire/translate/internal/item"
 )
 
-// New is how a request of messages meets a line of responses.
+// New returns the pair for messages and a responses line.
 func New(r *messages.Request, id wire.Identity) wire.Pair { return messagesOnResponses{r, id} }
 
-// messagesOnResponses puts messages to a line of responses.
+// messagesOnResponses is the pair for messages and a responses line.
 type messagesOnResponses struct {
 	*messages.Request
 	id wire.Identity
 }
 
-// Events implements Pair.
+// Events implements wire.Pair.
 func (r messagesOnResponses) Events() (wire.Meter, wire.Writer) {
 	return responses.NewMeter(), newStream(r.id, r.names())
 }
 
-// Read implements Pair.
+// Read implements wire.Pair.
 func (r messagesOnResponses) Read(raw []byte) (wire.Answer, error) { return responses.ReadAnswer(raw) }
 
-// Render implements Pair.
+// Render implements wire.Pair.
 func (r messagesOnResponses) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	out, err := r.wholeAnswer(raw, u)
 	return [3][]byte{out}, err
 }
 
-// names are the tools that the line knows by other names.
+// names returns the tools with other names on the line.
 func (r messagesOnResponses) names() item.Names {
 	names := item.Names{}
-	if r.Doc == nil { // there is only its answer
+	if r.Doc == nil { // a pair for answers only
 		return names
 	}
 	for _, tool := range rawjson.Elements(r.Doc.Raw("tools")) {

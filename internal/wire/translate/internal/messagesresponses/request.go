@@ -11,22 +11,21 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// Budgets of thinking from which on an effort is meant, in tokens.
+// Thinking budgets in tokens below which the effort is low, and below which it is medium.
 const (
 	lowBudget  = 4 << 10
 	highBudget = 16 << 10
 )
 
-// Body returns the request in the responses form. Equal requests give equal
-// bytes, and a request that continues another begins with the same items. Fields
-// without a counterpart are dropped; where that would change what the answer is,
-// or what it costs, the error is a *fault.Error with the field. Call Check first.
+// Body returns the request in the responses form. Equal requests give equal bytes, and a request
+// that continues another begins with the same items. Fields without a counterpart are dropped, or
+// rejected if they change the answer or its price. Check must be called first.
 func (r messagesOnResponses) Body(t wire.Translation) (rawjson.Pieces, error) {
-	if err := piece.Untranslated(r.Params()); err != nil {
+	if err := piece.CheckTranslatable(r.Params()); err != nil {
 		return nil, err
 	}
 	if r.Doc.Raw("mcp_servers") != nil {
-		return nil, piece.Cannot("mcp_servers", "`{param}` is not offered for this model. Leave it out.")
+		return nil, piece.Unsupported("mcp_servers", "`{param}` is not offered for this model. Leave it out.")
 	}
 	c := conversation{input: item.NewInput(t, r.id), blocks: piece.Blocks{URLs: t.OpenAI}}
 	if err := c.addSystem(r.Doc.Raw("system"), "system"); err != nil {
@@ -65,9 +64,8 @@ func (r messagesOnResponses) Body(t wire.Translation) (rawjson.Pieces, error) {
 	return rawjson.Pieces{item.AppendEnd(out, t, r.Stream)}, nil
 }
 
-// sessionOf returns the session that a user's id names, as coding agents have it:
-// JSON with a session_id, or words. A plain id names none, and would spoil the
-// cache as a key of it.
+// sessionOf returns the session in a user's id from coding agents: JSON with a session_id, or a
+// suffix. Any other id has none; as the key of the cache it would spoil it.
 func sessionOf(user string) string {
 	if session := rawjson.Unquote(rawjson.Field([]byte(user), "session_id")); rawjson.IsValid([]byte(user)) && session != "" {
 		return session
@@ -76,7 +74,7 @@ func sessionOf(user string) string {
 	return session
 }
 
-// thinking reads how the model is to think, and whether its thoughts are shown.
+// thinking returns the effort, and whether the client wants to see the reasoning.
 func (r messagesOnResponses) thinking(t wire.Translation) (effort string, summary bool, err error) {
 	effort, err = item.Effort(rawjson.Field(r.Doc.Raw("output_config"), "effort"), t, "output_config.effort")
 	if err != nil {
@@ -104,13 +102,13 @@ func (r messagesOnResponses) thinking(t wire.Translation) (effort string, summar
 	return effort, rawjson.Unquote(rawjson.Field(thinking, "display")) != "omitted", nil
 }
 
-// appendTools appends the tools and the choice among them.
+// appendTools appends the tools and the tool choice.
 func (r messagesOnResponses) appendTools(out []byte) ([]byte, error) {
 	var list []byte
 	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
 		at := fmt.Sprintf("tools[%d]", i)
 		if kind := rawjson.Field(tool, "type"); kind != nil && rawjson.Unquote(kind) != "custom" {
-			return nil, piece.Cannot(at+".type", "`{param}`: this model takes the client's own tools only, of type custom.")
+			return nil, piece.Unsupported(at+".type", "`{param}`: this model takes the client's own tools only, of type custom.")
 		}
 		t := item.Tool{
 			Name: rawjson.Field(tool, "name"), Description: rawjson.Field(tool, "description"),
@@ -118,9 +116,9 @@ func (r messagesOnResponses) appendTools(out []byte) ([]byte, error) {
 		}
 		switch {
 		case !rawjson.IsText(t.Name) || len(t.Name) == 2:
-			return nil, piece.Cannot(at+".name", "`{param}` must be a string: name the tool.")
+			return nil, piece.Unsupported(at+".name", "`{param}` must be a string: name the tool.")
 		case len(t.Schema) == 0 || t.Schema[0] != '{':
-			return nil, piece.Cannot(at+".input_schema", "`{param}` must be an object: a JSON schema.")
+			return nil, piece.Unsupported(at+".input_schema", "`{param}` must be an object: a JSON schema.")
 		}
 		list = item.AppendFunction(list, t)
 	}
@@ -143,11 +141,11 @@ func (r messagesOnResponses) appendChoice(out []byte) ([]byte, error) {
 	case "tool":
 		name := rawjson.Field(choice, "name")
 		if !rawjson.IsText(name) || len(name) == 2 {
-			return nil, piece.Cannot("tool_choice.name", "`{param}` must be a string: name the tool.")
+			return nil, piece.Unsupported("tool_choice.name", "`{param}` must be a string: name the tool.")
 		}
 		out = item.AppendChoice(append(out, `,"tool_choice":`...), "function", name)
 	default:
-		return nil, piece.Cannot("tool_choice.type", "`{param}` must be auto, any, tool or none.")
+		return nil, piece.Unsupported("tool_choice.type", "`{param}` must be auto, any, tool or none.")
 	}
 	if alone := rawjson.Field(choice, "disable_parallel_tool_use"); alone != nil {
 		out = fmt.Appendf(out, `,"parallel_tool_calls":%v`, string(alone) != "true")
@@ -155,25 +153,25 @@ func (r messagesOnResponses) appendChoice(out []byte) ([]byte, error) {
 	return out, nil
 }
 
-// format returns the form of the answer's text; nil where it is text.
+// format returns the format of the answer's text, or nil for plain text.
 func (r messagesOnResponses) format() ([]byte, error) {
 	param, format := "output_config.format", rawjson.Field(r.Doc.Raw("output_config"), "format")
 	if format == nil {
-		param, format = "output_format", r.Doc.Raw("output_format") // its name in a beta
+		param, format = "output_format", r.Doc.Raw("output_format") // the name in a beta
 	}
 	if format == nil {
 		return nil, nil
 	}
 	schema := rawjson.Field(format, "schema")
 	if rawjson.Unquote(rawjson.Field(format, "type")) != "json_schema" || len(schema) == 0 || schema[0] != '{' {
-		return nil, piece.Cannot(param, "`{param}` must be of type json_schema, with a schema.")
+		return nil, piece.Unsupported(param, "`{param}` must be of type json_schema, with a schema.")
 	}
 	out := rawjson.AppendMember([]byte(`{"type":"json_schema","name":"output"`), "schema", schema)
 	return fmt.Appendf(out, `,"strict":%v}`, isStrict(schema, 0)), nil
 }
 
-// isStrict tells whether a schema is one that providers take as strict: each of
-// its objects demands all of its properties and allows no others.
+// isStrict reports whether providers accept a schema as strict: each object requires all its
+// properties and allows no others.
 func isStrict(schema []byte, depth int) bool {
 	const deepest = 32
 	if depth > deepest {
@@ -192,12 +190,12 @@ func isStrict(schema []byte, depth int) bool {
 		if string(rawjson.Field(schema, "additionalProperties")) != "false" {
 			return false
 		}
-		demanded := map[string]bool{}
+		required := map[string]bool{}
 		for _, name := range rawjson.Elements(rawjson.Field(schema, "required")) {
-			demanded[rawjson.Unquote(name)] = true
+			required[rawjson.Unquote(name)] = true
 		}
 		for name := range rawjson.Members(properties) {
-			if !demanded[string(name)] {
+			if !required[string(name)] {
 				return false
 			}
 		}

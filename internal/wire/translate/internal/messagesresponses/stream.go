@@ -14,33 +14,31 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// stream writes a stream of responses as one of messages. Whatever the provider
-// sends, what it writes is well formed: blocks are numbered from 0, one at a time
-// is open, and message_stop comes only behind the answer's end. Not for concurrent
-// use.
+// stream writes a responses stream as one of messages. Whatever the provider sends, its output is
+// well formed: blocks are numbered from 0, one is open at a time, and message_stop follows only the
+// end of the answer. It is not safe for concurrent use.
 type stream struct {
-	said  said
-	begun bool
-	over  bool // an error ended it
+	output  output
+	started bool
+	ended   bool // after End or Fail
 
-	index int      // of the first block of queue
-	queue []*block // the first is being written, the others wait for its end
-	held  int      // bytes that wait
+	index        int      // of the first block of queue
+	queue        []*block // the first is being written, the others wait for its end
+	pendingBytes int      // size of pending output
 }
 
 const (
-	// maxHeld bounds the bytes that wait for the end of a block, maxQueue the
-	// blocks; no model's answer comes near.
-	maxHeld  = 8 << 20
-	maxQueue = 4096
+	// maxPending bounds the output waiting for the end of a block in bytes, maxQueue the blocks; no
+	// model's answer comes near.
+	maxPending = 8 << 20
+	maxQueue   = 4096
 )
 
-// newStream makes the writer of a stream.
 func newStream(id wire.Identity, names item.Names) *stream {
-	return &stream{said: newSaid(id, names)}
+	return &stream{output: newOutput(id, names)}
 }
 
-// Append appends the events for one of the line's that the meter has read.
+// Append implements wire.Writer.
 func (w *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	data := bytes.TrimSpace(e.Data)
 	switch {
@@ -49,47 +47,47 @@ func (w *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	case data[0] != '{' || f.Err != nil:
 		return dst
 	}
-	w.said.reader.Event(e.Name, data, func(s item.AnswerStep) { dst = w.step(dst, s) })
+	w.output.reader.Event(e.Name, data, func(s item.AnswerStep) { dst = w.step(dst, s) })
 	return dst
 }
 
-// step writes one step of the answer.
+// step appends one step of the answer.
 func (w *stream) step(dst []byte, s item.AnswerStep) []byte {
-	if w.over {
+	if w.ended {
 		return dst
 	}
-	b, begins := w.said.take(s)
+	b, begins := w.output.blockOf(s)
 	if b == nil {
 		return dst
 	}
 	if begins {
 		if len(w.queue) >= maxQueue {
-			return w.give(dst)
+			return w.failTooLarge(dst)
 		}
 		w.queue = append(w.queue, b)
 	}
-	if len(s.Text) > 0 && s.Kind != item.Thinking {
+	if len(s.Text) > 0 && s.Kind != item.ReasoningEnd {
 		dst = w.grow(dst, b, s.Text)
 	}
 	return w.advance(dst)
 }
 
-// grow adds text to a block: it is written if the block is open, else it waits.
+// grow adds text to a block. The text is written if the block is started, or else waits.
 func (w *stream) grow(dst []byte, b *block, text []byte) []byte {
 	if b.started {
 		return rawjson.Put(w.delta(dst, b), "", text, "\"}}\n\n")
 	}
-	b.held = append(b.held, text...)
-	if w.held += len(text); w.held > maxHeld {
-		return w.give(dst)
+	b.pending = append(b.pending, text...)
+	if w.pendingBytes += len(text); w.pendingBytes > maxPending {
+		return w.failTooLarge(dst)
 	}
 	return dst
 }
 
-// advance starts the first block that is not written and ends those that have
-// ended: a text also when another block waits.
+// advance starts the first block of the queue and stops blocks that have ended. A text block also
+// stops when another block waits.
 func (w *stream) advance(dst []byte) []byte {
-	for len(w.queue) > 0 && !w.over {
+	for len(w.queue) > 0 && !w.ended {
 		b := w.queue[0]
 		if !b.started {
 			dst = w.start(dst, b)
@@ -105,55 +103,55 @@ func (w *stream) advance(dst []byte) []byte {
 	return dst
 }
 
-// begin writes message_start, once. What the prompt holds is known later: it is
-// corrected in message_delta.
+// begin appends message_start, once. The prompt's count is not known yet; message_delta corrects
+// it.
 func (w *stream) begin(dst []byte) []byte {
-	if w.begun {
+	if w.started {
 		return dst
 	}
-	w.begun = true
+	w.started = true
 	dst = append(dst, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
 	dst = fmt.Appendf(dst,
 		`{"id":%s,"type":"message","role":"assistant","model":%s,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`,
-		rawjson.Quote(piece.MessageID(w.said.id)), rawjson.Quote(w.said.id.Model))
+		rawjson.Quote(piece.MessageID(w.output.id)), rawjson.Quote(w.output.id.Model))
 	return append(piece.AppendMessagesUsage(dst, wire.Usage{}), "}}\n\n"...)
 }
 
-// head writes the beginning of an event of the first block.
+// head appends the start of an event of the first block.
 func (w *stream) head(dst []byte, event string) []byte {
 	dst = rawjson.Put(dst, "event: ", event, "\ndata: {\"type\":\"")
 	dst = rawjson.Put(dst, "", event, `","index":`)
 	return strconv.AppendInt(dst, int64(w.index), 10)
 }
 
-// start writes the beginning of a block, and what waited.
+// start appends the start of a block and its pending output.
 func (w *stream) start(dst []byte, b *block) []byte {
 	b.started = true
 	dst = append(w.head(w.begin(dst), "content_block_start"), `,"content_block":`...)
 	switch b.kind {
 	case textBlock:
 		dst = append(dst, `{"type":"text","text":""}`...)
-	case thoughtBlock:
+	case thinkingBlock:
 		dst = append(dst, `{"type":"thinking","thinking":"","signature":""}`...)
-	case sealedBlock:
+	case redactedBlock:
 		dst = rawjson.Put(dst, `{"type":"redacted_thinking","data":"`, b.seal, `"}`)
 	case callBlock:
-		dst = append(w.said.appendCall(dst, b.call), `,"input":{}}`...)
+		dst = append(w.output.appendCall(dst, b.call), `,"input":{}}`...)
 	}
 	dst = append(dst, "}\n\n"...)
-	if len(b.held) > 0 {
-		dst = rawjson.Put(w.delta(dst, b), "", b.held, "\"}}\n\n")
-		w.held -= len(b.held)
-		b.held = nil
+	if len(b.pending) > 0 {
+		dst = rawjson.Put(w.delta(dst, b), "", b.pending, "\"}}\n\n")
+		w.pendingBytes -= len(b.pending)
+		b.pending = nil
 	}
 	return dst
 }
 
-// delta writes the beginning of a delta of a block, up to its text.
+// delta appends the start of a delta of a block, up to its text.
 func (w *stream) delta(dst []byte, b *block) []byte {
 	dst = w.head(dst, "content_block_delta")
 	switch b.kind {
-	case thoughtBlock:
+	case thinkingBlock:
 		return append(dst, `,"delta":{"type":"thinking_delta","thinking":"`...)
 	case callBlock:
 		return append(dst, `,"delta":{"type":"input_json_delta","partial_json":"`...)
@@ -161,40 +159,40 @@ func (w *stream) delta(dst []byte, b *block) []byte {
 	return append(dst, `,"delta":{"type":"text_delta","text":"`...)
 }
 
-// stop ends a block: thoughts with their seal, which may be empty.
+// stop appends the end of a block. Thinking ends with its seal, which may be empty.
 func (w *stream) stop(dst []byte, b *block) []byte {
 	switch {
-	case b.kind == thoughtBlock:
+	case b.kind == thinkingBlock:
 		dst = append(w.head(dst, "content_block_delta"), `,"delta":{"type":"signature_delta","signature":"`...)
 		dst = rawjson.Put(dst, "", b.seal, "\"}}\n\n")
-	case b.kind == callBlock && !b.call.Said:
+	case b.kind == callBlock && !b.call.HasArguments:
 		dst = append(w.delta(dst, b), "{}\"}}\n\n"...)
 	}
 	return append(w.head(dst, "content_block_stop"), "}\n\n"...)
 }
 
-// give gives an answer up that is larger than any model's: it ends in an error.
-func (w *stream) give(dst []byte) []byte {
+// failTooLarge ends the stream of an answer larger than any model's with an error.
+func (w *stream) failTooLarge(dst []byte) []byte {
 	return w.Fail(dst, fault.New(fault.UpstreamError,
 		"The model's answer holds more tool calls at once than can be passed on. Please try again."))
 }
 
-// End appends what closes a stream that has come to its end, with u as its usage.
+// End implements wire.Writer.
 func (w *stream) End(dst []byte, u wire.Usage) []byte {
-	if w.over {
+	if w.ended {
 		return dst
 	}
-	w.over = true
+	w.ended = true
 	dst = append(w.begin(dst), "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\""...)
-	dst = rawjson.Put(dst, "", w.said.stopReason(), `","stop_sequence":null},"usage":`)
+	dst = rawjson.Put(dst, "", w.output.stopReason(), `","stop_sequence":null},"usage":`)
 	dst = append(piece.AppendMessagesUsage(dst, u), "}\n\n"...)
 	return append(dst, sse.MessageStop...)
 }
 
-// Fail appends the event of an error, after which nothing is written.
+// Fail implements wire.Writer.
 func (w *stream) Fail(dst []byte, err *fault.Error) []byte {
-	w.over = true
-	w.queue, w.held = nil, 0
+	w.ended = true
+	w.queue, w.pendingBytes = nil, 0
 	return rawjson.Put(dst, "event: error\ndata: ", err.NativeBody(), "\n\n")
 }
 
@@ -203,53 +201,53 @@ type blockKind int
 
 const (
 	textBlock blockKind = iota
-	thoughtBlock
-	sealedBlock // thoughts of which there is no text
+	thinkingBlock
+	redactedBlock // reasoning without text
 	callBlock
 )
 
 // block is a content block of the answer.
 type block struct {
-	kind  blockKind
-	item  int
-	part  int
-	call  *item.ToolCall
-	seal  []byte // the inside of a JSON string
-	held  []byte // what is not written, the inside of a JSON string
-	ended bool
+	kind    blockKind
+	item    int
+	part    int
+	call    *item.ToolCall
+	seal    []byte // the contents of a JSON string
+	pending []byte // unwritten text, the contents of a JSON string
+	ended   bool
 
-	started bool // of a stream
+	started bool // in a stream
 }
 
-// said puts the steps of an answer into blocks.
-type said struct {
+// output converts the steps of an answer into blocks.
+type output struct {
 	id      wire.Identity
 	reader  *item.Reader
-	open    []*block // those that have not ended
+	open    []*block
 	ids     map[string]bool
 	refused bool
 }
 
-func newSaid(id wire.Identity, names item.Names) said {
-	return said{id: id, reader: item.NewReader(id, names), ids: map[string]bool{}}
+func newOutput(id wire.Identity, names item.Names) output {
+	return output{id: id, reader: item.NewReader(id, names), ids: map[string]bool{}}
 }
 
-// take returns the block that a step is of, and whether it begins with it; nil
-// where the step says nothing.
-func (o *said) take(s item.AnswerStep) (b *block, begins bool) {
+// blockOf returns the block of a step, and whether the step starts it. It returns nil for a step
+// without output.
+func (o *output) blockOf(s item.AnswerStep) (b *block, begins bool) {
 	kind := textBlock
 	switch s.Kind {
-	case item.Thought:
-		kind = thoughtBlock
-	case item.Thinking:
-		if b = o.find(thoughtBlock, s); b != nil {
+	case item.ReasoningText:
+		kind = thinkingBlock
+	case item.ReasoningEnd:
+		if b = o.find(thinkingBlock, s); b != nil {
 			b.seal = bytes.Clone(s.Text)
 			return o.end(b), false
 		}
 		if len(s.Text) == 0 {
 			return nil, false
 		}
-		return &block{kind: sealedBlock, seal: bytes.Clone(s.Text), ended: true}, true
+		return &block{kind: redactedBlock, seal: bytes.Clone(s.Text), ended: true}, true
 	case item.Call, item.Arguments, item.CallEnd:
 		kind = callBlock
 	case item.Refusal:
@@ -267,8 +265,8 @@ func (o *said) take(s item.AnswerStep) (b *block, begins bool) {
 	return b, true
 }
 
-// find returns the open block of a step; nil where there is none.
-func (o *said) find(kind blockKind, s item.AnswerStep) *block {
+// find returns the open block of a step, or nil.
+func (o *output) find(kind blockKind, s item.AnswerStep) *block {
 	for i := len(o.open) - 1; i >= 0; i-- {
 		if b := o.open[i]; b.kind == kind && b.item == s.Item && b.part == s.Part && !b.ended {
 			return b
@@ -278,7 +276,7 @@ func (o *said) find(kind blockKind, s item.AnswerStep) *block {
 }
 
 // end ends a block, which may be nil.
-func (o *said) end(b *block) *block {
+func (o *output) end(b *block) *block {
 	for i, open := range o.open {
 		if open == b {
 			b.ended = true
@@ -290,18 +288,18 @@ func (o *said) end(b *block) *block {
 }
 
 // appendCall appends a tool_use block up to its input.
-func (o *said) appendCall(dst []byte, c *item.ToolCall) []byte {
+func (o *output) appendCall(dst []byte, c *item.ToolCall) []byte {
 	id := piece.ToolID(rawjson.Unquote(c.ID))
 	if id == "" || o.ids[id] {
-		id = piece.MadeCallID(o.id, c.Number)
+		id = piece.NewCallID(o.id, c.Number)
 	}
 	o.ids[id] = true
 	dst = rawjson.Put(dst, `{"type":"tool_use","id":`, rawjson.Quote(id), `,"name":"`)
 	return rawjson.Put(dst, "", c.Name, `"`)
 }
 
-// stopReason tells why the answer ended.
-func (o *said) stopReason() string {
+// stopReason returns the stop_reason.
+func (o *output) stopReason() string {
 	switch o.reader.Finish() {
 	case form.FinishLimit:
 		return "max_tokens"
@@ -309,7 +307,7 @@ func (o *said) stopReason() string {
 		return "refusal"
 	}
 	switch {
-	case o.reader.Called():
+	case o.reader.HasCalls():
 		return "tool_use"
 	case o.refused:
 		return "refusal"

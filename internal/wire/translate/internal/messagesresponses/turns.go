@@ -9,15 +9,15 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// conversation puts the turns of a messages request into items.
+// conversation converts the turns of a messages request into items.
 type conversation struct {
 	input  *item.Input
 	blocks piece.Blocks
 }
 
-// billing begins a block that one coding agent puts before its system prompt; it
-// changes from request to request, and would spoil the provider's cache.
-const billing = "x-anthropic-billing-header:"
+// billingPrefix starts a block that one coding agent puts before its system prompt. The block
+// changes with every request and would spoil the provider's cache.
+const billingPrefix = "x-anthropic-billing-header:"
 
 // addSystem adds a system prompt, a string or text blocks.
 func (c *conversation) addSystem(content []byte, at string) error {
@@ -29,14 +29,14 @@ func (c *conversation) addSystem(content []byte, at string) error {
 		for i, b := range rawjson.Elements(content) {
 			text := rawjson.Field(b, "text")
 			if !rawjson.IsText(text) {
-				return piece.Cannot(fmt.Sprintf("%s[%d]", at, i), "`%s` may hold text blocks only.", at)
+				return piece.Unsupported(fmt.Sprintf("%s[%d]", at, i), "`%s` may hold text blocks only.", at)
 			}
-			if !strings.HasPrefix(string(rawjson.Contents(text)), billing) {
+			if !strings.HasPrefix(string(rawjson.Contents(text)), billingPrefix) {
 				c.input.System(text)
 			}
 		}
 	default:
-		return piece.Cannot(at, "`{param}` must be a string or an array of text blocks.")
+		return piece.Unsupported(at, "`{param}` must be a string or an array of text blocks.")
 	}
 	return nil
 }
@@ -46,30 +46,30 @@ func (c *conversation) add(message []byte, index int) error {
 	at := fmt.Sprintf("messages[%d].content", index)
 	role, content := rawjson.Unquote(rawjson.Field(message, "role")), rawjson.Field(message, "content")
 	if content == nil || content[0] != '"' && content[0] != '[' {
-		return piece.Cannot(at, "`{param}` must be a string or an array of blocks.")
+		return piece.Unsupported(at, "`{param}` must be a string or an array of blocks.")
 	}
 	switch role {
 	case "system":
 		return c.addSystem(content, at)
 	case "user":
 		if !rawjson.IsText(content) {
-			return c.hear(content, at)
+			return c.addUser(content, at)
 		}
 		if !piece.IsBlank(content) {
 			c.input.User(content)
 		}
 		return nil
 	case "assistant":
-		return c.answer(content, at)
+		return c.addAssistant(content, at)
 	}
-	return piece.Cannot(fmt.Sprintf("messages[%d].role", index), "`messages[%d].role` must be user, assistant or system.", index)
+	return piece.Unsupported(fmt.Sprintf("messages[%d].role", index), "`messages[%d].role` must be user, assistant or system.", index)
 }
 
-// answer adds an assistant's blocks in their order. Thoughts that this line did
-// not seal are left out, and what a provider's own tools did.
-func (c *conversation) answer(content []byte, at string) error {
+// addAssistant adds an assistant's blocks. Thinking sealed for another line, and the blocks of
+// hosted tools, are left out.
+func (c *conversation) addAssistant(content []byte, at string) error {
 	if rawjson.IsText(content) {
-		c.input.Said(content, false)
+		c.input.Assistant(content, false)
 		return nil
 	}
 	calls := false
@@ -80,14 +80,14 @@ func (c *conversation) answer(content []byte, at string) error {
 		switch rawjson.Unquote(rawjson.Field(b, "type")) {
 		case "text":
 			if text := rawjson.Field(b, "text"); rawjson.IsText(text) {
-				c.input.Said(text, calls)
+				c.input.Assistant(text, calls)
 			}
 		case "thinking":
 			c.input.Reasoning(rawjson.Contents(rawjson.Field(b, "thinking")), rawjson.Contents(rawjson.Field(b, "signature")))
 		case "redacted_thinking":
 			c.input.Reasoning(nil, rawjson.Contents(rawjson.Field(b, "data")))
 		case "tool_use":
-			if err := c.call(b, fmt.Sprintf("%s[%d]", at, i)); err != nil {
+			if err := c.addCall(b, fmt.Sprintf("%s[%d]", at, i)); err != nil {
 				return err
 			}
 		}
@@ -95,32 +95,32 @@ func (c *conversation) answer(content []byte, at string) error {
 	return nil
 }
 
-// call adds a call of a tool.
-func (c *conversation) call(b []byte, at string) error {
+// addCall adds a tool call.
+func (c *conversation) addCall(b []byte, at string) error {
 	id, name := rawjson.Field(b, "id"), rawjson.Field(b, "name")
 	if !rawjson.IsText(id) || !rawjson.IsText(name) || len(id) == 2 || len(name) == 2 {
-		return piece.Cannot(at, "`{param}` needs `id` and `name`, as strings.")
+		return piece.Unsupported(at, "`{param}` needs `id` and `name`, as strings.")
 	}
 	input := rawjson.Field(b, "input")
 	if input == nil {
 		input = []byte("{}")
 	}
-	return c.input.Call(rawjson.Unquote(id), name, piece.AppendAsText(nil, input), false, at)
+	return c.input.Call(rawjson.Unquote(id), name, piece.AppendQuoted(nil, input), false, at)
 }
 
-// hear adds a user's blocks: the results of tools, then all else as one message.
-func (c *conversation) hear(content []byte, at string) error {
+// addUser adds a user's blocks: first the results of tools, then the rest as one message.
+func (c *conversation) addUser(content []byte, at string) error {
 	var said []byte
 	texts := 0
 	var text []byte
 	for i, b := range rawjson.Elements(content) {
 		at := fmt.Sprintf("%s[%d]", at, i)
 		if rawjson.Unquote(rawjson.Field(b, "type")) == "tool_result" {
-			output, err := c.result(b, at)
+			output, err := c.resultOf(b, at)
 			if err != nil {
 				return err
 			}
-			c.input.Summary(rawjson.Unquote(rawjson.Field(b, "tool_use_id")), "", output)
+			c.input.Result(rawjson.Unquote(rawjson.Field(b, "tool_use_id")), "", output)
 			continue
 		}
 		parts, err := c.blocks.Parts(b, at)
@@ -134,7 +134,7 @@ func (c *conversation) hear(content []byte, at string) error {
 			said = item.AppendPart(said, p)
 		}
 	}
-	if texts == 1 && len(said) == len(item.AppendText(nil, text)) { // a string is taken everywhere
+	if texts == 1 && len(said) == len(item.AppendText(nil, text)) { // a string is accepted everywhere
 		c.input.User(rawjson.Put(nil, `"`, text, `"`))
 		return nil
 	}
@@ -142,9 +142,8 @@ func (c *conversation) hear(content []byte, at string) error {
 	return nil
 }
 
-// result returns what a tool answered: one string where it is all text, else
-// parts.
-func (c *conversation) result(b []byte, at string) ([]byte, error) {
+// resultOf returns the result of a tool: one string if it is only text, or else parts.
+func (c *conversation) resultOf(b []byte, at string) ([]byte, error) {
 	content := rawjson.Field(b, "content")
 	var parts []piece.Part
 	if rawjson.IsText(content) {

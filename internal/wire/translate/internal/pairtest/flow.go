@@ -11,9 +11,8 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// Flow passes a provider's stream through a writer, as a conductor does: an
-// error of the provider's, or what cannot be read, ends it in Fail; a whole
-// stream in End, with the usage u; one that was cut in nothing.
+// Flow passes a provider's stream through a writer: a provider's error or an unreadable event ends
+// in Fail, a complete stream in End with the usage u, and an incomplete stream in neither.
 func Flow(stream []byte, w wire.Writer, m wire.Meter, u wire.Usage) (out []byte) {
 	r := sse.NewReader(bytes.NewReader(stream), 1<<20)
 	for {
@@ -36,10 +35,9 @@ func Flow(stream []byte, w wire.Writer, m wire.Meter, u wire.Usage) (out []byte)
 	}
 }
 
-// Unsettled passes a stream that has to be good through a writer, and ends it
-// nowhere. Held is where the output was when the finish came: what follows waits
-// for the settlement.
-func Unsettled(t testing.TB, stream string, w wire.Writer, m wire.Meter) (out []byte, held int) {
+// Unfinished passes a valid stream through a writer without End. held is the length of the output
+// at the finish; the rest waits for the settlement.
+func Unfinished(t testing.TB, stream string, w wire.Writer, m wire.Meter) (out []byte, held int) {
 	t.Helper()
 	held = -1
 	for e := range sse.Each([]byte(stream)) {

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Mixed returns up to most pieces, picked at random: sequences of what means
-// something, which bytes changed at random rarely do.
-func Mixed(r *rand.Rand, pieces []string, most int) []string {
+// RandomPieces returns up to most pieces picked at random. Unlike random bytes, most such sequences
+// have a meaning.
+func RandomPieces(r *rand.Rand, pieces []string, most int) []string {
 	out := make([]string, r.IntN(most+1))
 	for i := range out {
 		out[i] = pieces[r.IntN(len(pieces))]
@@ -15,8 +15,8 @@ func Mixed(r *rand.Rand, pieces []string, most int) []string {
 	return out
 }
 
-// EachMix runs a test on many random sequences, always the same ones.
-func EachMix(t *testing.T, run func(t *testing.T, r *rand.Rand)) {
+// EachSeed runs a test on many random sequences, the same in every run.
+func EachSeed(t *testing.T, run func(t *testing.T, r *rand.Rand)) {
 	t.Helper()
 	const many = 2000
 	for seed := range uint64(many) {

@@ -9,19 +9,19 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Scenario is a file of testdata: what is given and what came of it, by name.
+// Scenario is a file of testdata.
 type Scenario struct {
-	// Comment says which form the client speaks and what its line knows.
+	// Comment describes the client's form and the line.
 	Comment string
-	// Given are the parts, without white space around them.
-	Given map[string]string
+	// Parts are the parts by name, trimmed.
+	Parts map[string]string
 }
 
-// Chat tells whether the client speaks chat completions; else it is messages.
+// Chat reports whether the client uses chat completions, and not messages.
 func (s Scenario) Chat() bool { return strings.HasPrefix(s.Comment, "chat") }
 
-// Scenarios plays each file of a pattern. Open begins one and returns what its
-// parts come to, one at a time; false: the part is given. Update writes them anew.
+// Scenarios tests each file of a pattern. The function returned by open returns the result for a
+// part, or false if the part is an input. update rewrites the results.
 func Scenarios(t *testing.T, pattern string, update bool, open func(t *testing.T, s Scenario) func(part string) (now string, made bool)) {
 	t.Helper()
 	for _, file := range files(t, pattern) {
@@ -31,9 +31,9 @@ func Scenarios(t *testing.T, pattern string, update bool, open func(t *testing.T
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := Scenario{Comment: string(archive.Comment), Given: map[string]string{}}
+			s := Scenario{Comment: string(archive.Comment), Parts: map[string]string{}}
 			for _, p := range archive.Files {
-				s.Given[p.Name] = strings.TrimSpace(string(p.Data))
+				s.Parts[p.Name] = strings.TrimSpace(string(p.Data))
 			}
 			play := open(t, s)
 			for i, p := range archive.Files {
@@ -56,7 +56,7 @@ func Scenarios(t *testing.T, pattern string, update bool, open func(t *testing.T
 	}
 }
 
-// Seeds adds the parts of that name of each file of a pattern.
+// Seeds adds the parts with a name of each file of a pattern.
 func Seeds(f *testing.F, pattern, name string) {
 	f.Helper()
 	for _, file := range files(f, pattern) {
@@ -72,7 +72,7 @@ func Seeds(f *testing.F, pattern, name string) {
 	}
 }
 
-// files are those of a pattern; there has to be one.
+// files returns the files of a pattern, at least one.
 func files(t testing.TB, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

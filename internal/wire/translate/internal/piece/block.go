@@ -7,18 +7,17 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Part is what a content block of messages says, in any form's words: a text, as
-// the inside of a JSON string, an image or a file. One of Text, Image, File and
-// FileURL is there, or nothing where the block says nothing.
+// Part is a content block of messages without its form: a text (the contents of a JSON string), an
+// image or a file. At most one of Text, Image, File and FileURL is set.
 type Part struct {
 	Text    []byte
 	Image   []byte // its address, a JSON string
 	File    []byte // a data address, a JSON string
-	FileURL []byte // where a file is, a JSON string
+	FileURL []byte // a web address, a JSON string
 	Name    []byte // of the file, a JSON string
 }
 
-// textPart makes a part of a JSON string; an empty one of a blank text.
+// textPart returns the part for a JSON string. It is empty for a blank text.
 func textPart(raw []byte) Part {
 	if IsBlank(raw) {
 		return Part{}
@@ -28,17 +27,17 @@ func textPart(raw []byte) Part {
 
 // Blocks reads the content blocks of a messages request.
 type Blocks struct {
-	// URLs tells that the line fetches documents by their address.
+	// URLs is set if the line can fetch documents by address.
 	URLs bool
 }
 
-// Parts makes parts of a block of the user, or of one inside a result.
+// Parts returns the parts of a block of the user, or of a block inside a result.
 func (o Blocks) Parts(b []byte, at string) ([]Part, error) {
 	switch kind := rawjson.Unquote(rawjson.Field(b, "type")); kind {
 	case "text":
 		text := rawjson.Field(b, "text")
 		if !rawjson.IsText(text) {
-			return nil, Cannot(at+".text", "`{param}` must be a string.")
+			return nil, Unsupported(at+".text", "`{param}` must be a string.")
 		}
 		return []Part{textPart(text)}, nil
 	case "image":
@@ -50,25 +49,24 @@ func (o Blocks) Parts(b []byte, at string) ([]Part, error) {
 	case "tool_reference":
 		return nil, nil
 	default:
-		return nil, Cannot(at+".type", "`{param}`: this model takes text, images and documents, not `%s`.", form.Shortened([]byte(kind)))
+		return nil, Unsupported(at+".type", "`{param}`: this model takes text, images and documents, not `%s`.", form.Shorten([]byte(kind)))
 	}
 }
 
-// imagePart makes a part of an image.
 func imagePart(source []byte, at string) ([]Part, error) {
 	address, ok := DataAddress(source)
 	if !ok {
 		address = rawjson.Field(source, "url")
 		if rawjson.Unquote(rawjson.Field(source, "type")) != "url" || !HasScheme(address) {
-			return nil, Cannot(at, "`{param}` must be of type base64 or url.")
+			return nil, Unsupported(at, "`{param}` must be of type base64 or url.")
 		}
 	}
 	return []Part{{Image: address}}, nil
 }
 
-// document makes parts of a document: a PDF is a file, text is text.
+// document returns the parts of a document: a PDF is a file, text is text.
 func (o Blocks) document(b []byte, at string, depth int) ([]Part, error) {
-	const deepest = 4 // a document of documents, and room for more
+	const deepest = 4 // a document of documents, and some more
 	source, title := rawjson.Field(b, "source"), rawjson.Field(b, "title")
 	parts := []Part{}
 	if rawjson.IsText(title) {
@@ -85,7 +83,7 @@ func (o Blocks) document(b []byte, at string, depth int) ([]Part, error) {
 	case "base64":
 		address, ok := DataAddress(source)
 		if !ok || rawjson.Unquote(rawjson.Field(source, "media_type")) != "application/pdf" {
-			return nil, Cannot(at+".source.media_type", "`{param}` must be application/pdf.")
+			return nil, Unsupported(at+".source.media_type", "`{param}` must be application/pdf.")
 		}
 		return []Part{{File: address, Name: name}}, nil
 	case "url":
@@ -103,7 +101,7 @@ func (o Blocks) document(b []byte, at string, depth int) ([]Part, error) {
 			at := fmt.Sprintf("%s.source.content[%d]", at, i)
 			if rawjson.Unquote(rawjson.Field(inner, "type")) == "document" {
 				if depth >= deepest {
-					return nil, Cannot(at, "`{param}` nests too deep.")
+					return nil, Unsupported(at, "`{param}` nests too deep.")
 				}
 				more, err := o.document(inner, at, depth+1)
 				if err != nil {
@@ -120,10 +118,10 @@ func (o Blocks) document(b []byte, at string, depth int) ([]Part, error) {
 		}
 		return parts, nil
 	}
-	return nil, Cannot(at+".source.type", "`{param}`: this model takes documents in the request, of type base64, text or content.")
+	return nil, Unsupported(at+".source.type", "`{param}`: this model takes documents in the request, of type base64, text or content.")
 }
 
-// searchParts makes text of what a search of the client found.
+// searchParts returns the results of a client's search as text.
 func searchParts(b []byte) []Part {
 	var parts []Part
 	for _, name := range []string{"title", "source"} {

@@ -4,12 +4,12 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// A custom tool takes free text. Chat lines of most vendors have functions
-// only, so one with a single string stands for it: inputName is its argument.
+// inputName is the only parameter, a string, of the function that replaces a custom tool on lines
+// without custom tools. A custom tool takes free text.
 const inputName = "input"
 
-// WrapInput returns the arguments, a JSON string, of the function that stands
-// for a custom tool. input is a JSON string.
+// WrapInput returns the arguments, a JSON string, of the function replacing a custom tool. input is
+// a JSON string.
 func WrapInput(input []byte) []byte {
 	if !rawjson.IsText(input) {
 		input = []byte(`""`)
@@ -17,9 +17,8 @@ func WrapInput(input []byte) []byte {
 	return rawjson.Quote(`{"` + inputName + `":` + string(input) + `}`)
 }
 
-// UnwrapInput returns the inside of a JSON string with the input of a custom
-// tool, given the inside of the one with the arguments. Arguments that are
-// something else are the input as they stand.
+// UnwrapInput is the inverse of WrapInput for the contents of JSON strings. Other arguments are
+// returned unchanged.
 func UnwrapInput(arguments []byte) []byte {
 	text := rawjson.AppendUnquoted(nil, arguments)
 	if rawjson.IsValid(text) {
@@ -34,8 +33,8 @@ func UnwrapInput(arguments []byte) []byte {
 	return arguments
 }
 
-// AppendCustomTool writes the function that stands for a custom tool. A
-// grammar cannot be enforced, so the model is told about it.
+// AppendCustomTool appends the function replacing a custom tool. A grammar cannot be enforced, so
+// the description states it.
 func AppendCustomTool(dst, tool []byte) []byte {
 	about := rawjson.Unquote(rawjson.Field(tool, "description"))
 	format := rawjson.Field(tool, "format")

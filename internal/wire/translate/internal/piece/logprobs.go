@@ -2,9 +2,8 @@ package piece
 
 import "tollgate/internal/wire/rawjson"
 
-// AppendLogprobs appends the elements of a list of logprobs on one line. The
-// forms differ in what a token without bytes has in their place: missing appends
-// that, from the token, a JSON value.
+// AppendLogprobs appends the elements of a list of logprobs on one line. For a token without bytes
+// it calls missing with the token, a JSON value, because the forms differ there.
 func AppendLogprobs(dst, list []byte, missing func(dst, token []byte) []byte) []byte {
 	for i, entry := range rawjson.Elements(list) {
 		if i > 0 {
@@ -22,7 +21,7 @@ func AppendLogprobs(dst, list []byte, missing func(dst, token []byte) []byte) []
 	return dst
 }
 
-// appendLogprob appends a token with its logprob and bytes, up to its last member.
+// appendLogprob appends a token with its logprob and bytes, without the closing brace.
 func appendLogprob(dst, entry []byte, missing func(dst, token []byte) []byte) []byte {
 	token := rawjson.Field(entry, "token")
 	dst = rawjson.AppendOr(append(dst, `{"token":`...), token, `""`)

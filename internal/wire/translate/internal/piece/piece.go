@@ -1,11 +1,9 @@
-// Package piece owns what translators share whatever their forms are: they build
-// JSON from pieces of the JSON that they read, give calls of tools ids that the
-// other form takes, and read the content blocks of messages.
+// Package piece owns the code shared by all translators: building JSON from pieces of other JSON,
+// ids of tool calls for another form, and the content blocks of messages.
 //
-// Invariants: texts and numbers are copied as they stand, never decoded and
-// encoded again, so that equal requests give equal bytes (which prompt caches live
-// on) and large numbers keep every digit; whatever the bytes, what is appended is
-// JSON.
+// Invariants: texts and numbers are copied unchanged, never decoded and encoded again, so that
+// equal requests give equal bytes (for prompt caches) and large numbers keep every digit; whatever
+// the bytes, the appended bytes are JSON.
 package piece
 
 import (
@@ -20,12 +18,12 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Cannot refuses what a line of another form has no word for.
-func Cannot(param, format string, args ...any) error {
+// Unsupported returns the error for a value unknown to the line's form.
+func Unsupported(param, format string, args ...any) error {
 	return fault.At(fault.InvalidRequest, param, format, args...)
 }
 
-// IsBlank tells whether a JSON string holds white space alone, or nothing.
+// IsBlank reports whether a JSON string is empty or only white space.
 func IsBlank(raw []byte) bool {
 	in := rawjson.Contents(raw)
 	for i := 0; i < len(in); i++ {
@@ -33,7 +31,7 @@ func IsBlank(raw []byte) bool {
 		case c == ' ':
 		case c == '\\' && i+1 < len(in) && (in[i+1] == 'n' || in[i+1] == 't' || in[i+1] == 'r'):
 			i++
-		case c == '\\' || c >= utf8.RuneSelf: // white space of other kinds
+		case c == '\\' || c >= utf8.RuneSelf: // other white space
 			return strings.TrimSpace(rawjson.Unquote(raw)) == ""
 		default:
 			return false
@@ -42,15 +40,13 @@ func IsBlank(raw []byte) bool {
 	return true
 }
 
-// deepestArguments is how deep the arguments of a tool call may nest: further
-// in than that lies no argument, and the request around them must stay within
-// the limit of JSON readers.
-const deepestArguments = 800
+// maxArgumentDepth is the nesting limit of a tool call's arguments. Real arguments are never so
+// deep, and the request around them must stay within the limit of JSON readers.
+const maxArgumentDepth = 800
 
-// AppendObject appends the JSON object that raw holds, which is either an
-// object or, as in the chat form, a string with the text of one. Nothing is an
-// empty object; other text goes into the member `_raw`, so that nothing is
-// lost of what a model said.
+// AppendObject appends the JSON object in raw: an object or, as in the chat form, a string with its
+// text. An empty text becomes an empty object; any other text becomes the member `_raw`, so that no
+// output of a model is lost.
 func AppendObject(dst, raw []byte) []byte {
 	text := raw
 	if rawjson.IsText(raw) {
@@ -60,14 +56,14 @@ func AppendObject(dst, raw []byte) []byte {
 	if from == len(text) || string(text) == "null" {
 		return append(dst, "{}"...)
 	}
-	if text[from] != '{' || !utf8.Valid(text) || !rawjson.IsWithin(text[from:], deepestArguments) {
-		return append(AppendAsText(append(dst, `{"_raw":`...), text), '}')
+	if text[from] != '{' || !utf8.Valid(text) || !rawjson.IsWithin(text[from:], maxArgumentDepth) {
+		return append(AppendQuoted(append(dst, `{"_raw":`...), text), '}')
 	}
 	return append(dst, bytes.TrimRight(text[from:], " \n\t\r")...)
 }
 
-// ToolID returns the id of a tool call as the messages form allows it: letters,
-// digits, `_` and `-`. Other ids get a suffix that tells them apart.
+// ToolID returns the id of a tool call in the alphabet of the messages form: letters, digits, `_`
+// and `-`. A changed id ends in a hash.
 func ToolID(id string) string {
 	changed := strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
@@ -81,31 +77,29 @@ func ToolID(id string) string {
 	return fmt.Sprintf("%s_%08x", changed, HashOf(id))
 }
 
-// HashOf is a short hash of an id, the same on every node.
+// HashOf returns a short hash of an id, the same on every node.
 func HashOf(id string) uint32 {
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(id)) // never fails
+	_, _ = sum.Write([]byte(id))
 	return sum.Sum32()
 }
 
-// Untranslated refuses what no translation keeps: a hosted tool, or a value
-// that changes the price. Without the refusal the client would pay for something
-// that it did not get. Marks of the prompt cache are kept where the other form
+// CheckTranslatable rejects hosted tools and values with a price of their own, which translations
+// drop: the client would pay for something it did not get. Cache marks are kept if the other form
 // has them.
-func Untranslated(a *wire.Parameters) error {
+func CheckTranslatable(a *wire.Parameters) error {
 	if len(a.Tools) > 0 {
-		return Cannot(a.Tools[0].Param, "`{param}`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Name)
+		return Unsupported(a.Tools[0].Param, "`{param}`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Name)
 	}
 	for _, o := range a.Options {
 		if o.Option == "" {
-			return Cannot(o.Param, "`{param}` is not offered for this model. Leave it out.")
+			return Unsupported(o.Param, "`{param}` is not offered for this model. Leave it out.")
 		}
 	}
 	return nil
 }
 
-// AppendEscaped appends text, as it would stand between the quotes of a JSON
-// string. What is no UTF-8 is replaced.
+// AppendEscaped appends text as the contents of a JSON string. Invalid UTF-8 is replaced.
 func AppendEscaped(dst, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	for len(text) > 0 {
@@ -135,14 +129,14 @@ func AppendEscaped(dst, text []byte) []byte {
 	return dst
 }
 
-// AppendAsText appends bytes as a JSON string.
-func AppendAsText(dst, text []byte) []byte {
+// AppendQuoted appends text as a JSON string.
+func AppendQuoted(dst, text []byte) []byte {
 	return append(AppendEscaped(append(dst, '"'), text), '"')
 }
 
-// AppendInside appends the inside of a provider's JSON string as it stands, or
-// what can be saved of it when it is none. Other values count as their text.
-func AppendInside(dst, raw []byte) []byte {
+// AppendContents appends the contents of a provider's JSON string unchanged. If the string is
+// invalid, it repairs it; of another value it appends the text.
+func AppendContents(dst, raw []byte) []byte {
 	switch {
 	case rawjson.IsString(raw):
 		return append(dst, raw[1:len(raw)-1]...)

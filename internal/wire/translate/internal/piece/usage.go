@@ -6,8 +6,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// AppendMessagesUsage writes a usage object of the messages form, where what was
-// read from a cache or written to it is not part of the input.
+// AppendMessagesUsage appends a usage object of the messages form. Its input tokens exclude tokens
+// read from or written to a cache.
 func AppendMessagesUsage(dst []byte, u wire.Usage) []byte {
 	written := u.CacheWrite + u.CacheWrite1h
 	dst = fmt.Appendf(dst, `{"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":%d`,
@@ -18,8 +18,8 @@ func AppendMessagesUsage(dst []byte, u wire.Usage) []byte {
 	return append(dst, '}')
 }
 
-// AppendChatUsage writes a usage object of the chat form that shows what was
-// written to the provider's cache, which costs more than what was not.
+// AppendChatUsage appends a usage object of the chat form with the tokens written to the provider's
+// cache, which have a price of their own.
 func AppendChatUsage(dst []byte, u wire.Usage) []byte {
 	return fmt.Appendf(dst, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,`+
 		`"prompt_tokens_details":{"cached_tokens":%d,"cache_write_tokens":%d},"completion_tokens_details":{"reasoning_tokens":%d}}`,

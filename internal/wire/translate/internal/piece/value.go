@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// DataAddress returns what the source of a file holds as a data address.
+// DataAddress returns the base64 source of a file as a data address.
 func DataAddress(source []byte) (address []byte, ok bool) {
 	media, data := rawjson.Field(source, "media_type"), rawjson.Field(source, "data")
 	if rawjson.Unquote(rawjson.Field(source, "type")) != "base64" || !rawjson.IsText(media) || !rawjson.IsText(data) {
@@ -17,15 +17,15 @@ func DataAddress(source []byte) (address []byte, ok bool) {
 	return rawjson.Put(address, ";base64,", rawjson.Contents(data), `"`), true
 }
 
-// HasScheme tells whether a JSON string holds a web address.
+// HasScheme reports whether a JSON string is a web address.
 func HasScheme(address []byte) bool {
-	const longest = 32 // of a scheme, in any escapes of its slashes
+	const longest = 32 // of a scheme, with any escapes of its slashes
 	start := strings.ToLower(strings.ReplaceAll(string(rawjson.Contents(address)[:min(len(rawjson.Contents(address)), longest)]), `\/`, `/`))
 	return strings.HasPrefix(start, "https://") || strings.HasPrefix(start, "http://")
 }
 
-// OfObject returns a schema whose root says that it is an object.
-func OfObject(schema []byte) []byte {
+// ObjectSchema returns a schema with the type object at its root.
+func ObjectSchema(schema []byte) []byte {
 	for m := range rawjson.Spans(schema) {
 		if string(m.Name) == "type" {
 			if rawjson.Unquote(schema[m.From:m.To]) == "object" {

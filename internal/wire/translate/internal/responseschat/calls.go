@@ -8,16 +8,15 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// oldCall is the number of a call in the field `function_call`, which knows
-// only one.
-const oldCall = -1
+// functionCallNumber is the number of the call in the older field `function_call`.
+const functionCallNumber = -1
 
-// call reads a tool call, or a delta of one. It is known by its index, or by
-// its position where a vendor leaves the index out.
+// call reads a tool call, or a delta of one. Its number is its index, or its position if a vendor
+// omits the index.
 func (s *stream) call(dst, call []byte, position int64) []byte {
 	number := position
 	var id, function []byte
-	sealed := item.SealedSignature(s.id, call)
+	sealed := item.SealSignature(s.id, call)
 	for name, value := range rawjson.Members(call) {
 		switch string(name) {
 		case "index":
@@ -33,8 +32,8 @@ func (s *stream) call(dst, call []byte, position int64) []byte {
 	return s.callOf(dst, number, id, function, sealed)
 }
 
-// callOf adds a delta to a call: its name, a piece of its arguments, and the
-// signature of the thought before it.
+// callOf adds a delta to a call: its name, a piece of its arguments, and the signature of the
+// reasoning before it.
 func (s *stream) callOf(dst []byte, number int64, id, function, sealed []byte) []byte {
 	var name, arguments []byte
 	for member, value := range rawjson.Members(function) {
@@ -46,19 +45,19 @@ func (s *stream) callOf(dst []byte, number int64, id, function, sealed []byte) [
 		}
 	}
 	item := s.callFor(number, id, name)
-	if item == nil || item.done != nil {
-		return dst // what comes behind whole arguments is nothing but space
+	if item == nil || item.json != nil {
+		return dst // only space can follow complete arguments
 	}
 	if len(item.name) == 0 && rawjson.IsText(name) {
-		item.name = bytes.Clone(textInside(name))
+		item.name = bytes.Clone(contentsOf(name))
 	}
 	switch {
 	case rawjson.IsText(arguments):
-		arguments = textInside(arguments)
+		arguments = contentsOf(arguments)
 	case arguments != nil: // an object instead of a string
-		arguments = textInside(rawjson.Quote(string(arguments)))
+		arguments = contentsOf(rawjson.Quote(string(arguments)))
 	}
-	if !s.take(len(arguments) + len(sealed)) {
+	if !s.reserve(len(arguments) + len(sealed)) {
 		return dst
 	}
 	if sealed != nil && !item.opened {
@@ -67,21 +66,20 @@ func (s *stream) callOf(dst []byte, number int64, id, function, sealed []byte) [
 	item.arguments = append(item.arguments, arguments...)
 	if !item.opened {
 		if len(item.name) == 0 {
-			return dst // it can be shown once it has a name
+			return dst // shown once it has a name
 		}
 		dst = s.openCall(dst, item)
 	}
 	return s.sendArguments(dst, item)
 }
 
-// callFor returns the call of a number, a new one where there is none. Some
-// vendors number all calls alike: another id with a name is another call, and
-// so is a name behind whole arguments. It returns nil when there is no room for
-// more.
+// callFor returns the call with a number, or a new one. Some vendors give all calls the same
+// number: another id with a name starts another call, and so does a name after complete arguments.
+// It returns nil above the limits.
 func (s *stream) callFor(number int64, id, name []byte) *outputItem {
-	var given []byte
+	var providerID []byte
 	if rawjson.IsText(id) && len(id) > 2 {
-		given = textInside(id)
+		providerID = contentsOf(id)
 	}
 	for i := len(s.calls) - 1; i >= 0; i-- {
 		item := s.calls[i]
@@ -89,17 +87,17 @@ func (s *stream) callFor(number int64, id, name []byte) *outputItem {
 			continue
 		}
 		if len(name) > 2 && len(item.name) > 0 &&
-			(given != nil && !bytes.Equal(given, item.given) || given == nil && item.isWhole()) {
+			(providerID != nil && !bytes.Equal(providerID, item.providerID) || providerID == nil && item.isComplete()) {
 			break
 		}
 		return item
 	}
-	if !s.take(len(given) + len(name)) {
+	if !s.reserve(len(providerID) + len(name)) {
 		return nil
 	}
-	item := &outputItem{kind: kindFunction, number: number, given: bytes.Clone(given)}
-	item.callID = item.given
-	if len(given) == 0 || s.ids[string(given)] {
+	item := &outputItem{kind: kindFunction, number: number, providerID: bytes.Clone(providerID)}
+	item.callID = item.providerID
+	if len(providerID) == 0 || s.ids[string(providerID)] {
 		item.callID = s.newID("call_", len(s.calls))
 	}
 	s.ids[string(item.callID)] = true
@@ -107,8 +105,8 @@ func (s *stream) callFor(number int64, id, name []byte) *outputItem {
 	return item
 }
 
-// openCall adds the call to the items. The call of a function that stands for
-// a custom tool or for one of a namespace is one of that tool.
+// openCall adds the call to the items. The call of a function replacing a custom tool or a tool of
+// a namespace becomes a call of this tool.
 func (s *stream) openCall(dst []byte, item *outputItem) []byte {
 	if item.sealed != nil {
 		dst = s.openItem(dst, &outputItem{kind: kindReasoning, sealed: item.sealed})
@@ -118,14 +116,14 @@ func (s *stream) openCall(dst []byte, item *outputItem) []byte {
 			item.kind = kindCustom
 		}
 		if tool.namespace != "" {
-			item.name, item.namespace = textInside(rawjson.Quote(tool.name)), textInside(rawjson.Quote(tool.namespace))
+			item.name, item.namespace = contentsOf(rawjson.Quote(tool.name)), contentsOf(rawjson.Quote(tool.namespace))
 		}
 	}
 	return s.openItem(dst, item)
 }
 
-// sendArguments appends the arguments that did not go out yet. The input of a
-// custom tool is known at its end only.
+// sendArguments appends the arguments not yet sent. The input of a custom tool is only known at its
+// end.
 func (s *stream) sendArguments(dst []byte, item *outputItem) []byte {
 	piece := item.arguments[item.sent:]
 	if item.kind == kindCustom || len(piece) == 0 {
@@ -135,15 +133,15 @@ func (s *stream) sendArguments(dst []byte, item *outputItem) []byte {
 	if s.silent {
 		return dst
 	}
-	dst = append(s.event(dst, "response.function_call_arguments.delta"), item.place...)
+	dst = append(s.event(dst, "response.function_call_arguments.delta"), item.location...)
 	return endOf(appendText(dst, `,"delta":"`, piece))
 }
 
-// closeCalls ends the calls that have begun: all, or those whose arguments are
-// whole. Vendors may go on with another, so that several are open.
+// closeCalls ends all open calls, or those with complete arguments. Vendors may interleave calls,
+// so several may be open.
 func (s *stream) closeCalls(dst []byte, all bool) []byte {
 	for _, item := range s.calls {
-		if item.done != nil || !all && (!item.opened || !item.isWhole()) {
+		if item.json != nil || !all && (!item.opened || !item.isComplete()) {
 			continue
 		}
 		if !item.opened {
@@ -154,21 +152,19 @@ func (s *stream) closeCalls(dst []byte, all bool) []byte {
 	return dst
 }
 
-// isWhole tells whether a call's arguments are a JSON object, behind which
-// nothing can come.
-func (i *outputItem) isWhole() bool {
-	if n := len(i.arguments); n != i.judged {
-		i.judged = n
-		i.full = n > 1 && i.arguments[n-1] == '}' && rawjson.IsValid(rawjson.AppendUnquoted(nil, i.arguments))
+// isComplete reports whether a call's arguments are a JSON object, so that nothing can follow.
+func (i *outputItem) isComplete() bool {
+	if n := len(i.arguments); n != i.checkedLength {
+		i.checkedLength = n
+		i.isObject = n > 1 && i.arguments[n-1] == '}' && rawjson.IsValid(rawjson.AppendUnquoted(nil, i.arguments))
 	}
-	return i.full
+	return i.isObject
 }
 
-// closeCall ends a call. One without arguments has an empty object, which
-// clients can read.
+// closeCall ends a call. A call without arguments gets an empty object, for clients to parse.
 func (s *stream) closeCall(dst []byte, item *outputItem) []byte {
 	status := "completed"
-	if s.reason != "" && !item.isWhole() {
+	if s.reason != "" && !item.isComplete() {
 		status = "incomplete"
 	}
 	kind, ended, name := "response.function_call_arguments.delta", "response.function_call_arguments.done", `,"arguments":"`
@@ -183,10 +179,10 @@ func (s *stream) closeCall(dst []byte, item *outputItem) []byte {
 	item.sent = len(item.arguments)
 	if !s.silent {
 		if len(piece) > 0 {
-			dst = append(s.event(dst, kind), item.place...)
+			dst = append(s.event(dst, kind), item.location...)
 			dst = endOf(appendText(dst, `,"delta":"`, piece))
 		}
-		dst = append(s.event(dst, ended), item.place...)
+		dst = append(s.event(dst, ended), item.location...)
 		if item.kind == kindFunction {
 			dst = appendText(dst, `,"name":"`, item.name)
 		}

@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// itemKind is what an item of a translated answer is.
+// itemKind is the kind of an item of a translated answer.
 type itemKind int
 
 const (
@@ -16,52 +16,52 @@ const (
 	kindCustom
 )
 
-// outputItem is an item of an answer while it grows.
+// outputItem is an item of an answer being written.
 type outputItem struct {
-	kind  itemKind
-	id    []byte // without quotes
-	index int    // its place among the items
-	place []byte // the members that name the item, and its open part, in events
+	kind     itemKind
+	id       []byte // without quotes
+	index    int    // in the output
+	location []byte // the members that identify the item, and its open part, in events
 
 	// Of a message or reasoning.
-	part  *outputPart // the open one
-	parts int         // how many there were
-	whole []byte      // those that have ended, as JSON with commas
+	current  *outputPart // the open one
+	parts    int         // number of finished parts
+	finished []byte      // finished parts as JSON with commas
 
-	// Of a call. Names and texts are the insides of JSON strings.
-	number       int64  // the provider's
-	given        []byte // the id as the provider gave it
-	callID, name []byte
-	namespace    []byte // of the tool; nil for none
-	arguments    []byte
-	sealed       []byte // the signature of the thought before it, which is an item too; nil: none
-	sent         int    // how much of the arguments went out
-	opened       bool
-	judged       int    // the length of the arguments that full is about
-	full         bool   // the arguments are a JSON object
-	done         []byte // the item as JSON, once it has ended
+	// Of a call. Names and texts are the contents of JSON strings.
+	number        int64  // the provider's
+	providerID    []byte // the provider's id
+	callID, name  []byte
+	namespace     []byte // of the tool, or nil
+	arguments     []byte
+	sealed        []byte // signature of the reasoning before it, which becomes an item too, or nil
+	sent          int    // number of bytes of arguments sent
+	opened        bool
+	checkedLength int    // the length of arguments when isObject was set
+	isObject      bool   // the arguments are a JSON object
+	json          []byte // the item, once it has ended
 }
 
-// outputPart is a part of a message or reasoning while it grows.
+// outputPart is a part of a message or reasoning being written.
 type outputPart struct {
 	refusal  bool
 	text     []byte
 	logprobs []byte
 }
 
-// prefix of the ids of items.
+// prefix returns the prefix of an item's id.
 func (k itemKind) prefix() string {
 	return [...]string{"msg_", "rs_", "fc_", "ctc_"}[k]
 }
 
-// openItem adds an item. A message or reasoning that grows ends before it, and
-// so does every call whose arguments are whole.
+// openItem adds an item. It ends an open message or reasoning, and every call with complete
+// arguments.
 func (s *stream) openItem(dst []byte, item *outputItem) []byte {
 	dst = s.closeCalls(s.closeOpen(dst, "completed"), false)
 	item.index = len(s.items)
 	item.id = s.newID(item.kind.prefix(), item.index)
 	item.opened = true
-	item.place = item.appendPlace(nil, "")
+	item.location = item.appendLocation(nil, "")
 	s.items = append(s.items, item)
 	if item.kind == kindMessage || item.kind == kindReasoning {
 		s.open = item
@@ -73,14 +73,14 @@ func (s *stream) openItem(dst []byte, item *outputItem) []byte {
 	return endOf(item.append(append(dst, `,"item":`...), "in_progress"))
 }
 
-// newID makes an id that no other item of the answer has.
+// newID returns a new id for an item.
 func (s *stream) newID(prefix string, n int) []byte {
-	id := rawjson.Quote(prefix + s.stem + "_" + strconv.Itoa(n))
+	id := rawjson.Quote(prefix + s.idSuffix + "_" + strconv.Itoa(n))
 	return id[1 : len(id)-1]
 }
 
-// appendPlace writes the members that say where in the answer an event belongs.
-func (i *outputItem) appendPlace(dst []byte, part string) []byte {
+// appendLocation appends the members that locate an event in the answer.
+func (i *outputItem) appendLocation(dst []byte, part string) []byte {
 	dst = append(appendText(dst, `,"item_id":"`, i.id), `,"output_index":`...)
 	dst = strconv.AppendInt(dst, int64(i.index), 10)
 	if part != "" {
@@ -89,16 +89,16 @@ func (i *outputItem) appendPlace(dst []byte, part string) []byte {
 	return dst
 }
 
-// append writes the item as it stands.
+// append appends the item in its current state.
 func (i *outputItem) append(dst []byte, status string) []byte {
 	switch i.kind {
 	case kindMessage:
 		dst = append(appendText(dst, `{"type":"message","id":"`, i.id), `,"status":"`...)
 		dst = rawjson.Put(dst, "", status, `","role":"assistant","content":[`)
-		return rawjson.Put(dst, "", i.whole, "]}")
+		return rawjson.Put(dst, "", i.finished, "]}")
 	case kindReasoning:
 		dst = append(appendText(dst, `{"type":"reasoning","id":"`, i.id), `,"summary":[`...)
-		dst = rawjson.Put(dst, "", i.whole, "]")
+		dst = rawjson.Put(dst, "", i.finished, "]")
 		if i.sealed != nil {
 			dst = rawjson.Put(dst, `,"encrypted_content":"`, i.sealed, `"`)
 		}
@@ -121,44 +121,44 @@ func (i *outputItem) append(dst []byte, status string) []byte {
 
 // openPart adds a part to a message or reasoning.
 func (s *stream) openPart(dst []byte, item *outputItem, refusal bool) []byte {
-	item.part = &outputPart{refusal: refusal}
+	item.current = &outputPart{refusal: refusal}
 	kind, number := "response.content_part.added", `,"content_index":`
 	if item.kind == kindReasoning {
 		kind, number = "response.reasoning_summary_part.added", `,"summary_index":`
 	}
-	item.place = item.appendPlace(item.place[:0], number)
+	item.location = item.appendLocation(item.location[:0], number)
 	if s.silent {
 		return dst
 	}
-	dst = rawjson.Put(s.event(dst, kind), "", item.place, `,"part":`)
+	dst = rawjson.Put(s.event(dst, kind), "", item.location, `,"part":`)
 	return endOf(item.appendPart(dst))
 }
 
-// appendPart writes the open part as it stands.
+// appendPart appends the open part in its current state.
 func (i *outputItem) appendPart(dst []byte) []byte {
 	switch {
 	case i.kind == kindReasoning:
-		return append(appendText(dst, `{"type":"summary_text","text":"`, i.part.text), '}')
-	case i.part.refusal:
-		return append(appendText(dst, `{"type":"refusal","refusal":"`, i.part.text), '}')
+		return append(appendText(dst, `{"type":"summary_text","text":"`, i.current.text), '}')
+	case i.current.refusal:
+		return append(appendText(dst, `{"type":"refusal","refusal":"`, i.current.text), '}')
 	}
-	dst = append(appendText(dst, `{"type":"output_text","text":"`, i.part.text), `,"annotations":[],"logprobs":[`...)
-	return rawjson.Put(dst, "", i.part.logprobs, "]}")
+	dst = append(appendText(dst, `{"type":"output_text","text":"`, i.current.text), `,"annotations":[],"logprobs":[`...)
+	return rawjson.Put(dst, "", i.current.logprobs, "]}")
 }
 
-// closePart ends the open part of the message or reasoning that grows.
+// closePart ends the open part of the open message or reasoning.
 func (s *stream) closePart(dst []byte) []byte {
 	item := s.open
-	if item.part == nil {
+	if item.current == nil {
 		return dst
 	}
 	if item.parts > 0 {
-		item.whole = append(item.whole, ',')
+		item.finished = append(item.finished, ',')
 	}
-	from := len(item.whole)
-	item.whole = item.appendPart(item.whole)
-	part, json := item.part, item.whole[from:]
-	item.part = nil
+	from := len(item.finished)
+	item.finished = item.appendPart(item.finished)
+	part, json := item.current, item.finished[from:]
+	item.current = nil
 	item.parts++
 	if s.silent {
 		return dst
@@ -170,16 +170,16 @@ func (s *stream) closePart(dst []byte) []byte {
 	case part.refusal:
 		kind, name = "response.refusal.done", `,"refusal":"`
 	}
-	dst = appendText(append(s.event(dst, kind), item.place...), name, part.text)
+	dst = appendText(append(s.event(dst, kind), item.location...), name, part.text)
 	if item.kind == kindMessage && !part.refusal {
 		dst = rawjson.Put(dst, `,"logprobs":[`, part.logprobs, "]")
 	}
 	dst = endOf(dst)
-	dst = rawjson.Put(s.event(dst, ended), "", item.place, `,"part":`)
+	dst = rawjson.Put(s.event(dst, ended), "", item.location, `,"part":`)
 	return endOf(append(dst, json...))
 }
 
-// closeOpen ends the message or reasoning that grows.
+// closeOpen ends the open message or reasoning.
 func (s *stream) closeOpen(dst []byte, status string) []byte {
 	item := s.open
 	if item == nil {
@@ -192,17 +192,16 @@ func (s *stream) closeOpen(dst []byte, status string) []byte {
 
 // closeItem ends an item.
 func (s *stream) closeItem(dst []byte, item *outputItem, status string) []byte {
-	item.done = item.append(nil, status)
-	item.whole, item.arguments, item.sent = nil, nil, 0
+	item.json = item.append(nil, status)
+	item.finished, item.arguments, item.sent = nil, nil, 0
 	if s.silent {
 		return dst
 	}
 	dst = strconv.AppendInt(append(s.event(dst, "response.output_item.done"), `,"output_index":`...), int64(item.index), 10)
-	return endOf(rawjson.Put(dst, `,"item":`, item.done, ""))
+	return endOf(rawjson.Put(dst, `,"item":`, item.json, ""))
 }
 
-// closeAll ends all items. Those that an incomplete answer ends in are
-// incomplete.
+// closeAll ends all items. In an incomplete answer, the open ones are incomplete.
 func (s *stream) closeAll(dst []byte) []byte {
 	status := "completed"
 	if s.reason != "" {

@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// TestChatToolNames: the functions that stand for the tools of namespaces have
-// names that providers take, each its own.
+// TestChatToolNames checks that the functions replacing tools of namespaces have distinct names
+// accepted by providers.
 func TestChatToolNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 70)
@@ -32,8 +32,8 @@ func TestChatToolNames(t *testing.T) {
 		var names []string
 		for _, tool := range found.list {
 			names = append(names, tool.function)
-			if found.byFunction[tool.function].toolName != tool.toolName {
-				t.Errorf("%s: the function %s stands for %v", tools, tool.function, found.byFunction[tool.function].toolName)
+			if found.byFunction[tool.function].qualifiedName != tool.qualifiedName {
+				t.Errorf("%s: the function %s stands for %v", tools, tool.function, found.byFunction[tool.function].qualifiedName)
 			}
 		}
 		if got := strings.Join(names, " "); got != want {
@@ -42,8 +42,7 @@ func TestChatToolNames(t *testing.T) {
 	}
 }
 
-// TestChatToolNamesAreFoundQuickly: names that begin alike do not cost a walk
-// over all others each. A walk would not end before the test's deadline.
+// TestChatToolNamesAreFoundQuickly: a quadratic search would not end before the test's deadline.
 func TestChatToolNamesAreFoundQuickly(t *testing.T) {
 	t.Parallel()
 	var tools strings.Builder

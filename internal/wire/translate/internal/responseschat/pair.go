@@ -1,9 +1,7 @@
-// Package responseschat owns the translation of responses into chat completions
-// and back.
+// Package responseschat owns the translation of responses to chat completions and back.
 //
-// Invariants: items open and close in order and every text is repeated whole when
-// it ends; the last event carries the whole response; what is kept for it is
-// bounded.
+// Invariants: items open and close in order and every text is repeated as a whole when it ends; the
+// last event has the whole response; the memory for it is bounded.
 package responseschat
 
 import (
@@ -12,24 +10,24 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// New is how a request of responses meets a line of chat completions.
+// New returns the pair for responses and a chat line.
 func New(r *responses.Request, id wire.Identity) wire.Pair { return responsesOnChat{r, id} }
 
-// responsesOnChat puts responses to a line of chat completions.
+// responsesOnChat is the pair for responses and a chat line.
 type responsesOnChat struct {
 	*responses.Request
 	id wire.Identity
 }
 
-// Events implements Pair.
+// Events implements wire.Pair.
 func (r responsesOnChat) Events() (wire.Meter, wire.Writer) {
 	return completions.NewMeter(1), newStream(r.id, r.Request)
 }
 
-// Read implements Pair.
+// Read implements wire.Pair.
 func (r responsesOnChat) Read(raw []byte) (wire.Answer, error) { return completions.ReadAnswer(raw) }
 
-// Render implements Pair.
+// Render implements wire.Pair.
 func (r responsesOnChat) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	out, err := wholeAnswer(raw, r.id, u, r.Request)
 	return [3][]byte{out}, err

@@ -12,15 +12,13 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// Body returns the request as a body of the chat-completions form, for a
-// line that does not speak its own. What that form cannot do is refused, with
-// the path of the field; what makes no difference there is left out: the keys
-// of a cache that is not there, reasoning of earlier answers (no chat line
-// takes it back, but for what it signed), `include`, and `metadata` (which goes with stored answers
-// only). Call Check first.
+// Body returns the request in the chat-completions form. Unsupported values are rejected with the
+// path of the field. Fields without an effect there are left out: cache keys, reasoning of earlier
+// answers except for its signatures, `include`, and `metadata` (only for stored answers). Check
+// must be called first.
 func (r responsesOnChat) Body(t wire.Translation) (rawjson.Pieces, error) {
 	d := r.Doc
-	if err := refusedByChat(d); err != nil {
+	if err := checkSupported(d); err != nil {
 		return nil, err
 	}
 	out := append([]byte(`{"model":`), rawjson.Quote(t.Model)...)
@@ -74,39 +72,39 @@ func (r responsesOnChat) Body(t wire.Translation) (rawjson.Pieces, error) {
 	return rawjson.Pieces{append(out, '}')}, nil
 }
 
-// notOnChat refuses a field that no chat line can serve.
-func notOnChat(param string) error {
+// unsupported rejects a field not supported by any chat line.
+func unsupported(param string) error {
 	return fault.At(fault.InvalidRequest, param,
 		"`{param}` asks for something that this model is not offered with. Leave it out, or use another model.")
 }
 
-// refusedByChat refuses what a chat line would silently leave undone.
-func refusedByChat(d *rawjson.RequestBody) error {
+// checkSupported rejects values that a chat line would silently ignore.
+func checkSupported(d *rawjson.RequestBody) error {
 	if raw := d.Raw("truncation"); raw != nil && rawjson.Unquote(raw) != "disabled" {
-		return notOnChat("truncation")
+		return unsupported("truncation")
 	}
 	if raw := d.Raw("context_management"); len(raw) > 2 {
-		return notOnChat("context_management")
+		return unsupported("context_management")
 	}
 	for _, name := range []string{"prompt", "moderation"} {
 		if d.Raw(name) != nil {
-			return notOnChat(name)
+			return unsupported(name)
 		}
 	}
 	if mode := rawjson.Field(d.Raw("reasoning"), "mode"); mode != nil && rawjson.Unquote(mode) != "standard" {
-		return notOnChat("reasoning.mode")
+		return unsupported("reasoning.mode")
 	}
 	return nil
 }
 
-// appendChatLogprobs asks for what `top_logprobs` and `include` ask for.
+// appendChatLogprobs appends the logprobs requested by `top_logprobs` and `include`.
 func appendChatLogprobs(dst []byte, d *rawjson.RequestBody) []byte {
 	top, _ := rawjson.Count(d.Raw("top_logprobs"))
-	wanted := top > 0
+	asked := top > 0
 	for _, name := range rawjson.Elements(d.Raw("include")) {
-		wanted = wanted || rawjson.Unquote(name) == "message.output_text.logprobs"
+		asked = asked || rawjson.Unquote(name) == "message.output_text.logprobs"
 	}
-	if wanted {
+	if asked {
 		dst = rawjson.AppendMember(dst, "logprobs", "true")
 	}
 	if top > 0 {
@@ -115,7 +113,7 @@ func appendChatLogprobs(dst []byte, d *rawjson.RequestBody) []byte {
 	return dst
 }
 
-// appendChatFormat writes what `text` asks for.
+// appendChatFormat appends the format requested by `text`.
 func appendChatFormat(dst []byte, d *rawjson.RequestBody) ([]byte, error) {
 	text := d.Raw("text")
 	format := rawjson.Field(text, "format")
@@ -133,7 +131,7 @@ func appendChatFormat(dst []byte, d *rawjson.RequestBody) ([]byte, error) {
 		}
 		dst = append(dst, "}}"...)
 	default:
-		return nil, notOnChat("text.format.type")
+		return nil, unsupported("text.format.type")
 	}
 	if verbosity := rawjson.Field(text, "verbosity"); verbosity != nil {
 		dst = rawjson.AppendMember(dst, "verbosity", verbosity)
@@ -141,8 +139,8 @@ func appendChatFormat(dst []byte, d *rawjson.RequestBody) ([]byte, error) {
 	return dst, nil
 }
 
-// appendChatThinking writes how much the model is to think: not at all where it
-// would refuse a forced tool otherwise.
+// appendChatThinking appends the reasoning effort. It disables thinking if the model would reject a
+// forced tool otherwise.
 func appendChatThinking(dst []byte, d *rawjson.RequestBody, t wire.Translation) ([]byte, error) {
 	if t.NoThinking.Name != "" && forcesTool(d.Raw("tool_choice")) {
 		return rawjson.AppendMember(dst, t.NoThinking.Name, t.NoThinking.Value), nil
@@ -154,7 +152,7 @@ func appendChatThinking(dst []byte, d *rawjson.RequestBody, t wire.Translation) 
 	return dst, err
 }
 
-// forcesTool tells whether a choice of tools makes the model call one.
+// forcesTool reports whether a tool choice requires a call.
 func forcesTool(choice []byte) bool {
 	switch kind := rawjson.Unquote(rawjson.Field(choice, "type")); {
 	case rawjson.IsText(choice):
@@ -166,49 +164,47 @@ func forcesTool(choice []byte) bool {
 	}
 }
 
-// chatMessages writes the messages of a chat request from the items of an
-// input.
+// chatMessages writes the messages of a chat request from the items of an input.
 type chatMessages struct {
 	out   []byte // the messages so far, with commas
 	tools *chatTools
 
-	// The assistant's message that calls may still be added to.
+	// The assistant's message that may get more calls.
 	open    bool
-	content []byte // a JSON string; nil for none
+	content []byte // a JSON string, or nil
 	calls   []chatCall
-	sealed  []byte // what the reasoning before the next call has sealed
+	sealed  []byte // sealed signature of the reasoning before the next call
 
 	id      wire.Identity
-	answers map[string]*callAnswers // by the call's id
+	results map[string]*callResults // by call id
 }
 
-// chatCall is a call of a tool: JSON strings, and the inside of one that signs the
-// thought before it.
+// chatCall is a tool call: JSON strings, and the contents of one with the signature of the
+// reasoning before it.
 type chatCall struct{ id, name, arguments, sealed []byte }
 
-// callAnswers are the answers to the calls of one id, in their order. Weak
-// clients use an id again in every turn.
-type callAnswers struct {
-	list  []callAnswer
-	calls int // that came so far
-	taken int // given to calls
+// callResults are the results of the calls with the same id, in order. Some clients reuse ids in
+// every turn.
+type callResults struct {
+	list  []callResult
+	calls int // number of calls so far
+	used  int // number of results given to calls
 }
 
-// callAnswer is what came of a call: mostly one output, more where a tool tells
-// how it goes on.
-type callAnswer []callOutput
+// callResult is the result of a call: one output, or several if a tool reports progress.
+type callResult []callOutput
 
 type callOutput struct {
 	output []byte
 	path   string
 }
 
-// chatMessagesOf returns the messages that instructions and input make.
+// chatMessagesOf returns the messages for instructions and input.
 func chatMessagesOf(d *rawjson.RequestBody, tools *chatTools, id wire.Identity) ([]byte, error) {
 	m := chatMessages{tools: tools, id: id}
 	if instructions := d.Raw("instructions"); instructions != nil {
 		if !rawjson.IsText(instructions) {
-			return nil, notOnChat("instructions")
+			return nil, unsupported("instructions")
 		}
 		m.message("system", instructions)
 	}
@@ -235,11 +231,11 @@ func chatMessagesOf(d *rawjson.RequestBody, tools *chatTools, id wire.Identity) 
 	return m.out, nil
 }
 
-// collect notes the answers to calls, since they have to follow the message
-// with the calls at once, wherever the client put them. An output goes to the
-// first call of its id that has none, else to the last one.
+// collect collects the results of calls. They must follow the message with the calls directly,
+// wherever the client put them. An output belongs to the first call with its id and without a
+// result, or else to the last one.
 func (m *chatMessages) collect(input []byte, path string) error {
-	m.answers = make(map[string]*callAnswers)
+	m.results = make(map[string]*callResults)
 	for i, item := range rawjson.Elements(input) {
 		output := isCallOutput(item)
 		if !output && !isCall(item) {
@@ -250,10 +246,10 @@ func (m *chatMessages) collect(input []byte, path string) error {
 			return fault.At(fault.InvalidRequest, element(path, i)+".call_id", "A call and its output need a `call_id`.")
 		}
 		key := rawjson.Unquote(id)
-		of := m.answers[key]
+		of := m.results[key]
 		if of == nil {
-			of = &callAnswers{}
-			m.answers[key] = of
+			of = &callResults{}
+			m.results[key] = of
 		}
 		said := callOutput{rawjson.Field(item, "output"), element(path, i) + ".output"}
 		switch {
@@ -262,7 +258,7 @@ func (m *chatMessages) collect(input []byte, path string) error {
 		case of.calls == 0:
 			return fault.At(fault.InvalidRequest, element(path, i)+".call_id", "No call before this output has its `call_id`.")
 		case len(of.list) < of.calls:
-			of.list = append(of.list, callAnswer{said})
+			of.list = append(of.list, callResult{said})
 		default:
 			last := &of.list[len(of.list)-1]
 			*last = append(*last, said)
@@ -291,16 +287,16 @@ func (m *chatMessages) item(item []byte, path string) error {
 	case "reasoning":
 		m.sealed = rawjson.Contents(rawjson.Field(item, "encrypted_content"))
 		return nil
-	case "additional_tools", "tool_search_call", "tool_search_output": // what they bring is among the tools
+	case "additional_tools", "tool_search_call", "tool_search_output": // their tools are among the tools
 		return nil
 	case "function_call_output", "custom_tool_call_output":
 		return m.close()
 	}
-	return notOnChat(path + ".type")
+	return unsupported(path + ".type")
 }
 
-// addMessage adds a message. Compatible vendors know no developer; those who
-// do take `system` for it.
+// addMessage adds a message. Compatible vendors do not know the role developer, and all accept
+// `system` for it.
 func (m *chatMessages) addMessage(item []byte, path string) error {
 	if err := m.close(); err != nil {
 		return err
@@ -313,13 +309,13 @@ func (m *chatMessages) addMessage(item []byte, path string) error {
 	case "user":
 		m.message(role, content.value())
 	case "system", "developer":
-		if !content.plain() {
-			return notOnChat(path + ".content")
+		if !content.isText() {
+			return unsupported(path + ".content")
 		}
 		m.message("system", content.text())
 	case "assistant":
-		if !content.plain() {
-			return notOnChat(path + ".content")
+		if !content.isText() {
+			return unsupported(path + ".content")
 		}
 		m.open = true
 		if len(content.texts) > 0 {
@@ -331,7 +327,7 @@ func (m *chatMessages) addMessage(item []byte, path string) error {
 	return nil
 }
 
-// message writes a message whose content is JSON.
+// message appends a message with the given JSON content.
 func (m *chatMessages) message(role string, content []byte) {
 	m.comma()
 	m.out = rawjson.Put(m.out, `{"role":"`, role, `","content":`)
@@ -344,9 +340,8 @@ func (m *chatMessages) comma() {
 	}
 }
 
-// addCall adds a call to the assistant's message before it, or to one of its
-// own. The input of a custom tool becomes the argument of the function that
-// stands for it.
+// addCall adds a call to the assistant's message before it, or to a new one. The input of a custom
+// tool becomes the argument of the function replacing it.
 func (m *chatMessages) addCall(item []byte, kind, path string) error {
 	call := chatCall{id: rawjson.Field(item, "call_id"), name: rawjson.Field(item, "name"), arguments: rawjson.Field(item, "arguments")}
 	if kind == "custom_tool_call" {
@@ -357,20 +352,19 @@ func (m *chatMessages) addCall(item []byte, kind, path string) error {
 		return fault.At(fault.InvalidRequest, path+".call_id", "A call needs its `call_id`.")
 	case !rawjson.IsText(call.name):
 		return fault.At(fault.InvalidRequest, path+".name", "A call needs its `name`.")
-	case call.arguments == nil || string(call.arguments) == `""`: // what is no JSON is refused by some
+	case call.arguments == nil || string(call.arguments) == `""`: // some vendors reject text other than JSON
 		call.arguments = []byte(`"{}"`)
 	case !rawjson.IsText(call.arguments):
 		call.arguments = rawjson.Quote(string(call.arguments))
 	}
-	call.name = rawjson.Quote(m.tools.function(nameOfTool(item)))
+	call.name = rawjson.Quote(m.tools.functionFor(nameOfTool(item)))
 	call.sealed, m.sealed = m.sealed, nil
 	m.open = true
 	m.calls = append(m.calls, call)
 	return nil
 }
 
-// close writes the assistant's message that is open, if one is, and the
-// answers to its calls after it.
+// close appends the open message of the assistant, if any, and the results of its calls.
 func (m *chatMessages) close() error {
 	if !m.open {
 		return nil
@@ -393,27 +387,27 @@ func (m *chatMessages) close() error {
 	}
 	calls := m.calls
 	m.open, m.content, m.calls = false, nil, nil
-	return m.answer(calls)
+	return m.writeResults(calls)
 }
 
-// answer writes the answers to calls. The form takes text alone there, so
-// images and files follow in a message of the user's.
-func (m *chatMessages) answer(calls []chatCall) error {
-	var shown []byte
+// writeResults appends the results of calls. The form accepts only text there, so images and files
+// follow in a user message.
+func (m *chatMessages) writeResults(calls []chatCall) error {
+	var attachments []byte
 	for _, call := range calls {
-		content := rawjson.Quote(noOutput)
-		if found := m.take(rawjson.Unquote(call.id)); found != nil {
+		content := rawjson.Quote(noResult)
+		if found := m.nextResult(rawjson.Unquote(call.id)); found != nil {
 			var read chatContent
-			for _, said := range found {
-				more, err := readChatContent(said.output, said.path)
+			for _, part := range found {
+				more, err := readChatContent(part.output, part.path)
 				if err != nil {
 					return err
 				}
 				read.texts, read.parts = append(read.texts, more.texts...), append(read.parts, more.parts...)
 			}
 			content = read.text()
-			if !read.plain() {
-				shown = append(shown, read.shown(call.id)...)
+			if !read.isText() {
+				attachments = append(attachments, read.attachments(call.id)...)
 				if len(read.texts) == 0 {
 					content = []byte(`"(shown in the next message)"`)
 				}
@@ -423,30 +417,29 @@ func (m *chatMessages) answer(calls []chatCall) error {
 		m.out = rawjson.Put(m.out, `{"role":"tool","tool_call_id":`, call.id, "")
 		m.out = rawjson.Put(m.out, `,"content":`, content, "}")
 	}
-	if len(shown) > 0 {
-		m.message("user", rawjson.Put(nil, "[", shown[1:], "]"))
+	if len(attachments) > 0 {
+		m.message("user", rawjson.Put(nil, "[", attachments[1:], "]"))
 	}
 	return nil
 }
 
-// take returns the next answer to a call; nil when there is none.
-func (m *chatMessages) take(id string) callAnswer {
-	of := m.answers[id]
-	if of == nil || of.taken == len(of.list) {
+// nextResult returns the next result of a call, or nil.
+func (m *chatMessages) nextResult(id string) callResult {
+	of := m.results[id]
+	if of == nil || of.used == len(of.list) {
 		return nil
 	}
-	of.taken++
-	return of.list[of.taken-1]
+	of.used++
+	return of.list[of.used-1]
 }
 
-// chatContent is a content as the chat form has it.
+// chatContent is content in the chat form.
 type chatContent struct {
-	texts [][]byte // the insides of JSON strings
-	parts [][]byte // all parts in their order, text among them
+	texts [][]byte // the contents of JSON strings
+	parts [][]byte // all parts in order, including text
 }
 
-// readChatContent reads the content of a message or the output of a call: a
-// string, or parts.
+// readChatContent reads the content of a message or the output of a call: a string, or parts.
 func readChatContent(content []byte, path string) (c chatContent, err error) {
 	if rawjson.IsText(content) {
 		c.addText(content)
@@ -470,7 +463,7 @@ func readChatContent(content []byte, path string) (c chatContent, err error) {
 		case "input_file":
 			err = c.addFile(part, path)
 		default:
-			err = notOnChat(path + ".type")
+			err = unsupported(path + ".type")
 		}
 		if err != nil {
 			return c, err
@@ -504,7 +497,7 @@ func (c *chatContent) addFile(part []byte, path string) error {
 	data := rawjson.Field(part, "file_data")
 	switch {
 	case rawjson.Field(part, "file_url") != nil:
-		return notOnChat(path + ".file_url")
+		return unsupported(path + ".file_url")
 	case !rawjson.IsText(data):
 		return fault.At(fault.InvalidRequest, path+".file_data", "`file_data` must hold the file itself.")
 	}
@@ -516,26 +509,25 @@ func (c *chatContent) addFile(part []byte, path string) error {
 	return nil
 }
 
-// plain tells whether there is nothing but text.
-func (c *chatContent) plain() bool { return len(c.texts) == len(c.parts) }
+// isText reports whether the content is only text.
+func (c *chatContent) isText() bool { return len(c.texts) == len(c.parts) }
 
-// text returns all text as one JSON string, a part a line.
+// text returns all text as one JSON string, with a line for each part.
 func (c *chatContent) text() []byte {
 	return rawjson.Put(nil, `"`, bytes.Join(c.texts, []byte(`\n`)), `"`)
 }
 
-// value returns the content as JSON: a string where one is enough, since not
-// all vendors take parts.
+// value returns the content as JSON: a string if possible, since not all vendors accept parts.
 func (c *chatContent) value() []byte {
-	if c.plain() && len(c.parts) <= 1 {
+	if c.isText() && len(c.parts) <= 1 {
 		return c.text()
 	}
 	return rawjson.Put(nil, "[", bytes.Join(c.parts, []byte{','}), "]")
 }
 
-// shown returns the parts that are no text, each with a comma before it, after
-// a line that says what they belong to.
-func (c *chatContent) shown(id []byte) (out []byte) {
+// attachments returns the parts other than text, each with a comma before it, after a line with the
+// call's id.
+func (c *chatContent) attachments(id []byte) (out []byte) {
 	out = append(out, `,{"type":"text","text":"Result of the call `...)
 	out = rawjson.Put(out, "", id[1:len(id)-1], `:"}`)
 	for _, part := range c.parts {
@@ -546,8 +538,8 @@ func (c *chatContent) shown(id []byte) (out []byte) {
 	return out
 }
 
-// noOutput answers a call that the client left without an answer.
-const noOutput = "(no result)"
+// noResult is the result of a call without one.
+const noResult = "(no result)"
 
-// element is the path of an array's element.
+// element returns the path of an array's element.
 func element(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// TestResponsesAsChatRefuses: what a chat line cannot serve.
+// TestResponsesAsChatRefuses tests values not supported by chat lines.
 func TestResponsesAsChatRefuses(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -66,7 +66,7 @@ func TestResponsesAsChatRefuses(t *testing.T) {
 
 func second(_ []byte, err error) error { return err }
 
-// TestResponsesAsChat: single fields; whole requests are in the scenarios.
+// TestResponsesAsChat tests single fields; the scenarios test whole requests.
 func TestResponsesAsChat(t *testing.T) {
 	t.Parallel()
 	const asked = `{"model":"vendor","messages":[{"role":"user","content":"x"}]`
@@ -91,8 +91,7 @@ func TestResponsesAsChat(t *testing.T) {
 			`{"role":"assistant","content":null},{"role":"user","content":[]}]}`: `{"model":"vendor","messages":[` +
 			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"system","content":"c\nd"},` +
 			`{"role":"assistant","content":"e\nf"},{"role":"user","content":""}],"max_tokens":9}`,
-		// An id that is used again in every turn, an answer that comes late, one
-		// that never comes.
+		// An id reused in every turn, a late result, a missing result.
 		`{"max_output_tokens":9,"input":[{"type":"function_call","call_id":"c","name":"f","arguments":{"a":1}},` +
 			`{"role":"user","content":"u"},{"type":"function_call_output","call_id":"c","output":"1"},
 			{"type":"function_call","call_id":"c","name":"g","arguments":"{}"},{"type":"reasoning","summary":[]},` +
@@ -103,21 +102,20 @@ func TestResponsesAsChat(t *testing.T) {
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"g","arguments":"{}"}},` +
 			`{"id":"d","type":"function","function":{"name":"h","arguments":"{\"input\":\"\"}"}}]},` +
 			`{"role":"tool","tool_call_id":"c","content":"2"},{"role":"tool","tool_call_id":"d","content":"(no result)"}],"max_tokens":9}`,
-		// Tools that stand among the items, one of them a second time.
+		// Tools in items, one of them repeated.
 		`{"max_output_tokens":9,"tools":[{"type":"function","name":"g","description":"the first"}],"tool_choice":"auto","input":[` +
 			`{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"g"},` +
 			`{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}]},{"role":"user","content":"x"}]}`: asked +
 			`,"tools":[{"type":"function","function":{"name":"g","description":"the first"}},` +
 			`{"type":"function","function":{"name":"n__f"}}],"tool_choice":"auto","max_tokens":9}`,
-		// A search for tools: those that one has found are there, and there is nothing
-		// to be searched beside them.
+		// A search for tools: those already found are tools, and there is nothing else to search.
 		`{"max_output_tokens":9,"tools":[{"type":"tool_search","execution":"client","parameters":{"type":"object"}}],"tool_choice":"auto",` +
 			`"input":[{"type":"tool_search_call","call_id":"s","execution":"client","arguments":{"query":"q"}},` +
 			`{"type":"tool_search_output","call_id":"s","execution":"client","tools":[{"type":"function","name":"g"}]},` +
 			`{"role":"user","content":"x"}]}`: asked +
 			`,"tools":[{"type":"function","function":{"name":"g"}}],"tool_choice":"auto","max_tokens":9}`,
 		`{"input":"x","max_output_tokens":9,"tool_choice":"auto","tools":[{"type":"tool_search"}]}`: asked + `,"max_tokens":9}`,
-		// A call that is answered in several items, and two of one id at once.
+		// A call with several results, and two calls with the same id at once.
 		`{"max_output_tokens":9,"input":[{"type":"custom_tool_call","call_id":"c","name":"f","input":"a"},` +
 			`{"type":"custom_tool_call_output","call_id":"c","output":"1"},{"type":"custom_tool_call_output","call_id":"c",` +
 			`"output":[{"type":"input_text","text":"2"}]},{"type":"function_call","call_id":"d","name":"f","arguments":"{}"},` +
@@ -140,7 +138,8 @@ func TestResponsesAsChat(t *testing.T) {
 	}
 }
 
-// FuzzResponsesAsChat: what the checks let pass is a chat request or refused.
+// FuzzResponsesAsChat checks that a request accepted by the checks becomes a chat request or is
+// rejected.
 func FuzzResponsesAsChat(f *testing.F) {
 	f.Add([]byte(`{"model":"m","input":"x","stream":true}`))
 	f.Add([]byte(`{"input":[{"role":"user","content":[{"type":"input_text","text":"a"},` +

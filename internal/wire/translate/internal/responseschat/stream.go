@@ -14,87 +14,85 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// stream turns the frames of a chat-completions stream into the
-// events of a responses stream: items open and close in order, every text is
-// repeated whole when it ends, and the last event carries the whole response.
-// Vendors' deviations are tolerated. Not for concurrent use.
+// stream translates a stream of chat completions into one of responses: items open and close in
+// order, every text is repeated as a whole when it ends, and the last event has the whole response.
+// It tolerates vendors' deviations. It is not safe for concurrent use.
 type stream struct {
-	object responses.Object
-	id     wire.Identity
-	stem   string
-	tools  *chatTools
-	silent bool // no events are wanted, only the items
+	object   responses.Object
+	id       wire.Identity
+	idSuffix string
+	tools    *chatTools
+	silent   bool // collect the items without writing events
 
-	next  int64 // sequence number
-	begun bool
-	ended bool
-	held  *beginning // what came before the bytes that wait for the settlement
+	next         int64 // sequence number
+	started      bool
+	ended        bool
+	beforeFinish *position // set at the finish, since the bytes after it wait for the settlement
 
 	items []*outputItem
-	open  *outputItem   // the message or reasoning that grows
-	calls []*outputItem // all calls, also those that are not among the items yet
+	open  *outputItem   // the open message or reasoning
+	calls []*outputItem // all calls, including those not yet among the items
 	ids   map[string]bool
 
-	room   int    // bytes of text that may still come
-	reason string // why the answer is incomplete
+	room   int    // bytes of text left
+	reason string // of an incomplete answer
 }
 
 const (
-	// maxOutputText bounds the text of an answer that is kept, since it is
-	// repeated at its end. An answer that reaches it is cut there, as if by a
-	// limit of tokens.
+	// maxOutputText bounds the text of an answer kept for its repetition at the end. A longer
+	// answer is cut off as if by the token limit.
 	maxOutputText = 64 << 20
 	// maxOutputItems bounds the items of an answer in the same way.
 	maxOutputItems = 4 << 10
 )
 
-// Reasons for which an answer is incomplete.
+// Incomplete reasons.
 const (
 	reasonLimit  = "max_output_tokens"
 	reasonFilter = "content_filter"
 	reasonServer = "server_error"
 )
 
-// newStream makes the translator of the stream that answers r.
+// newStream returns the writer of the answer to r.
 func newStream(id wire.Identity, r *responses.Request) *stream {
-	tools, _ := chatToolsOf(r.Doc) // what it refuses never got an answer
+	tools, _ := chatToolsOf(r.Doc) // a request with an error got no answer
 	return &stream{
-		object: responses.NewObject(id, r), id: id, stem: stem(id), tools: tools,
+		object: responses.NewObject(id, r), id: id, idSuffix: idSuffixOf(id), tools: tools,
 		ids: make(map[string]bool), room: maxOutputText,
 	}
 }
 
-// wholeAnswer turns a chat completion that was not streamed into a
-// response; ErrMalformed when it is no JSON object.
+// wholeAnswer translates a chat completion into a response. It returns ErrMalformed if body is not
+// a JSON object.
 func wholeAnswer(body []byte, id wire.Identity, u wire.Usage, r *responses.Request) ([]byte, error) {
 	object := rawjson.Object(body)
 	if object == nil {
 		return nil, wire.ErrMalformed
 	}
 	s := newStream(id, r)
-	s.silent, s.begun = true, true
+	s.silent, s.started = true, true
 	s.readFrame(nil, object)
 	s.closeAll(nil)
 	return s.object.Append(nil, s.state(u)), nil
 }
 
-// beginning is how far a stream has come. From its finish on, bytes wait for
-// the settlement; when they are thrown away, the stream fails where it was.
-type beginning struct {
-	next  int64
-	begun bool
+// position is the progress of a stream at its finish. If the settlement fails, the bytes after it
+// are dropped, and the error event continues from there.
+type position struct {
+	next    int64
+	started bool
 }
 
-// Append appends the events that a frame means.
+// Append implements wire.Writer.
 func (s *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	data := bytes.TrimSpace(e.Data)
-	if f.Finished && s.held == nil {
-		s.held = &beginning{s.next, s.begun}
+	if f.Finished && s.beforeFinish == nil {
+		s.beforeFinish = &position{s.next, s.started}
 	}
 	switch {
 	case s.ended || f.Done || f.Err != nil:
 		return dst
-	case e.Data == nil && s.begun:
+	case e.Data == nil && s.started:
 		return append(dst, sse.KeepAlive...)
 	case len(data) == 0 || data[0] != '{':
 		return dst
@@ -102,8 +100,7 @@ func (s *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	return s.readFrame(s.begin(dst), data)
 }
 
-// End appends what completes the stream: the ends of what is open, and the
-// response with the usage that was charged.
+// End implements wire.Writer.
 func (s *stream) End(dst []byte, u wire.Usage) []byte {
 	if s.ended {
 		return dst
@@ -115,18 +112,17 @@ func (s *stream) End(dst []byte, u wire.Usage) []byte {
 	return endOf(s.object.Append(dst, state))
 }
 
-// Fail appends the event that ends a stream which broke off. What was written
-// since the finish, the end among it, did not go out.
+// Fail implements wire.Writer. Bytes written since the finish were not sent.
 func (s *stream) Fail(dst []byte, err *fault.Error) []byte {
-	if s.held != nil {
-		s.next, s.begun = s.held.next, s.held.begun
+	if s.beforeFinish != nil {
+		s.next, s.started = s.beforeFinish.next, s.beforeFinish.started
 	}
 	dst = s.begin(dst)
 	s.ended = true
 	return s.object.AppendFailed(dst, s.next, err)
 }
 
-// state is the answer's end.
+// state returns the final state of the answer.
 func (s *stream) state(u wire.Usage) responses.State {
 	state := responses.State{Status: "completed", Usage: &u}
 	if s.reason != "" {
@@ -136,12 +132,12 @@ func (s *stream) state(u wire.Usage) responses.State {
 		if i > 0 {
 			state.Output = append(state.Output, ',')
 		}
-		state.Output = append(state.Output, item.done...)
+		state.Output = append(state.Output, item.json...)
 	}
 	return state
 }
 
-// event begins an event with the next number.
+// event appends the start of an event with the next number.
 func (s *stream) event(dst []byte, kind string) []byte {
 	s.next++
 	return responses.BeginEvent(dst, kind, s.next-1)
@@ -149,10 +145,10 @@ func (s *stream) event(dst []byte, kind string) []byte {
 
 // begin appends the first two events, once.
 func (s *stream) begin(dst []byte) []byte {
-	if s.begun {
+	if s.started {
 		return dst
 	}
-	s.begun = true
+	s.started = true
 	for _, kind := range [...]string{"response.created", "response.in_progress"} {
 		dst = append(s.event(dst, kind), `,"response":`...)
 		dst = endOf(s.object.Append(dst, responses.State{Status: "in_progress"}))
@@ -185,20 +181,20 @@ func (s *stream) readFrame(dst, data []byte) []byte {
 			continue
 		}
 		dst = s.readMessage(dst, message, logprobs)
-		switch form.KindOfFinish(reason) {
+		switch form.FinishOf(reason) {
 		case form.FinishLimit:
-			s.stop(reasonLimit)
+			s.setReason(reasonLimit)
 		case form.FinishFiltered:
-			s.stop(reasonFilter)
+			s.setReason(reasonFilter)
 		case form.FinishFailed:
-			s.stop(reasonServer)
+			s.setReason(reasonServer)
 		}
 	}
 	return dst
 }
 
-// stop notes why the answer is incomplete; the first reason stays.
-func (s *stream) stop(reason string) {
+// setReason sets the first incomplete reason.
+func (s *stream) setReason(reason string) {
 	if s.reason == "" {
 		s.reason = reason
 	}
@@ -207,7 +203,7 @@ func (s *stream) stop(reason string) {
 // readMessage reads a message or a delta of one.
 func (s *stream) readMessage(dst, message, logprobs []byte) []byte {
 	var content, refusal, calls, call []byte
-	thought := false // the same reasoning may stand in two fields
+	thought := false // the same reasoning may be in two fields
 	for name, value := range rawjson.Members(message) {
 		if rawjson.NonNull(value) == nil {
 			continue
@@ -231,7 +227,7 @@ func (s *stream) readMessage(dst, message, logprobs []byte) []byte {
 	}
 	switch {
 	case rawjson.IsText(content):
-		dst = s.text(dst, textInside(content), false, logprobs)
+		dst = s.text(dst, contentsOf(content), false, logprobs)
 	default:
 		for _, part := range rawjson.Elements(content) {
 			isThinking := form.IsThought(rawjson.Field(part, "type"))
@@ -245,71 +241,71 @@ func (s *stream) readMessage(dst, message, logprobs []byte) []byte {
 		}
 	}
 	if rawjson.IsText(refusal) {
-		dst = s.text(dst, textInside(refusal), true, nil)
+		dst = s.text(dst, contentsOf(refusal), true, nil)
 	}
 	for position, call := range rawjson.Elements(calls) {
 		dst = s.call(dst, call, int64(position))
 	}
 	if call != nil && call[0] == '{' {
-		dst = s.callOf(dst, oldCall, nil, call, nil)
+		dst = s.callOf(dst, functionCallNumber, nil, call, nil)
 	}
 	return dst
 }
 
-// take tells whether n more bytes of text may be kept.
-func (s *stream) take(n int) bool {
+// reserve reports whether n more bytes of text may be kept.
+func (s *stream) reserve(n int) bool {
 	if n > s.room || len(s.items) > maxOutputItems || len(s.calls) > maxOutputItems {
 		s.room = 0
-		s.stop(reasonLimit)
+		s.setReason(reasonLimit)
 		return false
 	}
 	s.room -= n
 	return true
 }
 
-// text appends text or a refusal: the inside of a JSON string. Logprobs may come
-// without text, behind the text that they are of.
+// text appends text or a refusal, the contents of a JSON string. Logprobs may come without text,
+// after theirs.
 func (s *stream) text(dst, text []byte, refusal bool, logprobs []byte) []byte {
 	var probs []byte
 	if !refusal && len(logprobs) > 2 && logprobs[0] == '[' && rawjson.IsValid(logprobs) {
 		probs = piece.AppendLogprobs(nil, logprobs, appendBytes)
 	}
-	if len(text) == 0 && (len(probs) == 0 || !s.says()) || !s.take(len(text)+len(probs)) {
+	if len(text) == 0 && (len(probs) == 0 || !s.inText()) || !s.reserve(len(text)+len(probs)) {
 		return dst
 	}
 	if s.open == nil || s.open.kind != kindMessage {
 		dst = s.openItem(dst, &outputItem{kind: kindMessage})
 	}
 	item := s.open
-	if item.part == nil || item.part.refusal != refusal {
+	if item.current == nil || item.current.refusal != refusal {
 		dst = s.openPart(s.closePart(dst), item, refusal)
 	}
-	item.part.text = append(item.part.text, text...)
+	item.current.text = append(item.current.text, text...)
 	if len(probs) > 0 {
-		if len(item.part.logprobs) > 0 {
-			item.part.logprobs = append(item.part.logprobs, ',')
+		if len(item.current.logprobs) > 0 {
+			item.current.logprobs = append(item.current.logprobs, ',')
 		}
-		item.part.logprobs = append(item.part.logprobs, probs...)
+		item.current.logprobs = append(item.current.logprobs, probs...)
 	}
-	if s.silent || len(text) == 0 { // the end of the text tells the latter
+	if s.silent || len(text) == 0 { // such logprobs are in the final text event only
 		return dst
 	}
 	if refusal {
-		dst = append(s.event(dst, "response.refusal.delta"), item.place...)
+		dst = append(s.event(dst, "response.refusal.delta"), item.location...)
 		return endOf(appendText(dst, `,"delta":"`, text))
 	}
-	dst = append(s.event(dst, "response.output_text.delta"), item.place...)
+	dst = append(s.event(dst, "response.output_text.delta"), item.location...)
 	dst = append(appendText(dst, `,"delta":"`, text), `,"logprobs":[`...)
 	return endOf(append(append(dst, probs...), ']'))
 }
 
-// says tells whether a text is being said that more may be told of.
-func (s *stream) says() bool {
-	return s.open != nil && s.open.kind == kindMessage && s.open.part != nil && !s.open.part.refusal
+// inText reports whether a text is open.
+func (s *stream) inText() bool {
+	return s.open != nil && s.open.kind == kindMessage && s.open.current != nil && !s.open.current.refusal
 }
 
-// appendBytes appends the bytes of a token: the form demands them, and not every
-// vendor tells them.
+// appendBytes appends the bytes of a token: the form requires them, but not every vendor reports
+// them.
 func appendBytes(dst, token []byte) []byte {
 	dst = append(dst, '[')
 	for i, b := range []byte(rawjson.Unquote(token)) {
@@ -321,34 +317,33 @@ func appendBytes(dst, token []byte) []byte {
 	return append(dst, ']')
 }
 
-// reasoning appends reasoning: the inside of a JSON string.
+// reasoning appends reasoning, the contents of a JSON string.
 func (s *stream) reasoning(dst, text []byte) []byte {
-	if len(text) == 0 || !s.take(len(text)) {
+	if len(text) == 0 || !s.reserve(len(text)) {
 		return dst
 	}
 	if s.open == nil || s.open.kind != kindReasoning {
 		dst = s.openItem(dst, &outputItem{kind: kindReasoning})
 		dst = s.openPart(dst, s.open, false)
 	}
-	s.open.part.text = append(s.open.part.text, text...)
+	s.open.current.text = append(s.open.current.text, text...)
 	if s.silent {
 		return dst
 	}
-	dst = append(s.event(dst, "response.reasoning_summary_text.delta"), s.open.place...)
+	dst = append(s.event(dst, "response.reasoning_summary_text.delta"), s.open.location...)
 	return endOf(appendText(dst, `,"delta":"`, text))
 }
 
-// appendText writes a name with an opening quote behind it, the inside of a
-// JSON string, and the closing quote.
+// appendText appends a name with an opening quote, the contents of a JSON string, and the closing
+// quote.
 func appendText(dst []byte, name string, text []byte) []byte {
 	return rawjson.Put(append(dst, name...), "", text, `"`)
 }
 
-// textInside returns the inside of a JSON string that can be written as it is.
-// Of frames that are checked by their brackets alone it need not be valid; and
-// half a character, which clients would replace in a delta but not in the
-// whole text, is replaced here.
-func textInside(value []byte) []byte {
+// contentsOf returns the contents of a JSON string, repaired if invalid: the meter may have checked
+// only brackets. Half a surrogate pair is replaced, because clients would replace it in a delta but
+// not in the whole text.
+func contentsOf(value []byte) []byte {
 	if rawjson.IsString(value) && !hasSurrogate(value) {
 		return value[1 : len(value)-1]
 	}
@@ -356,13 +351,13 @@ func textInside(value []byte) []byte {
 	return clean[1 : len(clean)-1]
 }
 
-// hasSurrogate tells whether a text may have escapes of halves of characters.
+// hasSurrogate reports whether a text may have escapes of surrogates.
 func hasSurrogate(value []byte) bool {
 	return bytes.Contains(value, []byte(`\ud`)) || bytes.Contains(value, []byte(`\uD`))
 }
 
-// texts walks the texts in a value in which vendors send reasoning or parts of
-// content: a string, an object with one, or an array of such.
+// texts yields the texts in a value with reasoning or parts of content: a string, an object with
+// one, or an array of these.
 func texts(value []byte, depth int) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) { eachText(value, depth, yield) }
 }
@@ -372,7 +367,7 @@ func eachText(value []byte, depth int, yield func([]byte) bool) bool {
 	switch {
 	case len(value) == 0 || depth > deepest:
 	case rawjson.IsText(value):
-		return yield(textInside(value))
+		return yield(contentsOf(value))
 	case value[0] == '[':
 		for _, element := range rawjson.Elements(value) {
 			if !eachText(element, depth+1, yield) {
@@ -395,5 +390,5 @@ func eachText(value []byte, depth int, yield func([]byte) bool) bool {
 // endOf ends an event.
 func endOf(dst []byte) []byte { return append(dst, "}\n\n"...) }
 
-// stem is what all ids of an answer have in common.
-func stem(id wire.Identity) string { return strings.TrimPrefix(id.Request, "req_") }
+// idSuffixOf returns the common suffix of all ids of an answer.
+func idSuffixOf(id wire.Identity) string { return strings.TrimPrefix(id.Request, "req_") }

@@ -24,12 +24,11 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenarios of testdata come to anew")
 
-// identity is that of all answers in tests.
+// identity is the identity of all answers in tests.
 var identity = wire.Identity{Request: "req_01TEST", Model: "swift-1", Created: 1795262002}
 
-// onChat runs a chat stream through meter and translator, as a conductor does:
-// what was written since the finish waits, and is thrown away when the stream
-// fails.
+// onChat passes a chat stream through meter and translator: bytes written since the finish wait,
+// and are dropped if the stream fails.
 func onChat(stream []byte, r *responses.Request) []byte {
 	reader, m, w := sse.NewReader(bytes.NewReader(stream), 1<<20), completions.NewMeter(1), newStream(identity, r)
 	var out []byte
@@ -63,9 +62,8 @@ func onChat(stream []byte, r *responses.Request) []byte {
 	}
 }
 
-// TestResponsesOnChat plays the scenarios of testdata: the
-// request, what a chat line is sent for it, what it answers, and what the
-// client gets.
+// TestResponsesOnChat tests the scenarios of testdata: the request, the chat line's request, its
+// answer, and the client's answer.
 func TestResponsesOnChat(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
@@ -105,7 +103,7 @@ func playResponsesOnChat(t *testing.T, file string) {
 	var answer []byte
 	if r.Stream {
 		answer = onChat(upstream, r)
-		wiretest.MustBeValid(t, answer)
+		wiretest.MustCheckResponses(t, answer)
 	} else {
 		answer = wholeResponse(t, upstream, r)
 	}
@@ -123,7 +121,7 @@ func playResponsesOnChat(t *testing.T, file string) {
 	}
 }
 
-// mustBeChat checks that a body passes as a chat request.
+// mustBeChat checks that a body is a valid chat request.
 func mustBeChat(t *testing.T, body []byte) {
 	t.Helper()
 	r, err := completions.Open(body)
@@ -135,8 +133,7 @@ func mustBeChat(t *testing.T, body []byte) {
 	}
 }
 
-// wholeResponse translates a whole answer, and makes sure that it reads like a
-// provider's own.
+// wholeResponse translates an answer, and checks that it reads like a provider's own.
 func wholeResponse(t *testing.T, chat []byte, r *responses.Request) []byte {
 	t.Helper()
 	a, err := completions.ReadAnswer(chat)
@@ -169,8 +166,8 @@ func indented(t *testing.T, body []byte) []byte {
 	return out.Bytes()
 }
 
-// FuzzResponsesFromChat: whatever a chat line streams, the client gets a well
-// formed stream that ends; and whatever it answers whole reads as a response.
+// FuzzResponsesFromChat checks that the client's stream is well formed and ends, and that an answer
+// reads as a response, whatever a chat line sends.
 func FuzzResponsesFromChat(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
 	if err != nil {
@@ -196,7 +193,7 @@ func FuzzResponsesFromChat(f *testing.F) {
 		r := pairtest.Responses(t, `{"input":"x","stream":true,"tools":[{"type":"custom","name":"note"},`+
 			`{"type":"function","name":"get_weather"}]}`)
 		out := onChat(stream, r)
-		if _, err := wiretest.ValidStream(out); err != nil {
+		if _, err := wiretest.CheckResponses(out); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		whole, err := wholeAnswer(stream, identity, wire.Usage{}, r)
@@ -209,8 +206,8 @@ func FuzzResponsesFromChat(f *testing.F) {
 	})
 }
 
-// TestResponsesFromChatIsBounded: a text that never ends is cut as if by a
-// limit, and the stream stays well formed.
+// TestResponsesFromChatIsBounded checks that an endless text is cut off as if by the token limit,
+// in a well-formed stream.
 func TestResponsesFromChatIsBounded(t *testing.T) {
 	t.Parallel()
 	r := pairtest.Responses(t, `{"input":"x","stream":true}`)
@@ -220,7 +217,7 @@ func TestResponsesFromChatIsBounded(t *testing.T) {
 	for range 5 {
 		out = w.Append(out, sse.Event{Data: []byte(wiretest.Delta(`{"content":"four"}`, "null"))}, wire.Frame{Token: true})
 	}
-	seen := wiretest.MustBeValid(t, w.End(out, wire.Usage{}))
+	seen := wiretest.MustCheckResponses(t, w.End(out, wire.Usage{}))
 	if seen.Terminal != "response.incomplete" || seen.Items[0].Text != "fourfour" {
 		t.Errorf("%s after %q", seen.Terminal, seen.Items[0].Text)
 	}
@@ -237,24 +234,23 @@ func TestResponsesFromChatIsBounded(t *testing.T) {
 		text := [...]string{`{"content":"a"}`, `{"reasoning":"b"}`}[i%2]
 		out = w.Append(out, sse.Event{Data: []byte(wiretest.Delta(text, "null"))}, wire.Frame{Token: true})
 	}
-	if seen := wiretest.MustBeValid(t, w.End(out, wire.Usage{})); len(seen.Items) > maxOutputItems+1 {
+	if seen := wiretest.MustCheckResponses(t, w.End(out, wire.Usage{})); len(seen.Items) > maxOutputItems+1 {
 		t.Errorf("%d items", len(seen.Items))
 	}
 }
 
-// TestResponsesFromChatFailsAtOnce: a stream that breaks before its first frame
-// still is one.
+// TestResponsesFromChatFailsAtOnce tests an error before the first frame.
 func TestResponsesFromChatFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newStream(identity, pairtest.Responses(t, `{"input":"x","stream":true}`))
-	seen := wiretest.MustBeValid(t, w.Fail(nil, fault.New(fault.UpstreamBusy, "Busy.")))
+	seen := wiretest.MustCheckResponses(t, w.Fail(nil, fault.New(fault.UpstreamBusy, "Busy.")))
 	if seen.Terminal != "response.failed" {
 		t.Error(seen.Terminal)
 	}
 }
 
-// TestResponsesFromChatUnsettled: an end that could not be settled is thrown
-// away, and the stream fails in its place.
+// TestResponsesFromChatUnsettled checks that an end without settlement is dropped and replaced by
+// an error.
 func TestResponsesFromChatUnsettled(t *testing.T) {
 	t.Parallel()
 	word, stop := wiretest.Delta(`{"content":"word"}`, "null"), wiretest.Delta(`{}`, `"stop"`)
@@ -264,16 +260,16 @@ func TestResponsesFromChatUnsettled(t *testing.T) {
 		"in one frame": wiretest.Frames(word, wiretest.Delta(`{"content":"end"}`, `"stop"`)),
 	} {
 		m, w := completions.NewMeter(1), newStream(identity, pairtest.Responses(t, `{"input":"x","stream":true}`))
-		out, held := pairtest.Unsettled(t, stream, w, m)
+		out, held := pairtest.Unfinished(t, stream, w, m)
 		w.End(out, wire.Usage{})
-		seen := wiretest.MustBeValid(t, w.Fail(out[:held:held], fault.New(fault.ServiceUnavailable, "Not settled.")))
+		seen := wiretest.MustCheckResponses(t, w.Fail(out[:held:held], fault.New(fault.ServiceUnavailable, "Not settled.")))
 		if seen.Terminal != "response.failed" {
 			t.Errorf("%s: %s", name, seen.Terminal)
 		}
 	}
 }
 
-// BenchmarkResponsesFromChat is an ordinary frame on its way to another form.
+// BenchmarkResponsesFromChat measures an ordinary frame.
 func BenchmarkResponsesFromChat(b *testing.B) {
 	r := pairtest.Responses(b, `{"input":"x"}`)
 	m, w := completions.NewMeter(1), newStream(identity, r)

@@ -5,9 +5,8 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// appendChatTools writes tools, tool_choice and parallel_tool_calls. The last
-// two are refused by providers where there is no tool, so they go only with
-// one.
+// appendChatTools appends tools, tool_choice and parallel_tool_calls. Providers reject the last two
+// without a tool, so they are only sent with one.
 func appendChatTools(dst []byte, d *rawjson.RequestBody, tools *chatTools) ([]byte, error) {
 	choice := d.Raw("tool_choice")
 	allowed := func(*chatTool) bool { return true }
@@ -48,10 +47,9 @@ func appendChatTools(dst []byte, d *rawjson.RequestBody, tools *chatTools) ([]by
 	return dst, err
 }
 
-// allowedTools tells which tools a choice allows: single ones, and whole
-// namespaces.
+// allowedTools returns the predicate for the allowed tools and namespaces of a choice.
 func allowedTools(choice []byte) func(*chatTool) bool {
-	tools, namespaces := make(map[toolName]bool), make(map[string]bool)
+	tools, namespaces := make(map[qualifiedName]bool), make(map[string]bool)
 	for _, tool := range rawjson.Elements(rawjson.Field(choice, "tools")) {
 		if rawjson.Unquote(rawjson.Field(tool, "type")) == "namespace" {
 			namespaces[rawjson.Unquote(rawjson.Field(tool, "name"))] = true
@@ -59,11 +57,11 @@ func allowedTools(choice []byte) func(*chatTool) bool {
 			tools[nameOfTool(tool)] = true
 		}
 	}
-	return func(t *chatTool) bool { return tools[t.toolName] || t.namespace != "" && namespaces[t.namespace] }
+	return func(t *chatTool) bool { return tools[t.qualifiedName] || t.namespace != "" && namespaces[t.namespace] }
 }
 
-// appendChatChoice writes tool_choice. Of allowed tools only those are sent
-// that are allowed, so that their mode is left.
+// appendChatChoice appends tool_choice. Only the allowed tools are sent, so the choice is their
+// mode.
 func appendChatChoice(dst, choice []byte, tools *chatTools, any bool) ([]byte, error) {
 	switch kind := rawjson.Unquote(rawjson.Field(choice, "type")); {
 	case choice == nil:
@@ -72,18 +70,18 @@ func appendChatChoice(dst, choice []byte, tools *chatTools, any bool) ([]byte, e
 			dst = rawjson.AppendMember(dst, "tool_choice", choice)
 		}
 	case kind == "function" || kind == "custom":
-		named := choice
+		function := choice
 		if nested := rawjson.Field(choice, kind); rawjson.Field(choice, "name") == nil && nested != nil {
-			named = nested // as the chat form has it
+			function = nested // in the chat form
 		}
 		dst = rawjson.AppendMember(dst, "tool_choice", `{"type":"function","function":{"name":`)
-		dst = rawjson.Put(dst, "", rawjson.Quote(tools.function(nameOfTool(named))), "}}")
+		dst = rawjson.Put(dst, "", rawjson.Quote(tools.functionFor(nameOfTool(function))), "}}")
 	case kind == "allowed_tools":
 		if mode := rawjson.Field(choice, "mode"); mode != nil && any {
 			dst = rawjson.AppendMember(dst, "tool_choice", mode)
 		}
 	default:
-		return nil, notOnChat("tool_choice.type")
+		return nil, unsupported("tool_choice.type")
 	}
 	return dst, nil
 }

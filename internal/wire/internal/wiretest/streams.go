@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// EachEvent reads a stream that a translator wrote.
+// EachEvent reads a stream written by a translator.
 func EachEvent(stream []byte, see func(name string, data []byte) error) error {
 	r := sse.NewReader(bytes.NewReader(stream), 64<<20)
 	for {
@@ -36,11 +36,10 @@ func EachEvent(stream []byte, see func(name string, data []byte) error) error {
 	}
 }
 
-// SoundChat tells what is wrong with a chat stream: every chunk has the same
-// identity, the role comes first, calls are numbered from 0 and begin with id
-// and name, one finish_reason ends the choice, usage stands between it and
-// [DONE], and an error ends all.
-func SoundChat(stream []byte) error {
+// CheckChat returns an error unless a chat stream is well formed: every chunk has the same
+// identity, the role comes first, calls are numbered from 0 and begin with id and name, one
+// finish_reason ends the choice, usage is between it and [DONE], and an error ends all.
+func CheckChat(stream []byte) error {
 	var id string
 	var created int64
 	calls, chunks := 0, 0
@@ -109,7 +108,7 @@ func SoundChat(stream []byte) error {
 			return errors.New("a choice too many")
 		}
 		for _, call := range c.Choices[0].Delta.ToolCalls {
-			if custom := call.Custom; custom != nil { // alike, in other words
+			if custom := call.Custom; custom != nil { // the same with other names
 				call.Function.Name, call.Function.Arguments = custom.Name, custom.Input
 			}
 			switch {
@@ -128,7 +127,7 @@ func SoundChat(stream []byte) error {
 	})
 }
 
-// wantedType is the type of a call.
+// wantedType returns the type of a call.
 func wantedType(custom bool) string {
 	if custom {
 		return "custom"
@@ -136,11 +135,10 @@ func wantedType(custom bool) string {
 	return "function"
 }
 
-// SoundMessages tells what is wrong with a messages stream: message_start
-// first, blocks numbered from 0 of which one is open at a time and which grow
-// by deltas of their kind, then message_delta and message_stop; an error ends
-// all.
-func SoundMessages(stream []byte) error {
+// CheckMessages returns an error unless a messages stream is well formed: message_start first,
+// blocks numbered from 0, one open at a time with deltas of its kind, then message_delta and
+// message_stop; an error ends all.
+func CheckMessages(stream []byte) error {
 	const before, between, inside, told, over = 0, 1, 2, 3, 4
 	state, index, kind := before, 0, ""
 	ids := map[string]bool{}

@@ -7,18 +7,18 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// chatSaid is what a message of the chat form, or a delta of one, says. Its
+// chatMessage is what a message of the chat form, or a delta of one, says. Its
 // values are JSON as it stands; nil where there is nothing.
-type chatSaid struct {
-	thought  []byte // reasoning, in whichever of the vendors' fields it stands
-	content  []byte // a string, or parts
-	refusal  []byte
-	calls    []byte // a list
-	function []byte // a call in its older form
+type chatMessage struct {
+	reasoning []byte // reasoning, in whichever of the vendors' fields it stands
+	content   []byte // a string, or parts
+	refusal   []byte
+	calls     []byte // a list
+	function  []byte // a call in its older form
 }
 
-// readSaid reads a message or a delta.
-func readSaid(message []byte) (said chatSaid) {
+// readChatMessage reads a message or a delta.
+func readChatMessage(message []byte) (said chatMessage) {
 	for name, value := range rawjson.Members(message) {
 		if rawjson.NonNull(value) == nil {
 			continue
@@ -37,17 +37,17 @@ func readSaid(message []byte) (said chatSaid) {
 			// The same reasoning may stand in two fields; the plain text wins.
 			// What signs it is not part of it.
 			signs := bytes.HasSuffix(name, []byte("signature"))
-			if form.IsThought(name) && !signs && len(value) > 2 && (said.thought == nil || !rawjson.IsText(said.thought) && rawjson.IsText(value)) {
-				said.thought = value
+			if form.IsThought(name) && !signs && len(value) > 2 && (said.reasoning == nil || !rawjson.IsText(said.reasoning) && rawjson.IsText(value)) {
+				said.reasoning = value
 			}
 		}
 	}
 	return said
 }
 
-// eachThought calls add with every text of a reasoning field: a string, or one
+// eachReasoning calls add with every text of a reasoning field: a string, or one
 // vendor's details.
-func eachThought(value []byte, depth int, add func([]byte)) {
+func eachReasoning(value []byte, depth int, add func([]byte)) {
 	const deepest = 8 // deeper than any vendor's details
 	switch {
 	case len(value) == 0 || depth > deepest:
@@ -55,13 +55,13 @@ func eachThought(value []byte, depth int, add func([]byte)) {
 		add(value)
 	case value[0] == '[':
 		for _, element := range rawjson.Elements(value) {
-			eachThought(element, depth+1, add)
+			eachReasoning(element, depth+1, add)
 		}
 	case value[0] == '{':
 		for name, member := range rawjson.Members(value) {
 			switch string(name) {
 			case "text", "summary", "thinking", "content":
-				eachThought(member, depth+1, add)
+				eachReasoning(member, depth+1, add)
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func eachContent(value []byte, add func(kind blockKind, raw []byte)) {
 	for _, part := range rawjson.Elements(value) {
 		switch kind := rawjson.Contents(rawjson.Field(part, "type")); {
 		case form.IsThought(kind):
-			eachThought(part, 0, func(raw []byte) { add(thoughtKind, raw) })
+			eachReasoning(part, 0, func(raw []byte) { add(thinkingKind, raw) })
 		case string(kind) == "refusal":
 			add(textKind, rawjson.Field(part, "refusal"))
 		default:
@@ -91,22 +91,22 @@ type blockKind int
 
 const (
 	textKind blockKind = iota
-	thoughtKind
+	thinkingKind
 	callKind
 )
 
-// arguments follows the text of a call's arguments, fragment by fragment, to
+// argumentScanner follows the text of a call's arguments, fragment by fragment, to
 // tell when they are whole.
-type arguments struct {
+type argumentScanner struct {
 	depth   int
-	begun   bool
+	started bool
 	quoted  bool // inside a string
 	escaped bool // behind a backslash in it
 	scratch []byte
 }
 
 // add takes a fragment, the inside of a JSON string.
-func (a *arguments) add(raw []byte) {
+func (a *argumentScanner) add(raw []byte) {
 	text := raw
 	if bytes.IndexByte(raw, '\\') >= 0 {
 		a.scratch = rawjson.AppendUnquoted(a.scratch[:0], raw)
@@ -123,12 +123,12 @@ func (a *arguments) add(raw []byte) {
 			a.quoted = true
 		case c == '{' || c == '[':
 			a.depth++
-			a.begun = true
+			a.started = true
 		case c == '}' || c == ']':
 			a.depth--
 		}
 	}
 }
 
-// whole tells whether an object has begun and ended.
-func (a *arguments) whole() bool { return a.begun && a.depth <= 0 && !a.quoted }
+// complete tells whether an object has begun and ended.
+func (a *argumentScanner) complete() bool { return a.started && a.depth <= 0 && !a.quoted }
