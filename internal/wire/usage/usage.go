@@ -1,8 +1,8 @@
-// Package usage owns the reading of usage from any document of a provider, by
-// the form that it is in: answers, and errors that were counted.
+// Package usage owns the reading of usage from any document of a provider: an answer, or an error
+// with usage. It is not part of package upstream, because it imports the form of Gemini, internal to
+// the wire packages.
 //
-// Invariant: whatever the bytes, parts are within their wholes and no count is
-// negative.
+// Invariant: whatever the bytes, parts never exceed their wholes and no count is negative.
 package usage
 
 import (
@@ -13,9 +13,8 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// Reported reads the usage that a document of a provider shows at its top
-// level, in the given form, also beside an error; an empty form is any but
-// messages. Counts that it does not tell are 0. Any bytes may be given.
+// Reported returns the usage at the top level of a document in the given form, even beside an error.
+// An empty form is any form except messages. Missing counts are 0. The document may be any bytes.
 func Reported(form wire.Form, document []byte) wire.Usage {
 	object := document[rawjson.SkipSpace(document, 0):]
 	switch form {

@@ -7,8 +7,7 @@ import (
 	"tollgate/internal/wire/internal/wiretest"
 )
 
-// FuzzReported: whatever a provider sends, the usage that is read from it
-// holds together, in every form.
+// FuzzReported checks that the usage is consistent in every form, whatever a provider sends.
 func FuzzReported(f *testing.F) {
 	for _, seed := range []string{
 		`{"error":{}}`, `{"delta":[`, `{"usage":{"prompt_tokens":1e99,"completion_tokens":-1}}`,

@@ -31,8 +31,7 @@ func TestTrapInputDoesNotIncludeTheCache(t *testing.T) {
 	}
 }
 
-// TestTurnsOfTooManyCallsAreRefused: every result is looked for among the calls
-// before it, so there is an end to their number.
+// TestTurnsOfTooManyCallsAreRefused: the search for each result's call needs a limit.
 func TestTurnsOfTooManyCallsAreRefused(t *testing.T) {
 	t.Parallel()
 	calls := func(call string) string { return strings.TrimSuffix(strings.Repeat(call+",", maxTurnCalls+1), ",") }

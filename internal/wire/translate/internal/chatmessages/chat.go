@@ -10,16 +10,13 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// maxStops is how many stop sequences the chat form takes.
+// maxStops is the chat form's limit on stop sequences.
 const maxStops = 4
 
-// Body returns the request in the chat form, for a line that does not speak
-// messages. Equal requests give equal bytes. The results of tools become
-// messages of their own, directly behind the call; what is unanswered is
-// answered with "(no result)". Fields without a counterpart are dropped; where
-// that would change what the answer is, or what it costs, the error is a
-// *fault.Error with the field. A stream always asks for its usage. Call Check
-// first.
+// Body returns the request in the chat form. Equal requests give equal bytes. Results of tools
+// become messages directly after the call; a missing result is "(no result)". Fields without a
+// counterpart are dropped, or rejected if they change the answer or its price. A stream always asks
+// for usage. Check must be called first.
 func (r messagesOnChat) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if err := piece.CheckTranslatable(r.Params()); err != nil {
 		return nil, err
@@ -58,12 +55,11 @@ func (r messagesOnChat) Body(t wire.Translation) (rawjson.Pieces, error) {
 	return rawjson.Pieces{append(out, '}')}, nil
 }
 
-// maxUserLength is the longest name of an end user that all providers take, with
-// its quotes.
+// maxUserLength is the longest name of an end user accepted by all providers, with quotes.
 const maxUserLength = 64 + 2
 
-// appendChatLimits appends what bounds the answer, and how it is sampled:
-// models that think take no sampling fields.
+// appendChatLimits appends the limits of the answer and the sampling fields, which reasoning models
+// reject.
 func (r messagesOnChat) appendChatLimits(out []byte, t wire.Translation) []byte {
 	name := t.LimitField
 	if name == "" {
@@ -92,13 +88,13 @@ func (r messagesOnChat) appendChatLimits(out []byte, t wire.Translation) []byte 
 	return out
 }
 
-// forcesTool tells whether the model has to call a tool.
+// forcesTool reports whether the model must call a tool.
 func (r messagesOnChat) forcesTool() bool {
 	kind := rawjson.Unquote(rawjson.Field(r.Doc.Raw("tool_choice"), "type"))
 	return r.HasTools() && (kind == "any" || kind == "tool")
 }
 
-// appendChatTools appends tools and the choice among them.
+// appendChatTools appends tools and the tool choice.
 func (r messagesOnChat) appendChatTools(out []byte, t wire.Translation) ([]byte, error) {
 	sep := `,"tools":[`
 	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
@@ -159,8 +155,8 @@ func (r messagesOnChat) appendChatChoice(out []byte) ([]byte, error) {
 	return out, nil
 }
 
-// appendChatEffort appends reasoning_effort, as thinking and effort say. A
-// model that does not think knows no such field.
+// appendChatEffort appends reasoning_effort for thinking and effort. Only reasoning models have the
+// field.
 func (r messagesOnChat) appendChatEffort(out []byte, t wire.Translation) ([]byte, error) {
 	thinking := r.Doc.Raw("thinking")
 	raw := rawjson.Field(r.Doc.Raw("output_config"), "effort")
@@ -193,12 +189,12 @@ func (r messagesOnChat) appendChatEffort(out []byte, t wire.Translation) ([]byte
 	return rawjson.AppendMember(out, "reasoning_effort", rawjson.Quote(effort)), nil
 }
 
-// appendChatFormat appends response_format. The schema goes as it is: it is not
-// held to word by word unless `strict` says so, for which the client has no word.
+// appendChatFormat appends response_format with the schema unchanged. It is not strict, because the
+// client's form has no such setting.
 func (r messagesOnChat) appendChatFormat(out []byte, _ wire.Translation) ([]byte, error) {
 	param, format := "output_config.format", rawjson.Field(r.Doc.Raw("output_config"), "format")
 	if format == nil {
-		param, format = "output_format", r.Doc.Raw("output_format") // its name in a beta
+		param, format = "output_format", r.Doc.Raw("output_format") // the name in a beta
 	}
 	if format == nil {
 		return out, nil

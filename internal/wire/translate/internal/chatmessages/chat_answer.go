@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// messagesAnswer returns a whole answer of the chat form as a message, with
-// u as its usage: the first choice's reasoning, text and calls, as blocks in
-// this order, with the signature of a thought before the call that it came with. ErrMalformed when body is no JSON object.
+// messagesAnswer returns an answer of the chat form as a message with the usage u: the first
+// choice's reasoning, text and calls, as blocks in this order, each call after its signature. It
+// returns ErrMalformed if body is not a JSON object.
 func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || body[0] != '{' || !rawjson.IsValid(body) {
@@ -71,15 +71,15 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	return append(piece.AppendMessagesUsage(out, u), '}'), nil
 }
 
-// appendToolUse appends a call as a tool_use block, with a comma behind it.
+// appendToolUse appends a call as a tool_use block and a comma.
 func appendToolUse(dst, rawID, function []byte, id wire.Identity, k int) []byte {
 	dst = rawjson.Put(dst, `{"type":"tool_use","id":`, toolUseID(rawID, id, k), "")
 	dst = rawjson.Put(dst, `,"name":"`, piece.AppendContents(nil, rawjson.Field(function, "name")), `","input":`)
 	return append(piece.AppendObject(dst, rawjson.Field(function, "arguments")), "},"...)
 }
 
-// toolUseID returns the id of the k-th call, as a JSON string that the form
-// allows: the client sends it back, perhaps to a line that is strict.
+// toolUseID returns the id of the k-th call, as a JSON string in the form's alphabet: the client
+// may return it to a strict line.
 func toolUseID(raw []byte, id wire.Identity, k int) []byte {
 	if text := rawjson.Unquote(raw); text != "" {
 		return rawjson.Quote(piece.ToolID(text))
@@ -87,8 +87,8 @@ func toolUseID(raw []byte, id wire.Identity, k int) []byte {
 	return rawjson.Quote(piece.NewCallID(id, k))
 }
 
-// stopReason returns the stop_reason for a finish_reason. Some vendors say stop
-// where there are calls. Which stop sequence was met no chat line tells.
+// stopReason returns the stop_reason for a finish_reason. Some vendors report stop for calls. No
+// chat line reports the matched stop sequence.
 func stopReason(reason string, calls, refused bool) string {
 	switch form.FinishOf(reason) {
 	case form.FinishLimit:

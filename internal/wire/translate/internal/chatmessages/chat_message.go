@@ -7,14 +7,14 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// chatMessage is what a message of the chat form, or a delta of one, says. Its
-// values are JSON as it stands; nil where there is nothing.
+// chatMessage holds the members of a message of the chat form, or of a delta, as JSON. Absent
+// members are nil.
 type chatMessage struct {
-	reasoning []byte // reasoning, in whichever of the vendors' fields it stands
+	reasoning []byte // from any vendor's field
 	content   []byte // a string, or parts
 	refusal   []byte
 	calls     []byte // a list
-	function  []byte // a call in its older form
+	function  []byte // the older form of a call
 }
 
 // readChatMessage reads a message or a delta.
@@ -34,8 +34,8 @@ func readChatMessage(message []byte) (said chatMessage) {
 		case "function_call":
 			said.function = value
 		default:
-			// The same reasoning may stand in two fields; the plain text wins.
-			// What signs it is not part of it.
+			// The same reasoning may be in two fields; plain text is preferred. Its signature is
+			// not part of it.
 			signs := bytes.HasSuffix(name, []byte("signature"))
 			if form.IsThought(name) && !signs && len(value) > 2 && (said.reasoning == nil || !rawjson.IsText(said.reasoning) && rawjson.IsText(value)) {
 				said.reasoning = value
@@ -45,8 +45,7 @@ func readChatMessage(message []byte) (said chatMessage) {
 	return said
 }
 
-// eachReasoning calls add with every text of a reasoning field: a string, or one
-// vendor's details.
+// eachReasoning calls add for every text of a reasoning field: a string, or a vendor's details.
 func eachReasoning(value []byte, depth int, add func([]byte)) {
 	const deepest = 8 // deeper than any vendor's details
 	switch {
@@ -67,8 +66,8 @@ func eachReasoning(value []byte, depth int, add func([]byte)) {
 	}
 }
 
-// eachContent calls add with every text of a content field: a string, or
-// parts, among which thinking may be.
+// eachContent calls add for every text of a content field: a string, or parts, possibly with
+// thinking.
 func eachContent(value []byte, add func(kind blockKind, raw []byte)) {
 	if rawjson.IsText(value) {
 		add(textKind, value)
@@ -95,17 +94,16 @@ const (
 	callKind
 )
 
-// argumentScanner follows the text of a call's arguments, fragment by fragment, to
-// tell when they are whole.
+// argumentScanner reads a call's arguments piece by piece to find their end.
 type argumentScanner struct {
 	depth   int
 	started bool
 	quoted  bool // inside a string
-	escaped bool // behind a backslash in it
+	escaped bool // after a backslash in a string
 	scratch []byte
 }
 
-// add takes a fragment, the inside of a JSON string.
+// add adds a piece, the contents of a JSON string.
 func (a *argumentScanner) add(raw []byte) {
 	text := raw
 	if bytes.IndexByte(raw, '\\') >= 0 {
@@ -130,5 +128,5 @@ func (a *argumentScanner) add(raw []byte) {
 	}
 }
 
-// complete tells whether an object has begun and ended.
+// complete reports whether an object has started and ended.
 func (a *argumentScanner) complete() bool { return a.started && a.depth <= 0 && !a.quoted }

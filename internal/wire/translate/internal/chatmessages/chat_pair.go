@@ -7,30 +7,30 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// ToChat is how a request of messages meets a line of chat completions.
+// ToChat returns the pair for messages and a chat line.
 func ToChat(r *messages.Request, id wire.Identity) wire.Pair { return messagesOnChat{r, id} }
 
-// messagesOnChat puts messages to a line of chat completions.
+// messagesOnChat is the pair for messages and a chat line.
 type messagesOnChat struct {
 	*messages.Request
 	id wire.Identity
 }
 
-// Events implements Pair.
+// Events implements wire.Pair.
 func (r messagesOnChat) Events() (wire.Meter, wire.Writer) {
 	return completions.NewMeter(1), newMessagesStream(r.id)
 }
 
-// Read implements Pair.
+// Read implements wire.Pair.
 func (r messagesOnChat) Read(raw []byte) (wire.Answer, error) { return completions.ReadAnswer(raw) }
 
-// Render implements Pair.
+// Render implements wire.Pair.
 func (r messagesOnChat) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	out, err := messagesAnswer(raw, r.id, u)
 	return [3][]byte{out}, err
 }
 
-// unsupported refuses what a line of another form has no word for.
+// unsupported returns the error for a value unknown to the line's form.
 func unsupported(param, format string, args ...any) error {
 	return piece.Unsupported(param, format, args...)
 }

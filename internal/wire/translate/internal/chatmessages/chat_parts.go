@@ -5,7 +5,7 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// chatParts makes parts of a block of the user, or of one inside a result.
+// chatParts returns the parts of a block of the user, or of a block inside a result.
 func chatParts(b []byte, at string) ([]chatPart, error) {
 	blocks, err := piece.Blocks{}.Parts(b, at)
 	if err != nil {

@@ -14,50 +14,48 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// messagesStream writes a stream of the chat form as one of the messages form.
-// Whatever the provider sends, what it writes is well formed: blocks are
-// numbered from 0, one at a time is open, and message_stop comes only behind a
-// finish_reason. Not for concurrent use.
+// messagesStream writes a chat stream as one of the messages form. Whatever the provider sends, its
+// output is well formed: blocks are numbered from 0, one is open at a time, and message_stop
+// follows only a finish_reason. It is not safe for concurrent use.
 type messagesStream struct {
 	id wire.Identity
 
 	started, finished, ended bool
-	refused, hasText         bool // a refusal came; text came
+	refused, hasText         bool // there was a refusal, there was text
 	reason                   string
 	hasChoice                bool
-	choice                   int64 // whose answer is written: the first that came
+	choice                   int64 // index of the first choice, the only one written
 
 	index        int         // of the first block of queue
 	queue        []*outBlock // the first is being written, the others wait for its end
-	calls        []*outCall  // all of them, in the order in which they came
-	pendingBytes int         // bytes that wait
+	calls        []*outCall  // in the order of arrival
+	pendingBytes int         // size of pending output
 }
 
-// outBlock is a block that was not written to its end.
+// outBlock is a block not completely written.
 type outBlock struct {
 	kind    blockKind
 	started bool
-	pending []byte   // what is not written, the inside of a JSON string
-	call    *outCall // of a call
+	pending []byte   // unwritten text, the contents of a JSON string
+	call    *outCall // nil except for a call
 }
 
-// outCall is a call of a tool, by what the provider calls it.
+// outCall is a tool call.
 type outCall struct {
 	number    int // among the calls
 	key       int64
-	id        string // the provider's; may be empty
-	clientID  []byte // the client's, as a JSON string
-	name      []byte // as a JSON string; nil until it is known
+	id        string // the provider's, may be empty
+	clientID  []byte // a JSON string
+	name      []byte // a JSON string, nil until known
 	args      argumentScanner
 	block     *outBlock
 	ended     bool   // the block has ended
-	signature []byte // the signature of a thought that came with it; nil: none
+	signature []byte // sealed signature of the reasoning before it, or nil
 }
 
 const (
-	// maxPending bounds the bytes that wait for the end of a block, maxQueue
-	// the blocks, and maxCalls the calls of one answer; no model's answer comes
-	// near.
+	// maxPending bounds the output waiting for the end of a block in bytes, maxQueue the blocks,
+	// and maxCalls the calls of one answer; no model's answer comes near.
 	maxPending = 8 << 20
 	maxQueue   = 4096
 	maxCalls   = 1024
@@ -65,13 +63,11 @@ const (
 	functionKey = -1
 )
 
-// newMessagesStream makes the writer of a messages stream from chunks of the
-// chat form.
+// newMessagesStream returns the writer of a messages stream.
 func newMessagesStream(id wire.Identity) *messagesStream { return &messagesStream{id: id} }
 
-// Append appends the events for a chunk to dst. Calls of tools that the
-// provider mixes are written one after the other. The blocks end with the
-// finish_reason; message_delta and message_stop are End's, errors Fail's.
+// Append implements wire.Writer. Interleaved tool calls are written one after the other. The blocks
+// end with the finish_reason.
 func (w *messagesStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	data := bytes.TrimSpace(e.Data)
 	switch {
@@ -106,8 +102,8 @@ func (w *messagesStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	return dst
 }
 
-// begin writes message_start, once. What the prompt holds is known later: it
-// is corrected in message_delta.
+// begin appends message_start, once. The prompt's count is not known yet; message_delta corrects
+// it.
 func (w *messagesStream) begin(dst []byte) []byte {
 	if w.started {
 		return dst
@@ -120,7 +116,7 @@ func (w *messagesStream) begin(dst []byte) []byte {
 	return append(piece.AppendMessagesUsage(dst, wire.Usage{}), "}}\n\n"...)
 }
 
-// message writes what a delta says.
+// message appends the events for a delta.
 func (w *messagesStream) message(dst, message []byte) []byte {
 	if message == nil {
 		return dst
@@ -151,13 +147,13 @@ func (w *messagesStream) message(dst, message []byte) []byte {
 	return dst
 }
 
-// parts writes what a vendor sends in parts.
+// parts appends the texts of a value with parts.
 func (w *messagesStream) parts(dst []byte, each func(add func(blockKind, []byte))) []byte {
 	each(func(kind blockKind, raw []byte) { dst = w.text(dst, kind, raw) })
 	return dst
 }
 
-// text writes text or reasoning.
+// text appends text or reasoning.
 func (w *messagesStream) text(dst []byte, kind blockKind, raw []byte) []byte {
 	if len(rawjson.Contents(raw)) == 0 || w.finished {
 		return dst
@@ -174,8 +170,7 @@ func (w *messagesStream) text(dst []byte, kind blockKind, raw []byte) []byte {
 	return w.grow(dst, w.queue[len(w.queue)-1], raw)
 }
 
-// call writes a delta of a call: its beginning, or a fragment of its
-// arguments.
+// call appends a delta of a call: its start, or a piece of its arguments.
 func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 	if w.finished {
 		return dst
@@ -212,7 +207,7 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 	switch {
 	case arguments == nil || string(arguments) == `""` || c.ended:
 		return dst
-	case !rawjson.IsText(arguments): // a whole object, where the form has its text
+	case !rawjson.IsText(arguments): // an object instead of its text
 		arguments = piece.AppendQuoted(nil, arguments)
 	}
 	c.args.add(rawjson.Contents(arguments))
@@ -220,9 +215,8 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 	return w.advance(dst, false)
 }
 
-// find returns the call that a delta belongs to; nil when it begins one. The
-// index tells, as far as vendors send it, and do so truly: some number every
-// call 0, some none.
+// find returns the call of a delta, or nil if the delta starts one. Some vendors number every call
+// 0, and some send no index.
 func (w *messagesStream) find(key int64, id string, hasName, hasIndex bool) *outCall {
 	var last *outCall
 	for i := len(w.calls) - 1; i >= 0; i-- {
@@ -248,8 +242,7 @@ func (w *messagesStream) find(key int64, id string, hasName, hasIndex bool) *out
 	return nil
 }
 
-// clientID returns the id that the client gets for a call, unlike those before
-// it.
+// clientID returns the client's id of a call, different from those before it.
 func (w *messagesStream) clientID(id string, number int) []byte {
 	sent := rawjson.Quote(piece.ToolID(id))
 	for _, c := range w.calls {
@@ -260,8 +253,8 @@ func (w *messagesStream) clientID(id string, number int) []byte {
 	return sent
 }
 
-// grow adds a text, a JSON string, to a block: it is written if the block is
-// open, else it waits.
+// grow adds a text, a JSON string, to a block. The text is written if the block is started, or else
+// waits.
 func (w *messagesStream) grow(dst []byte, b *outBlock, raw []byte) []byte {
 	if b.started {
 		dst = piece.AppendContents(w.delta(dst, b), raw)
@@ -275,9 +268,8 @@ func (w *messagesStream) grow(dst []byte, b *outBlock, raw []byte) []byte {
 	return dst
 }
 
-// advance starts the first block that is not written and ends those that are
-// whole: any but a call when another waits, a call when its arguments have
-// ended too. At the end of the answer all are.
+// advance starts the first block of the queue and stops complete blocks: a call after its arguments
+// have ended, and any block once another waits. If all is set, every block is complete.
 func (w *messagesStream) advance(dst []byte, all bool) []byte {
 	for len(w.queue) > 0 {
 		b := w.queue[0]
@@ -297,14 +289,14 @@ func (w *messagesStream) advance(dst []byte, all bool) []byte {
 	return dst
 }
 
-// head writes the beginning of an event of the first block.
+// head appends the start of an event of the first block.
 func (w *messagesStream) head(dst []byte, event string) []byte {
 	dst = rawjson.Put(dst, "event: ", event, "\ndata: {\"type\":\"")
 	dst = rawjson.Put(dst, "", event, `","index":`)
 	return strconv.AppendInt(dst, int64(w.index), 10)
 }
 
-// start writes the beginning of a block, and what waited.
+// start appends the start of a block and its pending output.
 func (w *messagesStream) start(dst []byte, b *outBlock) []byte {
 	b.started = true
 	if b.call != nil && b.call.signature != nil {
@@ -337,7 +329,7 @@ func (w *messagesStream) start(dst []byte, b *outBlock) []byte {
 	return dst
 }
 
-// delta writes the beginning of a delta of a block, up to its text.
+// delta appends the start of a delta of a block, up to its text.
 func (w *messagesStream) delta(dst []byte, b *outBlock) []byte {
 	dst = w.head(dst, "content_block_delta")
 	switch b.kind {
@@ -349,7 +341,7 @@ func (w *messagesStream) delta(dst []byte, b *outBlock) []byte {
 	return append(dst, `,"delta":{"type":"text_delta","text":"`...)
 }
 
-// stop ends a block. No chat line signs what it thought.
+// stop appends the end of a block. No chat line signs its reasoning.
 func (w *messagesStream) stop(dst []byte, b *outBlock) []byte {
 	if b.kind == thinkingKind {
 		dst = append(w.head(dst, "content_block_delta"), ",\"delta\":{\"type\":\"signature_delta\",\"signature\":\"\"}}\n\n"...)
@@ -360,21 +352,19 @@ func (w *messagesStream) stop(dst []byte, b *outBlock) []byte {
 	return append(w.head(dst, "content_block_stop"), "}\n\n"...)
 }
 
-// finish ends the blocks.
+// finish ends all blocks.
 func (w *messagesStream) finish(dst []byte, reason string) []byte {
 	w.finished, w.reason = true, reason
 	return w.advance(dst, true)
 }
 
-// failTooLarge gives an answer up that is larger than any model's: it ends in an
-// error.
+// failTooLarge ends the stream of an answer larger than any model's with an error.
 func (w *messagesStream) failTooLarge(dst []byte) []byte {
 	return w.Fail(dst, fault.New(fault.UpstreamError,
 		"The model's answer holds more tool calls at once than can be passed on. Please try again."))
 }
 
-// End appends what closes a stream that has finished, with u as its usage. A
-// stream that has not finished, or is closed, gets nothing.
+// End implements wire.Writer. It appends nothing to an unfinished or ended stream.
 func (w *messagesStream) End(dst []byte, u wire.Usage) []byte {
 	if !w.finished || w.ended {
 		return dst
@@ -387,7 +377,7 @@ func (w *messagesStream) End(dst []byte, u wire.Usage) []byte {
 	return append(dst, sse.MessageStop...)
 }
 
-// Fail appends the event of an error, after which nothing is written.
+// Fail implements wire.Writer.
 func (w *messagesStream) Fail(dst []byte, err *fault.Error) []byte {
 	w.finished, w.ended = true, true
 	w.queue, w.pendingBytes = nil, 0

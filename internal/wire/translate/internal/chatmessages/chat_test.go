@@ -13,8 +13,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// asChat translates a messages request and returns the named members of the
-// result, one a line.
+// asChat translates a messages request and returns the named members of the result, one per line.
 func asChat(t *testing.T, body string, in wire.Translation, names ...string) string {
 	t.Helper()
 	out, err := pairtest.Body(ToChat(pairtest.Messages(t, body), wire.Identity{}), in)
@@ -24,12 +23,12 @@ func asChat(t *testing.T, body string, in wire.Translation, names ...string) str
 	return pairtest.Members(pairtest.Chat(t, string(out)).Doc, names...)
 }
 
-// nativeAsk makes a messages request with the given list of messages.
+// nativeAsk returns a messages request with the given list of messages.
 func nativeAsk(list, more string) string {
 	return `{"model":"m","max_tokens":9,"messages":` + list + more + `}`
 }
 
-// TestMessagesAsChatRows is the table of fields: what the line gets of each.
+// TestMessagesAsChatRows tests single fields.
 func TestMessagesAsChatRows(t *testing.T) {
 	t.Parallel()
 	const hi = `[{"role":"user","content":"hi"}]`
@@ -127,8 +126,7 @@ func TestMessagesAsChatRows(t *testing.T) {
 	}
 }
 
-// TestMessagesAsChatRefuses: what the form has no word for is refused with the
-// path of the field.
+// TestMessagesAsChatRefuses tests values unknown to the form.
 func TestMessagesAsChatRefuses(t *testing.T) {
 	t.Parallel()
 	const hi = `[{"role":"user","content":"hi"}]`
@@ -170,9 +168,9 @@ func TestMessagesAsChatRefuses(t *testing.T) {
 	}
 }
 
-// TestMessagesFromChatStreams: vendors' ways with tool calls, as the client
-// sees them: a letter an event (t text, h thinking, c call by its name and
-// arguments), and the stop_reason.
+// TestMessagesFromChatStreams tests the vendors' variants of tool calls. The expected stream has a
+// letter for each event (t text, h thinking, c call with its name and arguments), and the
+// stop_reason.
 func TestMessagesFromChatStreams(t *testing.T) {
 	t.Parallel()
 	call := func(inner string) string { return wiretest.Delta(`{"tool_calls":[`+inner+`]}`, "null") }
@@ -231,7 +229,7 @@ func TestMessagesFromChatStreams(t *testing.T) {
 	}
 }
 
-// summed shows the blocks of a messages stream and its stop_reason.
+// summed returns the blocks of a messages stream and its stop_reason.
 func summed(t *testing.T, stream []byte) string {
 	t.Helper()
 	var b strings.Builder
@@ -260,8 +258,7 @@ func summed(t *testing.T, stream []byte) string {
 	return strings.TrimSpace(b.String())
 }
 
-// TestMessagesFromChatIsBounded: what waits for the end of another call does
-// not grow without end.
+// TestMessagesFromChatIsBounded tests the limit on pending output.
 func TestMessagesFromChatIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newMessagesStream(pairtest.Identity())

@@ -10,29 +10,27 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// dialogue becomes the messages of a chat request: turns of one role are
-// merged, and every call of a tool is answered directly behind it.
+// dialogue collects the messages of a chat request: successive turns of one role are merged, and
+// the result of every call follows it directly.
 type dialogue struct {
 	turns     []chatTurn
-	loopStart int // where the current loop of tool calls begins, in the client's messages
+	loopStart int // index of the first message in the current loop of tool calls
 	id        wire.Identity
 
-	open    []openCall // the calls of the last assistant turn, at most maxTurnCalls
-	results int        // the turn that their results go to; 0: there is none yet
+	open    []openCall // calls of the last assistant turn, at most maxTurnCalls
+	results int        // index of the turn of their results, or 0
 }
 
-// chatTurn is one message of the chat form, or the results of one turn's
-// calls.
+// chatTurn is one message of the chat form, or the results of one turn's calls.
 type chatTurn struct {
 	role      string
 	parts     []chatPart
-	calls     []byte // of the assistant: a list without its brackets
-	reasoning []byte // of the assistant, the inside of a JSON string
-	results   []byte // of tools: messages, each with a comma behind it
+	calls     []byte // of the assistant: a list without brackets
+	reasoning []byte // of the assistant, the contents of a JSON string
+	results   []byte // of tools: messages, each with a comma after it
 }
 
-// chatPart is a content part: a text, as the inside of a JSON string, or
-// another part.
+// chatPart is a content part: a text, the contents of a JSON string, or the JSON of another part.
 type chatPart struct {
 	text []byte
 	json []byte
@@ -45,15 +43,14 @@ const (
 	roleTool      = "tool"
 )
 
-// maxIDLength is how long the id of a call may be at all providers of the form.
+// maxIDLength is the limit on the id of a call at all providers of the form.
 const maxIDLength = 40
 
-// paragraph stands between texts that become one, as JSON has it.
+// paragraph separates merged texts, as the contents of a JSON string.
 const paragraph = `\n\n`
 
-// loopStartOf returns the index behind the last message of the user that is more
-// than results of tools: what the assistant thought since then is what it goes
-// on with.
+// loopStartOf returns the index after the last user message with more than results of tools. The
+// assistant continues from its reasoning since then.
 func loopStartOf(list []byte) int {
 	from := 0
 	for i, message := range rawjson.Elements(list) {
@@ -115,7 +112,7 @@ func (d *dialogue) add(message []byte, index int) error {
 	return unsupported(fmt.Sprintf("messages[%d].role", index), "`messages[%d].role` must be user, assistant or system.", index)
 }
 
-// turnOf returns the turn of a role that is being filled.
+// turnOf returns the current turn of a role, starting it if necessary.
 func (d *dialogue) turnOf(role string) *chatTurn {
 	n := len(d.turns)
 	if n > 0 && d.turns[n-1].role == role {
@@ -146,7 +143,7 @@ func (d *dialogue) addParts(role string, parts ...chatPart) {
 	}
 }
 
-// textPart makes a part of a JSON string; an empty one of a blank text.
+// textPart returns the part for a JSON string. It is empty for a blank text.
 func textPart(raw []byte) chatPart {
 	if piece.IsBlank(raw) {
 		return chatPart{}
@@ -154,9 +151,8 @@ func textPart(raw []byte) chatPart {
 	return chatPart{text: rawjson.Contents(raw)}
 }
 
-// addAssistant adds an assistant's blocks. What it thought is kept where it goes on
-// thinking, and no provider has signed it: then it came from a line of the
-// chat form.
+// addAssistant adds an assistant's blocks. Reasoning is kept in the current loop if it has no
+// provider's signature: then it came from a chat line.
 func (d *dialogue) addAssistant(content []byte, at string, inLoop bool) error {
 	if rawjson.IsText(content) {
 		d.addParts(roleAssistant, textPart(content))
@@ -180,7 +176,7 @@ func (d *dialogue) addAssistant(content []byte, at string, inLoop bool) error {
 				return err
 			}
 			sealed = nil
-		default: // what a provider's own tools did, and what it signed
+		default: // results of hosted tools, and signed reasoning
 		}
 	}
 	part := textPart(rawjson.Put(nil, `"`, text, `"`))
@@ -192,8 +188,8 @@ func (d *dialogue) addAssistant(content []byte, at string, inLoop bool) error {
 	return nil
 }
 
-// addCall adds a call of a tool, with the signature of the thought before it, which
-// is the inside of a JSON string, if this line has sealed it.
+// addCall adds a tool call, with the sealed signature of the reasoning before it, the contents of a
+// JSON string, if this line sealed it.
 func (d *dialogue) addCall(b, sealed []byte, at string) error {
 	id, name := rawjson.Field(b, "id"), rawjson.Field(b, "name")
 	if !rawjson.IsText(id) || !rawjson.IsText(name) || len(id) == 2 || len(name) == 2 {
@@ -238,9 +234,8 @@ func (d *dialogue) addUser(content []byte, at string) error {
 	return nil
 }
 
-// addResult adds the result of a tool. The form has text for it alone: images
-// and files go into a message of the user behind it. A result that answers
-// nothing is something that the user says.
+// addResult adds the result of a tool. The form accepts only text for it: images and files follow
+// in a user message. A result without a call becomes a user message.
 func (d *dialogue) addResult(b []byte, at string) error {
 	content := rawjson.Field(b, "content")
 	var parts []chatPart
@@ -285,7 +280,7 @@ func (d *dialogue) addResult(b []byte, at string) error {
 	return nil
 }
 
-// find returns the open call of an id that has no result.
+// find returns the index of the call with an id and without a result, or -1.
 func (d *dialogue) find(id string) int {
 	for i, c := range d.open {
 		if !c.done && c.id == id {
@@ -295,7 +290,7 @@ func (d *dialogue) find(id string) int {
 	return -1
 }
 
-// reply answers an open call with a text, the inside of a JSON string.
+// reply adds the result of an open call, the contents of a JSON string.
 func (d *dialogue) reply(i int, text []byte) {
 	d.open[i].done = true
 	if d.results == 0 {
@@ -306,7 +301,7 @@ func (d *dialogue) reply(i int, text []byte) {
 	t.results = rawjson.Put(t.results, `,"content":"`, text, `"},`)
 }
 
-// closeCalls answers the calls that the client left open.
+// closeCalls adds results for calls without one.
 func (d *dialogue) closeCalls() {
 	for i, c := range d.open {
 		if !c.done {
@@ -315,8 +310,8 @@ func (d *dialogue) closeCalls() {
 	}
 }
 
-// finish ends the dialogue. The last word is the user's or a tool's: providers
-// refuse another, or take it for a whole turn.
+// finish ends the dialogue. The user or a tool must come last: providers reject anything else, or
+// take it for a whole turn.
 func (d *dialogue) finish() {
 	d.closeCalls()
 	n := len(d.turns)
@@ -346,8 +341,7 @@ func (d *dialogue) append(out []byte) []byte {
 	return append(bytes.TrimSuffix(out, []byte(",")), ']')
 }
 
-// appendContent appends the parts: one string where they are all text, which
-// every provider takes.
+// appendContent appends the parts, as one string if all are text, accepted by every provider.
 func (t *chatTurn) appendContent(out []byte) []byte {
 	if len(t.parts) == 0 {
 		return append(out, "null"...)

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// FuzzChatFromMessages: whatever a provider of the messages form streams, the
-// client's chat stream is well formed and has no more than one end.
+// FuzzChatFromMessages checks that the client's chat stream is well formed with at most one end,
+// whatever a provider of the messages form sends.
 func FuzzChatFromMessages(f *testing.F) {
 	pairtest.Seeds(f, "testdata/chat-*.txtar", "stream")
 	f.Fuzz(func(t *testing.T, stream []byte) {
@@ -27,8 +27,8 @@ func FuzzChatFromMessages(f *testing.F) {
 	})
 }
 
-// FuzzMessagesFromChat: whatever a provider of the chat form streams, the
-// client's messages stream is well formed and has no more than one end.
+// FuzzMessagesFromChat checks that the client's messages stream is well formed with at most one
+// end, whatever a provider of the chat form sends.
 func FuzzMessagesFromChat(f *testing.F) {
 	pairtest.Seeds(f, "testdata/messages-*.txtar", "stream")
 	f.Add([]byte(wiretest.Frames(
@@ -42,8 +42,8 @@ func FuzzMessagesFromChat(f *testing.F) {
 	})
 }
 
-// FuzzWholeAnswers: whatever a provider answers, what the client gets is JSON,
-// and can be read back.
+// FuzzWholeAnswers checks that the client's answer is JSON and can be translated back, whatever a
+// provider sends.
 func FuzzWholeAnswers(f *testing.F) {
 	pairtest.Seeds(f, "testdata/chat-*.txtar", "answer")
 	pairtest.Seeds(f, "testdata/messages-*.txtar", "answer")
@@ -64,8 +64,8 @@ func FuzzWholeAnswers(f *testing.F) {
 	})
 }
 
-// FuzzAsMessages: whatever request passes the checks, what the line gets is
-// JSON that passes its checks, always the same, and can be translated back.
+// FuzzAsMessages checks that the line's request passes its checks, is always the same, and can be
+// translated back, for any request accepted by the checks.
 func FuzzAsMessages(f *testing.F) {
 	pairtest.Seeds(f, "testdata/chat-*.txtar", "request")
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -100,9 +100,8 @@ func FuzzAsMessages(f *testing.F) {
 	})
 }
 
-// checkTurns tells what the messages form refuses about a history: the user
-// begins, roles alternate, no text is blank, and the results of all calls, and
-// of no other, stand first in the turn after them.
+// checkTurns checks a history by the rules of the messages form: the user begins, roles alternate,
+// no text is blank, and the results of all calls come first in the turn after them.
 func checkTurns(body []byte) string {
 	open := map[string]bool{}
 	want, calls := "user", 0
@@ -147,8 +146,8 @@ func checkTurns(body []byte) string {
 	return ""
 }
 
-// FuzzAsChat: whatever request passes the checks, what the line gets is JSON
-// that passes its checks, and always the same.
+// FuzzAsChat checks that the line's request passes its checks and is always the same, for any
+// request accepted by the checks.
 func FuzzAsChat(f *testing.F) {
 	pairtest.Seeds(f, "testdata/messages-*.txtar", "request")
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -177,8 +176,8 @@ func FuzzAsChat(f *testing.F) {
 	})
 }
 
-// BenchmarkChatFromMessages and BenchmarkMessagesFromChat translate a stream
-// of 64 words; one operation is the whole stream.
+// BenchmarkChatFromMessages and BenchmarkMessagesFromChat translate a stream of 64 words per
+// operation.
 func BenchmarkChatFromMessages(b *testing.B) {
 	list := []string{`{"type":"message_start","message":{"id":"msg_x","usage":{"input_tokens":1}}}`,
 		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`}
@@ -221,8 +220,7 @@ func translate(b *testing.B, stream []byte, w wire.Writer) {
 	}
 }
 
-// TestTranslatorsHardlyAllocate: an ordinary delta costs no allocation once
-// its stream is under way.
+// TestTranslatorsHardlyAllocate tests ordinary deltas.
 func TestTranslatorsHardlyAllocate(t *testing.T) {
 	chat, native := messagesWriter(pairtest.Identity()), chatWriter(pairtest.Identity(), false)
 	for name, test := range map[string]struct {

@@ -12,26 +12,25 @@ import (
 )
 
 const (
-	// maxBreakpoints is how many cache breakpoints a messages request may have.
+	// maxBreakpoints is the form's limit on cache breakpoints.
 	maxBreakpoints = 4
-	// defaultLimit is sent where the form demands a limit and nobody named one.
+	// defaultLimit is sent if neither client nor catalog has a limit, because the form requires
+	// one.
 	defaultLimit = 4096
-	// continueText is what the user says where the form demands a turn of the user and
-	// the client sent none.
+	// continueText is the user's text where the form requires a turn of the user and the client
+	// sent none.
 	continueText = "Continue."
-	// noResult answers a tool call that the client left without an answer.
+	// noResult is the result of a call without one.
 	noResult = "(no result)"
-	// jsonInstruction asks for what the messages form has no field for.
+	// jsonInstruction requests a JSON object, since the form has no field for it.
 	jsonInstruction = "Answer with one valid JSON object and nothing else."
 )
 
-// Body returns the request in the messages form, for a line that does
-// not speak chat completions. Equal requests give equal bytes, and a request
-// that continues another begins with the same bytes. A history that the form
-// refuses is mended: turns of one role are merged, unanswered calls are
-// answered with "(no result)", empty texts are left out. Fields without a
-// counterpart are dropped; where that would change what the answer is, or what
-// it costs, the error is a *fault.Error with the field. Call Check first.
+// Body returns the request in the messages form. Equal requests give equal bytes, and a request
+// that continues another begins with the same bytes. A history rejected by the form is repaired:
+// successive turns of one role are merged, missing results become "(no result)", and empty texts
+// are left out. Fields without a counterpart are dropped, or rejected if they change the answer or
+// its price. Check must be called first.
 func (r chatOnMessages) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if r.N > 1 {
 		return nil, unsupported("n", "This model gives one answer a request: leave `{param}` out or send 1.")
@@ -70,7 +69,7 @@ func (r chatOnMessages) Body(t wire.Translation) (rawjson.Pieces, error) {
 	return rawjson.Pieces{out}, err
 }
 
-// messagesLimit is the limit on output tokens, which the form demands.
+// messagesLimit returns the limit on output tokens, required by the form.
 func (r chatOnMessages) messagesLimit(t wire.Translation) int64 {
 	for _, limit := range []int64{r.Limit, t.Limit, t.MaxOutput} {
 		if limit > 0 {
@@ -80,8 +79,8 @@ func (r chatOnMessages) messagesLimit(t wire.Translation) int64 {
 	return defaultLimit
 }
 
-// assemble writes the body. Cache breakpoints are kept in the order in which
-// the form reads them: tools, system, messages.
+// assemble returns the body. Cache breakpoints are written in the order of the form: tools, system,
+// messages.
 func (r chatOnMessages) assemble(t wire.Translation, limit int64, tools *messagesTools, h *history, mode thinkingMode,
 	format []byte) ([]byte, error) {
 	marks := breakpoints{skip: tools.marks() + h.marks() - maxBreakpoints}
@@ -124,8 +123,8 @@ func (r chatOnMessages) assemble(t wire.Translation, limit int64, tools *message
 	return append(out, '}'), nil
 }
 
-// appendSampling appends temperature, which the form knows up to 1, or top_p:
-// newer models take one of the two only.
+// appendSampling appends temperature, limited to 1, or top_p. Newer models accept only one of the
+// two.
 func (r chatOnMessages) appendSampling(out []byte) []byte {
 	if raw := r.Doc.Raw("temperature"); raw != nil {
 		if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n > 1 {
@@ -139,8 +138,7 @@ func (r chatOnMessages) appendSampling(out []byte) []byte {
 	return out
 }
 
-// outputConfig returns the object of that name; nil when there is nothing in
-// it.
+// outputConfig returns the member output_config, or nil if it is empty.
 func outputConfig(effort string, format []byte) []byte {
 	var config []byte
 	if effort != "" {
@@ -152,12 +150,12 @@ func outputConfig(effort string, format []byte) []byte {
 	if config == nil {
 		return nil
 	}
-	config[0] = '{' // in the place of the first comma
+	config[0] = '{' // replaces the first comma
 	return append(config, '}')
 }
 
-// stopSequences returns `stop` as a list; nil when nothing is left of it. White
-// space alone is refused by the form and dropped here.
+// stopSequences returns `stop` as a list, or nil if it is empty. Blank sequences, rejected by the
+// form, are dropped.
 func (r chatOnMessages) stopSequences() ([]byte, error) {
 	raw := r.Doc.Raw("stop")
 	var list []byte
@@ -190,8 +188,8 @@ func (r chatOnMessages) stopSequences() ([]byte, error) {
 	return append(list, ']'), nil
 }
 
-// messagesUser returns the client's name of its end user, without its address; nil
-// when there is none that the form takes.
+// messagesUser returns the client's name of its end user, with a hash instead of an e-mail address,
+// or nil if the form accepts none.
 func (r chatOnMessages) messagesUser() []byte {
 	const longest = 256
 	for _, name := range []string{"safety_identifier", "user"} {
@@ -202,8 +200,8 @@ func (r chatOnMessages) messagesUser() []byte {
 	return nil
 }
 
-// outputFormat reads response_format. A JSON object without a schema is asked
-// for in words. A schema is adapted to what the form takes.
+// outputFormat translates response_format. A JSON object without a schema becomes an instruction. A
+// schema is adapted to the form.
 func (r chatOnMessages) outputFormat(h *history) ([]byte, error) {
 	raw := r.Doc.Raw("response_format")
 	if raw == nil {

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// chatAnswer returns a whole answer of the messages form as a chat
-// completion, with u as its usage; ErrMalformed when body is no JSON object.
+// chatAnswer returns an answer of the messages form as a chat completion with the usage u. It
+// returns ErrMalformed if body is not a JSON object.
 func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || body[0] != '{' || !rawjson.IsValid(body) {
@@ -65,7 +65,7 @@ func appendCall(dst, b []byte, id wire.Identity, k int) []byte {
 	return append(dst, "}}"...)
 }
 
-// callID returns the id of the k-th call, as a JSON string.
+// callID returns the id of the k-th call, a JSON string.
 func callID(raw []byte, id wire.Identity, k int) []byte {
 	if rawjson.IsString(raw) && len(raw) > 2 {
 		return raw

@@ -16,8 +16,7 @@ type block struct {
 	mark breakpoint
 }
 
-// breakpoint is where the provider's prompt cache ends a part, and how long it
-// keeps it.
+// breakpoint is the lifetime of a prompt cache that ends with a block.
 type breakpoint int
 
 const (
@@ -26,7 +25,7 @@ const (
 	forAnHour
 )
 
-// markOf reads the breakpoint of a part or tool, in either vendor's words.
+// markOf reads the breakpoint of a part or tool, Anthropic's or OpenAI's.
 func markOf(object []byte) breakpoint {
 	if cache := rawjson.Field(object, "cache_control"); len(cache) > 0 && cache[0] == '{' {
 		if rawjson.Unquote(rawjson.Field(cache, "ttl")) == "1h" {
@@ -43,11 +42,10 @@ func markOf(object []byte) breakpoint {
 	return noBreakpoint
 }
 
-// breakpoints writes blocks with their breakpoints: of too many only the last,
-// which cover the most; and none that is longer than one before it, which the
-// form refuses.
+// breakpoints writes blocks with their breakpoints. If there are too many it keeps the last, which
+// cover the most. A lifetime longer than one before it, rejected by the form, is shortened.
 type breakpoints struct {
-	skip  int // how many are still left out
+	skip  int // number of breakpoints left to skip
 	short bool
 }
 
@@ -90,8 +88,8 @@ func countMarks(list []block) (n int) {
 	return n
 }
 
-// addBlock adds a block. One without anything in it is left out, and its
-// breakpoint goes to the block before it.
+// addBlock adds a block. An empty block is left out, and its breakpoint moves to the block before
+// it.
 func addBlock(list []block, b block) []block {
 	switch {
 	case b.json != nil:
@@ -103,8 +101,8 @@ func addBlock(list []block, b block) []block {
 	return list
 }
 
-// textBlock makes a block of a JSON string; an empty one of a text that is
-// blank, which the form refuses.
+// textBlock returns the block for a JSON string. It is empty for a blank text, rejected by the
+// form.
 func textBlock(text []byte) block {
 	if piece.IsBlank(text) {
 		return block{}
@@ -112,8 +110,8 @@ func textBlock(text []byte) block {
 	return block{json: rawjson.AppendMember([]byte(`{"type":"text"`), "text", text)}
 }
 
-// blocksOf reads the content of a chat message, a string or parts. Only what a
-// user or a tool says may hold more than text.
+// blocksOf returns the content of a chat message, a string or parts, as blocks. Only users and
+// tools may send more than text.
 func blocksOf(content []byte, textOnly bool, at string) (list []block, err error) {
 	if len(content) == 0 || content[0] != '[' {
 		return addBlock(nil, textBlock(content)), nil
@@ -133,7 +131,7 @@ func blocksOf(content []byte, textOnly bool, at string) (list []block, err error
 	return list, nil
 }
 
-// partBlock makes a block of a part, without its breakpoint.
+// partBlock returns the block of a part, without its breakpoint.
 func partBlock(part []byte, at string) (block, error) {
 	switch kind := rawjson.Unquote(rawjson.Field(part, "type")); kind {
 	case "text", "input_text", "output_text":
@@ -144,7 +142,7 @@ func partBlock(part []byte, at string) (block, error) {
 		return textBlock(text), nil
 	case "refusal":
 		return textBlock(rawjson.Field(part, "refusal")), nil
-	case "thinking", "redacted_thinking", "reasoning": // bound to who thought it
+	case "thinking", "redacted_thinking", "reasoning": // only valid for its own model
 		return block{}, nil
 	case "image_url", "input_image":
 		address := rawjson.Field(part, "image_url")
@@ -161,7 +159,7 @@ func partBlock(part []byte, at string) (block, error) {
 	}
 }
 
-// imageBlock makes a block of an image's address, which may hold the image.
+// imageBlock returns the block for an image's address, which may be a data address.
 func imageBlock(address []byte, at string) (block, error) {
 	kind, data, inline := splitData(address)
 	switch {
@@ -181,18 +179,17 @@ func imageBlock(address []byte, at string) (block, error) {
 	return block{}, unsupported(at, "`{param}` must be an https or a data address.")
 }
 
-// sourceBlock makes an image or a document of data in base64, which is the
-// inside of a JSON string.
+// sourceBlock returns an image or a document, given base64 data, the contents of a JSON string.
 func sourceBlock(kind, media string, data []byte) block {
 	out := make([]byte, 0, len(data)+128)
 	out = fmt.Appendf(out, `{"type":"%s","source":{"type":"base64","media_type":"%s","data":"`, kind, media)
 	return block{json: rawjson.Put(out, "", data, `"}`)}
 }
 
-// splitData takes a data address in base64 apart: its type in lower case, and
-// its data as it stands. The data may have escapes (`\/`).
+// splitData splits a base64 data address into its type in lower case and its data, which may have
+// escapes (`\/`).
 func splitData(address []byte) (kind string, data []byte, ok bool) {
-	const longest = 512 // of what stands before the data, in any escapes
+	const longest = 512 // of the text before the data, with any escapes
 	in := rawjson.Contents(address)
 	comma := bytes.IndexByte(in[:min(len(in), longest)], ',')
 	if comma < 0 {
@@ -209,7 +206,7 @@ func splitData(address []byte) (kind string, data []byte, ok bool) {
 	return strings.TrimSpace(kind), in[comma+1:], true
 }
 
-// fileBlock makes a document of a file, which has to be a PDF in the request.
+// fileBlock returns a document for a file, which must be an inline PDF.
 func fileBlock(file []byte, at string) (block, error) {
 	kind, data, ok := splitData(rawjson.Field(file, "file_data"))
 	if !ok || kind != "application/pdf" {

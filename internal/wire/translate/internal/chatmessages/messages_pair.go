@@ -1,10 +1,8 @@
-// Package chatmessages owns the translations between chat completions and
-// messages, in both directions: messages*.go put a chat request to a line of
-// messages, chat*.go a messages request to a line of chat completions.
+// Package chatmessages owns the translations between chat completions and messages: messages*.go
+// translate a chat request for a messages line, chat*.go a messages request for a chat line.
 //
-// Invariants: texts and numbers are copied as they stand, so that equal requests
-// give equal bytes; the client's stream is well formed whatever the provider
-// sends; what waits in memory is bounded.
+// Invariants: texts and numbers are copied unchanged, so that equal requests give equal bytes; the
+// client's stream is well formed whatever the provider sends; pending output is bounded.
 package chatmessages
 
 import (
@@ -13,24 +11,24 @@ import (
 	"tollgate/internal/wire/messages"
 )
 
-// ToMessages is how a request of chat completions meets a line of messages.
+// ToMessages returns the pair for chat completions and a messages line.
 func ToMessages(r *completions.Request, id wire.Identity) wire.Pair { return chatOnMessages{r, id} }
 
-// chatOnMessages puts chat completions to a line of messages.
+// chatOnMessages is the pair for chat completions and a messages line.
 type chatOnMessages struct {
 	*completions.Request
 	id wire.Identity
 }
 
-// Events implements Pair.
+// Events implements wire.Pair.
 func (r chatOnMessages) Events() (wire.Meter, wire.Writer) {
 	return messages.NewMeter(), newChatStream(r.id, r.IncludeUsage)
 }
 
-// Read implements Pair.
+// Read implements wire.Pair.
 func (r chatOnMessages) Read(raw []byte) (wire.Answer, error) { return messages.ReadAnswer(raw) }
 
-// Render implements Pair.
+// Render implements wire.Pair.
 func (r chatOnMessages) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	out, err := chatAnswer(raw, r.id, u)
 	return [3][]byte{out}, err

@@ -15,37 +15,33 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// chatStream writes a stream of the messages form as one of the chat form.
-// Whatever the provider sends, what it writes is well formed: one identity in
-// all chunks, tool calls numbered from 0, at most one finish_reason and
-// nothing but usage and [DONE] after it. Not for concurrent use.
+// chatStream writes a messages stream as one of the chat form. Whatever the provider sends, its
+// output is well formed: one identity in all chunks, tool calls numbered from 0, at most one
+// finish_reason and only usage and [DONE] after it. It is not safe for concurrent use.
 type chatStream struct {
 	id    wire.Identity
-	usage bool // the client asked for it
+	usage bool // the client asked for usage
 
 	head []byte // of every chunk, up to its delta
-	tail []byte // of a chunk that ends nothing
+	tail []byte // of a chunk without finish_reason
 
 	started, finished, ended bool
-	calls                    int // tool calls begun
+	calls                    int // number of tool calls started
 	open                     []openBlock
 }
 
-// openBlock is a tool_use block that has begun and not ended.
+// openBlock is an open tool_use block.
 type openBlock struct {
 	index        int64 // among all blocks
 	call         int   // among the calls
-	hasArguments bool  // arguments came
-	isComplete   bool  // all of them, with its beginning
+	hasArguments bool  // a piece of arguments was sent
+	isComplete   bool  // the block started with all its arguments
 }
 
-// maxOpenBlocks bounds the blocks that a provider leaves open; the form has
-// one at a time.
+// maxOpenBlocks bounds the blocks left open by a provider. In the form, one is open at a time.
 const maxOpenBlocks = 128
 
-// newChatStream makes the writer of a chat stream from events of the
-// messages form. includeUsage says whether the client asked for the usage
-// chunk.
+// newChatStream returns the writer of a chat stream, with the usage chunk if includeUsage is set.
 func newChatStream(id wire.Identity, includeUsage bool) *chatStream {
 	w := &chatStream{id: id, usage: includeUsage}
 	w.head = fmt.Appendf(nil, `data: {"id":%s,"object":"chat.completion.chunk","created":%d,"model":%s,"choices":[{"index":0,"delta":`,
@@ -54,7 +50,7 @@ func newChatStream(id wire.Identity, includeUsage bool) *chatStream {
 	return w
 }
 
-// nullUsage is what every chunk but the usage chunk says about usage.
+// nullUsage returns the usage member of every other chunk.
 func (w *chatStream) nullUsage() string {
 	if w.usage {
 		return `,"usage":null`
@@ -62,9 +58,7 @@ func (w *chatStream) nullUsage() string {
 	return ""
 }
 
-// Append appends the chunks for an event to dst. The finish_reason goes out
-// with the event that tells it. Pings become comments, errors nothing: they
-// are Fail's.
+// Append implements wire.Writer. Pings become comments.
 func (w *chatStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	data := bytes.TrimSpace(e.Data)
 	if len(data) == 0 {
@@ -108,13 +102,13 @@ func (w *chatStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 		if kind := form.FinishOf(reason); kind != form.FinishNone && kind != form.FinishFailed {
 			return w.finish(dst, reason)
 		}
-	case "message_stop": // the reason did not come
+	case "message_stop": // the reason is missing
 		return w.finish(dst, "")
 	}
 	return dst
 }
 
-// begin writes the first chunk, once.
+// begin appends the first chunk, once.
 func (w *chatStream) begin(dst []byte) []byte {
 	if w.started {
 		return dst
@@ -123,14 +117,14 @@ func (w *chatStream) begin(dst []byte) []byte {
 	return w.chunk(dst, `{"role":"assistant","content":""}`)
 }
 
-// chunk writes a chunk with the given delta.
+// chunk appends a chunk with the given delta.
 func (w *chatStream) chunk(dst []byte, delta string) []byte {
 	dst = append(dst, w.head...)
 	dst = append(dst, delta...)
 	return append(dst, w.tail...)
 }
 
-// text writes a chunk with a text in the member that before ends in.
+// text appends a chunk with a text, after the start of its member.
 func (w *chatStream) text(dst []byte, before string, raw []byte) []byte {
 	if len(rawjson.Contents(raw)) == 0 {
 		return dst
@@ -147,8 +141,7 @@ const (
 	reasoningDelta = `{"reasoning_content":"`
 )
 
-// start begins a block. Other hosts of the form put the first text, or a whole
-// input, here.
+// start starts a block. Some hosts of the form put the first text, or all arguments, here.
 func (w *chatStream) start(dst []byte, index int64, block []byte) []byte {
 	switch rawjson.Unquote(rawjson.Field(block, "type")) {
 	case "text":
@@ -177,7 +170,7 @@ func (w *chatStream) start(dst []byte, index int64, block []byte) []byte {
 	return dst
 }
 
-// delta writes what a block grows by.
+// delta appends the chunk for a delta of a block.
 func (w *chatStream) delta(dst []byte, index int64, delta []byte) []byte {
 	var kind, text, thinking, partial []byte
 	for name, value := range rawjson.Members(delta) {
@@ -221,7 +214,7 @@ func (w *chatStream) endArguments(dst []byte) []byte {
 	return rawjson.Put(dst, `"}}]}`, w.tail, "")
 }
 
-// stop ends a block. A call without arguments has an empty object of them.
+// stop ends a block. A call without arguments gets an empty object.
 func (w *chatStream) stop(dst []byte, index int64) []byte {
 	i := w.find(index)
 	if i < 0 {
@@ -246,8 +239,7 @@ func (w *chatStream) finish(dst []byte, reason string) []byte {
 	return fmt.Appendf(dst, "{},\"finish_reason\":%s}]%s}\n\n", rawjson.Quote(chatFinish(reason, w.calls > 0)), w.nullUsage())
 }
 
-// End appends what closes a stream that has finished, with u as its usage. A
-// stream that has not finished, or is closed, gets nothing.
+// End implements wire.Writer. It appends nothing to an unfinished or ended stream.
 func (w *chatStream) End(dst []byte, u wire.Usage) []byte {
 	if !w.finished || w.ended {
 		return dst
@@ -261,7 +253,7 @@ func (w *chatStream) End(dst []byte, u wire.Usage) []byte {
 	return append(dst, sse.Done...)
 }
 
-// Fail appends the event of an error, after which nothing is written.
+// Fail implements wire.Writer.
 func (w *chatStream) Fail(dst []byte, err *fault.Error) []byte {
 	w.finished, w.ended = true, true
 	return append(dst, completions.ErrorEvent(err.Object())...)

@@ -11,13 +11,12 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// translation is what a line of the messages form is asked with.
+// translation returns the properties of a messages line.
 func translation(model string, reasoning bool) wire.Translation {
 	return wire.Translation{Edits: wire.Edits{Model: model}, MaxOutput: 8192, Reasoning: reasoning}
 }
 
-// asMessages translates a chat request and returns the named members of the
-// result, one a line.
+// asMessages translates a chat request and returns the named members of the result, one per line.
 func asMessages(t *testing.T, body string, in wire.Translation, names ...string) string {
 	t.Helper()
 	out, err := pairtest.Body(ToMessages(pairtest.Chat(t, body), wire.Identity{}), in)
@@ -27,7 +26,7 @@ func asMessages(t *testing.T, body string, in wire.Translation, names ...string)
 	return pairtest.Members(pairtest.Messages(t, string(out)).Doc, names...)
 }
 
-// TestChatAsMessagesRows is the table of fields: what the line gets of each.
+// TestChatAsMessagesRows tests single fields.
 func TestChatAsMessagesRows(t *testing.T) {
 	t.Parallel()
 	const tool = `"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g",` +
@@ -148,8 +147,8 @@ func TestChatAsMessagesRows(t *testing.T) {
 	}
 }
 
-// TestChatAsMessagesThinking: effort, what a model knows of it, and what a
-// model that thinks does not take.
+// TestChatAsMessagesThinking tests effort, its support by models, and the fields rejected by
+// reasoning models.
 func TestChatAsMessagesThinking(t *testing.T) {
 	t.Parallel()
 	const adaptive, disabled = `{"type":"adaptive"}`, `{"type":"disabled"}`
@@ -208,7 +207,7 @@ func TestChatAsMessagesThinking(t *testing.T) {
 	}
 }
 
-// TestAForcedToolStaysForced wherever the model can be kept from thinking.
+// TestAForcedToolStaysForced tests models with optional thinking.
 func TestAForcedToolStaysForced(t *testing.T) {
 	t.Parallel()
 	const disabled, whole, named, auto = `{"type":"disabled"}`, `{"type":"any"}`, `{"type":"tool","name":"f"}`, `{"type":"auto"}`
@@ -251,8 +250,7 @@ func TestAForcedToolStaysForced(t *testing.T) {
 	}
 }
 
-// TestChatAsMessagesRefuses: what the form has no word for is refused with the
-// path of the field.
+// TestChatAsMessagesRefuses tests values unknown to the form.
 func TestChatAsMessagesRefuses(t *testing.T) {
 	t.Parallel()
 	for param, body := range map[string]string{
@@ -298,8 +296,8 @@ func TestChatAsMessagesRefuses(t *testing.T) {
 	}
 }
 
-// TestChatAsMessagesBeginsAlike: a conversation's next request begins with the
-// bytes of the one before it, on which the provider's prompt cache lives.
+// TestChatAsMessagesBeginsAlike checks that a conversation's next request begins with the bytes of
+// the one before it, for the provider's prompt cache.
 func TestChatAsMessagesBeginsAlike(t *testing.T) {
 	t.Parallel()
 	turns := []string{
@@ -321,11 +319,11 @@ func TestChatAsMessagesBeginsAlike(t *testing.T) {
 			t.Errorf("the same request gives %s and %s", out, again)
 		}
 		start := bytes.Index(out, []byte(`"system"`))
-		list := bytes.TrimSuffix(out[start:], []byte(`]}]}`)) // the last turn may go on
+		list := bytes.TrimSuffix(out[start:], []byte(`]}]}`)) // the last turn may continue
 		if n != 3 && n != 4 && !bytes.HasPrefix(list, before) {
 			t.Errorf("%s\ndoes not begin with\n%s", list, before)
 		}
-		if n != 3 && n != 4 { // with calls that are open
+		if n != 3 && n != 4 { // with open calls
 			before = bytes.Clone(list)
 		}
 	}

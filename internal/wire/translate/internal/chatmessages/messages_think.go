@@ -8,31 +8,29 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Budgets of thinking for models that know no effort, in tokens.
+// Thinking budgets in tokens, for models without effort.
 const (
 	lowBudget    = 4 << 10
 	mediumBudget = 8 << 10
 	highBudget   = 16 << 10
-	minBudget    = 1 << 10 // the form refuses less
+	minBudget    = 1 << 10 // the form's minimum
 )
 
-// thinkingMode is how a request in the messages form thinks, and what follows from
-// it: a model that thinks cannot be made to call a tool, and newer ones take
-// neither sampling fields nor the beginning of their answer.
+// thinkingMode is the thinking of a request in the messages form, and its consequences: a model
+// cannot be forced to call a tool while it thinks, and newer models then reject sampling fields and
+// a started answer.
 type thinkingMode struct {
-	mode     []byte // the field `thinking`; nil leaves it out
+	mode     []byte // the field `thinking`, or nil
 	effort   string
 	on       bool
 	sampling bool
 	prefill  bool
 }
 
-// thinking reads reasoning_effort. A model that does not think before it
-// answers is only told the effort, if its generation knows the word: that
-// guides its answer too. inLoop is set when the history ends in results of tools: models
-// with budgets go on from there only with what they thought before, which a
-// chat request does not hold. Where a tool is forced, thinking is switched off
-// if it can be.
+// thinking translates reasoning_effort. A model without reasoning gets only the effort, if its
+// generation supports it, since it affects the answer too. inLoop is set if the history ends in
+// results of tools: models with budgets then need their earlier thinking, which a chat request
+// lacks. If a tool is forced, thinking is disabled if possible.
 func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced bool) (thinkingMode, error) {
 	raw, err := t.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort")
 	if err != nil {
@@ -55,7 +53,7 @@ func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced
 	g := generationOf(t.Model)
 	out := thinkingMode{sampling: g.number < 407, prefill: g.number < 406}
 	switch {
-	case !t.Reasoning && (effort == "none" || g.number > 0 && g.number < 406): // neither thinks nor knows effort
+	case !t.Reasoning && (effort == "none" || g.number > 0 && g.number < 406): // neither thinking nor effort
 		out.on = g.always
 	case !t.Reasoning:
 		out.on, out.effort = g.always, effort
@@ -63,7 +61,7 @@ func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced
 		out.on = g.thinksByDefault()
 	case effort == "none" && g.always:
 		out.on, out.effort = true, "low"
-	case effort == "none" && g.number > 0 && g.number < 406: // think only when asked to
+	case effort == "none" && g.number > 0 && g.number < 406: // these models do not think by default
 	case effort == "none":
 		out.mode = []byte(`{"type":"disabled"}`)
 	case g.number > 0 && g.number < 406:
@@ -84,13 +82,12 @@ func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced
 	return out, nil
 }
 
-// disable switches thinking off, for a model that would think or may. The newer ones
-// take no more than high effort then.
+// disable disables thinking. The newer models then accept at most high effort.
 func (o *thinkingMode) disable(g generation, reasoning bool) {
 	enabled := o.mode != nil
 	o.on, o.mode = false, nil
 	switch {
-	case g.number > 0 && g.number < 406: // think only when asked to
+	case g.number > 0 && g.number < 406: // these models do not think by default
 	case enabled || g.thinksByDefault() && (reasoning || g.number > 0):
 		o.mode = []byte(`{"type":"disabled"}`)
 		if g.number >= 500 && (o.effort == "xhigh" || o.effort == "max") {
@@ -99,19 +96,17 @@ func (o *thinkingMode) disable(g generation, reasoning bool) {
 	}
 }
 
-// generation is what a model's id says about what it takes.
+// generation is the information in a model's id.
 type generation struct {
-	number int  // 100 times the major version and the minor one; 0: of another family
-	always bool // it cannot be kept from thinking
+	number int  // 100 times the major version plus the minor one, or 0 for another family
+	always bool // thinking cannot be disabled
 }
 
-// thinksByDefault tells whether a thinking model of the generation thinks when
-// the request does not say.
+// thinksByDefault reports whether a reasoning model of the generation thinks by default.
 func (g generation) thinksByDefault() bool { return g.number == 0 || g.number >= 500 }
 
-// generationOf reads the provider's id of a model: its line, and one or two
-// short numbers, in either order (`claude-sonnet-4-5-20250929`,
-// `us.anthropic.claude-3-5-haiku-20241022-v1:0`).
+// generationOf parses the provider's id of a model: a name, and one or two short numbers, in either
+// order (`claude-sonnet-4-5-20250929`, `us.anthropic.claude-3-5-haiku-20241022-v1:0`).
 func generationOf(model string) generation {
 	const family = "claude"
 	model = strings.ToLower(model)

@@ -12,12 +12,12 @@ import (
 type messagesTools struct {
 	list  []block
 	names []string
-	// fromHistory is set when the tools are those of the history alone: they may
-	// not be called again.
+	// fromHistory is set if the tools are only in the history, so that they must not be called
+	// again.
 	fromHistory bool
 }
 
-// messagesTools reads tools, and functions, their older form.
+// messagesTools reads tools, and the older functions.
 func (r chatOnMessages) messagesTools() (*messagesTools, error) {
 	allowed, err := r.allowedTools()
 	if err != nil {
@@ -49,7 +49,7 @@ func (r chatOnMessages) messagesTools() (*messagesTools, error) {
 	return t, nil
 }
 
-// add adds a function. Where a choice of tools is given, others are left out.
+// add adds a function, unless allowed excludes it.
 func (t *messagesTools) add(function []byte, mark breakpoint, at string, allowed map[string]bool) error {
 	name := rawjson.Field(function, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
@@ -79,9 +79,8 @@ func (t *messagesTools) add(function []byte, mark breakpoint, at string, allowed
 	return nil
 }
 
-// adaptSchema returns a tool's schema as a target takes it that is to hold the model
-// to it, where the client asked for that. A schema that cannot be held to there
-// stays as it is, and the model is trusted with it.
+// adaptSchema returns a tool's schema for the target, and whether it is strict as requested by the
+// client. If the target does not support the schema, it is unchanged and not strict.
 func adaptSchema(target *schema.Subset, original, tool []byte) (parameters []byte, strict bool) {
 	if string(rawjson.Field(tool, "strict")) != "true" {
 		return original, false
@@ -92,8 +91,8 @@ func adaptSchema(target *schema.Subset, original, tool []byte) (parameters []byt
 	return original, false
 }
 
-// addFromHistory makes tools of the functions that the history calls: a history with
-// calls needs tools.
+// addFromHistory adds tools for the functions called in the history, because a history with calls
+// needs tools.
 func (t *messagesTools) addFromHistory(names []string) {
 	for _, name := range names {
 		tool := append([]byte(`{"name":`), rawjson.Quote(name)...)
@@ -111,8 +110,7 @@ func (t *messagesTools) append(out []byte, marks *breakpoints) []byte {
 	return marks.append(append(out, `,"tools":`...), t.list)
 }
 
-// allowedTools returns the names that a tool_choice of type allowed_tools
-// lists; nil when it is none.
+// allowedTools returns the names in a tool_choice of type allowed_tools, or nil for another type.
 func (r chatOnMessages) allowedTools() (map[string]bool, error) {
 	choice := r.Doc.Raw("tool_choice")
 	if rawjson.Unquote(rawjson.Field(choice, "type")) != "allowed_tools" {
@@ -133,9 +131,8 @@ func (r chatOnMessages) allowedTools() (map[string]bool, error) {
 	return allowed, nil
 }
 
-// messagesToolChoice reads tool_choice, its older form function_call, and
-// parallel_tool_calls. thinks is set when the model thinks: then it cannot be
-// made to call a tool.
+// messagesToolChoice translates tool_choice, the older function_call, and parallel_tool_calls. A
+// model that thinks cannot be forced to call a tool.
 func (r chatOnMessages) messagesToolChoice(tools *messagesTools, thinks bool) ([]byte, error) {
 	if tools.fromHistory {
 		return []byte(`{"type":"none"}`), nil
@@ -164,8 +161,8 @@ func (r chatOnMessages) messagesToolChoice(tools *messagesTools, thinks bool) ([
 	return append(choice, '}'), nil
 }
 
-// toolChoice returns the messages form's word for the choice, empty when the
-// client made none, and the name of the function that has to be called.
+// toolChoice returns the messages form's word for the choice, or "" without one, and the name of
+// the function to be called.
 func (r chatOnMessages) toolChoice() (kind string, name []byte, err error) {
 	param, raw := "tool_choice", r.Doc.Raw("tool_choice")
 	if raw == nil {

@@ -9,34 +9,34 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// history becomes the turns of a messages request: the roles alternate, the
-// user begins, and every call of a tool is answered in the turn after it.
+// history collects the turns of a messages request: roles alternate, the user begins, and the
+// result of every tool call is in the turn after it.
 type history struct {
 	system []block
 	turns  []turn
 
-	open  []openCall     // the calls of the last assistant turn, at most maxTurnCalls
-	used  map[string]int // ids of calls, which have to differ
+	open  []openCall     // calls of the last assistant turn, at most maxTurnCalls
+	used  map[string]int // ids of calls, which must be unique
 	calls int
-	names []string // of the functions called, each once
+	names []string // of the functions called, without repetition
 }
 
-// turn is what one side says. The form wants results before all else in a
-// user's turn, and has calls behind all else in the assistant's.
+// turn is one turn of a side. The form requires results first in a user's turn; in an assistant's
+// turn, calls come last.
 type turn struct {
 	user        bool
 	first, then []block
 }
 
-// maxTurnCalls is how many calls one turn may hold: more than any model makes,
-// and few enough to look through for every result.
+// maxTurnCalls is the limit on calls in one turn: more than any model makes, and few enough to
+// search for every result.
 const maxTurnCalls = 256
 
-// openCall is a call of a tool that awaits its result.
+// openCall is a tool call without a result yet.
 type openCall struct {
 	id     string // in the client's history
 	name   string
-	lineID string // the id that the line gets
+	lineID string
 	done   bool
 }
 
@@ -56,7 +56,7 @@ func (h *history) add(message []byte, index int) error {
 			h.system = append(h.system, list...)
 			return nil
 		}
-		h.addUser(list) // the form has no place for it but the user's turn
+		h.addUser(list) // the form accepts it only in the user's turn
 	case "assistant":
 		return h.addAssistant(message, list, at)
 	case "tool":
@@ -69,14 +69,14 @@ func (h *history) add(message []byte, index int) error {
 	return nil
 }
 
-// turnOf returns the turn of a side that is being filled.
+// turnOf returns the current turn of a side, starting it if necessary.
 func (h *history) turnOf(user bool) *turn {
 	if n := len(h.turns); n > 0 && h.turns[n-1].user == user {
 		return &h.turns[n-1]
 	}
 	if !user {
 		h.closeCalls()
-		if len(h.turns) == 0 { // the user has to begin
+		if len(h.turns) == 0 { // the user must begin
 			h.turns = append(h.turns, turn{user: true, then: []block{textBlock(rawjson.Quote(continueText))}})
 		}
 		h.open = h.open[:0]
@@ -117,7 +117,7 @@ func (h *history) addAssistant(message []byte, list []block, at string) error {
 	return nil
 }
 
-// addCall adds a call of a tool.
+// addCall adds a tool call.
 func (h *history) addCall(id string, function []byte, at string, mark breakpoint) error {
 	name := rawjson.Field(function, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
@@ -140,9 +140,9 @@ func (h *history) addCall(id string, function []byte, at string, mark breakpoint
 	return nil
 }
 
-// isKnown tells whether a function was called before. A history calls few.
+// isKnown reports whether a function was called before.
 func (h *history) isKnown(name string) bool {
-	const most = 128 // of tools that a request can have
+	const most = 128 // the limit on tools of a request
 	for _, known := range h.names {
 		if known == name {
 			return true
@@ -151,8 +151,8 @@ func (h *history) isKnown(name string) bool {
 	return len(h.names) >= most
 }
 
-// unique returns the id under which the line gets a call. It depends on what
-// stands before it alone, so that a longer history begins like the shorter.
+// unique returns the line's id of a call. It depends only on the calls before it, so that a longer
+// history begins like the shorter one.
 func (h *history) unique(id string) string {
 	if id == "" {
 		id = fmt.Sprintf("call_%d", h.calls)
@@ -168,9 +168,8 @@ func (h *history) unique(id string) string {
 	}
 }
 
-// addResult adds what a tool answered: to the call of that id, or, without one,
-// to the first of that name, or the first at all. A result that answers
-// nothing is something that the user says.
+// addResult adds the result of a tool: of the call with this id, or, without an id, of the first
+// with this name, or the first at all. A result without a call becomes a user message.
 func (h *history) addResult(id, name string, list []block) {
 	for i := range h.open {
 		c := &h.open[i]
@@ -185,8 +184,7 @@ func (h *history) addResult(id, name string, list []block) {
 	h.addUser(list)
 }
 
-// resultBlock makes the result of a call. A breakpoint inside it becomes its
-// own.
+// resultBlock returns the result of a call. A breakpoint inside it becomes its own.
 func resultBlock(id string, list []block) block {
 	json := rawjson.AppendMember([]byte(`{"type":"tool_result"`), "tool_use_id", rawjson.Quote(id))
 	var mark breakpoint
@@ -202,8 +200,7 @@ func resultBlock(id string, list []block) block {
 	return block{json: json, mark: mark}
 }
 
-// closeCalls answers the calls that the client left open: the form refuses a
-// history in which one is.
+// closeCalls adds results for the calls without one, because the form requires them.
 func (h *history) closeCalls() {
 	for i := range h.open {
 		c := &h.open[i]
@@ -218,7 +215,7 @@ func (h *history) closeCalls() {
 	}
 }
 
-// inLoop tells whether the history ends in calls of tools, or their results.
+// inLoop reports whether the history ends in tool calls or their results.
 func (h *history) inLoop() bool {
 	if len(h.turns) == 0 {
 		return false
@@ -227,8 +224,7 @@ func (h *history) inLoop() bool {
 	return last.user && len(last.first) > 0 || !last.user && len(last.then) > 0
 }
 
-// finish ends the history. prefills is set where the model goes on with a turn
-// that the client began for it.
+// finish ends the history. prefill is set if the model continues a turn started by the client.
 func (h *history) finish(prefills bool) {
 	h.closeCalls()
 	n := len(h.turns)
@@ -237,8 +233,8 @@ func (h *history) finish(prefills bool) {
 	}
 }
 
-// trim cuts the white space at the end of the turn, which the form refuses. It
-// returns false when there is no text at its end.
+// trim removes the white space at the end of the turn, rejected by the form. It returns false if
+// the turn does not end with text.
 func (t *turn) trim() bool {
 	if len(t.then) > 0 || len(t.first) == 0 {
 		return false

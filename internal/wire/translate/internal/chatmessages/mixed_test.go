@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// deltaPieces are deltas of the chat form, good and bad ones.
+// deltaPieces are valid and invalid deltas of the chat form.
 func deltaPieces() []string {
 	pieces := []string{
 		`{"content":"x"}`, `{"content":""}`,
@@ -53,7 +53,7 @@ func TestMixedChatStreamsAreWellFormed(t *testing.T) {
 		if ended := strings.HasSuffix(string(out), sse.MessageStop); ended != m.Complete() {
 			t.Errorf("ended %v in\n%s\nof\n%s", ended, out, strings.Join(list, "\n"))
 		}
-		// What was written can be translated back.
+		// The output can be translated back.
 		back := pairtest.Flow(out, chatWriter(pairtest.Identity(), true), messages.NewMeter(), pairtest.Usage())
 		if err := wiretest.CheckChat(back); err != nil {
 			t.Errorf("%v in\n%s\nof\n%s", err, back, out)
@@ -162,10 +162,9 @@ func TestMixedMessagesHistoriesAreMended(t *testing.T) {
 	})
 }
 
-// checkDialogue tells what providers of the chat form refuse about a history:
-// no two turns of a user or an assistant stand together, none says nothing,
-// every call is answered before anything else, and the last word is not the
-// assistant's.
+// checkDialogue checks a history by the rules of providers of the chat form: turns of users and
+// assistants alternate, none is empty, the result of every call follows it directly, and the
+// assistant does not come last.
 func checkDialogue(body []byte) string {
 	open := map[string]int{}
 	waiting, last := 0, ""

@@ -16,10 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenarios of testdata come to anew")
 
-// TestPairScenarios plays requests and answers between chat completions and
-// messages, both ways. A scenario's comment says which form the client speaks
-// (`chat` or `messages`) and what its line knows; -update writes what comes of
-// it anew.
+// TestPairScenarios translates requests and answers between chat completions and messages, both
+// ways. A scenario's comment names the client's form (`chat` or `messages`) and properties of the
+// line; -update rewrites the results.
 func TestPairScenarios(t *testing.T) {
 	t.Parallel()
 	pairtest.Scenarios(t, "testdata/*.txtar", *update, func(t *testing.T, s pairtest.Scenario) func(part string) (string, bool) {
@@ -38,7 +37,7 @@ func TestPairScenarios(t *testing.T) {
 	})
 }
 
-// lineGets is the request as the line gets it, or the refusal.
+// lineGets returns the line's request, or the error.
 func lineGets(t *testing.T, request string, chat, reasoning bool) string {
 	in := wire.Translation{Edits: wire.Edits{Model: "vendor-model", LimitField: "max_completion_tokens"},
 		MaxOutput: 8192, Reasoning: reasoning}
@@ -64,8 +63,7 @@ func lineGets(t *testing.T, request string, chat, reasoning bool) string {
 	return string(body)
 }
 
-// answerFor is a whole answer as the client gets it. Its usage is what a chat
-// usage in it says, or else an invented one.
+// answerFor returns the client's answer, with the usage of a chat answer or an invented one.
 func answerFor(t *testing.T, answer string, chat bool) string {
 	var body []byte
 	var err error
@@ -83,7 +81,7 @@ func answerFor(t *testing.T, answer string, chat bool) string {
 	return string(body)
 }
 
-// streamFor is a stream as the client gets it.
+// streamFor returns the client's stream.
 func streamFor(t *testing.T, stream string, chat, includeUsage bool) string {
 	var got []byte
 	sound := wiretest.CheckMessages

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// The tests below are the known traps of the two forms, each by its name.
+// The tests below are named after known traps of the two forms.
 
 func TestTrapResultsStandFirstAndDirectlyBehindTheCall(t *testing.T) {
 	t.Parallel()
@@ -179,8 +179,7 @@ func TestTrapArgumentsAreNotWrittenAnew(t *testing.T) {
 
 func TestTrapLimitsAreSentAsTheyAre(t *testing.T) {
 	t.Parallel()
-	// A limit below what a thinking model needs is the client's to choose: the
-	// answer tells by its finish.
+	// A limit too low for a reasoning model is the client's choice: the finish reason reports it.
 	if got := asMessages(t, wiretest.ChatBody(`"max_tokens":1,"reasoning_effort":"high"`), translation("claude-opus-5",
 		true), "max_tokens"); got != "1" {
 		t.Error(got)
@@ -262,14 +261,14 @@ func TestTrapWhatTheFormDoesNotKnowIsDropped(t *testing.T) {
 
 func TestTrapCommentsAreNoTokens(t *testing.T) {
 	t.Parallel()
-	// The first-token timer runs on the line's frames; what a comment or a ping
-	// becomes must not look like an answer to the client either.
+	// The timer for the first token uses the line's frames; to the client, the translation of a
+	// comment or a ping must not look like an answer.
 	id := pairtest.Identity()
 	for name, w := range map[string]wire.Writer{"chat": chatWriter(id, true), "messages": messagesWriter(id)} {
 		for _, e := range []sse.Event{{Raw: []byte(": x\n\n"), Offset: -1}, {Raw: []byte("data:\n\n"), Data: []byte{}},
 			{Data: []byte(`{"type":"ping"}`), Name: "ping"}} {
 			if name == "messages" && len(e.Data) > 0 {
-				continue // no event of the chat form
+				continue // not an event of the chat form
 			}
 			if got := string(w.Append(nil, e, wire.Frame{})); got != sse.KeepAlive {
 				t.Errorf("%s: %q", name, got)
