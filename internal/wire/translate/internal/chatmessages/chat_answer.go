@@ -31,10 +31,10 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	said := readChatMessage(message)
 	var text, thinking, calls []byte
 	eachReasoning(said.reasoning, 0, func(raw []byte) { thinking = piece.AppendContents(thinking, raw) })
-	eachContent(said.content, func(kind blockKind, raw []byte) {
+	eachContent(said.content, func(kind piece.BlockKind, raw []byte) {
 		switch {
 		case !rawjson.IsText(raw):
-		case kind == thinkingKind:
+		case kind == piece.ThinkingBlock:
 			thinking = piece.AppendContents(thinking, raw)
 		default:
 			text = piece.AppendContents(text, raw)
@@ -57,8 +57,7 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 		count++
 	}
 	out := make([]byte, 0, len(body)+512)
-	out = fmt.Appendf(out, `{"id":%s,"type":"message","role":"assistant","model":%s,"content":[`,
-		rawjson.Quote(piece.MessageID(id)), rawjson.Quote(id.Model))
+	out = piece.AppendMessageHead(out, id)
 	if len(thinking) > 0 {
 		out = rawjson.Put(out, `{"type":"thinking","thinking":"`, thinking, `","signature":""},`)
 	}

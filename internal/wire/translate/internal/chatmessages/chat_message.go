@@ -5,6 +5,7 @@ import (
 
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // chatMessage holds the members of a message of the chat form, or of a delta, as JSON. Absent
@@ -68,31 +69,22 @@ func eachReasoning(value []byte, depth int, add func([]byte)) {
 
 // eachContent calls add for every text of a content field: a string, or parts, possibly with
 // thinking.
-func eachContent(value []byte, add func(kind blockKind, raw []byte)) {
+func eachContent(value []byte, add func(kind piece.BlockKind, raw []byte)) {
 	if rawjson.IsText(value) {
-		add(textKind, value)
+		add(piece.TextBlock, value)
 		return
 	}
 	for _, part := range rawjson.Elements(value) {
 		switch kind := rawjson.Contents(rawjson.Field(part, "type")); {
 		case form.IsThought(kind):
-			eachReasoning(part, 0, func(raw []byte) { add(thinkingKind, raw) })
+			eachReasoning(part, 0, func(raw []byte) { add(piece.ThinkingBlock, raw) })
 		case string(kind) == "refusal":
-			add(textKind, rawjson.Field(part, "refusal"))
+			add(piece.TextBlock, rawjson.Field(part, "refusal"))
 		default:
-			add(textKind, rawjson.Field(part, "text"))
+			add(piece.TextBlock, rawjson.Field(part, "text"))
 		}
 	}
 }
-
-// blockKind is a kind of content block of the messages form.
-type blockKind int
-
-const (
-	textKind blockKind = iota
-	thinkingKind
-	callKind
-)
 
 // argumentScanner reads a call's arguments piece by piece to find their end.
 type argumentScanner struct {

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
 	"tollgate/internal/wire/translate/internal/pairtest"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // asChat translates a messages request and returns the named members of the result, one per line.
@@ -270,7 +271,7 @@ func TestMessagesFromChatIsBounded(t *testing.T) {
 			`{"index":1,"id":"b","function":{"name":"g","arguments":"{"}}]}`,
 			"null"))
 	more := wiretest.Delta(`{"tool_calls":[{"index":1,"function":{"arguments":"`+strings.Repeat(" ", 1<<20)+`"}}]}`, "null")
-	for range 2 * maxPending >> 20 {
+	for range 2 * piece.MaxPending >> 20 {
 		out = put(out, more)
 	}
 	out = w.End(out, pairtest.Usage())
@@ -280,7 +281,7 @@ func TestMessagesFromChatIsBounded(t *testing.T) {
 
 	w, out = newMessagesStream(pairtest.Identity()), nil
 	out = put(out, wiretest.Delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}`, "null"))
-	for range maxQueue {
+	for range piece.MaxQueue {
 		out = put(out, wiretest.Delta(`{"content":"x","reasoning":"h"}`, "null"))
 	}
 	if err := wiretest.CheckMessages(out); err != nil || !strings.HasSuffix(summed(t, out), "error") {

@@ -2,7 +2,6 @@ package messagesresponses
 
 import (
 	"bytes"
-	"fmt"
 
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/form"
@@ -26,12 +25,11 @@ func (r messagesOnResponses) wholeAnswer(body []byte, u wire.Usage) ([]byte, err
 			blocks = append(blocks, b)
 		}
 		if b != nil && s.Kind != item.ReasoningEnd {
-			b.pending = append(b.pending, s.Text...)
+			b.Pending = append(b.Pending, s.Text...)
 		}
 	})
 	out := make([]byte, 0, len(body)+512)
-	out = fmt.Appendf(out, `{"id":%s,"type":"message","role":"assistant","model":%s,"content":[`,
-		rawjson.Quote(piece.MessageID(r.id)), rawjson.Quote(r.id.Model))
+	out = piece.AppendMessageHead(out, r.id)
 	for _, b := range blocks {
 		out = o.appendBlock(out, b)
 	}
@@ -43,19 +41,20 @@ func (r messagesOnResponses) wholeAnswer(body []byte, u wire.Usage) ([]byte, err
 // appendBlock appends a whole block and a comma. In a truncated answer, a call with truncated
 // arguments is left out.
 func (o *output) appendBlock(dst []byte, b *block) []byte {
-	switch b.kind {
-	case thinkingBlock:
-		dst = rawjson.Put(dst, `{"type":"thinking","thinking":"`, b.pending, `","signature":"`)
-		return rawjson.Put(dst, "", b.seal, `"},`)
-	case redactedBlock:
-		return rawjson.Put(dst, `{"type":"redacted_thinking","data":"`, b.seal, `"},`)
-	case callBlock:
-		text := rawjson.AppendUnquoted(nil, b.pending)
+	switch b.Kind {
+	case piece.ThinkingBlock:
+		dst = rawjson.Put(dst, `{"type":"thinking","thinking":"`, b.Pending, `","signature":"`)
+		return rawjson.Put(dst, "", b.Seal, `"},`)
+	case piece.RedactedBlock:
+		return rawjson.Put(dst, `{"type":"redacted_thinking","data":"`, b.Seal, `"},`)
+	case piece.CallBlock:
+		text := rawjson.AppendUnquoted(nil, b.Pending)
 		if o.reader.Finish() == form.FinishLimit && len(text) > 0 && !rawjson.IsValid(text) {
 			return dst
 		}
-		dst = append(o.appendCall(dst, b.call), `,"input":`...)
-		return append(piece.AppendObject(dst, rawjson.Put(nil, `"`, b.pending, `"`)), "},"...)
+		dst = rawjson.Put(dst, `{"type":"tool_use","id":`, o.callID(b.call), `,"name":"`)
+		dst = rawjson.Put(dst, "", b.call.Name, `","input":`)
+		return append(piece.AppendObject(dst, rawjson.Put(nil, `"`, b.Pending, `"`)), "},"...)
 	}
-	return rawjson.Put(dst, `{"type":"text","text":"`, b.pending, `"},`)
+	return rawjson.Put(dst, `{"type":"text","text":"`, b.Pending, `"},`)
 }
