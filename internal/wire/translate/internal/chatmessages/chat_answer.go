@@ -28,10 +28,10 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	if message == nil {
 		message = rawjson.Field(choice, "delta")
 	}
-	said := readChatMessage(message)
+	m := readChatMessage(message)
 	var text, thinking, calls []byte
-	eachReasoning(said.reasoning, 0, func(raw []byte) { thinking = piece.AppendContents(thinking, raw) })
-	eachContent(said.content, func(kind piece.BlockKind, raw []byte) {
+	eachReasoning(m.reasoning, 0, func(raw []byte) { thinking = piece.AppendContents(thinking, raw) })
+	eachContent(m.content, func(kind piece.BlockKind, raw []byte) {
 		switch {
 		case !rawjson.IsText(raw):
 		case kind == piece.ThinkingBlock:
@@ -40,20 +40,20 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 			text = piece.AppendContents(text, raw)
 		}
 	})
-	refused := len(text) == 0 && len(rawjson.Contents(said.refusal)) > 0
+	refused := len(text) == 0 && len(rawjson.Contents(m.refusal)) > 0
 	if refused {
-		text = piece.AppendContents(text, said.refusal)
+		text = piece.AppendContents(text, m.refusal)
 	}
 	count := 0
-	for _, call := range rawjson.Elements(said.calls) {
+	for _, call := range rawjson.Elements(m.calls) {
 		if signature := item.SealSignature(id, call); signature != nil {
 			calls = rawjson.Put(calls, `{"type":"redacted_thinking","data":"`, signature, `"},`)
 		}
 		calls = appendToolUse(calls, rawjson.Field(call, "id"), rawjson.Field(call, "function"), id, count)
 		count++
 	}
-	if count == 0 && said.function != nil {
-		calls = appendToolUse(calls, nil, said.function, id, 0)
+	if count == 0 && m.function != nil {
+		calls = appendToolUse(calls, nil, m.function, id, 0)
 		count++
 	}
 	out := make([]byte, 0, len(body)+512)

@@ -19,7 +19,7 @@ type chatMessage struct {
 }
 
 // readChatMessage reads a message or a delta.
-func readChatMessage(message []byte) (said chatMessage) {
+func readChatMessage(message []byte) (m chatMessage) {
 	for name, value := range rawjson.Members(message) {
 		if rawjson.NonNull(value) == nil {
 			continue
@@ -27,23 +27,24 @@ func readChatMessage(message []byte) (said chatMessage) {
 		switch string(name) {
 		case "role", "name", "id", "type", "index":
 		case "content":
-			said.content = value
+			m.content = value
 		case "refusal":
-			said.refusal = value
+			m.refusal = value
 		case "tool_calls":
-			said.calls = value
+			m.calls = value
 		case "function_call":
-			said.function = value
+			m.function = value
 		default:
 			// The same reasoning may be in two fields; plain text is preferred. Its signature is
 			// not part of it.
 			signs := bytes.HasSuffix(name, []byte("signature"))
-			if form.IsThought(name) && !signs && len(value) > 2 && (said.reasoning == nil || !rawjson.IsText(said.reasoning) && rawjson.IsText(value)) {
-				said.reasoning = value
+			better := m.reasoning == nil || !rawjson.IsText(m.reasoning) && rawjson.IsText(value)
+			if form.IsThought(name) && !signs && len(value) > 2 && better {
+				m.reasoning = value
 			}
 		}
 	}
-	return said
+	return m
 }
 
 // eachReasoning calls add for every text of a reasoning field: a string, or a vendor's details.
