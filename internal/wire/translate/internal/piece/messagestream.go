@@ -49,10 +49,11 @@ type MessagesStream struct {
 }
 
 const (
-	// MaxPending bounds the output waiting for the end of a block in bytes, and MaxQueue the
-	// blocks; no model's answer comes near.
+	// MaxPending bounds the output waiting for the end of a block in bytes. No model's answer comes
+	// near.
 	MaxPending = 8 << 20
-	MaxQueue   = 4096
+	// MaxQueue bounds the blocks in the same way.
+	MaxQueue = 4096
 )
 
 // Begin appends message_start, once. The prompt's count is not known yet; message_delta corrects it.
