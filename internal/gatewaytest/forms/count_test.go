@@ -31,18 +31,18 @@ func countScene(t testing.TB) scene.Scenario {
 				map[string]any{"rpm": 1, "allowed_models": []string{"count", "count-chat", "count-gemini", "count-broken"}})
 			ask := func(body string) scene.FormAnswer { return scene.Call(t, f, "POST", path, body, "x-api-key", key) }
 			count := func(h scene.FormAnswer) int {
-				var said map[string]int
-				if err := json.Unmarshal([]byte(h.Raw), &said); err != nil || h.Status != 200 || len(said) != 1 {
+				var counts map[string]int
+				if err := json.Unmarshal([]byte(h.Raw), &counts); err != nil || h.Status != 200 || len(counts) != 1 {
 					t.Errorf("%d %s", h.Status, h.Raw)
 				}
-				return said["input_tokens"]
+				return counts["input_tokens"]
 			}
 			of := func(model string) string {
 				return `{"messages": [{"role":"user","content":"one two three"}] ,"model":"` + model + `"}`
 			}
 			native.Expect(fakeprovider.NativeCount(4711))
 			if n := count(ask(of("count"))); n != 4711 {
-				t.Errorf("%d tokens; the provider said 4711", n)
+				t.Errorf("%d tokens; the provider counted 4711", n)
 			}
 			q := native.Requests()[0]
 			if q.URI != "/v1/messages/count_tokens" || string(q.Body) != strings.Replace(of("count"), `"count"`, `"vendor-count"`, 1) {
@@ -53,7 +53,7 @@ func countScene(t testing.TB) scene.Scenario {
 			native.Expect(fakeprovider.NativeCount(4711))
 			whole := strings.Replace(of("count"), "{", `{"max_tokens":5,"stream":true,"metadata":{"user_id":"u"},`, 1)
 			if n := count(ask(whole)); n != 4711 {
-				t.Errorf("%d tokens; the provider said 4711", n)
+				t.Errorf("%d tokens; the provider counted 4711", n)
 			}
 			if got := string(native.Requests()[1].Body); got != strings.Replace(of("count"), `"count"`, `"vendor-count"`, 1) {
 				t.Errorf("the provider got %s", got)
@@ -61,8 +61,9 @@ func countScene(t testing.TB) scene.Scenario {
 			// The answer names the ignored fields.
 			native.Expect(fakeprovider.NativeCount(4711))
 			unknown := strings.Replace(of("count"), "{", `{"frobnicate":1,`, 1)
-			heard := scene.Call(t, f, "POST", path, unknown, "x-api-key", key, "anthropic-beta", "a-1,context-900m-2025-08-07")
-			if got := heard.Header.Get("x-tollgate-ignored"); count(heard) != 4711 || got != "frobnicate, anthropic-beta:context-900m-2025-08-07" {
+			answer := scene.Call(t, f, "POST", path, unknown, "x-api-key", key, "anthropic-beta", "a-1,context-900m-2025-08-07")
+			const ignored = "frobnicate, anthropic-beta:context-900m-2025-08-07"
+			if got := answer.Header.Get("x-tollgate-ignored"); count(answer) != 4711 || got != ignored {
 				t.Errorf("ignored %q", got)
 			}
 			if q := native.Requests()[2]; strings.Contains(string(q.Body), "frobnicate") || q.Header.Get("anthropic-beta") != "a-1" {
@@ -85,13 +86,13 @@ func countScene(t testing.TB) scene.Scenario {
 			// the estimate.
 			gemini.Expect(fakeprovider.JSON(200, `{"totalTokens":1234}`), fakeprovider.Error(400, "x", "x", "no"))
 			if n := count(ask(of("count-gemini"))); n != 1234 {
-				t.Errorf("%d tokens; the provider said 1234", n)
+				t.Errorf("%d tokens; the provider counted 1234", n)
 			}
 			if n := count(ask(of("count-gemini"))); n < 3 || n > 30 {
 				t.Errorf("an estimate of %d tokens", n)
 			}
 			if uri := gemini.Requests()[0].URI; !strings.HasSuffix(uri, ":countTokens") {
-				t.Errorf("asked %s", uri)
+				t.Errorf("path %s", uri)
 			}
 			native.Expect(fakeprovider.NativeError(400, "invalid_request_error", "messages: no"))
 			if message := nativeFault(t, ask(of("count")), 400, "invalid_request_error"); message != "messages: no" {
@@ -113,7 +114,7 @@ func countScene(t testing.TB) scene.Scenario {
 				nativeFault(t, ask(c.body), c.status, c.kind)
 			}
 			if len(chat.Requests()) != 0 {
-				t.Error("a line that cannot count was asked to")
+				t.Error("a line without a count got a request")
 			}
 			checkFree(t, f, account, money.Amount(0))
 			if all := f.Receipts(account); len(all) != 0 {

@@ -72,7 +72,7 @@ func faithfulMessagesScene(t testing.TB) scene.Scenario {
 				t.Errorf("the provider got\n%s\nwant\n%s", q.Body, want)
 			}
 			if q.URI != "/v1/messages" {
-				t.Errorf("the provider was asked at %s", q.URI)
+				t.Errorf("the provider got the path %s", q.URI)
 			}
 			wantHeader(t, q.Header, map[string]string{"Anthropic-Version": "2026-10-21", "Anthropic-Beta": "a-2026-01-01,b",
 				"X-Api-Key": scene.Credential})

@@ -20,7 +20,7 @@ func TestForms(t *testing.T) {
 	t.Run("money", func(t *testing.T) { playForms(t, binary, nil, moneyScenes) })
 	t.Run("modalities", func(t *testing.T) { playForms(t, binary, nil, modalityScenes) })
 	t.Run("addresses", func(t *testing.T) { playForms(t, binary, addressSettings(), addressScenes) })
-	t.Run("judged", func(t *testing.T) { playForms(t, binary, nil, judgedScenes) })
+	t.Run("emptyAnswer", func(t *testing.T) { playForms(t, binary, nil, emptyAnswerScenes) })
 	t.Run("turns", func(t *testing.T) { playForms(t, binary, nil, turnScenes) })
 	t.Run("thinking", func(t *testing.T) { playForms(t, binary, nil, thinkingScenes) })
 	t.Run("holds", func(t *testing.T) { playForms(t, binary, nil, holdScenes) })
@@ -87,7 +87,7 @@ func matrixScene(t testing.TB, in scene.Form, line string, stream, tools bool) s
 				t.Errorf("receipt %+v", rc)
 			}
 			if n := len(p.Requests()); n != 1 {
-				t.Errorf("the provider was asked %d times", n)
+				t.Errorf("the provider got %d requests", n)
 			}
 			if state := f.Lines.Of(t, model); state.SuccessRate == nil || *state.SuccessRate != 1 {
 				t.Errorf("line: %s", state)

@@ -16,14 +16,14 @@ func modalityScenes(t testing.TB) []scene.Scenario {
 	// image.
 	const usage = `{"promptTokenCount":100,"promptTokensDetails":[{"modality":"TEXT","tokenCount":80},{"modality":"IMAGE","tokenCount":20}],` +
 		`"candidatesTokenCount":1300,"candidatesTokensDetails":[{"modality":"IMAGE","tokenCount":1290}],"totalTokenCount":1400}`
-	drawn := strings.Replace(geminiWhole(usage), `{"text":"hi"}`, `{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}`, 1)
+	picture := strings.Replace(geminiWhole(usage), `{"text":"hi"}`, `{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}`, 1)
 	priced := map[string]any{"price": map[string]any{"input": 1, "output": 10, "modalities": map[string]any{"image": 100}}}
 	asks := map[string]any{"modalities": []any{"text", "image"}, "max_tokens": 1500}
 	return []scene.Scenario{
-		modalityScene(t, "asked for", drawn, priced, asks, `"responseModalities":["TEXT","IMAGE"]`, 100*1000+10*10_000+1290*100_000, 100_000),
-		modalityScene(t, "asked for, in a stream", drawn, priced, map[string]any{"modalities": []any{"text", "image"}, "max_tokens": 1500,
+		modalityScene(t, "requested", picture, priced, asks, `"responseModalities":["TEXT","IMAGE"]`, 100*1000+10*10_000+1290*100_000, 100_000),
+		modalityScene(t, "requested, in a stream", picture, priced, map[string]any{"modalities": []any{"text", "image"}, "max_tokens": 1500,
 			"stream": true}, `"responseModalities":["TEXT","IMAGE"]`, 100*1000+10*10_000+1290*100_000, 100_000),
-		modalityScene(t, "not asked for", drawn, priced, map[string]any{"max_tokens": 1500}, `"responseModalities":["TEXT"]`,
+		modalityScene(t, "not requested", picture, priced, map[string]any{"max_tokens": 1500}, `"responseModalities":["TEXT"]`,
 			100*1000+1300*10_000, 10_000),
 		modalityScene(t, "without a price", "", map[string]any{"price": map[string]any{"input": 1, "output": 10}}, asks, "", 0, 0),
 	}

@@ -144,11 +144,11 @@ func billScene(t testing.TB, model string, b bill, in scene.Form, stream bool) s
 			// The client's usage matches the charge.
 			r := read(t, in, h, model)
 			if stream && in == scene.Chat && strings.Contains(h.Raw, `"usage":{`) {
-				t.Errorf("usage that nobody asked for: %s", h.Raw)
+				t.Errorf("unrequested usage: %s", h.Raw)
 			}
 			if !(stream && (in == scene.Chat || in == scene.Messages && b.line == "messages")) &&
 				(r.prompt != b.prompt || r.cached != b.cached || r.completion != b.completion) {
-				t.Errorf("the client was told of %d, %d and %d tokens: %s", r.prompt, r.cached, r.completion, h.Raw)
+				t.Errorf("the client got the usage %d, %d and %d: %s", r.prompt, r.cached, r.completion, h.Raw)
 			}
 		},
 	}

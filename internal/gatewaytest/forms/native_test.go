@@ -133,7 +133,7 @@ func nativeOrderScene(t testing.TB) scene.Scenario {
 				t.Errorf("HEAD /native: %d %s", h.Status, h.Raw)
 			}
 			if n := len(p.Requests()); n != 0 {
-				t.Errorf("the provider was asked %d times", n)
+				t.Errorf("the provider got %d requests", n)
 			}
 			checkFree(t, f, account, 0)
 		},
@@ -179,7 +179,7 @@ func nativeFieldsScene(t testing.TB) scene.Scenario {
 				t.Run(name, func(t *testing.T) { nativeFault(t, h, 400, "invalid_request_error") })
 			}
 			if n := len(p.Requests()); n != 0 {
-				t.Fatalf("the provider was asked %d times", n)
+				t.Fatalf("the provider got %d requests", n)
 			}
 			for name, more := range map[string]map[string]any{
 				"system in the messages": {

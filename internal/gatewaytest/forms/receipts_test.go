@@ -64,10 +64,10 @@ func receipts() []receipt {
 		{name: "OpenAI, a long prompt: all of it is", line: "chat",
 			usage:  `{"prompt_tokens":1400,"prompt_tokens_details":{"cached_tokens":400},"completion_tokens":50,"total_tokens":1450}`,
 			prompt: 1400, cached: 400, output: 50, cost: (1400-400)*2*pIn + 400*2*pRead + 50*(pOut+pOut/2)},
-		{name: "OpenAI, priority asked for and given", line: "chat", ask: inForm(scene.Chat, "service_tier", "priority"),
+		{name: "OpenAI, priority requested and served", line: "chat", ask: inForm(scene.Chat, "service_tier", "priority"),
 			usage:  `{"prompt_tokens":900,"completion_tokens":250,"total_tokens":1150,"service_tier":"priority"}`,
 			prompt: 900, output: 250, cost: 2 * (900*pIn + 250*pOut)},
-		{name: "OpenAI, priority asked for and not given", line: "chat", ask: inForm(scene.Chat, "service_tier", "priority"),
+		{name: "OpenAI, priority requested but not served", line: "chat", ask: inForm(scene.Chat, "service_tier", "priority"),
 			usage:  `{"prompt_tokens":900,"completion_tokens":250,"total_tokens":1150,"service_tier":"default"}`,
 			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
 		{name: "OpenAI, flex, for a long prompt", line: "chat", ask: inForm(scene.Chat, "service_tier", "flex"),
@@ -107,7 +107,7 @@ func receipts() []receipt {
 			usage: `{"prompt_tokens":900,"completion_tokens":50,"completion_tokens_details":{"reasoning_tokens":200},"total_tokens":1150,` +
 				`"cost_in_usd_ticks":12345,"num_sources_used":0}`,
 			prompt: 900, output: 250, cost: 900*pIn + (50+200)*pOut},
-		{name: "SGLang, reasoning told twice", line: "chat",
+		{name: "SGLang, reasoning in two fields", line: "chat",
 			usage: `{"prompt_tokens":900,"completion_tokens":250,"reasoning_tokens":200,"completion_tokens_details":{"reasoning_tokens":200},` +
 				`"total_tokens":1150}`,
 			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
@@ -116,7 +116,7 @@ func receipts() []receipt {
 		{name: "Groq, in a member of its own", line: "chat", events: ofGroq(`{"prompt_tokens":900,"completion_tokens":250,"total_tokens":1150,` +
 			`"queue_time":0.1}`),
 			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
-		{name: "a total in the place of a completion", line: "chat",
+		{name: "a total instead of a completion", line: "chat",
 			usage: `{"prompt_tokens":900,"total_tokens":1150}`, prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
 		{name: "pictures and sound in the prompt", line: "chat",
 			usage: `{"prompt_tokens":900,"prompt_tokens_details":{"cached_tokens":100,"image_tokens":258,"audio_tokens":60},` +
@@ -155,11 +155,11 @@ func receipts() []receipt {
 			usage: `{"input_tokens":100,"cache_read_input_tokens":800,"cache_creation_input_tokens":300,` +
 				`"cache_creation":{"ephemeral_5m_input_tokens":200,"ephemeral_1h_input_tokens":100},"output_tokens":250}`,
 			prompt: 1200, cached: 800, output: 250, cost: 100*2*pIn + 800*2*pRead + 200*2*pWrite + 100*2*pWrite1h + 250*(pOut+pOut/2)},
-		{name: "Anthropic, writes told by their times alone", line: "messages",
+		{name: "Anthropic, writes with times only", line: "messages",
 			usage: `{"input_tokens":100,"cache_read_input_tokens":400,` +
 				`"cache_creation":{"ephemeral_5m_input_tokens":200,"ephemeral_1h_input_tokens":100},"output_tokens":250}`,
 			prompt: 800, cached: 400, output: 250, cost: 100*pIn + 400*pRead + 200*pWrite + 100*pWrite1h + 250*pOut},
-		{name: "Anthropic, an hour asked for, writes without their times", line: "messages",
+		{name: "Anthropic, an hour requested, writes without their times", line: "messages",
 			ask:    map[scene.Form]map[string]any{scene.Messages: {"cache_control": map[string]any{"type": "ephemeral", "ttl": "1h"}}},
 			usage:  `{"input_tokens":100,"cache_read_input_tokens":400,"cache_creation_input_tokens":300,"output_tokens":250}`,
 			prompt: 800, cached: 400, output: 250, cost: 100*pIn + 400*pRead + 300*pWrite1h + 250*pOut},
@@ -193,7 +193,7 @@ func receipts() []receipt {
 					`"promptTokensDetails":[{"modality":"TEXT","tokenCount":40},{"modality":"VIDEO","tokenCount":800},` +
 					`{"modality":"AUDIO","tokenCount":60}]}`,
 				prompt: 900, output: 250, cost: (40+800)*pIn + 60*pSound + 250*pOut},
-			receipt{name: provider + ", a total in the place of the candidates", provider: provider, line: "gemini",
+			receipt{name: provider + ", a total instead of the candidates", provider: provider, line: "gemini",
 				usage:  `{"promptTokenCount":900,"thoughtsTokenCount":200,"totalTokenCount":1150}`,
 				prompt: 900, output: 250, cost: 900*pIn + (1150-900)*pOut})
 	}

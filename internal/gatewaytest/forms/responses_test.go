@@ -158,7 +158,7 @@ func refusedScene(t testing.TB, line string) scene.Scenario {
 			h := s.Ask(scene.Request(scene.Responses, model, false, map[string]any{"max_output_tokens": 0}))
 			v1Fault(t, h, 400, "invalid_request_error", "invalid_max_tokens", "max_output_tokens")
 			if n := len(p.Requests()); n != 0 {
-				t.Errorf("the provider was asked %d times", n)
+				t.Errorf("the provider got %d requests", n)
 			}
 			checkFree(t, f, s.Account, scene.Credit)
 		},
@@ -192,7 +192,7 @@ func hostedScene(t testing.TB) scene.Scenario {
 				}
 			}
 			if n := len(p.Requests()); n != 0 {
-				t.Errorf("the provider was asked %d times", n)
+				t.Errorf("the provider got %d requests", n)
 			}
 		},
 	}
@@ -224,7 +224,7 @@ func hostedElsewhereScene(t testing.TB) scene.Scenario {
 			}
 			checkFree(t, f, s.Account, spent)
 			if n := len(chat.Requests()); n != 0 {
-				t.Errorf("the chat line was asked %d times", n)
+				t.Errorf("the chat line got %d requests", n)
 			}
 		},
 	}
@@ -276,7 +276,7 @@ func nativeHostedScene(t testing.TB) scene.Scenario {
 			s.Charged(h, 0)
 		}
 		if n := len(p.Requests()); n != 0 {
-			t.Errorf("the provider was asked %d times", n)
+			t.Errorf("the provider got %d requests", n)
 		}
 	}}
 }

@@ -180,7 +180,7 @@ func mixedScene(t testing.TB, in scene.Form, line string, stream bool) scene.Sce
 				}
 			}
 			if line != "gemini" && strings.Count(string(body), `"call_1"`) != 2 {
-				t.Errorf("call and result are not told together: %s", body)
+				t.Errorf("call and result are not together: %s", body)
 			}
 		},
 	}
@@ -235,14 +235,14 @@ func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
 				`{"error":{"message":"x","type":"server_error"}}`)},
 	}
 	s := scene.Scenario{Name: fmt.Sprintf("%s fails over, stream %v", in, stream), Models: []map[string]any{scene.FormModel(model, nil, in)}}
-	asked := 0
+	tried := 0
 	for i, line := range lineForms() {
 		reply := failures[line][0]
 		if stream {
 			reply = failures[line][1]
 		}
 		p := fakeprovider.New(t, reply)
-		asked++
+		tried++
 		s.Lines = append(s.Lines, scene.FormLine(fmt.Sprintf("%s-%d", model, i), line, p.URL(), map[string]any{"priority": i + 1}, model))
 	}
 	last := "messages"
@@ -254,7 +254,7 @@ func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
 		if r := read(t, in, h, model); h.Status != 200 || !r.whole || r.text != goodText {
 			t.Errorf("%d %s", h.Status, h.Raw)
 		}
-		if rc := s.Charged(h, scene.AnswerCost); rc.Line != model+"-last" || len(rc.Attempts) != asked+1 {
+		if rc := s.Charged(h, scene.AnswerCost); rc.Line != model+"-last" || len(rc.Attempts) != tried+1 {
 			t.Errorf("receipt %+v", rc)
 		}
 	}

@@ -119,11 +119,11 @@ func request(in scene.Form, model string, stream bool, words string, brings []st
 	if slices.Contains(brings, "image") {
 		content = []any{textPart(in, words), imagePart(in)}
 	}
-	said := []any{map[string]any{"role": "user", "content": content}}
+	messages := []any{map[string]any{"role": "user", "content": content}}
 	if in == scene.Responses {
-		more["input"] = said
+		more["input"] = messages
 	} else {
-		more["messages"] = said
+		more["messages"] = messages
 	}
 	if slices.Contains(brings, "tools") {
 		more["tools"] = []any{tool(in)}

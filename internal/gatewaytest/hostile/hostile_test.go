@@ -155,7 +155,7 @@ func serve(t *testing.T, database string) *scene.Gateway {
 		}
 		g.Client.CloseIdleConnections()
 		if t.Failed() {
-			t.Logf("the gateway said:\n%s", tail(log.String(), 8000))
+			t.Logf("the log of the gateway:\n%s", tail(log.String(), 8000))
 		}
 	})
 	return g

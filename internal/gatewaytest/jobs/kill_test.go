@@ -152,8 +152,8 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	each(func(w *stepJob) {
 		if w.name == "cancelled" {
 			p.Admin("POST", "/jobs/"+w.id+"/cancel", map[string]any{}, nil)
-			if told := len(w.Cancelled()) == w.calls; w.maker.Cancels && !told {
-				t.Errorf("%s: the provider was not told that nobody waits", w.model)
+			if cancelled := len(w.Cancelled()) == w.calls; w.maker.Cancels && !cancelled {
+				t.Errorf("%s: the provider got no cancellation", w.model)
 			}
 		}
 	})

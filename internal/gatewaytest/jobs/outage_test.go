@@ -69,7 +69,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 		}
 		return someKept() > 0
 	})
-	scene.Eventually(t, "the outage is told", func() bool {
+	scene.Eventually(t, "the outage is reported", func() bool {
 		for _, n := range nodes {
 			if warned(t, n) {
 				return true
@@ -94,7 +94,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 		move(t, p.Media+".away", p.Media)
 	}
 	each(func(w *stepJob) { w.check(t, p) })
-	scene.Eventually(t, "the end of the outage is told", func() bool { return !warned(t, p) })
+	scene.Eventually(t, "the end of the outage is reported", func() bool { return !warned(t, p) })
 	p.Audit(t)
 	if code := p.Stop(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, p.Output())

@@ -163,7 +163,7 @@ func rolesOfReferences(t *testing.T, p *scene.Node, unable *fakestudio.XAI, able
 	for _, want := range []string{`{"type":"first_frame","url":"` + dataURI(first), `{"type":"last_frame","url":"` + dataURI(last),
 		`"audio":"native"`} {
 		if !bytes.Contains(sent[0].Body, []byte(want)) {
-			t.Errorf("the provider was not told %.60s", want)
+			t.Errorf("the request lacks %.60s", want)
 		}
 	}
 	for param, more := range map[string]map[string]any{"seed": {"seed": 7}, "negative_prompt": {"negative_prompt": "fog"},

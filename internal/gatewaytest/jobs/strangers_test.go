@@ -35,7 +35,7 @@ func strangersResults(t *testing.T, binary, database string) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"created":1,"data":[{"url":%q}]}`, address)
 		default:
-			t.Errorf("the provider was asked %s %s", r.Method, r.URL)
+			t.Errorf("the provider got %s %s", r.Method, r.URL)
 		}
 	}))
 	t.Cleanup(own.Close)
@@ -61,7 +61,7 @@ func strangersResults(t *testing.T, binary, database string) {
 		}
 		j := c.Becomes(t, "image", jobs[name], want)
 		if want == "failed" && (j.Error.Code != "upstream_error" || strings.Contains(j.Raw, "127.0.0.") || strings.Contains(j.Raw, "public")) {
-			t.Errorf("%s: the user is told %s", name, j.Raw)
+			t.Errorf("%s: the client got %s", name, j.Raw)
 		}
 	}
 	if n := vault.hits.Load() + beside.hits.Load(); n != 0 {

@@ -293,7 +293,7 @@ func (h *load) checkAccount(owner *scene.Customer) {
 	for _, j := range jobs {
 		w := wishes[j.ID]
 		if w == nil {
-			t.Errorf("nobody asked for job %s", j.ID)
+			t.Errorf("job %s has no submission", j.ID)
 			continue
 		}
 		h.checkWish(w, j, owner)
@@ -323,15 +323,15 @@ func (h *load) checkWish(w *wish, j scene.OperatorJob, owner *scene.Customer) {
 			lost++
 		}
 	}
-	made := 0
+	submitted := 0
 	for _, s := range w.studio.Submissions() {
 		if bytes.Contains(s.Body, []byte(w.tag+" ")) {
-			made++
+			submitted++
 		}
 	}
 	// A lost call may not have reached the provider.
-	if made > len(j.Attempts) || made < len(j.Attempts)-lost || len(j.Attempts) > 2 || len(j.Attempts)-lost > 1 {
-		t.Errorf("job %s: %d submissions; %s", j.ID, made, j)
+	if submitted > len(j.Attempts) || submitted < len(j.Attempts)-lost || len(j.Attempts) > 2 || len(j.Attempts)-lost > 1 {
+		t.Errorf("job %s: %d submissions; %s", j.ID, submitted, j)
 	}
 	shown := owner.Poll(t, w.kind, j.ID)
 	switch {

@@ -358,11 +358,11 @@ func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 		}
 	}
 	if fresh != 1 {
-		t.Errorf("%d of the twins were told that they are the first", fresh)
+		t.Errorf("%d of the twins are first", fresh)
 	}
 	c.Becomes(t, "image", ids[0], "succeeded")
 	if again := c.Submit(t, "image", body, "Idempotency-Key", "k-1"); again != ids[0] {
-		t.Errorf("after its end the key made job %s", again)
+		t.Errorf("after its end the key created job %s", again)
 	}
 	for name, r := range map[string]scene.Reply{
 		"other body": c.Call(t, "POST", scene.PathGenerate, scene.JobRequest("once", "a ship", nil), "Idempotency-Key", "k-1"),
@@ -473,7 +473,7 @@ func hurtJobs(t *testing.T, p *scene.Node, broken, good fakestudio.Fake) {
 	j := c.Becomes(t, "image", less, "succeeded")
 	checkResult(t, c, "image", "hurt", j)
 	if len(j.Data) != 1 {
-		t.Errorf("one image was made: %s", j.Raw)
+		t.Errorf("one image came: %s", j.Raw)
 	}
 	bad := c.Submit(t, "image", scene.JobRequest("hurt", "links", map[string]any{"n": 1, "size": "2K"}))
 	c.Becomes(t, "image", bad, "succeeded")
@@ -524,7 +524,7 @@ func paidTier(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.F
 	id := c.Accepted(t, "image", c.Call(t, "POST", "/v1/images/edits", body))
 	c.Becomes(t, "image", id, "succeeded")
 	if got := s.Submissions()[0].Body; words[m.Name] == "" || !strings.Contains(string(got), words[m.Name]) {
-		t.Errorf("the provider was asked %s, want %s", got, words[m.Name])
+		t.Errorf("the request is %s, want %s", got, words[m.Name])
 	}
 	c.CheckFunds(t, scene.PriceLarge, 0)
 }

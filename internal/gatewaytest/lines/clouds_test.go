@@ -71,7 +71,7 @@ func cloudScene(t testing.TB) scene.Scenario {
 			}
 			c.wants("clouds", "")
 			if n := len(vertex.Requests()); n != 0 || len(tokens.Asked()) > 2 { // one for the request and one for the probe
-				t.Errorf("%d calls without a token, which was asked for %d times", n, len(tokens.Asked()))
+				t.Errorf("%d calls without a token, %d requests for a token", n, len(tokens.Asked()))
 			}
 
 			tokens.Refuse(0, "")
@@ -83,7 +83,7 @@ func cloudScene(t testing.TB) scene.Scenario {
 				}
 			}
 			if n := len(tokens.Asked()); n > 3 {
-				t.Errorf("tokens were asked for %d times, want at most 3", n)
+				t.Errorf("%d requests for tokens, want at most 3", n)
 			}
 
 			tokens.Revoke()

@@ -127,7 +127,7 @@ func TestCosts(t *testing.T) {
 			var all struct{ Data []line.Status }
 			p.Admin("GET", "/lines"+query, nil, &all)
 			for _, l := range all.Data {
-				if of, told := want[l.Line]; told {
+				if of, ok := want[l.Line]; ok {
 					of[0].Model = l.Line
 					if !reflect.DeepEqual(l.Margins, of) {
 						t.Errorf("%q: %s has %+v, want %+v", query, l.Line, l.Margins, of)

@@ -14,9 +14,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestNodesShareWhatTheyFindOut runs two processes on one database. The second process learns of a
+// TestNodesShareFindings runs two processes on one database. The second process learns of a
 // failing line, and of its return, without a request to the provider. Each change sends one alert.
-func TestNodesShareWhatTheyFindOut(t *testing.T) {
+func TestNodesShareFindings(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	var mu sync.Mutex

@@ -108,10 +108,10 @@ func newRotation(t *testing.T, binary, database string) *rotation {
 	t.Helper()
 	r := &rotation{chat: newTurnstile(), media: newTurnstile()}
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
-		said, _ := io.ReadAll(q.Body)
+		alert, _ := io.ReadAll(q.Body)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.alerts = append(r.alerts, string(said))
+		r.alerts = append(r.alerts, string(alert))
 	}))
 	t.Cleanup(receiver.Close)
 	r.node = scene.NewNode(t, binary, database, map[string]string{"OLD_LINE_KEY": oldLineKey, "NEW_LINE_KEY": newLineKey,
@@ -226,11 +226,11 @@ func (f *flow) stop() int64 {
 	return f.answered.Load()
 }
 
-// TestKeysOfALineRotate replaces a provider's key during requests, streams and a job. None of them
+// TestKeyRotation replaces a provider's key during requests, streams and a job. None of them
 // may fail. The job is polled with the key of its submission as long as the provider accepts it,
 // and each answer is charged once. Then the provider refuses the new key, and the gateway returns
 // to the old one.
-func TestKeysOfALineRotate(t *testing.T) {
+func TestKeyRotation(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	storetest.EachURL(t, func(t *testing.T, database string) {

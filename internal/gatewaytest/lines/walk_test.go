@@ -92,10 +92,10 @@ func failureScenes(t testing.TB) []scene.Scenario {
 	)
 	var scenes []scene.Scenario
 	for i, tt := range []struct {
-		name  string
-		lines [3]fakeprovider.Reply
-		code  string
-		asked string
+		name     string
+		lines    [3]fakeprovider.Reply
+		code     string
+		requests string
 	}{
 		{"a rejection ends the attempts", [3]fakeprovider.Reply{down, rejected, busy}, "context_length_exceeded", "1 1 0"},
 		{"a rejection after a prompt filter", [3]fakeprovider.Reply{stopped, rejected, down}, "context_length_exceeded", "1 1 0"},
@@ -127,10 +127,10 @@ func failureScenes(t testing.TB) []scene.Scenario {
 			for _, p := range providers {
 				got = append(got, fmt.Sprint(clientRequests(p)))
 			}
-			if n := strings.Join(got, " "); n != tt.asked {
-				t.Errorf("the lines got %s requests, want %s", n, tt.asked)
+			if n := strings.Join(got, " "); n != tt.requests {
+				t.Errorf("the lines got %s requests, want %s", n, tt.requests)
 			}
-			if r := f.Receipt(t, c.account, a.ID); r.Code != tt.code || len(r.Attempts) != strings.Count(tt.asked, "1") {
+			if r := f.Receipt(t, c.account, a.ID); r.Code != tt.code || len(r.Attempts) != strings.Count(tt.requests, "1") {
 				t.Errorf("receipt %+v", r)
 			}
 			c.settled(0)
@@ -155,7 +155,7 @@ func otherProviderScenes(t testing.TB) []scene.Scenario {
 		order        string // of the lines
 	}{
 		{"another provider takes it", good, good, "", "one-a other"},
-		{"every other line is asked", good, stopped, "", "one-a other one-b"},
+		{"every other line is tried", good, stopped, "", "one-a other one-b"},
 		{"all stop it", stopped, stopped, "upstream_prompt_filter", "one-a other one-b"},
 		{"another failure on the way", good, fakeprovider.Error(500, "", "", "x"), "", "one-a other one-b"},
 	} {
@@ -178,11 +178,11 @@ func otherProviderScenes(t testing.TB) []scene.Scenario {
 		s.Play = func(t *testing.T, f *scene.Gateway) {
 			c := newClient(t, f)
 			a := c.wants(model, tt.code)
-			var asked []string
+			var order []string
 			for _, attempt := range f.Receipt(t, c.account, a.ID).Attempts {
-				asked = append(asked, strings.TrimPrefix(attempt.Line, model+"-"))
+				order = append(order, strings.TrimPrefix(attempt.Line, model+"-"))
 			}
-			if got := strings.Join(asked, " "); got != tt.order {
+			if got := strings.Join(order, " "); got != tt.order {
 				t.Errorf("the order was %s; want %s", got, tt.order)
 			}
 			for _, name := range []string{"one-a", "one-b", "other"} {

@@ -33,7 +33,7 @@ var rejections = []string{"invalid_value"}
 
 // check returns the error of an answer, or nil.
 func check(q *request, a *reply) error {
-	asked, whole, _ := parse(q.sent())
+	parsed, whole, _ := parse(q.sent())
 	switch {
 	case a.nothing && whole:
 		return fmt.Errorf("a whole request is not answered")
@@ -49,9 +49,10 @@ func check(q *request, a *reply) error {
 		return fmt.Errorf("the ids are %q and %q", id, a.header.Get("Request-Id"))
 	}
 	switch {
-	case a.status >= 400 && q.method == http.MethodHead, asked != nil && isConsole(asked.URL.Path): // the answers are pages
+	case a.status >= 400 && q.method == http.MethodHead, parsed != nil && isConsole(parsed.URL.Path): // the answers are pages
 		return check5xx(a.status, "")
-	case a.status >= 400 && (asked != nil && isNative(asked.URL.Path) || asked == nil && bytes.HasPrefix(a.body, []byte(`{"type":"error"`))):
+	case a.status >= 400 && (parsed != nil && isNative(parsed.URL.Path) ||
+		parsed == nil && bytes.HasPrefix(a.body, []byte(`{"type":"error"`))):
 		return checkNative(a)
 	case a.status >= 400:
 		return checkError(a)
@@ -59,20 +60,20 @@ func check(q *request, a *reply) error {
 	return checkGood(q, a)
 }
 
-// keepsContract checks the answer to a readable request against the contract.
+// keepsContract checks the answer to a parsed request against the contract.
 func (g *gateway) keepsContract(q *request, a *reply) error {
 	if _, whole, _ := parse(q.sent()); !whole || a.nothing {
 		return nil
 	}
-	asked, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(q.sent())))
+	parsed, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(q.sent())))
 	if err != nil {
 		return nil
 	}
-	sent, err := io.ReadAll(asked.Body)
+	sent, err := io.ReadAll(parsed.Body)
 	if err != nil {
 		return nil
 	}
-	return g.contract.Check(contracttest.Answer{Method: asked.Method, Path: asked.URL.Path, Sent: sent, Status: a.status, Header: a.header,
+	return g.contract.Check(contracttest.Answer{Method: parsed.Method, Path: parsed.URL.Path, Sent: sent, Status: a.status, Header: a.header,
 		Body: a.body, Cut: a.cut})
 }
 
@@ -161,7 +162,7 @@ func strict(a *reply, into any) error {
 	return nil
 }
 
-// checkGood checks that JSON is readable, and that a stream has its end.
+// checkGood checks that JSON is parsed, and that a stream has its end.
 func checkGood(q *request, a *reply) error {
 	kind := a.header.Get("Content-Type")
 	switch {

@@ -133,20 +133,20 @@ func catalog(provider, studio string) map[string]any {
 
 // furnish creates the things named in paths: accounts, keys, users, jobs, a file and deliveries.
 func (g *gateway) furnish() {
-	type made struct {
+	type resource struct {
 		ID string `json:"id"`
 	}
 	ids := g.make.ids
 	for range 4 {
 		account, _ := g.process.Account(5, nil)
-		var user, key made
+		var user, key resource
 		g.process.Admin("POST", "/accounts/"+account+"/users", map[string]any{"email": account + "@example.com",
 			"password": "long enough password"}, &user)
 		g.process.Admin("POST", "/accounts/"+account+"/keys", map[string]any{}, &key)
 		g.process.Admin("PUT", "/accounts/"+account+"/webhook", map[string]any{"url": g.make.address + "/callback",
 			"events": []string{"image.completed"}}, nil)
 		g.process.Admin("POST", "/accounts/"+account+"/webhook/test", map[string]any{}, nil)
-		var log struct{ Data []made }
+		var log struct{ Data []resource }
 		g.process.Admin("GET", "/accounts/"+account+"/deliveries", nil, &log)
 		for _, d := range log.Data {
 			ids["/admin/v1/deliveries/"] = append(ids["/admin/v1/deliveries/"], d.ID)
@@ -157,7 +157,7 @@ func (g *gateway) furnish() {
 	}
 	for _, kind := range []string{"images", "videos"} {
 		for range 3 {
-			var job made
+			var job resource
 			body := g.make.samples["POST /v1/"+kind+"/generations"][0].body
 			g.ask("POST", "/v1/"+kind+"/generations", body, &job)
 			path := "/v1/" + kind + "/jobs/"

@@ -47,7 +47,7 @@ func TestMalformedRequests(t *testing.T) {
 func flood(t *testing.T, database string, seed uint64, count int) {
 	g := start(t, database, seed)
 	g.samplesAreGood()
-	s := &results{answered: map[string]int{}, asked: map[string]int{}, statuses: map[int]int{}}
+	s := &results{answered: map[string]int{}, byRoute: map[string]int{}, statuses: map[int]int{}}
 	begin := time.Now()
 	g.flood(s, 0, count/5)
 	goroutines, heap := g.size()
@@ -58,14 +58,14 @@ func flood(t *testing.T, database string, seed uint64, count int) {
 		t.Errorf("%d of %d answers are wrong", s.faults, count)
 	}
 	for _, route := range allRoutes() {
-		if s.asked[route] == 0 {
-			t.Errorf("%s was never asked", route)
+		if s.byRoute[route] == 0 {
+			t.Errorf("%s got no request", route)
 		}
 	}
 	laterGoroutines, laterHeap := g.size()
 	t.Logf("%d requests in %s (statuses %v, %d overloaded), %d reached the provider; "+
 		"%d goroutines, then %d; heap of %d KiB, then %d",
-		count, took.Round(time.Millisecond), s.statuses, s.overloads.Load(), g.provider.asked, goroutines, laterGoroutines, heap>>10,
+		count, took.Round(time.Millisecond), s.statuses, s.overloads.Load(), g.provider.requests, goroutines, laterGoroutines, heap>>10,
 		laterHeap>>10)
 	if laterGoroutines > goroutines+moreGoroutines {
 		t.Errorf("%d goroutines at the end, %d after a fifth:\n%s", laterGoroutines, goroutines, stacks())
@@ -112,7 +112,7 @@ func (g *gateway) samplesAreGood() {
 type results struct {
 	mu        sync.Mutex
 	answered  map[string]int // status by request id
-	asked     map[string]int // requests by route
+	byRoute   map[string]int // requests by route
 	statuses  map[int]int
 	faults    int
 	overloads atomic.Int64 // rejected because of overload
@@ -166,7 +166,7 @@ func (g *gateway) flood(s *results, from, to int) {
 func (s *results) note(t *testing.T, q *request, a *reply, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked[q.route]++
+	s.byRoute[q.route]++
 	if err != nil {
 		if s.faults++; s.faults <= 10 {
 			t.Errorf("%v\n%s\nanswer: %s", err, q, a)

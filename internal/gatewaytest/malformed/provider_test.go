@@ -19,9 +19,9 @@ import (
 // provider answers every request and checks it.
 type provider struct {
 	*httptest.Server
-	mu    sync.Mutex
-	asked int
-	slips []string // the first few unexpected requests
+	mu       sync.Mutex
+	requests int
+	slips    []string // the first few unexpected requests
 }
 
 // newProvider starts a provider with the chat form below /v1, the native messages form below
@@ -76,7 +76,7 @@ func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
 func (p *provider) note(path string, body []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked++
+	p.requests++
 	if err := sound(body); err != nil && len(p.slips) < 10 {
 		p.slips = append(p.slips, fmt.Sprintf("%s: %v: %.2000q", path, err, body))
 	}

@@ -100,8 +100,8 @@ func budgetWhileRunning(t testing.TB) peerScene {
 		running := c.burst(1, 0, body)
 		reached(t, p, 1)
 		h := c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
-		if said := fmt.Sprintf("(0 USD spent, %s USD held by running requests)", hold); !strings.Contains(h.Raw, said) {
-			t.Errorf("%s does not say %q", h.Raw, said)
+		if answer := fmt.Sprintf("(0 USD spent, %s USD held by running requests)", hold); !strings.Contains(h.Raw, answer) {
+			t.Errorf("%s does not say %q", h.Raw, answer)
 		}
 		open()
 		passes(t, running, 1)
@@ -178,9 +178,9 @@ func unknownCosts(t testing.TB) peerScene {
 
 		model := scene.ChatModel("unpriced", nil)
 		delete(model, "price")
-		status, said := g.operate("PUT", "/catalog?dry_run=true", map[string]any{"models": []any{model}, "lines": []any{}})
-		if status != http.StatusBadRequest || !strings.Contains(said, "models[0].price") {
-			t.Errorf("a model without a price: %d %s", status, said)
+		status, answer := g.operate("PUT", "/catalog?dry_run=true", map[string]any{"models": []any{model}, "lines": []any{}})
+		if status != http.StatusBadRequest || !strings.Contains(answer, "models[0].price") {
+			t.Errorf("a model without a price: %d %s", status, answer)
 		}
 	})
 	s.models = append(s.models, scene.ImageModel("bug05-image", nil))
@@ -405,17 +405,17 @@ func replicas(t testing.TB) peerScene {
 		for _, misplaced := range []map[string]any{
 			{"budget": map[string]any{"max_limit": 1}}, {"daily_budget": 1}, {"total_limit_usd": map[string]any{"usd": 1}},
 		} {
-			if status, said := g.operate("POST", "/accounts/"+c.Account+"/keys", misplaced); status != http.StatusBadRequest {
-				t.Errorf("a key with %v: %d %s", misplaced, status, said)
+			if status, answer := g.operate("POST", "/accounts/"+c.Account+"/keys", misplaced); status != http.StatusBadRequest {
+				t.Errorf("a key with %v: %d %s", misplaced, status, answer)
 			}
-			if status, said := g.operate("PATCH", "/keys/"+c.keyed().ID, misplaced); status != http.StatusBadRequest {
-				t.Errorf("a change to %v: %d %s", misplaced, status, said)
+			if status, answer := g.operate("PATCH", "/keys/"+c.keyed().ID, misplaced); status != http.StatusBadRequest {
+				t.Errorf("a change to %v: %d %s", misplaced, status, answer)
 			}
 		}
 		model := scene.ChatModel("m", map[string]any{"budget": 1})
-		status, said := g.operate("PUT", "/catalog?dry_run=true", map[string]any{"models": []any{model}, "lines": []any{}})
+		status, answer := g.operate("PUT", "/catalog?dry_run=true", map[string]any{"models": []any{model}, "lines": []any{}})
 		if status != http.StatusBadRequest {
-			t.Errorf("a model with a budget: %d %s", status, said)
+			t.Errorf("a model with a budget: %d %s", status, answer)
 		}
 	})
 }

@@ -187,7 +187,7 @@ func smallHolds(t testing.TB) peerScene {
 		c.owns(burst*answerCost, 0) // released with the answers
 		for _, q := range p.Requests() {
 			if !strings.Contains(string(q.Body), fmt.Sprintf(`"max_tokens":%d`, 2_000)) {
-				t.Errorf("the line was not told of the limit: %s", q.Body)
+				t.Errorf("the line got no limit: %s", q.Body)
 			}
 		}
 		// One after the other, requests can spend everything down to one hold.

@@ -93,7 +93,7 @@ func manyJobs(t testing.TB) peerScene {
 				accepted[i] = c.wants(scene.PathVideo, string(scene.JobRequest("bug25", fmt.Sprint(i), nil)), http.StatusAccepted, "")
 			}
 			// None is done and all are polled. In series, they would wait.
-			scene.Eventually(t, "all jobs are rendered and asked for", func() bool { return studio.Polled() == jobs })
+			scene.Eventually(t, "all jobs are rendered and polled", func() bool { return studio.Polled() == jobs })
 			c.owns(0, jobs*scene.PriceClip)
 			close(gate)
 			for _, job := range accepted {
@@ -105,16 +105,16 @@ func manyJobs(t testing.TB) peerScene {
 
 			late := g.open(money.USD, nil)
 			job := late.wants(scene.PathVideo, string(scene.JobRequest("bug25-endless", "x", nil)), http.StatusAccepted, "")
-			told := late.finishes(t, "video", job)
-			if told.Status != "failed" || told.Error.Code != "wait_timeout" {
-				t.Errorf("the job is %s", told.Raw)
+			failed := late.finishes(t, "video", job)
+			if failed.Status != "failed" || failed.Error.Code != "wait_timeout" {
+				t.Errorf("the job is %s", failed.Raw)
 			}
 			late.owns(0, 0)
-			if again := late.at(g.another()).finishes(t, "video", job); again.Raw != told.Raw {
-				t.Errorf("another node says %s and not %s", again.Raw, told.Raw)
+			if again := late.at(g.another()).finishes(t, "video", job); again.Raw != failed.Raw {
+				t.Errorf("another node says %s and not %s", again.Raw, failed.Raw)
 			}
 			var seen scene.OperatorJob
-			g.admin("GET", "/jobs/"+told.ID, nil, &seen)
+			g.admin("GET", "/jobs/"+failed.ID, nil, &seen)
 			row := late.log(1)[0]
 			if seen.Status != "failed" || seen.Error.Code != "wait_timeout" || seen.Cost != 0 || row.Code != "wait_timeout" || row.Cost != 0 {
 				t.Errorf("the operator sees %+v and in the log %+v", seen, row)
@@ -138,24 +138,24 @@ func creditsOnce(t testing.TB) peerScene {
 			go func() {
 				answer := "nothing"
 				defer func() { answers <- answer }()
-				status, said := at.operate("POST", path, paid, "Idempotency-Key", "payment-7")
-				answer = fmt.Sprint(status, " ", said)
+				status, text := at.operate("POST", path, paid, "Idempotency-Key", "payment-7")
+				answer = fmt.Sprint(status, " ", text)
 			}()
 		}
 		for range cap(answers) {
-			if said := <-answers; !strings.HasPrefix(said, "20") || !strings.Contains(said, `"balance_usd":5.000000001`) {
-				t.Errorf("a credit was answered %s", said)
+			if text := <-answers; !strings.HasPrefix(text, "20") || !strings.Contains(text, `"balance_usd":5.000000001`) {
+				t.Errorf("a credit was answered %s", text)
 			}
 		}
 		c.had = credit
 		c.totals(usageTotals{}) // the balance changes before the answer
 		node = node.again()
-		if status, said := node.operate("POST", path, paid, "Idempotency-Key", "payment-7"); status >= 300 {
-			t.Errorf("after a restart: %d %s", status, said)
+		if status, text := node.operate("POST", path, paid, "Idempotency-Key", "payment-7"); status >= 300 {
+			t.Errorf("after a restart: %d %s", status, text)
 		}
 		another := map[string]any{"usd": 6}
-		if status, said := node.operate("POST", path, another, "Idempotency-Key", "payment-7"); status != http.StatusBadRequest {
-			t.Errorf("another payment under the same key: %d %s", status, said)
+		if status, text := node.operate("POST", path, another, "Idempotency-Key", "payment-7"); status != http.StatusBadRequest {
+			t.Errorf("another payment under the same key: %d %s", status, text)
 		}
 		c = c.at(node)
 		c.owns(0, 0)
@@ -164,8 +164,8 @@ func creditsOnce(t testing.TB) peerScene {
 		if len(entries.Data) != 1 || entries.Data[0].USD != credit {
 			t.Errorf("movements of money: %+v", entries.Data)
 		}
-		if status, said := node.operate("POST", path, paid, "Idempotency-Key", "payment-8"); status >= 300 {
-			t.Errorf("the next payment: %d %s", status, said)
+		if status, text := node.operate("POST", path, paid, "Idempotency-Key", "payment-8"); status >= 300 {
+			t.Errorf("the next payment: %d %s", status, text)
 		}
 		c.had += credit
 		c.owns(0, 0)

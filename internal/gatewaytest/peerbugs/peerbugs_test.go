@@ -109,8 +109,8 @@ func TestPeerBugs(t *testing.T) {
 	})
 }
 
-// TestPeerBugsStandInTheDocument compares the list with the table of docs/money.md.
-func TestPeerBugsStandInTheDocument(t *testing.T) {
+// TestPeerBugsAreDocumented compares the list with the table of docs/money.md.
+func TestPeerBugsAreDocumented(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "money.md"))
 	if err != nil {
@@ -176,7 +176,7 @@ func serveOn(t *testing.T, database, media string, settings map[string]string) *
 		}
 		g.Client.CloseIdleConnections()
 		if t.Failed() {
-			t.Logf("%s said:\n%s", a.Base(), log)
+			t.Logf("log of %s:\n%s", a.Base(), log)
 		}
 	})
 	t.Cleanup(g.stop)
@@ -288,9 +288,9 @@ func (g *gateway) open(credit money.Amount, limits map[string]any) client {
 	if limits == nil {
 		limits = map[string]any{}
 	}
-	var made struct{ Key string }
-	g.admin("POST", "/accounts/"+account.ID+"/keys", limits, &made)
-	return client{scene.FormClient{T: g.t, Gateway: g.Gateway, Form: scene.Chat, Account: account.ID, Key: made.Key}, g, credit}
+	var created struct{ Key string }
+	g.admin("POST", "/accounts/"+account.ID+"/keys", limits, &created)
+	return client{scene.FormClient{T: g.t, Gateway: g.Gateway, Form: scene.Chat, Account: account.ID, Key: created.Key}, g, credit}
 }
 
 // at returns the client on another node.
@@ -414,7 +414,7 @@ func (p client) call(method, path, body string) (h scene.FormAnswer) {
 func (p client) wants(path, body string, status int, code string) scene.FormAnswer {
 	p.T.Helper()
 	h := p.Post(path, body)
-	if told := h.Err(); h.Status != status || told.Code != code && !strings.HasPrefix(path, "/native") {
+	if e := h.Err(); h.Status != status || e.Code != code && !strings.HasPrefix(path, "/native") {
 		p.T.Errorf("%s: %d %s; want %d %s", path, h.Status, h.Raw, status, code)
 	}
 	return h

@@ -107,12 +107,12 @@ func abortedAnswers(t testing.TB) peerScene {
 // one token counted in its first event.
 func cancelledStream(t testing.TB) peerScene {
 	const pieces = 806
-	said := make([]string, pieces)
-	for i := range said {
-		said[i] = " word"
+	words := make([]string, pieces)
+	for i := range words {
+		words[i] = " word"
 	}
-	said[pieces-1] = " end"
-	p := fakeprovider.New(t, pausing(fakeprovider.NativeStream(1000, 1, said...), 2+pieces))
+	words[pieces-1] = " end"
+	p := fakeprovider.New(t, pausing(fakeprovider.NativeStream(1000, 1, words...), 2+pieces))
 	return peerScene{
 		models: []map[string]any{scene.FormModel("bug15", nil, scene.Messages)},
 		lines:  []map[string]any{scene.FormLine("bug15", "messages", p.URL(), nil, "bug15")},
@@ -278,8 +278,8 @@ func brokenStreams(t testing.TB) peerScene {
 	begun := []string{`{"id":"x","choices":[{"index":0,"delta":{"content":"one two three"},"finish_reason":null}],` +
 		`"usage":{"prompt_tokens":1000,"completion_tokens":1}}`}
 	complaint := `{"error":` + fakeprovider.ErrorObject("server_error", "overloaded", strings.Repeat("what a long story ", 500)) + `}`
-	said := fakeprovider.Reply{Events: append(begun, complaint)}
-	p := fakeprovider.New(t, fakeprovider.Reply{Events: begun, End: fakeprovider.Reset}, said,
+	failed := fakeprovider.Reply{Events: append(begun, complaint)}
+	p := fakeprovider.New(t, fakeprovider.Reply{Events: begun, End: fakeprovider.Reset}, failed,
 		fakeprovider.Reply{Status: 500, Body: complaint}, fakeprovider.Reply{Body: complaint})
 	return chatScene("bug19", p.URL(), nil, func(t *testing.T, g *gateway) {
 		c := g.open(money.USD, nil)

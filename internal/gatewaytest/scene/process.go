@@ -225,12 +225,12 @@ func (p *Process) Account(usd float64, limits map[string]any) (account, key stri
 	if limits == nil {
 		limits = map[string]any{}
 	}
-	var made struct {
+	var created struct {
 		Key string `json:"key"`
 	}
-	p.Admin("POST", "/accounts/"+acct.ID+"/keys", limits, &made)
-	if acct.ID == "" || made.Key == "" {
-		p.t.Fatalf("the operator API made account %q and key %q", acct.ID, made.Key)
+	p.Admin("POST", "/accounts/"+acct.ID+"/keys", limits, &created)
+	if acct.ID == "" || created.Key == "" {
+		p.t.Fatalf("the operator API created account %q and key %q", acct.ID, created.Key)
 	}
-	return acct.ID, made.Key
+	return acct.ID, created.Key
 }

@@ -289,7 +289,7 @@ func (f *attacker) twins(ctx context.Context, r *rand.Rand) {
 	}
 	if len(different) > 1 {
 		f.mu.Lock()
-		f.wrong = append(f.wrong, fmt.Sprintf("twenty submissions with one Idempotency-Key made %d jobs", len(different)))
+		f.wrong = append(f.wrong, fmt.Sprintf("twenty submissions with one Idempotency-Key created %d jobs", len(different)))
 		f.mu.Unlock()
 	}
 }

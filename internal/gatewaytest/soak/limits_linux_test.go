@@ -24,7 +24,7 @@ func limited(t *testing.T, binary string, settings map[string]string) (command, 
 		how = "a control group of 512 MiB"
 	} else {
 		settings["GOMEMLIMIT"] = strconv.Itoa(memory / 5 * 4) // the gateway does the same in a group
-		how = "GOMEMLIMIT, since no control group can be made here"
+		how = "GOMEMLIMIT, without a control group"
 	}
 	command = filepath.Join(t.TempDir(), "limited")
 	if err := os.WriteFile(command, []byte(script+"exec "+binary+" \"$@\"\n"), 0o700); err != nil {

@@ -225,12 +225,12 @@ func (s *soak) sample() {
 		left := time.Until(time.Unix(l.Until, 0))
 		switch {
 		case len(l.Out) > 0:
-			s.t.Errorf("line %s is said not to have %s", l.ID, l.Out)
+			s.t.Errorf("line %s lacks %s", l.ID, l.Out)
 		case l.State == "in_service":
 		case !slices.Contains(hostileLines, l.ID):
 			s.t.Errorf("line %s is %s: %s", l.ID, l.State, l.Cause)
 		case l.State == "cooling" && left > longestPause:
-			s.t.Errorf("line %s cools for %s; its provider asked for 3s", l.ID, left)
+			s.t.Errorf("line %s cools for %s; the Retry-After is 3s", l.ID, left)
 		case l.State != "cooling" && l.State != "circuit_open" && l.State != "half_open":
 			s.t.Errorf("line %s is %s: %s", l.ID, l.State, l.Cause)
 		}

@@ -99,7 +99,7 @@ func providerReply(behaviour Behaviour) fakeprovider.Reply {
 	return fakeprovider.Reply{}
 }
 
-// outcomes tests that a status has the same meaning for every provider, and no call is sent twice.
+// failures tests that a status has the same meaning for every provider, and no call is sent twice.
 func (p ChatProvider) failures(t *testing.T) {
 	for name, tt := range map[string]struct {
 		behaviour Behaviour

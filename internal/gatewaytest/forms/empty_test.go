@@ -15,14 +15,14 @@ import (
 
 // emptyAnswer is a status 200 without an answer. want has the result of each form of clients: the
 // status, and for a 200 the finish reason, else the code (for /native the type) and the param.
-type judged struct {
+type emptyAnswer struct {
 	name, line    string
 	whole, stream fakeprovider.Reply
 	want          map[scene.Form]string // for whole answers and streams
 	streamed      map[scene.Form]string // for streams, if different
 }
 
-func judgements() []judged {
+func emptyAnswers() []emptyAnswer {
 	native := func(content, reason string) fakeprovider.Reply {
 		return fakeprovider.JSON(200,
 			`{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[`+content+`],"stop_reason":"`+reason+
@@ -74,7 +74,7 @@ func judgements() []judged {
 	rated, ratedStream := responses("failed", "rate_limit_exceeded")
 	stopped, stoppedStream := responses("failed", "invalid_prompt")
 	only := func(want string) map[scene.Form]string { return map[scene.Form]string{scene.Responses: want} }
-	return []judged{
+	return []emptyAnswer{
 		{"thought up to the limit", "messages", native(`{"type":"thinking","thinking":"hm","signature":"x"}`, "max_tokens"),
 			nativeStream("max_tokens", thinking...), limited, length},
 		{"nothing up to the limit", "messages", native("", "max_tokens"), nativeStream("max_tokens"), limited, length},
@@ -113,9 +113,9 @@ func judgements() []judged {
 }
 
 // emptyAnswerScenes play each empty answer for every form of clients.
-func judgedScenes(t testing.TB) []scene.Scenario {
+func emptyAnswerScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
-	for i, j := range judgements() {
+	for i, j := range emptyAnswers() {
 		for in, want := range j.want {
 			for _, stream := range []bool{false, true} {
 				reply, want := j.whole, want
@@ -125,7 +125,7 @@ func judgedScenes(t testing.TB) []scene.Scenario {
 						want = other
 					}
 				}
-				model := fmt.Sprintf("judged-%d-%s-%v", i, in, stream)
+				model := fmt.Sprintf("emptyAnswer-%d-%s-%v", i, in, stream)
 				p := fakeprovider.New(t, reply)
 				scenes = append(scenes, scene.Scenario{
 					Name:   fmt.Sprintf("%s on %s, %s, stream %v", in, j.line, j.name, stream),
@@ -204,7 +204,7 @@ func leftFormScenes(t testing.TB) []scene.Scenario {
 					if !errors.Is(err, context.Canceled) {
 						t.Fatalf("%v after %s", err, got)
 					}
-					scene.Eventually(t, "the provider is told", func() bool { return p.Left() == 1 })
+					scene.Eventually(t, "the provider sees the disconnect", func() bool { return p.Left() == 1 })
 					rc := f.Receipt(t, s.Account, answer.Header.Get("x-request-id"))
 					if rc.Code != "client_closed" || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Cost != money.Amount(rc.Prompt*1000+rc.Completion*2000) {
 						t.Errorf("receipt %+v", rc)
