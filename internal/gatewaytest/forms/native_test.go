@@ -50,7 +50,7 @@ func nativeFault(t *testing.T, h scene.FormAnswer, status int, kind string) (mes
 func nativeScenesOfForms(t testing.TB) []scene.Scenario {
 	return []scene.Scenario{
 		nativeOrderScene(t), nativeFieldsScene(t), nativeKeysScene(t), nativeAdmissionScene(t), nativeNoLineScene(t),
-		nativeFailuresScene(t), nativeModelsScene(t), countScene(t),
+		nativeModelsScene(t), countScene(t),
 	}
 }
 
@@ -332,61 +332,6 @@ func nativeNoLineScene(t testing.TB) scene.Scenario {
 					if r := s.Charged(h, 0); r.Code != "service_unavailable" || r.Line != "" {
 						t.Errorf("receipt %+v", r)
 					}
-				}
-			}
-		},
-	}
-}
-
-// nativeFailuresScene plays errors of providers of both forms.
-func nativeFailuresScene(t testing.TB) scene.Scenario {
-	p, chat := fakeprovider.New(t), fakeprovider.New(t)
-	return scene.Scenario{
-		Name:   "failures",
-		Models: []map[string]any{scene.FormModel("failing", nil, scene.Messages), scene.FormModel("failing-chat", nil, scene.Messages)},
-		Lines: []map[string]any{scene.FormLine("failing", "messages", p.URL(), nil, "failing"),
-			scene.FormLine("failing-chat", "chat", chat.URL(), nil, "failing-chat")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Messages.NewClient(t, f)
-			for _, c := range []struct {
-				name    string
-				reply   fakeprovider.Reply
-				chat    bool
-				status  int
-				kind    string
-				message string
-			}{
-				{"api_error", fakeprovider.NativeError(500, "api_error", "x"), false, 502, "api_error", ""},
-				{"overloaded", fakeprovider.NativeError(529, "overloaded_error", "x"), false, 502, "api_error", ""},
-				{"a page", fakeprovider.Page(502), false, 502, "api_error", ""},
-				{"reset", fakeprovider.Reply{Before: fakeprovider.Reset}, false, 502, "api_error", ""},
-				{"no JSON", fakeprovider.JSON(200, "hello"), false, 502, "api_error", ""},
-				{"empty", fakeprovider.Reply{Body: `{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[]}`}, false,
-					502, "api_error", ""},
-				{"chat line down", fakeprovider.Error(500, "server_error", "", "x"), true, 502, "api_error", ""},
-				{"rejected", fakeprovider.NativeError(400, "invalid_request_error", "prompt is too long"), false, 400, "invalid_request_error",
-					"prompt is too long"},
-				{"too large", fakeprovider.NativeError(413, "request_too_large", "too large"), false, 413, "request_too_large", "too large"},
-				{"conflicting", fakeprovider.NativeError(412, "conflict_error", "no"), false, 412, "conflict_error", "no"},
-				{"odd type", fakeprovider.NativeError(422, "vendor_error", "odd"), false, 422, "invalid_request_error", "odd"},
-				{"chat line rejects", fakeprovider.Error(400, "invalid_request_error", "context_length_exceeded", "too long"), true, 400,
-					"invalid_request_error", "too long"},
-				{"chat line, odd type", fakeprovider.Error(422, "vendor_error", "x", "odd"), true, 422, "invalid_request_error", "odd"},
-			} {
-				for _, stream := range []bool{false, true} {
-					to, model := p, "failing"
-					if c.chat {
-						to, model = chat, "failing-chat"
-					}
-					f.Process.Admin("POST", "/lines/"+model+"/resume", map[string]any{}, nil)
-					to.Expect(c.reply)
-					h := s.Ask(scene.Request(scene.Messages, model, stream, nil))
-					t.Run(c.name, func(t *testing.T) {
-						if message := nativeFault(t, h, c.status, c.kind); c.message != "" && message != c.message {
-							t.Errorf("message %q", message)
-						}
-					})
-					s.Charged(h, 0)
 				}
 			}
 		},
