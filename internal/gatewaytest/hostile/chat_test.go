@@ -70,7 +70,7 @@ func (r *run) goodChat(ctx context.Context, v vendor, current *atomic.Pointer[st
 			if now := current.Load(); now != nil {
 				name = *now
 			}
-			r.good.blame("%s, %s, stream %t, during %q: %d %s", v.name, in, stream, name, a.Status, tail(a.Raw, 300))
+			r.good.blame("%s, %s, stream %t, during %q: %d %.300s", v.name, in, stream, name, a.Status, a.Raw)
 		}
 		select {
 		case <-tick.C:

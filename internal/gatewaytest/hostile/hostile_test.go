@@ -4,9 +4,7 @@
 package hostile
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -16,8 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/app"
-	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/inprocess"
 	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
@@ -126,42 +123,12 @@ func (r *run) each(n int, play func(i, round int)) {
 // serve starts a gateway in this process, with a resolver for the vendors' names.
 func serve(t *testing.T, database string) *scene.Gateway {
 	t.Helper()
-	lookup := func(name string) (string, bool) {
-		if name == "FAILING_LINE_KEY" {
-			return scene.Credential, true
-		}
-		return "", false
-	}
-	s, err := app.ReadSettings(app.Sources{Flags: map[string]string{
-		"database": database, "media": "file:" + t.TempDir(), "listen": "127.0.0.1:0", "no_demo": "true", "admin_token": scene.AdminToken,
-		"private_networks": "127.0.0.1/32," + fakestudio.FilesHost + "/32",
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := new(scene.Buffer)
-	a, err := app.New(t.Context(), s, app.Options{Stdout: io.Discard, Stderr: log, Lookup: lookup, Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- a.Serve(ctx) }()
-	g := scene.GatewayAt(t, scene.Attach(t, a.Base()))
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("stop: %v", err)
-		}
-		g.Client.CloseIdleConnections()
-		if t.Failed() {
-			t.Logf("the log of the gateway:\n%s", tail(log.String(), 8000))
-		}
-	})
+	p, stop := inprocess.Serve(t, map[string]string{"database": database, "media": "file:" + t.TempDir(),
+		"private_networks": "127.0.0.1/32"}, nil)
+	g := scene.GatewayAt(t, p)
+	t.Cleanup(stop) // before the client closes its connections
 	return g
 }
-
-func tail(text string, most int) string { return text[max(0, len(text)-most):] }
 
 // caller is an account and the results of its requests.
 type caller struct {

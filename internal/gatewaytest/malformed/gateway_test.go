@@ -2,8 +2,6 @@ package malformed
 
 import (
 	"bytes"
-	"context"
-	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -12,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/app"
 	"tollgate/internal/contract/contracttest"
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/inprocess"
 	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
@@ -44,35 +42,8 @@ func start(t *testing.T, database string, seed uint64) *gateway {
 	if g.contract, err = contracttest.New(); err != nil {
 		t.Fatal(err)
 	}
-	lookup := func(name string) (string, bool) {
-		if name == "VENDOR_KEY" {
-			return "vendor-secret", true
-		}
-		return "", false
-	}
-	s, err := app.ReadSettings(app.Sources{Flags: map[string]string{
-		"database": database, "media": "file:" + t.TempDir(), "listen": "127.0.0.1:0", "no_demo": "true",
-		"admin_token":      scene.AdminToken,
-		"private_networks": "127.0.0.1/32", "max_body": "256KiB", "log_level": "debug",
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := app.New(t.Context(), s, app.Options{Stdout: io.Discard, Stderr: g.log, Lookup: lookup, Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- a.Serve(ctx) }()
-	g.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	t.Cleanup(g.stop)
-	g.process = scene.Attach(t, a.Base())
+	g.process, g.stop = inprocess.Serve(t, map[string]string{"database": database, "media": "file:" + t.TempDir(),
+		"private_networks": "127.0.0.1/32", "max_body": "256KiB", "log_level": "debug"}, g.log)
 	studio := fakestudio.NewOpenAI(t)
 	g.process.Admin("PUT", "/catalog", catalog(g.provider.URL, studio.URL()), nil)
 	g.make = &generator{seed: seed, address: world, routes: weightedRoutes(), samples: samples(world), token: scene.AdminToken,
@@ -99,7 +70,7 @@ func catalog(provider, studio string) map[string]any {
 			l["models"].(map[string]any)[m] = "vendor-model"
 		}
 		if base != "" {
-			l["base_url"], l["api_key"] = base, "${VENDOR_KEY}"
+			l["base_url"], l["api_key"] = base, "${FAILING_LINE_KEY}"
 		}
 		if provider == "openai" {
 			l["forms"] = []string{"chat"}
@@ -124,7 +95,7 @@ func catalog(provider, studio string) map[string]any {
 			line("sandbox", "sandbox", "", "own", "family"), line("spare", "sandbox", "", "own"),
 			line("chat", "openai", provider+"/v1", "chat-line", "family-chat"), line("messages", "anthropic", provider+"/native/v1",
 				"messages-line"),
-			map[string]any{"id": "studio", "provider": "openai", "base_url": studio, "api_key": "${VENDOR_KEY}",
+			map[string]any{"id": "studio", "provider": "openai", "base_url": studio, "api_key": "${FAILING_LINE_KEY}",
 				"models": map[string]any{"easel": "gpt-image-2", "reel": "sora-2"}},
 			line("gemini", "gemini", provider+"/v1beta", "gemini-line", "family-gemini"),
 		},

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,9 +18,8 @@ import (
 	"sync"
 	"testing"
 
-	"tollgate/internal/app"
 	"tollgate/internal/gatewaytest/fakeprovider"
-	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/gatewaytest/inprocess"
 	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
@@ -144,42 +144,12 @@ type gateway struct {
 // serveOn starts a gateway on a database, with further settings.
 func serveOn(t *testing.T, database, media string, settings map[string]string) *gateway {
 	t.Helper()
-	flags := map[string]string{"database": database, "media": "file:" + media, "listen": "127.0.0.1:0",
-		"no_demo": "true", "admin_token": scene.AdminToken, "private_networks": fakestudio.FilesHost + "/32"}
-	for k, v := range settings {
-		flags[k] = v
-	}
-	lookup := func(name string) (string, bool) {
-		if name == "FAILING_LINE_KEY" {
-			return scene.Credential, true
-		}
-		return "", false
-	}
-	s, err := app.ReadSettings(app.Sources{Flags: flags})
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := new(scene.Buffer)
-	a, err := app.New(t.Context(), s, app.Options{Stdout: io.Discard, Stderr: log, Lookup: lookup, Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- a.Serve(ctx) }()
-	g := &gateway{Gateway: scene.GatewayAt(t, scene.Attach(t, a.Base())), t: t, database: database, media: media, settings: settings}
+	flags := map[string]string{"database": database, "media": "file:" + media}
+	maps.Copy(flags, settings)
+	p, stop := inprocess.Serve(t, flags, nil)
+	g := &gateway{Gateway: scene.GatewayAt(t, p), t: t, database: database, media: media, settings: settings, stop: stop}
 	g.Client.Transport = &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}
-	g.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("stop: %v", err)
-		}
-		g.Client.CloseIdleConnections()
-		if t.Failed() {
-			t.Logf("log of %s:\n%s", a.Base(), log)
-		}
-	})
-	t.Cleanup(g.stop)
+	t.Cleanup(g.Client.CloseIdleConnections)
 	return g
 }
 
