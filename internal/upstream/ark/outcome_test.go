@@ -136,27 +136,6 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestPollsThatSayNothing: nothing but the provider's own word ends a work.
-func TestPollsThatSayNothing(t *testing.T) {
-	t.Parallel()
-	for _, body := range []string{`{}`, `<html>`, `{"error":{"code":"InternalServiceError","message":"m"}}`, `{"id":"x","status"`, ``, `[]`} {
-		for _, status := range []int{200, 500} {
-			_, err := conformance.LineAnswering(t, ark.Provider, status, body).Poll(t.Context(), video(), "cgt-1")
-			if tr := conformance.JobFailure(t, err); tr.Next != upstream.NextPoll {
-				t.Errorf("%d %s: %v", status, body, tr)
-			}
-		}
-	}
-	_, err := conformance.LineAnswering(t, ark.Provider, 404, "<html>no such page</html>").Poll(t.Context(), video(), "cgt-1")
-	if tr := conformance.JobFailure(t, err); tr.Next != upstream.NextPoll {
-		t.Errorf("a page that is not there: %v", tr)
-	}
-	a := conformance.LineAnswering(t, ark.Provider, 200, `{"id":"cgt-1","status":"polishing"}`)
-	if p, err := a.Poll(t.Context(), video(), "cgt-1"); err != nil || p.Done {
-		t.Errorf("a status of tomorrow: %+v, %v", p, err)
-	}
-}
-
 func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `<html>`, `{"id":""}`, `{"id":"../x"}`, `{"id":`, ``} {

@@ -59,6 +59,7 @@ func Media(t *testing.T, p MediaProvider) {
 	if p.Simulated == nil {
 		t.Run("the credential stays on the own host", p.credential)
 		t.Run("strange tickets", p.tickets)
+		t.Run("polls without a status", p.uninformed)
 		t.Run("an answer without a name", p.nameless)
 		t.Run("malformed answers", p.malformed)
 		t.Run("answers without end", p.endless)
@@ -301,6 +302,38 @@ func (p MediaProvider) ticketed(t *testing.T, run func(t *testing.T, w jobcall.T
 	})
 }
 
+// uninformed tests that a task continues after a poll with an error status, or without a status of
+// the task.
+func (p MediaProvider) uninformed(t *testing.T) {
+	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
+		w.Count = 1
+		for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail,
+			503: upstream.HealthFail, 401: upstream.HealthCredential} {
+			studio := p.start(t)
+			studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
+			g := p.generator(t, studio.URL(), nil)
+			task := submit(t, g, w)
+			_, err := g.Poll(t.Context(), w, task.Ticket)
+			if f := failedJob(t, "a status", err); f.Next != upstream.NextPoll || f.Health != health {
+				t.Errorf("%d: %+v, health %s", status, f, f.Health)
+			}
+			pollUntilDone(t, g, w, task)
+		}
+		for _, body := range []string{`{}`, `<html>`, `{"error":{"code":"InternalServiceError","message":"m"}}`, `{"id":"x","status"`, ``, `[]`} {
+			for _, status := range []int{200, 404, 500} {
+				task, err := LineAnswering(t, p.Provider, status, body).Poll(t.Context(), w, p.Ticket(w))
+				if err == nil {
+					if task.Done {
+						t.Errorf("%d %s: the task is done", status, body)
+					}
+				} else if f := failedJob(t, body, err); f.Next != upstream.NextPoll && (status != 404 || body == "<html>") {
+					t.Errorf("%d %s: %+v", status, body, f)
+				}
+			}
+		}
+	})
+}
+
 // codeOfLost returns the code of a task no longer known to the provider.
 func codeOfLost(kind string) fault.Code {
 	if kind == upstream.KindVideo {
@@ -504,7 +537,8 @@ func (p MediaProvider) tickets(t *testing.T) {
 	base := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was asked for", r.Method, r.URL) })
 	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
 		g := p.generator(t, base, nil)
-		for _, ticket := range []string{"", ".", "..", "../models", "a/../b", "a?b", "a%2fb", "a b", "a\nb", strings.Repeat("a", 5000)} {
+		for _, ticket := range []string{"", ".", "..", "../models", "a/../b", "a?b", "a%2fb", "a b", "a\nb",
+			"a/operations/", strings.Repeat("a", 5000)} {
 			_, err := g.Poll(t.Context(), w, ticket)
 			if f := failedJob(t, ticket, err); f.Next == upstream.NextPoll {
 				t.Errorf("%.20q would be asked about again", ticket)

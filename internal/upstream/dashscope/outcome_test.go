@@ -138,27 +138,6 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestPollsThatSayNothing: nothing but the provider's own word ends a work.
-func TestPollsThatSayNothing(t *testing.T) {
-	t.Parallel()
-	for _, body := range []string{`{}`, `<html>`, `{"code":"InternalError","message":"m"}`, `{"output":{"task_status"`, ``, `[]`} {
-		for _, status := range []int{200, 500} {
-			_, err := conformance.LineAnswering(t, dashscope.Provider, status, body).Poll(t.Context(), video(), "t-1")
-			if tr := conformance.JobFailure(t, err); tr.Next != upstream.NextPoll {
-				t.Errorf("%d %s: %v", status, body, tr)
-			}
-		}
-	}
-	_, err := conformance.LineAnswering(t, dashscope.Provider, 404, "<html>no such page</html>").Poll(t.Context(), video(), "t-1")
-	if tr := conformance.JobFailure(t, err); tr.Next != upstream.NextPoll {
-		t.Errorf("a page that is not there: %v", tr)
-	}
-	a := conformance.LineAnswering(t, dashscope.Provider, 200, `{"output":{"task_status":"SUSPENDED"}}`)
-	if p, err := a.Poll(t.Context(), video(), "t-1"); err != nil || p.Done {
-		t.Errorf("a status of tomorrow: %+v, %v", p, err)
-	}
-}
-
 func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `<html>`, `{"output":{"task_id":""}}`, `{"output":{"task_id":"../x"}}`, `{"output":`, ``} {

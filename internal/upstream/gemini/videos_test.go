@@ -305,21 +305,6 @@ func TestVideoCancel(t *testing.T) {
 	}
 }
 
-// TestStrangeTickets tests that a ticket not from the provider is not used in an address.
-func TestStrangeTickets(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewGemini(t)
-	a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
-	for _, ticket := range []string{"", "..", "a/b", "a/../operations/1", "a/operations/", "/operations/1", "a?b", "a b",
-		strings.Repeat("a", 3000)} {
-		for _, work := range []jobcall.Task{clip(), clip(veo)} {
-			_, err := a.Poll(t.Context(), work, ticket)
-			_ = conformance.JobFailure(t, err)
-		}
-		_ = conformance.JobFailure(t, a.Cancel(t.Context(), clip(), ticket))
-	}
-}
-
 func FuzzVideos(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"models/veo/operations/1","done":true,` +

@@ -170,24 +170,6 @@ func TestRefusedSubmissions(t *testing.T) {
 	}
 }
 
-// TestWrongBodiesAreRefused tests that the fake rejects bodies Replicate rejects.
-func TestWrongBodiesAreRefused(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewReplicate(t)
-	w := video()
-	for name, options := range map[string]map[string]any{
-		"text for a number":  {"duration": "text"},
-		"number for a text":  {"values": map[string]any{"ratio": map[string]any{"16:9": int64(1)}}},
-		"prompt is missing":  {"fields": map[string]any{"prompt": "text"}},
-		"list for one image": {"input": map[string]any{"image": []any{"https://x"}}},
-	} {
-		_, err := jobcall.Submit(t.Context(), conformance.Line(t, replicate.Provider, studio.URL(), options), w)
-		if got := conformance.JobFailure(t, err); got.Status != 422 || got.Job != fault.InvalidRequest || got.Message == "" {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
-
 func TestFailedWorks(t *testing.T) {
 	t.Parallel()
 	const (
@@ -282,30 +264,6 @@ func TestOutputs(t *testing.T) {
 			t.Errorf("%s: %v", output, got)
 		}
 	}
-}
-
-// TestPollsThatSayNothing tests that a response not about the task leaves the task running.
-func TestPollsThatSayNothing(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewReplicate(t)
-	a, w := conformance.Line(t, replicate.Provider, studio.URL(), nil), video()
-	for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail, 503: upstream.HealthFail,
-		401: upstream.HealthCredential} {
-		studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
-		p, err := jobcall.Submit(t.Context(), a, w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticket := p.Ticket
-		_, err = a.Poll(t.Context(), w, ticket)
-		conformance.CheckOutcome(t, fmt.Sprint(status), err, conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, health))
-		if p, err = conformance.PollToEnd(t, a, w, ticket); err != nil || !p.Done {
-			t.Errorf("%d: %+v, %v", status, p, err)
-		}
-	}
-	studio.Close()
-	_, err := a.Poll(t.Context(), w, "rep000001")
-	conformance.CheckOutcome(t, "closed", err, conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail))
 }
 
 func TestLostWorks(t *testing.T) {
