@@ -122,7 +122,7 @@ func TestBaseAddresses(t *testing.T) {
 		answer.Body.Close()
 		got := p.Requests()[0]
 		if got.Path != "/anthropic/v1/messages" || got.Header.Get("X-Api-Key") != "" {
-			t.Errorf("%s: asked %s with key %q", base, got.Path, got.Header.Get("X-Api-Key"))
+			t.Errorf("%s: path %s with key %q", base, got.Path, got.Header.Get("X-Api-Key"))
 		}
 	}
 }

@@ -147,7 +147,7 @@ func TestManyPictures(t *testing.T) {
 		body := fields(t, s)
 		seeds[body["seed"]] = true
 		if _, ok := body["sequential_image_generation"]; ok {
-			t.Errorf("asked for a set: %s", s.Body)
+			t.Errorf("a request for a set: %s", s.Body)
 		}
 	}
 	for _, r := range p.Results {
@@ -359,8 +359,8 @@ func TestClipFromReferences(t *testing.T) {
 				if err := json.Unmarshal(s.Body, &body); err != nil || string(body.Content) != tt.want {
 					t.Errorf("content\n%s, want\n%s", body.Content, tt.want)
 				}
-				if asked := fields(t, s)["ratio"]; (asked != nil) != (w.Ratio != "") {
-					t.Errorf("ratio %v, want %q", asked, w.Ratio)
+				if ratio := fields(t, s)["ratio"]; (ratio != nil) != (w.Ratio != "") {
+					t.Errorf("ratio %v, want %q", ratio, w.Ratio)
 				}
 			}
 		})

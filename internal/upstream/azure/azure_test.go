@@ -147,11 +147,11 @@ func TestClientSecret(t *testing.T) {
 			t.Errorf("%s: %v", form, err)
 		}
 	}
-	asked := l.tokens.Asked()
-	if len(asked) != 1 || asked[0].Get("client_id") != "a-client" || asked[0].Get("client_secret") != "entra-secret-0123456789" ||
-		asked[0].Get("grant_type") != "client_credentials" || !strings.Contains(asked[0].Get("scope"),
+	requests := l.tokens.Asked()
+	if len(requests) != 1 || requests[0].Get("client_id") != "a-client" || requests[0].Get("client_secret") != "entra-secret-0123456789" ||
+		requests[0].Get("grant_type") != "client_credentials" || !strings.Contains(requests[0].Get("scope"),
 		"https://cognitiveservices.azure.com/.default") {
-		t.Errorf("asked %v", asked)
+		t.Errorf("requests %v", requests)
 	}
 	for _, r := range l.provider.Requests() {
 		if r.Header.Get("Api-Key") != "" || r.Header.Get("X-Api-Key") != "" {
@@ -172,9 +172,9 @@ func TestWorkloadIdentity(t *testing.T) {
 	if err := l.ask(t, wire.FormChat); err != nil {
 		t.Fatal(err)
 	}
-	if asked := l.tokens.Asked()[0]; asked.Get("client_assertion") != "assertion-of-the-cluster" ||
-		!strings.Contains(asked.Get("scope"), "https://ai.azure.com/.default") {
-		t.Errorf("asked %v", asked)
+	if request := l.tokens.Asked()[0]; request.Get("client_assertion") != "assertion-of-the-cluster" ||
+		!strings.Contains(request.Get("scope"), "https://ai.azure.com/.default") {
+		t.Errorf("request %v", request)
 	}
 }
 
@@ -188,9 +188,9 @@ func TestManagedIdentity(t *testing.T) {
 	if err := l.ask(t, wire.FormChat); err != nil {
 		t.Fatal(err)
 	}
-	if asked := host.Asked(); len(asked) != 1 || asked[0].Get("resource") != "https://cognitiveservices.azure.com" ||
-		asked[0].Get("client_id") != "11111111-2222-3333-4444-555555555555" {
-		t.Errorf("asked %v", asked)
+	if requests := host.Asked(); len(requests) != 1 || requests[0].Get("resource") != "https://cognitiveservices.azure.com" ||
+		requests[0].Get("client_id") != "11111111-2222-3333-4444-555555555555" {
+		t.Errorf("requests %v", requests)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestRefusedToken(t *testing.T) {
 		t.Errorf("a new token that is refused: %v, health %s, %d calls", f, f.Health, len(l.provider.Requests()))
 	}
 	if strings.Contains(f.Error(), spoken) || !strings.Contains(f.Error(), "[redacted]") {
-		t.Errorf("told: %v", f)
+		t.Errorf("the failure has the secret: %v", f)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestNoToken(t *testing.T) {
 			t.Errorf("%s: %v, health %s", name, f, f.Health)
 		}
 		if strings.Contains(f.Error(), "entra-secret") || strings.Contains(f.Fault().Message(), "AADSTS") {
-			t.Errorf("%s: told: %v; %s", name, f, f.Fault().Message())
+			t.Errorf("%s: the failure has the secret: %v; %s", name, f, f.Fault().Message())
 		}
 		_, err := l.Submit(t.Context(), picture())
 		var job *upstream.JobFailure

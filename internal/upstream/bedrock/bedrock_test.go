@@ -128,7 +128,7 @@ func TestKey(t *testing.T) {
 }
 
 // TestSignature: the provider verifies each signature by its own account of how
-// they are made, of the line's own keys.
+// they are status, of the line's own keys.
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	signer := fakecloud.Signer{AccessKeyID: "AKIAEXAMPLE", SecretAccessKey: "secret-key-0123456789", Region: "eu-west-1",

@@ -176,7 +176,7 @@ func (h *hosts) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestWhereTheKeyGoes(t *testing.T) {
 	t.Parallel()
 	const own = "https://api.bfl.ai"
-	for _, tt := range []struct{ base, polling, asked string }{
+	for _, tt := range []struct{ base, polling, polled string }{
 		{"", "https://api.us4.bfl.ai/v1/get_result?id=a-1", "https://api.us4.bfl.ai"},
 		{"", own + "/v1/get_result?id=a-1", own},
 		{"", "http://api.us4.bfl.ai/v1/get_result?id=a", ""},
@@ -195,7 +195,7 @@ func TestWhereTheKeyGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		made, err := jobcall.Submit(t.Context(), a, image())
-		if tt.asked == "" {
+		if tt.polled == "" {
 			if f := upstream.AsJobFailure(err); err == nil || !f.Lost || len(net.keyed) != 1 {
 				t.Errorf("%s: %+v, %v, the credential went to %v", tt.polling, made, err, net.keyed)
 			}
@@ -205,7 +205,7 @@ func TestWhereTheKeyGoes(t *testing.T) {
 			t.Errorf("%s: %v", tt.polling, err)
 			continue
 		}
-		if _, err := a.Poll(t.Context(), image(), made.Ticket); err != nil || len(net.keyed) != 2 || net.keyed[1] != tt.asked {
+		if _, err := a.Poll(t.Context(), image(), made.Ticket); err != nil || len(net.keyed) != 2 || net.keyed[1] != tt.polled {
 			t.Errorf("%s: %v, the credential went to %v", tt.polling, err, net.keyed)
 		}
 	}

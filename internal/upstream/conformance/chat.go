@@ -19,13 +19,12 @@ import (
 type ChatProvider struct {
 	// Provider is its name in the catalog.
 	Provider string
-	// Call is a request of a form, as the gateway would send it. Its Stream is
-	// the suite's.
+	// Call returns the gateway's request in a form. The suite sets Stream.
 	Call func(form wire.Form) chatcall.Call
 	// Uncounted are the forms without a token count, if the provider counts tokens in other forms.
 	Uncounted []wire.Form
-	// Simulated are the options to simulate each behaviour, for a provider without HTTP. If nil, a fake
-	// provider simulates the behaviours.
+	// Simulated has options to simulate each behaviour, for a provider without HTTP. If nil, a fake
+	// provider has the behaviours.
 	Simulated map[Behaviour]map[string]any
 }
 
@@ -121,10 +120,10 @@ func (p ChatProvider) failures(t *testing.T) {
 			f := failed(t, name, err)
 			checkFailure(t, name, f, tt.want)
 			if f.Passed != nil || f.Final() {
-				t.Errorf("%s: no other line would be asked: %+v", name, f)
+				t.Errorf("%s: there is no failover: %+v", name, f)
 			}
 			if tt.behaviour == Busy && f.RetryAfter <= 0 {
-				t.Errorf("%s: the provider said how long to wait", name)
+				t.Errorf("%s: RetryAfter is missing", name)
 			}
 			if n := sent(); n != -1 && n != 1 {
 				t.Errorf("%s: %d calls, want 1", name, n)
@@ -240,7 +239,7 @@ func (p ChatProvider) broken(t *testing.T, a chatcall.Adapter, c chatcall.Call) 
 	checkFailure(t, "broken", upstream.Interrupted(t.Context(), err), want{fault.UpstreamConnectionError, upstream.HealthFail})
 }
 
-// unspoken: a body of another form is not sent.
+// unspoken tests that a body of another form is not sent.
 func (p ChatProvider) unspoken(t *testing.T) {
 	forms := providerInfo(t, p.Provider).Forms
 	for _, form := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini, "telegram"} {
@@ -297,8 +296,8 @@ func (p ChatProvider) strange(t *testing.T) {
 	})
 }
 
-// malformed: whatever comes with an error status, there is a failure, and the
-// credential is not in it. A counter makes no number of it either.
+// malformed tests that every response with an error status leads to a failure without the credential, also
+// for a token count.
 func (p ChatProvider) malformed(t *testing.T) {
 	for name, body := range malformed() {
 		for _, status := range []int{200, 400, 401, 403, 404, 413, 422, 429, 500, 503} {

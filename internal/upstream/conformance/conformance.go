@@ -132,7 +132,7 @@ func checkSecret(t testing.TB, what string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if strings.Contains(text, Secret) {
-			t.Errorf("%s: the credential is told: %.300s", what, text)
+			t.Errorf("%s: the text has the credential: %.300s", what, text)
 		}
 	}
 }

@@ -534,14 +534,14 @@ func (p MediaProvider) credential(t *testing.T) {
 
 // tickets tests that a ticket not from the provider is not used in an address.
 func (p MediaProvider) tickets(t *testing.T) {
-	base := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was asked for", r.Method, r.URL) })
+	base := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("a request for %s %s", r.Method, r.URL) })
 	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
 		g := p.generator(t, base, nil)
 		for _, ticket := range []string{"", ".", "..", "../models", "a/../b", "a?b", "a%2fb", "a b", "a\nb",
 			"a/operations/", strings.Repeat("a", 5000)} {
 			_, err := g.Poll(t.Context(), w, ticket)
 			if f := failedJob(t, ticket, err); f.Next == upstream.NextPoll {
-				t.Errorf("%.20q would be asked about again", ticket)
+				t.Errorf("%.20q would be polled again", ticket)
 			}
 			if err := g.Cancel(t.Context(), w, ticket); err != nil {
 				_ = failedJob(t, ticket, err)
@@ -562,9 +562,9 @@ func (p MediaProvider) malformed(t *testing.T) {
 				if status, err := jobcall.Submit(t.Context(), g, w); err == nil {
 					checkAccepted(t, g, w, status)
 				} else if f := failedJob(t, name, err); code == 200 && !says && !g.Blocks(w) && !f.Lost {
-					t.Errorf("%s: it may have been accepted, and is not said to be lost: %+v", name, f)
+					t.Errorf("%s: it may have been accepted, but Lost is not set: %+v", name, f)
 				} else if code != 200 && f.Lost {
-					t.Errorf("%s with %d: it was refused, and is said to be lost", name, code)
+					t.Errorf("%s with %d: it was refused, but Lost is set", name, code)
 				}
 				if g.Blocks(w) {
 					return

@@ -21,7 +21,7 @@ type Outcome struct {
 	Lost   bool
 }
 
-// NewOutcome returns a outcome without a param and without Lost.
+// NewOutcome returns an outcome without a param and without Lost.
 func NewOutcome(job fault.Code, next upstream.Next, health upstream.Health) Outcome {
 	return Outcome{Job: job, Next: next, Health: health}
 }
@@ -38,14 +38,14 @@ type Outcomes struct {
 	Flagged       Outcome // input
 	FlaggedOutput Outcome // output
 	Material      Outcome // a reference
-	Account       Outcome // ours: key, balance, permission
-	Model         Outcome // ours: the account does not have the model
-	Busy          Outcome // our rate
+	Account       Outcome // of our account: key, balance, permission
+	Model         Outcome // missing for our account
+	Busy          Outcome // our rate limit
 	Broken        Outcome // the provider failed on a submission
 	Lost          Outcome // the answer to a submission was lost
 	Failed        Outcome // an accepted task failed
-	Empty         Outcome // it ended well and brought nothing
-	Gone          Outcome // it is no longer known
+	Empty         Outcome // the task succeeded without a result
+	Gone          Outcome // the task is unknown
 }
 
 // OutcomesOf returns the outcomes of a kind of tasks.

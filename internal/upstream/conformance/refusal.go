@@ -51,7 +51,7 @@ func CheckCancel(t *testing.T, provider string, studio fakestudio.Fake, w jobcal
 		t.Error(err)
 	}
 	if err := g.Cancel(t.Context(), w, running.Ticket); err == nil {
-		t.Error("a running task was said to be cancelled")
+		t.Error("a running task was cancelled")
 	}
 	for _, ticket := range append(unknown, "", "..") {
 		if err := g.Cancel(t.Context(), w, ticket); err != nil {

@@ -309,7 +309,7 @@ func TestHide(t *testing.T) {
 			text += job.Message
 		}
 		if strings.Contains(text, secret) {
-			t.Errorf("told: %s", text)
+			t.Errorf("the text has the secret: %s", text)
 		}
 	}
 	if s.Hide(nil) != nil || (*credential.Source)(nil).Secrets() != nil {

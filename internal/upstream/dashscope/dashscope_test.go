@@ -297,7 +297,7 @@ func TestClipWords(t *testing.T) {
 		"i2v with a ratio": {change: change(task.Model("wan2.7-i2v"), task.References(web), task.Ratio("9:16"))},
 		"r2v": {change: change(task.Model("wan2.7-r2v"), task.References(web), task.Ratio("9:16")),
 			want: `{"media":[` + shown + `]} {"ratio":"9:16","resolution":"720P"}`},
-		"r2v, frames asked": {role: "frame", change: change(task.Model("wan2.7-r2v"), task.References(web)),
+		"r2v, frames requested": {role: "frame", change: change(task.Model("wan2.7-r2v"), task.References(web)),
 			want: `{"media":[` + shown + `]} {"resolution":"720P"}`},
 		"edit": {change: change(task.Model("happyhorse-1.0-video-edit"), task.References(clip, web)),
 			want: `{"media":[{"type":"video","url":"https://media.example/a.mp4"},` + shown + `]} {"resolution":"720P"}`},

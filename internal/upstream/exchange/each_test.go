@@ -13,14 +13,14 @@ import (
 func TestEach(t *testing.T) {
 	t.Parallel()
 	refused := upstream.Moderated(upstream.KindImage, "no", false)
-	made, err := SubmitEach(4, func(i int) (string, *upstream.JobFailure, bool) {
+	status, err := SubmitEach(4, func(i int) (string, *upstream.JobFailure, bool) {
 		if i == 1 {
 			return "", refused, true
 		}
 		return string(rune('a' + i)), nil, true
 	})
-	if err != nil || made.Ticket != "a,c,d" || made.Done {
-		t.Fatalf("%+v, %v", made, err)
+	if err != nil || status.Ticket != "a,c,d" || status.Done {
+		t.Fatalf("%+v, %v", status, err)
 	}
 	if _, err := SubmitEach(2, func(int) (string, *upstream.JobFailure, bool) { return "", refused, false }); !errors.Is(err, refused) {
 		t.Errorf("none was accepted: %v", err)
@@ -38,7 +38,7 @@ func TestEach(t *testing.T) {
 		"all failed": {map[string]any{"a": upstream.Nothing(upstream.KindImage, "x"), "c": refused,
 			"d": upstream.Nothing(upstream.KindImage, "y")}, refused},
 	} {
-		got, err := PollEach(made.Ticket, func(one string) (*jobcall.TaskStatus, error) {
+		got, err := PollEach(status.Ticket, func(one string) (*jobcall.TaskStatus, error) {
 			switch fate := tt.of[one].(type) {
 			case *upstream.JobFailure:
 				return nil, fate
@@ -51,11 +51,11 @@ func TestEach(t *testing.T) {
 		})
 		switch want := tt.want.(type) {
 		case int:
-			if err != nil || !got.Done || len(got.Results) != want || got.Ticket != made.Ticket {
+			if err != nil || !got.Done || len(got.Results) != want || got.Ticket != status.Ticket {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
 		case bool:
-			if err != nil || got.Done || got.Ticket != made.Ticket {
+			if err != nil || got.Done || got.Ticket != status.Ticket {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
 		case *upstream.JobFailure:

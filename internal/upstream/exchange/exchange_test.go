@@ -42,7 +42,7 @@ func TestURL(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := l.URL("a", "b"); got.String() != want || !strings.HasPrefix(got.RequestURI(), "/") {
-			t.Errorf("%q: %s, asked as %s", base, got, got.RequestURI())
+			t.Errorf("%q: %s, path %s", base, got, got.RequestURI())
 		}
 	}
 }
@@ -179,10 +179,10 @@ func TestDownloadsFromStrangers(t *testing.T) {
 		"with a user": {address: "http://u:p@10.0.0.9:8080/1", want: []string{"strange http://u:p@10.0.0.9:8080/1"}},
 		"no address":  {address: "file:///etc/passwd", failed: true},
 	} {
-		var asked []string
+		var requests []string
 		way := func(which string) roundTripper {
 			return func(r *http.Request) (*http.Response, error) {
-				asked = append(asked, which+" "+r.URL.String())
+				requests = append(requests, which+" "+r.URL.String())
 				if got := r.Header.Get("Authorization"); (got != "") != (which == "own" && "http://"+r.URL.Host == own) {
 					t.Errorf("%s: authorization %q to %s", name, got, r.URL)
 				}
@@ -202,8 +202,8 @@ func TestDownloadsFromStrangers(t *testing.T) {
 			t.Fatal(err)
 		}
 		file, err := line.Download(t.Context(), test.address, http.Header{"Authorization": {"Bearer secret"}})
-		if (err != nil) != test.failed || !slices.Equal(asked, test.want) {
-			t.Errorf("%s: %v, asked %q, want %q", name, err, asked, test.want)
+		if (err != nil) != test.failed || !slices.Equal(requests, test.want) {
+			t.Errorf("%s: %v, requests %q, want %q", name, err, requests, test.want)
 		}
 		if err != nil {
 			var failure *upstream.JobFailure

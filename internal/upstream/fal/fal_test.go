@@ -179,7 +179,7 @@ func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 	}))
 	t.Cleanup(other.Close)
 	var own *httptest.Server
-	asked := make(chan string, 8)
+	requests := make(chan string, 8)
 	own = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Key "+conformance.Secret {
 			t.Errorf("credential %q", r.Header.Get("Authorization"))
@@ -189,7 +189,7 @@ func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 				other.URL, own.URL)
 			return
 		}
-		asked <- r.Method + " " + r.URL.Path
+		requests <- r.Method + " " + r.URL.Path
 		fmt.Fprint(w, `{"status":"COMPLETED","images":[{"url":"https://x/0"}]}`)
 	}))
 	t.Cleanup(own.Close)
@@ -213,8 +213,8 @@ func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 	}
 	for _, want := range []string{"GET /fal-ai/flux/requests/abc/status", "GET /elsewhere/abc", "GET /fal-ai/flux/requests/abc/status",
 		"GET /fal-ai/flux/requests/abc", "PUT /fal-ai/flux/requests/abc/cancel"} {
-		if got := <-asked; got != want {
-			t.Errorf("asked %s, want %s", got, want)
+		if got := <-requests; got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

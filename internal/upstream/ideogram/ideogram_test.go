@@ -139,11 +139,11 @@ func TestSubmissionOutcomes(t *testing.T) {
 	t.Parallel()
 	v := conformance.OutcomesOf(upstream.KindImage)
 	for _, tt := range []struct {
-		status int
-		body   string
-		want   conformance.Outcome
-		proven bool // of the account
-		told   string
+		status  int
+		body    string
+		want    conformance.Outcome
+		proven  bool // of the account
+		message string
 	}{
 		{400, `{"error":"size is none of the model's"}`, v.Refused, true, "size is none"},
 		{401, `{"error":"Invalid API key"}`, v.Account, false, ""},
@@ -165,8 +165,8 @@ func TestSubmissionOutcomes(t *testing.T) {
 	} {
 		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, ideogram.Provider, tt.status, tt.body), image())
 		f := upstream.AsJobFailure(err)
-		if got := conformance.OutcomeOf(t, err); got != tt.want || f.Unproven == tt.proven || !strings.Contains(f.Told(), tt.told) {
-			t.Errorf("%d %s: %+v, want %+v; unproven %t, told %q", tt.status, tt.body, got, tt.want, f.Unproven, f.Told())
+		if got := conformance.OutcomeOf(t, err); got != tt.want || f.Unproven == tt.proven || !strings.Contains(f.Told(), tt.message) {
+			t.Errorf("%d %s: %+v, want %+v; unproven %t, message %q", tt.status, tt.body, got, tt.want, f.Unproven, f.Told())
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestTaskOutcomes(t *testing.T) {
 	some := `{"status":"completed","data":[{"url":"","is_image_safe":false},{"url":"https://x.example/1"},{"url":"https://x.example/2"}]}`
 	a := conformance.LineAnswering(t, ideogram.Provider, 200, some)
 	if made, err := a.Poll(t.Context(), image(), "gen_1"); err != nil || len(made.Results) != 1 {
-		t.Errorf("more than were asked for: %+v, %v", made, err)
+		t.Errorf("more pictures than requested: %+v, %v", made, err)
 	}
 }
 

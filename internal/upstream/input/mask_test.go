@@ -58,7 +58,7 @@ func TestMask(t *testing.T) {
 		"half a picture":             {task.Reference("image/png", "", halfPNG(t)), input.White, ""},
 		"too large":                  {task.Reference("image/png", "", hugePNG(t)), input.White, ""},
 	} {
-		made, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(tt.mask)), tt.change)
+		status, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(tt.mask)), tt.change)
 		if tt.want == "" {
 			if f := upstream.AsJobFailure(err); err == nil || f.Message == "" || f.Next != upstream.NextLine {
 				t.Errorf("%s: %v", name, err)
@@ -69,7 +69,7 @@ func TestMask(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := looks(t, made); got != tt.want {
+		if got := looks(t, status); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
@@ -116,11 +116,11 @@ func TestMaskOfJPEG(t *testing.T) {
 	if err := jpeg.Encode(&out, mask, nil); err != nil {
 		t.Fatal(err)
 	}
-	made, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(task.Reference("image/jpeg", "", out.String()))), input.Black)
+	status, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(task.Reference("image/jpeg", "", out.String()))), input.Black)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := looks(t, made); got != "########........" {
+	if got := looks(t, status); got != "########........" {
 		t.Error(got)
 	}
 }
@@ -148,17 +148,17 @@ func FuzzDrawMask(f *testing.F) {
 	f.Add("image/png", whole[:len(whole)/2])
 	f.Add("image/jpeg", []byte("\xff\xd8\xff"))
 	f.Fuzz(func(t *testing.T, kind string, data []byte) {
-		made, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(task.Reference(kind, "", string(data)))), input.White)
+		status, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(task.Reference(kind, "", string(data)))), input.White)
 		if err != nil {
 			if upstream.AsJobFailure(err).Message == "" {
 				t.Error(err)
 			}
 			return
 		}
-		drawn, err := made.Bytes(t.Context())
+		mask, err := status.Bytes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		conformance.Pixels(t, drawn)
+		conformance.Pixels(t, mask)
 	})
 }

@@ -71,7 +71,7 @@ func TestPairOfKeys(t *testing.T) {
 		"several shots":          {work: older(task.Params(`{"multi_shot":true}`))},
 	} {
 		a, studio := paired(t, "SecretKey0123456789", new(time.Duration))
-		made, err := jobcall.Submit(t.Context(), a, tt.work)
+		status, err := jobcall.Submit(t.Context(), a, tt.work)
 		sent := studio.Submissions()
 		if tt.path == "" {
 			if v := conformance.OutcomeOf(t, err); v != conformance.OutcomesOf(tt.work.Kind).Refused || len(sent) != 0 {
@@ -83,21 +83,21 @@ func TestPairOfKeys(t *testing.T) {
 			t.Errorf("%s: %v, %+v", name, err, sent)
 			continue
 		}
-		if found, err := a.Find(t.Context(), tt.work); found != made.Ticket || err != nil {
-			t.Errorf("%s: found %q, %v; want %q", name, found, err, made.Ticket)
+		if found, err := a.Find(t.Context(), tt.work); found != status.Ticket || err != nil {
+			t.Errorf("%s: found %q, %v; want %q", name, found, err, status.Ticket)
 		}
 		for range 3 {
-			if err == nil && !made.Done {
-				made, err = a.Poll(t.Context(), tt.work, made.Ticket)
+			if err == nil && !status.Done {
+				status, err = a.Poll(t.Context(), tt.work, status.Ticket)
 			}
 		}
-		if err != nil || !made.Done || len(made.Results) != 1 {
-			t.Errorf("%s: %+v, %v", name, made, err)
+		if err != nil || !status.Done || len(status.Results) != 1 {
+			t.Errorf("%s: %+v, %v", name, status, err)
 		}
 	}
 }
 
-// TestTokens tests tokens, valid for half an hour: a new token is made before the end, a rejected
+// TestTokens tests tokens, valid for half an hour: a new token is status before the end, a rejected
 // token takes the line out of use, and no failure contains a token.
 func TestTokens(t *testing.T) {
 	t.Parallel()
@@ -122,6 +122,6 @@ func TestTokens(t *testing.T) {
 		t.Errorf("a wrong pair: %+v, %v", v, err)
 	}
 	if secrets := other.Secrets(); len(secrets) != 1 || strings.Contains(err.Error(), secrets[0]) {
-		t.Errorf("told: %v", err)
+		t.Errorf("the failure has the secret: %v", err)
 	}
 }

@@ -194,7 +194,7 @@ func TestCloseCancelsTheCall(t *testing.T) {
 	answer.Body.Close() // twice does nothing
 	p.Ended()
 	if p.Left() != 1 {
-		t.Error("the provider was not told that nobody listens")
+		t.Error("the provider did not see the disconnect")
 	}
 }
 

@@ -93,10 +93,10 @@ func TestOutcomes(t *testing.T) {
 	v := conformance.OutcomesOf(upstream.KindImage)
 	body := func(message string) string { return `{"code":"invalid_request_parameter","message":"` + message + `"}` }
 	for _, tt := range []struct {
-		status int
-		body   string
-		want   conformance.Outcome
-		told   string
+		status  int
+		body    string
+		want    conformance.Outcome
+		message string
 	}{
 		{400, body("size is not valid"), v.Refused, "size is not valid"},
 		{400, body("Not enough credits to generate"), v.Account, ""},
@@ -120,14 +120,14 @@ func TestOutcomes(t *testing.T) {
 		if words := strings.Contains(tt.body, "credits") || strings.Contains(tt.body, "units"); words && !f.Unproven {
 			t.Errorf("%d %s: words alone are taken for proof", tt.status, tt.body)
 		}
-		if got := conformance.OutcomeOf(t, err); got != tt.want || !strings.Contains(f.Told(), tt.told) {
-			t.Errorf("%d %s: %+v, want %+v; told %q", tt.status, tt.body, got, tt.want, f.Told())
+		if got := conformance.OutcomeOf(t, err); got != tt.want || !strings.Contains(f.Told(), tt.message) {
+			t.Errorf("%d %s: %+v, want %+v; message %q", tt.status, tt.body, got, tt.want, f.Told())
 		}
 	}
 	more := `{"data":[{"url":"https://x.example/1"},{"url":"https://x.example/2"}]}`
 	made, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, recraft.Provider, 200, more), image())
 	if err != nil || len(made.Results) != 1 {
-		t.Errorf("more than were asked for: %+v, %v", made, err)
+		t.Errorf("more pictures than requested: %+v, %v", made, err)
 	}
 }
 

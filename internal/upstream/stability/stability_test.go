@@ -138,10 +138,10 @@ func TestOutcomes(t *testing.T) {
 		return `{"id":"1","name":"` + name + `","errors":["` + message + `"]}`
 	}
 	for _, tt := range []struct {
-		status int
-		body   string
-		want   conformance.Outcome
-		told   string
+		status  int
+		body    string
+		want    conformance.Outcome
+		message string
 	}{
 		{400, body("bad_request", "seed: must be a number"), v.Refused, "seed: must be a number"},
 		{401, body("unauthorized", "bad key"), v.Account, ""},
@@ -161,8 +161,8 @@ func TestOutcomes(t *testing.T) {
 	} {
 		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, stability.Provider, tt.status, tt.body), image())
 		f := upstream.AsJobFailure(err)
-		if got := conformance.OutcomeOf(t, err); got != tt.want || !strings.Contains(f.Told(), tt.told) {
-			t.Errorf("%d %s: %+v, want %+v; told %q", tt.status, tt.body, got, tt.want, f.Told())
+		if got := conformance.OutcomeOf(t, err); got != tt.want || !strings.Contains(f.Told(), tt.message) {
+			t.Errorf("%d %s: %+v, want %+v; message %q", tt.status, tt.body, got, tt.want, f.Told())
 		}
 	}
 }

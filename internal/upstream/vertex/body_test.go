@@ -41,11 +41,11 @@ func FuzzBodies(f *testing.F) {
 		if !reflect.DeepEqual(want, got) && string(gemini.Bytes()) != string(body) {
 			t.Errorf("%s became %s", body, gemini)
 		}
-		asked, failure := geminiQuestion(rawjson.Pieces{body})
+		request, failure := geminiQuestion(rawjson.Pieces{body})
 		if failure != nil {
 			t.Fatal(failure)
 		}
-		decoded(t, asked.Bytes())
+		decoded(t, request.Bytes())
 	})
 }
 

@@ -48,7 +48,7 @@ func TestTasks(t *testing.T) {
 		for _, auth := range []string{"api_key", "service_account"} {
 			studio := fakestudio.NewVertex(t)
 			a, _ := opened(t, studio, auth)
-			made, err := jobcall.Submit(t.Context(), a, tt.w)
+			status, err := jobcall.Submit(t.Context(), a, tt.w)
 			sent := studio.Submissions()
 			if tt.path == "" {
 				var failure *upstream.JobFailure
@@ -62,12 +62,12 @@ func TestTasks(t *testing.T) {
 				continue
 			}
 			for range 2 {
-				if !made.Done {
-					made, err = a.Poll(t.Context(), tt.w, made.Ticket)
+				if !status.Done {
+					status, err = a.Poll(t.Context(), tt.w, status.Ticket)
 				}
 			}
-			if err != nil || !made.Done || len(made.Results) != 1 || len(made.Results[0].Data) == 0 {
-				t.Errorf("%s, %s: %+v, %v", name, auth, made, err)
+			if err != nil || !status.Done || len(status.Results) != 1 || len(status.Results[0].Data) == 0 {
+				t.Errorf("%s, %s: %+v, %v", name, auth, status, err)
 			}
 		}
 	}
@@ -106,19 +106,19 @@ func TestTasksWithoutToken(t *testing.T) {
 		}
 	}
 	tokens.Refuse(0, "")
-	made, err := jobcall.Submit(t.Context(), a, clip())
+	status, err := jobcall.Submit(t.Context(), a, clip())
 	if err != nil {
 		t.Fatal(err)
 	}
 	studio.Expect(fakestudio.Behaviour{Status: 400, Body: `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"` +
 		tokens.Current() + `"}}`})
 	if _, err := jobcall.Submit(t.Context(), a, clip()); err == nil || strings.Contains(err.Error(), tokens.Current()) {
-		t.Errorf("told: %v", err)
+		t.Errorf("the failure has the secret: %v", err)
 	}
 	if _, err := a.Poll(t.Context(), clip(), "models/veo/operations/../x"); err == nil {
 		t.Error("a ticket of a stranger is polled")
 	}
-	if err := a.Cancel(t.Context(), clip(), made.Ticket); err != nil {
+	if err := a.Cancel(t.Context(), clip(), status.Ticket); err != nil {
 		t.Error(err)
 	}
 }

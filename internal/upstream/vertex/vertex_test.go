@@ -165,13 +165,13 @@ func TestCountTokens(t *testing.T) {
 	if n, err := l.CountTokens(t.Context(), call(wire.FormMessages, false)); n != 32 || err != nil {
 		t.Errorf("claude: %d, %v", n, err)
 	}
-	asked := l.provider.Requests()
-	if got := string(asked[0].Body); got != `{"contents":[{"parts":[]}],"systemInstruction":{"parts":[]}}` {
+	requests := l.provider.Requests()
+	if got := string(requests[0].Body); got != `{"contents":[{"parts":[]}],"systemInstruction":{"parts":[]}}` {
 		t.Errorf("gemini: %s", got)
 	}
-	if asked[1].URI != "/v1/publishers/anthropic/models/count-tokens:rawPredict" ||
-		!strings.Contains(string(asked[1].Body), `"model":"claude-sonnet-4-5@20250929"`) {
-		t.Errorf("claude: %s %s", asked[1].URI, asked[1].Body)
+	if requests[1].URI != "/v1/publishers/anthropic/models/count-tokens:rawPredict" ||
+		!strings.Contains(string(requests[1].Body), `"model":"claude-sonnet-4-5@20250929"`) {
+		t.Errorf("claude: %s %s", requests[1].URI, requests[1].Body)
 	}
 }
 
@@ -186,10 +186,10 @@ func TestServiceAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asked := l.tokens.Asked()
-	if len(asked) != 1 || asked[0].Get("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" ||
-		strings.Count(asked[0].Get("assertion"), ".") != 2 {
-		t.Errorf("asked %v", asked)
+	requests := l.tokens.Asked()
+	if len(requests) != 1 || requests[0].Get("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" ||
+		strings.Count(requests[0].Get("assertion"), ".") != 2 {
+		t.Errorf("requests %v", requests)
 	}
 	l.tokens.Revoke()
 	l.later = 2 * time.Minute
@@ -225,8 +225,8 @@ func TestWorkloadIdentity(t *testing.T) {
 	if err := l.ask(t, call(wire.FormGemini, false)); err != nil {
 		t.Fatal(err)
 	}
-	if asked := l.tokens.Asked(); len(asked) != 1 || asked[0].Get("subject_token") != "subject-of-the-cluster" {
-		t.Errorf("asked %v", asked)
+	if requests := l.tokens.Asked(); len(requests) != 1 || requests[0].Get("subject_token") != "subject-of-the-cluster" {
+		t.Errorf("requests %v", requests)
 	}
 }
 
@@ -239,8 +239,8 @@ func TestMetadata(t *testing.T) {
 	if err := l.ask(t, call(wire.FormMessages, true)); err != nil {
 		t.Fatal(err)
 	}
-	if asked := host.Asked(); len(asked) != 1 || asked[0].Get("scopes") != "https://www.googleapis.com/auth/cloud-platform" {
-		t.Errorf("asked %v", asked)
+	if requests := host.Asked(); len(requests) != 1 || requests[0].Get("scopes") != "https://www.googleapis.com/auth/cloud-platform" {
+		t.Errorf("requests %v", requests)
 	}
 	host.Refuse(404, "no account")
 	l.later = 2 * time.Hour
@@ -252,9 +252,9 @@ func TestMetadata(t *testing.T) {
 // TestMetadataThatStalls tests a metadata host without a response: it blocks neither calls nor the
 // end of the process.
 func TestMetadataThatStalls(t *testing.T) {
-	asked := make(chan struct{}, 1)
+	requests := make(chan struct{}, 1)
 	host := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked <- struct{}{}
+		requests <- struct{}{}
 		<-r.Context().Done()
 	}))
 	defer host.Close()
@@ -262,7 +262,7 @@ func TestMetadataThatStalls(t *testing.T) {
 	l := open(t, always(""), map[string]any{"auth": "metadata", "project": "p"})
 	failed := make(chan error, 1)
 	go func() { failed <- l.ask(t, call(wire.FormGemini, false)) }()
-	<-asked
+	<-requests
 	l.keeper.Close()
 	if f := conformance.ChatFailure(t, <-failed); f.Health != upstream.HealthFail {
 		t.Errorf("%v, health %s", f, f.Health)
