@@ -97,7 +97,7 @@ func token(t *testing.T, s *credential.Source) string {
 // eventually waits for a token.
 func eventually(t *testing.T, s *credential.Source, want string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); token(t, s) != want; {
+	for end := time.Now().Add(2 * time.Minute); token(t, s) != want; {
 		if time.Now().After(end) {
 			t.Fatalf("no %s", want)
 		}
