@@ -19,11 +19,11 @@ import (
 
 // attack is a vendor's answer to a request.
 type attack struct {
-	name   string
-	to     []string // names of vendors, or forms of their lines; if empty, from is the vendor
-	from   string
-	brings []string // further parts of the request: tools, image
-	reply  fakeprovider.Reply
+	name  string
+	to    []string // names of vendors, or forms of their lines; if empty, from is the vendor
+	from  string
+	parts []string // further parts of the request: tools, image
+	reply fakeprovider.Reply
 }
 
 // applies reports whether the attack is for a vendor.
@@ -86,8 +86,8 @@ func readAttacks(t testing.TB, file string) (all []attack) {
 				k.reply.Header["X-Amzn-Errortype"] = value
 			case "retry-after":
 				k.reply.Header["Retry-After"] = value
-			case "brings":
-				k.brings = strings.Fields(value)
+			case "parts":
+				k.parts = strings.Fields(value)
 			case "connection":
 				k.reply.Before = map[string]fakeprovider.Break{"reset": fakeprovider.Reset, "cut": fakeprovider.Cut}[value]
 			case "ends":
@@ -113,10 +113,10 @@ func readAttacks(t testing.TB, file string) (all []attack) {
 func marked(number int) string { return fmt.Sprintf("attack-%d.", number) }
 
 // request returns a request in a form with a text and the parts of an attack.
-func request(in scene.Form, model string, stream bool, words string, brings []string) string {
+func request(in scene.Form, model string, stream bool, words string, parts []string) string {
 	more := map[string]any{}
 	content := any(words)
-	if slices.Contains(brings, "image") {
+	if slices.Contains(parts, "image") {
 		content = []any{textPart(in, words), imagePart(in)}
 	}
 	messages := []any{map[string]any{"role": "user", "content": content}}
@@ -125,7 +125,7 @@ func request(in scene.Form, model string, stream bool, words string, brings []st
 	} else {
 		more["messages"] = messages
 	}
-	if slices.Contains(brings, "tools") {
+	if slices.Contains(parts, "tools") {
 		more["tools"] = []any{tool(in)}
 	}
 	return scene.Request(in, model, stream, more)

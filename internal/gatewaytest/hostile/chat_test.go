@@ -32,9 +32,9 @@ const (
 	chatShare = 2
 )
 
-// chat plays attacks of a vendor during requests of the good account, and then waits until both
+// attackChat plays attacks of a vendor during requests of the good account, and then waits until both
 // lines are in service. number selects the attacks of a short run.
-func (r *run) chat(v vendor, number, round int) {
+func (r *run) attackChat(v vendor, number, round int) {
 	ctx, stop := context.WithCancel(r.t.Context())
 	r.watched.begin(v.ids()...)
 	var group sync.WaitGroup
@@ -48,7 +48,7 @@ func (r *run) chat(v vendor, number, round int) {
 		for n := range hostileN {
 			in, stream := scene.ClientForms()[n%3], n/3 == 1
 			words := fmt.Sprintf("%s %s %d %d", marked(i), v.name, round, n)
-			r.foe.ask(r.t, in, request(in, v.name, stream, words, k.brings))
+			r.hostile.ask(r.t, in, request(in, v.name, stream, words, k.parts))
 		}
 	}
 	r.watched.settle(v.ids()...)

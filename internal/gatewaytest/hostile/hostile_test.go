@@ -53,12 +53,12 @@ func TestHostileAccount(t *testing.T) {
 
 // run is the test on one database.
 type run struct {
-	t         *testing.T
-	attacks   []attack
-	half      int       // the half of the vendors in a short run
-	until     time.Time // zero for a short run
-	good, foe *caller
-	watched   *outages
+	t             *testing.T
+	attacks       []attack
+	half          int       // the half of the vendors in a short run
+	until         time.Time // zero for a short run
+	good, hostile *caller
+	watched       *outages
 }
 
 // play runs both accounts on a gateway.
@@ -78,20 +78,20 @@ func play(t *testing.T, database string, half int, length time.Duration) {
 		models, lines = append(models, s.model()), append(lines, s.lines()...)
 	}
 	g.SetCatalog(models, lines)
-	r.good, r.foe = newCaller(t, g, "good"), newCaller(t, g, "hostile")
+	r.good, r.hostile = newCaller(t, g, "good"), newCaller(t, g, "hostile")
 	r.watched = watch(t, g)
 	var group sync.WaitGroup
-	group.Go(func() { r.each(len(vendors()), func(i, round int) { r.chat(vendors()[i], i/2, round) }) })
-	group.Go(func() { r.each(len(studios), func(i, round int) { r.draw(studios[i], i/2, round) }) })
+	group.Go(func() { r.each(len(vendors()), func(i, round int) { r.attackChat(vendors()[i], i/2, round) }) })
+	group.Go(func() { r.each(len(studios), func(i, round int) { r.attackStudio(studios[i], i/2, round) }) })
 	group.Wait()
 	r.watched.stop()
-	if r.good.answers == 0 || r.foe.errors < r.foe.sent/2 {
-		t.Errorf("the attacks were not played: good: %s; hostile: %s", r.good, r.foe)
+	if r.good.answers == 0 || r.hostile.errors < r.hostile.sent/2 {
+		t.Errorf("the attacks were not played: good: %s; hostile: %s", r.good, r.hostile)
 	}
 	r.good.settled(t)
-	r.foe.settled(t)
+	r.hostile.settled(t)
 	g.Audit(t)
-	t.Logf("good: %s; hostile: %s; longest outage of a line: %s", r.good, r.foe, r.watched)
+	t.Logf("good: %s; hostile: %s; longest outage of a line: %s", r.good, r.hostile, r.watched)
 }
 
 // each plays half of n vendors, several at a time. A long run plays all of them repeatedly until

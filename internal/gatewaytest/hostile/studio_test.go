@@ -123,9 +123,9 @@ const (
 	plays = 3
 )
 
-// draw plays attacks of a studio during jobs of the good account, and then waits until both lines
+// attackStudio plays attacks of a studio during jobs of the good account, and then waits until both lines
 // are in service. number selects the attacks of a short run.
-func (r *run) draw(s *studio, number, round int) {
+func (r *run) attackStudio(s *studio, number, round int) {
 	ctx, stop := context.WithCancel(r.t.Context())
 	r.watched.begin(s.id()+"-1", s.id()+"-2")
 	defer r.watched.over(s.id()+"-1", s.id()+"-2")
@@ -137,8 +137,8 @@ func (r *run) draw(s *studio, number, round int) {
 		}
 		var attackers sync.WaitGroup
 		for n := range k.times {
-			if id := r.submit(r.foe, s, fmt.Sprintf("%s %d %d", marked(i), round, n)); id != "" {
-				attackers.Go(func() { r.ends(r.foe, s, id, attackTime) })
+			if id := r.submit(r.hostile, s, fmt.Sprintf("%s %d %d", marked(i), round, n)); id != "" {
+				attackers.Go(func() { r.ends(r.hostile, s, id, attackTime) })
 			}
 		}
 		attackers.Wait()

@@ -39,20 +39,20 @@ func TestKillUnderJobs(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, database string) { killUnderJobs(t, binary, database, kills) })
 }
 
-// fate is the provider's behaviour for a job, by the word in its prompt.
-type fate struct {
+// outcome is the provider's behaviour for a job, by the word in its prompt.
+type outcome struct {
 	word    string
 	how     fakestudio.Behaviour
 	refused bool
 }
 
-func fates(m fakestudio.Provider, kind string) []fate {
+func outcomes(m fakestudio.Provider, kind string) []outcome {
 	unsafe, _ := m.Unsafe(kind)
 	longer := 3
 	if m.Slow {
 		longer = 0
 	}
-	return []fate{
+	return []outcome{
 		{word: "good"}, {word: "plain"}, {word: "longer", how: fakestudio.Behaviour{Polls: longer}},
 		{word: "cut", how: fakestudio.Behaviour{CutLinks: 1}},
 		{word: "gone", how: fakestudio.Behaviour{BadLinks: 1}},
@@ -60,13 +60,13 @@ func fates(m fakestudio.Provider, kind string) []fate {
 	}
 }
 
-// wish is a job of a client.
-type wish struct {
+// clientJob is a job of a client.
+type clientJob struct {
 	tag     string
 	by      *scene.Customer
 	kind    string
 	maker   fakestudio.Provider
-	fate    fate
+	outcome outcome
 	count   int64
 	called  bool // with a callback
 	id      string
@@ -76,7 +76,7 @@ type wish struct {
 }
 
 // cost returns the cost of the job if it succeeds.
-func (w *wish) cost() money.Amount {
+func (w *clientJob) cost() money.Amount {
 	if w.kind == "video" {
 		return scene.PriceClip
 	}
@@ -88,11 +88,11 @@ type load struct {
 	t        testing.TB
 	receiver *receiver
 
-	mu     sync.RWMutex
-	nodes  []*scene.Node // some may be dead for a moment
-	wishes []*wish
-	serial int
-	draw   *rand.Rand
+	mu         sync.RWMutex
+	nodes      []*scene.Node // some may be dead for a moment
+	clientJobs []*clientJob
+	serial     int
+	draw       *rand.Rand
 }
 
 // node returns a random node.
@@ -163,8 +163,8 @@ func setLoadCatalog(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
 		for _, kind := range m.Kinds() {
 			id, s := m.Name+"-"+kind, m.Open(t)
 			s.Always(func(body []byte) fakestudio.Behaviour {
-				for _, f := range fates(m, kind) {
-					if bytes.Contains(body, []byte("fate "+f.word)) {
+				for _, f := range outcomes(m, kind) {
+					if bytes.Contains(body, []byte("outcome "+f.word)) {
 						return f.how
 					}
 				}
@@ -183,7 +183,7 @@ func setLoadCatalog(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
 // run at a time.
 func (h *load) call(owner *scene.Customer, studios map[string]fakestudio.Fake, stop <-chan struct{}) {
 	const handful = 8
-	var open []*wish
+	var open []*clientJob
 	for {
 		select {
 		case <-stop:
@@ -194,7 +194,7 @@ func (h *load) call(owner *scene.Customer, studios map[string]fakestudio.Fake, s
 		if len(open) >= handful {
 			continue
 		}
-		w := h.wish(owner, studios)
+		w := h.clientJob(owner, studios)
 		open = append(open, w)
 		for w.id == "" {
 			who := owner.On(h.node())
@@ -219,7 +219,7 @@ func (h *load) call(owner *scene.Customer, studios map[string]fakestudio.Fake, s
 
 // ended polls a job and reports whether it has ended; false if the node is dead. An accepted job
 // must not be unknown, and a started job must not be queued again.
-func (h *load) ended(w *wish) bool {
+func (h *load) ended(w *clientJob) bool {
 	who := w.by.On(h.node())
 	r, err := who.Try("GET", "/v1/"+w.kind+"s/jobs/"+w.id, nil)
 	if err != nil || r.Status == http.StatusServiceUnavailable {
@@ -233,13 +233,13 @@ func (h *load) ended(w *wish) bool {
 	return j.Final()
 }
 
-// wish returns a random job.
-func (h *load) wish(owner *scene.Customer, studios map[string]fakestudio.Fake) *wish {
+// clientJob returns a random job.
+func (h *load) clientJob(owner *scene.Customer, studios map[string]fakestudio.Fake) *clientJob {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.serial++
 	all := fakestudio.All()
-	w := &wish{tag: fmt.Sprintf("tag-%06d", h.serial), by: owner, kind: "image", maker: all[h.draw.IntN(len(all))], count: 1,
+	w := &clientJob{tag: fmt.Sprintf("tag-%06d", h.serial), by: owner, kind: "image", maker: all[h.draw.IntN(len(all))], count: 1,
 		called: h.draw.IntN(2) == 0}
 	more := map[string]any{}
 	switch {
@@ -249,15 +249,15 @@ func (h *load) wish(owner *scene.Customer, studios map[string]fakestudio.Fake) *
 		w.count = int64(1 + h.draw.IntN(2))
 		more["n"] = w.count
 	}
-	of := fates(w.maker, w.kind)
-	w.fate = of[h.draw.IntN(len(of))]
+	of := outcomes(w.maker, w.kind)
+	w.outcome = of[h.draw.IntN(len(of))]
 	if w.called {
 		more["callback_url"] = h.receiver.address(w.tag)
 	}
 	model := w.maker.Name + "-" + w.kind
 	w.studio = studios[model]
-	w.request = scene.JobRequest(model, w.tag+" fate "+w.fate.word+".", more)
-	h.wishes = append(h.wishes, w)
+	w.request = scene.JobRequest(model, w.tag+" outcome "+w.outcome.word+".", more)
+	h.clientJobs = append(h.clientJobs, w)
 	return w
 }
 
@@ -265,13 +265,13 @@ func (h *load) wish(owner *scene.Customer, studios map[string]fakestudio.Fake) *
 func (h *load) checkAccount(owner *scene.Customer) {
 	t := h.t
 	t.Helper()
-	wishes := map[string]*wish{}
-	for _, w := range h.wishes {
+	clientJobs := map[string]*clientJob{}
+	for _, w := range h.clientJobs {
 		if w.by == owner {
-			if other := wishes[w.id]; other != nil {
+			if other := clientJobs[w.id]; other != nil {
 				t.Errorf("%s and %s got the same job", w.tag, other.tag)
 			}
-			wishes[w.id] = w
+			clientJobs[w.id] = w
 		}
 	}
 	var jobs []scene.OperatorJob
@@ -284,19 +284,19 @@ func (h *load) checkAccount(owner *scene.Customer) {
 		}
 		return true
 	})
-	if len(jobs) != len(wishes) {
-		t.Errorf("%d jobs for %d submissions", len(jobs), len(wishes))
+	if len(jobs) != len(clientJobs) {
+		t.Errorf("%d jobs for %d submissions", len(jobs), len(clientJobs))
 	}
 	charged := owner.Charges(t)
 	var sum money.Amount
 	counts := map[string]int{}
 	for _, j := range jobs {
-		w := wishes[j.ID]
+		w := clientJobs[j.ID]
 		if w == nil {
 			t.Errorf("job %s has no submission", j.ID)
 			continue
 		}
-		h.checkWish(w, j, owner)
+		h.checkJob(w, j, owner)
 		if charged[j.ID] != j.Cost {
 			t.Errorf("job %s was charged %s and cost %s", j.ID, charged[j.ID], j.Cost)
 		}
@@ -314,8 +314,8 @@ func (h *load) checkAccount(owner *scene.Customer) {
 	t.Logf("%d jobs: %v", len(jobs), counts)
 }
 
-// checkWish checks the end of one job.
-func (h *load) checkWish(w *wish, j scene.OperatorJob, owner *scene.Customer) {
+// checkJob checks the end of one job.
+func (h *load) checkJob(w *clientJob, j scene.OperatorJob, owner *scene.Customer) {
 	t := h.t
 	lost := 0
 	for _, a := range j.Attempts {
@@ -335,18 +335,18 @@ func (h *load) checkWish(w *wish, j scene.OperatorJob, owner *scene.Customer) {
 	}
 	shown := owner.Poll(t, w.kind, j.ID)
 	switch {
-	case j.Status == "succeeded" && !w.fate.refused:
+	case j.Status == "succeeded" && !w.outcome.refused:
 		if j.Cost != w.cost() || int64(len(shown.Data)) != w.count {
 			t.Errorf("job %s cost %s, want %s: %s", j.ID, j.Cost, w.cost(), shown.Raw)
 		}
 		checkResult(t, owner, w.kind, shown.Model, shown)
-	case j.Status == "failed" && j.Cost == 0 && (w.fate.refused || lost == 2):
+	case j.Status == "failed" && j.Cost == 0 && (w.outcome.refused || lost == 2):
 		// There is no third submission after two lost answers.
 		if lost == 2 && shown.Error.Code != "upstream_error" {
 			t.Errorf("job %s: %s", j.ID, shown.Raw)
 		}
 	default:
-		t.Errorf("job %s of fate %s: %s\n%s", j.ID, w.fate.word, shown.Raw, j)
+		t.Errorf("job %s of outcome %s: %s\n%s", j.ID, w.outcome.word, shown.Raw, j)
 	}
 	if w.called {
 		scene.Eventually(t, "the callback of job "+j.ID, func() bool { return h.receiver.got(w.tag) > 0 })
