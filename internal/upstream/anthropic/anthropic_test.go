@@ -234,8 +234,8 @@ func TestErrorsInStreams(t *testing.T) {
 	}
 }
 
-// TestConnectionIsKept: the next call uses the same connection when the reader
-// of a stream stops at message_stop.
+// TestConnectionIsKept checks that the next call uses the same connection if the reader of a stream
+// stops at message_stop.
 func TestConnectionIsKept(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.New(t, fakeprovider.NativeStream(1, 1, "one"), fakeprovider.NativeCount(5))

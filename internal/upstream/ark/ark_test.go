@@ -80,7 +80,7 @@ func TestSizes(t *testing.T) {
 		name, tier, ratio string
 		width, height     int
 		exact             bool
-		want              string // empty: unsuitable
+		want              string // empty if unsuitable
 	}{
 		{"ratio", "2K", "1:1", 2048, 2048, false, "2048x2048"},
 		{"pixels", "4K", "4:3", 2304, 1728, true, "2304x1728"},
@@ -133,7 +133,7 @@ func TestPictureFromPictures(t *testing.T) {
 	}
 }
 
-// TestManyPictures: n pictures are n calls with seeds of their own.
+// TestManyPictures checks that n pictures are n calls with different seeds.
 func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewArk(t)
@@ -159,7 +159,7 @@ func TestManyPictures(t *testing.T) {
 	}
 }
 
-// TestCallsAtOnce: a submission of many pictures sends a few calls at a time.
+// TestCallsAtOnce checks that a submission of many pictures sends only a few calls at a time.
 func TestCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	var running, most, calls atomic.Int64

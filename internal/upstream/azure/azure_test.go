@@ -134,8 +134,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestClientSecret: a token is asked for when the first call needs it, and serves
-// all surfaces and calls.
+// TestClientSecret checks that the first call requests a token, and that the token serves all
+// surfaces and calls.
 func TestClientSecret(t *testing.T) {
 	t.Parallel()
 	l := open(t, "entra-secret-0123456789", map[string]any{"auth": "client_secret", "tenant": "a-tenant", "client_id": "a-client"})
@@ -268,7 +268,7 @@ func TestMissingFile(t *testing.T) {
 	}
 }
 
-// TestOptions: faults name the option.
+// TestOptions checks that errors name the option.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	info := azure.Info()

@@ -110,7 +110,7 @@ var paths = map[wire.Form]string{
 	wire.FormChat: "/openai/v1/chat/completions", wire.FormResponses: "/openai/v1/responses", wire.FormMessages: "/anthropic/v1/messages",
 }
 
-// TestKey: a key of Bedrock's goes out as a bearer token on each surface.
+// TestKey checks that a key of Bedrock is sent as a bearer token to each surface.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	for form, path := range paths {
@@ -127,8 +127,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestSignature: the provider verifies each signature by its own account of how
-// they are status, of the line's own keys.
+// TestSignature checks the signatures of the line's own keys. The provider verifies them by its own
+// implementation.
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	signer := fakecloud.Signer{AccessKeyID: "AKIAEXAMPLE", SecretAccessKey: "secret-key-0123456789", Region: "eu-west-1",
@@ -156,8 +156,8 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// TestChain: without keys of its own a line signs with those of the SDK's chain,
-// and reads them again when they are refused: here they were rotated.
+// TestChain checks that a line without keys signs with the keys of the SDK's chain, and reads them
+// again after a refusal: here they were rotated.
 func TestChain(t *testing.T) {
 	signer := fakecloud.Signer{AccessKeyID: "ASIAEXAMPLE", SecretAccessKey: "secret-key-0123456789", SessionToken: "session-0123456789",
 		Region: "us-east-1", Service: "bedrock"}
@@ -203,7 +203,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestNoKeys: a chain without keys is the line's fault.
+// TestNoKeys checks that a chain without keys is a failure of the line.
 func TestNoKeys(t *testing.T) {
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE",
 		"AWS_WEB_IDENTITY_TOKEN_FILE"} {
@@ -224,7 +224,7 @@ func TestNoKeys(t *testing.T) {
 	}
 }
 
-// TestOptions: faults name the option.
+// TestOptions checks that errors name the option.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	info := bedrock.Info()

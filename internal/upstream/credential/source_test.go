@@ -178,7 +178,7 @@ func TestRenewedBeforeItsEnd(t *testing.T) {
 	eventually(t, s, "token-number-3")
 }
 
-// TestFailingRenewalsPause: while renewals fail, not each call begins one.
+// TestFailingRenewalsPause checks that not every call starts a renewal after a failed one.
 func TestFailingRenewalsPause(t *testing.T) {
 	t.Parallel()
 	i := newIssuer()

@@ -170,7 +170,7 @@ func TestPictureSizes(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		w    jobcall.Task
-		want string // empty: none; "no": unsuitable
+		want string // empty: no size; "no": unsuitable
 	}{
 		{"pixels", image(), "1440*810"},
 		{"tier by name", image(task.NoRatio(), task.Tier("2K")), "2K"},

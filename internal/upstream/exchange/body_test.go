@@ -33,8 +33,9 @@ func (s *slow) Read(p []byte) (int, error) {
 
 func (s *slow) Close() error { s.closed = true; return nil }
 
-// TestCloseReadsTheRest: after the last event the end of the HTTP body is read, in a
-// bounded time, before the call is cancelled; before it nothing is read.
+// TestCloseReadsTheRest checks that Close after the last event reads the end of the HTTP body
+// within a time limit before it cancels the call, and that Close before the last event reads
+// nothing.
 func TestCloseReadsTheRest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

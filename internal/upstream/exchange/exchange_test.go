@@ -47,8 +47,8 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// TestEndsHoweverCut: the words are found wherever the reads cut the bytes,
-// and nowhere else.
+// TestEndsHoweverCut checks that the last event is found wherever the reads split it, and nowhere
+// else.
 func TestEndsHoweverCut(t *testing.T) {
 	t.Parallel()
 	const word = "event: message_stop"
@@ -81,8 +81,7 @@ func TestRetryAfterWithoutDate(t *testing.T) {
 	})
 }
 
-// TestErrorsTellWhatTheyUsed: usage beside an error is the failure's, in the
-// words of the call's form.
+// TestErrorsTellWhatTheyUsed checks that the failure has the usage beside an error, in each form.
 func TestErrorsTellWhatTheyUsed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -113,8 +112,7 @@ func TestErrorsTellWhatTheyUsed(t *testing.T) {
 	}
 }
 
-// TestOwn: only addresses at the line's own scheme, host and port may get the
-// credential.
+// TestOwn checks that only addresses with the line's scheme, host and port may get the credential.
 func TestOwn(t *testing.T) {
 	t.Parallel()
 	line, err := Open(upstream.Target{Line: "main", BaseURL: "https://api.example.com/v1"}, upstream.Info{CheckOptions: NoOptions("x")}, nil)

@@ -107,7 +107,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestSeeds: a seed counts up, else all images of a work would be the same.
+// TestSeeds checks that the seed grows with each call. With equal seeds, all images would be equal.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
@@ -138,8 +138,8 @@ func TestPartly(t *testing.T) {
 	}
 }
 
-// TestNonePartly: without any image the most hopeless failure is the work's, and
-// a lost answer among the calls is a lost one of the work's.
+// TestNonePartly checks that a task without any image fails with the most serious failure of its
+// calls, and that one lost answer makes the task lost.
 func TestNonePartly(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
@@ -306,8 +306,7 @@ func TestUnsuitable(t *testing.T) {
 	}
 }
 
-// FuzzImages: no answer makes the reading panic, and none brings more images
-// than were asked for.
+// FuzzImages checks that no answer causes a panic or more images than requested.
 func FuzzImages(f *testing.F) {
 	for _, seed := range []string{`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"aGk="}}]}}]}`,
 		`{"candidates":{"a":1}}`, `{"promptFeedback":{"blockReason":"X"}}`, `[{"error":{"code":1}}]`, `<html>`, ``} {

@@ -123,7 +123,7 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestOneACall: a model without a count makes a task for each picture.
+// TestOneACall checks that a model without a count makes a task for each picture.
 func TestOneACall(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewIdeogram(t)

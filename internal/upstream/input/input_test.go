@@ -279,8 +279,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestStylesShareNothing: one work's style leaves the options and the
-// provider's words as they are.
+// TestStylesShareNothing checks that the style of one task changes neither the options nor the
+// defaults of the provider.
 func TestStylesShareNothing(t *testing.T) {
 	t.Parallel()
 	o, err := input.Read(object{"fields": object{"prompt": "a"}, "values": object{"ratio": object{"1:1": "square"}},

@@ -104,8 +104,7 @@ func hugePNG(t *testing.T) string {
 	return out.String()
 }
 
-// TestMaskOfJPEG: a photograph's format has no transparency, and its edges are
-// not sharp.
+// TestMaskOfJPEG checks a mask without transparency and with blurred edges.
 func TestMaskOfJPEG(t *testing.T) {
 	t.Parallel()
 	mask := pixels.NewGray(pixels.Rect(0, 0, 16, 1))

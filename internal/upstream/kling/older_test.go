@@ -97,7 +97,7 @@ func TestPairOfKeys(t *testing.T) {
 	}
 }
 
-// TestTokens tests tokens, valid for half an hour: a new token is status before the end, a rejected
+// TestTokens tests tokens, valid for half an hour: a new token is created before the end, a rejected
 // token takes the line out of use, and no failure contains a token.
 func TestTokens(t *testing.T) {
 	t.Parallel()

@@ -166,7 +166,7 @@ func TestSubmissionOutcomes(t *testing.T) {
 	}
 }
 
-// TestEnds: how tasks and answers end without a number.
+// TestEnds checks the ends of tasks and answers without a number.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	clips, pictures := conformance.OutcomesOf(upstream.KindVideo), conformance.OutcomesOf(upstream.KindImage)

@@ -265,8 +265,8 @@ func parts(t testing.TB, s fakestudio.Submission) (fields map[string]string, fil
 	}
 }
 
-// TestNestedFields: lists and objects go into a form as the official clients
-// write them.
+// TestNestedFields checks that lists and objects are sent in a form like those of the official
+// clients.
 func TestNestedFields(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
@@ -427,8 +427,7 @@ func TestReferenceGone(t *testing.T) {
 	}
 }
 
-// FuzzImages: no answer makes the reading panic, and none brings more images
-// than were asked for.
+// FuzzImages checks that no answer causes a panic or more images than requested.
 func FuzzImages(f *testing.F) {
 	for _, seed := range []string{`{"data":[{"url":"http://x/1"}]}`, `{"data":[{"b64_json":"aGk="}]}`, `{"data":{}}`, `{"error":{"code":1}}`,
 		`[]`, `<html>`, ``} {

@@ -223,8 +223,8 @@ func TestNeverSentTwice(t *testing.T) {
 	}
 }
 
-// TestUnsentIsRetried tests a connection closed by the provider while idle: it does not fail the
-// next call, because none of the call was sent.
+// TestUnsentIsRetried checks that an idle connection closed by the provider does not fail the next
+// call, because nothing was sent.
 func TestUnsentIsRetried(t *testing.T) {
 	t.Parallel()
 	transport := exchange.NewTransport()
@@ -261,8 +261,8 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestConnectionIsKept: the next call uses the same connection, also when the
-// reader of a stream stops at [DONE].
+// TestConnectionIsKept checks that the next call uses the same connection, also if the reader of a
+// stream stops at [DONE].
 func TestConnectionIsKept(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.New(t, fakeprovider.Answer("one", 1, 1), fakeprovider.Stream(1, 1, "two"),

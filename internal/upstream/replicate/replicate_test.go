@@ -58,8 +58,7 @@ func TestImagesAreMade(t *testing.T) {
 	}
 }
 
-// TestClipIsMade: a pinned version, references as addresses, inline and
-// uploaded.
+// TestClipIsMade checks a pinned version, and references by address, inline and uploaded.
 func TestClipIsMade(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
@@ -233,7 +232,7 @@ func TestFailedWorks(t *testing.T) {
 	}
 }
 
-// TestOutputs: models answer with a text, a list or an object of addresses.
+// TestOutputs checks answers with a text, a list and an object of addresses.
 func TestOutputs(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
@@ -309,7 +308,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestUploadsThatFail: nothing was submitted, so nothing can be lost.
+// TestUploadsThatFail checks that Lost is not set after a failed upload, because nothing was
+// submitted.
 func TestUploadsThatFail(t *testing.T) {
 	t.Parallel()
 	w := image(1)

@@ -153,7 +153,7 @@ func TestIDsOfCalls(t *testing.T) {
 	}
 }
 
-// TestCountTokens: both publishers count, each in its own words.
+// TestCountTokens checks the token counts of both publishers.
 func TestCountTokens(t *testing.T) {
 	t.Parallel()
 	l := open(t, always(key), nil)
@@ -289,7 +289,7 @@ func TestAccountsOfAnotherType(t *testing.T) {
 	}
 }
 
-// TestAddresses: a location chooses the host, where the line names none.
+// TestAddresses checks that the location determines the host of a line without a base_url.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for location, want := range map[string]string{
@@ -333,7 +333,7 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-// TestOptions: faults name the option.
+// TestOptions checks that errors name the option.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	info := vertex.Info()
