@@ -192,22 +192,6 @@ func (c *caller) ask(t *testing.T, in scene.Form, body string) (a scene.Answer, 
 	return a, served
 }
 
-// call sends a request about jobs, and repeats it if the gateway is overloaded.
-func (c *caller) call(t *testing.T, method, path string, body []byte) (a scene.Reply) {
-	t.Helper()
-	scene.Eventually(t, "the gateway takes a request about a job", func() bool {
-		a = c.Call(t, method, path, body)
-		overloaded := a.Status == http.StatusServiceUnavailable
-		if overloaded {
-			c.mu.Lock()
-			c.later++
-			c.mu.Unlock()
-		}
-		return !overloaded
-	})
-	return a
-}
-
 // blame records an error.
 func (c *caller) blame(format string, args ...any) {
 	c.mu.Lock()

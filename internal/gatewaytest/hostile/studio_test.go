@@ -150,7 +150,7 @@ func (r *run) attackStudio(s *studio, number, round int) {
 
 // submit submits a job and returns its id, or the empty string if it is rejected.
 func (r *run) submit(c *caller, s *studio, words string) (id string) {
-	a := c.call(r.t, "POST", scene.PathOf(s.kind), s.order(words))
+	a := c.Call(r.t, "POST", scene.PathOf(s.kind), s.order(words))
 	c.mu.Lock()
 	c.jobs++
 	c.mu.Unlock()
@@ -203,7 +203,7 @@ func (r *run) ends(c *caller, s *studio, id string, within time.Duration) (j sce
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for begin := time.Now(); !j.Final() && time.Since(begin) < within; <-tick.C {
-		j = scene.ReadJob(r.t, c.call(r.t, "GET", "/v1/"+s.kind+"s/jobs/"+id, nil))
+		j = scene.ReadJob(r.t, c.Call(r.t, "GET", "/v1/"+s.kind+"s/jobs/"+id, nil))
 	}
 	return j
 }

@@ -56,7 +56,7 @@ func TestStartWithoutTheBucket(t *testing.T) {
 		}
 		write("old")
 		p := scene.NewNode(t, binary, database, map[string]string{
-			"media": bucket.Location(proxy.URL), "start_wait": "1s", "AWS_SHARED_CREDENTIALS_FILE": keys,
+			"media": bucket.Location(proxy.URL), "start_wait": "5s", "AWS_SHARED_CREDENTIALS_FILE": keys,
 			"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONFIG_FILE": "/nowhere", "AWS_EC2_METADATA_DISABLED": "true",
 		})
 		p.SetCatalog([]map[string]any{

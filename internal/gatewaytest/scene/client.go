@@ -48,7 +48,7 @@ func (s FormClient) Post(path, body string, headers ...string) FormAnswer {
 	var h FormAnswer
 	Eventually(s.T, "the gateway takes a request", func() bool {
 		h = Call(s.T, s.Gateway, "POST", path, body, append([]string{"x-api-key", s.Key, "Authorization", "Bearer " + s.Key}, headers...)...)
-		return !h.overloaded()
+		return !isOverloaded(h.Status, h.Raw)
 	})
 	return h
 }
@@ -88,7 +88,7 @@ func (s FormClient) Stream(body, text string, then func()) FormAnswer {
 	var h FormAnswer
 	Eventually(s.T, "the gateway takes a stream", func() bool {
 		h = s.watch(body, text, then)
-		return !h.overloaded()
+		return !isOverloaded(h.Status, h.Raw)
 	})
 	return h
 }
@@ -118,9 +118,9 @@ func (s FormClient) watch(body, text string, then func()) FormAnswer {
 	return h
 }
 
-// overloaded reports whether an overloaded gateway has rejected the request without effect.
-func (h FormAnswer) overloaded() bool {
-	return h.Status == http.StatusServiceUnavailable && strings.Contains(h.Raw, "temporary problem")
+// isOverloaded reports whether an overloaded gateway has rejected a request without effect.
+func isOverloaded(status int, body string) bool {
+	return status == http.StatusServiceUnavailable && strings.Contains(body, "temporary problem")
 }
 
 // Charged checks the receipt of an answer and the account's money, and returns the receipt.

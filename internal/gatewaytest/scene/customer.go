@@ -51,17 +51,22 @@ func (r Reply) Err(t testing.TB) Error {
 	return b.Error
 }
 
-// Call sends a request with the customer's key and pairs of header names and values.
+// Call sends a request with the customer's key and pairs of header names and values. It repeats a
+// request that an overloaded gateway has rejected without effect.
 func (c *Customer) Call(t testing.TB, method, path string, body []byte, pairs ...string) Reply {
 	t.Helper()
-	r, err := c.Try(method, path, body, pairs...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var r Reply
+	Eventually(t, "the gateway takes "+method+" "+path, func() bool {
+		var err error
+		if r, err = c.Try(method, path, body, pairs...); err != nil {
+			t.Fatal(err)
+		}
+		return !isOverloaded(r.Status, string(r.Raw))
+	})
 	return r
 }
 
-// Try is Call for a gateway that may be dead.
+// Try sends a request once, also to a gateway that may be dead.
 func (c *Customer) Try(method, path string, body []byte, pairs ...string) (Reply, error) {
 	address := path
 	if strings.HasPrefix(path, "/") {
