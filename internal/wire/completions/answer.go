@@ -84,7 +84,6 @@ func (a *answer) setUsage(raw []byte) {
 	a.reports.Add(form.ReadUsage(raw), true)
 }
 
-// Usage implements wire.Answer.
 func (a *answer) Usage() (wire.Usage, bool) {
 	return a.reports.Complete(a.tier, a.Output.Tools.ToolCalls), a.reports.IsFinal()
 }

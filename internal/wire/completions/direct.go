@@ -12,21 +12,17 @@ type direct struct {
 	id wire.Identity
 }
 
-// Events implements Pair.
 func (r direct) Events() (wire.Meter, wire.Writer) {
 	m := newMeter(r.N)
 	return m, newEditor(r.id, r.IncludeUsage, m)
 }
 
-// Read implements Pair.
 func (r direct) Read(raw []byte) (wire.Answer, error) { return ReadAnswer(raw) }
 
-// Render implements Pair.
 func (r direct) Render(_ wire.Answer, raw []byte, _ wire.Usage) ([3][]byte, error) {
 	return form.ReplaceMember(raw, "model", rawjson.Quote(r.id.Model)), nil
 }
 
-// Body implements Pair.
 func (r direct) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if _, err := t.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort"); err != nil {
 		return nil, err

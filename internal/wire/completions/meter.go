@@ -30,7 +30,6 @@ func newMeter(n int64) *meter {
 	return &meter{requested: int(min(max(n, 1), form.MaxChoices))}
 }
 
-// Read implements wire.Meter.
 func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 	data := bytes.TrimSpace(e.Data)
 	f := wire.Frame{}

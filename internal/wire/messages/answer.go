@@ -107,7 +107,6 @@ func addHostedCall(p *form.Output, name string) {
 	}
 }
 
-// Usage implements wire.Answer.
 func (a *answer) Usage() (wire.Usage, bool) {
 	return a.usage.result(a.Output.Tools.ToolCalls), a.usage.known()
 }

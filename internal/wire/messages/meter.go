@@ -194,7 +194,6 @@ func (m *meter) Usage() (wire.Usage, bool) {
 	return m.usage.result(m.Tools.ToolCalls), m.usage.known()
 }
 
-// Complete implements wire.Meter.
 func (m *meter) Complete() bool { return m.ended }
 
 // NewMeter returns the meter of a stream.

@@ -39,7 +39,6 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 	return a, nil
 }
 
-// Usage implements wire.Answer.
 func (a *answer) Usage() (wire.Usage, bool) {
 	return a.reports.Complete(a.tier, a.Output.Tools.ToolCalls), a.reports.IsFinal()
 }

@@ -11,20 +11,16 @@ type direct struct {
 	id wire.Identity
 }
 
-// Events implements Pair.
 func (r direct) Events() (wire.Meter, wire.Writer) {
 	return NewMeter(), newEditor(r.id, r.Request)
 }
 
-// Read implements Pair.
 func (r direct) Read(raw []byte) (wire.Answer, error) { return ReadAnswer(raw) }
 
-// Render implements Pair.
 func (r direct) Render(_ wire.Answer, raw []byte, _ wire.Usage) ([3][]byte, error) {
 	return pieces(raw, r.id.Model), nil
 }
 
-// Body implements Pair.
 func (r direct) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if _, err := t.Effort(rawjson.Field(r.Doc.Raw("reasoning"), "effort"), "reasoning.effort"); err != nil {
 		return nil, err

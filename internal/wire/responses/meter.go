@@ -159,7 +159,6 @@ func (m *meter) Usage() (wire.Usage, bool) {
 	return m.reports.Complete(m.tier, m.Tools.ToolCalls), m.reports.IsFinal()
 }
 
-// Complete implements wire.Meter.
 func (m *meter) Complete() bool { return m.ended }
 
 // NewMeter returns the meter of a stream.

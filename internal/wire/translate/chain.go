@@ -21,19 +21,16 @@ type chain struct {
 	buffer        []byte
 }
 
-// Append implements wire.Writer.
 func (c *chain) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	c.buffer = c.first.Append(c.buffer[:0], e, f)
 	return c.pass(dst, f.Finished)
 }
 
-// End implements wire.Writer.
 func (c *chain) End(dst []byte, u wire.Usage) []byte {
 	c.buffer = c.first.End(c.buffer[:0], u)
 	return c.second.End(c.pass(dst, true), u)
 }
 
-// Fail implements wire.Writer.
 func (c *chain) Fail(dst []byte, err *fault.Error) []byte { return c.second.Fail(dst, err) }
 
 // pass passes the buffer to the second writer. finished is set once the line's stream has finished:
@@ -69,7 +66,6 @@ func viaChat(first wire.Pair, client, line wire.Form, id wire.Identity) wire.Pai
 	return chainPair{first, client, line, id, chatOn(between, line, id)}
 }
 
-// Body implements wire.Pair.
 func (s chainPair) Body(t wire.Translation) (rawjson.Pieces, error) {
 	raw, err := s.Pair.Body(t)
 	if err != nil {
@@ -126,17 +122,14 @@ func (s chainPair) fieldOf(field string) string {
 	return field
 }
 
-// Events implements wire.Pair.
 func (s chainPair) Events() (wire.Meter, wire.Writer) {
 	m, first := s.second.Events()
 	_, second := s.Pair.Events()
 	return m, &chain{first: first, second: second, meter: completions.NewMeter(1)}
 }
 
-// Read implements wire.Pair.
 func (s chainPair) Read(raw []byte) (wire.Answer, error) { return s.second.Read(raw) }
 
-// Render implements wire.Pair.
 func (s chainPair) Render(a wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	pieces, err := s.second.Render(a, raw, u)
 	if err != nil {

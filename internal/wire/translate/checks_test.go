@@ -2,8 +2,11 @@ package translate
 
 import (
 	"strings"
+	"testing"
 
 	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/field"
+	"tollgate/internal/wire/internal/wiretest"
 	"tollgate/internal/wire/jobrequest"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/responses"
@@ -55,5 +58,13 @@ func checks() map[string]func(member string) error {
 			}
 			return err
 		},
+	}
+}
+
+// TestFieldsInOtherCaseAreRefused tests every field known to a form.
+func TestFieldsInOtherCaseAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, form := range map[string]string{"chat": "chat", "responses": "responses", "messages": "messages", "a count": "messages"} {
+		wiretest.RefusesOtherCase(t, field.Form(form).Names(), checks()[name])
 	}
 }

@@ -30,11 +30,8 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 	}}, nil
 }
 
-// Usage implements wire.Answer.
 func (a *answer) Usage() (wire.Usage, bool) { return a.meter.Usage() }
 
-// Text implements wire.Answer.
 func (a *answer) Text() []byte { return a.meter.Text() }
 
-// Completion implements wire.Answer.
 func (a *answer) Completion(c *wire.Counter) int64 { return a.meter.Completion(c) }

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/internal/gemini"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // wholeAnswer returns a Gemini answer as a chat completion with the usage u. It returns
@@ -23,8 +24,8 @@ func wholeAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	if !utf8.Valid(body) {
 		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	}
-	out := append(appendGeminiHead(make([]byte, 0, len(body)+512), id, "chat.completion"), '[')
-	calls := callWriter{request: geminiSuffix(id.Request)}
+	out := append(piece.AppendChatHead(make([]byte, 0, len(body)+512), id, "chat.completion"), '[')
+	calls := callWriter{identity: id}
 	for name, value := range rawjson.Members(gemini.Object(body)) {
 		if string(name) != "candidates" {
 			continue
@@ -85,7 +86,7 @@ func (g *callWriter) appendChoice(dst []byte, candidate gemini.AnswerCandidate, 
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, `,"finish_reason":"`...)
-	return rawjson.Put(dst, "", finishReason(candidate.Kind, calls != nil), `"}`)
+	return rawjson.Put(dst, "", piece.FinishReason(candidate.Kind, calls != nil), `"}`)
 }
 
 // appendImage appends the members of an image in the vendors' chat form: by a data address.
@@ -158,9 +159,9 @@ func appendToken(dst, token []byte) []byte {
 // callWriter writes the calls of an answer with unique ids: the provider's, or derived from the
 // request's.
 type callWriter struct {
-	request string
-	count   int
-	used    []string
+	identity wire.Identity
+	count    int
+	used     []string
 }
 
 // maxIDs is the number of the provider's ids compared, and maxIDLength their largest length. Other
@@ -206,5 +207,5 @@ func (g *callWriter) id(providerID string) string {
 		return providerID
 	}
 	g.count++
-	return "call_" + g.request + "_" + strconv.Itoa(g.count)
+	return piece.NewCallID(g.identity, g.count)
 }

@@ -19,15 +19,12 @@ type chatOnGemini struct {
 	id wire.Identity
 }
 
-// Events implements wire.Pair.
 func (r chatOnGemini) Events() (wire.Meter, wire.Writer) {
 	return gemini.NewMeter(r.N), newStream(r.id, r.IncludeUsage)
 }
 
-// Read implements wire.Pair.
 func (r chatOnGemini) Read(raw []byte) (wire.Answer, error) { return gemini.ReadAnswer(raw) }
 
-// Render implements wire.Pair.
 func (r chatOnGemini) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	out, err := wholeAnswer(raw, r.id, u)
 	return [3][]byte{out}, err

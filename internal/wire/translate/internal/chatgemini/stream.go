@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/wire/internal/gemini"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
+	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // stream writes a Gemini stream as one of chat completions, with a chunk for each part. It writes
@@ -34,33 +35,12 @@ type choiceState struct {
 
 // newStream returns the writer of a stream, with the usage chunk if includeUsage is set.
 func newStream(id wire.Identity, includeUsage bool) *stream {
-	w := &stream{tail: "}\n\n", usage: includeUsage, calls: callWriter{request: geminiSuffix(id.Request)}}
+	w := &stream{tail: "}\n\n", usage: includeUsage, calls: callWriter{identity: id}}
 	if includeUsage {
 		w.tail = ",\"usage\":null}\n\n"
 	}
-	w.head = append(w.head, "data: "...)
-	w.head = appendGeminiHead(w.head, id, "chat.completion.chunk")
+	w.head = piece.AppendChatHead([]byte("data: "), id, "chat.completion.chunk")
 	return w
-}
-
-// appendGeminiHead appends the start of an object of chat completions, up to its choices.
-func appendGeminiHead(dst []byte, id wire.Identity, object string) []byte {
-	dst = rawjson.Put(dst, `{"id":`, rawjson.Quote("chatcmpl-"+geminiSuffix(id.Request)), "")
-	dst = rawjson.Put(dst, `,"object":"`, object, `","created":`)
-	dst = strconv.AppendInt(dst, id.Created, 10)
-	dst = rawjson.Put(dst, `,"model":`, rawjson.Quote(id.Model), "")
-	return append(dst, `,"choices":`...)
-}
-
-// geminiSuffix returns the common suffix of the ids of an answer: the request's id without its
-// prefix.
-func geminiSuffix(request string) string {
-	for i := range len(request) {
-		if request[i] == '_' {
-			return request[i+1:]
-		}
-	}
-	return request
 }
 
 // Append implements wire.Writer. Comments become comments.
@@ -153,7 +133,6 @@ func (w *stream) end(dst []byte) []byte {
 	return rawjson.Put(dst, `},"finish_reason":null}]`, w.tail, "")
 }
 
-// End implements wire.Writer.
 func (w *stream) End(dst []byte, u wire.Usage) []byte {
 	for i := range w.choices {
 		c := &w.choices[i]
@@ -165,7 +144,7 @@ func (w *stream) End(dst []byte, u wire.Usage) []byte {
 		if !c.started {
 			dst = append(dst, `"role":"assistant","content":""`...)
 		}
-		dst = rawjson.Put(dst, `},"finish_reason":"`, finishReason(c.finish, c.calls > 0), "")
+		dst = rawjson.Put(dst, `},"finish_reason":"`, piece.FinishReason(c.finish, c.calls > 0), "")
 		dst = rawjson.Put(dst, `"}]`, w.tail, "")
 	}
 	if w.usage {
@@ -175,21 +154,6 @@ func (w *stream) End(dst []byte, u wire.Usage) []byte {
 	return append(dst, sse.Done...)
 }
 
-// Fail implements wire.Writer.
 func (w *stream) Fail(dst []byte, err *fault.Error) []byte {
 	return append(dst, completions.ErrorEvent(err.Object())...)
-}
-
-// finishReason returns the finish_reason of a choice. A failure after some content is an ordinary
-// end.
-func finishReason(kind form.FinishKind, calls bool) string {
-	switch {
-	case kind == form.FinishLimit:
-		return "length"
-	case kind == form.FinishFiltered:
-		return "content_filter"
-	case calls:
-		return "tool_calls"
-	}
-	return "stop"
 }

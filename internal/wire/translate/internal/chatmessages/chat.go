@@ -1,7 +1,6 @@
 package chatmessages
 
 import (
-	"fmt"
 	"strconv"
 
 	"tollgate/internal/wire"
@@ -97,18 +96,7 @@ func (r messagesOnChat) forcesTool() bool {
 // appendChatTools appends tools and the tool choice.
 func (r messagesOnChat) appendChatTools(out []byte, t wire.Translation) ([]byte, error) {
 	sep := `,"tools":[`
-	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
-		at := fmt.Sprintf("tools[%d]", i)
-		if kind := rawjson.Field(tool, "type"); kind != nil && rawjson.Unquote(kind) != "custom" {
-			return nil, unsupported(at+".type", "`{param}`: this model takes the client's own tools only, of type custom.")
-		}
-		name, parameters := rawjson.Field(tool, "name"), rawjson.Field(tool, "input_schema")
-		switch {
-		case !rawjson.IsText(name) || len(name) == 2:
-			return nil, unsupported(at+".name", "`{param}` must be a string: name the tool.")
-		case len(parameters) == 0 || parameters[0] != '{':
-			return nil, unsupported(at+".input_schema", "`{param}` must be an object: a JSON schema.")
-		}
+	err := piece.EachTool(r.Request, func(tool, name, parameters []byte) {
 		out = rawjson.Put(append(out, sep...), `{"type":"function","function":{"name":`, name, "")
 		if text := rawjson.Field(tool, "description"); rawjson.IsText(text) {
 			out = rawjson.AppendMember(out, "description", text)
@@ -120,6 +108,9 @@ func (r messagesOnChat) appendChatTools(out []byte, t wire.Translation) ([]byte,
 		}
 		out = append(out, "}}"...)
 		sep = ","
+	})
+	if err != nil {
+		return nil, err
 	}
 	if sep != "," {
 		return out, nil
@@ -135,19 +126,14 @@ func (r messagesOnChat) appendChatChoice(out []byte) ([]byte, error) {
 	if choice == nil {
 		return out, nil
 	}
-	switch kind := rawjson.Unquote(rawjson.Field(choice, "type")); kind {
-	case "auto", "none":
-		out = rawjson.AppendMember(out, "tool_choice", rawjson.Quote(kind))
-	case "any":
-		out = append(out, `,"tool_choice":"required"`...)
-	case "tool":
-		name := rawjson.Field(choice, "name")
-		if !rawjson.IsText(name) {
-			return nil, unsupported("tool_choice.name", "`{param}` must be a string: name the tool.")
-		}
+	word, name, err := piece.ToolChoice(choice)
+	switch {
+	case err != nil:
+		return nil, err
+	case name != nil:
 		out = rawjson.Put(out, `,"tool_choice":{"type":"function","function":{"name":`, name, "}}")
 	default:
-		return nil, unsupported("tool_choice.type", "`{param}` must be auto, any, tool or none.")
+		out = rawjson.AppendMember(out, "tool_choice", rawjson.Quote(word))
 	}
 	if string(rawjson.Field(choice, "disable_parallel_tool_use")) == "true" {
 		out = append(out, `,"parallel_tool_calls":false`...)
@@ -172,15 +158,7 @@ func (r messagesOnChat) appendChatEffort(out []byte, t wire.Translation) ([]byte
 	case kind == "disabled":
 		effort = "none"
 	case kind == "enabled" && effort == "":
-		budget, _ := rawjson.Integer(rawjson.Field(thinking, "budget_tokens"))
-		switch {
-		case budget < lowBudget:
-			effort = "low"
-		case budget < highBudget:
-			effort = "medium"
-		default:
-			effort = "high"
-		}
+		effort = piece.BudgetEffort(thinking)
 	}
 	if effort == "" || !t.Reasoning || t.NoThinking.Name != "" && r.forcesTool() {
 		return out, nil
@@ -192,16 +170,9 @@ func (r messagesOnChat) appendChatEffort(out []byte, t wire.Translation) ([]byte
 // appendChatFormat appends response_format with the schema unchanged. It is not strict, because the
 // client's form has no such setting.
 func (r messagesOnChat) appendChatFormat(out []byte, _ wire.Translation) ([]byte, error) {
-	param, format := "output_config.format", rawjson.Field(r.Doc.Raw("output_config"), "format")
-	if format == nil {
-		param, format = "output_format", r.Doc.Raw("output_format") // the name in a beta
-	}
-	if format == nil {
-		return out, nil
-	}
-	schemaJSON := rawjson.Field(format, "schema")
-	if rawjson.Unquote(rawjson.Field(format, "type")) != "json_schema" || len(schemaJSON) == 0 || schemaJSON[0] != '{' {
-		return nil, unsupported(param, "`{param}` must be of type json_schema, with a schema.")
+	schemaJSON, err := piece.OutputSchema(r.Request)
+	if schemaJSON == nil {
+		return out, err
 	}
 	out = append(out, `,"response_format":{"type":"json_schema","json_schema":{"name":"output"`...)
 	return append(rawjson.AppendMember(out, "schema", schemaJSON), "}}"...), nil

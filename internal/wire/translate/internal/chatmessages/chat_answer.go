@@ -66,7 +66,7 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	}
 	out = bytes.TrimSuffix(append(out, calls...), []byte(","))
 	reason := rawjson.Unquote(rawjson.Field(choice, "finish_reason"))
-	out = fmt.Appendf(out, `],"stop_reason":%s,"stop_sequence":null,"usage":`, rawjson.Quote(stopReason(reason, count > 0, refused)))
+	out = fmt.Appendf(out, `],"stop_reason":%s,"stop_sequence":null,"usage":`, rawjson.Quote(piece.StopReason(form.FinishOf(reason), count > 0, refused)))
 	return append(piece.AppendMessagesUsage(out, u), '}'), nil
 }
 
@@ -84,22 +84,4 @@ func toolUseID(raw []byte, id wire.Identity, k int) []byte {
 		return rawjson.Quote(piece.ToolID(text))
 	}
 	return rawjson.Quote(piece.NewCallID(id, k))
-}
-
-// stopReason returns the stop_reason for a finish_reason. Some vendors report stop for calls. No
-// chat line reports the matched stop sequence.
-func stopReason(reason string, calls, refused bool) string {
-	switch form.FinishOf(reason) {
-	case form.FinishLimit:
-		return "max_tokens"
-	case form.FinishFiltered:
-		return "refusal"
-	}
-	switch {
-	case calls:
-		return "tool_use"
-	case refused:
-		return "refusal"
-	}
-	return "end_turn"
 }

@@ -16,15 +16,12 @@ type messagesOnChat struct {
 	id wire.Identity
 }
 
-// Events implements wire.Pair.
 func (r messagesOnChat) Events() (wire.Meter, wire.Writer) {
 	return completions.NewMeter(1), newMessagesStream(r.id)
 }
 
-// Read implements wire.Pair.
 func (r messagesOnChat) Read(raw []byte) (wire.Answer, error) { return completions.ReadAnswer(raw) }
 
-// Render implements wire.Pair.
 func (r messagesOnChat) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	out, err := messagesAnswer(raw, r.id, u)
 	return [3][]byte{out}, err

@@ -5,12 +5,8 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// chatParts returns the parts of a block of the user, or of a block inside a result.
-func chatParts(b []byte, at string) ([]chatPart, error) {
-	blocks, err := piece.Blocks{}.Parts(b, at)
-	if err != nil {
-		return nil, err
-	}
+// chatPartsOf returns the parts in the chat form.
+func chatPartsOf(blocks []piece.Part) []chatPart {
 	parts := make([]chatPart, len(blocks))
 	for i, p := range blocks {
 		switch {
@@ -23,5 +19,5 @@ func chatParts(b []byte, at string) ([]chatPart, error) {
 			parts[i].text = p.Text
 		}
 	}
-	return parts, nil
+	return parts
 }

@@ -255,5 +255,5 @@ func (w *messagesStream) End(dst []byte, u wire.Usage) []byte {
 	if !w.finished {
 		return dst
 	}
-	return w.Finish(dst, stopReason(w.reason, len(w.calls) > 0, w.refused), u)
+	return w.Finish(dst, piece.StopReason(form.FinishOf(w.reason), len(w.calls) > 0, w.refused), u)
 }

@@ -71,22 +71,7 @@ func loopStartOf(list []byte) int {
 
 // addSystem adds a system prompt, a string or text blocks.
 func (d *dialogue) addSystem(content []byte, at string) error {
-	switch {
-	case content == nil:
-	case rawjson.IsText(content):
-		d.addParts(roleSystem, textPart(content))
-	case content[0] == '[':
-		for i, b := range rawjson.Elements(content) {
-			text := rawjson.Field(b, "text")
-			if !rawjson.IsText(text) {
-				return unsupported(fmt.Sprintf("%s[%d]", at, i), "`%s` may hold text blocks only.", at)
-			}
-			d.addParts(roleSystem, textPart(text))
-		}
-	default:
-		return unsupported(at, "`{param}` must be a string or an array of text blocks.")
-	}
-	return nil
+	return piece.EachSystemText(content, at, func(text []byte) { d.addParts(roleSystem, textPart(text)) })
 }
 
 // add adds the message at index of the client's list.
@@ -225,11 +210,11 @@ func (d *dialogue) addUser(content []byte, at string) error {
 			}
 			continue
 		}
-		parts, err := chatParts(b, at)
+		parts, err := piece.Blocks{}.Parts(b, at)
 		if err != nil {
 			return err
 		}
-		d.addParts(roleUser, parts...)
+		d.addParts(roleUser, chatPartsOf(parts)...)
 	}
 	return nil
 }
@@ -237,21 +222,13 @@ func (d *dialogue) addUser(content []byte, at string) error {
 // addResult adds the result of a tool. The form accepts only text for it: images and files follow
 // in a user message. A result without a call becomes a user message.
 func (d *dialogue) addResult(b []byte, at string) error {
-	content := rawjson.Field(b, "content")
-	var parts []chatPart
-	if rawjson.IsText(content) {
-		parts = append(parts, chatPart{text: rawjson.Contents(content)})
-	}
-	for i, inner := range rawjson.Elements(content) {
-		more, err := chatParts(inner, fmt.Sprintf("%s.content[%d]", at, i))
-		if err != nil {
-			return err
-		}
-		parts = append(parts, more...)
+	blocks, err := piece.Blocks{}.Result(b, at)
+	if err != nil {
+		return err
 	}
 	var text []byte
 	var others []chatPart
-	for _, p := range parts {
+	for _, p := range chatPartsOf(blocks) {
 		switch {
 		case p.json != nil:
 			others = append(others, p)

@@ -30,11 +30,9 @@ func chatAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 			count++
 		}
 	}
-	reason := chatFinish(rawjson.Unquote(rawjson.Field(body, "stop_reason")), count > 0)
+	reason := piece.FinishReason(form.FinishOf(rawjson.Unquote(rawjson.Field(body, "stop_reason"))), count > 0)
 	out := make([]byte, 0, len(body)+512)
-	out = fmt.Appendf(out,
-		`{"id":%s,"object":"chat.completion","created":%d,"model":%s,"choices":[{"index":0,"message":{"role":"assistant","content":`,
-		rawjson.Quote(piece.ChatID(id)), id.Created, rawjson.Quote(id.Model))
+	out = append(piece.AppendChatHead(out, id, "chat.completion"), `[{"index":0,"message":{"role":"assistant","content":`...)
 	if hasText || count == 0 {
 		out = rawjson.Put(out, `"`, text, `"`)
 	} else {
@@ -71,18 +69,4 @@ func callID(raw []byte, id wire.Identity, k int) []byte {
 		return raw
 	}
 	return rawjson.Quote(piece.NewCallID(id, k))
-}
-
-// chatFinish returns the finish_reason for a stop_reason.
-func chatFinish(reason string, calls bool) string {
-	switch form.FinishOf(reason) {
-	case form.FinishLimit:
-		return "length"
-	case form.FinishFiltered:
-		return "content_filter"
-	}
-	if calls {
-		return "tool_calls"
-	}
-	return "stop"
 }

@@ -20,15 +20,12 @@ type chatOnMessages struct {
 	id wire.Identity
 }
 
-// Events implements wire.Pair.
 func (r chatOnMessages) Events() (wire.Meter, wire.Writer) {
 	return messages.NewMeter(), newChatStream(r.id, r.IncludeUsage)
 }
 
-// Read implements wire.Pair.
 func (r chatOnMessages) Read(raw []byte) (wire.Answer, error) { return messages.ReadAnswer(raw) }
 
-// Render implements wire.Pair.
 func (r chatOnMessages) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	out, err := chatAnswer(raw, r.id, u)
 	return [3][]byte{out}, err

@@ -44,8 +44,7 @@ const maxOpenBlocks = 128
 // newChatStream returns the writer of a chat stream, with the usage chunk if includeUsage is set.
 func newChatStream(id wire.Identity, includeUsage bool) *chatStream {
 	w := &chatStream{id: id, usage: includeUsage}
-	w.head = fmt.Appendf(nil, `data: {"id":%s,"object":"chat.completion.chunk","created":%d,"model":%s,"choices":[{"index":0,"delta":`,
-		rawjson.Quote(piece.ChatID(id)), id.Created, rawjson.Quote(id.Model))
+	w.head = append(piece.AppendChatHead([]byte("data: "), id, "chat.completion.chunk"), `[{"index":0,"delta":`...)
 	w.tail = []byte(`,"finish_reason":null}]` + w.nullUsage() + "}\n\n")
 	return w
 }
@@ -236,7 +235,7 @@ func (w *chatStream) finish(dst []byte, reason string) []byte {
 	}
 	w.finished = true
 	dst = append(dst, w.head...)
-	return fmt.Appendf(dst, "{},\"finish_reason\":%s}]%s}\n\n", rawjson.Quote(chatFinish(reason, w.calls > 0)), w.nullUsage())
+	return fmt.Appendf(dst, "{},\"finish_reason\":%s}]%s}\n\n", rawjson.Quote(piece.FinishReason(form.FinishOf(reason), w.calls > 0)), w.nullUsage())
 }
 
 // End implements wire.Writer. It appends nothing to an unfinished or ended stream.
@@ -246,14 +245,11 @@ func (w *chatStream) End(dst []byte, u wire.Usage) []byte {
 	}
 	w.ended = true
 	if w.usage {
-		dst = fmt.Appendf(dst, `data: {"id":%s,"object":"chat.completion.chunk","created":%d,"model":%s,"choices":[],"usage":`,
-			rawjson.Quote(piece.ChatID(w.id)), w.id.Created, rawjson.Quote(w.id.Model))
-		dst = append(piece.AppendChatUsage(dst, u), "}\n\n"...)
+		dst = piece.AppendUsageChunk(dst, w.id, u)
 	}
 	return append(dst, sse.Done...)
 }
 
-// Fail implements wire.Writer.
 func (w *chatStream) Fail(dst []byte, err *fault.Error) []byte {
 	w.finished, w.ended = true, true
 	return append(dst, completions.ErrorEvent(err.Object())...)

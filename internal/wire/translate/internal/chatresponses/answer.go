@@ -40,7 +40,7 @@ func (r chatOnResponses) wholeAnswer(body []byte, u wire.Usage) ([]byte, error) 
 		}
 	})
 	out := make([]byte, 0, len(body)+512)
-	out = append(appendHead(out, r.id, "chat.completion"), `[{"index":0,"message":{"role":"assistant","content":`...)
+	out = append(piece.AppendChatHead(out, r.id, "chat.completion"), `[{"index":0,"message":{"role":"assistant","content":`...)
 	list := o.appendCalls(nil, calls)
 	out = appendTextOr(out, text, text == nil && (list != nil || refusal != nil))
 	out = appendTextOr(append(out, `,"refusal":`...), refusal, refusal == nil)

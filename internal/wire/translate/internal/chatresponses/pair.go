@@ -21,15 +21,12 @@ type chatOnResponses struct {
 	id wire.Identity
 }
 
-// Events implements wire.Pair.
 func (r chatOnResponses) Events() (wire.Meter, wire.Writer) {
 	return responses.NewMeter(), newStream(r)
 }
 
-// Read implements wire.Pair.
 func (r chatOnResponses) Read(raw []byte) (wire.Answer, error) { return responses.ReadAnswer(raw) }
 
-// Render implements wire.Pair.
 func (r chatOnResponses) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	out, err := r.wholeAnswer(raw, u)
 	return [3][]byte{out}, err

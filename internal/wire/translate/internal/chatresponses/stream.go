@@ -7,7 +7,6 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
-	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
 	"tollgate/internal/wire/translate/internal/item"
@@ -42,20 +41,12 @@ func newStream(r chatOnResponses) *stream {
 	if w.includeUsage {
 		w.tail = "}],\"usage\":null}\n\n"
 	}
-	w.head = append(appendHead([]byte("data: "), r.id, "chat.completion.chunk"), `[{"index":0,"delta":{`...)
+	w.head = append(piece.AppendChatHead([]byte("data: "), r.id, "chat.completion.chunk"), `[{"index":0,"delta":{`...)
 	return w
 }
 
 func (r chatOnResponses) newOutput() output {
 	return output{id: r.id, reader: item.NewReader(r.id, r.names()), json: r.asksJSON(), logprobs: r.asksLogprobs()}
-}
-
-// appendHead appends the start of an object of chat completions, up to its choices.
-func appendHead(dst []byte, id wire.Identity, object string) []byte {
-	dst = rawjson.Put(dst, `{"id":`, rawjson.Quote(piece.ChatID(id)), "")
-	dst = rawjson.Put(dst, `,"object":"`, object, `","created":`)
-	dst = strconv.AppendInt(dst, id.Created, 10)
-	return rawjson.Put(dst, `,"model":`, rawjson.Quote(id.Model), `,"choices":`)
 }
 
 // Append implements wire.Writer. Comments become comments.
@@ -201,33 +192,19 @@ func (o *output) callID(c *item.ToolCall) []byte {
 }
 
 // finish returns the finish_reason.
-func (o *output) finish() string {
-	switch o.reader.Finish() {
-	case form.FinishLimit:
-		return "length"
-	case form.FinishFiltered:
-		return "content_filter"
-	}
-	if o.reader.HasCalls() {
-		return "tool_calls"
-	}
-	return "stop"
-}
+func (o *output) finish() string { return piece.FinishReason(o.reader.Finish(), o.reader.HasCalls()) }
 
-// End implements wire.Writer.
 func (w *stream) End(dst []byte, u wire.Usage) []byte {
 	dst = w.begin(dst)
 	dst = bytes.TrimSuffix(dst, []byte(","))
 	dst = rawjson.Put(dst, `},"finish_reason":"`, w.output.finish(), `"`)
 	dst = append(dst, w.tail...)
 	if w.includeUsage {
-		dst = append(appendHead(append(dst, "data: "...), w.output.id, "chat.completion.chunk"), `[],"usage":`...)
-		dst = append(piece.AppendChatUsage(dst, u), "}\n\n"...)
+		dst = piece.AppendUsageChunk(dst, w.output.id, u)
 	}
 	return append(dst, sse.Done...)
 }
 
-// Fail implements wire.Writer.
 func (w *stream) Fail(dst []byte, err *fault.Error) []byte {
 	return append(dst, completions.ErrorEvent(err.Object())...)
 }

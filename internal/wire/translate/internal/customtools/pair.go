@@ -75,13 +75,11 @@ func (c customTools) Body(t wire.Translation) (rawjson.Pieces, error) {
 	return c.Pair.Body(t)
 }
 
-// Events implements wire.Pair.
 func (c customTools) Events() (wire.Meter, wire.Writer) {
 	m, w := c.Pair.Events()
 	return m, &stream{first: w, names: c.names}
 }
 
-// Render implements wire.Pair.
 func (c customTools) Render(a wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	pieces, err := c.Pair.Render(a, raw, u)
 	if err != nil {

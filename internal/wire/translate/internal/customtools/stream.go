@@ -35,19 +35,16 @@ type customInput struct {
 	sent          bool   // the input was sent
 }
 
-// Append implements wire.Writer.
 func (s *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	s.buffer = s.first.Append(s.buffer[:0], e, f)
 	return s.pass(dst)
 }
 
-// End implements wire.Writer.
 func (s *stream) End(dst []byte, u wire.Usage) []byte {
 	s.buffer = s.first.End(s.buffer[:0], u)
 	return s.pass(dst)
 }
 
-// Fail implements wire.Writer.
 func (s *stream) Fail(dst []byte, err *fault.Error) []byte { return s.first.Fail(dst, err) }
 
 // pass appends the changed buffer.

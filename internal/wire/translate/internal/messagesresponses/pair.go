@@ -21,15 +21,12 @@ type messagesOnResponses struct {
 	id wire.Identity
 }
 
-// Events implements wire.Pair.
 func (r messagesOnResponses) Events() (wire.Meter, wire.Writer) {
 	return responses.NewMeter(), newStream(r.id, r.names())
 }
 
-// Read implements wire.Pair.
 func (r messagesOnResponses) Read(raw []byte) (wire.Answer, error) { return responses.ReadAnswer(raw) }
 
-// Render implements wire.Pair.
 func (r messagesOnResponses) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	out, err := r.wholeAnswer(raw, u)
 	return [3][]byte{out}, err

@@ -11,12 +11,6 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// Thinking budgets in tokens below which the effort is low, and below which it is medium.
-const (
-	lowBudget  = 4 << 10
-	highBudget = 16 << 10
-)
-
 // Body returns the request in the responses form. Equal requests give equal bytes, and a request
 // that continues another begins with the same items. Fields without a counterpart are dropped, or
 // rejected if they change the answer or its price. Check must be called first.
@@ -86,15 +80,7 @@ func (r messagesOnResponses) thinking(t wire.Translation) (effort string, summar
 		effort, _ = wire.NearestEffort("none", t.Efforts)
 		return effort, false, nil
 	case kind == "enabled" && effort == "":
-		budget, _ := rawjson.Integer(rawjson.Field(thinking, "budget_tokens"))
-		switch {
-		case budget < lowBudget:
-			effort = "low"
-		case budget < highBudget:
-			effort = "medium"
-		default:
-			effort = "high"
-		}
+		effort = piece.BudgetEffort(thinking)
 		effort, _ = wire.NearestEffort(effort, t.Efforts)
 	case kind != "enabled" && kind != "adaptive":
 		return effort, false, nil
@@ -105,22 +91,12 @@ func (r messagesOnResponses) thinking(t wire.Translation) (effort string, summar
 // appendTools appends the tools and the tool choice.
 func (r messagesOnResponses) appendTools(out []byte) ([]byte, error) {
 	var list []byte
-	for i, tool := range rawjson.Elements(r.Doc.Raw("tools")) {
-		at := fmt.Sprintf("tools[%d]", i)
-		if kind := rawjson.Field(tool, "type"); kind != nil && rawjson.Unquote(kind) != "custom" {
-			return nil, piece.Unsupported(at+".type", "`{param}`: this model takes the client's own tools only, of type custom.")
-		}
-		t := item.Tool{
-			Name: rawjson.Field(tool, "name"), Description: rawjson.Field(tool, "description"),
-			Schema: rawjson.Field(tool, "input_schema"), Strict: string(rawjson.Field(tool, "strict")) == "true",
-		}
-		switch {
-		case !rawjson.IsText(t.Name) || len(t.Name) == 2:
-			return nil, piece.Unsupported(at+".name", "`{param}` must be a string: name the tool.")
-		case len(t.Schema) == 0 || t.Schema[0] != '{':
-			return nil, piece.Unsupported(at+".input_schema", "`{param}` must be an object: a JSON schema.")
-		}
-		list = item.AppendFunction(list, t)
+	err := piece.EachTool(r.Request, func(tool, name, schema []byte) {
+		list = item.AppendFunction(list, item.Tool{Name: name, Description: rawjson.Field(tool, "description"),
+			Schema: schema, Strict: string(rawjson.Field(tool, "strict")) == "true"})
+	})
+	if err != nil {
+		return nil, err
 	}
 	if list == nil {
 		return out, nil
@@ -133,19 +109,14 @@ func (r messagesOnResponses) appendChoice(out []byte) ([]byte, error) {
 	if choice == nil {
 		return out, nil
 	}
-	switch kind := rawjson.Unquote(rawjson.Field(choice, "type")); kind {
-	case "auto", "none":
-		out = rawjson.AppendMember(out, "tool_choice", rawjson.Quote(kind))
-	case "any":
-		out = append(out, `,"tool_choice":"required"`...)
-	case "tool":
-		name := rawjson.Field(choice, "name")
-		if !rawjson.IsText(name) || len(name) == 2 {
-			return nil, piece.Unsupported("tool_choice.name", "`{param}` must be a string: name the tool.")
-		}
+	word, name, err := piece.ToolChoice(choice)
+	switch {
+	case err != nil:
+		return nil, err
+	case name != nil:
 		out = item.AppendChoice(append(out, `,"tool_choice":`...), "function", name)
 	default:
-		return nil, piece.Unsupported("tool_choice.type", "`{param}` must be auto, any, tool or none.")
+		out = rawjson.AppendMember(out, "tool_choice", rawjson.Quote(word))
 	}
 	if alone := rawjson.Field(choice, "disable_parallel_tool_use"); alone != nil {
 		out = fmt.Appendf(out, `,"parallel_tool_calls":%v`, string(alone) != "true")
@@ -155,16 +126,9 @@ func (r messagesOnResponses) appendChoice(out []byte) ([]byte, error) {
 
 // format returns the format of the answer's text, or nil for plain text.
 func (r messagesOnResponses) format() ([]byte, error) {
-	param, format := "output_config.format", rawjson.Field(r.Doc.Raw("output_config"), "format")
-	if format == nil {
-		param, format = "output_format", r.Doc.Raw("output_format") // the name in a beta
-	}
-	if format == nil {
-		return nil, nil
-	}
-	schema := rawjson.Field(format, "schema")
-	if rawjson.Unquote(rawjson.Field(format, "type")) != "json_schema" || len(schema) == 0 || schema[0] != '{' {
-		return nil, piece.Unsupported(param, "`{param}` must be of type json_schema, with a schema.")
+	schema, err := piece.OutputSchema(r.Request)
+	if schema == nil {
+		return nil, err
 	}
 	out := rawjson.AppendMember([]byte(`{"type":"json_schema","name":"output"`), "schema", schema)
 	return fmt.Appendf(out, `,"strict":%v}`, isStrict(schema, 0)), nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
 	"tollgate/internal/wire/translate/internal/item"
@@ -24,7 +23,6 @@ func newStream(id wire.Identity, names item.Names) *stream {
 	return &stream{MessagesStream: piece.MessagesStream{ID: id}, output: newOutput(id, names)}
 }
 
-// Append implements wire.Writer.
 func (w *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	data := bytes.TrimSpace(e.Data)
 	switch {
@@ -82,7 +80,6 @@ func (w *stream) advance(dst []byte) []byte {
 	return dst
 }
 
-// End implements wire.Writer.
 func (w *stream) End(dst []byte, u wire.Usage) []byte {
 	return w.Finish(dst, w.output.stopReason(), u)
 }
@@ -175,17 +172,5 @@ func (o *output) callID(c *item.ToolCall) []byte {
 
 // stopReason returns the stop_reason.
 func (o *output) stopReason() string {
-	switch o.reader.Finish() {
-	case form.FinishLimit:
-		return "max_tokens"
-	case form.FinishFiltered:
-		return "refusal"
-	}
-	switch {
-	case o.reader.HasCalls():
-		return "tool_use"
-	case o.refused:
-		return "refusal"
-	}
-	return "end_turn"
+	return piece.StopReason(o.reader.Finish(), o.reader.HasCalls(), o.refused)
 }

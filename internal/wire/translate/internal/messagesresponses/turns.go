@@ -21,24 +21,11 @@ const billingPrefix = "x-anthropic-billing-header:"
 
 // addSystem adds a system prompt, a string or text blocks.
 func (c *conversation) addSystem(content []byte, at string) error {
-	switch {
-	case content == nil:
-	case rawjson.IsText(content):
-		c.input.System(content)
-	case content[0] == '[':
-		for i, b := range rawjson.Elements(content) {
-			text := rawjson.Field(b, "text")
-			if !rawjson.IsText(text) {
-				return piece.Unsupported(fmt.Sprintf("%s[%d]", at, i), "`%s` may hold text blocks only.", at)
-			}
-			if !strings.HasPrefix(string(rawjson.Contents(text)), billingPrefix) {
-				c.input.System(text)
-			}
+	return piece.EachSystemText(content, at, func(text []byte) {
+		if rawjson.IsText(content) || !strings.HasPrefix(string(rawjson.Contents(text)), billingPrefix) {
+			c.input.System(text)
 		}
-	default:
-		return piece.Unsupported(at, "`{param}` must be a string or an array of text blocks.")
-	}
-	return nil
+	})
 }
 
 // add adds the message at index of the client's list.
@@ -110,7 +97,7 @@ func (c *conversation) addCall(b []byte, at string) error {
 
 // addUser adds a user's blocks: first the results of tools, then the rest as one message.
 func (c *conversation) addUser(content []byte, at string) error {
-	var said []byte
+	var list []byte
 	texts := 0
 	var text []byte
 	for i, b := range rawjson.Elements(content) {
@@ -131,38 +118,28 @@ func (c *conversation) addUser(content []byte, at string) error {
 			if len(p.Text) > 0 {
 				texts, text = texts+1, p.Text
 			}
-			said = item.AppendPart(said, p)
+			list = item.AppendPart(list, p)
 		}
 	}
-	if texts == 1 && len(said) == len(item.AppendText(nil, text)) { // a string is accepted everywhere
+	if texts == 1 && len(list) == len(item.AppendText(nil, text)) { // a string is accepted everywhere
 		c.input.User(rawjson.Put(nil, `"`, text, `"`))
 		return nil
 	}
-	c.input.User(item.Parts(said))
+	c.input.User(item.Parts(list))
 	return nil
 }
 
 // resultOf returns the result of a tool: one string if it is only text, or else parts.
 func (c *conversation) resultOf(b []byte, at string) ([]byte, error) {
-	content := rawjson.Field(b, "content")
-	var parts []piece.Part
-	if rawjson.IsText(content) {
-		parts = append(parts, piece.Part{Text: rawjson.Contents(content)})
+	parts, err := c.blocks.Result(b, at)
+	if err != nil {
+		return nil, err
 	}
-	for i, inner := range rawjson.Elements(content) {
-		more, err := c.blocks.Parts(inner, fmt.Sprintf("%s.content[%d]", at, i))
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, more...)
-	}
-	failed := string(rawjson.Field(b, "is_error")) == "true"
-	if failed {
-		const failure = "Error: "
+	if string(rawjson.Field(b, "is_error")) == "true" {
 		if len(parts) == 0 || parts[0].Text == nil {
 			parts = append([]piece.Part{{}}, parts...)
 		}
-		parts[0].Text = append([]byte(failure), parts[0].Text...)
+		parts[0].Text = append([]byte("Error: "), parts[0].Text...)
 	}
 	var text, list []byte
 	plain := true

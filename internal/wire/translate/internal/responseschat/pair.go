@@ -19,15 +19,12 @@ type responsesOnChat struct {
 	id wire.Identity
 }
 
-// Events implements wire.Pair.
 func (r responsesOnChat) Events() (wire.Meter, wire.Writer) {
 	return completions.NewMeter(1), newStream(r.id, r.Request)
 }
 
-// Read implements wire.Pair.
 func (r responsesOnChat) Read(raw []byte) (wire.Answer, error) { return completions.ReadAnswer(raw) }
 
-// Render implements wire.Pair.
 func (r responsesOnChat) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
 	out, err := wholeAnswer(raw, r.id, u, r.Request)
 	return [3][]byte{out}, err

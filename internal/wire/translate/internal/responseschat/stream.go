@@ -83,7 +83,6 @@ type position struct {
 	started bool
 }
 
-// Append implements wire.Writer.
 func (s *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	data := bytes.TrimSpace(e.Data)
 	if f.Finished && s.beforeFinish == nil {
@@ -100,7 +99,6 @@ func (s *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	return s.readFrame(s.begin(dst), data)
 }
 
-// End implements wire.Writer.
 func (s *stream) End(dst []byte, u wire.Usage) []byte {
 	if s.ended {
 		return dst
