@@ -48,8 +48,8 @@ func (r *Request) setThinking(edits *rawjson.Edits, e wire.Edits) {
 		}
 		return
 	}
-	if taken, err := e.Effort(effort, "reasoning_effort"); err == nil && string(taken) != string(effort) {
-		edits.Set("reasoning_effort", taken)
+	if supported, err := e.Effort(effort, "reasoning_effort"); err == nil && string(supported) != string(effort) {
+		edits.Set("reasoning_effort", supported)
 	}
 }
 

@@ -409,7 +409,7 @@ func TestUsageEvent(t *testing.T) {
 
 func TestReadChatAnswer(t *testing.T) {
 	t.Parallel()
-	type verdict struct {
+	type summary struct {
 		content, reasoning, limited, filtered, failed bool
 		text                                          string
 	}
@@ -418,38 +418,38 @@ func TestReadChatAnswer(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		body string
-		want verdict
+		want summary
 	}{
-		"text":              {answer(`{"role":"assistant","content":"hi"}`, "stop"), verdict{content: true, text: "hi"}},
-		"after empty lines": {"\n\n" + answer(`{"content":"hi"}`, "stop") + "\n", verdict{content: true, text: "hi"}},
-		"empty":             {answer(`{"role":"assistant","content":""}`, "stop"), verdict{}},
-		"null":              {answer(`{"role":"assistant","content":null}`, "stop"), verdict{}},
-		"no message":        {`{"choices":[{"message":null,"finish_reason":"stop"}]}`, verdict{}},
-		"no choices":        {`{"choices":[]}`, verdict{}},
+		"text":              {answer(`{"role":"assistant","content":"hi"}`, "stop"), summary{content: true, text: "hi"}},
+		"after empty lines": {"\n\n" + answer(`{"content":"hi"}`, "stop") + "\n", summary{content: true, text: "hi"}},
+		"empty":             {answer(`{"role":"assistant","content":""}`, "stop"), summary{}},
+		"null":              {answer(`{"role":"assistant","content":null}`, "stop"), summary{}},
+		"no message":        {`{"choices":[{"message":null,"finish_reason":"stop"}]}`, summary{}},
+		"no choices":        {`{"choices":[]}`, summary{}},
 		"tools": {answer(`{"content":null,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}`,
-			"tool_calls"), verdict{content: true, text: "f{}"}},
-		"refusal": {answer(`{"content":null,"refusal":"no"}`, "stop"), verdict{content: true, text: "no"}},
+			"tool_calls"), summary{content: true, text: "f{}"}},
+		"refusal": {answer(`{"content":null,"refusal":"no"}`, "stop"), summary{content: true, text: "no"}},
 		"images": {answer(`{"content":"","images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}`,
-			"stop"), verdict{content: true}},
-		"only reasoning":   {answer(`{"content":"","reasoning_content":"hm"}`, "length"), verdict{reasoning: true, limited: true, text: "hm"}},
-		"filtered":         {answer(`{"content":""}`, "content_filter"), verdict{filtered: true}},
-		"sensitive":        {answer(`{"content":""}`, "sensitive"), verdict{filtered: true}},
-		"safety":           {answer(`{"content":""}`, "SAFETY"), verdict{filtered: true}},
-		"refused":          {answer(`{"content":""}`, "refusal"), verdict{filtered: true}},
-		"unexpected call":  {answer(`{"content":""}`, "UNEXPECTED_TOOL_CALL"), verdict{failed: true}},
-		"blocked prompt":   {`{"promptFeedback":{"blockReason":"SAFETY"}}`, verdict{failed: true}},
-		"part filtered":    {answer(`{"content":"a"}`, "content_filter"), verdict{content: true, filtered: true, text: "a"}},
-		"output sensitive": {`{"choices":null,"output_sensitive":true}`, verdict{filtered: true}},
-		"error":            {`{"error":{"message":"x","code":429}}`, verdict{failed: true}},
-		"error text":       {`{"error":"x"}`, verdict{failed: true}},
-		"error beside": {`{"error":{"message":"x"},"choices":[{"message":{"content":"a"}}]}`, verdict{content: true,
+			"stop"), summary{content: true}},
+		"only reasoning":   {answer(`{"content":"","reasoning_content":"hm"}`, "length"), summary{reasoning: true, limited: true, text: "hm"}},
+		"filtered":         {answer(`{"content":""}`, "content_filter"), summary{filtered: true}},
+		"sensitive":        {answer(`{"content":""}`, "sensitive"), summary{filtered: true}},
+		"safety":           {answer(`{"content":""}`, "SAFETY"), summary{filtered: true}},
+		"refused":          {answer(`{"content":""}`, "refusal"), summary{filtered: true}},
+		"unexpected call":  {answer(`{"content":""}`, "UNEXPECTED_TOOL_CALL"), summary{failed: true}},
+		"blocked prompt":   {`{"promptFeedback":{"blockReason":"SAFETY"}}`, summary{failed: true}},
+		"part filtered":    {answer(`{"content":"a"}`, "content_filter"), summary{content: true, filtered: true, text: "a"}},
+		"output sensitive": {`{"choices":null,"output_sensitive":true}`, summary{filtered: true}},
+		"error":            {`{"error":{"message":"x","code":429}}`, summary{failed: true}},
+		"error text":       {`{"error":"x"}`, summary{failed: true}},
+		"error beside": {`{"error":{"message":"x"},"choices":[{"message":{"content":"a"}}]}`, summary{content: true,
 			failed: true, text: "a"}},
-		"null error":      {`{"error":null,"choices":[{"message":{"content":"a"}}]}`, verdict{content: true, text: "a"}},
-		"vendor status":   {`{"choices":null,"base_resp":{"status_code":1004,"status_msg":"login fail"}}`, verdict{failed: true}},
-		"vendor status 0": {`{"choices":[{"message":{"content":"a"}}],"base_resp":{"status_code":0}}`, verdict{content: true, text: "a"}},
-		"code and msg":    {`{"code":500,"msg":"busy"}`, verdict{failed: true}},
-		"failed finish":   {answer(`{"content":""}`, "insufficient_system_resource"), verdict{failed: true}},
-		"failed later":    {answer(`{"content":"a"}`, "network_error"), verdict{content: true, text: "a"}},
+		"null error":      {`{"error":null,"choices":[{"message":{"content":"a"}}]}`, summary{content: true, text: "a"}},
+		"vendor status":   {`{"choices":null,"base_resp":{"status_code":1004,"status_msg":"login fail"}}`, summary{failed: true}},
+		"vendor status 0": {`{"choices":[{"message":{"content":"a"}}],"base_resp":{"status_code":0}}`, summary{content: true, text: "a"}},
+		"code and msg":    {`{"code":500,"msg":"busy"}`, summary{failed: true}},
+		"failed finish":   {answer(`{"content":""}`, "insufficient_system_resource"), summary{failed: true}},
+		"failed later":    {answer(`{"content":"a"}`, "network_error"), summary{content: true, text: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -457,7 +457,7 @@ func TestReadChatAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := verdict{a.Summary().Content, a.Summary().Reasoning, a.Summary().Limited, a.Summary().Filtered,
+			got := summary{a.Summary().Content, a.Summary().Reasoning, a.Summary().Limited, a.Summary().Filtered,
 				a.Summary().Err != nil, string(a.Text())}
 			if got != test.want {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)

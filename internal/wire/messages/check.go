@@ -128,26 +128,11 @@ func (r *Request) checkOptions() error {
 // checkTools records the hosted tools of the request.
 func (r *Request) checkTools() error {
 	r.Tools = nil
-	const list = "tools"
-	tools := r.Doc.Raw(list)
-	if err := form.CheckToolList(tools, list); err != nil {
+	err := r.CheckTools(fields, r.Doc.Raw("tools"), "tools", func(_ int, kind string, tool []byte) (string, bool, error) {
+		return kind, kind == "" && (rawjson.Field(tool, "name") != nil || rawjson.Field(tool, "input_schema") != nil), nil
+	})
+	if err != nil {
 		return err
-	}
-	for i, tool := range rawjson.Elements(tools) {
-		kind, err := form.ToolType(tool, list, i)
-		if err != nil {
-			return err
-		}
-		named := rawjson.Field(tool, "name") != nil || rawjson.Field(tool, "input_schema") != nil
-		if kind == "" && named || form.IsClientTool(fields, kind, tool) {
-			if err := form.CheckClientTool(fields, tool, list, i); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := r.HostTool(tool, form.ToolPath(list, i), kind); err != nil {
-			return err
-		}
 	}
 	if servers := r.Doc.Raw("mcp_servers"); servers != nil && string(servers) != "[]" {
 		r.AddHosted(wire.PricedField{Param: "mcp_servers", Name: "mcp"})

@@ -41,18 +41,18 @@ func (m *Edits) SetText(name, text string) {
 // Body returns the edited body. It shares the unchanged bytes with the original.
 func (m *Edits) Body() Pieces {
 	d := m.Doc
-	behind, kept := d.from+1, len(m.omitted) == 0 && len(d.Members) > 0
+	end, hasMembers := d.from+1, len(m.omitted) == 0 && len(d.Members) > 0
 	if len(m.omitted) > 0 {
-		behind, kept = m.remove()
-	} else if kept {
-		behind = d.Members[len(d.Members)-1].To
+		end, hasMembers = m.remove()
+	} else if hasMembers {
+		end = d.Members[len(d.Members)-1].To
 	}
 	if m.members != nil {
 		text := m.members
-		if !kept {
+		if !hasMembers {
 			text = text[1:]
 		}
-		m.Splices = append(m.Splices, Splice{behind, behind, text})
+		m.Splices = append(m.Splices, Splice{end, end, text})
 	}
 	return pieces(d.Body, m.Splices)
 }
@@ -60,23 +60,23 @@ func (m *Edits) Body() Pieces {
 // remove splices out the omitted members, each with the comma before it, or, while no member is
 // kept, with the comma behind it. It returns the end of the last member, and whether any member was
 // kept.
-func (m *Edits) remove() (behind int, kept bool) {
+func (m *Edits) remove() (end int, hasMembers bool) {
 	d := m.Doc
-	behind = d.from + 1
+	end = d.from + 1
 	for i := range d.Members {
 		from, to := d.Members[i].From, d.Members[i].To
-		switch comma := bytes.IndexByte(d.Body[behind:from], ','); {
+		switch comma := bytes.IndexByte(d.Body[end:from], ','); {
 		case slices.Contains(m.omitted, string(d.Members[i].Name)):
-			m.Splices = append(m.Splices, Splice{behind, to, nil})
-		case !kept && i > 0:
-			m.Splices = append(m.Splices, Splice{behind, behind + comma + 1, nil})
-			kept = true
+			m.Splices = append(m.Splices, Splice{end, to, nil})
+		case !hasMembers && i > 0:
+			m.Splices = append(m.Splices, Splice{end, end + comma + 1, nil})
+			hasMembers = true
 		default:
-			kept = true
+			hasMembers = true
 		}
-		behind = to
+		end = to
 	}
-	return behind, kept
+	return end, hasMembers
 }
 
 // Replace returns body with the edits, which must not overlap.

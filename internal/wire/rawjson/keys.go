@@ -148,14 +148,14 @@ const (
 
 // pathTo returns the path of the key at offset place in valid JSON: `messages[2].content[0].type`.
 // The middle of a very long path is left out.
-func pathTo(src []byte, place int) string {
+func pathTo(src []byte, offset int) string {
 	type step struct {
 		array bool
 		index int // of the current array element, from 0
 		key   int // offset of the current key of an object
 	}
 	var steps []step
-	for i := 0; i <= place; i++ {
+	for i := 0; i <= offset; i++ {
 		switch src[i] {
 		case '{', '[':
 			steps = append(steps, step{array: src[i] == '['})

@@ -246,33 +246,16 @@ const maxToolDepth = 4
 
 // checkTools records the hosted tools among tools.
 func (r *Request) checkTools(tools []byte, path string, depth int) error {
-	if err := form.CheckToolList(tools, path); err != nil {
-		return err
-	}
-	for i, tool := range rawjson.Elements(tools) {
-		kind, err := form.ToolType(tool, path, i)
-		if err != nil {
-			return err
+	return r.CheckTools(fields, tools, path, func(i int, kind string, tool []byte) (string, bool, error) {
+		inner := rawjson.Field(tool, "tools")
+		switch {
+		case inner == nil:
+			return kind, false, nil
+		case depth >= maxToolDepth:
+			return "", false, fault.At(fault.InvalidRequest, at(path, i)+".tools", "Tools are nested too deep.")
 		}
-		if inner := rawjson.Field(tool, "tools"); inner != nil {
-			if depth >= maxToolDepth {
-				return fault.At(fault.InvalidRequest, at(path, i)+".tools", "Tools are nested too deep.")
-			}
-			if err := r.checkTools(inner, at(path, i)+".tools", depth+1); err != nil {
-				return err
-			}
-		}
-		if form.IsClientTool(fields, kind, tool) { // the tools of a namespace are checked
-			if err := form.CheckClientTool(fields, tool, path, i); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := r.HostTool(tool, at(path, i), kind); err != nil {
-			return err
-		}
-	}
-	return nil
+		return kind, false, r.checkTools(inner, at(path, i)+".tools", depth+1)
+	})
 }
 
 // hostedCall returns the catalog's name of the hosted tool called by an item of an answer. It

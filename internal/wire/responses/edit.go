@@ -55,7 +55,7 @@ func withoutIDs(input []byte) []byte {
 	var out []byte
 	changed := false
 	for _, item := range rawjson.Elements(input) {
-		kept, less := item, false
+		shorter, hadID := item, false
 		switch rawjson.Unquote(rawjson.Field(item, "type")) {
 		case "reasoning":
 			encrypted := rawjson.Field(item, "encrypted_content")
@@ -63,12 +63,12 @@ func withoutIDs(input []byte) []byte {
 				changed = true
 				continue
 			}
-			kept, less = withoutID(item)
+			shorter, hadID = withoutID(item)
 		case "", "message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output":
-			kept, less = withoutID(item)
+			shorter, hadID = withoutID(item)
 		}
-		changed = changed || less
-		out = append(append(out, ','), kept...)
+		changed = changed || hadID
+		out = append(append(out, ','), shorter...)
 	}
 	switch {
 	case !changed:

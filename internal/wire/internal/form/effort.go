@@ -14,12 +14,12 @@ func (r *Request) SetEffort(edits *rawjson.Edits, object string, e wire.Edits) {
 	}
 	for m := range rawjson.Spans(r.Doc.Body[outer.From:outer.To]) {
 		at := rawjson.Splice{From: outer.From + m.From, To: outer.From + m.To}
-		asked := r.Doc.Body[at.From:at.To]
-		if string(m.Name) != "effort" || !rawjson.IsText(asked) {
+		value := r.Doc.Body[at.From:at.To]
+		if string(m.Name) != "effort" || !rawjson.IsText(value) {
 			continue
 		}
-		if taken, err := e.Effort(asked, ""); err == nil && string(taken) != string(asked) {
-			at.Text = taken
+		if supported, err := e.Effort(value, ""); err == nil && string(supported) != string(value) {
+			at.Text = supported
 			edits.Splices = append(edits.Splices, at)
 		}
 	}

@@ -43,44 +43,64 @@ func (r *Request) AddHosted(tool wire.PricedField) {
 	r.Tools = append(r.Tools, tool)
 }
 
-// CheckToolList rejects tools other than a list. A lenient server could accept them, but no check
-// reads them.
-func CheckToolList(tools []byte, path string) error {
+// Classify returns the type of a hosted tool of a list, or true if the client executes it. kind is the
+// tool's type.
+type Classify func(index int, kind string, tool []byte) (hosted string, client bool, err error)
+
+// CheckTools checks the client tools of a list and records the hosted ones. A list in another shape is
+// rejected: a lenient server could accept it, but no check reads it.
+func (r *Request) CheckTools(t *field.Table, tools []byte, list string, classify Classify) error {
 	if tools != nil && tools[0] != '[' {
-		return fault.At(fault.InvalidRequest, path, "`%s` must be an array of tools.", path)
+		return fault.At(fault.InvalidRequest, list, "`%s` must be an array of tools.", list)
+	}
+	for i, tool := range rawjson.Elements(tools) {
+		kind, err := toolType(tool, list, i)
+		if err != nil {
+			return err
+		}
+		kind, client, err := classify(i, kind, tool)
+		switch {
+		case err != nil:
+		case client || isClientTool(t, kind, tool):
+			err = checkClientTool(t, tool, list, i)
+		default:
+			err = r.hostTool(tool, toolPath(list, i), kind)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// ToolPath returns the path of a tool of a list.
-func ToolPath(list string, index int) string { return fmt.Sprintf("%s[%d]", list, index) }
+func toolPath(list string, index int) string { return fmt.Sprintf("%s[%d]", list, index) }
 
-// ToolType returns the type of a tool, or "" if it has none. It returns an error if the tool is not
+// toolType returns the type of a tool, or "" if it has none. It returns an error if the tool is not
 // an object or its type is not a string, because then it is unknown whether the client executes it.
-func ToolType(tool []byte, list string, index int) (string, error) {
+func toolType(tool []byte, list string, index int) (string, error) {
 	if tool[0] != '{' {
-		return "", fault.At(fault.InvalidRequest, ToolPath(list, index), "`{param}` must be an object with a `type`.")
+		return "", fault.At(fault.InvalidRequest, toolPath(list, index), "`{param}` must be an object with a `type`.")
 	}
 	kind := rawjson.Field(tool, "type")
 	switch {
 	case string(kind) == `"function"`: // does not allocate
 		return "function", nil
 	case kind != nil && !rawjson.IsText(kind):
-		return "", fault.At(fault.InvalidRequest, ToolPath(list, index)+".type", "`{param}` must be a string.")
+		return "", fault.At(fault.InvalidRequest, toolPath(list, index)+".type", "`{param}` must be a string.")
 	}
 	return rawjson.Unquote(kind), nil
 }
 
-// CheckClientTool rejects members of a client tool that could make a lenient server run a hosted
+// checkClientTool rejects members of a client tool that could make a lenient server run a hosted
 // tool: names of hosted tools, and objects and arrays not documented by the form.
-func CheckClientTool(t *field.Table, tool []byte, list string, index int) error {
+func checkClientTool(t *field.Table, tool []byte, list string, index int) error {
 	for name, value := range rawjson.Members(tool) {
 		if t.ToolMember(name) || rawjson.NonNull(value) == nil || string(value) == "false" {
 			continue
 		}
 		_, hosted := field.HostedWord(HostedTool(string(name)))
 		if hosted || value[0] == '{' || value[0] == '[' {
-			return foreignMember(ToolPath(list, index), name)
+			return foreignMember(toolPath(list, index), name)
 		}
 	}
 	return nil
@@ -107,9 +127,9 @@ func foreignMember(path string, name []byte) error {
 			"Leave it out, or send the hosted tool as an element of `tools` with its own `type`.")
 }
 
-// HostTool records the hosted tool at path. It returns an error if the tool refers to an object
+// hostTool records the hosted tool at path. It returns an error if the tool refers to an object
 // stored at the provider.
-func (r *Request) HostTool(tool []byte, path, kind string) error {
+func (r *Request) hostTool(tool []byte, path, kind string) error {
 	if kind == "" {
 		return fault.At(fault.InvalidRequest, path+".type", "`%s` needs a `type` that says what kind of tool it is.", path)
 	}
@@ -198,8 +218,8 @@ func digitsAsZeros(text string) string {
 	}, text)
 }
 
-// IsClientTool reports whether the client executes a tool of a form. Every other tool is hosted.
-func IsClientTool(t *field.Table, kind string, tool []byte) bool {
+// isClientTool reports whether the client executes a tool of a form. Every other tool is hosted.
+func isClientTool(t *field.Table, kind string, tool []byte) bool {
 	condition, ok := t.ClientTool(kind, kind[len(kind)-dateLength(kind):])
 	path, want, bound := strings.Cut(condition, "=")
 	if !ok || !bound {

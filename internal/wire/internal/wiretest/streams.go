@@ -139,7 +139,7 @@ func wantedType(custom bool) string {
 // blocks numbered from 0, one open at a time with deltas of its kind, then message_delta and
 // message_stop; an error ends all.
 func CheckMessages(stream []byte) error {
-	const before, between, inside, told, over = 0, 1, 2, 3, 4
+	const before, between, inside, hasReason, ended = 0, 1, 2, 3, 4
 	state, index, kind := before, 0, ""
 	ids := map[string]bool{}
 	return EachEvent(stream, func(name string, data []byte) error {
@@ -172,8 +172,8 @@ func CheckMessages(stream []byte) error {
 		switch {
 		case e.Type != name:
 			return fmt.Errorf("named %q", name)
-		case name == "error" && state != over:
-			state = over
+		case name == "error" && state != ended:
+			state = ended
 			return nil
 		case name == "message_start":
 			if e.Message == nil || e.Message.ID == "" || e.Message.Role != "assistant" || state != before {
@@ -186,11 +186,11 @@ func CheckMessages(stream []byte) error {
 				return errors.New("bad delta")
 			}
 			err := want(between)
-			state = told
+			state = hasReason
 			return err
 		case name == "message_stop":
-			err := want(told)
-			state = over
+			err := want(hasReason)
+			state = ended
 			return err
 		case e.Index == nil || *e.Index != index:
 			return errors.New("bad index")

@@ -139,7 +139,7 @@ func (c *conversation) addAssistant(message, content []byte, index int) error {
 }
 
 // appendCall appends the call of a function.
-func (c *conversation) appendCall(parts, told, function []byte, id, param string) ([]byte, error) {
+func (c *conversation) appendCall(parts, owner, function []byte, id, param string) ([]byte, error) {
 	name := rawjson.Field(function, "name")
 	if !rawjson.IsText(name) || len(name) == 2 {
 		return nil, unsupported(param+".name", "is required.")
@@ -152,7 +152,7 @@ func (c *conversation) appendCall(parts, told, function []byte, id, param string
 	call.add("args", string(argumentsOf(rawjson.Field(function, "arguments"))))
 	parts = rawjson.Put(parts, `,{"functionCall":`, call.object(), "")
 	first := len(c.calls) == 0 // the first call of a turn must have a signature
-	if signature := c.signature(told, first && !c.beforeGemini3); signature != nil {
+	if signature := c.signature(owner, first && !c.beforeGemini3); signature != nil {
 		parts = rawjson.Put(parts, `,"thoughtSignature":`, signature, "")
 	}
 	c.calls = append(c.calls, pendingCall{id: id, name: name})

@@ -215,8 +215,8 @@ func (r chatOnGemini) addFormat(config *members) error {
 		config.add("responseMimeType", `"application/json"`)
 	case "json_schema":
 		config.add("responseMimeType", `"application/json"`)
-		if asked := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema"); asked != nil {
-			adapted, err := schema.Gemini().For(asked, "response_format.json_schema.schema")
+		if schemaJSON := rawjson.Field(rawjson.Field(raw, "json_schema"), "schema"); schemaJSON != nil {
+			adapted, err := schema.Gemini().For(schemaJSON, "response_format.json_schema.schema")
 			if err != nil {
 				return err
 			}

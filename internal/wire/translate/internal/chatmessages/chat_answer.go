@@ -2,7 +2,6 @@ package chatmessages
 
 import (
 	"bytes"
-	"fmt"
 
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/form"
@@ -66,7 +65,7 @@ func messagesAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error)
 	}
 	out = bytes.TrimSuffix(append(out, calls...), []byte(","))
 	reason := rawjson.Unquote(rawjson.Field(choice, "finish_reason"))
-	out = fmt.Appendf(out, `],"stop_reason":%s,"stop_sequence":null,"usage":`, rawjson.Quote(piece.StopReason(form.FinishOf(reason), count > 0, refused)))
+	out = rawjson.Put(out, `],"stop_reason":"`, piece.StopReason(form.FinishOf(reason), count > 0, refused), `","stop_sequence":null,"usage":`)
 	return append(piece.AppendMessagesUsage(out, u), '}'), nil
 }
 

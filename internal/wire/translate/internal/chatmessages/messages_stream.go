@@ -234,8 +234,8 @@ func (w *chatStream) finish(dst []byte, reason string) []byte {
 		dst = w.stop(dst, w.open[0].index)
 	}
 	w.finished = true
-	dst = append(dst, w.head...)
-	return fmt.Appendf(dst, "{},\"finish_reason\":%s}]%s}\n\n", rawjson.Quote(piece.FinishReason(form.FinishOf(reason), w.calls > 0)), w.nullUsage())
+	dst = rawjson.Put(dst, "", w.head, `{},"finish_reason":"`)
+	return rawjson.Put(dst, piece.FinishReason(form.FinishOf(reason), w.calls > 0)+`"}]`, w.nullUsage(), "}\n\n")
 }
 
 // End implements wire.Writer. It appends nothing to an unfinished or ended stream.

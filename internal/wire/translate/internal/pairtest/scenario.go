@@ -22,7 +22,7 @@ func (s Scenario) Chat() bool { return strings.HasPrefix(s.Comment, "chat") }
 
 // Scenarios tests each file of a pattern. The function returned by open returns the result for a
 // part, or false if the part is an input. update rewrites the results.
-func Scenarios(t *testing.T, pattern string, update bool, open func(t *testing.T, s Scenario) func(part string) (now string, made bool)) {
+func Scenarios(t *testing.T, pattern string, update bool, open func(*testing.T, Scenario) func(part string) (now string, ok bool)) {
 	t.Helper()
 	for _, file := range files(t, pattern) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
@@ -37,8 +37,8 @@ func Scenarios(t *testing.T, pattern string, update bool, open func(t *testing.T
 			}
 			play := open(t, s)
 			for i, p := range archive.Files {
-				now, made := play(p.Name)
-				if !made {
+				now, ok := play(p.Name)
+				if !ok {
 					continue
 				}
 				now = strings.TrimSpace(now) + "\n"

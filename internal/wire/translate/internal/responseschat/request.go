@@ -100,11 +100,11 @@ func checkSupported(d *rawjson.RequestBody) error {
 // appendChatLogprobs appends the logprobs requested by `top_logprobs` and `include`.
 func appendChatLogprobs(dst []byte, d *rawjson.RequestBody) []byte {
 	top, _ := rawjson.Count(d.Raw("top_logprobs"))
-	asked := top > 0
+	enabled := top > 0
 	for _, name := range rawjson.Elements(d.Raw("include")) {
-		asked = asked || rawjson.Unquote(name) == "message.output_text.logprobs"
+		enabled = enabled || rawjson.Unquote(name) == "message.output_text.logprobs"
 	}
-	if asked {
+	if enabled {
 		dst = rawjson.AppendMember(dst, "logprobs", "true")
 	}
 	if top > 0 {
@@ -251,17 +251,17 @@ func (m *chatMessages) collect(input []byte, path string) error {
 			of = &callResults{}
 			m.results[key] = of
 		}
-		said := callOutput{rawjson.Field(item, "output"), element(path, i) + ".output"}
+		result := callOutput{rawjson.Field(item, "output"), element(path, i) + ".output"}
 		switch {
 		case !output:
 			of.calls++
 		case of.calls == 0:
 			return fault.At(fault.InvalidRequest, element(path, i)+".call_id", "No call before this output has its `call_id`.")
 		case len(of.list) < of.calls:
-			of.list = append(of.list, callResult{said})
+			of.list = append(of.list, callResult{result})
 		default:
 			last := &of.list[len(of.list)-1]
-			*last = append(*last, said)
+			*last = append(*last, result)
 		}
 	}
 	return nil
