@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 )
 
-// inside makes the rows of an error that is reported with status 200: as the
-// whole answer, as a stream's first frame, and in place of a stream.
+// inside returns the rows of an error with status 200: as a whole answer, as the first frame of a
+// stream, and instead of a stream.
 func inside(name, body string, w want) []row {
 	whole := fakeprovider.JSON(200, body)
 	return []row{
@@ -19,21 +19,20 @@ func inside(name, body string, w want) []row {
 	}
 }
 
-// event makes the row of an event named error.
+// event returns the row of an event with the name error.
 func event(name, data string, w want) row {
 	return row{name: "event error: " + name, want: w, status: 200, stream: &fakeprovider.Reply{
 		ContentType: "text/event-stream", Raw: []string{"event: error\ndata: " + data + "\n\n"}}}
 }
 
-// told200 is a rejection of the request that came with status 200.
-func told200(rows []row, message string) []row {
+func withMessage(rows []row, message string) []row {
 	for i := range rows {
 		rows[i].message = message
 	}
 	return rows
 }
 
-// answerRows are answers of status 200 that are failures.
+// answerRows returns failures with status 200.
 func answerRows(t testing.TB) []row {
 	var rows []row
 	for _, group := range [][]row{insideRows(t), emptyRows(), filteredRows(), finishRows(), oddRows(), sentenceRows()} {
@@ -42,11 +41,11 @@ func answerRows(t testing.TB) []row {
 	return rows
 }
 
-// insideRows: an error object, or a vendor's shape of one, with status 200.
+// insideRows returns error objects with status 200.
 func insideRows(t testing.TB) []row {
 	var rows []row
-	for _, s := range readSaid(t, "inside200.txtar") {
-		rows = append(rows, told200(inside(s.name, s.body, s.want), s.message)...)
+	for _, s := range readErrors(t, "inside200.txtar") {
+		rows = append(rows, withMessage(inside(s.name, s.body, s.want), s.message)...)
 	}
 	rejected := event("invalid_request_error", `{"error":{"type":"invalid_request_error","message":"x"}}`,
 		refused(400, "invalid_request", "invalid_request_error"))
@@ -59,7 +58,7 @@ func insideRows(t testing.TB) []row {
 	)
 }
 
-// emptyRows: an answer without anything in it.
+// emptyRows returns answers without content.
 func emptyRows() []row {
 	choices := func(list string) *fakeprovider.Reply {
 		r := fakeprovider.JSON(200,
@@ -92,7 +91,7 @@ func emptyRows() []row {
 	return rows
 }
 
-// filteredRows: the answer was withheld, or broken off, by a filter.
+// filteredRows returns answers blocked or cut by a filter.
 func filteredRows() []row {
 	var rows []row
 	for _, reason := range []string{"content_filter", "sensitive", "SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "RECITATION",
@@ -112,8 +111,7 @@ func filteredRows() []row {
 	return append(rows, row{name: "empty, output_sensitive", want: withheld(), status: 200, whole: &sensitive})
 }
 
-// finishRows: the finish_reason says that the provider failed, or that the
-// limit is used up.
+// finishRows returns answers with a finish_reason for a failure or a used-up limit.
 func finishRows() []row {
 	var rows []row
 	for _, reason := range []string{"insufficient_system_resource", "network_error", "error", "MALFORMED_FUNCTION_CALL",
@@ -144,7 +142,7 @@ func finishRows() []row {
 	)
 }
 
-// oddRows: what is no answer at all, and what looks odd but is one.
+// oddRows returns bodies without an answer, and odd but valid answers.
 func oddRows() []row {
 	w := outOfOrder()
 	answer := fakeprovider.Answer("hi", 10, 5)
@@ -186,8 +184,7 @@ func oddRows() []row {
 	}
 }
 
-// sentenceRows: an error notice in place of an answer, on lines that are
-// flagged for it.
+// sentenceRows returns error sentences as answers, on lines with error_sentences.
 func sentenceRows() []row {
 	flagged := map[string]any{"error_sentences": []string{`^\[ERROR\]`, `当前分组上游负载已饱和`, `(?i)^upstream error\b`}}
 	var rows []row
@@ -207,7 +204,7 @@ func sentenceRows() []row {
 		row{name: "sentence on a line that is not flagged", want: answered(), status: 200, whole: &unflagged})
 }
 
-// beginningRows: streams that fail before their first token.
+// beginningRows returns streams with a failure before the first token.
 func beginningRows() []row {
 	ping := func(text string) *fakeprovider.Reply {
 		r := &fakeprovider.Reply{ContentType: "text/event-stream", Gap: 50 * time.Millisecond}
@@ -239,8 +236,7 @@ func beginningRows() []row {
 		ended("reset before a token", fakeprovider.Reset, role),
 		ended("cut before a token", fakeprovider.Cut, role),
 		ended("ended before a token", fakeprovider.None, role),
-		// Without a finish_reason a stream is cut off, whatever it says
-		// (interface.md, Errors in a stream).
+		// A stream without a finish_reason is cut (interface.md, Errors in a stream).
 		ended("done before a token", fakeprovider.None, role, "[DONE]"),
 		ended("usage and done, no choices", fakeprovider.None, fakeprovider.UsageFrame(10, 0), "[DONE]"),
 		{name: "half an event, cut", want: broken(), status: 200,

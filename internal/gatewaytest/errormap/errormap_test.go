@@ -1,5 +1,7 @@
-// Package errormap owns the tests of how providers fail: a row a failure, and what
-// must follow for the client, the money, the request log and the line's health.
+// Package errormap tests failures of providers. A row is one failure, with what the client, the
+// request log and the account must show, and its effect on the line, with and without a second
+// line. The rows of a client's form share one gateway process; each row has its own model, line and
+// provider.
 package errormap
 
 import (
@@ -8,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,39 +22,32 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// The rows of these tests say how a provider fails and what must follow: for
-// the client, with another line and without one, for the money, for the request
-// log and for the line's health. Each runs against the real process on real
-// databases. The fixture is one process with a model, a line and a provider of
-// its own for each row, so that no row feels another one's failures.
-
-// healthy is the line that stands behind every model of two lines.
+// healthy is the second line of a model.
 const healthy = "healthy"
 
-// effect is what a failure does to its line.
+// effect is the effect of a failure on the health of its line.
 type effect int
 
 const (
-	none effect = iota // the line is not to blame: nothing is counted
-	good               // an answer like another
+	none effect = iota // not counted, because the line is not at fault
+	good               // a normal answer
 	fail
 	half
 	cool
 	cred
 	pair
-	broke // an answer that had begun broke off: it is no success, whatever else
+	broke // no success, because the answer broke off; the code decides the rest
 )
 
-// want is what must follow from a failure.
+// want is the expected result of a failure.
 type want struct {
-	code   string // of the error; empty: the client gets an answer
-	status int    // that the client sees without another line
+	code   string // of the error; empty if the client gets an answer
+	status int    // of the error without a second line
 	kind   string // error.type
-	final  bool   // no other line is asked
+	final  bool   // no other line is tried
 	health effect
 }
 
-// The wants that most rows share.
 func unavailable(h effect) want {
 	return want{code: "upstream_unavailable", status: 502, kind: "upstream_error", health: h}
 }
@@ -69,53 +65,50 @@ func answered() want   { return want{final: true, health: good} }
 func withheld() want   { return refused(400, "content_filter", "invalid_request_error") }
 func outOfOrder() want { return unavailable(fail) }
 
-// refused is an error that no other line can mend.
+// refused returns the want of an error without failover.
 func refused(status int, code, kind string) want {
 	return want{code: code, status: status, kind: kind, final: true}
 }
 
-// row is one way to fail.
+// row is one failure.
 type row struct {
 	name string
 	want want
-	// whole and stream are what the provider does with the two kinds of
-	// requests; nil leaves that kind out.
+	// whole and stream are the provider's replies to the two kinds of requests; a kind without a
+	// reply is left out.
 	whole, stream *fakeprovider.Reply
-	// probe is what a probe of the gateway's gets; nil: as whole, or else a good
-	// answer.
+	// probe is the reply to a probe of the gateway: by default whole, or a good answer.
 	probe *fakeprovider.Reply
-	// provider makes one that fakeprovider.New cannot; base address and how
-	// often it was asked for a model (-1: it cannot know).
+	// provider starts a provider instead of fakeprovider.New.
 	provider func(t testing.TB) provider
 
-	status  int            // the provider's status in the log; 0: no head came
-	message string         // what the client is told, where a provider's words pass
+	status  int            // of the provider in the log; 0 without a header
+	message string         // of the error, if it comes from the provider
 	param   string         // error.param
-	ask     map[string]any // members of the request; nil ones leave theirs out
-	model   map[string]any // members of the model
-	line    map[string]any // members of the line
-	calls   int            // of the provider, for one request; 0: one
+	ask     map[string]any // members of the request; nil removes a default member
+	model   map[string]any
+	line    map[string]any
+	calls   int // of the provider for one request, by default one
 
-	// text, prompt and completion are what a stream brought before it broke;
-	// without counts they are the gateway's own.
+	// text, prompt and completion are the delivered part of a broken stream. By default, the
+	// gateway counts the tokens.
 	text               string
 	prompt, completion int64
-	// pieces is how much of the stream goes out before the client has seen
-	// some text; 0: all of it.
+	// pieces is the number of events before the client has received text, 0 for all.
 	pieces int
 }
 
-// provider is a provider as the tests see it.
+// provider is a started provider.
 type provider struct {
-	url   string
-	asked func(model string) int
-	// goOn lets the rest of a stream out (row.pieces); nil if there is none.
-	goOn func()
-	// left is how many callers left before their answer was complete.
+	url      string
+	requests func(model string) int
+	// resume sends the rest of a stream (row.pieces).
+	resume func()
+	// left is the number of callers who disconnected before the end of their answer.
 	left func() int
 }
 
-// both makes a row whose provider does the same for both kinds of requests.
+// both returns a row with one reply to both kinds of requests.
 func both(name string, reply fakeprovider.Reply, w want) row {
 	status := reply.Status
 	if status == 0 {
@@ -124,16 +117,16 @@ func both(name string, reply fakeprovider.Reply, w want) row {
 	return row{name: name, want: w, whole: &reply, stream: &reply, status: status}
 }
 
-// anyStatus is for rows whose status in the log does not matter.
+// anyStatus is the status of rows without a fixed status in the log.
 const anyStatus = -1
 
-// logged is the row with another status of the provider in the log.
+// logged returns the row with another status in the log.
 func (r row) logged(status int) row {
 	r.status = status
 	return r
 }
 
-// kinds are the kinds of requests a row is tried with.
+// kinds returns the kinds of requests of a row: false for whole, true for streamed answers.
 func (r row) kinds() []bool {
 	var kinds []bool
 	if r.whole != nil || r.provider != nil {
@@ -145,8 +138,8 @@ func (r row) kinds() []bool {
 	return kinds
 }
 
-// scripted is a provider that does what a row says, however often.
-func (r row) scripted(t testing.TB, in form) provider {
+// start starts the provider of a row.
+func (r row) start(t testing.TB, in form) provider {
 	if r.provider != nil {
 		return r.provider(t)
 	}
@@ -157,9 +150,9 @@ func (r row) scripted(t testing.TB, in form) provider {
 	}
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
 		switch {
-		case probing(q) && r.probe != nil:
+		case isProbe(q) && r.probe != nil:
 			return *r.probe
-		case probing(q) && r.whole == nil:
+		case isProbe(q) && r.whole == nil:
 			return in.good(false)
 		case !q.Streamed():
 			return *r.whole
@@ -170,18 +163,18 @@ func (r row) scripted(t testing.TB, in form) provider {
 		}
 		return reply
 	})
-	return provider{url: p.URL(), asked: func(model string) int { return asked(p, model) }, goOn: func() { close(gate) }, left: p.Left}
+	requests := func(model string) int { return requestsFor(p, model) }
+	return provider{url: p.URL(), requests: requests, resume: func() { close(gate) }, left: p.Left}
 }
 
-// probing tells a probe of the gateway's own from the tests' requests.
-func probing(q fakeprovider.Request) bool { return bytes.Contains(q.Body, []byte(`"ping"`)) }
+// isProbe reports whether the request is a probe of the gateway.
+func isProbe(q fakeprovider.Request) bool { return bytes.Contains(q.Body, []byte(`"ping"`)) }
 
-// asked counts the requests for a model that reached a provider, without the
-// gateway's own probes.
-func asked(p *fakeprovider.Server, model string) int {
+// requestsFor counts the requests for a model without probes.
+func requestsFor(p *fakeprovider.Server, model string) int {
 	n := 0
 	for _, q := range p.Requests() {
-		if probing(q) {
+		if isProbe(q) {
 			continue
 		}
 		if bytes.Contains(q.Body, []byte(`"model":"vendor-`+model+`"`)) || strings.Contains(q.Path, "/vendor-"+model+":") {
@@ -191,21 +184,20 @@ func asked(p *fakeprovider.Server, model string) int {
 	return n
 }
 
-// form is a wire form that rows are tried in.
+// form is a wire form of clients.
 type form struct {
-	name     string // as the catalog's `forms` have it
+	name     string // in the catalog
 	in       scene.Form
-	provider string // whose lines speak it
-	lines    string // the form of lines; empty: the same
-	// good is the healthy line's answer.
+	provider string // of the lines
+	lines    string // form of the lines, by default name
+	// good returns the healthy line's answer.
 	good func(stream bool) fakeprovider.Reply
-	// kind is error.type of an error that the chat form shows as w.
+	// kind returns error.type of an error in this form.
 	kind func(w want) string
-	// native tells that errors have neither code nor param.
+	// native reports whether errors have no code and no param.
 	native bool
 }
 
-// chatForm is the chat-completions form.
 func chatForm() form {
 	return form{
 		name: "chat", in: scene.Chat, provider: "openai",
@@ -219,62 +211,63 @@ func chatForm() form {
 	}
 }
 
-// fixture is the gateway with all rows' models and lines, and the healthy
-// provider that stands behind each model with a second line.
+// fixture is a gateway with the models and lines of all rows.
 type fixture struct {
 	*scene.Gateway
-	form    form
-	healthy *fakeprovider.Server
+	form     form
+	healthy  *fakeprovider.Server
+	previous map[string]string // the line before a line in the catalog
 }
 
-// entry is one row and one kind of request on the fixture.
+// entry is a row with one kind of request.
 type entry struct {
 	row
 	stream bool
-	id     string
+	id     string // prefix of its models and lines
+	title  string
+	test   func(*testing.T, *fixture, entry, *customer)
 	provider
 }
 
-// solo and duo are the ids of an entry's models, with the failing line alone
-// and with the healthy one behind it; each has a failing line of that name.
+// solo and duo are the ids of the models with the failing line alone, and with the healthy line as
+// the second one. Each has a failing line of the same id.
 func (e entry) solo() string { return e.id + "-solo" }
 func (e entry) duo() string  { return e.id + "-duo" }
 
-// eachRow runs a test for each row on both databases: on SQLite with each kind
-// of request, on PostgreSQL with one of them, in turn. What the two decide about
-// is the same, and a hold does not know of kinds.
-func eachRow(t *testing.T, binary string, in form, rows []row, test func(t *testing.T, f *fixture, e entry)) {
+type customer struct {
+	account, key string
+	balance      money.Amount
+}
+
+const (
+	workers         = 12 // more than processors, because many rows wait for a timeout
+	rowsPerCustomer = 10 // a new account takes three commits, but a long request log is slow to read
+)
+
+// group is a test of some rows.
+type group struct {
+	name string
+	rows []row
+	test func(*testing.T, *fixture, entry, *customer)
+}
+
+// run runs groups on one gateway for each database: on SQLite with each kind of request, on
+// PostgreSQL with one of them, because holds and charges do not depend on the kind.
+func run(t *testing.T, binary string, in form, groups ...group) {
 	t.Helper()
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		var entries []entry
-		for i, r := range rows {
-			p := r.scripted(t, in)
-			kinds := r.kinds()
-			if strings.HasPrefix(database, "postgres") && len(kinds) == 2 {
-				kinds = kinds[i%2 : i%2+1]
-			}
-			for _, stream := range kinds {
-				entries = append(entries, entry{r, stream, fmt.Sprintf("r%d-%v", i, stream), p})
-			}
+		for _, g := range groups {
+			entries = append(entries, g.entries(t, in, strings.HasPrefix(database, "postgres"))...)
 		}
 		f := newFixture(t, binary, database, in)
 		f.apply(t, entries)
-		// Stalls make waiting the larger part, so more of them run at a time
-		// than there are processors.
-		const workers = 12
+		slices.SortStableFunc(entries, func(a, b entry) int { return len(b.line) - len(a.line) }) // timeouts first
 		queue := make(chan entry)
 		var group sync.WaitGroup
 		for range workers {
-			group.Go(func() {
-				for e := range queue {
-					kind := "whole"
-					if e.stream {
-						kind = "stream"
-					}
-					t.Run(e.name+"/"+kind, func(t *testing.T) { test(t, f, e) })
-				}
-			})
+			group.Go(func() { f.work(t, queue) })
 		}
 		for _, e := range entries {
 			queue <- e
@@ -285,7 +278,44 @@ func eachRow(t *testing.T, binary string, in form, rows []row, test func(t *test
 	})
 }
 
-// newFixture starts a process on a database, and the healthy provider.
+// entries returns the rows with each kind of request, or with one kind.
+func (g group) entries(t *testing.T, in form, oneKind bool) []entry {
+	t.Helper()
+	var entries []entry
+	for i, r := range g.rows {
+		p := r.start(t, in)
+		kinds := r.kinds()
+		if oneKind && len(kinds) == 2 {
+			kinds = kinds[i%2 : i%2+1]
+		}
+		for _, stream := range kinds {
+			kind := "whole"
+			if stream {
+				kind = "stream"
+			}
+			id := fmt.Sprintf("r%d-%s-%s", i, strings.ReplaceAll(g.name, " ", "-"), kind)
+			entries = append(entries, entry{r, stream, id, g.name + "/" + r.name + "/" + kind, g.test, p})
+		}
+	}
+	return entries
+}
+
+// work runs entries until the queue is closed.
+func (f *fixture) work(t *testing.T, queue <-chan entry) {
+	var c *customer
+	left := 0 // rows of c
+	for e := range queue {
+		if left == 0 {
+			c, left = &customer{balance: 10 * money.USD}, rowsPerCustomer
+			c.account, c.key = f.Process.Account(10, nil)
+		}
+		left--
+		if !t.Run(e.title, func(t *testing.T) { e.test(t, f, e, c) }) {
+			left = 0 // the balance may be wrong
+		}
+	}
+}
+
 func newFixture(t *testing.T, binary, database string, in form) *fixture {
 	t.Helper()
 	trust := filepath.Join(t.TempDir(), "trusted.pem")
@@ -300,8 +330,6 @@ func newFixture(t *testing.T, binary, database string, in form) *fixture {
 	return f
 }
 
-// model is a model that is called in the fixture's form, and line a line that
-// speaks it.
 func (f *fixture) model(id string, more map[string]any) map[string]any {
 	m := scene.ChatModel(id, more)
 	m["forms"] = []string{f.form.name}
@@ -317,7 +345,7 @@ func (f *fixture) line(id, url string, more map[string]any, models ...string) ma
 	return l
 }
 
-// apply makes the catalog of all entries the current one.
+// apply makes the catalog of all entries current.
 func (f *fixture) apply(t *testing.T, entries []entry) {
 	t.Helper()
 	var models, lines []any
@@ -330,65 +358,77 @@ func (f *fixture) apply(t *testing.T, entries []entry) {
 		}
 	}
 	lines = append(lines, f.line(healthy, f.healthy.URL(), map[string]any{"priority": 2}, duos...))
+	f.previous = map[string]string{}
+	for i := range lines[1:] {
+		f.previous[lines[i+1].(map[string]any)["id"].(string)] = lines[i].(map[string]any)["id"].(string)
+	}
 	f.Process.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
 }
 
-// TestErrorMap runs every row: what the client sees with the failing line alone
-// and with a healthy one behind it, and after the first byte.
 func TestErrorMap(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
-	t.Run("statuses", func(t *testing.T) { eachRow(t, binary, chatForm(), statusRows(t), tryRow) })
-	t.Run("answers", func(t *testing.T) { eachRow(t, binary, chatForm(), append(answerRows(t), beginningRows()...), tryRow) })
-	t.Run("broken", func(t *testing.T) { eachRow(t, binary, chatForm(), append(brokenRows(), wholeRows()...), breakRow) })
-	t.Run("left", func(t *testing.T) { eachRow(t, binary, chatForm(), leavingRows(), leaveRow) })
-	t.Run("foreign", func(t *testing.T) { eachRow(t, binary, chatForm(), foreignRows(), tryRow) })
-	t.Run("foreign broken", func(t *testing.T) { eachRow(t, binary, chatForm(), foreignBrokenRows(), breakRow) })
-	t.Run("native", func(t *testing.T) { eachRow(t, binary, nativeForm(), nativeRows(t), tryRow) })
+	vendors := vendorRows(t)
+	// A catalog has up to 1000 lines, so chat takes two.
+	t.Run("chat", func(t *testing.T) { run(t, binary, chatForm(), group{"statuses", statusRows(t), tryRow}) })
+	t.Run("chat answers", func(t *testing.T) {
+		run(t, binary, chatForm(),
+			group{"answers", append(answerRows(t), beginningRows()...), tryRow},
+			group{"broken", append(brokenRows(), wholeRows()...), breakRow},
+			group{"left", leavingRows(), leaveRow},
+			group{"foreign", foreignRows(), tryRow},
+			group{"foreign broken", foreignBrokenRows(), breakRow},
+			group{"vendors", vendors, tryRow})
+	})
+	t.Run("messages", func(t *testing.T) {
+		run(t, binary, nativeForm(), group{"native", nativeRows(t), tryRow}, group{"native broken", nativeBrokenRows(), breakRow})
+	})
 	for _, in := range vendorForms() {
-		t.Run("vendors in "+in.name, func(t *testing.T) { eachRow(t, binary, in, vendorRows(t), tryRow) })
+		t.Run(in.name+" on chat", func(t *testing.T) { run(t, binary, in, group{"vendors", vendors, tryRow}) })
 	}
-	t.Run("native broken", func(t *testing.T) { eachRow(t, binary, nativeForm(), nativeBrokenRows(), breakRow) })
 }
 
-// tryRow tries one row with and without another line.
-func tryRow(t *testing.T, f *fixture, e entry) {
-	account, key := f.Process.Account(10, nil)
+// tryRow sends the request of a row to both models.
+func tryRow(t *testing.T, f *fixture, e entry, c *customer) {
 	sent := time.Now()
-	alone := f.Send(t, f.form.in, key, f.request(e, e.solo()))
-	f.checkAlone(t, e, account, alone)
-	balance := f.CheckMoney(t, account, 10*money.USD, alone)
+	alone := f.Send(t, f.form.in, c.key, f.request(e, e.solo()))
+	f.checkAlone(t, e, c, alone)
 	f.checkHealth(t, e, e.solo(), sent)
 
 	sent = time.Now()
-	behind := f.Send(t, f.form.in, key, f.request(e, e.duo()))
-	f.checkBehind(t, e, account, behind)
-	f.CheckMoney(t, account, balance, behind)
+	behind := f.Send(t, f.form.in, c.key, f.request(e, e.duo()))
+	f.checkBehind(t, e, c, behind)
 	f.checkHealth(t, e, e.duo(), sent)
 }
 
-// request is what an entry sends for a model.
+// receipt checks the money and returns the receipt of an answer.
+func (f *fixture) receipt(t *testing.T, c *customer, a scene.Answer) scene.Receipt {
+	t.Helper()
+	r := f.Receipt(t, c.account, a.ID)
+	c.balance = f.CheckReceipt(t, c.account, c.balance, a, r)
+	return r
+}
+
 func (f *fixture) request(e entry, model string) string {
 	return scene.Request(f.form.in, model, e.stream, e.ask)
 }
 
-// checkAlone checks an answer that only the failing line could give.
-func (f *fixture) checkAlone(t *testing.T, e entry, account string, a scene.Answer) {
+// checkAlone checks the result without a second line.
+func (f *fixture) checkAlone(t *testing.T, e entry, c *customer, a scene.Answer) {
 	t.Helper()
 	f.checkAsked(t, e, e.solo(), 0)
 	f.checkError(t, e, a)
-	r := f.Receipt(t, account, a.ID)
+	r := f.receipt(t, c, a)
 	if r.Status != a.Status || r.Code != e.want.code || len(r.Attempts) != 1 {
 		t.Fatalf("receipt %+v", r)
 	}
 	f.checkAttempt(t, e, r.Attempts[0], e.solo())
 }
 
-// checkBehind checks an answer for which a healthy line stood behind the
-// failing one.
-func (f *fixture) checkBehind(t *testing.T, e entry, account string, a scene.Answer) {
+// checkBehind checks the result with a healthy second line.
+func (f *fixture) checkBehind(t *testing.T, e entry, c *customer, a scene.Answer) {
 	t.Helper()
-	r := f.Receipt(t, account, a.ID)
+	r := f.receipt(t, c, a)
 	if e.want.final {
 		f.checkAsked(t, e, e.duo(), 0)
 		f.checkError(t, e, a)
@@ -399,7 +439,7 @@ func (f *fixture) checkBehind(t *testing.T, e entry, account string, a scene.Ans
 	}
 	f.checkAsked(t, e, e.duo(), 1)
 	served := a.Complete && a.Text == "all is well"
-	if f.form.in == scene.Responses { // whose answers scene leaves unread
+	if f.form.in == scene.Responses { // scene.Answer has no text for responses
 		served = strings.Contains(a.Raw, `"status":"completed"`) && strings.Contains(a.Raw, `"text":"all is well"`)
 	}
 	if a.Status != 200 || !served {
@@ -415,20 +455,18 @@ func (f *fixture) checkBehind(t *testing.T, e entry, account string, a scene.Ans
 	}
 }
 
-// checkAsked checks how often the failing and the healthy provider were asked
-// for a model.
+// checkAsked checks the number of requests to the failing and the healthy provider.
 func (f *fixture) checkAsked(t *testing.T, e entry, model string, second int) {
 	t.Helper()
-	if n, want := e.asked(model), max(e.calls, 1); n != want && n != -1 {
-		t.Errorf("the failing provider was asked %d times, want %d", n, want)
+	if n, want := e.requests(model), max(e.calls, 1); n != want && n != -1 {
+		t.Errorf("the failing provider got %d requests, want %d", n, want)
 	}
-	if n := asked(f.healthy, model); n != second {
-		t.Errorf("the healthy provider was asked %d times, want %d", n, second)
+	if n := requestsFor(f.healthy, model); n != second {
+		t.Errorf("the healthy provider got %d requests, want %d", n, second)
 	}
 }
 
-// checkError checks what the client was told in place of an answer, or the
-// answer where the row is none.
+// checkError checks the error, or the answer if the row has no error.
 func (f *fixture) checkError(t *testing.T, e entry, a scene.Answer) {
 	t.Helper()
 	f.checkSecrets(t, e, a)
@@ -441,7 +479,7 @@ func (f *fixture) checkError(t *testing.T, e entry, a scene.Answer) {
 	if a.Status != e.want.status || a.ContentType != "application/json" {
 		t.Errorf("the client got %d %s (%s), want %+v", a.Status, a.Err, a.ContentType, e.want)
 	}
-	if a.RetryAfter != "" { // the provider's wish is the line's affair
+	if a.RetryAfter != "" { // Retry-After of the provider concerns the line only
 		t.Errorf("the client got Retry-After %q", a.RetryAfter)
 	}
 	f.checkObject(t, e, a, e.param)
@@ -462,23 +500,22 @@ func (f *fixture) checkObject(t *testing.T, e entry, a scene.Answer, param strin
 	}
 }
 
-// checkSecrets checks that nothing of the lines reached the client.
+// checkSecrets checks that the answer contains no detail of a line.
 func (f *fixture) checkSecrets(t *testing.T, e entry, a scene.Answer) {
 	t.Helper()
 	_, host, _ := strings.Cut(strings.TrimSuffix(e.url, "/v1"), "://")
-	said := a.Header + a.Raw
+	response := a.Header + a.Raw
 	for _, secret := range []string{scene.Credential, host, "vendor-" + e.id} {
-		if strings.Contains(said, secret) {
-			t.Errorf("%q reached the client: %s", secret, said)
+		if strings.Contains(response, secret) {
+			t.Errorf("%q reached the client: %s", secret, response)
 		}
 	}
 	if strings.Contains(strings.ReplaceAll(a.Raw, `"model":"`+e.id, ""), e.id) || strings.Contains(a.Header, e.id) {
-		t.Errorf("the line's name reached the client: %s", said)
+		t.Errorf("the line's name reached the client: %s", response)
 	}
 }
 
-// checkAttempt checks what the request log says of the attempt on the failing
-// line.
+// checkAttempt checks the attempt on the failing line in the request log.
 func (f *fixture) checkAttempt(t *testing.T, e entry, got scene.Attempt, line string) {
 	t.Helper()
 	if got.Line != line || got.Status != e.status && e.status != anyStatus || got.Code != e.want.code || got.FirstByteMS == nil {

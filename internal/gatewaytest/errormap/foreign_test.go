@@ -6,8 +6,7 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 )
 
-// anthropic and gemini are the members of lines that speak another form than
-// the client, with further ones.
+// anthropic and gemini return members of lines with another form than the client's.
 func anthropic(more map[string]any) map[string]any { return speaking("anthropic", more) }
 func gemini(more map[string]any) map[string]any    { return speaking("gemini", more) }
 
@@ -19,19 +18,19 @@ func speaking(provider string, more map[string]any) map[string]any {
 	return line
 }
 
-// native is a stream of events of the messages form.
+// native returns a stream of events in the messages form.
 func native(raw ...string) *fakeprovider.Reply {
 	return &fakeprovider.Reply{ContentType: "text/event-stream", Raw: raw}
 }
 
-// candidate is a whole answer of Gemini and the same as a stream.
+// candidate returns an answer of Gemini, whole and as a stream.
 func candidate(finish string, parts ...string) (whole, stream *fakeprovider.Reply) {
 	event := fakeprovider.GeminiEvent(finish, 10, 5, parts...)
 	r := fakeprovider.JSON(200, event)
 	return &r, fakeprovider.Events(event)
 }
 
-// foreignRows are chat completions on lines that speak another form.
+// foreignRows returns chat completions on lines of other forms.
 func foreignRows() []row {
 	small := refused(400, "max_tokens_too_small", "invalid_request_error")
 	thought := fakeprovider.JSON(200,
@@ -67,7 +66,7 @@ func foreignRows() []row {
 	return append(rows, geminiRows()...)
 }
 
-// geminiRows are foreignRows on lines of Gemini.
+// geminiRows returns foreignRows for Gemini.
 func geminiRows() []row {
 	var rows []row
 	for _, reason := range []string{"SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT"} {
@@ -121,8 +120,7 @@ func geminiRows() []row {
 	return rows
 }
 
-// foreignBrokenRows are streams of other forms that fail after their first
-// byte.
+// foreignBrokenRows returns streams of other forms with a failure after the first byte.
 func foreignBrokenRows() []row {
 	after := func(code string) want { return want{code: code, kind: "upstream_error", health: broke} }
 	var rows []row
@@ -145,7 +143,7 @@ func foreignBrokenRows() []row {
 		{"internal", after("upstream_unavailable"), "data: " + fakeprovider.GeminiErrorObject(500, "INTERNAL", "x") + "\n\n", fakeprovider.None},
 	} {
 		line := gemini(nil)
-		if one.end == fakeprovider.Stall { // only a stall is waited for: a busy machine may be late with the others
+		if one.end == fakeprovider.Stall { // on a slow machine the other replies may take longer
 			line = gemini(impatientlyIdle())
 		}
 		rows = append(rows, row{name: "Gemini: " + one.name, want: one.want, text: "Once upon a time, ", pieces: 1, prompt: 700, completion: 6,

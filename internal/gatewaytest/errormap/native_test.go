@@ -8,14 +8,14 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// stoppedBy is a whole answer of the messages form without content.
+// stoppedBy returns a whole answer of the messages form without content.
 func stoppedBy(reason string) *fakeprovider.Reply {
 	r := fakeprovider.JSON(200, fmt.Sprintf(`{"id":"msg_fake","type":"message","role":"assistant","model":"vendor-model","content":[],`+
 		`"stop_reason":%q,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":1}}`, reason))
 	return &r
 }
 
-// messageBegin is how a stream of the messages form begins.
+// messageBegin returns the first events of a stream in the messages form.
 func messageBegin(input int) []string {
 	return []string{
 		fakeprovider.NativeStart(input),
@@ -24,7 +24,7 @@ func messageBegin(input int) []string {
 	}
 }
 
-// messageEnd is how such a stream ends.
+// messageEnd returns the last events.
 func messageEnd(reason string, output int) []string {
 	return []string{
 		fakeprovider.NativeEvent("content_block_stop", `"index":0`),
@@ -33,7 +33,7 @@ func messageEnd(reason string, output int) []string {
 	}
 }
 
-// nativeForm is the messages form as /native speaks it.
+// nativeForm returns the messages form of /native.
 func nativeForm() form {
 	return form{
 		name: "messages", in: scene.Messages, provider: "anthropic", native: true,
@@ -55,12 +55,11 @@ func nativeForm() form {
 	}
 }
 
-// nativeRows are the rows of answers that are none because of their head, each
-// with one kind of request, and what is particular to the messages form.
+// nativeRows returns statusRows with one kind of request each, and rows of the messages form.
 func nativeRows(t testing.TB) []row {
 	var rows []row
 	for i, r := range statusRows(t) {
-		if r.ask != nil { // about fields of the chat form
+		if r.ask != nil { // fields of the chat form
 			continue
 		}
 		if r.provider == nil {
@@ -93,7 +92,7 @@ func nativeRows(t testing.TB) []row {
 		reported("authentication_error", unavailable(cred)),
 		reported("not_found_error", unavailable(pair)),
 		row{name: "neither content nor an end", want: empty(), status: 200, whole: &nothing},
-		// On /native an answer with a stop_reason passes as it is.
+		// /native passes an answer with a stop_reason unchanged.
 		row{name: "no content, but an end", want: answered(), status: 200, whole: stoppedBy("end_turn"),
 			stream: stream(append(messageBegin(10), messageEnd("end_turn", 1)...)...)},
 		row{name: "no content, refused", want: answered(), status: 200, whole: stoppedBy("refusal"),
@@ -106,8 +105,8 @@ func nativeRows(t testing.TB) []row {
 	)
 }
 
-// nativeBrokenRows are streams of the messages form that fail after their first
-// byte, and some that only look so.
+// nativeBrokenRows returns streams of the messages form with a failure after the first byte, and
+// some complete ones.
 func nativeBrokenRows() []row {
 	breaking := func(name string, w want, end fakeprovider.Break, rest ...string) row {
 		raw := append(messageBegin(700), fakeprovider.NativeText("Once upon a time, "))
@@ -119,9 +118,9 @@ func nativeBrokenRows() []row {
 		return r
 	}
 	after := func(code string) want { return want{code: code, kind: "upstream_error", health: broke} }
-	said := func(kind string) string { return fakeprovider.NativeFailure(kind, "x") }
+	failure := func(kind string) string { return fakeprovider.NativeFailure(kind, "x") }
 	rejected := breaking("invalid_request_error", want{code: "invalid_request", kind: "invalid_request_error", health: good},
-		fakeprovider.None, said("invalid_request_error"))
+		fakeprovider.None, failure("invalid_request_error"))
 	rejected.message = "x"
 	whole := breaking("finished, then reset", answered(), fakeprovider.Reset, append(messageEnd("end_turn", 30)[:2], "")...)
 	whole.completion = 30
@@ -129,13 +128,13 @@ func nativeBrokenRows() []row {
 		breaking("reset", after("upstream_connection_error"), fakeprovider.Reset),
 		breaking("cut", after("upstream_connection_error"), fakeprovider.Cut),
 		breaking("ended", after("upstream_connection_error"), fakeprovider.None),
-		// message_stop alone makes a stream complete (interface.md, Errors in a stream).
+		// message_stop alone completes a stream (interface.md, Errors in a stream).
 		breaking("stop without a reason", answered(), fakeprovider.None, fakeprovider.NativeStop()),
 		breaking("idle", after("upstream_timeout"), fakeprovider.Stall).with(impatientlyIdle()),
 		breaking("text among the events", after("upstream_unavailable"), fakeprovider.None, "data: oops\n\n"),
-		breaking("overloaded_error", after("upstream_busy"), fakeprovider.None, said("overloaded_error")),
-		breaking("rate_limit_error", after("upstream_busy"), fakeprovider.None, said("rate_limit_error")),
-		breaking("api_error", after("upstream_unavailable"), fakeprovider.None, said("api_error")),
-		breaking("timeout_error", after("upstream_timeout"), fakeprovider.None, said("timeout_error")),
+		breaking("overloaded_error", after("upstream_busy"), fakeprovider.None, failure("overloaded_error")),
+		breaking("rate_limit_error", after("upstream_busy"), fakeprovider.None, failure("rate_limit_error")),
+		breaking("api_error", after("upstream_unavailable"), fakeprovider.None, failure("api_error")),
+		breaking("timeout_error", after("upstream_timeout"), fakeprovider.None, failure("timeout_error")),
 	}
 }

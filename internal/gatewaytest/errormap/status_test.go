@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// coded are rows of one status and shape that differ in the code alone.
-func coded(vendor string, status int, w want, codes ...string) []row {
+// byCode returns rows that differ in error.code only.
+func byCode(vendor string, status int, w want, codes ...string) []row {
 	var rows []row
 	for _, code := range codes {
 		rows = append(rows, both(fmt.Sprintf("%d %s %s", status, vendor, code),
@@ -19,8 +19,8 @@ func coded(vendor string, status int, w want, codes ...string) []row {
 	return rows
 }
 
-// typed is coded for vendors that tell by error.type.
-func typed(vendor string, status int, w want, kinds ...string) []row {
+// byType returns rows that differ in error.type only.
+func byType(vendor string, status int, w want, kinds ...string) []row {
 	var rows []row
 	for _, kind := range kinds {
 		rows = append(rows, both(fmt.Sprintf("%d %s %s", status, vendor, kind),
@@ -29,8 +29,8 @@ func typed(vendor string, status int, w want, kinds ...string) []row {
 	return rows
 }
 
-// bare is coded for DashScope's own shape: code and message at the top.
-func bare(status int, w want, codes ...string) []row {
+// dashScope returns rows in DashScope's shape: code and message at the top.
+func dashScope(status int, w want, codes ...string) []row {
 	var rows []row
 	for _, code := range codes {
 		rows = append(rows, both(fmt.Sprintf("%d DashScope %s", status, code),
@@ -39,7 +39,7 @@ func bare(status int, w want, codes ...string) []row {
 	return rows
 }
 
-// statuses are rows of answers with a plain error object, one a status.
+// statuses returns rows with an error object, one for each status.
 func statuses(w want, all ...int) []row {
 	var rows []row
 	for _, status := range all {
@@ -48,7 +48,7 @@ func statuses(w want, all ...int) []row {
 	return rows
 }
 
-// pages are rows of web pages, one a status.
+// pages returns rows with a web page, one for each status.
 func pages(w want, all ...int) []row {
 	var rows []row
 	for _, status := range all {
@@ -57,8 +57,7 @@ func pages(w want, all ...int) []row {
 	return rows
 }
 
-// statusRows are failures that the head of an answer shows, or that it never
-// came.
+// statusRows returns failures before the body of an answer.
 func statusRows(t testing.TB) []row {
 	var rows []row
 	for _, group := range [][]row{
@@ -69,10 +68,10 @@ func statusRows(t testing.TB) []row {
 	return rows
 }
 
-// connectionRows: no answer over HTTP came.
+// connectionRows returns failures without an HTTP answer.
 func connectionRows() []row {
 	address := func(url string) func(testing.TB) provider {
-		return func(testing.TB) provider { return provider{url: url, asked: func(string) int { return -1 }} }
+		return func(testing.TB) provider { return provider{url: url, requests: func(string) int { return -1 }} }
 	}
 	wire := func(name, wire string, end fakeprovider.Break) row {
 		r := both(name, fakeprovider.Reply{Wire: wire, End: end}, broken())
@@ -85,7 +84,7 @@ func connectionRows() []row {
 		return r
 	}
 	return []row{
-		// A label of more than 63 letters is no name: it fails without a network.
+		// A label of more than 63 letters is invalid, so the lookup fails without a network.
 		{name: "no such host", want: broken(), provider: address("http://" + strings.Repeat("x", 64) + ".invalid/v1")},
 		{name: "port refused", want: broken(), provider: func(t testing.TB) provider { return address(fakeprovider.Refused(t))(t) }},
 		{name: "TLS handshake with a plain server", want: broken(), provider: func(t testing.TB) provider {
@@ -100,7 +99,7 @@ func connectionRows() []row {
 		{name: "HTTP/2 stream reset", want: broken(), provider: func(t testing.TB) provider {
 			p := fakeprovider.NewTLS(t)
 			p.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Reply{Before: fakeprovider.Reset} })
-			return provider{url: p.URL(), asked: func(model string) int { return asked(p, model) }}
+			return provider{url: p.URL(), requests: func(model string) int { return requestsFor(p, model) }}
 		}},
 		before("reset before the head", fakeprovider.Reset),
 		before("end before the head", fakeprovider.Cut),
@@ -111,26 +110,25 @@ func connectionRows() []row {
 	}
 }
 
-// impatient are a line's timeouts in rows about waiting in vain. They leave a
-// busy machine the time to send a head.
+// impatient returns short timeouts of a line, but long enough for a header on a slow machine.
 func impatient() map[string]any {
 	return map[string]any{"timeouts": map[string]any{"first_token": "1s", "idle": "1s", "total": "1s"}}
 }
 
-// stalling is a row of a provider that stops; status is that of its head.
+// stalling returns the row of a provider that stops after a header with this status.
 func stalling(name string, status int, reply fakeprovider.Reply) row {
 	r := both(name, reply, timedOut())
 	r.status, r.line = status, impatient()
 	return r
 }
 
-// with is the row with further members of its line.
+// with returns the row with these members of its line.
 func (r row) with(line map[string]any) row {
 	r.line = line
 	return r
 }
 
-// timeoutRows: it took too long, here or there.
+// timeoutRows returns timeouts of the provider or the gateway.
 func timeoutRows() []row {
 	rows := []row{
 		stalling("connected, no head", 0, fakeprovider.Reply{Before: fakeprovider.Stall}),
@@ -141,11 +139,11 @@ func timeoutRows() []row {
 	rows = append(rows, statuses(timedOut(), 408, 504)...)
 	rows = append(rows, pages(timedOut(), 408, 504, 522, 524)...)
 	rows = append(rows, statuses(timedOut(), 522, 524)...)
-	rows = append(rows, bare(408, timedOut(), "RequestTimeOut")...)
-	return append(rows, bare(500, timedOut(), "InternalError.Timeout")...)
+	rows = append(rows, dashScope(408, timedOut(), "RequestTimeOut")...)
+	return append(rows, dashScope(500, timedOut(), "InternalError.Timeout")...)
 }
 
-// busyRows: the provider limits its rate, or has too much to do.
+// busyRows returns rate limits and overloads.
 func busyRows() []row {
 	waiting := fakeprovider.Busy(30)
 	waiting.Header["Retry-After-Ms"] = "30000"
@@ -169,17 +167,16 @@ func busyRows() []row {
 	}
 	rows = append(rows, pages(busy(), 429)...)
 	rows = append(rows, statuses(busy(), 498)...)
-	rows = append(rows, coded("OpenAI", 429, busy(), "slow_down")...)
-	rows = append(rows, typed("Anthropic", 429, busy(), "rate_limit_error")...)
-	rows = append(rows, typed("Moonshot", 429, busy(), "engine_overloaded_error", "rate_limit_reached_error")...)
-	rows = append(rows, bare(429, busy(), "Throttling", "Throttling.RateQuota", "Throttling.BurstRate", "LimitRequests")...)
-	rows = append(rows, coded("Zhipu", 429, busy(), "1302", "1303", "1305")...)
-	return append(rows, coded("Ark", 429, busy(), "RateLimitExceeded.EndpointRPMExceeded", "RateLimitExceeded.EndpointTPMExceeded",
+	rows = append(rows, byCode("OpenAI", 429, busy(), "slow_down")...)
+	rows = append(rows, byType("Anthropic", 429, busy(), "rate_limit_error")...)
+	rows = append(rows, byType("Moonshot", 429, busy(), "engine_overloaded_error", "rate_limit_reached_error")...)
+	rows = append(rows, dashScope(429, busy(), "Throttling", "Throttling.RateQuota", "Throttling.BurstRate", "LimitRequests")...)
+	rows = append(rows, byCode("Zhipu", 429, busy(), "1302", "1303", "1305")...)
+	return append(rows, byCode("Ark", 429, busy(), "RateLimitExceeded.EndpointRPMExceeded", "RateLimitExceeded.EndpointTPMExceeded",
 		"ModelAccountRpmRateLimitExceeded", "ModelAccountTpmRateLimitExceeded", "ServerOverloaded", "ModelLoadingError")...)
 }
 
-// accountRows: our credential, balance, permission or region at the provider,
-// under whatever status.
+// accountRows returns faults of our credential, balance, permission or region at the provider.
 func accountRows() []row {
 	w := unavailable(cred)
 	rows := []row{
@@ -200,28 +197,29 @@ func accountRows() []row {
 		both("402 OpenRouter", fakeprovider.JSON(402, `{"error":{"code":402,"message":"x"}}`), w),
 	}
 	rows = append(rows, statuses(w, 401, 402, 403)...)
-	rows = append(rows, typed("Moonshot", 429, w, "exceeded_current_quota_error")...)
-	rows = append(rows, coded("Zhipu", 429, w, "1113", "1304")...)
-	rows = append(rows, coded("Ark", 429, w, "QuotaExceeded")...)
-	rows = append(rows, coded("Anthropic", 429, w, "org_spend_limit_reached", "workspace_spend_limit_reached")...)
-	rows = append(rows, bare(429, w, "Throttling.AllocationQuota", "PrepaidBillOverdue", "PostpaidBillOverdue", "CommodityNotPurchased")...)
-	rows = append(rows, coded("OpenAI", 401, w, "invalid_api_key", "account_deactivated", "invalid_organization")...)
-	rows = append(rows, typed("Moonshot", 401, w, "invalid_authentication_error")...)
-	rows = append(rows, coded("Ark", 401, w, "AuthenticationError")...)
-	rows = append(rows, bare(401, w, "InvalidApiKey")...)
-	rows = append(rows, coded("OpenAI", 403, w, "unsupported_country_region_territory")...)
-	rows = append(rows, typed("Moonshot", 403, w, "permission_denied_error")...)
-	rows = append(rows, typed("Anthropic", 403, w, "permission_error")...)
-	rows = append(rows, typed("Anthropic", 402, w, "billing_error")...)
-	rows = append(rows, bare(403, w, "AccessDenied", "AccessDenied.Unpurchased", "Workspace.AccessDenied")...)
-	rows = append(rows, coded("Ark", 403, w, "AccountOverdueError", "AccessDenied")...)
-	rows = append(rows, coded("OpenAI", 400, w, "billing_hard_limit_reached", "organization_on_hold")...)
-	rows = append(rows, bare(400, w, "Arrearage")...)
-	rows = append(rows, coded("Ark", 400, w, "AccountOverdueError")...)
-	return append(rows, coded("Zhipu", 400, w, "1113", "1220")...)
+	rows = append(rows, byType("Moonshot", 429, w, "exceeded_current_quota_error")...)
+	rows = append(rows, byCode("Zhipu", 429, w, "1113", "1304")...)
+	rows = append(rows, byCode("Ark", 429, w, "QuotaExceeded")...)
+	rows = append(rows, byCode("Anthropic", 429, w, "org_spend_limit_reached", "workspace_spend_limit_reached")...)
+	rows = append(rows, dashScope(429, w, "Throttling.AllocationQuota", "PrepaidBillOverdue", "PostpaidBillOverdue",
+		"CommodityNotPurchased")...)
+	rows = append(rows, byCode("OpenAI", 401, w, "invalid_api_key", "account_deactivated", "invalid_organization")...)
+	rows = append(rows, byType("Moonshot", 401, w, "invalid_authentication_error")...)
+	rows = append(rows, byCode("Ark", 401, w, "AuthenticationError")...)
+	rows = append(rows, dashScope(401, w, "InvalidApiKey")...)
+	rows = append(rows, byCode("OpenAI", 403, w, "unsupported_country_region_territory")...)
+	rows = append(rows, byType("Moonshot", 403, w, "permission_denied_error")...)
+	rows = append(rows, byType("Anthropic", 403, w, "permission_error")...)
+	rows = append(rows, byType("Anthropic", 402, w, "billing_error")...)
+	rows = append(rows, dashScope(403, w, "AccessDenied", "AccessDenied.Unpurchased", "Workspace.AccessDenied")...)
+	rows = append(rows, byCode("Ark", 403, w, "AccountOverdueError", "AccessDenied")...)
+	rows = append(rows, byCode("OpenAI", 400, w, "billing_hard_limit_reached", "organization_on_hold")...)
+	rows = append(rows, dashScope(400, w, "Arrearage")...)
+	rows = append(rows, byCode("Ark", 400, w, "AccountOverdueError")...)
+	return append(rows, byCode("Zhipu", 400, w, "1113", "1220")...)
 }
 
-// modelRows: the line does not have the model, or not as we asked for it.
+// modelRows returns faults about the model of a line, or about fields that the gateway added.
 func modelRows() []row {
 	w := unavailable(pair)
 	added := func(param string) fakeprovider.Reply {
@@ -230,7 +228,7 @@ func modelRows() []row {
 	}
 	options := added("stream_options")
 	limit := both("400 for the limit that we added", added("max_tokens"), w)
-	limit.ask, limit.calls = map[string]any{"max_tokens": nil}, 2 // the second with the other field
+	limit.ask, limit.calls = map[string]any{"max_tokens": nil}, 2 // the second call has the other field
 	limit.model = map[string]any{"default_output_tokens": 500, "reasoning": true}
 	rows := []row{
 		both("404 Gemini NOT_FOUND", fakeprovider.JSON(404, `{"error":{"code":404,"message":"x","status":"NOT_FOUND"}}`), w),
@@ -243,17 +241,17 @@ func modelRows() []row {
 	}
 	rows = append(rows, pages(w, 404)...)
 	rows = append(rows, statuses(w, 404, 410)...)
-	rows = append(rows, coded("OpenAI", 404, w, "model_not_found")...)
-	rows = append(rows, bare(403, w, "Model.AccessDenied")...)
-	rows = append(rows, typed("Moonshot", 404, w, "resource_not_found_error")...)
-	rows = append(rows, bare(404, w, "ModelNotFound", "WorkSpaceNotFound")...)
-	rows = append(rows, coded("Ark", 404, w, "ModelNotOpen", "InvalidEndpointOrModel.NotFound")...)
-	rows = append(rows, coded("OpenAI", 400, w, "model_not_found")...)
-	rows = append(rows, coded("Ark", 400, w, "ModelNotOpen", "InvalidEndpointOrModel.NotFound")...)
-	return append(rows, coded("Zhipu", 400, w, "1211")...)
+	rows = append(rows, byCode("OpenAI", 404, w, "model_not_found")...)
+	rows = append(rows, dashScope(403, w, "Model.AccessDenied")...)
+	rows = append(rows, byType("Moonshot", 404, w, "resource_not_found_error")...)
+	rows = append(rows, dashScope(404, w, "ModelNotFound", "WorkSpaceNotFound")...)
+	rows = append(rows, byCode("Ark", 404, w, "ModelNotOpen", "InvalidEndpointOrModel.NotFound")...)
+	rows = append(rows, byCode("OpenAI", 400, w, "model_not_found")...)
+	rows = append(rows, byCode("Ark", 400, w, "ModelNotOpen", "InvalidEndpointOrModel.NotFound")...)
+	return append(rows, byCode("Zhipu", 400, w, "1211")...)
 }
 
-// filterRows: the provider's check stopped the prompt.
+// filterRows returns prompts blocked by the provider.
 func filterRows() []row {
 	rows := []row{
 		both("400 Azure ResponsibleAIPolicyViolation", fakeprovider.JSON(400, `{"error":{"code":"content_filter","message":"x","status":400,`+
@@ -265,43 +263,42 @@ func filterRows() []row {
 		both("403 OpenRouter flagged_input",
 			fakeprovider.JSON(403, `{"error":{"code":403,"message":"x","metadata":{"reasons":["violence"],"flagged_input":"…"}}}`), stopped()),
 	}
-	rows = append(rows, coded("OpenAI", 400, stopped(), "content_filter", "content_policy_violation", "invalid_prompt")...)
-	rows = append(rows, typed("Moonshot", 400, stopped(), "content_filter")...)
-	rows = append(rows, coded("OpenAI", 403, stopped(), "content_filter", "content_policy_violation")...)
-	rows = append(rows, coded("OpenAI", 451, stopped(), "content_filter")...)
-	rows = append(rows, bare(400, stopped(), "DataInspectionFailed", "data_inspection_failed", "CustomRoleBlocked",
+	rows = append(rows, byCode("OpenAI", 400, stopped(), "content_filter", "content_policy_violation", "invalid_prompt")...)
+	rows = append(rows, byType("Moonshot", 400, stopped(), "content_filter")...)
+	rows = append(rows, byCode("OpenAI", 403, stopped(), "content_filter", "content_policy_violation")...)
+	rows = append(rows, byCode("OpenAI", 451, stopped(), "content_filter")...)
+	rows = append(rows, dashScope(400, stopped(), "DataInspectionFailed", "data_inspection_failed", "CustomRoleBlocked",
 		"FaqRuleBlocked", "IPInfringementSuspect")...)
-	rows = append(rows, coded("Ark", 400, stopped(), "InputTextSensitiveContentDetected", "InputImageSensitiveContentDetected")...)
-	return append(rows, coded("Zhipu", 400, stopped(), "1301")...)
+	rows = append(rows, byCode("Ark", 400, stopped(), "InputTextSensitiveContentDetected", "InputImageSensitiveContentDetected")...)
+	return append(rows, byCode("Zhipu", 400, stopped(), "1301")...)
 }
 
-// rejectionRows: the request itself is at fault; what the provider says is
-// passed on.
+// rejectionRows returns faults of the request itself. The client gets the provider's words.
 func rejectionRows(t testing.TB) []row {
 	var rows []row
-	for _, s := range readSaid(t, "rejections.txtar") {
+	for _, s := range readErrors(t, "rejections.txtar") {
 		var status int
 		if _, err := fmt.Sscanf(s.name, "%d", &status); err != nil {
 			t.Fatalf("rejections.txtar: %s: %v", s.name, err)
 		}
 		rows = append(rows, s.row(s.name, status))
 	}
-	for _, status := range []int{405, 406, 418, 421, 423, 451} { // any other
-		odd := said{body: `{"error":{"message":"No","type":"odd_error","param":null,"code":"odd"}}`, message: "No",
+	for _, status := range []int{405, 406, 418, 421, 423, 451} { // all other client errors
+		odd := vendorError{body: `{"error":{"message":"No","type":"odd_error","param":null,"code":"odd"}}`, message: "No",
 			want: refused(status, "odd", "odd_error")}
 		rows = append(rows, odd.row(fmt.Sprintf("%d with an error", status), status))
 	}
 	return rows
 }
 
-// row is an answer with that status and body.
-func (s said) row(name string, status int) row {
+// row returns the error as an answer with this status.
+func (s vendorError) row(name string, status int) row {
 	r := both(name, fakeprovider.JSON(status, s.body), s.want)
 	r.message, r.param = s.message, s.param
 	return r
 }
 
-// otherRows: the provider failed, or somebody in between spoke.
+// otherRows returns failures of the provider, and answers of proxies between.
 func otherRows() []row {
 	w := outOfOrder()
 	text := func(status int) row {
@@ -328,8 +325,8 @@ func otherRows() []row {
 		rows = append(rows, both(fmt.Sprintf("%d", status), fakeprovider.Reply{Status: status,
 			Header: map[string]string{"Location": "/v1/elsewhere"}}, w))
 	}
-	rows = append(rows, bare(500, w, "InternalError", "InternalError.Algo", "SystemError", "ModelServiceFailed")...)
-	rows = append(rows, bare(503, w, "ModelUnavailable")...)
+	rows = append(rows, dashScope(500, w, "InternalError", "InternalError.Algo", "SystemError", "ModelServiceFailed")...)
+	rows = append(rows, dashScope(503, w, "ModelUnavailable")...)
 	rows = append(rows, statuses(w, 409, 425, 499, 500, 501, 502, 503, 520, 521, 523, 525, 526, 527, 530)...)
 	return append(rows, pages(w, 400, 401, 402, 403, 418, 500, 502, 503, 520, 521, 523, 525, 526, 527, 530)...)
 }

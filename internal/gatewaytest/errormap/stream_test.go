@@ -12,32 +12,32 @@ import (
 	"tollgate/internal/money"
 )
 
-// began is the beginning of every stream that breaks: a role, and some text.
-func began() []string {
+// streamStart returns the first events of broken streams: a role and some text.
+func streamStart() []string {
 	return []string{
 		"data: " + fakeprovider.Frame(`{"role":"assistant","content":""}`, "") + "\n\n",
 		"data: " + fakeprovider.Text("Once upon a time, ") + "\n\n",
 	}
 }
 
-// breaking is a row of a stream that begins well, with what follows once the
-// client has seen some of it.
+// breaking returns the row of a stream that continues with rest and end after the client has
+// received text.
 func breaking(name string, w want, end fakeprovider.Break, rest ...string) row {
-	r := row{name: name, want: w, text: "Once upon a time, ", pieces: len(began())}
+	r := row{name: name, want: w, text: "Once upon a time, ", pieces: len(streamStart())}
 	if len(rest) == 0 {
 		rest = []string{""} // the end waits for the client too
 	}
-	r.stream = &fakeprovider.Reply{ContentType: "text/event-stream", Raw: append(began(), rest...), End: end}
+	r.stream = &fakeprovider.Reply{ContentType: "text/event-stream", Raw: append(streamStart(), rest...), End: end}
 	return r
 }
 
-// reporting is breaking for an error that is reported in a frame.
+// reporting returns a breaking row with an error in a frame.
 func reporting(name, data string, w want) row {
 	return breaking(name, w, fakeprovider.None, "data: "+data+"\n\n")
 }
 
-// counted is the row with the usage that the provider said before it broke.
-func (r row) counted(prompt, completion int64) row {
+// withUsage returns the row with usage from the provider before the failure.
+func (r row) withUsage(prompt, completion int64) row {
 	r.prompt, r.completion = prompt, completion
 	frame := "data: " + fakeprovider.UsageFrame(int(prompt), int(completion)) + "\n\n"
 	reply := *r.stream
@@ -46,8 +46,8 @@ func (r row) counted(prompt, completion int64) row {
 	return r
 }
 
-// brokenRows are streams that fail after their first byte. Whatever the code
-// is, the line has not kept its word, but for what the client is to blame.
+// brokenRows returns streams with a failure after the first byte. They are no success of the line,
+// unless the client is at fault.
 func brokenRows() []row {
 	after := func(code string) want { return want{code: code, kind: "upstream_error", health: broke} }
 	const invalid = "invalid_request_error"
@@ -59,15 +59,15 @@ func brokenRows() []row {
 		rejected    = want{code: "invalid_request", kind: invalid, health: good}
 	)
 	more := "data: " + fakeprovider.Text("there was") + "\n\n"
-	said := func(code string) string { return `{"error":` + fakeprovider.ErrorObject(code, "", "x") + `}` }
+	failure := func(code string) string { return `{"error":` + fakeprovider.ErrorObject(code, "", "x") + `}` }
 	numbered := func(code int) string { return fmt.Sprintf(`{"error":{"code":%d,"message":"x"}}`, code) }
 	rows := []row{
 		breaking("idle", timeout, fakeprovider.Stall).with(impatientlyIdle()),
 		breaking("idle within an event", timeout, fakeprovider.Stall, `data: {"id":`).with(impatientlyIdle()),
-		breaking("idle, usage known", timeout, fakeprovider.Stall).with(impatientlyIdle()).counted(700, 30),
+		breaking("idle, usage known", timeout, fakeprovider.Stall).with(impatientlyIdle()).withUsage(700, 30),
 		breaking("reset", connection, fakeprovider.Reset),
 		breaking("cut", connection, fakeprovider.Cut),
-		breaking("reset, usage known", connection, fakeprovider.Reset).counted(700, 30),
+		breaking("reset, usage known", connection, fakeprovider.Reset).withUsage(700, 30),
 		breaking("cut within an event", connection, fakeprovider.Cut, `data: {"id":"x","choi`),
 		breaking("end without a finish", connection, fakeprovider.None),
 		breaking("done without a finish", connection, fakeprovider.None, "data: [DONE]\n\n"),
@@ -75,15 +75,15 @@ func brokenRows() []row {
 		breaking("text among the frames", unavailable, fakeprovider.None, "data: oops\n\n"),
 		breaking("half a frame", unavailable, fakeprovider.None, "data: {\"id\":\n\n"),
 		breaking("a page among the frames", unavailable, fakeprovider.None, "data: <html>no</html>\n\n"),
-		reporting("server_error", said("server_error"), unavailable),
-		reporting("server_error, usage known", said("server_error"), unavailable).counted(700, 30),
-		reporting("api_error", said("api_error"), unavailable),
+		reporting("server_error", failure("server_error"), unavailable),
+		reporting("server_error, usage known", failure("server_error"), unavailable).withUsage(700, 30),
+		reporting("api_error", failure("api_error"), unavailable),
 		reporting("overloaded_error", `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`, busy),
-		reporting("rate_limit_error", said("rate_limit_error"), busy),
-		reporting("timeout_error", said("timeout_error"), timeout),
-		reporting("authentication_error", said("authentication_error"), unavailable),
+		reporting("rate_limit_error", failure("rate_limit_error"), busy),
+		reporting("timeout_error", failure("timeout_error"), timeout),
+		reporting("authentication_error", failure("authentication_error"), unavailable),
 		reporting("credential in it", `{"error":{"type":"server_error","message":"at `+scene.Credential+`"}}`, unavailable),
-		reporting("not_found_error", said("not_found_error"), unavailable),
+		reporting("not_found_error", failure("not_found_error"), unavailable),
 		reporting("OpenRouter 429", numbered(429), busy),
 		reporting("OpenRouter 502", numbered(502), unavailable),
 		reporting("OpenRouter 524", numbered(524), timeout),
@@ -100,23 +100,22 @@ func brokenRows() []row {
 		reporting("DashScope data_inspection_failed", `{"error":{"code":"data_inspection_failed","message":"x"}}`,
 			want{code: "upstream_prompt_filter", kind: "upstream_error", health: good}),
 	}
-	reject := reporting("invalid_request_error", said(invalid), rejected)
+	reject := reporting("invalid_request_error", failure(invalid), rejected)
 	reject.message = "x"
 	event := breaking("event invalid_request_error", rejected, fakeprovider.None,
 		"event: error\ndata: {\"error\":{\"type\":\"invalid_request_error\",\"message\":\"x\"}}\n\n")
 	event.message = "x"
 	longer := breaking("reset after more text", connection, fakeprovider.Reset, more, ": ping\n\n", more, "")
-	longer.text = "" // how much of it arrived is for the network to say
+	longer.text = "" // the delivered length varies
 	return append(rows, reject, event, longer)
 }
 
-// impatientlyIdle are timeouts that leave time for a first token.
+// impatientlyIdle returns a short idle timeout with time for the first token.
 func impatientlyIdle() map[string]any {
 	return map[string]any{"timeouts": map[string]any{"first_token": "30s", "idle": "300ms", "total": "30s"}}
 }
 
-// wholeRows are streams that look broken to somebody in a hurry, but brought a
-// whole answer.
+// wholeRows returns complete streams with an unusual end.
 func wholeRows() []row {
 	finish := "data: " + fakeprovider.Frame(`{}`, "stop") + "\n\n"
 	usage := "data: " + fakeprovider.UsageFrame(700, 30) + "\n\n"
@@ -135,21 +134,19 @@ func wholeRows() []row {
 	return rows
 }
 
-// breakRow tries one stream that breaks: the client gets an error event and no
-// end, no other line is asked, and exactly what was produced is charged.
-func breakRow(t *testing.T, f *fixture, e entry) {
-	account, key := f.Process.Account(10, nil)
+// breakRow tries a broken stream: the client gets an error event and no end, no other line is
+// tried, and exactly the delivered part is charged.
+func breakRow(t *testing.T, f *fixture, e entry, c *customer) {
 	sent := time.Now()
-	a := f.Send(t, f.form.in, key, f.request(e, e.duo()), e.goOn)
+	a := f.Send(t, f.form.in, c.key, f.request(e, e.duo()), e.resume)
 	f.checkSecrets(t, e, a)
 	f.checkAsked(t, e, e.duo(), 0)
 	f.checkEnd(t, e, a)
-	f.checkProduced(t, e, account, a)
-	f.CheckMoney(t, account, 10*money.USD, a)
+	f.checkProduced(t, e, c, a)
 	f.checkHealth(t, e, e.duo(), sent)
 }
 
-// checkEnd checks how a stream ended for its client.
+// checkEnd checks the client's side of the end of a stream.
 func (f *fixture) checkEnd(t *testing.T, e entry, a scene.Answer) {
 	t.Helper()
 	if a.Status != 200 || a.ContentType != "text/event-stream" || a.Cut || e.text != "" && a.Text != e.text {
@@ -175,16 +172,16 @@ func (f *fixture) checkEnd(t *testing.T, e entry, a scene.Answer) {
 	}
 }
 
-// checkProduced checks what the receipt says of a stream that began.
-func (f *fixture) checkProduced(t *testing.T, e entry, account string, a scene.Answer) {
+// checkProduced checks the receipt of a broken stream.
+func (f *fixture) checkProduced(t *testing.T, e entry, c *customer, a scene.Answer) {
 	t.Helper()
-	r := f.Receipt(t, account, a.ID)
+	r := f.receipt(t, c, a)
 	if r.Status != 200 || r.Code != e.want.code || r.Line != e.duo() || len(r.Attempts) != 1 || r.Attempts[0].FirstByteMS == nil {
 		t.Errorf("receipt %+v", r)
 	}
 	switch {
 	case e.prompt > 0 && r.Prompt != e.prompt, e.completion > 0 && r.Completion != e.completion:
-		t.Errorf("%d and %d tokens are on the receipt; the provider said %d and %d", r.Prompt, r.Completion, e.prompt, e.completion)
+		t.Errorf("%d and %d tokens are on the receipt; the provider reported %d and %d", r.Prompt, r.Completion, e.prompt, e.completion)
 	case r.Prompt <= 0 || r.Completion <= 0:
 		t.Errorf("%d and %d tokens are on the receipt of a stream with text", r.Prompt, r.Completion)
 	}
@@ -193,7 +190,7 @@ func (f *fixture) checkProduced(t *testing.T, e entry, account string, a scene.A
 	}
 }
 
-// leavingRows are providers that keep a client waiting until it leaves.
+// leavingRows returns providers that stall until the client disconnects.
 func leavingRows() []row {
 	closed := want{code: "client_closed"}
 	whole := fakeprovider.Reply{Before: fakeprovider.Stall}
@@ -201,14 +198,13 @@ func leavingRows() []row {
 		ContentType: "text/event-stream", Events: []string{fakeprovider.Frame(`{"role":"assistant"}`, "")}, End: fakeprovider.Stall}}
 	return []row{early,
 		breaking("after text", closed, fakeprovider.Stall),
-		breaking("after text and usage", closed, fakeprovider.Stall).counted(700, 30)}
+		breaking("after text and usage", closed, fakeprovider.Stall).withUsage(700, 30)}
 }
 
-// leaveRow has a client leave: the upstream call is cancelled, nothing is held
-// any more, what was produced is charged and nothing else, and the line is not
-// to blame.
-func leaveRow(t *testing.T, f *fixture, e entry) {
-	account, key := f.Process.Account(10, nil)
+// leaveRow disconnects a client: the upstream call must be canceled, exactly the delivered part
+// charged, nothing stay on hold, and the line not be blamed.
+func leaveRow(t *testing.T, f *fixture, e entry, c *customer) {
+	logged := len(f.Receipts(c.account))
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	before := e.left()
@@ -217,31 +213,31 @@ func leaveRow(t *testing.T, f *fixture, e entry) {
 			defer leave()
 			tick := time.NewTicker(10 * time.Millisecond)
 			defer tick.Stop()
-			for e.asked(e.solo()) == 0 && ctx.Err() == nil {
+			for e.requests(e.solo()) == 0 && ctx.Err() == nil {
 				<-tick.C
 			}
 		}()
 	}
-	if a, err := scene.SendChat(ctx, f.Client, f.Process.URL+f.form.in.Path(), key, f.request(e, e.solo()), leave); err == nil {
+	if a, err := scene.SendChat(ctx, f.Client, f.Process.URL+f.form.in.Path(), c.key, f.request(e, e.solo()), leave); err == nil {
 		t.Fatalf("the client got %+v", a)
 	}
-	scene.Eventually(t, "the provider is told", func() bool { return e.left() > before })
+	scene.Eventually(t, "the call is canceled", func() bool { return e.left() > before })
 	var r scene.Receipt
 	scene.Eventually(t, "the request is in the log", func() bool {
-		all := f.Receipts(account)
-		if len(all) == 1 {
+		all := f.Receipts(c.account)
+		if len(all) > logged {
 			r = all[0]
 		}
-		return len(all) == 1
+		return len(all) == logged+1
 	})
 	if r.Code != e.want.code || (r.Cost > 0) != (e.text != "") || r.Cost != money.Amount(r.Prompt*1000+r.Completion*2000) {
 		t.Errorf("receipt %+v", r)
 	}
 	if e.prompt > 0 && (r.Prompt != e.prompt || r.Completion != e.completion) {
-		t.Errorf("%d and %d tokens are on the receipt; the provider said %d and %d", r.Prompt, r.Completion, e.prompt, e.completion)
+		t.Errorf("%d and %d tokens are on the receipt; the provider reported %d and %d", r.Prompt, r.Completion, e.prompt, e.completion)
 	}
-	f.CheckMoney(t, account, 10*money.USD, scene.Answer{ID: r.ID, Status: r.Status})
-	if s := f.Lines.Of(t, e.solo()); s.State != "in_service" || s.SuccessRate != nil && *s.SuccessRate != 1 {
+	c.balance = f.CheckMoney(t, c.account, c.balance, scene.Answer{ID: r.ID, Status: r.Status})
+	if s := f.state(t, e.solo()); s.State != "in_service" || s.SuccessRate != nil && *s.SuccessRate != 1 {
 		t.Errorf("line: %s", s)
 	}
 }

@@ -8,23 +8,19 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// vendorForms are all forms of clients before lines that speak chat completions:
-// what a vendor says there becomes the form of whoever asked.
+// vendorForms returns responses and messages on lines with chat completions, where an error
+// gets the form of the client.
 func vendorForms() []form {
-	chat, responses, messages := chatForm(), chatForm(), nativeForm()
-	responses.name, responses.in = "responses", scene.Responses
-	messages.provider, messages.good = chat.provider, chat.good
-	forms := []form{chat, responses, messages}
-	for i := range forms {
-		forms[i].lines = chat.name
-	}
-	return forms
+	responses, messages := chatForm(), nativeForm()
+	responses.name, responses.in, responses.lines = "responses", scene.Responses, "chat"
+	messages.provider, messages.good, messages.lines = responses.provider, responses.good, "chat"
+	return []form{responses, messages}
 }
 
-// vendorRows are errors of compatible vendors, in shapes and words of their own.
+// vendorRows returns errors of compatible vendors in their own shapes and words.
 func vendorRows(t testing.TB) []row {
 	var rows []row
-	for _, s := range readSaid(t, "vendors.txtar") {
+	for _, s := range readErrors(t, "vendors.txtar") {
 		var status int
 		if _, err := fmt.Sscanf(s.name, "%d", &status); err != nil {
 			t.Fatalf("vendors.txtar: %s: %v", s.name, err)
@@ -38,9 +34,9 @@ func vendorRows(t testing.TB) []row {
 	return rows
 }
 
-// vendorInside are the rows of an error that comes with status 200.
-func vendorInside(s said) []row {
-	rows := told200(inside(strings.TrimPrefix(s.name, "200 "), s.body, s.want), s.message)
+// vendorInside returns the rows of an error with status 200.
+func vendorInside(s vendorError) []row {
+	rows := withMessage(inside(strings.TrimPrefix(s.name, "200 "), s.body, s.want), s.message)
 	for i := range rows {
 		rows[i].param = s.param
 	}

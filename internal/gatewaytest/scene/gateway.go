@@ -72,18 +72,23 @@ type Funds struct {
 	Held    money.Amount `json:"held_usd"`
 }
 
-// CheckMoney checks that the charge equals the receipt, that an error is free, and that nothing is
-// held. It returns the balance.
+// CheckMoney finds the receipt of an answer and checks it as CheckReceipt does.
 func (g *Gateway) CheckMoney(t testing.TB, account string, before money.Amount, a Answer) money.Amount {
 	t.Helper()
+	return g.CheckReceipt(t, account, before, a, g.Receipt(t, account, a.ID))
+}
+
+// CheckReceipt checks that exactly the cost of the receipt was charged, that an error is free,
+// and that no money is on hold. It returns the balance.
+func (g *Gateway) CheckReceipt(t testing.TB, account string, before money.Amount, a Answer, r Receipt) money.Amount {
+	t.Helper()
 	var state Funds
-	r := g.Receipt(t, account, a.ID)
 	g.Process.Admin("GET", "/accounts/"+account, nil, &state)
 	if a.Status != 200 && r.Cost != 0 {
 		t.Errorf("an error was charged: %+v", r)
 	}
 	if state.Held != 0 || state.Balance != before-r.Cost {
-		t.Errorf("balance %s and %s held; want %s less %s and nothing", state.Balance, state.Held, before, r.Cost)
+		t.Errorf("balance %s and %s on hold; want %s less %s and nothing on hold", state.Balance, state.Held, before, r.Cost)
 	}
 	return state.Balance
 }

@@ -12,14 +12,14 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// said is an error in a provider's words, and what must follow.
-type said struct {
+// vendorError is an error in a provider's words, and its want.
+type vendorError struct {
 	name, body     string
 	want           want
-	param, message string // of the client's error, where the words pass
+	param, message string // of the client's error, if the words pass
 }
 
-// wants are what a file may say that must follow, but for `refused`.
+// wants returns the wants by their names in testdata, except refused and elsewhere.
 func wants() map[string]want {
 	return map[string]want{
 		"failed": outOfOrder(), "busy": busy(), "timed out": timedOut(), "credential refused": unavailable(cred),
@@ -27,8 +27,8 @@ func wants() map[string]want {
 	}
 }
 
-// readSaid reads a file of testdata; its head says what stands in it.
-func readSaid(t testing.TB, file string) []said {
+// readErrors reads a file of testdata; its first lines explain the format.
+func readErrors(t testing.TB, file string) []vendorError {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
@@ -36,10 +36,10 @@ func readSaid(t testing.TB, file string) []said {
 	}
 	key := scene.Credential
 	archive := txtar.Parse([]byte(strings.NewReplacer("$CREDENTIAL", key, "$MASKED", key[:4]+"****"+key[len(key)-4:]).Replace(string(text))))
-	var all []said
+	var all []vendorError
 	for _, section := range archive.Files {
-		s := said{name: section.Name}
-		members := map[string]*string{"param": &s.param, "told": &s.message, "want": new(string)}
+		s := vendorError{name: section.Name}
+		members := map[string]*string{"param": &s.param, "message": &s.message, "want": new(string)}
 		rest := strings.TrimSpace(string(section.Data))
 		for !strings.HasPrefix(rest, "{") {
 			line, after, _ := strings.Cut(rest, "\n")
@@ -56,7 +56,6 @@ func readSaid(t testing.TB, file string) []said {
 	return all
 }
 
-// readWant reads what must follow.
 func readWant(t testing.TB, file, text string) want {
 	t.Helper()
 	if w, ok := wants()[text]; ok {
@@ -72,7 +71,7 @@ func readWant(t testing.TB, file, text string) want {
 	if err != nil {
 		t.Fatalf("%s: want %q: %v", file, text, err)
 	}
-	words := strings.SplitN(text, " ", 4) // a code may have blanks
+	words := strings.SplitN(text, " ", 4) // a code may contain spaces
 	if len(words) == 4 {
 		code = words[3]
 	}
