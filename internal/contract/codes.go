@@ -7,14 +7,13 @@ import (
 
 var errNoCode = errors.New("no code of the table of errors")
 
-// tellCodes says in the description of each refusal when its codes are answered and
-// what helps, a paragraph each.
-func (t table) tellCodes(told func(code string) string) error {
+// explainCodes adds a paragraph for each code to the description of its answers.
+func (t table) explainCodes(explain func(code string) string) error {
 	for _, r := range t.table("components", "responses") {
 		of, _ := r.value.(table)
 		about := of.text("description")
 		for _, code := range texts(of.list("x-codes")) {
-			says := told(code)
+			says := explain(code)
 			if says == "" {
 				return fmt.Errorf("%s: %s: %w", r.name, code, errNoCode)
 			}

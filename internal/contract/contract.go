@@ -1,12 +1,10 @@
-// Package contract owns what the gateway promises on the wire, as OpenAPI 3.1: one
-// document for those who call it and one for those who run it, each in parts that
-// people write (callers, operators, and shared by both), and the readable
-// reference made of them.
+// Package contract owns the OpenAPI 3.1 documents of the gateway, one for callers and one for
+// operators, and their readable reference. The documents are YAML written by hand, with a shared
+// part.
 //
-// Invariants: a document holds no word that depends on a process, so it is made
-// once; what stands in it is held against the routes, the table of errors and the
-// answers of running gateways by tests (internal/gatewaytest/contract,
-// internal/archtest).
+// Invariants: the documents do not depend on the process, so they are built once. Tests compare
+// them with the routes, the table of errors and the answers of running gateways
+// (internal/gatewaytest/contract, internal/archtest).
 package contract
 
 import (
@@ -19,29 +17,27 @@ import (
 //go:embed callers/*.yaml operators/*.yaml shared/*.yaml
 var parts embed.FS
 
-// OpenAPI is one of the two contracts.
+// OpenAPI is one of the two documents.
 type OpenAPI struct {
 	top  table
 	json []byte
 }
 
-// Callers returns the contract of the API: /v1, /native, media and health. told says
-// when a code of errors is answered and what helps; empty: there is no such code. An
-// error is a fault of the build.
-func Callers(told func(code string) string) (*OpenAPI, error) {
-	return read(told, "callers/api.yaml", "callers/chat.yaml", "callers/native.yaml", "callers/media.yaml", "callers/account.yaml",
+// Callers returns the document of the API: /v1, /native, media and health. explain returns the text
+// about an error code, or an empty string for an unknown code. An error is a fault of the build.
+func Callers(explain func(code string) string) (*OpenAPI, error) {
+	return read(explain, "callers/api.yaml", "callers/chat.yaml", "callers/native.yaml", "callers/media.yaml", "callers/account.yaml",
 		"shared/process.yaml", "shared/job.yaml", "shared/usage.yaml", "shared/errors.yaml", "callers/native_errors.yaml")
 }
 
-// Operators returns the contract of the operator API: /admin/v1, metrics and health.
-// told is as for Callers.
-func Operators(told func(code string) string) (*OpenAPI, error) {
-	return read(told, "operators/admin.yaml", "operators/accounts.yaml", "operators/keys.yaml", "operators/requests.yaml",
+// Operators returns the document of the operator API: /admin/v1, metrics and health.
+func Operators(explain func(code string) string) (*OpenAPI, error) {
+	return read(explain, "operators/admin.yaml", "operators/accounts.yaml", "operators/keys.yaml", "operators/requests.yaml",
 		"operators/gateway.yaml", "shared/process.yaml", "shared/job.yaml", "shared/usage.yaml", "shared/errors.yaml")
 }
 
 // read puts a document together: the members of its parts, in their order.
-func read(told func(code string) string, names ...string) (*OpenAPI, error) {
+func read(explain func(code string) string, names ...string) (*OpenAPI, error) {
 	d := &OpenAPI{}
 	for _, name := range names {
 		raw, err := parts.ReadFile(name)
@@ -60,7 +56,7 @@ func read(told func(code string) string, names ...string) (*OpenAPI, error) {
 			return nil, fmt.Errorf("join %s: %w", name, err)
 		}
 	}
-	if err := d.top.tellCodes(told); err != nil {
+	if err := d.top.explainCodes(explain); err != nil {
 		return nil, err
 	}
 	d.json = append(encode(d.top), '\n')

@@ -41,8 +41,7 @@ func at(v any, names ...string) any {
 	return v
 }
 
-// responses are all of both documents, by status and document; component ones are
-// resolved.
+// responses returns the responses of both documents by status, with components resolved.
 func responses(t *testing.T) (all []response) {
 	t.Helper()
 	for name, top := range both(t) {
@@ -115,21 +114,21 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 }
 
-// TestRefusalsTellTheirCodes: whoever reads the contract reads with each code what helps,
-// and a code that the table has not is a fault.
+// TestRefusalsTellTheirCodes checks that each code in the documents has an explanation, and that
+// unknown codes are faults.
 func TestRefusalsTellTheirCodes(t *testing.T) {
 	t.Parallel()
-	told := 0
+	explained := 0
 	for _, r := range responses(t) {
 		for _, code := range r.names("x-codes") {
-			told++
+			explained++
 			if about, _ := r.of["description"].(string); !strings.Contains(about, "\n\n`"+code+"`: "+fault.Told(code)) {
-				t.Errorf("%s %s: %s is not told in %q", r.document, r.path, code, about)
+				t.Errorf("%s %s: %s is not explained in %q", r.document, r.path, code, about)
 			}
 		}
 	}
-	if told < 30 {
-		t.Errorf("%d codes found: the test looks past them", told)
+	if explained < 30 {
+		t.Errorf("%d codes found: the test does not find them", explained)
 	}
 	if _, err := contract.Callers(func(string) string { return "" }); err == nil {
 		t.Error("codes that nobody knows are taken")
@@ -170,8 +169,8 @@ func TestExamplesKeepTheirSchemas(t *testing.T) {
 	}
 }
 
-// TestEveryOperationHasAnExample wants an example of each answer with a JSON body,
-// and of each request that needs one.
+// TestEveryOperationHasAnExample checks each answer with a JSON body, and each required request
+// body.
 func TestEveryOperationHasAnExample(t *testing.T) {
 	t.Parallel()
 	for name, top := range both(t) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// shown is an example as people read it; empty: there is none.
-func shown(example any) string {
+// formatExample returns an example for readers, or an empty string.
+func formatExample(example any) string {
 	switch v := example.(type) {
 	case nil:
 		return ""
@@ -23,7 +23,7 @@ func shown(example any) string {
 	return out.String()
 }
 
-// longestLine is how long an example may be to stand on one line.
+// longestLine is the maximum length of an example on one line.
 const longestLine = 88
 
 // command is an operation as a command to try. It is written for a shell with BASE,
@@ -62,7 +62,7 @@ func (d *OpenAPI) command(path, method string, of table) string {
 		if example == nil {
 			return strings.Replace(out, "curl", "curl -X "+strings.ToUpper(method), 1)
 		}
-		out += " \\\n  -H \"Content-Type: application/json\" -d '" + strings.ReplaceAll(shown(example), "'", `'\''`) + "'"
+		out += " \\\n  -H \"Content-Type: application/json\" -d '" + strings.ReplaceAll(formatExample(example), "'", `'\''`) + "'"
 	}
 	return out
 }

@@ -14,8 +14,8 @@ import (
 //go:embed html/*.html
 var embedded embed.FS
 
-// Where the documents and the references of them stand. The operators' are in the
-// folder of their API, so that a proxy which hides that hides them too.
+// Paths of the documents and their references. The operators' paths are below the operator API, so
+// a proxy can hide all of them together.
 const (
 	CallersSource   = "/openapi.json"
 	CallersPage     = "/docs"
@@ -23,31 +23,30 @@ const (
 	OperatorsPage   = "/admin/docs"
 )
 
-// Site answers the documents, the references of them, and the first page of an
-// address that has no console.
+// Site serves the documents, their references, and the first page of an address without a console.
 type Site struct {
 	Callers, Operators *Edition
 
 	templates *template.Template
 }
 
-// Edition is a document and its reference, drawn when one of them is first asked for.
+// Edition is a document and its reference, rendered on first use.
 type Edition struct {
 	document func() (*OpenAPI, error)
 	page     func() ([]byte, error)
 }
 
-// NewSite reads the templates. asset returns the address of a file of the
-// console's; told is as for Callers. An error is a fault of the build.
-func NewSite(asset, told func(string) string) (*Site, error) {
+// NewSite reads the templates. asset returns the address of a file of the console. explain is as
+// for Callers. An error is a fault of the build.
+func NewSite(asset, explain func(string) string) (*Site, error) {
 	p := &Site{templates: template.New("").Funcs(template.FuncMap{
 		"asset": asset, "inline": inline, "paragraphs": paragraphs, "captioned": captioned,
 	})}
 	if _, err := p.templates.ParseFS(embedded, "html/*.html"); err != nil {
 		return nil, err
 	}
-	p.Callers = p.edition(func() (*OpenAPI, error) { return Callers(told) }, CallersSource)
-	p.Operators = p.edition(func() (*OpenAPI, error) { return Operators(told) }, OperatorsSource)
+	p.Callers = p.edition(func() (*OpenAPI, error) { return Callers(explain) }, CallersSource)
+	p.Operators = p.edition(func() (*OpenAPI, error) { return Operators(explain) }, OperatorsSource)
 	return p, nil
 }
 
@@ -63,7 +62,7 @@ func (p *Site) edition(document func() (*OpenAPI, error), source string) *Editio
 	})}
 }
 
-// surround is what stands around a page.
+// surround is the layout of a page.
 type surround struct {
 	Title    string
 	Contents []heading
@@ -106,8 +105,7 @@ func (p *Site) draw(name string, around surround, shown any) ([]byte, error) {
 	return whole.Bytes(), nil
 }
 
-// Source answers the document itself. Any page may read it: it tells nothing that
-// is not in the product's sources.
+// Source writes the document. It contains nothing secret, so any web page may read it.
 func (e *Edition) Source(w http.ResponseWriter) error {
 	d, err := e.document()
 	if err != nil {
@@ -130,8 +128,8 @@ func (e *Edition) Page(w http.ResponseWriter) error {
 	return nil
 }
 
-// sendPage answers a page of ours: it runs nothing, and loads the console's
-// stylesheet and pictures alone.
+// sendPage writes a page without scripts. The page may load only the stylesheet and the images of
+// the console.
 func sendPage(w http.ResponseWriter, page []byte) {
 	h := w.Header()
 	h.Set("Content-Security-Policy",
@@ -149,7 +147,7 @@ func send(w http.ResponseWriter, contentType string, body []byte) {
 	_, _ = w.Write(body) // the reader may be gone
 }
 
-// inline is a text with what stands between backticks as code.
+// inline formats text between backticks as code.
 func inline(text string) template.HTML {
 	var out strings.Builder
 	for i, piece := range strings.Split(text, "`") {
@@ -170,7 +168,7 @@ func paragraphs(text string) []string {
 	return strings.Split(text, "\n\n")
 }
 
-// captioned is what the table of fields is drawn from.
+// captioned returns the data of a table of fields.
 func captioned(caption string, fields []field) any {
 	return struct {
 		Caption string

@@ -9,10 +9,9 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestCodesStandWhereTheyAreAnswered holds the places of the table of errors, which the
-// reference shows, against the operations of the documents, both ways: an operation lists
-// the codes of the places that it is in and no others, by their types below /native, and a
-// place has no operation that there is not.
+// TestCodesStandWhereTheyAreAnswered compares the places in the table of errors with the operations
+// of the documents in both directions: an operation has exactly the codes of its places, by type
+// below /native, and each place has an operation.
 func TestCodesStandWhereTheyAreAnswered(t *testing.T) {
 	t.Parallel()
 	lists := map[string][]string{} // by operation
@@ -58,8 +57,8 @@ func TestCodesStandWhereTheyAreAnswered(t *testing.T) {
 	}
 }
 
-// isNative tells whether a code is told below /native with a status and a type; of those
-// that every line is busy with, two.
+// isNative reports whether a row has a status and a type below /native. The code for busy lines has
+// two types.
 func isNative(row fault.TableRow, status, name string) bool {
 	return strconv.Itoa(row.NativeStatus()) == status && (row.Native == name ||
 		row.Code == fault.RateLimitExceeded && name == "overloaded_error")

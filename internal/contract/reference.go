@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// reference is what the page of a document shows.
+// reference is the content of a document's page.
 type reference struct {
 	Title, About, Source string
 	Keys                 []entry
@@ -14,7 +14,7 @@ type reference struct {
 	Types                []kind
 }
 
-// entry is a name and what is said of it.
+// entry is a name and its description.
 type entry struct{ Name, About string }
 
 // chapter is a tag with its operations.
@@ -30,21 +30,21 @@ type operation struct {
 	Bodies                               []content
 	Example                              string // as a command
 	Answers                              []content
-	Also                                 []answer // with what it may be answered else
+	Also                                 []answer // other answers
 }
 
-// content is a body in one type of media. Schema is its name where it has one, and
-// Anchor where that stands.
+// content is a body of one media type. Schema is the name of its schema, if any, with a link to
+// Anchor.
 type content struct {
 	Status, Type, Schema, Anchor, Example string
 	Optional                              bool
 	Fields                                []field
 }
 
-// answer is a status and what it means: here, or where several operations have it.
+// answer is a status with its meaning or a link.
 type answer struct{ Status, About, Anchor string }
 
-// refusal is what several operations may be answered. About tells its codes.
+// refusal is an answer of several operations. About explains its codes.
 type refusal struct {
 	Anchor, Name, About, Example string
 	Types                        []string
@@ -62,7 +62,7 @@ type field struct {
 	Required                  bool
 }
 
-// refer makes what the page shows of a document, which programs find at source.
+// refer returns the content of a document's page; source is the path of the document.
 func (d *OpenAPI) refer(source string) reference {
 	out := reference{Title: d.top.text("info", "title"), About: d.top.text("info", "description"), Source: source}
 	for _, scheme := range d.top.table("components", "securitySchemes") {
@@ -84,7 +84,7 @@ func (d *OpenAPI) refer(source string) reference {
 
 func anchorOf(schema string) string { return "type-" + schema }
 
-// operations are those of a tag, in the order of the document.
+// operations returns the operations of a tag in the order of the document.
 func (d *OpenAPI) operations(tag string) (all []operation) {
 	for _, path := range d.top.table("paths") {
 		methods, _ := path.value.(table)
@@ -127,7 +127,7 @@ func (d *OpenAPI) operation(path, method string, of table) operation {
 	return o
 }
 
-// also is an answer that stands elsewhere, or is said where it is.
+// also returns an answer, or a link to a shared one.
 func also(response member) answer {
 	of, _ := response.value.(table)
 	if name, shared := strings.CutPrefix(of.text("$ref"), "#/components/responses/"); shared {
@@ -136,12 +136,12 @@ func also(response member) answer {
 	return answer{Status: response.name, About: of.text("description")}
 }
 
-// refusals are the answers that several operations have.
+// refusals returns the answers of several operations.
 func (d *OpenAPI) refusals() (all []refusal) {
 	for _, r := range d.top.table("components", "responses") {
 		of, _ := r.value.(table)
 		all = append(all, refusal{"answer-" + r.name, r.name, of.text("description"),
-			shown(of.get("content", "application/json", "example")), texts(of.list("x-types"))})
+			formatExample(of.get("content", "application/json", "example")), texts(of.list("x-types"))})
 	}
 	return all
 }
@@ -150,7 +150,7 @@ func (d *OpenAPI) refusals() (all []refusal) {
 func (d *OpenAPI) contents(of table) (all []content) {
 	for _, m := range of.table("content") {
 		media, _ := m.value.(table)
-		c := content{Type: m.name, Example: shown(media.get("example"))}
+		c := content{Type: m.name, Example: formatExample(media.get("example"))}
 		schema := media.table("schema")
 		if c.Schema = strings.TrimPrefix(schema.text("$ref"), schemas); c.Schema != "" {
 			c.Anchor = anchorOf(c.Schema)
@@ -162,7 +162,7 @@ func (d *OpenAPI) contents(of table) (all []content) {
 	return all
 }
 
-// schemas is where named ones stand.
+// schemas is the prefix of references to named schemas.
 const schemas = "#/components/schemas/"
 
 // resolve follows a reference to its place in the document.
@@ -186,7 +186,7 @@ func (d *OpenAPI) fields(schema table) (all []field) {
 	return all
 }
 
-// bounds says in words what a schema lets a value be.
+// bounds describes the limits of a schema.
 func bounds(schema table) string {
 	out := ""
 	if values := schema.list("enum"); values != nil {
@@ -208,7 +208,7 @@ func bounds(schema table) string {
 	return out
 }
 
-// kindOf says in words what a schema is of, and where that is told.
+// kindOf describes the type of a schema, and returns the anchor of a named one.
 func (d *OpenAPI) kindOf(v any) (words, anchor string) {
 	schema, _ := v.(table)
 	if name, named := strings.CutPrefix(schema.text("$ref"), schemas); named {

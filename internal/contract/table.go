@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// table is a JSON object whose members keep the order in which they were written.
+// table is a JSON object with its members in the written order.
 type table []member
 
 type member struct {
@@ -22,7 +22,7 @@ var (
 	errTwice   = errors.New("stands there twice")
 )
 
-// fromYAML turns what the YAML reader makes of a document into tables.
+// fromYAML converts the output of the YAML reader to tables.
 func fromYAML(v any) any {
 	switch v := v.(type) {
 	case yaml.MapSlice:
@@ -41,8 +41,8 @@ func fromYAML(v any) any {
 	return v
 }
 
-// set gives a member a value. One that is there keeps its place: so a merge key
-// (`<<`) gives what the members behind it may say otherwise.
+// set sets a member. An existing member keeps its place, so members after a merge key (`<<`)
+// override the merged ones.
 func (t table) set(name string, value any) table {
 	for i := range t {
 		if t[i].name == name {
@@ -53,7 +53,7 @@ func (t table) set(name string, value any) table {
 	return append(t, member{name, value})
 }
 
-// get returns a value, going down by name; nil: there is none.
+// get returns the value at a path of names, or nil.
 func (t table) get(names ...string) any {
 	for i, name := range names {
 		value, ok := t.find(name)
@@ -79,7 +79,7 @@ func (t table) find(name string) (any, bool) {
 	return nil, false
 }
 
-// table, list and text are get for those kinds, empty where there is none.
+// table, list and text return the value at a path, or the zero value for another type.
 func (t table) table(names ...string) table { v, _ := t.get(names...).(table); return v }
 
 func (t table) list(names ...string) []any { v, _ := t.get(names...).([]any); return v }
@@ -97,8 +97,8 @@ func (t table) without(name string) table {
 	return out
 }
 
-// join adds the members of another part: objects member by member, lists one behind
-// the other. Anything else may stand in one part only.
+// join adds the members of another part: objects by member, lists by concatenation. Other values
+// must be in one part only.
 func (t table) join(more table) (table, error) {
 	for _, m := range more {
 		former, there := t.find(m.name)

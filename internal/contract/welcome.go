@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Welcome is what an address without a console tells of itself.
+// Welcome is the answer of an address without a console.
 type Welcome struct {
 	Name       string `json:"name"`
-	V1         string `json:"v1,omitempty"`     // base address of OpenAI clients; empty: not here
+	V1         string `json:"v1,omitempty"`     // base address of OpenAI clients
 	Native     string `json:"native,omitempty"` // base address of Anthropic clients
 	Docs       string `json:"docs,omitempty"`
 	OpenAPI    string `json:"openapi,omitempty"`
@@ -17,8 +17,7 @@ type Welcome struct {
 	AdminSpecs string `json:"admin_openapi,omitempty"`
 }
 
-// NewWelcome tells what an address has, whose base users see: the API, the operator
-// API, or both.
+// NewWelcome describes an address with the API, the operator API, or both.
 func NewWelcome(base string, api, admin bool) Welcome {
 	w := Welcome{Name: "tollgate"}
 	if api {

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// number reads a decimal number exactly, with an exponent or without one; nil: it is
-// none, or of a size that no price, share or amount has.
+// number reads a decimal number exactly. It returns nil for anything else, and for numbers outside
+// of the range of prices, shares and amounts.
 func number(text string) *big.Rat {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > 64 || strings.ContainsAny(text, "/xXpPoObB_") {
@@ -55,15 +55,13 @@ func (n *notes) decimal(e entry, r record, column string) (*big.Rat, bool) {
 	return new(big.Rat), false
 }
 
-// unreadable remarks on a value that should be a number, and names the number that
-// stands for it.
+// unreadable remarks that a value is not a number, and names its substitute.
 func (n *notes) unreadable(e entry, column, text, as string) {
 	n.remark(e, fmt.Sprintf("its %s is not a number and counts as %s: %s", column, as, strconv.Quote(shown(text))),
 		"correct it in the source before the import, or set it here by hand")
 }
 
-// wholeOf returns the whole number that text holds, such as 60 or 60.0, and
-// whether it holds one.
+// wholeOf reads a whole number such as 60 or 60.0.
 func wholeOf(text string) (int64, bool) {
 	value := number(text)
 	if value == nil || !value.IsInt() || !value.Num().IsInt64() {
@@ -84,8 +82,7 @@ func product(a *big.Rat, others ...*big.Rat) *big.Rat {
 	return out
 }
 
-// scaled returns r x 10^decimals as a whole number, rounded down or up; false: it is
-// larger than most.
+// scaled returns r x 10^decimals as a whole number, rounded down or up, and false above most.
 func scaled(r *big.Rat, decimals int64, up bool, most int64) (int64, bool) {
 	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(decimals), nil)
 	n := new(big.Int).Mul(r.Num(), power)
@@ -99,8 +96,7 @@ func scaled(r *big.Rat, decimals int64, up bool, most int64) (int64, bool) {
 	return quotient.Int64(), true
 }
 
-// amountOf returns US dollars as an amount, rounded up: what an account is given is
-// not made less.
+// amountOf returns US dollars as an amount, rounded up in the account's favour.
 func amountOf(usd *big.Rat) (money.Amount, bool) {
 	n, ok := scaled(usd, 9, true, int64(money.Max))
 	return money.Amount(n), ok
@@ -112,8 +108,8 @@ func priceOf(usd *big.Rat) (money.Price, bool) {
 	return money.Price(n), ok && n >= 0
 }
 
-// factorOf returns a factor of prices, rounded down, but never to nothing: false where
-// it had to be made larger, or there is none.
+// factorOf returns a price factor, rounded down. It returns false if share is out of range, or if
+// the factor had to be raised to the smallest one.
 func factorOf(share *big.Rat) (money.Factor, bool) {
 	n, ok := scaled(share, 6, false, int64(money.MaxFactor))
 	if !ok {

@@ -6,14 +6,14 @@ import (
 	"tollgate/internal/wire"
 )
 
-// channelKind is how a type of channel becomes a line: the provider, the address where
-// the channel has none, and what is put behind either.
+// channelKind describes the line for a type of channel: the provider, the default address, and the
+// end of every address.
 type channelKind struct {
 	name     string
-	provider string // empty: there is none
+	provider string // empty if unsupported
 	base     string // empty: a channel must have its own
 	suffix   string
-	forms    []wire.Form // nil: all that the provider has
+	forms    []wire.Form // nil for all forms of the provider
 	bare     bool        // no base address where the channel has none: the provider's own
 	ignores  bool        // obeys no limit of tokens
 }
@@ -23,11 +23,10 @@ func compatible(name, base, suffix string) channelKind {
 	return channelKind{name: name, provider: "openai", base: base, suffix: suffix, forms: []wire.Form{wire.FormChat}}
 }
 
-// unsupported is a type whose interface no provider here speaks, or whose credentials
-// are put together in another way.
+// unsupported is a type without a provider here, or with a credential in another format.
 func unsupported(name string) channelKind { return channelKind{name: name} }
 
-// sharedKinds are the types of channels that have one number in both programs.
+// sharedKinds returns the types with the same number in both programs.
 func sharedKinds() map[int64]channelKind {
 	return map[int64]channelKind{
 		1:  {name: "OpenAI", provider: "openai", suffix: "/v1", bare: true},
@@ -57,7 +56,7 @@ func sharedKinds() map[int64]channelKind {
 	}
 }
 
-// ali is Alibaba's, whose limit bounds the answer and not what is thought before.
+// ali is Alibaba: its limit bounds the answer without the reasoning.
 func ali(base string) channelKind {
 	kind := compatible("Alibaba", base, "/compatible-mode/v1")
 	kind.ignores = true
@@ -77,7 +76,7 @@ func kindsOf(p Program) map[int64]channelKind {
 	return kinds
 }
 
-// oneAPIKinds are the types that one-api numbers for itself.
+// oneAPIKinds returns the types with a number of one-api only.
 func oneAPIKinds() map[int64]channelKind {
 	return map[int64]channelKind{
 		4:  compatible("CloseAI", "https://api.closeai-proxy.xyz", "/v1"),
@@ -111,7 +110,7 @@ func oneAPIKinds() map[int64]channelKind {
 	}
 }
 
-// newAPIKinds are the types that new-api numbers for itself.
+// newAPIKinds returns the types with a number of new-api only.
 func newAPIKinds() map[int64]channelKind {
 	return map[int64]channelKind{
 		2:  unsupported("Midjourney"),
@@ -148,8 +147,8 @@ func newAPIKinds() map[int64]channelKind {
 	}
 }
 
-// address is the base address of a line of this kind; empty: the provider's own. false:
-// there is none.
+// address returns the base address of a line, empty for the provider's own. It returns false if an
+// address is required and missing.
 func (k channelKind) address(own string) (string, bool) {
 	own = strings.TrimRight(strings.TrimSpace(own), "/")
 	switch {

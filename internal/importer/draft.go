@@ -12,10 +12,10 @@ import (
 	"tollgate/internal/catalog"
 )
 
-// draft is a catalog that is being put together.
+// draft is an incomplete catalog.
 type draft struct {
 	*notes
-	known   map[string]facts // what a file says about models
+	known   map[string]facts // from the file of --models
 	secrets string           // folder for credentials
 	models  map[string]*catalog.Model
 	order   []string // of the models
@@ -23,7 +23,7 @@ type draft struct {
 	files   []Secret
 }
 
-// draftLine is a line that is not checked yet.
+// draftLine is an unchecked line.
 type draftLine struct {
 	entry
 	spec       catalog.LineSpec
@@ -37,7 +37,6 @@ func newDraft(n *notes, known map[string]facts, secrets string) *draft {
 	return &draft{notes: n, known: known, secrets: secrets, models: map[string]*catalog.Model{}}
 }
 
-// has tells whether there is a model.
 func (d *draft) has(id string) bool { return d.models[id] != nil }
 
 // addModel adds a chat model with its price, or remarks why it cannot be had.
@@ -65,7 +64,7 @@ func (d *draft) addModel(id string, r rates) {
 	d.order = append(d.order, id)
 }
 
-// limitModels allows a key these models alone; a key that would have none is disabled.
+// limitModels restricts a key to models. A key without any model is disabled.
 func (n *notes) limitModels(k *OldKey, e entry, models []string) {
 	why := "none of the models that it may use is here"
 	if len(models) > 0 {
@@ -80,13 +79,13 @@ func (n *notes) limitModels(k *OldKey, e entry, models []string) {
 	n.remark(e, "its key is disabled: "+why, "set its models with `tollgate key change --allowed-models`, and enable it")
 }
 
-// checkDocument returns what is wrong with a document.
+// checkDocument returns the faults of a document.
 func checkDocument(doc *catalog.Document, providers map[string]catalog.Provider) error {
 	_, _, err := catalog.Parse(doc.YAML(), providers)
 	return err
 }
 
-// addLine adds a line for the models that there are, or remarks why it cannot be had.
+// addLine adds a line with the models of the catalog, or remarks on its fault.
 func (d *draft) addLine(l draftLine, providers map[string]catalog.Provider) bool {
 	l.spec.ID = d.lineID(l.entry)
 	if l.credential != "" {
@@ -121,10 +120,10 @@ func (d *draft) addLine(l draftLine, providers map[string]catalog.Provider) bool
 // pathOf is the file of a line's credential.
 func (d *draft) pathOf(line string) string { return filepath.Join(d.secrets, line+".key") }
 
-// notInID are the characters that no id of a line has.
+// notInID matches characters outside of line ids.
 var notInID = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// lineID makes an id of a name and an identifier that no other line has.
+// lineID returns a unique id from a name and an identifier.
 func (d *draft) lineID(e entry) string {
 	name := strings.Trim(strings.ToLower(notInID.ReplaceAllString(e.name, "-")), "-._")
 	if name == "" {
@@ -143,8 +142,8 @@ func (d *draft) lineID(e entry) string {
 	return id
 }
 
-// document puts the catalog together; nil: there are no lines, so there is none. A model that no line can serve now is under
-// maintenance, so that its callers are told so.
+// document returns the catalog, or nil if there are no lines. A model without an enabled line is
+// under maintenance, so that callers get a clear error.
 func (d *draft) document(providers map[string]catalog.Provider) (*catalog.Document, []Secret, error) {
 	doc := &catalog.Document{}
 	enabled, served := map[string]bool{}, map[string]bool{}

@@ -13,27 +13,27 @@ import (
 	"tollgate/internal/wire"
 )
 
-// facts are what a file of models says about one.
+// facts has the data of a model from a file.
 type facts struct {
-	mode          string // chat, embedding, image_generation, …; empty: unsaid
-	context, most int64  // tokens; 0: unsaid
+	mode          string // chat, embedding, image_generation, …; may be empty
+	context, most int64  // in tokens, 0 if unknown
 	rates         rates
 	reasoning     bool
 }
 
-// rates are US dollars per million tokens; nil: unsaid.
+// rates are US dollars per million tokens, nil if unknown.
 type rates struct {
 	input, output, cached, written *big.Rat
 	above                          []ratesAbove // ascending
 }
 
-// ratesAbove are the rates of a request whose prompt is longer than so many tokens.
+// ratesAbove has the rates for prompts longer than tokens.
 type ratesAbove struct {
 	tokens                         int64
 	input, output, cached, written *big.Rat
 }
 
-// Limits that a model gets where nobody says its own.
+// Default limits of models.
 const (
 	assumedContext = 128_000
 	assumedOutput  = 16_384
@@ -65,12 +65,12 @@ func readModels(path string) (map[string]facts, error) {
 	return known, nil
 }
 
-// recordOf returns the members of a JSON object as texts, but for those that are null.
+// recordOf returns the members of a JSON object as texts, without nulls.
 func recordOf(members map[string]json.RawMessage) record {
 	r := make(record, len(members))
 	for name, raw := range members {
 		text := string(raw)
-		_ = json.Unmarshal(raw, &text) // what is no text is taken as it stands
+		_ = json.Unmarshal(raw, &text) // anything but a string keeps its JSON form
 		if text != "null" {
 			r[name] = text
 		}
@@ -78,8 +78,7 @@ func recordOf(members map[string]json.RawMessage) record {
 	return r
 }
 
-// factsOf reads what is said about a model. It skips members of another form: a
-// model without a price is left out with a remark anyway.
+// factsOf reads the data of a model and skips members of another type.
 func factsOf(said record) facts {
 	f := facts{mode: said["mode"], reasoning: said.flag("supports_reasoning"), rates: ratesOf(said),
 		context: tokensOf(said["max_input_tokens"]), most: tokensOf(said["max_output_tokens"])}
@@ -89,13 +88,13 @@ func factsOf(said record) facts {
 	return f
 }
 
-// tokensOf returns a number of tokens, 0 if text is not one.
+// tokensOf reads a number of tokens, or returns 0.
 func tokensOf(text string) int64 {
 	n, _ := wholeOf(text)
 	return max(n, 0)
 }
 
-// behind finds the length of a prompt from which another price holds.
+// behind finds the prompt length in the name of a price.
 var behind = regexp.MustCompile(`^input_cost_per_token(_above_([1-9][0-9]{0,4})k_tokens)$`)
 
 // ratesOf reads prices in US dollars by the token.
@@ -127,7 +126,7 @@ func ratesOf(said record) (r rates) {
 	return r
 }
 
-// readFile reads a file of at most so many bytes.
+// readFile reads a file of at most most bytes.
 func readFile(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -139,7 +138,7 @@ func readFile(path string, most int64) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// otherKinds are names of models that do not chat, by what they make.
+// otherKinds lists names of models without chat, by their output.
 var otherKinds = []struct {
 	what string
 	name *regexp.Regexp
@@ -153,8 +152,7 @@ var otherKinds = []struct {
 	{"judgements", regexp.MustCompile(`(?i)moderation`)},
 }
 
-// otherKind tells what a model makes that does not chat; empty: it chats, as far as
-// its name or mode tells.
+// otherKind returns the output of a model without chat, or an empty string for chat.
 func otherKind(name string, f facts) string {
 	switch f.mode {
 	case "chat", "responses", "completion":
@@ -171,8 +169,7 @@ func otherKind(name string, f facts) string {
 	return ""
 }
 
-// chatModel is a model of a price, with what is known of it; false: the price is out of
-// the range of prices.
+// chatModel returns a model with its price, and false if the price is out of range.
 func chatModel(id string, r rates, f facts) (catalog.Model, bool) {
 	m := catalog.Model{ID: id, Kind: catalog.KindChat, State: catalog.StateOpen,
 		Forms:          []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},

@@ -6,8 +6,6 @@ import (
 	"testing"
 )
 
-// TestFiles: credentials are in files that their owner alone can read, the catalog has
-// their paths, and nothing that is there is written over.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

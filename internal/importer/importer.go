@@ -1,16 +1,15 @@
-// Package importer owns the way in from other gateways: what their databases and
-// files hold, in our words, and how it becomes a catalog and accounts.
+// Package importer owns the conversion of other gateways' databases and files to a catalog and
+// accounts.
 //
 // Invariants:
 //   - A source is only read.
-//   - What is not carried over, or not as it was, is told; nothing is left out in
-//     silence. Where a number has no exact counterpart it is rounded in the account's
-//     favour.
-//   - An entry of a source becomes one thing here, however often it is imported: what
-//     it became is written in the transaction that made it.
-//   - A secret is in no report, error or log; a credential goes into a file of its own
-//     that its owner alone can read.
-//   - A dry run takes the same steps and undoes each.
+//   - The report lists everything that was changed or left out. Numbers without an exact
+//     counterpart are rounded in the account's favour.
+//   - An entry is imported once, however often the import runs: the transaction that creates an
+//     account or key also records its entry.
+//   - Reports, errors and logs contain no secret. Each credential has its own file, readable only
+//     by its owner.
+//   - A dry run takes the same steps and rolls back each transaction.
 package importer
 
 import (
@@ -43,11 +42,11 @@ type Options struct {
 	Name string
 	// Config is the path of LiteLLM's config.yaml, or empty.
 	Config string
-	// Settings is the path of a file with the answer of GET /api/option/ of one-api or
-	// new-api, or empty. Their databases lack the settings that nobody has changed.
+	// Settings is the path of a file with the answer of GET /api/option/ of one-api or new-api, or
+	// empty. Their databases lack settings with default values.
 	Settings string
-	// Models is the path of LiteLLM's model_prices_and_context_window.json, or empty. It
-	// has the limits of models, and prices that the source lacks.
+	// Models is the path of LiteLLM's model_prices_and_context_window.json, or empty. It adds
+	// limits and missing prices of models.
 	Models string
 	// Secrets is the folder for the credentials of lines.
 	Secrets string

@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// moment is when the tests import: one token of each fixture has expired by then.
+// moment is the time of the imports. One token of each fixture has expired by then.
 var moment = time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
 
 // sample reads a file of testdata.
@@ -64,7 +64,6 @@ func maria(t *testing.T, dump string) string {
 	return address
 }
 
-// read plans an import; change makes of its options what a test wants.
 func read(t *testing.T, program Program, source string, change func(*Options)) *Contents {
 	t.Helper()
 	o := Options{Program: program, Source: source, Now: moment, Secrets: "/secrets", Providers: app.Providers()}
@@ -78,7 +77,6 @@ func read(t *testing.T, program Program, source string, change func(*Options)) *
 	return c
 }
 
-// write writes what was read.
 func write(t *testing.T, db *store.DB, c *Contents, dry bool) *ImportReport {
 	t.Helper()
 	done, err := c.Write(t.Context(), db, dry)
@@ -108,7 +106,6 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// fixture plans the import of what a program made.
 func fixture(t *testing.T, program Program) *Contents {
 	t.Helper()
 	switch program {
@@ -178,7 +175,6 @@ func keysShown(t *testing.T, db *store.DB, name string) (keys map[string]account
 	return keys, owner
 }
 
-// TestLimitsOfKeys: what a key may do is never more than it might before.
 func TestLimitsOfKeys(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
@@ -197,7 +193,7 @@ func TestLimitsOfKeys(t *testing.T) {
 		t.Errorf("ci has %+v, %v", got.Ledger.Limits, got.AllowedModels)
 	}
 	if got := alice["laptop"]; got.Ledger.Limits.TotalLimit != nil || !slices.Equal(got.AllowedModels,
-		[]string{"deepseek-chat", "gpt-4o", "gpt-4o-mini", "smart"}) { // not Anthropic's, which is for group vip
+		[]string{"deepseek-chat", "gpt-4o", "gpt-4o-mini", "smart"}) { // without the channel of Anthropic, for group vip only
 		t.Errorf("laptop has %+v, %v", got.Ledger.Limits, got.AllowedModels)
 	}
 	if got := bob["office"]; !slices.Equal(account.ShowIPs(got.AllowedIPs), []string{"192.0.2.0/24"}) {
@@ -214,7 +210,6 @@ func TestLimitsOfKeys(t *testing.T) {
 	}
 }
 
-// TestLimitsOfLiteLLM: budgets are what is left of them, or daily.
 func TestLimitsOfLiteLLM(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
@@ -246,8 +241,8 @@ func TestLimitsOfLiteLLM(t *testing.T) {
 	}
 }
 
-// TestUnreadableNumbersAreReported: each value that should be a number and is not
-// has a remark about its entry, and gives nothing away.
+// TestUnreadableNumbersAreReported checks that each value without a number has a remark and a safe
+// substitute.
 func TestUnreadableNumbersAreReported(t *testing.T) {
 	t.Parallel()
 	oneAPI := sample(t, "one-api.sqlite.sql") + `
@@ -272,7 +267,7 @@ INSERT INTO redemptions (id, name, status) VALUES (77, 'gift', 'unused');`
 		{"channel", "", "status", "enabled", "switched off"},
 		{"redemption code", "", "status", "unused", "switched off"},
 	}
-	c := read(t, NewAPI, lite(t, oneAPI), nil) // which has weights
+	c := read(t, NewAPI, lite(t, oneAPI), nil) // new-api reads weights
 	for _, want := range cases {
 		what := "its " + want.column + " is not a number and counts as " + want.as + ": " + strconv.Quote(want.text)
 		found := 0
@@ -297,8 +292,8 @@ INSERT INTO redemptions (id, name, status) VALUES (77, 'gift', 'unused');`
 	}
 }
 
-// TestUnreadableNumbersOfLiteLLM does the same for LiteLLM, whose columns have types in
-// its own database, but not where it was copied to.
+// TestUnreadableNumbersOfLiteLLM does the same for LiteLLM: a copy of its database may lack the
+// column types.
 func TestUnreadableNumbersOfLiteLLM(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -327,8 +322,8 @@ func TestUnreadableNumbersOfLiteLLM(t *testing.T) {
 	}
 }
 
-// TestUnreadableNumbersOfLiteLLMConfig checks that a price or limit of the config file
-// that is not a number is reported, also if --models has one.
+// TestUnreadableNumbersOfLiteLLMConfig checks that unreadable prices and limits of the config file
+// are reported, also if --models has them.
 func TestUnreadableNumbersOfLiteLLMConfig(t *testing.T) {
 	t.Parallel()
 	for _, column := range []string{"input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost",
@@ -357,8 +352,8 @@ func TestUnreadableNumbersOfLiteLLMConfig(t *testing.T) {
 	}
 }
 
-// TestNamesAreWhatIsSeenOfThem: names of a source lose the characters that nobody sees,
-// which accounts and keys do not take.
+// TestNamesAreWhatIsSeenOfThem checks that names lose invisible characters, because accounts and
+// keys reject them.
 func TestNamesAreWhatIsSeenOfThem(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -372,8 +367,8 @@ func TestNamesAreWhatIsSeenOfThem(t *testing.T) {
 	}
 }
 
-// TestRepetitionsMakeNothingTwice, on both databases: the books stay clean, what is new
-// in the source is added, and the balance of who was there is not touched.
+// TestRepetitionsMakeNothingTwice checks that a second import adds new entries only, and that the
+// books stay correct.
 func TestRepetitionsMakeNothingTwice(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -399,7 +394,7 @@ func TestRepetitionsMakeNothingTwice(t *testing.T) {
 	})
 }
 
-// TestInterruptionsAreMadeGood: an import that ends anywhere is finished by the next.
+// TestInterruptionsAreMadeGood checks that the next import completes an interrupted one.
 func TestInterruptionsAreMadeGood(t *testing.T) {
 	t.Parallel()
 	source := lite(t, sample(t, "one-api.sqlite.sql"))
@@ -427,8 +422,7 @@ func TestInterruptionsAreMadeGood(t *testing.T) {
 	}
 }
 
-// TestDryRunsWriteNothing, and say what an import then does: also of an account with
-// more keys than one transaction makes.
+// TestDryRunsWriteNothing includes an account with more keys than fit into one transaction.
 func TestDryRunsWriteNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -466,8 +460,8 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	})
 }
 
-// TestOtherDatabasesAreNotMixedUp: an entry that stands where another one stood is left
-// out, and a name of its own keeps a second source apart.
+// TestOtherDatabasesAreNotMixedUp checks that an entry with the identifier of another one is left
+// out, and that a name separates two sources.
 func TestOtherDatabasesAreNotMixedUp(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -520,7 +514,7 @@ func TestNoSecretIsTold(t *testing.T) {
 	}
 }
 
-// logged is what the operators' log says.
+// logged returns the operators' log.
 func logged(t *testing.T, db *store.DB) (all string) {
 	t.Helper()
 	err := db.View(context.Background(), func(tx *store.Tx) error {

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/catalog"
 )
 
-// TestEveryKindOfChannelIsALineOrARemark: each type of channel that has a provider
-// makes a line that a catalog takes, with an address of its own and without.
+// TestEveryKindOfChannelIsALineOrARemark checks that each supported type of channel makes a valid
+// line, with and without its own address.
 func TestEveryKindOfChannelIsALineOrARemark(t *testing.T) {
 	t.Parallel()
 	for _, program := range []Program{OneAPI, NewAPI} {
@@ -47,7 +47,6 @@ func TestEveryKindOfChannelIsALineOrARemark(t *testing.T) {
 	}
 }
 
-// TestEveryVendorOfLiteLLMIsALine, with an address of its own where it needs one.
 func TestEveryVendorOfLiteLLMIsALine(t *testing.T) {
 	t.Parallel()
 	config := "model_list:\n"
@@ -65,8 +64,8 @@ func TestEveryVendorOfLiteLLMIsALine(t *testing.T) {
 	}
 }
 
-// TestChannelsOfSeveralKeys: newer versions of new-api keep several keys in a channel,
-// of which some may be switched off. Each is a line.
+// TestChannelsOfSeveralKeys checks channels of newer versions of new-api: each key becomes a line,
+// and some may be switched off.
 func TestChannelsOfSeveralKeys(t *testing.T) {
 	t.Parallel()
 	dump := sample(t, "new-api.sqlite.sql") + `ALTER TABLE channels ADD COLUMN channel_info json;
@@ -89,9 +88,8 @@ func TestChannelsOfSeveralKeys(t *testing.T) {
 	}
 }
 
-// TestModelsPricedByExpression checks that a model that new-api prices by an expression is
-// left out, although its ratio is still there, and that the report shows the expression
-// and how to write it as a price.
+// TestModelsPricedByExpression checks that a model with an expression is left out even if it has a
+// ratio, and that the report shows how to write the price.
 func TestModelsPricedByExpression(t *testing.T) {
 	t.Parallel()
 	before := read(t, NewAPI, lite(t, sample(t, "new-api.sqlite.sql")), nil)

@@ -21,10 +21,10 @@ const (
 	memberTable = "LiteLLM_TeamMembership"
 )
 
-// consoleTeam is the team of the keys that LiteLLM gives its own web pages.
+// consoleTeam is the team of keys for LiteLLM's own web pages.
 const consoleTeam = "litellm-dashboard"
 
-// liteLLM is a source of LiteLLM that is being read.
+// liteLLM reads a source of LiteLLM.
 type liteLLM struct {
 	*draft
 	contents  *Contents
@@ -37,8 +37,7 @@ type liteLLM struct {
 	taken     map[string]bool // emails of sign-ins
 }
 
-// liteAccount is an account that is being put together, with what its team or user
-// allows.
+// liteAccount is an incomplete account with the models of its team or user.
 type liteAccount struct {
 	Customer
 	models []string
@@ -73,12 +72,12 @@ func readLiteLLM(ctx context.Context, o Options, c *Contents, d *draft) error {
 	for _, id := range s.order {
 		c.Accounts = append(c.Accounts, s.accounts[id].Customer)
 	}
-	s.tellRest()
+	s.remarkRest()
 	return nil
 }
 
-// tellRest remarks on what has no place here.
-func (s *liteLLM) tellRest() {
+// remarkRest remarks on data without a counterpart.
+func (s *liteLLM) remarkRest() {
 	if n := len(s.tables[modelTable]); n > 0 {
 		s.remark(entry{"model", "", ""}, fmt.Sprintf("not carried over: models of the database, %d, which are encrypted there", n),
 			"write them into a config file, and give it as --litellm-config")
@@ -107,7 +106,7 @@ func (s *liteLLM) readOwners(table, about, id, alias string) {
 			Note:    fmt.Sprintf("Imported from %s: %s %s.", s.contents.Name, about, shown(row[id]))}}
 		setEmail(&a.Customer, e, s.notes, s.taken)
 		s.setBudget(&a.Customer, e, row)
-		s.tellLimits(e, row)
+		s.remarkLimits(e, row)
 		if err := a.Opening.Check(); err != nil {
 			count.Left++
 			s.remark(e, "it is left out: "+oneLine(err.Error()), "open an account for it by hand")
@@ -123,7 +122,7 @@ func (s *liteLLM) add(a *liteAccount) {
 	s.order = append(s.order, a.ID)
 }
 
-// setBudget gives an account what is left of a budget.
+// setBudget credits the rest of a budget.
 func (s *liteLLM) setBudget(a *Customer, e entry, row record) {
 	budget, _ := s.decimal(e, row, "max_budget")
 	if budget == nil {
@@ -156,8 +155,8 @@ func (s *liteLLM) left(e entry, budget *big.Rat, row record) *big.Rat {
 	return new(big.Rat).Sub(budget, spent)
 }
 
-// tellLimits remarks on limits that nothing here has.
-func (s *liteLLM) tellLimits(e entry, row record) {
+// remarkLimits remarks on limits without a counterpart.
+func (s *liteLLM) remarkLimits(e entry, row record) {
 	limits := []string{"tpm_limit", "tpd_limit", "max_parallel_requests"}
 	if e.about != "key" {
 		limits = append(limits, "rpm_limit")
@@ -198,10 +197,10 @@ func (s *liteLLM) readKeys() {
 	}
 }
 
-// keyEntry is a key in a remark: by what LiteLLM shows of it.
+// keyEntry returns the entry of a key in remarks: its hint at LiteLLM.
 func keyEntry(row record) entry { return entry{"key", row["key_name"], row["key_alias"]} }
 
-// ownerOf is the account of a key; nil: it was left out.
+// ownerOf returns the account of a key, or nil if it was left out.
 func (s *liteLLM) ownerOf(row record) *liteAccount {
 	switch {
 	case row["team_id"] != "":
@@ -247,11 +246,11 @@ func (s *liteLLM) keyOf(row record, a *liteAccount) OldKey {
 	s.setRate(&k, e, row)
 	s.setKeyExpiry(&k, e, row)
 	s.setKeyModels(&k, e, row.texts("models"), a.models)
-	s.tellLimits(e, row)
+	s.remarkLimits(e, row)
 	return k
 }
 
-// hintOf is what LiteLLM shows of a key, where it is no more than that.
+// hintOf returns LiteLLM's hint of a key, or an empty string.
 func hintOf(name string) string {
 	if name = shown(name); len(name) > 12 {
 		return ""
@@ -259,8 +258,8 @@ func hintOf(name string) string {
 	return name
 }
 
-// setKeyBudget makes a key's budget its daily one where it was renewed every day, and
-// else the limit of what it may still spend.
+// setKeyBudget makes a daily budget of a budget renewed every day, and a total limit of the rest of
+// any other budget.
 func (s *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
 	budget, _ := s.decimal(e, row, "max_budget")
 	if budget == nil {
@@ -285,7 +284,7 @@ func (s *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
 	}
 }
 
-// mostRate is the largest limit of requests a minute that a key may have.
+// mostRate is the largest number of requests per minute of a key.
 const mostRate = 1_000_000
 
 // setRate limits requests a minute.
@@ -302,7 +301,7 @@ func (s *liteLLM) setRate(k *OldKey, e entry, row record) {
 	}
 }
 
-// setKeyExpiry stops a key that has expired.
+// setKeyExpiry disables an expired key.
 func (s *liteLLM) setKeyExpiry(k *OldKey, e entry, row record) {
 	text := row["expires"]
 	if text == "" {
@@ -317,14 +316,14 @@ func (s *liteLLM) setKeyExpiry(k *OldKey, e entry, row record) {
 			k.Settings.Disabled = true
 			s.remark(e, "it has expired: its key is disabled", "")
 		default:
-			tellExpiry(s.notes, e, at)
+			remarkExpiry(s.notes, e, at)
 		}
 		return
 	}
 	s.remark(e, "when it expires cannot be read; its key does not", "disable the key then with `tollgate key disable`")
 }
 
-// setKeyModels allows a key the models that it and its account had.
+// setKeyModels allows a key the models of both the key and its account.
 func (s *liteLLM) setKeyModels(k *OldKey, e entry, own, owner []string) {
 	key, all := namedModels(own)
 	theirs, accountAll := namedModels(owner)

@@ -17,13 +17,13 @@ import (
 // maxConfig bounds LiteLLM's config file in bytes.
 const maxConfig = 4 << 20
 
-// config is a config file of LiteLLM that is being read.
+// config reads a config file of LiteLLM.
 type config struct {
 	*draft
 	providers map[string]catalog.Provider
 	kinds     map[string]vendorKind
 	named     map[string]bool // models
-	lines     []*draftLine    // put together before they are added: a credential is one line
+	lines     []*draftLine    // collected first, because entries with the same credential share a line
 }
 
 // readConfig turns a config file into models and lines.
@@ -47,7 +47,7 @@ func readConfig(o Options, d *draft) error {
 	}
 	c.aliases(root)
 	c.addLines()
-	c.tellRest(root)
+	c.remarkRest(root)
 	return nil
 }
 
@@ -104,10 +104,10 @@ func (c *config) deployment(item *tree.Value) {
 		return
 	}
 	c.put(e, kind, params, id)
-	c.tellParams(e, params)
+	c.remarkParams(e, params)
 }
 
-// priced adds a model with its price, and tells whether there is one now.
+// priced adds a model and reports whether the model is in the catalog.
 func (c *config) priced(e entry, said facts) bool {
 	if said.rates.input == nil || said.rates.output == nil {
 		if !c.has(e.name) {
@@ -167,7 +167,7 @@ func (c *config) factsFor(e entry, params, info record, id string) facts {
 	return f
 }
 
-// factColumn matches the members of an entry that are limits or prices.
+// factColumn matches the limits and prices of an entry.
 var factColumn = regexp.MustCompile(`^max_(input_|output_)?tokens$|_cost_per_token|_token_cost`)
 
 // environment finds a reference to a variable.
@@ -203,7 +203,7 @@ func (c *config) put(e entry, kind vendorKind, params record, id string) {
 	c.lines = append(c.lines, &draftLine{entry: entry{"line", "", kind.provider + " " + e.name}, spec: spec, credential: credential})
 }
 
-// sameLine tells whether two entries can be one line.
+// sameLine reports whether two entries can share a line.
 func sameLine(a, b *catalog.LineSpec) bool {
 	return a.Provider == b.Provider && a.BaseURL == b.BaseURL && a.APIKey == b.APIKey && slices.Equal(a.Forms, b.Forms) &&
 		a.Priority == b.Priority && a.Weight == b.Weight && a.MaxConcurrent == b.MaxConcurrent
@@ -286,8 +286,8 @@ func (c *config) addLines() {
 	count.Found, count.Made, count.Left = count.Left+len(c.lines), made, count.Left+len(c.lines)-made
 }
 
-// tellParams remarks on what a line has no place for.
-func (c *config) tellParams(e entry, params record) {
+// remarkParams remarks on parameters without a counterpart.
+func (c *config) remarkParams(e entry, params record) {
 	carried := []string{"model", "api_base", "api_key", "custom_llm_provider", "base_model", "weight", "order", "max_parallel_requests",
 		"mode", "input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost", "cache_creation_input_token_cost"}
 	var left []string
@@ -301,8 +301,8 @@ func (c *config) tellParams(e entry, params record) {
 	}
 }
 
-// tellRest remarks on settings that have a counterpart elsewhere, or none.
-func (c *config) tellRest(root *tree.Value) {
+// remarkRest remarks on settings of the file.
+func (c *config) remarkRest(root *tree.Value) {
 	for _, section := range []string{"router_settings", "litellm_settings", "general_settings"} {
 		t := root.Get(section)
 		if t == nil {

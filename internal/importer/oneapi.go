@@ -25,18 +25,17 @@ const (
 	largestFromRoot = 1_000_000 // US dollars; see credit
 )
 
-// oneAPI is a source of one-api or new-api that is being read.
+// oneAPI reads a source of one-api or new-api.
 type oneAPI struct {
 	*draft
 	plan   *Contents
 	now    time.Time
 	tables tables
 	prices *ratios
-	groups map[string]map[string]bool // group -> models that its enabled channels serve
+	groups map[string]map[string]bool // models of enabled channels by group
 	taken  map[string]bool            // emails of sign-ins
 }
 
-// readOneAPI plans an import of one-api or new-api.
 func readOneAPI(ctx context.Context, o Options, p *Contents, d *draft) error {
 	found, err := readTables(ctx, o.Source, []string{"channels", "users", "tokens", "options"}, []string{"redemptions"})
 	if err != nil {
@@ -50,22 +49,22 @@ func readOneAPI(ctx context.Context, o Options, p *Contents, d *draft) error {
 	if err != nil {
 		return err
 	}
-	maps.Copy(settings, given) // what the program itself says now
+	maps.Copy(settings, given) // the program's current settings win
 	s := oneAPI{plan: p, draft: d, now: o.Now, tables: found, groups: map[string]map[string]bool{}, taken: map[string]bool{}}
 	if s.prices, err = ratiosOf(p.Program, settings); err != nil {
 		return err
 	}
 	s.readChannels(o.Providers)
 	s.readUsers()
-	s.tellRest(settings)
+	s.remarkRest(settings)
 	return nil
 }
 
-// ofType finds a ratio that one-api has for a model on channels of one type.
+// ofType matches the name of a ratio for channels of one type.
 var ofType = regexp.MustCompile(`\([0-9]+\)$`)
 
-// tellRest remarks on what has no place here.
-func (s *oneAPI) tellRest(settings map[string]string) {
+// remarkRest remarks on data without a counterpart.
+func (s *oneAPI) remarkRest(settings map[string]string) {
 	unused := 0
 	for _, row := range s.tables["redemptions"] {
 		if row["deleted_at"] == "" && s.status(row, "redemption code") == statusOn {
@@ -143,7 +142,7 @@ func (s *oneAPI) ranksOf(channels []record) map[int64]int {
 	return ranks
 }
 
-// readModels adds the models that channels name, with their prices.
+// readModels adds the models of channels with their prices.
 func (s *oneAPI) readModels(channels []record) {
 	names := map[string]bool{}
 	for _, c := range channels {
@@ -188,8 +187,8 @@ func (s *oneAPI) readModel(model string) {
 	}
 }
 
-// linesOf turns a channel into lines, one a credential; none, with a remark, where no
-// provider here speaks to it.
+// linesOf returns the lines of a channel, one for each credential. Without a supported provider, it
+// remarks and returns nil.
 func (s *oneAPI) linesOf(c record, kinds map[int64]channelKind, priority, weight int) []draftLine {
 	e := entry{"channel", c["id"], c["name"]}
 	number, readable := wholeOf(c["type"])
@@ -220,7 +219,7 @@ func (s *oneAPI) linesOf(c record, kinds map[int64]channelKind, priority, weight
 	if organization := c["open_ai_organization"]; organization != "" {
 		spec.Headers = map[string]string{"Openai-Organization": organization}
 	}
-	s.tellChannel(c, e, kind)
+	s.remarkChannel(c, e, kind)
 	return s.perKey(c, e, spec)
 }
 
@@ -234,8 +233,7 @@ func (s *oneAPI) baseOf(c record, kind channelKind) (string, bool) {
 	return kind.address(own)
 }
 
-// modelsOf are the models of a channel that were carried over, with the provider's
-// names.
+// modelsOf returns the imported models of a channel with the provider's names.
 func (s *oneAPI) modelsOf(c record, e entry, kind channelKind) map[string]string {
 	mapping := map[string]string{}
 	if text := strings.TrimSpace(c["model_mapping"]); text != "" {
@@ -260,7 +258,7 @@ func (s *oneAPI) modelsOf(c record, e entry, kind channelKind) map[string]string
 	return models
 }
 
-// perKey makes a line of each credential of a channel, whose weight they share.
+// perKey returns a line for each credential of a channel. The lines share the channel's weight.
 func (s *oneAPI) perKey(c record, e entry, spec catalog.LineSpec) []draftLine {
 	var info struct {
 		Multi  bool           `json:"is_multi_key"`
@@ -283,8 +281,8 @@ func (s *oneAPI) perKey(c record, e entry, spec catalog.LineSpec) []draftLine {
 	return lines
 }
 
-// tellChannel remarks on what a line has no place for.
-func (s *oneAPI) tellChannel(c record, e entry, kind channelKind) {
+// remarkChannel remarks on settings without a counterpart.
+func (s *oneAPI) remarkChannel(c record, e entry, kind channelKind) {
 	switch s.status(c, "channel") {
 	case statusOn:
 	case channelAutoOff:
@@ -304,7 +302,7 @@ func (s *oneAPI) tellChannel(c record, e entry, kind channelKind) {
 	}
 }
 
-// isEmptyConfig tells whether a JSON object says nothing.
+// isEmptyConfig reports whether all members of a JSON object are empty.
 func isEmptyConfig(text string) bool {
 	var members map[string]any
 	if json.Unmarshal([]byte(text), &members) != nil {
@@ -318,7 +316,7 @@ func isEmptyConfig(text string) bool {
 	return true
 }
 
-// grant notes which groups a channel serves, and with what.
+// grant adds a channel's models to its groups.
 func (s *oneAPI) grant(c record) {
 	groups := c.list("group", ",")
 	if len(groups) == 0 {

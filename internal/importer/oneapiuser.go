@@ -65,10 +65,10 @@ func (s *oneAPI) readUsers() {
 			s.remark(entry{"token", t["id"], t["name"]}, "it is left out: it has no user", "")
 		}
 	}
-	s.tellGroups()
+	s.remarkGroups()
 }
 
-// liveTokens are those that are not deleted.
+// liveTokens returns the tokens that are not deleted.
 func liveTokens(tokens []record) (live []record) {
 	for _, t := range tokens {
 		if t["deleted_at"] == "" {
@@ -93,8 +93,7 @@ func (s *oneAPI) accountOf(u record) (Customer, bool) {
 	return a, s.setCredit(&a, e, u)
 }
 
-// nameOr is the name of an account: what the user is called, and his name at the
-// source where that is another.
+// nameOr returns the name of an account: the display name, and the user name if it differs.
 func nameOr(display, name, id string) string {
 	display, name = shown(display), shown(name)
 	switch {
@@ -113,14 +112,11 @@ func groupOf(u record) string {
 	return defaultGroup
 }
 
-// setEmail keeps an address that is one, and makes a sign-in of it where no account
-// before has it.
 func (s *oneAPI) setEmail(a *Customer, e entry) {
 	setEmail(a, e, s.notes, s.taken)
 }
 
-// setEmail keeps the email of an account where it is one, and makes a sign-in of it
-// where it is not taken.
+// setEmail keeps a valid email, and requests a sign-in unless the email is taken.
 func setEmail(a *Customer, e entry, n *notes, taken map[string]bool) {
 	if a.Opening.Email == "" {
 		return
@@ -163,8 +159,8 @@ func (s *oneAPI) shareOf(group string) *big.Rat {
 	return whole(1)
 }
 
-// setCredit gives an account what its user has left. The root user of one-api gives
-// itself a billion dollars, which stand for no limit and are no money.
+// setCredit credits the rest of a user's quota. The root user's billion dollars mean no limit and
+// are not credited.
 func (s *oneAPI) setCredit(a *Customer, e entry, u record) bool {
 	usd := s.prices.usd(s.whole(e, u, "quota", 0, "0"))
 	if s.whole(e, u, "role", 0, "0") == roleRoot && usd.Cmp(whole(largestFromRoot)) > 0 {
@@ -203,8 +199,7 @@ func (s *oneAPI) keysOf(u record, tokens []record) (keys []OldKey) {
 	return keys
 }
 
-// setLimit makes what is left of a token the limit of its key, which has spent nothing
-// yet.
+// setLimit makes the rest of a token the total limit of its key.
 func (s *oneAPI) setLimit(k *OldKey, e entry, t record) {
 	if t.flag("unlimited_quota") {
 		return
@@ -217,7 +212,7 @@ func (s *oneAPI) setLimit(k *OldKey, e entry, t record) {
 	k.Settings.TotalLimit = &limit
 }
 
-// setExpiry stops a key that has expired.
+// setExpiry disables an expired key.
 func (s *oneAPI) setExpiry(k *OldKey, e entry, t record) {
 	until := s.whole(e, t, "expired_time", 1, "expired")
 	switch {
@@ -225,12 +220,12 @@ func (s *oneAPI) setExpiry(k *OldKey, e entry, t record) {
 		k.Settings.Disabled = true
 		s.remark(e, "it has expired: its key is disabled", "")
 	case until > 0:
-		tellExpiry(s.notes, e, time.Unix(until, 0))
+		remarkExpiry(s.notes, e, time.Unix(until, 0))
 	}
 }
 
-// tellExpiry remarks on a key that will expire: keys have no end here.
-func tellExpiry(n *notes, e entry, at time.Time) {
+// remarkExpiry remarks on a key with an expiry, because keys do not expire here.
+func remarkExpiry(n *notes, e entry, at time.Time) {
 	n.remark(e, "it expires at "+at.UTC().Format(time.RFC3339)+"; its key does not", "disable the key then with `tollgate key disable`")
 }
 
@@ -257,7 +252,7 @@ func (s *oneAPI) setModels(k *OldKey, e entry, t record, group string) {
 	s.limitModels(k, e, allowed)
 }
 
-// allowed are the models that a token and its group allow together; false: all.
+// allowed returns the models of both a token and its group, and true if there is no limit.
 func (s *oneAPI) allowed(own []string, group string) ([]string, bool) {
 	if group == "auto" {
 		return own, len(own) > 0
@@ -273,14 +268,14 @@ func (s *oneAPI) allowed(own []string, group string) ([]string, bool) {
 			}
 		}
 	case closed:
-		out = append(out, slices.Sorted(maps.Keys(served))...) // never nil, which allows all
+		out = append(out, slices.Sorted(maps.Keys(served))...) // not nil, because nil allows all
 	default:
 		return nil, false
 	}
 	return out, true
 }
 
-// servedByAny are the models that some group has.
+// servedByAny returns the models of all groups.
 func (s *oneAPI) servedByAny() map[string]bool {
 	all := map[string]bool{}
 	for _, models := range s.groups {
@@ -315,8 +310,8 @@ func (s *oneAPI) setAddresses(k *OldKey, e entry, t record) {
 	k.Settings.AllowedIPs = good
 }
 
-// tellGroups remarks once on what groups are for that nothing here is.
-func (s *oneAPI) tellGroups() {
+// remarkGroups remarks on uses of groups without a counterpart.
+func (s *oneAPI) remarkGroups() {
 	all := len(s.servedByAny())
 	for _, group := range slices.Sorted(maps.Keys(s.groups)) {
 		if len(s.groups[group]) < all {

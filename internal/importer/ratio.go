@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// ratios are the prices of one-api and new-api: a model's ratio is what a token of the
-// prompt costs in quota, of which so many are a US dollar.
+// ratios has the prices of one-api and new-api. A ratio is the price of a prompt token in quota.
 type ratios struct {
 	program    Program
 	quota      *big.Rat // of a US dollar
@@ -48,7 +47,7 @@ func readSettings(path string) (map[string]string, error) {
 	settings := map[string]string{}
 	for _, s := range answer.Data {
 		text := string(s.Value)
-		_ = json.Unmarshal(s.Value, &text) // what is no text is taken as it stands
+		_ = json.Unmarshal(s.Value, &text) // anything but a string keeps its JSON form
 		settings[s.Key] = text
 	}
 	return settings, nil
@@ -96,7 +95,7 @@ func numbersOf(text string) (map[string]*big.Rat, error) {
 	return out, nil
 }
 
-// expressionsOf returns the expressions of the models that new-api prices by one.
+// expressionsOf returns the price expressions of new-api by model.
 func expressionsOf(settings map[string]string) map[string]string {
 	var modes, texts map[string]string
 	_ = json.Unmarshal([]byte(settings["billing_setting.billing_mode"]), &modes) // unreadable settings price nothing
@@ -113,8 +112,8 @@ func expressionsOf(settings map[string]string) map[string]string {
 // usd is quota in US dollars.
 func (r *ratios) usd(quota int64) *big.Rat { return new(big.Rat).Quo(whole(quota), r.quota) }
 
-// of returns what a model costs; false: no ratio says so. guessed tells that the share
-// of the answer is the program's own rule, which no setting says.
+// of returns the price of a model, and false without a ratio. guessed is true if a rule of the
+// program sets the output price.
 func (r *ratios) of(model string) (price rates, guessed, ok bool) {
 	ratio := r.model[model]
 	if ratio == nil {
@@ -127,7 +126,7 @@ func (r *ratios) of(model string) (price rates, guessed, ok bool) {
 		if cached := r.cached[model]; cached != nil {
 			price.cached = product(price.input, cached)
 		}
-		written := big.NewRat(5, 4) // what new-api takes where nobody says
+		written := big.NewRat(5, 4) // new-api's default
 		if own := r.written[model]; own != nil {
 			written = own
 		}
@@ -136,8 +135,8 @@ func (r *ratios) of(model string) (price rates, guessed, ok bool) {
 	return price, !said, true
 }
 
-// completionShare is what an answer costs in shares of the prompt's price, and whether
-// a setting says so. new-api's own rules go before its settings.
+// completionShare returns the ratio of output to input prices, and whether a setting has it.
+// new-api's binding rules win over settings.
 func (r *ratios) completionShare(model string) (*big.Rat, bool) {
 	said := r.completion[model]
 	share, binding := shareRule(r.program, model)
@@ -149,8 +148,8 @@ func (r *ratios) completionShare(model string) (*big.Rat, bool) {
 	}
 }
 
-// shareRule is the programs' own rule for what an answer costs, as far as it is known
-// from their versions 0.6.11 and 0.6.3; binding: at new-api no setting can change it.
+// shareRule returns a program's own rule for completionShare, from version 0.6.11 of one-api and
+// 0.6.3 of new-api. No setting of new-api changes a binding rule.
 func shareRule(p Program, model string) (share *big.Rat, binding bool) {
 	for _, rule := range shareRules {
 		if rule.matches(p, model) {
@@ -160,7 +159,7 @@ func shareRule(p Program, model string) (share *big.Rat, binding bool) {
 	return whole(1), false
 }
 
-// shareRuleRow is one rule: models by how their names begin, end or are.
+// shareRuleRow is a rule for models by a part of their names.
 type shareRuleRow struct {
 	program      Program // empty: both
 	is           string

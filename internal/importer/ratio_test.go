@@ -9,8 +9,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// TestRatios: what a model costs follows from its ratios to the nano-dollar, and what
-// has no exact counterpart is rounded in the account's favour.
+// TestRatios checks prices to the nano-dollar, and rounding in the account's favour.
 func TestRatios(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -103,8 +102,7 @@ func TestNumbersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestSettingsOfTheProgram: what GET /api/option/ answers goes before the database,
-// which need not hold it.
+// TestSettingsOfTheProgram checks that the answer of GET /api/option/ wins over the database.
 func TestSettingsOfTheProgram(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "options.json")
@@ -118,8 +116,7 @@ func TestSettingsOfTheProgram(t *testing.T) {
 	}
 }
 
-// FuzzConfig: whatever a config file holds, it is read or refused, and the catalog that
-// it becomes is one.
+// FuzzConfig checks that any config file gives a valid catalog or an error.
 func FuzzConfig(f *testing.F) {
 	raw, err := os.ReadFile(filepath.Join("testdata", "litellm.config.yaml"))
 	if err != nil {

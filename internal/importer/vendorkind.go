@@ -8,8 +8,8 @@ import (
 
 // vendorKind is how a provider of LiteLLM becomes a line.
 type vendorKind struct {
-	provider string // empty: there is none
-	base     string // where a model names none; empty: the provider's own, or none
+	provider string // empty if unsupported
+	base     string // default address; empty for the provider's own or none
 	key      string // variable with the credential where a model names none
 	forms    []wire.Form
 	needs    bool // a base address of the model's own
@@ -20,7 +20,7 @@ func vendorOf(base, key string) vendorKind {
 	return vendorKind{provider: "openai", base: base, key: key, forms: []wire.Form{wire.FormChat}}
 }
 
-// vendorKinds are the providers of LiteLLM, by what stands before the slash of a model.
+// vendorKinds returns LiteLLM's providers by the prefix of a model.
 func vendorKinds() map[string]vendorKind {
 	openai := vendorKind{provider: "openai", key: "OPENAI_API_KEY"}
 	own := vendorOf("", "")

@@ -11,17 +11,15 @@ import (
 	"tollgate/internal/store"
 )
 
-// keysAtOnce is how many keys one transaction makes: an account of thousands would
-// keep others waiting.
+// keysAtOnce is the number of keys in a transaction; larger ones would delay other writers.
 const keysAtOnce = 100
 
 // errDry undoes a transaction of a dry run.
 var errDry = errors.New("dry run")
 
-// Write makes the accounts and keys of a plan that are not there yet, each with its
-// row of what it came from in one transaction, and reports. Where it is interrupted, a
-// repetition makes the rest. A dry run undoes each transaction; it counts what there
-// would be. Files are WriteFiles'.
+// Write creates the missing accounts and keys of a plan and reports. Each transaction also records
+// the imported entries, so Write may be repeated after an interruption. A dry run rolls back each
+// transaction and counts the same.
 func (p *Contents) Write(ctx context.Context, db *store.DB, dryRun bool) (*ImportReport, error) {
 	w := writer{plan: p, db: db, dry: dryRun, by: operator.Actor{Way: operator.Shell}}
 	for i := range p.Accounts {
@@ -41,7 +39,7 @@ type writer struct {
 	credit money.Amount
 }
 
-// update runs fn in a transaction, which a dry run undoes.
+// update runs fn in a transaction; a dry run rolls it back.
 func (w *writer) update(ctx context.Context, fn func(tx *store.Tx) error) error {
 	err := w.db.Update(ctx, func(tx *store.Tx) error {
 		if err := tx.Serialize("import " + w.plan.Name); err != nil {
@@ -61,26 +59,25 @@ func (w *writer) update(ctx context.Context, fn func(tx *store.Tx) error) error 
 	return err
 }
 
-// account makes an account with what it begins with and its first keys, then the
-// others.
+// account creates an account with its first keys, then its other keys.
 func (w *writer) account(ctx context.Context, a *Customer) error {
 	first := a.Keys[:min(len(a.Keys), keysAtOnce)]
 	var id string
-	var made step
+	var result batchResult
 	err := w.update(ctx, func(tx *store.Tx) (err error) {
-		made = step{}
-		if id, err = w.accountTx(tx, a, &made); err != nil || id == "" {
+		result = batchResult{}
+		if id, err = w.accountTx(tx, a, &result); err != nil || id == "" {
 			return err
 		}
-		return w.keysTx(tx, id, first, &made)
+		return w.keysTx(tx, id, first, &result)
 	})
 	if err != nil {
 		return err
 	}
 	if id == "" {
-		made.keysLeft = len(a.Keys)
+		result.keysLeft = len(a.Keys)
 	}
-	made.into(w)
+	result.into(w)
 	for rest := a.Keys[len(first):]; len(rest) > 0 && id != ""; {
 		some := rest[:min(len(rest), keysAtOnce)]
 		rest = rest[len(some):]
@@ -94,25 +91,25 @@ func (w *writer) account(ctx context.Context, a *Customer) error {
 // moreKeys makes keys of an account. In a dry run a new account is undone by now: its
 // further keys are only looked up.
 func (w *writer) moreKeys(ctx context.Context, id string, keys []OldKey) error {
-	var made step
+	var result batchResult
 	err := w.update(ctx, func(tx *store.Tx) error {
-		made = step{}
+		result = batchResult{}
 		if w.dry {
 			if _, err := account.GetTx(tx, id); account.IsUnknown(err) {
-				made.keys = len(keys)
+				result.keys = len(keys)
 				return nil
 			}
 		}
-		return w.keysTx(tx, id, keys, &made)
+		return w.keysTx(tx, id, keys, &result)
 	})
 	if err == nil {
-		made.into(w)
+		result.into(w)
 	}
 	return err
 }
 
-// step is what one transaction did.
-type step struct {
+// batchResult counts the changes of one transaction.
+type batchResult struct {
 	accounts, accountsThere, accountsLeft int
 	signIns, signInsThere, signInsLeft    int
 	keys, keysThere, keysLeft             int
@@ -120,8 +117,8 @@ type step struct {
 	remarks                               []Remark
 }
 
-// into adds an step to the report.
-func (o step) into(w *writer) {
+// into adds a result to the report.
+func (o batchResult) into(w *writer) {
 	p := w.plan
 	for _, c := range []struct {
 		what              string
@@ -138,47 +135,46 @@ func (o step) into(w *writer) {
 	p.Remarks = append(p.Remarks, o.remarks...)
 }
 
-// remark notes what is different about an entry.
-func (o *step) remark(about, id, name, what, do string) {
+func (o *batchResult) remark(about, id, name, what, do string) {
 	o.remarks = append(o.remarks, Remark{About: about, ID: id, Name: shown(name), What: what, Do: do})
 }
 
-// accountTx makes an account that is not there, and returns its id; empty: another
-// entry has its place.
-func (w *writer) accountTx(tx *store.Tx, a *Customer, made *step) (string, error) {
+// accountTx creates an account unless it exists, and returns its id. The id is empty if another
+// entry has the same identifier.
+func (w *writer) accountTx(tx *store.Tx, a *Customer, result *batchResult) (string, error) {
 	there, err := itemTx(tx, w.plan.Name, kindAccount, a.ID)
 	if err != nil {
 		return "", err
 	}
 	switch {
 	case there.object != "" && there.mark != a.Mark:
-		made.accountsLeft++
+		result.accountsLeft++
 		if a.SignIn {
-			made.signInsLeft++
+			result.signInsLeft++
 		}
-		made.remark("user", a.ID, a.Mark, "it is left out: an import before had "+shown(there.mark)+" in its place",
+		result.remark("user", a.ID, a.Mark, "it is left out: an import before had "+shown(there.mark)+" in its place",
 			"if this is another database, give it a --name of its own")
 		return "", nil
 	case there.object != "":
-		made.accountsThere++
+		result.accountsThere++
 		if a.SignIn {
-			made.signInsThere++
+			result.signInsThere++
 		}
 		return there.object, nil
 	}
-	made.accounts++
+	result.accounts++
 	opened, err := operator.CreateAccountTx(tx, w.by, a.Opening)
 	if err != nil {
 		return "", err
 	}
-	if err := w.furnishTx(tx, opened.ID, a, made); err != nil {
+	if err := w.fillAccountTx(tx, opened.ID, a, result); err != nil {
 		return "", err
 	}
 	return opened.ID, addItemTx(tx, w.plan.Name, kindAccount, a.ID, item{mark: a.Mark, object: opened.ID})
 }
 
-// furnishTx gives a new account all but its keys.
-func (w *writer) furnishTx(tx *store.Tx, id string, a *Customer, made *step) error {
+// fillAccountTx gives a new account all but its keys.
+func (w *writer) fillAccountTx(tx *store.Tx, id string, a *Customer, result *batchResult) error {
 	if a.Note != "" || a.Disabled {
 		change := account.Patch{Note: &a.Note}
 		if a.Disabled {
@@ -196,7 +192,7 @@ func (w *writer) furnishTx(tx *store.Tx, id string, a *Customer, made *step) err
 		if _, _, err := operator.CreditTx(tx, w.by, id, credit); err != nil {
 			return err
 		}
-		made.credit += a.Credit
+		result.credit += a.Credit
 	}
 	if !a.SignIn {
 		return nil
@@ -206,33 +202,33 @@ func (w *writer) furnishTx(tx *store.Tx, id string, a *Customer, made *step) err
 		return err
 	}
 	if taken {
-		made.signInsLeft++
-		made.remark("user", a.ID, a.Mark, "it has no sign-in: somebody signs in with its email already", "add one with `tollgate user create`")
+		result.signInsLeft++
+		result.remark("user", a.ID, a.Mark, "it has no sign-in: somebody signs in with its email already", "add one with `tollgate user create`")
 		return nil
 	}
-	made.signIns++
+	result.signIns++
 	_, err = operator.CreateUserTx(tx, w.by, id, account.SignIn{Email: a.Opening.Email})
 	return err
 }
 
-// keysTx makes those of an account's keys that are not there.
-func (w *writer) keysTx(tx *store.Tx, id string, keys []OldKey, made *step) error {
+// keysTx creates the missing keys of an account.
+func (w *writer) keysTx(tx *store.Tx, id string, keys []OldKey, result *batchResult) error {
 	for _, k := range keys {
 		there, err := itemTx(tx, w.plan.Name, kindKey, k.ID)
 		if err != nil {
 			return err
 		}
 		if there.object != "" && there.mark == k.Proof.Hash {
-			made.keysThere++
+			result.keysThere++
 			continue
 		}
 		if there.object != "" {
-			made.keysLeft++
-			made.remark("token", k.ID, k.Settings.Name, "it is left out: an import before had another key in its place",
+			result.keysLeft++
+			result.remark("token", k.ID, k.Settings.Name, "it is left out: an import before had another key in its place",
 				"if this is another database, give it a --name of its own")
 			continue
 		}
-		if err := w.keyTx(tx, id, k, made); err != nil {
+		if err := w.keyTx(tx, id, k, result); err != nil {
 			return err
 		}
 	}
@@ -240,16 +236,16 @@ func (w *writer) keysTx(tx *store.Tx, id string, keys []OldKey, made *step) erro
 }
 
 // keyTx makes a key.
-func (w *writer) keyTx(tx *store.Tx, id string, k OldKey, made *step) error {
+func (w *writer) keyTx(tx *store.Tx, id string, k OldKey, result *batchResult) error {
 	key, err := operator.ImportKeyTx(tx, w.by, id, k.Settings, k.Proof)
 	switch {
 	case errors.Is(err, account.ErrKeyTaken), errors.Is(err, account.ErrKeyHash), account.IsRefused(err):
-		made.keysLeft++
-		made.remark("token", k.ID, k.Settings.Name, "it is left out: "+oneLine(err.Error()), "make a key for it with `tollgate key create`")
+		result.keysLeft++
+		result.remark("token", k.ID, k.Settings.Name, "it is left out: "+oneLine(err.Error()), "make a key for it with `tollgate key create`")
 		return nil
 	case err != nil:
 		return err
 	}
-	made.keys++
+	result.keys++
 	return addItemTx(tx, w.plan.Name, kindKey, k.ID, item{mark: k.Proof.Hash, object: key.ID})
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// TestDashboards: each is what Grafana's schema says, and nothing in it is lost where
-// Grafana reads and writes it.
+// TestDashboards checks each dashboard against Grafana's schema, and that Grafana loses no member
+// when it reads and writes the dashboard.
 func TestDashboards(t *testing.T) {
 	plugins.RegisterDefaultPlugins()
 	paths, err := filepath.Glob("../../deploy/monitoring/dashboard*.json")
@@ -31,7 +31,7 @@ func TestDashboards(t *testing.T) {
 		if err := json.Unmarshal(raw, &d); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		// Where nothing is wrong it returns a list without an error in it, which is not nil.
+		// Without a fault it returns an empty list instead of nil.
 		if err := strict.UnmarshalJSONStrict(raw); err != nil && err.Error() != "" {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -44,7 +44,7 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// lost are the members of a document that are not there when what was read of it is written.
+// lost returns the members missing after a document is read and written.
 func lost(t *testing.T, raw []byte, read any) []string {
 	written, err := json.Marshal(read)
 	if err != nil {

@@ -1,17 +1,15 @@
-// Command plain owns the check that comments are plain English. It counts the
-// relative pronouns per 100 words of the // comments of each package, and the
-// phrases that readers stumble over. A package passes below 2.0 pronouns without
-// such a phrase.
+// Command plain checks that comments are plain English. It counts the relative pronouns per 100
+// words of the // comments of each package, and odd phrases. A package passes with fewer than 2.0
+// pronouns and no such phrase.
 //
 //	plain                  check all packages below the current folder
 //	plain FOLDER...        print the figures and phrases of these packages
-//	plain -update          write the packages that do not pass into the list
+//	plain -update          update the list
 //
-// The list (tools/plain/above.txt) names the packages that do not pass yet, with
-// their figures. They may not get worse, and leave the list once they pass.
+// The list (tools/plain/above.txt) has the packages above these limits with their figures. The
+// figures must not grow, and a package leaves the list once it passes.
 //
-// Invariants: what is in the list exists, and a package that is not in the list
-// passes.
+// Invariants: the packages in the list exist, and all others pass.
 package main
 
 import (
@@ -39,7 +37,7 @@ var (
 		`|what .* of (?:it|them)|who has it|in place of each|of its own too|alone\.$`)
 )
 
-// figures are the findings in the comments of one package.
+// figures has the findings of one package.
 type figures struct {
 	words, pronouns int
 	phrases         []string // place and line
@@ -104,7 +102,7 @@ func run(folders []string, list string, update bool) error {
 	return nil
 }
 
-// read adds the figures of a folder's package, and of those below it if deep.
+// read adds the figures of a folder's package, and of all packages below if deep.
 func read(root string, deep bool, found map[string]*figures) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -151,7 +149,7 @@ func (f *figures) add(path string) error {
 	return nil
 }
 
-// written returns the list of the packages that do not pass.
+// written returns the content of the list.
 func written(found map[string]*figures) string {
 	var out strings.Builder
 	out.WriteString("# Packages whose comments are not plain English yet: relative pronouns per 100 words, phrases.\n")
@@ -163,7 +161,7 @@ func written(found map[string]*figures) string {
 	return out.String()
 }
 
-// compare returns what the list does not allow.
+// compare returns the differences from the list.
 func compare(found map[string]*figures, list string) (faults []string) {
 	listed := map[string]bool{}
 	for line := range strings.Lines(list) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// write makes a package of one file.
+// write writes a package with one file.
 func write(t *testing.T, folder, text string) {
 	t.Helper()
 	if err := os.MkdirAll(folder, 0o755); err != nil {

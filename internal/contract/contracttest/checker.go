@@ -1,10 +1,9 @@
-// Package contracttest owns the check of what a running gateway answers against
-// its contracts: that the status and the type of body are documented, and that the
-// body, each event of a stream and the headers are as their schemas say.
+// Package contracttest owns the check of answers of a running gateway against its contracts: the status and
+// the media type must be documented, and the body, each event of a stream and the headers must
+// match their schemas.
 //
-// Invariants: an answer of ours with a member that no schema names is a fault too,
-// though clients are told to expect some; what was accepted has to be allowed by the
-// schema of the request.
+// Invariants: our own objects may have only members of their schema, although clients must accept
+// others. The schema must allow each accepted request.
 package contracttest
 
 import (
@@ -29,7 +28,7 @@ import (
 // Answer is a request and how it was answered.
 type Answer struct {
 	Method, Path string
-	Sent         []byte // the body of the request; nil: not known
+	Sent         []byte // body of the request, nil if unknown
 	Status       int
 	Header       http.Header
 	Body         []byte
@@ -81,8 +80,7 @@ func New() (*Checker, error) {
 	return c, nil
 }
 
-// closeObjects lets objects have the members alone that their schemas name, where
-// the schemas do not say that there are more.
+// closeObjects forbids members outside of the schemas, unless a schema allows them.
 func closeObjects(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -123,7 +121,7 @@ func (c *Checker) Operations() (all []string) {
 	return slices.Compact(all)
 }
 
-// Unanswered lists the operations of which no success was checked.
+// Unanswered lists the operations without a checked success.
 func (c *Checker) Unanswered() (all []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,11 +133,11 @@ func (c *Checker) Unanswered() (all []string) {
 	return all
 }
 
-// Check says what about an answer is not as the contracts promise.
+// Check returns the differences between an answer and the contracts.
 func (c *Checker) Check(a Answer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !promised(a.Path) {
+	if !isAPI(a.Path) {
 		return nil
 	}
 	o, known := c.find(a.Method, a.Path)
@@ -159,8 +157,8 @@ func (c *Checker) Check(a Answer) error {
 	return nil
 }
 
-// promised tells whether a path is an API's: pages are not.
-func promised(at string) bool {
+// isAPI reports whether a path is part of an API.
+func isAPI(at string) bool {
 	for _, prefix := range []string{"/v1/", "/native/", "/admin/v1/", "/media/", "/healthz", "/readyz", "/metrics"} {
 		if strings.HasPrefix(at, prefix) && path.Clean(at) == at {
 			return true
@@ -179,7 +177,7 @@ func (c *Checker) find(method, at string) (found *operation, known bool) {
 			continue
 		}
 		known = true
-		// A path without an {id} wins over one that has it.
+		// A path without {id} wins.
 		if o.method == method && (found == nil || strings.Count(o.path, "{") < strings.Count(found.path, "{")) {
 			found = o
 		}
@@ -187,7 +185,7 @@ func (c *Checker) find(method, at string) (found *operation, known bool) {
 	return found, known
 }
 
-// unknown checks the answer to what no contract names.
+// unknown checks the answer to an undocumented path or method.
 func (c *Checker) unknown(a Answer, known bool) error {
 	switch {
 	case known && a.Status == http.StatusMethodNotAllowed, a.Status == http.StatusNotFound, a.Status == http.StatusUnauthorized:
@@ -245,7 +243,7 @@ func (c *Checker) response(o *operation, a Answer) error {
 	return fmt.Errorf("a body of %q with status %d is not documented", kind, a.Status)
 }
 
-// coded checks that a code of ours is named with the status that it came with.
+// coded checks that the documents list our code with this status.
 func coded(response map[string]any, a Answer) error {
 	var b struct{ Error struct{ Code string } }
 	if json.Unmarshal(a.Body, &b) != nil || b.Error.Code == "" || a.Status < 400 {
@@ -274,7 +272,7 @@ func (o *operation) resolve(at string, v any) (string, map[string]any) {
 	return at, m
 }
 
-// headers checks those of an answer that are documented.
+// headers checks the documented headers of an answer.
 func (c *Checker) headers(o *operation, response map[string]any, got http.Header) error {
 	documented, _ := response["headers"].(map[string]any)
 	for name, header := range documented {
@@ -317,12 +315,12 @@ func (c *Checker) stream(schema string, a Answer) error {
 	return nil
 }
 
-// request checks that what was accepted is allowed.
+// request checks that the schema allows an accepted request.
 func (c *Checker) request(o *operation, sent []byte) error {
 	body, _ := o.of["requestBody"].(map[string]any)
 	content, _ := body["content"].(map[string]any)
 	if content["application/json"] == nil || !json.Valid(sent) {
-		return nil // another type of body, which schemas do not see
+		return nil // schemas do not cover other media types
 	}
 	return c.validate(o.document+"#/paths/"+escape(o.path)+"/"+strings.ToLower(o.method)+"/requestBody/content/application~1json/schema", sent)
 }

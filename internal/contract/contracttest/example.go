@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Examples holds every example of JSON in the contracts against its schema: what is
-// wrong with each, by its place.
+// Examples checks every JSON example of the contracts and returns the faults by place.
 func Examples() (map[string]error, error) {
 	c, err := New()
 	if err != nil {
@@ -38,7 +37,7 @@ func (c *Checker) examples(at string, v any, found map[string]error) {
 	}
 }
 
-// example checks one; a stream's is checked event by event.
+// example checks one example; streams are checked by event.
 func (c *Checker) example(at string, example any) error {
 	if text, ok := example.(string); ok && strings.HasSuffix(at, "text~1event-stream") {
 		return c.stream(at+"/x-event-schema", Answer{Body: []byte(text)})

@@ -12,8 +12,8 @@ import (
 // shared is the checker of all clients of a test binary: schemas are compiled once.
 var shared = sync.OnceValues(New)
 
-// Transport makes requests as next does, and checks each answer that is read to its
-// end. What is wrong fails the test.
+// Transport sends requests with next and checks each answer at its end. A difference fails the
+// test.
 func Transport(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	checker, err := shared()
 	if err != nil {
@@ -49,7 +49,6 @@ func (p *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// CloseIdleConnections closes those of the transport below.
 func (p *transport) CloseIdleConnections() {
 	if c, ok := p.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -59,7 +58,7 @@ func (p *transport) CloseIdleConnections() {
 // largest is how much of a body is kept to be checked.
 const largest = 8 << 20
 
-// watched is a body that is kept while it is read.
+// watched is a body with a copy of everything read.
 type watched struct {
 	io.ReadCloser
 	kept  bytes.Buffer

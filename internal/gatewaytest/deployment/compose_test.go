@@ -1,7 +1,6 @@
-// Package deployment owns the tests of what is in deploy: the compose file's
-// services as processes of this machine, and the image without a container.
-// They need programs that `make test` does without, so `make deployments` alone
-// runs them.
+// Package deployment tests the files in deploy: the services of the compose file as processes of
+// this machine, and the image without a container. The tests need programs that `make test` does
+// not, so only `make deployments` runs them.
 package deployment
 
 import (
@@ -41,15 +40,15 @@ func asked(t *testing.T) bool {
 	return true
 }
 
-// catalog has a model for chat and one for images, which need no network.
+// catalog has a model for chat and one for images on the sandbox.
 const catalog = `{"models": [
 	{"id": "swift-1", "kind": "chat", "state": "open", "forms": ["chat"], "context_window": 8000, "max_output_tokens": 1000,
 	 "price": {"input": 1, "output": 1}},
 	{"id": "easel-1", "kind": "image", "state": "open", "price": {"1K": 0.03}, "ratios": ["1:1"], "max_images": 1}],
 	"lines": [{"id": "only", "provider": "sandbox", "models": {"swift-1": "swift", "easel-1": "easel"}}]}`
 
-// TestCompose starts what the compose file starts, in its order and with its
-// health checks, and uses it as a user, an operator and Prometheus do.
+// TestCompose starts the services of the compose file in their order with their health checks, and
+// uses them as a customer, an operator and Prometheus.
 func TestCompose(t *testing.T) {
 	if !asked(t) {
 		return
@@ -75,8 +74,8 @@ func TestCompose(t *testing.T) {
 	t.Run("provisions Grafana", func(t *testing.T) { testGrafana(t, s) })
 }
 
-// checkCaddy wants a Caddy that is no older than the compose file's: on others
-// a call is lost with its node.
+// checkCaddy fails if Caddy is older than the compose file's: older versions lose calls with a
+// stopped node.
 func checkCaddy(s *stack) {
 	s.t.Helper()
 	program := s.program("caddy")
@@ -105,10 +104,10 @@ type caller struct {
 	account string
 }
 
-// from is the address that calls come from, which the nodes have to be told.
+// from is the client address of calls, which the nodes trust.
 const from = "127.30.0.200"
 
-// newCaller trusts the authority that Caddy makes for a name that is not public.
+// newCaller trusts Caddy's own certificate authority.
 func newCaller(s *stack) *caller {
 	authority := x509.NewCertPool()
 	scene.Eventually(s.t, "Caddy has an authority", func() bool {
@@ -152,7 +151,7 @@ func (c *caller) try(method, path, token, body string) (int, []byte, error) {
 	return answer.StatusCode, raw, err
 }
 
-// ask sends a request that has to succeed, and reads its answer.
+// ask sends a request, fails on an error, and reads the answer.
 func (c *caller) ask(t *testing.T, method, path, token, body string) (answer struct{ ID, Key, Status string }, raw []byte) {
 	t.Helper()
 	status, raw, err := c.try(method, path, token, body)
@@ -163,9 +162,8 @@ func (c *caller) ask(t *testing.T, method, path, token, body string) (answer str
 	return answer, raw
 }
 
-// setUp does what comes before the first call: an operator comes in while there
-// is no catalog, applies one as compose.yaml says, and makes an account with a
-// key, which is returned.
+// setUp opens the operator API without a catalog, applies one as compose.yaml describes, and
+// creates an account. It returns a key.
 func (c *caller) setUp(s *stack) (key string) {
 	c.t.Helper()
 	operator := values["ADMIN_TOKEN"]
@@ -185,7 +183,7 @@ func (c *caller) setUp(s *stack) (key string) {
 	c.account = account.ID
 	c.ask(c.t, "POST", "/admin/v1/accounts/"+c.account+"/credits", operator, `{"usd": 10}`)
 	made, _ := c.ask(c.t, "POST", "/admin/v1/accounts/"+c.account+"/keys", operator, `{}`)
-	scene.Eventually(c.t, "both nodes have the catalog", func() bool { // Caddy asks one and the other
+	scene.Eventually(c.t, "both nodes have the catalog", func() bool { // Caddy alternates between the nodes
 		for range 6 {
 			_, listed, err := c.try("GET", "/v1/models", made.Key, "")
 			if err != nil || !bytes.Contains(listed, []byte("swift-1")) {
@@ -333,9 +331,8 @@ func testStop(t *testing.T, s *stack) {
 	}
 }
 
-// testGrafana reads what Grafana would, which is not run here: a source of data
-// that is the compose file's Prometheus, and the dashboards where its provider
-// looks for them.
+// testGrafana reads Grafana's files without Grafana: the data source must be the compose file's
+// Prometheus, and the dashboards must be in the provider's folder.
 func testGrafana(t *testing.T, s *stack) {
 	t.Log("Grafana is NOT run: its files are read")
 	mounts := s.services["grafana"].mounts()

@@ -12,10 +12,9 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// folder is where the files are that deployments are made of.
 const folder = "../../../deploy"
 
-// values are those of the variables of env.example.
+// values has a value for each variable of env.example.
 var values = map[string]string{
 	"DOMAIN":            "localhost:8443",
 	"POSTGRES_PASSWORD": "password-of-the-database",
@@ -24,7 +23,7 @@ var values = map[string]string{
 	"GRAFANA_PASSWORD":  "password-of-grafana",
 }
 
-// service is what a compose file says of one.
+// service is a service of a compose file.
 type service struct {
 	Image       string
 	Command     []string
@@ -44,7 +43,7 @@ func (s service) mounts() map[string]string {
 	return sources
 }
 
-// variable is one in a compose file: ${NAME}, ${NAME:-otherwise} or ${NAME:?what it is}.
+// variable matches ${NAME}, ${NAME:-default} and ${NAME:?message}.
 var variable = regexp.MustCompile(`\$\{(\w+)(:[-?][^}]*)?\}`)
 
 // readCompose reads the compose file's services, with the variables of env.example filled in.
@@ -69,8 +68,7 @@ func readCompose(t *testing.T) map[string]service {
 	return file.Services
 }
 
-// dockerfile is what ours says about the image's process, and how the binary in
-// it is built.
+// dockerfile has the image's process and the command that builds its binary.
 type dockerfile struct {
 	build       string // the command, with /out for where it writes
 	environment map[string]string
@@ -110,7 +108,7 @@ func readDockerfile(t *testing.T) dockerfile {
 	return read
 }
 
-// instructions are the Dockerfile's, each in one line.
+// instructions returns the instructions of the Dockerfile, one on each line.
 func instructions(t *testing.T) []string {
 	t.Helper()
 	file, err := os.Open(filepath.Join(folder, "Dockerfile"))

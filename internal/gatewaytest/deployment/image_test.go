@@ -15,12 +15,11 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// largest is the most that the image may have, in bytes.
+// largest is the maximum size of the image in bytes.
 const largest = 60_000_000
 
-// TestImage does what the Dockerfile says, without a container: it builds the
-// binary with its command, lays out its root and, as root, runs its process in
-// that root with nothing else in it, as its user and with its health check.
+// TestImage follows the Dockerfile without a container: it builds the binary, creates the root
+// folder and, as root, runs the process in it with its user and its health check.
 func TestImage(t *testing.T) {
 	if !asked(t) {
 		return
@@ -66,7 +65,7 @@ func runImage(t *testing.T, image dockerfile, root string) {
 	for folder := root; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
 		must(t, os.Chmod(folder, 0o755))
 	}
-	// The process would listen on all addresses; here it has one of its own.
+	// The process listens on one address instead of all.
 	listen := strings.Replace(image.environment["TOLLGATE_LISTEN"], "0.0.0.0", "127.30.0.100", 1)
 	command := func(words []string) *exec.Cmd {
 		cmd := exec.Command(words[0], words[1:]...)
@@ -112,7 +111,7 @@ func runImage(t *testing.T, image dockerfile, root string) {
 	must(t, outside(root))
 }
 
-// outside tells what the process has written beside its volume.
+// outside returns an error if the process wrote outside of its volume.
 func outside(root string) error {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -128,7 +127,6 @@ func outside(root string) error {
 	return err
 }
 
-// copyFile copies one, with its folders.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	raw, err := os.ReadFile(from)

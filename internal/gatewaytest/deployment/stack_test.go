@@ -23,34 +23,31 @@ import (
 // grace is how long a service may take to end, the compose file's stop_grace_period.
 const grace = time.Minute
 
-// stack is the compose file's services as processes of this machine. What a
-// container would give them is put into their commands, variables and files
-// instead, and nothing else is changed:
+// stack runs the services of the compose file as processes of this machine. Their commands,
+// variables and files get what a container would provide:
 //
-//   - each service has an address of its own in 127.30.0.0/24 in place of its
-//     name and of 0.0.0.0, so that all ports are those of the files; their
-//     calls come from 127.0.0.1, which stands for the network 172.30.0.0/24;
-//   - each has a folder in place of its root, with its volumes in it;
-//   - Caddy and Prometheus, which would listen on all addresses, and PostgreSQL,
-//     which the image's script sets up, are told what `told` and `setUp` say.
+//   - Each service has its own address in 127.30.0.0/24 instead of its name and 0.0.0.0, so ports
+//     are those of the files. Calls come from 127.0.0.1 instead of the network 172.30.0.0/24.
+//   - Each service has a folder as its root, with its volumes.
+//   - Caddy and Prometheus listen on all addresses, and a script sets up PostgreSQL in its image;
+//     header and setUp replace this.
 type stack struct {
 	t        *testing.T
 	folder   string
 	services map[string]service
 	image    dockerfile // ours
-	binary   string     // what the image runs
+	binary   string     // the image's binary
 	running  map[string]*process
 }
 
-// process is a service that runs, or has run.
+// process is a running or ended service.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
 	err  error         // how; read after done
 }
 
-// images are what others' images start where the compose file has no command of
-// its own, and the variables that they set, as their documents say.
+// images has the default commands and variables of others' images.
 var images = map[string]struct {
 	entry, command []string
 	environment    map[string]string
@@ -71,8 +68,7 @@ var images = map[string]struct {
 	"busybox": {},
 }
 
-// newStack reads the files and lays out a folder; it starts nothing. What is
-// started ends with the test, last one first.
+// newStack reads the files and creates the folder. Services end with the test, the last one first.
 func newStack(t *testing.T) *stack {
 	t.Helper()
 	place, err := os.MkdirTemp("", "tollgate-deployment-")
@@ -101,7 +97,7 @@ func (s *stack) address(name string) string {
 	return fmt.Sprintf("127.30.0.%d", 10+slices.Index(names, name))
 }
 
-// root is the folder that stands for a service's root.
+// root returns the root folder of a service.
 func (s *stack) root(name string) string { return filepath.Join(s.folder, name) }
 
 var (
@@ -110,7 +106,7 @@ var (
 	absolute    = regexp.MustCompile(`(^|[\s"'=\[,])(/(?:etc|data|config|buckets|prometheus|var)\b)`)
 )
 
-// here rewrites a text of a service for this machine: its paths, its own address, and those of the others.
+// here replaces paths and addresses of a service by those of this machine.
 func (s *stack) here(name, text string) string {
 	text = absolute.ReplaceAllString(text, "${1}"+s.root(name)+"${2}")
 	text = strings.ReplaceAll(text, "0.0.0.0:", s.address(name)+":")
@@ -125,8 +121,8 @@ func (s *stack) here(name, text string) string {
 	})
 }
 
-// mount puts a service's volumes into its root: a named one is one folder for
-// all who have it, of a file or folder of deploy it gets a rewritten copy.
+// mount adds a service's volumes to its root: one shared folder for a named volume, a rewritten
+// copy of files from deploy.
 func (s *stack) mount(name string) {
 	s.t.Helper()
 	for target, source := range s.services[name].mounts() {
@@ -153,20 +149,20 @@ func (s *stack) mount(name string) {
 			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 				return err
 			}
-			return os.WriteFile(to, []byte(s.told(name, to)+s.here(name, string(text))), 0o644)
+			return os.WriteFile(to, []byte(s.header(name, to)+s.here(name, string(text))), 0o644)
 		}))
 	}
 }
 
-// told is what has to stand before a service's file, since its process shares this machine.
-func (s *stack) told(name, path string) string {
+// header returns lines to add before a service's file for this machine.
+func (s *stack) header(name, path string) string {
 	if name != "caddy" || filepath.Base(path) != "Caddyfile" {
 		return ""
 	}
 	return fmt.Sprintf("{\n\tdefault_bind %[1]s\n\thttp_port 8080\n\tadmin %[1]s:2019\n\tskip_install_trust\n}\n", s.address(name))
 }
 
-// up starts a service when what it depends on is as it wants it.
+// up starts a service after its dependencies.
 func (s *stack) up(name string) {
 	s.t.Helper()
 	if s.running[name] != nil {
@@ -191,7 +187,7 @@ func (s *stack) up(name string) {
 	s.start(name)
 }
 
-// command is what a service runs, by the compose file or its image.
+// command returns the command of a service from the compose file or the image.
 func (s *stack) command(name string) []string {
 	own := s.services[name]
 	image, _, _ := strings.Cut(own.Image, ":")
@@ -216,7 +212,7 @@ func (s *stack) command(name string) []string {
 	return command
 }
 
-// environment is that of a service, by its image and the compose file.
+// environment returns the variables of a service from the image and the compose file.
 func (s *stack) environment(name string) []string {
 	own := s.services[name]
 	image, _, _ := strings.Cut(own.Image, ":")
@@ -227,7 +223,7 @@ func (s *stack) environment(name string) []string {
 	}
 	for _, variables := range []map[string]string{set, own.Environment} {
 		for key, value := range variables {
-			pairs = append(pairs, key+"="+s.here(name, value)) // of two the later one counts
+			pairs = append(pairs, key+"="+s.here(name, value)) // the later one counts
 		}
 	}
 	return pairs
@@ -250,7 +246,7 @@ func (s *stack) process(name string, command []string) *exec.Cmd {
 	return cmd
 }
 
-// program finds what a command names.
+// program finds the program of a command.
 func (s *stack) program(name string) string {
 	s.t.Helper()
 	switch name {
@@ -289,7 +285,7 @@ func (s *stack) start(name string) {
 	s.t.Cleanup(func() {
 		_ = s.stop(p) // how it ends is testStop's to judge
 		if s.t.Failed() {
-			log, _ := os.ReadFile(said.Name()) // what there is
+			log, _ := os.ReadFile(said.Name()) // may be incomplete
 			s.t.Logf("%s said:\n%s", name, log[max(0, len(log)-4000):])
 		}
 	})
@@ -324,7 +320,7 @@ func (s *stack) healthy(name string) {
 	})
 }
 
-// setUp does what the script of PostgreSQL's image does at its first start.
+// setUp does the work of PostgreSQL's image at the first start.
 func (s *stack) setUp(name string) {
 	s.t.Helper()
 	if name != "postgres" {
@@ -351,7 +347,7 @@ func (s *stack) setUp(name string) {
 	}
 }
 
-// owner is who runs PostgreSQL, which refuses to run as root.
+// owner returns the user for PostgreSQL, which refuses to run as root.
 func owner(t *testing.T) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// AWSKeys is a server that hands out AWS credentials by the protocols of the instance
-// (IMDSv2), of the container and of STS. It is safe for concurrent use.
+// AWSKeys serves AWS credentials by the protocols of the instance (IMDSv2), the container and STS.
+// It is safe for concurrent use.
 type AWSKeys struct {
 	// URL is its address.
 	URL string
-	// Role is the ARN that STS takes, and the name of the instance's role.
+	// Role is the accepted ARN for STS, and the name of the instance's role.
 	Role string
-	// Token is what the container has to send, and the web identity.
+	// Token is the token of the container, and the web identity.
 	Token string
 
 	mu      sync.Mutex
@@ -26,14 +26,12 @@ type AWSKeys struct {
 	secret  string
 	life    time.Duration
 	refuses bool
-	given   []string // protocols that have handed out credentials
+	given   []string // protocols of the requests
 }
 
-// imdsToken is the session that the instance's server opens.
 const imdsToken = "session-of-the-instance"
 
-// NewAWSKeys starts a server that hands out a key for an hour. It stops when the test
-// ends.
+// NewAWSKeys starts a server for the rest of the test. Its credentials are valid for an hour.
 func NewAWSKeys(t testing.TB, key, secret string) *AWSKeys {
 	t.Helper()
 	a := &AWSKeys{Role: "arn:aws:iam::123456789012:role/media", Token: "token-of-the-pod", key: key, secret: secret, life: time.Hour}
@@ -62,7 +60,7 @@ func (a *AWSKeys) Refuse(refuses bool) {
 	a.refuses = refuses
 }
 
-// Given returns the protocols by which credentials were handed out, in order.
+// Given returns the protocols of all requests in order.
 func (a *AWSKeys) Given() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Signer is who may sign.
+// Signer is an access key with its secret and scope.
 type Signer struct {
 	AccessKeyID, SecretAccessKey string
 	SessionToken                 string // empty: none
@@ -22,8 +22,7 @@ type Signer struct {
 // maxSkew is how old a signature may be.
 const maxSkew = 5 * time.Minute
 
-// Verify tells what is wrong with the AWS Signature Version 4 of a request that
-// came with a body at a time; nil: nothing is.
+// Verify checks the AWS Signature Version 4 of a request.
 func (s Signer) Verify(r *http.Request, body []byte, now time.Time) error {
 	rest, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ")
 	if !ok {

@@ -1,14 +1,10 @@
-// Package fakecloud owns what clouds have beside their models, for tests: servers
-// on the loopback that hand out tokens as Entra ID, Google and Azure's and
-// Google's hosts do, and a reader of signatures as AWS has them.
+// Package fakecloud owns servers for tests that issue tokens as Entra ID, Google and the metadata
+// servers of Azure and Google do. It also verifies AWS signatures.
 //
 // Invariants:
-//   - A token is good from when it was handed out until the next one is, or the
-//     test says that it is not.
-//   - A request that a server of tokens does not know is refused, so that no
-//     token comes of it.
-//   - Signatures are computed here from their description, not by a library of
-//     the cloud's.
+//   - A token is valid until the next one is issued or the test revokes it.
+//   - Unknown requests for tokens are rejected.
+//   - Signatures are computed from their specification, without the cloud's library.
 package fakecloud
 
 import (
@@ -35,7 +31,7 @@ type Tokens struct {
 
 	mu      sync.Mutex
 	given   []string
-	forms   []url.Values // what was asked, a form a token
+	forms   []url.Values // the forms of the requests
 	status  int          // refuses with it, unless 0
 	refusal string
 }
@@ -69,14 +65,14 @@ func (o *Tokens) Trust(transport *http.Transport) {
 	transport.TLSClientConfig = o.server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 }
 
-// Refuse answers from now on with a status and a body; 0 ends it.
+// Refuse sets the answer to all further requests; status 0 removes it.
 func (o *Tokens) Refuse(status int, body string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.status, o.refusal = status, body
 }
 
-// Current is the token that is good; empty: none was handed out.
+// Current returns the valid token, empty before the first one.
 func (o *Tokens) Current() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,14 +82,14 @@ func (o *Tokens) Current() string {
 	return o.given[len(o.given)-1]
 }
 
-// Revoke makes the token that is good a bad one, as if another had replaced it.
+// Revoke makes the current token invalid.
 func (o *Tokens) Revoke() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.given = append(o.given, "revoked")
 }
 
-// Asked returns the forms that tokens were asked for with.
+// Asked returns the forms of all requests.
 func (o *Tokens) Asked() []url.Values {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -110,7 +106,7 @@ func (o *Tokens) serve(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	_ = r.ParseForm() // what cannot be read is refused below
+	_ = r.ParseForm() // an unreadable form is rejected below
 	known := r.Method == http.MethodPost && r.Form.Get("grant_type") != "" && strings.HasSuffix(r.URL.Path, "/token")
 	if r.Method == http.MethodGet { // a host's own
 		known = r.Header.Get("Metadata-Flavor") == "Google" || r.Header.Get("X-Identity-Header") != ""
@@ -134,8 +130,7 @@ func (o *Tokens) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ServiceAccount is the JSON of a Google service account whose tokens the server
-// hands out.
+// ServiceAccount returns the JSON of a Google service account for this server.
 func (o *Tokens) ServiceAccount(t testing.TB) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -153,8 +148,8 @@ func (o *Tokens) ServiceAccount(t testing.TB) string {
 	return string(account)
 }
 
-// ExternalAccount is the JSON of an account of workload identity, whose subject
-// token is in a file and is exchanged at the server.
+// ExternalAccount returns the JSON of a workload identity. Its subject token is in file and is
+// exchanged at this server.
 func (o *Tokens) ExternalAccount(t testing.TB, file string) string {
 	t.Helper()
 	account, err := json.Marshal(map[string]any{

@@ -13,9 +13,9 @@ import (
 	"tollgate/internal/money"
 )
 
-// soon waits until something holds and tells whether it did. Other than
-// eventually it goes on, so that a run shows all that is wrong with it, and it
-// waits for longer: many nodes share one machine here.
+// soon waits until holds returns true and reports whether it did. Unlike scene.Eventually, it does
+// not end the test, so that a run shows all faults, and it waits longer, because many nodes share
+// one machine.
 func soon(t testing.TB, what string, holds func() bool) bool {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -31,13 +31,13 @@ func soon(t testing.TB, what string, holds func() bool) bool {
 	return true
 }
 
-// check opens all ways, waits until everything has come to its end, and
-// compares the gateway's books with the clients' own:
-//   - no error was charged, and nothing of which a client was told so;
-//   - every complete answer was charged once, by what it costs;
-//   - anything else was charged only if its answer broke off or never came;
-//   - nothing is held, the audit finds nothing, and no COMMIT was cancelled;
-//   - a node that dies after all this is swept, too.
+// check opens all connections, waits until everything has ended, and compares the gateway's books
+// with the clients' records:
+//   - No error was charged.
+//   - Every complete answer was charged once, with its cost.
+//   - Other answers were charged only if they broke off or never came.
+//   - Nothing is on hold, the audit finds no difference, and no COMMIT was canceled.
+//   - A node that is killed afterwards is swept too.
 func (c *cluster) check() {
 	c.t.Helper()
 	c.checkBooks()
@@ -57,7 +57,7 @@ func (c *cluster) checkBooks() {
 		n.proxy.Disarm()
 		n.proxy.Open()
 	}
-	for i, n := range c.nodes { // one that was declared dead notices it with its next request
+	for i, n := range c.nodes { // a node that was declared dead notices it with its next request
 		soon(t, fmt.Sprintf("node %d answers", i), func() bool {
 			return n.ready() && c.probe.say(t.Context(), n, false, fateFine).saw() == sawComplete
 		})
@@ -79,7 +79,7 @@ func (c *cluster) checkBooks() {
 	c.checkCancels()
 }
 
-// checkCancels checks that no node has asked the server to cancel a COMMIT.
+// checkCancels checks that no node canceled a COMMIT.
 func (c *cluster) checkCancels() {
 	c.t.Helper()
 	for i, n := range c.nodes {
@@ -102,7 +102,7 @@ func (n *node) ready() bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// dump lists the rows of a query of one text.
+// dump returns the rows of a query with one text column.
 func (c *cluster) dump(query string) (all []string) {
 	rows, err := c.db.QueryContext(c.t.Context(), query)
 	if err != nil {
@@ -130,7 +130,7 @@ type charge struct {
 	Cost   money.Amount `json:"cost_usd"`
 }
 
-// requestLog returns an account's rows and what was charged in all.
+// requestLog returns the request log of an account and the sum of its charges.
 func (c *cluster) requestLog(account string) (rows map[string]charge, total money.Amount) {
 	t := c.t
 	t.Helper()
@@ -192,7 +192,7 @@ func (c *cluster) checkChats(a *chatter) {
 		}
 	}
 	extra := 0
-	for _, r := range rows { // of answers that never began
+	for _, r := range rows { // answers without a first byte
 		if r.Cost > 0 {
 			extra++
 		}
@@ -206,7 +206,7 @@ func (c *cluster) checkChats(a *chatter) {
 	t.Logf("chat: %v %v, %d charged without a beginning of an answer", counts, codes, extra)
 }
 
-// judgeCall says what is wrong about the charge of a call; empty: nothing.
+// judgeCall returns the fault in the charge of a call, or an empty string.
 func judgeCall(k *chatCall, r charge, logged bool) string {
 	switch saw := k.saw(); {
 	case saw == sawComplete && (!logged || r.Cost != k.cost || r.Status != http.StatusOK):
@@ -223,8 +223,8 @@ func judgeCall(k *chatCall, r charge, logged bool) string {
 	return ""
 }
 
-// settleOrders repeats the submissions whose outcome their client does not
-// know, and waits until every job of the account has ended.
+// settleOrders repeats submissions with an unknown outcome, and waits until every job of the
+// account has ended.
 func (c *cluster) settleOrders(s *submitter) {
 	t := c.t
 	t.Helper()
@@ -241,7 +241,7 @@ func (c *cluster) settleOrders(s *submitter) {
 	})
 }
 
-// settleOrder submits an order until its client knows what became of it.
+// settleOrder submits an order until the client knows the outcome.
 func (c *cluster) settleOrder(s *submitter, o *jobOrder) {
 	c.t.Helper()
 	soon(c.t, "a submission is answered: "+o.tag, func() bool {
@@ -308,9 +308,8 @@ func (c *cluster) checkOrders(s *submitter) {
 	t.Logf("jobs: %v", counts)
 }
 
-// checkSweep kills the first node, under which nothing is to be left, and one
-// under which a request runs, and waits until another one has given back what
-// was held.
+// checkSweep kills the first node, which holds nothing, and a node with a running request, and
+// waits until another node releases the hold.
 func (c *cluster) checkSweep() {
 	t := c.t
 	t.Helper()

@@ -16,8 +16,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// chatter is a client of chat with an account of its own, who notes what it saw
-// of each request.
+// chatter is a client of chat with its own account and a record of its requests.
 type chatter struct {
 	c            *cluster
 	client       *http.Client
@@ -27,7 +26,7 @@ type chatter struct {
 	calls []*chatCall
 }
 
-// chatCall is one request and what its client saw of it.
+// chatCall is a request and its result.
 type chatCall struct {
 	tag    string
 	stream bool
@@ -45,7 +44,7 @@ const (
 	sawComplete = "a complete answer"
 )
 
-// saw sums up what the client saw.
+// saw summarizes the result.
 func (k *chatCall) saw() string {
 	switch a := k.seen; {
 	case a.Status == 0:
@@ -63,7 +62,7 @@ func (k *chatCall) String() string {
 	return fmt.Sprintf("%s (streamed %t, fate %s, %s) saw %s: %d %s %s", k.tag, k.stream, k.fate, a.ID, k.saw(), a.Status, a.Err, a.Text)
 }
 
-// creditOfCluster is what each account has, in dollars.
+// creditOfCluster is the balance of each account in dollars.
 const creditOfCluster = 1000
 
 // patience is how long a client waits for an answer: longer than any fault.
@@ -110,8 +109,8 @@ func (a *chatter) begin(n *node, stream bool, fate string) <-chan *chatCall {
 	return done
 }
 
-// strike sends a request to a node until a fault has happened to it: one that
-// is refused before, as under overload, is sent again.
+// strike sends requests to a node until a fault hits one. A request refused before the fault, for
+// example under overload, is repeated.
 func (a *chatter) strike(hit *faultproxy.Hit, n *node, stream bool) <-chan *chatCall {
 	a.c.t.Helper()
 	done := a.begin(n, stream, fateFine)
@@ -124,8 +123,7 @@ func (a *chatter) strike(hit *faultproxy.Hit, n *node, stream bool) <-chan *chat
 	return done
 }
 
-// submitter is a client of jobs with an account of its own, who notes what
-// became of each submission.
+// submitter is a client of jobs with its own account and a record of its submissions.
 type submitter struct {
 	scene.Customer
 
@@ -133,17 +131,16 @@ type submitter struct {
 	orders []*jobOrder
 }
 
-// jobOrder is a job that a client wants.
+// jobOrder is a job to submit.
 type jobOrder struct {
 	tag    string
 	unsafe bool
 	id     string      // once it was accepted
-	broken int         // tries that had no answer: the job may be there
+	broken int         // attempts without an answer; the job may exist
 	told   scene.Reply // the last answer
 }
 
-// settled tells whether the client knows what became of its order: the job's
-// id, or that nobody will make one.
+// settled reports whether the client knows the outcome: the job's id, or that there is no job.
 func (o *jobOrder) settled() bool { return o.id != "" || o.broken == 0 && o.told.Status >= 400 }
 
 func (o *jobOrder) String() string {
@@ -210,5 +207,5 @@ func (s *submitter) ended(o *jobOrder) (scene.Job, error) {
 	return j, nil
 }
 
-// uncharged tells whether a message promises that nothing was charged.
+// uncharged reports whether a message says that nothing was charged.
 func uncharged(message string) bool { return strings.Contains(message, "not charged") }

@@ -19,8 +19,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// cluster is some nodes on one PostgreSQL database, each of which reaches it
-// through a proxy of its own, a chat model and an image model.
+// cluster has nodes on one PostgreSQL database, each with its own proxy to it, a chat model and an
+// image model.
 type cluster struct {
 	t        testing.TB
 	binary   string
@@ -29,21 +29,20 @@ type cluster struct {
 	nodes    []*node
 	provider *fakeprovider.Server
 	studio   *fakestudio.Fal
-	gate     chan struct{} // what the answers of gated requests wait for
+	gate     chan struct{} // releases the answers of gated requests
 	steps    chan struct{} // and each piece of others
 	tags     atomic.Int64
 	chats    []*chatter
-	probe    *chatter // the first of them, who asks whether a node works
+	probe    *chatter // the first one; it checks whether a node works
 	jobs     []*submitter
 }
 
-// node is one of them.
 type node struct {
 	*scene.Node
 	proxy *faultproxy.Proxy
 	epoch string // of its first life
 
-	mu sync.RWMutex // the process may be another one after a kill
+	mu sync.RWMutex // a kill replaces the process
 }
 
 // address is the node's base address as it runs now.
@@ -66,7 +65,7 @@ func (n *node) revive() {
 // The models of a cluster.
 const (
 	chatOfCluster  = "talk"
-	badOfCluster   = "babble" // on a line of its own, which bad answers may take out of service
+	badOfCluster   = "babble" // on its own line, because bad answers may take the line out
 	imageOfCluster = "easel"
 )
 
@@ -107,7 +106,6 @@ func openPostgres(t testing.TB, database string) *sql.DB {
 	return db
 }
 
-// join starts one more node.
 func (c *cluster) join() *node {
 	c.t.Helper()
 	proxy := faultproxy.New(c.t, c.database)
@@ -128,14 +126,14 @@ func (c *cluster) ask(into any, query string, args ...any) {
 	}
 }
 
-// newest is the epoch of the node that has begun last.
+// newest returns the epoch of the newest node.
 func (c *cluster) newest() (epoch string) {
 	c.t.Helper()
 	c.ask(&epoch, `SELECT epoch FROM node WHERE dead = 0 ORDER BY started_ms DESC, epoch DESC LIMIT 1`)
 	return epoch
 }
 
-// held counts what requests hold.
+// held returns the number of holds.
 func (c *cluster) held() (n int) {
 	c.t.Helper()
 	c.ask(&n, `SELECT COUNT(*) FROM ledger_hold`)
@@ -157,8 +155,7 @@ func (c *cluster) dies(n *node) {
 	}
 }
 
-// A chat request says in its text which it is, what its answer costs, and how
-// the provider fares with it.
+// The text of a chat request has its tag, the cost of its answer, and the provider's behaviour.
 var chatText = regexp.MustCompile(`(tag-\d+) p=(\d+) c=(\d+) fate (\w+)`)
 
 // The fates of chat requests.
@@ -166,7 +163,7 @@ const (
 	fateFine   = "fine"
 	fateSlow   = "slow"   // a stream over a second or two
 	fateGated  = "gated"  // the answer waits for the cluster's gate
-	fateSteps  = "steps"  // a stream whose pieces wait for the cluster's steps
+	fateSteps  = "steps"  // a stream with pieces released by the cluster's steps
 	fateFails  = "fails"  // the provider answers an error
 	fateBreaks = "breaks" // the answer breaks off
 )

@@ -18,9 +18,9 @@ import (
 type failover struct {
 	*cluster
 	pair      *serverPair
-	frozen    atomic.Bool // the standby stands still: nothing that is said now may rest on a commit
+	frozen    atomic.Bool // the standby is stopped: no answer may depend on a commit
 	submitter *submitter
-	account   string // that is credited
+	account   string // the credited account
 	credited  []string
 	replayed  atomic.Int64
 	gated     int
@@ -33,11 +33,10 @@ const (
 	longStandstill = 18 * time.Second
 )
 
-// TestFailover lets commits wait for a synchronous standby that stands still,
-// once until it goes on, and once until the primary is killed and the standby
-// takes over without what it had not received. No client may have been told
-// what the commits that waited were to say, and its own book has to agree with
-// the promoted server's. TOLLGATE_FAILOVER_ROUNDS: how often, else once.
+// TestFailover stops the synchronous standby while commits wait for it: once until it continues,
+// and once until the primary is killed and the standby takes over without the missing data. No
+// client may get the answer of a waiting commit, and the clients' records must agree with the
+// promoted server. TOLLGATE_FAILOVER_ROUNDS is the number of rounds, by default one.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -99,16 +98,15 @@ func (f *failover) follow() {
 	}
 }
 
-// saws counts what clients saw.
+// saws counts results of clients.
 type saws = map[string]int
 
-// standStill stops the standby, lets requests of every kind come to the commit
-// that their answer waits for, and checks that no answer comes for a while. Then
-// it lets what follows happen, waits for the clients' ends and returns what they
-// saw, and how many commits have waited.
+// standStill stops the standby, sends requests of every kind up to their commit, and checks that no
+// answer comes for a while. Then it calls then, waits for the clients, and returns their results
+// and the number of waiting commits.
 //
-// The answers come first, and each node's are of another account: behind a commit
-// that waits, whatever needs the same rows is not even tried.
+// Answers come first, and each node uses its own account: behind a waiting commit, nothing that
+// needs the same rows is tried.
 func (f *failover) standStill(span time.Duration, then func()) (waited saws, commits int) {
 	f.t.Helper()
 	const requests = 6
@@ -174,8 +172,7 @@ func (f *failover) standStill(span time.Duration, then func()) (waited saws, com
 	return waited, commits
 }
 
-// creditTwice credits the account through both nodes under one Idempotency-Key,
-// each until it is answered.
+// creditTwice credits the account through both nodes with one Idempotency-Key, until each answers.
 func (f *failover) creditTwice(group *sync.WaitGroup) {
 	note := f.tag()
 	f.credited = append(f.credited, note)
@@ -186,7 +183,7 @@ func (f *failover) creditTwice(group *sync.WaitGroup) {
 	}
 }
 
-// credit tells whether a credit was answered with success.
+// credit reports whether a credit was answered with success.
 func (f *failover) credit(n *node, note string) bool {
 	operator := scene.Customer{Node: n.Node, Key: scene.AdminToken}
 	body := fmt.Appendf(nil, `{"usd":1,"note":%q}`, note)
@@ -222,8 +219,7 @@ func (f *failover) checkCredits() {
 	f.t.Logf("credits: %d, of which %d were answered again", len(f.credited), f.replayed.Load())
 }
 
-// submitTwice submits a job through both nodes under one Idempotency-Key, each
-// until it is answered.
+// submitTwice submits a job through both nodes with one Idempotency-Key, until each answers.
 func (f *failover) submitTwice(group *sync.WaitGroup) {
 	s := f.submitter
 	o := s.order(f.cluster, false)

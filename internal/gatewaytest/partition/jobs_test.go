@@ -14,12 +14,11 @@ import (
 // writesRun are COMMITs of a job's steps between submission and end.
 func writesRun(c faultproxy.Commit) bool { return c.Has("UPDATE job_run") }
 
-// takesOver are those with which a node takes over a job.
+// takesOver matches the commits of a take-over.
 func takesOver(c faultproxy.Commit) bool { return c.Has("UPDATE job_run SET epoch = $1, fence") }
 
-// lostSteps loses the COMMIT of each step of a job, and the answer to it, with
-// nothing but its connection: the node lives, so nobody else will look after
-// the job, which has to come to its end all the same.
+// lostSteps loses the COMMIT of each step of a job, or the answer to it, together with the
+// connection only. The node lives, so no other node takes the job over, but the job must still end.
 func lostSteps(t *testing.T, binary string) {
 	const steps = 5
 	c := newCluster(t, binary, storetest.PostgreSQL(t), 1, leaseOfScenes)
@@ -45,8 +44,7 @@ func lostSteps(t *testing.T, binary string) {
 	c.checkBooks()
 }
 
-// lostTakeover loses the answer to the COMMIT with which a node takes over the
-// job of one that has died.
+// lostTakeover loses the answer to the COMMIT of a take-over.
 func lostTakeover(t *testing.T, binary string) {
 	c, first, second := twoNodes(t, binary)
 	s := c.submitter()
@@ -67,9 +65,8 @@ func lostTakeover(t *testing.T, binary string) {
 	}
 }
 
-// idleReturn: a node that was declared dead while it had nothing to do comes
-// back and takes over the job of another one, once: what it takes over belongs
-// to a life that counts.
+// idleReturn checks a node that was declared dead while idle: it returns with a new epoch and takes
+// over another node's job once.
 func idleReturn(t *testing.T, binary string) {
 	c, first, second := twoNodes(t, binary)
 	s := c.submitter()

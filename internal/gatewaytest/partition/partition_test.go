@@ -1,6 +1,5 @@
-// Package partition owns the tests of several nodes on one PostgreSQL, with faults
-// between them and in it: commits that are lost or answered late, nodes that stand
-// still, a primary that is killed.
+// Package partition tests several nodes on one PostgreSQL with faults of the network, the nodes and
+// the server: lost commits, late answers, stopped nodes, a killed primary.
 package partition
 
 import (
@@ -19,10 +18,9 @@ import (
 // leaseOfScenes is the shortest there is.
 const leaseOfScenes = "1s"
 
-// TestPartitions loses COMMITs and their answers at each place where money
-// moves, cuts the node off until another one has declared it dead, and lets it
-// come back; and stops nodes for longer than their lease. After each the
-// clients' own books are compared with the gateway's.
+// TestPartitions loses COMMITs and their answers wherever money moves, disconnects the node until
+// another one declares it dead, and reconnects it. It also stops nodes for longer than their lease.
+// After each fault, the clients' records are compared with the gateway's books.
 func TestPartitions(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -78,13 +76,12 @@ func twoNodes(t *testing.T, binary string) (c *cluster, first, second *node) {
 	return c, c.nodes[0], c.nodes[1]
 }
 
-// cutOff arms a fault that strikes a COMMIT of the node and cuts the node off
-// in the same moment.
+// cutOff arms a fault that hits a COMMIT of the node and disconnects the node.
 func cutOff(n *node, which func(faultproxy.Commit) bool, strike faultproxy.Strike) *faultproxy.Hit {
 	return n.proxy.Arm(faultproxy.Fault{Match: which, Strike: strike, Cut: faultproxy.Silence, Then: faultproxy.Frozen})
 }
 
-// struck checks that a fault has done what it was to do.
+// struck checks the effect of a fault.
 func struck(t *testing.T, h *faultproxy.Hit, strike faultproxy.Strike) {
 	t.Helper()
 	if h.Committed() != (strike == faultproxy.DropAnswer) {
@@ -92,8 +89,8 @@ func struck(t *testing.T, h *faultproxy.Hit, strike faultproxy.Strike) {
 	}
 }
 
-// lostSettlement: a client that reads "not charged" was not charged, and one
-// that was charged has its answer or none.
+// lostSettlement checks that a client with the message "not charged" was not charged, and that a
+// charged client has its answer or no answer.
 func lostSettlement(t *testing.T, binary string, stream bool, strike faultproxy.Strike) {
 	c, first, _ := twoNodes(t, binary)
 	a := c.chatter()
@@ -129,8 +126,8 @@ func lostAdmission(t *testing.T, binary string, strike faultproxy.Strike, late b
 	c.check()
 }
 
-// lostSubmission: whoever is told that there is no job has none, and whoever
-// is told nothing finds it by its Idempotency-Key.
+// lostSubmission checks that a refused client has no job, and that a client without an answer finds
+// its job by the Idempotency-Key.
 func lostSubmission(t *testing.T, binary string, strike faultproxy.Strike, late bool) {
 	c, first, second := twoNodes(t, binary)
 	a, s := c.chatter(), c.submitter()
@@ -171,8 +168,7 @@ const (
 	slowUpdate = 17 * time.Second
 )
 
-// slowCommits: a COMMIT that takes long is waited for, or its connection is
-// given up; the server is never asked to cancel it.
+// slowCommits checks that a slow COMMIT is awaited or its connection closed, but never canceled.
 func slowCommits(t *testing.T, binary string) {
 	c := newCluster(t, binary, storetest.PostgreSQL(t), 1, "15s")
 	n := c.nodes[0]
@@ -186,8 +182,8 @@ func slowCommits(t *testing.T, binary string) {
 	var all sync.WaitGroup
 	defer all.Wait()
 
-	// An operator leaves while the COMMIT of a credit is under way; another one
-	// waits for longer than a transaction may take.
+	// One operator disconnects during the COMMIT of a credit. Another one waits longer than a
+	// transaction may take.
 	credited, _ := n.Account(1, nil)
 	for _, leaves := range []bool{true, false} {
 		hit, release := slow(credits)
@@ -220,7 +216,7 @@ func slowCommits(t *testing.T, binary string) {
 	c.audited()
 }
 
-// credit sends a credit of nothing that matters and forgets its answer.
+// credit sends a small credit and ignores the answer.
 func (n *node) credit(ctx context.Context, account string) {
 	req, err := http.NewRequestWithContext(ctx, "POST", n.URL+"/admin/v1/accounts/"+account+"/credits", strings.NewReader(`{"usd":1}`))
 	if err != nil {
@@ -239,8 +235,8 @@ func (n *node) resume() { n.Resume() }
 func (n *node) freeze() { n.proxy.Freeze() }
 func (n *node) thaw()   { n.proxy.Open() }
 
-// stoppedNode stops a node for longer than its lease while requests and jobs
-// run on it, and lets it go on: what it goes on with was taken over.
+// stoppedNode stops a node for longer than its lease while requests and jobs run on it. When it
+// continues, its work has been taken over.
 func stoppedNode(t *testing.T, binary string, stop, resume func(*node)) {
 	c, first, second := twoNodes(t, binary)
 	a, s := c.chatter(), c.submitter()
@@ -266,8 +262,8 @@ func stoppedNode(t *testing.T, binary string, stop, resume func(*node)) {
 	c.check()
 }
 
-// cutStream: a node that was declared dead while it streamed, and comes back, ends
-// its streams by itself, though their providers would go on.
+// cutStream checks that a node ends its streams if it was declared dead meanwhile, although the
+// providers would continue.
 func cutStream(t *testing.T, binary string) {
 	c, first, _ := twoNodes(t, binary)
 	a := c.chatter()

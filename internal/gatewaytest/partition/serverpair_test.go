@@ -17,32 +17,30 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// serverPair is a PostgreSQL primary whose commits wait for its one standby. Both are
-// processes of the test, made of the binaries of the server that the tests run
-// on, and gone when the test ends.
+// serverPair is a PostgreSQL primary with one synchronous standby. Both run for the rest of the
+// test, with the binaries of the test server.
 type serverPair struct {
 	t                testing.TB
 	binaries         string
 	dir              string
-	owner            *syscall.Credential // of files and processes; nil: who runs the test
+	owner            *syscall.Credential // of files and processes, nil for the user of the test
 	primary, standby *postgres
-	receiver         int // the standby's process that receives, while it is stopped
+	receiver         int // the standby's receiver process while it is stopped
 	made             int
 }
 
-// postgres is one server.
 type postgres struct {
 	url  string
 	data string
 	port int
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
-	log  string        // a file, since children that outlive their server would keep a pipe open
+	log  string        // a file, because children that outlive the server would keep a pipe open
 	db   *sql.DB
 }
 
-// newServerPair makes a pair. PostgreSQL refuses to run as root, so root hands it to
-// the owner of the server that the tests run on.
+// newServerPair starts a pair. PostgreSQL refuses to run as root, so root uses the owner of the
+// test server.
 func newServerPair(t testing.TB) *serverPair {
 	t.Helper()
 	p := &serverPair{t: t}
@@ -79,7 +77,7 @@ func (p *serverPair) server() *postgres {
 	p.made++
 	s := &postgres{data: filepath.Join(p.dir, strconv.Itoa(p.made))}
 	s.log = s.data + ".log"
-	for { // below the range of which the system gives ports to others
+	for { // below the range of automatic ports
 		s.port = 15000 + rand.IntN(15000)
 		free, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", s.port))
 		if err == nil {
@@ -121,8 +119,8 @@ func (p *serverPair) join() {
 	})
 }
 
-// start starts a server and waits until it answers. One that finds remains of
-// its killed predecessor ends, and is started again.
+// start starts a server and waits until it answers. A server that ends because of its predecessor's
+// files is started again.
 func (p *serverPair) start(s *postgres) {
 	p.t.Helper()
 	p.until("the server starts", func() bool {
@@ -158,7 +156,7 @@ func (p *serverPair) launch(s *postgres) {
 	}(s.done)
 }
 
-// over tells whether the server's process has ended.
+// over reports whether the server's process has ended.
 func (s *postgres) over() bool {
 	select {
 	case <-s.done:
@@ -174,8 +172,7 @@ func (s *postgres) kill() {
 	<-s.done
 }
 
-// freeze stops the process of the standby that receives: commits wait from now
-// on.
+// freeze stops the standby's receiver process, so commits wait.
 func (p *serverPair) freeze() {
 	p.t.Helper()
 	p.read(p.standby.db, &p.receiver, `SELECT pid FROM pg_stat_wal_receiver`)
@@ -193,16 +190,15 @@ func (p *serverPair) thaw() {
 	p.receiver = 0
 }
 
-// waiting counts the commits that wait for the standby.
+// waiting returns the number of commits that wait for the standby.
 func (p *serverPair) waiting() (n int) {
 	p.t.Helper()
 	p.read(p.primary.db, &n, `SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`)
 	return n
 }
 
-// failOver kills the primary, and the stopped standby with all that it has
-// received and not written, and promotes the standby. It returns how many bytes
-// of the primary's log are lost, and makes a new standby.
+// failOver kills the primary and the stopped receiver, promotes the standby, and creates a new
+// standby. It returns the lost bytes of the primary's log.
 func (p *serverPair) failOver() (lost int64) {
 	p.t.Helper()
 	var written string
@@ -221,7 +217,6 @@ func (p *serverPair) failOver() (lost int64) {
 	return lost
 }
 
-// read reads one value.
 func (p *serverPair) read(db *sql.DB, into any, query string, args ...any) {
 	p.t.Helper()
 	if err := db.QueryRowContext(p.t.Context(), query, args...).Scan(into); err != nil {
@@ -229,7 +224,7 @@ func (p *serverPair) read(db *sql.DB, into any, query string, args ...any) {
 	}
 }
 
-// until waits for something that must come.
+// until waits for an expected state.
 func (p *serverPair) until(what string, holds func() bool) {
 	p.t.Helper()
 	if !soon(p.t, what, holds) {

@@ -14,8 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// weather is one run of TestPartitionsUnderLoad: all that is drawn in it is the
-// seed's.
+// weather is one run of TestPartitionsUnderLoad; the seed decides everything random.
 type weather struct {
 	seed   uint64
 	nodes  int
@@ -27,11 +26,10 @@ func (w weather) String() string {
 	return fmt.Sprintf("seed %d, %d nodes, lease %s, %s", w.seed, w.nodes, w.lease, w.length)
 }
 
-// TestPartitionsUnderLoad lets clients of chat and of jobs ask nodes whose ways
-// to the database, and whose processes, fail at random, and compares the
-// clients' own books with the gateway's. TOLLGATE_TORTURE lets it run for 100
-// rounds of a minute (TOLLGATE_TORTURE_ROUNDS: another number) from the seed
-// TOLLGATE_TORTURE_SEED on; a seed that fails fails again with one round.
+// TestPartitionsUnderLoad runs clients of chat and jobs against nodes with random faults of their
+// processes and database connections, and compares the clients' records with the gateway's books.
+// With TOLLGATE_TORTURE it runs 100 rounds of a minute (TOLLGATE_TORTURE_ROUNDS) from the seed
+// TOLLGATE_TORTURE_SEED. One round with a failed seed repeats the failure.
 func TestPartitionsUnderLoad(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -53,7 +51,7 @@ func TestPartitionsUnderLoad(t *testing.T) {
 	all.Wait()
 }
 
-// tortureByWeather runs rounds one after the other and says how far it is.
+// tortureByWeather runs the rounds and logs its progress.
 func tortureByWeather(t *testing.T, binary string) {
 	rounds, first := scene.Number(t, "TOLLGATE_TORTURE_ROUNDS", 100, 0), scene.Number(t, "TOLLGATE_TORTURE_SEED", 1, 0)
 	leases := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 15 * time.Second}
@@ -120,8 +118,7 @@ func underWeather(t *testing.T, binary string, w weather) {
 	}
 }
 
-// talkOn sends one request after the other until it is told to stop. Some of
-// them it leaves early.
+// talkOn sends requests until stop is closed, and leaves some of them early.
 func (a *chatter) talkOn(r *rand.Rand, stop <-chan struct{}) {
 	fates := []string{fateFine, fateFine, fateFine, fateFine, fateFine, fateFine, fateSlow, fateFails, fateBreaks}
 	for !over(stop) {
@@ -133,7 +130,7 @@ func (a *chatter) talkOn(r *rand.Rand, stop <-chan struct{}) {
 		k := a.say(ctx, n, stream, fate)
 		leave()
 		think := 5 + r.IntN(20)
-		if k.saw() != sawComplete { // a node that refuses is not asked a thousand times a second
+		if k.saw() != sawComplete { // do not ask a refusing node a thousand times a second
 			think += 50
 		}
 		scene.Sleep(time.Duration(think) * time.Millisecond)
@@ -149,8 +146,8 @@ func over(stop <-chan struct{}) bool {
 	}
 }
 
-// orderOn orders one job after the other until it is told to stop. It repeats
-// what was not answered, and what was refused it repeats or gives up.
+// orderOn submits jobs until stop is closed. It repeats submissions without an answer, and repeats
+// or gives up refused ones.
 func (c *cluster) orderOn(s *submitter, r *rand.Rand, stop <-chan struct{}) {
 	for !over(stop) {
 		o := s.order(c, r.IntN(5) == 0)
@@ -162,12 +159,12 @@ func (c *cluster) orderOn(s *submitter, r *rand.Rand, stop <-chan struct{}) {
 	}
 }
 
-// suffer lets the node's way to the database and its process fail, one fault
-// after the other, until a time. Then everything works again.
+// suffer causes faults of the node's process and database connection until a time, and repairs
+// them.
 func (n *node) suffer(r *rand.Rand, lease time.Duration, until time.Time) {
 	heal := func() {
 		if r.IntN(2) == 0 {
-			n.proxy.Open() // what was held back comes late
+			n.proxy.Open() // delayed data arrives late
 		} else {
 			n.proxy.Reopen()
 		}
@@ -203,7 +200,7 @@ func (n *node) suffer(r *rand.Rand, lease time.Duration, until time.Time) {
 	}
 }
 
-// strike loses one COMMIT or its answer, and what else goes with it.
+// strike loses one COMMIT or its answer.
 func (n *node) strike(r *rand.Rand, outage func()) {
 	hit := n.proxy.Arm(faultproxy.Draw(r, []string{
 		"INSERT INTO ledger_hold", "INSERT INTO ledger_receipt", "DELETE FROM ledger_hold", "INSERT INTO job", "UPDATE job", "UPDATE node",
