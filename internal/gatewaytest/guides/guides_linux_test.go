@@ -41,7 +41,7 @@ const (
 
 	blocksNotRun   = 15 // in all documents
 	maxLines       = 200
-	commandTimeout = time.Minute
+	commandTimeout = 4 * time.Minute
 )
 
 var (
