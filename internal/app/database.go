@@ -163,7 +163,7 @@ func open(ctx context.Context, s *Settings, stepped func(jump time.Duration)) (*
 			return nil, &SettingError{"database", err}
 		}
 	}
-	db, err := store.Open(ctx, s.Database, store.Options{Connections: s.DatabaseConnections, Stepped: stepped})
+	db, err := store.Open(ctx, s.Database, store.Options{Connections: s.DatabaseConnections, OnJump: stepped})
 	if err != nil {
 		return nil, startError("database", err)
 	}

@@ -213,7 +213,7 @@ func Audit(ctx context.Context, s *Settings, copied bool) (report audit.Findings
 		return report, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	checks := []audit.Check{audit.WithoutProcess(db.Served), account.AuditTx, operator.AuditTx, proof.Check(s.JobRetention)}
+	checks := []audit.Check{audit.WithoutProcess(db.IsServed), account.AuditTx, operator.AuditTx, proof.Check(s.JobRetention)}
 	if copied {
 		checks = append(checks, audit.AsCopy)
 	}

@@ -387,7 +387,7 @@ func TestRepetitionsMakeNothingTwice(t *testing.T) {
 		if keys, a := keysShown(t, db, "Alice (alice)"); keys["new"].ID == "" || a.Money.Balance != 9_999_818_000 {
 			t.Errorf("alice has %s and the keys %v", a.Money.Balance, keys)
 		}
-		findings, err := audit.Run(t.Context(), db, audit.WithoutProcess(db.Served), account.AuditTx)
+		findings, err := audit.Run(t.Context(), db, audit.WithoutProcess(db.IsServed), account.AuditTx)
 		if err != nil || !findings.OK {
 			t.Errorf("audit: %+v, %v", findings, err)
 		}

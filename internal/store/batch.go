@@ -112,7 +112,7 @@ func (db *DB) Session(ctx context.Context) (*Session, error) {
 func (s *Session) Run(ctx context.Context, b *Batch) error {
 	return s.conn.Raw(func(raw any) error {
 		if s.db.dialect == PostgreSQL {
-			return pooled(runPostgreSQL(ctx, raw.(*stdlib.Conn).Conn(), b))
+			return explainPooler(runPostgreSQL(ctx, raw.(*stdlib.Conn).Conn(), b))
 		}
 		return s.db.stmts.run(raw.(driver.Conn), b)
 	})

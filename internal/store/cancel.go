@@ -13,29 +13,29 @@ import (
 // errNoCancel is the error of a suppressed cancel request.
 var errNoCancel = errors.New("connections that write never send cancel requests")
 
-// dialing marks the context of a dial for a new connection.
-type dialing struct{}
+// dialKey is the context key of a dial for a new connection.
+type dialKey struct{}
 
-// neverCancels returns a connector whose connections are dropped at a deadline without a cancel
-// request to the server. If a cancel request meets a COMMIT waiting for its standby, the server
-// ends the wait and answers success. The commit is then visible but on no standby, and is lost with
-// the primary. A dropped connection leaves such a COMMIT waiting, with its locks. The driver dials
+// withoutCancel returns a connector that drops connections at a deadline without a cancel request
+// to the server. If a cancel request meets a COMMIT that waits for its standby, the server ends the
+// wait and answers success. The commit is then visible but on no standby, and is lost with the
+// primary. A dropped connection leaves such a COMMIT waiting, with its locks. The driver dials
 // separately for a cancel request, so every dial outside Connect is a cancel request.
-func neverCancels(config *pgx.ConnConfig) driver.Connector {
+func withoutCancel(config *pgx.ConnConfig) driver.Connector {
 	own := config.Copy()
 	dial := own.DialFunc
 	own.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if ctx.Value(dialing{}) == nil {
+		if ctx.Value(dialKey{}) == nil {
 			return nil, errNoCancel
 		}
 		return dial(ctx, network, address)
 	}
-	return cancelless{stdlib.GetConnector(*own)}
+	return noCancelConnector{stdlib.GetConnector(*own)}
 }
 
-type cancelless struct{ driver.Connector }
+type noCancelConnector struct{ driver.Connector }
 
 // Connect implements driver.Connector.
-func (c cancelless) Connect(ctx context.Context) (driver.Conn, error) {
-	return c.Connector.Connect(context.WithValue(ctx, dialing{}, true))
+func (c noCancelConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	return c.Connector.Connect(context.WithValue(ctx, dialKey{}, true))
 }

@@ -10,9 +10,9 @@ import (
 // until it is right again; PostgreSQL's clock is used as it is.
 const smallStep = time.Second
 
-// steadyPace limits the pace of the steady time, by which things expire, to a multiple of the
-// monotonic clock's pace. One hour of a wrong clock shortens a lifetime by at most four hours; a
-// service that was down for a day has caught up with its deletions after eight hours.
+// steadyPace limits the pace of the steady time to a multiple of the monotonic clock's. Rows expire
+// by the steady time. One hour of a wrong clock shortens a lifetime by at most four hours; after a
+// day without the service, deletions have caught up within eight hours.
 const steadyPace = 4
 
 // clock compares the database's clock with the process's monotonic clock, which no change of the
@@ -20,21 +20,21 @@ const steadyPace = 4
 type clock struct {
 	wall    func() time.Time
 	elapsed func() time.Duration     // monotonic; if nil, jumps are not detected
-	stepped func(jump time.Duration) // may be nil
+	onJump  func(jump time.Duration) // may be nil
 
 	mu       sync.Mutex
-	lite     time.Time     // SQLite: the last time returned
-	liteAt   time.Duration // and when
-	read     bool          // there is a last reading
-	last     int64         // it, in Unix milliseconds
-	from, to time.Duration // and between when and when it was made
+	lite     time.Time     // SQLite: the last returned time
+	liteAt   time.Duration // monotonic time of lite
+	read     bool          // the clock was read before
+	last     int64         // the last reading, in Unix milliseconds
+	from, to time.Duration // monotonic times around the last reading
 	steps    int64
 	steady   int64         // the steady time, in Unix milliseconds
 	steadyAt time.Duration // monotonic time of steady
 }
 
 func newClock(o Options) *clock {
-	c := &clock{wall: o.Now, elapsed: o.Elapsed, stepped: o.Stepped}
+	c := &clock{wall: o.Now, elapsed: o.Elapsed, onJump: o.OnJump}
 	if o.Now == nil {
 		start := time.Now()
 		c.wall, c.elapsed = time.Now, func() time.Duration { return time.Since(start) }
@@ -42,7 +42,7 @@ func newClock(o Options) *clock {
 	return c
 }
 
-// begin returns when a reading begins, for observe.
+// begin returns the monotonic time before a reading, for observe.
 func (c *clock) begin() time.Duration {
 	if c.elapsed == nil {
 		return 0
@@ -50,8 +50,7 @@ func (c *clock) begin() time.Duration {
 	return c.elapsed()
 }
 
-// smooth returns the time of SQLite: the machine's, but for steps back of less
-// than smallStep.
+// smooth returns the machine's time for SQLite, without steps back of less than smallStep.
 func (c *clock) smooth() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,12 +85,12 @@ func (c *clock) observe(ms int64, begun time.Duration) {
 	if c.elapsed == nil {
 		return
 	}
-	if jump := c.note(ms, begun, c.elapsed()); jump != 0 && c.stepped != nil {
-		c.stepped(jump)
+	if jump := c.record(ms, begun, c.elapsed()); jump != 0 && c.onJump != nil {
+		c.onJump(jump)
 	}
 }
 
-func (c *clock) note(ms int64, begun, ended time.Duration) (jump time.Duration) {
+func (c *clock) record(ms int64, begun, ended time.Duration) (jump time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.read {
@@ -139,8 +138,8 @@ func (db *DB) Expiry(nowMS int64) int64 { return min(nowMS, db.Steady(nowMS)) }
 // counts as written now.
 func (db *DB) Latest(nowMS int64) int64 { return max(nowMS, db.Steady(nowMS)) }
 
-// ResumeSteady lets the steady time go on from ms, where a former process had
-// brought it. Call it before anything is deleted.
+// ResumeSteady continues the steady time from ms, the stored time of a former process. Call it
+// before anything is deleted.
 func (db *DB) ResumeSteady(ms int64) {
 	c := db.clock
 	if c.elapsed == nil {
@@ -165,8 +164,8 @@ func (tx *Tx) ExpiryMS() (int64, error) {
 	return tx.db.Expiry(now), err
 }
 
-// Expiry is the database's.
+// Expiry is DB.Expiry.
 func (tx *Tx) Expiry(nowMS int64) int64 { return tx.db.Expiry(nowMS) }
 
-// Latest is the database's.
+// Latest is DB.Latest.
 func (tx *Tx) Latest(nowMS int64) int64 { return tx.db.Latest(nowMS) }

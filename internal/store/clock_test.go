@@ -19,7 +19,7 @@ func newTimes() *times { return &times{wall: time.Date(2026, 5, 4, 12, 0, 0, 0, 
 func (f *times) options() Options {
 	return Options{
 		Now: func() time.Time { return f.wall }, Elapsed: func() time.Duration { return f.elapsed },
-		Stepped: func(jump time.Duration) { f.jumps = append(f.jumps, jump) },
+		OnJump: func(jump time.Duration) { f.jumps = append(f.jumps, jump) },
 	}
 }
 
@@ -87,7 +87,7 @@ func TestASlowReadingIsNoJump(t *testing.T) {
 		{29_000, 28 * time.Second, 34 * time.Second, 0}, // read before the last one, noted after it
 		{95_000, 35 * time.Second, 35 * time.Second, 62 * time.Second},
 	} {
-		if jump := c.note(base+step.ms, step.begun, step.ended); jump.Round(10*time.Second) != step.jump.Round(10*time.Second) {
+		if jump := c.record(base+step.ms, step.begun, step.ended); jump.Round(10*time.Second) != step.jump.Round(10*time.Second) {
 			t.Errorf("reading %d: a jump of %v, want %v", i, jump, step.jump)
 		}
 	}

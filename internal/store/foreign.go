@@ -34,7 +34,7 @@ type foreignEngine struct {
 	options   sql.TxOptions
 }
 
-// ErrNoTable means that another program's database lacks a table.
+// ErrNoTable reports a table missing from another program's database.
 var ErrNoTable = errors.New("there is no such table")
 
 // OpenForeign opens the database named by source: a postgres:// URL, the address of a MySQL or

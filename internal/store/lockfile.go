@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	// ErrServed means that another process serves this SQLite file.
+	// ErrServed reports that another process serves this SQLite file.
 	ErrServed = errors.New("another tollgate process serves this database file")
 	// ErrOtherName means that an SQLite file is in use under another name, a hard link. SQLite
 	// names the write-ahead log after the file, so two names would create two logs for one file and
@@ -65,7 +65,7 @@ func (f *liteFile) claimName() error {
 	name := fmt.Sprintf("%d:%d:%s", folder.Dev, folder.Ino, filepath.Base(f.path))
 	free, err := lockName(f.fd, name, file.Nlink > 1)
 	if err == nil && free && file.Nlink > 1 {
-		free, err = f.logsAreOurs()
+		free, err = f.hasNoOtherLog()
 	}
 	if err == nil && !free {
 		err = fmt.Errorf("%s: %w", f.path, ErrOtherName)
@@ -73,9 +73,9 @@ func (f *liteFile) claimName() error {
 	return err
 }
 
-// logsAreOurs reports whether no killed process has left a log under another name of the file in
+// hasNoOtherLog reports whether no killed process has left a log under another name of the file in
 // its folder. SQLite finds a log only under the log's own name.
-func (f *liteFile) logsAreOurs() (bool, error) {
+func (f *liteFile) hasNoOtherLog() (bool, error) {
 	entries, err := os.ReadDir(filepath.Dir(f.path))
 	if err != nil {
 		return false, err
@@ -121,7 +121,7 @@ func (db *DB) LockFile() (release func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	f := db.file
-	beside, made, err := lockBeside(f.path + ".lock")
+	beside, created, err := lockBeside(f.path + ".lock")
 	if err == nil {
 		err = lockServing(f.fd)
 	}
@@ -129,29 +129,29 @@ func (db *DB) LockFile() (release func() error, err error) {
 		if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EACCES) {
 			err = ErrServed
 		}
-		return nil, errors.Join(fmt.Errorf("%s: %w", f.path, err), letGo(beside, made))
+		return nil, errors.Join(fmt.Errorf("%s: %w", f.path, err), releaseBeside(beside, created))
 	}
 	f.serving.Store(true)
 	return func() error {
 		f.serving.Store(false)
-		return errors.Join(unlockServing(f.fd), letGo(beside, made))
+		return errors.Join(unlockServing(f.fd), releaseBeside(beside, created))
 	}, nil
 }
 
 // lockBeside locks a file beside the database, for systems without open-file-description locks and
-// for versions that only know this lock. made reports whether the file was created. If an error
-// comes with a file, call letGo too.
-func lockBeside(path string) (beside *os.File, made bool, err error) {
+// for versions that know only this lock. created reports whether it created the file. If it returns
+// an error and a file, call releaseBeside.
+func lockBeside(path string) (beside *os.File, created bool, err error) {
 	for {
 		beside, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-		if made = err == nil; errors.Is(err, fs.ErrExist) {
+		if created = err == nil; errors.Is(err, fs.ErrExist) {
 			beside, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		}
 		if err != nil {
 			return nil, false, fmt.Errorf("open the lock file: %w", err)
 		}
 		if err := unix.Flock(int(beside.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			return beside, false, err // whoever has the lock has the file
+			return beside, false, err // another process has the lock and the file
 		}
 		// The former holder may have removed the file since it was opened here.
 		opened, err := beside.Stat()
@@ -159,7 +159,7 @@ func lockBeside(path string) (beside *os.File, made bool, err error) {
 			return beside, false, err
 		}
 		if named, err := os.Stat(path); err == nil && os.SameFile(opened, named) {
-			return beside, made, nil
+			return beside, created, nil
 		}
 		if err := beside.Close(); err != nil {
 			return nil, false, err
@@ -167,22 +167,22 @@ func lockBeside(path string) (beside *os.File, made bool, err error) {
 	}
 }
 
-// letGo releases the lock on a file beside the database. If made is true, letGo removes the file
-// first, so that no process locks a file that is about to disappear.
-func letGo(beside *os.File, made bool) (err error) {
+// releaseBeside releases the lock on a file beside the database. If created is true, it removes the
+// file first, so that no process locks a file that is about to disappear.
+func releaseBeside(beside *os.File, created bool) (err error) {
 	if beside == nil {
 		return nil
 	}
-	if made {
+	if created {
 		err = os.Remove(beside.Name())
 	}
 	return errors.Join(err, beside.Close())
 }
 
-// Served reports whether a process, this one included, serves this SQLite file. A migrating
-// subcommand counts as one for a moment. On PostgreSQL it is true: the rows of the nodes tell which
+// IsServed reports whether a process, this one included, serves this SQLite file. A subcommand that
+// migrates counts for a moment. On PostgreSQL it is always true: the rows of the nodes say which
 // nodes are alive.
-func (db *DB) Served() (bool, error) {
+func (db *DB) IsServed() (bool, error) {
 	if db.dialect == PostgreSQL || db.file.serving.Load() {
 		return true, nil
 	}

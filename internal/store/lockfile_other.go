@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where locks of a descriptor are missing, the file beside the database is the
-// lock, and a file with several names is refused.
+// Without open-file-description locks, the file beside the database is the lock, and a file with
+// several names is rejected.
 
 func lockName(_ int, _ string, several bool) (bool, error) { return !several, nil }
 

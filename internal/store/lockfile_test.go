@@ -19,7 +19,7 @@ func TestOneProcessServesAFile(t *testing.T) {
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 	served := func(want bool) {
 		t.Helper()
-		if got, err := db.Served(); err != nil || got != want {
+		if got, err := db.IsServed(); err != nil || got != want {
 			t.Errorf("Served: %v, %v; want %v", got, err, want)
 		}
 	}
@@ -109,7 +109,7 @@ func TestSymbolicLinkIsTheFile(t *testing.T) {
 	if _, err := other.LockFile(); !errors.Is(err, store.ErrServed) {
 		t.Errorf("lock through a link: %v; want ErrServed", err)
 	}
-	if served, err := other.Served(); err != nil || !served {
+	if served, err := other.IsServed(); err != nil || !served {
 		t.Errorf("Served: %v, %v", served, err)
 	}
 	if err := errors.Join(node.Register(ctx, other, "b"), node.Register(ctx, db, "a")); err != nil {

@@ -12,16 +12,16 @@ import (
 	"tollgate/internal/store/migrations"
 )
 
-// Migrate brings the schema up to date. Several nodes may call it at once: on
-// PostgreSQL one works and the others wait; on SQLite the caller's LockFile lets only
-// one process in. It does nothing when the schema is current.
+// Migrate brings the schema up to date, and is a no-op if the schema is current. Several nodes may
+// call it at once: on PostgreSQL one migrates and the others wait. On SQLite the caller must have
+// LockFile.
 func (db *DB) Migrate(ctx context.Context) error {
 	provider, err := db.migrator()
 	if err != nil {
 		return err
 	}
 	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", pooled(err))
+		return fmt.Errorf("migrate: %w", explainPooler(err))
 	}
 	return nil
 }
@@ -40,14 +40,14 @@ func (db *DB) migrator() (*goose.Provider, error) {
 	return provider, nil
 }
 
-// migrationLock lets one node at a time migrate. It is the lock of an open transaction on another
-// connection than the migration's. A session lock would be taken on one of a pooler's connections
-// and looked for on another, and would admit two nodes on the same connection. Nodes of versions
-// with the session lock and nodes with this one exclude each other.
+// migrationLock lets one node at a time migrate. The lock belongs to an open transaction on another
+// connection than the migration's. A session lock behind a pooler would be taken on one connection
+// and released on another, and two nodes could share a connection. Nodes of former versions with
+// the session lock and nodes with this one exclude each other.
 type migrationLock struct{ tx *sql.Tx }
 
-// How often a waiting node tries again, and for how long. It holds no connection while it waits,
-// because a pooler may have few.
+// How often and how long a waiting node tries again. It holds no connection while it waits, because
+// a pooler may have few.
 const (
 	migrationPause   = 500 * time.Millisecond
 	migrationTimeout = 5 * time.Minute

@@ -11,20 +11,20 @@ import (
 // or Update.
 type Rows struct {
 	columns  []string // columns with values, in order
-	texts    []bool   // of each: text, else bigint
+	texts    []bool   // by column: text, otherwise bigint
 	lite     string   // SQLite's for one row
 	liteMany string   // lite for liteRows rows; empty if unused
 	array    string   // PostgreSQL's
 }
 
-// liteRows is how many rows SQLite inserts with one statement. It takes two thirds
-// of the time of as many statements, and more rows at once take no less.
+// liteRows is the number of rows that SQLite inserts with one statement. It takes two thirds of the
+// time of eight statements; more rows do not take less.
 const liteRows = 8
 
-// Insert returns a statement that inserts rows. Columns is a list of names, each with its type,
-// text or bigint, or with a literal for all rows: `id text, amount_nano bigint, line ”`. Conflict
-// is an ON CONFLICT clause or empty. With a clause, no two of the rows may be in conflict with each
-// other.
+// Insert returns a statement that inserts rows. columns is a list of names, each with its type,
+// text or bigint, or with a literal for all rows, such as id text, amount_nano bigint, free 0.
+// conflict is an ON CONFLICT clause or empty. With a clause, no two of the rows may conflict with
+// each other.
 func Insert(table, columns, conflict string) *Rows {
 	var r Rows
 	var names, marks, values []string

@@ -53,7 +53,7 @@ func (db *DB) Schema(ctx context.Context) (s Schema, err error) {
 	s.Newest = numbers[len(numbers)-1]
 	applied, err := db.applied(ctx)
 	if err != nil {
-		return s, fmt.Errorf("read the schema's version: %w", pooled(err))
+		return s, fmt.Errorf("read the schema's version: %w", explainPooler(err))
 	}
 	for _, n := range numbers {
 		if !applied[n] {

@@ -54,20 +54,20 @@ type Options struct {
 	// Now replaces the database's clock on both engines. It is for tests; in production the time
 	// comes from the database, and on SQLite from the machine.
 	Now func() time.Time
-	// Elapsed replaces the process's monotonic clock beside Now. Where Now
-	// stands alone, no jump is noticed and nothing follows from one.
+	// Elapsed replaces the process's monotonic clock, which detects jumps of Now. If Now is set and
+	// Elapsed is not, no jump is detected.
 	Elapsed func() time.Duration
-	// Stepped is called once for each jump of the database's clock, if not nil; a negative jump is
-	// back. It must not block.
-	Stepped func(jump time.Duration)
+	// OnJump, if not nil, is called for each jump of the database's clock; a negative jump is back.
+	// It must not block.
+	OnJump func(jump time.Duration)
 }
 
 // DB is one database. It is safe for concurrent use.
 type DB struct {
 	dialect Dialect
-	file    *liteFile // SQLite alone
+	file    *liteFile // of SQLite only
 	write   *sql.DB   // SQLite: exactly one connection
-	read    *sql.DB   // a pool of its own, so that readers cannot delay writers
+	read    *sql.DB   // a separate pool, so that readers cannot delay writers
 	local   bool      // the clock is this process's: on SQLite, and in tests
 	clock   *clock
 	stmts   stmtCache // SQLite: prepared statements of the write connection; used under its lock
@@ -161,40 +161,40 @@ func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) 
 		return nil, fmt.Errorf("open the database: %w", err) // without the password
 	}
 	writers := max(2, connections/4)
-	db.write = openPool(neverCancels(config), writers)
+	db.write = openPool(withoutCancel(config), writers)
 	db.read = openPool(stdlib.GetConnector(*config), max(2, connections-writers))
 	if err := db.write.PingContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("reach the database: %w", inOneLine(err)), db.Close())
+		return nil, errors.Join(fmt.Errorf("reach the database: %w", oneLine(err)), db.Close())
 	}
 	return db, nil
 }
 
-// inOneLine returns a connection error with repeated reasons merged. The driver returns a line for
-// every address and method, most of them the same.
-func inOneLine(err error) error {
+// oneLine returns a connection error in one line. The driver returns a line for every address and
+// method, most of them equal.
+func oneLine(err error) error {
 	var failed *pgconn.ConnectError
 	if !errors.As(err, &failed) {
 		return err
 	}
-	var told []string
+	var lines []string
 	for line := range strings.Lines(failed.Unwrap().Error()) {
-		if line = strings.TrimSpace(line); !slices.Contains(told, line) {
-			told = append(told, line)
+		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
+			lines = append(lines, line)
 		}
 	}
-	return &connectError{fmt.Sprintf("user %s, database %s: %s", failed.Config.User, failed.Config.Database, strings.Join(told, "; ")), err}
+	return &connectError{fmt.Sprintf("user %s, database %s: %s", failed.Config.User, failed.Config.Database, strings.Join(lines, "; ")), err}
 }
 
-// connectError is an error in other words.
+// connectError is an error with another text.
 type connectError struct {
 	text string
 	err  error
 }
 
-// Error returns the words.
+// Error implements error.
 func (e *connectError) Error() string { return e.text }
 
-// Unwrap returns the error.
+// Unwrap returns the driver's error.
 func (e *connectError) Unwrap() error { return e.err }
 
 func openPool(connector driver.Connector, connections int) *sql.DB {
@@ -227,21 +227,21 @@ func (db *DB) HasVersion() bool { return db.dialect == SQLite }
 // Dialect returns the engine. It is for tests; product code asks for a capability.
 func (db *DB) Dialect() Dialect { return db.dialect }
 
-// Ping asks the database for a sign of life.
+// Ping checks that the database answers.
 func (db *DB) Ping(ctx context.Context) error {
 	var one int
 	return db.read.QueryRowContext(ctx, `SELECT 1`).Scan(&one)
 }
 
-// Connections are how many there are to a database, and how often and how long one was
-// waited for since it was opened.
+// Connections are the numbers of connections, and how often and how long callers have waited for
+// one since Open.
 type Connections struct {
 	InUse, Idle int
 	Waits       int64
 	Waited      time.Duration
 }
 
-// Connections counts them.
+// Connections returns the current numbers.
 func (db *DB) Connections() Connections {
 	var all Connections
 	for _, pool := range []*sql.DB{db.write, db.read} {

@@ -24,19 +24,18 @@ type Tx struct {
 	statements int // statements run so far; a failed first statement has read nothing
 }
 
-// Bounds of Update: how long it may take in all, and how often it is run again
-// when the database asks for a repetition.
+// Bounds of Update: its total time, and how often it runs fn.
 const (
 	updateTimeout  = 15 * time.Second
 	updateAttempts = 5
 )
 
-// Update runs fn in a read-write transaction and commits. On SQLite it holds the write lock from
-// its start. It runs fn again, up to five times, if the database asked for it (a serialization
-// fault, a deadlock, a busy file) or ended the connection before the commit, so fn must have no
-// effect outside the transaction. An error of fn rolls back and is returned unchanged. If the
-// result of the commit is unknown, the error is ErrUncertain, and callers that move money repeat
-// with an idempotency key.
+// Update runs fn in a read-write transaction and commits. On SQLite the transaction has the write
+// lock from its start. If the database asks for a retry (a serialization failure, a deadlock, a
+// busy file) or ends the connection before the commit, Update runs fn again, up to five times, so
+// fn must have no effect outside the transaction. If fn returns an error, Update rolls back and
+// returns the error unchanged. If the result of the commit is unknown, the error is ErrUncertain;
+// callers that move money repeat with an idempotency key.
 func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
@@ -75,12 +74,12 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 	}
 	var err error
 	for range updateAttempts {
-		var seen *Tx
+		var last *Tx
 		err = db.run(ctx, db.read, opts, func(tx *Tx) error {
-			seen = tx
+			last = tx
 			return fn(tx)
 		})
-		if err == nil || ctx.Err() != nil || !endedBefore(err) || seen != nil && seen.statements > 1 {
+		if err == nil || ctx.Err() != nil || !endedBefore(err) || last != nil && last.statements > 1 {
 			return err
 		}
 	}
@@ -100,11 +99,11 @@ func (db *DB) QueryRow(ctx context.Context, query string, args ...any) *sql.Row 
 func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn func(tx *Tx) error) error {
 	tx, err := pool.BeginTx(ctx, opts)
 	if err != nil {
-		return fmt.Errorf("begin: %w", pooled(err))
+		return fmt.Errorf("begin: %w", explainPooler(err))
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit this is a no-op; it matters when fn fails or panics
 	if err := fn(&Tx{db: db, ctx: ctx, tx: tx}); err != nil {
-		return pooled(err)
+		return explainPooler(err)
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("before the commit: %w", err)
@@ -119,7 +118,7 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn fun
 		return fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
 	if pool == db.write {
-		db.noteCommit(began)
+		db.recordCommit(began)
 	}
 	return nil
 }
@@ -222,10 +221,10 @@ func (db *DB) lockText(table, column string) string {
 	return `SELECT 1 FROM ` + table + ` WHERE ` + db.In(column, 1) + ` ORDER BY ` + column + ` FOR UPDATE`
 }
 
-// ByIndex makes PostgreSQL read by fitting indexes, in their order, for the rest of this
-// transaction: a page of a long list then costs the same whatever the statistics are. SQLite does
-// so if a statement leaves no choice. Other reads get a huge estimated cost; ByIndex also turns off
-// compilation, because compiling them would take longer than reading.
+// ByIndex makes PostgreSQL read by matching indexes, in their order, for the rest of the
+// transaction, so that a page of a long list costs the same whatever the statistics are. It also
+// turns off just-in-time compilation, which the huge cost estimates of other reads would trigger. On
+// SQLite it is a no-op: write the statement so that only one index matches.
 func (tx *Tx) ByIndex() error {
 	if tx.db.dialect == SQLite {
 		return nil
@@ -303,7 +302,7 @@ func (db *DB) args(args []any) []any {
 }
 
 // Retryable reports whether the database asked to run the whole transaction again. Nothing was
-// committed then.
+// committed.
 func Retryable(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -336,14 +335,14 @@ func NoRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// Refused reports whether the database itself refused a statement: the transaction was not
-// committed, and a retry fails again. It is false for a broken connection, a server shutdown and a
-// full disk, because these leave the outcome of a COMMIT open, and for a pooler's mixed-up prepared
-// statements, because another connection may have them. Retryable errors are refusals too.
+// Refused reports whether the database rejected a statement: the transaction was not committed, and
+// a retry fails again. It is false for a broken connection, a server shutdown and a full disk,
+// because the outcome of a COMMIT is unknown then, and for a pooler's lost prepared statements,
+// because another connection may have them. Retryable errors are refusals too.
 func Refused(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		if mixedUp(err) {
+		if isStatementLost(err) {
 			return false
 		}
 		switch pg.Code[:min(2, len(pg.Code))] {

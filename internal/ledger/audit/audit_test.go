@@ -210,7 +210,7 @@ func TestAuditOfAProcessThatWasKilled(t *testing.T) {
 	h := f.mustAdmit("a", 100)
 	check := func(want int) {
 		t.Helper()
-		report, err := audit.Run(t.Context(), db, audit.WithoutProcess(db.Served))
+		report, err := audit.Run(t.Context(), db, audit.WithoutProcess(db.IsServed))
 		if err != nil {
 			t.Fatal(err)
 		}
