@@ -47,17 +47,17 @@ func TestAudit(t *testing.T) {
 			fault ledgertest.Fault
 			finds string
 		}{
-			"an ended job has another key":                 {ledgertest.JobKey(done), "another key, hold or factor"},
-			"an ended job has another hold":                {ledgertest.JobHeld(done), "another key, hold or factor"},
-			"an ended job has another factor":              {ledgertest.JobFactor(done), "another key, hold or factor"},
-			"a failed job has another hold":                {ledgertest.JobHeld(failed), "another key, hold or factor"},
-			"a failed job has another factor":              {ledgertest.JobFactor(failed), "another key, hold or factor"},
-			"a receipt of a job has another factor":        {ledgertest.JobReceiptFactor(done), "another key, hold or factor"},
-			"a receipt of a job has another hold":          {ledgertest.JobReceiptHeld(done), "another key, hold or factor"},
-			"a running job has another key":                {ledgertest.JobKey(running), "differs from its record"},
-			"a running job has another hold":               {ledgertest.JobHeld(running), "differs from its record"},
-			"a running job has another factor":             {ledgertest.JobFactor(running), "differs from its record"},
-			"the hold of a running job has another factor": {ledgertest.HoldFactor(running), "differs from its record"},
+			"an ended job has another key":                 {ledgertest.JobKey.Of(done), "another key, hold or factor"},
+			"an ended job has another hold":                {ledgertest.JobHeld.Of(done), "another key, hold or factor"},
+			"an ended job has another factor":              {ledgertest.JobFactor.Of(done), "another key, hold or factor"},
+			"a failed job has another hold":                {ledgertest.JobHeld.Of(failed), "another key, hold or factor"},
+			"a failed job has another factor":              {ledgertest.JobFactor.Of(failed), "another key, hold or factor"},
+			"a receipt of a job has another factor":        {ledgertest.JobReceiptFactor.Of(done), "another key, hold or factor"},
+			"a receipt of a job has another hold":          {ledgertest.JobReceiptHeld.Of(done), "another key, hold or factor"},
+			"a running job has another key":                {ledgertest.JobKey.Of(running), "differs from its record"},
+			"a running job has another hold":               {ledgertest.JobHeld.Of(running), "differs from its record"},
+			"a running job has another factor":             {ledgertest.JobFactor.Of(running), "differs from its record"},
+			"the hold of a running job has another factor": {ledgertest.HoldFactor.Of(running), "differs from its record"},
 		} {
 			if found := ledgertest.Plant(t, h.db, c.fault, proof.AuditTx); !ledgertest.Reports(found, c.finds) {
 				t.Errorf("%s: %q was not reported, but %+v", name, c.finds, found)

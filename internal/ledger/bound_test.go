@@ -187,7 +187,7 @@ func TestAuditOfFullSums(t *testing.T) {
 			t.Errorf("%v: %+v", err, report)
 		}
 		// A fault in another figure of the same series is still found.
-		found := ledgertest.Plant(t, db, ledgertest.DayCountsLess("a"))
+		found := ledgertest.Plant(t, db, ledgertest.DayCountsLess.Of("a"))
 		if len(found) == 0 {
 			t.Error("a day that counts a request too few was not found")
 		}

@@ -77,19 +77,19 @@ func TestAuditFindsForgedMoney(t *testing.T) {
 			fault ledgertest.Fault
 			finds string
 		}{
-			"the newest credit and the balance are raised": {ledgertest.CreditMore(credited), credit},
-			"a credit that nobody gave":                    {ledgertest.CreditInvented(credited), credit},
-			"a credit behind charges":                      {ledgertest.CreditInvented(acct), credit},
-			"a credit of an account with a code":           {ledgertest.CreditInvented(redeemed), credit},
-			"a raised code":                                {ledgertest.CreditMore(redeemed), "a redeemed code is not the credit of its value"},
-			"a raised credit is said to be a code":         {ledgertest.CreditAsCode(credited), "is of a code that is not there"},
-			"another factor":                               {ledgertest.ReceiptFactor(cheaper), charge},
-			"a factor where there was none":                {ledgertest.ReceiptFactor(over), charge},
+			"the newest credit and the balance are raised": {ledgertest.CreditMore.Of(credited), credit},
+			"a credit that nobody gave":                    {ledgertest.CreditInvented.Of(credited), credit},
+			"a credit behind charges":                      {ledgertest.CreditInvented.Of(acct), credit},
+			"a credit of an account with a code":           {ledgertest.CreditInvented.Of(redeemed), credit},
+			"a raised code":                                {ledgertest.CreditMore.Of(redeemed), "a redeemed code is not the credit of its value"},
+			"a raised credit is said to be a code":         {ledgertest.CreditAsCode.Of(credited), "is of a code that is not there"},
+			"another factor":                               {ledgertest.ReceiptFactor.Of(cheaper), charge},
+			"a factor where there was none":                {ledgertest.ReceiptFactor.Of(over), charge},
 			"a revision that is not there":                 {ledgertest.ReceiptRevision(cheaper, 99), "does not have its model"},
 			"a revision of before":                         {ledgertest.ReceiptRevision(over, 0), "does not have its model"},
-			"other tokens, and all sums with them":         {ledgertest.ReceiptTokens(cheaper), charge},
-			"other tokens beside usage above a hold":       {ledgertest.ReceiptTokens(over), charge},
-			"a smaller charge, and all sums with it":       {ledgertest.ReceiptCharge(cheaper), charge},
+			"other tokens, and all sums with them":         {ledgertest.ReceiptTokens.Of(cheaper), charge},
+			"other tokens beside usage above a hold":       {ledgertest.ReceiptTokens.Of(over), charge},
+			"a smaller charge, and all sums with it":       {ledgertest.ReceiptCharge.Of(cheaper), charge},
 		} {
 			if what := found(c.fault); !strings.Contains(what, c.finds) {
 				t.Errorf("%s: %q was not reported, but %s", name, c.finds, what)

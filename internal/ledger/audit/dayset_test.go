@@ -20,22 +20,22 @@ func TestAuditFindsResetDays(t *testing.T) {
 			fault ledgertest.Fault
 			finds string
 		}{
-			"a key's day is reset":                    {ledgertest.KeyDayReset("a_key"), "spent and holds on a day is gone"},
-			"a key's day is yesterday":                {ledgertest.KeyDayYesterday("a_key"), "spent and holds on a day is gone"},
-			"the day of a key with deleted receipts":  {ledgertest.KeyDayReset("b_key"), "spent and holds on a day is gone"},
-			"the day of a deleted key":                {ledgertest.KeyDayReset("c_key"), "spent and holds on a day is gone"},
-			"usage of today is reset":                 {ledgertest.UsageDayReset("a"), "usage of a day is gone"},
-			"usage of today with deleted receipts":    {ledgertest.UsageDayReset("b"), "usage of a day is gone"},
-			"a free quota is reset":                   {ledgertest.FreeDayReset("a"), "used places of a free quota are gone"},
-			"a free quota is gone":                    {ledgertest.FreeDayGone("a"), "used places of a free quota are gone"},
-			"more is above holds":                     {ledgertest.OverMore("a"), "usage above holds is not"},
-			"less is above holds":                     {ledgertest.OverLess("a"), "usage above holds is not"},
-			"what is above holds is gone":             {ledgertest.OverGone("a"), "usage above holds is not"},
-			"what is above holds is another line's":   {ledgertest.OverMoved("a"), "usage above holds is not"},
-			"something is above holds that never was": {ledgertest.OverForged("a", "a_key"), "usage above holds is not"},
-			"a key's log is gone":                     {ledgertest.KeyLogGone("a_key"), "does not lead to its request"},
-			"the log of a deleted key is gone":        {ledgertest.KeyLogGone("c_key"), "does not lead to its request"},
-			"a key's log leads elsewhere":             {ledgertest.KeyLogMoved("b_key"), "does not lead to its request"},
+			"a key's day is reset":                    {ledgertest.KeyDayReset.Of("a_key"), "spent and holds on a day is gone"},
+			"a key's day is yesterday":                {ledgertest.KeyDayYesterday.Of("a_key"), "spent and holds on a day is gone"},
+			"the day of a key with deleted receipts":  {ledgertest.KeyDayReset.Of("b_key"), "spent and holds on a day is gone"},
+			"the day of a deleted key":                {ledgertest.KeyDayReset.Of("c_key"), "spent and holds on a day is gone"},
+			"usage of today is reset":                 {ledgertest.UsageDayReset.Of("a"), "usage of a day is gone"},
+			"usage of today with deleted receipts":    {ledgertest.UsageDayReset.Of("b"), "usage of a day is gone"},
+			"a free quota is reset":                   {ledgertest.FreeDayReset.Of("a"), "used places of a free quota are gone"},
+			"a free quota is gone":                    {ledgertest.FreeDayGone.Of("a"), "used places of a free quota are gone"},
+			"more is above holds":                     {ledgertest.OverMore.Of("a"), "usage above holds is not"},
+			"less is above holds":                     {ledgertest.OverLess.Of("a"), "usage above holds is not"},
+			"what is above holds is gone":             {ledgertest.OverGone.Of("a"), "usage above holds is not"},
+			"what is above holds is another line's":   {ledgertest.OverMoved.Of("a"), "usage above holds is not"},
+			"something is above holds that never was": {ledgertest.OverForged.Of("a_key"), "usage above holds is not"},
+			"a key's log is gone":                     {ledgertest.KeyLogGone.Of("a_key"), "does not lead to its request"},
+			"the log of a deleted key is gone":        {ledgertest.KeyLogGone.Of("c_key"), "does not lead to its request"},
+			"a key's log leads elsewhere":             {ledgertest.KeyLogMoved.Of("b_key"), "does not lead to its request"},
 		} {
 			if found := ledgertest.Plant(t, db, c.fault); !ledgertest.Reports(found, c.finds) {
 				t.Errorf("%s: %q was not reported, but %+v", name, c.finds, found)
@@ -79,18 +79,18 @@ func TestAuditFindsPastDaysReset(t *testing.T) {
 			fault ledgertest.Fault
 			finds string
 		}{
-			"a key's newest day is reset":             {ledgertest.KeyDayReset("a_key"), "spent and holds on a day is gone"},
-			"a key's newest day is another":           {ledgertest.KeyDayYesterday("a_key"), "spent and holds on a day is gone"},
-			"earlier days of a key are gone":          {ledgertest.KeyPastDaysGone("a_key"), "spent and holds on a day is gone"},
-			"a key with deleted receipts is reset":    {ledgertest.KeyDayReset("b_key"), "spent and holds on a day is gone"},
-			"the only day of a deleted key is reset":  {ledgertest.KeyDayReset("c_key"), "spent and holds on a day is gone"},
-			"usage of the newest day is reset":        {ledgertest.UsageDayReset("a"), "usage of a day is gone"},
-			"usage of earlier days is gone":           {ledgertest.UsagePastDaysGone("a"), "usage of a day is gone"},
-			"usage with deleted receipts is reset":    {ledgertest.UsageDayReset("b"), "usage of a day is gone"},
-			"a free quota's newest day is reset":      {ledgertest.FreeDayReset("a"), "used places of a free quota are gone"},
-			"a free quota's row is gone":              {ledgertest.FreeDayGone("a"), "used places of a free quota are gone"},
-			"a free quota's earlier days are gone":    {ledgertest.FreePastDaysGone("a"), "used places of a free quota are gone"},
-			"the days of another account are no help": {ledgertest.UsageDayReset("c"), "usage of a day is gone"},
+			"a key's newest day is reset":             {ledgertest.KeyDayReset.Of("a_key"), "spent and holds on a day is gone"},
+			"a key's newest day is another":           {ledgertest.KeyDayYesterday.Of("a_key"), "spent and holds on a day is gone"},
+			"earlier days of a key are gone":          {ledgertest.KeyPastDaysGone.Of("a_key"), "spent and holds on a day is gone"},
+			"a key with deleted receipts is reset":    {ledgertest.KeyDayReset.Of("b_key"), "spent and holds on a day is gone"},
+			"the only day of a deleted key is reset":  {ledgertest.KeyDayReset.Of("c_key"), "spent and holds on a day is gone"},
+			"usage of the newest day is reset":        {ledgertest.UsageDayReset.Of("a"), "usage of a day is gone"},
+			"usage of earlier days is gone":           {ledgertest.UsagePastDaysGone.Of("a"), "usage of a day is gone"},
+			"usage with deleted receipts is reset":    {ledgertest.UsageDayReset.Of("b"), "usage of a day is gone"},
+			"a free quota's newest day is reset":      {ledgertest.FreeDayReset.Of("a"), "used places of a free quota are gone"},
+			"a free quota's row is gone":              {ledgertest.FreeDayGone.Of("a"), "used places of a free quota are gone"},
+			"a free quota's earlier days are gone":    {ledgertest.FreePastDaysGone.Of("a"), "used places of a free quota are gone"},
+			"the days of another account are no help": {ledgertest.UsageDayReset.Of("c"), "usage of a day is gone"},
 		} {
 			if found := ledgertest.Plant(t, db, c.fault); !ledgertest.Reports(found, c.finds) {
 				t.Errorf("%s: %q was not reported, but %+v", name, c.finds, found)

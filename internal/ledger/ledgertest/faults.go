@@ -15,14 +15,9 @@ type FaultCase struct{ name, breaks, finds string }
 // Check plants the fault and fails the test if the audit does not report it.
 func (p FaultCase) Check(t testing.TB, db *store.DB, checks ...audit.Check) {
 	t.Helper()
-	if found := Plant(t, db, fault(p.breaks), checks...); !Reports(found, p.finds) {
+	if found := Plant(t, db, Fault(p.breaks), checks...); !Reports(found, p.finds) {
 		t.Errorf("%s: %q was not reported, but %+v", p.name, p.finds, found)
 	}
-}
-
-// fault returns the fault of statements separated by semicolons.
-func fault(statements string) Fault {
-	return Fault{strings.Split(statements, ";")}
 }
 
 // TextAsCharge writes a text as the charge of every receipt. PostgreSQL rejects it.
@@ -360,18 +355,18 @@ type CopyFault struct {
 // and b, and two of c.
 func CopyFaults() []CopyFault {
 	return []CopyFault{
-		{"the process ran", Fault{}, 4, ""},
-		{"the process was declared dead", fault(`UPDATE node SET dead = 1`), 4, ""},
-		{"the process started long ago", fault(`UPDATE node SET started_ms = 1`), 4, ""},
-		{"the process is unknown", fault(`DELETE FROM node`), 0, "not known"},
-		{"a hold was of another process", fault(`UPDATE ledger_hold SET epoch = 'node_other' WHERE account = 'a'`), 3, "not known"},
-		{"a hold was lost", fault(`DELETE FROM ledger_hold WHERE account = 'a'`), 3, "held is not the sum"},
-		{"a hold was raised", fault(`UPDATE ledger_hold SET amount_nano = amount_nano + 1 WHERE account = 'b'`), 4, "held is not the sum"},
-		{"a hold was below zero", fault(`UPDATE ledger_hold SET amount_nano = -1 WHERE account = 'a'`), 4, "a hold is out of range"},
-		{"a hold was a job's too", fault(`UPDATE ledger_hold SET job = 'job_1' WHERE account = 'a'`), 4, "a node's and a job's"},
-		{"a balance was raised", fault(`UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'a'`), 4,
+		{"the process ran", "", 4, ""},
+		{"the process was declared dead", `UPDATE node SET dead = 1`, 4, ""},
+		{"the process started long ago", `UPDATE node SET started_ms = 1`, 4, ""},
+		{"the process is unknown", `DELETE FROM node`, 0, "not known"},
+		{"a hold was of another process", `UPDATE ledger_hold SET epoch = 'node_other' WHERE account = 'a'`, 3, "not known"},
+		{"a hold was lost", `DELETE FROM ledger_hold WHERE account = 'a'`, 3, "held is not the sum"},
+		{"a hold was raised", `UPDATE ledger_hold SET amount_nano = amount_nano + 1 WHERE account = 'b'`, 4, "held is not the sum"},
+		{"a hold was below zero", `UPDATE ledger_hold SET amount_nano = -1 WHERE account = 'a'`, 4, "a hold is out of range"},
+		{"a hold was a job's too", `UPDATE ledger_hold SET job = 'job_1' WHERE account = 'a'`, 4, "a node's and a job's"},
+		{"a balance was raised", `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'a'`, 4,
 			"balance is not credits"},
-		{"a hold was settled and open", fault(`UPDATE ledger_hold SET id = (SELECT MAX(id) FROM ledger_receipt) WHERE account = 'a'`), 4,
+		{"a hold was settled and open", `UPDATE ledger_hold SET id = (SELECT MAX(id) FROM ledger_receipt) WHERE account = 'a'`, 4,
 			"receipt"},
 	}
 }
