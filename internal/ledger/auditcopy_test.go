@@ -1,9 +1,8 @@
-package audit_test
+package ledger
 
 import (
 	"testing"
 
-	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/ledger/ledgertest"
 	"tollgate/internal/money"
@@ -16,10 +15,10 @@ func TestAuditOfACopy(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := start(t, db)
 		for _, account := range []string{"a", "b", "c"} {
-			f.open(account, money.USD, 0, ledger.KeyLimits{})
+			f.open(account, money.USD, 0, KeyLimits{})
 		}
-		open := []*ledger.Hold{f.mustAdmit("a", 100), f.mustAdmit("b", 100), f.mustAdmit("c", 0), f.mustAdmit("c", 50)}
-		open[1].Progress(ledger.Progress{Cost: 7, Tokens: ledger.Tokens{Prompt: 1}})
+		open := []*Hold{f.mustAdmit("a", 100), f.mustAdmit("b", 100), f.mustAdmit("c", 0), f.mustAdmit("c", 50)}
+		open[1].Progress(Progress{Cost: 7, Tokens: Tokens{Prompt: 1}})
 		if err := f.mustAdmit("c", 100).Settle(t.Context(), billed(5)); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package audit_test
+package ledger
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/ledger/ledgertest"
 	"tollgate/internal/money"
@@ -39,10 +38,10 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 	rpm := int64(1000)
 	old := start(t, db)
 	former := old.Ledger
-	old.open("a", 10*money.USD, 0, ledger.KeyLimits{RPM: &rpm})
-	old.open("b", 10*money.USD, 0, ledger.KeyLimits{})
-	old.open("c", 10*money.USD, -money.USD, ledger.KeyLimits{})
-	admit := func(l *ledger.Ledger, account, request string, change func(*ledger.Admission)) *ledger.Hold {
+	old.open("a", 10*money.USD, 0, KeyLimits{RPM: &rpm})
+	old.open("b", 10*money.USD, 0, KeyLimits{})
+	old.open("c", 10*money.USD, -money.USD, KeyLimits{})
+	admit := func(l *Ledger, account, request string, change func(*Admission)) *Hold {
 		t.Helper()
 		a := admission(account, 1000)
 		a.Request, a.Received = request, c.now()
@@ -55,7 +54,7 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 		}
 		return h
 	}
-	settle := func(h *ledger.Hold, e ledger.End) {
+	settle := func(h *Hold, e End) {
 		t.Helper()
 		if err := h.Settle(ctx, e); err != nil {
 			t.Fatal(err)
@@ -74,10 +73,10 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 	credit(t, db, "b", money.USD)
 	c.add(100 * 24 * time.Hour)
 	// One request of a dead node has streamed, one has not.
-	admit(former, "a", "req_swept", nil).Progress(ledger.Progress{Cost: 30, Tokens: ledger.Tokens{Prompt: 3, Completion: 4}, Line: "line"})
+	admit(former, "a", "req_swept", nil).Progress(Progress{Cost: 30, Tokens: Tokens{Prompt: 3, Completion: 4}, Line: "line"})
 	admit(former, "a", "req_lost", nil)
 	admit(former, "a", "req_written", nil).Release(failed()) // its batch also writes the progress
-	if _, err := node.Fence(ctx, db, old.self.Epoch(), 0); err != nil {
+	if _, err := node.Fence(ctx, db, old.node.Epoch(), 0); err != nil {
 		t.Fatal(err)
 	}
 	f := start(t, db)
@@ -93,27 +92,27 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 	// Today.
 	settle(admit(f.Ledger, "a", "req_whole", nil), billed(100))
 	admit(f.Ledger, "a", "req_failed", nil).Release(failed())
-	admit(f.Ledger, "a", "req_closed", nil).Release(ledger.End{Outcome: ledger.Closed, Status: 499, Code: "client_closed"})
+	admit(f.Ledger, "a", "req_closed", nil).Release(End{Outcome: Closed, Status: 499, Code: "client_closed"})
 	broken := billed(40)
 	broken.Code, broken.Streamed = "upstream_connection_error", true
 	settle(admit(f.Ledger, "a", "req_broken", nil), broken)
 	settle(admit(f.Ledger, "a", "req_over", nil), billed(5000))
-	free := func(a *ledger.Admission) { a.Model, a.Amount, a.FreeDaily = "free", 0, 5 }
+	free := func(a *Admission) { a.Model, a.Amount, a.FreeDaily = "free", 0, 5 }
 	settle(admit(f.Ledger, "a", "req_gift", free), billed(0))
 	admit(f.Ledger, "a", "req_ungiven", free).Release(failed())
 	admit(f.Ledger, "a", "req_giving", free)
 	makeJob(f, c, "req_made", true)
 	makeJob(f, c, "req_running", false)
-	f.Refused(ledger.Refusal{Request: "req_refused", Account: "a", Key: "a_key", Model: "m", Status: 402, Code: "insufficient_quota",
+	f.Refused(Refusal{Request: "req_refused", Account: "a", Key: "a_key", Model: "m", Status: 402, Code: "insufficient_quota",
 		Received: c.now()})
-	admit(f.Ledger, "a", "req_open", nil).Progress(ledger.Progress{Cost: 20, Tokens: ledger.Tokens{Prompt: 3}})
+	admit(f.Ledger, "a", "req_open", nil).Progress(Progress{Cost: 20, Tokens: Tokens{Prompt: 3}})
 	// An account with a take-back above its balance, and a deleted key.
 	settle(admit(f.Ledger, "c", "req_c", nil), billed(10))
 	admit(f.Ledger, "c", "req_c_open", nil)
 	credit(t, db, "c", -20*money.USD)
 	disabled := true
 	err := db.Update(ctx, func(tx *store.Tx) error {
-		return errors.Join(ledger.CloseKeyTx(tx, "c_key"), ledger.ChangeAccountTx(tx, "c", ledger.AccountChange{Disabled: &disabled}))
+		return errors.Join(CloseKeyTx(tx, "c_key"), ChangeAccountTx(tx, "c", AccountChange{Disabled: &disabled}))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +124,7 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 func credit(t *testing.T, db *store.DB, account string, amount money.Amount) {
 	t.Helper()
 	err := db.Update(context.Background(), func(tx *store.Tx) error {
-		_, err := ledger.CreditTx(tx, account, amount, "")
+		_, err := CreditTx(tx, account, amount, "")
 		return err
 	})
 	if err != nil {
@@ -138,15 +137,15 @@ func makeJob(f *fixture, c *clock, request string, ends bool) {
 	f.t.Helper()
 	a := admission("a", 1000)
 	a.Request, a.Job, a.Received = request, id.New("job_"), c.now()
-	if err := f.AdmitJob(context.Background(), a, admitHook{}); err != nil {
+	if err := f.AdmitJob(context.Background(), a, &admitHook{}); err != nil {
 		f.t.Fatal(err)
 	}
 	if !ends {
 		return
 	}
-	hold := ledger.JobHold{Request: request, Account: a.Account, Key: a.Key}
-	end := ledger.End{Outcome: ledger.Billed, Status: 202, Cost: 500, Tokens: ledger.Tokens{Images: 2}, Line: "line"}
-	if ended, err := f.EndJob(context.Background(), hold, endHook{end: end}); err != nil || !ended {
+	hold := JobHold{Request: request, Account: a.Account, Key: a.Key}
+	end := End{Outcome: Billed, Status: 202, Cost: 500, Tokens: Tokens{Images: 2}, Line: "line"}
+	if ended, err := f.EndJob(context.Background(), hold, &endHook{admitHook: &admitHook{}, end: end}); err != nil || !ended {
 		f.t.Fatal(ended, err)
 	}
 }
@@ -159,7 +158,7 @@ func TestAuditFindsNothingInRunningRequests(t *testing.T) {
 		f := start(t, db)
 		rpm := int64(1_000_000)
 		for i := range 5 {
-			f.open(fmt.Sprint("a", i), 1000*money.USD, 0, ledger.KeyLimits{RPM: &rpm})
+			f.open(fmt.Sprint("a", i), 1000*money.USD, 0, KeyLimits{RPM: &rpm})
 		}
 		stop := make(chan struct{})
 		var group sync.WaitGroup
@@ -182,7 +181,7 @@ func TestAuditFindsNothingInRunningRequests(t *testing.T) {
 						h.Release(failed())
 						continue
 					}
-					h.Progress(ledger.Progress{Cost: 7, Tokens: ledger.Tokens{Prompt: 1}})
+					h.Progress(Progress{Cost: 7, Tokens: Tokens{Prompt: 1}})
 					if err := h.Settle(context.Background(), billed(money.Amount(r))); err != nil {
 						t.Error(err)
 						return
@@ -206,7 +205,7 @@ func TestAuditOfAProcessThatWasKilled(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 	f := start(t, db)
-	f.open("a", money.USD, 0, ledger.KeyLimits{})
+	f.open("a", money.USD, 0, KeyLimits{})
 	h := f.mustAdmit("a", 100)
 	check := func(want int) {
 		t.Helper()
@@ -238,7 +237,7 @@ func TestAuditReadsAnything(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 	f := start(t, db)
-	f.open("a", money.USD, 0, ledger.KeyLimits{})
+	f.open("a", money.USD, 0, KeyLimits{})
 	f.mustAdmit("a", 100).Release(failed())
 	ledgertest.TextAsCharge().Check(t, db)
 }
@@ -252,7 +251,7 @@ func TestAuditIsBounded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := start(t, db)
-		f.open("a", money.USD, 0, ledger.KeyLimits{})
+		f.open("a", money.USD, 0, KeyLimits{})
 		ledgertest.InventMovements(t, db, "a", 1500)
 		report, err := audit.Run(t.Context(), db)
 		if err != nil || report.OK || len(report.Differences) != listed || report.Omitted < 500 {
