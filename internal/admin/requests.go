@@ -86,11 +86,11 @@ func (s *server) getRequest(c *call) (any, error) {
 		return nil, err
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
-		r, err := ledger.RequestTx(tx, c.id)
+		r, err := requestlog.GetTx(tx, c.id)
 		if err == nil {
 			return s.priced(tx, r)
 		}
-		if !errors.Is(err, ledger.ErrNoRequest) {
+		if !errors.Is(err, requestlog.ErrNone) {
 			return nil, err
 		}
 		kept, err := movement.ChargeTx(tx, c.id)
@@ -104,7 +104,7 @@ func (s *server) getRequest(c *call) (any, error) {
 }
 
 // priced returns a request with its model's price at its admission. A refused request has no price.
-func (s *server) priced(tx *store.Tx, r ledger.Receipt) (requestAnswer, error) {
+func (s *server) priced(tx *store.Tx, r requestlog.Receipt) (requestAnswer, error) {
 	out := showRequest(r)
 	if r.Revision == 0 {
 		return out, nil
@@ -119,7 +119,7 @@ func (s *server) priced(tx *store.Tx, r ledger.Receipt) (requestAnswer, error) {
 	return out, err
 }
 
-func showRequest(r ledger.Receipt) requestAnswer {
+func showRequest(r requestlog.Receipt) requestAnswer {
 	out := requestAnswer{ID: r.ID, Account: r.Account, Key: r.Key, Model: r.Model, Endpoint: r.Endpoint,
 		Status: r.Status, Code: r.Code, Line: r.Line, Attempts: r.Attempts,
 		Prompt: r.Tokens.Prompt, Cached: r.Tokens.Cached, Completion: r.Tokens.Completion,

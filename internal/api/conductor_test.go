@@ -47,7 +47,7 @@ func TestChat(t *testing.T) {
 		if u.Total.Billed != 2 || u.Total.Cost <= 0 || accountState(t, d).Held != 0 {
 			t.Errorf("usage %+v, account %+v", u.Total, accountState(t, d))
 		}
-		var rows []ledger.Receipt
+		var rows []requestlog.Receipt
 		err := db.View(t.Context(), func(tx *store.Tx) error {
 			page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 10})
 			rows = page.Receipts

@@ -122,7 +122,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 	got := d.send("POST", "/v1/chat/completions", `{"model":"old-1"}`, bearer...)
 	got.refused(t, 400, "model_disabled")
 	d.settled()
-	var rows []ledger.Receipt
+	var rows []requestlog.Receipt
 	err := db.View(t.Context(), func(tx *store.Tx) error {
 		page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 10})
 		rows = page.Receipts

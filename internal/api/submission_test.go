@@ -9,7 +9,6 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
-	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -294,7 +293,7 @@ func TestRefusedSubmissionsAreLogged(t *testing.T) {
 }
 
 // requests returns the request log.
-func (d *desk) requests() (rows []ledger.Receipt) {
+func (d *desk) requests() (rows []requestlog.Receipt) {
 	d.t.Helper()
 	err := d.db.View(d.t.Context(), func(tx *store.Tx) error {
 		page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 100})

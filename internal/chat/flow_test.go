@@ -172,9 +172,9 @@ func (f *flow) ask(body []byte) (int, string, error) {
 
 // books returns the receipt of the newest request, if admitted, and the account, after checking the
 // sums.
-func (f *flow) books() (ledger.Receipt, ledger.AccountState) {
+func (f *flow) books() (requestlog.Receipt, ledger.AccountState) {
 	f.t.Helper()
-	var receipt ledger.Receipt
+	var receipt requestlog.Receipt
 	var state ledger.AccountState
 	err := f.db.View(context.Background(), func(tx *store.Tx) error {
 		page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 5})

@@ -186,7 +186,7 @@ func (f *fixture) usage(account string) Usage {
 	return u
 }
 
-func (f *fixture) requests(filter requestlog.Selection) []Receipt {
+func (f *fixture) requests(filter requestlog.Selection) []requestlog.Receipt {
 	f.t.Helper()
 	if filter.Limit == 0 {
 		filter.Limit = 1000

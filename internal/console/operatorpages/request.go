@@ -15,6 +15,7 @@ import (
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/movement"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -44,7 +45,7 @@ var (
 
 // foundRequest is a request with the names for its page.
 type foundRequest struct {
-	ledger.Receipt
+	requestlog.Receipt
 	kept  *movement.Charge // where the log has forgotten it
 	owner string           // its account's name
 	key   any              // link to its key
@@ -53,8 +54,8 @@ type foundRequest struct {
 
 // requestTx reads a request. If the log has no row, it reads the stored charge.
 func (c *console) requestTx(tx *store.Tx, id string) (f foundRequest, err error) {
-	f.Receipt, err = ledger.RequestTx(tx, id)
-	if errors.Is(err, ledger.ErrNoRequest) {
+	f.Receipt, err = requestlog.GetTx(tx, id)
+	if errors.Is(err, requestlog.ErrNone) {
 		kept, err := movement.ChargeTx(tx, id)
 		if errors.Is(err, movement.ErrNoCharge) {
 			err = fault.New(fault.NotFound, "There is no such request. Its row of the log is kept for request_retention, its charge for good.")
@@ -166,7 +167,7 @@ func (p *requestPage) keptCharge(k movement.Charge, owner string) {
 }
 
 // takenOf returns the provider cost of a request.
-func takenOf(r ledger.Receipt) part.Text {
+func takenOf(r requestlog.Receipt) part.Text {
 	var attempts []line.AttemptRecord
 	if json.Unmarshal(r.Attempts, &attempts) != nil {
 		return part.Text{}

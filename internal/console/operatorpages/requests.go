@@ -8,7 +8,6 @@ import (
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
-	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/line"
 	"tollgate/internal/store"
@@ -40,7 +39,7 @@ func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
 		if err != nil {
 			return err
 		}
-		names, err := accountNamesTx(tx, found.Receipts, func(r ledger.Receipt) string { return r.Account })
+		names, err := accountNamesTx(tx, found.Receipts, func(r requestlog.Receipt) string { return r.Account })
 		shown.Table, shown.Pager = requestsTable(found.Receipts, names), v.Pager(path, found.More, found.Next)
 		shown.Empty = show.NoneSince(found, shown.Pager)
 		return err
@@ -93,7 +92,7 @@ func owner(names map[string]string, id string) any {
 
 // requestsTable lists requests with their lines. If names is nil, all requests are of one account,
 // and the table has no account column.
-func requestsTable(list []ledger.Receipt, names map[string]string) part.DataTable {
+func requestsTable(list []requestlog.Receipt, names map[string]string) part.DataTable {
 	t := part.DataTable{Caption: "Requests", Columns: []part.Column{{Title: "Time"}, {Title: "Account"}, {Title: "Model", Fold: true},
 		{Title: "Line", Fold: true}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},
 		{Title: "Took", Right: true, Fold: true}, {Title: "Request", Fold: true}}}

@@ -6,6 +6,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/part"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 )
 
@@ -21,7 +22,7 @@ type billLine struct {
 // revision of the request. If m is nil, the lines have no prices. The log has no counts of tools,
 // cache writes or higher price tiers, so their sum is one line. If the lines cannot explain the
 // charge, they have no prices either.
-func Bill(r ledger.Receipt, m *catalog.Model) part.DataTable {
+func Bill(r requestlog.Receipt, m *catalog.Model) part.DataTable {
 	t := part.DataTable{Caption: "Receipt", Columns: []part.Column{{Title: "What"}, {Title: "How much", Right: true},
 		{Title: "Price"}, {Title: "Comes to", Right: true, Exact: true}}}
 	for _, l := range billed(r, m) {
@@ -36,7 +37,7 @@ func Bill(r ledger.Receipt, m *catalog.Model) part.DataTable {
 }
 
 // billed returns the lines of a bill.
-func billed(r ledger.Receipt, m *catalog.Model) []billLine {
+func billed(r requestlog.Receipt, m *catalog.Model) []billLine {
 	if m == nil {
 		return counted(r.Tokens)
 	}
@@ -86,7 +87,7 @@ func pieces(n int64, unit string) string {
 }
 
 // tokensBilled returns the tokens of a chat request at their prices.
-func tokensBilled(r ledger.Receipt, m *catalog.Model) (lines []billLine) {
+func tokensBilled(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	n := r.Tokens
 	rates := m.RatesFor(n.Prompt)
 	add := func(what string, tokens int64, price money.Price) {
@@ -106,7 +107,7 @@ func tokensBilled(r ledger.Receipt, m *catalog.Model) (lines []billLine) {
 
 // piecesBilled returns the images or the seconds of a job, at the price of the only tier that
 // explains the charge.
-func piecesBilled(r ledger.Receipt, m *catalog.Model) (lines []billLine) {
+func piecesBilled(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	n := r.Tokens.Images
 	switch {
 	case m.PerClip:

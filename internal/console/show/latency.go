@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/console/part"
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 )
 
 // latencyColumns is the maximum number of columns in the chart of latency.
@@ -17,8 +17,8 @@ const latencyColumns = 30
 // column is one answer, or the median of several consecutive answers. Jobs are left out because
 // they wait, and so are all receipts without status 200. Latency returns nil if there are no
 // answers.
-func Latency(newest []ledger.Receipt) *part.Chart {
-	var answers []ledger.Receipt
+func Latency(newest []requestlog.Receipt) *part.Chart {
+	var answers []requestlog.Receipt
 	for _, r := range slices.Backward(newest) {
 		if r.Job == "" && r.Status == http.StatusOK && r.DurationMS > 0 {
 			answers = append(answers, r)
@@ -46,7 +46,7 @@ func Latency(newest []ledger.Receipt) *part.Chart {
 			label = part.AxisClock(came)
 		}
 		c.Buckets, c.Axis = append(c.Buckets, part.UTC(came)), append(c.Axis, label)
-		slices.SortFunc(some, func(a, b ledger.Receipt) int { return cmp.Compare(a.DurationMS, b.DurationMS) })
+		slices.SortFunc(some, func(a, b requestlog.Receipt) int { return cmp.Compare(a.DurationMS, b.DurationMS) })
 		middle := some[len(some)/2]
 		until := min(middle.FirstByteMS, middle.DurationMS)
 		first.Values, rest.Values = append(first.Values, until), append(rest.Values, middle.DurationMS-until)
@@ -56,6 +56,6 @@ func Latency(newest []ledger.Receipt) *part.Chart {
 }
 
 // dayOf returns the UTC day of a request's arrival.
-func dayOf(r ledger.Receipt) time.Time {
+func dayOf(r requestlog.Receipt) time.Time {
 	return time.UnixMilli(r.CreatedMS).UTC().Truncate(24 * time.Hour)
 }

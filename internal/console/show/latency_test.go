@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 )
 
 // TestLatency checks that the chart shows only answers, the oldest first, in at most thirty
@@ -13,25 +13,25 @@ import (
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC).UnixMilli()
-	answer := func(minute, first, took int64) ledger.Receipt {
-		return ledger.Receipt{Status: 200, CreatedMS: noon + minute*60_000, FirstByteMS: first, DurationMS: took}
+	answer := func(minute, first, took int64) requestlog.Receipt {
+		return requestlog.Receipt{Status: 200, CreatedMS: noon + minute*60_000, FirstByteMS: first, DurationMS: took}
 	}
 	refused, job := answer(9, 0, 2), answer(9, 0, 90_000)
 	refused.Status, job.Job = 402, "job_1"
 
-	if got := Latency([]ledger.Receipt{refused, job}); got != nil {
+	if got := Latency([]requestlog.Receipt{refused, job}); got != nil {
 		t.Errorf("a chart of no answer: %+v", got)
 	}
-	few := Latency([]ledger.Receipt{job, answer(5, 300, 900), refused, answer(1, 0, 400)})
+	few := Latency([]requestlog.Receipt{job, answer(5, 300, 900), refused, answer(1, 0, 400)})
 	if few == nil || few.Title != "How long the last 2 answers took (UTC)" || !slices.Equal(few.Axis, []string{"12:01", "12:05"}) ||
 		!slices.Equal(few.Series[0].Values, []int64{0, 300}) || !slices.Equal(few.Series[1].Values, []int64{400, 600}) {
 		t.Errorf("two answers: %+v", few)
 	}
-	one := Latency([]ledger.Receipt{answer(0, 7, 5)})
+	one := Latency([]requestlog.Receipt{answer(0, 7, 5)})
 	if one.Title != "How long the last answer took (UTC)" || one.Series[0].Values[0] != 5 || one.Series[1].Values[0] != 0 {
 		t.Errorf("an answer whose first byte came after its end: %+v", one)
 	}
-	var newest []ledger.Receipt
+	var newest []requestlog.Receipt
 	for i := range int64(100) { // over four days
 		newest = append(newest, answer(-60*i, 100, 1000+i))
 	}

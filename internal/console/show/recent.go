@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"tollgate/internal/console/part"
-	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
@@ -30,7 +29,7 @@ type Recent struct {
 // RecentTx reads them. Requests to the lines without are left out.
 func RecentTx(tx *store.Tx, nowMS int64, without []string) (r Recent, err error) {
 	found, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - lately.Milliseconds(), Limit: looksAt})
-	receipts := slices.DeleteFunc(found.Receipts, func(one ledger.Receipt) bool { return slices.Contains(without, one.Line) })
+	receipts := slices.DeleteFunc(found.Receipts, func(one requestlog.Receipt) bool { return slices.Contains(without, one.Line) })
 	r.Latency = Latency(receipts)
 	for _, one := range receipts {
 		n := max(1, one.StandsFor)

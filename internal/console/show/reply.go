@@ -10,11 +10,12 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/movement"
+	"tollgate/internal/ledger/requestlog"
 )
 
 // Reply returns a text for a customer's question about a request: its outcome, its charge, and
 // advice. The text names no line and quotes no provider.
-func Reply(r ledger.Receipt) part.Snippets {
+func Reply(r requestlog.Receipt) part.Snippets {
 	about := fmt.Sprintf("about your request %s of %s (model %s):", r.ID, part.UTC(r.CreatedMS), part.Dashed(r.Model))
 	return replySnippet("Hello,", about, endInWords(r), costInWords(r))
 }
@@ -32,7 +33,7 @@ func replySnippet(paragraphs ...string) part.Snippets {
 }
 
 // endInWords describes the outcome of a request.
-func endInWords(r ledger.Receipt) string {
+func endInWords(r requestlog.Receipt) string {
 	code := strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, r.Code))
 	switch {
 	case r.Outcome == ledger.Closed:
@@ -61,7 +62,7 @@ func codeInWords(code string) string {
 }
 
 // costInWords describes the charge of a request and the release of its hold.
-func costInWords(r ledger.Receipt) string {
+func costInWords(r requestlog.Receipt) string {
 	if r.Outcome != ledger.Billed {
 		if r.Held > 0 {
 			return "You were not charged: the " + part.ExactUSD(r.Held) + " that were held for it were given back."

@@ -10,7 +10,6 @@ import (
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
-	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
@@ -169,7 +168,7 @@ func (c *console) offer() show.Offer {
 
 // arrivalOf returns the state of a key's first request. The request has ended if the log of the key
 // has a row.
-func arrivalOf(k account.Key, latest []ledger.Receipt) arrivalPart {
+func arrivalOf(k account.Key, latest []requestlog.Receipt) arrivalPart {
 	a := arrivalPart{Key: k.ID, Text: "Waiting for the first request …"}
 	if k.Ledger.LastUsedMS > 0 {
 		a.Text = "It arrived, and runs …"

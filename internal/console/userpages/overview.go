@@ -95,7 +95,7 @@ func standing(a account.Account) []part.Notice {
 }
 
 // failures returns the newest failed requests of a list.
-func failures(list []ledger.Receipt) (failed []ledger.Receipt) {
+func failures(list []requestlog.Receipt) (failed []requestlog.Receipt) {
 	for _, r := range list {
 		if (r.Status >= http.StatusBadRequest || r.Code != "") && len(failed) < shownFailures {
 			failed = append(failed, r)

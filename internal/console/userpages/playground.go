@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/console/show"
 	"tollgate/internal/job/gallery"
 	"tollgate/internal/job/row"
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 	"tollgate/internal/wire"
 )
@@ -273,12 +273,12 @@ type costPart struct {
 func (c *console) cost(v *page.Visit) (page.Outgoing, error) {
 	shown := costPart{Address: page.Base + "/playground/" + v.PathID() + "/cost"}
 	err := v.View(func(tx *store.Tx) error {
-		r, err := ledger.RequestTx(tx, v.PathID())
+		r, err := requestlog.GetTx(tx, v.PathID())
 		if err != nil {
 			return err
 		}
 		if r.Account != v.Account() {
-			return ledger.ErrNoRequest
+			return requestlog.ErrNone
 		}
 		shown.Final = true
 		tokens := part.Thousands(r.Tokens.Prompt) + " + " + part.Thousands(r.Tokens.Completion) + " tokens"
@@ -286,7 +286,7 @@ func (c *console) cost(v *page.Visit) (page.Outgoing, error) {
 			part.Ident{ID: r.ID, Href: page.Base + "/requests/" + r.ID}}
 		return nil
 	})
-	if err != nil && !errors.Is(err, ledger.ErrNoRequest) {
+	if err != nil && !errors.Is(err, requestlog.ErrNone) {
 		return nil, err
 	}
 	return page.Fragment{Name: "cost", Main: shown}, nil

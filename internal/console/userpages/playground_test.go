@@ -9,7 +9,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/consoletest"
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -45,9 +45,9 @@ func TestPlaygroundCalls(t *testing.T) {
 			t.Fatalf("%d %v %s", status, header, answer)
 		}
 		id := header.Get("X-Request-Id")
-		var receipt ledger.Receipt
+		var receipt requestlog.Receipt
 		s.Update(func(tx *store.Tx) (err error) {
-			receipt, err = ledger.RequestTx(tx, id)
+			receipt, err = requestlog.GetTx(tx, id)
 			return err
 		})
 		if receipt.Account != s.Accounts["ada"].ID || receipt.Key != k.ID || receipt.Endpoint != "/v1/chat/completions" ||

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/console/show"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
 
@@ -32,11 +33,11 @@ type requestPage struct {
 const notKept = "(your prompt, which is not kept)"
 
 func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
-	var r ledger.Receipt
+	var r requestlog.Receipt
 	var key any
 	var model *catalog.Model
 	if err := v.View(func(tx *store.Tx) (err error) {
-		if r, err = ledger.OwnRequestTx(tx, v.Account(), v.PathID()); err != nil {
+		if r, err = requestlog.OwnTx(tx, v.Account(), v.PathID()); err != nil {
 			return err
 		}
 		if key, err = keyLinkTx(tx, v.Account(), r.Key); err != nil {
@@ -44,7 +45,7 @@ func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
 		}
 		model, err = c.pricedTx(tx, r)
 		return err
-	}); errors.Is(err, ledger.ErrNoRequest) {
+	}); errors.Is(err, requestlog.ErrNone) {
 		return nil, fault.New(fault.NotFound, "There is no request with this id in your log. Check the id; the log does not go back for ever.")
 	} else if err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func keyLinkTx(tx *store.Tx, of, key string) (any, error) {
 
 // pricedTx returns the model of a request in the catalog revision of its price. It returns nil if
 // the request has no price or the revision is gone.
-func (c *console) pricedTx(tx *store.Tx, r ledger.Receipt) (*catalog.Model, error) {
+func (c *console) pricedTx(tx *store.Tx, r requestlog.Receipt) (*catalog.Model, error) {
 	if r.Revision == 0 {
 		return nil, nil
 	}
@@ -84,7 +85,7 @@ func (c *console) pricedTx(tx *store.Tx, r ledger.Receipt) (*catalog.Model, erro
 
 // meaningOf explains an error's effect on the charge and gives advice. It returns nil if there was
 // no error.
-func meaningOf(r ledger.Receipt) *part.Notice {
+func meaningOf(r requestlog.Receipt) *part.Notice {
 	if r.Code == "" && r.Status < http.StatusBadRequest {
 		return nil
 	}
@@ -116,7 +117,7 @@ var sources = map[ledger.UsageSource]string{
 	ledger.SourceProgress: "by what had been noted when the answer broke off",
 }
 
-func factsOf(r ledger.Receipt, key any) part.Facts {
+func factsOf(r requestlog.Receipt, key any) part.Facts {
 	facts := part.Facts{{Name: "Endpoint", Value: part.Text{Text: r.Endpoint, Mono: true}}, {Name: "Model", Value: part.Dashed(r.Model)}}
 	add := func(name string, value any) { facts = append(facts, part.Fact{Name: name, Value: value}) }
 	if key != nil {
@@ -144,7 +145,7 @@ func factsOf(r ledger.Receipt, key any) part.Facts {
 }
 
 // timesOf splits the duration of a request at its first byte.
-func timesOf(r ledger.Receipt) part.Bars {
+func timesOf(r requestlog.Receipt) part.Bars {
 	first, rest := r.FirstByteMS, r.DurationMS-r.FirstByteMS
 	if first <= 0 || rest <= 0 {
 		return nil
@@ -163,7 +164,7 @@ type shownAttempt struct {
 }
 
 // timelineOf returns the events of a request in order.
-func timelineOf(r ledger.Receipt) part.Timeline {
+func timelineOf(r requestlog.Receipt) part.Timeline {
 	all := part.Timeline{{Word: "received", At: part.Moment{MS: r.CreatedMS}}}
 	var attempts []shownAttempt // of a job, its page tells
 	if r.Job == "" && json.Unmarshal(r.Attempts, &attempts) == nil {

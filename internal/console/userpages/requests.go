@@ -13,7 +13,6 @@ import (
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
-	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
@@ -219,7 +218,7 @@ func slowOptions(chosenMS int64) []part.Option {
 }
 
 // requestsTable lists requests.
-func requestsTable(list []ledger.Receipt) part.DataTable {
+func requestsTable(list []requestlog.Receipt) part.DataTable {
 	t := part.DataTable{Caption: "Requests", Columns: []part.Column{
 		{Title: "Time"}, {Title: "Model"}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},
 		{Title: "Took", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
@@ -259,7 +258,7 @@ func (c *console) downloadRequests(v *page.Visit) (page.Outgoing, error) {
 }
 
 // requestsFile returns the log for programs, with the names of the API.
-func requestsFile(list []ledger.Receipt) part.DataTable {
+func requestsFile(list []requestlog.Receipt) part.DataTable {
 	var t part.DataTable
 	for _, name := range []string{"id", "created", "endpoint", "model", "key", "job_id", "status", "code", "prompt_tokens", "cached_tokens",
 		"completion_tokens", "image_count", "clip_count", "cost_usd", "held_usd", "first_byte_ms", "duration_ms", "stands_for"} {
