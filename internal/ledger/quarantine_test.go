@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -64,16 +66,18 @@ func TestDamagedHoldsAreQuarantined(t *testing.T) {
 		for _, account := range []string{"a", "b", "c"} {
 			f.open(account, 10*money.USD, 0, KeyLimits{})
 		}
-		for _, account := range []string{"a", "a", "b", "c"} {
+		withReceipt := f.mustAdmit("a", money.USD)
+		for _, account := range []string{"a", "b", "c"} {
 			f.mustAdmit(account, money.USD)
 		}
+		// One hold has a receipt, one lacks its key, one lacks its account.
+		update(t, db, func(tx *store.Tx) error {
+			q := tx.Batch()
+			requestlog.Write(q, []books.ReceiptRow{{Hold: books.HoldRow{ID: withReceipt.row.ID}, End: End{Outcome: Refused, Status: 503},
+				Attempts: "[]", StandsFor: 1}})
+			return tx.Run(q)
+		})
 		damage(t, db,
-			// One hold has a receipt, one lacks its key, one lacks its account.
-			`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
-				prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
-				first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
-				SELECT id, '', 0, '', '', '', 0, 0, 4, 503, '', '', '[]', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, ''
-				FROM ledger_hold WHERE account = 'a' ORDER BY id LIMIT 1`,
 			`DELETE FROM ledger_key WHERE id = 'b_key'`,
 			`DELETE FROM ledger_account WHERE id = 'c'`,
 		)
