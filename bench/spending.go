@@ -165,7 +165,7 @@ func keepCharges(ctx context.Context, o options, engine string, db *store.DB, ou
 		return err
 	}
 	page, err := timed(ctx, db, func(tx *store.Tx) error {
-		_, _, err := movement.EntriesTx(tx, account, "", 50)
+		_, _, err := movement.ListTx(tx, movement.Selection{Account: account, Limit: 50})
 		return err
 	})
 	if err != nil {

@@ -102,7 +102,7 @@ func TestCodeLife(t *testing.T) {
 			t.Errorf("states %v", states)
 		}
 		update(t, db, func(tx *store.Tx) (int, error) {
-			list, _, err := movement.EntriesTx(tx, a.ID, "", 10)
+			list, _, err := movement.ListTx(tx, movement.Selection{Account: a.ID, Limit: 10})
 			if err == nil && (len(list) != 1 || list[0].Note != "code "+codes[0].ID) {
 				t.Errorf("movements %+v", list)
 			}

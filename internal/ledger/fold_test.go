@@ -79,7 +79,7 @@ func (f *fixture) entries(account string, page int) []movement.Entry {
 	err := f.db.View(context.Background(), func(tx *store.Tx) error {
 		after := ""
 		for {
-			entries, more, err := movement.EntriesTx(tx, account, after, page)
+			entries, more, err := movement.ListTx(tx, movement.Selection{Account: account, After: after, Limit: page})
 			if err != nil {
 				return err
 			}

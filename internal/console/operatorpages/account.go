@@ -178,7 +178,7 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 		p.New, p.NewWord = &form, "Add a user"
 		list(usersTable(v, users), more, page.Last(users, func(u account.User) string { return u.ID }), "Nobody signs in to this account.")
 	case "money":
-		moves, more, err := movement.EntriesTx(tx, a.ID, after, page.Rows)
+		moves, more, err := movement.ListTx(tx, movement.Selection{Account: a.ID, After: after, Limit: page.Rows})
 		if err != nil {
 			return err
 		}

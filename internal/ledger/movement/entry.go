@@ -49,15 +49,9 @@ type Selection struct {
 	Limit            int
 }
 
-// EntriesTx lists up to limit movements of an account, newest first. If after is not empty, the
-// list has only movements older than the entry after; if after is unknown, the list is empty. The
-// bool reports whether there are more.
-func EntriesTx(tx *store.Tx, account, after string, limit int) ([]Entry, bool, error) {
-	return ListTx(tx, Selection{Account: account, After: after, Limit: limit})
-}
-
-// ListTx is EntriesTx with a filter. It finds bounds of time by bisection over the numbers of the
-// movements, which have the order of time unless a clock was set back.
+// ListTx lists up to f.Limit movements of an account, newest first, and reports whether there are
+// more. If f.After is unknown, the list is empty. Bounds of time are found by bisection over the
+// numbers of the movements, which have the order of time unless a clock was set back.
 func ListTx(tx *store.Tx, f Selection) ([]Entry, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
