@@ -90,7 +90,8 @@ const (
 	KeyPastDaysGone   FaultOf = `DELETE FROM ledger_key_day WHERE key = $ID`
 	UsagePastDaysGone FaultOf = `DELETE FROM ledger_usage_day WHERE account = $ID`
 	FreePastDaysGone  FaultOf = `DELETE FROM ledger_free_day WHERE account = $ID`
-	DayCountsLess     FaultOf = `UPDATE ledger_day SET requests = requests - 1 WHERE series IN (SELECT id FROM ledger_series WHERE account = $ID)`
+	DayCountsLess     FaultOf = `UPDATE ledger_day SET requests = requests - 1
+		WHERE series IN (SELECT id FROM ledger_series WHERE account = $ID)`
 )
 
 // Faults of the usage above an account's holds.
