@@ -68,7 +68,7 @@ func provoked() map[string]func() *upstream.Failure {
 func provoke(l *line.Lines, s *catalog.Snapshot, form wire.Form, failure func() *upstream.Failure, accounts ...string) {
 	for range 12 {
 		for _, account := range accounts {
-			r := asking(s, account, "swift", form)
+			r := accountRequest(s, account, "swift", form)
 			_, _ = l.Try(context.Background(), r, func(context.Context, *line.Attempt) error { return failure() })
 		}
 		synctest.Wait()
@@ -84,23 +84,23 @@ func TestAccountsTakeNothingFromOthers(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := twoForms(1, spec("a"))
-				var p site
+				var p fakeProvider
 				var log bytes.Buffer
 				l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }, Log: slog.New(slog.NewTextHandler(&log, nil))})
-				stop := keepUp(t, l)
+				stop := runUpkeep(t, l)
 				defer stop()
 				for round := range 5 {
 					provoke(l, s, wire.FormChat, failure, "first", "second", "third")
-					if _, err := ask(l, asking(s, fmt.Sprint("good", round), "swift", wire.FormChat)); err != nil {
+					if _, err := ask(l, accountRequest(s, fmt.Sprint("good", round), "swift", wire.FormChat)); err != nil {
 						t.Fatalf("round %d: another account gets %v", round, err)
 					}
 					time.Sleep(3 * time.Second) // on the bubble's clock
 				}
-				if probes := strings.Count(p.heard(), "probe"); probes > 5 {
+				if probes := strings.Count(p.takeCalls(), "probe"); probes > 5 {
 					t.Errorf("%d probes", probes)
 				}
 				if strings.Contains(log.String(), "out of service") {
-					t.Errorf("the operator was told: %s", log.String())
+					t.Errorf("the operator got messages: %s", log.String())
 				}
 				time.Sleep(time.Minute)
 				if got := l.Statuses()[0]; got.State != "in_service" || len(got.ModelsOut)+len(got.FormsOut)+len(got.ModelsCooling) > 0 {
@@ -124,15 +124,15 @@ func TestARealOutageIsNoticed(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := snapshot(1, spec("a"))
-				var p site
+				var p fakeProvider
 				l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-				stop := keepUp(t, l)
+				stop := runUpkeep(t, l)
 				defer stop()
 				p.set("a", failure())
 				provoke(l, s, wire.FormChat, failure, "first", "second")
-				p.heard()
-				attempts, err := ask(l, asking(s, "other", "swift", wire.FormChat))
-				if got := p.heard(); got != "" || err == nil {
+				p.takeCalls()
+				attempts, err := ask(l, accountRequest(s, "other", "swift", wire.FormChat))
+				if got := p.takeCalls(); got != "" || err == nil {
 					t.Errorf("another account asks %q: %+v, %v; line %+v", got, attempts, err, l.Statuses()[0])
 				}
 				if got := l.Statuses()[0]; got.State == "in_service" && len(got.ModelsOut)+len(got.FormsOut)+len(got.ModelsCooling) == 0 {
@@ -148,16 +148,16 @@ func TestARealOutageIsNoticed(t *testing.T) {
 func TestAccountsTakeNoKey(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]*upstream.Failure{
-		"named": noKey(), "a 401": said(401, `{}`), "a 403": said(403, `{"error":{"message":"Forbidden"}}`), "a 402": said(402, `{}`),
-		"a quota": said(429, `{"error":{"message":"no","code":"insufficient_quota"}}`),
+		"named": noKey(), "a 401": failure(401, `{}`), "a 403": failure(403, `{"error":{"message":"Forbidden"}}`), "a 402": failure(402, `{}`),
+		"a quota": failure(429, `{"error":{"message":"no","code":"insufficient_quota"}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rotating(t, func(t *testing.T, o *office, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer) {
+			withTwoKeys(t, func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer) {
 				for range 20 {
 					for _, account := range []string{"first", "second"} {
 						calls := 0
-						_, _ = l.Try(t.Context(), asking(s, account, "swift", wire.FormChat), func(ctx context.Context, on *line.Attempt) error {
+						_, _ = l.Try(t.Context(), accountRequest(s, account, "swift", wire.FormChat), func(ctx context.Context, on *line.Attempt) error {
 							if calls++; calls == 1 { // the tool's server refuses the first call
 								f := *failure
 								return &f
@@ -171,14 +171,15 @@ func TestAccountsTakeNoKey(t *testing.T) {
 						synctest.Wait()
 					}
 				}
-				if probes := strings.Count(o.heard(), "probe"); probes < 1 || probes > 3 {
+				if probes := strings.Count(o.takeCalls(), "probe"); probes < 1 || probes > 3 {
 					t.Errorf("%d probes", probes)
 				}
-				if _, err := ask(l, asking(s, "good", "swift", wire.FormChat)); err != nil || o.heard() != "new" || states(l) != "in_use ready" {
+				_, err := ask(l, accountRequest(s, "good", "swift", wire.FormChat))
+				if err != nil || o.takeCalls() != "new" || states(l) != "in_use ready" {
 					t.Errorf("%v, the keys are %s", err, states(l))
 				}
 				if strings.Contains(log.String(), "key is refused") {
-					t.Errorf("the operator was told: %s", log.String())
+					t.Errorf("the operator got messages: %s", log.String())
 				}
 			})
 		})

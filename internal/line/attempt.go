@@ -16,16 +16,16 @@ import (
 
 // Attempt is one attempt of a request or job on a line. Until End, the line counts the attempt as
 // in flight, and the attempt occupies its slot or its place on a half-open line. An attempt of a
-// request ends by itself when it fails or when the body of its answer is closed.
+// ofRequest ends by itself when it fails or when the body of its answer is closed.
 type Attempt struct {
 	Candidate
 
-	turn    keyTurn // of a request: its generators have turns of their own
-	nextKey bool    // retry with the present key of turn
-	slot    bool
-	begun   time.Time
-	ended   atomic.Bool
-	decided atomic.Bool // its place on a half-open line is given back
+	selector      keySelector // for requests; generators of jobs have their own
+	nextKey       bool        // retry with the next key, selected by selector
+	slot          bool
+	begun         time.Time
+	ended         atomic.Bool
+	placeReleased atomic.Bool // the place on a half-open line is released
 
 	sent    rawjson.Pieces // the body of the call
 	body    io.ReadCloser  // nil while there is no answer
@@ -38,7 +38,7 @@ type Attempt struct {
 // Chat makes the attempt's call, one. It implements chatcall.Adapter.
 func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Response, error) {
 	a.sent = call.Body
-	answer, err := a.turn.key.adapter.Chat(ctx, call)
+	answer, err := a.selector.key.adapter.Chat(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -83,15 +83,15 @@ func (a *Attempt) End() {
 	s := a.entry.stats
 	s.inFlight.Add(-1)
 	s.metrics.inFlight.Dec()
-	a.decide()
+	a.releasePlace()
 	if a.slot {
 		a.lines.slots.Give(a.Line.ID)
 	}
 }
 
 // decide releases the place on a half-open line.
-func (a *Attempt) decide() {
-	if a.HalfOpen && !a.decided.Swap(true) {
+func (a *Attempt) releasePlace() {
+	if a.HalfOpen && !a.placeReleased.Swap(true) {
 		a.entry.stats.EndHalfOpen()
 	}
 }
@@ -103,12 +103,12 @@ func (a *Attempt) succeeded(now time.Time) {
 	s, took := a.entry.stats, now.Sub(a.begun)
 	n, changes := s.Answered(now, a.origin, took)
 	a.number, a.good = n, true
-	a.turn.answered()
+	a.selector.answered()
 	if a.origin.Job { // a job runs for minutes: its acceptance decides about the half-open line
-		a.decide()
+		a.releasePlace()
 	}
 	s.metrics.answered(took)
-	a.lines.found(a.entry, changes)
+	a.lines.publish(a.entry, changes)
 }
 
 // Failed records that the attempt failed. It removes the line's credentials from f, and a
@@ -118,7 +118,7 @@ func (a *Attempt) Failed(f *upstream.Failure) { a.failed(a.lines.now(), f) }
 func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
 	a.entry.redact(f)
 	f.Conceal(a.sent)
-	a.nextKey = a.turn.failed(f)
+	a.nextKey = a.selector.failed(f)
 	a.entry.stats.metrics.failed(f)
 	if a.origin.Job {
 		f = unprobedJob(f)
@@ -128,7 +128,7 @@ func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
 
 // reportChanges reports the changes after a failure and wakes the prober for a new doubt.
 func (a *Attempt) reportChanges(changes []health.Change) {
-	a.lines.found(a.entry, changes)
+	a.lines.publish(a.entry, changes)
 	if a.entry.stats.Doubtful() {
 		a.lines.wake()
 	}
@@ -159,7 +159,7 @@ func (a *Attempt) Broke(f *upstream.Failure) {
 	if f.Health == upstream.HealthNone || !a.good || a.broken.Swap(true) {
 		return
 	}
-	a.turn.failed(f)
+	a.selector.failed(f)
 	s := a.entry.stats
 	s.metrics.broke(f)
 	now := a.lines.now()
@@ -167,12 +167,12 @@ func (a *Attempt) Broke(f *upstream.Failure) {
 }
 
 // Settled adds the settlement of an answered request to the model's margin.
-func (a *Attempt) Settled(s Settlement) { a.entry.stats.settled(a.origin.Model, s) }
+func (a *Attempt) Settled(s Settlement) { a.entry.stats.addSettlement(a.origin.Model, s) }
 
 // Waste records the tokens of an attempt without a delivered answer.
 func (r *AttemptRecord) Waste(a *Attempt, m *catalog.Model, t upstream.TokenCounts) {
 	r.TokenCounts, r.LineCost = t, a.costOf(m, t)
-	a.entry.stats.settled(m.ID, Settlement{LineCost: r.LineCost})
+	a.entry.stats.addSettlement(m.ID, Settlement{LineCost: r.LineCost})
 }
 
 // AttemptRecord is the record of one attempt in the request log.

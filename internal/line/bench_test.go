@@ -21,7 +21,7 @@ func (instant) Chat(context.Context, chatcall.Call) (*chatcall.Response, error) 
 // BenchmarkTry measures Try with one healthy line, and with a line behind another line out of
 // service.
 func BenchmarkTry(b *testing.B) {
-	walk := func(b *testing.B, l *line.Lines, r line.RoutingRequest) {
+	lines := func(b *testing.B, l *line.Lines, r line.RoutingRequest) {
 		b.ReportAllocs()
 		for b.Loop() {
 			_, err := l.Try(b.Context(), r, func(ctx context.Context, on *line.Attempt) error {
@@ -38,12 +38,12 @@ func BenchmarkTry(b *testing.B) {
 	}
 	open := func(upstream.Target) (chatcall.Adapter, error) { return instant{}, nil }
 	b.Run("one", func(b *testing.B) {
-		walk(b, line.New(line.Options{Open: open}), request(snapshot(1, spec("a"))))
+		lines(b, line.New(line.Options{Open: open}), request(snapshot(1, spec("a"))))
 	})
 	b.Run("capped", func(b *testing.B) {
 		a := spec("a")
 		a.MaxConcurrent = 100
-		walk(b, line.New(line.Options{Open: open}), request(snapshot(1, a)))
+		lines(b, line.New(line.Options{Open: open}), request(snapshot(1, a)))
 	})
 	b.Run("second", func(b *testing.B) {
 		a, second := spec("a"), spec("b")
@@ -55,6 +55,6 @@ func BenchmarkTry(b *testing.B) {
 			}
 			return nil
 		})
-		walk(b, l, r)
+		lines(b, l, r)
 	})
 }

@@ -74,13 +74,13 @@ func (c *Candidate) ReadsLimit(m *catalog.Model) catalog.LimitField {
 }
 
 func (e *routingEntry) readsLimit(m *catalog.Model) catalog.LimitField {
-	says := e.line.ReadsLimit(m)
+	field := e.line.ReadsLimit(m)
 	for _, limit := range catalog.LimitFields() {
-		if (says == "" || says == limit) && e.refuses(e.line.Models[m.ID], string(limit)) {
+		if (field == "" || field == limit) && e.refuses(e.line.Models[m.ID], string(limit)) {
 			return limit.Other()
 		}
 	}
-	return says
+	return field
 }
 
 // Unavailable is a line not available for jobs now.
@@ -88,14 +88,14 @@ type Unavailable struct {
 	Line string
 	// Soon is true if the line returns by itself: it cools or is half-open.
 	Soon bool
-	Why  string // a word of Status.State
+	Why  string // a value of Status.State
 }
 
-// AnyAccount stands for an account without any holds.
+// AnyAccount stands for an account without any failures of its own.
 const AnyAccount = "any account"
 
 // Candidates returns the lines for an account's jobs of a model now, lowest priority first, and the
-// unavailable lines. A hold of one account keeps only the account's own jobs from a line.
+// unavailable lines. A failure met by one account keeps only the account's own jobs from a line.
 // Candidates ignores slots; see slot.FreeTx.
 func (l *Lines) Candidates(s *catalog.Snapshot, model, account string) ([]*Candidate, []Unavailable) {
 	var candidates []*Candidate
@@ -153,7 +153,7 @@ func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate
 	}
 	entry := entries[i]
 	if newest := l.newestOf(entry); entry.line.Out != "" && newest != nil {
-		entry = newest // its key of then is gone: it has another one now
+		entry = newest // the old key is gone, use the present key
 	}
 	generator := l.generatorOf(entry)
 	if generator == nil || entry.line.Out != "" {
@@ -197,7 +197,7 @@ func (l *Lines) Order(candidates []*Candidate, job string) []*Candidate {
 	for i, b := range candidates {
 		entries[i], byEntry[b.entry] = b.entry, b
 	}
-	var few [4]ranked
+	var few [4]rankedLine
 	out := make([]*Candidate, 0, len(candidates))
 	for _, c := range order(few[:0], entries, wire.Hash(job)) {
 		out = append(out, byEntry[c.entry])

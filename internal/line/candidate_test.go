@@ -14,22 +14,22 @@ import (
 )
 
 // maker is an adapter for the jobs of a test.
-type maker struct{ chatcall.NoChat }
+type fakeGenerator struct{ chatcall.NoChat }
 
-func (maker) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllBut() }
-func (maker) Blocks(jobcall.Task) bool                 { return false }
-func (maker) Submit(context.Context, jobcall.Task) (*jobcall.TaskStatus, error) {
+func (fakeGenerator) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllBut() }
+func (fakeGenerator) Blocks(jobcall.Task) bool                 { return false }
+func (fakeGenerator) Submit(context.Context, jobcall.Task) (*jobcall.TaskStatus, error) {
 	return nil, nil
 }
 
-func (maker) Poll(context.Context, jobcall.Task, string) (*jobcall.TaskStatus, error) {
+func (fakeGenerator) Poll(context.Context, jobcall.Task, string) (*jobcall.TaskStatus, error) {
 	return nil, nil
 }
 
-func (maker) Fetch(context.Context, jobcall.Task, jobcall.Result) (*jobcall.Download, error) {
+func (fakeGenerator) Fetch(context.Context, jobcall.Task, jobcall.Result) (*jobcall.Download, error) {
 	return nil, nil
 }
-func (maker) Cancel(context.Context, jobcall.Task, string) error { return nil }
+func (fakeGenerator) Cancel(context.Context, jobcall.Task, string) error { return nil }
 
 // TestWhoseJobsALineTakes checks that failed jobs of one account keep only this account from the
 // line. Other accounts try one job at a time until the line accepts one: a job runs for minutes and
@@ -39,7 +39,7 @@ func TestWhoseJobsALineTakes(t *testing.T) {
 	s := snapshot(1, spec("a"))
 	now := time.Unix(1_790_000_000, 0)
 	l := line.New(line.Options{Now: func() time.Time { return now }, Current: func() *catalog.Snapshot { return s },
-		Open: func(upstream.Target) (chatcall.Adapter, error) { return maker{}, nil }})
+		Open: func(upstream.Target) (chatcall.Adapter, error) { return fakeGenerator{}, nil }})
 	begin := func(account string) *line.Attempt {
 		t.Helper()
 		candidates, why := l.Candidates(s, "swift", account)

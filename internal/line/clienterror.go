@@ -52,7 +52,7 @@ type skippedLine struct {
 
 // noLineError returns the client's error if no line got the request (readings: No line): all lines
 // are busy if at least one healthy line lacks only a slot, else the model is unavailable.
-func (w *walk) noLineError() *fault.Error {
+func (w *routing) noLineError() *fault.Error {
 	busy := false
 	refusals := make([]skippedLine, 0, min(len(w.order), maxTrace))
 	for i := range w.order {
@@ -65,7 +65,7 @@ func (w *walk) noLineError() *fault.Error {
 			reason = "cooling_down"
 		}
 		if len(refusals) < maxTrace {
-			refusals = append(refusals, skippedLine{c.place, reason})
+			refusals = append(refusals, skippedLine{c.position, reason})
 		}
 	}
 	if busy {
@@ -80,11 +80,11 @@ func (w *walk) noLineError() *fault.Error {
 // unavailable returns the client's error if no line is healthy and no line got the request. Chat
 // completions get 502, with Retry-After if the time is known. The other forms get 503 and always a
 // time (the HTTP layer omits the header below /native).
-func (w *walk) unavailable() *fault.Error {
+func (w *routing) unavailable() *fault.Error {
 	state, refusal := w.nearest()
-	known := refusal.Left > 0 && !refusal.Untrusted && (state == health.StateCooling || state == health.StateCircuitOpen)
-	wait := wholeSeconds(refusal.Left)
-	what, advice := wordsOf(state, refusal.Untrusted)
+	known := refusal.Wait > 0 && !refusal.Untrusted && (state == health.StateCooling || state == health.StateCircuitOpen)
+	wait := wholeSeconds(refusal.Wait)
+	what, advice := explain(state, refusal.Untrusted)
 	if known {
 		advice = fmt.Sprintf("please try again in %d s, or use another model.", wait/time.Second)
 	}
@@ -106,7 +106,7 @@ func (w *walk) unavailable() *fault.Error {
 }
 
 // nearest returns the refusal of the line that will probably return first.
-func (w *walk) nearest() (state string, r health.Outage) {
+func (w *routing) nearest() (state string, r health.Outage) {
 	best := len(nearness)
 	for i := range w.order {
 		c := &w.order[i]
@@ -114,8 +114,8 @@ func (w *walk) nearest() (state string, r health.Outage) {
 		if at < 0 {
 			continue
 		}
-		why := w.why(c)
-		if at < best || at == best && why.Left < r.Left {
+		why := w.outage(c)
+		if at < best || at == best && why.Wait < r.Wait {
 			best, state, r = at, c.skipped, why
 		}
 	}
@@ -126,8 +126,8 @@ func (w *walk) nearest() (state string, r health.Outage) {
 var nearness = [...]string{health.StateCooling, health.StateHalfOpen, health.StateCircuitOpen, health.StateFormOut, health.StateModelOut,
 	health.StateCredentialsOut, stateDrained, stateOutOfService, skippedForm}
 
-// wordsOf returns the event and the advice for the refusal returned by nearest.
-func wordsOf(state string, untrusted bool) (what, advice string) {
+// explain returns the event and the advice for the refusal returned by nearest.
+func explain(state string, untrusted bool) (what, advice string) {
 	switch state {
 	case health.StateCooling:
 		return "The model's provider is limiting requests at the moment.", upstream.AdviseLater
@@ -147,8 +147,8 @@ func wordsOf(state string, untrusted bool) (what, advice string) {
 	}
 }
 
-// why returns the reason for skipping a line.
-func (w *walk) why(c *ranked) health.Outage {
+// outage returns the reason for skipping a line.
+func (w *routing) outage(c *rankedLine) health.Outage {
 	switch c.skipped {
 	case "", skippedBusy, skippedForm:
 		return health.Outage{}
@@ -157,11 +157,11 @@ func (w *walk) why(c *ranked) health.Outage {
 	case stateOutOfService:
 		return health.Outage{Cause: c.entry.line.Out}
 	}
-	return c.entry.stats.Why(w.lines.now(), w.request.origin(c.form))
+	return c.entry.stats.Outage(w.lines.now(), w.request.origin(c.form))
 }
 
 // refusals describes to the operator the reason for skipping each line.
-func (w *walk) refusals() string {
+func (w *routing) refusals() string {
 	if len(w.order) == 0 {
 		return "no line of the catalog serves the model"
 	}
@@ -169,7 +169,7 @@ func (w *walk) refusals() string {
 	for i := range w.order {
 		c := &w.order[i]
 		text := c.entry.line.ID + " " + c.skipped
-		if why := w.why(c); why.Cause != "" {
+		if why := w.outage(c); why.Cause != "" {
 			text += ": " + why.Cause
 		}
 		if all = append(all, text); len(all) == maxRefusals {

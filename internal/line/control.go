@@ -45,7 +45,7 @@ func ResumeTx(tx *store.Tx, line string) error {
 func controlsTx(tx *store.Tx) (map[string]control, error) {
 	rows, err := tx.Query(`SELECT line, drained, generation FROM line_control`)
 	if err != nil {
-		return nil, fmt.Errorf("read what was decided about lines: %w", err)
+		return nil, fmt.Errorf("read the decisions about lines: %w", err)
 	}
 	defer rows.Close()
 	controls := map[string]control{}
@@ -56,7 +56,7 @@ func controlsTx(tx *store.Tx) (map[string]control, error) {
 			c       control
 		)
 		if err := rows.Scan(&line, &drained, &c.resumes); err != nil {
-			return nil, fmt.Errorf("read what was decided about lines: %w", err)
+			return nil, fmt.Errorf("read the decisions about lines: %w", err)
 		}
 		c.drained = drained != 0
 		controls[line] = c

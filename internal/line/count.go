@@ -16,13 +16,13 @@ import (
 func (l *Lines) Count(
 	ctx context.Context, r RoutingRequest, call func(*Candidate) (chatcall.Call, error),
 ) (n int64, known bool, err error) {
-	var few [4]ranked
+	var few [4]rankedLine
 	for _, c := range order(few[:0], l.eligible(r), r.Conversation) {
 		ln, t := c.entry.line, c.entry.stats
-		turn := l.turn(c.entry, "")
-		turn.request = r.Account != ""
-		_, ok := turn.key.adapter.(chatcall.TokenCounter)
-		form := speaks(c.entry, &r, "")
+		selector := l.selectKey(c.entry, "")
+		selector.ofRequest = r.Account != ""
+		_, ok := selector.key.adapter.(chatcall.TokenCounter)
+		form := formFor(c.entry, &r, "")
 		if !ok || ln.Out != "" || form == "" || t.drained.Load() {
 			continue
 		}
@@ -35,7 +35,7 @@ func (l *Lines) Count(
 		if err != nil {
 			continue
 		}
-		n, f := turn.count(ctx, ask)
+		n, f := selector.count(ctx, ask)
 		if f == nil {
 			return n, true, nil
 		}
@@ -47,8 +47,8 @@ func (l *Lines) Count(
 	return 0, false, nil
 }
 
-// count tries the keys in turn until one is accepted.
-func (t *keyTurn) count(ctx context.Context, ask chatcall.Call) (int64, *upstream.Failure) {
+// count tries one key after the other until one is accepted.
+func (t *keySelector) count(ctx context.Context, ask chatcall.Call) (int64, *upstream.Failure) {
 	for {
 		counter, ok := t.key.adapter.(chatcall.TokenCounter)
 		if !ok {

@@ -20,7 +20,7 @@ const (
 	tidyEvery  = time.Hour
 	// ownWay is the time to keep findings about a line on this node after another node found the
 	// line working: the path from this node to the provider is broken.
-	ownWay = 5 * time.Minute
+	localTime = 5 * time.Minute
 )
 
 // findings synchronizes the findings of this node and other nodes. Each step compares three states
@@ -30,28 +30,28 @@ const (
 type findings struct {
 	changed chan struct{} // wakes the step
 
-	mu     sync.Mutex // held over a step
-	agreed map[target]map[heldPart]agreement
-	alone  map[target]time.Time // until then findings stay on this node
-	tidied time.Time
+	mu         sync.Mutex // locked during a step
+	agreements map[target]map[blockedPart]agreement
+	localUntil map[target]time.Time // findings about a line are not shared until this time
+	tidied     time.Time
 
-	unsentMu sync.Mutex
-	unsent   map[string][]unsentAlert // by line: alerts of unwritten changes
+	pendingMu sync.Mutex
+	pending   map[string][]pendingAlert // by line: alerts of unwritten changes
 
 	leaseMu sync.Mutex
 	leases  map[target]int // running probes of the lines leased by this node
 }
 
-// heldPart is a part of a line with a hold: a model, a form, a key by its mark, or the line as a
+// blockedPart is a part of a line that refuses requests: a model, a form, a key by its mark, or the line as a
 // whole (zero).
-type heldPart struct {
+type blockedPart struct {
 	health.LinePart
 	key string
 }
 
-// unsentAlert is the alert of an unwritten change.
-type unsentAlert struct {
-	part  heldPart
+// pendingAlert is the alert of an unwritten change.
+type pendingAlert struct {
+	part  blockedPart
 	alert alert.Alert
 }
 
@@ -67,7 +67,7 @@ type agreement struct {
 	resumed bool // the operator has resumed the line since, which deletes the row
 }
 
-// stamp tells states of a part on this node apart.
+// stamp identifies a state of a part on this node.
 type stamp struct {
 	state    string
 	until    int64
@@ -87,8 +87,8 @@ type row struct {
 // edit is a change of a row of the table.
 type edit struct {
 	entry   *routingEntry
-	part    heldPart
-	finding *health.Finding // nil: the row goes
+	part    blockedPart
+	finding *health.Finding // nil deletes the row
 	version int64           // of the old row; 0 without a row
 	written int64           // version of the new row; 0 if the row is deleted
 	done    bool
@@ -106,7 +106,7 @@ func (l *Lines) Exchange(ctx context.Context) error {
 	s := &l.findings
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var rows map[target]map[heldPart]row
+	var rows map[target]map[blockedPart]row
 	if err := l.db.View(ctx, func(tx *store.Tx) (err error) {
 		rows, err = findingsTx(tx, l.now())
 		return err
@@ -147,14 +147,14 @@ func stampOfEdit(e *edit) stamp {
 }
 
 // merge adopts the table's changes of a line and returns the changes of this node.
-func (l *Lines) merge(entry *routingEntry, rows map[heldPart]row) (edits []*edit) {
+func (l *Lines) merge(entry *routingEntry, rows map[blockedPart]row) (edits []*edit) {
 	s, now := &l.findings, l.now()
-	agreed := s.agreed[entry.target]
+	agreed := s.agreements[entry.target]
 	if len(rows) == 0 && len(agreed) == 0 && entry.stats.Sound() && !entry.stats.keys.any.Load() {
 		return nil
 	}
 	local := entry.findings(now)
-	parts := map[heldPart]bool{}
+	parts := map[blockedPart]bool{}
 	for part := range local {
 		parts[part] = true
 	}
@@ -166,27 +166,27 @@ func (l *Lines) merge(entry *routingEntry, rows map[heldPart]row) (edits []*edit
 	}
 	for part := range parts {
 		r, before := rows[part], agreed[part]
-		own, held := local[part]
+		own, record := local[part]
 		if before.resumed && r.version == 0 {
-			before = agreement{} // what this node found since the resume stays
+			before = agreement{} // keep findings since the resume
 			s.agree(entry.target, part, before)
 		}
 		if r.version != before.version {
 			l.adopt(entry, part, r, before, now)
 			continue
 		}
-		if is := (stamp{}); held && stampOf(own) == before.local || !held && is == before.local {
+		if is := (stamp{}); record && stampOf(own) == before.local || !record && is == before.local {
 			l.dropAlerts(entry.line.ID, part)
 			continue
 		}
-		if now.Before(s.alone[entry.target]) {
+		if now.Before(s.localUntil[entry.target]) {
 			l.sendAlerts(entry.line.ID, part)
 			continue
 		}
 		e := &edit{entry: entry, part: part, version: before.version}
-		if held {
+		if record {
 			e.finding = &own
-		} else if before.version == 0 { // it has come and gone
+		} else if before.version == 0 { // it began and ended between two steps
 			s.agree(entry.target, part, agreement{})
 			l.dropAlerts(entry.line.ID, part)
 			continue
@@ -196,26 +196,26 @@ func (l *Lines) merge(entry *routingEntry, rows map[heldPart]row) (edits []*edit
 	return edits
 }
 
-// findings returns this node's holds on the line, its parts and its keys.
-func (e *routingEntry) findings(now time.Time) map[heldPart]health.Finding {
-	all := map[heldPart]health.Finding{}
+// findings returns this node's findings about the line, its parts and its keys.
+func (e *routingEntry) findings(now time.Time) map[blockedPart]health.Finding {
+	all := map[blockedPart]health.Finding{}
 	for _, f := range e.stats.Findings(now) {
-		all[heldPart{LinePart: f.LinePart}] = f
+		all[blockedPart{LinePart: f.LinePart}] = f
 	}
 	for mark, f := range e.stats.keys.findings() {
-		all[heldPart{key: mark}] = f
+		all[blockedPart{key: mark}] = f
 	}
 	return all
 }
 
 // adopt applies a row written or deleted by another node.
-func (l *Lines) adopt(entry *routingEntry, part heldPart, r row, before agreement, now time.Time) {
+func (l *Lines) adopt(entry *routingEntry, part blockedPart, r row, before agreement, now time.Time) {
 	s, line := &l.findings, entry.line.ID
 	l.dropAlerts(line, part)
 	after := agreement{version: r.version}
 	works := r.version == 0 || r.State == health.StateHalfOpen
 	if works && before.mine && before.local.state != health.StateCooling && before.local.state != health.StateHalfOpen {
-		s.alone[entry.target] = now.Add(ownWay)
+		s.localUntil[entry.target] = now.Add(localTime)
 	}
 	switch {
 	case part.key != "" && r.version == 0:
@@ -227,20 +227,20 @@ func (l *Lines) adopt(entry *routingEntry, part heldPart, r row, before agreemen
 	default:
 		entry.stats.Adopt(now, r.Finding)
 	}
-	if f, held := entry.findings(now)[part]; held {
+	if f, record := entry.findings(now)[part]; record {
 		after.local = stampOf(f)
 	}
 	s.agree(entry.target, part, after)
-	if part == (heldPart{}) {
+	if part == (blockedPart{}) {
 		l.metrics.inService(line, r.State != health.StateCircuitOpen && r.State != health.StateCredentialsOut && r.State != health.StateHalfOpen)
 	}
-	l.log.Info("line: another node has found out about a line", "line", line, "model", part.Model, "form", part.Form, "key", part.key,
+	l.log.Info("line: another node has a finding about a line", "line", line, "model", part.Model, "form", part.Form, "key", part.key,
 		"state", r.State, "cause", r.Cause)
 }
 
-// resumed records that the operator has resumed a line. The caller holds s.mu.
+// resumed records that the operator has resumed a line. The caller must hold s.mu.
 func (s *findings) resumed(line string) {
-	for t, parts := range s.agreed {
+	for t, parts := range s.agreements {
 		if t.line != line {
 			continue
 		}
@@ -249,29 +249,29 @@ func (s *findings) resumed(line string) {
 			parts[part] = a
 		}
 	}
-	maps.DeleteFunc(s.alone, func(t target, _ time.Time) bool { return t.line == line })
+	maps.DeleteFunc(s.localUntil, func(t target, _ time.Time) bool { return t.line == line })
 }
 
 // agree records the state agreed between this node and the table.
-func (s *findings) agree(t target, part heldPart, a agreement) {
-	if s.agreed[t] == nil {
-		s.agreed[t] = map[heldPart]agreement{}
+func (s *findings) agree(t target, part blockedPart, a agreement) {
+	if s.agreements[t] == nil {
+		s.agreements[t] = map[blockedPart]agreement{}
 	}
-	s.agreed[t][part] = a
+	s.agreements[t][part] = a
 	if a.version == 0 && a.local == (stamp{}) {
-		delete(s.agreed[t], part)
+		delete(s.agreements[t], part)
 	}
-	if len(s.agreed[t]) == 0 {
-		delete(s.agreed, t)
+	if len(s.agreements[t]) == 0 {
+		delete(s.agreements, t)
 	}
 }
 
-// found reports the changes after a request or probe on this node. The log and the metrics get the
+// publish reports the changes after a request or probe on this node. The log and the metrics get the
 // changes at once. The alert waits until the change is written, so that only one of several nodes
 // sends it.
-func (l *Lines) found(entry *routingEntry, changes []health.Change) {
+func (l *Lines) publish(entry *routingEntry, changes []health.Change) {
 	if !l.shares() {
-		l.tell(entry.line.ID, changes)
+		l.announce(entry.line.ID, changes)
 		return
 	}
 	s := &l.findings
@@ -279,12 +279,12 @@ func (l *Lines) found(entry *routingEntry, changes []health.Change) {
 	if len(changes) == 0 && entry.stats.exchanged.Load() == generation { // nearly always
 		return
 	}
-	s.unsentMu.Lock()
+	s.pendingMu.Lock()
 	for _, c := range changes {
-		waits := unsentAlert{heldPart{LinePart: health.LinePart{Model: c.Model, Form: c.Form, Tools: c.Tools}}, l.logChange(entry.line.ID, c)}
-		s.unsent[entry.line.ID] = append(s.unsent[entry.line.ID], waits)
+		waits := pendingAlert{blockedPart{LinePart: health.LinePart{Model: c.Model, Form: c.Form, Tools: c.Tools}}, l.logChange(entry.line.ID, c)}
+		s.pending[entry.line.ID] = append(s.pending[entry.line.ID], waits)
 	}
-	s.unsentMu.Unlock()
+	s.pendingMu.Unlock()
 	if entry.stats.exchanged.Swap(generation) != generation || len(changes) > 0 {
 		s.wake()
 	}
@@ -298,21 +298,21 @@ func (s *findings) wake() {
 	}
 }
 
-// foundKey sends the alert of a refused or accepted key in the way of found.
-func (l *Lines) foundKey(k *lineKey, a alert.Alert) {
+// publishKey sends the alert of a refused or accepted key in the way of found.
+func (l *Lines) publishKey(k *lineKey, a alert.Alert) {
 	if !l.shares() {
 		l.alerts.Send(a)
 		return
 	}
 	s := &l.findings
-	s.unsentMu.Lock()
-	s.unsent[a.Line] = append(s.unsent[a.Line], unsentAlert{heldPart{key: k.mark}, a})
-	s.unsentMu.Unlock()
+	s.pendingMu.Lock()
+	s.pending[a.Line] = append(s.pending[a.Line], pendingAlert{blockedPart{key: k.mark}, a})
+	s.pendingMu.Unlock()
 	s.wake()
 }
 
 // sendAlerts sends the waiting alerts of a part.
-func (l *Lines) sendAlerts(line string, part heldPart) {
+func (l *Lines) sendAlerts(line string, part blockedPart) {
 	for _, a := range l.findings.take(line, part) {
 		l.alerts.Send(a)
 	}
@@ -320,39 +320,39 @@ func (l *Lines) sendAlerts(line string, part heldPart) {
 
 // dropAlerts drops the waiting alerts of a part: another node sends them, or the change did not
 // last.
-func (l *Lines) dropAlerts(line string, part heldPart) { l.findings.take(line, part) }
+func (l *Lines) dropAlerts(line string, part blockedPart) { l.findings.take(line, part) }
 
 // take removes and returns the waiting alerts of a part.
-func (s *findings) take(line string, part heldPart) (taken []alert.Alert) {
-	s.unsentMu.Lock()
-	defer s.unsentMu.Unlock()
-	var left []unsentAlert
-	for _, a := range s.unsent[line] {
+func (s *findings) take(line string, part blockedPart) (taken []alert.Alert) {
+	s.pendingMu.Lock()
+	defer s.pendingMu.Unlock()
+	var left []pendingAlert
+	for _, a := range s.pending[line] {
 		if a.part == part {
 			taken = append(taken, a.alert)
 		} else {
 			left = append(left, a)
 		}
 	}
-	if s.unsent[line] = left; left == nil {
-		delete(s.unsent, line)
+	if s.pending[line] = left; left == nil {
+		delete(s.pending, line)
 	}
 	return taken
 }
 
 // findingsTx reads the table; times are put onto this node's clock.
-func findingsTx(tx *store.Tx, now time.Time) (map[target]map[heldPart]row, error) {
+func findingsTx(tx *store.Tx, now time.Time) (map[target]map[blockedPart]row, error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {
-		return nil, fmt.Errorf("read what nodes have found out about lines: %w", err)
+		return nil, fmt.Errorf("read the findings about lines: %w", err)
 	}
 	rows, err := tx.Query(`SELECT line, target, model, form, tools, key_mark, state, cause, since_ms, until_ms, wait_ms, accounts, explicit,
 		version FROM line_finding`)
 	if err != nil {
-		return nil, fmt.Errorf("read what nodes have found out about lines: %w", err)
+		return nil, fmt.Errorf("read the findings about lines: %w", err)
 	}
 	defer rows.Close()
-	all := map[target]map[heldPart]row{}
+	all := map[target]map[blockedPart]row{}
 	at := func(ms int64) time.Time { return now.Add(time.Duration(ms-nowMS) * time.Millisecond) }
 	for rows.Next() {
 		var r row
@@ -360,19 +360,19 @@ func findingsTx(tx *store.Tx, now time.Time) (map[target]map[heldPart]row, error
 		var accounts string
 		if err := rows.Scan(&r.target.line, &r.target.digest, &r.Model, &r.Form, &tools, &r.key, &r.State, &r.Cause, &since, &until, &wait,
 			&accounts, &explicit, &r.version); err != nil {
-			return nil, fmt.Errorf("read what nodes have found out about lines: %w", err)
+			return nil, fmt.Errorf("read the findings about lines: %w", err)
 		}
 		r.Tools, r.Since, r.Until, r.Wait = tools != 0, at(since), at(until), time.Duration(wait)*time.Millisecond
 		r.Explicit = explicit != 0
 		if accounts != "" {
 			if err := json.Unmarshal([]byte(accounts), &r.Accounts); err != nil {
-				return nil, fmt.Errorf("read for which accounts line %s is out: %w", r.target.line, err)
+				return nil, fmt.Errorf("read the accounts of a finding about line %s: %w", r.target.line, err)
 			}
 		}
 		if all[r.target] == nil {
-			all[r.target] = map[heldPart]row{}
+			all[r.target] = map[blockedPart]row{}
 		}
-		all[r.target][heldPart{r.LinePart, r.key}] = r
+		all[r.target][blockedPart{r.LinePart, r.key}] = r
 	}
 	return all, rows.Err()
 }
@@ -381,17 +381,17 @@ func findingsTx(tx *store.Tx, now time.Time) (map[target]map[heldPart]row, error
 func writeTx(tx *store.Tx, epoch string, edits []*edit, now time.Time, tidy bool) error {
 	nowMS, err := tx.NowMS()
 	if err != nil {
-		return fmt.Errorf("write what this node has found out about lines: %w", err)
+		return fmt.Errorf("write the findings about lines: %w", err)
 	}
 	if tidy {
 		if _, err := tx.Exec(`DELETE FROM line_finding WHERE version < $1`, nowMS-findingAge.Milliseconds()); err != nil {
-			return fmt.Errorf("tidy up what nodes have found out about lines: %w", err)
+			return fmt.Errorf("delete old findings about lines: %w", err)
 		}
 	}
 	for _, e := range edits {
 		n, err := e.writeTx(tx, epoch, now, nowMS)
 		if err != nil {
-			return fmt.Errorf("write what this node has found out about line %s: %w", e.entry.line.ID, err)
+			return fmt.Errorf("write the findings about line %s: %w", e.entry.line.ID, err)
 		}
 		e.done = n == 1
 	}

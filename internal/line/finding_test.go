@@ -34,11 +34,11 @@ type cluster struct {
 	s     *catalog.Snapshot
 	nodes []*member
 
-	mu     sync.Mutex
-	calls  int
-	says   func(wire.Form) *upstream.Failure // nil for an answer
-	alerts []string
-	came   chan struct{} // an alert
+	mu       sync.Mutex
+	calls    int
+	fails    func(wire.Form) *upstream.Failure // nil for an answer
+	alerts   []string
+	received chan struct{} // an alert
 }
 
 // member is one of the nodes, with a clock of its own.
@@ -49,7 +49,7 @@ type member struct {
 	epoch string
 	now   time.Time
 	cut   bool          // its calls to the provider fail
-	hold  chan struct{} // if not nil, its calls wait for it
+	gate  chan struct{} // if not nil, its calls wait for it
 	began chan struct{}
 }
 
@@ -59,7 +59,7 @@ func newCluster(t *testing.T, db *store.DB, size int) *cluster {
 		Lines: []catalog.LineSpec{{ID: "a", Provider: "fake", Weight: 1, Enabled: true,
 			Models: map[string]string{"swift": "v", "deep": "d"}}},
 	}
-	c := &cluster{T: t, db: db, came: make(chan struct{}, 100), s: catalog.NewSnapshot(1, doc, map[string]catalog.Provider{
+	c := &cluster{T: t, db: db, received: make(chan struct{}, 100), s: catalog.NewSnapshot(1, doc, map[string]catalog.Provider{
 		"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat, wire.FormResponses}}},
 		func(string) (string, bool) { return "", false })}
 	for i := range size {
@@ -86,15 +86,15 @@ func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	c.alerts = append(c.alerts, string(raw))
 	c.mu.Unlock()
-	c.came <- struct{}{}
+	c.received <- struct{}{}
 	return &http.Response{StatusCode: 204, Body: http.NoBody}, err
 }
 
 // Chat is the provider.
 func (m *member) Chat(_ context.Context, call chatcall.Call) (*chatcall.Response, error) {
-	if m.hold != nil {
+	if m.gate != nil {
 		m.began <- struct{}{}
-		<-m.hold
+		<-m.gate
 	}
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
@@ -102,8 +102,8 @@ func (m *member) Chat(_ context.Context, call chatcall.Call) (*chatcall.Response
 	if m.cut {
 		return nil, upstream.Fail(fault.UpstreamConnectionError, errors.New("no route"))
 	}
-	if m.c.says != nil {
-		if f := m.c.says(call.Form); f != nil {
+	if m.c.fails != nil {
+		if f := m.c.fails(call.Form); f != nil {
 			return nil, f
 		}
 	}
@@ -125,8 +125,8 @@ func (m *member) ask(account string, form wire.Form) error {
 	return err
 }
 
-// asked returns how often the provider was asked since the last time.
-func (c *cluster) asked() int {
+// takeCalls returns the number of calls since the last time.
+func (c *cluster) takeCalls() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.calls
@@ -186,15 +186,15 @@ func (c *cluster) states() string {
 	return strings.Join(slices.Compact(all), " ")
 }
 
-// told waits for some alerts and checks that there are no others.
-func (c *cluster) told(want ...string) {
+// checkAlerts waits for some alerts and checks that there are no others.
+func (c *cluster) checkAlerts(want ...string) {
 	c.Helper()
 	for {
 		c.mu.Lock()
 		got := slices.Clone(c.alerts)
 		c.mu.Unlock()
 		if len(got) < len(want) {
-			<-c.came
+			<-c.received
 			continue
 		}
 		ok := len(got) == len(want)
@@ -228,32 +228,32 @@ func TestADeadProviderCostsOneNode(t *testing.T) {
 	t.Parallel()
 	onPostgres(t, func(t *testing.T, c *cluster) {
 		a := c.nodes[0]
-		c.says = down
+		c.fails = down
 		for i := range 6 {
 			_ = a.ask(fmt.Sprint("account", i%2), wire.FormChat)
 		}
 		c.probe(0)
-		if got := c.states(); got != "circuit_open" || c.asked() > 7 {
+		if got := c.states(); got != "circuit_open" || c.takeCalls() > 7 {
 			t.Fatalf("the nodes see the line %s", got)
 		}
 		for _, m := range c.nodes {
-			if err := m.ask("other", wire.FormChat); fault.Of(err) == nil || c.asked() != 0 {
+			if err := m.ask("other", wire.FormChat); fault.Of(err) == nil || c.takeCalls() != 0 {
 				t.Errorf("a node asks a dead provider: %v", err)
 			}
 			if left := m.Statuses()[0].CoolingUntil - m.now.Unix(); left < 25 || left > 31 {
 				t.Errorf("a node waits %d s", left)
 			}
 		}
-		c.told("circuit_open")
+		c.checkAlerts("circuit_open")
 		for range 3 { // 30 s, then twice as long
 			c.probe(10 * time.Minute)
-			if n := c.asked(); n != 1 {
+			if n := c.takeCalls(); n != 1 {
 				t.Errorf("%d probes by three nodes", n)
 			}
 		}
-		c.says = nil
+		c.fails = nil
 		c.probe(10 * time.Minute)
-		if got, n := c.states(), c.asked(); got != "half_open" || n != 1 {
+		if got, n := c.states(), c.takeCalls(); got != "half_open" || n != 1 {
 			t.Errorf("after a good probe the nodes see the line %s, %d probes", got, n)
 		}
 		for range 3 {
@@ -265,37 +265,37 @@ func TestADeadProviderCostsOneNode(t *testing.T) {
 		if got := c.states(); got != "in_service" {
 			t.Errorf("the nodes see the line %s", got)
 		}
-		c.told("circuit_open", "in_service")
+		c.checkAlerts("circuit_open", "in_service")
 	})
 }
 
 // TestEachFindingReachesTheNodes checks pauses, credentials, models and forms.
 func TestEachFindingReachesTheNodes(t *testing.T) {
 	t.Parallel()
-	says := func(status int, body string, header http.Header) func(wire.Form) *upstream.Failure {
+	field := func(status int, body string, header http.Header) func(wire.Form) *upstream.Failure {
 		return func(wire.Form) *upstream.Failure { return upstream.Classify(status, "", []byte(body), header) }
 	}
 	after := http.Header{"Retry-After": {"40"}}
 	for name, tt := range map[string]struct {
-		says  func(wire.Form) *upstream.Failure
+		fails func(wire.Form) *upstream.Failure
 		state string
 	}{
-		"a credential": {says(401, `{"error":{"code":"invalid_api_key"}}`, nil), "credentials_out"},
-		"a quota":      {says(429, `{"error":{"code":"insufficient_quota"}}`, nil), "credentials_out"},
-		"a model":      {says(404, `{"error":{"code":"model_not_found"}}`, nil), "in_service+swift:model_out"},
+		"a credential": {field(401, `{"error":{"code":"invalid_api_key"}}`, nil), "credentials_out"},
+		"a quota":      {field(429, `{"error":{"code":"insufficient_quota"}}`, nil), "credentials_out"},
+		"a model":      {field(404, `{"error":{"code":"model_not_found"}}`, nil), "in_service+swift:model_out"},
 		"a form": {func(form wire.Form) *upstream.Failure {
 			if form == wire.FormResponses {
 				return nil
 			}
 			return upstream.Classify(400, "", []byte(`{"error":{"code":"OperationNotSupported"}}`), nil)
 		}, "in_service+swiftchat:form_out"},
-		"a model's rate": {says(429, `{"error":{"message":"slow"}}`, after), "in_service+swift:cooling"},
-		"all rates":      {says(429, `{"error":{"message":"Your account is limited"}}`, after), "cooling"},
+		"a model's rate": {field(429, `{"error":{"message":"slow"}}`, after), "in_service+swift:cooling"},
+		"all rates":      {field(429, `{"error":{"message":"Your account is limited"}}`, after), "cooling"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onPostgres(t, func(t *testing.T, c *cluster) {
-				c.says = tt.says
+				c.fails = tt.fails
 				fail := func() {
 					for range 2 {
 						_ = c.nodes[0].ask("one", wire.FormChat)
@@ -305,7 +305,7 @@ func TestEachFindingReachesTheNodes(t *testing.T) {
 					if got := c.states(); got != tt.state {
 						t.Errorf("the nodes see %s, want %s", got, tt.state)
 					}
-					c.asked()
+					c.takeCalls()
 				}
 				resume := func() {
 					update(t, c.db, func(tx *store.Tx) error { return ResumeTx(tx, "a") })
@@ -317,7 +317,7 @@ func TestEachFindingReachesTheNodes(t *testing.T) {
 				}
 				fail()
 				_ = c.nodes[2].ask("one", wire.FormChat)
-				if n := c.asked(); n > 0 && name != "a form" || name == "a form" && n != 1 { // in the other form
+				if n := c.takeCalls(); n > 0 && name != "a form" || name == "a form" && n != 1 { // in the other form
 					t.Errorf("another node asks the provider %d times", n)
 				}
 				resume()
@@ -332,8 +332,8 @@ func TestEachFindingReachesTheNodes(t *testing.T) {
 	}
 }
 
-// TestARefusedKeyReachesTheNodes: the others use the next key at once, one node probes the
-// refused one, and one alert is sent.
+// TestARefusedKeyReachesTheNodes checks that the other nodes use the next key at once, one node
+// probes the refused key, and one alert is sent.
 func TestARefusedKeyReachesTheNodes(t *testing.T) {
 	t.Parallel()
 	onPostgres(t, func(t *testing.T, c *cluster) {
@@ -346,13 +346,13 @@ func TestARefusedKeyReachesTheNodes(t *testing.T) {
 		c.nodes[0].refuse(keys[0], "401: no", true)
 		c.exchange()
 		for i, k := range keys {
-			if held, _ := k.entry.stats.keys.of("0123"); !k.entry.stats.keys.confirmed(k) || held.cause != "401: no" {
-				t.Errorf("node %d has not heard that the key is refused: %+v", i, held)
+			if record, _ := k.entry.stats.keys.lookup("0123"); !k.entry.stats.keys.confirmed(k) || record.cause != "401: no" {
+				t.Errorf("node %d has not heard that the key is refused: %+v", i, record)
 			}
 		}
-		c.told("key_refused")
+		c.checkAlerts("key_refused")
 		c.probe(6 * time.Minute)
-		if n := c.asked(); n != 1 {
+		if n := c.takeCalls(); n != 1 {
 			t.Errorf("%d probes by three nodes", n)
 		}
 		for i, k := range keys {
@@ -360,7 +360,7 @@ func TestARefusedKeyReachesTheNodes(t *testing.T) {
 				t.Errorf("node %d has not heard that the key is accepted", i)
 			}
 		}
-		c.told("key_refused", "key_accepted")
+		c.checkAlerts("key_refused", "key_accepted")
 	})
 }
 
@@ -370,33 +370,33 @@ func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	onPostgres(t, func(t *testing.T, c *cluster) {
 		a, b := c.nodes[0], c.nodes[1]
-		c.says = down
+		c.fails = down
 		for range 6 {
 			_ = a.ask("one", wire.FormChat)
 		}
 		c.probe(0)
-		c.asked()
+		c.takeCalls()
 		for _, m := range c.nodes {
 			m.now = m.now.Add(time.Minute)
 		}
-		a.hold, a.began = make(chan struct{}), make(chan struct{})
+		a.gate, a.began = make(chan struct{}), make(chan struct{})
 		a.p.step(t.Context())
 		<-a.began
 		b.p.step(t.Context())
 		b.p.running.Wait()
-		if n := c.asked(); n != 0 {
+		if n := c.takeCalls(); n != 0 {
 			t.Errorf("%d probes beside the one that runs", n)
 		}
 		if dead, err := node.Fence(t.Context(), c.db, a.epoch, 0); err != nil || !dead {
 			t.Fatal(dead, err)
 		}
-		c.says = nil
+		c.fails = nil
 		b.p.step(t.Context())
 		b.p.running.Wait()
-		if n := c.asked(); n != 1 || b.Statuses()[0].State != "half_open" {
+		if n := c.takeCalls(); n != 1 || b.Statuses()[0].State != "half_open" {
 			t.Errorf("%d probes after the death of the node that probed; the line is %s", n, b.Statuses()[0].State)
 		}
-		close(a.hold)
+		close(a.gate)
 		a.p.running.Wait()
 	})
 }
@@ -446,7 +446,7 @@ func TestANewNodeAndADeadOne(t *testing.T) {
 	t.Parallel()
 	onPostgres(t, func(t *testing.T, c *cluster) {
 		a := c.nodes[0]
-		c.says = down
+		c.fails = down
 		for range 6 {
 			_ = a.ask("one", wire.FormChat)
 		}
@@ -463,7 +463,7 @@ func TestANewNodeAndADeadOne(t *testing.T) {
 			t.Errorf("a new node sees the line %s", got)
 		}
 		fresh.probe(0)
-		if got, n := fresh.states(), fresh.asked(); got != "half_open" || n != 1 {
+		if got, n := fresh.states(), fresh.takeCalls(); got != "half_open" || n != 1 {
 			t.Errorf("a new node sees the line %s after %d probes", got, n)
 		}
 	})
@@ -484,7 +484,7 @@ func TestFindingsDoNotRepeatPrompts(t *testing.T) {
 				if db.Dialect() == store.PostgreSQL {
 					c = newCluster(t, db, 2)
 				}
-				c.says = func(wire.Form) *upstream.Failure { return upstream.Classify(429, "text/plain", []byte(leak), nil) }
+				c.fails = func(wire.Form) *upstream.Failure { return upstream.Classify(429, "text/plain", []byte(leak), nil) }
 				for i := range 6 {
 					model, _ := c.s.Model("swift")
 					_, _ = c.nodes[0].Try(t.Context(), RoutingRequest{Snapshot: c.s, Model: model, Form: wire.FormChat, Account: fmt.Sprint(i)},
@@ -494,9 +494,9 @@ func TestFindingsDoNotRepeatPrompts(t *testing.T) {
 						})
 				}
 				c.exchange()
-				told := ""
+				messages := ""
 				for _, m := range c.nodes {
-					told += fmt.Sprintf("%+v", m.Statuses())
+					messages += fmt.Sprintf("%+v", m.Statuses())
 				}
 				if err := db.View(t.Context(), func(tx *store.Tx) error {
 					var causes string
@@ -504,18 +504,18 @@ func TestFindingsDoNotRepeatPrompts(t *testing.T) {
 					if len(c.nodes) > 1 && causes == "" {
 						t.Error("no finding was written")
 					}
-					told += causes
+					messages += causes
 					return err
 				}); err != nil {
 					t.Fatal(err)
 				}
 				for _, word := range []string{"biopsy", "BIOPSY", "Keller", "工場"} {
-					if strings.Contains(told, word) {
-						t.Errorf("%s is in %s", word, told)
+					if strings.Contains(messages, word) {
+						t.Errorf("%s is in %s", word, messages)
 					}
 				}
-				if !strings.Contains(told, "text/plain: (the provider's message is left out") {
-					t.Errorf("no cause in %s", told)
+				if !strings.Contains(messages, "text/plain: (the provider's message is left out") {
+					t.Errorf("no cause in %s", messages)
 				}
 			})
 		})
@@ -530,7 +530,7 @@ func TestOneNodeSharesNothing(t *testing.T) {
 			return
 		}
 		c := newCluster(t, db, 1)
-		c.says = down
+		c.fails = down
 		for range 6 {
 			_ = c.nodes[0].ask("one", wire.FormChat)
 		}
@@ -538,7 +538,7 @@ func TestOneNodeSharesNothing(t *testing.T) {
 		if got := c.states(); got != "circuit_open" {
 			t.Errorf("the line is %s", got)
 		}
-		c.told("circuit_open")
+		c.checkAlerts("circuit_open")
 		var n int
 		if err := db.View(t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow(`SELECT (SELECT COUNT(*) FROM line_finding) + (SELECT COUNT(*) FROM line_probe)`).Scan(&n)

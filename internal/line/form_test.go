@@ -3,7 +3,6 @@ package line_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -19,24 +18,26 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// vendor is a provider with an answer function and a record of its calls.
-type vendor struct {
+// formProvider is a provider with an answer function and a record of its calls.
+type formProvider struct {
 	mu     sync.Mutex
 	answer func(line, model string, c chatcall.Call) *upstream.Failure // nil answers
 	calls  []string                                                    // "line model form", with "probe" and "tools"
 }
 
-func (v *vendor) open(t upstream.Target) (chatcall.Adapter, error) { return branch{v, t.Line}, nil }
+func (v *formProvider) open(t upstream.Target) (chatcall.Adapter, error) {
+	return formAdapter{v, t.Line}, nil
+}
 
 // set replaces the answer function.
-func (v *vendor) set(answer func(line, model string, c chatcall.Call) *upstream.Failure) {
+func (v *formProvider) set(answer func(line, model string, c chatcall.Call) *upstream.Failure) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.answer = answer
 }
 
 // heard returns the calls since the last time.
-func (v *vendor) heard() string {
+func (v *formProvider) takeCalls() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	calls := strings.Join(v.calls, ", ")
@@ -44,14 +45,14 @@ func (v *vendor) heard() string {
 	return calls
 }
 
-type branch struct {
-	vendor *vendor
-	line   string
+type formAdapter struct {
+	provider *formProvider
+	line     string
 }
 
-func (b branch) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, error) {
-	b.vendor.mu.Lock()
-	defer b.vendor.mu.Unlock()
+func (b formAdapter) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, error) {
+	b.provider.mu.Lock()
+	defer b.provider.mu.Unlock()
 	call := fmt.Sprintf("%s %s %s", b.line, c.Model, c.Form)
 	if strings.Contains(string(c.Body.Bytes()), "ping") {
 		call += " probe"
@@ -59,12 +60,11 @@ func (b branch) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, er
 	if strings.Contains(string(c.Body.Bytes()), `"tools"`) {
 		call += " tools"
 	}
-	b.vendor.calls = append(b.vendor.calls, call)
-	if f := b.vendor.answer(b.line, c.Model, c); f != nil {
+	b.provider.calls = append(b.provider.calls, call)
+	if f := b.provider.answer(b.line, c.Model, c); f != nil {
 		return nil, f
 	}
-	return &chatcall.Response{ContentType: "application/json",
-		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
+	return hi(), nil
 }
 
 // twoForms returns a catalog of lines with the models swift and deep. By default the lines speak
@@ -85,8 +85,8 @@ func twoForms(revision int64, lines ...catalog.LineSpec) *catalog.Snapshot {
 		func(string) (string, bool) { return "", false })
 }
 
-// asking is a request of an account for a model in a form.
-func asking(s *catalog.Snapshot, account, model string, form wire.Form) line.RoutingRequest {
+// accountRequest returns a request of an account for a model in a form.
+func accountRequest(s *catalog.Snapshot, account, model string, form wire.Form) line.RoutingRequest {
 	m, _ := s.Model(model)
 	return line.RoutingRequest{Snapshot: s, Model: m, Form: form, Account: account}
 }
@@ -107,20 +107,20 @@ func send(l *line.Lines, r line.RoutingRequest) error {
 	return err
 }
 
-// played runs the lines of a catalog on a bubble's clock until the test ends.
-func played(t *testing.T, play func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot), lines ...catalog.LineSpec) {
+// withLines runs the lines of a catalog on a bubble's clock until the test ends.
+func withLines(t *testing.T, play func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot), lines ...catalog.LineSpec) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := twoForms(1, lines...)
-		v := &vendor{answer: func(string, string, chatcall.Call) *upstream.Failure { return nil }}
+		v := &formProvider{answer: func(string, string, chatcall.Call) *upstream.Failure { return nil }}
 		l := line.New(line.Options{Open: v.open, Current: func() *catalog.Snapshot { return s }})
-		stop := keepUp(t, l)
+		stop := runUpkeep(t, l)
 		play(t, v, l, s)
 		stop()
 	})
 }
 
-func said(status int, body string) *upstream.Failure {
+func failure(status int, body string) *upstream.Failure {
 	return upstream.Classify(status, "application/json", []byte(body), nil)
 }
 
@@ -128,7 +128,7 @@ func said(status int, body string) *upstream.Failure {
 func without(form wire.Form, status int, body string) func(string, string, chatcall.Call) *upstream.Failure {
 	return func(_, _ string, c chatcall.Call) *upstream.Failure {
 		if c.Form == form {
-			return said(status, body)
+			return failure(status, body)
 		}
 		return nil
 	}
@@ -141,7 +141,7 @@ func TestAnotherFormOfTheSameLine(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int
 		body   string
-		told   bool // the failure names the form; else a probe decides
+		named  bool // the failure names the form; else a probe decides
 	}{
 		"no such endpoint": {404, `{"detail":"Not Found"}`, false},
 		"a page":           {404, `<html>nginx</html>`, false},
@@ -154,28 +154,28 @@ func TestAnotherFormOfTheSameLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+			withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 				v.set(without(wire.FormResponses, tt.status, tt.body))
-				r := asking(s, "x", "swift", wire.FormResponses)
+				r := accountRequest(s, "x", "swift", wire.FormResponses)
 				first := "a swift responses,"
-				if tt.told {
+				if tt.named {
 					first += " a swift chat,"
 				}
 				err := send(l, r)
 				// Probes may come between.
-				heard := strings.NewReplacer(" a swift responses probe,", "", " a swift chat probe,", "").Replace(v.heard() + ",")
-				if (err == nil) != tt.told || !strings.HasPrefix(heard, first) {
+				heard := strings.NewReplacer(" a swift responses probe,", "", " a swift chat probe,", "").Replace(v.takeCalls() + ",")
+				if (err == nil) != tt.named || !strings.HasPrefix(heard, first) {
 					t.Fatalf("%v, after %s", err, heard)
 				}
 				synctest.Wait()
-				v.heard()
+				v.takeCalls()
 				for _, account := range []string{"x", "y"} { // y has not met it, unless a probe has
 					r.Account = account
 					if err := send(l, r); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if got := v.heard(); !strings.HasSuffix(got, "a swift chat") || !strings.HasPrefix(got, "a swift chat, ") {
+				if got := v.takeCalls(); !strings.HasSuffix(got, "a swift chat") || !strings.HasPrefix(got, "a swift chat, ") {
 					t.Errorf("later: %s", got)
 				}
 				st := l.Statuses()[0]
@@ -184,13 +184,13 @@ func TestAnotherFormOfTheSameLine(t *testing.T) {
 					t.Errorf("%+v", st)
 				}
 				time.Sleep(5*time.Minute + 2*time.Second) // on the bubble's clock, as all sleeps here
-				if got := v.heard(); got != "a swift responses probe" {
+				if got := v.takeCalls(); got != "a swift responses probe" {
 					t.Errorf("probed: %s", got)
 				}
 				v.set(func(string, string, chatcall.Call) *upstream.Failure { return nil })
 				time.Sleep(10*time.Minute + 2*time.Second)
-				v.heard()
-				if err := send(l, r); err != nil || v.heard() != "a swift responses" || l.Statuses()[0].FormsOut != nil {
+				v.takeCalls()
+				if err := send(l, r); err != nil || v.takeCalls() != "a swift responses" || l.Statuses()[0].FormsOut != nil {
 					t.Errorf("when it is there: %v, %+v", err, l.Statuses()[0])
 				}
 			}, spec("a"))
@@ -198,34 +198,34 @@ func TestAnotherFormOfTheSameLine(t *testing.T) {
 	}
 }
 
-// TestNoOtherForm: where a request cannot be put into another form the next line is
-// asked, and a rejection of its tools is passed on if no line can.
+// TestNoOtherForm checks that a request without a translation goes to the next line, and that the
+// client gets the rejection of its tools if there is no other line.
 func TestNoOtherForm(t *testing.T) {
 	t.Parallel()
-	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		onlyResponses := `{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","param":"model"}}`
 		v.set(func(line, _ string, c chatcall.Call) *upstream.Failure {
 			if line == "a" && c.Form == wire.FormChat {
-				return said(404, onlyResponses)
+				return failure(404, onlyResponses)
 			}
 			return nil
 		})
-		r := asking(s, "x", "swift", wire.FormChat)
+		r := accountRequest(s, "x", "swift", wire.FormChat)
 		if err := send(l, r); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		v.heard()
-		if err := send(l, r); err != nil || v.heard() != "b swift chat" {
+		v.takeCalls()
+		if err := send(l, r); err != nil || v.takeCalls() != "b swift chat" {
 			t.Errorf("the second request: %v", err)
 		}
 		if st := l.Statuses()[0]; len(st.ModelsOut) != 1 || st.FormsOut != nil {
 			t.Errorf("%+v", st)
 		}
 	}, oneForm("a"), oneForm("b"))
-	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		v.set(without(wire.FormChat, 400, toolsElsewhere))
-		r := asking(s, "x", "swift", wire.FormChat)
+		r := accountRequest(s, "x", "swift", wire.FormChat)
 		r.Tools = true
 		for range 3 {
 			if err := send(l, r); fault.Of(err).Status() != 400 || !strings.Contains(fault.Of(err).Message(), "Function tools") {
@@ -243,9 +243,9 @@ func TestRoutingFieldsKeepTheirForm(t *testing.T) {
 	t.Parallel()
 	ln := spec("a")
 	ln.Pass = []string{"plugins"}
-	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		v.set(without(wire.FormResponses, 404, `{"detail":"Not Found"}`))
-		r := asking(s, "x", "swift", wire.FormResponses)
+		r := accountRequest(s, "x", "swift", wire.FormResponses)
 		r.Routing = []string{"plugins"}
 		for range 2 {
 			if err := send(l, r); err == nil {
@@ -253,9 +253,9 @@ func TestRoutingFieldsKeepTheirForm(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		for call := range strings.SplitSeq(v.heard(), ", ") {
+		for call := range strings.SplitSeq(v.takeCalls(), ", ") {
 			if !strings.HasSuffix(call, "probe") && call != "a swift responses" {
-				t.Errorf("asked %s", call)
+				t.Errorf("calls %s", call)
 			}
 		}
 	}, ln)
@@ -274,22 +274,22 @@ func oneForm(id string) catalog.LineSpec {
 // TestOneModelIsLimited checks that the other models of the line stay in service.
 func TestOneModelIsLimited(t *testing.T) {
 	t.Parallel()
-	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		v.set(func(line, model string, _ chatcall.Call) *upstream.Failure {
 			if line == "a" && model == "swift" {
-				return said(429, `{"error":{"message":"slow down"}}`)
+				return failure(429, `{"error":{"message":"slow down"}}`)
 			}
 			return nil
 		})
 		for range 3 {
 			for _, model := range []string{"swift", "deep"} {
-				if err := send(l, asking(s, "x", model, wire.FormChat)); err != nil {
+				if err := send(l, accountRequest(s, "x", model, wire.FormChat)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		if got := v.heard(); got != "a swift chat, b swift chat, a deep chat, b swift chat, a deep chat, b swift chat, a deep chat" {
-			t.Errorf("asked %s", got)
+		if got := v.takeCalls(); got != "a swift chat, b swift chat, a deep chat, b swift chat, a deep chat, b swift chat, a deep chat" {
+			t.Errorf("calls %s", got)
 		}
 		if st := l.Statuses()[0]; st.State != "in_service" || len(st.ModelsCooling) != 1 || st.ModelsCooling[0].Model != "swift" {
 			t.Errorf("%+v", st)
@@ -302,28 +302,28 @@ func TestOneModelIsLimited(t *testing.T) {
 func TestProbesSucceed(t *testing.T) {
 	t.Parallel()
 	for _, outage := range []func() *upstream.Failure{down, noKey} {
-		played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+		withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 			retired := func(_, model string, c chatcall.Call) *upstream.Failure {
 				switch {
 				case model == "deep":
-					return said(404, `{"error":{"message":"gone","code":"model_not_found"}}`)
+					return failure(404, `{"error":{"message":"gone","code":"model_not_found"}}`)
 				case c.Form == wire.FormChat:
-					return said(404, `{"error":{"message":"This model is only supported in v1/responses","param":"model"}}`)
+					return failure(404, `{"error":{"message":"This model is only supported in v1/responses","param":"model"}}`)
 				}
 				return nil
 			}
 			v.set(func(string, string, chatcall.Call) *upstream.Failure { return outage() })
-			r := asking(s, "", "swift", wire.FormResponses)
+			r := accountRequest(s, "", "swift", wire.FormResponses)
 			for range 5 {
 				_ = send(l, r)
 			}
 			if got := l.Statuses()[0].State; got != "circuit_open" && got != "credentials_out" {
 				t.Fatalf("state %s", got)
 			}
-			v.heard()
+			v.takeCalls()
 			v.set(retired)
 			time.Sleep(5*time.Minute + time.Second)
-			if got := v.heard(); got != "a deep chat probe, a deep responses probe, a swift chat probe, a swift responses probe" {
+			if got := v.takeCalls(); got != "a deep chat probe, a deep responses probe, a swift chat probe, a swift responses probe" {
 				t.Errorf("probes %s", got)
 			}
 			for range 3 {
@@ -339,10 +339,10 @@ func TestProbesSucceed(t *testing.T) {
 			for range 5 {
 				_ = send(l, r)
 			}
-			v.heard()
+			v.takeCalls()
 			v.set(retired)
 			time.Sleep(15 * time.Minute)
-			if got := v.heard(); got != "a swift responses probe" {
+			if got := v.takeCalls(); got != "a swift responses probe" {
 				t.Errorf("later probes %s", got)
 			}
 		}, spec("a"))
@@ -353,14 +353,14 @@ func TestProbesSucceed(t *testing.T) {
 // model if the other forms meet it too, even forms no request can have.
 func TestMissingInEveryForm(t *testing.T) {
 	t.Parallel()
-	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		v.set(func(_, model string, _ chatcall.Call) *upstream.Failure {
 			if model == "swift" {
-				return said(404, `{"detail":"Not Found"}`)
+				return failure(404, `{"detail":"Not Found"}`)
 			}
 			return nil
 		})
-		if err := send(l, asking(s, "x", "swift", wire.FormChat)); err == nil {
+		if err := send(l, accountRequest(s, "x", "swift", wire.FormChat)); err == nil {
 			t.Error("an answer")
 		}
 		synctest.Wait()
@@ -380,17 +380,17 @@ func TestMissingInEveryForm(t *testing.T) {
 func TestForbiddenModel(t *testing.T) {
 	t.Parallel()
 	for _, all := range []bool{false, true} {
-		played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
-			if err := send(l, asking(s, "x", "deep", wire.FormChat)); err != nil {
+		withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
+			if err := send(l, accountRequest(s, "x", "deep", wire.FormChat)); err != nil {
 				t.Fatal(err)
 			}
 			v.set(func(_, model string, _ chatcall.Call) *upstream.Failure {
 				if all || model == "swift" {
-					return said(403, `{"error":{"message":"Forbidden"}}`)
+					return failure(403, `{"error":{"message":"Forbidden"}}`)
 				}
 				return nil
 			})
-			if err := send(l, asking(s, "x", "swift", wire.FormChat)); err == nil {
+			if err := send(l, accountRequest(s, "x", "swift", wire.FormChat)); err == nil {
 				t.Error("an answer")
 			}
 			synctest.Wait()
@@ -409,14 +409,14 @@ func TestForbiddenModel(t *testing.T) {
 // that missing models are found one by one.
 func TestLinesWithoutTheirModels(t *testing.T) {
 	t.Parallel()
-	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		v.set(func(string, string, chatcall.Call) *upstream.Failure { return down() })
-		r := asking(s, "", "swift", wire.FormChat)
+		r := accountRequest(s, "", "swift", wire.FormChat)
 		for range 5 {
 			_ = send(l, r)
 		}
 		v.set(func(string, string, chatcall.Call) *upstream.Failure {
-			return said(404, `{"error":{"message":"gone","code":"model_not_found"}}`)
+			return failure(404, `{"error":{"message":"gone","code":"model_not_found"}}`)
 		})
 		time.Sleep(31 * time.Second)
 		if err := send(l, r); err == nil {
@@ -433,24 +433,26 @@ func TestLinesWithoutTheirModels(t *testing.T) {
 func TestOneAccountAlone(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func() *upstream.Failure{
-		"5xx":          func() *upstream.Failure { return said(500, `{"error":{"message":"x"}}`) },
-		"resets":       down,
-		"rate limits":  func() *upstream.Failure { return said(429, `{"error":{"message":"x"}}`) },
-		"all limited":  func() *upstream.Failure { return said(429, `{"error":{"message":"Your account is limited"}}`) },
-		"no such form": func() *upstream.Failure { return said(400, `{"error":{"message":"x","code":"OperationNotSupported"}}`) },
-		"not there":    func() *upstream.Failure { return said(404, `{"error":{"message":"x","code":"model_not_found"}}`) },
-		"bad key":      noKey,
-		"forbidden":    func() *upstream.Failure { return said(403, ``) },
+		"5xx":         func() *upstream.Failure { return failure(500, `{"error":{"message":"x"}}`) },
+		"resets":      down,
+		"rate limits": func() *upstream.Failure { return failure(429, `{"error":{"message":"x"}}`) },
+		"all limited": func() *upstream.Failure { return failure(429, `{"error":{"message":"Your account is limited"}}`) },
+		"no such form": func() *upstream.Failure {
+			return failure(400, `{"error":{"message":"x","code":"OperationNotSupported"}}`)
+		},
+		"not there": func() *upstream.Failure { return failure(404, `{"error":{"message":"x","code":"model_not_found"}}`) },
+		"bad key":   noKey,
+		"forbidden": func() *upstream.Failure { return failure(403, ``) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			played(t, func(t *testing.T, _ *vendor, l *line.Lines, s *catalog.Snapshot) {
+			withLines(t, func(t *testing.T, _ *formProvider, l *line.Lines, s *catalog.Snapshot) {
 				for round := range 40 {
 					for range 12 {
-						_, _ = l.Try(t.Context(), asking(s, "hostile", "swift", wire.FormChat),
+						_, _ = l.Try(t.Context(), accountRequest(s, "hostile", "swift", wire.FormChat),
 							func(context.Context, *line.Attempt) error { return failure() })
 					}
-					attempts, err := l.Try(t.Context(), asking(s, "good", "swift", wire.FormChat),
+					attempts, err := l.Try(t.Context(), accountRequest(s, "good", "swift", wire.FormChat),
 						func(context.Context, *line.Attempt) error { return nil })
 					if err != nil || len(attempts) != 1 || attempts[0].Line != "a" {
 						t.Fatalf("round %d: %v, %+v", round, err, attempts)
@@ -469,28 +471,28 @@ func TestOneAccountAlone(t *testing.T) {
 // TestOthersWaitForTheLine checks that a circuit opened by one account is probed at once.
 func TestOthersWaitForTheLine(t *testing.T) {
 	t.Parallel()
-	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		hostile := func() {
 			for range 5 {
-				_, _ = l.Try(t.Context(), asking(s, "hostile", "swift", wire.FormChat),
+				_, _ = l.Try(t.Context(), accountRequest(s, "hostile", "swift", wire.FormChat),
 					func(context.Context, *line.Attempt) error { return down() })
 			}
 			synctest.Wait()
 		}
 		hostile()
-		if got := v.heard(); strings.Count(got, "probe") != 2 || l.Statuses()[1].State != "in_service" {
+		if got := v.takeCalls(); strings.Count(got, "probe") != 2 || l.Statuses()[1].State != "in_service" {
 			t.Errorf("probed %s, %+v", got, l.Statuses()[1])
 		}
 		time.Sleep(2 * time.Minute)
 		for range 3 {
-			if err := send(l, asking(s, "good", "swift", wire.FormChat)); err != nil {
+			if err := send(l, accountRequest(s, "good", "swift", wire.FormChat)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.Sleep(time.Minute)
-		v.heard()
+		v.takeCalls()
 		hostile()
-		if got := v.heard(); !strings.Contains(got, "a swift chat probe") || l.Statuses()[0].State != "in_service" {
+		if got := v.takeCalls(); !strings.Contains(got, "a swift chat probe") || l.Statuses()[0].State != "in_service" {
 			t.Errorf("probed %s, %+v", got, l.Statuses()[0])
 		}
 	}, spec("a"), spec("b"))
@@ -502,14 +504,14 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 	t.Parallel()
 	ln := spec("a")
 	ln.Forms = []wire.Form{wire.FormChat, wire.FormMessages}
-	played(t, func(t *testing.T, v *vendor, l *line.Lines, s *catalog.Snapshot) {
+	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		v.set(func(_, _ string, c chatcall.Call) *upstream.Failure {
 			if c.Form == wire.FormChat && strings.Contains(string(c.Body.Bytes()), `"tools"`) {
-				return said(400, toolsElsewhere)
+				return failure(400, toolsElsewhere)
 			}
 			return nil
 		})
-		plain := asking(s, "x", "swift", wire.FormChat)
+		plain := accountRequest(s, "x", "swift", wire.FormChat)
 		tools := plain
 		tools.Tools = true
 		heard := func(r line.RoutingRequest, want string) {
@@ -518,8 +520,8 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			if got := v.heard(); got != want {
-				t.Errorf("asked %s; want %s", got, want)
+			if got := v.takeCalls(); got != want {
+				t.Errorf("calls %s; want %s", got, want)
 			}
 		}
 		heard(tools, "a swift chat tools, a swift messages tools, a swift chat probe tools")
@@ -530,7 +532,7 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 		}
 		v.set(func(string, string, chatcall.Call) *upstream.Failure { return nil })
 		time.Sleep(5*time.Minute + 2*time.Second)
-		v.heard()
+		v.takeCalls()
 		heard(tools, "a swift chat tools")
 	}, ln)
 }

@@ -28,7 +28,7 @@ const (
 const (
 	KeyUsed    = "in_use"  // requests begin with it
 	KeyReady   = "ready"   // one before it is used
-	KeyRefused = "refused" // by the provider: passed over until a probe finds it accepted
+	KeyRefused = "refused" // by the provider: not used until a probe is accepted
 	KeyMissing = "missing" // this node does not have it
 
 	alertKeyRefused  = "key_refused"
@@ -59,7 +59,7 @@ func spaced(hint string) string {
 
 // refusals records the refused keys of a line by their marks.
 type refusals struct {
-	any atomic.Bool // there are some
+	any atomic.Bool // there are refusals
 
 	mu      sync.Mutex
 	byMark  map[string]refusal
@@ -72,24 +72,24 @@ type refusal struct {
 	wait         time.Duration
 	cause        string
 	probing      bool
-	trial        bool // the next call is made with it, since no probe can be
-	doubted      bool // only requests have met it so far: other keys go first until a probe decides
+	tryNext      bool // the next call uses it, because probes are impossible
+	doubted      bool // only requests have met it: other keys come first until a probe decides
 }
 
-// has reports whether a key is not to be used.
-func (r *refusals) has(k *lineKey) bool {
-	held, refused := r.of(k.mark)
-	return refused && !held.trial
+// excludes reports whether a key must not be used.
+func (r *refusals) excludes(k *lineKey) bool {
+	record, refused := r.lookup(k.mark)
+	return refused && !record.tryNext
 }
 
 // confirmed reports whether the provider refuses a key whatever the request is.
 func (r *refusals) confirmed(k *lineKey) bool {
-	held, refused := r.of(k.mark)
-	return refused && !held.trial && !held.doubted
+	record, refused := r.lookup(k.mark)
+	return refused && !record.tryNext && !record.doubted
 }
 
-// doubt has a probe decide whether the provider refuses a key; until then requests
-// use other keys. It reports whether a probe is to be made.
+// doubt lets a probe decide whether the provider refuses a key. Until then requests use other keys.
+// It reports whether a probe is due.
 func (r *refusals) doubt(k *lineKey, now time.Time, cause string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,42 +100,42 @@ func (r *refusals) doubt(k *lineKey, now time.Time, cause string) bool {
 	return true
 }
 
-// of returns the record of a refused key.
-func (r *refusals) of(mark string) (refusal, bool) {
+// lookup returns the record of a refused key.
+func (r *refusals) lookup(mark string) (refusal, bool) {
 	if !r.any.Load() {
 		return refusal{}, false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	held, refused := r.byMark[mark]
-	return held, refused
+	record, refused := r.byMark[mark]
+	return record, refused
 }
 
 // add records a confirmed refusal. It returns false if the refusal was confirmed before.
 func (r *refusals) add(k *lineKey, now time.Time, cause string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	held, known := r.byMark[k.mark]
+	record, known := r.byMark[k.mark]
 	switch {
-	case !known || held.doubted:
+	case !known || record.doubted:
 		known = false
-		held = refusal{since: now, wait: keyWait}
-	case held.probing || held.trial:
-		held.wait = min(2*held.wait, maxKeyWait)
+		record = refusal{since: now, wait: keyWait}
+	case record.probing || record.tryNext:
+		record.wait = min(2*record.wait, maxKeyWait)
 	default:
 		return false
 	}
-	held.until, held.cause, held.probing, held.trial = now.Add(held.wait), cause, false, false
-	r.put(k, held)
+	record.until, record.cause, record.probing, record.tryNext = now.Add(record.wait), cause, false, false
+	r.put(k, record)
 	return !known
 }
 
-// put stores the record of a key. Callers hold mu.
-func (r *refusals) put(k *lineKey, held refusal) {
+// put stores the record of a key. Callers must hold mu.
+func (r *refusals) put(k *lineKey, record refusal) {
 	if r.byMark == nil {
 		r.byMark = map[string]refusal{}
 	}
-	r.byMark[k.mark] = held
+	r.byMark[k.mark] = record
 	r.any.Store(true)
 }
 
@@ -146,10 +146,10 @@ func (r *refusals) drop(k *lineKey) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	held, known := r.byMark[k.mark]
+	record, known := r.byMark[k.mark]
 	delete(r.byMark, k.mark)
 	r.any.Store(len(r.byMark) > 0)
-	return known && !held.doubted
+	return known && !record.doubted
 }
 
 // trust records that a probe accepted a key.
@@ -171,9 +171,9 @@ func (r *refusals) findings() map[string]health.Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := map[string]health.Finding{}
-	for mark, held := range r.byMark {
-		if !held.doubted {
-			all[mark] = health.Finding{State: alertKeyRefused, Cause: held.cause, Since: held.since, Until: held.until, Wait: held.wait}
+	for mark, record := range r.byMark {
+		if !record.doubted {
+			all[mark] = health.Finding{State: alertKeyRefused, Cause: record.cause, Since: record.since, Until: record.until, Wait: record.wait}
 		}
 	}
 	return all
@@ -190,7 +190,7 @@ func (r *refusals) adopt(mark string, f health.Finding) {
 	r.any.Store(true)
 }
 
-// release forgets a refusal: another node has found the key accepted.
+// release deletes a refusal after another node found the key accepted.
 func (r *refusals) release(mark string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,7 +198,7 @@ func (r *refusals) release(mark string) {
 	r.any.Store(len(r.byMark) > 0)
 }
 
-// clear forgets all refusals.
+// clear deletes all refusals.
 func (r *refusals) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +206,7 @@ func (r *refusals) clear() {
 	r.any.Store(false)
 }
 
-// pending reports whether one of some keys is to be probed now.
+// pending reports whether one of the keys must be probed now.
 func (r *refusals) pending(now time.Time, keys []*lineKey) bool {
 	if !r.any.Load() {
 		return false
@@ -214,7 +214,7 @@ func (r *refusals) pending(now time.Time, keys []*lineKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range keys {
-		if held, refused := r.byMark[k.mark]; refused && !held.probing && !held.trial && !now.Before(held.until) {
+		if record, refused := r.byMark[k.mark]; refused && !record.probing && !record.tryNext && !now.Before(record.until) {
 			return true
 		}
 	}
@@ -230,14 +230,14 @@ func (r *refusals) due(now time.Time, keys []*lineKey, probes bool) (due []*line
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range keys {
-		held, refused := r.byMark[k.mark]
-		if !refused || held.probing || held.trial || now.Before(held.until) {
+		record, refused := r.byMark[k.mark]
+		if !refused || record.probing || record.tryNext || now.Before(record.until) {
 			continue
 		}
-		if held.probing, held.trial = probes, !probes; probes {
+		if record.probing, record.tryNext = probes, !probes; probes {
 			due = append(due, k)
 		}
-		r.put(k, held)
+		r.put(k, record)
 	}
 	return due
 }
@@ -246,11 +246,11 @@ func (r *refusals) due(now time.Time, keys []*lineKey, probes bool) (due []*line
 func (r *refusals) unprobed(k *lineKey, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if held, refused := r.byMark[k.mark]; refused {
-		held.probing, held.until = false, now.Add(held.wait)
-		if held.doubted {
-			held.until = now.Add(doubtWait)
+	if record, refused := r.byMark[k.mark]; refused {
+		record.probing, record.until = false, now.Add(record.wait)
+		if record.doubted {
+			record.until = now.Add(doubtWait)
 		}
-		r.put(k, held)
+		r.put(k, record)
 	}
 }

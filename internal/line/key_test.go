@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,75 +25,28 @@ const (
 	oldKey = "sk-old-0123456789abcdefOLDD"
 )
 
-// office is a provider that accepts some keys and refuses others. It records the key of each call:
-// "new" or "old", with "probe" for the gateway's own calls.
-type office struct {
-	mu    sync.Mutex
-	fails map[string]*upstream.Failure // by key; nil answers
-	calls []string
+// openKeys is fakeProvider.open with the keys in place of the lines.
+func (p *fakeProvider) openKeys(t upstream.Target) (chatcall.Adapter, error) {
+	return fakeKey{provider: p, key: t.Key, name: strings.Split(t.Key, "-")[1]}, nil
 }
 
-func (o *office) open(t upstream.Target) (chatcall.Adapter, error) {
-	return desk{office: o, key: t.Key}, nil
+type fakeKey struct {
+	fakeGenerator
+	provider  *fakeProvider
+	key, name string
 }
 
-// set makes calls with a key fail, or answers them for nil.
-func (o *office) set(key string, f *upstream.Failure) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.fails == nil {
-		o.fails = map[string]*upstream.Failure{}
-	}
-	o.fails[key] = f
+func (d fakeKey) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, error) {
+	return d.provider.chat(d.key, d.name, c)
 }
 
-// heard returns the calls since the last time.
-func (o *office) heard() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	calls := strings.Join(o.calls, " ")
-	o.calls = nil
-	return calls
-}
-
-// asked records a call and returns its result.
-func (o *office) asked(key, what string) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.calls = append(o.calls, strings.Split(key, "-")[1]+what)
-	if f := o.fails[key]; f != nil {
-		copied := *f
-		return &copied
-	}
-	return nil
-}
-
-// desk is the office as one key has it.
-type desk struct {
-	maker
-	office *office
-	key    string
-}
-
-func (d desk) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, error) {
-	what := ""
-	if strings.Contains(string(c.Body.Bytes()), "ping") {
-		what = ":probe"
-	}
-	if err := d.office.asked(d.key, what); err != nil {
-		return nil, err
-	}
-	return &chatcall.Response{ContentType: "application/json",
-		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
-}
-
-func (d desk) CountTokens(context.Context, chatcall.Call) (int64, error) {
-	return 7, d.office.asked(d.key, ":count")
+func (d fakeKey) CountTokens(context.Context, chatcall.Call) (int64, error) {
+	return 7, d.provider.call(d.key, d.name+":count")
 }
 
 // job returns the result of a job's call.
-func (d desk) job(what string) error {
-	if err := d.office.asked(d.key, what); err != nil {
+func (d fakeKey) job(what string) error {
+	if err := d.provider.call(d.key, d.name+what); err != nil {
 		f := (*upstream.Failure)(nil)
 		errors.As(err, &f)
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
@@ -103,11 +54,11 @@ func (d desk) job(what string) error {
 	return nil
 }
 
-func (d desk) Submit(context.Context, jobcall.Task) (*jobcall.TaskStatus, error) {
+func (d fakeKey) Submit(context.Context, jobcall.Task) (*jobcall.TaskStatus, error) {
 	return &jobcall.TaskStatus{Ticket: "t"}, d.job(":submit")
 }
 
-func (d desk) Poll(context.Context, jobcall.Task, string) (*jobcall.TaskStatus, error) {
+func (d fakeKey) Poll(context.Context, jobcall.Task, string) (*jobcall.TaskStatus, error) {
 	return &jobcall.TaskStatus{}, d.job(":poll")
 }
 
@@ -126,7 +77,7 @@ func keyed(revision int64, keys ...string) *catalog.Snapshot {
 		})
 }
 
-// states are those of the line's keys.
+// states returns the states of the line's keys.
 func states(l *line.Lines) string {
 	var words []string
 	for _, k := range l.Statuses()[0].Keys {
@@ -135,15 +86,16 @@ func states(l *line.Lines) string {
 	return strings.Join(words, " ")
 }
 
-// rotating plays with a line of two keys, the new one first, on a fake clock.
-func rotating(t *testing.T, play func(t *testing.T, o *office, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer)) {
+// withTwoKeys runs a test with a line of two keys, the new one first, on a fake clock.
+func withTwoKeys(t *testing.T, play func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := keyed(1, "NEW", "OLD")
-		var o office
+		var o fakeProvider
 		var log bytes.Buffer
-		l := line.New(line.Options{Open: o.open, Current: func() *catalog.Snapshot { return s }, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		stop := keepUp(t, l)
+		l := line.New(line.Options{Open: o.openKeys, Current: func() *catalog.Snapshot { return s },
+			Log: slog.New(slog.NewTextHandler(&log, nil))})
+		stop := runUpkeep(t, l)
 		play(t, &o, l, s, &log)
 		stop()
 		for _, secret := range []string{newKey, oldKey} {
@@ -159,20 +111,20 @@ func rotating(t *testing.T, play func(t *testing.T, o *office, l *line.Lines, s 
 // the key accepted again.
 func TestARefusedKeyMovesOn(t *testing.T) {
 	t.Parallel()
-	rotating(t, func(t *testing.T, o *office, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer) {
+	withTwoKeys(t, func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer) {
 		good := func(want string) {
 			t.Helper()
 			attempts, err := ask(l, request(s))
 			synctest.Wait() // for the log too
-			if got := o.heard(); err != nil || got != want || len(attempts) != len(strings.Fields(want)) {
-				t.Errorf("asked with %q in %+v, %v; want %q", got, attempts, err, want)
+			if got := o.takeCalls(); err != nil || got != want || len(attempts) != len(strings.Fields(want)) {
+				t.Errorf("called %q in %+v, %v; want %q", got, attempts, err, want)
 			}
 		}
 		good("new")
 		if got := states(l); got != "in_use ready" {
 			t.Errorf("the keys are %s", got)
 		}
-		o.set(newKey, said(401, `{"error":{"message":"Incorrect API key provided: `+newKey+`","code":"invalid_api_key"}}`))
+		o.set(newKey, failure(401, `{"error":{"message":"Incorrect API key provided: `+newKey+`","code":"invalid_api_key"}}`))
 		good("new old")
 		good("old")
 		good("old")
@@ -181,25 +133,25 @@ func TestARefusedKeyMovesOn(t *testing.T) {
 			t.Errorf("the line is %+v", state)
 		}
 		if n := strings.Count(log.String(), "a key is refused"); n != 1 || !strings.Contains(log.String(), "key 1 (…NEWW), ${NEW}") {
-			t.Errorf("told %d times: %s", n, log.String())
+			t.Errorf("%d alerts: %s", n, log.String())
 		}
 		time.Sleep(5*time.Minute + time.Second)
-		if got := o.heard(); got != "new:probe" {
+		if got := o.takeCalls(); got != "new:probe" {
 			t.Errorf("probed with %s", got)
 		}
 		good("old")
 		o.set(newKey, nil)
 		time.Sleep(5 * time.Minute) // the second wait is twice as long
-		if got := o.heard(); got != "" {
+		if got := o.takeCalls(); got != "" {
 			t.Errorf("probed with %s", got)
 		}
 		time.Sleep(5*time.Minute + time.Second)
-		if got := o.heard(); got != "new:probe" {
+		if got := o.takeCalls(); got != "new:probe" {
 			t.Errorf("probed with %s", got)
 		}
 		good("new")
 		if n := strings.Count(log.String(), "accepted again"); n != 1 || states(l) != "in_use ready" {
-			t.Errorf("told %d times; the keys are %s", n, states(l))
+			t.Errorf("%d alerts; the keys are %s", n, states(l))
 		}
 	})
 }
@@ -209,7 +161,7 @@ func TestARefusedKeyMovesOn(t *testing.T) {
 // in service.
 func TestACountGoesOnWithTheNextKey(t *testing.T) {
 	t.Parallel()
-	rotating(t, func(t *testing.T, o *office, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
+	withTwoKeys(t, func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
 		count := func() (int64, bool) {
 			n, known, err := l.Count(t.Context(), request(s), func(*line.Candidate) (chatcall.Call, error) { return chatcall.Call{}, nil })
 			if err != nil {
@@ -218,14 +170,14 @@ func TestACountGoesOnWithTheNextKey(t *testing.T) {
 			return n, known
 		}
 		o.set(newKey, noKey())
-		if n, known := count(); n != 7 || !known || o.heard() != "new:count old:count" || states(l) != "refused in_use" {
+		if n, known := count(); n != 7 || !known || o.takeCalls() != "new:count old:count" || states(l) != "refused in_use" {
 			t.Errorf("%d, %t; the keys are %s", n, known, states(l))
 		}
-		if n, known := count(); n != 7 || !known || o.heard() != "old:count" {
+		if n, known := count(); n != 7 || !known || o.takeCalls() != "old:count" {
 			t.Errorf("%d, %t", n, known)
 		}
 		o.set(oldKey, noKey())
-		if _, known := count(); known || o.heard() != "old:count" || l.Statuses()[0].State != "in_service" {
+		if _, known := count(); known || o.takeCalls() != "old:count" || l.Statuses()[0].State != "in_service" {
 			t.Errorf("%t; the line is %+v", known, l.Statuses()[0])
 		}
 	})
@@ -235,22 +187,22 @@ func TestACountGoesOnWithTheNextKey(t *testing.T) {
 // remaining key brings the line back.
 func TestALineIsOutWithoutAnyKey(t *testing.T) {
 	t.Parallel()
-	rotating(t, func(t *testing.T, o *office, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
+	withTwoKeys(t, func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
 		o.set(newKey, noKey())
 		o.set(oldKey, noKey())
-		if _, err := ask(l, request(s)); fault.Of(err).Code != fault.UpstreamUnavailable || o.heard() != "new old" {
+		if _, err := ask(l, request(s)); fault.Of(err).Code != fault.UpstreamUnavailable || o.takeCalls() != "new old" {
 			t.Errorf("%v", err)
 		}
 		if got := l.Statuses()[0]; got.State != "credentials_out" || states(l) != "refused refused" {
 			t.Errorf("the line is %+v", got)
 		}
-		if attempts, _ := ask(l, request(s)); skipped(attempts) != "a:credentials_out" || o.heard() != "" {
+		if attempts, _ := ask(l, request(s)); skipped(attempts) != "a:credentials_out" || o.takeCalls() != "" {
 			t.Errorf("%+v", attempts)
 		}
 		o.set(oldKey, nil)
 		time.Sleep(5*time.Minute + time.Second)
-		o.heard()
-		if _, err := ask(l, request(s)); err != nil || o.heard() != "old" || states(l) != "refused in_use" {
+		o.takeCalls()
+		if _, err := ask(l, request(s)); err != nil || o.takeCalls() != "old" || states(l) != "refused in_use" {
 			t.Errorf("%v, the keys are %s", err, states(l))
 		}
 	})
@@ -260,7 +212,7 @@ func TestALineIsOutWithoutAnyKey(t *testing.T) {
 // the next key answers the same request, and against the line only if a probe meets it too.
 func TestWhatARequestBringsAboutTakesNoKey(t *testing.T) {
 	t.Parallel()
-	rotating(t, func(t *testing.T, o *office, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
+	withTwoKeys(t, func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
 		hostile := func() {
 			_, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return upstream.Classify(403, "", nil, nil) })
 			if fault.Of(err).Code != fault.UpstreamUnavailable {
@@ -269,11 +221,11 @@ func TestWhatARequestBringsAboutTakesNoKey(t *testing.T) {
 			synctest.Wait()
 		}
 		hostile()
-		if got := l.Statuses()[0]; got.State != "in_service" || states(l) != "in_use ready" || o.heard() != "new:probe" {
+		if got := l.Statuses()[0]; got.State != "in_service" || states(l) != "in_use ready" || o.takeCalls() != "new:probe" {
 			t.Errorf("the line is %+v", got)
 		}
 		o.set(newKey, upstream.Classify(403, "", nil, nil))
-		if _, err := ask(l, request(s)); err != nil || o.heard() != "new old" || states(l) != "refused in_use" {
+		if _, err := ask(l, request(s)); err != nil || o.takeCalls() != "new old" || states(l) != "refused in_use" {
 			t.Errorf("%v, the keys are %s", err, states(l))
 		}
 		time.Sleep(2 * time.Minute)
@@ -288,20 +240,20 @@ func TestWhatARequestBringsAboutTakesNoKey(t *testing.T) {
 // key if its own is refused.
 func TestOfAnOlderCatalog(t *testing.T) {
 	t.Parallel()
-	var o office
+	var o fakeProvider
 	before, after := keyed(1, "OLD"), keyed(2, "NEW")
-	l := line.New(line.Options{Open: o.open})
+	l := line.New(line.Options{Open: o.openKeys})
 	for _, s := range []*catalog.Snapshot{before, after} {
 		if _, err := ask(l, request(s)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	o.set(oldKey, noKey())
-	o.heard()
-	if _, err := ask(l, request(before)); err != nil || o.heard() != "old new" {
+	o.takeCalls()
+	if _, err := ask(l, request(before)); err != nil || o.takeCalls() != "old new" {
 		t.Errorf("a request of the older catalog: %v", err)
 	}
-	if _, err := ask(l, request(after)); err != nil || o.heard() != "new" {
+	if _, err := ask(l, request(after)); err != nil || o.takeCalls() != "new" {
 		t.Errorf("a request of the newer catalog: %v", err)
 	}
 }
@@ -310,9 +262,9 @@ func TestOfAnOlderCatalog(t *testing.T) {
 // accepted, and with the line's present key afterwards.
 func TestJobsKeepTheirKey(t *testing.T) {
 	t.Parallel()
-	var o office
+	var o fakeProvider
 	one, both, other := keyed(1, "OLD"), keyed(2, "NEW", "OLD"), keyed(3, "NEW")
-	l := line.New(line.Options{Open: o.open})
+	l := line.New(line.Options{Open: o.openKeys})
 	job := func(s *catalog.Snapshot) *line.Candidate { return l.CandidateFor(s, "a", "swift") }
 	made, err := job(one).Generator.Submit(t.Context(), jobcall.Task{})
 	if err != nil || made.KeyMark == "" {
@@ -320,9 +272,9 @@ func TestJobsKeepTheirKey(t *testing.T) {
 	}
 	polled := func(s *catalog.Snapshot, mark, want string) {
 		t.Helper()
-		o.heard()
+		o.takeCalls()
 		_, err := job(s).Generator.Poll(t.Context(), jobcall.Task{KeyMark: mark}, "t")
-		if got := o.heard(); err != nil || got != want {
+		if got := o.takeCalls(); err != nil || got != want {
 			t.Errorf("polled with %q, %v; want %q", got, err, want)
 		}
 	}

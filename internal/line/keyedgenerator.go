@@ -36,23 +36,23 @@ func (l *Lines) generatorOf(entry *routingEntry) jobcall.Generator {
 	return keyed
 }
 
-// each makes a call with the keys in turn until one is accepted.
+// each makes a call with one key after the other until one is accepted.
 func (g keyedGenerator) each(w jobcall.Task, call func(with jobcall.Generator, mark string) error) error {
-	turn := g.lines.turn(g.entry, w.KeyMark)
-	turn.request = true
+	selector := g.lines.selectKey(g.entry, w.KeyMark)
+	selector.ofRequest = true
 	for {
-		with, ok := turn.key.adapter.(jobcall.Generator)
+		with, ok := selector.key.adapter.(jobcall.Generator)
 		if !ok {
 			return Unusable(w.Kind)
 		}
-		err := call(with, turn.key.mark)
+		err := call(with, selector.key.mark)
 		if err == nil {
-			turn.answered()
+			selector.answered()
 			return nil
 		}
 		f := upstream.AsJobFailure(err)
 		f.Conceal(w.Texts())
-		if f.Lost || !turn.failed(f.Failure) {
+		if f.Lost || !selector.failed(f.Failure) {
 			return f
 		}
 	}

@@ -2,20 +2,19 @@ package line
 
 import "slices"
 
-// KeyStatus is how one of several keys of a line is doing on this node.
+// KeyStatus is the state of one of several keys of a line on this node.
 type KeyStatus struct {
 	Position  int    `json:"position"`       // in the catalog, from 1
 	Reference string `json:"reference"`      // the key's reference in the catalog
 	Hint      string `json:"hint,omitempty"` // its last characters; empty if they would reveal much of the key
 	Mark      string `json:"mark,omitempty"` // identifies the key in attempts of jobs too; empty if the key is missing
-	State     string `json:"state"`          // see the words of keys
+	State     string `json:"state"`          // KeyUsed to KeyMissing
 	Cause     string `json:"cause,omitempty"`
-	Since     int64  `json:"since,omitempty"` // when it was refused, Unix seconds
-	Until     int64  `json:"until,omitempty"` // when it is tried again, Unix seconds
+	Since     int64  `json:"since,omitempty"` // start of the refusal in Unix seconds
+	Until     int64  `json:"until,omitempty"` // next try in Unix seconds
 }
 
-// keyStatuses returns how the keys of a line are doing, nil if it has no more than
-// one.
+// keyStatuses returns the state of each key of a line, or nil for a line with one key.
 func (e *routingEntry) keyStatuses() []KeyStatus {
 	all := e.line.Keys()
 	if len(all) < 2 {
@@ -25,13 +24,13 @@ func (e *routingEntry) keyStatuses() []KeyStatus {
 	used := false
 	for i, k := range all {
 		status := KeyStatus{Position: i + 1, Reference: k.Reference, Hint: k.Hint(), Mark: k.Mark(), State: KeyReady}
-		held, refused := e.stats.keys.of(status.Mark)
+		record, refused := e.stats.keys.lookup(status.Mark)
 		switch {
 		case k.Why != "":
 			status.State, status.Cause = KeyMissing, k.Why
-		case refused && !held.doubted:
-			status.State, status.Cause = KeyRefused, held.cause
-			status.Since, status.Until = held.since.Unix(), held.until.Unix()
+		case refused && !record.doubted:
+			status.State, status.Cause = KeyRefused, record.cause
+			status.Since, status.Until = record.since.Unix(), record.until.Unix()
 		case !used:
 			status.State, used = KeyUsed, true
 		}

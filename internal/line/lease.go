@@ -31,7 +31,7 @@ func (l *Lines) lease(ctx context.Context, t target) (leased bool) {
 		return err
 	})
 	if err != nil {
-		l.log.Warn("line: a probe waits, since the database cannot say which node probes", "line", t.line, "error", err)
+		l.log.Warn("line: a probe waits, because the database cannot lease it", "line", t.line, "error", err)
 		return false
 	}
 	if leased {
@@ -56,13 +56,13 @@ func leaseTx(tx *store.Tx, t target, epoch string, known int64) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("lease a probe: %w", err)
 	}
-	void := holder // the lease of a dead node
+	replaceable := holder // the lease of a dead node
 	if members.Lives(holder) {
-		void = epoch
+		replaceable = epoch
 	}
 	n, err := tx.Exec(`INSERT INTO line_probe (line, target, epoch, until_ms) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (line, target) DO UPDATE SET epoch = excluded.epoch, until_ms = excluded.until_ms
-		WHERE line_probe.until_ms < $5 OR line_probe.epoch = $6`, t.line, t.digest, epoch, now+leaseTime.Milliseconds(), now, void)
+		WHERE line_probe.until_ms < $5 OR line_probe.epoch = $6`, t.line, t.digest, epoch, now+leaseTime.Milliseconds(), now, replaceable)
 	if err != nil {
 		return false, fmt.Errorf("lease a probe: %w", err)
 	}
@@ -90,14 +90,14 @@ func leaseTx(tx *store.Tx, t target, epoch string, known int64) (bool, error) {
 func (s *findings) versions(t target) (sum int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, a := range s.agreed[t] {
+	for _, a := range s.agreements[t] {
 		sum += a.version
 	}
 	return sum
 }
 
-// again counts a further probe of a line leased by this node.
-func (l *Lines) again(t target) {
+// leaseAgain counts a further probe of a line leased by this node.
+func (l *Lines) leaseAgain(t target) {
 	if !l.shares() {
 		return
 	}
@@ -126,6 +126,6 @@ func (l *Lines) release(ctx context.Context, t target) {
 		})
 	}
 	if err != nil && ctx.Err() == nil { // the lease ends by itself
-		l.log.Warn("line: the end of a probe could not be told to other nodes", "line", t.line, "error", err)
+		l.log.Warn("line: the end of a probe was not written for the other nodes", "line", t.line, "error", err)
 	}
 }

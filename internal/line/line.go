@@ -1,6 +1,6 @@
 // Package line owns the routing of a request from a model to the lines that serve
 // it: the selection and order of lines, the attempts, and the health of each line.
-// It holds the only retry loop of the product.
+// It has the only retry loop of the product.
 //
 // Invariants:
 //   - A request uses each line at most once, plus once in another form if the first form is
@@ -43,7 +43,7 @@ type Options struct {
 	Open func(upstream.Target) (chatcall.Adapter, error)
 	// Current returns the newest snapshot, for Run and Statuses. If nil, there are no lines.
 	Current func() *catalog.Snapshot
-	// DB holds the state shared by nodes: slots, the operator's decisions, reports. If nil, this
+	// DB has the state shared by nodes: slots, the operator's decisions, reports. If nil, this
 	// node is the only one.
 	DB *store.DB
 	// Epoch names the life of this node (node.Node); required with DB.
@@ -55,12 +55,12 @@ type Options struct {
 	Log *slog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Registry gets the metrics tollgate_line_*; nil shows them nowhere. It
-	// must not have them already.
+	// Registry gets the metrics tollgate_line_*. It must not have them already. If nil, they are not
+	// exported.
 	Registry prometheus.Registerer
 }
 
-// Lines walks the lines of models on this node. It is safe for concurrent use.
+// Lines routes requests to the lines of models on this node. It is safe for concurrent use.
 type Lines struct {
 	open    func(upstream.Target) (chatcall.Adapter, error)
 	current func() *catalog.Snapshot
@@ -72,19 +72,19 @@ type Lines struct {
 	db      *store.DB
 	epoch   func() string
 
-	doubted chan struct{} // wakes Run: a failure left a doubt
+	doubts chan struct{} // wakes Run after a failure with a doubt
 
 	findings findings
 
 	newest atomic.Pointer[routingTable] // of the newest snapshot seen
 
-	refreshing sync.Mutex // held over the reading and the taking in of controls
+	refreshing sync.Mutex // locked while controls are read and applied
 
 	mu       sync.Mutex
-	former   *routingTable            // of the snapshot before the newest, for requests begun with it
+	previous *routingTable            // of the snapshot before the newest, for its running requests
 	stats    map[string]*stats        // by line id
 	known    map[string]*catalog.Line // as of the newest table, by id
-	controls map[string]control       // the operator's word, by line id
+	controls map[string]control       // the operator's decisions, by line id
 }
 
 // New makes the lines of a node.
@@ -105,12 +105,13 @@ func New(o Options) *Lines {
 	l := &Lines{
 		open: o.Open, current: o.Current, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
 		slots: slot.New(o.DB, o.Epoch, o.Log), alerts: o.Alerts,
-		db: o.DB, epoch: o.Epoch, doubted: make(chan struct{}, 1),
-		former: &routingTable{edition: edition{revision: -1}},
-		stats:  map[string]*stats{}, known: map[string]*catalog.Line{}, controls: map[string]control{},
+		db: o.DB, epoch: o.Epoch, doubts: make(chan struct{}, 1),
+		previous: &routingTable{edition: edition{revision: -1}},
+		stats:    map[string]*stats{}, known: map[string]*catalog.Line{}, controls: map[string]control{},
 	}
-	l.findings = findings{changed: make(chan struct{}, 1), agreed: map[target]map[heldPart]agreement{}, alone: map[target]time.Time{},
-		unsent: map[string][]unsentAlert{}, leases: map[target]int{}}
+	l.findings = findings{changed: make(chan struct{}, 1), agreements: map[target]map[blockedPart]agreement{},
+		localUntil: map[target]time.Time{},
+		pending:    map[string][]pendingAlert{}, leases: map[target]int{}}
 	l.newest.Store(&routingTable{edition: edition{revision: -1}})
 	return l
 }
@@ -156,8 +157,8 @@ func (u Untranslatable) Unwrap() error { return u.Err }
 // without any attempt it follows readings: No line. When ctx ends, Try returns upstream_timeout for
 // a deadline and client_closed otherwise.
 func (l *Lines) Try(ctx context.Context, r RoutingRequest, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
-	var few [4]ranked
-	w := walk{lines: l, request: r}
+	var few [4]rankedLine
+	w := routing{lines: l, request: r}
 	w.order = order(few[:0], l.eligible(r), r.Conversation)
 	return w.run(ctx, attempt)
 }
@@ -178,6 +179,6 @@ func (l *Lines) Settled(line, model string, s Settlement) {
 	of := l.stats[line]
 	l.mu.Unlock()
 	if of != nil {
-		of.settled(model, s)
+		of.addSettlement(model, s)
 	}
 }

@@ -51,7 +51,7 @@ func (p *provider) Chat(context.Context, chatcall.Call) (*chatcall.Response, err
 	return &chatcall.Response{Body: io.NopCloser(strings.NewReader("{}"))}, nil
 }
 
-// request asks for the model of a snapshot.
+// request returns a request for the model of a snapshot.
 func request(s *catalog.Snapshot) line.RoutingRequest {
 	m, _ := s.Model("swift")
 	return line.RoutingRequest{Snapshot: s, Model: m, Form: wire.FormChat}
@@ -74,44 +74,44 @@ func rejection() *upstream.Failure {
 		[]byte(`{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`), nil)
 }
 
-func TestWalk(t *testing.T) {
+func TestTry(t *testing.T) {
 	t.Parallel()
 	fail := func(code fault.Code) error { return upstream.Fail(code, errors.New("why")) }
 	odd := errors.New("no failure of a line")
 	for _, tt := range []struct {
-		name  string
-		lines []string
-		ends  map[string]error
-		asked string // lines asked, in order
-		code  fault.Code
-		err   error // an error returned unchanged
+		name   string
+		lines  []string
+		ends   map[string]error
+		called string // lines asked, in order
+		code   fault.Code
+		err    error // an error returned unchanged
 	}{
-		{name: "first answers", lines: []string{"a", "b"}, asked: "a"},
-		{name: "second answers", lines: []string{"a", "b", "c"}, ends: map[string]error{"a": fail(fault.UpstreamTimeout)}, asked: "a b"},
+		{name: "first answers", lines: []string{"a", "b"}, called: "a"},
+		{name: "second answers", lines: []string{"a", "b", "c"}, ends: map[string]error{"a": fail(fault.UpstreamTimeout)}, called: "a b"},
 		{name: "none answers", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.UpstreamBusy), "b": fail(fault.UpstreamTimeout)},
-			asked: "a b", code: fault.UpstreamTimeout},
+			called: "a b", code: fault.UpstreamTimeout},
 		{name: "all are busy", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.UpstreamBusy), "b": fail(fault.UpstreamBusy)},
-			asked: "a b", code: fault.UpstreamBusy},
-		{name: "a rejection ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": rejection()}, asked: "a",
+			called: "a b", code: fault.UpstreamBusy},
+		{name: "a rejection ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": rejection()}, called: "a",
 			code: "context_length_exceeded"},
 		{name: "a wrapped rejection too", lines: []string{"a", "b"}, ends: map[string]error{"a": fmt.Errorf("x: %w", rejection())},
-			asked: "a", code: "context_length_exceeded"},
-		{name: "content filter ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ContentFilter)}, asked: "a",
+			called: "a", code: "context_length_exceeded"},
+		{name: "content filter ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ContentFilter)}, called: "a",
 			code: fault.ContentFilter},
 		{name: "too small a limit ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.MaxTokensTooSmall)},
-			asked: "a", code: fault.MaxTokensTooSmall},
-		{name: "client that left ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ClientClosed)}, asked: "a",
+			called: "a", code: fault.MaxTokensTooSmall},
+		{name: "client that left ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ClientClosed)}, called: "a",
 			code: fault.ClientClosed},
 		{name: "prompt filter beats later failures", lines: []string{"a", "b"},
-			ends:  map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": fail(fault.UpstreamTimeout)},
-			asked: "a b", code: fault.UpstreamPromptFilter},
+			ends:   map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": fail(fault.UpstreamTimeout)},
+			called: "a b", code: fault.UpstreamPromptFilter},
 		{name: "rejection beats prompt filter", lines: []string{"a", "b"},
-			ends:  map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": rejection()},
-			asked: "a b", code: "context_length_exceeded"},
-		{name: "another error is returned as it is", lines: []string{"a", "b"}, ends: map[string]error{"a": odd}, asked: "a", err: odd},
-		{name: "no line", asked: "", code: fault.UpstreamUnavailable},
-		{name: "a line that cannot be opened", lines: []string{"broken", "b"}, asked: "broken b"},
-		{name: "nothing else", lines: []string{"broken"}, asked: "broken", code: fault.UpstreamUnavailable},
+			ends:   map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": rejection()},
+			called: "a b", code: "context_length_exceeded"},
+		{name: "another error is returned as it is", lines: []string{"a", "b"}, ends: map[string]error{"a": odd}, called: "a", err: odd},
+		{name: "no line", called: "", code: fault.UpstreamUnavailable},
+		{name: "a line that cannot be opened", lines: []string{"broken", "b"}, called: "broken b"},
+		{name: "nothing else", lines: []string{"broken"}, called: "broken", code: fault.UpstreamUnavailable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -122,12 +122,12 @@ func TestWalk(t *testing.T) {
 				specs = append(specs, ln)
 			}
 			attempts, err := try(t.Context(), line.New(line.Options{Open: (&provider{}).open}), snapshot(1, specs...), tt.ends)
-			var asked []string
+			var called []string
 			for _, a := range attempts {
-				asked = append(asked, a.Line)
+				called = append(called, a.Line)
 			}
-			if got := strings.Join(asked, " "); got != tt.asked {
-				t.Errorf("asked %q, want %q", got, tt.asked)
+			if got := strings.Join(called, " "); got != tt.called {
+				t.Errorf("called %q, want %q", got, tt.called)
 			}
 			var e *fault.Error
 			switch {
@@ -346,8 +346,7 @@ func TestStates(t *testing.T) {
 	})
 }
 
-// TestCredentialIsRedacted: a provider's error inside a good answer, judged by
-// whoever reads the answer, may repeat the credential as well.
+// TestCredentialIsRedacted checks the errors of calls, and errors found by readers of an answer.
 func TestCredentialIsRedacted(t *testing.T) {
 	t.Parallel()
 	const key = "sk-line-credential-0123456789"
@@ -357,11 +356,11 @@ func TestCredentialIsRedacted(t *testing.T) {
 	s := catalog.NewSnapshot(1, doc,
 		map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 		func(string) (string, bool) { return key, true })
-	said := func() *upstream.Failure {
+	failure := func() *upstream.Failure {
 		return upstream.Classify(200, "", []byte(`{"error":{"type":"invalid_request_error","message":"bad `+key+`"}}`), nil)
 	}
 	l := line.New(line.Options{Open: (&provider{}).open})
-	attempts, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return said() })
+	attempts, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return failure() })
 	if text := err.Error() + attempts[0].Cause; strings.Contains(text, key) || !strings.Contains(text, "bad [redacted]") {
 		t.Errorf("%s", text)
 	}
@@ -369,7 +368,7 @@ func TestCredentialIsRedacted(t *testing.T) {
 	if _, err := l.Try(t.Context(), request(s), func(_ context.Context, o *line.Attempt) error { on = o; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	f := said()
+	f := failure()
 	on.Broke(f)
 	if text := f.Error() + f.FaultInStream().Message(); strings.Contains(text, key) {
 		t.Errorf("%s", text)
@@ -377,26 +376,26 @@ func TestCredentialIsRedacted(t *testing.T) {
 }
 
 // tokened opens adapters with a token beside the line's key.
-type tokened struct{ provider }
+type tokenProvider struct{ provider }
 
 const token = "cloud-token-0123456789"
 
-func (*tokened) Secrets() []string { return []string{token} }
+func (*tokenProvider) Secrets() []string { return []string{token} }
 
 // TestTokensAreRedacted checks that an adapter's own token is redacted too.
 func TestTokensAreRedacted(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"))
-	l := line.New(line.Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return &tokened{}, nil }})
-	said := func() *upstream.Failure {
+	l := line.New(line.Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return &tokenProvider{}, nil }})
+	failure := func() *upstream.Failure {
 		return upstream.Classify(200, "", []byte(`{"error":{"type":"invalid_request_error","message":"bad `+token+`"}}`), nil)
 	}
-	attempts, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return said() })
+	attempts, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return failure() })
 	if text := err.Error() + attempts[0].Cause; strings.Contains(text, token) {
 		t.Errorf("%s", text)
 	}
 	if _, err := l.Try(t.Context(), request(s), func(_ context.Context, on *line.Attempt) error {
-		f, job := said(), &upstream.JobFailure{Failure: said(), Message: token}
+		f, job := failure(), &upstream.JobFailure{Failure: failure(), Message: token}
 		on.Broke(f)
 		on.JobFailed(job)
 		if text := f.Error() + job.Error() + job.Message; strings.Contains(text, token) {

@@ -21,16 +21,16 @@ func TestMargins(t *testing.T) {
 			Margin{Settled: 1, Charged: usd}},
 		"above its hold": {[]Settlement{{Answered: true, Cost: 3 * usd, Held: usd}, {Answered: true, Cost: usd, Held: 2 * usd}},
 			Margin{Settled: 2, Charged: 2 * usd, OverHolds: 1, Over: 2 * usd}},
-		"a known cost": {[]Settlement{{Answered: true, Cost: 3 * usd, Held: 9 * usd, LineCost: of(2 * usd)}},
-			Margin{Settled: 1, Charged: 3 * usd, LineCost: of(2 * usd), Margin: of(usd)}},
+		"a known cost": {[]Settlement{{Answered: true, Cost: 3 * usd, Held: 9 * usd, LineCost: ptr(2 * usd)}},
+			Margin{Settled: 1, Charged: 3 * usd, LineCost: ptr(2 * usd), Margin: ptr(usd)}},
 		"a cost that is known once": {[]Settlement{{Answered: true, Cost: usd, Held: usd}, {Answered: true, Cost: 4 * usd, Held: 2 * usd,
-			LineCost: of(3 * usd)}},
-			Margin{Settled: 2, Charged: 3 * usd, OverHolds: 1, Over: 2 * usd, LineCost: of(3 * usd), Margin: of(-usd)}},
-		"a failed attempt": {[]Settlement{{LineCost: of(usd)}}, Margin{LineCost: of(usd), Margin: of(-usd)}},
-		"beyond what can be told": {[]Settlement{
-			{Answered: true, Cost: 1 << 62, LineCost: of(money.Amount(1 << 62))},
-			{Answered: true, Cost: 1 << 62, LineCost: of(money.Amount(1 << 62))}},
-			Margin{Settled: 2, OverHolds: 2, Over: money.Max, LineCost: of(money.Max), Margin: of(-money.Max)}},
+			LineCost: ptr(3 * usd)}},
+			Margin{Settled: 2, Charged: 3 * usd, OverHolds: 1, Over: 2 * usd, LineCost: ptr(3 * usd), Margin: ptr(-usd)}},
+		"a failed attempt": {[]Settlement{{LineCost: ptr(usd)}}, Margin{LineCost: ptr(usd), Margin: ptr(-usd)}},
+		"beyond the bounds": {[]Settlement{
+			{Answered: true, Cost: 1 << 62, LineCost: ptr(money.Amount(1 << 62))},
+			{Answered: true, Cost: 1 << 62, LineCost: ptr(money.Amount(1 << 62))}},
+			Margin{Settled: 2, OverHolds: 2, Over: money.Max, LineCost: ptr(money.Max), Margin: ptr(-money.Max)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,13 +61,13 @@ func TestMarginsAreJoined(t *testing.T) {
 		return Report{Epoch: epoch, Statuses: []Status{{Line: "main", Margins: margins}}}
 	}
 	got := Join([]Report{
-		on("a", Margin{Model: "y", Settled: 1, Charged: 5, LineCost: of(money.Amount(3)), Margin: of(money.Amount(2))}),
+		on("a", Margin{Model: "y", Settled: 1, Charged: 5, LineCost: ptr(money.Amount(3)), Margin: ptr(money.Amount(2))}),
 		on("b"),
 		on("c", Margin{Model: "x", Settled: 2, OverHolds: 1, Over: 7},
-			Margin{Model: "y", Settled: 2, Charged: 1, LineCost: of(money.Amount(4)), Margin: of(money.Amount(-3))}),
+			Margin{Model: "y", Settled: 2, Charged: 1, LineCost: ptr(money.Amount(4)), Margin: ptr(money.Amount(-3))}),
 	})
 	want := []Margin{{Model: "x", Settled: 2, OverHolds: 1, Over: 7},
-		{Model: "y", Settled: 3, Charged: 6, LineCost: of(money.Amount(7)), Margin: of(money.Amount(-1))}}
+		{Model: "y", Settled: 3, Charged: 6, LineCost: ptr(money.Amount(7)), Margin: ptr(money.Amount(-1))}}
 	if len(got) != 1 || !reflect.DeepEqual(got[0].Margins, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}

@@ -15,7 +15,7 @@ import (
 // Outcomes beside the service's codes.
 const (
 	outcomeOK       = "ok"
-	outcomeRejected = "rejected" // passed on: the code is the provider's own word
+	outcomeRejected = "rejected" // passed on with the provider's own code
 )
 
 // metrics are the tollgate_line_* metrics. Their labels are line ids and codes
@@ -97,7 +97,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// of returns the metrics of one line. It creates the usual series at zero, because a rate needs a
+// lookup returns the metrics of one line. It creates the usual series at zero, because a rate needs a
 // counter before its first increment.
 func (m *metrics) of(ln *catalog.Line) lineMetrics {
 	line := ln.ID
@@ -209,8 +209,8 @@ func (m lineMetrics) answered(firstByte time.Duration) {
 	m.firstByte.Observe(firstByte.Seconds())
 }
 
-// settled adds to the counters of a model's margin.
-func (m lineMetrics) settled(of Margin) {
+// addSettlement adds to the counters of a model's margin.
+func (m lineMetrics) addMargin(of Margin) {
 	add := func(to *prometheus.CounterVec, a money.Amount) {
 		if a > 0 {
 			to.WithLabelValues(m.line, of.Model).Add(float64(a) / float64(money.USD))
@@ -233,7 +233,7 @@ func (m lineMetrics) broke(f *upstream.Failure) {
 	m.all.broken.WithLabelValues(m.line, outcomeOf(f)).Inc()
 }
 
-// outcomeOf names a failure in a bounded set of words.
+// outcomeOf returns one of a bounded set of names for a failure.
 func outcomeOf(f *upstream.Failure) string {
 	if f.Passed != nil {
 		return outcomeRejected

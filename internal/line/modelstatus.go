@@ -19,7 +19,7 @@ type ModelStatus struct {
 	State string `json:"state"`
 	Cause string `json:"cause,omitempty"`
 	Since int64  `json:"since,omitempty"` // Unix seconds
-	Until int64  `json:"until,omitempty"` // when the model is asked for or probed again, Unix seconds
+	Until int64  `json:"until,omitempty"` // next request or probe in Unix seconds
 }
 
 // modelStates returns the states of models: their parts that are out or cooling, and an entry in

@@ -7,48 +7,48 @@ import (
 	"tollgate/internal/wire"
 )
 
-// ranked is a line at its place in the order of a walk.
-type ranked struct {
-	entry   *routingEntry
-	place   int // in the walk, from 1
-	score   float64
-	form    wire.Form // form of the request to the line, or empty
-	lacking wire.Form // form found missing by an attempt, or empty
-	skipped string    // why it was not asked
-	asked   bool
-	left    bool // it refused the request as a last resort too
-	turn    keyTurn
+// rankedLine is a line in the order of attempts.
+type rankedLine struct {
+	entry     *routingEntry
+	position  int // in the order, from 1
+	score     float64
+	form      wire.Form // form of the request to the line, or empty
+	missing   wire.Form // form found missing by an attempt, or empty
+	skipped   string    // the reason for skipping it
+	attempted bool
+	final     bool // it refused the request as a last resort too
+	selector  keySelector
 }
 
 // order returns the lines in the order of attempts: lower priority first, then by weight. The
 // requests of one conversation get the same line as long as it is there, so that the provider's
 // prompt cache stays warm. Lines get requests in proportion to their weights, and a lost line moves
 // only its own conversations (rendezvous hashing).
-func order(buf []ranked, entries []*routingEntry, conversation uint64) []ranked {
+func order(buf []rankedLine, entries []*routingEntry, conversation uint64) []rankedLine {
 	from := 0
 	for i, s := range entries {
 		if i > from && s.line.Priority != entries[from].line.Priority {
 			rank(buf[from:], conversation)
 			from = i
 		}
-		buf = append(buf, ranked{entry: s})
+		buf = append(buf, rankedLine{entry: s})
 	}
 	rank(buf[from:], conversation)
 	for i := range buf {
-		buf[i].place = i + 1
+		buf[i].position = i + 1
 	}
 	return buf
 }
 
 // rank orders lines of one priority, the highest score first.
-func rank(lines []ranked, conversation uint64) {
+func rank(lines []rankedLine, conversation uint64) {
 	if len(lines) < 2 {
 		return
 	}
 	for i := range lines {
 		lines[i].score = rendezvous(lines[i].entry.hash, conversation, lines[i].entry.line.Weight)
 	}
-	slices.SortStableFunc(lines, func(a, b ranked) int {
+	slices.SortStableFunc(lines, func(a, b rankedLine) int {
 		switch {
 		case a.score > b.score:
 			return -1

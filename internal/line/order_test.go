@@ -35,13 +35,13 @@ func TestPriorityComesFirst(t *testing.T) {
 	t.Parallel()
 	lines := testEntries(rankedSpec("a", 1, 1), rankedSpec("b", 1, 1), rankedSpec("c", 2, 1000), rankedSpec("d", 3, 1))
 	for conversation := range uint64(200) {
-		walk := order(nil, lines, conversation)
-		if walk[2].entry.line.ID != "c" || walk[3].entry.line.ID != "d" {
-			t.Fatalf("conversation %d: %s before the first priority", conversation, walk[2].entry.line.ID)
+		lines := order(nil, lines, conversation)
+		if lines[2].entry.line.ID != "c" || lines[3].entry.line.ID != "d" {
+			t.Fatalf("conversation %d: %s before the first priority", conversation, lines[2].entry.line.ID)
 		}
-		for i, c := range walk {
-			if c.place != i+1 {
-				t.Fatalf("place %d at %d", c.place, i)
+		for i, c := range lines {
+			if c.position != i+1 {
+				t.Fatalf("place %d at %d", c.position, i)
 			}
 		}
 	}
@@ -83,8 +83,7 @@ func TestALostLineMovesItsOwnConversations(t *testing.T) {
 	}
 }
 
-// TestOrderStays: the same conversation meets the same order, whatever the
-// catalog's order of lines is.
+// TestOrderStays checks that a conversation's order does not depend on the catalog's order of lines.
 func TestOrderStays(t *testing.T) {
 	t.Parallel()
 	one := testEntries(rankedSpec("a", 1, 5), rankedSpec("b", 1, 7), rankedSpec("c", 1, 9))
@@ -103,8 +102,8 @@ func TestOrderStays(t *testing.T) {
 func TestOrderOfOne(t *testing.T) {
 	lines := testEntries(rankedSpec("a", 1, 1))
 	allocs := testing.AllocsPerRun(100, func() {
-		var few [4]ranked
-		if walk := order(few[:0], lines, 7); len(walk) != 1 {
+		var few [4]rankedLine
+		if lines := order(few[:0], lines, 7); len(lines) != 1 {
 			t.Error("no walk")
 		}
 	})
@@ -122,7 +121,7 @@ func BenchmarkOrder(b *testing.B) {
 		lines := testEntries(specs...)
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
-			var few [4]ranked
+			var few [4]rankedLine
 			for i := range b.N {
 				order(few[:0], lines, uint64(i))
 			}

@@ -25,7 +25,7 @@ const (
 	probeWait      = time.Minute
 	maxProbeAnswer = 64 << 10
 	maxProbes      = 8
-	maxAsks        = 8 // bounds the calls of one probe if the line lacks models
+	maxTargets     = 8 // bounds the calls of one probe if the line lacks models
 	releaseTime    = 5 * time.Second
 )
 
@@ -54,10 +54,10 @@ func (p *prober) step(ctx context.Context) {
 			continue
 		}
 		due := s.Due(now)
-		p.probeKeys(ctx, entry, p.candidates(ln, health.Ask{LinePart: due.Worked}))
+		p.probeKeys(ctx, entry, p.candidates(ln, health.Probe{LinePart: due.LastAnswer}))
 		if due.Whole != nil {
-			asks := p.candidates(ln, *due.Whole)
-			p.probe(ctx, entry, asks, p.ask, func(_ health.LinePart, f *upstream.Failure) []health.Change {
+			targets := p.candidates(ln, *due.Whole)
+			p.probe(ctx, entry, targets, p.try, func(_ health.LinePart, f *upstream.Failure) []health.Change {
 				if f != nil && f.MissesModel() {
 					f = nil // the line has answered, though it has none of these models
 				}
@@ -65,14 +65,14 @@ func (p *prober) step(ctx context.Context) {
 			})
 		}
 		for _, ask := range due.Parts {
-			p.probe(ctx, entry, []health.LinePart{formed(ln, ask)}, p.ask, func(_ health.LinePart, f *upstream.Failure) []health.Change {
+			p.probe(ctx, entry, []health.LinePart{inForm(ln, ask)}, p.try, func(_ health.LinePart, f *upstream.Failure) []health.Change {
 				return s.ProbedPart(l.now(), ask.LinePart, f)
 			})
 		}
 		for _, ask := range due.Doubts {
-			p.probe(ctx, entry, p.doubted(ln, ask), p.ask, func(asked health.LinePart, f *upstream.Failure) []health.Change {
-				p.blame(ctx, entry, asked, due.Worked, f)
-				return s.Resolved(l.now(), due.Generation, ask.LinePart, asked.Form, f)
+			p.probe(ctx, entry, p.doubtTargets(ln, ask), p.try, func(target health.LinePart, f *upstream.Failure) []health.Change {
+				p.blame(ctx, entry, target, due.LastAnswer, f)
+				return s.DoubtProbed(l.now(), due.Generation, ask.LinePart, target.Form, f)
 			})
 		}
 		p.running.Go(func() { // after the probes: each has a lease of its own
@@ -86,12 +86,12 @@ func (p *prober) step(ctx context.Context) {
 // blame finds the cause of a refused probe of a doubt. An unproven refusal of the credential counts
 // against the model if the line still answers for the other model of its last answer. A missing
 // form counts against the model if the model is missing in all other forms too.
-func (p *prober) blame(ctx context.Context, entry *routingEntry, asked, worked health.LinePart, f *upstream.Failure) {
+func (p *prober) blame(ctx context.Context, entry *routingEntry, target, worked health.LinePart, f *upstream.Failure) {
 	switch {
 	case f == nil:
 		return
 	case f.Health == upstream.HealthCredential:
-		if f.Unproven && worked.Model != "" && worked.Model != asked.Model && p.ask(ctx, entry, worked) == nil {
+		if f.Unproven && worked.Model != "" && worked.Model != target.Model && p.try(ctx, entry, worked) == nil {
 			f.Health = upstream.HealthModel
 		}
 		return
@@ -99,28 +99,28 @@ func (p *prober) blame(ctx context.Context, entry *routingEntry, asked, worked h
 		return
 	}
 	for _, form := range entry.line.Forms {
-		if form == asked.Form {
+		if form == target.Form {
 			continue
 		}
-		if g := p.ask(ctx, entry, health.LinePart{Model: asked.Model, Form: form}); g == nil || !g.MissesModel() {
+		if g := p.try(ctx, entry, health.LinePart{Model: target.Model, Form: form}); g == nil || !g.MissesModel() {
 			return
 		}
 	}
 	f.Health, f.Vague = upstream.HealthModel, false
 }
 
-// doubted returns the targets of a probe of a part in doubt. If the part is not a chat model, as
+// doubtTargets returns the targets of a probe of a part in doubt. If the part is not a chat model, as
 // after failed jobs, the targets are the line's chat models.
-func (p *prober) doubted(ln *catalog.Line, ask health.Ask) []health.LinePart {
+func (p *prober) doubtTargets(ln *catalog.Line, ask health.Probe) []health.LinePart {
 	if m := p.lines.model(ask.Model); m == nil || m.Kind != catalog.KindChat {
-		return p.candidates(ln, health.Ask{})
+		return p.candidates(ln, health.Probe{})
 	}
-	return []health.LinePart{formed(ln, ask)}
+	return []health.LinePart{inForm(ln, ask)}
 }
 
-// formed returns the target of a probe in a definite form. A probe in any form begins with the form
+// inForm returns the target of a probe in a definite form. A probe in any form begins with the form
 // of the model's last answer and takes the next form at each probe.
-func formed(ln *catalog.Line, ask health.Ask) health.LinePart {
+func inForm(ln *catalog.Line, ask health.Probe) health.LinePart {
 	if ask.Form != "" || len(ln.Forms) == 0 {
 		return ask.LinePart
 	}
@@ -128,31 +128,31 @@ func formed(ln *catalog.Line, ask health.Ask) health.LinePart {
 	if i := slices.Index(forms, ask.Last); i > 0 {
 		forms[0], forms[i] = forms[i], forms[0]
 	}
-	return health.LinePart{Model: ask.Model, Form: forms[ask.Turn%len(forms)]}
+	return health.LinePart{Model: ask.Model, Form: forms[ask.Number%len(forms)]}
 }
 
 // candidates returns the targets of a probe of the line as a whole: first the target of the last
 // answer, then other chat models and forms, rotated at each probe.
-func (p *prober) candidates(ln *catalog.Line, last health.Ask) (asks []health.LinePart) {
+func (p *prober) candidates(ln *catalog.Line, last health.Probe) (targets []health.LinePart) {
 	for id := range ln.Models {
 		if m := p.lines.model(id); m != nil && m.Kind == catalog.KindChat {
 			for _, form := range ln.Forms {
-				asks = append(asks, health.LinePart{Model: id, Form: form})
+				targets = append(targets, health.LinePart{Model: id, Form: form})
 			}
 		}
 	}
-	slices.SortFunc(asks, func(a, b health.LinePart) int {
+	slices.SortFunc(targets, func(a, b health.LinePart) int {
 		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(slices.Index(ln.Forms, a.Form), slices.Index(ln.Forms, b.Form)))
 	})
-	if i := slices.Index(asks, last.LinePart); i >= 0 {
-		asks = slices.Insert(slices.Delete(asks, i, i+1), 0, last.LinePart)
+	if i := slices.Index(targets, last.LinePart); i >= 0 {
+		targets = slices.Insert(slices.Delete(targets, i, i+1), 0, last.LinePart)
 	}
-	if len(asks) <= maxAsks {
-		return asks
+	if len(targets) <= maxTargets {
+		return targets
 	}
-	others := asks[1:]
-	from := last.Turn * (maxAsks - 1) % len(others)
-	return append(asks[:1:1], slices.Concat(others[from:], others[:from])[:maxAsks-1]...)
+	others := targets[1:]
+	from := last.Number * (maxTargets - 1) % len(others)
+	return append(targets[:1:1], slices.Concat(others[from:], others[:from])[:maxTargets-1]...)
 }
 
 // model returns a model of the current catalog, nil if it is not there.
@@ -161,22 +161,22 @@ func (l *Lines) model(id string) *catalog.Model {
 	return m
 }
 
-// probe asks a line in the background, for one part after the other as long as it
-// lacks them, and lets its health take in the last result.
+// probe probes a line in the background: one target after the other, as long as the line lacks them.
+// result applies the last answer to the health of the line.
 func (p *prober) probe(
-	ctx context.Context, entry *routingEntry, asks []health.LinePart, ask asking,
-	result func(asked health.LinePart, f *upstream.Failure) []health.Change,
+	ctx context.Context, entry *routingEntry, targets []health.LinePart, call probeCall,
+	result func(target health.LinePart, f *upstream.Failure) []health.Change,
 ) {
 	l := p.lines
-	l.again(entry.target)
+	l.leaseAgain(entry.target)
 	p.running.Go(func() {
 		var f *upstream.Failure
-		var asked health.LinePart
+		var target health.LinePart
 		select {
 		case p.places <- struct{}{}:
 			defer func() { <-p.places }()
-			for _, asked = range asks {
-				if f = ask(ctx, entry, asked); f == nil || !f.MissesModel() {
+			for _, target = range targets {
+				if f = call(ctx, entry, target); f == nil || !f.MissesModel() {
 					break
 				}
 			}
@@ -187,7 +187,7 @@ func (p *prober) probe(
 			entry.redact(f)
 		}
 		l.metrics.probed(entry.line.ID, f)
-		l.found(entry, result(asked, f))
+		l.publish(entry, result(target, f))
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 		defer cancel()
 		l.release(ctx, entry.target)
@@ -196,10 +196,10 @@ func (p *prober) probe(
 
 // probeKeys probes the due keys of a line. If the line has no target for a probe, the next job
 // tries the keys.
-func (p *prober) probeKeys(ctx context.Context, entry *routingEntry, asks []health.LinePart) {
+func (p *prober) probeKeys(ctx context.Context, entry *routingEntry, targets []health.LinePart) {
 	l, refused := p.lines, &entry.stats.keys
-	for _, k := range refused.due(l.now(), entry.keys, len(asks) > 0) {
-		p.probe(ctx, entry, asks[:1], p.askWith(k), func(_ health.LinePart, f *upstream.Failure) []health.Change {
+	for _, k := range refused.due(l.now(), entry.keys, len(targets) > 0) {
+		p.probe(ctx, entry, targets[:1], p.tryWith(k), func(_ health.LinePart, f *upstream.Failure) []health.Change {
 			switch {
 			case f == nil || f.MissesModel():
 				l.accept(k)
@@ -215,34 +215,34 @@ func (p *prober) probeKeys(ctx context.Context, entry *routingEntry, asks []heal
 	}
 }
 
-// ask makes one probe with the line's keys in turn until a key is accepted. It returns nil if the
+// try makes one probe with the line's keys, one after the other, until a key is accepted. It returns nil if the
 // line answers.
-func (p *prober) ask(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure {
-	for turn := p.lines.turn(entry, ""); ; {
-		f := p.askWith(turn.key)(ctx, entry, part)
+func (p *prober) try(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure {
+	for selector := p.lines.selectKey(entry, ""); ; {
+		f := p.tryWith(selector.key)(ctx, entry, part)
 		if f == nil {
-			turn.answered()
+			selector.answered()
 			return nil
 		}
-		if !turn.failed(f) {
+		if !selector.failed(f) {
 			return f
 		}
 	}
 }
 
-// asking makes one probe. It returns nil if the line answers.
-type asking func(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure
+// probeCall makes one probe. It returns nil if the line answers.
+type probeCall func(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure
 
-// askWith makes probes with one key. A line without a chat model is tried by the next
+// tryWith makes probes with one key. A line without a chat model is tried by the next
 // job instead.
-func (p *prober) askWith(k *lineKey) asking {
+func (p *prober) tryWith(k *lineKey) probeCall {
 	return func(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure {
-		return p.askOnce(ctx, entry, k, part)
+		return p.call(ctx, entry, k, part)
 	}
 }
 
-// askOnce makes one call of a probe.
-func (p *prober) askOnce(ctx context.Context, entry *routingEntry, k *lineKey, part health.LinePart) *upstream.Failure {
+// call makes one call of a probe.
+func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part health.LinePart) *upstream.Failure {
 	ln := entry.line
 	m := p.lines.model(part.Model)
 	if m == nil || m.Kind != catalog.KindChat || !ln.Speaks(part.Form) {
@@ -269,7 +269,7 @@ func (p *prober) askOnce(ctx context.Context, entry *routingEntry, k *lineKey, p
 		defer answer.Body.Close() // the answer was read, or is of no use
 		var raw []byte
 		if raw, err = io.ReadAll(io.LimitReader(answer.Body, maxProbeAnswer)); err == nil {
-			return judgeProbe(ln, part.Form, answer.ContentType, raw)
+			return probeFailure(ln, part.Form, answer.ContentType, raw)
 		}
 	}
 	f := upstream.Interrupted(ctx, err)
@@ -279,9 +279,9 @@ func (p *prober) askOnce(ctx context.Context, entry *routingEntry, k *lineKey, p
 	return f
 }
 
-// judgeProbe returns the failure in an answer of status 200, or nil. An empty answer is not a
+// probeFailure returns the failure in an answer of status 200, or nil. An empty answer is not a
 // failure, because the probe allows hardly any tokens.
-func judgeProbe(ln *catalog.Line, form wire.Form, contentType string, raw []byte) *upstream.Failure {
+func probeFailure(ln *catalog.Line, form wire.Form, contentType string, raw []byte) *upstream.Failure {
 	if f := upstream.Classify(200, contentType, raw, nil); f != nil && f.Passed == nil {
 		return f
 	}
@@ -296,7 +296,7 @@ func judgeProbe(ln *catalog.Line, form wire.Form, contentType string, raw []byte
 // wake makes Run start the due probes at once.
 func (l *Lines) wake() {
 	select {
-	case l.doubted <- struct{}{}:
-	default: // Run is about to look
+	case l.doubts <- struct{}{}:
+	default: // Run is about to probe
 	}
 }

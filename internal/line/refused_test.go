@@ -35,7 +35,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 			return nil
 		})
 		if found == nil {
-			t.Fatal("no line was asked")
+			t.Fatal("no line was called")
 		}
 		return found, m
 	}
@@ -46,7 +46,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 			t.Errorf("%s: summary %v, limit %s", when, c.Refuses("reasoning.summary"), c.ReadsLimit(m))
 		}
 		if c, m := on(s, "slow"); c.Refuses("reasoning.summary") || c.ReadsLimit(m) != catalog.LimitMaxTokens {
-			t.Errorf("%s: another model is said to refuse something", when)
+			t.Errorf("%s: another model refuses fields", when)
 		}
 	}
 	learn := func(s *catalog.Snapshot, fields ...string) {

@@ -110,7 +110,7 @@ func forgetReportsTx(tx *store.Tx) error {
 // Joined is the state of a line over all nodes.
 type Joined struct {
 	Status
-	// Nodes are the nodes' own words, in the order of their reports.
+	// Nodes are the states reported by the nodes, in the order of the reports.
 	Nodes []OnNode `json:"nodes"`
 }
 

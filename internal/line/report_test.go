@@ -14,15 +14,15 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// of returns a pointer to a value.
-func of[T any](v T) *T { return &v }
+// lookup returns a pointer to a value.
+func ptr[T any](v T) *T { return &v }
 
 // out returns a model that is out.
-func out(model, cause string, since, until int64) health.PartOut {
+func partOut(model, cause string, since, until int64) health.PartOut {
 	return health.PartOut{Model: model, Cause: cause, Since: since, Until: until}
 }
 
-func lost(models ...health.PartOut) health.PartsOut { return health.PartsOut{ModelsOut: models} }
+func modelsOut(models ...health.PartOut) health.PartsOut { return health.PartsOut{ModelsOut: models} }
 
 // reports reads the reports of living nodes.
 func reports(t *testing.T, db *store.DB) (found []Report, err error) {
@@ -71,8 +71,8 @@ func TestReports(t *testing.T) {
 
 		full := Status{
 			Line: "main", Provider: "fake", State: health.StateCircuitOpen, CoolingUntil: 1_700_000_030, InFlight: 3, MaxConcurrent: 10, Granted: 5,
-			Attempts: 4, SuccessRate: of(0.25), FirstByteMS: of(int64(30)), Cause: "5 failures in a row — “odd”", CauseAt: 1_700_000_000,
-			PartsOut: lost(out("swift-1", "no such model", 1, 2)),
+			Attempts: 4, SuccessRate: ptr(0.25), FirstByteMS: ptr(int64(30)), Cause: "5 failures in a row — “odd”", CauseAt: 1_700_000_000,
+			PartsOut: modelsOut(partOut("swift-1", "no such model", 1, 2)),
 		}
 		report("node_b", Status{Line: "main", State: health.StateInService})
 		report("node_b", full, Status{Line: "other", State: stateDisabled})
@@ -132,9 +132,9 @@ func TestJoin(t *testing.T) {
 		{"nobody with lines", []Report{at("a", 1)}, []Status{}},
 		{"one node", []Report{at("a", 1, Status{Line: "main", Provider: "p", State: health.StateInService, InFlight: 2,
 			MaxConcurrent: 9, Granted: 9,
-			Attempts: 3, SuccessRate: of(1.0), FirstByteMS: of(int64(7)), Cause: "once", CauseAt: 1})},
+			Attempts: 3, SuccessRate: ptr(1.0), FirstByteMS: ptr(int64(7)), Cause: "once", CauseAt: 1})},
 			[]Status{{Line: "main", Provider: "p", State: health.StateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
-				Attempts: 3, SuccessRate: of(1.0), FirstByteMS: of(int64(7)), Cause: "once", CauseAt: 1}}},
+				Attempts: 3, SuccessRate: ptr(1.0), FirstByteMS: ptr(int64(7)), Cause: "once", CauseAt: 1}}},
 		{"the order of the first report", []Report{
 			at("a", 1, Status{Line: "z", State: health.StateInService}, Status{Line: "a", State: health.StateInService}),
 			at("b", 1, Status{Line: "new", State: health.StateInService}, Status{Line: "a", State: health.StateInService},
@@ -142,13 +142,13 @@ func TestJoin(t *testing.T) {
 		}, []Status{{Line: "z", State: health.StateInService}, {Line: "a", State: health.StateInService},
 			{Line: "new", State: health.StateInService}}},
 		{"sums and weighted means", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateInService, InFlight: 1, Granted: 4, Attempts: 30, SuccessRate: of(1.0),
-				FirstByteMS: of(int64(100))}),
-			at("b", 1, Status{Line: "m", State: health.StateInService, InFlight: 2, Granted: 6, Attempts: 10, SuccessRate: of(0.0)}),
-			at("c", 1, Status{Line: "m", State: health.StateInService, Attempts: 10, SuccessRate: of(1.0), FirstByteMS: of(int64(502))}),
+			at("a", 1, Status{Line: "m", State: health.StateInService, InFlight: 1, Granted: 4, Attempts: 30, SuccessRate: ptr(1.0),
+				FirstByteMS: ptr(int64(100))}),
+			at("b", 1, Status{Line: "m", State: health.StateInService, InFlight: 2, Granted: 6, Attempts: 10, SuccessRate: ptr(0.0)}),
+			at("c", 1, Status{Line: "m", State: health.StateInService, Attempts: 10, SuccessRate: ptr(1.0), FirstByteMS: ptr(int64(502))}),
 			at("d", 1, Status{Line: "m", State: health.StateInService, InFlight: 4}),
-		}, []Status{{Line: "m", State: health.StateInService, InFlight: 7, Granted: 10, Attempts: 50, SuccessRate: of(0.8),
-			FirstByteMS: of(int64(201))}}},
+		}, []Status{{Line: "m", State: health.StateInService, InFlight: 7, Granted: 10, Attempts: 50, SuccessRate: ptr(0.8),
+			FirstByteMS: ptr(int64(201))}}},
 		{"a new catalog arrives", []Report{
 			at("a", 5, Status{Line: "m", Provider: "new", State: health.StateInService, MaxConcurrent: 20}),
 			at("b", 4, Status{Line: "m", Provider: "old", State: stateDisabled, MaxConcurrent: 10}),
@@ -176,25 +176,25 @@ func TestJoin(t *testing.T) {
 			at("b", 1, Status{Line: "m", State: stateDrained}),
 		}, []Status{{Line: "m", State: stateDrained}}},
 		{"models that are out anywhere", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateInService, PartsOut: lost(
-				out("y", "first", 10, 90), out("z", "gone", 1, 2))}),
-			at("b", 1, Status{Line: "m", State: health.StateInService, PartsOut: lost(
-				out("x", "else", 3, 4), out("y", "second", 20, 80))}),
-			at("c", 1, Status{Line: "m", State: health.StateInService, PartsOut: lost(out("y", "between", 15, 70))}),
-		}, []Status{{Line: "m", State: health.StateInService, PartsOut: lost(
-			out("x", "else", 3, 4), out("y", "second", 10, 90), out("z", "gone", 1, 2))}}},
+			at("a", 1, Status{Line: "m", State: health.StateInService, PartsOut: modelsOut(
+				partOut("y", "first", 10, 90), partOut("z", "gone", 1, 2))}),
+			at("b", 1, Status{Line: "m", State: health.StateInService, PartsOut: modelsOut(
+				partOut("x", "else", 3, 4), partOut("y", "second", 20, 80))}),
+			at("c", 1, Status{Line: "m", State: health.StateInService, PartsOut: modelsOut(partOut("y", "between", 15, 70))}),
+		}, []Status{{Line: "m", State: health.StateInService, PartsOut: modelsOut(
+			partOut("x", "else", 3, 4), partOut("y", "second", 10, 90), partOut("z", "gone", 1, 2))}}},
 		{"forms that are out and models that cool", []Report{
 			at("a", 1, Status{Line: "m", State: health.StateInService, PartsOut: health.PartsOut{
 				FormsOut:      []health.PartOut{{Model: "x", Form: "chat", Since: 3, Until: 9}},
-				ModelsCooling: []health.PartOut{out("y", "slow", 1, 5)}}}),
+				ModelsCooling: []health.PartOut{partOut("y", "slow", 1, 5)}}}),
 			at("b", 1, Status{Line: "m", State: health.StateInService, PartsOut: health.PartsOut{
 				FormsOut: []health.PartOut{{Model: "x", Form: "chat", Tools: true, Since: 1, Until: 2},
 					{Model: "x", Form: "chat", Since: 2, Until: 8}},
-				ModelsCooling: []health.PartOut{out("y", "slower", 2, 4)}}}),
+				ModelsCooling: []health.PartOut{partOut("y", "slower", 2, 4)}}}),
 		}, []Status{{Line: "m", State: health.StateInService, PartsOut: health.PartsOut{
 			FormsOut: []health.PartOut{{Model: "x", Form: "chat", Since: 2, Until: 9},
 				{Model: "x", Form: "chat", Tools: true, Since: 1, Until: 2}},
-			ModelsCooling: []health.PartOut{out("y", "slower", 1, 5)}}}}},
+			ModelsCooling: []health.PartOut{partOut("y", "slower", 1, 5)}}}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -223,8 +223,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestModelStates: each model has a state, of all nodes together: out where any node
-// has it out, with its cause and times.
+// TestModelStates checks that a model is out if it is out on any node, with the cause and times.
 func TestModelStates(t *testing.T) {
 	t.Parallel()
 	states := func(parts health.PartsOut, models ...string) Status {
@@ -233,8 +232,8 @@ func TestModelStates(t *testing.T) {
 	joined := Join([]Report{
 		{Epoch: "a", AtMS: 1, Statuses: []Status{states(health.PartsOut{}, "x", "y")}},
 		{Epoch: "b", AtMS: 1, Statuses: []Status{states(health.PartsOut{
-			ModelsOut:     []health.PartOut{out("y", "gone", 1, 2)},
-			ModelsCooling: []health.PartOut{out("w", "slow", 5, 6)},
+			ModelsOut:     []health.PartOut{partOut("y", "gone", 1, 2)},
+			ModelsCooling: []health.PartOut{partOut("w", "slow", 5, 6)},
 			FormsOut:      []health.PartOut{{Model: "z", Form: "chat", Cause: "no", Since: 3, Until: 4}},
 		}, "w", "x", "y", "z")}},
 	})
@@ -271,13 +270,12 @@ func TestWorstState(t *testing.T) {
 	}
 }
 
-// TestJoinedJSON: a joined line shows the members of a state, and those of
-// each node beside its name and time.
+// TestJoinedJSON checks the members of a joined line, and of each node beside its name and time.
 func TestJoinedJSON(t *testing.T) {
 	t.Parallel()
 	raw, err := json.Marshal(Join([]Report{{Epoch: "node_a", AtMS: 5999, Statuses: []Status{{Line: "main", Provider: "p",
 		State: health.StateCooling, CoolingUntil: 9,
-		Granted: 2, PartsOut: lost(out("swift-1", "why", 1, 2))}}}}))
+		Granted: 2, PartsOut: modelsOut(partOut("swift-1", "why", 1, 2))}}}}))
 	if err != nil {
 		t.Fatal(err)
 	}

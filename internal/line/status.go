@@ -55,8 +55,8 @@ const (
 // causeDrained is the cause of stateDrained.
 const causeDrained = "drained by the operator"
 
-// Statuses returns how it is with every line of the current catalog on this node,
-// in the order of the document.
+// Statuses returns the state of each line of the current catalog on this node, in the order of the
+// document.
 func (l *Lines) Statuses() []Status {
 	now := l.now()
 	f := l.table(l.current())

@@ -37,7 +37,7 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 	for name, tt := range map[string]struct {
 		met   func() *upstream.Failure
 		state string
-		says  []string
+		words []string
 		error string // of the line, for the operator
 		after time.Duration
 	}{
@@ -66,35 +66,35 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := snapshot(1, spec("a"))
-				l := line.New(line.Options{Open: (&site{}).open, Current: func() *catalog.Snapshot { return s }})
-				asked := func() error {
+				l := line.New(line.Options{Open: (&fakeProvider{}).open, Current: func() *catalog.Snapshot { return s }})
+				try := func() error {
 					_, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return tt.met() })
 					return err
 				}
-				first := fault.Of(asked())
+				first := fault.Of(try())
 				if strings.Contains(name, "certificate") || strings.HasSuffix(tt.state, "_out") {
-					if !strings.Contains(first.Message(), tt.says[0]) || !strings.Contains(first.Message(), tt.says[1]) {
-						t.Errorf("whose line was asked is told %q", first.Message())
+					if !strings.Contains(first.Message(), tt.words[0]) || !strings.Contains(first.Message(), tt.words[1]) {
+						t.Errorf("the first client gets %q", first.Message())
 					}
 				}
 				if first.RetryAfter != 0 { // the specification has none on a provider's rate limit
-					t.Errorf("whose line was asked is to wait for %s", first.RetryAfter)
+					t.Errorf("the first client must wait for %s", first.RetryAfter)
 				}
 				for range 4 {
 					if tt.state == "circuit_open" {
-						_ = asked()
+						_ = try()
 					}
 				}
 				for _, form := range []wire.Form{wire.FormChat, wire.FormResponses} {
 					r := request(s)
 					r.Form = form
-					attempts, err := l.Try(t.Context(), r, func(context.Context, *line.Attempt) error { t.Error("asked"); return nil })
+					attempts, err := l.Try(t.Context(), r, func(context.Context, *line.Attempt) error { t.Error("a call"); return nil })
 					e := fault.Of(err)
 					status := map[wire.Form]int{wire.FormChat: 502, wire.FormResponses: 503}[form]
 					if e.Status() != status || form == wire.FormChat && e.RetryAfter != tt.after || form != wire.FormChat && e.RetryAfter == 0 {
 						t.Errorf("%s: %d, retry after %s", form, e.Status(), e.RetryAfter)
 					}
-					for _, want := range append(tt.says, "not charged") {
+					for _, want := range append(tt.words, "not charged") {
 						if !strings.Contains(e.Message(), want) {
 							t.Errorf("%s: %q is missing in %q", form, want, e.Message())
 						}
@@ -122,15 +122,15 @@ func TestUnavailableByDecision(t *testing.T) {
 	out.APIKey = "${NOT_SET}"
 	for name, tt := range map[string]struct {
 		lines []catalog.LineSpec
-		says  string
+		words string
 		cause string
 	}{
 		"no key": {[]catalog.LineSpec{out}, "No provider of this model is ready", "NOT_SET"},
 		"none":   {nil, "No provider of this model is ready", "no line of the catalog"},
 	} {
 		s := snapshot(1, tt.lines...)
-		_, err := ask(line.New(line.Options{Open: (&site{}).open}), request(s))
-		if e := fault.Of(err); !strings.Contains(e.Message(), tt.says) || !strings.Contains(e.Cause.Error(), tt.cause) || e.RetryAfter != 0 {
+		_, err := ask(line.New(line.Options{Open: (&fakeProvider{}).open}), request(s))
+		if e := fault.Of(err); !strings.Contains(e.Message(), tt.words) || !strings.Contains(e.Cause.Error(), tt.cause) || e.RetryAfter != 0 {
 			t.Errorf("%s: %q, %v", name, e.Message(), e.Cause)
 		}
 	}

@@ -3,6 +3,7 @@ package line
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -43,12 +44,12 @@ func (l *Lines) Run(ctx context.Context) {
 	}
 	if l.shares() {
 		group.Go(func() {
-			loop.Run(ctx, loop.Loop{Room: "line", Does: "share what is found out about lines", Log: l.log, Period: stepEvery,
+			loop.Run(ctx, loop.Loop{Room: "line", Does: "share findings about lines", Log: l.log, Period: stepEvery,
 				Pause: stepEvery / 10, Wake: l.findings.changed, Step: l.Exchange})
 		})
 	}
 	loop.Run(ctx,
-		loop.Loop{Room: "line", Does: "probe lines", Log: l.log, Period: stepEvery, Later: true, Wake: l.doubted, Step: probe},
+		loop.Loop{Room: "line", Does: "probe lines", Log: l.log, Period: stepEvery, Later: true, Wake: l.doubts, Step: probe},
 		loop.Loop{Room: "line", Does: "share the state of lines", Log: l.log, Period: stepEvery, Later: true, Step: share},
 	)
 }
@@ -95,37 +96,33 @@ func (l *Lines) applyControls(controls map[string]control) {
 	l.findings.mu.Lock() // a step must not see a resume half applied
 	defer l.findings.mu.Unlock()
 	l.mu.Lock()
-	before := l.controls
+	old := l.controls
 	l.controls = controls
-	all := make(map[string]*stats, len(l.stats))
-	for id, t := range l.stats {
-		all[id] = t
-	}
+	all := maps.Clone(l.stats)
 	l.mu.Unlock()
 	for id, t := range all {
-		now, was := controls[id], before[id]
-		t.drained.Store(now.drained)
-		l.tell(id, l.applyControl(id, t, was, now))
+		t.drained.Store(controls[id].drained)
+		l.announce(id, l.applyControl(id, t, old[id], controls[id]))
 	}
 }
 
 // applyControl applies a new decision about a line and returns the changes to report.
-func (l *Lines) applyControl(id string, t *stats, was, now control) (changes []health.Change) {
-	if now.resumes > was.resumes {
+func (l *Lines) applyControl(id string, t *stats, before, now control) (changes []health.Change) {
+	if now.resumes > before.resumes {
 		changes = t.forget(l.now())
 		l.findings.resumed(id)
 	}
 	back := health.Change{State: health.StateInService}
 	switch {
-	case now.drained && !was.drained:
+	case now.drained && !before.drained:
 		return append(changes, health.Change{State: stateDrained, Cause: causeDrained})
-	case was.drained && !now.drained && !slices.Contains(changes, back):
+	case before.drained && !now.drained && !slices.Contains(changes, back):
 		return append(changes, back)
 	}
 	return changes
 }
 
-// Report tells the other nodes how the lines are doing on this one.
+// Report writes the state of the lines on this node for the other nodes.
 func (l *Lines) Report(ctx context.Context) error {
 	if l.db == nil {
 		return nil
@@ -139,15 +136,15 @@ func (l *Lines) Report(ctx context.Context) error {
 	})
 }
 
-// tell reports to the operator, by log, metrics and alert, that a line or a part of it left or
+// announce reports to the operator, by log, metrics and alert, that a line or a part of it left or
 // returned.
-func (l *Lines) tell(line string, changes []health.Change) {
+func (l *Lines) announce(line string, changes []health.Change) {
 	for _, c := range changes {
 		l.alerts.Send(l.logChange(line, c))
 	}
 }
 
-// logChange tells of one change by the log and the metrics, and returns its alert.
+// logChange logs and counts one change and returns its alert.
 func (l *Lines) logChange(line string, c health.Change) alert.Alert {
 	l.metrics.changed(line, c)
 	if c.State == health.StateInService {

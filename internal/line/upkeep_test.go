@@ -24,36 +24,36 @@ import (
 	"tollgate/internal/wire"
 )
 
-// ear takes alerts.
-type ear struct {
-	mu   sync.Mutex
-	told []string
-	came chan struct{}
+// alertReceiver receives alerts.
+type alertReceiver struct {
+	mu       sync.Mutex
+	alerts   []string
+	received chan struct{}
 }
 
-func (r *ear) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r *alertReceiver) RoundTrip(req *http.Request) (*http.Response, error) {
 	var a alert.Alert
 	if err := json.NewDecoder(req.Body).Decode(&a); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
-	r.told = append(r.told, strings.Join(strings.Fields(a.Line+" "+a.Model+" "+a.State), " "))
+	r.alerts = append(r.alerts, strings.Join(strings.Fields(a.Line+" "+a.Model+" "+a.State), " "))
 	r.mu.Unlock()
-	r.came <- struct{}{}
+	r.received <- struct{}{}
 	return &http.Response{StatusCode: 204, Body: http.NoBody}, nil
 }
 
-// wait returns the next n alerts, in the order of their words.
-func (r *ear) wait(n int) string {
+// wait returns the next n alerts, in alphabetical order.
+func (r *alertReceiver) wait(n int) string {
 	for range n {
-		<-r.came
+		<-r.received
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	told := r.told
-	r.told = nil
-	slices.Sort(told)
-	return strings.Join(told, ", ")
+	messages := r.alerts
+	r.alerts = nil
+	slices.Sort(messages)
+	return strings.Join(messages, ", ")
 }
 
 // TestLinesAreReported checks that lines are reported in time, and at once after a change of the catalog.
@@ -87,8 +87,8 @@ func TestOperatorsWord(t *testing.T) {
 		s := catalog.NewSnapshot(1, doc, map[string]catalog.Provider{
 			"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 			func(string) (string, bool) { return "", false })
-		begin := func() (*Lines, *ear) {
-			epoch, alerts := id.New("node_"), &ear{came: make(chan struct{}, 100)}
+		begin := func() (*Lines, *alertReceiver) {
+			epoch, alerts := id.New("node_"), &alertReceiver{received: make(chan struct{}, 100)}
 			if err := node.Register(t.Context(), db, epoch); err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +126,7 @@ func TestOperatorsWord(t *testing.T) {
 		}
 		decide(ResumeTx)
 		if got := alerts.wait(1); state().State != "in_service" || got != "a in_service" {
-			t.Errorf("%+v, told %s", state(), got)
+			t.Errorf("%+v, alerts %s", state(), got)
 		}
 
 		failure := func(effect upstream.Health) *upstream.Failure {
@@ -135,16 +135,16 @@ func TestOperatorsWord(t *testing.T) {
 		// The line gets every kind of hold, and a drain on top.
 		entry := l.table(s).entries[0]
 		swift := health.Origin{LinePart: health.LinePart{Model: "swift"}, Generation: entry.stats.Generation()}
-		l.tell("a", entry.stats.Failed(time.Now(), swift, failure(upstream.HealthModel)))
-		l.tell("a", entry.stats.Failed(time.Now(), swift, failure(upstream.HealthCredential)))
+		l.announce("a", entry.stats.Failed(time.Now(), swift, failure(upstream.HealthModel)))
+		l.announce("a", entry.stats.Failed(time.Now(), swift, failure(upstream.HealthCredential)))
 		if got := alerts.wait(2); got != "a credentials_out, a swift model_out" {
-			t.Errorf("told %s", got)
+			t.Errorf("alerts %s", got)
 		}
 		decide(DrainTx)
 		alerts.wait(1)
 		decide(ResumeTx)
 		if got := alerts.wait(2); state().State != "in_service" || state().ModelsOut != nil || got != "a in_service, a swift in_service" {
-			t.Errorf("%+v, told %s", state(), got)
+			t.Errorf("%+v, alerts %s", state(), got)
 		}
 
 		// Each node's view reaches the others.

@@ -15,7 +15,7 @@ const (
 	// doubtAgain is the shortest time between two probes of the same question. It bounds the number
 	// of probes that clients can cause.
 	doubtAgain = time.Minute
-	// confirmAgain is the shortest time between two probes that decide about a hold. It is less
+	// confirmAgain is the shortest time between two probes that decide about a block. It is less
 	// than doubtAgain, because all other accounts may use the line until the probe is done. A
 	// refuted account cannot cause another such probe.
 	confirmAgain = 10 * time.Second
@@ -42,8 +42,8 @@ func (b *failureSum) add(account string, weight float64, unproven bool) {
 	(*of)[account] += weight
 }
 
-// all is all failures.
-func (b *failureSum) all() float64 {
+// total returns the sum of all failures.
+func (b *failureSum) total() float64 {
 	sum := 0.0
 	for _, n := range b.proven {
 		sum += n
@@ -74,20 +74,20 @@ func (b *failureSum) counted() float64 {
 	for _, n := range b.unproven {
 		largest = max(largest, n)
 	}
-	return b.all() - largest
+	return b.total() - largest
 }
 
 // doubt is an open question whether a part of a line works. A probe answers it.
 type doubt struct {
-	open    bool // the question is put
-	circuit bool // asked after failures: the circuit opens if the probe fails too
-	urgent  bool // a hold waits for the answer
+	open    bool // waits for a probe
+	circuit bool // after failures: the circuit opens if the probe fails too
+	urgent  bool // a block waits for the answer
 	probing bool
-	last    time.Time // when it was answered last; zero if never
+	last    time.Time // time of the last answer; zero if none
 }
 
-// suspect asks for a probe of a part. circuit is true if failures are the reason.
-func (h *health) suspect(part LinePart, circuit bool) {
+// addDoubt asks for a probe of a part. circuit is true if failures are the reason.
+func (h *health) addDoubt(part LinePart, circuit bool) {
 	if h.serving.Unprobed {
 		return
 	}
@@ -101,9 +101,9 @@ func (h *health) suspect(part LinePart, circuit bool) {
 	d.open, d.circuit = true, d.circuit || circuit
 }
 
-// urge asks for a probe of a part with an unconfirmed hold.
-func (h *health) urge(part LinePart, circuit bool) {
-	h.suspect(part, circuit)
+// addUrgentDoubt asks for a probe of a part with an unconfirmed block.
+func (h *health) addUrgentDoubt(part LinePart, circuit bool) {
+	h.addDoubt(part, circuit)
 	if d := h.doubts[part]; d != nil {
 		d.urgent = true
 	}
@@ -129,7 +129,7 @@ func (h *health) doubtful() bool {
 
 // dueDoubts returns the doubtful parts to probe now and marks them as being probed. A line or model
 // with a confirmed pause is not probed before the end of the pause.
-func (h *health) dueDoubts(now time.Time) (due []Ask) {
+func (h *health) dueDoubts(now time.Time) (due []Probe) {
 	for part, d := range h.doubts {
 		switch {
 		case !d.ready(now):
@@ -137,7 +137,7 @@ func (h *health) dueDoubts(now time.Time) (due []Ask) {
 			delete(h.doubts, part)
 		case h.dueDoubt(now, part, d):
 			d.probing = true
-			due = append(due, Ask{LinePart: part, Last: h.worked.forms[part.Model]})
+			due = append(due, Probe{LinePart: part, Last: h.lastAnswer.forms[part.Model]})
 		}
 	}
 	return due
@@ -151,13 +151,13 @@ func (d *doubt) ready(now time.Time) bool {
 // dueDoubt reports whether to probe a doubtful part now.
 func (h *health) dueDoubt(now time.Time, part LinePart, d *doubt) bool {
 	model := h.parts[LinePart{Model: part.Model}]
-	return d.ready(now) && (h.state != cooling || !h.who.confirmed) && (model == nil || !model.holds() || !model.who.confirmed)
+	return d.ready(now) && (h.state != cooling || !h.reporters.confirmed) && (model == nil || !model.active() || !model.reporters.confirmed)
 }
 
-// resolved records the result of a probe of a doubtful part. generation is the line's generation
+// doubtProbed records the result of a probe of a doubtful part. generation is the line's generation
 // when the probe began, and form is the form of the probe. No client influences a probe, so its
-// failure holds for all accounts.
-func (h *health) resolved(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) (changes []Change) {
+// failure applies to all accounts.
+func (h *health) doubtProbed(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) (changes []Change) {
 	d := h.doubts[part]
 	if d == nil || !d.probing {
 		return nil
@@ -166,29 +166,29 @@ func (h *health) resolved(now time.Time, generation uint64, part LinePart, form 
 	*d = doubt{last: now}
 	if generation >= h.began {
 		q := Origin{LinePart: LinePart{part.Model, form, part.Tools}, Generation: generation}
-		changes = h.resolve(now, q, part, circuit, f)
+		changes = h.applyProbe(now, q, part, circuit, f)
 	}
-	if h.waitsFor(part) || h.waitsForPart(part) { // the probe did not decide about the hold
-		h.urge(part, circuit)
+	if h.awaitsProbe(part) || h.partAwaitsProbe(part) { // the probe did not decide about the block
+		h.addUrgentDoubt(part, circuit)
 	}
 	return changes
 }
 
-// resolve applies the result of the probe.
-func (h *health) resolve(now time.Time, q Origin, part LinePart, circuit bool, f *upstream.Failure) []Change {
+// applyProbe applies the result of the probe.
+func (h *health) applyProbe(now time.Time, q Origin, part LinePart, circuit bool, f *upstream.Failure) []Change {
 	switch {
 	case f == nil || f.Health == upstream.HealthNone && f.Code != fault.ClientClosed:
 		h.streak = failureSum{}
-		return append(h.works(now, part), h.worksIn(now, part, q)...)
+		return append(h.stateProbed(now, part), h.partAnswered(now, part, q)...)
 	case f.Health == upstream.HealthCredential:
-		return h.withdraw(now, q, f)
+		return h.credentialsFailed(now, q, f)
 	case f.MissesModel():
-		return append(h.works(now, part), h.lose(now, h.missed(q, f), q, f)...)
-	case h.waitsFor(part):
-		return h.meets(now, f)
+		return append(h.stateProbed(now, part), h.takeOut(now, h.missingPart(q, f), q, f)...)
+	case h.awaitsProbe(part):
+		return h.confirmState(now, f)
 	case f.Health == upstream.HealthCool:
-		if !h.meetsLimit(now, part, f) { // the question is not answered
-			h.suspect(part, circuit)
+		if !h.confirmLimit(now, part, f) { // the question is not answered
+			h.addDoubt(part, circuit)
 		}
 	case f.Health == upstream.HealthNone:
 	case circuit:
@@ -199,85 +199,85 @@ func (h *health) resolve(now time.Time, q Origin, part LinePart, circuit bool, f
 	return nil
 }
 
-// waitsFor reports whether the line's present state waits for a probe of the part.
-func (h *health) waitsFor(part LinePart) bool {
-	return h.state != healthy && h.state != halfOpen && !h.who.confirmed && !h.private && h.asks == part
+// awaitsProbe reports whether the line's present state waits for a probe of the part.
+func (h *health) awaitsProbe(part LinePart) bool {
+	return h.state != healthy && h.state != halfOpen && !h.reporters.confirmed && !h.private && h.probePart == part
 }
 
-// waitsForPart reports whether something held against the part waits for a probe.
-func (h *health) waitsForPart(part LinePart) bool {
+// partAwaitsProbe reports whether the block of the part waits for a probe.
+func (h *health) partAwaitsProbe(part LinePart) bool {
 	p := h.parts[part]
-	return p != nil && p.out && !p.who.confirmed && !p.announced
+	return p != nil && p.out && !p.reporters.confirmed && !p.announced
 }
 
-// works records that the line answered the probe for its present state. If the operator was told of
-// the state, the line becomes half-open first.
-func (h *health) works(now time.Time, part LinePart) []Change {
+// stateProbed records that the line answered the probe for its present state. If the state was announced to the
+// operator, the line becomes half-open first.
+func (h *health) stateProbed(now time.Time, part LinePart) []Change {
 	switch {
-	case !h.waitsFor(part):
+	case !h.awaitsProbe(part):
 		return nil
 	case h.state == cooling: // the limit is the reporters' own
-		h.limits.lifted(h.who)
-		h.explicit, h.private, h.asks = false, true, LinePart{}
+		h.limits.answered(h.reporters)
+		h.explicit, h.private, h.probePart = false, true, LinePart{}
 		return nil
 	case h.announced != healthy:
-		h.excuse(now, h.who)
+		h.blame(now, h.reporters)
 		h.enter(halfOpen, now, 0, h.cause)
 		return nil
 	}
-	return h.refute(now)
+	return h.dismiss(now)
 }
 
-// worksIn records that the line answered a probe of a part in a form.
-func (h *health) worksIn(now time.Time, part LinePart, q Origin) (changes []Change) {
+// partAnswered records that the line answered a probe of a part in a form.
+func (h *health) partAnswered(now time.Time, part LinePart, q Origin) (changes []Change) {
 	for _, held := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}, part} {
 		p := h.parts[held]
-		if p == nil || !p.holds() || p.who.confirmed || q.Generation < p.began {
+		if p == nil || !p.active() || p.reporters.confirmed || q.Generation < p.began {
 			continue
 		}
 		if p.cools {
-			p.limits.lifted(p.who)
+			p.limits.answered(p.reporters)
 			p.explicit, p.private = false, true
 			continue
 		}
-		h.excuse(now, p.who)
+		h.blame(now, p.reporters)
 		changes = append(changes, h.lift(now, held)...)
 	}
 	return changes
 }
 
-// meets records the failure of the probe for the line's present state.
-func (h *health) meets(now time.Time, f *upstream.Failure) []Change {
+// confirmState records the failure of the probe for the line's present state.
+func (h *health) confirmState(now time.Time, f *upstream.Failure) []Change {
 	limit := f.Health == upstream.HealthCool
 	switch {
 	case f.Health == upstream.HealthNone, h.state == credentialsOut, h.state == cooling && !limit: // not the same failure
 		return nil
 	case h.state == cooling:
-		h.until, h.cause = later(h.until, now.Add(min(f.RetryAfter, maxRetryAfter))), f.Error()
-		h.who.confirm()
+		h.until, h.cause = latest(h.until, now.Add(min(f.RetryAfter, maxRetryAfter))), f.Error()
+		h.reporters.confirm()
 		return nil // a pause of seconds is not worth a message
 	default:
 		h.until = now.Add(h.wait)
 	}
 	h.cause, h.untrusted = f.Error(), f.Untrusted
-	h.who.confirm()
+	h.reporters.confirm()
 	return h.announce(now)
 }
 
-// meetsLimit records a rate limit of a part's probe. It reports whether the part cooled for some
+// confirmLimit records a rate limit of a part's probe. It reports whether the part cooled for some
 // accounts and now cools for all.
-func (h *health) meetsLimit(now time.Time, part LinePart, f *upstream.Failure) bool {
+func (h *health) confirmLimit(now time.Time, part LinePart, f *upstream.Failure) bool {
 	p := h.parts[LinePart{Model: part.Model}]
-	if p == nil || !p.cools || p.who.confirmed {
+	if p == nil || !p.cools || p.reporters.confirmed {
 		return false
 	}
-	p.until, p.cause = later(p.until, now.Add(min(f.RetryAfter, maxRetryAfter))), f.Error()
-	p.who.confirm()
+	p.until, p.cause = latest(p.until, now.Add(min(f.RetryAfter, maxRetryAfter))), f.Error()
+	p.reporters.confirm()
 	return true
 }
 
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

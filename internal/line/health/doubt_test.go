@@ -23,9 +23,9 @@ func stalled() *upstream.Failure {
 }
 
 // doubts checks the models of the doubtful parts that are due for a probe.
-func (p *patient) doubts(want ...string) {
+func (p *testLine) checkDoubts(want ...string) {
 	p.Helper()
-	p.note(p.stats.change(func(h *health) []Change {
+	p.record(p.stats.change(func(h *health) []Change {
 		due := h.due(p.now)
 		var doubts []string
 		for _, ask := range due.Doubts {
@@ -38,16 +38,16 @@ func (p *patient) doubts(want ...string) {
 	}))
 }
 
-// resolve ends the probe of a doubtful part.
-func (p *patient) resolve(f *upstream.Failure) {
+// applyProbe ends the probe of a doubtful part.
+func (p *testLine) probeDoubt(f *upstream.Failure) {
 	p.Helper()
-	p.note(p.stats.change(func(h *health) []Change {
+	p.record(p.stats.change(func(h *health) []Change {
 		for part, d := range h.doubts {
 			if d.probing {
-				return h.resolved(p.now, h.generation, part, p.part.Form, f)
+				return h.doubtProbed(p.now, h.generation, part, p.part.Form, f)
 			}
 		}
-		return h.resolved(p.now, h.generation, p.part, p.part.Form, f)
+		return h.doubtProbed(p.now, h.generation, p.part, p.part.Form, f)
 	}))
 }
 
@@ -60,7 +60,7 @@ func TestOneAccountOpensNoCircuit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPatient(t)
+			p := newTestLine(t)
 			for i := range 300 {
 				p.account = "hostile"
 				p.do(failure())
@@ -69,7 +69,7 @@ func TestOneAccountOpensNoCircuit(t *testing.T) {
 				}
 				p.now = p.now.Add(time.Second / 10)
 			}
-			p.wants("in_service", "")
+			p.check("in_service", "")
 		})
 	}
 }
@@ -78,26 +78,26 @@ func TestOneAccountOpensNoCircuit(t *testing.T) {
 // circuit if a probe fails too.
 func TestAccountsThatDifferOpenTheCircuit(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for _, account := range []string{"a", "b", "a", "b", "c", "a", "c"} {
 		p.account = account
 		p.do(stalled()) // of seven a had three
 	}
-	p.wants("in_service", "")
+	p.check("in_service", "")
 	p.account = "b"
 	p.do(stalled())
-	p.wants("in_service", "circuit_open")
+	p.check("in_service", "circuit_open")
 	p.account = "other"
-	p.wants("in_service", "")
-	p.doubts("m")
-	p.resolve(stalled())
-	p.wants("circuit_open", "circuit_open", "circuit_open")
+	p.check("in_service", "")
+	p.checkDoubts("m")
+	p.probeDoubt(stalled())
+	p.check("circuit_open", "circuit_open", "circuit_open")
 }
 
 // TestAccountsThatDifferOpenByShare checks the same with answers between the failures.
 func TestAccountsThatDifferOpenByShare(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for i := 0; p.stats.health.state == healthy; i++ {
 		if i > 30 {
 			t.Fatal("half of the attempts fail, and the circuit stays closed")
@@ -108,23 +108,23 @@ func TestAccountsThatDifferOpenByShare(t *testing.T) {
 			p.do(nil)
 		}
 	}
-	p.doubts("m")
-	p.resolve(broken())
-	p.wants("circuit_open", "circuit_open", "circuit_open")
+	p.checkDoubts("m")
+	p.probeDoubt(broken())
+	p.check("circuit_open", "circuit_open", "circuit_open")
 }
 
 // TestProvenFailuresCountForOneAccount checks that one account's requests are enough to find a dead
 // line.
 func TestProvenFailuresCountForOneAccount(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	p.account = "only"
 	for range 5 {
 		p.do(broken())
 	}
-	p.doubts("m")
-	p.resolve(broken())
-	p.wants("circuit_open", "circuit_open", "circuit_open")
+	p.checkDoubts("m")
+	p.probeDoubt(broken())
+	p.check("circuit_open", "circuit_open", "circuit_open")
 }
 
 // TestAProbeDecides checks that a probe decides about a status without proof.
@@ -133,7 +133,7 @@ func TestAProbeDecides(t *testing.T) {
 	for name, tt := range map[string]struct {
 		met, probe     *upstream.Failure
 		state, refusal string
-		told           []string
+		messages       []string
 	}{
 		"the credential is gone":        {maybe(account()), maybe(account()), "credentials_out", "credentials_out", []string{"credentials_out"}},
 		"the credential works":          {maybe(account()), nil, "in_service", "", nil},
@@ -147,13 +147,13 @@ func TestAProbeDecides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPatient(t)
+			p := newTestLine(t)
 			p.do(tt.met)
-			p.wants("in_service", "")
-			p.doubts("m")
-			p.doubts() // one at a time
-			p.resolve(tt.probe)
-			p.wants(tt.state, tt.refusal, tt.told...)
+			p.check("in_service", "")
+			p.checkDoubts("m")
+			p.checkDoubts() // one at a time
+			p.probeDoubt(tt.probe)
+			p.check(tt.state, tt.refusal, tt.messages...)
 		})
 	}
 }
@@ -162,28 +162,28 @@ func TestAProbeDecides(t *testing.T) {
 // one account.
 func TestAProbeOpensTheCircuit(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	p.account = "only"
 	p.do(stalled())
-	p.doubts()
+	p.checkDoubts()
 	p.do(stalled())
-	p.doubts("m")
-	p.resolve(broken())
-	p.wants("circuit_open", "circuit_open", "circuit_open")
+	p.checkDoubts("m")
+	p.probeDoubt(broken())
+	p.check("circuit_open", "circuit_open", "circuit_open")
 }
 
-// TestProbesOfDoubtsAreBounded: a good probe's word holds for a minute, and a line
-// without doubts is sound again.
+// TestProbesOfDoubtsAreBounded checks that there is no new probe for a minute after a good one, and
+// that a line without doubts is sound again.
 func TestProbesOfDoubtsAreBounded(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	probes := 0
 	for range 600 {
 		p.do(maybe(missing()))
 		p.stats.change(func(h *health) []Change {
 			if h.due(p.now).Doubts != nil {
 				probes++
-				return h.resolved(p.now, h.generation, p.part, "", nil)
+				return h.doubtProbed(p.now, h.generation, p.part, "", nil)
 			}
 			return nil
 		})
@@ -193,46 +193,46 @@ func TestProbesOfDoubtsAreBounded(t *testing.T) {
 		t.Errorf("%d probes in ten minutes", probes)
 	}
 	p.now = p.now.Add(time.Minute)
-	p.doubts("m") // from the earlier question, which is still open
-	p.resolve(nil)
+	p.checkDoubts("m") // from the earlier question, which is still open
+	p.probeDoubt(nil)
 	p.now = p.now.Add(time.Minute)
-	p.doubts()
+	p.checkDoubts()
 	if !p.stats.sound.Load() || len(p.stats.health.doubts) != 0 {
 		t.Error("doubts are kept")
 	}
-	p.wants("in_service", "")
+	p.check("in_service", "")
 }
 
 // TestDoubtsOfFormerGenerations checks that a probe has no effect if it began before the line left
 // and returned, and that a cooling line is not probed.
 func TestDoubtsOfFormerGenerations(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	p.do(maybe(account()))
-	p.doubts("m")
+	p.checkDoubts("m")
 	generation := p.stats.health.generation
 	p.do(limited(429, 30*time.Second))
-	p.note(p.stats.change(func(h *health) []Change { return h.resolved(p.now, generation, p.part, "", account()) }))
-	p.wants("cooling", "cooling")
+	p.record(p.stats.change(func(h *health) []Change { return h.doubtProbed(p.now, generation, p.part, "", account()) }))
+	p.check("cooling", "cooling")
 	p.now = p.now.Add(30 * time.Second)
-	p.wants("in_service", "")
+	p.check("in_service", "")
 	p.do(maybe(account()))
 	p.do(limited(429, time.Minute))
 	p.now = p.now.Add(40 * time.Second)
-	p.doubts()
+	p.checkDoubts()
 	p.now = p.now.Add(20 * time.Second)
-	p.wants("in_service", "")
-	p.doubts("m")
-	p.note(p.stats.change(func(h *health) []Change { return h.clear(p.now) })) // resumed by the operator
-	p.resolve(account())
-	p.wants("in_service", "")
+	p.check("in_service", "")
+	p.checkDoubts("m")
+	p.record(p.stats.change(func(h *health) []Change { return h.clear(p.now) })) // resumed by the operator
+	p.probeDoubt(account())
+	p.check("in_service", "")
 }
 
 // TestHalfOpenIsNotEndedByOneAccount checks that unproven failures of one account do not reopen the
 // circuit of a half-open line.
 func TestHalfOpenIsNotEndedByOneAccount(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for range 5 {
 		p.do(broken())
 	}
@@ -242,18 +242,18 @@ func TestHalfOpenIsNotEndedByOneAccount(t *testing.T) {
 	for range 20 {
 		p.do(hollow())
 	}
-	p.wants("half_open", "", "circuit_open")
+	p.check("half_open", "", "circuit_open")
 	p.do(broken())
-	p.wants("circuit_open", "circuit_open")
+	p.check("circuit_open", "circuit_open")
 }
 
 // TestJobsCannotBeProbed checks that failures of jobs are counted, not probed.
 func TestJobsCannotBeProbed(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for range 20 {
-		p.note(p.stats.Failed(p.now, Origin{LinePart: p.part, Account: "a", Generation: p.stats.health.generation, Job: true}, stalled()))
+		p.record(p.stats.Failed(p.now, Origin{LinePart: p.part, Account: "a", Generation: p.stats.health.generation, Job: true}, stalled()))
 	}
-	p.doubts()
-	p.wants("in_service", "")
+	p.checkDoubts()
+	p.check("in_service", "")
 }

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Finding is a hold on a line or a part of it, for other nodes to adopt.
+// Finding is a block on a line or a part of it, for other nodes to adopt.
 type Finding struct {
 	LinePart            // the line as a whole if zero
 	State        string // StateCooling to StateFormOut
 	Cause        string
 	Since, Until time.Time
 	Wait         time.Duration // between probes
-	Accounts     []string      // the accounts with the hold; all accounts if empty
+	Accounts     []string      // the accounts with the block; all accounts if empty
 	Explicit     bool          // the provider named the time of the pause
 }
 
@@ -24,24 +24,24 @@ const maxShared = 100
 // learn of it.
 const shortPause = 3 * time.Second
 
-// Findings returns the present holds to share: confirmed holds, and pauses with known accounts.
+// Findings returns the present blocks to share: confirmed blocks, and pauses with known accounts.
 func (s *Stats) Findings(now time.Time) (all []Finding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &s.health
-	h.thaw(now)
-	s.settle()
+	h.endPauses(now)
+	s.publish()
 	pause := h.state == cooling && !h.private
-	if h.state == halfOpen || h.state != healthy && shared(h.who, h.announced == h.state, pause, h.until.Sub(h.since)) {
-		all = append(all, Finding{State: h.state.word(), Cause: h.cause, Since: h.since, Until: h.until, Wait: h.wait, Accounts: h.who.list(),
-			Explicit: h.explicit})
+	if h.state == halfOpen || h.state != healthy && shared(h.reporters, h.announced == h.state, pause, h.until.Sub(h.since)) {
+		all = append(all, Finding{State: h.state.name(), Cause: h.cause, Since: h.since, Until: h.until, Wait: h.wait,
+			Accounts: h.reporters.list(), Explicit: h.explicit})
 	}
 	for part, p := range h.parts {
-		if !p.holds() || !shared(p.who, p.announced, p.cools && !p.private, p.until.Sub(p.since)) {
+		if !p.active() || !shared(p.reporters, p.announced, p.cools && !p.private, p.until.Sub(p.since)) {
 			continue
 		}
-		f := Finding{LinePart: part, State: StateModelOut, Cause: p.cause, Since: p.since, Until: p.until, Wait: p.wait, Accounts: p.who.list(),
-			Explicit: p.explicit}
+		f := Finding{LinePart: part, State: StateModelOut, Cause: p.cause, Since: p.since, Until: p.until, Wait: p.wait,
+			Accounts: p.reporters.list(), Explicit: p.explicit}
 		switch {
 		case p.cools:
 			f.State = StateCooling
@@ -53,18 +53,18 @@ func (s *Stats) Findings(now time.Time) (all []Finding) {
 	return all
 }
 
-// shared reports whether a hold is shared with other nodes.
-func shared(who reporters, announced, pause bool, lasts time.Duration) bool {
+// shared reports whether a block is shared with other nodes.
+func shared(by reporters, announced, pause bool, lasts time.Duration) bool {
 	switch {
-	case !who.confirmed && len(who.accounts) == 0:
+	case !by.confirmed && len(by.accounts) == 0:
 		return false
 	case pause:
 		return lasts >= shortPause
 	}
-	return who.confirmed || announced
+	return by.confirmed || announced
 }
 
-// list returns the accounts of a hold in order, or nil for all accounts.
+// list returns the accounts of a block in order, or nil for all accounts.
 func (r *reporters) list() []string {
 	if r.confirmed {
 		return nil
@@ -76,17 +76,17 @@ func (r *reporters) list() []string {
 // Adopt applies the finding of another node.
 func (s *Stats) Adopt(now time.Time, f Finding) {
 	s.change(func(h *health) []Change {
-		who := reporters{confirmed: true}
+		by := reporters{confirmed: true}
 		if len(f.Accounts) > 0 {
-			who = reporters{}
+			by = reporters{}
 			for _, account := range f.Accounts {
-				who.add(account)
+				by.add(account)
 			}
 		}
 		if f.LinePart == (LinePart{}) {
-			h.adopt(now, f, who)
+			h.adopt(now, f, by)
 		} else {
-			h.adoptPart(f, who)
+			h.adoptPart(f, by)
 		}
 		maps.DeleteFunc(h.doubts, func(_ LinePart, d *doubt) bool { return !d.probing })
 		return nil
@@ -94,10 +94,10 @@ func (s *Stats) Adopt(now time.Time, f Finding) {
 }
 
 // adopt applies a finding about the whole line.
-func (h *health) adopt(now time.Time, f Finding, who reporters) {
+func (h *health) adopt(now time.Time, f Finding, by reporters) {
 	to := healthy
 	for state := cooling; state <= credentialsOut; state++ {
-		if state.word() == f.State {
+		if state.name() == f.State {
 			to = state
 		}
 	}
@@ -106,28 +106,28 @@ func (h *health) adopt(now time.Time, f Finding, who reporters) {
 	}
 	h.after = healthy
 	h.enter(to, now, 0, f.Cause)
-	h.since, h.until, h.who, h.explicit = f.Since, f.Until, who, f.Explicit
+	h.since, h.until, h.reporters, h.explicit = f.Since, f.Until, by, f.Explicit
 	switch to {
 	case cooling:
 		h.limits.n = max(h.limits.n, 1)
 	case halfOpen:
-		h.who, h.announced = reporters{}, circuitOpen
+		h.reporters, h.announced = reporters{}, circuitOpen
 	default:
 		h.wait, h.announced = f.Wait, to
 	}
 }
 
 // adoptPart applies a finding about a part.
-func (h *health) adoptPart(f Finding, who reporters) {
+func (h *health) adoptPart(f Finding, by reporters) {
 	h.generation++
 	if h.parts == nil {
-		h.parts = map[LinePart]*hold{}
+		h.parts = map[LinePart]*block{}
 	}
-	h.parts[f.LinePart] = &hold{out: f.State != StateCooling, cools: f.State == StateCooling, cause: f.Cause, since: f.Since, until: f.Until,
-		wait: f.Wait, who: who, explicit: f.Explicit, announced: f.State != StateCooling, began: h.generation}
+	h.parts[f.LinePart] = &block{out: f.State != StateCooling, cools: f.State == StateCooling, cause: f.Cause, since: f.Since, until: f.Until,
+		wait: f.Wait, reporters: by, explicit: f.Explicit, announced: f.State != StateCooling, began: h.generation}
 }
 
-// Release lifts a hold after another node found the part working.
+// Release lifts a block after another node found the part working.
 func (s *Stats) Release(now time.Time, part LinePart) {
 	s.change(func(h *health) []Change {
 		if part == (LinePart{}) {
@@ -136,7 +136,7 @@ func (s *Stats) Release(now time.Time, part LinePart) {
 			}
 			return nil
 		}
-		if p := h.parts[part]; p != nil && p.holds() {
+		if p := h.parts[part]; p != nil && p.active() {
 			h.lift(now, part)
 		}
 		return nil
@@ -148,8 +148,8 @@ func (s *Stats) Pending(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &s.health
-	h.thaw(now)
-	if h.state >= circuitOpen && (h.who.confirmed || h.serving.Unprobed) {
+	h.endPauses(now)
+	if h.state >= circuitOpen && (h.reporters.confirmed || h.serving.Unprobed) {
 		return !h.probing && !now.Before(h.until)
 	}
 	for _, p := range h.parts {
@@ -163,7 +163,7 @@ func (s *Stats) Pending(now time.Time) bool {
 			return true
 		case !d.open && d.ready(now):
 			delete(h.doubts, part)
-			s.settle()
+			s.publish()
 		}
 	}
 	return false

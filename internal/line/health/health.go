@@ -4,7 +4,7 @@
 // Invariants:
 //   - A failure or answer changes the state of a line, or of a part, only if its attempt began
 //     after the state did.
-//   - A hold that requests have caused applies only to the accounts of these requests, however many
+//   - A block that requests have caused applies only to the accounts of these requests, however many
 //     accounts there are. It applies to all accounts only after the gateway's own probe meets the
 //     same failure (reporters).
 //   - A line or part that is out returns by a good probe, by another account's answer, or by the
@@ -64,7 +64,7 @@ const (
 )
 
 // word returns the name of the state in Summary.State.
-func (s state) word() string {
+func (s state) name() string {
 	switch s {
 	case cooling:
 		return StateCooling
@@ -100,12 +100,12 @@ type health struct {
 	good     int   // answers in the half-open state
 	after    state // the state after cooling: healthy, or half-open
 	probing  bool
-	turn     int // probes of the whole line so far
+	probes   int // probes of the whole line so far
 
-	// who has the accounts of the present state.
-	who reporters
-	// asks is the part to probe for the decision about who.
-	asks LinePart
+	// reporters has the accounts of the present state.
+	reporters reporters
+	// probePart is the part to probe for the decision about reporters.
+	probePart LinePart
 	// explicit is true if the provider named the time of a pause. Exempt accounts then use the line
 	// only as a last resort.
 	explicit bool
@@ -116,31 +116,31 @@ type health struct {
 	// announced is the state in the last message to the operator, or healthy if the operator
 	// believes the line to be in service.
 	announced state
-	// refuted has the accounts whose failures a probe, or another account, did not meet. Until the
-	// given time, their own requests may have caused their failures.
-	refuted map[string]time.Time
+	// blamed has accounts with failures that a probe, or another account, did not meet. Until the
+	// given time, their failures are attributed to their own requests.
+	blamed map[string]time.Time
 
 	// generation grows with each change of the line's state or of a part's state. began is the
 	// generation of the present state; attempts from before it do not count.
 	generation, began uint64
 
-	// usedByOthers reports whether accounts outside who used the line within recentTime. If nil,
+	// usedByOthers reports whether other accounts used the line within recentTime. If nil,
 	// this is unknown.
-	usedByOthers func(now time.Time, who *reporters) bool
+	usedByOthers func(now time.Time, by *reporters) bool
 
-	parts  map[LinePart]*hold // the holds on parts of the line
-	doubts map[LinePart]*doubt
-	worked worked
+	parts      map[LinePart]*block // the blocks on parts of the line
+	doubts     map[LinePart]*doubt
+	lastAnswer lastAnswer
 }
 
-// worked is the model and form of the last answers, for probes.
-type worked struct {
+// lastAnswer is the model and form of the last answers, for probes.
+type lastAnswer struct {
 	model string
 	forms map[string]wire.Form // by model
 }
 
 // note records the model and form of an answer.
-func (w *worked) note(q Origin) {
+func (w *lastAnswer) note(q Origin) {
 	if q.Form == "" || w.model == q.Model && w.forms[q.Model] == q.Form {
 		return
 	}
@@ -162,7 +162,7 @@ type Change struct {
 // transition begins a state and keeps the streak of failures.
 func (h *health) transition(to state, now time.Time, wait time.Duration, cause string) {
 	h.state, h.since, h.until, h.cause = to, now, now.Add(wait), cause
-	h.good, h.probing, h.who, h.asks = 0, false, reporters{}, LinePart{}
+	h.good, h.probing, h.reporters, h.probePart = 0, false, reporters{}, LinePart{}
 	h.explicit, h.private, h.untrusted = false, false, false
 	h.generation++
 	h.began = h.generation
@@ -177,11 +177,11 @@ func (h *health) enter(to state, now time.Time, wait time.Duration, cause string
 // refuses returns the reason why the line refuses a request, or the empty string. If alone is true,
 // the request must be the only one on the line, unless it has no other line (lastResort).
 func (h *health) refuses(now time.Time, q Origin, lastResort bool) (why string, alone bool) {
-	h.thaw(now)
+	h.endPauses(now)
 	switch h.state {
 	case cooling, circuitOpen, credentialsOut:
-		if !h.who.exempt(q.Account) || h.explicit && !lastResort {
-			return h.state.word(), false
+		if !h.reporters.exempt(q.Account) || h.explicit && !lastResort {
+			return h.state.name(), false
 		}
 		alone = h.state != cooling
 	case halfOpen:
@@ -192,7 +192,7 @@ func (h *health) refuses(now time.Time, q Origin, lastResort bool) (why string, 
 
 // answered records an answer.
 func (h *health) answered(now time.Time, q Origin) (changes []Change) {
-	h.worked.note(q)
+	h.lastAnswer.note(q)
 	changes = h.answeredPart(now, q)
 	if q.Generation < h.began {
 		return changes
@@ -205,38 +205,38 @@ func (h *health) answered(now time.Time, q Origin) (changes []Change) {
 			changes = append(changes, h.restore(now)...)
 		}
 	case cooling: // the account was exempt from the pause
-		h.limits.lifted(h.who)
+		h.limits.answered(h.reporters)
 		h.transition(h.after, now, 0, "")
 	case circuitOpen, credentialsOut:
-		changes = append(changes, h.refute(now)...)
+		changes = append(changes, h.dismiss(now)...)
 	}
 	return changes
 }
 
-// refute brings the line back into service after an answer to a probe or to another account: the
-// reporters' requests caused their own failures.
-func (h *health) refute(now time.Time) []Change {
-	h.excuse(now, h.who)
+// dismiss brings the line back into service after an answer to a probe or to another account: the
+// reporters' own requests caused their failures.
+func (h *health) dismiss(now time.Time) []Change {
+	h.blame(now, h.reporters)
 	h.wait = 0
 	return h.restore(now)
 }
 
-// excuse records the accounts of refuted failures for doubtAgain.
-func (h *health) excuse(now time.Time, who reporters) {
-	maps.DeleteFunc(h.refuted, func(_ string, until time.Time) bool { return !now.Before(until) })
-	for account := range who.accounts {
-		if h.refuted == nil {
-			h.refuted = map[string]time.Time{}
+// blame attributes the failures of some accounts to their own requests, for doubtAgain.
+func (h *health) blame(now time.Time, by reporters) {
+	maps.DeleteFunc(h.blamed, func(_ string, until time.Time) bool { return !now.Before(until) })
+	for account := range by.accounts {
+		if h.blamed == nil {
+			h.blamed = map[string]time.Time{}
 		}
-		if len(h.refuted) < maxReporters {
-			h.refuted[account] = now.Add(doubtAgain)
+		if len(h.blamed) < maxReporters {
+			h.blamed[account] = now.Add(doubtAgain)
 		}
 	}
 }
 
-// refutes reports whether an account's failures are attributed to its own requests.
-func (h *health) refutes(now time.Time, account string) bool {
-	until, refuted := h.refuted[account]
+// blames reports whether an account's failures are attributed to its own requests.
+func (h *health) blames(now time.Time, account string) bool {
+	until, refuted := h.blamed[account]
 	return refuted && now.Before(until)
 }
 
@@ -254,37 +254,37 @@ func (h *health) restore(now time.Time) (changes []Change) {
 // announce returns the message to the operator about a line that is out: once for each state, and
 // only if the line is out for all accounts or no probe can decide.
 func (h *health) announce(now time.Time) []Change {
-	if h.announced == h.state || !h.who.confirmed && !h.unverifiable(now) {
+	if h.announced == h.state || !h.reporters.confirmed && !h.unverifiable(now) {
 		return nil
 	}
 	h.announced = h.state
-	return []Change{{State: h.state.word(), Cause: h.cause}}
+	return []Change{{State: h.state.name(), Cause: h.cause}}
 }
 
 // unverifiable reports whether the line is out although no probe can confirm it. It is false if
 // only one account has met the failures and other accounts use the line too.
 func (h *health) unverifiable(now time.Time) bool {
 	return h.serving.Unprobed &&
-		(h.state == credentialsOut || len(h.who.accounts) > 1 || h.usedByOthers == nil || !h.usedByOthers(now, &h.who))
+		(h.state == credentialsOut || len(h.reporters.accounts) > 1 || h.usedByOthers == nil || !h.usedByOthers(now, &h.reporters))
 }
 
-// hold applies the present state to the accounts in who. A probe decides about the other accounts.
-func (h *health) hold(now time.Time, q Origin, who reporters) []Change {
-	h.who = who
+// restrict applies the present state to some accounts. A probe decides about the others.
+func (h *health) restrict(now time.Time, q Origin, by reporters) []Change {
+	h.reporters = by
 	h.verify(q)
 	return h.announce(now)
 }
 
 // verify asks for a probe to confirm the present state for all accounts.
 func (h *health) verify(q Origin) {
-	if h.who.confirmed {
+	if h.reporters.confirmed {
 		return
 	}
-	h.asks = LinePart{Model: q.Model, Form: q.Form}
+	h.probePart = LinePart{Model: q.Model, Form: q.Form}
 	if q.Job { // no probe can repeat a job
-		h.asks = LinePart{Model: h.worked.model, Form: h.worked.forms[h.worked.model]}
+		h.probePart = LinePart{Model: h.lastAnswer.model, Form: h.lastAnswer.forms[h.lastAnswer.model]}
 	}
-	h.urge(h.asks, h.state == circuitOpen)
+	h.addUrgentDoubt(h.probePart, h.state == circuitOpen)
 }
 
 // failed records a failed attempt. recent returns the failures and the number of attempts since the
@@ -299,15 +299,15 @@ func (h *health) failed(now time.Time, q Origin, f *upstream.Failure, recent fun
 			h.streak = failureSum{}
 		}
 	case upstream.HealthCool:
-		return h.limited(now, q, f, recent)
+		return h.rateLimited(now, q, f, recent)
 	case upstream.HealthCredential, upstream.HealthModel, upstream.HealthForm:
 		switch {
-		case f.Unproven || !q.Job && h.refutes(now, q.Account):
-			h.suspect(h.missed(q, f), false)
+		case f.Unproven || !q.Job && h.blames(now, q.Account):
+			h.addDoubt(h.missingPart(q, f), false)
 		case f.Health == upstream.HealthCredential:
-			return h.withdraw(now, q, f)
+			return h.credentialsFailed(now, q, f)
 		default:
-			return h.lose(now, h.missed(q, f), q, f)
+			return h.takeOut(now, h.missingPart(q, f), q, f)
 		}
 	case upstream.HealthFail, upstream.HealthHalf:
 		changes = h.count(now, q, f, recent)
@@ -319,18 +319,18 @@ func (h *health) failed(now time.Time, q Origin, f *upstream.Failure, recent fun
 // count counts a failure. It opens the circuit after too many failures that the requests of one
 // account cannot have caused. A probe then decides whether the circuit is open for all accounts.
 func (h *health) count(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
-	unproven := f.Unproven || h.refutes(now, q.Account)
+	unproven := f.Unproven || h.blames(now, q.Account)
 	if h.state >= circuitOpen { // an exempt account tried the line
 		if !unproven {
-			h.who.add(q.Account)
+			h.reporters.add(q.Account)
 		}
 		return h.announce(now)
 	}
 	h.streak.add(q.Account, 1-successOf(f.Health), unproven)
-	if h.state == halfOpen && !unproven && !h.who.accounts[q.Account] {
-		who := h.who
-		who.add(q.Account)
-		return h.open(now, q, who, f.Error())
+	if h.state == halfOpen && !unproven && !h.reporters.accounts[q.Account] {
+		by := h.reporters
+		by.add(q.Account)
+		return h.open(now, q, by, f.Error())
 	}
 	if n := h.streak.counted(); n >= tripStreak {
 		return h.open(now, q, h.streak.reporters(), fmt.Sprintf("%g failures in a row; the last: %v", n, f))
@@ -339,8 +339,8 @@ func (h *health) count(now time.Time, q Origin, f *upstream.Failure, recent func
 	if n := fails.counted(); trips(n, attempts) {
 		return h.open(now, q, fails.reporters(), fmt.Sprintf("%g of the last %d attempts failed; the last: %v", n, attempts, f))
 	}
-	if unproven && !q.Job && (h.streak.all() >= doubtStreak || trips(fails.all(), attempts)) {
-		h.suspect(LinePart{Model: q.Model, Form: q.Form}, true)
+	if unproven && !q.Job && (h.streak.total() >= doubtStreak || trips(fails.total(), attempts)) {
+		h.addDoubt(LinePart{Model: q.Model, Form: q.Form}, true)
 	}
 	return nil
 }
@@ -350,8 +350,8 @@ func trips(fails float64, attempts int) bool {
 	return fails >= tripCount && fails >= tripShare*float64(attempts)
 }
 
-// open opens the circuit for the accounts in who.
-func (h *health) open(now time.Time, q Origin, who reporters, cause string) []Change {
+// open opens the circuit for some accounts.
+func (h *health) open(now time.Time, q Origin, by reporters, cause string) []Change {
 	again := h.state == halfOpen || h.state == circuitOpen
 	switch {
 	case h.wait == 0 || !again && now.Sub(h.returned) >= openAgain:
@@ -360,23 +360,23 @@ func (h *health) open(now time.Time, q Origin, who reporters, cause string) []Ch
 		h.wait = min(2*h.wait, maxOpenWait)
 	}
 	h.enter(circuitOpen, now, h.wait, cause)
-	return h.hold(now, q, who)
+	return h.restrict(now, q, by)
 }
 
-// withdraw takes the line out because its credential or account does not work.
-func (h *health) withdraw(now time.Time, q Origin, f *upstream.Failure) []Change {
+// credentialsFailed takes the line out because its credential or account does not work.
+func (h *health) credentialsFailed(now time.Time, q Origin, f *upstream.Failure) []Change {
 	if h.state == credentialsOut {
-		if h.who.add(q.Account); h.who.confirmed {
+		if h.reporters.add(q.Account); h.reporters.confirmed {
 			h.until = now.Add(h.wait)
 		}
 		return h.announce(now)
 	}
 	h.wait = accountWait
 	h.enter(credentialsOut, now, h.wait, f.Error())
-	return h.hold(now, q, reportedBy(q.Account))
+	return h.restrict(now, q, reportedBy(q.Account))
 }
 
-// clear brings the line back into service and removes all holds.
+// clear brings the line back into service and removes all blocks.
 func (h *health) clear(now time.Time) (changes []Change) {
 	if h.announced != healthy {
 		changes = append(changes, Change{State: StateInService})
@@ -386,7 +386,7 @@ func (h *health) clear(now time.Time) (changes []Change) {
 			changes = append(changes, part.change(StateInService, ""))
 		}
 	}
-	*h = health{generation: h.generation, serving: h.serving, worked: h.worked, usedByOthers: h.usedByOthers}
+	*h = health{generation: h.generation, serving: h.serving, lastAnswer: h.lastAnswer, usedByOthers: h.usedByOthers}
 	h.enter(healthy, now, 0, "")
 	h.returned = now
 	return changes
@@ -394,21 +394,21 @@ func (h *health) clear(now time.Time) (changes []Change) {
 
 // due returns the probes to make now and marks them as running.
 func (h *health) due(now time.Time) (p Probes) {
-	h.thaw(now)
-	p.Generation, p.Worked = h.generation, LinePart{Model: h.worked.model, Form: h.worked.forms[h.worked.model]}
-	if h.state >= circuitOpen && (h.who.confirmed || h.serving.Unprobed) {
+	h.endPauses(now)
+	p.Generation, p.LastAnswer = h.generation, LinePart{Model: h.lastAnswer.model, Form: h.lastAnswer.forms[h.lastAnswer.model]}
+	if h.state >= circuitOpen && (h.reporters.confirmed || h.serving.Unprobed) {
 		if h.probing || now.Before(h.until) {
 			return p
 		}
 		h.probing = true
-		p.Whole = &Ask{LinePart: p.Worked, Turn: h.turn}
-		h.turn++
+		p.Whole = &Probe{LinePart: p.LastAnswer, Number: h.probes}
+		h.probes++
 		return p // its parts are probed when it is back
 	}
 	for part, lost := range h.parts {
 		if lost.dueAt(now) {
 			lost.probing = true
-			p.Parts = append(p.Parts, Ask{LinePart: part, Turn: lost.turn, Last: h.worked.forms[part.Model]})
+			p.Parts = append(p.Parts, Probe{LinePart: part, Number: lost.probes, Last: h.lastAnswer.forms[part.Model]})
 		}
 	}
 	p.Doubts = h.dueDoubts(now)
@@ -426,11 +426,11 @@ func (h *health) probed(now time.Time, generation uint64, f *upstream.Failure) [
 		if h.state == credentialsOut {
 			h.wait = 0
 		}
-		who := h.who
+		by := h.reporters
 		h.enter(halfOpen, now, 0, h.cause)
-		h.who.accounts = who.accounts // for a line without probes: these accounts have met the failures
+		h.reporters.accounts = by.accounts // for a line without probes: these accounts have met the failures
 	case f.Health == upstream.HealthCredential && h.state != credentialsOut:
-		return h.withdraw(now, Origin{}, f)
+		return h.credentialsFailed(now, Origin{}, f)
 	default: // the state goes on, so began keeps its value
 		longest := maxOpenWait
 		if h.state == credentialsOut {
@@ -438,7 +438,7 @@ func (h *health) probed(now time.Time, generation uint64, f *upstream.Failure) [
 		}
 		h.wait = min(2*h.wait, longest)
 		h.until, h.cause, h.probing = now.Add(max(h.wait, f.RetryAfter)), f.Error(), false
-		h.who.confirm()
+		h.reporters.confirm()
 	}
 	return nil
 }

@@ -15,35 +15,35 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patient is the stats of a line with a clock of its own.
-type patient struct {
+// testLine is the stats of a line with a clock of its own.
+type testLine struct {
 	*testing.T
-	stats   *Stats
-	now     time.Time
-	part    LinePart // the part for the next requests
-	account string   // the account of the next requests
-	told    []string // the messages to the operator
+	stats    *Stats
+	now      time.Time
+	part     LinePart // the part for the next requests
+	account  string   // the account of the next requests
+	messages []string // the messages to the operator
 }
 
-func newPatient(t *testing.T) *patient {
-	return &patient{T: t, stats: New(), now: time.Unix(1_000_000, 0), part: LinePart{Model: "m"}}
+func newTestLine(t *testing.T) *testLine {
+	return &testLine{T: t, stats: New(), now: time.Unix(1_000_000, 0), part: LinePart{Model: "m"}}
 }
 
-func (p *patient) origin() Origin { return Origin{LinePart: p.part, Account: p.account} }
+func (p *testLine) origin() Origin { return Origin{LinePart: p.part, Account: p.account} }
 
-func (p *patient) note(changes []Change) {
+func (p *testLine) record(changes []Change) {
 	for _, c := range changes {
 		words := []string{c.Model, string(c.Form), c.State}
 		if c.Tools {
 			words[1] += "+tools"
 		}
-		p.told = append(p.told, strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " "))
+		p.messages = append(p.messages, strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " "))
 	}
 }
 
 // begin starts a request for a model and returns its generation; it fails the test
 // when the line refuses.
-func (p *patient) begin() uint64 {
+func (p *testLine) begin() uint64 {
 	p.Helper()
 	why, generation, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, p.origin(), true)
 	if why != "" {
@@ -56,26 +56,26 @@ func (p *patient) begin() uint64 {
 }
 
 // do lets one request end with a failure, or an answer for nil.
-func (p *patient) do(f *upstream.Failure) {
+func (p *testLine) do(f *upstream.Failure) {
 	p.Helper()
 	p.end(p.begin(), f)
 }
 
-func (p *patient) end(generation uint64, f *upstream.Failure) {
+func (p *testLine) end(generation uint64, f *upstream.Failure) {
 	q := p.origin()
 	q.Generation = generation
 	if f == nil {
 		_, changes := p.stats.Answered(p.now, q, time.Millisecond)
-		p.note(changes)
+		p.record(changes)
 		return
 	}
-	p.note(p.stats.Failed(p.now, q, f))
+	p.record(p.stats.Failed(p.now, q, f))
 }
 
 // probe ends the probe that is due.
-func (p *patient) probe(f *upstream.Failure) {
+func (p *testLine) probe(f *upstream.Failure) {
 	p.Helper()
-	p.note(p.stats.change(func(h *health) []Change {
+	p.record(p.stats.change(func(h *health) []Change {
 		if h.due(p.now).Whole == nil {
 			p.Fatal("no probe is due")
 		}
@@ -85,17 +85,17 @@ func (p *patient) probe(f *upstream.Failure) {
 
 // wants checks the line's state, the reason for a refusal, and the messages to the operator since
 // the last call.
-func (p *patient) wants(state, refusal string, told ...string) {
+func (p *testLine) check(state, refusal string, messages ...string) {
 	p.Helper()
 	s := p.stats.Summary(p.now)
 	why, _, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, p.origin(), true)
 	if isHalfOpen {
 		p.stats.EndHalfOpen()
 	}
-	if s.State != state || why != refusal || !slices.Equal(p.told, told) {
-		p.Errorf("state %s, refuses %q, told %q; want %s, %q, %q", s.State, why, p.told, state, refusal, told)
+	if s.State != state || why != refusal || !slices.Equal(p.messages, messages) {
+		p.Errorf("state %s, refuses %q, messages %q; want %s, %q, %q", s.State, why, p.messages, state, refusal, messages)
 	}
-	p.told = nil
+	p.messages = nil
 }
 
 func broken() *upstream.Failure {
@@ -118,7 +118,7 @@ func missing() *upstream.Failure {
 
 func TestCircuitOpensAfterFailuresInARow(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for range 200 {
 		p.do(nil)
 	}
@@ -129,21 +129,21 @@ func TestCircuitOpensAfterFailuresInARow(t *testing.T) {
 	for range 4 {
 		p.do(broken())
 	}
-	p.wants("in_service", "")
+	p.check("in_service", "")
 	p.do(broken())
-	p.wants("circuit_open", "circuit_open", "circuit_open")
+	p.check("circuit_open", "circuit_open", "circuit_open")
 }
 
 func TestCircuitOpensByShare(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for range 40 { // one failure in eight is bearable
 		for range 7 {
 			p.do(nil)
 		}
 		p.do(broken())
 	}
-	p.wants("in_service", "")
+	p.check("in_service", "")
 	for i := 0; p.stats.sound.Load(); i++ { // one in two is not
 		if i > 30 {
 			t.Fatal("half of the attempts fail, and the circuit stays closed")
@@ -153,42 +153,42 @@ func TestCircuitOpensByShare(t *testing.T) {
 			p.do(nil)
 		}
 	}
-	p.wants("circuit_open", "circuit_open", "circuit_open")
+	p.check("circuit_open", "circuit_open", "circuit_open")
 }
 
 func TestOldFailuresDoNotCount(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for range 20 { // one failure a minute beside one answer
 		p.do(broken())
 		p.do(nil)
 		p.now = p.now.Add(time.Minute)
 	}
-	p.wants("in_service", "")
+	p.check("in_service", "")
 }
 
 func TestHalfFailures(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	isHalfOpen := upstream.Fail(fault.EmptyCompletion, errors.New("nothing"))
 	isHalfOpen.Unproven = false
 	for range 9 {
 		p.do(isHalfOpen)
 	}
-	p.wants("in_service", "")
+	p.check("in_service", "")
 	p.do(isHalfOpen)
-	p.wants("circuit_open", "circuit_open", "circuit_open")
+	p.check("circuit_open", "circuit_open", "circuit_open")
 }
 
 // TestHealing checks that an open circuit is probed after 30 s, then after twice as long, and that
 // three good answers after a good probe bring the line back.
 func TestHealing(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for range 5 {
 		p.do(broken())
 	}
-	p.wants("circuit_open", "circuit_open", "circuit_open")
+	p.check("circuit_open", "circuit_open", "circuit_open")
 	for _, wait := range []time.Duration{
 		30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute,
 	} {
@@ -198,42 +198,42 @@ func TestHealing(t *testing.T) {
 		}
 		p.now = p.now.Add(time.Second)
 		p.probe(broken())
-		p.wants("circuit_open", "circuit_open")
+		p.check("circuit_open", "circuit_open")
 	}
 	p.now = p.now.Add(10 * time.Minute)
 	p.probe(nil)
-	p.wants("half_open", "")
+	p.check("half_open", "")
 	p.do(nil)
 	p.do(nil)
-	p.wants("half_open", "")
+	p.check("half_open", "")
 	p.do(nil)
-	p.wants("in_service", "", "in_service")
+	p.check("in_service", "", "in_service")
 
 	// The circuit opens again soon, so the waits go on from their last length. A half-open line had
 	// not returned, so the operator gets no message.
 	for range 5 {
 		p.do(broken())
 	}
-	p.wants("circuit_open", "circuit_open", "circuit_open")
-	if left := p.stats.Left(p.now, "m"); left != 10*time.Minute {
+	p.check("circuit_open", "circuit_open", "circuit_open")
+	if left := p.stats.Wait(p.now, "m"); left != 10*time.Minute {
 		t.Errorf("the next probe is in %s", left)
 	}
 	p.now = p.now.Add(10 * time.Minute)
 	p.probe(nil)
 	p.do(nil)
 	p.do(broken())
-	p.wants("circuit_open", "circuit_open")
+	p.check("circuit_open", "circuit_open")
 	p.now = p.now.Add(10 * time.Minute)
 	p.probe(nil)
 	for range 3 {
 		p.do(nil)
 	}
-	p.wants("in_service", "", "in_service")
+	p.check("in_service", "", "in_service")
 	p.now = p.now.Add(time.Hour) // long ago: from the beginning
 	for range 5 {
 		p.do(broken())
 	}
-	if left := p.stats.Left(p.now, "m"); left != 30*time.Second {
+	if left := p.stats.Wait(p.now, "m"); left != 30*time.Second {
 		t.Errorf("the next probe is in %s", left)
 	}
 }
@@ -242,7 +242,7 @@ func TestHealing(t *testing.T) {
 // effect.
 func TestStragglers(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	early := p.begin()
 	for range 5 {
 		p.do(broken())
@@ -255,18 +255,18 @@ func TestStragglers(t *testing.T) {
 	p.end(early, account())
 	p.end(early, missing())
 	p.end(early, limited(429, time.Minute))
-	p.wants("half_open", "", "circuit_open")
+	p.check("half_open", "", "circuit_open")
 	for range 9 {
 		p.end(early, nil)
 	}
-	p.wants("half_open", "")
+	p.check("half_open", "")
 }
 
 // TestStragglersDoNotAddUp checks that only failures of the present state are added up, without
 // late failures from an earlier state.
 func TestStragglersDoNotAddUp(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	early := p.begin()
 	for range 5 {
 		p.do(broken())
@@ -279,14 +279,14 @@ func TestStragglersDoNotAddUp(t *testing.T) {
 	for range 9 {
 		p.end(early, broken())
 	}
-	p.wants("in_service", "", "circuit_open", "in_service")
+	p.check("in_service", "", "circuit_open", "in_service")
 	p.do(broken())
-	p.wants("in_service", "")
+	p.check("in_service", "")
 }
 
 func TestHalfOpenTakesOneRequestAtATime(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for range 5 {
 		p.do(broken())
 	}
@@ -297,7 +297,7 @@ func TestHalfOpenTakesOneRequestAtATime(t *testing.T) {
 		t.Fatalf("the first is refused: %q", why)
 	}
 	if why, _, _ := p.stats.Refuses(now, p.origin(), false); why != "half_open" {
-		t.Errorf("the second is told %q", why)
+		t.Errorf("the second is refused with %q", why)
 	}
 	if why, _, isHalfOpen := p.stats.Refuses(now, p.origin(), true); why != "" || !isHalfOpen {
 		t.Errorf("one that presses is refused: %q", why)
@@ -311,7 +311,7 @@ func TestHalfOpenTakesOneRequestAtATime(t *testing.T) {
 
 func TestCooling(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for _, step := range []struct {
 		failure *upstream.Failure
 		pause   time.Duration
@@ -325,15 +325,15 @@ func TestCooling(t *testing.T) {
 		{limited(429, time.Hour), time.Minute}, // more is the provider's wish alone
 	} {
 		p.do(step.failure)
-		p.wants("cooling", "cooling")
+		p.check("cooling", "cooling")
 		p.now = p.now.Add(step.pause - time.Millisecond)
-		p.wants("cooling", "cooling")
+		p.check("cooling", "cooling")
 		p.now = p.now.Add(time.Millisecond)
-		p.wants("in_service", "")
+		p.check("in_service", "")
 	}
 	p.do(nil) // an answer: the next pause is short again
 	p.do(limited(429, 0))
-	if left := p.stats.Left(p.now, "m"); left != 5*time.Second {
+	if left := p.stats.Wait(p.now, "m"); left != 5*time.Second {
 		t.Errorf("after an answer the pause is %s", left)
 	}
 }
@@ -342,7 +342,7 @@ func TestCooling(t *testing.T) {
 // limit.
 func TestManyAreLimitedAtOnce(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	var generations []uint64
 	for range 50 {
 		generations = append(generations, p.begin())
@@ -350,7 +350,7 @@ func TestManyAreLimitedAtOnce(t *testing.T) {
 	for _, generation := range generations {
 		p.end(generation, limited(429, 0))
 	}
-	if left := p.stats.Left(p.now, "m"); left != 5*time.Second {
+	if left := p.stats.Wait(p.now, "m"); left != 5*time.Second {
 		t.Errorf("the pause is %s", left)
 	}
 }
@@ -359,72 +359,72 @@ func TestManyAreLimitedAtOnce(t *testing.T) {
 // circuit instead of getting a request every few seconds.
 func TestOverloadThatComesBackIsAFailure(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for i := range 6 {
 		p.do(limited(529, time.Second))
 		if i < 5 {
-			p.wants("cooling", "cooling")
+			p.check("cooling", "cooling")
 			p.now = p.now.Add(time.Second)
 		}
 	}
-	p.wants("circuit_open", "circuit_open", "circuit_open")
+	p.check("circuit_open", "circuit_open", "circuit_open")
 }
 
 // TestCoolingWhileHalfOpen checks that the line is half-open again after the pause.
 func TestCoolingWhileHalfOpen(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for range 5 {
 		p.do(broken())
 	}
 	p.now = p.now.Add(30 * time.Second)
 	p.probe(nil)
 	p.do(limited(429, time.Second))
-	p.wants("cooling", "cooling", "circuit_open")
+	p.check("cooling", "cooling", "circuit_open")
 	p.now = p.now.Add(time.Second)
-	p.wants("half_open", "")
+	p.check("half_open", "")
 	for range 3 {
 		p.do(nil)
 	}
-	p.wants("in_service", "", "in_service")
+	p.check("in_service", "", "in_service")
 }
 
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	p.do(account())
-	p.wants("credentials_out", "credentials_out", "credentials_out")
+	p.check("credentials_out", "credentials_out", "credentials_out")
 	for _, wait := range []time.Duration{5, 10, 20, 40, 60, 60} {
 		p.now = p.now.Add(wait * time.Minute)
 		p.probe(account())
-		p.wants("credentials_out", "credentials_out")
+		p.check("credentials_out", "credentials_out")
 	}
 	p.now = p.now.Add(time.Hour)
 	p.probe(nil)
 	for range 3 {
 		p.do(nil)
 	}
-	p.wants("in_service", "", "in_service")
+	p.check("in_service", "", "in_service")
 	for range 5 {
 		p.do(broken())
 	}
-	if left := p.stats.Left(p.now, "m"); left != 30*time.Second {
+	if left := p.stats.Wait(p.now, "m"); left != 30*time.Second {
 		t.Errorf("the waits of withdrawn credentials reach the circuit: %s", left)
 	}
 	// A probe of an open circuit may find the credentials withdrawn.
 	p.now = p.now.Add(30 * time.Second)
-	p.told = nil
+	p.messages = nil
 	p.probe(account())
-	p.wants("credentials_out", "credentials_out", "credentials_out")
+	p.check("credentials_out", "credentials_out", "credentials_out")
 }
 
 func TestMissingModel(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	two := []uint64{p.begin(), p.begin()}
 	p.end(two[0], missing())
 	p.end(two[1], missing())
-	p.wants("in_service", "model_out", "m model_out")
+	p.check("in_service", "model_out", "m model_out")
 	if why, _, _ := p.stats.Refuses(func() time.Time { return p.now }, Origin{LinePart: LinePart{Model: "other"}}, false); why != "" {
 		t.Errorf("another model is refused: %s", why)
 	}
@@ -445,22 +445,22 @@ func TestMissingModel(t *testing.T) {
 	if models := due(); models != nil {
 		t.Errorf("probed twice at a time: %v", models)
 	}
-	p.note(p.stats.change(func(h *health) []Change { return h.probedPart(p.now, LinePart{Model: "m"}, missing()) }))
+	p.record(p.stats.change(func(h *health) []Change { return h.probedPart(p.now, LinePart{Model: "m"}, missing()) }))
 	p.now = p.now.Add(10*time.Minute - time.Second)
 	if models := due(); models != nil {
 		t.Errorf("probed too early: %v", models)
 	}
 	p.now = p.now.Add(time.Second)
 	due()
-	p.note(p.stats.change(func(h *health) []Change { return h.probedPart(p.now, LinePart{Model: "m"}, nil) }))
-	p.wants("in_service", "", "m in_service")
+	p.record(p.stats.change(func(h *health) []Change { return h.probedPart(p.now, LinePart{Model: "m"}, nil) }))
+	p.check("in_service", "", "m in_service")
 }
 
 // TestRejectionsAreNoFailures checks that a rejected request proves the provider alive, and that a
 // disconnected client has no effect.
 func TestRejectionsAreNoFailures(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	rejected := upstream.Classify(400, "application/json", []byte(`{"error":{"message":"too long"}}`), nil)
 	for range 20 {
 		p.do(broken())
@@ -471,34 +471,34 @@ func TestRejectionsAreNoFailures(t *testing.T) {
 		p.do(upstream.Fail(fault.ClientClosed, nil))
 		p.do(upstream.Fail(fault.UpstreamPromptFilter, nil))
 	}
-	p.wants("in_service", "")
+	p.check("in_service", "")
 }
 
 func TestResume(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	generation := p.begin()
 	p.do(missing())
-	p.wants("in_service", "model_out", "m model_out")
+	p.check("in_service", "model_out", "m model_out")
 	p.end(generation, account())
-	p.wants("credentials_out", "credentials_out", "credentials_out")
-	p.note(p.stats.change(func(h *health) []Change { return h.clear(p.now) }))
-	p.wants("in_service", "", "in_service", "m in_service")
+	p.check("credentials_out", "credentials_out", "credentials_out")
+	p.record(p.stats.change(func(h *health) []Change { return h.clear(p.now) }))
+	p.check("in_service", "", "in_service", "m in_service")
 	p.do(limited(429, time.Minute))
-	p.note(p.stats.change(func(h *health) []Change { return h.clear(p.now) }))
-	p.wants("in_service", "")
+	p.record(p.stats.change(func(h *health) []Change { return h.clear(p.now) }))
+	p.check("in_service", "")
 }
 
 // TestResumeForgetsFailures checks that resuming a line in service clears its failures too.
 func TestResumeForgetsFailures(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	for range 4 {
 		p.do(broken())
 	}
-	p.note(p.stats.change(func(h *health) []Change { return h.clear(p.now) }))
+	p.record(p.stats.change(func(h *health) []Change { return h.clear(p.now) }))
 	for range 4 {
 		p.do(broken())
 	}
-	p.wants("in_service", "")
+	p.check("in_service", "")
 }

@@ -15,34 +15,34 @@ type LinePart struct {
 	Tools bool      // for requests with tools alone
 }
 
-// hold is the reason to refuse requests for a part of a line. An expired hold is kept for a while,
+// block is the reason to refuse requests for a part of a line. An expired block is kept for a while,
 // because the next pause is longer if it follows soon.
-type hold struct {
+type block struct {
 	out          bool // until a probe went well, or an answer came
 	cools        bool // until the time until
 	cause        string
 	since, until time.Time
 	wait         time.Duration // between probes
-	who          reporters     // the accounts with the hold
-	explicit     bool          // of a pause: see health.explicit
+	reporters    reporters     // the accounts with the block
+	explicit     bool          // of a pause, see health.explicit
 	private      bool          // of a pause: see health.private
 	announced    bool          // the operator got a message that the part is out
 	limits       limits
 	began        uint64 // the line's generation then; earlier attempts do not count
 	probing      bool
-	turn         int // probes so far
+	probes       int // probes so far
 }
 
-// holds reports whether the part refuses requests.
-func (p *hold) holds() bool { return p.out || p.cools }
+// active reports whether the part refuses requests.
+func (p *block) active() bool { return p.out || p.cools }
 
 // dueAt reports whether a part is out and due for a probe.
-func (p *hold) dueAt(now time.Time) bool {
+func (p *block) dueAt(now time.Time) bool {
 	return p.out && p.announced && !p.probing && !now.Before(p.until)
 }
 
-// thaw ends expired pauses.
-func (h *health) thaw(now time.Time) {
+// endPauses ends expired pauses.
+func (h *health) endPauses(now time.Time) {
 	if h.state == cooling && !now.Before(h.until) {
 		h.transition(h.after, now, 0, "")
 	}
@@ -55,7 +55,7 @@ func (h *health) thaw(now time.Time) {
 func (h *health) refusesPart(q Origin, lastResort bool) string {
 	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
 		switch p := h.parts[part]; {
-		case p == nil || !p.holds() || p.who.exempt(q.Account) && (!p.cools || !p.explicit || lastResort):
+		case p == nil || !p.active() || p.reporters.exempt(q.Account) && (!p.cools || !p.explicit || lastResort):
 		case p.cools:
 			return StateCooling
 		case part.Form != "":
@@ -80,26 +80,26 @@ const (
 // lacks returns the line's lack for a request in its form.
 func (h *health) lacks(q Origin) Lack {
 	part := LinePart{Model: q.Model, Form: q.Form}
-	if p := h.parts[part]; p != nil && p.out && !p.who.exempt(q.Account) {
+	if p := h.parts[part]; p != nil && p.out && !p.reporters.exempt(q.Account) {
 		return LacksForm
 	}
 	part.Tools = true
-	if p := h.parts[part]; q.Tools && p != nil && p.out && !p.who.exempt(q.Account) {
+	if p := h.parts[part]; q.Tools && p != nil && p.out && !p.reporters.exempt(q.Account) {
 		return LacksTools
 	}
 	return LacksNothing
 }
 
-// answeredPart lifts the holds on the parts of an answered request, if the request began after the
-// holds did.
+// answeredPart lifts the blocks on the parts of an answered request, if the request began after the
+// blocks did.
 func (h *health) answeredPart(now time.Time, q Origin) (changes []Change) {
 	if len(h.parts) == 0 {
 		return nil
 	}
 	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
 		if p := h.parts[part]; p != nil && q.Generation >= p.began {
-			if p.holds() && p.who.exempt(q.Account) {
-				p.limits.lifted(p.who)
+			if p.active() && p.reporters.exempt(q.Account) {
+				p.limits.answered(p.reporters)
 			}
 			p.limits.n = 0
 			changes = append(changes, h.lift(now, part)...)
@@ -108,16 +108,16 @@ func (h *health) answeredPart(now time.Time, q Origin) (changes []Change) {
 	return changes
 }
 
-// lift ends the hold on a part. It keeps a record of the hold, so that late failures do not bring
-// the hold back.
+// lift ends the block on a part. It keeps a record of the block, so that late failures do not bring
+// the block back.
 func (h *health) lift(now time.Time, part LinePart) (changes []Change) {
 	p := h.parts[part]
 	if p.out && p.announced {
 		changes = []Change{part.change(StateInService, "")}
 	}
-	if p.holds() {
+	if p.active() {
 		h.generation++
-		*p = hold{began: h.generation, limits: p.limits}
+		*p = block{began: h.generation, limits: p.limits}
 	}
 	p.until = now
 	return changes
@@ -128,40 +128,40 @@ func (p LinePart) change(state, cause string) Change {
 	return Change{Model: p.Model, Form: p.Form, Tools: p.Tools, State: state, Cause: cause}
 }
 
-// part returns the hold on a part, for a failure of q. It adds q's account to the reporters. It
-// returns nil if q began before the hold.
-func (h *health) part(part LinePart, q Origin) *hold {
+// blockFor returns the block on a part, for a failure of q. It adds q's account to the reporters. It
+// returns nil if q began before the block.
+func (h *health) blockFor(part LinePart, q Origin) *block {
 	p := h.parts[part]
 	switch {
 	case p == nil:
-		p = &hold{who: reportedBy(q.Account)}
+		p = &block{reporters: reportedBy(q.Account)}
 		if h.parts == nil {
-			h.parts = map[LinePart]*hold{}
+			h.parts = map[LinePart]*block{}
 		}
 		h.parts[part] = p
 	case q.Generation < p.began:
 		return nil
-	case !p.holds():
-		p.who = reportedBy(q.Account)
+	case !p.active():
+		p.reporters = reportedBy(q.Account)
 	default:
-		p.who.add(q.Account)
+		p.reporters.add(q.Account)
 	}
 	return p
 }
 
 // limits counts the rate limits of a line or model since its last answer.
 type limits struct {
-	n       int
-	refuted map[string]bool // accounts with limits that other accounts did not meet
+	n      int
+	blamed map[string]bool // accounts with limits that other accounts did not meet
 }
 
-// met records a rate limit and returns the length of the pause. explicit is true if the provider
+// add records a rate limit and returns the length of the pause. explicit is true if the provider
 // named the time and this is the first limit since an answer: exempt accounts then use the line
 // only as a last resort. It is false for accounts with refuted limits and for later limits, so that
 // no account can prolong the pause of others.
-func (l *limits) met(q Origin, f *upstream.Failure) (pause time.Duration, explicit bool) {
+func (l *limits) add(q Origin, f *upstream.Failure) (pause time.Duration, explicit bool) {
 	if pause = min(f.RetryAfter, maxRetryAfter); pause > 0 {
-		explicit = l.n == 0 && !l.refuted[q.Account]
+		explicit = l.n == 0 && !l.blamed[q.Account]
 	} else {
 		pause = min(minCool<<min(l.n, 3), maxCool)
 	}
@@ -169,25 +169,25 @@ func (l *limits) met(q Origin, f *upstream.Failure) (pause time.Duration, explic
 	return pause, explicit
 }
 
-// lifted records an answer during a pause of the accounts in who.
-func (l *limits) lifted(who reporters) {
+// answered records an answer during a pause of these accounts.
+func (l *limits) answered(by reporters) {
 	l.n = 0
-	for account := range who.accounts {
-		if l.refuted == nil || len(l.refuted) >= maxReporters {
-			l.refuted = map[string]bool{}
+	for account := range by.accounts {
+		if l.blamed == nil || len(l.blamed) >= maxReporters {
+			l.blamed = map[string]bool{}
 		}
-		l.refuted[account] = true
+		l.blamed[account] = true
 	}
 }
 
-// limited cools the rate-limited model. It cools the whole line if the limit is the account's, if
+// rateLimited cools the rate-limited model. It cools the whole line if the limit is the account's, if
 // another model is limited too, or if the line has one model only. A repeated overload also counts
 // as a failure.
-func (h *health) limited(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
+func (h *health) rateLimited(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
 	if h.state >= circuitOpen {
 		return nil
 	}
-	h.forgetPauses(now)
+	h.deleteOldPauses(now)
 	whole := f.AllModels || h.serving.Models <= 1
 	p := h.parts[LinePart{Model: q.Model}]
 	again := h.limits.n > 0 || p != nil && p.limits.n > 0 && q.Generation >= p.began
@@ -203,78 +203,79 @@ func (h *health) limited(now time.Time, q Origin, f *upstream.Failure, recent fu
 	if p != nil && p.out {
 		return nil
 	}
-	if p = h.part(LinePart{Model: q.Model}, q); p == nil {
+	if p = h.blockFor(LinePart{Model: q.Model}, q); p == nil {
 		return nil
 	}
 	h.generation++
-	pause, explicit := p.limits.met(q, f)
+	pause, explicit := p.limits.add(q, f)
 	p.until, p.since, p.cause, p.cools, p.explicit, p.private, p.began = now.Add(pause), now, f.Error(), true, explicit, false, h.generation
 	for part, other := range h.parts {
 		if part.Model != q.Model && other.cools && now.Before(other.until) {
 			h.cool(now, q, f)
-			h.who.join(other.who)
-			h.askAboutPause(q)
+			h.reporters.join(other.reporters)
+			h.verifyPause(q)
 			return nil
 		}
 	}
-	if !q.Job && !p.who.confirmed && len(p.who.accounts) > 1 {
-		h.urge(LinePart{Model: q.Model}, false)
+	if !q.Job && !p.reporters.confirmed && len(p.reporters.accounts) > 1 {
+		h.addUrgentDoubt(LinePart{Model: q.Model}, false)
 	}
 	return nil
 }
 
-// askAboutPause asks for a probe about a pause of the line with several accounts. A pause of one
+// verifyPause asks for a probe about a pause of the line with several accounts. A pause of one
 // account concerns this account only and needs no probe, so a real rate limit costs at most one
 // probe for each pause.
-func (h *health) askAboutPause(q Origin) {
-	if !q.Job && len(h.who.accounts) > 1 {
+func (h *health) verifyPause(q Origin) {
+	if !q.Job && len(h.reporters.accounts) > 1 {
 		h.verify(q)
 	}
 }
 
 // cool pauses the line.
 func (h *health) cool(now time.Time, q Origin, f *upstream.Failure) {
-	pause, explicit := h.limits.met(q, f)
-	who := reportedBy(q.Account)
+	pause, explicit := h.limits.add(q, f)
+	by := reportedBy(q.Account)
 	switch h.state {
 	case cooling: // an exempt account met the limit
-		who.join(h.who)
+		by.join(h.reporters)
 	case halfOpen:
 		h.after = halfOpen
 	default:
 		h.after = healthy
 	}
 	h.transition(cooling, now, pause, f.Error())
-	h.who, h.explicit = who, explicit
-	h.askAboutPause(q)
+	h.reporters, h.explicit = by, explicit
+	h.verifyPause(q)
 }
 
-// forgetPauses deletes records of pauses that ended at least openAgain ago.
-func (h *health) forgetPauses(now time.Time) {
+// deleteOldPauses deletes records of pauses that ended at least openAgain ago.
+func (h *health) deleteOldPauses(now time.Time) {
 	for part, p := range h.parts {
-		if !p.holds() && now.Sub(p.until) >= openAgain {
+		if !p.active() && now.Sub(p.until) >= openAgain {
 			delete(h.parts, part)
 		}
 	}
 }
 
-// lose takes a missing part out. If a model is out in every form of the line, the whole model is
+// takeOut records a missing part. If a model is out in every form of the line, the whole model is
 // out.
-func (h *health) lose(now time.Time, part LinePart, q Origin, f *upstream.Failure) []Change {
+func (h *health) takeOut(now time.Time, part LinePart, q Origin, f *upstream.Failure) []Change {
 	if part.Form != "" && h.serving.Forms <= 1 {
 		if part.Tools {
-			return nil // there is no other form to turn to
+			return nil // there is no other form
 		}
 		part.Form = ""
 	}
-	p := h.part(part, q)
-	if p == nil || p.out && (p.announced || !p.who.confirmed) {
+	p := h.blockFor(part, q)
+	if p == nil || p.out && (p.announced || !p.reporters.confirmed) {
 		return nil
 	}
 	h.generation++
-	*p = hold{out: true, cause: f.Error(), since: now, until: now.Add(accountWait), wait: accountWait, who: p.who, began: h.generation}
-	if !p.who.confirmed && !q.Job && !f.Added && !h.serving.Unprobed {
-		h.urge(part, false)
+	*p = block{out: true, cause: f.Error(), since: now, until: now.Add(accountWait), wait: accountWait,
+		reporters: p.reporters, began: h.generation}
+	if !p.reporters.confirmed && !q.Job && !f.Added && !h.serving.Unprobed {
+		h.addUrgentDoubt(part, false)
 		return nil
 	}
 	p.announced = true // also where no probe can decide
@@ -284,7 +285,7 @@ func (h *health) lose(now time.Time, part LinePart, q Origin, f *upstream.Failur
 				delete(h.parts, other)
 			}
 		}
-		return h.lose(now, LinePart{Model: part.Model}, q, f)
+		return h.takeOut(now, LinePart{Model: part.Model}, q, f)
 	}
 	if part.Form == "" {
 		return []Change{part.change(StateModelOut, f.Error())}
@@ -302,8 +303,8 @@ func (h *health) formsOut(model string) (n int) {
 	return n
 }
 
-// missed returns the missing part that a failure names.
-func (h *health) missed(q Origin, f *upstream.Failure) LinePart {
+// missingPart returns the missing part that a failure names.
+func (h *health) missingPart(q Origin, f *upstream.Failure) LinePart {
 	if f.MissesForm() && q.Form != "" {
 		return LinePart{q.Model, q.Form, f.Tools}
 	}
@@ -321,7 +322,7 @@ func (h *health) probedPart(now time.Time, part LinePart, f *upstream.Failure) [
 	}
 	p.wait = min(2*p.wait, maxAccountWait)
 	p.until, p.cause, p.probing = now.Add(p.wait), f.Error(), false
-	p.who.confirm()
-	p.turn++
+	p.reporters.confirm()
+	p.probes++
 	return nil
 }

@@ -11,30 +11,30 @@ import (
 	"tollgate/internal/wire"
 )
 
-// newWide returns a patient with three models in two forms.
-func newWide(t *testing.T) *patient {
-	p := newPatient(t)
+// newWideLine returns a line with three models in two forms.
+func newWideLine(t *testing.T) *testLine {
+	p := newTestLine(t)
 	p.stats.Serves(Serving{Models: 3, Forms: 2})
 	p.part = LinePart{Model: "m", Form: wire.FormChat}
 	return p
 }
 
 // as lets the next requests be an account's, for a model.
-func (p *patient) as(account, model string) *patient {
+func (p *testLine) as(account, model string) *testLine {
 	p.account, p.part.Model = account, model
 	return p
 }
 
 // refused checks the reason for refusing an account's request without another line.
-func (p *patient) refused(account, model, want string) {
+func (p *testLine) refused(account, model, want string) {
 	p.Helper()
 	if why := p.refuses(account, model, true); why != want {
-		p.Errorf("%s asks for %s and is told %q, want %q", account, model, why, want)
+		p.Errorf("%s on %s is refused with %q, want %q", account, model, why, want)
 	}
 }
 
 // refuses returns the reason for refusing an account's request for a model.
-func (p *patient) refuses(account, model string, lastResort bool) string {
+func (p *testLine) refuses(account, model string, lastResort bool) string {
 	q := Origin{LinePart: LinePart{Model: model, Form: p.part.Form, Tools: p.part.Tools}, Account: account}
 	why, _, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, q, lastResort)
 	if isHalfOpen {
@@ -44,7 +44,7 @@ func (p *patient) refuses(account, model string, lastResort bool) string {
 }
 
 // partsDue begins the due probes of parts and returns them.
-func (p *patient) partsDue() (asks []Ask) {
+func (p *testLine) partsDue() (asks []Probe) {
 	p.stats.change(func(h *health) []Change {
 		asks = h.due(p.now).Parts
 		return nil
@@ -67,11 +67,11 @@ func nowhere() *upstream.Failure {
 // asks, else longer each time.
 func TestOneModelCools(t *testing.T) {
 	t.Parallel()
-	p := newWide(t)
-	for _, step := range []struct{ asked, pause time.Duration }{
+	p := newWideLine(t)
+	for _, step := range []struct{ retryAfter, pause time.Duration }{
 		{0, 5 * time.Second}, {0, 10 * time.Second}, {0, 20 * time.Second}, {7 * time.Second, 7 * time.Second}, {time.Hour, time.Minute},
 	} {
-		p.do(limited(429, step.asked))
+		p.do(limited(429, step.retryAfter))
 		p.refused("", "m", StateCooling)
 		p.refused("", "other", "")
 		s := p.stats.Summary(p.now)
@@ -79,7 +79,7 @@ func TestOneModelCools(t *testing.T) {
 			s.ModelsCooling[0].Until != p.now.Add(step.pause).Unix() || s.ModelsCooling[0].Cause == "" || s.ModelsOut != nil {
 			t.Errorf("%+v", s)
 		}
-		if left := p.stats.Left(p.now, "m"); left != step.pause || p.stats.Left(p.now, "other") != 0 {
+		if left := p.stats.Wait(p.now, "m"); left != step.pause || p.stats.Wait(p.now, "other") != 0 {
 			t.Errorf("left %s, want %s", left, step.pause)
 		}
 		p.now = p.now.Add(step.pause)
@@ -87,24 +87,24 @@ func TestOneModelCools(t *testing.T) {
 	}
 	p.do(nil)
 	if !p.stats.Sound() {
-		t.Error("something is held against the line")
+		t.Error("the line is not sound")
 	}
 	p.do(limited(429, 0))
-	if left := p.stats.Left(p.now, "m"); left != 5*time.Second {
+	if left := p.stats.Wait(p.now, "m"); left != 5*time.Second {
 		t.Errorf("after an answer the pause is %s", left)
 	}
 }
 
-// TestJobsCoolTheirModel as requests do.
+// TestJobsCoolTheirModel checks that a rate limit of a job pauses only its model.
 func TestJobsCoolTheirModel(t *testing.T) {
 	t.Parallel()
-	p := newWide(t)
+	p := newWideLine(t)
 	job := Origin{LinePart: LinePart{Model: "m"}, Account: "a", Job: true}
-	p.note(p.stats.Failed(p.now, job, limited(429, time.Minute)))
+	p.record(p.stats.Failed(p.now, job, limited(429, time.Minute)))
 	for model, want := range map[string]string{"m": StateCooling, "other": ""} {
 		why, _, _ := p.stats.Refuses(func() time.Time { return p.now }, Origin{LinePart: LinePart{Model: model}}, false)
 		if why != want {
-			t.Errorf("%s is told %q, want %q", model, why, want)
+			t.Errorf("%s is refused with %q, want %q", model, why, want)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestJobsCoolTheirModel(t *testing.T) {
 // neither these nor late requests affect the circuit or the other models.
 func TestLimitsCountOnce(t *testing.T) {
 	t.Parallel()
-	p := newWide(t)
+	p := newWideLine(t)
 	var generations []uint64
 	for range 50 {
 		generations = append(generations, p.begin())
@@ -121,7 +121,7 @@ func TestLimitsCountOnce(t *testing.T) {
 	for _, generation := range generations {
 		p.end(generation, limited(429, 0))
 	}
-	if left := p.stats.Left(p.now, "m"); left != 5*time.Second {
+	if left := p.stats.Wait(p.now, "m"); left != 5*time.Second {
 		t.Errorf("the pause is %s", left)
 	}
 	p.as("", "other").do(broken())
@@ -130,11 +130,11 @@ func TestLimitsCountOnce(t *testing.T) {
 	}
 }
 
-// TestSeveralModelsLimitedAtOnce cool the line, and so does a limit of the account;
-// one after the other do not.
+// TestSeveralModelsLimitedAtOnce checks that limits of two models at once, or of the account, pause
+// the line. Limits of one model after the other do not.
 func TestSeveralModelsLimitedAtOnce(t *testing.T) {
 	t.Parallel()
-	p := newWide(t)
+	p := newWideLine(t)
 	p.do(limited(429, 5*time.Second))
 	p.now = p.now.Add(5 * time.Second)
 	p.as("", "other").do(limited(429, 5*time.Second))
@@ -147,7 +147,7 @@ func TestSeveralModelsLimitedAtOnce(t *testing.T) {
 		t.Errorf("both at once: %+v", s)
 	}
 
-	p = newWide(t)
+	p = newWideLine(t)
 	whole := limited(429, 9*time.Second)
 	whole.AllModels = true
 	p.do(whole)
@@ -156,15 +156,15 @@ func TestSeveralModelsLimitedAtOnce(t *testing.T) {
 	p.refused("", "third", "")
 }
 
-// TestOtherAccountsMayTry checks that a hold applies only to the accounts that met its failure,
-// until an answer lifts the hold or a probe confirms it.
+// TestOtherAccountsMayTry checks that a block applies only to the accounts that met its failure,
+// until an answer lifts the block or a probe confirms it.
 func TestOtherAccountsMayTry(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		met     func() *upstream.Failure
-		refusal string
-		told    string // the message to the operator after confirmation
-		doubt   string
+		met      func() *upstream.Failure
+		refusal  string
+		messages string // the message to the operator after confirmation
+		doubt    string
 	}{
 		"a rate limit":    {func() *upstream.Failure { return limited(429, 0) }, StateCooling, "", "m"},
 		"a missing model": {missing, StateModelOut, "m model_out", "m"},
@@ -178,13 +178,13 @@ func TestOtherAccountsMayTry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newWide(t)
+			p := newWideLine(t)
 			early := p.as("good", "m").begin()
 			p.as("hostile", "m").do(tt.met())
 			p.refused("hostile", "m", tt.refusal)
 			p.refused("", "m", tt.refusal) // a request without an account is not exempt
 			p.as("good", "m").end(early, nil)
-			p.refused("hostile", "m", tt.refusal) // the request began before the hold
+			p.refused("hostile", "m", tt.refusal) // the request began before the block
 			p.do(nil)
 			p.refused("hostile", "m", "")
 			p.as("hostile", "m").end(early, tt.met()) // too late to bring it back
@@ -197,14 +197,14 @@ func TestOtherAccountsMayTry(t *testing.T) {
 			}
 			p.refused("fifth", "m", tt.refusal)
 			p.refused("good", "m", "")
-			if len(p.told) > 0 {
-				t.Errorf("told %q before a probe met it", p.told)
+			if len(p.messages) > 0 {
+				t.Errorf("messages %q before a probe met the failure", p.messages)
 			}
-			p.doubts(tt.doubt)
-			p.resolve(tt.met())
+			p.checkDoubts(tt.doubt)
+			p.probeDoubt(tt.met())
 			p.refused("good", "m", tt.refusal)
-			if got := strings.Join(p.told, ", "); got != tt.told {
-				t.Errorf("told %q, want %q", got, tt.told)
+			if got := strings.Join(p.messages, ", "); got != tt.messages {
+				t.Errorf("messages %q, want %q", got, tt.messages)
 			}
 		})
 	}
@@ -216,32 +216,32 @@ func TestOtherAccountsMayTry(t *testing.T) {
 func TestTheProvidersWordOnTime(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
-		asked := limited(429, 20*time.Second)
-		asked.AllModels = whole
-		p := newWide(t).as("hostile", "m")
-		p.do(asked)
+		limit := limited(429, 20*time.Second)
+		limit.AllModels = whole
+		p := newWideLine(t).as("hostile", "m")
+		p.do(limit)
 		p.refused("hostile", "m", StateCooling)
 		p.refused("good", "m", "")
 		if why := p.refuses("good", "m", false); why != StateCooling {
-			t.Errorf("good asks for m, which others may have, and is told %q", why)
+			t.Errorf("good is refused with %q, although others may use m", why)
 		}
-		p.doubts() // one account alone needs no probe
-		p.as("good", "m").do(asked)
+		p.checkDoubts() // one account alone needs no probe
+		p.as("good", "m").do(limit)
 		p.refused("good", "m", StateCooling)
 		p.refused("third", "m", "")
-		p.doubts("m")
-		p.resolve(asked)
+		p.checkDoubts("m")
+		p.probeDoubt(limit)
 		p.refused("third", "m", StateCooling)
 
 		p.now = p.now.Add(20 * time.Second)
-		p.as("hostile", "m").do(asked)
+		p.as("hostile", "m").do(limit)
 		p.as("other", "m").do(nil)
 		p.refused("hostile", "m", "")
 		for range 5 { // and is known for a while
-			p.as("hostile", "m").do(asked)
+			p.as("hostile", "m").do(limit)
 			p.refused("hostile", "m", StateCooling)
 			if why := p.refuses("other", "m", false); why != "" {
-				t.Errorf("other asks for m and is told %q", why)
+				t.Errorf("other is refused with %q", why)
 			}
 			p.as("other", "m").do(nil)
 		}
@@ -253,18 +253,18 @@ func TestTheProvidersWordOnTime(t *testing.T) {
 func TestALimitOfSomeAccounts(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
-		asked := limited(429, 20*time.Second)
-		asked.AllModels = whole
-		p := newWide(t)
-		p.as("large", "m").do(asked)
-		p.as("huge", "m").do(asked)
-		p.doubts("m")
-		p.resolve(nil)
+		limit := limited(429, 20*time.Second)
+		limit.AllModels = whole
+		p := newWideLine(t)
+		p.as("large", "m").do(limit)
+		p.as("huge", "m").do(limit)
+		p.checkDoubts("m")
+		p.probeDoubt(nil)
 		for _, account := range []string{"large", "huge"} {
 			p.refused(account, "m", StateCooling)
 		}
 		if why := p.refuses("good", "m", false); why != "" {
-			t.Errorf("good asks for m and is told %q", why)
+			t.Errorf("good is refused with %q", why)
 		}
 		if s := p.stats.Summary(p.now); s.State != StateInService || s.ModelsCooling != nil {
 			t.Errorf("%+v", s)
@@ -279,13 +279,13 @@ func TestALimitOfSomeAccounts(t *testing.T) {
 // again soon.
 func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 	t.Parallel()
-	trip := func(t *testing.T) *patient {
-		p := newWide(t)
+	trip := func(t *testing.T) *testLine {
+		p := newWideLine(t)
 		for i := range 5 {
 			p.as([]string{"hostile", "friend"}[i%2], "m").do(broken())
 		}
 		p.as("hostile", "m")
-		p.wants("in_service", StateCircuitOpen)
+		p.check("in_service", StateCircuitOpen)
 		p.refused("friend", "m", StateCircuitOpen)
 		p.refused("good", "m", "")
 		return p
@@ -293,25 +293,25 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 	t.Run("a probe refutes it", func(t *testing.T) {
 		t.Parallel()
 		p := trip(t)
-		p.doubts("m")
-		p.resolve(nil)
-		p.wants("in_service", "")
+		p.checkDoubts("m")
+		p.probeDoubt(nil)
+		p.check("in_service", "")
 		for range 50 {
 			p.as("hostile", "m").do(broken())
 		}
-		p.wants("in_service", "")
+		p.check("in_service", "")
 		p.now = p.now.Add(doubtAgain)
-		p.doubts("m")
-		p.resolve(nil)
+		p.checkDoubts("m")
+		p.probeDoubt(nil)
 		for range 5 {
 			p.do(broken())
 		}
 		p.now = p.now.Add(confirmAgain)
-		p.doubts("m")
-		p.resolve(broken()) // now it is the line
+		p.checkDoubts("m")
+		p.probeDoubt(broken()) // now it is the line
 		p.refused("good", "m", StateCircuitOpen)
-		p.wants("circuit_open", "circuit_open", "circuit_open")
-		if left := p.stats.Left(p.now, "m"); left != openWait {
+		p.check("circuit_open", "circuit_open", "circuit_open")
+		if left := p.stats.Wait(p.now, "m"); left != openWait {
 			t.Errorf("the next probe is in %s", left)
 		}
 	})
@@ -319,11 +319,11 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 		t.Parallel()
 		p := trip(t)
 		p.as("good", "m").do(nil)
-		p.as("hostile", "m").wants("in_service", "")
+		p.as("hostile", "m").check("in_service", "")
 		for range 50 {
 			p.do(broken())
 		}
-		p.wants("in_service", "")
+		p.check("in_service", "")
 	})
 	t.Run("another account meets it too", func(t *testing.T) {
 		t.Parallel()
@@ -337,70 +337,70 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 	t.Run("a probe that was cut off", func(t *testing.T) {
 		t.Parallel()
 		p := trip(t)
-		p.doubts("m")
-		p.resolve(upstream.Fail(fault.ClientClosed, errors.New("the node stops")))
+		p.checkDoubts("m")
+		p.probeDoubt(upstream.Fail(fault.ClientClosed, errors.New("the node stops")))
 		p.refused("good", "m", "")
-		p.doubts()
+		p.checkDoubts()
 		p.now = p.now.Add(confirmAgain)
-		p.doubts("m")
-		p.resolve(limited(429, 0)) // no answer either
+		p.checkDoubts("m")
+		p.probeDoubt(limited(429, 0)) // no answer either
 		p.refused("good", "m", StateCircuitOpen)
 	})
 	t.Run("half-open", func(t *testing.T) {
 		t.Parallel()
 		p := trip(t)
-		p.doubts("m")
-		p.resolve(broken())
+		p.checkDoubts("m")
+		p.probeDoubt(broken())
 		p.now = p.now.Add(openWait)
 		p.probe(nil)
-		p.told = nil
+		p.messages = nil
 		p.do(broken()) // no other account had met it: it may open the circuit again, for itself
 		p.refused("hostile", "m", StateCircuitOpen)
 		p.refused("good", "m", "")
-		p.doubts("m")
-		p.resolve(nil)
-		p.wants("half_open", "") // not at once in service: it had been out
+		p.checkDoubts("m")
+		p.probeDoubt(nil)
+		p.check("half_open", "") // not at once in service: it had been out
 		p.as("good", "m").do(nil)
 		p.do(nil)
 		p.do(nil)
-		p.wants("in_service", "", "in_service")
+		p.check("in_service", "", "in_service")
 	})
 }
 
-// TestOneAccountOnAnUnprobedLine: others use the line, so its circuit is open for the one
-// account only, and the operator sees it in service.
+// TestOneAccountOnAnUnprobedLine checks that the circuit is open only for the failing account while
+// others use the line, and that the operator sees the line in service.
 func TestOneAccountOnAnUnprobedLine(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newTestLine(t)
 	p.stats.Serves(Serving{Models: 3, Unprobed: true})
 	p.as("good", "m").do(nil)
 	for range 5 {
 		p.as("hostile", "m").do(broken())
 	}
-	p.wants("in_service", StateCircuitOpen)
+	p.check("in_service", StateCircuitOpen)
 	p.refused("good", "m", "")
 	p.as("good", "m").do(broken())
-	p.wants("circuit_open", StateCircuitOpen, "circuit_open")
+	p.check("circuit_open", StateCircuitOpen, "circuit_open")
 }
 
 // TestAProbeInFlight checks that a probe from before the circuit opened does not decide, and that
 // the next one does.
 func TestAProbeInFlight(t *testing.T) {
 	t.Parallel()
-	p := newWide(t).as("a", "m")
+	p := newWideLine(t).as("a", "m")
 	p.do(stalled())
 	p.do(stalled())
 	generation := p.stats.Generation()
-	p.doubts("m")
+	p.checkDoubts("m")
 	for range 5 {
 		p.do(broken())
 	}
 	p.refused("a", "m", StateCircuitOpen)
-	p.note(p.stats.change(func(h *health) []Change { return h.resolved(p.now, generation, p.part, p.part.Form, broken()) }))
+	p.record(p.stats.change(func(h *health) []Change { return h.doubtProbed(p.now, generation, p.part, p.part.Form, broken()) }))
 	p.refused("b", "m", "")
 	p.now = p.now.Add(confirmAgain)
-	p.doubts("m")
-	p.resolve(broken())
+	p.checkDoubts("m")
+	p.probeDoubt(broken())
 	p.refused("b", "m", StateCircuitOpen)
 }
 
@@ -409,8 +409,8 @@ func TestAProbeInFlight(t *testing.T) {
 func TestNoProbeIsPossible(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		met  func() *upstream.Failure
-		told string
+		met      func() *upstream.Failure
+		messages string
 	}{
 		"a credential": {account, "credentials_out"},
 		"a model":      {missing, "m model_out"},
@@ -418,20 +418,20 @@ func TestNoProbeIsPossible(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPatient(t)
+			p := newTestLine(t)
 			p.stats.Serves(Serving{Models: 3, Unprobed: true})
 			for _, account := range []string{"a", "b", "c", "d", "e", "f"} {
 				q := Origin{LinePart: LinePart{Model: "m"}, Account: account, Job: true}
 				for range 5 {
 					q.Generation = p.stats.Generation()
-					p.note(p.stats.Failed(p.now, q, tt.met()))
+					p.record(p.stats.Failed(p.now, q, tt.met()))
 				}
 			}
-			p.refused("a", "m", tt.told[strings.LastIndex(tt.told, " ")+1:])
+			p.refused("a", "m", tt.messages[strings.LastIndex(tt.messages, " ")+1:])
 			p.refused("good", "m", "")
-			p.doubts()
-			if len(p.told) != 1 || p.told[0] != tt.told {
-				t.Errorf("told %q", p.told)
+			p.checkDoubts()
+			if len(p.messages) != 1 || p.messages[0] != tt.messages {
+				t.Errorf("messages %q", p.messages)
 			}
 		})
 	}
@@ -441,12 +441,12 @@ func TestNoProbeIsPossible(t *testing.T) {
 // form, and that a model without any form is out.
 func TestAFormIsOut(t *testing.T) {
 	t.Parallel()
-	p := newWide(t)
+	p := newWideLine(t)
 	p.do(noForm(false, true)) // in words: a probe has to meet it as well
-	p.wants("in_service", "")
-	p.doubts("m")
-	p.resolve(noForm(false, true))
-	p.wants("in_service", "form_out", "m chat form_out")
+	p.check("in_service", "")
+	p.checkDoubts("m")
+	p.probeDoubt(noForm(false, true))
+	p.check("in_service", "form_out", "m chat form_out")
 	p.refused("", "other", "")
 	p.part.Form = wire.FormResponses
 	p.refused("", "m", "")
@@ -465,41 +465,41 @@ func TestAFormIsOut(t *testing.T) {
 	if asks := p.partsDue(); len(asks) != 1 {
 		t.Fatalf("probes of %v", asks)
 	}
-	p.note(p.stats.ProbedPart(p.now, LinePart{Model: "m", Form: wire.FormChat}, nil))
+	p.record(p.stats.ProbedPart(p.now, LinePart{Model: "m", Form: wire.FormChat}, nil))
 	p.part.Form = wire.FormChat
-	p.wants("in_service", "", "m chat in_service")
+	p.check("in_service", "", "m chat in_service")
 
 	for _, form := range []wire.Form{wire.FormChat, wire.FormResponses} {
 		p.part.Form = form
 		p.do(nowhere())
-		p.doubts("m")
-		p.resolve(nowhere())
+		p.checkDoubts("m")
+		p.probeDoubt(nowhere())
 	}
-	p.wants("in_service", "model_out", "m chat form_out", "m model_out")
+	p.check("in_service", "model_out", "m chat form_out", "m model_out")
 	if s := p.stats.Summary(p.now); s.FormsOut != nil || len(s.ModelsOut) != 1 {
 		t.Errorf("%+v", s)
 	}
-	p.note(p.stats.Clear(p.now))
-	p.wants("in_service", "", "m in_service")
+	p.record(p.stats.Clear(p.now))
+	p.check("in_service", "", "m in_service")
 }
 
 // TestALineWithOneForm checks that the model is out if its only form is. If the model rejects
 // tools, the client gets the rejection.
 func TestALineWithOneForm(t *testing.T) {
 	t.Parallel()
-	p := newWide(t)
+	p := newWideLine(t)
 	p.stats.Serves(Serving{Models: 3, Forms: 1})
 	p.do(noForm(true, false))
-	p.wants("in_service", "")
+	p.check("in_service", "")
 	p.do(noForm(false, false))
-	p.wants("in_service", "model_out", "m model_out")
+	p.check("in_service", "model_out", "m model_out")
 }
 
 // TestToolsPreferAnotherForm checks that a form without tools refuses no request, and that only the
-// answer to a probe lifts the hold.
+// answer to a probe lifts the block.
 func TestToolsPreferAnotherForm(t *testing.T) {
 	t.Parallel()
-	p := newWide(t)
+	p := newWideLine(t)
 	lacks := func(tools bool) Lack {
 		q := p.origin()
 		q.Tools = tools
@@ -516,8 +516,8 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 		}
 		return nil
 	})
-	p.resolve(noForm(true, true))
-	p.wants("in_service", "", "m chat+tools form_out")
+	p.probeDoubt(noForm(true, true))
+	p.check("in_service", "", "m chat+tools form_out")
 	p.do(nil)
 	if lacks(true) != LacksTools || lacks(false) != LacksNothing {
 		t.Errorf("lacks %d with tools, %d without", lacks(true), lacks(false))
@@ -526,8 +526,8 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 	if asks := p.partsDue(); len(asks) != 1 || !asks[0].Tools {
 		t.Fatalf("probes of %v", asks)
 	}
-	p.note(p.stats.ProbedPart(p.now, p.part, nil))
-	p.wants("in_service", "", "m chat+tools in_service")
+	p.record(p.stats.ProbedPart(p.now, p.part, nil))
+	p.check("in_service", "", "m chat+tools in_service")
 	if lacks(true) != LacksNothing {
 		t.Error("it is still lacking")
 	}
@@ -536,17 +536,17 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 // TestProbesAskWhatWorked last, model and form.
 func TestProbesAskWhatWorked(t *testing.T) {
 	t.Parallel()
-	p := newWide(t)
+	p := newWideLine(t)
 	p.do(nil)
 	p.part = LinePart{Model: "other", Form: wire.FormResponses}
 	p.do(nil)
 	p.do(account())
-	for turn := range 3 {
+	for number := range 3 {
 		p.now = p.now.Add(maxAccountWait)
 		p.stats.change(func(h *health) []Change {
 			whole := h.due(p.now).Whole
-			if whole == nil || whole.LinePart != p.part || whole.Turn != turn {
-				t.Errorf("%+v is asked", whole)
+			if whole == nil || whole.LinePart != p.part || whole.Number != number {
+				t.Errorf("the target is %+v", whole)
 			}
 			return h.probed(p.now, h.generation, account())
 		})
@@ -564,13 +564,13 @@ func TestProbesAskWhatWorked(t *testing.T) {
 // TestLateFailuresOfParts checks that late failures do not take a lifted part out.
 func TestLateFailuresOfParts(t *testing.T) {
 	t.Parallel()
-	p := newWide(t)
+	p := newWideLine(t)
 	early := p.begin()
 	p.do(missing())
 	p.now = p.now.Add(accountWait)
 	p.partsDue()
-	p.note(p.stats.ProbedPart(p.now, LinePart{Model: "m"}, nil))
+	p.record(p.stats.ProbedPart(p.now, LinePart{Model: "m"}, nil))
 	p.end(early, missing())
 	p.end(early, limited(429, time.Minute))
-	p.wants("in_service", "", "m model_out", "m in_service")
+	p.check("in_service", "", "m model_out", "m in_service")
 }

@@ -1,9 +1,9 @@
 package health
 
-// maxReporters bounds the accounts in a hold. Further accounts may try the line again.
+// maxReporters bounds the accounts in a block. Further accounts may try the line again.
 const maxReporters = 1000
 
-// reporters is the set of accounts whose requests met a failure of a line or a part of it. A hold
+// reporters is the set of accounts whose requests met a failure of a line or a part of it. A block
 // applies to these accounts only, however many there are, until a probe meets the same failure.
 type reporters struct {
 	confirmed bool
@@ -31,7 +31,7 @@ func (r *reporters) add(account string) {
 	}
 }
 
-// join adds the reporters of another hold.
+// join adds the reporters of another block.
 func (r *reporters) join(other reporters) {
 	if other.confirmed {
 		r.confirm()

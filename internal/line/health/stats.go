@@ -28,7 +28,7 @@ type sample struct {
 	at        time.Time
 	origin    Origin
 	unproven  bool          // the request may have caused the failure
-	apart     bool          // does not count against the line as a whole
+	separate  bool          // does not count against the line as a whole
 	success   float64       // 1 answered, 0 failed, 0.5 half a failure
 	firstByte time.Duration // until the answer began; 0 if it did not
 	cause     string        // of a failure
@@ -37,7 +37,7 @@ type sample struct {
 // Stats count one line's attempts on this node and keep its health. They are
 // safe for concurrent use.
 type Stats struct {
-	// sound is true if the line is healthy, without doubts and without holds. generation is the
+	// sound is true if the line is healthy, without doubts and without blocks. generation is the
 	// present generation. Both are read without the lock, for nearly all requests.
 	sound      atomic.Bool
 	generation atomic.Uint64
@@ -58,7 +58,7 @@ func New() *Stats {
 	return s
 }
 
-// Sound reports whether the line is healthy, without doubts and without holds.
+// Sound reports whether the line is healthy, without doubts and without blocks.
 func (s *Stats) Sound() bool { return s.sound.Load() }
 
 // Generation returns the line's present generation; later attempts count.
@@ -83,7 +83,7 @@ func (s *Stats) Refuses(now func() time.Time, q Origin, lastResort bool) (why st
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	why, alone := s.health.refuses(now(), q, lastResort)
-	s.settle()
+	s.publish()
 	switch {
 	case why != "":
 		return why, 0, false
@@ -106,12 +106,12 @@ func (s *Stats) Lacks(q Origin) Lack {
 	return s.health.lacks(q)
 }
 
-// settle updates sound and generation. Callers hold mu.
-func (s *Stats) settle() {
+// publish updates sound and generation. Callers must hold mu.
+func (s *Stats) publish() {
 	s.generation.Store(s.health.generation)
 	sound := s.health.state == healthy && len(s.health.doubts) == 0
 	for _, p := range s.health.parts {
-		sound = sound && !p.holds()
+		sound = sound && !p.active()
 	}
 	s.sound.Store(sound)
 	s.doubtful.Store(s.health.doubtful())
@@ -120,12 +120,12 @@ func (s *Stats) settle() {
 // Doubtful reports whether a part of the line waits for a probe.
 func (s *Stats) Doubtful() bool { return s.doubtful.Load() }
 
-// Left is how long the line waits until it is asked for a model or probed again;
-// 0 when it waits for nothing.
-func (s *Stats) Left(now time.Time, model string) (left time.Duration) {
+// Wait returns the time until the next request for the model or the next probe; 0 if the line waits
+// for nothing.
+func (s *Stats) Wait(now time.Time, model string) (left time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.health.parts[LinePart{Model: model}]; p != nil && p.holds() {
+	if p := s.health.parts[LinePart{Model: model}]; p != nil && p.active() {
 		left = p.until.Sub(now)
 	}
 	if s.health.state != healthy && s.health.state != halfOpen {
@@ -136,26 +136,26 @@ func (s *Stats) Left(now time.Time, model string) (left time.Duration) {
 
 // Outage is the reason for refusing a request.
 type Outage struct {
-	Cause     string        // the cause of the present hold
-	Left      time.Duration // until the next request or probe; 0 if unknown
+	Cause     string        // the cause of the present block
+	Wait      time.Duration // until the next request or probe; 0 if unknown
 	Untrusted bool          // its certificate is not valid
 }
 
-// Why returns the present reason for refusing a request.
-func (s *Stats) Why(now time.Time, q Origin) Outage {
+// Outage returns the present reason for refusing a request.
+func (s *Stats) Outage(now time.Time, q Origin) Outage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &s.health
-	if h.state != healthy && !h.who.exempt(q.Account) || h.explicit {
+	if h.state != healthy && !h.reporters.exempt(q.Account) || h.explicit {
 		r := Outage{Cause: h.cause, Untrusted: h.untrusted}
 		if h.state != halfOpen {
-			r.Left = max(0, h.until.Sub(now))
+			r.Wait = max(0, h.until.Sub(now))
 		}
 		return r
 	}
 	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
-		if p := h.parts[part]; p != nil && p.holds() {
-			return Outage{Cause: p.cause, Left: max(0, p.until.Sub(now))}
+		if p := h.parts[part]; p != nil && p.active() {
+			return Outage{Cause: p.cause, Wait: max(0, p.until.Sub(now))}
 		}
 	}
 	return Outage{Cause: h.cause}
@@ -180,30 +180,30 @@ func (s *Stats) change(f func(h *health) []Change) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changes := f(&s.health)
-	s.settle()
+	s.publish()
 	return changes
 }
 
-// Clear removes all holds from the line and returns the messages for the operator.
+// Clear removes all blocks from the line and returns the messages for the operator.
 func (s *Stats) Clear(now time.Time) []Change {
 	return s.change(func(h *health) []Change { return h.clear(now) })
 }
 
-// Ask is the target of a probe. If Form is empty, the probe may use any form of the model: Last is
-// the form of the model's last answer or empty, and Turn counts the probes so far, so that they
-// take turns.
-type Ask struct {
+// Probe is the target of a probe. If Form is empty, the probe may use any form of the model: Last is
+// the form of the model's last answer or empty, and Number counts the probes so far, so that they
+// rotate.
+type Probe struct {
 	LinePart
-	Last wire.Form
-	Turn int
+	Last   wire.Form
+	Number int
 }
 
 // Probes lists the due probes of a line.
 type Probes struct {
-	Whole      *Ask     // the line as a whole, with the part of its last answer, or nil
-	Parts      []Ask    // parts that are out
-	Doubts     []Ask    // the parts in doubt
-	Worked     LinePart // the part of the line's last answer; zero before the first
+	Whole      *Probe   // the line as a whole, with the part of its last answer, or nil
+	Parts      []Probe  // parts that are out
+	Doubts     []Probe  // the parts in doubt
+	LastAnswer LinePart // the part of the line's last answer; zero before the first
 	Generation uint64
 }
 
@@ -227,10 +227,10 @@ func (s *Stats) ProbedPart(now time.Time, part LinePart, f *upstream.Failure) []
 	return s.change(func(h *health) []Change { return h.probedPart(now, part, f) })
 }
 
-// Resolved records a probe of a doubtful part. generation is the line's generation when the probe
+// DoubtProbed records a probe of a doubtful part. generation is the line's generation when the probe
 // began, and form is the form of the probe.
-func (s *Stats) Resolved(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) []Change {
-	return s.change(func(h *health) []Change { return h.resolved(now, generation, part, form, f) })
+func (s *Stats) DoubtProbed(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) []Change {
+	return s.change(func(h *health) []Change { return h.doubtProbed(now, generation, part, form, f) })
 }
 
 // Answered records the begin of an answer and returns its number.
@@ -239,7 +239,7 @@ func (s *Stats) Answered(now time.Time, origin Origin, firstByte time.Duration) 
 	defer s.mu.Unlock()
 	n = s.add(sample{at: now, origin: origin, success: 1, firstByte: max(firstByte, 1)})
 	if changes = s.health.answered(now, origin); changes != nil || s.health.generation != s.generation.Load() {
-		s.settle()
+		s.publish()
 	}
 	return n, changes
 }
@@ -250,10 +250,10 @@ func (s *Stats) Failed(now time.Time, origin Origin, f *upstream.Failure) []Chan
 	defer s.mu.Unlock()
 	if f.Health != upstream.HealthNone && f.Passed == nil {
 		o := sample{at: now, origin: origin}
-		o.fail(f, s.health.refutes(now, origin.Account))
+		o.fail(f, s.health.blames(now, origin.Account))
 		s.add(o)
 	}
-	return s.judge(now, origin, f)
+	return s.recordFailure(now, origin, f)
 }
 
 // Broke turns the recorded answer n into a failure.
@@ -261,29 +261,29 @@ func (s *Stats) Broke(now time.Time, origin Origin, n uint64, f *upstream.Failur
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n+recentAttempts >= s.n {
-		s.ring[n%recentAttempts].fail(f, s.health.refutes(now, origin.Account))
+		s.ring[n%recentAttempts].fail(f, s.health.blames(now, origin.Account))
 	}
-	return s.judge(now, origin, f)
+	return s.recordFailure(now, origin, f)
 }
 
-// fail turns a sample into a failure; refuted is true if the account's own requests are known to
-// cause its failures.
-func (o *sample) fail(f *upstream.Failure, refuted bool) {
-	o.success, o.cause, o.unproven = successOf(f.Health), f.Error(), f.Unproven || refuted
+// fail turns a sample into a failure. blamed is true if the account's failures are attributed to its
+// own requests.
+func (o *sample) fail(f *upstream.Failure, blamed bool) {
+	o.success, o.cause, o.unproven = successOf(f.Health), f.Error(), f.Unproven || blamed
 	switch f.Health {
 	case upstream.HealthCool, upstream.HealthCredential, upstream.HealthModel, upstream.HealthForm:
-		o.apart = true
+		o.separate = true
 	}
 }
 
-// judge applies a failure to the line's health. Callers hold mu.
-func (s *Stats) judge(now time.Time, origin Origin, f *upstream.Failure) []Change {
+// recordFailure applies a failure to the line's health. Callers must hold mu.
+func (s *Stats) recordFailure(now time.Time, origin Origin, f *upstream.Failure) []Change {
 	changes := s.health.failed(now, origin, f, func() (failureSum, int) { return s.recent(now) })
-	s.settle()
+	s.publish()
 	return changes
 }
 
-// add records a sample and returns its number. Callers hold mu.
+// add records a sample and returns its number. Callers must hold mu.
 func (s *Stats) add(o sample) uint64 {
 	n := s.n
 	s.ring[n%recentAttempts] = o
@@ -292,10 +292,10 @@ func (s *Stats) add(o sample) uint64 {
 }
 
 // recent counts the attempts since the line's present state began: those before it
-// were judged already, or come too late. Callers hold mu.
+// were counted already, or come too late. Callers must hold mu.
 func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	for i := range min(s.n, recentAttempts) {
-		if o := &s.ring[i]; !o.apart && o.origin.Generation >= s.health.began && now.Sub(o.at) <= tripTime {
+		if o := &s.ring[i]; !o.separate && o.origin.Generation >= s.health.began && now.Sub(o.at) <= tripTime {
 			fails.add(o.origin.Account, 1-o.success, o.unproven)
 			attempts++
 		}
@@ -303,11 +303,10 @@ func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	return fails, attempts
 }
 
-// usedByOthers reports whether accounts outside who used the line within recentTime. Callers hold
-// mu.
-func (s *Stats) usedByOthers(now time.Time, who *reporters) bool {
+// usedByOthers reports whether other accounts used the line within recentTime. Callers must hold mu.
+func (s *Stats) usedByOthers(now time.Time, by *reporters) bool {
 	for i := range min(s.n, recentAttempts) {
-		if o := &s.ring[i]; !who.accounts[o.origin.Account] && now.Sub(o.at) <= recentTime {
+		if o := &s.ring[i]; !by.accounts[o.origin.Account] && now.Sub(o.at) <= recentTime {
 			return true
 		}
 	}

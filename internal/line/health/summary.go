@@ -9,9 +9,9 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Summary is how a line is doing on this node, as its attempts and probes say.
+// Summary is the state of a line on this node according to its attempts and probes.
 type Summary struct {
-	State        string // one of the words below
+	State        string // one of the states below
 	CoolingUntil int64  // the next request or probe in Unix seconds; 0 if the line waits for nothing
 	PartsOut
 	Attempts    int // recent attempts, the base of SuccessRate and FirstByteMS
@@ -37,7 +37,7 @@ type PartOut struct {
 	Tools bool      `json:"tools,omitempty"` // requests with tools alone prefer another form
 	Cause string    `json:"cause"`
 	Since int64     `json:"since"` // Unix seconds
-	Until int64     `json:"until"` // when it is asked for or probed again, Unix seconds
+	Until int64     `json:"until"` // next request or probe in Unix seconds
 }
 
 // Compare orders by model and form.
@@ -63,7 +63,7 @@ const (
 	StateFormOut        = "form_out"        // of one model in one form on one line, in alerts
 )
 
-// Summary returns the line's recent attempts and present holds.
+// Summary returns the line's recent attempts and present blocks.
 func (s *Stats) Summary(now time.Time) (sum Summary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,18 +98,18 @@ func (s *Stats) Summary(now time.Time) (sum Summary) {
 		ms := begins[len(begins)/2].Milliseconds()
 		sum.FirstByteMS = &ms
 	}
-	s.sumUpHealth(now, &sum)
+	s.addHealth(now, &sum)
 	return sum
 }
 
-// sumUpHealth fills in the line's health. Callers hold mu.
-func (s *Stats) sumUpHealth(now time.Time, sum *Summary) {
-	s.health.thaw(now) // end expired pauses
-	s.settle()
+// addHealth fills in the line's health. Callers must hold mu.
+func (s *Stats) addHealth(now time.Time, sum *Summary) {
+	s.health.endPauses(now) // end expired pauses
+	s.publish()
 	h := &s.health
 	sum.State = StateInService
 	if h.state == cooling && !h.private || h.state > cooling && h.announced != healthy {
-		sum.State = h.state.word()
+		sum.State = h.state.name()
 		sum.Cause, sum.CauseAt = h.cause, h.since.Unix()
 		if h.state != halfOpen {
 			sum.CoolingUntil = upTo(h.until)
@@ -121,7 +121,7 @@ func (s *Stats) sumUpHealth(now time.Time, sum *Summary) {
 		case p.cools && p.private:
 		case p.cools:
 			sum.ModelsCooling = append(sum.ModelsCooling, out)
-		case !p.out || !p.announced: // nothing is held, or a probe has yet to decide
+		case !p.out || !p.announced: // no block, or a probe has yet to decide
 		case part.Form == "":
 			sum.ModelsOut = append(sum.ModelsOut, out)
 		default:

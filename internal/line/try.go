@@ -19,11 +19,11 @@ const (
 	skippedForm = "other_form" // the line has neither the request's form nor a form for its translation
 )
 
-// walk is the state of one call of Try.
-type walk struct {
+// routing is the state of one call of Try.
+type routing struct {
 	lines          *Lines
 	request        RoutingRequest
-	order          []ranked
+	order          []rankedLine
 	attempts       []AttemptRecord
 	failures       []*upstream.Failure
 	filtered       []*routingEntry // lines of providers whose filter stopped the prompt
@@ -32,7 +32,7 @@ type walk struct {
 
 // run makes the attempts one after the other. If no other line has answered, it uses half-open
 // lines reserved for other requests, and lines with a pause of another account, as a last resort.
-func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
+func (w *routing) run(ctx context.Context, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
 	for _, lastResort := range [...]bool{false, true} {
 		for c := w.next(lastResort); c != nil; c = w.next(lastResort) {
 			if ctx.Err() != nil {
@@ -43,11 +43,11 @@ func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Att
 			if a == nil {
 				continue
 			}
-			over, err := w.try(ctx, a, attempt)
-			if over {
+			done, err := w.try(ctx, a, attempt)
+			if done {
 				return w.attempts, err
 			}
-			w.again(c, a, err, lastResort)
+			w.allowRetry(c, a, err, lastResort)
 		}
 	}
 	if len(w.failures) > 0 {
@@ -56,43 +56,43 @@ func (w *walk) run(ctx context.Context, attempt func(ctx context.Context, a *Att
 	if w.untranslatable != nil && w.noneTranslatable() {
 		return w.attempts, w.untranslatable
 	}
-	w.skips()
+	w.recordSkips()
 	return w.attempts, w.noLineError()
 }
 
-// again allows another attempt on a line: with its next key after a refused key, or in another form
+// leaseAgain allows another attempt on a line: with its next key after a refused key, or in another form
 // if the failure names the form. If the failure does not name the form, a probe decides whether the
 // form is missing.
-func (w *walk) again(c *ranked, a *Attempt, err error, lastResort bool) {
+func (w *routing) allowRetry(c *rankedLine, a *Attempt, err error, lastResort bool) {
 	var f *upstream.Failure
 	switch {
 	case a.nextKey:
-		c.turn = a.turn
-	case !errors.As(err, &f) || f.Health != upstream.HealthForm || c.lacking != "" || speaks(c.entry, &w.request, c.form) == "":
+		c.selector = a.selector
+	case !errors.As(err, &f) || f.Health != upstream.HealthForm || c.missing != "" || formFor(c.entry, &w.request, c.form) == "":
 		return
 	default:
-		c.turn, c.lacking = a.turn, c.form
+		c.selector, c.missing = a.selector, c.form
 	}
-	c.asked = false
+	c.attempted = false
 	if lastResort {
 		c.skipped = health.StateHalfOpen
 	}
 }
 
 // noneTranslatable reports whether none of the skipped lines could have expressed the request.
-func (w *walk) noneTranslatable() bool {
+func (w *routing) noneTranslatable() bool {
 	for i := range w.order {
-		if c := &w.order[i]; !c.asked && c.form != "" {
+		if c := &w.order[i]; !c.attempted && c.form != "" {
 			return false
 		}
 	}
 	return true
 }
 
-// speaks returns the form for a request to a line: the client's form if the line has it, else a
+// formFor returns the form for a request to a line: the client's form if the line has it, else a
 // form for its translation, or the empty form. It prefers the first form without a lack for the
 // request and never returns the form named never.
-func speaks(entry *routingEntry, r *RoutingRequest, never wire.Form) (best wire.Form) {
+func formFor(entry *routingEntry, r *RoutingRequest, never wire.Form) (best wire.Form) {
 	least := health.LacksForm + 1
 	for form := range entry.line.FormsFor(r.Form) {
 		if form == never || form != r.Form && len(r.Routing) > 0 { // no translation keeps routing fields
@@ -113,13 +113,13 @@ func (r *RoutingRequest) origin(form wire.Form) health.Origin {
 	return health.Origin{LinePart: health.LinePart{Model: r.Model.ID, Form: form, Tools: r.Tools}, Account: r.Account}
 }
 
-// next returns the line to ask next: the first one, but after a provider's
-// check stopped the prompt the first of another provider, if there is one.
-func (w *walk) next(lastResort bool) *ranked {
-	var second *ranked
+// next returns the next line: the first one, or after a provider's filter stopped the prompt the
+// first line of another provider, if any.
+func (w *routing) next(lastResort bool) *rankedLine {
+	var second *rankedLine
 	for i := range w.order {
 		c := &w.order[i]
-		if c.asked || c.left || lastResort && !w.isLastResort(c) || !lastResort && c.skipped != "" {
+		if c.attempted || c.final || lastResort && !w.isLastResort(c) || !lastResort && c.skipped != "" {
 			continue
 		}
 		if !w.isFiltered(c.entry) {
@@ -134,13 +134,13 @@ func (w *walk) next(lastResort bool) *ranked {
 
 // isLastResort reports whether a skipped line may be used if no other line has answered. A pause is
 // respected if another line only lacks a free slot now.
-func (w *walk) isLastResort(c *ranked) bool {
+func (w *routing) isLastResort(c *rankedLine) bool {
 	return c.skipped == health.StateHalfOpen || c.skipped == health.StateCooling &&
-		!slices.ContainsFunc(w.order, func(other ranked) bool { return other.skipped == skippedBusy })
+		!slices.ContainsFunc(w.order, func(other rankedLine) bool { return other.skipped == skippedBusy })
 }
 
 // isFiltered reports whether the filter of a line's provider has stopped the prompt.
-func (w *walk) isFiltered(s *routingEntry) bool {
+func (w *routing) isFiltered(s *routingEntry) bool {
 	for _, other := range w.filtered {
 		if other.line.Provider == s.line.Provider && other.host == s.host {
 			return true
@@ -151,9 +151,9 @@ func (w *walk) isFiltered(s *routingEntry) bool {
 
 // acquire begins an attempt on a line. It returns nil if the line must be skipped, with the reason
 // in c.
-func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt {
+func (w *routing) acquire(ctx context.Context, c *rankedLine, lastResort bool) *Attempt {
 	l, ln, t := w.lines, c.entry.line, c.entry.stats
-	c.form = speaks(c.entry, &w.request, c.lacking)
+	c.form = formFor(c.entry, &w.request, c.missing)
 	switch {
 	case ln.Out != "":
 		c.skipped = stateOutOfService
@@ -170,7 +170,7 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 	origin := w.request.origin(c.form)
 	why, generation, isHalfOpen := t.Refuses(l.now, origin, lastResort)
 	if why != "" {
-		c.skipped, c.left = why, lastResort
+		c.skipped, c.final = why, lastResort
 		return nil
 	}
 	capped := ln.MaxConcurrent > 0
@@ -182,13 +182,13 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 		l.metrics.busy.WithLabelValues(ln.ID).Inc()
 		return nil
 	}
-	c.asked = true
+	c.attempted = true
 	origin.Generation = generation
-	if c.turn.entry == nil {
-		c.turn = l.turn(c.entry, "")
-		c.turn.request = w.request.Account != ""
+	if c.selector.entry == nil {
+		c.selector = l.selectKey(c.entry, "")
+		c.selector.ofRequest = w.request.Account != ""
 	}
-	a := &Attempt{slot: capped, turn: c.turn, Candidate: Candidate{
+	a := &Attempt{slot: capped, selector: c.selector, Candidate: Candidate{
 		Line: ln, ProviderModel: ln.Models[w.request.Model.ID], Form: c.form, HalfOpen: isHalfOpen,
 		lines: l, entry: c.entry, origin: origin,
 	}}
@@ -197,10 +197,10 @@ func (w *walk) acquire(ctx context.Context, c *ranked, lastResort bool) *Attempt
 }
 
 // try makes the attempt on one line and records its result. If over is true, Try returns with err.
-func (w *walk) try(ctx context.Context, a *Attempt, attempt func(ctx context.Context, a *Attempt) error) (over bool, err error) {
+func (w *routing) try(ctx context.Context, a *Attempt, attempt func(ctx context.Context, a *Attempt) error) (done bool, err error) {
 	returned := false
 	defer func() {
-		if !returned { // it panicked
+		if !returned { // attempt panicked
 			a.End()
 		}
 	}()
@@ -214,20 +214,19 @@ func (w *walk) try(ctx context.Context, a *Attempt, attempt func(ctx context.Con
 	if err == nil {
 		rec.Status, rec.FirstByteMS = 200, rec.DurationMS
 		a.succeeded(end)
-		over = true
+		done = true
 	} else {
-		over, err = w.failed(ctx, a, end, &rec, err)
+		done, err = w.failed(ctx, a, end, &rec, err)
 	}
-	w.trace(rec)
-	return over, err
+	w.record(rec)
+	return done, err
 }
 
 // maxTrace bounds the recorded attempts of one request.
 const maxTrace = 64
 
-// trace keeps an attempt. Of a walk over very many lines the first ones are
-// kept, and the last.
-func (w *walk) trace(a AttemptRecord) {
+// record keeps the record of an attempt. Of very many records it keeps the first and the last.
+func (w *routing) record(a AttemptRecord) {
 	if len(w.attempts) < maxTrace {
 		w.attempts = append(w.attempts, a)
 		return
@@ -237,7 +236,7 @@ func (w *walk) trace(a AttemptRecord) {
 
 // failed handles an attempt's error: it records a failure of the line, or returns over for an error
 // that ends Try.
-func (w *walk) failed(ctx context.Context, a *Attempt, end time.Time, rec *AttemptRecord, err error) (over bool, _ error) {
+func (w *routing) failed(ctx context.Context, a *Attempt, end time.Time, rec *AttemptRecord, err error) (done bool, _ error) {
 	var (
 		failure        *upstream.Failure
 		untranslatable Untranslatable
@@ -247,11 +246,11 @@ func (w *walk) failed(ctx context.Context, a *Attempt, end time.Time, rec *Attem
 		rec.Cause, w.untranslatable = untranslatable.Error(), untranslatable.Err
 		return false, err
 	case !errors.As(err, &failure):
-		rec.Cause = "the attempt was given up: " + err.Error()
+		rec.Cause = "the attempt was abandoned: " + err.Error()
 		return true, err
 	}
 	if failure.Code == fault.UpstreamTimeout && ctx.Err() != nil && len(w.failures) > 0 {
-		failure.Health = upstream.HealthNone // others have used up the request's time
+		failure.Health = upstream.HealthNone // earlier attempts used up the request's time
 	}
 	a.failed(end, failure)
 	rec.Status, rec.Code = failure.Status, string(failure.Code)
@@ -269,11 +268,11 @@ func (w *walk) failed(ctx context.Context, a *Attempt, end time.Time, rec *Attem
 	return false, err
 }
 
-// skips records the lines if no line got the request.
-func (w *walk) skips() {
+// recordSkips records the lines if no line got the request.
+func (w *routing) recordSkips() {
 	for i := range w.order {
-		if c := &w.order[i]; !c.asked {
-			w.trace(AttemptRecord{Line: c.entry.line.ID, Skipped: c.skipped, Cause: w.why(c).Cause})
+		if c := &w.order[i]; !c.attempted {
+			w.record(AttemptRecord{Line: c.entry.line.ID, Skipped: c.skipped, Cause: w.outage(c).Cause})
 		}
 	}
 }

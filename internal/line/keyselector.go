@@ -7,44 +7,44 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// keyTurn selects the key of a call and records the refused keys. After a refusal, the call
+// keySelector selects the key of a call and records the refused keys. After a refusal, the call
 // continues with the next key: first the keys in the call's catalog, then those in the newest
 // catalog.
-type keyTurn struct {
-	lines   *Lines
-	entry   *routingEntry
-	key     *lineKey // to be used
-	refused []refusedKey
-	all     bool // the turn began when all keys were refused: any may be asked
-	request bool // an account's request may have brought refusals about
+type keySelector struct {
+	lines     *Lines
+	entry     *routingEntry
+	key       *lineKey // to use next
+	refused   []refusedKey
+	anyKey    bool // all keys were refused at the beginning: any may be used
+	ofRequest bool // the call is of an account's request, which may have caused the refusals
 }
 
-// refusedKey is a key refused during a turn.
+// refusedKey is a key refused during the call.
 type refusedKey struct {
 	key      *lineKey
 	cause    string
 	unproven bool
 }
 
-// turn begins with the first key not known to be refused, or with the first key if all are refused.
+// selectKey selects the first key not known to be refused, or the first key if all are refused.
 // own is the mark of a preferred key.
-func (l *Lines) turn(entry *routingEntry, own string) keyTurn {
-	t := keyTurn{lines: l, entry: entry, key: entry.keys[0]}
-	if len(entry.keys) > 1 || own != "" || entry.stats.keys.has(t.key) {
+func (l *Lines) selectKey(entry *routingEntry, own string) keySelector {
+	t := keySelector{lines: l, entry: entry, key: entry.keys[0]}
+	if len(entry.keys) > 1 || own != "" || entry.stats.keys.excludes(t.key) {
 		t.key = t.next(own)
 	}
 	return t
 }
 
 // next returns the next key to use, or nil.
-func (t *keyTurn) next(own string) (first *lineKey) {
+func (t *keySelector) next(own string) (first *lineKey) {
 	keys := t.keys()
-	refused := t.entry.stats.keys.has
+	refused := t.entry.stats.keys.excludes
 	if len(t.refused) == 0 {
-		t.all = !slices.ContainsFunc(keys, func(k *lineKey) bool { return !refused(k) })
+		t.anyKey = !slices.ContainsFunc(keys, func(k *lineKey) bool { return !refused(k) })
 	}
 	for _, k := range keys {
-		if !t.all && refused(k) || t.asked(k) {
+		if !t.anyKey && refused(k) || t.used(k) {
 			continue
 		}
 		if k.mark == own {
@@ -58,7 +58,7 @@ func (t *keyTurn) next(own string) (first *lineKey) {
 }
 
 // keys returns the keys allowed for the call.
-func (t *keyTurn) keys() []*lineKey {
+func (t *keySelector) keys() []*lineKey {
 	newest := t.lines.newestOf(t.entry)
 	if newest == nil || newest == t.entry {
 		return t.entry.keys
@@ -72,15 +72,15 @@ func (t *keyTurn) keys() []*lineKey {
 	return keys
 }
 
-// asked reports whether the call used a key before.
-func (t *keyTurn) asked(k *lineKey) bool {
+// used reports whether the call used a key before.
+func (t *keySelector) used(k *lineKey) bool {
 	return slices.ContainsFunc(t.refused, func(r refusedKey) bool { return r.key.mark == k.mark })
 }
 
 // failed records a failure of the call. It returns true if only the key is at fault and the call
 // must be repeated with the next key; f then does not count against the line. Without a next key, f
 // is proven only if all keys are known to be refused. failed removes the line's credentials from f.
-func (t *keyTurn) failed(f *upstream.Failure) (moved bool) {
+func (t *keySelector) failed(f *upstream.Failure) (moved bool) {
 	if t.entry == nil || f.Health != upstream.HealthCredential {
 		return false
 	}
@@ -104,7 +104,7 @@ func (t *keyTurn) failed(f *upstream.Failure) (moved bool) {
 
 // answered records that the call was answered: its content did not cause the earlier refusals of
 // keys.
-func (t *keyTurn) answered() {
+func (t *keySelector) answered() {
 	if t.entry == nil {
 		return
 	}
@@ -116,10 +116,10 @@ func (t *keyTurn) answered() {
 	t.lines.accept(t.key)
 }
 
-// refuse holds a refusal against a key. A request may have brought the refusal about:
-// then a probe decides, where one is possible.
-func (t *keyTurn) refuse(k *lineKey, cause string, others bool) {
-	if !t.request || k.entry.stats.unprobed.Load() {
+// refuse records the refusal of a key. If a request may have caused the refusal, a probe decides
+// if possible.
+func (t *keySelector) refuse(k *lineKey, cause string, others bool) {
+	if !t.ofRequest || k.entry.stats.unprobed.Load() {
 		t.lines.refuse(k, cause, others)
 		return
 	}
@@ -147,7 +147,7 @@ func (l *Lines) accept(k *lineKey) {
 
 // alertKey sends the alert of a refused or accepted key.
 func (l *Lines) alertKey(k *lineKey, state, cause string) {
-	l.foundKey(k, alert.Alert{Line: k.entry.line.ID, Key: k.name(), State: state, Cause: cause, At: l.now().Unix()})
+	l.publishKey(k, alert.Alert{Line: k.entry.line.ID, Key: k.name(), State: state, Cause: cause, At: l.now().Unix()})
 }
 
 // newestOf returns a line in the newest catalog. It returns nil if the line is gone, is at another

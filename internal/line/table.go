@@ -21,7 +21,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// routingTable is one snapshot of the catalog, ready to be walked. It never changes.
+// routingTable is one snapshot of the catalog, prepared for routing. It never changes.
 type routingTable struct {
 	edition
 	entries []*routingEntry            // in the order of the document
@@ -65,28 +65,28 @@ func (e *routingEntry) redact(f *upstream.Failure) {
 // table returns the routing table of a snapshot. Those of the two newest are
 // kept; a request on an older one gets one of its own.
 func (l *Lines) table(s *catalog.Snapshot) *routingTable {
-	asked := edition{s.Revision, s.Reading}
-	if t := l.newest.Load(); t.edition == asked {
+	target := edition{s.Revision, s.Reading}
+	if t := l.newest.Load(); t.edition == target {
 		return t
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	newest := l.newest.Load()
 	switch {
-	case asked == newest.edition:
+	case target == newest.edition:
 		return newest
-	case asked == l.former.edition:
-		return l.former
-	case asked.before(newest.edition):
+	case target == l.previous.edition:
+		return l.previous
+	case target.before(newest.edition):
 		return l.buildTable(s)
 	}
 	t := l.buildTable(s)
 	for _, entry := range t.entries {
 		id := entry.line.ID
 		if before := l.known[id]; before != nil {
-			if !same(before, entry.line) {
+			if !sameAccount(before, entry.line) {
 				// The findings were about another provider, or another account there.
-				l.tell(id, entry.stats.forget(l.now()))
+				l.announce(id, entry.stats.forget(l.now()))
 			}
 			l.metrics.follows(before, entry.line)
 		}
@@ -95,7 +95,7 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 		entry.stats.Serves(health.Serving{Models: len(entry.line.Models), Forms: len(entry.line.Forms), Unprobed: unprobed(s, entry.line)})
 		entry.stats.unprobed.Store(unprobed(s, entry.line))
 	}
-	l.former = newest
+	l.previous = newest
 	l.newest.Store(t)
 	l.forget(t)
 	return t
@@ -111,7 +111,7 @@ func unprobed(s *catalog.Snapshot, ln *catalog.Line) bool {
 	return true
 }
 
-// buildTable makes the routing table of a snapshot. Callers hold mu.
+// buildTable makes the routing table of a snapshot. Callers must hold mu.
 func (l *Lines) buildTable(s *catalog.Snapshot) *routingTable {
 	t := &routingTable{edition: edition{s.Revision, s.Reading}, byModel: map[string][]*routingEntry{}}
 	byID := make(map[string]*routingEntry, len(s.AllLines()))
@@ -203,17 +203,17 @@ func (s *stats) forget(now time.Time) []health.Change {
 	return s.Clear(now)
 }
 
-// settled adds a settlement to the margins and metrics.
-func (s *stats) settled(model string, what Settlement) {
+// addSettlement adds a settlement to the margins and metrics.
+func (s *stats) addSettlement(model string, what Settlement) {
 	if !what.Answered && what.LineCost == nil {
 		return // a failed attempt at unknown cost
 	}
 	m := what.margin(model)
 	s.margins.add(m)
-	s.metrics.settled(m)
+	s.metrics.addMargin(m)
 }
 
-// statsOf returns the stats of a line. Callers hold mu.
+// statsOf returns the stats of a line. Callers must hold mu.
 func (l *Lines) statsOf(ln *catalog.Line) *stats {
 	t := l.stats[ln.ID]
 	if t == nil {
@@ -224,14 +224,14 @@ func (l *Lines) statsOf(ln *catalog.Line) *stats {
 	return t
 }
 
-// same reports whether two versions of a line use the same provider and account, so that earlier
+// sameAccount reports whether two versions of a line use the same provider and account, so that earlier
 // findings still apply. Options may select the account.
-func same(a, b *catalog.Line) bool {
+func sameAccount(a, b *catalog.Line) bool {
 	return a.Provider == b.Provider && a.BaseURL == b.BaseURL && a.APIKey == b.APIKey &&
 		slices.Equal(a.Secrets(), b.Secrets()) && maps.Equal(a.Headers, b.Headers) && reflect.DeepEqual(a.Options, b.Options)
 }
 
-// forget deletes the stats of lines missing from the newest table. Callers hold mu.
+// forget deletes the stats of lines missing from the newest table. Callers must hold mu.
 func (l *Lines) forget(t *routingTable) {
 	exists := make(map[string]bool, len(t.entries))
 	for _, entry := range t.entries {

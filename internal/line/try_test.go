@@ -21,53 +21,72 @@ import (
 	"tollgate/internal/wire"
 )
 
-// site is the provider of each line, with scripted answers and a record of its calls.
-type site struct {
+// fakeProvider is the provider of all lines, with scripted failures and a record of its calls.
+type fakeProvider struct {
 	mu    sync.Mutex
-	fails map[string]*upstream.Failure // by line; nil answers
-	calls []string                     // "line" or "line probe"
+	fails map[string]*upstream.Failure // by line or key; nil for an answer
+	calls []string                     // "line", "line:probe"; or "new", "old:submit" and so on by key
 }
 
-func (s *site) open(t upstream.Target) (chatcall.Adapter, error) { return place{s, t.Line}, nil }
+func (p *fakeProvider) open(t upstream.Target) (chatcall.Adapter, error) {
+	return fakeLine{p, t.Line}, nil
+}
 
-// set makes a line fail, or answer for nil.
-func (s *site) set(line string, f *upstream.Failure) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fails == nil {
-		s.fails = map[string]*upstream.Failure{}
+// set makes calls of a line or with a key fail, or answers them for nil.
+func (p *fakeProvider) set(name string, f *upstream.Failure) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fails == nil {
+		p.fails = map[string]*upstream.Failure{}
 	}
-	s.fails[line] = f
+	p.fails[name] = f
 }
 
-// heard returns the calls since the last time.
-func (s *site) heard() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	calls := strings.Join(s.calls, " ")
-	s.calls = nil
+// takeCalls returns the calls since the last time.
+func (p *fakeProvider) takeCalls() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	calls := strings.Join(p.calls, " ")
+	p.calls = nil
 	return calls
 }
 
-type place struct {
-	site *site
-	line string
+// call records a call and returns the failure of a line or key.
+func (p *fakeProvider) call(name, call string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, call)
+	if f := p.fails[name]; f != nil {
+		copied := *f
+		return &copied
+	}
+	return nil
 }
 
-func (p place) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, error) {
-	p.site.mu.Lock()
-	defer p.site.mu.Unlock()
-	name := p.line
+// chat is a chat call. Probes end in :probe.
+func (p *fakeProvider) chat(name, call string, c chatcall.Call) (*chatcall.Response, error) {
 	if strings.Contains(string(c.Body.Bytes()), "ping") {
-		name += ":probe"
+		call += ":probe"
 	}
-	p.site.calls = append(p.site.calls, name)
-	if f := p.site.fails[p.line]; f != nil {
-		copied := *f
-		return nil, &copied
+	if err := p.call(name, call); err != nil {
+		return nil, err
 	}
+	return hi(), nil
+}
+
+// hi is an answer.
+func hi() *chatcall.Response {
 	return &chatcall.Response{ContentType: "application/json",
-		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
+		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}
+}
+
+type fakeLine struct {
+	provider *fakeProvider
+	line     string
+}
+
+func (l fakeLine) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, error) {
+	return l.provider.chat(l.line, l.line, c)
 }
 
 // ask runs Try once with the results of the adapters.
@@ -98,8 +117,8 @@ func noKey() *upstream.Failure {
 	return upstream.Classify(401, "", []byte(`{"error":{"message":"no","code":"invalid_api_key"}}`), nil)
 }
 
-// keepUp runs the upkeep of lines until stop has returned.
-func keepUp(t *testing.T, l *line.Lines) (stop func()) {
+// runUpkeep runs the upkeep of lines until stop returns.
+func runUpkeep(t *testing.T, l *line.Lines) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); l.Run(ctx) }()
@@ -109,17 +128,17 @@ func keepUp(t *testing.T, l *line.Lines) (stop func()) {
 	}
 }
 
-// TestADeadLineCostsNothing: after five failures no request meets the line;
-// the gateway's own probe finds out when it is back.
+// TestADeadLineCostsNothing checks that the line gets no request after five failures, until the
+// gateway's own probe is answered.
 func TestADeadLineCostsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := spec("a"), spec("b")
 		a.Priority, b.Priority = 1, 2
 		s := snapshot(1, a, b)
-		var p site
+		var p fakeProvider
 		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-		stop := keepUp(t, l)
+		stop := runUpkeep(t, l)
 
 		p.set("a", down())
 		for range 5 {
@@ -127,7 +146,7 @@ func TestADeadLineCostsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := p.heard(); got != "a b a b a b a b a b" {
+		if got := p.takeCalls(); got != "a b a b a b a b a b" {
 			t.Errorf("calls %s", got)
 		}
 		for range 20 {
@@ -135,20 +154,20 @@ func TestADeadLineCostsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := p.heard(); strings.Contains(got, "a") {
-			t.Errorf("the dead line was asked: %s", got)
+		if got := p.takeCalls(); strings.Contains(got, "a") {
+			t.Errorf("the dead line was called: %s", got)
 		}
 		if got := l.Statuses()[0]; got.State != "circuit_open" || got.CoolingUntil != time.Now().Add(30*time.Second).Unix() ||
 			!strings.Contains(got.Cause, "refused") {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(35 * time.Second) // on the bubble's clock, as all sleeps here
-		if got := p.heard(); got != "a:probe" {
+		if got := p.takeCalls(); got != "a:probe" {
 			t.Errorf("calls %s", got)
 		}
 		p.set("a", nil)
 		time.Sleep(62 * time.Second)
-		if got := p.heard(); got != "a:probe" {
+		if got := p.takeCalls(); got != "a:probe" {
 			t.Errorf("calls %s", got)
 		}
 		if got := l.Statuses()[0]; got.State != "half_open" {
@@ -159,7 +178,7 @@ func TestADeadLineCostsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := p.heard(); got != "a a a" || l.Statuses()[0].State != "in_service" {
+		if got := p.takeCalls(); got != "a a a" || l.Statuses()[0].State != "in_service" {
 			t.Errorf("calls %s, state %s", got, l.Statuses()[0].State)
 		}
 		stop()
@@ -172,9 +191,9 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := snapshot(1, spec("a"))
-		var p site
+		var p fakeProvider
 		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-		stop := keepUp(t, l)
+		stop := runUpkeep(t, l)
 		p.set("a", down())
 		for range 5 {
 			_, _ = ask(l, request(s))
@@ -184,7 +203,7 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 		if got := l.Statuses()[0]; got.State != "half_open" {
 			t.Fatalf("%+v", got)
 		}
-		p.heard()
+		p.takeCalls()
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -198,10 +217,10 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 		}
 		for range 3 {
 			if _, err := ask(l, request(s)); err != nil {
-				t.Errorf("the line is left to nobody: %v", err)
+				t.Errorf("no request may use the line: %v", err)
 			}
 		}
-		if got := p.heard(); got != "a a a" {
+		if got := p.takeCalls(); got != "a a a" {
 			t.Errorf("calls %s", got)
 		}
 		stop()
@@ -214,9 +233,9 @@ func TestEveryKindOfOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := snapshot(1, spec("a"))
-		var p site
+		var p fakeProvider
 		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-		stop := keepUp(t, l)
+		stop := runUpkeep(t, l)
 		for _, tt := range []struct {
 			failure *upstream.Failure
 			skipped string
@@ -234,9 +253,9 @@ func TestEveryKindOfOutage(t *testing.T) {
 				t.Fatalf("%v, %v", attempts, err)
 			}
 			p.set("a", nil)
-			p.heard()
+			p.takeCalls()
 			attempts, err = ask(l, request(s))
-			if got := skipped(attempts); got != "a:"+tt.skipped || fault.Of(err).Code != fault.UpstreamUnavailable || p.heard() != "" {
+			if got := skipped(attempts); got != "a:"+tt.skipped || fault.Of(err).Code != fault.UpstreamUnavailable || p.takeCalls() != "" {
 				t.Errorf("%s: skipped %s, error %v", tt.skipped, got, err)
 			}
 			time.Sleep(tt.wait)
@@ -261,9 +280,9 @@ func TestDoubtsAreProbedAtOnce(t *testing.T) {
 		a, b := spec("a"), spec("b")
 		a.Priority, b.Priority = 1, 2
 		s := snapshot(1, a, b)
-		var p site
+		var p fakeProvider
 		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-		stop := keepUp(t, l)
+		stop := runUpkeep(t, l)
 		hostile := func(status int) {
 			_, err := l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
 				if on.Line.ID == "a" {
@@ -278,14 +297,14 @@ func TestDoubtsAreProbedAtOnce(t *testing.T) {
 		}
 		for _, status := range []int{401, 403, 404} {
 			hostile(status)
-			if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil || p.heard() != "a:probe" {
+			if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil || p.takeCalls() != "a:probe" {
 				t.Errorf("after a %d of one request: %+v", status, got)
 			}
 			time.Sleep(time.Minute) // on the bubble's clock
 		}
 		p.set("a", upstream.Classify(403, "", nil, nil)) // the probe meets it too
 		hostile(401)
-		if got := l.Statuses()[0]; got.State != "credentials_out" || p.heard() != "a:probe" {
+		if got := l.Statuses()[0]; got.State != "credentials_out" || p.takeCalls() != "a:probe" {
 			t.Errorf("after a 401 of the probe's too: %+v", got)
 		}
 		stop()
@@ -299,15 +318,15 @@ func TestRejectionsThatAnotherLineMayNotShare(t *testing.T) {
 	a, b := spec("a"), spec("b")
 	a.Priority, b.Priority = 1, 2
 	s := snapshot(1, a, b)
-	var p site
+	var p fakeProvider
 	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
 	p.set("a", upstream.Classify(404, "", []byte(`{"error":{"message":"No endpoints found that support tool use"}}`), nil))
-	if _, err := ask(l, request(s)); err != nil || p.heard() != "a b" {
+	if _, err := ask(l, request(s)); err != nil || p.takeCalls() != "a b" {
 		t.Errorf("the second line can: %v", err)
 	}
 	p.set("b", down())
 	if _, err := ask(l, request(s)); fault.Of(err).Status() != 404 || !strings.Contains(fault.Of(err).Message(), "tool use") ||
-		p.heard() != "a b" {
+		p.takeCalls() != "a b" {
 		t.Errorf("no line can: %v", err)
 	}
 	if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil || got.Attempts != 0 {
@@ -322,11 +341,11 @@ func TestBusy(t *testing.T) {
 	a.Priority, b.Priority, c.Priority = 1, 2, 3
 	a.MaxConcurrent, b.MaxConcurrent = 1, 1
 	s := snapshot(1, a, b, c)
-	var p site
+	var p fakeProvider
 	p.set("c", upstream.Classify(429, "", nil, nil))
 	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
 	var open []io.Closer
-	hold := func() error {
+	try := func() error {
 		_, err := l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
 			answer, err := on.Chat(ctx, chatcall.Call{})
 			if err == nil {
@@ -337,18 +356,18 @@ func TestBusy(t *testing.T) {
 		return err
 	}
 	for range 2 {
-		if err := hold(); err != nil {
+		if err := try(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := hold(); fault.Of(err).Code != fault.UpstreamBusy { // the third line cools from now on
+	if err := try(); fault.Of(err).Code != fault.UpstreamBusy { // the third line cools from now on
 		t.Errorf("third: %v", err)
 	}
-	p.heard()
+	p.takeCalls()
 	for range 2 {
 		attempts, err := ask(l, request(s))
 		e := fault.Of(err)
-		if e.Code != fault.RateLimitExceeded || e.Status() != 429 || e.RetryAfter != time.Second || p.heard() != "" {
+		if e.Code != fault.RateLimitExceeded || e.Status() != 429 || e.RetryAfter != time.Second || p.takeCalls() != "" {
 			t.Errorf("%v", err)
 		}
 		if got := skipped(attempts); got != "a:busy b:busy c:cooling" {
@@ -364,10 +383,10 @@ func TestBusy(t *testing.T) {
 	}
 	open[0].Close()
 	open[0].Close() // gives back one slot, not two
-	if err := hold(); err != nil || p.heard() != "a" {
+	if err := try(); err != nil || p.takeCalls() != "a" {
 		t.Errorf("after an end: %v", err)
 	}
-	if err := hold(); fault.Of(err).Code != fault.RateLimitExceeded {
+	if err := try(); fault.Of(err).Code != fault.RateLimitExceeded {
 		t.Errorf("one slot was given back twice: %v", err)
 	}
 }
@@ -387,7 +406,7 @@ func TestNoLine(t *testing.T) {
 		s := snapshot(1)
 		r := request(s)
 		r.Form = form
-		_, err := ask(line.New(line.Options{Open: (&site{}).open}), r)
+		_, err := ask(line.New(line.Options{Open: (&fakeProvider{}).open}), r)
 		e := fault.Of(err)
 		if e.Code != want.code || e.Status() != want.status || (e.RetryAfter > 0) != want.retry ||
 			(e.Fields["retry_after"] != nil) != want.retry {
@@ -399,8 +418,8 @@ func TestNoLine(t *testing.T) {
 	}
 }
 
-// TestPromptFilterTriesAnotherProviderFirst: the same provider's check would
-// say the same.
+// TestPromptFilterTriesAnotherProviderFirst checks that lines of the same provider come last,
+// because they have the same filter.
 func TestPromptFilterTriesAnotherProviderFirst(t *testing.T) {
 	t.Parallel()
 	var specs []catalog.LineSpec
@@ -410,22 +429,22 @@ func TestPromptFilterTriesAnotherProviderFirst(t *testing.T) {
 		specs = append(specs, ln)
 	}
 	s := snapshot(1, specs...)
-	var p site
+	var p fakeProvider
 	for _, ln := range specs {
 		p.set(ln.ID, upstream.Fail(fault.UpstreamPromptFilter, errors.New("flagged")))
 	}
 	_, err := ask(line.New(line.Options{Open: p.open}), request(s))
-	if got := p.heard(); got != "a c e b d" || fault.Of(err).Code != fault.UpstreamPromptFilter {
-		t.Errorf("asked %s, %v", got, err)
+	if got := p.takeCalls(); got != "a c e b d" || fault.Of(err).Code != fault.UpstreamPromptFilter {
+		t.Errorf("called %s, %v", got, err)
 	}
 }
 
-// TestConversationsStay: the requests of a conversation meet one line; when it
-// is lost they meet another, and the others stay where they are.
+// TestConversationsStay checks that the requests of a conversation use one line. If the line is
+// out, only its own conversations move.
 func TestConversationsStay(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"), spec("b"), spec("c"))
-	var p site
+	var p fakeProvider
 	l := line.New(line.Options{Open: p.open})
 	first := map[uint64]string{}
 	round := func(check func(conversation uint64, got string)) {
@@ -435,7 +454,7 @@ func TestConversationsStay(t *testing.T) {
 			if _, err := ask(l, r); err != nil {
 				t.Fatal(err)
 			}
-			calls := strings.Fields(p.heard())
+			calls := strings.Fields(p.takeCalls())
 			check(conversation, calls[len(calls)-1])
 		}
 	}
@@ -467,7 +486,7 @@ func TestNewAddressNewHealth(t *testing.T) {
 	t.Parallel()
 	a := spec("a")
 	s := snapshot(1, a)
-	var p site
+	var p fakeProvider
 	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
 	p.set("a", noKey())
 	if _, err := ask(l, request(s)); err == nil {
@@ -497,7 +516,7 @@ func TestNewAddressNewHealth(t *testing.T) {
 func TestTraceIsBounded(t *testing.T) {
 	t.Parallel()
 	var specs []catalog.LineSpec
-	var p site
+	var p fakeProvider
 	for i := range 200 {
 		ln := spec(fmt.Sprintf("l%03d", i))
 		ln.Priority = i
@@ -506,9 +525,9 @@ func TestTraceIsBounded(t *testing.T) {
 	}
 	l, r := line.New(line.Options{Open: p.open}), request(snapshot(1, specs...))
 	attempts, _ := ask(l, r)
-	if asked := len(strings.Fields(p.heard())); asked != 200 || len(attempts) != 64 || attempts[0].Line != "l000" ||
+	if called := len(strings.Fields(p.takeCalls())); called != 200 || len(attempts) != 64 || attempts[0].Line != "l000" ||
 		attempts[63].Line != "l199" {
-		t.Errorf("%d asked, %d traced, from %s to %s", asked, len(attempts), attempts[0].Line, attempts[len(attempts)-1].Line)
+		t.Errorf("%d called, %d recorded, from %s to %s", called, len(attempts), attempts[0].Line, attempts[len(attempts)-1].Line)
 	}
 	if attempts, _ = ask(l, r); len(attempts) != 64 || attempts[63].Line != "l199" || attempts[63].Skipped == "" {
 		t.Errorf("%d traced", len(attempts))
@@ -522,7 +541,7 @@ func TestPausesAreALastResort(t *testing.T) {
 	a, b := spec("a"), spec("b")
 	a.Priority, b.Priority, b.MaxConcurrent = 1, 2, 1
 	s := snapshot(1, a, b)
-	var p site
+	var p fakeProvider
 	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
 	slow := upstream.Classify(429, "", nil, http.Header{"Retry-After": {"20"}})
 	as := func(account string) ([]line.AttemptRecord, error) {
@@ -533,7 +552,7 @@ func TestPausesAreALastResort(t *testing.T) {
 	wants := func(account, calls, skips string, code fault.Code) {
 		t.Helper()
 		attempts, err := as(account)
-		if got := p.heard(); got != calls || skips != "" && skipped(attempts) != skips || code == "" && err != nil ||
+		if got := p.takeCalls(); got != calls || skips != "" && skipped(attempts) != skips || code == "" && err != nil ||
 			code != "" && fault.Of(err).Code != code {
 			t.Errorf("%s asks %q, skips %q, and gets %v; want %q, %q and %q", account, got, skipped(attempts), err, calls, skips, code)
 		}
