@@ -107,7 +107,7 @@ func TestCost(t *testing.T) {
 		{"answered at the ordinary tier", wire.Usage{Prompt: 1000, ServiceTier: "default"}, priority, "0.00025"},
 		{"answered without a price", wire.Usage{Prompt: 1000, ServiceTier: "scale"}, priority, "0.0005"},
 		{"flex served as default", wire.Usage{Prompt: 1000, ServiceTier: "default"}, flex, "0.00025"},
-		{"a tier nobody asked for is not charged", wire.Usage{Prompt: 1000, ServiceTier: "priority"}, Choice{}, "0.00025"},
+		{"a tier that was not requested is not charged", wire.Usage{Prompt: 1000, ServiceTier: "priority"}, Choice{}, "0.00025"},
 		{"a cheaper tier is passed on", wire.Usage{Prompt: 1000, ServiceTier: "flex"}, Choice{}, "0.000125"},
 		{"tool calls that the answer shows", wire.Usage{ToolCalls: map[string]int64{"web_search": 3, "unpriced": 9}}, Choice{}, "0.03"},
 		{"rounded once, half up", wire.Usage{Prompt: 1, Cached: 1}, flex, "0.000000013"}, // 12.5 nano

@@ -71,7 +71,7 @@ func mustParse(t testing.TB, text string) *Document {
 	return doc
 }
 
-func TestTheExampleReadsAsItSays(t *testing.T) {
+func TestExample(t *testing.T) {
 	t.Parallel()
 	doc, warnings, err := Parse(example(t), testProviders())
 	if err != nil {
@@ -143,8 +143,8 @@ func TestEveryFormIsAnswered(t *testing.T) {
 	}
 }
 
-// TestWhatMediaModelsAreWarnedOf tests the warnings about valid but probably unintended settings.
-func TestWhatMediaModelsAreWarnedOf(t *testing.T) {
+// TestWarningsOfMediaModels tests the warnings about valid but probably unintended settings.
+func TestWarningsOfMediaModels(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"kind: image, price: {1K: 0}, free_daily_requests: 5, params: [seed]": "",

@@ -175,7 +175,7 @@ func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) 
 }
 
 // BelowCost returns a warning for each price below the price of an enabled line's provider. It
-// leaves out models with a free daily quota, which are given away on purpose.
+// leaves out models with a free daily quota, because they are free on purpose.
 func (d *Document) BelowCost() []Warning {
 	models := make(map[string]*Model, len(d.Models))
 	for i := range d.Models {

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-func TestWhatALineTakes(t *testing.T) {
+func TestLineCost(t *testing.T) {
 	t.Parallel()
 	const text = `
 models:
@@ -68,8 +68,7 @@ lines:
 	}
 }
 
-// TestPricesBelowCostAreWarnedOf whenever a catalog is read, so also when the cost
-// rises.
+// TestPricesBelowCostAreWarnedOf tests the warnings of each reading of a catalog.
 func TestPricesBelowCostAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	const models = `models:

@@ -12,6 +12,7 @@
 package catalog
 
 import (
+	"slices"
 	"time"
 
 	"tollgate/internal/money"
@@ -83,7 +84,7 @@ type Sound string
 
 // The values of Sound.
 const (
-	SoundUnsaid   Sound = ""         // the line's choice; not allowed in submissions
+	SoundUnset    Sound = ""         // the line's choice; not allowed in submissions
 	SoundOn       Sound = "true"     // always
 	SoundOff      Sound = "false"    // never
 	SoundOptional Sound = "optional" // the submission's choice
@@ -99,12 +100,7 @@ func (m *Model) Owner() string {
 
 // Speaks reports whether a chat model answers at the endpoint of a form.
 func (m *Model) Speaks(form wire.Form) bool {
-	for _, f := range m.Forms {
-		if f == form {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(m.Forms, form)
 }
 
 // ChatPrice is the price list of a chat model.
@@ -259,13 +255,12 @@ type Provider struct {
 	Keyless func(options map[string]any) bool
 	// NeedsForms is true if a line with chat models must have forms.
 	NeedsForms bool
-	// CheckOptions judges a line's options; nil accepts none.
+	// CheckOptions checks a line's options. If nil, the provider has no options.
 	CheckOptions func(map[string]any) error
 	// KeyHeaders are the headers for credentials, by canonical name, beside Authorization.
 	KeyHeaders []string
-	// CheckField tells why no line with these options can have a fixed value for a
-	// field of an image or video model, by the provider's id, or omit it; nil
-	// accepts all.
+	// CheckField returns an error if no line with these options can have a fixed value for a field
+	// of an image or video model, or can omit it. If nil, all fields are valid.
 	CheckField func(l *LineSpec, m *Model, field string, omit bool) error
 }
 

@@ -223,7 +223,7 @@ func (d Durations) Tree() *tree.Value {
 // Tree distinguishes the booleans true and false from the text optional.
 func (s Sound) Tree() *tree.Value {
 	switch s {
-	case SoundUnsaid:
+	case SoundUnset:
 		return nil
 	case SoundOptional:
 		return tree.Quoted(string(s))

@@ -24,7 +24,7 @@ type Fault struct {
 func (f Fault) String() string { return f.Path + ": " + f.Message }
 
 // Faults is the error of a rejected document: all its faults in the order of the text. After a
-// hundred faults only their number is given.
+// hundred faults, the last entry has the number of further faults.
 type Faults []Fault
 
 // Error lists all faults, one a line.

@@ -98,7 +98,7 @@ func TestEveryFaultHasItsPath(t *testing.T) {
 		"audio of a kind":    {media("kind: video, per_clip: {720p: 1}, audio: maybe"), "models[0].audio: must be one of true, false, optional"},
 		"params on chat":     {also("params: [seed]"), "models[0].params: is for image and video models only"},
 		"media keys on chat": {also(`ratios: ["1:1"]`), "models[0].ratios: is for image and video models only"},
-		"null is absent":     {with("{input: 1, output: 2}", "null"), "models[0].price: is required: nothing runs that cannot be billed"},
+		"null is absent":     {with("{input: 1, output: 2}", "null"), "models[0].price: is required: nothing runs without a price"},
 		"price no mapping":   {with("{input: 1, output: 2}", "3"), "models[0].price: must be a mapping"},
 		"no output price":    {with(", output: 2", ""), "models[0].price.output: is required"},
 		"unknown price":      {with("output: 2", "output: 2, ouput: 1"), "models[0].price.ouput: is not a key that is known here"},
@@ -290,8 +290,8 @@ func TestEveryFaultHasItsPath(t *testing.T) {
 	}
 }
 
-// TestFaultsAreToldOnce tests that a fault of a model is not reported for the model's lines too.
-func TestFaultsAreToldOnce(t *testing.T) {
+// TestFaultsAreReportedOnce tests that a fault of a model is not reported for the model's lines too.
+func TestFaultsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	for model, want := range map[string]string{
 		strings.Replace(chatModel, "chat", "dance", 1):    "models[0].kind: must be one of chat, image, video",

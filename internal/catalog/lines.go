@@ -138,12 +138,12 @@ func (r *reader) checkKey(t *table, l *LineSpec, provider Provider, supported bo
 	if t.get("api_keys") != nil {
 		name = "api_keys"
 	}
-	given := t.get(name) != nil
+	hasKey := t.get(name) != nil
 	switch {
 	case !supported || r.lenient:
-	case !given && provider.keyed(l.Options):
+	case !hasKey && provider.keyed(l.Options):
 		t.fault("api_key", "is required for provider %s: the name of a variable, ${NAME}, or of a file, ${file:PATH}", l.Provider)
-	case given && provider.NeedsKey && !provider.keyed(l.Options):
+	case hasKey && provider.NeedsKey && !provider.keyed(l.Options):
 		t.fault(name, "has no meaning with these options: the line gets its credential in another way")
 	}
 }
@@ -276,7 +276,7 @@ func (r *reader) sentences(t *table) []string {
 	return out
 }
 
-// options reads the adapter's own settings and lets the adapter judge them.
+// options reads the adapter's own settings and lets the adapter check them.
 func (r *reader) options(t *table, provider Provider, supported bool) map[string]any {
 	n := t.get("options")
 	if n == nil {

@@ -151,7 +151,7 @@ func (r *reader) chatModel(t *table, m *Model) {
 	m.MaxImageTokens = t.count("max_image_tokens", 1, maxTokens, DefaultMaxImageTokens)
 	n := t.get("price")
 	if n == nil {
-		t.fault("price", "is required: nothing runs that cannot be billed (a free model says {input: 0, output: 0})")
+		t.fault("price", "is required: nothing runs without a price (a free model has {input: 0, output: 0})")
 		return
 	}
 	m.Price = r.chatPrice(t.at("price"), n)
@@ -205,21 +205,21 @@ func (t *table) rates(base *Rates) Rates {
 	var v Rates
 	prices := map[string]*money.Price{"input": &v.Input, "output": &v.Output, "cached_input": &v.CachedInput,
 		"cache_write": &v.CacheWrite, "cache_write_1h": &v.CacheWrite1h}
-	given := map[string]bool{}
+	valid := map[string]bool{}
 	for _, key := range ratesNames {
 		if n := t.get(key); n != nil {
-			*prices[key], given[key] = t.price(t.at(key), n)
+			*prices[key], valid[key] = t.price(t.at(key), n)
 		} else if key == "input" || key == "output" {
 			t.fault(key, "is required: USD per million tokens")
 		}
 	}
-	if !given["cached_input"] {
+	if !valid["cached_input"] {
 		v.CachedInput = v.defaults(base).CachedInput
 	}
-	if !given["cache_write"] {
+	if !valid["cache_write"] {
 		v.CacheWrite = v.defaults(base).CacheWrite
 	}
-	if !given["cache_write_1h"] {
+	if !valid["cache_write_1h"] {
 		v.CacheWrite1h = v.defaults(base).CacheWrite1h
 	}
 	return v
@@ -278,7 +278,7 @@ func (r *reader) mediaModel(t *table, m *Model) {
 		key, price, m.PerClip = "per_clip", clips, true
 	}
 	if price == nil {
-		t.fault("price", "is required: nothing runs that cannot be billed")
+		t.fault("price", "is required: nothing runs without a price")
 	} else {
 		m.Tiers = r.tiers(t.at(key), price)
 	}

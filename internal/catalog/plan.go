@@ -31,7 +31,7 @@ type Plan struct {
 	Exact  bool `json:"exact,omitempty"`
 	// Seconds is the length of a clip. If 0, the provider chooses.
 	Seconds int64 `json:"seconds,omitempty"`
-	// Count is how many images are wanted, 1 for a video.
+	// Count is the number of images, 1 for a video.
 	Count int64 `json:"count"`
 	// Factor multiplied every price for the account when the job was submitted. Zero means 1.
 	Factor money.Factor `json:"factor,omitempty"`
@@ -44,7 +44,7 @@ type ImageAsk struct {
 	Ratio      string // if empty or `auto`, the ratio of Size or the default
 	RatioParam string // the field of the ratio, for errors; ratio by default
 	N          int64  // number of images; 0 means 1
-	References int    // how many references came with it
+	References int    // number of references
 	// ReferencesParam is the field of the references, for errors; image by default.
 	ReferencesParam string
 	Choices
@@ -56,7 +56,7 @@ type VideoAsk struct {
 	Ratio      string // empty or `auto`: the default
 	RatioParam string // the field of the ratio, for errors; ratio by default
 	Duration   string // seconds, a JSON number in its original spelling; if empty, the default
-	References int    // how many references came with it
+	References int    // number of references
 	// ReferencesParam is the field of the references, for errors; image by default.
 	ReferencesParam string
 	Choices
@@ -64,7 +64,7 @@ type VideoAsk struct {
 
 // Choices are the fields of a submission only offered by some models.
 type Choices struct {
-	// Audio reports whether the clip shall have sound; nil if the submission does not say.
+	// Audio is the submission's setting for sound, or nil.
 	Audio *bool
 	// Params are the submission's fields among jobrequest.ChoiceNames.
 	Params []string
@@ -96,7 +96,7 @@ func (m *Model) checkChoices(c Choices) error {
 		return nil
 	}
 	switch fixed := Sound(strconv.FormatBool(*c.Audio)); {
-	case m.Audio == SoundUnsaid:
+	case m.Audio == SoundUnset:
 		return fault.At(fault.InvalidRequest, "audio", "Model %s takes no `audio`. Leave it out, or use another model.", m.ID)
 	case m.Audio != fixed:
 		return fault.At(fault.InvalidRequest, "audio", "`audio` is always %s for model %s. Leave it out, or use another model.", m.Audio, m.ID)
@@ -121,32 +121,46 @@ func (m *Model) PlanImage(a ImageAsk) (Plan, error) {
 	if a.N < 0 || a.N > m.MaxImages {
 		return p, fault.At(fault.InvalidRequest, "n", "`n` must be an integer from 1 to %d for model %s.", m.MaxImages, m.ID)
 	}
-	named := !isDefault(a.Resolution)
-	if named {
-		tier, ok := m.tier(a.Resolution)
-		if !ok {
-			return p, m.noTier(fault.UnsupportedResolution, "resolution", a.Resolution)
-		}
-		p.Tier = tier.Name
+	if err := m.planTier(&p, a.Resolution, fault.UnsupportedResolution); err != nil {
+		return p, err
 	}
-	if err := m.planSize(&p, a.Size, named); err != nil {
+	if err := m.planSize(&p, a.Size, !isDefault(a.Resolution)); err != nil {
 		return p, err
 	}
 	if err := m.planRatio(&p, a.Ratio, a.RatioParam); err != nil {
 		return p, err
 	}
-	if err := m.checkReferences(a.References, a.ReferencesParam); err != nil {
-		return p, err
+	return p, m.completePlan(&p, a.References, a.ReferencesParam, a.Choices, imageGrain)
+}
+
+// planTier reads `resolution`.
+func (m *Model) planTier(p *Plan, resolution string, code fault.Code) error {
+	if isDefault(resolution) {
+		return nil
 	}
-	if err := m.checkChoices(a.Choices); err != nil {
-		return p, err
+	tier, ok := m.tier(resolution)
+	if !ok {
+		return m.noTier(code, "resolution", resolution)
 	}
-	if p.Ratio == "" && a.References == 0 && len(m.Ratios) > 0 {
+	p.Tier = tier.Name
+	return nil
+}
+
+// completePlan checks the references and choices and fills in the ratio and the pixels. A submission
+// with references keeps the provider's ratio.
+func (m *Model) completePlan(p *Plan, references int, param string, c Choices, grain int64) error {
+	if err := m.checkReferences(references, param); err != nil {
+		return err
+	}
+	if err := m.checkChoices(c); err != nil {
+		return err
+	}
+	if p.Ratio == "" && references == 0 && len(m.Ratios) > 0 {
 		p.Ratio = m.Ratios[0]
 	}
 	p.Larger = m.isLarger(p.Tier)
-	p.measure(imageGrain)
-	return p, nil
+	p.measure(grain)
+	return nil
 }
 
 // planSize reads `size`. named reports whether `resolution` has set p's tier.
@@ -176,7 +190,7 @@ func (m *Model) planSize(p *Plan, size string, named bool) error {
 		return fault.At(fault.InvalidRequest, "size",
 			"`size` must be a ratio such as 16:9, pixels such as 1024x1024, a tier (%s) or auto.", m.tierNames())
 	}
-	tier, ok := m.holding(w, h)
+	tier, ok := m.tierFor(w, h)
 	if !ok {
 		return fault.At(fault.UnsupportedResolution, "size", "Model %s offers nothing as large as %s. Its tiers are %s.", m.ID, quote(size),
 			m.tierNames())
@@ -219,49 +233,30 @@ func (m *Model) planRatio(p *Plan, ratio, param string) error {
 // field as param.
 func (m *Model) PlanVideo(a VideoAsk) (Plan, error) {
 	p := Plan{Tier: m.Tiers[0].Name, Count: 1}
-	if !isDefault(a.Resolution) {
-		tier, ok := m.tier(a.Resolution)
-		if !ok {
-			return p, m.noTier(fault.InvalidRequest, "resolution", a.Resolution)
-		}
-		p.Tier = tier.Name
-	}
-	err := m.planRatio(&p, a.Ratio, a.RatioParam)
+	err := m.planTier(&p, a.Resolution, fault.InvalidRequest)
 	if err != nil {
+		return p, err
+	}
+	if err := m.planRatio(&p, a.Ratio, a.RatioParam); err != nil {
 		return p, err
 	}
 	if p.Seconds, err = m.seconds(a.Duration); err != nil {
 		return p, err
 	}
-	if err := m.checkReferences(a.References, a.ReferencesParam); err != nil {
-		return p, err
-	}
-	if err := m.checkChoices(a.Choices); err != nil {
-		return p, err
-	}
-	if p.Ratio == "" && a.References == 0 && len(m.Ratios) > 0 {
-		p.Ratio = m.Ratios[0]
-	}
-	p.Larger = m.isLarger(p.Tier)
-	p.measure(videoGrain)
-	return p, nil
+	return p, m.completePlan(&p, a.References, a.ReferencesParam, a.Choices, videoGrain)
 }
 
 // Replan returns the plan for a submission of p's fields, without references, with the current
 // version of the model. p comes from an earlier version.
 func (m *Model) Replan(p Plan) (Plan, error) {
-	var next Plan
-	var err error
 	switch {
 	case m.Kind == KindVideo:
-		next, err = m.PlanVideo(VideoAsk{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio",
+		return m.PlanVideo(VideoAsk{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio",
 			Duration: strconv.FormatInt(p.Seconds, 10)})
 	case p.Exact:
-		next, err = m.PlanImage(ImageAsk{Size: fmt.Sprintf("%dx%d", p.Width, p.Height), N: p.Count})
-	default:
-		next, err = m.PlanImage(ImageAsk{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio", N: p.Count})
+		return m.PlanImage(ImageAsk{Size: fmt.Sprintf("%dx%d", p.Width, p.Height), N: p.Count})
 	}
-	return next, err
+	return m.PlanImage(ImageAsk{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio", N: p.Count})
 }
 
 // PlanHold returns the hold for a plan: the cost of its complete delivery, rounded up if there is a
@@ -339,9 +334,9 @@ func tierScale(name string) (n int64, lines bool) {
 	return n, strings.HasSuffix(name, "p")
 }
 
-// holding returns the smallest tier for w x h pixels: `NK` for up to one and a half times (1024
+// tierFor returns the smallest tier for w x h pixels: `NK` for up to one and a half times (1024
 // N)^2 pixels, `Np` for a shorter side of up to N.
-func (m *Model) holding(w, h int64) (string, bool) {
+func (m *Model) tierFor(w, h int64) (string, bool) {
 	best, smallest := "", int64(math.MaxInt64)
 	for _, t := range m.Tiers {
 		n, lines := tierScale(t.Name)
@@ -356,7 +351,7 @@ func (m *Model) holding(w, h int64) (string, bool) {
 	return best, best != ""
 }
 
-// tierArea is how many pixels the usual picture of a tier has.
+// tierArea returns the number of pixels of a tier's typical picture.
 func tierArea(name string) int64 {
 	n, lines := tierScale(name)
 	if lines {
@@ -373,8 +368,8 @@ func (m *Model) isLarger(tier string) bool {
 // maxSide bounds each number of a size: larger ones are larger than any tier.
 const maxSide = 1_000_000
 
-// pair reads two whole numbers with a sign between them, each at least 1.
-// Numbers beyond maxSide come out as maxSide.
+// pair parses two whole numbers with a sign between them, each at least 1. Numbers above maxSide
+// become maxSide.
 func pair(text, sign string) (a, b int64, ok bool) {
 	first, second, found := strings.Cut(text, sign)
 	if !found {
@@ -401,7 +396,7 @@ const longestRatio = 20
 
 // ratio returns the model's ratio within two percent of w:h, the nearest if there are several. A
 // model without a list of ratios accepts ratios up to longestRatio.
-func (m *Model) ratio(w, h int64, given, param string) (string, error) {
+func (m *Model) ratio(w, h int64, text, param string) (string, error) {
 	if len(m.Ratios) == 0 {
 		if max(w, h) > longestRatio*min(w, h) {
 			return "", fault.At(fault.InvalidRequest, param, "The ratio of `%s` must be between 1:%d and %d:1.", param, longestRatio, longestRatio)
@@ -427,16 +422,14 @@ func (m *Model) ratio(w, h int64, given, param string) (string, error) {
 	}
 	if best == "" {
 		return "", fault.At(fault.InvalidRequest, param, "Model %s does not offer the ratio of %s. Its ratios are %s.",
-			m.ID, quote(given), strings.Join(m.Ratios, ", "))
+			m.ID, quote(text), strings.Join(m.Ratios, ", "))
 	}
 	return best, nil
 }
 
 // checkReferences refuses more references than the model takes.
 func (m *Model) checkReferences(n int, param string) error {
-	if param == "" {
-		param = "image"
-	}
+	param = cmp.Or(param, "image")
 	switch {
 	case int64(n) <= m.MaxReferences:
 		return nil
@@ -447,27 +440,21 @@ func (m *Model) checkReferences(n int, param string) error {
 }
 
 // seconds reads the length of a clip.
-func (m *Model) seconds(given string) (int64, error) {
+func (m *Model) seconds(duration string) (int64, error) {
 	d := m.Durations
-	if given == "" {
+	if duration == "" {
 		return d.Default(), nil
 	}
-	n, whole := wholeSeconds(given)
+	n, whole := wholeSeconds(duration)
 	switch {
 	case len(d.List) == 0 && d.Max == 0:
 		return 0, fault.At(fault.InvalidRequest, "duration", "Model %s chooses the length of its clips. Leave `duration` out.", m.ID)
 	case len(d.List) > 0:
-		for _, v := range d.List {
-			if whole && n == v {
-				return n, nil
-			}
-		}
-		words := make([]string, len(d.List))
-		for i, v := range d.List {
-			words[i] = strconv.FormatInt(v, 10)
+		if whole && slices.Contains(d.List, n) {
+			return n, nil
 		}
 		return 0, fault.At(fault.InvalidRequest, "duration", "`duration` must be one of %s seconds for model %s.",
-			strings.Join(words, ", "), m.ID)
+			strings.ReplaceAll(strings.Trim(fmt.Sprint(d.List), "[]"), " ", ", "), m.ID)
 	case !whole || n < d.Min || n > d.Max:
 		return 0, fault.At(fault.InvalidRequest, "duration", "`duration` must be whole seconds from %d to %d for model %s.", d.Min, d.Max, m.ID)
 	}
@@ -497,7 +484,7 @@ const (
 	videoGrain = 2
 )
 
-// measure fills in the pixels of tier and ratio where the user gave none.
+// measure fills in the pixels of tier and ratio, unless the user set the pixels.
 func (p *Plan) measure(grain int64) {
 	if p.Exact || p.Ratio == "" {
 		return

@@ -46,7 +46,7 @@ func TestPlanImage(t *testing.T) {
 		ask  ImageAsk
 		want Plan
 	}{
-		{"nothing said", ImageAsk{}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
+		{"defaults", ImageAsk{}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
 		{"auto", ImageAsk{Size: "auto", Resolution: "auto", N: 1}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
 		{"an edit keeps the provider's choice", ImageAsk{References: 1}, Plan{Tier: "1K", Count: 1}},
 		{"a tier as size", ImageAsk{Size: "2K", N: 3}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Count: 3}},
@@ -160,9 +160,9 @@ func TestPlanVideo(t *testing.T) {
 		ask   VideoAsk
 		want  Plan
 	}{
-		{"nothing said", reel(t), VideoAsk{}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Count: 1}},
+		{"defaults", reel(t), VideoAsk{}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Count: 1}},
 		{"from an image", reel(t), VideoAsk{References: 1}, Plan{Tier: "720p", Seconds: 5, Count: 1}},
-		{"all said", reel(t), VideoAsk{Resolution: "1080P", Ratio: "9:16", Duration: "10", References: 2},
+		{"all fields", reel(t), VideoAsk{Resolution: "1080P", Ratio: "9:16", Duration: "10", References: 2},
 			Plan{Tier: "1080p", Larger: true, Ratio: "9:16", Width: 1080, Height: 1920, Seconds: 10, Count: 1}},
 		{"auto", reel(t), VideoAsk{Resolution: "auto", Ratio: "auto"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
 			Count: 1}},
@@ -315,7 +315,7 @@ func TestPlansAreOffered(t *testing.T) {
 		if m.PlanCost(p, p.Count) == math.MaxInt64 {
 			t.Fatalf("%+v cannot be billed", p)
 		}
-		if held, ok := m.holding(int64(p.Width), int64(p.Height)); p.Exact && (!ok || held != p.Tier) {
+		if held, ok := m.tierFor(int64(p.Width), int64(p.Height)); p.Exact && (!ok || held != p.Tier) {
 			t.Fatalf("%+v is held by %s", p, held)
 		}
 	})

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestHidesSandbox tests that sandbox models are hidden as soon as the catalog has an enabled line of
+// TestClosedSandbox tests that sandbox models are hidden as soon as the catalog has an enabled line of
 // another provider, except models with such a line themselves.
-func TestHidesSandbox(t *testing.T) {
+func TestClosedSandbox(t *testing.T) {
 	t.Parallel()
 	const models = `
 models:

@@ -98,12 +98,11 @@ func (l *Line) FormsFor(client wire.Form) iter.Seq[wire.Form] {
 }
 
 // formFor returns the first of FormsFor, or "" if FormsFor is empty.
-func (l *Line) formFor(client wire.Form) (first wire.Form) {
-	l.FormsFor(client)(func(form wire.Form) bool {
-		first = form
-		return false
-	})
-	return first
+func (l *Line) formFor(client wire.Form) wire.Form {
+	for form := range l.FormsFor(client) {
+		return form
+	}
+	return ""
 }
 
 // Times returns the line's timeouts for a model, defaults filled in.
@@ -156,12 +155,7 @@ func (l *Line) LeavesOut(extra []string) (out []string) {
 // IsErrorSentence reports whether the text of an answer is one of the line's
 // error sentences: such an answer is a failure of the line.
 func (l *Line) IsErrorSentence(text string) bool {
-	for _, s := range l.sentences {
-		if s.MatchString(text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.sentences, func(s *regexp.Regexp) bool { return s.MatchString(text) })
 }
 
 // NewSnapshot returns the snapshot of a document. lookup reads the environment of this node.

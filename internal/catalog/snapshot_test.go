@@ -80,7 +80,7 @@ func TestALineWithoutLimitsIsHeldForAll(t *testing.T) {
 	defaulted := *a
 	defaulted.DefaultOutputTokens = 10
 	if held, _ := defaulted.OutputLimit(s.HeldLimit(&defaulted, wire.FormChat, 0)); held != 100 {
-		t.Errorf("a default limit that nobody obeys bounds the hold: %d", held)
+		t.Errorf("an ignored default limit bounds the hold: %d", held)
 	}
 	off := strings.Replace(served, "enabled: false", "enabled: false, ignores_limit: true", 1)
 	if got := NewSnapshot(1, mustParse(t, off), testProviders(), environment(nil)).HeldLimit(a, wire.FormResponses, 5); got != 5 {

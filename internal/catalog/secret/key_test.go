@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestWhatIsToldOfAKey tests that printing shows no value, the mark does not reveal the value, and
+// TestKeysAreNotShown tests that printing shows no value, the mark does not reveal the value, and
 // only long single words have a hint.
-func TestWhatIsToldOfAKey(t *testing.T) {
+func TestKeysAreNotShown(t *testing.T) {
 	t.Parallel()
 	for value, hint := range map[string]string{
 		"sk-proj-0123456789abcdefWXYZ": "…WXYZ", "sk-short-key": "", "{\"type\": \"service_account\"}": "", "": "",

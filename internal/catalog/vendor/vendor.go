@@ -36,8 +36,7 @@ func (h Host) TakesNoStreamOptions() bool { return h.within("api.mistral.ai") }
 // KnowsSystemOnly reports whether the host does not know the role developer in chat completions,
 // for a model by the host's own ID.
 func (h Host) KnowsSystemOnly(model string) bool {
-	switch {
-	case h.within("openrouter.ai"): // it hands the role on
+	if h.within("openrouter.ai") { // it passes the role on
 		return !strings.HasPrefix(model, "openai/") && !strings.HasPrefix(model, "anthropic/")
 	}
 	return h.within(
