@@ -64,7 +64,7 @@ func provoked() map[string]func() *upstream.Failure {
 	}
 }
 
-// provoke lets accounts, one after the other, meet a failure on a line some times.
+// provoke lets requests of some accounts fail, one account after the other.
 func provoke(l *line.Lines, s *catalog.Snapshot, form wire.Form, failure func() *upstream.Failure, accounts ...string) {
 	for range 12 {
 		for _, account := range accounts {

@@ -125,6 +125,13 @@ func (m *member) ask(account string, form wire.Form) error {
 	return err
 }
 
+// fail makes n failing requests of account one on a node.
+func (m *member) fail(n int) {
+	for range n {
+		_ = m.ask("one", wire.FormChat)
+	}
+}
+
 // takeCalls returns the number of calls since the last time.
 func (c *cluster) takeCalls() int {
 	c.mu.Lock()
@@ -297,9 +304,7 @@ func TestEachFindingReachesTheNodes(t *testing.T) {
 			onPostgres(t, func(t *testing.T, c *cluster) {
 				c.fails = tt.fails
 				fail := func() {
-					for range 2 {
-						_ = c.nodes[0].ask("one", wire.FormChat)
-					}
+					c.nodes[0].fail(2)
 					c.exchange()
 					c.probe(0)
 					if got := c.states(); got != tt.state {
@@ -371,9 +376,7 @@ func TestOneProbeAtATime(t *testing.T) {
 	onPostgres(t, func(t *testing.T, c *cluster) {
 		a, b := c.nodes[0], c.nodes[1]
 		c.fails = down
-		for range 6 {
-			_ = a.ask("one", wire.FormChat)
-		}
+		a.fail(6)
 		c.probe(0)
 		c.takeCalls()
 		for _, m := range c.nodes {
@@ -409,9 +412,7 @@ func TestABrokenWayOfOneNode(t *testing.T) {
 	onPostgres(t, func(t *testing.T, c *cluster) {
 		a, b := c.nodes[0], c.nodes[1]
 		a.cut = true
-		for range 6 {
-			_ = a.ask("one", wire.FormChat)
-		}
+		a.fail(6)
 		c.probe(0)
 		if got := c.states(); got != "circuit_open" {
 			t.Fatal(got)
@@ -428,9 +429,7 @@ func TestABrokenWayOfOneNode(t *testing.T) {
 			}
 		}
 		c.exchange()
-		for range 6 {
-			_ = a.ask("one", wire.FormChat)
-		}
+		a.fail(6)
 		a.p.step(t.Context())
 		a.p.running.Wait()
 		c.exchange()
@@ -447,9 +446,7 @@ func TestANewNodeAndADeadOne(t *testing.T) {
 	onPostgres(t, func(t *testing.T, c *cluster) {
 		a := c.nodes[0]
 		c.fails = down
-		for range 6 {
-			_ = a.ask("one", wire.FormChat)
-		}
+		a.fail(6)
 		a.p.step(t.Context())
 		a.p.running.Wait()
 		c.nodes = nil
@@ -531,9 +528,7 @@ func TestOneNodeSharesNothing(t *testing.T) {
 		}
 		c := newCluster(t, db, 1)
 		c.fails = down
-		for range 6 {
-			_ = c.nodes[0].ask("one", wire.FormChat)
-		}
+		c.nodes[0].fail(6)
 		c.probe(0)
 		if got := c.states(); got != "circuit_open" {
 			t.Errorf("the line is %s", got)

@@ -107,6 +107,13 @@ func send(l *line.Lines, r line.RoutingRequest) error {
 	return err
 }
 
+// sendTimes runs send n times.
+func sendTimes(n int, l *line.Lines, r line.RoutingRequest) {
+	for range n {
+		_ = send(l, r)
+	}
+}
+
 // withLines runs the lines of a catalog on a bubble's clock until the test ends.
 func withLines(t *testing.T, play func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot), lines ...catalog.LineSpec) {
 	t.Helper()
@@ -314,9 +321,7 @@ func TestProbesSucceed(t *testing.T) {
 			}
 			v.set(func(string, string, chatcall.Call) *upstream.Failure { return outage() })
 			r := accountRequest(s, "", "swift", wire.FormResponses)
-			for range 5 {
-				_ = send(l, r)
-			}
+			sendTimes(5, l, r)
 			if got := l.Statuses()[0].State; got != "circuit_open" && got != "credentials_out" {
 				t.Fatalf("state %s", got)
 			}
@@ -336,9 +341,7 @@ func TestProbesSucceed(t *testing.T) {
 			}
 			// From now on, probes begin with the model and form of the last answer.
 			v.set(func(string, string, chatcall.Call) *upstream.Failure { return outage() })
-			for range 5 {
-				_ = send(l, r)
-			}
+			sendTimes(5, l, r)
 			v.takeCalls()
 			v.set(retired)
 			time.Sleep(15 * time.Minute)
@@ -412,9 +415,7 @@ func TestLinesWithoutTheirModels(t *testing.T) {
 	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		v.set(func(string, string, chatcall.Call) *upstream.Failure { return down() })
 		r := accountRequest(s, "", "swift", wire.FormChat)
-		for range 5 {
-			_ = send(l, r)
-		}
+		sendTimes(5, l, r)
 		v.set(func(string, string, chatcall.Call) *upstream.Failure {
 			return failure(404, `{"error":{"message":"gone","code":"model_not_found"}}`)
 		})

@@ -119,9 +119,7 @@ func TestProvenFailuresCountForOneAccount(t *testing.T) {
 	t.Parallel()
 	p := newTestLine(t)
 	p.account = "only"
-	for range 5 {
-		p.do(broken())
-	}
+	p.repeat(5, broken())
 	p.checkDoubts("m")
 	p.probeDoubt(broken())
 	p.check("circuit_open", "circuit_open", "circuit_open")
@@ -233,15 +231,11 @@ func TestDoubtsOfFormerGenerations(t *testing.T) {
 func TestHalfOpenIsNotEndedByOneAccount(t *testing.T) {
 	t.Parallel()
 	p := newTestLine(t)
-	for range 5 {
-		p.do(broken())
-	}
+	p.repeat(5, broken())
 	p.now = p.now.Add(openWait)
 	p.probe(nil)
 	p.account = "hostile"
-	for range 20 {
-		p.do(hollow())
-	}
+	p.repeat(20, hollow())
 	p.check("half_open", "", "circuit_open")
 	p.do(broken())
 	p.check("circuit_open", "circuit_open")

@@ -61,6 +61,22 @@ func (p *testLine) do(f *upstream.Failure) {
 	p.end(p.begin(), f)
 }
 
+// repeat is do for n requests.
+func (p *testLine) repeat(n int, f *upstream.Failure) {
+	p.Helper()
+	for range n {
+		p.do(f)
+	}
+}
+
+// halfOpen opens the circuit and makes a good probe.
+func (p *testLine) halfOpen() {
+	p.Helper()
+	p.repeat(5, broken())
+	p.now = p.now.Add(openWait)
+	p.probe(nil)
+}
+
 func (p *testLine) end(generation uint64, f *upstream.Failure) {
 	q := p.origin()
 	q.Generation = generation
@@ -119,16 +135,10 @@ func missing() *upstream.Failure {
 func TestCircuitOpensAfterFailuresInARow(t *testing.T) {
 	t.Parallel()
 	p := newTestLine(t)
-	for range 200 {
-		p.do(nil)
-	}
-	for range 4 {
-		p.do(broken())
-	}
+	p.repeat(200, nil)
+	p.repeat(4, broken())
 	p.do(nil) // an answer ends the row
-	for range 4 {
-		p.do(broken())
-	}
+	p.repeat(4, broken())
 	p.check("in_service", "")
 	p.do(broken())
 	p.check("circuit_open", "circuit_open", "circuit_open")
@@ -138,9 +148,7 @@ func TestCircuitOpensByShare(t *testing.T) {
 	t.Parallel()
 	p := newTestLine(t)
 	for range 40 { // one failure in eight is bearable
-		for range 7 {
-			p.do(nil)
-		}
+		p.repeat(7, nil)
 		p.do(broken())
 	}
 	p.check("in_service", "")
@@ -172,9 +180,7 @@ func TestHalfFailures(t *testing.T) {
 	p := newTestLine(t)
 	isHalfOpen := upstream.Fail(fault.EmptyCompletion, errors.New("nothing"))
 	isHalfOpen.Unproven = false
-	for range 9 {
-		p.do(isHalfOpen)
-	}
+	p.repeat(9, isHalfOpen)
 	p.check("in_service", "")
 	p.do(isHalfOpen)
 	p.check("circuit_open", "circuit_open", "circuit_open")
@@ -185,9 +191,7 @@ func TestHalfFailures(t *testing.T) {
 func TestHealing(t *testing.T) {
 	t.Parallel()
 	p := newTestLine(t)
-	for range 5 {
-		p.do(broken())
-	}
+	p.repeat(5, broken())
 	p.check("circuit_open", "circuit_open", "circuit_open")
 	for _, wait := range []time.Duration{
 		30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute,
@@ -211,9 +215,7 @@ func TestHealing(t *testing.T) {
 
 	// The circuit opens again soon, so the waits go on from their last length. A half-open line had
 	// not returned, so the operator gets no message.
-	for range 5 {
-		p.do(broken())
-	}
+	p.repeat(5, broken())
 	p.check("circuit_open", "circuit_open", "circuit_open")
 	if left := p.stats.Wait(p.now, "m"); left != 10*time.Minute {
 		t.Errorf("the next probe is in %s", left)
@@ -225,14 +227,10 @@ func TestHealing(t *testing.T) {
 	p.check("circuit_open", "circuit_open")
 	p.now = p.now.Add(10 * time.Minute)
 	p.probe(nil)
-	for range 3 {
-		p.do(nil)
-	}
+	p.repeat(3, nil)
 	p.check("in_service", "", "in_service")
 	p.now = p.now.Add(time.Hour) // long ago: from the beginning
-	for range 5 {
-		p.do(broken())
-	}
+	p.repeat(5, broken())
 	if left := p.stats.Wait(p.now, "m"); left != 30*time.Second {
 		t.Errorf("the next probe is in %s", left)
 	}
@@ -244,11 +242,7 @@ func TestStragglers(t *testing.T) {
 	t.Parallel()
 	p := newTestLine(t)
 	early := p.begin()
-	for range 5 {
-		p.do(broken())
-	}
-	p.now = p.now.Add(30 * time.Second)
-	p.probe(nil)
+	p.halfOpen()
 	for range 9 {
 		p.end(early, broken())
 	}
@@ -268,14 +262,8 @@ func TestStragglersDoNotAddUp(t *testing.T) {
 	t.Parallel()
 	p := newTestLine(t)
 	early := p.begin()
-	for range 5 {
-		p.do(broken())
-	}
-	p.now = p.now.Add(30 * time.Second)
-	p.probe(nil)
-	for range halfOpenAnswers {
-		p.do(nil)
-	}
+	p.halfOpen()
+	p.repeat(halfOpenAnswers, nil)
 	for range 9 {
 		p.end(early, broken())
 	}
@@ -287,11 +275,7 @@ func TestStragglersDoNotAddUp(t *testing.T) {
 func TestHalfOpenTakesOneRequestAtATime(t *testing.T) {
 	t.Parallel()
 	p := newTestLine(t)
-	for range 5 {
-		p.do(broken())
-	}
-	p.now = p.now.Add(30 * time.Second)
-	p.probe(nil)
+	p.halfOpen()
 	now := func() time.Time { return p.now }
 	if why, _, isHalfOpen := p.stats.Refuses(now, p.origin(), false); why != "" || !isHalfOpen {
 		t.Fatalf("the first is refused: %q", why)
@@ -374,18 +358,12 @@ func TestOverloadThatComesBackIsAFailure(t *testing.T) {
 func TestCoolingWhileHalfOpen(t *testing.T) {
 	t.Parallel()
 	p := newTestLine(t)
-	for range 5 {
-		p.do(broken())
-	}
-	p.now = p.now.Add(30 * time.Second)
-	p.probe(nil)
+	p.halfOpen()
 	p.do(limited(429, time.Second))
 	p.check("cooling", "cooling", "circuit_open")
 	p.now = p.now.Add(time.Second)
 	p.check("half_open", "")
-	for range 3 {
-		p.do(nil)
-	}
+	p.repeat(3, nil)
 	p.check("in_service", "", "in_service")
 }
 
@@ -401,13 +379,9 @@ func TestCredentials(t *testing.T) {
 	}
 	p.now = p.now.Add(time.Hour)
 	p.probe(nil)
-	for range 3 {
-		p.do(nil)
-	}
+	p.repeat(3, nil)
 	p.check("in_service", "", "in_service")
-	for range 5 {
-		p.do(broken())
-	}
+	p.repeat(5, broken())
 	if left := p.stats.Wait(p.now, "m"); left != 30*time.Second {
 		t.Errorf("the waits of withdrawn credentials reach the circuit: %s", left)
 	}
@@ -445,14 +419,14 @@ func TestMissingModel(t *testing.T) {
 	if models := due(); models != nil {
 		t.Errorf("probed twice at a time: %v", models)
 	}
-	p.record(p.stats.change(func(h *health) []Change { return h.probedPart(p.now, LinePart{Model: "m"}, missing()) }))
+	p.record(p.stats.ProbedPart(p.now, LinePart{Model: "m"}, missing()))
 	p.now = p.now.Add(10*time.Minute - time.Second)
 	if models := due(); models != nil {
 		t.Errorf("probed too early: %v", models)
 	}
 	p.now = p.now.Add(time.Second)
 	due()
-	p.record(p.stats.change(func(h *health) []Change { return h.probedPart(p.now, LinePart{Model: "m"}, nil) }))
+	p.record(p.stats.ProbedPart(p.now, LinePart{Model: "m"}, nil))
 	p.check("in_service", "", "m in_service")
 }
 
@@ -482,10 +456,10 @@ func TestResume(t *testing.T) {
 	p.check("in_service", "model_out", "m model_out")
 	p.end(generation, account())
 	p.check("credentials_out", "credentials_out", "credentials_out")
-	p.record(p.stats.change(func(h *health) []Change { return h.clear(p.now) }))
+	p.record(p.stats.Clear(p.now))
 	p.check("in_service", "", "in_service", "m in_service")
 	p.do(limited(429, time.Minute))
-	p.record(p.stats.change(func(h *health) []Change { return h.clear(p.now) }))
+	p.record(p.stats.Clear(p.now))
 	p.check("in_service", "")
 }
 
@@ -493,12 +467,8 @@ func TestResume(t *testing.T) {
 func TestResumeForgetsFailures(t *testing.T) {
 	t.Parallel()
 	p := newTestLine(t)
-	for range 4 {
-		p.do(broken())
-	}
-	p.record(p.stats.change(func(h *health) []Change { return h.clear(p.now) }))
-	for range 4 {
-		p.do(broken())
-	}
+	p.repeat(4, broken())
+	p.record(p.stats.Clear(p.now))
+	p.repeat(4, broken())
 	p.check("in_service", "")
 }

@@ -296,16 +296,12 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 		p.checkDoubts("m")
 		p.probeDoubt(nil)
 		p.check("in_service", "")
-		for range 50 {
-			p.as("hostile", "m").do(broken())
-		}
+		p.as("hostile", "m").repeat(50, broken())
 		p.check("in_service", "")
 		p.now = p.now.Add(doubtAgain)
 		p.checkDoubts("m")
 		p.probeDoubt(nil)
-		for range 5 {
-			p.do(broken())
-		}
+		p.repeat(5, broken())
 		p.now = p.now.Add(confirmAgain)
 		p.checkDoubts("m")
 		p.probeDoubt(broken()) // now it is the line
@@ -320,9 +316,7 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 		p := trip(t)
 		p.as("good", "m").do(nil)
 		p.as("hostile", "m").check("in_service", "")
-		for range 50 {
-			p.do(broken())
-		}
+		p.repeat(50, broken())
 		p.check("in_service", "")
 	})
 	t.Run("another account meets it too", func(t *testing.T) {
@@ -374,9 +368,7 @@ func TestOneAccountOnAnUnprobedLine(t *testing.T) {
 	p := newTestLine(t)
 	p.stats.Serves(Serving{Models: 3, Unprobed: true})
 	p.as("good", "m").do(nil)
-	for range 5 {
-		p.as("hostile", "m").do(broken())
-	}
+	p.as("hostile", "m").repeat(5, broken())
 	p.check("in_service", StateCircuitOpen)
 	p.refused("good", "m", "")
 	p.as("good", "m").do(broken())
@@ -392,9 +384,7 @@ func TestAProbeInFlight(t *testing.T) {
 	p.do(stalled())
 	generation := p.stats.Generation()
 	p.checkDoubts("m")
-	for range 5 {
-		p.do(broken())
-	}
+	p.repeat(5, broken())
 	p.refused("a", "m", StateCircuitOpen)
 	p.record(p.stats.change(func(h *health) []Change { return h.doubtProbed(p.now, generation, p.part, p.part.Form, broken()) }))
 	p.refused("b", "m", "")
