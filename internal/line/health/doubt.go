@@ -13,7 +13,7 @@ const (
 	// as many of the recent attempts as would open the circuit.
 	doubtStreak = 2.0
 	// doubtAgain is the shortest time between two probes of the same question. It bounds the number
-	// of probes that clients can cause.
+	// of probes caused by clients.
 	doubtAgain = time.Minute
 	// confirmAgain is the shortest time between two probes that decide about a block. It is less
 	// than doubtAgain, because all other accounts may use the line until the probe is done. A
@@ -66,7 +66,7 @@ func (b *failureSum) reporters() (r reporters) {
 	return r
 }
 
-// counted returns the failures that count against the line. It leaves out the unproven failures of
+// counted returns the failures counted against the line. It leaves out the unproven failures of
 // the account with the most of them, because the requests of one account may have caused all of
 // these.
 func (b *failureSum) counted() float64 {

@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// maybe returns a failure that the request may have caused.
+// maybe returns a failure possibly caused by the request.
 func maybe(f *upstream.Failure) *upstream.Failure {
 	f.Unproven = true
 	return f

@@ -1,13 +1,13 @@
 // Package health owns the health of one line on one node: its recent attempts, the circuit,
-// rate-limit pauses, the models and forms that are out, and the probes.
+// rate-limit pauses, the models and forms out of service, and the probes.
 //
 // Invariants:
 //   - A failure or answer changes the state of a line, or of a part, only if its attempt began
 //     after the state did.
-//   - A block that requests have caused applies only to the accounts of these requests, however many
+//   - A block caused by requests applies only to the accounts of these requests, however many
 //     accounts there are. It applies to all accounts only after the gateway's own probe meets the
 //     same failure (reporters).
-//   - A line or part that is out returns by a good probe, by another account's answer, or by the
+//   - A line or part out of service returns by a good probe, by another account's answer, or by the
 //     operator's command.
 //   - The state machine (health, doubt) decides and uses neither locks nor clocks; Stats locks.
 package health
@@ -251,7 +251,7 @@ func (h *health) restore(now time.Time) (changes []Change) {
 	return changes
 }
 
-// announce returns the message to the operator about a line that is out: once for each state, and
+// announce returns the message to the operator about a line out of service: once for each state, and
 // only if the line is out for all accounts or no probe can decide.
 func (h *health) announce(now time.Time) []Change {
 	if h.announced == h.state || !h.reporters.confirmed && !h.unverifiable(now) {
@@ -316,8 +316,8 @@ func (h *health) failed(now time.Time, q Origin, f *upstream.Failure, recent fun
 	return changes
 }
 
-// count counts a failure. It opens the circuit after too many failures that the requests of one
-// account cannot have caused. A probe then decides whether the circuit is open for all accounts.
+// count counts a failure. It opens the circuit after too many failures with another cause than the
+// requests of one account. A probe then decides whether the circuit is open for all accounts.
 func (h *health) count(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
 	unproven := f.Unproven || h.blames(now, q.Account)
 	if h.state >= circuitOpen { // an exempt account tried the line

@@ -303,7 +303,7 @@ func (h *health) formsOut(model string) (n int) {
 	return n
 }
 
-// missingPart returns the missing part that a failure names.
+// missingPart returns the missing part named by a failure.
 func (h *health) missingPart(q Origin, f *upstream.Failure) LinePart {
 	if f.MissesForm() && q.Form != "" {
 		return LinePart{q.Model, q.Form, f.Tools}
@@ -311,7 +311,7 @@ func (h *health) missingPart(q Origin, f *upstream.Failure) LinePart {
 	return LinePart{Model: q.Model}
 }
 
-// probedPart records a probe of a part that is out.
+// probedPart records a probe of a part out of service.
 func (h *health) probedPart(now time.Time, part LinePart, f *upstream.Failure) []Change {
 	p := h.parts[part]
 	switch {

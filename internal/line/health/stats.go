@@ -74,7 +74,7 @@ func (s *Stats) Serves(serving Serving) {
 // Refuses returns the reason for refusing a request. If it returns the empty string, the
 // request may begin, and its result belongs to the returned generation. A half-open line takes one
 // request at a time and refuses others with StateHalfOpen, unless the line is their last resort.
-// The same applies to accounts that are exempt from an open circuit. As a last resort, exempt
+// The same applies to accounts exempt from an open circuit. As a last resort, exempt
 // accounts also ignore an explicit pause.
 func (s *Stats) Refuses(now func() time.Time, q Origin, lastResort bool) (why string, generation uint64, isHalfOpen bool) {
 	if generation = s.generation.Load(); s.sound.Load() {
@@ -201,7 +201,7 @@ type Probe struct {
 // Probes lists the due probes of a line.
 type Probes struct {
 	Whole      *Probe   // the line as a whole, with the part of its last answer, or nil
-	Parts      []Probe  // parts that are out
+	Parts      []Probe  // parts out of service
 	Doubts     []Probe  // the parts in doubt
 	LastAnswer LinePart // the part of the line's last answer; zero before the first
 	Generation uint64
@@ -222,7 +222,7 @@ func (s *Stats) Probed(now time.Time, generation uint64, f *upstream.Failure) []
 	return s.change(func(h *health) []Change { return h.probed(now, generation, f) })
 }
 
-// ProbedPart records a probe of a part that is out.
+// ProbedPart records a probe of a part out of service.
 func (s *Stats) ProbedPart(now time.Time, part LinePart, f *upstream.Failure) []Change {
 	return s.change(func(h *health) []Change { return h.probedPart(now, part, f) })
 }
