@@ -43,7 +43,7 @@ func Keys(references []string, lookup func(string) (string, bool)) (all []LineKe
 	return nil, strings.Join(reasons, ", and ")
 }
 
-// Value is the credential itself, empty where the node does not have it.
+// Value returns the credential, or the empty string if it is missing on the node.
 func (k LineKey) Value() string {
 	if k.value == nil {
 		return ""
@@ -58,8 +58,8 @@ const (
 	minHinted = 20 // minimum length in characters of a key with a hint
 )
 
-// Mark tells a key from others and does not lead back to it: the beginning of its
-// digest, in hexadecimal digits. It is empty for no key.
+// Mark identifies a key without revealing it: the beginning of its digest in hexadecimal digits. It
+// is empty without a value.
 func (k LineKey) Mark() string {
 	value := k.Value()
 	if value == "" {

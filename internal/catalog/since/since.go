@@ -15,19 +15,18 @@ import (
 )
 
 const (
-	selectNoted = `SELECT id, created_ms FROM catalog_model`
-	insertNoted = `INSERT INTO catalog_model (id, created_ms) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`
+	selectTimes = `SELECT id, created_ms FROM catalog_model`
+	insertTime  = `INSERT INTO catalog_model (id, created_ms) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`
 	selectNext  = `SELECT revision, document, applied_ms FROM catalog_revision WHERE revision > $1 ORDER BY revision LIMIT 1`
 )
 
-// Times knows when the models of a revision were first in a catalog. It is safe for
-// concurrent use.
+// Times caches the times of a revision's models. It is safe for concurrent use.
 type Times struct {
 	db    *store.DB
 	known atomic.Pointer[times]
 }
 
-// times are those of the models of a revision.
+// times holds the times of a revision's models.
 type times struct {
 	revision int64
 	ms       map[string]int64
@@ -36,9 +35,9 @@ type times struct {
 // NewTimes returns the times of a database.
 func NewTimes(db *store.DB) *Times { return &Times{db: db} }
 
-// Of returns when each of the models of a revision was first in an applied catalog, in
-// Unix milliseconds, and perhaps others too; do not change it. It asks the database
-// once a revision.
+// Of returns the time of each model's first appearance in an applied catalog, in Unix milliseconds,
+// by model, and may include other models. Callers must not change the map. Of reads the database
+// once for each revision.
 func (t *Times) Of(ctx context.Context, revision int64, models []string) (map[string]int64, error) {
 	if known := t.known.Load(); known != nil && known.revision == revision {
 		return known.ms, nil
@@ -55,32 +54,31 @@ func (t *Times) Of(ctx context.Context, revision int64, models []string) (map[st
 	return read.ms, nil
 }
 
-// ReadTx returns when each of the models was first in an applied catalog, in Unix
-// milliseconds, and perhaps of others too.
+// ReadTx is Times.Of without the cache.
 func ReadTx(tx *store.Tx, models []string) (map[string]int64, error) {
-	noted, err := notedTx(tx)
+	recorded, err := recordedTx(tx)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range models {
-		if _, ok := noted[id]; !ok { // applied by a former version
+		if _, ok := recorded[id]; !ok { // applied by a former version
 			found, err := searchTx(tx)
-			maps.Copy(found, noted)
+			maps.Copy(found, recorded)
 			return found, err
 		}
 	}
-	return noted, nil
+	return recorded, nil
 }
 
 // NoteTx records the models of a new catalog. Before the first record, it records the models of the
 // history.
 func NoteTx(tx *store.Tx, models []string, nowMS int64) error {
-	noted, err := notedTx(tx)
+	recorded, err := recordedTx(tx)
 	if err != nil {
 		return err
 	}
 	first := map[string]int64{}
-	if len(noted) == 0 {
+	if len(recorded) == 0 {
 		if first, err = searchTx(tx); err != nil {
 			return err
 		}
@@ -91,33 +89,33 @@ func NoteTx(tx *store.Tx, models []string, nowMS int64) error {
 		}
 	}
 	for id, ms := range first {
-		if _, ok := noted[id]; ok {
+		if _, ok := recorded[id]; ok {
 			continue
 		}
-		if _, err := tx.Exec(insertNoted, id, ms); err != nil {
-			return fmt.Errorf("note since when there is model %s: %w", id, err)
+		if _, err := tx.Exec(insertTime, id, ms); err != nil {
+			return fmt.Errorf("record the first appearance of model %s: %w", id, err)
 		}
 	}
 	return nil
 }
 
-// notedTx reads the recorded times.
-func notedTx(tx *store.Tx) (map[string]int64, error) {
-	rows, err := tx.Query(selectNoted)
+// recordedTx reads the recorded times.
+func recordedTx(tx *store.Tx) (map[string]int64, error) {
+	rows, err := tx.Query(selectTimes)
 	if err != nil {
-		return nil, fmt.Errorf("read since when there are models: %w", err)
+		return nil, fmt.Errorf("read the first appearances of models: %w", err)
 	}
 	defer rows.Close()
-	noted := map[string]int64{}
+	recorded := map[string]int64{}
 	for rows.Next() {
 		var id string
 		var ms int64
 		if err := rows.Scan(&id, &ms); err != nil {
-			return nil, fmt.Errorf("read since when there are models: %w", err)
+			return nil, fmt.Errorf("read the first appearances of models: %w", err)
 		}
-		noted[id] = ms
+		recorded[id] = ms
 	}
-	return noted, rows.Err()
+	return recorded, rows.Err()
 }
 
 // searchTx finds the first revision of each model in the history.
