@@ -53,6 +53,7 @@ func TestEveryFaultHasItsPath(t *testing.T) {
 		"tag":               {"models: !!seq []", "line 1, column 9: tags and directives are not allowed"},
 		"unknown anchor":    {"models: *x", `line 1, column 9: names the anchor "x"`},
 		"anchor in itself":  {"models: &x [*x]", `line 1, column 13: names the anchor "x"`},
+		"merge of no table": {"models: [{<<: 1}]", "line 1, column 15: << takes a mapping or a list of mappings"},
 		"all at once": {
 			"models:\n- {id: a, kind: chat, context_window: 0, price: {input: -1, output: x}}\n- {id: a, kind: image, price: {1K: 1}}",
 			"models[0].max_output_tokens: is required for chat models\nmodels[0].context_window: must be a whole number from 1 to 100000000\n" +
