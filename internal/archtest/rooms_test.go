@@ -28,7 +28,7 @@ var rooms = map[string][]string{
 	"internal/chat":     {"bounded", "catalog", "fault", "ledger", "line", "trace", "upstream", "wire"},
 	"internal/job": {"account", "catalog", "fault", "ledger", "limit", "line", "loop", "media", "money", "node", "slot", "store", "trace",
 		"upstream", "webhook"},
-	"internal/webhook":     {"egress", "fault", "ledger", "loop", "money", "node", "store"},
+	"internal/webhook":     {"egress", "fault", "ledger", "limit", "loop", "money", "node", "store"},
 	"internal/media":       {"fault", "loop", "store"},
 	"internal/egress":      {"bounded"},
 	"internal/line":        {"alert", "catalog", "fault", "loop", "money", "node", "slot", "store", "upstream", "wire"},

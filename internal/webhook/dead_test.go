@@ -28,7 +28,7 @@ func (in *world) fill(first, count int, address string) {
 }
 
 // TestTurnsPassDeadEntries drains a queue while an old snapshot keeps PostgreSQL from clearing up.
-// A turn starts behind the dead entries of adopted deliveries, and reads the dead entries of
+// A round starts behind the dead entries of known deliveries, and reads the dead entries of
 // completed deliveries once.
 func TestTurnsPassDeadEntries(t *testing.T) {
 	t.Parallel()
@@ -47,8 +47,8 @@ func TestTurnsPassDeadEntries(t *testing.T) {
 			}
 			return nil
 		})
-		if n.adopted != "dlv_1004000" {
-			t.Errorf("the turns have adopted up to %q", n.adopted)
+		if n.lastReceived != "dlv_1004000" {
+			t.Errorf("the turns have adopted up to %q", n.lastReceived)
 		}
 		in.update(func(tx *store.Tx) error {
 			plan := explain(t, tx, readyText+tx.In("r.account", 3)+readyOrder, []any{in.clock.read().UnixMilli(), 0, store.List([]string{}), 256})
@@ -56,7 +56,7 @@ func TestTurnsPassDeadEntries(t *testing.T) {
 				t.Errorf("a turn reads the queue of a receiver %d times:\n%s", scans, plan)
 			}
 			if in.db.Dialect() == store.PostgreSQL {
-				from, all := blocks(t, tx, n.adopted), blocks(t, tx, "")
+				from, all := blocks(t, tx, n.lastReceived), blocks(t, tx, "")
 				if from*4 > all {
 					t.Errorf("a look for fresh deliveries reads %d blocks, and %d from the beginning", from, all)
 				}
@@ -89,7 +89,7 @@ func blocks(t *testing.T, tx *store.Tx, adopted string) (n int) {
 	return n
 }
 
-// TestLateCommitsAreFound adds deliveries with ids before the adopted ones, as a transaction with a
+// TestLateCommitsAreFound adds deliveries with ids before the known ones, as a transaction with a
 // late commit does.
 func TestLateCommitsAreFound(t *testing.T) {
 	t.Parallel()
@@ -101,9 +101,9 @@ func TestLateCommitsAreFound(t *testing.T) {
 		for i, first := range []int{500, 400, 900, 1, 999} {
 			in.fill(first, 1, r.URL)
 			n.settle()
-			in.clock.advance(lookEvery)
+			in.clock.advance(checkEvery)
 			n.settle()
-			if got := len(r.got()); got != 4+i {
+			if got := len(r.requests()); got != 4+i {
 				t.Errorf("%s: %d deliveries, want %d", fmt.Sprint("dlv_", 1_000_000+first), got, 4+i)
 			}
 		}

@@ -35,7 +35,7 @@ func TestChosenEventsReachTheEndpoint(t *testing.T) {
 			n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageCompleted, Body: []byte(jobBody)})
 		})
 		n.settle()
-		posts := r.got()
+		posts := r.requests()
 		if len(posts) != 2 {
 			t.Fatalf("%d events came", len(posts))
 		}
@@ -67,7 +67,7 @@ func TestChosenEventsReachTheEndpoint(t *testing.T) {
 			n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageCompleted, Body: []byte(jobBody)})
 		})
 		n.settle()
-		if len(r.got()) != 2 {
+		if len(r.requests()) != 2 {
 			t.Error("an endpoint that is switched off got an event")
 		}
 	})
@@ -82,10 +82,10 @@ func TestCallbacksGetTheJobItselfAndAlone(t *testing.T) {
 		in.callback(n, "acct_1", callback.URL+"/cb")
 		in.callback(n, "acct_2", callback.URL+"/other") // never had a secret
 		n.settle()
-		if len(own.got()) != 0 || len(callback.got()) != 2 {
-			t.Fatalf("%d at the endpoint, %d at the callback", len(own.got()), len(callback.got()))
+		if len(own.requests()) != 0 || len(callback.requests()) != 2 {
+			t.Fatalf("%d at the endpoint, %d at the callback", len(own.requests()), len(callback.requests()))
 		}
-		for _, p := range callback.got() {
+		for _, p := range callback.requests() {
 			if p.path == "/cb" {
 				verify(t, secret, p)
 			} else {
@@ -114,7 +114,7 @@ func TestTheScheduleIsThatOfTheSettings(t *testing.T) {
 			}
 			in.clock.advance(wait - time.Millisecond)
 			n.settle()
-			if got := len(r.got()); got != i+1 {
+			if got := len(r.requests()); got != i+1 {
 				t.Fatalf("%d attempts before the wait of %v was over", got, wait)
 			}
 			in.clock.advance(time.Millisecond)
@@ -122,7 +122,7 @@ func TestTheScheduleIsThatOfTheSettings(t *testing.T) {
 		}
 		in.clock.advance(24 * time.Hour)
 		n.settle()
-		posts := r.got()
+		posts := r.requests()
 		d := in.log("acct_1")[0]
 		if len(posts) != 6 || d.State != "failed" || d.NextMS != 0 || len(d.Attempts) != 6 || d.Attempts[5].Status != 500 ||
 			d.Attempts[5].Error == "" {
@@ -160,7 +160,7 @@ func TestTheTimestampIsWithinTheTolerance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := r.got()[0]; hook.Verify([]byte(p.body), p.header) != nil {
+		if p := r.requests()[0]; hook.Verify([]byte(p.body), p.header) != nil {
 			t.Errorf("the library refuses %+v", p)
 		}
 	})
@@ -172,18 +172,18 @@ func TestDecide(t *testing.T) {
 	for _, c := range []struct {
 		tries int64
 		kind  kind
-		want  verdict
+		want  decision
 	}{
-		{0, delivered, verdict{stateDelivered, 1, 0}},
-		{2, delivered, verdict{stateDelivered, 3, 0}},
-		{0, failed, verdict{statePending, 1, 2000}},
-		{1, failed, verdict{statePending, 2, 61000}},
-		{1, disabled, verdict{statePending, 2, 61000}},
-		{2, failed, verdict{stateFailed, 3, 0}},
-		{2, disabled, verdict{stateFailed, 3, 0}},
-		{0, cut, verdict{statePending, 0, 77}},
-		{2, cut, verdict{statePending, 2, 77}},
-		{2, unsent, verdict{statePending, 2, 77}},
+		{0, delivered, decision{stateDelivered, 1, 0}},
+		{2, delivered, decision{stateDelivered, 3, 0}},
+		{0, failed, decision{statePending, 1, 2000}},
+		{1, failed, decision{statePending, 2, 61000}},
+		{1, disabled, decision{statePending, 2, 61000}},
+		{2, failed, decision{stateFailed, 3, 0}},
+		{2, disabled, decision{stateFailed, 3, 0}},
+		{0, cut, decision{statePending, 0, 77}},
+		{2, cut, decision{statePending, 2, 77}},
+		{2, unsent, decision{statePending, 2, 77}},
 	} {
 		if got := decide(waits, c.tries, 77, 1000, outcome{kind: c.kind}); got != c.want {
 			t.Errorf("%+v: %+v", c, got)
@@ -272,7 +272,7 @@ func TestWhatReceiversDo(t *testing.T) {
 	each(t, func(t *testing.T, in *world) {
 		n := in.node("a", func(o *Options) { o.Timeout = 1500 * time.Millisecond })
 		r := newReceiver(t, nil)
-		r.says(func(w http.ResponseWriter, req *http.Request) {
+		r.respond(func(w http.ResponseWriter, req *http.Request) {
 			if a, ok := answers[strings.TrimPrefix(req.URL.Path, "/")]; ok {
 				a.answer(w, req)
 			}
@@ -299,7 +299,7 @@ func TestWhatReceiversDo(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v", name, d, want)
 			}
 		}
-		if got := len(r.got()); got != len(names) {
+		if got := len(r.requests()); got != len(names) {
 			t.Errorf("%d requests for %d deliveries: a redirect was followed or a request repeated", got, len(names))
 		}
 	})
@@ -325,7 +325,7 @@ func TestARolledSecretIsUsedAtOnce(t *testing.T) {
 		}
 		in.clock.advance(time.Minute)
 		n.settle()
-		posts := r.got()
+		posts := r.requests()
 		verify(t, old, posts[0])
 		verify(t, rolled, posts[1])
 		if posts[0].id != posts[1].id {
@@ -360,18 +360,18 @@ func TestNothingIsSentForADisabledAccount(t *testing.T) {
 		in.clock.advance(time.Minute)
 		n.settle()
 		d := in.log("acct_1")[0]
-		if len(r.got()) != 1 || len(d.Attempts) != 2 || !strings.Contains(d.Attempts[1].Error, "disabled") || d.State != "pending" {
-			t.Fatalf("%d requests, %+v", len(r.got()), d)
+		if len(r.requests()) != 1 || len(d.Attempts) != 2 || !strings.Contains(d.Attempts[1].Error, "disabled") || d.State != "pending" {
+			t.Fatalf("%d requests, %+v", len(r.requests()), d)
 		}
 		if _, err := n.Resend(context.Background(), d.ID); err == nil || !strings.Contains(err.Error(), "disabled") {
 			t.Errorf("resend: %v", err)
 		}
 		in.disable("acct_1", false)
-		r.says(nil)
+		r.respond(nil)
 		in.clock.advance(5 * time.Minute)
 		n.settle()
-		if d := in.log("acct_1")[0]; d.State != "delivered" || len(r.got()) != 2 {
-			t.Errorf("%d requests, %+v", len(r.got()), d)
+		if d := in.log("acct_1")[0]; d.State != "delivered" || len(r.requests()) != 2 {
+			t.Errorf("%d requests, %+v", len(r.requests()), d)
 		}
 	})
 }
@@ -392,7 +392,7 @@ func TestAddressesAreCheckedAsTheyAreDialled(t *testing.T) {
 				t.Errorf("%+v", d)
 			}
 		}
-		if len(r.got()) != 0 {
+		if len(r.requests()) != 0 {
 			t.Error("it was reached")
 		}
 	})

@@ -63,9 +63,9 @@ func EndpointTx(tx *store.Tx, account string) (Endpoint, error) {
 	return endpointTx(tx, account)
 }
 
-// KnownEndpointTx is EndpointTx for a read-only transaction. An account older than webhooks has an
+// EndpointOrZeroTx is EndpointTx for a read-only transaction. An account older than webhooks has an
 // empty endpoint.
-func KnownEndpointTx(tx *store.Tx, account string) (Endpoint, error) {
+func EndpointOrZeroTx(tx *store.Tx, account string) (Endpoint, error) {
 	e, err := endpointTx(tx, account)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Endpoint{}, nil

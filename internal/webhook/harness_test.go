@@ -68,7 +68,7 @@ func each(t *testing.T, test func(t *testing.T, in *world)) {
 	})
 }
 
-// testNode is one node's Webhooks; tests run its turns by hand.
+// testNode is one node's Webhooks; tests run its rounds by hand.
 type testNode struct {
 	*Webhooks
 	t     *testing.T
@@ -105,22 +105,22 @@ func (in *world) disable(account string, disabled bool) {
 	})
 }
 
-// step runs one turn: it records finished attempts and begins due attempts.
+// step runs one round: it records finished attempts and begins due attempts.
 func (n *testNode) step() {
 	n.t.Helper()
-	if _, err := n.turn(context.Background(), context.Background()); err != nil {
+	if _, err := n.runRound(context.Background(), context.Background()); err != nil {
 		n.t.Fatal(err)
 	}
 }
 
-// settle runs turns until no delivery is due.
+// settle runs rounds until no delivery is due.
 func (n *testNode) settle() {
 	n.t.Helper()
 	for range 1000 {
 		n.step()
 		n.workers.Wait()
 		n.mu.Lock()
-		left := len(n.flying)
+		left := len(n.inFlight)
 		n.mu.Unlock()
 		if left == 0 {
 			return
@@ -129,11 +129,11 @@ func (n *testNode) settle() {
 	n.t.Fatal("it does not settle")
 }
 
-// flights returns how many attempts run.
-func (n *testNode) flights() int {
+// inFlightCount returns how many attempts run.
+func (n *testNode) inFlightCount() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return len(n.flying)
+	return len(n.inFlight)
 }
 
 // emit runs a transaction as the ledger does.
@@ -223,7 +223,7 @@ func (in *world) kill(epoch string) {
 }
 
 // post is one request to a receiver.
-type post struct {
+type request struct {
 	id, stamp, signature, path, body string
 	header                           http.Header
 }
@@ -232,7 +232,7 @@ type post struct {
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
-	posts  []post
+	posts  []request
 	answer http.HandlerFunc // nil: 200
 	now    int              // requests being answered
 	most   int              // and the most there were at a time
@@ -249,7 +249,7 @@ func newReceiver(t *testing.T, answer http.HandlerFunc) *receiver {
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, _ := io.ReadAll(req.Body)
 	r.mu.Lock()
-	r.posts = append(r.posts, post{
+	r.posts = append(r.posts, request{
 		id: req.Header.Get("webhook-id"), stamp: req.Header.Get("webhook-timestamp"), signature: req.Header.Get("webhook-signature"),
 		path: req.URL.String(), body: string(body), header: req.Header,
 	})
@@ -264,21 +264,21 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // says changes the answer.
-func (r *receiver) says(answer http.HandlerFunc) {
+func (r *receiver) respond(answer http.HandlerFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = answer
 }
 
 // got returns the requests so far.
-func (r *receiver) got() []post {
+func (r *receiver) requests() []request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]post(nil), r.posts...)
+	return append([]request(nil), r.posts...)
 }
 
 // verify holds a request against the official library.
-func verify(t *testing.T, secret string, p post) {
+func verify(t *testing.T, secret string, p request) {
 	t.Helper()
 	hook, err := standardwebhooks.NewWebhook(secret)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestTurnsReadByIndex fills the log with ended deliveries and the queue with one dead receiver's
-// backlog, and checks the query plans of both engines for the statements of a turn.
+// backlog, and checks the query plans of both engines for the statements of a round.
 func TestTurnsReadByIndex(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -50,13 +50,13 @@ func TestTurnsReadByIndex(t *testing.T) {
 			}{
 				"running": {runningText, nil},
 				"fresh":   {freshText, []any{maxFresh, ""}},
-				"adopt":   {adoptText + tx.In("delivery", 1), []any{some}},
-				"know":    {knowText + tx.In("q.delivery", 2) + ` ON CONFLICT (id) DO NOTHING`, []any{1, some}},
+				"adopt":   {receivedText + tx.In("delivery", 1), []any{some}},
+				"know":    {receiverText + tx.In("q.delivery", 2) + ` ON CONFLICT (id) DO NOTHING`, []any{1, some}},
 				"free":    {freeText + tx.In("delivery", 1) + ` AND ` + tx.In("lease", 2), []any{some, some}},
 				"retry":   {retryText + tx.In("delivery", 3), []any{1, 1, some}},
 				"lease":   {leaseText + tx.In("delivery", 4), []any{"l", "e", 1, some}},
 				"drop":    {dropText + tx.In("delivery", 1), []any{some}},
-				"held":    {heldText + tx.In("q.delivery", 1), []any{some}},
+				"held":    {leasedText + tx.In("q.delivery", 1), []any{some}},
 				"state":   {stateText + tx.In("id", 2), []any{1, some}},
 				"failing": {failingText + tx.In("id", 2), []any{1, some}},
 				"message": {messageText + tx.In("id", 1), []any{some}},
@@ -91,14 +91,14 @@ func TestTurnsReadByIndex(t *testing.T) {
 			}
 			return nil
 		})
-		// A receiver behind that backlog has its turn at once.
+		// A receiver behind that backlog is served at once.
 		r := newReceiver(t, nil)
 		in.callback(n, "acct_1", r.URL)
 		began := time.Now()
 		n.step()
 		t.Logf("a turn took %v", time.Since(began))
 		n.workers.Wait()
-		if len(r.got()) != 1 {
+		if len(r.requests()) != 1 {
 			t.Error("the backlog of one receiver holds up another")
 		}
 	})

@@ -43,9 +43,9 @@ const (
 	waitingText = deliveryColumns + `webhook_queue q JOIN webhook_delivery d ON d.id = q.delivery WHERE d.state = 0 AND `
 )
 
-// keptText selects the entries within the retention. An expired entry disappears at once, before
+// validText selects the entries within the retention. An expired entry disappears at once, before
 // its row is deleted, unless attempts are to come.
-const keptText = `(d.created_ms >= $1 OR q.delivery IS NOT NULL)`
+const validText = `(d.created_ms >= $1 OR q.delivery IS NOT NULL)`
 
 // DeliveryFilter selects entries of the log. Empty fields select all.
 type DeliveryFilter struct {
@@ -56,10 +56,10 @@ type DeliveryFilter struct {
 
 // statement returns the query for f over entries created at oldestMS or later.
 func (f DeliveryFilter) statement(oldestMS int64) (text string, args []any) {
-	text, order := deliveryText+keptText, "d.id"
+	text, order := deliveryText+validText, "d.id"
 	switch f.State {
 	case "pending":
-		text, order = waitingText+keptText, "q.delivery"
+		text, order = waitingText+validText, "q.delivery"
 	case "delivered":
 		text += ` AND d.state = 1`
 	case "failed":
@@ -128,15 +128,15 @@ func (w *Webhooks) OwnEventTx(tx *store.Tx, account, event string) (Delivery, bo
 	return w.oneTx(tx, `d.event = $2 AND d.account = $3 ORDER BY d.id DESC LIMIT 1`, event, account)
 }
 
-// SentTx returns the body of every attempt of a delivery.
-func SentTx(tx *store.Tx, delivery string) (body string, err error) {
+// BodyTx returns the body of every attempt of a delivery.
+func BodyTx(tx *store.Tx, delivery string) (body string, err error) {
 	err = tx.QueryRow(`SELECT body FROM webhook_delivery WHERE id = $1`, delivery).Scan(&body)
 	return body, err
 }
 
 // noDelivery returns the 404 for an entry missing from the log.
 func (w *Webhooks) noDelivery() error {
-	return fault.New(fault.NotFound, "There is no delivery with this id. The log of deliveries is kept for %s.", spell(w.opts.Retention))
+	return fault.New(fault.NotFound, "There is no delivery with this id. The log of deliveries is kept for %s.", days(w.opts.Retention))
 }
 
 // deliveryTx returns one entry, and false if there is no such entry.
@@ -150,7 +150,7 @@ func (w *Webhooks) oneTx(tx *store.Tx, where string, args ...any) (Delivery, boo
 	if err != nil {
 		return Delivery{}, false, err
 	}
-	list, err := readDeliveriesTx(tx, deliveryText+keptText+` AND `+where, append([]any{oldest}, args...)...)
+	list, err := readDeliveriesTx(tx, deliveryText+validText+` AND `+where, append([]any{oldest}, args...)...)
 	if err != nil || len(list) == 0 {
 		return Delivery{}, false, err
 	}
@@ -205,7 +205,7 @@ const maxForget = 500
 // Forget deletes log entries past the retention, with their attempts. Entries with attempts to come
 // stay. Run calls Forget now and then; any number of nodes may call it.
 func (w *Webhooks) Forget(ctx context.Context) error {
-	if err := w.keepTime(ctx); err != nil {
+	if err := w.fixFutureTimes(ctx); err != nil {
 		return err
 	}
 	for {
@@ -223,11 +223,11 @@ func (w *Webhooks) Forget(ctx context.Context) error {
 	}
 }
 
-// keepTime makes deliveries due if they were postponed while the clock was ahead; else they would
+// fixFutureTimes makes deliveries due if they were postponed while the clock was ahead; else they would
 // wait until that date.
-func (w *Webhooks) keepTime(ctx context.Context) error {
+func (w *Webhooks) fixFutureTimes(ctx context.Context) error {
 	err := w.opts.DB.Update(ctx, func(tx *store.Tx) error {
-		if err := tx.Serialize(turnName); err != nil {
+		if err := tx.Serialize(roundLock); err != nil {
 			return err
 		}
 		now, err := tx.NowMS()

@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"tollgate/internal/fault"
@@ -24,11 +23,11 @@ type TestResult struct {
 // that the account has no address or is disabled. Each call is an event of its own; a crash in
 // between leaves no trace of the event.
 func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error) {
-	leave, err := w.manual.enter(ctx, account)
+	release, err := w.acquire(ctx, account)
 	if err != nil {
 		return TestResult{}, err
 	}
-	defer leave()
+	defer release()
 	var m message
 	var receiver string
 	var nowMS int64
@@ -59,7 +58,7 @@ func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error)
 	if o.kind == delivered {
 		state = stateDelivered
 	}
-	err = w.keep(ctx, func(tx *store.Tx) error {
+	err = w.record(ctx, func(tx *store.Tx) error {
 		delivery := deliveryID(nowMS)
 		if _, err := tx.Exec(`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, delivery, account, m.event, TestEvent, m.url, receiver, m.body, state, nowMS); err != nil {
@@ -86,11 +85,11 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 	if err != nil {
 		return Delivery{}, err
 	}
-	leave, err := w.manual.enter(ctx, d.Account)
+	release, err := w.acquire(ctx, d.Account)
 	if err != nil {
 		return Delivery{}, err
 	}
-	defer leave()
+	defer release()
 	var m message
 	err = w.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		var found bool
@@ -117,8 +116,8 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 		return Delivery{}, err
 	}
 	o := w.sendNow(ctx, m)
-	err = w.keep(ctx, func(tx *store.Tx) error {
-		if err := resentTx(tx, delivery, o); err != nil {
+	err = w.record(ctx, func(tx *store.Tx) error {
+		if err := recordResendTx(tx, delivery, o); err != nil {
 			return err
 		}
 		now, found, err := w.deliveryTx(tx, delivery)
@@ -130,10 +129,10 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 	return d, err
 }
 
-// resentTx records a resend. A successful resend ends the schedule; an attempt in flight records
+// recordResendTx records a resend. A successful resend ends the schedule; an attempt in flight records
 // its own end.
-func resentTx(tx *store.Tx, delivery string, o outcome) error {
-	if err := tx.Serialize(turnName); err != nil {
+func recordResendTx(tx *store.Tx, delivery string, o outcome) error {
+	if err := tx.Serialize(roundLock); err != nil {
 		return err
 	}
 	if err := logTx(tx, delivery, o); err != nil || o.kind != delivered {
@@ -155,57 +154,20 @@ func enabledTx(tx *store.Tx, account string) error {
 	return err
 }
 
-// manual limits concurrent tests and resends. Each account has a few places, so that slow receivers
-// do not block other accounts.
-type manual struct {
-	all chan struct{}
-
-	mu   sync.Mutex
-	each map[string]*part // by account: callers inside or waiting
-}
-
-// part is the state of one account.
-type part struct {
-	places chan struct{}
-	users  int // callers inside or waiting; the last caller to leave deletes the part
-}
-
-func newManual() manual {
-	return manual{all: make(chan struct{}, maxManual), each: map[string]*part{}}
-}
-
-// enter waits for a place and returns the function to release the place. Read secrets after enter,
-// since they may be rolled meanwhile.
-func (m *manual) enter(ctx context.Context, account string) (leave func(), err error) {
-	m.mu.Lock()
-	p := m.each[account]
-	if p == nil {
-		p = &part{places: make(chan struct{}, maxManualEach)}
-		m.each[account] = p
+// acquire waits until the account may send one more test or resend. An account has a few at a time, so
+// that slow receivers do not block other accounts. Read secrets after acquire, because they may be
+// rolled meanwhile.
+func (w *Webhooks) acquire(ctx context.Context, account string) (release func(), err error) {
+	one, err := w.manualByAccount.Acquire(ctx, account)
+	if err != nil {
+		return nil, fmt.Errorf("wait to send a webhook: %w", err)
 	}
-	p.users++
-	m.mu.Unlock()
-	gone := func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if p.users--; p.users == 0 {
-			delete(m.each, account)
-		}
+	all, err := w.manual.Acquire(ctx, struct{}{})
+	if err != nil {
+		one()
+		return nil, fmt.Errorf("wait to send a webhook: %w", err)
 	}
-	select {
-	case p.places <- struct{}{}:
-	case <-ctx.Done():
-		gone()
-		return nil, fmt.Errorf("wait to send a webhook: %w", ctx.Err())
-	}
-	select {
-	case m.all <- struct{}{}:
-	case <-ctx.Done():
-		<-p.places
-		gone()
-		return nil, fmt.Errorf("wait to send a webhook: %w", ctx.Err())
-	}
-	return func() { <-m.all; <-p.places; gone() }, nil
+	return func() { all(); one() }, nil
 }
 
 // sendNow makes one attempt outside of the queue. Once it has begun, the caller
@@ -216,8 +178,8 @@ func (w *Webhooks) sendNow(ctx context.Context, m message) outcome {
 	return o
 }
 
-// keep writes a result to the log even if the caller has left.
-func (w *Webhooks) keep(ctx context.Context, fn func(tx *store.Tx) error) error {
+// record writes a result to the log even if the caller has left.
+func (w *Webhooks) record(ctx context.Context, fn func(tx *store.Tx) error) error {
 	if err := w.opts.DB.Update(context.WithoutCancel(ctx), fn); err != nil {
 		return fmt.Errorf("record an attempt: %w", err)
 	}
@@ -230,8 +192,8 @@ func logTx(tx *store.Tx, delivery string, o outcome) error {
 	return err
 }
 
-// spell writes a retention as people read it.
-func spell(d time.Duration) string {
+// days writes a retention as people read it.
+func days(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d >= day && d%day == 0 {
 		return fmt.Sprintf("%d days", d/day)

@@ -32,10 +32,10 @@ func TestATestIsSentAtOnceAndLogged(t *testing.T) {
 		r := newReceiver(t, nil)
 		secret := in.endpoint(n, "acct_1", r.URL+"/hook") // nothing chosen
 		result, err := n.Test(t.Context(), "acct_1")
-		if err != nil || result.Status != 200 || result.Error != "" || len(r.got()) != 1 {
+		if err != nil || result.Status != 200 || result.Error != "" || len(r.requests()) != 1 {
 			t.Fatalf("%+v, %v", result, err)
 		}
-		p := r.got()[0]
+		p := r.requests()[0]
 		verify(t, secret, p)
 		var e struct {
 			Type string
@@ -44,11 +44,11 @@ func TestATestIsSentAtOnceAndLogged(t *testing.T) {
 		if err := json.Unmarshal([]byte(p.body), &e); err != nil || e.Type != TestEvent || e.Data.Message == "" {
 			t.Errorf("%s: %v", p.body, err)
 		}
-		r.says(status(418))
+		r.respond(status(418))
 		if result, err = n.Test(t.Context(), "acct_1"); err != nil || result.Status != 418 || result.Error == "" {
 			t.Errorf("%+v, %v", result, err)
 		}
-		r.says(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+		r.respond(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 		if result, err = n.Test(t.Context(), "acct_1"); err != nil || result.Status != 0 || result.Error == "" {
 			t.Errorf("%+v, %v", result, err)
 		}
@@ -63,18 +63,18 @@ func TestATestIsSentAtOnceAndLogged(t *testing.T) {
 			states = append(states, d.State)
 		}
 		slices.Sort(states)
-		if strings.Join(states, " ") != "delivered failed failed" || len(r.got()) != 3 {
-			t.Errorf("%v, %d requests", states, len(r.got()))
+		if strings.Join(states, " ") != "delivered failed failed" || len(r.requests()) != 3 {
+			t.Errorf("%v, %d requests", states, len(r.requests()))
 		}
 		in.disable("acct_1", true)
-		if _, err := n.Test(t.Context(), "acct_1"); !isFault(err, fault.InvalidRequest) || len(r.got()) != 3 {
+		if _, err := n.Test(t.Context(), "acct_1"); !isFault(err, fault.InvalidRequest) || len(r.requests()) != 3 {
 			t.Errorf("disabled: %v", err)
 		}
 	})
 }
 
 // TestTestsDoNotWaitForOtherAccounts checks that concurrent tests to a slow receiver are bounded by
-// account, and that a waiting test is signed with the secret of its turn.
+// account, and that a waiting test is signed with the secret of its start.
 func TestTestsDoNotWaitForOtherAccounts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -106,15 +106,14 @@ func TestTestsDoNotWaitForOtherAccounts(t *testing.T) {
 		in.update(func(tx *store.Tx) (err error) { secret, err = RollTx(tx, "acct_1"); return err })
 		close(hang.open)
 		group.Wait()
-		posts := stalling.got()
+		posts := stalling.requests()
 		if len(posts) != maxManualEach+1 || stalling.most > maxManualEach {
 			t.Fatalf("%d requests, %d at a time", len(posts), stalling.most)
 		}
 		verify(t, secret, posts[maxManualEach])
-		if n.manual.mu.Lock(); len(n.manual.each) != 0 {
-			t.Errorf("%d accounts are remembered", len(n.manual.each))
+		if accounts := n.manualByAccount.Len(); accounts != 0 {
+			t.Errorf("%d accounts are remembered", accounts)
 		}
-		n.manual.mu.Unlock()
 	})
 }
 
@@ -143,12 +142,12 @@ func TestResend(t *testing.T) {
 		}
 		in.clock.advance(24 * time.Hour)
 		n.settle()
-		r.says(nil)
+		r.respond(nil)
 		in.update(func(tx *store.Tx) error { _, err := RollTx(tx, "acct_1"); return err })
 		if got, err = n.Resend(t.Context(), d.ID); err != nil || got.State != "delivered" || len(got.Attempts) != 5 {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		posts := r.got()
+		posts := r.requests()
 		if len(posts) != 5 {
 			t.Fatalf("%d requests", len(posts))
 		}
@@ -174,23 +173,23 @@ func TestAResendThatDeliversEndsTheSchedule(t *testing.T) {
 		r := newReceiver(t, status(500))
 		in.callback(n, "acct_1", r.URL)
 		n.settle()
-		r.says(nil)
+		r.respond(nil)
 		d, err := n.Resend(t.Context(), in.log("acct_1")[0].ID)
 		if err != nil || d.State != "delivered" || d.NextMS != 0 {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		in.clock.advance(time.Hour)
 		n.settle()
-		if len(r.got()) != 2 || in.count("webhook_queue") != 0 || in.count("webhook_receiver") != 0 {
-			t.Errorf("%d requests, %d queued, %d receivers", len(r.got()), in.count("webhook_queue"), in.count("webhook_receiver"))
+		if len(r.requests()) != 2 || in.count("webhook_queue") != 0 || in.count("webhook_receiver") != 0 {
+			t.Errorf("%d requests, %d queued, %d receivers", len(r.requests()), in.count("webhook_queue"), in.count("webhook_receiver"))
 		}
 		// While an attempt runs, a resend leaves its row to it.
 		g := newGate()
-		r.says(func(w http.ResponseWriter, req *http.Request) { g.answer(w, req); w.WriteHeader(500) })
+		r.respond(func(w http.ResponseWriter, req *http.Request) { g.answer(w, req); w.WriteHeader(500) })
 		in.callback(n, "acct_2", r.URL)
 		n.step()
 		g.wait(1)
-		r.says(nil)
+		r.respond(nil)
 		if d, err = n.Resend(t.Context(), in.log("acct_2")[0].ID); err != nil || d.State != "delivered" {
 			t.Fatalf("%+v, %v", d, err)
 		}
@@ -220,7 +219,7 @@ func TestResendsHaveAnEnd(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := n.Resend(t.Context(), d.ID); !isFault(err, fault.InvalidRequest) || len(r.got()) != 1 {
+		if _, err := n.Resend(t.Context(), d.ID); !isFault(err, fault.InvalidRequest) || len(r.requests()) != 1 {
 			t.Error(err)
 		}
 	})
@@ -237,7 +236,7 @@ func TestTheLogIsKeptForItsRetention(t *testing.T) {
 			}
 		})
 		n.settle()
-		r.says(status(500))
+		r.respond(status(500))
 		in.callback(n, "acct_1", r.URL)
 		n.settle()
 		in.clock.advance(time.Hour)
@@ -278,8 +277,8 @@ func TestAnEventIsItsAccounts(t *testing.T) {
 			if _, found, err := n.OwnEventTx(tx, "acct_2", d.Event); err != nil || found {
 				t.Errorf("another's event: %v, %v", found, err)
 			}
-			if body, err := SentTx(tx, d.ID); err != nil || body != r.got()[0].body {
-				t.Errorf("%s was sent, not %s (%v)", r.got()[0].body, body, err)
+			if body, err := BodyTx(tx, d.ID); err != nil || body != r.requests()[0].body {
+				t.Errorf("%s was sent, not %s (%v)", r.requests()[0].body, body, err)
 			}
 			return nil
 		})
@@ -316,8 +315,8 @@ func TestTheLogEndsWithItsRetention(t *testing.T) {
 		if ids := shown(); len(ids) != 1 || ids[0] == done {
 			t.Errorf("after the hour the log has %v", ids)
 		}
-		if _, err := n.Resend(t.Context(), done); err == nil || len(r.got()) != 1 {
-			t.Errorf("an old event was sent again: %v, %d requests", err, len(r.got()))
+		if _, err := n.Resend(t.Context(), done); err == nil || len(r.requests()) != 1 {
+			t.Errorf("an old event was sent again: %v, %d requests", err, len(r.requests()))
 		}
 		if in.count("webhook_delivery") != 2 {
 			t.Error("it was deleted by a look at it")

@@ -55,8 +55,8 @@ func TestAtMostFourAtATimeOverAllNodes(t *testing.T) {
 		a.step()
 		b.step()
 		a.step()
-		if a.flights()+b.flights() != 5 {
-			t.Fatalf("%d and %d attempts run", a.flights(), b.flights())
+		if a.inFlightCount()+b.inFlightCount() != 5 {
+			t.Fatalf("%d and %d attempts run", a.inFlightCount(), b.inFlightCount())
 		}
 		g.wait(5)
 		close(g.open)
@@ -65,11 +65,11 @@ func TestAtMostFourAtATimeOverAllNodes(t *testing.T) {
 		group.Go(b.settle)
 		group.Wait()
 		a.settle()
-		if r.most > 5 || len(r.got()) != 21 || in.count("webhook_queue") != 0 {
-			t.Errorf("%d at a time, %d came, %d are left", r.most, len(r.got()), in.count("webhook_queue"))
+		if r.most > 5 || len(r.requests()) != 21 || in.count("webhook_queue") != 0 {
+			t.Errorf("%d at a time, %d came, %d are left", r.most, len(r.requests()), in.count("webhook_queue"))
 		}
 		seen := map[string]bool{}
-		for _, p := range r.got() {
+		for _, p := range r.requests() {
 			seen[p.id] = true
 		}
 		if len(seen) != 21 {
@@ -93,23 +93,23 @@ func TestAFailingReceiverGetsOneAttemptAtATime(t *testing.T) {
 		r.mu.Unlock()
 		in.clock.advance(time.Minute)
 		n.settle()
-		if r.most != 1 || len(r.got()) != 12 {
-			t.Errorf("%d at a time, %d came", r.most, len(r.got()))
+		if r.most != 1 || len(r.requests()) != 12 {
+			t.Errorf("%d at a time, %d came", r.most, len(r.requests()))
 		}
 		g := newGate()
-		r.says(g.answer)
+		r.respond(g.answer)
 		in.clock.advance(5 * time.Minute)
 		n.step()
 		g.wait(1)
-		if n.flights() != 1 {
-			t.Errorf("%d attempts run", n.flights())
+		if n.inFlightCount() != 1 {
+			t.Errorf("%d attempts run", n.inFlightCount())
 		}
 		g.open <- struct{}{}
 		n.workers.Wait()
 		n.step()
 		g.wait(4)
-		if n.flights() != 4 {
-			t.Errorf("%d attempts run after a success", n.flights())
+		if n.inFlightCount() != 4 {
+			t.Errorf("%d attempts run after a success", n.inFlightCount())
 		}
 		close(g.open)
 		n.settle()
@@ -128,20 +128,20 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 		a.step()
 		g.wait(1)
 		b.settle() // while a lives its lease holds
-		if len(r.got()) != 1 {
+		if len(r.requests()) != 1 {
 			t.Fatal("an attempt that runs was taken over")
 		}
 		close(g.open)
 		a.workers.Wait() // and node a never records the result
 		in.clock.advance(time.Second)
 		b.settle()
-		if len(r.got()) != 1 {
+		if len(r.requests()) != 1 {
 			t.Fatal("the lease of a living node was taken over")
 		}
 		in.kill("a")
 		in.clock.advance(time.Second)
 		b.settle()
-		posts := r.got()
+		posts := r.requests()
 		if len(posts) != 2 || posts[0].id != posts[1].id || posts[0].body != posts[1].body {
 			t.Fatalf("%+v", posts)
 		}
@@ -157,7 +157,7 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 		// A dead node claims nothing.
 		in.callback(a, "acct_1", r.URL)
 		a.settle()
-		if len(r.got()) != 2 {
+		if len(r.requests()) != 2 {
 			t.Error("a dead node delivers")
 		}
 	})
@@ -175,19 +175,19 @@ func TestALeaseEndsByItself(t *testing.T) {
 		g.wait(1)
 		in.clock.advance(defaultTimeout + leaseSlack - time.Millisecond)
 		b.step()
-		if b.flights() != 0 {
+		if b.inFlightCount() != 0 {
 			t.Fatal("the lease was not over")
 		}
 		in.clock.advance(time.Second)
 		b.step()
-		if b.flights() != 1 {
+		if b.inFlightCount() != 1 {
 			t.Fatal("the lease was not taken over")
 		}
 		g.wait(1)
 		close(g.open)
 		a.settle() // late, and a success: the delivery has happened
 		b.settle()
-		posts := r.got()
+		posts := r.requests()
 		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 || len(posts) != 2 || posts[0].id != posts[1].id {
 			t.Errorf("%+v", d)
 		}
@@ -210,7 +210,7 @@ func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
 		g.wait(1)
 		in.kill("a")
 		in.clock.advance(time.Second)
-		r.says(nil)
+		r.respond(nil)
 		b.settle()
 		close(g.open)
 		a.settle()
@@ -219,7 +219,7 @@ func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
 		}
 		in.clock.advance(time.Hour)
 		b.settle()
-		if len(r.got()) != 2 {
+		if len(r.requests()) != 2 {
 			t.Error("it was sent again")
 		}
 	})
@@ -233,8 +233,8 @@ func TestAClaimWhoseCommitWasLostIsGivenBack(t *testing.T) {
 		n := in.node("a")
 		r := newReceiver(t, nil)
 		in.callback(n, "acct_1", r.URL)
-		lost := &turn{w: n.Webhooks, begun: in.clock.read(), epoch: "a", claiming: true}
-		s, err := lost.survey(context.Background())
+		lost := &round{w: n.Webhooks, startedAt: in.clock.read(), epoch: "a", claiming: true}
+		s, err := lost.readPending(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,13 +243,13 @@ func TestAClaimWhoseCommitWasLostIsGivenBack(t *testing.T) {
 			t.Fatal("nothing was claimed")
 		}
 		n.settle()
-		if len(r.got()) != 1 || in.log("acct_1")[0].State != "delivered" {
+		if len(r.requests()) != 1 || in.log("acct_1")[0].State != "delivered" {
 			t.Error("it was not given back")
 		}
 	})
 }
 
-// TestARecordIsWrittenOnce although its turn is repeated: the answer to a commit
+// TestARecordIsWrittenOnce although its round is repeated: the answer to a commit
 // was lost.
 func TestARecordIsWrittenOnce(t *testing.T) {
 	t.Parallel()
@@ -259,10 +259,10 @@ func TestARecordIsWrittenOnce(t *testing.T) {
 		in.callback(n, "acct_1", r.URL)
 		n.step()
 		n.workers.Wait()
-		ended := n.landed()
+		ended := n.finishedAttempts()
 		for range 3 {
-			again := &turn{w: n.Webhooks, begun: in.clock.read(), epoch: "a", ended: ended}
-			in.update(func(tx *store.Tx) error { return again.run(tx, &survey{}) })
+			again := &round{w: n.Webhooks, startedAt: in.clock.read(), epoch: "a", finished: ended}
+			in.update(func(tx *store.Tx) error { return again.run(tx, &pendingWork{}) })
 		}
 		n.settle()
 		if d := in.log("acct_1")[0]; len(d.Attempts) != 1 || d.NextMS != in.clock.read().Add(schedule[0]).UnixMilli() {
@@ -279,20 +279,20 @@ func TestANodeThatComesTooLateDoesNotSend(t *testing.T) {
 		n := in.node("a")
 		r := newReceiver(t, nil)
 		in.callback(n, "acct_1", r.URL)
-		late := &turn{w: n.Webhooks, begun: in.clock.read().Add(-leaseSlack/2 - time.Second), epoch: "a", claiming: true}
-		s, err := late.survey(context.Background())
+		late := &round{w: n.Webhooks, startedAt: in.clock.read().Add(-leaseSlack/2 - time.Second), epoch: "a", claiming: true}
+		s, err := late.readPending(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
 		in.update(func(tx *store.Tx) error { return late.run(tx, s) })
-		n.launch(context.Background(), late)
+		n.applyRound(context.Background(), late)
 		n.workers.Wait()
-		if len(r.got()) != 0 {
+		if len(r.requests()) != 0 {
 			t.Error("it was sent")
 		}
 		n.settle()
-		if d := in.log("acct_1")[0]; len(r.got()) != 1 || len(d.Attempts) != 1 || d.State != "delivered" {
-			t.Errorf("%d came, %+v", len(r.got()), d)
+		if d := in.log("acct_1")[0]; len(r.requests()) != 1 || len(d.Attempts) != 1 || d.State != "delivered" {
+			t.Errorf("%d came, %+v", len(r.requests()), d)
 		}
 	})
 }
@@ -316,11 +316,11 @@ func TestNodesShareTheWork(t *testing.T) {
 		group.Wait()
 		nodes[0].settle()
 		seen := map[string]int{}
-		for _, p := range r.got() {
+		for _, p := range r.requests() {
 			seen[p.id]++
 		}
-		if len(seen) != events || len(r.got()) != events || in.count("webhook_queue") != 0 {
-			t.Errorf("%d events in %d requests, %d left", len(seen), len(r.got()), in.count("webhook_queue"))
+		if len(seen) != events || len(r.requests()) != events || in.count("webhook_queue") != 0 {
+			t.Errorf("%d events in %d requests, %d left", len(seen), len(r.requests()), in.count("webhook_queue"))
 		}
 	})
 }
@@ -438,15 +438,15 @@ func TestRunRidesOutAnOutage(t *testing.T) {
 		away, cancel := context.WithCancel(context.Background())
 		cancel()
 		for range 3 {
-			if _, err := n.turn(away, away); err == nil || !errors.Is(err, context.Canceled) {
+			if _, err := n.runRound(away, away); err == nil || !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
 		}
-		if n.flights() != 1 {
+		if n.inFlightCount() != 1 {
 			t.Error("forgotten before it was recorded")
 		}
 		n.settle()
-		if d := in.log("acct_1")[0]; len(d.Attempts) != 1 || len(r.got()) != 1 {
+		if d := in.log("acct_1")[0]; len(d.Attempts) != 1 || len(r.requests()) != 1 {
 			t.Errorf("%+v", d)
 		}
 	})

@@ -2,8 +2,8 @@ package webhook
 
 import "tollgate/internal/store"
 
-// heldRow is a delivery's row in the queue.
-type heldRow struct {
+// queueRow is a delivery's row in the queue.
+type queueRow struct {
 	lease        string
 	tries, dueMS int64
 	state        int
@@ -12,24 +12,24 @@ type heldRow struct {
 // recordTx writes the results of finished attempts. A repetition after a commit with a lost answer
 // changes nothing: a lease ends once, and an attempt has one row in the log. An attempt with a
 // lease taken over meanwhile is logged too, and its success completes the delivery.
-func (t *turn) recordTx(tx *store.Tx) error {
-	if len(t.ended) == 0 {
+func (t *round) recordTx(tx *store.Tx) error {
+	if len(t.finished) == 0 {
 		return nil
 	}
-	held, err := t.heldTx(tx)
+	held, err := t.queueRowsTx(tx)
 	if err != nil {
 		return err
 	}
 	var c changes
-	attempts := insertAttempts.Make(len(t.ended))
-	for _, f := range t.ended {
+	attempts := insertAttempts.Make(len(t.finished))
+	for _, f := range t.finished {
 		o := f.outcome
 		if o.kind != unsent {
 			attempts = append(attempts, f.delivery, f.lease, o.atMS, int64(o.status), o.tookMS, o.err)
 		}
 		t.touched[f.receiver] = true
 		row, queued := held[f.delivery]
-		c.judge(t, f, row, queued)
+		c.add(t, f, row, queued)
 	}
 	log := tx.Batch()
 	log.Rows(insertAttempts, attempts)
@@ -39,20 +39,20 @@ func (t *turn) recordTx(tx *store.Tx) error {
 	return c.write(t, tx)
 }
 
-func (t *turn) heldTx(tx *store.Tx) (map[string]heldRow, error) {
-	deliveries := make([]string, len(t.ended))
-	for i, f := range t.ended {
+func (t *round) queueRowsTx(tx *store.Tx) (map[string]queueRow, error) {
+	deliveries := make([]string, len(t.finished))
+	for i, f := range t.finished {
 		deliveries[i] = f.delivery
 	}
-	rows, err := tx.Query(heldText+tx.In("q.delivery", 1), store.List(deliveries))
+	rows, err := tx.Query(leasedText+tx.In("q.delivery", 1), store.List(deliveries))
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	held := map[string]heldRow{}
+	held := map[string]queueRow{}
 	for rows.Next() {
 		var delivery string
-		var row heldRow
+		var row queueRow
 		if err := rows.Scan(&delivery, &row.lease, &row.tries, &row.dueMS, &row.state); err != nil {
 			return nil, err
 		}
@@ -61,23 +61,23 @@ func (t *turn) heldTx(tx *store.Tx) (map[string]heldRow, error) {
 	return held, rows.Err()
 }
 
-// changes collects the results of a turn, so that few statements write them.
+// changes collects the results of a round, so that few statements write them.
 type changes struct {
-	delivered, failed []string           // ids of deliveries with this new state
-	drop, free        []string           // queue rows
-	retry             map[int64]retrying // by number of tries, which determines the wait
-	well, failing     map[string]bool    // receivers
+	delivered, failed []string        // ids of deliveries with this new state
+	drop, free        []string        // queue rows
+	retry             map[int64]retry // by number of tries, which determines the wait
+	well, failing     map[string]bool // receivers
 }
 
-type retrying struct {
+type retry struct {
 	dueMS      int64
 	deliveries []string
 }
 
-// judge adds the changes for one result.
-func (c *changes) judge(t *turn, f *flight, row heldRow, queued bool) {
+// add adds the changes for one result.
+func (c *changes) add(t *round, f *attempt, row queueRow, queued bool) {
 	mine := queued && row.lease == f.lease
-	c.grade(f)
+	c.setLane(f)
 	if f.outcome.kind == delivered {
 		c.delivered = append(c.delivered, f.delivery)
 		if mine || (queued && row.lease == "") {
@@ -99,15 +99,15 @@ func (c *changes) judge(t *turn, f *flight, row heldRow, queued bool) {
 		c.free = append(c.free, f.delivery)
 	default:
 		if c.retry == nil {
-			c.retry = map[int64]retrying{}
+			c.retry = map[int64]retry{}
 		}
 		r := c.retry[v.tries]
-		c.retry[v.tries] = retrying{v.dueMS, append(r.deliveries, f.delivery)}
+		c.retry[v.tries] = retry{v.dueMS, append(r.deliveries, f.delivery)}
 	}
 }
 
-// grade moves a receiver to the lane of its last result.
-func (c *changes) grade(f *flight) {
+// setLane moves a receiver to the lane of its last result.
+func (c *changes) setLane(f *attempt) {
 	if c.well == nil {
 		c.well, c.failing = map[string]bool{}, map[string]bool{}
 	}
@@ -122,7 +122,7 @@ func (c *changes) grade(f *flight) {
 }
 
 // write writes the changes.
-func (c *changes) write(t *turn, tx *store.Tx) error {
+func (c *changes) write(t *round, tx *store.Tx) error {
 	t.final[stateDelivered], t.final[stateFailed] = len(c.delivered), len(c.failed)
 	exec := func(list []string, text, column string, n int, args ...any) error {
 		if len(list) == 0 {

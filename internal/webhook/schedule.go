@@ -29,25 +29,25 @@ type outcome struct {
 	err    string // in words for the user; empty after a 2xx
 }
 
-// verdict is the next state of a delivery after an attempt.
-type verdict struct {
+// decision is the next state of a delivery after an attempt.
+type decision struct {
 	state int
 	tries int64
 	dueMS int64 // of a pending one
 }
 
-// decide returns the verdict for an attempt that ended at nowMS: the end, or the schedule's wait
+// decide returns the decision for an attempt that ended at nowMS: the end, or the schedule's wait
 // after that number of attempts. An attempt that does not count changes nothing.
-func decide(retries []time.Duration, tries, dueMS, nowMS int64, o outcome) verdict {
+func decide(retries []time.Duration, tries, dueMS, nowMS int64, o outcome) decision {
 	switch {
 	case o.kind == delivered:
-		return verdict{state: stateDelivered, tries: tries + 1}
+		return decision{state: stateDelivered, tries: tries + 1}
 	case o.kind == cut, o.kind == unsent:
-		return verdict{state: statePending, tries: tries, dueMS: dueMS}
+		return decision{state: statePending, tries: tries, dueMS: dueMS}
 	case tries >= int64(len(retries)):
-		return verdict{state: stateFailed, tries: tries + 1}
+		return decision{state: stateFailed, tries: tries + 1}
 	}
-	return verdict{state: statePending, tries: tries + 1, dueMS: nowMS + retries[tries].Milliseconds()}
+	return decision{state: statePending, tries: tries + 1, dueMS: nowMS + retries[tries].Milliseconds()}
 }
 
 // The lanes: receivers with a failed last attempt have separate places, so that they cannot use up
@@ -59,7 +59,7 @@ const (
 
 // lane holds a node's limits for one kind of receiver.
 type lane struct {
-	places  int // attempts at a time on this node
+	total   int // attempts at a time on this node
 	account int // of them for one account
 	each    int // for one receiver, over all nodes (ARCHITECTURE.md)
 }
@@ -67,8 +67,8 @@ type lane struct {
 // lanes is indexed by the receivers' column failing. A failing receiver gets one attempt at a time
 // until one succeeds.
 var lanes = [2]lane{
-	laneWell:    {places: 1024, account: 768, each: 4},
-	laneFailing: {places: 256, account: 192, each: 1},
+	laneWell:    {total: 1024, account: 768, each: 4},
+	laneFailing: {total: 256, account: 192, each: 1},
 }
 
 // load counts the running attempts on this node in a lane.
@@ -79,19 +79,19 @@ type load struct {
 
 // room returns the free places in a lane, and the accounts without a free place. The list is never
 // nil: nil is NULL on SQLite, and both IN NULL and NOT IN NULL match no row.
-func (l load) room(in lane) (places int, full []string) {
+func (l load) free(in lane) (n int, full []string) {
 	full = []string{}
 	for account, n := range l.account {
 		if n >= in.account {
 			full = append(full, account)
 		}
 	}
-	return max(in.places-l.all, 0), full
+	return max(in.total-l.all, 0), full
 }
 
 // take counts an attempt in, if its account has a place left.
 func (l *load) take(in lane, account string) bool {
-	if l.all >= in.places || l.account[account] >= in.account {
+	if l.all >= in.total || l.account[account] >= in.account {
 		return false
 	}
 	l.all++

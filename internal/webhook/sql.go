@@ -7,22 +7,22 @@ import (
 	"tollgate/internal/store"
 )
 
-// turnName is the lock that makes turns exclusive over all nodes.
-const turnName = "tollgate webhook turn"
+// roundLock is the lock that makes rounds exclusive over all nodes.
+const roundLock = "tollgate webhook turn"
 
-// Statements of a turn. Statements ending in WHERE or AND continue with a list.
+// Statements of a round. Statements ending in WHERE or AND continue with a list.
 const (
-	runningText = `SELECT delivery, lease, receiver, epoch, until_ms FROM webhook_queue WHERE lease <> ''`
-	freshText   = `SELECT delivery, receiver FROM webhook_queue WHERE fresh = 1 AND delivery > $2 ORDER BY delivery LIMIT $1`
-	knowText    = `INSERT INTO webhook_receiver (id, account, failing, ready_ms)
+	runningText  = `SELECT delivery, lease, receiver, epoch, until_ms FROM webhook_queue WHERE lease <> ''`
+	freshText    = `SELECT delivery, receiver FROM webhook_queue WHERE fresh = 1 AND delivery > $2 ORDER BY delivery LIMIT $1`
+	receiverText = `INSERT INTO webhook_receiver (id, account, failing, ready_ms)
 		SELECT DISTINCT q.receiver, q.account, 0, CAST($1 AS BIGINT) FROM webhook_queue q WHERE `
-	adoptText = `UPDATE webhook_queue SET fresh = 0 WHERE `
-	freeText  = `UPDATE webhook_queue SET lease = '', epoch = '', until_ms = 0 WHERE `
-	retryText = `UPDATE webhook_queue SET due_ms = $1, tries = $2, lease = '', epoch = '', until_ms = 0 WHERE `
-	leaseText = `UPDATE webhook_queue SET lease = CAST($1 AS TEXT) || delivery, epoch = $2, until_ms = $3 WHERE lease = '' AND `
-	dropText  = `DELETE FROM webhook_queue WHERE `
-	heldText  = `SELECT q.delivery, q.lease, q.tries, q.due_ms, d.state FROM webhook_queue q JOIN webhook_delivery d ON d.id = q.delivery
-		WHERE `
+	receivedText = `UPDATE webhook_queue SET fresh = 0 WHERE `
+	freeText     = `UPDATE webhook_queue SET lease = '', epoch = '', until_ms = 0 WHERE `
+	retryText    = `UPDATE webhook_queue SET due_ms = $1, tries = $2, lease = '', epoch = '', until_ms = 0 WHERE `
+	leaseText    = `UPDATE webhook_queue SET lease = CAST($1 AS TEXT) || delivery, epoch = $2, until_ms = $3 WHERE lease = '' AND `
+	dropText     = `DELETE FROM webhook_queue WHERE `
+	leasedText   = `SELECT q.delivery, q.lease, q.tries, q.due_ms, d.state FROM webhook_queue q
+		JOIN webhook_delivery d ON d.id = q.delivery WHERE `
 	stateText = `UPDATE webhook_delivery SET state = $1 WHERE `
 	logText   = `INSERT INTO webhook_attempt (delivery, id, at_ms, status, took_ms, error) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (delivery, id) DO NOTHING`
@@ -63,7 +63,7 @@ const (
 var insertAttempts = store.Insert("webhook_attempt", "delivery text, id text, at_ms bigint, status bigint, took_ms bigint, error text",
 	"ON CONFLICT (delivery, id) DO NOTHING")
 
-// dueTx reports whether the queue has a delivery after adopted that is unknown to its receiver, and
+// dueTx reports whether the queue has a delivery after lastReceived that is unknown to its receiver, and
 // when the next receiver is ready.
 func dueTx(tx *store.Tx, adopted string) (fresh bool, ready int64, err error) {
 	var added, well, failing int64

@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate/internal/egress"
+	"tollgate/internal/limit"
 	"tollgate/internal/loop"
 	"tollgate/internal/store"
 )
@@ -58,22 +59,24 @@ type Webhooks struct {
 	opts    Options
 	client  *http.Client
 	metrics metrics
-	wake    chan struct{} // of one place: look now
-	manual  manual        // places of tests and resends
+	wake    chan struct{} // look now
+
+	manual          *limit.Semaphores[struct{}] // tests and resends
+	manualByAccount *limit.Semaphores[string]
 
 	workers sync.WaitGroup // of attempts
-	running sync.Mutex     // held by Run and by turns of tests: one turn at a time
+	running sync.Mutex     // held by Run and by rounds of tests: one round at a time
 
-	mu     sync.Mutex
-	flying map[string]*flight // unrecorded attempts, by lease; under mu
-	ended  []*flight          // attempts with a result; under mu
+	mu       sync.Mutex
+	inFlight map[string]*attempt // unrecorded attempts, by lease; under mu
+	finished []*attempt          // attempts with a result; under mu
 
-	looked time.Time // when leases were last looked through; of the turn
-	// adopted is the last delivery known to its receiver's row. Turns look for new deliveries after
-	// adopted, and once each lookEvery for all of them: a transaction with a late commit may add an
-	// earlier id. This keeps turns from reading the dead entries of earlier deliveries in
-	// PostgreSQL's index again and again. Only the turn uses it.
-	adopted string
+	leasesCheckedAt time.Time // last check of all leases; only runRound uses it
+	// lastReceived is the last delivery known to its receiver's row. Rounds look for new deliveries after
+	// lastReceived, and once each checkEvery for all of them: a transaction with a late commit may add an
+	// earlier id. This keeps rounds from reading the dead entries of earlier deliveries in
+	// PostgreSQL's index again and again. Only the round uses it.
+	lastReceived string
 }
 
 // Defaults and bounds.
@@ -99,7 +102,8 @@ func New(o Options) *Webhooks {
 		o.Now = time.Now
 	}
 	w := &Webhooks{opts: o, client: o.Guard.Client(o.Timeout), metrics: newMetrics(o.Registry),
-		wake: make(chan struct{}, 1), manual: newManual(), flying: map[string]*flight{}}
+		wake: make(chan struct{}, 1), manual: limit.NewSemaphores[struct{}](maxManual),
+		manualByAccount: limit.NewSemaphores[string](maxManualEach), inFlight: map[string]*attempt{}}
 	return w
 }
 
@@ -115,7 +119,7 @@ func (w *Webhooks) Wake() {
 // How Run paces itself.
 const (
 	pollEvery  = time.Second           // other nodes emit too, and clocks move on
-	pace       = 10 * time.Millisecond // the least time between turns, so that a turn does more at once
+	pace       = 10 * time.Millisecond // the least time between rounds, so that a round does more at once
 	sweepEvery = 10 * time.Minute
 	stopGrace  = 3 * time.Second // for running attempts when Run ends
 )
@@ -128,7 +132,7 @@ func (w *Webhooks) Run(ctx context.Context) {
 	defer stop()
 	var wait time.Duration
 	turn := func(ctx context.Context) (err error) {
-		wait, err = w.turn(ctx, sending)
+		wait, err = w.runRound(ctx, sending)
 		return err
 	}
 	loop.Run(ctx,
@@ -147,7 +151,7 @@ func (w *Webhooks) finish(stop context.CancelFunc) {
 	cut.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
-	if _, err := w.turn(ctx, nil); err != nil {
+	if _, err := w.runRound(ctx, nil); err != nil {
 		w.opts.Log.Warn("webhook: the last attempts are not recorded and will be repeated", "error", err)
 	}
 }

@@ -69,7 +69,7 @@ func webhookForm() part.Inputs {
 func (c *console) webhooks(v *page.Visit) (page.Outgoing, error) {
 	form := webhookForm()
 	if err := v.View(func(tx *store.Tx) error {
-		e, err := webhook.KnownEndpointTx(tx, v.Account())
+		e, err := webhook.EndpointOrZeroTx(tx, v.Account())
 		if err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (c *console) webhooksWith(
 	}
 	f := webhook.DeliveryFilter{Account: v.Account(), State: state, After: v.Query("after"), Limit: page.Rows}
 	if err := v.View(func(tx *store.Tx) error {
-		e, err := webhook.KnownEndpointTx(tx, v.Account())
+		e, err := webhook.EndpointOrZeroTx(tx, v.Account())
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (c *console) saveWebhook(v *page.Visit) (page.Outgoing, error) {
 				return err
 			}
 		}
-		before, err := webhook.KnownEndpointTx(tx, v.Account())
+		before, err := webhook.EndpointOrZeroTx(tx, v.Account())
 		if err != nil {
 			return err
 		}
@@ -278,7 +278,7 @@ func (c *console) showDelivery(v *page.Visit) (page.Outgoing, error) {
 		if d, err = c.Webhooks.OwnDeliveryTx(tx, v.Account(), v.PathID()); err != nil {
 			return err
 		}
-		body, err = webhook.SentTx(tx, d.ID)
+		body, err = webhook.BodyTx(tx, d.ID)
 		return err
 	}); err != nil {
 		return nil, err

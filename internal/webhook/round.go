@@ -11,24 +11,24 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// flight is one attempt of this node, from its claim until its result is recorded.
-type flight struct {
+// attempt is an attempt of this node, from its claim until its result is recorded.
+type attempt struct {
 	message
-	delivery string
-	lease    string
-	account  string
-	receiver string
-	lane     int
-	disabled bool      // the account is
-	begun    time.Time // before the claim: the lease is no older
-	outcome  outcome   // once it is among the ended
+	delivery  string
+	lease     string
+	account   string
+	receiver  string
+	lane      int
+	disabled  bool      // the account is disabled
+	claimedAt time.Time // before the claim: the lease is no older
+	outcome   outcome   // after the attempt
 }
 
-// Bounds of a turn.
+// Bounds of a round.
 const (
-	maxClaims = 256 // deliveries, of each lane
-	maxFresh  = 1000
-	lookEvery = time.Second // for leases without a live owner
+	maxClaims  = 256 // deliveries, of each lane
+	maxFresh   = 1000
+	checkEvery = time.Second // for leases without a live owner
 )
 
 // leaseSlack is the time of a lease beyond the exchange: for a slow start, which may take half of
@@ -38,100 +38,100 @@ const leaseSlack = 20 * time.Second
 // never is the ready time of a receiver with no pending delivery.
 const never = 1 << 62
 
-// turn records finished attempts, takes over abandoned attempts, claims due deliveries and begins
-// to send them under the context sending. If sending is nil, turn claims nothing. It returns the
-// time until the next turn if there is no wake-up.
-func (w *Webhooks) turn(ctx, sending context.Context) (time.Duration, error) {
+// runRound records finished attempts, takes over abandoned attempts, claims due deliveries and begins
+// to send them under the context sending. If sending is nil, runRound claims nothing. It returns the
+// time until the next round if there is no wake-up.
+func (w *Webhooks) runRound(ctx, sending context.Context) (time.Duration, error) {
 	w.running.Lock()
 	defer w.running.Unlock()
-	t := &turn{w: w, begun: w.opts.Now(), epoch: w.opts.Epoch(), claiming: sending != nil}
-	t.ended = w.landed()
-	s, err := t.survey(ctx)
+	t := &round{w: w, startedAt: w.opts.Now(), epoch: w.opts.Epoch(), claiming: sending != nil}
+	t.finished = w.finishedAttempts()
+	s, err := t.readPending(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if s.looked && len(s.stale) == 0 {
-		w.looked = t.begun
+	if s.allChecked && len(s.stale) == 0 {
+		w.leasesCheckedAt = t.startedAt
 	}
-	if len(t.ended) == 0 && (!t.claiming || s.idle()) {
+	if len(t.finished) == 0 && (!t.claiming || s.idle()) {
 		return s.wait(), nil
 	}
 	if err := w.opts.DB.Update(ctx, func(tx *store.Tx) error { return t.run(tx, s) }); err != nil {
 		return 0, err
 	}
-	w.adopted = t.adopted
-	w.launch(sending, t)
+	w.lastReceived = t.lastReceived
+	w.applyRound(sending, t)
 	return t.wait, nil
 }
 
-// landed returns the finished attempts before they are recorded.
-func (w *Webhooks) landed() []*flight {
+// finishedAttempts returns the finished attempts before they are recorded.
+func (w *Webhooks) finishedAttempts() []*attempt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.ended[:len(w.ended):len(w.ended)]
+	return w.finished[:len(w.finished):len(w.finished)]
 }
 
-// launch forgets the attempts recorded by a committed turn and begins the claimed ones.
-func (w *Webhooks) launch(sending context.Context, t *turn) {
+// applyRound drops the attempts recorded by a committed round and starts the claimed ones.
+func (w *Webhooks) applyRound(sending context.Context, t *round) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ended = append([]*flight(nil), w.ended[len(t.ended):]...)
-	for _, f := range t.ended {
-		delete(w.flying, f.lease)
+	w.finished = append([]*attempt(nil), w.finished[len(t.finished):]...)
+	for _, f := range t.finished {
+		delete(w.inFlight, f.lease)
 		w.metrics.ended(f.outcome)
 	}
 	for state, n := range t.final {
 		w.metrics.final(state, n)
 	}
 	for _, f := range t.claimed {
-		w.flying[f.lease] = f
-		w.workers.Go(func() { w.fly(sending, f) })
+		w.inFlight[f.lease] = f
+		w.workers.Go(func() { w.runAttempt(sending, f) })
 	}
-	w.metrics.inFlight.Set(float64(len(w.flying)))
+	w.metrics.inFlight.Set(float64(len(w.inFlight)))
 }
 
-// fly makes one attempt.
-func (w *Webhooks) fly(ctx context.Context, f *flight) {
+// runAttempt makes one attempt.
+func (w *Webhooks) runAttempt(ctx context.Context, f *attempt) {
 	switch {
 	case f.disabled:
 		f.outcome = outcome{kind: disabled, atMS: w.opts.Now().UnixMilli(), err: "not sent: the account is disabled"}
-	case w.opts.Now().Sub(f.begun) > leaseSlack/2:
+	case w.opts.Now().Sub(f.claimedAt) > leaseSlack/2:
 		f.outcome = outcome{kind: unsent}
 	default:
 		f.outcome = w.send(ctx, f.message)
 	}
 	w.mu.Lock()
-	w.ended = append(w.ended, f)
+	w.finished = append(w.finished, f)
 	w.mu.Unlock()
 	w.Wake()
 }
 
-// turn is one turn of a node. Its fields from final on are set by run, each
+// round is the state of one runRound. Its fields from final on are set by run, each
 // time anew.
-type turn struct {
-	w        *Webhooks
-	begun    time.Time
-	epoch    string
-	claiming bool
-	ended    []*flight
+type round struct {
+	w         *Webhooks
+	startedAt time.Time
+	epoch     string
+	claiming  bool
+	finished  []*attempt
 
-	nowMS   int64
-	final   map[int]int // number of deliveries that reached the state, by state
-	touched map[string]bool
-	claimed []*flight
-	adopted string // see Webhooks.adopted
-	wait    time.Duration
+	nowMS        int64
+	final        map[int]int // number of deliveries that reached the state, by state
+	touched      map[string]bool
+	claimed      []*attempt
+	lastReceived string // see Webhooks.lastReceived
+	wait         time.Duration
 }
 
-// survey is the pending work of a turn, read without locks.
-type survey struct {
-	nowMS  int64
-	fresh  bool
-	ready  int64   // when the next receiver is
-	looked bool    // whether leases were looked through, and all fresh rows
-	from   string  // see Webhooks.adopted
-	stale  []lease // leases without a live owner
-	living bool    // this node is known to live
+// pendingWork is the pending work of a round, read without locks.
+type pendingWork struct {
+	nowMS      int64
+	fresh      bool
+	ready      int64   // when the next receiver is
+	allChecked bool    // whether leases and all fresh rows were checked
+	from       string  // see Webhooks.lastReceived
+	stale      []lease // leases without a live owner
+	living     bool    // this node is known to live
 }
 
 // lease is the lease of a queue row.
@@ -139,12 +139,12 @@ type lease struct{ delivery, id, receiver, epoch string }
 
 // idle reports whether there is nothing to claim. A node that is not known to be alive claims
 // nothing, since other nodes would treat its claims as abandoned.
-func (s *survey) idle() bool {
+func (s *pendingWork) idle() bool {
 	return !s.living || (!s.fresh && len(s.stale) == 0 && s.ready > s.nowMS)
 }
 
 // wait is how long there is nothing to do.
-func (s *survey) wait() time.Duration {
+func (s *pendingWork) wait() time.Duration {
 	if !s.living {
 		return pollEvery
 	}
@@ -159,11 +159,11 @@ func waitUntil(readyMS, nowMS int64) time.Duration {
 	return max(time.Duration(readyMS-nowMS)*time.Millisecond, 0)
 }
 
-// survey reads the pending work.
-func (t *turn) survey(ctx context.Context) (*survey, error) {
-	s := &survey{looked: t.begun.Sub(t.w.looked) >= lookEvery}
-	if !s.looked {
-		s.from = t.w.adopted
+// readPending reads the pending work.
+func (t *round) readPending(ctx context.Context) (*pendingWork, error) {
+	s := &pendingWork{allChecked: t.startedAt.Sub(t.w.leasesCheckedAt) >= checkEvery}
+	if !s.allChecked {
+		s.from = t.w.lastReceived
 	}
 	err := t.w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
 		if s.nowMS, err = tx.NowMS(); err != nil {
@@ -177,7 +177,7 @@ func (t *turn) survey(ctx context.Context) (*survey, error) {
 			return err
 		}
 		s.living = nodes.Lives(t.epoch)
-		if s.looked {
+		if s.allChecked {
 			s.stale, err = t.staleTx(tx, nodes, s.nowMS)
 		}
 		return err
@@ -187,7 +187,7 @@ func (t *turn) survey(ctx context.Context) (*survey, error) {
 
 // staleTx returns expired leases, leases of dead nodes, and this node's leases without a running
 // attempt: the answer to the commit of their claim was lost.
-func (t *turn) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease, error) {
+func (t *round) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease, error) {
 	rows, err := tx.Query(runningText)
 	if err != nil {
 		return nil, err
@@ -202,17 +202,17 @@ func (t *turn) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease, 
 		if err := rows.Scan(&l.delivery, &l.id, &l.receiver, &l.epoch, &untilMS); err != nil {
 			return nil, err
 		}
-		if untilMS <= nowMS || !nodes.Lives(l.epoch) || (l.epoch == t.epoch && t.w.flying[l.id] == nil) {
+		if untilMS <= nowMS || !nodes.Lives(l.epoch) || (l.epoch == t.epoch && t.w.inFlight[l.id] == nil) {
 			stale = append(stale, l)
 		}
 	}
 	return stale, rows.Err()
 }
 
-// run is the exclusive part of a turn.
-func (t *turn) run(tx *store.Tx, s *survey) (err error) {
-	t.final, t.touched, t.claimed, t.adopted = map[int]int{}, map[string]bool{}, nil, s.from
-	if err := tx.Serialize(turnName); err != nil {
+// run is the exclusive part of a round.
+func (t *round) run(tx *store.Tx, s *pendingWork) (err error) {
+	t.final, t.touched, t.claimed, t.lastReceived = map[int]int{}, map[string]bool{}, nil, s.from
+	if err := tx.Serialize(roundLock); err != nil {
 		return err
 	}
 	if t.nowMS, err = tx.NowMS(); err != nil {
@@ -224,7 +224,7 @@ func (t *turn) run(tx *store.Tx, s *survey) (err error) {
 	if err := t.takeOverTx(tx, s.stale); err != nil {
 		return err
 	}
-	if err := t.adoptTx(tx); err != nil {
+	if err := t.addReceiversTx(tx); err != nil {
 		return err
 	}
 	if err := refreshTx(tx, t.touched, t.nowMS); err != nil {
@@ -236,7 +236,7 @@ func (t *turn) run(tx *store.Tx, s *survey) (err error) {
 			return err
 		}
 	}
-	_, ready, err := dueTx(tx, t.adopted)
+	_, ready, err := dueTx(tx, t.lastReceived)
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (t *turn) run(tx *store.Tx, s *survey) (err error) {
 }
 
 // takeOverTx makes the deliveries of stale leases due again.
-func (t *turn) takeOverTx(tx *store.Tx, stale []lease) error {
+func (t *round) takeOverTx(tx *store.Tx, stale []lease) error {
 	if len(stale) == 0 {
 		return nil
 	}
@@ -264,9 +264,9 @@ func (t *turn) takeOverTx(tx *store.Tx, stale []lease) error {
 	return err
 }
 
-// adoptTx updates the receivers for new queue rows.
-func (t *turn) adoptTx(tx *store.Tx) error {
-	rows, err := tx.Query(freshText, maxFresh, t.adopted)
+// addReceiversTx updates the receivers for new queue rows.
+func (t *round) addReceiversTx(tx *store.Tx) error {
+	rows, err := tx.Query(freshText, maxFresh, t.lastReceived)
 	if err != nil {
 		return err
 	}
@@ -279,29 +279,29 @@ func (t *turn) adoptTx(tx *store.Tx) error {
 		}
 		deliveries = append(deliveries, delivery)
 		t.touched[receiver] = true
-		t.adopted = delivery
+		t.lastReceived = delivery
 	}
 	if err := rows.Err(); err != nil || len(deliveries) == 0 {
 		return err
 	}
-	if _, err := tx.Exec(knowText+tx.In("q.delivery", 2)+` ON CONFLICT (id) DO NOTHING`, t.nowMS, store.List(deliveries)); err != nil {
+	if _, err := tx.Exec(receiverText+tx.In("q.delivery", 2)+` ON CONFLICT (id) DO NOTHING`, t.nowMS, store.List(deliveries)); err != nil {
 		return err
 	}
-	_, err = tx.Exec(adoptText+tx.In("delivery", 1), store.List(deliveries))
+	_, err = tx.Exec(receivedText+tx.In("delivery", 1), store.List(deliveries))
 	return err
 }
 
 // claimTx begins attempts in both lanes and reports whether more may fit.
-func (t *turn) claimTx(tx *store.Tx) (more bool, err error) {
-	loads := t.w.loads(t.ended)
-	asked := map[string]bool{} // receivers, including those without a due delivery
+func (t *round) claimTx(tx *store.Tx) (more bool, err error) {
+	loads := t.w.loads(t.finished)
+	checked := map[string]bool{} // receivers, including those without a due delivery
 	for i := range lanes {
-		before := len(asked)
-		found, err := t.chooseTx(tx, i, &loads[i], asked)
+		before := len(checked)
+		found, err := t.chooseTx(tx, i, &loads[i], checked)
 		if err != nil {
 			return false, err
 		}
-		more = more || len(found) >= maxClaims || len(asked)-before >= maxClaims
+		more = more || len(found) >= maxClaims || len(checked)-before >= maxClaims
 		t.claimed = append(t.claimed, found...)
 	}
 	if len(t.claimed) > 0 {
@@ -309,25 +309,25 @@ func (t *turn) claimTx(tx *store.Tx) (more bool, err error) {
 			return false, err
 		}
 	}
-	return more, refreshTx(tx, asked, t.nowMS)
+	return more, refreshTx(tx, checked, t.nowMS)
 }
 
 // loads returns the running attempts on this node by lane, without the attempts recorded in this
-// turn.
-func (w *Webhooks) loads(ended []*flight) (loads [len(lanes)]load) {
+// round.
+func (w *Webhooks) loads(finished []*attempt) (loads [len(lanes)]load) {
 	for i := range loads {
 		loads[i].account = map[string]int{}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	count := func(f *flight, n int) {
+	count := func(f *attempt, n int) {
 		loads[f.lane].all += n
 		loads[f.lane].account[f.account] += n
 	}
-	for _, f := range w.flying {
+	for _, f := range w.inFlight {
 		count(f, 1)
 	}
-	for _, f := range ended {
+	for _, f := range finished {
 		count(f, -1)
 	}
 	return loads
@@ -335,17 +335,17 @@ func (w *Webhooks) loads(ended []*flight) (loads [len(lanes)]load) {
 
 // chooseTx returns the attempts to begin in a lane: the due deliveries of the receivers with the
 // longest wait, up to each receiver's limit.
-func (t *turn) chooseTx(tx *store.Tx, in int, l *load, asked map[string]bool) ([]*flight, error) {
-	places, full := l.room(lanes[in])
-	if places = min(places, maxClaims); places == 0 {
+func (t *round) chooseTx(tx *store.Tx, in int, l *load, checked map[string]bool) ([]*attempt, error) {
+	n, full := l.free(lanes[in])
+	if n = min(n, maxClaims); n == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(readyText+tx.In("r.account", 3)+readyOrder, t.nowMS, in, store.List(full), places)
+	rows, err := tx.Query(readyText+tx.In("r.account", 3)+readyOrder, t.nowMS, in, store.List(full), n)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var chosen []*flight
+	var chosen []*attempt
 	for rows.Next() {
 		var receiver, account string
 		var runs int
@@ -353,11 +353,11 @@ func (t *turn) chooseTx(tx *store.Tx, in int, l *load, asked map[string]bool) ([
 		if err := rows.Scan(&receiver, &account, &runs, &due); err != nil {
 			return nil, err
 		}
-		asked[receiver] = true
+		checked[receiver] = true
 		deliveries := strings.Fields(due)
 		for _, delivery := range deliveries[:min(len(deliveries), max(lanes[in].each-runs, 0))] {
 			if len(chosen) < maxClaims && l.take(lanes[in], account) {
-				chosen = append(chosen, &flight{delivery: delivery, account: account, receiver: receiver, lane: in, begun: t.begun})
+				chosen = append(chosen, &attempt{delivery: delivery, account: account, receiver: receiver, lane: in, claimedAt: t.startedAt})
 			}
 		}
 	}
@@ -365,8 +365,8 @@ func (t *turn) chooseTx(tx *store.Tx, in int, l *load, asked map[string]bool) ([
 }
 
 // leaseTx writes leases for the chosen attempts and reads their messages.
-func (t *turn) leaseTx(tx *store.Tx) error {
-	byDelivery := map[string]*flight{}
+func (t *round) leaseTx(tx *store.Tx) error {
+	byDelivery := map[string]*attempt{}
 	accounts := map[string]bool{}
 	prefix := id.New("lse_") + "."
 	var deliveries []string
