@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// place is where the bytes of files are. There are two: a folder and a bucket.
-// A place knows nothing of rows.
-type place interface {
+// backend stores the bytes of files: a folder or a bucket. It does not know the rows.
+type backend interface {
 	// check proves that files can be written and deleted. The error is for the operator.
 	check(ctx context.Context) error
 	// put writes a file, whole or not at all: whoever opens it meanwhile sees

@@ -19,7 +19,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// bucket is a place in an S3-compatible store. A file that fits into one part is one PUT; a longer
+// bucket is a backend in an S3-compatible store. A file that fits into one part is one PUT; a longer
 // file is a multipart upload, completed at its end and aborted on any error. Either way the file is
 // visible whole or not at all.
 type bucket struct {
@@ -146,7 +146,7 @@ func (b *bucket) key(name string) string { return shard(name) + "/" + name }
 func (b *bucket) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	return checkPlace(ctx, b, "the media bucket "+b.name)
+	return checkBackend(ctx, b, "the media bucket "+b.name)
 }
 
 // IsStarting reports whether err is the answer of a running store that is not ready: 5xx, or too

@@ -184,9 +184,9 @@ func TestADiedNodesUploadGoesWithItsName(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)
 	b := onSQLite(t, s.Location(s.URL))
-	place := b.inner().(*bucket)
+	inner := b.inner().(*bucket)
 	name := b.reserve("job_1")
-	if _, err := place.api.NewMultipartUpload(t.Context(), place.name, place.key(name), putOptions("image/png")); err != nil {
+	if _, err := inner.api.NewMultipartUpload(t.Context(), inner.name, inner.key(name), putOptions("image/png")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Put(t.Context(), name, bytes.NewReader(large(t, 1)), Limit{KindImage, 1 << 30}); err != nil {
@@ -194,7 +194,7 @@ func TestADiedNodesUploadGoesWithItsName(t *testing.T) {
 	}
 	b.wantNoRemainder("another node has stored it")
 	name = b.reserve("job_1")
-	if _, err := place.api.NewMultipartUpload(t.Context(), place.name, place.key(name), putOptions("image/png")); err != nil {
+	if _, err := inner.api.NewMultipartUpload(t.Context(), inner.name, inner.key(name), putOptions("image/png")); err != nil {
 		t.Fatal(err)
 	}
 	b.drop("job_1")
@@ -237,7 +237,7 @@ func TestAnotherLengthThanWasStoredIsNotServed(t *testing.T) {
 	b := onSQLite(t, s.Location(s.URL))
 	f := b.put("job_1", formattest.Picture(t, "image/png", 40, 30, 1))
 	b.publish("job_1", f)
-	if err := b.place.put(t.Context(), f.Name, f.Type, strings.NewReader("short")); err != nil {
+	if err := b.backend.put(t.Context(), f.Name, f.Type, strings.NewReader("short")); err != nil {
 		t.Fatal(err)
 	}
 	if w := b.get(f); w.Code != 503 {
@@ -253,7 +253,7 @@ func TestAnObjectSeeksLikeAFile(t *testing.T) {
 	f := b.put("job_1", data)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	content, err := b.place.open(ctx, f.Name, f.Size, span{10, 20})
+	content, err := b.backend.open(ctx, f.Name, f.Size, span{10, 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func TestBucketKeysAreRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := store.place.(*monitored).place.(*bucket)
+	b := store.backend.(*monitor).backend.(*bucket)
 	before := len(a.Given())
 	a.Give(s3server.Access, s3server.Secret, time.Hour)
 	if err := b.check(t.Context()); err != nil || len(a.Given()) != before+1 {
@@ -196,7 +196,7 @@ func TestBucketKeysAreReread(t *testing.T) {
 		}
 		log.Reset()
 		store.Reread(t.Context())
-		if err := store.place.check(t.Context()); (err == nil) != c.works || !strings.Contains(log.String(), c.says) {
+		if err := store.backend.check(t.Context()); (err == nil) != c.works || !strings.Contains(log.String(), c.says) {
 			t.Errorf("%s: %v, and the log says %q", c.name, err, log.String())
 		}
 		if strings.Contains(log.String(), s3server.Secret) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// folder is a place on a file system. A file is written under a separate name below unfinished,
+// folder is a backend on a file system. A file is written under a separate name below unfinished,
 // synced there, and renamed. So the file is whole from the moment it can be found, even after a
 // kill or a power failure. Several nodes may share one folder.
 type folder struct {
@@ -33,7 +33,7 @@ func openFolder(dir string) (*folder, error) {
 // path returns where a file is.
 func (f *folder) path(name string) string { return filepath.Join(f.dir, shard(name), name) }
 
-func (f *folder) check(ctx context.Context) error { return checkPlace(ctx, f, "the media folder") }
+func (f *folder) check(ctx context.Context) error { return checkBackend(ctx, f, "the media folder") }
 
 func (f *folder) put(_ context.Context, name, _ string, r io.Reader) (err error) {
 	path := f.path(name)

@@ -80,9 +80,9 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	tag := `"` + name + `"`
-	content, err := s.place.open(ctx, name, found.file.Size, expectedSpan(r, tag, found.file.Size))
+	content, err := s.backend.open(ctx, name, found.file.Size, expectedSpan(r, tag, found.file.Size))
 	if errors.Is(err, ErrUnknown) {
-		s.log.Error("media: a file is missing from its place", "request", requestOf(w), "error", fileError("serve", name, err))
+		s.log.Error("media: a file is missing", "request", requestOf(w), "error", fileError("serve", name, err))
 		return missing()
 	}
 	if err != nil {
@@ -95,24 +95,24 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
 	h.Set("ETag", tag)
 	// A writer without deadlines (a test's) goes without one.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit))
-	http.ServeContent(&parts{ResponseWriter: w}, r, "", time.UnixMilli(found.atMS), content)
+	http.ServeContent(&rangeWriter{ResponseWriter: w}, r, "", time.UnixMilli(found.atMS), content)
 	return nil
 }
 
-// parts is the writer of an answer to a range request. It reports an unsatisfiable range in the
+// rangeWriter is the writer of an answer to a range request. It reports an unsatisfiable range in the
 // shape of other errors, where net/http would write a line of text.
-type parts struct {
+type rangeWriter struct {
 	http.ResponseWriter
-	refused bool
+	unsatisfiable bool
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (p *parts) WriteHeader(status int) {
+func (p *rangeWriter) WriteHeader(status int) {
 	if status != http.StatusRequestedRangeNotSatisfiable {
 		p.ResponseWriter.WriteHeader(status)
 		return
 	}
-	p.refused = true
+	p.unsatisfiable = true
 	e := fault.New(fault.InvalidRequest,
 		"The file has no such part. Ask for `Range: bytes=FIRST-LAST` within its length, or for the whole file.")
 	e.Passed = &fault.Passed{Status: status}
@@ -120,15 +120,15 @@ func (p *parts) WriteHeader(status int) {
 }
 
 // Write implements io.Writer.
-func (p *parts) Write(b []byte) (int, error) {
-	if p.refused {
+func (p *rangeWriter) Write(b []byte) (int, error) {
+	if p.unsatisfiable {
 		return len(b), nil
 	}
 	return p.ResponseWriter.Write(b)
 }
 
 // ReadFrom implements io.ReaderFrom, so that the kernel sends files.
-func (p *parts) ReadFrom(from io.Reader) (int64, error) { return io.Copy(p.ResponseWriter, from) }
+func (p *rangeWriter) ReadFrom(from io.Reader) (int64, error) { return io.Copy(p.ResponseWriter, from) }
 
 // missing returns the error for every path without a working link.
 func missing() error {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrStorage means that the folder or bucket failed to store or return a good file: the place is
+// ErrStorage means that the folder or bucket failed to store or return a good file: the backend is
 // unreachable, full or broken, or rejects the credentials. The cause is in the chain.
 var ErrStorage = errors.New("the media store failed")
 
@@ -24,8 +24,8 @@ type health struct {
 	since time.Time // of the first failure; zero while the store works
 }
 
-// failed records a failure of the store. Only the first failure is logged.
-func (h *health) failed(err error) {
+// setDown records a failure of the store. Only the first failure is logged.
+func (h *health) setDown(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.since.IsZero() {
@@ -34,8 +34,8 @@ func (h *health) failed(err error) {
 	}
 }
 
-// worked records that the store took a file.
-func (h *health) worked() {
+// setUp records that the store accepted a file.
+func (h *health) setUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.since.IsZero() {
@@ -60,25 +60,25 @@ func (s *Store) Check(ctx context.Context) error {
 	if _, down := s.Down(); !down {
 		return nil
 	}
-	if err := s.place.check(ctx); err != nil {
+	if err := s.backend.check(ctx); err != nil {
 		return err
 	}
-	s.health.worked()
+	s.health.setUp()
 	return nil
 }
 
-// monitored is a place that reports its failures to health.
-type monitored struct {
-	place
+// monitor is a backend that reports its failures to health.
+type monitor struct {
+	backend
 	health *health
 }
 
-func (m *monitored) put(ctx context.Context, name, contentType string, r io.Reader) error {
+func (m *monitor) put(ctx context.Context, name, contentType string, r io.Reader) error {
 	source := &sourceReader{from: r}
-	err := m.place.put(ctx, name, contentType, source)
+	err := m.backend.put(ctx, name, contentType, source)
 	switch {
 	case err == nil:
-		m.health.worked()
+		m.health.setUp()
 		return nil
 	case source.failed || errors.Is(err, ErrTooLarge):
 		return err
@@ -86,8 +86,8 @@ func (m *monitored) put(ctx context.Context, name, contentType string, r io.Read
 	return m.storageError(ctx, err)
 }
 
-func (m *monitored) open(ctx context.Context, name string, size int64, expected span) (io.ReadSeekCloser, error) {
-	content, err := m.place.open(ctx, name, size, expected)
+func (m *monitor) open(ctx context.Context, name string, size int64, expected span) (io.ReadSeekCloser, error) {
+	content, err := m.backend.open(ctx, name, size, expected)
 	if err != nil && !errors.Is(err, ErrUnknown) {
 		return nil, m.storageError(ctx, err)
 	}
@@ -95,9 +95,9 @@ func (m *monitored) open(ctx context.Context, name string, size int64, expected 
 }
 
 // storageError records a failure of the store, unless the caller gave up.
-func (m *monitored) storageError(ctx context.Context, err error) error {
+func (m *monitor) storageError(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
-		m.health.failed(err)
+		m.health.setDown(err)
 	}
 	return fmt.Errorf("%w: %w", ErrStorage, err)
 }
@@ -121,9 +121,9 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 // results.
 const checkSize = 1 << 20
 
-// checkPlace writes, reads and deletes a file in a place. called is its name in
+// checkBackend writes, reads and deletes a file in a backend. called is its name in
 // errors.
-func checkPlace(ctx context.Context, p place, called string) error {
+func checkBackend(ctx context.Context, p backend, called string) error {
 	name := newName()
 	if err := p.put(ctx, name, "application/octet-stream", bytes.NewReader(make([]byte, checkSize))); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", called, err)
@@ -137,8 +137,8 @@ func checkPlace(ctx context.Context, p place, called string) error {
 	return nil
 }
 
-// readBack reads the file of checkPlace.
-func readBack(ctx context.Context, p place, name string) error {
+// readBack reads the file of checkBackend.
+func readBack(ctx context.Context, p backend, name string) error {
 	content, err := p.open(ctx, name, checkSize, span{0, checkSize})
 	if err != nil {
 		return err

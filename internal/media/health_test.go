@@ -18,45 +18,45 @@ import (
 	"tollgate/internal/store"
 )
 
-// faulty is a place with puts and opens that fail on demand.
-type faulty struct {
-	place
+// faultyBackend is a backend with puts and opens that fail on demand.
+type faultyBackend struct {
+	backend
 	err atomic.Pointer[error]
 }
 
-func (f *faulty) breaks(err error) { f.err.Store(&err) }
+func (f *faultyBackend) fail(err error) { f.err.Store(&err) }
 
-func (f *faulty) fault() error {
+func (f *faultyBackend) fault() error {
 	if err := f.err.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-func (f *faulty) put(ctx context.Context, name, contentType string, r io.Reader) error {
+func (f *faultyBackend) put(ctx context.Context, name, contentType string, r io.Reader) error {
 	if err := f.fault(); err != nil {
 		return err
 	}
-	return f.place.put(ctx, name, contentType, r)
+	return f.backend.put(ctx, name, contentType, r)
 }
 
-func (f *faulty) open(ctx context.Context, name string, size int64, expected span) (io.ReadSeekCloser, error) {
+func (f *faultyBackend) open(ctx context.Context, name string, size int64, expected span) (io.ReadSeekCloser, error) {
 	if err := f.fault(); err != nil {
 		return nil, err
 	}
-	return f.place.open(ctx, name, size, expected)
+	return f.backend.open(ctx, name, size, expected)
 }
 
-func (f *faulty) check(ctx context.Context) error { return checkPlace(ctx, f, "the store") }
+func (f *faultyBackend) check(ctx context.Context) error { return checkBackend(ctx, f, "the store") }
 
-// TestTheStoreIsDownUntilItWorks checks that only failures of the place make the store down, and
+// TestTheStoreIsDownUntilItWorks checks that only failures of the backend make the store down, and
 // that the next stored file ends the outage.
 func TestTheStoreIsDownUntilItWorks(t *testing.T) {
 	t.Parallel()
 	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
 		b := newBench(t, db, c, "file:"+t.TempDir())
-		f := &faulty{place: b.inner()}
-		b.place = &monitored{place: f, health: b.health}
+		f := &faultyBackend{backend: b.inner()}
+		b.backend = &monitor{backend: f, health: b.health}
 		image := formattest.Samples(t)["image/png"]
 		limit := Limit{KindImage, 1 << 20}
 		put := func(r io.Reader) error {
@@ -85,7 +85,7 @@ func TestTheStoreIsDownUntilItWorks(t *testing.T) {
 		wantDown("without a name", false)
 
 		for _, fault := range []error{io.ErrShortWrite, os.ErrPermission, http.ErrServerClosed, context.DeadlineExceeded, io.EOF} {
-			f.breaks(fault)
+			f.fail(fault)
 			if err := put(bytes.NewReader(image)); !errors.Is(err, ErrStorage) || !errors.Is(err, fault) {
 				t.Errorf("%v: %v", fault, err)
 			}
@@ -94,26 +94,26 @@ func TestTheStoreIsDownUntilItWorks(t *testing.T) {
 				t.Errorf("%v: the check found nothing", fault)
 			}
 			wantDown(fault.Error()+", checked", true)
-			f.breaks(nil)
+			f.fail(nil)
 			if err := b.Check(t.Context()); err != nil {
 				t.Errorf("%v: %v", fault, err)
 			}
 			wantDown(fault.Error()+", mended", false)
 		}
-		f.breaks(os.ErrPermission)
+		f.fail(os.ErrPermission)
 		if _, err := b.Keep(t.Context(), "job_1", image, format.Policy{}); !errors.Is(err, ErrStorage) {
 			t.Errorf("a reference: %v", err)
 		}
 		wantDown("a reference", true)
-		f.breaks(nil)
+		f.fail(nil)
 		if err := put(bytes.NewReader(image)); err != nil {
 			t.Error(err)
 		}
 		wantDown("a file was taken", false)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		f.breaks(context.Canceled)
-		_ = b.place.put(gone, newName(), "image/png", bytes.NewReader(image))
+		f.fail(context.Canceled)
+		_ = b.backend.put(gone, newName(), "image/png", bytes.NewReader(image))
 		wantDown("the caller left", false)
 	})
 }

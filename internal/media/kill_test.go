@@ -220,10 +220,10 @@ func (b *bench) survey(name, step string) int {
 	return 1
 }
 
-// wantWholeOrNothing checks that a place has all bytes of a file or, unless must is set, no bytes.
+// wantWholeOrNothing checks that a backend has all bytes of a file or, unless must is set, no bytes.
 func (b *bench) wantWholeOrNothing(f File, must bool, data []byte) {
 	b.t.Helper()
-	content, err := b.place.open(b.t.Context(), f.Name, f.Size, span{0, f.Size})
+	content, err := b.backend.open(b.t.Context(), f.Name, f.Size, span{0, f.Size})
 	if err != nil {
 		if must {
 			b.t.Errorf("%s: %v", f.Name, err)
@@ -232,6 +232,6 @@ func (b *bench) wantWholeOrNothing(f File, must bool, data []byte) {
 	}
 	defer content.Close()
 	if got, err := io.ReadAll(content); err != nil || !bytes.Equal(got, data) {
-		b.t.Errorf("%s: the place has %s (%v), want %s", f.Name, sum(got), err, sum(data))
+		b.t.Errorf("%s: the backend has %s (%v), want %s", f.Name, sum(got), err, sum(data))
 	}
 }

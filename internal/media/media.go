@@ -51,19 +51,19 @@ type Options struct {
 
 // Store keeps files. It is safe for concurrent use.
 type Store struct {
-	db        *store.DB
-	place     place
-	health    *health
-	base      string
-	public    bool
-	retention time.Duration
-	log       *slog.Logger
-	now       func() time.Time
-	wake      chan struct{} // Run looks at once for files to delete
-	stepsSeen int64         // clock jumps, for Run only; -1 before the start
+	db         *store.DB
+	backend    backend
+	health     *health
+	base       string
+	public     bool
+	retention  time.Duration
+	log        *slog.Logger
+	now        func() time.Time
+	wake       chan struct{} // Run looks at once for files to delete
+	clockSteps int64         // clock jumps, for Run only; -1 before the start
 }
 
-// Open opens the place at o.Location and checks that files can be written and deleted there. If
+// Open opens the backend at o.Location and checks that files can be written and deleted there. If
 // o.Down is set, Open skips the check, and the store is down until Run finds that it works. The
 // error tells the operator what to do.
 func Open(ctx context.Context, o Options) (*Store, error) {
@@ -83,34 +83,34 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Lookup == nil {
 		o.Lookup = func(string) (string, bool) { return "", false }
 	}
-	at, err := openPlace(ctx, o.Location, o.Lookup)
+	at, err := openBackend(ctx, o.Location, o.Lookup)
 	if err != nil {
 		return nil, err
 	}
 	h := &health{log: o.Log, now: o.Now}
 	if o.Down != nil {
-		h.failed(o.Down)
+		h.setDown(o.Down)
 	} else if err := at.check(ctx); err != nil {
 		at.close()
 		return nil, err
 	}
 	return &Store{
-		db: o.DB, place: &monitored{place: at, health: h}, health: h, base: base, public: o.Public, retention: o.Retention, stepsSeen: -1,
+		db: o.DB, backend: &monitor{backend: at, health: h}, health: h, base: base, public: o.Public, retention: o.Retention, clockSteps: -1,
 		log: o.Log, now: o.Now, wake: make(chan struct{}, 1),
 	}, nil
 }
 
 // Close closes idle connections to a bucket. Call Close after Run has ended and the last use of the
 // store.
-func (s *Store) Close() { s.place.close() }
+func (s *Store) Close() { s.backend.close() }
 
 // Reread reads the credentials of a bucket again from where they were found. It keeps
 // the old ones, and logs a warning, if it finds none. It does nothing for a folder, or if
 // the variables of the process hold the credentials: these do not change.
 func (s *Store) Reread(ctx context.Context) {
-	inner := s.place
-	if m, ok := inner.(*monitored); ok {
-		inner = m.place
+	inner := s.backend
+	if m, ok := inner.(*monitor); ok {
+		inner = m.backend
 	}
 	b, ok := inner.(*bucket)
 	if !ok || b.keys == nil {
@@ -123,8 +123,8 @@ func (s *Store) Reread(ctx context.Context) {
 	s.log.Info("the credentials of the media bucket were read again")
 }
 
-// openPlace opens the place at a location.
-func openPlace(ctx context.Context, location string, lookup func(string) (string, bool)) (place, error) {
+// openBackend opens the backend at a location.
+func openBackend(ctx context.Context, location string, lookup func(string) (string, bool)) (backend, error) {
 	if dir, ok := strings.CutPrefix(location, "file:"); ok && dir != "" {
 		return openFolder(dir)
 	}
@@ -136,7 +136,7 @@ func openPlace(ctx context.Context, location string, lookup func(string) (string
 
 // File is one stored file. Jobs store a File in this JSON form.
 type File struct {
-	// Name is the name of the file in its place and in its link.
+	// Name is the name of the file in its backend and in its link.
 	Name string `json:"name"`
 	// Type is the content type of the bytes.
 	Type string `json:"type"`
@@ -150,7 +150,7 @@ const (
 	KindVideo = format.KindVideo
 )
 
-// The errors of files, beside those of the database and of the place.
+// The errors of files, beside those of the database and of the backend.
 var (
 	// ErrUnknown: there is no such file.
 	ErrUnknown = errors.New("there is no such file")
@@ -220,7 +220,7 @@ func (s *Store) OpenLink(ctx context.Context, address string) (body io.ReadClose
 	if _, works := s.caching(found); !works {
 		return nil, 0, true, nil
 	}
-	content, err := s.place.open(ctx, name, found.file.Size, span{0, found.file.Size})
+	content, err := s.backend.open(ctx, name, found.file.Size, span{0, found.file.Size})
 	if errors.Is(err, ErrUnknown) {
 		return nil, 0, true, nil
 	}

@@ -66,12 +66,12 @@ type bench struct {
 func each(t *testing.T, test func(b *bench)) {
 	t.Helper()
 	t.Parallel()
-	for _, place := range []string{"folder", "bucket"} {
-		t.Run(place, func(t *testing.T) {
+	for _, kind := range []string{"folder", "bucket"} {
+		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
 				location := "file:" + t.TempDir()
-				if place == "bucket" {
+				if kind == "bucket" {
 					s := s3server.Start(t)
 					location = s.Location(s.URL)
 				}
@@ -112,8 +112,8 @@ func newBench(t *testing.T, db *store.DB, c *clock, location string) *bench {
 	return &bench{Store: s, t: t, clock: c, log: &log}
 }
 
-// inner is the store's place itself.
-func (b *bench) inner() place { return b.place.(*monitored).place }
+// inner is the store's backend itself.
+func (b *bench) inner() backend { return b.backend.(*monitor).backend }
 
 // reserve reserves one name.
 func (b *bench) reserve(job string) string {
@@ -222,15 +222,15 @@ func (b *bench) wantServed(f File, data []byte) {
 	}
 }
 
-// wantBytes checks whether the place itself has a file.
+// wantBytes checks whether the backend itself has a file.
 func (b *bench) wantBytes(name string, want bool) {
 	b.t.Helper()
-	content, err := b.place.open(b.t.Context(), name, 1, span{0, 1})
+	content, err := b.backend.open(b.t.Context(), name, 1, span{0, 1})
 	if err == nil {
 		content.Close()
 	}
 	if got := err == nil; got != want || (err != nil && !errors.Is(err, ErrUnknown)) {
-		b.t.Errorf("the place has %s: %v (%v), want %v", name, got, err, want)
+		b.t.Errorf("the backend has %s: %v (%v), want %v", name, got, err, want)
 	}
 }
 
@@ -422,9 +422,9 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		lookup               func(string) (string, bool)
 		want                 string
 	}{
-		{"no place", "somewhere", "http://x/media", time.Hour, none, "file:DIR or s3://BUCKET"},
+		{"no backend", "somewhere", "http://x/media", time.Hour, none, "file:DIR or s3://BUCKET"},
 		{"an empty folder name", "file:", "http://x/media", time.Hour, none, "file:DIR or s3://BUCKET"},
-		{"a file in the folder's place", "file:media_test.go", "http://x/media", time.Hour, none, "create the media folder"},
+		{"a file in the folder's path", "file:media_test.go", "http://x/media", time.Hour, none, "create the media folder"},
 		{"a folder of the system", "file:/proc/media", "http://x/media", time.Hour, none, "create the media folder"},
 		{"no credentials", s.Location(s.URL), "http://x/media", time.Hour, none, "AWS_ACCESS_KEY_ID"},
 		{"wrong credentials", s.Location(s.URL), "http://x/media", time.Hour, wrong, "cannot be written"},

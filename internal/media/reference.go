@@ -32,8 +32,8 @@ func (s *Store) Keep(ctx context.Context, job string, data []byte, policy format
 	if err != nil {
 		return File{}, fmt.Errorf("keep a reference: %w", err)
 	}
-	if err := s.place.put(ctx, f.Name, f.Type, bytes.NewReader(data)); err != nil {
-		return File{}, errors.Join(fileError("keep", f.Name, err), s.give(ctx, loseText, f.Name))
+	if err := s.backend.put(ctx, f.Name, f.Type, bytes.NewReader(data)); err != nil {
+		return File{}, errors.Join(fileError("keep", f.Name, err), s.giveUp(ctx, loseText, f.Name))
 	}
 	return f, nil
 }
@@ -46,7 +46,7 @@ func Adopt(q *store.Batch, job string, nowMS int64) { q.Exec(nil, adoptText, now
 // the job was submitted after all, as after a lost answer to a commit, Discard does nothing. If the
 // database is unavailable, the references expire after a day.
 func (s *Store) Discard(ctx context.Context, job string) {
-	if err := s.give(ctx, discardText, job); err != nil {
+	if err := s.giveUp(ctx, discardText, job); err != nil {
 		s.log.Warn("media: references of a refused submission stay for a day", "job", job, "error", err)
 	}
 }
@@ -67,8 +67,8 @@ func (s *Store) write(ctx context.Context, do func(tx *store.Tx, nowMS int64) er
 	})
 }
 
-// give gives up the references selected by a statement of $1 now and $2 key.
-func (s *Store) give(ctx context.Context, text, key string) error {
+// giveUp gives up the references selected by a statement of $1 now and $2 key.
+func (s *Store) giveUp(ctx context.Context, text, key string) error {
 	var given int64
 	err := s.write(ctx, func(tx *store.Tx, nowMS int64) (err error) {
 		given, err = tx.Exec(text, nowMS, key)
@@ -94,7 +94,7 @@ func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, File, err
 	case found == nil, found.state == stateGone, found.state == statePending:
 		return nil, File{}, fileError("open", name, ErrUnknown)
 	}
-	content, err := s.place.open(ctx, name, found.file.Size, span{0, found.file.Size})
+	content, err := s.backend.open(ctx, name, found.file.Size, span{0, found.file.Size})
 	if err != nil {
 		return nil, File{}, fileError("open", name, err)
 	}

@@ -82,7 +82,7 @@ type Limit struct {
 // time: two nodes must not store under it at once.
 //
 // Errors: ErrNotReserved; ErrSource if r failed, with r's error in the chain; ErrTooLarge,
-// ErrForeign and ErrBroken for the content of r; ErrStorage if the place failed; any other error
+// ErrForeign and ErrBroken for the content of r; ErrStorage if the backend failed; any other error
 // comes from the database. Put does not close r.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader, limit Limit) (File, error) {
 	if limit.Size <= 0 || (limit.Kind != KindImage && limit.Kind != KindVideo) {
@@ -91,11 +91,11 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader, limit Limit) 
 	if err := s.begin(ctx, name); err != nil {
 		return File{}, fileError("store", name, err)
 	}
-	in, err := newIntake(ctx, r, limit)
+	in, err := newResultReader(ctx, r, limit)
 	if err != nil {
 		return File{}, fileError("store", name, err)
 	}
-	if err := s.place.put(ctx, name, in.contentType, in); err != nil {
+	if err := s.backend.put(ctx, name, in.contentType, in); err != nil {
 		return File{}, fileError("store", name, err)
 	}
 	f := File{Name: name, Type: in.contentType, Size: in.size}
@@ -170,7 +170,7 @@ const removeTime = 30 * time.Second
 func (s *Store) remove(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
 	defer cancel()
-	return s.place.remove(ctx, name)
+	return s.backend.remove(ctx, name)
 }
 
 // Publication tells, once its batch has run, whether Publish took place.
@@ -224,5 +224,5 @@ func SizesTx(tx *store.Tx, jobs []string) (map[string]int64, error) {
 	return sizes, rows.Err()
 }
 
-// KeptFor is how long results are kept from their publication on.
-func (s *Store) KeptFor() time.Duration { return s.retention }
+// Retention returns how long results are kept from their publication on.
+func (s *Store) Retention() time.Duration { return s.retention }

@@ -10,9 +10,9 @@ import (
 	"tollgate/internal/media/format"
 )
 
-// intake is a reader that inspects a result on its way into a place. It returns io.EOF only if the
-// whole file is good, so that a place for whole files never stores a bad file.
-type intake struct {
+// resultReader is a reader that inspects a result on its way into a backend. It returns io.EOF only if the
+// whole file is good, so that a backend for whole files never stores a bad file.
+type resultReader struct {
 	ctx         context.Context
 	from        *bufio.Reader
 	limit       int64
@@ -23,7 +23,7 @@ type intake struct {
 }
 
 // newIntake looks at the first bytes of r.
-func newIntake(ctx context.Context, r io.Reader, limit Limit) (*intake, error) {
+func newResultReader(ctx context.Context, r io.Reader, limit Limit) (*resultReader, error) {
 	from := bufio.NewReaderSize(r, 64<<10)
 	head, err := from.Peek(format.HeadSize)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -33,7 +33,7 @@ func newIntake(ctx context.Context, r io.Reader, limit Limit) (*intake, error) {
 	if format.KindOf(contentType) != limit.Kind {
 		return nil, foreign(head, contentType, limit.Kind)
 	}
-	return &intake{ctx: ctx, from: from, limit: limit.Size, contentType: contentType, shape: format.NewShape(contentType)}, nil
+	return &resultReader{ctx: ctx, from: from, limit: limit.Size, contentType: contentType, shape: format.NewShape(contentType)}, nil
 }
 
 // foreign returns the error for a file of another kind than requested, with the kind it looks like.
@@ -52,7 +52,7 @@ func foreign(head []byte, contentType, kind string) error {
 }
 
 // Read implements io.Reader.
-func (in *intake) Read(p []byte) (int, error) {
+func (in *resultReader) Read(p []byte) (int, error) {
 	if in.err != nil {
 		return 0, in.err
 	}

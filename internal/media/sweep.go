@@ -39,7 +39,7 @@ func (s *Store) Run(ctx context.Context) {
 	step := func(ctx context.Context) error {
 		err := s.step(ctx)
 		if now := s.now(); err == nil && now.Sub(tidied) >= tidyEvery {
-			err = s.place.tidy(ctx, time.UnixMilli(s.db.Expiry(now.UnixMilli())).Add(-unpublishedFor))
+			err = s.backend.tidy(ctx, time.UnixMilli(s.db.Expiry(now.UnixMilli())).Add(-unpublishedFor))
 			tidied = now
 		}
 		return err
@@ -99,7 +99,7 @@ func (s *Store) step(ctx context.Context) error {
 // would stay until that date. It is a no-op unless the clock has jumped.
 func (s *Store) keepTime(ctx context.Context) error {
 	steps := s.db.Steps()
-	if steps == s.stepsSeen {
+	if steps == s.clockSteps {
 		return nil
 	}
 	err := s.db.Update(ctx, func(tx *store.Tx) error {
@@ -120,7 +120,7 @@ func (s *Store) keepTime(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("mend times of the future: %w", err)
 	}
-	s.stepsSeen = steps
+	s.clockSteps = steps
 	return nil
 }
 

@@ -15,9 +15,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// watched is a place that counts deletions and fails them on demand.
+// watched is a backend that counts deletions and fails them on demand.
 type watched struct {
-	place
+	backend
 	mu      sync.Mutex
 	removed map[string]int
 	broken  bool
@@ -31,7 +31,7 @@ func (w *watched) remove(ctx context.Context, name string) error {
 	if broken {
 		return errBoom
 	}
-	return w.place.remove(ctx, name)
+	return w.backend.remove(ctx, name)
 }
 
 func (w *watched) mend() {
@@ -58,8 +58,8 @@ func TestSweepGoesInChunksAndNodesShareIt(t *testing.T) {
 	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
 		b := newBench(t, db, c, "file:"+t.TempDir())
 		other := newBench(t, db, c, "file:"+t.TempDir())
-		w := &watched{place: b.place, removed: map[string]int{}}
-		b.Store.place, other.Store.place = w, w
+		w := &watched{backend: b.backend, removed: map[string]int{}}
+		b.Store.backend, other.Store.backend = w, w
 		const n = 2*expireChunk + 10
 		b.fill(n, statePublic)
 		b.fill(3, stateAdopted)
@@ -95,8 +95,8 @@ func TestAFileThatCannotBeDeletedIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
 		b := newBench(t, db, c, "file:"+t.TempDir())
-		w := &watched{place: b.place, removed: map[string]int{}, broken: true}
-		b.Store.place = w
+		w := &watched{backend: b.backend, removed: map[string]int{}, broken: true}
+		b.Store.backend = w
 		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		b.drop("job_1")
 		if err := b.step(t.Context()); !errors.Is(err, errBoom) {
@@ -132,8 +132,8 @@ func TestPublishingLosesAgainstTheSweep(t *testing.T) {
 func TestRunDeletesAndEnds(t *testing.T) {
 	t.Parallel()
 	b := onSQLite(t, "file:"+t.TempDir())
-	w := &watched{place: b.place, removed: map[string]int{}}
-	b.Store.place = w
+	w := &watched{backend: b.backend, removed: map[string]int{}}
+	b.Store.backend = w
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -174,7 +174,7 @@ func TestTidyDeletesOldUnfinishedFilesAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.place.tidy(t.Context(), now.Add(-unpublishedFor)); err != nil {
+	if err := b.backend.tidy(t.Context(), now.Add(-unpublishedFor)); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, unfinished))
@@ -226,8 +226,8 @@ func TestFilesAreDeletedInParallel(t *testing.T) {
 	t.Parallel()
 	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
 		b := newBench(t, db, c, "file:"+t.TempDir())
-		m := &meeting{place: b.place, all: make(chan struct{})}
-		b.Store.place = m
+		m := &meeting{backend: b.backend, all: make(chan struct{})}
+		b.Store.backend = m
 		b.fill(deleteChunk, stateGone)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -240,9 +240,9 @@ func TestFilesAreDeletedInParallel(t *testing.T) {
 	})
 }
 
-// meeting is a place with deletions that wait for each other.
+// meeting is a backend with deletions that wait for each other.
 type meeting struct {
-	place
+	backend
 	mu        sync.Mutex
 	now, most int
 	all       chan struct{} // closed once as many as may be are under way

@@ -119,7 +119,7 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	shown := jobsPage{Gallery: g, Kept: fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
-		days(c.Jobs.Retention()), days(c.Media.KeptFor()))}
+		days(c.Jobs.Retention()), days(c.Media.Retention()))}
 	shown.Kinds.Label = "Kind"
 	for _, one := range [][2]string{{"", "Images and videos"}, {media.KindImage, "Images"}, {media.KindVideo, "Videos"}} {
 		shown.Kinds.Items = append(shown.Kinds.Items, part.Tab{Text: one[1], Current: s.Kind == one[0],
@@ -198,7 +198,7 @@ func (c *console) gallery(v *page.Visit, s gallery.UserFilter) (g galleryPart, l
 	g.Said = part.Plural(int(tally.Queued), "job") + " waiting, " + strconv.FormatInt(tally.Processing, 10) + " running"
 	room := int64(shownBytes)
 	for i := range list {
-		g.Tiles = append(g.Tiles, tileOf(&list[i], c.Media.KeptFor(), sizes, &room))
+		g.Tiles = append(g.Tiles, tileOf(&list[i], c.Media.Retention(), sizes, &room))
 	}
 	if more {
 		last = list[len(list)-1].ID
@@ -361,12 +361,12 @@ func (c *console) resultsOf(e *gallery.UserJob, sizes map[string]int64) jobPart 
 	for i, link := range e.Links {
 		size, kept := sizes[path.Base(link)]
 		if !kept {
-			p.Text = part.Text{Text: "Its files are deleted: they are kept for " + days(c.Media.KeptFor()) + ".", Muted: true}
+			p.Text = part.Text{Text: "Its files are deleted: they are kept for " + days(c.Media.Retention()) + ".", Muted: true}
 			continue
 		}
 		r := result{Link: link, Alt: altOf(e), Clip: e.Kind == media.KindVideo,
 			Copy:  part.Copying{ID: "link-" + strconv.Itoa(i), Label: "Link", Value: link},
-			Until: part.Moment{MS: e.EndedMS + c.Media.KeptFor().Milliseconds()}}
+			Until: part.Moment{MS: e.EndedMS + c.Media.Retention().Milliseconds()}}
 		if !r.Clip {
 			if room -= size; room < 0 {
 				r.Weight = part.Weight(size)
