@@ -11,7 +11,6 @@ import (
 	"tollgate/internal/ledger/ledgertest"
 	"tollgate/internal/media"
 	"tollgate/internal/store/storetest"
-	"tollgate/internal/upstream/chatcall"
 )
 
 // TestAudit damages one row at a time and expects a difference. There is a job that has succeeded,
@@ -20,17 +19,14 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{before: block("poll", reached)}})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, &generator{before: block("poll", reached)})
 		failed := h.submit(n, h.submission(n, "easel-1", 1))
 		rec, _ := h.read(failed)
 		cancelled := n.jobs.ending(rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true, Message: "no"})
 		if !n.jobs.end(t.Context(), cancelled) {
 			t.Fatal("the job was not cancelled")
 		}
-		running := h.submit(n, h.submission(n, "easel-1", 1))
-		n.step(n.jobs.Start)
+		running := h.start(n, "easel-1", 1)
 		<-reached
 		done := h.submit(n, h.submission(n, "easel-1", 1))
 		rec, _ = h.read(done)
@@ -71,13 +67,10 @@ func TestAudit(t *testing.T) {
 func TestAuditWithoutRecords(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, &generator{})
 		h.submit(n, h.submission(n, "easel-1", 1))
 		for range 2 {
-			n.step(n.jobs.Start)
-			n.jobs.running.Wait()
+			n.runJobs()
 		}
 		ledgertest.ForgetEndedJobs(t, h.db)
 		report, err := audit.Run(t.Context(), h.db, proof.Check(-time.Minute))

@@ -70,13 +70,11 @@ func (h *cluster) causes(n *testNode, id, request string) string {
 		all.WriteString(a.Cause + "\n")
 	}
 	fmt.Fprintf(&all, "%+v\n", n.lines.Statuses())
-	if err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+	h.viewTx(func(tx *store.Tx) error {
 		var attempts string
 		err := tx.QueryRow(`SELECT attempts FROM ledger_receipt WHERE id = $1`, request).Scan(&attempts)
 		all.WriteString(attempts)
 		return err
-	}); err != nil {
-		h.t.Fatal(err)
-	}
+	})
 	return all.String()
 }

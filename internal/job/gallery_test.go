@@ -26,16 +26,13 @@ func TestUserJobs(t *testing.T) {
 		n := h.idleNode()
 		other := h.withAccount(h.open(money.USD))
 		done := h.submit(n, h.submission(n, "easel-1", 1))
-		foreign := other.submit(n, other.submission(n, "easel-1", 1))
-		n.step(n.jobs.Start)
+		foreign := other.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
 		first.submit = failSubmit(0, upstream.Moderated("video", "no", false))
-		failed := h.submit(n, h.submission(n, "reel-1", 1))
-		n.step(n.jobs.Start)
+		failed := h.start(n, "reel-1", 1)
 		n.jobs.running.Wait()
 		first.submit = failSubmit(0, upstream.Unsuitable("image", "no"))
-		runs := h.submit(n, h.submission(n, "easel-1", 1))
-		n.step(n.jobs.Start)
+		runs := h.start(n, "easel-1", 1)
 		until(t, "the first line's refusal", func() bool { return len(h.order()) == 1 })
 		n.step(n.jobs.Start)
 		<-reached
@@ -121,12 +118,4 @@ func TestUserJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-}
-
-// view runs read in a transaction.
-func (h *cluster) viewTx(read func(tx *store.Tx) error) {
-	h.t.Helper()
-	if err := h.db.View(h.t.Context(), read); err != nil {
-		h.t.Fatal(err)
-	}
 }

@@ -4,12 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	flags "flag"
-	"fmt"
-	"image"
-	"image/png"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"strconv"
@@ -22,7 +17,6 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/egress"
-	"tollgate/internal/fault"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
@@ -36,7 +30,6 @@ import (
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
-	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/webhook"
 )
 
@@ -81,201 +74,6 @@ lines:
     max_concurrent: 2
     timeouts: {total: 20s}
 `
-
-// generator is a line's adapter for tests. A nil function succeeds.
-type generator struct {
-	chatcall.NoChat
-	blocks bool
-	submit func(n int, w jobcall.Task) (*jobcall.TaskStatus, error)
-	poll   func(n int, ticket string) (*jobcall.TaskStatus, error)
-	fetch  func(n int, r jobcall.Result) (*jobcall.Download, error)
-	find   func(w jobcall.Task) (string, error)
-	// before is called at the beginning of "submit", "poll" and "fetch" and may block. Its error
-	// breaks the connection.
-	before func(ctx context.Context, step string) error
-
-	mu                     sync.Mutex
-	submitted              []jobcall.Task
-	polls, fetches, atOnce int
-	maxAtOnce              int // the highest number of concurrent submissions
-	cancelled              []string
-}
-
-func (m *generator) ParamRule(jobcall.Task) jobcall.ParamRule {
-	return jobcall.AllBut().Roles("last_frame")
-}
-
-func (m *generator) Blocks(jobcall.Task) bool { return m.blocks }
-
-func (m *generator) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	m.mu.Lock()
-	m.submitted = append(m.submitted, w)
-	n := len(m.submitted)
-	m.atOnce++
-	m.maxAtOnce = max(m.maxAtOnce, m.atOnce)
-	m.mu.Unlock()
-	defer func() {
-		m.mu.Lock()
-		m.atOnce--
-		m.mu.Unlock()
-	}()
-	if err := m.callBefore(ctx, "submit"); err != nil {
-		return nil, upstream.LostAnswer(ctx, err)
-	}
-	if m.submit != nil {
-		status, err := m.submit(n, w)
-		if status != nil || err != nil {
-			return status, err
-		}
-	}
-	if m.blocks {
-		return &jobcall.TaskStatus{Done: true, Results: pictures(w.Count)}, nil
-	}
-	return &jobcall.TaskStatus{Ticket: fmt.Sprintf("ticket-%d", n)}, nil
-}
-
-func (m *generator) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	m.mu.Lock()
-	m.polls++
-	n := m.polls
-	m.mu.Unlock()
-	if err := m.callBefore(ctx, "poll"); err != nil {
-		return nil, later(err)
-	}
-	if m.poll != nil {
-		status, err := m.poll(n, ticket)
-		if status != nil || err != nil {
-			return status, err
-		}
-	}
-	var results []jobcall.Result
-	for i := range w.Count {
-		results = append(results, jobcall.Result{Ref: fmt.Sprintf("%s/%d", ticket, i)})
-	}
-	return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
-}
-
-func (m *generator) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	m.mu.Lock()
-	m.fetches++
-	n := m.fetches
-	m.mu.Unlock()
-	if err := m.callBefore(ctx, "fetch"); err != nil {
-		return nil, later(err)
-	}
-	if m.fetch != nil {
-		file, err := m.fetch(n, r)
-		if file != nil || err != nil {
-			return file, err
-		}
-	}
-	raw := picture()
-	if w.Kind == upstream.KindVideo {
-		raw = clip()
-	}
-	return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(len(raw))}, nil
-}
-
-func (m *generator) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.cancelled = append(m.cancelled, ticket)
-	return nil
-}
-
-func (m *generator) callBefore(ctx context.Context, step string) error {
-	if m.before == nil {
-		return nil
-	}
-	return m.before(ctx, step)
-}
-
-// later returns the failure of an unanswered poll or download.
-func later(err error) *upstream.JobFailure {
-	return upstream.FailJob(upstream.Fail(fault.UpstreamConnectionError, err), fault.UpstreamError, upstream.NextPoll)
-}
-
-// block blocks one step until its context ends, and signals reached.
-func block(at string, reached chan<- struct{}) func(context.Context, string) error {
-	return func(ctx context.Context, step string) error {
-		if step != at {
-			return nil
-		}
-		select {
-		case reached <- struct{}{}:
-		default:
-		}
-		<-ctx.Done()
-		return ctx.Err()
-	}
-}
-
-// gate lets one call of a step pass for each value in free.
-func gate(at string, free <-chan struct{}) func(context.Context, string) error {
-	return func(ctx context.Context, step string) error {
-		if step != at {
-			return nil
-		}
-		select {
-		case <-free:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// finder is a generator whose provider can find lost submissions.
-type finder struct{ *generator }
-
-func (f finder) Find(ctx context.Context, w jobcall.Task) (string, error) { return f.find(w) }
-
-func (m *generator) count() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.submitted)
-}
-
-// picture returns a small PNG.
-func picture() []byte {
-	var out bytes.Buffer
-	if err := png.Encode(&out, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
-		panic(err)
-	}
-	return out.Bytes()
-}
-
-// clip returns the beginning of an MP4.
-func clip() []byte {
-	return append([]byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), bytes.Repeat([]byte{0}, 64)...)
-}
-
-func pictures(n int) []jobcall.Result {
-	var results []jobcall.Result
-	for range n {
-		results = append(results, jobcall.Result{Data: picture(), Type: "image/png"})
-	}
-	return results
-}
-
-func failure(job fault.Code, next upstream.Next) *upstream.JobFailure {
-	return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("scripted")), job, next)
-}
-
-// lostAnswer is the failure of a submission with a lost answer.
-func lostAnswer(next upstream.Next) *upstream.JobFailure {
-	t := failure(fault.UpstreamError, next)
-	t.Lost = true
-	return t
-}
-
-// failedOn returns the stored trace of a job that failed on a line.
-func failedOn(line string) string {
-	var t row.Trace
-	t.Begin(line, 0)
-	t.End(failure(fault.UpstreamError, upstream.NextLine), 1)
-	return row.Text(t)
-}
 
 // testNode is a node of a cluster.
 type testNode struct {
@@ -323,18 +121,48 @@ func (h *cluster) apply(text string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+	h.updateTx(func(tx *store.Tx) error {
 		_, err := catalog.ApplyTx(tx, doc)
 		return err
-	}); err != nil {
+	})
+}
+
+// viewTx runs fn in a transaction for reads.
+func (h *cluster) viewTx(fn func(tx *store.Tx) error) {
+	h.t.Helper()
+	if err := h.db.View(h.t.Context(), fn); err != nil {
 		h.t.Fatal(err)
 	}
+}
+
+// updateTx runs fn in a transaction for writes.
+func (h *cluster) updateTx(fn func(tx *store.Tx) error) {
+	h.t.Helper()
+	if err := h.db.Update(h.t.Context(), fn); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// oneLineCluster returns a cluster with the catalog oneLine and a node.
+func oneLineCluster(t testing.TB, url string, first chatcall.Adapter) (*cluster, *testNode) {
+	t.Helper()
+	h := newCluster(t, url, map[string]chatcall.Adapter{"first": first})
+	h.apply(oneLine)
+	return h, h.idleNode()
+}
+
+// start submits a job and calls Start.
+func (h *cluster) start(n *testNode, model string, count int64) (id string) {
+	h.t.Helper()
+	id = h.submit(n, h.submission(n, model, count))
+	n.step(n.jobs.Start)
+	return id
 }
 
 // open creates an account with a balance and a key.
 func (h *cluster) open(balance money.Amount) (owner, key string) {
 	h.t.Helper()
-	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+	h.updateTx(func(tx *store.Tx) error {
 		a, err := account.CreateTx(tx, account.NewAccount{Name: "somebody"})
 		if err != nil {
 			return err
@@ -346,9 +174,6 @@ func (h *cluster) open(balance money.Amount) (owner, key string) {
 		owner, key = a.ID, k.ID
 		return err
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	return owner, key
 }
 
@@ -433,6 +258,25 @@ func (n *testNode) step(what func(context.Context) error) {
 	}
 }
 
+// runJobs calls Start and waits for the workers.
+func (n *testNode) runJobs() {
+	n.t.Helper()
+	n.step(n.jobs.Start)
+	n.jobs.running.Wait()
+}
+
+// oneAndTwoNodes runs test with one node on both databases and with two on PostgreSQL.
+func oneAndTwoNodes(t *testing.T, test func(t *testing.T, url string, nodes int)) {
+	t.Run("one node", func(t *testing.T) {
+		t.Parallel()
+		storetest.EachURL(t, func(t *testing.T, url string) { test(t, url, 1) })
+	})
+	t.Run("two nodes", func(t *testing.T) {
+		t.Parallel()
+		test(t, storetest.PostgreSQL(t), 2)
+	})
+}
+
 // testWriter writes to the test's log.
 type testWriter struct{ t testing.TB }
 
@@ -462,14 +306,11 @@ func (h *cluster) submission(n *testNode, model string, count int64) Submission 
 func (h *cluster) version(key string) int64 {
 	h.t.Helper()
 	var version int64
-	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+	h.viewTx(func(tx *store.Tx) error {
 		keys, err := ledger.KeysTx(tx, []string{key})
 		version = keys[key].Version
 		return err
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	return version
 }
 

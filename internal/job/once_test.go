@@ -63,14 +63,7 @@ func TestTwins(t *testing.T) {
 		}
 		h.audit(0)
 	}
-	t.Run("one node", func(t *testing.T) {
-		t.Parallel()
-		storetest.EachURL(t, func(t *testing.T, url string) { test(t, url, 1) })
-	})
-	t.Run("two nodes", func(t *testing.T) {
-		t.Parallel()
-		test(t, storetest.PostgreSQL(t), 2)
-	})
+	oneAndTwoNodes(t, test)
 }
 
 // TestCanceledTwin cancels a submission that waits for another one with the same key. It reserves
@@ -172,7 +165,7 @@ func TestOnceKey(t *testing.T) {
 // age moves the end of a job and its receipt into the past.
 func (h *cluster) age(id string, by time.Duration) {
 	h.t.Helper()
-	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+	h.updateTx(func(tx *store.Tx) error {
 		changed, err := tx.Exec(`UPDATE job SET ended_ms = ended_ms - $1 WHERE id = $2 AND ended_ms > 0`, by.Milliseconds(), id)
 		if err == nil && changed != 1 {
 			err = fmt.Errorf("%d jobs have ended", changed)
@@ -182,9 +175,6 @@ func (h *cluster) age(id string, by time.Duration) {
 		}
 		return err
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 // TestReferencesOfTwins checks that the references of a submission without a job are deleted at

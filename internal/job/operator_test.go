@@ -19,7 +19,7 @@ import (
 // list returns the ids for a filter.
 func (h *cluster) list(f Filter) (ids []string, more bool) {
 	h.t.Helper()
-	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+	h.viewTx(func(tx *store.Tx) error {
 		views, m, err := ListTx(tx, f)
 		more = m
 		for _, v := range views {
@@ -27,9 +27,6 @@ func (h *cluster) list(f Filter) (ids []string, more bool) {
 		}
 		return err
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	return ids, more
 }
 
@@ -42,16 +39,13 @@ func TestList(t *testing.T) {
 		h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
 		n := h.idleNode()
 		other := h.withAccount(h.open(money.USD))
-		done := h.submit(n, h.submission(n, "easel-1", 1))
-		n.step(n.jobs.Start)
+		done := h.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
 		first.submit = failSubmit(0, upstream.Moderated("video", "no", false))
-		failed := other.submit(n, other.submission(n, "reel-1", 1))
-		n.step(n.jobs.Start)
+		failed := other.start(n, "reel-1", 1)
 		n.jobs.running.Wait()
 		first.submit = failSubmit(0, upstream.Unsuitable("image", "no"))
-		runs := h.submit(n, h.submission(n, "easel-1", 1))
-		n.step(n.jobs.Start)
+		runs := h.start(n, "easel-1", 1)
 		until(t, "the first line's refusal", func() bool { return len(h.order()) == 1 })
 		n.step(n.jobs.Start)
 		<-reached
@@ -126,9 +120,7 @@ func TestCancel(t *testing.T) {
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
 				m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-				h.apply(oneLine)
-				n := h.idleNode()
+				h, n := oneLineCluster(t, url, m)
 				id := h.submit(n, h.submission(n, "easel-1", 1))
 				if c.stuck != "" {
 					n.step(n.jobs.Start)
@@ -154,8 +146,7 @@ func TestCancel(t *testing.T) {
 				}
 				h.audit(0)
 				m.before = nil
-				next := h.submit(n, h.submission(n, "easel-1", 1))
-				n.step(n.jobs.Start)
+				next := h.start(n, "easel-1", 1)
 				n.jobs.running.Wait()
 				if s := h.poll(n, "image", next); s.Status != row.StatusSucceeded {
 					t.Errorf("the line's slot is not free: %+v", s)
@@ -175,9 +166,7 @@ func TestRequeueRunning(t *testing.T) {
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
 				m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-				h.apply(oneLine)
-				n := h.idleNode()
+				h, n := oneLineCluster(t, url, m)
 				id := h.submit(n, h.submission(n, "easel-1", 1))
 				if c.stuck != "" {
 					n.step(n.jobs.Start)
@@ -195,8 +184,7 @@ func TestRequeueRunning(t *testing.T) {
 					t.Errorf("the provider was told: %t", told)
 				}
 				m.before = nil
-				n.step(n.jobs.Start)
-				n.jobs.running.Wait()
+				n.runJobs()
 				if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
 					t.Errorf("%+v", s)
 				}
@@ -221,14 +209,12 @@ func TestRequeueEnded(t *testing.T) {
 		s := h.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = "k", []byte("x")
 		id := h.submit(n, s)
-		n.step(n.jobs.Start)
-		n.jobs.running.Wait()
+		n.runJobs()
 		next, err := h.requeue(n, id, RequeueOptions{Force: true})
 		if err != nil || next == id {
 			t.Fatalf("%s %v", next, err)
 		}
-		n.step(n.jobs.Start)
-		n.jobs.running.Wait()
+		n.runJobs()
 		for _, job := range []string{id, next} {
 			if s := h.poll(n, "image", job); s.Status != row.StatusSucceeded || s.ID != job {
 				t.Errorf("%+v", s)
@@ -253,8 +239,7 @@ func TestRequeueEnded(t *testing.T) {
 		}
 		s.References = []media.File{kept}
 		id = h.submit(n, s)
-		n.step(n.jobs.Start)
-		n.jobs.running.Wait()
+		n.runJobs()
 		if _, err := h.requeue(n, id, RequeueOptions{Force: true}); err == nil || fault.Of(err).Code != fault.InvalidRequest {
 			t.Errorf("without its references: %v", err)
 		}

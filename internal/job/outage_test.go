@@ -65,11 +65,9 @@ func (h *cluster) hasStep(id, step string) bool {
 // spooled counts the parts in the spool.
 func (h *cluster) spooled() (n int) {
 	h.t.Helper()
-	if err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+	h.viewTx(func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT COUNT(*) FROM job_spool`).Scan(&n)
-	}); err != nil {
-		h.t.Fatal(err)
-	}
+	})
 	return n
 }
 

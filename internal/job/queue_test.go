@@ -117,8 +117,7 @@ func TestQueueModel(t *testing.T) {
 				want.add(who.submit(n, who.submission(n, "easel-1", 1)), who.account)
 			} else {
 				// A step starts another job if the first one ends within it.
-				n.step(n.jobs.Start)
-				n.jobs.running.Wait()
+				n.runJobs()
 				next := want.order()
 				if len(next) > 0 && len(order.jobs) == len(started) {
 					t.Fatalf("nothing started of %v", next)
@@ -166,13 +165,10 @@ func TestFairness(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		var order startOrder
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true, submit: order.submit}})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, &generator{blocks: true, submit: order.submit})
 		h.fill(n, 1000)
 		for range 3 { // the queue moves on first
-			n.step(n.jobs.Start)
-			n.jobs.running.Wait()
+			n.runJobs()
 		}
 		began := len(order.jobs)
 		var small []string
@@ -185,8 +181,7 @@ func TestFairness(t *testing.T) {
 			}
 		}
 		for range 3 {
-			n.step(n.jobs.Start)
-			n.jobs.running.Wait()
+			n.runJobs()
 		}
 		for _, id := range small {
 			if !slices.Contains(order.jobs[began:], id) {
@@ -210,9 +205,7 @@ func TestReturnedJobIsNext(t *testing.T) {
 			}
 			return nil, nil
 		}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, m)
 		back := h.submit(n, h.submission(n, "easel-1", 1))
 		h.fill(n, 5)
 		n.step(n.jobs.Start) // it runs
@@ -239,25 +232,19 @@ func TestReturnedJobIsNext(t *testing.T) {
 
 func (h *cluster) update(query string, args ...any) {
 	h.t.Helper()
-	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+	h.updateTx(func(tx *store.Tx) error {
 		_, err := tx.Exec(query, args...)
 		return err
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 // order returns the queue.
 func (h *cluster) order() (ids []string) {
 	h.t.Helper()
-	err := h.db.View(h.t.Context(), func(tx *store.Tx) (err error) {
+	h.viewTx(func(tx *store.Tx) (err error) {
 		ids, err = row.IDsTx(tx, `SELECT id FROM job_run WHERE state = 0 ORDER BY turn, id`)
 		return err
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	return ids
 }
 
@@ -284,12 +271,9 @@ func TestPace(t *testing.T) {
 		m := &generator{submit: func(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
 			return &jobcall.TaskStatus{Done: true, Results: pictures(w.Count)}, nil
 		}}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, m)
 		for range 3 {
-			id := h.submit(n, h.submission(n, "easel-1", 1))
-			n.step(n.jobs.Start)
+			id := h.start(n, "easel-1", 1)
 			n.jobs.running.Wait()
 			if v, _, err := h.view(id); err != nil || v.StartedMS == 0 || v.StartedMS > v.EndedMS {
 				t.Fatalf("started %d, ended %d, %v", v.StartedMS, v.EndedMS, err)

@@ -42,8 +42,7 @@ func TestRequeueOnce(t *testing.T) {
 			all = append(all, h.idleNode())
 		}
 		id := h.submit(all[0], h.submission(all[0], "easel-1", 1))
-		all[0].step(all[0].jobs.Start)
-		all[0].jobs.running.Wait()
+		all[0].runJobs()
 
 		answers := make([]string, 8*nodes)
 		errs := make([]error, len(answers))
@@ -60,8 +59,7 @@ func TestRequeueOnce(t *testing.T) {
 		if jobs, running, holds := h.rows(); jobs != 2 || running != 1 || holds != 1 {
 			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
 		}
-		all[0].step(all[0].jobs.Start)
-		all[0].jobs.running.Wait()
+		all[0].runJobs()
 		if late, err := h.requeue(all[0], id, withKey("k", "one")); err != nil || late != answers[0] {
 			t.Errorf("after its end: %s %v", late, err)
 		}
@@ -73,14 +71,7 @@ func TestRequeueOnce(t *testing.T) {
 		}
 		h.audit(2 * cent)
 	}
-	t.Run("one node", func(t *testing.T) {
-		t.Parallel()
-		storetest.EachURL(t, func(t *testing.T, url string) { test(t, url, 1) })
-	})
-	t.Run("two nodes", func(t *testing.T) {
-		t.Parallel()
-		test(t, storetest.PostgreSQL(t), 2)
-	})
+	oneAndTwoNodes(t, test)
 }
 
 // TestRequeueOnceRunning repeats the requeue of a running job before and after its end.
@@ -88,9 +79,7 @@ func TestRequeueOnceRunning(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, m)
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		o := withKey("k", "one")
 		o.Show = func(v View) []byte { return v.Body }
@@ -103,8 +92,7 @@ func TestRequeueOnceRunning(t *testing.T) {
 			if err != nil || !replayed || !bytes.Equal(again, first) {
 				t.Errorf("%s %t %v, want %s", again, replayed, err, first)
 			}
-			n.step(n.jobs.Start)
-			n.jobs.running.Wait()
+			n.runJobs()
 		}
 		if m.count() != 1 {
 			t.Errorf("%d submissions", m.count())
@@ -117,11 +105,8 @@ func TestRequeueOnceRunning(t *testing.T) {
 func TestRequeueErrors(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
-		h.apply(oneLine)
-		n := h.idleNode()
-		id := h.submit(n, h.submission(n, "easel-1", 1))
-		n.step(n.jobs.Start)
+		h, n := oneLineCluster(t, url, &generator{blocks: true})
+		id := h.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
 		refused := func(name string, o RequeueOptions, param string) {
 			t.Helper()
@@ -145,12 +130,9 @@ func TestRequeueErrors(t *testing.T) {
 // enable undoes disable.
 func (h *cluster) enable(owner string) {
 	h.t.Helper()
-	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+	h.updateTx(func(tx *store.Tx) error {
 		return ledger.ChangeAccountTx(tx, owner, ledger.AccountChange{Disabled: ptr(false)})
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 // TestRequeueChecks resubmits a job after changes of the key's models, the catalog, the account's
@@ -158,8 +140,7 @@ func (h *cluster) enable(owner string) {
 func TestRequeueChecks(t *testing.T) {
 	t.Parallel()
 	ask := func(h *cluster, n *testNode) func(key, want string) {
-		id := h.submit(n, h.submission(n, "easel-1", 1))
-		n.step(n.jobs.Start)
+		id := h.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
 		return func(key, want string) {
 			h.t.Helper()
@@ -192,13 +173,11 @@ func TestRequeueChecks(t *testing.T) {
 		}
 		h.apply(strings.ReplaceAll(oneLine, "0.01", "0.05"))
 		requeue("a new price", "")
-		n.step(n.jobs.Start)
-		n.jobs.running.Wait()
+		n.runJobs()
 		h.audit(6 * cent)
 		h.factor(2 * money.One)
 		requeue("a new factor", "")
-		n.step(n.jobs.Start)
-		n.jobs.running.Wait()
+		n.runJobs()
 		h.audit(16 * cent)
 	})
 }
@@ -213,20 +192,16 @@ func (h *cluster) step(n *testNode) {
 
 func (h *cluster) settings(s account.KeySettings) {
 	h.t.Helper()
-	if err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+	h.updateTx(func(tx *store.Tx) error {
 		_, err := account.ChangeKeyTx(tx, h.key, func(k *account.KeySettings) error { k.AllowedModels = s.AllowedModels; return nil })
 		return err
-	}); err != nil {
-		h.t.Fatal(err)
-	}
+	})
 }
 
 func (h *cluster) factor(f money.Factor) {
 	h.t.Helper()
-	if err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+	h.updateTx(func(tx *store.Tx) error {
 		_, err := account.ChangeTx(tx, h.account, account.Patch{Factor: &f})
 		return err
-	}); err != nil {
-		h.t.Fatal(err)
-	}
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/job/row"
 	"tollgate/internal/store/storetest"
-	"tollgate/internal/upstream/chatcall"
 )
 
 // TestRetention checks that an expired record disappears at once, its row at the next sweep, and
@@ -15,14 +14,11 @@ import (
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, &generator{blocks: true})
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		kept := h.submit(n, h.submission(n, "easel-1", 1))
 		for range 2 {
-			n.step(n.jobs.Start)
-			n.jobs.running.Wait()
+			n.runJobs()
 		}
 		old := h.submit(n, h.submission(n, "easel-1", 1)) // a queued job does not expire
 		h.update(`UPDATE job SET created_ms = 1 WHERE id = $1`, old)
@@ -58,9 +54,7 @@ func TestRetention(t *testing.T) {
 func TestDeleteManyRecords(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, &generator{})
 		h.fill(n, maxDeleted+20)
 		h.update(`DELETE FROM job_run`)
 		h.update(`UPDATE job SET status = 'failed', ended_ms = 1`)

@@ -75,25 +75,15 @@ func TestMaxConcurrent(t *testing.T) {
 		}
 		h.audit(jobs * 3 * cent)
 	}
-	t.Run("one node", func(t *testing.T) {
-		t.Parallel()
-		storetest.EachURL(t, func(t *testing.T, url string) { test(t, url, 1) })
-	})
-	t.Run("two nodes", func(t *testing.T) {
-		t.Parallel()
-		test(t, storetest.PostgreSQL(t), 2)
-	})
+	oneAndTwoNodes(t, test)
 }
 
 // ended counts the ended jobs.
 func (h *cluster) ended() (n int64) {
 	h.t.Helper()
-	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+	h.viewTx(func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT COUNT(*) FROM job WHERE ended_ms > 0`).Scan(&n)
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	return n
 }
 
@@ -123,8 +113,7 @@ func TestPrioritiesAndWeights(t *testing.T) {
 		n := h.idleNode()
 		const jobs = 120
 		h.fill(n, jobs)
-		n.step(n.jobs.Start)
-		n.jobs.running.Wait()
+		n.runJobs()
 		if count("spare") != 0 {
 			t.Errorf("%d jobs on the line of the second priority", count("spare"))
 		}
@@ -148,9 +137,7 @@ func TestLastLineGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
-				h.apply(oneLine)
-				n := h.idleNode()
+				h, n := oneLineCluster(t, url, &generator{blocks: true})
 				starts, waits := h.submit(n, h.submission(n, "easel-1", 1)), h.submit(n, h.submission(n, "easel-1", 1))
 				h.apply(without)
 				n.step(n.watcher.Refresh)
@@ -163,8 +150,7 @@ func TestLastLineGone(t *testing.T) {
 				}
 				h.apply(oneLine)
 				n.step(n.watcher.Refresh)
-				n.step(n.jobs.Start)
-				n.jobs.running.Wait()
+				n.runJobs()
 				if s := h.poll(n, "image", starts); s.Status != row.StatusSucceeded {
 					t.Errorf("with its line again: %+v", s)
 				}
@@ -194,8 +180,7 @@ func TestModelGone(t *testing.T) {
 		h.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-2"))
 		n.step(n.watcher.Refresh)
 		newer := h.submit(n, h.submission(n, "easel-2", 1))
-		behind.step(behind.jobs.Start)
-		behind.jobs.running.Wait()
+		behind.runJobs()
 		if s := h.poll(behind, "image", newer); s.Status != row.StatusQueued {
 			t.Errorf("a node without the new catalog: %+v", s)
 		}
@@ -215,12 +200,9 @@ func TestModelGone(t *testing.T) {
 
 func (h *cluster) disable(owner string) {
 	h.t.Helper()
-	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+	h.updateTx(func(tx *store.Tx) error {
 		return ledger.ChangeAccountTx(tx, owner, ledger.AccountChange{Disabled: ptr(true)})
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 // TestDisabledAccount fails an account's queued jobs. Started jobs continue.
@@ -232,11 +214,8 @@ func TestDisabledAccount(t *testing.T) {
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				free := make(chan struct{})
 				m := &generator{blocks: true, before: gate("submit", free)}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-				h.apply(oneLine)
-				n := h.idleNode()
-				runs := h.submit(n, h.submission(n, "easel-1", 1))
-				n.step(n.jobs.Start)
+				h, n := oneLineCluster(t, url, m)
+				runs := h.start(n, "easel-1", 1)
 				until(t, "the submission", func() bool { return m.count() == 1 })
 				h.fill(n, 70)
 				other := h.withAccount(h.open(money.USD))
@@ -283,17 +262,14 @@ func TestStartLimit(t *testing.T) {
 		}, poll: func(int, string) (*jobcall.TaskStatus, error) {
 			return nil, upstream.Ended(upstream.KindImage, "", "the queue is full: too many requests")
 		}}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, m)
 		n.jobs.opts.StartLimit = time.Minute
 		back := h.submit(n, h.submission(n, "easel-1", 1))
 		m.poll = func(int, string) (*jobcall.TaskStatus, error) {
 			return nil, failure(fault.UpstreamError, upstream.NextLater)
 		}
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 59000`)
-		n.step(n.jobs.Start)
-		n.jobs.running.Wait()
+		n.runJobs()
 		if s := h.poll(n, "image", back); s.Status != row.StatusProcessing {
 			t.Fatalf("a job that came back: %+v", s)
 		}
@@ -323,15 +299,12 @@ func TestNoStartPastTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, m)
 		n.jobs.opts.StartLimit = time.Minute
 		late := h.submit(n, h.submission(n, "easel-1", 1))
 		h.fill(n, queuePage+maxStarts)
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 60000`)
-		good := h.submit(n, h.submission(n, "easel-1", 1))
-		n.step(n.jobs.Start)
+		good := h.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
 		if s := h.poll(n, "image", late); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
 			t.Errorf("past the limit: %+v", s)
@@ -355,14 +328,11 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 			m := &generator{blocks: blocks, submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
 				return nil, failure(fault.UpstreamError, upstream.NextLater)
 			}}
-			h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-			h.apply(oneLine)
-			n := h.idleNode()
+			h, n := oneLineCluster(t, url, m)
 			n.jobs.opts.StartLimit = time.Minute
 			id := h.submit(n, h.submission(n, "easel-1", 1))
 			for range 3 {
-				n.step(n.jobs.Start)
-				n.jobs.running.Wait()
+				n.runJobs()
 				h.update(`UPDATE job_run SET queued_ms = queued_ms - 20000, wake_ms = 0`)
 			}
 			n.step(n.jobs.Housekeep)
@@ -390,8 +360,7 @@ func TestBlockedJobsAreSkipped(t *testing.T) {
 		h.update(`UPDATE job_run SET trace = $1`, failedOn("first"))
 		h.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'second')`)
 		h.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'second')`)
-		late := h.submit(n, h.submission(n, "easel-1", 1))
-		n.step(n.jobs.Start)
+		late := h.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
 		if s := h.poll(n, "image", late); s.Status != row.StatusSucceeded {
 			t.Errorf("%+v", s)
@@ -419,12 +388,9 @@ func TestLineDisabledForOneAccount(t *testing.T) {
 				}
 				return &jobcall.TaskStatus{Done: true, Results: pictures(1)}, nil
 			}}
-			h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-			h.apply(oneLine)
-			n := h.idleNode()
+			h, n := oneLineCluster(t, url, m)
 			start := func() {
-				n.step(n.jobs.Start)
-				n.jobs.running.Wait()
+				n.runJobs()
 			}
 			for range 5 {
 				h.submit(n, h.submission(n, "easel-1", 1))

@@ -24,8 +24,7 @@ func (h *cluster) finish(n *testNode, id, kind string) jobBody {
 	started := false
 	until(h.t, "the end of job "+id, func() bool {
 		h.update(`UPDATE job_run SET wake_ms = 0 WHERE wake_ms > 0`) // skip the waits for busy lines
-		n.step(n.jobs.Start)
-		n.jobs.running.Wait()
+		n.runJobs()
 		n.step(n.jobs.TakeOver)
 		n.jobs.running.Wait()
 		last = h.poll(n, kind, id)
@@ -210,9 +209,7 @@ func TestProviderKeys(t *testing.T) {
 			}
 			return nil, nil
 		}}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, m)
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.finish(n, id, "image")
 		var names []string
@@ -282,9 +279,7 @@ func TestPanic(t *testing.T) {
 				case "fetch":
 					m.fetch = func(n int, _ jobcall.Result) (*jobcall.Download, error) { panics(n); return nil, nil }
 				}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-				h.apply(oneLine)
-				n := h.idleNode()
+				h, n := oneLineCluster(t, url, m)
 				id := h.submit(n, h.submission(n, "easel-1", 1))
 				if s := h.finish(n, id, "image"); s.Status != row.StatusSucceeded {
 					t.Errorf("%+v", s)

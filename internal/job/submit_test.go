@@ -21,40 +21,31 @@ import (
 // rows counts the rows of submissions: jobs, running jobs, open holds.
 func (h *cluster) rows() (jobs, running, holds int64) {
 	h.t.Helper()
-	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+	h.viewTx(func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT (SELECT COUNT(*) FROM job), (SELECT COUNT(*) FROM job_run), (SELECT COUNT(*) FROM ledger_hold)`).Scan(&jobs,
 			&running, &holds)
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	return jobs, running, holds
 }
 
 func (h *cluster) held() money.Amount {
 	h.t.Helper()
 	var held money.Amount
-	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+	h.viewTx(func(tx *store.Tx) error {
 		states, err := ledger.AccountsTx(tx, []string{h.account})
 		held = states[h.account].Held
 		return err
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	return held
 }
 
 // limit changes the limits of the key.
 func (h *cluster) limit(set func(*account.KeySettings)) {
 	h.t.Helper()
-	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+	h.updateTx(func(tx *store.Tx) error {
 		_, err := account.ChangeKeyTx(tx, h.key, func(s *account.KeySettings) error { set(s); return nil })
 		return err
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -19,13 +19,10 @@ import (
 // read returns a running job.
 func (h *cluster) read(id string) (rec *row.Job, p *row.Run) {
 	h.t.Helper()
-	err := h.db.View(h.t.Context(), func(tx *store.Tx) (err error) {
+	h.viewTx(func(tx *store.Tx) (err error) {
 		rec, p, err = row.ReadTx(tx, id)
 		return err
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	return rec, p
 }
 
@@ -45,13 +42,7 @@ func (h *cluster) workerOf(n *testNode, id string) *worker {
 
 func (h *cluster) declareDead(n *testNode) {
 	h.t.Helper()
-	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
-		_, err := tx.Exec(`UPDATE node SET dead = 1 WHERE epoch = $1`, n.self.Epoch())
-		return err
-	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	h.update(`UPDATE node SET dead = 1 WHERE epoch = $1`, n.self.Epoch())
 }
 
 // TestTakeOver kills a node while its job is in each state. Another node ends the job, without
@@ -77,16 +68,13 @@ func TestTakeOver(t *testing.T) {
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				reached := make(chan struct{}, 1)
 				m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-				h.apply(oneLine)
-				first := h.idleNode()
+				h, first := oneLineCluster(t, url, m)
 				if c.stuck == "inline" { // all downloads are blocked
 					for range maxFetches {
 						first.jobs.fetches <- struct{}{}
 					}
 				}
-				id := h.submit(first, h.submission(first, "easel-1", 2))
-				first.step(first.jobs.Start)
+				id := h.start(first, "easel-1", 2)
 				if c.stuck == "inline" {
 					until(t, "the submission", func() bool { return m.count() == 1 })
 				} else {
@@ -170,11 +158,8 @@ func TestFindTicket(t *testing.T) {
 				m := &generator{before: block("submit", reached), find: c.find}
 				polled := ""
 				m.poll = func(_ int, ticket string) (*jobcall.TaskStatus, error) { polled = ticket; return nil, nil }
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": finder{m}})
-				h.apply(oneLine)
-				n := h.idleNode()
-				id := h.submit(n, h.submission(n, "easel-1", 1))
-				n.step(n.jobs.Start)
+				h, n := oneLineCluster(t, url, finder{m})
+				id := h.start(n, "easel-1", 1)
 				<-reached
 				n.kill()
 				h.declareDead(n)
@@ -212,11 +197,8 @@ func TestLateTicket(t *testing.T) {
 			answer, asked, found := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			m := &generator{before: slowSubmit(answer)}
 			m.find = func(jobcall.Task) (string, error) { close(asked); <-found; return "", nil }
-			h := newCluster(t, url, map[string]chatcall.Adapter{"first": finder{m}})
-			h.apply(oneLine)
-			old := h.idleNode()
-			id := h.submit(old, h.submission(old, "easel-1", 1))
-			old.step(old.jobs.Start)
+			h, old := oneLineCluster(t, url, finder{m})
+			id := h.start(old, "easel-1", 1)
 			until(t, "the submission", func() bool { return m.count() == 1 })
 			h.declareDead(old)
 			n := h.idleNode()
@@ -247,11 +229,8 @@ func TestLateTicket(t *testing.T) {
 				}
 				return nil
 			}
-			h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-			h.apply(oneLine)
-			old := h.idleNode()
-			id := h.submit(old, h.submission(old, "easel-1", 1))
-			old.step(old.jobs.Start)
+			h, old := oneLineCluster(t, url, m)
+			id := h.start(old, "easel-1", 1)
 			until(t, "the submission", func() bool { return m.count() == 1 })
 			h.declareDead(old)
 			n := h.idleNode()
@@ -272,11 +251,8 @@ func TestLateTicket(t *testing.T) {
 			m.before = func(ctx context.Context, step string) error {
 				return errors.Join(slowSubmit(answer)(ctx, step), block("fetch", reached)(ctx, step))
 			}
-			h := newCluster(t, url, map[string]chatcall.Adapter{"first": finder{m}})
-			h.apply(oneLine)
-			old := h.idleNode()
-			id := h.submit(old, h.submission(old, "easel-1", 1))
-			old.step(old.jobs.Start)
+			h, old := oneLineCluster(t, url, finder{m})
+			id := h.start(old, "easel-1", 1)
 			until(t, "the submission", func() bool { return m.count() == 1 })
 			h.declareDead(old)
 			n := h.idleNode()
@@ -297,11 +273,8 @@ func TestFencedNode(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
 		m := &generator{before: block("fetch", reached)}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(oneLine)
-		old := h.idleNode()
-		id := h.submit(old, h.submission(old, "easel-1", 1))
-		old.step(old.jobs.Start)
+		h, old := oneLineCluster(t, url, m)
+		id := h.start(old, "easel-1", 1)
 		<-reached
 		old.kill()
 		m.before = nil
@@ -374,11 +347,8 @@ func TestTakeOverBesideSubmissions(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
 		m := &generator{before: block("poll", reached)}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(oneLine)
-		old := h.idleNode()
-		id := h.submit(old, h.submission(old, "easel-1", 1))
-		old.step(old.jobs.Start)
+		h, old := oneLineCluster(t, url, m)
+		id := h.start(old, "easel-1", 1)
 		<-reached
 		old.kill()
 		m.before = nil
@@ -390,8 +360,7 @@ func TestTakeOverBesideSubmissions(t *testing.T) {
 		if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
 			t.Errorf("%+v", s)
 		}
-		waits := h.submit(n, h.submission(n, "easel-1", 1))
-		n.step(n.jobs.Start)
+		waits := h.start(n, "easel-1", 1)
 		if s := h.poll(n, "image", waits); s.Status != row.StatusQueued {
 			t.Errorf("started beyond the bound of submissions: %+v", s)
 		}
@@ -403,9 +372,7 @@ func TestEndlessTakeOvers(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, m)
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.update(`UPDATE job_run SET state = 2, ticket = 't', line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1, fence = $2`,
 			noOwner, maxFence)
@@ -426,9 +393,7 @@ func TestGracefulStop(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		free := make(chan struct{})
 		m := &generator{before: gate("submit", free)}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, m)
 		n.jobs.stopWait = stopWait
 		ctx, stop := context.WithCancel(t.Context())
 		stopped := make(chan struct{})
@@ -456,11 +421,8 @@ func TestKeyDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		free := make(chan struct{})
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{before: gate("submit", free)}})
-		h.apply(oneLine)
-		n := h.idleNode()
-		id := h.submit(n, h.submission(n, "easel-1", 1))
-		n.step(n.jobs.Start)
+		h, n := oneLineCluster(t, url, &generator{before: gate("submit", free)})
+		id := h.start(n, "easel-1", 1)
 		h.deleteKey()
 		free <- struct{}{}
 		n.jobs.running.Wait()
@@ -490,8 +452,7 @@ func TestLineGoneMeanwhile(t *testing.T) {
 				first, second := &generator{before: block(at, reached)}, &generator{}
 				h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
 				old := h.idleNode()
-				id := h.submit(old, h.submission(old, "easel-1", 1))
-				old.step(old.jobs.Start)
+				id := h.start(old, "easel-1", 1)
 				<-reached
 				old.kill()
 				h.declareDead(old)

@@ -42,7 +42,7 @@ func easels(models int, lines ...string) string {
 // whileLocked calls act while nobody else can write a run or take a slot of a line.
 func (h *cluster) whileLocked(act func(), lines ...string) {
 	h.t.Helper()
-	err := h.db.Update(h.t.Context(), func(tx *store.Tx) error {
+	h.updateTx(func(tx *store.Tx) error {
 		if err := slot.LockTx(tx, lines...); err != nil {
 			return err
 		}
@@ -54,9 +54,6 @@ func (h *cluster) whileLocked(act func(), lines ...string) {
 		act()
 		return nil
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 // TestBlockedQueuesNeedNoLock calls Start for jobs without a free line while the test has every
@@ -103,8 +100,7 @@ func TestBlockedQueuesNeedNoLock(t *testing.T) {
 					t.Errorf("%d submissions", m.count())
 				}
 				c.clear(h, n)
-				n.step(n.jobs.Start)
-				n.jobs.running.Wait()
+				n.runJobs()
 				if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
 					t.Errorf("with nothing in the way: %+v", s)
 				}
@@ -125,8 +121,7 @@ func TestDisabledLinesNeedNoLock(t *testing.T) {
 		n := h.idleNode()
 		for range 5 {
 			h.submit(n, h.submission(n, "easel-1", 1))
-			n.step(n.jobs.Start)
-			n.jobs.running.Wait()
+			n.runJobs()
 		}
 		h.submit(n, h.submission(n, "easel-1", 1))
 		asked := m.count()
@@ -148,8 +143,7 @@ func TestLongQueue(t *testing.T) {
 		n := h.idleNode()
 		n.jobs.sending = maxSending - maxStarts - 8
 		h.fill(n, 2*maxStarts)
-		other := h.submit(n, h.submission(n, "easel-2", 1))
-		n.step(n.jobs.Start)
+		other := h.start(n, "easel-2", 1)
 		if s := h.poll(n, "image", other); s.Status != row.StatusProcessing {
 			t.Errorf("behind the long queue of another model: %+v", s)
 		}
@@ -295,14 +289,7 @@ func TestTurnsKeepLimits(t *testing.T) {
 		}
 		h.audit(jobs * cent)
 	}
-	t.Run("one node", func(t *testing.T) {
-		t.Parallel()
-		storetest.EachURL(t, func(t *testing.T, url string) { test(t, url, 1) })
-	})
-	t.Run("two nodes", func(t *testing.T) {
-		t.Parallel()
-		test(t, storetest.PostgreSQL(t), 2)
-	})
+	oneAndTwoNodes(t, test)
 }
 
 // TestHalfOpenLineOfTwoModels: two models do not use a half-open line at once.
@@ -357,9 +344,7 @@ func TestTakeOverDamagedJob(t *testing.T) {
 func TestHousekeepDamagedJob(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, &generator{})
 		bad := h.submit(n, h.submission(n, "easel-1", 1))
 		h.update(`UPDATE job_run SET trace = '{', queued_ms = 1 WHERE id = $1`, bad)
 		other := h.withAccount(h.open(100 * cent))
@@ -379,9 +364,7 @@ func TestHousekeepDamagedJob(t *testing.T) {
 func TestSlowQueueRead(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}})
-		h.apply(oneLine)
-		n := h.idleNode()
+		h, n := oneLineCluster(t, url, &generator{})
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.poll(n, "image", id)
 		v := n.jobs.queues.queue("easel-1")
