@@ -71,13 +71,10 @@ func nativeRows(t testing.TB) []row {
 		}
 		rows = append(rows, r)
 	}
-	stream := func(raw ...string) *fakeprovider.Reply {
-		return &fakeprovider.Reply{ContentType: "text/event-stream", Raw: raw}
-	}
 	reported := func(kind string, w want) row {
 		whole := fakeprovider.NativeError(200, kind, "x")
 		return row{name: "200 " + kind, want: w, status: 200, whole: &whole,
-			stream: stream(append(messageBegin(10), fakeprovider.NativeFailure(kind, "x"))...)}
+			stream: native(append(messageBegin(10), fakeprovider.NativeFailure(kind, "x"))...)}
 	}
 	rejected := reported("invalid_request_error", refused(400, "invalid_request", "invalid_request_error"))
 	rejected.message = "x"
@@ -94,14 +91,14 @@ func nativeRows(t testing.TB) []row {
 		row{name: "neither content nor an end", want: empty(), status: 200, whole: &nothing},
 		// /native passes an answer with a stop_reason unchanged.
 		row{name: "no content, but an end", want: answered(), status: 200, whole: stoppedBy("end_turn"),
-			stream: stream(append(messageBegin(10), messageEnd("end_turn", 1)...)...)},
+			stream: native(append(messageBegin(10), messageEnd("end_turn", 1)...)...)},
 		row{name: "no content, refused", want: answered(), status: 200, whole: stoppedBy("refusal"),
-			stream: stream(append(messageBegin(10), messageEnd("refusal", 1)...)...)},
+			stream: native(append(messageBegin(10), messageEnd("refusal", 1)...)...)},
 		row{name: "pings, no token", want: timedOut(), status: 200, line: impatient(),
 			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: messageBegin(10), End: fakeprovider.Stall}},
 		row{name: "reset before a token", want: broken(), status: 200,
 			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: messageBegin(10), End: fakeprovider.Reset}},
-		row{name: "ended before a token", want: broken(), status: 200, stream: stream(messageBegin(10)...)},
+		row{name: "ended before a token", want: broken(), status: 200, stream: native(messageBegin(10)...)},
 	)
 }
 

@@ -9,53 +9,43 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// byCode returns rows that differ in error.code only.
-func byCode(vendor string, status int, w want, codes ...string) []row {
+// each returns a row for each value. format makes the name of a value.
+func each[V any](w want, format string, values []V, reply func(V) fakeprovider.Reply) []row {
 	var rows []row
-	for _, code := range codes {
-		rows = append(rows, both(fmt.Sprintf("%d %s %s", status, vendor, code),
-			fakeprovider.Error(status, "", code, "The vendor's words."), w))
+	for _, value := range values {
+		rows = append(rows, both(fmt.Sprintf(format, value), reply(value), w))
 	}
 	return rows
+}
+
+const vendorWords = "The vendor's words."
+
+// byCode returns rows that differ in error.code only.
+func byCode(vendor string, status int, w want, codes ...string) []row {
+	return each(w, fmt.Sprintf("%d %s %%s", status, vendor), codes,
+		func(code string) fakeprovider.Reply { return fakeprovider.Error(status, "", code, vendorWords) })
 }
 
 // byType returns rows that differ in error.type only.
 func byType(vendor string, status int, w want, kinds ...string) []row {
-	var rows []row
-	for _, kind := range kinds {
-		rows = append(rows, both(fmt.Sprintf("%d %s %s", status, vendor, kind),
-			fakeprovider.Error(status, kind, "", "The vendor's words."), w))
-	}
-	return rows
+	return each(w, fmt.Sprintf("%d %s %%s", status, vendor), kinds,
+		func(kind string) fakeprovider.Reply { return fakeprovider.Error(status, kind, "", vendorWords) })
 }
 
 // dashScope returns rows in DashScope's shape: code and message at the top.
 func dashScope(status int, w want, codes ...string) []row {
-	var rows []row
-	for _, code := range codes {
-		rows = append(rows, both(fmt.Sprintf("%d DashScope %s", status, code),
-			fakeprovider.JSON(status, fmt.Sprintf(`{"code":%q,"message":"The vendor's words.","request_id":"x"}`, code)), w))
-	}
-	return rows
+	return each(w, fmt.Sprintf("%d DashScope %%s", status), codes, func(code string) fakeprovider.Reply {
+		return fakeprovider.JSON(status, fmt.Sprintf(`{"code":%q,"message":%q,"request_id":"x"}`, code, vendorWords))
+	})
 }
 
 // statuses returns rows with an error object, one for each status.
 func statuses(w want, all ...int) []row {
-	var rows []row
-	for _, status := range all {
-		rows = append(rows, both(fmt.Sprintf("%d", status), fakeprovider.Error(status, "", "", "The vendor's words."), w))
-	}
-	return rows
+	return each(w, "%d", all, func(status int) fakeprovider.Reply { return fakeprovider.Error(status, "", "", vendorWords) })
 }
 
 // pages returns rows with a web page, one for each status.
-func pages(w want, all ...int) []row {
-	var rows []row
-	for _, status := range all {
-		rows = append(rows, both(fmt.Sprintf("%d page", status), fakeprovider.Page(status), w))
-	}
-	return rows
-}
+func pages(w want, all ...int) []row { return each(w, "%d page", all, fakeprovider.Page) }
 
 // statusRows returns failures before the body of an answer.
 func statusRows(t testing.TB) []row {
