@@ -375,12 +375,12 @@ func (r *rooms) openFronts(served surfaces, pages console.Options) (err error) {
 	}
 	if r.operatorServer != nil {
 		public, private := served.parted()
-		pages.Side = console.Operators
+		pages.Sections = console.OperatorSection
 		if private.console, err = console.New(pages); err != nil {
 			return fmt.Errorf("create the operator's console: %w", err)
 		}
 		served, r.operatorHandler = public, newFront(private)
-		pages.Side = console.Users
+		pages.Sections = console.UserSection
 	}
 	if served.console, err = console.New(pages); err != nil {
 		return fmt.Errorf("create the console: %w", err)

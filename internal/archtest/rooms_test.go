@@ -122,7 +122,7 @@ var floors = map[string][][]string{
 		{"internal/ledger", "internal/ledger/ledgertest"},
 	},
 	"internal/console": {
-		{"internal/console/part", "internal/console/static"},
+		{"internal/console/ui", "internal/console/static"},
 		{"internal/console/page"},
 		{"internal/console/show"},
 		{"internal/console/userpages", "internal/console/operatorpages"},

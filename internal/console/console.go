@@ -2,7 +2,7 @@
 // users' pages, the operators' pages, or both.
 //
 // The pages of accounts' users are in userpages, those of operators in operatorpages. Both use page
-// for sessions, forms and responses, the components of part, and show for content common to both
+// for sessions, forms and responses, the components of ui, and show for content common to both
 // sections. The immutable files are in static.
 //
 // Invariant: an address of one section serves none of the other section's pages. The files of
@@ -31,14 +31,13 @@ import (
 // Base is the path of the console.
 const Base = page.Base
 
-// Side selects the sections of an address.
-type Side int
+// Sections selects the sections of an address.
+type Sections int
 
-// The sides.
 const (
-	Whole     Side = iota // the pages of users and of the operator
-	Users                 // only the users' pages, because the operators' pages have an address of their own
-	Operators             // only the operators' pages
+	AllSections     Sections = iota // the pages of users and of the operator
+	UserSection                     // only the users' pages, because the operators' pages have an address of their own
+	OperatorSection                 // only the operators' pages
 )
 
 // Options configures New. All fields are required unless their comment says otherwise.
@@ -79,8 +78,8 @@ type Options struct {
 	// Log gets the causes of 503 answers. If nil, the causes are discarded.
 	Log *slog.Logger
 	// Observe is called after every request. If nil, requests are not observed.
-	Observe func(endpoint string, status int, took time.Duration)
-	Side    Side
+	Observe  func(endpoint string, status int, took time.Duration)
+	Sections Sections
 }
 
 // New returns the handler of /console. The handler expects whole paths. New returns an error if an
@@ -90,17 +89,17 @@ func New(o Options) (http.Handler, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return page.New(page.Options{DB: o.DB, ReadLimit: o.ReadLimit, SignIns: o.SignIns, AdminToken: o.AdminToken, PublicURL: o.PublicURL,
-		NoPublicURL: o.NoPublicURL, Apart: o.Side == Operators, MediaURL: o.MediaURL, TrustedProxies: o.TrustedProxies, Log: o.Log,
+		NoPublicURL: o.NoPublicURL, OwnAddress: o.Sections == OperatorSection, MediaURL: o.MediaURL, TrustedProxies: o.TrustedProxies, Log: o.Log,
 		Observe: o.Observe}, o.sections()...)
 }
 
-// sections returns the sections of the options' side.
+// sections returns the selected sections.
 func (o Options) sections() (all []page.Section) {
-	if o.Side != Operators {
+	if o.Sections != OperatorSection {
 		all = append(all, userpages.Section(userpages.Options{Keys: o.Keys, Passwords: o.Passwords, SignIns: o.SignIns, Catalog: o.Catalog,
 			Lines: o.Lines, Jobs: o.Jobs, Webhooks: o.Webhooks, Media: o.Media, ServeAs: o.ServeAs}))
 	}
-	if o.Side != Users {
+	if o.Sections != UserSection {
 		all = append(all, operatorpages.Section(operatorpages.Options{DB: o.DB, Keys: o.Keys, Passwords: o.Passwords, SignIns: o.SignIns,
 			Catalog: o.Catalog, Providers: o.Providers, Lines: o.Lines, Jobs: o.Jobs, Webhooks: o.Webhooks, Audits: o.Audits,
 			Writable: o.Writable, AdminToken: o.AdminToken, PublicURL: o.PublicURL, NoPublicURL: o.NoPublicURL,

@@ -187,9 +187,9 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		rows := expected()
-		sides := map[console.Side]http.Handler{}
-		for _, side := range []console.Side{console.Users, console.Operators} {
-			sides[side] = s.Console(func(o *console.Options) { o.Side = side })
+		sides := map[console.Sections]http.Handler{}
+		for _, side := range []console.Sections{console.UserSection, console.OperatorSection} {
+			sides[side] = s.Console(func(o *console.Options) { o.Sections = side })
 		}
 		visitors := visitorsOf(s)
 		for _, route := range console.Routes() {
@@ -247,7 +247,7 @@ func (c cast) enter(s *consoletest.Scene, name string) *consoletest.Browser {
 	return b
 }
 
-func walk(t *testing.T, s *consoletest.Scene, c cast, sides map[console.Side]http.Handler, route string, row visited) {
+func walk(t *testing.T, s *consoletest.Scene, c cast, sides map[console.Sections]http.Handler, route string, row visited) {
 	t.Helper()
 	method, path, _ := strings.Cut(route, " ")
 	operators := strings.HasPrefix(path, "/console/operator")
@@ -274,7 +274,7 @@ func walk(t *testing.T, s *consoletest.Scene, c cast, sides map[console.Side]htt
 		b.Handler = handler
 		got := b.Do(method, thing(s, path, "elsewhere"), form(route))
 		shared := strings.HasPrefix(path, "/console/static") || path == "/console/theme" || path == "/console/shortcuts"
-		there := shared || operators == (side == console.Operators)
+		there := shared || operators == (side == console.OperatorSection)
 		if there != (got.Code != http.StatusNotFound) {
 			t.Errorf("%s on side %d: %d", route, side, got.Code)
 		}

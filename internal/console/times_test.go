@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	// aside matches the parts of a page without times for readers: the axis of a chart, code, and
+	// aside matches the text of a page without times for readers: the axis of a chart, code, and
 	// attributes except titles.
 	aside = regexp.MustCompile(`(?s)<div class="axis".*?</div>|<pre tabindex.*?</pre>|<textarea.*?</textarea>|<style.*?</style>|` +
 		`(?:datetime|href|value|src|id|action|data-[a-z]+)="[^"]*"`)
@@ -67,7 +67,7 @@ func fill(t *testing.T, s *consoletest.Scene) {
 	t.Helper()
 	key := s.Key("ada", "key")
 	for day := range int64(3) {
-		s.Spent("ada", day, spending.UsageRow{Key: key.ID, Model: "sandbox-chat", Line: "sandbox",
+		s.AddUsage("ada", day, spending.UsageRow{Key: key.ID, Model: "sandbox-chat", Line: "sandbox",
 			Sums: spending.Sums{Requests: 3, Billed: 3, Charged: 1_200 * money.Amount(day+1)}})
 	}
 	for range 3 {
@@ -141,7 +141,7 @@ func TestTimesAndAmountsAreFormattedInOneFile(t *testing.T) {
 		return err
 	})
 	found = slices.Compact(found)
-	if err != nil || !slices.Equal(found, []string{"part/format.go", "show/model.go"}) { // model.go has exact prices
+	if err != nil || !slices.Equal(found, []string{"show/model.go", "ui/format.go"}) { // model.go has exact prices
 		t.Errorf("formatted in %v, %v", found, err)
 	}
 }

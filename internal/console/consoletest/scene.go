@@ -100,7 +100,7 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 			Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
 			Audits: operator.NewAudits(db, proof.AuditTx, nil), Writable: func() error { return nil },
 			AdminToken: httpapi.NewOperatorToken(AdminToken), PublicURL: PublicURL, MediaURL: PublicURL + "/media"}
-		s.studio(watcher)
+		s.startServices(watcher)
 		s.handler = s.Console(nil)
 		s.account("ada", "ada@example.com")
 		s.account("bob", "bob@example.com")
@@ -117,8 +117,8 @@ func (s *Scene) CloseBooks() {
 	})
 }
 
-// studio starts the services for models: the API for the playground, and jobs. Jobs wait until run.
-func (s *Scene) studio(watcher *catalog.Watcher) {
+// startServices starts the services for models: the API for the playground, and jobs. Jobs wait until run.
+func (s *Scene) startServices(watcher *catalog.Watcher) {
 	s.t.Helper()
 	ctx := context.WithoutCancel(s.t.Context())
 	self, err := node.Join(ctx, node.Options{DB: s.DB})
@@ -318,9 +318,9 @@ func (s *Scene) Request(name string, status int, code string) string {
 	return request
 }
 
-// Spent adds the sums of one day to the ledger of the named account, for the key, model, line and
+// AddUsage adds the sums of one day to the ledger of the named account, for the key, model, line and
 // endpoint of d. daysAgo counts from the current UTC day.
-func (s *Scene) Spent(name string, daysAgo int64, d spending.UsageRow) {
+func (s *Scene) AddUsage(name string, daysAgo int64, d spending.UsageRow) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {
 		now, err := tx.NowMS()

@@ -10,8 +10,8 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/movement"
@@ -24,30 +24,30 @@ import (
 
 // accountPage is one account for the operator. The address selects the list on the page.
 type accountPage struct {
-	Name    string
-	State   part.Badge
-	Switch  any
-	Stats   part.FigureRow
-	Tabs    part.Tabs
-	Facts   part.Facts
-	Credit  *part.Inputs
-	Change  *part.Inputs
-	Prices  *part.Inputs
-	Note    *part.Inputs
-	New     *part.Inputs // a key or a user
-	NewWord string
-	List    *part.DataTable
-	None    string // where the list is empty
-	Pager   part.Pager
-	Welcome *part.Snippets
-	Unset   *part.Notice // warns that public_url is not set, so the text would have an unreachable address
+	Name             string
+	State            ui.Badge
+	Switch           any
+	Stats            ui.FigureRow
+	Tabs             ui.Tabs
+	Facts            ui.Facts
+	Credit           *ui.PostForm
+	Change           *ui.PostForm
+	Prices           *ui.PostForm
+	Note             *ui.PostForm
+	New              *ui.PostForm // a key or a user
+	NewWord          string
+	List             *ui.DataTable
+	None             string // where the list is empty
+	Pager            ui.Pager
+	Welcome          *ui.Snippets
+	PublicURLWarning *ui.Notice // warns that public_url is not set, so the text would have an unreachable address
 }
 
 // accountForms are rejected forms of the page.
-type accountForms struct{ credit, change, prices, note, user *part.Inputs }
+type accountForms struct{ credit, change, prices, note, user *ui.PostForm }
 
-func accountForm(a account.Account) part.Inputs {
-	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID, Submit: "Save", Fields: []part.FormField{
+func accountForm(a account.Account) ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/operator/accounts/" + a.ID, Submit: "Save", Fields: []ui.FormField{
 		{Name: "name", Label: "Name", Value: a.Name, Required: true},
 		{Name: "email", Label: "Email", Kind: "email", Value: a.Email, Hint: "For contact only. Users keep signing in with their own emails."},
 		{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: a.Money.Floor.String(),
@@ -57,12 +57,12 @@ func accountForm(a account.Account) part.Inputs {
 }
 
 // testField marks an account as one for tests.
-func testField(on bool) part.FormField {
-	return part.FormField{Name: "test", Label: "Test account", Kind: part.Check, On: on,
+func testField(on bool) ui.FormField {
+	return ui.FormField{Name: "test", Label: "Test account", Kind: ui.Check, On: on,
 		Hint: "The account may use sandbox models although the catalog has real lines."}
 }
 
-func pricesForm(a account.Account) part.Inputs {
+func pricesForm(a account.Account) ui.PostForm {
 	var models strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(a.Prices.Models)) {
 		fmt.Fprintf(&models, "%s %s\n", id, a.Prices.Models[id])
@@ -72,24 +72,24 @@ func pricesForm(a account.Account) part.Inputs {
 		hint = "The stored prices cannot be read (" + a.Prices.Unreadable + "), and the account's requests are refused. " +
 			"Save both fields to mend it."
 	}
-	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID + "/prices", Submit: "Save prices", Fields: []part.FormField{
+	return ui.PostForm{Action: page.Base + "/operator/accounts/" + a.ID + "/prices", Submit: "Save prices", Fields: []ui.FormField{
 		{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: a.Prices.Factor.String(), Hint: hint},
-		{Name: "prices", Label: "Factors of single models", Kind: part.Area, Value: models.String(),
+		{Name: "prices", Label: "Factors of single models", Kind: ui.Area, Value: models.String(),
 			Hint: "Override the price factor for single models. One model and factor per line: swift-1 0.8."},
 	}}
 }
 
-func noteForm(a account.Account) part.Inputs {
-	return part.Inputs{Action: page.Base + "/operator/accounts/" + a.ID + "/note", Submit: "Save note", Fields: []part.FormField{
-		{Name: "note", Label: "Note", Kind: part.Area, Value: a.Note, Prefix: "account-",
+func noteForm(a account.Account) ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/operator/accounts/" + a.ID + "/note", Submit: "Save note", Fields: []ui.FormField{
+		{Name: "note", Label: "Note", Kind: ui.Area, Value: a.Note, Prefix: "account-",
 			Hint: "Only operators see the note. The log records who changed it."},
 	}}
 }
 
-func accountKeyForm(id, once string) part.Inputs {
-	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/keys", Submit: "Create key", Fields: []part.FormField{
+func accountKeyForm(id, once string) ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/operator/accounts/" + id + "/keys", Submit: "Create key", Fields: []ui.FormField{
 		{Name: "name", Label: "Name", Hint: "What uses the key. You or the account's users set limits on the key's page."},
-		{Name: "once", Kind: part.Unshown, Value: once, Prefix: "key-"},
+		{Name: "once", Kind: ui.Hidden, Value: once, Prefix: "key-"},
 	}}
 }
 
@@ -98,7 +98,7 @@ func accountViews() []string {
 	return []string{"", "keys", "users", "money", "requests", "jobs", "webhook", "log"}
 }
 
-func (c *console) showAccount(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showAccount(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {
 		return nil, err
@@ -107,37 +107,37 @@ func (c *console) showAccount(v *page.Visit) (page.Outgoing, error) {
 }
 
 // accountWith shows an account with forms, which may have errors.
-func (c *console) accountWith(v *page.Visit, a account.Account, forms accountForms, status int) (page.Outgoing, error) {
+func (c *console) accountWith(v *page.Visit, a account.Account, forms accountForms, status int) (page.Responder, error) {
 	path := "/operator/accounts/" + a.ID
 	view := v.Query("view")
 	if forms.user != nil {
 		view = "users"
 	}
-	shown := accountPage{Name: a.Name, State: accountBadge(a), Tabs: part.Tabs{Label: "Of this account"}}
+	shown := accountPage{Name: a.Name, State: accountBadge(a), Tabs: ui.Tabs{Label: "Of this account"}}
 	for _, name := range accountViews() {
-		tab := part.Tab{Href: page.Base + path + "?view=" + name, Text: part.Title(name), Current: name == view}
+		tab := ui.Tab{Href: page.Base + path + "?view=" + name, Text: ui.Title(name), Current: name == view}
 		if name == "" {
 			tab.Href, tab.Text = page.Base+path, "Overview"
 		}
 		shown.Tabs.Items = append(shown.Tabs.Items, tab)
 	}
-	shown.Tabs.Items = append(shown.Tabs.Items, part.Tab{Text: "Usage",
+	shown.Tabs.Items = append(shown.Tabs.Items, ui.Tab{Text: "Usage",
 		Href: page.AddressOf("/operator/usage", url.Values{"account": {a.ID}, "by": {string(spending.ByModel)}})})
-	shown.Switch = v.Confirm(part.Confirm{ID: "disable", Button: "Disable", Title: "Disable " + a.Name + "?", Danger: true,
+	shown.Switch = v.Confirm(ui.Confirm{ID: "disable", Button: "Disable", Title: "Disable " + a.Name + "?", Danger: true,
 		Action: page.Base + path + "/disable", Text: []string{"All its keys answer 401 at once, and " +
 			"jobs that wait fail and are refunded. Its money stays, and its users still see its pages, which say so. You can enable it again."}})
 	if a.Money.Disabled {
-		shown.Switch = part.Act{Action: page.Base + path + "/enable", Word: "Enable", About: a.Name}
+		shown.Switch = ui.Button{Action: page.Base + path + "/enable", Label: "Enable", About: a.Name}
 	}
-	shown.Stats = part.FigureRow{{Label: "Balance", Value: part.Money{Amount: a.Money.Balance},
-		Note: part.Text{Text: part.Credits(a.Money.Balance)}},
-		{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for running requests"}},
-		{Label: "Floor", Value: part.Money{Amount: a.Money.Floor}, Note: part.Text{Text: "the lowest allowed balance"}},
-		{Label: "Usage above reservations", Value: part.Money{Amount: a.Over}, Note: part.Text{Text: "not charged to anybody"}}}
+	shown.Stats = ui.FigureRow{{Label: "Balance", Value: ui.Money{Amount: a.Money.Balance},
+		Note: ui.Text{Text: ui.Credits(a.Money.Balance)}},
+		{Label: "On hold", Value: ui.Money{Amount: a.Money.Held}, Note: ui.Text{Text: "for running requests"}},
+		{Label: "Floor", Value: ui.Money{Amount: a.Money.Floor}, Note: ui.Text{Text: "the lowest allowed balance"}},
+		{Label: "Usage above reservations", Value: ui.Money{Amount: a.Over}, Note: ui.Text{Text: "not charged to anybody"}}}
 	if err := v.View(func(tx *store.Tx) error { return c.fillTx(tx, &shown, v, a, view, forms) }); err != nil {
 		return nil, err
 	}
-	return page.Whole{Name: "account", Title: a.Name, Main: shown, Status: status}.Done(v, map[string]string{
+	return page.FullPage{Name: "account", Title: a.Name, Main: shown, Status: status}.WithNotice(v, map[string]string{
 		"created":  "The account is there. Credit it, create a key, and send the welcome text.",
 		"credited": "Done: the balance below is the one after it.",
 		"changed":  "Saved.",
@@ -154,7 +154,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 // fillTx reads the content of an account's view.
 func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.Account, view string, forms accountForms) (err error) {
 	after, path := v.Query("after"), "/operator/accounts/"+a.ID
-	list := func(t part.DataTable, more bool, last, none string) {
+	list := func(t ui.DataTable, more bool, last, none string) {
 		p.List, p.None, p.Pager = &t, none, v.Pager(path, more, last)
 	}
 	switch view {
@@ -222,12 +222,12 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 	if err != nil {
 		return err
 	}
-	p.Facts = part.Facts{{Name: "Id", Value: part.Ident{ID: a.ID}}, {Name: "Email", Value: part.Dashed(a.Email)},
-		{Name: "Since", Value: part.Moment{MS: a.CreatedMS}}, {Name: "Today (UTC)", Value: part.Text{Text: fmt.Sprintf("%s, %s failed, %s",
-			part.Requests(u.Today.Requests), part.Thousands(u.Today.Failed), part.USD(u.Today.Cost))}},
-		{Name: "In all", Value: part.Text{Text: part.Requests(u.Total.Requests) + ", " + part.USD(u.Total.Cost)}}}
+	p.Facts = ui.Facts{{Name: "Id", Value: ui.Ident{ID: a.ID}}, {Name: "Email", Value: ui.OrDash(a.Email)},
+		{Name: "Since", Value: ui.Moment{MS: a.CreatedMS}}, {Name: "Today (UTC)", Value: ui.Text{Text: fmt.Sprintf("%s, %s failed, %s",
+			ui.Requests(u.Today.Requests), ui.Thousands(u.Today.Failed), ui.USD(u.Today.Cost))}},
+		{Name: "In all", Value: ui.Text{Text: ui.Requests(u.Total.Requests) + ", " + ui.USD(u.Total.Cost)}}}
 	credit, change, note := creditForm(a.ID, rand.Text()), accountForm(a), noteForm(a)
-	credit.Field("usd").Value, credit.Field("note").Value = v.Filled("usd"), v.Filled("note")
+	credit.Field("usd").Value, credit.Field("note").Value = v.Prefill("usd"), v.Prefill("note")
 	if forms.credit != nil {
 		credit = *forms.credit
 	}
@@ -245,24 +245,24 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 	if a.Email, err = account.SignInOfTx(tx, a); err != nil { // for the text with the sign-in
 		return err
 	}
-	welcome := c.welcome(a, nil, "")
-	p.Welcome, p.Unset = &welcome, c.unset()
+	welcome := c.welcomeText(a, nil, "")
+	p.Welcome, p.PublicURLWarning = &welcome, c.publicURLWarning()
 	return nil
 }
 
 // deliveriesTable lists deliveries with their receivers and buttons.
-func deliveriesTable(list []webhook.Delivery) part.DataTable {
+func deliveriesTable(list []webhook.Delivery) ui.DataTable {
 	t := show.Deliveries(list)
-	t.Columns = append(t.Columns, part.Column{Title: "Address"}, part.Column{Title: "Change"})
+	t.Columns = append(t.Columns, ui.Column{Title: "Address"}, ui.Column{Title: "Change"})
 	for i, d := range list {
-		t.Rows[i].Cells = append(t.Rows[i].Cells, part.Text{Text: d.URL, Mono: true},
-			part.Act{Action: page.Base + "/operator/deliveries/" + d.ID + "/resend", Word: "Resend", About: d.Event})
+		t.Rows[i].Cells = append(t.Rows[i].Cells, ui.Text{Text: d.URL, Mono: true},
+			ui.Button{Action: page.Base + "/operator/deliveries/" + d.ID + "/resend", Label: "Resend", About: d.Event})
 	}
 	return t
 }
 
-func (c *console) resendDelivery(v *page.Visit) (page.Outgoing, error) {
-	d, err := operator.Resend(v.Context(), c.DB, c.Webhooks, show.By(v), v.PathID())
+func (c *console) resendDelivery(v *page.Visit) (page.Responder, error) {
+	d, err := operator.Resend(v.Context(), c.DB, c.Webhooks, show.Actor(v), v.PathID())
 	if err != nil {
 		return nil, err
 	}
@@ -271,13 +271,13 @@ func (c *console) resendDelivery(v *page.Visit) (page.Outgoing, error) {
 
 // createKey creates a key for a customer and shows its secret in the same response, in the text to
 // send.
-func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
+func (c *console) createKey(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {
 		return nil, err
 	}
 	form := accountKeyForm(a.ID, "")
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	once, err := v.Once(&form, "key "+a.ID)
@@ -287,7 +287,7 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 	var secret string
 	if err := v.Update(func(tx *store.Tx) error {
 		_, again, err := page.OnceTx(tx, once, func() (id string, err error) {
-			k, made, err := operator.CreateKeyTx(tx, show.By(v), a.ID, account.KeySettings{Name: form.Field("name").Value})
+			k, made, err := operator.CreateKeyTx(tx, show.Actor(v), a.ID, account.KeySettings{Name: form.Field("name").Value})
 			secret = made
 			return k.ID, err
 		})
@@ -301,5 +301,5 @@ func (c *console) createKey(v *page.Visit) (page.Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return c.sending("Key created", a, nil, secret, operator.Credit{}), nil
+	return c.showCredentials("Key created", a, nil, secret, operator.Credit{}), nil
 }

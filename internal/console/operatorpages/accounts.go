@@ -8,8 +8,8 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
@@ -18,29 +18,29 @@ import (
 
 // accountsPage lists the accounts.
 type accountsPage struct {
-	Filters part.Filters
-	Table   part.DataTable
-	Empty   *part.Empty
-	Pager   part.Pager
+	Filters ui.Filters
+	Table   ui.DataTable
+	Empty   *ui.EmptyState
+	Pager   ui.Pager
 }
 
 // creditPage previews a credit.
 type creditPage struct {
 	Name  string
-	Facts part.Facts
-	Form  part.Inputs
+	Facts ui.Facts
+	Form  ui.PostForm
 }
 
 // searchFilter looks for accounts, and on one page for anything.
-func searchFilter(path, q string) part.Filters {
-	f := part.Filters{Action: page.Base + path, Fields: []part.FormField{{Name: "q", Label: "Name, email or id", Value: q}}}
+func searchFilter(path, q string) ui.Filters {
+	f := ui.Filters{Action: page.Base + path, Fields: []ui.FormField{{Name: "q", Label: "Name, email or id", Value: q}}}
 	if q != "" {
 		f.Clear = page.Base + path
 	}
 	return f
 }
 
-func (c *console) listAccounts(v *page.Visit) (page.Outgoing, error) {
+func (c *console) listAccounts(v *page.Visit) (page.Responder, error) {
 	q := strings.TrimSpace(v.Query("q"))
 	shown := accountsPage{Filters: searchFilter("/operator/accounts", q)}
 	if err := v.View(func(tx *store.Tx) (err error) {
@@ -66,14 +66,14 @@ func (c *console) listAccounts(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &part.Empty{Title: "No accounts yet", Text: "An account is a customer, with a balance, keys and users.",
-			Link: &part.Link{Href: page.Base + "/operator/accounts/new", Text: "Create an account", Icon: "plus", Button: true, Main: true}}
+		shown.Empty = &ui.EmptyState{Title: "No accounts yet", Text: "An account is a customer, with a balance, keys and users.",
+			Link: &ui.Link{Href: page.Base + "/operator/accounts/new", Text: "Create an account", Icon: "plus", Button: true, Main: true}}
 		if q != "" {
-			shown.Empty = &part.Empty{Title: "No account has this text in its name, email or id",
-				Link: &part.Link{Href: page.Base + "/operator/accounts", Text: "All accounts", Button: true}}
+			shown.Empty = &ui.EmptyState{Title: "No account has this text in its name, email or id",
+				Link: &ui.Link{Href: page.Base + "/operator/accounts", Text: "All accounts", Button: true}}
 		}
 	}
-	return page.Whole{Name: "accounts", Title: "Accounts", Main: shown}, nil
+	return page.FullPage{Name: "accounts", Title: "Accounts", Main: shown}, nil
 }
 
 // oneAccountTx returns a list with the account of an id, or an empty list if the id is unknown.
@@ -87,30 +87,30 @@ func oneAccountTx(tx *store.Tx, id string) ([]account.Account, error) {
 
 func isNotFound(err error) bool { return err != nil && fault.Of(err).Code == fault.NotFound }
 
-func accountsTable(list []account.Account) part.DataTable {
-	t := part.DataTable{Caption: "Accounts", Columns: []part.Column{{Title: "Name"}, {Title: "State"}, {Title: "Email", Fold: true},
+func accountsTable(list []account.Account) ui.DataTable {
+	t := ui.DataTable{Caption: "Accounts", Columns: []ui.Column{{Title: "Name"}, {Title: "State"}, {Title: "Email", Fold: true},
 		{Title: "Balance", Right: true}, {Title: "On hold", Right: true, Fold: true}, {Title: "Floor", Right: true, Fold: true},
 		{Title: "Since", Fold: true}}}
 	for _, a := range list {
-		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/operator/accounts/" + a.ID, Cells: []any{a.Name, accountBadge(a), a.Email,
-			part.Money{Amount: a.Money.Balance}, part.Money{Amount: a.Money.Held}, part.Money{Amount: a.Money.Floor},
-			part.Moment{MS: a.CreatedMS}}})
+		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/accounts/" + a.ID, Cells: []any{a.Name, accountBadge(a), a.Email,
+			ui.Money{Amount: a.Money.Balance}, ui.Money{Amount: a.Money.Held}, ui.Money{Amount: a.Money.Floor},
+			ui.Moment{MS: a.CreatedMS}}})
 	}
 	return t
 }
 
-func accountBadge(a account.Account) part.Badge {
+func accountBadge(a account.Account) ui.Badge {
 	switch {
 	case a.Money.Disabled:
-		return part.Badge{Tone: part.Bad, Word: "disabled"}
+		return ui.Badge{Tone: ui.Bad, Label: "disabled"}
 	case a.Money.Balance-a.Money.Held <= a.Money.Floor:
-		return part.Badge{Tone: part.Warn, Word: "used up"}
+		return ui.Badge{Tone: ui.Warn, Label: "used up"}
 	}
-	return part.Badge{Tone: part.OK, Word: "active"}
+	return ui.Badge{Tone: ui.OK, Label: "active"}
 }
 
 // dollars reads an amount of a form's field; empty is nil.
-func dollars(f *part.Inputs, name string) (*money.Amount, error) {
+func dollars(f *ui.PostForm, name string) (*money.Amount, error) {
 	text := strings.TrimSpace(strings.ReplaceAll(f.Field(name).Value, "$", ""))
 	if text == "" {
 		return nil, nil
@@ -122,21 +122,21 @@ func dollars(f *part.Inputs, name string) (*money.Amount, error) {
 	return &value, nil
 }
 
-func creditForm(id, once string) part.Inputs {
-	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/credit", Submit: "Preview the credit", Fields: []part.FormField{
+func creditForm(id, once string) ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/operator/accounts/" + id + "/credit", Submit: "Preview the credit", Fields: []ui.FormField{
 		{Name: "usd", Label: "Credit", Before: "$", Numeric: true, Required: true, Hint: "A negative amount takes credit back."},
 		{Name: "note", Label: "Note", Hint: "For example invoice 1043. The account's users see it."},
-		{Name: "once", Kind: part.Unshown, Value: once},
-		{Name: "sure", Kind: part.Unshown},
-		{Name: "secret", Kind: part.Unshown},
+		{Name: "once", Kind: ui.Hidden, Value: once},
+		{Name: "sure", Kind: ui.Hidden},
+		{Name: "secret", Kind: ui.Hidden},
 	}}
 }
 
 // creditAccount moves money in two steps: the first previews the balance, the second moves the
 // money. A repeated form moves the money only once.
-func (c *console) creditAccount(v *page.Visit) (page.Outgoing, error) {
+func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 	form := creditForm(v.PathID(), "")
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	var given operator.Credit
@@ -158,12 +158,12 @@ func (c *console) creditAccount(v *page.Visit) (page.Outgoing, error) {
 		if form.Field("sure").Value == "" {
 			return nil
 		}
-		if err := c.proveForTakeBack(v, given, form.Field("secret").Value); err != nil {
+		if err := c.confirmTakeBack(v, given, form.Field("secret").Value); err != nil {
 			return err
 		}
 		return v.Update(func(tx *store.Tx) (err error) {
 			_, _, err = page.OnceTx(tx, once, func() (string, error) {
-				_, low, err = operator.CreditTx(tx, show.By(v), v.PathID(), given)
+				_, low, err = operator.CreditTx(tx, show.Actor(v), v.PathID(), given)
 				return v.PathID(), err
 			})
 			return err
@@ -173,17 +173,17 @@ func (c *console) creditAccount(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if err := credit(); err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		form.Field("secret").Value = ""
 		if form.Field("sure").Value != "" {
-			return c.sureOfCredit(v, a, given, form, http.StatusUnprocessableEntity), nil
+			return c.previewCredit(v, a, given, form, http.StatusUnprocessableEntity), nil
 		}
 		return c.accountWith(v, a, accountForms{credit: &form}, http.StatusUnprocessableEntity)
 	}
 	if form.Field("sure").Value == "" {
-		return c.sureOfCredit(v, a, given, form, 0), nil
+		return c.previewCredit(v, a, given, form, 0), nil
 	}
 	if low {
 		c.Webhooks.Wake()
@@ -191,16 +191,16 @@ func (c *console) creditAccount(v *page.Visit) (page.Outgoing, error) {
 	return page.To("/operator/accounts/"+a.ID, "credited"), nil
 }
 
-// proveForTakeBack confirms the operator's identity before money is taken back.
-func (c *console) proveForTakeBack(v *page.Visit, given operator.Credit, secret string) error {
+// confirmTakeBack confirms the operator's identity before money is taken back.
+func (c *console) confirmTakeBack(v *page.Visit, given operator.Credit, secret string) error {
 	if given.USD > 0 {
 		return nil
 	}
-	return c.prove(v, secret, "nothing was taken back")
+	return c.confirmIdentity(v, secret, "nothing was taken back")
 }
 
-// prove confirms the operator's identity. not describes the omitted act in the error message.
-func (c *console) prove(v *page.Visit, secret, not string) error {
+// confirmIdentity confirms the operator's identity. not describes the omitted act in the error message.
+func (c *console) confirmIdentity(v *page.Visit, secret, not string) error {
 	var err error
 	if v.Session.User.ID == "" {
 		err = c.SignIns.Token(v.Context(), c.AdminToken.Is(secret), v.Address())
@@ -213,10 +213,10 @@ func (c *console) prove(v *page.Visit, secret, not string) error {
 	return err
 }
 
-// sureOfCredit previews a credit and asks for a confirmation.
-func (c *console) sureOfCredit(v *page.Visit, a account.Account, given operator.Credit, form part.Inputs, status int) page.Outgoing {
+// previewCredit previews a credit and asks for a confirmation.
+func (c *console) previewCredit(v *page.Visit, a account.Account, given operator.Credit, form ui.PostForm, status int) page.Responder {
 	for _, name := range []string{"usd", "note"} {
-		form.Field(name).Kind = part.Unshown
+		form.Field(name).Kind = ui.Hidden
 	}
 	form.Field("sure").Value = "yes"
 	form.Cancel = page.Base + "/operator/accounts/" + a.ID
@@ -226,21 +226,21 @@ func (c *console) sureOfCredit(v *page.Visit, a account.Account, given operator.
 		word, amount, form.Danger = "Take back ", -amount, true
 		*form.Field("secret") = secretField(v, "Asked for before money is taken back.")
 	}
-	form.Submit = word + part.USD(amount)
-	shown := creditPage{Name: a.Name, Form: form, Facts: part.Facts{{Name: "Account", Value: a.Name},
-		{Name: "Balance now", Value: part.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(word), Value: part.Money{Amount: amount}},
-		{Name: "Balance then", Value: part.Money{Amount: a.Money.Balance + given.USD}}, {Name: "Note", Value: part.Dashed(given.Note)}}}
-	return page.Whole{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: shown, Status: status}
+	form.Submit = word + ui.USD(amount)
+	shown := creditPage{Name: a.Name, Form: form, Facts: ui.Facts{{Name: "Account", Value: a.Name},
+		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(word), Value: ui.Money{Amount: amount}},
+		{Name: "Balance then", Value: ui.Money{Amount: a.Money.Balance + given.USD}}, {Name: "Note", Value: ui.OrDash(given.Note)}}}
+	return page.FullPage{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: shown, Status: status}
 }
 
 // changeAccount edits an account's name, contact address and floor.
-func (c *console) changeAccount(v *page.Visit) (page.Outgoing, error) {
+func (c *console) changeAccount(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {
 		return nil, err
 	}
 	form := accountForm(a)
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	change := func() error {
@@ -262,7 +262,7 @@ func (c *console) changeAccount(v *page.Visit) (page.Outgoing, error) {
 		return c.patchAccount(v, patch)
 	}
 	if err := change(); err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		return c.accountWith(v, a, accountForms{change: &form}, http.StatusUnprocessableEntity)
@@ -270,18 +270,18 @@ func (c *console) changeAccount(v *page.Visit) (page.Outgoing, error) {
 	return page.To("/operator/accounts/"+a.ID, "changed"), nil
 }
 
-// noteAccount saves the operators' note about an account.
-func (c *console) noteAccount(v *page.Visit) (page.Outgoing, error) {
+// saveNote saves the operators' note about an account.
+func (c *console) saveNote(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {
 		return nil, err
 	}
 	form := noteForm(a)
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	if err := c.patchAccount(v, account.Patch{Note: &form.Field("note").Value}); err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		return c.accountWith(v, a, accountForms{note: &form}, http.StatusUnprocessableEntity)
@@ -290,22 +290,22 @@ func (c *console) noteAccount(v *page.Visit) (page.Outgoing, error) {
 }
 
 func (c *console) patchAccount(v *page.Visit, p account.Patch) error {
-	// Also after an error: the commit of one may have taken place.
+	// Also after an error, because the transaction may have been committed.
 	defer c.Keys.ForgetAccount(v.PathID())
 	return v.Update(func(tx *store.Tx) error {
-		_, err := operator.ChangeAccountTx(tx, show.By(v), v.PathID(), p)
+		_, err := operator.ChangeAccountTx(tx, show.Actor(v), v.PathID(), p)
 		return err
 	})
 }
 
-func (c *console) disableAccount(v *page.Visit) (page.Outgoing, error) {
+func (c *console) disableAccount(v *page.Visit) (page.Responder, error) {
 	return c.switchAccount(v, true, "disabled")
 }
-func (c *console) enableAccount(v *page.Visit) (page.Outgoing, error) {
+func (c *console) enableAccount(v *page.Visit) (page.Responder, error) {
 	return c.switchAccount(v, false, "enabled")
 }
 
-func (c *console) switchAccount(v *page.Visit, disabled bool, done string) (page.Outgoing, error) {
+func (c *console) switchAccount(v *page.Visit, disabled bool, done string) (page.Responder, error) {
 	if err := c.patchAccount(v, account.Patch{Disabled: &disabled}); err != nil {
 		return nil, err
 	}

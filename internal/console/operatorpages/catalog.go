@@ -10,8 +10,8 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -20,29 +20,29 @@ import (
 // catalogPage is the current catalog with its history.
 type catalogPage struct {
 	Revision int64
-	Applied  part.Moment
+	Applied  ui.Moment
 	By       string // the operator of the current revision
-	Models   part.DataTable
+	Models   ui.DataTable
 	Warnings []string
-	Sandbox  []string // open sandbox models beside lines of real providers
-	Retire   part.Act // retires them
-	History  part.DataTable
-	Pager    part.Pager
+	Sandbox  []string  // open sandbox models beside lines of real providers
+	Retire   ui.Button // retires them
+	History  ui.DataTable
+	Pager    ui.Pager
 	YAML     string
-	Empty    *part.Empty
+	Empty    *ui.EmptyState
 }
 
 // catalogEditPage is the editor of the catalog.
 type catalogEditPage struct {
 	Base     int64
-	Faults   []part.Link // by line
+	Faults   []ui.Link // by line
 	Numbered []numberedLine
-	Moved    *part.Notice // somebody applied another one meanwhile
+	Conflict *ui.Notice // somebody applied another one meanwhile
 	Changes  []string
 	Warnings []string
-	Diff     part.Diff
-	Form     part.Inputs
-	Examples part.Snippets // of catalogs
+	Diff     ui.Diff
+	Form     ui.PostForm
+	Examples ui.Snippets // of catalogs
 	Checked  bool
 }
 
@@ -59,19 +59,19 @@ type revisionPage struct {
 	Current  bool
 	Changes  []string // the changes of a rollback to this revision
 	YAML     string
-	RollBack part.Confirm
+	RollBack ui.Confirm
 }
 
 const historyRows = 20
 
-func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 	var shown catalogPage
 	if err := v.View(func(tx *store.Tx) error {
 		doc, revision, err := catalog.CurrentTx(tx)
 		if errors.Is(err, catalog.ErrNoRevision) {
-			shown.Empty = &part.Empty{Title: "No catalog yet",
+			shown.Empty = &ui.EmptyState{Title: "No catalog yet",
 				Text: "The catalog lists the models you sell, their prices, and the lines to your providers.",
-				Link: &part.Link{Href: page.Base + "/operator/catalog/edit", Text: "Write the catalog", Button: true, Main: true}}
+				Link: &ui.Link{Href: page.Base + "/operator/catalog/edit", Text: "Write the catalog", Button: true, Main: true}}
 			return nil
 		}
 		if err != nil {
@@ -87,13 +87,13 @@ func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
 			return err
 		}
 		shown.Revision, shown.YAML, shown.Models = revision, string(doc.YAML()), catalogModels(doc, c.Catalog.Current())
-		shown.By, shown.History = show.Who(by[numbered(revision)]), historyTable(history, revision, by)
+		shown.By, shown.History = show.ActorName(by[revisionText(revision)]), historyTable(history, revision, by)
 		for _, w := range doc.BelowCost() {
 			shown.Warnings = append(shown.Warnings, w.Message)
 		}
 		shown.Sandbox = c.Catalog.Current().OpenSandbox()
-		shown.Retire = part.Act{Action: page.Base + "/operator/catalog/sandbox/retire", Word: "Retire the sandbox models"}
-		shown.Pager = v.Pager("/operator/catalog", more, page.Last(history, func(r catalog.Revision) string { return numbered(r.Number) }))
+		shown.Retire = ui.Button{Action: page.Base + "/operator/catalog/sandbox/retire", Label: "Retire the sandbox models"}
+		shown.Pager = v.Pager("/operator/catalog", more, page.Last(history, func(r catalog.Revision) string { return revisionText(r.Number) }))
 		if len(history) > 0 && before == 0 {
 			shown.Applied.MS = history[0].AppliedMS
 		}
@@ -101,27 +101,27 @@ func (c *console) showCatalog(v *page.Visit) (page.Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return page.Whole{Name: "catalog", Title: "Catalog", Main: shown}.Done(v, map[string]string{
+	return page.FullPage{Name: "catalog", Title: "Catalog", Main: shown}.WithNotice(v, map[string]string{
 		"applied":  "Applied. New requests use this catalog; running requests finish with the previous one.",
 		"same":     "This is the current catalog, so nothing was applied.",
 		"switched": "The state is changed, as a new revision.",
 	}), nil
 }
 
-// numbered formats the number of a revision for addresses and the log.
-func numbered(revision int64) string { return strconv.FormatInt(revision, 10) }
+// revisionText formats the number of a revision for addresses and the log.
+func revisionText(revision int64) string { return strconv.FormatInt(revision, 10) }
 
 // appliedByTx returns the operators of the listed revisions and of the current one.
 func appliedByTx(tx *store.Tx, history []catalog.Revision, current int64) (map[string]operator.Actor, error) {
-	numbers := []string{numbered(current)}
+	numbers := []string{revisionText(current)}
 	for _, r := range history {
-		numbers = append(numbers, numbered(r.Number))
+		numbers = append(numbers, revisionText(r.Number))
 	}
 	return operator.DoneByTx(tx, operator.CatalogApply, numbers)
 }
 
-func catalogModels(doc *catalog.Document, now *catalog.Snapshot) part.DataTable {
-	t := part.DataTable{Caption: "Models", Columns: []part.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"},
+func catalogModels(doc *catalog.Document, now *catalog.Snapshot) ui.DataTable {
+	t := ui.DataTable{Caption: "Models", Columns: []ui.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"},
 		{Title: "Lines"}, {Title: "Change"}}}
 	for i := range doc.Models {
 		m := &doc.Models[i]
@@ -129,31 +129,31 @@ func catalogModels(doc *catalog.Document, now *catalog.Snapshot) part.DataTable 
 		for _, l := range now.Lines(m.ID) {
 			lines = append(lines, l.ID)
 		}
-		var from any = part.Text{Text: part.Words(lines)}
+		var from any = ui.Text{Text: ui.JoinAnd(lines)}
 		switch {
 		case len(lines) == 0 && m.State == catalog.StateOpen: // its users get errors
-			from = part.Badge{Tone: part.Bad, Word: "none"}
+			from = ui.Badge{Tone: ui.Bad, Label: "none"}
 		case len(lines) == 0:
-			from = part.Text{Text: "none", Muted: true}
+			from = ui.Text{Text: "none", Muted: true}
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelStanding(now, m), show.ShortPrice(m, 0), from,
-			switches(m)}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelBadges(now, m), show.ShortPrice(m, 0), from,
+			stateButtons(m)}})
 	}
 	return t
 }
 
-// switches returns the buttons for the other states of a model. The usual one is open, or for an
+// stateButtons returns the buttons for the other states of a model. The usual one is open, or for an
 // open model maintenance.
-func switches(m *catalog.Model) part.Acts {
-	acts := part.Acts{Word: "Other", About: "states of " + m.ID}
+func stateButtons(m *catalog.Model) ui.ButtonMenu {
+	acts := ui.ButtonMenu{Label: "Other", About: "states of " + m.ID}
 	for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
 		if state == m.State {
 			continue
 		}
-		act := part.Act{Action: page.Base + "/operator/catalog/models/" + url.PathEscape(m.ID) + "/" + string(state),
-			Word: show.StateWords(string(state)), About: m.ID}
-		if acts.Usual.Action == "" {
-			acts.Usual = act
+		act := ui.Button{Action: page.Base + "/operator/catalog/models/" + url.PathEscape(m.ID) + "/" + string(state),
+			Label: show.StateLabel(string(state)), About: m.ID}
+		if acts.First.Action == "" {
+			acts.First = act
 		} else {
 			acts.Others = append(acts.Others, act)
 		}
@@ -161,35 +161,35 @@ func switches(m *catalog.Model) part.Acts {
 	return acts
 }
 
-func historyTable(history []catalog.Revision, current int64, by map[string]operator.Actor) part.DataTable {
-	t := part.DataTable{Caption: "History", Columns: []part.Column{{Title: "Revision"}, {Title: "Applied"}, {Title: "By"}, {Title: "Changes"}}}
+func historyTable(history []catalog.Revision, current int64, by map[string]operator.Actor) ui.DataTable {
+	t := ui.DataTable{Caption: "History", Columns: []ui.Column{{Title: "Revision"}, {Title: "Applied"}, {Title: "By"}, {Title: "Changes"}}}
 	for _, r := range history {
 		changes := strings.Join(r.Changes[:min(len(r.Changes), 5)], "\n")
 		if n := len(r.Changes) - 5; n > 0 {
 			changes += "\nand " + strconv.Itoa(n) + " more"
 		}
-		name := "Revision " + numbered(r.Number)
+		name := "Revision " + revisionText(r.Number)
 		if r.Number == current {
 			name += ", current"
 		}
-		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/operator/catalog/revisions/" + numbered(r.Number),
-			Cells: []any{name, part.Moment{MS: r.AppliedMS}, part.Dashed(show.Who(by[numbered(r.Number)])),
-				part.Text{Text: part.Dashed(changes), Lines: true}}})
+		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/catalog/revisions/" + revisionText(r.Number),
+			Cells: []any{name, ui.Moment{MS: r.AppliedMS}, ui.OrDash(show.ActorName(by[revisionText(r.Number)])),
+				ui.Text{Text: ui.OrDash(changes), Lines: true}}})
 	}
 	return t
 }
 
-func catalogForm(text string, base int64) part.Inputs {
-	return part.Inputs{Action: page.Base + "/operator/catalog/edit", Submit: "Check", Cancel: page.Base + "/operator/catalog",
-		Fields: []part.FormField{
-			{Name: "yaml", Label: "Catalog", Kind: part.Area, Value: text, Code: true, Required: true,
+func catalogForm(text string, base int64) ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/operator/catalog/edit", Submit: "Check", Cancel: page.Base + "/operator/catalog",
+		Fields: []ui.FormField{
+			{Name: "yaml", Label: "Catalog", Kind: ui.Area, Value: text, Code: true, Required: true,
 				Hint: "YAML or JSON. Credentials are references such as ${EXAMPLE_API_KEY}. Checked before it is applied."},
-			{Name: "base", Kind: part.Unshown, Value: numbered(base)},
-			{Name: "sure", Kind: part.Unshown},
+			{Name: "base", Kind: ui.Hidden, Value: revisionText(base)},
+			{Name: "sure", Kind: ui.Hidden},
 		}}
 }
 
-func (c *console) editCatalog(v *page.Visit) (page.Outgoing, error) {
+func (c *console) editCatalog(v *page.Visit) (page.Responder, error) {
 	var text string
 	var base int64
 	if err := v.View(func(tx *store.Tx) error {
@@ -205,7 +205,7 @@ func (c *console) editCatalog(v *page.Visit) (page.Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return page.Whole{Name: "catalogedit", Title: "Edit the catalog", Main: catalogEditPage{Base: base, Form: catalogForm(text, base),
+	return page.FullPage{Name: "catalogedit", Title: "Edit the catalog", Main: catalogEditPage{Base: base, Form: catalogForm(text, base),
 		Examples: examples()}}, nil
 }
 
@@ -214,9 +214,9 @@ const maxCatalog = 4 << 20
 
 // putCatalog checks a catalog and previews its changes. If the operator has confirmed the preview,
 // putCatalog applies the catalog, unless another one was applied meanwhile.
-func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
+func (c *console) putCatalog(v *page.Visit) (page.Responder, error) {
 	form := catalogForm("", 0)
-	if err := v.ReadLong(&form, maxCatalog); err != nil {
+	if err := v.ReadLongForm(&form, maxCatalog); err != nil {
 		return nil, err
 	}
 	base, err := strconv.ParseInt(form.Field("base").Value, 10, 64)
@@ -231,7 +231,7 @@ func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
 	switch {
 	case errors.As(err, &faults):
 		shown.refuse(text, faults)
-		return page.Whole{Name: "catalogedit", Title: "The catalog has errors", Main: shown, Status: http.StatusUnprocessableEntity}, nil
+		return page.FullPage{Name: "catalogedit", Title: "The catalog has errors", Main: shown, Status: http.StatusUnprocessableEntity}, nil
 	case err != nil:
 		return nil, err
 	}
@@ -251,26 +251,26 @@ func (c *console) putCatalog(v *page.Visit) (page.Outgoing, error) {
 		}
 	}
 	if err := v.View(func(tx *store.Tx) error {
-		unwise, err := c.unwiseTx(tx, doc)
+		unwise, err := c.warningsTx(tx, doc)
 		shown.Warnings = append(shown.Warnings, unwise...)
 		return errors.Join(err, shown.compareTx(tx, doc))
 	}); err != nil {
 		return nil, err
 	}
 	status := 0
-	if shown.Moved != nil {
+	if shown.Conflict != nil {
 		status = http.StatusConflict
 	}
-	return page.Whole{Name: "catalogedit", Title: "What the catalog changes", Main: shown, Status: status}, nil
+	return page.FullPage{Name: "catalogedit", Title: "What the catalog changes", Main: shown, Status: status}, nil
 }
 
 func (c *console) apply(v *page.Visit, doc *catalog.Document, base int64) (applied catalog.Applied, err error) {
 	err = v.Update(func(tx *store.Tx) (err error) {
-		applied, err = operator.ApplyOnTx(tx, show.By(v), doc, base)
+		applied, err = operator.ApplyOnTx(tx, show.Actor(v), doc, base)
 		return err
 	})
 	if err == nil {
-		c.soon(v, "the new catalog", c.Catalog.Refresh)
+		c.refreshNow(v, "the new catalog", c.Catalog.Refresh)
 	}
 	return applied, err
 }
@@ -286,7 +286,7 @@ func (p *catalogEditPage) refuse(text string, faults catalog.Faults) {
 			href = "#line-" + strconv.Itoa(f.Line)
 			wrong[f.Line] = true
 		}
-		p.Faults = append(p.Faults, part.Link{Href: href, Text: words})
+		p.Faults = append(p.Faults, ui.Link{Href: href, Text: words})
 	}
 	for i, line := range strings.Split(text, "\n") {
 		near := false
@@ -314,27 +314,27 @@ func (p *catalogEditPage) compareTx(tx *store.Tx, doc *catalog.Document) error {
 		}
 		before = string(current.YAML())
 	}
-	p.Checked, p.Changes, p.Diff = true, preview.Changes, part.DiffOf(before, string(doc.YAML()))
+	p.Checked, p.Changes, p.Diff = true, preview.Changes, ui.DiffOf(before, string(doc.YAML()))
 	if preview.Revision != p.Base {
-		p.Moved = &part.Notice{Tone: part.Warn, Title: "Nothing was applied.", Focus: true,
-			Text: "Somebody has applied revision " + numbered(preview.Revision) +
+		p.Conflict = &ui.Notice{Tone: ui.Warn, Title: "Nothing was applied.", Focus: true,
+			Text: "Somebody has applied revision " + revisionText(preview.Revision) +
 				" meanwhile. Below is what your text would change in that, " +
 				"what it would take back of it too. Edit it, or apply it on top."}
 		p.Base = preview.Revision
 	}
-	p.Form.Field("base").Value = numbered(p.Base)
+	p.Form.Field("base").Value = revisionText(p.Base)
 	return nil
 }
 
 // Apply returns the form to apply the checked catalog.
-func (p catalogEditPage) Apply() part.Inputs {
+func (p catalogEditPage) Apply() ui.PostForm {
 	f := p.Form
-	f.Fields = append([]part.FormField(nil), f.Fields...)
+	f.Fields = append([]ui.FormField(nil), f.Fields...)
 	for i := range f.Fields {
-		f.Fields[i].Kind = part.Unshown
+		f.Fields[i].Kind = ui.Hidden
 	}
 	f.Field("sure").Value = "yes"
-	f.Submit = "Apply as revision " + numbered(p.Base+1)
+	f.Submit = "Apply as revision " + revisionText(p.Base+1)
 	return f
 }
 
@@ -359,7 +359,7 @@ func noRevision() error {
 	return fault.New(fault.NotFound, "There is no such revision. The catalog's page lists all of them.")
 }
 
-func (c *console) showRevision(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showRevision(v *page.Visit) (page.Responder, error) {
 	doc, number, preview, err := revisionOf(v)
 	if err != nil {
 		return nil, err
@@ -367,7 +367,7 @@ func (c *console) showRevision(v *page.Visit) (page.Outgoing, error) {
 	shown := revisionPage{Number: number, Current: number == preview.Revision, Changes: preview.Changes, YAML: string(doc.YAML())}
 	var unwise []string
 	if err := v.View(func(tx *store.Tx) (err error) {
-		unwise, err = c.unwiseTx(tx, doc)
+		unwise, err = c.warningsTx(tx, doc)
 		return err
 	}); err != nil {
 		return nil, err
@@ -376,15 +376,15 @@ func (c *console) showRevision(v *page.Visit) (page.Outgoing, error) {
 	if len(text) > 12 {
 		text = append(append([]string(nil), text[:12]...), "and "+strconv.Itoa(len(preview.Changes)-12)+" more")
 	}
-	shown.RollBack = v.Confirm(part.Confirm{ID: "rollback", Button: "Roll back to this", Title: "Roll back to revision " + v.PathID() + "?",
+	shown.RollBack = v.Confirm(ui.Confirm{ID: "rollback", Button: "Roll back to this", Title: "Roll back to revision " + v.PathID() + "?",
 		Action: page.Base + "/operator/catalog/revisions/" + v.PathID() + "/apply",
 		Text:   slices.Concat([]string{"It becomes a new revision. It changes:"}, text, unwise),
-		Fields: []part.FormField{{Name: "base", Kind: part.Unshown, Value: numbered(preview.Revision)}}})
-	return page.Whole{Name: "revision", Title: "Revision " + v.PathID(), Main: shown}, nil
+		Fields: []ui.FormField{{Name: "base", Kind: ui.Hidden, Value: revisionText(preview.Revision)}}})
+	return page.FullPage{Name: "revision", Title: "Revision " + v.PathID(), Main: shown}, nil
 }
 
-// unwiseTx returns warnings for the lines unusable on this node and for the loss of models in use.
-func (c *console) unwiseTx(tx *store.Tx, doc *catalog.Document) (all []string, err error) {
+// warningsTx returns warnings for the lines unusable on this node and for the loss of models in use.
+func (c *console) warningsTx(tx *store.Tx, doc *catalog.Document) (all []string, err error) {
 	for _, w := range c.Catalog.Unusable(doc) {
 		all = append(all, w.String())
 	}
@@ -392,9 +392,9 @@ func (c *console) unwiseTx(tx *store.Tx, doc *catalog.Document) (all []string, e
 	return append(all, loss...), err
 }
 
-func (c *console) rollBack(v *page.Visit) (page.Outgoing, error) {
-	form := part.Inputs{Fields: []part.FormField{{Name: "base", Label: "Revision"}}}
-	if err := v.Read(&form); err != nil {
+func (c *console) rollBack(v *page.Visit) (page.Responder, error) {
+	form := ui.PostForm{Fields: []ui.FormField{{Name: "base", Label: "Revision"}}}
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	doc, _, preview, err := revisionOf(v)
@@ -425,22 +425,22 @@ func (c *console) rollBack(v *page.Visit) (page.Outgoing, error) {
 }
 
 // switchModel sets the state of a model, at one click.
-func (c *console) switchModel(state catalog.ModelState) func(v *page.Visit) (page.Outgoing, error) {
-	return func(v *page.Visit) (page.Outgoing, error) { return c.switchTo(v, state, v.PathID()) }
+func (c *console) switchModel(state catalog.ModelState) func(v *page.Visit) (page.Responder, error) {
+	return func(v *page.Visit) (page.Responder, error) { return c.setStates(v, state, v.PathID()) }
 }
 
 // retireSandbox retires the open sandbox models beside lines of real providers.
-func (c *console) retireSandbox(v *page.Visit) (page.Outgoing, error) {
-	return c.switchTo(v, catalog.StateRetired, c.Catalog.Current().OpenSandbox()...)
+func (c *console) retireSandbox(v *page.Visit) (page.Responder, error) {
+	return c.setStates(v, catalog.StateRetired, c.Catalog.Current().OpenSandbox()...)
 }
 
-// switchTo sets the state of models and leads back to the catalog.
-func (c *console) switchTo(v *page.Visit, state catalog.ModelState, models ...string) (page.Outgoing, error) {
-	if err := v.Blank(); err != nil {
+// setStates sets the state of models and leads back to the catalog.
+func (c *console) setStates(v *page.Visit, state catalog.ModelState, models ...string) (page.Responder, error) {
+	if err := v.NoFields(); err != nil {
 		return nil, err
 	}
 	err := v.Update(func(tx *store.Tx) error {
-		_, err := operator.SwitchTx(tx, show.By(v), state, models...)
+		_, err := operator.SwitchTx(tx, show.Actor(v), state, models...)
 		return err
 	})
 	if errors.Is(err, operator.ErrApplied) || errors.Is(err, catalog.ErrNoRevision) {
@@ -449,6 +449,6 @@ func (c *console) switchTo(v *page.Visit, state catalog.ModelState, models ...st
 	if err != nil {
 		return nil, err
 	}
-	c.soon(v, "the new catalog", c.Catalog.Refresh)
+	c.refreshNow(v, "the new catalog", c.Catalog.Refresh)
 	return page.To("/operator/catalog", "switched"), nil
 }

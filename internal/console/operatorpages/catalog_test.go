@@ -20,7 +20,7 @@ func TestCatalogWarnsFirst(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const edit = "/console/operator/catalog/edit"
 		b := s.Operator()
-		s.Spent("ada", 2, spending.UsageRow{Model: "sandbox-chat", Line: "sandbox", Sums: spending.Sums{Requests: 3, Billed: 3}})
+		s.AddUsage("ada", 2, spending.UsageRow{Model: "sandbox-chat", Line: "sandbox", Sums: spending.Sums{Requests: 3, Billed: 3}})
 		const other = `models:
   - {id: other, kind: chat, context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
 lines:

@@ -10,8 +10,8 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -19,24 +19,24 @@ import (
 
 // codesPage lists the redeem codes.
 type codesPage struct {
-	Table part.DataTable
-	Empty *part.Empty
-	Pager part.Pager
+	Table ui.DataTable
+	Empty *ui.EmptyState
+	Pager ui.Pager
 }
 
 // newCodesPage asks for new codes.
-type newCodesPage struct{ Form part.Inputs }
+type newCodesPage struct{ Form ui.PostForm }
 
 // createdCodesPage shows new codes once.
 type createdCodesPage struct {
 	Title string
-	Codes *part.Snippets // nil: they were shown before
+	Codes *ui.Snippets // nil: they were shown before
 }
 
 // codeTones are the tones of the states of codes.
-var codeTones = map[string]part.Tone{account.CodeUnused: part.Info, account.CodeUsed: part.OK, account.CodeExpired: part.Warn}
+var codeTones = map[string]ui.Tone{account.CodeUnused: ui.Info, account.CodeUsed: ui.OK, account.CodeExpired: ui.Warn}
 
-func (c *console) listCodes(v *page.Visit) (page.Outgoing, error) {
+func (c *console) listCodes(v *page.Visit) (page.Responder, error) {
 	const path = "/operator/codes"
 	var shown codesPage
 	if err := v.View(func(tx *store.Tx) error {
@@ -60,37 +60,37 @@ func (c *console) listCodes(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &part.Empty{Title: "No codes yet",
+		shown.Empty = &ui.EmptyState{Title: "No codes yet",
 			Text: "A customer redeems a code once in the console and gets its value as credit.",
-			Link: &part.Link{Href: page.Base + path + "/new", Text: "Create codes", Icon: "plus", Button: true, Main: true}}
+			Link: &ui.Link{Href: page.Base + path + "/new", Text: "Create codes", Icon: "plus", Button: true, Main: true}}
 	}
-	return page.Whole{Name: "codes", Title: "Codes", Main: shown}.Done(v, map[string]string{
+	return page.FullPage{Name: "codes", Title: "Codes", Main: shown}.WithNotice(v, map[string]string{
 		"void": "The code is void: nobody can redeem it any more.",
 	}), nil
 }
 
 // codesTable lists codes with the accounts that redeemed them, and buttons.
-func codesTable(v *page.Visit, list []account.RedeemCode, names map[string]string, nowMS int64) part.DataTable {
-	t := part.DataTable{Caption: "Redeem codes", Columns: []part.Column{{Title: "Ends in"}, {Title: "State"}, {Title: "Value", Right: true},
+func codesTable(v *page.Visit, list []account.RedeemCode, names map[string]string, nowMS int64) ui.DataTable {
+	t := ui.DataTable{Caption: "Redeem codes", Columns: []ui.Column{{Title: "Ends in"}, {Title: "State"}, {Title: "Value", Right: true},
 		{Title: "Made"}, {Title: "Good until"}, {Title: "Redeemed by"}, {Title: "Redeemed"}, {Title: "Batch"}, {Title: "Change"}}}
 	for _, code := range list {
 		state := code.State(nowMS)
-		until := any(part.Moment{MS: code.ExpiresMS})
+		until := any(ui.Moment{MS: code.ExpiresMS})
 		if code.ExpiresMS == 0 {
-			until = part.Text{Text: "no end", Muted: true}
+			until = ui.Text{Text: "no end", Muted: true}
 		}
-		by, change := any(part.Text{Text: "–", Muted: true}), any(part.Text{Text: "–", Muted: true})
+		by, change := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
 		if code.Account != "" {
-			by = part.Link{Href: page.Base + "/operator/accounts/" + code.Account, Text: names[code.Account]}
+			by = ui.Link{Href: page.Base + "/operator/accounts/" + code.Account, Text: names[code.Account]}
 		}
 		if state == account.CodeUnused {
-			change = v.Confirm(part.Confirm{ID: code.ID, Button: "Void", Title: "Void the code that ends in " + code.Hint + "?", Danger: true,
+			change = v.Confirm(ui.Confirm{ID: code.ID, Button: "Void", Title: "Void the code that ends in " + code.Hint + "?", Danger: true,
 				Action: page.Base + "/operator/codes/" + code.ID + "/void",
-				Text:   []string{"Whoever has it cannot redeem its " + part.USD(code.Value) + " any more. This cannot be undone."}})
+				Text:   []string{"Whoever has it cannot redeem its " + ui.USD(code.Value) + " any more. This cannot be undone."}})
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Text{Text: code.Hint, Mono: true}, part.Badge{Tone: codeTones[state], Word: state},
-			part.Money{Amount: code.Value}, part.Moment{MS: code.CreatedMS}, until, by, part.Moment{MS: code.RedeemedMS},
-			part.Ident{ID: code.Batch, Cut: true}, change}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Text{Text: code.Hint, Mono: true}, ui.Badge{Tone: codeTones[state], Label: state},
+			ui.Money{Amount: code.Value}, ui.Moment{MS: code.CreatedMS}, until, by, ui.Moment{MS: code.RedeemedMS},
+			ui.Ident{ID: code.Batch, Cut: true}, change}})
 	}
 	return t
 }
@@ -101,36 +101,36 @@ const (
 	asFile = "csv"
 )
 
-func newCodesForm(v *page.Visit, once string) part.Inputs {
-	return part.Inputs{Action: page.Base + "/operator/codes/new", Submit: "Create codes", Cancel: page.Base + "/operator/codes",
-		Fields: []part.FormField{
+func newCodesForm(v *page.Visit, once string) ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/operator/codes/new", Submit: "Create codes", Cancel: page.Base + "/operator/codes",
+		Fields: []ui.FormField{
 			{Name: "usd", Label: "Value of each", Before: "$", Numeric: true, Required: true},
 			{Name: "count", Label: "How many", Numeric: true, Required: true, Value: "1", Hint: "1 to 1,000."},
 			{Name: "expires", Label: "Last day", Kind: "date", Hint: "The last day (UTC) to redeem them. Leave empty for no expiry."},
-			{Name: "as", Label: "Show them", Kind: part.Choice, Options: []part.Option{
+			{Name: "as", Label: "Show them", Kind: ui.Choice, Options: []ui.Option{
 				{Value: onPage, Label: "on the next page"}, {Value: asFile, Label: "as a CSV file"}},
 				Hint: "They are shown only once."},
 			secretField(v, "Asked for since a code is money."),
-			{Name: "once", Kind: part.Unshown, Value: once},
+			{Name: "once", Kind: ui.Hidden, Value: once},
 		}}
 }
 
 // secretField asks an operator for the credential of the current session.
-func secretField(v *page.Visit, why string) part.FormField {
-	f := part.FormField{Name: "secret", Kind: "password", Label: "Your password", Complete: "current-password", Required: true, Hint: why}
+func secretField(v *page.Visit, why string) ui.FormField {
+	f := ui.FormField{Name: "secret", Kind: "password", Label: "Your password", Complete: "current-password", Required: true, Hint: why}
 	if v.Session.User.ID == "" {
 		f.Label, f.Complete = "Operator's token", "off"
 	}
 	return f
 }
 
-func (c *console) newCodes(v *page.Visit) (page.Outgoing, error) {
-	return page.Whole{Name: "newcodes", Title: "Create codes", Main: newCodesPage{newCodesForm(v, rand.Text())}}, nil
+func (c *console) newCodes(v *page.Visit) (page.Responder, error) {
+	return page.FullPage{Name: "newcodes", Title: "Create codes", Main: newCodesPage{newCodesForm(v, rand.Text())}}, nil
 }
 
 // readCodesForm reads the form of new codes. It returns all errors joined. The values are checked
 // at creation.
-func readCodesForm(form *part.Inputs) (account.NewCodes, error) {
+func readCodesForm(form *ui.PostForm) (account.NewCodes, error) {
 	var n account.NewCodes
 	var wrongCount, wrongDay error
 	usd, wrongValue := dollars(form, "usd")
@@ -152,9 +152,9 @@ func readCodesForm(form *part.Inputs) (account.NewCodes, error) {
 }
 
 // createCodes creates codes and shows their texts in the same response.
-func (c *console) createCodes(v *page.Visit) (page.Outgoing, error) {
+func (c *console) createCodes(v *page.Visit) (page.Responder, error) {
 	form := newCodesForm(v, "")
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	var codes []account.RedeemCode
@@ -168,13 +168,13 @@ func (c *console) createCodes(v *page.Visit) (page.Outgoing, error) {
 		if err != nil {
 			return err
 		}
-		if err := c.prove(v, form.Field("secret").Value, "no code was made"); err != nil {
+		if err := c.confirmIdentity(v, form.Field("secret").Value, "no code was made"); err != nil {
 			return err
 		}
 		return v.Update(func(tx *store.Tx) error {
 			codes, texts = nil, nil // of an attempt before
 			_, _, err := page.OnceTx(tx, once, func() (string, error) {
-				if codes, texts, err = operator.CreateCodesTx(tx, show.By(v), n); err != nil {
+				if codes, texts, err = operator.CreateCodesTx(tx, show.Actor(v), n); err != nil {
 					return "", err
 				}
 				return codes[0].Batch, nil
@@ -183,41 +183,41 @@ func (c *console) createCodes(v *page.Visit) (page.Outgoing, error) {
 		})
 	}
 	if err := create(); err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
-		return page.Whole{Name: "newcodes", Title: "Create codes", Main: newCodesPage{form}, Status: http.StatusUnprocessableEntity}, nil
+		return page.FullPage{Name: "newcodes", Title: "Create codes", Main: newCodesPage{form}, Status: http.StatusUnprocessableEntity}, nil
 	}
 	shown := createdCodesPage{Title: "Codes created"}
 	if len(codes) > 0 {
 		t := textsTable(codes, texts)
 		if form.Field("as").Value == asFile {
-			return page.CSV{Name: codes[0].Batch, Next: func() (part.DataTable, bool, error) { return t, false, nil }}, nil
+			return page.CSV{Name: codes[0].Batch, Next: func() (ui.DataTable, bool, error) { return t, false, nil }}, nil
 		}
 		var file strings.Builder
 		if err := t.CSV(&file, true); err != nil {
 			return nil, err
 		}
-		shown.Title = part.Plural(len(codes), "code") + " of " + part.USD(codes[0].Value) + " created"
-		shown.Codes = &part.Snippets{ID: "codes", Tabs: []part.Snippet{{Name: "Codes", Text: strings.Join(texts, "\n")},
+		shown.Title = ui.Plural(len(codes), "code") + " of " + ui.USD(codes[0].Value) + " created"
+		shown.Codes = &ui.Snippets{ID: "codes", Tabs: []ui.Snippet{{Name: "Codes", Text: strings.Join(texts, "\n")},
 			{Name: "CSV", Text: file.String()}}}
 	}
-	return page.Whole{Name: "createdcodes", Title: shown.Title, Main: shown}, nil
+	return page.FullPage{Name: "createdcodes", Title: shown.Title, Main: shown}, nil
 }
 
 // textsTable lists new codes with their texts.
-func textsTable(codes []account.RedeemCode, texts []string) part.DataTable {
-	t := part.DataTable{Columns: []part.Column{{Title: "code"}, {Title: "usd"}, {Title: "expires"}, {Title: "id"}, {Title: "batch"}}}
+func textsTable(codes []account.RedeemCode, texts []string) ui.DataTable {
+	t := ui.DataTable{Columns: []ui.Column{{Title: "code"}, {Title: "usd"}, {Title: "expires"}, {Title: "id"}, {Title: "batch"}}}
 	for i, code := range codes {
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{texts[i], part.Money{Amount: code.Value}, part.Moment{MS: code.ExpiresMS}, code.ID,
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{texts[i], ui.Money{Amount: code.Value}, ui.Moment{MS: code.ExpiresMS}, code.ID,
 			code.Batch}})
 	}
 	return t
 }
 
-func (c *console) voidCode(v *page.Visit) (page.Outgoing, error) {
+func (c *console) voidCode(v *page.Visit) (page.Responder, error) {
 	if err := v.Update(func(tx *store.Tx) error {
-		_, err := operator.VoidCodeTx(tx, show.By(v), v.PathID())
+		_, err := operator.VoidCodeTx(tx, show.Actor(v), v.PathID())
 		return err
 	}); err != nil {
 		return nil, err

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
@@ -12,11 +12,11 @@ import (
 
 // deliveriesPage lists the deliveries to all accounts' receivers.
 type deliveriesPage struct {
-	Tabs    part.Tabs
-	Filters part.Filters
-	Table   part.DataTable
-	Empty   *part.Empty
-	Pager   part.Pager
+	Tabs    ui.Tabs
+	Filters ui.Filters
+	Table   ui.DataTable
+	Empty   *ui.EmptyState
+	Pager   ui.Pager
 }
 
 // deliveryStates are the states in the filter with their labels.
@@ -24,7 +24,7 @@ var deliveryStates = []struct{ state, word string }{
 	{"", "All"}, {"failed", "Failed"}, {"pending", "Waiting"}, {"delivered", "Delivered"},
 }
 
-func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
+func (c *console) listDeliveries(v *page.Visit) (page.Responder, error) {
 	const path = "/operator/deliveries"
 	var shown deliveriesPage
 	f := webhook.DeliveryFilter{State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
@@ -33,9 +33,9 @@ func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 		values := v.Request.URL.Query()
 		values.Del("after")
 		values.Set("state", one.state)
-		shown.Tabs.Items = append(shown.Tabs.Items, part.Tab{Href: page.AddressOf(path, values), Text: one.word, Current: one.state == f.State})
+		shown.Tabs.Items = append(shown.Tabs.Items, ui.Tab{Href: page.AddressOf(path, values), Text: one.word, Current: one.state == f.State})
 	}
-	if !slices.ContainsFunc(shown.Tabs.Items, func(t part.Tab) bool { return t.Current }) {
+	if !slices.ContainsFunc(shown.Tabs.Items, func(t ui.Tab) bool { return t.Current }) {
 		return nil, fault.New(fault.InvalidRequest, "There is no state %q of deliveries.", fault.Shown(f.State))
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
@@ -44,9 +44,9 @@ func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 			return err
 		}
 		if f.State != "" {
-			shown.Filters.Fields = append(shown.Filters.Fields, part.FormField{Name: "state", Kind: part.Unshown, Value: f.State})
+			shown.Filters.Fields = append(shown.Filters.Fields, ui.FormField{Name: "state", Kind: ui.Hidden, Value: f.State})
 		}
-		if shown.Filters.Wrong() {
+		if shown.Filters.Invalid() {
 			return nil
 		}
 		f.Account = of.Account
@@ -56,9 +56,9 @@ func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 		}
 		names, err := accountNamesTx(tx, list, func(d webhook.Delivery) string { return d.Account })
 		shown.Table = deliveriesTable(list)
-		shown.Table.Columns = slices.Insert(shown.Table.Columns, 1, part.Column{Title: "Account"})
+		shown.Table.Columns = slices.Insert(shown.Table.Columns, 1, ui.Column{Title: "Account"})
 		for i, d := range list {
-			whose := part.Link{Href: page.Base + "/operator/accounts/" + d.Account + "?view=webhook", Text: names[d.Account]}
+			whose := ui.Link{Href: page.Base + "/operator/accounts/" + d.Account + "?view=webhook", Text: names[d.Account]}
 			shown.Table.Rows[i].Cells = slices.Insert(shown.Table.Rows[i].Cells, 1, any(whose))
 		}
 		shown.Pager = v.Pager(path, more, page.Last(list, func(d webhook.Delivery) string { return d.ID }))
@@ -67,11 +67,11 @@ func (c *console) listDeliveries(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &part.Empty{Title: "Nothing was delivered yet", Text: "Webhook deliveries appear here for as " +
+		shown.Empty = &ui.EmptyState{Title: "Nothing was delivered yet", Text: "Webhook deliveries appear here for as " +
 			"long as webhook deliveries are kept, with each attempt's answer."}
 		if shown.Filters.Clear != "" || f.State != "" {
 			shown.Empty = page.NoneMatch(path, "All deliveries")
 		}
 	}
-	return page.Whole{Name: "deliveries", Title: "Deliveries", Main: shown}, nil
+	return page.FullPage{Name: "deliveries", Title: "Deliveries", Main: shown}, nil
 }

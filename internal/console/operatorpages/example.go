@@ -1,10 +1,10 @@
 package operatorpages
 
-import "tollgate/internal/console/part"
+import "tollgate/internal/console/ui"
 
-// examples returns example catalogs. The parts of different examples can be combined.
-func examples() part.Snippets {
-	return part.Snippets{ID: "example", Tabs: []part.Snippet{{Name: "Chat", Text: chatExample}, {Name: "Images", Text: imageExample},
+// examples returns example catalogs. Models and lines of different examples can be combined.
+func examples() ui.Snippets {
+	return ui.Snippets{ID: "example", Tabs: []ui.Snippet{{Name: "Chat", Text: chatExample}, {Name: "Images", Text: imageExample},
 		{Name: "Videos", Text: videoExample}}}
 }
 

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
@@ -35,11 +35,11 @@ type listFilter struct {
 
 // formTx returns the form with the values of the visit's address, and the selected ids. An invalid
 // value selects nothing, and the form shows the error at its field.
-func (c listFilter) formTx(tx *store.Tx, v *page.Visit) (f part.Filters, of selectedIDs, err error) {
+func (c listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, of selectedIDs, err error) {
 	f.Action = page.Base + c.Path
 	for _, name := range c.Names {
 		value := v.Query(name)
-		field := part.FormField{Name: name, Label: part.Title(name), Value: value}
+		field := ui.FormField{Name: name, Label: ui.Title(name), Value: value}
 		switch name {
 		case "account":
 			field, of.Account, err = accountFieldTx(tx, value)
@@ -75,15 +75,15 @@ func (c listFilter) formTx(tx *store.Tx, v *page.Visit) (f part.Filters, of sele
 // accountFieldTx returns the field to select an account, and the id of the account named by value.
 // The field lists all accounts if there are at most namedAccounts; otherwise it takes a name, email
 // or id. The id is empty if value is empty or names no single account.
-func accountFieldTx(tx *store.Tx, value string) (f part.FormField, id string, err error) {
-	f = part.FormField{Name: "account", Label: "Account (name or id)", Value: value}
+func accountFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err error) {
+	f = ui.FormField{Name: "account", Label: "Account (name or id)", Value: value}
 	list, many, err := account.ListTx(tx, "", namedAccounts)
 	if err != nil {
 		return f, "", err
 	}
 	if !many {
-		f = part.FormField{Name: "account", Label: "Account", Kind: part.Choice, Options: []part.Option{{Value: "", Label: "All"}}}
-		f.Options = show.Chosen(append(f.Options, byName(list)...), value)
+		f = ui.FormField{Name: "account", Label: "Account", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "All"}}}
+		f.Options = show.Select(append(f.Options, byName(list)...), value)
 	}
 	if value == "" || strings.HasPrefix(value, "acct_") {
 		return f, value, nil
@@ -96,9 +96,9 @@ func accountFieldTx(tx *store.Tx, value string) (f part.FormField, id string, er
 	case len(named) == 1: // the names of the others contain this name
 		id = named[0].ID
 	case len(found) == 0:
-		f.Wrong = "No account has this text in its name, email or id."
+		f.Error = "No account has this text in its name, email or id."
 	default:
-		f.Wrong = "Several accounts have this. Choose one."
+		f.Error = "Several accounts have this. Choose one."
 		if many {
 			f.Options = byName(found)
 		}
@@ -107,50 +107,50 @@ func accountFieldTx(tx *store.Tx, value string) (f part.FormField, id string, er
 }
 
 // byName returns options for accounts, sorted by name.
-func byName(list []account.Account) (options []part.Option) {
+func byName(list []account.Account) (options []ui.Option) {
 	slices.SortStableFunc(list, func(a, b account.Account) int {
 		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
 	})
 	for _, a := range list {
-		options = append(options, part.Option{Value: a.ID, Label: a.Name})
+		options = append(options, ui.Option{Value: a.ID, Label: a.Name})
 	}
 	return options
 }
 
 // keyFieldTx returns the field to select a key by its id or hint, and the id of the key named by
 // value. The id is empty if value is empty or not exactly one key has the hint.
-func keyFieldTx(tx *store.Tx, value string) (f part.FormField, id string, err error) {
-	f = part.FormField{Name: "key", Label: "Key (hint or id)", Value: value}
+func keyFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err error) {
+	f = ui.FormField{Name: "key", Label: "Key (hint or id)", Value: value}
 	if value == "" || strings.HasPrefix(value, "key_") {
 		return f, value, nil
 	}
 	keys, more, err := account.KeysByHintTx(tx, value, "", 2)
 	if more || len(keys) != 1 {
-		f.Wrong = "No single key has this hint."
+		f.Error = "No single key has this hint."
 		return f, "", err
 	}
 	return f, keys[0].ID, err
 }
 
 // choice returns a field to select one of names. An unknown value stays selectable.
-func choice(name, label string, names []string, value string) part.FormField {
-	f := part.FormField{Name: name, Label: label, Kind: part.Choice, Options: []part.Option{{Value: "", Label: "All"}}}
-	f.Options = show.Chosen(append(f.Options, proposals(names)...), value)
+func choice(name, label string, names []string, value string) ui.FormField {
+	f := ui.FormField{Name: name, Label: label, Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "All"}}}
+	f.Options = show.Select(append(f.Options, proposals(names)...), value)
 	return f
 }
 
 // modelField returns the field to select a model of a catalog.
-func modelField(s *catalog.Snapshot, value string) part.FormField {
-	f := part.FormField{Name: "model", Label: "Model", Kind: part.Choice, Options: []part.Option{{Value: "", Label: "All"}}}
+func modelField(s *catalog.Snapshot, value string) ui.FormField {
+	f := ui.FormField{Name: "model", Label: "Model", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "All"}}}
 	for _, m := range s.Models() {
-		f.Options = append(f.Options, part.Option{Value: m.ID, Label: show.ModelLabel(s, m.ID)})
+		f.Options = append(f.Options, ui.Option{Value: m.ID, Label: show.ModelLabel(s, m.ID)})
 	}
-	f.Options = show.Chosen(f.Options, value)
+	f.Options = show.Select(f.Options, value)
 	return f
 }
 
 // lineField returns the field to select a line of a catalog.
-func lineField(s *catalog.Snapshot, value string) part.FormField {
+func lineField(s *catalog.Snapshot, value string) ui.FormField {
 	var ids []string
 	for _, l := range s.AllLines() {
 		ids = append(ids, l.ID)
@@ -159,9 +159,9 @@ func lineField(s *catalog.Snapshot, value string) part.FormField {
 }
 
 // proposals returns an option for each word.
-func proposals(words []string) (options []part.Option) {
+func proposals(words []string) (options []ui.Option) {
 	for _, word := range words {
-		options = append(options, part.Option{Value: word, Label: word})
+		options = append(options, ui.Option{Value: word, Label: word})
 	}
 	return options
 }
@@ -196,19 +196,19 @@ func jobCodes() (codes []string) {
 }
 
 // filterField returns the field with a name.
-func filterField(f *part.Filters, name string) *part.FormField {
-	return &f.Fields[slices.IndexFunc(f.Fields, func(field part.FormField) bool { return field.Name == name })]
+func filterField(f *ui.Filters, name string) *ui.FormField {
+	return &f.Fields[slices.IndexFunc(f.Fields, func(field ui.FormField) bool { return field.Name == name })]
 }
 
 // selection returns the requests or jobs selected by a visit's address. It reports false if a value
 // is invalid, after it has put the error at the field.
-func selection(v *page.Visit, shown *part.Filters, of selectedIDs) (f requestlog.Selection, fine bool) {
+func selection(v *page.Visit, shown *ui.Filters, of selectedIDs) (f requestlog.Selection, fine bool) {
 	f = requestlog.Selection{Account: of.Account, Key: of.Key, Model: v.Query("model"), Line: v.Query("line"), Code: v.Query("code"),
 		After: v.Query("after"), Limit: page.Rows}
 	var err error
 	f.SinceMS, f.UntilMS, err = requestlog.Span(v.Query("since"), v.Query("until"))
 	if bad, ok := errors.AsType[*fault.Error](err); ok {
-		filterField(shown, bad.Param).Wrong = "A day such as 2026-05-31."
+		filterField(shown, bad.Param).Error = "A day such as 2026-05-31."
 	}
-	return f, !shown.Wrong()
+	return f, !shown.Invalid()
 }

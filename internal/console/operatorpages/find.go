@@ -8,49 +8,49 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
 )
 
 // findPage lists the results of a search, unless there is exactly one.
 type findPage struct {
-	Filters  part.Filters
-	Asked    string
-	Accounts part.DataTable
-	Keys     part.DataTable
-	Codes    part.DataTable
+	Filters  ui.Filters
+	Query    string
+	Accounts ui.DataTable
+	Keys     ui.DataTable
+	Codes    ui.DataTable
 }
 
-// foundMost is the maximum number of results of each kind.
-const foundMost = 20
+// maxResults is the maximum number of results of each kind.
+const maxResults = 20
 
 var (
-	// named matches an identifier in a customer's message.
-	named = regexp.MustCompile(`\b(?:req|job|acct|key|user|evt|code)_[0-9a-z]{26}\b`)
-	// whole matches the secret of a key, but not its hint.
-	whole = regexp.MustCompile(`\bsk-[0-9A-Za-z_-]{17,}\b`)
+	// identifier matches an identifier in a customer's message.
+	identifier = regexp.MustCompile(`\b(?:req|job|acct|key|user|evt|code)_[0-9a-z]{26}\b`)
+	// secretKey matches the secret of a key, but not its hint.
+	secretKey = regexp.MustCompile(`\bsk-[0-9A-Za-z_-]{17,}\b`)
 )
 
 // find leads from whatever an operator has got to its page: from an account, a key's
 // hint, a code, a line, a model, or the id of anything, also in the midst of a text.
-func (c *console) find(v *page.Visit) (page.Outgoing, error) {
+func (c *console) find(v *page.Visit) (page.Responder, error) {
 	q := pasted(v.Request.URL.Query().Get("q"))
-	if secret := whole.FindString(q); secret != "" { // a secret must not stay in an address
+	if secret := secretKey.FindString(q); secret != "" { // a secret must not stay in an address
 		return page.Redirect(page.AddressOf("/operator/find", url.Values{"q": {account.HintOf(secret)}})), nil
 	}
-	shown := findPage{Filters: searchFilter("/operator/find", q), Asked: q}
+	shown := findPage{Filters: searchFilter("/operator/find", q), Query: q}
 	shown.Filters.Fields[0].Label = "Find"
 	if q == "" {
-		return page.Whole{Name: "find", Title: "Find", Main: shown}, nil
+		return page.FullPage{Name: "find", Title: "Find", Main: shown}, nil
 	}
-	if id := named.FindString(q); id != "" {
+	if id := identifier.FindString(q); id != "" {
 		q = id
 	}
-	target := c.found(q)
+	target := c.directPath(q)
 	if target == "" {
 		if err := v.View(func(tx *store.Tx) (err error) {
-			target, err = shown.lookTx(tx, v, q)
+			target, err = shown.searchTx(tx, v, q)
 			return err
 		}); err != nil {
 			return nil, err
@@ -59,7 +59,7 @@ func (c *console) find(v *page.Visit) (page.Outgoing, error) {
 	if target != "" {
 		return page.Redirect(page.Base + target), nil
 	}
-	return page.Whole{Name: "find", Title: "Find", Main: shown}, nil
+	return page.FullPage{Name: "find", Title: "Find", Main: shown}, nil
 }
 
 // maxPasted bounds the text in the search box, in bytes. It may be a message with an id.
@@ -71,8 +71,8 @@ func pasted(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 }
 
-// found returns the path of a page without a search in the database, or an empty string.
-func (c *console) found(q string) string {
+// directPath returns the path of a page without a search in the database, or an empty string.
+func (c *console) directPath(q string) string {
 	id := url.PathEscape(q)
 	switch prefix, _, _ := strings.Cut(q, "_"); prefix + "_" {
 	case "req_":
@@ -92,8 +92,8 @@ func (c *console) found(q string) string {
 	return ""
 }
 
-// lookTx searches for a text. If there is exactly one result, it returns the path of its page.
-func (p *findPage) lookTx(tx *store.Tx, v *page.Visit, q string) (target string, err error) {
+// searchTx searches for a text. If there is exactly one result, it returns the path of its page.
+func (p *findPage) searchTx(tx *store.Tx, v *page.Visit, q string) (target string, err error) {
 	accounts, keys := []account.Account(nil), []account.Key(nil)
 	switch prefix, _, _ := strings.Cut(q, "_"); prefix + "_" {
 	case "acct_":
@@ -120,8 +120,8 @@ func (p *findPage) lookTx(tx *store.Tx, v *page.Visit, q string) (target string,
 	case "code_":
 		err = p.codeTx(tx, v, q)
 	default:
-		if keys, _, err = account.KeysByHintTx(tx, q, "", foundMost); err == nil && len(keys) == 0 {
-			accounts, _, err = account.SearchTx(tx, q, "", foundMost)
+		if keys, _, err = account.KeysByHintTx(tx, q, "", maxResults); err == nil && len(keys) == 0 {
+			accounts, _, err = account.SearchTx(tx, q, "", maxResults)
 		}
 	}
 	switch {
@@ -134,10 +134,10 @@ func (p *findPage) lookTx(tx *store.Tx, v *page.Visit, q string) (target string,
 	}
 	names, err := accountNamesTx(tx, keys, func(k account.Key) string { return k.Account })
 	p.Accounts = accountsTable(accounts)
-	p.Keys = part.DataTable{Caption: "Keys", Columns: []part.Column{{Title: "Key"}, {Title: "Name"}, {Title: "Account"}}}
+	p.Keys = ui.DataTable{Caption: "Keys", Columns: []ui.Column{{Title: "Key"}, {Title: "Name"}, {Title: "Account"}}}
 	for _, k := range keys {
-		p.Keys.Rows = append(p.Keys.Rows, part.DataRow{Href: page.Base + keyPath(k.ID),
-			Cells: []any{part.Text{Text: k.Hint, Mono: true}, part.Dashed(k.Name), owner(names, k.Account)}})
+		p.Keys.Rows = append(p.Keys.Rows, ui.DataRow{Href: page.Base + keyPath(k.ID),
+			Cells: []any{ui.Text{Text: k.Hint, Mono: true}, ui.OrDash(k.Name), owner(names, k.Account)}})
 	}
 	return "", err
 }

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/books"
@@ -29,39 +29,39 @@ import (
 
 // homePage is the overview of the service.
 type homePage struct {
-	Now  nowPart
-	Live part.Live
+	Now  homeFragment
+	Live ui.Live
 }
 
-// nowPart is the live part of the page: all of it.
-type nowPart struct {
-	Address  string // address of its updates
-	Said     string // announcement for the reader after a change
-	Well     bool
-	Troubles []part.Notice
-	Stats    part.FigureRow
-	Today    part.FigureRow
-	Sandbox  part.Group // today's requests to sandbox lines, left out of all figures
-	Charges  part.Chart
-	Counts   part.Chart
-	Latency  *part.Chart // of the last minutes, or nil if no request was answered
-	Top      part.Bars
-	Lines    part.DataTable
-	Margins  part.DataTable
-	First    part.FirstSteps // to the first paying customer
-	Unset    *part.Notice    // warning about a missing setting with an effect on customers
+// homeFragment is the content of the page, updated every ten seconds.
+type homeFragment struct {
+	Address          string // address of its updates
+	Announcement     string // announcement for the reader after a change
+	OK               bool
+	Problems         []ui.Notice
+	Stats            ui.FigureRow
+	Today            ui.FigureRow
+	Sandbox          ui.Group // today's requests to sandbox lines, left out of all figures
+	Charges          ui.Chart
+	Counts           ui.Chart
+	Latency          *ui.Chart // of the last minutes, or nil if no request was answered
+	Top              ui.Bars
+	Lines            ui.DataTable
+	Margins          ui.DataTable
+	First            ui.FirstSteps // to the first paying customer
+	PublicURLWarning *ui.Notice    // warning about a missing setting with an effect on customers
 }
 
 // A receiver failing for longer than receiverFails is reported, and so are jobs waiting for longer
 // than queueWaits. At most shownTroubles notices are shown.
 const (
-	receiverFails = time.Hour
-	queueWaits    = 10 * time.Minute
-	shownTroubles = 20
+	maxReceiverFailure = time.Hour
+	maxQueueWait       = 10 * time.Minute
+	maxProblems        = 20
 )
 
-// wellbeing is the data of the overview.
-type wellbeing struct {
+// serviceStatus is the data of the overview.
+type serviceStatus struct {
 	nowMS    int64
 	writable error
 	nodes    node.Members
@@ -70,7 +70,7 @@ type wellbeing struct {
 	load     job.Load
 	failing  []webhook.Failing
 	audits   []operator.AuditOutcome
-	begun    beginnings
+	setup    setup
 	holds    [2]ledger.OpenHolds // of requests and of jobs
 	bytes    int64               // of the database
 	sandbox  []string            // lines left out of the figures
@@ -93,7 +93,7 @@ const (
 )
 
 // todayTx reads the usage of the current UTC day.
-func (w *wellbeing) todayTx(tx *store.Tx) error {
+func (w *serviceStatus) todayTx(tx *store.Tx) error {
 	q := spending.Query{Since: books.DayOf(w.nowMS), ExceptLines: w.sandbox, By: []spending.By{spending.ByAccount}, Limit: maxSpenders}
 	spent, err := spending.ReadTx(tx, q)
 	if errors.Is(err, spending.ErrTooManyRows) { // no account is named
@@ -125,20 +125,20 @@ func (w *wellbeing) todayTx(tx *store.Tx) error {
 type monthCharts struct {
 	readMS          int64
 	sandbox         []string // lines left out of the charts
-	charges, counts part.Chart
+	charges, counts ui.Chart
 }
 
 // month caches the charts of the overview for a minute, because they read all days of all accounts.
 type month struct {
-	mu   sync.Mutex
-	kept monthCharts // under mu
+	mu     sync.Mutex
+	charts monthCharts // under mu
 }
 
-const monthKept = time.Minute
+const monthMaxAge = time.Minute
 
 // chartsTx returns the charts. They are at most a minute old, except for today's values, which are
 // current.
-func (m *month) chartsTx(tx *store.Tx, w *wellbeing) (c monthCharts, err error) {
+func (m *month) chartsTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err error) {
 	if c, err = m.readTx(tx, w); err != nil {
 		return c, err
 	}
@@ -148,7 +148,7 @@ func (m *month) chartsTx(tx *store.Tx, w *wellbeing) (c monthCharts, err error) 
 }
 
 // withToday returns the series with new last values.
-func withToday(series []part.ChartSeries, values ...int64) []part.ChartSeries {
+func withToday(series []ui.ChartSeries, values ...int64) []ui.ChartSeries {
 	series = slices.Clone(series)
 	for i := range series {
 		series[i].Values = slices.Clone(series[i].Values)
@@ -158,12 +158,12 @@ func withToday(series []part.ChartSeries, values ...int64) []part.ChartSeries {
 }
 
 // readTx returns the charts as they were read last.
-func (m *month) readTx(tx *store.Tx, w *wellbeing) (c monthCharts, err error) {
+func (m *month) readTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err error) {
 	m.mu.Lock()
-	c = m.kept
+	c = m.charts
 	m.mu.Unlock()
 	same := books.DayOf(w.nowMS) == books.DayOf(c.readMS) && slices.Equal(w.sandbox, c.sandbox)
-	if age := w.nowMS - c.readMS; age >= 0 && age < monthKept.Milliseconds() && same {
+	if age := w.nowMS - c.readMS; age >= 0 && age < monthMaxAge.Milliseconds() && same {
 		return c, nil
 	}
 	c.readMS, c.sandbox = w.nowMS, w.sandbox
@@ -172,14 +172,14 @@ func (m *month) readTx(tx *store.Tx, w *wellbeing) (c monthCharts, err error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.kept = c
+	m.charts = c
 	return c, nil
 }
 
-// wellbeing reads how the service is.
-func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
+// serviceStatus reads how the service is.
+func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
 	w.writable = c.Writable()
-	c.soon(v, "this node's report about its lines", c.Lines.Report)
+	c.refreshNow(v, "this node's report about its lines", c.Lines.Report)
 	err = v.View(func(tx *store.Tx) (err error) {
 		if w.nowMS, err = tx.NowMS(); err != nil {
 			return err
@@ -201,7 +201,7 @@ func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
 		if w.load, err = job.LoadTx(tx); err != nil {
 			return err
 		}
-		if w.failing, err = webhook.FailingTx(tx, shownTroubles); err != nil {
+		if w.failing, err = webhook.FailingTx(tx, maxProblems); err != nil {
 			return err
 		}
 		if w.audits, err = operator.AuditsTx(tx, 1); err != nil {
@@ -219,22 +219,21 @@ func (c *console) wellbeing(v *page.Visit) (w wellbeing, err error) {
 		if w.holds[0], w.holds[1], err = ledger.HeldTx(tx); err != nil {
 			return err
 		}
-		w.begun, err = c.beginningsTx(tx)
+		w.setup, err = c.setupTx(tx)
 		return err
 	})
 	return w, err
 }
 
-func (c *console) home(v *page.Visit) (page.Outgoing, error) {
+func (c *console) home(v *page.Visit) (page.Responder, error) {
 	now, err := c.now(v)
 	if err != nil {
 		return nil, err
 	}
-	return page.Whole{Name: "home", Title: "Overview", Main: homePage{Now: now}}, nil
+	return page.FullPage{Name: "home", Title: "Overview", Main: homePage{Now: now}}, nil
 }
 
-// liveHome returns the live part of the page.
-func (c *console) liveHome(v *page.Visit) (page.Outgoing, error) {
+func (c *console) liveHome(v *page.Visit) (page.Responder, error) {
 	now, err := c.now(v)
 	if err != nil {
 		return nil, err
@@ -243,85 +242,85 @@ func (c *console) liveHome(v *page.Visit) (page.Outgoing, error) {
 }
 
 // now returns the state of the service.
-func (c *console) now(v *page.Visit) (nowPart, error) {
-	w, err := c.wellbeing(v)
+func (c *console) now(v *page.Visit) (homeFragment, error) {
+	w, err := c.readStatus(v)
 	if err != nil {
-		return nowPart{}, err
+		return homeFragment{}, err
 	}
-	shown := nowPart{Address: page.Base + "/operator/live", Troubles: w.troubles(), Stats: append(w.stats(), c.databaseFigure(w)),
-		Today: append(earned(" today", w.today), w.held()), Sandbox: show.LeftOut(w.leftOut, w.sandbox),
+	shown := homeFragment{Address: page.Base + "/operator/live", Problems: w.problems(), Stats: append(w.stats(), c.databaseFigure(w)),
+		Today: append(earnings(" today", w.today), w.held()), Sandbox: show.SandboxNote(w.leftOut, w.sandbox),
 		Charges: w.month.charges, Counts: w.month.counts, Latency: w.recent.Latency,
-		Top: w.topBars(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.earning())}
-	shown.Well = len(shown.Troubles) == 0
-	shown.Said = "All is well"
-	if n := len(shown.Troubles); n == 1 {
-		shown.Said = "1 thing needs you"
+		Top: w.topBars(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.realLines())}
+	shown.OK = len(shown.Problems) == 0
+	shown.Announcement = "All is well"
+	if n := len(shown.Problems); n == 1 {
+		shown.Announcement = "1 thing needs you"
 	} else if n > 1 {
-		shown.Said = strconv.Itoa(n) + " things need you"
+		shown.Announcement = strconv.Itoa(n) + " things need you"
 	}
-	shown.First, shown.Unset = w.begun.steps(), c.unset()
+	shown.First, shown.PublicURLWarning = w.setup.steps(), c.publicURLWarning()
 	return shown, nil
 }
 
 // databaseFigure returns the kind, the size and the last commit time of the database.
-func (c *console) databaseFigure(w wellbeing) part.Figure {
+func (c *console) databaseFigure(w serviceStatus) ui.Figure {
 	name := "SQLite"
 	if c.DB.Dialect() == store.PostgreSQL {
 		name = "PostgreSQL"
 	}
-	note := part.Weight(w.bytes)
+	note := ui.FormatBytes(w.bytes)
 	if took := c.DB.LastCommit(); took > 0 {
-		note += ", last commit in " + part.Span(max(1, took.Milliseconds()))
+		note += ", last commit in " + ui.FormatDuration(max(1, took.Milliseconds()))
 	}
-	return part.Figure{Label: "Database", Value: part.Text{Text: name}, Note: part.Text{Text: note}}
+	return ui.Figure{Label: "Database", Value: ui.Text{Text: name}, Note: ui.Text{Text: note}}
 }
 
-// troubles returns the problems for the operator, the worst first.
-func (w wellbeing) troubles() []part.Notice {
-	var all []part.Notice
-	add := func(tone part.Tone, title, text, href, word string) {
-		if len(all) < shownTroubles {
-			all = append(all, part.Notice{Tone: tone, Title: title, Text: text, Link: &part.Link{Href: page.Base + href, Text: word}})
+// problems returns the problems for the operator, the worst first.
+func (w serviceStatus) problems() []ui.Notice {
+	var all []ui.Notice
+	add := func(tone ui.Tone, title, text, href, word string) {
+		if len(all) < maxProblems {
+			all = append(all, ui.Notice{Tone: tone, Title: title, Text: text, Link: &ui.Link{Href: page.Base + href, Text: word}})
 		}
 	}
 	if w.writable != nil {
-		add(part.Bad, "The database takes no writes.", "Nothing is admitted until it does. "+w.writable.Error(), "/operator/books", "Books")
+		add(ui.Bad, "The database takes no writes.", "Nothing is admitted until it does. "+w.writable.Error(), "/operator/books", "Books")
 	}
 	explained := false // a line's notice explains the failing requests
 	for _, l := range w.lines {
-		if outOf(l.Status) || l.State == health.StateHalfOpen {
+		if isOut(l.Status) || l.State == health.StateHalfOpen {
 			explained = true
-			add(part.Bad, "Line "+l.Line+": "+show.StateWords(l.State)+".", whyOut(l.Status), "/operator/lines/"+url.PathEscape(l.Line), "Line")
+			add(ui.Bad, "Line "+l.Line+": "+show.StateLabel(l.State)+".", outReason(l.Status), "/operator/lines/"+url.PathEscape(l.Line), "Line")
 		}
 	}
 	for _, l := range w.lines {
 		for _, out := range l.ModelsOut {
-			add(part.Warn, "Line "+l.Line+" is not asked for "+out.Model+".", out.Cause, "/operator/lines/"+url.PathEscape(l.Line), "Line")
+			add(ui.Warn, "Line "+l.Line+" is not asked for "+out.Model+".", out.Cause, "/operator/lines/"+url.PathEscape(l.Line), "Line")
 		}
 	}
-	if w.recent.Fail() && !explained {
-		add(part.Bad, part.Thousands(w.recent.Failed)+" of "+part.Requests(w.recent.Requests)+" failed in the last 10 minutes.",
+	if w.recent.Failing() && !explained {
+		add(ui.Bad, ui.Thousands(w.recent.Failed)+" of "+ui.Requests(w.recent.Requests)+" failed in the last 10 minutes.",
 			"They ended with an error of the service (5xx), for which their users were not to blame. The newest say why.",
 			"/operator/requests", "Requests")
 	}
 	for epoch, lives := range w.nodes {
 		if !lives {
-			add(part.Warn, "A node has died.", "Another one has taken over what it had: "+epoch+". It leaves this list after a day.",
+			add(ui.Warn, "A node has died.", "Another one has taken over what it had: "+epoch+". It leaves this list after a day.",
 				"/operator/lines", "Lines")
 		}
 	}
 	for _, f := range w.failing {
-		if since := time.Duration(w.nowMS-f.SinceMS) * time.Millisecond; since > receiverFails {
-			add(part.Warn, "A receiver fails for "+part.Span(since.Milliseconds())+".",
-				f.URL+" has "+part.Thousands(f.Waiting)+" events waiting.", "/operator/accounts/"+f.Account+"?view=webhook", "Account")
+		if since := time.Duration(w.nowMS-f.SinceMS) * time.Millisecond; since > maxReceiverFailure {
+			add(ui.Warn, "A receiver fails for "+ui.FormatDuration(since.Milliseconds())+".",
+				f.URL+" has "+ui.Thousands(f.Waiting)+" events waiting.", "/operator/accounts/"+f.Account+"?view=webhook", "Account")
 		}
 	}
-	if waits := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && waits > queueWaits {
-		add(part.Warn, "Jobs wait for "+part.Span(waits.Milliseconds())+".", upTo(w.load.Waiting)+" wait.",
+	if waits := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && waits > maxQueueWait {
+		add(ui.Warn, "Jobs wait for "+ui.FormatDuration(waits.Milliseconds())+".", upTo(w.load.Waiting)+" wait.",
 			"/operator/jobs?status=queued", "Jobs")
 	}
 	if len(w.audits) > 0 && w.audits[0].EndedMS > 0 && !w.audits[0].Findings.OK {
-		add(part.Bad, "The books do not agree.", booksWords(w.audits[0]), "/operator/books", "Books")
+		add(ui.Bad, "The books do not agree.", booksLabel(w.audits[0]), "/operator/books", "Books")
 	}
 	return all
 }
@@ -331,82 +330,82 @@ func upTo(n int64) string {
 	if n > 1000 {
 		return "1,000+"
 	}
-	return part.Thousands(n)
+	return ui.Thousands(n)
 }
 
-func (w wellbeing) stats() part.FigureRow {
+func (w serviceStatus) stats() ui.FigureRow {
 	usable, living := 0, len(w.nodes.Living())
 	var flight int64
 	for _, l := range w.lines {
-		if !outOf(l.Status) && takesCalls(l.State) {
+		if !isOut(l.Status) && takesCalls(l.State) {
 			usable++
 		}
 		flight += l.InFlight
 	}
 	queue := "nothing waits"
 	if w.load.OldestMS > 0 {
-		queue = "the oldest for " + part.Span(w.nowMS-w.load.OldestMS)
+		queue = "the oldest for " + ui.FormatDuration(w.nowMS-w.load.OldestMS)
 	}
-	books, when := part.Text{Text: "not run yet"}, part.Text{Text: "run an audit to see"}
+	books, when := ui.Text{Text: "not run yet"}, ui.Text{Text: "run an audit to see"}
 	if len(w.audits) > 0 {
-		books.Text = booksWords(w.audits[0])
-		when.Text = part.UTC(w.audits[0].BeganMS)
+		books.Text = booksLabel(w.audits[0])
+		when.Text = ui.UTC(w.audits[0].BeganMS)
 	}
-	note := func(text string) part.Text { return part.Text{Text: text} }
-	return part.FigureRow{
+	note := func(text string) ui.Text { return ui.Text{Text: text} }
+	return ui.FigureRow{
 		{Label: "Lines in use", Value: note(
 			strconv.Itoa(usable) + " of " + strconv.Itoa(len(w.lines))),
-			Note: note(part.Thousands(flight) + " calls in flight")},
+			Note: note(ui.Thousands(flight) + " calls in flight")},
 		{Label: "Jobs waiting", Value: note(upTo(w.load.Waiting)), Note: note(queue + ", " + upTo(w.load.Running) + " run")},
 		{Label: "Nodes", Value: note(strconv.Itoa(living) + " of " + strconv.Itoa(len(w.nodes))),
 			Note: note("alive, of those of the last day")},
-		{Label: "Books", Value: part.Link{Href: page.Base + "/operator/books", Text: books.Text}, Note: when},
+		{Label: "Books", Value: ui.Link{Href: page.Base + "/operator/books", Text: books.Text}, Note: when},
 	}
 }
 
 // held returns the amount on hold on all nodes.
-func (w wellbeing) held() part.Figure {
-	return part.Figure{Label: "On hold", Value: part.Money{Amount: w.holds[0].Amount + w.holds[1].Amount},
-		Note: part.Text{Text: part.Requests(w.holds[0].Holds) + ", " + part.Plural(int(w.holds[1].Holds), "job")}}
+func (w serviceStatus) held() ui.Figure {
+	return ui.Figure{Label: "On hold", Value: ui.Money{Amount: w.holds[0].Amount + w.holds[1].Amount},
+		Note: ui.Text{Text: ui.Requests(w.holds[0].Holds) + ", " + ui.Plural(int(w.holds[1].Holds), "job")}}
 }
 
-func (w wellbeing) topBars() part.Bars {
-	var bars part.Bars
+func (w serviceStatus) topBars() ui.Bars {
+	var bars ui.Bars
 	for _, t := range w.top {
-		bars = append(bars, part.Bar{Label: t.name, Href: page.Base + "/operator/accounts/" + t.Account, Value: part.Money{Amount: t.Charged},
-			Percent: part.Share(t.Charged, w.top[0].Charged)})
+		bars = append(bars, ui.Bar{Label: t.name, Href: page.Base + "/operator/accounts/" + t.Account, Value: ui.Money{Amount: t.Charged},
+			Percent: ui.Share(t.Charged, w.top[0].Charged)})
 	}
 	return bars
 }
 
-// earning returns the lines without the sandbox.
-func (w wellbeing) earning() []line.Joined {
+// realLines returns the lines without the sandbox.
+func (w serviceStatus) realLines() []line.Joined {
 	return slices.DeleteFunc(slices.Clone(w.lines), func(l line.Joined) bool { return slices.Contains(w.sandbox, l.Line) })
 }
 
 // marginTable lists charges and provider costs by line and model since the nodes started.
-func marginTable(lines []line.Joined) part.DataTable {
-	t := part.DataTable{Caption: "Charges and provider cost since the nodes started", Columns: []part.Column{{Title: "Line"}, {Title: "Model"},
+func marginTable(lines []line.Joined) ui.DataTable {
+	t := ui.DataTable{Caption: "Charges and provider cost since the nodes started", Columns: []ui.Column{{Title: "Line"}, {Title: "Model"},
 		{Title: "Answered", Right: true, Fold: true}, {Title: "Charged", Right: true}, {Title: "Provider cost", Right: true},
 		{Title: "Margin", Right: true}}}
 	var charged money.Amount
 	for _, l := range lines {
 		for _, m := range l.Margins {
 			charged += m.Charged
-			t.Rows = append(t.Rows, part.DataRow{Cells: []any{l.Line, m.Model, part.Count{N: m.Settled}, part.Money{Amount: m.Charged},
-				known(m.LineCost), known(m.Margin)}})
+			t.Rows = append(t.Rows, ui.DataRow{Cells: []any{l.Line, m.Model, ui.Count{N: m.Settled}, ui.Money{Amount: m.Charged},
+				knownAmount(m.LineCost), knownAmount(m.Margin)}})
 		}
 	}
 	if len(t.Rows) > 0 {
-		t.Foot = []any{"All", "", "", part.Money{Amount: charged}, "", ""}
+		t.Foot = []any{"All", "", "", ui.Money{Amount: charged}, "", ""}
 	}
 	return t
 }
 
-// known returns an amount, or a dash if the amount is unknown.
-func known(a *money.Amount) any {
+// knownAmount returns an amount, or a dash if the amount is unknown.
+func knownAmount(a *money.Amount) any {
 	if a == nil {
-		return part.Text{Text: "–", Muted: true}
+		return ui.Text{Text: "–", Muted: true}
 	}
-	return part.Money{Amount: *a}
+	return ui.Money{Amount: *a}
 }

@@ -99,7 +99,7 @@ func TestUnsetPublicURL(t *testing.T) {
 func TestFirstPageChanges(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		s.Spent("ada", 3, spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 2, Failed: 1, Charged: 7 * money.USD}})
+		s.AddUsage("ada", 3, spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 2, Failed: 1, Charged: 7 * money.USD}})
 		b := s.Operator()
 		b.Get("/console/operator").Want(t, http.StatusOK, `data-live="/console/operator/live" data-calm`, `id="charges"`,
 			"$7.00", `id="requests"`)
@@ -110,7 +110,7 @@ func TestFirstPageChanges(t *testing.T) {
 		if strings.Contains(live.Body.String(), "<html") {
 			t.Error("it is a whole page")
 		}
-		s.Spent("ada", 0, spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 1, Charged: 4 * money.USD}})
+		s.AddUsage("ada", 0, spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 1, Charged: 4 * money.USD}})
 		b.Get("/console/operator/live").Want(t, http.StatusOK, ": $4.00</title>", "0 of 1 request that ran") // today's values are not cached
 	})
 }

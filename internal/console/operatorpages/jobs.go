@@ -7,8 +7,8 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/job"
 	"tollgate/internal/job/row"
@@ -18,21 +18,21 @@ import (
 
 // jobsPage lists the jobs of all accounts.
 type jobsPage struct {
-	Tabs    part.Tabs
-	Filters part.Filters
-	Table   part.DataTable
-	Empty   *part.Empty
-	Pager   part.Pager
+	Tabs    ui.Tabs
+	Filters ui.Filters
+	Table   ui.DataTable
+	Empty   *ui.EmptyState
+	Pager   ui.Pager
 }
 
 // jobPage is one job.
 type jobPage struct {
 	ID       string
-	State    part.Badge
+	State    ui.Badge
 	Acts     []any
-	Facts    part.Facts
-	Steps    part.Timeline
-	Attempts part.DataTable
+	Facts    ui.Facts
+	Steps    ui.Timeline
+	Attempts ui.DataTable
 }
 
 // jobRow is the part of a job's public body shown on the pages.
@@ -63,24 +63,24 @@ func jobRows(views []job.View) []jobRow {
 	return rows
 }
 
-func (r jobRow) badge() part.Badge {
+func (r jobRow) badge() ui.Badge {
 	b := show.JobBadge(r.Status)
 	if r.Error != nil {
-		b.Word += ": " + r.Error.Code
+		b.Label += ": " + r.Error.Code
 	}
 	return b
 }
 
 // jobsTable lists jobs. If names is nil, all jobs are of one account, and the table has no account
 // column.
-func jobsTable(rows []jobRow, names map[string]string) part.DataTable {
-	t := part.DataTable{Caption: "Jobs", Columns: []part.Column{{Title: "Time"}, {Title: "Account"}, {Title: "State"}, {Title: "Model"},
+func jobsTable(rows []jobRow, names map[string]string) ui.DataTable {
+	t := ui.DataTable{Caption: "Jobs", Columns: []ui.Column{{Title: "Time"}, {Title: "Account"}, {Title: "State"}, {Title: "Model"},
 		{Title: "Line", Fold: true}, {Title: "Attempts", Right: true, Fold: true},
 		{Title: "On hold", Right: true, Fold: true}, {Title: "Cost", Right: true}, {Title: "Job", Fold: true}}}
 	for _, r := range rows {
-		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/operator/jobs/" + r.ID, Cells: []any{part.Moment{MS: r.Created * 1000},
-			owner(names, r.Account), r.badge(), r.Model, part.Dashed(r.Line), part.Count{N: int64(len(r.Attempts))},
-			part.Money{Amount: r.Held}, part.Money{Amount: r.Cost}, part.Ident{ID: r.ID, Cut: true}}})
+		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/jobs/" + r.ID, Cells: []any{ui.Moment{MS: r.Created * 1000},
+			owner(names, r.Account), r.badge(), r.Model, ui.OrDash(r.Line), ui.Count{N: int64(len(r.Attempts))},
+			ui.Money{Amount: r.Held}, ui.Money{Amount: r.Cost}, ui.Ident{ID: r.ID, Cut: true}}})
 	}
 	if names == nil {
 		t = t.Without(1)
@@ -88,7 +88,7 @@ func jobsTable(rows []jobRow, names map[string]string) part.DataTable {
 	return t
 }
 
-func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
+func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 	const path = "/operator/jobs"
 	var shown jobsPage
 	status := v.Query("status")
@@ -100,7 +100,7 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 		values.Set("status", state)
 		known = known || state == status
 		shown.Tabs.Items = append(shown.Tabs.Items,
-			part.Tab{Href: page.AddressOf(path, values), Text: show.JobTab(state), Current: state == status})
+			ui.Tab{Href: page.AddressOf(path, values), Text: show.JobTab(state), Current: state == status})
 	}
 	add("")
 	for _, state := range show.JobStates() {
@@ -117,7 +117,7 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 			return err
 		}
 		if status != "" {
-			shown.Filters.Fields = append(shown.Filters.Fields, part.FormField{Name: "status", Kind: part.Unshown, Value: status})
+			shown.Filters.Fields = append(shown.Filters.Fields, ui.FormField{Name: "status", Kind: ui.Hidden, Value: status})
 		}
 		f, fine := selection(v, &shown.Filters, of)
 		if !fine {
@@ -137,13 +137,13 @@ func (c *console) listJobs(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &part.Empty{Title: "No jobs yet",
+		shown.Empty = &ui.EmptyState{Title: "No jobs yet",
 			Text: "Image and video jobs appear here and are kept for job_retention."}
 		if shown.Filters.Clear != "" || status != "" {
 			shown.Empty = page.NoneMatch(path, "All jobs")
 		}
 	}
-	return page.Whole{Name: "jobs", Title: "Jobs", Main: shown}, nil
+	return page.FullPage{Name: "jobs", Title: "Jobs", Main: shown}, nil
 }
 
 // noJob turns row.ErrNoJob into a 404 and returns any other error unchanged.
@@ -164,7 +164,7 @@ func jobOf(v *page.Visit) (r jobRow, err error) {
 	return jobRowOf(found), noJob(err)
 }
 
-func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 	r, err := jobOf(v)
 	if err != nil {
 		return nil, err
@@ -180,32 +180,32 @@ func (c *console) showJob(v *page.Visit) (page.Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
-	shown := jobPage{ID: r.ID, State: r.badge(), Attempts: tracedTable(r.Attempts), Acts: jobActs(v, r)}
-	shown.Facts = part.Facts{{Name: "Model", Value: r.Model},
+	shown := jobPage{ID: r.ID, State: r.badge(), Attempts: jobAttemptsTable(r.Attempts), Acts: jobActs(v, r)}
+	shown.Facts = ui.Facts{{Name: "Model", Value: r.Model},
 		{Name: "Account", Value: accountLink(r.Account, names[r.Account], "")},
 		{Name: "Key", Value: key},
-		{Name: "Request", Value: part.Ident{ID: r.Request, Href: page.Base + "/operator/requests/" + r.Request}},
-		{Name: "Line", Value: lineLink(r.Line)}, {Name: "On hold", Value: part.Money{Amount: r.Held}},
-		{Name: "Charged", Value: part.Money{Amount: r.Cost}}, {Name: "Node", Value: part.Dashed(r.Node)},
-		{Name: "Machine", Value: part.Dashed(r.Host)},
-		{Name: "Submitted", Value: part.Moment{MS: r.Created * 1000}}, {Name: "Ended", Value: part.Moment{MS: r.EndedMS}}}
+		{Name: "Request", Value: ui.Ident{ID: r.Request, Href: page.Base + "/operator/requests/" + r.Request}},
+		{Name: "Line", Value: lineLink(r.Line)}, {Name: "On hold", Value: ui.Money{Amount: r.Held}},
+		{Name: "Charged", Value: ui.Money{Amount: r.Cost}}, {Name: "Node", Value: ui.OrDash(r.Node)},
+		{Name: "Machine", Value: ui.OrDash(r.Host)},
+		{Name: "Submitted", Value: ui.Moment{MS: r.Created * 1000}}, {Name: "Ended", Value: ui.Moment{MS: r.EndedMS}}}
 	if r.Error != nil {
-		shown.Facts = append(part.Facts{{Name: "Its user reads", Value: part.Text{Text: r.Error.Message}}}, shown.Facts...)
+		shown.Facts = append(ui.Facts{{Name: "Its user reads", Value: ui.Text{Text: r.Error.Message}}}, shown.Facts...)
 	}
 	if r.Over > 0 {
-		shown.Facts = append(shown.Facts, part.Fact{Name: "Usage above the hold", Value: part.Money{Amount: r.Over}})
+		shown.Facts = append(shown.Facts, ui.Fact{Name: "Usage above the hold", Value: ui.Money{Amount: r.Over}})
 	}
 	for _, s := range r.Steps {
-		stage := part.Stage{Word: part.Title(show.StateWords(s.Name)), At: part.Moment{MS: s.At}}
+		stage := ui.Stage{Label: ui.Title(show.StateLabel(s.Name)), At: ui.Moment{MS: s.At}}
 		if word, ok := show.JobStep(s.Name); ok {
-			stage.Word = word
+			stage.Label = word
 		}
 		if s.Line != "" {
-			stage.Note = part.Text{Text: s.Line, Muted: true}
+			stage.Note = ui.Text{Text: s.Line, Muted: true}
 		}
 		shown.Steps = append(shown.Steps, stage)
 	}
-	return page.Whole{Name: "job", Title: "Job " + r.ID, Main: shown}.Done(v, map[string]string{
+	return page.FullPage{Name: "job", Title: "Job " + r.ID, Main: shown}.WithNotice(v, map[string]string{
 		"cancelled": "The job is cancelled: its user was refunded, and its provider told where that is possible.",
 		"requeued":  "The job is done anew. One that had ended has become the job that you see now.",
 	}), nil
@@ -216,62 +216,62 @@ func jobActs(v *page.Visit, r jobRow) []any {
 	path := page.Base + "/operator/jobs/" + r.ID
 	var acts []any
 	if r.EndedMS == 0 {
-		acts = append(acts, v.Confirm(part.Confirm{ID: "cancel", Button: "Cancel the job", Title: "Cancel this job?", Danger: true,
+		acts = append(acts, v.Confirm(ui.Confirm{ID: "cancel", Button: "Cancel the job", Title: "Cancel this job?", Danger: true,
 			Action: path + "/cancel",
 			Text: []string{fmt.Sprintf("It fails for its user, who gets %s back. Its provider is told where that is possible, "+
-				"and may take its price all the same.", part.USD(r.Held))}}))
+				"and may take its price all the same.", ui.USD(r.Held))}}))
 	}
-	again := part.Confirm{ID: "requeue", Button: "Requeue", Title: "Run this job again?", Action: path + "/requeue",
+	again := ui.Confirm{ID: "requeue", Button: "Requeue", Title: "Run this job again?", Action: path + "/requeue",
 		Text: []string{"It leaves its line, forgets its attempts and waits again at its old place. What is held for it stays."}}
 	if r.EndedMS > 0 {
 		again.Text = []string{"It is submitted once more as a job of its own, for the same key and at its user's expense, and held again."}
 	}
 	if r.Status == "succeeded" {
 		again.Danger = true
-		again.Fields = []part.FormField{{Name: "force", Kind: part.Check, Label: "Run it again although it succeeded",
+		again.Fields = []ui.FormField{{Name: "force", Kind: ui.Check, Label: "Run it again although it succeeded",
 			Prefix: "requeue-"}}
 	}
 	return append(acts, v.Confirm(again))
 }
 
-// tracedTable shows the attempts of a job with the line and cause of each.
-func tracedTable(list []row.TracedAttempt) part.DataTable {
-	t := part.DataTable{Caption: "Attempts",
-		Columns: []part.Column{{Title: "Line"}, {Title: "Outcome"}, {Title: "Cause"}, {Title: "Submitted"},
+// jobAttemptsTable shows the attempts of a job with the line and cause of each.
+func jobAttemptsTable(list []row.TracedAttempt) ui.DataTable {
+	t := ui.DataTable{Caption: "Attempts",
+		Columns: []ui.Column{{Title: "Line"}, {Title: "Outcome"}, {Title: "Cause"}, {Title: "Submitted"},
 			{Title: "Ended"}, {Title: "Ticket"}, {Title: "Provider cost", Right: true}}}
 	for _, a := range list {
-		outcome := part.Badge{Tone: part.OK, Word: "went well"}
+		outcome := ui.Badge{Tone: ui.OK, Label: "went well"}
 		switch {
 		case a.Code != "":
-			outcome = part.Badge{Tone: part.Bad, Word: a.Code}
+			outcome = ui.Badge{Tone: ui.Bad, Label: a.Code}
 		case a.Lost:
-			outcome = part.Badge{Tone: part.Warn, Word: "no answer arrived"}
+			outcome = ui.Badge{Tone: ui.Warn, Label: "no answer arrived"}
 		case a.Ended == 0:
-			outcome = part.Badge{Tone: part.Info, Word: "runs"}
+			outcome = ui.Badge{Tone: ui.Info, Label: "runs"}
 		}
 		cause := a.Cause
 		if cause == "" {
 			cause = a.Message
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{a.Line, outcome, part.Text{Text: part.Dashed(cause)}, part.Moment{MS: a.Submitted},
-			part.Moment{MS: a.Ended}, part.Text{Text: part.Dashed(a.Ticket), Mono: true}, known(a.LineCost)}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{a.Line, outcome, ui.Text{Text: ui.OrDash(cause)}, ui.Moment{MS: a.Submitted},
+			ui.Moment{MS: a.Ended}, ui.Text{Text: ui.OrDash(a.Ticket), Mono: true}, knownAmount(a.LineCost)}})
 	}
 	return t
 }
 
-func (c *console) cancelJob(v *page.Visit) (page.Outgoing, error) {
-	if err := operator.CancelJob(v.Context(), c.Jobs, show.By(v), v.PathID()); err != nil {
+func (c *console) cancelJob(v *page.Visit) (page.Responder, error) {
+	if err := operator.CancelJob(v.Context(), c.Jobs, show.Actor(v), v.PathID()); err != nil {
 		return nil, noJob(err)
 	}
 	return page.To("/operator/jobs/"+v.PathID(), "cancelled"), nil
 }
 
-func (c *console) requeueJob(v *page.Visit) (page.Outgoing, error) {
-	form := part.Inputs{Fields: []part.FormField{{Name: "force", Kind: part.Check, Label: "Again"}}}
-	if err := v.Read(&form); err != nil {
+func (c *console) requeueJob(v *page.Visit) (page.Responder, error) {
+	form := ui.PostForm{Fields: []ui.FormField{{Name: "force", Kind: ui.Check, Label: "Again"}}}
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
-	made, _, err := operator.RequeueJob(v.Context(), c.Jobs, show.By(v), v.PathID(), job.RequeueOptions{Force: form.Field("force").On,
+	made, _, err := operator.RequeueJob(v.Context(), c.Jobs, show.Actor(v), v.PathID(), job.RequeueOptions{Force: form.Field("force").On,
 		Show: func(found job.View) []byte { return []byte(jobRowOf(found).ID) }})
 	if err != nil {
 		return nil, noJob(err)

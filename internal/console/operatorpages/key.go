@@ -7,8 +7,8 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -17,13 +17,13 @@ import (
 // keyPage is a customer's key with its limits and its usage.
 type keyPage struct {
 	Name   string
-	State  part.Badge
-	Switch part.Act
-	Delete part.Confirm
-	Stats  part.FigureRow
-	Facts  part.Facts
-	Uses   part.Tabs
-	Form   part.Inputs
+	State  ui.Badge
+	Switch ui.Button
+	Delete ui.Confirm
+	Stats  ui.FigureRow
+	Facts  ui.Facts
+	Uses   ui.Tabs
+	Form   ui.PostForm
 }
 
 // keyPath returns the path of a key's page below page.Base.
@@ -33,19 +33,19 @@ func keyPath(id string) string { return "/operator/keys/" + id }
 func keyLinkTx(tx *store.Tx, id string) (any, error) {
 	k, err := account.GetKeyTx(tx, id)
 	if err == nil {
-		return part.Link{Href: page.Base + keyPath(id), Text: show.KeyName(k)}, nil
+		return ui.Link{Href: page.Base + keyPath(id), Text: show.KeyName(k)}, nil
 	}
 	if !isNotFound(err) {
 		return nil, err
 	}
 	names, err := account.KeyNamesTx(tx, []string{id})
-	return part.Text{Text: strings.TrimSpace(names[id] + " (deleted)"), Muted: true}, err
+	return ui.Text{Text: strings.TrimSpace(names[id] + " (deleted)"), Muted: true}, err
 }
 
 // keysTable lists keys with links to their pages and buttons.
-func keysTable(keys []account.Key) part.DataTable {
+func keysTable(keys []account.Key) ui.DataTable {
 	t := show.Keys(keys)
-	t.Columns = append(t.Columns, part.Column{Title: "Change"})
+	t.Columns = append(t.Columns, ui.Column{Title: "Change"})
 	for i, k := range keys {
 		t.Rows[i].Href = page.Base + keyPath(k.ID)
 		t.Rows[i].Cells = append(t.Rows[i].Cells, show.KeySwitch(k, page.Base+keyPath(k.ID)))
@@ -54,14 +54,14 @@ func keysTable(keys []account.Key) part.DataTable {
 }
 
 // keyOf returns the key named in the path, with a form of its settings.
-func (c *console) keyOf(v *page.Visit) (k account.Key, form part.Inputs, err error) {
+func (c *console) keyOf(v *page.Visit) (k account.Key, form ui.PostForm, err error) {
 	err = v.View(func(tx *store.Tx) (err error) { k, err = account.GetKeyTx(tx, v.PathID()); return err })
 	form = show.KeyForm(c.Catalog.Current(), page.Base+keyPath(k.ID), "Save")
 	show.FillKeyForm(&form, k)
 	return k, form, err
 }
 
-func (c *console) showKey(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showKey(v *page.Visit) (page.Responder, error) {
 	k, form, err := c.keyOf(v)
 	if err != nil {
 		return nil, err
@@ -71,40 +71,40 @@ func (c *console) showKey(v *page.Visit) (page.Outgoing, error) {
 
 // keyWith shows a key with a form, which may have errors. notDeleted is the error of a rejected
 // deletion; it may be empty.
-func (c *console) keyWith(v *page.Visit, k account.Key, form part.Inputs, notDeleted string, status int) (page.Outgoing, error) {
+func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDeleted string, status int) (page.Responder, error) {
 	var owner account.Account
 	if err := v.View(func(tx *store.Tx) (err error) { owner, err = account.GetTx(tx, k.Account); return err }); err != nil {
 		return nil, err
 	}
 	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Switch: show.KeySwitch(k, page.Base+keyPath(k.ID)), Form: form}
-	shown.Stats = append(show.KeyFigures(k), part.Figure{Label: "Usage above reservations", Value: part.Money{Amount: k.Over},
-		Note: part.Text{Text: "not charged to anybody"}})
-	shown.Facts = append(part.Facts{{Name: "Account", Value: accountLink(k.Account, owner.Name, "keys")}}, show.KeyFacts(k)...)
-	shown.Uses = part.Tabs{Label: "Usage of the key", Items: []part.Tab{
+	shown.Stats = append(show.KeyFigures(k), ui.Figure{Label: "Usage above reservations", Value: ui.Money{Amount: k.Over},
+		Note: ui.Text{Text: "not charged to anybody"}})
+	shown.Facts = append(ui.Facts{{Name: "Account", Value: accountLink(k.Account, owner.Name, "keys")}}, show.KeyFacts(k)...)
+	shown.Uses = ui.Tabs{Label: "Usage of the key", Items: []ui.Tab{
 		{Href: page.AddressOf("/operator/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
 		{Href: page.AddressOf("/operator/usage", url.Values{"key": {k.ID}, "by": {string(spending.ByModel)}}), Text: "Its usage"}}}
-	shown.Delete = v.Confirm(part.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + show.KeyName(k) + "?", Danger: true,
-		Type: show.KeyName(k), Action: page.Base + keyPath(k.ID) + "/delete", Wrong: notDeleted, Text: []string{
+	shown.Delete = v.Confirm(ui.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + show.KeyName(k) + "?", Danger: true,
+		Type: show.KeyName(k), Action: page.Base + keyPath(k.ID) + "/delete", Error: notDeleted, Text: []string{
 			"What " + owner.Name + " runs with this key stops working at once, and the key cannot be brought back. " +
 				"Its requests and charges stay on record. Disabling it can be taken back."}})
 	shown.Delete.Open = shown.Delete.Open || notDeleted != ""
-	return page.Whole{Name: "key", Title: show.KeyName(k), Main: shown, Status: status}.Done(v, map[string]string{
+	return page.FullPage{Name: "key", Title: show.KeyName(k), Main: shown, Status: status}.WithNotice(v, map[string]string{
 		"saved":    "Saved. The next request goes by it. The account's users see it too, and can change it.",
 		"disabled": "The key is disabled: it answers 401. The account's users can enable it; disable the account to stop it.",
 		"enabled":  "The key works again.",
 	}), nil
 }
 
-func (c *console) changeKey(v *page.Visit) (page.Outgoing, error) {
+func (c *console) changeKey(v *page.Visit) (page.Responder, error) {
 	k, form, err := c.keyOf(v)
 	if err != nil {
 		return nil, err
 	}
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	if err := c.editKey(v, func(s *account.KeySettings) error { return show.ReadKeyForm(&form, s) }); err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		return c.keyWith(v, k, form, "", http.StatusUnprocessableEntity)
@@ -114,34 +114,34 @@ func (c *console) changeKey(v *page.Visit) (page.Outgoing, error) {
 
 // editKey changes the key named in the path.
 func (c *console) editKey(v *page.Visit, edit func(*account.KeySettings) error) error {
-	// Also after an error: the commit of one may have taken place.
+	// Also after an error, because the transaction may have been committed.
 	defer c.Keys.Forget(v.PathID())
 	return v.Update(func(tx *store.Tx) error {
-		_, err := operator.ChangeKeyTx(tx, show.By(v), v.PathID(), edit)
+		_, err := operator.ChangeKeyTx(tx, show.Actor(v), v.PathID(), edit)
 		return err
 	})
 }
 
-func (c *console) disableKey(v *page.Visit) (page.Outgoing, error) {
+func (c *console) disableKey(v *page.Visit) (page.Responder, error) {
 	return c.switchKey(v, true, "disabled")
 }
-func (c *console) enableKey(v *page.Visit) (page.Outgoing, error) {
+func (c *console) enableKey(v *page.Visit) (page.Responder, error) {
 	return c.switchKey(v, false, "enabled")
 }
 
-func (c *console) switchKey(v *page.Visit, disabled bool, done string) (page.Outgoing, error) {
+func (c *console) switchKey(v *page.Visit, disabled bool, done string) (page.Responder, error) {
 	if err := c.editKey(v, func(s *account.KeySettings) error { s.Disabled = disabled; return nil }); err != nil {
 		return nil, err
 	}
 	return page.To(keyPath(v.PathID()), done), nil
 }
 
-func (c *console) deleteKey(v *page.Visit) (page.Outgoing, error) {
+func (c *console) deleteKey(v *page.Visit) (page.Responder, error) {
 	k, form, err := c.keyOf(v)
 	if err != nil {
 		return nil, err
 	}
-	typed, err := v.Typed(show.KeyName(k))
+	typed, err := v.NameMatches(show.KeyName(k))
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (c *console) deleteKey(v *page.Visit) (page.Outgoing, error) {
 		return c.keyWith(v, k, form, "That is not its name, so the key was not deleted.", http.StatusUnprocessableEntity)
 	}
 	defer c.Keys.Forget(k.ID)
-	if err := v.Update(func(tx *store.Tx) error { return operator.DeleteKeyTx(tx, show.By(v), k.ID) }); err != nil {
+	if err := v.Update(func(tx *store.Tx) error { return operator.DeleteKeyTx(tx, show.Actor(v), k.ID) }); err != nil {
 		return nil, err
 	}
 	return page.Redirect(page.Base + "/operator/accounts/" + k.Account + "?view=keys&done=deleted"), nil

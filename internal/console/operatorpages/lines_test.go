@@ -87,7 +87,7 @@ func TestLinesThatAreOut(t *testing.T) {
 				t.Errorf("what the catalog has disabled can be decided about: %s", body)
 			}
 		}
-		b.Get("/console/operator/live/lines").Want(t, http.StatusOK, "circuit open", `data-said="1 line out of use."`)
+		b.Get("/console/operator/live/lines").Want(t, http.StatusOK, "circuit open", `data-announce="1 line out of use."`)
 		b = saying(t, s, map[string]string{"sandbox": "drained"})
 		if body := b.Get(path).Body.String(); strings.Contains(body, path+"/drain") || !strings.Contains(body, path+"/resume") {
 			t.Errorf("what is drained: %s", body)

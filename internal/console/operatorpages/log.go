@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -17,29 +17,29 @@ import (
 
 // logPage is the log of operators' acts.
 type logPage struct {
-	Filters part.Filters
-	Table   part.DataTable
-	Empty   *part.Empty
-	Pager   part.Pager
+	Filters ui.Filters
+	Table   ui.DataTable
+	Empty   *ui.EmptyState
+	Pager   ui.Pager
 }
 
-func (c *console) showLog(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showLog(v *page.Visit) (page.Responder, error) {
 	const path = "/operator/log"
 	var shown logPage
-	act := part.FormField{Name: "act", Label: "Act", Kind: part.Choice, Options: []part.Option{{Value: "", Label: "all"}}}
+	act := ui.FormField{Name: "act", Label: "Act", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "all"}}}
 	for _, one := range operator.Acts() {
-		act.Options = append(act.Options, part.Option{Value: one, Label: actWords(one), On: one == v.Query("act")})
+		act.Options = append(act.Options, ui.Option{Value: one, Label: actLabel(one), On: one == v.Query("act")})
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
 		var of selectedIDs
 		if shown.Filters, of, err = (listFilter{Path: path, Names: []string{"account", "object"}}).formTx(tx, v); err != nil {
 			return err
 		}
-		shown.Filters.Fields = append([]part.FormField{act}, shown.Filters.Fields...)
+		shown.Filters.Fields = append([]ui.FormField{act}, shown.Filters.Fields...)
 		if v.Query("act") != "" {
 			shown.Filters.Clear = page.Base + path
 		}
-		if shown.Filters.Wrong() {
+		if shown.Filters.Invalid() {
 			return nil
 		}
 		list, more, err := operator.LogTx(tx, operator.LogFilter{Act: v.Query("act"), Object: v.Query("object"), Account: of.Account,
@@ -55,38 +55,38 @@ func (c *console) showLog(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &part.Empty{Title: "Nothing was logged yet",
+		shown.Empty = &ui.EmptyState{Title: "Nothing was logged yet",
 			Text: "The log has every operator action, from the console, the operator API and the shell."}
 		if shown.Filters.Clear != "" {
 			shown.Empty = page.NoneMatch(path, "Clear filters")
 		}
 	}
-	return page.Whole{Name: "log", Title: "Log", Main: shown}, nil
+	return page.FullPage{Name: "log", Title: "Log", Main: shown}, nil
 }
 
-// actWords returns the words of an act: account.credit is "credit account".
-func actWords(act string) string {
+// actLabel returns the words of an act: account.credit is "credit account".
+func actLabel(act string) string {
 	what, does, _ := strings.Cut(act, ".")
 	return does + " " + what
 }
 
 // logTable lists acts. If names is nil, all acts are about one account, and the table has no
 // account column.
-func logTable(list []operator.LogRow, names map[string]string) part.DataTable {
-	t := part.DataTable{Caption: "What operators did",
-		Columns: []part.Column{{Title: "When"}, {Title: "Who"}, {Title: "Act"}, {Title: "Account"}, {Title: "Object"},
+func logTable(list []operator.LogRow, names map[string]string) ui.DataTable {
+	t := ui.DataTable{Caption: "What operators did",
+		Columns: []ui.Column{{Title: "When"}, {Title: "Who"}, {Title: "Act"}, {Title: "Account"}, {Title: "Object"},
 			{Title: "Before and after"}}}
 	for _, e := range list {
-		who := show.Who(e.Actor)
+		who := show.ActorName(e.Actor)
 		if e.Address != "" {
 			who += ", " + e.Address
 		}
-		whose := any(part.Text{Text: "–", Muted: true})
+		whose := any(ui.Text{Text: "–", Muted: true})
 		if e.Account != "" {
 			whose = accountLink(e.Account, names[e.Account], "")
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: e.AtMS}, part.Text{Text: who}, actWords(e.Act), whose,
-			part.Ident{ID: e.Object, Href: objectHref(e), Cut: true}, part.Text{Text: part.Dashed(changeWords(e.Before, e.After)), Lines: true}}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: e.AtMS}, ui.Text{Text: who}, actLabel(e.Act), whose,
+			ui.Ident{ID: e.Object, Href: objectHref(e), Cut: true}, ui.Text{Text: ui.OrDash(formatChange(e.Before, e.After)), Lines: true}}})
 	}
 	if names == nil {
 		t = t.Without(3)
@@ -114,8 +114,8 @@ func objectHref(e operator.LogRow) string {
 	return ""
 }
 
-// changeWords lists the changes of an act, one a line.
-func changeWords(before, after operator.Details) string {
+// formatChange lists the changes of an act, one a line.
+func formatChange(before, after operator.Details) string {
 	names := slices.Sorted(maps.Keys(before))
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if _, there := before[name]; !there {
@@ -132,19 +132,19 @@ func changeWords(before, after operator.Details) string {
 		}
 		switch {
 		case had && has:
-			line += worded(name, was) + " → " + worded(name, is)
+			line += formatValue(name, was) + " → " + formatValue(name, is)
 		case had:
-			line += worded(name, was) + " → none"
+			line += formatValue(name, was) + " → none"
 		default:
-			line += worded(name, is)
+			line += formatValue(name, is)
 		}
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// worded writes a value of the log for people: money, times and switches as such.
-func worded(name string, value any) string {
+// formatValue writes a value of the log for people: money, times and switches as such.
+func formatValue(name string, value any) string {
 	switch v := value.(type) {
 	case nil:
 		return "none"
@@ -161,14 +161,14 @@ func worded(name string, value any) string {
 	case float64:
 		switch {
 		case strings.HasSuffix(name, "_usd") || name == "usd":
-			return dollarsOf(v)
+			return formatUSD(v)
 		case name == "expires" && v > 0:
-			return part.UTC(int64(v) * 1000)
+			return ui.UTC(int64(v) * 1000)
 		}
 	case []any:
 		all := make([]string, len(v))
 		for i, one := range v {
-			all[i] = worded("", one)
+			all[i] = formatValue("", one)
 		}
 		if len(all) == 0 {
 			return "none"
@@ -177,7 +177,7 @@ func worded(name string, value any) string {
 	case map[string]any:
 		var all []string
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			all = append(all, key+" "+worded("", v[key]))
+			all = append(all, key+" "+formatValue("", v[key]))
 		}
 		if len(all) == 0 {
 			return "none"
@@ -191,11 +191,11 @@ func worded(name string, value any) string {
 	return string(raw)
 }
 
-// dollarsOf formats an amount of the log with all of its digits.
-func dollarsOf(v float64) string {
+// formatUSD formats an amount of the log with all of its digits.
+func formatUSD(v float64) string {
 	text := strconv.FormatFloat(v, 'f', -1, 64)
 	if amount, err := money.Parse(text); err == nil {
-		return part.ExactUSD(amount)
+		return ui.ExactUSD(amount)
 	}
 	return text + " USD"
 }

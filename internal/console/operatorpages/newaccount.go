@@ -7,8 +7,8 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
@@ -16,7 +16,7 @@ import (
 )
 
 // newAccountPage asks for a new account.
-type newAccountPage struct{ Form part.Inputs }
+type newAccountPage struct{ Form ui.PostForm }
 
 // customer is a new account with its first user, key and credit.
 type customer struct {
@@ -30,16 +30,16 @@ type customer struct {
 	secret  string             // of the key; empty without a key
 }
 
-func newAccountForm(once string) part.Inputs {
-	return part.Inputs{Action: page.Base + "/operator/accounts/new", Submit: "Create account", Cancel: page.Base + "/operator/accounts",
-		Fields: []part.FormField{
+func newAccountForm(once string) ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/operator/accounts/new", Submit: "Create account", Cancel: page.Base + "/operator/accounts",
+		Fields: []ui.FormField{
 			{Name: "name", Label: "Name", Required: true, Hint: "The customer's name, for example Acme."},
 			{Name: "email", Label: "Email", Kind: "email", Hint: "For contact and for signing in to the console."},
-			{Name: "invite", Label: "Let this address sign in, by a link", Kind: part.Check, On: true,
+			{Name: "invite", Label: "Let this address sign in, by a link", Kind: ui.Check, On: true,
 				Hint: "You get a link to send. The customer sets a password with it, once, within 7 days."},
 			{Name: "password", Label: "First password", Kind: "password", Complete: "new-password",
 				Hint: "Instead of the link, at least 8 characters. Pass it on yourself; no mail is sent."},
-			{Name: "key", Label: "Create a key too", Kind: part.Check, On: true,
+			{Name: "key", Label: "Create a key too", Kind: ui.Check, On: true,
 				Hint: "The key is part of the text to send. You can set limits later."},
 			{Name: "usd", Label: "First credit", Before: "$", Numeric: true,
 				Hint: "What the customer has paid in advance. Leave empty to credit the account later."},
@@ -49,37 +49,38 @@ func newAccountForm(once string) part.Inputs {
 			{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: money.One.String(),
 				Hint: "Multiplies the catalog's prices: 0.9 gives 10 % off."},
 			testField(false),
-			{Name: "once", Kind: part.Unshown, Value: once},
+			{Name: "once", Kind: ui.Hidden, Value: once},
 		}}
 }
 
-func (c *console) newAccount(*page.Visit) (page.Outgoing, error) {
-	return page.Whole{Name: "newaccount", Title: "Create an account", Main: newAccountPage{newAccountForm(rand.Text())}}, nil
+func (c *console) newAccount(*page.Visit) (page.Responder, error) {
+	return page.FullPage{Name: "newaccount", Title: "Create an account", Main: newAccountPage{newAccountForm(rand.Text())}}, nil
 }
 
 // createAccount opens an account and shows its link and key once, with the text to send. A repeated
 // form redirects to the account.
-func (c *console) createAccount(v *page.Visit) (page.Outgoing, error) {
+func (c *console) createAccount(v *page.Visit) (page.Responder, error) {
 	form := newAccountForm("")
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	made, again, err := c.create(v, &form)
 	if err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
-		return page.Whole{Name: "newaccount", Title: "Create an account", Main: newAccountPage{form}, Status: http.StatusUnprocessableEntity}, nil
+		return page.FullPage{Name: "newaccount", Title: "Create an account", Main: newAccountPage{form},
+			Status: http.StatusUnprocessableEntity}, nil
 	}
 	if again || made.link == nil && made.secret == "" {
 		return page.To("/operator/accounts/"+made.account.ID, "created"), nil
 	}
-	return c.sending("Account created", made.account, made.link, made.secret, made.credit), nil
+	return c.showCredentials("Account created", made.account, made.link, made.secret, made.credit), nil
 }
 
 // create creates the customer of a form. If the same form was sent before, again is true and only
 // the id of the account is set.
-func (c *console) create(v *page.Visit, form *part.Inputs) (made customer, again bool, err error) {
+func (c *console) create(v *page.Visit, form *ui.PostForm) (made customer, again bool, err error) {
 	if made, err = c.readCustomer(v, form); err != nil {
 		return made, false, err
 	}
@@ -91,7 +92,7 @@ func (c *console) create(v *page.Visit, form *part.Inputs) (made customer, again
 		var id string
 		attempt := made
 		id, again, err = page.OnceTx(tx, once, func() (string, error) {
-			err := c.createTx(tx, show.By(v), &attempt)
+			err := c.createTx(tx, show.Actor(v), &attempt)
 			return attempt.account.ID, err
 		})
 		if err == nil {
@@ -104,7 +105,7 @@ func (c *console) create(v *page.Visit, form *part.Inputs) (made customer, again
 }
 
 // readCustomer reads the form. It returns all errors joined.
-func (c *console) readCustomer(v *page.Visit, form *part.Inputs) (n customer, err error) {
+func (c *console) readCustomer(v *page.Visit, form *ui.PostForm) (n customer, err error) {
 	n.opening = account.NewAccount{Name: form.Field("name").Value, Email: form.Field("email").Value,
 		Test: form.Field("test").On}
 	floor, wrongFloor := dollars(form, "overdraft_floor_usd")
@@ -134,7 +135,7 @@ func (c *console) readCustomer(v *page.Visit, form *part.Inputs) (n customer, er
 }
 
 // firstCredit reads the first credit of the account.
-func firstCredit(form *part.Inputs) (given operator.Credit, err error) {
+func firstCredit(form *ui.PostForm) (given operator.Credit, err error) {
 	usd, err := dollars(form, "usd")
 	if err == nil && (usd == nil || *usd == 0) {
 		return given, nil

@@ -1,5 +1,5 @@
 // Package operatorpages owns the console's pages for operators. Each page has a file of handlers
-// and a template of the same name in html/, made of the components of package part. The package has
+// and a template of the same name in html/, made of the components of package ui. The package has
 // no rules of its own: every act is a function of package operator, which logs all acts.
 //
 // Invariants: GET changes nothing; the transaction of an act also logs the act and its operator; a
@@ -19,7 +19,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/operator"
@@ -62,9 +62,9 @@ type Options struct {
 // console answers the pages.
 type console struct {
 	Options
-	month   month
-	archive offer.Archive // of former catalogs
-	begun   atomic.Bool   // there was a paying customer
+	month     month
+	archive   offer.Archive // of former catalogs
+	setupDone atomic.Bool   // there was a paying customer
 }
 
 // Section returns the pages and their menu.
@@ -85,45 +85,45 @@ func (c *console) handlers() []page.Handler {
 
 		page.Get("/operator/lines", c.listLines),
 		page.Get("/operator/lines/{id}", c.showLine),
-		page.Act("/operator/lines/{id}/drain", c.drainLine),
-		page.Act("/operator/lines/{id}/resume", c.resumeLine),
+		page.Action("/operator/lines/{id}/drain", c.drainLine),
+		page.Action("/operator/lines/{id}/resume", c.resumeLine),
 
 		page.Get("/operator/accounts", c.listAccounts),
 		page.Get("/operator/accounts/new", c.newAccount),
 		page.Post("/operator/accounts/new", c.createAccount),
 		page.Get("/operator/accounts/{id}", c.showAccount),
 		page.Post("/operator/accounts/{id}", c.changeAccount),
-		page.Post("/operator/accounts/{id}/prices", c.priceAccount),
-		page.Post("/operator/accounts/{id}/note", c.noteAccount),
+		page.Post("/operator/accounts/{id}/prices", c.savePrices),
+		page.Post("/operator/accounts/{id}/note", c.saveNote),
 		page.Post("/operator/accounts/{id}/credit", c.creditAccount),
-		page.Act("/operator/accounts/{id}/disable", c.disableAccount),
-		page.Act("/operator/accounts/{id}/enable", c.enableAccount),
+		page.Action("/operator/accounts/{id}/disable", c.disableAccount),
+		page.Action("/operator/accounts/{id}/enable", c.enableAccount),
 		page.Post("/operator/accounts/{id}/keys", c.createKey),
 		page.Post("/operator/accounts/{id}/users", c.addAccountUser),
 		page.Get("/operator/keys/{id}", c.showKey),
 		page.Post("/operator/keys/{id}", c.changeKey),
-		page.Act("/operator/keys/{id}/disable", c.disableKey),
-		page.Act("/operator/keys/{id}/enable", c.enableKey),
+		page.Action("/operator/keys/{id}/disable", c.disableKey),
+		page.Action("/operator/keys/{id}/enable", c.enableKey),
 		page.Post("/operator/keys/{id}/delete", c.deleteKey),
-		page.Act("/operator/users/{id}/disable", c.disableUser),
-		page.Act("/operator/users/{id}/enable", c.enableUser),
-		page.Act("/operator/users/{id}/delete", c.deleteUser),
-		page.Act("/operator/users/{id}/factor/off", c.endFactor),
-		page.Act("/operator/users/{id}/link", c.linkUser),
+		page.Action("/operator/users/{id}/disable", c.disableUser),
+		page.Action("/operator/users/{id}/enable", c.enableUser),
+		page.Action("/operator/users/{id}/delete", c.deleteUser),
+		page.Action("/operator/users/{id}/factor/off", c.endFactor),
+		page.Action("/operator/users/{id}/link", c.linkUser),
 
 		page.Get("/operator/deliveries", c.listDeliveries),
-		page.Act("/operator/deliveries/{id}/resend", c.resendDelivery),
+		page.Action("/operator/deliveries/{id}/resend", c.resendDelivery),
 
 		page.Get("/operator/codes", c.listCodes),
 		page.Get("/operator/codes/new", c.newCodes),
 		page.Post("/operator/codes/new", c.createCodes),
-		page.Act("/operator/codes/{id}/void", c.voidCode),
+		page.Action("/operator/codes/{id}/void", c.voidCode),
 
 		page.Get("/operator/requests", c.listRequests),
 		page.Get("/operator/requests/{id}", c.showRequest),
 		page.Get("/operator/jobs", c.listJobs),
 		page.Get("/operator/jobs/{id}", c.showJob),
-		page.Act("/operator/jobs/{id}/cancel", c.cancelJob),
+		page.Action("/operator/jobs/{id}/cancel", c.cancelJob),
 		page.Post("/operator/jobs/{id}/requeue", c.requeueJob),
 
 		page.Get("/operator/usage", c.usage),
@@ -141,7 +141,7 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/operator/catalog/models/{id}/retired", c.switchModel(catalog.StateRetired)),
 
 		page.Get("/operator/books", c.books),
-		page.Act("/operator/books/run", c.runAudit),
+		page.Action("/operator/books/run", c.runAudit),
 		page.Get("/operator/log", c.showLog),
 
 		page.Get("/operator/sessions", c.listSessions),
@@ -150,8 +150,8 @@ func (c *console) handlers() []page.Handler {
 	}
 }
 
-func menu() []part.NavItem {
-	return []part.NavItem{
+func menu() []ui.NavItem {
+	return []ui.NavItem{
 		{Href: page.Base + "/operator", Text: "Overview", Icon: "layout-dashboard"},
 		{Href: page.Base + "/operator/find", Text: "Find", Icon: "search"},
 		{Href: page.Base + "/operator/lines", Text: "Lines", Icon: "external-link"},
@@ -168,13 +168,13 @@ func menu() []part.NavItem {
 	}
 }
 
-// refreshTime bounds how long an act waits for this node to take it over.
-const refreshTime = time.Second
+// refreshTimeout bounds how long an act waits for this node to take it over.
+const refreshTimeout = time.Second
 
-// soon makes this node use a committed change before the response. If refresh fails, soon logs a
+// refreshNow makes this node use a committed change before the response. If refresh fails, soon logs a
 // warning, and the node retries by itself.
-func (c *console) soon(v *page.Visit, what string, refresh func(ctx context.Context) error) {
-	ctx, cancel := context.WithTimeout(v.Context(), refreshTime)
+func (c *console) refreshNow(v *page.Visit, what string, refresh func(ctx context.Context) error) {
+	ctx, cancel := context.WithTimeout(v.Context(), refreshTimeout)
 	defer cancel()
 	if err := refresh(ctx); err != nil {
 		c.Log.Warn("console: "+what+" is not in use here yet", "error", err)

@@ -7,19 +7,19 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 )
 
-// priceAccount changes the price factors of an account.
-func (c *console) priceAccount(v *page.Visit) (page.Outgoing, error) {
+// savePrices changes the price factors of an account.
+func (c *console) savePrices(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {
 		return nil, err
 	}
 	form := pricesForm(a)
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	change := func() error {
@@ -30,7 +30,7 @@ func (c *console) priceAccount(v *page.Visit) (page.Outgoing, error) {
 		return c.patchAccount(v, patch)
 	}
 	if err := change(); err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		return c.accountWith(v, a, accountForms{prices: &form}, http.StatusUnprocessableEntity)
@@ -39,7 +39,7 @@ func (c *console) priceAccount(v *page.Visit) (page.Outgoing, error) {
 }
 
 // factorOf reads the price factor of a form; nothing means 1.
-func factorOf(form *part.Inputs) (money.Factor, error) {
+func factorOf(form *ui.PostForm) (money.Factor, error) {
 	text := strings.TrimSpace(form.Field("price_factor").Value)
 	if text == "" {
 		return money.One, nil
@@ -52,7 +52,7 @@ func factorOf(form *part.Inputs) (money.Factor, error) {
 }
 
 // pricesOf reads the form: a factor, with 1 as the default, and lines with a model and its factor.
-func pricesOf(form *part.Inputs) (p account.Patch, err error) {
+func pricesOf(form *ui.PostForm) (p account.Patch, err error) {
 	factor, wrong := factorOf(form)
 	models := map[string]money.Factor{}
 	for line := range strings.Lines(form.Field("prices").Value) {

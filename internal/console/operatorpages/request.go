@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
@@ -23,22 +23,22 @@ import (
 
 // requestPage is the receipt of one request.
 type requestPage struct {
-	ID       string
-	State    part.Badge
-	Gone     *part.Notice // the log has forgotten it, and only its charge is kept
-	Stats    part.FigureRow
-	Facts    part.Facts
-	Bill     *part.DataTable
-	Attempts part.DataTable
-	Reply    part.Snippets
-	Refund   *part.Link // link to a credit for its charge
+	ID         string
+	State      ui.Badge
+	LogDeleted *ui.Notice // the log has forgotten it, and only its charge is kept
+	Stats      ui.FigureRow
+	Facts      ui.Facts
+	Bill       *ui.DataTable
+	Attempts   ui.DataTable
+	Reply      ui.Snippets
+	Refund     *ui.Link // link to a credit for its charge
 }
 
-// outcomeWords and sourceWords are the words for values of the log.
+// outcomeLabels and sourceWords are the words for values of the log.
 var (
-	outcomeWords = map[ledger.Outcome]string{ledger.Billed: "billed", ledger.Failed: "failed",
+	outcomeLabels = map[ledger.Outcome]string{ledger.Billed: "billed", ledger.Failed: "failed",
 		ledger.Closed: "left by its client before the answer began", ledger.Refused: "refused"}
-	sourceWords = map[ledger.UsageSource]string{ledger.SourceProvider: "the provider", ledger.SourceGateway: "the gateway",
+	sourceLabels = map[ledger.UsageSource]string{ledger.SourceProvider: "the provider", ledger.SourceGateway: "the gateway",
 		ledger.SourceBoth:     "the provider (prompt) and the gateway (answer), or the other way round",
 		ledger.SourceProgress: "the gateway, until its node died"}
 )
@@ -46,10 +46,10 @@ var (
 // foundRequest is a request with the names for its page.
 type foundRequest struct {
 	requestlog.Receipt
-	kept  *movement.Charge // where the log has forgotten it
-	owner string           // its account's name
-	key   any              // link to its key
-	model *catalog.Model   // with its prices at the time, or nil
+	charge *movement.Charge // where the log has forgotten it
+	owner  string           // its account's name
+	key    any              // link to its key
+	model  *catalog.Model   // with its prices at the time, or nil
 }
 
 // requestTx reads a request. If the log has no row, it reads the stored charge.
@@ -63,7 +63,7 @@ func (c *console) requestTx(tx *store.Tx, id string) (f foundRequest, err error)
 		if err != nil {
 			return f, err
 		}
-		f.kept, f.Account = &kept, kept.Account
+		f.charge, f.Account = &kept, kept.Account
 	} else if err != nil {
 		return f, err
 	}
@@ -83,7 +83,7 @@ func (c *console) requestTx(tx *store.Tx, id string) (f foundRequest, err error)
 	return f, err
 }
 
-func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
 	var f foundRequest
 	if err := v.View(func(tx *store.Tx) (err error) {
 		f, err = c.requestTx(tx, v.PathID())
@@ -92,12 +92,12 @@ func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	shown := requestPage{ID: v.PathID()}
-	if f.kept != nil {
-		shown.keptCharge(*f.kept, f.owner)
+	if f.charge != nil {
+		shown.showCharge(*f.charge, f.owner)
 	} else {
 		shown.receipt(f)
 	}
-	return page.Whole{Name: "request", Title: "Request " + shown.ID, Main: shown}, nil
+	return page.FullPage{Name: "request", Title: "Request " + shown.ID, Main: shown}, nil
 }
 
 // receipt shows a request of the log.
@@ -112,38 +112,38 @@ func (p *requestPage) receipt(f foundRequest) {
 				traced[i].Ended = r.EndedMS
 			}
 		}
-		p.Attempts = tracedTable(traced)
+		p.Attempts = jobAttemptsTable(traced)
 	}
-	p.Stats = part.FigureRow{{Label: "Charged", Value: part.Money{Amount: r.Cost}, Note: takenOf(r)},
-		{Label: "Held", Value: part.Money{Amount: r.Held}, Note: part.Text{Text: part.USD(r.Held-r.Cost) + " given back"}},
-		{Label: "First byte", Value: firstByte(r.FirstByteMS)}, {Label: "Took", Value: part.Took{MS: r.DurationMS}}}
-	p.Facts = part.Facts{{Name: "Came", Value: part.Moment{MS: r.CreatedMS}}, {Name: "Outcome", Value: outcomeWords[r.Outcome]}}
-	add := func(name string, value any) { p.Facts = append(p.Facts, part.Fact{Name: name, Value: value}) }
+	p.Stats = ui.FigureRow{{Label: "Charged", Value: ui.Money{Amount: r.Cost}, Note: costNote(r)},
+		{Label: "Held", Value: ui.Money{Amount: r.Held}, Note: ui.Text{Text: ui.USD(r.Held-r.Cost) + " given back"}},
+		{Label: "First byte", Value: firstByte(r.FirstByteMS)}, {Label: "Took", Value: ui.Duration{MS: r.DurationMS}}}
+	p.Facts = ui.Facts{{Name: "Came", Value: ui.Moment{MS: r.CreatedMS}}, {Name: "Outcome", Value: outcomeLabels[r.Outcome]}}
+	add := func(name string, value any) { p.Facts = append(p.Facts, ui.Fact{Name: name, Value: value}) }
 	if r.Account != "" {
 		add("Account", accountLink(r.Account, f.owner, ""))
 	}
 	if r.Key != "" {
 		add("Key", f.key)
-		add("Key id", part.Ident{ID: r.Key, Href: page.Base + "/operator/requests?key=" + url.QueryEscape(r.Key)})
+		add("Key id", ui.Ident{ID: r.Key, Href: page.Base + "/operator/requests?key=" + url.QueryEscape(r.Key)})
 	}
 	add("Model", r.Model)
-	add("Endpoint", part.Text{Text: r.Endpoint, Mono: true})
+	add("Endpoint", ui.Text{Text: r.Endpoint, Mono: true})
 	add("Line", lineLink(r.Line))
-	if words := sourceWords[r.Source]; words != "" {
+	if words := sourceLabels[r.Source]; words != "" {
 		add("Counted by", words)
 	}
 	if r.Over > 0 {
-		add("Usage above the hold", part.Money{Amount: r.Over})
+		add("Usage above the hold", ui.Money{Amount: r.Over})
 	}
 	if r.StandsFor > 1 {
-		add("Stands for", part.Text{Text: part.Thousands(r.StandsFor) + " refusals of its kind"})
+		add("Stands for", ui.Text{Text: ui.Thousands(r.StandsFor) + " refusals of its kind"})
 	}
 	if r.Job != "" {
-		add("Job", part.Ident{ID: r.Job, Href: page.Base + "/operator/jobs/" + r.Job})
+		add("Job", ui.Ident{ID: r.Job, Href: page.Base + "/operator/jobs/" + r.Job})
 	}
 	if r.Revision > 0 {
 		revision := strconv.FormatInt(r.Revision, 10)
-		add("Priced by", part.Link{Text: "revision " + revision, Href: page.Base + "/operator/catalog/revisions/" + revision})
+		add("Priced by", ui.Link{Text: "revision " + revision, Href: page.Base + "/operator/catalog/revisions/" + revision})
 	}
 	if r.Factor != 0 {
 		add("Times the account's factor", "× "+r.Factor.String())
@@ -151,40 +151,40 @@ func (p *requestPage) receipt(f foundRequest) {
 	p.Refund = refundLink(r.Account, r.ID, r.Cost)
 }
 
-// keptCharge shows the stored charge of a request without a row in the log.
-func (p *requestPage) keptCharge(k movement.Charge, owner string) {
-	p.State = part.Badge{Tone: part.OK, Word: "billed"}
-	p.Gone = &part.Notice{Tone: part.Info, Title: "Only the charge is kept.",
+// showCharge shows the stored charge of a request without a row in the log.
+func (p *requestPage) showCharge(k movement.Charge, owner string) {
+	p.State = ui.Badge{Tone: ui.OK, Label: "billed"}
+	p.LogDeleted = &ui.Notice{Tone: ui.Info, Title: "Only the charge is kept.",
 		Text: "The request is older than request_retention, so its log entry with tokens and attempts was deleted."}
-	p.Stats = part.FigureRow{{Label: "Charged", Value: part.Money{Amount: k.Amount}},
-		{Label: "Balance after it", Value: part.Money{Amount: k.Balance}}}
-	p.Facts = part.Facts{{Name: "Ended", Value: part.Moment{MS: k.EndedMS}}, {Name: "Account", Value: accountLink(k.Account, owner, "")},
+	p.Stats = ui.FigureRow{{Label: "Charged", Value: ui.Money{Amount: k.Amount}},
+		{Label: "Balance after it", Value: ui.Money{Amount: k.Balance}}}
+	p.Facts = ui.Facts{{Name: "Ended", Value: ui.Moment{MS: k.EndedMS}}, {Name: "Account", Value: accountLink(k.Account, owner, "")},
 		{Name: "Model", Value: k.Model}}
 	if k.Job != "" {
-		p.Facts = append(p.Facts, part.Fact{Name: "Job", Value: part.Ident{ID: k.Job, Href: page.Base + "/operator/jobs/" + k.Job}})
+		p.Facts = append(p.Facts, ui.Fact{Name: "Job", Value: ui.Ident{ID: k.Job, Href: page.Base + "/operator/jobs/" + k.Job}})
 	}
 	p.Reply, p.Refund = show.ReplyOfCharge(k), refundLink(k.Account, k.Request, k.Amount)
 }
 
-// takenOf returns the provider cost of a request.
-func takenOf(r requestlog.Receipt) part.Text {
+// costNote returns the provider cost of a request.
+func costNote(r requestlog.Receipt) ui.Text {
 	var attempts []line.AttemptRecord
 	if json.Unmarshal(r.Attempts, &attempts) != nil {
-		return part.Text{}
+		return ui.Text{}
 	}
 	var taken *money.Amount
 	for _, a := range attempts {
 		taken = money.PlusKnown(taken, a.LineCost)
 	}
 	if taken == nil {
-		return part.Text{}
+		return ui.Text{}
 	}
-	return part.Text{Text: "provider cost " + part.USD(*taken)}
+	return ui.Text{Text: "provider cost " + ui.USD(*taken)}
 }
 
 // accountLink returns a link to an account by its name, or to the list view of the account.
-func accountLink(id, name, view string) part.Link {
-	l := part.Link{Href: page.Base + "/operator/accounts/" + id, Text: name}
+func accountLink(id, name, view string) ui.Link {
+	l := ui.Link{Href: page.Base + "/operator/accounts/" + id, Text: name}
 	if view != "" {
 		l.Href += "?view=" + view
 	}
@@ -197,18 +197,18 @@ func accountLink(id, name, view string) part.Link {
 // lineLink returns a link to a line, or a dash.
 func lineLink(id string) any {
 	if id == "" {
-		return part.Dashed("")
+		return ui.OrDash("")
 	}
-	return part.Link{Href: page.Base + "/operator/lines/" + url.PathEscape(id), Text: id}
+	return ui.Link{Href: page.Base + "/operator/lines/" + url.PathEscape(id), Text: id}
 }
 
 // refundLink returns a link to the credit form, filled in with the charge. It returns nil if
 // nothing was charged.
-func refundLink(of, request string, charged money.Amount) *part.Link {
+func refundLink(of, request string, charged money.Amount) *ui.Link {
 	if charged <= 0 {
 		return nil
 	}
 	filled := url.Values{"usd": {charged.String()}, "note": {"refund of " + request}}
-	return &part.Link{Href: page.AddressOf("/operator/accounts/"+of, filled) + "#f-usd", Text: "Give " + part.ExactUSD(charged) + " back",
+	return &ui.Link{Href: page.AddressOf("/operator/accounts/"+of, filled) + "#f-usd", Text: "Give " + ui.ExactUSD(charged) + " back",
 		Button: true}
 }

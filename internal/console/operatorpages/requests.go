@@ -6,8 +6,8 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/line"
 	"tollgate/internal/store"
@@ -15,13 +15,13 @@ import (
 
 // requestsPage is the log of all accounts.
 type requestsPage struct {
-	Filters part.Filters
-	Table   part.DataTable
-	Empty   *part.Empty
-	Pager   part.Pager
+	Filters ui.Filters
+	Table   ui.DataTable
+	Empty   *ui.EmptyState
+	Pager   ui.Pager
 }
 
-func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
+func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 	const path = "/operator/requests"
 	var shown requestsPage
 	if err := v.View(func(tx *store.Tx) (err error) {
@@ -47,27 +47,27 @@ func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if len(shown.Table.Rows) == 0 && shown.Empty == nil {
-		shown.Empty = &part.Empty{Title: "No requests yet", Text: "Each request appears here within a second, also if it was rejected."}
+		shown.Empty = &ui.EmptyState{Title: "No requests yet", Text: "Each request appears here within a second, also if it was rejected."}
 		if shown.Filters.Clear != "" {
 			shown.Empty = page.NoneMatch(path, "Clear filters")
 		}
 	}
-	return page.Whole{Name: "requests", Title: "Requests", Main: shown}, nil
+	return page.FullPage{Name: "requests", Title: "Requests", Main: shown}, nil
 }
 
 // outcomeOf reads the filters of status and duration. It returns false if one is invalid, after it
 // has put the error at the field.
-func outcomeOf(v *page.Visit, shown *part.Filters, f *requestlog.Selection) bool {
+func outcomeOf(v *page.Visit, shown *ui.Filters, f *requestlog.Selection) bool {
 	var err error
 	fine := true
 	if text := v.Query("status"); text != "" {
 		if f.Status, err = strconv.Atoi(text); err != nil || f.Status < 100 || f.Status > 599 {
-			filterField(shown, "status").Wrong, fine = "A status is a number such as 429.", false
+			filterField(shown, "status").Error, fine = "A status is a number such as 429.", false
 		}
 	}
 	if text := v.Query("min_duration_ms"); text != "" {
 		if f.MinDurationMS, err = strconv.ParseInt(text, 10, 64); err != nil || f.MinDurationMS < 0 {
-			filterField(shown, "min_duration_ms").Wrong, fine = "A whole number of milliseconds, such as 10000.", false
+			filterField(shown, "min_duration_ms").Error, fine = "A whole number of milliseconds, such as 10000.", false
 		}
 	}
 	return fine
@@ -85,21 +85,21 @@ func accountNamesTx[T any](tx *store.Tx, list []T, of func(T) string) (map[strin
 // owner shows an account by its name, or by its id if the name is unknown.
 func owner(names map[string]string, id string) any {
 	if name := names[id]; name != "" {
-		return part.Text{Text: name, Title: id}
+		return ui.Text{Text: name, Title: id}
 	}
-	return part.Ident{ID: part.Dashed(id), Cut: true}
+	return ui.Ident{ID: ui.OrDash(id), Cut: true}
 }
 
 // requestsTable lists requests with their lines. If names is nil, all requests are of one account,
 // and the table has no account column.
-func requestsTable(list []requestlog.Receipt, names map[string]string) part.DataTable {
-	t := part.DataTable{Caption: "Requests", Columns: []part.Column{{Title: "Time"}, {Title: "Account"}, {Title: "Model", Fold: true},
+func requestsTable(list []requestlog.Receipt, names map[string]string) ui.DataTable {
+	t := ui.DataTable{Caption: "Requests", Columns: []ui.Column{{Title: "Time"}, {Title: "Account"}, {Title: "Model", Fold: true},
 		{Title: "Line", Fold: true}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},
 		{Title: "Took", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
 	for _, r := range list {
-		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/operator/requests/" + r.ID, Cells: []any{part.Moment{MS: r.CreatedMS},
-			owner(names, r.Account), r.Model, part.Dashed(r.Line), show.Status(r.Status, r.Code), show.Tokens(r.Tokens),
-			part.Money{Amount: r.Cost}, part.Took{MS: r.DurationMS}, part.Ident{ID: r.ID, Cut: true}}})
+		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/requests/" + r.ID, Cells: []any{ui.Moment{MS: r.CreatedMS},
+			owner(names, r.Account), r.Model, ui.OrDash(r.Line), show.Status(r.Status, r.Code), show.Tokens(r.Tokens),
+			ui.Money{Amount: r.Cost}, ui.Duration{MS: r.DurationMS}, ui.Ident{ID: r.ID, Cut: true}}})
 	}
 	if names == nil {
 		t = t.Without(1)
@@ -108,27 +108,27 @@ func requestsTable(list []requestlog.Receipt, names map[string]string) part.Data
 }
 
 // attemptsTable shows the attempts of a request with the line and cause of each.
-func attemptsTable(raw json.RawMessage) part.DataTable {
-	t := part.DataTable{Caption: "Attempts", Columns: []part.Column{{Title: "Line"}, {Title: "Answer"}, {Title: "Cause"},
+func attemptsTable(raw json.RawMessage) ui.DataTable {
+	t := ui.DataTable{Caption: "Attempts", Columns: []ui.Column{{Title: "Line"}, {Title: "Answer"}, {Title: "Cause"},
 		{Title: "First byte", Right: true}, {Title: "Took", Right: true}, {Title: "Provider cost", Right: true}}}
 	var attempts []line.AttemptRecord
 	if json.Unmarshal(raw, &attempts) != nil { // a job's are of another kind
 		return t
 	}
 	for _, a := range attempts {
-		answer := part.Badge{Tone: part.OK, Word: "answered"}
+		answer := ui.Badge{Tone: ui.OK, Label: "answered"}
 		switch {
 		case a.Skipped != "":
-			answer = part.Badge{Word: "not asked"}
+			answer = ui.Badge{Label: "not asked"}
 		case a.Code != "":
-			answer = part.Badge{Tone: part.Bad, Word: a.Code}
+			answer = ui.Badge{Tone: ui.Bad, Label: a.Code}
 		}
 		if a.Status != 0 {
-			answer.Word += " " + strconv.Itoa(a.Status)
+			answer.Label += " " + strconv.Itoa(a.Status)
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{lineLink(a.Line), answer,
-			part.Text{Text: part.Dashed(attemptCause(a))},
-			firstByte(a.FirstByteMS), part.Took{MS: a.DurationMS}, known(a.LineCost)}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{lineLink(a.Line), answer,
+			ui.Text{Text: ui.OrDash(attemptCause(a))},
+			firstByte(a.FirstByteMS), ui.Duration{MS: a.DurationMS}, knownAmount(a.LineCost)}})
 	}
 	return t
 }
@@ -142,15 +142,15 @@ func attemptCause(a line.AttemptRecord) string {
 	case a.Ignored != "":
 		return "fields left out: " + a.Ignored
 	case a.Skipped == "" || a.Cause == "":
-		return a.Cause + show.StateWords(a.Skipped)
+		return a.Cause + show.StateLabel(a.Skipped)
 	}
-	return show.StateWords(a.Skipped) + ": " + a.Cause
+	return show.StateLabel(a.Skipped) + ": " + a.Cause
 }
 
 // firstByte returns the time to the first byte, or a dash if there was none.
 func firstByte(ms int64) any {
 	if ms == 0 {
-		return part.Text{Text: part.Dashed("")}
+		return ui.Text{Text: ui.OrDash("")}
 	}
-	return part.Took{MS: ms}
+	return ui.Duration{MS: ms}
 }

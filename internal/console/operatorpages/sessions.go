@@ -3,24 +3,24 @@ package operatorpages
 import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/store"
 )
 
 // sessionsPage lists the sessions of the visitor's user or, after a sign-in with the token, of the
 // token.
 type sessionsPage struct {
-	Me       part.Facts
+	Me       ui.Facts
 	Sessions show.SessionList
 }
 
-func (c *console) listSessions(v *page.Visit) (page.Outgoing, error) {
+func (c *console) listSessions(v *page.Visit) (page.Responder, error) {
 	by := v.Session.User.Email
 	if by == "" {
 		by = "the operator's token"
 	}
-	shown := sessionsPage{Me: part.Facts{{Name: "Signed in by", Value: by}, {Name: "Since", Value: part.Moment{MS: v.Session.CreatedMS}}}}
+	shown := sessionsPage{Me: ui.Facts{{Name: "Signed in by", Value: by}, {Name: "Since", Value: ui.Moment{MS: v.Session.CreatedMS}}}}
 	if err := v.View(func(tx *store.Tx) error {
 		var err error
 		shown.Sessions, err = show.SessionsTx(tx, v, "/operator/sessions", "/operator/sessions")
@@ -28,20 +28,20 @@ func (c *console) listSessions(v *page.Visit) (page.Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return page.Whole{Name: "sessions", Title: "Sessions", Main: shown}.Done(v, map[string]string{
+	return page.FullPage{Name: "sessions", Title: "Sessions", Main: shown}.WithNotice(v, map[string]string{
 		"ended": "That session has ended.",
 	}), nil
 }
 
-func (c *console) endSessions(v *page.Visit) (page.Outgoing, error) {
+func (c *console) endSessions(v *page.Visit) (page.Responder, error) {
 	if err := v.Update(func(tx *store.Tx) error { return account.EndSessionsTx(tx, v.Session.User.ID) }); err != nil {
 		return nil, err
 	}
-	v.TakeCookie(account.OperatorSession)
+	v.ClearCookie(account.OperatorSession)
 	return page.To("/operator/sign-in", ""), nil
 }
 
-func (c *console) endSession(v *page.Visit) (page.Outgoing, error) {
+func (c *console) endSession(v *page.Visit) (page.Responder, error) {
 	if err := v.Update(func(tx *store.Tx) error {
 		return account.EndSessionTx(tx, v.Session.User.ID, v.PathID())
 	}); err != nil {

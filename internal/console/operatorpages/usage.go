@@ -2,8 +2,8 @@ package operatorpages
 
 import (
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/store"
 )
@@ -11,17 +11,17 @@ import (
 // usagePage is the usage and the margin of the service.
 type usagePage struct {
 	show.Usage
-	Figures part.FigureRow
+	Figures ui.FigureRow
 }
 
 // usageOfAll returns the usage page of all accounts.
-func (c *console) usageOfAll() show.UsageSide {
-	return show.UsageSide{Path: "/operator/usage", Field: c.usageFieldTx, Parts: []spending.By{spending.ByAccount, spending.ByModel,
+func (c *console) usageOfAll() show.UsageView {
+	return show.UsageView{Path: "/operator/usage", Field: c.usageFieldTx, Groups: []spending.By{spending.ByAccount, spending.ByModel,
 		spending.ByLine, spending.ByKey, spending.ByEndpoint, spending.ByDay}}
 }
 
-// usageFieldTx returns the filter of a part in the usage of all accounts.
-func (c *console) usageFieldTx(tx *store.Tx, by spending.By, value string) (f part.FormField, id string, err error) {
+// usageFieldTx returns the filter field of a group.
+func (c *console) usageFieldTx(tx *store.Tx, by spending.By, value string) (f ui.FormField, id string, err error) {
 	switch by {
 	case spending.ByAccount:
 		return accountFieldTx(tx, value)
@@ -32,19 +32,19 @@ func (c *console) usageFieldTx(tx *store.Tx, by spending.By, value string) (f pa
 	case spending.ByModel:
 		return modelField(c.Catalog.Current(), value), value, nil
 	}
-	return part.FormField{Name: string(by), Label: show.PartWord(by), Kind: part.Choice,
+	return ui.FormField{Name: string(by), Label: show.GroupLabel(by), Kind: ui.Choice,
 		Options: show.EndpointOptions(c.Catalog.Current(), value)}, value, nil
 }
 
-func (c *console) usage(v *page.Visit) (page.Outgoing, error) {
+func (c *console) usage(v *page.Visit) (page.Responder, error) {
 	u, err := c.usageOfAll().Of(v)
 	if err != nil {
 		return nil, err
 	}
-	return page.Whole{Name: "usage", Title: "Usage", Main: usagePage{Usage: u, Figures: earned("", u.Total)}}, nil
+	return page.FullPage{Name: "usage", Title: "Usage", Main: usagePage{Usage: u, Figures: earnings("", u.Total)}}, nil
 }
 
-func (c *console) downloadUsage(v *page.Visit) (page.Outgoing, error) {
+func (c *console) downloadUsage(v *page.Visit) (page.Responder, error) {
 	return c.usageOfAll().Download(v)
 }
 
@@ -53,26 +53,26 @@ func marginOf(s spending.Sums) string {
 	if s.LineCosts == s.Requests {
 		return "charges minus provider cost"
 	}
-	return "of " + part.Thousands(s.LineCosts) + " of " + part.Requests(s.Requests) + ", whose cost is known"
+	return "of " + ui.Thousands(s.LineCosts) + " of " + ui.Requests(s.Requests) + ", whose cost is known"
 }
 
-// earned returns the figures of requests. when is a suffix for the labels, such as " today".
-func earned(when string, s spending.Sums) part.FigureRow {
-	cost, margin := any(part.Text{Text: "–", Muted: true}), any(part.Text{Text: "–", Muted: true})
+// earnings returns the figures of requests. when is a suffix for the labels, such as " today".
+func earnings(when string, s spending.Sums) ui.FigureRow {
+	cost, margin := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
 	of := "the catalog has no cost"
 	if left, known := s.Margin(); known {
-		cost, margin = part.Money{Amount: s.LineCost}, part.Money{Amount: left}
-		of = "known of " + part.Requests(s.LineCosts)
+		cost, margin = ui.Money{Amount: s.LineCost}, ui.Money{Amount: left}
+		of = "known of " + ui.Requests(s.LineCosts)
 	}
 	label := "Charged" + when
 	if when != "" {
 		label += " (UTC)"
 	}
-	return part.FigureRow{
-		{Label: label, Value: part.Money{Amount: s.Charged}, Note: part.Text{Text: part.Requests(s.Requests)}},
-		{Label: "Provider cost", Value: cost, Note: part.Text{Text: of}},
-		{Label: "Margin", Value: margin, Note: part.Text{Text: marginOf(s)}},
-		{Label: "Errors" + when, Value: part.Text{Text: part.Percent(s.Failed, s.Requests)},
-			Note: part.Text{Text: part.Thousands(s.Failed) + " of " + part.Requests(s.Requests) + " that ran"}},
+	return ui.FigureRow{
+		{Label: label, Value: ui.Money{Amount: s.Charged}, Note: ui.Text{Text: ui.Requests(s.Requests)}},
+		{Label: "Provider cost", Value: cost, Note: ui.Text{Text: of}},
+		{Label: "Margin", Value: margin, Note: ui.Text{Text: marginOf(s)}},
+		{Label: "Errors" + when, Value: ui.Text{Text: ui.Percent(s.Failed, s.Requests)},
+			Note: ui.Text{Text: ui.Thousands(s.Failed) + " of " + ui.Requests(s.Requests) + " that ran"}},
 	}
 }

@@ -21,10 +21,10 @@ func TestUsage(t *testing.T) {
 		o.Get("/console/operator/usage").Want(t, http.StatusOK, "No requests in these days")
 		o.Get("/console/operator").Want(t, http.StatusOK, "Overview")
 		key := s.Key("ada", "backend")
-		s.Spent("ada", 1, spending.UsageRow{Key: key.ID, Model: "swift-1", Line: "main", Endpoint: "/v1/responses",
+		s.AddUsage("ada", 1, spending.UsageRow{Key: key.ID, Model: "swift-1", Line: "main", Endpoint: "/v1/responses",
 			Sums: spending.Sums{Requests: 4, Failed: 1, Charged: 4 * money.USD, LineCost: 3 * money.USD, LineCosts: 3,
 				KnownCost: 2 * money.USD}})
-		s.Spent("bob", 2, spending.UsageRow{Model: "swift-1", Line: "loss", Sums: spending.Sums{Requests: 1, Charged: money.USD,
+		s.AddUsage("bob", 2, spending.UsageRow{Model: "swift-1", Line: "loss", Sums: spending.Sums{Requests: 1, Charged: money.USD,
 			LineCost: 3 * money.USD, LineCosts: 1, KnownCost: money.USD}})
 		o.Get("/console/operator/usage").Want(t, http.StatusOK, ">ada<", ">bob<", "$5.00", "$6.00", "-$3.00",
 			"known of 4 requests", "of 4 of 5 requests, whose cost is known")
@@ -40,16 +40,16 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// TestUsageIsChosenByName checks the filters of usage: the options are the existing parts. If there
+// TestUsageIsChosenByName checks the filters of usage: the options are the existing groups. If there
 // are many accounts, a filter searches by name and proposes the matching accounts.
 func TestUsageIsChosenByName(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		o, ada := s.Operator(), s.Accounts["ada"].ID
 		key := s.Key("ada", "backend")
-		s.Spent("ada", 1, spending.UsageRow{Key: key.ID, Model: "sandbox-chat", Line: "sandbox", Endpoint: "/v1/responses",
+		s.AddUsage("ada", 1, spending.UsageRow{Key: key.ID, Model: "sandbox-chat", Line: "sandbox", Endpoint: "/v1/responses",
 			Sums: spending.Sums{Requests: 4, Charged: 4 * money.USD}})
-		s.Spent("bob", 1, spending.UsageRow{Model: "sandbox-chat", Sums: spending.Sums{Requests: 1, Charged: 7 * money.USD}})
+		s.AddUsage("bob", 1, spending.UsageRow{Model: "sandbox-chat", Sums: spending.Sums{Requests: 1, Charged: 7 * money.USD}})
 		s.Request("ada", http.StatusOK, "")
 		o.Get("/console/operator/usage").Want(t, http.StatusOK, `<option value="`+ada+`">ada</option>`, `<option value="sandbox-chat">`,
 			`<option value="sandbox">`, `<option value="/v1/responses">`, "Key (hint or id)")
@@ -111,12 +111,12 @@ func TestSandboxStaysOutOfTotals(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		o := s.Operator()
-		s.Spent("ada", 0, spending.UsageRow{Model: "sandbox-chat", Line: "sandbox",
+		s.AddUsage("ada", 0, spending.UsageRow{Model: "sandbox-chat", Line: "sandbox",
 			Sums: spending.Sums{Requests: 7, Failed: 3, Charged: 70 * money.USD}})
-		s.Spent("bob", 0, spending.UsageRow{Model: "both", Line: "second", Sums: spending.Sums{Requests: 2, Charged: 5 * money.USD}})
-		s.Spent("bob", 0, spending.UsageRow{Model: "sold", Line: "main", Sums: spending.Sums{Requests: 4, Charged: 11 * money.USD,
+		s.AddUsage("bob", 0, spending.UsageRow{Model: "both", Line: "second", Sums: spending.Sums{Requests: 2, Charged: 5 * money.USD}})
+		s.AddUsage("bob", 0, spending.UsageRow{Model: "sold", Line: "main", Sums: spending.Sums{Requests: 4, Charged: 11 * money.USD,
 			LineCost: 3 * money.USD, LineCosts: 4, KnownCost: 11 * money.USD}})
-		s.Spent("bob", 1, spending.UsageRow{Model: "sold", Line: "main", Sums: spending.Sums{Requests: 1, Charged: 2 * money.USD}})
+		s.AddUsage("bob", 1, spending.UsageRow{Model: "sold", Line: "main", Sums: spending.Sums{Requests: 1, Charged: 2 * money.USD}})
 		trial := []string{"$86.00", "13 requests"}
 		for path, more := range map[string][]string{"/console/operator": trial, "/console/operator/usage": {"$88.00", "14 requests"}} {
 			o.Get(path).Want(t, http.StatusOK, more...)

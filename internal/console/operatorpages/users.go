@@ -5,58 +5,58 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
-func accountUserForm(id string) part.Inputs {
-	return part.Inputs{Action: page.Base + "/operator/accounts/" + id + "/users", Submit: "Add user", Fields: show.NewUserFields()}
+func accountUserForm(id string) ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/operator/accounts/" + id + "/users", Submit: "Add user", Fields: show.NewUserFields()}
 }
 
 // usersTable lists users with buttons.
-func usersTable(v *page.Visit, users []account.User) part.DataTable {
-	t := part.DataTable{Caption: "Users", Columns: []part.Column{
+func usersTable(v *page.Visit, users []account.User) ui.DataTable {
+	t := ui.DataTable{Caption: "Users", Columns: []ui.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Second factor"}, {Title: "Since"}, {Title: "Change"}}}
 	for _, u := range users {
 		path := page.Base + "/operator/users/" + u.ID
 		state := show.UserState(u)
 		if u.Operator {
-			state.Word += ", operator"
+			state.Label += ", operator"
 		}
-		changes := part.Group{part.Act{Action: path + "/link", Word: "Make a link", About: u.Email},
-			part.Act{Action: path + "/disable", Word: "Disable", About: u.Email}}
+		changes := ui.Group{ui.Button{Action: path + "/link", Label: "Make a link", About: u.Email},
+			ui.Button{Action: path + "/disable", Label: "Disable", About: u.Email}}
 		if u.Disabled {
-			changes = part.Group{part.Act{Action: path + "/enable", Word: "Enable", About: u.Email}}
+			changes = ui.Group{ui.Button{Action: path + "/enable", Label: "Enable", About: u.Email}}
 			if !u.Barred {
-				changes = append(changes, part.Act{Action: path + "/disable", Word: "Keep disabled", About: u.Email})
+				changes = append(changes, ui.Button{Action: path + "/disable", Label: "Keep disabled", About: u.Email})
 			}
 		}
 		if u.ID != v.Session.User.ID {
-			changes = append(changes, v.Confirm(part.Confirm{ID: "delete-" + u.ID, Button: "Delete", Danger: true,
+			changes = append(changes, v.Confirm(ui.Confirm{ID: "delete-" + u.ID, Button: "Delete", Danger: true,
 				Title: "Delete " + u.Email + "?", Action: path + "/delete",
 				Text: []string{"This user cannot sign in any more, unless added again: the account's users can do that too. " +
 					"Keys and money of the account stay as they are. To keep the user out, disable it instead."}}))
 		}
 		if u.FactorMS != 0 {
-			changes = append(changes, v.Confirm(part.Confirm{ID: "factor-" + u.ID, Button: "Turn off second factor", Danger: true,
+			changes = append(changes, v.Confirm(ui.Confirm{ID: "factor-" + u.ID, Button: "Turn off second factor", Danger: true,
 				Title: "Turn off the second factor of " + u.Email + "?", Action: path + "/factor/off",
 				Text: []string{"For a user who has lost it. Make sure that it is this user who asks: the password alone signs in then."}}))
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{u.Email, state, show.Factor(u), part.Moment{MS: u.CreatedMS}, changes}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{u.Email, state, show.Factor(u), ui.Moment{MS: u.CreatedMS}, changes}})
 	}
 	return t
 }
 
-func (c *console) addAccountUser(v *page.Visit) (page.Outgoing, error) {
+func (c *console) addAccountUser(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {
 		return nil, err
 	}
 	form := accountUserForm(a.ID)
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	var link *operator.SentLink
@@ -67,62 +67,62 @@ func (c *console) addAccountUser(v *page.Visit) (page.Outgoing, error) {
 		}
 		return v.Update(func(tx *store.Tx) error {
 			if user.PasswordHash == "" {
-				made, err := operator.InviteTx(tx, show.By(v), c.PublicURL, a.ID, user)
+				made, err := operator.InviteTx(tx, show.Actor(v), c.PublicURL, a.ID, user)
 				link = &made
 				return err
 			}
-			_, err := operator.CreateUserTx(tx, show.By(v), a.ID, user)
+			_, err := operator.CreateUserTx(tx, show.Actor(v), a.ID, user)
 			return err
 		})
 	}
 	if err := add(); err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		return c.accountWith(v, a, accountForms{user: &form}, http.StatusUnprocessableEntity)
 	}
 	if link != nil {
-		return c.sendLink(*link), nil
+		return c.showLink(*link), nil
 	}
 	return page.Redirect(page.Base + "/operator/accounts/" + a.ID + "?view=users&done=user"), nil
 }
 
 // linkUser creates a link for a user and shows it in the same response. A repeated form creates
 // another link and invalidates the one before.
-func (c *console) linkUser(v *page.Visit) (page.Outgoing, error) {
+func (c *console) linkUser(v *page.Visit) (page.Responder, error) {
 	var link operator.SentLink
 	if err := v.Update(func(tx *store.Tx) (err error) {
-		link, err = operator.MakeLinkTx(tx, show.By(v), c.PublicURL, v.PathID())
+		link, err = operator.MakeLinkTx(tx, show.Actor(v), c.PublicURL, v.PathID())
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	return c.sendLink(link), nil
+	return c.showLink(link), nil
 }
 
-func (c *console) disableUser(v *page.Visit) (page.Outgoing, error) {
-	return c.onUser(v, "You cannot disable yourself. Another operator can.", "user", changing(account.UserChange{Disabled: new(true)}))
+func (c *console) disableUser(v *page.Visit) (page.Responder, error) {
+	return c.changeUser(v, "You cannot disable yourself. Another operator can.", "user", userChange(account.UserChange{Disabled: new(true)}))
 }
 
-func (c *console) enableUser(v *page.Visit) (page.Outgoing, error) {
-	return c.onUser(v, "", "user", changing(account.UserChange{Disabled: new(false)}))
+func (c *console) enableUser(v *page.Visit) (page.Responder, error) {
+	return c.changeUser(v, "", "user", userChange(account.UserChange{Disabled: new(false)}))
 }
 
-func (c *console) deleteUser(v *page.Visit) (page.Outgoing, error) {
-	return c.onUser(v, "You cannot delete yourself. Another operator can.", "gone", operator.DeleteUserTx)
+func (c *console) deleteUser(v *page.Visit) (page.Responder, error) {
+	return c.changeUser(v, "You cannot delete yourself. Another operator can.", "gone", operator.DeleteUserTx)
 }
 
 // endFactor turns off the second factor of a user.
-func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
-	return c.onUser(v, "Your own second factor is turned off in your settings, with a code.", "factor",
-		changing(account.UserChange{NoFactor: true}))
+func (c *console) endFactor(v *page.Visit) (page.Responder, error) {
+	return c.changeUser(v, "Your own second factor is turned off in your settings, with a code.", "factor",
+		userChange(account.UserChange{NoFactor: true}))
 }
 
-// onUser runs an act on the user named in the path. If not is set, it is the error message for
+// changeUser runs an act on the user named in the path. If not is set, it is the error message for
 // operators acting on themselves.
-func (c *console) onUser(
+func (c *console) changeUser(
 	v *page.Visit, not, done string, act func(*store.Tx, operator.Actor, string) error,
-) (page.Outgoing, error) {
+) (page.Responder, error) {
 	if not != "" && v.PathID() == v.Session.User.ID {
 		return nil, fault.New(fault.PermissionDenied, "%s", not)
 	}
@@ -131,15 +131,15 @@ func (c *console) onUser(
 		if u, err = account.GetUserTx(tx, v.PathID()); err != nil {
 			return err
 		}
-		return act(tx, show.By(v), u.ID)
+		return act(tx, show.Actor(v), u.ID)
 	}); err != nil {
 		return nil, err
 	}
 	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=" + done), nil
 }
 
-// changing returns the act for a change.
-func changing(c account.UserChange) func(*store.Tx, operator.Actor, string) error {
+// userChange returns the act for a change.
+func userChange(c account.UserChange) func(*store.Tx, operator.Actor, string) error {
 	return func(tx *store.Tx, by operator.Actor, user string) error {
 		_, err := operator.ChangeUserTx(tx, by, user, c)
 		return err

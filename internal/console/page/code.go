@@ -5,28 +5,28 @@ import (
 	"net/url"
 
 	"tollgate/internal/account"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/store"
 )
 
 // codeForm asks for the code of the second factor.
-func (v *Visit) codeForm(next string) part.Inputs {
-	signIn := Base + v.side.Path + "/sign-in"
-	return part.Inputs{Action: signIn + "/code", Submit: "Sign in", Cancel: signIn, Fields: []part.FormField{
+func (v *Visit) codeForm(next string) ui.PostForm {
+	signIn := Base + v.section.Path + "/sign-in"
+	return ui.PostForm{Action: signIn + "/code", Submit: "Sign in", Cancel: signIn, Fields: []ui.FormField{
 		{Name: "code", Label: "Code", Complete: "one-time-code", Required: true,
 			Hint: "The six digits that your authenticator app shows now, or one of your recovery codes."},
-		{Name: "next", Kind: part.Unshown, Value: next},
+		{Name: "next", Kind: ui.Hidden, Value: next},
 	}}
 }
 
-// halfway remembers for a while that a browser has sent the right password of a user, and redirects
+// askForCode remembers for a while that a browser has sent the right password of a user, and redirects
 // to the code page.
-func (d *server) halfway(v *Visit, u account.User, next string) (Outgoing, error) {
-	before, err := v.half()
+func (srv *server) askForCode(v *Visit, u account.User, next string) (Responder, error) {
+	before, err := v.pendingSession()
 	if err != nil {
 		return nil, err
 	}
-	if err := v.signInAs(account.NewSession{Kind: v.side.Kind.Halfway(), User: u.ID}, before); err != nil {
+	if err := v.newSession(account.NewSession{Kind: v.section.Kind.Halfway(), User: u.ID}, before); err != nil {
 		return nil, err
 	}
 	return v.toSignIn("/sign-in/code", next), nil
@@ -34,17 +34,17 @@ func (d *server) halfway(v *Visit, u account.User, next string) (Outgoing, error
 
 // toSignIn redirects to a page of the section's sign-in. next is the address after the sign-in.
 func (v *Visit) toSignIn(path, next string) Redirect {
-	address := Base + v.side.Path + path
+	address := Base + v.section.Path + path
 	if next != "" {
 		address += "?next=" + url.QueryEscape(next)
 	}
 	return Redirect(address)
 }
 
-// half returns the browser's session between password and code, or a zero session if the browser
+// pendingSession returns the browser's session between password and code, or a zero session if the browser
 // has none.
-func (v *Visit) half() (s account.ConsoleSession, err error) {
-	kind := v.side.Kind.Halfway()
+func (v *Visit) pendingSession() (s account.ConsoleSession, err error) {
+	kind := v.section.Kind.Halfway()
 	value := v.server.cookieOf(v.Request, kind)
 	if value == "" {
 		return s, nil
@@ -59,40 +59,40 @@ func (v *Visit) half() (s account.ConsoleSession, err error) {
 	return s, err
 }
 
-func (d *server) codePage(v *Visit) (Outgoing, error) {
+func (srv *server) codePage(v *Visit) (Responder, error) {
 	next := v.Query("next")
-	half, err := v.half()
+	half, err := v.pendingSession()
 	if err != nil {
 		return nil, err
 	}
 	if half.ID == "" {
 		return v.toSignIn("/sign-in", next), nil
 	}
-	return Whole{Name: "signin", Title: "Second factor", Main: signInPage{Title: "Second factor", Form: v.codeForm(next)}}, nil
+	return FullPage{Name: "signin", Title: "Second factor", Main: signInPage{Title: "Second factor", Form: v.codeForm(next)}}, nil
 }
 
 // checkCode signs in a user with the right code after the right password.
-func (d *server) checkCode(v *Visit) (Outgoing, error) {
+func (srv *server) checkCode(v *Visit) (Responder, error) {
 	form := v.codeForm("")
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	next := form.Field("next").Value
-	half, err := v.half()
+	half, err := v.pendingSession()
 	if err != nil {
 		return nil, err
 	}
 	if half.ID == "" {
 		return v.toSignIn("/sign-in", next), nil
 	}
-	if err := d.SignIns.Code(v.Context(), half.User.ID, form.Field("code").Value, v.Address()); err != nil {
+	if err := srv.SignIns.Code(v.Context(), half.User.ID, form.Field("code").Value, v.Address()); err != nil {
 		form.Field("code").Value = ""
 		shown := signInPage{Title: "Second factor", Form: form}
-		return d.again(v, &shown, &shown.Form, "That code is not right, or was used already. Type the one that your app shows now.", err)
+		return srv.retrySignIn(v, &shown, &shown.Form, "That code is not right, or was used already. Type the one that your app shows now.", err)
 	}
-	out, err := d.open(v, account.NewSession{Kind: v.side.Kind, User: half.User.ID}, next, half)
+	out, err := srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: half.User.ID}, next, half)
 	if err == nil {
-		v.TakeCookie(half.Kind)
+		v.ClearCookie(half.Kind)
 	}
 	return out, err
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"tollgate/internal/account"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 )
 
 // Names of the cookies. Browsers reject a cookie with the prefix if another host or plain http sets
@@ -31,17 +31,17 @@ func nameOfCookie(kind account.SessionKind, secure bool) string {
 
 // secureFor reports whether the visit's cookie is Secure. An address for operators only is not the
 // public URL: there the Origin header decides.
-func (d *server) secureFor(r *http.Request) bool {
-	if !d.Apart {
-		return d.secure
+func (srv *server) secureFor(r *http.Request) bool {
+	if !srv.OwnAddress {
+		return srv.secure
 	}
 	return strings.HasPrefix(r.Header.Get("Origin"), "https://")
 }
 
 // cookieOf returns the value of a session's cookie, or an empty string if there is no cookie.
-func (d *server) cookieOf(r *http.Request, kind account.SessionKind) string {
+func (srv *server) cookieOf(r *http.Request, kind account.SessionKind) string {
 	for _, secure := range []bool{true, false} {
-		if !d.Apart && secure != d.secure {
+		if !srv.OwnAddress && secure != srv.secure {
 			continue
 		}
 		if found, err := r.Cookie(nameOfCookie(kind, secure)); err == nil {
@@ -51,17 +51,17 @@ func (d *server) cookieOf(r *http.Request, kind account.SessionKind) string {
 	return ""
 }
 
-// GiveCookie hands a session's value to the browser, for as long as it is open at
+// SetCookie hands a session's value to the browser, for as long as it is open at
 // the most.
-func (v *Visit) GiveCookie(kind account.SessionKind, value string) {
+func (v *Visit) SetCookie(kind account.SessionKind, value string) {
 	secure := v.server.secureFor(v.Request)
 	http.SetCookie(v, &http.Cookie{Name: nameOfCookie(kind, secure), Value: value, Path: "/", MaxAge: int(account.MaxSession(kind).Seconds()),
 		Secure: secure, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }
 
-// GiveMark sets the browser's mark of a user after a sign-in (account.MarkBrowserTx). Signing out
+// SetMark sets the browser's mark of a user after a sign-in (account.MarkBrowserTx). Signing out
 // leaves the mark in the browser.
-func (v *Visit) GiveMark(user, mark string) {
+func (v *Visit) SetMark(user, mark string) {
 	secure := v.server.secureFor(v.Request)
 	name := markCookie + account.MarkName(user)
 	if secure {
@@ -83,8 +83,8 @@ func (v *Visit) Marks() []string {
 	return marks
 }
 
-// TakeCookie makes the browser forget a session's value.
-func (v *Visit) TakeCookie(kind account.SessionKind) {
+// ClearCookie makes the browser forget a session's value.
+func (v *Visit) ClearCookie(kind account.SessionKind) {
 	secure := v.server.secureFor(v.Request)
 	http.SetCookie(v, &http.Cookie{Name: nameOfCookie(kind, secure), Path: "/", MaxAge: -1, Secure: secure, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode})
@@ -105,25 +105,25 @@ func noKeys(r *http.Request) bool {
 }
 
 // setTheme saves the reader's theme: light, dark or the system's.
-func (d *server) setTheme(v *Visit) (Outgoing, error) {
-	return d.setChoice(v, themeCookie, part.FormField{Name: "theme", Label: "Theme"}, "light", "dark")
+func (srv *server) setTheme(v *Visit) (Responder, error) {
+	return srv.setChoice(v, themeCookie, ui.FormField{Name: "theme", Label: "Theme"}, "light", "dark")
 }
 
 // setShortcuts keeps whether a reader wants shortcuts on the keyboard, as most do.
-func (d *server) setShortcuts(v *Visit) (Outgoing, error) {
-	return d.setChoice(v, keysCookie, part.FormField{Name: "keys", Label: "Shortcuts"}, "off")
+func (srv *server) setShortcuts(v *Visit) (Responder, error) {
+	return srv.setChoice(v, keysCookie, ui.FormField{Name: "keys", Label: "Shortcuts"}, "off")
 }
 
 // setChoice saves a reader's choice in a cookie. The server writes the choice into the page, so the
 // page does not flash. Any value outside values means the default and deletes the cookie. setChoice
 // redirects to the page of the form.
-func (d *server) setChoice(v *Visit, cookie string, field part.FormField, values ...string) (Outgoing, error) {
-	form := part.Inputs{Fields: []part.FormField{field}}
-	if err := v.Read(&form); err != nil {
+func (srv *server) setChoice(v *Visit, cookie string, field ui.FormField, values ...string) (Responder, error) {
+	form := ui.PostForm{Fields: []ui.FormField{field}}
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	chosen := http.Cookie{Name: cookie, Value: form.Fields[0].Value, Path: Base, MaxAge: 365 * 24 * 3600,
-		Secure: d.secureFor(v.Request), HttpOnly: true, SameSite: http.SameSiteLaxMode}
+		Secure: srv.secureFor(v.Request), HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if !slices.Contains(values, chosen.Value) {
 		chosen.Value, chosen.MaxAge = "", -1
 	}
@@ -132,5 +132,5 @@ func (d *server) setChoice(v *Visit, cookie string, field part.FormField, values
 	if err != nil {
 		return To("", ""), nil
 	}
-	return Redirect(below(from.RequestURI())), nil
+	return Redirect(consoleAddress(from.RequestURI())), nil
 }

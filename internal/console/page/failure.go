@@ -5,15 +5,15 @@ import (
 	"errors"
 	"net/http"
 
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/store"
 )
 
-// explained returns the error to show for err. After an unconfirmed commit, the error
+// explainUncertain returns the error to show for err. After an unconfirmed commit, the error
 // warns of a possible change.
-func explained(err error) error {
+func explainUncertain(err error) error {
 	if errors.Is(err, store.ErrUncertain) {
 		return fault.New(fault.ServiceUnavailable,
 			"The database did not confirm the change, so it may have been made. Look before you repeat it.").WithCause(err)
@@ -24,11 +24,11 @@ func explained(err error) error {
 // failure is the content of an error page.
 type failure struct {
 	Title, Text, Request string
-	Again                string // address of the retry, or empty if a retry cannot help
+	RetryHref            string // address of the retry, or empty if a retry cannot help
 }
 
-// refuse shows an error as a page.
-func (d *server) refuse(x *httpapi.Exchange, f *fault.Error) {
+// showError shows an error as a page.
+func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 	x.Header().Del("WWW-Authenticate")
 	if httpapi.LedOn(x) {
 		return
@@ -46,14 +46,14 @@ func (d *server) refuse(x *httpapi.Exchange, f *fault.Error) {
 			shown.Text = "The service has a temporary problem. Running requests go on. Try again in a moment."
 		}
 		if x.Request.Method == http.MethodGet {
-			shown.Again = x.Request.URL.RequestURI()
+			shown.RetryHref = x.Request.URL.RequestURI()
 		}
 	}
 	var whole bytes.Buffer
-	frame := part.Surround{Title: shown.Title, Theme: themeOf(x.Request), NoKeys: noKeys(x.Request), Home: Base, Main: shown}
+	frame := ui.Layout{Title: shown.Title, Theme: themeOf(x.Request), NoKeys: noKeys(x.Request), Home: Base, Main: shown}
 	contentType := "text/html; charset=utf-8"
-	if err := d.alone.Render(&whole, "error", frame); err != nil {
-		d.Log.Error("the page of an error cannot be drawn", "request", x.ID, "cause", err)
+	if err := srv.common.Render(&whole, "error", frame); err != nil {
+		srv.Log.Error("the page of an error cannot be drawn", "request", x.ID, "cause", err)
 		contentType = "text/plain; charset=utf-8"
 		whole.WriteString(shown.Text)
 	}

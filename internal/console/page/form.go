@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/internal/account"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/store"
@@ -21,26 +21,26 @@ import (
 // maxForm bounds a form.
 const maxForm = 64 << 10
 
-// Read fills a form with the sent values and rejects unknown fields.
-func (v *Visit) Read(form *part.Inputs) error { return v.ReadLong(form, maxForm) }
+// ReadForm fills a form with the sent values and rejects unknown fields.
+func (v *Visit) ReadForm(form *ui.PostForm) error { return v.ReadLongForm(form, maxForm) }
 
-// Blank rejects a form with any field.
-func (v *Visit) Blank() error { return v.Read(&part.Inputs{}) }
+// NoFields rejects a form with any field.
+func (v *Visit) NoFields() error { return v.ReadForm(&ui.PostForm{}) }
 
-// Typed reads the form of a part.Confirm with a text field and reports whether the text is want.
-func (v *Visit) Typed(want string) (bool, error) {
-	form := part.Inputs{Fields: []part.FormField{{Name: "typed", Label: "The name"}}}
-	err := v.Read(&form)
+// NameMatches reads the form of a ui.Confirm with a text field and reports whether the text is want.
+func (v *Visit) NameMatches(want string) (bool, error) {
+	form := ui.PostForm{Fields: []ui.FormField{{Name: "typed", Label: "The name"}}}
+	err := v.ReadForm(&form)
 	typed := strings.TrimSpace(form.Field("typed").Value)
-	return err == nil && (typed == want || typed != "" && seen(typed) == seen(want)), err
+	return err == nil && (typed == want || typed != "" && visible(typed) == visible(want)), err
 }
 
-// seen returns the part of a name that a reader can type. Stored names may have invisible
+// visible returns the characters of a name that a reader can type. Stored names may have invisible
 // characters.
-func seen(name string) string { return strings.TrimSpace(account.RemoveInvisible(name)) }
+func visible(name string) string { return strings.TrimSpace(account.RemoveInvisible(name)) }
 
-// ReadLong is Read with a limit in bytes instead of maxForm.
-func (v *Visit) ReadLong(form *part.Inputs, limit int64) error {
+// ReadLongForm is Read with a limit in bytes instead of maxForm.
+func (v *Visit) ReadLongForm(form *ui.PostForm, limit int64) error {
 	if kind, _, _ := strings.Cut(v.Request.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
 		return fault.New(fault.InvalidRequest, "This is no form of the console. Reload the page and send it again.")
 	}
@@ -54,7 +54,7 @@ func (v *Visit) ReadLong(form *part.Inputs, limit int64) error {
 	}
 	for name, sent := range values {
 		field := form.Field(name)
-		if field == nil || field.Kind != part.Checks && len(sent) > 1 {
+		if field == nil || field.Kind != ui.Checks && len(sent) > 1 {
 			return fault.New(fault.InvalidRequest, "This form has a field that the page does not know. Reload the page and send it again.")
 		}
 		for _, value := range sent {
@@ -70,7 +70,7 @@ func (v *Visit) ReadLong(form *part.Inputs, limit int64) error {
 }
 
 // fill sets a field to the values sent for it.
-func fill(f *part.FormField, sent []string) {
+func fill(f *ui.FormField, sent []string) {
 	has := make(map[string]bool, len(sent))
 	for _, value := range sent {
 		has[value] = true
@@ -85,11 +85,11 @@ func fill(f *part.FormField, sent []string) {
 	}
 }
 
-// Refused writes the faults in err beside their fields and clears the form's passwords. err may
-// join several faults. If the sender cannot correct one of the joined errors, Refused returns err
+// AddErrors writes the faults in err beside their fields and clears the form's passwords. err may
+// join several faults. If the sender cannot correct one of the joined errors, AddErrors returns err
 // and the whole page fails. A form with a used once-value gets a new one.
-func Refused(form *part.Inputs, err error) error {
-	if errors.Is(err, errSentBefore) {
+func AddErrors(form *ui.PostForm, err error) error {
+	if errors.Is(err, errAlreadySent) {
 		form.Field("once").Value = rand.Text()
 	}
 	faults, whole := faultsOf(err)
@@ -97,9 +97,9 @@ func Refused(form *part.Inputs, err error) error {
 		return err
 	}
 	for _, f := range faults {
-		form.Refuse(f.Param, f.Message())
+		form.AddError(f.Param, f.Message())
 	}
-	form.Forget()
+	form.ClearPasswords()
 	return nil
 }
 
@@ -137,21 +137,21 @@ const (
 	maxOnce = 64
 )
 
-// errSentBefore rejects a form with a used once-value and other field values: the browser went back
+// errAlreadySent rejects a form with a used once-value and other field values: the browser went back
 // to the form, or the form is open in two tabs.
-var errSentBefore = fault.New(fault.InvalidRequest,
+var errAlreadySent = fault.New(fault.InvalidRequest,
 	"This form was sent before with other values, and what it did then stands. Look at that first; to do this too, send it again.")
 
 // Once returns the once-value of a form, from its field `once`. The saved answer is the id of the
 // object that the form created. The fingerprint has the kind of form, what, and the values of all
 // fields except passwords and the confirmation.
-func (v *Visit) Once(form *part.Inputs, what string) (ledger.Once, error) {
+func (v *Visit) Once(form *ui.PostForm, what string) (ledger.Once, error) {
 	value := form.Field("once").Value
 	if len(value) < minOnce || len(value) > maxOnce {
 		return ledger.Once{}, fault.New(fault.InvalidRequest, "This form is incomplete. Reload the page and send it again.")
 	}
 	by := v.Account()
-	if v.side.Kind == account.OperatorSession {
+	if v.section.Kind == account.OperatorSession {
 		by = "operator"
 	}
 	fingerprint := fmt.Appendf(nil, "%q", what)
@@ -171,11 +171,11 @@ func (v *Visit) Once(form *part.Inputs, what string) (ledger.Once, error) {
 
 // OnceTx runs act unless the same form has run it before. After a repetition it returns the saved
 // id and again is true. OnceTx rejects a form with a used once-value and other field values (see
-// Refused).
+// AddErrors).
 func OnceTx(tx *store.Tx, once ledger.Once, act func() (made string, err error)) (made string, again bool, err error) {
 	saved, err := ledger.AnswerTx(tx, once)
 	if errors.Is(err, ledger.ErrOtherBody) {
-		err = errSentBefore
+		err = errAlreadySent
 	}
 	if err != nil || saved != nil {
 		return string(saved), saved != nil, err

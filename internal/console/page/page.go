@@ -23,8 +23,8 @@ import (
 	"time"
 
 	"tollgate/internal/account"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/static"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/store"
 )
@@ -47,8 +47,8 @@ type Options struct {
 	PublicURL string
 	// NoPublicURL reports whether PublicURL is derived from the listen address.
 	NoPublicURL bool
-	// Apart reports whether the pages have another address than PublicURL.
-	Apart bool
+	// OwnAddress reports whether the pages have another address than PublicURL.
+	OwnAddress bool
 	// MediaURL is the base address of result files.
 	MediaURL string
 	// TrustedProxies may set X-Forwarded-For.
@@ -68,7 +68,7 @@ type Section struct {
 	Path     string
 	Handlers []Handler
 	// Menu links to the pages.
-	Menu []part.NavItem
+	Menu []ui.NavItem
 	// Find is the path of the search page below Base. If it is empty, the menu has no
 	// search field.
 	Find string
@@ -79,24 +79,24 @@ type Section struct {
 // Handler handles one method of one path below Base. `{id}` matches one path segment.
 type Handler struct {
 	method, path string
-	answer       func(*Visit) (Outgoing, error)
+	handle       func(*Visit) (Responder, error)
 }
 
 // Get registers a GET handler, which must not change anything.
-func Get(path string, answer func(*Visit) (Outgoing, error)) Handler {
+func Get(path string, answer func(*Visit) (Responder, error)) Handler {
 	return Handler{http.MethodGet, path, answer}
 }
 
 // Post registers the POST handler of a form.
-func Post(path string, answer func(*Visit) (Outgoing, error)) Handler {
+func Post(path string, answer func(*Visit) (Responder, error)) Handler {
 	return Handler{http.MethodPost, path, answer}
 }
 
-// Act registers a POST handler for a button without fields. A request with form fields is
+// Action registers a POST handler for a button without fields. A request with form fields is
 // rejected.
-func Act(path string, answer func(*Visit) (Outgoing, error)) Handler {
-	return Post(path, func(v *Visit) (Outgoing, error) {
-		if err := v.Blank(); err != nil {
+func Action(path string, answer func(*Visit) (Responder, error)) Handler {
+	return Post(path, func(v *Visit) (Responder, error) {
+		if err := v.NoFields(); err != nil {
 			return nil, err
 		}
 		return answer(v)
@@ -105,20 +105,20 @@ func Act(path string, answer func(*Visit) (Outgoing, error)) Handler {
 
 func (h Handler) pattern() string { return h.method + " " + Base + h.path }
 
-// side is a section with its templates.
-type side struct {
+// section is a section with its templates.
+type section struct {
 	Section
-	pages *part.Pages
+	pages *ui.Pages
 }
 
 // server serves the sections.
 type server struct {
 	Options
-	files    *static.Files
-	alone    *part.Pages // pages without a section, such as errors
-	crossing *http.CrossOriginProtection
-	secure   bool        // cookies are secure
-	headers  http.Header // of every response
+	files       *static.Files
+	common      *ui.Pages // pages without a section, such as errors
+	crossOrigin *http.CrossOriginProtection
+	secure      bool        // cookies are secure
+	headers     http.Header // of every response
 
 	operators bool // one of the sections is the operators'
 }
@@ -126,16 +126,16 @@ type server struct {
 // New returns a handler for sections, which expects paths below Base. It returns an error if
 // an address in the options or an embedded file is invalid.
 func New(o Options, sections ...Section) (http.Handler, error) {
-	d := &server{Options: o, crossing: http.NewCrossOriginProtection(), secure: strings.HasPrefix(o.PublicURL, "https://")}
-	if d.ReadLimit == nil {
-		d.ReadLimit = NewReadLimit()
+	srv := &server{Options: o, crossOrigin: http.NewCrossOriginProtection(), secure: strings.HasPrefix(o.PublicURL, "https://")}
+	if srv.ReadLimit == nil {
+		srv.ReadLimit = NewReadLimit()
 	}
 	origin, err := originOf(o.PublicURL)
 	if err != nil {
 		return nil, err
 	}
 	// A proxy may rewrite Host, which the check compares with Origin.
-	if err := d.crossing.AddTrustedOrigin(origin); err != nil {
+	if err := srv.crossOrigin.AddTrustedOrigin(origin); err != nil {
 		return nil, fmt.Errorf("the public address: %w", err)
 	}
 	media, err := originOf(o.MediaURL)
@@ -145,65 +145,65 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 	if media == origin {
 		media = ""
 	}
-	d.headers = headers(media, d.secure)
-	if d.files, err = static.Read(); err != nil {
+	srv.headers = headers(media, srv.secure)
+	if srv.files, err = static.Read(); err != nil {
 		return nil, err
 	}
-	d.alone = part.New(d.files.Path, embedded)
+	srv.common = ui.New(srv.files.Path, embedded)
 	var all []httpapi.Route
-	add := func(s *side, open bool, handlers []Handler) {
+	add := func(s *section, open bool, handlers []Handler) {
 		for _, h := range handlers {
-			all = append(all, httpapi.Route{Pattern: h.pattern(), Handle: d.answering(s, h, open)})
+			all = append(all, httpapi.Route{Pattern: h.pattern(), Handle: srv.handler(s, h, open)})
 		}
 	}
-	add(nil, true, d.sharedHandlers())
-	for _, section := range sections {
-		s := &side{Section: section, pages: part.New(d.files.Path, append([]fs.FS{embedded}, section.Templates...)...)}
-		d.operators = d.operators || section.Kind == account.OperatorSession
-		add(s, true, d.signInHandlers(section.Kind))
-		add(s, false, section.Handlers)
+	add(nil, true, srv.sharedHandlers())
+	for _, one := range sections {
+		s := &section{Section: one, pages: ui.New(srv.files.Path, append([]fs.FS{embedded}, one.Templates...)...)}
+		srv.operators = srv.operators || one.Kind == account.OperatorSession
+		add(s, true, srv.signInHandlers(one.Kind))
+		add(s, false, one.Handlers)
 	}
-	return httpapi.New(httpapi.Options{Log: o.Log, Enter: d.enter, Refuse: d.refuse, Observe: o.Observe}, all), nil
+	return httpapi.New(httpapi.Options{Log: o.Log, Enter: srv.enter, Refuse: srv.showError, Observe: o.Observe}, all), nil
 }
 
 // sharedHandlers returns the handlers that all sections share.
-func (d *server) sharedHandlers() []Handler {
+func (srv *server) sharedHandlers() []Handler {
 	return []Handler{
-		Get("/static/{id}", d.static),
-		Post("/theme", d.setTheme),
-		Post("/shortcuts", d.setShortcuts),
+		Get("/static/{id}", srv.static),
+		Post("/theme", srv.setTheme),
+		Post("/shortcuts", srv.setShortcuts),
 	}
 }
 
 // signInHandlers returns the handlers that need no session.
-func (d *server) signInHandlers(kind account.SessionKind) []Handler {
+func (srv *server) signInHandlers(kind account.SessionKind) []Handler {
 	if kind == account.OperatorSession {
 		return []Handler{
-			Get("/operator/sign-in", d.operatorSignInPage),
-			Post("/operator/sign-in", d.operatorSignIn),
-			Get("/operator/sign-in/code", d.codePage),
-			Post("/operator/sign-in/code", d.checkCode),
-			Act("/operator/sign-out", d.operatorSignOut),
+			Get("/operator/sign-in", srv.operatorSignInPage),
+			Post("/operator/sign-in", srv.operatorSignIn),
+			Get("/operator/sign-in/code", srv.codePage),
+			Post("/operator/sign-in/code", srv.checkCode),
+			Action("/operator/sign-out", srv.operatorSignOut),
 		}
 	}
 	return []Handler{
-		Get("/sign-in", d.signInPage),
-		Post("/sign-in", d.signIn),
-		Get("/sign-in/code", d.codePage),
-		Post("/sign-in/code", d.checkCode),
-		Act("/sign-out", d.signOut),
-		Get("/link", d.linkPage),
-		Post("/link", d.takeLink),
-		Post("/link/password", d.useLink),
+		Get("/sign-in", srv.signInPage),
+		Post("/sign-in", srv.signIn),
+		Get("/sign-in/code", srv.codePage),
+		Post("/sign-in/code", srv.checkCode),
+		Action("/sign-out", srv.signOut),
+		Get("/link", srv.linkPage),
+		Post("/link", srv.checkLink),
+		Post("/link/password", srv.useLink),
 	}
 }
 
 // Patterns returns the patterns that New registers, as `METHOD /path`. It is for tests.
 func Patterns(sections ...Section) (all []string) {
-	d := new(server)
-	handlers := d.sharedHandlers()
+	srv := new(server)
+	handlers := srv.sharedHandlers()
 	for _, s := range sections {
-		handlers = append(append(handlers, d.signInHandlers(s.Kind)...), s.Handlers...)
+		handlers = append(append(handlers, srv.signInHandlers(s.Kind)...), s.Handlers...)
 	}
 	for _, h := range handlers {
 		all = append(all, h.pattern())

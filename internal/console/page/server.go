@@ -12,32 +12,32 @@ import (
 )
 
 // enter puts the headers on an answer, and refuses forms of other sites.
-func (d *server) enter(x *httpapi.Exchange) error {
-	for name, values := range d.headers {
+func (srv *server) enter(x *httpapi.Exchange) error {
+	for name, values := range srv.headers {
 		x.Header()[name] = values
 	}
-	if err := d.crossing.Check(x.Request); err != nil {
+	if err := srv.crossOrigin.Check(x.Request); err != nil {
 		return fault.New(fault.PermissionDenied, "This form was sent by another site, so nothing was done. Open the console and do it there.")
 	}
 	return nil
 }
 
-// answering returns the handler of a path of section s. If s is nil, the path belongs to all
+// handler returns the handler of a path of section s. If s is nil, the path belongs to all
 // sections. An open path needs no session.
-func (d *server) answering(s *side, h Handler, open bool) func(*httpapi.Exchange) error {
+func (srv *server) handler(s *section, h Handler, open bool) func(*httpapi.Exchange) error {
 	return func(x *httpapi.Exchange) error {
 		ctx, done := x.Outliving(visitTimeout)
 		defer done()
-		v := &Visit{Exchange: x, server: d, side: s, path: h.path, ctx: ctx}
+		v := &Visit{Exchange: x, server: srv, section: s, path: h.path, ctx: ctx}
 		if !plain(x.PathID()) {
 			return noPage()
 		}
-		out, err := d.letIn(v, open)
+		out, err := srv.authorize(v, open)
 		if out == nil && err == nil {
-			out, err = h.answer(v)
+			out, err = h.handle(v)
 		}
 		if err != nil {
-			return explained(err)
+			return explainUncertain(err)
 		}
 		return out.send(v)
 	}
@@ -45,16 +45,16 @@ func (d *server) answering(s *side, h Handler, open bool) func(*httpapi.Exchange
 
 func noPage() error { return fault.New(fault.NotFound, "There is no such page. Check its address.") }
 
-// letIn finds the session of a visit. It returns an answer instead of the page if the visitor may
+// authorize finds the session of a visit. It returns an answer instead of the page if the visitor may
 // not see the page.
-func (d *server) letIn(v *Visit, open bool) (Outgoing, error) {
-	if v.side == nil {
+func (srv *server) authorize(v *Visit, open bool) (Responder, error) {
+	if v.section == nil {
 		return nil, nil
 	}
-	if err := v.recognize(v.side.Kind); err != nil || v.Session.ID != "" {
+	if err := v.recognize(v.section.Kind); err != nil || v.Session.ID != "" {
 		return nil, err
 	}
-	if v.side.Kind == account.OperatorSession && !d.AdminToken.IsSet() {
+	if v.section.Kind == account.OperatorSession && !srv.AdminToken.IsSet() {
 		var anybodyIs bool
 		if err := v.View(func(tx *store.Tx) (err error) {
 			_, anybodyIs, err = account.SignInsTx(tx)
@@ -69,12 +69,12 @@ func (d *server) letIn(v *Visit, open bool) (Outgoing, error) {
 	if open {
 		return nil, nil
 	}
-	return Redirect(Base + v.side.Path + "/sign-in?next=" + url.QueryEscape(v.back())), nil
+	return Redirect(Base + v.section.Path + "/sign-in?next=" + url.QueryEscape(v.returnAddress())), nil
 }
 
-// back returns the address after a sign-in: the requested page, or an empty string if the request
+// returnAddress returns the address after a sign-in: the requested page, or an empty string if the request
 // is not a GET.
-func (v *Visit) back() string {
+func (v *Visit) returnAddress() string {
 	if v.Request.Method != http.MethodGet {
 		return ""
 	}
@@ -102,9 +102,9 @@ func (v *Visit) recognize(kind account.SessionKind) error {
 }
 
 // static answers the immutable files.
-func (d *server) static(v *Visit) (Outgoing, error) {
-	if !d.files.Serve(v, v.Request, v.PathID()) {
+func (srv *server) static(v *Visit) (Responder, error) {
+	if !srv.files.Serve(v, v.Request, v.PathID()) {
 		return nil, fault.New(fault.NotFound, "There is no such file.")
 	}
-	return Sent{}, nil
+	return Handled{}, nil
 }

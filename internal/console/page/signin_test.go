@@ -65,7 +65,7 @@ func TestOperatorsFindTheirSignIn(t *testing.T) {
 		b := s.Browser()
 		b.Get("/console/sign-in").Want(t, http.StatusOK, link)
 		for name, change := range map[string]func(*console.Options){
-			"of an address of users":          func(o *console.Options) { o.Side = console.Users },
+			"of an address of users":          func(o *console.Options) { o.Sections = console.UserSection },
 			"without a token and an operator": func(o *console.Options) { o.AdminToken = httpapi.NewOperatorToken("") },
 		} {
 			b.Handler = s.Console(change)
@@ -117,7 +117,7 @@ func TestOperatorsSignIn(t *testing.T) {
 		b.Handler = s.Console(func(o *console.Options) { o.AdminToken = httpapi.NewOperatorToken("another-token-0123456789") })
 		b.Get("/console/operator").Want(t, http.StatusSeeOther)
 
-		// While there is neither an operator nor a token, there is no such part.
+		// While there is neither an operator nor a token, there is no such page.
 		b.Handler = s.Console(func(o *console.Options) { o.AdminToken = nil })
 		b.Get("/console/operator").Want(t, http.StatusNotFound)
 		b.Get("/console/operator/sign-in").Want(t, http.StatusNotFound)

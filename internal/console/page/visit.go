@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/store"
 )
@@ -25,10 +25,10 @@ type Visit struct {
 	// Session is the visitor's session. It is zero if the visitor is not signed in.
 	Session account.ConsoleSession
 
-	server *server
-	side   *side           // nil for a path of all sections
-	path   string          // of the route, below Base
-	ctx    context.Context // see Context
+	server  *server
+	section *section        // nil for a path of all sections
+	path    string          // of the route, below Base
+	ctx     context.Context // see Context
 }
 
 // Context is not canceled when the reader disconnects, so that an act is complete.
@@ -78,18 +78,17 @@ func (v *Visit) View(read func(tx *store.Tx) error) error {
 	return v.server.DB.View(v.ctx, read)
 }
 
-// Part runs read on a snapshot of its own for the part of a page named by word. If read fails, Part
-// returns a notice to show instead of the part; the rest of the page is not affected. Otherwise
-// Part returns nil.
-func (v *Visit) Part(word string, read func(tx *store.Tx) error) *part.Notice {
+// TryView runs read for the content of a page called name. If read fails, TryView returns a notice to
+// show instead of the content; the rest of the page is not affected. Otherwise it returns nil.
+func (v *Visit) TryView(name string, read func(tx *store.Tx) error) *ui.Notice {
 	err := v.View(read)
 	if err == nil {
 		return nil
 	}
-	v.server.Log.Error("a part of a page cannot be read", "request", v.ID, "page", v.path, "part", word, "cause", err)
-	return &part.Notice{Tone: part.Bad, Title: "The " + word + " cannot be shown at this moment.",
+	v.server.Log.Error("part of a page cannot be read", "request", v.ID, "page", v.path, "part", name, "cause", err)
+	return &ui.Notice{Tone: ui.Bad, Title: "The " + name + " cannot be shown at this moment.",
 		Text: "The rest of this page is right. Request " + v.ID + ".",
-		Link: &part.Link{Href: v.Request.URL.RequestURI(), Text: "Try again"}}
+		Link: &ui.Link{Href: v.Request.URL.RequestURI(), Text: "Try again"}}
 }
 
 // Update runs act in one transaction.
@@ -105,15 +104,15 @@ func (v *Visit) Query(name string) string {
 	return value
 }
 
-// Heads reports whether the request is a HEAD request. Its answer has no body, so a page need not
+// IsHead reports whether the request is a HEAD request. Its answer has no body, so a page need not
 // read the content of the body.
-func (v *Visit) Heads() bool { return v.Request.Method == http.MethodHead }
+func (v *Visit) IsHead() bool { return v.Request.Method == http.MethodHead }
 
-// Filled returns a form value from the page's address if the reader came from a page of this
+// Prefill returns a form value from the page's address if the reader came from a page of this
 // console. Otherwise it returns an empty string, because a foreign link, for example in an email,
 // must not fill in a form. Browsers without TLS do not send the origin of the reader, so the form
 // stays empty there.
-func (v *Visit) Filled(name string) string {
+func (v *Visit) Prefill(name string) string {
 	if v.Request.Header.Get("Sec-Fetch-Site") != "same-origin" {
 		return ""
 	}
@@ -121,37 +120,37 @@ func (v *Visit) Filled(name string) string {
 }
 
 // Confirm opens the dialog named in the page's address.
-func (v *Visit) Confirm(c part.Confirm) part.Confirm {
+func (v *Visit) Confirm(c ui.Confirm) ui.Confirm {
 	c.Open = v.Query("confirm") == c.ID
 	return c
 }
 
-// frame returns the surroundings of a page.
-func (v *Visit) frame(p Whole) part.Surround {
-	home := Base + v.side.Path
-	f := part.Surround{Title: p.Title, Theme: themeOf(v.Request), NoKeys: noKeys(v.Request), Main: p.Main, Home: home,
+// layout returns the surroundings of a page.
+func (v *Visit) layout(p FullPage) ui.Layout {
+	home := Base + v.section.Path
+	f := ui.Layout{Title: p.Title, Theme: themeOf(v.Request), NoKeys: noKeys(v.Request), Main: p.Main, Home: home,
 		Leave: home + "/sign-out", Notices: p.Notices}
 	if v.Session.ID == "" {
 		return f
 	}
-	if v.side.Find != "" {
-		f.Find = Base + v.side.Find
+	if v.section.Find != "" {
+		f.Find = Base + v.section.Find
 	}
 	f.Who = v.Session.User.Email
 	if v.Session.User.ID == "" {
 		f.Who = "operator"
 	}
-	for _, e := range v.side.Menu {
+	for _, e := range v.section.Menu {
 		path := strings.TrimPrefix(e.Href, Base)
-		e.Current = path == v.path || path != v.side.Path && strings.HasPrefix(v.path, path+"/")
+		e.Current = path == v.path || path != v.section.Path && strings.HasPrefix(v.path, path+"/")
 		f.Nav = append(f.Nav, e)
 	}
 	return f
 }
 
-// below returns sent if it is an address of the console. For any other address it returns the first
+// consoleAddress returns sent if it is an address of the console. For any other address it returns the first
 // page.
-func below(sent string) string {
+func consoleAddress(sent string) string {
 	u, err := url.Parse(sent)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || strings.ContainsAny(sent, "\\\r\n\t") ||
 		path.Clean(u.Path) != u.Path || u.Path != Base && !strings.HasPrefix(u.Path, Base+"/") {

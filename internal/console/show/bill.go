@@ -4,46 +4,46 @@ import (
 	"time"
 
 	"tollgate/internal/catalog"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 )
 
-// billLine is a part of a bill: so much of something, at a price.
+// billLine is a line of a bill.
 type billLine struct {
-	what   string
-	n      string // how much of it
-	price  string // empty: not known
-	amount money.Amount
+	item     string
+	quantity string // how much of it
+	price    string // empty: not known
+	amount   money.Amount
 }
 
 // Bill returns the lines of a request's charge, with the prices of m, the model in the catalog
 // revision of the request. If m is nil, the lines have no prices. The log has no counts of tools,
 // cache writes or higher price tiers, so their sum is one line. If the lines cannot explain the
 // charge, they have no prices either.
-func Bill(r requestlog.Receipt, m *catalog.Model) part.DataTable {
-	t := part.DataTable{Caption: "Receipt", Columns: []part.Column{{Title: "What"}, {Title: "How much", Right: true},
+func Bill(r requestlog.Receipt, m *catalog.Model) ui.DataTable {
+	t := ui.DataTable{Caption: "Receipt", Columns: []ui.Column{{Title: "What"}, {Title: "How much", Right: true},
 		{Title: "Price"}, {Title: "Comes to", Right: true, Exact: true}}}
-	for _, l := range billed(r, m) {
-		comes := any(part.Text{Text: "–", Muted: true})
-		if l.price != "" || l.n == "" {
-			comes = part.Money{Amount: l.amount}
+	for _, l := range billLines(r, m) {
+		comes := any(ui.Text{Text: "–", Muted: true})
+		if l.price != "" || l.quantity == "" {
+			comes = ui.Money{Amount: l.amount}
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{l.what, part.Dashed(l.n), part.Dashed(l.price), comes}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{l.item, ui.OrDash(l.quantity), ui.OrDash(l.price), comes}})
 	}
-	t.Foot = []any{"Charged", "", "", part.Money{Amount: r.Cost}}
+	t.Foot = []any{"Charged", "", "", ui.Money{Amount: r.Cost}}
 	return t
 }
 
-// billed returns the lines of a bill.
-func billed(r requestlog.Receipt, m *catalog.Model) []billLine {
+// billLines returns the lines of a bill.
+func billLines(r requestlog.Receipt, m *catalog.Model) []billLine {
 	if m == nil {
-		return counted(r.Tokens)
+		return countLines(r.Tokens)
 	}
-	lines := tokensBilled(r, m)
+	lines := tokenLines(r, m)
 	if m.Kind != catalog.KindChat {
-		lines = piecesBilled(r, m)
+		lines = unitLines(r, m)
 	}
 	var sum money.Amount
 	for _, l := range lines {
@@ -52,22 +52,22 @@ func billed(r requestlog.Receipt, m *catalog.Model) []billLine {
 	rest := r.Cost - sum
 	switch most := money.Amount(len(lines)); { // each was rounded by itself
 	case lines == nil:
-		return counted(r.Tokens)
+		return countLines(r.Tokens)
 	case -most <= rest && rest <= most:
 		return lines
 	case m.Kind == catalog.KindChat && rest > 0:
-		return append(lines, billLine{what: "Cache writes, tools and options", amount: rest})
+		return append(lines, billLine{item: "Cache writes, tools and options", amount: rest})
 	case rest < 0 && r.Over > 0:
-		return append(lines, billLine{what: "Above what was held, not charged", amount: rest})
+		return append(lines, billLine{item: "Above what was held, not charged", amount: rest})
 	}
-	return counted(r.Tokens)
+	return countLines(r.Tokens)
 }
 
-// counted returns lines without prices.
-func counted(n ledger.Tokens) (lines []billLine) {
+// countLines returns lines without prices.
+func countLines(n ledger.Tokens) (lines []billLine) {
 	add := func(what string, n int64, unit string) {
 		if n > 0 {
-			lines = append(lines, billLine{what: what, n: pieces(n, unit)})
+			lines = append(lines, billLine{item: what, quantity: formatQuantity(n, unit)})
 		}
 	}
 	add("Prompt", n.Prompt, "token")
@@ -78,16 +78,16 @@ func counted(n ledger.Tokens) (lines []billLine) {
 	return lines
 }
 
-// pieces writes how much there is of something.
-func pieces(n int64, unit string) string {
+// formatQuantity writes how much there is of something.
+func formatQuantity(n int64, unit string) string {
 	if n != 1 {
 		unit += "s"
 	}
-	return part.Thousands(n) + " " + unit
+	return ui.Thousands(n) + " " + unit
 }
 
-// tokensBilled returns the tokens of a chat request at their prices.
-func tokensBilled(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
+// tokenLines returns the tokens of a chat request at their prices.
+func tokenLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	n := r.Tokens
 	rates := m.RatesFor(n.Prompt)
 	add := func(what string, tokens int64, price money.Price) {
@@ -96,7 +96,7 @@ func tokensBilled(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 		}
 		var s money.Sum
 		s.Tokens(tokens, price, money.One)
-		lines = append(lines, billLine{what: what, n: pieces(tokens, "token"),
+		lines = append(lines, billLine{item: what, quantity: formatQuantity(tokens, "token"),
 			price: Price(price, r.Factor) + " per million", amount: s.Charged(r.Factor)})
 	}
 	add("Prompt", n.Prompt-n.Cached, rates.Input)
@@ -105,9 +105,9 @@ func tokensBilled(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	return lines
 }
 
-// piecesBilled returns the images or the seconds of a job, at the price of the only tier that
+// unitLines returns the images or the seconds of a job, at the price of the only tier that
 // explains the charge.
-func piecesBilled(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
+func unitLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	n := r.Tokens.Images
 	switch {
 	case m.PerClip:
@@ -119,7 +119,7 @@ func piecesBilled(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 		var s money.Sum
 		s.Each(n, tier.Price, money.One)
 		if amount := s.Charged(r.Factor); n > 0 && amount == r.Cost {
-			lines = append(lines, billLine{what: tier.Name, n: pieces(n, PriceUnit(m)),
+			lines = append(lines, billLine{item: tier.Name, quantity: formatQuantity(n, PriceUnit(m)),
 				price: Price(tier.Price, r.Factor) + " per " + PriceUnit(m), amount: amount})
 		}
 	}

@@ -4,50 +4,50 @@ import (
 	"fmt"
 	"strings"
 
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/webhook"
 )
 
 // Deliveries lists deliveries.
-func Deliveries(list []webhook.Delivery) part.DataTable {
-	t := part.DataTable{Caption: "Deliveries of 30 days", Columns: []part.Column{
+func Deliveries(list []webhook.Delivery) ui.DataTable {
+	t := ui.DataTable{Caption: "Deliveries of 30 days", Columns: []ui.Column{
 		{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Answer"}, {Title: "Attempts", Right: true, Fold: true},
 		{Title: "Event id", Fold: true}}}
 	for _, d := range list {
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: d.CreatedMS}, d.Type, DeliveryState(d), lastAnswer(d),
-			part.Count{N: int64(len(d.Attempts))}, part.Ident{ID: d.Event, Cut: true}}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: d.CreatedMS}, d.Type, DeliveryState(d), lastAnswer(d),
+			ui.Count{N: int64(len(d.Attempts))}, ui.Ident{ID: d.Event, Cut: true}}})
 	}
 	return t
 }
 
 // DeliveryState returns the badge of a delivery's state.
-func DeliveryState(d webhook.Delivery) part.Badge {
+func DeliveryState(d webhook.Delivery) ui.Badge {
 	switch d.State {
 	case "delivered":
-		return part.Badge{Tone: part.OK, Word: "delivered"}
+		return ui.Badge{Tone: ui.OK, Label: "delivered"}
 	case "failed":
-		return part.Badge{Tone: part.Bad, Word: "failed"}
+		return ui.Badge{Tone: ui.Bad, Label: "failed"}
 	}
-	return part.Badge{Tone: part.Info, Word: "waiting"}
+	return ui.Badge{Tone: ui.Info, Label: "waiting"}
 }
 
 // lastAnswer returns the result of the last attempt.
-func lastAnswer(d webhook.Delivery) part.Text {
+func lastAnswer(d webhook.Delivery) ui.Text {
 	if len(d.Attempts) == 0 {
-		return part.Text{Text: "not sent yet", Muted: true}
+		return ui.Text{Text: "not sent yet", Muted: true}
 	}
 	last := d.Attempts[len(d.Attempts)-1]
 	switch {
 	case last.Status == 0:
-		return part.Text{Text: last.Error}
+		return ui.Text{Text: last.Error}
 	case last.Error == "":
-		return part.Text{Text: fmt.Sprintf("%d in %s", last.Status, part.Span(last.TookMS))}
+		return ui.Text{Text: fmt.Sprintf("%d in %s", last.Status, ui.FormatDuration(last.TookMS))}
 	}
-	text := fmt.Sprintf("%d in %s", last.Status, part.Span(last.TookMS))
+	text := fmt.Sprintf("%d in %s", last.Status, ui.FormatDuration(last.TookMS))
 	// The status stands there already.
 	cause := strings.TrimPrefix(last.Error, fmt.Sprintf("the receiver answered %d", last.Status))
 	if cause = strings.TrimPrefix(cause, ": "); cause != "" {
 		text += ": " + cause
 	}
-	return part.Text{Text: text}
+	return ui.Text{Text: text}
 }

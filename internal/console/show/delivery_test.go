@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/webhook"
 )
 
@@ -13,22 +13,22 @@ func TestDeliveries(t *testing.T) {
 	met := func(attempts ...webhook.DeliveryAttempt) []webhook.DeliveryAttempt { return attempts }
 	for _, c := range []struct {
 		d     webhook.Delivery
-		state part.Badge
-		last  part.Text
+		state ui.Badge
+		last  ui.Text
 	}{
-		{webhook.Delivery{State: "pending"}, part.Badge{Tone: part.Info, Word: "waiting"}, part.Text{Text: "not sent yet", Muted: true}},
+		{webhook.Delivery{State: "pending"}, ui.Badge{Tone: ui.Info, Label: "waiting"}, ui.Text{Text: "not sent yet", Muted: true}},
 		{webhook.Delivery{State: "pending", Attempts: met(webhook.DeliveryAttempt{Error: "connection refused", TookMS: 3})},
-			part.Badge{Tone: part.Info, Word: "waiting"}, part.Text{Text: "connection refused"}},
+			ui.Badge{Tone: ui.Info, Label: "waiting"}, ui.Text{Text: "connection refused"}},
 		{webhook.Delivery{State: "failed", Attempts: met(webhook.DeliveryAttempt{Status: 204},
 			webhook.DeliveryAttempt{Status: 410, Error: "is gone", TookMS: 7})},
-			part.Badge{Tone: part.Bad, Word: "failed"}, part.Text{Text: "410 in 7 ms: is gone"}},
+			ui.Badge{Tone: ui.Bad, Label: "failed"}, ui.Text{Text: "410 in 7 ms: is gone"}},
 		{webhook.Delivery{State: "failed", Attempts: met(webhook.DeliveryAttempt{Status: 500, Error: "the receiver answered 500", TookMS: 7})},
-			part.Badge{Tone: part.Bad, Word: "failed"}, part.Text{Text: "500 in 7 ms"}},
+			ui.Badge{Tone: ui.Bad, Label: "failed"}, ui.Text{Text: "500 in 7 ms"}},
 		{webhook.Delivery{State: "failed", Attempts: met(webhook.DeliveryAttempt{Status: 301, TookMS: 7,
 			Error: "the receiver answered 301: redirects are not followed"})},
-			part.Badge{Tone: part.Bad, Word: "failed"}, part.Text{Text: "301 in 7 ms: redirects are not followed"}},
+			ui.Badge{Tone: ui.Bad, Label: "failed"}, ui.Text{Text: "301 in 7 ms: redirects are not followed"}},
 		{webhook.Delivery{State: "delivered", Attempts: met(webhook.DeliveryAttempt{Status: 204, TookMS: 1400})},
-			part.Badge{Tone: part.OK, Word: "delivered"}, part.Text{Text: "204 in 1.4 s"}},
+			ui.Badge{Tone: ui.OK, Label: "delivered"}, ui.Text{Text: "204 in 1.4 s"}},
 	} {
 		table := Deliveries([]webhook.Delivery{c.d})
 		cells := table.Rows[0].Cells

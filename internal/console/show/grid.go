@@ -7,27 +7,27 @@ import (
 	"time"
 
 	"tollgate/internal/account"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/store"
 )
 
-// maxUsageRows bounds the rows read for a page, in days and parts.
+// maxUsageRows bounds the rows read for a page, in days and groups.
 const maxUsageRows = 10_000
 
-// chartSeries is the number of parts with a color of their own in a chart.
+// chartSeries is the number of groups with a color of their own in a chart.
 const chartSeries = 6
 
 // monthDays is the number of days in the charts of the first pages.
 const monthDays = 30
 
-// grid is usage by day and part.
+// grid is usage by day and group.
 type grid struct {
 	days    []gridDay
-	parts   []gridPart // in display order
+	groups  []gridGroup // in display order
 	total   spending.Sums
-	crowded bool // the parts are too many to be read
+	tooMany bool // the parts are too many to be read
 }
 
 // gridDay is the usage of a UTC day.
@@ -36,23 +36,23 @@ type gridDay struct {
 	spending.Sums
 }
 
-// gridPart is a part, with its charges by day where those were read.
-type gridPart struct {
+// gridGroup is a group, with its charges by day where those were read.
+type gridGroup struct {
 	name string
 	spending.Sums
 	charged []int64
 }
 
-// gridTx reads usage by day and part. If there are too many rows, it reads usage by day and usage
-// by part separately.
+// gridTx reads usage by day and group. If there are too many rows, it reads usage by day and usage
+// by group separately.
 func gridTx(tx *store.Tx, q spending.Query, by spending.By) (grid, error) {
 	g := grid{days: make([]gridDay, q.Until-q.Since)}
 	for i := range g.days {
 		g.days[i].at = time.Unix((q.Since+int64(i))*24*60*60, 0).UTC()
 	}
 	q.Limit = maxUsageRows
-	read := func(parts ...spending.By) ([]spending.UsageRow, error) {
-		q.By = parts
+	read := func(by ...spending.By) ([]spending.UsageRow, error) {
+		q.By = by
 		return spending.ReadTx(tx, q)
 	}
 	rows, err := read(spending.ByDay, by)
@@ -64,42 +64,42 @@ func gridTx(tx *store.Tx, q spending.Query, by spending.By) (grid, error) {
 		return g, err
 	}
 	g.add(rows, spending.ByDay)
-	g.parts = nil
+	g.groups = nil
 	if rows, err = read(by); errors.Is(err, spending.ErrTooManyRows) {
-		g.crowded = true
+		g.tooMany = true
 		return g, nil
 	}
 	for i := range rows {
-		g.parts = append(g.parts, gridPart{name: rows[i].Value(by), Sums: rows[i].Sums})
+		g.groups = append(g.groups, gridGroup{name: rows[i].Value(by), Sums: rows[i].Sums})
 	}
 	g.sort(by)
 	return g, err
 }
 
-// add puts rows of days and parts into an empty grid.
+// add puts rows of days and groups into an empty grid.
 func (g *grid) add(rows []spending.UsageRow, by spending.By) {
 	days, parts := map[string]int{}, map[string]int{}
 	for i, d := range g.days {
-		days[part.Day(d.at)] = i
+		days[ui.Day(d.at)] = i
 	}
 	for i := range rows {
 		day, name := days[rows[i].Day], rows[i].Value(by)
 		n, known := parts[name]
 		if !known {
-			n = len(g.parts)
+			n = len(g.groups)
 			parts[name] = n
-			g.parts = append(g.parts, gridPart{name: name, charged: make([]int64, len(g.days))})
+			g.groups = append(g.groups, gridGroup{name: name, charged: make([]int64, len(g.days))})
 		}
-		p := &g.parts[n]
+		p := &g.groups[n]
 		p.Sums, g.total, g.days[day].Sums = p.Plus(rows[i].Sums), g.total.Plus(rows[i].Sums), g.days[day].Plus(rows[i].Sums)
 		p.charged[day] += int64(rows[i].Charged)
 	}
 	g.sort(by)
 }
 
-// sort puts the parts with the highest charges first, and the newest day.
+// sort puts the groups with the highest charges first, and the newest day.
 func (g *grid) sort(by spending.By) {
-	slices.SortFunc(g.parts, func(a, b gridPart) int {
+	slices.SortFunc(g.groups, func(a, b gridGroup) int {
 		if by == spending.ByDay {
 			return cmp.Compare(b.name, a.name)
 		}
@@ -107,10 +107,10 @@ func (g *grid) sort(by spending.By) {
 	})
 }
 
-// namesTx reads the names of the shown parts.
+// namesTx reads the names of the shown groups.
 func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) {
-	ids := make([]string, 0, shownParts)
-	for _, p := range g.parts[:min(len(g.parts), shownParts)] {
+	ids := make([]string, 0, maxGroups)
+	for _, p := range g.groups[:min(len(g.groups), maxGroups)] {
 		ids = append(ids, p.name)
 	}
 	switch by {
@@ -125,59 +125,59 @@ func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) 
 // buckets names the days in a chart, and on its axis.
 func (g *grid) buckets() (names, axis []string) {
 	for _, d := range g.days {
-		names, axis = append(names, part.Day(d.at)), append(axis, part.AxisDay(d.at))
+		names, axis = append(names, ui.Day(d.at)), append(axis, ui.AxisDay(d.at))
 	}
 	return names, axis
 }
 
-// charges returns the chart of charges by day. It has a series for each part if the charges of a
-// part by day are known.
-func (g *grid) charges(by spending.By, names map[string]string) part.Chart {
+// charges returns the chart of charges by day. It has a series for each group if the charges of a
+// group by day are known.
+func (g *grid) charges(by spending.By, names map[string]string) ui.Chart {
 	days, axis := g.buckets()
-	c := part.Chart{ID: "charges", Title: "Charged a day (UTC)", Unit: part.InUSD, Buckets: days, Axis: axis,
-		None: "Nothing was charged in these days."}
-	whole := part.ChartSeries{Name: "Charged"}
+	c := ui.Chart{ID: "charges", Title: "Charged a day (UTC)", Unit: ui.InUSD, Buckets: days, Axis: axis,
+		EmptyText: "Nothing was charged in these days."}
+	whole := ui.ChartSeries{Name: "Charged"}
 	for _, d := range g.days {
 		whole.Values = append(whole.Values, int64(d.Charged))
 	}
-	if by == spending.ByDay || len(g.parts) == 0 || g.parts[0].charged == nil {
-		c.Series = []part.ChartSeries{whole}
+	if by == spending.ByDay || len(g.groups) == 0 || g.groups[0].charged == nil {
+		c.Series = []ui.ChartSeries{whole}
 		return c
 	}
-	rest := part.ChartSeries{Name: "Other", Rest: true, Values: make([]int64, len(g.days))}
-	for i, p := range g.parts {
+	rest := ui.ChartSeries{Name: "Other", Rest: true, Values: make([]int64, len(g.days))}
+	for i, p := range g.groups {
 		switch {
 		case p.Charged == 0:
 		case i < chartSeries:
-			c.Series = append(c.Series, part.ChartSeries{Name: partName(p.name, names), Values: p.charged})
+			c.Series = append(c.Series, ui.ChartSeries{Name: groupName(p.name, names), Values: p.charged})
 		default:
 			for day, charged := range p.charged {
 				rest.Values[day] += charged
 			}
 		}
 	}
-	if len(g.parts) > chartSeries && g.parts[chartSeries].Charged > 0 {
+	if len(g.groups) > chartSeries && g.groups[chartSeries].Charged > 0 {
 		c.Series = append(c.Series, rest)
 	}
 	return c
 }
 
 // counts returns the chart of answered and failed requests by day.
-func (g *grid) counts() part.Chart {
+func (g *grid) counts() ui.Chart {
 	days, axis := g.buckets()
-	c := part.Chart{ID: "requests", Title: "Requests a day (UTC)", Unit: part.InCount, Buckets: days, Axis: axis,
-		None: "No requests in these days."}
-	well, failed := part.ChartSeries{Name: "Answered"}, part.ChartSeries{Name: "Failed"}
+	c := ui.Chart{ID: "requests", Title: "Requests a day (UTC)", Unit: ui.InCount, Buckets: days, Axis: axis,
+		EmptyText: "No requests in these days."}
+	well, failed := ui.ChartSeries{Name: "Answered"}, ui.ChartSeries{Name: "Failed"}
 	for _, d := range g.days {
 		well.Values, failed.Values = append(well.Values, d.Requests-d.Failed), append(failed.Values, d.Failed)
 	}
-	c.Series = []part.ChartSeries{well, failed}
+	c.Series = []ui.ChartSeries{well, failed}
 	return c
 }
 
 // MonthTx reads the charts of the last 30 days: an account's charges by model, and its requests. If
 // no account is given, the charts are of all accounts, except for the lines in without.
-func MonthTx(tx *store.Tx, of string, without []string) (charges, counts part.Chart, err error) {
+func MonthTx(tx *store.Tx, of string, without []string) (charges, counts ui.Chart, err error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {
 		return charges, counts, err

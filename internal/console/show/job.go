@@ -1,31 +1,31 @@
 package show
 
-import "tollgate/internal/console/part"
+import "tollgate/internal/console/ui"
 
 // JobState is a state of jobs, as the interface names it, with its word here.
 type JobState struct {
 	Status string
-	Badge  part.Badge
+	Badge  ui.Badge
 }
 
 // JobStates returns all states of jobs in order.
 func JobStates() []JobState {
 	return []JobState{
-		{"queued", part.Badge{Tone: part.Info, Word: "waiting"}},
-		{"processing", part.Badge{Tone: part.Info, Word: "running"}},
-		{"succeeded", part.Badge{Tone: part.OK, Word: "done"}},
-		{"failed", part.Badge{Tone: part.Bad, Word: "failed"}},
+		{"queued", ui.Badge{Tone: ui.Info, Label: "waiting"}},
+		{"processing", ui.Badge{Tone: ui.Info, Label: "running"}},
+		{"succeeded", ui.Badge{Tone: ui.OK, Label: "done"}},
+		{"failed", ui.Badge{Tone: ui.Bad, Label: "failed"}},
 	}
 }
 
 // JobBadge returns the badge of a job's state.
-func JobBadge(status string) part.Badge {
+func JobBadge(status string) ui.Badge {
 	for _, s := range JobStates() {
 		if s.Status == status {
 			return s.Badge
 		}
 	}
-	return part.Badge{Word: status}
+	return ui.Badge{Label: status}
 }
 
 // JobTab returns the label of a state's tab. The empty state is the tab of all jobs.
@@ -33,7 +33,7 @@ func JobTab(status string) string {
 	if status == "" {
 		return "All"
 	}
-	word := JobBadge(status).Word
+	word := JobBadge(status).Label
 	return string(word[0]-'a'+'A') + word[1:]
 }
 

@@ -7,27 +7,27 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 )
 
 // KeyForm asks for the settings of a key. The fields have the names of the API.
-func KeyForm(now *catalog.Snapshot, action, submit string) part.Inputs {
-	f := part.Inputs{Action: action, Submit: submit, Fields: []part.FormField{
+func KeyForm(now *catalog.Snapshot, action, submit string) ui.PostForm {
+	f := ui.PostForm{Action: action, Submit: submit, Fields: []ui.FormField{
 		{Name: "name", Label: "Name", Hint: "What uses the key, for example backend."},
 		{Name: "rpm", Label: "Requests per minute", Numeric: true, Hint: "Leave empty for no limit. Requests above it get a 429."},
 		{Name: "daily_budget_usd", Label: "Daily budget", Before: "$", Numeric: true,
 			Hint: "Per UTC day. Leave empty for no limit. Requests above it get a 402."},
 		{Name: "total_limit_usd", Label: "Total limit", Before: "$", Numeric: true, Hint: "For the life of the key. Leave empty for no limit."},
-		{Name: "allowed_models", Label: "Models", Kind: part.Checks, Hint: "Choose none to allow all models."},
-		{Name: "allowed_ips", Label: "Addresses", Kind: part.Area,
+		{Name: "allowed_models", Label: "Models", Kind: ui.Checks, Hint: "Choose none to allow all models."},
+		{Name: "allowed_ips", Label: "Addresses", Kind: ui.Area,
 			Hint: "One IP address or CIDR per line. Leave empty to allow all addresses."},
 	}}
 	for _, m := range now.Models() {
 		if m.State != catalog.StateRetired {
 			models := f.Field("allowed_models")
-			models.Options = append(models.Options, part.Option{Value: m.ID, Label: ModelLabel(now, m.ID)})
+			models.Options = append(models.Options, ui.Option{Value: m.ID, Label: ModelLabel(now, m.ID)})
 		}
 	}
 	return f
@@ -35,7 +35,7 @@ func KeyForm(now *catalog.Snapshot, action, submit string) part.Inputs {
 
 // FillKeyForm fills in the current settings. An allowed model outside the catalog's offer stays an
 // option until a user removes it.
-func FillKeyForm(f *part.Inputs, k account.Key) {
+func FillKeyForm(f *ui.PostForm, k account.Key) {
 	l := k.Ledger.Limits
 	f.Field("name").Value = k.Name
 	if l.RPM != nil {
@@ -55,14 +55,14 @@ func FillKeyForm(f *part.Inputs, k account.Key) {
 			}
 		}
 		if !known {
-			models.Options = append(models.Options, part.Option{Value: allowed, Label: allowed + " (not in the catalog, or retired)", On: true})
+			models.Options = append(models.Options, ui.Option{Value: allowed, Label: allowed + " (not in the catalog, or retired)", On: true})
 		}
 	}
 	f.Field("allowed_ips").Value = strings.Join(account.ShowIPs(k.AllowedIPs), "\n")
 }
 
 // ReadKeyForm reads a form's settings. It returns all errors joined; each names its field.
-func ReadKeyForm(f *part.Inputs, s *account.KeySettings) error {
+func ReadKeyForm(f *ui.PostForm, s *account.KeySettings) error {
 	s.Name = f.Field("name").Value
 	s.RPM, s.DailyBudget, s.TotalLimit, s.AllowedModels, s.AllowedIPs = nil, nil, nil, nil, nil
 	var faults []error

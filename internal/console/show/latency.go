@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger/requestlog"
 )
 
@@ -17,7 +17,7 @@ const latencyColumns = 30
 // column is one answer, or the median of several consecutive answers. Jobs are left out because
 // they wait, and so are all receipts without status 200. Latency returns nil if there are no
 // answers.
-func Latency(newest []requestlog.Receipt) *part.Chart {
+func Latency(newest []requestlog.Receipt) *ui.Chart {
 	var answers []requestlog.Receipt
 	for _, r := range slices.Backward(newest) {
 		if r.Job == "" && r.Status == http.StatusOK && r.DurationMS > 0 {
@@ -29,29 +29,29 @@ func Latency(newest []requestlog.Receipt) *part.Chart {
 	}
 	n := len(answers)
 	each := (n + latencyColumns - 1) / latencyColumns
-	title := "How long the last " + part.Plural(n, "answer") + " took"
+	title := "How long the last " + ui.Plural(n, "answer") + " took"
 	if n == 1 {
 		title = "How long the last answer took"
 	}
 	if each > 1 {
-		title += ", median of each " + part.Thousands(int64(each))
+		title += ", median of each " + ui.Thousands(int64(each))
 	}
-	c := part.Chart{ID: "latency", Title: title + " (UTC)", Unit: part.InMS}
+	c := ui.Chart{ID: "latency", Title: title + " (UTC)", Unit: ui.InMS}
 	oneDay := dayOf(answers[0]).Equal(dayOf(answers[n-1]))
-	first, rest := part.ChartSeries{Name: "Until the first byte"}, part.ChartSeries{Name: "Until the end"}
+	first, rest := ui.ChartSeries{Name: "Until the first byte"}, ui.ChartSeries{Name: "Until the end"}
 	for some := range slices.Chunk(answers, each) {
 		came := some[0].CreatedMS
-		label := part.AxisDay(dayOf(some[0]))
+		label := ui.AxisDay(dayOf(some[0]))
 		if oneDay {
-			label = part.AxisClock(came)
+			label = ui.AxisClock(came)
 		}
-		c.Buckets, c.Axis = append(c.Buckets, part.UTC(came)), append(c.Axis, label)
+		c.Buckets, c.Axis = append(c.Buckets, ui.UTC(came)), append(c.Axis, label)
 		slices.SortFunc(some, func(a, b requestlog.Receipt) int { return cmp.Compare(a.DurationMS, b.DurationMS) })
 		middle := some[len(some)/2]
 		until := min(middle.FirstByteMS, middle.DurationMS)
 		first.Values, rest.Values = append(first.Values, until), append(rest.Values, middle.DurationMS-until)
 	}
-	c.Series = []part.ChartSeries{first, rest}
+	c.Series = []ui.ChartSeries{first, rest}
 	return &c
 }
 

@@ -7,13 +7,13 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/operator"
 )
 
 // LinkToCopy returns a user's link in a field to copy. It is shown only once.
-func LinkToCopy(l operator.SentLink) part.Copying {
-	return part.Copying{ID: "link", Label: "Link, works once until " + part.UTC(l.ExpiresMS), Value: l.Address}
+func LinkToCopy(l operator.SentLink) ui.CopyField {
+	return ui.CopyField{ID: "link", Label: "Link, works once until " + ui.UTC(l.ExpiresMS), Value: l.Address}
 }
 
 // Host returns the name of the service at a base address, for sentences and for authenticator apps:
@@ -33,10 +33,10 @@ func LinkText(base string, l operator.SentLink) string {
 		does = "set a new password for the console of " + Host(base)
 	}
 	return fmt.Sprintf("With this link you %s. It works once, until %s:\n%s\n\nLater you sign in at %s%s as %s.",
-		does, part.UTC(l.ExpiresMS), l.Address, base, page.Base, l.User.Email)
+		does, ui.UTC(l.ExpiresMS), l.Address, base, page.Base, l.User.Email)
 }
 
 // LinkLetter returns LinkText as a complete text to send.
-func LinkLetter(base string, l operator.SentLink) part.Snippets {
-	return part.Snippets{ID: "letter", Tabs: []part.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(base, l) + "\n", Prose: true}}}
+func LinkLetter(base string, l operator.SentLink) ui.Snippets {
+	return ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(base, l) + "\n", Prose: true}}}
 }

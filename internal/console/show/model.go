@@ -6,7 +6,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/money"
 )
 
@@ -18,16 +18,16 @@ func Price(price money.Price, by money.Factor) string {
 }
 
 // ModelState returns the badge of a model's state.
-func ModelState(s catalog.ModelState) part.Badge {
+func ModelState(s catalog.ModelState) ui.Badge {
 	switch s {
 	case catalog.StateOpen:
-		return part.Badge{Tone: part.OK, Word: "open"}
+		return ui.Badge{Tone: ui.OK, Label: "open"}
 	case catalog.StateMaintenance:
-		return part.Badge{Tone: part.Warn, Word: "maintenance"}
+		return ui.Badge{Tone: ui.Warn, Label: "maintenance"}
 	case catalog.StateComingSoon:
-		return part.Badge{Tone: part.Info, Word: "coming soon"}
+		return ui.Badge{Tone: ui.Info, Label: "coming soon"}
 	}
-	return part.Badge{Word: string(s)}
+	return ui.Badge{Label: string(s)}
 }
 
 // PriceUnit returns the unit of a tier's price.
@@ -44,7 +44,7 @@ func PriceUnit(m *catalog.Model) string {
 // ShortPrice returns the price of a model for an account with a factor, in one line.
 func ShortPrice(m *catalog.Model, by money.Factor) string {
 	if m.FreeDailyRequests > 0 {
-		return "free, " + part.Thousands(m.FreeDailyRequests) + " requests a day"
+		return "free, " + ui.Thousands(m.FreeDailyRequests) + " requests a day"
 	}
 	if m.Kind == catalog.KindChat {
 		return fmt.Sprintf("%s in, %s out per million tokens", Price(m.Price.Input, by), Price(m.Price.Output, by))

@@ -3,17 +3,17 @@ package show
 import (
 	"strings"
 
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/movement"
 )
 
-// movementWords are the badges of the kinds of movements.
-var movementWords = map[string]part.Badge{
-	books.EntryCredit:   {Tone: part.OK, Word: "credit"},
-	books.EntryTakeBack: {Tone: part.Warn, Word: "taken back"},
-	"charge":            {Word: "charge"},
-	"charges":           {Word: "charges of a month"},
+// movementBadges are the badges of the kinds of movements.
+var movementBadges = map[string]ui.Badge{
+	books.EntryCredit:   {Tone: ui.OK, Label: "credit"},
+	books.EntryTakeBack: {Tone: ui.Warn, Label: "taken back"},
+	"charge":            {Label: "charge"},
+	"charges":           {Label: "charges of a month"},
 }
 
 // Note returns the note of a credit for people. The books keep the note of a redeemed code as the
@@ -26,25 +26,25 @@ func Note(note string) string {
 }
 
 // Movements lists the movements of an account's money. Each links to the page of its request or job
-// below side, the address of a section.
-func Movements(list []movement.Entry, side string) part.DataTable {
-	t := part.DataTable{Caption: "Movements of money", Columns: []part.Column{
+// below section, the address of a section.
+func Movements(list []movement.Entry, section string) ui.DataTable {
+	t := ui.DataTable{Caption: "Movements of money", Columns: []ui.Column{
 		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true}, {Title: "Balance", Right: true}, {Title: "For"},
 		{Title: "Model"}}}
 	for _, e := range list {
-		kind, known := movementWords[e.Kind]
+		kind, known := movementBadges[e.Kind]
 		if !known {
-			kind = part.Badge{Word: e.Kind}
+			kind = ui.Badge{Label: e.Kind}
 		}
-		var what any = part.Text{Text: Note(e.Note)}
+		var what any = ui.Text{Text: Note(e.Note)}
 		switch {
 		case e.Job != "":
-			what = part.Ident{ID: e.Job, Cut: true, Href: side + "/jobs/" + e.Job}
+			what = ui.Ident{ID: e.Job, Cut: true, Href: section + "/jobs/" + e.Job}
 		case e.Request != "":
-			what = part.Ident{ID: e.Request, Cut: true, Href: side + "/requests/" + e.Request}
+			what = ui.Ident{ID: e.Request, Cut: true, Href: section + "/requests/" + e.Request}
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{part.Moment{MS: e.CreatedMS}, kind, part.Money{Amount: e.Amount},
-			part.Money{Amount: e.Balance}, what, e.Model}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: e.CreatedMS}, kind, ui.Money{Amount: e.Amount},
+			ui.Money{Amount: e.Balance}, what, e.Model}})
 	}
 	return t
 }

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/movement"
 )
@@ -16,18 +16,18 @@ func TestMovementsLeadToTheirSide(t *testing.T) {
 	for _, side := range []string{"/console", "/console/operator"} {
 		for _, c := range []struct {
 			e    movement.Entry
-			kind part.Badge
+			kind ui.Badge
 			what any
 		}{
-			{movement.Entry{Kind: books.EntryCredit, Note: "invoice 7"}, part.Badge{Tone: part.OK, Word: "credit"},
-				part.Text{Text: "invoice 7"}},
-			{movement.Entry{Kind: books.EntryTakeBack}, part.Badge{Tone: part.Warn, Word: "taken back"}, part.Text{}},
-			{movement.Entry{Kind: "charge", Request: "req_1", Model: "swift-1"}, part.Badge{Word: "charge"}, part.Ident{ID: "req_1",
+			{movement.Entry{Kind: books.EntryCredit, Note: "invoice 7"}, ui.Badge{Tone: ui.OK, Label: "credit"},
+				ui.Text{Text: "invoice 7"}},
+			{movement.Entry{Kind: books.EntryTakeBack}, ui.Badge{Tone: ui.Warn, Label: "taken back"}, ui.Text{}},
+			{movement.Entry{Kind: "charge", Request: "req_1", Model: "swift-1"}, ui.Badge{Label: "charge"}, ui.Ident{ID: "req_1",
 				Cut: true, Href: side + "/requests/req_1"}},
-			{movement.Entry{Kind: "charge", Request: "req_1", Job: "job_1"}, part.Badge{Word: "charge"},
-				part.Ident{ID: "job_1", Cut: true, Href: side + "/jobs/job_1"}},
-			{movement.Entry{Kind: "charges"}, part.Badge{Word: "charges of a month"}, part.Text{}},
-			{movement.Entry{Kind: "another"}, part.Badge{Word: "another"}, part.Text{}},
+			{movement.Entry{Kind: "charge", Request: "req_1", Job: "job_1"}, ui.Badge{Label: "charge"},
+				ui.Ident{ID: "job_1", Cut: true, Href: side + "/jobs/job_1"}},
+			{movement.Entry{Kind: "charges"}, ui.Badge{Label: "charges of a month"}, ui.Text{}},
+			{movement.Entry{Kind: "another"}, ui.Badge{Label: "another"}, ui.Text{}},
 		} {
 			table := Movements([]movement.Entry{c.e}, side)
 			cells := table.Rows[0].Cells

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"tollgate/internal/catalog"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/line"
 	"tollgate/internal/line/health"
 )
@@ -18,11 +18,11 @@ type Offer struct {
 // Expectations of a model's answers, from the lowest. A provider's line with a temporary outage is
 // better than a sandbox line, so that made-up answers are not taken for the service.
 const (
-	answersNever = iota // no line of it is asked until somebody does something about it
-	playsLater
-	playsNow
-	answersLater
-	answersNow
+	unavailable = iota // no line of it is asked until somebody does something about it
+	sandboxLater
+	sandboxNow
+	providerLater
+	providerNow
 )
 
 // First returns the first of the best open models accepted by fits, or nil.
@@ -41,35 +41,35 @@ func (o Offer) First(fits func(*catalog.Model) bool) (first *catalog.Model) {
 
 // expected returns the expectation of a model's best line.
 func (o Offer) expected(m *catalog.Model) int {
-	most := answersNever
+	most := unavailable
 	for _, l := range o.Catalog.Lines(m.ID) {
-		expected := o.ofLine(l, m.ID)
-		if expected != answersNever && l.IsSandbox() {
-			expected -= answersLater - playsLater
+		expected := o.lineExpectation(l, m.ID)
+		if expected != unavailable && l.IsSandbox() {
+			expected -= providerLater - sandboxLater
 		}
 		most = max(most, expected)
 	}
 	return most
 }
 
-func (o Offer) ofLine(l *catalog.Line, model string) int {
+func (o Offer) lineExpectation(l *catalog.Line, model string) int {
 	if l.Out != "" {
-		return answersNever
+		return unavailable
 	}
 	i := slices.IndexFunc(o.Lines, func(s line.Status) bool { return s.Line == l.ID })
 	if i < 0 {
-		return answersNow // nothing is held against it
+		return providerNow // nothing is held against it
 	}
 	switch s := o.Lines[i]; s.State {
 	case health.StateInService, health.StateHalfOpen, health.StateCooling:
 		if slices.ContainsFunc(s.ModelsOut, func(p health.PartOut) bool { return p.Model == model }) {
-			return answersLater
+			return providerLater
 		}
-		return answersNow
+		return providerNow
 	case health.StateCircuitOpen:
-		return answersLater
+		return providerLater
 	}
-	return answersNever
+	return unavailable
 }
 
 // Allows reports whether a key's allowed models include a model. An empty list allows all models.
@@ -77,8 +77,8 @@ func Allows(allowed []string, model string) bool {
 	return len(allowed) == 0 || slices.Contains(allowed, model)
 }
 
-// Sandbox explains the badge of a sandbox model.
-const Sandbox = "Made-up answers: no provider is asked."
+// SandboxHint explains the badge of a sandbox model.
+const SandboxHint = "Made-up answers: no provider is asked."
 
 // ModelLabel returns the id of a model as an option of a list: sandbox models are marked.
 func ModelLabel(s *catalog.Snapshot, id string) string {
@@ -88,11 +88,11 @@ func ModelLabel(s *catalog.Snapshot, id string) string {
 	return id
 }
 
-// ModelStanding returns the badge of a model's state, and a badge for a sandbox model.
-func ModelStanding(s *catalog.Snapshot, m *catalog.Model) part.Group {
-	standing := part.Group{ModelState(m.State)}
+// ModelBadges returns the badge of a model's state, and a badge for a sandbox model.
+func ModelBadges(s *catalog.Snapshot, m *catalog.Model) ui.Group {
+	standing := ui.Group{ModelState(m.State)}
 	if s.IsSandbox(m.ID) {
-		standing = append(standing, part.Badge{Word: "sandbox", Title: Sandbox})
+		standing = append(standing, ui.Badge{Label: "sandbox", Title: SandboxHint})
 	}
 	return standing
 }

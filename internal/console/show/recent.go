@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
@@ -14,21 +14,21 @@ import (
 // percent of the newest looksAt requests of the last minutes. This is reached long before a line's
 // circuit opens.
 const (
-	lately       = 10 * time.Minute
-	looksAt      = 200
-	fewFail      = 2
-	percentFails = 5
+	recentPeriod     = 10 * time.Minute
+	maxRecent        = 200
+	minFailed        = 2
+	minFailedPercent = 5
 )
 
 // Recent summarizes the newest requests of the last minutes.
 type Recent struct {
 	Requests, Failed int64
-	Latency          *part.Chart // of the successful requests, or nil
+	Latency          *ui.Chart // of the successful requests, or nil
 }
 
 // RecentTx reads them. Requests to the lines without are left out.
 func RecentTx(tx *store.Tx, nowMS int64, without []string) (r Recent, err error) {
-	found, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - lately.Milliseconds(), Limit: looksAt})
+	found, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - recentPeriod.Milliseconds(), Limit: maxRecent})
 	receipts := slices.DeleteFunc(found.Receipts, func(one requestlog.Receipt) bool { return slices.Contains(without, one.Line) })
 	r.Latency = Latency(receipts)
 	for _, one := range receipts {
@@ -40,5 +40,7 @@ func RecentTx(tx *store.Tx, nowMS int64, without []string) (r Recent, err error)
 	return r, err
 }
 
-// Fail reports whether enough requests have failed to alert the operator.
-func (r Recent) Fail() bool { return r.Failed >= fewFail && r.Failed*100 >= percentFails*r.Requests }
+// Failing reports whether enough requests have failed to alert the operator.
+func (r Recent) Failing() bool {
+	return r.Failed >= minFailed && r.Failed*100 >= minFailedPercent*r.Requests
+}

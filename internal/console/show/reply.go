@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/movement"
@@ -15,25 +15,25 @@ import (
 
 // Reply returns a text for a customer's question about a request: its outcome, its charge, and
 // advice. The text names no line and quotes no provider.
-func Reply(r requestlog.Receipt) part.Snippets {
-	about := fmt.Sprintf("about your request %s of %s (model %s):", r.ID, part.UTC(r.CreatedMS), part.Dashed(r.Model))
-	return replySnippet("Hello,", about, endInWords(r), costInWords(r))
+func Reply(r requestlog.Receipt) ui.Snippets {
+	about := fmt.Sprintf("about your request %s of %s (model %s):", r.ID, ui.UTC(r.CreatedMS), ui.OrDash(r.Model))
+	return replySnippet("Hello,", about, describeOutcome(r), describeCost(r))
 }
 
 // ReplyOfCharge is Reply for a request without a row in the log.
-func ReplyOfCharge(c movement.Charge) part.Snippets {
+func ReplyOfCharge(c movement.Charge) ui.Snippets {
 	return replySnippet("Hello,",
-		fmt.Sprintf("about your request %s, which ended on %s (model %s):", c.Request, part.UTC(c.EndedMS), part.Dashed(c.Model)),
-		fmt.Sprintf("You were charged %s for it. Its details are not kept any more.", part.ExactUSD(c.Amount)))
+		fmt.Sprintf("about your request %s, which ended on %s (model %s):", c.Request, ui.UTC(c.EndedMS), ui.OrDash(c.Model)),
+		fmt.Sprintf("You were charged %s for it. Its details are not kept any more.", ui.ExactUSD(c.Amount)))
 }
 
-func replySnippet(paragraphs ...string) part.Snippets {
+func replySnippet(paragraphs ...string) ui.Snippets {
 	text := strings.Join(paragraphs, "\n\n") + "\n"
-	return part.Snippets{ID: "reply", Tabs: []part.Snippet{{Name: "Answer", Text: text, Prose: true}}}
+	return ui.Snippets{ID: "reply", Tabs: []ui.Snippet{{Name: "Answer", Text: text, Prose: true}}}
 }
 
-// endInWords describes the outcome of a request.
-func endInWords(r requestlog.Receipt) string {
+// describeOutcome describes the outcome of a request.
+func describeOutcome(r requestlog.Receipt) string {
 	code := strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, r.Code))
 	switch {
 	case r.Outcome == ledger.Closed:
@@ -43,17 +43,17 @@ func endInWords(r requestlog.Receipt) string {
 	case r.Outcome == ledger.Billed && r.Code != "":
 		return "The answer began and then broke off (" + r.Code + ")."
 	case r.Outcome == ledger.Billed:
-		return "It was answered after " + part.Span(r.DurationMS) + "."
+		return "It was answered after " + ui.FormatDuration(r.DurationMS) + "."
 	case r.Outcome == ledger.Refused:
-		return "It was refused with " + code + codeInWords(r.Code)
+		return "It was refused with " + code + describeCode(r.Code)
 	case r.Job != "":
 		return "Its job failed (" + r.Code + "): " + fault.LookupJob(fault.Code(r.Code)).Told
 	}
-	return "It failed with " + code + codeInWords(r.Code)
+	return "It failed with " + code + describeCode(r.Code)
 }
 
-// codeInWords explains an error code and gives advice. The code of a provider is unknown here.
-func codeInWords(code string) string {
+// describeCode explains an error code and gives advice. The code of a provider is unknown here.
+func describeCode(code string) string {
 	row, known := fault.Lookup(fault.Code(code))
 	if !known {
 		return ". The answer had the words of the model's provider, which say what to change."
@@ -61,25 +61,25 @@ func codeInWords(code string) string {
 	return ": " + strings.ReplaceAll(row.When+". "+row.Do, "`", "")
 }
 
-// costInWords describes the charge of a request and the release of its hold.
-func costInWords(r requestlog.Receipt) string {
+// describeCost describes the charge of a request and the release of its hold.
+func describeCost(r requestlog.Receipt) string {
 	if r.Outcome != ledger.Billed {
 		if r.Held > 0 {
-			return "You were not charged: the " + part.ExactUSD(r.Held) + " that were held for it were given back."
+			return "You were not charged: the " + ui.ExactUSD(r.Held) + " that were held for it were given back."
 		}
 		return "You were not charged."
 	}
-	text := "You were charged " + part.ExactUSD(r.Cost)
+	text := "You were charged " + ui.ExactUSD(r.Cost)
 	if n := r.Tokens; n.Prompt > 0 || n.Completion > 0 {
-		text += fmt.Sprintf(", for %s tokens of prompt", part.Thousands(n.Prompt))
+		text += fmt.Sprintf(", for %s tokens of prompt", ui.Thousands(n.Prompt))
 		if n.Cached > 0 {
-			text += fmt.Sprintf(" (%s of them from the cache)", part.Thousands(n.Cached))
+			text += fmt.Sprintf(" (%s of them from the cache)", ui.Thousands(n.Cached))
 		}
-		text += fmt.Sprintf(" and %s of answer", part.Thousands(n.Completion))
+		text += fmt.Sprintf(" and %s of answer", ui.Thousands(n.Completion))
 	} else if n.Images > 0 {
-		text += ", for " + part.Plural(int(n.Images), "image")
+		text += ", for " + ui.Plural(int(n.Images), "image")
 	} else if n.Clips > 0 {
-		text += fmt.Sprintf(", for %s, %d s in all", part.Plural(int(n.Clips), "clip"), n.VideoMS/time.Second.Milliseconds())
+		text += fmt.Sprintf(", for %s, %d s in all", ui.Plural(int(n.Clips), "clip"), n.VideoMS/time.Second.Milliseconds())
 	}
 	if r.Status == http.StatusOK && r.Code != "" {
 		text += ": of a stream that has begun, what came until it broke off is charged"

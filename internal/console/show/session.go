@@ -3,15 +3,15 @@ package show
 import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/store"
 )
 
 // SessionList lists the signed-in browsers.
 type SessionList struct {
-	Table part.DataTable
-	Pager part.Pager
-	All   part.Confirm
+	Table ui.DataTable
+	Pager ui.Pager
+	All   ui.Confirm
 }
 
 // sessionsAfter is the parameter for the beginning of the list.
@@ -31,22 +31,22 @@ func SessionsTx(tx *store.Tx, v *page.Visit, path, acts string) (SessionList, er
 
 // sessionsOf lists sessions. The buttons to end a session post to addresses below path.
 func sessionsOf(v *page.Visit, list []account.ConsoleSession, path string) SessionList {
-	s := SessionList{Table: part.DataTable{Caption: "Signed in", Columns: []part.Column{
+	s := SessionList{Table: ui.DataTable{Caption: "Signed in", Columns: []ui.Column{
 		{Title: "Browser"}, {Title: "For"}, {Title: "Address"}, {Title: "Last use"}, {Title: "Since"}, {Title: "Change"}}}}
 	for _, one := range list {
 		pages := "your account"
 		if one.Kind == account.OperatorSession {
 			pages = "operator's pages"
 		}
-		browser := part.Text{Text: browserName(one.Agent), Title: one.Agent}
-		var end any = part.Act{Action: page.Base + path + "/" + one.ID + "/end", Word: "End", About: browser.Text}
+		browser := ui.Text{Text: browserName(one.Agent), Title: one.Agent}
+		var end any = ui.Button{Action: page.Base + path + "/" + one.ID + "/end", Label: "End", About: browser.Text}
 		if one.ID == v.Session.ID {
-			end = part.Badge{Tone: part.OK, Word: "this one"}
+			end = ui.Badge{Tone: ui.OK, Label: "this one"}
 		}
-		s.Table.Rows = append(s.Table.Rows, part.DataRow{Cells: []any{browser, pages, part.Text{Text: one.Address, Mono: true},
-			part.Moment{MS: one.SeenMS}, part.Moment{MS: one.CreatedMS}, end}})
+		s.Table.Rows = append(s.Table.Rows, ui.DataRow{Cells: []any{browser, pages, ui.Text{Text: one.Address, Mono: true},
+			ui.Moment{MS: one.SeenMS}, ui.Moment{MS: one.CreatedMS}, end}})
 	}
-	s.All = v.Confirm(part.Confirm{ID: "end-all", Button: "Sign out everywhere", Title: "Sign out everywhere?",
+	s.All = v.Confirm(ui.Confirm{ID: "end-all", Button: "Sign out everywhere", Title: "Sign out everywhere?",
 		Action: page.Base + path + "/end",
 		Text:   []string{"Every browser that is signed in, this one too, has to sign in again. API keys go on."}})
 	return s

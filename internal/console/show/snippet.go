@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"tollgate/internal/catalog"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/wire"
 )
 
@@ -13,34 +13,34 @@ import (
 type call struct{ base, secret, model, prompt string }
 
 const (
-	// place is the placeholder for the secret of a key.
-	place = "sk-…"
-	hello = "Hello!"
-	scene = "A lighthouse in the fog"
+	// placeholder is the placeholder for the secret of a key.
+	placeholder = "sk-…"
+	chatPrompt  = "Hello!"
+	imagePrompt = "A lighthouse in the fog"
 )
 
 // KeySnippets returns examples for a key, ready to copy: programs and configurations of coding
 // agents for a base address. Each uses a model of the offer with the example's API form. If allowed
 // is not empty, only allowed models are used. Without a secret, the examples have a placeholder.
-func KeySnippets(base string, of Offer, allowed []string, secret string) []part.Snippet {
+func KeySnippets(base string, of Offer, allowed []string, secret string) []ui.Snippet {
 	if secret == "" {
-		secret = place
+		secret = placeholder
 	}
 	first := func(fits func(*catalog.Model) bool) *catalog.Model {
 		return of.First(func(m *catalog.Model) bool {
 			return Allows(allowed, m.ID) && !of.Catalog.HidesSandbox(m.ID, false, allowed) && fits(m)
 		})
 	}
-	var codes []part.Snippet
-	add := func(form wire.Form, ways func(call) []part.Snippet) {
+	var codes []ui.Snippet
+	add := func(form wire.Form, ways func(call) []ui.Snippet) {
 		if m := first(func(m *catalog.Model) bool { return m.Speaks(form) }); m != nil {
-			codes = append(codes, ways(call{base, secret, m.ID, hello})...)
+			codes = append(codes, ways(call{base, secret, m.ID, chatPrompt})...)
 		}
 	}
 	add(wire.FormChat, call.chat)
-	add(wire.FormMessages, func(c call) []part.Snippet { return []part.Snippet{c.messagesAgent()} })
-	add(wire.FormResponses, func(c call) []part.Snippet { return []part.Snippet{c.responsesAgent()} })
-	add(wire.FormChat, func(c call) []part.Snippet { return []part.Snippet{c.chatAgent()} })
+	add(wire.FormMessages, func(c call) []ui.Snippet { return []ui.Snippet{c.messagesAgent()} })
+	add(wire.FormResponses, func(c call) []ui.Snippet { return []ui.Snippet{c.responsesAgent()} })
+	add(wire.FormChat, func(c call) []ui.Snippet { return []ui.Snippet{c.chatAgent()} })
 	if m := first(func(*catalog.Model) bool { return true }); m != nil && len(codes) == 0 { // images or video alone
 		return modelSnippets(base, secret, m)
 	}
@@ -48,17 +48,17 @@ func KeySnippets(base string, of Offer, allowed []string, secret string) []part.
 }
 
 // ModelSnippets returns examples for a model at a base address.
-func ModelSnippets(base string, m *catalog.Model) []part.Snippet {
-	return modelSnippets(base, place, m)
+func ModelSnippets(base string, m *catalog.Model) []ui.Snippet {
+	return modelSnippets(base, placeholder, m)
 }
 
-func modelSnippets(base, secret string, m *catalog.Model) []part.Snippet {
-	c := call{base, secret, m.ID, hello}
+func modelSnippets(base, secret string, m *catalog.Model) []ui.Snippet {
+	c := call{base, secret, m.ID, chatPrompt}
 	if m.Kind != catalog.KindChat {
-		c.prompt = scene
+		c.prompt = imagePrompt
 		return c.job(string(m.Kind))
 	}
-	var codes []part.Snippet
+	var codes []ui.Snippet
 	switch {
 	case m.Speaks(wire.FormChat):
 		codes = c.chat()
@@ -81,8 +81,8 @@ func modelSnippets(base, secret string, m *catalog.Model) []part.Snippet {
 
 // CallSnippets returns a request with a prompt to an endpoint as code. It returns nil if the
 // endpoint runs no model.
-func CallSnippets(base, endpoint, model, prompt string) []part.Snippet {
-	c := call{base, place, model, prompt}
+func CallSnippets(base, endpoint, model, prompt string) []ui.Snippet {
+	c := call{base, placeholder, model, prompt}
 	switch endpoint {
 	case "/v1/chat/completions":
 		return c.chat()
@@ -98,21 +98,21 @@ func CallSnippets(base, endpoint, model, prompt string) []part.Snippet {
 	return nil
 }
 
-// write fills a text in: BASE, SECRET, MODEL and PROMPT are the call's, the last two
+// snippet fills a text in: BASE, SECRET, MODEL and PROMPT are the call's, the last two
 // in quotes.
-func (c call) write(name, text string) part.Snippet {
-	return part.Snippet{Name: name, Text: strings.NewReplacer("BASE", c.base, "SECRET", c.secret, "MODEL", fmt.Sprintf("%q", c.model),
+func (c call) snippet(name, text string) ui.Snippet {
+	return ui.Snippet{Name: name, Text: strings.NewReplacer("BASE", c.base, "SECRET", c.secret, "MODEL", fmt.Sprintf("%q", c.model),
 		"PROMPT", fmt.Sprintf("%q", c.prompt)).Replace(text)}
 }
 
 // chat asks in the chat-completions form.
-func (c call) chat() []part.Snippet {
-	return []part.Snippet{
-		c.write("curl", `curl BASE/v1/chat/completions \
+func (c call) chat() []ui.Snippet {
+	return []ui.Snippet{
+		c.snippet("curl", `curl BASE/v1/chat/completions \
   -H "Authorization: Bearer SECRET" \
   -H "Content-Type: application/json" \
   -d '{"model": MODEL, "messages": [{"role": "user", "content": PROMPT}]}'`),
-		c.write("Python", `from openai import OpenAI
+		c.snippet("Python", `from openai import OpenAI
 
 client = OpenAI(base_url="BASE/v1", api_key="SECRET")
 answer = client.chat.completions.create(
@@ -120,7 +120,7 @@ answer = client.chat.completions.create(
     messages=[{"role": "user", "content": PROMPT}],
 )
 print(answer.choices[0].message.content)`),
-		c.write("Node", `import OpenAI from "openai";
+		c.snippet("Node", `import OpenAI from "openai";
 
 const client = new OpenAI({ baseURL: "BASE/v1", apiKey: "SECRET" });
 const answer = await client.chat.completions.create({
@@ -128,7 +128,7 @@ const answer = await client.chat.completions.create({
   messages: [{ role: "user", content: PROMPT }],
 });
 console.log(answer.choices[0].message.content);`),
-		c.write("Go", `package main
+		c.snippet("Go", `package main
 
 import (
 	"context"
@@ -154,23 +154,23 @@ func main() {
 }
 
 // responses asks in the responses form.
-func (c call) responses() []part.Snippet {
-	return []part.Snippet{
-		c.write("curl", `curl BASE/v1/responses \
+func (c call) responses() []ui.Snippet {
+	return []ui.Snippet{
+		c.snippet("curl", `curl BASE/v1/responses \
   -H "Authorization: Bearer SECRET" \
   -H "Content-Type: application/json" \
   -d '{"model": MODEL, "input": PROMPT}'`),
-		c.write("Python", `from openai import OpenAI
+		c.snippet("Python", `from openai import OpenAI
 
 client = OpenAI(base_url="BASE/v1", api_key="SECRET")
 answer = client.responses.create(model=MODEL, input=PROMPT)
 print(answer.output_text)`),
-		c.write("Node", `import OpenAI from "openai";
+		c.snippet("Node", `import OpenAI from "openai";
 
 const client = new OpenAI({ baseURL: "BASE/v1", apiKey: "SECRET" });
 const answer = await client.responses.create({ model: MODEL, input: PROMPT });
 console.log(answer.output_text);`),
-		c.write("Go", `package main
+		c.snippet("Go", `package main
 
 import (
 	"context"
@@ -197,13 +197,13 @@ func main() {
 }
 
 // messages asks in the native messages form.
-func (c call) messages() []part.Snippet {
-	return []part.Snippet{
-		c.write("curl", `curl BASE/native/v1/messages \
+func (c call) messages() []ui.Snippet {
+	return []ui.Snippet{
+		c.snippet("curl", `curl BASE/native/v1/messages \
   -H "x-api-key: SECRET" \
   -H "Content-Type: application/json" \
   -d '{"model": MODEL, "max_tokens": 1024, "messages": [{"role": "user", "content": PROMPT}]}'`),
-		c.write("Python", `from anthropic import Anthropic
+		c.snippet("Python", `from anthropic import Anthropic
 
 client = Anthropic(base_url="BASE/native", api_key="SECRET")
 answer = client.messages.create(
@@ -212,7 +212,7 @@ answer = client.messages.create(
     messages=[{"role": "user", "content": PROMPT}],
 )
 print(answer.content[0].text)`),
-		c.write("Node", `import Anthropic from "@anthropic-ai/sdk";
+		c.snippet("Node", `import Anthropic from "@anthropic-ai/sdk";
 
 const client = new Anthropic({ baseURL: "BASE/native", apiKey: "SECRET" });
 const answer = await client.messages.create({
@@ -221,7 +221,7 @@ const answer = await client.messages.create({
   messages: [{ role: "user", content: PROMPT }],
 });
 console.log(answer.content[0].text);`),
-		c.write("Go", `package main
+		c.snippet("Go", `package main
 
 import (
 	"context"
@@ -248,17 +248,17 @@ func main() {
 }
 
 // job submits a job of a kind and waits for its result.
-func (c call) job(kind string) []part.Snippet {
+func (c call) job(kind string) []ui.Snippet {
 	c.base += "/v1/" + kind + "s"
-	return []part.Snippet{
-		c.write("curl", `curl BASE/generations \
+	return []ui.Snippet{
+		c.snippet("curl", `curl BASE/generations \
   -H "Authorization: Bearer SECRET" \
   -H "Content-Type: application/json" \
   -d '{"model": MODEL, "prompt": PROMPT}'
 
 # the answer has the id of the job; its result is there a while later:
 curl BASE/jobs/JOB -H "Authorization: Bearer SECRET"`),
-		c.write("Python", `import time, requests
+		c.snippet("Python", `import time, requests
 
 base, headers = "BASE", {"Authorization": "Bearer SECRET"}
 answer = requests.post(f"{base}/generations", headers=headers,
@@ -269,7 +269,7 @@ while job["status"] in ("queued", "processing"):
     time.sleep(3)
     job = requests.get(f"{base}/jobs/{job['id']}", headers=headers).json()
 print(job["data"][0]["url"] if job["status"] == "succeeded" else job["error"]["message"])`),
-		c.write("Node", `const base = "BASE";
+		c.snippet("Node", `const base = "BASE";
 const headers = { Authorization: "Bearer SECRET", "Content-Type": "application/json" };
 const read = async (answer) => {
   if (!answer.ok) throw new Error(await answer.text());
@@ -283,7 +283,7 @@ while (job.status === "queued" || job.status === "processing") {
   job = await read(await fetch(base + "/jobs/" + job.id, { headers }));
 }
 console.log(job.status === "succeeded" ? job.data[0].url : job.error.message);`),
-		c.write("Go", `package main
+		c.snippet("Go", `package main
 
 import (
 	"encoding/json"
@@ -334,14 +334,14 @@ func main() {
 	}
 }
 
-func (c call) messagesAgent() part.Snippet {
-	return part.Snippet{Name: "Claude Code", Text: fmt.Sprintf(`export ANTHROPIC_BASE_URL=%s/native
+func (c call) messagesAgent() ui.Snippet {
+	return ui.Snippet{Name: "Claude Code", Text: fmt.Sprintf(`export ANTHROPIC_BASE_URL=%s/native
 export ANTHROPIC_API_KEY=%s
 claude --model %s`, c.base, c.secret, c.model)}
 }
 
-func (c call) responsesAgent() part.Snippet {
-	return c.write("Codex", `# ~/.codex/config.toml
+func (c call) responsesAgent() ui.Snippet {
+	return c.snippet("Codex", `# ~/.codex/config.toml
 model = MODEL
 model_provider = "gateway"
 web_search = "disabled"
@@ -357,8 +357,8 @@ export GATEWAY_API_KEY=SECRET
 codex`)
 }
 
-func (c call) chatAgent() part.Snippet {
-	return part.Snippet{Name: "Cline", Text: fmt.Sprintf(`API Provider:  OpenAI Compatible
+func (c call) chatAgent() ui.Snippet {
+	return ui.Snippet{Name: "Cline", Text: fmt.Sprintf(`API Provider:  OpenAI Compatible
 Base URL:      %s/v1
 API Key:       %s
 Model ID:      %s`, c.base, c.secret, c.model)}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
@@ -13,24 +13,24 @@ import (
 
 // Status returns a badge with the status of a request and the words of its error code. The job of
 // an accepted request may have an error code too.
-func Status(status int, code string) part.Badge {
-	b := part.Badge{Tone: part.OK, Word: strconv.Itoa(status), Title: code}
+func Status(status int, code string) ui.Badge {
+	b := ui.Badge{Tone: ui.OK, Label: strconv.Itoa(status), Title: code}
 	switch {
 	case fault.Code(code) == fault.ClientClosed:
-		b.Tone = part.Plain
+		b.Tone = ui.Plain
 	case status >= http.StatusInternalServerError, code != "" && status < http.StatusBadRequest:
-		b.Tone = part.Bad
+		b.Tone = ui.Bad
 	case status >= http.StatusBadRequest:
-		b.Tone = part.Warn
+		b.Tone = ui.Warn
 	}
 	if code != "" {
-		b.Word += " " + CodeWords(code)
+		b.Label += " " + CodeLabel(code)
 	}
 	return b
 }
 
-// codeWords are the codes of errors and of failed jobs in a few words.
-var codeWords = map[fault.Code]string{
+// codeLabels are the codes of errors and of failed jobs in a few words.
+var codeLabels = map[fault.Code]string{
 	fault.MissingAPIKey: "no key", fault.InvalidAPIKey: "unknown key", fault.InsufficientQuota: "not enough money",
 	fault.PermissionDenied: "not allowed", fault.RateLimitExceeded: "too many at a time", fault.InvalidJSON: "no JSON",
 	fault.InvalidEncoding: "not UTF-8", fault.InvalidRequest: "wrong field", fault.InvalidMessages: "wrong messages",
@@ -50,9 +50,9 @@ var codeWords = map[fault.Code]string{
 	fault.ResultFetchFailed: "result not stored",
 }
 
-// CodeWords returns a code in a few words. It returns a provider's own code unchanged.
-func CodeWords(code string) string {
-	if words, known := codeWords[fault.Code(code)]; known {
+// CodeLabel returns a code in a few words. It returns a provider's own code unchanged.
+func CodeLabel(code string) string {
+	if words, known := codeLabels[fault.Code(code)]; known {
 		return words
 	}
 	return code
@@ -60,11 +60,11 @@ func CodeWords(code string) string {
 
 // Codes returns the possible error codes of requests as options: first All, then the codes of
 // errors, then the codes of failed jobs.
-func Codes(chosen string) []part.Option {
-	options, listed := []part.Option{{Label: "All"}}, map[fault.Code]bool{}
+func Codes(chosen string) []ui.Option {
+	options, listed := []ui.Option{{Label: "All"}}, map[fault.Code]bool{}
 	add := func(code fault.Code) {
 		if !listed[code] {
-			options = append(options, part.Option{Value: string(code), Label: string(code) + ": " + CodeWords(string(code))})
+			options = append(options, ui.Option{Value: string(code), Label: string(code) + ": " + CodeLabel(string(code))})
 		}
 		listed[code] = true
 	}
@@ -77,7 +77,7 @@ func Codes(chosen string) []part.Option {
 		add(row.Code)
 	}
 	add(fault.ClientClosed)
-	return Chosen(options, chosen)
+	return Select(options, chosen)
 }
 
 // Meaning explains an error and gives advice, in sentences. It returns an empty string for an
@@ -92,20 +92,20 @@ func Meaning(code string) string {
 }
 
 // Tokens formats the numbers of prompt and answer tokens.
-func Tokens(t ledger.Tokens) part.Text {
+func Tokens(t ledger.Tokens) ui.Text {
 	if t.Prompt == 0 && t.Completion == 0 {
-		return part.Text{Text: "–", Muted: true}
+		return ui.Text{Text: "–", Muted: true}
 	}
-	return part.Text{Text: part.Thousands(t.Prompt) + " → " + part.Thousands(t.Completion)}
+	return ui.Text{Text: ui.Thousands(t.Prompt) + " → " + ui.Thousands(t.Completion)}
 }
 
 // NoneSince returns a hint if a page of the log has no rows but older rows remain to be searched.
 // Otherwise it returns nil.
-func NoneSince(p requestlog.Page, pager part.Pager) *part.Empty {
+func NoneSince(p requestlog.Page, pager ui.Pager) *ui.EmptyState {
 	if len(p.Receipts) > 0 || !p.More {
 		return nil
 	}
-	return &part.Empty{Title: "Nothing matches since " + part.UTC(p.BackMS),
+	return &ui.EmptyState{Title: "Nothing matches since " + ui.UTC(p.BackMS),
 		Text: "A page searches a limited part of the log. " +
-			"Choose a range of days to search it directly.", Link: &part.Link{Href: pager.Next, Text: "Look further back", Button: true}}
+			"Choose a range of days to search it directly.", Link: &ui.Link{Href: pager.Next, Text: "Look further back", Button: true}}
 }

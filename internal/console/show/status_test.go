@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 )
@@ -24,16 +24,16 @@ func TestCodesHaveWords(t *testing.T) {
 		codes[row.Code] = true
 	}
 	for code := range codes {
-		if words := CodeWords(string(code)); words == string(code) || len(words) > 24 {
+		if words := CodeLabel(string(code)); words == string(code) || len(words) > 24 {
 			t.Errorf("%s has the words %q", code, words)
 		}
 	}
-	for code := range codeWords {
+	for code := range codeLabels {
 		if !codes[code] {
 			t.Errorf("%s is no code", code)
 		}
 	}
-	if CodeWords("model_overheated") != "model_overheated" || Meaning("model_overheated") != "" {
+	if CodeLabel("model_overheated") != "model_overheated" || Meaning("model_overheated") != "" {
 		t.Error("a provider's code has words")
 	}
 	if n := len(Codes("")); n < 40 {
@@ -46,13 +46,13 @@ func TestStatus(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		code   string
-		want   part.Badge
+		want   ui.Badge
 	}{
-		{200, "", part.Badge{Tone: part.OK, Word: "200"}},
-		{202, "render_failed", part.Badge{Tone: part.Bad, Word: "202 nothing came out", Title: "render_failed"}},
-		{400, "own", part.Badge{Tone: part.Warn, Word: "400 own", Title: "own"}},
-		{499, "client_closed", part.Badge{Word: "499 client left", Title: "client_closed"}},
-		{502, "upstream_busy", part.Badge{Tone: part.Bad, Word: "502 provider busy", Title: "upstream_busy"}},
+		{200, "", ui.Badge{Tone: ui.OK, Label: "200"}},
+		{202, "render_failed", ui.Badge{Tone: ui.Bad, Label: "202 nothing came out", Title: "render_failed"}},
+		{400, "own", ui.Badge{Tone: ui.Warn, Label: "400 own", Title: "own"}},
+		{499, "client_closed", ui.Badge{Label: "499 client left", Title: "client_closed"}},
+		{502, "upstream_busy", ui.Badge{Tone: ui.Bad, Label: "502 provider busy", Title: "upstream_busy"}},
 	} {
 		if got := Status(c.status, c.code); got != c.want {
 			t.Errorf("%d %s is %+v", c.status, c.code, got)

@@ -13,37 +13,37 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/store"
 )
 
-// UsageSide has the differences between the usage pages of both sections.
-type UsageSide struct {
+// UsageView configures a usage page for one section of the console.
+type UsageView struct {
 	Path    string        // of the page, below page.Base
 	Account string        // account of the usage; if empty, all accounts, with lines and provider costs
-	Parts   []spending.By // possible groupings; the first is the default
-	Days    string        // prefix of the address of a UTC day's requests, below page.Base; if empty, there is no such page
-	// Field returns the filter of a part with a value of the page's address, and the id for the
+	Groups  []spending.By // possible groupings; the first is the default
+	DayPath string        // prefix of the address of a UTC day's requests, below page.Base; if empty, there is no such page
+	// Field returns the filter of a group with a value of the page's address, and the id for the
 	// value. If the value is invalid, the field has the error and id is empty.
-	Field func(tx *store.Tx, by spending.By, value string) (f part.FormField, id string, err error)
+	Field func(tx *store.Tx, by spending.By, value string) (f ui.FormField, id string, err error)
 }
 
 // Usage is the content of a usage page: the requests in a span of days.
 type Usage struct {
-	Spans    part.Tabs
-	Groups   part.Tabs
-	Filters  part.Filters
+	Spans    ui.Tabs
+	Groups   ui.Tabs
+	Filters  ui.Filters
 	Total    spending.Sums
-	Charges  part.Chart
-	Counts   part.Chart
-	Table    part.DataTable
-	CSV      string       // where the table is a file
-	DailyCSV string       // address of the file with a row a day
-	Crowd    *part.Notice // there is more than can be listed
-	Sandbox  part.Group   // requests to sandbox lines, not counted elsewhere
-	Empty    *part.Empty
+	Charges  ui.Chart
+	Counts   ui.Chart
+	Table    ui.DataTable
+	CSV      string     // where the table is a file
+	DailyCSV string     // address of the file with a row a day
+	TooMany  *ui.Notice // there is more than can be listed
+	Sandbox  ui.Group   // requests to sandbox lines, not counted elsewhere
+	Empty    *ui.EmptyState
 }
 
 // MonthForm is the format of a month in addresses.
@@ -52,63 +52,63 @@ const MonthForm = "2006-01"
 const (
 	// usageMonths is the number of past months in the choice of a span.
 	usageMonths = 12
-	// shownParts is the maximum number of rows in the table.
-	shownParts = 50
+	// maxGroups is the maximum number of rows in the table.
+	maxGroups = 50
 )
 
-// usageWords are the singular and the plural of the parts.
-var usageWords = map[spending.By][2]string{
+// groupLabels are the singular and the plural of the groups.
+var groupLabels = map[spending.By][2]string{
 	spending.ByModel: {"Model", "Models"}, spending.ByKey: {"Key", "Keys"}, spending.ByEndpoint: {"Endpoint", "Endpoints"},
 	spending.ByAccount: {"Account", "Accounts"}, spending.ByLine: {"Line", "Lines"}, spending.ByDay: {"Day (UTC)", "Days"},
 }
 
-// PartWord returns the singular of a part.
-func PartWord(by spending.By) string { return usageWords[by][0] }
+// GroupLabel returns the singular of a group.
+func GroupLabel(by spending.By) string { return groupLabels[by][0] }
 
 // EndpointOptions returns the endpoints of a catalog's models as options. A chosen endpoint outside
 // the catalog stays an option.
-func EndpointOptions(s *catalog.Snapshot, chosen string) []part.Option {
-	options, listed := []part.Option{{Label: "All"}}, map[string]bool{}
+func EndpointOptions(s *catalog.Snapshot, chosen string) []ui.Option {
+	options, listed := []ui.Option{{Label: "All"}}, map[string]bool{}
 	for _, m := range s.Models() {
 		for _, path := range offer.Endpoints(m) {
 			if !listed[path] {
-				options = append(options, part.Option{Value: path, Label: path})
+				options = append(options, ui.Option{Value: path, Label: path})
 			}
 			listed[path] = true
 		}
 	}
-	return Chosen(options, chosen)
+	return Select(options, chosen)
 }
 
 // selection is the selection in a page's address.
 type selection struct {
-	UsageSide
+	UsageView
 	span   string
 	by     spending.By
 	query  spending.Query
 	values url.Values // of the address, without unknown parameters
-	fields []part.FormField
+	fields []ui.FormField
 	wrong  string    // error of a filter; may be empty
 	days   [2]string // the first and the last
 	nowMS  int64
 }
 
 // selectTx reads an address. An unknown span or grouping is the first choice.
-func (s UsageSide) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
+func (s UsageView) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {
 		return selection{}, err
 	}
-	a := selection{UsageSide: s, by: s.Parts[0], values: url.Values{}, nowMS: nowMS}
+	a := selection{UsageView: s, by: s.Groups[0], values: url.Values{}, nowMS: nowMS}
 	for _, name := range append([]string{"span", "by"}, s.filters()...) {
 		if value := v.Query(name); value != "" {
 			a.values.Set(name, value)
 		}
 	}
-	if by := spending.By(a.values.Get("by")); slices.Contains(s.Parts, by) {
+	if by := spending.By(a.values.Get("by")); slices.Contains(s.Groups, by) {
 		a.by = by
 	}
-	span, since, until := spanOf(a.values.Get("span"), nowMS)
+	span, since, until := parseSpan(a.values.Get("span"), nowMS)
 	a.span, a.days = span, [2]string{since, until}
 	meant := map[string]string{"since": since, "until": until}
 	for _, name := range s.filters() {
@@ -116,9 +116,9 @@ func (s UsageSide) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
 		if err != nil {
 			return a, err
 		}
-		meant[name], a.fields, a.wrong = id, append(a.fields, field), cmp.Or(a.wrong, field.Wrong)
+		meant[name], a.fields, a.wrong = id, append(a.fields, field), cmp.Or(a.wrong, field.Error)
 	}
-	a.query, err = spending.ParseQuery(func(name string) string { return meant[name] }, s.Parts, nowMS)
+	a.query, err = spending.ParseQuery(func(name string) string { return meant[name] }, s.Groups, nowMS)
 	if s.Account != "" {
 		a.query.Account = s.Account
 		return a, err
@@ -129,9 +129,9 @@ func (s UsageSide) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
 	return a, err
 }
 
-// filters returns the names of the parts with a filter.
-func (s UsageSide) filters() (names []string) {
-	for _, by := range s.Parts {
+// filters returns the names of the groups with a filter.
+func (s UsageView) filters() (names []string) {
+	for _, by := range s.Groups {
 		if by != spending.ByDay {
 			names = append(names, string(by))
 		}
@@ -139,21 +139,21 @@ func (s UsageSide) filters() (names []string) {
 	return names
 }
 
-// spanOf reads a span: a number of days up to today, or a month such as 2026-05.
-func spanOf(span string, nowMS int64) (name, since, until string) {
+// parseSpan reads a span: a number of days up to today, or a month such as 2026-05.
+func parseSpan(span string, nowMS int64) (name, since, until string) {
 	today := time.UnixMilli(nowMS).UTC()
 	if first, err := time.Parse(MonthForm, span); err == nil {
 		last := first.AddDate(0, 1, -1)
 		if last.After(today) {
 			last = today
 		}
-		return span, part.Day(first), part.Day(last)
+		return span, ui.Day(first), ui.Day(last)
 	}
 	days := map[string]int{"7": 7, "30": 30, "90": 90}[span]
 	if days == 0 {
 		span, days = "30", 30
 	}
-	return span, part.Day(today.AddDate(0, 0, 1-days)), part.Day(today)
+	return span, ui.Day(today.AddDate(0, 0, 1-days)), ui.Day(today)
 }
 
 // link returns the address of the page with another selection. change has names and values in turn.
@@ -169,7 +169,7 @@ func (a selection) link(below string, change ...string) string {
 }
 
 // Of reads the usage selected by a visit.
-func (s UsageSide) Of(v *page.Visit) (u Usage, err error) {
+func (s UsageView) Of(v *page.Visit) (u Usage, err error) {
 	err = v.View(func(tx *store.Tx) error {
 		a, err := s.selectTx(tx, v)
 		if err != nil {
@@ -192,7 +192,7 @@ func (s UsageSide) Of(v *page.Visit) (u Usage, err error) {
 			return err
 		}
 		u = a.usage(g, names)
-		u.Sandbox = LeftOut(left, a.query.ExceptLines)
+		u.Sandbox = SandboxNote(left, a.query.ExceptLines)
 		u.Filters = a.filterForm()
 		if u.Empty != nil && u.Filters.Clear != "" {
 			u.Empty = page.NoneMatch(a.Path, "Clear filters")
@@ -202,15 +202,15 @@ func (s UsageSide) Of(v *page.Visit) (u Usage, err error) {
 	return u, err
 }
 
-// LeftOut describes the requests to sandbox lines, because totals leave them out, and links to the
+// SandboxNote describes the requests to sandbox lines, because totals leave them out, and links to the
 // usage of each line. It returns nil if there are none.
-func LeftOut(s spending.Sums, lines []string) part.Group {
+func SandboxNote(s spending.Sums, lines []string) ui.Group {
 	if s.Requests == 0 {
 		return nil
 	}
-	left := part.Group{part.Text{Text: "Not counted: " + part.Requests(s.Requests) + " to the sandbox, charged " + part.USD(s.Charged) + "."}}
+	left := ui.Group{ui.Text{Text: "Not counted: " + ui.Requests(s.Requests) + " to the sandbox, charged " + ui.USD(s.Charged) + "."}}
 	for _, line := range lines {
-		left = append(left, part.Link{Href: page.AddressOf("/operator/usage", url.Values{"line": {line}}), Text: line})
+		left = append(left, ui.Link{Href: page.AddressOf("/operator/usage", url.Values{"line": {line}}), Text: line})
 	}
 	return left
 }
@@ -222,64 +222,64 @@ func (a selection) usage(g grid, names map[string]string) Usage {
 	u.Charges = g.charges(a.by, names)
 	u.Counts = g.counts()
 	u.Table = a.table(g, names)
-	if g.crowded {
-		u.Crowd = &part.Notice{Tone: part.Warn, Title: "There are too many rows for this page.",
+	if g.tooMany {
+		u.TooMany = &ui.Notice{Tone: ui.Warn, Title: "There are too many rows for this page.",
 			Text: "The charts are complete. Choose a shorter span, another grouping or a filter to see usage by " + string(a.by) + "."}
 	}
 	if g.total.Requests == 0 {
-		u.Empty = &part.Empty{Title: "No requests in these days", Text: "Usage is summed by UTC day."}
+		u.Empty = &ui.EmptyState{Title: "No requests in these days", Text: "Usage is summed by UTC day."}
 	}
 	return u
 }
 
 // spans returns the tabs of the first five spans.
-func (a selection) spans() part.Tabs {
-	tabs := part.Tabs{Label: "Days"}
+func (a selection) spans() ui.Tabs {
+	tabs := ui.Tabs{Label: "Days"}
 	for _, one := range a.spanChoices()[:5] {
-		tabs.Items = append(tabs.Items, part.Tab{Href: a.link("", "span", one.Value), Text: one.Label, Current: one.On})
+		tabs.Items = append(tabs.Items, ui.Tab{Href: a.link("", "span", one.Value), Text: one.Label, Current: one.On})
 	}
 	return tabs
 }
 
 // spanChoices returns all spans of the page.
-func (a selection) spanChoices() []part.Option {
-	choices := []part.Option{{Value: "7", Label: "7 days"}, {Value: "30", Label: "30 days"}, {Value: "90", Label: "90 days"}}
-	return Chosen(append(choices, Months(a.nowMS)...), a.span)
+func (a selection) spanChoices() []ui.Option {
+	choices := []ui.Option{{Value: "7", Label: "7 days"}, {Value: "30", Label: "30 days"}, {Value: "90", Label: "90 days"}}
+	return Select(append(choices, Months(a.nowMS)...), a.span)
 }
 
 // Months returns the newest UTC months as options, such as 2026-05.
-func Months(nowMS int64) (choices []part.Option) {
+func Months(nowMS int64) (choices []ui.Option) {
 	now := time.UnixMilli(nowMS).UTC()
 	for back := range usageMonths + 1 {
 		month := time.Date(now.Year(), now.Month()-time.Month(back), 1, 0, 0, 0, 0, time.UTC)
-		choices = append(choices, part.Option{Value: month.Format(MonthForm), Label: part.Month(month)})
+		choices = append(choices, ui.Option{Value: month.Format(MonthForm), Label: ui.Month(month)})
 	}
 	return choices
 }
 
-// Chosen selects an option by its value. If no option has the value, Chosen adds one.
-func Chosen(choices []part.Option, value string) []part.Option {
+// Select selects an option by its value. If no option has the value, Select adds one.
+func Select(choices []ui.Option, value string) []ui.Option {
 	for i := range choices {
 		if choices[i].Value == value {
 			choices[i].On = true
 			return choices
 		}
 	}
-	return append(choices, part.Option{Value: value, Label: value, On: true})
+	return append(choices, ui.Option{Value: value, Label: value, On: true})
 }
 
-func (a selection) groups() part.Tabs {
-	tabs := part.Tabs{Label: "Grouped by"}
-	for _, by := range a.Parts {
-		tabs.Items = append(tabs.Items, part.Tab{Href: a.link("", "by", string(by)), Text: usageWords[by][1], Current: by == a.by})
+func (a selection) groups() ui.Tabs {
+	tabs := ui.Tabs{Label: "Grouped by"}
+	for _, by := range a.Groups {
+		tabs.Items = append(tabs.Items, ui.Tab{Href: a.link("", "by", string(by)), Text: groupLabels[by][1], Current: by == a.by})
 	}
 	return tabs
 }
 
-func (a selection) filterForm() part.Filters {
-	f := part.Filters{Action: page.Base + a.Path, Fields: append([]part.FormField{
-		{Name: "span", Label: "Span", Kind: part.Choice, Options: a.spanChoices()},
-		{Name: "by", Kind: part.Unshown, Value: string(a.by)},
+func (a selection) filterForm() ui.Filters {
+	f := ui.Filters{Action: page.Base + a.Path, Fields: append([]ui.FormField{
+		{Name: "span", Label: "Span", Kind: ui.Choice, Options: a.spanChoices()},
+		{Name: "by", Kind: ui.Hidden, Value: string(a.by)},
 	}, a.fields...)}
 	for _, name := range a.filters() {
 		if a.values.Get(name) != "" {
@@ -299,13 +299,13 @@ type usageColumn struct {
 // are any.
 func (a selection) columns(total spending.Sums) []usageColumn {
 	count := func(title string, n func(s spending.Sums) int64) usageColumn {
-		return usageColumn{title, func(s spending.Sums) any { return part.Count{N: n(s)} }}
+		return usageColumn{title, func(s spending.Sums) any { return ui.Count{N: n(s)} }}
 	}
 	all := []usageColumn{count("Requests", func(s spending.Sums) int64 { return s.Requests }),
 		count("Failed", func(s spending.Sums) int64 { return s.Failed }),
-		{"Charged", func(s spending.Sums) any { return part.Money{Amount: s.Charged} }}}
+		{"Charged", func(s spending.Sums) any { return ui.Money{Amount: s.Charged} }}}
 	if a.Account == "" {
-		all = append(all, usageColumn{"Provider cost", taken}, usageColumn{"Margin", margin}, usageColumn{"%", marginShare})
+		all = append(all, usageColumn{"Provider cost", providerCost}, usageColumn{"Margin", margin}, usageColumn{"%", marginShare})
 	}
 	all = append(all, count("Prompt tokens", func(s spending.Sums) int64 { return s.Prompt }),
 		count("Answer tokens", func(s spending.Sums) int64 { return s.Completion }))
@@ -319,13 +319,13 @@ func (a selection) columns(total spending.Sums) []usageColumn {
 }
 
 // unknown is the cell for unknown provider costs.
-func unknown() any { return part.Text{Text: "–", Muted: true} }
+func unknown() any { return ui.Text{Text: "–", Muted: true} }
 
-func taken(s spending.Sums) any {
+func providerCost(s spending.Sums) any {
 	if _, known := s.Margin(); !known {
 		return unknown()
 	}
-	return part.Money{Amount: s.LineCost}
+	return ui.Money{Amount: s.LineCost}
 }
 
 func margin(s spending.Sums) any {
@@ -333,7 +333,7 @@ func margin(s spending.Sums) any {
 	if !known {
 		return unknown()
 	}
-	return part.Money{Amount: left}
+	return ui.Money{Amount: left}
 }
 
 // marginShare returns the margin in percent of the charges.
@@ -342,15 +342,15 @@ func marginShare(s spending.Sums) any {
 	if !known || s.Charged <= 0 {
 		return unknown()
 	}
-	return part.Text{Text: strconv.FormatInt(int64(math.Round(float64(left)/float64(s.Charged)*100)), 10) + " %"}
+	return ui.Text{Text: strconv.FormatInt(int64(math.Round(float64(left)/float64(s.Charged)*100)), 10) + " %"}
 }
 
-// table lists the parts, those with the highest charges first; days the newest first.
-func (a selection) table(g grid, names map[string]string) part.DataTable {
+// table lists the groups, those with the highest charges first; days the newest first.
+func (a selection) table(g grid, names map[string]string) ui.DataTable {
 	columns := a.columns(g.total)
-	t := part.DataTable{Caption: "Usage by " + string(a.by), Columns: []part.Column{{Title: usageWords[a.by][0]}}}
+	t := ui.DataTable{Caption: "Usage by " + string(a.by), Columns: []ui.Column{{Title: groupLabels[a.by][0]}}}
 	for _, c := range columns {
-		t.Columns = append(t.Columns, part.Column{Title: c.title, Right: true})
+		t.Columns = append(t.Columns, ui.Column{Title: c.title, Right: true})
 	}
 	cells := func(name string, s spending.Sums) []any {
 		row := []any{name}
@@ -359,19 +359,19 @@ func (a selection) table(g grid, names map[string]string) part.DataTable {
 		}
 		return row
 	}
-	shown := g.parts
+	shown := g.groups
 	var rest spending.Sums
-	if len(shown) > shownParts {
-		for _, p := range shown[shownParts:] {
+	if len(shown) > maxGroups {
+		for _, p := range shown[maxGroups:] {
 			rest = rest.Plus(p.Sums)
 		}
-		shown = shown[:shownParts]
+		shown = shown[:maxGroups]
 	}
 	for _, p := range shown {
-		t.Rows = append(t.Rows, part.DataRow{Href: a.deeper(p.name), Cells: cells(partName(p.name, names), p.Sums)})
+		t.Rows = append(t.Rows, ui.DataRow{Href: a.drillDown(p.name), Cells: cells(groupName(p.name, names), p.Sums)})
 	}
-	if n := len(g.parts) - len(shown); n > 0 {
-		t.Rows = append(t.Rows, part.DataRow{Cells: cells(part.Thousands(int64(n))+" others", rest)})
+	if n := len(g.groups) - len(shown); n > 0 {
+		t.Rows = append(t.Rows, ui.DataRow{Cells: cells(ui.Thousands(int64(n))+" others", rest)})
 	}
 	if len(t.Rows) > 0 {
 		t.Foot = cells("All", g.total)
@@ -379,16 +379,16 @@ func (a selection) table(g grid, names map[string]string) part.DataTable {
 	return t
 }
 
-// deeper returns the address of the next level below a part: a further grouping, or the requests of
+// drillDown returns the address of the next level below a group: a further grouping, or the requests of
 // a day.
-func (a selection) deeper(name string) string {
+func (a selection) drillDown(name string) string {
 	switch {
-	case name == "" || a.by == spending.ByDay && a.Days == "":
+	case name == "" || a.by == spending.ByDay && a.DayPath == "":
 		return ""
 	case a.by == spending.ByDay:
-		return page.Base + a.Days + name
+		return page.Base + a.DayPath + name
 	}
-	for _, next := range a.Parts {
+	for _, next := range a.Groups {
 		if next != a.by && next != spending.ByDay && a.values.Get(string(next)) == "" {
 			return a.link("", string(a.by), name, "by", string(next))
 		}
@@ -396,8 +396,8 @@ func (a selection) deeper(name string) string {
 	return ""
 }
 
-// partName returns the name of a part.
-func partName(name string, names map[string]string) string {
+// groupName returns the name of a group.
+func groupName(name string, names map[string]string) string {
 	if called := names[name]; called != "" {
 		return called
 	}
@@ -408,7 +408,7 @@ func partName(name string, names map[string]string) string {
 }
 
 // Download returns the report selected by a visit as a file.
-func (s UsageSide) Download(v *page.Visit) (page.Outgoing, error) {
+func (s UsageView) Download(v *page.Visit) (page.Responder, error) {
 	var report spending.Breakdown
 	name := ""
 	if err := v.View(func(tx *store.Tx) error {
@@ -419,7 +419,7 @@ func (s UsageSide) Download(v *page.Visit) (page.Outgoing, error) {
 		if a.wrong != "" {
 			return fault.New(fault.InvalidRequest, "%s", a.wrong)
 		}
-		if name = strings.Join([]string{"usage", a.days[0], a.days[1]}, "-"); v.Heads() {
+		if name = strings.Join([]string{"usage", a.days[0], a.days[1]}, "-"); v.IsHead() {
 			return nil
 		}
 		a.query.By = []spending.By{a.by}
@@ -434,16 +434,16 @@ func (s UsageSide) Download(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	columns, rows := report.Cells()
-	var t part.DataTable
+	var t ui.DataTable
 	for _, name := range columns {
-		t.Columns = append(t.Columns, part.Column{Title: name})
+		t.Columns = append(t.Columns, ui.Column{Title: name})
 	}
 	for _, row := range rows {
 		cells := make([]any, len(row))
 		for i, cell := range row {
 			cells[i] = cell
 		}
-		t.Rows = append(t.Rows, part.DataRow{Cells: cells})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: cells})
 	}
-	return page.CSV{Name: name, Next: func() (part.DataTable, bool, error) { return t, false, nil }}, nil
+	return page.CSV{Name: name, Next: func() (ui.DataTable, bool, error) { return t, false, nil }}, nil
 }

@@ -5,12 +5,12 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 )
 
 // NewUserFields ask for a new user of an account.
-func NewUserFields() []part.FormField {
-	return []part.FormField{
+func NewUserFields() []ui.FormField {
+	return []ui.FormField{
 		{Name: "email", Label: "Email", Kind: "email", Prefix: "new-", Required: true},
 		{Name: "password", Label: "First password", Kind: "password", Complete: "new-password", Prefix: "new-",
 			Hint: "At least 8 characters. Leave empty to get a link to send instead."},
@@ -21,7 +21,7 @@ func NewUserFields() []part.FormField {
 // password delays sign-ins, so may can reject a valid form before the hash; if may is nil, every
 // valid form is accepted. Errors are the joined errors of ParseEmail and CheckPassword, or the
 // error of may or of Hash.
-func NewUser(v *page.Visit, form *part.Inputs, passwords *account.Passwords, may func() error) (account.SignIn, error) {
+func NewUser(v *page.Visit, form *ui.PostForm, passwords *account.Passwords, may func() error) (account.SignIn, error) {
 	email, err := account.ParseEmail(form.Field("email").Value)
 	password := form.Field("password").Value
 	if password != "" {
@@ -38,22 +38,22 @@ func NewUser(v *page.Visit, form *part.Inputs, passwords *account.Passwords, may
 }
 
 // UserState returns the badge for a user's ability to sign in.
-func UserState(u account.User) part.Badge {
+func UserState(u account.User) ui.Badge {
 	switch {
 	case u.Barred:
-		return part.Badge{Word: "disabled by the operator"}
+		return ui.Badge{Label: "disabled by the operator"}
 	case u.Disabled:
-		return part.Badge{Word: "disabled"}
+		return ui.Badge{Label: "disabled"}
 	case u.NoPassword:
-		return part.Badge{Tone: part.Warn, Word: "invited, no password yet"}
+		return ui.Badge{Tone: ui.Warn, Label: "invited, no password yet"}
 	}
-	return part.Badge{Tone: part.OK, Word: "can sign in"}
+	return ui.Badge{Tone: ui.OK, Label: "can sign in"}
 }
 
 // Factor returns the badge for a user's second factor.
-func Factor(u account.User) part.Badge {
+func Factor(u account.User) ui.Badge {
 	if u.FactorMS != 0 {
-		return part.Badge{Tone: part.OK, Word: "on"}
+		return ui.Badge{Tone: ui.OK, Label: "on"}
 	}
-	return part.Badge{Word: "off"}
+	return ui.Badge{Label: "off"}
 }

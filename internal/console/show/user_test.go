@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 )
 
 // TestRefusedUserIsNotHashed checks that a rejected or invalid new user does not delay sign-ins by
@@ -13,7 +13,7 @@ func TestRefusedUserIsNotHashed(t *testing.T) {
 	t.Parallel()
 	refused, checks := errors.New("20 within a day"), 0
 	add := func(email, password string) error {
-		form := part.Inputs{Fields: NewUserFields()}
+		form := ui.PostForm{Fields: NewUserFields()}
 		form.Field("email").Value, form.Field("password").Value = email, password
 		_, err := NewUser(nil, &form, nil, func() error { checks++; return refused }) // a hash would need the nil passwords
 		return err

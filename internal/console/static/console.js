@@ -129,14 +129,14 @@ function follow(live, now = false) {
       if (answer.status === 200) {
         tag = answer.headers.get("ETag") ?? "";
         const next = fragment(await answer.text()).querySelector("[data-live]");
-        const said = next?.dataset.said;
+        const text = next?.dataset.announce;
         if (next) {
           localTimes(next);
           count(next);
           const final = next.dataset.final !== undefined;
           if (!merge(live, next) && !final) tag = "";
-          if (said && said !== live.dataset.said) status(said);
-          live.dataset.said = said ?? "";
+          if (text && text !== live.dataset.announce) status(text);
+          live.dataset.announce = text ?? "";
           if (final) { live.dataset.final = ""; return; }
         }
       } else if (answer.status !== 304) return;

@@ -8,40 +8,40 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/store"
 )
 
 // billingPage is the balance and the movements of an account.
 type billingPage struct {
-	Figures part.FigureRow
-	Redeem  part.Inputs
-	Filters part.Filters
+	Figures ui.FigureRow
+	Redeem  ui.PostForm
+	Filters ui.Filters
 	CSV     string // where the same movements are a file
-	Table   part.DataTable
-	Pager   part.Pager
-	Empty   *part.Empty
+	Table   ui.DataTable
+	Pager   ui.Pager
+	Empty   *ui.EmptyState
 }
 
 const (
-	movementsAPart = 500     // of a download
-	maxMovements   = 200_000 // of a download
+	movementsPerRead = 500     // of a download
+	maxMovements     = 200_000 // of a download
 )
 
-func redeemForm() part.Inputs {
-	return part.Inputs{Action: page.Base + "/billing/redeem", Submit: "Redeem", Fields: []part.FormField{
+func redeemForm() ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/billing/redeem", Submit: "Redeem", Fields: []ui.FormField{
 		{Name: "code", Label: "Code", Required: true, Hint: "For example 7K2Q9-…. Its value is credited immediately."},
 	}}
 }
 
-func (c *console) billing(v *page.Visit) (page.Outgoing, error) {
+func (c *console) billing(v *page.Visit) (page.Responder, error) {
 	return c.billingWith(v, redeemForm(), 0)
 }
 
 // billingWith shows the page with a form, which may have errors.
-func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page.Outgoing, error) {
+func (c *console) billingWith(v *page.Visit, form ui.PostForm, status int) (page.Responder, error) {
 	shown := billingPage{Redeem: form}
 	f, chosen := movementsOf(v)
 	f.Limit = page.Rows
@@ -54,10 +54,10 @@ func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page
 		if err != nil {
 			return err
 		}
-		shown.Figures = part.FigureRow{
-			{Label: "Balance", Value: part.Money{Amount: a.Money.Balance}, Note: part.Text{Text: part.Credits(a.Money.Balance)}},
-			{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for running requests"}},
-			{Label: "Available", Value: part.Money{Amount: a.Money.Balance - a.Money.Held - a.Money.Floor}, Note: part.Text{Text: floorWords(a)}},
+		shown.Figures = ui.FigureRow{
+			{Label: "Balance", Value: ui.Money{Amount: a.Money.Balance}, Note: ui.Text{Text: ui.Credits(a.Money.Balance)}},
+			{Label: "On hold", Value: ui.Money{Amount: a.Money.Held}, Note: ui.Text{Text: "for running requests"}},
+			{Label: "Available", Value: ui.Money{Amount: a.Money.Balance - a.Money.Held - a.Money.Floor}, Note: ui.Text{Text: overdraftNote(a)}},
 		}
 		nowMS, err := tx.NowMS()
 		if err != nil {
@@ -79,10 +79,10 @@ func (c *console) billingWith(v *page.Visit, form part.Inputs, status int) (page
 	case len(chosen) > 0:
 		shown.Empty = page.NoneMatch("/billing", "Clear filters")
 	default:
-		shown.Empty = &part.Empty{Title: "No money has moved yet",
+		shown.Empty = &ui.EmptyState{Title: "No money has moved yet",
 			Text: "Redeem a code, or ask your operator for credit. Every charge then appears here."}
 	}
-	return page.Whole{Name: "billing", Title: "Billing", Main: shown, Status: status}.Done(v, map[string]string{
+	return page.FullPage{Name: "billing", Title: "Billing", Main: shown, Status: status}.WithNotice(v, map[string]string{
 		"redeemed": "The code is redeemed: its value is the newest movement below.",
 	}), nil
 }
@@ -103,28 +103,28 @@ func movementsOf(v *page.Visit) (f movement.Selection, chosen url.Values) {
 }
 
 // movementFields returns the filters of movements.
-func movementFields(chosen url.Values, nowMS int64) []part.FormField {
-	return []part.FormField{
-		{Name: "kind", Label: "Kind", Kind: part.Choice, Options: show.Chosen([]part.Option{{Label: "All"},
+func movementFields(chosen url.Values, nowMS int64) []ui.FormField {
+	return []ui.FormField{
+		{Name: "kind", Label: "Kind", Kind: ui.Choice, Options: show.Select([]ui.Option{{Label: "All"},
 			{Value: string(movement.Credits), Label: "Credits"}, {Value: string(movement.Charges), Label: "Charges"}}, chosen.Get("kind"))},
-		{Name: "month", Label: "Month (UTC)", Kind: part.Choice, Options: show.Chosen(append([]part.Option{{Label: "All"}},
+		{Name: "month", Label: "Month (UTC)", Kind: ui.Choice, Options: show.Select(append([]ui.Option{{Label: "All"}},
 			show.Months(nowMS)...), chosen.Get("month"))},
 	}
 }
 
-func floorWords(a account.Account) string {
+func overdraftNote(a account.Account) string {
 	if a.Money.Floor == 0 {
 		return "for new requests"
 	}
-	return "for new requests, with " + part.USD(-a.Money.Floor) + " of overdraft"
+	return "for new requests, with " + ui.USD(-a.Money.Floor) + " of overdraft"
 }
 
 // downloadMovements gives the movements, newest first, as CSV.
-func (c *console) downloadMovements(v *page.Visit) (page.Outgoing, error) {
+func (c *console) downloadMovements(v *page.Visit) (page.Responder, error) {
 	f, _ := movementsOf(v)
-	f.Limit = movementsAPart
+	f.Limit = movementsPerRead
 	rows := 0
-	return page.CSV{Name: "movements", Next: func() (t part.DataTable, more bool, err error) {
+	return page.CSV{Name: "movements", Next: func() (t ui.DataTable, more bool, err error) {
 		err = v.View(func(tx *store.Tx) error {
 			var list []movement.Entry
 			if list, more, err = movement.ListTx(tx, f); err != nil {
@@ -140,16 +140,16 @@ func (c *console) downloadMovements(v *page.Visit) (page.Outgoing, error) {
 	}}, nil
 }
 
-func (c *console) redeem(v *page.Visit) (page.Outgoing, error) {
+func (c *console) redeem(v *page.Visit) (page.Responder, error) {
 	form := redeemForm()
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	if err := v.Update(func(tx *store.Tx) error {
 		_, _, err := account.RedeemTx(tx, v.Account(), strings.TrimSpace(form.Field("code").Value))
 		return err
 	}); err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		return c.billingWith(v, form, http.StatusUnprocessableEntity)

@@ -78,10 +78,10 @@ func TestStatements(t *testing.T) {
 		ada := s.SignedIn("ada@example.com")
 		now := time.Now().UTC()
 		month, before := now.Format("2006-01"), now.AddDate(0, 0, -now.Day()).Format("2006-01")
-		s.Spent("ada", 0, spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 4, Billed: 3, Failed: 1, Charged: 2 * money.USD}})
-		s.Spent("ada", 0, spending.UsageRow{Model: "=reel", Sums: spending.Sums{Requests: 1, Billed: 1, Charged: money.USD}})
-		s.Spent("ada", 0, spending.UsageRow{Model: "failing", Sums: spending.Sums{Requests: 2, Failed: 2}})
-		s.Spent("ada", int64(now.Day()), spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 5, Charged: 4 * money.USD}})
+		s.AddUsage("ada", 0, spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 4, Billed: 3, Failed: 1, Charged: 2 * money.USD}})
+		s.AddUsage("ada", 0, spending.UsageRow{Model: "=reel", Sums: spending.Sums{Requests: 1, Billed: 1, Charged: money.USD}})
+		s.AddUsage("ada", 0, spending.UsageRow{Model: "failing", Sums: spending.Sums{Requests: 2, Failed: 2}})
+		s.AddUsage("ada", int64(now.Day()), spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 5, Charged: 4 * money.USD}})
 		s.Update(func(tx *store.Tx) error {
 			if _, err := ledger.CreditTx(tx, s.Accounts["ada"].ID, -money.USD/2, "by mistake"); err != nil {
 				return err

@@ -8,41 +8,41 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
 )
 
 // factorPage is the reader's second factor with the possible changes.
 type factorPage struct {
-	State    part.Badge
-	Recovery *part.Snippets // once, when it was turned on or they were renewed
-	Setup    *factorSetup   // once, when it was begun
-	Retry    *part.Inputs   // confirms it without the secret
-	Begin    *part.Inputs
-	Facts    part.Facts
-	Renew    *part.Inputs // the recovery codes
-	End      *part.Inputs
+	State    ui.Badge
+	Recovery *ui.Snippets // once, when it was turned on or they were renewed
+	Setup    *factorSetup // once, when it was begun
+	Retry    *ui.PostForm // confirms it without the secret
+	Begin    *ui.PostForm
+	Facts    ui.Facts
+	Renew    *ui.PostForm // the recovery codes
+	End      *ui.PostForm
 }
 
 // factorSetup brings the secret into an app.
 type factorSetup struct {
-	QR      part.QR
-	Secret  part.Copying
-	Confirm part.Inputs
+	QR      ui.QR
+	Secret  ui.CopyField
+	Confirm ui.PostForm
 }
 
-func passwordField() part.FormField {
-	return part.FormField{Name: "password", Label: "Password", Kind: "password", Complete: "current-password", Required: true}
+func passwordField() ui.FormField {
+	return ui.FormField{Name: "password", Label: "Password", Kind: "password", Complete: "current-password", Required: true}
 }
 
-func beginFactorForm() part.Inputs {
-	return part.Inputs{Action: page.Base + "/settings/factor", Submit: "Set up", Fields: []part.FormField{passwordField()}}
+func beginFactorForm() ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/settings/factor", Submit: "Set up", Fields: []ui.FormField{passwordField()}}
 }
 
-func confirmFactorForm() part.Inputs {
-	return part.Inputs{Action: page.Base + "/settings/factor/confirm", Submit: "Turn on", Fields: []part.FormField{
+func confirmFactorForm() ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/settings/factor/confirm", Submit: "Turn on", Fields: []ui.FormField{
 		{Name: "code", Label: "Code that the app shows", Complete: "one-time-code", Numeric: true, Required: true,
 			Hint: "This ends all your other sessions."},
 	}}
@@ -50,33 +50,33 @@ func confirmFactorForm() part.Inputs {
 
 // codeField asks for a code of the second factor. prefix distinguishes the code fields of several
 // forms on a page.
-func codeField(prefix string) part.FormField {
-	return part.FormField{Name: "code", Label: "Code", Complete: "one-time-code", Required: true, Prefix: prefix,
+func codeField(prefix string) ui.FormField {
+	return ui.FormField{Name: "code", Label: "Code", Complete: "one-time-code", Required: true, Prefix: prefix,
 		Hint: "The six digits that your authenticator app shows now, or one of your recovery codes."}
 }
 
-func renewRecoveryForm() part.Inputs {
-	return part.Inputs{Action: page.Base + "/settings/factor/recovery", Submit: "Create new codes",
-		Fields: []part.FormField{codeField("renew-")}}
+func renewRecoveryForm() ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/settings/factor/recovery", Submit: "Create new codes",
+		Fields: []ui.FormField{codeField("renew-")}}
 }
 
-func endFactorForm() part.Inputs {
-	return part.Inputs{Action: page.Base + "/settings/factor/off", Submit: "Turn off", Danger: true,
-		Fields: []part.FormField{passwordField(), codeField("")}}
+func endFactorForm() ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/settings/factor/off", Submit: "Turn off", Danger: true,
+		Fields: []ui.FormField{passwordField(), codeField("")}}
 }
 
 // showFactor shows the second factor and the possible changes.
-func (c *console) showFactor(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showFactor(v *page.Visit) (page.Responder, error) {
 	return c.factorWith(v, factorPage{}, 0)
 }
 
 // factorWith shows the page with rejected forms and with the changes possible now. If a form of
 // shown is no longer possible, only its error is shown.
-func (c *console) factorWith(v *page.Visit, shown factorPage, status int) (page.Outgoing, error) {
-	var notices []part.Notice
-	dropped := func(form *part.Inputs) *part.Inputs {
-		if form != nil && form.Whole != "" {
-			notices = append(notices, part.Notice{Tone: part.Bad, Text: form.Whole, Focus: true})
+func (c *console) factorWith(v *page.Visit, shown factorPage, status int) (page.Responder, error) {
+	var notices []ui.Notice
+	dropped := func(form *ui.PostForm) *ui.PostForm {
+		if form != nil && form.Error != "" {
+			notices = append(notices, ui.Notice{Tone: ui.Bad, Text: form.Error, Focus: true})
 		}
 		return nil
 	}
@@ -95,20 +95,20 @@ func (c *console) factorWith(v *page.Visit, shown factorPage, status int) (page.
 		}
 		shown.Begin, shown.Retry = dropped(shown.Begin), dropped(shown.Retry)
 		if shown.Recovery == nil {
-			shown.offer()
+			shown.addForms()
 		}
 		left, err := account.RecoveryTx(tx, u.ID)
-		shown.Facts = part.Facts{{Name: "On since", Value: part.Moment{MS: u.FactorMS}},
-			{Name: "Recovery codes left", Value: part.Count{N: left}}}
+		shown.Facts = ui.Facts{{Name: "On since", Value: ui.Moment{MS: u.FactorMS}},
+			{Name: "Recovery codes left", Value: ui.Count{N: left}}}
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	return page.Whole{Name: "factor", Title: "Second factor", Main: shown, Status: status, Notices: notices}, nil
+	return page.FullPage{Name: "factor", Title: "Second factor", Main: shown, Status: status, Notices: notices}, nil
 }
 
-// offer adds the forms of an active second factor, unless shown has them already.
-func (f *factorPage) offer() {
+// addForms adds the forms of an active second factor, unless shown has them already.
+func (f *factorPage) addForms() {
 	if f.Renew == nil {
 		f.Renew = new(renewRecoveryForm())
 	}
@@ -118,9 +118,9 @@ func (f *factorPage) offer() {
 }
 
 // beginFactor creates a secret and shows it in the same response.
-func (c *console) beginFactor(v *page.Visit) (page.Outgoing, error) {
+func (c *console) beginFactor(v *page.Visit) (page.Responder, error) {
 	form := beginFactorForm()
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	var secret string
@@ -132,14 +132,14 @@ func (c *console) beginFactor(v *page.Visit) (page.Outgoing, error) {
 		})
 	}
 	if err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		return c.factorWith(v, factorPage{Begin: &form}, http.StatusUnprocessableEntity)
 	}
 	return c.factorWith(v, factorPage{Setup: &factorSetup{
-		QR:      part.QR{Label: "QR code of the secret", Text: authenticatorAddress(show.Host(v.PublicURL()), v.Session.User.Email, secret)},
-		Secret:  part.Copying{ID: "secret", Label: "Secret, not shown again", Value: secret},
+		QR:      ui.QR{Label: "QR code of the secret", Text: authenticatorAddress(show.Host(v.PublicURL()), v.Session.User.Email, secret)},
+		Secret:  ui.CopyField{ID: "secret", Label: "Secret, not shown again", Value: secret},
 		Confirm: confirmFactorForm(),
 	}}, 0)
 }
@@ -152,18 +152,18 @@ func authenticatorAddress(issuer, email, secret string) string {
 }
 
 // confirmFactor turns the second factor on and shows the recovery codes in the same response.
-func (c *console) confirmFactor(v *page.Visit) (page.Outgoing, error) {
+func (c *console) confirmFactor(v *page.Visit) (page.Responder, error) {
 	form := confirmFactorForm()
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	var recovery []string
-	err := renewing(v, func(tx *store.Tx) (err error) {
+	err := withNewSession(v, func(tx *store.Tx) (err error) {
 		recovery, err = account.ConfirmFactorTx(tx, v.Session.User.ID, form.Field("code").Value)
 		return err
 	})
 	if err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		return c.factorWith(v, factorPage{Retry: &form}, http.StatusUnprocessableEntity)
@@ -172,11 +172,11 @@ func (c *console) confirmFactor(v *page.Visit) (page.Outgoing, error) {
 }
 
 // showRecovery shows new recovery codes once, with a notice of the change.
-func (c *console) showRecovery(v *page.Visit, recovery []string, done string) (page.Outgoing, error) {
-	out, err := c.factorWith(v, factorPage{Recovery: &part.Snippets{ID: "recovery",
-		Tabs: []part.Snippet{{Name: "Not shown again", Text: strings.Join(recovery, "\n")}}}}, 0)
-	if shown, ok := out.(page.Whole); ok {
-		shown.Notices = []part.Notice{{Tone: part.OK, Focus: true, Title: done, Text: "Store the recovery codes now."}}
+func (c *console) showRecovery(v *page.Visit, recovery []string, done string) (page.Responder, error) {
+	out, err := c.factorWith(v, factorPage{Recovery: &ui.Snippets{ID: "recovery",
+		Tabs: []ui.Snippet{{Name: "Not shown again", Text: strings.Join(recovery, "\n")}}}}, 0)
+	if shown, ok := out.(page.FullPage); ok {
+		shown.Notices = []ui.Notice{{Tone: ui.OK, Focus: true, Title: done, Text: "Store the recovery codes now."}}
 		return shown, nil
 	}
 	return out, err
@@ -184,9 +184,9 @@ func (c *console) showRecovery(v *page.Visit, recovery []string, done string) (p
 
 // renewRecovery replaces the recovery codes after a valid code and shows the new ones in the same
 // response.
-func (c *console) renewRecovery(v *page.Visit) (page.Outgoing, error) {
+func (c *console) renewRecovery(v *page.Visit) (page.Responder, error) {
 	form := renewRecoveryForm()
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	var recovery []string
@@ -198,7 +198,7 @@ func (c *console) renewRecovery(v *page.Visit) (page.Outgoing, error) {
 		})
 	}
 	if err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		form.Field("code").Value = ""
@@ -208,13 +208,13 @@ func (c *console) renewRecovery(v *page.Visit) (page.Outgoing, error) {
 }
 
 // endFactor turns the second factor off after a valid password and code.
-func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
+func (c *console) endFactor(v *page.Visit) (page.Responder, error) {
 	form := endFactorForm()
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	if err := c.confirmBoth(v, &form); err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		form.Field("code").Value = ""
@@ -228,7 +228,7 @@ func (c *console) endFactor(v *page.Visit) (page.Outgoing, error) {
 
 // confirmBoth returns an error unless the form has the visitor's password and a valid code. A code
 // is used up only if the password is right.
-func (c *console) confirmBoth(v *page.Visit, form *part.Inputs) error {
+func (c *console) confirmBoth(v *page.Visit, form *ui.PostForm) error {
 	if err := c.confirmPassword(v, "password", form.Field("password").Value); err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (c *console) confirmBoth(v *page.Visit, form *part.Inputs) error {
 }
 
 // confirmCode refuses a form without a code, and uses it up.
-func (c *console) confirmCode(v *page.Visit, form *part.Inputs) error {
+func (c *console) confirmCode(v *page.Visit, form *ui.PostForm) error {
 	err := c.SignIns.Code(v.Context(), v.Session.User.ID, form.Field("code").Value, v.Address())
 	if errors.Is(err, account.ErrWrongSignIn) {
 		return fault.At(fault.InvalidRequest, "code", "That code is not right, or was used already.")

@@ -7,30 +7,30 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/store"
 )
 
 // findPage lists the results of a search, unless there is exactly one.
 type findPage struct {
-	Filters part.Filters
-	Asked   string
-	Keys    part.DataTable
-	Models  part.DataTable
-	Looked  int // number of searched keys, the newest; 0 if all keys were searched
+	Filters  ui.Filters
+	Query    string
+	Keys     ui.DataTable
+	Models   ui.DataTable
+	Searched int // number of searched keys, the newest; 0 if all keys were searched
 }
 
-// maxLooked bounds the keys searched by name and hint.
-const maxLooked = 1000
+// maxSearchedKeys bounds the keys searched by name and hint.
+const maxSearchedKeys = 1000
 
 // find leads from any id, a key's name or hint, or a model to its page.
-func (c *console) find(v *page.Visit) (page.Outgoing, error) {
+func (c *console) find(v *page.Visit) (page.Responder, error) {
 	q := strings.TrimSpace(v.Query("q"))
-	shown := findPage{Asked: q, Filters: part.Filters{Action: page.Base + "/find", Fields: []part.FormField{
+	shown := findPage{Query: q, Filters: ui.Filters{Action: page.Base + "/find", Fields: []ui.FormField{
 		{Name: "q", Label: "Any id, a key's name or hint, or a model", Value: q}}}}
 	if q == "" {
-		return page.Whole{Name: "find", Title: "Find", Main: shown}, nil
+		return page.FullPage{Name: "find", Title: "Find", Main: shown}, nil
 	}
 	target, err := c.target(v, q)
 	if err != nil || target != "" {
@@ -43,10 +43,10 @@ func (c *console) find(v *page.Visit) (page.Outgoing, error) {
 		if hidden, err = c.hiddenModelsTx(tx, v.Account()); err != nil {
 			return err
 		}
-		all, more, err := account.NewestKeysTx(tx, v.Account(), maxLooked)
-		shown.Looked = maxLooked
+		all, more, err := account.NewestKeysTx(tx, v.Account(), maxSearchedKeys)
+		shown.Searched = maxSearchedKeys
 		if !more {
-			shown.Looked = 0
+			shown.Searched = 0
 		}
 		for _, k := range all {
 			if matches(k.Name, q) || strings.EqualFold(k.Hint, strings.ReplaceAll(q, "…", "...")) {
@@ -70,12 +70,12 @@ func (c *console) find(v *page.Visit) (page.Outgoing, error) {
 		return page.Redirect(modelPath(models[0])), nil
 	}
 	shown.Keys = keysTable(keys)
-	shown.Models = part.DataTable{Caption: "Models", Columns: []part.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}}}
+	shown.Models = ui.DataTable{Caption: "Models", Columns: []ui.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}}}
 	for _, m := range models {
-		shown.Models.Rows = append(shown.Models.Rows, part.DataRow{Href: modelPath(m), Cells: []any{m.ID, string(m.Kind),
+		shown.Models.Rows = append(shown.Models.Rows, ui.DataRow{Href: modelPath(m), Cells: []any{m.ID, string(m.Kind),
 			show.ModelState(m.State)}})
 	}
-	return page.Whole{Name: "find", Title: "Find", Main: shown}, nil
+	return page.FullPage{Name: "find", Title: "Find", Main: shown}, nil
 }
 
 // matches reports whether a name contains a text, ignoring case.

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -20,10 +20,10 @@ import (
 
 // modelsPage lists the models.
 type modelsPage struct {
-	Tabs   part.Tabs
-	Search *part.Filters // nil: there are few
-	Table  part.DataTable
-	Empty  *part.Empty
+	Tabs   ui.Tabs
+	Search *ui.Filters // nil: there are few
+	Table  ui.DataTable
+	Empty  *ui.EmptyState
 }
 
 // fewModels is the number of models up to which the page has no search.
@@ -32,15 +32,15 @@ const fewModels = 12
 // modelPage is one model with its abilities and prices.
 type modelPage struct {
 	ID     string
-	State  part.Group
-	Try    *part.Link // to the playground, or nil if the model is not open
-	Facts  part.Facts
-	Prices part.DataTable
-	Codes  part.Snippets
+	State  ui.Group
+	Try    *ui.Link // to the playground, or nil if the model is not open
+	Facts  ui.Facts
+	Prices ui.DataTable
+	Codes  ui.Snippets
 }
 
 // models shows the list, or the model named in the query.
-func (c *console) models(v *page.Visit) (page.Outgoing, error) {
+func (c *console) models(v *page.Visit) (page.Responder, error) {
 	snapshot := c.Catalog.Current()
 	var prices account.Prices
 	var hidden map[string]bool
@@ -62,7 +62,7 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 	}
 	kind, name := v.Query("kind"), strings.TrimSpace(v.Query("name"))
 	there := 0
-	shown := modelsPage{Table: part.DataTable{Caption: "Models", Columns: []part.Column{
+	shown := modelsPage{Table: ui.DataTable{Caption: "Models", Columns: []ui.Column{
 		{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"}, {Title: "Limits", Fold: true}}}}
 	for _, m := range snapshot.Models() {
 		if m.State == catalog.StateRetired || hidden[m.ID] || kind != "" && string(m.Kind) != kind {
@@ -71,17 +71,17 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 		if there++; !matches(m.ID, name) {
 			continue
 		}
-		shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Href: modelPath(m), Cells: []any{
-			m.ID, string(m.Kind), show.ModelStanding(snapshot, m), show.ShortPrice(m, prices.Of(m.ID)), shortLimits(m)}})
+		shown.Table.Rows = append(shown.Table.Rows, ui.DataRow{Href: modelPath(m), Cells: []any{
+			m.ID, string(m.Kind), show.ModelBadges(snapshot, m), show.ShortPrice(m, prices.Of(m.ID)), shortLimits(m)}})
 	}
-	shown.Tabs = part.Tabs{Label: "Kinds", Items: []part.Tab{{Href: page.Base + "/models", Text: "All", Current: kind == ""}}}
+	shown.Tabs = ui.Tabs{Label: "Kinds", Items: []ui.Tab{{Href: page.Base + "/models", Text: "All", Current: kind == ""}}}
 	for _, k := range []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo} {
-		shown.Tabs.Items = append(shown.Tabs.Items, part.Tab{Href: page.Base + "/models?kind=" + string(k),
+		shown.Tabs.Items = append(shown.Tabs.Items, ui.Tab{Href: page.Base + "/models?kind=" + string(k),
 			Text: strings.ToUpper(string(k[:1])) + string(k[1:]), Current: kind == string(k)})
 	}
 	if there > fewModels || name != "" {
-		shown.Search = &part.Filters{Action: page.Base + "/models", Fields: []part.FormField{{Name: "name", Label: "Name", Value: name},
-			{Name: "kind", Kind: part.Unshown, Value: kind}}}
+		shown.Search = &ui.Filters{Action: page.Base + "/models", Fields: []ui.FormField{{Name: "name", Label: "Name", Value: name},
+			{Name: "kind", Kind: ui.Hidden, Value: kind}}}
 	}
 	if name != "" {
 		shown.Search.Clear = page.Base + "/models"
@@ -91,9 +91,9 @@ func (c *console) models(v *page.Visit) (page.Outgoing, error) {
 	case name != "":
 		shown.Empty = page.NoneMatch("/models", "All models")
 	default:
-		shown.Empty = &part.Empty{Title: "No models are available to you", Text: "Ask your operator which models are planned."}
+		shown.Empty = &ui.EmptyState{Title: "No models are available to you", Text: "Ask your operator which models are planned."}
 	}
-	return page.Whole{Name: "models", Title: "Models", Main: shown}, nil
+	return page.FullPage{Name: "models", Title: "Models", Main: shown}, nil
 }
 
 // modelPath returns the address of a model's page. The id is a parameter because it may contain a
@@ -104,9 +104,9 @@ func modelPath(m *catalog.Model) string { return page.Base + "/models?id=" + url
 func shortLimits(m *catalog.Model) string {
 	switch m.Kind {
 	case catalog.KindChat:
-		return fmt.Sprintf("%s tokens, %s of answer", part.Thousands(m.ContextWindow), part.Thousands(m.MaxOutputTokens))
+		return fmt.Sprintf("%s tokens, %s of answer", ui.Thousands(m.ContextWindow), ui.Thousands(m.MaxOutputTokens))
 	case catalog.KindImage:
-		return part.Plural(int(m.MaxImages), "image") + " a request"
+		return ui.Plural(int(m.MaxImages), "image") + " a request"
 	}
 	return durations(m)
 }
@@ -125,55 +125,55 @@ func durations(m *catalog.Model) string {
 	return "any length"
 }
 
-func (c *console) showModel(v *page.Visit, m *catalog.Model, by money.Factor) page.Outgoing {
-	shown := modelPage{ID: m.ID, State: show.ModelStanding(c.Catalog.Current(), m), Prices: pricesOf(m, by),
-		Codes: part.Snippets{ID: "use", Tabs: show.ModelSnippets(v.PublicURL(), m)}}
+func (c *console) showModel(v *page.Visit, m *catalog.Model, by money.Factor) page.Responder {
+	shown := modelPage{ID: m.ID, State: show.ModelBadges(c.Catalog.Current(), m), Prices: pricesOf(m, by),
+		Codes: ui.Snippets{ID: "use", Tabs: show.ModelSnippets(v.PublicURL(), m)}}
 	if m.State == catalog.StateOpen {
-		shown.Try = &part.Link{Href: page.AddressOf("/playground", url.Values{"model": {m.ID}}), Text: "Try it", Icon: "play",
+		shown.Try = &ui.Link{Href: page.AddressOf("/playground", url.Values{"model": {m.ID}}), Text: "Try it", Icon: "play",
 			Button: true, Main: true}
 	}
-	shown.Facts = part.Facts{{Name: "Kind", Value: string(m.Kind)}, {Name: "By", Value: m.Owner()}}
+	shown.Facts = ui.Facts{{Name: "Kind", Value: string(m.Kind)}, {Name: "By", Value: m.Owner()}}
 	add := func(name, value string) {
 		if value != "" {
-			shown.Facts = append(shown.Facts, part.Fact{Name: name, Value: value})
+			shown.Facts = append(shown.Facts, ui.Fact{Name: name, Value: value})
 		}
 	}
 	if c.Catalog.Current().IsSandbox(m.ID) {
-		add("Sandbox", show.Sandbox)
+		add("Sandbox", show.SandboxHint)
 	}
 	if m.FreeDailyRequests > 0 {
-		add("Free", part.Thousands(m.FreeDailyRequests)+" requests of your account a UTC day")
+		add("Free", ui.Thousands(m.FreeDailyRequests)+" requests of your account a UTC day")
 	}
 	add("Endpoints", strings.Join(offer.Endpoints(m), ", "))
 	if m.Kind == catalog.KindChat {
-		add("Context", part.Thousands(m.ContextWindow)+" tokens")
-		add("Longest answer", part.Thousands(m.MaxOutputTokens)+" tokens")
+		add("Context", ui.Thousands(m.ContextWindow)+" tokens")
+		add("Longest answer", ui.Thousands(m.MaxOutputTokens)+" tokens")
 		if m.Reasoning {
 			add("Thinks", "before it answers")
 		}
 		add("Effort", strings.Join(m.Efforts, ", "))
 	} else {
 		add("Ratios", strings.Join(m.Ratios, ", "))
-		add("References", part.Thousands(m.MaxReferences)+" at most")
+		add("References", ui.Thousands(m.MaxReferences)+" at most")
 		add("Roles", strings.Join(m.Roles, ", "))
 		add("Further fields", strings.Join(m.Params, ", "))
 	}
 	switch m.Kind {
 	case catalog.KindImage:
-		add("Images", part.Thousands(m.MaxImages)+" a request at most")
+		add("Images", ui.Thousands(m.MaxImages)+" a request at most")
 	case catalog.KindVideo:
 		add("Length", durations(m))
 		add("Sound", map[catalog.Sound]string{
 			catalog.SoundOn: "always", catalog.SoundOff: "never", catalog.SoundOptional: "as asked for"}[m.Audio])
 	}
-	return page.Whole{Name: "model", Title: m.ID, Main: shown}
+	return page.FullPage{Name: "model", Title: m.ID, Main: shown}
 }
 
 // pricesOf lists a model's prices for an account with a factor.
-func pricesOf(m *catalog.Model, by money.Factor) part.DataTable {
-	t := part.DataTable{Caption: "Prices of " + m.ID, Columns: []part.Column{{Title: "For"}, {Title: "Price", Right: true}, {Title: "Per"}}}
+func pricesOf(m *catalog.Model, by money.Factor) ui.DataTable {
+	t := ui.DataTable{Caption: "Prices of " + m.ID, Columns: []ui.Column{{Title: "For"}, {Title: "Price", Right: true}, {Title: "Per"}}}
 	add := func(what string, price money.Price, per string) {
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, show.Price(price, by), per}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{what, show.Price(price, by), per}})
 	}
 	if m.Kind != catalog.KindChat {
 		for _, tier := range m.Tiers {
@@ -198,7 +198,7 @@ func pricesOf(m *catalog.Model, by money.Factor) part.DataTable {
 	rates(&m.Price.Rates, "")
 	for i := range m.Price.Above {
 		above := &m.Price.Above[i]
-		rates(&above.Rates, ", prompts above "+part.Thousands(above.PromptTokens)+" tokens")
+		rates(&above.Rates, ", prompts above "+ui.Thousands(above.PromptTokens)+" tokens")
 	}
 	for _, tool := range sortedKeys(m.Price.Tools) {
 		add("Tool "+tool, m.Price.Tools[tool], "call")
@@ -206,7 +206,7 @@ func pricesOf(m *catalog.Model, by money.Factor) part.DataTable {
 	for _, option := range sortedKeys(m.Price.Options) {
 		for _, value := range sortedKeys(m.Price.Options[option]) {
 			factor := m.Price.Options[option][value]
-			t.Rows = append(t.Rows, part.DataRow{Cells: []any{option + ": " + value, "× " + factor.String(), "all of the above"}})
+			t.Rows = append(t.Rows, ui.DataRow{Cells: []any{option + ": " + value, "× " + factor.String(), "all of the above"}})
 		}
 	}
 	return t

@@ -7,8 +7,8 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
@@ -17,45 +17,45 @@ import (
 
 // overviewPage summarizes the state and the spending of an account.
 type overviewPage struct {
-	Stats    part.FigureRow
-	Spent    *part.Chart  // of 30 days, or nil if the account has no usage
-	Missing  *part.Notice // replaces Spent if the chart cannot be read
-	More     part.Tabs    // to the same by other days and parts
-	Latency  *part.Chart  // of the answers among lookedAt requests, or nil
-	Models   part.Bars
-	First    part.FirstSteps // first steps of an account without requests; otherwise empty
-	Failures part.DataTable  // the newest among lookedAt requests
-	Among    int64           // how many those are
-	Latest   part.DataTable
+	Stats    ui.FigureRow
+	Spent    *ui.Chart  // of 30 days, or nil if the account has no usage
+	Missing  *ui.Notice // replaces Spent if the chart cannot be read
+	More     ui.Tabs    // to the same by other days and parts
+	Latency  *ui.Chart  // of the answers among lookedAt requests, or nil
+	Models   ui.Bars
+	First    ui.FirstSteps // first steps of an account without requests; otherwise empty
+	Failures ui.DataTable  // the newest among lookedAt requests
+	Searched int64         // how many those are
+	Latest   ui.DataTable
 }
 
 const (
-	shownModels   = 9
-	shownLatest   = 10
-	shownFailures = 5
-	lookedAt      = 100
+	shownModels    = 9
+	shownLatest    = 10
+	shownFailures  = 5
+	recentRequests = 100
 )
 
-func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
+func (c *console) overview(v *page.Visit) (page.Responder, error) {
 	var shown overviewPage
-	var notices []part.Notice
+	var notices []ui.Notice
 	var used bool
 	if err := v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())
 		if err != nil {
 			return err
 		}
-		notices = standing(a)
+		notices = accountNotice(a)
 		u, err := ledger.UsageTx(tx, v.Account())
 		if err != nil {
 			return err
 		}
-		looked, err := requestlog.ListTx(tx, requestlog.Selection{Account: v.Account(), Limit: lookedAt})
+		looked, err := requestlog.ListTx(tx, requestlog.Selection{Account: v.Account(), Limit: recentRequests})
 		if err != nil {
 			return err
 		}
 		latest := looked.Receipts
-		shown.Stats, shown.Models, shown.Among = statsOf(a, u), modelBars(u.ByModel), int64(len(latest))
+		shown.Stats, shown.Models, shown.Searched = statsOf(a, u), modelBars(u.ByModel), int64(len(latest))
 		shown.Latency = show.Latency(latest)
 		shown.Latest, shown.Failures = requestsTable(latest[:min(len(latest), shownLatest)]), requestsTable(failures(latest))
 		if used = u.Total.Requests > 0; used {
@@ -69,7 +69,7 @@ func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
 	}
 	if used {
 		shown.More = moreUsage()
-		shown.Missing = v.Part("chart of charges", func(tx *store.Tx) error {
+		shown.Missing = v.TryView("chart of charges", func(tx *store.Tx) error {
 			spent, _, err := show.MonthTx(tx, v.Account(), nil)
 			if err == nil {
 				shown.Spent = &spent
@@ -77,19 +77,19 @@ func (c *console) overview(v *page.Visit) (page.Outgoing, error) {
 			return err
 		})
 	}
-	return page.Whole{Name: "overview", Title: "Overview", Main: shown, Notices: notices}, nil
+	return page.FullPage{Name: "overview", Title: "Overview", Main: shown, Notices: notices}, nil
 }
 
-// standing returns a notice if the account's requests are rejected.
-func standing(a account.Account) []part.Notice {
+// accountNotice returns a notice if the account's requests are rejected.
+func accountNotice(a account.Account) []ui.Notice {
 	switch {
 	case a.Money.Disabled:
-		return []part.Notice{{Tone: part.Bad, Title: "This account is disabled.",
+		return []ui.Notice{{Tone: ui.Bad, Title: "This account is disabled.",
 			Text: "Requests with its keys get a 401, and nothing is charged. Ask your operator."}}
 	case a.Money.Balance <= a.Money.Floor:
-		return []part.Notice{{Tone: part.Warn, Title: "The balance is used up.",
+		return []ui.Notice{{Tone: ui.Warn, Title: "The balance is used up.",
 			Text: "New requests that cost something get a 402 until you have credit. Redeem a code, or ask your operator.",
-			Link: &part.Link{Href: page.Base + "/billing", Text: "To your balance"}}}
+			Link: &ui.Link{Href: page.Base + "/billing", Text: "To your balance"}}}
 	}
 	return nil
 }
@@ -104,36 +104,36 @@ func failures(list []requestlog.Receipt) (failed []requestlog.Receipt) {
 	return failed
 }
 
-// moreUsage returns links to usage by other days and parts.
-func moreUsage() part.Tabs {
-	tabs := part.Tabs{Label: "Usage"}
+// moreUsage returns links to usage of other days and in other groups.
+func moreUsage() ui.Tabs {
+	tabs := ui.Tabs{Label: "Usage"}
 	for _, to := range [][2]string{{"span=7", "7 days"}, {"span=90", "90 days"}, {"by=key", "By key"}, {"by=endpoint", "By endpoint"},
 		{"by=day", "By day"}} {
-		tabs.Items = append(tabs.Items, part.Tab{Href: page.Base + "/usage?" + to[0], Text: to[1]})
+		tabs.Items = append(tabs.Items, ui.Tab{Href: page.Base + "/usage?" + to[0], Text: to[1]})
 	}
 	return tabs
 }
 
 // statsOf returns the four figures of an account.
-func statsOf(a account.Account, u ledger.Usage) part.FigureRow {
-	available := part.Text{Text: "no new requests until you top up", Muted: true}
+func statsOf(a account.Account, u ledger.Usage) ui.FigureRow {
+	available := ui.Text{Text: "no new requests until you top up", Muted: true}
 	if a.Money.Balance-a.Money.Held > a.Money.Floor {
-		available.Text = part.Credits(a.Money.Balance)
+		available.Text = ui.Credits(a.Money.Balance)
 	}
-	return part.FigureRow{
-		{Label: "Balance", Value: part.Money{Amount: a.Money.Balance}, Note: available},
-		{Label: "On hold", Value: part.Money{Amount: a.Money.Held}, Note: part.Text{Text: "for running requests"}},
-		{Label: "Today (UTC)", Value: part.Money{Amount: u.Today.Cost}, Note: part.Text{Text: part.Requests(u.Today.Requests)}},
-		{Label: "Errors today", Value: part.Text{Text: part.Percent(u.Today.Failed, u.Today.Requests)},
-			Note: part.Text{Text: part.Thousands(u.Today.Failed) + " of " + part.Requests(u.Today.Requests) + " that ran"}},
+	return ui.FigureRow{
+		{Label: "Balance", Value: ui.Money{Amount: a.Money.Balance}, Note: available},
+		{Label: "On hold", Value: ui.Money{Amount: a.Money.Held}, Note: ui.Text{Text: "for running requests"}},
+		{Label: "Today (UTC)", Value: ui.Money{Amount: u.Today.Cost}, Note: ui.Text{Text: ui.Requests(u.Today.Requests)}},
+		{Label: "Errors today", Value: ui.Text{Text: ui.Percent(u.Today.Failed, u.Today.Requests)},
+			Note: ui.Text{Text: ui.Thousands(u.Today.Failed) + " of " + ui.Requests(u.Today.Requests) + " that ran"}},
 	}
 }
 
 // modelBars returns the models with the highest charges, and one bar for the rest.
-func modelBars(models []ledger.ModelTotals) part.Bars {
+func modelBars(models []ledger.ModelTotals) ui.Bars {
 	models = slices.Clone(models)
 	slices.SortStableFunc(models, func(a, b ledger.ModelTotals) int { return int(max(-1, min(1, b.Cost-a.Cost))) })
-	var bars part.Bars
+	var bars ui.Bars
 	var most, rest money.Amount
 	for i, m := range models {
 		most = max(most, m.Cost)
@@ -141,22 +141,22 @@ func modelBars(models []ledger.ModelTotals) part.Bars {
 			rest += m.Cost
 			continue
 		}
-		bars = append(bars, part.Bar{Label: m.Model, Href: page.AddressOf("/requests", url.Values{"model": {m.Model}}),
-			Value: part.Money{Amount: m.Cost}, Percent: part.Share(m.Cost, most)})
+		bars = append(bars, ui.Bar{Label: m.Model, Href: page.AddressOf("/requests", url.Values{"model": {m.Model}}),
+			Value: ui.Money{Amount: m.Cost}, Percent: ui.Share(m.Cost, most)})
 	}
 	if len(models) > shownModels {
-		bars = append(bars, part.Bar{Label: "Other", Value: part.Money{Amount: rest}, Percent: min(100, part.Share(rest, most))})
+		bars = append(bars, ui.Bar{Label: "Other", Value: ui.Money{Amount: rest}, Percent: min(100, ui.Share(rest, most))})
 	}
 	return bars
 }
 
 // firstSteps lead a new account to its first request.
-func firstSteps(balance money.Amount, hasKey bool) part.FirstSteps {
-	return part.FirstSteps{
+func firstSteps(balance money.Amount, hasKey bool) ui.FirstSteps {
+	return ui.FirstSteps{
 		{Done: balance > 0, Text: "Credit on the account. Your operator adds it."},
 		{Done: hasKey, Text: "A key for your programs.",
-			Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}},
+			Link: &ui.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}},
 		{Text: "A request. The key's page has one to copy; it appears here within a second.",
-			Link: &part.Link{Href: page.Base + "/keys", Text: "To the keys", Button: true, Main: hasKey}},
+			Link: &ui.Link{Href: page.Base + "/keys", Text: "To the keys", Button: true, Main: hasKey}},
 	}
 }

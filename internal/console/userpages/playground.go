@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/job/gallery"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger/requestlog"
@@ -22,24 +22,24 @@ import (
 
 // playgroundPage is the page to try models. The module sends the prompt to the API.
 type playgroundPage struct {
-	Kinds    part.Tabs
+	Kinds    ui.Tabs
 	Kind     catalog.Kind
 	Chat     bool
 	Files    string // types of attachments, as in the accept attribute
 	Models   string // JSON of []trial, for the module
 	Base     string // of the API, for code
-	Model    part.FormField
-	Key      part.FormField
-	Settings []part.FormField
-	Prompt   part.FormField
-	Samples  part.Tabs // prompts to begin with
-	Codes    part.Snippets
-	Empty    *part.Empty
-	Live     part.Live
+	Model    ui.FormField
+	Key      ui.FormField
+	Settings []ui.FormField
+	Prompt   ui.FormField
+	Samples  ui.Tabs // prompts to begin with
+	Codes    ui.Snippets
+	Empty    *ui.EmptyState
+	Live     ui.Live
 }
 
-// trial is a model's data for the module.
-type trial struct {
+// modelChoice is a model's data for the module.
+type modelChoice struct {
 	ID         string      `json:"id"`
 	Label      string      `json:"label"`
 	Keys       []string    `json:"keys"` // keys with access to the model
@@ -58,7 +58,7 @@ const maxKeys = 200
 // olderKeys is the last option of a choice of keys if the account has more.
 var olderKeys = fmt.Sprintf("the newest %d; older ones have their pages under Keys", maxKeys)
 
-func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
+func (c *console) playground(v *page.Visit) (page.Responder, error) {
 	shown := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: v.PublicURL(), Files: "image/png,image/jpeg,image/webp,image/gif"}
 	model, key, prompt := v.Query("model"), v.Query("key"), v.Query("prompt")
 	var keys []account.Key
@@ -94,7 +94,7 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 		kind catalog.Kind
 		word string
 	}{{catalog.KindChat, "Chat"}, {catalog.KindImage, "Image"}, {catalog.KindVideo, "Video"}} {
-		shown.Kinds.Items = append(shown.Kinds.Items, part.Tab{Href: page.Base + "/playground?kind=" + string(kind.kind), Text: kind.word,
+		shown.Kinds.Items = append(shown.Kinds.Items, ui.Tab{Href: page.Base + "/playground?kind=" + string(kind.kind), Text: kind.word,
 			Current: kind.kind == shown.Kind})
 	}
 	shown.Kinds.Label = "What to make"
@@ -102,15 +102,15 @@ func (c *console) playground(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	if more {
-		shown.Key.Options = append(shown.Key.Options, part.Option{Label: olderKeys, Off: true})
+		shown.Key.Options = append(shown.Key.Options, ui.Option{Label: olderKeys, Off: true})
 	}
-	shown.Prompt = part.FormField{Name: "prompt", Label: "Message", Kind: part.Area, Value: prompt}
+	shown.Prompt = ui.FormField{Name: "prompt", Label: "Message", Kind: ui.Area, Value: prompt}
 	if !shown.Chat {
 		shown.Prompt.Label = "Prompt"
 	}
 	shown.Samples = samplePrompts(shown.Kind)
-	shown.Codes = part.Snippets{ID: "code", Tabs: []part.Snippet{{Name: "curl"}, {Name: "Python"}, {Name: "Node"}, {Name: "Go"}}}
-	return page.Whole{Name: "playground", Title: "Playground", Main: shown}, nil
+	shown.Codes = ui.Snippets{ID: "code", Tabs: []ui.Snippet{{Name: "curl"}, {Name: "Python"}, {Name: "Node"}, {Name: "Go"}}}
+	return page.FullPage{Name: "playground", Title: "Playground", Main: shown}, nil
 }
 
 // samples are prompts to begin with, by kind.
@@ -122,11 +122,11 @@ var samples = map[catalog.Kind][]string{
 }
 
 // samplePrompts returns links to the playground with a prompt.
-func samplePrompts(kinds ...catalog.Kind) part.Tabs {
-	tabs := part.Tabs{Label: "Prompts to begin with"}
+func samplePrompts(kinds ...catalog.Kind) ui.Tabs {
+	tabs := ui.Tabs{Label: "Prompts to begin with"}
 	for _, kind := range kinds {
 		for _, prompt := range samples[kind] {
-			tabs.Items = append(tabs.Items, part.Tab{Text: prompt,
+			tabs.Items = append(tabs.Items, ui.Tab{Text: prompt,
 				Href: page.AddressOf("/playground", url.Values{"kind": {string(kind)}, "prompt": {prompt}})})
 		}
 	}
@@ -136,31 +136,31 @@ func samplePrompts(kinds ...catalog.Kind) part.Tabs {
 // choices fills in the keys, the models for the chosen key, and the settings of the kind. test
 // reports whether the account is marked as test.
 func (c *console) choices(shown *playgroundPage, keys []account.Key, test bool, model, key string) error {
-	shown.Model = part.FormField{Name: "model", Label: "Model", Kind: part.Choice}
-	shown.Key = part.FormField{Name: "key", Label: "Key that pays", Kind: part.Choice}
+	shown.Model = ui.FormField{Name: "model", Label: "Model", Kind: ui.Choice}
+	shown.Key = ui.FormField{Name: "key", Label: "Key that pays", Kind: ui.Choice}
 	keys = slices.DeleteFunc(slices.Clone(keys), func(k account.Key) bool { return k.Ledger.Limits.Disabled })
 	now := c.offer()
-	var models []trial
+	var models []modelChoice
 	for _, m := range now.Catalog.Models() {
 		if m.Kind != shown.Kind || m.State != catalog.StateOpen {
 			continue
 		}
-		if t := trialOf(m); t.allow(now.Catalog, keys, test) {
+		if t := newModelChoice(m); t.setKeys(now.Catalog, keys, test) {
 			models = append(models, t)
 		}
 	}
 	chosen := chooseKey(keys, models, model, key)
 	for _, k := range keys {
 		label := strings.TrimSpace(k.Name + " " + k.Hint)
-		usable := slices.ContainsFunc(models, func(t trial) bool { return slices.Contains(t.Keys, k.ID) })
+		usable := slices.ContainsFunc(models, func(t modelChoice) bool { return slices.Contains(t.Keys, k.ID) })
 		if !usable {
 			label += " (no model of this kind)"
 		}
-		shown.Key.Options = append(shown.Key.Options, part.Option{Value: k.ID, Label: label, On: k.ID == chosen, Off: !usable})
+		shown.Key.Options = append(shown.Key.Options, ui.Option{Value: k.ID, Label: label, On: k.ID == chosen, Off: !usable})
 	}
-	offered := slices.DeleteFunc(slices.Clone(models), func(t trial) bool { return !slices.Contains(t.Keys, chosen) })
+	offered := slices.DeleteFunc(slices.Clone(models), func(t modelChoice) bool { return !slices.Contains(t.Keys, chosen) })
 	fits := func(m *catalog.Model) bool {
-		return slices.ContainsFunc(offered, func(t trial) bool { return t.ID == m.ID })
+		return slices.ContainsFunc(offered, func(t modelChoice) bool { return t.ID == m.ID })
 	}
 	if m, ok := now.Catalog.Model(model); !ok || !fits(m) {
 		if m = now.First(fits); m != nil {
@@ -168,14 +168,14 @@ func (c *console) choices(shown *playgroundPage, keys []account.Key, test bool, 
 		}
 	}
 	for _, t := range offered {
-		shown.Model.Options = append(shown.Model.Options, part.Option{Value: t.ID, Label: t.Label, On: t.ID == model})
+		shown.Model.Options = append(shown.Model.Options, ui.Option{Value: t.ID, Label: t.Label, On: t.ID == model})
 	}
 	switch {
 	case len(keys) == 0:
-		shown.Empty = &part.Empty{Title: "No enabled key", Text: "The playground uses one of your keys, within its limits.",
-			Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}}
+		shown.Empty = &ui.EmptyState{Title: "No enabled key", Text: "The playground uses one of your keys, within its limits.",
+			Link: &ui.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}}
 	case len(models) == 0:
-		shown.Empty = &part.Empty{Title: "No models", Text: "None of your keys can use an open model of this kind."}
+		shown.Empty = &ui.EmptyState{Title: "No models", Text: "None of your keys can use an open model of this kind."}
 	}
 	shown.Settings = settingsFor(shown.Kind)
 	raw, err := json.Marshal(models)
@@ -183,8 +183,8 @@ func (c *console) choices(shown *playgroundPage, keys []account.Key, test bool, 
 	return err
 }
 
-// allow sets the keys with access to the model, and reports whether there are any.
-func (t *trial) allow(now *catalog.Snapshot, keys []account.Key, test bool) bool {
+// setKeys sets the keys with access to the model, and reports whether there are any.
+func (t *modelChoice) setKeys(now *catalog.Snapshot, keys []account.Key, test bool) bool {
 	t.Label = show.ModelLabel(now, t.ID)
 	for _, k := range keys {
 		if show.Allows(k.AllowedModels, t.ID) && !now.HidesSandbox(t.ID, test, k.AllowedModels) {
@@ -196,9 +196,9 @@ func (t *trial) allow(now *catalog.Snapshot, keys []account.Key, test bool) bool
 
 // chooseKey returns the key for the charges: the requested key if it may use any model, or else the
 // first key with access to the requested model or, failing that, to any model.
-func chooseKey(keys []account.Key, models []trial, model, requested string) string {
+func chooseKey(keys []account.Key, models []modelChoice, model, requested string) string {
 	usable := func(key, model string) bool {
-		return slices.ContainsFunc(models, func(t trial) bool { return (model == "" || t.ID == model) && slices.Contains(t.Keys, key) })
+		return slices.ContainsFunc(models, func(t modelChoice) bool { return (model == "" || t.ID == model) && slices.Contains(t.Keys, key) })
 	}
 	if requested != "" && usable(requested, "") {
 		return requested
@@ -213,8 +213,8 @@ func chooseKey(keys []account.Key, models []trial, model, requested string) stri
 	return ""
 }
 
-func trialOf(m *catalog.Model) trial {
-	t := trial{ID: m.ID, Forms: m.Forms, Ratios: m.Ratios, Images: m.MaxImages, References: m.MaxReferences,
+func newModelChoice(m *catalog.Model) modelChoice {
+	t := modelChoice{ID: m.ID, Forms: m.Forms, Ratios: m.Ratios, Images: m.MaxImages, References: m.MaxReferences,
 		Seconds: slices.Clone(m.Durations.List), Output: m.MaxOutputTokens}
 	for _, tier := range m.Tiers {
 		t.Tiers = append(t.Tiers, tier.Name)
@@ -226,19 +226,19 @@ func trialOf(m *catalog.Model) trial {
 }
 
 // settingsFor returns the fields of a kind. The module fills in the options of the model.
-func settingsFor(kind catalog.Kind) []part.FormField {
-	first := []part.Option{{Value: "", Label: "the model's default"}}
+func settingsFor(kind catalog.Kind) []ui.FormField {
+	first := []ui.Option{{Value: "", Label: "the model's default"}}
 	switch kind {
 	case catalog.KindImage:
-		return []part.FormField{{Name: "resolution", Label: "Resolution", Kind: part.Choice, Options: first},
-			{Name: "ratio", Label: "Ratio", Kind: part.Choice, Options: first},
-			{Name: "n", Label: "Images", Kind: part.Choice, Options: []part.Option{{Value: "", Label: "1"}}}}
+		return []ui.FormField{{Name: "resolution", Label: "Resolution", Kind: ui.Choice, Options: first},
+			{Name: "ratio", Label: "Ratio", Kind: ui.Choice, Options: first},
+			{Name: "n", Label: "Images", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "1"}}}}
 	case catalog.KindVideo:
-		return []part.FormField{{Name: "resolution", Label: "Resolution", Kind: part.Choice, Options: first},
-			{Name: "ratio", Label: "Ratio", Kind: part.Choice, Options: first},
-			{Name: "duration", Label: "Duration in seconds", Kind: part.Choice, Options: first}}
+		return []ui.FormField{{Name: "resolution", Label: "Resolution", Kind: ui.Choice, Options: first},
+			{Name: "ratio", Label: "Ratio", Kind: ui.Choice, Options: first},
+			{Name: "duration", Label: "Duration in seconds", Kind: ui.Choice, Options: first}}
 	}
-	return []part.FormField{{Name: "system", Label: "System prompt", Kind: part.Area},
+	return []ui.FormField{{Name: "system", Label: "System prompt", Kind: ui.Area},
 		{Name: "temperature", Label: "Temperature", Numeric: true, Hint: "Leave empty for the model's default."},
 		{Name: "max", Label: "Maximum answer, in tokens", Numeric: true,
 			Hint: "Leave empty for the model's maximum. A lower value reserves less money."}}
@@ -246,8 +246,8 @@ func settingsFor(kind catalog.Kind) []part.FormField {
 
 // asKey forwards a request to an endpoint of the API with the visitor's key named in the path. The
 // API applies all of its checks.
-func (c *console) asKey(endpoint string) func(*page.Visit) (page.Outgoing, error) {
-	return func(v *page.Visit) (page.Outgoing, error) {
+func (c *console) asKey(endpoint string) func(*page.Visit) (page.Responder, error) {
+	return func(v *page.Visit) (page.Responder, error) {
 		k, err := keyOf(v)
 		if err != nil {
 			return nil, err
@@ -258,20 +258,20 @@ func (c *console) asKey(endpoint string) func(*page.Visit) (page.Outgoing, error
 			r.Header.Del(name)
 		}
 		c.ServeAs(v, r, v.Account(), k.ID)
-		return page.Sent{}, nil
+		return page.Handled{}, nil
 	}
 }
 
-// costPart shows the charge of an answer after its receipt is written.
-type costPart struct {
+// costFragment shows the charge of an answer after its receipt is written.
+type costFragment struct {
 	Address string
 	Final   bool
-	Parts   part.Group
+	Parts   ui.Group
 }
 
 // cost returns the summary of a request's receipt.
-func (c *console) cost(v *page.Visit) (page.Outgoing, error) {
-	shown := costPart{Address: page.Base + "/playground/" + v.PathID() + "/cost"}
+func (c *console) cost(v *page.Visit) (page.Responder, error) {
+	shown := costFragment{Address: page.Base + "/playground/" + v.PathID() + "/cost"}
 	err := v.View(func(tx *store.Tx) error {
 		r, err := requestlog.GetTx(tx, v.PathID())
 		if err != nil {
@@ -281,9 +281,9 @@ func (c *console) cost(v *page.Visit) (page.Outgoing, error) {
 			return requestlog.ErrNone
 		}
 		shown.Final = true
-		tokens := part.Thousands(r.Tokens.Prompt) + " + " + part.Thousands(r.Tokens.Completion) + " tokens"
-		shown.Parts = part.Group{part.Text{Text: tokens, Muted: true}, part.Money{Amount: r.Cost}, part.Took{MS: r.DurationMS},
-			part.Ident{ID: r.ID, Href: page.Base + "/requests/" + r.ID}}
+		tokens := ui.Thousands(r.Tokens.Prompt) + " + " + ui.Thousands(r.Tokens.Completion) + " tokens"
+		shown.Parts = ui.Group{ui.Text{Text: tokens, Muted: true}, ui.Money{Amount: r.Cost}, ui.Duration{MS: r.DurationMS},
+			ui.Ident{ID: r.ID, Href: page.Base + "/requests/" + r.ID}}
 		return nil
 	})
 	if err != nil && !errors.Is(err, requestlog.ErrNone) {

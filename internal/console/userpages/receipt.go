@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
@@ -19,20 +19,20 @@ import (
 
 // requestPage is one request with its outcome and its charge.
 type requestPage struct {
-	State    part.Badge
-	Meaning  *part.Notice // of an error, for money
-	Receipt  part.DataTable
-	Timeline part.Timeline
-	Times    part.Bars // until the first byte and until the end; empty if they are the same
-	Facts    part.Facts
-	Copy     part.Copying
-	Codes    part.Snippets // the request as code; empty if the endpoint runs no model
+	State    ui.Badge
+	Meaning  *ui.Notice // of an error, for money
+	Receipt  ui.DataTable
+	Timeline ui.Timeline
+	Times    ui.Bars // until the first byte and until the end; empty if they are the same
+	Facts    ui.Facts
+	Copy     ui.CopyField
+	Codes    ui.Snippets // the request as code; empty if the endpoint runs no model
 }
 
-// notKept stands for the prompt in the code of a request.
-const notKept = "(your prompt, which is not kept)"
+// promptPlaceholder stands for the prompt in the code of a request.
+const promptPlaceholder = "(your prompt, which is not kept)"
 
-func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
 	var r requestlog.Receipt
 	var key any
 	var model *catalog.Model
@@ -51,11 +51,11 @@ func (c *console) showRequest(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	shown := requestPage{State: show.Status(r.Status, r.Code), Receipt: show.Bill(r, model), Timeline: timelineOf(r), Times: timesOf(r),
-		Copy:  part.Copying{ID: "request", Label: "Request id", Value: r.ID},
-		Codes: part.Snippets{ID: "code", Tabs: show.CallSnippets(v.PublicURL(), r.Endpoint, r.Model, notKept)}}
+		Copy:  ui.CopyField{ID: "request", Label: "Request id", Value: r.ID},
+		Codes: ui.Snippets{ID: "code", Tabs: show.CallSnippets(v.PublicURL(), r.Endpoint, r.Model, promptPlaceholder)}}
 	shown.Meaning = meaningOf(r)
 	shown.Facts = factsOf(r, key)
-	return page.Whole{Name: "request", Title: "Request " + r.ID, Main: shown}, nil
+	return page.FullPage{Name: "request", Title: "Request " + r.ID, Main: shown}, nil
 }
 
 // keyLinkTx returns a link to an account's key, or nil if the request had no key.
@@ -67,7 +67,7 @@ func keyLinkTx(tx *store.Tx, of, key string) (any, error) {
 	if account.IsUnknown(err) {
 		return "a deleted key", nil
 	}
-	return part.Link{Href: page.Base + "/keys/" + key, Text: show.KeyName(k)}, err
+	return ui.Link{Href: page.Base + "/keys/" + key, Text: show.KeyName(k)}, err
 }
 
 // pricedTx returns the model of a request in the catalog revision of its price. It returns nil if
@@ -85,11 +85,11 @@ func (c *console) pricedTx(tx *store.Tx, r requestlog.Receipt) (*catalog.Model, 
 
 // meaningOf explains an error's effect on the charge and gives advice. It returns nil if there was
 // no error.
-func meaningOf(r requestlog.Receipt) *part.Notice {
+func meaningOf(r requestlog.Receipt) *ui.Notice {
 	if r.Code == "" && r.Status < http.StatusBadRequest {
 		return nil
 	}
-	n := part.Notice{Tone: part.Info, Title: "You were not charged.", Text: show.Meaning(r.Code)}
+	n := ui.Notice{Tone: ui.Info, Title: "You were not charged.", Text: show.Meaning(r.Code)}
 	if r.Cost > 0 {
 		n.Title = "You were charged for what came."
 	}
@@ -98,65 +98,65 @@ func meaningOf(r requestlog.Receipt) *part.Notice {
 		n.Text = "Your program closed the connection before the answer was whole."
 	case r.Job != "" && r.Status < http.StatusBadRequest:
 		n.Text = "The job failed, and what was held for it was given back."
-		n.Link = &part.Link{Href: page.Base + "/jobs/" + r.Job, Text: "To the job"}
+		n.Link = &ui.Link{Href: page.Base + "/jobs/" + r.Job, Text: "To the job"}
 	case n.Text == "" && r.Status >= http.StatusInternalServerError:
 		n.Text = "No provider answered well. Send the request again."
 	case n.Text == "":
 		n.Text = "The request was refused as it was. The error that you got says what to change."
 	case fault.Code(r.Code) == fault.InsufficientQuota:
-		n.Link = &part.Link{Href: page.Base + "/billing", Text: "To your balance"}
+		n.Link = &ui.Link{Href: page.Base + "/billing", Text: "To your balance"}
 	}
 	return &n
 }
 
-// sources are the words for the source of a charge's token counts.
-var sources = map[ledger.UsageSource]string{
+// sourceLabels are the words for the source of a charge's token counts.
+var sourceLabels = map[ledger.UsageSource]string{
 	ledger.SourceProvider: "by the provider",
 	ledger.SourceGateway:  "by this service, since the provider counted nothing",
 	ledger.SourceBoth:     "by the provider and this service, each in part",
 	ledger.SourceProgress: "by what had been noted when the answer broke off",
 }
 
-func factsOf(r requestlog.Receipt, key any) part.Facts {
-	facts := part.Facts{{Name: "Endpoint", Value: part.Text{Text: r.Endpoint, Mono: true}}, {Name: "Model", Value: part.Dashed(r.Model)}}
-	add := func(name string, value any) { facts = append(facts, part.Fact{Name: name, Value: value}) }
+func factsOf(r requestlog.Receipt, key any) ui.Facts {
+	facts := ui.Facts{{Name: "Endpoint", Value: ui.Text{Text: r.Endpoint, Mono: true}}, {Name: "Model", Value: ui.OrDash(r.Model)}}
+	add := func(name string, value any) { facts = append(facts, ui.Fact{Name: name, Value: value}) }
 	if key != nil {
 		add("Key", key)
 	}
 	if r.Job != "" {
-		add("Job", part.Ident{ID: r.Job, Href: page.Base + "/jobs/" + r.Job})
+		add("Job", ui.Ident{ID: r.Job, Href: page.Base + "/jobs/" + r.Job})
 	}
 	if r.Code != "" {
-		add("Code", part.Text{Text: r.Code, Mono: true})
+		add("Code", ui.Text{Text: r.Code, Mono: true})
 	}
-	add("Received", part.Moment{MS: r.CreatedMS})
-	add("Took", part.Took{MS: r.DurationMS})
-	add("Held before it ran", part.Money{Amount: r.Held})
+	add("Received", ui.Moment{MS: r.CreatedMS})
+	add("Took", ui.Duration{MS: r.DurationMS})
+	add("Held before it ran", ui.Money{Amount: r.Held})
 	if back := r.Held - r.Cost; back > 0 {
-		add("Given back", part.Money{Amount: back})
+		add("Given back", ui.Money{Amount: back})
 	}
-	if words := sources[r.Source]; words != "" && r.Cost > 0 && r.Job == "" {
+	if words := sourceLabels[r.Source]; words != "" && r.Cost > 0 && r.Job == "" {
 		add("Counted", words)
 	}
 	if r.StandsFor > 1 {
-		add("Stands for", part.Requests(r.StandsFor)+" that were refused alike")
+		add("Stands for", ui.Requests(r.StandsFor)+" that were refused alike")
 	}
 	return facts
 }
 
 // timesOf splits the duration of a request at its first byte.
-func timesOf(r requestlog.Receipt) part.Bars {
+func timesOf(r requestlog.Receipt) ui.Bars {
 	first, rest := r.FirstByteMS, r.DurationMS-r.FirstByteMS
 	if first <= 0 || rest <= 0 {
 		return nil
 	}
-	bar := func(label string, ms int64) part.Bar {
-		return part.Bar{Label: label, Percent: int(100 * ms / r.DurationMS), Value: part.Took{MS: ms}}
+	bar := func(label string, ms int64) ui.Bar {
+		return ui.Bar{Label: label, Percent: int(100 * ms / r.DurationMS), Value: ui.Duration{MS: ms}}
 	}
-	return part.Bars{bar("Until the first byte", first), bar("Until the end", rest)}
+	return ui.Bars{bar("Until the first byte", first), bar("Until the end", rest)}
 }
 
-// shownAttempt is the public part of an attempt, without the line and the provider's words.
+// shownAttempt has the public fields of an attempt, without its line and the provider's message.
 type shownAttempt struct {
 	Skipped    string `json:"skipped"`
 	Code       string `json:"code"`
@@ -164,37 +164,37 @@ type shownAttempt struct {
 }
 
 // timelineOf returns the events of a request in order.
-func timelineOf(r requestlog.Receipt) part.Timeline {
-	all := part.Timeline{{Word: "received", At: part.Moment{MS: r.CreatedMS}}}
+func timelineOf(r requestlog.Receipt) ui.Timeline {
+	all := ui.Timeline{{Label: "received", At: ui.Moment{MS: r.CreatedMS}}}
 	var attempts []shownAttempt // of a job, its page tells
 	if r.Job == "" && json.Unmarshal(r.Attempts, &attempts) == nil {
 		for _, a := range attempts {
 			switch {
 			case a.Skipped != "":
 			case a.Code == "":
-				all = append(all, part.Stage{Tone: part.OK, Word: "a provider answered",
-					Note: part.Text{Text: "in " + part.Span(a.DurationMS), Muted: true}})
+				all = append(all, ui.Stage{Tone: ui.OK, Label: "a provider answered",
+					Note: ui.Text{Text: "in " + ui.FormatDuration(a.DurationMS), Muted: true}})
 			default:
-				note := "after " + part.Span(a.DurationMS)
-				if words := show.CodeWords(a.Code); words != "provider failed" {
+				note := "after " + ui.FormatDuration(a.DurationMS)
+				if words := show.CodeLabel(a.Code); words != "provider failed" {
 					note = words + ", " + note
 				}
-				all = append(all, part.Stage{Tone: part.Bad, Word: "a provider failed", Note: part.Text{Text: note, Muted: true, Title: a.Code}})
+				all = append(all, ui.Stage{Tone: ui.Bad, Label: "a provider failed", Note: ui.Text{Text: note, Muted: true, Title: a.Code}})
 			}
 		}
 	}
-	end := part.Stage{Tone: part.OK, Word: "answered " + strconv.Itoa(r.Status), At: part.Moment{MS: r.CreatedMS + r.DurationMS}}
+	end := ui.Stage{Tone: ui.OK, Label: "answered " + strconv.Itoa(r.Status), At: ui.Moment{MS: r.CreatedMS + r.DurationMS}}
 	switch {
 	case fault.Code(r.Code) == fault.ClientClosed:
-		end.Tone, end.Word = part.Plain, "your program left"
+		end.Tone, end.Label = ui.Plain, "your program left"
 	case r.Outcome == ledger.Refused:
-		end.Tone, end.Word = part.Bad, "refused with "+strconv.Itoa(r.Status)
+		end.Tone, end.Label = ui.Bad, "refused with "+strconv.Itoa(r.Status)
 	case r.Status >= http.StatusBadRequest:
-		end.Tone = part.Bad
+		end.Tone = ui.Bad
 	case r.Code != "":
-		end.Tone, end.Word = part.Bad, "the job failed"
+		end.Tone, end.Label = ui.Bad, "the job failed"
 	case r.Job != "":
-		end.Word = "the job is done"
+		end.Label = "the job is done"
 	}
 	return append(all, end)
 }

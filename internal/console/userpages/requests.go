@@ -11,18 +11,18 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
 
 // requestsPage is the request log of an account.
 type requestsPage struct {
-	Filters part.Filters
-	Table   part.DataTable
-	Pager   part.Pager
-	Empty   *part.Empty
+	Filters ui.Filters
+	Table   ui.DataTable
+	Pager   ui.Pager
+	Empty   *ui.EmptyState
 	CSV     string // where the same requests are a file
 }
 
@@ -34,9 +34,9 @@ var slowChoices = []int64{1_000, 10_000, 60_000}
 
 const (
 	// spanDays is the number of single days in the filter.
-	spanDays      = 7
-	requestsAPart = 500     // of a download
-	maxRequests   = 200_000 // of a download
+	spanDays        = 7
+	requestsPerRead = 500     // of a download
+	maxRequests     = 200_000 // of a download
 )
 
 // requestNames are the parameters of the filters.
@@ -85,17 +85,17 @@ func spanOf(span string, nowMS int64) (sinceMS, untilMS int64) {
 	return 0, 0
 }
 
-func spanOptions(chosen string, nowMS int64) []part.Option {
-	options := []part.Option{{Label: "All"}, {Value: "1", Label: "Last 24 hours"}, {Value: "7", Label: "Last 7 days"},
+func spanOptions(chosen string, nowMS int64) []ui.Option {
+	options := []ui.Option{{Label: "All"}, {Value: "1", Label: "Last 24 hours"}, {Value: "7", Label: "Last 7 days"},
 		{Value: "30", Label: "Last 30 days"}}
 	for back := range spanDays {
 		day := time.UnixMilli(nowMS).UTC().AddDate(0, 0, -back)
-		options = append(options, part.Option{Value: part.Day(day), Label: part.Day(day) + " UTC"})
+		options = append(options, ui.Option{Value: ui.Day(day), Label: ui.Day(day) + " UTC"})
 	}
-	return show.Chosen(options, chosen)
+	return show.Select(options, chosen)
 }
 
-func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
+func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 	var shown requestsPage
 	var f requestlog.Selection
 	var chosen url.Values
@@ -110,13 +110,13 @@ func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
 		if err != nil {
 			return err
 		}
-		shown.Filters = part.Filters{Action: page.Base + "/requests", Fields: []part.FormField{
-			{Name: "span", Label: "Time (UTC)", Kind: part.Choice, Options: spanOptions(chosen.Get("span"), nowMS)},
-			{Name: "key", Label: "Key", Kind: part.Choice, Options: keys},
-			{Name: "model", Label: "Model", Kind: part.Choice, Options: c.modelOptions(f.Model)},
-			{Name: "status", Label: "Status", Kind: part.Choice, Options: statusOptions(f.Status)},
-			{Name: "code", Label: "Code", Kind: part.Choice, Options: show.Codes(f.Code)},
-			{Name: "slow", Label: "Took at least", Kind: part.Choice, Options: slowOptions(f.MinDurationMS)},
+		shown.Filters = ui.Filters{Action: page.Base + "/requests", Fields: []ui.FormField{
+			{Name: "span", Label: "Time (UTC)", Kind: ui.Choice, Options: spanOptions(chosen.Get("span"), nowMS)},
+			{Name: "key", Label: "Key", Kind: ui.Choice, Options: keys},
+			{Name: "model", Label: "Model", Kind: ui.Choice, Options: c.modelOptions(f.Model)},
+			{Name: "status", Label: "Status", Kind: ui.Choice, Options: statusOptions(f.Status)},
+			{Name: "code", Label: "Code", Kind: ui.Choice, Options: show.Codes(f.Code)},
+			{Name: "slow", Label: "Took at least", Kind: ui.Choice, Options: slowOptions(f.MinDurationMS)},
 		}}
 		list, err := requestlog.ListTx(tx, f)
 		if err != nil {
@@ -136,28 +136,28 @@ func (c *console) listRequests(v *page.Visit) (page.Outgoing, error) {
 	if len(shown.Table.Rows) == 0 && f.After == "" && shown.Empty == nil {
 		shown.Empty = noRequests(len(chosen) > 0)
 	}
-	return page.Whole{Name: "requests", Title: "Requests", Main: shown}, nil
+	return page.FullPage{Name: "requests", Title: "Requests", Main: shown}, nil
 }
 
 // noRequests explains an empty list: the account has no requests, or none match.
-func noRequests(filtered bool) *part.Empty {
+func noRequests(filtered bool) *ui.EmptyState {
 	if filtered {
 		return page.NoneMatch("/requests", "Clear filters")
 	}
-	return &part.Empty{Title: "No requests yet", Text: "Create a key and send a request. It appears here within a second.",
-		Link: &part.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}}
+	return &ui.EmptyState{Title: "No requests yet", Text: "Create a key and send a request. It appears here within a second.",
+		Link: &ui.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}}
 }
 
 // modelOptions returns the models of the catalog as options. A chosen model outside the catalog
 // stays an option.
-func (c *console) modelOptions(chosen string) []part.Option {
-	options := []part.Option{{Label: "All"}}
+func (c *console) modelOptions(chosen string) []ui.Option {
+	options := []ui.Option{{Label: "All"}}
 	for _, m := range c.Catalog.Current().Models() {
 		if m.State != catalog.StateRetired {
-			options = append(options, part.Option{Value: m.ID, Label: m.ID})
+			options = append(options, ui.Option{Value: m.ID, Label: m.ID})
 		}
 	}
-	return show.Chosen(options, chosen)
+	return show.Select(options, chosen)
 }
 
 // chosenKeysTx returns the newest keys of an account and reports whether there are more. A chosen
@@ -179,62 +179,62 @@ func chosenKeysTx(tx *store.Tx, of, chosen string) ([]account.Key, bool, error) 
 
 // keyOptionsTx returns the newest keys of an account as options, by name. A chosen older or deleted
 // key stays an option.
-func keyOptionsTx(tx *store.Tx, of, chosen string) ([]part.Option, error) {
+func keyOptionsTx(tx *store.Tx, of, chosen string) ([]ui.Option, error) {
 	keys, more, err := chosenKeysTx(tx, of, chosen)
-	options := []part.Option{{Label: "All"}}
+	options := []ui.Option{{Label: "All"}}
 	for _, k := range keys {
-		options = append(options, part.Option{Value: k.ID, Label: show.KeyName(k)})
+		options = append(options, ui.Option{Value: k.ID, Label: show.KeyName(k)})
 	}
-	options = show.Chosen(options, chosen)
+	options = show.Select(options, chosen)
 	if more {
-		options = append(options, part.Option{Label: olderKeys, Off: true})
+		options = append(options, ui.Option{Label: olderKeys, Off: true})
 	}
 	return options, err
 }
 
-func statusOptions(chosen int) []part.Option {
-	options := []part.Option{{Label: "All"}}
+func statusOptions(chosen int) []ui.Option {
+	options := []ui.Option{{Label: "All"}}
 	for _, status := range statusChoices {
 		label := strconv.Itoa(status) + " " + cmp.Or(http.StatusText(status), "Client left")
-		options = append(options, part.Option{Value: strconv.Itoa(status), Label: label})
+		options = append(options, ui.Option{Value: strconv.Itoa(status), Label: label})
 	}
 	value := ""
 	if chosen != 0 {
 		value = strconv.Itoa(chosen)
 	}
-	return show.Chosen(options, value)
+	return show.Select(options, value)
 }
 
-func slowOptions(chosenMS int64) []part.Option {
-	options := []part.Option{{Label: "Any"}}
+func slowOptions(chosenMS int64) []ui.Option {
+	options := []ui.Option{{Label: "Any"}}
 	for _, ms := range slowChoices {
-		options = append(options, part.Option{Value: strconv.FormatInt(ms, 10), Label: part.Span(ms)})
+		options = append(options, ui.Option{Value: strconv.FormatInt(ms, 10), Label: ui.FormatDuration(ms)})
 	}
 	value := ""
 	if chosenMS != 0 {
 		value = strconv.FormatInt(chosenMS, 10)
 	}
-	return show.Chosen(options, value)
+	return show.Select(options, value)
 }
 
 // requestsTable lists requests.
-func requestsTable(list []requestlog.Receipt) part.DataTable {
-	t := part.DataTable{Caption: "Requests", Columns: []part.Column{
+func requestsTable(list []requestlog.Receipt) ui.DataTable {
+	t := ui.DataTable{Caption: "Requests", Columns: []ui.Column{
 		{Title: "Time"}, {Title: "Model"}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},
 		{Title: "Took", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
 	for _, r := range list {
-		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/requests/" + r.ID, Cells: []any{
-			part.Moment{MS: r.CreatedMS}, r.Model, show.Status(r.Status, r.Code), show.Tokens(r.Tokens),
-			part.Money{Amount: r.Cost}, part.Took{MS: r.DurationMS}, part.Ident{ID: r.ID, Cut: true}}})
+		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/requests/" + r.ID, Cells: []any{
+			ui.Moment{MS: r.CreatedMS}, r.Model, show.Status(r.Status, r.Code), show.Tokens(r.Tokens),
+			ui.Money{Amount: r.Cost}, ui.Duration{MS: r.DurationMS}, ui.Ident{ID: r.ID, Cut: true}}})
 	}
 	return t
 }
 
 // downloadRequests gives the chosen requests, newest first, as CSV.
-func (c *console) downloadRequests(v *page.Visit) (page.Outgoing, error) {
+func (c *console) downloadRequests(v *page.Visit) (page.Responder, error) {
 	var f requestlog.Selection
 	rows, begun := 0, false
-	return page.CSV{Name: "requests", Next: func() (t part.DataTable, more bool, err error) {
+	return page.CSV{Name: "requests", Next: func() (t ui.DataTable, more bool, err error) {
 		err = v.View(func(tx *store.Tx) error {
 			if !begun {
 				nowMS, err := tx.NowMS()
@@ -242,7 +242,7 @@ func (c *console) downloadRequests(v *page.Visit) (page.Outgoing, error) {
 					return err
 				}
 				f, _ = requestsOf(v, nowMS)
-				f.Limit, begun = requestsAPart, true
+				f.Limit, begun = requestsPerRead, true
 			}
 			list, err := requestlog.ListTx(tx, f)
 			if err != nil {
@@ -258,17 +258,17 @@ func (c *console) downloadRequests(v *page.Visit) (page.Outgoing, error) {
 }
 
 // requestsFile returns the log for programs, with the names of the API.
-func requestsFile(list []requestlog.Receipt) part.DataTable {
-	var t part.DataTable
+func requestsFile(list []requestlog.Receipt) ui.DataTable {
+	var t ui.DataTable
 	for _, name := range []string{"id", "created", "endpoint", "model", "key", "job_id", "status", "code", "prompt_tokens", "cached_tokens",
 		"completion_tokens", "image_count", "clip_count", "cost_usd", "held_usd", "first_byte_ms", "duration_ms", "stands_for"} {
-		t.Columns = append(t.Columns, part.Column{Title: name})
+		t.Columns = append(t.Columns, ui.Column{Title: name})
 	}
 	for _, r := range list {
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{r.ID, part.Moment{MS: r.CreatedMS}, r.Endpoint, r.Model, r.Key, r.Job,
-			part.Count{N: int64(r.Status)}, r.Code, part.Count{N: r.Tokens.Prompt}, part.Count{N: r.Tokens.Cached},
-			part.Count{N: r.Tokens.Completion}, part.Count{N: r.Tokens.Images}, part.Count{N: r.Tokens.Clips}, part.Money{Amount: r.Cost},
-			part.Money{Amount: r.Held}, part.Took{MS: r.FirstByteMS}, part.Took{MS: r.DurationMS}, part.Count{N: r.StandsFor}}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{r.ID, ui.Moment{MS: r.CreatedMS}, r.Endpoint, r.Model, r.Key, r.Job,
+			ui.Count{N: int64(r.Status)}, r.Code, ui.Count{N: r.Tokens.Prompt}, ui.Count{N: r.Tokens.Cached},
+			ui.Count{N: r.Tokens.Completion}, ui.Count{N: r.Tokens.Images}, ui.Count{N: r.Tokens.Clips}, ui.Money{Amount: r.Cost},
+			ui.Money{Amount: r.Held}, ui.Duration{MS: r.FirstByteMS}, ui.Duration{MS: r.DurationMS}, ui.Count{N: r.StandsFor}}})
 	}
 	return t
 }

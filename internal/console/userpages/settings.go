@@ -6,8 +6,8 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -15,48 +15,48 @@ import (
 
 // settingsPage is the reader and his team.
 type settingsPage struct {
-	Me       part.Facts
-	Password part.Inputs
-	Factor   part.Badge
+	Me       ui.Facts
+	Password ui.PostForm
+	Factor   ui.Badge
 	Sessions show.SessionList
-	Users    part.DataTable
-	Pager    part.Pager // of the users
-	NewUser  part.Inputs
+	Users    ui.DataTable
+	Pager    ui.Pager // of the users
+	NewUser  ui.PostForm
 }
 
 // invitationPage shows a new colleague's link, this once.
 type invitationPage struct {
 	User string
-	Link part.Copying
-	Text part.Snippets
+	Link ui.CopyField
+	Text ui.Snippets
 }
 
-func passwordForm() part.Inputs {
-	return part.Inputs{Action: page.Base + "/settings/password", Submit: "Change password", Fields: []part.FormField{
+func passwordForm() ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/settings/password", Submit: "Change password", Fields: []ui.FormField{
 		{Name: "current", Label: "Current password", Kind: "password", Complete: "current-password", Required: true},
 		{Name: "password", Label: "New password", Kind: "password", Complete: "new-password", Required: true,
 			Hint: "At least 8 characters. This ends all your other sessions."},
 	}}
 }
 
-func newUserForm() part.Inputs {
-	return part.Inputs{Action: page.Base + "/settings/users", Submit: "Add user", Fields: show.NewUserFields()}
+func newUserForm() ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/settings/users", Submit: "Add user", Fields: show.NewUserFields()}
 }
 
-func (c *console) settings(v *page.Visit) (page.Outgoing, error) {
+func (c *console) settings(v *page.Visit) (page.Responder, error) {
 	return c.settingsWith(v, passwordForm(), newUserForm(), 0)
 }
 
 // settingsWith shows the page with forms, which may have errors.
-func (c *console) settingsWith(v *page.Visit, password, newUser part.Inputs, status int) (page.Outgoing, error) {
+func (c *console) settingsWith(v *page.Visit, password, newUser ui.PostForm, status int) (page.Responder, error) {
 	shown := settingsPage{Password: password, NewUser: newUser}
 	if err := v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())
 		if err != nil {
 			return err
 		}
-		shown.Me = part.Facts{{Name: "Email", Value: v.Session.User.Email}, {Name: "Account", Value: a.Name},
-			{Name: "Account id", Value: part.Ident{ID: a.ID}}, {Name: "Since", Value: part.Moment{MS: a.CreatedMS}}}
+		shown.Me = ui.Facts{{Name: "Email", Value: v.Session.User.Email}, {Name: "Account", Value: a.Name},
+			{Name: "Account id", Value: ui.Ident{ID: a.ID}}, {Name: "Since", Value: ui.Moment{MS: a.CreatedMS}}}
 		u, err := account.GetUserTx(tx, v.Session.User.ID)
 		if err != nil {
 			return err
@@ -75,7 +75,7 @@ func (c *console) settingsWith(v *page.Visit, password, newUser part.Inputs, sta
 	}); err != nil {
 		return nil, err
 	}
-	return page.Whole{Name: "settings", Title: "Settings", Main: shown, Status: status}.Done(v, map[string]string{
+	return page.FullPage{Name: "settings", Title: "Settings", Main: shown, Status: status}.WithNotice(v, map[string]string{
 		"password": "Your password is changed, and all your other sessions have ended.",
 		"factor":   "Your second factor is off: your password is enough to sign in.",
 		"ended":    "That session has ended.",
@@ -88,39 +88,39 @@ func (c *console) settingsWith(v *page.Visit, password, newUser part.Inputs, sta
 // team lists the users of the account with buttons to change the other users. Only operators can
 // change operators and users disabled by operators.
 func (s *settingsPage) team(v *page.Visit, users []account.User) {
-	s.Users = part.DataTable{Caption: "Users of this account", Columns: []part.Column{
+	s.Users = ui.DataTable{Caption: "Users of this account", Columns: []ui.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Since"}, {Title: "Change"}}}
 	for _, u := range users {
 		path := page.Base + "/settings/users/" + u.ID
-		toggle := part.Act{Action: path + "/disable", Word: "Disable", About: u.Email}
+		toggle := ui.Button{Action: path + "/disable", Label: "Disable", About: u.Email}
 		if u.Disabled {
-			toggle = part.Act{Action: path + "/enable", Word: "Enable", About: u.Email}
+			toggle = ui.Button{Action: path + "/enable", Label: "Enable", About: u.Email}
 		}
-		var change any = part.Text{Text: "you", Muted: true}
+		var change any = ui.Text{Text: "you", Muted: true}
 		switch {
 		case u.ID == v.Session.User.ID:
 		case u.Operator:
-			change = part.Text{Text: "operator", Muted: true}
+			change = ui.Text{Text: "operator", Muted: true}
 		case u.Barred:
-			change = part.Text{Text: "by the operator", Muted: true}
+			change = ui.Text{Text: "by the operator", Muted: true}
 		default:
-			change = part.Group{toggle, v.Confirm(part.Confirm{
+			change = ui.Group{toggle, v.Confirm(ui.Confirm{
 				ID: "delete-" + u.ID, Button: "Delete", Title: "Delete " + u.Email + "?", Danger: true, Action: path + "/delete",
 				Text: []string{"This user cannot sign in any more. Keys and money of the account stay as they are."},
 			})}
 		}
-		s.Users.Rows = append(s.Users.Rows, part.DataRow{Cells: []any{u.Email, show.UserState(u), part.Moment{MS: u.CreatedMS}, change}})
+		s.Users.Rows = append(s.Users.Rows, ui.DataRow{Cells: []any{u.Email, show.UserState(u), ui.Moment{MS: u.CreatedMS}, change}})
 	}
 }
 
-func (c *console) changePassword(v *page.Visit) (page.Outgoing, error) {
+func (c *console) changePassword(v *page.Visit) (page.Responder, error) {
 	form := passwordForm()
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	current, next := form.Field("current").Value, form.Field("password").Value
-	again := func(err error) (page.Outgoing, error) {
-		if err := page.Refused(&form, err); err != nil {
+	again := func(err error) (page.Responder, error) {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		return c.settingsWith(v, form, newUserForm(), http.StatusUnprocessableEntity)
@@ -132,7 +132,7 @@ func (c *console) changePassword(v *page.Visit) (page.Outgoing, error) {
 	if err != nil {
 		return again(err)
 	}
-	if err := renewing(v, func(tx *store.Tx) error {
+	if err := withNewSession(v, func(tx *store.Tx) error {
 		_, err := account.ChangeUserTx(tx, v.Session.User.ID, account.UserChange{PasswordHash: &hash})
 		return err
 	}); err != nil {
@@ -150,9 +150,9 @@ func (c *console) confirmPassword(v *page.Visit, field, password string) error {
 	return err
 }
 
-// renewing runs act, which must end all sessions of the visitor, and gives the visitor's browser a
+// withNewSession runs act, which must end all sessions of the visitor, and gives the visitor's browser a
 // new session and a new mark.
-func renewing(v *page.Visit, act func(tx *store.Tx) error) error {
+func withNewSession(v *page.Visit, act func(tx *store.Tx) error) error {
 	var value, mark string
 	if err := v.Update(func(tx *store.Tx) error {
 		if err := act(tx); err != nil {
@@ -168,12 +168,12 @@ func renewing(v *page.Visit, act func(tx *store.Tx) error) error {
 	}); err != nil {
 		return err
 	}
-	v.GiveCookie(account.UserSession, value)
-	v.GiveMark(v.Session.User.ID, mark)
+	v.SetCookie(account.UserSession, value)
+	v.SetMark(v.Session.User.ID, mark)
 	return nil
 }
 
-func (c *console) endSession(v *page.Visit) (page.Outgoing, error) {
+func (c *console) endSession(v *page.Visit) (page.Responder, error) {
 	if err := v.Update(func(tx *store.Tx) error {
 		return account.EndSessionTx(tx, v.Session.User.ID, v.PathID())
 	}); err != nil {
@@ -182,17 +182,17 @@ func (c *console) endSession(v *page.Visit) (page.Outgoing, error) {
 	return page.To("/settings", "ended"), nil
 }
 
-func (c *console) endSessions(v *page.Visit) (page.Outgoing, error) {
+func (c *console) endSessions(v *page.Visit) (page.Responder, error) {
 	if err := v.Update(func(tx *store.Tx) error { return account.EndSessionsTx(tx, v.Session.User.ID) }); err != nil {
 		return nil, err
 	}
-	v.TakeCookie(account.UserSession)
+	v.ClearCookie(account.UserSession)
 	return page.To("/sign-in", ""), nil
 }
 
-func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
+func (c *console) addUser(v *page.Visit) (page.Responder, error) {
 	form := newUserForm()
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	var link *operator.SentLink
@@ -212,20 +212,20 @@ func (c *console) addUser(v *page.Visit) (page.Outgoing, error) {
 		})
 	}
 	if err := add(); err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		return c.settingsWith(v, passwordForm(), form, http.StatusUnprocessableEntity)
 	}
 	if link != nil {
-		return page.Whole{Name: "invitation", Title: "User added", Main: invitationPage{User: link.User.Email,
+		return page.FullPage{Name: "invitation", Title: "User added", Main: invitationPage{User: link.User.Email,
 			Link: show.LinkToCopy(*link), Text: show.LinkLetter(v.PublicURL(), *link)}}, nil
 	}
 	return page.To("/settings", "added"), nil
 }
 
-// colleague lets act change another user of the visitor's account.
-func (c *console) colleague(v *page.Visit, done string, act func(tx *store.Tx, user string) error) (page.Outgoing, error) {
+// changeColleague lets act change another user of the visitor's account.
+func (c *console) changeColleague(v *page.Visit, done string, act func(tx *store.Tx, user string) error) (page.Responder, error) {
 	if err := v.Update(func(tx *store.Tx) error {
 		u, err := account.ColleagueTx(tx, v.Account(), v.Session.User.ID, v.PathID())
 		if err != nil {
@@ -238,16 +238,16 @@ func (c *console) colleague(v *page.Visit, done string, act func(tx *store.Tx, u
 	return page.To("/settings", done), nil
 }
 
-func (c *console) disableUser(v *page.Visit) (page.Outgoing, error) { return c.switchUser(v, true) }
-func (c *console) enableUser(v *page.Visit) (page.Outgoing, error)  { return c.switchUser(v, false) }
+func (c *console) disableUser(v *page.Visit) (page.Responder, error) { return c.switchUser(v, true) }
+func (c *console) enableUser(v *page.Visit) (page.Responder, error)  { return c.switchUser(v, false) }
 
-func (c *console) switchUser(v *page.Visit, disabled bool) (page.Outgoing, error) {
-	return c.colleague(v, "changed", func(tx *store.Tx, user string) error {
+func (c *console) switchUser(v *page.Visit, disabled bool) (page.Responder, error) {
+	return c.changeColleague(v, "changed", func(tx *store.Tx, user string) error {
 		_, err := account.ChangeUserTx(tx, user, account.UserChange{Disabled: &disabled})
 		return err
 	})
 }
 
-func (c *console) deleteUser(v *page.Visit) (page.Outgoing, error) {
-	return c.colleague(v, "deleted", account.DeleteUserTx)
+func (c *console) deleteUser(v *page.Visit) (page.Responder, error) {
+	return c.changeColleague(v, "deleted", account.DeleteUserTx)
 }

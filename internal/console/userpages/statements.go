@@ -7,8 +7,8 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/movement"
@@ -19,16 +19,16 @@ import (
 
 // statementsPage lists the statements of an account, a month each.
 type statementsPage struct {
-	Table part.DataTable
+	Table ui.DataTable
 }
 
 // statementPage is the statement of one month.
 type statementPage struct {
 	Month   string
 	Running bool // the month has not ended
-	Whose   part.Facts
-	Figures part.FigureRow
-	Table   part.DataTable
+	Whose   ui.Facts
+	Figures ui.FigureRow
+	Table   ui.DataTable
 	CSV     string // where the table is a file
 }
 
@@ -124,7 +124,7 @@ func statementsTx(tx *store.Tx, of string) (account.Account, []statement, error)
 	return a, statements(a.Money.Balance, given, charged, a.CreatedMS, nowMS), nil
 }
 
-func (c *console) listStatements(v *page.Visit) (page.Outgoing, error) {
+func (c *console) listStatements(v *page.Visit) (page.Responder, error) {
 	var shown statementsPage
 	if err := v.View(func(tx *store.Tx) error {
 		_, list, err := statementsTx(tx, v.Account())
@@ -133,18 +133,18 @@ func (c *console) listStatements(v *page.Visit) (page.Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return page.Whole{Name: "statements", Title: "Statements", Main: shown}, nil
+	return page.FullPage{Name: "statements", Title: "Statements", Main: shown}, nil
 }
 
-func statementsTable(list []statement) part.DataTable {
-	t := part.DataTable{Caption: "Statements by month, in UTC", Columns: []part.Column{{Title: "Month"},
+func statementsTable(list []statement) ui.DataTable {
+	t := ui.DataTable{Caption: "Statements by month, in UTC", Columns: []ui.Column{{Title: "Month"},
 		{Title: "Opening balance", Right: true},
 		{Title: "Credits", Right: true}, {Title: "Taken back", Right: true}, {Title: "Charges", Right: true},
 		{Title: "Closing balance", Right: true}}}
 	for _, s := range list {
-		t.Rows = append(t.Rows, part.DataRow{Href: page.Base + "/billing/statements/" + s.first.Format(show.MonthForm),
-			Cells: []any{part.Month(s.first), part.Money{Amount: s.opening}, part.Money{Amount: s.credits},
-				part.Money{Amount: s.takenBack}, part.Money{Amount: -s.charges}, part.Money{Amount: s.closing}}})
+		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/billing/statements/" + s.first.Format(show.MonthForm),
+			Cells: []any{ui.Month(s.first), ui.Money{Amount: s.opening}, ui.Money{Amount: s.credits},
+				ui.Money{Amount: s.takenBack}, ui.Money{Amount: -s.charges}, ui.Money{Amount: s.closing}}})
 	}
 	return t
 }
@@ -160,14 +160,14 @@ func statementOf(v *page.Visit) (shown statementPage, err error) {
 		if err != nil {
 			return err
 		}
-		shown = statementPage{Month: part.Month(s.first), Running: s.running,
+		shown = statementPage{Month: ui.Month(s.first), Running: s.running,
 			CSV: page.Base + "/billing/statements/" + v.PathID() + "/table"}
-		shown.Whose = part.Facts{{Name: "Account", Value: a.Name}, {Name: "Id", Value: part.Ident{ID: a.ID}},
-			{Name: "Days", Value: part.Text{Text: part.Day(s.first) + " to " + part.Day(s.until) +
+		shown.Whose = ui.Facts{{Name: "Account", Value: a.Name}, {Name: "Id", Value: ui.Ident{ID: a.ID}},
+			{Name: "Days", Value: ui.Text{Text: ui.Day(s.first) + " to " + ui.Day(s.until) +
 				", UTC" + s.soFar()}}}
-		shown.Figures = part.FigureRow{{Label: "Opening balance", Value: part.Money{Amount: s.opening}},
-			{Label: "Credits", Value: part.Money{Amount: s.credits + s.takenBack}}, {Label: "Charges", Value: part.Money{Amount: -s.charges}},
-			{Label: "Closing balance", Value: part.Money{Amount: s.closing}}}
+		shown.Figures = ui.FigureRow{{Label: "Opening balance", Value: ui.Money{Amount: s.opening}},
+			{Label: "Credits", Value: ui.Money{Amount: s.credits + s.takenBack}}, {Label: "Charges", Value: ui.Money{Amount: -s.charges}},
+			{Label: "Closing balance", Value: ui.Money{Amount: s.closing}}}
 		shown.Table, err = s.tableTx(tx, a.ID)
 		return err
 	})
@@ -194,13 +194,13 @@ func (s statement) soFar() string {
 func (s statement) end() time.Time { return s.first.AddDate(0, 1, 0) }
 
 // tableTx lists the rows of a statement: its credits, and its charges by model.
-func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
-	t := part.DataTable{Caption: "Statement of " + part.Month(s.first), Columns: []part.Column{{Title: "What"},
+func (s statement) tableTx(tx *store.Tx, of string) (ui.DataTable, error) {
+	t := ui.DataTable{Caption: "Statement of " + ui.Month(s.first), Columns: []ui.Column{{Title: "What"},
 		{Title: "For"}, {Title: "Charged requests", Right: true}, {Title: "Amount", Right: true, Exact: true}}}
 	add := func(what string, why string, requests any, amount money.Amount) {
-		t.Rows = append(t.Rows, part.DataRow{Cells: []any{what, why, requests, part.Money{Amount: amount}}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{what, why, requests, ui.Money{Amount: amount}}})
 	}
-	add("Opening balance", part.Day(s.first), "", s.opening)
+	add("Opening balance", ui.Day(s.first), "", s.opening)
 	credits, more, err := movement.ListTx(tx, movement.Selection{Account: of, Kind: movement.Credits, SinceMS: s.first.UnixMilli(),
 		UntilMS: s.end().UnixMilli(), Limit: shownCredits})
 	if err != nil {
@@ -219,7 +219,7 @@ func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
 		if e.Amount < 0 {
 			what = "Taken back"
 		}
-		add(what+", "+part.Day(time.UnixMilli(e.CreatedMS).UTC()), show.Note(e.Note), "", e.Amount)
+		add(what+", "+ui.Day(time.UnixMilli(e.CreatedMS).UTC()), show.Note(e.Note), "", e.Amount)
 	}
 	models, err := spending.ReadTx(tx, spending.Query{Account: of, Since: books.DayOf(s.first.UnixMilli()),
 		Until: books.DayOf(s.end().UnixMilli()),
@@ -232,38 +232,38 @@ func (s statement) tableTx(tx *store.Tx, of string) (part.DataTable, error) {
 		if m.Charged == 0 {
 			continue // it moved no money
 		}
-		add("Charges", m.Model, part.Count{N: m.Billed}, -m.Charged)
+		add("Charges", m.Model, ui.Count{N: m.Billed}, -m.Charged)
 	}
-	t.Foot = []any{"Closing balance", part.Day(s.until) + s.soFar(), "", part.Money{Amount: s.closing}}
+	t.Foot = []any{"Closing balance", ui.Day(s.until) + s.soFar(), "", ui.Money{Amount: s.closing}}
 	return t, nil
 }
 
-func (c *console) showStatement(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showStatement(v *page.Visit) (page.Responder, error) {
 	shown, err := statementOf(v)
 	if err != nil {
 		return nil, err
 	}
-	return page.Whole{Name: "statement", Title: "Statement of " + shown.Month, Main: shown}, nil
+	return page.FullPage{Name: "statement", Title: "Statement of " + shown.Month, Main: shown}, nil
 }
 
 // downloadStatement gives a statement as CSV, its closing balance as the last row.
-func (c *console) downloadStatement(v *page.Visit) (page.Outgoing, error) {
+func (c *console) downloadStatement(v *page.Visit) (page.Responder, error) {
 	var shown statementPage
 	var err error
-	if v.Heads() {
-		err = exists(v)
+	if v.IsHead() {
+		err = statementExists(v)
 	} else if shown, err = statementOf(v); err == nil {
-		shown.Table.Rows = append(shown.Table.Rows, part.DataRow{Cells: shown.Table.Foot})
+		shown.Table.Rows = append(shown.Table.Rows, ui.DataRow{Cells: shown.Table.Foot})
 	}
 	if err != nil {
 		return nil, err
 	}
-	return page.CSV{Name: "statement-" + v.PathID(), Next: func() (part.DataTable, bool, error) { return shown.Table, false, nil }}, nil
+	return page.CSV{Name: "statement-" + v.PathID(), Next: func() (ui.DataTable, bool, error) { return shown.Table, false, nil }}, nil
 }
 
-// exists returns an error if the month in the path has no statement. It does not read the
+// statementExists returns an error if the month in the path has no statement. It does not read the
 // statement.
-func exists(v *page.Visit) error {
+func statementExists(v *page.Visit) error {
 	return v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())
 		if err != nil {

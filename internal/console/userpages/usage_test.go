@@ -14,7 +14,7 @@ import (
 )
 
 // TestUsage checks that charts, figures and table show the stored days of one account, for the span
-// and the part of the address.
+// and the group of the address.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -23,13 +23,13 @@ func TestUsage(t *testing.T) {
 		ada.Get("/console/usage?model=swift-1").Want(t, http.StatusOK, "Nothing matches these filters", "Clear filters")
 		backend := s.Key("ada", "backend")
 		for i := range 8 {
-			s.Spent("ada", int64(i), spending.UsageRow{Key: backend.ID, Model: fmt.Sprintf("swift-%d", i), Line: "secret-line",
+			s.AddUsage("ada", int64(i), spending.UsageRow{Key: backend.ID, Model: fmt.Sprintf("swift-%d", i), Line: "secret-line",
 				Endpoint: "/v1/responses",
 				Sums: spending.Sums{Requests: 10, Billed: 9, Failed: 1, Prompt: 1000, Completion: 50, Charged: money.Amount(8-i) * money.USD,
 					LineCost: 7 * money.USD, LineCosts: 10}})
 		}
-		s.Spent("ada", 60, spending.UsageRow{Key: "key_gone", Model: "old", Sums: spending.Sums{Requests: 1, Charged: money.USD}})
-		s.Spent("bob", 0, spending.UsageRow{Model: "bob-s-model", Sums: spending.Sums{Requests: 1, Charged: 99 * money.USD}})
+		s.AddUsage("ada", 60, spending.UsageRow{Key: "key_gone", Model: "old", Sums: spending.Sums{Requests: 1, Charged: money.USD}})
+		s.AddUsage("bob", 0, spending.UsageRow{Model: "bob-s-model", Sums: spending.Sums{Requests: 1, Charged: 99 * money.USD}})
 		got := ada.Get("/console/usage")
 		got.Want(t, http.StatusOK, "$36.00", "80 requests", "swift-0", "Other", `id="charges"`, `id="requests"`, "8,000 sent, 400 answered")
 		for _, secret := range []string{"secret-line", "bob-s-model", "Margin", ">old<"} {
@@ -62,13 +62,13 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// TestUsageOfManyParts checks that the first of many parts are listed, and that the others are one
+// TestUsageOfManyGroups checks that the first of many groups are listed, and that the others are one
 // row.
-func TestUsageOfManyParts(t *testing.T) {
+func TestUsageOfManyGroups(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		for i := range 60 {
-			s.Spent("ada", int64(i%30), spending.UsageRow{Model: fmt.Sprintf("m-%02d", i), Sums: spending.Sums{Requests: 1, Charged: money.USD}})
+			s.AddUsage("ada", int64(i%30), spending.UsageRow{Model: fmt.Sprintf("m-%02d", i), Sums: spending.Sums{Requests: 1, Charged: money.USD}})
 		}
 		s.SignedIn("ada@example.com").Get("/console/usage").Want(t, http.StatusOK, "m-49", "10 others", "$60.00")
 	})

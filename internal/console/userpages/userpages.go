@@ -1,5 +1,5 @@
 // Package userpages owns the console's pages for accounts' users. Each page has a file of handlers
-// and a template of the same name in html/, made of the components of package part. The package has
+// and a template of the same name in html/, made of the components of package ui. The package has
 // no rules of its own about money, keys or receivers: a page calls the same functions as the API.
 //
 // Invariants: a page shows only objects of its visitor's account, and the account comes from the
@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/job"
 	"tollgate/internal/media"
 	"tollgate/internal/operator"
@@ -68,8 +68,8 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/keys/new", c.createKey),
 		page.Get("/keys/{id}", c.showKey),
 		page.Post("/keys/{id}", c.changeKey),
-		page.Act("/keys/{id}/disable", c.disableKey),
-		page.Act("/keys/{id}/enable", c.enableKey),
+		page.Action("/keys/{id}/disable", c.disableKey),
+		page.Action("/keys/{id}/enable", c.enableKey),
 		page.Post("/keys/{id}/delete", c.deleteKey),
 		page.Get("/keys/{id}/arrival", c.keyArrival),
 
@@ -102,11 +102,11 @@ func (c *console) handlers() []page.Handler {
 
 		page.Get("/webhooks", c.webhooks),
 		page.Post("/webhooks", c.saveWebhook),
-		page.Act("/webhooks/secret", c.showSecret),
-		page.Act("/webhooks/roll", c.rollSecret),
-		page.Act("/webhooks/test", c.testWebhook),
+		page.Action("/webhooks/secret", c.showSecret),
+		page.Action("/webhooks/roll", c.rollSecret),
+		page.Action("/webhooks/test", c.testWebhook),
 		page.Get("/webhooks/deliveries/{id}", c.showDelivery),
-		page.Act("/webhooks/deliveries/{id}/resend", c.resendDelivery),
+		page.Action("/webhooks/deliveries/{id}/resend", c.resendDelivery),
 
 		page.Get("/models", c.models),
 
@@ -117,17 +117,17 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/settings/factor/confirm", c.confirmFactor),
 		page.Post("/settings/factor/recovery", c.renewRecovery),
 		page.Post("/settings/factor/off", c.endFactor),
-		page.Act("/settings/sessions/end", c.endSessions),
-		page.Act("/settings/sessions/{id}/end", c.endSession),
+		page.Action("/settings/sessions/end", c.endSessions),
+		page.Action("/settings/sessions/{id}/end", c.endSession),
 		page.Post("/settings/users", c.addUser),
-		page.Act("/settings/users/{id}/disable", c.disableUser),
-		page.Act("/settings/users/{id}/enable", c.enableUser),
-		page.Act("/settings/users/{id}/delete", c.deleteUser),
+		page.Action("/settings/users/{id}/disable", c.disableUser),
+		page.Action("/settings/users/{id}/enable", c.enableUser),
+		page.Action("/settings/users/{id}/delete", c.deleteUser),
 	}
 }
 
-func menu() []part.NavItem {
-	return []part.NavItem{
+func menu() []ui.NavItem {
+	return []ui.NavItem{
 		{Href: page.Base + "", Text: "Overview", Icon: "layout-dashboard"},
 		{Href: page.Base + "/keys", Text: "Keys", Icon: "key-round"},
 		{Href: page.Base + "/requests", Text: "Requests", Icon: "list"},

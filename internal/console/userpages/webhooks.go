@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"tollgate/internal/console/page"
-	"tollgate/internal/console/part"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
@@ -21,52 +21,52 @@ import (
 
 // webhooksPage has the receiver of an account's events and the log of deliveries.
 type webhooksPage struct {
-	Form      part.Inputs
-	Secret    *part.Copying // nil unless requested
-	Has       bool          // an address
-	Roll      part.Confirm
-	Receivers part.Snippets // example programs for receiving events
-	Begins    bool          // nothing was sent yet
-	Tabs      part.Tabs
-	Log       part.DataTable
-	Pager     part.Pager
-	Empty     *part.Empty
+	Form       ui.PostForm
+	Secret     *ui.CopyField // nil unless requested
+	HasAddress bool          // an address
+	Roll       ui.Confirm
+	Receivers  ui.Snippets // example programs for receiving events
+	IsNew      bool        // nothing was sent yet
+	Tabs       ui.Tabs
+	Log        ui.DataTable
+	Pager      ui.Pager
+	Empty      *ui.EmptyState
 }
 
 // deliveryPage is one delivery with its attempts.
 type deliveryPage struct {
-	State    part.Badge
-	Facts    part.Facts
-	Attempts part.DataTable
-	Body     part.Snippets // body of the event
-	Resend   part.Act
+	State    ui.Badge
+	Facts    ui.Facts
+	Attempts ui.DataTable
+	Body     ui.Snippets // body of the event
+	Resend   ui.Button
 }
 
-// eventWords say when an event is sent.
-var eventWords = map[string]string{
+// eventLabels say when an event is sent.
+var eventLabels = map[string]string{
 	webhook.VideoCompleted: "a video is done", webhook.VideoFailed: "a video failed", webhook.ImageCompleted: "an image is done",
 	webhook.ImageFailed: "an image failed", webhook.BalanceLow: "the balance is low",
 }
 
-func webhookForm() part.Inputs {
-	f := part.Inputs{Action: page.Base + "/webhooks", Submit: "Save", Fields: []part.FormField{
+func webhookForm() ui.PostForm {
+	f := ui.PostForm{Action: page.Base + "/webhooks", Submit: "Save", Fields: []ui.FormField{
 		{Name: "url", Label: "Address", Kind: "url", Hint: "A public address of yours, https:// or http://. Leave empty to send nothing."},
-		{Name: "events", Label: "Events", Kind: part.Checks,
+		{Name: "events", Label: "Events", Kind: ui.Checks,
 			Hint: "Tests are always sent. A job with a callback_url sends its events only there."},
 		{Name: "balance_low_credits", Label: "Low balance", After: "credits", Numeric: true,
 			Hint: "balance.low is sent when the balance falls below this value, and again after the next top-up. " +
 				"Leave empty for never. 200 credits are $1."},
 	}}
 	for _, name := range webhook.Types() {
-		if words := eventWords[name]; words != "" {
+		if words := eventLabels[name]; words != "" {
 			events := f.Field("events")
-			events.Options = append(events.Options, part.Option{Value: name, Label: name + ": " + words})
+			events.Options = append(events.Options, ui.Option{Value: name, Label: name + ": " + words})
 		}
 	}
 	return f
 }
 
-func (c *console) webhooks(v *page.Visit) (page.Outgoing, error) {
+func (c *console) webhooks(v *page.Visit) (page.Responder, error) {
 	form := webhookForm()
 	if err := v.View(func(tx *store.Tx) error {
 		e, err := webhook.EndpointOrZeroTx(tx, v.Account())
@@ -96,15 +96,15 @@ func (c *console) webhooks(v *page.Visit) (page.Outgoing, error) {
 // webhooksWith shows the page with a form, which may have errors, and with the secret if it was
 // requested.
 func (c *console) webhooksWith(
-	v *page.Visit, form part.Inputs, secret *part.Copying, status int, notices ...part.Notice,
-) (page.Outgoing, error) {
+	v *page.Visit, form ui.PostForm, secret *ui.CopyField, status int, notices ...ui.Notice,
+) (page.Responder, error) {
 	shown := webhooksPage{Form: form, Secret: secret}
 	var err error
 	if shown.Receivers, err = receiverCodes(); err != nil {
 		return nil, err
 	}
 	state := v.Query("state")
-	if shown.Tabs = deliveryTabs(state); !slices.ContainsFunc(shown.Tabs.Items, func(t part.Tab) bool { return t.Current }) {
+	if shown.Tabs = deliveryTabs(state); !slices.ContainsFunc(shown.Tabs.Items, func(t ui.Tab) bool { return t.Current }) {
 		return nil, fault.New(fault.InvalidRequest, "There is no state %q of deliveries.", fault.Shown(state))
 	}
 	f := webhook.DeliveryFilter{Account: v.Account(), State: state, After: v.Query("after"), Limit: page.Rows}
@@ -113,7 +113,7 @@ func (c *console) webhooksWith(
 		if err != nil {
 			return err
 		}
-		shown.Has = e.URL != ""
+		shown.HasAddress = e.URL != ""
 		list, more, err := c.Webhooks.LogTx(tx, f)
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func (c *console) webhooksWith(
 	}); err != nil {
 		return nil, err
 	}
-	shown.Roll = v.Confirm(part.Confirm{ID: "roll", Button: "Roll the secret", Title: "Replace the signing secret?", Danger: true,
+	shown.Roll = v.Confirm(ui.Confirm{ID: "roll", Button: "Roll the secret", Title: "Replace the signing secret?", Danger: true,
 		Action: page.Base + "/webhooks/roll",
 		Text: []string{"The secret of now stops working at once: what is sent from then on is signed with the new one.",
 			"Put it into your receiver."}})
@@ -136,20 +136,20 @@ func (c *console) webhooksWith(
 	case state != "":
 		shown.Empty = page.NoneMatch("/webhooks", "All deliveries")
 	default:
-		shown.Begins = true
-		shown.Empty = &part.Empty{Title: "Nothing was sent yet",
+		shown.IsNew = true
+		shown.Empty = &ui.EmptyState{Title: "Nothing was sent yet",
 			Text: "Set an address, choose events and send a test. The test appears here with your receiver's answer."}
 	}
-	p := page.Whole{Name: "webhooks", Title: "Webhooks", Main: shown, Status: status, Notices: notices}
-	return p.Done(v, map[string]string{"saved": "Saved. Events go there from now on."}), nil
+	p := page.FullPage{Name: "webhooks", Title: "Webhooks", Main: shown, Status: status, Notices: notices}
+	return p.WithNotice(v, map[string]string{"saved": "Saved. Events go there from now on."}), nil
 }
 
 // deliveryTabs returns the tabs of the deliveries' states.
-func deliveryTabs(state string) part.Tabs {
-	tabs := part.Tabs{Label: "State"}
+func deliveryTabs(state string) ui.Tabs {
+	tabs := ui.Tabs{Label: "State"}
 	for _, one := range []struct{ state, word string }{{"", "All"}, {"failed", "Failed"}, {"pending", "Waiting"}, {"delivered",
 		"Delivered"}} {
-		t := part.Tab{Href: page.Base + "/webhooks", Text: one.word, Current: one.state == state}
+		t := ui.Tab{Href: page.Base + "/webhooks", Text: one.word, Current: one.state == state}
 		if one.state != "" {
 			t.Href += "?state=" + one.state
 		}
@@ -158,9 +158,9 @@ func deliveryTabs(state string) part.Tabs {
 	return tabs
 }
 
-func (c *console) saveWebhook(v *page.Visit) (page.Outgoing, error) {
+func (c *console) saveWebhook(v *page.Visit) (page.Responder, error) {
 	form := webhookForm()
-	if err := v.Read(&form); err != nil {
+	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
 	e := webhook.Endpoint{URL: strings.TrimSpace(form.Field("url").Value)}
@@ -182,7 +182,7 @@ func (c *console) saveWebhook(v *page.Visit) (page.Outgoing, error) {
 		}
 		// Events outside the form keep their setting from the API.
 		for _, name := range before.Events {
-			if eventWords[name] == "" {
+			if eventLabels[name] == "" {
 				e.Events = append(e.Events, name)
 			}
 		}
@@ -190,7 +190,7 @@ func (c *console) saveWebhook(v *page.Visit) (page.Outgoing, error) {
 		return errors.Join(badLow, err) // either takes all of it back
 	}
 	if err := v.Update(save); err != nil {
-		if err := page.Refused(&form, err); err != nil {
+		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
 		return c.webhooksWith(v, form, nil, http.StatusUnprocessableEntity)
@@ -211,7 +211,7 @@ func lowLevel(text string) (*money.Amount, error) {
 }
 
 // showSecret shows the signing secret in the answer to a form, and in no address.
-func (c *console) showSecret(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showSecret(v *page.Visit) (page.Responder, error) {
 	var e webhook.Endpoint
 	if err := v.Update(func(tx *store.Tx) (err error) {
 		e, err = webhook.EndpointTx(tx, v.Account())
@@ -222,7 +222,7 @@ func (c *console) showSecret(v *page.Visit) (page.Outgoing, error) {
 	return c.withSecret(v, e.Secret)
 }
 
-func (c *console) rollSecret(v *page.Visit) (page.Outgoing, error) {
+func (c *console) rollSecret(v *page.Visit) (page.Responder, error) {
 	var secret string
 	if err := v.Update(func(tx *store.Tx) (err error) {
 		secret, err = webhook.RollTx(tx, v.Account())
@@ -230,18 +230,18 @@ func (c *console) rollSecret(v *page.Visit) (page.Outgoing, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return c.withSecret(v, secret, part.Notice{Tone: part.Warn, Focus: true, Title: "The secret was replaced.",
+	return c.withSecret(v, secret, ui.Notice{Tone: ui.Warn, Focus: true, Title: "The secret was replaced.",
 		Text: "The previous secret no longer works. Put the new one into your receiver."})
 }
 
-func (c *console) withSecret(v *page.Visit, secret string, notices ...part.Notice) (page.Outgoing, error) {
-	return c.webhookNow(v, &part.Copying{ID: "secret", Label: "Signing secret", Value: secret}, notices...)
+func (c *console) withSecret(v *page.Visit, secret string, notices ...ui.Notice) (page.Responder, error) {
+	return c.webhooksAgain(v, &ui.CopyField{ID: "secret", Label: "Signing secret", Value: secret}, notices...)
 }
 
-// webhookNow shows the page as it is set now, with something beside it.
-func (c *console) webhookNow(v *page.Visit, secret *part.Copying, notices ...part.Notice) (page.Outgoing, error) {
+// webhooksAgain shows the page as it is set now, with something beside it.
+func (c *console) webhooksAgain(v *page.Visit, secret *ui.CopyField, notices ...ui.Notice) (page.Responder, error) {
 	out, err := c.webhooks(v)
-	p, ok := out.(page.Whole)
+	p, ok := out.(page.FullPage)
 	if err != nil || !ok {
 		return out, err
 	}
@@ -252,26 +252,26 @@ func (c *console) webhookNow(v *page.Visit, secret *part.Copying, notices ...par
 }
 
 // testWebhook sends a test event and shows the receiver's answer.
-func (c *console) testWebhook(v *page.Visit) (page.Outgoing, error) {
+func (c *console) testWebhook(v *page.Visit) (page.Responder, error) {
 	got, err := c.Webhooks.Test(v.Context(), v.Account())
 	var f *fault.Error
 	switch {
 	case errors.As(err, &f) && f.Status() < http.StatusInternalServerError:
-		return c.webhookNow(v, nil, part.Notice{Tone: part.Bad, Text: f.Message(), Focus: true})
+		return c.webhooksAgain(v, nil, ui.Notice{Tone: ui.Bad, Text: f.Message(), Focus: true})
 	case err != nil:
 		return nil, err
 	case got.Error == "":
-		return c.webhookNow(v, nil, part.Notice{Tone: part.OK, Focus: true, Title: "Your receiver works.",
-			Text: fmt.Sprintf("It answered %d in %s.", got.Status, part.Span(got.ResponseMS))})
+		return c.webhooksAgain(v, nil, ui.Notice{Tone: ui.OK, Focus: true, Title: "Your receiver works.",
+			Text: fmt.Sprintf("It answered %d in %s.", got.Status, ui.FormatDuration(got.ResponseMS))})
 	}
 	text := got.Error
 	if got.Status != 0 {
-		text = fmt.Sprintf("It answered %d in %s. %s", got.Status, part.Span(got.ResponseMS), got.Error)
+		text = fmt.Sprintf("It answered %d in %s. %s", got.Status, ui.FormatDuration(got.ResponseMS), got.Error)
 	}
-	return c.webhookNow(v, nil, part.Notice{Tone: part.Bad, Focus: true, Title: "The test was not delivered.", Text: text})
+	return c.webhooksAgain(v, nil, ui.Notice{Tone: ui.Bad, Focus: true, Title: "The test was not delivered.", Text: text})
 }
 
-func (c *console) showDelivery(v *page.Visit) (page.Outgoing, error) {
+func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
 	var d webhook.Delivery
 	var body string
 	if err := v.View(func(tx *store.Tx) (err error) {
@@ -284,46 +284,46 @@ func (c *console) showDelivery(v *page.Visit) (page.Outgoing, error) {
 		return nil, err
 	}
 	shown := deliveryPage{State: show.DeliveryState(d), Body: bodyCodes(body),
-		Resend: part.Act{Action: page.Base + "/webhooks/deliveries/" + d.ID + "/resend", Word: "Resend"}}
-	shown.Facts = part.Facts{{Name: "Event", Value: d.Type}, {Name: "Event id", Value: part.Ident{ID: d.Event}},
-		{Name: "Address", Value: part.Text{Text: d.URL, Mono: true}}, {Name: "Written", Value: part.Moment{MS: d.CreatedMS}}}
+		Resend: ui.Button{Action: page.Base + "/webhooks/deliveries/" + d.ID + "/resend", Label: "Resend"}}
+	shown.Facts = ui.Facts{{Name: "Event", Value: d.Type}, {Name: "Event id", Value: ui.Ident{ID: d.Event}},
+		{Name: "Address", Value: ui.Text{Text: d.URL, Mono: true}}, {Name: "Written", Value: ui.Moment{MS: d.CreatedMS}}}
 	if d.NextMS != 0 {
-		shown.Facts = append(shown.Facts, part.Fact{Name: "Next attempt", Value: part.Moment{MS: d.NextMS}})
+		shown.Facts = append(shown.Facts, ui.Fact{Name: "Next attempt", Value: ui.Moment{MS: d.NextMS}})
 	}
-	shown.Attempts = part.DataTable{Caption: "Attempts", Columns: []part.Column{
+	shown.Attempts = ui.DataTable{Caption: "Attempts", Columns: []ui.Column{
 		{Title: "Attempt"}, {Title: "Time"}, {Title: "Status"}, {Title: "Took", Right: true}, {Title: "What happened"}}}
 	for i, a := range d.Attempts {
-		status := part.Badge{Tone: part.Bad, Word: "no answer"}
+		status := ui.Badge{Tone: ui.Bad, Label: "no answer"}
 		if a.Status != 0 {
 			status = show.Status(a.Status, "")
 			if a.Status >= http.StatusMultipleChoices {
-				status.Tone = part.Bad
+				status.Tone = ui.Bad
 			}
 		}
 		what := a.Error
 		if what == "" {
 			what = "delivered"
 		}
-		cells := []any{part.Count{N: int64(i + 1)}, part.Moment{MS: a.AtMS}, status, part.Took{MS: a.TookMS}, what}
-		shown.Attempts.Rows = append(shown.Attempts.Rows, part.DataRow{Cells: cells})
+		cells := []any{ui.Count{N: int64(i + 1)}, ui.Moment{MS: a.AtMS}, status, ui.Duration{MS: a.TookMS}, what}
+		shown.Attempts.Rows = append(shown.Attempts.Rows, ui.DataRow{Cells: cells})
 	}
-	return page.Whole{Name: "delivery", Title: "Delivery of " + d.Type, Main: shown}.Done(v, map[string]string{
+	return page.FullPage{Name: "delivery", Title: "Delivery of " + d.Type, Main: shown}.WithNotice(v, map[string]string{
 		"sent": "It was sent again. What came of it is the last attempt.",
 	}), nil
 }
 
 // bodyCodes returns the body of an event indented and as sent.
-func bodyCodes(body string) part.Snippets {
-	codes := part.Snippets{ID: "body", Tabs: []part.Snippet{{Name: "As it was sent", Text: body}}}
+func bodyCodes(body string) ui.Snippets {
+	codes := ui.Snippets{ID: "body", Tabs: []ui.Snippet{{Name: "As it was sent", Text: body}}}
 	var laidOut bytes.Buffer
 	if json.Indent(&laidOut, []byte(body), "", "  ") == nil {
-		codes.Tabs = slices.Insert(codes.Tabs, 0, part.Snippet{Name: "Laid out", Text: laidOut.String()})
+		codes.Tabs = slices.Insert(codes.Tabs, 0, ui.Snippet{Name: "Laid out", Text: laidOut.String()})
 	}
 	return codes
 }
 
 // resendDelivery sends an event again: the same id and bytes.
-func (c *console) resendDelivery(v *page.Visit) (page.Outgoing, error) {
+func (c *console) resendDelivery(v *page.Visit) (page.Responder, error) {
 	var d webhook.Delivery
 	if err := v.View(func(tx *store.Tx) (err error) {
 		d, err = c.Webhooks.OwnDeliveryTx(tx, v.Account(), v.PathID())

@@ -1,0 +1,97 @@
+package operatorpages
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
+	"tollgate/internal/operator"
+)
+
+// credentialsPage shows a customer's new link or key once, with the text to send.
+type credentialsPage struct {
+	Title            string
+	Items            string         // the created objects, such as this key
+	Secrets          []ui.CopyField // empty: it was shown before, and nothing was made now
+	Credit           string         // the first credit; may be empty
+	To               string         // whom the text is for
+	Text             ui.Snippets
+	PublicURLWarning *ui.Notice // warns that public_url is not set, so the text would have an unreachable address
+	Back             string     // the account's page
+}
+
+// showCredentials shows the new link and the new key of an account. Either may be missing.
+func (c *console) showCredentials(
+	title string, a account.Account, link *operator.SentLink, secret string, given operator.Credit,
+) page.Responder {
+	shown := credentialsPage{Title: title, To: a.Name, Text: c.welcomeText(a, link, secret), PublicURLWarning: c.publicURLWarning(),
+		Back: page.Base + "/operator/accounts/" + a.ID}
+	if given.USD > 0 {
+		shown.Credit = ui.USD(given.USD)
+	}
+	var made []string
+	if link != nil {
+		made = append(made, "this link")
+		shown.Secrets = append(shown.Secrets, show.LinkToCopy(*link))
+	}
+	if secret != "" {
+		made = append(made, "this key")
+		shown.Secrets = append(shown.Secrets, ui.CopyField{ID: "secret", Label: "The new key", Value: secret})
+	}
+	shown.Items = ui.JoinAnd(made)
+	return page.FullPage{Name: "credentials", Title: title, Main: shown}
+}
+
+// publicURLWarning returns a warning with the address in customers' texts if public_url is not set. Otherwise
+// it returns nil.
+func (c *console) publicURLWarning() *ui.Notice {
+	if !c.NoPublicURL {
+		return nil
+	}
+	return &ui.Notice{Tone: ui.Warn, Title: "The setting public_url is not set.",
+		Text: "Links, programs to copy and texts for customers name " + c.PublicURL + ", which may lead nowhere from where they are. " +
+			"Set it to the address that they reach, such as https://ai.example.com, before you send them anything."}
+}
+
+// welcomeText returns the text for a customer: the address of the API, the sign-in, the key's secret or
+// a placeholder, and an example request.
+func (c *console) welcomeText(a account.Account, link *operator.SentLink, secret string) ui.Snippets {
+	shown := secret
+	switch {
+	case shown != "":
+	case a.Email != "":
+		shown = "you make it at " + c.PublicURL + page.Base + "/keys/new"
+	default:
+		shown = "it comes apart from this"
+	}
+	paragraphs := []string{"Hello,", "your account " + a.Name + " is ready at " + show.Host(c.PublicURL) + ".",
+		fmt.Sprintf("Address of the API: %s/v1\nYour key: %s", c.PublicURL, shown)}
+	switch {
+	case link != nil:
+		paragraphs = append(paragraphs, show.LinkText(c.PublicURL, *link))
+	case a.Email != "":
+		paragraphs = append(paragraphs, fmt.Sprintf("Console: %s%s (sign in as %s)", c.PublicURL, page.Base, a.Email))
+	}
+	if codes := show.KeySnippets(c.PublicURL, c.offer(), nil, secret); len(codes) > 0 {
+		paragraphs = append(paragraphs, "Try it:", codes[0].Text)
+	}
+	paragraphs = append(paragraphs, "Any client of OpenAI's interface works with this address and key.")
+	return ui.Snippets{ID: "welcome", Tabs: []ui.Snippet{{Name: "Welcome text", Text: strings.Join(paragraphs, "\n\n") + "\n",
+		Prose: true}}}
+}
+
+// offer returns the catalog and the state of its lines on this node.
+func (c *console) offer() show.Offer {
+	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines.Statuses()}
+}
+
+// showLink shows a link for a user, this once.
+func (c *console) showLink(l operator.SentLink) page.Responder {
+	title := "Link for " + l.User.Email
+	return page.FullPage{Name: "credentials", Title: title, Main: credentialsPage{Title: title, Items: "this link", To: l.User.Email,
+		Secrets: []ui.CopyField{show.LinkToCopy(l)}, Text: show.LinkLetter(c.PublicURL, l), PublicURLWarning: c.publicURLWarning(),
+		Back: page.Base + "/operator/accounts/" + l.User.Account + "?view=users"}}
+}

@@ -1,0 +1,101 @@
+package operatorpages
+
+import (
+	"net/url"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/ui"
+	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/movement"
+	"tollgate/internal/store"
+)
+
+// setup are the completed steps to the first paying customer. The sandbox and the demo account
+// of a first start do not count.
+type setup struct {
+	done      bool // the first steps are complete, or there are more than firstAccounts accounts
+	line      bool
+	account   string // the first customer's, or empty
+	credited  bool
+	key       bool
+	requested bool
+}
+
+// firstAccounts is up to how many accounts are looked at for the first customer.
+const firstAccounts = 5
+
+// setupTx reads how far it is, until it is there once.
+func (c *console) setupTx(tx *store.Tx) (b setup, err error) {
+	if c.setupDone.Load() {
+		return setup{done: true}, nil
+	}
+	if b, err = c.readSetupTx(tx); err == nil {
+		c.setupDone.Store(len(b.steps()) == 0)
+	}
+	return b, err
+}
+
+func (c *console) readSetupTx(tx *store.Tx) (b setup, err error) {
+	for _, l := range c.Catalog.Current().AllLines() {
+		b.line = b.line || !l.IsSandbox()
+	}
+	list, more, err := account.ListTx(tx, "", firstAccounts)
+	if err != nil || more {
+		b.done = more
+		return b, err
+	}
+	for _, a := range list {
+		if a.Email == account.DemoEmail {
+			continue
+		}
+		keys, _, err := account.ListKeysTx(tx, a.ID, "", 1)
+		if err != nil {
+			return b, err
+		}
+		credits, _, err := movement.ListTx(tx, movement.Selection{Account: a.ID, Kind: movement.Credits, Limit: 1})
+		if err != nil {
+			return b, err
+		}
+		used, err := ledger.UsageTx(tx, a.ID)
+		if err != nil {
+			return b, err
+		}
+		b.account = a.ID
+		b.credited, b.key, b.requested = b.credited || len(credits) > 0, b.key || len(keys) > 0, b.requested || used.Total.Requests > 0
+	}
+	return b, nil
+}
+
+// steps returns the steps to the first paying customer, or nil if all are complete.
+func (b setup) steps() ui.FirstSteps {
+	if b.done || b.line && b.credited && b.key && b.requested {
+		return nil
+	}
+	link := func(address, text string) *ui.Link {
+		return &ui.Link{Href: page.Base + address, Text: text, Button: true}
+	}
+	steps := ui.FirstSteps{
+		{Done: b.line, Text: "A catalog with a line to your provider, your models and their prices. The sandbox only makes up answers.",
+			Link: link("/operator/catalog/edit", "Write the catalog")},
+		{Done: b.account != "", Text: "An account for your first customer. You get one text to send, with a key and a sign-in link.",
+			Link: link("/operator/accounts/new", "Create an account")},
+		{Done: b.credited, Text: "A credit on the account, with the number of your invoice as its note."},
+		{Done: b.key, Text: "A key: the customer's secret, shown once."},
+		{Done: b.requested, Text: "Your customer's first request. It appears in the request log within a second.",
+			Link: link("/operator/requests", "Requests")},
+	}
+	if b.account != "" {
+		at := "/operator/accounts/" + url.PathEscape(b.account)
+		steps[2].Link, steps[3].Link = link(at, "Credit it"), link(at+"?view=keys", "Create a key")
+	}
+	for i := range steps {
+		if steps[i].Done {
+			steps[i].Link = nil
+		} else if steps[i].Link != nil {
+			steps[i].Link.Main = true // the next step
+			break
+		}
+	}
+	return steps
+}

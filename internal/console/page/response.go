@@ -1,0 +1,140 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+
+	"tollgate/internal/console/ui"
+)
+
+// Responder answers a visit: FullPage, Fragment, Redirect, CSV or Handled.
+type Responder interface {
+	// send answers the visit. If send returns an error, it has written nothing.
+	send(v *Visit) error
+}
+
+// FullPage is a whole page.
+type FullPage struct {
+	Name    string // of its template
+	Title   string
+	Main    any // data of the template
+	Status  int // 0: 200
+	Notices []ui.Notice
+}
+
+// WithNotice adds a notice about the act before this page. The page's address names the notice, as in
+// `?done=saved`, and words has its text. Names outside words add no notice.
+func (p FullPage) WithNotice(v *Visit, words map[string]string) FullPage {
+	if text, ok := words[v.Query("done")]; ok {
+		p.Notices = append(p.Notices, ui.Notice{Tone: ui.OK, Text: text, Focus: true})
+	}
+	return p
+}
+
+func (p FullPage) send(v *Visit) error {
+	var whole bytes.Buffer
+	if err := v.section.pages.Render(&whole, p.Name, v.layout(p)); err != nil {
+		return err
+	}
+	v.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if p.Status != 0 {
+		v.WriteHeader(p.Status)
+	}
+	_, _ = v.Write(whole.Bytes()) // the reader may have disconnected
+	return nil
+}
+
+// Fragment is an element of a page that console.js fetches again. If it has not changed, the response
+// is a 304.
+type Fragment struct {
+	Name string // of its template
+	Main any    // data of the template
+}
+
+func (f Fragment) send(v *Visit) error {
+	var whole bytes.Buffer
+	if err := v.section.pages.RenderFragment(&whole, f.Name, f.Main); err != nil {
+		return err
+	}
+	tag := entityTag(whole.Bytes())
+	v.Header().Set("ETag", tag)
+	if v.Request.Header.Get("If-None-Match") == tag {
+		v.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	v.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = v.Write(whole.Bytes())
+	return nil
+}
+
+// Redirect redirects to an address by GET (303).
+type Redirect string
+
+// To redirects to a page below Base. done names the notice of the page; see FullPage.WithNotice.
+func To(path, done string) Redirect {
+	address := Base + path
+	if done != "" {
+		address += "?done=" + url.QueryEscape(done)
+	}
+	return Redirect(address)
+}
+
+func (r Redirect) send(v *Visit) error {
+	v.Header().Set("Location", string(r))
+	v.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// CSV is a table as a file. It is read and sent in batches, so that a long table needs little memory.
+type CSV struct {
+	Name string // of the file, without .csv
+	// Next returns the next batch of rows, and whether more follow.
+	Next func() (ui.DataTable, bool, error)
+}
+
+func (c CSV) send(v *Visit) error {
+	for titled, more := true, true; more; titled = false {
+		var t ui.DataTable
+		var err error
+		if t, more, err = c.next(v); err != nil {
+			if titled {
+				return err
+			}
+			panic(http.ErrAbortHandler) // an incomplete file must not look complete
+		}
+		if titled {
+			v.Header().Set("Content-Type", "text/csv; charset=utf-8")
+			v.Header().Set("Content-Disposition", `attachment; filename="`+c.Name+`.csv"`)
+		}
+		if v.IsHead() {
+			return nil // the first batch has shown whether the file exists; a HEAD request needs no more
+		}
+		if err := t.CSV(v, titled); err != nil {
+			return nil // the reader is gone
+		}
+	}
+	return nil
+}
+
+// next reads the next batch. Each batch has the time limit of a page, however slowly the client reads
+// the file.
+func (c CSV) next(v *Visit) (t ui.DataTable, more bool, err error) {
+	ctx, done := v.Outliving(visitTimeout)
+	defer done()
+	v.ctx = ctx
+	return c.Next()
+}
+
+// Handled is the response of a handler that has written the response itself.
+type Handled struct{}
+
+func (Handled) send(*Visit) error { return nil }
+
+// entityTag names a content.
+func entityTag(content []byte) string {
+	sum := sha256.Sum256(content)
+	return `"` + hex.EncodeToString(sum[:12]) + `"`
+}

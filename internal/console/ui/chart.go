@@ -1,0 +1,232 @@
+package ui
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/money"
+)
+
+// Unit is the unit of a chart's values.
+type Unit string
+
+// The units.
+const (
+	InUSD   Unit = "usd"   // nano-dollars
+	InCount Unit = "count" // things
+	InMS    Unit = "ms"    // milliseconds
+)
+
+// Chart is a stacked column chart over time, drawn as SVG. It needs no script, can be printed, and
+// has a table of its figures. Six series have colors. Add the remaining values as the last series,
+// with the name Other.
+type Chart struct {
+	ID        string // unique on the page
+	Title     string
+	Unit      Unit
+	Buckets   []string // names of the columns, such as `2026-05-03`
+	Axis      []string // short names of the columns for the axis; if nil, Buckets
+	Series    []ChartSeries
+	EmptyText string // text if all values are zero
+}
+
+// ChartSeries is one of a chart. Values are one a bucket, never negative.
+type ChartSeries struct {
+	Name   string
+	Rest   bool // the sum of the remaining series
+	Values []int64
+}
+
+// Units of the drawing.
+const (
+	chartWidth, chartHeight = 1000, 200
+	maxLabels               = 10
+	wideColumns             = 7 // the most columns that are as wide as their labels on a phone
+)
+
+// FormatValue formats a value for people.
+func (c Chart) FormatValue(v int64) string {
+	switch c.Unit {
+	case InUSD:
+		return USD(money.Amount(v))
+	case InMS:
+		return FormatDuration(v)
+	}
+	return Thousands(v)
+}
+
+// Empty reports whether all values are zero.
+func (c Chart) Empty() bool { return c.maxSum() == 0 }
+
+// maxSum returns the sum of the highest column.
+func (c Chart) maxSum() int64 {
+	var most int64
+	for i := range c.Buckets {
+		most = max(most, c.sum(i))
+	}
+	return most
+}
+
+func (c Chart) sum(bucket int) (sum int64) {
+	for _, s := range c.Series {
+		sum = money.Plus(sum, s.Values[bucket])
+	}
+	return sum
+}
+
+// top returns the end of the scale: 1, 2 or 5 times a power of ten, at least most.
+func (c Chart) top() int64 {
+	most := c.maxSum()
+	for unit := int64(1); ; unit *= 10 {
+		for _, step := range []int64{1, 2, 5} {
+			if unit > 1<<59 || step*unit >= most {
+				return max(step*unit, most)
+			}
+		}
+	}
+}
+
+// Scale returns the labels of the scale, from the end of the scale down to zero.
+func (c Chart) Scale() []string {
+	top := c.top()
+	half := c.FormatValue(top / 2)
+	if top < 2 || c.Unit == InCount && top%2 == 1 {
+		half = "" // it would be rounded, and stand at another place
+	}
+	return []string{c.FormatValue(top), half, c.FormatValue(0)}
+}
+
+// AxisLabel names a column below it.
+type AxisLabel struct {
+	X, Anchor string
+	Text      string
+	Class     string // width class with room for the label; if empty, all widths
+}
+
+// Labels returns the labels of the axis. If there are few columns, each has a label; otherwise the
+// first, the last and some others have one. With many columns, the first label begins and the last
+// label ends with the drawing, because the labels are wider than the columns.
+func (c Chart) Labels() []AxisLabel {
+	n := len(c.Buckets)
+	columns := labeledColumns(n)
+	axis := c.Axis
+	if axis == nil {
+		axis = c.Buckets
+	}
+	labels := make([]AxisLabel, len(columns))
+	middle := 0 // index of the label nearest to the middle
+	for i, column := range columns {
+		labels[i] = AxisLabel{Text: axis[column], Anchor: "middle", X: coordinate(100*(float64(column)+0.5)/float64(n)) + "%"}
+		if i > 0 && i < len(columns)-1 {
+			labels[i].Class = "more"
+			if middle == 0 || max(2*column, n)-min(2*column, n) < max(2*columns[middle], n)-min(2*columns[middle], n) {
+				middle = i
+			}
+		}
+	}
+	if middle > 0 {
+		labels[middle].Class = "mid"
+	}
+	if n > wideColumns {
+		labels[0].X, labels[0].Anchor = "0%", "start"
+		labels[len(labels)-1].X, labels[len(labels)-1].Anchor = "100%", "end"
+	}
+	return labels
+}
+
+// labeledColumns returns the columns with a label, out of n. The last column has a label, and the columns
+// before it at equal distances. The first column has a label, and no column near enough to overlap
+// with the first label.
+func labeledColumns(n int) (columns []int) {
+	step := max(1, (n-1+maxLabels-2)/(maxLabels-1))
+	for column := n - 1; column >= step; column -= step {
+		columns = append(columns, column)
+	}
+	if n > 0 {
+		columns = append(columns, 0)
+	}
+	slices.Reverse(columns)
+	return columns
+}
+
+// SeriesPath is one series as a path.
+type SeriesPath struct {
+	Class, Name, Path, Total string
+}
+
+// Paths returns a path for each series, the bottom one first.
+func (c Chart) Paths() []SeriesPath {
+	top := float64(c.top())
+	below := make([]int64, len(c.Buckets))
+	drawn := make([]SeriesPath, len(c.Series))
+	wide := float64(chartWidth) / float64(max(len(c.Buckets), 1))
+	for n, s := range c.Series {
+		var path strings.Builder
+		var total int64
+		for i, v := range s.Values {
+			if v > 0 {
+				height := float64(chartHeight) * float64(v) / top
+				y := float64(chartHeight) * (1 - float64(below[i]+v)/top)
+				path.WriteString("M" + coordinate(float64(i)*wide+wide*0.1) + " " + coordinate(y) +
+					"h" + coordinate(wide*0.8) + "v" + coordinate(height) + "h-" + coordinate(wide*0.8) + "z")
+			}
+			below[i] += v
+			total += v
+		}
+		class := "s" + strconv.Itoa(min(n+1, 7))
+		if s.Rest {
+			class = "s7"
+		}
+		drawn[n] = SeriesPath{Class: class, Name: s.Name, Path: path.String()}
+		if c.Unit != InMS { // times do not add up
+			drawn[n].Total = c.FormatValue(total)
+		}
+	}
+	return drawn
+}
+
+func coordinate(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+
+// HoverArea is the area of a column. It shows the column's figures to a pointer above it.
+type HoverArea struct {
+	X, Width string
+	Text     string
+}
+
+// HoverAreas returns the areas of all columns.
+func (c Chart) HoverAreas() []HoverArea {
+	wide := float64(chartWidth) / float64(max(len(c.Buckets), 1))
+	spots := make([]HoverArea, len(c.Buckets))
+	for i, bucket := range c.Buckets {
+		words := bucket + ": " + c.FormatValue(c.sum(i))
+		spots[i] = HoverArea{X: coordinate(float64(i) * wide), Width: coordinate(wide), Text: words}
+	}
+	return spots
+}
+
+// Table returns the figures of the chart.
+func (c Chart) Table() DataTable {
+	t := DataTable{Caption: c.Title, Columns: []Column{{Title: ""}}}
+	for _, s := range c.Series {
+		t.Columns = append(t.Columns, Column{Title: s.Name, Right: true})
+	}
+	for i, bucket := range c.Buckets {
+		row := DataRow{Cells: []any{Text{Text: bucket}}}
+		for _, s := range c.Series {
+			row.Cells = append(row.Cells, c.cell(s.Values[i]))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func (c Chart) cell(v int64) any {
+	switch c.Unit {
+	case InUSD:
+		return Money{Amount: money.Amount(v)}
+	case InMS:
+		return Duration{v}
+	}
+	return Count{v}
+}

@@ -1,0 +1,321 @@
+package ui
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"tollgate/internal/money"
+)
+
+// Tone is the color of a state. A word always stands beside the color.
+type Tone string
+
+// The tones.
+const (
+	Plain Tone = ""
+	OK    Tone = "ok"
+	Info  Tone = "info"
+	Warn  Tone = "warn"
+	Bad   Tone = "bad"
+)
+
+// Icon is a symbol of icons.svg. It is decoration: a word stands beside it.
+type Icon string
+
+// Text is a text, also a stranger's.
+type Text struct {
+	Text  string
+	Muted bool
+	Mono  bool
+	Lines bool   // keeps its line ends
+	Title string // the full text if Text is short for it
+}
+
+// Money is an amount. Its title shows the exact value.
+type Money struct {
+	Amount  money.Amount
+	Credits bool // show the amount in credits as well
+
+	decimals int // decimals of the table's column; if 0, the decimals of USD
+}
+
+// Text formats the amount for people.
+func (m Money) Text() string {
+	if m.decimals == 0 {
+		return USD(m.Amount)
+	}
+	return inDecimals(m.Amount, m.decimals)
+}
+
+// Exact returns the amount with all digits.
+func (m Money) Exact() string { return m.Amount.String() + " USD" }
+
+// InCredits returns the amount in credits, rounded.
+func (m Money) InCredits() string { return Credits(m.Amount) }
+
+// Count is a whole number.
+type Count struct{ N int64 }
+
+// Text formats the number for people.
+func (c Count) Text() string { return Thousands(c.N) }
+
+// Moment is a time in Unix milliseconds. Zero is shown as never. The page has the time in
+// UTC; console.js shows it in the reader's zone.
+type Moment struct{ MS int64 }
+
+// ISO returns the time in ISO 8601.
+func (m Moment) ISO() string { return ISO(m.MS) }
+
+// Text returns the time in UTC.
+func (m Moment) Text() string { return UTC(m.MS) }
+
+// Duration is a span of time in milliseconds.
+type Duration struct{ MS int64 }
+
+// Text formats the span for people.
+func (t Duration) Text() string { return FormatDuration(t.MS) }
+
+// Elapsed is the time since a start in Unix milliseconds. Without the module it shows the start.
+type Elapsed struct{ SinceMS int64 }
+
+// Start returns the start in UTC.
+func (e Elapsed) Start() string { return UTC(e.SinceMS) }
+
+// Ident is an identifier with an optional link, Href. With Cut, a long identifier is shortened and
+// its title has the full one.
+type Ident struct {
+	ID, Href string
+	Cut      bool
+}
+
+// Text returns the identifier, shortened if Cut is set.
+func (i Ident) Text() string {
+	if i.Cut && len(i.ID) > 14 {
+		return i.ID[:5] + "…" + i.ID[len(i.ID)-6:]
+	}
+	return i.ID
+}
+
+// Badge is a state: a dot and a word.
+type Badge struct {
+	Tone  Tone
+	Label string
+	Title string // the name in the API
+}
+
+// Link leads somewhere below /console, or to an http(s) address of our own words.
+type Link struct {
+	Href, Text string
+	Icon       string
+	Button     bool // looks like one
+	Main       bool // the main act of a page
+}
+
+// Figure is one figure of a row of them.
+type Figure struct {
+	Label string
+	Value any // a component
+	Note  any // a component, or nil
+}
+
+// maxWideFigure is the number of characters of a figure that fit beside another on a phone.
+const maxWideFigure = 9
+
+// Long reports whether the figure needs smaller letters.
+func (f Figure) Long() bool {
+	shown := ""
+	switch v := f.Value.(type) {
+	case Money:
+		shown = v.Text()
+	case Count:
+		shown = v.Text()
+	case Text:
+		shown = v.Text
+	case Link:
+		shown = v.Text
+	case string:
+		shown = v
+	}
+	return utf8.RuneCountInString(shown) > maxWideFigure
+}
+
+// FigureRow are a row of figures.
+type FigureRow []Figure
+
+// Facts are a list of names and values.
+type Facts []Fact
+
+// Fact is one of Facts.
+type Fact struct {
+	Name  string
+	Value any // a component
+}
+
+// Notice is a message about a completed act or about a state.
+type Notice struct {
+	Tone  Tone
+	Title string
+	Text  string
+	Items []string
+	Link  *Link
+	Focus bool // it gets the focus when the page opens
+}
+
+// Symbol returns the icon of the notice's tone.
+func (n Notice) Symbol() Icon {
+	switch n.Tone {
+	case OK:
+		return "circle-check"
+	case Warn:
+		return "triangle-alert"
+	case Bad:
+		return "circle-alert"
+	}
+	return "info"
+}
+
+// EmptyState replaces an empty list.
+type EmptyState struct {
+	Title, Text string
+	Link        *Link
+}
+
+// Tab is one of Tabs.
+type Tab struct {
+	Href, Text string
+	Current    bool
+}
+
+// Tabs are links to lists beside each other.
+type Tabs struct {
+	Label string // name of the choice
+	Items []Tab
+}
+
+// Pager has the addresses of the first and the next page of a list.
+type Pager struct{ First, Next string }
+
+// CopyField is a text in a field with a copy button. ID is unique on the page.
+type CopyField struct {
+	ID, Label, Value string
+}
+
+// Snippets are the same thing in several languages, as tabs. ID is unique on the
+// page.
+type Snippets struct {
+	ID   string
+	Tabs []Snippet
+}
+
+// Snippet is one of Snippets.
+type Snippet struct {
+	Name, Text string
+	Prose      bool // sentences; long lines are wrapped
+}
+
+// Tile is one result of a gallery.
+type Tile struct {
+	Href, Title string
+	Image, Alt  string // address of the gateway's own picture; if empty, State is shown
+	Clip        string // address of the gateway's own clip, fetched on play
+	State       Badge
+	Notes       []any // components
+}
+
+// Tiles are a gallery.
+type Tiles []Tile
+
+// Timeline is a list of events in order of time.
+type Timeline []Stage
+
+// Stage is one of a Timeline.
+type Stage struct {
+	Tone  Tone
+	Label string
+	At    Moment
+	Note  any // a component, or nil
+}
+
+// FirstSteps is the list of a new user's first steps, in order.
+type FirstSteps []FirstStep
+
+// FirstStep is one of FirstSteps.
+type FirstStep struct {
+	Done bool
+	Text string
+	Link *Link // to the page of the step, or nil
+}
+
+// Bar is a row with its share behind its name.
+type Bar struct {
+	Label, Href string
+	Percent     int // 0 to 100
+	Value       any // a component
+}
+
+// Bars are rows with bars.
+type Bars []Bar
+
+// Aligned returns the bars with the same number of decimals for all amounts.
+func (b Bars) Aligned() Bars {
+	t := DataTable{Columns: make([]Column, 1)}
+	for _, bar := range b {
+		t.Rows = append(t.Rows, DataRow{Cells: []any{bar.Value}})
+	}
+	b = slices.Clone(b)
+	for i, row := range t.Aligned().Rows {
+		b[i].Value = row.Cells[0]
+	}
+	return b
+}
+
+// Live is the status line for changes without a reload.
+type Live struct{ Text string }
+
+// Button is a button with an immediate and reversible effect.
+type Button struct {
+	Action string // where the form goes
+	Label  string
+	About  string // the object's name, for screen readers
+}
+
+// ButtonMenu are the immediate acts on one object: the usual one, and a menu of others.
+type ButtonMenu struct {
+	First  Button
+	Label  string // name of the menu of Others, followed by About
+	About  string
+	Others []Button
+}
+
+// Group are components beside each other.
+type Group []any
+
+// Confirm is a button with a dialog about its effect. Without the module, the button requests the
+// page with the dialog open: `?confirm=ID`.
+type Confirm struct {
+	ID     string // unique on the page
+	Button string // the effect in one or two words
+	Title  string
+	Text   []string    // the changes, including money
+	Action string      // where the form goes
+	Type   string      // text to type for a confirmation; may be empty
+	Fields []FormField // further ones
+	Danger bool
+	Open   bool
+	Error  string // why it was refused
+}
+
+// TypeLabel returns the label of the field for Type.
+func (c Confirm) TypeLabel() string { return "Type " + c.Type + " to confirm" }
+
+// JoinAnd joins words as a sentence does.
+func JoinAnd(words []string) string {
+	switch len(words) {
+	case 0:
+		return ""
+	case 1:
+		return words[0]
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}

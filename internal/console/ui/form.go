@@ -1,0 +1,161 @@
+package ui
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Kinds of fields, in addition to the types of HTML's input: text, password, email, number.
+const (
+	Area   = "area"   // several lines
+	Choice = "choice" // one of Options
+	Checks = "checks" // any of Options
+	Check  = "check"  // yes or no
+	Hidden = "hidden"
+)
+
+// FormField is one field of a form, with its label, a hint and its error.
+type FormField struct {
+	Name, Label string
+	Kind        string // empty: text
+	Value       string
+	Options     []Option // of a choice; a text proposes them
+	On          bool     // of a check
+	Hint, Error string
+	Before      string // text before the value, such as $
+	After       string // text after the value
+	Complete    string // value of autocomplete; if empty, off
+	Numeric     bool   // a keyboard of digits
+	Code        bool   // an area of code, as high as it may be
+	Required    bool
+	ReadOnly    bool
+	Fragment    bool   // the module fills the field from the fragment of the page's address and sends the form
+	Prefix      string // makes the id unique where several forms have the name
+}
+
+// Option is one of a choice.
+type Option struct {
+	Value, Label string
+	On           bool
+	Off          bool // not selectable; the label explains the other options
+}
+
+// ID returns the id of the field on the page.
+func (f FormField) ID() string { return f.Prefix + "f-" + f.Name }
+
+// Type returns the type of the input.
+func (f FormField) Type() string {
+	if f.Kind == "" {
+		return "text"
+	}
+	return f.Kind
+}
+
+// Described returns the ids for aria-describedby.
+func (f FormField) Described() string {
+	var by []string
+	if f.Hint != "" {
+		by = append(by, f.ID()+"-hint")
+	}
+	if f.Error != "" {
+		by = append(by, f.ID()+"-wrong")
+	}
+	return strings.Join(by, " ")
+}
+
+// Autocomplete returns the value of the attribute autocomplete.
+func (f FormField) Autocomplete() string {
+	if f.Complete == "" {
+		return "off"
+	}
+	return f.Complete
+}
+
+// PostForm is a form for POST. Its errors stand above the form, each with a link to its field, and
+// beside the fields.
+type PostForm struct {
+	Action string
+	Submit string
+	Cancel string // address of the cancel link; may be empty
+	Danger bool
+	Fields []FormField
+	Error  string // error of the whole form
+}
+
+// Field returns the field with a name, or nil.
+func (f *PostForm) Field(name string) *FormField {
+	i := slices.IndexFunc(f.Fields, func(field FormField) bool { return field.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &f.Fields[i]
+}
+
+// AddError sets the error of a field, or of the whole form if the form does not show such a field. An
+// earlier error of the same field stays.
+func (f *PostForm) AddError(name, message string) {
+	name, _, _ = strings.Cut(name, "[") // of a list, it is one field here
+	field := f.Field(name)
+	if field == nil || field.Kind == Hidden {
+		f.Error = cmp.Or(f.Error, message)
+		return
+	}
+	if field.Error != "" {
+		return
+	}
+	// The rooms name a field as the APIs do; here it has a label.
+	if strings.Contains(name, "_") {
+		message = strings.ReplaceAll(message, name, field.Label)
+	} else if rest, ok := strings.CutPrefix(message, name+" "); ok {
+		message = field.Label + " " + rest
+	}
+	field.Error = message
+}
+
+// ClearPasswords clears the password fields.
+func (f *PostForm) ClearPasswords() {
+	for i := range f.Fields {
+		if f.Fields[i].Kind == "password" {
+			f.Fields[i].Value = ""
+		}
+	}
+}
+
+// InvalidFields returns the fields with an error.
+func (f PostForm) InvalidFields() []FormField {
+	var faulty []FormField
+	for _, field := range f.Fields {
+		if field.Error != "" {
+			faulty = append(faulty, field)
+		}
+	}
+	return faulty
+}
+
+// Error reports whether the form has errors.
+func (f PostForm) Invalid() bool { return f.Error != "" || len(f.InvalidFields()) > 0 }
+
+// Filters is a GET form for the filters of a list.
+type Filters struct {
+	Action string
+	Fields []FormField
+	Clear  string // address of the list without filters; empty if no filter is set
+}
+
+// Error reports whether a filter has an error.
+func (f Filters) Invalid() bool {
+	return slices.ContainsFunc(f.Fields, func(field FormField) bool { return field.Error != "" })
+}
+
+// Collapses reports whether a phone hides the form behind its name. A single field takes no more room
+// than the name.
+func (f Filters) Collapses() bool {
+	shown := 0
+	for _, field := range f.Fields {
+		if field.Kind != Hidden {
+			shown++
+		}
+	}
+	return shown > 1
+}

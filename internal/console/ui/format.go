@@ -1,0 +1,233 @@
+package ui
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"tollgate/internal/money"
+)
+
+// significant is the number of significant digits of an amount below one dollar.
+const significant = 4
+
+// USD formats an amount for people: with two decimals from one dollar up, and with up to
+// four significant digits below. The result is rounded.
+func USD(a money.Amount) string {
+	if a == 0 {
+		return "$0"
+	}
+	return inDecimals(a, decimals(a))
+}
+
+// ExactUSD formats an amount with all of its digits, and at least two decimals.
+func ExactUSD(a money.Amount) string { return inDecimals(a, exactDecimals(a)) }
+
+// The decimals of amounts: of a cent, and of the smallest amount.
+const minDecimals, maxDecimals = 2, 9
+
+// decimals returns how many decimals USD shows of an amount.
+func decimals(a money.Amount) int {
+	a = abs(a)
+	if a >= money.USD {
+		return minDecimals
+	}
+	n := maxDecimals
+	limit := money.Amount(1)
+	for range significant {
+		limit *= 10
+	}
+	unit := money.Amount(1)
+	for a/unit >= limit {
+		unit *= 10
+		n--
+	}
+	return min(n, exactDecimals(round(a, unit)))
+}
+
+// exactDecimals returns how many decimals an amount has, at least two.
+func exactDecimals(a money.Amount) int {
+	n := maxDecimals
+	for n > minDecimals && a%10 == 0 {
+		a /= 10
+		n--
+	}
+	return n
+}
+
+// inDecimals formats an amount with a number of decimals, rounded half away from zero.
+func inDecimals(a money.Amount, decimals int) string {
+	sign := ""
+	if a < 0 {
+		sign, a = "-", abs(a)
+	}
+	unit := money.Amount(1)
+	for range maxDecimals - decimals {
+		unit *= 10
+	}
+	a = round(a, unit)
+	fraction := strconv.FormatInt(int64(money.USD+a%money.USD), 10)[1 : 1+decimals]
+	return sign + "$" + Thousands(int64(a/money.USD)) + "." + fraction
+}
+
+// round rounds a positive amount to a multiple of unit.
+func round(a, unit money.Amount) money.Amount {
+	rest := a % unit
+	if a -= rest; rest*2 >= unit && a <= math.MaxInt64-unit {
+		a += unit
+	}
+	return a
+}
+
+// abs returns an amount without its sign.
+func abs(a money.Amount) money.Amount {
+	if a < 0 {
+		a = -max(a, -math.MaxInt64)
+	}
+	return a
+}
+
+// Credits writes an amount in credits, to one decimal.
+func Credits(a money.Amount) string {
+	sign := ""
+	if a < 0 {
+		sign, a = "-", -a
+	}
+	tenths := int64((a + money.Credit/20) / (money.Credit / 10))
+	if tenths == 0 && a > 0 {
+		return sign + "< 0.1 credits"
+	}
+	text := Thousands(tenths / 10)
+	if tenths%10 != 0 {
+		text += "." + strconv.FormatInt(tenths%10, 10)
+	}
+	if tenths == 10 {
+		return sign + text + " credit"
+	}
+	return sign + text + " credits"
+}
+
+// Thousands writes a whole number with separators.
+func Thousands(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	sign := ""
+	if strings.HasPrefix(text, "-") {
+		sign, text = "-", text[1:]
+	}
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return sign + text
+}
+
+// Percent writes a share with one decimal; of nothing it is a dash.
+func Percent(part, whole int64) string {
+	if whole == 0 {
+		return "–"
+	}
+	tenths := (part*1000 + whole/2) / whole
+	if tenths == 0 && part > 0 {
+		return "< 0.1 %"
+	}
+	return strconv.FormatFloat(float64(tenths)/10, 'f', -1, 64) + " %"
+}
+
+// UTC formats a time in Unix milliseconds. It is the console's only format of a time for people;
+// console.js shows the same format in the reader's zone.
+func UTC(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// ISO formats a time in Unix milliseconds for programs.
+func ISO(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+
+// Day formats a day for people, queries and files.
+func Day(t time.Time) string { return t.Format(time.DateOnly) }
+
+// Month formats a month for people.
+func Month(t time.Time) string { return t.Format("January 2006") }
+
+// AxisDay formats a day below a chart, where Day has no room.
+func AxisDay(t time.Time) string { return t.Format("2 Jan") }
+
+// AxisClock formats a time of day below a chart, where UTC has no room.
+func AxisClock(ms int64) string { return time.UnixMilli(ms).UTC().Format("15:04") }
+
+// FormatDuration writes milliseconds: 84 ms, 1.4 s, 3 min 20 s, 2 h 5 min.
+func FormatDuration(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < time.Second:
+		return strconv.FormatInt(ms, 10) + " ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(float64((ms+50)/100)/10, 'f', -1, 64) + " s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + " min" + unlessZero(int(d.Seconds())%60, " s")
+	}
+	return strconv.Itoa(int(d.Hours())) + " h" + unlessZero(int(d.Minutes())%60, " min")
+}
+
+// unlessZero returns the smaller unit after a number of minutes or hours, or an empty string for
+// zero: 1 min, not 1 min 0 s.
+func unlessZero(n int, unit string) string {
+	if n == 0 {
+		return ""
+	}
+	return " " + strconv.Itoa(n) + unit
+}
+
+// FormatBytes writes a size in bytes: 900 B, 84 KB, 1.8 MB, 2.5 GB.
+func FormatBytes(bytes int64) string {
+	switch {
+	case bytes < 1000:
+		return strconv.FormatInt(bytes, 10) + " B"
+	case bytes < 999_500:
+		return strconv.FormatInt((bytes+500)/1000, 10) + " KB"
+	case bytes < 999_950_000:
+		return strconv.FormatFloat(float64((bytes+50_000)/100_000)/10, 'f', -1, 64) + " MB"
+	}
+	return strconv.FormatFloat(float64((bytes+50_000_000)/100_000_000)/10, 'f', -1, 64) + " GB"
+}
+
+// Plural formats a count with a word in the singular or plural.
+func Plural(n int, word string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(word, "s"):
+		word += "es"
+	default:
+		word += "s"
+	}
+	return strconv.Itoa(n) + " " + word
+}
+
+// Requests writes how many requests there were.
+func Requests(n int64) string {
+	if n == 1 {
+		return "1 request"
+	}
+	return Thousands(n) + " requests"
+}
+
+// Title returns a word with a capital first letter.
+func Title(word string) string {
+	if word == "" {
+		return ""
+	}
+	return strings.ToUpper(word[:1]) + word[1:]
+}
+
+// OrDash returns the text, or a dash if the text is empty.
+func OrDash(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return text
+}
+
+// Share returns a in percent of most.
+func Share(a, most money.Amount) int {
+	if most <= 0 {
+		return 0
+	}
+	return int(float64(a) / float64(most) * 100)
+}

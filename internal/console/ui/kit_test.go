@@ -1,0 +1,183 @@
+package ui
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"tollgate/internal/money"
+)
+
+// kit has an example of every component, with a word in all places for words.
+func kit(word string) []any {
+	inputs := PostForm{Action: "/console/x", Submit: word, Cancel: "/console", Error: word, Danger: true, Fields: []FormField{
+		{Name: "a", Label: word, Value: word, Hint: word, Error: word, Before: "$", After: "min", Required: true, Numeric: true},
+		{Name: "b2", Kind: Area, Label: word, Code: true},
+		{Name: "b", Kind: Area, Label: word, Value: word, Error: word},
+		{Name: "c", Kind: Choice, Label: word, Options: []Option{{Value: word, Label: word, On: true}}},
+		{Name: "d", Kind: Checks, Label: word, Options: []Option{{Value: word, Label: word, On: true}}},
+		{Name: "e", Kind: Check, Label: word, On: true},
+		{Name: "f", Kind: Hidden, Value: word},
+		{Name: "i", Label: word, Options: []Option{{Value: word}}},
+		{Name: "j", Kind: "date", Label: word, Value: "2026-05-31"},
+		{Name: "g", Kind: "password", Label: word, Complete: "current-password"},
+	}}
+	link := Link{Href: "/console/x?y=" + word, Text: word, Icon: "plus", Button: true, Main: true}
+	all := []any{
+		Icon("check"),
+		Text{Text: word}, Text{Text: word, Mono: true, Muted: true}, Text{Text: word, Lines: true},
+		Text{Text: "in short", Title: word},
+		Money{Amount: -1}, Money{Amount: 5 * money.USD, Credits: true},
+		Count{1_234_567}, Duration{1400}, Elapsed{1_800_000_000_000}, Moment{}, Moment{1_800_000_000_000},
+		Ident{ID: word, Href: "/console/x", Cut: true}, Badge{Tone: Bad, Label: word, Title: word},
+		link, Link{Href: "/console", Text: word},
+		Figure{Label: word, Value: word, Note: word}, FigureRow{{Label: word, Value: Count{1}}}, Facts{{word, word}},
+		Notice{Tone: Bad, Title: word, Text: word, Items: []string{word}, Link: &link, Focus: true}, Notice{},
+		EmptyState{Title: word, Text: word, Link: &link},
+		Tabs{Label: word, Items: []Tab{{"/console", word, true}}}, Pager{}, Pager{First: "/console", Next: "/console?after=" + word},
+		QR{Label: word, Text: "otpauth://totp/x"},
+		CopyField{ID: "copy", Label: word, Value: word}, Snippets{ID: "codes", Tabs: []Snippet{{word, word, false}, {word, word, true}}},
+		Tile{Href: "/console", Title: word, Image: "/media/x.jpg", Alt: word, State: Badge{Tone: Info, Label: word}, Notes: []any{Money{}}},
+		Tile{Href: "/console", Title: word, Clip: "/media/x.mp4", Alt: word, State: Badge{Tone: OK, Label: word}},
+		Tiles{{Href: "/console", Title: word, State: Badge{Tone: Warn, Label: word}}},
+		Timeline{{Tone: OK, Label: word, At: Moment{1}, Note: word}, {Label: word}},
+		Bars{{Label: word, Href: "/console", Percent: 40, Value: Money{}}, {Label: word, Value: Count{}}},
+		FirstSteps{{Done: true, Text: word}, {Text: word, Link: &Link{Href: "/console", Text: word}}, {Text: word}},
+		Live{word}, Button{Action: "/console/x", Label: word, About: word},
+		ButtonMenu{First: Button{Action: "/console/x", Label: word, About: word}, Label: word, About: word,
+			Others: []Button{{Action: "/console/x", Label: word, About: word}}}, Group{Badge{}, word},
+		Confirm{ID: "confirm", Button: word, Title: word, Text: []string{word}, Action: "/console/x", Type: word, Danger: true,
+			Open: true, Error: word, Fields: []FormField{{Name: "h", Label: word}}},
+		inputs.Fields[0], inputs, PostForm{Action: "/console/x", Submit: word},
+		DiffOf("a\nb\n"+word+"\n", "a\n"+word+"\n"), Diff{}, Diff{{}, {Old: 1, Text: word}},
+		Filters{Action: "/console", Clear: "/console", Fields: inputs.Fields[2:3]},
+	}
+	return append(append(all, kitTables(word)...), kitCharts(word)...)
+}
+
+func kitTables(word string) []any {
+	cells := []any{Ident{ID: word}, Badge{Tone: OK, Label: word}, Money{Amount: 41_200_000_000}, Moment{1_800_000_000_000}, word}
+	columns := []Column{{Title: word}, {Title: word, Fold: true}, {Title: word, Right: true, Sort: "descending"}, {Title: word}, {Title: word}}
+	return []any{
+		DataTable{Caption: word, Columns: columns, Rows: []DataRow{{Href: "/console/x", Cells: cells}, {Cells: cells}}, Foot: cells},
+		DataTable{Caption: word},
+	}
+}
+
+func kitCharts(word string) []any {
+	chart := func(unit Unit, values ...int64) Chart {
+		c := Chart{ID: "c" + string(unit), Title: word, Unit: unit, EmptyText: word,
+			Series: []ChartSeries{{Name: word}, {Name: "Other", Rest: true}}}
+		for _, v := range values {
+			c.Buckets = append(c.Buckets, word)
+			c.Series[0].Values, c.Series[1].Values = append(c.Series[0].Values, v), append(c.Series[1].Values, v/3)
+		}
+		return c
+	}
+	return []any{chart(InUSD), chart(InUSD, 0, 0), chart(InCount, 1), chart(InUSD, 5, 0, 1_000_000_000, 7), chart(InMS, 1<<53, 2)}
+}
+
+func parsed(page string) *Pages {
+	return New(func(name string) string { return "/console/static/" + name }, fstest.MapFS{"html/kit.html": {Data: []byte(page)}})
+}
+
+// inline matches scripts, and style and event attributes in tags.
+var inline = regexp.MustCompile(`(?i)<[a-z][a-z0-9]*(?:\s+[a-z-]+(?:="[^"]*")?)*\s+(?:style|on[a-z]+)\s*=|<script[^>]*>[^<]|<script>`)
+
+// TestKit renders every component with ordinary, empty and hostile words.
+func TestKit(t *testing.T) {
+	t.Parallel()
+	p := parsed(`<h1>Kit</h1>{{range .}}{{render .}}{{end}}`)
+	seen := map[string]bool{}
+	for name, word := range map[string]string{
+		"ordinary": "swift-1", "none": "", "long": strings.Repeat("wörter ", 1500), "rtl": "\u202eabc مرحبا",
+		"hostile": `"><script>alert(1)</script><img src=x onerror=alert(1)>' style=x javascript:`,
+	} {
+		var whole bytes.Buffer
+		around := Layout{Title: word, Home: "/console", Leave: "/console/sign-out", Main: kit(word), Who: word,
+			Nav: []NavItem{{"/console", word, "menu", true}}}
+		if err := p.Render(&whole, "kit", around); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if found := inline.FindString(whole.String()); found != "" {
+			t.Errorf("%s: inline: %s", name, found)
+		}
+		if name == "ordinary" && strings.Count(whole.String(), word) < 100 {
+			t.Errorf("the word stands in the page %d times", strings.Count(whole.String(), word))
+		}
+		for _, m := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(whole.String(), -1) {
+			if !strings.HasPrefix(m[1], "/console") && m[1][0] != '#' && m[1][0] != '?' {
+				t.Errorf("%s: leads to %s", name, m[1])
+			}
+		}
+	}
+	for _, component := range kit("") {
+		seen[strings.ToLower(reflect.TypeOf(component).Name())] = true
+	}
+	files, err := fs.Glob(embedded, "html/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if name := nameOf(file); name != "layout" && !seen[name] {
+			t.Errorf("the kit has no example of %s", name)
+		}
+		delete(seen, nameOf(file))
+	}
+	for name := range seen {
+		t.Errorf("%s has no template", name)
+	}
+}
+
+// TestWhatIsNoComponentIsRefused checks that a page does not render a value of a foreign type.
+func TestWhatIsNoComponentIsRefused(t *testing.T) {
+	t.Parallel()
+	p := parsed(`{{render .}}`)
+	for _, v := range []any{7, money.USD, struct{}{}, []string{"a"}, Layout{}} {
+		if err := p.RenderFragment(&bytes.Buffer{}, "kit", v); err == nil {
+			t.Errorf("%T is drawn", v)
+		}
+	}
+	var none *Link
+	for _, v := range []any{nil, none, ""} {
+		if err := p.RenderFragment(&bytes.Buffer{}, "kit", v); err != nil {
+			t.Errorf("%#v: %v", v, err)
+		}
+	}
+	if err := p.RenderFragment(&bytes.Buffer{}, "other", nil); err == nil {
+		t.Error("a page that is not there is drawn")
+	}
+}
+
+// TestMarkupIsMadeInOneFile checks that only ui.go makes values of html/template's unescaped
+// types.
+func TestMarkupIsMadeInOneFile(t *testing.T) {
+	t.Parallel()
+	asItIs := regexp.MustCompile(`template\.(HTML|HTMLAttr|JS|JSStr|CSS|URL|Srcset)\b`)
+	var made []string
+	for _, folder := range []string{".", "..", "../page", "../show", "../userpages", "../operatorpages", "../static"} {
+		files, err := filepath.Glob(folder + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has %d files, %v", folder, len(files), err)
+		}
+		for _, file := range files {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(file, "_test.go") && asItIs.Match(raw) {
+				made = append(made, file)
+			}
+		}
+	}
+	if !slices.Equal(made, []string{"ui.go"}) {
+		t.Errorf("markup is made in %v", made)
+	}
+}

@@ -1,0 +1,90 @@
+package ui
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// rendered returns a page with one component.
+func rendered(t *testing.T, around Layout, component any) string {
+	t.Helper()
+	var whole bytes.Buffer
+	around.Main = component
+	if err := parsed(`<h1>Kit</h1>{{render .}}`).Render(&whole, "kit", around); err != nil {
+		t.Fatal(err)
+	}
+	return whole.String()
+}
+
+func want(t *testing.T, page string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(page, p) {
+			t.Errorf("no %q in %s", p, page)
+		}
+	}
+}
+
+// TestMenuHasLetters checks that each entry of the menu has a letter of its own, and that the help
+// lists the letters.
+func TestMenuHasLetters(t *testing.T) {
+	t.Parallel()
+	around := Layout{Nav: []NavItem{{Href: "/a", Text: "Codes"}, {Href: "/b", Text: "Catalog"}, {Href: "/c", Text: "CO2"}, {Href: "/d",
+		Text: "7"}}}
+	page := rendered(t, around, nil)
+	want(t, page, `href="/a" data-letter="c"`, `href="/b" data-letter="a"`, `href="/c" data-letter="o"`,
+		`<kbd>g</kbd> <kbd>a</kbd></dt><dd>Catalog</dd>`, `value="off">Turn them off`)
+	if strings.Contains(page, `href="/d" data-letter`) || strings.Contains(page, "data-find") || strings.Contains(page, "data-keys") {
+		t.Errorf("a letter that is none, a box that finds nothing, or no keys: %s", page)
+	}
+	around.Find, around.NoKeys = "/console/find", true
+	want(t, rendered(t, around, nil), `action="/console/find" role="search"`, `data-find`, `data-keys="off"`, `value="on">Turn them on`)
+}
+
+// TestWhoIsAloneSeesWhereHeIs checks that a page without a menu shows the product's name.
+func TestWhoIsAloneSeesWhereHeIs(t *testing.T) {
+	t.Parallel()
+	want(t, rendered(t, Layout{Home: "/console"}, nil), `<header class="plate"><a class="brand" href="/console">`)
+}
+
+// TestTablesOnPhones checks that a narrow table stays a table, and that an empty cell takes no line
+// of a card.
+func TestTablesOnPhones(t *testing.T) {
+	t.Parallel()
+	table := DataTable{Columns: []Column{{Title: "What"}, {Title: "For"}, {Title: "Much", Right: true}},
+		Rows: []DataRow{{Cells: []any{"a", "", Money{}}}}}
+	if page := rendered(t, Layout{}, table); strings.Contains(page, `"cards"`) {
+		t.Errorf("three columns are cards: %s", page)
+	}
+	table.Rows[0].Href = "/console/x"
+	want(t, rendered(t, Layout{}, table), `"cards"`, `data-label="For" class="blank"`, `data-label="Much" class="right"`)
+	table.Rows[0].Href = ""
+	table.Columns, table.Rows[0].Cells = append(table.Columns, Column{Title: "d"}), append(table.Rows[0].Cells, "d")
+	want(t, rendered(t, Layout{}, table), `"cards"`)
+}
+
+// TestFiltersFold checks that a phone folds several fields behind a name with the state of the
+// filters. A single field and a form with an error are not folded.
+func TestFiltersFold(t *testing.T) {
+	t.Parallel()
+	f := Filters{Fields: []FormField{{Name: "a", Label: "A"}, {Name: "b", Kind: Hidden}}}
+	if page := rendered(t, Layout{}, f); strings.Contains(page, `class="folder"`) {
+		t.Errorf("one field folds: %s", page)
+	}
+	f.Fields = append(f.Fields, FormField{Name: "c", Label: "C"})
+	want(t, rendered(t, Layout{}, f), `<details class="folder"><summary>Filters</summary>`)
+	f.Clear, f.Fields[0].Error = "/console/x", "no"
+	want(t, rendered(t, Layout{}, f), `<details class="folder" open><summary>Filters (in use)</summary>`)
+}
+
+// TestLongFiguresAreSmaller checks that long figures get smaller letters, so that no figure is
+// broken into two lines.
+func TestLongFiguresAreSmaller(t *testing.T) {
+	t.Parallel()
+	page := rendered(t, Layout{}, FigureRow{{Label: "a", Value: Money{Amount: -81750}}, {Label: "b", Value: Money{Amount: 5_000_000_000}},
+		{Label: "c", Value: Count{1_234_567_890}}, {Label: "d", Value: "nothing here"}})
+	if n := strings.Count(page, "stat card long"); n != 3 {
+		t.Errorf("%d are long: %s", n, page)
+	}
+}

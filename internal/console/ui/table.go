@@ -1,0 +1,192 @@
+package ui
+
+import (
+	"encoding/csv"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/ledger/sheet"
+)
+
+// DataTable is a list of objects. On a phone each row is a card, unless the table is narrow. If a
+// row has a link, its card omits the columns with Fold; the linked page shows them.
+type DataTable struct {
+	Caption string // name of the list
+	Columns []Column
+	Rows    []DataRow
+	Foot    []any // components, one a column; may be nil
+}
+
+// Column is one of a table.
+type Column struct {
+	Title string
+	Right bool   // figures
+	Fold  bool   // not on phones, where rows lead somewhere
+	Exact bool   // amounts have all of their digits
+	Sort  string // ascending or descending; empty if the table is not sorted by this column
+}
+
+// DataRow is a row of a table. The first cell links to Href.
+type DataRow struct {
+	Href  string
+	Cells []any // components, one a column
+}
+
+// tableCell is a cell with the properties of its column and row for the template.
+type tableCell struct {
+	Column
+	Cell  any
+	Href  string // of the first cell
+	First bool
+	Folds bool
+	Blank bool // there is nothing in it
+}
+
+// Class returns the CSS classes of the cell.
+func (p tableCell) Class() string {
+	var classes []string
+	for class, is := range map[string]bool{"right": p.Right, "folded": p.Folds, "blank": p.Blank} {
+		if is {
+			classes = append(classes, class)
+		}
+	}
+	slices.Sort(classes)
+	return strings.Join(classes, " ")
+}
+
+// narrowColumns is the number of columns that fit on a phone.
+const narrowColumns = 3
+
+// Narrow reports whether the table fits on a phone.
+func (t DataTable) Narrow() bool {
+	return len(t.Columns) <= narrowColumns && !slices.ContainsFunc(t.Rows, func(r DataRow) bool { return r.Href != "" })
+}
+
+// decimals returns the number of decimals for the amounts of a column: the most decimals needed by
+// any of them.
+func (t DataTable) decimals(column int) (most int) {
+	need := decimals
+	if t.Columns[column].Exact {
+		need = exactDecimals
+	}
+	for _, row := range append(slices.Clip(t.Rows), DataRow{Cells: t.Foot}) {
+		if column < len(row.Cells) {
+			if m, ok := row.Cells[column].(Money); ok {
+				most = max(most, minDecimals, need(m.Amount))
+			}
+		}
+	}
+	return most
+}
+
+// Aligned returns the table with the same number of decimals for all amounts of a column.
+func (t DataTable) Aligned() DataTable {
+	columns := make([]int, len(t.Columns))
+	for i := range columns {
+		columns[i] = t.decimals(i)
+	}
+	rows := make([]DataRow, len(t.Rows))
+	for i, row := range t.Rows {
+		rows[i] = DataRow{Href: row.Href, Cells: aligned(row.Cells, columns)}
+	}
+	t.Rows, t.Foot = rows, aligned(t.Foot, columns)
+	return t
+}
+
+// aligned returns the cells of a row with the decimals of their columns.
+func aligned(cells []any, columns []int) []any {
+	cells = slices.Clone(cells)
+	for i, cell := range cells {
+		if m, ok := cell.(Money); ok {
+			m.decimals = columns[i]
+			cells[i] = m
+		}
+	}
+	return cells
+}
+
+// RowCells returns the cells of a row with their columns.
+func (t DataTable) RowCells(r DataRow) []tableCell {
+	cells := make([]tableCell, len(r.Cells))
+	for i, c := range r.Cells {
+		cells[i] = tableCell{Column: t.Columns[i], Cell: c, First: i == 0, Folds: t.Columns[i].Fold && r.Href != "", Blank: c == "" || c == nil}
+		if i == 0 {
+			cells[i].Href = r.Href
+		}
+	}
+	return cells
+}
+
+// FootCells returns the cells of the foot with their columns.
+func (t DataTable) FootCells() []tableCell { return t.RowCells(DataRow{Cells: t.Foot}) }
+
+// Without returns the table without one of its columns.
+func (t DataTable) Without(column int) DataTable {
+	t.Columns = slices.Delete(slices.Clone(t.Columns), column, column+1)
+	rows := make([]DataRow, len(t.Rows))
+	for i, r := range t.Rows {
+		rows[i] = DataRow{Href: r.Href, Cells: slices.Delete(slices.Clone(r.Cells), column, column+1)}
+	}
+	t.Rows = rows
+	if t.Foot != nil {
+		t.Foot = slices.Delete(slices.Clone(t.Foot), column, column+1)
+	}
+	return t
+}
+
+// CSV writes the table for programs: amounts are exact, times are ISO 8601 in UTC. A text gets a
+// leading ' if a spreadsheet would take it for a formula. If titled, CSV writes the titles of the
+// columns first, so that a long table can be written in batches.
+func (t DataTable) CSV(w io.Writer, titled bool) error {
+	out := csv.NewWriter(w)
+	titles := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		titles[i] = c.Title
+	}
+	if titled {
+		if err := out.Write(titles); err != nil {
+			return err
+		}
+	}
+	for _, r := range t.Rows {
+		cells := make([]string, len(r.Cells))
+		for i, c := range r.Cells {
+			cells[i] = plain(c)
+		}
+		if err := out.Write(cells); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// plain returns the CSV value of a component.
+func plain(component any) string {
+	switch c := component.(type) {
+	case string:
+		return sheet.Cell(c)
+	case Text:
+		return sheet.Cell(c.Text)
+	case Ident:
+		return sheet.Cell(c.ID)
+	case Link:
+		return sheet.Cell(c.Text)
+	case Badge:
+		return sheet.Cell(c.Label)
+	case Money:
+		return c.Amount.String()
+	case Count:
+		return strconv.FormatInt(c.N, 10)
+	case Duration:
+		return strconv.FormatInt(c.MS, 10)
+	case Moment:
+		if c.MS == 0 {
+			return ""
+		}
+		return c.ISO()
+	}
+	return ""
+}

@@ -1,0 +1,211 @@
+// Package ui owns the building blocks of the console's pages: the layout, the components, and the
+// formats of money, times and numbers.
+//
+// A component is a type of this package with a template in html/; the template has the type's name
+// in lower case. `{{render .}}` renders any component, so a page's handler chooses the components and
+// its template places them.
+//
+// Invariants: templates are parsed once, before the first page is rendered; a page is rendered
+// completely before its first byte is sent; only templates of the console make markup; a color
+// never shows a state without a word.
+package ui
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"path"
+	"reflect"
+	"strings"
+	"sync"
+)
+
+//go:embed html/*.html
+var embedded embed.FS
+
+// Pages has the templates of pages. They are parsed when the first page is rendered, so a start is
+// faster and a gateway without console visitors needs no memory for them.
+type Pages struct {
+	templates func() (*template.Template, error) // parsed
+}
+
+// pagePrefix is the prefix of page templates. Component templates have none.
+const pagePrefix = "page/"
+
+// New makes the pages of some folders, html/NAME.html each; in others one is the
+// template `page/NAME`. asset returns the address of a static file.
+func New(asset func(name string) string, folders ...fs.FS) *Pages {
+	p := &Pages{}
+	p.templates = sync.OnceValues(func() (*template.Template, error) {
+		all := template.New("").Funcs(template.FuncMap{
+			"render": p.render,
+			"asset":  asset,
+			"icon":   func(name string) Icon { return Icon(name) },
+			"text":   func(v any) Text { return Text{Text: fmt.Sprint(v)} },
+		})
+		if err := parse(all, "", embedded); err != nil {
+			return nil, err
+		}
+		for _, folder := range folders {
+			if err := parse(all, pagePrefix, folder); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	})
+	return p
+}
+
+// errDuplicate reports two folders with the same page name.
+var errDuplicate = errors.New("a page of this name is there already")
+
+// parse reads a folder's templates and adds prefix to their names.
+func parse(all *template.Template, prefix string, folder fs.FS) error {
+	files, err := fs.Glob(folder, "html/*.html")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		name := prefix + nameOf(file)
+		if all.Lookup(name) != nil {
+			return fmt.Errorf("%s: %w", file, errDuplicate)
+		}
+		raw, err := fs.ReadFile(folder, file)
+		if err != nil {
+			return err
+		}
+		if _, err := all.New(name).Parse(string(raw)); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// lookup returns a template. An error means a missing or invalid embedded template.
+func (p *Pages) lookup(name string) (*template.Template, error) {
+	all, err := p.templates()
+	if err != nil {
+		return nil, err
+	}
+	t := all.Lookup(name)
+	if t == nil {
+		return nil, fmt.Errorf("there is no template %q", name)
+	}
+	return t, nil
+}
+
+// nameOf returns the name of a file's template.
+func nameOf(file string) string { return strings.TrimSuffix(path.Base(file), ".html") }
+
+// Layout is the layout's data around a page.
+type Layout struct {
+	Title   string
+	Theme   string    // light or dark; if empty, the theme of the reader's system
+	NoKeys  bool      // the reader wants no shortcuts on the keyboard
+	Nav     []NavItem // empty if the visitor is not signed in; then the page has no menu
+	Find    string    // address of the search box, with the parameter q; if empty, there is no box
+	Home    string    // where the product's name leads
+	Who     string    // the signed-in user in the menu
+	Leave   string    // address of the sign-out form
+	Notices []Notice
+	Main    any // data of the page's template
+}
+
+// NavItem is one entry of the menu.
+type NavItem struct {
+	Href, Text string
+	Icon       string
+	Current    bool
+}
+
+// menuEntry is an entry of the menu with its shortcut, a letter typed after g.
+type menuEntry struct {
+	NavItem
+	Letter string // empty: all of its letters are taken
+}
+
+// Menu returns the entries of the menu. The shortcut of an entry is the first letter of its text
+// not taken by an entry before.
+func (f Layout) Menu() []menuEntry {
+	menu, taken := make([]menuEntry, len(f.Nav)), map[rune]bool{}
+	for i, item := range f.Nav {
+		menu[i].NavItem = item
+		for _, letter := range strings.ToLower(item.Text) {
+			if 'a' <= letter && letter <= 'z' && !taken[letter] {
+				menu[i].Letter, taken[letter] = string(letter), true
+				break
+			}
+		}
+	}
+	return menu
+}
+
+// Render renders a page.
+func (p *Pages) Render(w io.Writer, page string, f Layout) error {
+	var main bytes.Buffer
+	if err := p.RenderFragment(&main, page, f.Main); err != nil {
+		return err
+	}
+	return p.execute(w, "layout", layoutData{f, template.HTML(main.String())}) //nolint:gosec // what a template of ours has escaped
+}
+
+// layoutData is the data of the layout: a page and its surroundings.
+type layoutData struct {
+	Layout
+	Body template.HTML
+}
+
+// RenderFragment renders a template without the layout, for an update of an open page.
+func (p *Pages) RenderFragment(w io.Writer, page string, main any) error {
+	return p.execute(w, pagePrefix+page, main)
+}
+
+func (p *Pages) execute(w io.Writer, name string, data any) error {
+	t, err := p.lookup(name)
+	if err != nil {
+		return err
+	}
+	var whole bytes.Buffer
+	if err := t.Execute(&whole, data); err != nil {
+		return fmt.Errorf("draw %s: %w", name, err)
+	}
+	_, err = w.Write(whole.Bytes())
+	return err
+}
+
+// errNoComponent reports a template's value of a type other than a component.
+var errNoComponent = errors.New("not a component")
+
+// render renders a component. It renders nothing for nil, and a string as Text.
+func (p *Pages) render(component any) (template.HTML, error) {
+	v := reflect.ValueOf(component)
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return "", nil
+		}
+		v = v.Elem()
+	}
+	switch {
+	case !v.IsValid():
+		return "", nil
+	case v.Type() == reflect.TypeFor[string]():
+		component = Text{Text: v.String()}
+		v = reflect.ValueOf(component)
+	}
+	if v.Type().PkgPath() != reflect.TypeFor[Layout]().PkgPath() {
+		return "", fmt.Errorf("%T: %w", component, errNoComponent)
+	}
+	t, err := p.lookup(strings.ToLower(v.Type().Name()))
+	if err != nil {
+		return "", fmt.Errorf("%T: %w: %w", component, errNoComponent, err)
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, v.Interface()); err != nil {
+		return "", err
+	}
+	return template.HTML(b.String()), nil //nolint:gosec // what a template of ours has escaped
+}
