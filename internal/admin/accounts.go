@@ -63,7 +63,7 @@ func (s *server) createAccount(c *call) (any, error) {
 		}
 	}
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
-		a, err := operator.CreateAccountTx(tx, s.by(c), o)
+		a, err := operator.CreateAccountTx(tx, s.actor(c), o)
 		return showAccount(a), err
 	})
 }
@@ -105,7 +105,7 @@ func (s *server) changeAccount(c *call) (any, error) {
 	// Also after an error: its transaction may have been committed.
 	defer s.Keys.ForgetAccount(c.id)
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		a, err := operator.ChangeAccountTx(tx, s.by(c), c.id, ch)
+		a, err := operator.ChangeAccountTx(tx, s.actor(c), c.id, ch)
 		return showAccount(a), err
 	})
 }

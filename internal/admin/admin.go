@@ -96,12 +96,12 @@ func New(o Options) http.Handler {
 		o.OnceSecret = hash[:]
 	}
 	s := &server{Options: o}
-	with := httpapi.Options{Log: o.Log, Enter: s.enter}
+	with := httpapi.Options{Log: o.Log, Enter: s.authenticate}
 	var all []httpapi.Route
 	if o.Token.IsSet() {
 		with.NotFound = notFound
 		for _, r := range s.routes() {
-			all = append(all, httpapi.Route{Pattern: r.pattern(), Handle: s.answering(r.handle)})
+			all = append(all, httpapi.Route{Pattern: r.pattern(), Handle: s.handler(r.handle)})
 		}
 	}
 	return httpapi.New(with, all)

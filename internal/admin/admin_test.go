@@ -51,7 +51,7 @@ func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *caller {
 	t.Cleanup(keys.Close)
 	log := &bytes.Buffer{}
 	opts := Options{Token: httpapi.NewOperatorToken(token), PublicURL: "https://gate.example", DB: db, Keys: keys,
-		Log:       slog.New(slog.NewTextHandler(&locked{w: log}, nil)),
+		Log:       slog.New(slog.NewTextHandler(&lockedBuffer{w: log}, nil)),
 		Providers: providers,
 		Webhooks:  webhook.New(webhook.Options{DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})}
 	for _, c := range change {
@@ -66,12 +66,12 @@ func each(t *testing.T, test func(t *testing.T, o *caller)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, newOperator(t, db)) })
 }
 
-type locked struct {
+type lockedBuffer struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-func (l *locked) Write(p []byte) (int, error) {
+func (l *lockedBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.w.Write(p)
@@ -206,7 +206,7 @@ func (o *caller) accepts(secret string) bool {
 	return err == nil
 }
 
-func TestDoor(t *testing.T) {
+func TestAuthentication(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + token, token, "Bearer " + token + "x",
@@ -248,7 +248,7 @@ func TestDoor(t *testing.T) {
 	})
 }
 
-func TestWithoutTokenNothingIsHere(t *testing.T) {
+func TestWithoutTokenEverythingIs404(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		o := newOperator(t, db, func(o *Options) { o.Token = nil })

@@ -81,9 +81,9 @@ func parseObject(body []byte) (object, error) {
 		if err != nil || !ok || d.Decode(&value) != nil { // cannot happen: the text is valid
 			return object{}, fault.New(fault.InvalidJSON, "The request body is not valid JSON.")
 		}
-		if _, twice := o.members[name]; twice {
+		if _, duplicate := o.members[name]; duplicate {
 			name = fault.Shown(name)
-			return object{}, fault.At(fault.InvalidJSON, name, "The field %q stands in the request twice. Send it once.", name)
+			return object{}, fault.At(fault.InvalidJSON, name, "The field %q is in the request twice. Send it once.", name)
 		}
 		o.members[name] = value
 		o.names = append(o.names, name)
@@ -114,8 +114,8 @@ type field struct {
 // limit never means no limit.
 func (o object) decode(fields ...field) error {
 	for _, name := range o.names {
-		if !known(fields, name) {
-			return fault.At(fault.InvalidRequest, fault.Shown(name), "There is no field %q here. %s", fault.Shown(name), listed(fields))
+		if !isField(fields, name) {
+			return fault.At(fault.InvalidRequest, fault.Shown(name), "There is no field %q in this request. %s", fault.Shown(name), fieldNames(fields))
 		}
 	}
 	for _, f := range fields {
@@ -133,7 +133,7 @@ func (o object) decode(fields ...field) error {
 	return nil
 }
 
-func known(fields []field, name string) bool {
+func isField(fields []field, name string) bool {
 	for _, f := range fields {
 		if f.name == name {
 			return true
@@ -142,7 +142,7 @@ func known(fields []field, name string) bool {
 	return false
 }
 
-func listed(fields []field) string {
+func fieldNames(fields []field) string {
 	if len(fields) == 0 {
 		return "Send no body, or {}."
 	}
@@ -156,8 +156,8 @@ func listed(fields []field) string {
 	return out + "."
 }
 
-// reads returns a setter for JSON values of type T.
-func reads[T any](to func(T)) func(json.RawMessage) bool {
+// setter returns a setter for JSON values of type T.
+func setter[T any](to func(T)) func(json.RawMessage) bool {
 	return func(raw json.RawMessage) bool {
 		var v T
 		if json.Unmarshal(raw, &v) != nil {
@@ -168,35 +168,35 @@ func reads[T any](to func(T)) func(json.RawMessage) bool {
 	}
 }
 
-// clears returns a handler of null that clears an optional value.
-func clears[T any](to **T) func() { return func() { *to = nil } }
+// setNull returns a handler of null that clears an optional value.
+func setNull[T any](to **T) func() { return func() { *to = nil } }
 
 func textField(name string, to *string) field {
-	return field{name: name, must: "a text", set: reads(func(v string) { *to = v })}
+	return field{name: name, must: "a text", set: setter(func(v string) { *to = v })}
 }
 
 func optionalTextField(name string, to **string) field {
-	return field{name: name, must: "a text", set: reads(func(v string) { *to = &v })}
+	return field{name: name, must: "a text", set: setter(func(v string) { *to = &v })}
 }
 
 func flagField(name string, to **bool) field {
-	return field{name: name, must: "true or false", set: reads(func(v bool) { *to = &v })}
+	return field{name: name, must: "true or false", set: setter(func(v bool) { *to = &v })}
 }
 
 func countField(name string, to **int64) field {
-	return field{name: name, must: "a whole number", set: reads(func(v int64) { *to = &v }), null: clears(to)}
+	return field{name: name, must: "a whole number", set: setter(func(v int64) { *to = &v }), null: setNull(to)}
 }
 
 func moneyField(name string, to **money.Amount) field {
 	return field{name: name, must: "a decimal number of US dollars, with at most 9 decimals and below 1000000000",
-		set: reads(func(v money.Amount) { *to = &v }), null: clears(to)}
+		set: setter(func(v money.Amount) { *to = &v }), null: setNull(to)}
 }
 
 // factorRange is the range of price factors in error messages.
 const factorRange = "above 0 and at most 1000, with at most 6 decimals"
 
 func factorField(name string, to **money.Factor) field {
-	return field{name: name, must: "a decimal number " + factorRange, set: reads(func(v money.Factor) { *to = &v })}
+	return field{name: name, must: "a decimal number " + factorRange, set: setter(func(v money.Factor) { *to = &v })}
 }
 
 // factorsField reads an object of factors with unique names.
@@ -221,7 +221,7 @@ func factorsField(name string, to func(map[string]money.Factor)) field {
 
 // textsField reads a list of texts. A null in the list is an error.
 func textsField(name string, to *[]string) field {
-	return field{name: name, must: "a list of texts", null: func() { *to = nil }, set: reads(func(list []*string) {
+	return field{name: name, must: "a list of texts", null: func() { *to = nil }, set: setter(func(list []*string) {
 		*to = make([]string, len(list))
 		for i, text := range list {
 			if text != nil {

@@ -17,8 +17,8 @@ import (
 // refreshTime bounds the wait of an answer for this node to apply a change.
 const refreshTime = time.Second
 
-// numbered is a document with its revision.
-type numbered struct {
+// catalogDocument is a document with its revision.
+type catalogDocument struct {
 	doc      *catalog.Document
 	revision int64
 }
@@ -27,7 +27,7 @@ func (s *server) getCatalog(c *call) (any, error) {
 	if _, err := c.query(); err != nil {
 		return nil, err
 	}
-	n, err := view(s, c, func(tx *store.Tx) (n numbered, err error) {
+	n, err := view(s, c, func(tx *store.Tx) (n catalogDocument, err error) {
 		n.doc, n.revision, err = catalog.CurrentTx(tx)
 		return n, err
 	})
@@ -48,7 +48,7 @@ func (s *server) getRevision(c *call) (any, error) {
 	if err != nil {
 		return nil, noRevision(c.id)
 	}
-	n, err := view(s, c, func(tx *store.Tx) (n numbered, err error) {
+	n, err := view(s, c, func(tx *store.Tx) (n catalogDocument, err error) {
 		n.revision = number
 		n.doc, err = catalog.RevisionTx(tx, number)
 		return n, err
@@ -67,7 +67,7 @@ func noRevision(number string) error {
 }
 
 // document encodes a catalog in the format that the client accepts, by default JSON.
-func (c *call) document(n numbered) text {
+func (c *call) document(n catalogDocument) text {
 	c.Header().Set("X-Catalog-Revision", strconv.FormatInt(n.revision, 10))
 	if wantsYAML(c.Request.Header.Values("Accept")) {
 		return text{"application/yaml", n.doc.YAML()}
@@ -127,7 +127,7 @@ func (s *server) putCatalog(c *call) (any, error) {
 	run, apply := view[catalog.Applied], catalog.PreviewTx
 	if !dryRun {
 		run, apply = change[catalog.Applied], func(tx *store.Tx, doc *catalog.Document) (catalog.Applied, error) {
-			return operator.ApplyTx(tx, s.by(c), doc)
+			return operator.ApplyTx(tx, s.actor(c), doc)
 		}
 	}
 	applied, err := run(s, c, func(tx *store.Tx) (catalog.Applied, error) { return apply(tx, doc) })

@@ -43,7 +43,7 @@ type newCodeAnswer struct {
 // newCodesAnswer are the codes of one request.
 type newCodesAnswer struct{ list[newCodeAnswer] }
 
-func (n newCodesAnswer) lasting() any {
+func (n newCodesAnswer) withoutSecret() any {
 	return newList(n.Data, false, func(c newCodeAnswer) codeAnswer { return c.codeAnswer })
 }
 
@@ -68,7 +68,7 @@ func (s *server) createCodes(c *call) (any, error) {
 		n.ExpiresMS = min(max(*expires, 1), maxExpires) * 1000
 	}
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
-		codes, texts, err := operator.CreateCodesTx(tx, s.by(c), n)
+		codes, texts, err := operator.CreateCodesTx(tx, s.actor(c), n)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func (s *server) listCodes(c *call) (any, error) {
 
 func (s *server) voidCode(c *call) (any, error) {
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		_, err := operator.VoidCodeTx(tx, s.by(c), c.id)
-		return gone{c.id, true}, err
+		_, err := operator.VoidCodeTx(tx, s.actor(c), c.id)
+		return deletedAnswer{c.id, true}, err
 	})
 }

@@ -39,7 +39,7 @@ func (s *server) credit(c *call) (any, error) {
 			return nil, err
 		}
 		var balance money.Amount
-		balance, low, err = operator.CreditTx(tx, s.by(c), c.id, given)
+		balance, low, err = operator.CreditTx(tx, s.actor(c), c.id, given)
 		return balanceAnswer{balance}, err
 	})
 	if err == nil && low {

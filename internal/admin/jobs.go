@@ -85,7 +85,7 @@ func (s *server) listJobs(c *call) (any, error) {
 		return nil, err
 	}
 	for i := range found {
-		if err := s.place(c, &found[i]); err != nil {
+		if err := s.queuePosition(c, &found[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -105,14 +105,14 @@ func (s *server) jobView(c *call, id string) (any, error) {
 	if err != nil {
 		return nil, noJob(err, id)
 	}
-	if err := s.place(c, &v); err != nil {
+	if err := s.queuePosition(c, &v); err != nil {
 		return nil, err
 	}
 	return showJob(v), nil
 }
 
-// place sets the queue position of a queued job if jobs run in this process.
-func (s *server) place(c *call, v *job.View) error {
+// queuePosition sets the queue position of a queued job if jobs run in this process.
+func (s *server) queuePosition(c *call, v *job.View) error {
 	if s.Jobs == nil {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (s *server) cancelJob(c *call) (any, error) {
 	if err := s.jobCall(c); err != nil {
 		return nil, err
 	}
-	if err := operator.CancelJob(c.ctx, s.Jobs, s.by(c), c.id); err != nil {
+	if err := operator.CancelJob(c.ctx, s.Jobs, s.actor(c), c.id); err != nil {
 		return nil, noJob(err, c.id)
 	}
 	return s.jobView(c, c.id)
@@ -145,7 +145,7 @@ func (s *server) requeueJob(c *call) (any, error) {
 	if s.Jobs == nil {
 		return nil, noJobs()
 	}
-	key, err := c.onceKey()
+	key, err := c.idempotencyKey()
 	if err != nil {
 		return nil, err
 	}
@@ -154,14 +154,14 @@ func (s *server) requeueJob(c *call) (any, error) {
 		once := s.once(c, key, body)
 		anew.Once = &once
 	}
-	out, replayed, err := operator.RequeueJob(c.ctx, s.Jobs, s.by(c), c.id, anew)
+	out, replayed, err := operator.RequeueJob(c.ctx, s.Jobs, s.actor(c), c.id, anew)
 	switch {
 	case errors.Is(err, ledger.ErrOtherBody):
 		return nil, otherRequest()
 	case err != nil:
 		return nil, noJob(err, c.id)
 	case replayed:
-		c.replays()
+		c.markReplayed()
 	}
 	return json.RawMessage(out), nil
 }

@@ -57,7 +57,7 @@ type newKeyAnswer struct {
 	Secret string `json:"key"`
 }
 
-func (k newKeyAnswer) lasting() any { return k.setKeyAnswer }
+func (k newKeyAnswer) withoutSecret() any { return k.setKeyAnswer }
 
 // keyFields are the settable fields of a key. null clears a limit or a list.
 func keyFields(k *account.KeySettings) []field {
@@ -81,7 +81,7 @@ func (s *server) createKey(c *call) (any, error) {
 		return nil, err
 	}
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
-		k, secret, err := operator.CreateKeyTx(tx, s.by(c), c.id, settings)
+		k, secret, err := operator.CreateKeyTx(tx, s.actor(c), c.id, settings)
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +158,7 @@ func (s *server) changeKey(c *call) (any, error) {
 	// Also after an error: its transaction may have been committed.
 	defer s.Keys.Forget(c.id)
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		k, err := operator.ChangeKeyTx(tx, s.by(c), c.id, func(k *account.KeySettings) error {
+		k, err := operator.ChangeKeyTx(tx, s.actor(c), c.id, func(k *account.KeySettings) error {
 			disabled := &k.Disabled
 			err := body.decode(append(keyFields(k), flagField("disabled", &disabled))...)
 			k.Disabled = *disabled
@@ -174,6 +174,6 @@ func (s *server) changeKey(c *call) (any, error) {
 func (s *server) deleteKey(c *call) (any, error) {
 	defer s.Keys.Forget(c.id)
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		return gone{c.id, true}, operator.DeleteKeyTx(tx, s.by(c), c.id)
+		return deletedAnswer{c.id, true}, operator.DeleteKeyTx(tx, s.actor(c), c.id)
 	})
 }

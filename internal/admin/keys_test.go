@@ -41,9 +41,9 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// TestKeysOfModelsThatAreNotThere: a key may list models of a later catalog; the answer warns of
+// TestKeysWithUnknownModels: a key may list models of a later catalog; the answer warns of
 // each.
-func TestKeysOfModelsThatAreNotThere(t *testing.T) {
+func TestKeysWithUnknownModels(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
@@ -76,7 +76,7 @@ func TestKeysOfModelsThatAreNotThere(t *testing.T) {
 }
 
 // A change applies to the next request on this node.
-func TestKeyCacheIsTold(t *testing.T) {
+func TestKeyCacheIsUpdated(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")

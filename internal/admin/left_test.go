@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestWhoLeavesIsNotOurFault: a caller that has closed its sending side gets the usual answer, and
+// TestDisconnectIsNoServerError: a caller that has closed its sending side gets the usual answer, and
 // its change is made. An audit, which may take long, ends with its caller.
-func TestWhoLeavesIsNotOurFault(t *testing.T) {
+func TestDisconnectIsNoServerError(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		ctx, leave := context.WithCancel(t.Context())

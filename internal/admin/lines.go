@@ -50,7 +50,7 @@ func (s *server) listLines(c *call) (any, error) {
 			return nil, err
 		}
 		over, err := ledger.OverOfLinesTx(tx, names(found, func(l line.Joined) string { return l.Line }))
-		return newList(found, more, func(l line.Joined) joinedAnswer { return joinedAnswer{l, over[l.Line]} }), err
+		return newList(found, more, func(l line.Joined) lineStateAnswer { return lineStateAnswer{l, over[l.Line]} }), err
 	})
 }
 
@@ -73,8 +73,8 @@ type lineAnswer struct {
 	Over *money.Amount `json:"over_hold_usd"`
 }
 
-// joinedAnswer is a line joined from all nodes.
-type joinedAnswer struct {
+// lineStateAnswer is a line joined from all nodes.
+type lineStateAnswer struct {
 	line.Joined
 	Over money.Amount `json:"over_hold_usd"`
 }
@@ -117,15 +117,15 @@ func (s *server) report(ctx context.Context) {
 	}
 }
 
-func (s *server) drainLine(c *call) (any, error) { return s.decide(c, operator.DrainTx) }
+func (s *server) drainLine(c *call) (any, error) { return s.changeLine(c, operator.DrainTx) }
 
-func (s *server) resumeLine(c *call) (any, error) { return s.decide(c, operator.ResumeTx) }
+func (s *server) resumeLine(c *call) (any, error) { return s.changeLine(c, operator.ResumeTx) }
 
-// decision commits a decision about a line and returns the resulting status.
-type decision func(tx *store.Tx, by operator.Actor, spec catalog.LineSpec) (line.Status, error)
+// lineChange commits a decision about a line and returns the resulting status.
+type lineChange func(tx *store.Tx, by operator.Actor, spec catalog.LineSpec) (line.Status, error)
 
-// decide commits a decision about a line of the current catalog for all nodes.
-func (s *server) decide(c *call, commit decision) (any, error) {
+// changeLine commits a decision about a line of the current catalog for all nodes.
+func (s *server) changeLine(c *call, commit lineChange) (any, error) {
 	if _, err := c.query(); err != nil {
 		return nil, err
 	}
@@ -139,25 +139,25 @@ func (s *server) decide(c *call, commit decision) (any, error) {
 		return nil, err
 	}
 	decided, err := change(s, c, func(tx *store.Tx) (line.Status, error) {
-		return commit(tx, s.by(c), spec)
+		return commit(tx, s.actor(c), spec)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.taken(c.ctx, decided), nil
+	return s.applyHere(c.ctx, decided), nil
 }
 
-// taken makes this node apply a decision before the answer is sent, and returns the line's status.
-// If that fails, or the node does not have the line yet, taken returns decided, and the node
+// applyHere makes this node apply a decision before the answer is sent, and returns the line's status.
+// If that fails, or the node does not have the line yet, it returns decided, and the node
 // retries.
-func (s *server) taken(ctx context.Context, decided line.Status) line.Status {
+func (s *server) applyHere(ctx context.Context, decided line.Status) line.Status {
 	if s.Lines == nil {
 		return decided
 	}
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
 	if err := s.Lines.Refresh(ctx); err != nil {
-		s.Log.Warn("operator API: the decision about a line is not in use here yet", "line", decided.Line, "error", err)
+		s.Log.Warn("operator API: this node has not applied the change of a line yet, and tries again", "line", decided.Line, "error", err)
 		return decided
 	}
 	for _, state := range s.Lines.Statuses() {

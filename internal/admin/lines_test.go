@@ -164,8 +164,8 @@ func TestLines(t *testing.T) {
 	})
 }
 
-// TestLinesByThePage reads the lists of lines in parts.
-func TestLinesByThePage(t *testing.T) {
+// TestPagesOfLines reads the lists of lines in parts.
+func TestPagesOfLines(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		states := make([]line.Status, 60)

@@ -6,8 +6,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// by returns the actor of a call.
-func (s *server) by(c *call) operator.Actor {
+// actor returns the actor of a call.
+func (s *server) actor(c *call) operator.Actor {
 	if s.Attached {
 		return operator.Actor{Way: operator.Shell}
 	}

@@ -12,9 +12,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestEveryActIsLogged does each action and looks for its row with the changes. Refused actions and
+// TestEveryActionIsLogged does each action and looks for its row with the changes. Refused actions and
 // actions without a change have no row.
-func TestEveryActIsLogged(t *testing.T) {
+func TestEveryActionIsLogged(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		acct := o.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
@@ -61,8 +61,8 @@ func TestEveryActIsLogged(t *testing.T) {
 	})
 }
 
-// TestActAndRowAreOne: where the act is rolled back there is no row of it.
-func TestActAndRowAreOne(t *testing.T) {
+// TestActionAndLogRowAreOneTransaction: where the act is rolled back there is no row of it.
+func TestActionAndLogRowAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		acct := o.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
@@ -83,9 +83,9 @@ func TestActAndRowAreOne(t *testing.T) {
 	})
 }
 
-// TestRowTellsWhatItsActFound: if two operators change one object at the same moment, each row has
+// TestLogRowHasTheFormerValue: if two operators change one object at the same moment, each row has
 // its own change on top of the earlier one.
-func TestRowTellsWhatItsActFound(t *testing.T) {
+func TestLogRowHasTheFormerValue(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t, storetest.Open(t, storetest.PostgreSQL(t), store.Options{}))
 	acct := o.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")

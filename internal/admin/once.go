@@ -15,20 +15,20 @@ import (
 
 // Saved answers are kept for a day (operator.md, Operator API).
 const (
-	onceScope  = "admin"
-	onceWindow = 24 * time.Hour
-	maxOnceKey = 255 // bytes
+	onceScope         = "admin"
+	onceWindow        = 24 * time.Hour
+	maxIdempotencyKey = 255 // bytes
 )
 
-// fleeting is an answer with a secret that is shown once. lasting returns it without the secret,
+// secretAnswer is an answer with a secret that is shown once. withoutSecret returns it without the secret,
 // for repetitions.
-type fleeting interface{ lasting() any }
+type secretAnswer interface{ withoutSecret() any }
 
 // update runs do in one transaction and returns its answer. If the request has an Idempotency-Key,
 // the same transaction saves the answer, and a repetition gets the saved answer without running do.
 // A refused request does not use up its key.
 func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)) (any, error) {
-	key, err := c.onceKey()
+	key, err := c.idempotencyKey()
 	if err != nil {
 		return nil, err
 	}
@@ -49,20 +49,19 @@ func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)
 		if err != nil {
 			return nil, err
 		}
-		lasting := out
-		if f, ok := out.(fleeting); ok {
-			lasting = f.lasting()
+		repeated := out
+		if f, ok := out.(secretAnswer); ok {
+			repeated = f.withoutSecret()
 		}
-		return out, ledger.SaveTx(tx, once, encode(lasting))
+		return out, ledger.SaveTx(tx, once, encode(repeated))
 	})
 	if err == nil && replayed {
-		c.replays()
+		c.markReplayed()
 	}
 	return out, err
 }
 
-// replays marks the answer as a saved one.
-func (c *call) replays() { c.Header().Set("Idempotent-Replayed", "true") }
+func (c *call) markReplayed() { c.Header().Set("Idempotent-Replayed", "true") }
 
 // once returns the request's idempotency key and fingerprint.
 func (s *server) once(c *call, key string, body object) ledger.Once {
@@ -94,16 +93,16 @@ func view[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (out T, e
 	return out, err
 }
 
-// onceKey returns the request's Idempotency-Key, or "" if the header is missing.
-func (c *call) onceKey() (string, error) {
+// idempotencyKey returns the request's Idempotency-Key, or "" if the header is missing.
+func (c *call) idempotencyKey() (string, error) {
 	values := c.Request.Header.Values("Idempotency-Key")
 	if len(values) == 0 {
 		return "", nil
 	}
 	key := values[0]
-	if len(values) > 1 || key == "" || len(key) > maxOnceKey || !plain(key) {
+	if len(values) > 1 || key == "" || len(key) > maxIdempotencyKey || !isPlain(key) {
 		return "", fault.At(fault.InvalidRequest, "Idempotency-Key",
-			"Send one Idempotency-Key of 1 to %d printable characters, a fresh UUID for example.", maxOnceKey)
+			"Send one Idempotency-Key of 1 to %d printable characters, a fresh UUID for example.", maxIdempotencyKey)
 	}
 	return key, nil
 }

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-func TestOnce(t *testing.T) {
+func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		first := o.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
@@ -54,7 +54,7 @@ func TestOnce(t *testing.T) {
 
 // The repetition shows the key without its secret, and the saved answer has neither the secret nor
 // a password.
-func TestOnceKeepsNoSecret(t *testing.T) {
+func TestSavedAnswersHaveNoSecret(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
@@ -95,7 +95,7 @@ func TestOnceKeepsNoSecret(t *testing.T) {
 	})
 }
 
-func TestOnceForgetsAfterADay(t *testing.T) {
+func TestIdempotencyKeysExpire(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		var mu sync.Mutex
@@ -125,7 +125,7 @@ func TestOnceForgetsAfterADay(t *testing.T) {
 }
 
 // Of simultaneous requests with the same key one is executed, and all get its answer.
-func TestOnceTwins(t *testing.T) {
+func TestConcurrentRepetitions(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")

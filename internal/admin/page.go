@@ -41,7 +41,7 @@ func (c *call) query(allowed ...string) (url.Values, error) {
 		if !slices.Contains(allowed, name) {
 			return nil, fault.At(fault.InvalidRequest, fault.Shown(name), "There is no query parameter %q here.", fault.Shown(name))
 		}
-		if len(v) != 1 || len(v[0]) > 256 || !plain(v[0]) {
+		if len(v) != 1 || len(v[0]) > 256 || !isPlain(v[0]) {
 			return nil, fault.At(fault.InvalidRequest, name, "Send %s once, as a plain text of at most 256 bytes.", name)
 		}
 	}
@@ -75,8 +75,8 @@ func orNil(s string) *string {
 	return &s
 }
 
-// gone is the answer to a DELETE.
-type gone struct {
+// deletedAnswer is the answer to a DELETE.
+type deletedAnswer struct {
 	ID      string `json:"id"`
 	Deleted bool   `json:"deleted"`
 }

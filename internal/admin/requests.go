@@ -88,7 +88,7 @@ func (s *server) getRequest(c *call) (any, error) {
 	return view(s, c, func(tx *store.Tx) (any, error) {
 		r, err := requestlog.GetTx(tx, c.id)
 		if err == nil {
-			return s.priced(tx, r)
+			return s.withPrice(tx, r)
 		}
 		if !errors.Is(err, requestlog.ErrNone) {
 			return nil, err
@@ -103,8 +103,8 @@ func (s *server) getRequest(c *call) (any, error) {
 	})
 }
 
-// priced returns a request with its model's price at its admission. A refused request has no price.
-func (s *server) priced(tx *store.Tx, r requestlog.Receipt) (requestAnswer, error) {
+// withPrice returns a request with its model's price at its admission. A refused request has no price.
+func (s *server) withPrice(tx *store.Tx, r requestlog.Receipt) (requestAnswer, error) {
 	out := showRequest(r)
 	if r.Revision == 0 {
 		return out, nil
@@ -178,7 +178,7 @@ func (s *server) listRequests(c *call) (any, error) {
 		}
 		rows := make([]requestAnswer, len(found.Receipts))
 		for i := range found.Receipts {
-			if rows[i], err = s.priced(tx, found.Receipts[i]); err != nil {
+			if rows[i], err = s.withPrice(tx, found.Receipts[i]); err != nil {
 				return nil, err
 			}
 		}

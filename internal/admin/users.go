@@ -34,7 +34,7 @@ type invitedAnswer struct {
 	Expires int64  `json:"link_expires"`
 }
 
-func (u invitedAnswer) lasting() any { return u.userAnswer }
+func (u invitedAnswer) withoutSecret() any { return u.userAnswer }
 
 // linkAnswer is a link for a user. It is shown once.
 type linkAnswer struct {
@@ -79,14 +79,14 @@ func (s *server) createUser(c *call) (any, error) {
 	}
 	in.PasswordHash = *u.PasswordHash
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
-		u, err := operator.CreateUserTx(tx, s.by(c), c.id, in)
+		u, err := operator.CreateUserTx(tx, s.actor(c), c.id, in)
 		return showUser(u), err
 	})
 }
 
 func (s *server) inviteUser(c *call, body object, in account.SignIn) (any, error) {
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
-		l, err := operator.InviteTx(tx, s.by(c), s.PublicURL, c.id, in)
+		l, err := operator.InviteTx(tx, s.actor(c), s.PublicURL, c.id, in)
 		return invitedAnswer{showUser(l.User), l.Address, seconds(l.ExpiresMS)}, err
 	})
 }
@@ -98,7 +98,7 @@ func (s *server) linkUser(c *call) (any, error) {
 		return nil, err
 	}
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		l, err := operator.MakeLinkTx(tx, s.by(c), s.PublicURL, c.id)
+		l, err := operator.MakeLinkTx(tx, s.actor(c), s.PublicURL, c.id)
 		return linkAnswer{l.User.ID, l.Kind, l.Address, seconds(l.ExpiresMS)}, err
 	})
 }
@@ -137,13 +137,13 @@ func (s *server) changeUser(c *call) (any, error) {
 	}
 	u.NoFactor = factor != nil
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		u, err := operator.ChangeUserTx(tx, s.by(c), c.id, u)
+		u, err := operator.ChangeUserTx(tx, s.actor(c), c.id, u)
 		return showUser(u), err
 	})
 }
 
 func (s *server) deleteUser(c *call) (any, error) {
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		return gone{c.id, true}, operator.DeleteUserTx(tx, s.by(c), c.id)
+		return deletedAnswer{c.id, true}, operator.DeleteUserTx(tx, s.actor(c), c.id)
 	})
 }

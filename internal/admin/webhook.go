@@ -65,7 +65,7 @@ func (s *server) putWebhook(c *call) (any, error) {
 		return nil, err
 	}
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		err := operator.ChangeWebhookTx(tx, s.by(c), c.id, func() error { return s.putWebhookTx(tx, c.id, e, low, secret) })
+		err := operator.ChangeWebhookTx(tx, s.actor(c), c.id, func() error { return s.putWebhookTx(tx, c.id, e, low, secret) })
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func (s *server) putWebhookTx(tx *store.Tx, id string, e webhook.Endpoint, low *
 func readWebhook(body object) (e webhook.Endpoint, low *money.Amount, secret *string, err error) {
 	var address *string
 	if err := body.decode(
-		field{name: "url", must: "an address, or null to switch off", set: reads(func(v string) { address = &v })},
+		field{name: "url", must: "an address, or null to switch off", set: setter(func(v string) { address = &v })},
 		textsField("events", &e.Events),
 		field{name: "balance_low_credits", must: "a number of credits from 0 to 200000000000, with at most 7 decimals",
 			set: func(raw json.RawMessage) bool { low = parseCredits(raw); return low != nil }},
@@ -137,7 +137,7 @@ func (s *server) rollWebhook(c *call) (any, error) {
 		return nil, err
 	}
 	return s.update(c, object{}, func(tx *store.Tx) (any, error) {
-		if err := operator.RollWebhookTx(tx, s.by(c), c.id); err != nil {
+		if err := operator.RollWebhookTx(tx, s.actor(c), c.id); err != nil {
 			return nil, err
 		}
 		return webhookTx(tx, c.id)
@@ -219,7 +219,7 @@ func (s *server) resendDelivery(c *call) (any, error) {
 	if err := c.plainCall(); err != nil {
 		return nil, err
 	}
-	d, err := operator.Resend(c.ctx, s.DB, s.Webhooks, s.by(c), c.id)
+	d, err := operator.Resend(c.ctx, s.DB, s.Webhooks, s.actor(c), c.id)
 	if err != nil {
 		return nil, err
 	}

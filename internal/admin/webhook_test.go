@@ -77,7 +77,7 @@ func TestWebhookFaults(t *testing.T) {
 	})
 }
 
-func TestWebhooksAreTestedLoggedAndSentAgain(t *testing.T) {
+func TestWebhookDeliveries(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		var status atomic.Int64
@@ -145,8 +145,8 @@ func TestWebhooksAreTestedLoggedAndSentAgain(t *testing.T) {
 	})
 }
 
-// TestATakeBackTellsOfALowBalance: a take-back writes the event in its transaction, once per drop.
-func TestATakeBackTellsOfALowBalance(t *testing.T) {
+// TestNegativeCreditAnnouncesALowBalance: a take-back writes the event in its transaction, once per drop.
+func TestNegativeCreditAnnouncesALowBalance(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		account := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id")

@@ -33,8 +33,8 @@ type call struct {
 	id  string          // the path's {id}; empty if it has none
 }
 
-// enter authenticates the operator. Without a token in the settings every path is a 404.
-func (s *server) enter(x *httpapi.Exchange) error {
+// authenticate authenticates the operator. Without a token in the settings every path is a 404.
+func (s *server) authenticate(x *httpapi.Exchange) error {
 	x.Header().Set("Cache-Control", "no-store")
 	if !s.Token.IsSet() || s.Token.Is(httpapi.Bearer(x.Request.Header)) {
 		return nil
@@ -44,12 +44,12 @@ func (s *server) enter(x *httpapi.Exchange) error {
 		"The operator API needs the operator's token: send `Authorization: Bearer <admin_token>` with the value of the setting admin_token.")
 }
 
-// answering wraps the handler of a route.
-func (s *server) answering(handle func(*call) (any, error)) func(*httpapi.Exchange) error {
+// handler wraps the handler of a route.
+func (s *server) handler(handle func(*call) (any, error)) func(*httpapi.Exchange) error {
 	return func(x *httpapi.Exchange) error {
 		c := &call{Exchange: x, ctx: x.Request.Context(), id: x.PathID()}
-		if !plain(c.id) {
-			return fault.New(fault.NotFound, "The path holds an id that cannot exist. Check it.")
+		if !isPlain(c.id) {
+			return fault.New(fault.NotFound, "The id in the path has control characters or is not UTF-8. Check the id.")
 		}
 		if !s.Attached {
 			outliving, done := x.Outliving(callTimeout)
@@ -58,16 +58,16 @@ func (s *server) answering(handle func(*call) (any, error)) func(*httpapi.Exchan
 		}
 		out, err := handle(c)
 		if err != nil {
-			return explained(err)
+			return operatorError(err)
 		}
 		answer(x, out)
 		return nil
 	}
 }
 
-// explained returns the error for the operator: if the outcome of a commit is unknown it says so,
+// operatorError returns the error for the operator: if the outcome of a commit is unknown it says so,
 // and for 503 it sets Retry-After.
-func explained(err error) error {
+func operatorError(err error) error {
 	f := fault.Of(err)
 	if errors.Is(err, store.ErrUncertain) || errors.Is(err, ledger.ErrUnknown) {
 		f = fault.New(fault.ServiceUnavailable, "The database did not confirm the change, so it may have been made. "+
@@ -134,8 +134,8 @@ func encode(v any) []byte {
 	return b.Bytes()
 }
 
-// plain reports whether a text from a URL or header may be stored: UTF-8 without control
+// isPlain reports whether a text from a URL or header may be stored: UTF-8 without control
 // characters.
-func plain(s string) bool {
+func isPlain(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
