@@ -32,7 +32,7 @@ func totalsOf(t ledger.Totals) totals {
 
 // usage answers GET /v1/usage, for the account of the key: balance and totals,
 // and a report where one of its parameters asks for it.
-func (d *desk) usage(x *exchange) error {
+func (d *server) usage(x *apiRequest) error {
 	values := x.Request.URL.Query()
 	asCSV := values.Get("format") == "csv" || values.Get("format") == "" && strings.Contains(x.Request.Header.Get("Accept"), "text/csv")
 	asked := asCSV
@@ -81,7 +81,7 @@ func (d *desk) usage(x *exchange) error {
 
 // creditGrants answers GET /v1/dashboard/billing/credit_grants with the amounts granted, used and
 // available in US dollars. Granted is the sum of credits minus take-backs.
-func (d *desk) creditGrants(x *exchange) error {
+func (d *server) creditGrants(x *apiRequest) error {
 	u, _, err := d.readUsage(x, nil)
 	if err != nil {
 		return err
@@ -99,18 +99,18 @@ func (d *desk) creditGrants(x *exchange) error {
 }
 
 // readUsage reads the usage of the caller's account.
-func (d *desk) readUsage(x *exchange, get func(string) string) (u ledger.Usage, report *spending.Breakdown, err error) {
+func (d *server) readUsage(x *apiRequest, get func(string) string) (u ledger.Usage, report *spending.Breakdown, err error) {
 	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
-	u, report, err = d.Ledger.ReadUsage(ctx, x.principal.Account, get)
-	if _, told := errors.AsType[*fault.Error](err); err != nil && !told {
+	u, report, err = d.Ledger.ReadUsage(ctx, x.caller.Account, get)
+	if _, clientError := errors.AsType[*fault.Error](err); err != nil && !clientError {
 		err = fault.TryAgain(err)
 	}
 	return u, report, err
 }
 
 // writeJSON answers 200 with a JSON body.
-func writeJSON(x *exchange, v any) error {
+func writeJSON(x *apiRequest, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func writeJSON(x *exchange, v any) error {
 }
 
 // write answers 200 with a body.
-func write(x *exchange, contentType string, body []byte) error {
+func write(x *apiRequest, contentType string, body []byte) error {
 	h := x.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))

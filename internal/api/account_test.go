@@ -18,7 +18,7 @@ import (
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d := newDesk(t, db, nil)
+		d := newServer(t, db, nil)
 		key, secret := d.key(account.KeySettings{})
 		for i, end := range []ledger.End{
 			{Outcome: ledger.Billed, Cost: 1_234_567_891, Tokens: ledger.Tokens{Prompt: 100, Cached: 40, Completion: 20}, Status: 200},
@@ -80,7 +80,7 @@ func TestUsage(t *testing.T) {
 // TestEmptyUsage checks the empty list of an account without requests.
 func TestEmptyUsage(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
 	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
 	if got.status != 200 || !strings.Contains(string(got.body), `"by_model":[]`) {
@@ -96,7 +96,7 @@ func TestEmptyUsage(t *testing.T) {
 // another process.
 func TestQueriesSeeChangesAtOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	key, secret := d.key(account.KeySettings{})
 	paths := []string{"/v1/models", "/v1/usage", "/v1/dashboard/billing/credit_grants"}
 	for _, path := range paths {
@@ -116,7 +116,7 @@ func TestQueriesSeeChangesAtOnce(t *testing.T) {
 
 // changeKey changes a key behind the back of the key cache, as another process
 // would.
-func (d *desk) changeKey(key string, edit func(*account.KeySettings)) {
+func (d *server) changeKey(key string, edit func(*account.KeySettings)) {
 	d.t.Helper()
 	err := d.db.Update(d.t.Context(), func(tx *store.Tx) error {
 		_, err := account.ChangeKeyTx(tx, key, func(s *account.KeySettings) error { edit(s); return nil })

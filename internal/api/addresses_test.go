@@ -13,7 +13,7 @@ import (
 // addresses.
 func TestAddressesInBodiesAreGuarded(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), func(o *api.Options) { o.Guard = egress.New(nil) })
+	d := newServer(t, onSQLite(t), func(o *api.Options) { o.Guard = egress.New(nil) })
 	_, secret := d.key(account.KeySettings{})
 	for _, address := range []string{"http://10.0.0.1/a.png", "https://localhost/a.png", "http://169.254.169.254/latest/meta-data",
 		"https://[::1]/a", "http://127.1/a", "http://0x7f000001/a", "http://db.internal/a", "http://router/a", "https://user:pw@e.com/a"} {

@@ -50,20 +50,20 @@ type Options struct {
 	WrongKeys *limit.Throttle
 }
 
-// Door is the handler of /v1 and /native. Any other path is answered 404 in the
+// Handler is the handler of /v1 and /native. Any other path is answered 404 in the
 // /v1 shape, so it may be the last handler of a server.
-type Door struct {
-	served http.Handler
-	routes []httpapi.Route
-	named  http.Handler // the same for ServeAs, without CORS
+type Handler struct {
+	byKey     http.Handler
+	routes    []httpapi.Route
+	bySession http.Handler // the same for ServeAs, without CORS
 }
 
 // New returns the door.
-func New(o Options) *Door {
+func New(o Options) *Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	d := &desk{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
+	d := &server{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
 	if o.CountRate > 0 {
 		d.counts = limit.NewBuckets[string](limit.Bounds{
 			Rate: float64(o.CountRate) / 60, Top: float64(o.CountRate), Keys: countedAccounts, Now: o.Now,
@@ -74,27 +74,27 @@ func New(o Options) *Door {
 	routes := d.routes()
 	served := httpapi.New(with, routes)
 	with.Origins = nil
-	return &Door{served: served, routes: routes, named: httpapi.New(with, routes)}
+	return &Handler{byKey: served, routes: routes, bySession: httpapi.New(with, routes)}
 }
 
 // Endpoints returns all endpoint names passed to Options.Observe.
-func (d *Door) Endpoints() []string { return httpapi.Endpoints(d.routes) }
+func (d *Handler) Endpoints() []string { return httpapi.Endpoints(d.routes) }
 
 // ServeHTTP handles a request authenticated by its API key.
-func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.served.ServeHTTP(w, r) }
+func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.byKey.ServeHTTP(w, r) }
 
 // ServeAs handles a request without a key for a signed-in user of an account, as if the request had
 // carried the given key of the account. All rules for calls apply: the key's state, addresses,
 // models and limits, admission and the request log.
-func (d *Door) ServeAs(w http.ResponseWriter, r *http.Request, account, key string) {
-	d.named.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), namedKey{}, namedKey{account, key})))
+func (d *Handler) ServeAs(w http.ResponseWriter, r *http.Request, account, key string) {
+	d.bySession.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, sessionKey{account, key})))
 }
 
-// namedKey is the key of ServeAs. It is its own key among the context values.
-type namedKey struct{ account, key string }
+// sessionKey is the key of ServeAs. It is its own key among the context values.
+type sessionKey struct{ account, key string }
 
 // routes is the table of contents of the public surface.
-func (d *desk) routes() []httpapi.Route {
+func (d *server) routes() []httpapi.Route {
 	return []httpapi.Route{
 		{Pattern: "POST /v1/chat/completions", Handle: d.modelCall(d.chatCompletions)},
 		{Pattern: "POST /v1/responses", Handle: d.modelCall(d.responses)},

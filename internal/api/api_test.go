@@ -60,8 +60,8 @@ func providers() map[string]catalog.Provider {
 	}
 }
 
-// desk is the public surface on a database, with its fixtures.
-type desk struct {
+// server is the public surface on a database, with its fixtures.
+type server struct {
 	t       *testing.T
 	db      *store.DB
 	keys    *account.Keys
@@ -77,11 +77,11 @@ type desk struct {
 // maxBody is the body limit of these tests.
 const maxBody = 4096
 
-// newDesk serves the surface with a catalog and an account of 10 USD.
-func newDesk(t *testing.T, db *store.DB, with func(*api.Options)) *desk {
+// newServer serves the surface with a catalog and an account of 10 USD.
+func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 	t.Helper()
 	ctx := t.Context()
-	d := &desk{t: t, db: db, log: new(scene.Buffer)}
+	d := &server{t: t, db: db, log: new(scene.Buffer)}
 	log := slog.New(slog.NewTextHandler(d.log, nil))
 	doc, _, err := catalog.Parse([]byte(models), providers())
 	if err != nil {
@@ -144,7 +144,7 @@ func newDesk(t *testing.T, db *store.DB, with func(*api.Options)) *desk {
 }
 
 // key makes a key of the account and returns its id and secret.
-func (d *desk) key(s account.KeySettings) (id, secret string) {
+func (d *server) key(s account.KeySettings) (id, secret string) {
 	d.t.Helper()
 	err := d.db.Update(d.t.Context(), func(tx *store.Tx) error {
 		k, value, err := account.CreateKeyTx(tx, d.account, s)
@@ -158,7 +158,7 @@ func (d *desk) key(s account.KeySettings) (id, secret string) {
 }
 
 // settled closes the ledger, so that everything queued is written.
-func (d *desk) settled() {
+func (d *server) settled() {
 	d.t.Helper()
 	d.once.Do(func() {
 		if err := d.books.Close(context.Background()); err != nil {
@@ -167,15 +167,15 @@ func (d *desk) settled() {
 	})
 }
 
-// answered is an answer.
-type answered struct {
+// response is an answer.
+type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
 // send makes a request; headers come as pairs.
-func (d *desk) send(method, path, body string, headers ...string) answered {
+func (d *server) send(method, path, body string, headers ...string) response {
 	d.t.Helper()
 	r, err := http.NewRequestWithContext(d.t.Context(), method, d.server.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -188,7 +188,7 @@ func (d *desk) send(method, path, body string, headers ...string) answered {
 }
 
 // do sends a request and reads the whole answer.
-func (d *desk) do(r *http.Request) answered {
+func (d *server) do(r *http.Request) response {
 	d.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 30 * time.Second}
 	// Deferred: while the connection stays open, the server reads the rest of a refused body.
@@ -205,11 +205,11 @@ func (d *desk) do(r *http.Request) answered {
 	if a, b := answer.Header.Get("x-request-id"), answer.Header.Get("request-id"); !strings.HasPrefix(a, "req_") || a != b {
 		d.t.Errorf("%s %s: request ids %q and %q", r.Method, r.URL.Path, a, b)
 	}
-	return answered{answer.StatusCode, answer.Header, body}
+	return response{answer.StatusCode, answer.Header, body}
 }
 
 // refused checks the status, code and members of a /v1 error and returns its param.
-func (a answered) refused(t *testing.T, status int, code string) (param string) {
+func (a response) refused(t *testing.T, status int, code string) (param string) {
 	t.Helper()
 	var body struct {
 		Error map[string]any `json:"error"`

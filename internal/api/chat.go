@@ -16,9 +16,9 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// judgements bounds the checks of one request: with the cached key, with the key from the database,
+// maxChecks bounds the checks of one request: with the cached key, with the key from the database,
 // and again after each change of the key before admission.
-const judgements = 5
+const maxChecks = 5
 
 // request is a chat request of any form on its way through the desk.
 type request interface {
@@ -28,40 +28,40 @@ type request interface {
 	CheckAddresses(check func(address string) error) error
 }
 
-// surface is a chat endpoint: its form and the decoder of its bodies.
-type surface struct {
-	form wire.Form
-	open func(body []byte) (request, error)
+// chatEndpoint is a chat endpoint: its form and the decoder of its bodies.
+type chatEndpoint struct {
+	form  wire.Form
+	parse func(body []byte) (request, error)
 }
 
 // chatCompletions answers POST /v1/chat/completions.
-func (d *desk) chatCompletions(x *exchange) error {
-	return d.conduct(x, surface{wire.FormChat, func(body []byte) (request, error) { return completions.Open(body) }})
+func (d *server) chatCompletions(x *apiRequest) error {
+	return d.answerChat(x, chatEndpoint{wire.FormChat, func(body []byte) (request, error) { return completions.Open(body) }})
 }
 
 // responses answers POST /v1/responses.
-func (d *desk) responses(x *exchange) error {
-	return d.conduct(x, surface{wire.FormResponses, func(body []byte) (request, error) { return responses.Open(body) }})
+func (d *server) responses(x *apiRequest) error {
+	return d.answerChat(x, chatEndpoint{wire.FormResponses, func(body []byte) (request, error) { return responses.Open(body) }})
 }
 
-// conduct judges a chat request and lets it be conducted.
-func (d *desk) conduct(x *exchange, s surface) error {
+// answerChat judges a chat request and lets it be conducted.
+func (d *server) answerChat(x *apiRequest, s chatEndpoint) error {
 	var err error
-	for range judgements {
+	for range maxChecks {
 		var call chat.AcceptedRequest
-		if call, err = d.judge(x, s); err == nil {
-			x.handed = true
+		if call, err = d.checkChat(x, s); err == nil {
+			x.loggedByLedger = true
 			err = d.complete(x, call)
 			if !errors.Is(err, ledger.ErrKeyChanged) {
 				return err
 			}
-			x.handed = false
+			x.loggedByLedger = false
 		} else if x.fresh || httpapi.BrokeOff(err) {
 			return err
 		}
 		// Memory may say yes, but a no needs the database's word: the key may
 		// be gone, or allowed more by now.
-		if err := d.identify(x, true); err != nil {
+		if err := d.authenticate(x, true); err != nil {
 			return err
 		}
 	}
@@ -69,24 +69,24 @@ func (d *desk) conduct(x *exchange, s surface) error {
 }
 
 // complete lets an accepted request be conducted.
-func (d *desk) complete(x *exchange, call chat.AcceptedRequest) error {
+func (d *server) complete(x *apiRequest, call chat.AcceptedRequest) error {
 	if call.Body.Params().Bound.Images > 0 {
-		pictures := d.imagesOf(call.Account)
+		pictures := d.newImages(call.Account)
 		defer pictures.release()
 		call.Image = pictures.fetch
 	}
 	return d.Chat.Complete(x.Request.Context(), x, call)
 }
 
-// judge judges body, model and fields of a chat request, in the order of
+// checkChat judges body, model and fields of a chat request, in the order of
 // ARCHITECTURE.md, Order of checks.
-func (d *desk) judge(x *exchange, s surface) (chat.AcceptedRequest, error) {
+func (d *server) checkChat(x *apiRequest, s chatEndpoint) (chat.AcceptedRequest, error) {
 	var none chat.AcceptedRequest
 	body, err := x.Body(d.MaxBody)
 	if err != nil {
 		return none, err
 	}
-	request, err := s.open(body)
+	request, err := s.parse(body)
 	if err != nil {
 		return none, err
 	}
@@ -110,11 +110,11 @@ func (d *desk) judge(x *exchange, s surface) (chat.AcceptedRequest, error) {
 	if name := session(x.Request.Header); name != "" {
 		request.Params().SetConversation(name)
 	}
-	header, dropped := travelling(x.Request.Header, s.form, model)
+	header, dropped := forwardedHeaders(x.Request.Header, s.form, model)
 	return chat.AcceptedRequest{
 		Admission: ledger.Admission{
-			Request: x.ID, Account: x.principal.Account, Key: x.principal.Key, KeyVersion: x.principal.Version,
-			Endpoint: x.Endpoint(), Factor: x.principal.Prices.Of(model.ID), Received: x.Received,
+			Request: x.ID, Account: x.caller.Account, Key: x.caller.Key, KeyVersion: x.caller.Version,
+			Endpoint: x.Endpoint(), Factor: x.caller.Prices.Of(model.ID), Received: x.Received,
 		},
 		Form: s.form, Snapshot: snapshot, Model: model, Body: request, Header: header, DroppedFlags: dropped, Span: x.Span,
 	}, nil
@@ -131,10 +131,10 @@ func session(h http.Header) string {
 // betaFlags is the header by which clients of the messages form ask for features.
 const betaFlags = "Anthropic-Beta"
 
-// travelling returns the headers that go on to a line of the client's own form
+// forwardedHeaders returns the headers that go on to a line of the client's own form
 // (readings: Headers), and the flags that raise a limit of the model and are
 // dropped from them, as names for x-tollgate-ignored.
-func travelling(h http.Header, form wire.Form, model *catalog.Model) (out http.Header, dropped []string) {
+func forwardedHeaders(h http.Header, form wire.Form, model *catalog.Model) (out http.Header, dropped []string) {
 	if form != wire.FormMessages {
 		return nil, nil
 	}
@@ -142,16 +142,16 @@ func travelling(h http.Header, form wire.Form, model *catalog.Model) (out http.H
 	if values := h.Values("Anthropic-Version"); len(values) > 0 {
 		out["Anthropic-Version"] = values
 	}
-	flags, dropped := keptFlags(h.Values(betaFlags), model)
+	flags, dropped := allowedFlags(h.Values(betaFlags), model)
 	if len(flags) > 0 {
 		out[betaFlags] = flags
 	}
 	return out, dropped
 }
 
-// keptFlags returns the values of anthropic-beta without the flags that raise a
+// allowedFlags returns the values of anthropic-beta without the flags that raise a
 // limit of the model. Values without such a flag stay as they came.
-func keptFlags(values []string, model *catalog.Model) (kept, dropped []string) {
+func allowedFlags(values []string, model *catalog.Model) (stored, dropped []string) {
 	for _, value := range values {
 		flags, allowed := strings.Split(value, ","), []string(nil)
 		for _, flag := range flags {
@@ -163,21 +163,21 @@ func keptFlags(values []string, model *catalog.Model) (kept, dropped []string) {
 		}
 		switch {
 		case len(allowed) == len(flags):
-			kept = append(kept, value)
+			stored = append(stored, value)
 		case len(allowed) > 0:
-			kept = append(kept, strings.Join(allowed, ","))
+			stored = append(stored, strings.Join(allowed, ","))
 		}
 	}
-	return kept, dropped
+	return stored, dropped
 }
 
 // choose returns the requested model if it fits the endpoint, is open, and is allowed for the key.
 // form is the endpoint's form, for errors.
-func (x *exchange) choose(snapshot *catalog.Snapshot, form wire.Form, fits func(*catalog.Model) bool) (*catalog.Model, error) {
+func (x *apiRequest) choose(snapshot *catalog.Snapshot, form wire.Form, fits func(*catalog.Model) bool) (*catalog.Model, error) {
 	if err := x.allowsSandbox(snapshot, x.model, form); err != nil {
 		return nil, err
 	}
-	model, err := usable(snapshot, x.model, form, fits)
+	model, err := findModel(snapshot, x.model, form, fits)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (x *exchange) choose(snapshot *catalog.Snapshot, form wire.Form, fits func(
 
 // allowsCalled rejects a request whose provider may call a model outside the key's allowlist. A
 // model without a price is rejected before the hold.
-func (x *exchange) allowsCalled(snapshot *catalog.Snapshot, model *catalog.Model, calls []wire.ModelCall) error {
+func (x *apiRequest) allowsCalled(snapshot *catalog.Snapshot, model *catalog.Model, calls []wire.ModelCall) error {
 	if len(calls) == 0 {
 		return nil
 	}
@@ -196,46 +196,46 @@ func (x *exchange) allowsCalled(snapshot *catalog.Snapshot, model *catalog.Model
 			return err
 		}
 		if x.hides(snapshot, call.Model.ID) {
-			return closedSandbox(fault.ModelNotFound, call.Param, call.Model.ID)
+			return sandboxError(fault.ModelNotFound, call.Param, call.Model.ID)
 		}
 	}
 	return nil
 }
 
 // hides reports whether model is a sandbox model outside the caller's permissions.
-func (x *exchange) hides(snapshot *catalog.Snapshot, model string) bool {
-	return snapshot.HidesSandbox(model, x.principal.Test, x.principal.AllowedModels)
+func (x *apiRequest) hides(snapshot *catalog.Snapshot, model string) bool {
+	return snapshot.HidesSandbox(model, x.caller.Test, x.caller.AllowedModels)
 }
 
 // allowsSandbox rejects a sandbox model outside the caller's permissions with the form's error for
 // an unknown model.
-func (x *exchange) allowsSandbox(snapshot *catalog.Snapshot, model string, form wire.Form) error {
+func (x *apiRequest) allowsSandbox(snapshot *catalog.Snapshot, model string, form wire.Form) error {
 	switch {
 	case !x.hides(snapshot, model):
 		return nil
 	case form == wire.FormMessages:
-		return closedSandbox(fault.NotFound, "model", model)
+		return sandboxError(fault.NotFound, "model", model)
 	}
-	return closedSandbox(fault.ModelNotFound, "model", model)
+	return sandboxError(fault.ModelNotFound, "model", model)
 }
 
-// closedSandbox is the refusal of a sandbox model.
-func closedSandbox(code fault.Code, param, model string) error {
+// sandboxError is the refusal of a sandbox model.
+func sandboxError(code fault.Code, param, model string) error {
 	return fault.At(code, param, "The model %s is a sandbox model, whose answers are made up, so this key may not use it. "+
 		"The operator can add it to the key's allowed models, or mark the account as test.", fault.Shown(model))
 }
 
 // allows rejects a model outside the key's allowlist. param is the field with the model.
-func (x *exchange) allows(param, model string) error {
-	if x.principal.AllowsModel(model) {
+func (x *apiRequest) allows(param, model string) error {
+	if x.caller.AllowsModel(model) {
 		return nil
 	}
 	return fault.At(fault.PermissionDenied, param,
 		"This API key may not use the model %s. Add it to the key's allowed models or use another key.", fault.Shown(model))
 }
 
-// usable returns a model that fits an endpoint and is open.
-func usable(snapshot *catalog.Snapshot, name string, form wire.Form, fits func(*catalog.Model) bool) (*catalog.Model, error) {
+// findModel returns a model that fits an endpoint and is open.
+func findModel(snapshot *catalog.Snapshot, name string, form wire.Form, fits func(*catalog.Model) bool) (*catalog.Model, error) {
 	model, known := snapshot.Model(name)
 	if !known {
 		return nil, unknownModel(form, "There is no model %q.", fault.Shown(name))

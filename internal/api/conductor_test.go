@@ -32,7 +32,7 @@ const hello = `{"model":"swift-1","messages":[{"role":"user","content":"Hello"}]
 func TestChat(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d := newDesk(t, db, nil)
+		d := newServer(t, db, nil)
 		_, secret := d.key(account.KeySettings{})
 		got := d.send("POST", "/v1/chat/completions?beta=true", hello, "Authorization", "Bearer "+secret)
 		if got.status != 200 || !strings.Contains(string(got.body), `"model":"swift-1"`) {
@@ -60,7 +60,7 @@ func TestChat(t *testing.T) {
 		for _, row := range rows {
 			ids[row.ID] = true
 		}
-		for _, a := range []answered{got, streamed} {
+		for _, a := range []response{got, streamed} {
 			if !ids[a.header.Get("x-request-id")] || len(rows) != 2 {
 				t.Errorf("no receipt for %s in %v", a.header.Get("x-request-id"), ids)
 			}
@@ -95,9 +95,9 @@ func TestKeyChangesBetweenRequests(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t, onSQLite(t), nil)
+			d := newServer(t, onSQLite(t), nil)
 			key, secret := d.key(c.before)
-			send := func() answered {
+			send := func() response {
 				return d.send("POST", "/v1/chat/completions", hello, "Authorization", "Bearer "+secret)
 			}
 			if got := send(); got.status != c.first {
@@ -118,7 +118,7 @@ func TestKeyChangesBetweenRequests(t *testing.T) {
 // other faults of the request.
 func TestDisabledKeyComesBeforeItsFaults(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	key, secret := d.key(account.KeySettings{})
 	if got := d.send("POST", "/v1/chat/completions", hello, "Authorization", "Bearer "+secret); got.status != 200 {
 		t.Fatalf("%d %s", got.status, got.body)

@@ -13,173 +13,175 @@ const (
 	// Concurrent fetches of images, and of possible videos. Each may be in memory as a whole.
 	imageFetches = 24
 	videoFetches = 8
-	// accountGathers bounds the concurrent submissions of one account that fetch references or wait
+	// maxAccountSubmissions bounds the concurrent submissions of one account that fetch references or wait
 	// to. Each holds a connection and a small body outside the memory budget.
-	accountGathers = 128
+	maxAccountSubmissions = 128
 )
 
 // fetches bounds the fetching of references.
 type fetches struct {
-	images, videos *turns
+	images, videos *fairSlots
 
-	mu        sync.Mutex
-	gathering map[string]int // guarded by mu; submissions, by account
+	mu          sync.Mutex
+	submissions map[string]int // guarded by mu; submissions, by account
 }
 
 func newFetches() *fetches {
-	return &fetches{images: newTurns(imageFetches), videos: newTurns(videoFetches), gathering: make(map[string]int)}
+	return &fetches{images: newFairSlots(imageFetches), videos: newFairSlots(videoFetches), submissions: make(map[string]int)}
 }
 
-// join takes in one more submission of an account; leave must be called once, at
+// begin takes in one more submission of an account; leave must be called once, at
 // its end. False: the account has too many.
-func (f *fetches) join(account string) (leave func(), ok bool) {
+func (f *fetches) begin(account string) (leave func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.gathering[account] >= accountGathers {
+	if f.submissions[account] >= maxAccountSubmissions {
 		return nil, false
 	}
-	f.gathering[account]++
+	f.submissions[account]++
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.gathering[account]--; f.gathering[account] == 0 {
-			delete(f.gathering, account)
+		if f.submissions[account]--; f.submissions[account] == 0 {
+			delete(f.submissions, account)
 		}
 	}, true
 }
 
-// enter waits for a turn to fetch a possible video or an image; see turns.enter.
-func (f *fetches) enter(ctx context.Context, account string, video bool) (done func(), err error) {
+// acquire waits for a turn to fetch a possible video or an image; see turns.enter.
+func (f *fetches) acquire(ctx context.Context, account string, video bool) (done func(), err error) {
 	if video {
-		return f.videos.enter(ctx, account)
+		return f.videos.acquire(ctx, account)
 	}
-	return f.images.enter(ctx, account)
+	return f.images.acquire(ctx, account)
 }
 
-// turns is a number of slots shared fairly by accounts.
+// fairSlots is a number of slots shared fairly by accounts.
 //
 // A free slot goes to the account that holds the fewest, then to the one that has waited longest.
 // An account that holds slots gets another one only while more are free than it holds. So a single
 // account gets at most half, two get a third each, and the last slot stays free for a newcomer. An
 // account without slots waits only behind accounts that began to wait earlier, each of which goes
-// first once. A slot is held for at most fetchWithin and the storing of its file, so behind k
+// first once. A slot is held for at most fetchTimeout and the storing of its file, so behind k
 // accounts the wait is at most k / turns + 1 times as long.
 //
 // Shares belong to accounts, not people: many accounts have many shares, but each must be able to
-// pay for its submission (desk.foresee), and a wait ends at gatherWithin.
-type turns struct {
-	mu      sync.Mutex
-	free    int
-	shares  map[string]*share // accounts with slots or waiting
-	changes int64             // counter of changes, the clock of share.since
+// pay for its submission (desk.foresee), and a wait ends at allFetchesTimeout.
+type fairSlots struct {
+	mu     sync.Mutex
+	free   int
+	shares map[string]*accountShare // accounts with slots or waiting
+	clock  int64                    // counter of changes, the clock of share.since
 }
 
-// share is an account's part of the turns, guarded by their lock.
-type share struct {
-	held    int
-	since   int64           // when held changed, or the account began to wait
+// accountShare is an account's part of the turns, guarded by their lock.
+type accountShare struct {
+	slots   int
+	changed int64           // when held changed, or the account began to wait
 	waiting []chan struct{} // each closed when its turn comes, in this order
 }
 
-func newTurns(n int) *turns { return &turns{free: n, shares: make(map[string]*share)} }
+func newFairSlots(n int) *fairSlots {
+	return &fairSlots{free: n, shares: make(map[string]*accountShare)}
+}
 
-// next returns the share that gets the next slot, or nil.
-func next(free int, shares iter.Seq[*share]) *share {
-	var first *share
+// nextShare returns the share that gets the next slot, or nil.
+func nextShare(free int, shares iter.Seq[*accountShare]) *accountShare {
+	var first *accountShare
 	for s := range shares {
 		if len(s.waiting) == 0 {
 			continue
 		}
-		if first == nil || s.held < first.held || s.held == first.held && s.since < first.since {
+		if first == nil || s.slots < first.slots || s.slots == first.slots && s.changed < first.changed {
 			first = s
 		}
 	}
-	if first == nil || first.held >= free {
+	if first == nil || first.slots >= free {
 		return nil
 	}
 	return first
 }
 
-// enter waits for a slot. done returns it and must be called once. The error is that of ctx.
-func (t *turns) enter(ctx context.Context, account string) (done func(), err error) {
-	turn := t.ask(account)
+// acquire waits for a slot. done returns it and must be called once. The error is that of ctx.
+func (t *fairSlots) acquire(ctx context.Context, account string) (done func(), err error) {
+	granted := t.enqueue(account)
 	select {
-	case <-turn:
-		return func() { t.giveBack(account) }, nil
+	case <-granted:
+		return func() { t.release(account) }, nil
 	case <-ctx.Done():
-		if !t.withdraw(account, turn) {
-			t.giveBack(account) // it came in this moment
+		if !t.dequeue(account, granted) {
+			t.release(account) // it came in this moment
 		}
 		return nil, ctx.Err()
 	}
 }
 
-// ask puts an account's wish for a turn behind its others.
-func (t *turns) ask(account string) chan struct{} {
+// enqueue puts an account's wish for a turn behind its others.
+func (t *fairSlots) enqueue(account string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.shares[account]
 	if s == nil {
-		s = &share{}
+		s = &accountShare{}
 		t.shares[account] = s
 	}
 	if len(s.waiting) == 0 {
-		t.changed(s)
+		t.touch(s)
 	}
-	turn := make(chan struct{})
-	s.waiting = append(s.waiting, turn)
-	t.handOut()
-	return turn
+	granted := make(chan struct{})
+	s.waiting = append(s.waiting, granted)
+	t.assign()
+	return granted
 }
 
-// withdraw takes a wish back. False: its turn has come.
-func (t *turns) withdraw(account string, turn chan struct{}) bool {
+// dequeue takes a wish back. False: its turn has come.
+func (t *fairSlots) dequeue(account string, granted chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.shares[account]
-	i := slices.Index(s.waiting, turn)
+	i := slices.Index(s.waiting, granted)
 	if i < 0 {
 		return false
 	}
 	s.waiting = slices.Delete(s.waiting, i, i+1)
-	t.forget(account, s)
+	t.dropIdle(account, s)
 	return true
 }
 
-// giveBack ends a turn.
-func (t *turns) giveBack(account string) {
+// release ends a turn.
+func (t *fairSlots) release(account string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.shares[account]
-	s.held--
+	s.slots--
 	t.free++
-	t.changed(s)
-	t.handOut()
-	t.forget(account, s)
+	t.touch(s)
+	t.assign()
+	t.dropIdle(account, s)
 }
 
-// handOut gives free slots to waiting accounts until none qualifies.
-func (t *turns) handOut() {
+// assign gives free slots to waiting accounts until none qualifies.
+func (t *fairSlots) assign() {
 	for t.free > 0 {
-		s := next(t.free, maps.Values(t.shares))
+		s := nextShare(t.free, maps.Values(t.shares))
 		if s == nil {
 			return
 		}
 		close(s.waiting[0])
 		s.waiting = slices.Delete(s.waiting, 0, 1)
-		s.held++
+		s.slots++
 		t.free--
-		t.changed(s)
+		t.touch(s)
 	}
 }
 
-func (t *turns) changed(s *share) {
-	t.changes++
-	s.since = t.changes
+func (t *fairSlots) touch(s *accountShare) {
+	t.clock++
+	s.changed = t.clock
 }
 
-func (t *turns) forget(account string, s *share) {
-	if s.held == 0 && len(s.waiting) == 0 {
+func (t *fairSlots) dropIdle(account string, s *accountShare) {
+	if s.slots == 0 && len(s.waiting) == 0 {
 		delete(t.shares, account)
 	}
 }

@@ -36,7 +36,7 @@ func TestFetchesAreShared(t *testing.T) {
 			for i := range c.want {
 				for range 30 {
 					all.Go(func() {
-						done, err := f.enter(ctx, fmt.Sprint("account ", i), c.video)
+						done, err := f.acquire(ctx, fmt.Sprint("account ", i), c.video)
 						if err != nil {
 							return
 						}
@@ -50,7 +50,7 @@ func TestFetchesAreShared(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Errorf("video %v: the accounts got %v, want %v", c.video, got, c.want)
 			}
-			done, err := f.enter(ctx, "other kind", !c.video)
+			done, err := f.acquire(ctx, "other kind", !c.video)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,39 +64,39 @@ func TestFetchesAreShared(t *testing.T) {
 }
 
 // idle checks that all slots are free.
-func idle(t *testing.T, turns *turns, n int) {
+func idle(t *testing.T, turns *fairSlots, n int) {
 	t.Helper()
 	if turns.free != n || len(turns.shares) != 0 {
 		t.Errorf("%d of %d turns are free, %d accounts are left", turns.free, n, len(turns.shares))
 	}
 }
 
-func TestNextTurn(t *testing.T) {
+func TestNextShare(t *testing.T) {
 	t.Parallel()
 	one := make([]chan struct{}, 1)
 	for name, c := range map[string]struct {
 		free   int
-		shares []*share
+		shares []*accountShare
 		want   int // -1 for none
 	}{
 		"nobody":              {4, nil, -1},
-		"nobody waits":        {4, []*share{{held: 1}}, -1},
-		"none is free":        {0, []*share{{waiting: one}}, -1},
-		"the last, to none":   {1, []*share{{waiting: one}}, 0},
-		"the last, to one":    {1, []*share{{held: 1, waiting: one}}, -1},
-		"more than it holds":  {3, []*share{{held: 2, waiting: one}}, 0},
-		"as many as it holds": {2, []*share{{held: 2, waiting: one}}, -1},
-		"the fewest": {9, []*share{{held: 2, since: 1, waiting: one}, {held: 1, since: 9, waiting: one},
-			{held: 3, since: 2, waiting: one}}, 1},
-		"the longest waiting": {9, []*share{{held: 1, since: 7, waiting: one}, {held: 1, since: 3, waiting: one},
-			{held: 1, since: 5, waiting: one}}, 1},
-		"not those with fewer": {9, []*share{{held: 0}, {held: 2, waiting: one}}, 1},
+		"nobody waits":        {4, []*accountShare{{slots: 1}}, -1},
+		"none is free":        {0, []*accountShare{{waiting: one}}, -1},
+		"the last, to none":   {1, []*accountShare{{waiting: one}}, 0},
+		"the last, to one":    {1, []*accountShare{{slots: 1, waiting: one}}, -1},
+		"more than it holds":  {3, []*accountShare{{slots: 2, waiting: one}}, 0},
+		"as many as it holds": {2, []*accountShare{{slots: 2, waiting: one}}, -1},
+		"the fewest": {9, []*accountShare{{slots: 2, changed: 1, waiting: one}, {slots: 1, changed: 9, waiting: one},
+			{slots: 3, changed: 2, waiting: one}}, 1},
+		"the longest waiting": {9, []*accountShare{{slots: 1, changed: 7, waiting: one}, {slots: 1, changed: 3, waiting: one},
+			{slots: 1, changed: 5, waiting: one}}, 1},
+		"not those with fewer": {9, []*accountShare{{slots: 0}, {slots: 2, waiting: one}}, 1},
 	} {
-		want := (*share)(nil)
+		want := (*accountShare)(nil)
 		if c.want >= 0 {
 			want = c.shares[c.want]
 		}
-		if got := next(c.free, slices.Values(c.shares)); got != want {
+		if got := nextShare(c.free, slices.Values(c.shares)); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
@@ -108,7 +108,7 @@ func TestNewcomersDoNotStarve(t *testing.T) {
 	t.Parallel()
 	for _, accounts := range []int{1, 2, 7, 8, 9, 40} {
 		synctest.Test(t, func(t *testing.T) {
-			turns := newTurns(videoFetches)
+			turns := newFairSlots(videoFetches)
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
 			var all sync.WaitGroup
@@ -116,30 +116,30 @@ func TestNewcomersDoNotStarve(t *testing.T) {
 				for range 20 {
 					all.Go(func() {
 						for {
-							done, err := turns.enter(ctx, fmt.Sprint(i))
+							done, err := turns.acquire(ctx, fmt.Sprint(i))
 							if err != nil {
 								return
 							}
-							<-time.After(fetchWithin)
+							<-time.After(fetchTimeout)
 							done()
 						}
 					})
 				}
 			}
-			<-time.After(fetchWithin*7/2 + time.Second) // in the middle of it
+			<-time.After(fetchTimeout*7/2 + time.Second) // in the middle of it
 			synctest.Wait()
 			before := 0 // accounts in front of the newcomer
 			for _, s := range turns.shares {
-				if s.held == 0 {
+				if s.slots == 0 {
 					before++
 				}
 			}
 			start := time.Now()
-			done, err := turns.enter(ctx, "new")
+			done, err := turns.acquire(ctx, "new")
 			if err != nil {
 				t.Fatal(err)
 			}
-			waited, most := time.Since(start), fetchWithin*time.Duration(before/videoFetches+1)
+			waited, most := time.Since(start), fetchTimeout*time.Duration(before/videoFetches+1)
 			if accounts <= 2 {
 				most = 0 // they leave some
 			}
@@ -159,14 +159,14 @@ func TestNewcomersDoNotStarve(t *testing.T) {
 func TestLeavingWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(1)
-		done, err := turns.enter(t.Context(), "holder")
+		turns := newFairSlots(1)
+		done, err := turns.acquire(t.Context(), "holder")
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := turns.enter(ctx, "leaver"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := turns.acquire(ctx, "leaver"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		if len(turns.shares) != 1 {
@@ -177,7 +177,7 @@ func TestLeavingWhileWaiting(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			var both sync.WaitGroup
 			both.Go(func() {
-				if done, err := turns.enter(ctx, "leaver"); err == nil {
+				if done, err := turns.acquire(ctx, "leaver"); err == nil {
 					done()
 				}
 			})
@@ -185,7 +185,7 @@ func TestLeavingWhileWaiting(t *testing.T) {
 			both.Go(leave)
 			done()
 			both.Wait()
-			if done, err = turns.enter(t.Context(), "holder"); err != nil {
+			if done, err = turns.acquire(t.Context(), "holder"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -194,13 +194,13 @@ func TestLeavingWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestTurnsAreNeverLost runs random operations and checks all invariants after each.
-func TestTurnsAreNeverLost(t *testing.T) {
+// TestSlotsAreNeverLost runs random operations and checks all invariants after each.
+func TestSlotsAreNeverLost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		n := 1 + random.IntN(12)
-		turns := newTurns(n)
+		turns := newFairSlots(n)
 		type wish struct {
 			account string
 			turn    chan struct{}
@@ -217,10 +217,10 @@ func TestTurnsAreNeverLost(t *testing.T) {
 		end := func(i int) {
 			w := asked[i]
 			asked = slices.Delete(asked, i, i+1)
-			if had := granted(w); turns.withdraw(w.account, w.turn) == had {
+			if had := granted(w); turns.dequeue(w.account, w.turn) == had {
 				t.Fatalf("seed %d: withdrawn %v, but the turn has come %v", seed, !had, had)
 			} else if had {
-				turns.giveBack(w.account)
+				turns.release(w.account)
 			}
 		}
 		check := func() {
@@ -236,25 +236,25 @@ func TestTurnsAreNeverLost(t *testing.T) {
 			}
 			total := 0
 			for account, s := range turns.shares {
-				if s.held != held[account] || len(s.waiting) != waiting[account] || s.held+len(s.waiting) == 0 {
-					t.Fatalf("seed %d: %s holds %d and waits for %d, noted are %d and %d", seed, account, held[account], waiting[account], s.held,
+				if s.slots != held[account] || len(s.waiting) != waiting[account] || s.slots+len(s.waiting) == 0 {
+					t.Fatalf("seed %d: %s holds %d and waits for %d, noted are %d and %d", seed, account, held[account], waiting[account], s.slots,
 						len(s.waiting))
 				}
-				total, most = total+s.held, max(most, s.held)
+				total, most = total+s.slots, max(most, s.slots)
 			}
 			switch {
 			case turns.free < 0 || total+turns.free != n || len(asked) != total+sum(waiting):
 				t.Fatalf("seed %d: %d turns of %d are held, %d are free", seed, total, n, turns.free)
 			case most > (n+1)/2:
 				t.Fatalf("seed %d: an account holds %d of %d", seed, most, n)
-			case next(turns.free, maps.Values(turns.shares)) != nil:
+			case nextShare(turns.free, maps.Values(turns.shares)) != nil:
 				t.Fatalf("seed %d: somebody waits for a turn that is free", seed)
 			}
 		}
 		for range 200 {
 			if len(asked) == 0 || random.IntN(5) < 3 {
 				account := fmt.Sprint(random.IntN(1 + int(seed%9)))
-				asked = append(asked, wish{account, turns.ask(account)})
+				asked = append(asked, wish{account, turns.enqueue(account)})
 			} else {
 				end(random.IntN(len(asked)))
 			}
@@ -279,11 +279,11 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// TestTurnsAtOnce has everybody come, wait, leave and end at the same time.
-func TestTurnsAtOnce(t *testing.T) {
+// TestConcurrentSlots has everybody come, wait, leave and end at the same time.
+func TestConcurrentSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(imageFetches)
+		turns := newFairSlots(imageFetches)
 		var inside, most atomic.Int64
 		var all sync.WaitGroup
 		for i := range 400 {
@@ -291,7 +291,7 @@ func TestTurnsAtOnce(t *testing.T) {
 			all.Go(func() {
 				for range 10 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+random.IntN(40))*time.Second)
-					if done, err := turns.enter(ctx, fmt.Sprint(i%23)); err == nil {
+					if done, err := turns.acquire(ctx, fmt.Sprint(i%23)); err == nil {
 						most.Store(max(most.Load(), inside.Add(1)))
 						<-time.After(time.Duration(random.IntN(5)) * time.Second)
 						inside.Add(-1)
@@ -313,10 +313,10 @@ func TestTurnsAtOnce(t *testing.T) {
 // anything is fetched, other accounts are not.
 func TestWaitingIsBounded(t *testing.T) {
 	t.Parallel()
-	d := &desk{fetches: newFetches()}
+	d := &server{fetches: newFetches()}
 	var ends []func()
-	for range accountGathers {
-		leave, ok := d.fetches.join("many")
+	for range maxAccountSubmissions {
+		leave, ok := d.fetches.begin("many")
 		if !ok {
 			t.Fatal("refused too early")
 		}
@@ -324,18 +324,18 @@ func TestWaitingIsBounded(t *testing.T) {
 	}
 	submission := &jobrequest.Request{
 		References: []jobrequest.Reference{{Param: "image", Image: true, Address: "http://host.example/a.png"}}}
-	_, err := d.gather(t.Context(), "many", submission) // it has nothing to fetch with
+	_, err := d.fetchReferences(t.Context(), "many", submission) // it has nothing to fetch with
 	if f := fault.Of(err); err == nil || f.Code != fault.ServiceUnavailable || f.RetryAfter != busyRetryAfter {
 		t.Errorf("%v", err)
 	}
-	leave, ok := d.fetches.join("few")
+	leave, ok := d.fetches.begin("few")
 	if !ok {
 		t.Error("another account is refused")
 	}
 	for _, leave := range append(ends, leave) {
 		leave()
 	}
-	if len(d.fetches.gathering) != 0 {
-		t.Errorf("%d accounts are left", len(d.fetches.gathering))
+	if len(d.fetches.submissions) != 0 {
+		t.Errorf("%d accounts are left", len(d.fetches.submissions))
 	}
 }

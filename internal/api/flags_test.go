@@ -10,9 +10,9 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestFlagsThatRaiseALimitAreLeftOut: a line gets the client's flags without those above the
+// TestLimitFlagsAreDropped: a line gets the client's flags without those above the
 // catalog's limits.
-func TestFlagsThatRaiseALimitAreLeftOut(t *testing.T) {
+func TestLimitFlagsAreDropped(t *testing.T) {
 	t.Parallel()
 	small := &catalog.Model{ContextWindow: 200_000, MaxOutputTokens: 64_000}
 	large := &catalog.Model{ContextWindow: 1_000_000, MaxOutputTokens: 64_000}
@@ -33,7 +33,7 @@ func TestFlagsThatRaiseALimitAreLeftOut(t *testing.T) {
 		{small, nil, nil, ""},
 	} {
 		h := http.Header{"Anthropic-Beta": test.sent, "Anthropic-Version": {"2023-06-01"}}
-		got, dropped := travelling(h, wire.FormMessages, test.model)
+		got, dropped := forwardedHeaders(h, wire.FormMessages, test.model)
 		if !slices.Equal(got["Anthropic-Beta"], test.want) || got.Get("Anthropic-Version") == "" || strings.Join(dropped, " ") != test.dropped {
 			t.Errorf("%q: %q, want %q; dropped %q", test.sent, got, test.want, dropped)
 		}

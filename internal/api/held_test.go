@@ -22,21 +22,21 @@ func TestReferencesCountAsBodies(t *testing.T) {
 		_, _ = w.Write(bytes.Repeat([]byte("x"), size)) // the reader may have left
 	}))
 	defer host.Close()
-	d := &desk{memory: httpapi.NewBudget(1, size/2, LargestReference)} // as much as one such file
+	d := &server{memory: httpapi.NewBudget(1, size/2, LargestReference)} // as much as one such file
 	d.Guard = egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	reference := &jobrequest.Reference{Address: host.URL, Param: "image"}
 	first := d.memory.File("a")
-	if data, err := d.bytesOf(t.Context(), reference, first.Grow); err != nil || len(data) != size {
+	if data, err := d.referenceBytes(t.Context(), reference, first.Grow); err != nil || len(data) != size {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
 	second := d.memory.File("b")
-	_, err := d.bytesOf(t.Context(), reference, second.Grow)
+	_, err := d.referenceBytes(t.Context(), reference, second.Grow)
 	if f := fault.Of(err); f.Code != fault.ServiceUnavailable || f.RetryAfter <= 0 {
 		t.Errorf("one more than there is room for: %v", err)
 	}
 	second.Release()
 	first.Release()
-	if _, err := d.bytesOf(t.Context(), reference, second.Grow); err != nil {
+	if _, err := d.referenceBytes(t.Context(), reference, second.Grow); err != nil {
 		t.Error("when there is room again:", err)
 	}
 	second.Release()

@@ -15,24 +15,24 @@ import (
 // Limits of the images fetched for a chat request: providers accept 20 MiB of inline content in
 // total, and base64 makes four bytes of three.
 const (
-	inlineImages = 14 << 20         // bytes, of all of a request
-	imagesWithin = 60 * time.Second // all of a request, with the wait for turns
+	inlineImages  = 14 << 20         // bytes, of all of a request
+	imagesTimeout = 60 * time.Second // all of a request, with the wait for turns
 )
 
 // images fetches the images of one chat request for lines that need them inline. It is safe for
 // concurrent use, except release.
 type images struct {
-	desk    *desk
+	desk    *server
 	account string
 
-	mu     sync.Mutex // guards the rest
-	memory httpapi.Held
-	left   int64     // remaining bytes
-	until  time.Time // zero: nothing was fetched yet
+	mu        sync.Mutex // guards the rest
+	memory    httpapi.Held
+	remaining int64     // remaining bytes
+	deadline  time.Time // zero: nothing was fetched yet
 }
 
-func (d *desk) imagesOf(account string) *images {
-	return &images{desk: d, account: account, memory: d.memory.Body(account), left: inlineImages}
+func (d *server) newImages(account string) *images {
+	return &images{desk: d, account: account, memory: d.memory.Body(account), remaining: inlineImages}
 }
 
 // release frees the memory of the fetched images at the end of the request.
@@ -41,33 +41,33 @@ func (i *images) release() { i.memory.Release() }
 // fetch returns the image at a public address. It takes turns with the references of jobs, and
 // checks the type by the image's bytes. The error is a *fault.Error without a field.
 func (i *images) fetch(ctx context.Context, address string) (string, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, imagesWithin)
+	ctx, cancel := context.WithTimeout(ctx, imagesTimeout)
 	defer cancel()
 	until, left := i.begin(ctx)
 	ctx, end := context.WithDeadline(ctx, until)
 	defer end()
-	leave, ok := i.desk.fetches.join(i.account)
+	leave, ok := i.desk.fetches.begin(i.account)
 	if !ok {
 		return "", nil, fetchesBusy()
 	}
 	defer leave()
-	done, err := i.desk.fetches.enter(ctx, i.account, false)
+	done, err := i.desk.fetches.acquire(ctx, i.account, false)
 	if err != nil {
 		return "", nil, fetchesBusy()
 	}
 	defer done()
-	document, err := i.desk.Guard.Get(ctx, address, egress.Limits{Size: left, Within: fetchWithin, Grow: i.grow})
+	document, err := i.desk.Guard.Get(ctx, address, egress.Limits{Size: left, Within: fetchTimeout, Grow: i.grow})
 	var refusal *egress.AddressError
-	var told *fault.Error
+	var clientError *fault.Error
 	switch {
 	case err == nil:
 	case errors.As(err, &refusal):
 		return "", nil, fault.New(fault.InvalidRequest, "%s", refusal.Text)
-	case errors.As(err, &told):
-		return "", nil, told
+	case errors.As(err, &clientError):
+		return "", nil, clientError
 	case errors.Is(err, context.DeadlineExceeded):
 		return "", nil, fault.New(fault.InvalidRequest, "Fetching the images took longer than %s in all. Use faster hosts, or send them inline.",
-			imagesWithin)
+			imagesTimeout)
 	default:
 		return "", nil, fault.Unavailable(err)
 	}
@@ -75,7 +75,7 @@ func (i *images) fetch(ctx context.Context, address string) (string, []byte, err
 	if err != nil {
 		return "", nil, fault.New(fault.InvalidRequest, "%s", err)
 	}
-	if !i.take(int64(len(document.Body))) {
+	if !i.count(int64(len(document.Body))) {
 		return "", nil, fault.New(fault.InvalidRequest, "The images by address are larger than %d bytes in all. Send smaller ones.", inlineImages)
 	}
 	return mime, document.Body, nil
@@ -86,10 +86,10 @@ func (i *images) fetch(ctx context.Context, address string) (string, []byte, err
 func (i *images) begin(ctx context.Context) (until time.Time, left int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.until.IsZero() {
-		i.until, _ = ctx.Deadline()
+	if i.deadline.IsZero() {
+		i.deadline, _ = ctx.Deadline()
 	}
-	return i.until, i.left
+	return i.deadline, i.remaining
 }
 
 // grow takes memory.
@@ -99,13 +99,13 @@ func (i *images) grow(n int64) error {
 	return i.memory.Grow(n)
 }
 
-// take counts fetched bytes. It returns false if concurrent fetches have used up the limit.
-func (i *images) take(n int64) bool {
+// count counts fetched bytes. It returns false if concurrent fetches have used up the limit.
+func (i *images) count(n int64) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if n > i.left {
+	if n > i.remaining {
 		return false
 	}
-	i.left -= n
+	i.remaining -= n
 	return true
 }

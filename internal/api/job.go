@@ -8,19 +8,19 @@ import (
 )
 
 // imageJob answers GET /v1/images/jobs/{id}.
-func (d *desk) imageJob(x *exchange) error { return d.poll(x, catalog.KindImage) }
+func (d *server) imageJob(x *apiRequest) error { return d.poll(x, catalog.KindImage) }
 
 // videoJob answers GET /v1/videos/jobs/{id}.
-func (d *desk) videoJob(x *exchange) error { return d.poll(x, catalog.KindVideo) }
+func (d *server) videoJob(x *apiRequest) error { return d.poll(x, catalog.KindVideo) }
 
 // poll answers with a job's body, which equals that of its event.
-func (d *desk) poll(x *exchange, kind catalog.Kind) error {
+func (d *server) poll(x *apiRequest, kind catalog.Kind) error {
 	if !isID(x.PathID()) {
 		return fault.New(fault.JobNotFound, "There is no %s job %q. Check the id and the path.", kind, fault.Shown(x.PathID()))
 	}
 	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
-	body, err := d.Jobs.Body(ctx, x.principal.Account, string(kind), x.PathID())
+	body, err := d.Jobs.Body(ctx, x.caller.Account, string(kind), x.PathID())
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,11 @@ import (
 	"tollgate/internal/limit"
 )
 
-// TestWhoLeavesIsNotOurFault: a client that has closed its sending side gets the usual answer.
-func TestWhoLeavesIsNotOurFault(t *testing.T) {
+// TestDisconnectIsNoServerError: a client that has closed its sending side gets the usual answer.
+func TestDisconnectIsNoServerError(t *testing.T) {
 	t.Parallel()
 	waits := 0
-	d := newDesk(t, onSQLite(t), func(o *api.Options) {
+	d := newServer(t, onSQLite(t), func(o *api.Options) {
 		o.WrongKeys = limit.NewThrottle(limit.Allowance{Burst: 1, Rate: 0.001, Waiting: 1, Sleep: func(ctx context.Context, _ time.Duration) {
 			if waits++; ctx.Err() != nil {
 				t.Error("who hangs up waits less")

@@ -12,7 +12,7 @@ import (
 
 // models answers GET /v1/models: all models in the catalog's order with the account's prices,
 // except retired models and sandbox models outside the key's permissions.
-func (d *desk) models(x *exchange) error {
+func (d *server) models(x *apiRequest) error {
 	snapshot := d.Catalog.Current()
 	first, err := d.firstSeen(x, snapshot)
 	if err != nil {
@@ -21,7 +21,7 @@ func (d *desk) models(x *exchange) error {
 	data := []json.RawMessage{}
 	for _, m := range snapshot.Models() {
 		if m.State != catalog.StateRetired && !x.hides(snapshot, m.ID) {
-			data = append(data, offer.Listing(m, first[m.ID]/1000, x.principal.Prices.Of(m.ID)))
+			data = append(data, offer.Listing(m, first[m.ID]/1000, x.caller.Prices.Of(m.ID)))
 		}
 	}
 	return writeJSON(x, struct {
@@ -31,7 +31,7 @@ func (d *desk) models(x *exchange) error {
 }
 
 // model answers GET /v1/models/{id}: the model as the list has it.
-func (d *desk) model(x *exchange) error {
+func (d *server) model(x *apiRequest) error {
 	snapshot := d.Catalog.Current()
 	m, known := snapshot.Model(x.PathID())
 	if !known || m.State == catalog.StateRetired || x.hides(snapshot, m.ID) {
@@ -41,11 +41,11 @@ func (d *desk) model(x *exchange) error {
 	if err != nil {
 		return fault.TryAgain(err)
 	}
-	return writeJSON(x, offer.Listing(m, first[m.ID]/1000, x.principal.Prices.Of(m.ID)))
+	return writeJSON(x, offer.Listing(m, first[m.ID]/1000, x.caller.Prices.Of(m.ID)))
 }
 
 // nativeModel answers GET /native/v1/models/{id}.
-func (d *desk) nativeModel(x *exchange) error {
+func (d *server) nativeModel(x *apiRequest) error {
 	snapshot := d.Catalog.Current()
 	m, known := snapshot.Model(x.PathID())
 	if !known || m.State == catalog.StateRetired || !m.Speaks(wire.FormMessages) || x.hides(snapshot, m.ID) {
@@ -66,7 +66,7 @@ func noModel(id string, form wire.Form) error {
 
 // firstSeen returns when the models of a snapshot were first in a catalog, in Unix
 // milliseconds.
-func (d *desk) firstSeen(x *exchange, snapshot *catalog.Snapshot) (map[string]int64, error) {
+func (d *server) firstSeen(x *apiRequest, snapshot *catalog.Snapshot) (map[string]int64, error) {
 	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
 	var ids []string

@@ -15,7 +15,7 @@ import (
 func TestModels(t *testing.T) {
 	t.Parallel()
 	before := time.Now().Unix()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{AllowedModels: []string{"swift-1"}})
 	got := d.send("GET", "/v1/models?limit=2", "", "Authorization", "bearer "+secret)
 	var list struct {
@@ -45,10 +45,10 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestModelsSayWhatTheyAre checks the entry of a model of each kind, in the list and alone.
-func TestModelsSayWhatTheyAre(t *testing.T) {
+// TestModelEntries checks the entry of a model of each kind, in the list and as a single model.
+func TestModelEntries(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
 	var list struct{ Data []json.RawMessage }
 	if err := json.Unmarshal(d.send("GET", "/v1/models", "", "Authorization", "Bearer "+secret).body, &list); err != nil {
@@ -90,7 +90,7 @@ func TestModelsSayWhatTheyAre(t *testing.T) {
 func TestModelsKeepTheirTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d := newDesk(t, db, nil)
+		d := newServer(t, db, nil)
 		_, secret := d.key(account.KeySettings{})
 		created := func() []int64 {
 			t.Helper()

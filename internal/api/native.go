@@ -23,22 +23,22 @@ func nativeKey(h http.Header) string {
 }
 
 // messages answers POST /native/v1/messages.
-func (d *desk) messages(x *exchange) error {
-	return d.conduct(x, surface{wire.FormMessages, func(body []byte) (request, error) { return messages.Open(body) }})
+func (d *server) messages(x *apiRequest) error {
+	return d.answerChat(x, chatEndpoint{wire.FormMessages, func(body []byte) (request, error) { return messages.Open(body) }})
 }
 
-// counted is a messages request for a token count. It needs no limit.
-type counted struct{ *messages.Request }
+// countRequest is a messages request for a token count. It needs no limit.
+type countRequest struct{ *messages.Request }
 
 // Check implements request.
-func (c counted) Check() error { return c.CheckCount() }
+func (c countRequest) Check() error { return c.CheckCount() }
 
 // countedAccounts bounds the accounts in the rate limiter of token counts.
 const countedAccounts = 10_000
 
 // checkCountRate refuses a token count above the account's rate: counts are free, but providers
 // limit them.
-func (d *desk) checkCountRate(account string) error {
+func (d *server) checkCountRate(account string) error {
 	if d.counts == nil || d.counts.Take(account, 1) {
 		return nil
 	}
@@ -48,10 +48,10 @@ func (d *desk) checkCountRate(account string) error {
 
 // countTokens answers POST /native/v1/messages/count_tokens. It is free and has
 // a limit of its own for each account.
-func (d *desk) countTokens(x *exchange) error {
-	call, err := d.judge(x, surface{wire.FormMessages, func(body []byte) (request, error) {
+func (d *server) countTokens(x *apiRequest) error {
+	call, err := d.checkChat(x, chatEndpoint{wire.FormMessages, func(body []byte) (request, error) {
 		r, err := messages.Open(body)
-		return counted{r}, err
+		return countRequest{r}, err
 	}})
 	if err != nil {
 		return err
@@ -59,9 +59,9 @@ func (d *desk) countTokens(x *exchange) error {
 	if err := d.checkCountRate(call.Account); err != nil {
 		return err
 	}
-	call.Body = call.Body.(counted).Request
+	call.Body = call.Body.(countRequest).Request
 	if call.Body.Params().Bound.Images > 0 {
-		pictures := d.imagesOf(call.Account)
+		pictures := d.newImages(call.Account)
 		defer pictures.release()
 		call.Image = pictures.fetch
 	}
@@ -85,7 +85,7 @@ const (
 
 // nativeModels answers GET /native/v1/models: the models of the family but the
 // retired, in the order of the catalog, page by page.
-func (d *desk) nativeModels(x *exchange) error {
+func (d *server) nativeModels(x *apiRequest) error {
 	query := x.Request.URL.Query()
 	limit := nativePage
 	if text := query.Get("limit"); text != "" {
@@ -107,7 +107,7 @@ func (d *desk) nativeModels(x *exchange) error {
 		}
 		all = append(all, showNative(m, first[m.ID]/1000))
 	}
-	page, more, err := pageOf(all, limit, query.Get("before_id"), query.Get("after_id"))
+	page, more, err := paginate(all, limit, query.Get("before_id"), query.Get("after_id"))
 	if err != nil {
 		return err
 	}
@@ -123,9 +123,9 @@ func (d *desk) nativeModels(x *exchange) error {
 	return writeJSON(x, list)
 }
 
-// pageOf returns the page after or before an entry and reports whether there is more in that
+// paginate returns the page after or before an entry and reports whether there is more in that
 // direction.
-func pageOf(all []listedModel, limit int, before, after string) (page []listedModel, more bool, err error) {
+func paginate(all []listedModel, limit int, before, after string) (page []listedModel, more bool, err error) {
 	at := func(param, id string) (int, error) {
 		i := slices.IndexFunc(all, func(m listedModel) bool { return m.ID == id })
 		if i < 0 {

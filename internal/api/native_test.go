@@ -15,7 +15,7 @@ import (
 )
 
 // withNative adds open models of the messages form to the desk's catalog.
-func withNative(t *testing.T, d *desk) {
+func withNative(t *testing.T, d *server) {
 	t.Helper()
 	doc, _, err := catalog.Parse([]byte(strings.Replace(models, "lines:\n", `
   - {id: writer-1, kind: chat, forms: [messages], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2,
@@ -42,10 +42,10 @@ lines:
 // of another model.
 func TestCalledModelsAreOnTheKeysList(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	withNative(t, d)
 	_, secret := d.key(account.KeySettings{AllowedModels: []string{"writer-1"}})
-	ask := func(path, adviser string) answered {
+	ask := func(path, adviser string) response {
 		return d.send("POST", path, fmt.Sprintf(`{"model":"writer-1","max_tokens":10,"messages":[{"role":"user","content":"hi"}],`+
 			`"tools":[{"type":"advisor_20260301","name":"advisor","model":%q}]}`, adviser), "x-api-key", secret)
 	}
@@ -66,7 +66,7 @@ func TestCountsHaveALimit(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var passed atomic.Int64
 		began := time.Now()
-		d := newDesk(t, db, func(o *api.Options) {
+		d := newServer(t, db, func(o *api.Options) {
 			o.CountRate = 60
 			o.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
 		})
@@ -74,7 +74,7 @@ func TestCountsHaveALimit(t *testing.T) {
 		_, first := d.key(account.KeySettings{})
 		_, second := d.key(account.KeySettings{})
 		const body = `{"model":"writer-1","messages":[{"role":"user","content":"hi"}]}`
-		count := func(body string, keys ...string) (counted int, last answered) {
+		count := func(body string, keys ...string) (counted int, last response) {
 			for i := range 100 {
 				last = d.send("POST", "/native/v1/messages/count_tokens", body, "x-api-key", keys[i%len(keys)])
 				if last.status == 200 {

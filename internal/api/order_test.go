@@ -14,7 +14,7 @@ import (
 // one and keeps all later ones (ARCHITECTURE.md, Order of checks).
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{AllowedModels: []string{"other-1", "unlisted-1"},
 		AllowedIPs: []string{"192.0.2.0/24"}})
 	const chat = "/v1/chat/completions"
@@ -82,7 +82,7 @@ func TestOrderOfChecks(t *testing.T) {
 }
 
 // accountState reads the money side of the account.
-func accountState(t *testing.T, d *desk) ledger.AccountState {
+func accountState(t *testing.T, d *server) ledger.AccountState {
 	t.Helper()
 	var state ledger.AccountState
 	err := d.db.View(t.Context(), func(tx *store.Tx) error {
@@ -97,7 +97,7 @@ func accountState(t *testing.T, d *desk) ledger.AccountState {
 }
 
 // usage reads the account's totals as the ledger has them.
-func (d *desk) usage() (u ledger.Usage) {
+func (d *server) usage() (u ledger.Usage) {
 	d.t.Helper()
 	err := d.db.View(d.t.Context(), func(tx *store.Tx) (err error) {
 		u, err = ledger.UsageTx(tx, d.account)
@@ -113,7 +113,7 @@ func (d *desk) usage() (u ledger.Usage) {
 func TestRefusalsAreLogged(t *testing.T) {
 	t.Parallel()
 	db := onSQLite(t)
-	d := newDesk(t, db, nil)
+	d := newServer(t, db, nil)
 	key, secret := d.key(account.KeySettings{})
 	bearer := []string{"Authorization", "Bearer " + secret}
 	d.send("GET", "/v1/nope", "", bearer...)

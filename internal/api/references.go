@@ -22,81 +22,81 @@ const LargestReference = videoReference
 
 // Bounds of reference files.
 const (
-	imageReference = 30 << 20 // bytes
-	videoReference = 100 << 20
-	fetchWithin    = 20 * time.Second // one file
-	gatherWithin   = 2 * time.Minute  // all files of one submission, and the wait for their turns
-	gatherAtOnce   = 4                // files of one submission
-	discardWithin  = 10 * time.Second
-	busyRetryAfter = 5 * time.Second
+	imageReference     = 30 << 20 // bytes
+	videoReference     = 100 << 20
+	fetchTimeout       = 20 * time.Second // one file
+	allFetchesTimeout  = 2 * time.Minute  // all files of one submission, and the wait for their turns
+	maxParallelFetches = 4                // files of one submission
+	discardTimeout     = 10 * time.Second
+	busyRetryAfter     = 5 * time.Second
 )
 
 // Messages for users of references.
 const (
-	cannotBeUsed   = "The reference in `%s` cannot be used: %s"
-	tookTooLong    = "Fetching the references took longer than %s in all. Use faster hosts or fewer references, or send the files themselves."
-	fetchesAreBusy = "Too many references are being fetched right now. You were not charged; please try again in a moment."
+	unusableReference = "The reference in `%s` cannot be used: %s"
+	fetchesTooSlow    = "Fetching the references took longer than %s in all. Use faster hosts or fewer references, or send the files themselves."
+	fetchesAreBusy    = "Too many references are being fetched right now. You were not charged; please try again in a moment."
 )
 
 // references are the kept files of one submission.
 type references struct {
-	desk  *desk
-	job   string // of the files
-	files []media.File
-	mask  *media.File
-	some  bool // something may have been kept
+	desk         *server
+	job          string // of the files
+	files        []media.File
+	mask         *media.File
+	mayHaveFiles bool // something may have been kept
 }
 
 // discard deletes the files of a submission that was not accepted.
 func (k *references) discard() {
-	if k == nil || !k.some {
+	if k == nil || !k.mayHaveFiles {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), discardWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
 	k.desk.Media.Discard(ctx, k.job)
 }
 
-// gather fetches, judges and keeps the references of a submission for a new job.
+// fetchReferences fetches, judges and keeps the references of a submission for a new job.
 // An error about a reference is invalid_request with its field; one of our own
 // is service_unavailable. After an error nothing is kept.
-func (d *desk) gather(ctx context.Context, account string, s *jobrequest.Request) (*references, error) {
+func (d *server) fetchReferences(ctx context.Context, account string, s *jobrequest.Request) (*references, error) {
 	k := &references{desk: d, job: job.NewID()}
-	wanted := s.References
+	all := s.References
 	if s.Mask != nil {
-		wanted = append(wanted[:len(wanted):len(wanted)], *s.Mask)
+		all = append(all[:len(all):len(all)], *s.Mask)
 	}
-	if len(wanted) == 0 {
+	if len(all) == 0 {
 		return k, nil
 	}
-	leave, ok := d.fetches.join(account)
+	leave, ok := d.fetches.begin(account)
 	if !ok {
 		return nil, fetchesBusy()
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, gatherWithin)
+	ctx, cancel := context.WithTimeout(ctx, allFetchesTimeout)
 	defer cancel()
-	k.some = true
-	files, errs := make([]media.File, len(wanted)), make([]error, len(wanted))
-	places := make(chan struct{}, gatherAtOnce)
-	var all sync.WaitGroup
-	for i := range wanted {
-		places <- struct{}{}
-		all.Go(func() {
-			defer func() { <-places }()
+	k.mayHaveFiles = true
+	files, errs := make([]media.File, len(all)), make([]error, len(all))
+	slots := make(chan struct{}, maxParallelFetches)
+	var workers sync.WaitGroup
+	for i := range all {
+		slots <- struct{}{}
+		workers.Go(func() {
+			defer func() { <-slots }()
 			defer func() {
-				if trouble := recover(); trouble != nil { // a stranger's file must not end the process
-					errs[i] = fmt.Errorf("reading a reference panicked: %v\n%s", trouble, debug.Stack())
+				if panicked := recover(); panicked != nil { // a stranger's file must not end the process
+					errs[i] = fmt.Errorf("reading a reference panicked: %v\n%s", panicked, debug.Stack())
 				}
 				if errs[i] != nil {
 					cancel() // the others are in vain
 				}
 			}()
-			files[i], errs[i] = d.keep(ctx, account, k.job, &wanted[i])
+			files[i], errs[i] = d.storeReference(ctx, account, k.job, &all[i])
 		})
 	}
-	all.Wait()
-	if err := firstOf(errs); err != nil {
+	workers.Wait()
+	if err := mainError(errs); err != nil {
 		k.discard()
 		return nil, err
 	}
@@ -115,36 +115,36 @@ func fetchesBusy() error {
 	return f
 }
 
-// firstOf returns the first error about the user's input, else the first one that is not a
+// mainError returns the first error about the user's input, else the first one that is not a
 // consequence of another. A cancelled fetch may fail in other ways than with its context's error,
 // so an error of ours may also be a consequence.
-func firstOf(errs []error) error {
-	var ours, echo error
+func mainError(errs []error) error {
+	var internal, consequence error
 	for _, err := range errs {
 		var f *fault.Error
 		switch {
 		case err == nil:
 		case errors.Is(err, context.Canceled):
-			echo = err
+			consequence = err
 		case errors.As(err, &f) && f.Status() < http.StatusInternalServerError:
 			return err
-		case ours == nil:
-			ours = err
+		case internal == nil:
+			internal = err
 		}
 	}
-	if ours == nil {
-		return echo
+	if internal == nil {
+		return consequence
 	}
-	return ours
+	return internal
 }
 
-// keep gets the bytes of one reference, judges and stores them.
-func (d *desk) keep(ctx context.Context, account, job string, r *jobrequest.Reference) (media.File, error) {
+// storeReference gets the bytes of one reference, judges and stores them.
+func (d *server) storeReference(ctx context.Context, account, job string, r *jobrequest.Reference) (media.File, error) {
 	if err := ctx.Err(); err != nil {
 		return media.File{}, err
 	}
 	if r.Address != "" {
-		done, err := d.fetches.enter(ctx, account, r.Video)
+		done, err := d.fetches.acquire(ctx, account, r.Video)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
 			return media.File{}, fetchesBusy()
@@ -155,7 +155,7 @@ func (d *desk) keep(ctx context.Context, account, job string, r *jobrequest.Refe
 	}
 	memory := d.memory.File(account)
 	defer memory.Release()
-	data, err := d.bytesOf(ctx, r, memory.Grow)
+	data, err := d.referenceBytes(ctx, r, memory.Grow)
 	if err != nil {
 		return media.File{}, err
 	}
@@ -170,20 +170,20 @@ func (d *desk) keep(ctx context.Context, account, job string, r *jobrequest.Refe
 	var refused *format.FileError
 	switch {
 	case errors.As(err, &refused):
-		return media.File{}, fault.At(fault.InvalidRequest, r.Param, cannotBeUsed, r.Param, refused)
+		return media.File{}, fault.At(fault.InvalidRequest, r.Param, unusableReference, r.Param, refused)
 	case err != nil:
 		return media.File{}, fault.Unavailable(err)
 	}
 	return file, nil
 }
 
-// bytesOf returns the bytes of a reference, fetched unless the body contains them. grow reserves
+// referenceBytes returns the bytes of a reference, fetched unless the body contains them. grow reserves
 // memory.
-func (d *desk) bytesOf(ctx context.Context, r *jobrequest.Reference, grow func(int64) error) ([]byte, error) {
+func (d *server) referenceBytes(ctx context.Context, r *jobrequest.Reference, grow func(int64) error) ([]byte, error) {
 	if r.Address == "" {
 		return r.Data()
 	}
-	limit := egress.Limits{Size: imageReference, Within: fetchWithin, Grow: grow}
+	limit := egress.Limits{Size: imageReference, Within: fetchTimeout, Grow: grow}
 	if r.Video {
 		limit.Size = videoReference
 	}
@@ -193,9 +193,9 @@ func (d *desk) bytesOf(ctx context.Context, r *jobrequest.Reference, grow func(i
 	case err == nil:
 		return document.Body, nil
 	case errors.As(err, &refusal):
-		return nil, fault.At(fault.InvalidRequest, r.Param, cannotBeUsed, r.Param, refusal.Text)
+		return nil, fault.At(fault.InvalidRequest, r.Param, unusableReference, r.Param, refusal.Text)
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fault.At(fault.InvalidRequest, r.Param, tookTooLong, gatherWithin)
+		return nil, fault.At(fault.InvalidRequest, r.Param, fetchesTooSlow, allFetchesTimeout)
 	}
 	return nil, err
 }

@@ -87,7 +87,7 @@ func newHost(t *testing.T) *host {
 }
 
 // keeps checks the number of files in the media store after discarded ones are gone.
-func (d *desk) keeps(t *testing.T, want int) {
+func (d *server) keeps(t *testing.T, want int) {
 	t.Helper()
 	var n int
 	for limit := time.After(30 * time.Second); ; {
@@ -132,10 +132,10 @@ func submitting(t *testing.T, model string, more map[string]any) string {
 func TestReferencesAreKept(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d, h := newDesk(t, db, nil), newHost(t)
+		d, h := newServer(t, db, nil), newHost(t)
 		_, secret := d.key(account.KeySettings{})
 		inline := base64.StdEncoding.EncodeToString(picture(t))
-		kept := 0
+		stored := 0
 		for _, c := range []struct {
 			path, model string
 			fields      map[string]any
@@ -151,8 +151,8 @@ func TestReferencesAreKept(t *testing.T) {
 			{videos, "reel-1", map[string]any{"references": []any{base64.StdEncoding.EncodeToString(clip())}, "prompt": nil}, 1},
 		} {
 			d.send("POST", c.path, submitting(t, c.model, c.fields), as(secret)...).accepted(t)
-			kept += c.files
-			d.keeps(t, kept)
+			stored += c.files
+			d.keeps(t, stored)
 		}
 		if got := h.hits.Load(); got != 5 {
 			t.Errorf("%d fetches", got)
@@ -162,7 +162,7 @@ func TestReferencesAreKept(t *testing.T) {
 
 func TestBadReferences(t *testing.T) {
 	t.Parallel()
-	d, h := newDesk(t, onSQLite(t), nil), newHost(t)
+	d, h := newServer(t, onSQLite(t), nil), newHost(t)
 	_, secret := d.key(account.KeySettings{})
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
@@ -210,7 +210,7 @@ func TestBadReferences(t *testing.T) {
 func TestPrivateHostsAreNotReached(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
-	d := newDesk(t, onSQLite(t), func(o *api.Options) { o.Guard = egress.New(nil) })
+	d := newServer(t, onSQLite(t), func(o *api.Options) { o.Guard = egress.New(nil) })
 	_, secret := d.key(account.KeySettings{})
 	port := h.url[strings.LastIndexByte(h.url, ':'):]
 	for _, address := range []string{h.url, "http://localhost" + port, "http://[::1]" + port, "http://[::ffff:127.0.0.1]" + port,
@@ -228,9 +228,9 @@ func TestPrivateHostsAreNotReached(t *testing.T) {
 // TestMultipartEdits sends forms like the official clients.
 func TestMultipartEdits(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
-	send := func(fields map[string]string, files []string, file []byte, headers ...string) answered {
+	send := func(fields map[string]string, files []string, file []byte, headers ...string) response {
 		t.Helper()
 		var body bytes.Buffer
 		w := multipart.NewWriter(&body)
@@ -312,7 +312,7 @@ func TestKeyChangesWhileReferencesAreFetched(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d, h := newDesk(t, onSQLite(t), nil), newHost(t)
+			d, h := newServer(t, onSQLite(t), nil), newHost(t)
 			key, secret := d.key(account.KeySettings{})
 			h.before = func(*http.Request) { d.changeKey(key, c.edit) }
 			got := d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"}), as(secret)...)
@@ -334,7 +334,7 @@ func TestKeyChangesWhileReferencesAreFetched(t *testing.T) {
 func TestReferencesOfRefusedSubmissionsAreDiscarded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d, h := newDesk(t, db, nil), newHost(t)
+		d, h := newServer(t, db, nil), newHost(t)
 		_, secret := d.key(account.KeySettings{})
 		body := submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"})
 		owner := d.account
@@ -360,12 +360,12 @@ func TestReferencesOfRefusedSubmissionsAreDiscarded(t *testing.T) {
 	})
 }
 
-// TestNothingIsFetchedInVain submits jobs that admission would refuse: their references are not
+// TestNoFetchBeforeRejection submits jobs that admission would refuse: their references are not
 // fetched, nothing is stored, and answer and log equal those of a submission without references.
-func TestNothingIsFetchedInVain(t *testing.T) {
+func TestNoFetchBeforeRejection(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d, h := newDesk(t, db, nil), newHost(t)
+		d, h := newServer(t, db, nil), newHost(t)
 		owner := d.account
 		poor, err := d.newAccount()
 		if err != nil {
@@ -430,14 +430,14 @@ func TestNothingIsFetchedInVain(t *testing.T) {
 func TestBodiesCountWhileReferencesAreFetched(t *testing.T) {
 	t.Parallel()
 	const largest = 200 << 10 // the budget lets an account have one
-	d, h := newDesk(t, onSQLite(t), func(o *api.Options) { o.MaxBody, o.BodyMemory = largest, 1 }), newHost(t)
+	d, h := newServer(t, onSQLite(t), func(o *api.Options) { o.MaxBody, o.BodyMemory = largest, 1 }), newHost(t)
 	_, secret := d.key(account.KeySettings{})
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	answer := sync.OnceFunc(func() { close(goOn) })
 	t.Cleanup(answer) // the servers wait for it, also where the test has failed
 	h.before = func(*http.Request) { close(asked); <-goOn }
 	large := strings.Repeat(" ", 150<<10)
-	var slow answered
+	var slow response
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
 		slow = d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"})+large, as(secret)...)
@@ -458,12 +458,12 @@ func TestBodiesCountWhileReferencesAreFetched(t *testing.T) {
 	}
 }
 
-// TestTwinThatUsedUpTheBalance submits twins with a balance for one: the others find its job,
+// TestRepetitionAfterTheBalanceIsSpent submits twins with a balance for one: the others find its job,
 // whenever they come.
-func TestTwinThatUsedUpTheBalance(t *testing.T) {
+func TestRepetitionAfterTheBalanceIsSpent(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d, h := newDesk(t, db, nil), newHost(t)
+		d, h := newServer(t, db, nil), newHost(t)
 		one := int64(1)
 		_, secret := d.key(account.KeySettings{RPM: &one})
 		body := submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"})
@@ -483,7 +483,7 @@ func TestTwinThatUsedUpTheBalance(t *testing.T) {
 // TestStoreAway removes the media store's folder: this is our own failure.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
 	if err := os.RemoveAll(d.folder); err != nil {
 		t.Fatal(err)
@@ -505,7 +505,7 @@ func TestStoreAway(t *testing.T) {
 // TestLeavingWhileReferencesAreFetched ends the fetch with the request.
 func TestLeavingWhileReferencesAreFetched(t *testing.T) {
 	t.Parallel()
-	d, h := newDesk(t, onSQLite(t), nil), newHost(t)
+	d, h := newServer(t, onSQLite(t), nil), newHost(t)
 	_, secret := d.key(account.KeySettings{})
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -6,7 +6,7 @@ import "strings"
 // tests and documents made from it.
 func Routes() []string {
 	var all []string
-	for _, r := range new(desk).routes() {
+	for _, r := range new(server).routes() {
 		all = append(all, strings.ReplaceAll(r.Pattern, "{id...}", "{id}"))
 	}
 	return all

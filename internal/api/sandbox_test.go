@@ -15,7 +15,7 @@ import (
 func TestSandboxBesideRealLines(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d := newDesk(t, db, nil)
+		d := newServer(t, db, nil)
 		_, plain := d.key(account.KeySettings{})
 		_, listed := d.key(account.KeySettings{AllowedModels: []string{"swift-1", "easel-1"}})
 		const chat = `{"model":"swift-1","messages":[{"role":"user","content":"hi"}]}`

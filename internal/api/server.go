@@ -14,55 +14,55 @@ import (
 	"tollgate/internal/limit"
 )
 
-// desk authenticates callers, validates requests and records refusals.
-type desk struct {
+// server authenticates callers, validates requests and records refusals.
+type server struct {
 	Options
 	fetches *fetches
 	memory  *httpapi.Budget
 	counts  *limit.Buckets[string] // counts of tokens by account; nil if they have no limit
 }
 
-// exchange is one request of somebody with a key, and its answer.
-type exchange struct {
+// apiRequest is one request of somebody with a key, and its answer.
+type apiRequest struct {
 	*httpapi.Exchange
 
-	from      netip.Addr        // the client's address
-	principal account.Principal // the caller, once authenticated
-	fresh     bool              // principal was read from the database for this request
-	model     string            // requested model, for the request log
-	handed    bool              // the request was handed on: from here its log row is the ledger's
+	clientAddress  netip.Addr        // the client's address
+	caller         account.Principal // the caller, once authenticated
+	fresh          bool              // principal was read from the database for this request
+	model          string            // requested model, for the request log
+	loggedByLedger bool              // the request was handed on: from here its log row is the ledger's
 }
 
 // query wraps a handler that reads the account. Refusals are not recorded.
-func (d *desk) query(handle func(*exchange) error) func(*httpapi.Exchange) error {
+func (d *server) query(handle func(*apiRequest) error) func(*httpapi.Exchange) error {
 	return func(h *httpapi.Exchange) error {
-		x := &exchange{Exchange: h}
-		return d.slowed(x, d.attend(x, true, handle))
+		x := &apiRequest{Exchange: h}
+		return d.delayWrongKey(x, d.serve(x, true, handle))
 	}
 }
 
 // modelCall wraps a handler that runs a model. Refusals are recorded in the request log.
-func (d *desk) modelCall(handle func(*exchange) error) func(*httpapi.Exchange) error {
+func (d *server) modelCall(handle func(*apiRequest) error) func(*httpapi.Exchange) error {
 	return func(h *httpapi.Exchange) error {
-		x := &exchange{Exchange: h}
-		err := d.attend(x, false, handle)
-		if err != nil && !x.handed && !errors.Is(err, ledger.ErrUnknown) {
-			d.record(x, fault.Of(err))
+		x := &apiRequest{Exchange: h}
+		err := d.serve(x, false, handle)
+		if err != nil && !x.loggedByLedger && !errors.Is(err, ledger.ErrUnknown) {
+			d.logRefusal(x, fault.Of(err))
 		}
-		return d.slowed(x, err)
+		return d.delayWrongKey(x, err)
 	}
 }
 
-// attend checks key and address, then calls handle. If the outcome of the request is
+// serve checks key and address, then calls handle. If the outcome of the request is
 // unknown, attend closes the connection, because a response would claim an outcome. See
 // identify for fresh.
-func (d *desk) attend(x *exchange, fresh bool, handle func(*exchange) error) error {
-	x.from = httpapi.ClientAddress(x.Request, d.TrustedProxies)
-	if err := d.identify(x, fresh); err != nil {
+func (d *server) serve(x *apiRequest, fresh bool, handle func(*apiRequest) error) error {
+	x.clientAddress = httpapi.ClientAddress(x.Request, d.TrustedProxies)
+	if err := d.authenticate(x, fresh); err != nil {
 		return err
 	}
-	x.Memory = d.memory.Body(x.principal.Account)
-	x.Account, x.Key = x.principal.Account, x.principal.Key
+	x.Memory = d.memory.Body(x.caller.Account)
+	x.Account, x.Key = x.caller.Account, x.caller.Key
 	err := handle(x)
 	x.Model = fault.Shown(x.model)
 	if errors.Is(err, ledger.ErrUnknown) {
@@ -89,12 +89,12 @@ func noKey(h http.Header, native bool) error {
 	return fault.New(fault.MissingAPIKey, "No API key was sent. Send it in the header `Authorization: Bearer <API_KEY>`.")
 }
 
-// identify authenticates the request's key and checks its address list. Unless fresh, it may use
+// authenticate authenticates the request's key and checks its address list. Unless fresh, it may use
 // the cached key; this is safe for requests that go through admission, which compares the key's
 // version. A refusal is always based on the database.
-func (d *desk) identify(x *exchange, fresh bool) error {
-	if named, ok := x.Request.Context().Value(namedKey{}).(namedKey); ok {
-		return d.identifyNamed(x, named)
+func (d *server) authenticate(x *apiRequest, fresh bool) error {
+	if named, ok := x.Request.Context().Value(sessionKey{}).(sessionKey); ok {
+		return d.authenticateSession(x, named)
 	}
 	native := fault.IsNative(x.Request.URL.Path)
 	secret := httpapi.Bearer(x.Request.Header)
@@ -108,61 +108,61 @@ func (d *desk) identify(x *exchange, fresh bool) error {
 	defer done()
 	var err error
 	if fresh {
-		x.principal, err = d.Keys.Authenticate(ctx, secret, x.from, true)
+		x.caller, err = d.Keys.Authenticate(ctx, secret, x.clientAddress, true)
 	} else {
-		x.principal, err = d.Keys.AuthenticateCall(ctx, secret, x.from)
+		x.caller, err = d.Keys.AuthenticateCall(ctx, secret, x.clientAddress)
 	}
 	x.fresh = fresh
 	switch {
 	case err != nil:
 		return err
-	case x.principal.AllowsAddress(x.from):
+	case x.caller.AllowsAddress(x.clientAddress):
 		return nil
 	case !fresh:
-		return d.identify(x, true)
+		return d.authenticate(x, true)
 	}
 	return foreignAddress(x)
 }
 
-// identifyNamed is identify for a key of ServeAs. It always reads the database.
-func (d *desk) identifyNamed(x *exchange, named namedKey) (err error) {
+// authenticateSession is identify for a key of ServeAs. It always reads the database.
+func (d *server) authenticateSession(x *apiRequest, named sessionKey) (err error) {
 	ctx, done := x.Outliving(readTimeout)
 	defer done()
 	x.fresh = true
-	if x.principal, err = d.Keys.ByID(ctx, named.account, named.key); err != nil {
+	if x.caller, err = d.Keys.ByID(ctx, named.account, named.key); err != nil {
 		return err
 	}
-	if !x.principal.AllowsAddress(x.from) {
+	if !x.caller.AllowsAddress(x.clientAddress) {
 		return foreignAddress(x)
 	}
 	return nil
 }
 
 // foreignAddress returns the error for a client address outside the key's list.
-func foreignAddress(x *exchange) error {
+func foreignAddress(x *apiRequest) error {
 	return fault.New(fault.PermissionDenied,
-		"This API key may not be used from the address %s. Add it to the key's allowed addresses or use another key.", x.from)
+		"This API key may not be used from the address %s. Add it to the key's allowed addresses or use another key.", x.clientAddress)
 }
 
-// record notes a refusal in the request log.
-func (d *desk) record(x *exchange, f *fault.Error) {
+// logRefusal notes a refusal in the request log.
+func (d *server) logRefusal(x *apiRequest, f *fault.Error) {
 	d.Ledger.Refused(ledger.Refusal{
-		Request: x.ID, Account: x.principal.Account, Key: x.principal.Key,
+		Request: x.ID, Account: x.caller.Account, Key: x.caller.Key,
 		Model: fault.Shown(x.model), Endpoint: x.Endpoint(),
 		Status: f.Status(), Code: string(f.Code),
 		Received: x.Received, Duration: d.Now().Sub(x.Received),
 	})
 }
 
-// slowed delays the answer to a wrong key if its address has sent many. Valid keys are never
+// delayWrongKey delays the answer to a wrong key if its address has sent many. Valid keys are never
 // delayed, whatever others behind the same address send.
-func (d *desk) slowed(x *exchange, err error) error {
-	_, named := x.Request.Context().Value(namedKey{}).(namedKey) // nothing was guessed
-	if err == nil || d.WrongKeys == nil || x.handed || named || fault.Of(err).Code != fault.InvalidAPIKey {
+func (d *server) delayWrongKey(x *apiRequest, err error) error {
+	_, named := x.Request.Context().Value(sessionKey{}).(sessionKey) // nothing was guessed
+	if err == nil || d.WrongKeys == nil || x.loggedByLedger || named || fault.Of(err).Code != fault.InvalidAPIKey {
 		return err
 	}
 	x.DropBody()
-	if !d.WrongKeys.Wait(context.WithoutCancel(x.Request.Context()), x.from) { // disconnecting does not shorten the delay
+	if !d.WrongKeys.Wait(context.WithoutCancel(x.Request.Context()), x.clientAddress) { // disconnecting does not shorten the delay
 		x.Header().Set("Connection", "close")
 	}
 	return err

@@ -19,7 +19,7 @@ import (
 
 func TestMethodNotAllowed(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	for _, c := range []struct{ method, path, allow string }{
 		{"GET", "/v1/chat/completions", "POST"},
 		{"HEAD", "/v1/chat/completions", "POST"},
@@ -37,7 +37,7 @@ func TestMethodNotAllowed(t *testing.T) {
 
 func TestUnknownPaths(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	for _, path := range []string{"/", "/v1", "/v1/", "/v2/models", "/v1//models", "/v1/models/", "/v1/responses/resp_1", "/nativex",
 		"/v1/%00"} {
 		d.send("GET", path, "").refused(t, 404, "not_found")
@@ -47,7 +47,7 @@ func TestUnknownPaths(t *testing.T) {
 // TestNative checks the 404 of unknown paths below /native, without a key.
 func TestNative(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	for _, path := range []string{"/native", "/native/", "/native/v1/chat/completions?beta=true", "/native/v1/model/swift-1"} {
 		for _, method := range []string{"GET", "POST", "HEAD"} {
 			got := d.send(method, path, "")
@@ -69,11 +69,11 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// TestBodyIsNotReadForStrangers sends only the head of a request with a bad
+// TestBodyIsNotReadWithoutAKey sends only the head of a request with a bad
 // key: the answer must come without waiting for the body.
-func TestBodyIsNotReadForStrangers(t *testing.T) {
+func TestBodyIsNotReadWithoutAKey(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	conn, err := net.Dial("tcp", d.server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestBodyIsNotReadForStrangers(t *testing.T) {
 // TestChunkedBodyOverLimit sends a body without a length.
 func TestChunkedBodyOverLimit(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
 	r, err := http.NewRequestWithContext(t.Context(), "POST", d.server.URL+"/v1/chat/completions",
 		struct{ io.Reader }{strings.NewReader(strings.Repeat(" ", maxBody+1))})
@@ -111,7 +111,7 @@ func TestChunkedBodyOverLimit(t *testing.T) {
 // TestBrokenBody checks that a truncated body is refused.
 func TestBrokenBody(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
 	conn, err := net.Dial("tcp", d.server.Listener.Addr().String())
 	if err != nil {
@@ -136,12 +136,12 @@ func TestBrokenBody(t *testing.T) {
 // TestPanic checks that a panic becomes a 503 and is logged with the request's id, without the key.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), func(o *api.Options) { o.Ledger = nil })
+	d := newServer(t, onSQLite(t), func(o *api.Options) { o.Ledger = nil })
 	_, secret := d.key(account.KeySettings{})
 	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
 	got.refused(t, 503, "service_unavailable")
 	log := d.log.String()
-	if !strings.Contains(log, "panicked") || !strings.Contains(log, got.header.Get("x-request-id")) || !strings.Contains(log, "desk.go") {
+	if !strings.Contains(log, "panicked") || !strings.Contains(log, got.header.Get("x-request-id")) || !strings.Contains(log, "api/server.go") {
 		t.Errorf("the log says %s", log)
 	}
 	if strings.Contains(log, secret) {
@@ -161,7 +161,7 @@ func TestDatabaseAway(t *testing.T) {
 	if err := away.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d := newDesk(t, db, func(o *api.Options) { o.Ledger = ledger.New(ledger.Options{DB: away}) })
+	d := newServer(t, db, func(o *api.Options) { o.Ledger = ledger.New(ledger.Options{DB: away}) })
 	_, secret := d.key(account.KeySettings{})
 	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
 	got.refused(t, 503, "service_unavailable")
@@ -184,7 +184,7 @@ func TestNamedKey(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var options api.Options
-		d := newDesk(t, db, func(o *api.Options) { options = *o })
+		d := newServer(t, db, func(o *api.Options) { options = *o })
 		door := api.New(options)
 		id, _ := d.key(account.KeySettings{AllowedModels: []string{"swift-1"}})
 		ask := func(account, key, body string) *httptest.ResponseRecorder {

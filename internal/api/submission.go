@@ -24,8 +24,8 @@ type submission interface {
 	Params(names []string, checkAddress func(address string) error) (json.RawMessage, error)
 	// plan validates the fields and computes tier, count and cost.
 	plan(m *catalog.Model) (catalog.Plan, error)
-	// asks returns the fields, once plan has judged them.
-	asks() *jobrequest.Request
+	// fields returns the fields, once plan has judged them.
+	fields() *jobrequest.Request
 }
 
 // imageSubmission is a submission of images. edit: the endpoint demands a
@@ -35,7 +35,7 @@ type imageSubmission struct {
 	edit bool
 }
 
-func (s imageSubmission) asks() *jobrequest.Request { return &s.Request }
+func (s imageSubmission) fields() *jobrequest.Request { return &s.Request }
 
 func (s imageSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	if err := s.Check(s.edit); err != nil {
@@ -48,7 +48,7 @@ func (s imageSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 // videoSubmission is a submission of a video.
 type videoSubmission struct{ *jobrequest.Video }
 
-func (s videoSubmission) asks() *jobrequest.Request { return &s.Request }
+func (s videoSubmission) fields() *jobrequest.Request { return &s.Request }
 
 func (s videoSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	if err := s.Check(); err != nil {
@@ -74,24 +74,24 @@ func choices(s *jobrequest.Request) catalog.Choices {
 	return c
 }
 
-// studio is an endpoint for submissions: the kind of its models and the gate of
+// jobEndpoint is an endpoint for submissions: the kind of its models and the gate of
 // its bodies.
-type studio struct {
-	kind catalog.Kind
-	open func(contentType string, body []byte) (submission, error)
+type jobEndpoint struct {
+	kind  catalog.Kind
+	parse func(contentType string, body []byte) (submission, error)
 }
 
 // imageGenerations answers POST /v1/images/generations.
-func (d *desk) imageGenerations(x *exchange) error {
-	return d.submit(x, studio{catalog.KindImage, func(_ string, body []byte) (submission, error) {
+func (d *server) imageGenerations(x *apiRequest) error {
+	return d.submit(x, jobEndpoint{catalog.KindImage, func(_ string, body []byte) (submission, error) {
 		r, err := jobrequest.OpenImage(body)
 		return imageSubmission{r, false}, err
 	}})
 }
 
 // imageEdits answers POST /v1/images/edits, also for multipart forms.
-func (d *desk) imageEdits(x *exchange) error {
-	return d.submit(x, studio{catalog.KindImage, func(contentType string, body []byte) (submission, error) {
+func (d *server) imageEdits(x *apiRequest) error {
+	return d.submit(x, jobEndpoint{catalog.KindImage, func(contentType string, body []byte) (submission, error) {
 		open := jobrequest.OpenImage
 		if jobrequest.IsForm(contentType) {
 			open = func(body []byte) (*jobrequest.Image, error) { return jobrequest.OpenForm(contentType, body) }
@@ -102,67 +102,67 @@ func (d *desk) imageEdits(x *exchange) error {
 }
 
 // videoGenerations answers POST /v1/videos/generations.
-func (d *desk) videoGenerations(x *exchange) error {
-	return d.submit(x, studio{catalog.KindVideo, func(_ string, body []byte) (submission, error) {
+func (d *server) videoGenerations(x *apiRequest) error {
+	return d.submit(x, jobEndpoint{catalog.KindVideo, func(_ string, body []byte) (submission, error) {
 		r, err := jobrequest.OpenVideo(body)
 		return videoSubmission{r}, err
 	}})
 }
 
-// judged is a valid submission, or the answer to an earlier one with the same Idempotency-Key.
-type judged struct {
+// checkedSubmission is a valid submission, or the answer to an earlier one with the same Idempotency-Key.
+type checkedSubmission struct {
 	job.Submission
-	asks     *jobrequest.Request
-	accepted []byte   // the 202 body of the earlier submission
-	ignored  []string // fields that no line gets
+	fields        *jobrequest.Request
+	earlierAnswer []byte   // the 202 body of the earlier submission
+	ignored       []string // fields that no line gets
 }
 
 // submit validates a submission and starts its job. Until admission has compared the key's version
 // with the database, it does only work that a cached key permits.
-func (d *desk) submit(x *exchange, s studio) error {
-	var kept *references
-	defer func() { kept.discard() }()
+func (d *server) submit(x *apiRequest, s jobEndpoint) error {
+	var stored *references
+	defer func() { stored.discard() }()
 	var err error
-	for range judgements {
-		var j judged
-		j, err = d.judgeSubmission(x, s)
+	for range maxChecks {
+		var j checkedSubmission
+		j, err = d.checkSubmission(x, s)
 		switch {
 		case err != nil && (x.fresh || httpapi.BrokeOff(err)):
 			return err
-		case err == nil && (x.fresh || j.accepted == nil && len(j.asks.References) == 0):
-			if kept, err = d.handOn(x, &j, kept); !errors.Is(err, ledger.ErrKeyChanged) {
+		case err == nil && (x.fresh || j.earlierAnswer == nil && len(j.fields.References) == 0):
+			if stored, err = d.startJob(x, &j, stored); !errors.Is(err, ledger.ErrKeyChanged) {
 				return err
 			}
 		}
-		if err := d.identify(x, true); err != nil {
+		if err := d.authenticate(x, true); err != nil {
 			return err
 		}
 	}
 	return fault.TryAgain(err)
 }
 
-// handOn fetches and stores the references of a submission, unless kept has them, and submits the
+// startJob fetches and stores the references of a submission, unless kept has them, and submits the
 // job; a repetition gets the saved answer. It returns the files without a job yet.
 // ledger.ErrKeyChanged asks the caller to check again.
-func (d *desk) handOn(x *exchange, j *judged, kept *references) (*references, error) {
+func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *references) (*references, error) {
 	ctx := x.Request.Context()
-	if kept == nil && j.accepted == nil && len(j.asks.References) > 0 {
-		if err := d.foresee(ctx, j); err != nil {
+	if stored == nil && j.earlierAnswer == nil && len(j.fields.References) > 0 {
+		if err := d.checkAdmissible(ctx, j); err != nil {
 			return nil, err
 		}
 	}
-	if j.accepted != nil {
-		return kept, writeAccepted(x, j.accepted, true)
+	if j.earlierAnswer != nil {
+		return stored, writeAccepted(x, j.earlierAnswer, true)
 	}
 	var err error
-	if kept == nil {
-		if kept, err = d.gather(ctx, j.Account, j.asks); err != nil {
+	if stored == nil {
+		if stored, err = d.fetchReferences(ctx, j.Account, j.fields); err != nil {
 			return nil, err
 		}
 	}
-	j.Job, j.References, j.Mask = kept.job, kept.files, kept.mask
-	j.Roles = j.asks.RolesOfReferences()
-	x.handed = true
+	j.Job, j.References, j.Mask = stored.job, stored.files, stored.mask
+	j.Roles = j.fields.RolesOfReferences()
+	x.loggedByLedger = true
 	x.Span.Model(j.Model.ID)
 	x.Span.Job(j.Job)
 	body, err := d.Jobs.Submit(ctx, j.Submission)
@@ -173,44 +173,44 @@ func (d *desk) handOn(x *exchange, j *judged, kept *references) (*references, er
 		}
 		return nil, writeAccepted(x, body, !isJob(body, j.Job))
 	case errors.Is(err, ledger.ErrKeyChanged):
-		x.handed = false
-		return kept, err
+		x.loggedByLedger = false
+		return stored, err
 	}
 	return nil, err // they are given up
 }
 
-// foresee returns the error that admission would return now, before references are fetched and
+// checkAdmissible returns the error that admission would return now, before references are fetched and
 // stored: a caller without balance or above the rate causes no work and no requests to others. It
 // may find the job of a twin.
-func (d *desk) foresee(ctx context.Context, j *judged) (err error) {
+func (d *server) checkAdmissible(ctx context.Context, j *checkedSubmission) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	j.accepted, err = d.Jobs.Admissible(ctx, j.Submission)
+	j.earlierAnswer, err = d.Jobs.Admissible(ctx, j.Submission)
 	return err
 }
 
-// judgeSubmission validates body, model and fields of a submission in the order of ARCHITECTURE.md,
+// checkSubmission validates body, model and fields of a submission in the order of ARCHITECTURE.md,
 // Order of checks. For a repetition of an accepted submission only the key's permissions are
 // checked again.
-func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
-	var none judged
+func (d *server) checkSubmission(x *apiRequest, s jobEndpoint) (checkedSubmission, error) {
+	var none checkedSubmission
 	body, err := x.Body(d.MaxBody)
 	if err != nil {
 		return none, err
 	}
-	request, err := s.open(x.Request.Header.Get("Content-Type"), body)
+	request, err := s.parse(x.Request.Header.Get("Content-Type"), body)
 	if err != nil {
 		return none, err
 	}
 	if x.model, err = request.Model(); err != nil {
 		return none, err
 	}
-	j := judged{asks: request.asks()}
+	j := checkedSubmission{fields: request.fields()}
 	j.Endpoint, j.Request, j.Received = x.Endpoint(), x.ID, x.Received
-	j.Account, j.Key, j.KeyVersion = x.principal.Account, x.principal.Key, x.principal.Version
+	j.Account, j.Key, j.KeyVersion = x.caller.Account, x.caller.Key, x.caller.Version
 	// Faults of the header come after faults of the fields.
-	onceErr := d.recall(x, request, &j)
-	if j.accepted != nil {
+	keyErr := d.findEarlier(x, request, &j)
+	if j.earlierAnswer != nil {
 		return j, x.allows("model", x.model)
 	}
 	j.Snapshot = d.Catalog.Current()
@@ -220,51 +220,51 @@ func (d *desk) judgeSubmission(x *exchange, s studio) (judged, error) {
 	if j.Plan, err = request.plan(j.Model); err != nil {
 		return none, err
 	}
-	j.Plan.Factor = x.principal.Prices.Of(j.Model.ID)
+	j.Plan.Factor = x.caller.Prices.Of(j.Model.ID)
 	if j.Params, err = request.Params(j.Model.Params, d.Guard.CheckContent); err != nil {
 		return none, err
 	}
-	j.ignored = j.asks.Ignored(j.Model.Params)
-	j.Prompt = j.asks.Prompt
-	if j.asks.CallbackParam != "" {
-		if _, err := d.Guard.Check(j.asks.Callback); err != nil {
-			return none, fault.At(fault.InvalidCallbackURL, j.asks.CallbackParam, "%s", err)
+	j.ignored = j.fields.Ignored(j.Model.Params)
+	j.Prompt = j.fields.Prompt
+	if j.fields.CallbackParam != "" {
+		if _, err := d.Guard.Check(j.fields.Callback); err != nil {
+			return none, fault.At(fault.InvalidCallbackURL, j.fields.CallbackParam, "%s", err)
 		}
-		j.Callback = j.asks.Callback
+		j.Callback = j.fields.Callback
 	}
-	return j, onceErr
+	return j, keyErr
 }
 
-// recall reads the Idempotency-Key and looks up its job.
-func (d *desk) recall(x *exchange, request submission, j *judged) error {
-	key, err := onceKey(x.Request.Header)
+// findEarlier reads the Idempotency-Key and looks up its job.
+func (d *server) findEarlier(x *apiRequest, request submission, j *checkedSubmission) error {
+	key, err := idempotencyKey(x.Request.Header)
 	if err != nil || key == "" {
 		return err
 	}
 	ctx, cancel := x.Outliving(readTimeout)
 	defer cancel()
 	j.OnceKey, j.Fingerprint = key, request.Fingerprint(x.Endpoint())
-	j.accepted, err = d.Jobs.FindOnce(ctx, j.Account, key, j.Fingerprint)
+	j.earlierAnswer, err = d.Jobs.FindOnce(ctx, j.Account, key, j.Fingerprint)
 	return err
 }
 
-// maxOnceKey bounds an Idempotency-Key, in characters.
-const maxOnceKey = 255
+// maxIdempotencyKey bounds an Idempotency-Key, in characters.
+const maxIdempotencyKey = 255
 
-// onceKey returns the Idempotency-Key of a request, empty without one.
-func onceKey(h http.Header) (string, error) {
+// idempotencyKey returns the Idempotency-Key of a request, empty without one.
+func idempotencyKey(h http.Header) (string, error) {
 	values := h.Values("Idempotency-Key")
 	if len(values) == 0 {
 		return "", nil
 	}
 	key := values[0]
-	good := len(values) == 1 && len(key) >= 1 && len(key) <= maxOnceKey
+	good := len(values) == 1 && len(key) >= 1 && len(key) <= maxIdempotencyKey
 	for i := 0; good && i < len(key); i++ {
 		good = key[i] > ' ' && key[i] < 0x7f
 	}
 	if !good {
 		return "", fault.At(fault.InvalidRequest, "Idempotency-Key",
-			"Send one Idempotency-Key of 1 to %d visible ASCII characters.", maxOnceKey)
+			"Send one Idempotency-Key of 1 to %d visible ASCII characters.", maxIdempotencyKey)
 	}
 	return key, nil
 }
@@ -278,7 +278,7 @@ func isJob(body []byte, id string) bool {
 }
 
 // writeAccepted answers 202 with the body of a job and marks a repetition.
-func writeAccepted(x *exchange, body []byte, replayed bool) error {
+func writeAccepted(x *apiRequest, body []byte, replayed bool) error {
 	if replayed {
 		x.Header().Set("Idempotent-Replayed", "true")
 	}
@@ -287,7 +287,7 @@ func writeAccepted(x *exchange, body []byte, replayed bool) error {
 }
 
 // writeBody answers with a JSON body as it is.
-func writeBody(x *exchange, status int, body []byte) {
+func writeBody(x *apiRequest, status int, body []byte) {
 	h := x.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))

@@ -24,8 +24,8 @@ const (
 // hat is a good submission.
 const hat = `{"model":"easel-1","prompt":"a hat"}`
 
-// jobSeen holds the members of a job's answers.
-type jobSeen struct {
+// jobAnswer holds the members of a job's answers.
+type jobAnswer struct {
 	ID       string
 	Object   string
 	Status   string
@@ -35,10 +35,10 @@ type jobSeen struct {
 	ETA      *int64 `json:"eta_seconds"`
 }
 
-// accepted checks a 202 and returns the job.
-func (a answered) accepted(t *testing.T) jobSeen {
+// earlierAnswer checks a 202 and returns the job.
+func (a response) accepted(t *testing.T) jobAnswer {
 	t.Helper()
-	var seen jobSeen
+	var seen jobAnswer
 	if err := json.Unmarshal(a.body, &seen); err != nil || a.status != 202 || a.header.Get("Content-Type") != "application/json" {
 		t.Fatalf("%d, %v: %s", a.status, err, a.body)
 	}
@@ -51,7 +51,7 @@ func as(secret string) []string { return []string{"Authorization", "Bearer " + s
 func TestSubmitAndPoll(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d := newDesk(t, db, nil)
+		d := newServer(t, db, nil)
 		_, secret := d.key(account.KeySettings{})
 		got := d.send("POST", generations, `{"model":"easel-1","prompt":"a hat","size":"2048x2048","n":3,"seed":7}`, as(secret)...)
 		image := got.accepted(t)
@@ -74,7 +74,7 @@ func TestSubmitAndPoll(t *testing.T) {
 			t.Errorf("%d, %q is reported as ignored", got.status, ignored)
 		}
 		poll := d.send("GET", "/v1/images/jobs/"+image.ID, "", as(secret)...)
-		var seen jobSeen
+		var seen jobAnswer
 		if err := json.Unmarshal(poll.body,
 			&seen); err != nil || poll.status != 200 || seen.Status != "queued" || seen.Position == nil || seen.ETA == nil ||
 			seen.Created == 0 || seen.ID != image.ID || strings.HasSuffix(string(poll.body), "\n") {
@@ -89,7 +89,7 @@ func TestSubmitAndPoll(t *testing.T) {
 func TestPollsOfNoJob(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d := newDesk(t, db, nil)
+		d := newServer(t, db, nil)
 		one := int64(1)
 		_, secret := d.key(account.KeySettings{RPM: &one})
 		image := d.send("POST", generations, hat, as(secret)...).accepted(t).ID
@@ -134,7 +134,7 @@ func TestPollsOfNoJob(t *testing.T) {
 }
 
 // newAccount opens another account, without money.
-func (d *desk) newAccount() (id string, err error) {
+func (d *server) newAccount() (id string, err error) {
 	err = d.db.Update(d.t.Context(), func(tx *store.Tx) error {
 		owner, err := account.CreateTx(tx, account.NewAccount{Name: "other"})
 		id = owner.ID
@@ -146,7 +146,7 @@ func (d *desk) newAccount() (id string, err error) {
 // TestOrderOfSubmissionChecks is TestOrderOfChecks for submissions.
 func TestOrderOfSubmissionChecks(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	free := int64(1)
 	_, secret := d.key(account.KeySettings{AllowedModels: []string{"gift-1", "reel-1", "old-2", "soon-2", "broken-2"},
 		AllowedIPs: []string{"192.0.2.0/24"}, RPM: &free})
@@ -214,7 +214,7 @@ func TestOrderOfSubmissionChecks(t *testing.T) {
 // TestRefusedSubmissions covers one fault of each room; the rules are tested in the rooms.
 func TestRefusedSubmissions(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
 	long := "https://example.com/" + strings.Repeat("x", 2000)
 	for _, c := range []struct{ path, body, code, param string }{
@@ -264,7 +264,7 @@ func TestRefusedSubmissions(t *testing.T) {
 
 func TestFreeImagesHaveADailyQuota(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	d.account, _ = d.newAccount() // without money
 	_, secret := d.key(account.KeySettings{})
 	d.send("POST", generations, `{"model":"gift-1","prompt":"x"}`, as(secret)...).accepted(t)
@@ -279,7 +279,7 @@ func TestFreeImagesHaveADailyQuota(t *testing.T) {
 
 func TestRefusedSubmissionsAreLogged(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	key, secret := d.key(account.KeySettings{})
 	got := d.send("POST", edits, hat, as(secret)...)
 	got.refused(t, 400, "invalid_request")
@@ -293,7 +293,7 @@ func TestRefusedSubmissionsAreLogged(t *testing.T) {
 }
 
 // requests returns the request log.
-func (d *desk) requests() (rows []requestlog.Receipt) {
+func (d *server) requests() (rows []requestlog.Receipt) {
 	d.t.Helper()
 	err := d.db.View(d.t.Context(), func(tx *store.Tx) error {
 		page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 100})
@@ -309,7 +309,7 @@ func (d *desk) requests() (rows []requestlog.Receipt) {
 func TestIdempotencyKeys(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d := newDesk(t, db, nil)
+		d := newServer(t, db, nil)
 		key, secret := d.key(account.KeySettings{})
 		with := func(once string) []string { return append(as(secret), "Idempotency-Key", once) }
 		d.send("POST", generations, `{"model":"easel-1"}`, with("a")...).refused(t, 400, "missing_prompt") // does not use it up
@@ -355,9 +355,9 @@ func TestIdempotencyKeys(t *testing.T) {
 // TestImagesObeyTheRatio submits an image with a ratio in a field of its own.
 func TestImagesObeyTheRatio(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
-	ask := func(more string) answered {
+	ask := func(more string) response {
 		return d.send("POST", generations, `{"model":"easel-1","prompt":"a hat"`+more+`}`, as(secret)...)
 	}
 	if param := ask(`,"aspect_ratio":"7:5"`).refused(t, 400, "invalid_request"); param != "aspect_ratio" {
@@ -373,7 +373,7 @@ func TestImagesObeyTheRatio(t *testing.T) {
 }
 
 // apply makes a document the catalog.
-func (d *desk) apply(document string) {
+func (d *server) apply(document string) {
 	d.t.Helper()
 	doc, _, err := catalog.Parse([]byte(document), providers())
 	if err == nil {
@@ -390,13 +390,13 @@ func (d *desk) apply(document string) {
 	}
 }
 
-// TestTwinsGetOneJob sends the same submission many times at once.
-func TestTwinsGetOneJob(t *testing.T) {
+// TestConcurrentRepetitionsGetOneJob sends the same submission many times at once.
+func TestConcurrentRepetitionsGetOneJob(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d := newDesk(t, db, nil)
+		d := newServer(t, db, nil)
 		_, secret := d.key(account.KeySettings{})
-		answers := make([]answered, 12)
+		answers := make([]response, 12)
 		var all sync.WaitGroup
 		for i := range answers {
 			all.Go(func() {
@@ -419,7 +419,7 @@ func TestTwinsGetOneJob(t *testing.T) {
 // submissions.
 func TestKeyChangesBetweenSubmissions(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	key, secret := d.key(account.KeySettings{})
 	d.send("POST", generations, hat, as(secret)...).accepted(t)
 	rpm := int64(100)

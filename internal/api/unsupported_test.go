@@ -9,20 +9,20 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestUnservedPathsSayWhatIsOffered: paths of the official clients get a 404 with a useful message.
-func TestUnservedPathsSayWhatIsOffered(t *testing.T) {
+// TestUnsupportedPathsListEndpoints: paths of the official clients get a 404 with a useful message.
+func TestUnsupportedPathsListEndpoints(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
-		"/v1/embeddings":                       "Embeddings are not offered here. Offered are chat",
-		"/v1/audio/speech":                     "Offered are chat",
+		"/v1/embeddings":                       "Embeddings are not offered here. The endpoints are chat",
+		"/v1/audio/speech":                     "The endpoints are chat",
 		"/v1/files/file-1/content":             "as data addresses",
 		"/v1/batches":                          "one by one",
 		"/v1/assistants/":                      "POST /v1/responses",
 		"/v1/threads/t/runs":                   "POST /v1/responses",
 		"/v1/fine_tuning/jobs":                 "Fine-tuning is not offered here",
-		"/v1/moderations":                      "Offered are chat",
+		"/v1/moderations":                      "The endpoints are chat",
 		"/v1/completions":                      "POST /v1/chat/completions takes",
-		"/v1/vector_stores/v/search":           "Offered are chat",
+		"/v1/vector_stores/v/search":           "The endpoints are chat",
 		"/v1/responses/resp_1":                 "nothing is stored here",
 		"/v1/videos":                           "POST /v1/videos/generations",
 		"/v1/agents/sessions/s/turns":          "Hosted agents are not offered here. POST /v1/responses",
@@ -30,12 +30,12 @@ func TestUnservedPathsSayWhatIsOffered(t *testing.T) {
 		"/v1/live/sessions":                    "with `stream`",
 		"/v1/projects/p/api_keys":              "GET /v1/usage",
 		"/v1/webhook_endpoints":                "`callback_url`",
-		"/v1/decisions":                        "Offered are chat",
-		"/v1/rerank":                           "Reranking is not offered here. Offered are chat",
+		"/v1/decisions":                        "The endpoints are chat",
+		"/v1/rerank":                           "Reranking is not offered here. The endpoints are chat",
 		"/native/v1/agents":                    "POST /native/v1/messages takes",
 		"/native/v1/sessions/s/events/stream":  "POST /native/v1/messages takes",
 		"/native/v1/memory_stores/m/memories":  "POST /native/v1/messages takes",
-		"/native/v1/deployment_runs":           "Offered are chat",
+		"/native/v1/deployment_runs":           "The endpoints are chat",
 		"/v1/messages":                         "POST /native/v1/messages",
 		"/native/v1/complete":                  "POST /native/v1/messages takes",
 		"/native/v1/messages/batches/b/cancel": "one by one",
@@ -43,14 +43,14 @@ func TestUnservedPathsSayWhatIsOffered(t *testing.T) {
 		"/v1/embeddingsx":                      "Check the path and the base address",
 		"/v2/embeddings":                       "Check the path and the base address",
 		"/v3/chat/completions":                 "Check the path and the base address",
-		"/chat/completions":                    "but at /v1/chat/completions: the base address of your client has to end in /v1.",
-		"/models/":                             "but at /v1/models: the base",
-		"/v1/v1/chat/completions":              "but at /v1/chat/completions: the base",
-		"/messages":                            "but at /native/v1/messages: the base address of your client has to end in /native.",
-		"/native/messages":                     "but at /native/v1/messages: the base",
-		"/native/v1/v1/messages":               "but at /native/v1/messages: the base",
-		"/native/v1/v1/messages/count_tokens":  "but at /native/v1/messages/count_tokens: the base",
-		"/native/models":                       "but at /native/v1/models: the base",
+		"/chat/completions":                    "Use /v1/chat/completions: the base address of your client must end in /v1.",
+		"/models/":                             "Use /v1/models: the base",
+		"/v1/v1/chat/completions":              "Use /v1/chat/completions: the base",
+		"/messages":                            "Use /native/v1/messages: the base address of your client must end in /native.",
+		"/native/messages":                     "Use /native/v1/messages: the base",
+		"/native/v1/v1/messages":               "Use /native/v1/messages: the base",
+		"/native/v1/v1/messages/count_tokens":  "Use /native/v1/messages/count_tokens: the base",
+		"/native/models":                       "Use /native/v1/models: the base",
 	} {
 		f := fault.Of(notFound(httptest.NewRequest("POST", path, nil)))
 		if f.Code != fault.NotFound || f.Param != "" || !strings.Contains(f.Message(), want) {
@@ -59,23 +59,23 @@ func TestUnservedPathsSayWhatIsOffered(t *testing.T) {
 	}
 }
 
-// TestUnservedPathsNameWhatIsServed: each alternative is a route, and no route is called unserved.
-func TestUnservedPathsNameWhatIsServed(t *testing.T) {
+// TestUnsupportedPathsNameEndpoints: each alternative is a route, and no route is called unserved.
+func TestUnsupportedPathsNameEndpoints(t *testing.T) {
 	t.Parallel()
 	routes := Routes()
-	for _, below := range servedBelow {
+	for _, below := range basePaths {
 		for _, p := range below.paths {
 			if !slices.ContainsFunc(routes, func(route string) bool { return strings.HasSuffix(route, " "+below.base+p) }) {
 				t.Errorf("%s is no route", below.base+p)
 			}
 		}
 	}
-	for _, u := range unservedPaths {
+	for _, u := range unsupportedPaths {
 		if slices.ContainsFunc(routes, func(route string) bool { return strings.HasSuffix(route, " "+u.path) }) &&
 			!strings.HasPrefix(u.subject, "Stored") {
 			t.Errorf("%s is a route and is said not to be offered", u.path)
 		}
-		words := strings.FieldsFunc(u.instead+" "+offered, func(r rune) bool { return strings.ContainsRune(" ,;:().`", r) })
+		words := strings.FieldsFunc(u.instead+" "+offeredEndpoints, func(r rune) bool { return strings.ContainsRune(" ,;:().`", r) })
 		for i, word := range words {
 			if (word == "POST" || word == "GET") && !slices.Contains(routes, word+" "+words[i+1]) {
 				t.Errorf("%s: %s %s is no route", u.path, word, words[i+1])

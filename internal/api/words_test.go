@@ -10,7 +10,7 @@ import (
 // TestRefusalsSayWhatToDo: messages name the way out.
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
 	const chat = "/v1/chat/completions"
 	for _, c := range []struct {
@@ -36,7 +36,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 // key.
 func TestKeyWithoutItsScheme(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, onSQLite(t), nil)
+	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
 	for _, c := range []struct{ path, authorization, says string }{
 		{"/v1/models", "", "No API key was sent"},

@@ -14,15 +14,15 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestWrongKeysAreSlowed: above its allowance an address waits for the answer to
+// TestWrongKeysAreDelayed: above its allowance an address waits for the answer to
 // a wrong key, which stays what it is. Good keys of the same address, and wrong
 // ones of others, do not wait.
-func TestWrongKeysAreSlowed(t *testing.T) {
+func TestWrongKeysAreDelayed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const allowed = 5
 		waiting, over := make(chan time.Duration), make(chan struct{})
-		d := newDesk(t, db, func(o *api.Options) {
+		d := newServer(t, db, func(o *api.Options) {
 			o.WrongKeys = limit.NewThrottle(limit.Allowance{Burst: allowed, Rate: 0.001, Waiting: 1,
 				Sleep: func(ctx context.Context, d time.Duration) {
 					waiting <- d
@@ -31,7 +31,7 @@ func TestWrongKeysAreSlowed(t *testing.T) {
 		})
 		_, secret := d.key(account.KeySettings{})
 		const path, text = "/v1/chat/completions", `{"model":"swift-1","messages":[]}`
-		wrong := func(from string) answered {
+		wrong := func(from string) response {
 			got := d.send(http.MethodPost, path, text, "Authorization", "Bearer wrong", "X-Forwarded-For", from)
 			got.refused(t, 401, "invalid_api_key")
 			if got.header.Get("WWW-Authenticate") != "Bearer" {
@@ -57,10 +57,10 @@ func TestWrongKeysAreSlowed(t *testing.T) {
 			}
 		}
 		wrong("192.0.2.2")
-		if !closes(t, d, "192.0.2.1") {
+		if !connectionCloses(t, d, "192.0.2.1") {
 			t.Error("one more than may wait keeps its connection")
 		}
-		if closes(t, d, "192.0.2.3") {
+		if connectionCloses(t, d, "192.0.2.3") {
 			t.Error("one within its allowance loses its connection")
 		}
 		close(over)
@@ -68,8 +68,8 @@ func TestWrongKeysAreSlowed(t *testing.T) {
 	})
 }
 
-// closes tells whether the connection is closed after the answer to a wrong key.
-func closes(t *testing.T, d *desk, from string) bool {
+// connectionCloses reports whether the connection is closed after the answer to a wrong key.
+func connectionCloses(t *testing.T, d *server, from string) bool {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.server.URL+"/v1/models", nil)
 	if err != nil {
