@@ -16,19 +16,19 @@ import (
 	"tollgate/internal/wire/translate"
 )
 
-// run is one upstream call with its time limit.
-type run struct {
+// call is one upstream call with its time limit.
+type upstreamCall struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	body   io.ReadCloser
-	began  time.Time
+	start  time.Time
 	span   *trace.Span
-	over   bool
+	closed bool
 }
 
 // limit sets a new time limit for the call. what describes the missing event in the error.
-func (r *run) limit(within time.Duration, what string) {
+func (r *upstreamCall) limit(within time.Duration, what string) {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
@@ -38,17 +38,17 @@ func (r *run) limit(within time.Duration, what string) {
 }
 
 // pause stops the present limit until it starts again.
-func (r *run) pause() { r.timer.Stop() }
+func (r *upstreamCall) pause() { r.timer.Stop() }
 
-// again starts the present limit anew.
-func (r *run) again(within time.Duration) { r.timer.Reset(within) }
+// restart starts the present limit anew.
+func (r *upstreamCall) restart(within time.Duration) { r.timer.Reset(within) }
 
 // close ends and cancels the call at the provider. It may be called on nil and twice.
-func (r *run) close() {
-	if r == nil || r.over {
+func (r *upstreamCall) close() {
+	if r == nil || r.closed {
 		return
 	}
-	r.over = true
+	r.closed = true
 	r.span.Over()
 	r.timer.Stop()
 	if r.body != nil {
@@ -59,10 +59,10 @@ func (r *run) close() {
 
 // attempt makes one upstream call and checks the beginning of its answer. It stores a good answer
 // in x, and closes a failed call before it returns.
-func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
-	x.tried++
+func (x *chatRequest) attempt(ctx context.Context, on *line.Attempt) (err error) {
+	x.calls++
 	translation := x.translation(&on.Candidate)
-	ignored := x.leftOut(&on.Candidate, translation.Omit)
+	ignored := x.omittedFields(&on.Candidate, translation.Omit)
 	x.ignored = NamesOfFields(ignored)
 	on.Ignore(len(ignored), x.ignored)
 	translation.Images = x.images(ctx)
@@ -71,7 +71,7 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 	if err != nil {
 		return line.Untranslatable{Err: err}
 	}
-	r := &run{began: x.opts.Now(), span: x.traceAttempt(on)}
+	r := &upstreamCall{start: x.opts.Now(), span: x.traceAttempt(on)}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer func() {
 		if err != nil {
@@ -80,37 +80,37 @@ func (x *exchange) attempt(ctx context.Context, on *line.Attempt) (err error) {
 		x.traceBeginning(r, err)
 	}()
 	times := on.Line.Times(x.Model)
-	if x.asked.Stream {
+	if x.params.Stream {
 		r.limit(times.FirstToken, "no token came")
 	} else {
 		r.limit(times.Total, "no whole answer came")
 	}
 	call := chatcall.Call{
-		Form: on.Form, Model: on.ProviderModel, Stream: x.asked.Stream, Body: body, IdempotencyKey: fmt.Sprintf("%s-%d", x.Request, x.tried),
+		Form: on.Form, Model: on.ProviderModel, Stream: x.params.Stream, Body: body, IdempotencyKey: fmt.Sprintf("%s-%d", x.Request, x.calls),
 	}
 	if on.Form == x.Form {
 		call.Header = x.Header
 	}
 	answer, err := on.Chat(r.ctx, call)
 	if err != nil {
-		answer, err = x.askWithout(r.ctx, on, pair, translation, call, err)
+		answer, err = x.retryWithout(r.ctx, on, pair, translation, call, err)
 	}
 	if err != nil {
-		return x.clientFailure(on, x.slow(err))
+		return x.clientFailure(on, x.markUnproven(err))
 	}
 	r.body = answer.Body
-	x.on, x.pair, x.run = on, pair, r
-	if x.asked.Stream {
+	x.target, x.pair, x.call = on, pair, r
+	if x.params.Stream {
 		x.stream, err = x.openStream(answer, times.Idle)
 	} else {
 		x.whole, err = x.readWhole(answer)
 	}
-	return x.clientFailure(on, x.slow(arrived(err)))
+	return x.clientFailure(on, x.markUnproven(withStatus(err)))
 }
 
 // translation returns the line's requirements beside the client's body.
-func (x *exchange) translation(on *line.Candidate) wire.Translation {
-	_, limit := x.Model.OutputLimit(x.asked.Limit)
+func (x *chatRequest) translation(on *line.Candidate) wire.Translation {
+	_, limit := x.Model.OutputLimit(x.params.Limit)
 	var noThinking wire.Member
 	if member := on.Line.Host().NoThinking(); x.Model.Reasoning && !on.Refuses(member.Name) {
 		noThinking = member
@@ -118,7 +118,7 @@ func (x *exchange) translation(on *line.Candidate) wire.Translation {
 	return wire.Translation{
 		Edits: wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true,
 			SystemOnly: on.Line.Host().KnowsSystemOnly(on.ProviderModel), Efforts: x.Model.Efforts, NoThinking: noThinking,
-			Omit: on.Line.LeavesOut(x.asked.Extra)},
+			Omit: on.Line.LeavesOut(x.params.Extra)},
 		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.Host().ObeysBothLimits(),
 		NoEncrypted: on.Refuses(includeField), NoSummary: on.Refuses(summaryField),
 	}
@@ -128,24 +128,24 @@ func (x *exchange) translation(on *line.Candidate) wire.Translation {
 // files may delay it at any size.
 const longPrompt = 64 << 10
 
-// slow marks a timeout as unproven if the request may need so much time: the client controls the
+// markUnproven marks a timeout as unproven if the request may need so much time: the client controls the
 // length of a whole answer and the size of a prompt.
-func (x *exchange) slow(err error) error {
+func (x *chatRequest) markUnproven(err error) error {
 	var f *upstream.Failure
-	if errors.As(err, &f) && f.Code == fault.UpstreamTimeout && (!x.asked.Stream || x.long()) {
+	if errors.As(err, &f) && f.Code == fault.UpstreamTimeout && (!x.params.Stream || x.hasLongPrompt()) {
 		f.Unproven = true
 	}
 	return err
 }
 
-// long reports whether a good line may need long to read the prompt.
-func (x *exchange) long() bool {
-	b := x.asked.Bound
+// hasLongPrompt reports whether a good line may need long to read the prompt.
+func (x *chatRequest) hasLongPrompt() bool {
+	b := x.params.Bound
 	return b.TextBytes > longPrompt || b.Images > 0 || b.Unbounded
 }
 
-// arrived sets status 200 on a failure after the head of an answer.
-func arrived(err error) error {
+// withStatus sets status 200 on a failure after the head of an answer.
+func withStatus(err error) error {
 	var f *upstream.Failure
 	if errors.As(err, &f) && f.Status == 0 {
 		f.Status = 200

@@ -16,9 +16,9 @@ const imageTokens = 765
 // usage completes a provider's report. Without a final report, the gateway counts: it counts the
 // prompt if the provider has not, up to the prompt's bound, and takes the larger of both counts of
 // the completion (readings: Charges). It records the source of the counts.
-func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.Counter) int64) wire.Usage {
+func (x *chatRequest) usage(reported wire.Usage, known bool, completion func(*wire.Counter) int64) wire.Usage {
 	x.source = ledger.SourceProvider
-	if x.asked.LongCache {
+	if x.params.LongCache {
 		reported = reported.LongWrites()
 	}
 	if known {
@@ -28,7 +28,7 @@ func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.
 	// A provider summarizes before it answers, so its count may be the count of the summarized
 	// prompt.
 	if reported.Prompt == 0 || slices.ContainsFunc(x.choice.Calls, func(c catalog.CalledModel) bool { return !c.Rereads }) {
-		counted := min(x.Body.Prompt(x.opts.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.asked.Bound))
+		counted := min(x.Body.Prompt(x.opts.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.params.Bound))
 		if counted > reported.Prompt {
 			ours++
 			reported.Prompt = counted
@@ -49,7 +49,7 @@ func (x *exchange) usage(reported wire.Usage, known bool, completion func(*wire.
 
 // withUnreported adds the calls of other models seen in a broken stream. The provider reports their
 // tokens only at the end, so each call counts as one reading of the prompt.
-func (x *exchange) withUnreported(u wire.Usage) wire.Usage {
+func (x *chatRequest) withUnreported(u wire.Usage) wire.Usage {
 	u.Iterations = nil
 	calls := min(u.ToolCalls[advisor], maxUnreported)
 	i := slices.IndexFunc(x.choice.Calls, func(c catalog.CalledModel) bool { return c.Rereads })
@@ -78,17 +78,17 @@ func (s *stream) reported() (wire.Usage, bool) {
 	return u, known && (s.ended || u.Completion > 0)
 }
 
-// produced returns the usage of the stream so far.
-func (x *exchange) produced() wire.Usage {
+// currentUsage returns the usage of the stream so far.
+func (x *chatRequest) currentUsage() wire.Usage {
 	reported, known := x.stream.reported()
 	return x.usage(reported, known, x.stream.meter.Completion)
 }
 
-// estimated is produced with estimates in place of counts, because counting during the stream would
+// estimatedUsage is currentUsage with estimates in place of counts, because counting during the stream would
 // cost too much.
-func (x *exchange) estimated() wire.Usage {
+func (x *chatRequest) estimatedUsage() wire.Usage {
 	u, known := x.stream.reported()
-	if x.asked.LongCache {
+	if x.params.LongCache {
 		u = u.LongWrites()
 	}
 	if known {
@@ -101,11 +101,11 @@ func (x *exchange) estimated() wire.Usage {
 	return x.withUnreported(u)
 }
 
-// spent returns the tokens used by a stream at its provider: the reported tokens and, if the stream
+// usedTokens returns the tokens used by a stream at its provider: the reported tokens and, if the stream
 // had tokens, the gateway's counts.
-func (x *exchange) spent(s *stream) upstream.TokenCounts {
+func (x *chatRequest) usedTokens(s *stream) upstream.TokenCounts {
 	u, known := s.reported()
-	return upstream.TokensOf(x.usage(u, known || !s.token, s.meter.Completion))
+	return upstream.TokensOf(x.usage(u, known || !s.hasToken, s.meter.Completion))
 }
 
 // billable returns the usage to charge. A refusal before any output and without output tokens is
@@ -118,11 +118,11 @@ func billable(u wire.Usage, filtered, output bool) wire.Usage {
 	return wire.Usage{CostNano: u.CostNano, HasCost: u.HasCost}
 }
 
-// waste records the usage of an answer begun but not delivered. It is not charged, and the
+// recordWaste records the usage of an answer begun but not delivered. It is not charged, and the
 // request's own tokens do not include it.
-func (x *exchange) waste(t upstream.TokenCounts) {
+func (x *chatRequest) recordWaste(t upstream.TokenCounts) {
 	if n := len(x.attempts); n > 0 {
-		x.attempts[n-1].Waste(x.on, x.Model, t)
+		x.attempts[n-1].Waste(x.target, x.Model, t)
 	}
 }
 

@@ -135,7 +135,7 @@ func TestWritesWithoutTheirTimesCostTheLongest(t *testing.T) {
 		{long: true, in: wire.Usage{CacheWrite: 7, Iterations: []wire.Iteration{{CacheWrite: 7}}}, lasting: 7, partsLong: 7},
 		{long: true, in: wire.Usage{CacheWrite: 7, Iterations: []wire.Iteration{{CacheWrite: 7, CacheSplit: true}}}, lasting: 7, part: 7},
 	} {
-		x := &exchange{asked: &wire.Parameters{LongCache: c.long}}
+		x := &chatRequest{params: &wire.Parameters{LongCache: c.long}}
 		got := x.usage(c.in, true, nil)
 		if got.CacheWrite != c.short || got.CacheWrite1h != c.lasting || x.source != ledger.SourceProvider {
 			t.Errorf("%+v: %+v", c, got)

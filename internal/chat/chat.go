@@ -70,11 +70,11 @@ type Options struct {
 
 // Conductor conducts chat requests. It is safe for concurrent use.
 type Conductor struct {
-	opts   Options
-	admit  func(context.Context, ledger.Admission) (hold, error)
-	admits func(context.Context, ledger.Admission) error // checks like admit without a hold
-	refuse func(ledger.Refusal)
-	budget budget
+	opts       Options
+	admit      func(context.Context, ledger.Admission) (hold, error)
+	admissible func(context.Context, ledger.Admission) error // checks like admit without a hold
+	logRefused func(ledger.Refusal)
+	budget     budget
 }
 
 // hold is the held money of a request: *ledger.Hold, or a test's.
@@ -111,7 +111,7 @@ func New(o Options) *Conductor {
 	c := &Conductor{opts: o}
 	c.budget.limit = o.AnswerBudget
 	if o.Ledger != nil {
-		c.refuse, c.admits = o.Ledger.Refused, o.Ledger.Admissible
+		c.logRefused, c.admissible = o.Ledger.Refused, o.Ledger.Admissible
 		c.admit = func(ctx context.Context, a ledger.Admission) (hold, error) {
 			h, err := o.Ledger.Admit(ctx, a)
 			if err != nil {
@@ -157,28 +157,28 @@ type AcceptedRequest struct {
 // settlement of the answer's end or after the client has disconnected. Otherwise it returns nil,
 // also for a broken stream with an error in its last event.
 func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call AcceptedRequest) error {
-	x := &exchange{
-		Conductor: c, AcceptedRequest: call, asked: call.Body.Params(), client: ctx, w: w, control: http.NewResponseController(w),
+	x := &chatRequest{
+		Conductor: c, AcceptedRequest: call, params: call.Body.Params(), clientCtx: ctx, w: w, control: http.NewResponseController(w),
 	}
 	x.Span.Model(x.Model.ID)
-	x.choice, x.routing = x.Model.ChoiceOf(x.asked, call.Factor)
-	if err := x.checkOffered(); err != nil {
+	x.choice, x.routing = x.Model.ChoiceOf(x.params, call.Factor)
+	if err := x.checkRouting(); err != nil {
 		f := fault.Of(err)
 		x.logRefusal(f.Status(), f.Code)
 		return err
 	}
 	var err error
-	x.admitted = x.admission()
+	x.admission = x.newAdmission()
 	step := x.Span.Step("hold")
-	x.hold, err = c.admit(ctx, x.admitted)
+	x.hold, err = c.admit(ctx, x.admission)
 	step.End()
 	if err != nil {
-		if x.gone() {
+		if x.disconnected() {
 			panic(http.ErrAbortHandler)
 		}
 		return err
 	}
-	x.Span.Held(int64(x.admitted.Amount))
+	x.Span.Held(int64(x.admission.Amount))
 	defer x.close()
 
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.RequestTimeout,
@@ -191,34 +191,34 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 	switch {
 	case err != nil:
 		return x.fail(err)
-	case x.asked.Stream:
-		return x.pass()
+	case x.params.Stream:
+		return x.sendStream()
 	}
-	return x.deliver()
+	return x.sendWhole()
 }
 
-// checkOffered refuses a request without a possible line, and choices without a price.
-func (x *exchange) checkOffered() error {
+// checkRouting refuses a request without a possible line, and choices without a price.
+func (x *chatRequest) checkRouting() error {
 	if err := x.Snapshot.CheckRouting(x.Model, x.Form, x.routing); err != nil {
 		return err
 	}
-	if err := x.checkKnown(); err != nil {
+	if err := x.checkUnknownFields(); err != nil {
 		return err
 	}
 	if err := x.Model.CheckPriced(x.choice); err != nil {
 		return err
 	}
 	var err error
-	x.choice.Calls, err = x.Snapshot.CalledModels(x.Model, x.asked.ModelCalls)
+	x.choice.Calls, err = x.Snapshot.CalledModels(x.Model, x.params.ModelCalls)
 	return err
 }
 
-// checkKnown refuses fields not sent to any line of the model, if the operator has configured this.
-func (x *exchange) checkKnown() error {
-	if !x.opts.RefuseUnknown || len(x.asked.Extra) == 0 {
+// checkUnknownFields refuses fields not sent to any line of the model, if the operator has configured this.
+func (x *chatRequest) checkUnknownFields() error {
+	if !x.opts.RefuseUnknown || len(x.params.Extra) == 0 {
 		return nil
 	}
-	name := x.Snapshot.NobodyTakes(x.Model, x.asked.Extra)
+	name := x.Snapshot.NobodyTakes(x.Model, x.params.Extra)
 	if name == "" {
 		return nil
 	}
@@ -226,28 +226,28 @@ func (x *exchange) checkKnown() error {
 	return fault.At(fault.InvalidRequest, shown, "`%s` is not a field that this service knows for model %s. Leave it out.", shown, x.Model.ID)
 }
 
-// admission returns the request's admission for the ledger.
-func (x *exchange) admission() ledger.Admission {
+// newAdmission returns the request's admission for the ledger.
+func (x *chatRequest) newAdmission() ledger.Admission {
 	a := x.Admission
 	a.Model, a.FreeDaily, a.Revision = x.Model.ID, x.Model.FreeDailyRequests, x.Snapshot.Revision
-	a.Amount = x.Model.HighestCost(x.asked.Bound, x.Snapshot.HeldLimit(x.Model, x.Form, x.asked.Limit), x.asked.N, x.choice)
+	a.Amount = x.Model.HighestCost(x.params.Bound, x.Snapshot.HeldLimit(x.Model, x.Form, x.params.Limit), x.params.N, x.choice)
 	limit := "max_tokens"
 	if x.Form == wire.FormResponses {
 		limit = "max_output_tokens"
 	}
-	a.Advice = "lower " + cmp.Or(x.asked.LimitParam, limit)
+	a.Advice = "lower " + cmp.Or(x.params.LimitParam, limit)
 	return a
 }
 
 // conversation tells the requests of one conversation of one account from
 // others.
-func (x *exchange) conversation() uint64 {
-	return wire.Hash(x.Account) ^ x.asked.Conversation
+func (x *chatRequest) conversation() uint64 {
+	return wire.Hash(x.Account) ^ x.params.Conversation
 }
 
 // logRefusal logs a request refused before its admission.
-func (x *exchange) logRefusal(status int, code fault.Code) {
-	x.refuse(ledger.Refusal{
+func (x *chatRequest) logRefusal(status int, code fault.Code) {
+	x.logRefused(ledger.Refusal{
 		Request: x.Request, Account: x.Account, Key: x.Key, Model: x.Model.ID, Endpoint: x.Endpoint,
 		Status: status, Code: string(code), Received: x.Received, Duration: x.since(),
 	})

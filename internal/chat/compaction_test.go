@@ -56,18 +56,18 @@ func TestCompactionOfResponses(t *testing.T) {
 		`"include":["reasoning.encrypted_content"],"context_management":[{"type":"any"}]`: "0.53",
 	} {
 		for _, stream := range []bool{false, true} {
-			pieces := []string{fakeprovider.ResponsesObject("completed", used, fakeprovider.ResponsesMessage("Hello"))}
+			parts := []string{fakeprovider.ResponsesObject("completed", used, fakeprovider.ResponsesMessage("Hello"))}
 			if stream {
-				pieces = append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText("Hello"),
+				parts = append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText("Hello"),
 					fakeprovider.ResponsesEnd("completed", used, fakeprovider.ResponsesMessage("Hello")))
 			}
-			tr := newTrial(t, reply{pieces: pieces})
-			if out := tr.conduct(compactingCall(t, fields, stream)); out.err != nil || out.cut {
+			tr := newTestRequest(t, reply{pieces: parts})
+			if out := tr.send(compactingCall(t, fields, stream)); out.err != nil || out.cut {
 				t.Fatalf("%s: %+v", fields, out)
 			}
-			held := tr.books.amounts[0].Amount
-			if got := tr.books.ends[0].Cost; got.String() != want || held < got {
-				t.Errorf("%s, stream %v: charged %s, want %s; held %s", fields, stream, got, want, held)
+			size := tr.books.amounts[0].Amount
+			if got := tr.books.ends[0].Cost; got.String() != want || size < got {
+				t.Errorf("%s, stream %v: charged %s, want %s; held %s", fields, stream, got, want, size)
 			}
 		}
 	}

@@ -20,12 +20,12 @@ const countWait = 10 * time.Second
 // IgnoredHeader. CountTokens moves no money. The error is a *fault.Error: the provider rejected the
 // request, or no line may get it. Images by address are fetched as for the request itself.
 func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (n int64, ignored string, err error) {
-	x := &exchange{Conductor: c, AcceptedRequest: call, asked: call.Body.Params(), client: ctx}
-	x.choice, x.routing = call.Model.ChoiceOf(x.asked, call.Factor)
+	x := &chatRequest{Conductor: c, AcceptedRequest: call, params: call.Body.Params(), clientCtx: ctx}
+	x.choice, x.routing = call.Model.ChoiceOf(x.params, call.Factor)
 	if err := call.Snapshot.CheckRouting(call.Model, call.Form, x.routing); err != nil {
 		return 0, "", err
 	}
-	if err := x.checkKnown(); err != nil {
+	if err := x.checkUnknownFields(); err != nil {
 		return 0, "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, countWait)
@@ -39,7 +39,7 @@ func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (n in
 			ask.Header = call.Header
 		}
 		t := x.translation(on)
-		ignored = NamesOfFields(x.leftOut(on, t.Omit))
+		ignored = NamesOfFields(x.omittedFields(on, t.Omit))
 		if own, ok := call.Body.(*messages.Request); ok && on.Form == wire.FormMessages {
 			ask.Body = own.CountBody(t.Edits)
 			return ask, nil
@@ -57,13 +57,13 @@ func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (n in
 
 // countedImages is images for a count. Because a count is free, it fetches images only if the
 // account could make the request itself now.
-func (x *exchange) countedImages(ctx context.Context) func(addresses []string) []wire.FetchedImage {
+func (x *chatRequest) countedImages(ctx context.Context) func(addresses []string) []wire.FetchedImage {
 	fetch := x.images(ctx)
 	if fetch == nil {
 		return nil
 	}
 	return func(addresses []string) []wire.FetchedImage {
-		if err := x.admits(ctx, x.admission()); err != nil {
+		if err := x.admissible(ctx, x.newAdmission()); err != nil {
 			return slices.Repeat([]wire.FetchedImage{{Err: err}}, len(addresses))
 		}
 		return fetch(addresses)

@@ -44,8 +44,8 @@ func TestMoneyDocumentStreams(t *testing.T) {
 			continue
 		}
 		rows++
-		tr := newTrial(t, documentedStream(t, cells[0], cells[1] == "yes", cells[2]))
-		tr.conduct(call(t, snapshot, askStream))
+		tr := newTestRequest(t, documentedStream(t, cells[0], cells[1] == "yes", cells[2]))
+		tr.send(call(t, snapshot, askStream))
 		e := tr.end()
 		got := []string{fmt.Sprint(e.Tokens.Prompt), fmt.Sprint(e.Tokens.Completion), e.Cost.String()}
 		if !slices.Equal(got, cells[3:6]) {
@@ -76,9 +76,9 @@ func documentedStream(t *testing.T, before string, finished bool, after string) 
 	if !finished {
 		return reply{pieces: []string{role, text}, err: fmt.Errorf("connection reset")}
 	}
-	pieces := []string{role, text, stop}
+	parts := []string{role, text, stop}
 	if frame := usage(after); frame != "" {
-		pieces = append(pieces, `data: {"choices":[]`+frame+"}\n\n")
+		parts = append(parts, `data: {"choices":[]`+frame+"}\n\n")
 	}
-	return reply{pieces: append(pieces, doneEvent)}
+	return reply{pieces: append(parts, doneEvent)}
 }

@@ -34,7 +34,7 @@ const (
 // refused, everything else forwarded.
 func TestEveryField(t *testing.T) {
 	t.Parallel()
-	x := exchange{Conductor: New(Options{}), AcceptedRequest: call(t, snapshot(t), ask)}
+	x := chatRequest{Conductor: New(Options{}), AcceptedRequest: call(t, snapshot(t), ask)}
 	bare := *x.Model
 	bare.Price.Options, bare.Price.Tools = nil, nil
 	x.Model = &bare
@@ -43,9 +43,9 @@ func TestEveryField(t *testing.T) {
 		table := field.Form(form)
 		for _, name := range table.Names() {
 			rule := table.Find([]byte(name))
-			got[form+" "+name] = fateOf(t, x, form, rule)
+			got[form+" "+name] = handlingOf(t, x, form, rule)
 			for _, inner := range rule.Inner {
-				got[form+" "+inner.Name] = fateOf(t, x, form, inner)
+				got[form+" "+inner.Name] = handlingOf(t, x, form, inner)
 			}
 			for _, spelling := range otherCases(name) {
 				if f := fault.Of(offer(x, form, spelling, `true`)); f.Code != fault.InvalidRequest || f.Param != spelling {
@@ -74,8 +74,8 @@ func otherCases(name string) []string {
 	return slices.DeleteFunc(all, func(spelling string) bool { return spelling == name })
 }
 
-// fateOf returns the handling of a field, and fails the test if its class demands another.
-func fateOf(t *testing.T, x exchange, form string, rule *field.FieldRule) string {
+// handlingOf returns the handling of a field, and fails the test if its class demands another.
+func handlingOf(t *testing.T, x chatRequest, form string, rule *field.FieldRule) string {
 	t.Helper()
 	accepted := 0
 	for _, value := range shapes {
@@ -114,7 +114,7 @@ func fateOf(t *testing.T, x exchange, form string, rule *field.FieldRule) string
 }
 
 // offer returns the error of a request with a field before its admission.
-func offer(x exchange, form, name, value string) error {
+func offer(x chatRequest, form, name, value string) error {
 	member := fmt.Sprintf(`"%s":%s`, name, value)
 	if outer, inner, nested := strings.Cut(name, "."); nested {
 		member = fmt.Sprintf(`"%s":{"%s":%s}`, outer, inner, value)
@@ -150,9 +150,9 @@ func offer(x exchange, form, name, value string) error {
 	if err != nil {
 		return err
 	}
-	x.Form, x.asked = wire.Form(form), request.Params()
-	x.choice, x.routing = x.Model.ChoiceOf(x.asked, 0)
-	return x.checkOffered()
+	x.Form, x.params = wire.Form(form), request.Params()
+	x.choice, x.routing = x.Model.ChoiceOf(x.params, 0)
+	return x.checkRouting()
 }
 
 // fieldsIntroduction is the beginning of the document.
@@ -190,7 +190,7 @@ func describeFields(fates map[string]string) []byte {
 			rules := append([]*field.FieldRule{rule}, rule.Inner...)
 			for _, r := range rules {
 				if r.Documented {
-					fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", r.Name, wordOf(r), fates[form+" "+r.Name], frees(r))
+					fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", r.Name, className(r), fates[form+" "+r.Name], freeValues(r))
 				}
 			}
 		}
@@ -207,22 +207,22 @@ func describeFields(fates map[string]string) []byte {
 		rule := table.Find([]byte(name))
 		for _, r := range append([]*field.FieldRule{rule}, rule.Inner...) {
 			if !r.Documented && by[r.Name] != nil {
-				fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s |\n", r.Name, strings.Join(by[r.Name], ", "), wordOf(r),
-					fates["chat "+r.Name], frees(r))
+				fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s |\n", r.Name, strings.Join(by[r.Name], ", "), className(r),
+					fates["chat "+r.Name], freeValues(r))
 			}
 		}
 	}
 	return out.Bytes()
 }
 
-func wordOf(r *field.FieldRule) string {
+func className(r *field.FieldRule) string {
 	if r.Class == field.Tool {
 		return "tool `" + r.Tool + "`"
 	}
 	return r.Class.String()
 }
 
-func frees(r *field.FieldRule) string {
+func freeValues(r *field.FieldRule) string {
 	out := make([]string, 0, len(r.FreeValues))
 	for _, value := range r.FreeValues {
 		out = append(out, "`"+value+"`")

@@ -38,7 +38,7 @@ import (
 
 var update = flag.Bool("update", false, "write the answers and charges of testdata anew")
 
-// flow is a gateway with a real ledger, a real provider's adapter and real
+// forwardEvents is a gateway with a real ledger, a real provider's adapter and real
 // connections.
 type flow struct {
 	t        *testing.T
@@ -170,7 +170,7 @@ func (f *flow) ask(body []byte) (int, string, error) {
 	return response.StatusCode, string(got), err
 }
 
-// books returns the receipt of the newest request, if admitted, and the account, after checking the
+// fakeLedger returns the receipt of the newest request, if admitted, and the account, after checking the
 // sums.
 func (f *flow) books() (requestlog.Receipt, ledger.AccountState) {
 	f.t.Helper()
@@ -336,8 +336,8 @@ func TestWasteIsInTheLog(t *testing.T) {
 	})
 }
 
-// TestManyAtOnce checks the sums after concurrent requests of all kinds, including failed ones.
-func TestManyAtOnce(t *testing.T) {
+// TestConcurrentRequests checks the sums after concurrent requests of all kinds, including failed ones.
+func TestConcurrentRequests(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := newFlow(t, db, nil)
@@ -422,10 +422,10 @@ func TestDatabaseIsAway(t *testing.T) {
 			test.reply.Wait = gate
 			f.provider.Expect(test.reply)
 			locked, unlock := make(chan struct{}), make(chan struct{})
-			held := make(chan error, 1)
+			size := make(chan error, 1)
 			go func() {
 				f.provider.Arrived() // admitted
-				held <- db.Update(context.Background(), func(tx *store.Tx) error {
+				size <- db.Update(context.Background(), func(tx *store.Tx) error {
 					if err := tx.Lock("ledger_account", "id", "acct_1"); err != nil {
 						return err
 					}
@@ -440,7 +440,7 @@ func TestDatabaseIsAway(t *testing.T) {
 			}()
 			status, got, err := f.ask([]byte(test.body))
 			close(unlock)
-			if err := <-held; err != nil {
+			if err := <-size; err != nil {
 				t.Fatal(err)
 			}
 			if strings.Contains(got, `"stop"`) || strings.Contains(got, "[DONE]") {

@@ -145,13 +145,13 @@ func TestEndsWaitForTheSettlement(t *testing.T) {
 	eachPair(t, func(t *testing.T, client, on wire.Form) {
 		events, _ := goodStream(on)
 		gate := make(chan struct{})
-		tr := newTrial(t, reply{pieces: events, gate: gate})
+		tr := newTestRequest(t, reply{pieces: events, gate: gate})
 		go func() {
 			for range events {
 				gate <- struct{}{}
 			}
 		}()
-		if out := tr.conduct(formCall(t, client, on, true)); out.err != nil || out.cut {
+		if out := tr.send(formCall(t, client, on, true)); out.err != nil || out.cut {
 			t.Fatalf("%+v", out)
 		}
 		tr.want(ledger.Billed, costUsage, 200, "")
@@ -170,8 +170,8 @@ func TestEndsWaitForTheSettlement(t *testing.T) {
 			}
 		}
 
-		tr = newTrial(t, reply{pieces: []string{goodWhole(on)}})
-		if out := tr.conduct(formCall(t, client, on, false)); out.err != nil || out.cut {
+		tr = newTestRequest(t, reply{pieces: []string{goodWhole(on)}})
+		if out := tr.send(formCall(t, client, on, false)); out.err != nil || out.cut {
 			t.Fatalf("%+v", out)
 		}
 		tr.want(ledger.Billed, costUsage, 200, "")
@@ -189,14 +189,14 @@ func TestFormsThatCannotBeSettled(t *testing.T) {
 		for _, failing := range []error{ledger.ErrUnknown, ledger.ErrNotSettled} {
 			events, _ := goodStream(on)
 			gate := make(chan struct{})
-			tr := newTrial(t, reply{pieces: events, gate: gate})
+			tr := newTestRequest(t, reply{pieces: events, gate: gate})
 			tr.books.failing = failing
 			go func() {
 				for range events {
 					gate <- struct{}{}
 				}
 			}()
-			out := tr.conduct(formCall(t, client, on, true))
+			out := tr.send(formCall(t, client, on, true))
 			got := tr.client.body()
 			for _, end := range ends() {
 				if strings.Contains(got, end) {
@@ -208,9 +208,9 @@ func TestFormsThatCannotBeSettled(t *testing.T) {
 			}
 			checkFailed(t, client, got, fault.ServiceUnavailable)
 
-			tr = newTrial(t, reply{pieces: []string{goodWhole(on)}})
+			tr = newTestRequest(t, reply{pieces: []string{goodWhole(on)}})
 			tr.books.failing = failing
-			out = tr.conduct(formCall(t, client, on, false))
+			out = tr.send(formCall(t, client, on, false))
 			if errors.Is(failing, ledger.ErrNotSettled) {
 				wantFault(t, out, fault.ServiceUnavailable)
 			} else if !out.cut {
@@ -252,13 +252,13 @@ func TestFormsBreakOffBehindTheFinish(t *testing.T) {
 				failure := "data: {\"error\":{\"message\":\"x\",\"code\":\"server_error\"}}\n\n"
 				events = append(events[:len(events)-1:len(events)-1], failure)
 				gate := make(chan struct{})
-				tr := newTrial(t, reply{pieces: events, gate: gate})
+				tr := newTestRequest(t, reply{pieces: events, gate: gate})
 				go func() {
 					for range events {
 						gate <- struct{}{}
 					}
 				}()
-				if out := tr.conduct(formCall(t, client, on, true)); out.err != nil || out.cut {
+				if out := tr.send(formCall(t, client, on, true)); out.err != nil || out.cut {
 					t.Fatalf("%+v", out)
 				}
 				tr.want(ledger.Billed, costUsage, 200, fault.UpstreamUnavailable)
@@ -292,8 +292,8 @@ func TestLimitThatMessagesDemand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			refusal := fmt.Appendf(nil, `{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, test.message)
-			tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", refusal, nil)})
-			f := faultOf(t, tr.conduct(formCall(t, test.client, wire.FormMessages, false)), test.code)
+			tr := newTestRequest(t, reply{failure: upstream.Classify(400, "application/json", refusal, nil)})
+			f := faultOf(t, tr.send(formCall(t, test.client, wire.FormMessages, false)), test.code)
 			tr.want(ledger.Failed, "0", f.Status(), test.code)
 		})
 	}

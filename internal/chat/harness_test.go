@@ -72,7 +72,7 @@ func snapshot(t testing.TB) *catalog.Snapshot {
 // reply is the answer of a scripted provider: a failure, or a body sent in pieces.
 type reply struct {
 	failure *upstream.Failure
-	// pieces are read one by one; before piece i the reader waits for a value
+	// parts are read one by one; before piece i the reader waits for a value
 	// from gate, if there is one.
 	pieces []string
 	gate   <-chan struct{}
@@ -181,49 +181,49 @@ func (s *scripted) Close() error {
 	return nil
 }
 
-// books is a ledger for tests with scripted results and the contract of package ledger.
-type books struct {
+// fakeLedger is a ledger for tests with scripted results and the contract of package ledger.
+type fakeLedger struct {
 	t testing.TB
 
-	mu        sync.Mutex
-	refuse    error // of Admit
-	failing   error // of Settle
-	settling  func()
-	amounts   []ledger.Admission
-	ends      []ledger.End
-	released  []bool
-	progress  []ledger.Progress
-	lost      bool // the node was declared dead
-	refusals  []ledger.Refusal
-	isSettled bool
+	mu         sync.Mutex
+	admitError error // of Admit
+	failing    error // of Settle
+	settling   func()
+	amounts    []ledger.Admission
+	ends       []ledger.End
+	released   []bool
+	progress   []ledger.Progress
+	lost       bool // the node was declared dead
+	refusals   []ledger.Refusal
+	isSettled  bool
 }
 
-func (b *books) admit(ctx context.Context, a ledger.Admission) (hold, error) {
+func (b *fakeLedger) admit(ctx context.Context, a ledger.Admission) (hold, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.refuse != nil {
-		return nil, b.refuse
+	if b.admitError != nil {
+		return nil, b.admitError
 	}
 	b.amounts = append(b.amounts, a)
 	return b, nil
 }
 
 // Progress implements hold.
-func (b *books) Progress(p ledger.Progress) {
+func (b *fakeLedger) Progress(p ledger.Progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.progress = append(b.progress, p)
 }
 
 // Lost implements hold.
-func (b *books) Lost() bool {
+func (b *fakeLedger) Lost() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.lost
 }
 
 // Settle implements hold.
-func (b *books) Settle(ctx context.Context, e ledger.End) error {
+func (b *fakeLedger) Settle(ctx context.Context, e ledger.End) error {
 	if b.settling != nil {
 		b.settling()
 	}
@@ -238,9 +238,9 @@ func (b *books) Settle(ctx context.Context, e ledger.End) error {
 }
 
 // Release implements hold.
-func (b *books) Release(e ledger.End) { b.end(e, true) }
+func (b *fakeLedger) Release(e ledger.End) { b.end(e, true) }
 
-func (b *books) end(e ledger.End, released bool) {
+func (b *fakeLedger) end(e ledger.End, released bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.ends) > 0 {
@@ -249,17 +249,17 @@ func (b *books) end(e ledger.End, released bool) {
 	b.ends, b.released = append(b.ends, e), append(b.released, released)
 }
 
-func (b *books) settled() bool {
+func (b *fakeLedger) settled() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.isSettled
 }
 
-// client is the connection to a client. It records the writes and their order relative to the
+// clientCtx is the connection to a client. It records the writes and their order relative to the
 // settlement.
 type client struct {
 	header http.Header
-	books  *books
+	books  *fakeLedger
 
 	mu       sync.Mutex
 	status   int
@@ -333,20 +333,20 @@ func (c *client) body() string {
 	return b.String()
 }
 
-// trial is one request through a conductor with all its surroundings faked.
-type trial struct {
+// testRequest is one request through a conductor with all its surroundings faked.
+type testRequest struct {
 	t        testing.TB
 	provider *provider
-	books    *books
+	books    *fakeLedger
 	client   *client
 	opts     Options
 	ctx      context.Context
 	lines    *line.Lines // once it ran
 }
 
-func newTrial(t testing.TB, replies ...reply) *trial {
-	b := &books{t: t}
-	return &trial{
+func newTestRequest(t testing.TB, replies ...reply) *testRequest {
+	b := &fakeLedger{t: t}
+	return &testRequest{
 		t: t, books: b, provider: &provider{t: t, replies: replies},
 		client: &client{header: http.Header{}, books: b}, ctx: context.Background(),
 	}
@@ -358,14 +358,14 @@ type outcome struct {
 	cut bool
 }
 
-// run conducts a request with the given body.
-func (tr *trial) run(body string) outcome {
+// call conducts a request with the given body.
+func (tr *testRequest) run(body string) outcome {
 	tr.t.Helper()
-	return tr.conduct(call(tr.t, snapshot(tr.t), body))
+	return tr.send(call(tr.t, snapshot(tr.t), body))
 }
 
-// conduct conducts a call of any form.
-func (tr *trial) conduct(c AcceptedRequest) (out outcome) {
+// send conducts a call of any form.
+func (tr *testRequest) send(c AcceptedRequest) (out outcome) {
 	tr.t.Helper()
 	opts := tr.opts
 	if tr.lines == nil {
@@ -377,7 +377,7 @@ func (tr *trial) conduct(c AcceptedRequest) (out outcome) {
 	opts.Lines = tr.lines
 	conductor := New(opts)
 	conductor.admit = tr.books.admit
-	conductor.refuse = func(r ledger.Refusal) { tr.books.refusals = append(tr.books.refusals, r) }
+	conductor.logRefused = func(r ledger.Refusal) { tr.books.refusals = append(tr.books.refusals, r) }
 	defer func() {
 		if r := recover(); r != nil {
 			if err, ok := r.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
@@ -388,8 +388,8 @@ func (tr *trial) conduct(c AcceptedRequest) (out outcome) {
 		if tr.provider.open != 0 {
 			tr.t.Errorf("%d bodies of the provider were left open", tr.provider.open)
 		}
-		if held := conductor.budget.held.Load(); held != 0 {
-			tr.t.Errorf("%d bytes of the budget were not given back", held)
+		if size := conductor.budget.held.Load(); size != 0 {
+			tr.t.Errorf("%d bytes of the budget were not given back", size)
 		}
 		if n := len(tr.books.amounts); n != len(tr.books.ends) {
 			tr.t.Errorf("%d holds, %d ends", n, len(tr.books.ends))
@@ -428,7 +428,7 @@ func call(t testing.TB, s *catalog.Snapshot, body string) AcceptedRequest {
 }
 
 // end is the one end of the trial's hold.
-func (tr *trial) end() ledger.End {
+func (tr *testRequest) end() ledger.End {
 	tr.t.Helper()
 	if len(tr.books.ends) != 1 {
 		tr.t.Fatalf("%d ends", len(tr.books.ends))
@@ -437,7 +437,7 @@ func (tr *trial) end() ledger.End {
 }
 
 // want checks how the request ended in the books.
-func (tr *trial) want(o ledger.Outcome, cost string, status int, code fault.Code) {
+func (tr *testRequest) want(o ledger.Outcome, cost string, status int, code fault.Code) {
 	tr.t.Helper()
 	e := tr.end()
 	if e.Outcome != o || e.Cost.String() != cost || e.Status != status || e.Code != string(code) {
@@ -486,8 +486,8 @@ const (
 		`"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`
 )
 
-// ours is an event as the client gets it.
-func ours(events ...string) string {
+// asClientEvents is an event as the client gets it.
+func asClientEvents(events ...string) string {
 	var b bytes.Buffer
 	for _, e := range events {
 		b.WriteString(string(bytes.ReplaceAll([]byte(e), []byte("vendor-model"), []byte("swift-1"))))

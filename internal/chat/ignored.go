@@ -16,9 +16,9 @@ const (
 	maxIgnoredName  = 64 // bytes
 )
 
-// leftOut returns the parts of a request withheld from a line: fields, and flags of the client's
+// omittedFields returns the parts of a request withheld from a line: fields, and flags of the client's
 // headers if the line gets the headers.
-func (x *exchange) leftOut(on *line.Candidate, fields []string) []string {
+func (x *chatRequest) omittedFields(on *line.Candidate, fields []string) []string {
 	if on.Form != x.Form || len(x.DroppedFlags) == 0 {
 		return fields
 	}

@@ -18,7 +18,7 @@ const (
 
 // images returns a function for translations to fetch images for inline use. It fetches each image
 // once over all lines. It returns nil if images cannot be fetched.
-func (x *exchange) images(ctx context.Context) func(addresses []string) []wire.FetchedImage {
+func (x *chatRequest) images(ctx context.Context) func(addresses []string) []wire.FetchedImage {
 	if x.Image == nil {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (x *exchange) images(ctx context.Context) func(addresses []string) []wire.F
 }
 
 // fetch fetches the addresses with the given indexes, up to fetchedAtOnce concurrently.
-func (x *exchange) fetch(ctx context.Context, addresses []string, numbers []int, to []wire.FetchedImage) {
+func (x *chatRequest) fetch(ctx context.Context, addresses []string, numbers []int, to []wire.FetchedImage) {
 	var group sync.WaitGroup
 	places := make(chan struct{}, fetchedAtOnce)
 	for _, i := range numbers {
@@ -56,8 +56,8 @@ func (x *exchange) fetch(ctx context.Context, addresses []string, numbers []int,
 		group.Go(func() {
 			defer func() { <-places }()
 			defer func() {
-				if trouble := recover(); trouble != nil { // an untrusted file must not end the process
-					to[i].Err = fault.Unavailable(fmt.Errorf("fetching an image panicked: %v\n%s", trouble, debug.Stack()))
+				if panicked := recover(); panicked != nil { // an untrusted file must not end the process
+					to[i].Err = fault.Unavailable(fmt.Errorf("fetching an image panicked: %v\n%s", panicked, debug.Stack()))
 				}
 			}()
 			to[i].MIME, to[i].Data, to[i].Err = x.Image(ctx, addresses[i])

@@ -18,8 +18,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// older returns a catalog with a model for inline images only.
-func older(t testing.TB) *catalog.Snapshot {
+// inlineSnapshot returns a catalog with a model for inline images only.
+func inlineSnapshot(t testing.TB) *catalog.Snapshot {
 	t.Helper()
 	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormGemini}}}
 	doc, _, err := catalog.Parse([]byte(`
@@ -84,12 +84,12 @@ func TestImagesAreFetchedAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTrial(t, reply{pieces: []string{goodWhole(wire.FormGemini)}})
-				accepted := call(t, older(t), showing(c.images))
+				tr := newTestRequest(t, reply{pieces: []string{goodWhole(wire.FormGemini)}})
+				accepted := call(t, inlineSnapshot(t), showing(c.images))
 				a := &album{missing: c.missing}
 				accepted.Image = a.fetch
 				begun := time.Now()
-				out := tr.conduct(accepted)
+				out := tr.send(accepted)
 				if took := time.Since(begun); took != time.Duration(c.took)*time.Second {
 					t.Errorf("it took %s", took)
 				}
@@ -121,22 +121,22 @@ func TestImagesAreFetchedAtOnce(t *testing.T) {
 // TestImagesThatPanic checks that a panic over an untrusted file does not end the process.
 func TestImagesThatPanic(t *testing.T) {
 	t.Parallel()
-	tr := newTrial(t)
-	accepted := call(t, older(t), showing(1))
+	tr := newTestRequest(t)
+	accepted := call(t, inlineSnapshot(t), showing(1))
 	accepted.Image = func(context.Context, string) (string, []byte, error) { panic("odd file") }
-	if f := faultOf(t, tr.conduct(accepted), fault.ServiceUnavailable); !strings.Contains(fmt.Sprint(f.Unwrap()), "odd file") {
+	if f := faultOf(t, tr.send(accepted), fault.ServiceUnavailable); !strings.Contains(fmt.Sprint(f.Unwrap()), "odd file") {
 		t.Errorf("%v", f.Unwrap())
 	}
 }
 
-// tallier is a provider with a token counter.
-type tallier struct {
+// countingProvider is a provider with a token counter.
+type countingProvider struct {
 	*provider
 	asked []string
 }
 
 // CountTokens implements chatcall.TokenCounter.
-func (c *tallier) CountTokens(_ context.Context, call chatcall.Call) (int64, error) {
+func (c *countingProvider) CountTokens(_ context.Context, call chatcall.Call) (int64, error) {
 	c.asked = append(c.asked, string(call.Body.Bytes()))
 	return 777, nil
 }
@@ -148,13 +148,13 @@ func TestCountsHaveImages(t *testing.T) {
 	for name, refusal := range map[string]error{"who may": nil, "who may not": fault.New(fault.InsufficientQuota, "No.")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, counter := older(t), &tallier{provider: &provider{t: t}}
+			s, counter := inlineSnapshot(t), &countingProvider{provider: &provider{t: t}}
 			conductor := New(Options{Lines: line.New(line.Options{
 				Open:    func(upstream.Target) (chatcall.Adapter, error) { return counter, nil },
 				Current: func() *catalog.Snapshot { return s },
 			})})
 			asked := 0
-			conductor.admits = func(_ context.Context, a ledger.Admission) error {
+			conductor.admissible = func(_ context.Context, a ledger.Admission) error {
 				asked++
 				if a.Account != "acct_1" || a.Amount <= 0 {
 					t.Errorf("admission %+v", a)

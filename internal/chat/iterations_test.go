@@ -95,20 +95,20 @@ func TestIterationsAreCharged(t *testing.T) {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, stream %v", name, stream), func(t *testing.T) {
 				t.Parallel()
-				pieces := []string{fakeprovider.NativeBill(test.usage)}
+				parts := []string{fakeprovider.NativeBill(test.usage)}
 				if stream {
-					pieces = fakeprovider.NativeBillStream(`{"input_tokens":0,"output_tokens":1}`, test.usage)
+					parts = fakeprovider.NativeBillStream(`{"input_tokens":0,"output_tokens":1}`, test.usage)
 				}
-				tr := newTrial(t, reply{pieces: pieces})
-				if out := tr.conduct(callingCall(t, test.fields, stream)); out.err != nil || out.cut {
+				tr := newTestRequest(t, reply{pieces: parts})
+				if out := tr.send(callingCall(t, test.fields, stream)); out.err != nil || out.cut {
 					t.Fatalf("%+v", out)
 				}
-				end, held := tr.books.ends[0], tr.books.amounts[0].Amount
+				end, size := tr.books.ends[0], tr.books.amounts[0].Amount
 				if end.Cost.String() != test.cost {
 					t.Errorf("charged %s, want %s; tokens %+v", end.Cost, test.cost, end.Tokens)
 				}
-				if held < end.Cost {
-					t.Errorf("held %s for %s", held, end.Cost)
+				if size < end.Cost {
+					t.Errorf("held %s for %s", size, end.Cost)
 				}
 			})
 		}
@@ -120,8 +120,8 @@ func TestIterationsAreCharged(t *testing.T) {
 func TestCalledModelsNeedPrices(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"claude-mythos-5", "claude-old", "retired", "claude-opus-4", "CLAUDE-OPUS-4-7", "claude-opus-4-7 "} {
-		tr := newTrial(t)
-		out := tr.conduct(callingCall(t, fmt.Sprintf(`"tools":[{"type":"advisor_20260301","name":"advisor","model":%q}]`, model), false))
+		tr := newTestRequest(t)
+		out := tr.send(callingCall(t, fmt.Sprintf(`"tools":[{"type":"advisor_20260301","name":"advisor","model":%q}]`, model), false))
 		if f := faultOf(t, out, fault.InvalidRequest); f.Param != "tools[0].model" || len(tr.provider.calls) != 0 {
 			t.Errorf("%s: param %s, %d calls", model, f.Param, len(tr.provider.calls))
 		}
@@ -133,8 +133,8 @@ func TestCalledModelsNeedPrices(t *testing.T) {
 func TestHoldsOfModelCalls(t *testing.T) {
 	t.Parallel()
 	hold := func(fields string) int64 {
-		tr := newTrial(t, reply{pieces: []string{fakeprovider.NativeBill(`{"input_tokens":1,"output_tokens":1}`)}})
-		if out := tr.conduct(callingCall(t, fields, false)); out.err != nil {
+		tr := newTestRequest(t, reply{pieces: []string{fakeprovider.NativeBill(`{"input_tokens":1,"output_tokens":1}`)}})
+		if out := tr.send(callingCall(t, fields, false)); out.err != nil {
 			t.Fatal(out.err)
 		}
 		return int64(tr.books.amounts[0].Amount)
@@ -162,9 +162,9 @@ func TestBrokenStreamsWithModelCalls(t *testing.T) {
 		`"index":0,"content_block":{"type":"text","text":""}`) + fakeprovider.NativeText("Hello")
 	call := fakeprovider.NativeEvent("content_block_start",
 		`"index":1,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"advisor","input":{}}`)
-	cost := func(fields string, pieces ...string) float64 {
-		tr := newTrial(t, reply{pieces: pieces})
-		if out := tr.conduct(callingCall(t, fields, true)); out.err != nil || out.cut {
+	cost := func(fields string, parts ...string) float64 {
+		tr := newTestRequest(t, reply{pieces: parts})
+		if out := tr.send(callingCall(t, fields, true)); out.err != nil || out.cut {
 			t.Fatalf("%+v", out)
 		}
 		return float64(tr.books.ends[0].Cost) / 1e9

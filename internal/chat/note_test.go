@@ -16,13 +16,13 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		pieces := []string{strings.Replace(hello, "Hello", `Hello\n`, 1)}
+		parts := []string{strings.Replace(hello, "Hello", `Hello\n`, 1)}
 		for range 100 {
-			pieces = append(pieces, strings.Replace(world, "world", "wonderful", 1))
+			parts = append(parts, strings.Replace(world, "world", "wonderful", 1))
 		}
-		tr := newTrial(t, reply{pieces: append(pieces, stop, usage, doneEvent), gate: gate})
+		tr := newTestRequest(t, reply{pieces: append(parts, stop, usage, doneEvent), gate: gate})
 		go func() {
-			for range len(pieces) + 3 {
+			for range len(parts) + 3 {
 				time.Sleep(100 * time.Millisecond)
 				gate <- struct{}{}
 			}
@@ -56,11 +56,11 @@ func TestProgressOfAPause(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				gate := make(chan struct{})
-				tr := newTrial(t, reply{pieces: []string{begin, world, world, ": x\n\n"}, gate: gate})
+				tr := newTestRequest(t, reply{pieces: []string{begin, world, world, ": x\n\n"}, gate: gate})
 				go func() {
 					gate <- struct{}{}
 					gate <- struct{}{}
-					time.Sleep(progressEvery / 2)
+					time.Sleep(progressInterval / 2)
 					gate <- struct{}{}
 					time.Sleep(10 * time.Second)
 					gate <- struct{}{}
@@ -74,14 +74,14 @@ func TestProgressOfAPause(t *testing.T) {
 					}
 				}
 				var during []ledger.Progress
-				time.AfterFunc(progressEvery+time.Second, func() {
+				time.AfterFunc(progressInterval+time.Second, func() {
 					tr.books.mu.Lock()
 					defer tr.books.mu.Unlock()
 					during = slices.Clone(tr.books.progress)
 				})
 				tr.run(askStream)
 				if len(during) != 1 || during[0].Cost == 0 {
-					t.Fatalf("noted %+v within a second more than %s", during, progressEvery)
+					t.Fatalf("noted %+v within a second more than %s", during, progressInterval)
 				}
 				if n := len(tr.books.progress); n != 1 {
 					t.Errorf("%d notes, of which one has news", n)
@@ -102,11 +102,11 @@ func TestNodeIsDeclaredDead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		pieces := []string{strings.Replace(hello, "Hello", `Hello\n`, 1)}
+		parts := []string{strings.Replace(hello, "Hello", `Hello\n`, 1)}
 		for range 100 {
-			pieces = append(pieces, world)
+			parts = append(parts, world)
 		}
-		tr := newTrial(t, reply{pieces: append(pieces, stop, usage, doneEvent), gate: gate})
+		tr := newTestRequest(t, reply{pieces: append(parts, stop, usage, doneEvent), gate: gate})
 		stopped, fed := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(fed)
@@ -130,7 +130,7 @@ func TestNodeIsDeclaredDead(t *testing.T) {
 		took := time.Since(start)
 		close(stopped)
 		<-fed
-		if out.err != nil || out.cut || took > 3*time.Second+progressEvery {
+		if out.err != nil || out.cut || took > 3*time.Second+progressInterval {
 			t.Fatalf("%+v after %s", out, took)
 		}
 		tr.provider.mu.Lock()

@@ -41,11 +41,11 @@ func TestOverloadInAnAnswer(t *testing.T) {
 						if stream {
 							second.pieces, _ = goodStream(on)
 						}
-						tr := newTrial(t, reply{pieces: []string{body}}, second)
+						tr := newTestRequest(t, reply{pieces: []string{body}}, second)
 						c := formCall(t, client, on, stream)
 						c.Snapshot = twoLines(t, on)
 						c.Model, _ = c.Snapshot.Model("swift-1")
-						out := tr.conduct(c)
+						out := tr.send(c)
 						if out.err != nil || out.cut || len(tr.provider.calls) != 2 || tr.end().Cost <= 0 {
 							t.Errorf("%+v, %d calls, end %+v; the client got %s", out, len(tr.provider.calls), tr.end(), tr.client.body())
 						}

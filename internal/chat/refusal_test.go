@@ -68,8 +68,8 @@ func TestRefusalWithoutOutputIsFree(t *testing.T) {
 				} {
 					t.Run(fmt.Sprintf("%s on %s, stream %v, %s", client, on, stream, c.name), func(t *testing.T) {
 						t.Parallel()
-						tr := newTrial(t, reply{pieces: refusedAnswer(on, stream, c.output, c.text)})
-						if out := tr.conduct(formCall(t, client, on, stream)); out.err != nil || out.cut {
+						tr := newTestRequest(t, reply{pieces: refusedAnswer(on, stream, c.output, c.text)})
+						if out := tr.send(formCall(t, client, on, stream)); out.err != nil || out.cut {
 							t.Fatalf("%+v", out)
 						}
 						end := tr.books.ends[0]
@@ -105,11 +105,11 @@ func TestOverloadAsClientError(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %s", on, name), func(t *testing.T) {
 				t.Parallel()
 				events, _ := goodStream(on)
-				tr := newTrial(t, first, reply{pieces: events})
+				tr := newTestRequest(t, first, reply{pieces: events})
 				c := formCall(t, on, on, true)
 				c.Snapshot = twoLines(t, on)
 				c.Model, _ = c.Snapshot.Model("swift-1")
-				if out := tr.conduct(c); out.err != nil || out.cut {
+				if out := tr.send(c); out.err != nil || out.cut {
 					t.Fatalf("%+v", out)
 				}
 				end := tr.books.ends[0]

@@ -22,18 +22,18 @@ const (
 	summaryField = "reasoning.summary" // asks for a summary, and needs a verified organisation
 )
 
-// askWithout repeats a rejected call without the rejected field, if the gateway had added the
+// retryWithout repeats a rejected call without the rejected field, if the gateway had added the
 // field, once for each such field. It records the model's rejection after an answer to the repeated
-// call, or after a rejection of something else. err is the error of the first call; askWithout
+// call, or after a rejection of something else. err is the error of the first call; retryWithout
 // returns any other error unchanged.
-func (x *exchange) askWithout(ctx context.Context, on *line.Attempt, pair wire.Pair, t wire.Translation, call chatcall.Call, err error,
+func (x *chatRequest) retryWithout(ctx context.Context, on *line.Attempt, pair wire.Pair, t wire.Translation, call chatcall.Call, err error,
 ) (*chatcall.Response, error) {
 	var refused []string
 	for {
-		field := x.refused(on, &t, refused, err)
+		field := x.rejectedField(on, &t, refused, err)
 		if field == "" {
 			if f := (*upstream.Failure)(nil); errors.As(err, &f) && f.Passed != nil {
-				learn(on, refused)
+				recordRejections(on, refused)
 			}
 			return nil, err
 		}
@@ -50,14 +50,14 @@ func (x *exchange) askWithout(ctx context.Context, on *line.Attempt, pair wire.P
 		answer, err = on.Chat(ctx, call)
 		refused = append(refused, field)
 		if err == nil {
-			learn(on, refused)
+			recordRejections(on, refused)
 			return answer, nil
 		}
 	}
 }
 
-// learn records the fields refused by the model.
-func learn(on *line.Attempt, refused []string) {
+// recordRejections records the fields refused by the model.
+func recordRejections(on *line.Attempt, refused []string) {
 	for _, field := range refused {
 		if field != sealedField {
 			on.LearnRefusal(field)
@@ -69,22 +69,22 @@ func learn(on *line.Attempt, refused []string) {
 // because it concerns this conversation only.
 const sealedField = "encrypted_content"
 
-// refused returns the rejected field of a call and removes it from the translation, if the client
+// rejectedField returns the rejected field of a call and removes it from the translation, if the client
 // has not sent the field. It returns the empty string if err is another error, if the field was
 // removed before, or if it replaces a field rejected before.
-func (x *exchange) refused(on *line.Attempt, t *wire.Translation, before []string, err error) string {
+func (x *chatRequest) rejectedField(on *line.Attempt, t *wire.Translation, before []string, err error) string {
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Passed == nil {
 		return ""
 	}
 	switch on.Form {
 	case wire.FormChat:
-		if field := x.refusedLimit(t, before, f); field != "" {
+		if field := x.rejectedLimit(t, before, f); field != "" {
 			return field
 		}
-		return x.refusedNoThinking(t, f)
+		return x.rejectedNoThinking(t, f)
 	case wire.FormResponses:
-		return x.refusedReasoning(t, f)
+		return x.rejectedReasoning(t, f)
 	}
 	return ""
 }
@@ -94,15 +94,15 @@ func isUnknown(f *upstream.Failure) bool {
 	return f.Code == "unsupported_parameter" || f.Code == "unknown_parameter"
 }
 
-// names reports whether a rejection is about a field: by its param, or without a param by the
+// isAbout reports whether a rejection is about a field: by its param, or without a param by the
 // quoted name in its message.
-func names(f *upstream.Failure, field string) bool {
+func isAbout(f *upstream.Failure, field string) bool {
 	return f.Passed.Param == field || f.Passed.Param == "" && slices.ContainsFunc([]string{"'", "`", `"`},
 		func(quote string) bool { return strings.Contains(f.Passed.Template, quote+field+quote) })
 }
 
-// refusedReasoning is refused for the reasoning fields of a line of the responses form.
-func (x *exchange) refusedReasoning(t *wire.Translation, f *upstream.Failure) string {
+// rejectedReasoning is rejectedField for the reasoning fields of a line of the responses form.
+func (x *chatRequest) rejectedReasoning(t *wire.Translation, f *upstream.Failure) string {
 	if !t.Reasoning {
 		return ""
 	}
@@ -115,10 +115,10 @@ func (x *exchange) refusedReasoning(t *wire.Translation, f *upstream.Failure) st
 		return field
 	}
 	switch param := f.Passed.Param; {
-	case (strings.HasPrefix(param, includeField) || names(f, includeField)) && !(isOwn && own.Has(includeField)):
+	case (strings.HasPrefix(param, includeField) || isAbout(f, includeField)) && !(isOwn && own.Has(includeField)):
 		return once(&t.NoEncrypted, includeField)
 	case isOwn:
-	case names(f, summaryField):
+	case isAbout(f, summaryField):
 		return once(&t.NoSummary, summaryField)
 	case f.Code == "invalid_encrypted_content":
 		return once(&t.NoSealed, sealedField)
@@ -126,20 +126,20 @@ func (x *exchange) refusedReasoning(t *wire.Translation, f *upstream.Failure) st
 	return ""
 }
 
-// refusedNoThinking is refused for the field that keeps a model on a chat line from thinking. A
+// rejectedNoThinking is rejectedField for the field that keeps a model on a chat line from thinking. A
 // rejection of the forced tool itself goes to the client.
-func (x *exchange) refusedNoThinking(t *wire.Translation, f *upstream.Failure) string {
+func (x *chatRequest) rejectedNoThinking(t *wire.Translation, f *upstream.Failure) string {
 	own, isChat := x.Body.(*completions.Request)
 	name := t.NoThinking.Name
-	if name == "" || isChat && own.Has(name) || !names(f, name) {
+	if name == "" || isChat && own.Has(name) || !isAbout(f, name) {
 		return ""
 	}
 	t.NoThinking = wire.Member{}
 	return name
 }
 
-// refusedLimit is refused for the limit of a chat line. The repeated call uses the other limit field.
-func (x *exchange) refusedLimit(t *wire.Translation, before []string, f *upstream.Failure) string {
+// rejectedLimit is rejectedField for the limit of a chat line. The repeated call uses the other limit field.
+func (x *chatRequest) rejectedLimit(t *wire.Translation, before []string, f *upstream.Failure) string {
 	if len(before) > 0 { // the other one
 		return ""
 	}

@@ -20,7 +20,7 @@ import (
 const streamOptions = "stream_options"
 
 // limitField returns the limit field of a chat line, or empty for the client's own field.
-func (x *exchange) limitField(on *line.Candidate) string {
+func (x *chatRequest) limitField(on *line.Candidate) string {
 	field := on.ReadsLimit(x.Model)
 	if _, isChat := x.Body.(*completions.Request); field == "" && !isChat {
 		field = catalog.LimitMaxTokens // other forms call it otherwise
@@ -34,14 +34,14 @@ const tooLong = "prompt is too long"
 
 // clientFailure returns an attempt's error for the client. If client and line use different forms,
 // a rejection names the fields of the client's form.
-func (x *exchange) clientFailure(on *line.Attempt, err error) error {
+func (x *chatRequest) clientFailure(on *line.Attempt, err error) error {
 	err = x.rejectedDefault(on, err)
 	var f *upstream.Failure
 	if on.Form == x.Form || !errors.As(err, &f) || f.Passed == nil {
 		return err
 	}
 	passed := *f.Passed
-	passed.Param = translate.ClientParam(x.Form, on.Form, x.asked, passed.Param)
+	passed.Param = translate.ClientParam(x.Form, on.Form, x.params, passed.Param)
 	if x.Form == wire.FormMessages && on.Form == wire.FormResponses && passed.Code == "context_length_exceeded" &&
 		!strings.HasPrefix(passed.Template, tooLong) {
 		rejection := *passed.Passed
@@ -56,7 +56,7 @@ func (x *exchange) clientFailure(on *line.Attempt, err error) error {
 // rejectedDefault turns the rejection of a field added by the gateway into a failure of the line
 // for this model, because the client has not sent the field and cannot fix it. It returns any other
 // error unchanged.
-func (x *exchange) rejectedDefault(on *line.Attempt, err error) error {
+func (x *chatRequest) rejectedDefault(on *line.Attempt, err error) error {
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Passed == nil || !x.added(on, f) {
 		return err
@@ -69,7 +69,7 @@ func (x *exchange) rejectedDefault(on *line.Attempt, err error) error {
 }
 
 // added reports whether a rejection is about a field not sent by the client.
-func (x *exchange) added(on *line.Attempt, f *upstream.Failure) bool {
+func (x *chatRequest) added(on *line.Attempt, f *upstream.Failure) bool {
 	param := f.Passed.Param
 	if i := strings.IndexAny(param, ".["); i >= 0 {
 		param = param[:i]
@@ -77,11 +77,11 @@ func (x *exchange) added(on *line.Attempt, f *upstream.Failure) bool {
 	// Other codes about a limit may mean that limit and prompt together are too long; the client
 	// must fix this.
 	unknown := isUnknown(f)
-	_, limit := x.Model.OutputLimit(x.asked.Limit)
+	_, limit := x.Model.OutputLimit(x.params.Limit)
 	own, isChat := x.Body.(*completions.Request)
 	switch on.Form {
 	case wire.FormChat:
-		if x.asked.Stream && !(isChat && own.Has(streamOptions)) &&
+		if x.params.Stream && !(isChat && own.Has(streamOptions)) &&
 			(param == streamOptions || param == "" && strings.Contains(f.Passed.Template, streamOptions)) {
 			return true
 		}
@@ -100,7 +100,7 @@ func (x *exchange) added(on *line.Attempt, f *upstream.Failure) bool {
 		// The form demands a limit. Its errors have no param: the message
 		// begins with the field.
 		_, same := x.Body.(*messages.Request)
-		return !same && x.asked.Limit == 0 && strings.HasPrefix(f.Passed.Template, "max_tokens:")
+		return !same && x.params.Limit == 0 && strings.HasPrefix(f.Passed.Template, "max_tokens:")
 	}
 	return false
 }

@@ -46,8 +46,8 @@ func TestAddedFieldsAreTheLines(t *testing.T) {
 			if c.on == wire.FormChat && c.param == "max_tokens" { // repeated with the other field, also rejected
 				replies = append(replies, reply{failure: rejected("max_completion_tokens", c.code)})
 			}
-			tr := newTrial(t, replies...)
-			out := tr.conduct(formCall(t, c.client, c.on, c.stream))
+			tr := newTestRequest(t, replies...)
+			out := tr.send(formCall(t, c.client, c.on, c.stream))
 			want := fault.Code(c.code)
 			if c.added {
 				want = fault.UpstreamUnavailable
@@ -69,16 +69,16 @@ func TestRejectionsNameTheClientsFields(t *testing.T) {
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
-			tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", fmt.Appendf(nil,
+			tr := newTestRequest(t, reply{failure: upstream.Classify(400, "application/json", fmt.Appendf(nil,
 				`{"error":{"message":"No.","type":"invalid_request_error","param":%q,"code":"invalid_value"}}`, param), nil)})
-			if f := faultOf(t, tr.conduct(formCall(t, wire.FormChat, wire.FormResponses, false)), "invalid_value"); f.Param != want {
+			if f := faultOf(t, tr.send(formCall(t, wire.FormChat, wire.FormResponses, false)), "invalid_value"); f.Param != want {
 				t.Errorf("param %q, want %q", f.Param, want)
 			}
 		})
 	}
-	tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", []byte(
+	tr := newTestRequest(t, reply{failure: upstream.Classify(400, "application/json", []byte(
 		`{"error":{"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded","param":"input"}}`), nil)})
-	f := faultOf(t, tr.conduct(formCall(t, wire.FormMessages, wire.FormResponses, false)), "context_length_exceeded")
+	f := faultOf(t, tr.send(formCall(t, wire.FormMessages, wire.FormResponses, false)), "context_length_exceeded")
 	if f.Message() != "prompt is too long: Your input exceeds the context window of this model." {
 		t.Error(f.Message())
 	}
@@ -109,10 +109,10 @@ func thinker(t testing.TB, client wire.Form) func(body string) AcceptedRequest {
 	}
 }
 
-// TestWhatAModelRefusesIsKept checks that a request is repeated without encryption or summary of
+// TestRejectedFieldsAreRemembered checks that a request is repeated without encryption or summary of
 // the reasoning after a line refused either, unnoticed by the client, and that later requests omit
 // both at once.
-func TestWhatAModelRefusesIsKept(t *testing.T) {
+func TestRejectedFieldsAreRemembered(t *testing.T) {
 	t.Parallel()
 	const shown = `{"model":"swift-1","max_tokens":100,"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"hi"}]}`
 	include, summary := [2]string{"include", "encrypted_content"}, [2]string{"reasoning.summary", `"summary":"auto"`}
@@ -140,9 +140,9 @@ func TestWhatAModelRefusesIsKept(t *testing.T) {
 					`{"error":{"message":"No.","type":"invalid_request_error","param":%q,"code":"unsupported_value"}}`, field[0]), nil)})
 			}
 			good := reply{pieces: []string{goodWhole(wire.FormResponses)}}
-			tr := newTrial(t, append(replies, good, good)...)
+			tr := newTestRequest(t, append(replies, good, good)...)
 			call := thinker(t, c.client)
-			out := tr.conduct(call(c.body))
+			out := tr.send(call(c.body))
 			if !c.again {
 				if out.err == nil || len(tr.provider.calls) != 1 {
 					t.Errorf("%d calls, %v", len(tr.provider.calls), out.err)
@@ -153,9 +153,9 @@ func TestWhatAModelRefusesIsKept(t *testing.T) {
 				t.Fatal(out.err)
 			}
 			tr.want(ledger.Billed, costUsage, 200, "")
-			later := newTrial(t)
+			later := newTestRequest(t)
 			later.provider, later.lines = tr.provider, tr.lines
-			if out := later.conduct(call(c.body)); out.err != nil {
+			if out := later.send(call(c.body)); out.err != nil {
 				t.Fatal(out.err)
 			}
 			calls := tr.provider.calls
@@ -184,10 +184,10 @@ func TestForeignReasoningIsLeftOut(t *testing.T) {
 	t.Parallel()
 	const encrypted = "gAAAsecret"
 	call := thinker(t, wire.FormMessages)
-	first := newTrial(t, reply{pieces: []string{fakeprovider.ResponsesObject("completed", `{"input_tokens":5,"output_tokens":2}`,
+	first := newTestRequest(t, reply{pieces: []string{fakeprovider.ResponsesObject("completed", `{"input_tokens":5,"output_tokens":2}`,
 		`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"`+encrypted+`"}`,
 		fakeprovider.ResponsesMessage("hello"))}})
-	if out := first.conduct(call("")); out.err != nil {
+	if out := first.send(call("")); out.err != nil {
 		t.Fatal(out.err)
 	}
 	var answer struct{ Content []struct{ Signature string } }
@@ -198,14 +198,14 @@ func TestForeignReasoningIsLeftOut(t *testing.T) {
 		{"type":"thinking","thinking":"Hm.","signature":%q},{"type":"text","text":"hello"}]},{"role":"user","content":"again"}]}`,
 		answer.Content[0].Signature)
 	good := reply{pieces: []string{goodWhole(wire.FormResponses)}}
-	tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", []byte(
+	tr := newTestRequest(t, reply{failure: upstream.Classify(400, "application/json", []byte(
 		`{"error":{"message":"No.","type":"invalid_request_error","code":"invalid_encrypted_content"}}`), nil)}, good, good)
-	if out := tr.conduct(call(body)); out.err != nil {
+	if out := tr.send(call(body)); out.err != nil {
 		t.Fatal(out.err)
 	}
-	later := newTrial(t)
+	later := newTestRequest(t)
 	later.provider, later.lines = tr.provider, tr.lines
-	if out := later.conduct(call(body)); out.err != nil {
+	if out := later.send(call(body)); out.err != nil {
 		t.Fatal(out.err)
 	}
 	for i, has := range []bool{true, false, true} {
@@ -248,11 +248,11 @@ lines: [{id: only, provider: script, base_url: "https://api.moonshot.ai/v1", mod
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTrial(t, c.replies...)
+			tr := newTestRequest(t, c.replies...)
 			for range 2 {
-				next := newTrial(t)
+				next := newTestRequest(t)
 				next.provider, next.lines = tr.provider, tr.lines
-				out := next.conduct(call(t, s, body))
+				out := next.send(call(t, s, body))
 				tr.lines = next.lines
 				if c.refused == "" && out.err != nil || c.refused != "" && (out.err == nil || !strings.Contains(out.err.Error(), c.refused)) {
 					t.Errorf("%v, want %q", out.err, c.refused)

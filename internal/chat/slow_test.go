@@ -24,15 +24,15 @@ func TestTimeThatARequestTakes(t *testing.T) {
 		"a stream with an image":     {true, wire.PromptBound{Images: 1}, true},
 		"a stream with files beside": {true, wire.PromptBound{Unbounded: true}, true},
 	} {
-		x := &exchange{asked: &wire.Parameters{Stream: tt.stream, Bound: tt.bound}}
+		x := &chatRequest{params: &wire.Parameters{Stream: tt.stream, Bound: tt.bound}}
 		for code, want := range map[fault.Code]bool{fault.UpstreamTimeout: tt.unproven, fault.UpstreamConnectionError: false} {
 			f := upstream.Fail(code, errors.New("x"))
-			if err := x.slow(f); !errors.Is(err, error(f)) || f.Unproven != want {
+			if err := x.markUnproven(f); !errors.Is(err, error(f)) || f.Unproven != want {
 				t.Errorf("%s, %s: unproven %t", name, code, f.Unproven)
 			}
 		}
 	}
-	if err := (&exchange{}).slow(nil); err != nil {
+	if err := (&chatRequest{}).markUnproven(nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -19,17 +19,17 @@ import (
 const (
 	// maxEvent is the longest event of a stream.
 	maxEvent = 8 << 20
-	// maxHeld bounds the bytes held before the first token and after the finish.
-	maxHeld = 16 << 20
+	// maxBuffered bounds the bytes held before the first token and after the finish.
+	maxBuffered = 16 << 20
 	// packet is the size of one write of buffered events. With its framing it fits the server's
 	// buffer for a connection, so that it is sent in one system call and no event is split. The
 	// first write shares the buffer with the header.
 	packet      = 4<<10 - 64
 	firstPacket = 3 << 10
-	// ordinaryOut is the memory of an answer outside the budget.
-	ordinaryOut = 64 << 10
+	// unbudgetedBytes is the memory of an answer outside the budget.
+	unbudgetedBytes = 64 << 10
 	// sentence is the length of text needed to detect an error sentence.
-	sentence = 300
+	maxSentence = 300
 	// finishWait bounds the wait for the rest of a finished stream.
 	finishWait = 10 * time.Second
 )
@@ -46,19 +46,19 @@ type stream struct {
 	meter       wire.Meter
 	writer      wire.Writer
 
-	out    []byte    // edited events not yet sent
-	room   int       // how much of out's capacity is taken from the budget
-	held   int       // offset in out of the bytes held for the settlement; -1 before the finish
-	token  bool      // a token came
-	ended  bool      // the provider's stream has ended
-	restBy time.Time // deadline of the events after the finish
-	notes  notes
+	out          []byte    // edited events not yet sent
+	reserved     int       // how much of out's capacity is taken from the budget
+	heldFrom     int       // offset in out of the bytes held for the settlement; -1 before the finish
+	hasToken     bool      // a token came
+	ended        bool      // the provider's stream has ended
+	restDeadline time.Time // deadline of the events after the finish
+	progress     progressReports
 }
 
 // openStream reads a stream up to its first token and judges the beginning.
-func (x *exchange) openStream(answer *chatcall.Response, idle time.Duration) (*stream, error) {
+func (x *chatRequest) openStream(answer *chatcall.Response, idle time.Duration) (*stream, error) {
 	s := &stream{
-		contentType: answer.ContentType, idle: idle, held: -1,
+		contentType: answer.ContentType, idle: idle, heldFrom: -1,
 		reader: sse.NewReader(answer.Body, maxEvent),
 	}
 	s.reader.Reserve = x.reserve
@@ -67,46 +67,46 @@ func (x *exchange) openStream(answer *chatcall.Response, idle time.Duration) (*s
 	if f == nil {
 		return s, nil
 	}
-	f.Used = x.spent(s)
-	x.giveBack()
+	f.Used = x.usedTokens(s)
+	x.releaseMemory()
 	return nil, f
 }
 
-// noMemory returns the failure of an attempt without budget for its answer. The failure does not
+// outOfMemory returns the failure of an attempt without budget for its answer. The failure does not
 // count against the line; another line may answer shorter.
-func noMemory() *upstream.Failure {
+func outOfMemory() *upstream.Failure {
 	f := upstream.Fail(fault.UpstreamUnavailable, errNoMemory)
 	f.Health = upstream.HealthNone
 	return f
 }
 
 // beginning reads the beginning of a stream. It returns nil if the stream is good.
-func (x *exchange) beginning(s *stream) *upstream.Failure {
+func (x *chatRequest) beginning(s *stream) *upstream.Failure {
 	for {
 		more, f := x.next(s)
 		switch {
 		case f != nil:
 			return f
-		case !more || s.held >= 0:
-			return x.judgeEnded(s)
-		case len(s.out) > maxHeld:
+		case !more || s.heldFrom >= 0:
+			return x.checkEnded(s)
+		case len(s.out) > maxBuffered:
 			return upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came before the first token"))
-		case s.token && len(x.on.Line.ErrorSentences) == 0:
+		case s.hasToken && len(x.target.Line.ErrorSentences) == 0:
 			return nil
-		case s.token && (len(s.meter.Text()) >= sentence || bytes.IndexByte(s.meter.Text(), '\n') >= 0):
-			return x.judgeSentence(s)
+		case s.hasToken && (len(s.meter.Text()) >= maxSentence || bytes.IndexByte(s.meter.Text(), '\n') >= 0):
+			return x.checkSentence(s)
 		}
 	}
 }
 
-// judgeEnded checks a stream that has ended, or finished its last choice, before any event was
+// checkEnded checks a stream that has ended, or finished its last choice, before any event was
 // sent.
-func (x *exchange) judgeEnded(s *stream) *upstream.Failure {
+func (x *chatRequest) checkEnded(s *stream) *upstream.Failure {
 	switch {
 	case !s.meter.Complete():
 		return upstream.Fail(fault.UpstreamConnectionError, errNotFinished)
-	case s.token:
-		return x.judgeSentence(s)
+	case s.hasToken:
+		return x.checkSentence(s)
 	case x.passesEmpty(s.meter.Filtered(), s.meter.Limited()):
 		return nil
 	case s.meter.Filtered():
@@ -117,8 +117,8 @@ func (x *exchange) judgeEnded(s *stream) *upstream.Failure {
 	return upstream.Fail(fault.EmptyCompletion, errors.New("stream without content"))
 }
 
-func (x *exchange) judgeSentence(s *stream) *upstream.Failure {
-	if text := s.meter.Text(); x.on.Line.IsErrorSentence(string(text)) {
+func (x *chatRequest) checkSentence(s *stream) *upstream.Failure {
+	if text := s.meter.Text(); x.target.Line.IsErrorSentence(string(text)) {
 		return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", text))
 	}
 	return nil
@@ -126,10 +126,10 @@ func (x *exchange) judgeSentence(s *stream) *upstream.Failure {
 
 // next reads one event and adds the client's version to out. It returns false at the end of the
 // stream.
-func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
+func (x *chatRequest) next(s *stream) (more bool, _ *upstream.Failure) {
 	e, err := s.reader.Next()
-	s.notes.Lock()
-	defer s.notes.Unlock()
+	s.progress.Lock()
+	defer s.progress.Unlock()
 	switch {
 	case s.reader.Ended():
 		s.ended = true
@@ -137,70 +137,70 @@ func (x *exchange) next(s *stream) (more bool, _ *upstream.Failure) {
 	case errors.Is(err, sse.ErrTooLarge), errors.Is(err, rawjson.ErrShape):
 		return false, upstream.Fail(fault.UpstreamUnavailable, err)
 	case errors.Is(err, sse.ErrNoRoom):
-		return false, noMemory()
+		return false, outOfMemory()
 	case errors.Is(err, sse.ErrTruncated):
 		return false, upstream.Fail(fault.UpstreamConnectionError, err)
 	case err != nil:
-		return false, upstream.Interrupted(x.run.ctx, err)
+		return false, upstream.Interrupted(x.call.ctx, err)
 	}
 	f, err := s.meter.Read(e)
 	switch {
 	case err != nil:
 		return false, malformed("text/event-stream", e.Data, err)
 	case f.Err != nil:
-		return false, reported(x.on, f.Err)
+		return false, reported(x.target, f.Err)
 	}
-	if !s.token {
+	if !s.hasToken {
 		x.traceNames(e.Data)
 	}
 	if f.Finish {
 		x.traceFinishes(e.Data)
 	}
-	s.token = s.token || f.Token
-	if f.Finished && s.held < 0 {
-		s.held = len(s.out)
+	s.hasToken = s.hasToken || f.Token
+	if f.Finished && s.heldFrom < 0 {
+		s.heldFrom = len(s.out)
 	}
 	switch {
-	case e.Data == nil && !s.token: // a comment before the answer
+	case e.Data == nil && !s.hasToken: // a comment before the answer
 	case e.Data != nil && len(e.Data) == 0: // a keep-alive; clients would parse it as broken JSON
 	default:
 		s.out = s.writer.Append(s.out, e, f)
-		if n := cap(s.out); n > ordinaryOut && n > s.room {
-			if !x.reserve(int64(n - s.room)) {
-				return false, noMemory()
+		if n := cap(s.out); n > unbudgetedBytes && n > s.reserved {
+			if !x.reserve(int64(n - s.reserved)) {
+				return false, outOfMemory()
 			}
-			s.room = n
+			s.reserved = n
 		}
 	}
 	s.ended = f.Done
 	return !f.Done, nil
 }
 
-// pass sends a stream as it arrives, and settles it before its end.
-func (x *exchange) pass() error {
-	x.run.limit(x.stream.idle, "no more of the stream came")
-	defer x.stream.notes.stop() // of a panic
-	end := x.flow()
-	x.stream.notes.stop()
+// sendStream sends a stream as it arrives, and settles it before its end.
+func (x *chatRequest) sendStream() error {
+	x.call.limit(x.stream.idle, "no more of the stream came")
+	defer x.stream.progress.stop() // of a panic
+	end := x.forwardEvents()
+	x.stream.progress.stop()
 	return end()
 }
 
-// flow sends a stream as it arrives, and returns the function to end it.
-func (x *exchange) flow() (end func() error) {
+// forwardEvents sends a stream as it arrives, and returns the function to end it.
+func (x *chatRequest) forwardEvents() (end func() error) {
 	s := x.stream
 	for {
 		before := len(s.out)
 		wait := !s.reader.Buffered()
 		if wait {
-			x.run.pause() // a slow client is not the provider's fault
+			x.call.pause() // a slow client is not the provider's fault
 			if err := x.send(before); err != nil {
 				return x.abandon
 			}
 			before = len(s.out)
-			x.run.again(x.patience())
+			x.call.restart(x.eventTimeout())
 		}
 		more, f := x.next(s)
-		if f == nil && len(s.out) > maxHeld {
+		if f == nil && len(s.out) > maxBuffered {
 			f = upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came at once, or after the finish"))
 		}
 		switch {
@@ -209,7 +209,7 @@ func (x *exchange) flow() (end func() error) {
 		case !more:
 			return x.finish
 		case !wait && len(s.out) > x.packet():
-			x.run.pause()
+			x.call.pause()
 			if err := x.send(before); err != nil {
 				return x.abandon
 			}
@@ -218,20 +218,20 @@ func (x *exchange) flow() (end func() error) {
 }
 
 // finish ends a stream after the end of the provider's stream.
-func (x *exchange) finish() error {
+func (x *chatRequest) finish() error {
 	switch {
-	case x.gone():
+	case x.disconnected():
 		return x.abandon()
 	case !x.stream.meter.Complete():
-		return x.broken(upstream.Fail(fault.UpstreamConnectionError, errNotFinished))
+		return x.endBroken(upstream.Fail(fault.UpstreamConnectionError, errNotFinished))
 	}
 	return x.complete()
 }
 
 // interrupted ends a stream after a failure. If only events after the finish are missing, the
 // answer is complete.
-func (x *exchange) interrupted(f *upstream.Failure) error {
-	switch cause := context.Cause(x.run.ctx); {
+func (x *chatRequest) interrupted(f *upstream.Failure) error {
+	switch cause := context.Cause(x.call.ctx); {
 	case errors.Is(cause, errTimeOver):
 		f.Health = upstream.HealthNone // the line went on answering; the request took too long
 	case errors.Is(cause, errHoldLost):
@@ -240,31 +240,31 @@ func (x *exchange) interrupted(f *upstream.Failure) error {
 	}
 	restLost := f.Passed == nil && (f.Code == fault.UpstreamTimeout || f.Code == fault.UpstreamConnectionError)
 	switch {
-	case x.gone():
+	case x.disconnected():
 		return x.abandon()
-	case restLost && x.stream.held >= 0:
+	case restLost && x.stream.heldFrom >= 0:
 		return x.complete()
 	}
-	return x.broken(f)
+	return x.endBroken(f)
 }
 
-// patience returns the time limit for the next event. All events after the finish share one limit,
+// eventTimeout returns the time limit for the next event. All events after the finish share one limit,
 // however many keep-alives the provider sends.
-func (x *exchange) patience() time.Duration {
+func (x *chatRequest) eventTimeout() time.Duration {
 	s := x.stream
-	if s.held < 0 {
+	if s.heldFrom < 0 {
 		return s.idle
 	}
 	now := x.opts.Now()
-	if s.restBy.IsZero() {
-		s.restBy = now.Add(min(s.idle, finishWait))
+	if s.restDeadline.IsZero() {
+		s.restDeadline = now.Add(min(s.idle, finishWait))
 	}
-	return max(0, s.restBy.Sub(now))
+	return max(0, s.restDeadline.Sub(now))
 }
 
 // packet returns the size of one write.
-func (x *exchange) packet() int {
-	if x.begun {
+func (x *chatRequest) packet() int {
+	if x.started {
 		return packet
 	}
 	return firstPacket
@@ -272,44 +272,44 @@ func (x *exchange) packet() int {
 
 // send writes the first ready bytes of out in one write, except for bytes held for the settlement.
 // ready must be the end of an event.
-func (x *exchange) send(ready int) error {
+func (x *chatRequest) send(ready int) error {
 	s := x.stream
-	if s.held >= 0 {
-		ready = min(ready, s.held)
+	if s.heldFrom >= 0 {
+		ready = min(ready, s.heldFrom)
 	}
 	if ready == 0 {
 		return nil
 	}
-	if x.gone() {
-		return x.client.Err()
+	if x.disconnected() {
+		return x.clientCtx.Err()
 	}
-	if !x.begun {
+	if !x.started {
 		h := x.w.Header()
 		h.Set("Cache-Control", "no-cache")
 		h.Set("X-Accel-Buffering", "no") // proxies in front pass events on at once
 		x.begin(s.contentType)
-		s.notes.start(x)
+		s.progress.start(x)
 	}
 	if err := x.write(s.out[:ready]); err != nil {
 		return err
 	}
 	s.out = append(s.out[:0], s.out[ready:]...)
-	if s.held >= 0 {
-		s.held -= ready
+	if s.heldFrom >= 0 {
+		s.heldFrom -= ready
 	}
 	return x.control.Flush()
 }
 
 // complete settles a complete stream and sends its end.
-func (x *exchange) complete() error {
+func (x *chatRequest) complete() error {
 	s := x.stream
-	if x.gone() {
+	if x.disconnected() {
 		return x.abandon()
 	}
-	x.run.close()
-	u := billable(x.produced(), s.meter.Filtered(), s.token)
+	x.call.close()
+	u := billable(x.currentUsage(), s.meter.Filtered(), s.hasToken)
 	s.out = s.writer.End(s.out, u)
-	if !x.begun {
+	if !x.started {
 		if err := x.settleFirst(u); err != nil {
 			return err
 		}
@@ -319,30 +319,30 @@ func (x *exchange) complete() error {
 			err))
 		panic(http.ErrAbortHandler)
 	}
-	s.held = -1
+	s.heldFrom = -1
 	_ = x.send(len(s.out)) // settled: it stays charged when the client is gone
 	return nil
 }
 
-// broken ends a broken stream. Without a token it is an error answer; otherwise the produced part
+// endBroken ends a broken stream. Without a token it is an error answer; otherwise the produced part
 // is charged and the last event describes the error. Tokens received in one piece with the failure
 // are sent first: no other line is tried any more, and the client's answer and charge must not
 // depend on the network's segmentation.
-func (x *exchange) broken(f *upstream.Failure) error {
-	x.on.Broke(f)
-	if !x.begun && x.stream.token {
+func (x *chatRequest) endBroken(f *upstream.Failure) error {
+	x.target.Broke(f)
+	if !x.started && x.stream.hasToken {
 		if err := x.send(len(x.stream.out)); err != nil {
 			return x.abandon()
 		}
 	}
-	x.run.close()
-	x.blame(f)
+	x.call.close()
+	x.recordFailure(f)
 	x.Span.Fail(string(f.Code))
-	if !x.begun {
-		x.waste(x.spent(x.stream))
+	if !x.started {
+		x.recordWaste(x.usedTokens(x.stream))
 		return x.fail(f.Fault())
 	}
-	_ = x.settle(x.produced(), f.Code) // logged; the ledger charges it later
+	_ = x.settle(x.currentUsage(), f.Code) // logged; the ledger charges it later
 	x.opts.Log.Info("request failed", "request", x.Request, "endpoint", x.Endpoint, "account", x.Account, "key", x.Key,
 		"model", x.Model.ID, "line", x.lastLine(), "code", string(f.Code), "cause", f.Cause, "streamed", true, x.Span.Log())
 	x.sendError(f.FaultInStream())
@@ -350,10 +350,10 @@ func (x *exchange) broken(f *upstream.Failure) error {
 }
 
 // sendError sends the ready events and then an error event.
-func (x *exchange) sendError(f *fault.Error) {
+func (x *chatRequest) sendError(f *fault.Error) {
 	s := x.stream
-	if s.held >= 0 {
-		s.out, s.held = s.out[:s.held], -1
+	if s.heldFrom >= 0 {
+		s.out, s.heldFrom = s.out[:s.heldFrom], -1
 	}
 	s.out = s.writer.Fail(s.out, f)
 	_ = x.send(len(s.out)) // the client may be gone; no other reader needs the error
@@ -361,12 +361,12 @@ func (x *exchange) sendError(f *fault.Error) {
 
 // abandon ends a stream after its client disconnected. It cancels the upstream call and charges the
 // produced part if any byte was written to the connection.
-func (x *exchange) abandon() error {
-	x.run.close()
-	if !x.begun {
-		x.waste(x.spent(x.stream))
-		return x.fail(fault.New(fault.ClientClosed, "The client left."))
+func (x *chatRequest) abandon() error {
+	x.call.close()
+	if !x.started {
+		x.recordWaste(x.usedTokens(x.stream))
+		return x.fail(fault.New(fault.ClientClosed, "The client disconnected."))
 	}
-	_ = x.settle(x.produced(), fault.ClientClosed) // logged; charged later
+	_ = x.settle(x.currentUsage(), fault.ClientClosed) // logged; charged later
 	panic(http.ErrAbortHandler)
 }

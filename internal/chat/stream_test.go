@@ -43,41 +43,41 @@ func TestStream(t *testing.T) {
 		want   string
 		cost   string
 	}{
-		"usage not asked": {askStream, []string{role, hello, world, stop, usage, doneEvent}, ours(role, hello, world, stop, doneEvent),
+		"usage not asked": {askStream, []string{role, hello, world, stop, usage, doneEvent}, asClientEvents(role, hello, world, stop, doneEvent),
 			costUsage},
 		"usage asked": {askUsage, []string{role, hello, world, stop, usage, doneEvent},
-			ours(role, hello, world, stop, usage, doneEvent), costUsage},
+			asClientEvents(role, hello, world, stop, usage, doneEvent), costUsage},
 		"no usage": {askStream, []string{role, hello, world, stop, doneEvent},
-			ours(role, hello, world, stop, doneEvent), costBoth},
+			asClientEvents(role, hello, world, stop, doneEvent), costBoth},
 		"no usage, asked": {askUsage, []string{role, hello, world, stop, doneEvent},
-			ours(role, hello, world, stop) + ownUsage(8, 2) + doneEvent, costBoth},
-		"usage with the finish": {askUsage, []string{hello, stopUsage, doneEvent}, ours(hello, stopUsage, doneEvent), costUsage},
-		"usage where none looks": {askUsage, []string{hello, groqUsage, doneEvent}, ours(hello, groqUsage) + ownUsage(100, 10) + doneEvent,
+			asClientEvents(role, hello, world, stop) + ownUsage(8, 2) + doneEvent, costBoth},
+		"usage with the finish": {askUsage, []string{hello, stopUsage, doneEvent}, asClientEvents(hello, stopUsage, doneEvent), costUsage},
+		"usage where none looks": {askUsage, []string{hello, groqUsage, doneEvent}, asClientEvents(hello, groqUsage) + ownUsage(100, 10) + doneEvent,
 			costUsage},
-		"without [DONE]": {askStream, []string{role, hello, stop, usage}, ours(role, hello, stop, doneEvent), costUsage},
+		"without [DONE]": {askStream, []string{role, hello, stop, usage}, asClientEvents(role, hello, stop, doneEvent), costUsage},
 		"one piece": {askStream, []string{role + hello + world + stop + usage + doneEvent},
-			ours(role, hello, world, stop, doneEvent), costUsage},
-		"split in events": {askStream, strings.SplitAfter(role+hello+stop+usage+doneEvent, "o"), ours(role, hello, stop, doneEvent),
+			asClientEvents(role, hello, world, stop, doneEvent), costUsage},
+		"split in events": {askStream, strings.SplitAfter(role+hello+stop+usage+doneEvent, "o"), asClientEvents(role, hello, stop, doneEvent),
 			costUsage},
 		"comments": {askStream, []string{": queued\n\n", role, ": queued\n\n", hello, ": wait\n\n", stop, usage, doneEvent},
-			ours(role, hello, ": wait\n\n", stop, doneEvent), costUsage},
+			asClientEvents(role, hello, ": wait\n\n", stop, doneEvent), costUsage},
 		"empty events": {askStream, []string{"data:\n\n", role, hello, "data: \n\n", stop, usage, doneEvent},
-			ours(role, hello, stop, doneEvent), costUsage},
+			asClientEvents(role, hello, stop, doneEvent), costUsage},
 		"two choices": {two, []string{hello, second, stop, second, stopSecond, usage, doneEvent},
-			ours(hello, second, stop, second, stopSecond, doneEvent), costUsage},
+			asClientEvents(hello, second, stop, second, stopSecond, doneEvent), costUsage},
 		"more after the finish": {askStream, []string{hello, stop, ": x\n\n", usage, doneEvent, hello},
-			ours(hello, stop, ": x\n\n", doneEvent), costUsage},
+			asClientEvents(hello, stop, ": x\n\n", doneEvent), costUsage},
 		"tool calls": {askStream, []string{role, call1, call2, stopCall, usage, doneEvent},
-			ours(role, call1, call2, stopCall, doneEvent), costUsage},
-		"only thinking, limit": {askStream, []string{role, thought, atLimit, usage, doneEvent}, ours(role, thought, atLimit, doneEvent),
+			asClientEvents(role, call1, call2, stopCall, doneEvent), costUsage},
+		"only thinking, limit": {askStream, []string{role, thought, atLimit, usage, doneEvent}, asClientEvents(role, thought, atLimit, doneEvent),
 			costUsage},
-		"nothing shown, limit": {askStream, []string{role, atLimit, usage, doneEvent}, ours(role, atLimit, doneEvent), costUsage},
+		"nothing shown, limit": {askStream, []string{role, atLimit, usage, doneEvent}, asClientEvents(role, atLimit, doneEvent), costUsage},
 		"not a sentence after all": {askStream, []string{strings.Replace(hello, "Hello", "not service overloaded", 1), stop, usage, doneEvent},
-			ours(strings.Replace(hello, "Hello", "not service overloaded", 1), stop, doneEvent), costUsage},
+			asClientEvents(strings.Replace(hello, "Hello", "not service overloaded", 1), stop, doneEvent), costUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTrial(t, reply{pieces: test.pieces})
+			tr := newTestRequest(t, reply{pieces: test.pieces})
 			if out := tr.run(test.body); out.err != nil || out.cut {
 				t.Fatalf("%+v", out)
 			}
@@ -105,7 +105,7 @@ func TestStream(t *testing.T) {
 func TestStreamGoesOutAsItComes(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{})
-	tr := newTrial(t, reply{pieces: []string{role, hello + world + world, world, stop, usage, doneEvent}, gate: gate})
+	tr := newTestRequest(t, reply{pieces: []string{role, hello + world + world, world, stop, usage, doneEvent}, gate: gate})
 	var got []string
 	seen := make(chan struct{})
 	tr.client.onFlush = func(sent string) {
@@ -129,15 +129,15 @@ func TestStreamGoesOutAsItComes(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	first := strings.Replace(hello, "Hello", `Hello\n`, 1)
-	want := []string{ours(role, first, world, world), ours(world), ours(stop, doneEvent)}
+	want := []string{asClientEvents(role, first, world, world), asClientEvents(world), asClientEvents(stop, doneEvent)}
 	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
 		t.Errorf("writes %q\nwant   %q", got, want)
 	}
 }
 
-// TestFirstTokenIsTold checks that FirstToken is called once for a stream, however it ends, and
+// TestFirstTokenIsReported checks that FirstToken is called once for a stream, however it ends, and
 // never for a whole answer.
-func TestFirstTokenIsTold(t *testing.T) {
+func TestFirstTokenIsReported(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		body   string
@@ -152,12 +152,12 @@ func TestFirstTokenIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTrial(t, reply{pieces: test.pieces}, reply{failure: upstream.Fail(fault.UpstreamError, errors.New("no"))})
+				tr := newTestRequest(t, reply{pieces: test.pieces}, reply{failure: upstream.Fail(fault.UpstreamError, errors.New("no"))})
 				var calls []string
 				tr.opts.FirstToken = func(model string, took time.Duration) { calls = append(calls, model+" "+took.String()) }
 				c := call(t, snapshot(t), test.body)
 				time.Sleep(5 * time.Second) // on the bubble's clock
-				tr.conduct(c)
+				tr.send(c)
 				if !slices.Equal(calls, test.calls) {
 					t.Errorf("calls %q, want %q", calls, test.calls)
 				}
@@ -173,11 +173,11 @@ func TestBursts(t *testing.T) {
 	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	large := strings.Replace(world, "world", strings.Repeat("w", 3*packet), 1)
 	const words = 100
-	tr := newTrial(t, reply{pieces: []string{begin + strings.Repeat(world, words) + large + world + stop + usage + doneEvent}})
+	tr := newTestRequest(t, reply{pieces: []string{begin + strings.Repeat(world, words) + large + world + stop + usage + doneEvent}})
 	if out := tr.run(askStream); out.err != nil || out.cut {
 		t.Fatalf("%+v", out)
 	}
-	if got, want := tr.client.body(), ours(begin, strings.Repeat(world, words), large, world, stop, doneEvent); got != want {
+	if got, want := tr.client.body(), asClientEvents(begin, strings.Repeat(world, words), large, world, stop, doneEvent); got != want {
 		t.Errorf("got %s", got)
 	}
 	if n, most := len(tr.client.writes), words*len(world)/3000+5; n > most {
@@ -196,7 +196,7 @@ func TestSlowClientIsNoIdleProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
-		tr := newTrial(t, reply{pieces: []string{begin, world, world + world + stop + usage + doneEvent}})
+		tr := newTestRequest(t, reply{pieces: []string{begin, world, world + world + stop + usage + doneEvent}})
 		tr.client.onFlush = func(string) { time.Sleep(25 * time.Second) } // idle is 20s
 		if out := tr.run(askStream); out.err != nil || out.cut {
 			t.Fatalf("%+v", out)
@@ -228,7 +228,7 @@ func TestStreamFailsBeforeItBegins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTrial(t, test.reply, test.reply)
+			tr := newTestRequest(t, test.reply, test.reply)
 			f := faultOf(t, tr.run(askStream), test.code)
 			tr.want(ledger.Failed, "0", f.Status(), test.code)
 			if len(tr.provider.calls) != test.lines || tr.client.status != 0 || tr.client.body() != "" {
@@ -251,22 +251,22 @@ func TestStreamBreaksOff(t *testing.T) {
 		sent   string
 		cost   string
 	}{
-		"end":          {[]string{role, begin}, nil, fault.UpstreamConnectionError, ours(role, begin), costBoth},
-		"done":         {[]string{role, begin, doneEvent}, nil, fault.UpstreamConnectionError, ours(role, begin), costBoth},
-		"half a frame": {[]string{role, begin, world[:30]}, nil, fault.UpstreamConnectionError, ours(role, begin), costBoth},
-		"reset":        {[]string{role, begin}, errors.New("reset"), fault.UpstreamConnectionError, ours(role, begin), costBoth},
-		"error":        {[]string{role, begin, busy}, nil, fault.UpstreamBusy, ours(role, begin), costBoth},
+		"end":          {[]string{role, begin}, nil, fault.UpstreamConnectionError, asClientEvents(role, begin), costBoth},
+		"done":         {[]string{role, begin, doneEvent}, nil, fault.UpstreamConnectionError, asClientEvents(role, begin), costBoth},
+		"half a frame": {[]string{role, begin, world[:30]}, nil, fault.UpstreamConnectionError, asClientEvents(role, begin), costBoth},
+		"reset":        {[]string{role, begin}, errors.New("reset"), fault.UpstreamConnectionError, asClientEvents(role, begin), costBoth},
+		"error":        {[]string{role, begin, busy}, nil, fault.UpstreamBusy, asClientEvents(role, begin), costBoth},
 		"named error": {[]string{role, begin, "event: error\ndata: {\"message\":\"overloaded\",\"type\":\"overloaded_error\"}\n\n"}, nil,
-			fault.UpstreamBusy, ours(role, begin), costBoth},
-		"withheld":     {[]string{role, begin, withheld}, nil, fault.ContentFilter, ours(role, begin), costBoth},
-		"no JSON":      {[]string{role, begin, "data: oops\n\n"}, nil, fault.UpstreamUnavailable, ours(role, begin), costBoth},
-		"usage seen":   {[]string{role, early, world}, nil, fault.UpstreamConnectionError, ours(role, early, world), costUsage},
-		"after finish": {[]string{role, begin, stop, busy}, nil, fault.UpstreamBusy, ours(role, begin), costBoth},
+			fault.UpstreamBusy, asClientEvents(role, begin), costBoth},
+		"withheld":     {[]string{role, begin, withheld}, nil, fault.ContentFilter, asClientEvents(role, begin), costBoth},
+		"no JSON":      {[]string{role, begin, "data: oops\n\n"}, nil, fault.UpstreamUnavailable, asClientEvents(role, begin), costBoth},
+		"usage seen":   {[]string{role, early, world}, nil, fault.UpstreamConnectionError, asClientEvents(role, early, world), costUsage},
+		"after finish": {[]string{role, begin, stop, busy}, nil, fault.UpstreamBusy, asClientEvents(role, begin), costBoth},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			gate := make(chan struct{})
-			tr := newTrial(t, reply{pieces: test.pieces, gate: gate, err: test.err})
+			tr := newTestRequest(t, reply{pieces: test.pieces, gate: gate, err: test.err})
 			go func() {
 				for range test.pieces {
 					gate <- struct{}{}
@@ -303,14 +303,14 @@ func TestStreamBreaksOffAtOnce(t *testing.T) {
 		code  fault.Code
 		sent  string // empty: the client sees an error answer
 	}{
-		"error":             {role + begin + busy, fault.UpstreamBusy, ours(role, begin)},
-		"no JSON":           {role + begin + "data: oops\n\n", fault.UpstreamUnavailable, ours(role, begin)},
-		"behind the finish": {role + begin + stop + busy, fault.UpstreamBusy, ours(role, begin)},
+		"error":             {role + begin + busy, fault.UpstreamBusy, asClientEvents(role, begin)},
+		"no JSON":           {role + begin + "data: oops\n\n", fault.UpstreamUnavailable, asClientEvents(role, begin)},
+		"behind the finish": {role + begin + stop + busy, fault.UpstreamBusy, asClientEvents(role, begin)},
 		"without a token":   {role + atLimit + busy, fault.UpstreamBusy, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTrial(t, reply{pieces: []string{test.piece}})
+			tr := newTestRequest(t, reply{pieces: []string{test.piece}})
 			out := tr.run(askStream)
 			if test.sent == "" {
 				f := faultOf(t, out, test.code)
@@ -337,30 +337,30 @@ func TestStreamBreaksOffAtOnce(t *testing.T) {
 func TestErrorBesideAHeldToken(t *testing.T) {
 	t.Parallel()
 	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
-	tr := newTrial(t, reply{pieces: []string{role + hello + busy}}, reply{pieces: []string{role, hello, world, stop, usage, doneEvent}})
+	tr := newTestRequest(t, reply{pieces: []string{role + hello + busy}}, reply{pieces: []string{role, hello, world, stop, usage, doneEvent}})
 	if out := tr.run(askStream); out.err != nil || out.cut {
 		t.Fatalf("%+v", out)
 	}
 	tr.want(ledger.Billed, costUsage, 200, "")
-	if got, want := tr.client.body(), ours(role, hello, world, stop, doneEvent); got != want {
+	if got, want := tr.client.body(), asClientEvents(role, hello, world, stop, doneEvent); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
-func TestARestThatNeverComes(t *testing.T) {
+func TestMissingEndAfterTheFinish(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]reply{"stalls": {stall: true}, "reset": {err: errors.New("reset")}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				last.pieces = []string{role, hello, stop}
-				tr := newTrial(t, last)
+				tr := newTestRequest(t, last)
 				start := time.Now()
 				if out := tr.run(askStream); out.err != nil || out.cut {
 					t.Fatalf("%+v", out)
 				}
 				tr.want(ledger.Billed, costHello, 200, "")
-				if got := tr.client.body(); got != ours(role, hello, stop, doneEvent) || time.Since(start) > finishWait {
+				if got := tr.client.body(); got != asClientEvents(role, hello, stop, doneEvent) || time.Since(start) > finishWait {
 					t.Errorf("got %s after %s", got, time.Since(start))
 				}
 			})
@@ -368,22 +368,22 @@ func TestARestThatNeverComes(t *testing.T) {
 	}
 }
 
-// TestARestOfComments checks that keep-alives without an end after the finish do not delay the
+// TestCommentsAfterTheFinish checks that keep-alives without an end after the finish do not delay the
 // client.
-func TestARestOfComments(t *testing.T) {
+func TestCommentsAfterTheFinish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		pieces := []string{role, hello, stop}
+		parts := []string{role, hello, stop}
 		for range 1000 {
-			pieces = append(pieces, ": x\n\n")
+			parts = append(parts, ": x\n\n")
 		}
-		tr := newTrial(t, reply{pieces: pieces, gate: gate})
+		tr := newTestRequest(t, reply{pieces: parts, gate: gate})
 		fed := make(chan struct{})
 		over, leave := context.WithCancel(t.Context())
 		go func() {
 			defer close(fed)
-			for range pieces {
+			for range parts {
 				select {
 				case gate <- struct{}{}:
 				case <-over.Done():
@@ -401,7 +401,7 @@ func TestARestOfComments(t *testing.T) {
 			t.Fatalf("%+v after %s", out, took)
 		}
 		tr.want(ledger.Billed, costHello, 200, "")
-		if got := tr.client.body(); !strings.HasPrefix(got, ours(role, hello, stop)) || !strings.HasSuffix(got, ours(doneEvent)) {
+		if got := tr.client.body(); !strings.HasPrefix(got, asClientEvents(role, hello, stop)) || !strings.HasSuffix(got, asClientEvents(doneEvent)) {
 			t.Errorf("got %s", got)
 		}
 	})
@@ -426,7 +426,7 @@ func TestStreamTimeouts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTrial(t, test.replies...)
+				tr := newTestRequest(t, test.replies...)
 				tr.opts.RequestTimeout = test.request
 				start := time.Now()
 				out := tr.run(askStream)
@@ -462,7 +462,7 @@ func TestStreamThatCannotBeSettled(t *testing.T) {
 	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	for _, failing := range []error{ledger.ErrUnknown, ledger.ErrNotSettled} {
 		gate := make(chan struct{})
-		tr := newTrial(t, reply{pieces: []string{begin, stop, usage, doneEvent}, gate: gate})
+		tr := newTestRequest(t, reply{pieces: []string{begin, stop, usage, doneEvent}, gate: gate})
 		tr.books.failing = failing
 		go func() {
 			for range 4 {
@@ -477,13 +477,13 @@ func TestStreamThatCannotBeSettled(t *testing.T) {
 		}
 	}
 	// All of it came at once, so nothing was sent yet.
-	tr := newTrial(t, reply{pieces: []string{begin + stop + usage + doneEvent}})
+	tr := newTestRequest(t, reply{pieces: []string{begin + stop + usage + doneEvent}})
 	tr.books.failing = ledger.ErrNotSettled
 	wantFault(t, tr.run(askStream), fault.ServiceUnavailable)
 	if tr.client.status != 0 {
 		t.Error("a status was written")
 	}
-	tr = newTrial(t, reply{pieces: []string{begin + stop + usage + doneEvent}})
+	tr = newTestRequest(t, reply{pieces: []string{begin + stop + usage + doneEvent}})
 	tr.books.failing = ledger.ErrUnknown
 	if out := tr.run(askStream); !out.cut || tr.client.status != 0 {
 		t.Errorf("%+v, status %d", out, tr.client.status)
@@ -508,7 +508,7 @@ func TestClientLeavesAStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTrial(t, reply{pieces: test.pieces, stall: true})
+				tr := newTestRequest(t, reply{pieces: test.pieces, stall: true})
 				ctx, leave := context.WithCancel(context.Background())
 				tr.ctx = ctx
 				time.AfterFunc(time.Second, leave)
@@ -531,7 +531,7 @@ func TestClientThatStopsReading(t *testing.T) {
 	t.Parallel()
 	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	gate := make(chan struct{})
-	tr := newTrial(t, reply{pieces: []string{begin, world, world, stop}, gate: gate})
+	tr := newTestRequest(t, reply{pieces: []string{begin, world, world, stop}, gate: gate})
 	tr.client.failing = errors.New("i/o timeout")
 	go func() {
 		gate <- struct{}{}

@@ -15,13 +15,13 @@ import (
 )
 
 // traceAttempt begins the span of an attempt.
-func (x *exchange) traceAttempt(on *line.Attempt) *trace.Span {
-	x.traced = x.Span.Attempt(trace.AttemptStart{
+func (x *chatRequest) traceAttempt(on *line.Attempt) *trace.Span {
+	x.attemptSpan = x.Span.Attempt(trace.AttemptStart{
 		Operation: trace.Chat, Line: on.Line.ID, Provider: on.Line.Provider, BaseURL: on.Line.BaseURL, Model: on.ProviderModel,
-		Stream: x.asked.Stream,
+		Stream: x.params.Stream,
 	})
-	x.named, x.finishes = false, nil
-	return x.traced
+	x.modelTraced, x.finishes = false, nil
+	return x.attemptSpan
 }
 
 // maxTracedName bounds the traced model and id of an answer, in bytes, because providers choose
@@ -30,13 +30,13 @@ const maxTracedName = 256
 
 // traceNames records the model and id of an answer in its span, from a whole answer or an event at
 // a stream's beginning. It is a no-op without a span.
-func (x *exchange) traceNames(data []byte) {
-	if x.traced == nil || x.named {
+func (x *chatRequest) traceNames(data []byte) {
+	if x.attemptSpan == nil || x.modelTraced {
 		return
 	}
 	model, id := namesOf(data)
-	x.named = model != ""
-	x.traced.Named(model, id)
+	x.modelTraced = model != ""
+	x.attemptSpan.Named(model, id)
 }
 
 // namesOf returns the model and the id in an answer or event of any form.
@@ -73,11 +73,11 @@ const maxTracedChoices = 128
 
 // traceFinishes records the finish reasons in a whole answer or an event. It is a no-op without a
 // span.
-func (x *exchange) traceFinishes(data []byte) {
-	if x.traced == nil {
+func (x *chatRequest) traceFinishes(data []byte) {
+	if x.attemptSpan == nil {
 		return
 	}
-	for index, reason := range finishesOf(x.on.Form, data) {
+	for index, reason := range finishesOf(x.target.Form, data) {
 		if reason == "" || index < 0 || index >= maxTracedChoices {
 			continue
 		}
@@ -86,7 +86,7 @@ func (x *exchange) traceFinishes(data []byte) {
 		}
 		x.finishes[index] = reason
 	}
-	x.traced.Finished(x.finishes)
+	x.attemptSpan.Finished(x.finishes)
 }
 
 // finishesOf yields the choices of an answer or event with their finish reasons in the words of
@@ -134,14 +134,14 @@ func onlyFinish(reason []byte) iter.Seq2[int, string] {
 
 // traceBeginning records the beginning of an attempt. It ends the span of a failed attempt; the
 // span of an answer continues until the request ends.
-func (x *exchange) traceBeginning(r *run, err error) {
+func (x *chatRequest) traceBeginning(r *upstreamCall, err error) {
 	if r.span == nil {
 		return
 	}
 	if err == nil {
 		r.span.Status(200)
-		if x.asked.Stream {
-			r.span.Began(x.opts.Now().Sub(r.began))
+		if x.params.Stream {
+			r.span.Began(x.opts.Now().Sub(r.start))
 		}
 		return
 	}

@@ -158,21 +158,21 @@ func TestUsageOfStreams(t *testing.T) {
 
 // playReporting plays a reportingStream to an end. It runs in a bubble of time
 // of its own.
-func playReporting(t *testing.T, client, on wire.Form, early, late, end string) (tr *trial) {
+func playReporting(t *testing.T, client, on wire.Form, early, late, end string) (tr *testRequest) {
 	events, begun := reportingStream(on, early, late)
 	synctest.Test(t, func(t *testing.T) {
 		r := reply{pieces: events}
 		if end != isWhole {
 			r.pieces, r.stall = events[:begun], end == isLeft
 		}
-		tr = newTrial(t, r)
+		tr = newTestRequest(t, r)
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		tr.ctx = ctx
 		if end == isLeft {
 			time.AfterFunc(time.Second, leave)
 		}
-		out := tr.conduct(formCall(t, client, on, true))
+		out := tr.send(formCall(t, client, on, true))
 		code := map[string]fault.Code{isLeft: fault.ClientClosed, breaksOff: fault.UpstreamConnectionError}[end]
 		if out.err != nil || out.cut != (end == isLeft) || tr.end().Code != string(code) {
 			t.Errorf("%+v, end %+v", out, tr.end())
@@ -192,7 +192,7 @@ func TestZerosBesideTheFinish(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				rest.pieces = events[:begun+1]
-				tr := newTrial(t, rest)
+				tr := newTestRequest(t, rest)
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
 				tr.ctx = ctx
@@ -225,7 +225,7 @@ func TestClientsSeeWhatTheyPay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			events, _ := reportingStream(wire.FormChat, test.early, test.late)
-			tr := newTrial(t, reply{pieces: events})
+			tr := newTestRequest(t, reply{pieces: events})
 			if out := tr.run(askUsage); out.err != nil || out.cut {
 				t.Fatalf("%+v", out)
 			}
@@ -261,8 +261,8 @@ func TestUsageOfWholeAnswers(t *testing.T) {
 				if on == wire.FormMessages && test.cached > test.prompt { // it has no such thing: both are parts
 					usage = reportedUsage(on, test.prompt, test.prompt, test.completion)
 				}
-				tr := newTrial(t, reply{pieces: []string{withUsage(on, usage)}})
-				if out := tr.conduct(formCall(t, client, on, false)); out.err != nil || out.cut {
+				tr := newTestRequest(t, reply{pieces: []string{withUsage(on, usage)}})
+				if out := tr.send(formCall(t, client, on, false)); out.err != nil || out.cut {
 					t.Fatalf("%+v", out)
 				}
 				if e := tr.end(); e.Tokens != test.want || int64(e.Cost) != test.want.Prompt*1000+test.want.Completion*10_000 {
@@ -309,15 +309,15 @@ func TestProgressOfPlaceholders(t *testing.T) {
 			events, begun := reportingStream(on, reportedUsage(on, test.prompt, 0, test.completion), "")
 			synctest.Test(t, func(t *testing.T) {
 				gate := make(chan struct{})
-				tr := newTrial(t, reply{pieces: slices.Concat(events[:begun], []string{": x\n\n"}), gate: gate})
+				tr := newTestRequest(t, reply{pieces: slices.Concat(events[:begun], []string{": x\n\n"}), gate: gate})
 				go func() {
 					for range begun {
 						gate <- struct{}{}
 					}
-					time.Sleep(progressEvery + time.Second)
+					time.Sleep(progressInterval + time.Second)
 					gate <- struct{}{}
 				}()
-				tr.conduct(formCall(t, client, on, true))
+				tr.send(formCall(t, client, on, true))
 				if len(tr.books.progress) != 1 {
 					t.Fatalf("%d notes of progress", len(tr.books.progress))
 				}

@@ -71,7 +71,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 			if test.stream {
 				body, good = askStream, reply{pieces: []string{role, hello, world, stop, usage, doneEvent}}
 			}
-			tr := newTrial(t, test.first, good)
+			tr := newTestRequest(t, test.first, good)
 			if out := tr.run(body); out.err != nil || out.cut {
 				t.Fatalf("%+v", out)
 			}
@@ -91,23 +91,23 @@ func TestFailedAttemptsOfAllForms(t *testing.T) {
 			return // an answer without content passes there
 		}
 		body := strings.Replace(withUsage(on, reportedUsage(on, 70, 40, 7)), `"Hello"`, `""`, 1)
-		tr := newTrial(t, reply{pieces: []string{body}})
-		wantFault(t, tr.conduct(formCall(t, client, on, false)), fault.EmptyCompletion)
+		tr := newTestRequest(t, reply{pieces: []string{body}})
+		wantFault(t, tr.send(formCall(t, client, on, false)), fault.EmptyCompletion)
 		if got := spentOn(tr.end()); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}) {
 			t.Errorf("attempts %+v", got)
 		}
 	})
 }
 
-// left is the context of a disconnected client without notification: only Err reports it.
-type left struct{ context.Context }
+// disconnectedContext is the context of a disconnected client without notification: only Err reports it.
+type disconnectedContext struct{ context.Context }
 
 // Err implements context.Context.
-func (left) Err() error { return context.Canceled }
+func (disconnectedContext) Err() error { return context.Canceled }
 
-// TestAnswersThatNobodyGot checks that an answer to a disconnected client costs the client nothing,
+// TestDiscardedAnswers checks that an answer to a disconnected client costs the client nothing,
 // and that the provider's cost is recorded.
-func TestAnswersThatNobodyGot(t *testing.T) {
+func TestDiscardedAnswers(t *testing.T) {
 	t.Parallel()
 	used := upstream.TokenCounts{Prompt: 100, Completion: 10}
 	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
@@ -123,8 +123,8 @@ func TestAnswersThatNobodyGot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTrial(t, reply{pieces: test.pieces})
-			tr.ctx = left{t.Context()}
+			tr := newTestRequest(t, reply{pieces: test.pieces})
+			tr.ctx = disconnectedContext{t.Context()}
 			if out := tr.run(test.body); !out.cut {
 				t.Fatalf("%+v", out)
 			}
@@ -136,12 +136,12 @@ func TestAnswersThatNobodyGot(t *testing.T) {
 	}
 }
 
-// TestLeftWhileJudged checks the same for a stream whose client disconnects while its beginning is
+// TestDisconnectBeforeTheAnswer checks the same for a stream whose client disconnects while its beginning is
 // held.
-func TestLeftWhileJudged(t *testing.T) {
+func TestDisconnectBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTrial(t, reply{pieces: []string{role, hello}, stall: true})
+		tr := newTestRequest(t, reply{pieces: []string{role, hello}, stall: true})
 		ctx, leave := context.WithCancel(t.Context())
 		tr.ctx = ctx
 		time.AfterFunc(time.Second, leave)

@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// whole is a good answer without streaming.
-type whole struct {
+// wholeAnswer is a good answer without streaming.
+type wholeAnswer struct {
 	wire.Answer
 	raw         []byte // as it came
 	contentType string
@@ -23,36 +23,36 @@ type whole struct {
 }
 
 // readWhole buffers and judges an answer.
-func (x *exchange) readWhole(answer *chatcall.Response) (*whole, error) {
-	w := &whole{contentType: answer.ContentType}
+func (x *chatRequest) readWhole(answer *chatcall.Response) (*wholeAnswer, error) {
+	w := &wholeAnswer{contentType: answer.ContentType}
 	err := x.readAll(w, answer)
 	if err == nil {
-		err = misshapen(rawjson.CheckShape(w.raw))
+		err = shapeFailure(rawjson.CheckShape(w.raw))
 	}
 	if err == nil {
-		if w.Answer, err = x.judge(w.contentType, w.raw); err == nil {
+		if w.Answer, err = x.readAnswer(w.contentType, w.raw); err == nil {
 			x.traceNames(w.raw)
 			x.traceFinishes(w.raw)
 			return w, nil
 		}
 	}
-	x.budget.give(w.reserved)
+	x.budget.release(w.reserved)
 	return nil, err
 }
 
-// readAll reads a body up to MaxAnswer. It reserves the bytes beyond ordinaryOut from the budget,
+// readAll reads a body up to MaxAnswer. It reserves the bytes beyond unbudgetedBytes from the budget,
 // also if it returns an error.
-func (x *exchange) readAll(w *whole, answer *chatcall.Response) error {
-	longest, announced := x.opts.MaxAnswer, answer.Length
-	if announced == 0 {
-		announced = -1
+func (x *chatRequest) readAll(w *wholeAnswer, answer *chatcall.Response) error {
+	longest, length := x.opts.MaxAnswer, answer.Length
+	if length == 0 {
+		length = -1
 	}
-	var held int64
+	var size int64
 	var full bool
-	raw, err := bounded.Read(io.LimitReader(answer.Body, longest+1), min(announced, longest), longest, func(n int64) error {
-		held += n
-		more := beyond(held) - w.reserved
-		if full = !x.budget.take(more); full {
+	raw, err := bounded.Read(io.LimitReader(answer.Body, longest+1), min(length, longest), longest, func(n int64) error {
+		size += n
+		more := budgetedBytes(size) - w.reserved
+		if full = !x.budget.reserve(more); full {
 			return errNoMemory
 		}
 		w.reserved += more
@@ -60,9 +60,9 @@ func (x *exchange) readAll(w *whole, answer *chatcall.Response) error {
 	})
 	switch {
 	case full:
-		return noMemory()
+		return outOfMemory()
 	case err != nil:
-		return upstream.Interrupted(x.run.ctx, err)
+		return upstream.Interrupted(x.call.ctx, err)
 	case int64(len(raw)) > longest:
 		// Nor is it here, and another line would answer as much.
 		return fault.New(fault.UpstreamUnavailable,
@@ -74,21 +74,21 @@ func (x *exchange) readAll(w *whole, answer *chatcall.Response) error {
 	return nil
 }
 
-// misshapen returns the failure for JSON of a forbidden shape, or nil.
-func misshapen(err error) error {
+// shapeFailure returns the failure for JSON of a forbidden shape, or nil.
+func shapeFailure(err error) error {
 	if err == nil {
 		return nil
 	}
 	return upstream.Fail(fault.UpstreamUnavailable, err)
 }
 
-// judge reads an answer of status 200 and finds disguised failures.
-func (x *exchange) judge(contentType string, raw []byte) (wire.Answer, error) {
+// readAnswer reads an answer of status 200 and finds disguised failures.
+func (x *chatRequest) readAnswer(contentType string, raw []byte) (wire.Answer, error) {
 	a, err := x.pair.Read(raw)
 	if err != nil {
 		return nil, malformed(contentType, raw, err)
 	}
-	f := x.misjudged(a)
+	f := x.disguisedFailure(a)
 	if f == nil {
 		return a, nil
 	}
@@ -97,12 +97,12 @@ func (x *exchange) judge(contentType string, raw []byte) (wire.Answer, error) {
 	return nil, f
 }
 
-// misjudged returns the failure of an answer that only looks good, or nil.
-func (x *exchange) misjudged(a wire.Answer) *upstream.Failure {
+// disguisedFailure returns the failure of an answer that only looks good, or nil.
+func (x *chatRequest) disguisedFailure(a wire.Answer) *upstream.Failure {
 	switch o := a.Summary(); {
 	case o.Err != nil:
-		return reported(x.on, o.Err)
-	case o.Content && !o.Reasoning && x.on.Line.IsErrorSentence(string(a.Text())):
+		return reported(x.target, o.Err)
+	case o.Content && !o.Reasoning && x.target.Line.IsErrorSentence(string(a.Text())):
 		return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
 	case o.Content:
 		return nil
@@ -110,9 +110,9 @@ func (x *exchange) misjudged(a wire.Answer) *upstream.Failure {
 		return nil
 	case o.Filtered:
 		return upstream.Fail(fault.ContentFilter, errors.New("empty answer, ended by the content filter"))
-	case o.Limited && x.asked.Limit > 0:
+	case o.Limited && x.params.Limit > 0:
 		f := upstream.Fail(fault.MaxTokensTooSmall, errors.New("empty answer, ended by the request's limit"))
-		f.Param = x.asked.LimitParam
+		f.Param = x.params.LimitParam
 		return f
 	}
 	return upstream.Fail(fault.EmptyCompletion, errors.New("answer without content"))
@@ -122,41 +122,41 @@ func (x *exchange) misjudged(a wire.Answer) *upstream.Failure {
 // messages and responses always pass, because they have an end reason (readings: Failures). From a
 // line of another form only filtered or limited answers pass, because the client's form has these
 // reasons too. Chat completions never pass.
-func (x *exchange) passesEmpty(filtered, limited bool) bool {
+func (x *chatRequest) passesEmpty(filtered, limited bool) bool {
 	if x.Form == wire.FormChat {
 		return false
 	}
-	return x.on.Form == x.Form || filtered || limited
+	return x.target.Form == x.Form || filtered || limited
 }
 
-// deliver settles and sends a whole answer.
-func (x *exchange) deliver() error {
+// sendWhole settles and sends a whole answer.
+func (x *chatRequest) sendWhole() error {
 	reported, known := x.whole.Usage()
-	if x.gone() {
-		x.waste(upstream.TokensOf(reported))
-		return x.fail(x.client.Err())
+	if x.disconnected() {
+		x.recordWaste(upstream.TokensOf(reported))
+		return x.fail(x.clientCtx.Err())
 	}
-	x.run.close()
-	judged := x.whole.Summary()
-	u := billable(x.usage(reported, known, x.whole.Completion), judged.Filtered, judged.Content || judged.Reasoning)
-	pieces, err := x.pair.Render(x.whole.Answer, x.whole.raw, u)
+	x.call.close()
+	summary := x.whole.Summary()
+	u := billable(x.usage(reported, known, x.whole.Completion), summary.Filtered, summary.Content || summary.Reasoning)
+	parts, err := x.pair.Render(x.whole.Answer, x.whole.raw, u)
 	if err != nil {
 		f := upstream.Fail(fault.UpstreamUnavailable, err)
-		x.on.Broke(f)
-		x.waste(upstream.TokensOf(reported))
+		x.target.Broke(f)
+		x.recordWaste(upstream.TokensOf(reported))
 		return x.fail(f.Fault())
 	}
 	if err := x.settleFirst(u); err != nil {
 		return err
 	}
 	size := 0
-	for _, piece := range pieces {
-		size += len(piece)
+	for _, part := range parts {
+		size += len(part)
 	}
 	x.w.Header().Set("Content-Length", strconv.Itoa(size))
 	x.begin(x.whole.contentType)
-	for _, piece := range pieces {
-		if err := x.write(piece); err != nil {
+	for _, part := range parts {
+		if err := x.write(part); err != nil {
 			break // settled: it stays charged when the client is gone
 		}
 	}
