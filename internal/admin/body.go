@@ -21,7 +21,7 @@ const (
 // its JSON, because it may be a catalog in YAML.
 func (c *call) read(limit int64) ([]byte, error) {
 	body, err := c.Body(limit)
-	if httpapi.BrokeOff(err) {
+	if httpapi.IsInterrupted(err) {
 		f := fault.Of(err)
 		f.Code = fault.InvalidRequest
 		return nil, f

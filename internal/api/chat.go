@@ -56,7 +56,7 @@ func (d *server) answerChat(x *apiRequest, s chatEndpoint) error {
 				return err
 			}
 			x.loggedByLedger = false
-		} else if x.fresh || httpapi.BrokeOff(err) {
+		} else if x.fresh || httpapi.IsInterrupted(err) {
 			return err
 		}
 		// Memory may say yes, but a no needs the database's word: the key may

@@ -26,7 +26,7 @@ type images struct {
 	account string
 
 	mu        sync.Mutex // guards the rest
-	memory    httpapi.Held
+	memory    httpapi.Reservation
 	remaining int64     // remaining bytes
 	deadline  time.Time // zero: nothing was fetched yet
 }

@@ -18,7 +18,7 @@ func (d *server) poll(x *apiRequest, kind catalog.Kind) error {
 	if !isID(x.PathID()) {
 		return fault.New(fault.JobNotFound, "There is no %s job %q. Check the id and the path.", kind, fault.Shown(x.PathID()))
 	}
-	ctx, cancel := x.Outliving(readTimeout)
+	ctx, cancel := x.Detached(readTimeout)
 	defer cancel()
 	body, err := d.Jobs.Body(ctx, x.caller.Account, string(kind), x.PathID())
 	if err != nil {

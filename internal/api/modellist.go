@@ -67,7 +67,7 @@ func noModel(id string, form wire.Form) error {
 // firstSeen returns when the models of a snapshot were first in a catalog, in Unix
 // milliseconds.
 func (d *server) firstSeen(x *apiRequest, snapshot *catalog.Snapshot) (map[string]int64, error) {
-	ctx, cancel := x.Outliving(readTimeout)
+	ctx, cancel := x.Detached(readTimeout)
 	defer cancel()
 	var ids []string
 	for _, m := range snapshot.Models() {

@@ -104,7 +104,7 @@ func (d *server) authenticate(x *apiRequest, fresh bool) error {
 	if secret == "" {
 		return noKey(x.Request.Header, native)
 	}
-	ctx, done := x.Outliving(readTimeout)
+	ctx, done := x.Detached(readTimeout)
 	defer done()
 	var err error
 	if fresh {
@@ -126,7 +126,7 @@ func (d *server) authenticate(x *apiRequest, fresh bool) error {
 
 // authenticateSession is identify for a key of ServeAs. It always reads the database.
 func (d *server) authenticateSession(x *apiRequest, named sessionKey) (err error) {
-	ctx, done := x.Outliving(readTimeout)
+	ctx, done := x.Detached(readTimeout)
 	defer done()
 	x.fresh = true
 	if x.caller, err = d.Keys.ByID(ctx, named.account, named.key); err != nil {

@@ -127,7 +127,7 @@ func (d *server) submit(x *apiRequest, s jobEndpoint) error {
 		var j checkedSubmission
 		j, err = d.checkSubmission(x, s)
 		switch {
-		case err != nil && (x.fresh || httpapi.BrokeOff(err)):
+		case err != nil && (x.fresh || httpapi.IsInterrupted(err)):
 			return err
 		case err == nil && (x.fresh || j.earlierAnswer == nil && len(j.fields.References) == 0):
 			if stored, err = d.startJob(x, &j, stored); !errors.Is(err, ledger.ErrKeyChanged) {
@@ -241,7 +241,7 @@ func (d *server) findEarlier(x *apiRequest, request submission, j *checkedSubmis
 	if err != nil || key == "" {
 		return err
 	}
-	ctx, cancel := x.Outliving(readTimeout)
+	ctx, cancel := x.Detached(readTimeout)
 	defer cancel()
 	j.OnceKey, j.Fingerprint = key, request.Fingerprint(x.Endpoint())
 	j.earlierAnswer, err = d.Jobs.FindOnce(ctx, j.Account, key, j.Fingerprint)

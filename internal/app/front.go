@@ -57,7 +57,7 @@ func newFront(s surfaces) *front {
 		s.media = httpapi.Wrap(o, "/media", s.media)
 	}
 	o.Refuse = func(x *httpapi.Exchange, bad *fault.Error) {
-		if !httpapi.LedOn(x) {
+		if !httpapi.RedirectTrailingSlash(x) {
 			bad.Write(x)
 		}
 	}

@@ -10,16 +10,16 @@ import (
 	"tollgate/internal/fault"
 )
 
-// brokenOff is the fault of an incomplete body.
-type brokenOff struct{ error }
+// interruptedError is the fault of an incomplete body.
+type interruptedError struct{ error }
 
 // Unwrap gives the fault itself.
-func (b brokenOff) Unwrap() error { return b.error }
+func (b interruptedError) Unwrap() error { return b.error }
 
-// BrokeOff reports whether err means an incomplete request body. Nothing is done on behalf of such
+// IsInterrupted reports whether err means an incomplete request body. Nothing is done on behalf of such
 // a request any more: its connection, and therefore its context, may be dead.
-func BrokeOff(err error) bool {
-	var b brokenOff
+func IsInterrupted(err error) bool {
+	var b interruptedError
 	return errors.As(err, &b)
 }
 
@@ -71,7 +71,7 @@ func (x *Exchange) readBody(limit int64) ([]byte, error) {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			message = "The request body breaks off: it took too long to arrive."
 		}
-		return nil, brokenOff{fault.New(fault.InvalidJSON, "%s Please send the request again.", message)}
+		return nil, interruptedError{fault.New(fault.InvalidJSON, "%s Please send the request again.", message)}
 	}
 	if compressed(x.Request.Header) {
 		return nil, fault.New(fault.InvalidEncoding,

@@ -59,8 +59,8 @@ func TestBody(t *testing.T) {
 			case !errors.As(err, &f) || f.Code != c.code:
 				t.Errorf("got %v, want %s", err, c.code)
 			}
-			if closes := w.Header().Get("Connection") == "close"; closes != c.closes || BrokeOff(err) != c.closes {
-				t.Errorf("closes the connection: %v; broken off: %v", closes, BrokeOff(err))
+			if closes := w.Header().Get("Connection") == "close"; closes != c.closes || IsInterrupted(err) != c.closes {
+				t.Errorf("closes the connection: %v; broken off: %v", closes, IsInterrupted(err))
 			}
 			if again, err2 := x.Body(limit); string(again) != string(got) || !errors.Is(err2, err) {
 				t.Errorf("read again: %d bytes, %v", len(again), err2)

@@ -41,10 +41,12 @@ func NewBudget(most, largestBody, largestFile int64) *Budget {
 }
 
 // Body returns an empty reservation for a body of an account.
-func (b *Budget) Body(account string) Held { return Held{b, account, b.half, bodyCopies, 0} }
+func (b *Budget) Body(account string) Reservation {
+	return Reservation{b, account, b.half, bodyCopies, 0}
+}
 
 // File is Body for a file.
-func (b *Budget) File(account string) Held { return Held{b, account, b.file, 1, 0} }
+func (b *Budget) File(account string) Reservation { return Reservation{b, account, b.file, 1, 0} }
 
 // take reserves n bytes for an account whose limit is share. Its error is a *fault.Error.
 func (b *Budget) take(account string, n, share int64) error {
@@ -73,9 +75,9 @@ func (b *Budget) give(account string, n int64) {
 	}
 }
 
-// Held is the memory that one reader has reserved from a budget. The zero value has no budget and
+// Reservation is the memory that one reader has reserved from a budget. The zero value has no budget and
 // no limit.
-type Held struct {
+type Reservation struct {
 	budget  *Budget
 	account string // the account charged for the memory
 	share   int64  // the account's limit
@@ -85,7 +87,7 @@ type Held struct {
 
 // Grow takes n more bytes, as often as they are held. The error is a *fault.Error
 // and takes none.
-func (h *Held) Grow(n int64) error {
+func (h *Reservation) Grow(n int64) error {
 	if h.budget == nil {
 		return nil
 	}
@@ -98,7 +100,7 @@ func (h *Held) Grow(n int64) error {
 }
 
 // Release gives all back.
-func (h *Held) Release() {
+func (h *Reservation) Release() {
 	if h.bytes > 0 {
 		h.budget.give(h.account, h.bytes)
 		h.bytes = 0

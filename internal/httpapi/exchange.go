@@ -23,7 +23,7 @@ type Exchange struct {
 	// Span is the request's span in its trace, or nil if the request is not traced.
 	Span *trace.Span
 	// Memory is the reservation for the request's body. The zero value reserves nothing.
-	Memory Held
+	Memory Reservation
 
 	log      *slog.Logger
 	endpoint string
@@ -38,10 +38,10 @@ func (x *Exchange) PathID() string { return x.Request.PathValue("id") }
 // Endpoint is the path of the request's route, with {id}, or "unknown" without a route.
 func (x *Exchange) Endpoint() string { return x.endpoint }
 
-// Outliving returns a context for work before an answer, bounded by limit. It outlives the client:
+// Detached returns a context for work before an answer, bounded by limit. It outlives the client:
 // a client that has closed its own side may still read, and a client that is gone is no failure of
 // ours.
-func (x *Exchange) Outliving(limit time.Duration) (context.Context, context.CancelFunc) {
+func (x *Exchange) Detached(limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(x.Request.Context()), limit)
 }
 

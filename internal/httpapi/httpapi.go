@@ -88,14 +88,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setID(w.Header(), x.ID)
 	x.Span = s.Trace.Request(r, x.ID, x.Received)
 	defer x.DropBody()
-	defer s.seeOut(x)
-	if err := s.receive(x); err != nil {
+	defer s.finish(x)
+	if err := s.serve(x); err != nil {
 		s.refuse(x, err)
 	}
 }
 
-// receive lets a request in and has it answered.
-func (s *server) receive(x *Exchange) error {
+// serve checks origin and entry, then answers the request.
+func (s *server) serve(x *Exchange) error {
 	if s.Origins.admit(x) {
 		return nil
 	}

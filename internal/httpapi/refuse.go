@@ -58,10 +58,10 @@ func write(w http.ResponseWriter, r *http.Request, f *fault.Error) {
 	f.Write(w)
 }
 
-// seeOut runs at the end of every request, including one that panicked. A panic of ours is logged
+// finish runs at the end of every request, including one that panicked. A panic of ours is logged
 // with its stack and answered 503, or cuts an answer that has begun; http.ErrAbortHandler is an
 // intended cut.
-func (s *server) seeOut(x *Exchange) {
+func (s *server) finish(x *Exchange) {
 	panicked := recover()
 	if err, ok := panicked.(error); panicked != nil && (!ok || !errors.Is(err, http.ErrAbortHandler)) {
 		s.Log.Error("request panicked", "request", x.ID, "endpoint", x.endpoint, "panic", panicked, "stack", string(debug.Stack()),

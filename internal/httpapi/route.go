@@ -27,8 +27,8 @@ type router struct {
 	notFound func(*http.Request) error
 }
 
-// newRouter gives the mux a pattern a path, without its methods: by themselves,
-// one path for any method would not stand beside another with an {id} for some.
+// newRouter registers one pattern per path, without methods: in http.ServeMux a path for any
+// method conflicts with a path with {id} for some methods.
 func newRouter(routes []Route, notFound func(*http.Request) error) router {
 	paths := make(map[string]methods)
 	for _, r := range routes {
@@ -39,7 +39,7 @@ func newRouter(routes []Route, notFound func(*http.Request) error) router {
 		paths[path][method] = r.Handle
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", answering(func(x *Exchange) error { return notFound(x.Request) }))
+	mux.Handle("/", muxHandler(func(x *Exchange) error { return notFound(x.Request) }))
 	for path, known := range paths {
 		exact := path
 		if path == "/" { // to the mux, "/" is every path
@@ -88,10 +88,10 @@ func (m router) serve(x *Exchange) error {
 	return x.err
 }
 
-// LedOn redirects a GET or HEAD of an unknown path with slashes at its end to the path without them,
+// RedirectTrailingSlash redirects a GET or HEAD of an unknown path with slashes at its end to the path without them,
 // because people and proxies write page addresses like that. Otherwise it returns false and writes
 // nothing.
-func LedOn(x *Exchange) bool {
+func RedirectTrailingSlash(x *Exchange) bool {
 	to := *x.Request.URL
 	reads := x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
 	if x.endpoint != unknownEndpoint || !reads || !strings.HasSuffix(to.Path, "/") {
@@ -102,11 +102,11 @@ func LedOn(x *Exchange) bool {
 	return true
 }
 
-// answering is a handler of the mux. The mux only knows writers, so x is passed as the writer.
-type answering func(*Exchange) error
+// muxHandler is a handler of the mux. The mux only knows writers, so x is passed as the writer.
+type muxHandler func(*Exchange) error
 
 // ServeHTTP implements http.Handler.
-func (a answering) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (a muxHandler) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	x := w.(*Exchange)
 	x.err = a(x)
 }
@@ -115,7 +115,7 @@ func (a answering) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 type methods map[string]func(*Exchange) error
 
 // at returns the handler of a path with these methods.
-func (m methods) at(path string) answering {
+func (m methods) at(path string) muxHandler {
 	allow, endpoint := m.allowed(), strings.ReplaceAll(path, "...}", "}")
 	return func(x *Exchange) error {
 		method := x.Request.Method

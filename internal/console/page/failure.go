@@ -30,7 +30,7 @@ type failure struct {
 // showError shows an error as a page.
 func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 	x.Header().Del("WWW-Authenticate")
-	if httpapi.LedOn(x) {
+	if httpapi.RedirectTrailingSlash(x) {
 		return
 	}
 	shown := failure{Title: "Something went wrong", Text: f.Message(), Request: x.ID}

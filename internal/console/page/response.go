@@ -122,7 +122,7 @@ func (c CSV) send(v *Visit) error {
 // next reads the next batch. Each batch has the time limit of a page, however slowly the client reads
 // the file.
 func (c CSV) next(v *Visit) (t ui.DataTable, more bool, err error) {
-	ctx, done := v.Outliving(visitTimeout)
+	ctx, done := v.Detached(visitTimeout)
 	defer done()
 	v.ctx = ctx
 	return c.Next()

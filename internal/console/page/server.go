@@ -26,7 +26,7 @@ func (srv *server) enter(x *httpapi.Exchange) error {
 // sections. An open path needs no session.
 func (srv *server) handler(s *section, h Handler, open bool) func(*httpapi.Exchange) error {
 	return func(x *httpapi.Exchange) error {
-		ctx, done := x.Outliving(visitTimeout)
+		ctx, done := x.Detached(visitTimeout)
 		defer done()
 		v := &Visit{Exchange: x, server: srv, section: s, path: h.path, ctx: ctx}
 		if !plain(x.PathID()) {
