@@ -115,7 +115,7 @@ type field struct {
 func (o object) decode(fields ...field) error {
 	for _, name := range o.names {
 		if !isField(fields, name) {
-			return fault.At(fault.InvalidRequest, fault.Shown(name), "There is no field %q in this request. %s", fault.Shown(name), fieldNames(fields))
+			return fault.At(fault.InvalidRequest, fault.Shown(name), "There is no field %q here. %s", fault.Shown(name), fieldNames(fields))
 		}
 	}
 	for _, f := range fields {

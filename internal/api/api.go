@@ -50,16 +50,16 @@ type Options struct {
 	WrongKeys *limit.Throttle
 }
 
-// Handler is the handler of /v1 and /native. Any other path is answered 404 in the
+// PublicHandler is the handler of /v1 and /native. Any other path is answered 404 in the
 // /v1 shape, so it may be the last handler of a server.
-type Handler struct {
+type PublicHandler struct {
 	byKey     http.Handler
 	routes    []httpapi.Route
 	bySession http.Handler // the same for ServeAs, without CORS
 }
 
 // New returns the door.
-func New(o Options) *Handler {
+func New(o Options) *PublicHandler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -74,19 +74,19 @@ func New(o Options) *Handler {
 	routes := d.routes()
 	served := httpapi.New(with, routes)
 	with.Origins = nil
-	return &Handler{byKey: served, routes: routes, bySession: httpapi.New(with, routes)}
+	return &PublicHandler{byKey: served, routes: routes, bySession: httpapi.New(with, routes)}
 }
 
 // Endpoints returns all endpoint names passed to Options.Observe.
-func (d *Handler) Endpoints() []string { return httpapi.Endpoints(d.routes) }
+func (d *PublicHandler) Endpoints() []string { return httpapi.Endpoints(d.routes) }
 
 // ServeHTTP handles a request authenticated by its API key.
-func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.byKey.ServeHTTP(w, r) }
+func (d *PublicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.byKey.ServeHTTP(w, r) }
 
 // ServeAs handles a request without a key for a signed-in user of an account, as if the request had
 // carried the given key of the account. All rules for calls apply: the key's state, addresses,
 // models and limits, admission and the request log.
-func (d *Handler) ServeAs(w http.ResponseWriter, r *http.Request, account, key string) {
+func (d *PublicHandler) ServeAs(w http.ResponseWriter, r *http.Request, account, key string) {
 	d.bySession.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, sessionKey{account, key})))
 }
 

@@ -34,7 +34,7 @@ const (
 // Messages for users of references.
 const (
 	unusableReference = "The reference in `%s` cannot be used: %s"
-	fetchesTooSlow    = "Fetching the references took longer than %s in all. Use faster hosts or fewer references, or send the files themselves."
+	fetchesTooSlow    = "Fetching the references took longer than %s in all. Use faster hosts, fewer references, or send the files themselves."
 	fetchesAreBusy    = "Too many references are being fetched right now. You were not charged; please try again in a moment."
 )
 

@@ -141,7 +141,8 @@ func TestPanic(t *testing.T) {
 	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
 	got.refused(t, 503, "service_unavailable")
 	log := d.log.String()
-	if !strings.Contains(log, "panicked") || !strings.Contains(log, got.header.Get("x-request-id")) || !strings.Contains(log, "api/server.go") {
+	if !strings.Contains(log, "panicked") || !strings.Contains(log, got.header.Get("x-request-id")) ||
+		!strings.Contains(log, "api/server.go") {
 		t.Errorf("the log says %s", log)
 	}
 	if strings.Contains(log, secret) {

@@ -59,7 +59,7 @@ func TestAdviceNamesTheLimitField(t *testing.T) {
 			c := AcceptedRequest{Form: test.form, Body: body, Snapshot: formSnapshot(t, wire.FormChat),
 				Admission: ledger.Admission{Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Received: time.Now()}}
 			c.Model, _ = c.Snapshot.Model("swift-1")
-			tr := newTestRequest(t, reply{pieces: []string{whole1}})
+			tr := newTrial(t, reply{pieces: []string{whole1}})
 			tr.send(c)
 			if want := "lower " + test.field; len(tr.books.amounts) != 1 || tr.books.amounts[0].Advice != want {
 				t.Errorf("admissions %+v, want the advice %q", tr.books.amounts, want)

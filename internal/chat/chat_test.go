@@ -25,7 +25,7 @@ const (
 
 func TestWholeAnswer(t *testing.T) {
 	t.Parallel()
-	tr := newTestRequest(t, reply{pieces: []string{whole1[:40], whole1[40:]}})
+	tr := newTrial(t, reply{pieces: []string{whole1[:40], whole1[40:]}})
 	tr.opts.ExposeLine = true
 	if out := tr.run(ask); out.err != nil || out.cut {
 		t.Fatalf("%+v", out)
@@ -92,7 +92,7 @@ func TestDisguisedFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			again := test.reply
-			tr := newTestRequest(t, test.reply, again)
+			tr := newTrial(t, test.reply, again)
 			tr.opts.MaxAnswer, tr.opts.ExposeLine = 20_000, true
 			if test.lines == 2 && name == "error sentence" { // the second line knows no sentences
 				tr.provider.replies[1] = reply{failure: upstream.Fail(fault.UpstreamError, errors.New("again"))}
@@ -151,7 +151,7 @@ func TestRejectedAddedFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTestRequest(t, test.reply, test.reply)
+			tr := newTrial(t, test.reply, test.reply)
 			f := faultOf(t, tr.run(test.body), test.code)
 			tr.want(ledger.Failed, "0", f.Status(), test.code)
 			if test.code == fault.UpstreamUnavailable && f.Param != "" {
@@ -175,15 +175,15 @@ func TestSecondLineAnswers(t *testing.T) {
 		answer  string
 		charged string
 	}{
-		"whole": {ask, reply{failure: upstream.Fail(fault.UpstreamUnavailable, nil)}, reply{pieces: []string{whole1}}, asClientEvents(whole1), costUsage},
+		"whole": {ask, reply{failure: upstream.Fail(fault.UpstreamUnavailable, nil)}, reply{pieces: []string{whole1}}, toClient(whole1), costUsage},
 		"stream": {askStream, reply{pieces: []string{role, ": queued\n\n"}}, reply{pieces: []string{role, hello, stop, usage, doneEvent}},
-			asClientEvents(role, hello, stop, doneEvent), costUsage},
+			toClient(role, hello, stop, doneEvent), costUsage},
 		"sentence": {askStream, reply{pieces: []string{role, strings.Replace(hello, "Hello", "service overloaded", 1), stop, doneEvent}},
-			reply{pieces: []string{hello, stop, usage, doneEvent}}, asClientEvents(hello, stop, doneEvent), costUsage},
+			reply{pieces: []string{hello, stop, usage, doneEvent}}, toClient(hello, stop, doneEvent), costUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTestRequest(t, test.first, test.second)
+			tr := newTrial(t, test.first, test.second)
 			if out := tr.run(test.body); out.err != nil || out.cut {
 				t.Fatalf("%+v", out)
 			}
@@ -222,7 +222,7 @@ func TestRequestBodies(t *testing.T) {
 			if strings.Contains(test.in, `"stream":true`) {
 				r = reply{pieces: []string{hello, stop, usage, doneEvent}}
 			}
-			tr := newTestRequest(t, r)
+			tr := newTrial(t, r)
 			if out := tr.run(test.in); out.err != nil || out.cut {
 				t.Fatalf("%+v", out)
 			}
@@ -244,7 +244,7 @@ func TestUnpricedIsRefusedBeforeTheHold(t *testing.T) {
 		strings.Replace(ask, `{"model"`, `{"models":["gpt-6-astra"],"model"`, 1):              `models`,
 		strings.Replace(ask, `{"model"`, `{"tools":[{"type":"code_interpreter"}],"model"`, 1): `tools[0].type`,
 	} {
-		tr := newTestRequest(t)
+		tr := newTrial(t)
 		if f := faultOf(t, tr.run(body), fault.InvalidRequest); f.Param != param {
 			t.Errorf("%s: param %s", body, f.Param)
 		}
@@ -256,15 +256,15 @@ func TestUnpricedIsRefusedBeforeTheHold(t *testing.T) {
 
 func TestAdmissionRefuses(t *testing.T) {
 	t.Parallel()
-	tr := newTestRequest(t)
+	tr := newTrial(t)
 	tr.books.admitError = fault.New(fault.InsufficientQuota, "no")
 	wantFault(t, tr.run(ask), fault.InsufficientQuota)
-	tr = newTestRequest(t)
+	tr = newTrial(t)
 	tr.books.admitError = ledger.ErrKeyChanged
 	if out := tr.run(ask); !errors.Is(out.err, ledger.ErrKeyChanged) {
 		t.Errorf("%+v", out)
 	}
-	tr = newTestRequest(t)
+	tr = newTrial(t)
 	ctx, leave := context.WithCancel(context.Background())
 	leave()
 	tr.ctx, tr.books.admitError = ctx, ctx.Err()
@@ -275,12 +275,12 @@ func TestAdmissionRefuses(t *testing.T) {
 
 func TestWholeAnswerThatCannotBeSettled(t *testing.T) {
 	t.Parallel()
-	tr := newTestRequest(t, reply{pieces: []string{whole1}})
+	tr := newTrial(t, reply{pieces: []string{whole1}})
 	tr.books.failing = ledger.ErrNotSettled
 	if f := faultOf(t, tr.run(ask), fault.ServiceUnavailable); f.RetryAfter == 0 {
 		t.Error("no time to retry after")
 	}
-	tr = newTestRequest(t, reply{pieces: []string{whole1}})
+	tr = newTrial(t, reply{pieces: []string{whole1}})
 	tr.books.failing = ledger.ErrUnknown
 	if out := tr.run(ask); !out.cut || tr.client.status != 0 || tr.client.body() != "" {
 		t.Errorf("%+v, client got %d %q", out, tr.client.status, tr.client.body())
@@ -292,12 +292,12 @@ func TestWholeAnswerThatCannotBeSettled(t *testing.T) {
 func TestBudgetForWholeAnswers(t *testing.T) {
 	t.Parallel()
 	long := reply{pieces: []string{strings.Replace(whole1, "Hello", strings.Repeat("x", 200_000), 1)}}
-	tr := newTestRequest(t, long, long)
+	tr := newTrial(t, long, long)
 	tr.opts.AnswerBudget = 100_000
 	wantFault(t, tr.run(ask), fault.UpstreamUnavailable)
 	tr.want(ledger.Failed, "0", 502, fault.UpstreamUnavailable)
 	for _, lines := range [][]reply{{long, {pieces: []string{whole1}}}, {{pieces: []string{whole1}}}} {
-		tr := newTestRequest(t, lines...)
+		tr := newTrial(t, lines...)
 		tr.opts.AnswerBudget = 1
 		if out := tr.run(ask); out.err != nil || out.cut || tr.client.status != 200 {
 			t.Errorf("an ordinary answer after %d long ones: %+v", len(lines)-1, out)
@@ -309,11 +309,11 @@ func TestBudgetForWholeAnswers(t *testing.T) {
 func TestDeeplyNestedEvent(t *testing.T) {
 	t.Parallel()
 	brackets := reply{pieces: []string{"data: " + strings.Repeat("[", maxEvent-100) + "\n\n"}}
-	tr := newTestRequest(t, brackets, brackets)
+	tr := newTrial(t, brackets, brackets)
 	wantFault(t, tr.run(askStream), fault.UpstreamUnavailable)
 	tr.want(ledger.Failed, "0", 502, fault.UpstreamUnavailable)
 	line := strings.Replace(hello, "Hello", `Hello\n`, 1) // too long for an error sentence
-	tr = newTestRequest(t, reply{pieces: []string{role, line, "data: " + strings.Repeat("[", maxEvent-100) + "\n\n"}})
+	tr = newTrial(t, reply{pieces: []string{role, line, "data: " + strings.Repeat("[", maxEvent-100) + "\n\n"}})
 	if out := tr.run(askStream); out.err != nil || !strings.Contains(tr.client.body(), `"code":"upstream_unavailable"`) {
 		t.Errorf("%v, cut %v, client got %.300s", out.err, out.cut, tr.client.body())
 	}
@@ -325,7 +325,7 @@ func TestBudgetForStreams(t *testing.T) {
 	t.Parallel()
 	long := strings.Replace(hello, "Hello", strings.Repeat("x", 200_000), 1)
 	for most, code := range map[int64]fault.Code{100_000: fault.UpstreamUnavailable, 2_000_000: ""} {
-		tr := newTestRequest(t, reply{pieces: []string{role, long, stop, usage, doneEvent}},
+		tr := newTrial(t, reply{pieces: []string{role, long, stop, usage, doneEvent}},
 			reply{pieces: []string{role, long, stop, usage, doneEvent}})
 		tr.opts.AnswerBudget = most
 		out := tr.run(askStream)
@@ -337,7 +337,7 @@ func TestBudgetForStreams(t *testing.T) {
 		}
 		wantFault(t, out, code)
 	}
-	tr := newTestRequest(t, reply{pieces: []string{role, hello, stop, usage, doneEvent}})
+	tr := newTrial(t, reply{pieces: []string{role, hello, stop, usage, doneEvent}})
 	tr.opts.AnswerBudget = 1
 	if out := tr.run(askStream); out.err != nil || out.cut {
 		t.Errorf("an ordinary stream: %+v", out)
@@ -350,7 +350,7 @@ func TestWholeAnswerTakesTooLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTestRequest(t, reply{pieces: []string{whole1[:9]}, stall: true}, reply{stall: true})
+				tr := newTrial(t, reply{pieces: []string{whole1[:9]}, stall: true}, reply{stall: true})
 				tr.opts.RequestTimeout = timeout
 				start := time.Now()
 				wantFault(t, tr.run(ask), fault.UpstreamTimeout)
@@ -370,7 +370,7 @@ func TestWholeAnswerTakesTooLong(t *testing.T) {
 func TestClientLeavesAWholeAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTestRequest(t, reply{pieces: []string{whole1[:9]}, stall: true})
+		tr := newTrial(t, reply{pieces: []string{whole1[:9]}, stall: true})
 		ctx, leave := context.WithCancel(context.Background())
 		tr.ctx = ctx
 		time.AfterFunc(time.Second, leave)
@@ -383,7 +383,7 @@ func TestClientLeavesAWholeAnswer(t *testing.T) {
 		}
 	})
 	// Settled, it stays charged.
-	tr := newTestRequest(t, reply{pieces: []string{whole1}})
+	tr := newTrial(t, reply{pieces: []string{whole1}})
 	ctx, leave := context.WithCancel(context.Background())
 	tr.ctx, tr.books.settling = ctx, leave
 	if out := tr.run(ask); out.err != nil || out.cut {
@@ -394,7 +394,7 @@ func TestClientLeavesAWholeAnswer(t *testing.T) {
 
 func TestPanicReleasesTheHold(t *testing.T) {
 	t.Parallel()
-	tr := newTestRequest(t, reply{pieces: []string{whole1}})
+	tr := newTrial(t, reply{pieces: []string{whole1}})
 	tr.opts.Now = func() time.Time {
 		if len(tr.books.amounts) > 0 && len(tr.provider.calls) > 0 && len(tr.books.ends) == 0 && !tr.books.isSettled {
 			tr.books.isSettled = true
@@ -425,7 +425,7 @@ func TestLongAnswersOfSlowClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTestRequest(t, test.reply)
+				tr := newTrial(t, test.reply)
 				tr.client.onWrite = func(size int) { time.Sleep(time.Duration(size) * time.Second / 50_000) }
 				if out := tr.run(test.ask); out.err != nil || out.cut {
 					t.Fatalf("%+v", out)
@@ -436,7 +436,7 @@ func TestLongAnswersOfSlowClients(t *testing.T) {
 				}
 			})
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTestRequest(t, test.reply)
+				tr := newTrial(t, test.reply)
 				tr.client.onWrite = func(size int) { time.Sleep(time.Duration(size) * time.Second / 10_000) }
 				began := time.Now()
 				tr.run(test.ask)

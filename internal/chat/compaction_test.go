@@ -61,7 +61,7 @@ func TestCompactionOfResponses(t *testing.T) {
 				parts = append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText("Hello"),
 					fakeprovider.ResponsesEnd("completed", used, fakeprovider.ResponsesMessage("Hello")))
 			}
-			tr := newTestRequest(t, reply{pieces: parts})
+			tr := newTrial(t, reply{pieces: parts})
 			if out := tr.send(compactingCall(t, fields, stream)); out.err != nil || out.cut {
 				t.Fatalf("%s: %+v", fields, out)
 			}

@@ -51,7 +51,7 @@ func TestLogsDoNotRepeatPrompts(t *testing.T) {
 			t.Run(fmt.Sprint(i, " ", name), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					tr := newTestRequest(t, play.reply, reply{failure: upstream.Classify(500, "text/plain", []byte(leak), nil)})
+					tr := newTrial(t, play.reply, reply{failure: upstream.Classify(500, "text/plain", []byte(leak), nil)})
 					var log bytes.Buffer
 					tr.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
 					out := tr.run(fmt.Sprintf(`{"model":"swift-1","messages":[{"role":"user","content":%q}],"stream":%t}`, leakPrompt, play.stream))

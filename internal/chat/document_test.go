@@ -44,7 +44,7 @@ func TestMoneyDocumentStreams(t *testing.T) {
 			continue
 		}
 		rows++
-		tr := newTestRequest(t, documentedStream(t, cells[0], cells[1] == "yes", cells[2]))
+		tr := newTrial(t, documentedStream(t, cells[0], cells[1] == "yes", cells[2]))
 		tr.send(call(t, snapshot, askStream))
 		e := tr.end()
 		got := []string{fmt.Sprint(e.Tokens.Prompt), fmt.Sprint(e.Tokens.Completion), e.Cost.String()}

@@ -145,7 +145,7 @@ func TestEndsWaitForTheSettlement(t *testing.T) {
 	eachPair(t, func(t *testing.T, client, on wire.Form) {
 		events, _ := goodStream(on)
 		gate := make(chan struct{})
-		tr := newTestRequest(t, reply{pieces: events, gate: gate})
+		tr := newTrial(t, reply{pieces: events, gate: gate})
 		go func() {
 			for range events {
 				gate <- struct{}{}
@@ -170,7 +170,7 @@ func TestEndsWaitForTheSettlement(t *testing.T) {
 			}
 		}
 
-		tr = newTestRequest(t, reply{pieces: []string{goodWhole(on)}})
+		tr = newTrial(t, reply{pieces: []string{goodWhole(on)}})
 		if out := tr.send(formCall(t, client, on, false)); out.err != nil || out.cut {
 			t.Fatalf("%+v", out)
 		}
@@ -189,7 +189,7 @@ func TestFormsThatCannotBeSettled(t *testing.T) {
 		for _, failing := range []error{ledger.ErrUnknown, ledger.ErrNotSettled} {
 			events, _ := goodStream(on)
 			gate := make(chan struct{})
-			tr := newTestRequest(t, reply{pieces: events, gate: gate})
+			tr := newTrial(t, reply{pieces: events, gate: gate})
 			tr.books.failing = failing
 			go func() {
 				for range events {
@@ -208,7 +208,7 @@ func TestFormsThatCannotBeSettled(t *testing.T) {
 			}
 			checkFailed(t, client, got, fault.ServiceUnavailable)
 
-			tr = newTestRequest(t, reply{pieces: []string{goodWhole(on)}})
+			tr = newTrial(t, reply{pieces: []string{goodWhole(on)}})
 			tr.books.failing = failing
 			out = tr.send(formCall(t, client, on, false))
 			if errors.Is(failing, ledger.ErrNotSettled) {
@@ -252,7 +252,7 @@ func TestFormsBreakOffBehindTheFinish(t *testing.T) {
 				failure := "data: {\"error\":{\"message\":\"x\",\"code\":\"server_error\"}}\n\n"
 				events = append(events[:len(events)-1:len(events)-1], failure)
 				gate := make(chan struct{})
-				tr := newTestRequest(t, reply{pieces: events, gate: gate})
+				tr := newTrial(t, reply{pieces: events, gate: gate})
 				go func() {
 					for range events {
 						gate <- struct{}{}
@@ -292,7 +292,7 @@ func TestLimitThatMessagesDemand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			refusal := fmt.Appendf(nil, `{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, test.message)
-			tr := newTestRequest(t, reply{failure: upstream.Classify(400, "application/json", refusal, nil)})
+			tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", refusal, nil)})
 			f := faultOf(t, tr.send(formCall(t, test.client, wire.FormMessages, false)), test.code)
 			tr.want(ledger.Failed, "0", f.Status(), test.code)
 		})

@@ -344,7 +344,7 @@ type testRequest struct {
 	lines    *line.Lines // once it ran
 }
 
-func newTestRequest(t testing.TB, replies ...reply) *testRequest {
+func newTrial(t testing.TB, replies ...reply) *testRequest {
 	b := &fakeLedger{t: t}
 	return &testRequest{
 		t: t, books: b, provider: &provider{t: t, replies: replies},
@@ -486,8 +486,8 @@ const (
 		`"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`
 )
 
-// asClientEvents is an event as the client gets it.
-func asClientEvents(events ...string) string {
+// toClient is an event as the client gets it.
+func toClient(events ...string) string {
 	var b bytes.Buffer
 	for _, e := range events {
 		b.WriteString(string(bytes.ReplaceAll([]byte(e), []byte("vendor-model"), []byte("swift-1"))))

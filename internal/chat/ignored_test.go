@@ -24,7 +24,7 @@ func TestUnknownFieldsGoToNoLine(t *testing.T) {
 		`"web-search":true,"searchTheWeb":1`:   "web-search, searchTheWeb",
 		`"` + strings.Repeat("n", 200) + `":1`: strings.Repeat("n", 64),
 	} {
-		tr := newTestRequest(t, reply{pieces: []string{whole1}})
+		tr := newTrial(t, reply{pieces: []string{whole1}})
 		if out := tr.run(asking(members)); out.err != nil || out.cut {
 			t.Fatalf("%s: %+v", members, out)
 		}
@@ -58,13 +58,13 @@ func TestIgnoredHeaderIsBounded(t *testing.T) {
 // TestUnknownFieldsRefused checks the refusal before admission, if configured.
 func TestUnknownFieldsRefused(t *testing.T) {
 	t.Parallel()
-	tr := newTestRequest(t)
+	tr := newTrial(t)
 	tr.opts.RefuseUnknown = true
 	out := tr.run(asking(`"top_k":1,"frobnicate":1`))
 	if f := fault.Of(out.err); f.Code != fault.InvalidRequest || f.Param != "frobnicate" || len(tr.books.amounts) != 0 {
 		t.Errorf("%v, %d admissions", out.err, len(tr.books.amounts))
 	}
-	tr = newTestRequest(t, reply{pieces: []string{whole1}})
+	tr = newTrial(t, reply{pieces: []string{whole1}})
 	tr.opts.RefuseUnknown = true
 	if out := tr.run(asking(`"top_k":1`)); out.err != nil {
 		t.Errorf("a documented field: %v", out.err)
@@ -82,7 +82,7 @@ func TestCostlyFieldsAreRefused(t *testing.T) {
 		"agent_count", "id_slot", "guardrails", "deferred_tools", "vl_high_resolution_images", "thread_id", "multi_agent", "adapter_id",
 	} {
 		for _, spelling := range []string{name, strings.ToUpper(name)} {
-			tr := newTestRequest(t)
+			tr := newTrial(t)
 			body := asking(`"` + spelling + `":true`)
 			r, err := completions.Open([]byte(body))
 			if err == nil {

@@ -84,7 +84,7 @@ func TestImagesAreFetchedAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTestRequest(t, reply{pieces: []string{goodWhole(wire.FormGemini)}})
+				tr := newTrial(t, reply{pieces: []string{goodWhole(wire.FormGemini)}})
 				accepted := call(t, inlineSnapshot(t), showing(c.images))
 				a := &album{missing: c.missing}
 				accepted.Image = a.fetch
@@ -121,7 +121,7 @@ func TestImagesAreFetchedAtOnce(t *testing.T) {
 // TestImagesThatPanic checks that a panic over an untrusted file does not end the process.
 func TestImagesThatPanic(t *testing.T) {
 	t.Parallel()
-	tr := newTestRequest(t)
+	tr := newTrial(t)
 	accepted := call(t, inlineSnapshot(t), showing(1))
 	accepted.Image = func(context.Context, string) (string, []byte, error) { panic("odd file") }
 	if f := faultOf(t, tr.send(accepted), fault.ServiceUnavailable); !strings.Contains(fmt.Sprint(f.Unwrap()), "odd file") {

@@ -99,7 +99,7 @@ func TestIterationsAreCharged(t *testing.T) {
 				if stream {
 					parts = fakeprovider.NativeBillStream(`{"input_tokens":0,"output_tokens":1}`, test.usage)
 				}
-				tr := newTestRequest(t, reply{pieces: parts})
+				tr := newTrial(t, reply{pieces: parts})
 				if out := tr.send(callingCall(t, test.fields, stream)); out.err != nil || out.cut {
 					t.Fatalf("%+v", out)
 				}
@@ -120,7 +120,7 @@ func TestIterationsAreCharged(t *testing.T) {
 func TestCalledModelsNeedPrices(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"claude-mythos-5", "claude-old", "retired", "claude-opus-4", "CLAUDE-OPUS-4-7", "claude-opus-4-7 "} {
-		tr := newTestRequest(t)
+		tr := newTrial(t)
 		out := tr.send(callingCall(t, fmt.Sprintf(`"tools":[{"type":"advisor_20260301","name":"advisor","model":%q}]`, model), false))
 		if f := faultOf(t, out, fault.InvalidRequest); f.Param != "tools[0].model" || len(tr.provider.calls) != 0 {
 			t.Errorf("%s: param %s, %d calls", model, f.Param, len(tr.provider.calls))
@@ -133,7 +133,7 @@ func TestCalledModelsNeedPrices(t *testing.T) {
 func TestHoldsOfModelCalls(t *testing.T) {
 	t.Parallel()
 	hold := func(fields string) int64 {
-		tr := newTestRequest(t, reply{pieces: []string{fakeprovider.NativeBill(`{"input_tokens":1,"output_tokens":1}`)}})
+		tr := newTrial(t, reply{pieces: []string{fakeprovider.NativeBill(`{"input_tokens":1,"output_tokens":1}`)}})
 		if out := tr.send(callingCall(t, fields, false)); out.err != nil {
 			t.Fatal(out.err)
 		}
@@ -163,7 +163,7 @@ func TestBrokenStreamsWithModelCalls(t *testing.T) {
 	call := fakeprovider.NativeEvent("content_block_start",
 		`"index":1,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"advisor","input":{}}`)
 	cost := func(fields string, parts ...string) float64 {
-		tr := newTestRequest(t, reply{pieces: parts})
+		tr := newTrial(t, reply{pieces: parts})
 		if out := tr.send(callingCall(t, fields, true)); out.err != nil || out.cut {
 			t.Fatalf("%+v", out)
 		}

@@ -18,7 +18,7 @@ import (
 func TestBrokenStreamsAreLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTestRequest(t, reply{pieces: []string{role, strings.Replace(hello, "Hello", `Hello\n`, 1)}, err: errors.New("reset by the peer")})
+		tr := newTrial(t, reply{pieces: []string{role, strings.Replace(hello, "Hello", `Hello\n`, 1)}, err: errors.New("reset by the peer")})
 		var log bytes.Buffer
 		tr.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
 		tr.run(askStream)
@@ -41,7 +41,7 @@ func TestBrokenStreamsAreLogged(t *testing.T) {
 func TestFailuresNameTheirLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTestRequest(t, reply{err: errors.New("refused")}, reply{err: errors.New("refused")}, reply{err: errors.New("refused")})
+		tr := newTrial(t, reply{err: errors.New("refused")}, reply{err: errors.New("refused")}, reply{err: errors.New("refused")})
 		out := tr.run(askStream)
 		attempts, _ := tr.end().Attempts.([]line.AttemptRecord)
 		if f := fault.Of(out.err); len(attempts) == 0 || f.Line != attempts[len(attempts)-1].Line {

@@ -20,7 +20,7 @@ func TestProgress(t *testing.T) {
 		for range 100 {
 			parts = append(parts, strings.Replace(world, "world", "wonderful", 1))
 		}
-		tr := newTestRequest(t, reply{pieces: append(parts, stop, usage, doneEvent), gate: gate})
+		tr := newTrial(t, reply{pieces: append(parts, stop, usage, doneEvent), gate: gate})
 		go func() {
 			for range len(parts) + 3 {
 				time.Sleep(100 * time.Millisecond)
@@ -56,7 +56,7 @@ func TestProgressOfAPause(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				gate := make(chan struct{})
-				tr := newTestRequest(t, reply{pieces: []string{begin, world, world, ": x\n\n"}, gate: gate})
+				tr := newTrial(t, reply{pieces: []string{begin, world, world, ": x\n\n"}, gate: gate})
 				go func() {
 					gate <- struct{}{}
 					gate <- struct{}{}
@@ -106,7 +106,7 @@ func TestNodeIsDeclaredDead(t *testing.T) {
 		for range 100 {
 			parts = append(parts, world)
 		}
-		tr := newTestRequest(t, reply{pieces: append(parts, stop, usage, doneEvent), gate: gate})
+		tr := newTrial(t, reply{pieces: append(parts, stop, usage, doneEvent), gate: gate})
 		stopped, fed := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(fed)

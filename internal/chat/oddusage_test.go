@@ -58,7 +58,7 @@ func TestOddUsage(t *testing.T) {
 						t.Errorf("%s: %+v, cost %s", end, got, e.end().Cost)
 					}
 				}
-				tr := newTestRequest(t, reply{pieces: []string{oddWhole(t, on, usage)}})
+				tr := newTrial(t, reply{pieces: []string{oddWhole(t, on, usage)}})
 				if out := tr.send(formCall(t, client, on, false)); out.err != nil || tr.end().Tokens.Prompt != 8 || tr.end().Cost <= 0 {
 					t.Errorf("in one piece: %+v, %+v", out, tr.end())
 				}
@@ -74,7 +74,7 @@ func TestOddUsage(t *testing.T) {
 				if got := e.end().Tokens; got.Prompt <= 0 || got.Completion <= 0 || e.end().Cost <= 0 {
 					t.Errorf("%+v, cost %s", got, e.end().Cost)
 				}
-				tr := newTestRequest(t, reply{pieces: []string{oddWhole(t, on, usage)}})
+				tr := newTrial(t, reply{pieces: []string{oddWhole(t, on, usage)}})
 				if out := tr.send(formCall(t, client, on, false)); out.err != nil || tr.end().Cost <= 0 {
 					t.Errorf("in one piece: %+v, %+v", out, tr.end())
 				}

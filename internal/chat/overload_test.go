@@ -41,7 +41,7 @@ func TestOverloadInAnAnswer(t *testing.T) {
 						if stream {
 							second.pieces, _ = goodStream(on)
 						}
-						tr := newTestRequest(t, reply{pieces: []string{body}}, second)
+						tr := newTrial(t, reply{pieces: []string{body}}, second)
 						c := formCall(t, client, on, stream)
 						c.Snapshot = twoLines(t, on)
 						c.Model, _ = c.Snapshot.Model("swift-1")

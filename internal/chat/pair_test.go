@@ -42,7 +42,8 @@ func TestRefusalsOnTheWayNameTheClientsFields(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := &chatRequest{AcceptedRequest: AcceptedRequest{Form: wire.FormResponses, Body: r, Model: formCall(t, wire.FormChat, c.on, false).Model}}
+			x := &chatRequest{AcceptedRequest: AcceptedRequest{
+				Form: wire.FormResponses, Body: r, Model: formCall(t, wire.FormChat, c.on, false).Model}}
 			_, err = translate.New(x.Body, c.on, wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "vendor-model"}, MaxOutput: 100})
 			var f *fault.Error
 			if !errors.As(err, &f) {

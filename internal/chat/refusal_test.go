@@ -68,7 +68,7 @@ func TestRefusalWithoutOutputIsFree(t *testing.T) {
 				} {
 					t.Run(fmt.Sprintf("%s on %s, stream %v, %s", client, on, stream, c.name), func(t *testing.T) {
 						t.Parallel()
-						tr := newTestRequest(t, reply{pieces: refusedAnswer(on, stream, c.output, c.text)})
+						tr := newTrial(t, reply{pieces: refusedAnswer(on, stream, c.output, c.text)})
 						if out := tr.send(formCall(t, client, on, stream)); out.err != nil || out.cut {
 							t.Fatalf("%+v", out)
 						}
@@ -105,7 +105,7 @@ func TestOverloadAsClientError(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %s", on, name), func(t *testing.T) {
 				t.Parallel()
 				events, _ := goodStream(on)
-				tr := newTestRequest(t, first, reply{pieces: events})
+				tr := newTrial(t, first, reply{pieces: events})
 				c := formCall(t, on, on, true)
 				c.Snapshot = twoLines(t, on)
 				c.Model, _ = c.Snapshot.Model("swift-1")

@@ -46,7 +46,7 @@ func TestAddedFieldsAreTheLines(t *testing.T) {
 			if c.on == wire.FormChat && c.param == "max_tokens" { // repeated with the other field, also rejected
 				replies = append(replies, reply{failure: rejected("max_completion_tokens", c.code)})
 			}
-			tr := newTestRequest(t, replies...)
+			tr := newTrial(t, replies...)
 			out := tr.send(formCall(t, c.client, c.on, c.stream))
 			want := fault.Code(c.code)
 			if c.added {
@@ -69,14 +69,14 @@ func TestRejectionsNameTheClientsFields(t *testing.T) {
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
-			tr := newTestRequest(t, reply{failure: upstream.Classify(400, "application/json", fmt.Appendf(nil,
+			tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", fmt.Appendf(nil,
 				`{"error":{"message":"No.","type":"invalid_request_error","param":%q,"code":"invalid_value"}}`, param), nil)})
 			if f := faultOf(t, tr.send(formCall(t, wire.FormChat, wire.FormResponses, false)), "invalid_value"); f.Param != want {
 				t.Errorf("param %q, want %q", f.Param, want)
 			}
 		})
 	}
-	tr := newTestRequest(t, reply{failure: upstream.Classify(400, "application/json", []byte(
+	tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", []byte(
 		`{"error":{"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded","param":"input"}}`), nil)})
 	f := faultOf(t, tr.send(formCall(t, wire.FormMessages, wire.FormResponses, false)), "context_length_exceeded")
 	if f.Message() != "prompt is too long: Your input exceeds the context window of this model." {
@@ -140,7 +140,7 @@ func TestRejectedFieldsAreRemembered(t *testing.T) {
 					`{"error":{"message":"No.","type":"invalid_request_error","param":%q,"code":"unsupported_value"}}`, field[0]), nil)})
 			}
 			good := reply{pieces: []string{goodWhole(wire.FormResponses)}}
-			tr := newTestRequest(t, append(replies, good, good)...)
+			tr := newTrial(t, append(replies, good, good)...)
 			call := thinker(t, c.client)
 			out := tr.send(call(c.body))
 			if !c.again {
@@ -153,7 +153,7 @@ func TestRejectedFieldsAreRemembered(t *testing.T) {
 				t.Fatal(out.err)
 			}
 			tr.want(ledger.Billed, costUsage, 200, "")
-			later := newTestRequest(t)
+			later := newTrial(t)
 			later.provider, later.lines = tr.provider, tr.lines
 			if out := later.send(call(c.body)); out.err != nil {
 				t.Fatal(out.err)
@@ -184,7 +184,7 @@ func TestForeignReasoningIsLeftOut(t *testing.T) {
 	t.Parallel()
 	const encrypted = "gAAAsecret"
 	call := thinker(t, wire.FormMessages)
-	first := newTestRequest(t, reply{pieces: []string{fakeprovider.ResponsesObject("completed", `{"input_tokens":5,"output_tokens":2}`,
+	first := newTrial(t, reply{pieces: []string{fakeprovider.ResponsesObject("completed", `{"input_tokens":5,"output_tokens":2}`,
 		`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"`+encrypted+`"}`,
 		fakeprovider.ResponsesMessage("hello"))}})
 	if out := first.send(call("")); out.err != nil {
@@ -198,12 +198,12 @@ func TestForeignReasoningIsLeftOut(t *testing.T) {
 		{"type":"thinking","thinking":"Hm.","signature":%q},{"type":"text","text":"hello"}]},{"role":"user","content":"again"}]}`,
 		answer.Content[0].Signature)
 	good := reply{pieces: []string{goodWhole(wire.FormResponses)}}
-	tr := newTestRequest(t, reply{failure: upstream.Classify(400, "application/json", []byte(
+	tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", []byte(
 		`{"error":{"message":"No.","type":"invalid_request_error","code":"invalid_encrypted_content"}}`), nil)}, good, good)
 	if out := tr.send(call(body)); out.err != nil {
 		t.Fatal(out.err)
 	}
-	later := newTestRequest(t)
+	later := newTrial(t)
 	later.provider, later.lines = tr.provider, tr.lines
 	if out := later.send(call(body)); out.err != nil {
 		t.Fatal(out.err)
@@ -248,9 +248,9 @@ lines: [{id: only, provider: script, base_url: "https://api.moonshot.ai/v1", mod
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTestRequest(t, c.replies...)
+			tr := newTrial(t, c.replies...)
 			for range 2 {
-				next := newTestRequest(t)
+				next := newTrial(t)
 				next.provider, next.lines = tr.provider, tr.lines
 				out := next.send(call(t, s, body))
 				tr.lines = next.lines

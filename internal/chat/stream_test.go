@@ -43,41 +43,41 @@ func TestStream(t *testing.T) {
 		want   string
 		cost   string
 	}{
-		"usage not asked": {askStream, []string{role, hello, world, stop, usage, doneEvent}, asClientEvents(role, hello, world, stop, doneEvent),
+		"usage not asked": {askStream, []string{role, hello, world, stop, usage, doneEvent}, toClient(role, hello, world, stop, doneEvent),
 			costUsage},
 		"usage asked": {askUsage, []string{role, hello, world, stop, usage, doneEvent},
-			asClientEvents(role, hello, world, stop, usage, doneEvent), costUsage},
+			toClient(role, hello, world, stop, usage, doneEvent), costUsage},
 		"no usage": {askStream, []string{role, hello, world, stop, doneEvent},
-			asClientEvents(role, hello, world, stop, doneEvent), costBoth},
+			toClient(role, hello, world, stop, doneEvent), costBoth},
 		"no usage, asked": {askUsage, []string{role, hello, world, stop, doneEvent},
-			asClientEvents(role, hello, world, stop) + ownUsage(8, 2) + doneEvent, costBoth},
-		"usage with the finish": {askUsage, []string{hello, stopUsage, doneEvent}, asClientEvents(hello, stopUsage, doneEvent), costUsage},
-		"usage where none looks": {askUsage, []string{hello, groqUsage, doneEvent}, asClientEvents(hello, groqUsage) + ownUsage(100, 10) + doneEvent,
+			toClient(role, hello, world, stop) + ownUsage(8, 2) + doneEvent, costBoth},
+		"usage with the finish": {askUsage, []string{hello, stopUsage, doneEvent}, toClient(hello, stopUsage, doneEvent), costUsage},
+		"usage where none looks": {askUsage, []string{hello, groqUsage, doneEvent}, toClient(hello, groqUsage) + ownUsage(100, 10) + doneEvent,
 			costUsage},
-		"without [DONE]": {askStream, []string{role, hello, stop, usage}, asClientEvents(role, hello, stop, doneEvent), costUsage},
+		"without [DONE]": {askStream, []string{role, hello, stop, usage}, toClient(role, hello, stop, doneEvent), costUsage},
 		"one piece": {askStream, []string{role + hello + world + stop + usage + doneEvent},
-			asClientEvents(role, hello, world, stop, doneEvent), costUsage},
-		"split in events": {askStream, strings.SplitAfter(role+hello+stop+usage+doneEvent, "o"), asClientEvents(role, hello, stop, doneEvent),
+			toClient(role, hello, world, stop, doneEvent), costUsage},
+		"split in events": {askStream, strings.SplitAfter(role+hello+stop+usage+doneEvent, "o"), toClient(role, hello, stop, doneEvent),
 			costUsage},
 		"comments": {askStream, []string{": queued\n\n", role, ": queued\n\n", hello, ": wait\n\n", stop, usage, doneEvent},
-			asClientEvents(role, hello, ": wait\n\n", stop, doneEvent), costUsage},
+			toClient(role, hello, ": wait\n\n", stop, doneEvent), costUsage},
 		"empty events": {askStream, []string{"data:\n\n", role, hello, "data: \n\n", stop, usage, doneEvent},
-			asClientEvents(role, hello, stop, doneEvent), costUsage},
+			toClient(role, hello, stop, doneEvent), costUsage},
 		"two choices": {two, []string{hello, second, stop, second, stopSecond, usage, doneEvent},
-			asClientEvents(hello, second, stop, second, stopSecond, doneEvent), costUsage},
+			toClient(hello, second, stop, second, stopSecond, doneEvent), costUsage},
 		"more after the finish": {askStream, []string{hello, stop, ": x\n\n", usage, doneEvent, hello},
-			asClientEvents(hello, stop, ": x\n\n", doneEvent), costUsage},
+			toClient(hello, stop, ": x\n\n", doneEvent), costUsage},
 		"tool calls": {askStream, []string{role, call1, call2, stopCall, usage, doneEvent},
-			asClientEvents(role, call1, call2, stopCall, doneEvent), costUsage},
-		"only thinking, limit": {askStream, []string{role, thought, atLimit, usage, doneEvent}, asClientEvents(role, thought, atLimit, doneEvent),
+			toClient(role, call1, call2, stopCall, doneEvent), costUsage},
+		"only thinking, limit": {askStream, []string{role, thought, atLimit, usage, doneEvent}, toClient(role, thought, atLimit, doneEvent),
 			costUsage},
-		"nothing shown, limit": {askStream, []string{role, atLimit, usage, doneEvent}, asClientEvents(role, atLimit, doneEvent), costUsage},
+		"nothing shown, limit": {askStream, []string{role, atLimit, usage, doneEvent}, toClient(role, atLimit, doneEvent), costUsage},
 		"not a sentence after all": {askStream, []string{strings.Replace(hello, "Hello", "not service overloaded", 1), stop, usage, doneEvent},
-			asClientEvents(strings.Replace(hello, "Hello", "not service overloaded", 1), stop, doneEvent), costUsage},
+			toClient(strings.Replace(hello, "Hello", "not service overloaded", 1), stop, doneEvent), costUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTestRequest(t, reply{pieces: test.pieces})
+			tr := newTrial(t, reply{pieces: test.pieces})
 			if out := tr.run(test.body); out.err != nil || out.cut {
 				t.Fatalf("%+v", out)
 			}
@@ -105,7 +105,7 @@ func TestStream(t *testing.T) {
 func TestStreamGoesOutAsItComes(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{})
-	tr := newTestRequest(t, reply{pieces: []string{role, hello + world + world, world, stop, usage, doneEvent}, gate: gate})
+	tr := newTrial(t, reply{pieces: []string{role, hello + world + world, world, stop, usage, doneEvent}, gate: gate})
 	var got []string
 	seen := make(chan struct{})
 	tr.client.onFlush = func(sent string) {
@@ -129,7 +129,7 @@ func TestStreamGoesOutAsItComes(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	first := strings.Replace(hello, "Hello", `Hello\n`, 1)
-	want := []string{asClientEvents(role, first, world, world), asClientEvents(world), asClientEvents(stop, doneEvent)}
+	want := []string{toClient(role, first, world, world), toClient(world), toClient(stop, doneEvent)}
 	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
 		t.Errorf("writes %q\nwant   %q", got, want)
 	}
@@ -152,7 +152,7 @@ func TestFirstTokenIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTestRequest(t, reply{pieces: test.pieces}, reply{failure: upstream.Fail(fault.UpstreamError, errors.New("no"))})
+				tr := newTrial(t, reply{pieces: test.pieces}, reply{failure: upstream.Fail(fault.UpstreamError, errors.New("no"))})
 				var calls []string
 				tr.opts.FirstToken = func(model string, took time.Duration) { calls = append(calls, model+" "+took.String()) }
 				c := call(t, snapshot(t), test.body)
@@ -173,11 +173,11 @@ func TestBursts(t *testing.T) {
 	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	large := strings.Replace(world, "world", strings.Repeat("w", 3*packet), 1)
 	const words = 100
-	tr := newTestRequest(t, reply{pieces: []string{begin + strings.Repeat(world, words) + large + world + stop + usage + doneEvent}})
+	tr := newTrial(t, reply{pieces: []string{begin + strings.Repeat(world, words) + large + world + stop + usage + doneEvent}})
 	if out := tr.run(askStream); out.err != nil || out.cut {
 		t.Fatalf("%+v", out)
 	}
-	if got, want := tr.client.body(), asClientEvents(begin, strings.Repeat(world, words), large, world, stop, doneEvent); got != want {
+	if got, want := tr.client.body(), toClient(begin, strings.Repeat(world, words), large, world, stop, doneEvent); got != want {
 		t.Errorf("got %s", got)
 	}
 	if n, most := len(tr.client.writes), words*len(world)/3000+5; n > most {
@@ -196,7 +196,7 @@ func TestSlowClientIsNoIdleProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
-		tr := newTestRequest(t, reply{pieces: []string{begin, world, world + world + stop + usage + doneEvent}})
+		tr := newTrial(t, reply{pieces: []string{begin, world, world + world + stop + usage + doneEvent}})
 		tr.client.onFlush = func(string) { time.Sleep(25 * time.Second) } // idle is 20s
 		if out := tr.run(askStream); out.err != nil || out.cut {
 			t.Fatalf("%+v", out)
@@ -228,7 +228,7 @@ func TestStreamFailsBeforeItBegins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTestRequest(t, test.reply, test.reply)
+			tr := newTrial(t, test.reply, test.reply)
 			f := faultOf(t, tr.run(askStream), test.code)
 			tr.want(ledger.Failed, "0", f.Status(), test.code)
 			if len(tr.provider.calls) != test.lines || tr.client.status != 0 || tr.client.body() != "" {
@@ -251,22 +251,22 @@ func TestStreamBreaksOff(t *testing.T) {
 		sent   string
 		cost   string
 	}{
-		"end":          {[]string{role, begin}, nil, fault.UpstreamConnectionError, asClientEvents(role, begin), costBoth},
-		"done":         {[]string{role, begin, doneEvent}, nil, fault.UpstreamConnectionError, asClientEvents(role, begin), costBoth},
-		"half a frame": {[]string{role, begin, world[:30]}, nil, fault.UpstreamConnectionError, asClientEvents(role, begin), costBoth},
-		"reset":        {[]string{role, begin}, errors.New("reset"), fault.UpstreamConnectionError, asClientEvents(role, begin), costBoth},
-		"error":        {[]string{role, begin, busy}, nil, fault.UpstreamBusy, asClientEvents(role, begin), costBoth},
+		"end":          {[]string{role, begin}, nil, fault.UpstreamConnectionError, toClient(role, begin), costBoth},
+		"done":         {[]string{role, begin, doneEvent}, nil, fault.UpstreamConnectionError, toClient(role, begin), costBoth},
+		"half a frame": {[]string{role, begin, world[:30]}, nil, fault.UpstreamConnectionError, toClient(role, begin), costBoth},
+		"reset":        {[]string{role, begin}, errors.New("reset"), fault.UpstreamConnectionError, toClient(role, begin), costBoth},
+		"error":        {[]string{role, begin, busy}, nil, fault.UpstreamBusy, toClient(role, begin), costBoth},
 		"named error": {[]string{role, begin, "event: error\ndata: {\"message\":\"overloaded\",\"type\":\"overloaded_error\"}\n\n"}, nil,
-			fault.UpstreamBusy, asClientEvents(role, begin), costBoth},
-		"withheld":     {[]string{role, begin, withheld}, nil, fault.ContentFilter, asClientEvents(role, begin), costBoth},
-		"no JSON":      {[]string{role, begin, "data: oops\n\n"}, nil, fault.UpstreamUnavailable, asClientEvents(role, begin), costBoth},
-		"usage seen":   {[]string{role, early, world}, nil, fault.UpstreamConnectionError, asClientEvents(role, early, world), costUsage},
-		"after finish": {[]string{role, begin, stop, busy}, nil, fault.UpstreamBusy, asClientEvents(role, begin), costBoth},
+			fault.UpstreamBusy, toClient(role, begin), costBoth},
+		"withheld":     {[]string{role, begin, withheld}, nil, fault.ContentFilter, toClient(role, begin), costBoth},
+		"no JSON":      {[]string{role, begin, "data: oops\n\n"}, nil, fault.UpstreamUnavailable, toClient(role, begin), costBoth},
+		"usage seen":   {[]string{role, early, world}, nil, fault.UpstreamConnectionError, toClient(role, early, world), costUsage},
+		"after finish": {[]string{role, begin, stop, busy}, nil, fault.UpstreamBusy, toClient(role, begin), costBoth},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			gate := make(chan struct{})
-			tr := newTestRequest(t, reply{pieces: test.pieces, gate: gate, err: test.err})
+			tr := newTrial(t, reply{pieces: test.pieces, gate: gate, err: test.err})
 			go func() {
 				for range test.pieces {
 					gate <- struct{}{}
@@ -303,14 +303,14 @@ func TestStreamBreaksOffAtOnce(t *testing.T) {
 		code  fault.Code
 		sent  string // empty: the client sees an error answer
 	}{
-		"error":             {role + begin + busy, fault.UpstreamBusy, asClientEvents(role, begin)},
-		"no JSON":           {role + begin + "data: oops\n\n", fault.UpstreamUnavailable, asClientEvents(role, begin)},
-		"behind the finish": {role + begin + stop + busy, fault.UpstreamBusy, asClientEvents(role, begin)},
+		"error":             {role + begin + busy, fault.UpstreamBusy, toClient(role, begin)},
+		"no JSON":           {role + begin + "data: oops\n\n", fault.UpstreamUnavailable, toClient(role, begin)},
+		"behind the finish": {role + begin + stop + busy, fault.UpstreamBusy, toClient(role, begin)},
 		"without a token":   {role + atLimit + busy, fault.UpstreamBusy, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTestRequest(t, reply{pieces: []string{test.piece}})
+			tr := newTrial(t, reply{pieces: []string{test.piece}})
 			out := tr.run(askStream)
 			if test.sent == "" {
 				f := faultOf(t, out, test.code)
@@ -337,12 +337,12 @@ func TestStreamBreaksOffAtOnce(t *testing.T) {
 func TestErrorBesideAHeldToken(t *testing.T) {
 	t.Parallel()
 	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
-	tr := newTestRequest(t, reply{pieces: []string{role + hello + busy}}, reply{pieces: []string{role, hello, world, stop, usage, doneEvent}})
+	tr := newTrial(t, reply{pieces: []string{role + hello + busy}}, reply{pieces: []string{role, hello, world, stop, usage, doneEvent}})
 	if out := tr.run(askStream); out.err != nil || out.cut {
 		t.Fatalf("%+v", out)
 	}
 	tr.want(ledger.Billed, costUsage, 200, "")
-	if got, want := tr.client.body(), asClientEvents(role, hello, world, stop, doneEvent); got != want {
+	if got, want := tr.client.body(), toClient(role, hello, world, stop, doneEvent); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -354,13 +354,13 @@ func TestMissingEndAfterTheFinish(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				last.pieces = []string{role, hello, stop}
-				tr := newTestRequest(t, last)
+				tr := newTrial(t, last)
 				start := time.Now()
 				if out := tr.run(askStream); out.err != nil || out.cut {
 					t.Fatalf("%+v", out)
 				}
 				tr.want(ledger.Billed, costHello, 200, "")
-				if got := tr.client.body(); got != asClientEvents(role, hello, stop, doneEvent) || time.Since(start) > finishWait {
+				if got := tr.client.body(); got != toClient(role, hello, stop, doneEvent) || time.Since(start) > finishWait {
 					t.Errorf("got %s after %s", got, time.Since(start))
 				}
 			})
@@ -378,7 +378,7 @@ func TestCommentsAfterTheFinish(t *testing.T) {
 		for range 1000 {
 			parts = append(parts, ": x\n\n")
 		}
-		tr := newTestRequest(t, reply{pieces: parts, gate: gate})
+		tr := newTrial(t, reply{pieces: parts, gate: gate})
 		fed := make(chan struct{})
 		over, leave := context.WithCancel(t.Context())
 		go func() {
@@ -401,7 +401,7 @@ func TestCommentsAfterTheFinish(t *testing.T) {
 			t.Fatalf("%+v after %s", out, took)
 		}
 		tr.want(ledger.Billed, costHello, 200, "")
-		if got := tr.client.body(); !strings.HasPrefix(got, asClientEvents(role, hello, stop)) || !strings.HasSuffix(got, asClientEvents(doneEvent)) {
+		if got := tr.client.body(); !strings.HasPrefix(got, toClient(role, hello, stop)) || !strings.HasSuffix(got, toClient(doneEvent)) {
 			t.Errorf("got %s", got)
 		}
 	})
@@ -426,7 +426,7 @@ func TestStreamTimeouts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTestRequest(t, test.replies...)
+				tr := newTrial(t, test.replies...)
 				tr.opts.RequestTimeout = test.request
 				start := time.Now()
 				out := tr.run(askStream)
@@ -462,7 +462,7 @@ func TestStreamThatCannotBeSettled(t *testing.T) {
 	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	for _, failing := range []error{ledger.ErrUnknown, ledger.ErrNotSettled} {
 		gate := make(chan struct{})
-		tr := newTestRequest(t, reply{pieces: []string{begin, stop, usage, doneEvent}, gate: gate})
+		tr := newTrial(t, reply{pieces: []string{begin, stop, usage, doneEvent}, gate: gate})
 		tr.books.failing = failing
 		go func() {
 			for range 4 {
@@ -477,13 +477,13 @@ func TestStreamThatCannotBeSettled(t *testing.T) {
 		}
 	}
 	// All of it came at once, so nothing was sent yet.
-	tr := newTestRequest(t, reply{pieces: []string{begin + stop + usage + doneEvent}})
+	tr := newTrial(t, reply{pieces: []string{begin + stop + usage + doneEvent}})
 	tr.books.failing = ledger.ErrNotSettled
 	wantFault(t, tr.run(askStream), fault.ServiceUnavailable)
 	if tr.client.status != 0 {
 		t.Error("a status was written")
 	}
-	tr = newTestRequest(t, reply{pieces: []string{begin + stop + usage + doneEvent}})
+	tr = newTrial(t, reply{pieces: []string{begin + stop + usage + doneEvent}})
 	tr.books.failing = ledger.ErrUnknown
 	if out := tr.run(askStream); !out.cut || tr.client.status != 0 {
 		t.Errorf("%+v, status %d", out, tr.client.status)
@@ -508,7 +508,7 @@ func TestClientLeavesAStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTestRequest(t, reply{pieces: test.pieces, stall: true})
+				tr := newTrial(t, reply{pieces: test.pieces, stall: true})
 				ctx, leave := context.WithCancel(context.Background())
 				tr.ctx = ctx
 				time.AfterFunc(time.Second, leave)
@@ -531,7 +531,7 @@ func TestClientThatStopsReading(t *testing.T) {
 	t.Parallel()
 	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	gate := make(chan struct{})
-	tr := newTestRequest(t, reply{pieces: []string{begin, world, world, stop}, gate: gate})
+	tr := newTrial(t, reply{pieces: []string{begin, world, world, stop}, gate: gate})
 	tr.client.failing = errors.New("i/o timeout")
 	go func() {
 		gate <- struct{}{}

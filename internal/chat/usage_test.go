@@ -165,7 +165,7 @@ func playReporting(t *testing.T, client, on wire.Form, early, late, end string) 
 		if end != isWhole {
 			r.pieces, r.stall = events[:begun], end == isLeft
 		}
-		tr = newTestRequest(t, r)
+		tr = newTrial(t, r)
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		tr.ctx = ctx
@@ -192,7 +192,7 @@ func TestZerosBesideTheFinish(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				rest.pieces = events[:begun+1]
-				tr := newTestRequest(t, rest)
+				tr := newTrial(t, rest)
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
 				tr.ctx = ctx
@@ -225,7 +225,7 @@ func TestClientsSeeWhatTheyPay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			events, _ := reportingStream(wire.FormChat, test.early, test.late)
-			tr := newTestRequest(t, reply{pieces: events})
+			tr := newTrial(t, reply{pieces: events})
 			if out := tr.run(askUsage); out.err != nil || out.cut {
 				t.Fatalf("%+v", out)
 			}
@@ -261,7 +261,7 @@ func TestUsageOfWholeAnswers(t *testing.T) {
 				if on == wire.FormMessages && test.cached > test.prompt { // it has no such thing: both are parts
 					usage = reportedUsage(on, test.prompt, test.prompt, test.completion)
 				}
-				tr := newTestRequest(t, reply{pieces: []string{withUsage(on, usage)}})
+				tr := newTrial(t, reply{pieces: []string{withUsage(on, usage)}})
 				if out := tr.send(formCall(t, client, on, false)); out.err != nil || out.cut {
 					t.Fatalf("%+v", out)
 				}
@@ -309,7 +309,7 @@ func TestProgressOfPlaceholders(t *testing.T) {
 			events, begun := reportingStream(on, reportedUsage(on, test.prompt, 0, test.completion), "")
 			synctest.Test(t, func(t *testing.T) {
 				gate := make(chan struct{})
-				tr := newTestRequest(t, reply{pieces: slices.Concat(events[:begun], []string{": x\n\n"}), gate: gate})
+				tr := newTrial(t, reply{pieces: slices.Concat(events[:begun], []string{": x\n\n"}), gate: gate})
 				go func() {
 					for range begun {
 						gate <- struct{}{}

@@ -71,7 +71,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 			if test.stream {
 				body, good = askStream, reply{pieces: []string{role, hello, world, stop, usage, doneEvent}}
 			}
-			tr := newTestRequest(t, test.first, good)
+			tr := newTrial(t, test.first, good)
 			if out := tr.run(body); out.err != nil || out.cut {
 				t.Fatalf("%+v", out)
 			}
@@ -91,7 +91,7 @@ func TestFailedAttemptsOfAllForms(t *testing.T) {
 			return // an answer without content passes there
 		}
 		body := strings.Replace(withUsage(on, reportedUsage(on, 70, 40, 7)), `"Hello"`, `""`, 1)
-		tr := newTestRequest(t, reply{pieces: []string{body}})
+		tr := newTrial(t, reply{pieces: []string{body}})
 		wantFault(t, tr.send(formCall(t, client, on, false)), fault.EmptyCompletion)
 		if got := spentOn(tr.end()); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}) {
 			t.Errorf("attempts %+v", got)
@@ -123,7 +123,7 @@ func TestDiscardedAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTestRequest(t, reply{pieces: test.pieces})
+			tr := newTrial(t, reply{pieces: test.pieces})
 			tr.ctx = disconnectedContext{t.Context()}
 			if out := tr.run(test.body); !out.cut {
 				t.Fatalf("%+v", out)
@@ -141,7 +141,7 @@ func TestDiscardedAnswers(t *testing.T) {
 func TestDisconnectBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTestRequest(t, reply{pieces: []string{role, hello}, stall: true})
+		tr := newTrial(t, reply{pieces: []string{role, hello}, stall: true})
 		ctx, leave := context.WithCancel(t.Context())
 		tr.ctx = ctx
 		time.AfterFunc(time.Second, leave)
