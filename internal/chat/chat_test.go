@@ -175,7 +175,8 @@ func TestSecondLineAnswers(t *testing.T) {
 		answer  string
 		charged string
 	}{
-		"whole": {ask, reply{failure: upstream.Fail(fault.UpstreamUnavailable, nil)}, reply{pieces: []string{whole1}}, toClient(whole1), costUsage},
+		"whole": {ask, reply{failure: upstream.Fail(fault.UpstreamUnavailable, nil)}, reply{pieces: []string{whole1}},
+			toClient(whole1), costUsage},
 		"stream": {askStream, reply{pieces: []string{role, ": queued\n\n"}}, reply{pieces: []string{role, hello, stop, usage, doneEvent}},
 			toClient(role, hello, stop, doneEvent), costUsage},
 		"sentence": {askStream, reply{pieces: []string{role, strings.Replace(hello, "Hello", "service overloaded", 1), stop, doneEvent}},
