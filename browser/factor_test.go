@@ -56,7 +56,7 @@ func TestSecondFactor(t *testing.T) {
 		b.lookOver("factor-on")
 		b.fill("#renew-f-code", recovery)
 		b.press(`form[action$="/recovery"] button`)
-		b.sees("Those before are void.")
+		b.sees("The previous codes no longer work.")
 		b.lookOver("factor-renewed")
 		b.open("/console/settings")
 		b.lookOver("settings-factor")

@@ -58,7 +58,7 @@ func TestInvitation(t *testing.T) {
 		b.lookOver("use-link")
 		b.open("/console/sign-in")
 		b.setPassword(link)
-		b.follow(link, "not good any more")
+		b.follow(link, "no longer valid")
 		b.expect("422")
 		if !b.focused("[data-focus]") {
 			t.Error("the focus is not on the error")

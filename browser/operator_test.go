@@ -175,7 +175,7 @@ func (c *clicks) complaint(p *provider, key string) {
 	c.sees("refund of " + good)
 	c.lookOver("credit")
 	c.click("main form button.main")
-	c.sees("Done: the balance below is the one after it.")
+	c.sees("Done. The balance below includes the change.")
 	c.took("giving a charge back", 3)
 }
 
@@ -208,7 +208,7 @@ func (c *clicks) prices(key string) {
 	c.lookOver("account")
 	c.fill("#f-price_factor", "0.8")
 	c.click(`form[action$="/prices"] button`)
-	c.sees("What is admitted from now on is billed by it.")
+	c.sees("The prices apply to new requests.")
 	c.took("a discount", 3)
 	_, cheap := c.g.chat(c.t, key, "swift-1")
 	c.open("/console/operator/requests/" + cheap)

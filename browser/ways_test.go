@@ -150,7 +150,7 @@ func TestFocusAfterForms(t *testing.T) {
 	b.fill("#delete-typed", "another")
 	b.press("dialog[open] button.danger")
 	b.expect("422")
-	focusOn("not its name")
+	focusOn("does not match")
 	b.keys(kb.Escape)
 	if run(b, chromedp.Evaluate[bool](`document.querySelector("dialog[open]") !== null`)) {
 		t.Error("Escape does not close a dialog opened by the server")

@@ -41,7 +41,7 @@ func TestFormsTakeTheirFieldsAlone(t *testing.T) {
 			}
 			got.Want(t, http.StatusBadRequest, "a field that the page does not know")
 			b.Headers["Content-Type"] = "text/plain"
-			b.Do(method, thing(s, path, "text"), form(route)).Want(t, http.StatusBadRequest, "no form of the console")
+			b.Do(method, thing(s, path, "text"), form(route)).Want(t, http.StatusBadRequest, "not a form of the console")
 		}
 	})
 }

@@ -67,10 +67,10 @@ func pricesForm(a account.Account) ui.PostForm {
 	for _, id := range slices.Sorted(maps.Keys(a.Prices.Models)) {
 		fmt.Fprintf(&models, "%s %s\n", id, a.Prices.Models[id])
 	}
-	hint := "Multiplies the catalog's prices: 0.9 gives 10 % off. It holds for what is admitted from now on."
+	hint := "Multiplies the catalog's prices: 0.9 gives 10 % off. It applies to new requests."
 	if a.Prices.Unreadable != "" {
 		hint = "The stored prices cannot be read (" + a.Prices.Unreadable + "), and the account's requests are refused. " +
-			"Save both fields to mend it."
+			"Save both fields to fix them."
 	}
 	return ui.PostForm{Action: page.Base + "/operator/accounts/" + a.ID + "/prices", Submit: "Save prices", Fields: []ui.FormField{
 		{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: a.Prices.Factor.String(), Hint: hint},
@@ -138,13 +138,13 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 		return nil, err
 	}
 	return page.FullPage{Name: "account", Title: a.Name, Main: shown, Status: status}.WithNotice(v, map[string]string{
-		"created":  "The account is there. Credit it, create a key, and send the welcome text.",
-		"credited": "Done: the balance below is the one after it.",
+		"created":  "The account is created. Credit it, create a key, and send the welcome text.",
+		"credited": "Done. The balance below includes the change.",
 		"changed":  "Saved.",
-		"priced":   "Saved. What is admitted from now on is billed by it.",
+		"priced":   "Saved. The prices apply to new requests.",
 		"disabled": "The account is disabled: its keys answer 401.",
 		"enabled":  "The account works again.",
-		"factor":   "The second factor is off: the password alone signs this user in, who can set it up anew.",
+		"factor":   "The second factor is off. The user signs in with the password alone and can set up a new one.",
 		"user":     "Done. Nothing is mailed: tell the user yourself.",
 		"gone":     "The user is deleted, and all its sessions have ended.",
 		"deleted":  "The key is deleted: it answers 401 from now on.",

@@ -224,7 +224,7 @@ func (c *console) previewCredit(v *page.Visit, a account.Account, given operator
 	amount := given.USD
 	if amount < 0 {
 		word, amount, form.Danger = "Take back ", -amount, true
-		*form.Field("secret") = secretField(v, "Asked for before money is taken back.")
+		*form.Field("secret") = secretField(v, "Required to take money back.")
 	}
 	form.Submit = word + ui.USD(amount)
 	shown := creditPage{Name: a.Name, Form: form, Facts: ui.Facts{{Name: "Account", Value: a.Name},

@@ -65,7 +65,7 @@ func (c *console) listCodes(v *page.Visit) (page.Responder, error) {
 			Link: &ui.Link{Href: page.Base + path + "/new", Text: "Create codes", Icon: "plus", Button: true, Main: true}}
 	}
 	return page.FullPage{Name: "codes", Title: "Codes", Main: shown}.WithNotice(v, map[string]string{
-		"void": "The code is void: nobody can redeem it any more.",
+		"void": "The code is void and can no longer be redeemed.",
 	}), nil
 }
 
@@ -86,7 +86,7 @@ func codesTable(v *page.Visit, list []account.RedeemCode, names map[string]strin
 		if state == account.CodeUnused {
 			change = v.Confirm(ui.Confirm{ID: code.ID, Button: "Void", Title: "Void the code that ends in " + code.Hint + "?", Danger: true,
 				Action: page.Base + "/operator/codes/" + code.ID + "/void",
-				Text:   []string{"Whoever has it cannot redeem its " + ui.USD(code.Value) + " any more. This cannot be undone."}})
+				Text:   []string{"It can no longer be redeemed for " + ui.USD(code.Value) + ". This cannot be undone."}})
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Text{Text: code.Hint, Mono: true}, ui.Badge{Tone: codeTones[state], Label: state},
 			ui.Money{Amount: code.Value}, ui.Moment{MS: code.CreatedMS}, until, by, ui.Moment{MS: code.RedeemedMS},
@@ -110,7 +110,7 @@ func newCodesForm(v *page.Visit, once string) ui.PostForm {
 			{Name: "as", Label: "Show them", Kind: ui.Choice, Options: []ui.Option{
 				{Value: onPage, Label: "on the next page"}, {Value: asFile, Label: "as a CSV file"}},
 				Hint: "They are shown only once."},
-			secretField(v, "Asked for since a code is money."),
+			secretField(v, "Required because codes are worth money."),
 			{Name: "once", Kind: ui.Hidden, Value: once},
 		}}
 }

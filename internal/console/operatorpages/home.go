@@ -284,7 +284,7 @@ func (w serviceStatus) problems() []ui.Notice {
 		}
 	}
 	if w.writable != nil {
-		add(ui.Bad, "The database takes no writes.", "Nothing is admitted until it does. "+w.writable.Error(), "/operator/books", "Books")
+		add(ui.Bad, "The database takes no writes.", "New requests are rejected until it does. "+w.writable.Error(), "/operator/books", "Books")
 	}
 	explained := false // a line's notice explains the failing requests
 	for _, l := range w.lines {
@@ -300,12 +300,12 @@ func (w serviceStatus) problems() []ui.Notice {
 	}
 	if w.recent.Failing() && !explained {
 		add(ui.Bad, ui.Thousands(w.recent.Failed)+" of "+ui.Requests(w.recent.Requests)+" failed in the last 10 minutes.",
-			"They ended with an error of the service (5xx), for which their users were not to blame. The newest say why.",
+			"These are errors of the service (5xx). The request log shows the causes.",
 			"/operator/requests", "Requests")
 	}
 	for epoch, lives := range w.nodes {
 		if !lives {
-			add(ui.Warn, "A node has died.", "Another one has taken over what it had: "+epoch+". It leaves this list after a day.",
+			add(ui.Warn, "A node has died.", "Another node has taken over its work: "+epoch+". It leaves this list after a day.",
 				"/operator/lines", "Lines")
 		}
 	}

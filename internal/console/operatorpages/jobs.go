@@ -207,7 +207,7 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 	}
 	return page.FullPage{Name: "job", Title: "Job " + r.ID, Main: shown}.WithNotice(v, map[string]string{
 		"cancelled": "The job is cancelled: its user was refunded, and its provider told where that is possible.",
-		"requeued":  "The job is done anew. One that had ended has become the job that you see now.",
+		"requeued":  "The job was requeued. If it had ended, this is its new job.",
 	}), nil
 }
 
@@ -224,7 +224,7 @@ func jobActs(v *page.Visit, r jobRow) []any {
 	again := ui.Confirm{ID: "requeue", Button: "Requeue", Title: "Run this job again?", Action: path + "/requeue",
 		Text: []string{"It leaves its line, forgets its attempts and waits again at its old place. What is held for it stays."}}
 	if r.EndedMS > 0 {
-		again.Text = []string{"It is submitted once more as a job of its own, for the same key and at its user's expense, and held again."}
+		again.Text = []string{"It is submitted again as a new job with the same key, at its user's expense."}
 	}
 	if r.Status == "succeeded" {
 		again.Danger = true

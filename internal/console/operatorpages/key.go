@@ -89,7 +89,7 @@ func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDel
 				"Its requests and charges stay on record. Disabling it can be taken back."}})
 	shown.Delete.Open = shown.Delete.Open || notDeleted != ""
 	return page.FullPage{Name: "key", Title: show.KeyName(k), Main: shown, Status: status}.WithNotice(v, map[string]string{
-		"saved":    "Saved. The next request goes by it. The account's users see it too, and can change it.",
+		"saved":    "Saved. The settings apply from the next request. The account's users see it too, and can change it.",
 		"disabled": "The key is disabled: it answers 401. The account's users can enable it; disable the account to stop it.",
 		"enabled":  "The key works again.",
 	}), nil
@@ -146,7 +146,7 @@ func (c *console) deleteKey(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	if !typed {
-		return c.keyWith(v, k, form, "That is not its name, so the key was not deleted.", http.StatusUnprocessableEntity)
+		return c.keyWith(v, k, form, "The name does not match, so the key was not deleted.", http.StatusUnprocessableEntity)
 	}
 	defer c.Keys.Forget(k.ID)
 	if err := v.Update(func(tx *store.Tx) error { return operator.DeleteKeyTx(tx, show.Actor(v), k.ID) }); err != nil {

@@ -188,8 +188,8 @@ func (c *console) linesNow(v *page.Visit) (linesFragment, error) {
 
 func lineNotices() map[string]string {
 	return map[string]string{
-		"drained": "The line is drained on all nodes: what runs on it ends, and nothing new begins.",
-		"resumed": "The line is back in use on all nodes, and what was held against it is forgotten.",
+		"drained": "The line is drained on all nodes. Running requests finish, and no new ones start.",
+		"resumed": "The line is back in use on all nodes, and its failures are reset.",
 	}
 }
 
@@ -205,7 +205,7 @@ func (c *console) lineActs(v *page.Visit, l line.Joined, all []line.Joined) (act
 	}
 	if l.State != "drained" {
 		drain := ui.Confirm{ID: "drain-" + l.Line, Button: "Drain", Title: "Drain the line " + l.Line + "?", Action: path + "/drain",
-			Text: []string{"No node begins anything new on it until you resume it. What runs on it ends as usual."}}
+			Text: []string{"No node sends new requests to it until you resume it. Running requests finish."}}
 		if alone := c.onlyServedBy(l.Line, all); len(alone) > 0 {
 			drain.Text = append(drain.Text, "No other line in use has "+ui.JoinAnd(alone)+
 				": requests for it fail until then, and nobody is charged.")

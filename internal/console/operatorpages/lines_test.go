@@ -20,7 +20,7 @@ func TestLinesAreDrainedAndResumed(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()
 		b.Get("/console/operator/lines").Want(t, http.StatusOK, "sandbox", "in service", "Drain")
-		b.Get("/console/operator/lines/sandbox?confirm=drain-sandbox").Want(t, http.StatusOK, "No node begins anything new", "On each node")
+		b.Get("/console/operator/lines/sandbox?confirm=drain-sandbox").Want(t, http.StatusOK, "No node sends new requests", "On each node")
 		b.Post("/console/operator/lines/sandbox/drain").Want(t, http.StatusSeeOther, "done=drained")
 		b.Get("/console/operator/lines/sandbox?done=drained").Want(t, http.StatusOK, "drained", "Resume")
 		b.Post("/console/operator/lines/sandbox/resume").Want(t, http.StatusSeeOther)

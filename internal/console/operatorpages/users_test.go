@@ -52,7 +52,7 @@ func TestUserIsInvited(t *testing.T) {
 		again := b.Post(path)
 		again.Want(t, http.StatusOK, "Link for eve@example.com", "you set your password")
 		second := tokenOf(t, again)
-		s.Browser().Post("/console/link", "link", first).Want(t, http.StatusUnprocessableEntity, "not good any more")
+		s.Browser().Post("/console/link", "link", first).Want(t, http.StatusUnprocessableEntity, "no longer valid")
 		signsIn(t, s, second, "my own horse")
 		b.Post(path).Want(t, http.StatusOK, "set a new password")
 

@@ -88,7 +88,7 @@ func (srv *server) checkCode(v *Visit) (Responder, error) {
 	if err := srv.SignIns.Code(v.Context(), half.User.ID, form.Field("code").Value, v.Address()); err != nil {
 		form.Field("code").Value = ""
 		shown := signInPage{Title: "Second factor", Form: form}
-		return srv.retrySignIn(v, &shown, &shown.Form, "That code is not right, or was used already. Type the one that your app shows now.", err)
+		return srv.retrySignIn(v, &shown, &shown.Form, "The code is wrong or was already used. Enter the code that your app shows now.", err)
 	}
 	out, err := srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: half.User.ID}, next, half)
 	if err == nil {

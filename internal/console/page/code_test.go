@@ -41,7 +41,7 @@ func TestSignInWithCode(t *testing.T) {
 			delete(b.Cookies, name)
 		}
 		b.Post("/console/sign-in/code", "code", app.Code(0), "next", "/console/keys").
-			Want(t, http.StatusUnprocessableEntity, "That code is not right", `value="/console/keys"`)
+			Want(t, http.StatusUnprocessableEntity, "The code is wrong", `value="/console/keys"`)
 		b.Post("/console/sign-in/code", "code", app.Code(1), "next", "/console/keys").Want(t, http.StatusSeeOther, "/console/keys")
 		if b.Cookies["tollgate-code"] != nil {
 			t.Error("the browser keeps the cookie of the code")

@@ -16,7 +16,7 @@ import (
 func explainUncertain(err error) error {
 	if errors.Is(err, store.ErrUncertain) {
 		return fault.New(fault.ServiceUnavailable,
-			"The database did not confirm the change, so it may have been made. Look before you repeat it.").WithCause(err)
+			"The database did not confirm the change, so it may have been made. Check before you try again.").WithCause(err)
 	}
 	return err
 }
@@ -41,9 +41,9 @@ func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 			shown.Text = "There is no such page. Check its address."
 		}
 	case f.Status() == http.StatusServiceUnavailable:
-		shown.Title = "Not available at this moment"
+		shown.Title = "Temporarily unavailable"
 		if f.Cause != nil {
-			shown.Text = "The service has a temporary problem. Running requests go on. Try again in a moment."
+			shown.Text = "The service has a temporary problem. Running requests are not affected. Try again in a moment."
 		}
 		if x.Request.Method == http.MethodGet {
 			shown.RetryHref = x.Request.URL.RequestURI()

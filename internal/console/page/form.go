@@ -42,7 +42,7 @@ func visible(name string) string { return strings.TrimSpace(account.RemoveInvisi
 // ReadLongForm is Read with a limit in bytes instead of maxForm.
 func (v *Visit) ReadLongForm(form *ui.PostForm, limit int64) error {
 	if kind, _, _ := strings.Cut(v.Request.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
-		return fault.New(fault.InvalidRequest, "This is no form of the console. Reload the page and send it again.")
+		return fault.New(fault.InvalidRequest, "This is not a form of the console. Reload the page and send it again.")
 	}
 	body, err := v.Body(limit)
 	if err != nil {
@@ -59,7 +59,7 @@ func (v *Visit) ReadLongForm(form *ui.PostForm, limit int64) error {
 		}
 		for _, value := range sent {
 			if !plain(strings.NewReplacer("\r", "", "\n", "", "\t", "").Replace(value)) {
-				return fault.New(fault.InvalidRequest, "%s has characters that cannot be kept.", field.Label)
+				return fault.New(fault.InvalidRequest, "%s contains control characters. Remove them.", field.Label)
 			}
 		}
 	}

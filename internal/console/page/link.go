@@ -16,7 +16,7 @@ type linkPage struct {
 }
 
 // invalidLink is the message for every invalid link.
-const invalidLink = "This link is not good any more: it was used, has expired, or was replaced by a newer one. " +
+const invalidLink = "This link is no longer valid: it was used, has expired, or was replaced by a newer one. " +
 	"Ask your operator for a new link."
 
 // linkForm asks for a link. In a browser with the module, the fragment of the page's address fills
@@ -109,7 +109,7 @@ func (srv *server) useLink(v *Visit) (Responder, error) {
 func passwordPage(l account.PasswordLink, form ui.PostForm, status int) Responder {
 	shown := linkPage{Title: "Set your password", Text: "Use it to sign in from now on. The link works once.", Form: form}
 	if l.Kind == account.Reset {
-		shown.Text = "It takes the place of the one before, and all your other sessions end. The link is good once."
+		shown.Text = "It replaces your old password and ends all your other sessions. The link works once."
 	}
 	return FullPage{Name: "link", Title: shown.Title, Main: shown, Status: status}
 }

@@ -27,7 +27,7 @@ func TestInvitation(t *testing.T) {
 		for _, sent := range []string{address, " " + address + "\n", token} {
 			got := b.Post("/console/link", "link", sent)
 			got.Want(t, http.StatusOK, "Set your password", `value="new@example.com"`, `autocomplete="new-password"`, `value="`+token+`"`)
-			if page := got.Body.String(); strings.Contains(page, `name="code"`) || strings.Contains(page, "takes the place") {
+			if page := got.Body.String(); strings.Contains(page, `name="code"`) || strings.Contains(page, "replaces your old password") {
 				t.Error("it asks for a code, or tells of another password:", page)
 			}
 		}
@@ -40,8 +40,8 @@ func TestInvitation(t *testing.T) {
 			Want(t, http.StatusSeeOther, "/console")
 		b.Get("/console").Want(t, http.StatusOK, "new@example.com", "$10.00")
 		s.Browser().Post("/console/sign-in", "email", "new@example.com", "password", "my own horse").Want(t, http.StatusSeeOther)
-		b.Post("/console/link", "link", token).Want(t, http.StatusUnprocessableEntity, "not good any more", "data-fragment")
-		b.Post("/console/link/password", "link", token, "password", "another horse").Want(t, http.StatusUnprocessableEntity, "not good any more")
+		b.Post("/console/link", "link", token).Want(t, http.StatusUnprocessableEntity, "no longer valid", "data-fragment")
+		b.Post("/console/link/password", "link", token, "password", "another horse").Want(t, http.StatusUnprocessableEntity, "no longer valid")
 	})
 }
 
@@ -54,7 +54,7 @@ func TestReset(t *testing.T) {
 		bob := *b
 		bob.Cookies = map[string]*http.Cookie{"tollgate": b.Cookies["tollgate"]}
 		token := s.Link("ada@example.com")
-		b.Post("/console/link", "link", token).Want(t, http.StatusOK, "takes the place", "ada@example.com")
+		b.Post("/console/link", "link", token).Want(t, http.StatusOK, "replaces your old password", "ada@example.com")
 		before.Get("/console").Want(t, http.StatusOK)
 		b.Post("/console/link/password", "link", token, "password", "a new horse").Want(t, http.StatusSeeOther)
 		b.Get("/console/settings").Want(t, http.StatusOK, "ada@example.com")
@@ -102,7 +102,7 @@ func TestLinksAreThrottled(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, token := s.Browser(), s.Link("ada@example.com")
 		for range 30 {
-			b.Post("/console/link", "link", strings.Repeat("A", 43)).Want(t, http.StatusUnprocessableEntity, "not good any more")
+			b.Post("/console/link", "link", strings.Repeat("A", 43)).Want(t, http.StatusUnprocessableEntity, "no longer valid")
 		}
 		got := b.Post("/console/link", "link", token)
 		got.Want(t, http.StatusTooManyRequests, "Too many attempts. Try again in 15 minutes.")
@@ -127,8 +127,8 @@ func TestLinksOfDisabledUsers(t *testing.T) {
 			return err
 		})
 		for _, token := range []string{ada, bob} {
-			b.Post("/console/link", "link", token).Want(t, http.StatusUnprocessableEntity, "not good any more")
-			b.Post("/console/link/password", "link", token, "password", "a new horse").Want(t, http.StatusUnprocessableEntity, "not good any more")
+			b.Post("/console/link", "link", token).Want(t, http.StatusUnprocessableEntity, "no longer valid")
+			b.Post("/console/link/password", "link", token, "password", "a new horse").Want(t, http.StatusUnprocessableEntity, "no longer valid")
 		}
 	})
 }

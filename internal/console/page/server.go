@@ -17,7 +17,7 @@ func (srv *server) enter(x *httpapi.Exchange) error {
 		x.Header()[name] = values
 	}
 	if err := srv.crossOrigin.Check(x.Request); err != nil {
-		return fault.New(fault.PermissionDenied, "This form was sent by another site, so nothing was done. Open the console and do it there.")
+		return fault.New(fault.PermissionDenied, "This form was sent by another site and was rejected. Submit it in the console.")
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ type signInPage struct {
 
 // wrongSignIn is the message for every failed sign-in, so that the message does not show whether an
 // email has a user here.
-const wrongSignIn = "Email or password is not right."
+const wrongSignIn = "Wrong email or password."
 
 func signInForm(action, next string) ui.PostForm {
 	return ui.PostForm{Action: action, Submit: "Sign in", Fields: []ui.FormField{
@@ -217,7 +217,7 @@ func (srv *server) operatorSignIn(v *Visit) (Responder, error) {
 	if token != "" && srv.AdminToken.IsSet() {
 		if err := srv.SignIns.Token(v.Context(), srv.AdminToken.Is(token), v.Address()); err != nil {
 			shown.Form = signInForm(Base+"/operator/sign-in", next)
-			return srv.retrySignIn(v, &shown, shown.Token, "The token is not right.", err)
+			return srv.retrySignIn(v, &shown, shown.Token, "Wrong token.", err)
 		}
 		return srv.startSession(v, account.NewSession{Kind: account.OperatorSession, Token: token}, next)
 	}

@@ -19,7 +19,7 @@ func TestSignIn(t *testing.T) {
 		b.Get("/console/keys?after=x").Want(t, http.StatusSeeOther, "/console/sign-in?next=%2Fconsole%2Fkeys%3Fafter%3Dx")
 		for _, wrong := range [][2]string{{"ada@example.com", "wrong horse"}, {"nobody@example.com", consoletest.Password}, {"no email", ""}} {
 			got := b.Post("/console/sign-in", "email", wrong[0], "password", wrong[1])
-			got.Want(t, http.StatusUnprocessableEntity, "Email or password is not right.", `value="`+wrong[0]+`"`)
+			got.Want(t, http.StatusUnprocessableEntity, "Wrong email or password.", `value="`+wrong[0]+`"`)
 			if wrong[1] != "" && strings.Contains(got.Body.String(), wrong[1]) {
 				t.Error("the page holds the password")
 			}
@@ -106,9 +106,9 @@ func TestOperatorsSignIn(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Browser()
 		b.Get("/console/operator").Want(t, http.StatusSeeOther, "/console/operator/sign-in?next=%2Fconsole%2Foperator")
-		b.Post("/console/operator/sign-in", "admin_token", "wrong").Want(t, http.StatusUnprocessableEntity, "The token is not right.")
+		b.Post("/console/operator/sign-in", "admin_token", "wrong").Want(t, http.StatusUnprocessableEntity, "Wrong token.")
 		b.Post("/console/operator/sign-in", "email", "ada@example.com", "password", consoletest.Password).Want(t, http.StatusUnprocessableEntity,
-			"Email or password is not right.")
+			"Wrong email or password.")
 		b.Post("/console/operator/sign-in", "admin_token", consoletest.AdminToken).Want(t, http.StatusSeeOther, "/console/operator")
 		b.Get("/console/operator/sessions").Want(t, http.StatusOK, "the operator&#39;s token")
 		b.Get("/console").Want(t, http.StatusSeeOther) // its cookie opens no account
@@ -279,7 +279,7 @@ func TestSignInHidesWhatCannotWork(t *testing.T) {
 		}
 		const page = "/console/operator/sign-in"
 		shows("no operator among the users", b.Get(page), []string{token}, []string{password, or})
-		shows("a wrong token", b.Post(page, "admin_token", "wrong"), []string{token, "The token is not right."}, []string{password, or})
+		shows("a wrong token", b.Post(page, "admin_token", "wrong"), []string{token, "Wrong token."}, []string{password, or})
 		b.Handler = withoutToken
 		b.Get(page).Want(t, http.StatusNotFound)
 		s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})

@@ -48,6 +48,6 @@ func sessionsOf(v *page.Visit, list []account.ConsoleSession, path string) Sessi
 	}
 	s.All = v.Confirm(ui.Confirm{ID: "end-all", Button: "Sign out everywhere", Title: "Sign out everywhere?",
 		Action: page.Base + path + "/end",
-		Text:   []string{"Every browser that is signed in, this one too, has to sign in again. API keys go on."}})
+		Text:   []string{"All browsers, including this one, must sign in again. API keys keep working."}})
 	return s
 }

@@ -34,12 +34,12 @@ func TestMenuHasLetters(t *testing.T) {
 		Text: "7"}}}
 	page := rendered(t, around, nil)
 	want(t, page, `href="/a" data-letter="c"`, `href="/b" data-letter="a"`, `href="/c" data-letter="o"`,
-		`<kbd>g</kbd> <kbd>a</kbd></dt><dd>Catalog</dd>`, `value="off">Turn them off`)
+		`<kbd>g</kbd> <kbd>a</kbd></dt><dd>Catalog</dd>`, `value="off">Turn shortcuts off`)
 	if strings.Contains(page, `href="/d" data-letter`) || strings.Contains(page, "data-find") || strings.Contains(page, "data-keys") {
 		t.Errorf("a letter that is none, a box that finds nothing, or no keys: %s", page)
 	}
 	around.Find, around.NoKeys = "/console/find", true
-	want(t, rendered(t, around, nil), `action="/console/find" role="search"`, `data-find`, `data-keys="off"`, `value="on">Turn them on`)
+	want(t, rendered(t, around, nil), `action="/console/find" role="search"`, `data-find`, `data-keys="off"`, `value="on">Turn shortcuts on`)
 }
 
 // TestWhoIsAloneSeesWhereHeIs checks that a page without a menu shows the product's name.

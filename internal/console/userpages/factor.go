@@ -204,7 +204,7 @@ func (c *console) renewRecovery(v *page.Visit) (page.Responder, error) {
 		form.Field("code").Value = ""
 		return c.factorWith(v, factorPage{Renew: &form}, http.StatusUnprocessableEntity)
 	}
-	return c.showRecovery(v, recovery, "Those before are void.")
+	return c.showRecovery(v, recovery, "The previous codes no longer work.")
 }
 
 // endFactor turns the second factor off after a valid password and code.

@@ -44,7 +44,7 @@ func TestSecondFactor(t *testing.T) {
 		mine.Post("/console/settings/factor/recovery", "code", "123").Want(t, http.StatusUnprocessableEntity, "not right", "Turn it off")
 		used := recovery[0]
 		renewed := mine.Post("/console/settings/factor/recovery", "code", used)
-		renewed.Want(t, http.StatusOK, "Those before are void.", "Your recovery codes")
+		renewed.Want(t, http.StatusOK, "The previous codes no longer work.", "Your recovery codes")
 		if recovery = renewed.Codes(); len(recovery) != 10 || slices.Contains(recovery, used) {
 			t.Errorf("renewed codes %v", recovery)
 		}

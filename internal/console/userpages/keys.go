@@ -231,10 +231,10 @@ func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDel
 	shown.Switch = show.KeySwitch(k, path)
 	shown.Delete = v.Confirm(ui.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + show.KeyName(k) + "?", Danger: true,
 		Type: show.KeyName(k), Action: path + "/delete", Error: notDeleted,
-		Text: []string{"This key stops working at once and cannot be brought back. Its requests and charges stay on record."}})
+		Text: []string{"The key stops working immediately and cannot be restored. Its requests and charges stay in the log."}})
 	shown.Delete.Open = shown.Delete.Open || notDeleted != ""
 	return page.FullPage{Name: "key", Title: show.KeyName(k), Main: shown, Status: status}.WithNotice(v, map[string]string{
-		"saved":    "Saved. The next request goes by it.",
+		"saved":    "Saved. The settings apply from the next request.",
 		"disabled": "The key is disabled: it answers 401 until you enable it.",
 		"enabled":  "The key works again.",
 	})
@@ -299,7 +299,7 @@ func (c *console) deleteKey(v *page.Visit) (page.Responder, error) {
 	if !typed {
 		form := c.keyForm(k.AllowedModels, page.Base+"/keys/"+k.ID, "Save")
 		show.FillKeyForm(&form, k)
-		return c.keyWith(v, k, form, "That is not its name, so the key was not deleted.", http.StatusUnprocessableEntity), nil
+		return c.keyWith(v, k, form, "The name does not match, so the key was not deleted.", http.StatusUnprocessableEntity), nil
 	}
 	defer c.Keys.Forget(k.ID)
 	if err := v.Update(func(tx *store.Tx) error {

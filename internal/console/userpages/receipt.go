@@ -91,7 +91,7 @@ func meaningOf(r requestlog.Receipt) *ui.Notice {
 	}
 	n := ui.Notice{Tone: ui.Info, Title: "You were not charged.", Text: show.Meaning(r.Code)}
 	if r.Cost > 0 {
-		n.Title = "You were charged for what came."
+		n.Title = "You were charged for the part you received."
 	}
 	switch {
 	case fault.Code(r.Code) == fault.ClientClosed:

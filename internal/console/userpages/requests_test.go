@@ -38,7 +38,7 @@ func TestRequests(t *testing.T) {
 		if strings.Contains(page.Body.String(), "secret") {
 			t.Error("a user sees the line, or a provider's words")
 		}
-		b.Get("/console/requests/"+poor).Want(t, http.StatusOK, "You were charged for what came.", "Add credit", "/console/billing")
+		b.Get("/console/requests/"+poor).Want(t, http.StatusOK, "You were charged for the part you received.", "Add credit", "/console/billing")
 		b.Get("/console/requests/"+other).Want(t, http.StatusNotFound)
 		b.Get("/console/requests/..%2Fkeys").Want(t, http.StatusNotFound)
 	})

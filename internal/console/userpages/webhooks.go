@@ -129,7 +129,7 @@ func (c *console) webhooksWith(
 	}
 	shown.Roll = v.Confirm(ui.Confirm{ID: "roll", Button: "Roll the secret", Title: "Replace the signing secret?", Danger: true,
 		Action: page.Base + "/webhooks/roll",
-		Text: []string{"The secret of now stops working at once: what is sent from then on is signed with the new one.",
+		Text: []string{"The current secret stops working immediately. New events are signed with the new one.",
 			"Put it into your receiver."}})
 	switch {
 	case len(shown.Log.Rows) > 0 || f.After != "":
@@ -308,7 +308,7 @@ func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
 		shown.Attempts.Rows = append(shown.Attempts.Rows, ui.DataRow{Cells: cells})
 	}
 	return page.FullPage{Name: "delivery", Title: "Delivery of " + d.Type, Main: shown}.WithNotice(v, map[string]string{
-		"sent": "It was sent again. What came of it is the last attempt.",
+		"sent": "It was sent again. The last attempt shows the result.",
 	}), nil
 }
 

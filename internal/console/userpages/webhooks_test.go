@@ -54,7 +54,7 @@ func TestWebhooks(t *testing.T) {
 				webhook.Endpoint{URL: receiver.URL, Events: []string{"image.failed", "webhook.test"}})
 			return err
 		})
-		b.Get("/console/webhooks").Want(t, http.StatusOK, "image.failed: an image failed", "A receiver to begin with")
+		b.Get("/console/webhooks").Want(t, http.StatusOK, "image.failed: an image failed", "Example receivers")
 		b.Post("/console/webhooks", "url", receiver.URL, "events", "image.failed").Want(t, http.StatusSeeOther)
 		s.Update(func(tx *store.Tx) error {
 			if e, err := webhook.EndpointTx(tx, s.Accounts["ada"].ID); err != nil || !slices.Equal(e.Events, []string{"image.failed",
