@@ -66,10 +66,6 @@ vet: ## run go vet
 lint: ## run the linters that tools/go.mod pins
 	@scripts/lint
 
-.PHONY: plain
-plain: ## update the list of packages whose comments are not plain English yet
-	@cd tools && CGO_ENABLED=0 $(GO) build -o ../build/tools/plain ./plain && cd .. && build/tools/plain -update && wc -l tools/plain/above.txt
-
 .PHONY: modules
 modules: ## verify the modules' checksums, and that every go.mod is tidy
 	@$(GO) mod verify

@@ -2,18 +2,11 @@
 // words of the // comments of each package, and odd phrases. A package passes with fewer than 2.0
 // pronouns and no such phrase.
 //
-//	plain                  check all packages below the current folder
-//	plain FOLDER...        print the figures and phrases of these packages
-//	plain -update          update the list
-//
-// The list (tools/plain/above.txt) has the packages above these limits with their figures. The
-// figures must not grow, and a package leaves the list once it passes.
-//
-// Invariants: the packages in the list exist, and all others pass.
+//	plain              check all packages below the current folder
+//	plain FOLDER...    print the figures and phrases of these packages
 package main
 
 import (
-	"flag"
 	"fmt"
 	"go/parser"
 	"go/token"
@@ -56,50 +49,48 @@ func (f *figures) density() float64 {
 func (f *figures) passes() bool { return f.density() <= most && len(f.phrases) == 0 }
 
 func main() {
-	update := flag.Bool("update", false, "write the list of packages that do not pass")
-	list := flag.String("list", "tools/plain/above.txt", "the list of packages that do not pass")
-	flag.Parse()
-	if err := run(flag.Args(), *list, *update); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "plain:", err)
 		os.Exit(1)
 	}
 }
 
-func run(folders []string, list string, update bool) error {
+func run(folders []string) error {
 	found := map[string]*figures{}
 	for _, folder := range folders {
 		if err := read(folder, false, found); err != nil {
 			return err
 		}
 	}
-	if len(folders) > 0 {
-		for _, name := range slices.Sorted(maps.Keys(found)) {
-			f := found[name]
-			fmt.Printf("%s: %.1f relative pronouns per 100 words (%d of %d), %d phrases\n", name, f.density(), f.pronouns, f.words, len(f.phrases))
-			for _, p := range f.phrases {
-				fmt.Println("  " + p)
-			}
+	if len(folders) == 0 {
+		if err := read(".", true, found); err != nil {
+			return err
 		}
-		return nil
 	}
-	if err := read(".", true, found); err != nil {
-		return err
+	failed := 0
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		f := found[name]
+		if !f.passes() {
+			failed++
+		}
+		if len(folders) > 0 || !f.passes() {
+			fmt.Print(f.report(name))
+		}
 	}
-	if update {
-		return os.WriteFile(list, []byte(written(found)), 0o644)
-	}
-	raw, err := os.ReadFile(list)
-	if err != nil {
-		return err
-	}
-	faults := compare(found, string(raw))
-	for _, fault := range faults {
-		fmt.Println(fault)
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%d packages have comments that are not plain English (CONTRIBUTING.md, Rules)", len(faults))
+	if len(folders) == 0 && failed > 0 {
+		return fmt.Errorf("%d packages have comments that are not plain English (CONTRIBUTING.md, Rules)", failed)
 	}
 	return nil
+}
+
+// report describes the figures of the package called name.
+func (f *figures) report(name string) string {
+	text := fmt.Sprintf("%s: %.1f relative pronouns per 100 words (%d of %d), %d phrases\n",
+		name, f.density(), f.pronouns, f.words, len(f.phrases))
+	for _, p := range f.phrases {
+		text += "  " + p + "\n"
+	}
+	return text
 }
 
 // read adds the figures of a folder's package, and of all packages below if deep.
@@ -147,53 +138,4 @@ func (f *figures) add(path string) error {
 		}
 	}
 	return nil
-}
-
-// written returns the content of the list.
-func written(found map[string]*figures) string {
-	var out strings.Builder
-	out.WriteString("# Packages whose comments are not plain English yet: relative pronouns per 100 words, phrases.\n")
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		if f := found[name]; !f.passes() {
-			fmt.Fprintf(&out, "%s %.1f %d\n", name, f.density(), len(f.phrases))
-		}
-	}
-	return out.String()
-}
-
-// compare returns the differences from the list.
-func compare(found map[string]*figures, list string) (faults []string) {
-	listed := map[string]bool{}
-	for line := range strings.Lines(list) {
-		var (
-			name    string
-			density float64
-			phrases int
-		)
-		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
-			continue
-		}
-		if _, err := fmt.Sscanf(line, "%s %f %d", &name, &density, &phrases); err != nil {
-			faults = append(faults, fmt.Sprintf("the list has a line that cannot be read: %q", strings.TrimSpace(line)))
-			continue
-		}
-		listed[name] = true
-		f := found[name]
-		switch {
-		case f == nil:
-			faults = append(faults, name+": there is no such package: run `make plain`")
-		case f.passes():
-			faults = append(faults, name+" is plain now: run `make plain`, which takes it off the list")
-		case f.density() > density || len(f.phrases) > phrases:
-			faults = append(faults, fmt.Sprintf("%s: %.1f relative pronouns per 100 words (at most %.1f), %d phrases (at most %d)",
-				name, f.density(), density, len(f.phrases), phrases))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		if f := found[name]; !listed[name] && !f.passes() {
-			faults = append(faults, fmt.Sprintf("%s: %.1f relative pronouns per 100 words (at most %.1f)\n  %s",
-				name, f.density(), most, strings.Join(f.phrases, "\n  ")))
-		}
-	}
-	return faults
 }
