@@ -133,7 +133,7 @@ func (f PostForm) InvalidFields() []FormField {
 	return faulty
 }
 
-// Error reports whether the form has errors.
+// Invalid reports whether the form has errors.
 func (f PostForm) Invalid() bool { return f.Error != "" || len(f.InvalidFields()) > 0 }
 
 // Filters is a GET form for the filters of a list.
@@ -143,7 +143,7 @@ type Filters struct {
 	Clear  string // address of the list without filters; empty if no filter is set
 }
 
-// Error reports whether a filter has an error.
+// Invalid reports whether a filter has an error.
 func (f Filters) Invalid() bool {
 	return slices.ContainsFunc(f.Fields, func(field FormField) bool { return field.Error != "" })
 }
