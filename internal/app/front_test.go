@@ -174,7 +174,7 @@ func TestPanicsAreSaidOnce(t *testing.T) {
 // and for their first page.
 func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
 	t.Parallel()
-	pages, err := contract.NewSite(func(name string) string { return "/console/static/" + name }, fault.Told)
+	pages, err := contract.NewSite(func(name string) string { return "/console/static/" + name }, fault.Explain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
 // page, on the addresses with the page, and nowhere else.
 func TestPagesEndWithoutSlash(t *testing.T) {
 	t.Parallel()
-	pages, err := contract.NewSite(func(name string) string { return "/console/static/" + name }, fault.Told)
+	pages, err := contract.NewSite(func(name string) string { return "/console/static/" + name }, fault.Explain)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -370,7 +370,7 @@ func (r *rooms) openFronts(served surfaces, pages console.Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("read the console's files: %w", err)
 	}
-	if served.pages, err = contract.NewSite(files.Path, fault.Told); err != nil {
+	if served.pages, err = contract.NewSite(files.Path, fault.Explain); err != nil {
 		return fmt.Errorf("render the reference: %w", err)
 	}
 	if r.operatorServer != nil {

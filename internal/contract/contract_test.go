@@ -20,7 +20,7 @@ func both(t *testing.T) map[string]map[string]any {
 	for name, read := range map[string]func(func(string) string) (*contract.OpenAPI, error){
 		"callers": contract.Callers, "operators": contract.Operators,
 	} {
-		d, err := read(fault.Told)
+		d, err := read(fault.Explain)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestRefusalsTellTheirCodes(t *testing.T) {
 	for _, r := range responses(t) {
 		for _, code := range r.names("x-codes") {
 			explained++
-			if about, _ := r.of["description"].(string); !strings.Contains(about, "\n\n`"+code+"`: "+fault.Told(code)) {
+			if about, _ := r.of["description"].(string); !strings.Contains(about, "\n\n`"+code+"`: "+fault.Explain(code)) {
 				t.Errorf("%s %s: %s is not explained in %q", r.document, r.path, code, about)
 			}
 		}

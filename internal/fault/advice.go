@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Place is where a code can be answered.
-type Place int
+// Scope is where a code can be answered.
+type Scope int
 
-// The places. All up to Conversations are found below /native too.
+// The scopes. All up to Conversations are found below /native too.
 const (
-	Everywhere    Place = iota
+	Everywhere    Scope = iota
 	Keyed               // whatever wants a key of an account
 	Models              // requests with a model in the body: chat in every form, token counts, job submissions
 	Admissions          // requests that reserve money: chat in every form, job submissions, requeues
@@ -25,8 +25,8 @@ const (
 	Operators           // the operator API
 )
 
-// Places are all of them.
-func Places() (all []Place) {
+// Scopes returns all scopes.
+func Scopes() (all []Scope) {
 	for p := Everywhere; p <= Operators; p++ {
 		all = append(all, p)
 	}
@@ -34,7 +34,7 @@ func Places() (all []Place) {
 }
 
 // String describes the place for the documentation.
-func (p Place) String() string {
+func (p Scope) String() string {
 	return [...]string{
 		"everywhere", "`/v1` and `/native`", "chat, counts of tokens, images and videos", "chat, images and videos, operators' requeues",
 		"chat, counts of tokens, images and videos, operators' requeues", "chat",
@@ -44,11 +44,11 @@ func (p Place) String() string {
 }
 
 // Native reports whether the place has endpoints below /native.
-func (p Place) Native() bool { return p <= Conversations }
+func (p Scope) Native() bool { return p <= Conversations }
 
 // Operations returns the method and path of each operation in the contracts. It returns nil for
 // Everywhere and Keyed, since Keyed covers all of /v1 and /native.
-func (p Place) Operations() []string {
+func (p Scope) Operations() []string {
 	completions, responses, messages := "POST /v1/chat/completions", "POST /v1/responses", "POST /native/v1/messages"
 	images, edits, videos := "POST /v1/images/generations", "POST /v1/images/edits", "POST /v1/videos/generations"
 	requeues := "POST /admin/v1/jobs/{id}/requeue"
@@ -79,7 +79,7 @@ func (p Place) Operations() []string {
 }
 
 // Has reports whether the place includes operation, a method and path.
-func (p Place) Has(operation string) bool {
+func (p Scope) Has(operation string) bool {
 	switch _, path, _ := strings.Cut(operation, " "); p {
 	case Everywhere:
 		return true
@@ -111,9 +111,9 @@ func (r Retry) String() string {
 	}[r]
 }
 
-// Told returns the contract's text for code: when the code is answered and what to do. It returns
+// Explain returns the contract's text for code: when the code is answered and what to do. It returns
 // "" for an unknown code.
-func Told(code string) string {
+func Explain(code string) string {
 	row, known := Lookup(Code(code))
 	if !known {
 		return ""

@@ -29,7 +29,7 @@ type shownStatus struct {
 
 // shownPlace is a place with its endpoints.
 type shownPlace struct {
-	Place     Place
+	Scope     Scope
 	Endpoints string
 }
 
@@ -86,8 +86,8 @@ func TestEveryCodeSaysWhatToDo(t *testing.T) {
 
 func shownCodes() (all []shownCode) {
 	for _, row := range Table() {
-		answer := fmt.Sprintf("%d, `%s`; %s", row.Status, row.Type, row.Place)
-		if row.Place.Native() {
+		answer := fmt.Sprintf("%d, `%s`; %s", row.Status, row.Type, row.Scope)
+		if row.Scope.Native() {
 			answer += fmt.Sprintf(". Below `/native` %d, `%s`", row.NativeStatus(), row.Native)
 		}
 		if row.Code == RateLimitExceeded {
@@ -132,7 +132,7 @@ func shownJobs() (all []shownJob) {
 }
 
 func shownPlaces() (all []shownPlace) {
-	for _, p := range Places() {
+	for _, p := range Scopes() {
 		endpoints := "wherever it can happen, in the operator API too"
 		if operations := p.Operations(); len(operations) > 0 {
 			endpoints = "`" + strings.Join(operations, "`, `") + "`"

@@ -50,7 +50,7 @@ type TableRow struct {
 	Status int    // HTTP status
 	Type   string // error.type of the /v1 shape
 	Native string // error.type of the /native shape
-	Place  Place
+	Scope  Scope
 	Retry  Retry
 	When   string // when it is answered; part of a sentence, with code between backticks, as Do has it
 	Do     string // advice to the reader, in sentences

@@ -9,16 +9,16 @@ import (
 
 // CancelJob cancels a job; see job.Jobs.Cancel.
 func CancelJob(ctx context.Context, jobs *job.Jobs, by Actor, id string) error {
-	return jobs.Cancel(ctx, id, noted(by, JobCancel))
+	return jobs.Cancel(ctx, id, noteOf(by, JobCancel))
 }
 
 // RequeueJob requeues a job; see job.Jobs.Requeue.
 func RequeueJob(ctx context.Context, jobs *job.Jobs, by Actor, id string, o job.RequeueOptions) (answer []byte, replayed bool, err error) {
-	o.Note = noted(by, JobRequeue)
+	o.Note = noteOf(by, JobRequeue)
 	return jobs.Requeue(ctx, id, o)
 }
 
-func noted(by Actor, act string) job.Note {
+func noteOf(by Actor, act string) job.Note {
 	return func(q *store.Batch, nowMS int64, account, id string) {
 		Note(q, nowMS, by, LogRow{Act: act, Object: id, Account: account})
 	}

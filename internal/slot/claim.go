@@ -32,9 +32,9 @@ func claim(d demand, r lineRows) grant {
 // headroom returns the number of slots for a node beyond its need, so that a busy line rarely asks.
 func headroom(limit int) int { return limit / 8 }
 
-// kept returns the number of unused slots kept by a node while other nodes live. It is zero for a
+// reserve returns the number of unused slots kept by a node while other nodes live. It is zero for a
 // small line, because a single slot is a large part of it.
-func kept(limit int) int {
+func reserve(limit int) int {
 	if limit < 64 {
 		return 0
 	}

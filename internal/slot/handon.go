@@ -18,7 +18,7 @@ const (
 // offer queues a line for HandOn if the node has more slots than the line's calls and kept need,
 // and another node lives. Callers hold mu.
 func (s *Slots) offer(line string, p *pool) {
-	if !p.shared || p.spared || p.unused() <= kept(p.limit) {
+	if !p.shared || p.spared || p.unused() <= reserve(p.limit) {
 		return
 	}
 	select {
@@ -61,7 +61,7 @@ func (s *Slots) lowered(line string) bool {
 		return false
 	}
 	p.spared = false
-	over := min(p.granted-p.spareHighWater-kept(p.limit), p.unused())
+	over := min(p.granted-p.spareHighWater-reserve(p.limit), p.unused())
 	if p.asking != nil || over <= 0 {
 		s.offer(line, p)
 		return false

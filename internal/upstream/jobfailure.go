@@ -66,8 +66,8 @@ func (t *JobFailure) Redact(secrets ...string) *JobFailure {
 	return t
 }
 
-// Told returns the error.message of a job that ends with t.
-func (t *JobFailure) Told() string {
+// UserMessage returns the error.message of a job that ends with t.
+func (t *JobFailure) UserMessage() string {
 	message, words := fault.LookupJob(t.Job).Told, strings.TrimRight(redact(t.Message), ". ")
 	switch {
 	case t.Message == "":

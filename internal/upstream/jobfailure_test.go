@@ -88,7 +88,7 @@ func TestJobsOfOurOwnTroubles(t *testing.T) {
 			if got.Next != upstream.NextLine || got.Job != fault.UpstreamError || got.Health != tt.health || got.Unproven != tt.unproven {
 				t.Errorf("%s of %s: %s: %v, next %d, %s, unproven %t", kind, tt.provider, tt.body, got, got.Next, got.Health, got.Unproven)
 			}
-			if told := got.Told(); strings.Contains(told, "The provider") {
+			if told := got.UserMessage(); strings.Contains(told, "The provider") {
 				t.Errorf("%s of %s: %s is told as %q", kind, tt.provider, tt.body, told)
 			}
 		}

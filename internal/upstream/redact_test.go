@@ -105,7 +105,7 @@ func TestJobsTellNoIdentity(t *testing.T) {
 		Ended(KindVideo, "InvalidParameter", text),
 		Unfit(KindVideo, "%s", text),
 	} {
-		if told := failure.Told(); strings.Contains(told, "our-project") || strings.Contains(told, "arn:") || !strings.Contains(told, redacted) {
+		if told := failure.UserMessage(); strings.Contains(told, "our-project") || strings.Contains(told, "arn:") || !strings.Contains(told, redacted) {
 			t.Errorf("%s is told %q", failure.Job, told)
 		}
 	}

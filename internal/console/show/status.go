@@ -69,7 +69,7 @@ func Codes(chosen string) []ui.Option {
 		listed[code] = true
 	}
 	for _, row := range fault.Table() {
-		if row.Place != fault.Operators && row.Place != fault.JobPolls {
+		if row.Scope != fault.Operators && row.Scope != fault.JobPolls {
 			add(row.Code)
 		}
 	}

@@ -60,7 +60,7 @@ func New() (*Checker, error) {
 	for name, read := range map[string]func(func(string) string) (*contract.OpenAPI, error){
 		"callers": contract.Callers, "operators": contract.Operators,
 	} {
-		d, err := read(fault.Told)
+		d, err := read(fault.Explain)
 		if err != nil {
 			return nil, err
 		}

@@ -47,7 +47,7 @@ func (t *Trace) End(failure *upstream.JobFailure, atMS int64) {
 	if failure == nil {
 		return
 	}
-	a.Code, a.Param, a.Message, a.Lost = string(failure.Job), failure.Param, failure.Told(), failure.Lost
+	a.Code, a.Param, a.Message, a.Lost = string(failure.Job), failure.Param, failure.UserMessage(), failure.Lost
 	a.Cause = failure.Failure.Error()
 	switch failure.Next {
 	case upstream.NextLater:

@@ -171,7 +171,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
-	reply, err := a.Line.Asked(ctx, w.Kind, a.task(http.MethodGet, ticket))
+	reply, err := a.Line.QueryTask(ctx, w.Kind, a.task(http.MethodGet, ticket))
 	if err != nil {
 		return nil, err
 	}

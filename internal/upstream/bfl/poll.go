@@ -69,7 +69,7 @@ func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobc
 	if !ok {
 		return nil, upstream.Vanished(w.Kind, "no polling address")
 	}
-	reply, err := a.Line.Asked(ctx, w.Kind, exchange.JobCall{Method: http.MethodGet, URL: address, Header: a.Header, Limit: maxAnswer})
+	reply, err := a.Line.QueryTask(ctx, w.Kind, exchange.JobCall{Method: http.MethodGet, URL: address, Header: a.Header, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobc
 	if word.Type != gjson.String || word.Str == "" {
 		return nil, reply.Silent()
 	}
-	if failure := verdict(w.Kind, reply, word.Str, doc.Get("details")); failure != nil {
+	if failure := statusFailure(w.Kind, reply, word.Str, doc.Get("details")); failure != nil {
 		return nil, reply.Redact(failure)
 	}
 	if !strings.EqualFold(word.Str, "ready") {
@@ -94,9 +94,9 @@ func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobc
 	return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: sample.Str}}}, nil
 }
 
-// verdict returns the failure of a task's status, or nil if the task is running or ready. A status
+// statusFailure returns the failure of a task's status, or nil if the task is running or ready. A status
 // not known here counts as running; the line's longest wait ends the task.
-func verdict(kind string, reply *exchange.Reply, status string, details gjson.Result) *upstream.JobFailure {
+func statusFailure(kind string, reply *exchange.Reply, status string, details gjson.Result) *upstream.JobFailure {
 	reasons := details.Get("Moderation Reasons")
 	words := details.String()
 	if reasons.IsArray() {

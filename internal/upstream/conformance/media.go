@@ -164,7 +164,7 @@ func failedJob(t testing.TB, what string, err error) *upstream.JobFailure {
 	if !errors.As(err, &f) || f.Failure == nil {
 		t.Fatalf("%s: error %v (%T), want a *upstream.JobFailure", what, err, err)
 	}
-	checkSecret(t, what, f.Error(), f.Told(), f.Message, f.Param)
+	checkSecret(t, what, f.Error(), f.UserMessage(), f.Message, f.Param)
 	if f.Passed != nil {
 		checkSecret(t, what, f.Passed.Error(), string(f.Passed.Body()))
 	}

@@ -67,10 +67,10 @@ func (p *Plain) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*j
 // Cancel implements jobcall.Generator: the provider has no such call.
 func (p *Plain) Cancel(context.Context, jobcall.Task, string) error { return nil }
 
-// Asked sends a query about a task and returns the reply if it is a JSON document. The error
+// QueryTask sends a query about a task and returns the reply if it is a JSON document. The error
 // reports either a vanished task or a query without an answer; the latter says nothing about the
 // task.
-func (l *Client) Asked(ctx context.Context, kind string, r JobCall) (*Reply, error) {
+func (l *Client) QueryTask(ctx context.Context, kind string, r JobCall) (*Reply, error) {
 	reply, err := l.Query(ctx, r)
 	switch {
 	case err != nil:

@@ -289,11 +289,11 @@ func FuzzAnswers(f *testing.F) {
 			if p, err := jobcall.Submit(t.Context(), a, w); err == nil {
 				ticket = p.Ticket
 			} else {
-				_ = conformance.JobFailure(t, err).Told()
+				_ = conformance.JobFailure(t, err).UserMessage()
 			}
 			p, err := a.Poll(t.Context(), w, ticket)
 			if err != nil {
-				_ = conformance.JobFailure(t, err).Told()
+				_ = conformance.JobFailure(t, err).UserMessage()
 			} else if p.Ticket != ticket || p.Done != (len(p.Results) > 0) || len(p.Results) > w.Count {
 				t.Errorf("%+v", p)
 			}

@@ -95,23 +95,23 @@ func misnamed(f *upstream.Failure) *upstream.JobFailure {
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
-// place maps the name of a further field of the user to its place in the body: a path of members.
-type place map[string][]string
+// paramPaths maps the name of a further field of the user to its place in the body: a path of members.
+type paramPaths map[string][]string
 
-// places are those of a work.
-func places(w jobcall.Task) place {
+// pathsOf returns the paths for the kind and model of a task.
+func pathsOf(w jobcall.Task) paramPaths {
 	switch {
 	case w.Kind == upstream.KindImage:
-		return imagePlaces
+		return imagePaths
 	case IsVeo(w.Model):
-		return veoPlaces
+		return veoPaths
 	}
-	return omniPlaces
+	return omniPaths
 }
 
-// ParamRule implements jobcall.Generator. Fields without a place are rejected.
+// ParamRule implements jobcall.Generator. Fields without a path are rejected.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	rule := jobcall.Only(slices.Sorted(maps.Keys(places(w)))...)
+	rule := jobcall.Only(slices.Sorted(maps.Keys(pathsOf(w)))...)
 	switch {
 	case w.Kind == upstream.KindImage:
 		return rule
@@ -122,7 +122,7 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 }
 
 // put puts the further fields of a work into its body.
-func (p place) put(body map[string]any, w jobcall.Task) {
+func (p paramPaths) put(body map[string]any, w jobcall.Task) {
 	for name, value := range w.Further() {
 		path := p[name]
 		at := body

@@ -26,8 +26,8 @@ const (
 	maxImageAnswer = 64 << 20
 )
 
-// imagePlaces are the further fields of images.
-var imagePlaces = place{
+// imagePaths are the further fields of images.
+var imagePaths = paramPaths{
 	"temperature":      {"generationConfig", "temperature"},
 	"topP":             {"generationConfig", "topP"},
 	"topK":             {"generationConfig", "topK"},
@@ -106,7 +106,7 @@ func imageBodies(ctx context.Context, w jobcall.Task, count int) ([][]byte, *ups
 		"contents":         []any{map[string]any{"role": "user", "parts": parts}},
 		"generationConfig": generation,
 	}
-	imagePlaces.put(body, w)
+	imagePaths.put(body, w)
 	seed := gjson.ParseBytes(w.Further()["seed"])
 	first, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
 	bodies := slices.Repeat([][]byte{first}, count)

@@ -317,7 +317,7 @@ func FuzzImages(f *testing.F) {
 		answer(body, 200+(status%400+400)%400)
 		p, err := jobcall.Submit(t.Context(), a, picture())
 		if err != nil {
-			_ = conformance.JobFailure(t, err).Told()
+			_ = conformance.JobFailure(t, err).UserMessage()
 			return
 		}
 		if len(p.Results) != 1 || len(p.Results[0].Data) == 0 {

@@ -24,8 +24,8 @@ const (
 	maxOmniSeconds    = 10
 )
 
-// omniPlaces are the further fields of clips.
-var omniPlaces = place{
+// omniPaths are the further fields of clips.
+var omniPaths = paramPaths{
 	"seed":            {"generation_config", "seed"},
 	"task":            {"generation_config", "video_config", "task"},
 	"safety_settings": {"safety_settings"},
@@ -96,7 +96,7 @@ func omniBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure
 		"model": strings.TrimPrefix(w.Model, "models/"), "input": input, "background": true, "response_format": format,
 		"generation_config": map[string]any{"video_config": map[string]any{"task": task}},
 	}
-	omniPlaces.put(body, w)
+	omniPaths.put(body, w)
 	made, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
 	return made, nil
 }

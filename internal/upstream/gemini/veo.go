@@ -20,8 +20,8 @@ import (
 // first frame.
 const maxAssets = 3
 
-// veoPlaces are the further fields of clips.
-var veoPlaces = place{
+// veoPaths are the further fields of clips.
+var veoPaths = paramPaths{
 	"seed":               {"parameters", "seed"},
 	"negativePrompt":     {"parameters", "negativePrompt"},
 	"personGeneration":   {"parameters", "personGeneration"},
@@ -106,7 +106,7 @@ func veoBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure)
 		instance["referenceImages"] = assets
 	}
 	body := map[string]any{"instances": []any{instance}, "parameters": parameters}
-	veoPlaces.put(body, w)
+	veoPaths.put(body, w)
 	made, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
 	return made, nil
 }

@@ -319,13 +319,13 @@ func FuzzVideos(f *testing.F) {
 		for ticket, work := range map[string]jobcall.Task{"v1_1": clip(), "models/veo/operations/1": clip(veo),
 			"projects/p/operations/1": clip(veo)} {
 			if p, err := jobcall.Submit(t.Context(), a, work); err != nil {
-				_ = conformance.JobFailure(t, err).Told()
+				_ = conformance.JobFailure(t, err).UserMessage()
 			} else if p.Ticket == "" || p.Done {
 				t.Errorf("%+v", p)
 			}
 			p, err := a.Poll(t.Context(), work, ticket)
 			if err != nil {
-				_ = conformance.JobFailure(t, err).Told()
+				_ = conformance.JobFailure(t, err).UserMessage()
 				continue
 			}
 			if p.Done != (len(p.Results) == 1) || p.Done && p.Results[0].Ref == "" && len(p.Results[0].Data) == 0 {

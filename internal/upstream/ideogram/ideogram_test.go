@@ -165,8 +165,8 @@ func TestSubmissionOutcomes(t *testing.T) {
 	} {
 		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, ideogram.Provider, tt.status, tt.body), image())
 		f := upstream.AsJobFailure(err)
-		if got := conformance.OutcomeOf(t, err); got != tt.want || f.Unproven == tt.proven || !strings.Contains(f.Told(), tt.message) {
-			t.Errorf("%d %s: %+v, want %+v; unproven %t, message %q", tt.status, tt.body, got, tt.want, f.Unproven, f.Told())
+		if got := conformance.OutcomeOf(t, err); got != tt.want || f.Unproven == tt.proven || !strings.Contains(f.UserMessage(), tt.message) {
+			t.Errorf("%d %s: %+v, want %+v; unproven %t, message %q", tt.status, tt.body, got, tt.want, f.Unproven, f.UserMessage())
 		}
 	}
 }

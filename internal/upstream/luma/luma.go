@@ -148,7 +148,7 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(kind, "no name of a task")
 	}
-	reply, err := a.Line.Asked(ctx, kind, exchange.JobCall{
+	reply, err := a.Line.QueryTask(ctx, kind, exchange.JobCall{
 		Method: http.MethodGet, URL: a.Line.URL("generations", ticket), Header: a.Header, Limit: maxAnswer,
 	})
 	if err != nil {

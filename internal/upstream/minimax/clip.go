@@ -176,7 +176,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a task")
 	}
-	reply, err := a.Line.Asked(ctx, w.Kind, exchange.JobCall{
+	reply, err := a.Line.QueryTask(ctx, w.Kind, exchange.JobCall{
 		Method: http.MethodGet, URL: a.Line.URL("v2", "query", "video_generation", ticket), Header: a.Header, Limit: maxAnswer,
 	})
 	if err != nil {

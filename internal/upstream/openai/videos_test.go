@@ -237,12 +237,12 @@ func FuzzVideos(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		if p, err := jobcall.Submit(t.Context(), a, clip()); err != nil {
-			_ = conformance.JobFailure(t, err).Told()
+			_ = conformance.JobFailure(t, err).UserMessage()
 		} else if p.Ticket == "" || p.Done {
 			t.Errorf("%+v", p)
 		}
 		if p, err := a.Poll(t.Context(), clip(), "video_1"); err != nil {
-			_ = conformance.JobFailure(t, err).Told()
+			_ = conformance.JobFailure(t, err).UserMessage()
 		} else if p.Done != (len(p.Results) == 1) {
 			t.Errorf("%+v", p)
 		}

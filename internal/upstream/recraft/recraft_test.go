@@ -120,8 +120,8 @@ func TestOutcomes(t *testing.T) {
 		if words := strings.Contains(tt.body, "credits") || strings.Contains(tt.body, "units"); words && !f.Unproven {
 			t.Errorf("%d %s: words alone are taken for proof", tt.status, tt.body)
 		}
-		if got := conformance.OutcomeOf(t, err); got != tt.want || !strings.Contains(f.Told(), tt.message) {
-			t.Errorf("%d %s: %+v, want %+v; message %q", tt.status, tt.body, got, tt.want, f.Told())
+		if got := conformance.OutcomeOf(t, err); got != tt.want || !strings.Contains(f.UserMessage(), tt.message) {
+			t.Errorf("%d %s: %+v, want %+v; message %q", tt.status, tt.body, got, tt.want, f.UserMessage())
 		}
 	}
 	more := `{"data":[{"url":"https://x.example/1"},{"url":"https://x.example/2"}]}`

@@ -161,8 +161,8 @@ func TestOutcomes(t *testing.T) {
 	} {
 		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, stability.Provider, tt.status, tt.body), image())
 		f := upstream.AsJobFailure(err)
-		if got := conformance.OutcomeOf(t, err); got != tt.want || !strings.Contains(f.Told(), tt.message) {
-			t.Errorf("%d %s: %+v, want %+v; message %q", tt.status, tt.body, got, tt.want, f.Told())
+		if got := conformance.OutcomeOf(t, err); got != tt.want || !strings.Contains(f.UserMessage(), tt.message) {
+			t.Errorf("%d %s: %+v, want %+v; message %q", tt.status, tt.body, got, tt.want, f.UserMessage())
 		}
 	}
 }

@@ -19,14 +19,14 @@ func TestCodesStandWhereTheyAreAnswered(t *testing.T) {
 		operation := r.operation()
 		lists[operation] = append(lists[operation], r.names("x-codes")...)
 		for _, code := range r.names("x-codes") {
-			if row, _ := fault.Lookup(fault.Code(code)); !row.Place.Has(operation) {
-				t.Errorf("%s lists %s, whose place is: %s", operation, code, row.Place)
+			if row, _ := fault.Lookup(fault.Code(code)); !row.Scope.Has(operation) {
+				t.Errorf("%s lists %s, whose scope is: %s", operation, code, row.Scope)
 			}
 		}
 		for _, name := range r.names("x-types") {
 			lists[operation] = append(lists[operation], r.status+" "+name)
 			if !slices.ContainsFunc(fault.Table(), func(row fault.TableRow) bool {
-				return row.Place.Has(operation) && isNative(row, r.status, name)
+				return row.Scope.Has(operation) && isNative(row, r.status, name)
 			}) {
 				t.Errorf("%s lists %s %s, which no code of its places has", operation, r.status, name)
 			}
@@ -38,12 +38,12 @@ func TestCodesStandWhereTheyAreAnswered(t *testing.T) {
 			if strings.Contains(operation, " /native/") {
 				said = strconv.Itoa(row.NativeStatus()) + " " + row.Native
 			}
-			if row.Place != fault.Everywhere && row.Place.Has(operation) && !slices.Contains(listed, said) {
-				t.Errorf("%s does not list %s of %s, whose place is: %s", operation, said, row.Code, row.Place)
+			if row.Scope != fault.Everywhere && row.Scope.Has(operation) && !slices.Contains(listed, said) {
+				t.Errorf("%s does not list %s of %s, whose scope is: %s", operation, said, row.Code, row.Scope)
 			}
 		}
 	}
-	for _, p := range fault.Places() {
+	for _, p := range fault.Scopes() {
 		native := p.Operations() == nil
 		for _, operation := range p.Operations() {
 			native = native || strings.Contains(operation, " /native/")
