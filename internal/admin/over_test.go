@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,9 +38,11 @@ func TestUsageAboveHolds(t *testing.T) {
 			accounts = append(accounts, o.ok("POST", "/accounts", fmt.Sprintf(`{"name":"%d"}`, i)).text("id"))
 			o.ok("POST", "/accounts/"+accounts[i]+"/credits", `{"usd":50}`)
 		}
+		slices.Sort(accounts) // the order of lists, also for ids of one millisecond
 		for _, owner := range []int{0, 0, 1} {
 			keys = append(keys, o.ok("POST", "/accounts/"+accounts[owner]+"/keys", `{}`).text("id"))
 		}
+		slices.Sort(keys[:2])
 		for i, c := range []struct {
 			account, key int
 			line         string
