@@ -188,8 +188,9 @@ func TestNoRequestSmuggling(t *testing.T) {
 	}
 }
 
-// TestCarelessProxiesSmuggle: the attacks work on net/http alone, and so
-// TestNoRequestSmuggling can fail.
+// TestCarelessProxiesSmuggle checks that the attacks work on net/http alone, so that
+// TestNoRequestSmuggling can fail. An attack is repeated, because a leak needs the proxy to use one
+// connection again, and on a busy machine it may open another.
 func TestCarelessProxiesSmuggle(t *testing.T) {
 	t.Parallel()
 	for want, chunked := range map[string]func(head string) bool{
@@ -206,7 +207,14 @@ func TestCarelessProxiesSmuggle(t *testing.T) {
 		t.Cleanup(func() { plain.Close() })
 		dial := startCareless(t, listener.Addr().String(), 10*time.Second, chunked)
 		for attack, request := range attacks() {
-			if strings.HasPrefix(attack, want) && rec.attack(t, dial, request) == nil {
+			if !strings.HasPrefix(attack, want) {
+				continue
+			}
+			leaked := false
+			for tries := 0; tries < 20 && !leaked; tries++ {
+				leaked = rec.attack(t, dial, request) != nil
+			}
+			if !leaked {
 				t.Errorf("%s: nothing leaked", attack)
 			}
 		}
