@@ -105,8 +105,9 @@ func TestJobsTellNoIdentity(t *testing.T) {
 		Ended(KindVideo, "InvalidParameter", text),
 		Unfit(KindVideo, "%s", text),
 	} {
-		if told := failure.UserMessage(); strings.Contains(told, "our-project") || strings.Contains(told, "arn:") || !strings.Contains(told, redacted) {
-			t.Errorf("%s is told %q", failure.Job, told)
+		message := failure.UserMessage()
+		if strings.Contains(message, "our-project") || strings.Contains(message, "arn:") || !strings.Contains(message, redacted) {
+			t.Errorf("the message of %s is %q", failure.Job, message)
 		}
 	}
 	if got := Refused(KindImage, 400, "", []byte(openAI("", "", "x")), nil); got.Job != fault.UpstreamError {
