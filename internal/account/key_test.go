@@ -82,7 +82,8 @@ func TestKeyLife(t *testing.T) {
 	})
 }
 
-// The secret stands nowhere in the database, its hash does.
+// TestKeySecretIsNotStored checks that the database has the hash of a secret and no part of the
+// secret itself except the hint.
 func TestKeySecretIsNotStored(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -178,7 +179,7 @@ func TestKeyFaults(t *testing.T) {
 	})
 }
 
-// Two changes of different fields at the same moment are both kept.
+// TestKeyConcurrentChanges checks that concurrent changes of different fields are all stored.
 func TestKeyConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

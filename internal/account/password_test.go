@@ -30,8 +30,8 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// A hash of another implementation (the reference tool: salt "somesalt", t=2, m=65536, p=1, 24
-// bytes) verifies.
+// TestVerifyForeignHash verifies a hash of the reference implementation (salt "somesalt", t=2,
+// m=65536, p=1, 24 bytes).
 func TestVerifyForeignHash(t *testing.T) {
 	t.Parallel()
 	const phc = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"

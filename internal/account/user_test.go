@@ -143,8 +143,8 @@ func TestBarredUser(t *testing.T) {
 	})
 }
 
-// One of several concurrent claims of an email gets it, by creation or by change, and the others
-// learn that the email is taken.
+// TestUserEmailRace checks that only one of several concurrent creations and changes gets an
+// email, and that the others get an error saying that the email is taken.
 func TestUserEmailRace(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

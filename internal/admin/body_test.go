@@ -10,7 +10,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Every body is refused with a fault or decoded like a standard JSON reader would.
+// FuzzDecode checks that every body is either refused with a fault or decoded as encoding/json
+// would decode it.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"name":"a","rpm":5}`, `{"rpm":null,"allowed_ips":["10.0.0.0/8"]}`, `{"name":"a","n\u0061me":"b"}`,
 		`[]`, `{"daily_budget_usd":"1e3"}`, `{"total_limit_usd":0.1}`, `{"a":{"a":1}}`, "{\"\xff\":1}", `{"name":"\ud800"}`} {

@@ -203,7 +203,7 @@ func TestAlertsArePostedInOrder(t *testing.T) {
 	})
 }
 
-// TestAlertTries: a failed alert is posted three times and then logged.
+// TestAlertTries checks that a failed alert is posted three times and then logged.
 func TestAlertTries(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -301,7 +301,7 @@ func TestAlertTries(t *testing.T) {
 	}
 }
 
-// TestFullAlerts: Send never waits, and dropped alerts are counted and logged once.
+// TestFullAlerts checks that Send never waits, and dropped alerts are counted and logged once.
 func TestFullAlerts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestFullAlerts(t *testing.T) {
 	})
 }
 
-// TestAlertsAtStop: queued alerts are posted for at most two seconds.
+// TestAlertsAtStop checks that queued alerts are posted for at most two seconds.
 func TestAlertsAtStop(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -378,7 +378,7 @@ func TestAlertsAtStop(t *testing.T) {
 	}
 }
 
-// TestAlertsAtStopWhileWaiting: a stop ends the pause between attempts.
+// TestAlertsAtStopWhileWaiting checks that a stop ends the pause between attempts.
 func TestAlertsAtStopWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -445,7 +445,7 @@ func TestAlertOverNetwork(t *testing.T) {
 	}
 }
 
-// TestAlertErrorsHideTheAddress: no part of the address appears in a logged error.
+// TestAlertErrorsHideTheAddress checks that no part of the address appears in a logged error.
 func TestAlertErrorsHideTheAddress(t *testing.T) {
 	t.Parallel()
 	_, log := newDiary()

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/egress"
 )
 
-// TestAddressesInBodiesAreGuarded: a provider on the gateway's network could fetch private
-// addresses.
+// TestAddressesInBodiesAreGuarded checks that private addresses in bodies are rejected, because a
+// provider on the gateway's network could fetch them.
 func TestAddressesInBodiesAreGuarded(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), func(o *api.Options) { o.Guard = egress.New(nil) })

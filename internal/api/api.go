@@ -41,8 +41,8 @@ type Options struct {
 	MaxBody        int64          // largest request body, bytes
 	BodyMemory     int64          // bytes of all concurrent request bodies; default 1 GiB
 
-	// CountRate is how many counts of tokens a minute an account may ask for on this
-	// node. Zero means no limit.
+	// CountRate is the number of token counts per minute that an account may request on this node.
+	// Zero means no limit.
 	CountRate int
 
 	// WrongKeys delays the answer to a wrong key of an address and returns false if too many wait

@@ -256,7 +256,7 @@ func findModel(snapshot *catalog.Snapshot, name string, form wire.Form, fits fun
 	return model, nil
 }
 
-// modelList is where the callers of a form see their models.
+// modelList returns the path of the list of models for callers of a form.
 func modelList(form wire.Form) string {
 	if form == wire.FormMessages {
 		return "/native/v1/models"

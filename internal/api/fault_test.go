@@ -9,7 +9,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestFirstOf: the fault of a reference is reported before its consequences for the others.
+// TestFirstOf checks that the fault of a reference is reported before its consequences for the
+// others.
 func TestFirstOf(t *testing.T) {
 	t.Parallel()
 	internal, theirs := fault.Unavailable(errors.New("connection lost")), fault.At(fault.InvalidRequest, "mask", "No.")

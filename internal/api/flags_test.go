@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestLimitFlagsAreDropped: a line gets the client's flags without those above the
+// TestLimitFlagsAreDropped checks that a line does not get the client's flags that exceed the
 // catalog's limits.
 func TestLimitFlagsAreDropped(t *testing.T) {
 	t.Parallel()

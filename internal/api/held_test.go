@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// TestReferencesCountAsBodies: a fetched file takes memory of its account's budget or is not read
-// further; the memory is returned.
+// TestReferencesCountAsBodies checks that a fetched file uses the memory budget of its account,
+// that reading stops at the budget, and that the memory is returned.
 func TestReferencesCountAsBodies(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20

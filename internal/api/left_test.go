@@ -12,7 +12,8 @@ import (
 	"tollgate/internal/limit"
 )
 
-// TestDisconnectIsNoServerError: a client that has closed its sending side gets the usual answer.
+// TestDisconnectIsNoServerError checks that a client that has closed its sending side gets the
+// usual answer.
 func TestDisconnectIsNoServerError(t *testing.T) {
 	t.Parallel()
 	waits := 0

@@ -38,8 +38,8 @@ lines:
 	}
 }
 
-// TestCalledModelsAreOnTheKeysList: a key reaches no model by naming it in a tool
-// of another model.
+// TestCalledModelsAreOnTheKeysList checks that a key cannot reach a forbidden model by naming the
+// model in a tool of another model.
 func TestCalledModelsAreOnTheKeysList(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
@@ -59,8 +59,8 @@ func TestCalledModelsAreOnTheKeysList(t *testing.T) {
 	}
 }
 
-// TestCountsHaveALimit: all keys of an account share its limit of token counts, whatever its
-// balance.
+// TestCountsHaveALimit checks that all keys of an account share the account's limit of token
+// counts, with any balance.
 func TestCountsHaveALimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -179,8 +179,8 @@ func TestDatabaseAway(t *testing.T) {
 	}
 }
 
-// TestNamedKey: a key may be named inside the process in place of being sent, and is
-// judged as any; no client can name one.
+// TestNamedKey checks that code inside the process may name a key instead of sending the key, that
+// the named key is checked like any key, and that a client cannot name a key.
 func TestNamedKey(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -25,8 +25,8 @@ func (b brokenBody) Read([]byte) (int, error) {
 	return 0, b.err
 }
 
-// TestBrokenBodiesAreClientErrors: a slow or truncated body is 400, even if the request's context is
-// done and the key cannot be confirmed.
+// TestBrokenBodiesAreClientErrors checks that a slow or truncated body gets 400, even if the
+// request's context is done and the key cannot be confirmed.
 func TestBrokenBodiesAreClientErrors(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)

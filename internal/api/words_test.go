@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/account"
 )
 
-// TestRefusalsSayWhatToDo: messages name the way out.
+// TestRefusalsSayWhatToDo checks that the messages of refusals tell the client what to do.
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
@@ -32,8 +32,8 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestKeyWithoutItsScheme: a key in the wrong place gets an explanation, and no answer repeats the
-// key.
+// TestKeyWithoutItsScheme checks that a key in the wrong place gets an explanation, and that no
+// answer repeats the key.
 func TestKeyWithoutItsScheme(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)

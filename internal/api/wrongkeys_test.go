@@ -14,9 +14,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestWrongKeysAreDelayed: above its allowance an address waits for the answer to
-// a wrong key, which stays what it is. Good keys of the same address, and wrong
-// ones of others, do not wait.
+// TestWrongKeysAreDelayed checks that an address with too many wrong keys waits for the answer to a
+// wrong key, and that the answer stays the same. Good keys of the same address and wrong keys of
+// other addresses must not wait.
 func TestWrongKeysAreDelayed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

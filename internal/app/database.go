@@ -170,8 +170,8 @@ func open(ctx context.Context, s *Settings, stepped func(jump time.Duration)) (*
 	return db, nil
 }
 
-// lockWait is how long a starting service waits for the lock on the file: other commands hold it
-// for a moment.
+// lockWait is the time that a starting service waits for the lock on the file, because other
+// commands hold the lock for a moment.
 const (
 	lockWait  = time.Second
 	lockPause = 20 * time.Millisecond

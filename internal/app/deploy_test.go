@@ -84,7 +84,7 @@ func isSetting(name string) bool {
 	return false
 }
 
-// dockerVariables are those of ENV.
+// dockerVariables returns the variables of ENV lines.
 func dockerVariables(_ *testing.T, text []byte) map[string]string {
 	set := map[string]string{}
 	for _, m := range regexp.MustCompile(`\b(TOLLGATE_[A-Z_]+)=(\S+)`).FindAllSubmatch(text, -1) {

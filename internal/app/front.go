@@ -100,7 +100,7 @@ func (s surfaces) root(x *httpapi.Exchange) error {
 	return nil
 }
 
-// home is where the root leads to, and whether anybody can enter there.
+// home returns the console path for the root, and reports whether anybody can sign in there.
 func (s surfaces) home(ctx context.Context) (path string, enters bool) {
 	if s.signIns == nil {
 		s.signIns = func(context.Context) (users, operators bool) { return true, true }

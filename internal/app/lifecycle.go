@@ -47,7 +47,7 @@ func (l *lifecycle) loop(name string, run func(ctx context.Context)) {
 	})
 }
 
-// lastWords is how long a part may still send its last messages when it has to end.
+// lastWords is the time that a part may take to send its last messages after it has to end.
 const lastWords = 2 * time.Second
 
 // lingering is loop for a part with messages to send at its end: its second context ends later, by

@@ -177,7 +177,7 @@ func PrintCatalog(ctx context.Context, s *Settings, revision int64, w io.Writer)
 	return err
 }
 
-// historyPage is how many revisions are read at a time.
+// historyPage is the number of revisions read at a time.
 const historyPage = 100
 
 // PrintHistory lists all revisions, newest first, with their changes.

@@ -20,7 +20,7 @@ const ConfigEnv = "TOLLGATE_CONFIG"
 // largestFile bounds the settings file; a real one has a few hundred bytes.
 const largestFile = 1 << 20
 
-// Sources is where settings come from, strongest first.
+// Sources are the sources of settings, strongest first.
 type Sources struct {
 	Flags   map[string]string // by key; only the given flags
 	Environ map[string]string // by name; an empty variable counts as unset
@@ -89,7 +89,7 @@ func (src Sources) settings(path string, raw []byte) (*Settings, error) {
 	return settings, nil
 }
 
-// variables are those of all settings.
+// variables returns the environment variables of all settings.
 func variables() []string {
 	all := []string{ConfigEnv}
 	for _, s := range AllSettings() {

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/trace"
 )
 
-// tracesPath is where a collector takes traces, below its base address.
+// tracesPath is the path of a collector's endpoint for traces, below its base address.
 const tracesPath = "/v1/traces"
 
 // startTraces starts the export of traces. Without a collector, r.traces stays nil.

@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/bounded"
 )
 
-// TestReadSteps: steps follow the received bytes and end at the announced length.
+// TestReadSteps checks that steps follow the received bytes and end at the announced length.
 func TestReadSteps(t *testing.T) {
 	t.Parallel()
 	const kib = 1 << 10
@@ -39,7 +39,7 @@ func TestReadSteps(t *testing.T) {
 	}
 }
 
-// TestReadStops: Read stops if grow returns an error.
+// TestReadStops checks that Read stops if grow returns an error.
 func TestReadStops(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no")
@@ -55,7 +55,7 @@ func TestReadStops(t *testing.T) {
 	}
 }
 
-// TestReadReturnsACopy: the next Read does not change the bytes of the last one.
+// TestReadReturnsACopy checks that the next Read does not change the bytes of the last one.
 func TestReadReturnsACopy(t *testing.T) {
 	t.Parallel()
 	read := func(letter string, size, announced int64) []byte {

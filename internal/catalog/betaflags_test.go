@@ -2,8 +2,8 @@ package catalog
 
 import "testing"
 
-// TestFlagsThatRaiseALimit: a flag goes to a line only if the catalog's limit
-// goes as far, in any spelling and for later dates and sizes.
+// TestFlagsThatRaiseALimit checks that a flag goes to a line only if the catalog's limit is as high
+// as the flag's, in any spelling and for later dates and sizes.
 func TestFlagsThatRaiseALimit(t *testing.T) {
 	t.Parallel()
 	small := &Model{ContextWindow: 200_000, MaxOutputTokens: 64_000}

@@ -22,8 +22,8 @@ const (
 	// promptSlack is added to the bytes of a body, for the provider's text around the messages
 	// (readings: Holds).
 	promptSlack = 1000
-	// assumedCalls is how often a priced tool is held for when the request
-	// sets no limit.
+	// assumedCalls is the number of calls of a priced tool that a hold covers if the request sets
+	// no limit.
 	assumedCalls = 10
 	// maxUnits bounds any count in a bill, as package money asks for.
 	maxUnits = 1 << 40

@@ -122,7 +122,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// No answer within the bounds of its request costs more than was held.
+// TestCostNeverExceedsTheHold checks that no answer within the limits of its request costs more
+// than the hold.
 func TestCostNeverExceedsTheHold(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

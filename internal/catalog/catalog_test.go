@@ -215,8 +215,8 @@ func TestStoredFormsAreKept(t *testing.T) {
 	}
 }
 
-// Operators share pieces of a document with anchors; JSON and YAML with the
-// line ends and marks of any editor are read alike.
+// TestSpellingsOfOneDocument checks that JSON and YAML documents with any line ends, byte order
+// marks and anchors are read alike.
 func TestSpellingsOfOneDocument(t *testing.T) {
 	t.Parallel()
 	want := mustParse(t,

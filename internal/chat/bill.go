@@ -15,7 +15,7 @@ const imageTokens = 765
 
 // usage completes a provider's report. Without a final report, the gateway counts: it counts the
 // prompt if the provider has not, up to the prompt's bound, and takes the larger of both counts of
-// the completion (readings: Charges). It records the source of the counts.
+// the completion. It records the source of the counts.
 func (x *chatRequest) usage(reported wire.Usage, known bool, completion func(*wire.Counter) int64) wire.Usage {
 	x.source = ledger.SourceProvider
 	if x.params.LongCache {

@@ -46,8 +46,7 @@ type Options struct {
 	// RequestTimeout is the longest a request may take over all lines.
 	// Default 15m.
 	RequestTimeout time.Duration
-	// WriteTimeout is how long a client may take to accept a write. Default
-	// 30s.
+	// WriteTimeout is the time that a client may take to accept a write. The default is 30s.
 	WriteTimeout time.Duration
 	// MaxAnswer is the longest whole answer of a provider, in bytes. Default
 	// 64 MiB.

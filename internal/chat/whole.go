@@ -119,9 +119,9 @@ func (x *chatRequest) disguisedFailure(a wire.Answer) *upstream.Failure {
 }
 
 // passesEmpty reports whether a complete answer without content is passed to the client. Native
-// messages and responses always pass, because they have an end reason (readings: Failures). From a
-// line of another form only filtered or limited answers pass, because the client's form has these
-// reasons too. Chat completions never pass.
+// messages and responses always pass, because they have an end reason. From a line of another form
+// only filtered or limited answers pass, because the client's form has these reasons too. Chat
+// completions never pass.
 func (x *chatRequest) passesEmpty(filtered, limited bool) bool {
 	if x.Form == wire.FormChat {
 		return false

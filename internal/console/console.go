@@ -1,12 +1,12 @@
-// Package console owns the web console below /console and selects the sections of an address: the
-// users' pages, the operators' pages, or both.
+// Package console owns the web console below /console and selects the sections that a listen
+// address serves: the users' pages, the operators' pages, or both.
 //
-// The pages of accounts' users are in userpages, those of operators in operatorpages. Both use page
-// for sessions, forms and responses, the components of ui, and show for content common to both
-// sections. The immutable files are in static.
+// Package userpages has the pages of accounts' users, and package operatorpages the pages of
+// operators. Both use package page for sessions, forms and responses, package ui for components,
+// and package show for content common to both sections. The immutable files are in package static.
 //
-// Invariant: an address of one section serves none of the other section's pages. The files of
-// static are the only exception.
+// Invariant: an address for one section serves no page of the other section. Only the files of
+// static are served on both.
 package console
 
 import (
@@ -31,12 +31,12 @@ import (
 // Base is the path of the console.
 const Base = page.Base
 
-// Sections selects the sections of an address.
+// Sections selects the sections that a listen address serves.
 type Sections int
 
 const (
 	AllSections     Sections = iota // the pages of users and of the operator
-	UserSection                     // only the users' pages, because the operators' pages have an address of their own
+	UserSection                     // only the users' pages; the operators' pages have an address of their own
 	OperatorSection                 // only the operators' pages
 )
 
@@ -50,7 +50,7 @@ type Options struct {
 	// Passwords hashes users' passwords. SignIns checks sign-ins.
 	Passwords *account.Passwords
 	SignIns   *account.SignIns
-	// Catalog is this node's watcher. Providers are the adapters for a catalog's lines.
+	// Catalog is this node's catalog watcher. Providers are the adapters for a catalog's lines.
 	Catalog   *catalog.Watcher
 	Providers map[string]catalog.Provider
 	// Lines, Jobs, Webhooks and Audits belong to this node.
@@ -61,10 +61,10 @@ type Options struct {
 	Media    *media.Store
 	// Writable returns an error if this node cannot write to the database.
 	Writable func() error
-	// ServeAs answers a request to the API with a key of an account (api.Door).
+	// ServeAs serves an API request with a key of an account (api.Door).
 	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
-	// AdminToken signs in to the operator's pages; none: only operators among
-	// the users do.
+	// AdminToken allows signing in to the operators' pages. If AdminToken is not set, only users
+	// who are operators can sign in there.
 	AdminToken *httpapi.OperatorToken
 	// PublicURL is the base address for users. If PublicURL is https, cookies are Secure.
 	PublicURL string
@@ -73,7 +73,7 @@ type Options struct {
 	NoPublicURL bool
 	// MediaURL is the base address of result files.
 	MediaURL string
-	// TrustedProxies may name the client's address in their forwarding headers.
+	// TrustedProxies are the networks whose forwarding headers may name the client's address.
 	TrustedProxies []netip.Prefix
 	// Log gets the causes of 503 answers. If nil, the causes are discarded.
 	Log *slog.Logger
@@ -82,7 +82,7 @@ type Options struct {
 	Sections Sections
 }
 
-// New returns the handler of /console. The handler expects whole paths. New returns an error if an
+// New returns the handler of /console. Request paths include Base. New returns an error if an
 // embedded file or an address in the settings is invalid.
 func New(o Options) (http.Handler, error) {
 	if o.Log == nil {
@@ -108,5 +108,6 @@ func (o Options) sections() (all []page.Section) {
 	return all
 }
 
-// Routes lists the console as `METHOD /path`, with {id} for an id: for tests.
+// Routes returns the routes of the console as `METHOD /path`, with {id} in place of an id, for
+// tests.
 func Routes() []string { return page.Patterns(Options{}.sections()...) }

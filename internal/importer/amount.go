@@ -70,10 +70,10 @@ func wholeOf(text string) (int64, bool) {
 	return value.Num().Int64(), true
 }
 
-// whole is a whole number as a fraction.
+// whole returns a whole number as a fraction.
 func whole(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
 
-// product multiplies.
+// product returns the product of the factors.
 func product(a *big.Rat, others ...*big.Rat) *big.Rat {
 	out := new(big.Rat).Set(a)
 	for _, b := range others {

@@ -11,19 +11,20 @@ import (
 type channelKind struct {
 	name     string
 	provider string // empty if unsupported
-	base     string // empty: a channel must have its own
+	base     string // if empty, a channel must have its own address
 	suffix   string
 	forms    []wire.Form // nil for all forms of the provider
-	bare     bool        // no base address where the channel has none: the provider's own
-	ignores  bool        // obeys no limit of tokens
+	bare     bool        // a channel without an address uses the provider's default address
+	ignores  bool        // ignores limits on tokens
 }
 
-// compatible is a vendor of OpenAI's chat completions.
+// compatible returns the kind for a vendor of OpenAI's chat completions.
 func compatible(name, base, suffix string) channelKind {
 	return channelKind{name: name, provider: "openai", base: base, suffix: suffix, forms: []wire.Form{wire.FormChat}}
 }
 
-// unsupported is a type without a provider here, or with a credential in another format.
+// unsupported returns the kind for a type without a provider in the gateway, or with a credential
+// in another format.
 func unsupported(name string) channelKind { return channelKind{name: name} }
 
 // sharedKinds returns the types with the same number in both programs.
@@ -56,14 +57,14 @@ func sharedKinds() map[int64]channelKind {
 	}
 }
 
-// ali is Alibaba: its limit bounds the answer without the reasoning.
+// ali returns the kind for Alibaba, whose token limit does not include the reasoning.
 func ali(base string) channelKind {
 	kind := compatible("Alibaba", base, "/compatible-mode/v1")
 	kind.ignores = true
 	return kind
 }
 
-// kindsOf are the types of channels of a program.
+// kindsOf returns the types of channels of a program.
 func kindsOf(p Program) map[int64]channelKind {
 	kinds := sharedKinds()
 	own := oneAPIKinds()

@@ -39,7 +39,7 @@ func newDraft(n *notes, known map[string]facts, secrets string) *draft {
 
 func (d *draft) has(id string) bool { return d.models[id] != nil }
 
-// addModel adds a chat model with its price, or remarks why it cannot be had.
+// addModel adds a chat model with its price, or remarks why it cannot be added.
 func (d *draft) addModel(id string, r rates) {
 	e := entry{"model", "", id}
 	f := d.known[id]
@@ -117,7 +117,7 @@ func (d *draft) addLine(l draftLine, providers map[string]catalog.Provider) bool
 	return true
 }
 
-// pathOf is the file of a line's credential.
+// pathOf returns the path of the file with a line's credential.
 func (d *draft) pathOf(line string) string { return filepath.Join(d.secrets, line+".key") }
 
 // notInID matches characters outside of line ids.

@@ -39,7 +39,7 @@ func sample(t *testing.T, name string) string {
 	return string(raw)
 }
 
-// lite makes an SQLite file of a dump.
+// lite creates an SQLite file from a dump.
 func lite(t *testing.T, dump string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "source.db")
@@ -56,7 +56,7 @@ func lite(t *testing.T, dump string) string {
 	return path
 }
 
-// maria makes a MariaDB database of a dump.
+// maria creates a MariaDB database from a dump.
 func maria(t *testing.T, dump string) string {
 	t.Helper()
 	address := storetest.MariaDB(t)
@@ -86,7 +86,7 @@ func write(t *testing.T, db *store.DB, c *Contents, dry bool) *ImportReport {
 	return done
 }
 
-// counted is the entry of a kind.
+// counted returns the counts of a kind.
 func counted(c *ImportReport, what string) Counted {
 	i := slices.IndexFunc(c.Counts, func(n *Counted) bool { return n.What == what })
 	return *c.Counts[i]
@@ -120,7 +120,7 @@ func fixture(t *testing.T, program Program) *Contents {
 	})
 }
 
-// litePostgres makes the PostgreSQL database of LiteLLM's fixture.
+// litePostgres creates the PostgreSQL database of LiteLLM's fixture.
 func litePostgres(t *testing.T) string {
 	t.Helper()
 	url := storetest.PostgreSQL(t)
@@ -135,7 +135,8 @@ func litePostgres(t *testing.T) string {
 	return url
 }
 
-// TestWhatBecomesOfRealDatabases holds the catalogs and reports of the fixtures.
+// TestWhatBecomesOfRealDatabases compares the catalogs and reports of the fixtures with golden
+// files.
 func TestWhatBecomesOfRealDatabases(t *testing.T) {
 	t.Parallel()
 	for _, program := range []Program{OneAPI, NewAPI, LiteLLM} {
@@ -394,7 +395,7 @@ func TestRepetitionsMakeNothingTwice(t *testing.T) {
 	})
 }
 
-// TestInterruptionsAreMadeGood checks that the next import completes an interrupted one.
+// TestInterruptionsAreMadeGood checks that an import completes an earlier interrupted import.
 func TestInterruptionsAreMadeGood(t *testing.T) {
 	t.Parallel()
 	source := lite(t, sample(t, "one-api.sqlite.sql"))
@@ -489,8 +490,8 @@ func TestOtherDatabasesAreNotMixedUp(t *testing.T) {
 	})
 }
 
-// TestNoSecretIsTold: neither a report nor the operators' log has a credential, a key
-// or a password's hash.
+// TestNoSecretIsTold checks that neither a report nor the operators' log has a credential, a key or
+// the hash of a password.
 func TestNoSecretIsTold(t *testing.T) {
 	t.Parallel()
 	secrets := regexp.MustCompile(`sk-[A-Za-z0-9_-]{10,}|'([A-Za-z0-9]{48})'|\$2a\$[^']+|abc\|def`)

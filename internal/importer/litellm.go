@@ -116,7 +116,7 @@ func (s *liteLLM) readOwners(table, about, id, alias string) {
 	}
 }
 
-// add keeps an account.
+// add adds an account.
 func (s *liteLLM) add(a *liteAccount) {
 	s.accounts[a.ID] = a
 	s.order = append(s.order, a.ID)
@@ -142,8 +142,7 @@ func (s *liteLLM) setBudget(a *Customer, e entry, row record) {
 	}
 }
 
-// left returns the rest of a budget. If nobody can tell how much was spent, nothing
-// is left.
+// left returns the rest of a budget. If the spent amount is unknown, left returns 0.
 func (s *liteLLM) left(e entry, budget *big.Rat, row record) *big.Rat {
 	spent, readable := s.decimal(e, row, "spend")
 	switch {
@@ -218,7 +217,7 @@ func (s *liteLLM) ownerOf(row record) *liteAccount {
 	return a
 }
 
-// limitsOf is a key with the limits of its budget's row where it has none itself.
+// limitsOf returns a key's row. Limits missing in the row come from the row of the key's budget.
 func (s *liteLLM) limitsOf(row record) record {
 	budget := s.budgets[row["budget_id"]]
 	if budget == nil {
@@ -287,7 +286,7 @@ func (s *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
 // mostRate is the largest number of requests per minute of a key.
 const mostRate = 1_000_000
 
-// setRate limits requests a minute.
+// setRate limits a key's requests per minute.
 func (s *liteLLM) setRate(k *OldKey, e entry, row record) {
 	if row["rpm_limit"] == "" {
 		return

@@ -65,8 +65,8 @@ func recordOfTable(t *tree.Value) record {
 	return r
 }
 
-// deployment turns an entry of model_list into a model, where it is the first of its
-// name, and a part of a line.
+// deployment adds an entry of model_list to a line. If the entry is the first with its name,
+// deployment also adds the model.
 func (c *config) deployment(item *tree.Value) {
 	c.count("lines").Found++
 	named := recordOfTable(item)
@@ -274,7 +274,7 @@ func (c *config) alias(name string, value *tree.Value) {
 	}
 }
 
-// addLines adds the lines. What they count is entries of the config.
+// addLines adds the lines to the draft. It counts entries of the config, not lines.
 func (c *config) addLines() {
 	count := c.count("lines")
 	made := 0

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// namedModels are the models of a list, and whether it allows all.
+// namedModels returns the models of a list, and reports whether the list allows all models.
 func namedModels(list []string) (models []string, all bool) {
 	for _, model := range list {
 		switch model {
@@ -16,7 +16,8 @@ func namedModels(list []string) (models []string, all bool) {
 	return models, len(models) == 0
 }
 
-// allow allows a key some models. Patterns and groups of models mean nothing here.
+// allow allows a key some models. It leaves out patterns and groups of models, which have no
+// counterpart.
 func (s *liteLLM) allow(k *OldKey, e entry, models []string) {
 	good := []string{}
 	for _, model := range models {

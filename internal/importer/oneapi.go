@@ -49,7 +49,7 @@ func readOneAPI(ctx context.Context, o Options, p *Contents, d *draft) error {
 	if err != nil {
 		return err
 	}
-	maps.Copy(settings, given) // the program's current settings win
+	maps.Copy(settings, given) // the program's current settings take precedence
 	s := oneAPI{plan: p, draft: d, now: o.Now, tables: found, groups: map[string]map[string]bool{}, taken: map[string]bool{}}
 	if s.prices, err = ratiosOf(p.Program, settings); err != nil {
 		return err
@@ -125,8 +125,8 @@ func (s *oneAPI) readChannels(providers map[string]catalog.Provider) {
 // maxWeight is the largest weight of a line.
 const maxWeight = 1_000_000
 
-// ranksOf returns the priority of a line by the priority of its channel. Channels with a
-// larger priority go first, lines with a smaller one.
+// ranksOf maps the priority of a channel to the priority of its lines. Channels with a larger
+// priority are used first, but lines with a smaller priority are.
 func (s *oneAPI) ranksOf(channels []record) map[int64]int {
 	var all []int64
 	for _, c := range channels {
@@ -223,7 +223,7 @@ func (s *oneAPI) linesOf(c record, kinds map[int64]channelKind, priority, weight
 	return s.perKey(c, e, spec)
 }
 
-// baseOf is the base address of a channel's line.
+// baseOf returns the base address of a channel's line.
 func (s *oneAPI) baseOf(c record, kind channelKind) (string, bool) {
 	own := c["base_url"]
 	if s.plan.Program == NewAPI && kind.name == "custom" { // the whole address of chat completions

@@ -20,7 +20,7 @@ type ratios struct {
 	expression map[string]string   // replaces both; new-api only
 }
 
-// usualQuota is how much quota a US dollar is where nobody says.
+// usualQuota is the quota per US dollar if the source does not set one.
 const usualQuota = 500_000
 
 // maxSettings bounds the file of settings in bytes.
@@ -109,7 +109,7 @@ func expressionsOf(settings map[string]string) map[string]string {
 	return out
 }
 
-// usd is quota in US dollars.
+// usd converts quota to US dollars.
 func (r *ratios) usd(quota int64) *big.Rat { return new(big.Rat).Quo(whole(quota), r.quota) }
 
 // of returns the price of a model, and false without a ratio. guessed is true if a rule of the

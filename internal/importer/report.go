@@ -23,8 +23,8 @@ type Counted struct {
 	What  string `json:"what"`
 	Found int    `json:"found"` // in the source
 	Made  int    `json:"made"`
-	There int    `json:"there"` // made by an earlier import
-	Left  int    `json:"left"`  // not imported: a remark says why
+	There int    `json:"there"` // created by an earlier import
+	Left  int    `json:"left"`  // not imported; a remark gives the reason
 }
 
 // Written is a file of an import.

@@ -6,16 +6,16 @@ import (
 	"tollgate/internal/wire"
 )
 
-// vendorKind is how a provider of LiteLLM becomes a line.
+// vendorKind describes how a provider of LiteLLM becomes a line.
 type vendorKind struct {
 	provider string // empty if unsupported
 	base     string // default address; empty for the provider's own or none
-	key      string // variable with the credential where a model names none
+	key      string // variable with the credential of models that name no variable
 	forms    []wire.Form
-	needs    bool // a base address of the model's own
+	needs    bool // models must have a base address of their own
 }
 
-// vendorOf is a vendor of OpenAI's chat completions.
+// vendorOf returns the kind for a vendor of OpenAI's chat completions.
 func vendorOf(base, key string) vendorKind {
 	return vendorKind{provider: "openai", base: base, key: key, forms: []wire.Form{wire.FormChat}}
 }

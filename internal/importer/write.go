@@ -14,7 +14,7 @@ import (
 // keysAtOnce is the number of keys in a transaction; larger ones would delay other writers.
 const keysAtOnce = 100
 
-// errDry undoes a transaction of a dry run.
+// errDry rolls back a transaction of a dry run.
 var errDry = errors.New("dry run")
 
 // Write creates the missing accounts and keys of a plan and reports. Each transaction also records
@@ -88,8 +88,8 @@ func (w *writer) account(ctx context.Context, a *Customer) error {
 	return nil
 }
 
-// moreKeys makes keys of an account. In a dry run a new account is undone by now: its
-// further keys are only looked up.
+// moreKeys creates further keys of an account. In a dry run, the transaction that created the
+// account is rolled back already, so moreKeys only looks up the keys.
 func (w *writer) moreKeys(ctx context.Context, id string, keys []OldKey) error {
 	var result batchResult
 	err := w.update(ctx, func(tx *store.Tx) error {
@@ -173,7 +173,7 @@ func (w *writer) accountTx(tx *store.Tx, a *Customer, result *batchResult) (stri
 	return opened.ID, addItemTx(tx, w.plan.Name, kindAccount, a.ID, item{mark: a.Mark, object: opened.ID})
 }
 
-// fillAccountTx gives a new account all but its keys.
+// fillAccountTx adds everything except the keys to a new account.
 func (w *writer) fillAccountTx(tx *store.Tx, id string, a *Customer, result *batchResult) error {
 	if a.Note != "" || a.Disabled {
 		change := account.Patch{Note: &a.Note}
@@ -235,7 +235,7 @@ func (w *writer) keysTx(tx *store.Tx, id string, keys []OldKey, result *batchRes
 	return nil
 }
 
-// keyTx makes a key.
+// keyTx creates a key.
 func (w *writer) keyTx(tx *store.Tx, id string, k OldKey, result *batchResult) error {
 	key, err := operator.ImportKeyTx(tx, w.by, id, k.Settings, k.Proof)
 	switch {

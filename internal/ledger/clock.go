@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// keepTimeEvery bounds how long an idle node takes to notice a jump of the clock.
+// keepTimeEvery is the longest time before an idle node notices a jump of the clock.
 const keepTimeEvery = 10 * time.Second
 
 // resumeTime continues the service's stored steady time, so that a start while the clock is ahead

@@ -23,9 +23,9 @@ type Once struct {
 }
 
 // AnswerTx returns the answer saved for an Idempotency-Key within the window, or nil if the key is
-// new: then run the request and call SaveTx in the same transaction. Concurrent requests with the
-// key wait for each other here. It returns ErrOtherBody if the key belongs to a request with
-// another fingerprint.
+// new. If nil, the caller must run the request and call SaveTx in the same transaction. Concurrent
+// requests with the key wait for each other here. AnswerTx returns ErrOtherBody if the key belongs
+// to a request with another fingerprint.
 func AnswerTx(tx *store.Tx, o Once) ([]byte, error) {
 	if err := tx.Serialize("once " + o.Scope + " " + o.Key); err != nil {
 		return nil, err
@@ -87,8 +87,9 @@ func (s *savedAnswer) expired(o Once, expiryMS int64) bool {
 }
 
 // OnceHook saves the answer of an Idempotency-Key in the admission transaction of a job. The hook
-// that writes the job calls its methods. The caller must not let two requests with the key into one
-// batch, because they would not see each other; on other nodes such requests wait for the account.
+// that writes the job calls the methods of OnceHook. The caller must not let two requests with the
+// key into one batch, because neither would see the answer of the other. Requests on other nodes wait
+// for the lock on the account.
 type OnceHook struct {
 	Once
 	saved *savedAnswer

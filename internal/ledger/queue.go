@@ -25,7 +25,7 @@ type op struct {
 	state       atomic.Int32
 	leaveAnswer Refusal       // opAdmit: what a caller got that stopped waiting; read after opAbandoned
 	err         error         // read after done
-	hookRan     bool          // the job's hook writes, or err is the hook's; read after done
+	hookRan     bool          // see decision.hookRan; read after done
 	logged      bool          // opAdmit: the refusal may already be in the request log; read after done
 	done        chan struct{} // closed when answered; nil if there is no caller
 }

@@ -42,7 +42,7 @@ func TestAClockThatGoesBackForgivesNothing(t *testing.T) {
 	}
 }
 
-// TestDrop: memory is bounded, and many low keys do not displace a high one.
+// TestDrop checks that the memory is bounded, and that many low keys do not displace a high key.
 func TestDrop(t *testing.T) {
 	t.Parallel()
 	b := NewBuckets[int](Bounds{Rate: 0.001, Top: 100, Keys: 1000})

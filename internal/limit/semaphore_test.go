@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestSemaphores: keys do not share slots, a released slot goes to a waiter, and unused
+// TestSemaphores checks that keys do not share slots, a released slot goes to a waiter, and unused
 // keys are forgotten.
 func TestSemaphores(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,8 @@ func TestDelaysGrow(t *testing.T) {
 	})
 }
 
-// TestWaiting: callers beyond Waiting are not delayed, and a caller who leaves makes room.
+// TestWaiting checks that callers beyond Waiting are not delayed, and that a caller that leaves
+// makes room.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -85,8 +86,8 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// TestSite: attempts from the 65,536 networks of an IPv6 /48 are throttled together. They
-// neither fill the memory nor displace other maxAddresses.
+// TestSite checks that attempts from the 65,536 networks of an IPv6 /48 are throttled together, do
+// not fill the memory and do not displace other addresses.
 func TestSite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

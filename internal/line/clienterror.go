@@ -50,8 +50,8 @@ type skippedLine struct {
 	Reason string `json:"reason"` // busy, cooling_down or unavailable
 }
 
-// noLineError returns the client's error if no line got the request (readings: No line): all lines
-// are busy if at least one healthy line lacks only a slot, else the model is unavailable.
+// noLineError returns the client's error if no line got the request: all lines are busy if at least
+// one healthy line lacks only a slot, else the model is unavailable.
 func (w *routing) noLineError() *fault.Error {
 	busy := false
 	refusals := make([]skippedLine, 0, min(len(w.order), maxTrace))

@@ -79,7 +79,7 @@ func sumKnown(a, b *money.Amount) *money.Amount {
 	return &both
 }
 
-// margins are those of a line's models. They are safe for concurrent use.
+// margins holds the margins of a line's models. It is safe for concurrent use.
 type margins struct {
 	mu      sync.Mutex
 	byModel map[string]Margin

@@ -391,7 +391,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestNoLine checks the error in each form if no line is healthy (readings).
+// TestNoLine checks the error in each form if no line is healthy.
 func TestNoLine(t *testing.T) {
 	t.Parallel()
 	for form, want := range map[wire.Form]struct {

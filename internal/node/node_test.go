@@ -47,8 +47,8 @@ func members(t *testing.T, db *store.DB) (m Members) {
 	return m
 }
 
-// TestSilenceIsMeasuredByTheObserversClock: a node is dead after a lease of the observer's
-// clock, and not before.
+// TestSilenceIsMeasuredByTheObserversClock checks that a node is dead after one lease on the
+// observer's clock, and not earlier.
 func TestSilenceIsMeasuredByTheObserversClock(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -89,7 +89,7 @@ func TestSilenceIsMeasuredByTheObserversClock(t *testing.T) {
 	})
 }
 
-// TestAwayJudgesNobody: no node is declared dead for its silence while the database was
+// TestAwayJudgesNobody checks that no node is declared dead for its silence while the database was
 // unavailable.
 func TestAwayJudgesNobody(t *testing.T) {
 	t.Parallel()
@@ -219,7 +219,7 @@ func TestFenceStopsAnEpoch(t *testing.T) {
 	})
 }
 
-// TestNodesSayTheirMachine: the table has the name of each node's machine.
+// TestNodesSayTheirMachine checks that the table has the name of each node's machine.
 func TestNodesSayTheirMachine(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -141,8 +141,8 @@ func TestSpansReachACollector(t *testing.T) {
 	}
 }
 
-// TestCallersChooseTheirTraces: an unsampled trace is not exported, and a request without a trace
-// starts one.
+// TestCallersChooseTheirTraces checks that an unsampled trace is not exported, and that a request
+// without a trace starts one.
 func TestCallersChooseTheirTraces(t *testing.T) {
 	t.Parallel()
 	c := fakecollector.New(t)
@@ -195,8 +195,8 @@ func (e *stuck) ExportSpans(ctx context.Context, _ []sdktrace.ReadOnlySpan) erro
 
 func (e *stuck) Shutdown(context.Context) error { return nil }
 
-// TestNobodyWaitsForACollector: excess spans are dropped at once, a call has a timeout, and a stop
-// takes two seconds.
+// TestNobodyWaitsForACollector checks that excess spans are dropped at once, a call has a timeout,
+// and a stop takes two seconds.
 func TestNobodyWaitsForACollector(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,7 +234,8 @@ func TestNobodyWaitsForACollector(t *testing.T) {
 	})
 }
 
-// TestACollectorThatFailsIsSaidOnce: the log reports the failure once, and the recovery once.
+// TestACollectorThatFailsIsSaidOnce checks that the log reports a failure of the collector once,
+// and its recovery once.
 func TestACollectorThatFailsIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

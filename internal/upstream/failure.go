@@ -18,21 +18,22 @@ import (
 type Health int
 
 const (
-	// HealthNone: the line is not to blame.
+	// HealthNone means that the failure does not count against the line.
 	HealthNone Health = iota
 	// HealthFail counts towards the line's circuit breaker.
 	HealthFail
 	// HealthHalf counts half as much as HealthFail.
 	HealthHalf
-	// HealthCool: the line asks for a pause. It counts as a failure if it repeats.
+	// HealthCool means that the line asks for a pause. A repeated pause counts as a
+	// failure.
 	HealthCool
-	// HealthCredential: the line's credential or account is out of use until an
-	// operator fixes it.
+	// HealthCredential means that the line's credential or account does not work until
+	// an operator fixes it.
 	HealthCredential
-	// HealthModel: the line does not have this model, though others may work.
+	// HealthModel means that the line does not have this model. Other models may work.
 	HealthModel
-	// HealthForm: the line does not have this model in the requested form, but
-	// may have it in another form.
+	// HealthForm means that the line does not have this model in the requested form,
+	// but may have it in another form.
 	HealthForm
 )
 

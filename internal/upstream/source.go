@@ -2,8 +2,9 @@ package upstream
 
 import "strings"
 
-// Source identifies the sender of an answer. A vendor's wording counts only from the
-// vendor itself, and only the id of the requested model counts as its name.
+// Source identifies the sender of an answer. The wording of a vendor counts only in
+// answers of the vendor itself, and only the id of the requested model counts as the
+// name of the model.
 type Source struct {
 	// Provider is the adapter's name and BaseURL the line's address. Empty means
 	// unknown.
@@ -28,9 +29,9 @@ func (s Source) namesModel(n notice) bool {
 	return after == "" || strings.ContainsAny(after[:1], " .,:;")
 }
 
-// Words, in lower case, for the subject of a 403 or 404 without a known name. They
-// decide the client's message and whether other lines are tried, but never take a
-// line out.
+// The words, in lower case, that show the subject of a 403 or 404 without a known
+// error name. They decide the client's message and whether the request tries other
+// lines, but never take a line out of service.
 var (
 	accountWords = [...]string{"account", "api key", "api-key", "credit", "balance", "billing", "organization", "region", "country", "team"}
 	contentWords = [...]string{"content", "usage guideline", "safety", "moderation", "flagged", "policy", "policies", "prompt was"}

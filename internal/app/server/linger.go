@@ -15,7 +15,7 @@ const (
 )
 
 // linger ends the response and discards further bytes of the client, up to the limits.
-// Later calls do nothing.
+// Later calls are no-ops.
 func (c *conn) linger() {
 	if c.lingered.Swap(true) {
 		return

@@ -19,7 +19,7 @@ const (
 	writeSilence = 30 * time.Second // without a byte accepted by the client
 	minDefault   = 32               // of MaxConnections
 	maxDefault   = 100_000
-	// unknownDescriptors is used if the system does not tell its limit.
+	// unknownDescriptors is the assumed limit if the system does not report one.
 	unknownDescriptors = 1024
 )
 
@@ -65,7 +65,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			l.acceptFailed(err)
 			return nil, err
 		}
-		tcp := raw.(*net.TCPConn) // Listen listens on TCP alone
+		tcp := raw.(*net.TCPConn) // Listen listens only on TCP
 		var from netip.Addr
 		if remote, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
 			from = remote.AddrPort().Addr()
@@ -189,7 +189,7 @@ type conn struct {
 	element *list.Element
 	removed bool
 
-	spent    atomic.Bool // the rest of an answered request's body may follow, so no request is read any more
+	spent    atomic.Bool // unread bytes of a request's body may follow, so no further request is read
 	lingered atomic.Bool
 	handled  atomic.Bool // a handler runs, or its response is being sent
 

@@ -188,9 +188,9 @@ func TestNoRequestSmuggling(t *testing.T) {
 	}
 }
 
-// TestCarelessProxiesSmuggle checks that the attacks work on net/http alone, so that
+// TestCarelessProxiesSmuggle checks that the attacks work on net/http without this package, so that
 // TestNoRequestSmuggling can fail. An attack is repeated, because a leak needs the proxy to use one
-// connection again, and on a busy machine it may open another.
+// connection again, and on a busy machine the proxy may open another connection.
 func TestCarelessProxiesSmuggle(t *testing.T) {
 	t.Parallel()
 	for want, chunked := range map[string]func(head string) bool{

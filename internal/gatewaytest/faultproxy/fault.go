@@ -24,66 +24,65 @@ func (c Commit) Has(words string) bool {
 	return false
 }
 
-// Having matches transactions with a statement beginning with words.
+// Having returns a Match function for transactions with a statement that begins with words.
 func Having(words string) func(Commit) bool {
 	return func(c Commit) bool { return c.Has(words) }
 }
 
-// Strike is the fate of a COMMIT.
+// Strike is what a fault does to a COMMIT.
 type Strike int
 
 // The strikes.
 const (
-	// DropCommit: the server never sees the COMMIT.
+	// DropCommit does not forward the COMMIT to the server.
 	DropCommit Strike = iota
-	// DropAnswer: the server has answered, and the node never hears it.
+	// DropAnswer does not forward the server's answer to the node.
 	DropAnswer
-	// HoldAnswer: the server has answered, and the node hears it when the
-	// fault's Release is closed. The connection then goes on.
+	// HoldAnswer forwards the server's answer to the node when the fault's Release is closed. The
+	// connection then continues.
 	HoldAnswer
 )
 
-// Cut is the way in which the connection of a struck COMMIT ends.
+// Cut is how the connection of the COMMIT ends.
 type Cut int
 
 // The cuts.
 const (
-	// Reset: it is reset.
+	// Reset resets the connection.
 	Reset Cut = iota
-	// Close: it is closed.
+	// Close closes the connection.
 	Close
-	// Silence: it stays, and nothing passes on it any more.
+	// Silence leaves the connection open but stops its traffic.
 	Silence
 )
 
 // Fault is the fault for one COMMIT.
 type Fault struct {
-	// Match selects the COMMIT; if nil, any matches.
+	// Match selects the COMMIT. If nil, every COMMIT matches.
 	Match func(Commit) bool
-	// Nth selects the n-th match; 0 means 1.
+	// Nth selects the n-th match. Zero means 1.
 	Nth     int
 	Strike  Strike
 	Cut     Cut
-	Release <-chan struct{} // of HoldAnswer
-	// Then is the state of the proxy from the same moment on. Open leaves it as
-	// it is.
+	Release <-chan struct{} // for HoldAnswer
+	// Then is the state of the proxy after the fault. Open leaves the state unchanged.
 	Then State
 }
 
-// Hit is a fault before or after its COMMIT.
+// Hit is an armed fault, which may have happened already.
 type Hit struct {
 	fault     Fault
-	left      int // matches left to pass
+	left      int // number of matches to let pass
 	done      chan struct{}
 	committed bool // written before done is closed
 }
 
-// Done is closed when the fault has happened: the server has answered the
-// COMMIT or will never see it, and the proxy is in the fault's state.
+// Done returns a channel that is closed when the fault has happened: the server has answered the
+// COMMIT or will never receive it, and the proxy is in the state Then.
 func (h *Hit) Done() <-chan struct{} { return h.done }
 
-// Committed tells, after Done, whether the server has committed. False with
-// DropAnswer and HoldAnswer: it refused, or its connection broke.
+// Committed waits for Done and reports whether the server has committed. With DropAnswer and
+// HoldAnswer, false means that the server rejected the COMMIT or that its connection broke.
 func (h *Hit) Committed() bool {
 	<-h.done
 	return h.committed
@@ -99,8 +98,7 @@ func (h *Hit) Happened() bool {
 	}
 }
 
-// Arm arms a fault for the COMMIT that it selects. Of several armed faults, the oldest match
-// strikes, each once.
+// Arm arms a fault, which happens once. If several armed faults match a COMMIT, the oldest happens.
 func (p *Proxy) Arm(f Fault) *Hit {
 	h := &Hit{fault: f, left: max(f.Nth, 1) - 1, done: make(chan struct{})}
 	p.mu.Lock()
@@ -109,7 +107,7 @@ func (p *Proxy) Arm(f Fault) *Hit {
 	return h
 }
 
-// Disarm removes the faults without a COMMIT.
+// Disarm removes all faults that have not happened.
 func (p *Proxy) Disarm() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +133,7 @@ func (p *Proxy) strike(c Commit) *Hit {
 	return nil
 }
 
-// struck reports a fault as done, once.
+// struck marks a fault as done. Later calls are no-ops.
 func (p *Proxy) struck(h *Hit, committed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

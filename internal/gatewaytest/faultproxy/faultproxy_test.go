@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// scene is a database behind a proxy, and the way past it.
+// scene is a database with two connections: through a proxy, and direct.
 type scene struct {
 	proxy  *faultproxy.Proxy
 	behind *store.DB
@@ -31,7 +31,7 @@ func newScene(t *testing.T) scene {
 	return scene{proxy, storetest.Open(t, proxy.URL(), store.Options{}), direct}
 }
 
-// insert writes a row of a name in a transaction.
+// insert inserts a row with a name in a transaction.
 func insert(ctx context.Context, db *store.DB, name string) error {
 	return db.Update(ctx, func(tx *store.Tx) error {
 		_, err := tx.Exec(`INSERT INTO node (epoch, batch, beat, dead, started_ms) VALUES ($1, 0, 0, 0, 0)`, name)
@@ -39,7 +39,7 @@ func insert(ctx context.Context, db *store.DB, name string) error {
 	})
 }
 
-// insertBatch is insert in one pipeline, as the ledger writes.
+// insertBatch is like insert, but in one pipeline, as the ledger writes.
 func insertBatch(ctx context.Context, db *store.DB, name string) error {
 	s, err := db.Session(ctx)
 	if err != nil {
@@ -155,7 +155,7 @@ func TestCancelsAreCounted(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 	}
-	// leaves runs a text whose context ends when begun returns.
+	// leaves runs a statement and cancels its context when begun returns.
 	leaves := func(text string, begun func()) {
 		conn, err := pgx.Connect(t.Context(), proxy.URL())
 		if err != nil {
@@ -218,7 +218,7 @@ func TestDrawIsTheSeeds(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		for range 20 {
 			f := faultproxy.Draw(r, words)
-			f.Match = nil // functions do not compare
+			f.Match = nil // functions cannot be compared
 			all = append(all, f)
 		}
 		return all

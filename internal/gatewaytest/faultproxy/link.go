@@ -9,14 +9,14 @@ import (
 	"sync/atomic"
 )
 
-// link is a node's connection with its connection to the server.
+// link is a connection of a node and the matching connection to the server.
 type link struct {
 	proxy  *Proxy
 	client *net.TCPConn
 	ended  sync.Once
 	done   chan struct{} // closed when the link ends
 
-	silent atomic.Bool // nothing passes any more
+	silent atomic.Bool // traffic is stopped
 
 	// Owned by the goroutine that reads the node's messages: the texts of prepared statements and
 	// bound portals, and of statements since BEGIN.
@@ -34,15 +34,15 @@ type link struct {
 // turn is a forwarded Sync or simple query.
 type turn struct {
 	commit bool // in a transaction that may write
-	hit    *Hit // fate of its answer; nil forwards it
+	hit    *Hit // the fault for the answer; if nil, the answer is forwarded
 }
 
-// end ends both connections. reset: the node sees a reset connection.
+// end closes both connections. If reset is true, it resets the node's connection.
 func (l *link) end(reset bool) {
 	l.ended.Do(func() {
 		close(l.done)
 		if reset {
-			_ = l.client.SetLinger(0) // it may be closed already
+			_ = l.client.SetLinger(0) // the connection may be closed already
 		}
 		_ = l.client.Close()
 		l.mu.Lock()
@@ -53,7 +53,7 @@ func (l *link) end(reset bool) {
 	})
 }
 
-// dial connects to the server. False: the link has ended.
+// dial connects to the server. It returns false if the link has ended.
 func (l *link) dial() bool {
 	conn, err := net.Dial("tcp", l.proxy.target())
 	if err != nil {
@@ -64,7 +64,7 @@ func (l *link) dial() bool {
 	l.mu.Unlock()
 	select {
 	case <-l.done:
-		_ = conn.Close() // end may have come before the field was set
+		_ = conn.Close() // end may have run before the field was set
 		return false
 	default:
 		return true
@@ -98,14 +98,14 @@ func (l *link) run() {
 	group.Wait()
 }
 
-// finish ends the link once its end may be seen.
+// finish ends the link when the proxy is not frozen.
 func (l *link) finish() {
 	if l.proxy.wait(l.done) {
 		l.end(false)
 	}
 }
 
-// cancelled counts a request to cancel.
+// cancelled counts a cancel request.
 func (p *Proxy) cancelled(pid uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +149,7 @@ func (l *link) requests(in *bufio.Reader) {
 	}
 }
 
-// pass reports whether the messages up to m go to the server.
+// pass reports whether to forward the messages up to m to the server.
 func (l *link) pass(m message) bool {
 	if !m.asks() {
 		return true
@@ -218,7 +218,7 @@ func (l *link) struck(h *Hit, committed bool) {
 
 // answers forwards the server's messages.
 func (l *link) answers(in *bufio.Reader) {
-	var held []byte // of a struck answer
+	var held []byte // the messages of a withheld answer
 	committed := false
 	for {
 		m, err := readMessage(in)
@@ -278,7 +278,7 @@ func (l *link) release(h *Hit, committed bool, answer []byte) bool {
 	return l.proxy.wait(l.done) && l.tell(answer)
 }
 
-// tell writes to the node.
+// tell writes a message to the node.
 func (l *link) tell(raw []byte) bool {
 	_, err := l.client.Write(raw)
 	return err == nil
@@ -294,7 +294,7 @@ func (l *link) hit() *Hit {
 	return l.waiting[0].hit
 }
 
-// ready ends a turn; a new connection has none.
+// ready ends the first turn. It is a no-op on a new connection, which has no turns.
 func (l *link) ready() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

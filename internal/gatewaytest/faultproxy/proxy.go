@@ -1,12 +1,12 @@
 // Package faultproxy owns a proxy between a node and PostgreSQL for tests. It parses enough of the
-// protocol to recognize a COMMIT and its statements, and acts like a network: it loses the COMMIT
-// or its answer, cuts connections, freezes them, refuses new ones.
+// protocol to recognize a COMMIT and its statements, and simulates faults of a network: it loses a
+// COMMIT or the answer to a COMMIT, cuts or freezes connections, and refuses new connections.
 //
 // Invariants:
-//   - A fault happens at a point of the protocol, never at a time: when a hit is reported, the
-//     server has answered the COMMIT or will never see it.
-//   - Everything else passes unchanged and in order, in both directions.
-//   - Nothing of the proxy runs after the end of the test.
+//   - A fault happens at a defined point of the protocol: when the proxy reports a hit, the server has
+//     answered the COMMIT or will never receive it.
+//   - All other messages pass unchanged and in order, in both directions.
+//   - No goroutine of the proxy runs after the end of the test.
 package faultproxy
 
 import (
@@ -17,18 +17,18 @@ import (
 	"testing"
 )
 
-// State is a proxy's treatment of traffic.
+// State is how a proxy handles traffic.
 type State int
 
 // The states of a proxy.
 const (
-	// Open: everything passes.
+	// Open passes all traffic.
 	Open State = iota
-	// Frozen: nothing passes, also no end of a connection. Connections stay and
-	// new ones hang, as when a network is cut.
+	// Frozen passes no traffic, and neither side notices that the other side closes a connection.
+	// New connections hang. This simulates an interrupted network.
 	Frozen
-	// Down: all connections were reset and new ones are, as when the server is
-	// gone and its machine is not.
+	// Down resets all connections, including new ones. This simulates a stopped server on a running
+	// machine.
 	Down
 )
 
@@ -42,7 +42,7 @@ type Proxy struct {
 	server  string // host and port of the server
 	closed  bool
 	state   State
-	changed chan struct{} // closed and made anew when state changes
+	changed chan struct{} // closed and replaced when state changes
 	links   map[*link]struct{}
 	armed   []*Hit
 	commits int
@@ -52,14 +52,14 @@ type Proxy struct {
 // Cancels counts forwarded cancel requests.
 type Cancels struct {
 	All int
-	// Commits counts those for a connection with an unanswered COMMIT: on a server with synchronous
-	// standbys such a request makes the COMMIT succeed without them. COMMITs of read-only
-	// transactions wait for nothing and do not count.
+	// Commits counts the requests for a connection with an unanswered COMMIT. On a server with
+	// synchronous standbys, such a request makes the COMMIT succeed without the standbys. COMMITs
+	// of read-only transactions are not counted, because they do not wait for standbys.
 	Commits int
 }
 
-// New starts a proxy for the database at address (postgres://…, without TLS) until the end of the
-// test.
+// New starts a proxy for the database at address (postgres://…, without TLS). The proxy stops at
+// the end of the test.
 func New(t testing.TB, address string) *Proxy {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -78,7 +78,7 @@ func New(t testing.TB, address string) *Proxy {
 	return p
 }
 
-// URL is the address of the database through the proxy.
+// URL returns the address of the database through the proxy.
 func (p *Proxy) URL() string { return p.url }
 
 // Target directs new connections to another server of the same database, like a cluster's proxy
@@ -94,30 +94,30 @@ func (p *Proxy) Target(t testing.TB, address string) {
 	p.server = u.Host
 }
 
-// target is the host and port of the server.
+// target returns the host and port of the server.
 func (p *Proxy) target() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.server
 }
 
-// Freeze lets nothing pass until Open or Reopen.
+// Freeze stops all traffic until Open or Reopen.
 func (p *Proxy) Freeze() { p.set(Frozen) }
 
 // Down resets all connections and refuses new ones until Open or Reopen.
 func (p *Proxy) Down() { p.set(Down) }
 
-// Open lets everything pass again; delayed messages arrive late.
+// Open passes all traffic again. Messages delayed by Freeze arrive late.
 func (p *Proxy) Open() { p.set(Open) }
 
-// Reopen is Open with a reset of the existing connections, whose delayed messages are lost, like
-// the end of a long cut.
+// Reopen resets the existing connections and passes traffic again. Delayed messages are lost, as
+// after a long interruption of the network.
 func (p *Proxy) Reopen() {
 	p.Reset()
 	p.set(Open)
 }
 
-// Reset resets all connections, towards both ends.
+// Reset resets all connections on both sides.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,14 +130,14 @@ func (p *Proxy) resetLocked() {
 	}
 }
 
-// Cancels returns how many requests to cancel have passed.
+// Cancels returns the numbers of forwarded cancel requests.
 func (p *Proxy) Cancels() Cancels {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cancels
 }
 
-// Commits returns how many COMMITs have come.
+// Commits returns the number of COMMITs received from nodes.
 func (p *Proxy) Commits() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *Proxy) setLocked(s State) {
 	}
 }
 
-// wait waits while the proxy is frozen. It returns false when done was closed.
+// wait waits while the proxy is frozen. It returns false if done is closed before.
 func (p *Proxy) wait(done <-chan struct{}) bool {
 	for {
 		p.mu.Lock()
@@ -183,7 +183,7 @@ func (p *Proxy) accept() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			continue // a connection broke while it was accepted
+			continue // the connection broke before Accept returned
 		}
 		l := &link{proxy: p, client: conn.(*net.TCPConn), done: make(chan struct{}),
 			statements: map[string]string{}, portals: map[string]string{}}
@@ -206,12 +206,12 @@ func (p *Proxy) accept() {
 	}
 }
 
-// close ends everything.
+// close closes the listener, resets all connections and waits for the goroutines.
 func (p *Proxy) close() {
 	p.mu.Lock()
 	p.closed = true
 	p.resetLocked()
 	p.mu.Unlock()
-	_ = p.listener.Close() // it is not needed any more
+	_ = p.listener.Close()
 	p.group.Wait()
 }

@@ -36,7 +36,7 @@ type chatCall struct {
 	seen   scene.Answer // the zero value if no answer began
 }
 
-// What a client saw.
+// The results of a call that saw returns.
 const (
 	sawNothing  = "nothing"
 	sawError    = "an error"

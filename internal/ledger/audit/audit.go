@@ -1,10 +1,10 @@
 // Package audit owns the proof of the books: it recomputes every stored figure and checks every
 // row, in one snapshot, while the service runs.
 //
-// Invariants: it changes nothing. It shares no code with the writers of the books, so it cannot
-// repeat their faults; only the constants and the few rules of package books are common to both.
-// Each receipt is read once. The transaction that deletes receipts writes the records that replace
-// them (Chain).
+// Invariants: an audit changes nothing. It shares no code with the writers of the books, so it
+// cannot repeat their faults; only the constants and the few rules of package books are common to
+// both. Each receipt is read once. The transaction that deletes receipts writes the records that
+// replace them (Chain).
 package audit
 
 import (
@@ -24,8 +24,8 @@ type Findings struct {
 	Differences []Difference     `json:"differences"`
 	// Omitted counts the differences that are not listed.
 	Omitted int64 `json:"omitted,omitempty"`
-	// Unproved are figures that cannot be compared because a sum has reached money.Max. They are no
-	// differences.
+	// Unproved are figures that cannot be compared because a sum has reached money.Max. Such a
+	// figure does not count as a difference.
 	Unproved []Difference `json:"unproved,omitempty"`
 }
 
@@ -74,7 +74,7 @@ func Run(ctx context.Context, db *store.DB, others ...Check) (Findings, error) {
 	return report, err
 }
 
-// RunTx is Run in the caller's transaction, a read-only snapshot.
+// RunTx is like Run, in the caller's transaction, which must be a read-only snapshot.
 func RunTx(tx *store.Tx, others ...Check) (Findings, error) {
 	b := newBooks(tx)
 	if err := b.run(others); err != nil {

@@ -131,7 +131,7 @@ func (b *Books) compareModel(account, model string, m *modelSums) {
 	}
 }
 
-// compareDays compares a model's stored figures of days that are not in its rows any more.
+// compareDays compares a model's stored figures of days that its rows no longer have.
 func (b *Books) compareDays(account, model string, m *modelSums) {
 	for day, d := range m.otherDays {
 		// There may be stored figures of the usage, of a free quota, or of both.

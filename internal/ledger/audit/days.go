@@ -1,7 +1,7 @@
 package audit
 
-// readDays reads the stored figures of days that are not in the rows of keys, usage and free
-// quotas.
+// readDays reads the figures of the days before the day in the row of a key, a usage or a free
+// quota.
 func (b *Books) readDays() error {
 	err := b.each(func(scan scanner) error {
 		var key string

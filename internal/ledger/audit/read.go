@@ -19,9 +19,9 @@ type accountSums struct {
 	held            money.Amount // the sum of the open holds
 	chain           Chain
 	folded          int64        // number of deleted receipts
-	recorded        int64        // number of those recorded in the chain
+	recorded        int64        // number of deleted receipts recorded in the chain
 	foldedCost      money.Amount // the cost of deleted receipts
-	foldedCharges   money.Amount // the same cost by the entries of the months
+	foldedCharges   money.Amount // the same cost according to the monthly entries
 	kept            chargeSums
 	firstDay        int64 // the oldest day of a receipt
 	models          map[string]*modelSums
@@ -43,7 +43,7 @@ type keySums struct {
 	otherDays                map[int64]*dayRow
 	days                     daySet  // days with spent or held sums
 	segments                 []int64 // the recorded segments, ascending
-	segmentKnown             bool    // part is the last segment looked up
+	segmentKnown             bool    // segment is the last segment looked up
 	segment                  int64
 }
 
@@ -67,8 +67,8 @@ type modelSums struct {
 	days, freeDays daySet // days with requests, and with places of a free quota
 }
 
-// dayRow has the figures of a day that is not in the row any more. The used fields depend on the
-// kind of row.
+// dayRow has the figures of a day that the row no longer has. The used fields depend on the kind of
+// row.
 type dayRow struct{ recorded, computed, unsure dayFigures }
 
 // dayFigures are the figures of a day: spent and held sums of a key, cost and counts of a model's

@@ -10,7 +10,8 @@ type Low struct {
 	Balance, Level money.Amount
 }
 
-// Level is the balance below which an account's balance is announced.
+// Level is an account's threshold: a drop of the balance below Amount is announced if the level is
+// armed.
 type Level struct {
 	Set, Armed bool
 	Amount     money.Amount

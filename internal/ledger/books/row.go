@@ -13,8 +13,8 @@ type AccountRow struct {
 	Disabled             bool
 	Seq                  int64
 	IndexedSeq           int64 // segments up to this number are recorded
-	Indexed              bool  // IndexedSeq is Seq
-	Day                  int64 // the day of its usage
+	Indexed              bool  // IndexedSeq equals Seq
+	Day                  int64 // the current day of the usage rows
 	Low                  Level
 	Dirty                bool
 }
@@ -24,7 +24,7 @@ type KeyRow struct {
 	ID, Account        string
 	Version            int64
 	Disabled           bool
-	RPM                int64        // -1 means no limit
+	RPM                int64        // requests per minute; -1 means no limit
 	DailyBudget, Limit money.Amount // -1 means no limit
 	Spent, Held        money.Amount
 	Day                int64 // the day of DaySpent and DayHeld
@@ -60,9 +60,9 @@ type ReceiptRow struct {
 	End       End
 	Attempts  string // JSON
 	Cost      money.Amount
-	Over      money.Amount
+	Over      money.Amount // usage above the hold, not charged
 	Balance   money.Amount
-	StandsFor int64
+	StandsFor int64 // the number of refusals that a sampled row stands for
 	EndedMS   int64
 }
 

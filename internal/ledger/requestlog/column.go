@@ -12,7 +12,7 @@ type row = books.ReceiptRow
 // column is a column of ledger_receipt. The statements, the values of new rows and the scan of
 // stored rows are derived from the list of columns.
 type column struct {
-	name  string               // and its type or its constant value, as for store.Insert
+	name  string               // name and type, or name and constant value, as for store.Insert
 	value func(r *row) any     // of a new row, a string or an int64; nil for a constant
 	dest  func(r *Receipt) any // of a stored row; nil if the request log does not show the column
 }
@@ -90,8 +90,8 @@ func names(of func(column) string) string {
 	return strings.Join(list, ", ")
 }
 
-// Write adds the statements that insert receipts. An existing row of a refusal stays: a refusal may
-// be written twice if the outcome of its batch is unknown.
+// Write adds the statements that insert receipts. An existing row of a refusal stays, because a
+// refusal may be written twice if the outcome of its batch is unknown.
 func Write(q *store.Batch, receipts []books.ReceiptRow) {
 	var refused []any
 	ended := insertEnded.Make(len(receipts))

@@ -52,6 +52,6 @@ func (b *body) Close() error {
 func (b *body) beginning(limit int64, wait time.Duration) []byte {
 	timer := time.AfterFunc(wait, b.cancel)
 	defer timer.Stop()
-	data, _ := io.ReadAll(io.LimitReader(b, limit)) // judge also works on a part
+	data, _ := io.ReadAll(io.LimitReader(b, limit)) // checkResponse also works on a part
 	return data
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "AIza-line-credential-0123456789"
 
-// open makes the adapter of a line at p with a transport of its own.
+// open returns the adapter of a line whose provider is p, with a new transport.
 func open(t *testing.T, p *fakeprovider.Server) *gemini.Adapter {
 	t.Helper()
 	transport := exchange.NewTransport()

@@ -129,7 +129,7 @@ func (r ParamRule) Refuses(name string) error {
 // the line, each as JSON, or nil. The generator owns the map.
 func (w Task) Further() map[string]json.RawMessage { return w.further }
 
-// AddFurther adds them to a provider's object.
+// AddFurther adds the members of Further to a provider's object.
 func (w Task) AddFurther(to map[string]any) {
 	for name, value := range w.further {
 		to[name] = value

@@ -6,7 +6,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// TestEchoedTools: a response repeats a function whole, also what was left out.
+// TestEchoedTools checks that a response repeats a function with all of its fields, including those
+// left out of the request.
 func TestEchoedTools(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[string]string{

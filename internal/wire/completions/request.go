@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Request is a chat-completions body that passed the gate. Check sets its parameters.
+// Request is a chat-completions body accepted by rawjson.Open. Check sets its parameters.
 type Request struct {
 	form.Request
 }

@@ -28,7 +28,7 @@ const (
 // maxReferences is the largest number of references read. Models accept fewer.
 const maxReferences = 100
 
-// Request is an image or video submission that passed the gate. Check sets its exported fields.
+// Request is an image or video submission accepted by rawjson.Open. Check sets its exported fields.
 type Request struct {
 	doc  *rawjson.RequestBody
 	form *multipartForm // the multipart body, or nil; then doc holds its text fields

@@ -1,8 +1,8 @@
-// Package messages owns the messages form: requests and counts, their check and edits, the meter of
-// streams, answers and the editor of streams of the same form.
+// Package messages owns the messages form: the parsing, checks and edits of requests and of token
+// counts, answers, and the meter and the editor of streams.
 //
-// Invariants: in a body and in a stream, only the gateway's fields change; an ordinary event of a
-// stream is neither decoded nor copied, and costs no allocation.
+// Invariants: only the gateway's own fields change in a body and in a stream. An ordinary event of
+// a stream is neither decoded nor copied, and needs no allocation.
 package messages
 
 import (
@@ -12,17 +12,17 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Request is a messages body that passed the gate. Check sets its parameters.
+// Request is a messages body accepted by rawjson.Open. Check sets its parameters.
 type Request struct {
 	form.Request
 }
 
-// Open checks the JSON of a messages body, as completions.Open does. The request retains body,
-// which must not be changed.
+// Open checks the JSON of a messages body, as completions.Open does. The request retains body; the
+// caller must not change body afterwards.
 func Open(body []byte) (*Request, error) { return form.Open[Request](body) }
 
-// Model returns the model id sent by the client. It returns invalid_request if it is absent or not
-// a string.
+// Model returns the model id sent by the client. If the id is absent or not a string, Model returns
+// an invalid_request error.
 func (r *Request) Model() (string, error) {
 	raw := r.Doc.Raw("model")
 	if !rawjson.IsText(raw) || len(raw) == 2 {
@@ -31,7 +31,7 @@ func (r *Request) Model() (string, error) {
 	return rawjson.Unquote(raw), nil
 }
 
-// Prompt implements wire.Request. It counts system, messages and tools.
+// Prompt implements wire.Request. It counts the texts of system, messages and tools.
 func (r *Request) Prompt(c *wire.Counter, perImage int64) int64 {
 	var text form.Output
 	messages := 0

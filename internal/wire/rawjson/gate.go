@@ -1,8 +1,8 @@
-// Package rawjson owns JSON as raw bytes: the gate to check a body in one pass and find its
+// Package rawjson owns JSON as raw bytes: the check of a body in one pass, with a list of its
 // members, iterators over values in place, edits of single members in place, and the writing of new
 // JSON in pieces. The meaning of members is left to its users.
 //
-// Invariants: a body that passed the gate is strict JSON in UTF-8 without repeated keys; iterators
+// Invariants: a body accepted by Open is strict JSON in UTF-8 without repeated keys; iterators
 // and edits never panic or read past the end, whatever the bytes; nothing is decoded and encoded
 // again, so unedited bytes are unchanged; every reader of a stranger's bytes has a limit.
 package rawjson
@@ -27,7 +27,7 @@ type Member struct {
 	From, To int
 }
 
-// RequestBody is a JSON object that passed the gate.
+// RequestBody is a JSON object accepted by Open.
 type RequestBody struct {
 	Body    []byte
 	Members []Member

@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Request is a responses body that passed the gate. Check sets its parameters.
+// Request is a responses body accepted by rawjson.Open. Check sets its parameters.
 type Request struct {
 	form.Request
 }

@@ -12,13 +12,13 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// someAnswer is the identity of the answers of all scenarios.
+// someAnswer returns the identity of the answers in all tests.
 func someAnswer() wire.Identity {
 	return wire.Identity{Request: "req_0001", Model: "swift-1", Created: 1700000000}
 }
 
-// TestGeminiByChain checks that clients of the other forms get Gemini's streams through chat
-// completions, with the text, the calls and an end.
+// TestGeminiByChain checks that clients of the other forms get a Gemini stream translated through
+// chat completions, with the text, the tool call and the last event.
 func TestGeminiByChain(t *testing.T) {
 	t.Parallel()
 	const stream = `data: {"candidates":[{"content":{"parts":[{"text":"Hm.","thought":true},` +

@@ -5,8 +5,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// SetEffort sets the member `effort` of an object to an effort supported by the model. An unknown
-// word is unchanged.
+// SetEffort adds the edit that replaces the member `effort` of an object by an effort supported by
+// the model. An unknown effort stays unchanged.
 func (r *Request) SetEffort(edits *rawjson.Edits, object string, e wire.Edits) {
 	outer := r.Doc.Find(object)
 	if outer == nil || len(e.Efforts) == 0 {

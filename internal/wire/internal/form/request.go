@@ -16,7 +16,7 @@ import (
 // bytesPerToken is the estimate for text that is not tokenized.
 const bytesPerToken = 4
 
-// Request is a body of any form that passed the gate, with its parameters.
+// Request is a body of any form accepted by rawjson.Open, with its parameters.
 type Request struct {
 	wire.Parameters
 

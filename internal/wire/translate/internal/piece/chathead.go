@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// AppendChatHead appends the start of an object of chat completions, up to its choices.
+// AppendChatHead appends the start of a chat completion object, up to its choices.
 func AppendChatHead(dst []byte, id wire.Identity, object string) []byte {
 	dst = rawjson.Put(dst, `{"id":`, rawjson.Quote(ChatID(id)), "")
 	dst = rawjson.Put(dst, `,"object":"`, object, `","created":`)
@@ -22,8 +22,8 @@ func AppendUsageChunk(dst []byte, id wire.Identity, u wire.Usage) []byte {
 	return append(AppendChatUsage(dst, u), "}\n\n"...)
 }
 
-// FinishReason returns the finish_reason of a chat answer with or without tool calls. A failure after
-// some content is an ordinary end.
+// FinishReason returns the finish_reason of a chat answer with or without tool calls. The reason
+// is `stop` if the provider failed after some content.
 func FinishReason(kind form.FinishKind, calls bool) string {
 	switch {
 	case kind == form.FinishLimit:
