@@ -363,7 +363,8 @@ func (b *tab) lookOver(name string) {
 	}
 }
 
-// look saves a picture of the open page, and checks its layout, its size, and what it did.
+// look saves a picture of the open page. It checks the layout and size of the page, and that the
+// page did nothing forbidden.
 func (b *tab) look(name string) {
 	b.t.Helper()
 	b.shoot(name)

@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// anyFence lets an ending take place whoever owns the job.
+// anyFence ends a job regardless of its owner.
 const anyFence = -1
 
 // ending ends a job in the transaction that ends its hold. There is no other way to a final state.
@@ -57,9 +57,12 @@ func (e *ending) Read(q *store.Batch) {
 	}, `SELECT `+row.RunColumns+` FROM job_run r WHERE r.id = $1`, e.rec.ID)
 }
 
+// mayEnd reports whether the job was found with the fence of this ending.
+func (e *ending) mayEnd() bool { return e.found && (e.fence == anyFence || e.fence == e.row.Fence) }
+
 // Decide implements ledger.EndHook.
 func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
-	if !e.found || (e.fence != anyFence && e.fence != e.row.Fence) {
+	if !e.mayEnd() {
 		return ledger.End{}, false
 	}
 	p, err := e.row.Read()
@@ -91,7 +94,7 @@ func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
 
 // Orphaned implements ledger.EndHook: the hold is gone, so the job fails free of charge.
 func (e *ending) Orphaned() bool {
-	if !e.found || (e.fence != anyFence && e.fence != e.row.Fence) {
+	if !e.mayEnd() {
 		return false
 	}
 	_, _ = e.row.Read() // a damaged row shows nothing
