@@ -74,21 +74,8 @@ func TestNative(t *testing.T) {
 func TestBodyIsNotReadWithoutAKey(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
-	conn, err := net.Dial("tcp", d.server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_, err = io.WriteString(conn,
-		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-no\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
+	answer := d.sendRaw("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-no\r\nContent-Length: 1000\r\n" +
+		"Expect: 100-continue\r\n\r\n")
 	if answer.StatusCode != 401 {
 		t.Errorf("got %d, want 401 and not 100", answer.StatusCode)
 	}
@@ -113,21 +100,8 @@ func TestBrokenBody(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
-	conn, err := net.Dial("tcp", d.server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_, err = io.WriteString(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+secret+
+	answer := d.sendRaw("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + secret +
 		"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"mod\r\nzz\r\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
 	if answer.StatusCode != 400 || !answer.Close {
 		t.Errorf("got %d, close %v", answer.StatusCode, answer.Close)
 	}
@@ -208,4 +182,23 @@ func TestNamedKey(t *testing.T) {
 			}
 		}
 	})
+}
+
+// sendRaw sends bytes over a connection of their own, and returns the first answer.
+func (d *server) sendRaw(request string) *http.Response {
+	d.t.Helper()
+	conn, err := net.Dial("tcp", d.server.Listener.Addr().String())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { conn.Close() })
+	if _, err = io.WriteString(conn, request); err != nil {
+		d.t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { answer.Body.Close() })
+	return answer
 }

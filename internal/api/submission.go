@@ -141,7 +141,7 @@ func (d *server) submit(x *apiRequest, s jobEndpoint) error {
 	return fault.TryAgain(err)
 }
 
-// startJob fetches and stores the references of a submission, unless kept has them, and submits the
+// startJob fetches and stores the references of a submission, unless stored has them, and submits the
 // job; a repetition gets the saved answer. It returns the files without a job yet.
 // ledger.ErrKeyChanged asks the caller to check again.
 func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *references) (*references, error) {
