@@ -170,7 +170,7 @@ func (l *Ledger) Run(ctx context.Context) {
 		every(10*time.Minute, "fold old receipts", l.Fold),
 		loop.Loop{Room: "ledger", Does: "add up the open holds", Log: l.log, Period: heldPeriod, Step: l.observeHeld},
 		loop.Loop{Room: "ledger", Does: "add receipts to their days", Log: l.log, Period: time.Minute, Step: l.AddToDays},
-		loop.Loop{Room: "ledger", Does: "note the parts of the request log", Log: l.log, Period: 10 * time.Minute, Step: l.IndexKeys},
+		loop.Loop{Room: "ledger", Does: "record the segments of the request log", Log: l.log, Period: 10 * time.Minute, Step: l.IndexKeys},
 	)
 }
 

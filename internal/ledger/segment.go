@@ -56,7 +56,7 @@ func (l *Ledger) IndexKeys(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("note the parts of the request log: %w", err)
+			return fmt.Errorf("record the segments of the request log: %w", err)
 		}
 		if next == "" {
 			return nil

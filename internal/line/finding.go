@@ -166,7 +166,11 @@ func (l *Lines) merge(entry *routingEntry, rows map[blockedPart]row) (edits []*e
 	}
 	for part := range parts {
 		r, before := rows[part], agreed[part]
-		own, record := local[part]
+		own, blocked := local[part]
+		var state stamp // the zero value if the part is not blocked
+		if blocked {
+			state = stampOf(own)
+		}
 		if before.resumed && r.version == 0 {
 			before = agreement{} // keep findings since the resume
 			s.agree(entry.target, part, before)
@@ -175,7 +179,7 @@ func (l *Lines) merge(entry *routingEntry, rows map[blockedPart]row) (edits []*e
 			l.adopt(entry, part, r, before, now)
 			continue
 		}
-		if is := (stamp{}); record && stampOf(own) == before.local || !record && is == before.local {
+		if state == before.local {
 			l.dropAlerts(entry.line.ID, part)
 			continue
 		}
@@ -184,7 +188,7 @@ func (l *Lines) merge(entry *routingEntry, rows map[blockedPart]row) (edits []*e
 			continue
 		}
 		e := &edit{entry: entry, part: part, version: before.version}
-		if record {
+		if blocked {
 			e.finding = &own
 		} else if before.version == 0 { // it began and ended between two steps
 			s.agree(entry.target, part, agreement{})
@@ -227,7 +231,7 @@ func (l *Lines) adopt(entry *routingEntry, part blockedPart, r row, before agree
 	default:
 		entry.stats.Adopt(now, r.Finding)
 	}
-	if f, record := entry.findings(now)[part]; record {
+	if f, blocked := entry.findings(now)[part]; blocked {
 		after.local = stampOf(f)
 	}
 	s.agree(entry.target, part, after)
