@@ -180,7 +180,11 @@ func (l *Lines) merge(entry *routingEntry, rows map[blockedPart]row) (edits []*e
 			continue
 		}
 		if state == before.local {
-			l.dropAlerts(entry.line.ID, part)
+			if blocked && before.mine { // the step that wrote the finding came before its alert
+				l.sendAlerts(entry.line.ID, part)
+			} else {
+				l.dropAlerts(entry.line.ID, part)
+			}
 			continue
 		}
 		if now.Before(s.localUntil[entry.target]) {

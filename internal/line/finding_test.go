@@ -201,7 +201,11 @@ func (c *cluster) checkAlerts(want ...string) {
 		got := slices.Clone(c.alerts)
 		c.mu.Unlock()
 		if len(got) < len(want) {
-			<-c.received
+			select {
+			case <-c.received:
+			case <-time.After(10 * time.Second):
+				c.Fatalf("alerts %q, want %q", got, want)
+			}
 			continue
 		}
 		ok := len(got) == len(want)
@@ -366,6 +370,22 @@ func TestARefusedKeyReachesTheNodes(t *testing.T) {
 			}
 		}
 		c.checkAlerts("key_refused", "key_accepted")
+	})
+}
+
+// TestALateAlertIsSent checks that an alert is sent although a step has written its finding between
+// the refusal of a key and the alert.
+func TestALateAlertIsSent(t *testing.T) {
+	t.Parallel()
+	onPostgres(t, func(t *testing.T, c *cluster) {
+		m := c.nodes[0]
+		k := &lineKey{entry: m.table(c.s).entries[0], position: 1, mark: "0123", adapter: m}
+		k.entry.keys = []*lineKey{k, {entry: k.entry, position: 2, mark: "4567", adapter: m}}
+		k.entry.stats.keys.add(k, m.Lines.now(), "401: no")
+		c.exchange()
+		m.alertKey(k, alertKeyRefused, "401: no")
+		c.exchange()
+		c.checkAlerts("key_refused")
 	})
 }
 

@@ -274,6 +274,8 @@ func TestKeyRotation(t *testing.T) {
 		both(oldLineKey, newLineKey)
 		r.apply("NEW_LINE_KEY", "OLD_LINE_KEY")
 		f.goesOn(t)
+		// While the old key counts as refused, the refusal of the new key is the line's, not the key's.
+		scene.Eventually(t, "both keys are usable", func() bool { return r.keys("chat") == "in_use ready" })
 		both(oldLineKey)
 		f.goesOn(t)
 		scene.Eventually(t, "the new key is refused", func() bool { return r.keys("chat") == "refused in_use" })
