@@ -1,15 +1,17 @@
-// Package admin owns the operator API below /admin/v1. It decodes requests, calls the rooms, and
-// writes answers. It has no rules of its own about money, keys or the catalog.
+// Package admin owns the operator API below /admin/v1. It decodes requests, calls other packages,
+// and writes answers. It has no rules of its own about money, keys or the catalog.
 //
-// Invariants: without a token in the settings every path answers 404, and without it in the request
-// 401. Requests are decoded strictly, and a refused request changes nothing. A request changes data
-// in one transaction, including the saved answer of its Idempotency-Key. Errors have the shape of
-// /v1.
+// Invariants:
+//   - If the settings have no token, every path answers 404.
+//   - A request without the token gets 401.
+//   - Requests are decoded strictly, and a refused request changes nothing.
+//   - A request changes data in one transaction, including the saved answer of its Idempotency-Key.
+//   - Errors have the shape of /v1.
 //
 // Only the first answer contains a created key's secret or a user's link. A repetition with the
 // same Idempotency-Key gets the saved answer with the header `Idempotent-Replayed: true` and
-// without `key` or `link`, because secrets are not stored. If the first answer is lost, delete the
-// key and create another one, or create another link.
+// without `key` or `link`, because secrets are not stored. If the first answer is lost, the
+// operator must delete the key and create another, or create another link.
 package admin
 
 import (
@@ -35,13 +37,13 @@ const Base = "/admin/v1"
 
 // Options configures the operator API. All fields are required unless noted.
 type Options struct {
-	// Token is the operator's bearer token. Without one, every path answers 404.
+	// Token is the operator's bearer token. If Token is not set, every path answers 404.
 	Token *httpapi.OperatorToken
-	// WrongToken is called for each request with a wrong token and delays its answer until it
-	// returns. If nil, the answer is immediate.
+	// WrongToken is called for each request with a wrong token, before the answer is sent.
+	// WrongToken may delay the answer. If nil, the answer is sent at once.
 	WrongToken func(w http.ResponseWriter, r *http.Request)
 	DB         *store.DB
-	// Keys is this node's key cache. It is updated after every change.
+	// Keys is this node's key cache. The API updates Keys after every change of an account or key.
 	Keys *account.Keys
 	// Passwords hashes the passwords of new console users. Share it with the code that verifies
 	// them. If nil, New creates one.
@@ -50,26 +52,27 @@ type Options struct {
 	PublicURL string
 	// Providers are the adapters for lines of a catalog.
 	Providers map[string]catalog.Provider
-	// Catalog is this node's watcher, which loads a new catalog at once. If nil, the watchers find
-	// it by polling.
+	// Catalog is this node's watcher. The watcher loads a new catalog at once. If nil, all watchers
+	// find a new catalog by polling.
 	Catalog *catalog.Watcher
-	// Lines are the lines of this node. It is nil if no line runs, as in subcommands.
+	// Lines controls the lines of this node. Lines is nil if the process runs no lines, as in
+	// subcommands.
 	Lines operator.LineControl
-	// Jobs are the jobs of this node. It is nil if no job runs, as in subcommands.
+	// Jobs are the jobs of this node. Jobs is nil if the process runs no jobs, as in subcommands.
 	Jobs *job.Jobs
 	// Audits are the audits of this node. If nil, New creates them.
 	Audits *operator.Audits
-	// Webhooks sends tests and resends; this works without its Run.
+	// Webhooks sends tests and repeats deliveries. Both work even if Webhooks.Run is not running.
 	Webhooks *webhook.Webhooks
 	// TrustedProxies are the networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
 	// Log receives the causes of 503 answers. If nil, nothing is logged.
 	Log *slog.Logger
-	// OnceSecret keys the fingerprints of requests with an Idempotency-Key, by which repetitions
-	// are recognized. If nil, the current Token is used.
+	// OnceSecret is the secret of the request fingerprints by which the API recognizes a repetition
+	// with the same Idempotency-Key. If nil, New derives OnceSecret from the current Token.
 	OnceSecret []byte
-	// Attached ends a call when its request's context is done, as commands need. Otherwise a call
-	// outlives its caller, which may have closed only its sending side.
+	// Attached cancels a call when the context of its request is done, as subcommands need. If
+	// false, the call continues, because the client may have closed only its sending side.
 	Attached bool
 }
 
@@ -96,18 +99,18 @@ func New(o Options) http.Handler {
 		o.OnceSecret = hash[:]
 	}
 	s := &server{Options: o}
-	with := httpapi.Options{Log: o.Log, Enter: s.authenticate}
-	var all []httpapi.Route
+	options := httpapi.Options{Log: o.Log, Enter: s.authenticate}
+	var routes []httpapi.Route
 	if o.Token.IsSet() {
-		with.NotFound = notFound
+		options.NotFound = notFound
 		for _, r := range s.routes() {
-			all = append(all, httpapi.Route{Pattern: r.pattern(), Handle: s.handler(r.handle)})
+			routes = append(routes, httpapi.Route{Pattern: r.pattern(), Handle: s.handler(r.handle)})
 		}
 	}
-	return httpapi.New(with, all)
+	return httpapi.New(options, routes)
 }
 
-// notFound returns the 404 of an unknown path.
+// notFound returns the error for an unknown path.
 func notFound(r *http.Request) error {
 	return fault.New(fault.NotFound, "The operator API has nothing at %s. GET /admin/docs lists its paths, with an example of each.",
 		fault.Shown(r.URL.Path))

@@ -9,7 +9,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestUnsupportedPathsListEndpoints: paths of the official clients get a 404 with a useful message.
+// TestUnsupportedPathsListEndpoints checks that a path of the official clients that the gateway
+// does not support gets a 404 whose message names an alternative.
 func TestUnsupportedPathsListEndpoints(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
@@ -54,31 +55,32 @@ func TestUnsupportedPathsListEndpoints(t *testing.T) {
 	} {
 		f := fault.Of(notFound(httptest.NewRequest("POST", path, nil)))
 		if f.Code != fault.NotFound || f.Param != "" || !strings.Contains(f.Message(), want) {
-			t.Errorf("%s: %s %q, want %q", path, f.Code, f.Message(), want)
+			t.Errorf("%s: %s %q, want a message with %q", path, f.Code, f.Message(), want)
 		}
 	}
 }
 
-// TestUnsupportedPathsNameEndpoints: each alternative is a route, and no route is called unserved.
+// TestUnsupportedPathsNameEndpoints checks that each alternative in a message is a route, and that
+// no unsupported path is a route.
 func TestUnsupportedPathsNameEndpoints(t *testing.T) {
 	t.Parallel()
 	routes := Routes()
 	for _, below := range basePaths {
 		for _, p := range below.paths {
 			if !slices.ContainsFunc(routes, func(route string) bool { return strings.HasSuffix(route, " "+below.base+p) }) {
-				t.Errorf("%s is no route", below.base+p)
+				t.Errorf("basePaths has %s, which is not a route", below.base+p)
 			}
 		}
 	}
 	for _, u := range unsupportedPaths {
 		if slices.ContainsFunc(routes, func(route string) bool { return strings.HasSuffix(route, " "+u.path) }) &&
 			!strings.HasPrefix(u.subject, "Stored") {
-			t.Errorf("%s is a route and is said not to be offered", u.path)
+			t.Errorf("unsupportedPaths has %s, which is a route", u.path)
 		}
 		words := strings.FieldsFunc(u.instead+" "+offeredEndpoints, func(r rune) bool { return strings.ContainsRune(" ,;:().`", r) })
 		for i, word := range words {
 			if (word == "POST" || word == "GET") && !slices.Contains(routes, word+" "+words[i+1]) {
-				t.Errorf("%s: %s %s is no route", u.path, word, words[i+1])
+				t.Errorf("the message for %s names %s %s, which is not a route", u.path, word, words[i+1])
 			}
 		}
 	}

@@ -18,7 +18,7 @@ import (
 func operatorStatus(t *testing.T, p *served, token string) int {
 	t.Helper()
 	const head = "GET /admin/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-	return hear(t, p.server, head+"Authorization: Bearer "+token+"\r\n\r\n").status
+	return sendRaw(t, p.server, head+"Authorization: Bearer "+token+"\r\n\r\n").status
 }
 
 // TestFirstStartMakesAToken checks that on SQLite the first start writes a token for the operator

@@ -67,7 +67,7 @@ func TestAdminListen(t *testing.T) {
 		"/v1/models": {401, 404}, "/v1/nothing": {404, 404}, "/media/x.png": {404, 404},
 	} {
 		for i, d := range []*server.Server{p.server, p.operatorServer} {
-			got := hear(t, d, "GET "+path+tail+token+"\r\n\r\n")
+			got := sendRaw(t, d, "GET "+path+tail+token+"\r\n\r\n")
 			if got.status != want[i] || got.header.Get("X-Request-Id") == "" {
 				t.Errorf("%s: %d %s, want %d", path, got.status, got.body, want[i])
 			}
@@ -75,9 +75,9 @@ func TestAdminListen(t *testing.T) {
 	}
 	for _, path := range []string{"/admin/v1/accounts", "/metrics"} {
 		for _, key := range []string{token, "wrong"} {
-			unknown := hear(t, p.server, "GET /v2/nothing"+tail+key+"\r\n\r\n")
-			got := hear(t, p.server, "GET "+path+tail+key+"\r\n\r\n")
-			for _, h := range []heard{unknown, got} {
+			unknown := sendRaw(t, p.server, "GET /v2/nothing"+tail+key+"\r\n\r\n")
+			got := sendRaw(t, p.server, "GET "+path+tail+key+"\r\n\r\n")
+			for _, h := range []rawResponse{unknown, got} {
 				for _, own := range []string{"X-Request-Id", "Request-Id", "Date", "Content-Length"} {
 					h.header.Del(own)
 				}
@@ -86,7 +86,7 @@ func TestAdminListen(t *testing.T) {
 				t.Errorf("%s with %q: %v %s; an unknown path: %v %s", path, key, got.header, got.body, unknown.header, unknown.body)
 			}
 		}
-		if got := hear(t, p.operatorServer, "GET "+path+tail+"wrong\r\n\r\n"); got.status != 401 {
+		if got := sendRaw(t, p.operatorServer, "GET "+path+tail+"wrong\r\n\r\n"); got.status != 401 {
 			t.Errorf("%s with a wrong token: %d", path, got.status)
 		}
 	}
@@ -129,7 +129,8 @@ func TestUnspecifiedAddress(t *testing.T) {
 	}
 }
 
-// TestPublicURLWithoutQuery: paths are added to it.
+// TestPublicURLWithoutQuery checks that public_url must have no query or fragment, because paths
+// are appended to it.
 func TestPublicURLWithoutQuery(t *testing.T) {
 	t.Parallel()
 	var to string

@@ -23,7 +23,7 @@ var wallClock = map[string]string{
 	"internal/upstream/sandbox/sandbox.go":   "plays a provider, whose time goes by",
 }
 
-// TestTheClockHasOwners: only listed files call time.Now, time.Since and time.Until.
+// TestTheClockHasOwners checks that only listed files call time.Now, time.Since and time.Until.
 func TestTheClockHasOwners(t *testing.T) {
 	t.Parallel()
 	tree := source(t)

@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// TestDocumentShowsTheErrors: docs/errors-inside.md lists every error that crosses packages (a
-// sentinel, or a type with an Error method), and no other.
+// TestDocumentShowsTheErrors checks that docs/errors-inside.md lists every exported error (a
+// variable named Err…, or a type with an Error method), and no error that does not exist.
 func TestDocumentShowsTheErrors(t *testing.T) {
 	t.Parallel()
-	exist := map[string]string{} // place by name
+	declared := map[string]string{} // position by name
 	tree := source(t)
 	for _, f := range tree.files {
 		if f.test || testOnly(f.folder) || strings.HasPrefix(f.folder, "bench") {
@@ -22,33 +22,33 @@ func TestDocumentShowsTheErrors(t *testing.T) {
 		for _, decl := range f.ast.Decls {
 			for _, name := range errorsOf(decl) {
 				if ast.IsExported(name.Name) {
-					exist[path.Base(f.folder)+"."+name.Name] = tree.at(name)
+					declared[path.Base(f.folder)+"."+name.Name] = tree.at(name)
 				}
 			}
 		}
 	}
-	if len(exist) < 20 {
-		t.Fatalf("only %d errors found: is the search right?", len(exist))
+	if len(declared) < 20 {
+		t.Fatalf("only %d errors found; check errorsOf", len(declared))
 	}
-	shown := map[string]bool{}
+	documented := map[string]bool{}
 	for _, m := range regexp.MustCompile("`([a-z]+\\.[A-Z][A-Za-z]+)`").FindAllStringSubmatch(read(t, "docs/errors-inside.md"), -1) {
-		shown[m[1]] = true
+		documented[m[1]] = true
 	}
-	for name, at := range exist {
-		if !shown[name] {
-			t.Errorf("docs/errors-inside.md: does not say who gets %s (%s) and what becomes of it", name, at)
+	for name, at := range declared {
+		if !documented[name] {
+			t.Errorf("docs/errors-inside.md: %s (%s) is missing: add its receiver and its handling", name, at)
 		}
 	}
-	for name := range shown {
+	for name := range documented {
 		_, after, _ := strings.Cut(name, ".")
-		if _, ok := exist[name]; !ok && strings.HasPrefix(after, "Err") {
+		if _, ok := declared[name]; !ok && strings.HasPrefix(after, "Err") {
 			t.Errorf("docs/errors-inside.md: %s does not exist", name)
 		}
 	}
 }
 
-// errorsOf returns the errors of a declaration: variables named Err…, and the receiver of a
-// method Error() string.
+// errorsOf returns the errors of a declaration: variables named Err…, and the receiver type of an
+// Error method without parameters.
 func errorsOf(decl ast.Decl) (names []*ast.Ident) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:

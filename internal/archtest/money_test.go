@@ -22,8 +22,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// moneyDocument is where the rules of billing are written out with numbers.
-// Its table of streams is computed in package chat.
+// moneyDocument explains the rules of billing with examples. Package chat computes its table of
+// streams.
 const moneyDocument = "docs/money.md"
 
 // moneyModels are the models of the document's examples.

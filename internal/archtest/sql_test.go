@@ -19,16 +19,17 @@ var (
 	looksLikeSQL  = regexp.MustCompile(`^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b`)
 )
 
-// moved are tables of rooms that are younger than their migration: a migration keeps its name after
-// it has run.
-var moved = map[string]string{
+// movedTables maps a table to its owner if the owner is not the room in the migration's file name.
+// A migration that has run cannot be renamed when its table moves to another room.
+var movedTables = map[string]string{
 	"node":      "internal/node",
 	"line_slot": "internal/slot",
 	"line_job":  "internal/slot",
 }
 
-// TestEachTableHasOneOwner derives table ownership from the migrations' file names (0004_ledger.sql
-// creates the ledger's tables), except for moved, and refuses SQL on a table of another room.
+// TestEachTableHasOneOwner checks that no package has SQL on a table of another room. The owner of
+// a table is the room in the file name of its migration (0004_ledger.sql creates the ledger's
+// tables), or its room in movedTables.
 func TestEachTableHasOneOwner(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
@@ -39,7 +40,7 @@ func TestEachTableHasOneOwner(t *testing.T) {
 		}
 		m := migrationName.FindStringSubmatch(name)
 		if m == nil {
-			t.Errorf("%s: a migration is called NNNN_room.sql or NNNN_room_what.sql", name)
+			t.Errorf("%s: name a migration NNNN_room.sql or NNNN_room_description.sql", name)
 			return nil
 		}
 		room := "internal/" + m[2]
@@ -56,9 +57,9 @@ func TestEachTableHasOneOwner(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for table, room := range moved {
+	for table, room := range movedTables {
 		if _, ok := rooms[room]; !ok || owners[table] == "" || owners[table] == room {
-			t.Errorf("table %s cannot have moved from %q to %s", table, owners[table], room)
+			t.Errorf("movedTables: the move of table %s from %q to %s is impossible", table, owners[table], room)
 		}
 		owners[table] = room
 	}
@@ -79,7 +80,8 @@ func TestEachTableHasOneOwner(t *testing.T) {
 	}
 }
 
-// TestSQLIsOneTextForBothDatabases refuses SQL of one database outside the store.
+// TestSQLIsOneTextForBothDatabases checks that SQL outside the store has no row locks, which only
+// one of the databases supports, and no SELECT *.
 func TestSQLIsOneTextForBothDatabases(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
@@ -92,7 +94,7 @@ func TestSQLIsOneTextForBothDatabases(t *testing.T) {
 				continue
 			}
 			if forUpdate.MatchString(text.value) {
-				t.Errorf("%s: row locks are the store's (Tx.Lock)", tree.at(text.node))
+				t.Errorf("%s: lock rows with Tx.Lock, not in SQL", tree.at(text.node))
 			}
 			if selectsAll.MatchString(text.value) {
 				t.Errorf("%s: list the columns; old code must run after a new migration", tree.at(text.node))
@@ -101,14 +103,15 @@ func TestSQLIsOneTextForBothDatabases(t *testing.T) {
 	}
 }
 
-// text is a string constant of the source: a literal, or several joined by +.
+// text is a string constant of the source, or a call of Lock with a constant table. A string
+// constant is a literal or a concatenation of literals.
 type text struct {
 	node  ast.Node
-	value string
-	locks string // the table, when it is the first argument of a call to Lock
+	value string // the string constant; empty for a call of Lock
+	locks string // the table of the call of Lock
 }
 
-// texts returns the string constants of a file.
+// texts returns the string constants and the calls of Lock in a file.
 func texts(f *ast.File) []text {
 	var found []text
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -130,7 +133,8 @@ func texts(f *ast.File) []text {
 	return found
 }
 
-// constant returns the value of a string literal or a concatenation; other operands become a space.
+// constant returns the value of a string literal or of a concatenation. Operands that are not
+// literals become a space.
 func constant(expr ast.Expr) (string, bool) {
 	switch e := expr.(type) {
 	case *ast.BasicLit:

@@ -11,24 +11,25 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Costs are the prices of a line's provider, as entered by the operator. They show a line's profit
-// and have no other effect.
+// Costs are the prices of a line's provider, as entered by the operator. The gateway uses Costs
+// only to show a line's profit and to warn about sales below cost.
 type Costs struct {
-	All    Cost            // of models without an entry
-	Models map[string]Cost // by our id
+	All    Cost            // for models without an entry in Models
+	Models map[string]Cost // by model id
 }
 
 // Cost is a provider's price for a model, or for all models of a kind.
 type Cost struct {
 	Rates *Rates                 // chat; nil if unknown
 	Tiers map[string]money.Price // images and video, in the unit of the model's price
-	Each  *money.Price           // the same for tiers without an entry; nil if unknown
+	Each  *money.Price           // for tiers without an entry in Tiers; nil if unknown
 }
 
-// none reports whether c has no price.
-func (c Cost) none() bool { return c.Rates == nil && len(c.Tiers) == 0 && c.Each == nil }
+// isEmpty reports whether c has no price.
+func (c Cost) isEmpty() bool { return c.Rates == nil && len(c.Tiers) == 0 && c.Each == nil }
 
-// costs reads the prices of a line's provider.
+// costs reads the prices of a line's provider from the line's member cost. Rates and tiers directly
+// in cost apply to all models.
 func (r *reader) costs(t *table, l *LineSpec, known map[string]*Model) Costs {
 	out := Costs{Models: map[string]Cost{}}
 	in := t.child("cost")
@@ -49,7 +50,7 @@ func (r *reader) costs(t *table, l *LineSpec, known map[string]*Model) Costs {
 				out.Models[name] = Cost{Each: &p}
 			}
 		default:
-			if c := r.cost(path, value, known[name]); !c.none() {
+			if c := r.cost(path, value, known[name]); !c.isEmpty() {
 				out.Models[name] = c
 			}
 		}
@@ -60,7 +61,7 @@ func (r *reader) costs(t *table, l *LineSpec, known map[string]*Model) Costs {
 	return out
 }
 
-// cost reads rates or tiers. For a model they must match the model.
+// cost reads rates and tiers. If m is not nil, only the rates or tiers of m are allowed.
 func (r *reader) cost(path string, n *tree.Value, m *Model) Cost {
 	var out Cost
 	t := r.table(path, n)
@@ -77,7 +78,7 @@ func (r *reader) cost(path string, n *tree.Value, m *Model) Cost {
 			continue
 		}
 		if _, ok := m.tierNamed(f.Name); m != nil && !ok {
-			continue // reported below
+			continue // t.close reports the unknown tier
 		}
 		t.known[f.Name] = true
 		if p, ok := r.price(t.at(f.Name), f.Value); ok {
@@ -91,7 +92,7 @@ func (r *reader) cost(path string, n *tree.Value, m *Model) Cost {
 	return out
 }
 
-// tierNamed returns the tier of exactly this name.
+// tierNamed returns the tier with exactly this name. A nil model has no tiers.
 func (m *Model) tierNamed(name string) (Tier, bool) {
 	if m == nil {
 		return Tier{}, false
@@ -103,9 +104,9 @@ func (m *Model) tierNamed(name string) (Tier, bool) {
 	return m.Tiers[i], true
 }
 
-// Tree returns the prices by rate, tier and model, or nil.
+// Tree returns the prices by rate, tier and model, or nil if there are no prices.
 func (c Costs) Tree() *tree.Value {
-	if c.All.none() && len(c.Models) == 0 {
+	if c.All.isEmpty() && len(c.Models) == 0 {
 		return nil
 	}
 	n := c.All.Tree()
@@ -132,8 +133,8 @@ func (c Cost) Tree() *tree.Value {
 
 // of returns the provider's price for a model.
 func (c *Costs) of(model string) Cost {
-	if one, ok := c.Models[model]; ok {
-		return one
+	if cost, ok := c.Models[model]; ok {
+		return cost
 	}
 	return c.All
 }
@@ -141,11 +142,11 @@ func (c *Costs) of(model string) Cost {
 // KnowsCost reports whether the catalog has the provider's price for a model.
 func (l *Line) KnowsCost(model string) bool {
 	c := l.Costs.of(model)
-	return !c.none()
+	return !c.isEmpty()
 }
 
-// Cost returns the provider's price for a usage: from the provider's answer or, without such a
-// price, from the catalog. It returns false if the price is unknown.
+// Cost returns the provider's price for a usage. If the provider's answer has no price, Cost
+// computes the price from the catalog. It returns false if the price is unknown.
 func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
 	if u.HasCost {
 		return money.Amount(u.CostNano), true
@@ -159,7 +160,8 @@ func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
 	return s.Round(), true
 }
 
-// PlanCost is Cost for the delivered part of an image or video job.
+// PlanCost returns the provider's price for the delivered part of an image or video job. It returns
+// false if the price is unknown.
 func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) {
 	c := l.Costs.of(m.ID)
 	each, ok := c.Tiers[p.Tier]
@@ -174,14 +176,15 @@ func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) 
 	return s.Round(), true
 }
 
-// BelowCost returns a warning for each price below the price of an enabled line's provider. It
-// leaves out models with a free daily quota, because they are free on purpose.
+// BelowCost returns a warning for each model with prices below the prices of an enabled line's
+// provider. It omits retired models, and models with a free daily quota, because these are sold
+// below cost on purpose.
 func (d *Document) BelowCost() []Warning {
 	models := make(map[string]*Model, len(d.Models))
 	for i := range d.Models {
 		models[d.Models[i].ID] = &d.Models[i]
 	}
-	var all []Warning
+	var warnings []Warning
 	for i := range d.Lines {
 		l := &d.Lines[i]
 		if !l.Enabled {
@@ -193,15 +196,15 @@ func (d *Document) BelowCost() []Warning {
 				continue
 			}
 			if below := m.below(l.Costs.of(id)); len(below) > 0 {
-				all = append(all, Warning{fmt.Sprintf("lines[%d].cost", i),
+				warnings = append(warnings, Warning{fmt.Sprintf("lines[%d].cost", i),
 					fmt.Sprintf("model %s is sold below what line %s takes: %s", id, l.ID, strings.Join(below, ", "))})
 			}
 		}
 	}
-	return all
+	return warnings
 }
 
-// below returns the names of a model's prices below a cost.
+// below returns a text for each of a model's prices that is below the cost.
 func (m *Model) below(c Cost) (names []string) {
 	lower := func(name string, price, cost money.Price) {
 		if price < cost {
@@ -213,7 +216,7 @@ func (m *Model) below(c Cost) (names []string) {
 			lower("input", m.Price.Input, c.Rates.Input)
 			lower("output", m.Price.Output, c.Rates.Output)
 			lower("cached_input", m.Price.CachedInput, c.Rates.CachedInput)
-			if m.Price.Input >= c.Rates.Input { // the default would repeat input's warning
+			if m.Price.Input >= c.Rates.Input { // the defaults derive from input and would repeat its warning
 				lower("cache_write", m.Price.CacheWrite, c.Rates.CacheWrite)
 				lower("cache_write_1h", m.Price.CacheWrite1h, c.Rates.CacheWrite1h)
 			}

@@ -8,19 +8,19 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// film is a video model with these further keys.
+// film returns a video model with further keys in its catalog entry.
 func film(t testing.TB, keys string) *Model {
 	return &mustParse(t, `models: [{id: film, kind: video, per_clip: {720p: 0.4}, max_references: 2`+keys+`}]`).Models[0]
 }
 
-func TestChoicesAreHeldAgainstTheModel(t *testing.T) {
+func TestChoicesOfAModel(t *testing.T) {
 	t.Parallel()
 	on, off := true, false
 	frame := []Role{{jobrequest.FirstFrame, "images[1]"}}
 	for _, tt := range []struct {
 		keys  string
 		ask   Choices
-		param string // empty: taken
+		param string // the field at fault; empty if the choices are accepted
 	}{
 		{``, Choices{}, ""},
 		{``, Choices{Params: []string{"seed"}}, "seed"},
@@ -38,7 +38,7 @@ func TestChoicesAreHeldAgainstTheModel(t *testing.T) {
 	} {
 		_, err := film(t, tt.keys).PlanVideo(VideoAsk{Choices: tt.ask})
 		if tt.param == "" && err != nil {
-			t.Errorf("%s: %+v is refused: %v", tt.keys, tt.ask, err)
+			t.Errorf("%s: choices %+v are rejected: %v", tt.keys, tt.ask, err)
 		} else if tt.param != "" {
 			refused(t, err, fault.InvalidRequest, tt.param)
 		}
@@ -51,11 +51,11 @@ func TestSounds(t *testing.T) {
 	t.Parallel()
 	on := true
 	for keys, want := range map[string][2]string{
-		``: {"unsaid", "on"}, `, audio: true`: {"on", "on"}, `, audio: false`: {"off", "off"}, `, audio: optional`: {"unsaid", "on"},
+		``: {"unset", "on"}, `, audio: true`: {"on", "on"}, `, audio: false`: {"off", "off"}, `, audio: optional`: {"unset", "on"},
 	} {
 		m := film(t, keys)
 		for i, requested := range []*bool{nil, &on} {
-			got := "unsaid"
+			got := "unset"
 			if sound := m.Sounds(requested); sound != nil {
 				got = map[bool]string{true: "on", false: "off"}[*sound]
 			}
@@ -66,17 +66,17 @@ func TestSounds(t *testing.T) {
 	}
 }
 
-// TestVocabularyIsWritten tests that a model's vocabulary is stored, and a change of the vocabulary
-// is listed.
+// TestVocabularyIsWritten tests that YAML writes the vocabulary of a model (roles and audio), and
+// that Changes lists a change of the vocabulary.
 func TestVocabularyIsWritten(t *testing.T) {
 	t.Parallel()
 	const head = `models: [{id: film, kind: video, per_clip: {720p: 0.4}, max_references: 2`
 	before := mustParse(t, head+`, roles: [first_frame, last_frame], audio: optional}]`)
 	if again := mustParse(t, string(before.YAML())); !Equal(before, again) || again.Models[0].Roles[1] != jobrequest.LastFrame {
-		t.Errorf("%s", before.YAML())
+		t.Errorf("the catalog changed when written and read again: %s", before.YAML())
 	}
 	changes := strings.Join(Changes(before, mustParse(t, head+`, roles: [reference], audio: false}]`)), "; ")
 	if want := `model film: roles [first_frame, last_frame] -> [reference]; model film: audio optional -> false`; changes != want {
-		t.Errorf("%s, want %s", changes, want)
+		t.Errorf("changes %s, want %s", changes, want)
 	}
 }

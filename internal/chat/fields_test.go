@@ -19,19 +19,19 @@ import (
 // fieldsDocument lists every known field and its handling. TestEveryField writes it with -update.
 const fieldsDocument = "../../docs/fields.md"
 
-// shapes are JSON values of every possible shape of a field.
+// shapes has a JSON value of each type that a field may have.
 var shapes = []string{`true`, `"on"`, `7`, `{"on":true}`, `[{"on":true}]`}
 
-// The handling of a field on a model without prices of options and tools.
+// How the gateway handles a field on a model without prices for options and tools.
 const (
 	forwarded = "forwarded"
 	owned     = "read by the gateway"
 	refused   = "refused"
 )
 
-// TestEveryField sends every field of every data file, as it is and in wrong
-// case, to a model without prices of options. Whatever can cost more has to be
-// refused, everything else forwarded.
+// TestEveryField sends every known field, in its own and in other cases, to a model without prices
+// for options. A field that can cost more must be refused, and any other field must be forwarded.
+// The results must match the document.
 func TestEveryField(t *testing.T) {
 	t.Parallel()
 	x := chatRequest{Conductor: New(Options{}), AcceptedRequest: call(t, snapshot(t), ask)}
@@ -48,13 +48,13 @@ func TestEveryField(t *testing.T) {
 				got[form+" "+inner.Name] = handlingOf(t, x, form, inner)
 			}
 			for _, spelling := range otherCases(name) {
-				if f := fault.Of(offer(x, form, spelling, `true`)); f.Code != fault.InvalidRequest || f.Param != spelling {
-					t.Errorf("%s: %s in the place of %s: %v", form, spelling, name, f)
+				if f := fault.Of(checkField(x, form, spelling, `true`)); f.Code != fault.InvalidRequest || f.Param != spelling {
+					t.Errorf("%s: %s in place of %s: got %v, want invalid_request for %s", form, spelling, name, f, spelling)
 				}
 			}
 		}
-		if err := offer(x, form, "frobnicate", `true`); err != nil {
-			t.Errorf("%s: a field that nobody knows: %v", form, err)
+		if err := checkField(x, form, "frobnicate", `true`); err != nil {
+			t.Errorf("%s: an unknown field is refused: %v", form, err)
 		}
 	}
 	document := describeFields(got)
@@ -63,8 +63,8 @@ func TestEveryField(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if now, err := os.ReadFile(fieldsDocument); err != nil || !bytes.Equal(now, document) {
-		t.Errorf("docs/fields.md is not what the tables say: run the test with -update (%v)", err)
+	if current, err := os.ReadFile(fieldsDocument); err != nil || !bytes.Equal(current, document) {
+		t.Errorf("docs/fields.md differs from the field tables: run the test with -update (%v)", err)
 	}
 }
 
@@ -74,12 +74,13 @@ func otherCases(name string) []string {
 	return slices.DeleteFunc(all, func(spelling string) bool { return spelling == name })
 }
 
-// handlingOf returns the handling of a field, and fails the test if its class demands another.
+// handlingOf returns how the gateway handles a field. It fails the test if the handling does not
+// match the class of the field.
 func handlingOf(t *testing.T, x chatRequest, form string, rule *field.FieldRule) string {
 	t.Helper()
 	accepted := 0
 	for _, value := range shapes {
-		if err := offer(x, form, rule.Name, value); err == nil {
+		if err := checkField(x, form, rule.Name, value); err == nil {
 			accepted++
 		} else if f := fault.Of(err); f.Status() != 400 {
 			t.Errorf("%s: %s: %s: %v", form, rule.Name, value, err)
@@ -94,8 +95,8 @@ func handlingOf(t *testing.T, x chatRequest, form string, rule *field.FieldRule)
 		if free != "true" && free != "false" {
 			value = `"` + free + `"`
 		}
-		if err := offer(x, form, rule.Name, value); err != nil {
-			t.Errorf("%s: %s: %s asks for nothing more: %v", form, rule.Name, value, err)
+		if err := checkField(x, form, rule.Name, value); err != nil {
+			t.Errorf("%s: %s: the free value %s is refused: %v", form, rule.Name, value, err)
 		}
 	}
 	switch rule.Class {
@@ -103,18 +104,18 @@ func handlingOf(t *testing.T, x chatRequest, form string, rule *field.FieldRule)
 		return owned
 	case field.Free, field.Effort:
 		if accepted == 0 || rule.Class == field.Free && accepted != len(shapes) {
-			t.Errorf("%s: %s is free, and %d of %d values are accepted", form, rule.Name, accepted, len(shapes))
+			t.Errorf("%s: %s costs nothing, but only %d of %d values are accepted", form, rule.Name, accepted, len(shapes))
 		}
 		return forwarded
 	}
 	if accepted > 0 {
-		t.Errorf("%s: %s can cost more, and %d of %d values are accepted", form, rule.Name, accepted, len(shapes))
+		t.Errorf("%s: %s can cost more, but %d of %d values are accepted", form, rule.Name, accepted, len(shapes))
 	}
 	return refused
 }
 
-// offer returns the error of a request with a field before its admission.
-func offer(x chatRequest, form, name, value string) error {
+// checkField returns the error for a request with a field, up to the checks before admission.
+func checkField(x chatRequest, form, name, value string) error {
 	member := fmt.Sprintf(`"%s":%s`, name, value)
 	if outer, inner, nested := strings.Cut(name, "."); nested {
 		member = fmt.Sprintf(`"%s":{"%s":%s}`, outer, inner, value)
@@ -126,7 +127,7 @@ func offer(x chatRequest, form, name, value string) error {
 	}[form]
 	body := []byte("{" + rest + "," + member + "}")
 	if strings.Contains(rest, `"`+name+`":`) {
-		return nil // required fields are not tried
+		return nil // the request has this required field already
 	}
 	var request wire.Request
 	var err error
@@ -177,8 +178,8 @@ another case is refused. A field in no table is left out, and the answer's heade
 x-tollgate-ignored names it.
 `
 
-// describeFields writes the document.
-func describeFields(fates map[string]string) []byte {
+// describeFields returns the document for the handling of fields, keyed by form and field.
+func describeFields(handling map[string]string) []byte {
 	var out bytes.Buffer
 	out.WriteString(fieldsIntroduction)
 	for _, form := range field.Forms() {
@@ -190,7 +191,7 @@ func describeFields(fates map[string]string) []byte {
 			rules := append([]*field.FieldRule{rule}, rule.Inner...)
 			for _, r := range rules {
 				if r.Documented {
-					fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", r.Name, className(r), fates[form+" "+r.Name], freeValues(r))
+					fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", r.Name, className(r), handling[form+" "+r.Name], freeValues(r))
 				}
 			}
 		}
@@ -208,7 +209,7 @@ func describeFields(fates map[string]string) []byte {
 		for _, r := range append([]*field.FieldRule{rule}, rule.Inner...) {
 			if !r.Documented && by[r.Name] != nil {
 				fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s |\n", r.Name, strings.Join(by[r.Name], ", "), className(r),
-					fates["chat "+r.Name], freeValues(r))
+					handling["chat "+r.Name], freeValues(r))
 			}
 		}
 	}

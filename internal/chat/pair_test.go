@@ -11,14 +11,14 @@ import (
 	"tollgate/internal/wire/translate"
 )
 
-// TestRefusalsOnTheWayNameTheClientsFields checks that a refusal by the second of two translators
-// names the fields of the client's form.
-func TestRefusalsOnTheWayNameTheClientsFields(t *testing.T) {
+// TestTranslationErrorsNameClientFields checks the errors of a request that is translated twice. An
+// error of the second translator must name a field of the client's form.
+func TestTranslationErrorsNameClientFields(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		body  string
-		on    wire.Form
-		param string
+		body     string
+		lineForm wire.Form
+		param    string
 	}{
 		"image": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_image",` +
 			`"image_url":"data:image/bmp;base64,eA=="}]}]}`, wire.FormMessages, "input"},
@@ -30,7 +30,7 @@ func TestRefusalsOnTheWayNameTheClientsFields(t *testing.T) {
 			wire.FormMessages, "text"},
 		"first step": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]}`,
 			wire.FormMessages, "input[0].content[0].file_url"},
-		"on the chat": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"nobody_knows"}]}]}`, wire.FormChat,
+		"one step": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"nobody_knows"}]}]}`, wire.FormChat,
 			"input[0].content[0].type"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,8 +43,9 @@ func TestRefusalsOnTheWayNameTheClientsFields(t *testing.T) {
 				t.Fatal(err)
 			}
 			x := &chatRequest{AcceptedRequest: AcceptedRequest{
-				Form: wire.FormResponses, Body: r, Model: formCall(t, wire.FormChat, c.on, false).Model}}
-			_, err = translate.New(x.Body, c.on, wire.Identity{}).Body(wire.Translation{Edits: wire.Edits{Model: "vendor-model"}, MaxOutput: 100})
+				Form: wire.FormResponses, Body: r, Model: formCall(t, wire.FormChat, c.lineForm, false).Model}}
+			_, err = translate.New(x.Body, c.lineForm, wire.Identity{}).Body(
+				wire.Translation{Edits: wire.Edits{Model: "vendor-model"}, MaxOutput: 100})
 			var f *fault.Error
 			if !errors.As(err, &f) {
 				t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Scope is where a code can be answered.
+// Scope is a set of requests whose answers can have a code.
 type Scope int
 
 // The scopes. All up to Conversations are found below /native too.

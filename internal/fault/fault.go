@@ -1,7 +1,9 @@
 // Package fault owns the only error type that clients see: its code, its message, the field at
 // fault, and its encoding. Only the table in table.go maps a code to a status and a type
-// (interface.md, Errors). Invariants: the table has every code of the product; a cause goes to the
-// log and never to a client.
+// (interface.md, Errors).
+//
+// Invariants: the table has every code of the product. A cause is logged and never sent to a
+// client.
 package fault
 
 import (
@@ -11,38 +13,37 @@ import (
 	"time"
 )
 
-// Error is an API error. Rooms create an Error where the cause is known; package httpapi renders
-// it.
+// Error is an API error. A package creates an Error where the cause is known, and package httpapi
+// sends the Error to the client.
 type Error struct {
 	// Code is the stable identifier for clients to branch on. For a rejection by the provider, Code
 	// is the provider's own value.
 	Code Code
-	// Template is the message for people and says what to do. "{param}" stands for Param. The text
-	// never holds a secret, a line's name or an internal cause.
+	// Template is the message for people and tells them what to do. "{param}" stands for Param. The
+	// message never contains a secret, a line's name or an internal cause.
 	Template string
-	// Param is the path of the field at fault (`messages[2].role`). If empty, it
-	// is shown as null.
+	// Param is the path of the field at fault (`messages[2].role`). An empty Param is sent as null.
 	Param string
-	// RetryAfter is sent in whole seconds, rounded up; 0 sends no header.
+	// RetryAfter is sent as the header Retry-After, in whole seconds, rounded up. If zero, the
+	// header is not sent.
 	RetryAfter time.Duration
-	// NoRetry sends `x-should-retry: false`: a repetition cannot help.
+	// NoRetry sends the header `x-should-retry: false`, because a retry would fail again.
 	NoRetry bool
-	// Fields are extra top-level members of the /v1 body (`attempts`,
-	// `retry_after`).
+	// Fields are extra top-level members of the /v1 body (`attempts`, `retry_after`).
 	Fields map[string]any
-	// Passed is set when a provider rejected the request and its own status
-	// and type are passed on (interface.md, Error object).
+	// Passed is set if a provider rejected the request and the client gets the provider's status
+	// and type (interface.md, Error object).
 	Passed *Passed
-	// Cause is the internal error. Package httpapi logs it once, with Line, the last line used.
-	// Line is empty if the request reached no line.
+	// Cause is the internal error. Package httpapi logs Cause once, with Line.
 	Cause error
-	Line  string
+	// Line is the last line used, or empty if the request reached no line.
+	Line string
 }
 
 // Passed holds the fields of a provider's rejection.
 type Passed struct {
 	Status int    // the provider's HTTP status, 400 to 499
-	Type   string // the provider's error.type; empty if it gave none
+	Type   string // the provider's error.type, or empty
 	// StatusName is the provider's error.status, the name of a numeric code (INVALID_ARGUMENT), or
 	// empty.
 	StatusName string
@@ -50,7 +51,7 @@ type Passed struct {
 	Prefix string
 }
 
-// New makes an error of the given code with a formatted message.
+// New returns an error with a code and a formatted message.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Template: fmt.Sprintf(format, args...)}
 }
@@ -62,8 +63,8 @@ func At(code Code, param, format string, args ...any) *Error {
 	return e
 }
 
-// Unavailable returns the 503 for an internal failure. The cause is logged; the client learns only
-// that the request was not charged and may be sent again.
+// Unavailable returns the error with status 503 for an internal failure. The cause is logged; the
+// client learns only that the request was not charged and may be sent again.
 func Unavailable(cause error) *Error {
 	return &Error{
 		Code:     ServiceUnavailable,
@@ -72,15 +73,15 @@ func Unavailable(cause error) *Error {
 	}
 }
 
-// TryAgain is Unavailable with the advice to try again in a second, for an unavailable database.
+// TryAgain is like Unavailable with a RetryAfter of one second, for an unavailable database.
 func TryAgain(cause error) *Error {
 	e := Unavailable(cause)
 	e.RetryAfter = time.Second
 	return e
 }
 
-// Of returns the client-visible error in err's chain. Any other error is a
-// fault of ours and becomes Unavailable with err as its cause. Of(nil) is nil.
+// Of returns the first *Error in err's chain. If there is none, err is an internal failure, and Of
+// returns Unavailable(err). Of(nil) returns nil.
 func Of(err error) *Error {
 	if err == nil {
 		return nil
@@ -92,14 +93,14 @@ func Of(err error) *Error {
 	return Unavailable(err)
 }
 
-// WithCause returns e with the cause set, for chaining at the place where both
-// are known.
+// WithCause sets the cause of e and returns e, so that calls can be chained.
 func (e *Error) WithCause(cause error) *Error {
 	e.Cause = cause
 	return e
 }
 
-// Message returns the text for people. A provider's text is returned unchanged.
+// Message returns the message for people: Template with Param in place of "{param}". A provider's
+// message is returned unchanged after its Prefix.
 func (e *Error) Message() string {
 	if e.Passed != nil {
 		return e.Passed.Prefix + e.Template
@@ -107,7 +108,7 @@ func (e *Error) Message() string {
 	return strings.ReplaceAll(e.Template, "{param}", e.Param)
 }
 
-// Error implements error with code, message and cause, for logs.
+// Error implements error. The text has the code, message and cause, for logs.
 func (e *Error) Error() string {
 	if e.Cause != nil {
 		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message(), e.Cause)

@@ -14,10 +14,11 @@ const (
 	kindKey     = "key"
 )
 
-// item is the account or key of an entry. An empty object means not imported yet.
+// item is the record of an imported entry. Its object is the id of the account or key created from
+// the entry, or empty if the entry has not been imported.
 type item struct{ mark, object string }
 
-// itemTx reads the item of an entry.
+// itemTx reads the record of an entry.
 func itemTx(tx *store.Tx, source, kind, id string) (i item, err error) {
 	err = tx.QueryRow(`SELECT mark, object FROM importer_item WHERE source = $1 AND kind = $2 AND source_id = $3`,
 		source, kind, id).Scan(&i.mark, &i.object)
@@ -25,12 +26,13 @@ func itemTx(tx *store.Tx, source, kind, id string) (i item, err error) {
 		return item{}, nil
 	}
 	if err != nil {
-		return item{}, fmt.Errorf("read what was imported: %w", err)
+		return item{}, fmt.Errorf("read the record of an imported %s: %w", kind, err)
 	}
 	return i, nil
 }
 
-// addItemTx records the item of an entry in the transaction that creates it.
+// addItemTx adds the record of an entry. Call addItemTx in the transaction that creates the account
+// or key.
 func addItemTx(tx *store.Tx, source, kind, id string, i item) error {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -39,7 +41,7 @@ func addItemTx(tx *store.Tx, source, kind, id string, i item) error {
 	_, err = tx.Exec(`INSERT INTO importer_item (source, kind, source_id, mark, object, created_ms) VALUES ($1, $2, $3, $4, $5, $6)`,
 		source, kind, id, i.mark, i.object, now)
 	if err != nil {
-		return fmt.Errorf("note what was imported: %w", err)
+		return fmt.Errorf("write the record of an imported %s: %w", kind, err)
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/ledger/books"
 )
 
-// Refusal is a model call refused before or at admission. It counts against no limit and appears
-// only in the request log.
+// Refusal is a model call refused before or at admission. A refusal counts against no limit; its
+// only trace is a row of the request log.
 type Refusal struct {
 	Request, Account, Key, Model, Endpoint string
 	Status                                 int
@@ -17,19 +17,18 @@ type Refusal struct {
 	Received                               time.Time
 	Duration                               time.Duration
 
-	standsFor int64
+	standsFor int64 // number of refusals that the row stands for
 }
 
-// At most this many refusals get a row in the request log: of a key in a second, and of unknown
-// callers in a minute for each code, on this node. Further ones are counted, and the next row
-// carries their number.
+// Bounds on the refusals with a row of their own in the request log, on each node. Further refusals
+// are counted, and the next row includes the count.
 const (
-	refusalsPerSecond  = 100
-	anonymousPerMinute = 10
+	refusalsPerSecond  = 100 // of a key
+	anonymousPerMinute = 10  // of all unknown callers, for each code
 )
 
-// anonymous reports whether the caller is unknown. Such refusals are in no account's request log,
-// and anybody can cause any number of them.
+// anonymous reports whether the caller is unknown. Anonymous refusals are in no account's request
+// log, and anybody can cause any number of them.
 func (r *Refusal) anonymous() bool { return r.Account == "" }
 
 // Refused logs a refusal. It does not wait: the next batch writes the row.
@@ -48,7 +47,7 @@ func (l *Ledger) refused(r Refusal, now time.Time) {
 	}
 }
 
-// flushRefusals logs the counted refusals without a row.
+// flushRefusals logs the counted refusals of past windows.
 func (l *Ledger) flushRefusals(context.Context) error {
 	l.logCounted(l.now())
 	return nil
@@ -66,27 +65,29 @@ func (l *Ledger) logRefusal(r Refusal) {
 	}
 }
 
-// maxSampled bounds the keys of the sampler. Further keys share one entry.
+// maxSampled bounds the sources of the sampler. Further keys share one source, and so do further
+// codes.
 const maxSampled = 10_000
 
-// sampler decides which refusals get a row. The zero value is ready.
+// sampler decides which refusals get a row. The zero value is ready to use.
 type sampler struct {
 	mu      sync.Mutex
-	since   time.Time // start of the first window; a monotonic reading, so jumps of the clock change no window
+	since   time.Time // start of the first window; has a monotonic reading, so clock jumps do not move windows
 	sources map[source]*sample
 }
 
-// source is what the sampler limits separately: a key, or a code of unknown callers.
+// source is a key, or a code of unknown callers. The sampler limits each source separately.
 type source struct {
 	anonymous bool
-	name      string
+	name      string // the key or the code; empty for the shared source
 }
 
+// sample counts the refusals of a source.
 type sample struct {
-	window int64 // the second or minute of rows
-	rows   int
+	window int64   // the second or minute in which rows are counted
+	rows   int     // refusals with a row
 	extra  int64   // refusals without a row since the last row
-	last   Refusal // the newest of them
+	last   Refusal // the newest refusal without a row
 }
 
 // count counts a refusal. It returns the number of refusals that its row stands for, or 0 if the
@@ -94,15 +95,15 @@ type sample struct {
 func (s *sampler) count(r Refusal, now time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most := refusalsPerSecond
+	limit := refusalsPerSecond
 	if r.anonymous() {
-		most = anonymousPerMinute
+		limit = anonymousPerMinute
 	}
 	e := s.entry(r)
 	if window := s.window(r.anonymous(), now); e.window != window {
 		e.window, e.rows = window, 0
 	}
-	if e.rows >= most {
+	if e.rows >= limit {
 		e.extra++
 		e.last = r
 		return 0
@@ -124,6 +125,7 @@ func (s *sampler) window(anonymous bool, now time.Time) int64 {
 	return int64(now.Sub(s.since) / time.Second)
 }
 
+// entry returns the sample of a refusal's source.
 func (s *sampler) entry(r Refusal) *sample {
 	if s.sources == nil {
 		s.sources = map[source]*sample{}
@@ -143,7 +145,8 @@ func (s *sampler) entry(r Refusal) *sample {
 	return e
 }
 
-// flush returns a row for every source with refusals in a past window, and removes quiet sources.
+// flush removes the sources without refusals in the current window. It returns a row for each
+// removed source that has refusals without a row.
 func (s *sampler) flush(now time.Time) []Refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +164,7 @@ func (s *sampler) flush(now time.Time) []Refusal {
 	return rows
 }
 
-// putBack counts a refusal again whose row the queue did not take.
+// putBack counts a refusal again after the full queue rejected its row.
 func (s *sampler) putBack(r Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

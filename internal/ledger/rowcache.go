@@ -7,49 +7,51 @@ import (
 	"tollgate/internal/store"
 )
 
-// rowCache caches the rows of accounts and keys as the committer's last batch left them. It is used
-// on SQLite, where the reads are a fifth of a batch's time. The rows are valid while the database
-// is at that batch's version: any other write, even to another table, empties the cache.
+// rowCache caches the rows of accounts and keys as written by the committer's last batch. Only
+// SQLite uses the cache, because reads take a fifth of a batch's time there. The rows are valid
+// while the database has the version of that batch: any other write, even to another table, empties
+// the cache.
 type rowCache struct {
-	version  store.Version
+	version  store.Version // of the database after the last batch
 	accounts map[string]books.AccountRow
 	keys     map[string]books.KeyRow
 }
 
-// maxCachedRows bounds the cached accounts and keys, each: about 5 MB.
+// maxCachedRows bounds the cached accounts, and also the cached keys. A full cache takes about 5
+// MB.
 const maxCachedRows = 10_000
 
 // at returns the cached rows if they are valid at version, or an empty cache.
-func (k rowCache) at(version store.Version) rowCache {
-	if !k.version.Same(version) {
+func (c rowCache) at(version store.Version) rowCache {
+	if !c.version.Same(version) {
 		return rowCache{}
 	}
-	return k
+	return c
 }
 
 // store caches the rows that a committed batch wrote. Rows that were only read belong to refused
 // requests and are not cached.
-func (k *rowCache) store(b *batch) {
+func (c *rowCache) store(b *batch) {
 	if b.version == (store.Version{}) {
-		return // on PostgreSQL
+		return // PostgreSQL has no versions
 	}
-	*k = b.cached
-	k.version = b.version
-	if k.accounts == nil || len(k.accounts)+len(b.Accounts) > maxCachedRows || len(k.keys)+len(b.Keys) > maxCachedRows {
-		k.accounts, k.keys = map[string]books.AccountRow{}, map[string]books.KeyRow{}
+	*c = b.cached
+	c.version = b.version
+	if c.accounts == nil || len(c.accounts)+len(b.Accounts) > maxCachedRows || len(c.keys)+len(b.Keys) > maxCachedRows {
+		c.accounts, c.keys = map[string]books.AccountRow{}, map[string]books.KeyRow{}
 	}
 	for id, row := range b.Accounts {
 		if row.Dirty {
 			row := *row
 			row.Dirty = false
-			k.accounts[id] = row
+			c.accounts[id] = row
 		}
 	}
 	for id, row := range b.Keys {
 		if row.Dirty {
 			row := *row
 			row.Dirty = false
-			k.keys[id] = row
+			c.keys[id] = row
 		}
 	}
 }

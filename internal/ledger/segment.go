@@ -9,18 +9,19 @@ import (
 	"tollgate/internal/store"
 )
 
-// segmentCache holds the newest committed segment of the log of each key. A segment is deleted only
-// with all of its receipts and all earlier segments.
+// segmentCache holds the newest committed segment of each key. The cache stays valid when older
+// segments are deleted, because a segment is deleted only after all earlier segments.
 type segmentCache map[string]int64
 
-func (k *segmentCache) add(parts segmentCache) {
-	if len(*k)+len(parts) > maxCached {
-		*k = segmentCache{}
+// add adds the segments of a committed batch.
+func (c *segmentCache) add(segments segmentCache) {
+	if len(*c)+len(segments) > maxCached {
+		*c = segmentCache{}
 	}
-	maps.Copy(*k, parts)
+	maps.Copy(*c, segments)
 }
 
-// writeSegments records the segments of the batch's receipts.
+// writeSegments records the segments of the batch's receipts, except segments in the cache.
 func (b *batch) writeSegments(q *store.Batch) {
 	b.newSegments = segmentCache{}
 	var rows []any
@@ -30,10 +31,10 @@ func (b *batch) writeSegments(q *store.Batch) {
 		if key == "" || r.Hold.Account == "" {
 			continue
 		}
-		if known, ok := b.segments[key]; ok && known == segment {
+		if cached, ok := b.segments[key]; ok && cached == segment {
 			continue
 		}
-		if recorded, ok := b.newSegments[key]; ok && recorded == segment {
+		if added, ok := b.newSegments[key]; ok && added == segment {
 			continue
 		}
 		b.newSegments[key] = segment
@@ -42,8 +43,8 @@ func (b *batch) writeSegments(q *store.Batch) {
 	q.Rows(requestlog.InsertSegments(), rows)
 }
 
-// IndexKeys records segments that a former version did not record: before the upgrade, or on nodes
-// not yet upgraded. It is one step of Run.
+// IndexKeys records the segments of receipts written by a former version, before the upgrade or on
+// nodes not yet upgraded. It is one step of Run.
 func (l *Ledger) IndexKeys(ctx context.Context) error {
 	for account := ""; ; {
 		var next string

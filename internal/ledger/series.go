@@ -17,12 +17,13 @@ type seriesCache map[int64]struct{}
 // has no effect.
 const maxCached = 100_000
 
-func (k *seriesCache) add(ids []int64) {
-	if len(*k)+len(ids) > maxCached {
-		*k = seriesCache{}
+// add adds the series of a committed batch.
+func (c *seriesCache) add(ids []int64) {
+	if len(*c)+len(ids) > maxCached {
+		*c = seriesCache{}
 	}
 	for _, id := range ids {
-		(*k)[id] = struct{}{}
+		(*c)[id] = struct{}{}
 	}
 }
 

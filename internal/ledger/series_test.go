@@ -70,9 +70,9 @@ func TestDaysOfAFormerVersion(t *testing.T) {
 		all := spending.Query{By: spending.Groupings(), Limit: 1000}
 		want := f.usageBy(all)
 		if len(want) < 10 {
-			t.Fatalf("%d days", len(want))
+			t.Fatalf("%d days, want at least 10", len(want))
 		}
-		same := func() {
+		checkUsage := func() {
 			t.Helper()
 			got := f.usageBy(all)
 			if len(got) != len(want) {
@@ -87,14 +87,14 @@ func TestDaysOfAFormerVersion(t *testing.T) {
 		}
 		forget(t, db, "account = 'a'")
 		if got := f.usageBy(spending.Query{Account: "a", Limit: 10}); got[0].Requests != 0 {
-			t.Fatalf("what was forgotten is still there: %+v", got)
+			t.Fatalf("the usage of a is %+v, want none after forget", got)
 		}
 		f.audited()
 		for range 2 {
 			if err := f.AddToDays(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			same()
+			checkUsage()
 		}
 		forget(t, db, "account = 'b'")
 		c.add(100 * 24 * time.Hour)
@@ -102,9 +102,9 @@ func TestDaysOfAFormerVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left := f.requests(requestlog.Selection{Limit: 100}); len(left) != 0 {
-			t.Fatalf("%d receipts are left", len(left))
+			t.Fatalf("%d receipts are left, want none", len(left))
 		}
-		same()
+		checkUsage()
 	})
 }
 
@@ -115,7 +115,7 @@ func TestUsageByGrouping(t *testing.T) {
 		f.open("a", 10*money.USD, 0, KeyLimits{})
 		f.open("b", 10*money.USD, 0, KeyLimits{})
 		first := c.now()
-		taken := money.Amount(40)
+		lineCost := money.Amount(40)
 		send := func(account, model string, e End) {
 			t.Helper()
 			a := admission(account, 1000)
@@ -130,21 +130,21 @@ func TestUsageByGrouping(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		known := billed(100)
-		known.LineCost, known.Tokens = &taken, Tokens{Prompt: 10, Cached: 4, Completion: 5}
-		wasted := failed()
-		wasted.LineCost = &taken
-		send("a", "m", known)
+		withCost := billed(100)
+		withCost.LineCost, withCost.Tokens = &lineCost, Tokens{Prompt: 10, Cached: 4, Completion: 5}
+		failedWithCost := failed()
+		failedWithCost.LineCost = &lineCost
+		send("a", "m", withCost)
 		send("a", "m", billed(300))
-		send("a", "n", wasted)
+		send("a", "n", failedWithCost)
 		send("b", "m", billed(5))
 		c.add(24 * time.Hour)
 		send("a", "m", billed(7))
 		day := first.UTC().Format(time.DateOnly)
 		next := c.now().UTC().Format(time.DateOnly)
-		figures := func(requests, billed, failed, charge, taken, costed int64) spending.Sums {
+		sums := func(requests, billed, failed, charge, lineCost, lineCosts int64) spending.Sums {
 			return spending.Sums{Requests: requests, Billed: billed, Failed: failed, Prompt: 10 * billed, Completion: 5 * billed,
-				Charged: money.Amount(charge), LineCost: money.Amount(taken), LineCosts: costed}
+				Charged: money.Amount(charge), LineCost: money.Amount(lineCost), LineCosts: lineCosts}
 		}
 		// The only charged request with a known cost also has cached tokens.
 		cached := func(u spending.Sums) spending.Sums { u.Cached, u.KnownCost = 4, 100; return u }
@@ -152,25 +152,25 @@ func TestUsageByGrouping(t *testing.T) {
 			q    spending.Query
 			want []spending.UsageRow
 		}{
-			"all": {spending.Query{}, []spending.UsageRow{{Sums: cached(figures(5, 4, 1, 412, 80, 2))}}},
+			"all": {spending.Query{}, []spending.UsageRow{{Sums: cached(sums(5, 4, 1, 412, 80, 2))}}},
 			"account": {spending.Query{By: []spending.By{spending.ByAccount}}, []spending.UsageRow{
-				{Account: "a", Sums: cached(figures(4, 3, 1, 407, 80, 2))},
-				{Account: "b", Sums: figures(1, 1, 0, 5, 0, 0)}}},
+				{Account: "a", Sums: cached(sums(4, 3, 1, 407, 80, 2))},
+				{Account: "b", Sums: sums(1, 1, 0, 5, 0, 0)}}},
 			"account and day": {spending.Query{By: []spending.By{spending.ByDay, spending.ByAccount}}, []spending.UsageRow{
-				{Day: day, Account: "a", Sums: cached(figures(3, 2, 1, 400, 80, 2))},
-				{Day: day, Account: "b", Sums: figures(1, 1, 0, 5, 0, 0)},
-				{Day: next, Account: "a", Sums: figures(1, 1, 0, 7, 0, 0)}}},
+				{Day: day, Account: "a", Sums: cached(sums(3, 2, 1, 400, 80, 2))},
+				{Day: day, Account: "b", Sums: sums(1, 1, 0, 5, 0, 0)},
+				{Day: next, Account: "a", Sums: sums(1, 1, 0, 7, 0, 0)}}},
 			"a's models on the first day": {
 				spending.Query{Account: "a", Until: dayOf(first) + 1, By: []spending.By{spending.ByModel}}, []spending.UsageRow{
-					{Model: "m", Sums: cached(figures(2, 2, 0, 400, 40, 1))},
-					{Model: "n", Sums: figures(1, 0, 1, 0, 40, 1)}}},
+					{Model: "m", Sums: cached(sums(2, 2, 0, 400, 40, 1))},
+					{Model: "n", Sums: sums(1, 0, 1, 0, 40, 1)}}},
 			"a key": {spending.Query{Key: "b_key", By: []spending.By{spending.ByKey, spending.ByLine}}, []spending.UsageRow{
-				{Key: "b_key", Line: "line", Sums: figures(1, 1, 0, 5, 0, 0)}}},
+				{Key: "b_key", Line: "line", Sums: sums(1, 1, 0, 5, 0, 0)}}},
 			"a line": {spending.Query{Line: "other", By: []spending.By{spending.ByLine}}, nil},
 			"the second day": {spending.Query{Since: dayOf(c.now()), By: []spending.By{spending.ByModel}}, []spending.UsageRow{
-				{Model: "m", Sums: figures(1, 1, 0, 7, 0, 0)}}},
+				{Model: "m", Sums: sums(1, 1, 0, 7, 0, 0)}}},
 			"another model": {spending.Query{Model: "n", By: []spending.By{spending.ByEndpoint}}, []spending.UsageRow{
-				{Endpoint: "/v1/chat/completions", Sums: figures(1, 0, 1, 0, 40, 1)}}},
+				{Endpoint: "/v1/chat/completions", Sums: sums(1, 0, 1, 0, 40, 1)}}},
 			"nothing at all":  {spending.Query{Until: dayOf(first)}, []spending.UsageRow{{}}},
 			"an unknown path": {spending.Query{Endpoint: "/v1/x", By: []spending.By{spending.ByAccount, spending.ByDay}}, nil},
 		} {
@@ -192,8 +192,9 @@ func TestUsageByGrouping(t *testing.T) {
 
 func dayOf(at time.Time) int64 { return at.UnixMilli() / (24 * time.Hour).Milliseconds() }
 
-// TestUsageWalksIndexes checks the query plans of usage on both databases: they read the days of an
-// account's or a key's series, or the days of the span, but no requests and no whole table.
+// TestUsageWalksIndexes checks the query plans of usage on both databases. A plan must read only
+// the days of an account's or a key's series, or the days of the span. It must read no requests and
+// no whole table.
 func TestUsageWalksIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

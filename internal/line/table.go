@@ -25,10 +25,10 @@ import (
 type routingTable struct {
 	edition
 	entries []*routingEntry            // in the order of the document
-	byModel map[string][]*routingEntry // by model: enabled lines, lowest priority first
+	byModel map[string][]*routingEntry // the enabled lines of each model, lowest priority first
 }
 
-// edition identifies a snapshot: its revision, and the number of the reading of its secrets.
+// edition identifies a snapshot by its revision and by how often its secrets were read.
 type edition struct{ revision, reading int64 }
 
 // before reports whether e is older than other.
@@ -43,7 +43,7 @@ type routingEntry struct {
 	stats *stats
 	target
 	hash uint64 // of the line's id
-	host string // of its address
+	host string // of the line's address
 }
 
 // secrets returns the line's secrets: its keys, secret header values, and tokens.
@@ -57,27 +57,27 @@ func (e *routingEntry) secrets() []string {
 	return all
 }
 
-// redact removes a line's secrets from a failure.
+// redact removes the line's secrets from a failure.
 func (e *routingEntry) redact(f *upstream.Failure) {
 	f.Redact(e.secrets()...)
 }
 
-// table returns the routing table of a snapshot. Those of the two newest are
-// kept; a request on an older one gets one of its own.
+// table returns the routing table of a snapshot. Lines keeps the tables of the two newest
+// snapshots; for an older snapshot, table builds a new table for each request.
 func (l *Lines) table(s *catalog.Snapshot) *routingTable {
-	target := edition{s.Revision, s.Reading}
-	if t := l.newest.Load(); t.edition == target {
+	wanted := edition{s.Revision, s.Reading}
+	if t := l.newest.Load(); t.edition == wanted {
 		return t
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	newest := l.newest.Load()
 	switch {
-	case target == newest.edition:
+	case wanted == newest.edition:
 		return newest
-	case target == l.previous.edition:
+	case wanted == l.previous.edition:
 		return l.previous
-	case target.before(newest.edition):
+	case wanted.before(newest.edition):
 		return l.buildTable(s)
 	}
 	t := l.buildTable(s)
@@ -85,7 +85,7 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 		id := entry.line.ID
 		if before := l.known[id]; before != nil {
 			if !sameAccount(before, entry.line) {
-				// The findings were about another provider, or another account there.
+				// The stats are about another provider, or about another account of the provider.
 				l.announce(id, entry.stats.forget(l.now()))
 			}
 			l.metrics.follows(before, entry.line)
@@ -111,7 +111,7 @@ func unprobed(s *catalog.Snapshot, ln *catalog.Line) bool {
 	return true
 }
 
-// buildTable makes the routing table of a snapshot. Callers must hold mu.
+// buildTable builds the routing table of a snapshot. Callers must hold mu.
 func (l *Lines) buildTable(s *catalog.Snapshot) *routingTable {
 	t := &routingTable{edition: edition{s.Revision, s.Reading}, byModel: map[string][]*routingEntry{}}
 	byID := make(map[string]*routingEntry, len(s.AllLines()))
@@ -166,8 +166,8 @@ func (l *Lines) keysOf(entry *routingEntry) (keys []*lineKey) {
 	return keys
 }
 
-// adapter opens the adapter of a line with one of its keys. An adapter without support on this node
-// fails every call: the catalog checked the line, so another version of the gateway supports it.
+// adapter opens the adapter of a line with one of its keys. If this node does not support the line,
+// every call of the returned adapter fails: another version of the gateway accepted the catalog.
 func (l *Lines) adapter(ln *catalog.Line, key string) chatcall.Adapter {
 	if !ln.Enabled || ln.Out != "" {
 		return unopened{}
@@ -182,12 +182,12 @@ func (l *Lines) adapter(ln *catalog.Line, key string) chatcall.Adapter {
 	return a
 }
 
-// stats is the state of a line, kept over all catalogs with this line.
+// stats is the state of a line. It lasts as long as successive catalogs have the line.
 type stats struct {
 	*health.Stats
 	inFlight  atomic.Int64
 	drained   atomic.Bool
-	exchanged atomic.Uint64 // the generation of the last requested exchange
+	exchanged atomic.Uint64 // the generation of Stats at the last call of findings.wake
 	unprobed  atomic.Bool   // no model of the line can be probed
 	refused   sync.Map      // by refusedField: fields no longer added to requests
 	keys      refusals
@@ -204,28 +204,28 @@ func (s *stats) forget(now time.Time) []health.Change {
 }
 
 // addSettlement adds a settlement to the margins and metrics.
-func (s *stats) addSettlement(model string, what Settlement) {
-	if !what.Answered && what.LineCost == nil {
-		return // a failed attempt at unknown cost
+func (s *stats) addSettlement(model string, settlement Settlement) {
+	if !settlement.Answered && settlement.LineCost == nil {
+		return // a failed attempt with unknown cost
 	}
-	m := what.margin(model)
+	m := settlement.margin(model)
 	s.margins.add(m)
 	s.metrics.addMargin(m)
 }
 
 // statsOf returns the stats of a line. Callers must hold mu.
 func (l *Lines) statsOf(ln *catalog.Line) *stats {
-	t := l.stats[ln.ID]
-	if t == nil {
-		t = &stats{Stats: health.New(), metrics: l.metrics.of(ln)}
-		t.drained.Store(l.controls[ln.ID].drained)
-		l.stats[ln.ID] = t
+	s := l.stats[ln.ID]
+	if s == nil {
+		s = &stats{Stats: health.New(), metrics: l.metrics.of(ln)}
+		s.drained.Store(l.controls[ln.ID].drained)
+		l.stats[ln.ID] = s
 	}
-	return t
+	return s
 }
 
-// sameAccount reports whether two versions of a line use the same provider and account, so that earlier
-// findings still apply. Options may select the account.
+// sameAccount reports whether two versions of a line use the same account of the same provider, so
+// that the line's stats stay valid. Options are compared because they may select the account.
 func sameAccount(a, b *catalog.Line) bool {
 	return a.Provider == b.Provider && a.BaseURL == b.BaseURL && a.APIKey == b.APIKey &&
 		slices.Equal(a.Secrets(), b.Secrets()) && maps.Equal(a.Headers, b.Headers) && reflect.DeepEqual(a.Options, b.Options)
@@ -246,7 +246,7 @@ func (l *Lines) forget(t *routingTable) {
 	}
 }
 
-// unopened is the adapter of an unusable line.
+// unopened is the adapter of a line that cannot be used. Every call fails.
 type unopened struct{ cause error }
 
 // Chat implements chatcall.Adapter.

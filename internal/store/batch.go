@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Batch is a list of statements that are sent together: one round trip on
-// PostgreSQL, prepared statements one after the other on SQLite. Statement
-// texts should be few and constant, since each is prepared once.
+// Batch is a list of statements that are sent together: in one round trip on PostgreSQL, and as
+// prepared statements one after the other on SQLite. The texts of statements should be few and
+// constant, because each text is prepared once and stays prepared.
 type Batch struct {
 	db    *DB
 	items []batchItem
@@ -24,13 +24,13 @@ type Batch struct {
 type batchItem struct {
 	text string
 	args []any
-	rows *int64              // where the number of changed rows goes; may be nil
-	scan func(row Row) error // for statements that return rows
+	rows *int64              // gets the number of changed rows; may be nil
+	scan func(row Row) error // for a statement that returns rows
 }
 
-// Row is one row of an answer. Scan takes *int64 and *string.
+// Row is one row of a result. Scan accepts *int64 and *string.
 type Row interface {
-	// Scan copies the row's columns, in order, to where dest points.
+	// Scan copies the row's columns, in order, into the values pointed at by dest.
 	Scan(dest ...any) error
 }
 
@@ -59,10 +59,10 @@ func (b *Batch) QueryLocked(scan func(row Row) error, text string, args ...any) 
 	b.Query(scan, text, args...)
 }
 
-// Begin opens a transaction. On PostgreSQL it waits at most lockTimeout ("500ms")
-// for each lock and may sit idle between round trips for idleTimeout ("2s"),
-// and its statements should find their rows by keys; on SQLite it takes the
-// write lock.
+// Begin opens a transaction. On SQLite, Begin takes the write lock. On PostgreSQL, the transaction
+// waits at most lockTimeout ("500ms") for each lock and may be idle for idleTimeout ("2s") between
+// round trips. Its statements must find rows by keys, because plans are generic and sequential
+// scans are off.
 func (b *Batch) Begin(lockTimeout, idleTimeout string) {
 	if b.db.dialect == SQLite {
 		b.Exec(nil, `BEGIN IMMEDIATE`)
@@ -75,17 +75,17 @@ func (b *Batch) Begin(lockTimeout, idleTimeout string) {
 // Commit ends the transaction.
 func (b *Batch) Commit() { b.Exec(nil, `COMMIT`) }
 
-// Now adds Tx.NowMS: it stores the database's time at this place in the batch.
+// Now stores the database's time at this place in the batch in ms, like Tx.NowMS.
 func (b *Batch) Now(ms *int64) {
 	if b.db.local {
 		b.items = append(b.items, batchItem{scan: func(Row) error { *ms = b.db.localMS(); return nil }})
 		return
 	}
-	begun := b.db.clock.begin()
+	start := b.db.clock.begin()
 	b.Query(func(row Row) error {
 		err := row.Scan(ms)
 		if err == nil {
-			b.db.clock.observe(*ms, begun)
+			b.db.clock.observe(*ms, start)
 		}
 		return err
 	}, clockText)
@@ -98,7 +98,7 @@ type Session struct {
 	conn *sql.Conn
 }
 
-// Session takes a write connection; the caller closes it.
+// Session takes a write connection from the pool. The caller must close the session.
 func (db *DB) Session(ctx context.Context) (*Session, error) {
 	conn, err := db.write.Conn(ctx)
 	if err != nil {
@@ -118,9 +118,8 @@ func (s *Session) Run(ctx context.Context, b *Batch) error {
 	})
 }
 
-// Close returns the connection to the pool. If keep is false, the connection may be in the middle
-// of a transaction: SQLite rolls it back; the PostgreSQL connection is dropped, and the server
-// rolls back.
+// Close returns the connection to the pool. Pass keep false if a transaction may be open: Close
+// then rolls back on SQLite, and drops the connection on PostgreSQL, so that the server rolls back.
 func (s *Session) Close(keep bool) error {
 	if !keep {
 		err := s.conn.Raw(func(raw any) error {
@@ -129,7 +128,7 @@ func (s *Session) Close(keep bool) error {
 			}
 			rollback := s.db.NewBatch()
 			rollback.Exec(nil, `ROLLBACK`)
-			_ = s.db.stmts.run(raw.(driver.Conn), rollback) // fails if no transaction is open, and none should be
+			_ = s.db.stmts.run(raw.(driver.Conn), rollback) // ROLLBACK fails if no transaction is open, which is fine
 			return nil
 		})
 		if err != nil && !errors.Is(err, driver.ErrBadConn) {
@@ -144,7 +143,7 @@ func (s *Session) Close(keep bool) error {
 
 func runPostgreSQL(ctx context.Context, conn *pgx.Conn, b *Batch) error {
 	var pipe pgx.Batch
-	var local []func(Row) error // local scans that need no server, by their place in the batch
+	var local []func(Row) error // scans of items without a statement
 	for _, item := range b.items {
 		if item.text == "" {
 			local = append(local, item.scan)
@@ -168,16 +167,16 @@ func runPostgreSQL(ctx context.Context, conn *pgx.Conn, b *Batch) error {
 	if err := conn.SendBatch(ctx, &pipe).Close(); err != nil {
 		return err
 	}
-	for _, answer := range local {
-		if err := answer(nil); err != nil {
+	for _, scan := range local {
+		if err := scan(nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stmtCache keeps the prepared statements of SQLite's one write connection. Its lock is the
-// connection itself: only the connection's holder uses it.
+// stmtCache holds the prepared statements of SQLite's only write connection. It needs no lock,
+// because only the holder of the connection uses the cache.
 type stmtCache struct {
 	conn  driver.Conn
 	count int64 // number of connections opened so far
@@ -236,7 +235,7 @@ func (c *stmtCache) prepare(text string) (driver.Stmt, error) {
 // finalize ends the statements prepared on conn.
 func (c *stmtCache) finalize(conn driver.Conn) error {
 	if c.conn != conn {
-		return nil // they went with their connection
+		return nil // the cache has no statements of conn
 	}
 	var errs []error
 	for _, stmt := range c.stmts {
@@ -272,9 +271,8 @@ func querySQLite(stmt driver.Stmt, args []driver.NamedValue, scan func(Row) erro
 	return errors.Join(err, rows.Close())
 }
 
-// ErrColumn reports a value of another type than its column's, which SQLite allows. The remaining
-// statements are not run, so it is a refusal (Refused): the row is at fault, and a retry fails
-// again.
+// ErrColumn reports a value whose type is not its column's type; SQLite allows such values. Run
+// stops, and Refused reports true for the error, because a retry would fail again on the same row.
 var ErrColumn = errors.New("a row is damaged")
 
 // liteRow is a row of SQLite as the driver answers it.

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// end is how a verdict ends, in the words of testdata/vendors.txtar.
-func end(f *Failure) string {
+// verdictOf returns the name of a failure's verdict in testdata/vendors.txtar.
+func verdictOf(f *Failure) string {
 	name := map[fault.Code]string{fault.UpstreamBusy: "busy", fault.UpstreamPromptFilter: "filter", fault.ContentFilter: "output",
 		fault.UpstreamTimeout: "slow"}[f.Code]
 	switch {
@@ -30,24 +30,24 @@ func end(f *Failure) string {
 	return name
 }
 
-// saying is what the client reads of an error that is passed on.
-type saying struct {
-	status        int
-	code, message string
-	param, kind   string
+// clientError is the error sent to the client if the gateway passes on a provider's error.
+type clientError struct {
+	status          int
+	code, message   string
+	param, typeName string
 }
 
-// vendorError is one of testdata/vendors.txtar.
+// vendorError is a section of testdata/vendors.txtar: an error response and its expected verdict.
 type vendorError struct {
-	from   Source
-	status int
-	header http.Header
-	body   string
-	ends   string
-	said   saying
+	from    Source
+	status  int
+	header  http.Header
+	body    string
+	verdict string
+	client  clientError
 }
 
-// readVendorError reads a section.
+// readVendorError parses a section of testdata/vendors.txtar.
 func readVendorError(t *testing.T, section string) vendorError {
 	t.Helper()
 	e := vendorError{from: Source{Provider: "openai", Model: "our-model"}, header: http.Header{}}
@@ -65,17 +65,17 @@ func readVendorError(t *testing.T, section string) vendorError {
 		case "type":
 			e.header.Set("X-Amzn-Errortype", value)
 		case "ends":
-			e.ends = value
-		case "told":
+			e.verdict = value
+		case "client":
 			words := strings.SplitN(value, " ", 3)
-			e.said.status, err = strconv.Atoi(words[0])
-			e.said.kind, e.said.code = words[1], words[2]
+			e.client.status, err = strconv.Atoi(words[0])
+			e.client.typeName, e.client.code = words[1], words[2]
 		case "param":
-			e.said.param = value
+			e.client.param = value
 		case "message":
-			e.said.message = value
+			e.client.message = value
 		default:
-			t.Fatalf("no member: %q", line)
+			t.Fatalf("unknown name: %q", line)
 		}
 		if err != nil {
 			t.Fatalf("%q: %v", line, err)
@@ -95,36 +95,36 @@ func TestVendorErrors(t *testing.T) {
 		t.Run(section.Name, func(t *testing.T) {
 			t.Parallel()
 			e := readVendorError(t, string(section.Data))
-			checkSaid(t, e.from.Classify(e.status, "application/json", []byte(e.body), e.header), e.ends, e.said)
+			checkVerdict(t, e.from.Classify(e.status, "application/json", []byte(e.body), e.header), e.verdict, e.client)
 		})
 	}
 }
 
-// checkSaid checks how a verdict ends, and what the client reads.
-func checkSaid(t *testing.T, f *Failure, ends string, said saying) {
+// checkVerdict checks the verdict of a failure and the error sent to the client.
+func checkVerdict(t *testing.T, f *Failure, verdict string, want clientError) {
 	t.Helper()
 	if f == nil {
-		t.Fatal("passes for a good answer")
+		t.Fatal("Classify returned no failure")
 	}
-	if got := end(f); got != ends {
-		t.Fatalf("ends as %s (%v, health %s), want %s", got, f, f.Health, ends)
+	if got := verdictOf(f); got != verdict {
+		t.Fatalf("verdict %s (%v, health %s), want %s", got, f, f.Health, verdict)
 	}
 	e := f.Fault()
 	if f.Passed == nil {
 		if e.Status() != 502 && e.Code != fault.ContentFilter {
-			t.Errorf("the client sees %d", e.Status())
+			t.Errorf("the client gets status %d, want 502", e.Status())
 		}
 		return
 	}
-	if got := (saying{e.Status(), string(e.Code), e.Message(), e.Param, e.Type()}); got != said {
-		t.Errorf("the client reads %+v\nwant %+v", got, said)
+	if got := (clientError{e.Status(), string(e.Code), e.Message(), e.Param, e.Type()}); got != want {
+		t.Errorf("the client gets %+v\nwant %+v", got, want)
 	}
 }
 
-// TestTheVendorOfWordings: words count from their vendor and from a relay, never
-// from another vendor, nor where a client's words stand before them or a field is
-// named so.
-func TestTheVendorOfWordings(t *testing.T) {
+// TestWordingsOfVendors checks that a vendor's wording decides the verdict only in an error of that
+// vendor or of a relay. The wording must not decide if a client's text may precede it, or if the
+// error names a field.
+func TestWordingsOfVendors(t *testing.T) {
 	t.Parallel()
 	const (
 		xai     = "https://api.x.ai/v1"
@@ -132,7 +132,7 @@ func TestTheVendorOfWordings(t *testing.T) {
 		refused = "Incorrect API key provided: xa***yz. You can obtain an API key from https://console.x.ai."
 	)
 	for _, tt := range []struct {
-		provider, host, message, param, ends string
+		provider, host, message, param, verdict string
 	}{
 		{"openai", xai, refused, "", "credential?"},
 		{"openai", relay, refused, "", "credential?"},
@@ -156,14 +156,14 @@ func TestTheVendorOfWordings(t *testing.T) {
 			body = `{"error":{"message":"` + tt.message + `","param":"` + tt.param + `"}}`
 		}
 		f := Source{Provider: tt.provider, BaseURL: tt.host}.Classify(400, "application/json", []byte(body), nil)
-		if got := end(f); got != tt.ends {
-			t.Errorf("%s at %q: %q ends as %s, want %s", tt.provider, tt.host, tt.message, got, tt.ends)
+		if got := verdictOf(f); got != tt.verdict {
+			t.Errorf("%s at %q: verdict of %q is %s, want %s", tt.provider, tt.host, tt.message, got, tt.verdict)
 		}
 	}
 }
 
-// TestStatusWord: the name beside a number stays.
-func TestStatusWord(t *testing.T) {
+// TestStatusName checks that the client also gets the name of a numeric error code.
+func TestStatusName(t *testing.T) {
 	t.Parallel()
 	f := Classify(400, "", []byte(`{"error":{"code":400,"message":"Bad","status":"INVALID_ARGUMENT"}}`), nil)
 	want := `{"error":{"message":"Bad","type":"invalid_request_error","code":"400","param":null,"status":"INVALID_ARGUMENT"}}`

@@ -1,21 +1,22 @@
 package wire
 
-// ConversationKey identifies a conversation by the beginning of its requests. A provider's prompt
-// cache holds the same beginning.
+// ConversationKey identifies a conversation by a hash of the texts at the beginning of each of its
+// requests. A provider's prompt cache identifies a conversation in the same way.
 type ConversationKey struct {
-	Sum      uint64
-	Complete bool // further texts differ between the requests of the conversation
+	Sum      uint64 // the hash; 0 before the first text
+	Complete bool   // Add ignores further texts, because they differ between the requests
 }
 
 // keyBytes is the number of bytes hashed at either end of a long text.
 const keyBytes = 512
 
-// Add adds the next text of the beginning. Of a long text it hashes the length and both ends.
-func (o *ConversationKey) Add(text []byte) {
-	if o.Complete {
+// Add adds the next text of the request to the hash. For a long text, only the length and both ends
+// are hashed.
+func (k *ConversationKey) Add(text []byte) {
+	if k.Complete {
 		return
 	}
-	sum := o.Sum
+	sum := k.Sum
 	if sum == 0 {
 		sum = fnvOffset
 	}
@@ -26,7 +27,7 @@ func (o *ConversationKey) Add(text []byte) {
 		sum = Fold(sum, text[len(text)-keyBytes:])
 		text = text[:keyBytes]
 	}
-	o.Sum = Fold(sum, text)
+	k.Sum = Fold(sum, text)
 }
 
 // The constants of the 64-bit FNV-1a hash, the same on every node.
@@ -48,9 +49,9 @@ func Fold[T string | []byte](sum uint64, text T) uint64 {
 	return sum
 }
 
-// SetName identifies the conversation by the client's own name for it, and by nothing else.
-func (o *ConversationKey) SetName(key []byte) {
-	*o = ConversationKey{}
-	o.Add(key)
-	o.Complete = true
+// SetName identifies the conversation only by name, the client's own name for the conversation.
+func (k *ConversationKey) SetName(name []byte) {
+	*k = ConversationKey{}
+	k.Add(name)
+	k.Complete = true
 }

@@ -1,10 +1,12 @@
-// Package server owns an HTTP server on one address: the limits of its connections, the
-// time for request bodies, and the errors of requests unreadable to net/http.
+// Package server owns an HTTP server on one address: the limits of its connections, the time for
+// request bodies, and the error responses to requests that net/http cannot parse.
 //
-// Invariants: a connection with a running request is never closed to make room for
-// another one; every wait for a client ends, but no response is cut because it is long;
-// a connection is closed after a request if another server might see its end elsewhere;
-// errors written by net/http itself have the shape of all other errors.
+// Invariants:
+//   - A connection with a running request is never closed to make room for another connection.
+//   - Every wait for a client has a limit, but a long response is not cut off.
+//   - If a proxy might place the end of a request elsewhere, the connection is closed after the
+//     request.
+//   - Errors written by net/http itself have the shape of all other errors.
 package server
 
 import (
@@ -20,19 +22,19 @@ import (
 	"time"
 )
 
-// Limits of every connection; body.go and listener.go have more. There is no limit on
-// the duration of a response: a stream may last as long as its request.
+// Limits of every connection. Further limits are in body.go and listener.go. The duration of a
+// response has no limit, because a stream lasts as long as its request.
 const (
 	headerTimeout  = 10 * time.Second // to send the header of a request
 	idleTimeout    = 2 * time.Minute  // between two requests on a connection
 	maxHeaderBytes = 64 << 10
 )
 
-// cutBound limits the wait for handlers after Drain has closed their connections.
-const cutBound = 5 * time.Second
+// settleTimeout limits the wait for handlers after Drain has closed their connections.
+const settleTimeout = 5 * time.Second
 
-// Options are the limits of a server's connections and its log. Log must be set. A limit
-// of zero is derived from the process's limit of file descriptors.
+// Options configures a server. Log must be set. A limit of zero is derived from the process's limit
+// of file descriptors.
 type Options struct {
 	MaxConnections           int            // in total
 	MaxConnectionsPerAddress int            // of one client's network (limit.Network)
@@ -40,16 +42,16 @@ type Options struct {
 	Log                      *slog.Logger
 }
 
-// Server is an HTTP server. Listen takes its address, and Serve starts to answer. End it
-// with Drain, Close or both.
+// Server is an HTTP server. Listen creates a Server and reserves its address, and Serve starts to
+// answer requests. Stop a Server with Drain, Close or both.
 type Server struct {
 	listener *listener
 	server   *http.Server
 	running  sync.WaitGroup // handlers
 }
 
-// Listen listens on an address, HOST:PORT. Until Serve, connections wait in the kernel.
-// The error is that of the net package.
+// Listen listens on an address, HOST:PORT. Until Serve is called, connections wait in the kernel.
+// Listen returns the error of net.ListenConfig.Listen unchanged.
 func Listen(ctx context.Context, address string, o Options) (*Server, error) {
 	var config net.ListenConfig
 	tcp, err := config.Listen(ctx, "tcp", address)
@@ -63,7 +65,7 @@ func Listen(ctx context.Context, address string, o Options) (*Server, error) {
 			ReadHeaderTimeout: headerTimeout,
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
-			// The handler answers `OPTIONS *` too.
+			// The handler must also answer `OPTIONS *`.
 			DisableGeneralOptionsHandler: true,
 
 			ConnState: listener.stateChanged,
@@ -78,8 +80,8 @@ func Listen(ctx context.Context, address string, o Options) (*Server, error) {
 // Address returns the HOST:PORT of the server.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Reachable returns a HOST:PORT that this machine can dial: the loopback address if the
-// server listens on all addresses.
+// Reachable returns a HOST:PORT that this machine can dial. If the server listens on all addresses,
+// HOST is the loopback address.
 func (s *Server) Reachable() string {
 	address, ok := s.listener.Addr().(*net.TCPAddr)
 	if !ok || !address.IP.IsUnspecified() {
@@ -91,15 +93,15 @@ func (s *Server) Reachable() string {
 // OnAllAddresses reports whether the server listens on all addresses of the machine.
 func (s *Server) OnAllAddresses() bool { return s.Reachable() != s.Address() }
 
-// Serve starts to answer requests and returns. It must be called once. If the server
-// fails, its error is sent to failed, which must have room for it.
+// Serve starts to answer requests and returns at once. It must be called at most once. If the
+// server fails, Serve sends the error to failed, which must have a free buffer slot.
 func (s *Server) Serve(handler http.Handler, failed chan<- error) {
 	s.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.running.Add(1)
 		defer s.running.Done()
 		c, _ := r.Context().Value(connKey{}).(*conn)
 		c.handled.Store(true)
-		if endsUnclearly(r) {
+		if hasAmbiguousEnd(r) {
 			w.Header().Set("Connection", "close")
 		}
 		r, body := withDeadlines(w, r, c, s.listener.now)
@@ -113,17 +115,17 @@ func (s *Server) Serve(handler http.Handler, failed chan<- error) {
 	}()
 }
 
-// endsUnclearly reports whether a proxy in front of the server might see the end of the
-// request somewhere else: net/http drops a Content-Length beside Transfer-Encoding and
-// ignores Transfer-Encoding in HTTP/1.0, and servers differ in how strictly they read
-// chunks. The proxy might take bytes of this body for the next client's request.
-func endsUnclearly(r *http.Request) bool {
+// hasAmbiguousEnd reports whether a proxy in front of the server might place the end of the request
+// elsewhere. net/http drops a Content-Length beside Transfer-Encoding and ignores Transfer-Encoding
+// in HTTP/1.0, and servers differ in how strictly they parse chunks. The proxy might then treat
+// bytes of this body as the next client's request.
+func hasAmbiguousEnd(r *http.Request) bool {
 	return len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1)
 }
 
-// Drain stops accepting connections and waits up to grace for running requests. It then
-// closes their connections and waits up to cutBound for their handlers to settle. It
-// reports whether all requests finished within grace.
+// Drain stops accepting connections and waits up to grace for running requests. It then closes the
+// connections of the remaining requests and waits up to settleTimeout for their handlers to return.
+// Drain reports whether all requests finished within grace.
 func (s *Server) Drain(grace time.Duration) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -144,13 +146,13 @@ func (s *Server) Drain(grace time.Duration) (bool, error) {
 	}()
 	select {
 	case <-finished:
-	case <-time.After(cutBound):
+	case <-time.After(settleTimeout):
 	}
 	return false, nil
 }
 
-// Close closes the server at once. Unlike Drain, it also releases the address if Serve
-// was never called.
+// Close closes the server at once. Unlike Drain, Close releases the address even if Serve was never
+// called.
 func (s *Server) Close(context.Context) error {
 	var errs []error
 	for _, err := range []error{s.server.Close(), s.listener.Close()} {

@@ -11,9 +11,10 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// revisions are more than are kept in memory.
+// revisions is the number of revisions in TestArchive, more than an Archive holds in memory.
 const revisions = 19
 
+// apply applies a catalog as the next revision.
 func apply(t *testing.T, db *store.DB, text string) {
 	t.Helper()
 	doc, _, err := catalog.Parse([]byte(text), nil)
@@ -28,7 +29,7 @@ func apply(t *testing.T, db *store.DB, text string) {
 	}
 }
 
-// TestArchive reads models of many revisions, more than are kept in memory.
+// TestArchive reads the models of more revisions than an Archive holds in memory.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -51,10 +52,10 @@ func TestArchive(t *testing.T) {
 				}
 			}
 			if m, err := archive.ModelTx(tx, 1, "none"); m != nil || err != nil {
-				t.Errorf("a model that is not there: %v, %v", m, err)
+				t.Errorf("unknown model: got %v, %v, want nil", m, err)
 			}
 			if _, err := archive.ModelTx(tx, 1000, "a"); !errors.Is(err, catalog.ErrNoRevision) {
-				t.Errorf("a revision that is not there: %v", err)
+				t.Errorf("unknown revision: error %v, want %v", err, catalog.ErrNoRevision)
 			}
 			return nil
 		})

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestKeysAreNotShown tests that printing shows no value, the mark does not reveal the value, and
-// only long single words have a hint.
+// TestKeysAreNotShown tests that printing a key does not show its value, that the value does not
+// contain the mark, and that only a long value without spaces and quotes has a hint.
 func TestKeysAreNotShown(t *testing.T) {
 	t.Parallel()
 	for value, hint := range map[string]string{
@@ -16,7 +16,7 @@ func TestKeysAreNotShown(t *testing.T) {
 		keys, why := Keys([]string{"${KEY}"}, func(string) (string, bool) { return value, true })
 		if value == "" {
 			if why == "" || keys != nil {
-				t.Errorf("no value: %v, %q", keys, why)
+				t.Errorf("a key without a value: got %v, reason %q", keys, why)
 			}
 			continue
 		}

@@ -2,7 +2,7 @@ package vendor
 
 import "testing"
 
-func TestHostsThatKnowNoDeveloper(t *testing.T) {
+func TestKnowsSystemOnly(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[string]bool{
 		"https://api.x.ai/v1": true, "https://us.api.x.ai/v1": true, "https://api.mistral.ai/v1": true, "https://api.deepseek.com": true,
@@ -15,17 +15,17 @@ func TestHostsThatKnowNoDeveloper(t *testing.T) {
 		"https://x.ai.example.com/v1": false, "%": false,
 	} {
 		if got := HostOf(base).KnowsSystemOnly("m"); got != want {
-			t.Errorf("%s: %t", base, got)
+			t.Errorf("KnowsSystemOnly of %s = %t, want %t", base, got, want)
 		}
 	}
 	for model, want := range map[string]bool{"openai/gpt-6-sol": false, "anthropic/claude-opus-5-5": false, "deepseek/deepseek-v4": true} {
 		if got := HostOf("https://openrouter.ai/api/v1").KnowsSystemOnly(model); got != want {
-			t.Errorf("OpenRouter, %s: %t", model, got)
+			t.Errorf("KnowsSystemOnly of OpenRouter for %s = %t, want %t", model, got, want)
 		}
 	}
 }
 
-func TestHostsThatCanKeepAModelFromThinking(t *testing.T) {
+func TestNoThinking(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[string]string{
 		"https://api.deepseek.com": "thinking", "https://api.moonshot.cn/v1": "thinking", "https://api.moonshot.ai/v1": "thinking",
@@ -33,7 +33,7 @@ func TestHostsThatCanKeepAModelFromThinking(t *testing.T) {
 		"https://api.openai.com/v1": "", "http://localhost:8000/v1": "",
 	} {
 		if got := HostOf(base).NoThinking(); got.Name != want || (got.Value == "") != (want == "") {
-			t.Errorf("%s: %v", base, got)
+			t.Errorf("NoThinking of %s = %v, want field %q", base, got, want)
 		}
 	}
 }

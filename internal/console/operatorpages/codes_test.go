@@ -39,25 +39,25 @@ func TestCodes(t *testing.T) {
 			got := send(once, field, wrong)
 			got.Want(t, http.StatusUnprocessableEntity, `id="f-`+field+`-wrong"`)
 			if strings.Contains(got.Body.String(), consoletest.AdminToken) {
-				t.Error("the form says the token")
+				t.Error("the form shows the token")
 			}
 		}
 		send(once, "count", "1001").Want(t, http.StatusUnprocessableEntity, `id="f-count-wrong"`)
 		send(once, "expires", "1999-12-31").Want(t, http.StatusUnprocessableEntity, `id="f-expires-wrong"`)
-		made := send(once)
-		made.Want(t, http.StatusOK, "3 codes of $2.50 created", "Copy the codes now", "code,usd,expires,id,batch", "3000-01-01T00:00:00Z")
-		texts := codeText.FindAllString(made.Body.String(), -1)
+		created := send(once)
+		created.Want(t, http.StatusOK, "3 codes of $2.50 created", "Copy the codes now", "code,usd,expires,id,batch", "3000-01-01T00:00:00Z")
+		texts := codeText.FindAllString(created.Body.String(), -1)
 		if len(texts) != 6 { // as a list, and as CSV
-			t.Fatalf("the page has %d codes: %s", len(texts), made.Body)
+			t.Fatalf("the page has %d codes, want 6: %s", len(texts), created.Body)
 		}
 		if again := send(once); len(codeText.FindAllString(again.Body.String(), -1)) > 0 || again.Code != http.StatusOK {
-			t.Errorf("sent again: %d %s", again.Code, again.Body)
+			t.Errorf("the repeated form shows the codes again: %d %s", again.Code, again.Body)
 		}
 		s.SignedIn("ada@example.com").Post("/console/billing/redeem", "code", texts[0]).Want(t, http.StatusSeeOther, "done=redeemed")
 		list := b.Get(path)
 		list.Want(t, http.StatusOK, "used", "unused", ">ada<", "3000-01-01", "Void the code that ends in "+texts[1][18:])
 		if strings.Contains(list.Body.String(), texts[1]) {
-			t.Error("the list says a code")
+			t.Error("the list shows an unused code")
 		}
 		var codes []account.RedeemCode
 		s.Update(func(tx *store.Tx) (err error) { codes, _, err = account.ListCodesTx(tx, "", 10); return err })
@@ -84,10 +84,10 @@ func TestCodes(t *testing.T) {
 		file.Want(t, http.StatusOK, "code,usd,expires,id,batch\n", ",2.5,,code_")
 		if got := codeText.FindAllString(file.Body.String(),
 			-1); len(got) != 2 || !strings.HasPrefix(file.Header().Get("Content-Type"), "text/csv") {
-			t.Errorf("the file is %v %s", file.Header(), file.Body)
+			t.Errorf("got headers %v and body %s, want a CSV file with 2 codes", file.Header(), file.Body)
 		}
 		if balance(s, s.Accounts["ada"].ID) != 12*money.USD+money.USD/2 {
-			t.Errorf("ada has %s", balance(s, s.Accounts["ada"].ID))
+			t.Errorf("the balance of ada is %s, want $12.50", balance(s, s.Accounts["ada"].ID))
 		}
 	})
 }

@@ -48,10 +48,11 @@ type jobRow struct {
 	} `json:"error"`
 }
 
+// jobRowOf parses the public body of a job.
 func jobRowOf(v job.View) jobRow {
 	r := jobRow{View: v}
-	_ = json.Unmarshal(v.Body, &r) // unreadable fields are not shown
-	r.View = v
+	_ = json.Unmarshal(v.Body, &r) // fields that cannot be parsed stay empty
+	r.View = v                     // the body may have members with the names of View's fields
 	return r
 }
 
@@ -180,7 +181,7 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 	}); err != nil {
 		return nil, err
 	}
-	shown := jobPage{ID: r.ID, State: r.badge(), Attempts: jobAttemptsTable(r.Attempts), Acts: jobActs(v, r)}
+	shown := jobPage{ID: r.ID, State: r.badge(), Attempts: jobAttemptsTable(r.Attempts), Acts: jobButtons(v, r)}
 	shown.Facts = ui.Facts{{Name: "Model", Value: r.Model},
 		{Name: "Account", Value: accountLink(r.Account, names[r.Account], "")},
 		{Name: "Key", Value: key},
@@ -190,7 +191,7 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 		{Name: "Machine", Value: ui.OrDash(r.Host)},
 		{Name: "Submitted", Value: ui.Moment{MS: r.Created * 1000}}, {Name: "Ended", Value: ui.Moment{MS: r.EndedMS}}}
 	if r.Error != nil {
-		shown.Facts = append(ui.Facts{{Name: "Its user reads", Value: ui.Text{Text: r.Error.Message}}}, shown.Facts...)
+		shown.Facts = append(ui.Facts{{Name: "Message to the user", Value: ui.Text{Text: r.Error.Message}}}, shown.Facts...)
 	}
 	if r.Over > 0 {
 		shown.Facts = append(shown.Facts, ui.Fact{Name: "Usage above the hold", Value: ui.Money{Amount: r.Over}})
@@ -206,32 +207,32 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 		shown.Steps = append(shown.Steps, stage)
 	}
 	return page.FullPage{Name: "job", Title: "Job " + r.ID, Main: shown}.WithNotice(v, map[string]string{
-		"cancelled": "The job is cancelled: its user was refunded, and its provider told where that is possible.",
+		"cancelled": "The job is cancelled. Its user was refunded. The provider was told to stop, if it supports that.",
 		"requeued":  "The job was requeued. If it had ended, this is its new job.",
 	}), nil
 }
 
-// jobActs returns the buttons for a job.
-func jobActs(v *page.Visit, r jobRow) []any {
+// jobButtons returns the buttons for a job.
+func jobButtons(v *page.Visit, r jobRow) []any {
 	path := page.Base + "/operator/jobs/" + r.ID
-	var acts []any
+	var buttons []any
 	if r.EndedMS == 0 {
-		acts = append(acts, v.Confirm(ui.Confirm{ID: "cancel", Button: "Cancel the job", Title: "Cancel this job?", Danger: true,
+		buttons = append(buttons, v.Confirm(ui.Confirm{ID: "cancel", Button: "Cancel the job", Title: "Cancel this job?", Danger: true,
 			Action: path + "/cancel",
-			Text: []string{fmt.Sprintf("It fails for its user, who gets %s back. Its provider is told where that is possible, "+
-				"and may take its price all the same.", ui.USD(r.Held))}}))
+			Text: []string{fmt.Sprintf("The job fails for its user, who gets %s back. The provider is told to stop, if it supports that, "+
+				"but may charge its price all the same.", ui.USD(r.Held))}}))
 	}
-	again := ui.Confirm{ID: "requeue", Button: "Requeue", Title: "Run this job again?", Action: path + "/requeue",
-		Text: []string{"It leaves its line, forgets its attempts and waits again at its old place. What is held for it stays."}}
+	requeue := ui.Confirm{ID: "requeue", Button: "Requeue", Title: "Run this job again?", Action: path + "/requeue",
+		Text: []string{"The job leaves its line, loses its attempts and waits again at its old place. Its hold stays."}}
 	if r.EndedMS > 0 {
-		again.Text = []string{"It is submitted again as a new job with the same key, at its user's expense."}
+		requeue.Text = []string{"The job is submitted again as a new job with the same key, at its user's expense."}
 	}
 	if r.Status == "succeeded" {
-		again.Danger = true
-		again.Fields = []ui.FormField{{Name: "force", Kind: ui.Check, Label: "Run it again although it succeeded",
+		requeue.Danger = true
+		requeue.Fields = []ui.FormField{{Name: "force", Kind: ui.Check, Label: "Run it again although it succeeded",
 			Prefix: "requeue-"}}
 	}
-	return append(acts, v.Confirm(again))
+	return append(buttons, v.Confirm(requeue))
 }
 
 // jobAttemptsTable shows the attempts of a job with the line and cause of each.
@@ -240,14 +241,14 @@ func jobAttemptsTable(list []row.TracedAttempt) ui.DataTable {
 		Columns: []ui.Column{{Title: "Line"}, {Title: "Outcome"}, {Title: "Cause"}, {Title: "Submitted"},
 			{Title: "Ended"}, {Title: "Ticket"}, {Title: "Provider cost", Right: true}}}
 	for _, a := range list {
-		outcome := ui.Badge{Tone: ui.OK, Label: "went well"}
+		outcome := ui.Badge{Tone: ui.OK, Label: "succeeded"}
 		switch {
 		case a.Code != "":
 			outcome = ui.Badge{Tone: ui.Bad, Label: a.Code}
 		case a.Lost:
-			outcome = ui.Badge{Tone: ui.Warn, Label: "no answer arrived"}
+			outcome = ui.Badge{Tone: ui.Warn, Label: "no answer"}
 		case a.Ended == 0:
-			outcome = ui.Badge{Tone: ui.Info, Label: "runs"}
+			outcome = ui.Badge{Tone: ui.Info, Label: "running"}
 		}
 		cause := a.Cause
 		if cause == "" {
@@ -271,10 +272,10 @@ func (c *console) requeueJob(v *page.Visit) (page.Responder, error) {
 	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
-	made, _, err := operator.RequeueJob(v.Context(), c.Jobs, show.Actor(v), v.PathID(), job.RequeueOptions{Force: form.Field("force").On,
+	id, _, err := operator.RequeueJob(v.Context(), c.Jobs, show.Actor(v), v.PathID(), job.RequeueOptions{Force: form.Field("force").On,
 		Show: func(found job.View) []byte { return []byte(jobRowOf(found).ID) }})
 	if err != nil {
 		return nil, noJob(err)
 	}
-	return page.To("/operator/jobs/"+string(made), "requeued"), nil
+	return page.To("/operator/jobs/"+string(id), "requeued"), nil
 }

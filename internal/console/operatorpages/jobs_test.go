@@ -70,7 +70,7 @@ func TestJobsAreDoneAnew(t *testing.T) {
 		one := b.Get(path + good)
 		one.Want(t, http.StatusOK, ">ada</a>", ">for a job</a>", `href="/console/operator/lines/sandbox-studio"`, "Line chosen")
 		request := regexp.MustCompile(`/console/operator/requests/req_[0-9a-z]+`).FindString(one.Body.String())
-		b.Get(request).Want(t, http.StatusOK, "its job has succeeded", "1 image", "went well") // and runs no more
+		b.Get(request).Want(t, http.StatusOK, "its job has succeeded", "1 image", ">succeeded<")
 		again := func(id string, fields ...string) string {
 			t.Helper()
 			got := b.Post(path+id+"/requeue", fields...)

@@ -33,25 +33,23 @@ func TestLinesAreDrainedAndResumed(t *testing.T) {
 	})
 }
 
-// fixedReport keeps a node's report as written by a test.
+// fixedReport suppresses the node's reports, so that the report written by a test stays.
 type fixedReport struct{ operator.LineControl }
 
 func (fixedReport) Report(context.Context) error { return nil }
 
-// saying makes a browser of the operator, to whom the scene's node reports its lines
-// in states of the test's choice.
-func saying(t *testing.T, s *consoletest.Scene, states map[string]string) *consoletest.Browser {
+// browserWithStates returns an operator's browser that sees the given states of lines.
+func browserWithStates(t *testing.T, s *consoletest.Scene, states map[string]string) *consoletest.Browser {
 	t.Helper()
-	return reporting(t, s, func(l *line.Status) {
+	return browserWithReport(t, s, func(l *line.Status) {
 		if state := states[l.Line]; state != "" {
 			l.State = state
 		}
 	})
 }
 
-// reporting makes a browser of the operator, to whom the scene's node reports its lines
-// as a test edits them.
-func reporting(t *testing.T, s *consoletest.Scene, edit func(*line.Status)) *consoletest.Browser {
+// browserWithReport returns an operator's browser that sees the node's report as changed by edit.
+func browserWithReport(t *testing.T, s *consoletest.Scene, edit func(*line.Status)) *consoletest.Browser {
 	t.Helper()
 	b := s.Operator()
 	statuses := s.Options.Lines.Statuses()
@@ -62,7 +60,7 @@ func reporting(t *testing.T, s *consoletest.Scene, edit func(*line.Status)) *con
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Get("/console/operator/lines") // reports once
+	b.Get("/console/operator/lines") // writes the report
 	s.Update(func(tx *store.Tx) error {
 		_, err := tx.Exec(`UPDATE line_report SET states = $1`, string(raw))
 		return err
@@ -71,26 +69,27 @@ func reporting(t *testing.T, s *consoletest.Scene, edit func(*line.Status)) *con
 	return b
 }
 
-// TestLinesThatAreOut checks that a line out of service can be resumed, and drained so that no
-// probe brings it back. A line disabled in the catalog can be neither.
+// TestLinesThatAreOut checks that a line out of service can be resumed, and can be drained to
+// prevent probes from returning it to service. A line disabled in the catalog can be neither
+// resumed nor drained.
 func TestLinesThatAreOut(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const path = "/console/operator/lines/sandbox"
-		b := saying(t, s, map[string]string{"sandbox": health.StateCircuitOpen, "sandbox-studio": "disabled"})
+		b := browserWithStates(t, s, map[string]string{"sandbox": health.StateCircuitOpen, "sandbox-studio": "disabled"})
 		for _, page := range []string{"/console/operator/lines", path} {
 			b.Get(page).Want(t, http.StatusOK, "circuit open", `action="`+path+`/drain"`, `action="`+path+`/resume"`,
 				"No other line in use has sandbox-chat, ")
 		}
 		for _, page := range []string{"/console/operator/lines", path + "-studio"} {
 			if body := b.Get(page).Body.String(); strings.Contains(body, path+"-studio/drain") || strings.Contains(body, path+"-studio/resume") {
-				t.Errorf("what the catalog has disabled can be decided about: %s", body)
+				t.Errorf("a line disabled in the catalog can be drained or resumed: %s", body)
 			}
 		}
 		b.Get("/console/operator/live/lines").Want(t, http.StatusOK, "circuit open", `data-announce="1 line out of use."`)
-		b = saying(t, s, map[string]string{"sandbox": "drained"})
+		b = browserWithStates(t, s, map[string]string{"sandbox": "drained"})
 		if body := b.Get(path).Body.String(); strings.Contains(body, path+"/drain") || !strings.Contains(body, path+"/resume") {
-			t.Errorf("what is drained: %s", body)
+			t.Errorf("a drained line can be drained, or cannot be resumed: %s", body)
 		}
 	})
 }
@@ -100,7 +99,7 @@ func TestLinesThatAreOut(t *testing.T) {
 func TestModelsOfALine(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		b := reporting(t, s, func(l *line.Status) {
+		b := browserWithReport(t, s, func(l *line.Status) {
 			if l.Line == "sandbox" {
 				l.ModelsOut = []health.PartOut{{Model: "sandbox-chat", Cause: "404: it was retired", Since: 1_800_000_000, Until: 1_800_000_300}}
 			}

@@ -16,7 +16,7 @@ func accountUserForm(id string) ui.PostForm {
 	return ui.PostForm{Action: page.Base + "/operator/accounts/" + id + "/users", Submit: "Add user", Fields: show.NewUserFields()}
 }
 
-// usersTable lists users with buttons.
+// usersTable lists users with buttons for changes.
 func usersTable(v *page.Visit, users []account.User) ui.DataTable {
 	t := ui.DataTable{Caption: "Users", Columns: []ui.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Second factor"}, {Title: "Since"}, {Title: "Change"}}}
@@ -37,13 +37,14 @@ func usersTable(v *page.Visit, users []account.User) ui.DataTable {
 		if u.ID != v.Session.User.ID {
 			changes = append(changes, v.Confirm(ui.Confirm{ID: "delete-" + u.ID, Button: "Delete", Danger: true,
 				Title: "Delete " + u.Email + "?", Action: path + "/delete",
-				Text: []string{"This user cannot sign in any more, unless added again: the account's users can do that too. " +
-					"Keys and money of the account stay as they are. To keep the user out, disable it instead."}}))
+				Text: []string{"This user can no longer sign in, unless an operator or a user of the account adds the user again. " +
+					"The account keeps its keys and balance. To keep the user out, disable the user instead."}}))
 		}
 		if u.FactorMS != 0 {
 			changes = append(changes, v.Confirm(ui.Confirm{ID: "factor-" + u.ID, Button: "Turn off second factor", Danger: true,
 				Title: "Turn off the second factor of " + u.Email + "?", Action: path + "/factor/off",
-				Text: []string{"For a user who has lost it. Make sure that it is this user who asks: the password alone signs in then."}}))
+				Text: []string{"For a user who has lost the second factor. Make sure that the request comes from this user: afterwards, the " +
+					"password alone is enough to sign in."}}))
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{u.Email, state, show.Factor(u), ui.Moment{MS: u.CreatedMS}, changes}})
 	}
@@ -87,8 +88,8 @@ func (c *console) addAccountUser(v *page.Visit) (page.Responder, error) {
 	return page.Redirect(page.Base + "/operator/accounts/" + a.ID + "?view=users&done=user"), nil
 }
 
-// linkUser creates a link for a user and shows it in the same response. A repeated form creates
-// another link and invalidates the one before.
+// linkUser creates a link for a user and shows the link in the same response. If the form is sent
+// again, linkUser creates another link and invalidates the previous link.
 func (c *console) linkUser(v *page.Visit) (page.Responder, error) {
 	var link operator.SentLink
 	if err := v.Update(func(tx *store.Tx) (err error) {
@@ -118,27 +119,27 @@ func (c *console) endFactor(v *page.Visit) (page.Responder, error) {
 		userChange(account.UserChange{NoFactor: true}))
 }
 
-// changeUser runs an act on the user named in the path. If not is set, it is the error message for
-// operators acting on themselves.
+// changeUser calls change for the user in the path. If selfError is not empty, operators cannot
+// change themselves and get selfError as the message. done selects the notice on the next page.
 func (c *console) changeUser(
-	v *page.Visit, not, done string, act func(*store.Tx, operator.Actor, string) error,
+	v *page.Visit, selfError, done string, change func(*store.Tx, operator.Actor, string) error,
 ) (page.Responder, error) {
-	if not != "" && v.PathID() == v.Session.User.ID {
-		return nil, fault.New(fault.PermissionDenied, "%s", not)
+	if selfError != "" && v.PathID() == v.Session.User.ID {
+		return nil, fault.New(fault.PermissionDenied, "%s", selfError)
 	}
 	var u account.User
 	if err := v.Update(func(tx *store.Tx) (err error) {
 		if u, err = account.GetUserTx(tx, v.PathID()); err != nil {
 			return err
 		}
-		return act(tx, show.Actor(v), u.ID)
+		return change(tx, show.Actor(v), u.ID)
 	}); err != nil {
 		return nil, err
 	}
 	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=" + done), nil
 }
 
-// userChange returns the act for a change.
+// userChange returns the function for changeUser that makes a change.
 func userChange(c account.UserChange) func(*store.Tx, operator.Actor, string) error {
 	return func(tx *store.Tx, by operator.Actor, user string) error {
 		_, err := operator.ChangeUserTx(tx, by, user, c)

@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// enter puts the headers on an answer, and refuses forms of other sites.
+// enter sets the headers of a response, and rejects forms sent by other sites.
 func (srv *server) enter(x *httpapi.Exchange) error {
 	for name, values := range srv.headers {
 		x.Header()[name] = values
@@ -22,8 +22,8 @@ func (srv *server) enter(x *httpapi.Exchange) error {
 	return nil
 }
 
-// handler returns the handler of a path of section s. If s is nil, the path belongs to all
-// sections. An open path needs no session.
+// handler returns the handler of a path in section s. If s is nil, the path belongs to all
+// sections. If open is true, the path needs no session.
 func (srv *server) handler(s *section, h Handler, open bool) func(*httpapi.Exchange) error {
 	return func(x *httpapi.Exchange) error {
 		ctx, done := x.Detached(visitTimeout)
@@ -45,8 +45,8 @@ func (srv *server) handler(s *section, h Handler, open bool) func(*httpapi.Excha
 
 func noPage() error { return fault.New(fault.NotFound, "There is no such page. Check its address.") }
 
-// authorize finds the session of a visit. It returns an answer instead of the page if the visitor may
-// not see the page.
+// authorize finds the session of a visit. If the visitor must not see the page, authorize returns
+// the response in place of the page.
 func (srv *server) authorize(v *Visit, open bool) (Responder, error) {
 	if v.section == nil {
 		return nil, nil
@@ -55,14 +55,14 @@ func (srv *server) authorize(v *Visit, open bool) (Responder, error) {
 		return nil, err
 	}
 	if v.section.Kind == account.OperatorSession && !srv.AdminToken.IsSet() {
-		var anybodyIs bool
+		var operatorExists bool
 		if err := v.View(func(tx *store.Tx) (err error) {
-			_, anybodyIs, err = account.SignInsTx(tx)
+			_, operatorExists, err = account.SignInsTx(tx)
 			return err
 		}); err != nil {
 			return nil, err
 		}
-		if !anybodyIs {
+		if !operatorExists {
 			return nil, noPage()
 		}
 	}
@@ -72,8 +72,8 @@ func (srv *server) authorize(v *Visit, open bool) (Responder, error) {
 	return Redirect(Base + v.section.Path + "/sign-in?next=" + url.QueryEscape(v.returnAddress())), nil
 }
 
-// returnAddress returns the address after a sign-in: the requested page, or an empty string if the request
-// is not a GET.
+// returnAddress returns the address to show after a sign-in: the requested page, or an empty string
+// if the request is not a GET.
 func (v *Visit) returnAddress() string {
 	if v.Request.Method != http.MethodGet {
 		return ""
@@ -81,7 +81,8 @@ func (v *Visit) returnAddress() string {
 	return v.Request.URL.RequestURI()
 }
 
-// recognize finds the session of the visit's cookie, and notes its use.
+// recognize finds the session of the visit's cookie, and records the use of the session. It is a
+// no-op if there is no valid session.
 func (v *Visit) recognize(kind account.SessionKind) error {
 	value := v.server.cookieOf(v.Request, kind)
 	if value == "" {
@@ -101,7 +102,7 @@ func (v *Visit) recognize(kind account.SessionKind) error {
 	return err
 }
 
-// static answers the immutable files.
+// static serves the immutable files.
 func (srv *server) static(v *Visit) (Responder, error) {
 	if !srv.files.Serve(v, v.Request, v.PathID()) {
 		return nil, fault.New(fault.NotFound, "There is no such file.")

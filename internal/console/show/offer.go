@@ -15,50 +15,52 @@ type Offer struct {
 	Lines   []line.Status
 }
 
-// Expectations of a model's answers, from the lowest. A provider's line with a temporary outage is
-// better than a sandbox line, so that made-up answers are not taken for the service.
+// Availabilities of a model, worst first. A provider's line with a temporary outage is better than
+// a sandbox line, because users must not mistake made-up answers for the service.
 const (
-	unavailable = iota // no line of it is asked until somebody does something about it
-	sandboxLater
-	sandboxNow
-	providerLater
-	providerNow
+	unavailable   = iota // no line can answer until somebody changes the catalog or resumes a line
+	sandboxLater         // a sandbox line with a temporary outage
+	sandboxNow           // a sandbox line in service
+	providerLater        // a provider's line with a temporary outage
+	providerNow          // a provider's line in service
 )
 
-// First returns the first of the best open models accepted by fits, or nil.
+// First returns the open model with the best availability among the models accepted by fits. Of
+// equal models, it returns the first in the catalog. It returns nil if fits accepts none.
 func (o Offer) First(fits func(*catalog.Model) bool) (first *catalog.Model) {
 	best := -1
 	for _, m := range o.Catalog.Models() {
 		if m.State != catalog.StateOpen || !fits(m) {
 			continue
 		}
-		if expected := o.expected(m); expected > best {
-			first, best = m, expected
+		if available := o.availability(m); available > best {
+			first, best = m, available
 		}
 	}
 	return first
 }
 
-// expected returns the expectation of a model's best line.
-func (o Offer) expected(m *catalog.Model) int {
-	most := unavailable
+// availability returns the availability of a model on its best line.
+func (o Offer) availability(m *catalog.Model) int {
+	best := unavailable
 	for _, l := range o.Catalog.Lines(m.ID) {
-		expected := o.lineExpectation(l, m.ID)
-		if expected != unavailable && l.IsSandbox() {
-			expected -= providerLater - sandboxLater
+		available := o.lineAvailability(l, m.ID)
+		if available != unavailable && l.IsSandbox() {
+			available -= providerLater - sandboxLater
 		}
-		most = max(most, expected)
+		best = max(best, available)
 	}
-	return most
+	return best
 }
 
-func (o Offer) lineExpectation(l *catalog.Line, model string) int {
+// lineAvailability returns the availability of a model on a line as if the line were not a sandbox.
+func (o Offer) lineAvailability(l *catalog.Line, model string) int {
 	if l.Out != "" {
 		return unavailable
 	}
 	i := slices.IndexFunc(o.Lines, func(s line.Status) bool { return s.Line == l.ID })
 	if i < 0 {
-		return providerNow // nothing is held against it
+		return providerNow // the line has no status yet
 	}
 	switch s := o.Lines[i]; s.State {
 	case health.StateInService, health.StateHalfOpen, health.StateCooling:

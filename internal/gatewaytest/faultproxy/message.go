@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// longest bounds one message.
-const longest = 256 << 20
+// maxMessage bounds the length of a message, in bytes.
+const maxMessage = 256 << 20
 
 // Values in place of the version at the start of a connection.
 const (
@@ -21,7 +21,7 @@ const (
 // message is one message of the protocol, version 3.
 type message struct {
 	kind byte
-	raw  []byte // all of it
+	raw  []byte // the whole message
 }
 
 func (m message) body() []byte { return m.raw[5:] }
@@ -45,7 +45,7 @@ func readMessage(in *bufio.Reader) (message, error) {
 // readRest reads a message's body by the length in head after skip bytes.
 func readRest(in *bufio.Reader, head []byte, skip int) ([]byte, error) {
 	size := int64(binary.BigEndian.Uint32(head[skip:]))
-	if size < 4 || size > longest {
+	if size < 4 || size > maxMessage {
 		return nil, errors.New("not a message of the protocol")
 	}
 	raw := make([]byte, int64(skip)+size)
@@ -54,7 +54,7 @@ func readRest(in *bufio.Reader, head []byte, skip int) ([]byte, error) {
 	return raw, err
 }
 
-// readStartup reads a connection's first packet; encryption is declined.
+// readStartup reads a connection's first packet. It declines encryption.
 func readStartup(in *bufio.Reader, back io.Writer) ([]byte, error) {
 	for {
 		head := make([]byte, 4)

@@ -75,7 +75,7 @@ func (c *cluster) checkBooks() {
 	for _, s := range c.jobs {
 		c.checkOrders(s)
 	}
-	c.audited()
+	c.audit()
 	c.checkCancels()
 }
 
@@ -155,9 +155,9 @@ func (c *cluster) requestLog(account string) (rows map[string]charge, total mone
 	}
 	var state scene.Funds
 	c.nodes[0].Admin("GET", "/accounts/"+account, nil, &state)
-	if state.Balance != creditOfCluster*money.USD-total || state.Held != 0 {
+	if state.Balance != creditUSD*money.USD-total || state.Held != 0 {
 		t.Errorf("account %s: balance %s and %s held; want %d less charges of %s, and nothing held",
-			account, state.Balance, state.Held, creditOfCluster, total)
+			account, state.Balance, state.Held, creditUSD, total)
 	}
 	return rows, total
 }

@@ -62,17 +62,17 @@ func (k *chatCall) String() string {
 	return fmt.Sprintf("%s (streamed %t, fate %s, %s) saw %s: %d %s %s", k.tag, k.stream, k.fate, a.ID, k.saw(), a.Status, a.Err, a.Text)
 }
 
-// creditOfCluster is the balance of each account in dollars.
-const creditOfCluster = 1000
+// creditUSD is the balance of each account in dollars.
+const creditUSD = 1000
 
-// patience is how long a client waits for an answer: longer than any fault.
+// patience is the time that a client waits for an answer. It is longer than any fault.
 const patience = 2 * time.Minute
 
 // chatter opens an account for a client of chat.
 func (c *cluster) chatter() *chatter {
 	c.t.Helper()
 	a := &chatter{c: c, client: newPatientClient(c)}
-	a.account, a.key = c.nodes[0].Account(creditOfCluster, nil)
+	a.account, a.key = c.nodes[0].Account(creditUSD, nil)
 	c.chats = append(c.chats, a)
 	return a
 }
@@ -89,9 +89,9 @@ func newPatientClient(c *cluster) *http.Client {
 func (a *chatter) say(ctx context.Context, n *node, stream bool, fate string) *chatCall {
 	prompt, completion := 500+rand.IntN(500), 100+rand.IntN(400)
 	k := &chatCall{tag: a.c.tag(), stream: stream, fate: fate, node: n, cost: money.Amount(1000*prompt + 2000*completion)}
-	model := chatOfCluster
+	model := chatModel
 	if fate == fateFails || fate == fateBreaks {
-		model = badOfCluster
+		model = failingModel
 	}
 	request := fmt.Sprintf(`{"model":%q,"max_tokens":500,"stream":%t,"messages":[{"role":"user","content":"%s p=%d c=%d fate %s"}]}`,
 		model, stream, k.tag, prompt, completion, fate)
@@ -153,7 +153,7 @@ func (c *cluster) submitter() *submitter {
 	p := *c.nodes[0].Node
 	p.Client = newPatientClient(c)
 	s := &submitter{Customer: scene.Customer{Node: &p}}
-	s.ID, s.Key = p.Account(creditOfCluster, nil)
+	s.ID, s.Key = p.Account(creditUSD, nil)
 	c.jobs = append(c.jobs, s)
 	return s
 }
@@ -173,7 +173,7 @@ func (s *submitter) submit(n *node, o *jobOrder) {
 	if o.unsafe {
 		prompt += " " + unsafeJob
 	}
-	r, err := s.Try("POST", n.address()+scene.PathGenerate, scene.JobRequest(imageOfCluster, prompt, nil), "Idempotency-Key", o.tag)
+	r, err := s.Try("POST", n.address()+scene.PathGenerate, scene.JobRequest(imageModel, prompt, nil), "Idempotency-Key", o.tag)
 	if err != nil && r.Status < 400 {
 		o.broken++
 		return
@@ -188,7 +188,7 @@ func (s *submitter) submit(n *node, o *jobOrder) {
 	}
 }
 
-// errNotEnded is why a job of an order is asked for again.
+// errNotEnded makes the client poll an order's job again.
 var errNotEnded = errors.New("not ended")
 
 // ended polls the job of an order.

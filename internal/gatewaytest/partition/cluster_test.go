@@ -19,33 +19,33 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// cluster has nodes on one PostgreSQL database, each with its own proxy to it, a chat model and an
-// image model.
+// cluster has nodes on one PostgreSQL database. Each node connects to the database through a proxy
+// of its own. The catalog has two chat models and an image model.
 type cluster struct {
 	t        testing.TB
 	binary   string
-	database string // past the proxies
+	database string // the address without a proxy
 	db       *sql.DB
 	nodes    []*node
 	provider *fakeprovider.Server
 	studio   *fakestudio.Fal
-	gate     chan struct{} // releases the answers of gated requests
-	steps    chan struct{} // and each piece of others
+	gate     chan struct{} // releases the answers of requests with fateGated
+	steps    chan struct{} // releases each piece of a stream with fateSteps
 	tags     atomic.Int64
 	chats    []*chatter
-	probe    *chatter // the first one; it checks whether a node works
+	probe    *chatter // the first client; checks whether a node works
 	jobs     []*submitter
 }
 
 type node struct {
 	*scene.Node
 	proxy *faultproxy.Proxy
-	epoch string // of its first life
+	epoch string // of the node's first process
 
-	mu sync.RWMutex // a kill replaces the process
+	mu sync.RWMutex // guards Node, which revive replaces
 }
 
-// address is the node's base address as it runs now.
+// address returns the base address of the node's current process.
 func (n *node) address() string {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -64,28 +64,28 @@ func (n *node) revive() {
 
 // The models of a cluster.
 const (
-	chatOfCluster  = "talk"
-	badOfCluster   = "babble" // on its own line, because bad answers may take the line out
-	imageOfCluster = "easel"
+	chatModel    = "talk"
+	failingModel = "babble" // on its own line, because bad answers may take the line out
+	imageModel   = "easel"
 )
 
-// newCluster starts nodes with a lease.
+// newCluster starts nodes whose lease has the duration lease.
 func newCluster(t testing.TB, binary, database string, nodes int, lease string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, binary: binary, database: database, provider: fakeprovider.New(t), studio: fakestudio.NewFal(t),
 		gate: make(chan struct{}), steps: make(chan struct{})}
 	c.provider.Always(c.talk)
-	c.studio.Always(draws)
+	c.studio.Always(imageBehaviour)
 	first := faultproxy.New(t, database)
 	c.nodes = []*node{{Node: scene.NewNode(t, binary, first.URL(), map[string]string{"node_lease": lease}), proxy: first}}
 	c.db = openPostgres(t, database)
 	c.nodes[0].epoch = c.newest()
 	c.nodes[0].SetCatalog(
-		[]map[string]any{scene.ChatModel(chatOfCluster, nil), scene.ChatModel(badOfCluster, nil), scene.ImageModel(imageOfCluster, nil)},
+		[]map[string]any{scene.ChatModel(chatModel, nil), scene.ChatModel(failingModel, nil), scene.ImageModel(imageModel, nil)},
 		[]map[string]any{
-			scene.ChatLine("talks", c.provider.URL(), nil, chatOfCluster),
-			scene.ChatLine("babbles", c.provider.URL(), nil, badOfCluster),
-			fakestudio.ProviderOf(t, "fal").JobLine("paints", c.studio, "image", nil, imageOfCluster),
+			scene.ChatLine("talks", c.provider.URL(), nil, chatModel),
+			scene.ChatLine("babbles", c.provider.URL(), nil, failingModel),
+			fakestudio.ProviderOf(t, "fal").JobLine("paints", c.studio, "image", nil, imageModel),
 		})
 	c.probe = c.chatter()
 	for range nodes - 1 {
@@ -94,7 +94,7 @@ func newCluster(t testing.TB, binary, database string, nodes int, lease string) 
 	return c
 }
 
-// openPostgres opens the database beside the nodes.
+// openPostgres opens the database for the test's own queries.
 func openPostgres(t testing.TB, database string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("pgx", database)
@@ -106,6 +106,7 @@ func openPostgres(t testing.TB, database string) *sql.DB {
 	return db
 }
 
+// join starts another node.
 func (c *cluster) join() *node {
 	c.t.Helper()
 	proxy := faultproxy.New(c.t, c.database)
@@ -140,9 +141,8 @@ func (c *cluster) held() (n int) {
 	return n
 }
 
-// dies waits until a node's first life was declared dead and nothing is held
-// under it any more.
-func (c *cluster) dies(n *node) {
+// waitSwept waits until a node's first process is declared dead and has no holds.
+func (c *cluster) waitSwept(n *node) {
 	c.t.Helper()
 	dead := soon(c.t, "the node is declared dead and swept", func() bool {
 		var left int
@@ -155,20 +155,21 @@ func (c *cluster) dies(n *node) {
 	}
 }
 
-// The text of a chat request has its tag, the cost of its answer, and the provider's behaviour.
+// chatText matches the text of a chat request: a tag, the tokens of the prompt and of the
+// completion, and the fate.
 var chatText = regexp.MustCompile(`(tag-\d+) p=(\d+) c=(\d+) fate (\w+)`)
 
-// The fates of chat requests.
+// The fates of chat requests: how the provider answers.
 const (
 	fateFine   = "fine"
-	fateSlow   = "slow"   // a stream over a second or two
-	fateGated  = "gated"  // the answer waits for the cluster's gate
-	fateSteps  = "steps"  // a stream with pieces released by the cluster's steps
-	fateFails  = "fails"  // the provider answers an error
-	fateBreaks = "breaks" // the answer breaks off
+	fateSlow   = "slow"   // within a second or two
+	fateGated  = "gated"  // when the cluster's gate releases the answer
+	fateSteps  = "steps"  // with a stream whose pieces the cluster's steps release
+	fateFails  = "fails"  // with an error
+	fateBreaks = "breaks" // with an answer that breaks off
 )
 
-// talk is how the chat provider answers.
+// talk returns the chat provider's reply, according to the fate of the request.
 func (c *cluster) talk(r fakeprovider.Request) fakeprovider.Reply {
 	m := chatText.FindSubmatch(r.Body)
 	if m == nil {
@@ -200,11 +201,11 @@ func (c *cluster) talk(r fakeprovider.Request) fakeprovider.Reply {
 	return reply
 }
 
-// unsafeJob in a job's prompt makes the provider refuse it.
+// unsafeJob in a job's prompt makes the provider reject the job.
 const unsafeJob = "fate unsafe"
 
-// draws is how the provider of images fares with a job.
-func draws(body []byte) fakestudio.Behaviour {
+// imageBehaviour returns how the image provider handles a job.
+func imageBehaviour(body []byte) fakestudio.Behaviour {
 	if strings.Contains(string(body), unsafeJob) {
 		return fakestudio.Behaviour{Failed: `{"status":422,"header":{"X-Fal-Retryable":"false"},
 			"body":{"detail":[{"loc":["body","prompt"],"msg":"flagged","type":"content_policy_violation"}]}}`}
@@ -212,11 +213,11 @@ func draws(body []byte) fakestudio.Behaviour {
 	return fakestudio.Behaviour{}
 }
 
-// tag names a request.
+// tag returns a new tag for a request.
 func (c *cluster) tag() string { return fmt.Sprintf("tag-%06d", c.tags.Add(1)) }
 
-// audited proves the books from outside.
-func (c *cluster) audited() {
+// audit runs the audit command on the database and fails the test if it finds a difference.
+func (c *cluster) audit() {
 	c.t.Helper()
 	settings := map[string]string{"database": c.database}
 	if out, diag, code := scene.Run(c.t, c.binary, settings, "audit"); code != 0 {

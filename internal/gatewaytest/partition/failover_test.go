@@ -228,7 +228,7 @@ func (f *failover) submitTwice(group *sync.WaitGroup) {
 	for i, n := range f.nodes {
 		both.Go(func() {
 			soon(f.t, "a submission is answered", func() bool {
-				r, err := s.Try("POST", n.address()+scene.PathGenerate, scene.JobRequest(imageOfCluster, o.tag+".", nil), "Idempotency-Key", o.tag)
+				r, err := s.Try("POST", n.address()+scene.PathGenerate, scene.JobRequest(imageModel, o.tag+".", nil), "Idempotency-Key", o.tag)
 				if err != nil || r.Status != http.StatusAccepted {
 					return false
 				}

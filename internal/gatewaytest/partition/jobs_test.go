@@ -78,7 +78,7 @@ func idleReturn(t *testing.T, binary string) {
 	o := s.order(c, false)
 	c.settleOrder(s, o)
 	first.WaitForStep(t, o.id, "ticket")
-	c.dies(second)
+	c.waitSwept(second)
 	second.proxy.Reopen()
 	first.Kill()
 	second.WaitForStep(t, o.id, "taken_over")

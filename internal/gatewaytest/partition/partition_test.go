@@ -97,7 +97,7 @@ func lostSettlement(t *testing.T, binary string, stream bool, strike faultproxy.
 	hit := cutOff(first, settles, strike)
 	done := a.strike(hit, first, stream)
 	struck(t, hit, strike)
-	c.dies(first)
+	c.waitSwept(first)
 	first.proxy.Reopen()
 	t.Logf("%s", <-done)
 	c.check()
@@ -111,7 +111,7 @@ func lostAdmission(t *testing.T, binary string, strike faultproxy.Strike, late b
 	hit := cutOff(first, admits, strike)
 	done := a.strike(hit, first, false)
 	struck(t, hit, strike)
-	c.dies(first)
+	c.waitSwept(first)
 	if !late {
 		first.proxy.Reopen()
 	}
@@ -140,7 +140,7 @@ func lostSubmission(t *testing.T, binary string, strike faultproxy.Strike, late 
 	}()
 	scene.Eventually(t, "the COMMIT is struck", hit.Happened)
 	struck(t, hit, strike)
-	c.dies(first)
+	c.waitSwept(first)
 	if !late {
 		first.proxy.Reopen()
 	}
@@ -213,7 +213,7 @@ func slowCommits(t *testing.T, binary string) {
 	all.Wait()
 	c.checkCancels()
 	c.checkChats(a)
-	c.audited()
+	c.audit()
 }
 
 // credit sends a small credit and ignores the answer.
@@ -249,7 +249,7 @@ func stoppedNode(t *testing.T, binary string, stop, resume func(*node)) {
 	s.submit(first, o)
 	scene.Eventually(t, "both requests run", func() bool { return len(c.provider.Requests()) == 2 })
 	stop(first)
-	c.dies(first)
+	c.waitSwept(first)
 	scene.Eventually(t, "the other node answers while the first stands still", func() bool {
 		return a.say(t.Context(), second, false, fateFine).saw() == sawComplete
 	})
@@ -273,7 +273,7 @@ func cutStream(t *testing.T, binary string) {
 	}
 	scene.Eventually(t, "the stream runs", func() bool { return len(c.provider.Requests()) == 1 })
 	first.freeze()
-	c.dies(first)
+	c.waitSwept(first)
 	first.thaw()
 	scene.Eventually(t, "the stream ends, and its provider is left", func() bool { return len(streamed) > 0 && c.provider.Left() > 0 })
 	k := <-streamed

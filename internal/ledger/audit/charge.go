@@ -9,7 +9,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// Charge is a charge whose receipt is deleted. Request and Job are packed ids.
+// Charge is a kept charge: the record of a charge after its receipt was deleted. Request and Job
+// are packed ids.
 type Charge struct {
 	Seq             int64
 	Model           string
@@ -19,25 +20,26 @@ type Charge struct {
 }
 
 // mark hashes a kept charge to 64 bits.
-func (k *Charge) mark(account string) uint64 {
-	x := mark(k.Seq, k.Balance)
-	x = mix(x ^ uint64(k.Amount))
-	x = mix(x ^ uint64(k.EndedMS))
+func (c *Charge) mark(account string) uint64 {
+	x := mark(c.Seq, c.Balance)
+	x = mix(x ^ uint64(c.Amount))
+	x = mix(x ^ uint64(c.EndedMS))
 	h := fnv.New64a()
-	for _, text := range [...][]byte{k.Request, k.Job, []byte(k.Model), []byte(account)} {
+	for _, text := range [...][]byte{c.Request, c.Job, []byte(c.Model), []byte(account)} {
 		_, _ = h.Write([]byte{byte(len(text)), 0}) // never fails
 		_, _ = h.Write(text)
 	}
 	return mix(x ^ h.Sum64())
 }
 
-// RecordChargesTx records the kept charges of an account. Call RecordTx for their receipts first.
+// RecordChargesTx adds kept charges of an account to the recorded count and sum of marks. Call
+// RecordTx for the receipts of the charges first.
 func RecordChargesTx(tx *store.Tx, account string, charges []Charge) error {
-	var noted int64
-	if err := tx.QueryRow(`SELECT kept_mark FROM ledger_folded_chain WHERE account = $1`, account).Scan(&noted); err != nil {
+	var recorded int64
+	if err := tx.QueryRow(`SELECT kept_mark FROM ledger_folded_chain WHERE account = $1`, account).Scan(&recorded); err != nil {
 		return fmt.Errorf("read the mark of kept charges: %w", err)
 	}
-	sum := uint64(noted)
+	sum := uint64(recorded)
 	for i := range charges {
 		sum += charges[i].mark(account)
 	}
@@ -46,11 +48,11 @@ func RecordChargesTx(tx *store.Tx, account string, charges []Charge) error {
 	return err
 }
 
-// chargeSums are the sums of an account's kept charges and the recorded sums.
+// chargeSums holds the sums of an account's kept charges, each with the recorded sum beside it.
 type chargeSums struct {
 	rows, recorded     int64
 	mark, recordedMark uint64
-	amount, months     money.Amount // by the rows, and by the entries of the months
+	amount, months     money.Amount // months: the sum recorded in the monthly entries
 }
 
 // readCharges reads the kept charges.
@@ -83,21 +85,21 @@ func (b *Books) readCharges() error {
 	}
 	return b.each(func(scan scanner) error {
 		var account, model int64
-		var k Charge
-		if err := scan(&account, &model, &k.Seq, &k.Amount, &k.Balance, &k.EndedMS, &k.Request, &k.Job); err != nil {
+		var c Charge
+		if err := scan(&account, &model, &c.Seq, &c.Amount, &c.Balance, &c.EndedMS, &c.Request, &c.Job); err != nil {
 			return err
 		}
 		name, ok := words[account]
-		if k.Model = words[model]; !ok || k.Model == "" {
-			b.Report(Difference{Account: name, What: "a kept charge names an account or a model that is not there", Recorded: fmt.Sprint(k.Seq)})
+		if c.Model = words[model]; !ok || c.Model == "" {
+			b.Report(Difference{Account: name, What: "a kept charge names an account or a model that is not there", Recorded: fmt.Sprint(c.Seq)})
 		}
-		if k.Amount <= 0 || outside(k.Balance) {
-			b.Report(Difference{Account: name, What: "a kept charge is not positive, or its balance is out of range", Recorded: k.Amount.String()})
+		if c.Amount <= 0 || outside(c.Balance) {
+			b.Report(Difference{Account: name, What: "a kept charge is not positive, or its balance is out of range", Recorded: c.Amount.String()})
 		}
 		kept := &b.account(name, "a kept charge").kept
 		kept.rows++
-		kept.amount = money.Plus(kept.amount, k.Amount)
-		kept.mark += k.mark(name)
+		kept.amount = money.Plus(kept.amount, c.Amount)
+		kept.mark += c.mark(name)
 		b.Count("kept charges", 1)
 		return nil
 	}, `SELECT account, model, seq, amount_nano, balance_nano, ended_ms, request, job FROM ledger_charge`)
@@ -105,15 +107,16 @@ func (b *Books) readCharges() error {
 
 // compareCharges compares an account's kept charges with the recorded sums.
 func (b *Books) compareCharges(id string, a *accountSums) {
-	k := &a.kept
-	b.compareMoney(Difference{Account: id, What: "the kept charges are not the sum recorded for their months"}, k.months, k.amount)
-	if k.rows != k.recorded || k.mark != k.recordedMark {
-		b.Report(Difference{Account: id, What: "the kept charges are not those that were kept: one is missing, was changed or was added",
-			Recorded: fmt.Sprint(k.rows), Computed: fmt.Sprint(k.recorded)})
+	kept := &a.kept
+	b.compareMoney(Difference{Account: id, What: "the kept charges are not the sum recorded for their months"}, kept.months, kept.amount)
+	if kept.rows != kept.recorded || kept.mark != kept.recordedMark {
+		b.Report(Difference{Account: id, What: "the kept charges differ from their record: a charge is missing, was changed or was added",
+			Recorded: fmt.Sprint(kept.rows), Computed: fmt.Sprint(kept.recorded)})
 	}
 }
 
-// checkKeptSum describes the fault of a movement's sum of kept charges, or returns "".
+// checkKeptSum returns a description of the fault in a movement's sum of kept charges, or "" if the
+// sum is possible.
 func checkKeptSum(kind string, amount, kept money.Amount) string {
 	if kept < 0 || kept > 0 && (kind != books.EntryCharges || kept > -amount) {
 		return "a movement has an impossible sum of kept charges"

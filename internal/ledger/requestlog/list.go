@@ -13,11 +13,11 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Selection selects receipts. Empty fields select all.
+// Selection selects receipts. An empty field selects all receipts.
 type Selection struct {
 	Account, Key, Model, Line string
 	Status                    int    // the HTTP status
-	Code                      string // of an error
+	Code                      string // the error code
 	SinceMS, UntilMS          int64  // the time of arrival: SinceMS inclusive, UntilMS exclusive
 	MinDurationMS             int64
 	After                     string // continue after this request id
@@ -27,10 +27,10 @@ type Selection struct {
 // Page is a part of a list.
 type Page struct {
 	Receipts []Receipt
-	More     bool   // there may be more
-	Next     string // After of the next page: the last receipt of the page, or the last examined one
-	// BackMS is the arrival time of the last examined receipt, if the page has fewer receipts than
-	// its limit because it reached the bound on examined receipts.
+	More     bool   // further receipts may follow
+	Next     string // the After of the next page: the id of the last listed or last examined receipt
+	// BackMS is the arrival time of the last examined receipt. It is set only if the bound on
+	// examined receipts ended the page.
 	BackMS int64
 }
 
@@ -40,18 +40,18 @@ const (
 	maxExamined = 20_000
 	firstStep   = 1_000
 	stepGrowth  = 4
-	// nodeSkew bounds how far a node's clock, the source of arrival times, may be ahead of the
-	// database's clock, the source of end times.
+	// nodeSkew is how far a node's clock may be ahead of the database's clock. Arrival times come
+	// from the node, end times from the database.
 	nodeSkew = time.Minute
-	// endsWithin bounds the time from arrival to end of the requests found by UntilMS in a list of
-	// one account: no request of a living node may take a day.
+	// endsWithin bounds the time from the arrival to the end of a request: no request of a live
+	// node takes a day. With UntilMS, a list of one account misses slower requests.
 	endsWithin = 24 * time.Hour
 	// slowMS is the shortest duration in the index of slow requests.
 	slowMS = 10_000
 )
 
-// ListTx lists receipts, newest first: by id, which is the order of arrival, or for one account by
-// their end.
+// ListTx lists receipts, newest first. Receipts of one account are in the order of their ends, all
+// others in the order of arrival, which is the order of ids.
 func ListTx(tx *store.Tx, f Selection) (Page, error) {
 	l, err := listTx(tx, f)
 	return l.page, err
@@ -62,8 +62,8 @@ func listTx(tx *store.Tx, f Selection) (listing, error) {
 	if err := tx.ByIndex(); err != nil {
 		return l, err
 	}
-	begun, err := l.beginTx()
-	if err != nil || !begun {
+	found, err := l.beginTx()
+	if err != nil || !found {
 		return l, err
 	}
 	switch {
@@ -77,7 +77,8 @@ func listTx(tx *store.Tx, f Selection) (listing, error) {
 	return l, err
 }
 
-// position is a row of the log: of one account's log by number and id, of the whole log by id.
+// position is a place in the log. In one account's log it consists of the number and id of a row,
+// in the whole log only of the id.
 type position struct {
 	seq int64
 	id  string
@@ -94,19 +95,19 @@ type listing struct {
 	tx *store.Tx
 	Selection
 	page Page
-	pos  position // rows from here up have been examined
-	low  position // rows below are not examined
+	pos  position // rows at and above pos have been examined
+	low  position // rows below low are not selected
 	left int      // number of rows that may still be examined
 }
 
 // beginTx finds the first and the last position. It returns false if there is nothing to list.
 func (l *listing) beginTx() (bool, error) {
 	if l.Key != "" {
-		of, err := keyAccountTx(l.tx, l.Key)
-		if err != nil || of == "" || l.Account != "" && l.Account != of {
+		account, err := keyAccountTx(l.tx, l.Key)
+		if err != nil || account == "" || l.Account != "" && l.Account != account {
 			return false, err
 		}
-		l.Account = of // all requests of the key are in the account's log
+		l.Account = account // all requests of the key are in the account's log
 	}
 	if l.Account == "" {
 		l.pos.id = l.After
@@ -132,8 +133,8 @@ func (l *listing) beginTx() (bool, error) {
 // below reports whether p is older than q in an account's log.
 func (p position) below(q position) bool { return p.seq < q.seq || p.seq == q.seq && p.id < q.id }
 
-// boundTx finds the positions for a span of time in an account's log. The log is in the order of
-// the ends; refusals have the number of the last end before them.
+// boundTx finds the positions for a span of time in an account's log. The log is in the order in
+// which requests ended; a refusal has the number of the last request that ended before it.
 func (l *listing) boundTx() error {
 	if l.SinceMS > 0 {
 		first, err := movement.SeqAtTx(l.tx, l.Account, l.SinceMS-nodeSkew.Milliseconds())
@@ -160,7 +161,8 @@ func (l *listing) usesSlowIndex() bool {
 	return l.MinDurationMS >= slowMS && l.Account == "" && !l.onlyFailures()
 }
 
-// filters reports whether the listing skips rows of its index.
+// filters reports whether the listing skips rows of its index, because the index does not cover all
+// conditions.
 func (l *listing) filters() bool {
 	switch {
 	case l.Key != "", l.Model != "", l.Line != "":
@@ -173,9 +175,9 @@ func (l *listing) filters() bool {
 	return l.Account != "" && (l.SinceMS > 0 || l.UntilMS > 0)
 }
 
-// stepsTx examines the log down to low. It returns false if the page is full, or if it has examined
-// as many rows as allowed.
-func (l *listing) stepsTx(low position) (ended bool, err error) {
+// stepsTx examines the log down to low. It reports whether it reached low before the page was full
+// and before the bound on examined rows.
+func (l *listing) stepsTx(low position) (complete bool, err error) {
 	for step := firstStep; ; step *= stepGrowth {
 		step = min(step, l.left)
 		edge, err := l.edgeTx(low, step)
@@ -202,7 +204,8 @@ func (l *listing) stopTx(last string) error {
 	return l.tx.QueryRow(`SELECT created_ms FROM ledger_receipt WHERE id = $1`, last).Scan(&l.page.BackMS)
 }
 
-// edgeTx finds the last of the next step rows of the index. It returns bottom if there are fewer.
+// edgeTx returns the position of the last of the next step rows of the index, or bottom if fewer
+// rows are left.
 func (l *listing) edgeTx(low position, step int) (edge position, err error) {
 	text, args := l.edge(low, step)
 	err = l.tx.QueryRow(text, args...).Scan(&edge.seq, &edge.id)
@@ -212,8 +215,8 @@ func (l *listing) edgeTx(low position, step int) (edge position, err error) {
 	return edge, err
 }
 
-// readTx adds the selected receipts down to low to the page. It finds one receipt more than fits,
-// to know whether there are more.
+// readTx adds the selected receipts down to low to the page. It reads one receipt more than the
+// page holds to find out whether more receipts exist.
 func (l *listing) readTx(low position) error {
 	text, args := l.read(low)
 	rows, err := l.tx.Query(text, args...)
@@ -248,12 +251,13 @@ func keyAccountTx(tx *store.Tx, key string) (string, error) {
 	return account, err
 }
 
-// conditions are the conditions of a statement and their values.
+// conditions collects the conditions of a statement and the values of their parameters.
 type conditions struct {
 	where []string
 	args  []any
 }
 
+// add adds a condition. Each ? in the condition stands for the next value.
 func (c *conditions) add(condition string, values ...any) {
 	for _, value := range values {
 		c.args = append(c.args, value)
@@ -263,8 +267,8 @@ func (c *conditions) add(condition string, values ...any) {
 }
 
 // text returns the statement that selects columns by the conditions.
-func (c *conditions) text(choose, order string, limit int, offset int) (string, []any) {
-	text := `SELECT ` + choose + ` FROM ledger_receipt`
+func (c *conditions) text(columns, order string, limit int, offset int) (string, []any) {
+	text := `SELECT ` + columns + ` FROM ledger_receipt`
 	if len(c.where) > 0 {
 		text += ` WHERE ` + strings.Join(c.where, " AND ")
 	}
@@ -277,9 +281,8 @@ func (c *conditions) text(choose, order string, limit int, offset int) (string, 
 	return text, args
 }
 
-// index returns the conditions that select the rows of one index from the current position down to
-// low, and the order of that index. The indexes are those of an account, of failures, of slow
-// requests and of all receipts.
+// index chooses an index and returns its order and the conditions for its rows from the current
+// position down to low. The log has indexes by account, of failures, of slow requests, and by id.
 func (l *listing) index(low position) (c conditions, order string) {
 	order = "id DESC"
 	if l.Account != "" {
@@ -318,7 +321,7 @@ func (l *listing) index(low position) (c conditions, order string) {
 	return c, order
 }
 
-// edge returns the statement that finds the last of the next step rows of the index.
+// edge returns the statement for the last of the next step rows of the index.
 func (l *listing) edge(low position, step int) (string, []any) {
 	c, order := l.index(low)
 	seq := "0"
@@ -328,8 +331,9 @@ func (l *listing) edge(low position, step int) (string, []any) {
 	return c.text(seq+", id", order, 1, step-1)
 }
 
-// read returns the statement for the selected rows of the index. It writes the other conditions in
-// a form that no other index matches, because another index would need a sort.
+// read returns the statement for the selected rows of the index. Conditions on columns outside the
+// index are written as expressions, because the database must not use another index: that would
+// need a sort.
 func (l *listing) read(low position) (string, []any) {
 	c, order := l.index(low)
 	if l.Status != 0 && (l.Status < 400 || l.Code != "") {
@@ -338,9 +342,9 @@ func (l *listing) read(low position) (string, []any) {
 	if l.MinDurationMS > 0 {
 		c.add("duration_ms + 0 >= ?", l.MinDurationMS)
 	}
-	for _, chosen := range []struct{ column, value string }{{"key", l.Key}, {"line", l.Line}, {"model", l.Model}} {
-		if chosen.value != "" {
-			c.add(chosen.column+" || '' = ?", chosen.value)
+	for _, filter := range []struct{ column, value string }{{"key", l.Key}, {"line", l.Line}, {"model", l.Model}} {
+		if filter.value != "" {
+			c.add(filter.column+" || '' = ?", filter.value)
 		}
 	}
 	if l.Account != "" && l.SinceMS > 0 {
@@ -352,5 +356,5 @@ func (l *listing) read(low position) (string, []any) {
 	return c.text(shownColumns, order, l.Limit-len(l.page.Receipts)+1, 0)
 }
 
-// firstRequest returns the first id of a time.
+// firstRequest returns the lowest request id of a millisecond.
 func firstRequest(ms int64) string { return id.First(movement.RequestPrefix, time.UnixMilli(ms)) }

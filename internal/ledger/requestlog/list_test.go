@@ -124,10 +124,10 @@ func TestListsWalkIndexes(t *testing.T) {
 				}
 			})
 			check("after a request", afterReceipt, "req_103000", "a0")
-			check("parts", segmentsBelow, "k0", 40, 0, segmentsRead)
-			check("the end of a part", lastBelow, "a0", 1000, "req_101000")
-			check("what is not noted", oldestAfter, "a0", 1000)
-			check("whose parts are not noted", unindexedAfter, "a")
+			check("segments", segmentsBelow, "k0", 40, 0, segmentsRead)
+			check("the end of a segment", lastBelow, "a0", 1000, "req_101000")
+			check("unrecorded receipts", oldestAfter, "a0", 1000)
+			check("unrecorded segments", unindexedAfter, "a")
 			return nil
 		})
 	})
@@ -251,10 +251,10 @@ func TestRareKeyIsFoundBySegments(t *testing.T) {
 				got = append(got, r.ID)
 			}
 			if page.More || !slices.Equal(got, found) || n > len(got)*segmentRows {
-				t.Errorf("%d receipts were looked through for %d of %d, more %v", n, len(got), len(found), page.More)
+				t.Errorf("examined %d receipts for %d of %d, more %v", n, len(got), len(found), page.More)
 			}
 			if page, n = examine(t, tx, Selection{Key: "rare", Limit: 5}); len(page.Receipts) != 5 || !page.More || n > 5*segmentRows {
-				t.Errorf("a page of five looked through %d receipts: %d, more %v", n, len(page.Receipts), page.More)
+				t.Errorf("a page of five examined %d receipts: %d, more %v", n, len(page.Receipts), page.More)
 			}
 			if page, n = examine(t, tx, Selection{Key: "rare", Model: "none", Limit: 50}); len(page.Receipts) != 0 ||
 				page.More || n > len(found)*segmentRows {
@@ -383,11 +383,11 @@ func TestSegmentsAreDeleted(t *testing.T) {
 		}
 		forget(10*segmentRows + 4)
 		if n, first := segments(); n != all-10 || first != 10 {
-			t.Errorf("%d parts from %d on", n, first)
+			t.Errorf("%d segments from %d on, want %d from 10 on", n, first, all-10)
 		}
 		forget(listRows + 1)
 		if n, first := segments(); n != 1 || first != listRows/segmentRows {
-			t.Errorf("of nothing there are %d parts from %d on", n, first)
+			t.Errorf("%d segments from %d on, want only segment %d", n, first, listRows/segmentRows)
 		}
 	})
 }

@@ -9,19 +9,19 @@ import (
 	"tollgate/internal/store"
 )
 
-// segmentRows is the size of a segment of an account's log, in numbers. A row of ledger_key_part
-// records that a key has receipts in a segment, so that a list of a rare key need not examine the
-// whole log. An index by key would need a row for each receipt, and 4 % of the time of a hold and
-// its settlement.
+// segmentRows is the number of consecutive receipt numbers in a segment of an account's log. A row
+// of ledger_key_part records that a key has receipts in a segment, so that a list of a rarely used
+// key need not examine the whole log. An index by key would need an entry for each receipt and
+// would make each hold and settlement 4 % slower.
 const segmentRows = 128
 
-// SegmentOf returns the segment of a receipt by its number in its account's log.
+// SegmentOf returns the segment of the receipt with number seq in an account's log.
 func SegmentOf(seq int64) int64 { return seq / segmentRows }
 
 var insertSegments = store.Insert("ledger_key_part", "key text, part bigint", "ON CONFLICT DO NOTHING")
 
-// InsertSegments returns the statement that records segments, with a key and a segment in each row.
-// Recording a segment twice is a no-op.
+// InsertSegments returns the statement that records segments. Each of its rows has a key and a
+// segment. Recording a segment twice is a no-op.
 func InsertSegments() *store.Rows { return insertSegments }
 
 const (
@@ -35,18 +35,18 @@ const (
 	lastBelow     = `SELECT id FROM ledger_receipt WHERE account = $1 AND (seq, id) >= ($2, $3) ORDER BY seq, id LIMIT 1`
 )
 
-// bySegmentsTx examines the receipts that are newer than the recorded segments, and then the key's
+// bySegmentsTx examines first the receipts newer than all recorded segments, and then the key's
 // recorded segments.
 func (l *listing) bySegmentsTx() error {
-	var parted int64
-	if err := l.tx.QueryRow(indexedTo, l.Account).Scan(&parted); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	var recorded int64 // the newest receipt in a recorded segment
+	if err := l.tx.QueryRow(indexedTo, l.Account).Scan(&recorded); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	if unnoted := (position{seq: parted + 1}); unnoted.below(l.pos) {
-		if ended, err := l.stepsTx(higher(l.low, unnoted)); err != nil || !ended {
+	if unrecorded := (position{seq: recorded + 1}); unrecorded.below(l.pos) {
+		if complete, err := l.stepsTx(newer(l.low, unrecorded)); err != nil || !complete {
 			return err
 		}
-		l.pos = unnoted
+		l.pos = unrecorded
 	}
 	for l.low.below(l.pos) {
 		segments, err := l.segmentsTx()
@@ -72,7 +72,7 @@ func (l *listing) segmentTx(first, last int64) error {
 	if end := (position{seq: (last + 1) * segmentRows}); end.below(l.pos) {
 		l.pos = end
 	}
-	low := higher(l.low, position{seq: first * segmentRows})
+	low := newer(l.low, position{seq: first * segmentRows})
 	if err := l.readTx(low); err != nil || l.page.More {
 		return err
 	}
@@ -82,7 +82,7 @@ func (l *listing) segmentTx(first, last int64) error {
 	}
 	var oldest string
 	err := l.tx.QueryRow(lastBelow, l.Account, low.seq, low.id).Scan(&oldest)
-	if errors.Is(err, sql.ErrNoRows) { // deleted with all older receipts
+	if errors.Is(err, sql.ErrNoRows) { // the receipt and all older receipts are deleted
 		return nil
 	}
 	if err != nil {
@@ -99,21 +99,21 @@ func (l *listing) segmentsTx() (segments []int64, err error) {
 	}
 	rows, err := l.tx.Query(segmentsBelow, l.Key, SegmentOf(newest), SegmentOf(l.low.seq), segmentsRead)
 	if err != nil {
-		return nil, fmt.Errorf("read the parts of a key: %w", err)
+		return nil, fmt.Errorf("read the segments of a key: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var segment int64
 		if err := rows.Scan(&segment); err != nil {
-			return nil, fmt.Errorf("read the parts of a key: %w", err)
+			return nil, fmt.Errorf("read the segments of a key: %w", err)
 		}
 		segments = append(segments, segment)
 	}
 	return segments, rows.Err()
 }
 
-// higher returns the newer position in an account's log.
-func higher(p, q position) position {
+// newer returns the newer of two positions in an account's log.
+func newer(p, q position) position {
 	if p.below(q) {
 		return q
 	}
@@ -143,25 +143,25 @@ func UnindexedTx(tx *store.Tx, after string) (account string, err error) {
 	return account, err
 }
 
-// IndexTx records the segments of a chunk of an account's log. It returns false if all are
-// recorded.
+// IndexTx records the segments of the next chunk of an account's log. It reports whether more
+// chunks follow.
 func IndexTx(tx *store.Tx, account string) (more bool, err error) {
 	if err := tx.Lock("ledger_account", "id", account); err != nil {
 		return false, err
 	}
-	var seq, parted, next int64
-	if err := tx.QueryRow(indexedState, account).Scan(&seq, &parted); err != nil {
+	var seq, recorded, next int64
+	if err := tx.QueryRow(indexedState, account).Scan(&seq, &recorded); err != nil {
 		return false, err
 	}
 	to := seq
-	err = tx.QueryRow(oldestAfter, account, parted).Scan(&next)
+	err = tx.QueryRow(oldestAfter, account, recorded).Scan(&next)
 	switch {
 	case errors.Is(err, sql.ErrNoRows): // no receipt needs recording
 	case err != nil:
 		return false, err
 	default:
 		to = min(seq, next+indexChunk)
-		if _, err := tx.Exec(indexSegment, account, parted, to); err != nil {
+		if _, err := tx.Exec(indexSegment, account, recorded, to); err != nil {
 			return false, err
 		}
 	}
@@ -169,8 +169,8 @@ func IndexTx(tx *store.Tx, account string) (more bool, err error) {
 	return to < seq, err
 }
 
-// TrimIndexTx deletes the records of segments without receipts, for keys of an account. last is the
-// newest deleted number.
+// TrimIndexTx deletes, for some keys of an account, the records of segments whose receipts are all
+// deleted. last is the number of the newest deleted receipt.
 func TrimIndexTx(tx *store.Tx, account string, keys []string, last int64) error {
 	var oldest int64
 	err := tx.QueryRow(oldestAfter, account, -1).Scan(&oldest)

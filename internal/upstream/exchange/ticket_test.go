@@ -13,12 +13,13 @@ func TestTicket(t *testing.T) {
 		strings.Repeat("a", maxTicket+1): false,
 	} {
 		if Ticket(id) != want {
-			t.Errorf("%q: %t", id, !want)
+			t.Errorf("Ticket(%q) = %t, want %t", id, !want, want)
 		}
 	}
 }
 
-// TestUnknown tests that a task unknown to the provider is distinguished from a missing web page.
+// TestUnknown tests that an API response about an unknown task counts as Unknown, and a 404 web
+// page does not.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -30,7 +31,7 @@ func TestUnknown(t *testing.T) {
 		{404, ` <html>`, false}, {400, `{}`, false}, {200, `{}`, false}, {500, ``, false},
 	} {
 		if got := (&Reply{Status: tt.status, Body: []byte(tt.body)}).Unknown(); got != tt.want {
-			t.Errorf("%d %q: %t", tt.status, tt.body, got)
+			t.Errorf("Unknown of %d %q = %t, want %t", tt.status, tt.body, got, tt.want)
 		}
 	}
 }

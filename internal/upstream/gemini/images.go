@@ -20,13 +20,11 @@ import (
 const (
 	maxImages     = 10
 	maxReferences = 14
-	// maxAtOnce is how many calls of one work run at a time.
-	maxAtOnce = 4
-	// maxImageAnswer is the longest answer with an image in it, in bytes.
-	maxImageAnswer = 64 << 20
+	maxConcurrent = 4        // concurrent calls of one task
+	maxImageReply = 64 << 20 // bytes of a response with an image
 )
 
-// imagePaths are the further fields of images.
+// imagePaths are the paths of an image task's further fields.
 var imagePaths = paramPaths{
 	"temperature":      {"generationConfig", "temperature"},
 	"topP":             {"generationConfig", "topP"},
@@ -37,11 +35,11 @@ var imagePaths = paramPaths{
 	"safetySettings":   {"safetySettings"},
 }
 
-// makeImages asks for images, one a call.
+// makeImages makes the images of a task, with one call for each image.
 func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	count := max(w.Count, 1)
 	if count > maxImages {
-		return nil, upstream.Unsuitable(w.Kind, "%d images; the line makes up to %d", count, maxImages)
+		return nil, upstream.Unsuitable(w.Kind, "%d images; the line makes at most %d", count, maxImages)
 	}
 	at, f := a.address(a.resource(w.Model), "generateContent")
 	if f != nil {
@@ -51,7 +49,7 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 	if failure != nil {
 		return nil, failure
 	}
-	results, failure := exchange.Several(count, maxAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
+	results, failure := exchange.Several(count, maxConcurrent, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
 		return a.makeImage(ctx, w, at, bodies[i])
 	})
 	if failure != nil {
@@ -60,13 +58,13 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 	return &jobcall.TaskStatus{Done: true, Results: results}, nil
 }
 
-// makeImage makes one call. again reports whether another call may succeed: false if the line is
-// out of use or the prompt was rejected.
+// makeImage makes one image. again reports whether the next call may succeed; it is false if the
+// line cannot be used or the provider rejected the prompt.
 func (a *Adapter) makeImage(ctx context.Context, w jobcall.Task, at *url.URL, body []byte) (
 	_ []jobcall.Result, failure *upstream.JobFailure, again bool,
 ) {
 	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageAnswer, Reading: w.Reading,
+		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageReply, Reading: w.Reading,
 	})
 	if err != nil {
 		failure = upstream.AsJobFailure(err)
@@ -83,8 +81,8 @@ func (a *Adapter) makeImage(ctx context.Context, w jobcall.Task, at *url.URL, bo
 	return []jobcall.Result{*result}, nil, true
 }
 
-// imageBodies returns the bodies of the calls. They only differ in the seed, which counts up; with
-// one seed all images would be the same.
+// imageBodies returns the bodies of the calls. Each call gets the next seed, because with one seed
+// all images would be the same. The bodies are equal in everything else.
 func imageBodies(ctx context.Context, w jobcall.Task, count int) ([][]byte, *upstream.JobFailure) {
 	config, failure := imageConfig(w)
 	if failure != nil {
@@ -108,7 +106,7 @@ func imageBodies(ctx context.Context, w jobcall.Task, count int) ([][]byte, *ups
 	}
 	imagePaths.put(body, w)
 	seed := gjson.ParseBytes(w.Further()["seed"])
-	first, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
+	first, _ := json.Marshal(body) // cannot fail for maps, strings and bytes
 	bodies := slices.Repeat([][]byte{first}, count)
 	for i := 1; i < count && seed.Type == gjson.Number; i++ {
 		generation["seed"] = seed.Int() + int64(i)
@@ -117,17 +115,17 @@ func imageBodies(ctx context.Context, w jobcall.Task, count int) ([][]byte, *ups
 	return bodies, nil
 }
 
-// imageConfig returns the size and ratio. The user's pixels are expressed by their tier and ratio,
-// because the API has no pixels.
+// imageConfig returns the size and ratio. For a size in pixels, it returns the tier and ratio of
+// the pixels, because the API does not take pixels.
 func imageConfig(w jobcall.Task) (map[string]any, *upstream.JobFailure) {
 	config := map[string]any{}
-	old := strings.Contains(w.Model, "gemini-2.5-")
+	onlyOneSize := strings.Contains(w.Model, "gemini-2.5-")
 	switch w.Ratio {
 	case "":
 	case "1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9":
 		config["aspectRatio"] = w.Ratio
 	case "1:4", "4:1", "1:8", "8:1":
-		if old || strings.Contains(w.Model, "gemini-3-pro-") {
+		if onlyOneSize || strings.Contains(w.Model, "gemini-3-pro-") {
 			return nil, upstream.Unsuitable(w.Kind, "the ratio %s; %s does not make it", w.Ratio, w.Model)
 		}
 		config["aspectRatio"] = w.Ratio
@@ -135,9 +133,9 @@ func imageConfig(w jobcall.Task) (map[string]any, *upstream.JobFailure) {
 		return nil, upstream.Unsuitable(w.Kind, "the ratio %s; the provider does not make it", w.Ratio)
 	}
 	switch {
-	case old && w.Tier == "1K": // the only size, without a field
-	case old:
-		return nil, upstream.Unsuitable(w.Kind, "the tier %s; %s makes 1K alone", w.Tier, w.Model)
+	case onlyOneSize && w.Tier == "1K": // the model has no field for the size
+	case onlyOneSize:
+		return nil, upstream.Unsuitable(w.Kind, "the tier %s; %s makes only 1K", w.Tier, w.Model)
 	case w.Tier == "512p":
 		config["imageSize"] = "512"
 	case w.Tier == "1K" || w.Tier == "2K" || w.Tier == "4K":
@@ -148,8 +146,8 @@ func imageConfig(w jobcall.Task) (map[string]any, *upstream.JobFailure) {
 	return config, nil
 }
 
-// readImage returns the image in a good response. Parts with the model's thoughts are drafts, not
-// results. again reports whether another call may succeed: false if the prompt was blocked.
+// readImage returns the image in a good response. Images in the model's thoughts are drafts and not
+// results. again reports whether the next call may succeed; it is false if the prompt was blocked.
 func readImage(reply *exchange.Reply) (_ *jobcall.Result, failure *upstream.JobFailure, again bool) {
 	const kind = upstream.KindImage
 	doc, ok := document(reply)

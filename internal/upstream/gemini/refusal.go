@@ -10,44 +10,45 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// refused returns the failure of a rejected submission of a clip. Google rejects prompts,
-// references and wrong fields with the same status; only the message tells them apart.
+// refused returns the failure of a rejected submission. Google rejects prompts, references and
+// invalid fields of a clip with the same status, so the message decides.
 func refused(reply *exchange.Reply, kind string) *upstream.JobFailure {
-	t := reply.Refused(kind)
-	if kind == upstream.KindVideo && t.Job == fault.InvalidRequest {
-		again := argument(kind, reply, t.Message)
-		again.Status = t.Status
-		return again
+	f := reply.Refused(kind)
+	if kind == upstream.KindVideo && f.Job == fault.InvalidRequest {
+		byMessage := invalidArgument(kind, reply, f.Message)
+		byMessage.Status = f.Status
+		return byMessage
 	}
-	return t
+	return f
 }
 
-// argument returns the failure for rejected input (INVALID_ARGUMENT), by the message. The codes
-// passed to Ended are those of providers with a code for the reason.
-func argument(kind string, reply *exchange.Reply, message string) *upstream.JobFailure {
-	words := strings.ToLower(message)
-	for _, w := range policyWords {
-		if strings.Contains(words, w) {
+// invalidArgument returns the failure for rejected input (INVALID_ARGUMENT), according to the
+// message. It passes to Ended the error codes of other providers, because Google has no code for
+// the reason.
+func invalidArgument(kind string, reply *exchange.Reply, message string) *upstream.JobFailure {
+	lower := strings.ToLower(message)
+	for _, words := range policyWords {
+		if strings.Contains(lower, words) {
 			return upstream.Moderated(kind, message, false)
 		}
 	}
-	for _, w := range materialWords {
-		if strings.Contains(words, w) {
+	for _, words := range materialWords {
+		if strings.Contains(lower, words) {
 			return reply.Ended(kind, "invalid_image", message)
 		}
 	}
 	return reply.Ended(kind, "InvalidParameter", message)
 }
 
-// policyWords are in refusals of Google's safety system.
+// policyWords occur in rejections by Google's safety system.
 var policyWords = [...]string{"usage guideline", "violat", "responsible ai", "safety", "sensitive word", "sensitive or harmful",
 	"prohibited use"}
 
 // materialWords occur in rejections of unreadable references.
 var materialWords = [...]string{"process input image", "process input video", "image is not valid", "video is not valid", "decode"}
 
-// ended returns the failure in an error object: a message and a code, either a gRPC or HTTP number
-// or a name.
+// ended returns the failure in the error object of an ended task. The error object has a message
+// and a code: a gRPC number, an HTTP status or a name.
 func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	message := e.Get("message").String()
 	name := e.Get("status").String()
@@ -56,7 +57,7 @@ func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFail
 	}
 	switch strings.ToUpper(name) {
 	case "3", "9", "11", "400", "INVALID_ARGUMENT", "OUT_OF_RANGE", "FAILED_PRECONDITION":
-		return argument(kind, reply, message)
+		return invalidArgument(kind, reply, message)
 	case "4", "504", "DEADLINE_EXCEEDED":
 		return upstream.Expired(kind, "DEADLINE_EXCEEDED: "+message)
 	case "5", "404":
@@ -73,7 +74,7 @@ func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFail
 	return reply.Ended(kind, name, message)
 }
 
-// isFilter reports whether the reason for a missing image is the safety system.
+// isFilter reports whether a finish reason means that the safety system withheld the image.
 func isFilter(reason string) bool {
 	switch reason {
 	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":

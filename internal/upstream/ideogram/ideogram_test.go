@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// TestBodies tests the body for each model; empty if the line is unsuitable.
+// TestBodies tests the body for each model. A case with an empty body must be unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	one, two := task.Reference("image/png", "https://media.example/1.png", "abc"), task.Reference("image/webp", "", "def")
@@ -30,24 +30,25 @@ func TestBodies(t *testing.T) {
 		{"no ratio", image(task.NoRatio()), `{"async":true,"num_images":1,"prompt":"a lighthouse","size":"1024x1024"}`},
 		{"a paid tier without a ratio", image(task.Larger("2K"), task.NoRatio()),
 			`{"async":true,"num_images":1,"prompt":"a lighthouse","size":"2048x2048"}`},
-		{"pixels that it makes", image(task.Larger("2K"), task.Pixels(2560, 1440)),
+		{"supported pixels", image(task.Larger("2K"), task.Pixels(2560, 1440)),
 			`{"async":true,"num_images":1,"prompt":"a lighthouse","size":"2560x1440"}`},
 		{"other pixels", image(task.Pixels(1000, 600)), ``},
 		{"another ratio", image(task.Shape("21:9", 1568, 672)), ``},
 		{"another tier", image(task.Larger("4K")), ``},
 		{"nine pictures", image(task.Count(9)), ``},
 		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
-		{"a mask that is none", image(task.References(one), task.Mask(one)), ``},
+		{"an invalid mask", image(task.References(one), task.Mask(one)), ``},
 		{"a mask and five pictures", image(task.References(one, one, one, one, one), task.Mask(task.Painted())), ``},
 		{"a mask and a ratio", image(task.References(one), task.Mask(task.Painted()), task.Ratio("16:9")), ``},
 		{"a mask and a paid tier", image(task.References(one), task.Mask(task.Painted()), task.Larger("2K")), ``},
 		{"a mask for 4", image(task.Model("ideogram-4"), task.References(one), task.Mask(task.Painted())), ``},
-		{"precisely", image(task.Model("precise-edit/ideogram-4-5"), task.References(one, two, one), task.Params(`{"seed":7,"quality":"low"}`),
+		{"precise edit", image(task.Model("precise-edit/ideogram-4-5"), task.References(one, two, one), task.Params(`{"seed":7,"quality":"low"}`),
 			task.Count(2)), `{"async":"true","image":"abc","num_images":"2","prompt":"a lighthouse","quality":"low",` +
 			`"reference_images":"defabc","seed":"7"}`},
-		{"precisely, without a picture", image(task.Model("precise-edit/ideogram-4-5"), task.NoRatio()), ``},
-		{"precisely, pixels", image(task.Model("precise-edit/ideogram-4-5"), task.References(one), task.Pixels(1024, 1024)), ``},
-		{"precisely, another field", image(task.Model("precise-edit/ideogram-4-5"), task.References(one), task.Params(`{"size":"1K"}`)), ``},
+		{"precise edit without a picture", image(task.Model("precise-edit/ideogram-4-5"), task.NoRatio()), ``},
+		{"precise edit in pixels", image(task.Model("precise-edit/ideogram-4-5"), task.References(one), task.Pixels(1024, 1024)), ``},
+		{"precise edit with an unknown field",
+			image(task.Model("precise-edit/ideogram-4-5"), task.References(one), task.Params(`{"size":"1K"}`)), ``},
 		{"from pictures", image(task.References(one, two), task.Params(`{"seed":7}`)),
 			`{"async":"true","images":"abcdef","num_images":"1","prompt":"a lighthouse","seed":"7"}`},
 		{"from a picture with a ratio", image(task.References(one), task.Shape("16:9", 1365, 768)),
@@ -56,7 +57,7 @@ func TestBodies(t *testing.T) {
 			`{"async":"true","images":"abc","num_images":"1","prompt":"a lighthouse","size":"2048x2048"}`},
 		{"from a picture, too large", image(task.References(one), task.Larger("4K")), ``},
 		{"from a picture, pixels", image(task.References(one), task.Pixels(1000, 600)), ``},
-		{"from six", image(task.References(one, one, one, one, one, one)), ``},
+		{"from six pictures", image(task.References(one, one, one, one, one, one)), ``},
 		{"from a video", image(task.References(film)), ``},
 		{"from a GIF", image(task.References(gif)), ``},
 		{"4", image(task.Model("ideogram-4"), task.Params(`{"rendering_speed":"TURBO"}`)), `{"async":true,"prompt":"a lighthouse",` +
@@ -68,7 +69,7 @@ func TestBodies(t *testing.T) {
 		{"3, larger", image(task.Model("ideogram-3"), task.Larger("2K")), ``},
 		{"3, pixels", image(task.Model("ideogram-3"), task.Pixels(1000, 600)), ``},
 		{"3, another ratio", image(task.Model("ideogram-3"), task.Shape("21:9", 1568, 672)), ``},
-		{"a model of tomorrow", image(task.Model("ideogram-5")), ``},
+		{"an unknown model", image(task.Model("ideogram-5")), ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -84,8 +85,8 @@ func pathOf(model string) string {
 	return "/v2/image/generate/" + model
 }
 
-// TestOmitted tests that the form leaves out a field omitted by the line, even a field of the
-// adapter.
+// TestOmitted tests that the body lacks a field in the line's Omit, even if the adapter sets the
+// field.
 func TestOmitted(t *testing.T) {
 	t.Parallel()
 	studio, transport := fakestudio.NewIdeogram(t), exchange.NewTransport()
@@ -98,21 +99,21 @@ func TestOmitted(t *testing.T) {
 	_, err = jobcall.Submit(t.Context(), a, image(task.From("a")))
 	sent := studio.Submissions()
 	if err != nil || len(sent) != 1 {
-		t.Fatalf("%v, %+v", err, sent)
+		t.Fatalf("error %v, submissions %+v; want one submission", err, sent)
 	}
-	if n, there := conformance.Form(t, &sent[0])["num_images"]; there {
+	if n, exists := conformance.Form(t, &sent[0])["num_images"]; exists {
 		t.Errorf("num_images was sent: %s", n)
 	}
 }
 
-// TestMask tests that the area to change is black in both kinds of edit.
+// TestMask tests the mask of both kinds of edit: the area to change must be black.
 func TestMask(t *testing.T) {
 	t.Parallel()
 	for model, field := range map[string]string{"ideogram-4-5": "images", "precise-edit/ideogram-4-6": "image"} {
 		s := conformance.Sent(t, ideogram.Provider, fakestudio.NewIdeogram(t),
 			image(task.Model(model), task.From("a"), task.Mask(task.Painted())))
 		if s == nil {
-			t.Errorf("%s: unsuitable", model)
+			t.Errorf("%s: a task with a mask is unsuitable", model)
 			continue
 		}
 		form := conformance.Form(t, s)
@@ -123,14 +124,14 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestOneACall checks that a model without a count makes a task for each picture.
-func TestOneACall(t *testing.T) {
+// TestOneCallPerPicture checks that a model without a count gets a submission for each picture.
+func TestOneCallPerPicture(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewIdeogram(t)
 	w := image(task.Model("ideogram-4"), task.Count(3))
-	made, err := conformance.SubmitAndPoll(t, conformance.Line(t, ideogram.Provider, studio.URL(), nil), w)
-	if err != nil || len(made.Results) != 3 || len(studio.Submissions()) != 3 {
-		t.Errorf("%+v, %v, %d calls", made, err, len(studio.Submissions()))
+	status, err := conformance.SubmitAndPoll(t, conformance.Line(t, ideogram.Provider, studio.URL(), nil), w)
+	if err != nil || len(status.Results) != 3 || len(studio.Submissions()) != 3 {
+		t.Errorf("got %+v, %v after %d calls, want 3 results of 3 calls", status, err, len(studio.Submissions()))
 	}
 }
 
@@ -142,8 +143,8 @@ func TestSubmissionOutcomes(t *testing.T) {
 		status  int
 		body    string
 		want    conformance.Outcome
-		proven  bool // of the account
-		message string
+		proven  bool   // false if a probe must confirm the failure
+		message string // a part of the message for the client
 	}{
 		{400, `{"error":"size is none of the model's"}`, v.Refused, true, "size is none"},
 		{401, `{"error":"Invalid API key"}`, v.Account, false, ""},
@@ -171,7 +172,7 @@ func TestSubmissionOutcomes(t *testing.T) {
 	}
 }
 
-// TestTaskOutcomes is the table of how a task ends.
+// TestTaskOutcomes tests the outcome for each response about an ended task.
 func TestTaskOutcomes(t *testing.T) {
 	t.Parallel()
 	v := conformance.OutcomesOf(upstream.KindImage)
@@ -189,10 +190,11 @@ func TestTaskOutcomes(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", reason, got, want)
 		}
 	}
-	some := `{"status":"completed","data":[{"url":"","is_image_safe":false},{"url":"https://x.example/1"},{"url":"https://x.example/2"}]}`
-	a := conformance.LineAnswering(t, ideogram.Provider, 200, some)
-	if made, err := a.Poll(t.Context(), image(), "gen_1"); err != nil || len(made.Results) != 1 {
-		t.Errorf("more pictures than requested: %+v, %v", made, err)
+	flaggedAndMore := `{"status":"completed","data":[{"url":"","is_image_safe":false},` +
+		`{"url":"https://x.example/1"},{"url":"https://x.example/2"}]}`
+	a := conformance.LineAnswering(t, ideogram.Provider, 200, flaggedAndMore)
+	if status, err := a.Poll(t.Context(), image(), "gen_1"); err != nil || len(status.Results) != 1 {
+		t.Errorf("got %+v, %v; want only the requested number of unflagged pictures", status, err)
 	}
 }
 

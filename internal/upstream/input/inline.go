@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// inline reads a reference into a data URI. It
-// returns upstream.Unread's error if the reference does not have exactly Size bytes.
+// inline reads a reference into a data URI. It returns the error of upstream.Unread if the
+// reference does not have exactly Size bytes.
 func inline(ctx context.Context, r jobcall.Reference) (string, error) {
 	body, err := r.Open(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func inline(ctx context.Context, r jobcall.Reference) (string, error) {
 	encoder := base64.NewEncoder(base64.StdEncoding, &uri)
 	n, err := io.Copy(encoder, io.LimitReader(body, r.Size+1))
 	if err == nil && n != r.Size {
-		err = fmt.Errorf("%d bytes came of %d", n, r.Size)
+		err = fmt.Errorf("read %d bytes, want %d", n, r.Size)
 	}
 	if err != nil {
 		return "", upstream.Unread(err)

@@ -14,11 +14,11 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// object is an option as the catalog reads it.
+// object is the type of the catalog reader for an object in the options.
 type object = map[string]any
 
-// usual are the words of a provider for tests.
-func usual() input.Words {
+// defaultWords returns the defaults of a provider for tests.
+func defaultWords() input.Words {
 	return input.Words{
 		Fields: map[string]string{
 			input.Prompt: "prompt", input.Count: "n", input.Image: "image", input.Images: "images", input.Mask: "mask",
@@ -38,12 +38,12 @@ func video() jobcall.Task {
 		Seconds: 5}
 }
 
-// at is a reference with an address.
+// at returns a reference with an address.
 func at(kind, address string) jobcall.Reference {
 	return jobcall.Reference{Type: kind, Size: 1, URL: address}
 }
 
-// writer is a generator for tests of Write: it writes each submitted work.
+// writer is a generator that writes each submitted task with Style.Write.
 type writer struct {
 	jobcall.Generator
 	style *input.Style
@@ -58,29 +58,29 @@ func (r *writer) Submit(ctx context.Context, w jobcall.Task) (_ *jobcall.TaskSta
 	return nil, err
 }
 
-// written submits a work and returns its input in the given style.
-func written(t *testing.T, style *input.Style, w jobcall.Task, carry input.Carry) ([]byte, error) {
-	to := &writer{style: style, carry: carry}
-	_, err := jobcall.Submit(t.Context(), to, w)
-	return to.body, err
+// inputOf submits a task and returns its input in a style.
+func inputOf(t *testing.T, style *input.Style, w jobcall.Task, carry input.Carry) ([]byte, error) {
+	g := &writer{style: style, carry: carry}
+	_, err := jobcall.Submit(t.Context(), g, w)
+	return g.body, err
 }
 
-// write writes a work; a failure comes as its cause.
+// write writes a task in the style of a line's options.
 func write(t *testing.T, options object, w jobcall.Task) (model, body string, failure *upstream.JobFailure) {
 	t.Helper()
 	o, err := input.Read(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	style := o.Style(w, usual())
-	raw, err := written(t, style, w, func(_ context.Context, r jobcall.Reference) (string, error) { return r.URL, nil })
+	style := o.Style(w, defaultWords())
+	raw, err := inputOf(t, style, w, func(_ context.Context, r jobcall.Reference) (string, error) { return r.URL, nil })
 	if err != nil && !errors.As(err, &failure) {
-		t.Fatalf("not a failure: %v", err)
+		t.Fatalf("the error is not a *upstream.JobFailure: %v", err)
 	}
 	return style.Model, string(raw), failure
 }
 
-func TestWorksAreWritten(t *testing.T) {
+func TestWrite(t *testing.T) {
 	t.Parallel()
 	with := func(w jobcall.Task, change func(*jobcall.Task)) jobcall.Task {
 		change(&w)
@@ -92,7 +92,7 @@ func TestWorksAreWritten(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		options object
-		work    jobcall.Task
+		task    jobcall.Task
 		want    string
 	}{
 		"image": {nil, image(), `{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
@@ -101,16 +101,16 @@ func TestWorksAreWritten(t *testing.T) {
 			`{"image_size":{"height":2048,"width":2048},"n":3,"prompt":"p"}`},
 		"renamed": {object{"fields": object{"prompt": "text", "size": "dims"}}, image(),
 			`{"dims":{"height":2048,"width":2048},"text":"p"}`},
-		"left out": {object{"fields": object{"duration": "", "resolution": ""}}, video(), `{"aspect_ratio":"16:9","prompt":"p"}`},
-		"pixels":   {object{"size": "pixels"}, image(), `{"height":2048,"prompt":"p","width":2048}`},
-		"ratio":    {object{"size": "ratio"}, image(), `{"aspect_ratio":"1:1","prompt":"p","resolution":"2K"}`},
-		"no size":  {object{"size": "none"}, image(), `{"prompt":"p"}`},
+		"omitted fields": {object{"fields": object{"duration": "", "resolution": ""}}, video(), `{"aspect_ratio":"16:9","prompt":"p"}`},
+		"pixels":         {object{"size": "pixels"}, image(), `{"height":2048,"prompt":"p","width":2048}`},
+		"ratio":          {object{"size": "ratio"}, image(), `{"aspect_ratio":"1:1","prompt":"p","resolution":"2K"}`},
+		"no size":        {object{"size": "none"}, image(), `{"prompt":"p"}`},
 		"pixels and tier": {object{"size": "pixels", "fields": object{"resolution": "quality"}}, image(),
 			`{"height":2048,"prompt":"p","quality":"2K","width":2048}`},
 		"seconds": {object{"duration": "seconds"}, video(),
 			`{"aspect_ratio":"16:9","duration":"5s","prompt":"p","resolution":"720p"}`},
 		"text": {object{"duration": "text"}, video(), `{"aspect_ratio":"16:9","duration":"5","prompt":"p","resolution":"720p"}`},
-		"spelled": {
+		"spelling of values": {
 			object{"values": object{"resolution": object{"720p": "hd"}, "duration": object{"5": int64(121)}, "ratio": object{"9:16": "tall"}}},
 			video(), `{"aspect_ratio":"16:9","duration":121,"prompt":"p","resolution":"hd"}`},
 		"without a ratio": {nil, with(video(), func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Seconds = "", 0, 0, 0 }),
@@ -155,12 +155,13 @@ func TestWorksAreWritten(t *testing.T) {
 				one(w)
 				w.Seconds, w.References[0].Role = 0, "reference"
 			}), `{"prompt":"p","subjects":["a"]}`},
-		"ours win": {object{"size": "none", "input": object{"prompt": "x", "n": int64(4)}}, image(), `{"n":4,"prompt":"p"}`},
-		"of one model": {object{"size": "ratio", "input": object{"a": int64(1)},
+		"fields of the task take precedence": {object{"size": "none", "input": object{"prompt": "x", "n": int64(4)}},
+			image(), `{"n":4,"prompt":"p"}`},
+		"options of a model": {object{"size": "ratio", "input": object{"a": int64(1)},
 			"models": []any{object{"id": "m", "size": "pixels", "fields": object{"width": "w", "height": "h"}, "input": object{"b": int64(2)}},
 				object{"id": "other", "size": "none"}}}, image(), `{"a":1,"b":2,"h":2048,"prompt":"p","w":2048}`},
 	} {
-		_, got, failure := write(t, tt.options, tt.work)
+		_, got, failure := write(t, tt.options, tt.task)
 		if failure != nil || got != tt.want {
 			t.Errorf("%s: %s, %v\nwant %s", name, got, failure, tt.want)
 		}
@@ -187,14 +188,14 @@ func TestModelOfReferences(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeSaid(t *testing.T) {
+func TestUnsuitableTasks(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		options object
 		change  func(*jobcall.Task)
 		want    string
 	}{
-		"several images": {object{"fields": object{"count": ""}}, func(w *jobcall.Task) { w.Count = 2 }, "one image a call"},
+		"several images": {object{"fields": object{"count": ""}}, func(w *jobcall.Task) { w.Count = 2 }, "one image per call"},
 		"pixels":         {object{"size": "ratio"}, func(w *jobcall.Task) { w.Exact, w.Ratio = true, "" }, "takes a ratio"},
 		"no references": {object{"fields": object{"image": "", "images": ""}},
 			func(w *jobcall.Task) { w.References = []jobcall.Reference{at("image/png", "a")} }, "does not take 1 images"},
@@ -211,20 +212,20 @@ func TestWhatCannotBeSaid(t *testing.T) {
 			func(*jobcall.Task) {}, `"side" twice`},
 		"twice, a reference": {object{"fields": object{"image": "prompt"}},
 			func(w *jobcall.Task) { w.References = []jobcall.Reference{at("image/png", "a")} }, `"prompt" twice`},
-		"a larger tier that is not said": {object{"size": "none"}, func(w *jobcall.Task) { w.Larger = true }, "cannot be asked for"},
-		"a larger tier whose word is left out": {object{"size": "ratio", "fields": object{"resolution": ""}},
-			func(w *jobcall.Task) { w.Larger = true }, "cannot be asked for"},
-		"a larger tier whose pixels are left out": {object{"size": "pixels", "fields": object{"width": "", "height": ""}},
-			func(w *jobcall.Task) { w.Larger = true }, "cannot be asked for"},
-		"a frame without a word": {nil, func(w *jobcall.Task) {
+		"a larger tier without a size": {object{"size": "none"}, func(w *jobcall.Task) { w.Larger = true }, "cannot request"},
+		"a larger tier without resolution": {object{"size": "ratio", "fields": object{"resolution": ""}},
+			func(w *jobcall.Task) { w.Larger = true }, "cannot request"},
+		"a larger tier without pixels": {object{"size": "pixels", "fields": object{"width": "", "height": ""}},
+			func(w *jobcall.Task) { w.Larger = true }, "cannot request"},
+		"a frame without a member": {nil, func(w *jobcall.Task) {
 			w.References = []jobcall.Reference{at("image/png", "a")}
 			w.References[0].Role = "last_frame"
 		}, "last frame"},
-		"a seed that is left out": {object{"fields": object{"seed": ""}},
+		"an omitted seed": {object{"fields": object{"seed": ""}},
 			func(w *jobcall.Task) { w.Params = json.RawMessage(`{"seed":1}`) }, "seed"},
-		"count in params": {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`{"n":4}`) }, `"n" is the line's own`},
-		"size in params":  {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`{"image_size":"huge"}`) }, "image_size"},
-		"params are none": {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`[1]`) }, "no object"},
+		"count in params":     {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`{"n":4}`) }, `"n" is the line's own`},
+		"size in params":      {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`{"image_size":"huge"}`) }, "image_size"},
+		"params are an array": {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`[1]`) }, "no object"},
 	} {
 		for _, w := range []jobcall.Task{image(), video()} {
 			w.Seconds = 0
@@ -235,7 +236,7 @@ func TestWhatCannotBeSaid(t *testing.T) {
 			tt.change(&w)
 			_, body, failure := write(t, options, w)
 			if failure == nil || !strings.Contains(failure.Error(), tt.want) {
-				t.Errorf("%s: %s, %v", name, body, failure)
+				t.Errorf("%s: got %s and failure %v, want %q", name, body, failure, tt.want)
 				continue
 			}
 			job := fault.UpstreamError
@@ -265,10 +266,10 @@ func TestOptionsAreChecked(t *testing.T) {
 		"references: must be":              {"references": ""},
 		"models: must be a list":           {"models": object{}},
 		"[0] must have the id":             {"models": []any{"x"}},
-		`"m" stands there twice`:           {"models": []any{object{"id": "m"}, object{"id": "m"}}},
+		`"m" is listed twice`:              {"models": []any{object{"id": "m"}, object{"id": "m"}}},
 		`models: "m": size`:                {"models": []any{object{"id": "m", "size": "x"}}},
-		"within itself":                    {"models": []any{object{"id": "m", "models": []any{}}}},
-		"within models alone":              {"id": "m"},
+		"not allowed inside models":        {"models": []any{object{"id": "m", "models": []any{}}}},
+		"only allowed inside models":       {"id": "m"},
 	} {
 		if _, err := input.Read(options); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %s", options, err, want)
@@ -288,10 +289,10 @@ func TestStylesShareNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	words, w := usual(), image()
+	words, w := defaultWords(), image()
 	write := func(model string) string {
 		w.Model = model
-		body, err := written(t, o.Style(w, words), w, nil)
+		body, err := inputOf(t, o.Style(w, words), w, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,18 +307,18 @@ func TestStylesShareNothing(t *testing.T) {
 	}
 }
 
-// bytesOf returns a reference with n bytes and a Size of size.
+// bytesOf returns a reference with a Size of size. It has n bytes and then returns the error end.
 func bytesOf(n, size int64, end error) jobcall.Reference {
 	return jobcall.Reference{Type: "image/png", Size: size, Open: func(context.Context) (io.ReadCloser, error) {
-		return io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat("x", int(n))), broken{end})), nil
+		return io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat("x", int(n))), errorReader{end})), nil
 	}}
 }
 
-// broken is a reader. It returns an error at the end.
-type broken struct{ err error }
+// errorReader is a reader that returns only an error.
+type errorReader struct{ err error }
 
 // Read implements io.Reader.
-func (b broken) Read([]byte) (int, error) { return 0, b.err }
+func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
 
 func TestInlineLink(t *testing.T) {
 	t.Parallel()
@@ -326,7 +327,7 @@ func TestInlineLink(t *testing.T) {
 	}
 	for name, r := range map[string]jobcall.Reference{
 		"short": bytesOf(3, 4, io.EOF), "long": bytesOf(5, 4, io.EOF), "broken": bytesOf(4, 5, io.ErrUnexpectedEOF),
-		"away": {Open: func(context.Context) (io.ReadCloser, error) { return nil, errors.New("away") }},
+		"missing": {Open: func(context.Context) (io.ReadCloser, error) { return nil, errors.New("missing") }},
 	} {
 		_, err := input.Link(t.Context(), r)
 		var failure *upstream.JobFailure
@@ -349,7 +350,7 @@ func FuzzParams(f *testing.F) {
 	f.Fuzz(func(t *testing.T, params []byte) {
 		w := image()
 		w.Params = params
-		body, err := written(t, o.Style(w, usual()), w, nil)
+		body, err := inputOf(t, o.Style(w, defaultWords()), w, nil)
 		if err != nil {
 			return
 		}

@@ -1,13 +1,13 @@
-// Package input owns the model input of works for providers with many families of models. The input
-// is a flat JSON object; each family has its own names of members and its own spelling of values.
-// The provider has default names (Words), and a line's options change them.
+// Package input owns the model input of tasks for providers with many families of models. The input
+// is a flat JSON object. Each family has its own names of members and its own spelling of values: a
+// provider has defaults (Words), and a line's options change the defaults.
 //
 // Invariants:
 //   - Fields with an effect on the price (count, size, ratio, resolution, duration) and references
 //     are never taken from a client's further fields.
-//   - A work not expressible in the model's input is upstream.Unsuitable, before any call. If the
-//     options name no member for a field, the operator is responsible.
-//   - This package makes no calls; the provider's adapter carries references.
+//   - A task that the model's input cannot express is upstream.Unsuitable before any call. If the
+//     reason is an option that omits a field, the operator has to change the option.
+//   - This package makes no calls; the provider's adapter uploads or links references.
 package input
 
 import (
@@ -22,12 +22,12 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Fields of a work. The option `fields` names the member for each.
+// Fields of a task. The option `fields` names the member of the input for each field.
 const (
 	Prompt     = "prompt"
 	Count      = "count"
-	Image      = "image"  // the only image to work from
-	Images     = "images" // several images to work from, as a list
+	Image      = "image"  // a single reference image
+	Images     = "images" // reference images as a list
 	Video      = "video"
 	Videos     = "videos"
 	Mask       = "mask"
@@ -39,66 +39,66 @@ const (
 	Duration   = "duration"
 	FirstFrame = "first_frame" // of a video
 	LastFrame  = "last_frame"
-	Subjects   = "reference_images" // subjects of a video, as a list
+	Subjects   = "reference_images" // reference images with the role of a subject, as a list
 	Audio      = "audio"            // whether a video has sound
 	Seed       = "seed"
 	Negative   = "negative_prompt"
 )
 
-// Values of the option `size`: the form of a picture's size.
+// Values of the option `size`: how the input expresses a size.
 const (
-	SizeRatio  = "ratio"      // as ratio and resolution
-	SizePixels = "pixels"     // as width and height
-	SizeObject = "image_size" // as one object of width and height
-	SizeNone   = "none"       // not at all
+	SizeRatio  = "ratio"      // a ratio and a resolution
+	SizePixels = "pixels"     // a width and a height
+	SizeObject = "image_size" // one object with width and height
+	SizeNone   = "none"       // the input has no size
 )
 
-// Values of the option `duration`: the form of a number of seconds.
+// Values of the option `duration`: how the input expresses a number of seconds.
 const (
 	DurationNumber  = "number"  // 5
 	DurationText    = "text"    // "5"
 	DurationSeconds = "seconds" // "5s"
 )
 
-// maxName bounds the name of a member and the id of a model in options.
+// maxName bounds the length of the name of a member and of the id of a model, in bytes.
 const maxName = 200
 
-// words returns the fields of a work.
-func words() []string {
+// allFields returns the fields of a task.
+func allFields() []string {
 	return []string{Prompt, Count, Image, Images, Video, Videos, Mask, Size, Width, Height, Ratio, Resolution, Duration,
 		FirstFrame, LastFrame, Subjects, Audio, Seed, Negative}
 }
 
-func sizes() []string     { return []string{SizeRatio, SizePixels, SizeObject, SizeNone} }
-func durations() []string { return []string{DurationNumber, DurationText, DurationSeconds} }
-func spelled() []string   { return []string{Ratio, Resolution, Duration} }
+func sizes() []string         { return []string{SizeRatio, SizePixels, SizeObject, SizeNone} }
+func durations() []string     { return []string{DurationNumber, DurationText, DurationSeconds} }
+func spelledFields() []string { return []string{Ratio, Resolution, Duration} }
 
 // Words are the defaults for a provider's models.
 type Words struct {
-	// Fields names the member for each field of a work. A field with a missing or empty name is not
-	// written.
+	// Fields maps each field of a task to the name of its member. A field with a missing or empty
+	// name is not written.
 	Fields map[string]string
-	// ImageSize and VideoSize are the forms of the size for each kind, Duration is the form of the
-	// duration.
+	// ImageSize and VideoSize are values of the option `size`, one for each kind of task. Duration
+	// is a value of the option `duration`.
 	ImageSize, VideoSize, Duration string
 }
 
-// Options are a line's validated options about input.
+// Options are a line's validated input options.
 //
-//	fields      the member for each field; "" omits the field
+//	fields      the name of the member for each field; "" omits the field
 //	size        ratio, pixels, image_size or none
 //	duration    number, text or seconds
 //	values      the spelling of single ratios, resolutions and durations
 //	input       members sent with every request
-//	references  the model for works with references
-//	models      a list of the same options for single models, each with the
-//	            provider's ID of its model in `id`
+//	references  the model for tasks with references
+//	models      a list of options for single models; each entry has the
+//	            provider's model ID in `id`
 type Options struct {
 	all    options
 	models map[string]options
 }
 
-// options are those of a line or of one model of it.
+// options are the options of a line, or of one model of a line.
 type options struct {
 	fields     map[string]string
 	size       string
@@ -127,23 +127,24 @@ func Read(raw map[string]any) (*Options, error) {
 		return nil, errors.New("models: must be a list of options, each with the id of its model")
 	}
 	for i, value := range list {
-		one, _ := value.(map[string]any)
-		id, _ := one["id"].(string)
+		entry, _ := value.(map[string]any)
+		id, _ := entry["id"].(string)
 		if id == "" || len(id) > maxName {
 			return nil, fmt.Errorf("models: [%d] must have the id of a model", i)
 		}
-		if _, twice := o.models[id]; twice {
-			return nil, fmt.Errorf("models: %q stands there twice", id)
+		if _, exists := o.models[id]; exists {
+			return nil, fmt.Errorf("models: %q is listed twice", id)
 		}
-		if o.models[id], err = read(one, false); err != nil {
+		if o.models[id], err = read(entry, false); err != nil {
 			return nil, fmt.Errorf("models: %q: %w", id, err)
 		}
 	}
 	return o, nil
 }
 
-// read parses the options of one level. Only the line's own level has models.
-func read(raw map[string]any, line bool) (o options, err error) {
+// read parses the options of a line, or of an entry of models. Only a line's options may have
+// models.
+func read(raw map[string]any, ofLine bool) (o options, err error) {
 	for name, value := range raw {
 		switch name {
 		case "fields":
@@ -163,12 +164,12 @@ func read(raw map[string]any, line bool) (o options, err error) {
 			}
 			o.references = text
 		case "models":
-			if !line {
-				err = errors.New("models: cannot stand within itself")
+			if !ofLine {
+				err = errors.New("models: not allowed inside models")
 			}
 		case "id":
-			if line {
-				err = errors.New("id: stands within models alone")
+			if ofLine {
+				err = errors.New("id: only allowed inside models")
 			}
 		default:
 			err = fmt.Errorf("%s: unknown option: use fields, size, duration, values, input, references or models", name)
@@ -194,100 +195,98 @@ func object(raw map[string]any, name string) (map[string]any, error) {
 }
 
 func fields(raw map[string]any) (map[string]string, error) {
-	given, err := object(raw, "fields")
+	option, err := object(raw, "fields")
 	if err != nil {
 		return nil, err
 	}
-	read := map[string]string{}
-	for word, value := range given {
-		if !slices.Contains(words(), word) {
-			return nil, fmt.Errorf("fields: unknown %q; use %s", word, strings.Join(words(), ", "))
+	names := map[string]string{}
+	for field, value := range option {
+		if !slices.Contains(allFields(), field) {
+			return nil, fmt.Errorf("fields: unknown %q; use %s", field, strings.Join(allFields(), ", "))
 		}
 		name, ok := value.(string)
 		if !ok || len(name) > maxName {
-			return nil, fmt.Errorf("fields: %s must be the name of a member, or \"\" to leave it out", word)
+			return nil, fmt.Errorf("fields: %s must be the name of a member, or \"\" to omit the field", field)
 		}
-		read[word] = name
+		names[field] = name
 	}
-	return read, nil
+	return names, nil
 }
 
 func values(raw map[string]any) (map[string]map[string]json.RawMessage, error) {
-	given, err := object(raw, "values")
+	option, err := object(raw, "values")
 	if err != nil {
 		return nil, err
 	}
-	read := map[string]map[string]json.RawMessage{}
-	for word := range given {
-		if !slices.Contains(spelled(), word) {
-			return nil, fmt.Errorf("values: unknown %q; use %s", word, strings.Join(spelled(), ", "))
+	spellings := map[string]map[string]json.RawMessage{}
+	for field := range option {
+		if !slices.Contains(spelledFields(), field) {
+			return nil, fmt.Errorf("values: unknown %q; use %s", field, strings.Join(spelledFields(), ", "))
 		}
-		one, err := members(given, word)
-		if err != nil {
+		if spellings[field], err = members(option, field); err != nil {
 			return nil, fmt.Errorf("values: %w", err)
 		}
-		read[word] = one
 	}
-	return read, nil
+	return spellings, nil
 }
 
-// members reads an object of free values.
+// members parses the option name, an object with values of any type.
 func members(raw map[string]any, name string) (map[string]json.RawMessage, error) {
-	given, err := object(raw, name)
+	option, err := object(raw, name)
 	if err != nil {
 		return nil, err
 	}
-	read := map[string]json.RawMessage{}
-	for member, value := range given {
-		if read[member], err = json.Marshal(value); err != nil || member == "" || len(member) > maxName {
+	encoded := map[string]json.RawMessage{}
+	for member, value := range option {
+		if encoded[member], err = json.Marshal(value); err != nil || member == "" || len(member) > maxName {
 			return nil, fmt.Errorf("%s: %q must be a name with a JSON value", name, member)
 		}
 	}
-	return read, nil
+	return encoded, nil
 }
 
-func choice(name string, value any, of []string) (string, error) {
+func choice(name string, value any, allowed []string) (string, error) {
 	text, ok := value.(string)
-	if !ok || !slices.Contains(of, text) {
-		return "", fmt.Errorf("%s: must be %s", name, strings.Join(of, ", "))
+	if !ok || !slices.Contains(allowed, text) {
+		return "", fmt.Errorf("%s: must be %s", name, strings.Join(allowed, ", "))
 	}
 	return text, nil
 }
 
-// Style is how one work is written.
+// Style determines how a task is written as a model's input.
 type Style struct {
-	// Model is the provider's ID of the model for the work.
+	// Model is the provider's ID of the model for the task.
 	Model string
 
 	fields   map[string]string
-	named    map[string]bool // fields named in the options themselves
+	named    map[string]bool // the fields in the option `fields`
 	size     string
 	duration string
 	values   map[string]map[string]json.RawMessage
 	input    map[string]json.RawMessage
 }
 
-// Style returns the style of a work: the provider's defaults, changed by the line's options, then
-// by the model's. If the option `references` names a model, a work with references is sent to the
-// named model in the named model's style.
-func (o *Options) Style(w jobcall.Task, usual Words) *Style {
+// Style returns the style of a task: the provider's defaults, changed first by the line's options
+// and then by the model's options. If the option `references` names a model, a task with references
+// is sent to that model, in that model's style.
+func (o *Options) Style(w jobcall.Task, defaults Words) *Style {
 	s := &Style{Model: w.Model}
 	if len(w.References) > 0 {
-		if other := o.models[w.Model].references; other != "" {
-			s.Model = other
+		if model := o.models[w.Model].references; model != "" {
+			s.Model = model
 		} else if o.all.references != "" {
 			s.Model = o.all.references
 		}
 	}
-	s.fields, s.size, s.duration = maps.Clone(usual.Fields), usual.ImageSize, usual.Duration
+	s.fields, s.size, s.duration = maps.Clone(defaults.Fields), defaults.ImageSize, defaults.Duration
 	if w.Kind == upstream.KindVideo {
-		s.size = usual.VideoSize
+		s.size = defaults.VideoSize
 	}
 	s.named, s.values, s.input = map[string]bool{}, map[string]map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	for _, level := range []options{o.all, o.models[s.Model]} {
 		maps.Copy(s.fields, level.fields)
-		for word := range level.fields {
-			s.named[word] = true
+		for field := range level.fields {
+			s.named[field] = true
 		}
 		if level.size != "" {
 			s.size = level.size
@@ -295,11 +294,11 @@ func (o *Options) Style(w jobcall.Task, usual Words) *Style {
 		if level.duration != "" {
 			s.duration = level.duration
 		}
-		for word, spelling := range level.values {
-			if s.values[word] == nil {
-				s.values[word] = map[string]json.RawMessage{}
+		for field, spellings := range level.values {
+			if s.values[field] == nil {
+				s.values[field] = map[string]json.RawMessage{}
 			}
-			maps.Copy(s.values[word], spelling)
+			maps.Copy(s.values[field], spellings)
 		}
 		maps.Copy(s.input, level.input)
 	}

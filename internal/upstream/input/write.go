@@ -11,22 +11,22 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// Carry brings a reference to the provider and returns the reference's value in the input: an
-// address or a data URI. Its error is a *upstream.JobFailure.
+// Carry makes a reference available to the provider and returns the value of the reference in the
+// input: an address or a data URI. Its error is a *upstream.JobFailure.
 type Carry func(ctx context.Context, r jobcall.Reference) (string, error)
 
-// Write writes a work as its model's input: the operator's own members first, replaced by the
-// client's further fields, replaced by the fields of the work. The error is a *upstream.JobFailure:
-// upstream.Unsuitable if the style has no member for a field, otherwise Carry's. Carry is called
-// only if the style has members for all fields.
+// Write returns a task as JSON for its model's input. A field of the task takes precedence over a
+// further field of the client, and a further field over a member of the option `input`. The error
+// is a *upstream.JobFailure: upstream.Unsuitable if the style has no member for a field, otherwise
+// the error of carry. Write calls carry only if the style has members for all fields.
 func (s *Style) Write(ctx context.Context, w jobcall.Task, carry Carry) ([]byte, error) {
-	d := draft{style: s, work: w, members: map[string]any{}}
-	d.plain()
-	carried := d.references()
+	d := draft{style: s, task: w, members: map[string]any{}}
+	d.setFields()
+	byMember := d.references()
 	if d.fault != nil {
 		return nil, d.fault
 	}
-	out := make(map[string]json.RawMessage, len(s.input)+len(w.Further())+len(d.members)+len(carried))
+	out := make(map[string]json.RawMessage, len(s.input)+len(w.Further())+len(d.members)+len(byMember))
 	for name, value := range s.input {
 		out[name] = value
 	}
@@ -36,11 +36,11 @@ func (s *Style) Write(ctx context.Context, w jobcall.Task, carry Carry) ([]byte,
 	for name, value := range d.members {
 		raw, err := json.Marshal(value)
 		if err != nil {
-			return nil, upstream.Unsuitable(w.Kind, "%s cannot be written: %w", name, err)
+			return nil, upstream.Unsuitable(w.Kind, "encode %s: %w", name, err)
 		}
 		out[name] = raw
 	}
-	for name, refs := range carried {
+	for name, refs := range byMember {
 		raw, err := refs.write(ctx, carry)
 		if err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func (s *Style) Write(ctx context.Context, w jobcall.Task, carry Carry) ([]byte,
 	}
 	body, err := json.Marshal(out)
 	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "the input cannot be written: %w", err)
+		return nil, upstream.Unsuitable(w.Kind, "encode the input: %w", err)
 	}
 	return body, nil
 }
@@ -57,183 +57,187 @@ func (s *Style) Write(ctx context.Context, w jobcall.Task, carry Carry) ([]byte,
 // draft is an unfinished input.
 type draft struct {
 	style   *Style
-	work    jobcall.Task
+	task    jobcall.Task
 	members map[string]any
 	fault   *upstream.JobFailure // the first failure
 }
 
-// carried holds the references of one member.
-type carried struct {
-	list bool
+// memberRefs holds the references of one member.
+type memberRefs struct {
+	list bool // the member is a list
 	refs []jobcall.Reference
 }
 
 // fail records the first failure.
 func (d *draft) fail(format string, args ...any) {
 	if d.fault == nil {
-		d.fault = upstream.Unsuitable(d.work.Kind, format, args...)
+		d.fault = upstream.Unsuitable(d.task.Kind, format, args...)
 	}
 }
 
-// say writes a field if the style has a member for the field.
-func (d *draft) say(word string, value any) {
-	name := d.style.fields[word]
+// set sets the member of a field. It is a no-op if the style has no member for the field.
+func (d *draft) set(field string, value any) {
+	name := d.style.fields[field]
 	if name == "" {
 		return
 	}
-	if _, taken := d.members[name]; taken {
+	if _, exists := d.members[name]; exists {
 		d.fail("the line's options name %q twice", name)
 	}
 	d.members[name] = value
 }
 
-// spell writes a field whose values may have the model's own spelling.
-func (d *draft) spell(word, text string, value any) {
-	if own, ok := d.style.values[word][text]; ok {
-		value = own
+// setSpelled sets the member of a field to the style's spelling of text, or to value if the style
+// has no spelling of text.
+func (d *draft) setSpelled(field, text string, value any) {
+	if spelling, ok := d.style.values[field][text]; ok {
+		value = spelling
 	}
-	d.say(word, value)
+	d.set(field, value)
 }
 
-// plain writes everything except the references.
-func (d *draft) plain() {
-	s, w := d.style, d.work
+// setFields sets the members of all fields except the references.
+func (d *draft) setFields() {
+	s, w := d.style, d.task
 	if w.Prompt != "" {
-		d.say(Prompt, w.Prompt)
+		d.set(Prompt, w.Prompt)
 	}
 	if w.Count > 1 {
 		if s.fields[Count] == "" {
-			d.fail("the model %s makes one image a call", s.Model)
+			d.fail("the model %s makes one image per call", s.Model)
 		}
-		d.say(Count, w.Count)
+		d.set(Count, w.Count)
 	}
-	d.size()
+	d.setSize()
 	if w.Seconds > 0 {
 		text := strconv.FormatInt(w.Seconds, 10)
 		switch s.duration {
 		case DurationText:
-			d.spell(Duration, text, text)
+			d.setSpelled(Duration, text, text)
 		case DurationSeconds:
-			d.spell(Duration, text, text+"s")
+			d.setSpelled(Duration, text, text+"s")
 		default:
-			d.spell(Duration, text, w.Seconds)
+			d.setSpelled(Duration, text, w.Seconds)
 		}
 	}
 }
 
-// size writes the size of the picture or video. A tier above the smallest is paid for and must be
-// requested: by name, or in pixels, for a square picture if there is no ratio.
-func (d *draft) size() {
-	s, w := d.style, d.work
-	named := s.fields[Resolution] != "" && (s.size == SizeRatio || s.named[Resolution])
+// setSize sets the members for the size of the picture or video. The client pays for a tier above
+// the smallest, so the input must request such a tier: by name, or in pixels. Without a ratio, the
+// pixels are those of a square picture.
+func (d *draft) setSize() {
+	s, w := d.style, d.task
+	requested := s.fields[Resolution] != "" && (s.size == SizeRatio || s.named[Resolution])
 	width, height := w.Width, w.Height
-	if side := w.Square(); width <= 0 && !named && w.Kind == upstream.KindImage {
+	if side := w.Square(); width <= 0 && !requested && w.Kind == upstream.KindImage {
 		width, height = side, side
 	}
 	switch s.size {
 	case SizeRatio:
 		if w.Ratio != "" {
-			d.spell(Ratio, w.Ratio, w.Ratio)
+			d.setSpelled(Ratio, w.Ratio, w.Ratio)
 		} else if w.Exact {
-			d.fail("the model %s takes a ratio, no pixels", s.Model)
+			d.fail("the model %s takes a ratio, not pixels", s.Model)
 		}
-		d.spell(Resolution, w.Tier, w.Tier)
+		d.setSpelled(Resolution, w.Tier, w.Tier)
 	case SizePixels:
 		if width > 0 && height > 0 {
-			named = named || s.fields[Width] != "" && s.fields[Height] != ""
-			d.say(Width, width)
-			d.say(Height, height)
+			requested = requested || s.fields[Width] != "" && s.fields[Height] != ""
+			d.set(Width, width)
+			d.set(Height, height)
 		}
 	case SizeObject:
 		if width > 0 && height > 0 {
-			named = named || s.fields[Size] != ""
-			d.say(Size, map[string]int{"width": width, "height": height})
+			requested = requested || s.fields[Size] != ""
+			d.set(Size, map[string]int{"width": width, "height": height})
 		}
 	}
 	if s.size != SizeRatio && s.named[Resolution] {
-		d.spell(Resolution, w.Tier, w.Tier)
+		d.setSpelled(Resolution, w.Tier, w.Tier)
 	}
-	if w.Larger && !named {
-		d.fail("the model %s cannot be asked for %s", s.Model, w.Tier)
+	if w.Larger && !requested {
+		d.fail("the input of the model %s cannot request %s", s.Model, w.Tier)
 	}
 }
 
-// references returns the references for each member.
-func (d *draft) references() map[string]carried {
+// references returns the references by member.
+func (d *draft) references() map[string]memberRefs {
 	var images, videos, subjects []jobcall.Reference
-	found := map[string]carried{}
-	for _, r := range d.work.References {
+	byMember := map[string]memberRefs{}
+	for _, r := range d.task.References {
 		switch {
 		case strings.HasPrefix(r.Type, "video/"):
 			videos = append(videos, r)
 		case r.Role == jobrequest.FirstFrame:
-			d.assign(found, "first frame", []jobcall.Reference{r}, FirstFrame, "")
+			d.assign(byMember, "first frame", []jobcall.Reference{r}, FirstFrame, "")
 		case r.Role == jobrequest.LastFrame:
-			d.assign(found, "last frame", []jobcall.Reference{r}, LastFrame, "")
+			d.assign(byMember, "last frame", []jobcall.Reference{r}, LastFrame, "")
 		case r.Role == jobrequest.Subject:
 			subjects = append(subjects, r)
 		default:
 			images = append(images, r)
 		}
 	}
-	d.assign(found, "images", images, Image, Images)
-	d.assign(found, "reference images", subjects, "", Subjects)
-	d.assign(found, "videos", videos, Video, Videos)
-	if d.work.Mask != nil {
-		d.assign(found, "a mask", []jobcall.Reference{*d.work.Mask}, Mask, "")
+	d.assign(byMember, "images", images, Image, Images)
+	d.assign(byMember, "reference images", subjects, "", Subjects)
+	d.assign(byMember, "videos", videos, Video, Videos)
+	if d.task.Mask != nil {
+		d.assign(byMember, "a mask", []jobcall.Reference{*d.task.Mask}, Mask, "")
 	}
-	return found
+	return byMember
 }
 
-// assign assigns references to a member: the single member for one reference, or the list member.
-func (d *draft) assign(found map[string]carried, what string, refs []jobcall.Reference, one, several string) {
+// assign assigns references to the member of the field single, or to the member of the field list
+// if there are several references or single has no member. kind names the references in errors.
+func (d *draft) assign(byMember map[string]memberRefs, kind string, refs []jobcall.Reference, single, list string) {
 	if len(refs) == 0 {
 		return
 	}
-	name, list := d.style.fields[one], false
+	name, isList := d.style.fields[single], false
 	if len(refs) > 1 || name == "" {
-		name, list = d.style.fields[several], true
+		name, isList = d.style.fields[list], true
 	}
-	_, twice := found[name]
+	_, twice := byMember[name]
 	switch {
 	case name == "":
-		d.fail("the model %s does not take %d %s", d.style.Model, len(refs), what)
+		d.fail("the model %s does not take %d %s", d.style.Model, len(refs), kind)
 	case twice, d.members[name] != nil:
 		d.fail("the line's options name %q twice", name)
 	default:
-		found[name] = carried{list: list, refs: refs}
+		byMember[name] = memberRefs{list: isList, refs: refs}
 	}
 }
 
-// ParamRule allows all params except the fields written by the line, because these would get around
-// the price.
+// ParamRule returns the rule that allows all params except the members written by Style, because
+// such a param could change what the client gets without changing the price.
 func (s *Style) ParamRule() jobcall.ParamRule {
-	var own []string
-	for word, name := range s.fields {
-		if name != "" && s.uses(word) {
-			own = append(own, name)
+	var forbidden []string
+	for field, member := range s.fields {
+		if member != "" && s.uses(field) {
+			forbidden = append(forbidden, member)
 		}
 	}
-	for _, word := range choices() {
-		if member, known := s.fields[word]; known && member == "" {
-			own = append(own, word)
+	for _, field := range choices() {
+		if member, known := s.fields[field]; known && member == "" {
+			forbidden = append(forbidden, field)
 		}
 	}
-	rule := jobcall.AllBut(own...).Roles(jobrequest.Roles()...)
-	for _, word := range choices() {
-		if member := s.fields[word]; member != "" {
-			rule = rule.As(word, member)
+	rule := jobcall.AllBut(forbidden...).Roles(jobrequest.Roles()...)
+	for _, field := range choices() {
+		if member := s.fields[field]; member != "" {
+			rule = rule.As(field, member)
 		}
 	}
 	return rule
 }
 
-// choices returns the fields sent as further fields: the client's value under the model's own name.
+// choices returns the fields that the client's params set: the value stays unchanged and gets the
+// name of the member.
 func choices() []string { return []string{Audio, Seed, Negative} }
 
-// uses reports whether a style ever writes a field.
-func (s *Style) uses(word string) bool {
-	switch word {
+// uses reports whether the style can write a field.
+func (s *Style) uses(field string) bool {
+	switch field {
 	case Audio, Seed, Negative:
 		return false
 	case Ratio:
@@ -248,8 +252,8 @@ func (s *Style) uses(word string) bool {
 	return true
 }
 
-// write carries the references and returns the member's value.
-func (c carried) write(ctx context.Context, carry Carry) (json.RawMessage, error) {
+// write calls carry for each reference and returns the member's value.
+func (c memberRefs) write(ctx context.Context, carry Carry) (json.RawMessage, error) {
 	addresses := make([]string, len(c.refs))
 	for i, r := range c.refs {
 		address, err := carry(ctx, r)

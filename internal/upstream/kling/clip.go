@@ -13,43 +13,44 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// sound is a model family's support for sound.
-type sound int
+// soundSupport is a model family's support for sound.
+type soundSupport int
 
 const (
-	soundOf     sound = iota // native or off, by a setting
-	soundAlways              // always, without a setting
-	soundNever               // never, without a setting
-	soundOff                 // never; the setting must be off
+	soundOptional soundSupport = iota // the setting selects native sound or no sound
+	soundAlways                       // always has sound; no setting
+	soundNever                        // never has sound; no setting
+	soundOff                          // never has sound; the setting must be off
 )
 
 // family holds the features common to a group of clip models.
 type family struct {
-	omni  bool // takes references beside frames, at a path of its own
-	only  bool // only has the path for references
-	last  bool // takes a last frame
-	shots bool // has the setting multi_shot, on by default
-	sound sound
+	omni      bool // takes references, by the path omni-video
+	onlyOmni  bool // has no path except omni-video
+	lastFrame bool // takes a last frame
+	multiShot bool // has the setting multi_shot, which is on by default
+	sound     soundSupport
 }
 
-// familyOf returns the family for the model's ID. An unknown model gets the features of the newest.
+// familyOf returns the family for the model's ID. An unknown model gets the features of the newest
+// model.
 func familyOf(model string) family {
 	switch {
 	case strings.HasPrefix(model, "kling-3.0-turbo"):
 		return family{sound: soundAlways}
 	case strings.Contains(model, "omni"):
-		return family{omni: true, only: true, last: true, shots: true}
+		return family{omni: true, onlyOmni: true, lastFrame: true, multiShot: true}
 	case strings.HasPrefix(model, "kling-o1"):
-		return family{omni: true, only: true, last: true, shots: true, sound: soundOff}
+		return family{omni: true, onlyOmni: true, lastFrame: true, multiShot: true, sound: soundOff}
 	case strings.HasPrefix(model, "kling-3.0"), strings.HasPrefix(model, "kling-2.6"):
-		return family{last: true, shots: true}
+		return family{lastFrame: true, multiShot: true}
 	case strings.HasPrefix(model, "kling-2."):
-		return family{last: true, shots: true, sound: soundNever}
+		return family{lastFrame: true, multiShot: true, sound: soundNever}
 	}
-	return family{omni: true, last: true, shots: true, sound: soundAlways}
+	return family{omni: true, lastFrame: true, multiShot: true, sound: soundAlways}
 }
 
-// content is one input of a clip: the prompt, a frame or a reference.
+// content is an item of the body's contents: the prompt, a frame or a reference.
 type content struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
@@ -63,23 +64,23 @@ func clipRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 		return nil, err
 	}
 	f := familyOf(w.Model)
-	parts, shape, err := contents(ctx, w, f)
+	parts, inputs, err := contents(ctx, w, f)
 	if err != nil {
 		return nil, err
 	}
 	path := "text-to-video"
 	switch {
-	case f.only, shape.references:
+	case f.onlyOmni, inputs.references:
 		path = "omni-video"
-	case shape.frames:
+	case inputs.frames:
 		path = "image-to-video"
 	}
-	settings, err := settingsOf(w, f, shape)
+	settings, err := settingsOf(w, f, inputs)
 	if err != nil {
 		return nil, err
 	}
 	if strings.Trim(w.Model, ".") == "" || strings.ContainsAny(w.Model, "/?#%") {
-		return nil, upstream.Unsuitable(w.Kind, "%q is no id of a model at kling", w.Model)
+		return nil, upstream.Unsuitable(w.Kind, "%q is not a model ID of kling", w.Model)
 	}
 	options := map[string]any{"external_task_id": w.Key}
 	if mark, ok := w.Further()["watermark_info"]; ok {
@@ -88,24 +89,24 @@ func clipRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 	return &request{path: []string{path, w.Model}, body: map[string]any{"contents": parts, "settings": settings, "options": options}}, nil
 }
 
-// shape reports the kinds of input of a clip.
-type shape struct{ frames, references, video bool }
+// inputKinds reports which kinds of input a clip has.
+type inputKinds struct{ frames, references, video bool }
 
-// contents returns the prompt and the references. Without roles, one picture is the first frame and
-// two are the first and the last frame, if the model accepts the frames. Three or more pictures,
-// and pictures beside a video, are references.
-func contents(ctx context.Context, w jobcall.Task, f family) ([]content, shape, error) {
+// contents returns the prompt and the references. Without roles, one picture is the first frame,
+// and two pictures are the first and the last frame if the model takes a last frame. All other
+// pictures are references.
+func contents(ctx context.Context, w jobcall.Task, f family) ([]content, inputKinds, error) {
 	var parts []content
 	if w.Prompt != "" {
 		parts = append(parts, content{Type: "prompt", Text: w.Prompt})
 	}
-	var s shape
+	var kinds inputKinds
 	first, last, _ := w.Framed()
 	if last != nil && first == nil {
-		return nil, s, upstream.Unsuitable(w.Kind, "kling takes a last frame beside a first one alone")
+		return nil, kinds, upstream.Unsuitable(w.Kind, "kling takes a last frame only together with a first frame")
 	}
 	frames := 0
-	if n := len(w.References); !w.HasRoles() && n <= 2 && !slices.ContainsFunc(w.References, isVideo) && (n < 2 || f.last) {
+	if n := len(w.References); !w.HasRoles() && n <= 2 && !slices.ContainsFunc(w.References, isVideo) && (n < 2 || f.lastFrame) {
 		frames = n
 	}
 	images := 0
@@ -113,81 +114,81 @@ func contents(ctx context.Context, w jobcall.Task, f family) ([]content, shape, 
 		part := content{Type: "refer_image"}
 		switch {
 		case r.Role == jobrequest.FirstFrame, r.Role == jobrequest.LastFrame:
-			part.Type, s.frames = r.Role, true
+			part.Type, kinds.frames = r.Role, true
 		case i < frames:
-			part.Type, s.frames = [...]string{jobrequest.FirstFrame, jobrequest.LastFrame}[i], true
+			part.Type, kinds.frames = [...]string{jobrequest.FirstFrame, jobrequest.LastFrame}[i], true
 		case !f.omni:
-			return nil, s, upstream.Unsuitable(w.Kind, "kling's model %s takes frames and no other references", w.Model)
+			return nil, kinds, upstream.Unsuitable(w.Kind, "kling's model %s takes frames and no other references", w.Model)
 		case !r.Image():
-			if r.URL == "" || s.video {
-				return nil, s, upstream.Unsuitable(w.Kind, "kling takes one video, by its address alone: the media host must be public")
+			if r.URL == "" || kinds.video {
+				return nil, kinds, upstream.Unsuitable(w.Kind, "kling takes only one video, and only by its address: the media host must be public")
 			}
-			part.Type, s.video, s.references = "feature_video", true, true
+			part.Type, kinds.video, kinds.references = "feature_video", true, true
 		default:
 			images++
-			part.ID, s.references = fmt.Sprintf("image_%d", images), true
+			part.ID, kinds.references = fmt.Sprintf("image_%d", images), true
 		}
 		var err error
 		if part.URL = r.URL; r.Image() {
 			part.URL, err = input.Link(ctx, r)
 		}
 		if err != nil {
-			return nil, s, err
+			return nil, kinds, err
 		}
 		parts = append(parts, part)
 	}
-	if len(parts) == 0 || w.Prompt == "" && !s.frames {
-		return nil, s, upstream.Unsuitable(w.Kind, "kling makes a clip of a prompt or a first frame")
+	if len(parts) == 0 || w.Prompt == "" && !kinds.frames {
+		return nil, kinds, upstream.Unsuitable(w.Kind, "kling needs a prompt or a first frame for a clip")
 	}
-	return parts, s, nil
+	return parts, kinds, nil
 }
 
 func isVideo(r jobcall.Reference) bool { return !r.Image() }
 
-// settingsOf returns size, length and sound.
-func settingsOf(w jobcall.Task, f family, s shape) (map[string]any, error) {
+// settingsOf returns the settings of a clip: size, length, shots and sound.
+func settingsOf(w jobcall.Task, f family, inputs inputKinds) (map[string]any, error) {
 	tier := strings.ToLower(w.Tier)
 	if tier == "2160p" {
 		tier = "4k"
 	}
 	if w.Exact || !slices.Contains([]string{"720p", "1080p", "4k"}, tier) {
-		return nil, upstream.Unsuitable(w.Kind, "kling makes 720p, 1080p and 4k, not %s or pixels", w.Tier)
+		return nil, upstream.Unsuitable(w.Kind, "kling makes 720p, 1080p and 4k, not %s and not a size in pixels", w.Tier)
 	}
 	settings := map[string]any{"resolution": tier}
 	if w.Seconds > 0 {
 		settings["duration"] = w.Seconds
 	}
 	switch {
-	case s.frames && w.Ratio != "":
-		return nil, upstream.Unsuitable(w.Kind, "a clip of kling has the shape of its first frame, not a ratio")
-	case s.frames || s.video && w.Ratio == "":
+	case inputs.frames && w.Ratio != "":
+		return nil, upstream.Unsuitable(w.Kind, "a ratio; kling makes a clip in the ratio of its first frame")
+	case inputs.frames || inputs.video && w.Ratio == "":
 	case w.Ratio == "":
-		settings["aspect_ratio"] = "16:9" // it has no default beside references
+		settings["aspect_ratio"] = "16:9" // required with references
 	default:
 		settings["aspect_ratio"] = w.Ratio
 	}
-	if f.shots {
-		settings["multi_shot"] = s.video // a reference video wants it
+	if f.multiShot {
+		settings["multi_shot"] = inputs.video // required with a reference video
 	}
-	if own, ok := w.Further()["multi_shot"]; ok {
-		if !f.shots || string(own) != "true" && string(own) != "false" {
-			return nil, upstream.Unsuitable(w.Kind, "multi_shot, which kling's model %s does not take so", w.Model)
+	if param, ok := w.Further()["multi_shot"]; ok {
+		if !f.multiShot || string(param) != "true" && string(param) != "false" {
+			return nil, upstream.Unsuitable(w.Kind, "multi_shot; kling's model %s does not take this value", w.Model)
 		}
-		settings["multi_shot"] = json.RawMessage(own)
+		settings["multi_shot"] = json.RawMessage(param)
 	}
-	return settings, sayAudio(settings, w, f, s)
+	return settings, setAudio(settings, w, f, inputs)
 }
 
-// sayAudio adds the setting for sound.
-func sayAudio(settings map[string]any, w jobcall.Task, f family, s shape) error {
+// setAudio adds the setting for sound.
+func setAudio(settings map[string]any, w jobcall.Task, f family, inputs inputKinds) error {
 	on, set := w.Audio()
 	switch {
 	case !set:
 	case f.sound == soundAlways && on, f.sound == soundNever && !on:
-	case f.sound == soundOf && !on, f.sound == soundOff && !on:
+	case f.sound == soundOptional && !on, f.sound == soundOff && !on:
 		settings["audio"] = "off"
-	case f.sound != soundOf, s.video, strings.HasPrefix(w.Model, "kling-2.6") && settings["resolution"] != "1080p":
-		return upstream.Unsuitable(w.Kind, "kling's model %s cannot do this with sound %t", w.Model, on)
+	case f.sound != soundOptional, inputs.video, strings.HasPrefix(w.Model, "kling-2.6") && settings["resolution"] != "1080p":
+		return upstream.Unsuitable(w.Kind, "kling's model %s cannot make this clip with sound %t", w.Model, on)
 	default:
 		settings["audio"] = "native"
 	}

@@ -51,7 +51,7 @@ func checkOptions(options map[string]any) error {
 	return exchange.Texts(options, Provider, map[string]func(string) error{"access_key": exchange.Word})
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls Kling for one line. It is safe for concurrent use.
 type Adapter struct {
 	exchange.Plain
 	source *credential.Source // of tokens signed with a pair of keys; nil if the line has one key
@@ -105,7 +105,7 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	switch f := familyOf(w.Model); {
 	case f.omni:
 		return rule.Roles(jobrequest.Roles()...)
-	case f.last:
+	case f.lastFrame:
 		return rule.Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
 	}
 	return rule.Roles(jobrequest.FirstFrame)
@@ -143,7 +143,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		return nil, a.source.Hide(err)
 	}
 	task, failure := read(w.Kind, reply)
-	if failure != nil && known(reply) { // under this key, so it is this task
+	if failure != nil && known(reply) { // the existing task has this task's key, so it is this task
 		if ticket, err := a.Find(ctx, w); err == nil && ticket != "" {
 			return &jobcall.TaskStatus{Ticket: ticket}, nil
 		}
@@ -225,7 +225,7 @@ func (a *Adapter) Find(ctx context.Context, w jobcall.Task) (string, error) {
 	at := a.tasks("external_task_ids", w.Key)
 	switch {
 	case w.Kind == upstream.KindImage:
-		t.series = seriesOf(w.Model)
+		t.series = pictureSeries(w.Model)
 	case a.source != nil:
 		t.series = olderSeries(w)
 	}

@@ -20,12 +20,13 @@ func clip(change ...task.Change) jobcall.Task { return task.With(task.Video("kli
 
 func picture(change ...task.Change) jobcall.Task { return task.With(task.Image("kling-v3"), change...) }
 
-// TestSubmissions tests the path and body of each submission; no path if unsuitable.
+// TestSubmissions tests the path and body of each submission. A case without a path must be
+// unsuitable.
 func TestSubmissions(t *testing.T) {
 	t.Parallel()
 	const options = `"options":{"external_task_id":"sub_1"},`
 	for name, tt := range map[string]struct {
-		work       jobcall.Task
+		task       jobcall.Task
 		path, body string
 	}{
 		"text": {clip(), "/text-to-video/kling-3.0", `{"contents":[{"type":"prompt","text":"waves"}],` + options +
@@ -57,35 +58,35 @@ func TestSubmissions(t *testing.T) {
 			`{"external_task_id":"sub_1","image_list":[{"image":"YWJj"},{"image":"https://media.example/b"}],` +
 				`"model_name":"kling-v3-omni","n":1,"prompt":"a lighthouse","resolution":"4k"}`},
 
-		"a last frame alone":         {work: clip(task.From("last_frame=a"))},
-		"a last frame of turbo":      {work: clip(task.From("first_frame=a", "last_frame=b"), task.Model("kling-3.0-turbo"))},
-		"two pictures of turbo":      {work: clip(task.From("a", "b"), task.Model("kling-3.0-turbo"))},
-		"references without omni":    {work: clip(task.From("reference=a"))},
-		"three pictures":             {work: clip(task.From("a", "b", "c"))},
-		"a ratio beside a frame":     {work: clip(task.From("a"), task.Ratio("16:9"))},
-		"silence of the newest":      {work: clip(task.Model("kling-4.0"), task.Params(`{"audio":false}`))},
-		"sound of 2.5":               {work: clip(task.Model("kling-2.5-turbo"), task.Params(`{"audio":true}`))},
-		"sound of o1":                {work: clip(task.Model("kling-o1"), task.Params(`{"audio":true}`))},
-		"sound of 2.6 in 720p":       {work: clip(task.Model("kling-2.6"), task.Params(`{"audio":true}`))},
-		"sound beside a video":       {work: clip(task.From("a.mp4"), task.Model("kling-3.0-omni"), task.Params(`{"audio":true}`))},
-		"a seed":                     {work: clip(task.Params(`{"seed":7}`))},
-		"480p":                       {work: clip(task.Tier("480p"))},
-		"several shots of turbo":     {work: clip(task.Model("kling-3.0-turbo"), task.Params(`{"multi_shot":true}`))},
-		"4K without omni":            {work: picture(task.Tier("4K"))},
-		"what to avoid, and a model": {work: picture(task.From("a"), task.Params(`{"negative_prompt":"fog"}`))},
-		"ten pictures":               {work: picture(task.Count(10))},
-		"a large picture":            {work: picture(task.From("a"), func(w *jobcall.Task) { w.References[0].Size = 11 << 20 })},
-		"a strange model":            {work: clip(task.Model("../tasks"))},
+		"a last frame alone":              {task: clip(task.From("last_frame=a"))},
+		"a last frame of turbo":           {task: clip(task.From("first_frame=a", "last_frame=b"), task.Model("kling-3.0-turbo"))},
+		"two pictures of turbo":           {task: clip(task.From("a", "b"), task.Model("kling-3.0-turbo"))},
+		"references without omni":         {task: clip(task.From("reference=a"))},
+		"three pictures":                  {task: clip(task.From("a", "b", "c"))},
+		"a ratio beside a frame":          {task: clip(task.From("a"), task.Ratio("16:9"))},
+		"no sound of the newest":          {task: clip(task.Model("kling-4.0"), task.Params(`{"audio":false}`))},
+		"sound of 2.5":                    {task: clip(task.Model("kling-2.5-turbo"), task.Params(`{"audio":true}`))},
+		"sound of o1":                     {task: clip(task.Model("kling-o1"), task.Params(`{"audio":true}`))},
+		"sound of 2.6 in 720p":            {task: clip(task.Model("kling-2.6"), task.Params(`{"audio":true}`))},
+		"sound beside a video":            {task: clip(task.From("a.mp4"), task.Model("kling-3.0-omni"), task.Params(`{"audio":true}`))},
+		"a seed":                          {task: clip(task.Params(`{"seed":7}`))},
+		"480p":                            {task: clip(task.Tier("480p"))},
+		"several shots of turbo":          {task: clip(task.Model("kling-3.0-turbo"), task.Params(`{"multi_shot":true}`))},
+		"4K without omni":                 {task: picture(task.Tier("4K"))},
+		"a negative prompt and a picture": {task: picture(task.From("a"), task.Params(`{"negative_prompt":"fog"}`))},
+		"ten pictures":                    {task: picture(task.Count(10))},
+		"a large picture":                 {task: picture(task.From("a"), func(w *jobcall.Task) { w.References[0].Size = 11 << 20 })},
+		"a strange model":                 {task: clip(task.Model("../tasks"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.CheckSubmission(t, kling.Provider, fakestudio.NewKling(t), tt.work, tt.path, tt.body)
+			conformance.CheckSubmission(t, kling.Provider, fakestudio.NewKling(t), tt.task, tt.path, tt.body)
 		})
 	}
 }
 
-// TestLostAnswers tests that a task with a lost response is found by its key, and another
-// submission with the key returns the same task.
+// TestLostAnswers tests a submission whose response was lost: Find finds the task by its key, and
+// another submission with the key returns the same task.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, w := range []jobcall.Task{clip(), picture()} {
@@ -93,25 +94,25 @@ func TestLostAnswers(t *testing.T) {
 		a := conformance.Line(t, kling.Provider, studio.URL(), nil)
 		find := a.(jobcall.Finder).Find
 		if ticket, err := find(t.Context(), w); ticket != "" || err != nil {
-			t.Errorf("%s: %q, %v before anything was sent", w.Kind, ticket, err)
+			t.Errorf("%s: Find returned %q, %v before the submission", w.Kind, ticket, err)
 		}
 		studio.Expect(fakestudio.Behaviour{LoseAnswer: true})
 		_, err := jobcall.Submit(t.Context(), a, w)
 		if !conformance.OutcomeOf(t, err).Lost {
-			t.Errorf("%s: %v", w.Kind, err)
+			t.Errorf("%s: error %v, want a lost outcome", w.Kind, err)
 		}
 		found, err := find(t.Context(), w)
 		if found == "" || err != nil {
-			t.Errorf("%s: %q, %v", w.Kind, found, err)
+			t.Errorf("%s: Find returned %q, %v", w.Kind, found, err)
 		}
 		again, err := jobcall.Submit(t.Context(), a, w)
 		if err != nil || again.Ticket != found || studio.Accepted() != 1 {
-			t.Errorf("%s: %+v, %v; %d were accepted", w.Kind, again, err, studio.Accepted())
+			t.Errorf("%s: the second submission returned %+v, %v; %d tasks were accepted, want 1", w.Kind, again, err, studio.Accepted())
 		}
 	}
 }
 
-// TestCodes is Kling's table of codes.
+// TestCodes tests the outcome for each of Kling's error codes.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	v := conformance.OutcomesOf(upstream.KindVideo)
@@ -119,18 +120,18 @@ func TestCodes(t *testing.T) {
 		how  fakestudio.Behaviour
 		want conformance.Outcome
 	}{
-		{says(401, 1002, "token invalid"), v.Account},
-		{says(429, 1102, "resource pack used up"), v.Account},
-		{says(403, 1103, "not authorised"), v.Account},
-		{says(429, 1304, "not on the list of addresses"), v.Account},
-		{says(429, 1302, "rate"), v.Busy},
-		{says(429, 1303, "parallel task over limit"), v.Busy},
-		{says(400, 1300, "platform policy"), v.Flagged},
-		{says(400, 1301, "content security"), v.Flagged},
-		{says(400, 1201, "duration is invalid"), v.Refused},
-		{says(404, 1203, "no such model"), v.Model},
-		{says(500, 5000, "internal"), v.Broken},
-		{says(504, 5002, "timed out"), v.Lost},
+		{errorReply(401, 1002, "token invalid"), v.Account},
+		{errorReply(429, 1102, "resource pack used up"), v.Account},
+		{errorReply(403, 1103, "not authorised"), v.Account},
+		{errorReply(429, 1304, "not on the list of addresses"), v.Account},
+		{errorReply(429, 1302, "rate"), v.Busy},
+		{errorReply(429, 1303, "parallel task over limit"), v.Busy},
+		{errorReply(400, 1300, "platform policy"), v.Flagged},
+		{errorReply(400, 1301, "content security"), v.Flagged},
+		{errorReply(400, 1201, "duration is invalid"), v.Refused},
+		{errorReply(404, 1203, "no such model"), v.Model},
+		{errorReply(500, 5000, "internal"), v.Broken},
+		{errorReply(504, 5002, "timed out"), v.Lost},
 		{fakestudio.Behaviour{Failed: "Failure to pass the risk control system"}, v.Flagged},
 		{fakestudio.Behaviour{Failed: "internal error"}, v.Failed},
 	} {
@@ -140,7 +141,8 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-func says(status, code int, message string) fakestudio.Behaviour {
+// errorReply returns the behavior of answering with an error.
+func errorReply(status, code int, message string) fakestudio.Behaviour {
 	body, _ := json.Marshal(map[string]any{"code": code, "message": message, "request_id": "r"})
 	return fakestudio.Behaviour{Status: status, Body: string(body)}
 }

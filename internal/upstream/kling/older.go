@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Clips by the older interface, where the model stands in the body: the newer one
-// takes no pair of keys.
+// This file makes clips by the older interface, which has the model in the body, because the newer
+// interface does not accept a pair of keys.
 
 // The paths below /v1/videos.
 const (
@@ -23,11 +23,11 @@ const (
 type older struct {
 	modes map[string]string // by tier
 	sound bool              // has a setting for sound
-	any   bool              // of 3 to 15 seconds; else of 5 or 10
+	any   bool              // makes 3 to 15 seconds; otherwise 5 or 10 seconds
 }
 
 // olderOf returns the family for the model's ID. ok reports whether the model is known.
-func olderOf(model string) (of older, ok bool) {
+func olderOf(model string) (_ older, ok bool) {
 	modes := map[string]string{"720p": "std", "1080p": "pro"}
 	switch model {
 	case "kling-v3":
@@ -40,7 +40,7 @@ func olderOf(model string) (of older, ok bool) {
 	return older{}, false
 }
 
-// olderSeries is where a clip is asked for.
+// olderSeries returns the path below /v1/videos for a clip.
 func olderSeries(w jobcall.Task) string {
 	if len(w.References) > 0 {
 		return image2Video
@@ -53,20 +53,20 @@ func olderRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 	if err := w.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
-	of, ok := olderOf(w.Model)
+	model, ok := olderOf(w.Model)
 	first, last, rest := w.Frames()
-	mode := of.modes[strings.ToLower(w.Tier)]
+	mode := model.modes[strings.ToLower(w.Tier)]
 	switch {
 	case !ok:
-		return nil, upstream.Unsuitable(w.Kind, "kling's model %.80q is none that takes a pair of keys: use an API key", w.Model)
+		return nil, upstream.Unsuitable(w.Kind, "kling's model %.80q does not accept a pair of keys: use an API key", w.Model)
 	case w.Exact || mode == "":
-		return nil, upstream.Unsuitable(w.Kind, "kling's model %s does not make %s or pixels", w.Model, w.Tier)
+		return nil, upstream.Unsuitable(w.Kind, "kling's model %s does not make %s, or a size in pixels", w.Model, w.Tier)
 	case len(rest) > 0 || last != nil && first == nil:
-		return nil, upstream.Unsuitable(w.Kind, "kling's model %s takes a first frame, and a last one beside it", w.Model)
+		return nil, upstream.Unsuitable(w.Kind, "kling's model %s takes only a first frame, or a first and a last frame", w.Model)
 	case first == nil && w.Prompt == "", first != nil && w.Ratio != "":
-		return nil, upstream.Unsuitable(w.Kind, "kling makes a clip of a prompt, or of a first frame in its shape")
-	case w.Seconds != 0 && !of.makes(w.Seconds):
-		return nil, upstream.Unsuitable(w.Kind, "kling's model %s makes no %d seconds", w.Model, w.Seconds)
+		return nil, upstream.Unsuitable(w.Kind, "kling makes a clip from a prompt, or in the ratio of its first frame")
+	case w.Seconds != 0 && !model.makes(w.Seconds):
+		return nil, upstream.Unsuitable(w.Kind, "kling's model %s does not make %d seconds", w.Model, w.Seconds)
 	}
 	body := map[string]any{"model_name": w.Model, "mode": mode, "external_task_id": w.Key}
 	for name, value := range map[string]string{"prompt": w.Prompt, "aspect_ratio": w.Ratio} {
@@ -81,7 +81,7 @@ func olderRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 		if frame == nil {
 			continue
 		}
-		image, err := bare(ctx, *frame)
+		image, err := addressOrBase64(ctx, *frame)
 		if err != nil {
 			return nil, err
 		}
@@ -93,24 +93,24 @@ func olderRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 		}
 	}
 	series := olderSeries(w)
-	return &request{path: []string{"v1", "videos", series}, series: series, body: body}, of.say(body, w, mode)
+	return &request{path: []string{"v1", "videos", series}, series: series, body: body}, model.setAudio(body, w, mode)
 }
 
-// makes reports whether a clip may have the length.
-func (of older) makes(seconds int64) bool {
-	if of.any {
+// makes reports whether the model makes clips of a length.
+func (o older) makes(seconds int64) bool {
+	if o.any {
 		return seconds >= 3 && seconds <= 15
 	}
 	return slices.Contains([]int64{5, 10}, seconds)
 }
 
-// say adds the setting for sound.
-func (of older) say(body map[string]any, w jobcall.Task, mode string) error {
+// setAudio adds the setting for sound.
+func (o older) setAudio(body map[string]any, w jobcall.Task, mode string) error {
 	on, set := w.Audio()
 	switch {
-	case !set, !on && !of.sound:
-	case !of.sound, on && mode == "std" && !of.any:
-		return upstream.Unsuitable(w.Kind, "kling's model %s cannot do this with sound %t", w.Model, on)
+	case !set, !on && !o.sound:
+	case !o.sound, on && mode == "std" && !o.any:
+		return upstream.Unsuitable(w.Kind, "kling's model %s cannot make this clip with sound %t", w.Model, on)
 	case on:
 		body["sound"] = "on"
 	default:

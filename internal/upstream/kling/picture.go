@@ -12,8 +12,8 @@ import (
 
 // The paths below /v1/images.
 const (
-	generations = "generations" // from a prompt, or one picture
-	omniImage   = "omni-image"  // from several
+	generations = "generations" // for a prompt with at most one reference
+	omniImage   = "omni-image"  // for models with several references
 )
 
 // Bounds of pictures.
@@ -22,8 +22,8 @@ const (
 	maxReferences = 10
 )
 
-// seriesOf is where a model's pictures are asked for.
-func seriesOf(model string) string {
+// pictureSeries returns the path below /v1/images for a model.
+func pictureSeries(model string) string {
 	if strings.Contains(model, "omni") || strings.Contains(model, "image-o1") {
 		return omniImage
 	}
@@ -36,14 +36,14 @@ func pictureRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 		return nil, err
 	}
 	tier := strings.ToLower(w.Tier)
-	ask := &request{series: seriesOf(w.Model)}
+	ask := &request{series: pictureSeries(w.Model)}
 	switch {
 	case w.Exact:
-		return nil, upstream.Unsuitable(w.Kind, "kling takes a ratio, no pixels")
+		return nil, upstream.Unsuitable(w.Kind, "a size in pixels; kling takes only a ratio")
 	case !slices.Contains([]string{"1k", "2k", "4k"}, tier), tier == "4k" && ask.series != omniImage:
-		return nil, upstream.Unsuitable(w.Kind, "kling's model %s knows no %s", w.Model, w.Tier)
+		return nil, upstream.Unsuitable(w.Kind, "kling's model %s does not make %s", w.Model, w.Tier)
 	case w.Count > maxImages:
-		return nil, upstream.Unsuitable(w.Kind, "%d images; kling makes up to %d", w.Count, maxImages)
+		return nil, upstream.Unsuitable(w.Kind, "%d images; kling makes at most %d", w.Count, maxImages)
 	case ask.series == generations && len(w.References) > 1, len(w.References) > maxReferences:
 		return nil, upstream.Unsuitable(w.Kind, "%d references are too many for kling's model %s", len(w.References), w.Model)
 	}
@@ -53,15 +53,15 @@ func pictureRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 		ask.body["aspect_ratio"] = w.Ratio
 	}
 	if _, negative := w.Further()["negative_prompt"]; negative && (len(w.References) > 0 || ask.series == omniImage) {
-		return nil, upstream.Unsuitable(w.Kind, "a negative prompt, which kling takes beside no picture")
+		return nil, upstream.Unsuitable(w.Kind, "a negative prompt; kling's model %s does not take it with this input", w.Model)
 	}
 	w.AddFurther(ask.body)
 	var images []map[string]string
 	for _, r := range w.References {
 		if !r.Image() {
-			return nil, upstream.Unsuitable(w.Kind, "kling makes no pictures from a video")
+			return nil, upstream.Unsuitable(w.Kind, "kling does not make pictures from a video")
 		}
-		image, err := bare(ctx, r)
+		image, err := addressOrBase64(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -77,9 +77,9 @@ func pictureRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 	return ask, nil
 }
 
-// bare returns a picture in the older interface's format: its address, or base64 without the prefix
-// of a data URI.
-func bare(ctx context.Context, r jobcall.Reference) (string, error) {
+// addressOrBase64 returns a picture in the older interface's format: its address or, without an
+// address, base64 without the prefix of a data URI.
+func addressOrBase64(ctx context.Context, r jobcall.Reference) (string, error) {
 	if r.URL != "" {
 		return r.URL, nil
 	}

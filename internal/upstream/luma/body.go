@@ -14,9 +14,9 @@ import (
 
 // Bounds of one request.
 const (
-	side        = 2048 // of a square picture, whatever is asked for
-	maxPictures = 9    // of references for a picture
-	maxPrompt   = 6000
+	squareSide    = 2048 // width and height of every square picture, in pixels
+	maxReferences = 9    // for a picture
+	maxPrompt     = 6000 // characters
 )
 
 func clipRatios() []string { return []string{"9:16", "3:4", "1:1", "4:3", "16:9", "21:9"} }
@@ -25,19 +25,19 @@ func pictureRatios() []string {
 	return append(clipRatios(), "3:1", "2:1", "3:2", "2:3", "1:2", "1:3")
 }
 
-// media is a reference: its address, or itself in bare base64.
+// media is a reference in a body: its address, or its content in base64.
 type media struct {
 	URL  string `json:"url,omitempty"`
 	Data string `json:"data,omitempty"`
 	Type string `json:"media_type,omitempty"`
 }
 
-// say returns a reference as media.
-func say(ctx context.Context, r jobcall.Reference) (media, error) {
+// mediaOf returns a reference as media.
+func mediaOf(ctx context.Context, r jobcall.Reference) (media, error) {
 	switch {
 	case r.URL != "" && r.Image():
 		return media{URL: r.URL}, nil
-	case r.URL != "": // it wants to know a video before it fetches it
+	case r.URL != "": // Luma needs the type of a video to fetch it
 		return media{URL: r.URL, Type: r.Type}, nil
 	}
 	data, err := r.Bytes(ctx)
@@ -47,24 +47,24 @@ func say(ctx context.Context, r jobcall.Reference) (media, error) {
 	return media{Data: base64.StdEncoding.EncodeToString(data), Type: r.Type}, nil
 }
 
-// fromVideo reports whether a task has a video as a reference.
+// fromVideo reports whether a task has a reference video.
 func fromVideo(w jobcall.Task) bool {
 	return slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
 }
 
-// begin returns the fields common to pictures and clips.
-func begin(w jobcall.Task, ratios []string) (map[string]any, error) {
+// commonFields returns the fields common to pictures and clips.
+func commonFields(w jobcall.Task, ratios []string) (map[string]any, error) {
 	switch {
 	case w.Mask != nil:
 		return nil, upstream.Unsuitable(w.Kind, "luma takes no mask")
 	case w.Prompt == "" || utf8.RuneCountInString(w.Prompt) > maxPrompt:
-		return nil, upstream.Unsuitable(w.Kind, "luma wants a prompt, of up to %d characters", maxPrompt)
+		return nil, upstream.Unsuitable(w.Kind, "luma needs a prompt of at most %d characters", maxPrompt)
 	case w.Ratio == "" && w.Exact:
-		return nil, upstream.Unsuitable(w.Kind, "luma takes a ratio, no pixels")
+		return nil, upstream.Unsuitable(w.Kind, "a size in pixels; luma takes only a ratio")
 	case w.Ratio != "" && !slices.Contains(ratios, w.Ratio):
-		return nil, upstream.Unsuitable(w.Kind, "luma does not make %s", w.Ratio)
+		return nil, upstream.Unsuitable(w.Kind, "luma does not make the ratio %s", w.Ratio)
 	case fromVideo(w) && w.Kind != upstream.KindVideo:
-		return nil, upstream.Unsuitable(w.Kind, "luma makes no pictures from a video")
+		return nil, upstream.Unsuitable(w.Kind, "luma does not make pictures from a video")
 	}
 	body := map[string]any{"model": w.Model, "prompt": w.Prompt}
 	if w.Ratio != "" {
@@ -73,16 +73,16 @@ func begin(w jobcall.Task, ratios []string) (map[string]any, error) {
 	return body, w.FitPictures(maxPicture, maxInline)
 }
 
-// picture returns the body for a picture. With references it is an edit of the first picture, with
-// the other pictures as references.
+// picture returns the body for a picture. If the task has references, the body edits the first
+// reference and uses the others as references.
 func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	if w.Square() > side {
-		return nil, upstream.Unsuitable(w.Kind, "luma's model %s cannot be asked for %s", w.Model, w.Tier)
+	if w.Square() > squareSide {
+		return nil, upstream.Unsuitable(w.Kind, "luma's model %s does not make %s", w.Model, w.Tier)
 	}
-	if len(w.References) > maxPictures {
-		return nil, upstream.Unsuitable(w.Kind, "%d references; luma takes up to %d", len(w.References), maxPictures)
+	if len(w.References) > maxReferences {
+		return nil, upstream.Unsuitable(w.Kind, "%d references; luma takes at most %d", len(w.References), maxReferences)
 	}
-	body, err := begin(w, pictureRatios())
+	body, err := commonFields(w, pictureRatios())
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +90,15 @@ func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	w.AddFurther(body)
 	var others []media
 	for i, r := range w.References {
-		m, err := say(ctx, r)
+		item, err := mediaOf(ctx, r)
 		if err != nil {
 			return nil, err
 		}
 		if i > 0 {
-			others = append(others, m)
+			others = append(others, item)
 			continue
 		}
-		body["type"], body["source"] = "image_edit", m
+		body["type"], body["source"] = "image_edit", item
 	}
 	if len(others) > 0 {
 		body["image_ref"] = others
@@ -106,52 +106,53 @@ func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// clip returns the body for a clip. One picture is the first frame, two are the first and the last
-// frame. Only clips of five seconds may loop or have frames in their own fields.
+// clip returns the body for a clip without a reference video. One picture is the first frame, two
+// pictures are the first and the last frame. Only clips of five seconds can loop.
 func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	var loop bool
 	further := w.Further()
 	first, last, rest := w.Frames()
-	_ = json.Unmarshal(further["loop"], &loop) // of another type: for the provider to refuse
+	_ = json.Unmarshal(further["loop"], &loop) // the provider rejects a value of another type
 	switch {
 	case !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, w.Tier):
 		return nil, upstream.Unsuitable(w.Kind, "luma knows no resolution %q", w.Tier)
 	case w.Exact:
-		return nil, upstream.Unsuitable(w.Kind, "luma takes a resolution and a ratio, no pixels")
+		return nil, upstream.Unsuitable(w.Kind, "a size in pixels; luma takes only a resolution and a ratio")
 	case w.Seconds != 0 && w.Seconds != 5 && w.Seconds != 10:
 		return nil, upstream.Unsuitable(w.Kind, "luma makes clips of 5 or 10 seconds, not %d", w.Seconds)
 	case w.Seconds == 10 && loop:
-		return nil, upstream.Unsuitable(w.Kind, "luma makes loops of 5 seconds alone")
+		return nil, upstream.Unsuitable(w.Kind, "luma makes only loops of 5 seconds")
 	case len(rest) > 0, last != nil && first == nil:
-		return nil, upstream.Unsuitable(w.Kind, "luma takes a first frame, and a last one beside it")
+		return nil, upstream.Unsuitable(w.Kind, "luma takes only a first frame, or a first and a last frame")
 	}
-	body, err := begin(w, clipRatios())
+	body, err := commonFields(w, clipRatios())
 	if err != nil {
 		return nil, err
 	}
-	of := map[string]any{"resolution": w.Tier}
+	video := map[string]any{"resolution": w.Tier}
 	if w.Seconds > 0 {
-		of["duration"] = strconv.FormatInt(w.Seconds, 10) + "s"
+		video["duration"] = strconv.FormatInt(w.Seconds, 10) + "s"
 	}
-	if err := frames(ctx, of, first, last, w.Seconds); err != nil {
+	if err := addFrames(ctx, video, first, last, w.Seconds); err != nil {
 		return nil, err
 	}
 	if raw := further["loop"]; raw != nil {
-		of["loop"] = raw
+		video["loop"] = raw
 	}
 	if raw := further["style"]; raw != nil {
 		body["style"] = raw
 	}
-	body["type"], body["video"] = "video", of
+	body["type"], body["video"] = "video", video
 	return body, nil
 }
 
-// rate is the frame rate for the numbers of keyframes, in frames per second.
-const rate = 24
+// frameRate is the number of frames per second, for the frame numbers of keyframes.
+const frameRate = 24
 
-// frames adds the first and the last frame; either may be nil. Clips of ten seconds have the frames
-// as keyframes with frame numbers.
-func frames(ctx context.Context, to map[string]any, first, last *jobcall.Reference, seconds int64) error {
+// addFrames adds the first and the last frame to the fields of a video. A nil frame is omitted. For
+// a clip of ten seconds, the frames are keyframes with frame numbers, because the fields for frames
+// only work with five seconds.
+func addFrames(ctx context.Context, video map[string]any, first, last *jobcall.Reference, seconds int64) error {
 	var (
 		keyframes []media
 		numbers   []int64
@@ -160,58 +161,58 @@ func frames(ctx context.Context, to map[string]any, first, last *jobcall.Referen
 		if frame == nil {
 			continue
 		}
-		item, err := say(ctx, *frame)
+		item, err := mediaOf(ctx, *frame)
 		if err != nil {
 			return err
 		}
 		if seconds != 10 {
-			to[[...]string{"start_frame", "end_frame"}[i]] = item
+			video[[...]string{"start_frame", "end_frame"}[i]] = item
 			continue
 		}
-		keyframes, numbers = append(keyframes, item), append(numbers, int64(i)*seconds*rate)
+		keyframes, numbers = append(keyframes, item), append(numbers, int64(i)*seconds*frameRate)
 	}
 	if keyframes != nil {
-		to["keyframes"], to["keyframe_indexes"] = keyframes, numbers
+		video["keyframes"], video["keyframe_indexes"] = keyframes, numbers
 	}
 	return nil
 }
 
-// changed returns the body for a clip made from a video: edited or in another ratio. The clip has
-// the video's length, unknown in advance, so it cannot be charged by the second. A picture beside
-// the video is the new first frame.
-func (a *Adapter) changed(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+// editedVideo returns the body for a clip made from a reference video: an edit, or the video in
+// another ratio. The clip has the length of the video. The gateway does not know that length in
+// advance, so it cannot charge by the second. A reference picture becomes the first frame.
+func (a *Adapter) editedVideo(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	first, last, rest := w.Framed()
 	switch {
 	case a.role == "":
-		return nil, upstream.Unsuitable(w.Kind, "a line for luma takes videos with the option video_role")
+		return nil, upstream.Unsuitable(w.Kind, "a reference video; a line for luma takes videos only with the option video_role")
 	case len(rest) != 1 || rest[0].Image() || last != nil || first != nil && a.role != roleEdit:
-		return nil, upstream.Unsuitable(w.Kind, "luma changes one video, which a first frame alone may stand beside")
+		return nil, upstream.Unsuitable(w.Kind, "luma edits one video, with at most a first frame as a further reference")
 	case w.Seconds != 0:
-		return nil, upstream.Unsuitable(w.Kind, "a clip that luma changes has its length: it cannot be of %d seconds", w.Seconds)
+		return nil, upstream.Unsuitable(w.Kind, "%d seconds; a clip made from a video has the length of the video", w.Seconds)
 	case w.Exact || (a.role == roleReframe) != (w.Ratio != ""):
-		return nil, upstream.Unsuitable(w.Kind, "a clip of luma has its shape where it is changed, and a ratio where it is framed anew")
+		return nil, upstream.Unsuitable(w.Kind, "an edit (video_role edit) takes no size or ratio, and video_role reframe needs a ratio")
 	case !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, w.Tier):
 		return nil, upstream.Unsuitable(w.Kind, "luma knows no resolution %q", w.Tier)
 	case rest[0].Size > maxPicture:
-		return nil, upstream.Unfit(w.Kind, "The video has more than the %d MB that the provider takes.", maxPicture>>20)
+		return nil, upstream.Unfit(w.Kind, "The video is larger than %d MB, the maximum of the provider.", maxPicture>>20)
 	}
-	body, err := begin(w, clipRatios())
+	body, err := commonFields(w, clipRatios())
 	if err != nil {
 		return nil, err
 	}
-	if body["source"], err = say(ctx, rest[0]); err != nil {
+	if body["source"], err = mediaOf(ctx, rest[0]); err != nil {
 		return nil, err
 	}
-	of := map[string]any{"resolution": w.Tier}
-	if err := frames(ctx, of, first, nil, 0); err != nil {
+	video := map[string]any{"resolution": w.Tier}
+	if err := addFrames(ctx, video, first, nil, 0); err != nil {
 		return nil, err
 	}
 	if raw, ok := w.Further()["strength"]; ok {
 		if a.role != roleEdit {
-			return nil, upstream.Unsuitable(w.Kind, "strength, which luma has for changes alone")
+			return nil, upstream.Unsuitable(w.Kind, "strength, which luma takes only with video_role edit")
 		}
-		of["edit"] = map[string]any{"strength": raw}
+		video["edit"] = map[string]any{"strength": raw}
 	}
-	body["type"], body["video"] = "video_"+a.role, of
+	body["type"], body["video"] = "video_"+a.role, video
 	return body, nil
 }

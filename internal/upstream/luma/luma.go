@@ -42,8 +42,8 @@ func Info() upstream.Info {
 
 // Values of the option `video_role`: the use of a reference video.
 const (
-	roleEdit    = "edit"    // it is changed
-	roleReframe = "reframe" // it gets another ratio
+	roleEdit    = "edit"    // edit the video
+	roleReframe = "reframe" // change the ratio of the video
 )
 
 func checkOptions(options map[string]any) error {
@@ -57,7 +57,7 @@ func checkOptions(options map[string]any) error {
 // Adapter does not implement jobcall.Finder: the provider only knows its own names of tasks.
 type Adapter struct {
 	exchange.Plain
-	role string // of videos; if empty, videos are rejected
+	role string // the option video_role; if empty, reference videos are rejected
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -70,11 +70,11 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	})
 }
 
-// Blocks implements jobcall.Generator: all of it is polled.
+// Blocks implements jobcall.Generator: all tasks are polled.
 func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
-// ParamRule implements jobcall.Generator. HDR and searches of the web are not
-// among them: they cost more, and no catalog has a price for them.
+// ParamRule implements jobcall.Generator. HDR and web search are rejected, because they cost more
+// and the catalog has no price for them.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	switch {
 	case w.Kind == upstream.KindVideo && fromVideo(w):
@@ -93,7 +93,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	)
 	switch {
 	case w.Kind == upstream.KindVideo && fromVideo(w):
-		body, err = a.changed(ctx, w)
+		body, err = a.editedVideo(ctx, w)
 	case w.Kind == upstream.KindVideo:
 		body, err = clip(ctx, w)
 	default:
@@ -106,11 +106,11 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	return exchange.SubmitEach(max(w.Count, 1), func(int) (string, *upstream.JobFailure, bool) { return a.one(ctx, w.Kind, raw) })
+	return exchange.SubmitEach(max(w.Count, 1), func(int) (string, *upstream.JobFailure, bool) { return a.submitOne(ctx, w.Kind, raw) })
 }
 
-// one submits one task and returns its ticket.
-func (a *Adapter) one(ctx context.Context, kind string, body []byte) (ticket string, failure *upstream.JobFailure, again bool) {
+// submitOne submits one task and returns its ticket.
+func (a *Adapter) submitOne(ctx context.Context, kind string, body []byte) (ticket string, failure *upstream.JobFailure, again bool) {
 	reply, err := a.Line.Submit(ctx, exchange.JobCall{
 		Method: http.MethodPost, URL: a.Line.URL("generations"), Header: a.Header, Body: body, Limit: maxAnswer,
 	})
@@ -140,11 +140,11 @@ func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	return exchange.PollEach(ticket, func(one string) (*jobcall.TaskStatus, error) { return a.ask(ctx, w.Kind, one) })
+	return exchange.PollEach(ticket, func(task string) (*jobcall.TaskStatus, error) { return a.pollOne(ctx, w.Kind, task) })
 }
 
-// ask asks about one task.
-func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskStatus, error) {
+// pollOne returns the status of one task.
+func (a *Adapter) pollOne(ctx context.Context, kind, ticket string) (*jobcall.TaskStatus, error) {
 	if !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(kind, "no name of a task")
 	}
@@ -160,7 +160,7 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 		return nil, reply.Silent()
 	case state.Str == "failed":
 		return nil, reply.Redact(ended(kind, reply, doc))
-	case state.Str != "completed": // also a word of tomorrow: the line's longest wait ends it
+	case state.Str != "completed": // any other state is a running task; the line's longest wait ends it
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
 	for _, item := range doc.Get("output").Array() {

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/upstream/luma"
 )
 
-// TestBodies tests the body for each kind; empty if the line is unsuitable.
+// TestBodies tests the body for each kind of task. A case with an empty body must be unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	ten := slices.Repeat([]string{"1.png"}, 10)
@@ -26,7 +26,7 @@ func TestBodies(t *testing.T) {
 	}{
 		{"picture", image(task.Params(`{"output_format":"png","style":"manga"}`)),
 			`{"aspect_ratio":"16:9","model":"uni-1","output_format":"png","prompt":"a lighthouse","style":"manga","type":"image"}`},
-		{"a paid tier that it makes", image(task.Larger("2K"), task.NoRatio()),
+		{"a paid tier", image(task.Larger("2K"), task.NoRatio()),
 			`{"model":"uni-1","prompt":"a lighthouse","type":"image"}`},
 		{"a larger tier", image(task.Larger("4K")), ``},
 		{"pixels", image(task.Pixels(1000, 600)), ``},
@@ -43,7 +43,7 @@ func TestBodies(t *testing.T) {
 		{"a search", image(task.Params(`{"web_search":true}`)), ``},
 		{"no prompt", image(task.Prompt("")), ``},
 		{"a long prompt", image(task.Prompt(strings.Repeat("a", 6001))), ``},
-		{"a prompt of so many letters", image(task.Prompt(strings.Repeat("é", 6000)), task.NoRatio()),
+		{"a long prompt in UTF-8", image(task.Prompt(strings.Repeat("é", 6000)), task.NoRatio()),
 			`{"model":"uni-1","prompt":"` + strings.Repeat("é", 6000) + `","type":"image"}`},
 
 		{"clip", video(task.Params(`{"loop":true}`)), `{"aspect_ratio":"16:9","model":"ray-3.2","prompt":"waves","type":"video",` +
@@ -78,8 +78,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestVideos tests clips made from a video, edited or in another ratio; empty if the line is
-// unsuitable.
+// TestVideos tests clips made from a video: edits, and videos in another ratio. A case without a
+// body must be unsuitable.
 func TestVideos(t *testing.T) {
 	t.Parallel()
 	whole := task.Seconds(0)
@@ -88,23 +88,23 @@ func TestVideos(t *testing.T) {
 		w    jobcall.Task
 		want string
 	}{
-		"changed": {"edit", video(whole, task.From("v.mp4"), task.Params(`{"strength":"flex_2"}`)), `{"model":"ray-3.2","prompt":"waves",` +
+		"an edit": {"edit", video(whole, task.From("v.mp4"), task.Params(`{"strength":"flex_2"}`)), `{"model":"ray-3.2","prompt":"waves",` +
 			`"source":{"url":"https://media.example/v.mp4","media_type":"video/mp4"},"type":"video_edit",` +
 			`"video":{"edit":{"strength":"flex_2"},"resolution":"720p"}}`},
-		"changed to begin with a picture": {"edit", video(whole, task.From("reference=inline.mp4", "first_frame=1.png"), task.Tier("1080p")),
+		"an edit with a first frame": {"edit", video(whole, task.From("reference=inline.mp4", "first_frame=1.png"), task.Tier("1080p")),
 			`{"model":"ray-3.2","prompt":"waves","source":{"data":"YWJj","media_type":"video/mp4"},"type":"video_edit",` +
 				`"video":{"resolution":"1080p","start_frame":{"url":"https://media.example/1.png"}}}`},
-		"in another ratio": {"reframe", video(whole, task.From("v.mp4"), task.Ratio("9:16")), `{"aspect_ratio":"9:16","model":"ray-3.2",` +
+		"another ratio": {"reframe", video(whole, task.From("v.mp4"), task.Ratio("9:16")), `{"aspect_ratio":"9:16","model":"ray-3.2",` +
 			`"prompt":"waves","source":{"url":"https://media.example/v.mp4","media_type":"video/mp4"},"type":"video_reframe",` +
 			`"video":{"resolution":"720p"}}`},
 
-		"without the option":      {w: video(whole, task.From("v.mp4"))},
-		"for seconds":             {role: "edit", w: video(task.From("v.mp4"))},
-		"changed in a ratio":      {role: "edit", w: video(whole, task.From("v.mp4"), task.Ratio("9:16"))},
-		"framed anew in no ratio": {role: "reframe", w: video(whole, task.From("v.mp4"))},
-		"framed anew by strength": {role: "reframe",
+		"without video_role":      {w: video(whole, task.From("v.mp4"))},
+		"a length":                {role: "edit", w: video(task.From("v.mp4"))},
+		"an edit with a ratio":    {role: "edit", w: video(whole, task.From("v.mp4"), task.Ratio("9:16"))},
+		"reframe without a ratio": {role: "reframe", w: video(whole, task.From("v.mp4"))},
+		"reframe with a strength": {role: "reframe",
 			w: video(whole, task.From("v.mp4"), task.Ratio("9:16"), task.Params(`{"strength":"flex_2"}`))},
-		"framed anew from a frame":  {role: "reframe", w: video(whole, task.From("reference=v.mp4", "first_frame=1.png"), task.Ratio("9:16"))},
+		"reframe with a frame":      {role: "reframe", w: video(whole, task.From("reference=v.mp4", "first_frame=1.png"), task.Ratio("9:16"))},
 		"two videos":                {role: "edit", w: video(whole, task.From("v.mp4", "w.mp4"))},
 		"a video and a picture":     {role: "edit", w: video(whole, task.From("v.mp4", "1.png"))},
 		"a video and a last frame":  {role: "edit", w: video(whole, task.From("reference=v.mp4", "last_frame=1.png"))},
@@ -122,7 +122,7 @@ func TestVideos(t *testing.T) {
 		})
 	}
 	if err := luma.Info().CheckOptions(map[string]any{"video_role": "extend"}); err == nil {
-		t.Error("another role is an option")
+		t.Error("an unknown video_role was accepted")
 	}
 }
 
@@ -157,17 +157,17 @@ func TestSubmissionOutcomes(t *testing.T) {
 	}
 }
 
-// TestTaskOutcomes is the table of how a task ends.
+// TestTaskOutcomes tests the outcome for each response about an ended task.
 func TestTaskOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, w := range []jobcall.Task{image(), video()} {
 		v := conformance.OutcomesOf(w.Kind)
-		again := v.Failed
-		again.Next = upstream.NextSame
+		retrySame := v.Failed
+		retrySame.Next = upstream.NextSame
 		for code, want := range map[string]conformance.Outcome{
 			"content_moderated": v.Flagged, "invalid_request": v.Refused, "image_too_large": v.Material, "unsupported_format": v.Material,
-			"corrupt_input": v.Material, "generation_failed": again, "output_not_found": v.Empty, "rate_limited": v.Busy,
-			"budget_exhausted": v.Account, "a word of tomorrow": v.Failed, "": v.Failed,
+			"corrupt_input": v.Material, "generation_failed": retrySame, "output_not_found": v.Empty, "rate_limited": v.Busy,
+			"budget_exhausted": v.Account, "an unknown code": v.Failed, "": v.Failed,
 		} {
 			how := fakestudio.Behaviour{Failed: fmt.Sprintf(`{"state":"failed","failure_code":%q,"failure_reason":"because"}`, code)}
 			if got := conformance.OutcomeAfter(t, luma.Provider, fakestudio.NewLuma(t), how, w); got != want {
@@ -176,31 +176,31 @@ func TestTaskOutcomes(t *testing.T) {
 		}
 		a := conformance.LineAnswering(t, luma.Provider, 200, `{"id":"1","state":"completed","output":[]}`)
 		if _, err := a.Poll(t.Context(), w, "1"); conformance.OutcomeOf(t, err) != v.Empty {
-			t.Errorf("%s: nothing came: %v", w.Kind, err)
+			t.Errorf("%s without a result: error %v, want %v", w.Kind, err, v.Empty)
 		}
 	}
 }
 
-// TestFreshLink tests links, valid for an hour: after an expired link, another poll returns a fresh
-// one, and the ticket still leads to the result.
+// TestFreshLink tests a link that expired after an hour: Fetch asks for another poll, and the poll
+// returns a fresh link to the result.
 func TestFreshLink(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewLuma(t)
 	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
 	a, w := conformance.Line(t, luma.Provider, studio.URL(), nil), video()
-	made, err := conformance.SubmitAndPoll(t, a, w)
+	status, err := conformance.SubmitAndPoll(t, a, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = a.Fetch(t.Context(), w, made.Results[0])
+	_, err = a.Fetch(t.Context(), w, status.Results[0])
 	if f := upstream.AsJobFailure(err); err == nil || f.Next != upstream.NextPoll || f.Job != fault.UpstreamError {
-		t.Errorf("a link that is over: %v", err)
+		t.Errorf("expired link: error %v, want NextPoll", err)
 	}
-	made, err = a.Poll(t.Context(), w, made.Ticket)
-	if err != nil || !made.Done {
-		t.Fatalf("%+v, %v", made, err)
+	status, err = a.Poll(t.Context(), w, status.Ticket)
+	if err != nil || !status.Done {
+		t.Fatalf("the second poll returned %+v, %v", status, err)
 	}
-	file, err := a.Fetch(t.Context(), w, made.Results[0])
+	file, err := a.Fetch(t.Context(), w, status.Results[0])
 	if err != nil {
 		t.Fatal(err)
 	}

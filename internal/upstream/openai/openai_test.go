@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "sk-line-credential-0123456789"
 
-// open makes the adapter of a line at p with a transport of its own.
+// open returns the adapter of a line whose provider is p, with a new transport.
 func open(t *testing.T, p *fakeprovider.Server) *openai.Adapter {
 	t.Helper()
 	transport := exchange.NewTransport()
@@ -76,7 +76,7 @@ func TestRequest(t *testing.T) {
 			t.Errorf("%s %s", got.Method, got.Path)
 		}
 		if string(got.Body) != string(call(stream).Body.Bytes()) {
-			t.Errorf("body %q was not passed on as it is", got.Body)
+			t.Errorf("the provider got body %q, want the client's bytes", got.Body)
 		}
 		want := map[string]string{
 			"Content-Type": "application/json", "Accept": accept, "Authorization": "Bearer " + key,
@@ -89,7 +89,7 @@ func TestRequest(t *testing.T) {
 		}
 		for name := range got.Header {
 			if _, ok := want[name]; !ok {
-				t.Errorf("header %s: %q was sent", name, got.Header[name])
+				t.Errorf("unexpected header %s: %q", name, got.Header[name])
 			}
 		}
 	}
@@ -110,11 +110,11 @@ func TestStreamPassesBytes(t *testing.T) {
 	}
 }
 
-// TestOutcomes tests the adapter's failures for the status and headers of a response. Package
-// upstream tests every status and vendor.
+// TestOutcomes tests the failure for each kind of bad response and broken connection. The tests of
+// package upstream cover all statuses and vendors.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	inside := fakeprovider.Reply{Body: `{"error":` + fakeprovider.ErrorObject("server_error", "", "oops") + `}`}
+	errorBody := fakeprovider.Reply{Body: `{"error":` + fakeprovider.ErrorObject("server_error", "", "oops") + `}`}
 	tests := map[string]struct {
 		stream bool
 		reply  fakeprovider.Reply
@@ -141,8 +141,8 @@ func TestOutcomes(t *testing.T) {
 			health: upstream.HealthFail},
 		"compressed": {reply: fakeprovider.Reply{Header: map[string]string{"Content-Encoding": "gzip"}, Body: "\x1f\x8b"},
 			code: fault.UpstreamUnavailable, health: upstream.HealthFail},
-		"stream not wanted":          {reply: fakeprovider.Stream(1, 1, "hi"), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
-		"error in place of a stream": {stream: true, code: fault.UpstreamUnavailable, health: upstream.HealthFail, reply: inside},
+		"stream in place of an answer": {reply: fakeprovider.Stream(1, 1, "hi"), code: fault.UpstreamUnavailable, health: upstream.HealthFail},
+		"error in place of a stream":   {stream: true, code: fault.UpstreamUnavailable, health: upstream.HealthFail, reply: errorBody},
 		"rate limit in place of a stream": {stream: true, code: fault.UpstreamBusy, health: upstream.HealthCool,
 			reply: fakeprovider.Reply{Body: `{"error":{"code":429,"message":"slow down"}}`}},
 		"answer in place of a stream": {stream: true, reply: fakeprovider.Answer("hi", 1, 1), code: fault.UpstreamUnavailable,
@@ -162,7 +162,7 @@ func TestOutcomes(t *testing.T) {
 			p := fakeprovider.New(t, tt.reply)
 			answer, err := open(t, p).Chat(t.Context(), call(tt.stream))
 			if answer != nil {
-				t.Fatal("an answer came with the failure")
+				t.Fatal("Chat returned a response and an error")
 			}
 			f := conformance.ChatFailure(t, err)
 			if f.Code != tt.code || f.Health != tt.health {
@@ -172,7 +172,7 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("passed on: %+v", f.Passed)
 			}
 			if len(f.Error()) > 1000 {
-				t.Errorf("the failure says %d bytes", len(f.Error()))
+				t.Errorf("the failure's text has %d bytes, want at most 1000", len(f.Error()))
 			}
 		})
 	}
@@ -191,21 +191,22 @@ func TestCloseCancelsTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer.Body.Close()
-	answer.Body.Close() // twice does nothing
+	answer.Body.Close() // the second Close must be a no-op
 	p.Ended()
 	if p.Left() != 1 {
 		t.Error("the provider did not see the disconnect")
 	}
 }
 
-// TestNeverSentTwice tests a reused connection closed after the request was read. net/http would
-// send a POST with an idempotency key again.
+// TestNeverSentTwice checks that a request is not sent again if the provider closes a reused
+// connection after reading the request. By default, net/http repeats a POST that has an
+// Idempotency-Key.
 func TestNeverSentTwice(t *testing.T) {
 	t.Parallel()
-	for name, trouble := range map[string]fakeprovider.Break{"closed": fakeprovider.Cut, "reset": fakeprovider.Reset} {
+	for name, breakage := range map[string]fakeprovider.Break{"closed": fakeprovider.Cut, "reset": fakeprovider.Reset} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := fakeprovider.New(t, fakeprovider.Answer("warm", 1, 1), fakeprovider.Reply{Before: trouble})
+			p := fakeprovider.New(t, fakeprovider.Answer("warm", 1, 1), fakeprovider.Reply{Before: breakage})
 			a := open(t, p)
 			readAll(t, a, false)
 			_, err := a.Chat(t.Context(), call(false))
@@ -217,14 +218,14 @@ func TestNeverSentTwice(t *testing.T) {
 				t.Fatalf("%d requests reached the provider, want 2", len(got))
 			}
 			if got[0].From != got[1].From {
-				t.Error("the second call did not use the first one's connection: nothing is proved")
+				t.Error("the second call did not reuse the connection, so this test checks nothing")
 			}
 		})
 	}
 }
 
-// TestUnsentIsRetried checks that an idle connection closed by the provider does not fail the next
-// call, because nothing was sent.
+// TestUnsentIsRetried checks that the next call succeeds after the provider closed the idle
+// connection. Nothing was sent on the closed connection, so the call may use a new connection.
 func TestUnsentIsRetried(t *testing.T) {
 	t.Parallel()
 	transport := exchange.NewTransport()
@@ -233,27 +234,27 @@ func TestUnsentIsRetried(t *testing.T) {
 	dial := transport.DialContext
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
-		return &watched{Conn: c, dead: dead}, err
+		return &watchedConn{Conn: c, dead: dead}, err
 	}
 	p := fakeprovider.New(t, fakeprovider.Answer("one", 1, 1), fakeprovider.Answer("two", 1, 1))
 	a := openWith(t, p, transport)
 	readAll(t, a, false)
 	p.DropConnections()
-	<-dead // the transport has read the end of the connection
+	<-dead // the transport has noticed that the connection is closed
 	readAll(t, a, false)
 	if got := p.Requests(); len(got) != 2 || got[0].From == got[1].From {
 		t.Errorf("%d requests, want 2 on two connections", len(got))
 	}
 }
 
-// watched tells when a read of the connection has failed.
-type watched struct {
+// watchedConn reports the first failed read of a connection.
+type watchedConn struct {
 	net.Conn
-	dead chan struct{}
+	dead chan struct{} // gets one value after the failed read
 	once sync.Once
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *watchedConn) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	if err != nil {
 		w.once.Do(func() { w.dead <- struct{}{} })
@@ -261,8 +262,8 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestConnectionIsKept checks that the next call uses the same connection, also if the reader of a
-// stream stops at [DONE].
+// TestConnectionIsKept checks that calls reuse the connection, even after a stream whose reader
+// stopped at [DONE].
 func TestConnectionIsKept(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.New(t, fakeprovider.Answer("one", 1, 1), fakeprovider.Stream(1, 1, "two"),
@@ -289,7 +290,7 @@ func TestConnectionIsKept(t *testing.T) {
 	readAll(t, a, false)
 	for i, r := range p.Requests() {
 		if r.From != p.Requests()[0].From {
-			t.Errorf("request %d came on another connection", i)
+			t.Errorf("request %d did not reuse the connection", i)
 		}
 	}
 }
@@ -321,7 +322,7 @@ func TestHTTP2(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	if _, err := io.ReadAll(answer.Body); err == nil {
-		t.Error("the broken stream ended like a whole one")
+		t.Error("the broken stream ended without an error")
 	}
 	for _, r := range p.Requests() {
 		if r.Header.Get("Idempotency-Key") != "att_1" {

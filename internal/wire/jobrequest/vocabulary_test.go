@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRoles tests roles given by an object or by the field. If one reference has a role, the others
-// are subjects.
+// TestRoles tests roles set by a reference object or by the name of the field. If one reference has
+// a role, the references without a role become subjects.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -28,7 +28,7 @@ func TestRoles(t *testing.T) {
 		for _, ref := range r.References {
 			got = append(got, ref.Param+":"+ref.Role)
 			if isFrame(ref.Role) && (ref.Video || !ref.Image) {
-				t.Errorf("%s: a frame is a picture: %+v", body, ref)
+				t.Errorf("%s: a frame must be an image: %+v", body, ref)
 			}
 		}
 		if fmt.Sprint(got) != want {
@@ -40,7 +40,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestChoices checks that optional features are recorded for the catalog, and sent.
+// TestChoices checks that Check records the optional features of a request, and that Params sends
+// them.
 func TestChoices(t *testing.T) {
 	t.Parallel()
 	r, err := OpenVideo([]byte(`{"prompt":"x","audio":false,"seed":-1,"negative_prompt":"fog"}`))
@@ -62,6 +63,6 @@ func TestChoices(t *testing.T) {
 		err = r.Check()
 	}
 	if err != nil || r.Audio != nil || r.Choices != nil {
-		t.Errorf("null is nothing: %v, %v, %v", r.Audio, r.Choices, err)
+		t.Errorf("null must be ignored: audio %v, choices %v, %v", r.Audio, r.Choices, err)
 	}
 }

@@ -23,10 +23,10 @@ func Unquote(raw []byte) string {
 	return text
 }
 
-// unquoteKey returns the text of the valid JSON string at src[from].
+// unquoteKey returns the text of the JSON string at src[from], which must be valid.
 func unquoteKey(src []byte, from int) []byte { return keyText(src[from:SkipText(src, from)]) }
 
-// keyText returns the text of a valid JSON string.
+// keyText returns the text of a JSON string, which must be valid.
 func keyText(raw []byte) []byte {
 	for _, c := range raw[:min(len(raw), shortText)] {
 		if c == '\\' {
@@ -64,8 +64,8 @@ func Quote(text string) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// IsString reports whether raw is exactly one valid JSON string. A meter may have checked only the
-// brackets of a stream's frame, so a string copied from it needs this check.
+// IsString reports whether raw is exactly one valid JSON string. Check strings from a stream with
+// IsString before copying, because a meter may check only the brackets of a frame.
 func IsString(raw []byte) bool {
 	if !IsText(raw) {
 		return false
@@ -123,8 +123,8 @@ func hexRune(raw []byte) (rune, int) {
 	return rune(n), 4
 }
 
-// AppendLine appends a JSON value without line ends, which would end the data line of an event. In
-// valid JSON they are only white space.
+// AppendLine appends a JSON value with a space in place of each line end, because a line end would
+// end the data line of an event. In valid JSON, line ends are only white space between tokens.
 func AppendLine(dst, value []byte) []byte {
 	from := len(dst)
 	dst = append(dst, value...)
@@ -138,16 +138,16 @@ func AppendLine(dst, value []byte) []byte {
 	return dst
 }
 
-// AppendOr appends a value on one line, or otherwise if value is nil.
-func AppendOr(dst, value []byte, otherwise string) []byte {
+// AppendOr appends a value on one line. If value is nil, AppendOr appends fallback.
+func AppendOr(dst, value []byte, fallback string) []byte {
 	if value == nil {
-		return append(dst, otherwise...)
+		return append(dst, fallback...)
 	}
 	return AppendLine(dst, value)
 }
 
-// AppendMember appends a comma, a member's name and a colon, then the value. value may be empty, to
-// be appended later.
+// AppendMember appends a comma, a member's name, a colon and the value. If value is empty, the
+// caller appends the member's value afterwards.
 func AppendMember[V ~string | ~[]byte](dst []byte, name string, value V) []byte {
 	return append(Put(dst, `,"`, name, `":`), value...)
 }

@@ -11,17 +11,17 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// FindAudio looks for audio in a content part, at any depth. It returns the path of the audio, and
-// false if not found.
+// FindAudio looks for audio in a content part, at any depth. It returns the path of the first audio
+// found; found is false if there is none.
 func FindAudio(value []byte, depth int) (at string, found bool) {
-	const deepest = 32 // deeper than any known part
-	if depth > deepest || len(value) == 0 {
+	const maxDepth = 32 // deeper than any known part
+	if depth > maxDepth || len(value) == 0 {
 		return "", false
 	}
 	switch value[0] {
 	case '{':
 		for name, inner := range rawjson.Members(value) {
-			if holdsAudio(name, inner) {
+			if isAudioMember(name, inner) {
 				return "." + string(name), true
 			}
 			if at, found = FindAudio(inner, depth+1); found {
@@ -38,27 +38,27 @@ func FindAudio(value []byte, depth int) (at string, found bool) {
 	return "", false
 }
 
-// audioEndings are the extensions of audio files.
-var audioEndings = []string{
+// audioExtensions are the extensions of audio files.
+var audioExtensions = []string{
 	".mp3", ".wav", ".wave", ".m4a", ".aac", ".ogg", ".oga", ".opus", ".flac", ".aif", ".aiff", ".amr", ".wma", ".weba",
 	".mka", ".pcm", ".pcm16",
 }
 
-// ogg is a media type of audio without the word.
+// ogg is the only media type of audio that does not begin with "audio".
 const ogg = "application/ogg"
 
-// holdsAudio reports whether a member of a part holds audio, according to its name, its type, the
-// head of its data address, or its file name. Names are compared without case and underscores,
-// because the vendors' spelling varies.
-func holdsAudio(name, value []byte) bool {
+// isAudioMember reports whether a member of a part stands for audio: its name says so, or its value
+// is a type of audio, a data address of audio, or the name or address of an audio file. Names are
+// compared without case and underscores, because vendors spell them differently.
+func isAudioMember(name, value []byte) bool {
 	switch {
 	case string(name) == "text" || rawjson.NonNull(value) == nil || string(value) == "false":
 		return false
 	case string(name) == "type" && rawjson.IsPlainName(value) && bytes.IndexByte(value, '\\') < 0:
 		return bytes.Contains(value, []byte("audio"))
 	}
-	word := strings.ReplaceAll(strings.ToLower(string(name)), "_", "")
-	switch word {
+	plainName := strings.ReplaceAll(strings.ToLower(string(name)), "_", "")
+	switch plainName {
 	case "audio", "inputaudio", "audiourl":
 		return true
 	}
@@ -69,13 +69,13 @@ func holdsAudio(name, value []byte) bool {
 	switch {
 	case strings.HasPrefix(head, "data:audio/") || strings.HasPrefix(head, "data:"+ogg):
 		return true
-	case word == "type":
+	case plainName == "type":
 		return strings.Contains(head, "audio")
-	case word == "mediatype" || word == "mimetype" || word == "contenttype":
+	case plainName == "mediatype" || plainName == "mimetype" || plainName == "contenttype":
 		return strings.HasPrefix(head, "audio") || strings.HasPrefix(head, ogg)
-	case word == "format":
-		return strings.HasPrefix(head, "audio") || slices.Contains(audioEndings, "."+head)
-	case word == "filename" || strings.HasSuffix(word, "url") || strings.HasSuffix(word, "uri"):
+	case plainName == "format":
+		return strings.HasPrefix(head, "audio") || slices.Contains(audioExtensions, "."+head)
+	case plainName == "filename" || strings.HasSuffix(plainName, "url") || strings.HasSuffix(plainName, "uri"):
 		return !strings.HasPrefix(head, "data:") && isAudioName(value)
 	}
 	return false
@@ -83,23 +83,23 @@ func holdsAudio(name, value []byte) bool {
 
 // isAudioName reports whether a file name or an address has the extension of an audio file.
 func isAudioName(raw []byte) bool {
-	const longest = 8 << 10 // of an address
-	if len(raw) > longest {
+	const maxAddress = 8 << 10 // bytes
+	if len(raw) > maxAddress {
 		return false
 	}
 	name := rawjson.Unquote(raw)
 	if i := strings.IndexAny(name, "?#"); i >= 0 {
 		name = name[:i]
 	}
-	return slices.Contains(audioEndings, strings.ToLower(path.Ext(strings.TrimSpace(name))))
+	return slices.Contains(audioExtensions, strings.ToLower(path.Ext(strings.TrimSpace(name))))
 }
 
-// textHead returns the beginning of a JSON string in lower case without escapes and white space,
-// long enough for the type of a data address.
+// textHead returns the beginning of a JSON string in lower case, without escapes and white space.
+// The beginning is long enough for the media type of a data address.
 func textHead(raw []byte) string {
-	const most = 96 // bytes, with escapes
+	const maxHead = 96 // bytes, with escapes
 	end := 1
-	for end < len(raw)-1 && end < most {
+	for end < len(raw)-1 && end < maxHead {
 		switch {
 		case raw[end] != '\\':
 			end++
@@ -113,22 +113,22 @@ func textHead(raw []byte) string {
 	return strings.ToLower(strings.Join(strings.Fields(text), ""))
 }
 
-// AudioError rejects a field with audio.
+// AudioError returns the error for a field that asks for audio.
 func AudioError(param string) error {
 	return fault.At(fault.InvalidRequest, param, "`{param}` asks for audio, which this service does not offer.")
 }
 
-// StoredError rejects a field that refers to an object stored at a provider.
+// StoredError returns the error for a field that refers to an object stored at a provider.
 func StoredError(param string) error {
 	return fault.At(fault.InvalidRequest, param,
 		"`{param}` refers to something stored at a provider, which this service does not offer. Send the content itself.")
 }
 
-// FindStored looks for a reference to an object stored at a provider inside a hosted tool or the
-// like, at any depth, and returns its path, or "".
+// FindStored looks for a reference to an object stored at a provider, for example in a hosted tool,
+// at any depth. It returns the path of the first reference, or "" if there is none.
 func FindStored(value []byte, depth int) string {
-	const deepest = 32 // deeper than any known part or tool
-	if depth > deepest {
+	const maxDepth = 32 // deeper than any known part or tool
+	if depth > maxDepth {
 		return ""
 	}
 	switch {
@@ -155,8 +155,8 @@ func FindStored(value []byte, depth int) string {
 	return ""
 }
 
-// Shorten returns the beginning of a value for a message.
+// Shorten returns the beginning of a value, for error messages.
 func Shorten(raw []byte) string {
-	const most = 64
-	return strings.ToValidUTF8(string(raw[:min(len(raw), most)]), "")
+	const maxBytes = 64
+	return strings.ToValidUTF8(string(raw[:min(len(raw), maxBytes)]), "")
 }

@@ -38,7 +38,8 @@ func addMessage(input *item.Input, message []byte, t wire.Translation, at string
 	return err
 }
 
-// eachText calls add for the texts of a message without other parts.
+// eachText calls add for each text of a message. It returns an error if the message has parts of
+// other types.
 func eachText(content []byte, at string, add func(text []byte)) error {
 	if rawjson.IsText(content) {
 		add(content)
@@ -57,27 +58,27 @@ func eachText(content []byte, at string, add func(text []byte)) error {
 
 // addAssistant adds the assistant's reasoning, texts and calls.
 func addAssistant(input *item.Input, message, content []byte, at string) error {
-	calls, older := rawjson.Field(message, "tool_calls"), rawjson.Field(message, "function_call")
+	calls, legacyCall := rawjson.Field(message, "tool_calls"), rawjson.Field(message, "function_call")
 	for _, detail := range rawjson.Elements(rawjson.Field(message, "reasoning_details")) {
 		input.Reasoning(nil, rawjson.Contents(rawjson.Field(detail, "data")))
 	}
-	called := len(calls) > 2 || older != nil // not []
+	hasCalls := len(calls) > 2 || legacyCall != nil // two bytes are an empty array
 	if rawjson.IsText(content) {
-		input.Assistant(content, called)
+		input.Assistant(content, hasCalls)
 	}
 	for k, part := range rawjson.Elements(content) {
 		switch {
 		case rawjson.IsText(rawjson.Field(part, "text")):
-			input.Assistant(rawjson.Field(part, "text"), called)
+			input.Assistant(rawjson.Field(part, "text"), hasCalls)
 		case rawjson.IsText(rawjson.Field(part, "refusal")):
-			input.Assistant(rawjson.Field(part, "refusal"), called)
+			input.Assistant(rawjson.Field(part, "refusal"), hasCalls)
 		default:
 			at := fmt.Sprintf("%s.content[%d]", at, k)
 			return piece.Unsupported(at, "`{param}` must be text for this model.")
 		}
 	}
-	if refusal := rawjson.Field(message, "refusal"); rawjson.IsText(refusal) { // as a text, because parts of the assistant need ids
-		input.Assistant(refusal, called)
+	if refusal := rawjson.Field(message, "refusal"); rawjson.IsText(refusal) { // sent as text, because refusal parts need ids
+		input.Assistant(refusal, hasCalls)
 	}
 	for k, call := range rawjson.Elements(calls) {
 		at := fmt.Sprintf("%s.tool_calls[%d]", at, k)
@@ -85,8 +86,9 @@ func addAssistant(input *item.Input, message, content []byte, at string) error {
 			return err
 		}
 	}
-	if older != nil {
-		return input.Call("", rawjson.Field(older, "name"), argumentsOf(rawjson.Field(older, "arguments")), false, at+".function_call")
+	if legacyCall != nil {
+		name, arguments := rawjson.Field(legacyCall, "name"), rawjson.Field(legacyCall, "arguments")
+		return input.Call("", name, argumentsOf(arguments), false, at+".function_call")
 	}
 	return nil
 }
@@ -108,7 +110,7 @@ func addCall(input *item.Input, call []byte, at string) error {
 	return input.Call(id, rawjson.Field(function, "name"), argumentsOf(rawjson.Field(function, "arguments")), false, at+".function")
 }
 
-// argumentsOf returns the arguments of a call as a JSON string, with the client's bytes.
+// argumentsOf returns the arguments of a call as a JSON string. The client's bytes stay unchanged.
 func argumentsOf(raw []byte) []byte {
 	switch {
 	case raw == nil || piece.IsBlank(raw) && rawjson.IsText(raw):
@@ -119,7 +121,7 @@ func argumentsOf(raw []byte) []byte {
 	return piece.AppendQuoted(nil, raw)
 }
 
-// resultOf returns the result of a tool: one string if it is only text.
+// resultOf returns the result of a tool. If all parts are texts, resultOf joins them to one string.
 func resultOf(content []byte, t wire.Translation, at string) ([]byte, error) {
 	if rawjson.IsText(content) || content == nil {
 		if content == nil {
@@ -130,14 +132,14 @@ func resultOf(content []byte, t wire.Translation, at string) ([]byte, error) {
 	var text []byte
 	plain := true
 	for k, part := range rawjson.Elements(content) {
-		inside := rawjson.Contents(rawjson.Field(part, "text"))
+		partText := rawjson.Contents(rawjson.Field(part, "text"))
 		if kind := rawjson.Unquote(rawjson.Field(part, "type")); kind != "text" {
 			plain = false
 		}
 		if k > 0 {
 			text = append(text, `\n`...)
 		}
-		text = append(text, inside...)
+		text = append(text, partText...)
 	}
 	if plain {
 		return rawjson.Put(nil, `"`, text, `"`), nil
@@ -167,7 +169,7 @@ func contentOf(content []byte, t wire.Translation, at string) ([]byte, error) {
 	return item.Parts(parts), nil
 }
 
-// appendPart appends a comma and a part of a user message.
+// appendPart appends a comma and a part of a user message. A blank text is omitted.
 func appendPart(dst, part []byte, at string) ([]byte, error) {
 	switch kind := rawjson.Unquote(rawjson.Field(part, "type")); kind {
 	case "text":

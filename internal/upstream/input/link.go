@@ -9,7 +9,8 @@ import (
 )
 
 // Link returns the address of a reference, or a data URI if the reference has no address. It
-// returns upstream.Unread's error if a reference read for a data URI does not have exactly Size bytes.
+// returns the error of upstream.Unread if the content for the data URI does not have exactly Size
+// bytes.
 func Link(ctx context.Context, r jobcall.Reference) (string, error) {
 	if r.URL != "" {
 		return r.URL, nil
