@@ -22,9 +22,9 @@ type redemption struct {
 	amount  money.Amount
 }
 
-// auditCodesTx checks that each redeemed code has exactly one credit, in its account and of its
-// value, and that no other code has a credit. A credit by hand may name a void code: operators
-// could once write such a note.
+// auditCodesTx checks that each redeemed code has exactly one credit, with the code's account and
+// value, and that no other code has a credit. A void code may have a credit by an operator,
+// because a former version let operators write such a note.
 func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 	credits := map[string][]redemption{}
 	err := books.Credits(codeNote+"code_", func(account, note string, amount money.Amount) {
@@ -49,26 +49,26 @@ func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 		delete(credits, c.ID)
 	}
 	for id, list := range credits {
-		books.Report(audit.Difference{Account: list[0].account, What: "a credit is of a code that is not there", Recorded: id})
+		books.Report(audit.Difference{Account: list[0].account, What: "a credit names a missing code", Recorded: id})
 	}
 	return rows.Err()
 }
 
-// auditCode compares one code with its credits.
+// auditCode compares credit code with its credits.
 func auditCode(books *audit.Books, c RedeemCode, credits []redemption) {
 	var sum money.Amount
-	for _, one := range credits {
-		sum += one.amount
-		if c.RedeemedMS != 0 && one.account != c.Account {
+	for _, credit := range credits {
+		sum += credit.amount
+		if c.RedeemedMS != 0 && credit.account != c.Account {
 			books.Report(audit.Difference{Account: c.Account, What: "a code was credited to another account than it was redeemed by",
-				Recorded: c.Account, Computed: one.account})
+				Recorded: c.Account, Computed: credit.account})
 		}
 	}
 	switch {
 	case c.RedeemedMS == 0 && c.VoidedMS == 0 && len(credits) > 0:
-		books.Report(audit.Difference{Account: credits[0].account, What: "a code was credited that was not redeemed", Recorded: c.ID})
+		books.Report(audit.Difference{Account: credits[0].account, What: "an unredeemed code was credited", Recorded: c.ID})
 	case c.RedeemedMS != 0 && sum != c.Value:
-		books.Report(audit.Difference{Account: c.Account, What: "a redeemed code is not the credit of its value",
+		books.Report(audit.Difference{Account: c.Account, What: "a redeemed code has no credit of its value",
 			Recorded: c.Value.String(), Computed: sum.String()})
 	}
 }

@@ -32,12 +32,12 @@ func TestIdempotencyKey(t *testing.T) {
 		for _, other := range []struct{ path, body string }{
 			{credits, `{"usd":6}`}, {credits, `{"usd": 5}`}, {credits, `{"usd":0}`},
 			{"/accounts/" + id + "/keys", `{}`}, {"/accounts", `{"name":"a"}`},
-			// A previous version accepted these requests, and their answers are saved.
+			// A previous version accepted these requests, so their answers may be saved.
 			{"/accounts", `{"name":"a\u200bb"}`}, {"/accounts/" + id + "/users", `{"email":"a\u200bb@example.com","password":"12345678"}`},
 		} {
 			o.do("POST", other.path, other.body, "Idempotency-Key", "k-credit").wantFault(fault.InvalidRequest, "Idempotency-Key")
 		}
-		// A refused request does not use up its key.
+		// A refused request does not use up its Idempotency-Key.
 		o.do("POST", credits, `{"usd":0}`, "Idempotency-Key", "k-late").wantFault(fault.InvalidRequest, "usd")
 		o.do("POST", "/accounts/acct_none/credits", `{"usd":1}`, "Idempotency-Key", "k-late").wantFault(fault.NotFound, "")
 		o.ok("POST", credits, `{"usd":1}`, "Idempotency-Key", "k-late").want(`{"balance_usd":16}`)
@@ -52,8 +52,8 @@ func TestIdempotencyKey(t *testing.T) {
 	})
 }
 
-// The repetition shows the key without its secret, and the saved answer has neither the secret nor
-// a password.
+// TestSavedAnswersHaveNoSecret checks that the repetition of a request returns the new key without
+// its secret, and that no saved answer has a secret or a password.
 func TestSavedAnswersHaveNoSecret(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
@@ -105,7 +105,7 @@ func TestIdempotencyKeysExpire(t *testing.T) {
 			defer mu.Unlock()
 			return now
 		}})
-		later := func(d time.Duration) {
+		advance := func(d time.Duration) {
 			mu.Lock()
 			defer mu.Unlock()
 			now = now.Add(d)
@@ -116,23 +116,24 @@ func TestIdempotencyKeysExpire(t *testing.T) {
 			o.ok("POST", "/accounts/"+id+"/credits", `{"usd":5}`, "Idempotency-Key", "k").want(fmt.Sprintf(`{"balance_usd":%d}`, want))
 		}
 		credit(5)
-		later(23 * time.Hour)
+		advance(23 * time.Hour)
 		credit(5)
-		later(2 * time.Hour)
+		advance(2 * time.Hour)
 		credit(10)
 		credit(10)
 	})
 }
 
-// Of simultaneous requests with the same key one is executed, and all get its answer.
+// TestConcurrentRepetitions checks that only one of simultaneous requests with the same
+// Idempotency-Key is executed, and that all get its answer.
 func TestConcurrentRepetitions(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		const twins = 8
-		replies := make(chan reply, 2*twins)
+		const requests = 8
+		replies := make(chan reply, 2*requests)
 		var all sync.WaitGroup
-		for range twins {
+		for range requests {
 			all.Go(func() {
 				replies <- o.do("POST", "/accounts/"+id+"/credits", `{"usd":5}`, "Idempotency-Key", "credit")
 			})
@@ -155,7 +156,7 @@ func TestConcurrentRepetitions(t *testing.T) {
 		keys, _ := o.ok("GET", "/accounts/"+id+"/keys", "").list()
 		entries, _ := o.ok("GET", "/accounts/"+id+"/entries", "").list()
 		if len(keys) != 1 || len(entries) != 1 || firsts != 2 {
-			t.Errorf("%d keys, %d entries, %d requests worked", len(keys), len(entries), firsts)
+			t.Errorf("%d keys, %d entries, %d executed requests; want 1, 1 and 2", len(keys), len(entries), firsts)
 		}
 	})
 }

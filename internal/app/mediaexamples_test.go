@@ -19,7 +19,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// outOfReach is an unreachable provider that counts the calls.
+// outOfReach counts the calls to a provider and fails them.
 type outOfReach struct{ calls atomic.Int64 }
 
 // RoundTrip implements http.RoundTripper.
@@ -28,23 +28,23 @@ func (r *outOfReach) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("out of reach")
 }
 
-// TestMediaExamples checks the example catalog of images and video: it is accepted without a
-// warning, every provider has a line there, each line can ask its provider for every option of its
-// models, and the document about providers names it.
+// TestMediaExamples checks the example catalog of images and videos: the catalog is accepted
+// without a warning, every provider has a line, each line calls its provider for every option of
+// its models, and the document about providers names each line.
 func TestMediaExamples(t *testing.T) {
 	t.Parallel()
-	_, snapshot, told := example(t, "media.yaml")
+	_, snapshot, text := example(t, "media.yaml")
 	provider := &outOfReach{}
 	set := adapters.New(adapters.Options{Transport: provider})
 	defer set.Close()
 	shown := map[string]bool{"sandbox": true}
 	for _, l := range snapshot.AllLines() {
 		shown[l.Provider] = true
-		if !strings.Contains(told, "`"+l.ID+"`") {
+		if !strings.Contains(text, "`"+l.ID+"`") {
 			t.Errorf("docs/providers.md does not name the line %s", l.ID)
 		}
 		options := maps.Clone(l.Options)
-		delete(options, "auth") // no cloud is there to ask for a credential
+		delete(options, "auth") // the test has no cloud that could issue a credential
 		adapter, err := set.Open(upstream.Target{Line: l.ID, Provider: l.Provider, BaseURL: l.BaseURL, Key: "key-of-the-line", Options: options})
 		if err != nil {
 			t.Errorf("line %s: %v", l.ID, err)
@@ -52,34 +52,34 @@ func TestMediaExamples(t *testing.T) {
 		}
 		for id := range l.Models {
 			m, _ := snapshot.Model(id)
-			asked := 0
-			for what, w := range offered(t, m) {
-				asked++
+			tasks := 0
+			for what, w := range allowedTasks(t, m) {
+				tasks++
 				w.Model, w.Set, w.Omit, w.Key, w.Reading = l.Models[id], l.Fixed(), l.Omits(), "sub_1", task.Freely
 				before := provider.calls.Load()
 				if _, err := jobcall.Submit(t.Context(), adapter.(jobcall.Generator), w); provider.calls.Load() == before {
-					t.Errorf("line %s does not ask for %s of %s: %v", l.ID, what, id, err)
+					t.Errorf("line %s does not call its provider for %s of %s: %v", l.ID, what, id, err)
 				}
 			}
-			if asked == 0 {
-				t.Errorf("nothing was asked of %s", id)
+			if tasks == 0 {
+				t.Errorf("no task for model %s", id)
 			}
 		}
 	}
 	for name, info := range Providers() {
-		if makes := slices.Contains(info.Kinds, "image") || slices.Contains(info.Kinds, "video"); makes && !shown[name] {
+		if hasMedia := slices.Contains(info.Kinds, "image") || slices.Contains(info.Kinds, "video"); hasMedia && !shown[name] {
 			t.Errorf("no line of %s", name)
 		}
 	}
 }
 
-// offered returns the tasks allowed by a model's entry: each tier, ratio and length, and each
-// further choice with the first of them.
-func offered(t *testing.T, m *catalog.Model) map[string]jobcall.Task {
+// allowedTasks returns tasks with every option of a model: each combination of tier, ratio and length,
+// and each other option with the defaults.
+func allowedTasks(t *testing.T, m *catalog.Model) map[string]jobcall.Task {
 	t.Helper()
 	all := map[string]jobcall.Task{}
-	add := func(what string, a wish) {
-		w, err := a.plan(m)
+	add := func(what string, o options) {
+		w, err := o.plan(m)
 		if err != nil {
 			t.Errorf("model %s, %s: %v", m.ID, what, err)
 			return
@@ -90,11 +90,11 @@ func offered(t *testing.T, m *catalog.Model) map[string]jobcall.Task {
 		for _, ratio := range append([]string{""}, m.Ratios...) {
 			for _, seconds := range lengths(m.Durations) {
 				what := fmt.Sprintf("%s %s %d s", tier.Name, ratio, seconds)
-				add(what, wish{tier: tier.Name, ratio: ratio, seconds: seconds, references: needed(m)})
+				add(what, options{tier: tier.Name, ratio: ratio, seconds: seconds, references: needed(m)})
 			}
 		}
 	}
-	first := wish{seconds: m.Durations.Default(), references: needed(m)}
+	first := options{seconds: m.Durations.Default(), references: needed(m)}
 	if m.Kind == catalog.KindImage {
 		first.count = m.MaxImages
 		add("several", first)
@@ -131,8 +131,8 @@ func offered(t *testing.T, m *catalog.Model) map[string]jobcall.Task {
 	return all
 }
 
-// needed returns the references required by a model of the examples: a clip to change, and the
-// first frame if the frame decides the ratio.
+// needed returns the references that a model of the examples requires: a clip to edit, or the first
+// frame if the model takes its ratio from the frame.
 func needed(m *catalog.Model) []jobcall.Reference {
 	switch {
 	case m.PerClip:
@@ -143,7 +143,7 @@ func needed(m *catalog.Model) []jobcall.Reference {
 	return nil
 }
 
-// lengths are those of a model's clips; images have none.
+// lengths returns the lengths of a model's clips, or a zero for images.
 func lengths(d catalog.Durations) []int64 {
 	if len(d.List) > 0 {
 		return d.List
@@ -151,38 +151,38 @@ func lengths(d catalog.Durations) []int64 {
 	return slices.Compact([]int64{d.Min, d.Max})
 }
 
-// wish is a user's request.
-type wish struct {
+// options are the options of a task.
+type options struct {
 	tier, ratio, params string
 	count, seconds      int64
 	references          []jobcall.Reference
 }
 
-// plan returns the task of the request.
-func (a wish) plan(m *catalog.Model) (jobcall.Task, error) {
-	w := jobcall.Task{Kind: string(m.Kind), Prompt: "a lighthouse", References: a.references}
-	if a.params != "" {
-		w.Params = json.RawMessage(a.params)
+// plan returns the task that the catalog plans for the options.
+func (o options) plan(m *catalog.Model) (jobcall.Task, error) {
+	w := jobcall.Task{Kind: string(m.Kind), Prompt: "a lighthouse", References: o.references}
+	if o.params != "" {
+		w.Params = json.RawMessage(o.params)
 	}
 	var (
 		p   catalog.Plan
 		err error
 	)
 	if m.Kind == catalog.KindImage {
-		p, err = m.PlanImage(catalog.ImageAsk{Resolution: a.tier, Ratio: a.ratio, N: a.count, References: len(a.references)})
+		p, err = m.PlanImage(catalog.ImageAsk{Resolution: o.tier, Ratio: o.ratio, N: o.count, References: len(o.references)})
 	} else {
 		length := ""
-		if a.seconds > 0 {
-			length = fmt.Sprint(a.seconds)
+		if o.seconds > 0 {
+			length = fmt.Sprint(o.seconds)
 		}
-		p, err = m.PlanVideo(catalog.VideoAsk{Resolution: a.tier, Ratio: a.ratio, Duration: length, References: len(a.references)})
+		p, err = m.PlanVideo(catalog.VideoAsk{Resolution: o.tier, Ratio: o.ratio, Duration: length, References: len(o.references)})
 	}
 	w.Count, w.Tier, w.Larger, w.Ratio, w.Seconds = int(p.Count), p.Tier, p.Larger, p.Ratio, p.Seconds
 	w.Width, w.Height, w.Exact = p.Width, p.Height, p.Exact
 	return w, err
 }
 
-// pictures are references with these roles.
+// pictures returns one image reference for each role.
 func pictures(roles ...string) []jobcall.Reference {
 	list := make([]jobcall.Reference, len(roles))
 	for i, role := range roles {

@@ -19,8 +19,7 @@ type Choice struct {
 }
 
 const (
-	// promptSlack is added to the bytes of a body, for the provider's text around the messages
-	// (readings: Holds).
+	// promptSlack is added to the bytes of a body, for the provider's text around the messages.
 	promptSlack = 1000
 	// assumedCalls is the number of calls of a priced tool that a hold covers if the request sets
 	// no limit.

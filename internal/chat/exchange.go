@@ -21,7 +21,7 @@ type chatRequest struct {
 	*Conductor
 	AcceptedRequest
 	params    *wire.Parameters
-	clientCtx context.Context // ends when the client leaves
+	clientCtx context.Context // ends when the client disconnects
 	w         http.ResponseWriter
 	control   *http.ResponseController
 	choice    catalog.Choice
@@ -32,7 +32,7 @@ type chatRequest struct {
 	hold        hold
 	ended       bool // the hold was settled or released
 	attempts    []line.AttemptRecord
-	calls       int
+	calls       int                          // number of calls of lines so far
 	attemptSpan *trace.Span                  // of the last attempt
 	modelTraced bool                         // the model of the answer is recorded in traced
 	finishes    []string                     // the finish reasons recorded in traced, by choice index
@@ -46,10 +46,10 @@ type chatRequest struct {
 	stream   *stream
 	reserved int64 // bytes reserved from the budget for the stream
 
-	source    ledger.UsageSource // of the last result of usage
+	source    ledger.UsageSource // where the counts in the last result of usage come from
 	started   bool               // the first byte of the answer was handed to the connection
 	firstByte time.Duration
-	deadline  time.Time // of writes
+	deadline  time.Time // the connection's write deadline
 }
 
 // disconnected reports whether the client has disconnected.
@@ -70,13 +70,13 @@ func (x *chatRequest) close() {
 		x.release(ledger.Failed, http.StatusServiceUnavailable, fault.ServiceUnavailable)
 	}
 	if !x.deadline.IsZero() {
-		// A later request on the connection has its own time.
+		// A later request on the connection has its own deadline.
 		_ = x.control.SetWriteDeadline(time.Time{})
 	}
 }
 
-// reserve takes n more bytes from the budget for the stream; false when they do
-// not fit.
+// reserve takes n more bytes from the budget for the stream, and reports whether the budget had
+// them.
 func (x *chatRequest) reserve(n int64) bool {
 	if !x.budget.reserve(n) {
 		return false
@@ -91,7 +91,8 @@ func (x *chatRequest) releaseMemory() {
 	x.reserved = 0
 }
 
-// end returns the receipt's common fields of all ends.
+// end marks the hold as ended, and returns the fields of the receipt that do not depend on the
+// usage.
 func (x *chatRequest) end(outcome ledger.Outcome, status int, code fault.Code) ledger.End {
 	x.ended = true
 	x.Span.Code(string(code))
@@ -106,7 +107,8 @@ func (x *chatRequest) end(outcome ledger.Outcome, status int, code fault.Code) l
 	return e
 }
 
-// lastLine returns the line of the last attempt, or empty without an attempt.
+// lastLine returns the id of the line of the last attempt. It is empty without an attempt or if
+// the line was skipped.
 func (x *chatRequest) lastLine() string {
 	if n := len(x.attempts); n > 0 && x.attempts[n-1].Skipped == "" {
 		return x.attempts[n-1].Line
@@ -114,7 +116,7 @@ func (x *chatRequest) lastLine() string {
 	return ""
 }
 
-// recordFailure records the failure of the last attempt's answer.
+// recordFailure records the failure of the answer in the last attempt.
 func (x *chatRequest) recordFailure(f *upstream.Failure) {
 	if n := len(x.attempts); n > 0 {
 		last := &x.attempts[n-1]
@@ -129,8 +131,8 @@ func (x *chatRequest) release(outcome ledger.Outcome, status int, code fault.Cod
 	x.hold.Release(x.end(outcome, status, code))
 }
 
-// settle ends the request with the charge for a usage. It does not end with
-// the client: the ledger bounds it.
+// settle ends the request with the charge for u. It continues after the client has disconnected;
+// the ledger bounds its duration.
 func (x *chatRequest) settle(u wire.Usage, code fault.Code) error {
 	if !x.started {
 		x.firstByte = x.since()
@@ -158,8 +160,9 @@ func (x *chatRequest) settle(u wire.Usage, code fault.Code) error {
 	return err
 }
 
-// settleFirst settles an answer before its first byte is sent. The caller returns its error to the
-// client. If the result of the charge is unknown, it cuts the connection without an answer.
+// settleFirst settles an answer before its first byte is sent. The caller must return the error to
+// the client. If the result of the charge is unknown, settleFirst panics to cut the connection
+// without an answer.
 func (x *chatRequest) settleFirst(u wire.Usage) error {
 	switch err := x.settle(u, ""); {
 	case err == nil:
@@ -194,8 +197,7 @@ func (x *chatRequest) setHeaders() {
 	}
 }
 
-// begin sends the status line. It is called when the first byte is about to be
-// handed to the connection.
+// begin sends the status line, when the first byte is about to be handed to the connection.
 func (x *chatRequest) begin(contentType string) {
 	x.w.Header().Set("Content-Type", contentType)
 	x.setHeaders()
@@ -209,41 +211,41 @@ func (x *chatRequest) begin(contentType string) {
 	x.w.WriteHeader(http.StatusOK)
 }
 
-// A client must accept each share of a write within the write timeout, and the whole write at a
+// A client must accept each chunk of a write within the write timeout, and the whole write at a
 // minimum rate, because an answer occupies shared memory.
 const (
-	writeShare = 256 << 10
-	writeRate  = 32 << 10 // bytes a second, after the time for one write
+	writeChunk = 256 << 10
+	writeRate  = 32 << 10 // bytes a second, in addition to one write timeout
 )
 
-// write sends bytes to the client. It splits long writes into shares, each with its own deadline.
+// write sends bytes to the client. It splits a long write into chunks, each with its own deadline.
 func (x *chatRequest) write(p []byte) error {
-	began := x.opts.Now()
+	start := x.opts.Now()
 	for sent := 0; ; {
-		if x.opts.Now().Sub(began) > x.opts.WriteTimeout+time.Duration(sent)*time.Second/writeRate {
+		if x.opts.Now().Sub(start) > x.opts.WriteTimeout+time.Duration(sent)*time.Second/writeRate {
 			return os.ErrDeadlineExceeded
 		}
-		share := p[sent:min(len(p), sent+writeShare)]
+		chunk := p[sent:min(len(p), sent+writeChunk)]
 		x.extend()
-		n, err := x.w.Write(share)
+		n, err := x.w.Write(chunk)
 		if sent += n; err != nil || sent == len(p) {
 			return err
 		}
 	}
 }
 
-// extend gives the client time for the next write. The deadline is moved only
-// when a good part of it has passed.
+// extend moves the write deadline for the next write, unless at least three quarters of the write
+// timeout remain.
 func (x *chatRequest) extend() {
 	now := x.opts.Now()
 	if x.deadline.Sub(now) > x.opts.WriteTimeout*3/4 {
 		return
 	}
 	x.deadline = now.Add(x.opts.WriteTimeout)
-	_ = x.control.SetWriteDeadline(x.deadline) // writers without deadlines are tests
+	_ = x.control.SetWriteDeadline(x.deadline) // only the writers of tests have no deadlines
 }
 
-// identity returns the source of the answer for the client.
+// identity returns the answer's id, model, time and origin.
 func (x *chatRequest) identity(on *line.Candidate) wire.Identity {
 	return wire.Identity{Request: x.Request, Model: x.Model.ID, Created: x.Received.Unix(), Origin: on.Line.Origin()}
 }

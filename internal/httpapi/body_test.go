@@ -119,8 +119,8 @@ func TestBodiesHaveABudget(t *testing.T) {
 	}
 }
 
-// TestAFileOfTheLargestSizeFits: where half of the budget is less, an account may
-// have one such file, and its bodies still get half.
+// TestAFileOfTheLargestSizeFits checks that an account may have one file of the largest size even
+// if half of the budget is less, and that its bodies still get half of the budget.
 func TestAFileOfTheLargestSizeFits(t *testing.T) {
 	t.Parallel()
 	const largest = 100 << 20

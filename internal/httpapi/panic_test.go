@@ -91,7 +91,7 @@ func TestPanicsAreAnsweredInTheShapeOfTheFamily(t *testing.T) {
 	}
 }
 
-// TestAbort: an aborted request gets no response.
+// TestAbort checks that an aborted request gets no response.
 func TestAbort(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

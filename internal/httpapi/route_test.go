@@ -25,7 +25,8 @@ func named(patterns ...string) []Route {
 	return routes
 }
 
-// TestRoutes: a path is its segments, and no path leads to another.
+// TestRoutes checks that a pattern matches the segments of a path, and that no path leads to
+// another path.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	h := New(Options{Log: slog.New(slog.DiscardHandler)},

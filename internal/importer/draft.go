@@ -49,7 +49,7 @@ func (d *draft) addModel(id string, r rates) {
 		return
 	}
 	if !ok {
-		d.remark(e, "its price is out of the range of prices, so it is left out", "add it to the catalog by hand")
+		d.remark(e, "it is left out: its price is out of range", "add it to the catalog by hand")
 		return
 	}
 	if err := checkDocument(&catalog.Document{Models: []catalog.Model{m}}, nil); err != nil {
@@ -162,7 +162,7 @@ func (d *draft) document(providers map[string]catalog.Provider) (*catalog.Docume
 		m := *d.models[id]
 		if !enabled[id] {
 			m.State = catalog.StateMaintenance
-			d.remark(entry{"model", "", id}, "it is under maintenance: all that serves it is switched off", "")
+			d.remark(entry{"model", "", id}, "it is under maintenance: everything that serves it is switched off", "")
 		}
 		doc.Models = append(doc.Models, m)
 		count.Made++

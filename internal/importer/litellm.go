@@ -138,7 +138,7 @@ func (s *liteLLM) setBudget(a *Customer, e entry, row record) {
 	}
 	a.Credit = credit
 	if span := row["budget_duration"]; span != "" {
-		s.remark(e, "its budget was renewed every "+shown(span)+"; its balance is what was left of it", "credit it as often")
+		s.remark(e, "its budget was renewed every "+shown(span)+"; its balance is what was left of the budget", "credit the account as often")
 	}
 }
 
@@ -186,7 +186,7 @@ func (s *liteLLM) readKeys() {
 		a := s.ownerOf(row)
 		if a == nil {
 			count.Left++
-			s.remark(keyEntry(row), "it is left out: its team or user is", "")
+			s.remark(keyEntry(row), "it is left out: its team or user is left out", "")
 			continue
 		}
 		a.Keys = append(a.Keys, s.keyOf(row, a))
@@ -278,7 +278,7 @@ func (s *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
 	}
 	k.Settings.TotalLimit = &limit
 	if span != "" {
-		s.remark(e, "its budget was renewed every "+shown(span)+"; its limit is what was left of it, for good",
+		s.remark(e, "its budget was renewed every "+shown(span)+"; its limit is what was left of the budget and is not renewed",
 			"raise total_limit_usd, or set a daily budget, with `tollgate key change`")
 	}
 }
@@ -294,7 +294,7 @@ func (s *liteLLM) setRate(k *OldKey, e entry, row record) {
 	switch rpm := s.whole(e, row, "rpm_limit", 0, "0"); {
 	case rpm < 1:
 		k.Settings.Disabled = true
-		s.remark(e, "its key is disabled: its rpm_limit lets nothing through", "")
+		s.remark(e, "its key is disabled: its rpm_limit allows no request", "")
 	case rpm <= mostRate:
 		k.Settings.RPM = &rpm
 	}
@@ -319,7 +319,7 @@ func (s *liteLLM) setKeyExpiry(k *OldKey, e entry, row record) {
 		}
 		return
 	}
-	s.remark(e, "when it expires cannot be read; its key does not", "disable the key then with `tollgate key disable`")
+	s.remark(e, "its expiry time cannot be read; its key does not expire", "disable the key then with `tollgate key disable`")
 }
 
 // setKeyModels allows a key the models of both the key and its account.

@@ -96,7 +96,7 @@ func (c *config) deployment(item *tree.Value) {
 	}
 	said := c.factsFor(e, params, info, id)
 	if what := otherKind(id, said); what != "" {
-		left("it makes "+what+", and not answers to chats", "add it to the catalog by hand, if tollgate has models of its kind")
+		left("it makes "+what+", not chat answers", "add it to the catalog by hand, if tollgate has models of its kind")
 		return
 	}
 	if !c.priced(e, said) {
@@ -111,14 +111,14 @@ func (c *config) deployment(item *tree.Value) {
 func (c *config) priced(e entry, said facts) bool {
 	if said.rates.input == nil || said.rates.output == nil {
 		if !c.has(e.name) {
-			c.remark(e, "it is left out: neither the config nor --models says its price",
+			c.remark(e, "it is left out: neither the config nor --models has its price",
 				"give LiteLLM's model_prices_and_context_window.json as --models")
 		}
 		return c.has(e.name)
 	}
 	if m := c.models[e.name]; m != nil {
 		if input, _ := priceOf(said.rates.input); input != m.Price.Input {
-			c.remark(e, "its entries have several prices: that of the first is the model's", "")
+			c.remark(e, "its entries have different prices: the model gets the price of the first entry", "")
 		}
 		return true
 	}
@@ -179,7 +179,7 @@ func (c *config) put(e entry, kind vendorKind, params record, id string) {
 		Priority: c.rankOf(e, params, "order", 1), Weight: c.weightOf(e, params),
 		MaxConcurrent: c.rankOf(e, params, "max_parallel_requests", 0)}
 	if found := environment.FindStringSubmatch(spec.BaseURL); found != nil {
-		c.remark(e, "its address is in the variable "+found[1]+", and lines name theirs", "write it as base_url into the catalog")
+		c.remark(e, "its address is in the variable "+found[1]+", but a line needs the address itself", "write it as base_url into the catalog")
 		spec.BaseURL = ""
 	}
 	if spec.BaseURL == "" {

@@ -22,7 +22,7 @@ func (s *liteLLM) allow(k *OldKey, e entry, models []string) {
 	good := []string{}
 	for _, model := range models {
 		if strings.Contains(model, "*") {
-			s.remark(e, "it was allowed models by a pattern, "+shown(model)+", which allows none here", "name them with `tollgate key change`")
+			s.remark(e, "it was allowed models by the pattern "+shown(model)+", which matches no model here", "name them with `tollgate key change`")
 			continue
 		}
 		good = append(good, model)
@@ -30,7 +30,7 @@ func (s *liteLLM) allow(k *OldKey, e entry, models []string) {
 	if len(s.models) > 0 {
 		for _, model := range good {
 			if !s.has(model) {
-				s.remark(e, "it is allowed "+shown(model)+", which is no model of the catalog",
+				s.remark(e, "it is allowed "+shown(model)+", which is not a model of the catalog",
 					"where it is a group of models, name these with `tollgate key change`")
 			}
 		}

@@ -76,7 +76,7 @@ func (s *oneAPI) remarkRest(settings map[string]string) {
 			"make new ones with `tollgate codes create`")
 	}
 	if len(s.prices.model)+len(s.prices.perRequest)+len(s.prices.expression) == 0 {
-		s.remark(entry{"setting", "", "ModelRatio"}, "the database has no prices: those of the program itself are in force",
+		s.remark(entry{"setting", "", "ModelRatio"}, "the database has no prices: the built-in prices of the program apply",
 			"give the answer of GET /api/option/ as --options")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.prices.model)) {
@@ -159,7 +159,7 @@ func (s *oneAPI) readModels(channels []record) {
 func (s *oneAPI) readModel(model string) {
 	e := entry{"model", "", model}
 	if what := otherKind(model, s.known[model]); what != "" {
-		s.remark(e, "it is left out: by its name it makes "+what+", and not answers to chats",
+		s.remark(e, "it is left out: its name says that it makes "+what+", not chat answers",
 			"add it to the catalog by hand, if tollgate has models of its kind")
 		return
 	}
@@ -170,19 +170,19 @@ func (s *oneAPI) readModel(model string) {
 		return
 	}
 	if s.prices.perRequest[model] != nil {
-		s.remark(e, "it is left out: its price is by the request, and prices of chat are by the token here",
+		s.remark(e, "it is left out: it has a price per request, and tollgate's chat prices are per token",
 			"add it to the catalog with prices by the token")
 		return
 	}
 	price, guessed, ok := s.prices.of(model)
 	if !ok {
-		s.remark(e, "it is left out: no setting says its price",
+		s.remark(e, "it is left out: no setting has its price",
 			"give the answer of GET /api/option/ as --options, or add it to the catalog by hand")
 		return
 	}
 	s.addModel(model, price)
 	if guessed && s.has(model) {
-		s.remark(e, "its output price is by a rule of "+string(s.plan.Program)+" itself, as far as that is known",
+		s.remark(e, "its output price is a guess from a built-in rule of "+string(s.plan.Program),
 			"compare it with what was charged")
 	}
 }
@@ -205,7 +205,7 @@ func (s *oneAPI) linesOf(c record, kinds map[int64]channelKind, priority, weight
 		IgnoresLimit: kind.ignores, Enabled: s.status(c, "channel") == statusOn}
 	base, ok := s.baseOf(c, kind)
 	if !ok {
-		s.remark(e, "it is left out: it has no address that a line can have", "add a line for it to the catalog by hand")
+		s.remark(e, "it is left out: its address cannot be the address of a line", "add a line for it to the catalog by hand")
 		return nil
 	}
 	spec.BaseURL = base

@@ -22,7 +22,7 @@ func (s *oneAPI) channelNumber(c record, column string) int64 {
 	return s.whole(entryOf(c, "channel"), c, column, 0, "0")
 }
 
-// entryOf returns the entry of a row in remarks.
+// entryOf returns the name of a row for remarks.
 func entryOf(row record, about string) entry {
 	return entry{about, row["id"], row["name"] + row["username"]}
 }
@@ -93,7 +93,7 @@ func (s *oneAPI) accountOf(u record) (Customer, bool) {
 	return a, s.setCredit(&a, e, u)
 }
 
-// nameOr returns the name of an account: the display name, and the user name if it differs.
+// nameOr returns the name of an account: the display name, followed by the user name if both differ.
 func nameOr(display, name, id string) string {
 	display, name = shown(display), shown(name)
 	switch {
@@ -116,14 +116,14 @@ func (s *oneAPI) setEmail(a *Customer, e entry) {
 	setEmail(a, e, s.notes, s.taken)
 }
 
-// setEmail keeps a valid email, and requests a sign-in unless the email is taken.
+// setEmail sets a valid email and, unless another user has the email, requests a sign-in.
 func setEmail(a *Customer, e entry, n *notes, taken map[string]bool) {
 	if a.Opening.Email == "" {
 		return
 	}
 	email, err := account.ParseEmail(a.Opening.Email)
 	if err != nil {
-		n.remark(e, "its email is no address, and is left out", "")
+		n.remark(e, "its email is not valid and is left out", "")
 		a.Opening.Email = ""
 		return
 	}
@@ -131,40 +131,40 @@ func setEmail(a *Customer, e entry, n *notes, taken map[string]bool) {
 	n.count("sign_ins").Found++
 	if taken[email] {
 		n.count("sign_ins").Left++
-		n.remark(e, "it has no sign-in: another one has the same email", "add one with `tollgate user create`")
+		n.remark(e, "it has no sign-in: another user has the same email", "add one with `tollgate user create`")
 		return
 	}
 	taken[email], a.SignIn = true, true
 }
 
-// setFactor makes the ratio of a group the factor of an account's prices.
+// setFactor sets the price factor of an account to the ratio of its group.
 func (s *oneAPI) setFactor(a *Customer, e entry, group string) {
-	share := s.shareOf(group)
-	if share.Cmp(whole(1)) == 0 {
+	ratio := s.ratioOf(group)
+	if ratio.Cmp(whole(1)) == 0 {
 		return
 	}
-	factor, exact := factorOf(share)
+	factor, exact := factorOf(ratio)
 	if !exact {
-		s.remark(e, "the ratio of its group "+shown(group)+" is no factor of prices: "+factor.String()+" stands in its place",
+		s.remark(e, "the ratio of its group "+shown(group)+" is not exactly representable as a price factor: its factor is "+factor.String(),
 			"change it with `tollgate account change --price-factor`")
 	}
 	a.Opening.Factor = &factor
 }
 
-// shareOf is a group's share of the prices: 1 where nothing says another.
-func (s *oneAPI) shareOf(group string) *big.Rat {
-	if share := s.prices.group[group]; share != nil {
-		return share
+// ratioOf returns the ratio of a group, or 1 if the settings have no ratio for the group.
+func (s *oneAPI) ratioOf(group string) *big.Rat {
+	if ratio := s.prices.group[group]; ratio != nil {
+		return ratio
 	}
 	return whole(1)
 }
 
-// setCredit credits the rest of a user's quota. The root user's billion dollars mean no limit and
-// are not credited.
+// setCredit credits the rest of a user's quota, and reports whether the account can have this
+// balance. The root user's billion dollars mean no limit and are not credited.
 func (s *oneAPI) setCredit(a *Customer, e entry, u record) bool {
 	usd := s.prices.usd(s.whole(e, u, "quota", 0, "0"))
 	if s.whole(e, u, "role", 0, "0") == roleRoot && usd.Cmp(whole(largestFromRoot)) > 0 {
-		s.remark(e, "its quota stands for no limit, and is not carried over: its balance is 0", "credit it with `tollgate account credit`")
+		s.remark(e, "its quota means no limit and is not carried over: its balance is 0", "credit it with `tollgate account credit`")
 		return true
 	}
 	credit, ok := amountOf(usd)
@@ -199,7 +199,7 @@ func (s *oneAPI) keysOf(u record, tokens []record) (keys []OldKey) {
 	return keys
 }
 
-// setLimit makes the rest of a token the total limit of its key.
+// setLimit sets the total limit of a key to the remaining quota of its token.
 func (s *oneAPI) setLimit(k *OldKey, e entry, t record) {
 	if t.flag("unlimited_quota") {
 		return
@@ -224,50 +224,51 @@ func (s *oneAPI) setExpiry(k *OldKey, e entry, t record) {
 	}
 }
 
-// remarkExpiry remarks on a key with an expiry, because keys do not expire here.
+// remarkExpiry adds a remark about a token with an expiry time, because keys do not expire here.
 func remarkExpiry(n *notes, e entry, at time.Time) {
 	n.remark(e, "it expires at "+at.UTC().Format(time.RFC3339)+"; its key does not", "disable the key then with `tollgate key disable`")
 }
 
-// setModels allows a key the models of its token and its group.
+// setModels allows a key the models that both its token and its group allow.
 func (s *oneAPI) setModels(k *OldKey, e entry, t record, group string) {
-	own := t.list("models", ",")
+	tokenModels := t.list("models", ",")
 	if s.plan.Program == NewAPI {
-		own = nil
+		tokenModels = nil
 		if t.flag("model_limits_enabled") {
-			own = t.list("model_limits", ",")
+			tokenModels = t.list("model_limits", ",")
 		}
-		if theirs := strings.TrimSpace(t["group"]); theirs != "" && theirs != group {
-			if theirs == "auto" || s.shareOf(theirs).Cmp(s.shareOf(group)) != 0 {
-				s.remark(e, "its own group "+shown(theirs)+" has another price: the key pays what its account pays",
+		if tokenGroup := strings.TrimSpace(t["group"]); tokenGroup != "" && tokenGroup != group {
+			if tokenGroup == "auto" || s.ratioOf(tokenGroup).Cmp(s.ratioOf(group)) != 0 {
+				s.remark(e, "its own group "+shown(tokenGroup)+" has another price: the key pays the prices of its account",
 					"see --prices of `tollgate account change`")
 			}
-			group = theirs
+			group = tokenGroup
 		}
 	}
-	allowed, limited := s.allowed(own, group)
+	allowed, limited := s.allowed(tokenModels, group)
 	if !limited {
 		return
 	}
 	s.limitModels(k, e, allowed)
 }
 
-// allowed returns the models of both a token and its group, and true if there is no limit.
-func (s *oneAPI) allowed(own []string, group string) ([]string, bool) {
+// allowed returns the models that both a token and its group allow. limited is false if both allow
+// every model.
+func (s *oneAPI) allowed(tokenModels []string, group string) (models []string, limited bool) {
 	if group == "auto" {
-		return own, len(own) > 0
+		return tokenModels, len(tokenModels) > 0
 	}
 	served := s.groups[group]
-	closed := len(served) < len(s.servedByAny())
+	restricted := len(served) < len(s.servedByAny())
 	out := []string{}
 	switch {
-	case len(own) > 0:
-		for _, model := range own {
-			if !closed || served[model] || !s.has(model) {
+	case len(tokenModels) > 0:
+		for _, model := range tokenModels {
+			if !restricted || served[model] || !s.has(model) {
 				out = append(out, model)
 			}
 		}
-	case closed:
+	case restricted:
 		out = append(out, slices.Sorted(maps.Keys(served))...) // not nil, because nil allows all
 	default:
 		return nil, false
@@ -275,7 +276,7 @@ func (s *oneAPI) allowed(own []string, group string) ([]string, bool) {
 	return out, true
 }
 
-// servedByAny returns the models of all groups.
+// servedByAny returns the models of all groups together.
 func (s *oneAPI) servedByAny() map[string]bool {
 	all := map[string]bool{}
 	for _, models := range s.groups {
@@ -284,43 +285,44 @@ func (s *oneAPI) servedByAny() map[string]bool {
 	return all
 }
 
-// setAddresses allows a key the addresses of its token. What is no address let nobody
-// in before, and lets nobody in now.
+// setAddresses allows a key the addresses of its token. It leaves out an entry that is not an address,
+// because such an entry allowed nobody before either. If no address remains, setAddresses disables
+// the key.
 func (s *oneAPI) setAddresses(k *OldKey, e entry, t record) {
-	written := t.list("subnet", ",")
+	entries := t.list("subnet", ",")
 	if s.plan.Program == NewAPI {
-		written = t.list("allow_ips", "\n,")
+		entries = t.list("allow_ips", "\n,")
 	}
-	if len(written) == 0 {
+	if len(entries) == 0 {
 		return
 	}
-	var good []string
-	for _, one := range written {
-		if _, err := account.ParseAllowedIPs([]string{one}); err != nil {
-			s.remark(e, "an entry of its addresses is none, and is left out", "look at the addresses of its key")
+	var valid []string
+	for _, address := range entries {
+		if _, err := account.ParseAllowedIPs([]string{address}); err != nil {
+			s.remark(e, "an entry in its address list is not an address and is left out", "check the address list of its key")
 			continue
 		}
-		good = append(good, one)
+		valid = append(valid, address)
 	}
-	if _, err := account.ParseAllowedIPs(good); err != nil || len(good) == 0 {
+	if _, err := account.ParseAllowedIPs(valid); err != nil || len(valid) == 0 {
 		k.Settings.Disabled = true
-		s.remark(e, "its key is disabled: its list of addresses cannot be had", "set one with `tollgate key change`, and enable it")
+		s.remark(e, "its key is disabled: its address list is not valid", "set a list with `tollgate key change` and enable the key")
 		return
 	}
-	k.Settings.AllowedIPs = good
+	k.Settings.AllowedIPs = valid
 }
 
-// remarkGroups remarks on uses of groups without a counterpart.
+// remarkGroups adds remarks about groups, because tollgate has no groups.
 func (s *oneAPI) remarkGroups() {
 	all := len(s.servedByAny())
 	for _, group := range slices.Sorted(maps.Keys(s.groups)) {
 		if len(s.groups[group]) < all {
 			s.remark(entry{"group", "", group},
-				"lines serve all accounts: the keys of its users are allowed its models alone, by a list that does not grow with the catalog",
-				"change the lists with `tollgate key change` when models come")
+				"lines serve all accounts, so the keys of its users get a fixed list of its models, which does not grow with the catalog",
+				"change the lists with `tollgate key change` when you add models")
 		}
 	}
 	if len(s.groups) > 1 {
-		s.remark(entry{"group", "", ""}, "a channel of some groups is a line for all accounts, as far as they are allowed its models", "")
+		s.remark(entry{"group", "", ""}, "a channel for some groups becomes a line for all accounts whose keys are allowed its models", "")
 	}
 }

@@ -152,7 +152,7 @@ func (w *writer) accountTx(tx *store.Tx, a *Customer, result *batchResult) (stri
 		if a.SignIn {
 			result.signInsLeft++
 		}
-		result.remark("user", a.ID, a.Mark, "it is left out: an import before had "+shown(there.mark)+" in its place",
+		result.remark("user", a.ID, a.Mark, "it is left out: an earlier import created an account for "+shown(there.mark)+" from its ID",
 			"if this is another database, give it a --name of its own")
 		return "", nil
 	case there.object != "":
@@ -203,7 +203,7 @@ func (w *writer) fillAccountTx(tx *store.Tx, id string, a *Customer, result *bat
 	}
 	if taken {
 		result.signInsLeft++
-		result.remark("user", a.ID, a.Mark, "it has no sign-in: somebody signs in with its email already", "add one with `tollgate user create`")
+		result.remark("user", a.ID, a.Mark, "it has no sign-in: another user already has its email", "add one with `tollgate user create`")
 		return nil
 	}
 	result.signIns++
@@ -224,7 +224,7 @@ func (w *writer) keysTx(tx *store.Tx, id string, keys []OldKey, result *batchRes
 		}
 		if there.object != "" {
 			result.keysLeft++
-			result.remark("token", k.ID, k.Settings.Name, "it is left out: an import before had another key in its place",
+			result.remark("token", k.ID, k.Settings.Name, "it is left out: an earlier import created another key for its ID",
 				"if this is another database, give it a --name of its own")
 			continue
 		}

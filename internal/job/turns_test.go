@@ -20,9 +20,9 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// easels returns a catalog of models easel-1, easel-2, … and lines that serve all of them by
-// default.
-func easels(models int, lines ...string) string {
+// easelCatalog returns a catalog of models easel-1, easel-2, …. A line without models serves all of
+// them.
+func easelCatalog(models int, lines ...string) string {
 	var doc, served strings.Builder
 	doc.WriteString("models:\n")
 	for i := range models {
@@ -39,7 +39,8 @@ func easels(models int, lines ...string) string {
 	return doc.String()
 }
 
-// whileLocked calls act while nobody else can write a run or take a slot of a line.
+// whileLocked calls act while a transaction holds the locks for writing runs and taking slots of the
+// lines.
 func (h *cluster) whileLocked(act func(), lines ...string) {
 	h.t.Helper()
 	h.updateTx(func(tx *store.Tx) error {
@@ -56,11 +57,12 @@ func (h *cluster) whileLocked(act func(), lines ...string) {
 	})
 }
 
-// TestBlockedQueuesNeedNoLock calls Start for jobs without a free line while the test has every
-// lock: Start does not wait for them. Then the obstacle goes and the job starts.
+// TestBlockedQueuesNeedNoLock calls Start for jobs that no line can take, while the test holds
+// every lock. Start must not wait for the locks. Then the test removes the obstacle, and the job
+// starts.
 func TestBlockedQueuesNeedNoLock(t *testing.T) {
 	t.Parallel()
-	document := easels(1, "id: first, max_concurrent: 2")
+	document := easelCatalog(1, "id: first, max_concurrent: 2")
 	for _, c := range []struct {
 		name         string
 		block, clear func(h *cluster, n *testNode)
@@ -69,7 +71,7 @@ func TestBlockedQueuesNeedNoLock(t *testing.T) {
 			h.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'first')`)
 			h.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'first')`)
 		}, func(h *cluster, _ *testNode) { h.update(`DELETE FROM line_job`) }},
-		{"a job that pauses", func(h *cluster, _ *testNode) {
+		{"a job in a pause", func(h *cluster, _ *testNode) {
 			h.update(`UPDATE job_run SET wake_ms = 9000000000000`)
 		}, func(h *cluster, _ *testNode) { h.update(`UPDATE job_run SET wake_ms = 0`) }},
 		{"a job that was refused by every line", func(h *cluster, _ *testNode) {
@@ -82,7 +84,7 @@ func TestBlockedQueuesNeedNoLock(t *testing.T) {
 			h.update(`UPDATE job SET model = 'easel-1', revision = revision - 1`)
 			h.update(`UPDATE job_run SET model = 'easel-1'`)
 		}},
-		{"a node that submits as much as it may", func(_ *cluster, n *testNode) {
+		{"a node at its limit of submissions", func(_ *cluster, n *testNode) {
 			n.jobs.sending = maxSending
 		}, func(_ *cluster, n *testNode) { n.jobs.sending = 0 }},
 	} {
@@ -102,14 +104,15 @@ func TestBlockedQueuesNeedNoLock(t *testing.T) {
 				c.clear(h, n)
 				n.runJobs()
 				if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
-					t.Errorf("with nothing in the way: %+v", s)
+					t.Errorf("after the obstacle was removed: %+v", s)
 				}
 			})
 		})
 	}
 }
 
-// TestDisabledLinesNeedNoLock is the same for an account whose own failures have disabled a line.
+// TestDisabledLinesNeedNoLock is like TestBlockedQueuesNeedNoLock for an account whose own
+// failures have disabled a line.
 func TestDisabledLinesNeedNoLock(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -117,7 +120,7 @@ func TestDisabledLinesNeedNoLock(t *testing.T) {
 			return nil, failure(fault.UpstreamError, upstream.NextLine)
 		}}
 		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(easels(1, "id: first, max_concurrent: 2"))
+		h.apply(easelCatalog(1, "id: first, max_concurrent: 2"))
 		n := h.idleNode()
 		for range 5 {
 			h.submit(n, h.submission(n, "easel-1", 1))
@@ -132,33 +135,34 @@ func TestDisabledLinesNeedNoLock(t *testing.T) {
 	})
 }
 
-// TestLongQueue gives a model more jobs than a node may submit. Another model has its turn before
-// the capacity is used up.
+// TestLongQueue gives one model more jobs than a node may submit. A job of another model starts
+// before the capacity is used up.
 func TestLongQueue(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true, before: gate("submit", nil)}
 		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(easels(2, "id: first"))
+		h.apply(easelCatalog(2, "id: first"))
 		n := h.idleNode()
 		n.jobs.sending = maxSending - maxStarts - 8
 		h.fill(n, 2*maxStarts)
 		other := h.start(n, "easel-2", 1)
 		if s := h.poll(n, "image", other); s.Status != row.StatusProcessing {
-			t.Errorf("behind the long queue of another model: %+v", s)
+			t.Errorf("a job beside the long queue of another model: %+v", s)
 		}
 		if n.jobs.sending != maxSending || n.jobs.reserved != 0 {
-			t.Errorf("%d submissions, %d promised; want all room used: %d", n.jobs.sending, n.jobs.reserved, maxSending)
+			t.Errorf("%d submissions, %d reserved; want %d and none", n.jobs.sending, n.jobs.reserved, maxSending)
 		}
 	})
 }
 
-// TestSlowModel lets one model's transaction wait for a lock. A new job of another model starts.
+// TestSlowModel makes one model's transaction wait for a lock. A new job of another model starts
+// meanwhile.
 func TestSlowModel(t *testing.T) {
 	t.Parallel()
 	first, second := &generator{blocks: true}, &generator{blocks: true}
 	h := newCluster(t, storetest.PostgreSQL(t), map[string]chatcall.Adapter{"first": first, "second": second})
-	h.apply(easels(2, "id: first, max_concurrent: 2, models: {easel-1: a}", "id: second, max_concurrent: 2, models: {easel-2: a}"))
+	h.apply(easelCatalog(2, "id: first, max_concurrent: 2, models: {easel-1: a}", "id: second, max_concurrent: 2, models: {easel-2: a}"))
 	n := h.idleNode()
 	h.submit(n, h.submission(n, "easel-1", 1))
 	var started sync.WaitGroup
@@ -179,7 +183,7 @@ func TestSlowModel(t *testing.T) {
 		h.submit(n, h.submission(n, "easel-2", 1))
 		until(t, "the start of the other model's job", func() bool { return second.count() == 1 })
 		if first.count() != 0 {
-			t.Error("started without the lock")
+			t.Error("the job of the first model started without the lock")
 		}
 		return nil
 	})
@@ -198,7 +202,7 @@ func TestDamagedQueue(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
-		h.apply(easels(6, "id: first"))
+		h.apply(easelCatalog(6, "id: first"))
 		n := h.idleNode()
 		var good []string
 		for i := range 6 {
@@ -256,7 +260,7 @@ func TestTurnsKeepLimits(t *testing.T) {
 		l := &loadCounter{free: make(chan struct{})}
 		first, second := &generator{blocks: true, before: l.hold}, &generator{blocks: true, before: l.hold}
 		h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-		h.apply(easels(models, fmt.Sprintf("id: first, max_concurrent: %d", capped), "id: second, priority: 2"))
+		h.apply(easelCatalog(models, fmt.Sprintf("id: first, max_concurrent: %d", capped), "id: second, priority: 2"))
 		var all []*testNode
 		for range nodes {
 			n := h.idleNode()
@@ -267,8 +271,8 @@ func TestTurnsKeepLimits(t *testing.T) {
 			h.submit(all[0], h.submission(all[0], fmt.Sprintf("easel-%d", i%models+1), 1))
 		}
 		for left := jobs; left > 0; left-- {
-			// A step may leave capacity that another model had reserved.
-			until(t, fmt.Sprintf("all room is used, %d left", left), func() bool {
+			// A step may leave capacity unused that another model had reserved.
+			until(t, fmt.Sprintf("the whole capacity is used, %d jobs left", left), func() bool {
 				startAll(t, all)
 				l.mu.Lock()
 				defer l.mu.Unlock()
@@ -292,25 +296,25 @@ func TestTurnsKeepLimits(t *testing.T) {
 	oneAndTwoNodes(t, test)
 }
 
-// TestHalfOpenLineOfTwoModels: two models do not use a half-open line at once.
+// TestHalfOpenLineOfTwoModels checks that two models do not use a half-open line at once.
 func TestHalfOpenLineOfTwoModels(t *testing.T) {
 	t.Parallel()
 	j := &Jobs{}
 	half, whole := &catalog.Line{}, &catalog.Line{}
 	half.ID, whole.ID = "half", "whole"
 	lines := []*line.Candidate{{Line: half, HalfOpen: true}, {Line: whole}}
-	mine, giveBack := j.claim(lines)
-	theirs, giveBackTheirs := j.claim(lines)
-	if len(mine) != 2 || len(theirs) != 1 || theirs[0].Line.ID != "whole" {
-		t.Errorf("%d lines for one stint and %d for another beside it", len(mine), len(theirs))
+	first, releaseFirst := j.claim(lines)
+	second, releaseSecond := j.claim(lines)
+	if len(first) != 2 || len(second) != 1 || second[0].Line.ID != "whole" {
+		t.Errorf("the first claim has %d lines, the second %d; want 2 and 1", len(first), len(second))
 	}
-	giveBackTheirs()
-	if again, _ := j.claim(lines); len(again) != 1 {
-		t.Error("a stint has given back what is another's")
+	releaseSecond()
+	if third, _ := j.claim(lines); len(third) != 1 {
+		t.Error("the release of the second claim released the first one")
 	}
-	giveBack()
-	if again, _ := j.claim(lines); len(again) != 2 {
-		t.Error("what was given back is nobody's")
+	releaseFirst()
+	if third, _ := j.claim(lines); len(third) != 2 {
+		t.Error("the release of the first claim did not free the line")
 	}
 }
 
@@ -321,7 +325,7 @@ func TestTakeOverDamagedJob(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{}
 		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(easels(1, "id: first"))
+		h.apply(easelCatalog(1, "id: first"))
 		n := h.idleNode()
 		const jobs = maxGroup + 5
 		h.fill(n, jobs)
@@ -351,7 +355,7 @@ func TestHousekeepDamagedJob(t *testing.T) {
 		id := other.submit(n, other.submission(n, "easel-1", 1))
 		h.disable(other.account)
 		if err := n.jobs.Housekeep(n.ctx); err == nil {
-			t.Error("nothing is said of the damaged job")
+			t.Error("Housekeep returned no error for the damaged job")
 		}
 		if s := other.poll(n, "image", id); s.Status != row.StatusFailed {
 			t.Errorf("a job of a disabled account: %+v", s)
@@ -368,9 +372,9 @@ func TestSlowQueueRead(t *testing.T) {
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.poll(n, "image", id)
 		v := n.jobs.queues.queue("easel-1")
-		under := make(chan struct{})
+		reading := make(chan struct{})
 		v.mu.Lock()
-		v.reading, v.at = under, time.Time{}
+		v.reading, v.at = reading, time.Time{}
 		v.mu.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
@@ -385,7 +389,7 @@ func TestSlowQueueRead(t *testing.T) {
 		v.mu.Lock()
 		v.at, v.reading = time.Now(), nil
 		v.mu.Unlock()
-		close(under)
+		close(reading)
 		if err := <-answers; err != nil {
 			t.Error(err)
 		}

@@ -22,9 +22,9 @@ func TestAuditOfACopy(t *testing.T) {
 		if err := f.mustAdmit("c", 100).Settle(t.Context(), billed(5)); err != nil {
 			t.Fatal(err)
 		}
-		unserved := func() (bool, error) { return false, nil }
+		noProcess := func() (bool, error) { return false, nil }
 		for _, c := range ledgertest.CopyFaults() {
-			report := ledgertest.PlantFindings(t, db, c.Fault, audit.WithoutProcess(unserved), audit.AsCopy)
+			report := ledgertest.PlantFindings(t, db, c.Fault, audit.WithoutProcess(noProcess), audit.AsCopy)
 			if report.OK != (c.Finds == "") || report.Checked["open holds of ended processes"] != c.Holds {
 				t.Errorf("%s: %+v; want %d holds", c.Name, report, c.Holds)
 			}

@@ -18,27 +18,27 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// jumpy is a database's clock that jumps, beside a monotonic clock.
-type jumpy struct {
+// jumpingClock is a database clock that a test can set, with a monotonic clock beside it.
+type jumpingClock struct {
 	clock
 	elapsed atomic.Int64 // of the monotonic clock
 }
 
-func (c *jumpy) pass(d time.Duration) { c.add(d); c.elapsed.Add(int64(d)) }
+func (c *jumpingClock) pass(d time.Duration) { c.add(d); c.elapsed.Add(int64(d)) }
 
-// eachJumpy runs a test on both databases, each with its own clocks.
-func eachJumpy(t *testing.T, test func(t *testing.T, db *store.DB, c *jumpy)) {
+// eachJumpingClock runs a test on both databases, each with its own clocks.
+func eachJumpingClock(t *testing.T, test func(t *testing.T, db *store.DB, c *jumpingClock)) {
 	t.Helper()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		c := &jumpy{}
+		c := &jumpingClock{}
 		c.ms.Store(newClock().ms.Load())
 		elapsed := func() time.Duration { return time.Duration(c.elapsed.Load()) }
 		test(t, storetest.Open(t, url, store.Options{Now: c.now, Elapsed: elapsed}), c)
 	})
 }
 
-// request returns the admission of these tests.
-func (c *jumpy) request(account, model string, amount money.Amount, free int64) Admission {
+// request returns an admission that was received now.
+func (c *jumpingClock) request(account, model string, amount money.Amount, free int64) Admission {
 	a := admission(account, amount)
 	a.Request, a.Model, a.FreeDaily, a.Received = id.At("req_", c.now()), model, free, c.now()
 	return a
@@ -46,17 +46,17 @@ func (c *jumpy) request(account, model string, amount money.Amount, free int64) 
 
 const (
 	day    = 24 * time.Hour
-	window = time.Minute // of requests per minute
+	window = time.Minute // of the rate limit
 )
 
 var jumps = []time.Duration{time.Hour, day, 40 * day, 400 * day, -time.Hour, -day, -40 * day}
 
-// TestLimitsHealAfterAJump sets the clock wrong for a moment. Requests are admitted before, during
-// and after it, and settled during and after. Once the time is right again, every limit is as if
-// the clock had always been right, except that admissions on the wrong day count for that day.
+// TestLimitsHealAfterAJump sets the clock wrong for a while, and admits and settles requests
+// before, during and after this time. Once the clock is right again, every limit is as if the
+// clock had always been right, except that admissions on the wrong day count for that day.
 func TestLimitsHealAfterAJump(t *testing.T) {
 	t.Parallel()
-	eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
+	eachJumpingClock(t, func(t *testing.T, db *store.DB, c *jumpingClock) {
 		f := start(t, db)
 		for i, jump := range jumps {
 			t.Run(jump.String(), func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestLimitsHealAfterAJump(t *testing.T) {
 	})
 }
 
-func healsAfter(t *testing.T, f *fixture, c *jumpy, account string, jump time.Duration) {
+func healsAfter(t *testing.T, f *fixture, c *jumpingClock, account string, jump time.Duration) {
 	ctx := t.Context()
 	budget, rpm := money.USD, int64(5)
 	f.open(account, 100*money.USD, 0, KeyLimits{DailyBudget: &budget, RPM: &rpm})
@@ -103,7 +103,7 @@ func healsAfter(t *testing.T, f *fixture, c *jumpy, account string, jump time.Du
 			t.Errorf("usage.today is %s over %d requests, want %s over %d", u.Today.Cost, u.Today.Requests, spent, requests)
 		}
 		f.audited()
-		f.daysAdd()
+		f.checkDaySums()
 	}
 	settle(admit("m", budget/2, 0), budget/4)
 	across, broken := admit("m", budget/4, 0), admit("gift", 0, 2)
@@ -122,7 +122,7 @@ func healsAfter(t *testing.T, f *fixture, c *jumpy, account string, jump time.Du
 		settle(admit("m", budget/2, 0), budget/2)
 		today(budget/2, 1)
 	} else {
-		refused("the same day, its budget", "m", budget, 0, fault.InsufficientQuota)
+		refused("the budget of the same day", "m", budget, 0, fault.InsufficientQuota)
 		settle(admit("m", budget/4, 0), 0)
 		count++
 	}
@@ -138,7 +138,7 @@ func healsAfter(t *testing.T, f *fixture, c *jumpy, account string, jump time.Du
 	c.pass(10 * time.Second)
 	c.add(-jump)
 	if jump > 0 {
-		refused("the rate, while the window of before may last", "m", 0, 0, fault.RateLimitExceeded)
+		refused("the rate limit, while the earlier window may still run", "m", 0, 0, fault.RateLimitExceeded)
 	}
 	c.pass(window)
 	settle(late, budget/16)
@@ -146,19 +146,19 @@ func healsAfter(t *testing.T, f *fixture, c *jumpy, account string, jump time.Du
 		spent, count = spent+budget/16, count+1+3
 	}
 	today(spent, count)
-	refused("a budget that a jump began anew", "m", budget-spent+1, 0, fault.InsufficientQuota)
+	refused("a budget that a jump must not renew", "m", budget-spent+1, 0, fault.InsufficientQuota)
 	rest := admit("m", budget-spent, 0)
-	refused("a budget that is used up", "m", 1, 0, fault.InsufficientQuota)
+	refused("a used-up budget", "m", 1, 0, fault.InsufficientQuota)
 	rest.Release(failed())
 	count++
 	for range 2 {
 		admit("gift", 0, 2)
 	}
 	c.pass(window)
-	refused("a free quota that a jump began anew", "gift", 0, 2, fault.RateLimitExceeded)
+	refused("a free quota that a jump must not renew", "gift", 0, 2, fault.RateLimitExceeded)
 	today(spent, count)
 
-	// The wrong day has kept its figures when it comes.
+	// If the wrong day was tomorrow, tomorrow starts with the figures of that time.
 	c.pass(day)
 	if jump == day {
 		spent, count = budget/2+budget/16, 1+1+3
@@ -175,7 +175,7 @@ func healsAfter(t *testing.T, f *fixture, c *jumpy, account string, jump time.Du
 // long after.
 func TestRateHealsByItself(t *testing.T) {
 	t.Parallel()
-	eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
+	eachJumpingClock(t, func(t *testing.T, db *store.DB, c *jumpingClock) {
 		f := start(t, db)
 		rpm := int64(2)
 		f.open("a", money.USD, 0, KeyLimits{RPM: &rpm})
@@ -195,16 +195,16 @@ func TestRateHealsByItself(t *testing.T) {
 		c.pass(time.Second)
 		f.mustAdmit("a", 0)
 		if used := f.keyState("a").LastUsedMS; used > c.ms.Load() {
-			t.Error("the key was last used in the future")
+			t.Error("the key's last use is in the future")
 		}
 	})
 }
 
-// TestRateForgetsAHitOfTheFuture checks that a hit in the future counts as made at the next
-// request.
+// TestRateForgetsAHitOfTheFuture checks that a hit with a time in the future counts as a hit at
+// the time of the next request.
 func TestRateForgetsAHitOfTheFuture(t *testing.T) {
 	t.Parallel()
-	eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
+	eachJumpingClock(t, func(t *testing.T, db *store.DB, c *jumpingClock) {
 		f := start(t, db)
 		rpm := int64(2)
 		f.open("a", money.USD, 0, KeyLimits{RPM: &rpm})
@@ -230,7 +230,7 @@ func TestAJumpDeletesNothing(t *testing.T) {
 }
 
 func deletesNothing(t *testing.T, jump time.Duration) {
-	eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
+	eachJumpingClock(t, func(t *testing.T, db *store.DB, c *jumpingClock) {
 		f := start(t, db)
 		f.open("a", money.USD, 0, KeyLimits{})
 		ctx := t.Context()
@@ -275,7 +275,7 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 			c.pass(10 * time.Second)
 		}
 		if save("early") == nil {
-			t.Error("while the clock was wrong, a request with its Idempotency-Key would have been done again")
+			t.Error("the saved answer of an Idempotency-Key was lost while the clock was wrong")
 		}
 		save("meanwhile")
 		// A node that starts now takes the steady time from the database.
@@ -306,20 +306,20 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 			t.Error("an Idempotency-Key outlived its window")
 		}
 		f.audited()
-		f.daysAdd()
+		f.checkDaySums()
 		c.pass(200 * day)
 		tidy()
 		if list := f.requests(requestlog.Selection{}); len(list) != 0 {
 			t.Errorf("%d receipts outlived their retention", len(list))
 		}
 		f.audited()
-		f.daysAdd()
+		f.checkDaySums()
 	})
 }
 
-// daysAdd checks that the stored figures of every day, current or not, are the sums of that day's
-// receipts and holds.
-func (f *fixture) daysAdd() {
+// checkDaySums checks that the stored figures of every day, current or not, are the sums of the
+// receipts and holds of that day.
+func (f *fixture) checkDaySums() {
 	f.t.Helper()
 	check := func(what, text string) {
 		f.t.Helper()
@@ -359,7 +359,7 @@ func (f *fixture) daysAdd() {
 	check("cost", sum(`SELECT account || ' ' || model AS name, day, day_cost_nano AS recorded, 0 AS computed FROM ledger_usage
 		UNION ALL SELECT account || ' ' || model, day, cost_nano, 0 FROM ledger_usage_day`,
 		`SELECT account || ' ' || model, day, 0, cost_nano FROM ledger_receipt WHERE outcome <> 4`))
-	check("days of the same thing twice",
+	check("a day stored twice",
 		`SELECT k.id, k.day, 0, COUNT(*) FROM ledger_key k JOIN ledger_key_day d ON d.key = k.id AND d.day = k.day GROUP BY k.id, k.day
 		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_usage u JOIN ledger_usage_day d ON d.account = u.account AND d.model = `+
 			`u.model AND d.day = u.day GROUP BY u.model, u.day
@@ -375,8 +375,8 @@ func TestLimitsAgreeWithAModel(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			eachJumpy(t, func(t *testing.T, db *store.DB, c *jumpy) {
-				w := &randomTest{fixture: start(t, db), c: c, random: rand.New(rand.NewPCG(seed, 11)), model: newLimits()}
+			eachJumpingClock(t, func(t *testing.T, db *store.DB, c *jumpingClock) {
+				w := &randomTest{fixture: start(t, db), c: c, random: rand.New(rand.NewPCG(seed, 11)), limits: newLimits()}
 				w.budget, w.rpm, w.free = 1000, 6, 4
 				w.open("a", 100*money.USD, 0, KeyLimits{DailyBudget: &w.budget, RPM: &w.rpm})
 				w.open("b", 100*money.USD, 0, KeyLimits{DailyBudget: &w.budget})
@@ -394,7 +394,8 @@ func TestLimitsAgreeWithAModel(t *testing.T) {
 	}
 }
 
-// limits are the model: the figures of each day, and the times of the window's requests.
+// limits is the simple model: the figures of each day, and the times of the requests in each
+// account's window.
 type limits struct {
 	spent, held map[books.KeyDay]money.Amount
 	ended       map[books.UsageKey]int64
@@ -412,16 +413,16 @@ type running struct {
 	hold   *Hold   // chat
 	job    JobHold // or a job
 	at     books.KeyDay
-	model  books.UsageKey
+	usage  books.UsageKey
 	amount money.Amount
 	free   bool
 }
 
 type randomTest struct {
 	*fixture
-	c       *jumpy
+	c       *jumpingClock
 	random  *rand.Rand
-	model   *limits
+	limits  *limits
 	running []running
 	wrong   time.Duration // the clock's error
 
@@ -449,16 +450,16 @@ func (w *randomTest) step() {
 		if err := w.Fold(context.Background()); err != nil {
 			w.t.Fatal(err)
 		}
-		w.forgetHits()
+		w.deleteOldHits()
 	}
 }
 
-// deleteHits deletes the same hits from the model as Fold: those outside every window, unless the
-// clock is behind.
-func (w *randomTest) forgetHits() {
+// deleteOldHits deletes the hits from the model that Fold deletes from the database: the hits
+// outside every window, unless the clock is behind.
+func (w *randomTest) deleteOldHits() {
 	oldest := w.db.Expiry(w.c.ms.Load()) - hitsLife.Milliseconds()
-	for account, hits := range w.model.hits {
-		w.model.hits[account] = slices.DeleteFunc(hits, func(at int64) bool { return at < oldest })
+	for account, hits := range w.limits.hits {
+		w.limits.hits[account] = slices.DeleteFunc(hits, func(at int64) bool { return at < oldest })
 	}
 }
 
@@ -470,8 +471,8 @@ func (w *randomTest) admitOne() {
 	if r.free {
 		a.Model, a.FreeDaily = "gift", w.free
 	}
-	r.model = books.UsageKey{Account: account, Model: a.Model, Day: books.DayOf(now)}
-	m := w.model
+	r.usage = books.UsageKey{Account: account, Model: a.Model, Day: books.DayOf(now)}
+	m := w.limits
 	want := ""
 	hits := m.hits[account]
 	for i := range hits {
@@ -480,7 +481,7 @@ func (w *randomTest) admitOne() {
 	switch {
 	case account == "a" && int64(len(hits)) >= w.rpm && now-hits[int64(len(hits))-w.rpm] < window.Milliseconds():
 		want = "rate"
-	case r.free && m.places[r.model] >= w.free:
+	case r.free && m.places[r.usage] >= w.free:
 		want = "free quota"
 	case m.spent[r.at]+m.held[r.at]+a.Amount > w.budget:
 		want = "budget"
@@ -502,7 +503,7 @@ func (w *randomTest) admitOne() {
 	m.held[r.at] += a.Amount
 	m.hits[account] = append(hits, now)
 	if r.free {
-		m.places[r.model]++
+		m.places[r.usage]++
 	}
 	w.running = append(w.running, r)
 }
@@ -530,13 +531,13 @@ func (w *randomTest) endOne() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	m := w.model
+	m := w.limits
 	m.held[r.at] -= r.amount
-	m.ended[r.model]++
+	m.ended[r.usage]++
 	if end.Outcome == Billed {
 		m.spent[r.at] += min(end.Cost, r.amount)
 	} else if r.free {
-		m.places[r.model]--
+		m.places[r.usage]--
 	}
 }
 
@@ -544,21 +545,21 @@ func (w *randomTest) compare() {
 	for _, account := range []string{"a", "b"} {
 		today := books.DayOf(w.c.ms.Load())
 		at := books.KeyDay{Key: account + "_key", Day: today}
-		if k := w.keyState(account); k.SpentToday != w.model.spent[at] {
-			w.t.Errorf("spent_today of %s is %s, the model's %s", account, k.SpentToday, w.model.spent[at])
+		if k := w.keyState(account); k.SpentToday != w.limits.spent[at] {
+			w.t.Errorf("spent_today of %s is %s, the model's %s", account, k.SpentToday, w.limits.spent[at])
 		}
-		requests := w.model.ended[books.UsageKey{Account: account, Model: "m", Day: today}] +
-			w.model.ended[books.UsageKey{Account: account, Model: "gift", Day: today}]
+		requests := w.limits.ended[books.UsageKey{Account: account, Model: "m", Day: today}] +
+			w.limits.ended[books.UsageKey{Account: account, Model: "gift", Day: today}]
 		for _, r := range w.running {
-			if r.hold == nil && r.model.Account == account && r.model.Day == today {
+			if r.hold == nil && r.usage.Account == account && r.usage.Day == today {
 				requests++
 			}
 		}
-		if u := w.usage(account); u.Today.Cost != w.model.spent[at] || u.Today.Requests != requests {
+		if u := w.usage(account); u.Today.Cost != w.limits.spent[at] || u.Today.Requests != requests {
 			w.t.Errorf("usage.today of %s is %s over %d requests, the model's %s over %d", account, u.Today.Cost, u.Today.Requests,
-				w.model.spent[at], requests)
+				w.limits.spent[at], requests)
 		}
 	}
 	w.audited()
-	w.daysAdd()
+	w.checkDaySums()
 }

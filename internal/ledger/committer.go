@@ -16,7 +16,7 @@ import (
 // A batch begins by raising the node's batch number from n-1 to n, the fence. If the answer to a
 // COMMIT is lost, the committer tries the same batch again on a new connection: the update of the
 // number waits for the old transaction, and changes no row if the old transaction was committed.
-// The row of a dead node holds the same evidence (ADR 3).
+// The row of a dead node proves the same (ADR 3).
 type committer struct {
 	l     *Ledger
 	epoch string
@@ -26,11 +26,11 @@ type committer struct {
 	segments segmentCache
 	rows     rowCache
 
-	// exec runs a batch of statements; tests put faults here.
+	// exec runs a batch of statements; tests replace it to inject faults.
 	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase phase) error
 }
 
-// phase names the round trips of a batch, for tests that break them.
+// phase identifies a round trip of a batch, so that a test can break the round trip.
 type phase int
 
 const (
@@ -81,7 +81,7 @@ const (
 	resultUnknowable          // this node was declared dead, and its row is already deleted
 )
 
-// commit completes a batch, whatever the database does. It tries again while the database is
+// commit completes a batch, whatever the database does: it retries while the database is
 // unreachable, splits a failing batch until the failing operation is alone, and starts a new epoch
 // if this node was declared dead.
 func (c *committer) commit(ops []*op) {
@@ -92,8 +92,8 @@ func (c *committer) commit(ops []*op) {
 	defer c.l.writes.recordIdle()
 	for {
 		start := c.l.now()
-		v, b, err := c.try(ops)
-		switch v {
+		result, b, err := c.try(ops)
+		switch result {
 		case resultCommitted:
 			c.batch++
 			c.series.add(b.newSeries)
@@ -121,11 +121,11 @@ func (c *committer) commit(ops []*op) {
 				}
 			}
 		default:
-			c.handleFence(ops, v, unanswered, err)
+			c.handleFence(ops, result, unanswered, err)
 			return
 		}
 		if cause == nil || cause.Error() != err.Error() {
-			c.l.log.Warn("ledger: a batch was not committed and is tried again", "batch", c.batch+1, "operations", len(ops), "error", err)
+			c.l.log.Warn("ledger: a batch was not committed and is retried", "batch", c.batch+1, "operations", len(ops), "error", err)
 			cause = err
 		}
 		if unreachable(err) {
@@ -143,11 +143,11 @@ func (c *committer) try(ops []*op) (tryResult, *batch, error) {
 	if err != nil {
 		return resultNotCommitted, nil, unreachableError{err}
 	}
-	v, b, err := c.tryOn(ctx, session, ops)
-	if cerr := session.Close(v == resultCommitted); cerr != nil && v != resultCommitted {
+	result, b, err := c.tryOn(ctx, session, ops)
+	if cerr := session.Close(result == resultCommitted); cerr != nil && result != resultCommitted {
 		err = errors.Join(err, cerr)
 	}
-	return v, b, err
+	return result, b, err
 }
 
 func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op) (tryResult, *batch, error) {
@@ -156,17 +156,17 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 	if err != nil {
 		return resultNotCommitted, nil, unreachableError{err}
 	}
-	var moved int64
-	node.Advance(read, &moved, c.epoch, c.batch+1)
+	var advanced int64
+	node.Advance(read, &advanced, c.epoch, c.batch+1)
 	b.read(read, read.QueryLocked, c.l.db, ops)
 	if err := c.exec(ctx, session, read, phaseRead); err != nil {
 		err = fmt.Errorf("read the books: %w", err)
-		if moved == 0 { // an earlier try may still be committed
+		if advanced == 0 { // an earlier try may still be committed
 			err = unreachableError{err}
 		}
 		return resultNotCommitted, nil, err
 	}
-	if moved == 0 {
+	if advanced == 0 {
 		return c.resolve(ctx, session)
 	}
 	if days := c.l.db.NewBatch(); b.readDays(days, c.l.db) {
@@ -213,10 +213,10 @@ func (c *committer) resolve(ctx context.Context, session *store.Session) (tryRes
 	prove := c.l.db.NewBatch()
 	node.Prove(prove, &fate, c.epoch)
 	if err := c.exec(ctx, session, prove, phaseProve); err != nil {
-		return resultNotCommitted, nil, unreachableError{fmt.Errorf("ask for this node's last batch: %w", err)}
+		return resultNotCommitted, nil, unreachableError{fmt.Errorf("read this node's last batch number: %w", err)}
 	}
-	v, err := resultOf(fate, c.batch)
-	return v, nil, err
+	result, err := resultOf(fate, c.batch)
+	return result, nil, err
 }
 
 // resultOf returns the result of batch last+1, whose fence was not raised, from the epoch's row.
@@ -231,12 +231,13 @@ func resultOf(fate node.Fate, last int64) (tryResult, error) {
 		return resultCommittedBefore, nil
 	case fate.Batch == last && fate.Dead:
 		return resultFenced, node.ErrFenced
-	case fate.Batch <= last: // neither the batch nor some earlier ones are in these books
+	case fate.Batch <= last: // this database has neither this batch nor some earlier batches
 		return resultFenced, fmt.Errorf(
 			"this node's batch number went back from %d to %d: the database was restored, or failed over to a standby that was behind", last,
 			fate.Batch)
 	}
-	return resultUnknowable, fmt.Errorf("this node's batch number is %d, beyond %d: somebody else writes under its epoch", fate.Batch, last+1)
+	return resultUnknowable, fmt.Errorf("this node's batch number is %d, beyond %d: another process writes under this node's epoch",
+		fate.Batch, last+1)
 }
 
 // unreachableError marks a failure to reach the database, which proves nothing about the statements.
@@ -286,8 +287,8 @@ func (c *committer) answer(ops []*op, b *batch) {
 		}
 		c.finish(o, d.hold != nil)
 	}
-	if tell := c.l.opts.Observer.Ended; tell != nil {
-		b.EachEnd(tell)
+	if ended := c.l.opts.Observer.Ended; ended != nil {
+		b.EachEnd(ended)
 	}
 	if len(b.Lows) > 0 && c.l.opts.LowAnnounced != nil {
 		c.l.opts.LowAnnounced()

@@ -15,12 +15,12 @@ type decision struct {
 	err     error
 	ended   bool // this batch ended the hold
 	charged bool
-	hookRan bool // the job's hook writes, or err is the hook's
+	hookRan bool // the statements of the job's hook are in the batch, or err is the hook's error
 	over    money.Amount
 }
 
-// batch is one try of a batch: its books and its other writes. The maps of series and segments save
-// inserts of existing rows.
+// batch is one try of a batch: its books and its other writes. The series and segments in the
+// maps have rows already and are not inserted again.
 type batch struct {
 	books.Books
 	progress    []*Hold
@@ -30,7 +30,7 @@ type batch struct {
 	newSeries   []int64
 	segments    segmentCache
 	newSegments segmentCache
-	cached      rowCache      // rows that need not be read
+	cached      rowCache      // rows that the batch need not read
 	version     store.Version // of the database after this batch
 }
 
@@ -49,7 +49,7 @@ func (b *batch) decideOne(o *op, epoch string) decision {
 	switch o.kind {
 	case opAdmit:
 		if o.state.Load() == opAbandoned {
-			return decision{err: unavailable(fmt.Errorf("the caller has left"))}
+			return decision{err: unavailable(fmt.Errorf("the caller gave up before the admission"))}
 		}
 		if o.admitHook != nil {
 			return b.admitJob(o, epoch)
@@ -58,7 +58,7 @@ func (b *batch) decideOne(o *op, epoch string) decision {
 		return decision{hold: hold, err: err}
 	case opEnd:
 		if o.epoch != epoch {
-			return decision{err: fmt.Errorf("%w: its node's former life ended", ErrNotSettled)}
+			return decision{err: fmt.Errorf("%w: the epoch of its hold has ended", ErrNotSettled)}
 		}
 		end := o.end
 		if end.Outcome == Billed && !end.Streamed && o.state.Load() == opAbandoned {
@@ -86,14 +86,14 @@ func (b *batch) decideOne(o *op, epoch string) decision {
 	case opProgress:
 		b.progress = append(b.progress, o.progressOf)
 	case opRefused:
-		b.refused(o.refusal)
+		b.recordRefusal(o.refusal)
 	}
 	return decision{}
 }
 
-// refused writes the receipt of a refused request. The receipt counts in no total, and the
+// recordRefusal adds the receipt of a refused request. The receipt counts in no total, and the
 // account's row need not exist.
-func (b *batch) refused(r Refusal) {
+func (b *batch) recordRefusal(r Refusal) {
 	receipt := books.ReceiptRow{
 		Hold: books.HoldRow{
 			ID: r.Request, Account: r.Account, Key: r.Key, Model: r.Model, Endpoint: r.Endpoint,

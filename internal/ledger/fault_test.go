@@ -21,7 +21,7 @@ import (
 // script breaks calls between a committer and its connection.
 type script struct {
 	mu    sync.Mutex
-	steps func(p phase, run func() error) error // nil breaks nothing
+	steps func(p phase, run func() error) error // if nil, every call runs
 }
 
 func (s *script) set(steps func(p phase, run func() error) error) {
@@ -45,8 +45,8 @@ func (s *script) install(l *Ledger) {
 
 var errLost = io.ErrUnexpectedEOF // the error of a broken connection
 
-// times breaks the first n calls of one phase.
-func times(n int64, p phase, broken func(run func() error) error) func(phase, func() error) error {
+// breakFirst breaks the first n calls of one phase.
+func breakFirst(n int64, p phase, broken func(run func() error) error) func(phase, func() error) error {
 	var left atomic.Int64
 	left.Store(n)
 	return func(at phase, run func() error) error {
@@ -61,16 +61,16 @@ func TestLostCommitIsResolvedExactlyOnce(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string]func(n int64) func(phase, func() error) error{
 		"committed, answer lost": func(n int64) func(phase, func() error) error {
-			return times(n, phaseWrite, func(run func() error) error { return errors.Join(run(), errLost) })
+			return breakFirst(n, phaseWrite, func(run func() error) error { return errors.Join(run(), errLost) })
 		},
 		"never arrived": func(n int64) func(phase, func() error) error {
-			return times(n, phaseWrite, func(func() error) error { return errLost })
+			return breakFirst(n, phaseWrite, func(func() error) error { return errLost })
 		},
 		"connection lost before the decision": func(n int64) func(phase, func() error) error {
-			return times(n, phaseRead, func(func() error) error { return errLost })
+			return breakFirst(n, phaseRead, func(func() error) error { return errLost })
 		},
-		"connection lost after the reading": func(n int64) func(phase, func() error) error {
-			return times(n, phaseRead, func(run func() error) error { return errors.Join(run(), errLost) })
+		"connection lost after the read": func(n int64) func(phase, func() error) error {
+			return breakFirst(n, phaseRead, func(run func() error) error { return errors.Join(run(), errLost) })
 		},
 	} {
 		for _, n := range []int64{1, 3} {
@@ -110,7 +110,7 @@ func TestRandomFaultsUnderLoad(t *testing.T) {
 		f.open("a", 1000*money.USD, 0, KeyLimits{})
 		var n atomic.Int64
 		s.set(func(p phase, run func() error) error {
-			switch n.Add(1) % 9 { // four in a row are a whole batch
+			switch n.Add(1) % 9 { // a batch makes at most four calls, so every batch succeeds in the end
 			case 2:
 				return errLost
 			case 5:
@@ -151,8 +151,9 @@ func TestServerThatEndsConnections(t *testing.T) {
 	f := start(t, db)
 	f.open("a", 1000*money.USD, 0, KeyLimits{})
 	stop := make(chan struct{})
-	settledOne := make(chan struct{}, 1) // limits the breaks to the settled requests, on any machine
-	var ended atomic.Int64               // connections
+	// settledOne allows one break for each settled request, so that a slow machine makes progress too.
+	settledOne := make(chan struct{}, 1)
+	var ended atomic.Int64 // connections
 	var killer, group sync.WaitGroup
 	killer.Go(func() {
 		for {
@@ -203,7 +204,7 @@ func TestServerThatEndsConnections(t *testing.T) {
 	f.audited()
 }
 
-func TestPoisonedOperationStandsAlone(t *testing.T) {
+func TestPoisonedOperationFailsAlone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var s script
@@ -359,19 +360,19 @@ func TestOutage(t *testing.T) {
 		go func() { results <- taken.Settle(context.Background(), billed(money.USD)) }()
 		<-broken // the batch is being tried repeatedly
 		if err := waiting.Settle(context.Background(), billed(money.USD)); !errors.Is(err, ErrNotSettled) {
-			t.Errorf("not taken: %v; want ErrNotSettled", err)
+			t.Errorf("a settlement in the queue: %v; want ErrNotSettled", err)
 		}
 		if err := <-results; !errors.Is(err, ErrUnknown) {
-			t.Errorf("taken: %v; want ErrUnknown", err)
+			t.Errorf("a settlement in a batch: %v; want ErrUnknown", err)
 		}
 		end := billed(money.USD)
 		end.Streamed = true
 		if err := streamed.Settle(context.Background(), end); !errors.Is(err, ErrUnknown) {
-			t.Errorf("streamed: %v; want ErrUnknown", err)
+			t.Errorf("the settlement of a stream: %v; want ErrUnknown", err)
 		}
 		s.set(nil)
 		f.close()
-		// Only the stream is charged, because its client has got a part of the answer.
+		// Only the stream is charged, because its client received a part of the answer.
 		if st := f.state("a"); st.Held != 0 || st.Balance != 99*money.USD {
 			t.Errorf("%+v; want one charge of 1", st)
 		}
@@ -389,7 +390,7 @@ func TestRefusalOfAConnection(t *testing.T) {
 		f.open("a", money.USD, 0, KeyLimits{})
 		for _, p := range []phase{phaseRead, phaseWrite} {
 			h := f.mustAdmit("a", money.USD/2)
-			s.set(times(1, p, func(func() error) error { return &pgconn.PgError{Code: "26000"} }))
+			s.set(breakFirst(1, p, func(func() error) error { return &pgconn.PgError{Code: "26000"} }))
 			if err := h.Settle(context.Background(), billed(1)); err != nil {
 				t.Fatal(err)
 			}

@@ -43,7 +43,7 @@ func (l *Ledger) Fold(ctx context.Context) error {
 	for {
 		more, err := l.deleteAnonymous(ctx)
 		if err != nil {
-			return fmt.Errorf("delete refusals of strangers: %w", err)
+			return fmt.Errorf("delete refusals of unknown callers: %w", err)
 		}
 		if !more {
 			break
@@ -79,9 +79,9 @@ type hitID struct {
 	n   int64
 }
 
-// deleteHits looks at the next hitsChunk rows of ledger_hit, deletes the old ones, and returns the
-// last row looked at. more is false at the end of the table. It follows the primary key, because an
-// index on the time would cost every admission.
+// deleteHits deletes the old rows among the next hitsChunk rows of ledger_hit, and returns the last of
+// these rows. more is false at the end of the table. deleteHits follows the primary key, because an
+// index on the time would slow down every admission.
 func (l *Ledger) deleteHits(ctx context.Context, after hitID) (last hitID, more bool, err error) {
 	err = l.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()
@@ -138,7 +138,7 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 		if err != nil {
 			return err
 		}
-		// If the clock was ahead, receipts may be of a future day; they stay.
+		// If the clock was ahead, receipts may have a future day. Such receipts stay.
 		below, today := books.FoldBelow(now, l.opts.Retention), books.DayOf(now)
 		var account string
 		err = tx.QueryRow(`SELECT COALESCE((SELECT account FROM ledger_receipt WHERE id < $1 AND day < $2 ORDER BY id LIMIT 1), '-')`,
@@ -169,17 +169,18 @@ type foldMonth struct {
 	cost, balance  money.Amount
 }
 
+// foldedRows are the receipts of one transaction of Fold and their sums.
 type foldedRows struct {
-	ids    []string
-	totals map[foldKey]*Totals
-	months map[int64]*foldMonth
-	keys   []string
-	last   int64       // the newest day of the rows
-	newest int64       // the newest number of the rows in the account's log
-	chain  audit.Chain // proves the running balance without the rows
-	kept   []audit.Charge
-	days   days             // of receipts that a former version did not add to their days
-	marks  map[int64]uint64 // by series
+	ids       []string
+	totals    map[foldKey]*Totals
+	months    map[int64]*foldMonth
+	keys      []string
+	newestDay int64
+	newestSeq int64            // the newest number in the account's log
+	chain     audit.Chain      // proves the running balance without the rows
+	charges   []audit.Charge   // the compact rows
+	days      days             // of receipts that a former version did not add to their days
+	marks     map[int64]uint64 // by series
 }
 
 func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldedRows, error) {
@@ -199,7 +200,7 @@ func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldedRows, 
 			return nil, err
 		}
 		r.series.Account = account
-		chunk.ids, chunk.last, chunk.newest = append(chunk.ids, r.id), max(chunk.last, r.day), m.seq
+		chunk.ids, chunk.newestDay, chunk.newestSeq = append(chunk.ids, r.id), max(chunk.newestDay, r.day), m.seq
 		chunk.keys = append(chunk.keys, r.series.Key)
 		if r.outcome == Refused {
 			continue
@@ -208,14 +209,14 @@ func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldedRows, 
 		chunk.chain.Move(m.seq, m.balance, -r.cost)
 		if r.cost > 0 {
 			chunk.month(r.day, m, r.cost)
-			chunk.kept = append(chunk.kept, movement.NewCharge(r.id, job, audit.Charge{
+			chunk.charges = append(chunk.charges, movement.NewCharge(r.id, job, audit.Charge{
 				Seq: m.seq, Model: r.series.Model, Amount: r.cost, Balance: m.balance, EndedMS: m.createdMS}))
 		}
 	}
 	return chunk, rows.Err()
 }
 
-// count adds a receipt to the sums that are kept.
+// count adds a receipt to the sums.
 func (c *foldedRows) count(r *receiptFigures, dated bool) {
 	k := foldKey{r.series.Key, r.series.Model}
 	if c.totals[k] == nil {
@@ -254,7 +255,7 @@ func (c *foldedRows) foldTx(tx *store.Tx, account string) error {
 	if err := c.chain.RecordTx(tx, account); err != nil {
 		return err
 	}
-	if err := movement.ArchiveTx(tx, account, c.kept); err != nil {
+	if err := movement.ArchiveTx(tx, account, c.charges); err != nil {
 		return err
 	}
 	if err := c.days.writeTx(tx); err != nil {
@@ -281,11 +282,11 @@ func (c *foldedRows) foldTx(tx *store.Tx, account string) error {
 			return err
 		}
 	}
-	if err := deleteDaysTx(tx, account, c.last); err != nil {
+	if err := deleteDaysTx(tx, account, c.newestDay); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(`DELETE FROM ledger_receipt WHERE `+tx.In("id", 1), store.List(c.ids)); err != nil {
 		return err
 	}
-	return requestlog.TrimIndexTx(tx, account, c.keys, c.newest)
+	return requestlog.TrimIndexTx(tx, account, c.keys, c.newestSeq)
 }

@@ -35,21 +35,21 @@ func TestFoldKeepsTheBooks(t *testing.T) {
 			}
 		}
 		c.add(100 * 24 * time.Hour)
-		young := admission("a", 1000)
-		young.Request = id.At("req_", c.now())
-		h, err := f.Admit(context.Background(), young)
+		recent := admission("a", 1000)
+		recent.Request = id.At("req_", c.now())
+		h, err := f.Admit(context.Background(), recent)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := h.Settle(context.Background(), billed(1)); err != nil {
 			t.Fatal(err)
 		}
-		before, listed := f.usage("a"), f.entries("a", 1000)
+		before, entriesBefore := f.usage("a"), f.entries("a", 1000)
 		if err := f.Fold(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		if list := f.requests(requestlog.Selection{Limit: 5000}); len(list) != 1 {
-			t.Errorf("%d receipts are left; want the young one", len(list))
+			t.Errorf("%d receipts are left; want only the recent one", len(list))
 		}
 		after := f.usage("a")
 		if after.Total != before.Total || after.Balance != before.Balance {
@@ -60,19 +60,19 @@ func TestFoldKeepsTheBooks(t *testing.T) {
 		for _, e := range entries {
 			sum += e.Amount
 		}
-		if sum != after.Balance || len(entries) != len(listed) {
-			t.Errorf("%d entries add up to %s; want %d and %s", len(entries), sum, len(listed), after.Balance)
+		if sum != after.Balance || len(entries) != len(entriesBefore) {
+			t.Errorf("%d entries add up to %s; want %d and %s", len(entries), sum, len(entriesBefore), after.Balance)
 		}
 		for i, e := range entries {
-			if e != listed[i] {
-				t.Fatalf("entry %+v became %+v", listed[i], e)
+			if e != entriesBefore[i] {
+				t.Fatalf("entry %+v became %+v", entriesBefore[i], e)
 			}
 		}
 		f.audited()
 	})
 }
 
-// entries lists all movements of an account, by pages.
+// entries returns all movements of an account, and reads them page by page.
 func (f *fixture) entries(account string, page int) []movement.Entry {
 	f.t.Helper()
 	var all []movement.Entry

@@ -38,6 +38,6 @@ func TestHeldIsReported(t *testing.T) {
 		for _, h := range holds {
 			h.Release(failed())
 		}
-		expect("the job alone", [2]OpenHolds{1: {Holds: 1, Amount: 2 * money.USD}})
+		expect("only the job", [2]OpenHolds{1: {Holds: 1, Amount: 2 * money.USD}})
 	})
 }

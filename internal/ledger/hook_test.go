@@ -14,12 +14,12 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// admitHook writes nothing and counts its calls.
+// admitHook counts the calls of its methods and writes nothing.
 type admitHook struct {
-	refuse error // result of Decide
+	refuse error // returned by Decide
 	reads  atomic.Int64
 	writes atomic.Int64
-	undone chan struct{}
+	undone chan struct{} // closed when the admission is undone
 }
 
 func (p *admitHook) Read(*store.Batch)         { p.reads.Add(1) }
@@ -31,8 +31,8 @@ func (p *admitHook) Undo() EndHook             { return &endHook{admitHook: p} }
 type endHook struct {
 	*admitHook
 	end      End
-	stay     bool
-	orphaned bool
+	stay     bool // Decide keeps the job running
+	orphaned bool // returned by Orphaned
 }
 
 func (p *endHook) Decide(int64) (End, bool) {
@@ -77,7 +77,7 @@ func TestHook(t *testing.T) {
 			t.Fatalf("%v, %d writes", err, admitted.writes.Load())
 		}
 		if ended, err := f.EndJob(ctx, hold, &endHook{admitHook: &admitHook{}, stay: true}); err != nil || ended {
-			t.Fatalf("an end against its hook: %v %v", ended, err)
+			t.Fatalf("an end that the hook refuses: %v %v", ended, err)
 		}
 		if s := f.state("a"); s.Held != money.USD {
 			t.Fatalf("%s held", s.Held)
@@ -117,9 +117,9 @@ func TestLateAdmission(t *testing.T) {
 		late.Store(true)
 		a, _ := jobAdmission(money.USD)
 		ctx, leave := context.WithCancel(t.Context())
-		rider := &admitHook{undone: make(chan struct{})}
+		hook := &admitHook{undone: make(chan struct{})}
 		answer := make(chan error, 1)
-		go func() { answer <- f.AdmitJob(ctx, a, rider) }()
+		go func() { answer <- f.AdmitJob(ctx, a, hook) }()
 		<-writing
 		leave()
 		if err := <-answer; !errors.Is(err, context.Canceled) {
@@ -127,7 +127,7 @@ func TestLateAdmission(t *testing.T) {
 		}
 		close(commit)
 		select {
-		case <-rider.undone:
+		case <-hook.undone:
 		case <-time.After(10 * time.Second):
 			t.Fatal("the admission was not undone")
 		}
@@ -161,14 +161,14 @@ func TestHookAfterALostCommit(t *testing.T) {
 				f := start(t, db, s.install)
 				f.open("a", 100*money.USD, 0, KeyLimits{})
 				a, hold := jobAdmission(money.USD)
-				s.set(times(2, phaseWrite, broken))
+				s.set(breakFirst(2, phaseWrite, broken))
 				if err := f.AdmitJob(t.Context(), a, &admitHook{}); err != nil {
 					t.Fatal(err)
 				}
 				if held := f.state("a").Held; held != money.USD {
 					t.Errorf("%s held", held)
 				}
-				s.set(times(2, phaseWrite, broken))
+				s.set(breakFirst(2, phaseWrite, broken))
 				end := &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
 				if ended, err := f.EndJob(t.Context(), hold, end); err != nil || !ended {
 					t.Fatalf("%v %v", ended, err)
@@ -197,14 +197,14 @@ func TestOneEndABatch(t *testing.T) {
 			ops = append(ops, &op{kind: opJob, account: "a", key: "k", holdID: "h", endHook: &endHook{admitHook: &admitHook{}, orphaned: true}})
 		}
 		b.decide(ops, "e")
-		rode := 0
+		ran := 0
 		for _, d := range b.decisions {
 			if d.hookRan {
-				rode++
+				ran++
 			}
 		}
-		if rode != 1 || len(b.hooks) != 1 {
-			t.Errorf("%s: %d of 3 ends took place", name, rode)
+		if ran != 1 || len(b.hooks) != 1 {
+			t.Errorf("%s: %d of 3 ends took effect", name, ran)
 		}
 	}
 }

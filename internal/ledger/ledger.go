@@ -59,8 +59,8 @@ type Options struct {
 	// AnnounceLow, if not nil, adds the statements that announce a low balance to the transaction of
 	// the charge.
 	AnnounceLow func(q *store.Batch, nowMS int64, low Low)
-	// LowAnnounced, if not nil, is called without locks after the commit of such a transaction. It
-	// must not block. It is not called if the node dies in between.
+	// LowAnnounced, if not nil, is called without locks after the commit of a transaction with the
+	// statements of AnnounceLow, unless the node dies in between. It must not block.
 	LowAnnounced func()
 	// Now is this process's clock, for durations and start times. Admission times and expiry use
 	// the database's clock. If nil, time.Now is used.
@@ -75,7 +75,7 @@ type Observer struct {
 	Batch func(operations int, took time.Duration)
 	// Admitted reports a decided admission and the time until its commit.
 	Admitted func(waited time.Duration, admitted bool)
-	// Ended reports the end of a request, refused ones included.
+	// Ended reports the end of a request, also of a refused request.
 	Ended func(books.EndedRequest)
 	// OverHold reports the amount by which usage exceeded a hold. It is not charged.
 	OverHold func(money.Amount)
@@ -87,8 +87,8 @@ type Observer struct {
 	Held func(requests, jobs OpenHolds)
 	// Quarantined reports that a damaged hold was moved to the quarantine.
 	Quarantined func()
-	// Unlogged reports a refused request without a row of its own; known is true if its caller is
-	// known.
+	// Unlogged reports a refused request without a row of its own. known reports whether the caller
+	// is known.
 	Unlogged func(known bool)
 }
 
@@ -152,7 +152,7 @@ func (l *Ledger) Start(ctx context.Context) error {
 		return nil
 	}
 	if err := l.sweepDead(ctx); err != nil {
-		l.log.Error("ledger: what the former process left is not swept yet", "error", err) // Run tries again
+		l.log.Error("ledger: the open holds of the last process could not be ended; retrying", "error", err)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (l *Ledger) Run(ctx context.Context) {
 // still run under its epoch. The next start or another node's sweep ends such requests.
 func (l *Ledger) Close(ctx context.Context) error {
 	l.stop.Do(func() {
-		l.logCounted(l.now().Add(time.Hour)) // logs the counted refusals
+		l.logCounted(l.now().Add(time.Hour))
 		l.queue.close()
 	})
 	select {

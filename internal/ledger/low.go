@@ -69,7 +69,7 @@ func updateLevelTx(tx *store.Tx, account string, before, after money.Amount) (*L
 		return nil, nil
 	}
 	if _, err := tx.Exec(`UPDATE ledger_account SET low_armed = $1 WHERE id = $2`, store.Bool(row.Armed), account); err != nil {
-		return nil, fmt.Errorf("note the level of a balance: %w", err)
+		return nil, fmt.Errorf("store the level of a balance: %w", err)
 	}
 	if !drop {
 		return nil, nil

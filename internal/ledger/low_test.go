@@ -47,7 +47,7 @@ func TestLowAnnouncedAfterCommit(t *testing.T) {
 				if n := announcements.Load(); n != 0 || len(announced) != 0 {
 					t.Fatalf("%d announcements, %d commits of them, before a drop", n, len(announced))
 				}
-				s.set(times(1, phaseWrite, broken))
+				s.set(breakFirst(1, phaseWrite, broken))
 				if err := h.Settle(context.Background(), billed(money.USD)); err != nil {
 					t.Fatal(err)
 				}

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestUsageAboveHoldsIsKept exceeds two holds and folds the receipt of the first away. The sums by
-// account, key and line stay; the usage of a single request is gone with its receipt.
+// TestUsageAboveHoldsIsKept exceeds two holds and folds the receipt of the first one. The sums by
+// account, key and line stay, but the usage of the single request is deleted with its receipt.
 func TestUsageAboveHoldsIsKept(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -33,7 +33,7 @@ func TestUsageAboveHoldsIsKept(t *testing.T) {
 			}
 			return h.row.ID
 		}
-		sums := func(want money.Amount, request string, wantRequest money.Amount) {
+		checkSums := func(want money.Amount, request string, wantRequest money.Amount) {
 			t.Helper()
 			err := db.View(ctx, func(tx *store.Tx) error {
 				accounts, err := OverOfAccountsTx(tx, []string{"a", "b", "none"})
@@ -61,18 +61,18 @@ func TestUsageAboveHoldsIsKept(t *testing.T) {
 		}
 		first := exceed("a")
 		exceed("b")
-		sums(2*money.USD, first, 2*money.USD)
+		checkSums(2*money.USD, first, 2*money.USD)
 		c.add(72 * time.Hour)
 		if err := f.Fold(ctx); err != nil {
 			t.Fatal(err)
 		}
-		sums(2*money.USD, first, 0)
-		sums(4*money.USD, exceed("a"), 2*money.USD)
+		checkSums(2*money.USD, first, 0)
+		checkSums(4*money.USD, exceed("a"), 2*money.USD)
 	})
 }
 
-// TestUsageAboveHoldsWithoutEnd checks that requests are charged although a provider always reports
-// the largest counts.
+// TestUsageAboveHoldsWithoutEnd checks that every request is charged even if the provider always
+// reports the largest counts.
 func TestUsageAboveHoldsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -99,9 +99,9 @@ func TestUsageAboveHoldsWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestSumsOfOverAreFound checks the query plan of each sum on both databases: no query reads a
+// TestSumsOfOverUseAnIndex checks the query plan of each sum on both databases: no query reads a
 // whole table.
-func TestSumsOfOverAreFound(t *testing.T) {
+func TestSumsOfOverUseAnIndex(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const rows = 6_000
@@ -124,7 +124,7 @@ func TestSumsOfOverAreFound(t *testing.T) {
 				"lines":    storetest.Plan(t, tx, overOfLines(tx), store.List([]string{"l1"})),
 			} {
 				if slices.ContainsFunc(plan, storetest.ReadsAll) {
-					t.Errorf("over of %s: %q", name, plan)
+					t.Errorf("usage above the holds of %s: %q", name, plan)
 				}
 			}
 			return nil

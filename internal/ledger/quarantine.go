@@ -18,7 +18,7 @@ func isDamage(err error) bool {
 	return errors.Is(err, books.ErrDamaged) || errors.Is(err, books.ErrImplausible) || errors.Is(err, store.ErrColumn)
 }
 
-// failedEnds are the holds whose ending failed although it was alone in its batch. The committer
+// failedEnds holds the endings that failed although each was alone in its batch. The committer
 // adds them, and the sweep handles them.
 type failedEnds struct {
 	mu    sync.Mutex
@@ -54,11 +54,11 @@ func (d *failedEnds) take() map[string]failedEnd {
 // It returns the number of holds left for the next sweep.
 func (l *Ledger) quarantineFailedEnds(ctx context.Context) (left int, err error) {
 	for id, r := range l.failedEnds.take() {
-		found, failed := l.quarantine(ctx, id, r.cause)
+		found, moveErr := l.quarantine(ctx, id, r.cause)
 		switch {
-		case failed != nil:
+		case moveErr != nil:
 			l.failedEnds.add(id, r)
-			left, err = left+1, failed
+			left, err = left+1, moveErr
 		case found == holdSound && r.hold != nil:
 			l.queue.push(r.hold.endOp(End{Outcome: Failed, Status: 503, Code: string(fault.ServiceUnavailable)}))
 		}
@@ -66,16 +66,16 @@ func (l *Ledger) quarantineFailedEnds(ctx context.Context) (left int, err error)
 	return left, err
 }
 
-// condition is the state of a hold as the quarantine finds it.
+// condition is the state of a hold.
 type condition int
 
 const (
-	holdGone    condition = iota // it has been ended
-	holdSound                    // nothing is wrong with it
-	holdDamaged                  // it was damaged and is in the quarantine
+	holdGone    condition = iota // the hold has ended
+	holdSound                    // the hold is not damaged
+	holdDamaged                  // the hold was damaged and is now in the quarantine
 )
 
-// quarantine moves a hold away if the rows around it are damaged: a receipt exists already, the
+// quarantine moves a hold to the quarantine if its rows are damaged: a receipt exists already, the
 // account or key is missing, figures are out of range, or a row is unreadable. The hold's amount is
 // no longer held, nothing is charged, and the audit reports the hold.
 func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (found condition, err error) {

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// damage runs statements that damage the books.
+// damage runs statements, outside the ledger, that damage the books.
 func damage(t *testing.T, db *store.DB, texts ...string) {
 	t.Helper()
 	err := db.Update(context.Background(), func(tx *store.Tx) error {
@@ -82,7 +82,7 @@ func TestDamagedHoldsAreQuarantined(t *testing.T) {
 			`DELETE FROM ledger_account WHERE id = 'c'`,
 		)
 		f.fence()
-		next := start(t, db) // on SQLite it sweeps at once
+		next := start(t, db) // on SQLite, start sweeps at once
 		if err := next.sweepDead(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestRefusalThatPasses(t *testing.T) {
 			t.Errorf("quarantined: %v; want none", causes)
 		}
 		if st := f.state("a"); st.Held != 0 || st.Balance != 9*money.USD {
-			t.Errorf("%+v; want the job's charge alone", st)
+			t.Errorf("%+v; want only the charge of the job", st)
 		}
 		f.audited()
 	})
@@ -221,12 +221,12 @@ func TestJobWhoseHoldIsDamaged(t *testing.T) {
 	})
 }
 
-// TestQuarantineLeavesNothingBehind checks that after the row of a quarantined hold is deleted the
-// books, including the figures of that day and the day before, are as if the hold had never
-// existed.
+// TestQuarantineLeavesNothingBehind checks that the books, including the figures of that day and
+// the day before, are as if a quarantined hold had never existed. It deletes the row in the
+// quarantine first.
 func TestQuarantineLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	for name, turned := range map[string]time.Duration{"same day": 0, "the day after": 24 * time.Hour} {
+	for name, elapsed := range map[string]time.Duration{"same day": 0, "the day after": 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -238,8 +238,8 @@ func TestQuarantineLeavesNothingBehind(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if turned > 0 {
-					c.add(turned)
+				if elapsed > 0 {
+					c.add(elapsed)
 					next := admission("a", money.USD)
 					next.FreeDaily = 10
 					h, err := f.Admit(context.Background(), next)

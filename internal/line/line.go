@@ -3,12 +3,12 @@
 // It has the only retry loop of the product.
 //
 // Invariants:
-//   - A request uses each line at most once, plus once in another form if the first form is
-//     missing, once for each refused key, and once for each field added by the gateway and refused
-//     by a model (package chat). It uses no further line after an answer began or the request was
-//     rejected.
-//   - A line known to be out costs a request nothing: it gets requests again only after a good
-//     probe by the gateway.
+//   - A request uses each line at most once, plus once in another form if the line lacks the first
+//     form, once for each refused key, and once for each field that the gateway added and a model
+//     refused (package chat). A request uses no further line after an answer began or the request
+//     was rejected.
+//   - A line known to be out gets no requests until a probe by the gateway succeeds, so it does not
+//     delay requests.
 //   - A line never has more than max_concurrent calls, over all nodes.
 //   - The client's error after failed attempts follows from the failures only (clientError, a pure
 //     function) and names neither lines nor providers.
@@ -43,20 +43,20 @@ type Options struct {
 	Open func(upstream.Target) (chatcall.Adapter, error)
 	// Current returns the newest snapshot, for Run and Statuses. If nil, there are no lines.
 	Current func() *catalog.Snapshot
-	// DB has the state shared by nodes: slots, the operator's decisions, reports. If nil, this
+	// DB holds the state that nodes share: slots, the operator's decisions, reports. If nil, this
 	// node is the only one.
 	DB *store.DB
-	// Epoch names the life of this node (node.Node); required with DB.
+	// Epoch returns the epoch of this node (node.Node). It is required with DB.
 	Epoch func() string
 	// Alerts gets an alert when a line leaves or returns to service. If nil, no alerts are sent.
 	// The caller runs the sender.
 	Alerts *alert.Sender
-	// Log gets a line when a line leaves or returns to service.
+	// Log gets an entry when a line leaves or returns to service.
 	Log *slog.Logger
-	// Now is the clock; nil is time.Now.
+	// Now is the clock. If nil, time.Now is used.
 	Now func() time.Time
-	// Registry gets the metrics tollgate_line_*. It must not have them already. If nil, they are not
-	// exported.
+	// Registry gets the metrics tollgate_line_*, and must not have these metrics already. If nil, the
+	// metrics are not exported.
 	Registry prometheus.Registerer
 }
 
@@ -72,7 +72,7 @@ type Lines struct {
 	db      *store.DB
 	epoch   func() string
 
-	doubts chan struct{} // wakes Run after a failure with a doubt
+	doubts chan struct{} // wakes Run after a failure that needs a probe
 
 	findings findings
 
@@ -83,7 +83,7 @@ type Lines struct {
 	mu       sync.Mutex
 	previous *routingTable            // of the snapshot before the newest, for its running requests
 	stats    map[string]*stats        // by line id
-	known    map[string]*catalog.Line // as of the newest table, by id
+	known    map[string]*catalog.Line // the lines of the newest table, by id
 	controls map[string]control       // the operator's decisions, by line id
 }
 
@@ -118,7 +118,7 @@ func New(o Options) *Lines {
 
 // RoutingRequest describes a request to route.
 type RoutingRequest struct {
-	// Snapshot routes the request; Model is of it.
+	// Snapshot routes the request. Model belongs to Snapshot.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model
 	// Form is the client's wire form.
@@ -127,15 +127,15 @@ type RoutingRequest struct {
 	Routing []string
 	// Conversation is the same for all requests of one conversation.
 	Conversation uint64
-	// Tools is true if the request has tools: some models take tools in one form only.
+	// Tools is true if the request has tools. Some models accept tools in one form only.
 	Tools bool
-	// Account is the account of the request. Unproven failures of one account take no line out for
-	// others.
+	// Account is the account of the request. Unproven failures of one account do not take a line out
+	// of service for other accounts.
 	Account string
 }
 
 // Untranslatable is the error of an attempt if the line's form cannot express the request. Try
-// continues; Err is the client's error if no line can.
+// continues with the next line. If no line's form can express the request, the client gets Err.
 type Untranslatable struct{ Err error }
 
 // Error implements error.
@@ -153,8 +153,8 @@ func (u Untranslatable) Unwrap() error { return u.Err }
 // begun, and Try returns. After a *upstream.Failure, Try continues unless the failure is final.
 // After an Untranslatable, Try continues. Try returns any other error unchanged.
 //
-// Try returns the attempts also with an error. The error after failed attempts is a *fault.Error;
-// without any attempt it follows readings: No line. When ctx ends, Try returns upstream_timeout for
+// Try also returns the attempts with an error. The error after failed attempts is a *fault.Error. If
+// no attempt was made, noLineError decides the error. When ctx ends, Try returns upstream_timeout for
 // a deadline and client_closed otherwise.
 func (l *Lines) Try(ctx context.Context, r RoutingRequest, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
 	var few [4]rankedLine
@@ -176,9 +176,9 @@ func (l *Lines) eligible(r RoutingRequest) []*routingEntry {
 // It ignores lines outside the catalog.
 func (l *Lines) Settled(line, model string, s Settlement) {
 	l.mu.Lock()
-	of := l.stats[line]
+	lineStats := l.stats[line]
 	l.mu.Unlock()
-	if of != nil {
-		of.addSettlement(model, s)
+	if lineStats != nil {
+		lineStats.addSettlement(model, s)
 	}
 }

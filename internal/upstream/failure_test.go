@@ -15,7 +15,7 @@ import (
 
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
-	ended := func(cause error) context.Context {
+	endedBy := func(cause error) context.Context {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
 		return ctx
@@ -28,11 +28,11 @@ func TestInterrupted(t *testing.T) {
 	}{
 		"reset":                {t.Context(), syscall.ECONNRESET, fault.UpstreamConnectionError, HealthFail},
 		"end of file":          {t.Context(), io.ErrUnexpectedEOF, fault.UpstreamConnectionError, HealthFail},
-		"time limit of ours":   {t.Context(), fmt.Errorf("read: %w", os.ErrDeadlineExceeded), fault.UpstreamTimeout, HealthFail},
-		"deadline of the call": {ended(context.DeadlineExceeded), io.ErrUnexpectedEOF, fault.UpstreamTimeout, HealthFail},
-		"client left":          {ended(context.Canceled), io.ErrUnexpectedEOF, fault.ClientClosed, HealthNone},
-		"our own reason":       {ended(errors.New("shutting down")), context.Canceled, fault.ClientClosed, HealthNone},
-		"already judged":       {ended(context.Canceled), fmt.Errorf("x: %w", Fail(fault.UpstreamBusy, nil)), fault.UpstreamBusy, HealthCool},
+		"own time limit":       {t.Context(), fmt.Errorf("read: %w", os.ErrDeadlineExceeded), fault.UpstreamTimeout, HealthFail},
+		"deadline of the call": {endedBy(context.DeadlineExceeded), io.ErrUnexpectedEOF, fault.UpstreamTimeout, HealthFail},
+		"client disconnected":  {endedBy(context.Canceled), io.ErrUnexpectedEOF, fault.ClientClosed, HealthNone},
+		"another cause":        {endedBy(errors.New("shutting down")), context.Canceled, fault.ClientClosed, HealthNone},
+		"a failure":            {endedBy(context.Canceled), fmt.Errorf("x: %w", Fail(fault.UpstreamBusy, nil)), fault.UpstreamBusy, HealthCool},
 	} {
 		f := Interrupted(tt.ctx, tt.err)
 		if f.Code != tt.code || f.Health != tt.health {
@@ -41,8 +41,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestFault: every code that a failure can have tells the client what happened
-// and what it costs.
+// TestFault checks that the message for every code of a failure tells the client what happened and
+// what it costs.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	final := map[fault.Code]bool{fault.ContentFilter: true, fault.MaxTokensTooSmall: true, fault.ClientClosed: true}
@@ -64,7 +64,7 @@ func TestFault(t *testing.T) {
 			t.Errorf("%s: the cause is lost for the log", code)
 		}
 		if in := f.FaultInStream(); strings.Contains(in.Message(), "not charged") {
-			t.Errorf("%s: promises a cut stream for free: %q", code, in.Message())
+			t.Errorf("%s: the error inside a stream says that it was not charged: %q", code, in.Message())
 		}
 		if row, ok := fault.Lookup(code); ok && e.Status() != row.Status {
 			t.Errorf("%s: status %d", code, e.Status())

@@ -22,22 +22,22 @@ type Next int
 
 // The next steps, from the most to the least hopeful.
 const (
-	// NextPoll: the failure says nothing about the task. Poll again later.
+	// NextPoll means that the failure says nothing about the task. The job polls again later.
 	NextPoll Next = iota
-	// NextLater: the line is busy. Try this line or another one later.
+	// NextLater means that the line is busy. The job tries this line or another one later.
 	NextLater
-	// NextSame: submit once more on the same line, then on others.
+	// NextSame means that the job submits once more on the same line, then on other lines.
 	NextSame
-	// NextLine: submit on another line.
+	// NextLine means that the job submits on another line.
 	NextLine
-	// NextNone: the job fails.
+	// NextNone means that the job fails.
 	NextNone
 )
 
 // JobFailure describes a task's failure on a line.
 type JobFailure struct {
-	// Failure is for the line and the operator: its health effect, status and
-	// cause. Never nil.
+	// Failure is never nil. It has the effect on the line's health, and the status
+	// and cause for the operator.
 	*Failure
 	// Job is the job's error.code if the job ends with this failure
 	// (interface.md, Failed jobs).
@@ -79,17 +79,18 @@ func (t *JobFailure) UserMessage() string {
 	return message + " You were not charged."
 }
 
-// FailJob returns a JobFailure for a failure without names: a broken connection, an
-// unreadable answer, a line that cannot do the task.
+// FailJob returns a JobFailure for a failure without a provider's error code, such as
+// a broken connection, an unreadable answer or a line that cannot do the task.
 func FailJob(f *Failure, job fault.Code, next Next) *JobFailure {
 	return &JobFailure{Failure: f, Job: job, Next: next}
 }
 
-// LostAnswer returns the failure of a submission without a whole answer. err is the
-// connection error. After a dial error nothing was sent, so Lost is false.
+// LostAnswer returns the failure of a submission whose answer did not arrive
+// completely. err is the connection error. Lost is false after a dial error, because
+// nothing was sent.
 func LostAnswer(ctx context.Context, err error) *JobFailure {
 	f := Interrupted(ctx, err)
-	return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine, Lost: !undialled(err)}
+	return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine, Lost: !nothingSent(err)}
 }
 
 // Nameless returns the failure of an accepted submission if the field with the
@@ -97,11 +98,11 @@ func LostAnswer(ctx context.Context, err error) *JobFailure {
 func Nameless(field string) *JobFailure {
 	err := fmt.Errorf("no usable %s in the answer to a submission", field)
 	f := FailJob(Fail(fault.UpstreamUnavailable, err), fault.UpstreamError, NextLine)
-	f.Lost = true // it runs
+	f.Lost = true // the task may be running
 	return f
 }
 
-// Refused is Source.Refused for a provider that is not known.
+// Refused is like Source.Refused for an unknown provider.
 func Refused(kind string, status int, contentType string, body []byte, header http.Header) *JobFailure {
 	return Source{}.Refused(kind, status, contentType, body, header)
 }
@@ -117,8 +118,8 @@ func (s Source) Refused(kind string, status int, contentType string, body []byte
 	return refusedJob(kind, n, f)
 }
 
-// RefusedAs is Refused for an error in a shape of its provider's own. The adapter
-// reads the code and the message; either may be empty.
+// RefusedAs is like Refused for an error in the provider's own format, from which the
+// adapter has read the code and the message. Either may be empty.
 func (s Source) RefusedAs(kind string, status int, header http.Header, code, message string) *JobFailure {
 	n := namedNotice(code, message)
 	return refusedJob(kind, n, s.classifyError(status, n, header))
@@ -153,7 +154,7 @@ func refusedJob(kind string, n notice, f *Failure) *JobFailure {
 	return t
 }
 
-// Ended is Source.Ended for a provider that is not known.
+// Ended is like Source.Ended for an unknown provider.
 func Ended(kind, code, message string) *JobFailure { return Source{}.Ended(kind, code, message) }
 
 // Ended classifies the failure of a task by the provider's code and message.
@@ -249,8 +250,8 @@ func moderated(kind, code, message string, f *Failure) *JobFailure {
 	return t
 }
 
-// byName classifies an answer by the names that have a meaning only for jobs. It
-// returns nil if there are none.
+// byName returns the failure for an error name that has a meaning only for jobs, or nil if the
+// notice has no such name.
 func byName(kind string, n notice, f *Failure) *JobFailure {
 	for _, s := range n.signals {
 		var t *JobFailure
@@ -282,7 +283,8 @@ func byName(kind string, n notice, f *Failure) *JobFailure {
 	return nil
 }
 
-// isModeration reports whether a name, in lower case, is a safety system's.
+// isModeration reports whether an error name, in lower case, comes from a safety
+// system.
 func isModeration(s string) bool {
 	switch s {
 	case "moderation_blocked", "content_policy_violation", "image_content_policy_violation", "sentinel_block",
@@ -293,7 +295,8 @@ func isModeration(s string) bool {
 	return strings.Contains(s, "sensitivecontentdetected") || strings.HasPrefix(s, "safety.")
 }
 
-// isMaterial reports whether a name, in lower case, is about an unusable reference.
+// isMaterial reports whether an error name, in lower case, is about an unusable
+// reference.
 func isMaterial(s string) bool {
 	switch s {
 	case "file_download_error", "image_load_error", "face_detection_error", "image_too_large", "image_too_small", "file_too_large",
@@ -304,7 +307,7 @@ func isMaterial(s string) bool {
 	return strings.HasPrefix(s, "badrequest.")
 }
 
-// isParameter reports whether a name, in lower case, is about an unaccepted field.
+// isParameter reports whether an error name, in lower case, is about a rejected field.
 func isParameter(s string) bool {
 	switch s {
 	case "missingparameter", "outofcontexterror", "value_error", "missing", "one_of", "greater_than", "less_than", "greater_than_equal",
@@ -325,14 +328,14 @@ func Unsuitable(kind, format string, args ...any) *JobFailure {
 	return t
 }
 
-// undialled reports whether a connection error happened before anything was sent. A
-// *Failure in place of a connection error is our own, such as a missing credential.
-func undialled(err error) bool {
+// nothingSent reports whether err happened before anything was sent: a dial error, or a
+// *Failure of the gateway itself, such as a missing credential.
+func nothingSent(err error) bool {
 	var (
-		op      *net.OpError
-		verdict *Failure
+		op  *net.OpError
+		own *Failure
 	)
-	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &verdict)
+	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &own)
 }
 
 // Unfit returns the failure of a reference that the provider is known to reject. The
@@ -346,16 +349,16 @@ func Unfit(kind, format string, args ...any) *JobFailure {
 	return t
 }
 
-// Unread returns the failure of a reference that could not be read from our own
-// store. No submission was sent, and the line is not to blame.
+// Unread returns the failure of a reference that could not be read from the gateway's
+// own store. No submission was sent, and the failure does not count against the line.
 func Unread(err error) *JobFailure {
 	f := Fail(fault.UpstreamUnavailable, fmt.Errorf("reading a reference: %w", brief(err)))
 	f.Health = HealthNone
 	return FailJob(f, fault.UpstreamError, NextLater)
 }
 
-// AsJobFailure returns the JobFailure in err. Any other error, which would be a bug
-// of ours, becomes a connection error.
+// AsJobFailure returns the JobFailure in err. Any other error would be a bug of an
+// adapter and becomes a connection error.
 func AsJobFailure(err error) *JobFailure {
 	if t := (*JobFailure)(nil); errors.As(err, &t) {
 		return t

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestAJumpKeepsTheLogAndTheSchedule moves the clock far ahead for a moment: the log stays, and a
-// delivery postponed in that moment does not wait until that date.
+// TestAJumpKeepsTheLogAndTheSchedule moves the clock far ahead for a moment. The log stays, and a
+// delivery postponed in that moment is retried soon after the clock is right again.
 func TestAJumpKeepsTheLogAndTheSchedule(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -44,7 +44,7 @@ func TestAJumpKeepsTheLogAndTheSchedule(t *testing.T) {
 			}
 		}
 		if attempts != 3 {
-			t.Errorf("%d attempts, want 3: one that was taken, two that were not", attempts)
+			t.Errorf("%d attempts, want 3: one delivered and two failed", attempts)
 		}
 	})
 }

@@ -48,17 +48,17 @@ func TestTurnsPassDeadEntries(t *testing.T) {
 			return nil
 		})
 		if n.lastReceived != "dlv_1004000" {
-			t.Errorf("the turns have adopted up to %q", n.lastReceived)
+			t.Errorf("the rounds have received deliveries up to %q", n.lastReceived)
 		}
 		in.update(func(tx *store.Tx) error {
 			plan := explain(t, tx, readyText+tx.In("r.account", 3)+readyOrder, []any{in.clock.read().UnixMilli(), 0, store.List([]string{}), 256})
 			if scans := strings.Count(plan, "webhook_queue_due"); scans != 1 {
-				t.Errorf("a turn reads the queue of a receiver %d times:\n%s", scans, plan)
+				t.Errorf("a round reads the queue of a receiver %d times:\n%s", scans, plan)
 			}
 			if in.db.Dialect() == store.PostgreSQL {
 				from, all := blocks(t, tx, n.lastReceived), blocks(t, tx, "")
 				if from*4 > all {
-					t.Errorf("a look for fresh deliveries reads %d blocks, and %d from the beginning", from, all)
+					t.Errorf("a search for fresh deliveries reads %d blocks, and %d blocks from the beginning", from, all)
 				}
 			}
 			return nil
@@ -67,9 +67,9 @@ func TestTurnsPassDeadEntries(t *testing.T) {
 }
 
 // blocks returns how many blocks PostgreSQL reads to look for fresh deliveries.
-func blocks(t *testing.T, tx *store.Tx, adopted string) (n int) {
+func blocks(t *testing.T, tx *store.Tx, lastReceived string) (n int) {
 	t.Helper()
-	rows, err := tx.Query(`EXPLAIN (ANALYZE, BUFFERS) `+freshText, maxFresh, adopted)
+	rows, err := tx.Query(`EXPLAIN (ANALYZE, BUFFERS) `+freshText, maxFresh, lastReceived)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestDeliveriesAreCounted checks that a delivery with attempts to come is pending, and late from
-// its due time until an attempt runs.
+// TestDeliveriesAreCounted checks that a delivery is pending while attempts remain, and overdue
+// from its due time until an attempt runs.
 func TestDeliveriesAreCounted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -28,18 +28,18 @@ func TestDeliveriesAreCounted(t *testing.T) {
 				t.Errorf("%s: %v s late, want %v", when, got, overdue)
 			}
 		}
-		expect("nothing is there", 0, 0)
+		expect("without deliveries", 0, 0)
 		in.callback(n, "acct_1", "http://127.0.0.1:1/gone")
 		in.clock.advance(20 * time.Second)
 		in.callback(n, "acct_2", "http://127.0.0.1:1/gone")
 		in.clock.advance(10 * time.Second)
-		expect("two wait", 2, 30*time.Second)
+		expect("two deliveries wait", 2, 30*time.Second)
 		n.settle()
-		expect("both are to be tried again", 2, 0)
+		expect("both wait for a retry", 2, 0)
 		in.update(func(tx *store.Tx) error {
 			_, err := tx.Exec(`DELETE FROM webhook_queue`)
 			return err
 		})
-		expect("nothing is left", 0, 0)
+		expect("with an empty queue", 0, 0)
 	})
 }

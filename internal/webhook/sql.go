@@ -29,15 +29,15 @@ const (
 	failingText = `UPDATE webhook_receiver SET failing = $1 WHERE failing <> $1 AND `
 	messageText = `SELECT id, event, url, body FROM webhook_delivery WHERE `
 
-	// dueText: whether the queue has something fresh after a delivery, and when the
+	// dueText returns 1 if the queue has a fresh delivery after $2, or else 0, and the time when the
 	// next receiver of each lane is ready.
 	dueText = `SELECT (SELECT COUNT(*) FROM (SELECT q.delivery FROM webhook_queue q WHERE q.fresh = 1 AND q.delivery > $2 LIMIT 1) f),
 		COALESCE((SELECT r.ready_ms FROM webhook_receiver r WHERE r.failing = 0 ORDER BY r.ready_ms LIMIT 1), $1),
 		COALESCE((SELECT r.ready_ms FROM webhook_receiver r WHERE r.failing = 1 ORDER BY r.ready_ms LIMIT 1), $1)`
 
-	// refreshText sets when receivers are ready. A receiver with its maximum of attempts is never
-	// ready. Others are ready when their next delivery is due, or now, so that a receiver with a
-	// long queue goes behind waiting receivers.
+	// refreshText sets when receivers are ready. A receiver with the maximum number of running
+	// attempts is never ready. Any other receiver is ready when its next delivery is due, but not
+	// before now, so that a receiver with a long queue goes behind waiting receivers.
 	refreshText = `UPDATE webhook_receiver SET ready_ms = CASE
 		WHEN (SELECT COUNT(*) FROM webhook_queue q WHERE q.receiver = webhook_receiver.id AND q.lease <> '')
 			>= CASE WHEN failing = 1 THEN CAST($1 AS BIGINT) ELSE CAST($2 AS BIGINT) END THEN CAST($3 AS BIGINT)
@@ -63,12 +63,12 @@ const (
 var insertAttempts = store.Insert("webhook_attempt", "delivery text, id text, at_ms bigint, status bigint, took_ms bigint, error text",
 	"ON CONFLICT (delivery, id) DO NOTHING")
 
-// dueTx reports whether the queue has a delivery after lastReceived that is unknown to its receiver, and
-// when the next receiver is ready.
-func dueTx(tx *store.Tx, adopted string) (fresh bool, ready int64, err error) {
-	var added, well, failing int64
-	err = tx.QueryRow(dueText, int64(never), adopted).Scan(&added, &well, &failing)
-	return added > 0, min(well, failing), err
+// dueTx reports whether the queue has a delivery after lastReceived that is not in its receiver's
+// row yet, and when the next receiver is ready.
+func dueTx(tx *store.Tx, lastReceived string) (fresh bool, ready int64, err error) {
+	var hasFresh, healthy, failing int64
+	err = tx.QueryRow(dueText, int64(never), lastReceived).Scan(&hasFresh, &healthy, &failing)
+	return hasFresh > 0, min(healthy, failing), err
 }
 
 // refreshTx updates receivers from their queues and deletes receivers with an empty queue.
@@ -77,7 +77,8 @@ func refreshTx(tx *store.Tx, receivers map[string]bool, nowMS int64) error {
 		return nil
 	}
 	list := store.List(keys(receivers))
-	if _, err := tx.Exec(refreshText+tx.In("id", 5), lanes[laneFailing].each, lanes[laneWell].each, int64(never), nowMS, list); err != nil {
+	healthy, failing := lanes[laneWell].each, lanes[laneFailing].each
+	if _, err := tx.Exec(refreshText+tx.In("id", 5), failing, healthy, int64(never), nowMS, list); err != nil {
 		return err
 	}
 	_, err := tx.Exec(forgetText+tx.In("id", 2), int64(never), list)

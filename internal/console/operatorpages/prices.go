@@ -38,7 +38,7 @@ func (c *console) savePrices(v *page.Visit) (page.Responder, error) {
 	return page.To("/operator/accounts/"+a.ID, "priced"), nil
 }
 
-// factorOf reads the price factor of a form; nothing means 1.
+// factorOf reads the price factor of a form. An empty field means 1.
 func factorOf(form *ui.PostForm) (money.Factor, error) {
 	text := strings.TrimSpace(form.Field("price_factor").Value)
 	if text == "" {
@@ -53,22 +53,22 @@ func factorOf(form *ui.PostForm) (money.Factor, error) {
 
 // pricesOf reads the form: a factor, with 1 as the default, and lines with a model and its factor.
 func pricesOf(form *ui.PostForm) (p account.Patch, err error) {
-	factor, wrong := factorOf(form)
+	factor, factorErr := factorOf(form)
 	models := map[string]money.Factor{}
 	for line := range strings.Lines(form.Field("prices").Value) {
 		words := strings.Fields(line)
 		if len(words) == 0 {
 			continue
 		}
-		id, own := words[0], money.Factor(0)
+		id, modelFactor := words[0], money.Factor(0)
 		if len(words) == 2 {
-			own, err = money.ParseFactor(words[1])
+			modelFactor, err = money.ParseFactor(words[1])
 		}
 		if _, twice := models[id]; twice || len(words) != 2 || err != nil {
-			return p, errors.Join(wrong, fault.At(fault.InvalidRequest, "prices",
-				"Write one model and its factor a line, each model once: not %q.", strings.TrimSpace(line)))
+			return p, errors.Join(factorErr, fault.At(fault.InvalidRequest, "prices",
+				"Write one model and its factor on each line, and each model only once. This line is wrong: %q.", strings.TrimSpace(line)))
 		}
-		models[id] = own
+		models[id] = modelFactor
 	}
-	return account.Patch{Factor: &factor, Prices: &models}, wrong
+	return account.Patch{Factor: &factor, Prices: &models}, factorErr
 }

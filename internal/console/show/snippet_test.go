@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/line/health"
 )
 
-// TestSnippetsUseWhatAnswers checks that examples for a key use an allowed model able to answer
-// now, and prefer a provider's model to a sandbox model.
-func TestSnippetsUseWhatAnswers(t *testing.T) {
+// TestSnippetsUseAnsweringModels checks that the examples for a key use an allowed model that can
+// answer now, and prefer a provider's model to a sandbox model.
+func TestSnippetsUseAnsweringModels(t *testing.T) {
 	t.Parallel()
 	const text = `models:
   - {id: nowhere, MODEL}
@@ -48,21 +48,21 @@ lines:
 		allowed []string
 		want    string
 	}{
-		"all is well":              {nil, nil, "first"},
-		"a line is out":            {states("one", health.StateCircuitOpen), nil, "second"},
-		"a line is drained":        {states("one", "drained"), nil, "second"},
-		"a line cools":             {states("one", health.StateCooling), nil, "first"},
-		"a model is out":           {[]line.Status{{Line: "one", State: health.StateInService, PartsOut: out}}, nil, "second"},
-		"all lines are out":        {states("one", health.StateCircuitOpen, "two", health.StateCircuitOpen), nil, "first"},
-		"no line may be used":      {states("one", "drained", "two", health.StateCredentialsOut), nil, "nowhere"},
-		"nothing may":              {states("one", "drained", "two", "drained", "sandbox", "drained"), nil, "nowhere"},
-		"the key allows one":       {nil, []string{"second"}, "second"},
-		"the key allows one alone": {nil, []string{"plays"}, "plays"},
-		"the key allows one unset": {nil, []string{"unset", "plays"}, "plays"},
+		"every line is in service":       {nil, nil, "first"},
+		"a line is out":                  {states("one", health.StateCircuitOpen), nil, "second"},
+		"a line is drained":              {states("one", "drained"), nil, "second"},
+		"a line cools":                   {states("one", health.StateCooling), nil, "first"},
+		"a model is out":                 {[]line.Status{{Line: "one", State: health.StateInService, PartsOut: out}}, nil, "second"},
+		"all lines are out":              {states("one", health.StateCircuitOpen, "two", health.StateCircuitOpen), nil, "first"},
+		"no provider is in service":      {states("one", "drained", "two", health.StateCredentialsOut), nil, "nowhere"},
+		"nothing is in service":          {states("one", "drained", "two", "drained", "sandbox", "drained"), nil, "nowhere"},
+		"the key allows one":             {nil, []string{"second"}, "second"},
+		"the key allows a sandbox model": {nil, []string{"plays"}, "plays"},
+		"the key allows an unset line":   {nil, []string{"unset", "plays"}, "plays"},
 	} {
 		codes := show.KeySnippets("https://gate.example", show.Offer{Catalog: snapshot, Lines: c.lines}, c.allowed, "")
 		if len(codes) < 7 {
-			t.Errorf("%s: %d ways", name, len(codes))
+			t.Errorf("%s: %d snippets, want at least 7", name, len(codes))
 		}
 		for _, s := range codes {
 			if !strings.Contains(s.Text, c.want) {
@@ -71,6 +71,6 @@ lines:
 		}
 	}
 	if codes := show.KeySnippets("https://gate.example", show.Offer{Catalog: snapshot}, []string{"closed"}, ""); len(codes) > 0 {
-		t.Errorf("a model that is not open is named: %s", codes[0].Text)
+		t.Errorf("a snippet names a model under maintenance: %s", codes[0].Text)
 	}
 }

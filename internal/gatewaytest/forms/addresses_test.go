@@ -38,15 +38,15 @@ func addressScenes(t testing.TB) []scene.Scenario {
 	}))
 	t.Cleanup(host.Close)
 	inline := `"inlineData":{"mimeType":"image/png","data":"` + base64.StdEncoding.EncodeToString(picture) + `"`
-	var stories []scene.Scenario
+	var scenes []scene.Scenario
 	for _, c := range []struct {
 		name, vendor, path string
 		want               string // the address or data URI in the line's request, if any
 	}{
-		{"fetched here", "gemini-2.5-flash", "/a", inline},
-		{"fetched there", "gemini-3.8-flash", "/a", `"fileData":{"mimeType":"image/jpeg","fileUri":"` + host.URL + `/a"}`},
+		{"fetched by the gateway", "gemini-2.5-flash", "/a", inline},
+		{"fetched by the provider", "gemini-3.8-flash", "/a", `"fileData":{"mimeType":"image/jpeg","fileUri":"` + host.URL + `/a"}`},
 		{"gone", "gemini-2.5-flash", "/gone", ""},
-		{"no image", "gemini-2.5-flash", "/text", ""},
+		{"not an image", "gemini-2.5-flash", "/text", ""},
 		{"too large", "gemini-2.5-flash", "/large", ""},
 	} {
 		for _, in := range scene.ClientForms() {
@@ -55,7 +55,7 @@ func addressScenes(t testing.TB) []scene.Scenario {
 			if c.want != "" {
 				p.Expect(fakeprovider.GeminiAnswer("a picture", 100, 10))
 			}
-			stories = append(stories, scene.Scenario{
+			scenes = append(scenes, scene.Scenario{
 				Name:   "image by address from " + string(in) + ", " + c.name,
 				Models: []map[string]any{scene.FormModel(id, scene.PriceList(), in)},
 				Lines: []map[string]any{scene.FormLine(id, "gemini", p.URL(), map[string]any{"models": map[string]any{id: c.vendor}},
@@ -63,7 +63,7 @@ func addressScenes(t testing.TB) []scene.Scenario {
 				Play: func(t *testing.T, f *scene.Gateway) {
 					s := in.NewClient(t, f)
 					before := gets.Load()
-					h := s.Ask(scene.Request(in, id, false, pointing(in, host.URL+c.path)))
+					h := s.Ask(scene.Request(in, id, false, withImageAddress(in, host.URL+c.path)))
 					if c.want == "" {
 						if h.Status != 400 || len(p.Requests()) != 0 || gets.Load() == before {
 							t.Errorf("%d %s", h.Status, h.Raw)
@@ -82,11 +82,11 @@ func addressScenes(t testing.TB) []scene.Scenario {
 			})
 		}
 	}
-	return stories
+	return scenes
 }
 
-// pointing returns the request member with an image by its address.
-func pointing(in scene.Form, address string) map[string]any {
+// withImageAddress returns the request member with an image by its address.
+func withImageAddress(in scene.Form, address string) map[string]any {
 	type m = map[string]any
 	user := func(part m) []any { return []any{m{"role": "user", "content": []any{part}}} }
 	switch in {

@@ -13,9 +13,9 @@ import (
 	"tollgate/internal/money"
 )
 
-// soon waits until holds returns true and reports whether it did. Unlike scene.Eventually, it does
-// not end the test, so that a run shows all faults, and it waits longer, because many nodes share
-// one machine.
+// soon waits until holds returns true and reports whether it did. Unlike scene.Eventually,
+// it does not end the test, so that a run shows all faults, and it waits longer, because many
+// nodes share one machine.
 func soon(t testing.TB, what string, holds func() bool) bool {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -35,9 +35,9 @@ func soon(t testing.TB, what string, holds func() bool) bool {
 // with the clients' records:
 //   - No error was charged.
 //   - Every complete answer was charged once, with its cost.
-//   - Other answers were charged only if they broke off or never came.
+//   - Another answer was charged only if it broke off or its beginning was lost.
 //   - Nothing is on hold, the audit finds no difference, and no COMMIT was canceled.
-//   - A node that is killed afterwards is swept too.
+//   - After the check, a killed node is swept.
 func (c *cluster) check() {
 	c.t.Helper()
 	c.checkBooks()
@@ -49,7 +49,7 @@ func (c *cluster) check() {
 	}
 }
 
-// checkBooks is check but for the sweep.
+// checkBooks is like check, without the sweep.
 func (c *cluster) checkBooks() {
 	t := c.t
 	t.Helper()
@@ -57,13 +57,13 @@ func (c *cluster) checkBooks() {
 		n.proxy.Disarm()
 		n.proxy.Open()
 	}
-	for i, n := range c.nodes { // a node that was declared dead notices it with its next request
+	for i, n := range c.nodes { // a node notices with its next request that it was declared dead
 		soon(t, fmt.Sprintf("node %d answers", i), func() bool {
 			return n.ready() && c.probe.say(t.Context(), n, false, fateFine).saw() == sawComplete
 		})
 	}
 	for _, s := range c.jobs {
-		s.Process = c.nodes[0].Process // it may have been started again
+		s.Process = c.nodes[0].Process // the process may have been restarted
 		c.settleOrders(s)
 	}
 	if !soon(t, "nothing is held", func() bool { return c.held() == 0 }) {
@@ -84,15 +84,15 @@ func (c *cluster) checkCancels() {
 	c.t.Helper()
 	for i, n := range c.nodes {
 		if cancels := n.proxy.Cancels(); cancels.Commits > 0 {
-			c.t.Errorf("node %d has sent %d requests to cancel for a COMMIT under way", i, cancels.Commits)
+			c.t.Errorf("node %d sent %d cancel requests for a running COMMIT", i, cancels.Commits)
 		}
 	}
 }
 
-// tail is the end of a log.
+// tail returns the end of a log.
 func tail(log string) string { return log[max(0, len(log)-6000):] }
 
-// ready asks the node whether it is.
+// ready reports whether the node's /readyz answers 200.
 func (n *node) ready() bool {
 	res, err := n.Client.Get(n.URL + "/readyz")
 	if err != nil {
@@ -167,10 +167,10 @@ func (c *cluster) checkChats(a *chatter) {
 	t := c.t
 	t.Helper()
 	rows, _ := c.requestLog(a.account)
-	asked := map[string]int{} // how often the provider was
+	providerCalls := map[string]int{} // by the tag of the call
 	for _, r := range c.provider.Requests() {
 		if m := chatText.FindSubmatch(r.Body); m != nil {
-			asked[string(m[1])]++
+			providerCalls[string(m[1])]++
 		}
 	}
 	counts, codes := map[string]int{}, map[string]int{}
@@ -184,41 +184,41 @@ func (c *cluster) checkChats(a *chatter) {
 		dearest = max(dearest, k.cost)
 		r, logged := rows[k.seen.ID]
 		delete(rows, k.seen.ID)
-		if wrong := judgeCall(k, r, logged); wrong != "" {
-			t.Errorf("%s\n  of %s\n  with receipt %+v (there: %t)", wrong, k, r, logged)
+		if wrong := checkCharge(k, r, logged); wrong != "" {
+			t.Errorf("%s\n  call %s\n  receipt %+v (found: %t)", wrong, k, r, logged)
 		}
-		if k.fate != fateFails && k.fate != fateBreaks && asked[k.tag] > 1 {
-			t.Errorf("%s ran %d times", k, asked[k.tag])
+		if k.fate != fateFails && k.fate != fateBreaks && providerCalls[k.tag] > 1 {
+			t.Errorf("%s ran %d times", k, providerCalls[k.tag])
 		}
 	}
 	extra := 0
-	for _, r := range rows { // answers without a first byte
+	for _, r := range rows { // requests whose client got no first byte
 		if r.Cost > 0 {
 			extra++
 		}
 		if r.Cost > dearest {
-			t.Errorf("charged more than any answer costs: %+v", r)
+			t.Errorf("the charge is above the cost of every answer: %+v", r)
 		}
 	}
 	if extra > counts[sawNothing] {
-		t.Errorf("%d charges for %d requests whose answers never began", extra, counts[sawNothing])
+		t.Errorf("%d charges of unknown requests, but only %d answers never began", extra, counts[sawNothing])
 	}
-	t.Logf("chat: %v %v, %d charged without a beginning of an answer", counts, codes, extra)
+	t.Logf("chat: %v %v, %d charged although no answer began", counts, codes, extra)
 }
 
-// judgeCall returns the fault in the charge of a call, or an empty string.
-func judgeCall(k *chatCall, r charge, logged bool) string {
+// checkCharge returns the error in the charge of a call, or an empty string.
+func checkCharge(k *chatCall, r charge, logged bool) string {
 	switch saw := k.saw(); {
 	case saw == sawComplete && (!logged || r.Cost != k.cost || r.Status != http.StatusOK):
-		return fmt.Sprintf("a complete answer that costs %s is not charged so", k.cost)
+		return fmt.Sprintf("a complete answer was not charged its cost of %s", k.cost)
 	case saw == sawError && r.Cost != 0:
-		return "an error is charged"
+		return "an error was charged"
 	case uncharged(k.seen.Err.Message) && r.Cost != 0:
-		return "a client was told that it was not charged, and was"
+		return "a client was charged although the error says that it was not"
 	case saw == sawCut && !k.stream && r.Cost != 0 && r.Cost != k.cost:
-		return fmt.Sprintf("an answer that costs %s is charged otherwise", k.cost)
+		return fmt.Sprintf("an answer that costs %s was charged another amount", k.cost)
 	case r.Cost > k.cost:
-		return fmt.Sprintf("charged more than %s", k.cost)
+		return fmt.Sprintf("the charge is above the cost of %s", k.cost)
 	}
 	return ""
 }
@@ -265,16 +265,16 @@ func (c *cluster) checkOrders(s *submitter) {
 	counts := map[string]int{}
 	owner := map[string]string{}
 	for _, o := range s.orders {
-		made := 0
+		submissions := 0
 		for _, sub := range c.studio.Submissions() {
 			if bytes.Contains(sub.Body, []byte(o.tag+".")) {
-				made++
+				submissions++
 			}
 		}
 		if o.id == "" {
 			counts["refused"]++
-			if made > 0 {
-				t.Errorf("%d times at the provider, and its client was told that there is no job: %s", made, o)
+			if submissions > 0 {
+				t.Errorf("the provider got %d submissions of an order that the client was told has no job: %s", submissions, o)
 			}
 			continue
 		}
@@ -282,28 +282,28 @@ func (c *cluster) checkOrders(s *submitter) {
 			t.Errorf("%s and %s are the same job", other, o.tag)
 		}
 		owner[o.id] = o.tag
-		j, there := jobs[o.id]
+		j, found := jobs[o.id]
 		delete(jobs, o.id)
 		shown, err := s.ended(o)
 		switch {
-		case !there || err != nil:
-			t.Errorf("%s: there %t, %v", o, there, err)
-		case j.Status == "succeeded" && (j.Cost != scene.PricePicture || o.unsafe || made == 0):
-			t.Errorf("%s: cost %s after %d submissions: %s", o, j.Cost, made, shown.Raw)
+		case !found || err != nil:
+			t.Errorf("%s: job found %t, %v", o, found, err)
+		case j.Status == "succeeded" && (j.Cost != scene.PricePicture || o.unsafe || submissions == 0):
+			t.Errorf("%s: cost %s after %d submissions: %s", o, j.Cost, submissions, shown.Raw)
 		case j.Status != "succeeded" && j.Cost != 0:
-			t.Errorf("%s: failed, and charged %s: %s", o, j.Cost, shown.Raw)
+			t.Errorf("%s: failed, but was charged %s: %s", o, j.Cost, shown.Raw)
 		}
 		counts[j.Status]++
 		sum += j.Cost
 	}
 	for _, j := range jobs {
 		if j.Cost != 0 || j.Status == "succeeded" {
-			t.Errorf("nobody knows of job %s, which is %s and costs %s: %s", j.ID, j.Status, j.Cost, j)
+			t.Errorf("job %s has no order, but is %s and costs %s: %s", j.ID, j.Status, j.Cost, j)
 		}
 		counts["undone"]++
 	}
 	if total != sum {
-		t.Errorf("%s were charged for jobs, which cost %s", total, sum)
+		t.Errorf("%s were charged for jobs that cost %s", total, sum)
 	}
 	t.Logf("jobs: %v", counts)
 }
@@ -315,30 +315,32 @@ func (c *cluster) checkSweep() {
 	t.Helper()
 	last := c.join()
 	c.provider.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Reply{Before: fakeprovider.Stall} })
-	under := func() (holds int) {
+	openHolds := func() (holds int) {
 		c.ask(&holds, `SELECT COUNT(*) FROM ledger_hold WHERE epoch = $1`, last.epoch)
 		return holds
 	}
 	var done <-chan *chatCall
 	soon(t, "the last request is admitted", func() bool {
-		if done == nil || len(done) > 0 { // it was refused, as under overload
+		if done == nil || len(done) > 0 { // the last request was refused, as under overload
 			done = c.probe.begin(last, false, fateFine)
 		}
-		return under() > 0
+		return openHolds() > 0
 	})
 	c.nodes[0].Kill()
 	last.Kill()
 	<-done
-	if !soon(t, "the node that died last is swept", func() bool { return under() == 0 }) {
+	if !soon(t, "the node that died last is swept", func() bool { return openHolds() == 0 }) {
 		t.Logf("nodes: %s", c.dump(`SELECT epoch || ' dead ' || dead FROM node`))
 	}
 }
 
-// Conditions on COMMITs.
+// settles reports whether a COMMIT settles a request.
 func settles(c faultproxy.Commit) bool {
 	return c.Has("INSERT INTO ledger_receipt") && c.Has("DELETE FROM ledger_hold")
 }
 
+// admits reports whether a COMMIT admits a request.
 func admits(c faultproxy.Commit) bool { return c.Has("INSERT INTO ledger_hold") }
 
+// submits reports whether a COMMIT submits a job.
 func submits(c faultproxy.Commit) bool { return c.Has("INSERT INTO job") }

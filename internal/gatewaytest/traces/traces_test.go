@@ -85,8 +85,8 @@ func (g *gateway) logged(message string) (lines []map[string]any) {
 	return lines
 }
 
-// TestTraces: a collector gets a span of each request, of its steps and of each attempt on
-// a line, in the caller's trace; a provider gets nothing of it.
+// TestTraces checks that a collector gets a span of each request, of its steps and of each attempt
+// on a line, in the caller's trace, and that a provider gets nothing of the trace.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, database string) {
@@ -177,8 +177,8 @@ func checkAttempts(t *testing.T, spans []fakecollector.Span, job string) {
 	}
 }
 
-// TestWhyAnswersEnded: the span of an attempt says in the words of its line's form why the
-// answer ended, whole and streamed.
+// TestWhyAnswersEnded checks that the span of an attempt has the finish reason of the answer in
+// the words of the line's form, with and without streaming.
 func TestWhyAnswersEnded(t *testing.T) {
 	t.Parallel()
 	c := fakecollector.New(t)
@@ -242,7 +242,8 @@ func (g *gateway) checkSecrecy(t *testing.T, spans []fakecollector.Span) {
 	}
 }
 
-// TestTracesByTheStandardVariables: where the setting is not there.
+// TestTracesByTheStandardVariables checks that the standard OpenTelemetry variables apply if the
+// setting is absent.
 func TestTracesByTheStandardVariables(t *testing.T) {
 	t.Parallel()
 	c := fakecollector.New(t)

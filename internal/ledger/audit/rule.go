@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// check returns the rule of billing (interface.md, Billing rules) that a receipt breaks and the
-// figure that shows it, or "".
+// check returns the first billing rule (interface.md, Billing rules) that r breaks and the figure
+// that breaks the rule, or empty strings.
 func (r *receipt) check() (what, recorded string) {
 	t := r.tokens
 	switch {
@@ -29,15 +29,15 @@ func (r *receipt) check() (what, recorded string) {
 	case r.outcome != books.Billed && t != books.Tokens{}:
 		return "a request that was not billed counts tokens or images", fmt.Sprint(t)
 	case r.source < 0 || r.source > int64(books.SourceProgress):
-		return "a receipt's counts are of an unknown source", fmt.Sprint(r.source)
+		return "a receipt has counts of an unknown source", fmt.Sprint(r.source)
 	case r.outcome != books.Billed && r.source != 0:
-		return "a request that was not billed has a source of counts", fmt.Sprint(r.source)
+		return "a request that was not billed has a count source", fmt.Sprint(r.source)
 	case outside(r.balance):
 		return "a balance is out of range", r.balance.String()
 	case r.outcome != books.Refused && r.seq < 1:
 		return "a receipt has no number", fmt.Sprint(r.seq)
 	case r.outcome == books.Refused && r.held != 0:
-		return "a refused request was held", r.held.String()
+		return "a refused request has a hold", r.held.String()
 	}
 	return r.checkStatus()
 }
@@ -55,34 +55,34 @@ func (r *receipt) checkStatus() (what, recorded string) {
 	return "", ""
 }
 
-// checkEntry returns the fault of a movement, or "".
+// checkEntry returns the error in a movement, or "".
 func checkEntry(kind string, month int64, amount, balance money.Amount) string {
 	switch {
 	case kind != books.EntryCredit && kind != books.EntryTakeBack && kind != books.EntryCharges:
-		return "a movement is of an unknown kind"
+		return "a movement has an unknown kind"
 	case kind == books.EntryCredit && amount < 0, kind == books.EntryTakeBack && amount >= 0, kind == books.EntryCharges && amount >= 0:
-		return "a movement's sign is not that of its kind"
+		return "a movement's sign does not fit its kind"
 	case (kind == books.EntryCharges) != (month > 0):
-		return "a movement's month is not that of its kind"
+		return "a movement's month does not fit its kind"
 	case outside(balance):
 		return "a balance is out of range"
 	}
 	return ""
 }
 
-// check returns the fault of an open hold, or "".
+// check returns the error in an open hold and its figure, or empty strings.
 func (h *openHold) check() (what, recorded string) {
 	switch {
 	case h.amount < 0 || h.amount > money.Max:
 		return "a hold is out of range", h.amount.String()
 	case (h.epoch == books.JobEpoch) != (h.job != ""):
-		return "a hold is a node's and a job's, or neither's", h.epoch
+		return "a hold belongs to both a node and a job, or to neither", h.epoch
 	case h.cost < 0 || h.cost > money.Max || h.tokens.Prompt < 0 || h.tokens.Cached < 0 || h.tokens.Completion < 0:
-		return "the progress noted on a hold is out of range", h.cost.String()
+		return "the progress recorded on a hold is out of range", h.cost.String()
 	}
 	return "", ""
 }
 
-// outside reports whether charges cannot bring a balance there: a floor is at least -money.Max, and
-// a charge is at most money.Max.
+// outside reports whether a balance is beyond every balance that charges can cause: a floor is at
+// least -money.Max, and a charge is at most money.Max.
 func outside(balance money.Amount) bool { return balance > money.Max || balance < -2*money.Max }

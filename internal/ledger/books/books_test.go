@@ -15,9 +15,9 @@ import (
 	"tollgate/internal/money"
 )
 
-// TestBooksKeepTheirPromises runs random operations and checks the invariants after each against a
+// TestBooksKeepTheirInvariants runs random operations and, after each one, compares the books with a
 // simple model.
-func TestBooksKeepTheirPromises(t *testing.T) {
+func TestBooksKeepTheirInvariants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		b := New()
@@ -37,9 +37,9 @@ func TestBooksKeepTheirPromises(t *testing.T) {
 		var realMS int64
 		var admittedAt []int64
 		for i := range rapid.IntRange(1, 60).Draw(t, "operations") {
-			moves := rapid.Int64Range(-1000, 30_000).Draw(t, "ms") // negative if the clock was set back
-			b.NowMS += moves
-			realMS += max(0, moves)
+			elapsed := rapid.Int64Range(-1000, 30_000).Draw(t, "ms") // negative if the clock was set back
+			b.NowMS += elapsed
+			realMS += max(0, elapsed)
 			switch what := rapid.IntRange(0, 3).Draw(t, "what"); {
 			case what <= 1 || len(open) == 0:
 				a := Admission{Request: fmt.Sprint("r", i), Account: "a", Model: "m", KeyVersion: 1,
@@ -144,7 +144,7 @@ func TestRateDecisionIsExact(t *testing.T) {
 		}
 		if refusal := fault.Of(b.checkRate(key, key.Hits+1)); step.at == 40_001 &&
 			(refusal == nil || !strings.Contains(refusal.Message(), "in 20 seconds")) {
-			t.Errorf("at %d ms it says %v", step.at, refusal)
+			t.Errorf("at %d ms the refusal is %v", step.at, refusal)
 		}
 	}
 }

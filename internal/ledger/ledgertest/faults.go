@@ -9,23 +9,23 @@ import (
 	"tollgate/internal/store"
 )
 
-// FaultCase is a fault and the audit's expected report.
-type FaultCase struct{ name, breaks, finds string }
+// FaultCase is a fault with the difference that the audit must report.
+type FaultCase struct{ name, statements, finds string }
 
 // Check plants the fault and fails the test if the audit does not report it.
-func (p FaultCase) Check(t testing.TB, db *store.DB, checks ...audit.Check) {
+func (c FaultCase) Check(t testing.TB, db *store.DB, checks ...audit.Check) {
 	t.Helper()
-	if found := Plant(t, db, Fault(p.breaks), checks...); !Reports(found, p.finds) {
-		t.Errorf("%s: %q was not reported, but %+v", p.name, p.finds, found)
+	if found := Plant(t, db, Fault(c.statements), checks...); !Reports(found, c.finds) {
+		t.Errorf("%s: %q was not reported, but %+v", c.name, c.finds, found)
 	}
 }
 
-// TextAsCharge writes a text as the charge of every receipt. PostgreSQL rejects it.
+// TextAsCharge writes a text as the charge of every receipt. PostgreSQL rejects the statement.
 func TextAsCharge() FaultCase {
 	return FaultCase{"a charge is a text", `UPDATE ledger_receipt SET cost_nano = 'much'`, "another type"}
 }
 
-// InventMovements writes movements of an unknown kind, and does not undo them.
+// InventMovements writes n movements of an unknown kind and commits.
 func InventMovements(t testing.TB, db *store.DB, account string, n int) {
 	t.Helper()
 	err := db.Update(t.Context(), func(tx *store.Tx) error {
@@ -48,20 +48,20 @@ func BooksFaults() []FaultCase { return booksFaults }
 
 var booksFaults = []FaultCase{
 	{"an account's row is gone", `DELETE FROM ledger_account WHERE id = 'a'`, "an account's row is gone"},
-	{"the row of an account that holds nothing is gone", `DELETE FROM ledger_account WHERE id = 'c'`, "an account's row is gone"},
+	{"the row of an account without holds is gone", `DELETE FROM ledger_account WHERE id = 'c'`, "an account's row is gone"},
 	{"a spent key's row is gone", `DELETE FROM ledger_key WHERE id = 'a_key'`, "a key's row is gone"},
 	{"the row of a key whose receipts are deleted is gone", `DELETE FROM ledger_key WHERE id = 'b_key'`, "a key's row is gone"},
 	{"a deleted key's row is gone", `DELETE FROM ledger_key WHERE id = 'c_key'`, "a key's row is gone"},
 	{"a key is moved to another account", `UPDATE ledger_key SET account = 'b' WHERE id = 'a_key'`, "of another account"},
 	{"a key whose receipts are deleted is moved", `UPDATE ledger_key SET account = 'a' WHERE id = 'b_key'`, "of another account"},
-	{"a receipt is another account's", `UPDATE ledger_receipt SET account = 'b' WHERE id = 'req_broken'`, "of another account"},
-	{"a hold is another account's", `UPDATE ledger_hold SET account = 'b' WHERE id = 'req_open'`, "of another account"},
-	{"a receipt is another key's", `UPDATE ledger_receipt SET key = 'b_key' WHERE id = 'req_broken'`, "of another account"},
-	{"a receipt is of an unknown key", `UPDATE ledger_receipt SET key = 'x_key' WHERE id = 'req_failed'`, "a key's row is gone"},
-	{"a receipt is of an unknown account", `UPDATE ledger_receipt SET account = 'x' WHERE id = 'req_failed'`, "an account's row is gone"},
-	{"a hold is of an unknown account", `UPDATE ledger_hold SET account = 'x' WHERE id = 'req_open'`, "an account's row is gone"},
-	{"a movement is of an unknown account", `UPDATE ledger_entry SET account = 'x' WHERE account = 'a'`, "an account's row is gone"},
-	{"a deleted key is let in again", `UPDATE ledger_key SET disabled = 0 WHERE id = 'c_key'`, "a deleted key is not disabled"},
+	{"a receipt is moved to another account", `UPDATE ledger_receipt SET account = 'b' WHERE id = 'req_broken'`, "of another account"},
+	{"a hold is moved to another account", `UPDATE ledger_hold SET account = 'b' WHERE id = 'req_open'`, "of another account"},
+	{"a receipt is moved to another key", `UPDATE ledger_receipt SET key = 'b_key' WHERE id = 'req_broken'`, "of another account"},
+	{"a receipt has an unknown key", `UPDATE ledger_receipt SET key = 'x_key' WHERE id = 'req_failed'`, "a key's row is gone"},
+	{"a receipt has an unknown account", `UPDATE ledger_receipt SET account = 'x' WHERE id = 'req_failed'`, "an account's row is gone"},
+	{"a hold has an unknown account", `UPDATE ledger_hold SET account = 'x' WHERE id = 'req_open'`, "an account's row is gone"},
+	{"a movement has an unknown account", `UPDATE ledger_entry SET account = 'x' WHERE account = 'a'`, "an account's row is gone"},
+	{"a deleted key is enabled", `UPDATE ledger_key SET disabled = 0 WHERE id = 'c_key'`, "a deleted key is not disabled"},
 	// Holds.
 	{"an open hold has a receipt",
 		`INSERT INTO ledger_hold (id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
@@ -69,22 +69,23 @@ var booksFaults = []FaultCase{
 			`r.day, 1, 0, 0, 0, 0, 0, 0, 0, ''
 		FROM ledger_receipt r JOIN ledger_hold h ON h.id = 'req_open' WHERE r.id = 'req_whole'`, "an open hold has a receipt"},
 	{"a hold's node is fenced", `UPDATE node SET dead = 1`, "of a node that is dead"},
-	{"a hold's node is forgotten", `DELETE FROM node`, "of a node that is not known"},
-	{"a hold is of an unknown epoch", `UPDATE ledger_hold SET epoch = 'node_x' WHERE id = 'req_open'`, "of a node that is not known"},
-	{"a job's hold is a node's",
+	{"a hold's node has no row", `DELETE FROM node`, "of a node that is not known"},
+	{"a hold has an unknown epoch", `UPDATE ledger_hold SET epoch = 'node_x' WHERE id = 'req_open'`, "of a node that is not known"},
+	{"a job's hold has the epoch of a node",
 		`UPDATE ledger_hold SET epoch = (SELECT epoch FROM ledger_hold WHERE id = 'req_open') WHERE id = 'req_running'`,
-		"a node's and a job's"},
-	{"a node's hold is no job's", `UPDATE ledger_hold SET epoch = 'job' WHERE id = 'req_open'`, "neither's"},
+		"both a node and a job"},
+	{"a node's hold has the epoch of jobs", `UPDATE ledger_hold SET epoch = 'job' WHERE id = 'req_open'`, "or to neither"},
 	{"a hold is negative", `UPDATE ledger_hold SET amount_nano = -1 WHERE id = 'req_open'`, "a hold is out of range"},
 	{"a hold is gone", `DELETE FROM ledger_hold WHERE id = 'req_open'`, "held is not the sum of the account's open holds"},
 	{"a hold is larger", `UPDATE ledger_hold SET amount_nano = amount_nano + 1 WHERE id = 'req_open'`,
 		"held is not the sum of the key's open holds"},
-	{"a stream has noted a negative cost", `UPDATE ledger_hold SET cost_nano = -5 WHERE id = 'req_open'`, "noted on a hold"},
-	{"an account holds more", `UPDATE ledger_account SET held_nano = held_nano + 1 WHERE id = 'a'`,
+	{"the recorded cost of a stream is negative", `UPDATE ledger_hold SET cost_nano = -5 WHERE id = 'req_open'`, "recorded on a hold"},
+	{"an account's held amount is larger", `UPDATE ledger_account SET held_nano = held_nano + 1 WHERE id = 'a'`,
 		"held is not the sum of the account's open holds"},
-	{"a key holds less", `UPDATE ledger_key SET held_nano = held_nano - 1 WHERE id = 'a_key'`,
+	{"a key's held amount is smaller", `UPDATE ledger_key SET held_nano = held_nano - 1 WHERE id = 'a_key'`,
 		"held is not the sum of the key's open holds"},
-	{"a key's day holds less", `UPDATE ledger_key SET day_held_nano = day_held_nano - 1 WHERE id = 'a_key'`, "held today is not"},
+	{"a key's held amount of the day is smaller", `UPDATE ledger_key SET day_held_nano = day_held_nano - 1 WHERE id = 'a_key'`,
+		"held today is not"},
 	// Receipts.
 	{"a charge is above its hold", `UPDATE ledger_receipt SET held_nano = cost_nano - 1 WHERE id = 'req_whole'`,
 		"a charge is above its hold"},
@@ -100,51 +101,51 @@ var booksFaults = []FaultCase{
 	{"a request whose client left has a cost", `UPDATE ledger_receipt SET cost_nano = 1 WHERE id = 'req_closed'`, "not billed was charged"},
 	{"a refused request has a cost", `UPDATE ledger_receipt SET cost_nano = 1, held_nano = 1 WHERE id = 'req_refused'`,
 		"not billed was charged"},
-	{"a refused request has a hold", `UPDATE ledger_receipt SET held_nano = 1 WHERE id = 'req_refused'`, "a refused request was held"},
-	{"a billed request is said to have failed",
+	{"a refused request has a hold", `UPDATE ledger_receipt SET held_nano = 1 WHERE id = 'req_refused'`, "a refused request has a hold"},
+	{"a billed request has the outcome of a failed one",
 		`UPDATE ledger_receipt SET outcome = 2, cost_nano = 0, prompt_tokens = 0, completion_tokens = 0 WHERE id = 'req_whole'`,
 		"an answer was not billed"},
 	{"a request that failed counts tokens", `UPDATE ledger_receipt SET prompt_tokens = 3 WHERE id = 'req_failed'`, "counts tokens"},
 	{"a count is negative", `UPDATE ledger_receipt SET completion_tokens = -3 WHERE id = 'req_whole'`, "negative count"},
 	{"an unknown outcome", `UPDATE ledger_receipt SET outcome = 7 WHERE id = 'req_whole'`, "unknown outcome"},
-	{"more than the hold is said to be used beside a smaller charge", `UPDATE ledger_receipt SET over_nano = 5 WHERE id = 'req_whole'`,
+	{"usage above the hold is recorded with a charge below the hold", `UPDATE ledger_receipt SET over_nano = 5 WHERE id = 'req_whole'`,
 		"usage above a hold"},
 	{"a receipt is gone", `DELETE FROM ledger_receipt WHERE id = 'req_whole'`, "balance is not credits less charges"},
 	{"a free receipt is gone", `DELETE FROM ledger_receipt WHERE id = 'req_gift'`, "movements are missing"},
-	{"a receipt is refused after all",
+	{"a billed receipt has the outcome of a refused one",
 		`UPDATE ledger_receipt SET outcome = 4, cost_nano = 0, held_nano = 0, prompt_tokens = 0, completion_tokens = 0, ` +
 			`status = 402 WHERE id = 'req_whole'`, "movements are missing"},
 	{"a receipt is doubled", `INSERT INTO ledger_receipt (` + requestlog.Columns() + `) SELECT ` +
 		strings.Replace(requestlog.Columns(), "id", "'req_twin'", 1) + ` FROM ledger_receipt WHERE id = 'req_whole'`,
 		"a movement's number is not its own"},
 	// Running balances.
-	{"a receipt's balance is another", `UPDATE ledger_receipt SET balance_nano = balance_nano + 7 WHERE id = 'req_whole'`,
+	{"a receipt's balance is changed", `UPDATE ledger_receipt SET balance_nano = balance_nano + 7 WHERE id = 'req_whole'`,
 		"a running balance is not"},
-	{"a free receipt's balance is another", `UPDATE ledger_receipt SET balance_nano = balance_nano + 7 WHERE id = 'req_gift'`,
+	{"a free receipt's balance is changed", `UPDATE ledger_receipt SET balance_nano = balance_nano + 7 WHERE id = 'req_gift'`,
 		"a running balance is not"},
-	{"an entry's balance is another", `UPDATE ledger_entry SET balance_nano = balance_nano + 7 WHERE account = 'c' AND kind = 'take_back'`,
+	{"an entry's balance is changed", `UPDATE ledger_entry SET balance_nano = balance_nano + 7 WHERE account = 'c' AND kind = 'take_back'`,
 		"a running balance is not"},
-	{"a receipt's number is another's", `UPDATE ledger_receipt SET seq = seq - 1 WHERE id = 'req_gift'`,
+	{"a receipt has the number of another receipt", `UPDATE ledger_receipt SET seq = seq - 1 WHERE id = 'req_gift'`,
 		"a movement's number is not its own"},
 	{"two receipts have changed places",
 		`UPDATE ledger_receipt SET seq = (SELECT SUM(seq) FROM ledger_receipt WHERE id IN ('req_whole', 'req_failed')) - seq
 		WHERE id IN ('req_whole', 'req_failed')`, "a running balance is not"},
-	{"a number is skipped", `UPDATE ledger_account SET seq = seq + 1 WHERE id = 'a'`, "the account's newest number"},
-	{"a number is skipped where receipts are deleted", `UPDATE ledger_account SET seq = seq + 1 WHERE id = 'b'`,
+	{"the account's newest number is larger", `UPDATE ledger_account SET seq = seq + 1 WHERE id = 'a'`, "the account's newest number"},
+	{"the newest number of an account with deleted receipts is larger", `UPDATE ledger_account SET seq = seq + 1 WHERE id = 'b'`,
 		"the account's newest number"},
-	{"a number is taken back", `UPDATE ledger_account SET seq = seq - 1 WHERE id = 'a'`, "the account's newest number"},
+	{"the account's newest number is smaller", `UPDATE ledger_account SET seq = seq - 1 WHERE id = 'a'`, "the account's newest number"},
 	{"a balance is larger", `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'a'`,
 		"the account's balance is not that after its newest movement"},
-	{"a balance is larger where receipts are deleted", `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'b'`,
+	{"the balance of an account with deleted receipts is larger", `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'b'`,
 		"balance is not credits less charges"},
-	{"a credit that nobody gave, in the account and in the list", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
+	{"a credit is invented, with its balance", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
 		INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
 		SELECT 'ent_x', 'a', seq + 1, 'credit', 0, 5, balance_nano, '', 0 FROM ledger_account WHERE id = 'a'`,
 		"the account's newest number"},
-	{"a credit is larger, and the balance with it", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
+	{"a credit and the balance are larger", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
 		UPDATE ledger_entry SET amount_nano = amount_nano + 5, balance_nano = balance_nano + 5 WHERE account = 'a'`,
 		"a running balance is not"},
-	{"a charge is smaller, and the balance and all figures with it", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
+	{"a charge, the balance and all figures are changed together", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
 		UPDATE ledger_receipt SET cost_nano = cost_nano - 5 WHERE id = 'req_whole';
 		UPDATE ledger_key SET spent_nano = spent_nano - 5, day_spent_nano = day_spent_nano - 5 WHERE id = 'a_key';
 		UPDATE ledger_usage SET cost_nano = cost_nano - 5, day_cost_nano = day_cost_nano - 5 WHERE account = 'a' AND model = 'm'`,
@@ -160,37 +161,37 @@ var booksFaults = []FaultCase{
 	{"a take-back is positive", `UPDATE ledger_entry SET amount_nano = -amount_nano WHERE kind = 'take_back'`, "a movement's sign"},
 	{"charges of a month are positive", `UPDATE ledger_entry SET amount_nano = -amount_nano WHERE kind = 'charges'`, "a movement's sign"},
 	{"an entry of an unknown kind", `UPDATE ledger_entry SET kind = 'gift' WHERE account = 'a'`, "unknown kind"},
-	{"a credit is said to be a month's charges", `UPDATE ledger_entry SET kind = 'charges' WHERE account = 'c' AND kind = 'take_back'`,
+	{"a credit has the kind of a month's charges", `UPDATE ledger_entry SET kind = 'charges' WHERE account = 'c' AND kind = 'take_back'`,
 		"a movement's month"},
 	// Sums of deleted receipts.
 	{"a sum of deleted receipts is larger", `UPDATE ledger_folded SET cost_nano = cost_nano + 1`, "the months' charges are not"},
 	{"a sum of deleted receipts is gone", `DELETE FROM ledger_folded`, "spent is not the sum of the key's charges"},
 	{"a sum of deleted receipts is negative", `UPDATE ledger_folded SET failed = -1`, "a sum of deleted receipts is negative"},
 	{"a month's charges are gone", `DELETE FROM ledger_entry WHERE kind = 'charges'`, "balance is not credits less charges"},
-	{"more requests are said to be deleted", `UPDATE ledger_folded SET requests = requests + 1`, "requests is not the sum of the receipts"},
-	{"the place of deleted receipts in the balance is another", `UPDATE ledger_folded_chain SET ended = ended + 1`,
+	{"the count of deleted requests is larger", `UPDATE ledger_folded SET requests = requests + 1`, "requests is not the sum of the receipts"},
+	{"the recorded end of the deleted receipts is changed", `UPDATE ledger_folded_chain SET ended = ended + 1`,
 		"does not lead through the deleted receipts"},
-	{"a receipt is deleted beside the deleted ones", `DELETE FROM ledger_receipt WHERE id = 'req_young'`, "movements are missing"},
+	{"a receipt of an account with deleted receipts is gone", `DELETE FROM ledger_receipt WHERE id = 'req_young'`, "movements are missing"},
 	// Figures of keys, models, days, windows and quotas.
 	{"a key has spent less", `UPDATE ledger_key SET spent_nano = spent_nano - 1 WHERE id = 'a_key'`, "spent is not the sum"},
 	{"a key's day has spent less", `UPDATE ledger_key SET day_spent_nano = 0 WHERE id = 'a_key'`, "spent today is not"},
-	{"a key's day is another", `UPDATE ledger_key SET day = day - 1 WHERE id = 'a_key'`, "spent today is not"},
-	{"usage counts a request more", `UPDATE ledger_usage SET requests = requests + 1 WHERE account = 'a'`, "usage: requests"},
+	{"a key's day is changed", `UPDATE ledger_key SET day = day - 1 WHERE id = 'a_key'`, "spent today is not"},
+	{"usage counts one more request", `UPDATE ledger_usage SET requests = requests + 1 WHERE account = 'a'`, "usage: requests"},
 	{"usage costs less", `UPDATE ledger_usage SET cost_nano = cost_nano - 1 WHERE account = 'a'`, "usage: cost"},
 	{"usage counts fewer tokens", `UPDATE ledger_usage SET completion_tokens = 0 WHERE account = 'a'`, "usage: completion tokens"},
 	{"usage counts an image", `UPDATE ledger_usage SET images = images + 1 WHERE account = 'a'`, "usage: images"},
-	{"usage of the day is another", `UPDATE ledger_usage SET day_billed = day_billed + 1 WHERE account = 'a'`,
+	{"usage of the day is larger", `UPDATE ledger_usage SET day_billed = day_billed + 1 WHERE account = 'a'`,
 		"usage: billed requests of the day"},
 	{"usage is gone", `DELETE FROM ledger_usage WHERE account = 'b'`, "usage: cost"},
-	{"usage is another account's", `UPDATE ledger_usage SET account = 'x' WHERE account = 'b'`, "an account's row is gone"},
-	{"usage of a model that nobody asked",
+	{"usage is moved to another account", `UPDATE ledger_usage SET account = 'x' WHERE account = 'b'`, "an account's row is gone"},
+	{"usage of a model without requests",
 		`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
 		day, day_cost_nano, day_requests, day_billed, day_failed) VALUES ('a', 'x', 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
 		"usage: requests"},
-	{"places of a free quota are given back", `UPDATE ledger_free SET used = used - 1`, "free quota"},
-	{"places of a free quota are taken", `UPDATE ledger_free SET used = used + 1`, "free quota"},
-	{"a free quota is another account's", `UPDATE ledger_free SET account = 'b'`, "free quota"},
-	{"a rate window has hits that were not counted", `UPDATE ledger_key SET hits = hits - 1 WHERE id = 'a_key'`, "a rate window has hits"},
+	{"a free quota counts a place less", `UPDATE ledger_free SET used = used - 1`, "free quota"},
+	{"a free quota counts a place more", `UPDATE ledger_free SET used = used + 1`, "free quota"},
+	{"a free quota is moved to another account", `UPDATE ledger_free SET account = 'b'`, "free quota"},
+	{"a rate window has uncounted hits", `UPDATE ledger_key SET hits = hits - 1 WHERE id = 'a_key'`, "a rate window has hits"},
 	{"a key has spent on another day", `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ('a_key', 5, 1, 0)`,
 		"spent on another day"},
 	{"a key holds on another day", `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ('a_key', 5, 0, 1)`,
@@ -201,34 +202,36 @@ var booksFaults = []FaultCase{
 	{"places of a free quota of another day", `INSERT INTO ledger_free_day (account, model, day, used) VALUES ('a', 'free', 5, 1)`,
 		"figures of another day"},
 	// Series and their days, including those with deleted receipts (of account b).
-	{"a day has a request more",
+	{"a day has one more request",
 		`UPDATE ledger_day SET requests = requests + 1 WHERE series IN (SELECT id FROM ledger_series WHERE account = 'a')`,
 		"a day is not the sum of its receipts"},
-	{"a day cost less, another more", `UPDATE ledger_day SET cost_nano = cost_nano + CASE WHEN day % 2 = 0 THEN 9 ELSE -9 END
+	{"one day costs less and another day more", `UPDATE ledger_day SET cost_nano = cost_nano + CASE WHEN day % 2 = 0 THEN 9 ELSE -9 END
 		WHERE series IN (SELECT id FROM ledger_series WHERE account = 'b')`, "days are not the sums of their receipts"},
-	{"a deleted day's tokens are others",
+	{"the tokens of a day with deleted receipts are changed",
 		`UPDATE ledger_day SET cached_tokens = cached_tokens + 1 WHERE day = (SELECT MIN(day) FROM ledger_day)`,
 		"days are not the sums of their receipts"},
 	{"a day is gone", `DELETE FROM ledger_day WHERE day = (SELECT MIN(day) FROM ledger_day)`, "days are not the sums of their receipts"},
-	{"a day is another", `UPDATE ledger_day SET day = day - 1 WHERE day = (SELECT MIN(day) FROM ledger_day)`,
+	{"a day is moved", `UPDATE ledger_day SET day = day - 1 WHERE day = (SELECT MIN(day) FROM ledger_day)`,
 		"days are not the sums of their receipts"},
 	{"a day is below zero", `UPDATE ledger_day SET images = -1`, "a figure of a day is negative"},
 	{"a day is empty", `UPDATE ledger_day SET requests = 0`, "a day has no requests"},
 	{"a day has more failures than requests", `UPDATE ledger_day SET failed = failed + requests`, "a day has fewer requests than outcomes"},
-	{"a line takes more", `UPDATE ledger_receipt SET line_cost_nano = 7 WHERE id = 'req_whole'`, "a day is not the sum of its receipts"},
-	{"an image is a clip", `UPDATE ledger_receipt SET clips = images WHERE id = 'req_made'`, "a day is not the sum of its receipts"},
+	{"a line's cost is larger", `UPDATE ledger_receipt SET line_cost_nano = 7 WHERE id = 'req_whole'`, "a day is not the sum of its receipts"},
+	{"an image is counted as a clip", `UPDATE ledger_receipt SET clips = images WHERE id = 'req_made'`,
+		"a day is not the sum of its receipts"},
 	{"a receipt is of another line", `UPDATE ledger_receipt SET line = 'x' WHERE id = 'req_whole'`,
 		"days are not the sums of their receipts"},
 	{"a receipt is of another endpoint", `UPDATE ledger_receipt SET endpoint = 'x' WHERE id = 'req_whole'`,
 		"days are not the sums of their receipts"},
-	{"a receipt is said to be in no day", `UPDATE ledger_receipt SET dated = 0 WHERE id = 'req_whole'`,
+	{"a receipt is marked as not in its day", `UPDATE ledger_receipt SET dated = 0 WHERE id = 'req_whole'`,
 		"days are not the sums of their receipts"},
 	{"a series is gone", `DELETE FROM ledger_series WHERE account = 'a'`, "a day is of a series that is not there"},
-	{"a series is another account's", `UPDATE ledger_series SET account = 'c' WHERE account = 'a'`,
+	{"a series is moved to another account", `UPDATE ledger_series SET account = 'c' WHERE account = 'a'`,
 		"a series' id is not that of its names"},
-	{"the mark of deleted receipts is another", `UPDATE ledger_series SET folded = folded + 1`, "days are not the sums of their receipts"},
-	{"a receipt's counts are nobody's", `UPDATE ledger_receipt SET source = 9 WHERE id = 'req_whole'`, "of an unknown source"},
-	{"a failure has counts", `UPDATE ledger_receipt SET source = 1 WHERE id = 'req_failed'`, "that was not billed has a source"},
+	{"the checksum of deleted receipts is changed", `UPDATE ledger_series SET folded = folded + 1`, "days are not the sums of their receipts"},
+	{"a receipt's count source is unknown", `UPDATE ledger_receipt SET source = 9 WHERE id = 'req_whole'`, "of an unknown source"},
+	{"a failed request has a count source", `UPDATE ledger_receipt SET source = 1 WHERE id = 'req_failed'`,
+		"that was not billed has a count source"},
 	// Kept charges.
 	{"a kept charge is gone", `DELETE FROM ledger_charge WHERE seq = (SELECT MIN(seq) FROM ledger_charge)`, "the kept charges are not"},
 	{"a kept charge is larger", `UPDATE ledger_charge SET amount_nano = amount_nano + 1`, "the kept charges are not the sum"},
@@ -247,11 +250,11 @@ var booksFaults = []FaultCase{
 		`UPDATE ledger_word SET word = 'y' WHERE word = 'm'`, "the kept charges differ from their record"},
 	{"a kept charge is another account's", `UPDATE ledger_word SET word = 'c' WHERE word = 'b'`, "the kept charges are not the sum"},
 	{"a kept charge is of nothing", `DELETE FROM ledger_word WHERE word = 'm'`, "names an account or a model that is not there"},
-	{"more of a month is said to be kept", `UPDATE ledger_entry SET kept_nano = kept_nano + 1 WHERE kind = 'charges'`,
+	{"a month's sum of kept charges is larger", `UPDATE ledger_entry SET kept_nano = kept_nano + 1 WHERE kind = 'charges'`,
 		"a movement has an impossible sum of kept charges"},
-	{"less of a month is said to be kept", `UPDATE ledger_entry SET kept_nano = kept_nano - 1 WHERE kind = 'charges'`,
+	{"a month's sum of kept charges is smaller", `UPDATE ledger_entry SET kept_nano = kept_nano - 1 WHERE kind = 'charges'`,
 		"the kept charges are not the sum"},
-	{"a credit is said to have kept charges", `UPDATE ledger_entry SET kept_nano = 1 WHERE account = 'a'`,
+	{"a credit has a sum of kept charges", `UPDATE ledger_entry SET kept_nano = 1 WHERE account = 'a'`,
 		"a movement has an impossible sum of kept charges"},
 	{"a hold is in the quarantine",
 		`INSERT INTO ledger_quarantine (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, cause, at_ms)
@@ -267,36 +270,36 @@ func JobFaults(done, failed, running string) []FaultCase {
 		{"a hold is of another amount", `UPDATE ledger_hold SET amount_nano = amount_nano + 1`, "differs from its record"},
 		{"a hold is of another request", `UPDATE ledger_hold SET id = 'req_x'`, "differs from its record"},
 		{"a hold is of another key", `UPDATE ledger_hold SET key = 'key_x'`, "differs from its record"},
-		{"a job does not run any more", `DELETE FROM job_run`, "belongs to no running job"},
-		{"a job neither runs nor has ended", `DELETE FROM job_run`, "has not ended and does not run"},
+		{"the run of a running job is gone", `DELETE FROM job_run`, "belongs to no running job"},
+		{"a job has neither a run nor an end", `DELETE FROM job_run`, "has not ended and does not run"},
 		{"a running job has no record", `DELETE FROM job WHERE id = '` + running + `'`, "a running job has no record"},
 		{"a slot is gone", `DELETE FROM line_job`, "no slot"},
 		{"a slot is of another line", `UPDATE line_job SET line = 'second'`, "no slot"},
-		{"a slot too many", `INSERT INTO line_job (job, line) VALUES ('job_x', 'first')`, "belongs to no submitted job"},
+		{"an invented slot", `INSERT INTO line_job (job, line) VALUES ('job_x', 'first')`, "belongs to no submitted job"},
 		{"a slot of a queued job", `UPDATE job_run SET state = 0, line = ''`, "belongs to no submitted job"},
 		{"an ended job is gone", `DELETE FROM job WHERE id = '` + done + `'`, "of a job that does not exist"},
 		{"all ended jobs are gone", `DELETE FROM job WHERE ended_ms > 0`, "of a job that does not exist"},
 		{"a receipt is of another job", `UPDATE ledger_receipt SET job = 'job_x' WHERE job = '` + done + `'`, "differs from its record"},
-		{"a receipt of a chat is said to be a job's", `UPDATE ledger_receipt SET id = 'req_x' WHERE job = '` + failed + `'`,
+		{"a receipt of a job has the id of another request", `UPDATE ledger_receipt SET id = 'req_x' WHERE job = '` + failed + `'`,
 			"of a job that does not exist"},
 		{"a receipt of a job is gone", `DELETE FROM ledger_receipt WHERE job = '` + failed + `'`, "has ended without a receipt"},
-		{"a receipt of a job is said to be a chat's", `UPDATE ledger_receipt SET job = '' WHERE job = '` + done + `'`,
+		{"a receipt of a job has no job", `UPDATE ledger_receipt SET job = '' WHERE job = '` + done + `'`,
 			"has ended without a receipt"},
 		{"a receipt is of a running job", `UPDATE job SET ended_ms = 0 WHERE id = '` + done + `'`,
 			"of a job that does not exist or has not ended"},
 		{"a running job has ended", `UPDATE job SET ended_ms = 5 WHERE id = '` + running + `'`, "has ended and runs"},
-		{"a job cost something else", `UPDATE job SET cost_nano = cost_nano - 1 WHERE id = '` + done + `'`, "differs from its record"},
-		{"a charged job is said to have failed", `UPDATE job SET status = 'failed', cost_nano = 0 WHERE id = '` + done + `'`,
+		{"a job's cost is changed", `UPDATE job SET cost_nano = cost_nano - 1 WHERE id = '` + done + `'`, "differs from its record"},
+		{"a charged job has the status failed", `UPDATE job SET status = 'failed', cost_nano = 0 WHERE id = '` + done + `'`,
 			"differs from its record"},
-		{"an uncharged job is said to have succeeded", `UPDATE job SET status = 'succeeded' WHERE id = '` + failed + `'`,
+		{"an uncharged job has the status succeeded", `UPDATE job SET status = 'succeeded' WHERE id = '` + failed + `'`,
 			"differs from its record"},
 		{"a failed job has a cost", `UPDATE job SET cost_nano = 1 WHERE id = '` + failed + `'`, "impossible state"},
 		{"an ended job is queued", `UPDATE job SET status = 'queued' WHERE id = '` + done + `'`, "impossible state"},
-		{"a job is another account's", `UPDATE job SET account = 'x' WHERE id = '` + done + `'`, "differs from its record"},
+		{"a job is moved to another account", `UPDATE job SET account = 'x' WHERE id = '` + done + `'`, "differs from its record"},
 	}
 }
 
-// ForgetEndedJobs deletes the records of all ended jobs for good.
+// ForgetEndedJobs deletes the records of all ended jobs and commits.
 func ForgetEndedJobs(t testing.TB, db *store.DB) {
 	t.Helper()
 	err := db.Update(t.Context(), func(tx *store.Tx) error {
@@ -317,7 +320,7 @@ func AccountFaults(ids AccountIDs) []FaultCase {
 	at := strings.NewReplacer("ACME", "'"+ids.Account+"'", "OTHER", "'"+ids.Other+"'", "KEY", "'"+ids.Key+"'", "GONE", "'"+ids.DeletedKey+"'",
 		"UNUSED", "'"+ids.Unused+"'", "NOTE", "'code "+ids.Unused+"'", "CODE", "'"+ids.Redeemed+"'").Replace
 	var all []FaultCase
-	for _, f := range []struct{ breaks, finds string }{
+	for _, f := range []struct{ statements, finds string }{
 		{`DELETE FROM ledger_account WHERE id = ACME`, "an account's row is gone from the ledger"},
 		{`DELETE FROM ledger_account WHERE id = OTHER`, "an account's row is gone from the ledger"},
 		{`DELETE FROM account WHERE id = OTHER`, "an account that has money has no record"},
@@ -329,16 +332,16 @@ func AccountFaults(ids AccountIDs) []FaultCase {
 		{`UPDATE api_key SET account = OTHER WHERE id = KEY`, "a key is of another account in the ledger"},
 		{`UPDATE api_key SET deleted = 0 WHERE id = GONE`, "a key is deleted in its record or in the ledger"},
 		{`UPDATE ledger_key SET closed = 0, disabled = 0 WHERE id = GONE`, "a key is deleted in its record or in the ledger"},
-		{`UPDATE account_code SET usd_nano = usd_nano + 1 WHERE id = CODE`, "a redeemed code is not the credit of its value"},
-		{`UPDATE account_code SET redeemed_ms = 5, account = ACME WHERE id = UNUSED`, "a redeemed code is not the credit of its value"},
-		{`UPDATE ledger_entry SET note = '' WHERE account = ACME`, "a redeemed code is not the credit of its value"},
-		{`UPDATE account_code SET redeemed_ms = 0, account = '' WHERE id = CODE`, "a code was credited that was not redeemed"},
-		{`UPDATE ledger_entry SET note = NOTE WHERE account = ACME`, "a code was credited that was not redeemed"},
+		{`UPDATE account_code SET usd_nano = usd_nano + 1 WHERE id = CODE`, "a redeemed code has no credit of its value"},
+		{`UPDATE account_code SET redeemed_ms = 5, account = ACME WHERE id = UNUSED`, "a redeemed code has no credit of its value"},
+		{`UPDATE ledger_entry SET note = '' WHERE account = ACME`, "a redeemed code has no credit of its value"},
+		{`UPDATE account_code SET redeemed_ms = 0, account = '' WHERE id = CODE`, "an unredeemed code was credited"},
+		{`UPDATE ledger_entry SET note = NOTE WHERE account = ACME`, "an unredeemed code was credited"},
 		{`UPDATE account_code SET account = OTHER WHERE id = CODE`, "a code was credited to another account"},
-		{`DELETE FROM account_code WHERE id = CODE`, "a credit is of a code that is not there"},
+		{`DELETE FROM account_code WHERE id = CODE`, "a credit names a missing code"},
 		{`UPDATE account_user SET account = 'acct_x'`, "a sign-in's account has no record"},
 	} {
-		all = append(all, FaultCase{f.breaks, at(f.breaks), f.finds})
+		all = append(all, FaultCase{f.statements, at(f.statements), f.finds})
 	}
 	return all
 }
@@ -363,7 +366,7 @@ func CopyFaults() []CopyFault {
 		{"a hold was lost", `DELETE FROM ledger_hold WHERE account = 'a'`, 3, "held is not the sum"},
 		{"a hold was raised", `UPDATE ledger_hold SET amount_nano = amount_nano + 1 WHERE account = 'b'`, 4, "held is not the sum"},
 		{"a hold was below zero", `UPDATE ledger_hold SET amount_nano = -1 WHERE account = 'a'`, 4, "a hold is out of range"},
-		{"a hold was a job's too", `UPDATE ledger_hold SET job = 'job_1' WHERE account = 'a'`, 4, "a node's and a job's"},
+		{"a hold was of a job too", `UPDATE ledger_hold SET job = 'job_1' WHERE account = 'a'`, 4, "both a node and a job"},
 		{"a balance was raised", `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'a'`, 4,
 			"balance is not credits"},
 		{"a hold was settled and open", `UPDATE ledger_hold SET id = (SELECT MAX(id) FROM ledger_receipt) WHERE account = 'a'`, 4,

@@ -26,13 +26,13 @@ func CreditEntriesTx(tx *store.Tx, account string, sinceDay int64) ([]CreditEntr
 	defer rows.Close()
 	var list []CreditEntry
 	for rows.Next() {
-		var g CreditEntry
+		var entry CreditEntry
 		var at int64
-		if err := rows.Scan(&at, &g.Amount); err != nil {
+		if err := rows.Scan(&at, &entry.Amount); err != nil {
 			return nil, fmt.Errorf("read credits: %w", err)
 		}
-		g.Day = books.DayOf(at)
-		list = append(list, g)
+		entry.Day = books.DayOf(at)
+		list = append(list, entry)
 	}
 	return list, rows.Err()
 }

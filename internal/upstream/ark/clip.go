@@ -20,8 +20,8 @@ import (
 // resolution matches the names of tiers at Ark (`720p`, `4k`).
 var resolution = regexp.MustCompile(`^[0-9]{1,4}[pk]$`)
 
-// framesWithRatio matches the models known to accept a ratio beside a first frame. Later models
-// reject such a ratio: their clip has the shape of the frame.
+// framesWithRatio matches the models known to accept a ratio together with a first frame. Later models
+// reject such a ratio, because their clip has the shape of the frame.
 var framesWithRatio = regexp.MustCompile(`seedance-(?:1-|2-0)`)
 
 // silent matches the models without sound.
@@ -37,7 +37,7 @@ func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	reply, _, failure := a.tell(ctx, w.Kind, a.post(raw, "contents", "generations", "tasks"))
+	reply, _, failure := a.submit(ctx, w.Kind, a.post(raw, "contents", "generations", "tasks"))
 	if failure != nil {
 		return nil, failure
 	}
@@ -53,9 +53,9 @@ func (a *Adapter) clipBody(ctx context.Context, w jobcall.Task) (map[string]any,
 	tier := strings.ToLower(w.Tier)
 	switch {
 	case w.Exact:
-		return nil, upstream.Unsuitable(w.Kind, "ark takes a resolution and a ratio, no pixels")
+		return nil, upstream.Unsuitable(w.Kind, "ark takes a resolution and a ratio, not a size in pixels")
 	case !resolution.MatchString(tier):
-		return nil, upstream.Unsuitable(w.Kind, "ark knows no resolution %q", w.Tier)
+		return nil, upstream.Unsuitable(w.Kind, "ark has no resolution %q", w.Tier)
 	}
 	content, err := a.content(ctx, w)
 	if err != nil {
@@ -72,8 +72,8 @@ func (a *Adapter) clipBody(ctx context.Context, w jobcall.Task) (map[string]any,
 	return body, nil
 }
 
-// media is a reference in a clip's content.
-type media struct {
+// contentPart is a text or a reference in a clip's content.
+type contentPart struct {
 	Type  string `json:"type"`
 	Text  string `json:"text,omitempty"`
 	Image *link  `json:"image_url,omitempty"`
@@ -81,13 +81,13 @@ type media struct {
 	Role  string `json:"role,omitempty"`
 }
 
-// link is an address in a clip's content.
+// link is the address of a reference in a clip's content.
 type link struct {
 	URL string `json:"url"`
 }
 
 // content returns the prompt and the references.
-func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]media, error) {
+func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]contentPart, error) {
 	frames, err := a.frames(w)
 	if err != nil {
 		return nil, err
@@ -95,19 +95,19 @@ func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]media, error) 
 	if err := a.checkRoles(w); err != nil {
 		return nil, err
 	}
-	var content []media
+	var content []contentPart
 	if w.Prompt != "" {
-		content = append(content, media{Type: "text", Text: w.Prompt})
+		content = append(content, contentPart{Type: "text", Text: w.Prompt})
 	}
 	for i, r := range w.References {
 		if !r.Image() {
 			if r.URL == "" {
-				return nil, upstream.Unsuitable(w.Kind, "ark fetches videos from an address alone: the media host must be public")
+				return nil, upstream.Unsuitable(w.Kind, "ark accepts a video only by its address: the media host must be public")
 			}
-			content = append(content, media{Type: "video_url", Video: &link{r.URL}, Role: "reference_video"})
+			content = append(content, contentPart{Type: "video_url", Video: &link{r.URL}, Role: "reference_video"})
 			continue
 		}
-		at, err := input.Link(ctx, r)
+		address, err := input.Link(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -117,14 +117,14 @@ func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]media, error) 
 		} else if frames {
 			role = [...]string{"first_frame", "last_frame"}[i]
 		}
-		content = append(content, media{Type: "image_url", Image: &link{at}, Role: role})
+		content = append(content, contentPart{Type: "image_url", Image: &link{address}, Role: role})
 	}
 	return content, nil
 }
 
-// checkRoles returns an error for references with roles not accepted by Ark: frames beside
-// references, a last frame without a first, and a ratio beside frames unless the model accepts a
-// ratio there.
+// checkRoles returns an error if Ark does not accept the roles of the references: frames together with
+// other references, a last frame without a first frame, or frames with a ratio unless the model
+// accepts a ratio there.
 func (a *Adapter) checkRoles(w jobcall.Task) error {
 	first, last, rest := w.Framed()
 	framed := first != nil || last != nil
@@ -132,7 +132,7 @@ func (a *Adapter) checkRoles(w jobcall.Task) error {
 	case framed && len(rest) > 0:
 		return upstream.Unsuitable(w.Kind, "ark takes either frames or references")
 	case last != nil && first == nil:
-		return upstream.Unsuitable(w.Kind, "ark takes a last frame beside a first one alone")
+		return upstream.Unsuitable(w.Kind, "ark takes a last frame only with a first frame")
 	case framed && w.Ratio != "" && !framesWithRatio.MatchString(w.Model):
 		return upstream.Unsuitable(w.Kind, "ark's model %s takes no ratio beside frames", w.Model)
 	}
@@ -141,8 +141,8 @@ func (a *Adapter) checkRoles(w jobcall.Task) error {
 
 // frames reports whether a clip's pictures without roles are its first and last frame. Ark takes
 // either frames or references. If the line has no image_role, one picture is the first frame and
-// two are the first and the last frame. Three or more pictures, pictures beside a video, and
-// pictures beside a ratio not accepted with frames by the model, are references.
+// two are the first and the last frame. Pictures are references if there are three or
+// more, if there is a video too, or if the model does not accept frames with the ratio.
 func (a *Adapter) frames(w jobcall.Task) (bool, error) {
 	if w.HasRoles() {
 		return false, nil
@@ -161,7 +161,7 @@ func (a *Adapter) frames(w jobcall.Task) (bool, error) {
 	return few && (w.Ratio == "" || framesWithRatio.MatchString(w.Model)), nil
 }
 
-// task returns a call about an accepted clip.
+// task returns a call for an accepted clip.
 func (a *Adapter) task(method, ticket string) exchange.JobCall {
 	return exchange.JobCall{Method: method, URL: a.Line.URL("contents", "generations", "tasks", ticket), Header: a.Header, Limit: maxAnswer}
 }
@@ -182,8 +182,8 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	return progress, nil
 }
 
-// readTask returns the status of a task. A status not known here counts as running; the line's
-// longest wait ends the task.
+// readTask returns the status of a task. A status not known here counts as running; a job
+// does not wait longer than the line allows.
 func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	task := gjson.ParseBytes(reply.Body)
 	switch status := task.Get("status"); status.String() {

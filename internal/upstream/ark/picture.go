@@ -136,7 +136,7 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int, body func(c
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err), false
 	}
-	reply, code, failure := a.tell(ctx, w.Kind, a.post(raw, "images", "generations"))
+	reply, code, failure := a.submit(ctx, w.Kind, a.post(raw, "images", "generations"))
 	if failure != nil {
 		return nil, failure, ofOutput(code)
 	}

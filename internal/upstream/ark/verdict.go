@@ -12,9 +12,9 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// tell sends a submission and returns a good response, or the failure and its Ark error code, which
+// submit sends a submission and returns a good response, or the failure and its Ark error code, which
 // may be empty.
-func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (_ *exchange.Reply, code string, t *upstream.JobFailure) {
+func (a *Adapter) submit(ctx context.Context, kind string, r exchange.JobCall) (_ *exchange.Reply, code string, t *upstream.JobFailure) {
 	reply, err := a.Line.Submit(ctx, r)
 	if err != nil {
 		return nil, "", upstream.AsJobFailure(err)

@@ -9,8 +9,8 @@
 //     followed, and no proxy from the environment is used. The credential is redacted from every
 //     failure.
 //   - The line's own host and port are the operator's choice and may be private. Any other host or
-//     port comes from a response and is only reached through the Strangers of upstream.Target, at
-//     each hop.
+//     port comes from a response and is reached only through the Strangers of upstream.Target, also
+//     after a redirect.
 //   - Every read is bounded in size and time, and every document passed on is bounded in depth and
 //     number of values.
 package exchange
@@ -35,7 +35,7 @@ import (
 	"tollgate/internal/wire/usage"
 )
 
-// userAgent is sent in place of the client's.
+// userAgent is sent instead of the client's User-Agent.
 const userAgent = "tollgate"
 
 // Limits on reading an error response.
@@ -89,8 +89,8 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 	}, nil
 }
 
-// URL returns an address below the line's base address. Calls share it, so it
-// must not be changed once it was used.
+// URL returns an address below the line's base address. Calls share the URL, so the
+// caller must not change the URL after the first call.
 func (l *Client) URL(path ...string) *url.URL { return l.base.JoinPath(path...) }
 
 // Own parses an address from the provider and reports whether the address is on the line's own host
@@ -129,10 +129,11 @@ func NoOptions(provider string) func(options map[string]any) error {
 	}
 }
 
-// flagsHeader is the one client header whose values are combined with the line's.
+// flagsHeader is the only header whose values are added to the client's values.
 const flagsHeader = "Anthropic-Beta"
 
-// addHeader adds the line's own headers, which replace others.
+// addHeader adds the line's own headers to a call's headers. They replace headers of the same name,
+// except flagsHeader.
 func (l *Client) addHeader(to http.Header) {
 	for name, values := range l.header {
 		if name == flagsHeader {
@@ -145,7 +146,7 @@ func (l *Client) addHeader(to http.Header) {
 // hide redacts the line's secrets from a provider's response.
 func (l *Client) hide(data []byte) []byte {
 	for i, secret := range l.secrets {
-		if len(secret) >= 8 || i == 0 && secret != "" { // shorter values of headers are ordinary words
+		if len(secret) >= 8 || i == 0 && secret != "" { // a shorter header value may be an ordinary word
 			data = bytes.ReplaceAll(data, []byte(secret), []byte("[redacted]"))
 		}
 	}
@@ -160,9 +161,9 @@ type Post struct {
 	// provider. It is read-only.
 	Header http.Header
 	Call   chatcall.Call
-	// Ends are the possible first words of the last event in the provider's streams (`event:
-	// message_stop`). After one of the words, closing the body reads the end of the HTTP body, so
-	// the connection can serve the next call. Ends is empty for providers without a last event.
+	// Ends lists the texts that the last event of a stream may begin with, such as `event:
+	// message_stop`. If one of these texts was read, Close reads the body to its end, so that the
+	// connection can serve the next call. Ends is empty for a provider without a last event.
 	Ends []string
 }
 
@@ -183,7 +184,7 @@ func (l *Client) send(ctx context.Context, p Post) (*chatcall.Response, error) {
 		return nil, f
 	}
 	from := &body{from: resp.Body, cancel: cancel}
-	if f := l.judge(resp, from, p.Call); f != nil {
+	if f := l.checkResponse(resp, from, p.Call); f != nil {
 		from.Close()
 		return nil, f
 	}
@@ -198,9 +199,9 @@ func (l *Client) send(ctx context.Context, p Post) (*chatcall.Response, error) {
 	}, nil
 }
 
-// Ask sends a call with one small document as its response and returns the document. The fields set
-// by the line are for answers and are not sent. An error in the document and a document of more
-// than limit bytes are failures. The error is always a *upstream.Failure.
+// Ask sends a call whose response is one small document, and returns the document. Ask does not send
+// the fields set by the line, because these fields are for answers. An error in the document and a
+// document of more than limit bytes are failures. The error is always a *upstream.Failure.
 func (l *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	p.Call.Stream = false
 	p.Call.Body = rawjson.Override[json.RawMessage](p.Call.Body, nil, l.omit)
@@ -259,21 +260,21 @@ func (l *Client) request(ctx context.Context, p Post) *http.Request {
 	return req.WithContext(ctx)
 }
 
-// judge checks the status and headers of a response and returns nil if they look right. For a
-// failure it reads a bounded part of the body.
-func (l *Client) judge(resp *http.Response, from *body, call chatcall.Call) *upstream.Failure {
+// checkResponse checks the status and headers of a response, and returns nil if both are right. After
+// a failure it reads a bounded part of the body.
+func (l *Client) checkResponse(resp *http.Response, from *body, call chatcall.Call) *upstream.Failure {
 	contentType := resp.Header.Get("Content-Type")
 	ok := resp.StatusCode >= 200 && resp.StatusCode < 300
-	if ok && rightType(contentType, call.Stream) && plain(resp.Header) {
+	if ok && isRequestedType(contentType, call.Stream) && uncompressed(resp.Header) {
 		return nil
 	}
 	data := from.beginning(maxErrorBody, errorBodyWait)
 	data = l.hide(data)
-	if resp.Header.Get("Date") == "" { // the base of a Retry-After with a date
+	if resp.Header.Get("Date") == "" { // Classify needs it for a Retry-After with a date
 		resp.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
 	f := l.from(call).Classify(resp.StatusCode, contentType, data, resp.Header)
-	if f == nil { // a good-looking answer of another kind than we asked for
+	if f == nil { // a successful answer of another content type than requested
 		f = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unexpected content type %q", contentType))
 		f.Status = resp.StatusCode
 	}
@@ -281,15 +282,15 @@ func (l *Client) judge(resp *http.Response, from *body, call chatcall.Call) *ups
 	return f.Redact(l.secrets...)
 }
 
-// from returns the source of the responses to a call.
+// from returns the source of the answers to a call.
 func (l *Client) from(call chatcall.Call) upstream.Source {
 	s := l.source
 	s.Model = call.Model
 	return s
 }
 
-// rightType reports whether a content type matches the requested type.
-func rightType(contentType string, stream bool) bool {
+// isRequestedType reports whether a content type matches the requested type.
+func isRequestedType(contentType string, stream bool) bool {
 	kind, _, _ := strings.Cut(contentType, ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	if stream {
@@ -298,9 +299,9 @@ func rightType(contentType string, stream bool) bool {
 	return kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
 }
 
-// plain reports whether the body is not compressed. We ask for none, and could
-// not read it.
-func plain(h http.Header) bool {
+// uncompressed reports whether the body is not compressed. The gateway requests no compression and
+// cannot decompress bodies.
+func uncompressed(h http.Header) bool {
 	encoding := h.Get("Content-Encoding")
 	return encoding == "" || strings.EqualFold(encoding, "identity")
 }

@@ -75,7 +75,7 @@ func TestRetryAfterWithoutDate(t *testing.T) {
 			Header:     http.Header{"Retry-After": {time.Now().Add(30 * time.Second).UTC().Format(http.TimeFormat)}},
 		}
 		from := &body{from: io.NopCloser(strings.NewReader(`{"error":{"message":"slow down"}}`)), cancel: func() {}}
-		if f := (&Client{}).judge(resp, from, chatcall.Call{}); f.RetryAfter != 30*time.Second {
+		if f := (&Client{}).checkResponse(resp, from, chatcall.Call{}); f.RetryAfter != 30*time.Second {
 			t.Errorf("wait of %s, want 30s", f.RetryAfter)
 		}
 	})
@@ -105,7 +105,7 @@ func TestErrorsTellWhatTheyUsed(t *testing.T) {
 		for _, status := range []int{400, 429, 500} {
 			from := &body{from: io.NopCloser(strings.NewReader(` {"error":{"message":"x"},` + test.usage + `}`)), cancel: func() {}}
 			resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}}
-			if f := (&Client{}).judge(resp, from, chatcall.Call{Form: test.form}); f == nil || f.Used != test.want {
+			if f := (&Client{}).checkResponse(resp, from, chatcall.Call{Form: test.form}); f == nil || f.Used != test.want {
 				t.Errorf("%d with %s: %+v; want %+v", status, test.usage, f, test.want)
 			}
 		}

@@ -24,12 +24,12 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// picture is a task for one image, square.
+// picture returns a task for one square image.
 func picture(change ...task.Change) jobcall.Task {
 	return task.With(task.Image("gemini-nano-banana-2.1", task.Prompt("a fox"), task.Shape("1:1", 1024, 1024)), change...)
 }
 
-// Failures shared by several tables.
+// Outcomes that several tables expect.
 var (
 	pictures, clips = conformance.OutcomesOf(upstream.KindImage), conformance.OutcomesOf(upstream.KindVideo)
 
@@ -47,7 +47,7 @@ func TestImages(t *testing.T) {
 		work jobcall.Task
 		sent string // of the first call
 	}{
-		"one": {picture(),
+		"one image": {picture(),
 			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"1:1","imageSize":"1K"},` +
 				`"responseModalities":["IMAGE"]}}`},
 		"an edit": {picture(func(w *jobcall.Task) { w.References, w.Tier, w.Ratio = []jobcall.Reference{ref, ref}, "4K", "" }),
@@ -57,10 +57,10 @@ func TestImages(t *testing.T) {
 		"the old model": {picture(func(w *jobcall.Task) { w.Model, w.Ratio = "models/gemini-2.5-flash-image", "21:9" }),
 			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"21:9"},` +
 				`"responseModalities":["IMAGE"]}}`},
-		"a small one, very wide": {picture(func(w *jobcall.Task) { w.Tier, w.Ratio = "512p", "8:1" }),
+		"a small and very wide image": {picture(func(w *jobcall.Task) { w.Tier, w.Ratio = "512p", "8:1" }),
 			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"8:1","imageSize":"512"},` +
 				`"responseModalities":["IMAGE"]}}`},
-		"six with fields": {picture(func(w *jobcall.Task) {
+		"six images with params": {picture(func(w *jobcall.Task) {
 			w.Count = 6
 			w.Params = json.RawMessage(`{"temperature":0.5,"personGeneration":"ALLOW_ADULT",` +
 				`"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]}`)
@@ -86,7 +86,7 @@ func TestImages(t *testing.T) {
 			for _, r := range p.Results {
 				data, _ := conformance.Fetch(t, a, tt.work, r)
 				if bytes.Equal(data, fakestudio.Picture(0)) {
-					t.Error("a draft was taken for the image")
+					t.Error("the result is the draft instead of the image")
 				}
 				if r.Type != "image/png" || slices.ContainsFunc(seen, func(b []byte) bool { return bytes.Equal(b, data) }) {
 					t.Errorf("type %q, or the same image twice", r.Type)
@@ -126,8 +126,9 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestPartly tests that the images of successful calls are the result, even if other calls failed.
-func TestPartly(t *testing.T) {
+// TestSomeCallsFail tests that the result has the images of the successful calls even if other calls
+// failed.
+func TestSomeCallsFail(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{},
@@ -138,9 +139,9 @@ func TestPartly(t *testing.T) {
 	}
 }
 
-// TestNonePartly checks that a task without any image fails with the most serious failure of its
-// calls, and that one lost answer makes the task lost.
-func TestNonePartly(t *testing.T) {
+// TestAllCallsFail checks that a task without any image fails with the most serious failure of its
+// calls, and that the task counts as lost if one answer was lost.
+func TestAllCallsFail(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`},
@@ -153,8 +154,8 @@ func TestNonePartly(t *testing.T) {
 	}
 }
 
-// TestBounded tests that the calls of one work run concurrently, within a bound, and calls stop if
-// the line is out of use.
+// TestBounded tests that at most four calls of a task run at the same time, and that no more calls
+// begin after a busy response.
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	var (
@@ -169,7 +170,7 @@ func TestBounded(t *testing.T) {
 			close(four)
 		}
 		mu.Unlock()
-		<-four // the first four wait for each other; a fifth at once would be counted
+		<-four // the first four calls wait for each other, so a fifth concurrent call would raise most
 		mu.Lock()
 		now--
 		mu.Unlock()
@@ -183,7 +184,7 @@ func TestBounded(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if most != 4 {
-		t.Errorf("%d calls at once", most)
+		t.Errorf("%d concurrent calls, want 4", most)
 	}
 }
 
@@ -207,7 +208,7 @@ func googleError(code int, status, message string) string {
 	return string(data)
 }
 
-func TestImageTroubles(t *testing.T) {
+func TestImageFailures(t *testing.T) {
 	t.Parallel()
 	table := map[string]struct {
 		how  fakestudio.Behaviour
@@ -269,15 +270,15 @@ func TestUnsuitable(t *testing.T) {
 		"a gif": func(w *jobcall.Task) {
 			w.References = []jobcall.Reference{task.Reference("image/gif", "https://media.example/1", "GIF89a")}
 		},
-		"more than a request":  func(w *jobcall.Task) { w.References = []jobcall.Reference{large} },
-		"a mask":               func(w *jobcall.Task) { w.References, w.Mask = []jobcall.Reference{ref}, &ref },
-		"a ratio":              func(w *jobcall.Task) { w.Ratio = "5:7" },
-		"a ratio of others":    func(w *jobcall.Task) { w.Model, w.Ratio = "gemini-3-pro-image", "8:1" },
-		"a tier":               func(w *jobcall.Task) { w.Tier = "8K" },
-		"a tier of others":     func(w *jobcall.Task) { w.Model, w.Tier = "gemini-2.5-flash-image", "2K" },
-		"an unknown field":     task.Params(`{"style":"noir"}`),
-		"fields that are none": task.Params(`[1]`),
-		"sound":                func(w *jobcall.Task) { w.Kind = "sound" },
+		"more bytes than a request may have": func(w *jobcall.Task) { w.References = []jobcall.Reference{large} },
+		"a mask":                             func(w *jobcall.Task) { w.References, w.Mask = []jobcall.Reference{ref}, &ref },
+		"an unknown ratio":                   func(w *jobcall.Task) { w.Ratio = "5:7" },
+		"a ratio of another model":           func(w *jobcall.Task) { w.Model, w.Ratio = "gemini-3-pro-image", "8:1" },
+		"an unknown tier":                    func(w *jobcall.Task) { w.Tier = "8K" },
+		"a tier of another model":            func(w *jobcall.Task) { w.Model, w.Tier = "gemini-2.5-flash-image", "2K" },
+		"an unknown field":                   task.Params(`{"style":"noir"}`),
+		"params that are no object":          task.Params(`[1]`),
+		"sound":                              func(w *jobcall.Task) { w.Kind = "sound" },
 	} {
 		_, err := jobcall.Submit(t.Context(), a, picture(change))
 		if got := conformance.OutcomeOf(t, err); got != unsuitable {
@@ -286,14 +287,14 @@ func TestUnsuitable(t *testing.T) {
 	}
 	_, err := jobcall.Submit(t.Context(), a, picture(task.Model("../x")))
 	if got := conformance.OutcomeOf(t, err); got != noModel {
-		t.Errorf("a strange model: %+v", got)
+		t.Errorf("an invalid model id: %+v", got)
 	}
 	gone := ref
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	_, err = jobcall.Submit(t.Context(), a, picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{gone} }))
 	want := conformance.NewOutcome(fault.UpstreamError, upstream.NextLater, upstream.HealthNone)
 	if got := conformance.OutcomeOf(t, err); got != want {
-		t.Errorf("a reference that is gone: %+v", got)
+		t.Errorf("an unreadable reference: %+v", got)
 	}
 	if n := len(studio.Submissions()); n != 0 {
 		t.Errorf("%d calls", n)

@@ -14,10 +14,10 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// maxMask is how many pixels a mask may have, since it is decoded.
+// maxMask is the maximum number of pixels of a mask, because masks are decoded.
 const maxMask = 1 << 24
 
-// Gray values of the area to change in a black and white mask: providers differ.
+// Gray values of the area to change in a black and white mask. Providers differ.
 const (
 	White = 0xFF
 	Black = 0x00
@@ -39,38 +39,38 @@ func DrawMask(ctx context.Context, w jobcall.Task, change uint8) (jobcall.Refere
 	if err != nil {
 		return jobcall.Reference{}, upstream.Unread(err)
 	}
-	done, err := w.Reading(ctx) // a picture in memory is as large as a whole answer
+	done, err := w.Reading(ctx) // a decoded mask needs as much memory as a whole result
 	if err != nil {
 		return jobcall.Reference{}, upstream.Unread(err)
 	}
 	defer done()
 	head, _, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil || int64(head.Width)*int64(head.Height) > maxMask {
-		return unfit("The mask has more than %d megapixels, or cannot be read.", maxMask>>20)
+		return unfit("The mask has more than %d megapixels or cannot be read.", maxMask>>20)
 	}
 	mask, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
-		return unfit("The mask cannot be read. Save it anew as a PNG image.")
+		return unfit("The mask cannot be read. Save it again as a PNG image.")
 	}
-	two, changes := blackAndWhite(mask, change)
+	drawn, changes := blackAndWhite(mask, change)
 	if !changes {
-		return unfit("The mask lets nothing change. Make transparent, or white in one without transparency, what may change.")
+		return unfit("The mask has no area to change. Make that area transparent or, in a mask without transparency, white.")
 	}
 	var out bytes.Buffer
-	if err := png.Encode(&out, two); err != nil {
+	if err := png.Encode(&out, drawn); err != nil {
 		return jobcall.Reference{}, upstream.Unread(fmt.Errorf("the mask: %w", err))
 	}
-	made := out.Bytes()
-	return jobcall.Reference{Type: "image/png", Size: int64(len(made)),
-		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(made)), nil }}, nil
+	content := out.Bytes()
+	return jobcall.Reference{Type: "image/png", Size: int64(len(content)),
+		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }}, nil
 }
 
 // blackAndWhite draws a mask in two colours, and reports whether the mask has an area to change.
-func blackAndWhite(mask image.Image, change uint8) (two *image.Gray, changes bool) {
+func blackAndWhite(mask image.Image, change uint8) (drawn *image.Gray, changes bool) {
 	const half = 0x80
 	size := mask.Bounds()
 	width := size.Dx()
-	row := image.NewRGBA(image.Rect(0, 0, width, 1)) // one at a time: a mask may be large
+	row := image.NewRGBA(image.Rect(0, 0, width, 1)) // the pixels of one row at a time, because a mask may be large
 	each := func(do func(at int, pixel []uint8)) {
 		for y := range size.Dy() {
 			draw.Draw(row, row.Bounds(), mask, image.Pt(size.Min.X, size.Min.Y+y), draw.Src)
@@ -79,18 +79,18 @@ func blackAndWhite(mask image.Image, change uint8) (two *image.Gray, changes boo
 			}
 		}
 	}
-	clear := false
-	each(func(_ int, pixel []uint8) { clear = clear || pixel[3] < half })
-	two = image.NewGray(image.Rect(0, 0, width, size.Dy()))
+	transparent := false
+	each(func(_ int, pixel []uint8) { transparent = transparent || pixel[3] < half })
+	drawn = image.NewGray(image.Rect(0, 0, width, size.Dy()))
 	each(func(at int, pixel []uint8) {
-		may := pixel[3] < half
-		if !clear {
-			may = int(pixel[0])+int(pixel[1])+int(pixel[2]) >= 3*half
+		inArea := pixel[3] < half
+		if !transparent {
+			inArea = int(pixel[0])+int(pixel[1])+int(pixel[2]) >= 3*half
 		}
-		changes = changes || may
-		if may == (change == White) {
-			two.Pix[at] = White
+		changes = changes || inArea
+		if inArea == (change == White) {
+			drawn.Pix[at] = White
 		}
 	})
-	return two, changes
+	return drawn, changes
 }

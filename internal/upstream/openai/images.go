@@ -19,15 +19,15 @@ import (
 const (
 	maxImages     = 10
 	maxReferences = 16
-	// maxImageAnswer is how long an answer may be for each image in it: the
-	// largest picture, uncompressed and in base64, is 44 MB.
+	// maxImageAnswer is the maximum length of a response for each image, in bytes. The largest
+	// picture, uncompressed and in base64, has 44 MB.
 	maxImageAnswer = 48 << 20
-	// maxImagesAnswer is the same for all images together.
+	// maxImagesAnswer is the maximum length for all images together.
 	maxImagesAnswer = 256 << 20
 )
 
-// makeImages asks for images and reads them from the answer: generations, or
-// edits where there are references.
+// makeImages requests images, with the edits endpoint if the task has references,
+// and returns the images in the answer.
 func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	r := exchange.JobCall{
 		Method: http.MethodPost, Header: a.keyed(w.Key), Reading: w.Reading,
@@ -68,7 +68,7 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 	return &jobcall.TaskStatus{Done: true, Results: results}, nil
 }
 
-// editForm is the form of an edit.
+// editForm returns the multipart form of an edit.
 func (a *Adapter) editForm(f fields, w jobcall.Task) (*exchange.Multipart, *upstream.JobFailure) {
 	if familyOf(w.Model) == familyAspect {
 		return nil, upstream.Unsuitable(w.Kind, "%s takes no references as files", w.Model)
@@ -101,7 +101,7 @@ func (a *Adapter) editForm(f fields, w jobcall.Task) (*exchange.Multipart, *upst
 }
 
 // readImages returns the images in a good response, as base64 or as addresses, at most count.
-// Images filtered by a vendor (`respect_moderation`), or failed one by one, are missing.
+// It leaves out images that the vendor's filter withheld (`respect_moderation`) or that failed.
 func readImages(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.JobFailure) {
 	if !isDocument(reply) {
 		return nil, reply.Refused(upstream.KindImage)
@@ -116,8 +116,8 @@ func readImages(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.J
 		failed   gjson.Result
 	)
 	items.ForEach(func(_, item gjson.Result) bool {
-		switch passed := item.Get("respect_moderation"); {
-		case passed.Type == gjson.False:
+		switch moderation := item.Get("respect_moderation"); {
+		case moderation.Type == gjson.False:
 			filtered = true
 		case item.Get("error").IsObject():
 			failed = item.Get("error")

@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// Recraft has codes for few of its errors, so the message tells the errors apart.
+// Recraft has codes for few of its errors, so these words in the message distinguish the errors.
 var (
 	unsafe   = regexp.MustCompile(`(?i)moderat|nsfw|inappropriate|content polic|prohibited|unsafe`)
 	unpaid   = regexp.MustCompile(`(?i)(not enough|insufficient|no more|out of)\W+(\w+\W+)?(credit|unit|balance|fund)`)
@@ -22,15 +22,15 @@ var (
 func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	doc := gjson.ParseBytes(reply.Body)
 	message := doc.Get("message")
-	request := reply.Status >= 400 && reply.Status < 500 && reply.Status != http.StatusTooManyRequests
-	if !gjson.ValidBytes(reply.Body) || message.Type != gjson.String || !request {
+	clientError := reply.Status >= 400 && reply.Status < 500 && reply.Status != http.StatusTooManyRequests
+	if !gjson.ValidBytes(reply.Body) || message.Type != gjson.String || !clientError {
 		return reply.Refused(kind)
 	}
 	code := doc.Get("code").String()
 	switch {
 	case unpaid.MatchString(message.Str):
 		f := reply.RefusedAs(kind, "insufficient_quota", message.Str)
-		f.Unproven = true // a prompt may say so too
+		f.Unproven = true // the message may quote these words from a prompt
 		return f
 	case unsafe.MatchString(message.Str):
 		code = "moderation_blocked"

@@ -21,12 +21,12 @@ func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	if gjson.ValidBytes(reply.Body) {
 		errObject = gjson.GetBytes(reply.Body, "error")
 	}
-	words := strings.ToLower(errObject.String())
+	message := strings.ToLower(errObject.String())
 	switch {
 	case reply.Good():
 		t.Lost = !errObject.Exists()
-	case reply.Status == http.StatusBadRequest && strings.Contains(words, "credits"):
-		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("runway: %.200s", words))
+	case reply.Status == http.StatusBadRequest && strings.Contains(message, "credits"):
+		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("runway: %.200s", message))
 		f.Health, f.Unproven, f.Status = upstream.HealthCredential, true, reply.Status
 		t = upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	}

@@ -50,7 +50,7 @@ func endings() map[string]taskError {
 		failViolation: {"content_policy_violation", "The request was rejected by the safety system."},
 		failRender:    {"", ""},
 		failMaterial:  {"file_download_error", "A reference could not be read."},
-		failAge:       {"generation_timeout", "The work took too long."},
+		failAge:       {"generation_timeout", "The task took too long."},
 	}
 }
 
@@ -67,7 +67,7 @@ func atSubmission(ctx context.Context, w jobcall.Task, trouble string) error {
 	case failPage:
 		return upstream.Refused(w.Kind, http.StatusBadGateway, "text/html", []byte("<html><title>502 Bad Gateway</title></html>"), nil)
 	case failRequest:
-		p = problem{http.StatusBadRequest, "The parameters do not go together.", invalidRequest, "InvalidParameter", ""}
+		p = problem{http.StatusBadRequest, "The parameters contradict each other.", invalidRequest, "InvalidParameter", ""}
 	case failUpstream:
 		p = problem{http.StatusInternalServerError, "", "server_error", "", ""}
 	case "rejection": // the words of chat do not fit
@@ -108,7 +108,7 @@ func atEnd(kind, trouble string) error {
 	case failEmpty:
 		return upstream.Nothing(kind, "sandbox: done, and nothing came out")
 	case failFilter:
-		return upstream.Moderated(kind, "The result was held back.", true)
+		return upstream.Moderated(kind, "The result was withheld.", true)
 	}
 	if e, ok := endings()[trouble]; ok {
 		return upstream.Ended(kind, e.code, e.message)

@@ -37,27 +37,27 @@ type Request struct {
 
 	// Prompt is the user's text. It is empty only for videos with references.
 	Prompt string
-	// Size (images), Resolution and Ratio are unparsed; the catalog reads them. Empty means the
-	// default. RatioParam is the user's name of the ratio's field.
+	// Size (images), Resolution and Ratio are the client's texts; the catalog parses them. Empty means
+	// the default. RatioParam is the name of the field that has the ratio.
 	Size, Resolution, Ratio, RatioParam string
 	// N is the number of images, or 0 if not sent.
 	N int64
 	// Duration is the length of a video as a JSON number. Empty means the default.
 	Duration string
-	// References are the first maxReferences input images and videos, in the user's order. Asked is
-	// the number of all.
+	// References are the first maxReferences input images and videos, in the user's order.
+	// ReferenceCount is the number of all references.
 	References     []Reference
 	ReferenceCount int
-	// ReferencesParam is the field of the references, or empty.
+	// ReferencesParam is the name of the field with the references, or empty.
 	ReferencesParam string
-	// Mask marks the part of the first reference to change. Nil means all of it.
+	// Mask marks the part of the first reference to change. If nil, everything may change.
 	Mask *Reference
-	// Audio is whether a clip has sound, or nil if not sent. Before Params, callers may set it to
-	// the model's default. Choices are the fields of ChoiceNames that were sent.
+	// Audio reports whether a clip has sound. It is nil if not sent. A caller may set Audio to the
+	// model's default before it calls Params. Choices lists the fields of ChoiceNames that were sent.
 	Audio   *bool
 	Choices []string
-	// Callback is the address for the result, not yet checked, and CallbackParam the user's name of
-	// its field. An empty CallbackParam means no callback.
+	// Callback is the address for the result, not yet checked, and CallbackParam the name of the field
+	// that has the address. An empty CallbackParam means no callback.
 	Callback, CallbackParam string
 }
 
@@ -86,12 +86,12 @@ func OpenVideo(body []byte) (*Video, error) {
 	return &Video{Request{doc: doc, isVideo: true}}, nil
 }
 
-// Model returns the model id sent by the client. It returns model_not_found if it is absent or not
-// a string.
+// Model returns the model id sent by the client, or a model_not_found error if the id is absent or
+// not a string.
 func (s *Request) Model() (string, error) { return form.Model(s.doc) }
 
-// Fingerprint identifies a submission by its endpoint and its body. Of a multipart body it uses the
-// parts, because clients choose a new boundary each time.
+// Fingerprint identifies a submission by its endpoint and its body. For a multipart body it uses
+// the parts, because clients choose a new boundary each time.
 func (s *Request) Fingerprint(endpoint string) []byte {
 	h := sha256.New()
 	write := func(field []byte) { fmt.Fprintf(h, "%d:", len(field)); h.Write(field) }
@@ -222,8 +222,8 @@ func (s *Request) readRest() error {
 	return err
 }
 
-// ChoiceNames are further fields with the same meaning for every model with these params. They are
-// checked here; the catalog rejects a field not in the model's params.
+// ChoiceNames returns the optional fields that mean the same for every model with these params.
+// Check checks their types, and the catalog rejects a field that is not in the model's params.
 func ChoiceNames() []string { return []string{"seed", "negative_prompt"} }
 
 // readChoices reads `audio`, `seed` and `negative_prompt`.
@@ -261,7 +261,7 @@ func (s *Request) readChoices() error {
 	return nil
 }
 
-// word returns a string field, or "" if it is absent.
+// word returns a string field, or "" if the field is absent.
 func (s *Request) word(name string) (string, error) {
 	raw := s.doc.Raw(name)
 	if raw != nil && !rawjson.IsText(raw) {
@@ -270,7 +270,7 @@ func (s *Request) word(name string) (string, error) {
 	return rawjson.Unquote(raw), nil
 }
 
-// either returns a string field with two spellings, and the spelling used.
+// either returns the string of a field with two names, and the name that the client used.
 func (s *Request) either(name, other string, code fault.Code) (value, param string, err error) {
 	for _, spelling := range []string{name, other} {
 		raw := s.doc.Raw(spelling)
@@ -287,7 +287,8 @@ func (s *Request) either(name, other string, code fault.Code) (value, param stri
 	return value, param, nil
 }
 
-// count returns a positive integer field, or 0 if it is absent. In a form numbers are text.
+// count returns a positive integer field, or 0 if the field is absent. In a multipart form,
+// numbers are text.
 func (s *Request) count(name string) (int64, error) {
 	raw := s.doc.Raw(name)
 	if s.form != nil && raw != nil {
@@ -304,14 +305,15 @@ func (s *Request) count(name string) (int64, error) {
 	return 0, fault.At(fault.InvalidRequest, name, "`{param}` must be an integer of at least 1.")
 }
 
-// gatewayFields are the fields read by the gateway and never sent to a line as they are.
+// gatewayFields are the fields that the gateway reads and never sends to a line unchanged.
 var gatewayFields = []string{
 	"model", "prompt", "n", "size", "resolution", "duration", "ratio", "aspect_ratio", "stream",
 	"image", "images", "reference_images", "references", "mask", "callback_url", "callBackUrl",
 	"first_frame", "last_frame", "audio",
 }
 
-// checkCase rejects fields equal to one of owned except for case.
+// checkCase rejects a field whose name differs from one of gatewayFields only in case, and, in a JSON
+// body, two keys that differ only in case.
 func (s *Request) checkCase() error {
 	if s.form != nil {
 		for _, p := range s.form.parts {
@@ -329,11 +331,12 @@ func (s *Request) checkCase() error {
 	return form.CheckSimilarKeys(s.doc)
 }
 
-// OwnsParam reports whether the gateway reads a submission's field itself, so that it cannot be one
-// of a model's params.
+// OwnsParam reports whether the gateway reads a submission's field itself, so that the field cannot
+// be one of a model's params.
 func OwnsParam(name string) bool { return slices.Contains(gatewayFields, name) }
 
-// Ignored returns the fields sent to nobody: neither read by the gateway nor among names.
+// Ignored returns the fields that no line gets: the gateway does not read them, and names does not
+// have them.
 func (s *Request) Ignored(names []string) (ignored []string) {
 	for _, m := range s.doc.Members {
 		name := string(m.Name)
@@ -344,8 +347,9 @@ func (s *Request) Ignored(names []string) (ignored []string) {
 	return ignored
 }
 
-// Misnamed rejects fields of other gateways' video forms with an effect on the bill, since ignoring
-// one would produce, and charge, something else. params are the model's params.
+// Misnamed rejects `size` and `seconds`, which other gateways use for a video's shape and length. If
+// the gateway ignored such a field, it would make and charge another video than requested. params are
+// the model's params.
 func (r *Video) Misnamed(params []string) error {
 	for name, instead := range map[string]string{"size": "`resolution` and `ratio`", "seconds": "`duration`"} {
 		if r.doc.Raw(name) != nil && !slices.Contains(params, name) {
@@ -356,9 +360,10 @@ func (r *Video) Misnamed(params []string) error {
 }
 
 // Params returns the named fields as one JSON object, without absent fields and fields read by the
-// gateway, and `audio` if Audio is set. It returns nil if there are none. In a form, numbers and
-// booleans become JSON values. It rejects references to objects stored at a provider, web addresses
-// rejected by checkAddress, all other addresses, and more than 64 KiB.
+// gateway, and `audio` if Audio is set. It returns nil if no field remains. In a form, numbers
+// and booleans become JSON values. Params rejects references to objects stored at a provider, web
+// addresses that checkAddress rejects, addresses that are neither web nor inline addresses, and more
+// than 64 KiB.
 func (s *Request) Params(names []string, checkAddress func(address string) error) (json.RawMessage, error) {
 	if err := s.checkParams(names, checkAddress); err != nil {
 		return nil, err
@@ -405,7 +410,7 @@ func (s *Request) checkParams(names []string, checkAddress func(address string) 
 	return nil
 }
 
-// literal returns the number or boolean in a form's text, or else the text.
+// literal returns the number or boolean in a form's JSON string, or else the string.
 func literal(raw []byte) []byte {
 	text := []byte(rawjson.Unquote(raw))
 	if string(text) == "true" || string(text) == "false" || isNumber(text) {
