@@ -147,15 +147,15 @@ func listAccounts(t *testing.T, db *store.DB, after string, limit int) (list []A
 func TestAccountPages(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		made := make(map[string]bool)
+		created := make(map[string]bool)
 		for range 5 {
-			made[createAccount(t, db, "n").ID] = true
+			created[createAccount(t, db, "n").ID] = true
 		}
 		seen, after := make(map[string]bool), ""
 		for pages := 1; ; pages++ {
 			list, more := listAccounts(t, db, after, 2)
 			for _, a := range list {
-				if seen[a.ID] || !made[a.ID] || a.ID <= after {
+				if seen[a.ID] || !created[a.ID] || a.ID <= after {
 					t.Fatalf("page %d shows %s wrongly", pages, a.ID)
 				}
 				seen[a.ID], after = true, a.ID

@@ -142,8 +142,8 @@ func TestManyFailuresSlowTheNextOnesDown(t *testing.T) {
 	})
 }
 
-// TestKnownBrowsersHaveTheirOwnAttempts: whatever others do, and whatever a browser
-// itself has done from elsewhere.
+// TestKnownBrowsersHaveTheirOwnAttempts checks that failed attempts of a known browser are counted
+// apart from those of other browsers.
 func TestKnownBrowsersHaveTheirOwnAttempts(t *testing.T) {
 	t.Parallel()
 	eachSignIn(t, func(g *signInScene) {

@@ -133,8 +133,8 @@ func TestCodeFaults(t *testing.T) {
 	})
 }
 
-// TestACodeIsRedeemedOnce: by whoever of many comes first, and if a transaction
-// fails behind it, not at all.
+// TestACodeIsRedeemedOnce checks that only one of many concurrent callers redeems a code, and that
+// a rolled back redemption has no effect.
 func TestACodeIsRedeemedOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -170,8 +170,8 @@ func TestACodeIsRedeemedOnce(t *testing.T) {
 	})
 }
 
-// TestADisabledAccountRedeemsNothing: the code stays good, for the account too once it
-// is enabled again.
+// TestADisabledAccountRedeemsNothing checks that a disabled account cannot redeem a code, and that
+// the code stays valid, also for the account after it is enabled again.
 func TestADisabledAccountRedeemsNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

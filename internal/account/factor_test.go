@@ -159,7 +159,8 @@ func TestCodesAreGoodOnce(t *testing.T) {
 	})
 }
 
-// TestRecoveryIsRenewed: the codes before are void, and the app's go on.
+// TestRecoveryIsRenewed checks that new recovery codes void the former recovery codes, and that the
+// app's codes stay valid.
 func TestRecoveryIsRenewed(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
@@ -185,8 +186,8 @@ func TestRecoveryIsRenewed(t *testing.T) {
 	})
 }
 
-// TestCodesAreThrottled: with the password known, the code cannot be guessed, and
-// waiting is over after a while.
+// TestCodesAreThrottled checks that somebody who knows the password cannot guess the code, and that
+// codes are accepted again after attemptWindow.
 func TestCodesAreThrottled(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {

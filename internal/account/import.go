@@ -78,13 +78,13 @@ func insertKeyTx(tx *store.Tx, account string, facts keyFacts, p Proof) (string,
 		return "", err
 	}
 	key := newID("key_", now)
-	made, err := tx.Exec(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
+	inserted, err := tx.Exec(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0) ON CONFLICT (hash) DO NOTHING`,
 		key, account, p.Hash, facts.name, p.Hint, storeList(facts.models), storeList(ShowIPs(facts.ips)), now)
 	if err != nil {
 		return "", fmt.Errorf("insert key: %w", err)
 	}
-	if made == 0 {
+	if inserted == 0 {
 		return "", ErrKeyTaken
 	}
 	return key, ledger.OpenKeyTx(tx, key, account, facts.limits)

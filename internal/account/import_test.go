@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestImportedKeysAnswerToTheirSecrets: only the hash of a secret comes, and whoever
-// has the secret goes on with it.
+// TestImportedKeysAnswerToTheirSecrets checks that a key imported by the hash of its secret
+// authenticates the secret.
 func TestImportedKeysAnswerToTheirSecrets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -50,12 +50,12 @@ func TestImportedKeysAreRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
-		made := createKey(t, db, a.ID, KeySettings{})
-		taken, err := ProofOf(made.secret)
+		deletedKey := createKey(t, db, a.ID, KeySettings{})
+		taken, err := ProofOf(deletedKey.secret)
 		if err != nil {
 			t.Fatal(err)
 		}
-		update(t, db, func(tx *store.Tx) (struct{}, error) { return struct{}{}, DeleteKeyTx(tx, made.ID) })
+		update(t, db, func(tx *store.Tx) (struct{}, error) { return struct{}{}, DeleteKeyTx(tx, deletedKey.ID) })
 		good := strings.Repeat("ab", 32)
 		for name, test := range map[string]struct {
 			proof Proof
@@ -64,7 +64,7 @@ func TestImportedKeysAreRefused(t *testing.T) {
 			"a deleted key's":  {taken, ErrKeyTaken},
 			"no hexadecimal":   {Proof{Hash: strings.Repeat("xy", 32)}, ErrKeyHash},
 			"too short":        {Proof{Hash: good[:62]}, ErrKeyHash},
-			"a secret as hint": {Proof{Hash: good, Hint: made.secret}, ErrKeyHash},
+			"a secret as hint": {Proof{Hash: good, Hint: deletedKey.secret}, ErrKeyHash},
 		} {
 			err := db.Update(context.Background(), func(tx *store.Tx) error {
 				_, err := ImportKeyTx(tx, a.ID, KeySettings{}, test.proof)

@@ -35,13 +35,13 @@ func eachLinked(t *testing.T, test func(t *testing.T, l *linked)) {
 }
 
 // make makes a link, and returns it with its token.
-func (l *linked) make() (made PasswordLink, token string) {
+func (l *linked) make() (link PasswordLink, token string) {
 	l.t.Helper()
-	made = update(l.t, l.db, func(tx *store.Tx) (m PasswordLink, err error) {
+	link = update(l.t, l.db, func(tx *store.Tx) (m PasswordLink, err error) {
 		m, token, err = CreateLinkTx(tx, l.user.ID)
 		return m, err
 	})
-	return made, token
+	return link, token
 }
 
 func (l *linked) use(token, password, code string) error {
@@ -84,11 +84,11 @@ func TestLinkLife(t *testing.T) {
 		}
 		l.wantPassword("", ErrWrongSignIn)
 		l.wantPassword("a long password", ErrWrongSignIn)
-		made, token := l.make()
-		if made.Kind != Invitation || made.User != l.user || made.ExpiresMS != l.clock.ms.Load()+invitationMost.Milliseconds() {
-			t.Errorf("made %+v", made)
+		link, token := l.make()
+		if link.Kind != Invitation || link.User != l.user || link.ExpiresMS != l.clock.ms.Load()+invitationMost.Milliseconds() {
+			t.Errorf("made %+v", link)
 		}
-		if found, err := l.door.Link(t.Context(), token, linkAddress); err != nil || found != made {
+		if found, err := l.door.Link(t.Context(), token, linkAddress); err != nil || found != link {
 			t.Errorf("found %+v, %v", found, err)
 		}
 		wantFault(t, l.use(token, "short", ""), fault.InvalidRequest, "password")
@@ -109,9 +109,9 @@ func TestLinkLife(t *testing.T) {
 		}
 		_, err := l.door.Password(t.Context(), l.user.Email, "the first password", netip.MustParseAddr("192.0.2.1"))
 		wantFault(t, err, fault.RateLimitExceeded, "")
-		made, token = l.make()
-		if made.Kind != Reset || made.ExpiresMS != l.clock.ms.Load()+resetMost.Milliseconds() || made.User.NoPassword {
-			t.Errorf("made %+v", made)
+		link, token = l.make()
+		if link.Kind != Reset || link.ExpiresMS != l.clock.ms.Load()+resetMost.Milliseconds() || link.User.NoPassword {
+			t.Errorf("made %+v", link)
 		}
 		if err := l.use(token, "the second password", ""); err != nil {
 			t.Fatal(err)
@@ -234,8 +234,8 @@ func TestLinkIsUsedOnce(t *testing.T) {
 	})
 }
 
-// TestLinkWantsTheSecondFactor: without its code nothing changes, and the code's
-// throttle outlives links.
+// TestLinkWantsTheSecondFactor checks that a link has no effect without the code of the second
+// factor, and that a new link does not reset the limit on wrong codes.
 func TestLinkWantsTheSecondFactor(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {

@@ -40,7 +40,7 @@ func TestListsWalkIndexes(t *testing.T) {
 			storetest.WalksIndex(t, tx, "users", usersPage, "a0", "", 51)
 			storetest.WalksIndex(t, tx, "newest codes", newestCodes, 51)
 			storetest.WalksIndex(t, tx, "codes", codesPage, "c5", 51)
-			storetest.WalksIndex(t, tx, "accounts that hold a text", accountsHolding, "a5", "%x%", "x", 51)
+			storetest.WalksIndex(t, tx, "accounts that hold a text", accountsMatching, "a5", "%x%", "x", 51)
 			storetest.WalksIndex(t, tx, "keys by their hint", keysByHint, "h", "k5", 51)
 			for name, member := range map[string]string{"sessions": "a0", "sessions by the operator's token": ""} {
 				storetest.WalksIndex(t, tx, name, sessionsPage, member, "s5", "user", 0, 0, "operator", 0, 0, 51)

@@ -68,7 +68,7 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 					return err
 				}
 				// race lets eight make one at the same moment, and returns how many did.
-				race := func() (made int64) {
+				race := func() (created int64) {
 					t.Helper()
 					var all sync.WaitGroup
 					var won atomic.Int64
@@ -91,8 +91,8 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 					return won.Load()
 				}
 				many(t, db, a.ID, test.insert, test.most-1)
-				if made := race(); made != 1 {
-					t.Errorf("%d were made where there is room for one", made)
+				if created := race(); created != 1 {
+					t.Errorf("%d were created, want 1 because the limit leaves room for one more", created)
 				}
 				if err := create(other.ID, "user"); err != nil {
 					t.Error("of another account:", err)
@@ -101,8 +101,8 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 					t.Error("by an operator:", err)
 				}
 				update(t, db, func(tx *store.Tx) (int64, error) { return tx.Exec(test.free) })
-				if made := race(); made != 1 {
-					t.Errorf("%d were made where one more was deleted than the operator made", made)
+				if created := race(); created != 1 {
+					t.Errorf("%d were created, want 1 because a deletion made room for one more", created)
 				}
 			})
 		})

@@ -9,22 +9,22 @@ import (
 	"tollgate/internal/store"
 )
 
-// accountsHolding selects accounts from $1 on that contain the pattern $2 or have the id $3.
-const accountsHolding = `SELECT ` + accountColumns + ` FROM account a WHERE a.id > $1
+// accountsMatching selects accounts after the id $1 that match the pattern $2 or have the id $3.
+const accountsMatching = `SELECT ` + accountColumns + ` FROM account a WHERE a.id > $1
 	AND (lower(a.name) LIKE $2 ESCAPE '\' OR a.email LIKE $2 ESCAPE '\'
 		OR EXISTS (SELECT 1 FROM account_user u WHERE u.account = a.id AND u.email LIKE $2 ESCAPE '\') OR a.id || '' = $3)
 	ORDER BY a.id LIMIT $4`
 
-// SearchTx returns up to limit accounts with text in their name, contact address or sign-in,
-// ignoring case, or with text as their id, in order of creation, after the id after, and reports
-// whether there are more. It reads accounts one by one until it has enough. The text must not be
-// empty.
+// SearchTx returns up to limit accounts whose name, contact address or sign-in contains text, ignoring
+// case, or whose id is text. The accounts are in order of creation and begin after the id after.
+// SearchTx also reports whether there are more. It scans accounts until it has found enough. The text
+// must not be empty.
 func SearchTx(tx *store.Tx, text, after string, limit int) ([]Account, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
 	}
-	holds := "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(text)) + "%"
-	rows, err := tx.Query(accountsHolding, after, holds, text, limit+1)
+	pattern := "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(text)) + "%"
+	rows, err := tx.Query(accountsMatching, after, pattern, text, limit+1)
 	if err != nil {
 		return nil, false, fmt.Errorf("search accounts: %w", err)
 	}
@@ -40,29 +40,30 @@ const keysByHint = `SELECT id FROM api_key WHERE hint = $1 AND id > $2 AND delet
 
 const keyByHash = `SELECT id FROM api_key WHERE hash = $1 AND deleted = 0`
 
-// bySecretTx returns the key of a secret, or an empty list.
-func bySecretTx(tx *store.Tx, secret string) ([]Key, error) {
-	var key string
-	err := tx.QueryRow(keyByHash, digestOf(secret).String()).Scan(&key)
+// keyBySecretTx returns a list of the key with a secret, or an empty list.
+func keyBySecretTx(tx *store.Tx, secret string) ([]Key, error) {
+	var id string
+	err := tx.QueryRow(keyByHash, digestOf(secret).String()).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("search keys: %w", err)
 	}
-	k, err := GetKeyTx(tx, key)
+	k, err := GetKeyTx(tx, id)
 	return []Key{k}, err
 }
 
-// KeysByHintTx returns the key of a whole secret, or up to limit keys with the given hint or with
-// the hint of the given secret, without deleted keys, in order of creation, after the id after, and
-// reports whether there are more.
+// KeysByHintTx finds keys by a hint or a secret. If hint is the complete secret of a key, it returns
+// that key. Otherwise it returns up to limit keys with the hint, in order of creation and after the id
+// after, and reports whether there are more. The hint of a text as long as a secret is HintOf(hint).
+// Deleted keys are left out.
 func KeysByHintTx(tx *store.Tx, hint, after string, limit int) ([]Key, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err
 	}
 	if wellFormed(hint) {
-		if found, err := bySecretTx(tx, hint); err != nil || len(found) > 0 {
+		if found, err := keyBySecretTx(tx, hint); err != nil || len(found) > 0 {
 			return found, false, err
 		}
 	}
@@ -73,17 +74,17 @@ func KeysByHintTx(tx *store.Tx, hint, after string, limit int) ([]Key, bool, err
 	if err != nil {
 		return nil, false, fmt.Errorf("search keys: %w", err)
 	}
-	found, err := collect(rows, func(scan func(...any) error) (key string, err error) {
-		err = scan(&key)
-		return key, err
+	ids, err := collect(rows, func(scan func(...any) error) (id string, err error) {
+		err = scan(&id)
+		return id, err
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("search keys: %w", err)
 	}
-	found, more := page(found, limit)
-	keys := make([]Key, len(found))
-	for i, key := range found {
-		if keys[i], err = GetKeyTx(tx, key); err != nil {
+	ids, more := page(ids, limit)
+	keys := make([]Key, len(ids))
+	for i, id := range ids {
+		if keys[i], err = GetKeyTx(tx, id); err != nil {
 			return nil, false, err
 		}
 	}

@@ -271,24 +271,25 @@ func TestEntrance(t *testing.T) {
 	})
 }
 
-// TestAttemptsAreCountedOverAllNodes: at the same time, and of a network.
+// TestAttemptsAreCountedOverAllNodes checks the limit on attempts if all addresses of a network
+// make attempts on several nodes at the same time.
 func TestAttemptsAreCountedOverAllNodes(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		nodes := []*SignIns{NewSignIns(db, NewPasswords(), nil), NewSignIns(db, NewPasswords(), nil)}
-		var judged atomic.Int64
+		var checked atomic.Int64
 		var all sync.WaitGroup
 		for i := range 4 * attemptsOfOperator {
 			all.Go(func() {
 				err := nodes[i%2].Token(context.Background(), false, netip.MustParseAddr("2001:db8::1"))
 				if errors.Is(err, ErrWrongSignIn) {
-					judged.Add(1)
+					checked.Add(1)
 				}
 			})
 		}
 		all.Wait()
-		if n := judged.Load(); n != attemptsOfOperator {
-			t.Errorf("%d attempts were judged, want %d", n, attemptsOfOperator)
+		if n := checked.Load(); n != attemptsOfOperator {
+			t.Errorf("%d attempts were checked, want %d", n, attemptsOfOperator)
 		}
 		err := nodes[0].Token(t.Context(), true, netip.MustParseAddr("2001:db8::ffff:1"))
 		wantFault(t, err, fault.RateLimitExceeded, "")
@@ -325,7 +326,7 @@ func TestOneAddressKeepsNobodyOut(t *testing.T) {
 			t.Error("somebody else:", err)
 		}
 		if n := len(judging); n > 0 {
-			t.Errorf("%d more of one address are judged", n)
+			t.Errorf("%d more of one address are checked", n)
 		}
 		close(goOn)
 		all.Wait()
@@ -372,10 +373,10 @@ func TestOperatorGetsInBesideACrowd(t *testing.T) {
 		}
 		from := netip.MustParseAddr("192.0.2.7")
 		if _, err := e.Password(t.Context(), "ada@example.com", "right horse", from); fault.Of(err).Code != fault.ServiceUnavailable {
-			t.Errorf("a password is judged: %v", err)
+			t.Errorf("a password is checked: %v", err)
 		}
 		if err := e.Token(t.Context(), true, from); err != nil {
-			t.Errorf("the token is not judged: %v", err)
+			t.Errorf("the token is not checked: %v", err)
 		}
 		if err := e.Token(t.Context(), false, from); !errors.Is(err, ErrWrongSignIn) {
 			t.Errorf("a wrong token: %v", err)

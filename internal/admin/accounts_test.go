@@ -193,17 +193,17 @@ func TestBodies(t *testing.T) {
 func TestPages(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
-		var made []string
+		var ids []string
 		for range 3 {
-			made = append(made, o.ok("POST", "/accounts", `{"name":"a"}`).text("id"))
+			ids = append(ids, o.ok("POST", "/accounts", `{"name":"a"}`).text("id"))
 		}
-		slices.Sort(made)
+		slices.Sort(ids)
 		first, more := o.ok("GET", "/accounts?limit=2", "").list()
-		if len(first) != 2 || !more || first[0]["id"] != made[0] || first[1]["id"] != made[1] {
+		if len(first) != 2 || !more || first[0]["id"] != ids[0] || first[1]["id"] != ids[1] {
 			t.Errorf("first page %v, more %v", first, more)
 		}
-		rest, more := o.ok("GET", "/accounts?limit=2&after="+made[1], "").list()
-		if len(rest) != 1 || more || rest[0]["id"] != made[2] {
+		rest, more := o.ok("GET", "/accounts?limit=2&after="+ids[1], "").list()
+		if len(rest) != 1 || more || rest[0]["id"] != ids[2] {
 			t.Errorf("second page %v, more %v", rest, more)
 		}
 		if r := o.ok("GET", "/accounts?after=zzz", ""); !strings.Contains(r.body, `"data":[]`) {

@@ -198,8 +198,8 @@ func (s *server) listRevisions(c *call) (any, error) {
 // lines formats faults or warnings as `path: message`, like the command line.
 func lines[T fmt.Stringer](all []T) []string {
 	out := make([]string, len(all))
-	for i, one := range all {
-		out[i] = one.String()
+	for i, v := range all {
+		out[i] = v.String()
 	}
 	return out
 }

@@ -118,7 +118,7 @@ func TestCatalogFaults(t *testing.T) {
 	})
 }
 
-// TestCatalogWarns: the answer, and the dry run before it, warn of everything that a catalog takes
+// TestCatalogWarns checks that an apply and its dry run warn of everything that the catalog takes
 // out of service.
 func TestCatalogWarns(t *testing.T) {
 	t.Parallel()

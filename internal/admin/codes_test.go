@@ -14,12 +14,12 @@ func TestCodes(t *testing.T) {
 	each(t, func(t *testing.T, o *caller) {
 		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		first := o.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
-		made, more := first.list()
-		if len(made) != 3 || more || made[0]["state"] != "unused" ||
+		codes, more := first.list()
+		if len(codes) != 3 || more || codes[0]["state"] != "unused" ||
 			strings.Count(first.body, `"usd":2.5,`) != 3 || strings.Count(first.body, `"expires":4102444800,`) != 3 {
 			t.Fatalf("made %s", first.body)
 		}
-		text := made[0]["code"].(string)
+		text := codes[0]["code"].(string)
 		again := o.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
 		if list, _ := again.list(); len(list) != 3 || strings.Contains(again.body, `"code"`) || strings.Contains(again.body, text) {
 			t.Errorf("again %s", again.body)
@@ -31,8 +31,8 @@ func TestCodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":2.5}`)
-		o.do("DELETE", "/codes/"+made[0]["id"].(string), "").wantFault(fault.InvalidRequest, "")
-		o.ok("DELETE", "/codes/"+made[1]["id"].(string), "").want(`{"deleted":true}`)
+		o.do("DELETE", "/codes/"+codes[0]["id"].(string), "").wantFault(fault.InvalidRequest, "")
+		o.ok("DELETE", "/codes/"+codes[1]["id"].(string), "").want(`{"deleted":true}`)
 		o.do("DELETE", "/codes/code_none", "").wantFault(fault.NotFound, "")
 		states := map[string]string{}
 		for after, more := "", true; more; {
@@ -50,7 +50,7 @@ func TestCodes(t *testing.T) {
 			}
 		}
 		for i, want := range []string{"used", "void", "unused"} {
-			if got := states[made[i]["id"].(string)]; got != want {
+			if got := states[codes[i]["id"].(string)]; got != want {
 				t.Errorf("code %d is %s, want %s", i, got, want)
 			}
 		}

@@ -47,8 +47,8 @@ func TestCredits(t *testing.T) {
 	})
 }
 
-// TestEntriesAsCSV: one file has all movements of an account, newest first, and no note is a
-// formula. A kind and a span filter them.
+// TestEntriesAsCSV checks that the CSV file has all entries of an account, newest first, that a
+// kind and a span filter them, and that no note is a formula.
 func TestEntriesAsCSV(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

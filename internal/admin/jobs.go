@@ -181,20 +181,20 @@ func (c *call) readForce() (body object, force bool, err error) {
 			return body, false, err
 		}
 	}
-	var said *bool
-	if err := body.decode(flagField("force", &said)); err != nil {
+	var inBody *bool
+	if err := body.decode(flagField("force", &inBody)); err != nil {
 		return body, false, err
 	}
 	switch values.Get("force") {
 	case "":
 	case "true", "false":
-		if said == nil {
+		if inBody == nil {
 			return body, values.Get("force") == "true", nil
 		}
 	default:
 		return body, false, fault.At(fault.InvalidRequest, "force", "force must be true or false.")
 	}
-	return body, said != nil && *said, nil
+	return body, inBody != nil && *inBody, nil
 }
 
 // jobCall reads an empty body and checks that jobs run in this process.

@@ -41,8 +41,8 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// TestKeysWithUnknownModels: a key may list models of a later catalog; the answer warns of
-// each.
+// TestKeysWithUnknownModels checks that a key may list models that are not in the catalog yet, and
+// that the answer warns of each such model.
 func TestKeysWithUnknownModels(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestDisconnectIsNoServerError: a caller that has closed its sending side gets the usual answer, and
-// its change is made. An audit, which may take long, ends with its caller.
+// TestDisconnectIsNoServerError checks requests whose caller has disconnected. Such a request gets
+// the usual answer, and its change is made. An audit, which may take long, ends when its caller
+// disconnects.
 func TestDisconnectIsNoServerError(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

@@ -61,7 +61,8 @@ func TestEveryActionIsLogged(t *testing.T) {
 	})
 }
 
-// TestActionAndLogRowAreOneTransaction: where the act is rolled back there is no row of it.
+// TestActionAndLogRowAreOneTransaction checks that an action that is rolled back leaves no row in
+// the log.
 func TestActionAndLogRowAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
@@ -83,8 +84,8 @@ func TestActionAndLogRowAreOneTransaction(t *testing.T) {
 	})
 }
 
-// TestLogRowHasTheFormerValue: if two operators change one object at the same moment, each row has
-// its own change on top of the earlier one.
+// TestLogRowHasTheFormerValue checks that if two operators change one object at the same moment,
+// each row has only its own change, based on the earlier change.
 func TestLogRowHasTheFormerValue(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t, storetest.Open(t, storetest.PostgreSQL(t), store.Options{}))

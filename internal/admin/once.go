@@ -13,20 +13,20 @@ import (
 	"tollgate/internal/store"
 )
 
-// Saved answers are kept for a day (operator.md, Operator API).
+// Idempotency keys of the operator API. Saved answers are kept for a day (operator.md, Operator API).
 const (
 	onceScope         = "admin"
 	onceWindow        = 24 * time.Hour
 	maxIdempotencyKey = 255 // bytes
 )
 
-// secretAnswer is an answer with a secret that is shown once. withoutSecret returns it without the secret,
-// for repetitions.
+// secretAnswer is an answer with a secret that is shown once. withoutSecret returns the answer for
+// repetitions of the request.
 type secretAnswer interface{ withoutSecret() any }
 
-// update runs do in one transaction and returns its answer. If the request has an Idempotency-Key,
-// the same transaction saves the answer, and a repetition gets the saved answer without running do.
-// A refused request does not use up its key.
+// update runs do in one transaction and returns the answer of do. If the request has an
+// Idempotency-Key, the same transaction saves the answer, and a repetition of the request gets the
+// saved answer without running do. A request for which do returns an error does not use up its key.
 func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)) (any, error) {
 	key, err := c.idempotencyKey()
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *server) once(c *call, key string, body object) ledger.Once {
 	return ledger.Once{Scope: onceScope, Key: key, Fingerprint: s.fingerprint(c, body), Window: onceWindow}
 }
 
-// otherRequest returns the error for a key of another request.
+// otherRequest returns the error for an Idempotency-Key that another request has used.
 func otherRequest() error {
 	return fault.At(fault.InvalidRequest, "Idempotency-Key",
 		"This Idempotency-Key was used for another request within the last 24 hours. Use a new one for a new request; repeat a request with "+

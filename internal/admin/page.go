@@ -75,7 +75,7 @@ func orNil(s string) *string {
 	return &s
 }
 
-// deletedAnswer is the answer to a DELETE.
+// deletedAnswer is the answer to a DELETE request.
 type deletedAnswer struct {
 	ID      string `json:"id"`
 	Deleted bool   `json:"deleted"`

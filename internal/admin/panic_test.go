@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestPanic: a panic is answered 503 in the shape of the family and logged once as an error, with
-// request, endpoint and stack.
+// TestPanic checks that a panic is answered with a 503 in the error format of the API and logged
+// once as an error, with request, endpoint and stack.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t, storetest.Open(t, storetest.SQLite(t), store.Options{}), func(o *Options) { o.DB = nil })

@@ -161,8 +161,8 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-// TestDeletedRequests: the charge of a request without a log row is kept in the account's
-// movements.
+// TestDeletedRequests checks that the charge of a request stays in the account's entries after its
+// row of the request log is deleted.
 func TestDeletedRequests(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {

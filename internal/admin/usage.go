@@ -12,13 +12,13 @@ import (
 
 // usage answers GET /usage.
 func (s *server) usage(c *call) (any, error) {
-	var parts []string
-	for _, part := range spending.Groupings() {
-		if part != spending.ByDay {
-			parts = append(parts, string(part))
+	var filters []string
+	for _, by := range spending.Groupings() {
+		if by != spending.ByDay {
+			filters = append(filters, string(by))
 		}
 	}
-	values, err := c.query(append(append(parts, spending.Params()...), "format")...)
+	values, err := c.query(append(append(filters, spending.Params()...), "format")...)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,8 @@ func (s *server) usage(c *call) (any, error) {
 	return text{csvType, body}, err
 }
 
-// wantsCSV reports whether the parameter `format`, or else the header `Accept`, asks for CSV.
+// wantsCSV reports whether the client asks for CSV: in the parameter `format` or, without it, in the
+// header `Accept`.
 func (c *call) wantsCSV(format string) (bool, error) {
 	switch format {
 	case "csv":

@@ -8,8 +8,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestUsageLeavesTheSandboxOut: beside real lines, GET /usage and its CSV leave out the
-// requests to sandbox lines, sums them as sandbox, and shows a line that is asked for.
+// TestUsageLeavesTheSandboxOut checks that, if there are real lines, GET /usage and its CSV leave
+// out requests to sandbox lines, sum them as sandbox, and show a sandbox line if the query names
+// it.
 func TestUsageLeavesTheSandboxOut(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

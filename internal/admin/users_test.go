@@ -24,7 +24,7 @@ func (o *caller) linkOf(address string) (account.PasswordLink, bool) {
 	return l, err == nil
 }
 
-// TestInvitedUser: without a password the answer is a link, once.
+// TestInvitedUser checks that creating a user without a password returns a link, only once.
 func TestInvitedUser(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
@@ -75,7 +75,8 @@ func TestSecondFactorIsTurnedOff(t *testing.T) {
 	})
 }
 
-// TestLinks: each link voids the previous one, has its kind, and is in the log without its token.
+// TestLinks checks that each link voids the previous one, has its kind, and is logged without its
+// token.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

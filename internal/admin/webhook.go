@@ -105,9 +105,9 @@ func readWebhook(body object) (e webhook.Endpoint, low *money.Amount, secret *st
 	); err != nil {
 		return e, nil, nil, err
 	}
-	_, told := body.members["url"]
+	_, hasURL := body.members["url"]
 	switch {
-	case !told, address != nil && *address == "":
+	case !hasURL, address != nil && *address == "":
 		return e, nil, nil, fault.At(fault.InvalidRequest, "url",
 			"url is required: the address that receives events, or null to switch them off.")
 	case address != nil && e.Events == nil:

@@ -145,7 +145,8 @@ func TestWebhookDeliveries(t *testing.T) {
 	})
 }
 
-// TestNegativeCreditAnnouncesALowBalance: a take-back writes the event in its transaction, once per drop.
+// TestNegativeCreditAnnouncesALowBalance checks that a take-back writes the event in its
+// transaction, once for each drop below the limit.
 func TestNegativeCreditAnnouncesALowBalance(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {

@@ -51,9 +51,9 @@ lines: [{id: main, provider: sandbox, models: {easel-1: sandbox-image}, enabled:
 		_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
 		account := "/admin/v1/accounts/" + owner["id"].(string)
 		p.ask(t, "POST", account+"/credits", operatorToken, `{"usd":5}`)
-		_, _, made := p.ask(t, "POST", account+"/keys", operatorToken, `{}`)
+		_, _, created := p.ask(t, "POST", account+"/keys", operatorToken, `{}`)
 		for range 2 {
-			p.ask(t, "POST", "/v1/images/generations", made["key"].(string), `{"model":"easel-1","prompt":"a boat"}`)
+			p.ask(t, "POST", "/v1/images/generations", created["key"].(string), `{"model":"easel-1","prompt":"a boat"}`)
 		}
 		_, _, list := p.ask(t, "GET", "/admin/v1/jobs?status=queued", operatorToken, "")
 		jobs := list["data"].([]any)
@@ -85,8 +85,8 @@ func TestRequeueIsDoneOnce(t *testing.T) {
 		_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
 		account := "/admin/v1/accounts/" + owner["id"].(string)
 		p.ask(t, "POST", account+"/credits", operatorToken, `{"usd":5}`)
-		_, _, made := p.ask(t, "POST", account+"/keys", operatorToken, `{}`)
-		key := made["key"].(string)
+		_, _, created := p.ask(t, "POST", account+"/keys", operatorToken, `{}`)
+		key := created["key"].(string)
 		_, _, job := p.ask(t, "POST", "/v1/images/generations", key, `{"model":"sandbox-image","prompt":"a boat"}`)
 		path := "/admin/v1/jobs/" + job["id"].(string)
 		cost := 0.0
@@ -145,10 +145,10 @@ func TestAnyUseOfAKeyIsAUse(t *testing.T) {
 		"wrong body": "POST /v1/chat/completions 400 {", "none": "",
 	}
 	for name, use := range uses {
-		_, _, made := p.ask(t, "POST", keys, operatorToken, `{"name":"`+name+`"}`)
+		_, _, created := p.ask(t, "POST", keys, operatorToken, `{"name":"`+name+`"}`)
 		if parts := strings.SplitN(use+" ", " ", 4); use != "" {
-			if status, _, said := p.ask(t, parts[0], parts[1], made["key"].(string), parts[3]); strconv.Itoa(status) != parts[2] {
-				t.Errorf("%s: %d %v", name, status, said)
+			if status, _, answer := p.ask(t, parts[0], parts[1], created["key"].(string), parts[3]); strconv.Itoa(status) != parts[2] {
+				t.Errorf("%s: %d %v", name, status, answer)
 			}
 		}
 	}
@@ -156,8 +156,8 @@ func TestAnyUseOfAKeyIsAUse(t *testing.T) {
 	again := serve(t, s)
 	defer again.stop(t)
 	_, _, list := again.ask(t, "GET", keys, operatorToken, "")
-	for _, one := range list["data"].([]any) {
-		k := one.(map[string]any)
+	for _, element := range list["data"].([]any) {
+		k := element.(map[string]any)
 		if name := k["name"].(string); (k["last_used"] != nil) != (name != "none") {
 			t.Errorf("%s: last used %v", name, k["last_used"])
 		}

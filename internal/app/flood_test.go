@@ -80,8 +80,8 @@ func TestAFloodOfWrongKeys(t *testing.T) {
 		if rows := len(list["data"].([]any)); rows == 0 || rows > 40 {
 			t.Errorf("%d rows in the request log", rows)
 		}
-		if said := strings.Count(p.err.String(), "\n"); said > 60 {
-			t.Errorf("%d lines in the log", said)
+		if n := strings.Count(p.err.String(), "\n"); n > 60 {
+			t.Errorf("%d lines in the log", n)
 		}
 	})
 }

@@ -128,7 +128,7 @@ func TestReadiness(t *testing.T) {
 		if _, named := body.Faults[c.fault]; got.Code != want || named != (c.fault != "") || len(body.Faults) > 1 {
 			t.Errorf("%s: %d %s", c.name, got.Code, got.Body)
 		}
-		if said := body.Warnings["media"]; strings.Contains(said, "since 2026-11-28T03:00:00Z") != c.noMedia || len(body.Warnings) > 1 {
+		if warning := body.Warnings["media"]; strings.Contains(warning, "since 2026-11-28T03:00:00Z") != c.noMedia || len(body.Warnings) > 1 {
 			t.Errorf("%s: warnings %v", c.name, body.Warnings)
 		}
 		if strings.Contains(got.Body.String(), "hunter2") {
@@ -147,9 +147,9 @@ func TestReadiness(t *testing.T) {
 // error, with its stack.
 func TestPanicsAreSaidOnce(t *testing.T) {
 	t.Parallel()
-	said := new(scene.Buffer)
+	logs := new(scene.Buffer)
 	broken := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") })
-	log := slog.New(slog.NewTextHandler(said, nil))
+	log := slog.New(slog.NewTextHandler(logs, nil))
 	served := surfaces{media: broken, metrics: broken, token: httpapi.NewOperatorToken("secret"), log: log,
 		admin: admin.New(admin.Options{Token: httpapi.NewOperatorToken("secret"), Log: log}), // without a database
 		ready: &readiness{database: func(context.Context) error { panic("boom") }}}
@@ -158,11 +158,11 @@ func TestPanicsAreSaidOnce(t *testing.T) {
 		if got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), `"code":"service_unavailable"`) {
 			t.Errorf("%s: %d %s", path, got.Code, got.Body)
 		}
-		if id := got.Header().Get("X-Request-Id"); id == "" || said.Count(id) != 1 {
-			t.Errorf("%s: the log has %d lines with %q", path, said.Count(id), id)
+		if id := got.Header().Get("X-Request-Id"); id == "" || logs.Count(id) != 1 {
+			t.Errorf("%s: the log has %d lines with %q", path, logs.Count(id), id)
 		}
-		if said.Count("level=ERROR msg=\"request panicked\"") != i+1 || said.Count("stack=") != i+1 || said.Count("\n") != i+1 {
-			t.Errorf("%s: the log has %s", path, said)
+		if logs.Count("level=ERROR msg=\"request panicked\"") != i+1 || logs.Count("stack=") != i+1 || logs.Count("\n") != i+1 {
+			t.Errorf("%s: the log has %s", path, logs)
 		}
 	}
 	if got := ask(onlyMetrics(log, broken), "GET", "/metrics"); got.Code != http.StatusServiceUnavailable {
@@ -258,8 +258,8 @@ func TestPagesEndWithoutSlash(t *testing.T) {
 		if got.Code != c.status {
 			t.Errorf("%s, %s %s: %d %s, want %d", c.name, c.method, c.path, got.Code, got.Body, c.status)
 		}
-		if told := cmp.Or(got.Header().Get("Location"), got.Body.String()); told != c.want && !strings.Contains(told, `"code":"`+c.want) {
-			t.Errorf("%s, %s %s: %q, want %q", c.name, c.method, c.path, told, c.want)
+		if answer := cmp.Or(got.Header().Get("Location"), got.Body.String()); answer != c.want && !strings.Contains(answer, `"code":"`+c.want) {
+			t.Errorf("%s, %s %s: %q, want %q", c.name, c.method, c.path, answer, c.want)
 		}
 		if c.status != 200 && got.Header().Get("X-Request-Id") == "" {
 			t.Errorf("%s, %s %s carries no request id", c.name, c.method, c.path)

@@ -59,14 +59,14 @@ func TestMisspeltVariables(t *testing.T) {
 		"TOLLGATE_TORTURE": "", "TOLLGATE_HOME": "", "TOLLGATE_BIN": "", "TOLLGATE_URL": "", "TOLLGATE_KEY": "",
 	} {
 		_, err := ReadSettings(Sources{Environ: map[string]string{"HOME": "/root", name: "127.0.0.1:1"}})
-		said, want := "", ""
+		got, want := "", ""
 		if err != nil {
-			said = err.Error()
+			got = err.Error()
 		}
 		if meant != "" {
 			want = name + ": unknown; did you mean " + meant + "?"
 		}
-		if said != want {
+		if got != want {
 			t.Errorf("%s: %v, want %q", name, err, meant)
 		}
 	}
@@ -95,8 +95,8 @@ func TestVariablesThatNothingReads(t *testing.T) {
 		"TOLLGATE_METRICS is no setting, and no line of the catalog refers to it; did you mean TOLLGATE_METRICS_LISTEN?",
 		"TOLLGATE_TOKEN is no setting, and no line of the catalog refers to it",
 	}
-	if said := unreadVariables(s.Unknown, variables(), lines); !slices.Equal(said, want) {
-		t.Errorf("%q\nwant %q", said, want)
+	if got := unreadVariables(s.Unknown, variables(), lines); !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
 	}
 	s, err = ReadSettings(Sources{Environ: map[string]string{"TOLLGATE_PORT": "8080"}})
 	if err != nil || !slices.Equal(s.Unknown, []string{"TOLLGATE_PORT"}) {
@@ -115,10 +115,10 @@ func TestUnreadVariablesAreTold(t *testing.T) {
 	if log := p.err.String(); !strings.Contains(log, "level=WARN") || !strings.Contains(log, words) {
 		t.Errorf("the service logs %s", log)
 	}
-	var out, said strings.Builder
-	how := Applying{DryRun: true, Lookup: os.LookupEnv, Streams: Streams{Out: &out, Err: &said}}
+	var out, stderr strings.Builder
+	how := Applying{DryRun: true, Lookup: os.LookupEnv, Streams: Streams{Out: &out, Err: &stderr}}
 	err := Apply(t.Context(), s, "../catalog/sandbox.yaml", how)
-	if err != nil || !strings.Contains(said.String(), "warning: "+words+"\n") {
-		t.Errorf("an apply says %s%v", said.String(), err)
+	if err != nil || !strings.Contains(stderr.String(), "warning: "+words+"\n") {
+		t.Errorf("an apply says %s%v", stderr.String(), err)
 	}
 }

@@ -40,7 +40,7 @@ func unknownVariables(environ map[string]string, known []string) (unknown []stri
 }
 
 // unreadVariables returns a warning for each unknown variable without a reference in a line.
-func unreadVariables(unknown, known []string, lines []catalog.LineSpec) (said []string) {
+func unreadVariables(unknown, known []string, lines []catalog.LineSpec) (warnings []string) {
 	for _, name := range unknown {
 		if slices.ContainsFunc(lines, func(l catalog.LineSpec) bool { return refers(&l, name) }) {
 			continue
@@ -52,9 +52,9 @@ func unreadVariables(unknown, known []string, lines []catalog.LineSpec) (said []
 				break
 			}
 		}
-		said = append(said, words)
+		warnings = append(warnings, words)
 	}
-	return said
+	return warnings
 }
 
 // refers reports whether the keys or headers of a line name a variable.

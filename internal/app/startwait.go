@@ -53,19 +53,19 @@ func waitUntilUp(ctx context.Context, key string, within time.Duration, log *slo
 	defer cancel()
 	reminder := time.NewTicker(startReminder)
 	defer reminder.Stop()
-	said := false
+	logged := false
 	for pause := startPause; ; pause = min(2*pause, longestPause) {
 		err := try(ctx)
 		if err == nil || !isNotUp(err) {
 			return err
 		}
-		if !said {
-			said = true
+		if !logged {
+			logged = true
 			log.Warn("waiting for what a setting names to come up", "setting", key, "within", within.String(), "error", err)
 		}
 		select {
 		case <-reminder.C:
-			said = false
+			logged = false
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return fmt.Errorf("stopped while waiting: %w", ctx.Err())

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// maxUnknownMembers bounds the distinct members of one line, so that no provider can create labels
-// without end.
+// maxUnknownMembers bounds the distinct members of one line, so that no provider can create unlimited
+// metric labels.
 const maxUnknownMembers = 16
 
-// unknownMembers remembers the reported members of usage and their days.
+// unknownMembers remembers, by line, the unknown members of usage and the day of the last log entry.
 type unknownMembers struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	lines map[string]map[string]string // line, member: the last day in the log
+	lines map[string]map[string]string // by line and member: the day of the last log entry
 }
 
-// note returns the name to count a member by, and whether to log it today.
+// note returns the metric label of a member, and whether to log the member today.
 func (u *unknownMembers) note(line, member, day string) (label string, log bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -26,7 +26,7 @@ func (u *unknownMembers) note(line, member, day string) (label string, log bool)
 		members = map[string]string{}
 		u.lines[line] = members
 	}
-	if _, known := members[member]; !known && len(members) >= maxUnknownMembers {
+	if _, seen := members[member]; !seen && len(members) >= maxUnknownMembers {
 		member = "other"
 	}
 	log = members[member] != day
@@ -34,15 +34,15 @@ func (u *unknownMembers) note(line, member, day string) (label string, log bool)
 	return member, log
 }
 
-// unknownUsage returns a function that counts unknown members of usage and logs
-// each once a day and line.
+// unknownUsage returns a function that counts unknown members of usage and logs each member once a day
+// for each line.
 func (a *App) unknownUsage() func(line, member string) {
-	known := &unknownMembers{now: time.Now, lines: map[string]map[string]string{}}
+	members := &unknownMembers{now: time.Now, lines: map[string]map[string]string{}}
 	return func(line, member string) {
-		label, log := known.note(line, member, known.now().UTC().Format(time.DateOnly))
+		label, log := members.note(line, member, members.now().UTC().Format(time.DateOnly))
 		a.metrics.UnknownUsage(line, label)
 		if log {
-			a.log.Warn("a provider's usage has a member that is not known here; if the provider bills it, it is not charged",
+			a.log.Warn("a provider reports an unknown member of usage; if the provider bills for it, the customer is not charged for it",
 				"line", line, "member", label)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestUnknownMembersAreBounded: each member is logged once a day and line, and no
-// provider makes up labels without end.
+// TestUnknownMembersAreBounded checks that each member is logged once a day for each line, and that
+// a provider cannot create unlimited labels.
 func TestUnknownMembersAreBounded(t *testing.T) {
 	t.Parallel()
 	u := &unknownMembers{lines: map[string]map[string]string{}}

@@ -29,7 +29,7 @@ var vendors = map[string]string{
 
 // example reads an example catalog, checks that it is accepted without a warning, and returns it
 // with the document about providers.
-func example(t *testing.T, name string) (doc *catalog.Document, snapshot *catalog.Snapshot, told string) {
+func example(t *testing.T, name string) (doc *catalog.Document, snapshot *catalog.Snapshot, document string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../docs/examples", name))
 	if err != nil {
@@ -52,7 +52,7 @@ func example(t *testing.T, name string) (doc *catalog.Document, snapshot *catalo
 // each line.
 func TestVendorExamples(t *testing.T) {
 	t.Parallel()
-	doc, snapshot, told := example(t, "vendors.yaml")
+	doc, snapshot, document := example(t, "vendors.yaml")
 	set := adapters.New(adapters.Options{})
 	defer set.Close()
 	for _, l := range snapshot.AllLines() {
@@ -63,7 +63,7 @@ func TestVendorExamples(t *testing.T) {
 		if isFile := strings.HasPrefix(l.APIKey, "${file:"); l.Out != "" && !isFile {
 			t.Errorf("line %s: %s", l.ID, l.Out)
 		}
-		if !strings.Contains(told, "`"+l.ID+"`") {
+		if !strings.Contains(document, "`"+l.ID+"`") {
 			t.Errorf("docs/providers.md does not name the line %s", l.ID)
 		}
 		key := ""

@@ -54,8 +54,8 @@ func metricsOfDocument(t *testing.T) map[string][]string {
 	return shown
 }
 
-// TestDocumentShowsTheMetrics: the table of docs/operator.md lists every metric with its labels,
-// and no other.
+// TestDocumentShowsTheMetrics checks that the table of docs/operator.md lists every metric with its
+// labels, and no other metrics.
 func TestDocumentShowsTheMetrics(t *testing.T) {
 	t.Parallel()
 	exist, shown := metricsOfCode(t), metricsOfDocument(t)
@@ -71,8 +71,8 @@ func TestDocumentShowsTheMetrics(t *testing.T) {
 	}
 }
 
-// TestMonitoringAsksForMetricsThatExist: the dashboard shows every metric, and dashboards and
-// alerts use only existing metrics and labels.
+// TestMonitoringAsksForMetricsThatExist checks that the dashboard shows every metric, and that
+// dashboards and alerts use only existing metrics and labels.
 func TestMonitoringAsksForMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	shown := metricsOfDocument(t)

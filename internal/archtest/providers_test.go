@@ -27,8 +27,9 @@ var fakeAnswers = map[wire.Form]string{
 // ownFake are the providers without a fake, because they simulate a provider.
 var ownFake = []string{"sandbox"}
 
-// TestEveryProviderIsProven: each provider of the catalog is documented for operators and passes
-// the conformance suite for all of its kinds. The suite needs a fake of its protocol.
+// TestEveryProviderIsProven checks that each provider of the catalog is documented for operators
+// and passes the conformance suite for all of its kinds. The suite needs a fake server of the
+// provider's protocol.
 func TestEveryProviderIsProven(t *testing.T) {
 	t.Parallel()
 	providers := adapters.Providers()
@@ -43,8 +44,8 @@ func TestEveryProviderIsProven(t *testing.T) {
 			t.Errorf("%s: its Provider, %q, is none that %s lists", folder, name, adaptersFolder)
 			continue
 		}
-		told := "[Tt]he `" + name + "` provider|an? `" + name + "` line|(?m)^\\| `" + name + "` \\||, `" + name + "` through"
-		if !regexp.MustCompile(told).MatchString(manual) {
+		mention := "[Tt]he `" + name + "` provider|an? `" + name + "` line|(?m)^\\| `" + name + "` \\||, `" + name + "` through"
+		if !regexp.MustCompile(mention).MatchString(manual) {
 			t.Errorf("docs/operator.md says nothing of provider %s", name)
 		}
 		runs := provenBy(t, folder)

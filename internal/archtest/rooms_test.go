@@ -77,7 +77,8 @@ func TestRoomsImportOnlyWhatTheTableAllows(t *testing.T) {
 	}
 }
 
-// TestImportTableHasNoUnusedArrow: an unused entry would permit an import without a decision.
+// TestImportTableHasNoUnusedArrow checks that each entry is used. An unused entry would permit an
+// import that nobody has decided on.
 func TestImportTableHasNoUnusedArrow(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{} // "room name"
@@ -132,7 +133,7 @@ var floors = map[string][][]string{
 	},
 }
 
-// TestFloorsImportDownwardOnly: inside a room too, arrows have one direction.
+// TestFloorsImportDownwardOnly checks that the imports inside a room have one direction too.
 func TestFloorsImportDownwardOnly(t *testing.T) {
 	t.Parallel()
 	floor := map[string]int{}
@@ -171,8 +172,8 @@ func TestFloorsImportDownwardOnly(t *testing.T) {
 // database, context or goroutines.
 var pure = []string{"errors", "strings", "time", module + "/internal/fault", module + "/internal/store/id", module + "/internal/money"}
 
-// TestMoneyIsDecidedByPureFunctions: the same rows, operation and time lead to the
-// same rows and answer.
+// TestMoneyIsDecidedByPureFunctions checks that internal/ledger/books imports only pure packages,
+// so that equal rows, operations and times have equal results.
 func TestMoneyIsDecidedByPureFunctions(t *testing.T) {
 	t.Parallel()
 	found := false

@@ -20,7 +20,8 @@ func TestDocumentsShowTheRoutes(t *testing.T) {
 	compareRoutes(t, "docs/operator.md", admin.Routes(), documentedRoutes(t, "docs/operator.md", "body and answer", admin.Base))
 }
 
-// TestDocumentShowsTheProcessPaths: the operator's document has the paths of the process itself.
+// TestDocumentShowsTheProcessPaths checks that the operators' document has the paths of the process
+// itself.
 func TestDocumentShowsTheProcessPaths(t *testing.T) {
 	t.Parallel()
 	document, found := read(t, "docs/operator.md"), 0

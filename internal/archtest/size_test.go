@@ -40,7 +40,7 @@ func TestLinesAndFilesAreShort(t *testing.T) {
 			t.Errorf("%s:%d: over %d columns", name, n, maxColumns)
 		}
 		if n := strings.Count(text, "\n"); n > maxFileLines {
-			t.Errorf("%s has %d lines; at most %d: give an idea of it a file of its own", name, n, maxFileLines)
+			t.Errorf("%s has %d lines; at most %d: move one of its topics to another file", name, n, maxFileLines)
 		}
 		return nil
 	})
@@ -52,8 +52,8 @@ func TestLinesAndFilesAreShort(t *testing.T) {
 	}
 }
 
-// TestSizeRulesSeeWhatIsTooLarge plants violations.
-func TestSizeRulesSeeWhatIsTooLarge(t *testing.T) {
+// TestLongLinesAreFound checks longLines with lines at and over the limit.
+func TestLongLinesAreFound(t *testing.T) {
 	t.Parallel()
 	fits, long := strings.Repeat("ä", maxColumns), strings.Repeat("ä", maxColumns+1)
 	if got := longLines(fits + "\n" + long + "\n\t\n" + long); !slices.Equal(got, []int{2, 4}) {

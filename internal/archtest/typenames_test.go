@@ -17,8 +17,8 @@ var sameEverywhere = map[string]string{
 	"Usage":     "what a request used: as a provider says it, and as an account's totals hold it",
 }
 
-// TestOneTypeNameInOneRoom: an exported type name is unique, so that its meaning is clear
-// everywhere.
+// TestOneTypeNameInOneRoom checks that an exported type name is unique, so that its meaning is
+// clear everywhere.
 func TestOneTypeNameInOneRoom(t *testing.T) {
 	t.Parallel()
 	owners := map[string]map[string]bool{}

@@ -59,7 +59,7 @@ func TestKeylessLines(t *testing.T) {
 	}
 }
 
-// TestFormsAreForChat: a line of pictures alone needs none.
+// TestFormsAreForChat checks that a line with only image models needs no forms.
 func TestFormsAreForChat(t *testing.T) {
 	t.Parallel()
 	mustParse(t, `models: [{id: a, kind: image, price: {1K: 1}}]

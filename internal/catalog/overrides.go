@@ -71,8 +71,8 @@ func (r *reader) headers(t *table, provider Provider) map[string]string {
 
 // resolveHeaders returns a line's headers on this node. secrets are the resolved values of
 // references. out names a missing value, and never shows a value.
-func resolveHeaders(headers map[string]string, lookup func(string) (string, bool)) (made http.Header, secrets []string, out string) {
-	made = http.Header{}
+func resolveHeaders(headers map[string]string, lookup func(string) (string, bool)) (header http.Header, secrets []string, out string) {
+	header = http.Header{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		value := reference.ReplaceAllStringFunc(headers[name], func(ref string) string {
 			text, why := headerPart(ref[2:len(ref)-1], lookup)
@@ -82,12 +82,12 @@ func resolveHeaders(headers map[string]string, lookup func(string) (string, bool
 			secrets = append(secrets, text)
 			return text
 		})
-		made[name] = []string{value}
+		header[name] = []string{value}
 		if out == "" && strings.Contains(reference.ReplaceAllString(headers[name], ""), "${") {
 			out = fmt.Sprintf("header %s: its value is written in a way that this version does not know", name)
 		}
 	}
-	return made, secrets, out
+	return header, secrets, out
 }
 
 // headerPart returns the value of a reference in a header on this node, or the reason for an

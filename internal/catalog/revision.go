@@ -10,8 +10,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrNoRevision is returned for a revision not in the database, and for the current revision if no
-// catalog was ever applied.
+// ErrNoRevision reports a revision that is not in the database, or that no catalog was ever applied.
 var ErrNoRevision = errors.New("no such catalog revision")
 
 // Applied is the result of an apply or of a preview.
@@ -27,7 +26,7 @@ type Revision struct {
 	Changes   []string `json:"changes"`    // against the revision before
 }
 
-// The texts of this file, one table each.
+// SQL statements, one table each.
 const (
 	selectHead     = `SELECT revision FROM catalog_head WHERE id = 'current'`
 	updateHead     = `UPDATE catalog_head SET revision = $1 WHERE id = 'current'`
@@ -36,8 +35,8 @@ const (
 	insertRevision = `INSERT INTO catalog_revision (revision, document, changes, applied_ms) VALUES ($1, $2, $3, $4)`
 )
 
-// ApplyTx makes a document the current catalog. Each apply creates one revision, also with several
-// at once. A document equal to the current document creates no revision and changes nothing.
+// ApplyTx makes a document the current catalog. Each apply creates one revision, even if several run
+// at once. If the document equals the current document, ApplyTx changes nothing.
 // Documents come from Parse; ApplyTx does not validate them again.
 func ApplyTx(tx *store.Tx, doc *Document) (Applied, error) {
 	if err := tx.Lock("catalog_head", "id", "current"); err != nil {
@@ -60,7 +59,7 @@ func ApplyTx(tx *store.Tx, doc *Document) (Applied, error) {
 		return Applied{}, fmt.Errorf("store revision %d: %w", a.Revision, err)
 	}
 	before, _, err := CurrentTx(tx)
-	if err != nil { // none, or unreadable for this version
+	if err != nil { // there is no current document, or this version cannot read it
 		before = nil
 	}
 	if err := noteLinesTx(tx, before, doc); err != nil {
@@ -99,8 +98,8 @@ func PreviewTx(tx *store.Tx, doc *Document) (Applied, error) {
 	return a, err
 }
 
-// compareTx compares a document with the current one.
-func compareTx(tx *store.Tx, doc *Document) (Applied, bool, error) {
+// compareTx compares a document with the current document and reports whether they are equal.
+func compareTx(tx *store.Tx, doc *Document) (a Applied, same bool, err error) {
 	head, err := HeadTx(tx)
 	if err != nil {
 		return Applied{}, false, err
@@ -167,8 +166,8 @@ func documentTx(tx *store.Tx, revision int64) (string, error) {
 	return raw, nil
 }
 
-// HistoryTx returns up to limit revisions below before (0: from the newest on),
-// newest first, and whether there are more.
+// HistoryTx returns up to limit revisions below before, newest first, and reports whether there are
+// more. If before is 0, the newest revision is the first.
 func HistoryTx(tx *store.Tx, before int64, limit int) ([]Revision, bool, error) {
 	if before <= 0 {
 		before = 1 << 62

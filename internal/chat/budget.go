@@ -5,17 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// errNoMemory is the cause if the budget is used up.
+// errNoMemory is the cause of a failure if the budget is used up.
 var errNoMemory = errors.New("the budget of memory for answers is used up")
 
-// budget bounds the memory for all answers beyond unbudgetedBytes each: whole answers and the bytes
-// buffered for streams.
+// budget bounds the memory for whole answers and buffered streams. The first unbudgetedBytes of each
+// answer do not count.
 type budget struct {
 	limit int64
 	held  atomic.Int64
 }
 
-// reserve reserves n bytes; false when they do not fit.
+// reserve reserves n bytes and returns true. If they exceed the limit, it reserves nothing and
+// returns false.
 func (b *budget) reserve(n int64) bool {
 	if b.held.Add(n) > b.limit {
 		b.held.Add(-n)
@@ -24,7 +25,7 @@ func (b *budget) reserve(n int64) bool {
 	return true
 }
 
-// release returns reserved bytes.
+// release releases reserved bytes.
 func (b *budget) release(n int64) { b.held.Add(-n) }
 
 // budgetedBytes returns the number of budgeted bytes of an answer with n bytes. Ordinary answers need no

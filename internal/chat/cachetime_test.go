@@ -40,8 +40,8 @@ func checked(t *testing.T, form wire.Form, body string) wire.Request {
 	return r
 }
 
-// TestCacheTimesHaveAPrice: an hour is paid by cache_write_1h, wherever the mark
-// stands; any other time but the vendor's shortest needs an option.
+// TestCacheTimesHaveAPrice checks that a cache time of one hour has the price cache_write_1h,
+// wherever the mark is, and that any other time except the vendor's shortest needs a priced option.
 func TestCacheTimesHaveAPrice(t *testing.T) {
 	t.Parallel()
 	const hi, hour = `"messages":[{"role":"user","content":"x"}]`, `"cache_control":{"type":"ephemeral","ttl":"1h"}`
@@ -97,8 +97,8 @@ func TestCacheTimesHaveAPrice(t *testing.T) {
 	}
 }
 
-// TestPricedCacheTimes: both of OpenAI's fields have one price, and its factor
-// applies once.
+// TestPricedCacheTimes checks that both of OpenAI's fields for the cache time have the same price,
+// and that the factor applies only once.
 func TestPricedCacheTimes(t *testing.T) {
 	t.Parallel()
 	m := &catalog.Model{ID: "m", ContextWindow: 10_000, MaxOutputTokens: 100}

@@ -320,8 +320,8 @@ func TestDeeplyNestedEvent(t *testing.T) {
 	}
 }
 
-// TestBudgetForStreams: streams share the budget of whole answers once their
-// events are longer than ordinary ones.
+// TestBudgetForStreams checks that streams with events beyond the ordinary length share the memory
+// budget of whole answers.
 func TestBudgetForStreams(t *testing.T) {
 	t.Parallel()
 	long := strings.Replace(hello, "Hello", strings.Repeat("x", 200_000), 1)

@@ -41,8 +41,8 @@ lines:
 	return c
 }
 
-// TestCompactionOfResponses: the provider may read the prompt twice and write a
-// summary, so the hold covers both, and the charge follows the usage.
+// TestCompactionOfResponses checks the hold and the charge of a compaction. The hold covers a
+// second reading of the prompt and a summary; the charge follows the usage.
 func TestCompactionOfResponses(t *testing.T) {
 	t.Parallel()
 	const used = `{"input_tokens":440000,"output_tokens":9000,"total_tokens":449000}`

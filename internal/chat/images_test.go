@@ -67,8 +67,8 @@ func (a *album) fetch(_ context.Context, address string) (string, []byte, error)
 	return "image/png", []byte(address), nil
 }
 
-// TestImagesAreFetchedAtOnce: those of a request are fetched together, but not more
-// than a few at a time, each once, and none where they are too many.
+// TestImagesAreFetchedAtOnce checks that the images of a request are fetched concurrently, at most
+// fetchedAtOnce at a time and each once. If there are too many images, none is fetched.
 func TestImagesAreFetchedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -128,8 +128,8 @@ func TestCalledModelsNeedPrices(t *testing.T) {
 	}
 }
 
-// TestHoldsOfModelCalls: the second reading of the prompt and the summary, and
-// every call of an advisor, are in the hold.
+// TestHoldsOfModelCalls checks that the hold includes the second reading of the prompt, the
+// summary, and every call of an advisor.
 func TestHoldsOfModelCalls(t *testing.T) {
 	t.Parallel()
 	hold := func(fields string) int64 {

@@ -41,8 +41,8 @@ func oddWhole(t *testing.T, on wire.Form, usage string) string {
 	return string(body)
 }
 
-// TestOddUsage: the gateway counts itself if a provider's counts are no numbers, and
-// no number makes an answer free or breaks the settlement.
+// TestOddUsage checks that the gateway counts tokens itself if a provider's counts are not numbers,
+// and that no number makes an answer free or breaks the settlement.
 func TestOddUsage(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{`"100"`, `""`, `null`, `true`, `{"a":1}`, `[1]`, `{}`, `[[[[[[7]]]]]]`,

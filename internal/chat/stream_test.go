@@ -332,8 +332,8 @@ func TestStreamBreaksOffAtOnce(t *testing.T) {
 	}
 }
 
-// TestErrorBesideAHeldToken: while a line's beginning is held back, to see
-// whether it is an error sentence, a failure still lets another line answer.
+// TestErrorBesideAHeldToken checks that another line can answer if a failure follows tokens that
+// the gateway holds back, to find out whether they are an error sentence.
 func TestErrorBesideAHeldToken(t *testing.T) {
 	t.Parallel()
 	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestNamesOfAnAnswer checks the model and id of an answer in each form, whole and at a stream's
-// beginning, and answers without either.
+// TestNamesOfAnAnswer checks the model and id of whole answers and first events in each form, and of
+// answers without a model or id.
 func TestNamesOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string][2]string{
@@ -34,8 +34,8 @@ func TestNamesOfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestFinishesOfAnAnswer checks the finish reasons in each form, whole and in a stream, and answers
-// without a reason.
+// TestFinishesOfAnAnswer checks the finish reasons of whole answers and events in each form, and of
+// answers without a reason.
 func TestFinishesOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -17,7 +17,7 @@ import (
 // wholeAnswer is a good answer without streaming.
 type wholeAnswer struct {
 	wire.Answer
-	raw         []byte // as it came
+	raw         []byte // the provider's bytes
 	contentType string
 	reserved    int64 // bytes taken from the budget
 }
@@ -40,8 +40,8 @@ func (x *chatRequest) readWhole(answer *chatcall.Response) (*wholeAnswer, error)
 	return nil, err
 }
 
-// readAll reads a body up to MaxAnswer. It reserves the bytes beyond unbudgetedBytes from the budget,
-// also if it returns an error.
+// readAll reads a body of up to MaxAnswer bytes. It reserves the bytes beyond unbudgetedBytes from the
+// budget. The caller must release them, even if readAll returns an error.
 func (x *chatRequest) readAll(w *wholeAnswer, answer *chatcall.Response) error {
 	longest, length := x.opts.MaxAnswer, answer.Length
 	if length == 0 {
@@ -64,7 +64,7 @@ func (x *chatRequest) readAll(w *wholeAnswer, answer *chatcall.Response) error {
 	case err != nil:
 		return upstream.Interrupted(x.call.ctx, err)
 	case int64(len(raw)) > longest:
-		// Nor is it here, and another line would answer as much.
+		// The failure is final: the line is not at fault, and another line's answer would be as long.
 		return fault.New(fault.UpstreamUnavailable,
 			"The answer is longer than the %s that may come in one piece. You were not charged; please stream it, or ask for less.",
 			fault.Bytes(longest)).
@@ -82,7 +82,7 @@ func shapeFailure(err error) error {
 	return upstream.Fail(fault.UpstreamUnavailable, err)
 }
 
-// readAnswer reads an answer of status 200 and finds disguised failures.
+// readAnswer reads an answer of status 200. It returns an error if the answer is a disguised failure.
 func (x *chatRequest) readAnswer(contentType string, raw []byte) (wire.Answer, error) {
 	a, err := x.pair.Read(raw)
 	if err != nil {
@@ -97,20 +97,20 @@ func (x *chatRequest) readAnswer(contentType string, raw []byte) (wire.Answer, e
 	return nil, f
 }
 
-// disguisedFailure returns the failure of an answer that only looks good, or nil.
+// disguisedFailure returns the failure if an answer of status 200 is an error or is empty, or nil.
 func (x *chatRequest) disguisedFailure(a wire.Answer) *upstream.Failure {
-	switch o := a.Summary(); {
-	case o.Err != nil:
-		return reported(x.target, o.Err)
-	case o.Content && !o.Reasoning && x.target.Line.IsErrorSentence(string(a.Text())):
+	switch s := a.Summary(); {
+	case s.Err != nil:
+		return reported(x.target, s.Err)
+	case s.Content && !s.Reasoning && x.target.Line.IsErrorSentence(string(a.Text())):
 		return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
-	case o.Content:
+	case s.Content:
 		return nil
-	case x.passesEmpty(o.Filtered, o.Limited) && (o.Ended || o.Filtered || o.Limited):
+	case x.passesEmpty(s.Filtered, s.Limited) && (s.Ended || s.Filtered || s.Limited):
 		return nil
-	case o.Filtered:
+	case s.Filtered:
 		return upstream.Fail(fault.ContentFilter, errors.New("empty answer, ended by the content filter"))
-	case o.Limited && x.params.Limit > 0:
+	case s.Limited && x.params.Limit > 0:
 		f := upstream.Fail(fault.MaxTokensTooSmall, errors.New("empty answer, ended by the request's limit"))
 		f.Param = x.params.LimitParam
 		return f
@@ -157,7 +157,7 @@ func (x *chatRequest) sendWhole() error {
 	x.begin(x.whole.contentType)
 	for _, part := range parts {
 		if err := x.write(part); err != nil {
-			break // settled: it stays charged when the client is gone
+			break // the answer is settled and stays charged even if the client has disconnected
 		}
 	}
 	return nil

@@ -46,13 +46,13 @@ func (g *Guard) readInterfaces() ([]netip.Addr, error) {
 		return nil, err
 	}
 	var addrs []netip.Addr
-	for _, one := range found {
+	for _, a := range found {
 		var ip net.IP
-		switch one := one.(type) {
+		switch a := a.(type) {
 		case *net.IPNet:
-			ip = one.IP
+			ip = a.IP
 		case *net.IPAddr:
-			ip = one.IP
+			ip = a.IP
 		}
 		if addr, ok := netip.AddrFromSlice(ip); ok {
 			addrs = append(addrs, addr.Unmap())

@@ -75,7 +75,8 @@ func TestNamesOfTheMachineAreRefused(t *testing.T) {
 	}
 }
 
-// TestPrivateNetworksOpenTheMachine: the operator may list the machine's addresses.
+// TestPrivateNetworksOpenTheMachine checks that the machine's own addresses are allowed if the
+// operator lists them.
 func TestPrivateNetworksOpenTheMachine(t *testing.T) {
 	t.Parallel()
 	g := egress.New([]netip.Prefix{netip.MustParsePrefix("93.184.215.14/32"), netip.MustParsePrefix("2606:4700::/64")})
@@ -119,7 +120,8 @@ func TestInterfacesAreReadAgain(t *testing.T) {
 	})
 }
 
-// TestUnreadableInterfacesAllowNothing: without the list, any address may be the machine's.
+// TestUnreadableInterfacesAllowNothing checks that no address is allowed if the machine's
+// interfaces cannot be read, because any address may be the machine's.
 func TestUnreadableInterfacesAllowNothing(t *testing.T) {
 	t.Parallel()
 	g := egress.New([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})

@@ -85,11 +85,11 @@ func TestCollect(t *testing.T) {
 					if n == 1 {
 						return nil, nil
 					}
-					made := &jobcall.TaskStatus{Done: true}
+					status := &jobcall.TaskStatus{Done: true}
 					for i := range max(c.count, 1) {
-						made.Results = append(made.Results, jobcall.Result{Ref: "fresh/" + string('0'+rune(i))})
+						status.Results = append(status.Results, jobcall.Result{Ref: "fresh/" + string('0'+rune(i))})
 					}
-					return made, nil
+					return status, nil
 				}
 				second := &generator{fetch: c.fetch}
 				h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})

@@ -18,7 +18,7 @@ type View struct {
 	Body               json.RawMessage
 	Account, Key       string
 	Request            string
-	Line               string // the current or last one
+	Line               string // the current or last line
 	Steps              []row.Step
 	Attempts           []row.TracedAttempt
 	Held, Cost         money.Amount
@@ -37,8 +37,8 @@ type queuedJob struct {
 	state, turn int64
 }
 
-// Note adds statements that log an operator's action to its transaction. It is called again if the
-// transaction is retried.
+// Note adds statements to the transaction of an operator's action, to log the action. It is called
+// again if the transaction is retried.
 type Note func(q *store.Batch, nowMS int64, account, job string)
 
 // GetTx reads a job. It may return ErrNoJob.
@@ -82,7 +82,7 @@ func (j *Jobs) AddPosition(ctx context.Context, v *View) error {
 	return err
 }
 
-// viewOf returns the fields of running and ended jobs.
+// viewOf returns a view with the fields that unfinished and ended jobs have in common.
 func viewOf(r *row.Job, t row.Trace) View {
 	return View{
 		Account: r.Account, Key: r.Key, Request: r.Request, Line: r.Line, Steps: t.Steps, Attempts: t.Attempts,
@@ -105,7 +105,7 @@ func (j *Jobs) Cancel(ctx context.Context, id string, note Note) error {
 	if err != nil {
 		return err
 	}
-	drop := j.workerStop(id)
+	stopWorker := j.workerStop(id)
 	e := j.ending(rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true,
 		Message: "The job was cancelled by the operator. You were not charged."})
 	e.note = note
@@ -115,13 +115,13 @@ func (j *Jobs) Cancel(ctx context.Context, id string, note Note) error {
 		}
 		return endedError(id)
 	}
-	drop()
+	stopWorker()
 	j.cancelAtProvider(ctx, rec, &e.row.Run)
 	return nil
 }
 
-// workerStop returns a function that stops this node's worker of a job, if there is one now. A
-// worker of another node stops at its next step.
+// workerStop returns a function that stops the present worker of a job on this node, if any. A worker
+// on another node stops at its next step.
 func (j *Jobs) workerStop(id string) func() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

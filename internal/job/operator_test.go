@@ -110,7 +110,7 @@ var inState = map[string]struct {
 	"queued": {}, "sending": {false, "submit"}, "at once": {true, "submit"}, "rendering": {false, "poll"}, "rendered": {false, "fetch"},
 }
 
-// TestCancel cancels a job in each state: it is refunded, its slot is free, its provider is told,
+// TestCancel cancels a job in each state: it is refunded, its slot is free, its task is cancelled,
 // and its worker stops.
 func TestCancel(t *testing.T) {
 	t.Parallel()
@@ -135,8 +135,8 @@ func TestCancel(t *testing.T) {
 					s.Error.Type != "upstream_error" {
 					t.Errorf("%+v", s)
 				}
-				if told := len(m.cancelled) > 0; told != (c.stuck == "poll" || c.stuck == "fetch") {
-					t.Errorf("the provider was told: %t", told)
+				if cancelled := len(m.cancelled) > 0; cancelled != (c.stuck == "poll" || c.stuck == "fetch") {
+					t.Errorf("the task was cancelled at the provider: %t", cancelled)
 				}
 				if err := n.jobs.Cancel(ctx, id, nil); err == nil || fault.Of(err).Code != fault.InvalidRequest {
 					t.Errorf("a second time: %v", err)
@@ -180,8 +180,8 @@ func TestRequeueRunning(t *testing.T) {
 				if s := h.poll(n, "image", id); s.Status != was {
 					t.Errorf("it was %s and is %s", was, s.Status)
 				}
-				if told := len(m.cancelled) > 0; told != (c.stuck == "poll" || c.stuck == "fetch") {
-					t.Errorf("the provider was told: %t", told)
+				if cancelled := len(m.cancelled) > 0; cancelled != (c.stuck == "poll" || c.stuck == "fetch") {
+					t.Errorf("the task was cancelled at the provider: %t", cancelled)
 				}
 				m.before = nil
 				n.runJobs()

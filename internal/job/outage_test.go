@@ -41,7 +41,7 @@ func (h *cluster) mendMedia(nodes ...*testNode) {
 	}
 }
 
-// awaitKept waits until a job's results are kept.
+// awaitKept waits for the step row.StepKept of a job: its results wait for the media store.
 func (h *cluster) awaitKept(n *testNode, kind, id string) {
 	h.t.Helper()
 	h.await(n, kind, id, func(jobBody) bool { return h.hasStep(id, row.StepKept) })
@@ -91,7 +91,7 @@ func outageCases() []outageCase {
 	}
 }
 
-// outage is the job of a case on a node whose media store is down.
+// outage is a case with its job, on a node whose media store is down.
 type outage struct {
 	outageCase
 	h  *cluster
@@ -99,7 +99,7 @@ type outage struct {
 	id string
 }
 
-// release gives the job up, as its node does when it cannot continue.
+// release takes the job from its node, as the node does if it cannot continue.
 func (o *outage) release() {
 	o.h.t.Helper()
 	o.h.update(`UPDATE job_run SET epoch = $1 WHERE id = $2`, noOwner, o.id)
@@ -110,7 +110,7 @@ func (o *outage) await(n *testNode) {
 	o.h.t.Helper()
 	done := o.h.await(n, o.kind, o.id, final)
 	if done.Status != row.StatusSucceeded || int64(len(done.Data)) != o.count {
-		o.h.t.Errorf("it ended as %+v %+v", done, done.Error)
+		o.h.t.Errorf("the job ended as %+v %+v", done, done.Error)
 	}
 	o.h.onlyPublic(n, done)
 }
@@ -120,12 +120,13 @@ func (o *outage) awaitFailure() {
 	o.h.t.Helper()
 	done := o.h.await(o.n, o.kind, o.id, final)
 	if done.Error == nil || done.Error.Code != string(o.code) {
-		o.h.t.Errorf("it ended as %+v %+v", done, done.Error)
+		o.h.t.Errorf("the job ended as %+v %+v", done, done.Error)
 	}
 }
 
-// eachOutage starts the job of each case during an outage and runs scene. Then there was one
-// submission, the spool is empty, and the account was charged what scene returned.
+// eachOutage starts the job of each case during an outage and runs scene, which returns the last node
+// and the expected charge. Then it checks the charge, that the job was submitted once, and that the
+// spool is empty.
 func eachOutage(t *testing.T, prepare func(c outageCase, j *Jobs), scene func(o *outage) (last *testNode, cost money.Amount)) {
 	for _, c := range outageCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -145,21 +146,22 @@ func eachOutage(t *testing.T, prepare func(c outageCase, j *Jobs), scene func(o 
 				h.audit(cost)
 				last.step(last.jobs.Housekeep)
 				if got := h.spooled(); got != 0 {
-					t.Errorf("%d parts are left", got)
+					t.Errorf("%d parts are left in the spool", got)
 				}
 			})
 		})
 	}
 }
 
-// TestMediaOutage keeps the results until the media store is back. No other job starts meanwhile.
+// TestMediaOutage checks that results are kept until the media store works again. No other job starts
+// during the outage.
 func TestMediaOutage(t *testing.T) {
 	t.Parallel()
 	eachOutage(t, func(outageCase, *Jobs) {}, func(o *outage) (*testNode, money.Amount) {
 		h, n := o.h, o.n
 		h.awaitKept(n, o.kind, o.id)
 		if s := h.poll(n, o.kind, o.id); s.Status != row.StatusProcessing {
-			h.t.Errorf("it shows %+v", s)
+			h.t.Errorf("the job shows %+v", s)
 		}
 		if got := h.spooled(); got != o.spooled {
 			h.t.Errorf("%d parts are kept, want %d", got, o.spooled)
@@ -183,8 +185,8 @@ func TestMediaOutage(t *testing.T) {
 	})
 }
 
-// TestNodesDieDuringOutage lets another node store the results that a dead node has kept, after one
-// more node died before it stored anything.
+// TestNodesDieDuringOutage checks that a node stores the results that a dead node has kept, even if a
+// second node took the job over and died during the outage.
 func TestNodesDieDuringOutage(t *testing.T) {
 	t.Parallel()
 	eachOutage(t, func(outageCase, *Jobs) {}, func(o *outage) (*testNode, money.Amount) {
@@ -207,7 +209,7 @@ func TestNodesDieDuringOutage(t *testing.T) {
 	})
 }
 
-// TestLongOutage fails and refunds the job after MediaRetry.
+// TestLongOutage checks that a job fails and is refunded after MediaRetry.
 func TestLongOutage(t *testing.T) {
 	t.Parallel()
 	eachOutage(t, func(_ outageCase, j *Jobs) { j.opts.MediaRetry = time.Millisecond }, func(o *outage) (*testNode, money.Amount) {
@@ -216,8 +218,8 @@ func TestLongOutage(t *testing.T) {
 	})
 }
 
-// TestFullSpool: without room in the spool, results behind links are kept by their links, and a job
-// with inline results fails and is refunded.
+// TestFullSpool checks that, if the spool is full, only the links of results behind links are kept, and
+// a job with inline results fails and is refunded.
 func TestFullSpool(t *testing.T) {
 	t.Parallel()
 	eachOutage(t, func(c outageCase, j *Jobs) { j.maxSpool = int(c.count) - 1 }, func(o *outage) (*testNode, money.Amount) {
@@ -227,7 +229,7 @@ func TestFullSpool(t *testing.T) {
 		}
 		o.h.awaitKept(o.n, o.kind, o.id)
 		if got := o.h.spooled(); got > o.n.jobs.maxSpool {
-			o.h.t.Errorf("%d parts are kept, at most %d may be", got, o.n.jobs.maxSpool)
+			o.h.t.Errorf("%d parts are kept, want at most %d", got, o.n.jobs.maxSpool)
 		}
 		o.h.mendMedia(o.n)
 		o.await(o.n)
@@ -249,41 +251,41 @@ func TestStartLimitDuringOutage(t *testing.T) {
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Hour + time.Minute).Milliseconds(), tooLong)
 		h.breakMedia()
 		if _, err := n.jobs.opts.Media.Keep(t.Context(), "job_x", picture(), format.Policy{}); err == nil {
-			t.Fatal("a broken store took a file")
+			t.Fatal("a broken store accepted a file")
 		}
 		n.step(n.jobs.Housekeep)
 		other.step(other.jobs.Housekeep)
 		if s := h.poll(n, upstream.KindImage, long); s.Status != row.StatusQueued {
-			t.Errorf("it shows %+v", s)
+			t.Errorf("the job shows %+v", s)
 		}
 		if s := h.poll(n, upstream.KindVideo, tooLong); s.Status != row.StatusFailed {
-			t.Errorf("the other shows %+v", s)
+			t.Errorf("the job over the longer limit shows %+v", s)
 		}
 		h.mendMedia(n)
 		other.step(other.jobs.Start)
 		if done := h.await(other, upstream.KindImage, long, final); done.Status != row.StatusSucceeded {
-			t.Errorf("it ended as %+v %+v", done, done.Error)
+			t.Errorf("the job ended as %+v %+v", done, done.Error)
 		}
-		// A former outage extends nothing.
+		// An outage that is over does not extend the limit.
 		h.update(`UPDATE job_outage SET seen_ms = seen_ms - $1`, (limit + time.Minute).Milliseconds())
 		late := h.submit(n, h.submission(n, "easel-1", 1))
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Minute).Milliseconds(), late)
 		n.step(n.jobs.Housekeep)
 		if s := h.poll(n, upstream.KindImage, late); s.Status != row.StatusFailed {
-			t.Errorf("a job of later shows %+v", s)
+			t.Errorf("a job queued after the outage shows %+v", s)
 		}
 		h.audit(3 * cent)
 	})
 }
 
-// TestUnreadableReferences lets our store fail while an adapter reads a reference. Whatever error
-// the adapter returns, the line is not to blame and the job waits.
+// TestUnreadableReferences lets the media store fail while an adapter reads a reference. Whatever
+// error the adapter returns, the line is not blamed and the job waits.
 func TestUnreadableReferences(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func(err error) error{
-		"as the adapters say it":  func(err error) error { return upstream.Unread(err) },
-		"as a lost answer":        func(err error) error { return upstream.LostAnswer(context.Background(), err) },
-		"as no fault of a line's": func(err error) error { return upstream.AsJobFailure(err) },
+		"as adapters report it":      func(err error) error { return upstream.Unread(err) },
+		"as a lost answer":           func(err error) error { return upstream.LostAnswer(context.Background(), err) },
+		"without blame for the line": func(err error) error { return upstream.AsJobFailure(err) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -317,7 +319,7 @@ func TestUnreadableReferences(t *testing.T) {
 				h.update(`UPDATE job_run SET wake_ms = 0`)
 				n.step(n.jobs.Start)
 				if done := h.await(n, upstream.KindImage, id, final); done.Status != row.StatusSucceeded {
-					t.Errorf("it ended as %+v %+v", done, done.Error)
+					t.Errorf("the job ended as %+v %+v", done, done.Error)
 				}
 				h.audit(3 * cent)
 			})

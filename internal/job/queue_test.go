@@ -31,10 +31,10 @@ func (n *testNode) clearCache() { n.jobs.queues = newQueueCache(n.jobs) }
 
 // queueModel computes the expected queue from the accounts of the submitted jobs.
 type queueModel struct {
-	jobs []queued
+	jobs []modelJob
 }
 
-type queued struct {
+type modelJob struct {
 	id, owner string
 	turn      int
 }
@@ -42,20 +42,20 @@ type queued struct {
 func (e *queueModel) add(id, owner string) {
 	turn := 1
 	if len(e.jobs) > 0 {
-		turn = slices.MinFunc(e.jobs, func(a, b queued) int { return cmp.Compare(a.turn, b.turn) }).turn
+		turn = slices.MinFunc(e.jobs, func(a, b modelJob) int { return cmp.Compare(a.turn, b.turn) }).turn
 	}
 	for _, j := range e.jobs {
 		if j.owner == owner {
 			turn = max(turn, j.turn+1)
 		}
 	}
-	e.jobs = append(e.jobs, queued{id, owner, turn})
+	e.jobs = append(e.jobs, modelJob{id, owner, turn})
 }
 
 // order returns the jobs in the order of their starts.
 func (e *queueModel) order() []string {
 	jobs := slices.Clone(e.jobs)
-	slices.SortFunc(jobs, func(a, b queued) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(jobs, func(a, b modelJob) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.id, b.id)) })
 	ids := make([]string, len(jobs))
 	for i, j := range jobs {
 		ids[i] = j.id
@@ -64,7 +64,7 @@ func (e *queueModel) order() []string {
 }
 
 func (e *queueModel) remove(id string) {
-	e.jobs = slices.DeleteFunc(e.jobs, func(j queued) bool { return j.id == id })
+	e.jobs = slices.DeleteFunc(e.jobs, func(j modelJob) bool { return j.id == id })
 }
 
 // startOrder records the order of submissions to a line.
@@ -103,9 +103,9 @@ func TestQueueModel(t *testing.T) {
 		var order startOrder
 		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true, submit: order.submit}})
 		h.apply(oneLine)
-		var people []*cluster
+		var accounts []*cluster
 		for range 4 {
-			people = append(people, h.withAccount(h.open(money.USD)))
+			accounts = append(accounts, h.withAccount(h.open(money.USD)))
 		}
 		n := h.idleNode()
 		r := rand.New(rand.NewPCG(7, 7))
@@ -113,10 +113,10 @@ func TestQueueModel(t *testing.T) {
 		var started []string
 		for range 40 {
 			if r.IntN(3) > 0 {
-				who := people[min(r.IntN(8), len(people)-1)]
-				want.add(who.submit(n, who.submission(n, "easel-1", 1)), who.account)
+				owner := accounts[min(r.IntN(8), len(accounts)-1)]
+				want.add(owner.submit(n, owner.submission(n, "easel-1", 1)), owner.account)
 			} else {
-				// A step starts another job if the first one ends within it.
+				// runJobs also starts another job if the first job ends during the run.
 				n.runJobs()
 				next := want.order()
 				if len(next) > 0 && len(order.jobs) == len(started) {
@@ -129,10 +129,10 @@ func TestQueueModel(t *testing.T) {
 			}
 			n.clearCache()
 			for at, id := range want.order() {
-				i := slices.IndexFunc(want.jobs, func(j queued) bool { return j.id == id })
+				i := slices.IndexFunc(want.jobs, func(j modelJob) bool { return j.id == id })
 				s := h.withAccount(want.jobs[i].owner, "").poll(n, "image", id)
 				if s.Status != row.StatusQueued || *s.Position != int64(at) || *s.ETA < 1 {
-					t.Fatalf("job %s shows %s %d, want place %d", id, s.Status, *s.Position, at)
+					t.Fatalf("job %s shows %s %d, want position %d", id, s.Status, *s.Position, at)
 				}
 			}
 		}
@@ -142,16 +142,16 @@ func TestQueueModel(t *testing.T) {
 	})
 }
 
-// fill inserts many queued jobs of an account.
+// fill queues a number of jobs of the cluster's account.
 func (h *cluster) fill(n *testNode, jobs int) {
 	h.t.Helper()
 	var all sync.WaitGroup
-	wait := make(chan struct{}, 64)
+	slots := make(chan struct{}, 64)
 	for range jobs {
 		s := h.submission(n, "easel-1", 1)
-		wait <- struct{}{}
+		slots <- struct{}{}
 		all.Go(func() {
-			defer func() { <-wait }()
+			defer func() { <-slots }()
 			if _, err := n.jobs.Submit(h.t.Context(), s); err != nil {
 				h.t.Error(err)
 			}
@@ -160,14 +160,14 @@ func (h *cluster) fill(n *testNode, jobs int) {
 	all.Wait()
 }
 
-// TestFairness queues a thousand jobs of one account. Another account's job is the second one.
+// TestFairness queues a thousand jobs of one account. A job of another account gets the second turn.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		var order startOrder
 		h, n := oneLineCluster(t, url, &generator{blocks: true, submit: order.submit})
 		h.fill(n, 1000)
-		for range 3 { // the queue moves on first
+		for range 3 { // the queue's current turn moves on
 			n.runJobs()
 		}
 		began := len(order.jobs)
@@ -185,14 +185,14 @@ func TestFairness(t *testing.T) {
 		}
 		for _, id := range small {
 			if !slices.Contains(order.jobs[began:], id) {
-				t.Errorf("three jobs have started since, and %s is not among them", id)
+				t.Errorf("three more jobs have started, and %s is not among them", id)
 			}
 		}
 	})
 }
 
-// TestReturnedJobIsNext returns a job to a queue that has moved on. It becomes the first one, and
-// new jobs do not pass the others.
+// TestReturnedJobIsNext returns a job to a queue whose current turn has moved on. The returned job
+// becomes the first of the queue, and new jobs do not pass waiting jobs.
 func TestReturnedJobIsNext(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -206,26 +206,26 @@ func TestReturnedJobIsNext(t *testing.T) {
 			return nil, nil
 		}
 		h, n := oneLineCluster(t, url, m)
-		back := h.submit(n, h.submission(n, "easel-1", 1))
+		returned := h.submit(n, h.submission(n, "easel-1", 1))
 		h.fill(n, 5)
-		n.step(n.jobs.Start) // it runs
+		n.step(n.jobs.Start) // starts the job
 		h.update(`UPDATE job_run SET turn = turn + 100 WHERE state = 0`)
-		waits := h.withAccount(h.open(money.USD))
-		waiting := waits.submit(n, waits.submission(n, "easel-1", 1))
+		earlier := h.withAccount(h.open(money.USD))
+		earlierJob := earlier.submit(n, earlier.submission(n, "easel-1", 1))
 		release <- struct{}{}
 		n.jobs.running.Wait()
 		n.clearCache()
-		if s := h.poll(n, "image", back); s.Status != row.StatusProcessing {
+		if s := h.poll(n, "image", returned); s.Status != row.StatusProcessing {
 			t.Errorf("%+v", s)
 		}
-		comes := h.withAccount(h.open(money.USD))
-		coming := comes.submit(n, comes.submission(n, "easel-1", 1))
-		before, after := waits.poll(n, "image", waiting), comes.poll(n, "image", coming)
+		later := h.withAccount(h.open(money.USD))
+		laterJob := later.submit(n, later.submission(n, "easel-1", 1))
+		before, after := earlier.poll(n, "image", earlierJob), later.poll(n, "image", laterJob)
 		if *before.Position >= *after.Position {
-			t.Errorf("a job that came later is at %d, one that waits at %d", *after.Position, *before.Position)
+			t.Errorf("the later job has position %d, the earlier job %d", *after.Position, *before.Position)
 		}
-		if ids := h.order(); ids[0] != back {
-			t.Errorf("%v begins the queue, want the returned job %s", ids, back)
+		if ids := h.order(); ids[0] != returned {
+			t.Errorf("%v begins the queue, want the returned job %s", ids, returned)
 		}
 	})
 }
@@ -238,7 +238,7 @@ func (h *cluster) update(query string, args ...any) {
 	})
 }
 
-// order returns the queue.
+// order returns the ids of the queued jobs in the order of the queue.
 func (h *cluster) order() (ids []string) {
 	h.t.Helper()
 	h.viewTx(func(tx *store.Tx) (err error) {
@@ -259,7 +259,7 @@ func TestETA(t *testing.T) {
 		{9, 10, 10 * time.Second, 10}, {99, 10, 10 * time.Second, 100}, {5, 0, 0, 1}, {5, 0, time.Millisecond, 6},
 	} {
 		if got := eta(c.ahead, c.busy, c.pace); got != c.want {
-			t.Errorf("%d ahead, %d run, %s each: %d s, want %d", c.ahead, c.busy, c.pace, got, c.want)
+			t.Errorf("%d ahead, %d running, %s each: %d s, want %d", c.ahead, c.busy, c.pace, got, c.want)
 		}
 	}
 }
@@ -282,7 +282,7 @@ func TestPace(t *testing.T) {
 		h.fill(n, 4)
 		ids := h.order()
 		if s := h.poll(n, "image", ids[3]); *s.Position != 3 || *s.ETA > 60 {
-			t.Errorf("place %d, %d s", *s.Position, *s.ETA)
+			t.Errorf("position %d, %d s", *s.Position, *s.ETA)
 		}
 		h.update(`UPDATE job SET started_ms = ended_ms - 100000 WHERE status = 'succeeded'`)
 		n.clearCache()
@@ -292,8 +292,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestQueueCacheReadsOnce polls a long queue concurrently. It is read once, and newer jobs are
-// counted.
+// TestQueueCacheReadsOnce polls many jobs of a queue. The queue is read once, and newer jobs get their
+// positions too.
 func TestQueueCacheReadsOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -306,21 +306,21 @@ func TestQueueCacheReadsOnce(t *testing.T) {
 		ids := h.order()
 		for i, id := range ids {
 			if s := h.poll(n, "image", id); *s.Position != int64(i) {
-				t.Fatalf("place %d, want %d", *s.Position, i)
+				t.Fatalf("position %d, want %d", *s.Position, i)
 			}
 		}
 		// The rows have changed, so this answer is from the cache.
 		h.update(`UPDATE job_run SET turn = turn + 1000 WHERE id = $1`, ids[0])
 		if s := h.poll(n, "image", ids[1]); *s.Position != 1 {
-			t.Errorf("the queue is read for each poll: %d", *s.Position)
+			t.Errorf("the queue is read for each poll: position %d", *s.Position)
 		}
 		late := h.submit(n, h.submission(n, "easel-1", 1))
 		if s := h.poll(n, "image", late); *s.Position != 50 {
-			t.Errorf("a job that came since is at %d", *s.Position)
+			t.Errorf("a job submitted after the read has position %d", *s.Position)
 		}
 		clock = clock.Add(queueFresh + time.Millisecond)
 		if s := h.poll(n, "image", ids[1]); *s.Position != 0 {
-			t.Errorf("the queue is not read anew: %d", *s.Position)
+			t.Errorf("the queue is not read again after queueFresh: position %d", *s.Position)
 		}
 	})
 }

@@ -3,9 +3,9 @@ package job
 // Statements for many rows. Each uses an index, as sql_test.go checks on both databases.
 const (
 	// insertRun appends a job to its queue. Accounts take turns: each account has one job per turn,
-	// after its last one and not before the current turn. ORDER BY with LIMIT 1 makes PostgreSQL
-	// use the index even if it believes that the table is empty; for MAX and MIN it would read the
-	// whole table.
+	// after the turn of its last job and not before the current turn. ORDER BY with LIMIT 1 makes
+	// PostgreSQL use the index even if its statistics say that the table is empty. With MAX and MIN,
+	// PostgreSQL would read the whole table.
 	insertRun = `INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number,
 		ticket,
 		submitted_ms, results, files, trace)
@@ -20,7 +20,7 @@ const (
 
 	nextEpoch = `SELECT COALESCE((SELECT epoch FROM job_run WHERE state > 0 AND epoch <> '' AND epoch > $1 ORDER BY epoch LIMIT 1), '')`
 
-	ofEpoch = `SELECT id FROM job_run WHERE epoch = $1 AND epoch <> '' AND state > 0 ORDER BY id LIMIT $2`
+	jobsOfEpoch = `SELECT id FROM job_run WHERE epoch = $1 AND epoch <> '' AND state > 0 ORDER BY id LIMIT $2`
 
 	overdueJobs = `SELECT id FROM job_run WHERE state = 0 AND queued_ms > 0 AND queued_ms <= $1 ORDER BY queued_ms LIMIT $2`
 
@@ -44,7 +44,7 @@ const (
 		WHERE model = $1 AND state = 0 AND wake_ms <= $2 AND (turn, id) > ($3, $4)
 	ORDER BY turn, id LIMIT $5`
 
-	// insertSpool inserts nothing if the spool has $6 parts.
+	// insertSpool inserts a part. It is a no-op if the spool already has $6 parts.
 	insertSpool = `INSERT INTO job_spool (job, number, result, part, data) SELECT $1, $2, $3, $4, $5
 		WHERE (SELECT COUNT(*) FROM job_spool) < $6
 		ON CONFLICT (job, number, result, part) DO UPDATE SET data = excluded.data`
@@ -53,7 +53,7 @@ const (
 
 	deleteSpoolOf = `DELETE FROM job_spool WHERE job = $1`
 
-	// unneededSpool and deleteSpool read the whole spool. It is empty without an outage.
+	// unneededSpool and deleteSpool read the whole spool. The spool is empty unless there is an outage.
 	unneededSpool = `SELECT EXISTS (SELECT 1 FROM job_spool WHERE ` + noRun + `)`
 
 	deleteSpool = `DELETE FROM job_spool WHERE ` + noRun

@@ -56,7 +56,7 @@ func TestIndexes(t *testing.T) {
 				"models":        {nextQueuedModel, []any{""}},
 				"no line":       {modelQueue, []any{"easel-1", maxStarts}},
 				"epochs":        {nextEpoch, []any{"node_1"}},
-				"of an epoch":   {ofEpoch, []any{"node_1", maxTakeOvers}},
+				"of an epoch":   {jobsOfEpoch, []any{"node_1", maxTakeOvers}},
 				"overdue":       {overdueJobs, []any{int64(5), maxStarts}},
 				"measure":       {measureQueues, []any{maxMeasured}},
 				"accounts":      {nextQueuedAccount, []any{"easel-1", "acct_5"}},

@@ -81,7 +81,7 @@ func (j *Jobs) orphans(ctx context.Context) ([]orphan, error) {
 			if nodes.Lives(epoch) {
 				continue
 			}
-			ids, err := row.IDsTx(tx, ofEpoch, epoch, maxTakeOvers)
+			ids, err := row.IDsTx(tx, jobsOfEpoch, epoch, maxTakeOvers)
 			if err != nil {
 				return err
 			}

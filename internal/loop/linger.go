@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Linger returns a context for the last work of a stopping loop. It ends d after ctx, or
-// when it is cancelled. Cancel it to release its goroutine.
+// Linger returns a context for the last work of a stopping loop. The context ends d after ctx or when
+// cancelled. The caller must cancel it to release its goroutine.
 func Linger(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

@@ -104,8 +104,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestWake: Wake starts a step early and does not move the others. It has no effect on a
-// failing loop and during Pause.
+// TestWake checks that Wake starts a step early and does not move later steps. Wake has no effect
+// on a failing loop and during Pause.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -144,7 +144,7 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// TestLog: a run of failures is logged twice.
+// TestLog checks that a run of failures is logged only at its beginning and its end.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	_, logged := steps(t, 7500*time.Millisecond, loop.Loop{Period: time.Second}, func(n int) error {
@@ -162,8 +162,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestStop: Run waits for the steps of all loops, and an error caused by the stop is not
-// logged.
+// TestStop checks that Run waits for the steps of all loops, and that an error caused by the stop
+// is not logged.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,9 +1,9 @@
 // Package operator owns the actions of operators through the operator API, the console and the
-// shell, their log, and background audits. An action that spans rooms is one function here, so that
-// it does the same on every way.
+// shell, their log, and background audits. An action that spans several packages is one function
+// here, so that every Way has the same effect.
 //
 // Invariants: an action and its log row are one transaction, except for a resend, whose row follows
-// the attempt; a log row never changes and holds no secret; a node runs one audit at a time.
+// the attempt; a log row never changes and contains no secret; a node runs one audit at a time.
 package operator
 
 import (
@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Way is the way in which an operator reached the service.
+// Way is the interface that an operator used.
 type Way string
 
 // Values of Way.
@@ -82,17 +82,17 @@ type LogRow struct {
 func NoteTx(tx *store.Tx, by Actor, e LogRow) error {
 	now, err := tx.NowMS()
 	if err != nil {
-		return fmt.Errorf("note an operator's act: %w", err)
+		return fmt.Errorf("log an operator's action: %w", err)
 	}
 	b := tx.Batch()
 	Note(b, now, by, e)
 	if err := tx.Run(b); err != nil {
-		return fmt.Errorf("note an operator's act: %w", err)
+		return fmt.Errorf("log an operator's action: %w", err)
 	}
 	return nil
 }
 
-// Note is NoteTx for an action in a batch.
+// Note adds the statement of NoteTx to the batch of an action.
 func Note(b *store.Batch, nowMS int64, by Actor, e LogRow) {
 	before, after := e.Before.without(e.After), e.After.without(e.Before)
 	if strings.HasSuffix(e.Act, ".change") && len(before)+len(after) == 0 {
@@ -105,14 +105,14 @@ func Note(b *store.Batch, nowMS int64, by Actor, e LogRow) {
 
 // without returns the members of f that differ from other.
 func (f Details) without(other Details) Details {
-	kept := Details{}
+	differing := Details{}
 	for name, value := range f {
-		said, there := other[name]
-		if !there || (Details{name: value}).text() != (Details{name: said}).text() {
-			kept[name] = value
+		otherValue, ok := other[name]
+		if !ok || (Details{name: value}).text() != (Details{name: otherValue}).text() {
+			differing[name] = value
 		}
 	}
-	return kept
+	return differing
 }
 
 // text returns the details as stored.
@@ -138,12 +138,12 @@ type LogFilter struct {
 func LogTx(tx *store.Tx, f LogFilter) ([]LogRow, bool, error) {
 	var where []string
 	var args []any
-	for _, by := range []struct{ condition, value string }{
+	for _, c := range []struct{ condition, value string }{
 		{"act = ", f.Act}, {"object = ", f.Object}, {"account = ", f.Account}, {"id < ", f.After},
 	} {
-		if by.value != "" {
-			args = append(args, by.value)
-			where = append(where, by.condition+"$"+strconv.Itoa(len(args)))
+		if c.value != "" {
+			args = append(args, c.value)
+			where = append(where, c.condition+"$"+strconv.Itoa(len(args)))
 		}
 	}
 	text := `SELECT id, at_ms, way, name, address, act, object, account, before_text, after_text FROM operator_log`
@@ -180,23 +180,23 @@ func LogTx(tx *store.Tx, f LogFilter) ([]LogRow, bool, error) {
 	return list, false, nil
 }
 
-// DoneByTx returns the last actor of act for each of the objects.
+// DoneByTx returns, by object, the operator of the last action act on the object.
 func DoneByTx(tx *store.Tx, act string, objects []string) (map[string]Actor, error) {
 	rows, err := tx.Query(`SELECT object, way, name, address FROM operator_log WHERE act = $1 AND `+tx.In("object", 2)+` ORDER BY id`,
 		act, store.List(objects))
 	if err != nil {
-		return nil, fmt.Errorf("read who did it: %w", err)
+		return nil, fmt.Errorf("read the operators of %s: %w", act, err)
 	}
 	defer rows.Close()
-	done := make(map[string]Actor, len(objects))
+	actors := make(map[string]Actor, len(objects))
 	for rows.Next() {
 		var object, way string
 		var by Actor
 		if err := rows.Scan(&object, &way, &by.Name, &by.Address); err != nil {
-			return nil, fmt.Errorf("read who did it: %w", err)
+			return nil, fmt.Errorf("read the operators of %s: %w", act, err)
 		}
 		by.Way = Way(way)
-		done[object] = by
+		actors[object] = by
 	}
-	return done, rows.Err()
+	return actors, rows.Err()
 }

@@ -259,7 +259,7 @@ func querySQLite(stmt driver.Stmt, args []driver.NamedValue, scan func(Row) erro
 	if err != nil {
 		return err
 	}
-	row := liteRow(make([]driver.Value, len(rows.Columns())))
+	row := sqliteRow(make([]driver.Value, len(rows.Columns())))
 	for err == nil {
 		if err = rows.Next(row); err == nil {
 			err = scan(row)
@@ -275,11 +275,11 @@ func querySQLite(stmt driver.Stmt, args []driver.NamedValue, scan func(Row) erro
 // stops, and Refused reports true for the error, because a retry would fail again on the same row.
 var ErrColumn = errors.New("a row is damaged")
 
-// liteRow is a row of SQLite as the driver answers it.
-type liteRow []driver.Value
+// sqliteRow is a row of SQLite as the driver returns it.
+type sqliteRow []driver.Value
 
 // Scan implements Row.
-func (r liteRow) Scan(dest ...any) error {
+func (r sqliteRow) Scan(dest ...any) error {
 	if len(dest) != len(r) {
 		return fmt.Errorf("scan %d columns into %d values", len(r), len(dest))
 	}

@@ -22,15 +22,15 @@ type clock struct {
 	elapsed func() time.Duration     // monotonic; if nil, jumps are not detected
 	onJump  func(jump time.Duration) // may be nil
 
-	mu       sync.Mutex
-	lite     time.Time     // SQLite: the last returned time
-	liteAt   time.Duration // monotonic time of lite
-	read     bool          // the clock was read before
-	last     int64         // the last reading, in Unix milliseconds
-	from, to time.Duration // monotonic times around the last reading
-	steps    int64
-	steady   int64         // the steady time, in Unix milliseconds
-	steadyAt time.Duration // monotonic time of steady
+	mu           sync.Mutex
+	sqliteLast   time.Time     // SQLite: the last returned time
+	sqliteLastAt time.Duration // monotonic time of sqliteLast
+	read         bool          // the clock was read before
+	last         int64         // the last reading, in Unix milliseconds
+	from, to     time.Duration // monotonic times around the last reading
+	steps        int64
+	steady       int64         // the steady time, in Unix milliseconds
+	steadyAt     time.Duration // monotonic time of steady
 }
 
 func newClock(o Options) *clock {
@@ -55,10 +55,10 @@ func (c *clock) smooth() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, at := c.wall().Round(0), c.elapsed() // Round: compared as a wall clock
-	if behind := c.lite.Sub(now); behind > 0 && behind < smallStep {
-		now = c.lite.Add(max(0, at-c.liteAt) / 2)
+	if behind := c.sqliteLast.Sub(now); behind > 0 && behind < smallStep {
+		now = c.sqliteLast.Add(max(0, at-c.sqliteLastAt) / 2)
 	}
-	c.lite, c.liteAt = now, at
+	c.sqliteLast, c.sqliteLastAt = now, at
 	return now
 }
 

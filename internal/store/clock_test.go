@@ -26,7 +26,7 @@ func (f *times) options() Options {
 // pass lets time pass on both.
 func (f *times) pass(d time.Duration) { f.wall, f.elapsed = f.wall.Add(d), f.elapsed+d }
 
-func liteClock(t *testing.T, f *times) *DB {
+func sqliteClock(t *testing.T, f *times) *DB {
 	t.Helper()
 	db, err := Open(context.Background(), "sqlite:"+filepath.Join(t.TempDir(), "t.db"), f.options())
 	if err != nil {
@@ -43,7 +43,7 @@ func liteClock(t *testing.T, f *times) *DB {
 func TestEachJumpIsToldOnce(t *testing.T) {
 	t.Parallel()
 	f := newTimes()
-	db := liteClock(t, f)
+	db := sqliteClock(t, f)
 	run := func(want ...time.Duration) {
 		t.Helper()
 		f.jumps = nil
@@ -99,7 +99,7 @@ func TestStepBackDoesNotFreezeSQLite(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{2 * time.Second, time.Hour, 24 * time.Hour} {
 		f := newTimes()
-		db := liteClock(t, f)
+		db := sqliteClock(t, f)
 		db.localMS()
 		f.wall = f.wall.Add(-d)
 		for range 3 {
@@ -110,7 +110,7 @@ func TestStepBackDoesNotFreezeSQLite(t *testing.T) {
 		}
 	}
 	f := newTimes()
-	db := liteClock(t, f)
+	db := sqliteClock(t, f)
 	last := db.localMS()
 	f.wall = f.wall.Add(-900 * time.Millisecond)
 	for range 2000 {
@@ -129,7 +129,7 @@ func TestStepBackDoesNotFreezeSQLite(t *testing.T) {
 func TestExpiryDoesNotJump(t *testing.T) {
 	t.Parallel()
 	f := newTimes()
-	db := liteClock(t, f)
+	db := sqliteClock(t, f)
 	lag := func() time.Duration {
 		now := db.localMS()
 		return time.Duration(now-db.Expiry(now)) * time.Millisecond
@@ -187,7 +187,7 @@ func TestExpiryDoesNotJump(t *testing.T) {
 	lag()
 	before := f.wall.UnixMilli()
 	f.wall, f.elapsed = f.wall.Add(year), 0
-	next := liteClock(t, f)
+	next := sqliteClock(t, f)
 	now := next.localMS()
 	next.ResumeSteady(before)
 	if got := next.Expiry(now); got != before {

@@ -12,13 +12,13 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestForeignDatabases: rows come as texts by column, whatever the database calls their
-// types, and nothing can be written.
+// TestForeignDatabases checks that rows of any database are read as texts by column, whatever the
+// types, and that nothing can be written.
 func TestForeignDatabases(t *testing.T) {
 	t.Parallel()
-	lite, maria := filepath.Join(t.TempDir(), "other.db"), storetest.MariaDB(t)
+	sqliteFile, maria := filepath.Join(t.TempDir(), "other.db"), storetest.MariaDB(t)
 	for name, source := range map[string]struct{ driver, database, opened, types string }{
-		"sqlite":   {"sqlite", lite, lite, `flag boolean, list text`},
+		"sqlite":   {"sqlite", sqliteFile, sqliteFile, `flag boolean, list text`},
 		"postgres": {"pgx", storetest.PostgreSQL(t), "", `flag boolean, list text[]`},
 		"mariadb":  {"mysql", maria + "?multiStatements=true&sql_mode=ansi_quotes", maria + "?parseTime=true", `flag tinyint(1), list json`},
 	} {

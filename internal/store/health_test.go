@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestHealth: a database knows its size, and how long its last commit took.
+// TestHealth checks the reported size of a database and the reported time of its last commit.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

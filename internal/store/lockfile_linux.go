@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The bytes of a database file that are locked here. SQLite locks bytes around 1<<30, and its
-// largest file ends at 1<<48.
+// Bytes of a database file for our locks. SQLite locks bytes around 1<<30, and the largest SQLite file
+// ends at 1<<48.
 const (
 	servingByte = 1 << 62 // exclusive lock of the process that serves the file
 	firstName   = 1 << 61 // shared locks of all processes that have the file open: a byte for each name
@@ -19,16 +19,16 @@ const (
 // lockName locks the byte of a name and reports whether no other name is in use.
 func lockName(fd int, name string, _ bool) (bool, error) {
 	h := fnv.New64a()
-	_, _ = io.WriteString(h, name) // a hash takes everything
+	_, _ = io.WriteString(h, name) // a hash's Write never fails
 	own := int64(h.Sum64() % names)
 	if err := setLock(fd, unix.F_RDLCK, firstName+own, 1); err != nil {
 		return false, err
 	}
-	for _, others := range [2][2]int64{{firstName, own}, {firstName + own + 1, names - own - 1}} {
-		if others[1] == 0 { // a length of 0 would be one without an end
+	for _, span := range [2][2]int64{{firstName, own}, {firstName + own + 1, names - own - 1}} {
+		if span[1] == 0 { // a lock of length 0 has no end
 			continue
 		}
-		if locked, err := isLocked(fd, others[0], others[1]); err != nil || locked {
+		if locked, err := isLocked(fd, span[0], span[1]); err != nil || locked {
 			return false, err
 		}
 	}
@@ -38,13 +38,13 @@ func lockName(fd int, name string, _ bool) (bool, error) {
 func lockServing(fd int) error { return setLock(fd, unix.F_WRLCK, servingByte, 1) }
 
 func unlockServing(fd int) error {
-	if fd < 0 { // it went with the descriptor
+	if fd < 0 { // the lock ended when the descriptor was closed
 		return nil
 	}
 	return setLock(fd, unix.F_UNLCK, servingByte, 1)
 }
 
-func servingLocked(f *liteFile) (bool, error) { return isLocked(f.fd, servingByte, 1) }
+func servingLocked(f *sqliteFile) (bool, error) { return isLocked(f.fd, servingByte, 1) }
 
 // setLock sets an open-file-description lock without waiting. The lock belongs to the descriptor
 // and not to the process.

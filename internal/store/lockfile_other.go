@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Without open-file-description locks, the file beside the database is the lock, and a file with
+// Without open-file-description locks, only the sidecar file is locked, and a database file with
 // several names is rejected.
 
 func lockName(_ int, _ string, several bool) (bool, error) { return !several, nil }
@@ -19,18 +19,18 @@ func lockServing(int) error { return nil }
 
 func unlockServing(int) error { return nil }
 
-func servingLocked(f *liteFile) (bool, error) {
-	beside, err := os.Open(f.path + ".lock")
+func servingLocked(f *sqliteFile) (bool, error) {
+	sidecar, err := os.Open(f.path + ".lock")
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 		return false, err
 	}
-	err = unix.Flock(int(beside.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	err = unix.Flock(int(sidecar.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	locked := errors.Is(err, unix.EWOULDBLOCK)
 	if locked {
 		err = nil
 	}
-	return locked, errors.Join(err, beside.Close())
+	return locked, errors.Join(err, sidecar.Close())
 }

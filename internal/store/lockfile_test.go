@@ -20,7 +20,7 @@ func TestOneProcessServesAFile(t *testing.T) {
 	served := func(want bool) {
 		t.Helper()
 		if got, err := db.IsServed(); err != nil || got != want {
-			t.Errorf("Served: %v, %v; want %v", got, err, want)
+			t.Errorf("IsServed: %v, %v; want %v", got, err, want)
 		}
 	}
 	served(false)
@@ -51,9 +51,9 @@ func TestLockLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	url := storetest.SQLite(t)
 	db := storetest.Open(t, url, store.Options{})
-	beside := strings.TrimPrefix(url, "sqlite:") + ".lock"
-	there := func() bool {
-		_, err := os.Stat(beside)
+	lockPath := strings.TrimPrefix(url, "sqlite:") + ".lock"
+	exists := func() bool {
+		_, err := os.Stat(lockPath)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
@@ -62,30 +62,30 @@ func TestLockLeavesNoFile(t *testing.T) {
 	lock := func() {
 		t.Helper()
 		release, err := db.LockFile()
-		if err != nil || !there() {
-			t.Fatalf("lock: %v, its file is there: %v", err, there())
+		if err != nil || !exists() {
+			t.Fatalf("lock: %v, the lock file exists: %v", err, exists())
 		}
 		if err := release(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if there() {
-		t.Fatal("a file of the lock before there is one")
+	if exists() {
+		t.Fatal("the lock file exists before the first lock")
 	}
 	lock()
-	if there() {
-		t.Error("the file of the lock is left")
+	if exists() {
+		t.Error("the lock file still exists after the release")
 	}
-	if err := os.WriteFile(beside, nil, 0o600); err != nil {
+	if err := os.WriteFile(lockPath, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	lock()
-	if !there() {
-		t.Error("the file of a service is gone")
+	if !exists() {
+		t.Error("the release removed a lock file that another process had created")
 	}
 }
 
-// otherName makes another name of a database file in a folder of its own.
+// otherName gives a database file another name, in a new folder.
 func otherName(t *testing.T, url string, link func(path, other string) error) string {
 	t.Helper()
 	other := filepath.Join(t.TempDir(), "other.db")
@@ -95,8 +95,8 @@ func otherName(t *testing.T, url string, link func(path, other string) error) st
 	return "sqlite:" + other
 }
 
-// TestSymbolicLinkIsTheFile opens a served file through a link: the lock is seen there, and each
-// name shows the writes through the other.
+// TestSymbolicLinkIsTheFile opens a served file through a symbolic link. The lock counts under both
+// names, and each name shows the writes through the other name.
 func TestSymbolicLinkIsTheFile(t *testing.T) {
 	t.Parallel()
 	ctx, url := context.Background(), storetest.SQLite(t)
@@ -110,7 +110,7 @@ func TestSymbolicLinkIsTheFile(t *testing.T) {
 		t.Errorf("lock through a link: %v; want ErrServed", err)
 	}
 	if served, err := other.IsServed(); err != nil || !served {
-		t.Errorf("Served: %v, %v", served, err)
+		t.Errorf("IsServed: %v, %v", served, err)
 	}
 	if err := errors.Join(node.Register(ctx, other, "b"), node.Register(ctx, db, "a")); err != nil {
 		t.Fatal(err)
@@ -119,12 +119,13 @@ func TestSymbolicLinkIsTheFile(t *testing.T) {
 		t.Errorf("nodes %v, %v; want two", nodes, err)
 	}
 	if _, err := os.Stat(strings.TrimPrefix(linked, "sqlite:") + "-wal"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a log beside the link: %v", err)
+		t.Errorf("a write-ahead log next to the link: %v", err)
 	}
 }
 
-// TestHardLinkIsRefused opens a file under two names. While one name is in use, the other is
-// refused before anything is written beside it, served or not. Afterwards it may be used.
+// TestHardLinkIsRefused opens a file under two names. While one name is in use, Open rejects the
+// other name and writes no file next to it, whether or not the file is served. After Close, the
+// other name may be used.
 func TestHardLinkIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx, url := context.Background(), storetest.SQLite(t)
@@ -144,9 +145,9 @@ func TestHardLinkIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(linked)
-	beside, err := filepath.Glob(strings.TrimPrefix(linked, "sqlite:") + "-*")
-	if err != nil || len(beside) > 0 {
-		t.Errorf("beside the other name: %v, %v; want nothing", beside, err)
+	logs, err := filepath.Glob(strings.TrimPrefix(linked, "sqlite:") + "-*")
+	if err != nil || len(logs) > 0 {
+		t.Errorf("files next to the other name: %v, %v; want none", logs, err)
 	}
 	if err := errors.Join(db.Migrate(ctx), node.Register(ctx, db, "a"), db.Close()); err != nil {
 		t.Fatal(err)
@@ -158,7 +159,8 @@ func TestHardLinkIsRefused(t *testing.T) {
 	refused(url)
 }
 
-// TestLogOfAnotherName refuses a name under which SQLite would not find a killed process's log.
+// TestLogOfAnotherName checks that Open rejects a name if a killed process has left a log under
+// another name, because SQLite would not find the log.
 func TestLogOfAnotherName(t *testing.T) {
 	t.Parallel()
 	ctx, url := context.Background(), storetest.SQLite(t)
@@ -180,7 +182,7 @@ func TestLogOfAnotherName(t *testing.T) {
 	storetest.Open(t, url, store.Options{})
 }
 
-// TestLocksOfSQLiteStayFree runs the operations of SQLite that lock the whole file beside our lock.
+// TestLocksOfSQLiteStayFree runs SQLite operations that lock the whole file while our lock is held.
 func TestLocksOfSQLiteStayFree(t *testing.T) {
 	t.Parallel()
 	ctx, url := context.Background(), storetest.SQLite(t)

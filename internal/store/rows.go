@@ -10,16 +10,16 @@ import (
 // statements: an insert writes several rows at a time, an update one. Create it once, with Insert
 // or Update.
 type Rows struct {
-	columns  []string // columns with values, in order
-	texts    []bool   // by column: text, otherwise bigint
-	lite     string   // SQLite's for one row
-	liteMany string   // lite for liteRows rows; empty if unused
-	array    string   // PostgreSQL's
+	columns    []string // columns with values, in order
+	texts      []bool   // by column: text, otherwise bigint
+	sqlite     string   // SQLite's statement for one row
+	sqliteMany string   // SQLite's statement for sqliteRows rows; empty if unused
+	array      string   // PostgreSQL's statement
 }
 
-// liteRows is the number of rows that SQLite inserts with one statement. It takes two thirds of the
+// sqliteRows is the number of rows that SQLite inserts with one statement. It takes two thirds of the
 // time of eight statements; more rows do not take less.
-const liteRows = 8
+const sqliteRows = 8
 
 // Insert returns a statement that inserts rows. columns is a list of names, each with its type,
 // text or bigint, or with a literal for all rows, such as id text, amount_nano bigint, free 0.
@@ -41,9 +41,9 @@ func Insert(table, columns, conflict string) *Rows {
 	row := `(` + strings.Join(marks, ", ") + `)`
 	// A failure rolls back the whole transaction, so SQLite need not save the former pages before
 	// each statement.
-	lite := `INSERT OR FAIL ` + into + `VALUES `
-	r.lite = strings.TrimSpace(lite + row + ` ` + conflict)
-	r.liteMany = strings.TrimSpace(lite + strings.Repeat(row+`, `, liteRows-1) + row + ` ` + conflict)
+	insert := `INSERT OR FAIL ` + into + `VALUES `
+	r.sqlite = strings.TrimSpace(insert + row + ` ` + conflict)
+	r.sqliteMany = strings.TrimSpace(insert + strings.Repeat(row+`, `, sqliteRows-1) + row + ` ` + conflict)
 	r.array = strings.TrimSpace(`INSERT ` + into + `SELECT ` + strings.Join(values, ", ") + ` FROM ` + r.unnest() + ` ` + conflict)
 	return &r
 }
@@ -63,7 +63,7 @@ func Update(table, columns string) *Rows {
 	}
 	last := len(marks) - 1
 	key := r.columns[len(r.columns)-1]
-	r.lite = `UPDATE ` + table + ` SET ` + strings.Join(marks[:last], ", ") + ` WHERE ` + key + ` = ?`
+	r.sqlite = `UPDATE ` + table + ` SET ` + strings.Join(marks[:last], ", ") + ` WHERE ` + key + ` = ?`
 	r.array = `UPDATE ` + table + ` SET ` + strings.Join(values[:last], ", ") + ` FROM ` + r.unnest() +
 		` WHERE ` + table + `.` + key + ` = v.` + key
 	return &r
@@ -106,11 +106,11 @@ func (b *Batch) Rows(r *Rows, values []any) {
 		b.items = append(b.items, batchItem{text: r.array, args: r.arrays(values)})
 	default:
 		row := len(r.columns)
-		for many := row * liteRows; r.liteMany != "" && len(values) >= many; values = values[many:] {
-			b.items = append(b.items, batchItem{text: r.liteMany, args: values[:many]})
+		for many := row * sqliteRows; r.sqliteMany != "" && len(values) >= many; values = values[many:] {
+			b.items = append(b.items, batchItem{text: r.sqliteMany, args: values[:many]})
 		}
 		for ; len(values) > 0; values = values[row:] {
-			b.items = append(b.items, batchItem{text: r.lite, args: values[:row]})
+			b.items = append(b.items, batchItem{text: r.sqlite, args: values[:row]})
 		}
 	}
 }

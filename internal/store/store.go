@@ -65,10 +65,10 @@ type Options struct {
 // DB is one database. It is safe for concurrent use.
 type DB struct {
 	dialect Dialect
-	file    *liteFile // of SQLite only
-	write   *sql.DB   // SQLite: exactly one connection
-	read    *sql.DB   // a separate pool, so that readers cannot delay writers
-	local   bool      // the clock is this process's: on SQLite, and in tests
+	file    *sqliteFile // of SQLite only
+	write   *sql.DB     // SQLite: exactly one connection
+	read    *sql.DB     // a separate pool, so that readers cannot delay writers
+	local   bool        // the clock is this process's: on SQLite, and in tests
 	clock   *clock
 	stmts   stmtCache // SQLite: prepared statements of the write connection; used under its lock
 
@@ -97,7 +97,7 @@ func openSQLite(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the database folder: %w", err)
 	}
-	file, err := openLiteFile(path)
+	file, err := openSQLiteFile(path)
 	if err != nil {
 		return nil, err
 	}

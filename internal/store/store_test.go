@@ -137,8 +137,8 @@ func TestUpdateSurvivesAnEndedConnection(t *testing.T) {
 	}
 }
 
-// TestReadsSurviveAnEndedConnection: a read is tried again if its connection ended
-// before it had read anything, and only then.
+// TestReadsSurviveAnEndedConnection checks that a read is retried only if its connection ended
+// before the read had returned anything.
 func TestReadsSurviveAnEndedConnection(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})
@@ -340,8 +340,8 @@ func TestProcessClockNeverGoesBack(t *testing.T) {
 	}
 }
 
-// TestEndBeforeTheCommit: where a transaction's time is up before COMMIT is sent, nothing
-// is uncertain, and nothing was written.
+// TestEndBeforeTheCommit checks that if the deadline of a transaction passes before COMMIT is sent,
+// nothing was written and the outcome is not reported as uncertain.
 func TestEndBeforeTheCommit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestCapacityInWords: an overload that a vendor reports as an error of the
-// client asks the next line, as an HTTP answer and inside a stream.
+// TestCapacityInWords checks that an overload reported as an error of the client goes to the next
+// line, both in an HTTP answer and inside a stream.
 func TestCapacityInWords(t *testing.T) {
 	t.Parallel()
 	from := Source{Provider: "openai", BaseURL: "https://relay.example/v1", Model: "gpt-6-sol"}
@@ -41,8 +41,8 @@ func TestCapacityInWords(t *testing.T) {
 	}
 }
 
-// TestCapacityWordsAboutTheRequest: the same words about a part of the request
-// stay a rejection.
+// TestCapacityWordsAboutTheRequest checks that the same words about a part of the request are still
+// a rejection.
 func TestCapacityWordsAboutTheRequest(t *testing.T) {
 	t.Parallel()
 	from := Source{Provider: "openai", BaseURL: "https://relay.example/v1", Model: "gpt-6-sol"}

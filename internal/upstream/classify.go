@@ -94,7 +94,7 @@ func (s Source) classifyNotice(status int, n notice) *Failure {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusFailedDependency, 498, 499:
 		return classifyStatus(status, false)
 	case http.StatusPreconditionFailed: // no request of ours has a condition
-		if reason == reasonNone && s.at(vendorFireworks) {
+		if reason == reasonNone && s.isAt(vendorFireworks) {
 			return unproven(HealthModel)
 		}
 	case http.StatusServiceUnavailable:
@@ -111,8 +111,8 @@ func (s Source) classifyNotice(status int, n notice) *Failure {
 	switch reason {
 	case reasonNone, reasonServer, reasonRequest:
 		return rejection(status, n)
-	case reasonDear:
-		return tooDear(n)
+	case reasonUnaffordable:
+		return classifyUnaffordable(n)
 	}
 	return classifyReason(reason)
 }
@@ -131,10 +131,10 @@ func classifyBroken(status int, r reason) *Failure {
 	return classifyStatus(status, false)
 }
 
-// tooDear classifies a request whose output limit exceeds our balance (OpenRouter).
+// classifyUnaffordable classifies a request whose output limit exceeds our balance (OpenRouter).
 // Another line may serve it, and so may a smaller limit. The message is our own,
 // since the provider's reveals our balance.
-func tooDear(n notice) *Failure {
+func classifyUnaffordable(n notice) *Failure {
 	_, rest, found := strings.Cut(n.message, "can only afford ")
 	digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
 	if left, err := strconv.Atoi(digits); !found || err != nil || left == 0 {
@@ -152,8 +152,8 @@ func classifyForbidden(status int, r reason, n notice) *Failure {
 	switch r {
 	case reasonAccount, reasonModel, reasonMissing, reasonFilter, reasonOutput, reasonBusy:
 		return classifyReason(r)
-	case reasonDear:
-		return tooDear(n)
+	case reasonUnaffordable:
+		return classifyUnaffordable(n)
 	}
 	if status == http.StatusForbidden && r != reasonAccountWords {
 		switch unquoted := unquote(n.message); {
@@ -207,8 +207,8 @@ func (s Source) classifyInner(n notice) *Failure {
 			return rejection(http.StatusRequestEntityTooLarge, n)
 		}
 		return rejection(http.StatusBadRequest, n)
-	case reasonDear:
-		return tooDear(n)
+	case reasonUnaffordable:
+		return classifyUnaffordable(n)
 	default:
 		return classifyReason(reason)
 	}

@@ -347,7 +347,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestRetryInfo: a wait that stands in the body counts where no header has one.
+// TestRetryInfo checks that a wait in the body counts if no header has a wait.
 func TestRetryInfo(t *testing.T) {
 	t.Parallel()
 	body := func(delay string) []byte {
@@ -406,8 +406,8 @@ func FuzzClassify(f *testing.F) {
 	})
 }
 
-// TestNamesInDetails: a list of faults tells its names, whichever entry has
-// them, and so does the error_type beside a text.
+// TestNamesInDetails checks the error names in the entries of a list of details, and in error_type
+// beside a text.
 func TestNamesInDetails(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]struct {

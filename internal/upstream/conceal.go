@@ -64,15 +64,15 @@ func (f *Failure) Conceal(request rawjson.Pieces) {
 		f.Code, passed.Code = fault.InvalidRequest, fault.InvalidRequest
 		f.Passed = &passed
 	}
-	said := splitCause(f.Cause)
-	names, message := said.names, said.message
+	original := splitCause(f.Cause)
+	names, message := original.names, original.message
 	if !identifiers(names) && repeats(names, request) {
 		names = ""
 	}
 	if repeats(message, request) {
 		message = concealed
 	}
-	if names != said.names || message != said.message {
+	if names != original.names || message != original.message {
 		f.Cause = &providerError{names, cmp.Or(message, concealed)}
 	}
 }
@@ -91,11 +91,12 @@ func identifiers(names string) bool {
 	return true
 }
 
-// splitCause returns a cause in two parts. A cause of another kind has no names.
+// splitCause returns the names and the message of a cause. A cause other than a providerError has no
+// names.
 func splitCause(cause error) *providerError {
-	var said *providerError
-	if errors.As(cause, &said) && said.Error() == cause.Error() { // a wrapped cause says more
-		return said
+	var reported *providerError
+	if errors.As(cause, &reported) && reported.Error() == cause.Error() { // a wrapped cause has a longer text
+		return reported
 	}
 	return &providerError{message: cause.Error()}
 }

@@ -285,8 +285,8 @@ func (f *Failure) Redact(secrets ...string) *Failure {
 	hide := func(s string) string { return hide(s, secrets) }
 	f.Code = fault.Code(hide(string(f.Code)))
 	if f.Cause != nil {
-		said := splitCause(f.Cause)
-		if hidden := (providerError{hide(said.names), hide(said.message)}); hidden != *said {
+		cause := splitCause(f.Cause)
+		if hidden := (providerError{hide(cause.names), hide(cause.message)}); hidden != *cause {
 			f.Cause = &hidden
 		}
 	}

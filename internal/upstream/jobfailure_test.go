@@ -38,8 +38,8 @@ func TestAsJobFailure(t *testing.T) {
 	}
 }
 
-// TestJobsOfOurOwnTroubles: what is wrong with our account or our catalog at a
-// vendor goes to the next line and says nothing of itself to the user.
+// TestJobsOfOurOwnTroubles checks that a problem of our account or catalog at a vendor sends the
+// job to the next line, and that the user does not see its message.
 func TestJobsOfOurOwnTroubles(t *testing.T) {
 	t.Parallel()
 	const (

@@ -97,8 +97,8 @@ func answered(root gjson.Result) bool {
 func bareNotice(root gjson.Result, failed bool) (notice, bool) {
 	if d := root.Get("detail"); d.Exists() && d.Type != gjson.Null {
 		n := notice{message: tidy(d.String(), maxMessage)}
-		if said, _ := sentence(d); d.IsObject() && said != "" {
-			n.message = said
+		if message, _ := sentence(d); d.IsObject() && message != "" {
+			n.message = message
 		}
 		if first := d.Get("0"); first.IsObject() {
 			n.message = tidy(first.Get("msg").String(), maxMessage)
@@ -131,8 +131,8 @@ func objectNotice(e gjson.Result) notice {
 		n.param = tidy(param, maxName)
 	}
 	if raw := e.Get("metadata.raw"); n.message == "Provider returned error" && raw.Exists() { // OpenRouter
-		if said, param := sentence(raw); said != "" {
-			n.message, n.param = said, param
+		if message, param := sentence(raw); message != "" {
+			n.message, n.param = message, param
 		}
 	}
 	if e.Get("code").Type == gjson.Number {
@@ -192,18 +192,18 @@ func sentenceAt(r gjson.Result, depth int) (message, param string) {
 		}
 	}
 	var faults []string
-	for i, one := range r.Array() {
-		said, path := text(one.Get("msg")), location(one.Get("loc"))
-		if said == "" || i == maxDetails {
+	for i, item := range r.Array() {
+		msg, path := text(item.Get("msg")), location(item.Get("loc"))
+		if msg == "" || i == maxDetails {
 			break
 		}
 		if path != "" {
-			said += " (" + path + ")"
+			msg += " (" + path + ")"
 		}
 		if i == 0 {
 			param = tidy(path, maxName)
 		}
-		faults = append(faults, said)
+		faults = append(faults, msg)
 	}
 	return tidy(strings.Join(faults, "; "), maxMessage), param
 }

@@ -54,17 +54,17 @@ const holders = "team account org project workspace tenant subscription user key
 // redact hides our identity at a provider in a text for clients.
 func redact(text string) string {
 	lower := strings.ToLower(text)
-	for _, one := range identities {
+	for _, i := range identities {
 		switch {
-		case !one.marked(lower):
+		case !i.marked(lower):
 			continue
-		case one.pattern.NumSubexp() == 0:
-			text = one.pattern.ReplaceAllLiteralString(text, redacted)
+		case i.pattern.NumSubexp() == 0:
+			text = i.pattern.ReplaceAllLiteralString(text, redacted)
 			continue
 		}
 		var b strings.Builder
 		end := 0
-		for _, at := range one.pattern.FindAllStringSubmatchIndex(text, -1) {
+		for _, at := range i.pattern.FindAllStringSubmatchIndex(text, -1) {
 			b.WriteString(text[end:at[2]])
 			b.WriteString(redacted)
 			end = at[3]
@@ -107,12 +107,12 @@ func hide(text string, secrets []string) string {
 
 // unmask replaces words that show a part of a secret.
 func unmask(text, secret string) string {
-	text = part.ReplaceAllStringFunc(text, func(said string) string {
-		end := part.FindStringSubmatch(said)[1]
+	text = part.ReplaceAllStringFunc(text, func(masked string) string {
+		end := part.FindStringSubmatch(masked)[1]
 		if strings.HasPrefix(secret, end) || strings.HasSuffix(secret, end) {
-			return strings.TrimSuffix(said, end) + redacted
+			return strings.TrimSuffix(masked, end) + redacted
 		}
-		return said
+		return masked
 	})
 	return word.ReplaceAllStringFunc(text, func(w string) string {
 		bare := w

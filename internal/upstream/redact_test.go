@@ -63,8 +63,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestRedactOwnKey: no part of the line's own key is left, however a provider
-// masks it.
+// TestRedactOwnKey checks that no part of the line's own key is left, however a provider masks the
+// key.
 func TestRedactOwnKey(t *testing.T) {
 	t.Parallel()
 	const secret = "tollkey-abcdef123456wxyz"
@@ -95,7 +95,8 @@ func TestRedactOwnKey(t *testing.T) {
 	}
 }
 
-// TestJobsTellNoIdentity: nor does what the user of a job reads.
+// TestJobsTellNoIdentity checks that the messages for the user of a job contain no part of our
+// account's identity.
 func TestJobsTellNoIdentity(t *testing.T) {
 	t.Parallel()
 	const text = "Project `our-project-1` of arn:aws:iam::123456789012:user/u"

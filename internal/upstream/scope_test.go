@@ -21,8 +21,8 @@ func scopeOf(f *Failure) scope {
 	return scope{f.Code, f.Health, f.Unproven, f.Vague, f.Tools, f.AllModels, f.Elsewhere}
 }
 
-// TestScope: a refusal takes out what it is about: a form, a model, all models of
-// an account, or nothing but the request.
+// TestScope checks that a rejection affects only its scope: a form, a model, all models of an
+// account, or just the request.
 func TestScope(t *testing.T) {
 	t.Parallel()
 	const (

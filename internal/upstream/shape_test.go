@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestClassifyHostileBodies: bodies that would overflow the stack of a reader,
-// or fill the memory, are judged by their status and their beginning.
+// TestClassifyHostileBodies checks that bodies that would exhaust a reader's stack or memory are
+// classified by their status and their beginning.
 func TestClassifyHostileBodies(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{

@@ -2,7 +2,7 @@ package upstream
 
 import "strings"
 
-// reason is the meaning of the names in an error body, beyond the status.
+// reason is the meaning of an error body, according to its error names and wording.
 type reason int
 
 const (
@@ -15,40 +15,40 @@ const (
 	reasonMissing             // reasonModel, or a missing item of the request
 	reasonBusy                // rate limited or overloaded
 	reasonTimeout             // the provider ran out of time
-	reasonServer              // a failure of the provider's own
+	reasonServer              // a failure in the provider
 	reasonRequest             // the request is at fault
-	reasonDown                // reasonServer with any status
-	reasonDear                // our balance does not cover this request's output limit
+	reasonDown                // reasonServer, whatever the status
+	reasonUnaffordable        // our balance does not cover this request's output limit
 	reasonCapacity            // overloaded, in words a request could contain
 )
 
 // reasonOf returns the reason for a notice. Names decide; a wording counts if the
 // vendor has no name for the error.
 func (s Source) reasonOf(n notice) reason {
-	said := s.worded(n)
-	if said == reasonDear { // beside the name of an account that is not out
-		return said
+	byWording := s.reasonOfWording(n)
+	if byWording == reasonUnaffordable { // the error name says that the account is empty, which is not true
+		return byWording
 	}
 	best := reasonNone
 	for _, signal := range n.signals {
-		// The lowest reason wins, so that a telling code beats a broad type
+		// The lowest reason wins, so that a specific code beats a broad type
 		// ("insufficient_quota" beside "rate_limit_error").
-		r := named(signal)
+		r := reasonOfName(signal)
 		if r == reasonNone && n.param == "" {
-			r = s.numbered(signal)
+			r = s.reasonOfNumber(signal)
 		}
 		if r != reasonNone && (best == reasonNone || r < best) {
 			best = r
 		}
 	}
 	if best == reasonModel && n.param != "" && n.param != "model" {
-		return reasonMissing // the model of a tool, say
+		return reasonMissing // for example, the model of a tool
 	}
 	if best != reasonNone && best < reasonAccountWords {
 		return best
 	}
-	if said != reasonNone {
-		return said
+	if byWording != reasonNone {
+		return byWording
 	}
 	switch best {
 	case reasonNone, reasonServer, reasonRequest:
@@ -59,17 +59,17 @@ func (s Source) reasonOf(n notice) reason {
 	return best
 }
 
-// baseResp marks a number as MiniMax's: other vendors give the same numbers
-// another meaning.
+// baseResp marks a number as MiniMax's, because the same numbers have other meanings
+// at other vendors.
 const baseResp = "base_resp:"
 
-// blocked marks a reason for which Gemini refused a prompt: other vendors use
-// the same words (OTHER) for anything.
+// blocked marks Gemini's reason to reject a prompt, because other vendors use the
+// same words (OTHER) for anything.
 const blocked = "blocked:"
 
-// named returns the reason of one name, in lower case.
-func named(s string) reason {
-	if number, ok := strings.CutPrefix(s, baseResp); ok {
+// reasonOfName returns the reason for an error name in lower case.
+func reasonOfName(name string) reason {
+	if number, ok := strings.CutPrefix(name, baseResp); ok {
 		switch number {
 		case "1004", "1008", "2049":
 			return reasonAccount
@@ -87,7 +87,7 @@ func named(s string) reason {
 			return reasonServer
 		}
 	}
-	switch s {
+	switch name {
 	case "insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit_reached",
 		"billing_not_active", "billing_error", "account_deactivated", "organization_on_hold",
 		"invalid_api_key", "invalid_organization", "authentication_error",
@@ -139,13 +139,13 @@ func named(s string) reason {
 		return reasonRequest
 	}
 	switch {
-	case strings.HasSuffix(s, "_spend_limit_reached"):
+	case strings.HasSuffix(name, "_spend_limit_reached"):
 		return reasonAccount
-	case strings.Contains(s, "sensitivecontentdetected"), strings.HasPrefix(s, blocked), strings.HasSuffix(s, ".datainspectionfailed"),
-		strings.HasSuffix(s, "_policy"), strings.HasSuffix(s, "_policy_violation"):
+	case strings.Contains(name, "sensitivecontentdetected"), strings.HasPrefix(name, blocked),
+		strings.HasSuffix(name, ".datainspectionfailed"), strings.HasSuffix(name, "_policy"), strings.HasSuffix(name, "_policy_violation"):
 		return reasonFilter
-	case strings.HasPrefix(s, "throttling"), strings.HasPrefix(s, "ratelimitexceeded"),
-		strings.HasSuffix(s, "ratelimitexceeded"):
+	case strings.HasPrefix(name, "throttling"), strings.HasPrefix(name, "ratelimitexceeded"),
+		strings.HasSuffix(name, "ratelimitexceeded"):
 		return reasonBusy
 	}
 	return reasonNone

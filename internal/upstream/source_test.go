@@ -14,9 +14,8 @@ type proof struct {
 	elsewhere bool
 }
 
-// TestOneRequestProvesNothing: only names, and the provider's own id of the model,
-// prove that a credential or a model is out; what a request may have brought
-// about does not.
+// TestOneRequestProvesNothing checks that only error names and the provider's id of the model prove
+// that a credential or a model is unusable. Words that a request may have caused prove nothing.
 func TestOneRequestProvesNothing(t *testing.T) {
 	t.Parallel()
 	var (
@@ -124,8 +123,8 @@ func TestOneRequestProvesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatAPromptCanDoIsUnproven: a good model can be made to say nothing, or an
-// error sentence.
+// TestWhatAPromptCanDoIsUnproven checks that empty answers and error sentences prove nothing about
+// a model, because a prompt can cause them.
 func TestWhatAPromptCanDoIsUnproven(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[fault.Code]bool{

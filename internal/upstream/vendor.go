@@ -8,7 +8,7 @@ import (
 // vendor is a company: its own adapter, if any, and its domains, separated by spaces.
 type vendor struct{ adapter, domains string }
 
-// The vendors with known notices.
+// The vendors whose error notices are known.
 var (
 	vendorAnthropic  = vendor{"anthropic", "anthropic.com"}
 	vendorGoogle     = vendor{"gemini", "googleapis.com"}
@@ -24,18 +24,18 @@ var (
 	vendorZhipu      = vendor{"", "bigmodel.cn z.ai"}
 )
 
-// others lists the domains of vendors with a name for every error. A wording of
-// another vendor does not count there.
-var others = vendor{"", "openai.com azure.com groq.com together.ai together.xyz cerebras.ai perplexity.ai moonshot.ai moonshot.cn " +
+// namingVendors lists the domains of vendors whose every error has a name. Other
+// vendors' wordings do not count at these domains.
+var namingVendors = vendor{"", "openai.com azure.com groq.com together.ai together.xyz cerebras.ai perplexity.ai moonshot.ai moonshot.cn " +
 	"aliyuncs.com volces.com bytepluses.com cohere.ai cohere.com sambanova.ai nebius.com huggingface.co fal.run"}
 
-// is reports whether the answer came from a vendor.
-func (s Source) is(v vendor) bool {
-	return v.adapter != "" && s.Provider == v.adapter || s.at(v)
+// isFrom reports whether the answer came from a vendor.
+func (s Source) isFrom(v vendor) bool {
+	return v.adapter != "" && s.Provider == v.adapter || s.isAt(v)
 }
 
-// at reports whether the line's address is a vendor's.
-func (s Source) at(v vendor) bool {
+// isAt reports whether the line's address has a domain of a vendor.
+func (s Source) isAt(v vendor) bool {
 	u, err := url.Parse(s.BaseURL)
 	if err != nil {
 		return false
@@ -49,32 +49,32 @@ func (s Source) at(v vendor) bool {
 	return false
 }
 
-// relays reports whether the line's address is no vendor's own: a relay or a proxy
-// may pass on the words of any vendor with the same form, and the operator may run a
-// server.
-func (s Source) relays() bool {
+// mayBeRelay reports whether the line's address belongs to no known vendor. A relay or
+// proxy may pass on the wording of any vendor with the same form, and the operator may
+// run a server there.
+func (s Source) mayBeRelay() bool {
 	if s.BaseURL == "" || s.Provider != "openai" && s.Provider != "anthropic" {
 		return false
 	}
 	for _, v := range [...]vendor{vendorAnthropic, vendorGoogle, vendorBedrock, vendorDeepSeek, vendorFireworks, vendorMiniMax,
-		vendorMistral, vendorNVIDIA, vendorOpenRouter, vendorReplicate, vendorXAI, vendorZhipu, others} {
-		if s.at(v) {
+		vendorMistral, vendorNVIDIA, vendorOpenRouter, vendorReplicate, vendorXAI, vendorZhipu, namingVendors} {
+		if s.isAt(v) {
 			return false
 		}
 	}
 	return true
 }
 
-// speaks reports whether a vendor's words count: from the vendor itself, or from a
-// relay if the vendor has no adapter of its own.
-func (s Source) speaks(v vendor) bool {
-	return v == (vendor{}) || s.is(v) || v.adapter == "" && s.relays()
+// mayQuote reports whether a vendor's wording counts. It counts in an answer from the
+// vendor or, if the vendor has no adapter of its own, from a possible relay.
+func (s Source) mayQuote(v vendor) bool {
+	return v == (vendor{}) || s.isFrom(v) || v.adapter == "" && s.mayBeRelay()
 }
 
-// numbered returns the reason for a numeric code. The same number has different
+// reasonOfNumber returns the reason for a numeric code. The same number has different
 // meanings at different vendors.
-func (s Source) numbered(number string) reason {
-	if s.at(vendorMistral) || s.relays() {
+func (s Source) reasonOfNumber(number string) reason {
+	if s.isAt(vendorMistral) || s.mayBeRelay() {
 		switch number {
 		case "1500":
 			return reasonModel
@@ -82,7 +82,7 @@ func (s Source) numbered(number string) reason {
 			return reasonBusy
 		}
 	}
-	if s.BaseURL != "" && !s.at(vendorZhipu) && !s.relays() {
+	if s.BaseURL != "" && !s.isAt(vendorZhipu) && !s.mayBeRelay() {
 		return reasonNone
 	}
 	switch number { // Zhipu
@@ -100,9 +100,9 @@ func (s Source) numbered(number string) reason {
 	return reasonNone
 }
 
-// wordings lists notices without a known name by their beginning, in lower case: `*`
-// stands for one word, `[redacted]` for text hidden by redact. A client's field name
-// may appear there as well, so a wording about our account or a model is never proof.
+// wordings lists the beginnings, in lower case, of notices without a known error name.
+// `*` stands for one word, `[redacted]` for text hidden by redact. A client's field name
+// may look like a wording, so a wording about our account or a model is never proof.
 var wordings = [...]struct {
 	vendor vendor // the zero value matches every vendor
 	text   string
@@ -129,7 +129,7 @@ var wordings = [...]struct {
 	{vendorMiniMax, "login fail: please carry the api secret key", reasonAccountWords},
 	{vendorNVIDIA, "function id *: degraded function cannot be invoked", reasonDown},
 	{vendorOpenRouter, "* is not a valid model id", reasonMissing},
-	{vendorOpenRouter, "this request requires more credits, or fewer max_tokens", reasonDear},
+	{vendorOpenRouter, "this request requires more credits, or fewer max_tokens", reasonUnaffordable},
 	{vendorReplicate, "the specified version does not exist", reasonMissing},
 	{vendorXAI, "incorrect api key provided: [redacted]", reasonAccountWords},
 	{vendorXAI, "incorrect api key provided.", reasonAccountWords},
@@ -144,16 +144,16 @@ var wordings = [...]struct {
 	{vendor{}, "<400> internalerror.algo.datainspectionfailed", reasonFilter},                // Qwen
 }
 
-// worded returns the reason for a notice's wording. An error with a parameter's name
-// ("NAME: Extra inputs are not permitted") is about the parameter.
-func (s Source) worded(n notice) reason {
+// reasonOfWording returns the reason for a notice's wording. An error with a
+// parameter's name ("NAME: Extra inputs are not permitted") is about the parameter.
+func (s Source) reasonOfWording(n notice) reason {
 	if n.param != "" {
 		return reasonNone
 	}
 	message := strings.ReplaceAll(strings.ToLower(redact(n.message)), "\u2019", "'")
 	for _, w := range wordings {
 		rest, ok := cutWords(message, w.text)
-		if !ok || !s.speaks(w.vendor) {
+		if !ok || !s.mayQuote(w.vendor) {
 			continue
 		}
 		if w.vendor == (vendor{}) || !strings.Contains(rest, ": ") {
@@ -173,7 +173,7 @@ func cutWords(text, words string) (rest string, ok bool) {
 	}
 	word, _, _ := strings.Cut(rest, " ")
 	rest = rest[len(word):]
-	if next, _, _ := strings.Cut(after, " "); next != "" { // the end of the word
+	if next, _, _ := strings.Cut(after, " "); next != "" { // the word must end with next
 		if !strings.HasSuffix(word, next) {
 			return "", false
 		}

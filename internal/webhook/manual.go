@@ -174,7 +174,7 @@ func (w *Webhooks) acquire(ctx context.Context, account string) (release func(),
 // cannot break it off: the receiver may have it.
 func (w *Webhooks) sendNow(ctx context.Context, m message) outcome {
 	o := w.send(context.WithoutCancel(ctx), m)
-	w.metrics.ended(o)
+	w.metrics.countAttempt(o)
 	return o
 }
 

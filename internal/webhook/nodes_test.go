@@ -271,8 +271,8 @@ func TestARecordIsWrittenOnce(t *testing.T) {
 	})
 }
 
-// TestANodeThatComesTooLateDoesNotSend: it was frozen between claim and
-// attempt, and another may have the lease by now.
+// TestANodeThatComesTooLateDoesNotSend checks that a node that was frozen between claim and attempt
+// does not send, because another node may have the lease by then.
 func TestANodeThatComesTooLateDoesNotSend(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -297,7 +297,7 @@ func TestANodeThatComesTooLateDoesNotSend(t *testing.T) {
 	})
 }
 
-// TestNodesShareTheWork: nothing is delivered twice while nothing goes wrong.
+// TestNodesShareTheWork checks that nodes deliver each event once if no node fails.
 func TestNodesShareTheWork(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {

@@ -22,14 +22,14 @@ func (t *round) recordTx(tx *store.Tx) error {
 	}
 	var c changes
 	attempts := insertAttempts.Make(len(t.finished))
-	for _, f := range t.finished {
-		o := f.outcome
+	for _, a := range t.finished {
+		o := a.outcome
 		if o.kind != unsent {
-			attempts = append(attempts, f.delivery, f.lease, o.atMS, int64(o.status), o.tookMS, o.err)
+			attempts = append(attempts, a.delivery, a.lease, o.atMS, int64(o.status), o.tookMS, o.err)
 		}
-		t.touched[f.receiver] = true
-		row, queued := held[f.delivery]
-		c.add(t, f, row, queued)
+		t.touched[a.receiver] = true
+		row, queued := held[a.delivery]
+		c.add(t, a, row, queued)
 	}
 	log := tx.Batch()
 	log.Rows(insertAttempts, attempts)
@@ -41,8 +41,8 @@ func (t *round) recordTx(tx *store.Tx) error {
 
 func (t *round) queueRowsTx(tx *store.Tx) (map[string]queueRow, error) {
 	deliveries := make([]string, len(t.finished))
-	for i, f := range t.finished {
-		deliveries[i] = f.delivery
+	for i, a := range t.finished {
+		deliveries[i] = a.delivery
 	}
 	rows, err := tx.Query(leasedText+tx.In("q.delivery", 1), store.List(deliveries))
 	if err != nil {
@@ -75,49 +75,49 @@ type retry struct {
 }
 
 // add adds the changes for one result.
-func (c *changes) add(t *round, f *attempt, row queueRow, queued bool) {
-	mine := queued && row.lease == f.lease
-	c.setLane(f)
-	if f.outcome.kind == delivered {
-		c.delivered = append(c.delivered, f.delivery)
+func (c *changes) add(t *round, a *attempt, row queueRow, queued bool) {
+	mine := queued && row.lease == a.lease
+	c.setLane(a)
+	if a.outcome.kind == delivered {
+		c.delivered = append(c.delivered, a.delivery)
 		if mine || (queued && row.lease == "") {
-			c.drop = append(c.drop, f.delivery)
+			c.drop = append(c.drop, a.delivery)
 		}
 		return
 	}
 	if !mine {
 		return
 	}
-	v := decide(t.w.opts.Retries, row.tries, row.dueMS, t.nowMS, f.outcome)
+	v := decide(t.w.opts.Retries, row.tries, row.dueMS, t.nowMS, a.outcome)
 	switch {
 	case row.state == stateDelivered: // completed by a resend, or by an attempt presumed lost
-		c.drop = append(c.drop, f.delivery)
+		c.drop = append(c.drop, a.delivery)
 	case v.state == stateFailed:
-		c.failed = append(c.failed, f.delivery)
-		c.drop = append(c.drop, f.delivery)
+		c.failed = append(c.failed, a.delivery)
+		c.drop = append(c.drop, a.delivery)
 	case v.tries == row.tries:
-		c.free = append(c.free, f.delivery)
+		c.free = append(c.free, a.delivery)
 	default:
 		if c.retry == nil {
 			c.retry = map[int64]retry{}
 		}
 		r := c.retry[v.tries]
-		c.retry[v.tries] = retry{v.dueMS, append(r.deliveries, f.delivery)}
+		c.retry[v.tries] = retry{v.dueMS, append(r.deliveries, a.delivery)}
 	}
 }
 
 // setLane moves a receiver to the lane of its last result.
-func (c *changes) setLane(f *attempt) {
+func (c *changes) setLane(a *attempt) {
 	if c.well == nil {
 		c.well, c.failing = map[string]bool{}, map[string]bool{}
 	}
-	switch f.outcome.kind {
+	switch a.outcome.kind {
 	case delivered:
-		c.well[f.receiver] = true
-		delete(c.failing, f.receiver)
+		c.well[a.receiver] = true
+		delete(c.failing, a.receiver)
 	case failed:
-		c.failing[f.receiver] = true
-		delete(c.well, f.receiver)
+		c.failing[a.receiver] = true
+		delete(c.well, a.receiver)
 	}
 }
 

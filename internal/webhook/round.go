@@ -19,28 +19,28 @@ type attempt struct {
 	account   string
 	receiver  string
 	lane      int
-	disabled  bool      // the account is disabled
-	claimedAt time.Time // before the claim: the lease is no older
+	disabled  bool      // whether the account is disabled
+	claimedAt time.Time // a time before the claim, so the lease began later
 	outcome   outcome   // after the attempt
 }
 
 // Bounds of a round.
 const (
-	maxClaims  = 256 // deliveries, of each lane
-	maxFresh   = 1000
-	checkEvery = time.Second // for leases without a live owner
+	maxClaims  = 256         // claimed deliveries in each lane
+	maxFresh   = 1000        // new queue rows added to receivers
+	checkEvery = time.Second // interval of looking for leases without a live owner
 )
 
-// leaseSlack is the time of a lease beyond the exchange: for a slow start, which may take half of
-// the slack, and for slow recording.
+// leaseSlack is the time of a lease beyond the timeout of the HTTP exchange. A slow start may take half
+// of the slack; the rest is for slow recording.
 const leaseSlack = 20 * time.Second
 
 // never is the ready time of a receiver with no pending delivery.
 const never = 1 << 62
 
-// runRound records finished attempts, takes over abandoned attempts, claims due deliveries and begins
-// to send them under the context sending. If sending is nil, runRound claims nothing. It returns the
-// time until the next round if there is no wake-up.
+// runRound records finished attempts, makes the deliveries of abandoned attempts due again, claims due
+// deliveries and starts attempts under the context sending. If sending is nil, runRound claims nothing.
+// It returns the time until the next round unless Wake is called.
 func (w *Webhooks) runRound(ctx, sending context.Context) (time.Duration, error) {
 	w.running.Lock()
 	defer w.running.Unlock()
@@ -64,7 +64,7 @@ func (w *Webhooks) runRound(ctx, sending context.Context) (time.Duration, error)
 	return t.wait, nil
 }
 
-// finishedAttempts returns the finished attempts before they are recorded.
+// finishedAttempts returns the finished attempts that are not recorded yet.
 func (w *Webhooks) finishedAttempts() []*attempt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,38 +76,38 @@ func (w *Webhooks) applyRound(sending context.Context, t *round) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.finished = append([]*attempt(nil), w.finished[len(t.finished):]...)
-	for _, f := range t.finished {
-		delete(w.inFlight, f.lease)
-		w.metrics.ended(f.outcome)
+	for _, a := range t.finished {
+		delete(w.inFlight, a.lease)
+		w.metrics.countAttempt(a.outcome)
 	}
 	for state, n := range t.final {
-		w.metrics.final(state, n)
+		w.metrics.countFinal(state, n)
 	}
-	for _, f := range t.claimed {
-		w.inFlight[f.lease] = f
-		w.workers.Go(func() { w.runAttempt(sending, f) })
+	for _, a := range t.claimed {
+		w.inFlight[a.lease] = a
+		w.workers.Go(func() { w.runAttempt(sending, a) })
 	}
 	w.metrics.inFlight.Set(float64(len(w.inFlight)))
 }
 
 // runAttempt makes one attempt.
-func (w *Webhooks) runAttempt(ctx context.Context, f *attempt) {
+func (w *Webhooks) runAttempt(ctx context.Context, a *attempt) {
 	switch {
-	case f.disabled:
-		f.outcome = outcome{kind: disabled, atMS: w.opts.Now().UnixMilli(), err: "not sent: the account is disabled"}
-	case w.opts.Now().Sub(f.claimedAt) > leaseSlack/2:
-		f.outcome = outcome{kind: unsent}
+	case a.disabled:
+		a.outcome = outcome{kind: disabled, atMS: w.opts.Now().UnixMilli(), err: "not sent: the account is disabled"}
+	case w.opts.Now().Sub(a.claimedAt) > leaseSlack/2:
+		a.outcome = outcome{kind: unsent}
 	default:
-		f.outcome = w.send(ctx, f.message)
+		a.outcome = w.send(ctx, a.message)
 	}
 	w.mu.Lock()
-	w.finished = append(w.finished, f)
+	w.finished = append(w.finished, a)
 	w.mu.Unlock()
 	w.Wake()
 }
 
-// round is the state of one runRound. Its fields from final on are set by run, each
-// time anew.
+// round is the state of one runRound. run sets the fields from nowMS on, again in each retry of its
+// transaction.
 type round struct {
 	w         *Webhooks
 	startedAt time.Time
@@ -126,32 +126,32 @@ type round struct {
 // pendingWork is the pending work of a round, read without locks.
 type pendingWork struct {
 	nowMS      int64
-	fresh      bool
-	ready      int64   // when the next receiver is
+	fresh      bool    // whether there are new queue rows
+	ready      int64   // the ready time of the next receiver
 	allChecked bool    // whether leases and all fresh rows were checked
 	from       string  // see Webhooks.lastReceived
 	stale      []lease // leases without a live owner
-	living     bool    // this node is known to live
+	alive      bool    // whether this node is known to be alive
 }
 
 // lease is the lease of a queue row.
 type lease struct{ delivery, id, receiver, epoch string }
 
-// idle reports whether there is nothing to claim. A node that is not known to be alive claims
-// nothing, since other nodes would treat its claims as abandoned.
+// idle reports whether the node has nothing to claim. A node that is not known to be alive claims
+// nothing, because other nodes would treat its claims as abandoned.
 func (s *pendingWork) idle() bool {
-	return !s.living || (!s.fresh && len(s.stale) == 0 && s.ready > s.nowMS)
+	return !s.alive || (!s.fresh && len(s.stale) == 0 && s.ready > s.nowMS)
 }
 
-// wait is how long there is nothing to do.
+// wait returns the time until there may be work.
 func (s *pendingWork) wait() time.Duration {
-	if !s.living {
+	if !s.alive {
 		return pollEvery
 	}
 	return waitUntil(s.ready, s.nowMS)
 }
 
-// waitUntil returns the time until readyMS, which may be never.
+// waitUntil returns the time until readyMS, at most pollEvery.
 func waitUntil(readyMS, nowMS int64) time.Duration {
 	if readyMS-nowMS > pollEvery.Milliseconds() {
 		return pollEvery
@@ -176,7 +176,7 @@ func (t *round) readPending(ctx context.Context) (*pendingWork, error) {
 		if err != nil {
 			return err
 		}
-		s.living = nodes.Lives(t.epoch)
+		s.alive = nodes.Lives(t.epoch)
 		if s.allChecked {
 			s.stale, err = t.staleTx(tx, nodes, s.nowMS)
 		}
@@ -185,8 +185,8 @@ func (t *round) readPending(ctx context.Context) (*pendingWork, error) {
 	return s, err
 }
 
-// staleTx returns expired leases, leases of dead nodes, and this node's leases without a running
-// attempt: the answer to the commit of their claim was lost.
+// staleTx returns expired leases, leases of dead nodes, and leases of this node without a running
+// attempt. Such a lease remains if the commit of a claim succeeded but reported an error.
 func (t *round) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease, error) {
 	rows, err := tx.Query(runningText)
 	if err != nil {
@@ -209,7 +209,7 @@ func (t *round) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease,
 	return stale, rows.Err()
 }
 
-// run is the exclusive part of a round.
+// run is the transaction of a round. Only one node executes run at a time.
 func (t *round) run(tx *store.Tx, s *pendingWork) (err error) {
 	t.final, t.touched, t.claimed, t.lastReceived = map[int]int{}, map[string]bool{}, nil, s.from
 	if err := tx.Serialize(roundLock); err != nil {
@@ -231,7 +231,7 @@ func (t *round) run(tx *store.Tx, s *pendingWork) (err error) {
 		return err
 	}
 	more := false
-	if t.claiming && s.living {
+	if t.claiming && s.alive {
 		if more, err = t.claimTx(tx); err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func (t *round) run(tx *store.Tx, s *pendingWork) (err error) {
 	switch {
 	case more:
 		t.wait = 0
-	case ready <= t.nowMS: // no free place: the end of an attempt wakes this node
+	case ready <= t.nowMS: // no lane has a free place, and the end of an attempt wakes this node
 		t.wait = pollEvery
 	}
 	return nil
@@ -291,10 +291,10 @@ func (t *round) addReceiversTx(tx *store.Tx) error {
 	return err
 }
 
-// claimTx begins attempts in both lanes and reports whether more may fit.
+// claimTx claims deliveries in both lanes and reports whether another round could claim more.
 func (t *round) claimTx(tx *store.Tx) (more bool, err error) {
 	loads := t.w.loads(t.finished)
-	checked := map[string]bool{} // receivers, including those without a due delivery
+	checked := map[string]bool{} // all receivers read, also those without a due delivery
 	for i := range lanes {
 		before := len(checked)
 		found, err := t.chooseTx(tx, i, &loads[i], checked)
@@ -312,35 +312,35 @@ func (t *round) claimTx(tx *store.Tx) (more bool, err error) {
 	return more, refreshTx(tx, checked, t.nowMS)
 }
 
-// loads returns the running attempts on this node by lane, without the attempts recorded in this
-// round.
+// loads returns the number of running attempts on this node by lane, without the attempts recorded in
+// this round.
 func (w *Webhooks) loads(finished []*attempt) (loads [len(lanes)]load) {
 	for i := range loads {
 		loads[i].account = map[string]int{}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	count := func(f *attempt, n int) {
-		loads[f.lane].all += n
-		loads[f.lane].account[f.account] += n
+	count := func(a *attempt, n int) {
+		loads[a.lane].all += n
+		loads[a.lane].account[a.account] += n
 	}
-	for _, f := range w.inFlight {
-		count(f, 1)
+	for _, a := range w.inFlight {
+		count(a, 1)
 	}
-	for _, f := range finished {
-		count(f, -1)
+	for _, a := range finished {
+		count(a, -1)
 	}
 	return loads
 }
 
-// chooseTx returns the attempts to begin in a lane: the due deliveries of the receivers with the
+// chooseTx returns attempts to start in a lane, for the due deliveries of the receivers with the
 // longest wait, up to each receiver's limit.
-func (t *round) chooseTx(tx *store.Tx, in int, l *load, checked map[string]bool) ([]*attempt, error) {
-	n, full := l.free(lanes[in])
+func (t *round) chooseTx(tx *store.Tx, laneIndex int, l *load, checked map[string]bool) ([]*attempt, error) {
+	n, full := l.free(lanes[laneIndex])
 	if n = min(n, maxClaims); n == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(readyText+tx.In("r.account", 3)+readyOrder, t.nowMS, in, store.List(full), n)
+	rows, err := tx.Query(readyText+tx.In("r.account", 3)+readyOrder, t.nowMS, laneIndex, store.List(full), n)
 	if err != nil {
 		return nil, err
 	}
@@ -355,9 +355,9 @@ func (t *round) chooseTx(tx *store.Tx, in int, l *load, checked map[string]bool)
 		}
 		checked[receiver] = true
 		deliveries := strings.Fields(due)
-		for _, delivery := range deliveries[:min(len(deliveries), max(lanes[in].each-runs, 0))] {
-			if len(chosen) < maxClaims && l.take(lanes[in], account) {
-				chosen = append(chosen, &attempt{delivery: delivery, account: account, receiver: receiver, lane: in, claimedAt: t.startedAt})
+		for _, delivery := range deliveries[:min(len(deliveries), max(lanes[laneIndex].each-runs, 0))] {
+			if len(chosen) < maxClaims && l.take(lanes[laneIndex], account) {
+				chosen = append(chosen, &attempt{delivery: delivery, account: account, receiver: receiver, lane: laneIndex, claimedAt: t.startedAt})
 			}
 		}
 	}
@@ -370,11 +370,11 @@ func (t *round) leaseTx(tx *store.Tx) error {
 	accounts := map[string]bool{}
 	prefix := id.New("lse_") + "."
 	var deliveries []string
-	for _, f := range t.claimed {
-		f.lease = prefix + f.delivery
-		byDelivery[f.delivery] = f
-		deliveries = append(deliveries, f.delivery)
-		accounts[f.account] = true
+	for _, a := range t.claimed {
+		a.lease = prefix + a.delivery
+		byDelivery[a.delivery] = a
+		deliveries = append(deliveries, a.delivery)
+		accounts[a.account] = true
 	}
 	untilMS := t.nowMS + (t.w.opts.Timeout + leaseSlack).Milliseconds()
 	if _, err := tx.Exec(leaseText+tx.In("delivery", 4), prefix, t.epoch, untilMS, store.List(deliveries)); err != nil {
@@ -399,9 +399,9 @@ func (t *round) leaseTx(tx *store.Tx) error {
 		if err := rows.Scan(&delivery, &m.event, &m.url, &m.body); err != nil {
 			return err
 		}
-		f := byDelivery[delivery]
-		m.secret = secrets[f.account]
-		f.message, f.disabled = m, states[f.account].Disabled
+		a := byDelivery[delivery]
+		m.secret = secrets[a.account]
+		a.message, a.disabled = m, states[a.account].Disabled
 	}
 	return rows.Err()
 }

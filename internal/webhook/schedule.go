@@ -60,8 +60,8 @@ const (
 // lane holds a node's limits for one kind of receiver.
 type lane struct {
 	total   int // attempts at a time on this node
-	account int // of them for one account
-	each    int // for one receiver, over all nodes (ARCHITECTURE.md)
+	account int // attempts at a time for one account
+	each    int // attempts at a time for one receiver, over all nodes (ARCHITECTURE.md)
 }
 
 // lanes is indexed by the receivers' column failing. A failing receiver gets one attempt at a time
@@ -77,21 +77,22 @@ type load struct {
 	account map[string]int
 }
 
-// room returns the free places in a lane, and the accounts without a free place. The list is never
-// nil: nil is NULL on SQLite, and both IN NULL and NOT IN NULL match no row.
-func (l load) free(in lane) (n int, full []string) {
+// free returns the number of free places in a lane, and the accounts without a free place. The list is
+// never nil: nil is NULL on SQLite, and both IN NULL and NOT IN NULL match no row.
+func (l load) free(limits lane) (n int, full []string) {
 	full = []string{}
 	for account, n := range l.account {
-		if n >= in.account {
+		if n >= limits.account {
 			full = append(full, account)
 		}
 	}
-	return max(in.total-l.all, 0), full
+	return max(limits.total-l.all, 0), full
 }
 
-// take counts an attempt in, if its account has a place left.
-func (l *load) take(in lane, account string) bool {
-	if l.all >= in.total || l.account[account] >= in.account {
+// take counts one more attempt of account and returns true. If the lane or the account has no free
+// place, it returns false.
+func (l *load) take(limits lane, account string) bool {
+	if l.all >= limits.total || l.account[account] >= limits.account {
 		return false
 	}
 	l.all++

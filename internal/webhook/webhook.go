@@ -59,23 +59,23 @@ type Webhooks struct {
 	opts    Options
 	client  *http.Client
 	metrics metrics
-	wake    chan struct{} // look now
+	wake    chan struct{} // starts a round
 
 	manual          *limit.Semaphores[struct{}] // tests and resends
 	manualByAccount *limit.Semaphores[string]
 
 	workers sync.WaitGroup // of attempts
-	running sync.Mutex     // held by Run and by rounds of tests: one round at a time
+	running sync.Mutex     // held during a round, so that one round runs at a time
 
 	mu       sync.Mutex
 	inFlight map[string]*attempt // unrecorded attempts, by lease; under mu
 	finished []*attempt          // attempts with a result; under mu
 
 	leasesCheckedAt time.Time // last check of all leases; only runRound uses it
-	// lastReceived is the last delivery known to its receiver's row. Rounds look for new deliveries after
-	// lastReceived, and once each checkEvery for all of them: a transaction with a late commit may add an
-	// earlier id. This keeps rounds from reading the dead entries of earlier deliveries in
-	// PostgreSQL's index again and again. Only the round uses it.
+	// lastReceived is the last delivery added to its receiver's row. Rounds look for new deliveries only
+	// after lastReceived, so that they do not read PostgreSQL's dead index entries of earlier deliveries
+	// again and again. Once each checkEvery a round looks for all new deliveries, because a transaction
+	// with a late commit may add an earlier id. Only runRound uses lastReceived.
 	lastReceived string
 }
 
@@ -107,12 +107,12 @@ func New(o Options) *Webhooks {
 	return w
 }
 
-// Wake makes Run look for due deliveries now. Call Wake after the commit of new events; without it
+// Wake makes Run look for due deliveries now. Call Wake after the commit of new events; without Wake
 // they wait for up to a second.
 func (w *Webhooks) Wake() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // a wake-up is pending already
 	}
 }
 

@@ -5,8 +5,8 @@ package wire
 type ModelCall struct {
 	// Param is the path of the field that asks for the call.
 	Param string
-	// Model is the id of the model called, the provider's or ours. Empty means
-	// the request's own model.
+	// Model is the provider's or the catalog's id of the model called. Empty
+	// means the request's own model.
 	Model string
 	// Calls is the limit on the number of calls. Zero means no limit.
 	Calls int64
@@ -24,7 +24,7 @@ type Iteration struct {
 	// Model is the id of the model called. Empty means the request's own model.
 	Model string
 	// Called is set if the request let the provider call another model, so that an
-	// unknown Model is not just another name of the request's own one.
+	// unknown Model cannot be another name of the request's own model.
 	Called bool
 
 	Prompt, Cached, CacheWrite, CacheWrite1h, Completion int64

@@ -36,7 +36,7 @@ func (c *slowBody) Read(p []byte) (int, error) {
 	return int(n), nil
 }
 
-// TestBodyDeadlines: a body may be slow but not silent.
+// TestBodyDeadlines checks that a body may be slow, but that a silence ends it.
 func TestBodyDeadlines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -75,7 +75,7 @@ func TestBodyDeadlines(t *testing.T) {
 	}
 }
 
-// TestEmptyBody: a request without a body gets no deadline.
+// TestEmptyBody checks that a request without a body gets no deadline.
 func TestEmptyBody(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(nil))

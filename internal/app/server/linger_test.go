@@ -17,7 +17,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLingerIsBounded: a client cannot keep its connection by sending without end.
+// TestLingerIsBounded checks that a client cannot keep its connection open by sending without end.
 func TestLingerIsBounded(t *testing.T) {
 	t.Parallel()
 	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, unauthorized)
@@ -26,48 +26,48 @@ func TestLingerIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := io.Copy(conn, body(1<<30)); err == nil {
-		t.Errorf("%d bytes were read", n)
+		t.Errorf("the server read %d bytes", n)
 	} else if isTimeout(err) {
-		t.Errorf("the connection is open after %d bytes: %v", n, err)
+		t.Errorf("the connection is still open after %d bytes: %v", n, err)
 	}
 }
 
-// slow is a connection with a byte every so often.
+// slow is a connection that receives a byte at every interval.
 type slow struct {
-	now   time.Time
-	until time.Time
-	every time.Duration
-	reads int
+	now      time.Time
+	deadline time.Time
+	interval time.Duration
+	reads    int
 }
 
-func (s *slow) SetReadDeadline(t time.Time) error { s.until = t; return nil }
+func (s *slow) SetReadDeadline(t time.Time) error { s.deadline = t; return nil }
 
 func (s *slow) Read(p []byte) (int, error) {
-	if s.now = s.now.Add(s.every); s.now.After(s.until) {
+	if s.now = s.now.Add(s.interval); s.now.After(s.deadline) {
 		return 0, errors.New("timeout")
 	}
 	s.reads++
 	return 1, nil
 }
 
-// TestDiscardIsBounded checks the limits of a silence and of the whole.
+// TestDiscardIsBounded checks the limits on a silence and on the total time.
 func TestDiscardIsBounded(t *testing.T) {
 	t.Parallel()
-	for every, reads := range map[time.Duration]int{
+	for interval, reads := range map[time.Duration]int{
 		lingerSilence + time.Millisecond: 0,
 		lingerSilence:                    int(lingerTime / lingerSilence),
 		lingerTime / 100:                 100,
 	} {
-		s := &slow{now: time.Unix(1_000_000, 0), every: every}
+		s := &slow{now: time.Unix(1_000_000, 0), interval: interval}
 		discard(s, func() time.Time { return s.now })
 		if s.reads != reads {
-			t.Errorf("a byte every %s: read %d, want %d", every, s.reads, reads)
+			t.Errorf("a byte every %s: read %d, want %d", interval, s.reads, reads)
 		}
 	}
 }
 
-// TestLateBodiesAreDiscarded: a body which arrives after its response does not
-// reset the connection: the client may not have read the response yet.
+// TestLateBodiesAreDiscarded checks that a body that arrives after its response does not reset the
+// connection, because the client may not have read the response yet.
 func TestLateBodiesAreDiscarded(t *testing.T) {
 	t.Parallel()
 	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, unauthorized)

@@ -73,8 +73,8 @@ const plainGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 // unauthorized answers 401 and does not read the body.
 var unauthorized = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 
-// TestResponsesBeforeBodies: a response goes out before an unread body, and
-// the connection does not wait long for the body.
+// TestResponsesBeforeBodies checks that a response is sent before an unread body has arrived, and
+// that the connection does not wait long for the body.
 func TestResponsesBeforeBodies(t *testing.T) {
 	t.Parallel()
 	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, unauthorized)
@@ -115,8 +115,8 @@ func idleCount(s *Server, n int) {
 	}
 }
 
-// TestConnectionLimits: the oldest idle connection makes room, and one with a
-// running request does not.
+// TestConnectionLimits checks that the oldest idle connection is closed for a new connection, and
+// that a connection with a running request is not.
 func TestConnectionLimits(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]Options{
@@ -176,7 +176,7 @@ func TestConnectionLimits(t *testing.T) {
 	}
 }
 
-// TestTrustedProxiesAreExempt: a proxy may exceed the limit of an address.
+// TestTrustedProxiesAreExempt checks that a trusted proxy may exceed the limit of an address.
 func TestTrustedProxiesAreExempt(t *testing.T) {
 	t.Parallel()
 	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -225,7 +225,7 @@ func TestAcceptErrors(t *testing.T) {
 	}
 }
 
-// TestWriteDeadline: a client is cut if it does not read its response.
+// TestWriteDeadline checks that a connection is closed if the client does not read its response.
 func TestWriteDeadline(t *testing.T) {
 	t.Parallel()
 	ends := make(chan error, 1)

@@ -67,7 +67,8 @@ func TestLimitOfNetwork(t *testing.T) {
 	}
 }
 
-// TestOneNetworkBlocksNobody: one /64 cannot use up the connections of others.
+// TestOneNetworkBlocksNobody checks that a /64 network cannot use up the connections of other
+// networks.
 func TestOneNetworkBlocksNobody(t *testing.T) {
 	t.Parallel()
 	l := newTestListener(t, Options{MaxConnections: 240, MaxConnectionsPerAddress: 120})
@@ -77,7 +78,7 @@ func TestOneNetworkBlocksNobody(t *testing.T) {
 	}
 }
 
-// TestNetworksAreForgotten: closed connections leave no counter behind.
+// TestNetworksAreForgotten checks that closed connections leave no counter behind.
 func TestNetworksAreForgotten(t *testing.T) {
 	t.Parallel()
 	l := newTestListener(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 2})
@@ -128,7 +129,8 @@ func startPatient(t *testing.T, o Options) (*Server, *scene.Buffer) {
 	return s, logged
 }
 
-// TestAnsweredConnectionsMakeRoomFirst: lingering connections make room before an idle one.
+// TestAnsweredConnectionsMakeRoomFirst checks that lingering connections are closed for new
+// connections before idle connections.
 func TestAnsweredConnectionsMakeRoomFirst(t *testing.T) {
 	t.Parallel()
 	const head = " / HTTP/1.1\r\nHost: x\r\n"
@@ -176,7 +178,8 @@ func TestAnsweredConnectionsMakeRoomFirst(t *testing.T) {
 	}
 }
 
-// TestRunningRequestsStay: a connection makes no room while its body arrives.
+// TestRunningRequestsStay checks that a connection is not closed for another while its body
+// arrives.
 func TestRunningRequestsStay(t *testing.T) {
 	t.Parallel()
 	reader := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

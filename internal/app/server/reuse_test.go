@@ -68,8 +68,8 @@ var lastRequests = func() map[string]string {
 
 const smuggledGet = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
 
-// TestReuse: requests with a Content-Length keep their connection, and no
-// bytes are read as a request after one whose end is unclear, however they arrive.
+// TestReuse checks that requests with a Content-Length keep their connection. After a request
+// without a clear end, the server reads no more bytes as a request, however they arrive.
 func TestReuse(t *testing.T) {
 	t.Parallel()
 	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, echo)
@@ -126,7 +126,7 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// TestUnreadBodies: no part of an unread body is taken for a request, whether it arrives
+// TestUnreadBodies checks that no part of an unread body is read as a request, whether it arrives
 // before or after the response.
 func TestUnreadBodies(t *testing.T) {
 	t.Parallel()
@@ -165,7 +165,7 @@ func TestUnreadBodies(t *testing.T) {
 	}
 }
 
-// TestShapeOfRefusals: an unreadable request gets the errors of its API.
+// TestShapeOfRefusals checks that an unreadable request gets an error in the format of its API.
 func TestShapeOfRefusals(t *testing.T) {
 	t.Parallel()
 	for start, native := range map[string]bool{
@@ -193,8 +193,8 @@ func TestShapeOfRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusalsArrive: the error of an unreadable request reaches a client
-// before it has sent everything.
+// TestRefusalsArrive checks that the error of an unreadable request reaches a client that has not
+// sent everything yet.
 func TestRefusalsArrive(t *testing.T) {
 	t.Parallel()
 	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, unauthorized)

@@ -2,7 +2,7 @@ package consoletest
 
 import (
 	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // what RFC 6238 says
+	"crypto/sha1" //nolint:gosec // RFC 6238 requires SHA-1
 	"encoding/base32"
 	"encoding/binary"
 	"fmt"
@@ -14,8 +14,8 @@ import (
 
 // Authenticator generates time-based codes (RFC 6238).
 type Authenticator struct {
-	secret []byte
-	began  int64 // the step at the time of setup
+	secret    []byte
+	setupStep int64 // 30-second steps since 1970 at setup
 }
 
 var (
@@ -34,18 +34,18 @@ func (a Answer) Authenticator(t *testing.T) *Authenticator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Authenticator{secret: secret, began: time.Now().Unix() / 30}
+	return &Authenticator{secret: secret, setupStep: time.Now().Unix() / 30}
 }
 
 // Code returns the code for a number of 30-second steps after setup.
 func (a *Authenticator) Code(step int64) string {
 	var counter [8]byte
-	binary.BigEndian.PutUint64(counter[:], uint64(a.began+step)) //nolint:gosec // after 1970
+	binary.BigEndian.PutUint64(counter[:], uint64(a.setupStep+step)) //nolint:gosec // after 1970
 	mac := hmac.New(sha1.New, a.secret)
 	mac.Write(counter[:])
 	sum := mac.Sum(nil)
-	at := sum[19] & 0xf
-	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[at:at+4])&0x7fff_ffff%1_000_000)
+	offset := sum[19] & 0xf
+	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[offset:offset+4])&0x7fff_ffff%1_000_000)
 }
 
 // Codes returns the recovery codes on a page.

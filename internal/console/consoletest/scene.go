@@ -61,24 +61,24 @@ type Scene struct {
 	DB *store.DB
 	// Options are the console's options. Console may change them.
 	Options console.Options
-	// Books are the ledger; see CloseBooks.
+	// Books is the ledger; see CloseBooks.
 	Books *ledger.Ledger
-	// Accounts has the scene's accounts by name. Users has their users by email.
+	// Accounts has the accounts by name. Users has the users by email.
 	Accounts map[string]account.Account
 	Users    map[string]account.User
 
 	t       *testing.T
 	handler http.Handler
-	shut    sync.Once // of Books
+	closing sync.Once // of Books
 }
 
-// Each runs a test with a console on either database. It has the accounts ada and
-// bob, each with 10 USD and a user, ada@example.com and bob@example.com.
+// Each runs a test with a console on each kind of database. The console has the accounts ada and bob,
+// each with 10 USD and a user, ada@example.com and bob@example.com.
 func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		passwords := account.NewPasswords()
-		// It takes no time.
+		// The sandbox models answer without a delay.
 		delays := regexp.MustCompile(`delay: [0-9]+m?s`)
 		doc, _, err := catalog.Parse(delays.ReplaceAll(catalog.Sandbox(), []byte("delay: 0s")), app.Providers())
 		if err != nil {
@@ -110,14 +110,15 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 
 // CloseBooks commits the ledger's pending writes.
 func (s *Scene) CloseBooks() {
-	s.shut.Do(func() {
+	s.closing.Do(func() {
 		if err := s.Books.Close(context.Background()); err != nil {
 			s.t.Error(err)
 		}
 	})
 }
 
-// startServices starts the services for models: the API for the playground, and jobs. Jobs wait until run.
+// startServices starts the services for models: the API for the playground, and jobs. Jobs wait until
+// Run is called.
 func (s *Scene) startServices(watcher *catalog.Watcher) {
 	s.t.Helper()
 	ctx := context.WithoutCancel(s.t.Context())
@@ -146,10 +147,10 @@ func (s *Scene) startServices(watcher *catalog.Watcher) {
 	}
 	jobs := job.New(job.Options{DB: s.DB, Ledger: books, Node: self, Lines: lines, Catalog: watcher, Media: files,
 		Webhooks: s.Options.Webhooks, Log: log})
-	door := api.New(api.Options{Options: httpapi.Options{Log: log}, Since: since.NewTimes(s.DB),
+	server := api.New(api.Options{Options: httpapi.Options{Log: log}, Since: since.NewTimes(s.DB),
 		Keys: s.Options.Keys, Catalog: watcher, Ledger: books, Jobs: jobs, Media: files,
 		Chat: chat.New(chat.Options{Ledger: books, Lines: lines, Log: log}), Guard: egress.New(nil), MaxBody: 1 << 20})
-	s.Options.Lines, s.Options.Jobs, s.Options.Media, s.Options.ServeAs = lines, jobs, files, door.ServeAs
+	s.Options.Lines, s.Options.Jobs, s.Options.Media, s.Options.ServeAs = lines, jobs, files, server.ServeAs
 }
 
 // Run lets jobs run until the test ends.
@@ -171,14 +172,14 @@ func (s *Scene) Job(name, prompt string) string {
 	r.RemoteAddr = "192.0.2.7:4711"
 	w := httptest.NewRecorder()
 	s.Options.ServeAs(w, r, s.Accounts[name].ID, s.Key(name, "for a job").ID)
-	var made struct{ ID string }
-	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusAccepted {
+	var created struct{ ID string }
+	if err := json.Unmarshal(w.Body.Bytes(), &created); err != nil || w.Code != http.StatusAccepted {
 		s.t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	return made.ID
+	return created.ID
 }
 
-// Console makes a console, with other options.
+// Console makes a console with the scene's options, after change has edited them. change may be nil.
 func (s *Scene) Console(change func(*console.Options)) http.Handler {
 	s.t.Helper()
 	o := s.Options
@@ -219,29 +220,29 @@ func (s *Scene) account(name, email string) {
 }
 
 // User adds a user to an account.
-func (s *Scene) User(name string, in account.SignIn) account.User {
+func (s *Scene) User(name string, signIn account.SignIn) account.User {
 	s.t.Helper()
-	in.PasswordHash = cheapHash
+	signIn.PasswordHash = cheapHash
 	s.Update(func(tx *store.Tx) error {
-		u, err := account.CreateUserTx(tx, s.Accounts[name].ID, in)
-		s.Users[in.Email] = u
+		u, err := account.CreateUserTx(tx, s.Accounts[name].ID, signIn)
+		s.Users[signIn.Email] = u
 		return err
 	})
-	return s.Users[in.Email]
+	return s.Users[signIn.Email]
 }
 
 // Invite adds a user without a password to an account, and returns the link.
-func (s *Scene) Invite(name string, in account.SignIn) (address string) {
+func (s *Scene) Invite(name string, signIn account.SignIn) (address string) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {
-		l, err := operator.InviteTx(tx, operator.Actor{Way: operator.Shell}, PublicURL, s.Accounts[name].ID, in)
-		s.Users[in.Email], address = l.User, l.Address
+		l, err := operator.InviteTx(tx, operator.Actor{Way: operator.Shell}, PublicURL, s.Accounts[name].ID, signIn)
+		s.Users[signIn.Email], address = l.User, l.Address
 		return err
 	})
 	return address
 }
 
-// Link makes a link for a user and returns its token.
+// Link creates a link for a user and returns its token.
 func (s *Scene) Link(email string) (token string) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) (err error) {
@@ -251,7 +252,7 @@ func (s *Scene) Link(email string) (token string) {
 	return token
 }
 
-// Key makes a key of an account.
+// Key creates a key of an account.
 func (s *Scene) Key(name, label string) (k account.Key) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) (err error) {
@@ -298,7 +299,7 @@ func (s *Scene) Operator() *Browser {
 	return b
 }
 
-// Request writes a row of an account's request log, as the ledger keeps it.
+// Request writes a row of an account's request log, as the ledger does.
 func (s *Scene) Request(name string, status int, code string) string {
 	s.t.Helper()
 	request := id.New("req_")
@@ -371,7 +372,7 @@ func (s *Scene) Delivery(name string) string {
 	return id
 }
 
-// SellReal adds two models to the catalog: one of a real provider, and one of both the real
+// SellReal adds two models to the catalog: one from a real provider, and one from both the real
 // provider and the sandbox.
 func (s *Scene) SellReal() {
 	s.t.Helper()

@@ -13,9 +13,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestFormSaysAllThatIsWrong checks that a rejected form shows the errors of all fields at once,
+// TestFormShowsAllErrors checks that a rejected form shows the errors of all fields at once,
 // each beside its field.
-func TestFormSaysAllThatIsWrong(t *testing.T) {
+func TestFormShowsAllErrors(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()
@@ -25,11 +25,11 @@ func TestFormSaysAllThatIsWrong(t *testing.T) {
 			got.Want(t, http.StatusUnprocessableEntity)
 			for _, name := range want {
 				if n := strings.Count(got.Body.String(), `-`+name+`-wrong"`); n == 0 {
-					t.Errorf("%s: nothing is beside %s: %s", path, name, got.Body)
+					t.Errorf("%s: no error beside the field %s: %s", path, name, got.Body)
 				}
 			}
 			if n := strings.Count(got.Body.String(), `aria-invalid`); n != len(want) {
-				t.Errorf("%s: %d fields are wrong, want %d", path, n, len(want))
+				t.Errorf("%s: %d fields have an error, want %d", path, n, len(want))
 			}
 		}
 		wrong("/console/operator/accounts/new", []string{"name", "", "email", "nobody", "password", "short", "usd", "much",
@@ -77,29 +77,29 @@ func TestFirstCustomer(t *testing.T) {
 		first := []string{"usd", "$50", "note", "invoice 1043", "once", credit["once"], "sure", "", "secret", ""}
 		b.Post(path+"/credit", "usd", "fifty", "note", "", "once", credit["once"]).Want(t, http.StatusUnprocessableEntity,
 			"amount of US dollars")
-		sure := b.Post(path+"/credit", first...)
-		sure.Want(t, http.StatusOK, "Balance then", "$50.00", "Credit $50.00", "invoice 1043")
+		confirmation := b.Post(path+"/credit", first...)
+		confirmation.Want(t, http.StatusOK, "Balance then", "$50.00", "Credit $50.00", "invoice 1043")
 		if balance(s, id) != 0 {
-			t.Error("credited before it was said what it does")
+			t.Error("credited before the operator confirmed the credit")
 		}
-		fromPage := formOf(t, sure, path+"/credit")
-		send := []string{"usd", fromPage["usd"], "note", fromPage["note"], "once", fromPage["once"], "sure", fromPage["sure"], "secret", ""}
+		confirmed := formOf(t, confirmation, path+"/credit")
+		send := []string{"usd", confirmed["usd"], "note", confirmed["note"], "once", confirmed["once"], "sure", confirmed["sure"], "secret", ""}
 		b.Post(path+"/credit", send...).Want(t, http.StatusSeeOther, "done=credited")
 		b.Post(path+"/credit", send...).Want(t, http.StatusSeeOther, "done=credited")
 		if got := balance(s, id); got != 50*money.USD {
-			t.Errorf("sent twice, the balance is %s", got)
+			t.Errorf("the balance after sending the form twice is %s", got)
 		}
 		b.Get(path+"?view=money").Want(t, http.StatusOK, "invoice 1043", "$50.00")
 
 		key := formOf(t, b.Get(path+"?view=keys"), path+"/keys")
-		made := b.Post(path+"/keys", "name", "backend", "once", key["once"])
-		made.Want(t, http.StatusOK, "Copy this key", "Welcome text", consoletest.PublicURL+"/v1")
-		if len(made.Secrets()) < 3 {
-			t.Error("the welcome text has no key")
+		created := b.Post(path+"/keys", "name", "backend", "once", key["once"])
+		created.Want(t, http.StatusOK, "Copy this key", "Welcome text", consoletest.PublicURL+"/v1")
+		if len(created.Secrets()) < 3 {
+			t.Error("the page shows the key fewer than three times")
 		}
 		again := b.Post(path+"/keys", "name", "backend", "once", key["once"])
 		if again.Want(t, http.StatusOK, "already sent"); len(again.Secrets()) > 0 {
-			t.Error("a reload shows a value")
+			t.Error("the key is shown again after a reload")
 		}
 		b.Get(path+"?view=keys").Want(t, http.StatusOK, "backend", "/disable")
 		s.SignedIn("shop@acme.example").Get("/console").Want(t, http.StatusOK, "$50.00")
@@ -115,8 +115,8 @@ func TestFirstCustomer(t *testing.T) {
 	})
 }
 
-// TestTakingBackAsksAgain checks that taking back money requires the operator's secret.
-func TestTakingBackAsksAgain(t *testing.T) {
+// TestNegativeCreditRequiresSecret checks that taking back money requires the operator's secret.
+func TestNegativeCreditRequiresSecret(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, id := s.Operator(), s.Accounts["ada"].ID
@@ -126,17 +126,17 @@ func TestTakingBackAsksAgain(t *testing.T) {
 		b.Post(path+"/credit", "usd", "-3", "once", once, "sure", "yes", "secret", "wrong").Want(t, http.StatusUnprocessableEntity,
 			"nothing was taken back")
 		if balance(s, id) != 10*money.USD {
-			t.Fatal("taken back")
+			t.Fatal("money was taken back with a wrong secret")
 		}
 		b.Post(path+"/credit", "usd", "-3", "once", once, "sure", "yes", "secret", consoletest.AdminToken).Want(t, http.StatusSeeOther)
-		other := b.Post(path+"/credit", "usd", "-4", "once", once, "sure", "yes", "secret", consoletest.AdminToken) // the browser went back
-		other.Want(t, http.StatusUnprocessableEntity, "This form was sent before with other values", "$4.00")
-		if body := other.Body.String(); strings.Contains(body, `value="`+once+`"`) {
-			t.Errorf("the form cannot be sent again: %s", body)
+		changed := b.Post(path+"/credit", "usd", "-4", "once", once, "sure", "yes", "secret", consoletest.AdminToken) // the browser went back
+		changed.Want(t, http.StatusUnprocessableEntity, "This form was sent before with other values", "$4.00")
+		if body := changed.Body.String(); strings.Contains(body, `value="`+once+`"`) {
+			t.Errorf("the form repeats the used value of once, so it cannot be sent: %s", body)
 		}
 		b.Post(path+"/credit", "usd", "-3", "once", strings.Repeat("x", 65), "sure", "yes").Want(t, http.StatusUnprocessableEntity, "incomplete")
 		if balance(s, id) != 7*money.USD {
-			t.Error("not taken back")
+			t.Error("the balance is not $7")
 		}
 	})
 }
@@ -155,7 +155,7 @@ func TestContactAddressChanges(t *testing.T) {
 		got := b.Get(path)
 		got.Want(t, http.StatusOK, `value="books@bob.example"`, "sign in as bob@example.com")
 		if strings.Contains(got.Body.String(), "sign in as books@bob.example") {
-			t.Error("the text names an address that nobody signs in with")
+			t.Error("the text to send names an address without a sign-in")
 		}
 		b.Get("/console/operator/accounts?q=books@").Want(t, http.StatusOK, path)
 		b.Post(path, "name", "Bob", "overdraft_floor_usd", "0").Want(t, http.StatusSeeOther) // a form without the field does not change it
@@ -175,7 +175,7 @@ func TestContactAddressChanges(t *testing.T) {
 			b.Post("/console/operator/users/"+s.Users[email].ID+"/disable").Want(t, http.StatusSeeOther)
 		}
 		if got := b.Get(path).Body.String(); strings.Contains(got, "sign in as") {
-			t.Error("the text tells how to sign in")
+			t.Error("the text to send mentions sign-in")
 		}
 	})
 }
@@ -202,8 +202,8 @@ func TestAccountsAreChangedAndFound(t *testing.T) {
 		}
 		var code account.RedeemCode
 		s.Update(func(tx *store.Tx) error {
-			made, _, err := account.CreateCodesTx(tx, account.NewCodes{Value: money.USD, Count: 1})
-			code = made[0]
+			codes, _, err := account.CreateCodesTx(tx, account.NewCodes{Value: money.USD, Count: 1})
+			code = codes[0]
 			return err
 		})
 		b.Get("/console/operator/find?q="+code.ID).Want(t, http.StatusOK, code.Hint, "unused", "$1.00", "/operator/codes/"+code.ID+"/void")

@@ -25,7 +25,7 @@ type catalogPage struct {
 	Models   ui.DataTable
 	Warnings []string
 	Sandbox  []string  // open sandbox models beside lines of real providers
-	Retire   ui.Button // retires them
+	Retire   ui.Button // retires the sandbox models
 	History  ui.DataTable
 	Pager    ui.Pager
 	YAML     string
@@ -35,14 +35,14 @@ type catalogPage struct {
 // catalogEditPage is the editor of the catalog.
 type catalogEditPage struct {
 	Base     int64
-	Faults   []ui.Link // by line
+	Faults   []ui.Link // each links to its line
 	Numbered []numberedLine
-	Conflict *ui.Notice // somebody applied another one meanwhile
+	Conflict *ui.Notice // set if another catalog was applied after Base
 	Changes  []string
 	Warnings []string
 	Diff     ui.Diff
 	Form     ui.PostForm
-	Examples ui.Snippets // of catalogs
+	Examples ui.Snippets // example catalogs
 	Checked  bool
 }
 
@@ -104,7 +104,7 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "catalog", Title: "Catalog", Main: shown}.WithNotice(v, map[string]string{
 		"applied":  "Applied. New requests use this catalog; running requests finish with the previous one.",
 		"same":     "This is the current catalog, so nothing was applied.",
-		"switched": "The state is changed, as a new revision.",
+		"switched": "The state was changed in a new revision.",
 	}), nil
 }
 
@@ -129,21 +129,21 @@ func catalogModels(doc *catalog.Document, now *catalog.Snapshot) ui.DataTable {
 		for _, l := range now.Lines(m.ID) {
 			lines = append(lines, l.ID)
 		}
-		var from any = ui.Text{Text: ui.JoinAnd(lines)}
+		var lineCell any = ui.Text{Text: ui.JoinAnd(lines)}
 		switch {
-		case len(lines) == 0 && m.State == catalog.StateOpen: // its users get errors
-			from = ui.Badge{Tone: ui.Bad, Label: "none"}
+		case len(lines) == 0 && m.State == catalog.StateOpen: // requests for the model fail
+			lineCell = ui.Badge{Tone: ui.Bad, Label: "none"}
 		case len(lines) == 0:
-			from = ui.Text{Text: "none", Muted: true}
+			lineCell = ui.Text{Text: "none", Muted: true}
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelBadges(now, m), show.ShortPrice(m, 0), from,
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelBadges(now, m), show.ShortPrice(m, 0), lineCell,
 			stateButtons(m)}})
 	}
 	return t
 }
 
-// stateButtons returns the buttons for the other states of a model. The usual one is open, or for an
-// open model maintenance.
+// stateButtons returns the buttons for the other states of a model. The usual button opens the model
+// or, if it is open, puts it into maintenance.
 func stateButtons(m *catalog.Model) ui.ButtonMenu {
 	acts := ui.ButtonMenu{Label: "Other", About: "states of " + m.ID}
 	for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
@@ -209,11 +209,11 @@ func (c *console) editCatalog(v *page.Visit) (page.Responder, error) {
 		Examples: examples()}}, nil
 }
 
-// maxCatalog bounds a catalog as the operator API does.
+// maxCatalog is the maximum size of a catalog in bytes, as in the operator API.
 const maxCatalog = 4 << 20
 
 // putCatalog checks a catalog and previews its changes. If the operator has confirmed the preview,
-// putCatalog applies the catalog, unless another one was applied meanwhile.
+// putCatalog applies the catalog, unless another catalog was applied after the base of the text.
 func (c *console) putCatalog(v *page.Visit) (page.Responder, error) {
 	form := catalogForm("", 0)
 	if err := v.ReadLongForm(&form, maxCatalog); err != nil {
@@ -251,8 +251,8 @@ func (c *console) putCatalog(v *page.Visit) (page.Responder, error) {
 		}
 	}
 	if err := v.View(func(tx *store.Tx) error {
-		unwise, err := c.warningsTx(tx, doc)
-		shown.Warnings = append(shown.Warnings, unwise...)
+		moreWarnings, err := c.warningsTx(tx, doc)
+		shown.Warnings = append(shown.Warnings, moreWarnings...)
 		return errors.Join(err, shown.compareTx(tx, doc))
 	}); err != nil {
 		return nil, err
@@ -318,8 +318,8 @@ func (p *catalogEditPage) compareTx(tx *store.Tx, doc *catalog.Document) error {
 	if preview.Revision != p.Base {
 		p.Conflict = &ui.Notice{Tone: ui.Warn, Title: "Nothing was applied.", Focus: true,
 			Text: "Somebody has applied revision " + revisionText(preview.Revision) +
-				" meanwhile. Below is what your text would change in that, " +
-				"what it would take back of it too. Edit it, or apply it on top."}
+				" meanwhile. The changes below are from that revision to your text, " +
+				"including changes that your text would undo. Edit your text, or apply it."}
 		p.Base = preview.Revision
 	}
 	p.Form.Field("base").Value = revisionText(p.Base)
@@ -365,9 +365,9 @@ func (c *console) showRevision(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	shown := revisionPage{Number: number, Current: number == preview.Revision, Changes: preview.Changes, YAML: string(doc.YAML())}
-	var unwise []string
+	var moreWarnings []string
 	if err := v.View(func(tx *store.Tx) (err error) {
-		unwise, err = c.warningsTx(tx, doc)
+		moreWarnings, err = c.warningsTx(tx, doc)
 		return err
 	}); err != nil {
 		return nil, err
@@ -378,12 +378,13 @@ func (c *console) showRevision(v *page.Visit) (page.Responder, error) {
 	}
 	shown.RollBack = v.Confirm(ui.Confirm{ID: "rollback", Button: "Roll back to this", Title: "Roll back to revision " + v.PathID() + "?",
 		Action: page.Base + "/operator/catalog/revisions/" + v.PathID() + "/apply",
-		Text:   slices.Concat([]string{"It becomes a new revision. It changes:"}, text, unwise),
+		Text:   slices.Concat([]string{"The rollback creates a new revision with these changes:"}, text, moreWarnings),
 		Fields: []ui.FormField{{Name: "base", Kind: ui.Hidden, Value: revisionText(preview.Revision)}}})
 	return page.FullPage{Name: "revision", Title: "Revision " + v.PathID(), Main: shown}, nil
 }
 
-// warningsTx returns warnings for the lines unusable on this node and for the loss of models in use.
+// warningsTx returns warnings about lines that this node cannot use and about models in use that the
+// document removes.
 func (c *console) warningsTx(tx *store.Tx, doc *catalog.Document) (all []string, err error) {
 	for _, w := range c.Catalog.Unusable(doc) {
 		all = append(all, w.String())
@@ -403,7 +404,7 @@ func (c *console) rollBack(v *page.Visit) (page.Responder, error) {
 	}
 	base, err := strconv.ParseInt(form.Field("base").Value, 10, 64)
 	if err != nil {
-		base = preview.Revision + 1 // no revision
+		base = preview.Revision + 1 // not the number of any revision
 	}
 	// An old revision passes the same checks as a new text, because the rules may have changed
 	// since.
@@ -424,7 +425,7 @@ func (c *console) rollBack(v *page.Visit) (page.Responder, error) {
 	return page.To("/operator/catalog", "applied"), nil
 }
 
-// switchModel sets the state of a model, at one click.
+// switchModel sets the state of a model with one click.
 func (c *console) switchModel(state catalog.ModelState) func(v *page.Visit) (page.Responder, error) {
 	return func(v *page.Visit) (page.Responder, error) { return c.setStates(v, state, v.PathID()) }
 }
@@ -434,7 +435,7 @@ func (c *console) retireSandbox(v *page.Visit) (page.Responder, error) {
 	return c.setStates(v, catalog.StateRetired, c.Catalog.Current().OpenSandbox()...)
 }
 
-// setStates sets the state of models and leads back to the catalog.
+// setStates sets the state of models and redirects to the catalog page.
 func (c *console) setStates(v *page.Visit, state catalog.ModelState, models ...string) (page.Responder, error) {
 	if err := v.NoFields(); err != nil {
 		return nil, err

@@ -29,18 +29,18 @@ func (c *console) listDeliveries(v *page.Visit) (page.Responder, error) {
 	var shown deliveriesPage
 	f := webhook.DeliveryFilter{State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
 	shown.Tabs.Label = "State"
-	for _, one := range deliveryStates {
+	for _, s := range deliveryStates {
 		values := v.Request.URL.Query()
 		values.Del("after")
-		values.Set("state", one.state)
-		shown.Tabs.Items = append(shown.Tabs.Items, ui.Tab{Href: page.AddressOf(path, values), Text: one.word, Current: one.state == f.State})
+		values.Set("state", s.state)
+		shown.Tabs.Items = append(shown.Tabs.Items, ui.Tab{Href: page.AddressOf(path, values), Text: s.word, Current: s.state == f.State})
 	}
 	if !slices.ContainsFunc(shown.Tabs.Items, func(t ui.Tab) bool { return t.Current }) {
 		return nil, fault.New(fault.InvalidRequest, "There is no state %q of deliveries.", fault.Shown(f.State))
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
-		var of selectedIDs
-		if shown.Filters, of, err = (listFilter{Path: path, Names: []string{"account"}}).formTx(tx, v); err != nil {
+		var ids selectedIDs
+		if shown.Filters, ids, err = (listFilter{Path: path, Names: []string{"account"}}).formTx(tx, v); err != nil {
 			return err
 		}
 		if f.State != "" {
@@ -49,7 +49,7 @@ func (c *console) listDeliveries(v *page.Visit) (page.Responder, error) {
 		if shown.Filters.Invalid() {
 			return nil
 		}
-		f.Account = of.Account
+		f.Account = ids.Account
 		list, more, err := c.Webhooks.LogTx(tx, f)
 		if err != nil {
 			return err

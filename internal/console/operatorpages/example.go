@@ -9,24 +9,24 @@ func examples() ui.Snippets {
 }
 
 const chatExample = `models:
-  - id: swift-1                      # what your customers ask for
+  - id: swift-1                      # the name your customers use
     kind: chat
     context_window: 128000
     max_output_tokens: 16384
-    price: {input: 0.25, output: 2.00}   # what they pay, US dollars a million tokens
+    price: {input: 0.25, output: 2.00}   # the price for customers, US dollars a million tokens
 lines:
-  - id: main                         # the way to a provider; several may have a model
-    provider: openai                 # or a vendor of its interface, anthropic, gemini ...
+  - id: main                         # a connection to a provider; a model may have several
+    provider: openai                 # the provider's API: openai, anthropic, gemini ...
     base_url: https://api.example.com/v1
-    api_key: ${EXAMPLE_API_KEY}      # a variable of the service, never the key itself
+    api_key: ${EXAMPLE_API_KEY}      # an environment variable, never the key itself
     models: {swift-1: vendor-model-name}
-    cost: {input: 0.15, output: 1.20}    # what the provider takes, so that margin shows
+    cost: {input: 0.15, output: 1.20}    # the provider's price, to show your margin
 `
 
 const imageExample = `models:
   - id: easel-1
     kind: image
-    price: {1K: 0.03, 2K: 0.05}      # US dollars an image, by its size
+    price: {1K: 0.03, 2K: 0.05}      # US dollars an image, by size
     ratios: ["1:1", "16:9", "9:16"]
     max_images: 4
 lines:

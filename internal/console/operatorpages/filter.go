@@ -29,30 +29,30 @@ type selectedIDs struct{ Account, Key string }
 type listFilter struct {
 	Path    string   // the list's path below page.Base
 	Names   []string // the query parameters, one field each
-	Codes   []string // proposals for the code field
+	Codes   []string // suggestions in the code field
 	Catalog *catalog.Snapshot
 }
 
 // formTx returns the form with the values of the visit's address, and the selected ids. An invalid
 // value selects nothing, and the form shows the error at its field.
-func (c listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, of selectedIDs, err error) {
-	f.Action = page.Base + c.Path
-	for _, name := range c.Names {
+func (l listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, ids selectedIDs, err error) {
+	f.Action = page.Base + l.Path
+	for _, name := range l.Names {
 		value := v.Query(name)
 		field := ui.FormField{Name: name, Label: ui.Title(name), Value: value}
 		switch name {
 		case "account":
-			field, of.Account, err = accountFieldTx(tx, value)
+			field, ids.Account, err = accountFieldTx(tx, value)
 		case "key":
-			field, of.Key, err = keyFieldTx(tx, value)
+			field, ids.Key, err = keyFieldTx(tx, value)
 		case "model":
-			field = modelField(c.Catalog, value)
+			field = modelField(l.Catalog, value)
 		case "line":
-			field = lineField(c.Catalog, value)
+			field = lineField(l.Catalog, value)
 		case "code":
-			field.Options = proposals(c.Codes)
+			field.Options = suggestions(l.Codes)
 		case "status":
-			field.Numeric, field.Options = true, proposals(statuses())
+			field.Numeric, field.Options = true, suggestions(statuses())
 		case "since", "until":
 			field.Label = map[string]string{"since": "From (UTC)", "until": "To (UTC)"}[name]
 			if _, err := time.Parse(time.DateOnly, value); err == nil || value == "" {
@@ -62,14 +62,14 @@ func (c listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, of select
 			field.Label, field.Numeric, field.After = "Took at least", true, "ms"
 		}
 		if err != nil {
-			return f, of, err
+			return f, ids, err
 		}
 		if value != "" {
-			f.Clear = page.Base + c.Path
+			f.Clear = page.Base + l.Path
 		}
 		f.Fields = append(f.Fields, field)
 	}
-	return f, of, nil
+	return f, ids, nil
 }
 
 // accountFieldTx returns the field to select an account, and the id of the account named by value.
@@ -77,11 +77,11 @@ func (c listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, of select
 // or id. The id is empty if value is empty or names no single account.
 func accountFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err error) {
 	f = ui.FormField{Name: "account", Label: "Account (name or id)", Value: value}
-	list, many, err := account.ListTx(tx, "", namedAccounts)
+	list, more, err := account.ListTx(tx, "", namedAccounts)
 	if err != nil {
 		return f, "", err
 	}
-	if !many {
+	if !more {
 		f = ui.FormField{Name: "account", Label: "Account", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "All"}}}
 		f.Options = show.Select(append(f.Options, byName(list)...), value)
 	}
@@ -93,13 +93,13 @@ func accountFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err 
 	switch {
 	case len(found) == 1:
 		id = found[0].ID
-	case len(named) == 1: // the names of the others contain this name
+	case len(named) == 1: // the other accounts only contain this name in theirs
 		id = named[0].ID
 	case len(found) == 0:
 		f.Error = "No account has this text in its name, email or id."
 	default:
 		f.Error = "Several accounts have this. Choose one."
-		if many {
+		if more {
 			f.Options = byName(found)
 		}
 	}
@@ -135,7 +135,7 @@ func keyFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err erro
 // choice returns a field to select one of names. An unknown value stays selectable.
 func choice(name, label string, names []string, value string) ui.FormField {
 	f := ui.FormField{Name: name, Label: label, Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "All"}}}
-	f.Options = show.Select(append(f.Options, proposals(names)...), value)
+	f.Options = show.Select(append(f.Options, suggestions(names)...), value)
 	return f
 }
 
@@ -158,15 +158,15 @@ func lineField(s *catalog.Snapshot, value string) ui.FormField {
 	return choice("line", "Line", ids, value)
 }
 
-// proposals returns an option for each word.
-func proposals(words []string) (options []ui.Option) {
+// suggestions returns an option for each word.
+func suggestions(words []string) (options []ui.Option) {
 	for _, word := range words {
 		options = append(options, ui.Option{Value: word, Label: word})
 	}
 	return options
 }
 
-// requestCodes returns the error codes of requests, without those of providers.
+// requestCodes returns the error codes of requests, but not the providers' own codes.
 func requestCodes() []string {
 	codes := []string{string(fault.ClientClosed)}
 	for _, row := range fault.Table() {
@@ -195,20 +195,20 @@ func jobCodes() (codes []string) {
 	return slices.Compact(codes)
 }
 
-// filterField returns the field with a name.
+// filterField returns the field of f with the given name.
 func filterField(f *ui.Filters, name string) *ui.FormField {
 	return &f.Fields[slices.IndexFunc(f.Fields, func(field ui.FormField) bool { return field.Name == name })]
 }
 
-// selection returns the requests or jobs selected by a visit's address. It reports false if a value
-// is invalid, after it has put the error at the field.
-func selection(v *page.Visit, shown *ui.Filters, of selectedIDs) (f requestlog.Selection, fine bool) {
-	f = requestlog.Selection{Account: of.Account, Key: of.Key, Model: v.Query("model"), Line: v.Query("line"), Code: v.Query("code"),
+// selection returns the requests or jobs selected by a visit's address. If a value is invalid, it
+// shows the error at the field and returns ok = false.
+func selection(v *page.Visit, shown *ui.Filters, ids selectedIDs) (f requestlog.Selection, ok bool) {
+	f = requestlog.Selection{Account: ids.Account, Key: ids.Key, Model: v.Query("model"), Line: v.Query("line"), Code: v.Query("code"),
 		After: v.Query("after"), Limit: page.Rows}
 	var err error
 	f.SinceMS, f.UntilMS, err = requestlog.Span(v.Query("since"), v.Query("until"))
-	if bad, ok := errors.AsType[*fault.Error](err); ok {
-		filterField(shown, bad.Param).Error = "A day such as 2026-05-31."
+	if invalid, isFault := errors.AsType[*fault.Error](err); isFault {
+		filterField(shown, invalid.Param).Error = "A day such as 2026-05-31."
 	}
 	return f, !shown.Invalid()
 }

@@ -113,15 +113,15 @@ func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 	if err := v.View(func(tx *store.Tx) (err error) {
 		form := listFilter{Path: path, Codes: jobCodes(), Catalog: c.Catalog.Current(),
 			Names: []string{"account", "key", "model", "line", "code", "since", "until"}}
-		var of selectedIDs
-		if shown.Filters, of, err = form.formTx(tx, v); err != nil {
+		var ids selectedIDs
+		if shown.Filters, ids, err = form.formTx(tx, v); err != nil {
 			return err
 		}
 		if status != "" {
 			shown.Filters.Fields = append(shown.Filters.Fields, ui.FormField{Name: "status", Kind: ui.Hidden, Value: status})
 		}
-		f, fine := selection(v, &shown.Filters, of)
-		if !fine {
+		f, ok := selection(v, &shown.Filters, ids)
+		if !ok {
 			return nil
 		}
 		found, more, err := job.ListTx(tx, job.Filter{Account: f.Account, Key: f.Key, Code: f.Code, Model: f.Model, Line: f.Line,

@@ -27,12 +27,12 @@ func (c *console) showLog(v *page.Visit) (page.Responder, error) {
 	const path = "/operator/log"
 	var shown logPage
 	act := ui.FormField{Name: "act", Label: "Act", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "all"}}}
-	for _, one := range operator.Acts() {
-		act.Options = append(act.Options, ui.Option{Value: one, Label: actLabel(one), On: one == v.Query("act")})
+	for _, name := range operator.Acts() {
+		act.Options = append(act.Options, ui.Option{Value: name, Label: actLabel(name), On: name == v.Query("act")})
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
-		var of selectedIDs
-		if shown.Filters, of, err = (listFilter{Path: path, Names: []string{"account", "object"}}).formTx(tx, v); err != nil {
+		var ids selectedIDs
+		if shown.Filters, ids, err = (listFilter{Path: path, Names: []string{"account", "object"}}).formTx(tx, v); err != nil {
 			return err
 		}
 		shown.Filters.Fields = append([]ui.FormField{act}, shown.Filters.Fields...)
@@ -42,7 +42,7 @@ func (c *console) showLog(v *page.Visit) (page.Responder, error) {
 		if shown.Filters.Invalid() {
 			return nil
 		}
-		list, more, err := operator.LogTx(tx, operator.LogFilter{Act: v.Query("act"), Object: v.Query("object"), Account: of.Account,
+		list, more, err := operator.LogTx(tx, operator.LogFilter{Act: v.Query("act"), Object: v.Query("object"), Account: ids.Account,
 			After: v.Query("after"), Limit: page.Rows})
 		if err != nil {
 			return err
@@ -167,8 +167,8 @@ func formatValue(name string, value any) string {
 		}
 	case []any:
 		all := make([]string, len(v))
-		for i, one := range v {
-			all[i] = formatValue("", one)
+		for i, element := range v {
+			all[i] = formatValue("", element)
 		}
 		if len(all) == 0 {
 			return "none"

@@ -64,7 +64,7 @@ func (c *console) createAccount(v *page.Visit) (page.Responder, error) {
 	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
-	made, again, err := c.create(v, &form)
+	created, again, err := c.create(v, &form)
 	if err != nil {
 		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
@@ -72,36 +72,36 @@ func (c *console) createAccount(v *page.Visit) (page.Responder, error) {
 		return page.FullPage{Name: "newaccount", Title: "Create an account", Main: newAccountPage{form},
 			Status: http.StatusUnprocessableEntity}, nil
 	}
-	if again || made.link == nil && made.secret == "" {
-		return page.To("/operator/accounts/"+made.account.ID, "created"), nil
+	if again || created.link == nil && created.secret == "" {
+		return page.To("/operator/accounts/"+created.account.ID, "created"), nil
 	}
-	return c.showCredentials("Account created", made.account, made.link, made.secret, made.credit), nil
+	return c.showCredentials("Account created", created.account, created.link, created.secret, created.credit), nil
 }
 
 // create creates the customer of a form. If the same form was sent before, again is true and only
 // the id of the account is set.
-func (c *console) create(v *page.Visit, form *ui.PostForm) (made customer, again bool, err error) {
-	if made, err = c.readCustomer(v, form); err != nil {
-		return made, false, err
+func (c *console) create(v *page.Visit, form *ui.PostForm) (created customer, again bool, err error) {
+	if created, err = c.readCustomer(v, form); err != nil {
+		return created, false, err
 	}
 	once, err := v.Once(form, "account")
 	if err != nil {
-		return made, false, err
+		return created, false, err
 	}
 	err = v.Update(func(tx *store.Tx) (err error) {
 		var id string
-		attempt := made
+		attempt := created
 		id, again, err = page.OnceTx(tx, once, func() (string, error) {
 			err := c.createTx(tx, show.Actor(v), &attempt)
 			return attempt.account.ID, err
 		})
 		if err == nil {
-			made = attempt
-			made.account.ID = id
+			created = attempt
+			created.account.ID = id
 		}
 		return err
 	})
-	return made, again, err
+	return created, again, err
 }
 
 // readCustomer reads the form. It returns all errors joined.

@@ -27,12 +27,12 @@ func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 	if err := v.View(func(tx *store.Tx) (err error) {
 		form := listFilter{Path: path, Codes: requestCodes(), Catalog: c.Catalog.Current(),
 			Names: []string{"account", "key", "model", "line", "status", "code", "since", "until", "min_duration_ms"}}
-		var of selectedIDs
-		if shown.Filters, of, err = form.formTx(tx, v); err != nil {
+		var ids selectedIDs
+		if shown.Filters, ids, err = form.formTx(tx, v); err != nil {
 			return err
 		}
-		f, fine := selection(v, &shown.Filters, of)
-		if !outcomeOf(v, &shown.Filters, &f) || !fine {
+		f, ok := selection(v, &shown.Filters, ids)
+		if !outcomeOf(v, &shown.Filters, &f) || !ok {
 			return nil
 		}
 		found, err := requestlog.ListTx(tx, f)
@@ -59,18 +59,18 @@ func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 // has put the error at the field.
 func outcomeOf(v *page.Visit, shown *ui.Filters, f *requestlog.Selection) bool {
 	var err error
-	fine := true
+	ok := true
 	if text := v.Query("status"); text != "" {
 		if f.Status, err = strconv.Atoi(text); err != nil || f.Status < 100 || f.Status > 599 {
-			filterField(shown, "status").Error, fine = "A status is a number such as 429.", false
+			filterField(shown, "status").Error, ok = "A status is a number such as 429.", false
 		}
 	}
 	if text := v.Query("min_duration_ms"); text != "" {
 		if f.MinDurationMS, err = strconv.ParseInt(text, 10, 64); err != nil || f.MinDurationMS < 0 {
-			filterField(shown, "min_duration_ms").Error, fine = "A whole number of milliseconds, such as 10000.", false
+			filterField(shown, "min_duration_ms").Error, ok = "A whole number of milliseconds, such as 10000.", false
 		}
 	}
-	return fine
+	return ok
 }
 
 // accountNamesTx returns the names of the accounts in a list.

@@ -68,8 +68,8 @@ func (c *console) addAccountUser(v *page.Visit) (page.Responder, error) {
 		}
 		return v.Update(func(tx *store.Tx) error {
 			if user.PasswordHash == "" {
-				made, err := operator.InviteTx(tx, show.Actor(v), c.PublicURL, a.ID, user)
-				link = &made
+				invitation, err := operator.InviteTx(tx, show.Actor(v), c.PublicURL, a.ID, user)
+				link = &invitation
 				return err
 			}
 			_, err := operator.CreateUserTx(tx, show.Actor(v), a.ID, user)

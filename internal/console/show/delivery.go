@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// Deliveries lists deliveries.
+// Deliveries returns a table of deliveries.
 func Deliveries(list []webhook.Delivery) ui.DataTable {
 	t := ui.DataTable{Caption: "Deliveries of 30 days", Columns: []ui.Column{
 		{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Answer"}, {Title: "Attempts", Right: true, Fold: true},
@@ -31,7 +31,7 @@ func DeliveryState(d webhook.Delivery) ui.Badge {
 	return ui.Badge{Tone: ui.Info, Label: "waiting"}
 }
 
-// lastAnswer returns the result of the last attempt.
+// lastAnswer returns the result of the last attempt in words.
 func lastAnswer(d webhook.Delivery) ui.Text {
 	if len(d.Attempts) == 0 {
 		return ui.Text{Text: "not sent yet", Muted: true}
@@ -44,7 +44,7 @@ func lastAnswer(d webhook.Delivery) ui.Text {
 		return ui.Text{Text: fmt.Sprintf("%d in %s", last.Status, ui.FormatDuration(last.TookMS))}
 	}
 	text := fmt.Sprintf("%d in %s", last.Status, ui.FormatDuration(last.TookMS))
-	// The status stands there already.
+	// text already has the status.
 	cause := strings.TrimPrefix(last.Error, fmt.Sprintf("the receiver answered %d", last.Status))
 	if cause = strings.TrimPrefix(cause, ": "); cause != "" {
 		text += ": " + cause

@@ -13,21 +13,21 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxUsageRows bounds the rows read for a page, in days and groups.
+// maxUsageRows bounds the rows of usage by day and group that are read for a page.
 const maxUsageRows = 10_000
 
 // chartSeries is the number of groups with a color of their own in a chart.
 const chartSeries = 6
 
-// monthDays is the number of days in the charts of the first pages.
+// monthDays is the number of days in the charts of MonthTx.
 const monthDays = 30
 
-// grid is usage by day and group.
+// grid is usage by day and group. A group is, for example, a model or a key.
 type grid struct {
 	days    []gridDay
 	groups  []gridGroup // in display order
 	total   spending.Sums
-	tooMany bool // the parts are too many to be read
+	tooMany bool // there are too many groups to read
 }
 
 // gridDay is the usage of a UTC day.
@@ -36,7 +36,7 @@ type gridDay struct {
 	spending.Sums
 }
 
-// gridGroup is a group, with its charges by day where those were read.
+// gridGroup is the usage of a group. charged has its charges by day, or is nil if they were not read.
 type gridGroup struct {
 	name string
 	spending.Sums
@@ -97,7 +97,7 @@ func (g *grid) add(rows []spending.UsageRow, by spending.By) {
 	g.sort(by)
 }
 
-// sort puts the groups with the highest charges first, and the newest day.
+// sort sorts groups by their charges, highest first. If the groups are days, the newest is first.
 func (g *grid) sort(by spending.By) {
 	slices.SortFunc(g.groups, func(a, b gridGroup) int {
 		if by == spending.ByDay {
@@ -122,7 +122,7 @@ func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) 
 	return nil, nil
 }
 
-// buckets names the days in a chart, and on its axis.
+// buckets returns the names of the days in a chart, and on the axis.
 func (g *grid) buckets() (names, axis []string) {
 	for _, d := range g.days {
 		names, axis = append(names, ui.Day(d.at)), append(axis, ui.AxisDay(d.at))
@@ -130,18 +130,18 @@ func (g *grid) buckets() (names, axis []string) {
 	return names, axis
 }
 
-// charges returns the chart of charges by day. It has a series for each group if the charges of a
-// group by day are known.
+// charges returns the chart of charges by day. If the charges of each group by day were read, the
+// chart has a series for each of the first groups.
 func (g *grid) charges(by spending.By, names map[string]string) ui.Chart {
 	days, axis := g.buckets()
 	c := ui.Chart{ID: "charges", Title: "Charged a day (UTC)", Unit: ui.InUSD, Buckets: days, Axis: axis,
 		EmptyText: "Nothing was charged in these days."}
-	whole := ui.ChartSeries{Name: "Charged"}
+	total := ui.ChartSeries{Name: "Charged"}
 	for _, d := range g.days {
-		whole.Values = append(whole.Values, int64(d.Charged))
+		total.Values = append(total.Values, int64(d.Charged))
 	}
 	if by == spending.ByDay || len(g.groups) == 0 || g.groups[0].charged == nil {
-		c.Series = []ui.ChartSeries{whole}
+		c.Series = []ui.ChartSeries{total}
 		return c
 	}
 	rest := ui.ChartSeries{Name: "Other", Rest: true, Values: make([]int64, len(g.days))}
@@ -167,27 +167,27 @@ func (g *grid) counts() ui.Chart {
 	days, axis := g.buckets()
 	c := ui.Chart{ID: "requests", Title: "Requests a day (UTC)", Unit: ui.InCount, Buckets: days, Axis: axis,
 		EmptyText: "No requests in these days."}
-	well, failed := ui.ChartSeries{Name: "Answered"}, ui.ChartSeries{Name: "Failed"}
+	answered, failed := ui.ChartSeries{Name: "Answered"}, ui.ChartSeries{Name: "Failed"}
 	for _, d := range g.days {
-		well.Values, failed.Values = append(well.Values, d.Requests-d.Failed), append(failed.Values, d.Failed)
+		answered.Values, failed.Values = append(answered.Values, d.Requests-d.Failed), append(failed.Values, d.Failed)
 	}
-	c.Series = []ui.ChartSeries{well, failed}
+	c.Series = []ui.ChartSeries{answered, failed}
 	return c
 }
 
-// MonthTx reads the charts of the last 30 days: an account's charges by model, and its requests. If
-// no account is given, the charts are of all accounts, except for the lines in without.
-func MonthTx(tx *store.Tx, of string, without []string) (charges, counts ui.Chart, err error) {
+// MonthTx reads the charts of the last 30 days: the charges of an account by model, and its requests.
+// If accountID is empty, the charts show all accounts. Usage of the lines in exceptLines is left out.
+func MonthTx(tx *store.Tx, accountID string, exceptLines []string) (charges, counts ui.Chart, err error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {
 		return charges, counts, err
 	}
 	by := spending.ByModel
-	if of == "" {
+	if accountID == "" {
 		by = spending.ByDay
 	}
 	today := books.DayOf(nowMS)
-	g, err := gridTx(tx, spending.Query{Account: of, ExceptLines: without, Since: max(0, today-monthDays+1), Until: today + 1}, by)
+	g, err := gridTx(tx, spending.Query{Account: accountID, ExceptLines: exceptLines, Since: max(0, today-monthDays+1), Until: today + 1}, by)
 	charges, counts = g.charges(by, nil), g.counts()
 	charges.Title, counts.Title = "Charged in the last 30 days (UTC)", "Requests of the last 30 days (UTC)"
 	return charges, counts, err

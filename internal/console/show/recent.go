@@ -29,11 +29,11 @@ type Recent struct {
 // RecentTx reads them. Requests to the lines without are left out.
 func RecentTx(tx *store.Tx, nowMS int64, without []string) (r Recent, err error) {
 	found, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - recentPeriod.Milliseconds(), Limit: maxRecent})
-	receipts := slices.DeleteFunc(found.Receipts, func(one requestlog.Receipt) bool { return slices.Contains(without, one.Line) })
+	receipts := slices.DeleteFunc(found.Receipts, func(r requestlog.Receipt) bool { return slices.Contains(without, r.Line) })
 	r.Latency = Latency(receipts)
-	for _, one := range receipts {
-		n := max(1, one.StandsFor)
-		if r.Requests += n; one.Status >= http.StatusInternalServerError {
+	for _, receipt := range receipts {
+		n := max(1, receipt.StandsFor)
+		if r.Requests += n; receipt.Status >= http.StatusInternalServerError {
 			r.Failed += n
 		}
 	}

@@ -33,18 +33,18 @@ func SessionsTx(tx *store.Tx, v *page.Visit, path, acts string) (SessionList, er
 func sessionsOf(v *page.Visit, list []account.ConsoleSession, path string) SessionList {
 	s := SessionList{Table: ui.DataTable{Caption: "Signed in", Columns: []ui.Column{
 		{Title: "Browser"}, {Title: "For"}, {Title: "Address"}, {Title: "Last use"}, {Title: "Since"}, {Title: "Change"}}}}
-	for _, one := range list {
+	for _, session := range list {
 		pages := "your account"
-		if one.Kind == account.OperatorSession {
+		if session.Kind == account.OperatorSession {
 			pages = "operator's pages"
 		}
-		browser := ui.Text{Text: browserName(one.Agent), Title: one.Agent}
-		var end any = ui.Button{Action: page.Base + path + "/" + one.ID + "/end", Label: "End", About: browser.Text}
-		if one.ID == v.Session.ID {
+		browser := ui.Text{Text: browserName(session.Agent), Title: session.Agent}
+		var end any = ui.Button{Action: page.Base + path + "/" + session.ID + "/end", Label: "End", About: browser.Text}
+		if session.ID == v.Session.ID {
 			end = ui.Badge{Tone: ui.OK, Label: "this one"}
 		}
-		s.Table.Rows = append(s.Table.Rows, ui.DataRow{Cells: []any{browser, pages, ui.Text{Text: one.Address, Mono: true},
-			ui.Moment{MS: one.SeenMS}, ui.Moment{MS: one.CreatedMS}, end}})
+		s.Table.Rows = append(s.Table.Rows, ui.DataRow{Cells: []any{browser, pages, ui.Text{Text: session.Address, Mono: true},
+			ui.Moment{MS: session.SeenMS}, ui.Moment{MS: session.CreatedMS}, end}})
 	}
 	s.All = v.Confirm(ui.Confirm{ID: "end-all", Button: "Sign out everywhere", Title: "Sign out everywhere?",
 		Action: page.Base + path + "/end",

@@ -235,8 +235,8 @@ func (a selection) usage(g grid, names map[string]string) Usage {
 // spans returns the tabs of the first five spans.
 func (a selection) spans() ui.Tabs {
 	tabs := ui.Tabs{Label: "Days"}
-	for _, one := range a.spanChoices()[:5] {
-		tabs.Items = append(tabs.Items, ui.Tab{Href: a.link("", "span", one.Value), Text: one.Label, Current: one.On})
+	for _, choice := range a.spanChoices()[:5] {
+		tabs.Items = append(tabs.Items, ui.Tab{Href: a.link("", "span", choice.Value), Text: choice.Label, Current: choice.On})
 	}
 	return tabs
 }

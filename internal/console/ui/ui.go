@@ -30,14 +30,14 @@ var embedded embed.FS
 // Pages has the templates of pages. They are parsed when the first page is rendered, so a start is
 // faster and a gateway without console visitors needs no memory for them.
 type Pages struct {
-	templates func() (*template.Template, error) // parsed
+	templates func() (*template.Template, error) // the parsed templates
 }
 
-// pagePrefix is the prefix of page templates. Component templates have none.
+// pagePrefix is the prefix of the names of page templates. Component templates have no prefix.
 const pagePrefix = "page/"
 
-// New makes the pages of some folders, html/NAME.html each; in others one is the
-// template `page/NAME`. asset returns the address of a static file.
+// New returns the pages in the files html/NAME.html of folders. Other templates call such a page
+// `page/NAME`. asset returns the address of a static file.
 func New(asset func(name string) string, folders ...fs.FS) *Pages {
 	p := &Pages{}
 	p.templates = sync.OnceValues(func() (*template.Template, error) {
@@ -61,7 +61,7 @@ func New(asset func(name string) string, folders ...fs.FS) *Pages {
 }
 
 // errDuplicate reports two folders with the same page name.
-var errDuplicate = errors.New("a page of this name is there already")
+var errDuplicate = errors.New("another folder has a page with the same name")
 
 // parse reads a folder's templates and adds prefix to their names.
 func parse(all *template.Template, prefix string, folder fs.FS) error {
@@ -101,7 +101,7 @@ func (p *Pages) lookup(name string) (*template.Template, error) {
 // nameOf returns the name of a file's template.
 func nameOf(file string) string { return strings.TrimSuffix(path.Base(file), ".html") }
 
-// Layout is the layout's data around a page.
+// Layout is the data of a page and of the layout around it.
 type Layout struct {
 	Title   string
 	Theme   string    // light or dark; if empty, the theme of the reader's system
@@ -125,11 +125,11 @@ type NavItem struct {
 // menuEntry is an entry of the menu with its shortcut, a letter typed after g.
 type menuEntry struct {
 	NavItem
-	Letter string // empty: all of its letters are taken
+	Letter string // empty if other entries have taken all of its letters
 }
 
-// Menu returns the entries of the menu. The shortcut of an entry is the first letter of its text
-// not taken by an entry before.
+// Menu returns the entries of the menu. The shortcut of an entry is the first letter of its text that
+// is not the shortcut of an earlier entry.
 func (f Layout) Menu() []menuEntry {
 	menu, taken := make([]menuEntry, len(f.Nav)), map[rune]bool{}
 	for i, item := range f.Nav {
@@ -150,10 +150,10 @@ func (p *Pages) Render(w io.Writer, page string, f Layout) error {
 	if err := p.RenderFragment(&main, page, f.Main); err != nil {
 		return err
 	}
-	return p.execute(w, "layout", layoutData{f, template.HTML(main.String())}) //nolint:gosec // what a template of ours has escaped
+	return p.execute(w, "layout", layoutData{f, template.HTML(main.String())}) //nolint:gosec // our own template has escaped its data
 }
 
-// layoutData is the data of the layout: a page and its surroundings.
+// layoutData is the data of the layout template.
 type layoutData struct {
 	Layout
 	Body template.HTML
@@ -171,13 +171,13 @@ func (p *Pages) execute(w io.Writer, name string, data any) error {
 	}
 	var whole bytes.Buffer
 	if err := t.Execute(&whole, data); err != nil {
-		return fmt.Errorf("draw %s: %w", name, err)
+		return fmt.Errorf("render %s: %w", name, err)
 	}
 	_, err = w.Write(whole.Bytes())
 	return err
 }
 
-// errNoComponent reports a template's value of a type other than a component.
+// errNoComponent reports a value in a template whose type is not a component.
 var errNoComponent = errors.New("not a component")
 
 // render renders a component. It renders nothing for nil, and a string as Text.
@@ -207,5 +207,5 @@ func (p *Pages) render(component any) (template.HTML, error) {
 	if err := t.Execute(&b, v.Interface()); err != nil {
 		return "", err
 	}
-	return template.HTML(b.String()), nil //nolint:gosec // what a template of ours has escaped
+	return template.HTML(b.String()), nil //nolint:gosec // our own template has escaped its data
 }

@@ -11,8 +11,8 @@ func FuzzText(f *testing.F) {
 	for _, seed := range []string{"", "a\x00b", `\u0000`, `\\u0000`, "\\\x00", `"\u0000"`, "\x00\x00", `ends in \`, "\xff\x00"} {
 		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, said string) {
-		stored := Text(Trace{Attempts: []TracedAttempt{{Line: "a", Message: said, Cause: said}}})
+	f.Fuzz(func(t *testing.T, text string) {
+		stored := Text(Trace{Attempts: []TracedAttempt{{Line: "a", Message: text, Cause: text}}})
 		if strings.ContainsRune(stored, 0) {
 			t.Fatalf("NUL in %q", stored)
 		}
@@ -20,7 +20,7 @@ func FuzzText(f *testing.F) {
 		if err := Decode(stored, &back); err != nil {
 			t.Fatalf("%v: %s", err, stored)
 		}
-		raw, err := json.Marshal(said) // the same without NUL; invalid UTF-8 is replaced
+		raw, err := json.Marshal(text) // the same without NUL; invalid UTF-8 is replaced
 		if err != nil {
 			t.Fatal(err)
 		}

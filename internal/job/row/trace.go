@@ -14,7 +14,7 @@ const (
 	StepSubmitted     = "submitted"
 	StepTicket        = "ticket"
 	StepRendered      = "rendered"
-	StepKept          = "kept" // the media store did not accept the results
+	StepKept          = "kept" // the media store fails, so the results are kept elsewhere until it works again
 	StepFetched       = "fetched"
 	StepStored        = "stored"
 	StepAttemptFailed = "attempt_failed"
@@ -31,7 +31,7 @@ func Steps() []string {
 	return []string{StepLine, StepSubmitted, StepTicket, StepRendered, StepKept, StepFetched, StepStored, StepAttemptFailed, StepTakenOver}
 }
 
-// Trace has the steps and attempts of a job, for the operator and for decisions.
+// Trace has the steps and attempts of a job, for the operator and for choosing the next step.
 type Trace struct {
 	Steps    []Step          `json:"steps,omitempty"`
 	Attempts []TracedAttempt `json:"attempts,omitempty"`
@@ -56,15 +56,15 @@ type TracedAttempt struct {
 	Code    string `json:"code,omitempty"`
 	Param   string `json:"param,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Cause is for the operator.
+	// Cause is the cause of a failure, shown only to the operator.
 	Cause string `json:"cause,omitempty"`
-	// Next is one of the values below.
+	// Next is what follows a failed attempt; see nextLater.
 	Next string `json:"next,omitempty"`
-	// Lost reports that the answer was lost.
+	// Lost is set if the provider's answer to the submission was lost.
 	Lost bool `json:"lost,omitempty"`
 	// KeptMS is the time of the media store's first failure to accept the results, or 0.
 	KeptMS int64 `json:"kept_ms,omitempty"`
-	// The provider's counts, also of a failed attempt.
+	// TokenCounts are the provider's counts, also for a failed attempt.
 	upstream.TokenCounts
 	// LineCost is the provider's price; nil if unknown.
 	LineCost *money.Amount `json:"line_cost_usd,omitempty"`
@@ -88,7 +88,7 @@ const (
 	nextNone  = "none"
 )
 
-// A longer trace keeps the first entries and the last.
+// Limits of a trace. If there are more steps, a new step replaces the last one.
 const (
 	maxSteps    = 100
 	maxAttempts = 50
@@ -107,7 +107,7 @@ func (t *Trace) Step(name string, atMS int64, line string) {
 // Begin appends an attempt.
 func (t *Trace) Begin(line string, atMS int64) {
 	if len(t.Attempts) >= maxAttempts {
-		// drop an attempt on a busy line, because it does not count
+		// Drop an attempt on a busy line, because such attempts do not count.
 		for i := range t.Attempts {
 			if t.Attempts[i].Next == nextLater {
 				t.Attempts = append(t.Attempts[:i], t.Attempts[i+1:]...)
@@ -157,7 +157,7 @@ func (t *Trace) Clone() Trace {
 	return Trace{Steps: append([]Step(nil), t.Steps...), Attempts: append([]TracedAttempt(nil), t.Attempts...)}
 }
 
-// Reset returns a copy whose attempts do not count.
+// Reset returns a copy in which no attempt counts.
 func (t *Trace) Reset(now int64) Trace {
 	next := t.Clone()
 	for i := range next.Attempts {

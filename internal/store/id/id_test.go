@@ -21,7 +21,8 @@ func TestIdentifiersSortByTime(t *testing.T) {
 	}
 }
 
-// TestIdentifiersOfOneMillisecondSort: rows of one millisecond are listed in their order.
+// TestIdentifiersOfOneMillisecondSort checks that ids of one millisecond sort in their order of
+// creation.
 func TestIdentifiersOfOneMillisecondSort(t *testing.T) {
 	now, last := time.UnixMilli(1_700_000_000_000), ""
 	for i := range 2000 {

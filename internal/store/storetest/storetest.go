@@ -88,7 +88,7 @@ func seed(t testing.TB, path string) {
 	if _, err := os.Stat(path); err == nil {
 		return
 	}
-	content, err := liteTemplate()
+	content, err := sqliteTemplate()
 	if err != nil {
 		t.Fatalf("make the template of SQLite files: %v", err)
 	}
@@ -127,7 +127,7 @@ func migratedPostgreSQL(t testing.TB) string {
 	if server := os.Getenv(EnvPostgres); server == "" || server == Absent {
 		return PostgreSQL(t) // reports the missing setting
 	}
-	template, err := serverTemplate()
+	template, err := postgresTemplate()
 	if err != nil {
 		t.Fatalf("make the template of PostgreSQL databases: %v", err)
 	}

@@ -22,9 +22,9 @@ import (
 	"tollgate/internal/store/migrations"
 )
 
-// Migrating a database takes longer than most tests. So tests get a copy of a migrated
-// database: of a file, made once per folder of temporary files, or of a PostgreSQL database,
-// made once per server.
+// Migrating a database takes longer than most tests. So tests get a copy of a template: a migrated
+// SQLite file, created once per folder of temporary files, or a migrated PostgreSQL database,
+// created once per server.
 
 // templateTime bounds the creation of a template, or the wait for another process that creates it.
 const templateTime = 2 * time.Minute
@@ -33,10 +33,10 @@ const templateTime = 2 * time.Minute
 // the template.
 const templateLock = 7_020_312
 
-// liteTemplate returns the content of a migrated SQLite file. The first test process makes
-// the file in the folder of temporary files, and the other processes read it. The name changes
-// with the migrations.
-var liteTemplate = sync.OnceValues(func() ([]byte, error) {
+// sqliteTemplate returns the content of a migrated SQLite file. The first test process creates the
+// file in the folder of temporary files, and the other processes read the file. The file's name
+// changes with the migrations.
+var sqliteTemplate = sync.OnceValues(func() ([]byte, error) {
 	hash, err := migrationsHash()
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ var liteTemplate = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // a folder of temporary files
+	defer func() { _ = os.RemoveAll(dir) }() // leftovers are in the folder of temporary files
 	path := filepath.Join(dir, "template.db")
 	if err := migrate("sqlite:" + path); err != nil {
 		return nil, err
@@ -58,15 +58,15 @@ var liteTemplate = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The rename is atomic: no other process reads half a file. If it fails (another user may
-	// own the name), each process makes its own.
+	// The rename is atomic: no other process reads half a file. If the rename fails
+	// (another user may own the name), each process creates its own file.
 	_ = os.Rename(path, template)
 	return content, nil
 })
 
-// serverTemplate is the name of a migrated database on the server of EnvPostgres.
-// The name changes with the migrations: a server may outlive them.
-var serverTemplate = sync.OnceValues(func() (name string, err error) {
+// postgresTemplate returns the name of a migrated database on the server of EnvPostgres. The name
+// changes with the migrations, because a server may keep the databases of older migrations.
+var postgresTemplate = sync.OnceValues(func() (name string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), templateTime)
 	defer cancel()
 	hash, err := migrationsHash()
@@ -87,7 +87,7 @@ var serverTemplate = sync.OnceValues(func() (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close() // and with it the lock
+	defer conn.Close() // releases the lock too
 	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, templateLock); err != nil {
 		return "", err
 	}
@@ -110,7 +110,7 @@ var serverTemplate = sync.OnceValues(func() (name string, err error) {
 	return name, err
 })
 
-// migrate migrates the empty database at an address.
+// migrate runs all migrations on the empty database at an address.
 func migrate(address string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), templateTime)
 	defer cancel()
@@ -121,8 +121,8 @@ func migrate(address string) error {
 	return errors.Join(db.Migrate(ctx), db.Close())
 }
 
-// MigrateTo runs the migrations up to a number on the empty database at an address, as
-// an older version did.
+// MigrateTo runs the migrations up to a number on the empty database at an address. The result is
+// the schema of an older version.
 func MigrateTo(t testing.TB, address string, number int64) {
 	t.Helper()
 	driver, source, dialect := "pgx", address, goose.DialectPostgres
@@ -142,7 +142,7 @@ func MigrateTo(t testing.TB, address string, number int64) {
 	}
 }
 
-// migrationsHash names the migrations by their content.
+// migrationsHash returns a hash of the names and contents of all migrations.
 func migrationsHash() (string, error) {
 	files, err := migrations.Files.ReadDir(".")
 	if err != nil || len(files) == 0 {

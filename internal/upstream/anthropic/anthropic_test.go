@@ -104,7 +104,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestBaseAddresses(t *testing.T) {
+func TestBaseURLs(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"", "/", "/v1", "/v1/"} {
 		p := fakeprovider.New(t, fakeprovider.NativeAnswer("hi", 1, 1))
@@ -294,7 +294,7 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejects(t *testing.T) {
 	t.Parallel()
 	for _, target := range []upstream.Target{
 		{Line: "main", BaseURL: "ftp://host"}, {Line: "main", BaseURL: "https://user:pass@host"}, {Line: "main", Options: map[string]any{"x": 1}},

@@ -210,13 +210,13 @@ func TestRefusedToken(t *testing.T) {
 	if n := len(l.provider.Requests()); n != 3 {
 		t.Errorf("%d calls, want 3", n)
 	}
-	spoken := l.tokens.Current()
+	token := l.tokens.Current()
 	l.tokens.Revoke()
 	f := conformance.ChatFailure(t, l.ask(t, wire.FormMessages))
 	if f.Health != upstream.HealthCredential || f.Final() || len(l.provider.Requests()) != 4 {
 		t.Errorf("a new token that is refused: %v, health %s, %d calls", f, f.Health, len(l.provider.Requests()))
 	}
-	if strings.Contains(f.Error(), spoken) || !strings.Contains(f.Error(), "[redacted]") {
+	if strings.Contains(f.Error(), token) || !strings.Contains(f.Error(), "[redacted]") {
 		t.Errorf("the failure has the secret: %v", f)
 	}
 }

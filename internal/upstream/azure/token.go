@@ -32,7 +32,7 @@ func fetchToken(options map[string]any, secret string, transport http.RoundTripp
 		}
 		token, err := entra.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{exchange.Text(options, "scope", defaultScope)}})
 		if err != nil {
-			return nil, refused(auth(options), err)
+			return nil, rejection(auth(options), err)
 		}
 		return credential.Bearer(token.Token, token.ExpiresOn), nil
 	}
@@ -65,8 +65,8 @@ func identity(options map[string]any, secret string, client *http.Client) (azcor
 	}
 }
 
-// refused returns the failure of a rejected token request.
-func refused(auth string, err error) error {
+// rejection returns the failure of a rejected token request.
+func rejection(auth string, err error) error {
 	var failed *azidentity.AuthenticationFailedError
 	if !errors.As(err, &failed) || failed.RawResponse == nil {
 		return credential.Refused(0, fmt.Errorf("%s: %w", auth, err))

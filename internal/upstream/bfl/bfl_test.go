@@ -135,10 +135,10 @@ func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewBFL(t)
 	studio.Expect(fakestudio.Behaviour{Polls: 3}, fakestudio.Behaviour{Failed: `{"status":"Content Moderated"}`}, fakestudio.Behaviour{})
-	made, err := conformance.SubmitAndPoll(t, conformance.Line(t, bfl.Provider, studio.URL(), nil),
+	status, err := conformance.SubmitAndPoll(t, conformance.Line(t, bfl.Provider, studio.URL(), nil),
 		image(task.Params(`{"seed":4294967294}`), task.Count(3)))
-	if err != nil || len(made.Results) != 2 {
-		t.Fatalf("%+v, %v", made, err)
+	if err != nil || len(status.Results) != 2 {
+		t.Fatalf("%+v, %v", status, err)
 	}
 	var seeds []string
 	for _, s := range studio.Submissions() {
@@ -194,10 +194,10 @@ func TestWhereTheKeyGoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := jobcall.Submit(t.Context(), a, image())
+		status, err := jobcall.Submit(t.Context(), a, image())
 		if tt.polled == "" {
 			if f := upstream.AsJobFailure(err); err == nil || !f.Lost || len(net.keyed) != 1 {
-				t.Errorf("%s: %+v, %v, the credential went to %v", tt.polling, made, err, net.keyed)
+				t.Errorf("%s: %+v, %v, the credential went to %v", tt.polling, status, err, net.keyed)
 			}
 			continue
 		}
@@ -205,7 +205,7 @@ func TestWhereTheKeyGoes(t *testing.T) {
 			t.Errorf("%s: %v", tt.polling, err)
 			continue
 		}
-		if _, err := a.Poll(t.Context(), image(), made.Ticket); err != nil || len(net.keyed) != 2 || net.keyed[1] != tt.polled {
+		if _, err := a.Poll(t.Context(), image(), status.Ticket); err != nil || len(net.keyed) != 2 || net.keyed[1] != tt.polled {
 			t.Errorf("%s: %v, the credential went to %v", tt.polling, err, net.keyed)
 		}
 	}
@@ -260,8 +260,8 @@ func TestTaskOutcomes(t *testing.T) {
 			}
 		}
 		a := conformance.LineAnswering(t, bfl.Provider, 200, `{"status":"Reasoning"}`)
-		if made, err := a.Poll(t.Context(), w, "/v1/get_result?id=1"); err != nil || made.Done {
-			t.Errorf("%s: a task that goes on: %+v, %v", w.Kind, made, err)
+		if status, err := a.Poll(t.Context(), w, "/v1/get_result?id=1"); err != nil || status.Done {
+			t.Errorf("%s: a task that goes on: %+v, %v", w.Kind, status, err)
 		}
 	}
 }

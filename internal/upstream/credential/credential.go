@@ -2,11 +2,11 @@
 // fetches them.
 //
 // Invariants:
-//   - A credential is fetched when a call first needs the credential, with at most one fetch at a
-//     time for all waiting calls.
+//   - A credential is fetched when a call first needs it. There is at most one fetch at a time for all
+//     waiting calls.
 //   - A credential is renewed before its expiry, while calls still use the old one.
-//   - A call rejected for its credential is sent once more, with another credential and never with
-//     the same: a rejected call had not begun.
+//   - A call rejected for its credential is sent once more, but only with another credential. This is
+//     safe because the provider did not begin to process the rejected call.
 //   - A failed fetch is the line's failure, never the client's.
 //   - A credential is only sent to the line's own address.
 package credential
@@ -28,7 +28,7 @@ type Credential struct {
 	Authorize func(r *http.Request) error
 	// Secrets must not be shown or logged.
 	Secrets []string
-	// Expires is the time of expiry; the zero time if unknown.
+	// Expires is the time of expiry, or the zero time if unknown.
 	Expires time.Time
 }
 
@@ -41,15 +41,15 @@ func Bearer(token string, expires time.Time) *Credential {
 	}}
 }
 
-// Fetch fetches a credential. Its error is best made by Refused.
+// Fetch fetches a credential. Its errors should come from Refused.
 type Fetch func(ctx context.Context) (*Credential, error)
 
 // maxCause is the maximum length of the reported cause of a failed fetch, in bytes.
 const maxCause = 300
 
-// Refused returns the failure of a fetch after the issuer's response with an error status, or
-// without a response (0). A 4xx means invalid credentials of the line, except 408 and 429; all
-// other failures may pass.
+// Refused returns the failure of a fetch. status is the error status of the issuer's response, or 0 if
+// there was no response. A 4xx except 408 and 429 means that the line's configured credentials are
+// invalid; all other failures may be temporary.
 func Refused(status int, err error) *upstream.Failure {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if len(text) > maxCause {
@@ -64,22 +64,21 @@ func Refused(status int, err error) *upstream.Failure {
 	return f
 }
 
-// Client is an HTTP client for a fetch: its calls end with ctx, and follow no
-// redirect.
+// Client returns an HTTP client for a fetch. Its calls end with ctx and follow no redirects.
 func Client(ctx context.Context, transport http.RoundTripper) *http.Client {
 	return &http.Client{
-		Transport:     bound{ctx, transport},
+		Transport:     contextTransport{ctx, transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// bound ends calls with a context: some libraries make theirs without any.
-type bound struct {
+// contextTransport ends calls with a context, because some libraries make calls without a context.
+type contextTransport struct {
 	ctx  context.Context
 	base http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
-func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
-	return b.base.RoundTrip(r.WithContext(b.ctx))
+func (t contextTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	return t.base.RoundTrip(r.WithContext(t.ctx))
 }

@@ -43,8 +43,8 @@ func PollEach(ticket string, poll func(one string) (*jobcall.TaskStatus, error))
 		all   = &jobcall.TaskStatus{Ticket: ticket, Done: true}
 		worst *upstream.JobFailure
 	)
-	for one := range strings.SplitSeq(ticket, ticketMark) {
-		status, err := poll(one)
+	for part := range strings.SplitSeq(ticket, ticketMark) {
+		status, err := poll(part)
 		var failure *upstream.JobFailure
 		switch {
 		case errors.As(err, &failure) && failure.Next != upstream.NextPoll:

@@ -118,7 +118,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		return nil, err
 	}
 	if !reply.Good() {
-		return nil, refused(w.Kind, reply)
+		return nil, rejection(w.Kind, reply)
 	}
 	t, ok := a.accepted(style.Model, reply.Body)
 	if !ok {

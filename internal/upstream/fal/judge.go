@@ -53,9 +53,9 @@ func first(texts ...string) string {
 // policy is how fal's safety systems name their word.
 const policy = "content_policy_violation"
 
-// refused returns the failure for a status about the input, in the response to a submission or to a
+// rejection returns the failure for a status about the input, in the response to a submission or to a
 // query for a result.
-func refused(kind string, r *exchange.Reply) *upstream.JobFailure {
+func rejection(kind string, r *exchange.Reply) *upstream.JobFailure {
 	if name, message := reason(r); name == policy {
 		t := r.Ended(kind, name, message)
 		t.Status = r.Status
@@ -81,7 +81,7 @@ func ended(kind string, r *exchange.Reply) *upstream.JobFailure {
 		return r.Silent()
 	case r.Status == http.StatusBadRequest, r.Status == http.StatusRequestEntityTooLarge,
 		r.Status == http.StatusUnsupportedMediaType, r.Status == http.StatusUnprocessableEntity:
-		return refused(kind, r)
+		return rejection(kind, r)
 	}
 	t := r.Ended(kind, name, message)
 	t.Status = r.Status

@@ -158,16 +158,16 @@ func TestFailedWorks(t *testing.T) {
 			studio := fakestudio.NewFal(t)
 			studio.Expect(fakestudio.Behaviour{Failed: tt.failed}, fakestudio.Behaviour{Failed: tt.failed})
 			a := conformance.Line(t, fal.Provider, studio.URL(), nil)
-			for _, one := range []struct {
+			for _, c := range []struct {
 				w    jobcall.Task
 				want conformance.Outcome
 			}{{imageWork(), tt.image}, {video(), tt.video}} {
-				p, err := jobcall.Submit(t.Context(), a, one.w)
+				p, err := jobcall.Submit(t.Context(), a, c.w)
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = conformance.PollToEnd(t, a, one.w, p.Ticket)
-				conformance.CheckOutcome(t, one.w.Kind, err, one.want)
+				_, err = conformance.PollToEnd(t, a, c.w, p.Ticket)
+				conformance.CheckOutcome(t, c.w.Kind, err, c.want)
 			}
 		})
 	}

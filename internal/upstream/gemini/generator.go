@@ -162,15 +162,15 @@ func blobs(ctx context.Context, w jobcall.Task, most int, types ...string) ([]bl
 	if total > maxBody-int64(len(w.Prompt))-(64<<10) { // the rest of the body is small
 		return nil, upstream.Unsuitable(w.Kind, "references of %d bytes in base64; the provider takes requests of up to %d", total, maxBody)
 	}
-	made := make([]blob, 0, len(w.References))
+	blobs := make([]blob, 0, len(w.References))
 	for _, r := range w.References {
 		data, err := r.Bytes(ctx)
 		if err != nil {
 			return nil, upstream.Unread(err)
 		}
-		made = append(made, blob{r.Type, data})
+		blobs = append(blobs, blob{r.Type, data})
 	}
-	return made, nil
+	return blobs, nil
 }
 
 // document parses a response if it is a JSON object.

@@ -97,8 +97,8 @@ func omniBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure
 		"generation_config": map[string]any{"video_config": map[string]any{"task": task}},
 	}
 	omniPaths.put(body, w)
-	made, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
-	return made, nil
+	raw, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
+	return raw, nil
 }
 
 // interaction is the address of an interaction.

@@ -10,9 +10,9 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// refused returns the failure of a rejected submission. Google rejects prompts, references and
+// rejection returns the failure of a rejected submission. Google rejects prompts, references and
 // invalid fields of a clip with the same status, so the message decides.
-func refused(reply *exchange.Reply, kind string) *upstream.JobFailure {
+func rejection(reply *exchange.Reply, kind string) *upstream.JobFailure {
 	f := reply.Refused(kind)
 	if kind == upstream.KindVideo && f.Job == fault.InvalidRequest {
 		byMessage := invalidArgument(kind, reply, f.Message)

@@ -53,13 +53,13 @@ func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.TaskS
 // accepts the value.
 func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket func(string) bool) (*jobcall.TaskStatus, error) {
 	if !reply.Good() {
-		return nil, refused(reply, kind)
+		return nil, rejection(reply, kind)
 	}
 	doc, _ := document(reply)
 	if ticket := doc.Get(member).String(); isTicket(ticket) {
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
-	failure := refused(reply, kind)
+	failure := rejection(reply, kind)
 	// A 2xx response without a ticket may still have started a task, unless the response has an
 	// error.
 	failure.Lost = !doc.Get("error").IsObject()
@@ -107,8 +107,8 @@ func veoBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure)
 	}
 	body := map[string]any{"instances": []any{instance}, "parameters": parameters}
 	veoPaths.put(body, w)
-	made, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
-	return made, nil
+	raw, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
+	return raw, nil
 }
 
 // shapeClip sets the resolution and ratio of a clip. tiers are the model family's tiers. The user's

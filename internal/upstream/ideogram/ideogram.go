@@ -146,7 +146,7 @@ func (a *Adapter) one(ctx context.Context, kind string, call exchange.JobCall) (
 		return "", upstream.AsJobFailure(err), false
 	}
 	if !reply.Good() {
-		return "", refused(kind, reply), false
+		return "", rejection(kind, reply), false
 	}
 	ticket, failure = reply.Named("generation_id")
 	return ticket, failure, failure == nil
@@ -154,12 +154,12 @@ func (a *Adapter) one(ctx context.Context, kind string, call exchange.JobCall) (
 
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	made, err := exchange.PollEach(ticket, func(one string) (*jobcall.TaskStatus, error) { return a.ask(ctx, w.Kind, one) })
+	status, err := exchange.PollEach(ticket, func(part string) (*jobcall.TaskStatus, error) { return a.ask(ctx, w.Kind, part) })
 	if err != nil {
 		return nil, err
 	}
-	made.Results = made.Results[:min(len(made.Results), max(w.Count, 1))]
-	return made, nil
+	status.Results = status.Results[:min(len(status.Results), max(w.Count, 1))]
+	return status, nil
 }
 
 // ask asks about one task.

@@ -34,8 +34,8 @@ func read(kind string, doc gjson.Result) ([]jobcall.Result, *upstream.JobFailure
 	return nil, upstream.Nothing(kind, "completed without a picture")
 }
 
-// refused returns the failure for a response without success.
-func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
+// rejection returns the failure for a response without success.
+func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	doc := gjson.ParseBytes(reply.Body)
 	reason, message := doc.Get("reject_reason").String(), doc.Get("error")
 	if message.IsObject() { // errors of this format have no reject_reason

@@ -3,7 +3,7 @@ package input_test
 import (
 	"bytes"
 	"context"
-	pixels "image"
+	stdimage "image"
 	"image/color"
 	"image/jpeg"
 	"image/png"
@@ -17,10 +17,10 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// painted is a mask of two by two pixels in rows.
-func painted(t *testing.T, colours ...color.Color) jobcall.Reference {
+// maskPNG returns a PNG mask of 2x2 pixels, with the colours in row order.
+func maskPNG(t *testing.T, colours ...color.Color) jobcall.Reference {
 	t.Helper()
-	mask := pixels.NewNRGBA(pixels.Rect(3, 5, 5, 7)) // does not begin at the origin
+	mask := stdimage.NewNRGBA(stdimage.Rect(3, 5, 5, 7)) // does not begin at the origin
 	for i, c := range colours {
 		mask.Set(3+i%2, 5+i/2, c)
 	}
@@ -37,7 +37,7 @@ func TestMask(t *testing.T) {
 	t.Parallel()
 	var (
 		clear = color.NRGBA{R: 255}
-		veil  = color.NRGBA{G: 255, A: 40}
+		faint = color.NRGBA{G: 255, A: 40}
 		red   = color.NRGBA{R: 255, A: 255}
 		white = color.NRGBA{R: 255, G: 255, B: 255, A: 255}
 		grey  = color.NRGBA{R: 90, G: 90, B: 90, A: 255}
@@ -47,18 +47,18 @@ func TestMask(t *testing.T) {
 		change uint8
 		want   string // by pixel: # black, . white
 	}{
-		"transparent, white changes": {painted(t, clear, red, white, veil), input.White, ".##."},
-		"transparent, black changes": {painted(t, clear, red, white, veil), input.Black, "#..#"},
-		"opaque, white changes":      {painted(t, white, grey, red, white), input.White, ".##."},
-		"opaque, black changes":      {painted(t, white, grey, red, white), input.Black, "#..#"},
-		"all of it":                  {painted(t, clear, clear, veil, clear), input.White, "...."},
-		"nothing":                    {painted(t, red, grey, red, grey), input.White, ""},
+		"transparent, white changes": {maskPNG(t, clear, red, white, faint), input.White, ".##."},
+		"transparent, black changes": {maskPNG(t, clear, red, white, faint), input.Black, "#..#"},
+		"opaque, white changes":      {maskPNG(t, white, grey, red, white), input.White, ".##."},
+		"opaque, black changes":      {maskPNG(t, white, grey, red, white), input.Black, "#..#"},
+		"everything":                 {maskPNG(t, clear, clear, faint, clear), input.White, "...."},
+		"nothing":                    {maskPNG(t, red, grey, red, grey), input.White, ""},
 		"another type":               {task.Reference("image/webp", "", "abc"), input.White, ""},
 		"no picture":                 {task.Reference("image/png", "", "abc"), input.White, ""},
 		"half a picture":             {task.Reference("image/png", "", halfPNG(t)), input.White, ""},
 		"too large":                  {task.Reference("image/png", "", hugePNG(t)), input.White, ""},
 	} {
-		status, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(tt.mask)), tt.change)
+		drawn, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(tt.mask)), tt.change)
 		if tt.want == "" {
 			if f := upstream.AsJobFailure(err); err == nil || f.Message == "" || f.Next != upstream.NextLine {
 				t.Errorf("%s: %v", name, err)
@@ -69,14 +69,14 @@ func TestMask(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := looks(t, status); got != tt.want {
+		if got := pixels(t, drawn); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
 }
 
-// looks shows a mask of two colours.
-func looks(t *testing.T, r jobcall.Reference) string {
+// pixels returns the pixels of a black and white mask in row order: # for black, . for white.
+func pixels(t *testing.T, r jobcall.Reference) string {
 	t.Helper()
 	data, err := r.Bytes(t.Context())
 	if err != nil {
@@ -85,8 +85,9 @@ func looks(t *testing.T, r jobcall.Reference) string {
 	return conformance.Pixels(t, data)
 }
 
+// halfPNG returns the first part of a PNG mask.
 func halfPNG(t *testing.T) string {
-	r := painted(t, color.Transparent, color.Black)
+	r := maskPNG(t, color.Transparent, color.Black)
 	data, err := r.Bytes(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -94,11 +95,11 @@ func halfPNG(t *testing.T) string {
 	return string(data[:len(data)/2+8])
 }
 
-// hugePNG is a picture of one row more than a mask may have.
+// hugePNG returns a PNG with slightly more pixels than a mask may have.
 func hugePNG(t *testing.T) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := png.Encode(&out, pixels.NewGray(pixels.Rect(0, 0, 4097, 4096))); err != nil {
+	if err := png.Encode(&out, stdimage.NewGray(stdimage.Rect(0, 0, 4097, 4096))); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -107,7 +108,7 @@ func hugePNG(t *testing.T) string {
 // TestMaskOfJPEG checks a mask without transparency and with blurred edges.
 func TestMaskOfJPEG(t *testing.T) {
 	t.Parallel()
-	mask := pixels.NewGray(pixels.Rect(0, 0, 16, 1))
+	mask := stdimage.NewGray(stdimage.Rect(0, 0, 16, 1))
 	for x := range 8 {
 		mask.SetGray(x, 0, color.Gray{Y: 255})
 	}
@@ -115,20 +116,20 @@ func TestMaskOfJPEG(t *testing.T) {
 	if err := jpeg.Encode(&out, mask, nil); err != nil {
 		t.Fatal(err)
 	}
-	status, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(task.Reference("image/jpeg", "", out.String()))), input.Black)
+	drawn, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(task.Reference("image/jpeg", "", out.String()))), input.Black)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := looks(t, status); got != "########........" {
+	if got := pixels(t, drawn); got != "########........" {
 		t.Error(got)
 	}
 }
 
-// TestMaskUnread tests that a read error of the gateway's own store is not blamed on the user or
-// the line.
-func TestMaskUnread(t *testing.T) {
+// TestUnreadableMask tests that an error of the gateway's media store is blamed on neither the user
+// nor the line.
+func TestUnreadableMask(t *testing.T) {
 	t.Parallel()
-	mask := painted(t, color.Transparent)
+	mask := maskPNG(t, color.Transparent)
 	mask.Open = func(context.Context) (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }
 	_, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(mask)), input.White)
 	if f := upstream.AsJobFailure(err); err == nil || f.Health != upstream.HealthNone || f.Message != "" {
@@ -147,14 +148,14 @@ func FuzzDrawMask(f *testing.F) {
 	f.Add("image/png", whole[:len(whole)/2])
 	f.Add("image/jpeg", []byte("\xff\xd8\xff"))
 	f.Fuzz(func(t *testing.T, kind string, data []byte) {
-		status, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(task.Reference(kind, "", string(data)))), input.White)
+		drawn, err := input.DrawMask(t.Context(), task.Image("m", task.Mask(task.Reference(kind, "", string(data)))), input.White)
 		if err != nil {
 			if upstream.AsJobFailure(err).Message == "" {
 				t.Error(err)
 			}
 			return
 		}
-		mask, err := status.Bytes(t.Context())
+		mask, err := drawn.Bytes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -118,7 +118,7 @@ func (a *Adapter) submitOne(ctx context.Context, kind string, body []byte) (tick
 		return "", upstream.AsJobFailure(err), false
 	}
 	if !reply.Good() {
-		return "", refused(kind, reply), false
+		return "", rejection(kind, reply), false
 	}
 	ticket, failure = reply.Named("id")
 	return ticket, failure, failure == nil
@@ -127,10 +127,10 @@ func (a *Adapter) submitOne(ctx context.Context, kind string, body []byte) (tick
 // ingestion matches the provider's message about a failed download of media.
 var ingestion = regexp.MustCompile(`(?i)ingest|download|fetch`)
 
-// refused returns the failure for a response without success. A failed download of media has the
+// rejection returns the failure for a response without success. A failed download of media has the
 // status of an unavailable provider but may be the user's fault, so one such response does not take
 // the line out of use.
-func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
+func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	f := reply.Refused(kind)
 	if reply.Status == http.StatusServiceUnavailable && ingestion.MatchString(gjson.GetBytes(reply.Body, "detail").String()) {
 		f.Unproven = true

@@ -61,7 +61,7 @@ func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus
 	if err != nil {
 		return nil, err
 	}
-	if failure := refused(w.Kind, reply); failure != nil {
+	if failure := rejection(w.Kind, reply); failure != nil {
 		return nil, failure
 	}
 	ticket, failure := reply.Named("task_id")

@@ -182,8 +182,8 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	g := conformance.LineAnswering(t, minimax.Provider, 200, `{"task":{"id":"t-1","status":"preparing"}}`)
-	if made, err := g.Poll(t.Context(), video(), "t-1"); err != nil || made.Done || made.Wait != 10*time.Second {
-		t.Errorf("a word of tomorrow: %+v, %v", made, err)
+	if status, err := g.Poll(t.Context(), video(), "t-1"); err != nil || status.Done || status.Wait != 10*time.Second {
+		t.Errorf("a word of tomorrow: %+v, %v", status, err)
 	}
 	studio := fakestudio.NewMiniMax(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{}`}, fakestudio.Behaviour{Images: 2})
@@ -192,8 +192,8 @@ func TestEnds(t *testing.T) {
 		t.Errorf("all withheld: %v", err)
 	}
 	some := image(task.Count(3))
-	if made, err := jobcall.Submit(t.Context(), a, some); err != nil || len(made.Results) != 2 {
-		t.Errorf("one withheld: %+v, %v", made, err)
+	if status, err := jobcall.Submit(t.Context(), a, some); err != nil || len(status.Results) != 2 {
+		t.Errorf("one withheld: %+v, %v", status, err)
 	}
 	none := `{"data":{"image_urls":[]},"metadata":{"failed_count":"0"},"base_resp":{"status_code":0}}`
 	_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, minimax.Provider, 200, none), image())

@@ -40,7 +40,7 @@ func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatu
 	if err != nil {
 		return nil, err
 	}
-	if failure := refused(w.Kind, reply); failure != nil {
+	if failure := rejection(w.Kind, reply); failure != nil {
 		return nil, failure
 	}
 	results, failure := readPictures(reply, max(w.Count, 1))

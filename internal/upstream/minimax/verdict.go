@@ -47,8 +47,8 @@ const codeOutput = "1027"
 // without a numeric code.
 var sensitive = regexp.MustCompile(`(?i)\bsensitive\b|moderation`)
 
-// refused returns the failure of a submission, or nil after a good response.
-func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
+// rejection returns the failure of a submission, or nil after a good response.
+func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	if !gjson.ValidBytes(reply.Body) {
 		return lost(kind, reply)
 	}

@@ -96,7 +96,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		return nil, err
 	}
 	if !reply.Good() || !gjson.ValidBytes(reply.Body) {
-		return nil, refused(w.Kind, reply)
+		return nil, rejection(w.Kind, reply)
 	}
 	var results []jobcall.Result
 	for _, item := range gjson.GetBytes(reply.Body, "data").Array() {
@@ -110,7 +110,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	case gjson.GetBytes(reply.Body, "data").IsArray():
 		return nil, upstream.Nothing(w.Kind, "an answer without a picture")
 	}
-	return nil, refused(w.Kind, reply)
+	return nil, rejection(w.Kind, reply)
 }
 
 // make asks for pictures from words, or from one picture as a whole.

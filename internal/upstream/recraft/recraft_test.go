@@ -125,9 +125,9 @@ func TestOutcomes(t *testing.T) {
 		}
 	}
 	more := `{"data":[{"url":"https://x.example/1"},{"url":"https://x.example/2"}]}`
-	made, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, recraft.Provider, 200, more), image())
-	if err != nil || len(made.Results) != 1 {
-		t.Errorf("more pictures than requested: %+v, %v", made, err)
+	status, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, recraft.Provider, 200, more), image())
+	if err != nil || len(status.Results) != 1 {
+		t.Errorf("more pictures than requested: %+v, %v", status, err)
 	}
 }
 

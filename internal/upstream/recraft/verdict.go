@@ -18,8 +18,8 @@ var (
 		`image[^.]{0,40}(decoded|downloaded|too large|format)`)
 )
 
-// refused returns the failure for a response without success.
-func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
+// rejection returns the failure for a response without success.
+func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	doc := gjson.ParseBytes(reply.Body)
 	message := doc.Get("message")
 	clientError := reply.Status >= 400 && reply.Status < 500 && reply.Status != http.StatusTooManyRequests

@@ -154,7 +154,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		id = gjson.GetBytes(reply.Body, "id").String()
 	}
 	if !exchange.Ticket(id) {
-		return nil, refused(w.Kind, reply)
+		return nil, rejection(w.Kind, reply)
 	}
 	return &jobcall.TaskStatus{Ticket: id, Wait: pace}, nil
 }

@@ -13,9 +13,9 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// refused returns the failure of a rejected submission. An account without credits gets a 400,
+// rejection returns the failure of a rejected submission. An account without credits gets a 400,
 // distinguished by its message. A good status without a task ID may have started a task.
-func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
+func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	t := reply.Refused(kind)
 	errObject := gjson.Result{}
 	if gjson.ValidBytes(reply.Body) {

@@ -111,7 +111,7 @@ func say(r request, o options) string {
 	case r.json:
 		return string(encode(map[string]string{"answer": quoted(r.ask)}))
 	case r.answered:
-		return "The tool answered: " + quoted(r.told)
+		return "The tool answered: " + quoted(r.toolAnswer)
 	case r.ask == "":
 		return "This is the sandbox model. Send it a message."
 	default:

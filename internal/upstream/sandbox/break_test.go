@@ -125,7 +125,7 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// TestWaitsEnd: whatever the sandbox waits for, the caller's leaving ends it.
+// TestWaitsEnd checks that every wait of the sandbox ends when the caller's context ends.
 func TestWaitsEnd(t *testing.T) {
 	t.Parallel()
 	ways := map[string]map[string]any{
@@ -157,7 +157,7 @@ func TestWaitsEnd(t *testing.T) {
 	}
 }
 
-// TestCloseEndsARead: a reader that waits for more is not left behind.
+// TestCloseEndsARead checks that Close ends a Read that waits for more data.
 func TestCloseEndsARead(t *testing.T) {
 	t.Parallel()
 	for _, f := range forms {

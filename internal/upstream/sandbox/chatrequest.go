@@ -17,17 +17,17 @@ func (r *request) readChat() *problem {
 	r.stop = words(r.body.Get("stop"))
 	r.addTools(r.body.Get("tools"))
 	for i, m := range messages {
-		said := texts(m.Get("content"), "text")
+		text := texts(m.Get("content"), "text")
 		if i == len(messages)-1 {
 			r.cached = cachedPart(r.prompt)
 			if role := m.Get("role").Str; role == "tool" || role == "function" {
-				r.told, r.answered = said, true
+				r.toolAnswer, r.answered = text, true
 			}
 		}
 		if m.Get("role").Str == "user" {
-			r.ask = said
+			r.ask = text
 		}
-		r.add(said, int(m.Get(`content.#(type=="image_url")#|#`).Int()))
+		r.add(text, int(m.Get(`content.#(type=="image_url")#|#`).Int()))
 	}
 	r.tool = r.chatTools().choose(r)
 	switch r.body.Get("response_format.type").Str {

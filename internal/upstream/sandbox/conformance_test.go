@@ -12,7 +12,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// TestConformance: the sandbox speaks no HTTP, so it plays the troubles itself.
+// TestConformance runs the conformance suite. The sandbox simulates the failures itself, because it
+// makes no HTTP calls.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	fail := func(kind string) map[string]any { return map[string]any{"fail": kind, "poll_wait": "1ms"} }

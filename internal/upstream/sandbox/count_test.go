@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCountingNeedsNoMemory: counting a long text costs no more than counting a
-// short one. It is not parallel: it looks at the process's allocations.
+// TestCountingNeedsNoMemory checks that counting a long text allocates no more than counting a
+// short text. It is not parallel, because it measures the allocations of the process.
 func TestCountingNeedsNoMemory(t *testing.T) {
 	count := func(size int) float64 {
 		body := []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat(" ", size) + `"}],"tools":[]}`)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTroublesAreDocumented: operators find every trouble in their document,
-// and none that does not exist.
+// TestTroublesAreDocumented checks that the operators' document lists every value of the option
+// fail, and no other values.
 func TestTroublesAreDocumented(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../../docs/operator.md")

@@ -89,22 +89,21 @@ const (
 	claimWeather = `"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"get_weather","input_schema":` + weatherSchema + `}]`
 )
 
-// TestFormsAgree: what is asked in one form is answered alike in the others,
-// whole and streamed. Tokens of the prompt are left out: the same question has
-// other words around it in each form.
+// TestFormsAgree checks that equal requests in different forms get the same answer, whole and
+// streamed. Prompt tokens are not compared, because each form adds other words to the prompt.
 func TestFormsAgree(t *testing.T) {
 	t.Parallel()
-	calls := said{tool: "get_weather", arguments: `{"city":"example","days":3}`, finish: "call"}
+	calls := parsedAnswer{tool: "get_weather", arguments: `{"city":"example","days":3}`, finish: "call"}
 	echoed := "This is the sandbox model, which needs no network. You said: "
 	for _, tt := range []struct {
 		name                      string
 		chat, responses, messages string
 		options                   map[string]any
-		want                      said
+		want                      parsedAnswer
 	}{
 		{"hello",
 			`"messages":[{"role":"user","content":"hello"}]`, `"input":"hello"`, `"messages":[{"role":"user","content":"hello"}]`,
-			nil, said{content: echoed + "hello", finish: "stop"}},
+			nil, parsedAnswer{content: echoed + "hello", finish: "stop"}},
 		{"parts",
 			`"messages":[{"role":"system","content":"be brief"},{"role":"user","content":[{"type":"text","text":"what is this"},` +
 				`{"type":"image_url","image_url":{"url":"data:,x"}}]}]`,
@@ -112,11 +111,11 @@ func TestFormsAgree(t *testing.T) {
 				`{"type":"input_image","image_url":"data:,x"}]}]`,
 			`"system":[{"type":"text","text":"be brief"}],"messages":[{"role":"user","content":[{"type":"text","text":"what is this"},` +
 				`{"type":"image","source":{}}]}]`,
-			nil, said{content: echoed + "what is this", finish: "stop"}},
+			nil, parsedAnswer{content: echoed + "what is this", finish: "stop"}},
 		{"limit",
 			`"messages":[{"role":"user","content":"hello"}],"max_tokens":2`, `"input":"hello","max_output_tokens":2`,
 			`"messages":[{"role":"user","content":"hello"}],"max_tokens":2`,
-			nil, said{content: "This is", finish: "length"}},
+			nil, parsedAnswer{content: "This is", finish: "length"}},
 		{"tool demanded",
 			`"messages":[{"role":"user","content":"hello"}],"tool_choice":"required",` + chatWeather,
 			`"input":"hello","tool_choice":"required",` + flatWeather,
@@ -136,7 +135,7 @@ func TestFormsAgree(t *testing.T) {
 			`"messages":[{"role":"user","content":"get_weather"}],"tool_choice":"none",` + chatWeather,
 			`"input":"get_weather","tool_choice":"none",` + flatWeather,
 			`"messages":[{"role":"user","content":"get_weather"}],"tool_choice":{"type":"none"},` + claimWeather,
-			nil, said{content: echoed + "get_weather", finish: "stop"}},
+			nil, parsedAnswer{content: echoed + "get_weather", finish: "stop"}},
 		{"tool answered",
 			`"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","tool_calls":[]},{"role":"tool","content":"12 degrees"}],` +
 				chatWeather,
@@ -147,65 +146,65 @@ func TestFormsAgree(t *testing.T) {
 				`"signature":"y"},{"type":"tool_use","id":"toolu_1","name":"get_weather","input":{}}]},` +
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"12 degrees"}]}]}],` +
 				claimWeather,
-			nil, said{content: "The tool answered: 12 degrees", finish: "stop"}},
+			nil, parsedAnswer{content: "The tool answered: 12 degrees", finish: "stop"}},
 		{"tool answered nothing",
 			`"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","tool_calls":[]},{"role":"tool","content":""}],` + chatWeather,
 			`"input":[{"role":"user","content":"get_weather"},{"type":"function_call_output","call_id":"call_1","output":""}],` + flatWeather,
 			`"messages":[{"role":"user","content":"get_weather"},{"role":"assistant","content":[]},` +
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1"}]}],` + claimWeather,
-			nil, said{content: "The tool answered: ", finish: "stop"}},
+			nil, parsedAnswer{content: "The tool answered: ", finish: "stop"}},
 		{"tool cut off",
 			`"messages":[{"role":"user","content":"hello"}],"max_tokens":2,"tool_choice":"required",` + chatWeather,
 			`"input":"hello","max_output_tokens":2,"tool_choice":"required",` + flatWeather,
 			`"messages":[{"role":"user","content":"hello"}],"max_tokens":2,"tool_choice":{"type":"any"},` + claimWeather,
-			nil, said{tool: "get_weather", arguments: `{"city":"example`, finish: "length"}},
+			nil, parsedAnswer{tool: "get_weather", arguments: `{"city":"example`, finish: "length"}},
 		{"schema",
 			`"messages":[{"role":"user","content":"hello"}],"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` +
 				weatherSchema + `}}`,
 			`"input":"hello","text":{"format":{"type":"json_schema","name":"x","schema":` + weatherSchema + `}}`,
 			`"messages":[{"role":"user","content":"hello"}],"output_config":{"format":{"type":"json_schema","schema":` + weatherSchema + `}}`,
-			nil, said{content: `{"city":"example","days":3}`, finish: "stop"}},
+			nil, parsedAnswer{content: `{"city":"example","days":3}`, finish: "stop"}},
 		{"reasoning by name",
 			`"model":"reasoner","messages":[{"role":"user","content":"hello"}]`,
 			`"model":"reasoner","input":"hello","reasoning":{"summary":"auto"}`,
 			`"model":"reasoner","messages":[{"role":"user","content":"hello"}]`,
-			nil, said{reasoning: "The user said: hello A short answer will do.", content: echoed + "hello", finish: "stop"}},
+			nil, parsedAnswer{reasoning: "The user said: hello A short answer will do.", content: echoed + "hello", finish: "stop"}},
 		{"reasoning switched off",
 			`"model":"reasoner","reasoning_effort":"none","messages":[{"role":"user","content":"hello"}]`,
 			`"model":"reasoner","input":"hello","reasoning":{"effort":"none"}`,
 			`"model":"reasoner","thinking":{"type":"disabled"},"messages":[{"role":"user","content":"hello"}]`,
-			nil, said{content: echoed + "hello", finish: "stop"}},
+			nil, parsedAnswer{content: echoed + "hello", finish: "stop"}},
 		{"reasoning before a tool",
 			`"messages":[{"role":"user","content":"hello"}],"tool_choice":"required",` + chatWeather,
 			`"input":"hello","tool_choice":"required","reasoning":{"summary":"auto"},` + flatWeather,
 			`"messages":[{"role":"user","content":"hello"}],"tool_choice":{"type":"any"},` + claimWeather,
 			map[string]any{"reasoning": true},
-			said{reasoning: "The user said: hello A short answer will do.", tool: calls.tool, arguments: calls.arguments, finish: "call"}},
+			parsedAnswer{reasoning: "The user said: hello A short answer will do.", tool: calls.tool, arguments: calls.arguments, finish: "call"}},
 		{"reasoning eats the limit",
 			`"messages":[{"role":"user","content":"hello"}],"max_tokens":2`,
 			`"input":"hello","max_output_tokens":2,"reasoning":{"summary":"auto"}`,
 			`"messages":[{"role":"user","content":"hello"}],"max_tokens":2`,
-			map[string]any{"reasoning": true}, said{reasoning: "The user", finish: "length"}},
+			map[string]any{"reasoning": true}, parsedAnswer{reasoning: "The user", finish: "length"}},
 		{"given length",
 			`"messages":[{"role":"user","content":"hello"}]`, `"input":"hello"`, `"messages":[{"role":"user","content":"hello"}]`,
-			map[string]any{"tokens": 4}, said{content: "This is the sandbox", finish: "stop"}},
+			map[string]any{"tokens": 4}, parsedAnswer{content: "This is the sandbox", finish: "stop"}},
 		{"empty",
 			`"messages":[{"role":"user","content":"hello"}]`, `"input":"hello"`, `"messages":[{"role":"user","content":"hello"}]`,
-			map[string]any{"fail": "empty"}, said{finish: "stop"}},
+			map[string]any{"fail": "empty"}, parsedAnswer{finish: "stop"}},
 		{"filter",
 			`"messages":[{"role":"user","content":"hello"}]`, `"input":"hello"`, `"messages":[{"role":"user","content":"hello"}]`,
-			map[string]any{"fail": "filter"}, said{finish: "filter"}},
+			map[string]any{"fail": "filter"}, parsedAnswer{finish: "filter"}},
 		{"sentence",
 			`"messages":[{"role":"user","content":"hello"}]`, `"input":"hello"`, `"messages":[{"role":"user","content":"hello"}]`,
-			map[string]any{"fail": "sentence"}, said{content: "service overloaded, please try again later", finish: "stop"}},
+			map[string]any{"fail": "sentence"}, parsedAnswer{content: "service overloaded, please try again later", finish: "stop"}},
 		{"thinking only",
 			`"messages":[{"role":"user","content":"hello"}]`, `"input":"hello","reasoning":{"summary":"auto"}`,
 			`"messages":[{"role":"user","content":"hello"}]`,
-			map[string]any{"fail": "thinking_only"}, said{reasoning: "The user said: hello A short answer will do.", finish: "length"}},
+			map[string]any{"fail": "thinking_only"}, parsedAnswer{reasoning: "The user said: hello A short answer will do.", finish: "length"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var first said // in the chat form
+			var first parsedAnswer // in the chat form
 			for _, asked := range []struct {
 				form wire.Form
 				body string
@@ -233,11 +232,12 @@ func TestFormsAgree(t *testing.T) {
 				if plain != stream {
 					t.Errorf("%s: streamed %+v\nplain %+v", asked.form, stream, plain)
 				}
-				got := said{reasoning: plain.reasoning, content: plain.content, tool: plain.tool, arguments: plain.arguments, finish: plain.finish}
+				got := parsedAnswer{reasoning: plain.reasoning, content: plain.content, tool: plain.tool, arguments: plain.arguments,
+					finish: plain.finish}
 				if got != tt.want {
 					t.Errorf("%s: %+v\nwant %+v", asked.form, got, tt.want)
 				}
-				if first == (said{}) {
+				if first == (parsedAnswer{}) {
 					first = plain
 				}
 				if plain.prompt <= 0 || plain.completion != first.completion || plain.thinking != first.thinking {
@@ -248,7 +248,7 @@ func TestFormsAgree(t *testing.T) {
 	}
 }
 
-// TestHiddenThinking: thinking that is not shown takes tokens all the same.
+// TestHiddenThinking checks that hidden thinking counts as output tokens too.
 func TestHiddenThinking(t *testing.T) {
 	t.Parallel()
 	for form, body := range map[wire.Form]string{
@@ -269,7 +269,7 @@ func TestHiddenThinking(t *testing.T) {
 	}
 }
 
-// TestStopSequence: the messages form tells which one it was.
+// TestStopSequence checks that the messages form reports which stop sequence ended the answer.
 func TestStopSequence(t *testing.T) {
 	t.Parallel()
 	body := `{"model":"small","max_tokens":4096,"stop_sequences":["END","STOP"],"messages":[{"role":"user","content":"one STOP two END"}]}`
@@ -281,8 +281,8 @@ func TestStopSequence(t *testing.T) {
 	}
 }
 
-// TestCache: what a messages request marks is written to the cache first and
-// read from it when the conversation goes on.
+// TestCache checks that the marked part of a messages request is first written to the cache, and
+// read from the cache when the conversation continues.
 func TestCache(t *testing.T) {
 	t.Parallel()
 	const mark, hour = `,"cache_control":{"type":"ephemeral"}`, `,"cache_control":{"type":"ephemeral","ttl":"1h"}`
@@ -324,7 +324,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestCountTokens: counting needs no limit and knows one form.
+// TestCountTokens checks that counting needs no token limit and accepts only the messages form.
 func TestCountTokens(t *testing.T) {
 	t.Parallel()
 	var counter chatcall.TokenCounter = open(t, nil)
@@ -359,8 +359,8 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
-// TestFailRateCountsEveryForm: the share of troubled calls is one over all
-// forms, and over counts.
+// TestFailRateCountsEveryForm checks that fail_rate applies to the calls of all forms and the token
+// counts together.
 func TestFailRateCountsEveryForm(t *testing.T) {
 	t.Parallel()
 	a, err := sandbox.New(upstream.Target{Options: map[string]any{"fail": "unavailable", "fail_rate": 0.5}})

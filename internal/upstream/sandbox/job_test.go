@@ -229,7 +229,8 @@ func TestJobTroubles(t *testing.T) {
 	}
 }
 
-// TestSilentTroubles: these end a job only when it has waited or tried enough.
+// TestSilentTroubles checks failures without an error message. They end a job only after enough
+// waiting or polling.
 func TestSilentTroubles(t *testing.T) {
 	t.Parallel()
 	patience := func(t *testing.T) context.Context {
@@ -275,7 +276,7 @@ func TestSilentTroubles(t *testing.T) {
 	}
 }
 
-// TestBadLink: the first link is refused and stays so; a fresh one is good.
+// TestBadLink checks that the first link of a result always fails, and a new link works.
 func TestBadLink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -351,8 +352,8 @@ func TestFailOn(t *testing.T) {
 	}
 }
 
-// TestJobFailRate: the share holds over many submissions, and the same submission
-// always meets the same.
+// TestJobFailRate checks that fail_rate holds over many submissions, and that equal submissions
+// have equal outcomes.
 func TestJobFailRate(t *testing.T) {
 	t.Parallel()
 	options := map[string]any{"fail": "busy", "fail_rate": 0.25}
@@ -390,7 +391,7 @@ func TestUnfitWork(t *testing.T) {
 	}
 }
 
-// TestLeftWork: a caller that does not wait any more gets away at once.
+// TestLeftWork checks that calls return at once if the caller's context has ended.
 func TestLeftWork(t *testing.T) {
 	t.Parallel()
 	a, w := open(t, map[string]any{"delay": "1h"}), work(upstream.KindImage)

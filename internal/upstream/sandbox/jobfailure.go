@@ -77,7 +77,7 @@ func atSubmission(ctx context.Context, w jobcall.Task, trouble string) error {
 		if !ok {
 			return nil
 		}
-		if p = r.said; r.retryAfter != "" {
+		if p = r.openAI; r.retryAfter != "" {
 			header.Set("Retry-After", r.retryAfter)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 //go:embed media/*.png media/*.mp4
 var assets embed.FS
 
-// Larger pictures are scaled down in the same ratio.
+// A larger picture is scaled down and keeps its ratio.
 const (
 	maxPicturePixels = 2048 * 2048 * 3 / 2
 	maxPictureSide   = 8192
@@ -33,8 +33,8 @@ const (
 )
 
 // picture returns the image with the given index as a PNG of the task's size.
-// The prompt, the params and the model choose the drawing, so the same task
-// always has the same images, and neighbouring images of a task differ.
+// The prompt, the params and the model select the drawing, so equal tasks have
+// equal images, and neighbouring images of a task differ.
 func picture(w jobcall.Task, index int) ([]byte, error) {
 	names := [...]string{"hills", "night", "sea", "shapes"}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %q", w.Prompt, w.Params, w.Model))

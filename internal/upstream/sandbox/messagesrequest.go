@@ -81,11 +81,11 @@ func (r *request) readMessagesPrompt() *problem {
 		if m.Get("role").Str != "user" {
 			continue
 		}
-		if said := texts(content, "text"); said != "" {
-			r.ask = said
+		if text := texts(content, "text"); text != "" {
+			r.ask = text
 		}
 		if i == len(messages)-1 {
-			r.told, r.answered = toolResults(content)
+			r.toolAnswer, r.answered = toolResults(content)
 		}
 	}
 	cache.note(r.body, r.prompt)
@@ -152,17 +152,17 @@ func blockTokens(block gjson.Result, depth int) int {
 
 // toolResults joins the tools' answers in a message. answered is false if there are
 // none.
-func toolResults(content gjson.Result) (told string, answered bool) {
+func toolResults(content gjson.Result) (answer string, answered bool) {
 	for _, block := range content.Array() {
 		if block.Get("type").Str == "tool_result" {
 			if answered {
-				told += "\n"
+				answer += "\n"
 			}
-			told += texts(block.Get("content"), "text")
+			answer += texts(block.Get("content"), "text")
 			answered = true
 		}
 	}
-	return told, answered
+	return answer, answered
 }
 
 // messagesTools reads the tools of the request. It skips hosted tools, which have a

@@ -20,8 +20,8 @@ type meter interface {
 	Complete() bool
 }
 
-// TestTheGatewayReadsWhatTheSandboxSays: each form's own meter and reader find
-// the usage, the tokens and the end of an answer.
+// TestTheGatewayReadsWhatTheSandboxSays checks that each form's meter and reader find the usage,
+// the tokens and the end of an answer of the sandbox.
 func TestTheGatewayReadsWhatTheSandboxSays(t *testing.T) {
 	t.Parallel()
 	for _, f := range forms {

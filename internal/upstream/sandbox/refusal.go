@@ -36,7 +36,7 @@ func (p problem) errorBody(form wire.Form, request string) []byte {
 // refusal is a failure with a status and an error object.
 type refusal struct {
 	retryAfter string
-	said       problem // in the chat form and the responses form
+	openAI     problem // in the chat form and the responses form
 	messages   problem // in the messages form
 }
 
@@ -46,36 +46,36 @@ func refusals() map[string]refusal {
 	return map[string]refusal{
 		"busy": {
 			retryAfter: "1",
-			said:       problem{http.StatusTooManyRequests, "Rate limit reached for requests.", "requests", "rate_limit_exceeded", ""},
+			openAI:     problem{http.StatusTooManyRequests, "Rate limit reached for requests.", "requests", "rate_limit_exceeded", ""},
 			messages: problem{http.StatusTooManyRequests, "This request would exceed the rate limit of your organization.",
 				"rate_limit_error", "", ""},
 		},
 		"overloaded": {
-			said:     problem{http.StatusServiceUnavailable, "The engine is currently overloaded.", "server_error", "", ""},
+			openAI:   problem{http.StatusServiceUnavailable, "The engine is currently overloaded.", "server_error", "", ""},
 			messages: problem{statusOverloaded, "Overloaded", "overloaded_error", "", ""},
 		},
 		"unavailable": {
-			said:     problem{http.StatusInternalServerError, "The server had an error.", "server_error", "", ""},
+			openAI:   problem{http.StatusInternalServerError, "The server had an error.", "server_error", "", ""},
 			messages: problem{http.StatusInternalServerError, "Internal server error", "api_error", "", ""},
 		},
 		"credential": {
-			said:     problem{http.StatusUnauthorized, "Incorrect API key provided.", invalidRequest, "invalid_api_key", ""},
+			openAI:   problem{http.StatusUnauthorized, "Incorrect API key provided.", invalidRequest, "invalid_api_key", ""},
 			messages: problem{http.StatusUnauthorized, "invalid x-api-key", "authentication_error", "", ""},
 		},
 		"quota": {
-			said:     problem{http.StatusTooManyRequests, "You exceeded your current quota.", "insufficient_quota", "insufficient_quota", ""},
+			openAI:   problem{http.StatusTooManyRequests, "You exceeded your current quota.", "insufficient_quota", "insufficient_quota", ""},
 			messages: problem{http.StatusBadRequest, "Your credit balance is too low to access the API.", invalidRequest, "", ""},
 		},
 		"model": {
-			said:     problem{http.StatusNotFound, "The model does not exist.", invalidRequest, "model_not_found", ""},
+			openAI:   problem{http.StatusNotFound, "The model does not exist.", invalidRequest, "model_not_found", ""},
 			messages: problem{http.StatusNotFound, "The model does not exist.", "not_found_error", "", ""},
 		},
 		"prompt_filter": {
-			said:     problem{http.StatusBadRequest, "The prompt was flagged.", invalidRequest, "content_policy_violation", ""},
+			openAI:   problem{http.StatusBadRequest, "The prompt was flagged.", invalidRequest, "content_policy_violation", ""},
 			messages: problem{http.StatusBadRequest, "The prompt was flagged.", invalidRequest, "content_policy_violation", ""},
 		},
 		"rejection": {
-			said: problem{http.StatusBadRequest, "This model's maximum context length is 8 tokens.", invalidRequest, "context_length_exceeded",
+			openAI: problem{http.StatusBadRequest, "This model's maximum context length is 8 tokens.", invalidRequest, "context_length_exceeded",
 				"messages"},
 			messages: problem{http.StatusBadRequest, "prompt is too long: 9 tokens > 8 maximum", invalidRequest, "", ""},
 		},
@@ -88,17 +88,17 @@ const statusOverloaded = 529
 // invalidRequest is the type of errors about the request, in all forms.
 const invalidRequest = "invalid_request_error"
 
-// in words the refusal in a form.
+// in returns the refusal in a form.
 func (r refusal) in(form wire.Form) problem {
 	switch form {
 	case wire.FormMessages:
 		return r.messages
 	case wire.FormResponses:
-		if r.said.param == "messages" {
-			r.said.param = "input"
+		if r.openAI.param == "messages" {
+			r.openAI.param = "input"
 		}
 	}
-	return r.said
+	return r.openAI
 }
 
 // insideProblem is the error of the trouble `error_inside`.

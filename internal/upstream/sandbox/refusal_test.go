@@ -58,8 +58,8 @@ func checkRefusal(t *testing.T, kind string, form wire.Form, err error, code fau
 	}
 }
 
-// TestRequestsThatProvidersReject: what the gateway leaves to the provider's
-// judgement is judged.
+// TestRequestsThatProvidersReject checks that the sandbox rejects invalid values that the gateway
+// leaves to providers.
 func TestRequestsThatProvidersReject(t *testing.T) {
 	t.Parallel()
 	const one = `"messages":[{"role":"user","content":"x"}]`

@@ -17,7 +17,7 @@ type request struct {
 	body        gjson.Result
 	model       string
 	ask         string // text of the last user message
-	told        string // the tool's answer in the last message
+	toolAnswer  string // the tool's answer in the last message
 	answered    bool   // the last message is a tool's answer
 	prompt      int    // tokens of the prompt
 	cached      int    // of them, those read from the cache

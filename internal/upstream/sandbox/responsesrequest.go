@@ -52,20 +52,20 @@ func (r *request) readInput(input gjson.Result) {
 		switch item.Get("type").Str {
 		case "", "message":
 			content := item.Get("content")
-			said := texts(content, "input_text", "output_text", "text")
+			text := texts(content, "input_text", "output_text", "text")
 			if item.Get("role").Str == "user" {
-				r.ask = said
+				r.ask = text
 			}
-			r.add(said, int(content.Get(`#(type=="input_image")#|#`).Int()))
+			r.add(text, int(content.Get(`#(type=="input_image")#|#`).Int()))
 		case "function_call":
 			r.add(item.Get("arguments").String(), 0)
 		case "function_call_output", "custom_tool_call_output":
 			output := item.Get("output")
-			said := texts(output, "input_text")
+			text := texts(output, "input_text")
 			if last {
-				r.told, r.answered = said, true
+				r.toolAnswer, r.answered = text, true
 			}
-			r.add(said, int(output.Get(`#(type=="input_image")#|#`).Int()))
+			r.add(text, int(output.Get(`#(type=="input_image")#|#`).Int()))
 		default: // returned reasoning, and unknown items
 			r.add("", 0)
 		}

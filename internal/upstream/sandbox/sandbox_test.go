@@ -87,13 +87,13 @@ func frames(t *testing.T, stream string) []gjson.Result {
 	return out
 }
 
-// joined puts the choices of a stream together as a plain answer has them.
-type joined struct {
+// joinedChoice is one choice of an answer. The pieces of a streamed choice are joined.
+type joinedChoice struct {
 	content, reasoning, tool, arguments, finish string
 }
 
 // join reads frames as a client does: by index, finish last.
-func join(t *testing.T, frames []gjson.Result) (choices []joined, usage gjson.Result) {
+func join(t *testing.T, frames []gjson.Result) (choices []joinedChoice, usage gjson.Result) {
 	t.Helper()
 	opened := map[int64]bool{}
 	for _, f := range frames {
@@ -107,7 +107,7 @@ func join(t *testing.T, frames []gjson.Result) (choices []joined, usage gjson.Re
 		for _, c := range f.Get("choices").Array() {
 			i := c.Get("index").Int()
 			for int(i) >= len(choices) {
-				choices = append(choices, joined{})
+				choices = append(choices, joinedChoice{})
 			}
 			if c.Get("delta.role").Str == "assistant" {
 				opened[i] = true
@@ -115,15 +115,15 @@ func join(t *testing.T, frames []gjson.Result) (choices []joined, usage gjson.Re
 			if !opened[i] {
 				t.Fatalf("choice %d does not begin with its role", i)
 			}
-			at := &choices[i]
-			if at.finish != "" {
-				t.Fatalf("choice %d goes on after its finish", i)
+			joined := &choices[i]
+			if joined.finish != "" {
+				t.Fatalf("choice %d continues after its finish_reason", i)
 			}
-			at.content += c.Get("delta.content").Str
-			at.reasoning += c.Get("delta.reasoning_content").Str
-			at.tool += c.Get("delta.tool_calls.0.function.name").Str
-			at.arguments += c.Get("delta.tool_calls.0.function.arguments").Str
-			at.finish = c.Get("finish_reason").Str
+			joined.content += c.Get("delta.content").Str
+			joined.reasoning += c.Get("delta.reasoning_content").Str
+			joined.tool += c.Get("delta.tool_calls.0.function.name").Str
+			joined.arguments += c.Get("delta.tool_calls.0.function.arguments").Str
+			joined.finish = c.Get("finish_reason").Str
 		}
 	}
 	return choices, usage
@@ -131,7 +131,7 @@ func join(t *testing.T, frames []gjson.Result) (choices []joined, usage gjson.Re
 
 const hello = `{"model":"small","messages":[{"role":"user","content":"hello there"}]}`
 
-// forms are the chat forms, each with the request that asks the same.
+// forms lists the chat forms, each with a request for the same answer.
 var forms = []struct {
 	form  wire.Form
 	hello string
@@ -141,8 +141,7 @@ var forms = []struct {
 	{wire.FormMessages, `{"model":"small","max_tokens":1000,"messages":[{"role":"user","content":"hello there"}]}`},
 }
 
-// TestPlainAndStreamedAgree: the same request brings the same answer either
-// way, whatever it asks for.
+// TestPlainAndStreamedAgree checks that a request gets the same answer with and without streaming.
 func TestPlainAndStreamedAgree(t *testing.T) {
 	t.Parallel()
 	weather := `"tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object",
@@ -215,7 +214,7 @@ func TestPlainAndStreamedAgree(t *testing.T) {
 		}},
 		{"reasoning by name", `"model":"small-reasoner","messages":[{"role":"user","content":"hello"}]`, nil, checkReasoning},
 		{"reasoning by option", `"messages":[{"role":"user","content":"hello"}]`, map[string]any{"reasoning": true}, checkReasoning},
-		{"reasoning eats the limit", `"messages":[{"role":"user","content":"hello"}],"max_tokens":2`, map[string]any{"reasoning": true},
+		{"reasoning uses up the limit", `"messages":[{"role":"user","content":"hello"}],"max_tokens":2`, map[string]any{"reasoning": true},
 			func(t *testing.T, a gjson.Result) {
 				want(t, a, "choices.0.finish_reason", "length")
 				want(t, a, "choices.0.message.content", "")
@@ -271,7 +270,7 @@ func TestPlainAndStreamedAgree(t *testing.T) {
 				t.Errorf("streamed usage %s, plain %s", usage.Raw, u.Raw)
 			}
 			for i, c := range a.Get("choices").Array() {
-				plain := joined{
+				plain := joinedChoice{
 					content: c.Get("message.content").Str, reasoning: c.Get("message.reasoning_content").Str,
 					tool: c.Get("message.tool_calls.0.function.name").Str, arguments: c.Get("message.tool_calls.0.function.arguments").Str,
 					finish: c.Get("finish_reason").Str,
@@ -315,13 +314,13 @@ func checkReasoning(t *testing.T, a gjson.Result) {
 func TestUsageOnlyWhenAsked(t *testing.T) {
 	t.Parallel()
 	if s := read(t, nil, true, hello); strings.Contains(s, "usage") {
-		t.Errorf("usage was not asked for: %s", s)
+		t.Errorf("usage without include_usage: %s", s)
 	}
 	for _, f := range forms {
 		for _, stream := range []bool{false, true} {
 			s := readForm(t, f.form, map[string]any{"usage": false}, stream, f.hello)
 			if s = strings.ReplaceAll(s, `"usage":null`, ""); strings.Contains(s, "usage") {
-				t.Errorf("%s: usage is switched off: %s", f.form, s)
+				t.Errorf("%s: usage although the option switches it off: %s", f.form, s)
 			}
 		}
 	}
@@ -368,15 +367,15 @@ func TestOptions(t *testing.T) {
 			}
 		}
 		if _, err := sandbox.New(upstream.Target{Line: "main", Options: bad}); err == nil {
-			t.Errorf("%v opens", bad)
+			t.Errorf("New accepts %v", bad)
 		}
 	}
 	if err := check(map[string]any{"fail": "x"}); !strings.Contains(err.Error(), "prompt_filter") {
-		t.Errorf("the error does not list the kinds: %v", err)
+		t.Errorf("the error does not list the kinds of failures: %v", err)
 	}
 }
 
-// FuzzRequest: any body gets a well-formed answer or a rejection, in any form.
+// FuzzRequest checks that any body gets a well-formed answer or a rejection in every form.
 func FuzzRequest(f *testing.F) {
 	for i, body := range []string{hello, `{"messages":[{"content":[{"type":"text"}]}],"n":1e99,"stop":"","max_tokens":-1}`,
 		`{"messages":[1],"tools":[{"function":{"name":"a","parameters":{"type":"array","minItems":9e9,"items":{"$ref":"#"}}}}],` +
@@ -397,18 +396,18 @@ func FuzzRequest(f *testing.F) {
 			f.Add([]byte(body), form, true)
 		}
 	}
-	f.Fuzz(func(t *testing.T, body []byte, form uint8, stream bool) {
+	f.Fuzz(func(t *testing.T, body []byte, formNumber uint8, stream bool) {
 		a, err := sandbox.New(upstream.Target{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		spoken := forms[int(form)%len(forms)].form
+		form := forms[int(formNumber)%len(forms)].form
 		var failure *upstream.Failure
 		c := chatcall.Call{Form: wire.FormMessages, Body: rawjson.Pieces{body}}
 		if _, err := a.CountTokens(t.Context(), c); err != nil && !errors.As(err, &failure) {
 			t.Fatalf("%T", err)
 		}
-		answer, err := call(t.Context(), a, spoken, stream, string(body))
+		answer, err := call(t.Context(), a, form, stream, string(body))
 		if err != nil {
 			if !errors.As(err, &failure) {
 				t.Fatalf("%T", err)
@@ -421,9 +420,9 @@ func FuzzRequest(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !stream {
-			whole(t, spoken, string(out))
+			whole(t, form, string(out))
 		} else {
-			streamed(t, spoken, string(out))
+			streamed(t, form, string(out))
 		}
 	})
 }

@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.MediaProvider{
 		Provider: stability.Provider,
 		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)),
-			"one from another": image(task.Model("sd3.5-large"), task.From("inline"))},
+			"edited picture": image(task.Model("sd3.5-large"), task.From("inline"))},
 		Ticket: func(jobcall.Task) string { return "t-1" },
 		Params: `{"seed":41417}`,
 	})

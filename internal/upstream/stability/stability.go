@@ -229,7 +229,7 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int) (results []
 		return nil, upstream.AsJobFailure(err), false
 	}
 	if !reply.Good() {
-		return nil, refused(w.Kind, reply), false
+		return nil, rejection(w.Kind, reply), false
 	}
 	result, failure := read(w.Kind, reply)
 	if failure != nil {

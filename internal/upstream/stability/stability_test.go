@@ -116,10 +116,10 @@ func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewStability(t)
 	studio.Expect(fakestudio.Behaviour{Failed: "CONTENT_FILTERED"})
-	made, err := jobcall.Submit(t.Context(), conformance.Line(t, stability.Provider, studio.URL(), nil),
+	status, err := jobcall.Submit(t.Context(), conformance.Line(t, stability.Provider, studio.URL(), nil),
 		image(task.Params(`{"seed":4294967293}`), task.Count(3)))
-	if err != nil || len(made.Results) != 2 || made.Results[0].Type != "image/png" {
-		t.Fatalf("%+v, %v", made, err)
+	if err != nil || len(status.Results) != 2 || status.Results[0].Type != "image/png" {
+		t.Fatalf("%+v, %v", status, err)
 	}
 	var seeds []string
 	for _, s := range studio.Submissions() {

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// read returns the picture in a good response, or the failure without a picture.
+// read returns the picture in a successful response, or a failure if there is no picture.
 func read(kind string, reply *exchange.Reply) (jobcall.Result, *upstream.JobFailure) {
 	if !gjson.ValidBytes(reply.Body) {
 		return jobcall.Result{}, reply.Refused(kind)
@@ -29,26 +29,27 @@ func read(kind string, reply *exchange.Reply) (jobcall.Result, *upstream.JobFail
 		return jobcall.Result{}, reply.Refused(kind)
 	}
 	r := jobcall.Result{Data: data}
-	if kind := http.DetectContentType(data); strings.HasPrefix(kind, "image/") {
-		r.Type = kind
+	if mediaType := http.DetectContentType(data); strings.HasPrefix(mediaType, "image/") {
+		r.Type = mediaType
 	}
 	return r, nil
 }
 
-// refused returns the failure for a response without success. The provider has the code in `name`
-// and the messages in `errors`. A rejection by the review has the status of a missing permission.
-func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
+// rejection returns the failure for an unsuccessful response. The error code is in `name` and the
+// messages are in `errors`. A prompt rejected by the content review has the status of a missing
+// permission.
+func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	doc := gjson.ParseBytes(reply.Body)
 	name := doc.Get("name").String()
-	var words []string
+	var messages []string
 	for _, e := range doc.Get("errors").Array() {
-		words = append(words, e.String())
+		messages = append(messages, e.String())
 	}
 	switch {
-	case name == "" || len(words) == 0:
+	case name == "" || len(messages) == 0:
 		return reply.Refused(kind)
 	case name == "content_moderation":
 		name = "moderation_blocked"
 	}
-	return reply.RefusedAs(kind, name, strings.Join(words, " "))
+	return reply.RefusedAs(kind, name, strings.Join(messages, " "))
 }

@@ -91,9 +91,9 @@ func eachMember(object []byte, edit func([]byte) []byte, names ...string) []byte
 	return rawjson.Replace(object, edits)
 }
 
-// geminiQuestion returns the request to count the tokens of a request: Vertex AI only accepts the
+// geminiCountBody returns the request to count the tokens of a request: Vertex AI only accepts the
 // fields it counts.
-func geminiQuestion(text rawjson.Pieces) (rawjson.Pieces, *upstream.Failure) {
+func geminiCountBody(text rawjson.Pieces) (rawjson.Pieces, *upstream.Failure) {
 	text, f := geminiBody(text)
 	if f != nil {
 		return nil, f

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// FuzzBodies tests that any converted body is still valid JSON, and only differs in the places with
-// another format on Vertex AI.
+// FuzzBodies tests that any converted body is still valid JSON and that it differs only where Vertex
+// AI has another format.
 func FuzzBodies(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, ` {"model":"m","stream":true} `, `{"model":null,"anthropic_version":"x"}`, `{"contents":null,"functionCall":1}`,
@@ -26,7 +26,7 @@ func FuzzBodies(f *testing.F) {
 		if failure != nil {
 			t.Fatal(failure)
 		}
-		want, got := decoded(t, body), decoded(t, claude.Bytes())
+		want, got := decode(t, body), decode(t, claude.Bytes())
 		delete(want, "model")
 		want["anthropic_version"] = claudeVersion
 		if !reflect.DeepEqual(want, got) {
@@ -36,20 +36,20 @@ func FuzzBodies(f *testing.F) {
 		if failure != nil {
 			t.Fatal(failure)
 		}
-		want, got = decoded(t, body), decoded(t, gemini.Bytes())
-		forgetIDs(want["contents"])
+		want, got = decode(t, body), decode(t, gemini.Bytes())
+		deleteIDs(want["contents"])
 		if !reflect.DeepEqual(want, got) && string(gemini.Bytes()) != string(body) {
 			t.Errorf("%s became %s", body, gemini)
 		}
-		request, failure := geminiQuestion(rawjson.Pieces{body})
+		request, failure := geminiCountBody(rawjson.Pieces{body})
 		if failure != nil {
 			t.Fatal(failure)
 		}
-		decoded(t, request.Bytes())
+		decode(t, request.Bytes())
 	})
 }
 
-func decoded(t *testing.T, body []byte) map[string]any {
+func decode(t *testing.T, body []byte) map[string]any {
 	t.Helper()
 	var out map[string]any
 	if err := json.Unmarshal(body, &out); err != nil {
@@ -58,8 +58,8 @@ func decoded(t *testing.T, body []byte) map[string]any {
 	return out
 }
 
-// forgetIDs is geminiBody for decoded contents.
-func forgetIDs(contents any) {
+// deleteIDs deletes the IDs that geminiBody deletes, in decoded contents.
+func deleteIDs(contents any) {
 	turns, _ := contents.([]any)
 	for _, turn := range turns {
 		members, _ := turn.(map[string]any)

@@ -24,8 +24,8 @@ func clip(change ...task.Change) jobcall.Task {
 	return task.With(task.Video("veo-3.1-generate-001", task.Seconds(8)), change...)
 }
 
-// TestTasks tests the address and body of tasks, with a key and with a token for the line's
-// project; empty if the line is unsuitable.
+// TestTasks tests the path and body of tasks, with a key and with a token for the line's project. The
+// line must reject a task without a path here.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	const models = "/v1/projects/p1/locations/us-central1/publishers/google/models/"
@@ -42,12 +42,12 @@ func TestTasks(t *testing.T) {
 				`"parameters":{"durationSeconds":8,"generateAudio":false,"negativePrompt":"dogs","resolution":"720p",` +
 				`"sampleCount":1,"seed":7}}`},
 		"a clip of Omni":        {w: clip(task.Model("gemini-omni-1.1-flash"))},
-		"another's folder":      {w: picture(task.Model("tunedModels/x"))},
+		"another folder":        {w: picture(task.Model("tunedModels/x"))},
 		"a picture with a mask": {w: picture(task.From("inline"), task.Mask(task.Named("inline")))},
 	} {
 		for _, auth := range []string{"api_key", "service_account"} {
 			studio := fakestudio.NewVertex(t)
-			a, _ := opened(t, studio, auth)
+			a, _ := openLine(t, studio, auth)
 			status, err := jobcall.Submit(t.Context(), a, tt.w)
 			sent := studio.Submissions()
 			if tt.path == "" {
@@ -73,8 +73,8 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// opened opens a line for the studio's project and returns the line's token issuer.
-func opened(t *testing.T, studio *fakestudio.Gemini, auth string) (*vertex.Adapter, *fakecloud.Tokens) {
+// openLine opens a line for the studio's project. It returns the line's adapter and token issuer.
+func openLine(t *testing.T, studio *fakestudio.Gemini, auth string) (*vertex.Adapter, *fakecloud.Tokens) {
 	t.Helper()
 	tokens, secret := fakecloud.NewPlainTokens(t), key
 	if auth == "service_account" {
@@ -96,7 +96,7 @@ func opened(t *testing.T, studio *fakestudio.Gemini, auth string) (*vertex.Adapt
 func TestTasksWithoutToken(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewVertex(t)
-	a, tokens := opened(t, studio, "service_account")
+	a, tokens := openLine(t, studio, "service_account")
 	tokens.Refuse(400, `{"error":"invalid_grant","error_description":"Invalid JWT"}`)
 	for _, w := range []jobcall.Task{picture(), clip()} {
 		_, err := jobcall.Submit(t.Context(), a, w)
@@ -113,10 +113,10 @@ func TestTasksWithoutToken(t *testing.T) {
 	studio.Expect(fakestudio.Behaviour{Status: 400, Body: `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"` +
 		tokens.Current() + `"}}`})
 	if _, err := jobcall.Submit(t.Context(), a, clip()); err == nil || strings.Contains(err.Error(), tokens.Current()) {
-		t.Errorf("the failure has the secret: %v", err)
+		t.Errorf("the failure contains the token: %v", err)
 	}
 	if _, err := a.Poll(t.Context(), clip(), "models/veo/operations/../x"); err == nil {
-		t.Error("a ticket of a stranger is polled")
+		t.Error("Poll accepts an invalid ticket")
 	}
 	if err := a.Cancel(t.Context(), clip(), status.Ticket); err != nil {
 		t.Error(err)

@@ -191,7 +191,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 		if post.URL, f = a.address("google", c.Model, "countTokens"); f != nil {
 			return 0, f
 		}
-		post.Call.Body, f = geminiQuestion(c.Body)
+		post.Call.Body, f = geminiCountBody(c.Body)
 	case wire.FormMessages:
 		if post.URL, f = a.address("anthropic", "count-tokens", "rawPredict"); f != nil {
 			return 0, f

@@ -43,10 +43,10 @@ func call(form wire.Form, stream bool) chatcall.Call {
 // line is a line with its fake provider and token issuer.
 type line struct {
 	*vertex.Adapter
-	provider *fakeprovider.Server
-	tokens   *fakecloud.Tokens
-	keeper   *credential.Keeper
-	later    time.Duration // how much later than now it is
+	provider    *fakeprovider.Server
+	tokens      *fakecloud.Tokens
+	keeper      *credential.Keeper
+	clockOffset time.Duration // added to the time of keeper
 }
 
 // open opens a line with a fake provider as its base address. The provider answers every call with
@@ -70,7 +70,7 @@ func open(t *testing.T, key func(*fakecloud.Tokens) string, options map[string]a
 		return fakeprovider.Good("gemini", r.Streamed())
 	})
 	transport := exchange.NewTransport()
-	l.keeper = &credential.Keeper{Now: func() time.Time { return time.Now().Add(l.later) }}
+	l.keeper = &credential.Keeper{Now: func() time.Time { return time.Now().Add(l.clockOffset) }}
 	t.Cleanup(transport.CloseIdleConnections)
 	t.Cleanup(l.keeper.Close)
 	a, err := vertex.New(upstream.Target{Line: "main", Provider: vertex.Provider, BaseURL: l.provider.URL(), Key: key(l.tokens),
@@ -104,10 +104,10 @@ func TestRequests(t *testing.T) {
 	const claude = `{ "max_tokens": 9,"odd" : "\u00e9","anthropic_version":"vertex-2023-10-16" }`
 	project := map[string]any{"project": "a-project", "location": "europe-west1"}
 	for name, tt := range map[string]struct {
-		options  map[string]any
-		form     wire.Form
-		stream   bool
-		uri, say string
+		options   map[string]any
+		form      wire.Form
+		stream    bool
+		uri, body string
 	}{
 		"express": {nil, wire.FormGemini, false, "/v1/publishers/google/models/gemini-3-flash:generateContent",
 			string(call(wire.FormGemini, false).Body.Bytes())},
@@ -125,7 +125,7 @@ func TestRequests(t *testing.T) {
 			continue
 		}
 		r := l.provider.Requests()[0]
-		if r.URI != tt.uri || string(r.Body) != tt.say || r.Header.Get("X-Goog-Api-Key") != key || r.Header.Get("X-Client") != "" {
+		if r.URI != tt.uri || string(r.Body) != tt.body || r.Header.Get("X-Goog-Api-Key") != key || r.Header.Get("X-Client") != "" {
 			t.Errorf("%s: %s %s %v", name, r.URI, r.Body, r.Header)
 		}
 		if flag := r.Header.Get("Anthropic-Beta"); (flag == "flag") != (tt.form == wire.FormMessages) {
@@ -175,7 +175,7 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
-// TestServiceAccount tests a service account's token: it is renewed after a rejection, and no
+// TestServiceAccount tests that a service account's token is renewed after a rejection, and that no
 // failure contains the token.
 func TestServiceAccount(t *testing.T) {
 	t.Parallel()
@@ -192,24 +192,24 @@ func TestServiceAccount(t *testing.T) {
 		t.Errorf("requests %v", requests)
 	}
 	l.tokens.Revoke()
-	l.later = 2 * time.Minute
+	l.clockOffset = 2 * time.Minute
 	if err := l.ask(t, call(wire.FormGemini, true)); err != nil {
-		t.Errorf("a revoked token: %v", err)
+		t.Errorf("after a token was revoked: %v", err)
 	}
-	spoken := l.tokens.Current()
+	token := l.tokens.Current()
 	l.tokens.Revoke()
 	f := conformance.ChatFailure(t, l.ask(t, call(wire.FormGemini, true)))
-	if f.Health != upstream.HealthCredential || f.Final() || strings.Contains(f.Error(), spoken) || len(l.provider.Requests()) != 5 {
-		t.Errorf("a new token that is refused: %v, health %s, %d calls", f, f.Health, len(l.provider.Requests()))
+	if f.Health != upstream.HealthCredential || f.Final() || strings.Contains(f.Error(), token) || len(l.provider.Requests()) != 5 {
+		t.Errorf("the provider rejects a renewed token: %v, health %s, %d calls", f, f.Health, len(l.provider.Requests()))
 	}
-	l.later = 2 * time.Hour
+	l.clockOffset = 2 * time.Hour
 	l.tokens.Refuse(400, `{"error":"invalid_grant","error_description":"Invalid JWT"}`)
 	if f := conformance.ChatFailure(t, l.ask(t, call(wire.FormGemini, true))); f.Health != upstream.HealthCredential || f.Final() {
-		t.Errorf("a refused account: %v, health %s", f, f.Health)
+		t.Errorf("the issuer rejects the account: %v, health %s", f, f.Health)
 	}
 	l.tokens.Refuse(503, `{}`)
 	if f := conformance.ChatFailure(t, l.ask(t, call(wire.FormGemini, true))); f.Health != upstream.HealthFail {
-		t.Errorf("tokens are away: %v, health %s", f, f.Health)
+		t.Errorf("the issuer fails: %v, health %s", f, f.Health)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestWorkloadIdentity(t *testing.T) {
 	}
 }
 
-// TestMetadata asks the host for a token.
+// TestMetadata tests a token from the metadata host.
 func TestMetadata(t *testing.T) {
 	host := fakecloud.NewPlainTokens(t)
 	t.Setenv("GCE_METADATA_HOST", strings.TrimPrefix(host.URL, "http://"))
@@ -243,13 +243,13 @@ func TestMetadata(t *testing.T) {
 		t.Errorf("requests %v", requests)
 	}
 	host.Refuse(404, "no account")
-	l.later = 2 * time.Hour
+	l.clockOffset = 2 * time.Hour
 	if f := conformance.ChatFailure(t, l.ask(t, call(wire.FormMessages, true))); f.Health != upstream.HealthCredential || f.Final() {
-		t.Errorf("a machine without an account: %v, health %s", f, f.Health)
+		t.Errorf("a machine without a service account: %v, health %s", f, f.Health)
 	}
 }
 
-// TestMetadataThatStalls tests a metadata host without a response: it blocks neither calls nor the
+// TestMetadataThatStalls tests that a metadata host that never responds blocks neither calls nor the
 // end of the process.
 func TestMetadataThatStalls(t *testing.T) {
 	requests := make(chan struct{}, 1)
@@ -269,8 +269,8 @@ func TestMetadataThatStalls(t *testing.T) {
 	}
 }
 
-// TestAccountsOfAnotherType tests that the type in an account's file chooses neither its use nor a
-// program to run.
+// TestAccountsOfAnotherType tests that a credential of another type than the option auth is rejected,
+// and that no credential can run a program.
 func TestAccountsOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ auth, text string }{
@@ -289,7 +289,7 @@ func TestAccountsOfAnotherType(t *testing.T) {
 	}
 }
 
-// TestAddresses checks that the location determines the host of a line without a base_url.
+// TestAddresses checks that the location decides the host of a line without a base_url.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for location, want := range map[string]string{
@@ -300,18 +300,18 @@ func TestAddresses(t *testing.T) {
 		if location != "" {
 			options["location"] = location
 		}
-		met := ""
+		host := ""
 		transport := roundTripper(func(r *http.Request) (*http.Response, error) {
-			met = r.URL.Host
-			return nil, errors.New("no way out")
+			host = r.URL.Host
+			return nil, errors.New("no network")
 		})
 		a, err := vertex.New(upstream.Target{Line: "main", BaseURL: vertex.Info().DefaultBaseURL, Key: key, Options: options},
 			transport, &credential.Keeper{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.Chat(t.Context(), call(wire.FormGemini, false)); err == nil || met != want {
-			t.Errorf("%s: %s, want %s", location, met, want)
+		if _, err := a.Chat(t.Context(), call(wire.FormGemini, false)); err == nil || host != want {
+			t.Errorf("%s: %s, want %s", location, host, want)
 		}
 	}
 }
@@ -320,7 +320,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestBadNames tests that an invalid model name takes the model out of use.
+// TestBadNames tests that an invalid model name takes the model out of use on the line.
 func TestBadNames(t *testing.T) {
 	t.Parallel()
 	l := open(t, always(key), nil)
@@ -346,6 +346,6 @@ func TestOptions(t *testing.T) {
 		"key: unknown option: provider vertex takes": {"key": "v1"},
 	})
 	if !info.Keyless(map[string]any{"auth": "metadata"}) || info.Keyless(nil) {
-		t.Error("keyless")
+		t.Error("Keyless: want true for metadata, false without options")
 	}
 }

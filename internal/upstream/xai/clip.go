@@ -141,7 +141,7 @@ func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 		return nil, reply.Silent()
 	}
 	link := doc.Get("video.url")
-	made := link.Type == gjson.String && link.Str != ""
+	hasLink := link.Type == gjson.String && link.Str != ""
 	switch status := doc.Get("status").String(); {
 	case status == "failed":
 		return nil, ended(kind, reply, doc.Get("error.code").String(), message(doc))
@@ -149,7 +149,7 @@ func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 		return nil, upstream.Expired(kind, "the provider gave the clip up")
 	case doc.Get("video.respect_moderation").Type == gjson.False:
 		return nil, upstream.Moderated(kind, "the provider's review withheld the clip", false)
-	case made && (status == "done" || status == ""):
+	case hasLink && (status == "done" || status == ""):
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: link.Str}}}, nil
 	case status == "done":
 		return nil, upstream.Nothing(kind, "done without a clip")

@@ -16,18 +16,18 @@ import (
 
 // Bounds of pictures.
 const (
-	maxImages = 10
-	maxEdited = 3 // reference pictures
+	maxImages     = 10
+	maxReferences = 3
 )
 
-// ratios are those of pictures; clips have the first seven.
+// ratios returns the aspect ratios of pictures. Clips support only the first seven.
 func ratios() []string {
 	return []string{"1:1", "3:4", "4:3", "9:16", "16:9", "2:3", "3:2", "9:20", "20:9", "1:2", "2:1"}
 }
 
-// pictures returns the path and body for new or edited pictures. A user's pixels are expressed by
-// their tier and ratio, because xAI has no pixels.
-func pictures(ctx context.Context, w jobcall.Task) (path []string, body map[string]any, err error) {
+// pictureRequest returns the path and body for new or edited pictures. A size in pixels is sent as a
+// tier and a ratio, because xAI accepts no pixels.
+func pictureRequest(ctx context.Context, w jobcall.Task) (path []string, body map[string]any, err error) {
 	tier := strings.ToLower(w.Tier)
 	switch {
 	case tier != "1k" && tier != "2k":
@@ -36,16 +36,16 @@ func pictures(ctx context.Context, w jobcall.Task) (path []string, body map[stri
 		return nil, nil, upstream.Unsuitable(w.Kind, "the ratio %s; xai makes %s", w.Ratio, strings.Join(ratios(), ", "))
 	case w.Count > maxImages:
 		return nil, nil, upstream.Unsuitable(w.Kind, "%d images; xai makes up to %d", w.Count, maxImages)
-	case len(w.References) > maxEdited:
-		return nil, nil, upstream.Unsuitable(w.Kind, "%d references; xai takes up to %d", len(w.References), maxEdited)
+	case len(w.References) > maxReferences:
+		return nil, nil, upstream.Unsuitable(w.Kind, "%d references; xai takes up to %d", len(w.References), maxReferences)
 	}
 	body = map[string]any{"model": w.Model, "prompt": w.Prompt, "n": max(w.Count, 1), "resolution": tier, "response_format": "url"}
 	if w.Ratio != "" {
 		body["aspect_ratio"] = w.Ratio
 	}
 	list, err := images(ctx, w.References)
-	for _, one := range list {
-		one["type"] = "image_url"
+	for _, image := range list {
+		image["type"] = "image_url"
 	}
 	switch {
 	case err != nil:
@@ -60,22 +60,22 @@ func pictures(ctx context.Context, w jobcall.Task) (path []string, body map[stri
 	return []string{"images", "edits"}, body, nil
 }
 
-// readPictures returns the pictures in a response, without pictures stopped by the review.
+// readPictures returns the pictures in a response, without those that the content review withheld.
 func readPictures(w jobcall.Task, reply *exchange.Reply) (*jobcall.TaskStatus, error) {
 	items := gjson.Result{}
 	if reply.Good() && gjson.ValidBytes(reply.Body) {
 		items = gjson.GetBytes(reply.Body, "data")
 	}
 	if !items.IsArray() {
-		return nil, refused(w.Kind, reply)
+		return nil, rejection(w.Kind, reply)
 	}
 	var (
-		results []jobcall.Result
-		stopped bool
+		results  []jobcall.Result
+		withheld bool
 	)
 	for _, item := range items.Array() {
 		if item.Get("respect_moderation").Type == gjson.False {
-			stopped = true
+			withheld = true
 		} else if r, ok := readPicture(item); ok && len(results) < max(w.Count, 1) {
 			results = append(results, r)
 		}
@@ -83,13 +83,13 @@ func readPictures(w jobcall.Task, reply *exchange.Reply) (*jobcall.TaskStatus, e
 	switch {
 	case len(results) > 0:
 		return &jobcall.TaskStatus{Done: true, Results: results}, nil
-	case stopped:
+	case withheld:
 		return nil, upstream.Moderated(w.Kind, "the provider's review withheld the images", false)
 	}
 	return nil, upstream.Nothing(w.Kind, "an answer without a picture")
 }
 
-// readPicture reads one item: an address, or the picture in base64.
+// readPicture reads an item with the address of a picture or with the picture in base64.
 func readPicture(item gjson.Result) (jobcall.Result, bool) {
 	if link := item.Get("url"); link.Type == gjson.String && link.Str != "" {
 		return jobcall.Result{Ref: link.Str}, true

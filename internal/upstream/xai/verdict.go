@@ -27,9 +27,9 @@ func message(doc gjson.Result) string {
 	return e.String()
 }
 
-// refused returns the failure of a rejected submission. A good status without a task ID may have
+// rejection returns the failure of a rejected submission. A good status without a task ID may have
 // started a task.
-func refused(kind string, reply *exchange.Reply) *upstream.JobFailure {
+func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	t := reply.Refused(kind)
 	text := ""
 	if gjson.ValidBytes(reply.Body) {

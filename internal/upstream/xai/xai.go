@@ -114,7 +114,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	case filmed:
 		err = upstream.Unsuitable(w.Kind, "xai makes no pictures from a video")
 	case w.Kind == upstream.KindImage:
-		path, body, err = pictures(ctx, w)
+		path, body, err = pictureRequest(ctx, w)
 	case w.Kind == upstream.KindVideo:
 		path = []string{"videos", "generations"}
 		body, err = clip(ctx, w)
@@ -143,7 +143,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		id = gjson.GetBytes(reply.Body, "request_id").String()
 	}
 	if !exchange.Ticket(id) {
-		return nil, refused(w.Kind, reply)
+		return nil, rejection(w.Kind, reply)
 	}
 	return &jobcall.TaskStatus{Ticket: id}, nil
 }

@@ -24,7 +24,8 @@ func picture(change ...task.Change) jobcall.Task {
 	return task.With(task.Image("grok-imagine-image-2.0"), change...)
 }
 
-// TestSubmissions tests the path and body of each submission; no path if unsuitable.
+// TestSubmissions tests the path and body of each submission. The line must reject a task without a
+// path here.
 func TestSubmissions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -51,19 +52,19 @@ func TestSubmissions(t *testing.T) {
 		"a reference": {clip(task.From("reference=a")), "videos/generations", `{"duration":5,"model":"grok-imagine-video-1.5","prompt":"waves",` +
 			`"reference_images":[{"url":"https://media.example/a"}],"resolution":"720p"}`},
 
-		"4K":                        {work: picture(task.Tier("4K"))},
-		"a ratio":                   {work: picture(task.Ratio("21:9"))},
-		"four references":           {work: picture(task.From("a", "b", "c", "d"))},
-		"a clip of a clip":          {work: clip(task.From("a.mp4"))},
-		"frames beside references":  {work: clip(task.From("first_frame=a", "reference=b"))},
-		"a last frame alone":        {work: clip(task.From("last_frame=a"))},
-		"a last frame of the older": {work: clip(task.From("first_frame=a", "last_frame=b"), task.Model("grok-imagine-video"))},
-		"silence of the older":      {work: clip(task.Model("grok-imagine-video"), task.Params(`{"audio":false}`))},
-		"1080p of the older":        {work: clip(task.Model("grok-imagine-video"), task.Tier("1080p"))},
-		"1080p with references":     {work: clip(task.From("reference=a"), task.Tier("1080p"))},
-		"sixteen seconds":           {work: clip(task.Seconds(16))},
-		"a seed":                    {work: clip(task.Params(`{"seed":7}`))},
-		"audio of others":           {work: clip(task.Params(`{"reference_audios":[{"url":"http://10.0.0.1"}]}`))},
+		"4K":                       {work: picture(task.Tier("4K"))},
+		"a ratio":                  {work: picture(task.Ratio("21:9"))},
+		"four references":          {work: picture(task.From("a", "b", "c", "d"))},
+		"a clip of a clip":         {work: clip(task.From("a.mp4"))},
+		"frames beside references": {work: clip(task.From("first_frame=a", "reference=b"))},
+		"a last frame alone":       {work: clip(task.From("last_frame=a"))},
+		"older model, last frame":  {work: clip(task.From("first_frame=a", "last_frame=b"), task.Model("grok-imagine-video"))},
+		"older model, no audio":    {work: clip(task.Model("grok-imagine-video"), task.Params(`{"audio":false}`))},
+		"older model, 1080p":       {work: clip(task.Model("grok-imagine-video"), task.Tier("1080p"))},
+		"1080p with references":    {work: clip(task.From("reference=a"), task.Tier("1080p"))},
+		"sixteen seconds":          {work: clip(task.Seconds(16))},
+		"a seed":                   {work: clip(task.Params(`{"seed":7}`))},
+		"reference audio":          {work: clip(task.Params(`{"reference_audios":[{"url":"http://10.0.0.1"}]}`))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +73,7 @@ func TestSubmissions(t *testing.T) {
 	}
 }
 
-// TestVideos tests clips made from a video, edited or extended; no path if the line is unsuitable.
+// TestVideos tests tasks that edit or extend a video. The line must reject a task without a path here.
 func TestVideos(t *testing.T) {
 	t.Parallel()
 	older := task.Model("grok-imagine-video")
@@ -85,21 +86,21 @@ func TestVideos(t *testing.T) {
 			`{"model":"grok-imagine-video","prompt":"waves","video":{"url":"https://media.example/a.mp4"}}`},
 		"continued": {"extend", clip(older, task.From("reference=a.mp4"), task.Seconds(7)), "/v1/videos/extensions",
 			`{"duration":7,"model":"grok-imagine-video","prompt":"waves","video":{"url":"https://media.example/a.mp4"}}`},
-		"as long as usual": {"extend", clip(older, task.From("a.mp4"), task.Seconds(0)), "/v1/videos/extensions",
+		"continued, default length": {"extend", clip(older, task.From("a.mp4"), task.Seconds(0)), "/v1/videos/extensions",
 			`{"model":"grok-imagine-video","prompt":"waves","video":{"url":"https://media.example/a.mp4"}}`},
 
-		"without the option":  {work: clip(older, task.From("a.mp4"), task.Seconds(0))},
-		"by the newer":        {role: "edit", work: clip(task.From("a.mp4"), task.Seconds(0))},
-		"changed for seconds": {role: "edit", work: clip(older, task.From("a.mp4"))},
-		"for too long":        {role: "extend", work: clip(older, task.From("a.mp4"), task.Seconds(11))},
-		"for too short":       {role: "extend", work: clip(older, task.From("a.mp4"), task.Seconds(1))},
-		"in a ratio":          {role: "extend", work: clip(older, task.From("a.mp4"), task.Ratio("1:1"))},
-		"in a paid tier":      {role: "extend", work: clip(older, task.From("a.mp4"), task.Larger("720p"))},
-		"without words":       {role: "extend", work: clip(older, task.From("a.mp4"), task.Prompt(""))},
-		"two":                 {role: "extend", work: clip(older, task.From("a.mp4", "b.mp4"))},
-		"beside a picture":    {role: "extend", work: clip(older, task.From("a.mp4", "b"))},
-		"inline":              {role: "extend", work: clip(older, task.From("inline.mp4"))},
-		"of another type": {role: "extend",
+		"without the option":       {work: clip(older, task.From("a.mp4"), task.Seconds(0))},
+		"newer model":              {role: "edit", work: clip(task.From("a.mp4"), task.Seconds(0))},
+		"changed, with a duration": {role: "edit", work: clip(older, task.From("a.mp4"))},
+		"11 seconds":               {role: "extend", work: clip(older, task.From("a.mp4"), task.Seconds(11))},
+		"1 second":                 {role: "extend", work: clip(older, task.From("a.mp4"), task.Seconds(1))},
+		"with a ratio":             {role: "extend", work: clip(older, task.From("a.mp4"), task.Ratio("1:1"))},
+		"larger than 720p":         {role: "extend", work: clip(older, task.From("a.mp4"), task.Larger("720p"))},
+		"without a prompt":         {role: "extend", work: clip(older, task.From("a.mp4"), task.Prompt(""))},
+		"two":                      {role: "extend", work: clip(older, task.From("a.mp4", "b.mp4"))},
+		"beside a picture":         {role: "extend", work: clip(older, task.From("a.mp4", "b"))},
+		"inline":                   {role: "extend", work: clip(older, task.From("inline.mp4"))},
+		"webm": {role: "extend",
 			work: clip(older, task.References(task.Reference("video/webm", "https://m.example/a", "abc")))},
 		"a picture from a video": {role: "edit", work: picture(task.From("a.mp4"))},
 	} {
@@ -113,32 +114,32 @@ func TestVideos(t *testing.T) {
 		})
 	}
 	if err := xai.Info().CheckOptions(map[string]any{"video_role": "reference"}); err == nil {
-		t.Error("another role is an option")
+		t.Error("video_role accepts reference")
 	}
 }
 
-// TestOutcomes tests errors in their three formats, and output stopped by the review, which is
-// billed and not tried again.
+// TestOutcomes tests errors in their three formats, and output withheld by the content review. Such
+// output is billed and not tried again.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	v := conformance.OutcomesOf(upstream.KindVideo)
 	expired := v.Failed
 	expired.Job = fault.RenderTimeout
-	unsaid := v.Broken.Then(upstream.NextPoll)
-	says := func(status int, body string) fakestudio.Behaviour {
+	unexplained := v.Broken.Then(upstream.NextPoll)
+	respond := func(status int, body string) fakestudio.Behaviour {
 		return fakestudio.Behaviour{Status: status, Body: body}
 	}
 	failed := func(body string) fakestudio.Behaviour { return fakestudio.Behaviour{Failed: body} }
 	for _, tt := range []struct {
-		how  fakestudio.Behaviour
-		want conformance.Outcome
+		studio fakestudio.Behaviour
+		want   conformance.Outcome
 	}{
-		{says(400, `{"code":"Client specified an invalid argument","error":"Incorrect API key provided: xa***"}`), v.Account},
-		{says(403, `{"error":"Your team has used all available credits"}`), v.Account},
-		{says(429, `{"error":{"message":"You have reached your monthly spending limit.","type":"x"}}`), v.Account},
-		{says(429, `{"error":"Too many requests"}`), v.Busy},
-		{says(403, `{"code":"forbidden","error":"Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_X"}`), v.Flagged},
-		{says(422, `{"error":"duration is invalid"}`), v.Refused},
+		{respond(400, `{"code":"Client specified an invalid argument","error":"Incorrect API key provided: xa***"}`), v.Account},
+		{respond(403, `{"error":"Your team has used all available credits"}`), v.Account},
+		{respond(429, `{"error":{"message":"You have reached your monthly spending limit.","type":"x"}}`), v.Account},
+		{respond(429, `{"error":"Too many requests"}`), v.Busy},
+		{respond(403, `{"code":"forbidden","error":"Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_X"}`), v.Flagged},
+		{respond(422, `{"error":"duration is invalid"}`), v.Refused},
 		{failed(`{"http":400,"code":"Client specified an invalid argument","error":"Generated video rejected by content moderation.",` +
 			`"usage":{"cost_in_usd_ticks":1}}`), v.Flagged},
 		{failed(`{"http":400,"code":"Client specified an invalid argument","error":"the image cannot be decoded"}`), v.Failed},
@@ -146,10 +147,10 @@ func TestOutcomes(t *testing.T) {
 		{failed(`{"status":"failed","error":{"code":"internal_error","message":"oops"}}`), v.Failed},
 		{failed(`{"status":"expired"}`), expired},
 		{failed(`{"status":"done"}`), v.Empty},
-		{failed(`{"http":500,"error":"x"}`), unsaid},
+		{failed(`{"http":500,"error":"x"}`), unexplained},
 	} {
-		if got := conformance.OutcomeAfter(t, xai.Provider, fakestudio.NewXAI(t), tt.how, clip()); got != tt.want {
-			t.Errorf("%s%s: %+v, want %+v", tt.how.Body, tt.how.Failed, got, tt.want)
+		if got := conformance.OutcomeAfter(t, xai.Provider, fakestudio.NewXAI(t), tt.studio, clip()); got != tt.want {
+			t.Errorf("%s%s: %+v, want %+v", tt.studio.Body, tt.studio.Failed, got, tt.want)
 		}
 	}
 	withheld := conformance.OutcomeAfter(t, xai.Provider, fakestudio.NewXAI(t), failed("all"), picture())
@@ -163,8 +164,8 @@ func TestClipWithoutAStatus(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewXAI(t)
 	studio.Expect(fakestudio.Behaviour{Failed: `{"video":{"url":"https://v.example/x.mp4"}}`})
-	made, err := conformance.SubmitAndPoll(t, conformance.Line(t, xai.Provider, studio.URL(), nil), clip())
-	if err != nil || made.Results[0].Ref != "https://v.example/x.mp4" {
-		t.Errorf("%+v, %v", made, err)
+	status, err := conformance.SubmitAndPoll(t, conformance.Line(t, xai.Provider, studio.URL(), nil), clip())
+	if err != nil || status.Results[0].Ref != "https://v.example/x.mp4" {
+		t.Errorf("%+v, %v", status, err)
 	}
 }

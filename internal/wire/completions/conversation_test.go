@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestConversation checks that the requests of one conversation have the same number, and those of
-// others do not.
+// TestConversation checks that requests of one conversation get the same number, and requests of
+// other conversations get other numbers.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	number := func(body string) uint64 {
@@ -34,7 +34,7 @@ func TestConversation(t *testing.T) {
 	}
 	for name, body := range same {
 		if number(body) != first {
-			t.Errorf("%s: another conversation", name)
+			t.Errorf("%s: got another conversation's number", name)
 		}
 	}
 	others := map[string]string{
@@ -43,18 +43,18 @@ func TestConversation(t *testing.T) {
 		"no system text":    `{"messages":[` + hello + `]}`,
 		"long":              `{"messages":[{"role":"user","content":"` + long + `"}]}`,
 		"longer":            `{"messages":[{"role":"user","content":"` + long + `x"}]}`,
-		"named":             `{"prompt_cache_key":"a","messages":[` + system + `,` + hello + `]}`,
-		"named otherwise":   `{"prompt_cache_key":"b","messages":[` + system + `,` + hello + `]}`,
+		"key a":             `{"prompt_cache_key":"a","messages":[` + system + `,` + hello + `]}`,
+		"key b":             `{"prompt_cache_key":"b","messages":[` + system + `,` + hello + `]}`,
 	}
 	seen := map[uint64]string{first: "first", 0: "nothing"}
 	for name, body := range others {
 		n := number(body)
-		if before, taken := seen[n]; taken {
-			t.Errorf("%s has the number of %s", name, before)
+		if other, taken := seen[n]; taken {
+			t.Errorf("%s has the number of %s", name, other)
 		}
 		seen[n] = name
 	}
-	if number(`{"prompt_cache_key":"a","messages":[`+hello+`]}`) != number(others["named"]) {
-		t.Error("the client's own name of a conversation does not decide")
+	if number(`{"prompt_cache_key":"a","messages":[`+hello+`]}`) != number(others["key a"]) {
+		t.Error("prompt_cache_key does not decide the conversation alone")
 	}
 }

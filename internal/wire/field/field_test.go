@@ -26,19 +26,19 @@ func TestFilesAreSound(t *testing.T) {
 			return err
 		}
 		names := map[string]bool{}
-		for _, one := range f.fields {
+		for _, member := range f.fields {
 			seen++
-			if names[one.Name] {
-				t.Errorf("%s names %s twice", name, one.Name)
+			if names[member.Name] {
+				t.Errorf("%s names %s twice", name, member.Name)
 			}
-			names[one.Name] = true
-			if !strings.HasPrefix(one.Source, "https://") && one.Source != "docs/interface.md" {
-				t.Errorf("%s: the source of %s is %s", name, one.Name, one.Source)
+			names[member.Name] = true
+			if !strings.HasPrefix(member.Source, "https://") && member.Source != "docs/interface.md" {
+				t.Errorf("%s: the source of %s is %s", name, member.Name, member.Source)
 			}
 		}
-		for one := range names {
-			if outer, _, nested := strings.Cut(one, "."); nested && !names[outer] && forms["chat"].fields[outer] == nil {
-				t.Errorf("%s: %s lies in a field that no file names", name, one)
+		for member := range names {
+			if outer, _, nested := strings.Cut(member, "."); nested && !names[outer] && forms["chat"].fields[outer] == nil {
+				t.Errorf("%s: %s lies in a field that no file names", name, member)
 			}
 		}
 		return nil

@@ -159,7 +159,8 @@ func TestWhatFormsAreRefusedFor(t *testing.T) {
 	}
 }
 
-// TestFormsAreTheSameWithAnyBoundary: clients choose a new boundary to repeat a request.
+// TestFormsAreTheSameWithAnyBoundary checks that the fingerprint does not depend on the boundary,
+// because clients choose a new boundary to repeat a request.
 func TestFormsAreTheSameWithAnyBoundary(t *testing.T) {
 	t.Parallel()
 	print := func(boundary string, fields ...formField) string {

@@ -95,23 +95,23 @@ func total(list []iteration) (n int64) {
 // in the totals replace them unless they count less: for an answer with an advisor the totals have
 // only the first reading of the prompt.
 func withIterations(own wire.Iteration, list []iteration) wire.Usage {
-	var inside, beside []wire.Iteration
+	var inside, extra []wire.Iteration
 	var counted wire.Iteration
-	for _, one := range list {
-		if one.extra {
-			beside = append(beside, one.Iteration)
+	for _, i := range list {
+		if i.extra {
+			extra = append(extra, i.Iteration)
 			continue
 		}
-		inside = append(inside, one.Iteration)
-		counted = sum(counted, one.Iteration)
+		inside = append(inside, i.Iteration)
+		counted = sum(counted, i.Iteration)
 	}
 	if counted.Prompt+counted.Completion < own.Prompt+own.Completion {
 		inside = []wire.Iteration{own}
 	}
-	inside = append(inside, beside...)
+	inside = append(inside, extra...)
 	var all wire.Iteration
-	for _, one := range inside {
-		all = sum(all, one)
+	for _, i := range inside {
+		all = sum(all, i)
 	}
 	u := all.Usage()
 	u.Iterations = inside

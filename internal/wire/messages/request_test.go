@@ -56,7 +56,7 @@ func TestMessagesModel(t *testing.T) {
 	}
 }
 
-func TestOpenMessagesRefuses(t *testing.T) {
+func TestOpenMessagesRejects(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]fault.Code{
 		"\xff":               fault.InvalidEncoding,
@@ -74,7 +74,7 @@ func TestOpenMessagesRefuses(t *testing.T) {
 	}
 }
 
-func TestMessagesCheckRefuses(t *testing.T) {
+func TestMessagesCheckRejects(t *testing.T) {
 	t.Parallel()
 	const list = `"messages":[{"role":"user","content":"hi"}]`
 	for body, want := range map[string]struct {
@@ -131,7 +131,7 @@ func TestMessagesCheckRefuses(t *testing.T) {
 	}
 }
 
-// TestMessagesCheckPasses tests requests left to the provider.
+// TestMessagesCheckPasses tests requests that Check accepts and leaves to the provider.
 func TestMessagesCheckPasses(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
@@ -148,7 +148,7 @@ func TestMessagesCheckPasses(t *testing.T) {
 	}
 }
 
-func TestMessagesAsked(t *testing.T) {
+func TestMessagesParameters(t *testing.T) {
 	t.Parallel()
 	png := strings.Repeat("A", 1000)
 	image := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + png + `"}}`
@@ -222,7 +222,7 @@ func TestMessagesAsked(t *testing.T) {
 				t.Errorf("options %+v, tools %+v, tier %q", r.Options, r.Tools, r.ServiceTier)
 			}
 			if r.Limit != 9 || r.LimitParam != "max_tokens" || r.N != 1 || r.Stream {
-				t.Errorf("asked %+v", r.Parameters)
+				t.Errorf("parameters %+v", r.Parameters)
 			}
 		})
 	}
@@ -250,8 +250,8 @@ func TestMessagesCheckCount(t *testing.T) {
 	}
 }
 
-// TestMessagesConversation checks that neither the cache mark, moved by clients, nor anything after
-// the first user message changes the conversation.
+// TestMessagesConversation checks that the conversation depends neither on cache marks, which
+// clients move, nor on anything after the first user message.
 func TestMessagesConversation(t *testing.T) {
 	t.Parallel()
 	number := func(members string) uint64 {
@@ -266,7 +266,7 @@ func TestMessagesConversation(t *testing.T) {
 		"user id": `"metadata":{"user_id":"u"},"system":"be brief","messages":[{"role":"user","content":"hello"}]`,
 	} {
 		if number(same) != first {
-			t.Errorf("%s: another conversation", name)
+			t.Errorf("%s: got another conversation's number", name)
 		}
 	}
 	for name, other := range map[string]string{
@@ -275,7 +275,7 @@ func TestMessagesConversation(t *testing.T) {
 		"no system":    `"messages":[{"role":"user","content":"hello"}]`,
 	} {
 		if number(other) == first {
-			t.Errorf("%s: the same conversation", name)
+			t.Errorf("%s: got the same conversation's number", name)
 		}
 	}
 }
@@ -283,21 +283,21 @@ func TestMessagesConversation(t *testing.T) {
 func TestMessagesPrompt(t *testing.T) {
 	t.Parallel()
 	var c wire.Counter
-	few := openMessages(t, native(``)).Prompt(&c, 100)
+	base := openMessages(t, native(``)).Prompt(&c, 100)
 	for name, more := range map[string]string{
 		"system":   native(`"system":"one two three four"`),
 		"tools":    native(`"tools":[{"name":"weather","input_schema":{}}]`),
 		"document": blocks(`{"type":"document","source":{"type":"text","data":"one two three four five six"}}`),
 		"result":   blocks(`{"type":"tool_result","content":[{"type":"text","text":"one two three four five six"}]}`),
 	} {
-		if n := openMessages(t, more).Prompt(&c, 100); n <= few || n > few+40 {
-			t.Errorf("%s: %d tokens, %d without", name, n, few)
+		if n := openMessages(t, more).Prompt(&c, 100); n <= base || n > base+40 {
+			t.Errorf("%s: %d tokens, %d without", name, n, base)
 		}
 	}
 	image := openMessages(t,
 		blocks(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+strings.Repeat("A", 4000)+`"}}`))
 	if n := image.Prompt(&c, 100); n < 100 || n > 130 {
-		t.Errorf("an image of 100 tokens makes a prompt of %d", n)
+		t.Errorf("the prompt with an image of 100 tokens has %d tokens", n)
 	}
 	if n := image.Estimate(); n > 200 {
 		t.Errorf("estimate %d", n)
@@ -324,8 +324,7 @@ func TestMessagesBody(t *testing.T) {
 	}
 }
 
-// FuzzMessagesBody checks that an edited body passes the checks again and differs in the model
-// only.
+// FuzzMessagesBody checks that an edited body passes Check again and that only the model differs.
 func FuzzMessagesBody(f *testing.F) {
 	for _, seed := range []string{
 		native(`"stream":true,"tools":[{"type":"web_search_20250305","max_uses":2}]`),
@@ -342,7 +341,7 @@ func FuzzMessagesBody(f *testing.F) {
 			return
 		}
 		if r.Bound.TextBytes < 0 || r.Bound.TextBytes > int64(len(body)) || r.Bound.Images < 0 || r.N != 1 || r.Limit < 1 {
-			t.Fatalf("bad figures %+v", r)
+			t.Fatalf("parameters out of range: %+v", r)
 		}
 		r.Prompt(&wire.Counter{}, 5)
 		edits := wire.Edits{Model: "vendor \"1\""}
@@ -355,7 +354,7 @@ func FuzzMessagesBody(f *testing.F) {
 			t.Fatalf("edited body %s: %v", edited, err)
 		}
 		if model, _ := again.Model(); model != edits.Model || again.Limit != r.Limit {
-			t.Fatalf("edits are missing in %s", edited)
+			t.Fatalf("no new model or another limit in %s", edited)
 		}
 		if twice := again.Body(edits).Bytes(); !bytes.Equal(twice, edited) {
 			t.Fatalf("editing twice gives %s, once %s", twice, edited)
@@ -367,7 +366,8 @@ func FuzzMessagesBody(f *testing.F) {
 	})
 }
 
-// TestMessagesCountBody checks that a count request has the members it accepts, byte by byte.
+// TestMessagesCountBody checks that the body of a count request has only the accepted members, and
+// their bytes are unchanged.
 func TestMessagesCountBody(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -392,8 +392,9 @@ func TestMessagesCountBody(t *testing.T) {
 	}
 }
 
-// TestNoAddressOfAnEndUser checks that an e-mail address is hashed, and nothing else changes.
-func TestNoAddressOfAnEndUser(t *testing.T) {
+// TestEndUserAddressIsHashed checks that an e-mail address in user_id is hashed, and nothing else
+// changes.
+func TestEndUserAddressIsHashed(t *testing.T) {
 	t.Parallel()
 	const hash = "71d4f55f72fa128dfb468a1a3901507c804b74316488744d769d7f4b16696476"
 	for metadata, want := range map[string]string{
@@ -416,8 +417,8 @@ func TestNoAddressOfAnEndUser(t *testing.T) {
 	}
 }
 
-// FuzzMessagesCountBody checks that a count request is JSON with the model, without the members it
-// rejects, and otherwise unchanged.
+// FuzzMessagesCountBody checks that the body of a count request is JSON with the new model, without
+// the members that a count request rejects, and otherwise unchanged.
 func FuzzMessagesCountBody(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"model":"a"}`, "{ \"stream\" : true ,\n\"max_tokens\":1 , \"model\":\"a\" , \"b,c\":{\"stream\":1}}\n",
@@ -444,7 +445,7 @@ func FuzzMessagesCountBody(f *testing.F) {
 			if string(m.Name) == "model" {
 				value = `"b"`
 			}
-			if in := got.Doc.Find(string(m.Name)); in == nil || string(got.Doc.Body[in.From:in.To]) != value {
+			if found := got.Doc.Find(string(m.Name)); found == nil || string(got.Doc.Body[found.From:found.To]) != value {
 				t.Errorf("%q of %s became %s", m.Name, body, got.Doc.Body)
 			}
 		}

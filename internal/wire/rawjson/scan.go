@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// maxDepth is the nesting limit of JSON. Nothing sensible comes near it, and recursive readers
-	// would exhaust the stack far beyond.
+	// maxDepth is the nesting limit of JSON. Real documents are far below it, and recursive readers
+	// run out of stack only far above it.
 	maxDepth = 1_000
 	// maxRequestDepth is the nesting limit of a request. A provider may repeat parts of the request
 	// in its answer (tools in /responses) with further levels around them, and the gateway must be
@@ -27,7 +27,7 @@ type scanner struct {
 
 const invalid = -1
 
-// bad records a syntax error.
+// bad records a syntax error at index i and returns invalid.
 func (s *scanner) bad(i int) int {
 	s.fail = min(i, len(s.src))
 	return invalid
@@ -90,8 +90,8 @@ func (s *scanner) value(i, depth int) int {
 	}
 }
 
-// close reads what follows a value inside the open containers: their closing brackets, or a comma
-// (and the key after it). It returns the index of the next value, or the end of the outermost one.
+// close reads the closing brackets after a value, up to a comma and, in an object, the next key. It
+// returns the index of the next value, or of the end of the outermost value.
 func (s *scanner) close(i int) int {
 	for len(s.open) > 0 {
 		i = s.space(i)

@@ -192,7 +192,7 @@ func TestResponsesCheckFills(t *testing.T) {
 			Bound: wire.PromptBound{Unbounded: true}, Tools: []wire.PricedField{
 				{Param: "input[0].tools[0].type", Name: "code_interpreter", MaxCalls: 0}}},
 	} {
-		r := askResponses(t, body)
+		r := openRequest(t, body)
 		got := r.Parameters
 		got.Conversation, got.Optional, got.Extra = 0, nil, nil
 		want.Bound.TextBytes += r.Size()
@@ -207,7 +207,7 @@ func TestResponsesCheckFills(t *testing.T) {
 
 func TestResponsesConversation(t *testing.T) {
 	t.Parallel()
-	sum := func(body string) uint64 { return askResponses(t, body).Conversation }
+	sum := func(body string) uint64 { return openRequest(t, body).Conversation }
 	first := sum(`{"instructions":"a","input":[{"role":"user","content":"hi"}]}`)
 	for body, same := range map[string]bool{
 		`{"instructions":"a","stream":true,"input":[{"role":"user","content":"hi"},{"role":"assistant","content":"yes"},` +
@@ -239,7 +239,7 @@ func TestResponsesBody(t *testing.T) {
 			`"max_output_tokens":null}`: `{"model":"vendor","input":"x","store":false,"max_output_tokens":7}`,
 		`{"input":"x","store":"no","stream":true}`: `{"input":"x","store":false,"stream":true,"model":"vendor","max_output_tokens":7}`,
 	} {
-		r := askResponses(t, body)
+		r := openRequest(t, body)
 		if got := string(r.Body(edits).Bytes()); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", body, got, want)
 		}
@@ -249,8 +249,8 @@ func TestResponsesBody(t *testing.T) {
 func TestResponsesPrompt(t *testing.T) {
 	t.Parallel()
 	var c wire.Counter
-	short := askResponses(t, `{"input":"one two three"}`)
-	long := askResponses(t,
+	short := openRequest(t, `{"input":"one two three"}`)
+	long := openRequest(t,
 		`{"instructions":"be brief","tools":[{"type":"function","name":"f"}],`+
 			`"input":[{"role":"user","content":[{"type":"input_text","text":"one two three"},
 		{"type":"input_image","image_url":"data:image/png;base64,`+strings.Repeat("A", 4000)+
@@ -326,7 +326,7 @@ func TestItemsWithoutWhatNobodyStored(t *testing.T) {
 			`{"store":false,"input":[ {"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"h"}]}, ` +
 				`{"type":"shell_call","id":"sh_1"} ]}`, false, false},
 	} {
-		r := askResponses(t, c.body)
+		r := openRequest(t, c.body)
 		got, err := r.Direct(wire.Identity{}).Body(wire.Translation{Reasoning: c.reasoning, NoEncrypted: c.plain})
 		if err != nil || strings.Replace(string(got.Bytes()), `,"model":""`, "", 1) != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.body, got, c.want)

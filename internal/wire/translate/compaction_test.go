@@ -8,7 +8,8 @@ import (
 	"tollgate/internal/wire/internal/wiretest"
 )
 
-// TestShapesOfContextManagement: a lenient server could accept a shape not read by the checks.
+// TestShapesOfContextManagement checks that shapes unknown to the checks are rejected, because a
+// lenient server could accept them.
 func TestShapesOfContextManagement(t *testing.T) {
 	t.Parallel()
 	for form, values := range map[string]map[string]int{ // the number of calls added by a value; -1 if it is rejected

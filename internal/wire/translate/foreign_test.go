@@ -45,8 +45,8 @@ func TestEveryGateLooksIntoAllObjects(t *testing.T) {
 	}
 }
 
-// TestAudioIsRefusedHoweverItIsWrapped: audio has no price. The value is the path of the field
-// inside the part.
+// TestAudioIsRefusedHoweverItIsWrapped checks that audio is rejected everywhere, because it has no
+// price. The value of the map is the path of the field inside the part.
 func TestAudioIsRefusedHoweverItIsWrapped(t *testing.T) {
 	t.Parallel()
 	parts := map[string]string{

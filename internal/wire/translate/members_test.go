@@ -18,7 +18,8 @@ var clientTool = map[string][]string{
 		`{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"%s}]}`},
 }
 
-// TestForeignMembersOfClientTools: a lenient server could run a hosted tool inside a client tool.
+// TestForeignMembersOfClientTools checks that unknown members of client tools are rejected, because
+// a lenient server could run a hosted tool inside a client tool.
 func TestForeignMembersOfClientTools(t *testing.T) {
 	t.Parallel()
 	foreign := []string{`"googleSearch":{}`, `"google_search":{}`, `"google_search_retrieval":{}`, `"codeExecution":{}`, `"urlContext":{}`,

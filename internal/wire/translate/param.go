@@ -6,8 +6,9 @@ import (
 	"tollgate/internal/wire"
 )
 
-// ClientParam returns the client's name of a line's field in a provider's error. It returns param
-// itself if the name is the same or unknown. params are those of the client's request.
+// ClientParam translates param, the name of a field in a provider's error, from the line's form to the
+// client's form. It returns param if the name is the same or unknown. params are the parameters of
+// the client's request.
 func ClientParam(client, line wire.Form, params *wire.Parameters, param string) string {
 	if line != wire.FormResponses || client == line {
 		return param

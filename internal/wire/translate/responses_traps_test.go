@@ -32,7 +32,7 @@ func TestResponsesRefuse(t *testing.T) {
 	t.Parallel()
 	const user = `{"role":"user","content":"u"}`
 	chat := func(members string) string { return `{"messages":[` + user + `]` + members + `}` }
-	said := func(message string) string { return `{"max_tokens":9,"messages":[` + message + `]}` }
+	request := func(message string) string { return `{"max_tokens":9,"messages":[` + message + `]}` }
 	native := func(members string) string { return `{"max_tokens":9,"messages":[` + user + `]` + members + `}` }
 	for _, c := range []struct {
 		chat       bool
@@ -57,11 +57,11 @@ func TestResponsesRefuse(t *testing.T) {
 		{true, chat(`,"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools",` +
 			`"allowed_tools":{"tools":[{}]}}`),
 			"tool_choice.allowed_tools.tools[0]"},
-		{true, said(`{"role":"user","content":[{"type":"video_url","video_url":{"url":"https://e.com"}}]}`), "messages[0].content[0].type"},
-		{true, said(`{"role":"user","content":[{"type":"file","file":{}}]}`), "messages[0].content[0].file.file_data"},
-		{true, said(`{"role":"system","content":[{"type":"image_url","image_url":{"url":"https://e.com"}}]}`), "messages[0].content[0]"},
-		{true, said(`{"role":"assistant","tool_calls":[{"id":"a","function":{}}]}`), "messages[0].tool_calls[0].function.name"},
-		{true, said(`{"role":"assistant","tool_calls":[{"id":"a","type":"nobody_knows"}]}`), "messages[0].tool_calls[0].type"},
+		{true, request(`{"role":"user","content":[{"type":"video_url","video_url":{"url":"https://e.com"}}]}`), "messages[0].content[0].type"},
+		{true, request(`{"role":"user","content":[{"type":"file","file":{}}]}`), "messages[0].content[0].file.file_data"},
+		{true, request(`{"role":"system","content":[{"type":"image_url","image_url":{"url":"https://e.com"}}]}`), "messages[0].content[0]"},
+		{true, request(`{"role":"assistant","tool_calls":[{"id":"a","function":{}}]}`), "messages[0].tool_calls[0].function.name"},
+		{true, request(`{"role":"assistant","tool_calls":[{"id":"a","type":"nobody_knows"}]}`), "messages[0].tool_calls[0].type"},
 
 		{false, native(`,"mcp_servers":[]`), "mcp_servers"},
 		{false, native(`,"tools":[{"type":"bash_20250124","name":"bash"}]`), "tools[0].type"},
@@ -71,11 +71,11 @@ func TestResponsesRefuse(t *testing.T) {
 		{false, native(`,"output_config":{"effort":"huge"}`), "output_config.effort"},
 		{false, native(`,"output_config":{"format":{"type":"grammar"}}`), "output_config.format"},
 		{false, native(`,"output_format":{"type":"grammar"}`), "output_format"},
-		{false, said(`{"role":"robot","content":"u"}`), "messages[0].role"},
-		{false, said(`{"role":"user","content":[{"type":"document","source":{"type":"url","url":"https://e.com/a.pdf"}}]}`),
+		{false, request(`{"role":"robot","content":"u"}`), "messages[0].role"},
+		{false, request(`{"role":"user","content":[{"type":"document","source":{"type":"url","url":"https://e.com/a.pdf"}}]}`),
 			"messages[0].content[0].source.type"},
-		{false, said(`{"role":"user","content":[{"type":"video"}]}`), "messages[0].content[0].type"},
-		{false, said(`{"role":"assistant","content":[{"type":"tool_use","id":"","name":"f"}]}`), "messages[0].content[0]"},
+		{false, request(`{"role":"user","content":[{"type":"video"}]}`), "messages[0].content[0].type"},
+		{false, request(`{"role":"assistant","content":[{"type":"tool_use","id":"","name":"f"}]}`), "messages[0].content[0]"},
 	} {
 		_, err := pairtest.Body(onResponses(t, c.body, c.chat), toResponses("reasoning"))
 		if code, param := wiretest.CodeOf(t, err); code != "invalid_request" || param != c.want {
@@ -239,7 +239,8 @@ func openChatOr(t *testing.T, body string, chat bool) wire.Request {
 	return pairtest.Messages(t, body)
 }
 
-// TestTrapSealsDoNotReachOtherForms: lines of other forms would reject signatures not their own.
+// TestTrapSealsDoNotReachOtherForms checks that signatures are sent only to lines of the form that
+// issued them, because other lines would reject them.
 func TestTrapSealsDoNotReachOtherForms(t *testing.T) {
 	t.Parallel()
 	for chat, body := range map[bool]string{

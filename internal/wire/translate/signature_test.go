@@ -33,13 +33,13 @@ func TestSignaturesOfThoughtsComeBack(t *testing.T) {
 				`],"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]}`)
 		},
 	}
-	type said struct {
+	type signedAnswer struct {
 		Content, Output []json.RawMessage
 	}
 	// history returns the client's next request after an answer, with the results of its tools
 	history := func(client wire.Form, raw []byte) string {
 		t.Helper()
-		var a said
+		var a signedAnswer
 		if err := json.Unmarshal(raw, &a); err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// limitFields are wire.LimitFields, made once.
+// limitFields caches the result of wire.LimitFields.
 var limitFields = wire.LimitFields()
 
 // ReadLimit reads the smallest of the client's limits.
@@ -30,8 +30,8 @@ func (r *Request) ReadLimit() error {
 	return nil
 }
 
-// minField is the field for a minimum of output tokens. Its vendors compare it with the limit, so
-// it is never sent.
+// minField is the field for a minimum of output tokens. It is never sent, because vendors compare
+// the minimum with the limit, and the gateway may set another limit.
 const minField = "min_tokens"
 
 // SetLimit leaves one limit in the body, in the given field, or none if limit is 0.
@@ -46,7 +46,7 @@ func (r *Request) SetLimit(m *rawjson.Edits, field string, limit int64) {
 			m.Drop(name)
 		case name == field && limit > 0:
 			if found != nil {
-				if sent, _ := rawjson.Integer(m.Doc.Body[found.From:found.To]); sent == limit {
+				if current, _ := rawjson.Integer(m.Doc.Body[found.From:found.To]); current == limit {
 					continue
 				}
 			}

@@ -25,7 +25,7 @@ func Object(data []byte) []byte {
 
 // AnswerCandidate is one candidate in an object.
 type AnswerCandidate struct {
-	Index    int    // of the choice
+	Index    int    // the index of the choice
 	Parts    []byte // an array, or nil
 	Kind     form.FinishKind
 	reason   []byte // the finishReason, a JSON string
@@ -128,15 +128,15 @@ func finishOf(reason []byte) form.FinishKind {
 	return form.FinishStop
 }
 
-// isBlock reports whether a promptFeedback means a rejected prompt.
+// isBlock reports whether a promptFeedback says that the prompt was rejected.
 func isBlock(feedback []byte) bool {
 	reason := rawjson.Field(feedback, "blockReason")
 	return rawjson.IsText(reason) && len(reason) > 2 && string(reason) != `"BLOCK_REASON_UNSPECIFIED"`
 }
 
 // readUsage reads a usageMetadata. Cached tokens are part of the prompt; thoughts are not part of
-// the candidates. counted is false if it does not count the candidates, as events before the last
-// often do; then the completion has only the thoughts.
+// the candidates. If the usageMetadata has no count of candidates, which is common before the last
+// event, counted is false and the completion has only the thoughts.
 func readUsage(raw []byte) (u form.UsageReport, counted bool) {
 	var candidates, toolUse, total int64
 	for name, value := range rawjson.Members(raw) {
@@ -156,7 +156,7 @@ func readUsage(raw []byte) (u form.UsageReport, counted bool) {
 		case "promptTokensDetails", "toolUsePromptTokensDetails":
 			image, audio := modalities(value)
 			u.PromptImage, u.PromptAudio = u.PromptImage+image, u.PromptAudio+audio
-		case "cacheTokensDetails": // at the price of cached tokens
+		case "cacheTokensDetails": // these tokens have the price of cached tokens
 			image, audio := modalities(value)
 			u.PromptImage, u.PromptAudio = u.PromptImage-image, u.PromptAudio-audio
 		case "candidatesTokensDetails":
@@ -181,9 +181,9 @@ func readUsage(raw []byte) (u form.UsageReport, counted bool) {
 
 // modalities returns the tokens of images and audio in a list of counts by modality.
 func modalities(details []byte) (image, audio int64) {
-	for _, one := range rawjson.Elements(details) {
-		n, _ := rawjson.Count(rawjson.Field(one, "tokenCount"))
-		switch string(rawjson.Field(one, "modality")) {
+	for _, detail := range rawjson.Elements(details) {
+		n, _ := rawjson.Count(rawjson.Field(detail, "tokenCount"))
+		switch string(rawjson.Field(detail, "modality")) {
 		case `"IMAGE"`:
 			image = min(image+n, rawjson.MaxCount)
 		case `"AUDIO"`:
@@ -206,8 +206,8 @@ func tierOf(raw []byte) string {
 	return ""
 }
 
-// ReportedUsage returns the usage at the top level of an object. It may be one of chat completions,
-// because some hosts mix the two.
+// ReportedUsage returns the usage at the top level of an object, in the format of Gemini or of chat
+// completions, because some hosts mix the two formats.
 func ReportedUsage(object []byte) wire.Usage {
 	var r form.Reports
 	for name, value := range rawjson.Members(Object(object)) {

@@ -316,8 +316,8 @@ func names(value []byte, text string) bool {
 	if rawjson.IsText(value) {
 		return rawjson.Unquote(value) == text
 	}
-	for _, one := range rawjson.Elements(value) {
-		if rawjson.IsText(one) && rawjson.Unquote(one) == text {
+	for _, element := range rawjson.Elements(value) {
+		if rawjson.IsText(element) && rawjson.Unquote(element) == text {
 			return true
 		}
 	}

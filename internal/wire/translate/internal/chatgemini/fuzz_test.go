@@ -103,7 +103,7 @@ func FuzzGeminiAnswer(f *testing.F) {
 // JSON in which the user comes first, no turn is empty and every call has a result.
 func FuzzAsGemini(f *testing.F) {
 	for _, messages := range []string{
-		hi, calls + "," + forB + "," + hi, spoken + "," + calls + "," + forA + "," + calls,
+		hi, calls + "," + forB + "," + hi, textTurn + "," + calls + "," + forA + "," + calls,
 		`{"role":"system","content":[{"text":"a"},{"text":"b"}]}`,
 		`{"role":"assistant","content":[{"type":"refusal","refusal":"r"}],"function_call":{"name":"f","arguments":{"a":1}}},` +
 			`{"role":"function","name":"f","content":"{\"a\":1}"}`,

@@ -62,7 +62,7 @@ func TestGeminiTrapSignaturesComeBack(t *testing.T) {
 // their signature or its replacement.
 func TestGeminiTrapImagesOfTheAssistant(t *testing.T) {
 	t.Parallel()
-	const said = `{"role":"assistant","content":"there","images":[` +
+	const turn = `{"role":"assistant","content":"there","images":[` +
 		`{"type":"image_url","index":0,"image_url":{"url":"data:image/png;base64,AAAA"}},` +
 		`{"type":"image_url","image_url":{"url":"data:image/png;base64,BBBB"},"extra_content":{"google":{"thought_signature":"Qg=="}}}]}`
 	for model, want := range map[string]string{
@@ -71,7 +71,7 @@ func TestGeminiTrapImagesOfTheAssistant(t *testing.T) {
 		"gemini-2.5-flash-image": `{"text":"there"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}},` +
 			`{"inlineData":{"mimeType":"image/png","data":"BBBB"},"thoughtSignature":"Qg=="}`,
 	} {
-		body, err := toGemini(t, `{"model":"m","messages":[`+hi+`,`+said+`,`+hi+`]}`, wire.Translation{Edits: wire.Edits{Model: model}})
+		body, err := toGemini(t, `{"model":"m","messages":[`+hi+`,`+turn+`,`+hi+`]}`, wire.Translation{Edits: wire.Edits{Model: model}})
 		if err != nil || !strings.Contains(string(body), `{"role":"model","parts":[`+want+`]}`) {
 			t.Errorf("%s: %v: %s", model, err, body)
 		}

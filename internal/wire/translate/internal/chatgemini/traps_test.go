@@ -78,9 +78,9 @@ const (
 	hi    = `{"role":"user","content":"hi"}`
 	calls = `{"role":"assistant","content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},` +
 		`{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]}`
-	forA   = `{"role":"tool","tool_call_id":"a","content":"A"}`
-	forB   = `{"role":"tool","tool_call_id":"b","content":"B"}`
-	spoken = `{"role":"assistant","content":"so"}`
+	forA     = `{"role":"tool","tool_call_id":"a","content":"A"}`
+	forB     = `{"role":"tool","tool_call_id":"b","content":"B"}`
+	textTurn = `{"role":"assistant","content":"so"}`
 )
 
 // TestGeminiTrapResultsMatchCalls checks that one turn with as many results follows every turn of
@@ -95,11 +95,11 @@ func TestGeminiTrapResultsMatchCalls(t *testing.T) {
 		calls + "," + forB + "," + hi:   {"model:Call,Call user:Response,Response user:text", 1},
 		calls + "," + hi:                {"model:Call,Call user:Response,Response user:text", 2},
 		calls:                           {"model:Call,Call user:Response,Response", 2},
-		calls + "," + forA + "," + forB + "," + spoken: {"model:Call,Call user:Response,Response model:text", 0},
+		calls + "," + forA + "," + forB + "," + textTurn: {"model:Call,Call user:Response,Response model:text", 0},
 		calls + "," + forA + "," + calls + "," + forA + "," + forB: {
 			"model:Call,Call user:Response,Response model:Call,Call user:Response,Response",
 			1},
-		calls + `,{"role":"system","content":"s"},` + forB + "," + spoken: {"model:Call,Call user:Response,Response model:text", 1},
+		calls + `,{"role":"system","content":"s"},` + forB + "," + textTurn: {"model:Call,Call user:Response,Response model:text", 1},
 	} {
 		sent, body := sendGemini(t, hi+","+messages, "")
 		if got := sent.shape(); got != "user:text "+want.shape {
@@ -120,12 +120,12 @@ func TestGeminiTrapResultsMatchCalls(t *testing.T) {
 func TestGeminiTrapConsecutiveRoles(t *testing.T) {
 	t.Parallel()
 	for messages, want := range map[string]string{
-		hi + "," + spoken + "," + spoken:             "user:text model:text,text",
-		hi + "," + spoken + "," + calls + "," + forA: "user:text model:text,Call,Call user:Response,Response",
-		hi + "," + hi:     "user:text user:text",
-		spoken + "," + hi: "user:text model:text user:text",
-		calls:             "user:text model:Call,Call user:Response,Response",
-		hi + "," + calls + "," + spoken + "," + forA + "," + forB: "user:text model:Call,Call,text user:Response,Response",
+		hi + "," + textTurn + "," + textTurn:           "user:text model:text,text",
+		hi + "," + textTurn + "," + calls + "," + forA: "user:text model:text,Call,Call user:Response,Response",
+		hi + "," + hi:       "user:text user:text",
+		textTurn + "," + hi: "user:text model:text user:text",
+		calls:               "user:text model:Call,Call user:Response,Response",
+		hi + "," + calls + "," + textTurn + "," + forA + "," + forB: "user:text model:Call,Call,text user:Response,Response",
 	} {
 		if sent, body := sendGemini(t, messages, ""); sent.shape() != want {
 			t.Errorf("%s\ngot  %s\nwant %s\n%s", messages, sent.shape(), want, body)
@@ -234,7 +234,7 @@ func TestGeminiTrapStableBytes(t *testing.T) {
 		return strings.TrimSuffix(body, `],"generationConfig":{"responseModalities":["TEXT"]}}`)
 	}
 	shorter := rest(hi + "," + calls + "," + forB + "," + forA)
-	if longer := rest(hi + "," + calls + "," + forB + "," + forA + "," + spoken + "," + hi); !strings.HasPrefix(longer, shorter) {
+	if longer := rest(hi + "," + calls + "," + forB + "," + forA + "," + textTurn + "," + hi); !strings.HasPrefix(longer, shorter) {
 		t.Errorf("%s\ndoes not begin with\n%s", longer, shorter)
 	}
 }
@@ -271,8 +271,8 @@ func TestGeminiTrapNumbers(t *testing.T) {
 	}
 }
 
-// TestGeminiTrapUsage: thoughts are not included in the candidates, cached tokens are included in
-// the prompt, and missing counts stay zero.
+// TestGeminiTrapUsage checks that thoughts are not included in the candidates, that cached tokens
+// are included in the prompt, and that missing counts stay zero.
 func TestGeminiTrapUsage(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]wire.Usage{
@@ -427,8 +427,9 @@ func TestGeminiTrapWordsOfOneForm(t *testing.T) {
 	}
 }
 
-// TestGeminiTrapFirstToken: comments, empty texts and roles are not tokens; text, thoughts, calls
-// and images are. A finish reason of a failure counts only without content.
+// TestGeminiTrapFirstToken checks that texts, thoughts, calls and images are tokens, and that
+// comments, empty texts and roles are not. A finish reason of a failure counts only without
+// content.
 func TestGeminiTrapFirstToken(t *testing.T) {
 	t.Parallel()
 	const thought, call, image = `{"text":"x","thought":true}`, `{"functionCall":{"name":"f"}}`,

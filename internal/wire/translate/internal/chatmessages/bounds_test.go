@@ -31,7 +31,8 @@ func TestTrapInputDoesNotIncludeTheCache(t *testing.T) {
 	}
 }
 
-// TestTurnsOfTooManyCallsAreRefused: the search for each result's call needs a limit.
+// TestTurnsOfTooManyCallsAreRefused checks the limit on the calls of a turn. The limit bounds the
+// search for each result's call.
 func TestTurnsOfTooManyCallsAreRefused(t *testing.T) {
 	t.Parallel()
 	calls := func(call string) string { return strings.TrimSuffix(strings.Repeat(call+",", maxTurnCalls+1), ",") }

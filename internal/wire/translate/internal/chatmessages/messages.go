@@ -14,13 +14,12 @@ import (
 const (
 	// maxBreakpoints is the form's limit on cache breakpoints.
 	maxBreakpoints = 4
-	// defaultLimit is sent if neither client nor catalog has a limit, because the form requires
-	// one.
+	// defaultLimit is sent if neither client nor catalog has a limit, because the form requires a
+	// limit.
 	defaultLimit = 4096
-	// continueText is the user's text where the form requires a turn of the user and the client
-	// sent none.
+	// continueText is the text of a user turn that the form requires and the client did not send.
 	continueText = "Continue."
-	// noResult is the result of a call without one.
+	// noResult replaces the missing result of a tool call.
 	noResult = "(no result)"
 	// jsonInstruction requests a JSON object, since the form has no field for it.
 	jsonInstruction = "Answer with one valid JSON object and nothing else."
@@ -108,8 +107,8 @@ func (r chatOnMessages) assemble(t wire.Translation, limit int64, tools *message
 	if mode.sampling {
 		out = r.appendSampling(out)
 	}
-	if mode.mode != nil {
-		out = rawjson.AppendMember(out, "thinking", mode.mode)
+	if mode.field != nil {
+		out = rawjson.AppendMember(out, "thinking", mode.field)
 	}
 	if config := outputConfig(mode.effort, format); config != nil {
 		out = rawjson.AppendMember(out, "output_config", config)
@@ -188,8 +187,8 @@ func (r chatOnMessages) stopSequences() ([]byte, error) {
 	return append(list, ']'), nil
 }
 
-// messagesUser returns the client's name of its end user, with a hash instead of an e-mail address,
-// or nil if the form accepts none.
+// messagesUser returns the client's name of its end user, with a hash instead of an e-mail address.
+// It returns nil if the client sent no name that the form accepts.
 func (r chatOnMessages) messagesUser() []byte {
 	const longest = 256
 	for _, name := range []string{"safety_identifier", "user"} {

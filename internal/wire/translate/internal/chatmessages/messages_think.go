@@ -20,7 +20,7 @@ const (
 // cannot be forced to call a tool while it thinks, and newer models then reject sampling fields and
 // a started answer.
 type thinkingMode struct {
-	mode     []byte // the field `thinking`, or nil
+	field    []byte // the field `thinking`, or nil
 	effort   string
 	on       bool
 	sampling bool
@@ -63,15 +63,15 @@ func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced
 		out.on, out.effort = true, "low"
 	case effort == "none" && g.number > 0 && g.number < 406: // these models do not think by default
 	case effort == "none":
-		out.mode = []byte(`{"type":"disabled"}`)
+		out.field = []byte(`{"type":"disabled"}`)
 	case g.number > 0 && g.number < 406:
 		if budget = min(budget, limit/2); budget >= minBudget && !inLoop {
 			out.on = true
-			out.mode = append(strconv.AppendInt([]byte(`{"type":"enabled","budget_tokens":`), budget, 10), '}')
+			out.field = append(strconv.AppendInt([]byte(`{"type":"enabled","budget_tokens":`), budget, 10), '}')
 		}
 	default:
 		out.on, out.effort = true, effort
-		out.mode = []byte(`{"type":"adaptive"}`)
+		out.field = []byte(`{"type":"adaptive"}`)
 	}
 	if forced && !g.always {
 		out.disable(g, t.Reasoning)
@@ -84,12 +84,12 @@ func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced
 
 // disable disables thinking. The newer models then accept at most high effort.
 func (o *thinkingMode) disable(g generation, reasoning bool) {
-	enabled := o.mode != nil
-	o.on, o.mode = false, nil
+	enabled := o.field != nil
+	o.on, o.field = false, nil
 	switch {
 	case g.number > 0 && g.number < 406: // these models do not think by default
 	case enabled || g.thinksByDefault() && (reasoning || g.number > 0):
-		o.mode = []byte(`{"type":"disabled"}`)
+		o.field = []byte(`{"type":"disabled"}`)
 		if g.number >= 500 && (o.effort == "xhigh" || o.effort == "max") {
 			o.effort = "high"
 		}

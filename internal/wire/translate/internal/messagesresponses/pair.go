@@ -12,10 +12,10 @@ import (
 	"tollgate/internal/wire/translate/internal/item"
 )
 
-// New returns the pair for messages and a responses line.
+// New returns the pair for a client of messages and a line of responses.
 func New(r *messages.Request, id wire.Identity) wire.Pair { return messagesOnResponses{r, id} }
 
-// messagesOnResponses is the pair for messages and a responses line.
+// messagesOnResponses is the pair for a client of messages and a line of responses.
 type messagesOnResponses struct {
 	*messages.Request
 	id wire.Identity
@@ -32,7 +32,7 @@ func (r messagesOnResponses) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3
 	return [3][]byte{out}, err
 }
 
-// names returns the tools with other names on the line.
+// names returns the names of tools that differ between the client and the line.
 func (r messagesOnResponses) names() item.Names {
 	names := item.Names{}
 	if r.Doc == nil { // a pair for answers only

@@ -167,8 +167,8 @@ func isStrict(schema []byte, depth int) bool {
 	for name, inner := range rawjson.Members(schema) {
 		switch string(name) {
 		case "properties", "$defs", "definitions":
-			for _, one := range rawjson.Members(inner) {
-				if !isStrict(one, depth+1) {
+			for _, member := range rawjson.Members(inner) {
+				if !isStrict(member, depth+1) {
 					return false
 				}
 			}

@@ -2,8 +2,8 @@
 // ids of tool calls for another form, and the content blocks of messages.
 //
 // Invariants: texts and numbers are copied unchanged, never decoded and encoded again, so that
-// equal requests give equal bytes (for prompt caches) and large numbers keep every digit; whatever
-// the bytes, the appended bytes are JSON.
+// equal requests give equal bytes (for prompt caches) and large numbers keep every digit; the
+// appended bytes are JSON, whatever the input.
 package piece
 
 import (
@@ -25,11 +25,11 @@ func Unsupported(param, format string, args ...any) error {
 
 // IsBlank reports whether a JSON string is empty or only white space.
 func IsBlank(raw []byte) bool {
-	in := rawjson.Contents(raw)
-	for i := 0; i < len(in); i++ {
-		switch c := in[i]; {
+	contents := rawjson.Contents(raw)
+	for i := 0; i < len(contents); i++ {
+		switch c := contents[i]; {
 		case c == ' ':
-		case c == '\\' && i+1 < len(in) && (in[i+1] == 'n' || in[i+1] == 't' || in[i+1] == 'r'):
+		case c == '\\' && i+1 < len(contents) && (contents[i+1] == 'n' || contents[i+1] == 't' || contents[i+1] == 'r'):
 			i++
 		case c == '\\' || c >= utf8.RuneSelf: // other white space
 			return strings.TrimSpace(rawjson.Unquote(raw)) == ""
@@ -44,9 +44,9 @@ func IsBlank(raw []byte) bool {
 // deep, and the request around them must stay within the limit of JSON readers.
 const maxArgumentDepth = 800
 
-// AppendObject appends the JSON object in raw: an object or, as in the chat form, a string with its
-// text. An empty text becomes an empty object; any other text becomes the member `_raw`, so that no
-// output of a model is lost.
+// AppendObject appends the JSON object in raw. raw is the object or, as in the chat form, a string that
+// contains the object's JSON. An empty string becomes an empty object. Any other text becomes the
+// member `_raw` of an object, so that no output of a model is lost.
 func AppendObject(dst, raw []byte) []byte {
 	text := raw
 	if rawjson.IsText(raw) {
@@ -84,9 +84,9 @@ func HashOf(id string) uint32 {
 	return sum.Sum32()
 }
 
-// CheckTranslatable rejects hosted tools and values with a price of their own, which translations
-// drop: the client would pay for something it did not get. Cache marks are kept if the other form
-// has them.
+// CheckTranslatable rejects hosted tools and values with a price of their own. Translations drop them,
+// so the client would pay for something it did not get. Cache marks are accepted: translations keep
+// them if the other form has them.
 func CheckTranslatable(a *wire.Parameters) error {
 	if len(a.Tools) > 0 {
 		return Unsupported(a.Tools[0].Param, "`{param}`: the tool `%s` is not offered for this model. Leave it out.", a.Tools[0].Name)
@@ -134,8 +134,8 @@ func AppendQuoted(dst, text []byte) []byte {
 	return append(AppendEscaped(append(dst, '"'), text), '"')
 }
 
-// AppendContents appends the contents of a provider's JSON string unchanged. If the string is
-// invalid, it repairs it; of another value it appends the text.
+// AppendContents appends the contents of a provider's JSON string unchanged. If the string is invalid,
+// AppendContents repairs it. If raw is another value, AppendContents appends its JSON as text.
 func AppendContents(dst, raw []byte) []byte {
 	switch {
 	case rawjson.IsString(raw):

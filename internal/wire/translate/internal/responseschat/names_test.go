@@ -42,7 +42,8 @@ func TestChatToolNames(t *testing.T) {
 	}
 }
 
-// TestChatToolNamesAreFoundQuickly: a quadratic search would not end before the test's deadline.
+// TestChatToolNamesAreFoundQuickly checks that the search for tool names is not quadratic. A
+// quadratic search would exceed the test's deadline.
 func TestChatToolNamesAreFoundQuickly(t *testing.T) {
 	t.Parallel()
 	var tools strings.Builder

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// said is the content of an answer in any form.
-type said struct {
+// parsedAnswer is the content of an answer in any form.
+type parsedAnswer struct {
 	reasoning, content, tool, arguments string
 	finish                              string // stop, length, call or filter
 	prompt, cached, written             int64  // tokens of the prompt, with what the cache had and got
@@ -20,7 +20,7 @@ type said struct {
 }
 
 // whole reads a whole answer and checks its form.
-func whole(t *testing.T, form wire.Form, body string) said {
+func whole(t *testing.T, form wire.Form, body string) parsedAnswer {
 	t.Helper()
 	if !json.Valid([]byte(body)) {
 		t.Fatalf("no JSON: %s", body)
@@ -34,7 +34,7 @@ func whole(t *testing.T, form wire.Form, body string) said {
 	}
 	u := a.Get("usage")
 	m := a.Get("choices.0.message")
-	return said{
+	return parsedAnswer{
 		reasoning: m.Get("reasoning_content").Str, content: m.Get("content").Str,
 		tool: m.Get("tool_calls.0.function.name").Str, arguments: m.Get("tool_calls.0.function.arguments").Str,
 		finish: finishes[a.Get("choices.0.finish_reason").Str],
@@ -44,7 +44,7 @@ func whole(t *testing.T, form wire.Form, body string) said {
 }
 
 // streamed reads a stream and checks its format.
-func streamed(t *testing.T, form wire.Form, stream string) said {
+func streamed(t *testing.T, form wire.Form, stream string) parsedAnswer {
 	t.Helper()
 	switch form {
 	case wire.FormResponses:
@@ -54,7 +54,7 @@ func streamed(t *testing.T, form wire.Form, stream string) said {
 	}
 	choices, u := join(t, frames(t, stream))
 	c := choices[0]
-	return said{
+	return parsedAnswer{
 		reasoning: c.reasoning, content: c.content, tool: c.tool, arguments: c.arguments, finish: finishes[c.finish],
 		prompt: u.Get("prompt_tokens").Int(), cached: u.Get("prompt_tokens_details.cached_tokens").Int(),
 		completion: u.Get("completion_tokens").Int(), thinking: u.Get("completion_tokens_details.reasoning_tokens").Int(),
@@ -93,9 +93,9 @@ func events(t *testing.T, stream string) []event {
 }
 
 // message reads a complete message.
-func message(t *testing.T, m gjson.Result) said {
+func message(t *testing.T, m gjson.Result) parsedAnswer {
 	t.Helper()
-	var s said
+	var s parsedAnswer
 	if !strings.HasPrefix(m.Get("id").Str, "msg_") || m.Get("type").Str != "message" || m.Get("role").Str != "assistant" ||
 		!m.Get("content").IsArray() {
 		t.Fatalf("message %s", m.Raw)
@@ -121,7 +121,7 @@ func message(t *testing.T, m gjson.Result) said {
 }
 
 // messagesUsage adds the usage of a message.
-func (s *said) messagesUsage(u gjson.Result) {
+func (s *parsedAnswer) messagesUsage(u gjson.Result) {
 	s.cached, s.written = u.Get("cache_read_input_tokens").Int(), u.Get("cache_creation_input_tokens").Int()
 	s.prompt = u.Get("input_tokens").Int() + s.cached + s.written
 	s.completion, s.thinking = u.Get("output_tokens").Int(), u.Get("output_tokens_details.thinking_tokens").Int()
@@ -129,9 +129,9 @@ func (s *said) messagesUsage(u gjson.Result) {
 
 // messagesStream puts a stream together as a client does. It checks the order
 // of events, and that blocks open, grow and close one after the other.
-func messagesStream(t *testing.T, stream string) said {
+func messagesStream(t *testing.T, stream string) parsedAnswer {
 	t.Helper()
-	var s said
+	var s parsedAnswer
 	var open gjson.Result // the open block; absent when none is
 	var text, signature string
 	blocks, ended, stopped := int64(0), false, false
@@ -212,9 +212,9 @@ const everyMember = `id object created_at completed_at status incomplete_details
 	temperature reasoning usage max_output_tokens max_tool_calls store background service_tier metadata safety_identifier prompt_cache_key`
 
 // response reads a complete response.
-func response(t *testing.T, r gjson.Result) said {
+func response(t *testing.T, r gjson.Result) parsedAnswer {
 	t.Helper()
-	var s said
+	var s parsedAnswer
 	for _, name := range strings.Fields(everyMember) {
 		if !r.Get(name).Exists() {
 			t.Fatalf("no member %s: %s", name, r.Raw)
@@ -261,7 +261,7 @@ func response(t *testing.T, r gjson.Result) said {
 // responsesStream puts a stream together as a client does. It checks numbers
 // and order of the events, that items and their parts open, grow and close,
 // and that what is repeated whole is what the deltas were.
-func responsesStream(t *testing.T, stream string) said {
+func responsesStream(t *testing.T, stream string) parsedAnswer {
 	t.Helper()
 	var (
 		items []string // as they ended
@@ -319,10 +319,10 @@ func responsesStream(t *testing.T, stream string) said {
 
 // openItem is an unfinished item of a stream.
 type openItem struct {
-	item gjson.Result // as it was added
-	part bool         // a part of it is open
-	text string       // of the deltas
-	told bool         // the text was repeated whole
+	item gjson.Result // the item of output_item.added
+	part bool         // whether a part of the item is open
+	text string       // the deltas so far
+	done bool         // an event has repeated the whole text
 }
 
 // grow adds an event to the item and returns its fault, if any.
@@ -334,22 +334,22 @@ func (o *openItem) grow(e event) string {
 	part := map[string]string{"message": "response.content_part.", "reasoning": "response.reasoning_summary_part."}[kind]
 	switch e.name {
 	case part + "added":
-		if o.part || o.told || e.data.Get("part.text").Str != "" {
+		if o.part || o.done || e.data.Get("part.text").Str != "" {
 			return "a part opens in another"
 		}
 		o.part = true
 	case prefix + "delta":
-		if o.part != (part != "") || o.told || e.data.Get("delta").Str == "" {
+		if o.part != (part != "") || o.done || e.data.Get("delta").Str == "" {
 			return "a delta outside its part"
 		}
 		o.text += e.data.Get("delta").Str
 	case prefix + "done":
-		if o.told || e.data.Get("text").Str+e.data.Get("arguments").Str != o.text {
+		if o.done || e.data.Get("text").Str+e.data.Get("arguments").Str != o.text {
 			return "the text is not what the deltas were"
 		}
-		o.told = true
+		o.done = true
 	case part + "done":
-		if !o.part || !o.told || e.data.Get("part.text").Str != o.text {
+		if !o.part || !o.done || e.data.Get("part.text").Str != o.text {
 			return "the part is not what its events were"
 		}
 		o.part = false
@@ -363,9 +363,9 @@ func (o *openItem) grow(e event) string {
 func (o *openItem) is(done gjson.Result) bool {
 	switch done.Get("type").Str {
 	case "message":
-		return o.told && o.item.Get("status").Str == "in_progress" && done.Get("content.0.text").Str == o.text
+		return o.done && o.item.Get("status").Str == "in_progress" && done.Get("content.0.text").Str == o.text
 	case "function_call":
-		return o.told && o.item.Get("arguments").Str == "" && done.Get("arguments").Str == o.text
+		return o.done && o.item.Get("arguments").Str == "" && done.Get("arguments").Str == o.text
 	default:
 		return done.Get("summary.0.text").Str == o.text
 	}
