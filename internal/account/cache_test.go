@@ -278,15 +278,15 @@ func TestKeysSize(t *testing.T) {
 	const size = 700
 	k := NewKeys(KeysOptions{Now: clock.Now, Max: size})
 	for n := range size + 500 {
-		d := numbered(n)
+		d := testDigest(n)
 		k.store([]digest{d}, map[digest]keyResult{d: {good: true}}, 0, clock.Now())
 		clock.Add(time.Second)
-		k.cached(numbered(0)) // in use all the time
+		k.cached(testDigest(0)) // in use all the time
 	}
 	if len(k.entries) != size {
 		t.Errorf("%d entries", len(k.entries))
 	}
-	if _, _, ok := k.cached(numbered(0)); !ok {
+	if _, _, ok := k.cached(testDigest(0)); !ok {
 		t.Error("a key in use was dropped for idle ones")
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// gate stands for the database: reads block until the test releases them, and their digests are
-// recorded.
-type gate struct {
-	pass chan struct{}
+// fakeReader replaces reads of the database. A read blocks until the test releases it; its digests
+// are recorded.
+type fakeReader struct {
+	release chan struct{}
 
 	mu      sync.Mutex
 	batches [][]digest
@@ -23,9 +23,11 @@ type gate struct {
 	err     error
 }
 
-func newGate() *gate { return &gate{pass: make(chan struct{}), good: make(map[digest]bool)} }
+func newFakeReader() *fakeReader {
+	return &fakeReader{release: make(chan struct{}), good: make(map[digest]bool)}
+}
 
-func (g *gate) read(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
+func (g *fakeReader) read(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
 	g.mu.Lock()
 	g.batches = append(g.batches, digests)
 	if g.running++; g.running > 1 {
@@ -34,7 +36,7 @@ func (g *gate) read(ctx context.Context, digests []digest) (map[digest]keyResult
 	g.mu.Unlock()
 	var timeout error
 	select {
-	case <-g.pass:
+	case <-g.release:
 	case <-ctx.Done():
 		timeout = ctx.Err()
 	}
@@ -53,7 +55,7 @@ func (g *gate) read(ctx context.Context, digests []digest) (map[digest]keyResult
 	return found, nil
 }
 
-func numbered(n int) (d digest) {
+func testDigest(n int) (d digest) {
 	binary.BigEndian.PutUint64(d[:], uint64(n)+1)
 	return d
 }
@@ -63,55 +65,55 @@ var (
 	customer = netip.MustParseAddr("192.0.2.1")
 )
 
-func TestConfirmerBatches(t *testing.T) {
+func TestLookupBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate()
+		g := newFakeReader()
 		c := newLookupQueue(time.Now, g.read)
 		defer c.close()
-		g.good[numbered(7)] = true
+		g.good[testDigest(7)] = true
 		var all sync.WaitGroup
-		ask := func(n int) {
+		lookUp := func(n int) {
 			all.Go(func() {
-				found, err := c.lookUp(t.Context(), numbered(n), customer, true)
+				found, err := c.lookUp(t.Context(), testDigest(n), customer, true)
 				if err != nil || found.good != (n == 7) {
-					t.Errorf("question %d: %+v, %v", n, found, err)
+					t.Errorf("lookup %d: %+v, %v", n, found, err)
 				}
 			})
 		}
-		ask(0)
+		lookUp(0)
 		synctest.Wait() // the first read is under way
 		for range 10 {
-			ask(7) // one lookup for all callers with the same digest
+			lookUp(7) // one lookup for all callers with the same digest
 		}
 		for n := range 100 {
-			ask(n) // 0 among them: it may not join the earlier read
+			lookUp(n) // including 0, which must not join the earlier read
 		}
 		synctest.Wait()
-		close(g.pass)
+		close(g.release)
 		all.Wait()
 		var sizes []int
-		asked0 := 0
+		reads0 := 0
 		for _, batch := range g.batches {
 			sizes = append(sizes, len(batch))
 			for _, d := range batch {
-				if d == numbered(0) {
-					asked0++
+				if d == testDigest(0) {
+					reads0++
 				}
 			}
 		}
-		if len(sizes) != 3 || sizes[0] != 1 || sizes[1] != batchLimit || sizes[2] != 100-batchLimit || asked0 != 2 {
-			t.Errorf("reads of %v questions, question 0 asked %d times", sizes, asked0)
+		if len(sizes) != 3 || sizes[0] != 1 || sizes[1] != batchLimit || sizes[2] != 100-batchLimit || reads0 != 2 {
+			t.Errorf("reads of %v digests, digest 0 read %d times", sizes, reads0)
 		}
 	})
 }
 
-// A flood of made-up keys from one address delays good keys from others by no
-// more than one read and never refuses the good key of its own address.
-func TestConfirmerFlood(t *testing.T) {
+// TestLookupFlood checks that a flood of made-up keys from one address delays good keys from other
+// addresses by at most one read, and never refuses a cached good key from the same address.
+func TestLookupFlood(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate()
+		g := newFakeReader()
 		c := newLookupQueue(time.Now, g.read)
 		defer c.close()
 		for range 2 * missBurst {
@@ -122,31 +124,31 @@ func TestConfirmerFlood(t *testing.T) {
 		refused := make(chan error, 2*queueSlow)
 		for n := range 2 * queueSlow {
 			flood.Go(func() {
-				if _, err := c.lookUp(ctx, numbered(n), stranger, false); errors.Is(err, errQueueFull) {
+				if _, err := c.lookUp(ctx, testDigest(n), stranger, false); errors.Is(err, errQueueFull) {
 					refused <- err
 				}
 			})
 		}
 		synctest.Wait()
 		if n := len(refused); n == 0 || n > queueSlow {
-			t.Errorf("%d of %d questions were refused, the slow lane holds %d", n, 2*queueSlow, queueSlow)
+			t.Errorf("%d of %d lookups were refused, the slow queue holds %d", n, 2*queueSlow, queueSlow)
 		}
 		const good = 1 << 20
 		g.mu.Lock()
-		g.good[numbered(good)], g.good[numbered(good+1)] = true, true
+		g.good[testDigest(good)], g.good[testDigest(good+1)] = true, true
 		g.mu.Unlock()
 		answered := make(chan bool, 2)
 		go func() {
-			found, err := c.lookUp(t.Context(), numbered(good), customer, false)
+			found, err := c.lookUp(t.Context(), testDigest(good), customer, false)
 			answered <- found.good && err == nil
 		}()
-		go func() { // remembered, from the stranger's own address
-			found, err := c.lookUp(t.Context(), numbered(good+1), stranger, true)
+		go func() { // a cached key from the stranger's address
+			found, err := c.lookUp(t.Context(), testDigest(good+1), stranger, true)
 			answered <- found.good && err == nil
 		}()
 		synctest.Wait()
-		for range 2 { // the read under way, then theirs
-			g.pass <- struct{}{}
+		for range 2 { // the read under way, then the read of the good keys
+			g.release <- struct{}{}
 			synctest.Wait()
 		}
 		if len(answered) != 2 || !<-answered || !<-answered {
@@ -154,47 +156,47 @@ func TestConfirmerFlood(t *testing.T) {
 		}
 		for _, batch := range g.batches {
 			if len(batch) > batchSlow+2 {
-				t.Errorf("a read of %d questions in a flood", len(batch))
+				t.Errorf("a read of %d digests in a flood", len(batch))
 			}
 		}
 		cancel()
-		close(g.pass)
+		close(g.release)
 		flood.Wait()
 	})
 }
 
-func TestConfirmerTimeout(t *testing.T) {
+func TestLookupTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate()
+		g := newFakeReader()
 		c := newLookupQueue(time.Now, g.read)
 		defer c.close()
 		start := time.Now()
-		_, err := c.lookUp(t.Context(), numbered(1), customer, false)
+		_, err := c.lookUp(t.Context(), testDigest(1), customer, false)
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != lookupTimeout {
 			t.Errorf("a frozen database answered %v after %v", err, time.Since(start))
 		}
 		// A canceled caller stops waiting, and the others still get their answers.
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error, 1)
-		go func() { _, err := c.lookUp(ctx, numbered(2), customer, false); gone <- err }()
+		go func() { _, err := c.lookUp(ctx, testDigest(2), customer, false); gone <- err }()
 		synctest.Wait()
 		cancel()
 		if err := <-gone; !errors.Is(err, context.Canceled) {
-			t.Errorf("the caller that left got %v", err)
+			t.Errorf("the canceled caller got %v", err)
 		}
-		close(g.pass)
-		if _, err := c.lookUp(t.Context(), numbered(2), customer, false); err != nil {
+		close(g.release)
+		if _, err := c.lookUp(t.Context(), testDigest(2), customer, false); err != nil {
 			t.Error(err)
 		}
 		c.close()
-		if _, err := c.lookUp(t.Context(), numbered(3), customer, false); !errors.Is(err, errClosed) {
+		if _, err := c.lookUp(t.Context(), testDigest(3), customer, false); !errors.Is(err, errClosed) {
 			t.Errorf("after close: %v", err)
 		}
 	})
 }
 
-func TestStanding(t *testing.T) {
+func TestMissCounter(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	s := newMissCounter(func() time.Time { return now })
@@ -205,18 +207,18 @@ func TestStanding(t *testing.T) {
 		s.add(stranger)
 	}
 	if s.below(stranger) || s.below(netip.MustParseAddr("::ffff:198.51.100.1")) || !s.below(customer) {
-		t.Error("after the burst the address, and only it, must wait")
+		t.Error("after the burst, exactly this address must wait")
 	}
 	now = now.Add(time.Second)
 	if !s.below(stranger) {
-		t.Error("one miss a second is not forgiven")
+		t.Error("the counter does not forget one miss a second")
 	}
 	for range 1000 {
 		s.add(stranger)
 	}
 	now = now.Add(time.Duration(missBurst+1) * time.Second)
 	if !s.below(stranger) {
-		t.Error("a long flood is not forgiven within its bound")
+		t.Error("the counter does not forget a long flood in the maximum time")
 	}
 	for n := range 2 * maxAddresses {
 		var raw [16]byte

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
-// providers has the one adapter of the tests' lines.
+// providers holds the only provider of the tests' lines.
 var providers = map[string]catalog.Provider{
 	"test": {Kinds: []catalog.Kind{"chat"}, Forms: []wire.Form{wire.FormChat}, DefaultBaseURL: "https://upstream.example/v1"},
 }
@@ -60,7 +60,7 @@ func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *caller {
 	return &caller{t: t, handler: New(opts), keys: keys, db: db, log: log}
 }
 
-// each runs a test as the operator of a fresh database of either engine.
+// each runs a test on a fresh database of each engine.
 func each(t *testing.T, test func(t *testing.T, o *caller)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, newOperator(t, db)) })
@@ -77,7 +77,7 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// reply is an answer with its JSON.
+// reply is a response of the API.
 type reply struct {
 	t      *testing.T
 	status int
@@ -85,7 +85,7 @@ type reply struct {
 	body   string
 }
 
-// do sends a request; headers come as pairs.
+// do sends a request. headers are pairs of name and value.
 func (o *caller) do(method, path, body string, headers ...string) reply {
 	o.t.Helper()
 	r := httptest.NewRequest(method, Base+path, strings.NewReader(body))
@@ -143,7 +143,7 @@ func (r reply) want(members string) {
 	}
 }
 
-// wantNames checks the names of the reply's members.
+// wantNames checks that the reply has exactly the named members.
 func (r reply) wantNames(names ...string) {
 	r.t.Helper()
 	got := r.members()
@@ -154,7 +154,7 @@ func (r reply) wantNames(names ...string) {
 		delete(got, name)
 	}
 	if len(got) > 0 {
-		r.t.Errorf("%s: surplus members %v", r.body, got)
+		r.t.Errorf("%s: unexpected members %v", r.body, got)
 	}
 }
 
@@ -206,7 +206,7 @@ func (o *caller) accepts(secret string) bool {
 	return err == nil
 }
 
-func TestAuthentication(t *testing.T) {
+func TestAuthenticationAndRoutes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + token, token, "Bearer " + token + "x",
@@ -223,7 +223,7 @@ func TestAuthentication(t *testing.T) {
 			"/codes/x/y", "/jobs/x/pause", "/webhook", "/accounts/x/webhook/pause", "/lines/main", "/lines/main/pause",
 			"/catalog/revisions/1/x", "/{id}"} {
 			if r := o.do("GET", path, ""); !strings.Contains(r.body, "/admin/docs") {
-				t.Errorf("%s: %s does not say where all paths stand", path, r.body)
+				t.Errorf("%s: %s does not name the page with all paths", path, r.body)
 			} else {
 				r.wantFault(fault.NotFound, "")
 			}
@@ -280,13 +280,14 @@ func TestUnknownIDs(t *testing.T) {
 			}
 		}
 		if o.log.Len() > 0 {
-			t.Errorf("refusals were logged: %s", o.log)
+			t.Errorf("404 responses were logged: %s", o.log)
 		}
 	})
 }
 
-// An unavailable database is a 503. It is logged once, without the token.
-func TestDatabaseAway(t *testing.T) {
+// TestUnavailableDatabase checks that the API answers 503 and logs the outage once, without the
+// token.
+func TestUnavailableDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		db, err := store.Open(t.Context(), url, store.Options{})

@@ -7,26 +7,27 @@ import (
 	"unicode/utf16"
 )
 
-// TestMessagesAreReadable: receivers show the text literally and notify nobody.
+// TestMessagesAreReadable checks that chat services show the text literally and that the text cannot
+// mention anybody.
 func TestMessagesAreReadable(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		alert         Alert
 		text, content string
 	}{
-		"a form": {Alert{Line: "main", Model: "swift-1", Form: "messages", Tools: true, State: "form_out", Cause: "404"},
+		"a form out of service": {Alert{Line: "main", Model: "swift-1", Form: "messages", Tools: true, State: "form_out", Cause: "404"},
 			"tollgate: line main, model swift-1 in the form messages with tools is out of service (form_out): 404",
 			`tollgate: line main, model swift-1 in the form messages with tools is out of service (form\_out): 404`},
-		"its return": {Alert{Line: "main", Model: "swift-1", Form: "messages", State: inService},
+		"a form back in service": {Alert{Line: "main", Model: "swift-1", Form: "messages", State: inService},
 			"tollgate: line main, model swift-1 in the form messages is back in service",
 			"tollgate: line main, model swift-1 in the form messages is back in service"},
-		"a key": {Alert{Line: "main", Key: "key 1 (…WXYZ)", State: "key_refused", Cause: "401"},
+		"a refused key": {Alert{Line: "main", Key: "key 1 (…WXYZ)", State: "key_refused", Cause: "401"},
 			"tollgate: line main goes on without a key that is refused (key 1 (…WXYZ)): 401",
 			"tollgate: line main goes on without a key that is refused (key 1 (…WXYZ)): 401"},
-		"its acceptance": {Alert{Line: "main", Key: "key 1 (…WXYZ)", State: keyAccepted},
+		"a key accepted again": {Alert{Line: "main", Key: "key 1 (…WXYZ)", State: keyAccepted},
 			"tollgate: line main has a key that is accepted again (key 1 (…WXYZ))",
 			"tollgate: line main has a key that is accepted again (key 1 (…WXYZ))"},
-		"a provider that calls": {Alert{Line: "a_b", State: "drained", Cause: "<!channel> @everyone & <@1>\n*now*"},
+		"a cause with mentions": {Alert{Line: "a_b", State: "drained", Cause: "<!channel> @everyone & <@1>\n*now*"},
 			"tollgate: line a_b is out of service (drained): &lt;!channel&gt; @everyone &amp; &lt;@1&gt; *now*",
 			`tollgate: line a\_b is out of service (drained): \<!channel\> @everyone & \<@1\> \*now\*`},
 		"Markdown": {Alert{Line: "main", State: "drained", Cause: "`a` [b](c) # ~~d~~ ||e|| \\"},
@@ -39,7 +40,7 @@ func TestMessagesAreReadable(t *testing.T) {
 	}
 }
 
-// TestMessagesAreShort: the content has at most 2,000 characters, as Discord requires.
+// TestMessagesAreShort checks that the content has at most 2,000 characters, as required by Discord.
 func TestMessagesAreShort(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []string{strings.Repeat("_", 5000), strings.Repeat("é", 5000), strings.Repeat("😀", 5000)} {
@@ -48,12 +49,12 @@ func TestMessagesAreShort(t *testing.T) {
 			t.Errorf("%d characters, ending in %q", n, m.Text[len(m.Text)-8:])
 		}
 		if m.Cause != cause {
-			t.Error("the cause itself was changed")
+			t.Error("the member cause was shortened too")
 		}
 	}
 }
 
-// TestMessagesKeepTheAlert: the text does not change the members of the alert.
+// TestMessagesKeepTheAlert checks that a message has all members of the alert unchanged.
 func TestMessagesKeepTheAlert(t *testing.T) {
 	t.Parallel()
 	want := Alert{Line: "main", Model: "swift-1", Form: "chat", Tools: true, State: "form_out", Cause: "gone", At: 7}

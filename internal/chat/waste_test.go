@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// spentOn returns the tokens of a request's attempts.
-func spentOn(e ledger.End) []upstream.TokenCounts {
+// attemptTokens returns the token counts of a request's attempts.
+func attemptTokens(e ledger.End) []upstream.TokenCounts {
 	attempts, _ := e.Attempts.([]line.AttemptRecord)
 	out := make([]upstream.TokenCounts, len(attempts))
 	for i, a := range attempts {
@@ -29,13 +29,13 @@ func spentOn(e ledger.End) []upstream.TokenCounts {
 // provider, without the request's own tokens.
 func TestFailedAttemptsAreCounted(t *testing.T) {
 	t.Parallel()
-	const counted = `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7}`
+	const usageMember = `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7}`
 	used := upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}
 	answer := func(content, usage string) string {
 		return `{"choices":[{"index":0,"message":{"role":"assistant","content":` + content + `},"finish_reason":"stop"}]` + usage + `}`
 	}
 	withText := func(words string) string { return strings.Replace(hello, "Hello", words, 1) }
-	report := `data: {"choices":[],` + counted + "}\n\n"
+	report := `data: {"choices":[],` + usageMember + "}\n\n"
 	rejected := upstream.Fail(fault.UpstreamBusy, errors.New("busy"))
 	rejected.Used = used
 	failure := `data: {"error":{"message":"slow down","code":"rate_limit_exceeded"}}` + "\n\n"
@@ -46,14 +46,15 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	}{
 		"error status":           {first: reply{failure: rejected}, want: used},
 		"error status, streamed": {first: reply{failure: rejected}, stream: true, want: used},
-		"empty":                  {first: reply{pieces: []string{answer(`""`, ","+counted)}}, want: used},
+		"empty":                  {first: reply{pieces: []string{answer(`""`, ","+usageMember)}}, want: used},
 		"empty, no usage":        {first: reply{pieces: []string{answer(`""`, "")}}},
-		"error sentence":         {first: reply{pieces: []string{answer(`"service overloaded"`, ","+counted)}}, want: used},
-		"error inside":           {first: reply{pieces: []string{`{"error":{"message":"x","code":503},` + counted + `}`}}, want: used},
+		"error sentence":         {first: reply{pieces: []string{answer(`"service overloaded"`, ","+usageMember)}}, want: used},
+		"error inside":           {first: reply{pieces: []string{`{"error":{"message":"x","code":503},` + usageMember + `}`}}, want: used},
 		"no JSON":                {first: reply{pieces: []string{"oops"}}},
 		"stream, empty":          {first: reply{pieces: []string{role, stop, report, doneEvent}}, stream: true},
 		"stream, empty with usage": {
-			first: reply{pieces: []string{role, strings.Replace(stop, `"choices"`, counted+`,"choices"`, 1), doneEvent}}, stream: true, want: used},
+			first:  reply{pieces: []string{role, strings.Replace(stop, `"choices"`, usageMember+`,"choices"`, 1), doneEvent}},
+			stream: true, want: used},
 		"stream, error sentence": {first: reply{pieces: []string{role, withText("service overloaded"), stop}}, stream: true,
 			want: upstream.TokenCounts{Prompt: 8, Completion: 2}},
 		"stream, error behind a token": {first: reply{pieces: []string{role + hello + failure}}, stream: true,
@@ -76,30 +77,31 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 				t.Fatalf("%+v", out)
 			}
 			tr.want(ledger.Billed, costUsage, 200, "")
-			if got := spentOn(tr.end()); len(got) != 2 || got[0] != test.want || got[1] != (upstream.TokenCounts{}) {
-				t.Errorf("attempts %+v; want %+v of the first", got, test.want)
+			if got := attemptTokens(tr.end()); len(got) != 2 || got[0] != test.want || got[1] != (upstream.TokenCounts{}) {
+				t.Errorf("attempts %+v; want %+v for the first and none for the second", got, test.want)
 			}
 		})
 	}
 }
 
-// TestFailedAttemptsOfAllForms checks the counts in each form of lines.
+// TestFailedAttemptsOfAllForms checks the counts of a failed attempt for lines of each form.
 func TestFailedAttemptsOfAllForms(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, client, on wire.Form) {
 		if client != wire.FormChat && client == on {
-			return // an answer without content passes there
+			return // an empty answer passes through unchanged
 		}
 		body := strings.Replace(withUsage(on, reportedUsage(on, 70, 40, 7)), `"Hello"`, `""`, 1)
 		tr := newTrial(t, reply{pieces: []string{body}})
 		wantFault(t, tr.send(formCall(t, client, on, false)), fault.EmptyCompletion)
-		if got := spentOn(tr.end()); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}) {
+		if got := attemptTokens(tr.end()); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}) {
 			t.Errorf("attempts %+v", got)
 		}
 	})
 }
 
-// disconnectedContext is the context of a disconnected client without notification: only Err reports it.
+// disconnectedContext is the context of a disconnected client. Only Err reports the disconnect; Done
+// does not.
 type disconnectedContext struct{ context.Context }
 
 // Err implements context.Context.
@@ -110,16 +112,16 @@ func (disconnectedContext) Err() error { return context.Canceled }
 func TestDiscardedAnswers(t *testing.T) {
 	t.Parallel()
 	used := upstream.TokenCounts{Prompt: 100, Completion: 10}
-	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
+	firstToken := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	for name, test := range map[string]struct {
 		body   string
 		pieces []string
 		want   upstream.TokenCounts
 	}{
 		"whole": {ask, []string{whole1}, used},
-		// the usage is not waited for
-		"a whole stream": {askStream, []string{role, begin, stop, usage, doneEvent}, upstream.TokenCounts{Prompt: 8, Completion: 2}},
-		"part of one":    {askStream, []string{role, begin}, upstream.TokenCounts{Prompt: 8, Completion: 2}},
+		// the gateway does not wait for the usage
+		"a whole stream":   {askStream, []string{role, firstToken, stop, usage, doneEvent}, upstream.TokenCounts{Prompt: 8, Completion: 2}},
+		"part of a stream": {askStream, []string{role, firstToken}, upstream.TokenCounts{Prompt: 8, Completion: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,15 +131,15 @@ func TestDiscardedAnswers(t *testing.T) {
 				t.Fatalf("%+v", out)
 			}
 			tr.want(ledger.Closed, "0", 499, fault.ClientClosed)
-			if got := spentOn(tr.end()); len(got) != 1 || got[0] != test.want {
+			if got := attemptTokens(tr.end()); len(got) != 1 || got[0] != test.want {
 				t.Errorf("attempts %+v; want %+v", got, test.want)
 			}
 		})
 	}
 }
 
-// TestDisconnectBeforeTheAnswer checks the same for a stream whose client disconnects while its beginning is
-// held.
+// TestDisconnectBeforeTheAnswer checks the same for a stream whose client disconnects while the
+// gateway holds back the beginning of the stream.
 func TestDisconnectBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +151,7 @@ func TestDisconnectBeforeTheAnswer(t *testing.T) {
 			t.Fatalf("%+v", out)
 		}
 		tr.want(ledger.Closed, "0", 499, fault.ClientClosed)
-		if got := spentOn(tr.end()); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 8, Completion: 1}) {
+		if got := attemptTokens(tr.end()); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 8, Completion: 1}) {
 			t.Errorf("attempts %+v", got)
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/egress"
 )
 
-// refused lists addresses that a guard without private networks refuses.
-var refused = []string{
+// rejectedURLs lists addresses that a guard without private networks must reject.
+var rejectedURLs = []string{
 	// loopback, in every spelling of IPv4
 	"http://127.0.0.1", "http://127.0.0.1:8080/hook", "https://127.255.255.254/", "http://127.1/", "http://127.0.1/",
 	"http://2130706433/", "http://0x7f000001/", "http://0X7F000001/", "http://017700000001/", "http://0177.0.0.1/",
@@ -66,8 +66,9 @@ var refused = []string{
 	"https://example.com/" + strings.Repeat("a", 1981), "https://example.com/" + strings.Repeat("é", 1981),
 }
 
-// accepted lists addresses that such a guard accepts, even if the host does not resolve.
-var accepted = []string{
+// acceptedURLs lists addresses that a guard without private networks must accept, even if the host
+// does not resolve.
+var acceptedURLs = []string{
 	"http://example.com", "https://example.com/", "HTTPS://Example.COM/Hook?a=b&c=d#part", "https://example.com:8443/x",
 	"http://example.com:1/",
 	"http://example.com:65535/", "http://example.com./", "https://a_b.example.com/", "https://xn--bcher-kva.example/",
@@ -83,30 +84,30 @@ var accepted = []string{
 	"https://example.com/" + strings.Repeat("a", 1980), "https://example.com/" + strings.Repeat("é", 1980),
 }
 
-func TestCheckRefusesWhatIsNotPublic(t *testing.T) {
+func TestCheckRejectsPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	g := egress.New(nil)
-	if len(refused) < 60 {
-		t.Fatalf("only %d addresses", len(refused))
+	if len(rejectedURLs) < 60 {
+		t.Fatalf("only %d addresses", len(rejectedURLs))
 	}
-	for _, raw := range refused {
+	for _, raw := range rejectedURLs {
 		u, err := g.Check(raw)
 		var refusal *egress.AddressError
 		switch {
 		case err == nil:
 			t.Errorf("%q was accepted as %v", raw, u)
 		case !errors.As(err, &refusal) || !strings.HasSuffix(refusal.Text, "."):
-			t.Errorf("%q: %v is no sentence for a user", raw, err)
+			t.Errorf("%q: %v is not a sentence for a user", raw, err)
 		case strings.Contains(raw, "pass") && strings.Contains(refusal.Text, "pass@"):
 			t.Errorf("%q: the refusal repeats a password", raw)
 		}
 	}
 }
 
-func TestCheckAcceptsWhatMayBePublic(t *testing.T) {
+func TestCheckAcceptsPublicAddresses(t *testing.T) {
 	t.Parallel()
 	g := egress.New(nil)
-	for _, raw := range accepted {
+	for _, raw := range acceptedURLs {
 		u, err := g.Check(raw)
 		if err != nil {
 			t.Errorf("%q: %v", raw, err)
@@ -118,7 +119,7 @@ func TestCheckAcceptsWhatMayBePublic(t *testing.T) {
 	}
 }
 
-func TestPrivateNetworksOpenTheirOwnAddressesAlone(t *testing.T) {
+func TestPrivateNetworksAllowOnlyTheirAddresses(t *testing.T) {
 	t.Parallel()
 	g := egress.New([]netip.Prefix{
 		netip.MustParsePrefix("127.0.0.9/8"), netip.MustParsePrefix("fd12::/16"), netip.MustParsePrefix("::ffff:10.1.0.0/112"),
@@ -135,20 +136,19 @@ func TestPrivateNetworksOpenTheirOwnAddressesAlone(t *testing.T) {
 		}
 	}
 	own := egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")})
-	for _, raw := range refused {
+	for _, raw := range rejectedURLs {
 		if _, err := own.Check(raw); err == nil && !strings.Contains(raw, "127") && !strings.Contains(raw, ":1]") &&
 			!strings.Contains(strings.ToLower(raw), "localhost") {
-			t.Errorf("%q is open because loopback is", raw)
+			t.Errorf("%q is allowed only because loopback is", raw)
 		}
 	}
 	if _, err := egress.New([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}).Check("http://localhost/"); err == nil {
-		t.Error("localhost is open although loopback is not")
+		t.Error("localhost is allowed although loopback is not")
 	}
 }
 
-// TestAllowedIsTheRuleOfDialling holds the pure rule against neighbours of the
-// networks' borders.
-func TestAllowedIsTheRuleOfDialling(t *testing.T) {
+// TestAllowed checks Allowed at the borders of the private networks.
+func TestAllowed(t *testing.T) {
 	t.Parallel()
 	g := egress.New(nil)
 	for text, want := range map[string]bool{
@@ -165,18 +165,17 @@ func TestAllowedIsTheRuleOfDialling(t *testing.T) {
 		}
 	}
 	if g.Allowed(netip.Addr{}) {
-		t.Error("no address at all is allowed")
+		t.Error("the zero address is allowed")
 	}
 }
 
-// FuzzCheck holds every accepted address against independent readings of it:
-// nothing accepted may be read as a private literal by the standard library or
-// by the old C rules for IPv4.
+// FuzzCheck checks that neither the standard library nor the rules of C's inet_aton parse an
+// accepted address as a private IP address.
 func FuzzCheck(f *testing.F) {
-	for _, raw := range refused {
+	for _, raw := range rejectedURLs {
 		f.Add(raw)
 	}
-	for _, raw := range accepted {
+	for _, raw := range acceptedURLs {
 		f.Add(raw)
 	}
 	g := egress.New(nil)
@@ -184,7 +183,7 @@ func FuzzCheck(f *testing.F) {
 		u, err := g.Check(raw)
 		if err != nil {
 			if u != nil {
-				t.Fatal("an address and a refusal")
+				t.Fatal("Check returned an address and an error")
 			}
 			return
 		}
@@ -199,18 +198,18 @@ func FuzzCheck(f *testing.F) {
 			(ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()) {
 			t.Fatalf("accepted %q", raw)
 		}
-		if old, ok := aton(strings.TrimSuffix(host, ".")); ok && !g.Allowed(old) {
-			t.Fatalf("accepted %q, which old programs read as %v", raw, old)
+		if ip, ok := aton(strings.TrimSuffix(host, ".")); ok && !g.Allowed(ip) {
+			t.Fatalf("accepted %q, which C programs parse as %v", raw, ip)
 		}
 		again, err := url.Parse(u.String())
 		if err != nil || again.Host != u.Host {
-			t.Fatalf("%q is read as %q and then as %q", raw, u.Host, again)
+			t.Fatalf("%q is parsed as %q and then as %q", raw, u.Host, again)
 		}
 	})
 }
 
-// aton reads an IPv4 address by the old rules: one to four numbers, each decimal, octal or
-// hexadecimal; the last number fills the remaining bytes.
+// aton parses an IPv4 address by the rules of inet_aton: one to four numbers, each decimal, octal
+// or hexadecimal; the last number fills the remaining bytes.
 func aton(host string) (netip.Addr, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {

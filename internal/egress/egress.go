@@ -136,9 +136,9 @@ func (g *Guard) control(network, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// Client returns a client on a transport of its own. It follows no redirect (a
-// 3xx is an answer like any other), keeps no cookies, and ends an exchange,
-// body included, after timeout.
+// Client returns a client with a separate transport. The client follows no redirect (it returns a
+// 3xx like any other response), keeps no cookies, and ends an exchange, including the body, after
+// timeout.
 func (g *Guard) Client(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Transport:     g.Transport(),

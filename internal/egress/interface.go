@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// interfacesFor is how long one reading of the machine's addresses is used:
-// a burst of deliveries reads them once, and a new address counts a second later.
+// interfacesFor is the time for which the machine's addresses are cached. A burst of deliveries
+// reads the addresses once, and a new address counts after a second.
 const interfacesFor = time.Second
 
 // interfaces remembers the addresses of this machine's interfaces. It is safe
@@ -22,9 +22,9 @@ type interfaces struct {
 }
 
 // local reports whether an unmapped address is one of this machine's
-// interfaces. A service behind the firewall may listen there for the machine
-// alone, so a public address of an interface is not the internet's. If the
-// interfaces cannot be read, every address may be one of theirs.
+// interfaces. A service behind the firewall may listen there only for this
+// machine, so a public address of an interface does not count as public. If the
+// interfaces cannot be read, local reports true for every address.
 func (g *Guard) local(addr netip.Addr) bool {
 	i := &g.interfaces
 	i.mu.Lock()

@@ -14,7 +14,7 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("10.0.0.0/8"),        // private
 	netip.MustParsePrefix("100.64.0.0/10"),     // behind carriers' NAT; one cloud's metadata
 	netip.MustParsePrefix("127.0.0.0/8"),       // loopback
-	netip.MustParsePrefix("168.63.129.16/32"),  // one cloud's host, for its guests alone
+	netip.MustParsePrefix("168.63.129.16/32"),  // one cloud's host, only for its guests
 	netip.MustParsePrefix("169.254.0.0/16"),    // link-local; most clouds' metadata
 	netip.MustParsePrefix("172.16.0.0/12"),     // private
 	netip.MustParsePrefix("192.0.0.0/24"),      // protocol assignments; one cloud's metadata

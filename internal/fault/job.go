@@ -1,18 +1,17 @@
 package fault
 
-// The codes of failed jobs (interface.md, Failed jobs). They stand in a job's
-// error, never on an HTTP error of their own. invalid_request and
-// upstream_error are codes of jobs too.
+// The codes of failed jobs (interface.md, Failed jobs). Only the error of a job has these codes, no
+// HTTP error. Jobs also use invalid_request and upstream_error.
 const (
 	ContentPolicy          Code = "content_policy"           // video: prompt, reference or result failed the provider's review
-	ModerationBlocked      Code = "moderation_blocked"       // image: the same
-	ContentPolicyViolation Code = "content_policy_violation" // image: the same, where the provider calls it so
-	RenderFailed           Code = "render_failed"            // video: no clip came out
+	ModerationBlocked      Code = "moderation_blocked"       // image: like content_policy
+	ContentPolicyViolation Code = "content_policy_violation" // image: like content_policy, if the provider uses this code
+	RenderFailed           Code = "render_failed"            // video: the provider rendered no clip
 	InvalidMaterial        Code = "invalid_material"         // video: a problem with the input
 	RenderTimeout          Code = "render_timeout"           // video: the provider gave up
 	WaitTimeout            Code = "wait_timeout"             // video: no clip within the line's longest wait
 	UpstreamUnstable       Code = "upstream_unstable"        // video: the connection broke during rendering
-	ResultFetchFailed      Code = "result_fetch_failed"      // video: rendered, but the clip could not be got
+	ResultFetchFailed      Code = "result_fetch_failed"      // video: rendered, but the clip could not be fetched
 )
 
 // JobRow is the table row for one code of failed jobs.
@@ -20,16 +19,16 @@ type JobRow struct {
 	Code Code
 	Kind string // image, video or any
 	Type string // error.type
-	// Input is true if the user's input is at fault on every line. The parameters of
-	// invalid_request may suit another line.
+	// Input is true if the user's input is at fault on every line. It is false for
+	// invalid_request, because another line may accept the parameters.
 	Input bool
-	Retry Retry  // of the job, as a new one
-	When  string // when a job ends so; part of a sentence
+	Retry Retry  // whether to submit the job again
+	When  string // condition for the code; part of a sentence
 	Told  string // the beginning of error.message: what happened, and what to do
 }
 
 // jobTable maps the code of a failed job to its kind, its type (invalid_request_error if the user's
-// input was at fault, else upstream_error) and the words for the user. The error reference is
+// input was at fault, else upstream_error) and the message for the user. The error reference is
 // generated from jobTable.
 var jobTable = []JobRow{
 	{ContentPolicy, "video", "invalid_request_error", true, RetryNever,
@@ -68,8 +67,7 @@ var jobTable = []JobRow{
 		"The job could not be done. Submit it again later."},
 }
 
-// JobTable returns a copy of the table of failed jobs, for tests and for
-// documents made from it.
+// JobTable returns a copy of the table of failed jobs, for tests and for generated documents.
 func JobTable() []JobRow { return append([]JobRow(nil), jobTable...) }
 
 // LookupJob returns the row of a job's code, or the row of upstream_error for any other code.

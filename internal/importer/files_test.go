@@ -21,11 +21,11 @@ func TestFiles(t *testing.T) {
 	}
 	dry := write(true)
 	if _, err := os.Stat(filepath.Join(folder, "new")); err == nil {
-		t.Error("a dry run made a folder")
+		t.Error("the dry run created a folder")
 	}
 	first := write(false)
 	if len(first) != len(dry) || len(first) != len(c.Secrets)+1 || first[len(first)-1].Path != catalog {
-		t.Errorf("wrote %+v; the dry run said %+v", first, dry)
+		t.Errorf("wrote %+v; the dry run returned %+v", first, dry)
 	}
 	for path, mode := range map[string]os.FileMode{secrets: 0o700, filepath.Join(secrets, "openai-main-1.key"): 0o600, catalog: 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
@@ -35,18 +35,18 @@ func TestFiles(t *testing.T) {
 	if raw, err := os.ReadFile(filepath.Join(secrets, "openai-main-1.key")); err != nil || string(raw) != "sk-upstream-main-7d2f\n" {
 		t.Errorf("the credential is %q, %v", raw, err)
 	}
-	if left, err := filepath.Glob(filepath.Join(secrets, ".*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+	if temporary, err := filepath.Glob(filepath.Join(secrets, ".*")); err != nil || len(temporary) > 0 {
+		t.Errorf("temporary files: %v, %v", temporary, err)
 	}
 	if err := os.WriteFile(catalog, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(first[0].Path); err != nil { // as an interruption leaves it
+	if err := os.Remove(first[0].Path); err != nil { // as after an interrupted import
 		t.Fatal(err)
 	}
 	for i, f := range write(false) {
 		if f.Kept != (i > 0) {
-			t.Errorf("again: %+v", f)
+			t.Errorf("second import: %+v", f)
 		}
 	}
 	if raw, err := os.ReadFile(catalog); err != nil || string(raw) != "mine" {

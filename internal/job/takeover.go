@@ -19,7 +19,7 @@ import (
 const (
 	maxTakeOvers = 100 // per dead node and step
 	maxGroup     = 32  // per transaction
-	maxFence     = 100 // a job that has changed its owner so often fails
+	maxFence     = 100 // a job that has changed its owner more often fails
 )
 
 // noOwner is the epoch of a job that its node has released.
@@ -28,8 +28,7 @@ const noOwner = "-"
 // orphan is a job of a dead node.
 type orphan struct{ id, epoch string }
 
-// TakeOver takes over the jobs of dead nodes, as many as this node has capacity for. It is one step
-// of Run.
+// TakeOver takes over jobs of dead nodes until this node has no more capacity. It is one step of Run.
 func (j *Jobs) TakeOver(ctx context.Context) error {
 	orphans, err := j.orphans(ctx)
 	if err != nil {
@@ -159,9 +158,9 @@ func (j *Jobs) resume(ctx context.Context, w *worker) (err error) {
 	return nil
 }
 
-// recoverTicket continues after a submission without a recorded answer. It uses the ticket if the
-// provider can be asked for it or the former owner has recorded it in the meantime. Otherwise the
-// answer is lost.
+// recoverTicket continues after a submission without a recorded answer. It gets the ticket from the
+// provider, if the provider can look up submissions, or from the job's row, if the former owner has
+// recorded the ticket in the meantime. Otherwise the attempt fails with a lost answer.
 func (w *worker) recoverTicket() error {
 	ctx, cancel := context.WithTimeout(w.life.work, submitWait)
 	defer cancel()
@@ -173,7 +172,7 @@ func (w *worker) recoverTicket() error {
 		case err == nil && ticket != "":
 			return w.writeTicket(w.life.grace, ticket)
 		case err != nil:
-			w.jobs.opts.Log.Warn("job: the provider could not be asked for a lost submission", "job", w.rec.ID, "error", err)
+			w.jobs.opts.Log.Warn("job: cannot look up a lost submission at the provider", "job", w.rec.ID, "error", err)
 		}
 	}
 	f := upstream.Fail(fault.UpstreamConnectionError, errors.New("the node ended during the submission"))
@@ -187,17 +186,17 @@ func (w *worker) recoverTicket() error {
 	return nil
 }
 
-// loadTicket reloads the run and reports true if the former owner has recorded a ticket.
+// loadTicket reloads the run and reports whether the former owner has recorded a ticket.
 func (w *worker) loadTicket() bool {
-	has := false
+	found := false
 	err := w.jobs.opts.DB.View(w.life.work, func(tx *store.Tx) error {
 		_, p, err := row.ReadTx(tx, w.rec.ID)
 		if err == nil && p != nil && p.Fence == w.run.Fence && p.State == row.StateRendering {
-			w.run, has = p, true
+			w.run, found = p, true
 		}
 		return err
 	})
-	return err == nil && has
+	return err == nil && found
 }
 
 // modelAtSubmission returns a job's model from the catalog of its submission.

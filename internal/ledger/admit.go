@@ -16,26 +16,26 @@ import (
 // Admission is a request to admit.
 type Admission = books.Admission
 
-// Hold is the money reserved for an admitted request until it ends. End it once, with Settle or
-// Release; if it is never ended, the sweep ends it after its node dies.
+// Hold is the money reserved for an admitted request until the request ends. The caller must end the
+// hold once, with Settle or Release. If its node dies before that, the sweep ends the hold.
 type Hold struct {
 	Amount       money.Amount
 	Account, Key string
 
 	ledger   *Ledger
 	row      *books.HoldRow
-	progress atomic.Pointer[Progress] // the newest; the next batch writes it
+	progress atomic.Pointer[Progress] // the latest progress; the next batch writes it
 	queued   atomic.Bool              // an opProgress of this hold is in the queue
 	ended    atomic.Bool
 }
 
-// batchWait bounds how long the admission of a chat request waits for the commit of its batch.
-// Afterwards the client gets a 503 with Retry-After, and the hold is released as soon as the
-// database has answered. Such a request is never charged.
+// batchWait is the maximum time that the admission of a chat request waits for the commit of its
+// batch. After it, the client gets a 503 with Retry-After, and the hold is released as soon as the
+// database has answered. The client is not charged.
 const batchWait = 5 * time.Second
 
-// jobWait is how long the admission of a job waits for a batch. It is longer than QueueWait because
-// submissions are not refused under load (interface.md, Endpoints).
+// jobWait is the minimum time that the admission of a job waits for a batch. It is longer than
+// QueueWait because submissions are not rejected under load (interface.md, Endpoints).
 const jobWait = 20 * time.Second
 
 // Admit holds the request's amount in one durable transaction, or refuses the request: with 401
@@ -76,13 +76,13 @@ func (l *Ledger) await(ctx context.Context, o *op) (hold *Hold, answered bool, e
 	if !l.queue.push(o) {
 		return nil, true, unavailable(errors.New("the node is shutting down"))
 	}
-	wait, patience := l.opts.QueueWait, batchWait
+	queueWait, commitWait := l.opts.QueueWait, batchWait
 	if o.admitHook != nil {
-		// The batch may be committed, and another node may run the job. Until the outcome is known,
-		// the caller must not get a refusal.
-		wait, patience = max(wait, jobWait), l.opts.OutageGrace
+		// The batch may be committed, and another node may then run the job. So the caller must not get
+		// a refusal until the outcome is known.
+		queueWait, commitWait = max(queueWait, jobWait), l.opts.OutageGrace
 	}
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(queueWait)
 	defer timer.Stop()
 	taken := false
 	for {
@@ -93,18 +93,18 @@ func (l *Ledger) await(ctx context.Context, o *op) (hold *Hold, answered bool, e
 			if l.leave(o, StatusClosed, fault.ClientClosed) {
 				return nil, false, o.leaveError(ctx.Err())
 			}
-			<-o.done // the committer has just answered
+			<-o.done // leave failed, because the committer has just answered
 		case <-timer.C:
 			if !taken && o.state.CompareAndSwap(opWaiting, opLeft) {
 				return nil, true, unavailable(l.withFault(
-					fmt.Errorf("no batch has taken the admission within %v: overload, or the database is away", wait)))
+					fmt.Errorf("no batch has taken the admission within %v: overload, or the database is away", queueWait)))
 			}
 			if taken && l.leave(o, http.StatusServiceUnavailable, fault.ServiceUnavailable) {
 				return nil, false, o.leaveError(unavailable(l.withFault(
-					fmt.Errorf("the database has not answered the admission within %v", patience))))
+					fmt.Errorf("the database has not answered the admission within %v", commitWait))))
 			}
 			taken = true
-			timer.Reset(patience)
+			timer.Reset(commitWait)
 		}
 	}
 }
@@ -122,9 +122,9 @@ func (o *op) leaveError(err error) error {
 // the answer.
 const StatusClosed = 499
 
-// leave ends the wait of an admission's caller, who gets status and code. It returns false if the
-// admission was already answered. If no batch has taken the admission, leave logs the request now;
-// otherwise the committer undoes the admission and logs the request.
+// leave ends the wait of the caller of an admission; the client gets status and code. It returns
+// false if the admission was already answered. If no batch has taken the admission, leave logs the
+// request. Otherwise the committer undoes the admission and logs the request.
 func (l *Ledger) leave(o *op, status int, code fault.Code) bool {
 	o.leaveAnswer = refusal(&o.admission, status, code, l.now())
 	if o.state.CompareAndSwap(opWaiting, opLeft) {

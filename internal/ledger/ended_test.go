@@ -34,7 +34,7 @@ func TestObserverGetsEnds(t *testing.T) {
 		}
 		f.mustAdmit("a", money.USD).Release(failed())
 		if _, err := f.admit("a", 100*money.USD); err == nil {
-			t.Fatal("admitted without cover")
+			t.Fatal("admitted without enough credit")
 		}
 		for range anonymousPerMinute + 5 {
 			f.Refused(Refusal{Request: id.New("req_"), Model: "no-such", Code: "model_not_found", Status: 400})

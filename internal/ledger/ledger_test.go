@@ -60,7 +60,8 @@ func join(t *testing.T, db *store.DB) *node.Node {
 	return n
 }
 
-// start runs a ledger until the test ends; change may adjust it before.
+// start runs a ledger until the test ends. The functions in change adjust the ledger before its
+// start.
 func start(t *testing.T, db *store.DB, change ...func(*Ledger)) *fixture {
 	t.Helper()
 	l := New(Options{DB: db, Node: join(t, db), OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second})
@@ -84,7 +85,7 @@ func (f *fixture) close() {
 	}
 }
 
-// open makes an account with a credit and a key, named account and account_key.
+// open makes an account with a credit, and a key named after the account with the suffix _key.
 func (f *fixture) open(account string, credit, floor money.Amount, limits KeyLimits) {
 	f.t.Helper()
 	err := f.db.Update(context.Background(), func(tx *store.Tx) error {
@@ -121,7 +122,7 @@ func (f *fixture) mustAdmit(account string, amount money.Amount) *Hold {
 	return h
 }
 
-// fence declares this node dead, as another node does.
+// fence declares the fixture's node dead, like another node.
 func (f *fixture) fence() {
 	f.t.Helper()
 	ctx, epoch := context.Background(), f.node.Epoch()
@@ -236,7 +237,7 @@ func TestHoldAndSettle(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := h.Settle(context.Background(), billed(money.USD/4)); err != nil {
-			t.Fatalf("settled twice: %v", err)
+			t.Fatalf("second settlement: %v", err)
 		}
 		h.Release(failed())
 		if s := f.state("a"); s.Held != 0 || s.Balance != money.USD*3/4 {
@@ -296,7 +297,7 @@ func TestReleaseChargesNothing(t *testing.T) {
 	})
 }
 
-func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
+func TestBurstAdmitsOnlyCoveredRequests(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := start(t, db)
@@ -305,8 +306,7 @@ func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 		var group sync.WaitGroup
 		for range 400 {
 			group.Go(func() {
-				h, err := f.admit("a", money.USD)
-				if err != nil {
+				if _, err := f.admit("a", money.USD); err != nil {
 					wantCode(t, err, fault.InsufficientQuota)
 					refused.Add(1)
 					return
@@ -315,7 +315,6 @@ func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 				if s := f.state("a"); s.Balance-s.Held < -money.USD {
 					t.Errorf("available %s is below the floor", s.Balance-s.Held)
 				}
-				_ = h
 			})
 		}
 		group.Wait()

@@ -7,22 +7,22 @@ import (
 	"tollgate/internal/node"
 )
 
-// This file models a node, its database with a synchronous standby, the node that sweeps after it
-// and one client, and explores every reachable state. It supports ADR 3: under the rules of the
-// code, no client gets a false answer about its charge, and no hold outlives its request. Under
-// earlier rules, the explorer finds the known failures.
+// This file models a node, its database with a synchronous standby, another node that sweeps after
+// the first, and one client, and explores every reachable state. It supports ADR 3: under the rules
+// of the code, no client gets a false answer about its charge, and no hold outlives its request.
+// Under earlier rules, explore finds the known failures.
 
-// rules are variants of the model. The zero value is the code's.
+// rules selects a variant of the model. The zero value has the rules of the code.
 type rules struct {
-	// deadSettleNothing: the node does not read the row of its dead epoch. It refuses settlements
-	// and repeats admissions under their ids.
+	// deadSettleNothing makes a node ignore the row of its dead epoch: it refuses settlements and
+	// repeats admissions with the same ids.
 	deadSettleNothing bool
-	// readResolves: a read alone resolves an unknown outcome.
+	// readResolves makes a mere read resolve an unknown outcome.
 	readResolves bool
-	// cancelsCommit: a deadline during a COMMIT sends a cancel to the server.
+	// cancelsCommit makes a deadline during a COMMIT cancel the COMMIT at the server.
 	cancelsCommit bool
-	// doubtIsRefusal: if the commit of a submission is unknown, the client gets an error, and the
-	// job is undone later.
+	// doubtIsRefusal gives the client an error if the commit of a submission is unknown, and undoes
+	// the job later.
 	doubtIsRefusal bool
 }
 
@@ -46,18 +46,18 @@ const (
 
 // database is the state of the database.
 type database struct {
-	batch   [2]int8 // of each epoch of the node
+	batch   [2]int8 // last batch of each epoch of the node
 	dead    bool    // the first epoch was declared dead
-	deleted bool    // and its row was deleted
+	deleted bool    // the row of the first epoch was deleted
 	hold    openHold
 	receipt receiptState
 }
 
 // transaction is a batch at the server.
 type transaction struct {
-	stage  int8 // 0: no transaction, 1: its COMMIT has not arrived, 2: it waits for the standby
-	settle bool // it settles; otherwise it admits
-	life   int8
+	stage  int8 // 0: no transaction; 1: before the arrival of COMMIT; 2: waiting for the standby
+	settle bool // a settlement, else an admission
+	life   int8 // the epoch of the node
 	undone bool // the settlement's caller has left, so nothing is charged
 }
 
@@ -72,15 +72,15 @@ const (
 
 // model is a state of the whole system.
 type model struct {
-	job          bool // the request submits a job, which another node may run
-	seen, safe   database
+	job          bool     // the request submits a job, and another node may run the job
+	seen, safe   database // as readable now, and as on the standby
 	tx           transaction
 	epoch, batch int8 // the node's epoch, and its last batch known to be committed
-	settling     bool // the node settles; otherwise it admits
-	sent         bool // a try waits for its answer
+	settling     bool // the node settles the request, else admits the request
+	sent         bool // the node waits for the answer to a try
 	lost         bool // the COMMIT of a try has no answer
 	idle         bool // the node has nothing to do
-	undo         bool // the job of a caller without an answer must be ended
+	undo         bool // the job must be undone, because the client got a refusal
 	answer       answerState
 	failovers    int8
 	terminations int8
@@ -92,8 +92,8 @@ type step struct {
 	to   model
 }
 
-// proved returns the state after an answered synchronous commit: everything before it is durable.
-func (m model) proved() model { m.safe = m.seen; return m }
+// durable returns the state after an answered synchronous commit: all rows are on the standby.
+func (m model) durable() model { m.safe = m.seen; return m }
 
 // next returns every possible step in m.
 func (m model) next(r rules) []step {
@@ -126,7 +126,7 @@ func (m model) nodeSteps(r rules, add func(string, model)) {
 	if m.undo && m.seen.hold == ofJob {
 		to := m
 		to.undo, to.seen.hold, to.seen.receipt = false, noHold, uncharged
-		add("undo the job", to.proved())
+		add("undo the job", to.durable())
 	}
 }
 
@@ -146,8 +146,8 @@ func (m model) try() model {
 	return m
 }
 
-// committed makes the transaction's rows visible.
-func (m model) committed() model {
+// commit returns the state with the transaction's rows visible.
+func (m model) commit() model {
 	m.seen.batch[m.tx.life]++
 	switch {
 	case m.tx.settle && m.tx.undone:
@@ -165,8 +165,8 @@ func (m model) committed() model {
 	return m
 }
 
-// answered returns the state after the node knows that its batch was committed.
-func (m model) answered() model {
+// confirm returns the state after the node knows that its batch was committed.
+func (m model) confirm() model {
 	m.batch++
 	m.sent, m.lost = false, false
 	switch {
@@ -183,10 +183,10 @@ func (m model) answered() model {
 	return m
 }
 
-// resolve finds out why the fence was not raised.
+// resolve returns the state after the node has found out why it could not raise the fence.
 func (m model) resolve(r rules) model {
 	if !r.readResolves {
-		m = m.proved()
+		m = m.durable()
 	}
 	fate := node.Fate{Found: !m.seen.deleted || m.epoch == 1, Dead: m.seen.dead && m.epoch == 0, Batch: int64(m.seen.batch[m.epoch])}
 	v, _ := resultOf(fate, int64(m.batch))
@@ -198,9 +198,9 @@ func (m model) resolve(r rules) model {
 	}
 	switch {
 	case v == resultCommittedBefore && m.lost:
-		return m.answered()
+		return m.confirm()
 	case v == resultCommittedThenFenced && m.lost && (m.settling || m.job):
-		return m.answered()
+		return m.confirm()
 	case v == resultCommittedThenFenced && m.lost: // the sweep owns the hold of an admitted chat request
 		return m.end(refused)
 	case v == resultUnknowable && !m.settling && !m.job:
@@ -214,7 +214,7 @@ func (m model) resolve(r rules) model {
 	return m
 }
 
-// end ends the request on this node.
+// end returns the state after the end of the request on this node.
 func (m model) end(answer answerState) model {
 	m.idle, m.lost = true, false
 	if m.answer == waiting {
@@ -237,15 +237,15 @@ func (m model) serverSteps(r rules, add func(string, model)) {
 		add("the connection breaks before COMMIT", to)
 	case 2:
 		if m.sent {
-			add("COMMIT is answered", m.committed().proved().answered())
+			add("COMMIT is answered", m.commit().durable().confirm())
 			add("the node drops the connection", unanswered)
 		}
-		add("COMMIT succeeds, its answer is lost", unanswered.committed().proved())
+		add("COMMIT succeeds, its answer is lost", unanswered.commit().durable())
 		if r.cancelsCommit && m.sent {
-			add("a deadline cancels the wait for the standby", unanswered.committed())
+			add("a deadline cancels the wait for the standby", unanswered.commit())
 		}
 		if m.terminations == 0 {
-			to := unanswered.committed()
+			to := unanswered.commit()
 			to.terminations++
 			add("the backend is terminated as it waits for the standby", to)
 		}
@@ -264,7 +264,7 @@ func (m model) otherSteps(r rules, add func(string, model)) {
 	if m.tx.stage == 0 && !m.seen.dead {
 		to := m
 		to.seen.dead = true
-		add("declare the node dead", to.proved())
+		add("declare the node dead", to.durable())
 	}
 	if m.seen.dead && m.seen.hold == ofFirstLife {
 		to := m
@@ -274,22 +274,22 @@ func (m model) otherSteps(r rules, add func(string, model)) {
 		} else {
 			to.stuck = true
 		}
-		add("sweep", to.proved())
+		add("sweep", to.durable())
 	}
 	if m.seen.dead && !m.seen.deleted && m.seen.hold != ofFirstLife && m.tx.stage == 0 {
 		to := m
 		to.seen.deleted = true
-		add("forget the dead node", to.proved())
+		add("forget the dead node", to.durable())
 	}
 	if m.job && m.seen.hold == ofJob {
 		to := m
 		to.seen.hold, to.seen.receipt = noHold, chargedOnce
-		add("another node runs the job", to.proved())
+		add("another node runs the job", to.durable())
 	}
 }
 
-// wrong returns the broken invariant in m, or "".
-func (m model) wrong() string {
+// violation returns the broken invariant in m, or "".
+func (m model) violation() string {
 	switch {
 	case m.answer == refused && m.seen.receipt == chargedOnce:
 		return "a charged error"
@@ -303,30 +303,30 @@ func (m model) wrong() string {
 	return ""
 }
 
-// explore visits every state and returns the failures with their paths.
-func explore(r rules, first model) (wrongs map[string]string, states int) {
+// explore visits every state reachable from first. It returns each violation with a path to it.
+func explore(r rules, first model) (violations map[string]string, states int) {
 	type origin struct {
 		from model
 		name string
 	}
-	came := map[model]origin{first: {}}
-	back := map[model][]model{}
+	origins := map[model]origin{first: {}}
+	previous := map[model][]model{}
 	var ends []model
-	wrongs = map[string]string{}
+	violations = map[string]string{}
 	report := func(what string, m model) {
-		if wrongs[what] != "" {
+		if violations[what] != "" {
 			return
 		}
-		var way []string
-		for at := m; at != first; at = came[at].from {
-			way = append([]string{came[at].name}, way...)
+		var path []string
+		for at := m; at != first; at = origins[at].from {
+			path = append([]string{origins[at].name}, path...)
 		}
-		wrongs[what] = strings.Join(way, "; ")
+		violations[what] = strings.Join(path, "; ")
 	}
 	for queue := []model{first}; len(queue) > 0; {
 		m := queue[0]
 		queue = queue[1:]
-		if what := m.wrong(); what != "" {
+		if what := m.violation(); what != "" {
 			report(what, m)
 			ends = append(ends, m)
 			continue
@@ -335,13 +335,13 @@ func explore(r rules, first model) (wrongs map[string]string, states int) {
 		if len(steps) == 0 || (m.idle && m.seen.hold == noHold) {
 			ends = append(ends, m)
 			if m.seen.hold != noHold {
-				report("a hold that nobody ends", m)
+				report("a hold that never ends", m)
 			}
 		}
 		for _, s := range steps {
-			back[s.to] = append(back[s.to], m)
-			if _, known := came[s.to]; !known {
-				came[s.to] = origin{m, s.name}
+			previous[s.to] = append(previous[s.to], m)
+			if _, known := origins[s.to]; !known {
+				origins[s.to] = origin{m, s.name}
 				queue = append(queue, s.to)
 			}
 		}
@@ -353,19 +353,19 @@ func explore(r rules, first model) (wrongs map[string]string, states int) {
 		queue = queue[1:]
 		if !ended[m] {
 			ended[m] = true
-			queue = append(queue, back[m]...)
+			queue = append(queue, previous[m]...)
 		}
 	}
-	for m := range came {
+	for m := range origins {
 		if !ended[m] {
 			report("a request that never ends", m)
 		}
 	}
-	return wrongs, len(came)
+	return violations, len(origins)
 }
 
-// TestProtocol explores the model under the rules of the code, which have no failures, and under
-// rules with known failures, which it must find exactly.
+// TestProtocol checks that the rules of the code have no violations, and that other rules have
+// exactly the known violations.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
 	const chat, job = false, true
@@ -379,29 +379,29 @@ func TestProtocol(t *testing.T) {
 		{"job", job, rules{}, nil},
 		{"a dead node settles nothing", chat, rules{deadSettleNothing: true},
 			[]string{"a charged error", "an operation that can never be committed"}},
-		{"a read resolves", chat, rules{readResolves: true}, []string{"a complete answer without its charge", "a hold that nobody ends"}},
+		{"a read resolves", chat, rules{readResolves: true}, []string{"a complete answer without its charge", "a hold that never ends"}},
 		{"a read resolves, and deadlines cancel", chat, rules{readResolves: true, cancelsCommit: true},
-			[]string{"a complete answer without its charge", "a hold that nobody ends"}},
+			[]string{"a complete answer without its charge", "a hold that never ends"}},
 		{"deadlines cancel, but a write resolves", chat, rules{cancelsCommit: true}, nil},
 		{"a job in doubt is refused", job, rules{doubtIsRefusal: true}, []string{"a charged error"}},
 		{"a read resolves a job", job, rules{readResolves: true}, []string{"an accepted job that is not there"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			wrongs, states := explore(c.rules, model{job: c.job})
+			violations, states := explore(c.rules, model{job: c.job})
 			t.Logf("%d states", states)
 			want := map[string]bool{}
 			for _, what := range c.wrong {
 				want[what] = true
-				if wrongs[what] == "" {
-					t.Errorf("the explorer does not find %s", what)
+				if violations[what] == "" {
+					t.Errorf("explore does not find %s", what)
 				}
 			}
-			for what, way := range wrongs {
+			for what, path := range violations {
 				if !want[what] {
-					t.Errorf("%s: %s", what, way)
+					t.Errorf("%s: %s", what, path)
 				} else {
-					t.Logf("as it must: %s: %s", what, way)
+					t.Logf("expected: %s: %s", what, path)
 				}
 			}
 			if states < 100 {

@@ -23,7 +23,7 @@ type op struct {
 	endHook    EndHook       // opJob
 
 	state       atomic.Int32
-	leaveAnswer Refusal       // opAdmit: what a caller got that stopped waiting; read after opAbandoned
+	leaveAnswer Refusal       // opAdmit: the answer for a caller that stopped waiting; read after opAbandoned
 	err         error         // read after done
 	hookRan     bool          // see decision.hookRan; read after done
 	logged      bool          // opAdmit: the refusal may already be in the request log; read after done

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// segmentsOf returns the number of recorded segments of an account's key, the number up to which
-// segments are recorded, and the newest number.
+// segmentsOf returns the number of recorded segments of an account's key, the sequence number up to
+// which receipts are indexed, and the latest sequence number.
 func segmentsOf(t *testing.T, db *store.DB, account string) (segments, indexedSeq, seq int64) {
 	t.Helper()
 	view(t, db, func(tx *store.Tx) error {
@@ -25,8 +25,8 @@ func segmentsOf(t *testing.T, db *store.DB, account string) (segments, indexedSe
 	return segments, indexedSeq, seq
 }
 
-// serve admits and ends n requests of an account, one of them failed and another refused, and
-// credits the account in between.
+// serve admits and ends n requests of an account; the first fails. In between, it logs a refusal and
+// credits the account.
 func (f *fixture) serve(account string, n int) {
 	f.t.Helper()
 	for i := range n {
@@ -51,8 +51,8 @@ func (f *fixture) serve(account string, n int) {
 	}
 }
 
-// TestSegmentsAreRecorded checks that each segment with receipts of a key is recorded with them, so
-// that a list by key finds all of them.
+// TestSegmentsAreRecorded checks that each segment with receipts of a key is recorded with the
+// receipts, so that a list by key finds all receipts.
 func TestSegmentsAreRecorded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -60,9 +60,9 @@ func TestSegmentsAreRecorded(t *testing.T) {
 		f.open("a", 10*money.USD, 0, KeyLimits{})
 		const n = 300
 		f.serve("a", n)
-		parts, indexedSeq, seq := segmentsOf(t, db, "a")
-		if seq < n || indexedSeq != seq || parts != requestlog.SegmentOf(seq)+1 {
-			t.Errorf("%d parts up to %d of %d", parts, indexedSeq, seq)
+		segments, indexedSeq, seq := segmentsOf(t, db, "a")
+		if seq < n || indexedSeq != seq || segments != requestlog.SegmentOf(seq)+1 {
+			t.Errorf("%d segments, indexed up to %d of %d", segments, indexedSeq, seq)
 		}
 		if got := len(f.requests(requestlog.Selection{Key: "a_key"})); got != n+1 {
 			t.Errorf("%d requests of the key", got)
@@ -88,7 +88,7 @@ func TestSegmentsOfAFormerVersion(t *testing.T) {
 				}
 			}
 		}
-		former := func() { // former does what a former version did: it raises the number alone
+		forget := func() { // makes the receipts look like those of a version without segments
 			update(t, db, func(tx *store.Tx) error {
 				if _, err := tx.Exec(`DELETE FROM ledger_key_part`); err != nil {
 					return err
@@ -99,26 +99,26 @@ func TestSegmentsOfAFormerVersion(t *testing.T) {
 		}
 		f.serve("a", 10)
 		f.serve("b", 10)
-		former()
+		forget()
 		find(11)
 		f.serve("a", 10) // by a node of this version
 		f.serve("b", 10)
 		find(22)
 		if _, indexedSeq, seq := segmentsOf(t, db, "a"); indexedSeq == seq {
-			t.Error("the segments are recorded as complete")
+			t.Error("all receipts count as indexed before IndexKeys")
 		}
 		if err := f.IndexKeys(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		find(22)
 		for _, account := range []string{"a", "b"} {
-			if parts, indexedSeq, seq := segmentsOf(t, db, account); parts != 1 || indexedSeq != seq {
-				t.Errorf("%d parts of %s up to %d of %d", parts, account, indexedSeq, seq)
+			if segments, indexedSeq, seq := segmentsOf(t, db, account); segments != 1 || indexedSeq != seq {
+				t.Errorf("%d segments of %s, indexed up to %d of %d", segments, account, indexedSeq, seq)
 			}
 		}
 		f.serve("a", 3)
 		if _, indexedSeq, seq := segmentsOf(t, db, "a"); indexedSeq != seq {
-			t.Errorf("noted up to %d of %d", indexedSeq, seq)
+			t.Errorf("indexed up to %d of %d", indexedSeq, seq)
 		}
 		f.audited()
 	})

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/node"
 )
 
-func TestFullDiskIsNamed(t *testing.T) {
+func TestFullDiskMessage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err   error
@@ -33,7 +33,8 @@ func TestFullDiskIsNamed(t *testing.T) {
 	}
 }
 
-// TestWritable runs a sequence of writes; each step states whether the database takes writes then.
+// TestWritable runs a sequence of writes and checks after each whether the database counts as
+// writable.
 func TestWritable(t *testing.T) {
 	t.Parallel()
 	full := errors.New("database or disk is full")
@@ -46,19 +47,19 @@ func TestWritable(t *testing.T) {
 		do    func()
 		ok    bool
 	}{
-		{"nothing is known", 0, func() {}, false},
-		{"registered", 0, func() { w.recordBeat(nil, now) }, true},
+		{"nothing was written yet", 0, func() {}, false},
+		{"the node was registered", 0, func() { w.recordBeat(nil, now) }, true},
 		{"a heartbeat is late", lease, func() {}, true},
-		{"it is gone", time.Millisecond, func() {}, false},
-		{"a batch came through", 0, func() { w.recordBatch(nil, now) }, true},
+		{"the heartbeat is later than the lease", time.Millisecond, func() {}, false},
+		{"a batch was committed", 0, func() { w.recordBatch(nil, now) }, true},
 		{"a heartbeat failed", time.Second, func() { w.recordBeat(full, now) }, false},
-		{"the next did not", time.Second, func() { w.recordBeat(nil, now) }, true},
+		{"the next heartbeat succeeded", time.Second, func() { w.recordBeat(nil, now) }, true},
 		{"a batch is tried again", 0, func() { w.recordBatch(full, now) }, false},
-		{"small writes get through", time.Second, func() { w.recordBeat(nil, now) }, false},
+		{"a heartbeat succeeded, the batch did not", time.Second, func() { w.recordBeat(nil, now) }, false},
 		{"the batch was committed", 0, func() { w.recordBatch(nil, now) }, true},
-		{"another is tried again", 0, func() { w.recordBatch(full, now) }, false},
-		{"it was given up", 0, w.recordIdle, true},
-		{"declared dead: that was a write", lease, func() { w.recordBeat(node.ErrFenced, now) }, true},
+		{"another batch is tried again", 0, func() { w.recordBatch(full, now) }, false},
+		{"the batch was given up", 0, w.recordIdle, true},
+		{"the node was declared dead, by a write", lease, func() { w.recordBeat(node.ErrFenced, now) }, true},
 	} {
 		now = now.Add(step.after)
 		step.do()

@@ -17,8 +17,8 @@ type Candidate struct {
 	Line *catalog.Line
 	// ProviderModel is the provider's name of the model.
 	ProviderModel string
-	// Form is the wire form to speak with the line: the client's own, where the
-	// line has it. Jobs speak none.
+	// Form is the wire form of the calls: the client's form if the line has it. It is empty for
+	// jobs.
 	Form wire.Form
 	// Generator generates the results of jobs; nil for the candidate of a request.
 	Generator jobcall.Generator

@@ -9,22 +9,22 @@ import (
 	"tollgate/internal/wire"
 )
 
-// A provider's reported cost is implausible if it is above implausibleFrom and above
-// implausibleTimes the catalog's value of the answer. Providers have reported cents, ticks and
-// nano-dollars in a field of dollars. A line sold at a hundredth of its cost sets `cost` in the
-// catalog; the higher of this cost and the value is the measure.
+// A provider's reported cost is implausible if it is above implausibleFrom and more than
+// implausibleTimes as high as the value of the answer by the catalog. Providers have reported
+// cents, ticks and nano-dollars in a field for dollars. If the catalog has a `cost` for the line,
+// the value is at least this cost, so a line may be sold far below its cost.
 const (
 	implausibleTimes = 100
 	implausibleFrom  = money.USD
 
-	// warnEvery is how often a line's implausible costs are logged at most.
+	// warnEvery is the minimum time between two warnings about a line's implausible costs.
 	warnEvery = time.Hour
 )
 
 // CostOf returns the provider's charge for a usage, from the provider's report or else from the
-// catalog; nil if unknown. c has the choices of the request. The snapshot s has the prices; only a
-// usage with iterations needs it. An implausible report is counted and logged, and the cost is
-// unknown.
+// catalog, or nil if the charge is unknown. c holds the choices of the request. s holds the prices
+// and is only needed for a usage with iterations. If the reported cost is implausible, CostOf
+// counts and logs the report and returns nil.
 func (a *Attempt) CostOf(s *catalog.Snapshot, m *catalog.Model, u wire.Usage, c catalog.Choice) *money.Amount {
 	cost, known := s.LineCost(a.Line, m, u, c)
 	if !known {
@@ -32,37 +32,37 @@ func (a *Attempt) CostOf(s *catalog.Snapshot, m *catalog.Model, u wire.Usage, c 
 	}
 	if u.HasCost {
 		c.Factor, u.HasCost = 0, false
-		u.Prompt, u.Completion = min(u.Prompt, m.ContextWindow), min(u.Completion, m.MaxOutputTokens) // the counts may be wrong too
-		worth := s.Cost(a.Line, m, u, c)
-		if listed, ok := s.LineCost(a.Line, m, u, c); ok {
-			worth = max(worth, listed)
+		u.Prompt, u.Completion = min(u.Prompt, m.ContextWindow), min(u.Completion, m.MaxOutputTokens) // the token counts may be wrong too
+		value := s.Cost(a.Line, m, u, c)
+		if catalogCost, ok := s.LineCost(a.Line, m, u, c); ok {
+			value = max(value, catalogCost)
 		}
-		if !a.lines.plausible(a.entry.stats, a.Line.ID, m.ID, cost, worth) {
+		if !a.lines.plausible(a.entry.stats, a.Line.ID, m.ID, cost, value) {
 			return nil
 		}
 	}
 	return &cost
 }
 
-// PlausibleCost reports whether a provider's reported cost of a job is plausible beside the
-// catalog's value. An implausible cost is counted and logged.
-func (l *Lines) PlausibleCost(line, model string, reported, worth money.Amount) bool {
+// PlausibleCost reports whether a provider's reported cost of a job is plausible, given the value
+// of the job by the catalog. It counts and logs an implausible cost.
+func (l *Lines) PlausibleCost(line, model string, reported, value money.Amount) bool {
 	l.mu.Lock()
-	of := l.stats[line]
+	st := l.stats[line]
 	l.mu.Unlock()
-	return of == nil || l.plausible(of, line, model, reported, worth)
+	return st == nil || l.plausible(st, line, model, reported, value)
 }
 
-func (l *Lines) plausible(of *stats, line, model string, reported, worth money.Amount) bool {
-	if reported <= implausibleFrom || reported/implausibleTimes <= worth {
+func (l *Lines) plausible(st *stats, line, model string, reported, value money.Amount) bool {
+	if reported <= implausibleFrom || reported/implausibleTimes <= value {
 		return true
 	}
 	l.metrics.implausible.WithLabelValues(line).Inc()
 	now := l.now().UnixMilli()
-	if last := of.warnedMS.Load(); (last == 0 || now-last >= warnEvery.Milliseconds()) && of.warnedMS.CompareAndSwap(last, now) {
-		l.log.Warn("line: the provider reports a cost that cannot be true; it is recorded as unknown. "+
+	if last := st.warnedMS.Load(); (last == 0 || now-last >= warnEvery.Milliseconds()) && st.warnedMS.CompareAndSwap(last, now) {
+		l.log.Warn("line: the provider reports a cost that cannot be true; the cost is recorded as unknown. "+
 			"Check the unit of its usage.cost, or set the line's cost in the catalog", "line", line, "model", model,
-			"reported_usd", reported.String(), "worth_usd", worth.String())
+			"reported_usd", reported.String(), "worth_usd", value.String())
 	}
 	return false
 }

@@ -129,7 +129,7 @@ func (t *keySelector) refuse(k *lineKey, cause string, others bool) {
 }
 
 // refuse records a confirmed refusal of a key. The first refusal is logged and alerted unless no
-// other key is left: then the line is out, with an alert of its own.
+// other key is left: then the line is out, with a separate alert.
 func (l *Lines) refuse(k *lineKey, cause string, others bool) {
 	if k.entry.stats.keys.add(k, l.now(), cause) && others {
 		l.log.Warn("line: a key is refused, and the next one is used", "line", k.entry.line.ID, "key", k.name(), "cause", cause)

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// leaseTime is how long one node may take to probe a line.
+// leaseTime is the maximum time for which one node may probe a line.
 const leaseTime = 2 * probeWait
 
 // lease acquires the right to probe a line, for leaseTime at most. It returns false if another node

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// testEntries makes lines of given priorities and weights.
+// testEntries returns routing entries for lines.
 func testEntries(specs ...catalog.LineSpec) []*routingEntry {
 	var out []*routingEntry
 	for _, spec := range specs {
@@ -22,8 +22,8 @@ func rankedSpec(id string, priority, weight int) catalog.LineSpec {
 	return catalog.LineSpec{ID: id, Priority: priority, Weight: weight}
 }
 
-// firsts counts the first lines over many conversations.
-func firsts(entries []*routingEntry, conversations int) map[string]int {
+// firstLines counts how often each line comes first over many conversations.
+func firstLines(entries []*routingEntry, conversations int) map[string]int {
 	counts := map[string]int{}
 	for i := range conversations {
 		counts[order(nil, entries, uint64(i))[0].entry.line.ID]++
@@ -41,7 +41,7 @@ func TestPriorityComesFirst(t *testing.T) {
 		}
 		for i, c := range lines {
 			if c.position != i+1 {
-				t.Fatalf("place %d at %d", c.position, i)
+				t.Fatalf("position %d at index %d", c.position, i)
 			}
 		}
 	}
@@ -51,11 +51,11 @@ func TestPriorityComesFirst(t *testing.T) {
 func TestWeightsAreShares(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
-	counts := firsts(testEntries(rankedSpec("a", 1, 100), rankedSpec("b", 1, 300), rankedSpec("c", 1, 600)), n)
+	counts := firstLines(testEntries(rankedSpec("a", 1, 100), rankedSpec("b", 1, 300), rankedSpec("c", 1, 600)), n)
 	for id, want := range map[string]float64{"a": 0.1, "b": 0.3, "c": 0.6} {
 		got := float64(counts[id]) / n
 		if sigma := math.Sqrt(want * (1 - want) / n); math.Abs(got-want) > 5*sigma {
-			t.Errorf("%s comes first in %.3f of the walks, want %.3f", id, got, want)
+			t.Errorf("%s comes first in %.3f of the conversations, want %.3f", id, got, want)
 		}
 	}
 }
@@ -65,10 +65,10 @@ func TestWeightsAreShares(t *testing.T) {
 func TestALostLineMovesItsOwnConversations(t *testing.T) {
 	t.Parallel()
 	all := testEntries(rankedSpec("a", 1, 100), rankedSpec("b", 1, 100), rankedSpec("c", 1, 100), rankedSpec("d", 1, 100))
-	without := all[1:]
+	remaining := all[1:]
 	moved := map[string]int{}
 	for conversation := range uint64(4000) {
-		before, after := order(nil, all, conversation)[0].entry.line.ID, order(nil, without, conversation)[0].entry.line.ID
+		before, after := order(nil, all, conversation)[0].entry.line.ID, order(nil, remaining, conversation)[0].entry.line.ID
 		switch {
 		case before == "a":
 			moved[after]++
@@ -83,8 +83,9 @@ func TestALostLineMovesItsOwnConversations(t *testing.T) {
 	}
 }
 
-// TestOrderStays checks that a conversation's order does not depend on the catalog's order of lines.
-func TestOrderStays(t *testing.T) {
+// TestOrderIsStable checks that a conversation's order does not depend on the catalog's order of
+// lines.
+func TestOrderIsStable(t *testing.T) {
 	t.Parallel()
 	one := testEntries(rankedSpec("a", 1, 5), rankedSpec("b", 1, 7), rankedSpec("c", 1, 9))
 	two := testEntries(rankedSpec("c", 1, 9), rankedSpec("a", 1, 5), rankedSpec("b", 1, 7))
@@ -92,19 +93,19 @@ func TestOrderStays(t *testing.T) {
 		x, y := order(nil, one, conversation), order(nil, two, conversation)
 		for i := range x {
 			if x[i].entry.line.ID != y[i].entry.line.ID {
-				t.Fatalf("conversation %d: %s or %s at %d", conversation, x[i].entry.line.ID, y[i].entry.line.ID, i)
+				t.Fatalf("conversation %d: %s and %s at index %d", conversation, x[i].entry.line.ID, y[i].entry.line.ID, i)
 			}
 		}
 	}
 }
 
-// TestOrderOfOne costs nothing.
-func TestOrderOfOne(t *testing.T) {
+// TestOrderOfOneLine checks that the order of a single line needs no allocation.
+func TestOrderOfOneLine(t *testing.T) {
 	lines := testEntries(rankedSpec("a", 1, 1))
 	allocs := testing.AllocsPerRun(100, func() {
-		var few [4]rankedLine
-		if lines := order(few[:0], lines, 7); len(lines) != 1 {
-			t.Error("no walk")
+		var buffer [4]rankedLine
+		if lines := order(buffer[:0], lines, 7); len(lines) != 1 {
+			t.Error("the order has not exactly one line")
 		}
 	})
 	if allocs != 0 {
@@ -121,9 +122,9 @@ func BenchmarkOrder(b *testing.B) {
 		lines := testEntries(specs...)
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
-			var few [4]rankedLine
+			var buffer [4]rankedLine
 			for i := range b.N {
-				order(few[:0], lines, uint64(i))
+				order(buffer[:0], lines, uint64(i))
 			}
 		})
 	}

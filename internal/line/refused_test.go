@@ -10,22 +10,22 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestRefusalsAreForgotten checks that a model's refused fields are kept until the line changes its
-// provider or the operator resumes the line.
+// TestRefusalsAreForgotten checks that the fields refused by a model are remembered until the line
+// changes its provider or the operator resumes the line.
 func TestRefusalsAreForgotten(t *testing.T) {
 	t.Parallel()
 	revision := int64(0)
-	serves := func(base string) *catalog.Snapshot {
+	snapshotWith := func(baseURL string) *catalog.Snapshot {
 		revision++
 		return catalog.NewSnapshot(revision, &catalog.Document{
 			Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}, {ID: "slow", Kind: catalog.KindChat}},
-			Lines: []catalog.LineSpec{{ID: "a", Provider: "fake", BaseURL: base, Enabled: true, Priority: 1, Weight: 1,
+			Lines: []catalog.LineSpec{{ID: "a", Provider: "fake", BaseURL: baseURL, Enabled: true, Priority: 1, Weight: 1,
 				Models: map[string]string{"swift": "x", "slow": "y"}, Forms: []wire.Form{wire.FormChat}}},
 		}, map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 			func(string) (string, bool) { return "", false })
 	}
 	l := New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return unopened{}, nil }})
-	on := func(s *catalog.Snapshot, model string) (*Candidate, *catalog.Model) {
+	candidateFor := func(s *catalog.Snapshot, model string) (*Candidate, *catalog.Model) {
 		t.Helper()
 		var found *Candidate
 		m, _ := s.Model(model)
@@ -39,34 +39,34 @@ func TestRefusalsAreForgotten(t *testing.T) {
 		}
 		return found, m
 	}
-	knows := func(when string, s *catalog.Snapshot, summary bool, limit catalog.LimitField) {
+	want := func(when string, s *catalog.Snapshot, refusesSummary bool, limit catalog.LimitField) {
 		t.Helper()
-		c, m := on(s, "swift")
-		if c.Refuses("reasoning.summary") != summary || c.ReadsLimit(m) != limit {
+		c, m := candidateFor(s, "swift")
+		if c.Refuses("reasoning.summary") != refusesSummary || c.ReadsLimit(m) != limit {
 			t.Errorf("%s: summary %v, limit %s", when, c.Refuses("reasoning.summary"), c.ReadsLimit(m))
 		}
-		if c, m := on(s, "slow"); c.Refuses("reasoning.summary") || c.ReadsLimit(m) != catalog.LimitMaxTokens {
+		if c, m := candidateFor(s, "slow"); c.Refuses("reasoning.summary") || c.ReadsLimit(m) != catalog.LimitMaxTokens {
 			t.Errorf("%s: another model refuses fields", when)
 		}
 	}
-	learn := func(s *catalog.Snapshot, fields ...string) {
+	refuse := func(s *catalog.Snapshot, fields ...string) {
 		t.Helper()
-		c, _ := on(s, "swift")
+		c, _ := candidateFor(s, "swift")
 		for _, field := range fields {
 			c.LearnRefusal(field)
 		}
 	}
-	s := serves("https://one.example")
-	knows("at first", s, false, catalog.LimitMaxTokens)
-	learn(s, "reasoning.summary", "max_tokens")
-	knows("once learnt", s, true, catalog.LimitMaxCompletionTokens)
-	s = serves("https://one.example")
-	knows("in another catalog", s, true, catalog.LimitMaxCompletionTokens)
-	learn(s, "max_completion_tokens")
-	knows("once the other limit is refused", s, true, catalog.LimitMaxTokens)
-	s = serves("https://two.example")
-	knows("with another provider", s, false, catalog.LimitMaxTokens)
-	learn(s, "reasoning.summary", "max_tokens")
+	s := snapshotWith("https://one.example")
+	want("at first", s, false, catalog.LimitMaxTokens)
+	refuse(s, "reasoning.summary", "max_tokens")
+	want("after the refusals", s, true, catalog.LimitMaxCompletionTokens)
+	s = snapshotWith("https://one.example")
+	want("in another catalog", s, true, catalog.LimitMaxCompletionTokens)
+	refuse(s, "max_completion_tokens")
+	want("after the refusal of the other limit field", s, true, catalog.LimitMaxTokens)
+	s = snapshotWith("https://two.example")
+	want("with another provider", s, false, catalog.LimitMaxTokens)
+	refuse(s, "reasoning.summary", "max_tokens")
 	l.applyControls(map[string]control{"a": {resumes: 1}})
-	knows("after a resume", s, false, catalog.LimitMaxTokens)
+	want("after a resume", s, false, catalog.LimitMaxTokens)
 }

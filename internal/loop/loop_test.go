@@ -14,9 +14,9 @@ import (
 	"tollgate/internal/loop"
 )
 
-// steps runs a loop in fake time and returns the starts of its steps in milliseconds and its
-// log. It calls act concurrently, to wake the loop.
-func steps(t *testing.T, run time.Duration, l loop.Loop, step func(n int) error,
+// runLoop runs a loop in fake time. It returns the start times of the steps, in milliseconds, and the
+// lines of the log. act runs concurrently and may wake the loop.
+func runLoop(t *testing.T, run time.Duration, l loop.Loop, step func(n int) error,
 	act func(wake chan<- struct{})) (began []int, logged []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,7 +29,7 @@ func steps(t *testing.T, run time.Duration, l loop.Loop, step func(n int) error,
 		l.Log = slog.New(slog.NewTextHandler(&log, nil))
 		l.Step = func(context.Context) error {
 			if running {
-				t.Error("two steps at a time")
+				t.Error("two steps run at the same time")
 			}
 			running = true
 			defer func() { running = false }()
@@ -39,7 +39,7 @@ func steps(t *testing.T, run time.Duration, l loop.Loop, step func(n int) error,
 		go act(wake)
 		loop.Run(ctx, l)
 		if running {
-			t.Error("a step runs on")
+			t.Error("a step runs after the end of Run")
 		}
 		for text := range strings.Lines(log.String()) {
 			_, text, _ = strings.Cut(text, "level=")
@@ -49,7 +49,7 @@ func steps(t *testing.T, run time.Duration, l loop.Loop, step func(n int) error,
 	return began, logged
 }
 
-func nothing(chan<- struct{}) {}
+func noWake(chan<- struct{}) {}
 
 // TestSchedule checks the start times of steps.
 func TestSchedule(t *testing.T) {
@@ -63,10 +63,10 @@ func TestSchedule(t *testing.T) {
 			return nil
 		}
 	}
-	taking := func(took ...time.Duration) func(int) error {
+	lasting := func(durations ...time.Duration) func(int) error {
 		return func(n int) error {
-			if n < len(took) {
-				time.Sleep(took[n])
+			if n < len(durations) {
+				time.Sleep(durations[n])
 			}
 			return nil
 		}
@@ -80,24 +80,25 @@ func TestSchedule(t *testing.T) {
 		"at once, then every period": {loop.Loop{Period: time.Second}, failing(0, 0), 3500 * time.Millisecond, []int{0, 1000, 2000, 3000}},
 		"after a period": {loop.Loop{Period: time.Second, Later: true}, failing(0, 0), 3500 * time.Millisecond,
 			[]int{1000, 2000, 3000}},
-		"steps take their time": {
-			loop.Loop{Period: time.Second}, taking(300*time.Millisecond, 900*time.Millisecond), 3500 * time.Millisecond, []int{0, 1000, 2000, 3000}},
+		"steps shorter than the period": {
+			loop.Loop{Period: time.Second}, lasting(300*time.Millisecond, 900*time.Millisecond), 3500 * time.Millisecond,
+			[]int{0, 1000, 2000, 3000}},
 		"a step longer than the period": {
-			loop.Loop{Period: time.Second}, taking(2500 * time.Millisecond), 5 * time.Second, []int{0, 2500, 3500, 4500}},
+			loop.Loop{Period: time.Second}, lasting(2500 * time.Millisecond), 5 * time.Second, []int{0, 2500, 3500, 4500}},
 		"errors back off up to the period": {
 			loop.Loop{Period: 10 * time.Second}, failing(0, 6), 50 * time.Second, []int{0, 1000, 3000, 7000, 15000, 25000, 35000, 45000}},
-		"back-off begins anew": {
+		"a success resets the back-off": {
 			loop.Loop{Period: 10 * time.Second}, func(n int) error { return failing(n&^1, n|1)(n) }, 25 * time.Second,
 			[]int{0, 1000, 11000, 12000, 22000, 23000}},
-		"no back-off beyond a short period": {
+		"the period bounds the back-off": {
 			loop.Loop{Period: 500 * time.Millisecond}, failing(0, 9), 2100 * time.Millisecond, []int{0, 500, 1000, 1500, 2000}},
-		"the step says how long to rest": {
+		"Next sets the pause": {
 			loop.Loop{Period: time.Second, Next: func() time.Duration { return 250 * time.Millisecond }}, failing(2, 3), 1900 * time.Millisecond,
 			[]int{0, 250, 500, 1500, 1750}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got, _ := steps(t, c.run, c.loop, c.step, nothing); !slices.Equal(got, c.want) {
+			if got, _ := runLoop(t, c.run, c.loop, c.step, noWake); !slices.Equal(got, c.want) {
 				t.Errorf("steps began at %v, want %v", got, c.want)
 			}
 		})
@@ -114,14 +115,14 @@ func TestWake(t *testing.T) {
 		wakes []int
 		want  []int
 	}{
-		"between two steps":         {loop.Loop{Period: time.Second}, 0, []int{300}, []int{0, 300, 1000, 2000}},
-		"while it fails":            {loop.Loop{Period: time.Second}, 2, []int{300}, []int{0, 1000, 2000, 2000}},
-		"twice within the pause":    {loop.Loop{Period: time.Second, Pause: 100 * time.Millisecond}, 0, []int{10, 20}, []int{0, 100, 1000, 2000}},
-		"without a wake until then": {loop.Loop{Period: time.Second}, 0, nil, []int{0, 1000, 2000}},
+		"between two steps":      {loop.Loop{Period: time.Second}, 0, []int{300}, []int{0, 300, 1000, 2000}},
+		"after a failed step":    {loop.Loop{Period: time.Second}, 2, []int{300}, []int{0, 1000, 2000, 2000}},
+		"twice within the pause": {loop.Loop{Period: time.Second, Pause: 100 * time.Millisecond}, 0, []int{10, 20}, []int{0, 100, 1000, 2000}},
+		"without a wake":         {loop.Loop{Period: time.Second}, 0, nil, []int{0, 1000, 2000}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _ := steps(t, 2500*time.Millisecond, c.loop, func(n int) error {
+			got, _ := runLoop(t, 2500*time.Millisecond, c.loop, func(n int) error {
 				if n < c.fails {
 					return errors.New("broken")
 				}
@@ -147,12 +148,12 @@ func TestWake(t *testing.T) {
 // TestLog checks that a run of failures is logged only at its beginning and its end.
 func TestLog(t *testing.T) {
 	t.Parallel()
-	_, logged := steps(t, 7500*time.Millisecond, loop.Loop{Period: time.Second}, func(n int) error {
+	_, logged := runLoop(t, 7500*time.Millisecond, loop.Loop{Period: time.Second}, func(n int) error {
 		if n >= 1 && n < 4 || n == 6 {
 			return errors.New("broken")
 		}
 		return nil
-	}, nothing)
+	}, noWake)
 	want := []string{
 		`ERROR msg="room: cannot work" error=broken`, `INFO msg="room: can work again"`,
 		`ERROR msg="room: cannot work" error=broken`, `INFO msg="room: can work again"`,

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/media/formattest"
 )
 
-func TestHandlerServesEveryTypeAsItIs(t *testing.T) {
+func TestHandlerServesEveryType(t *testing.T) {
 	each(t, func(b *bench) {
 		for contentType, data := range formattest.Samples(t) {
 			name := b.reserve("job_1")
@@ -34,7 +34,7 @@ func TestHandlerServesEveryTypeAsItIs(t *testing.T) {
 				"Accept-Ranges":          "bytes",
 				"ETag":                   `"` + name + `"`,
 				"X-Content-Type-Options": "nosniff",
-				// Chromium's own player asks across origins.
+				// Chromium's own player sends cross-origin requests.
 				"Access-Control-Allow-Origin": "*",
 				"Cache-Control":               "public, max-age=5184000, immutable",
 				"Last-Modified":               "Sat, 21 Nov 2026 12:00:00 GMT",
@@ -56,7 +56,7 @@ func TestHandlerServesEveryTypeAsItIs(t *testing.T) {
 	})
 }
 
-func TestHandlerServesParts(t *testing.T) {
+func TestHandlerServesRanges(t *testing.T) {
 	each(t, func(b *bench) {
 		data := formattest.Picture(t, "image/png", 400, 300, 1)
 		f := b.put("job_1", data)
@@ -79,15 +79,15 @@ func TestHandlerServesParts(t *testing.T) {
 			{"backwards", []string{"Range", "bytes=5-4"}, 416, "", nil},
 			{"nonsense", []string{"Range", "bytes=x-y"}, 416, "", nil},
 			{"another unit", []string{"Range", "lines=1-2"}, 416, "", nil},
-			{"known already", []string{"If-None-Match", tag}, 304, "", nil},
-			{"known already, weakly", []string{"If-None-Match", "W/" + tag + `, "x"`}, 304, "", nil},
-			{"another is known", []string{"If-None-Match", `"x"`}, 200, "", data},
+			{"matching ETag", []string{"If-None-Match", tag}, 304, "", nil},
+			{"matching weak ETag", []string{"If-None-Match", "W/" + tag + `, "x"`}, 304, "", nil},
+			{"another ETag", []string{"If-None-Match", `"x"`}, 200, "", data},
 			{"a part of the same", []string{"Range", "bytes=2-3", "If-Range", tag}, 206, fmt.Sprintf("bytes 2-3/%d", size), data[2:4]},
 			{"a part of another", []string{"Range", "bytes=2-3", "If-Range", `"x"`}, 200, "", data},
 			{"a part since a date", []string{"Range", "bytes=2-3", "If-Range", "Sat, 21 Nov 2026 12:00:00 GMT"}, 206,
 				fmt.Sprintf("bytes 2-3/%d", size), data[2:4]},
-			{"not since a date", []string{"If-Modified-Since", "Sat, 21 Nov 2026 12:00:00 GMT"}, 304, "", nil},
-			{"of another file", []string{"If-Match", `"x"`}, 412, "", nil},
+			{"not modified since a date", []string{"If-Modified-Since", "Sat, 21 Nov 2026 12:00:00 GMT"}, 304, "", nil},
+			{"If-Match with another ETag", []string{"If-Match", `"x"`}, 412, "", nil},
 			{"too many parts", []string{"Range", "bytes=0-0" + strings.Repeat(",2-2", maxRanges)}, 200, "", data},
 		} {
 			w := b.get(f, c.header...)
@@ -100,8 +100,8 @@ func TestHandlerServesParts(t *testing.T) {
 			if w.Header().Get("X-Content-Type-Options") != "nosniff" {
 				b.t.Errorf("%s: no nosniff", c.name)
 			}
-			ours := w.Header().Get("Content-Type") == "application/json" && strings.Contains(w.Body.String(), `"code":"invalid_request"`)
-			if c.status == 416 && !ours {
+			isAPIError := w.Header().Get("Content-Type") == "application/json" && strings.Contains(w.Body.String(), `"code":"invalid_request"`)
+			if c.status == 416 && !isAPIError {
 				b.t.Errorf("%s: %s %q", c.name, w.Header().Get("Content-Type"), w.Body)
 			}
 		}
@@ -123,7 +123,7 @@ func TestHandlerServesParts(t *testing.T) {
 	})
 }
 
-func TestHandlerRefusesWhatNoLinkLeadsTo(t *testing.T) {
+func TestHandlerRejectsOtherPaths(t *testing.T) {
 	each(t, func(b *bench) {
 		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		b.publish("job_1", f)
@@ -148,12 +148,12 @@ func TestHandlerRefusesWhatNoLinkLeadsTo(t *testing.T) {
 			}
 		}
 		if b.log.Len() > 0 {
-			b.t.Errorf("the log has %s", b.log)
+			b.t.Errorf("rejected requests were logged: %s", b.log)
 		}
 	})
 }
 
-// TestOpenLink opens results by their links, and nothing else.
+// TestOpenLink checks that OpenLink opens results by their links, and nothing else.
 func TestOpenLink(t *testing.T) {
 	each(t, func(b *bench) {
 		data := formattest.Picture(t, "image/png", 4, 4, 1)
@@ -186,7 +186,7 @@ func TestOpenLink(t *testing.T) {
 	})
 }
 
-func TestAFileThatIsMissingFromItsPlaceIsToldOf(t *testing.T) {
+func TestMissingFileIsLogged(t *testing.T) {
 	each(t, func(b *bench) {
 		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		b.publish("job_1", f)
@@ -195,10 +195,10 @@ func TestAFileThatIsMissingFromItsPlaceIsToldOf(t *testing.T) {
 		}
 		b.wantGone(f)
 		if log := b.log.String(); !strings.Contains(log, "missing") || strings.Contains(log, f.Name) {
-			b.t.Errorf("the log should tell of it and not show the whole name: %s", log)
+			b.t.Errorf("want a log of the missing file without its whole name, got %s", log)
 		}
 		if _, _, err := b.Open(t.Context(), f.Name); err == nil {
-			b.t.Error("opened")
+			b.t.Error("Open succeeded for a missing file")
 		}
 		b.clock.advance(retention)
 		b.sweep()
@@ -206,7 +206,7 @@ func TestAFileThatIsMissingFromItsPlaceIsToldOf(t *testing.T) {
 	})
 }
 
-func TestAPlaceThatFailsIsAnOutage(t *testing.T) {
+func TestFailingBackendIsAnOutage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := onSQLite(t, "file:"+dir)

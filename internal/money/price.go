@@ -21,8 +21,8 @@ type Factor int64
 // One is the neutral factor.
 const One Factor = 1_000_000
 
-// Largest values in a catalog. Together with a bound of 2^40 units they keep every product within
-// 128 bits and every sum within an Amount.
+// Largest values in a catalog. With at most 2^40 units, every product fits into 128 bits and every
+// sum into an Amount.
 const (
 	MaxPrice  = Price(100_000 * USD)
 	MaxFactor = 1000 * One
@@ -35,7 +35,7 @@ var (
 	ErrFactor = errors.New("must be a decimal number from 0 to 1000 with at most 6 decimals")
 )
 
-// ParsePrice reads a decimal number of US dollars, not negative.
+// ParsePrice parses a decimal number of US dollars, which must not be negative.
 func ParsePrice(s string) (Price, error) {
 	n, err := parseScaled(s, 9)
 	if err != nil || n < 0 || n > int64(MaxPrice) {
@@ -44,26 +44,25 @@ func ParsePrice(s string) (Price, error) {
 	return Price(n), nil
 }
 
-// String returns the price in US dollars, exact.
+// String returns the exact price in US dollars.
 func (p Price) String() string { return formatScaled(int64(p), 9) }
 
-// Proportion returns p x by / of, rounded half up and at most MaxPrice; by itself
-// where of is zero.
-func (p Price) Proportion(by, of Price) Price {
-	if of <= 0 {
-		return by
+// Proportion returns p x numerator / denominator, rounded half up and at most MaxPrice. If
+// denominator is zero, it returns numerator.
+func (p Price) Proportion(numerator, denominator Price) Price {
+	if denominator <= 0 {
+		return numerator
 	}
-	hi, lo := bits.Mul64(uint64(p), uint64(by))
-	lo, carry := bits.Add64(lo, uint64(of)/2, 0)
-	if hi += carry; hi >= uint64(of) {
+	hi, lo := bits.Mul64(uint64(p), uint64(numerator))
+	lo, carry := bits.Add64(lo, uint64(denominator)/2, 0)
+	if hi += carry; hi >= uint64(denominator) {
 		return MaxPrice
 	}
-	quotient, _ := bits.Div64(hi, lo, uint64(of))
+	quotient, _ := bits.Div64(hi, lo, uint64(denominator))
 	return Price(min(quotient, uint64(MaxPrice)))
 }
 
-// Times returns the price times a factor in US dollars, exact: with up to 15
-// decimals.
+// Times returns the exact price times a factor in US dollars, with up to 15 decimals.
 func (p Price) Times(by Factor) string {
 	product := new(big.Int).Mul(big.NewInt(int64(p)), big.NewInt(int64(by)))
 	whole, part := product.QuoRem(product, big.NewInt(1_000_000_000_000_000), new(big.Int))
@@ -127,12 +126,12 @@ type Sum struct {
 	over   bool
 }
 
-// Tokens adds units at a price per million, times a factor.
+// Tokens adds the price of units, at a price for a million units, times a factor.
 func (s *Sum) Tokens(units int64, perMillion Price, factor Factor) {
 	s.add(units, perMillion, factor, 1)
 }
 
-// Each adds units at a price for one, times a factor.
+// Each adds the price of units, at a price for one unit, times a factor.
 func (s *Sum) Each(units int64, perUnit Price, factor Factor) {
 	s.add(units, perUnit, factor, 1_000_000)
 }
@@ -179,8 +178,8 @@ func (s *Sum) Charged(by Factor) Amount {
 	return s.product(by, productUnit/2)
 }
 
-// Held returns the amount to hold for the bill, so that no smaller bill is charged more: with a
-// factor the exact product rounded up, and without a factor Round.
+// Held returns the amount to hold for the bill: with a factor, the exact product rounded up;
+// without a factor, Round. The charge for a bill that is not larger never exceeds this amount.
 func (s *Sum) Held(by Factor) Amount {
 	if by == 0 {
 		return s.Round()
@@ -191,15 +190,15 @@ func (s *Sum) Held(by Factor) Amount {
 // productUnit is a nano-dollar in a sum times a factor.
 const productUnit = 1_000_000_000_000_000_000
 
-// product returns the whole nano-dollars of the sum times a factor, after adding
-// parts, in units of 1/productUnit of a nano-dollar.
+// product adds parts to the sum times a factor and returns the whole nano-dollars. One part is
+// 1/productUnit of a nano-dollar.
 func (s *Sum) product(by Factor, parts uint64) Amount {
 	if s.over || by < 0 {
 		return math.MaxInt64
 	}
 	top, middle := bits.Mul64(s.hi, uint64(by))
-	carried, low := bits.Mul64(s.lo, uint64(by))
-	middle, carry := bits.Add64(middle, carried, 0)
+	fromLow, low := bits.Mul64(s.lo, uint64(by))
+	middle, carry := bits.Add64(middle, fromLow, 0)
 	top += carry
 	low, carry = bits.Add64(low, parts, 0)
 	middle, carry = bits.Add64(middle, 0, carry)

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// wait takes part in a few asks, its own or others', and tries again after each.
-// Callers hold mu; it is free while wait waits.
+// wait waits for a few asks, started by itself or by other takers, and tries to take a slot after
+// each. Callers hold mu; wait releases mu while it waits.
 func (s *Slots) wait(ctx context.Context, line string, p *pool, limit int) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -71,13 +71,14 @@ func (s *Slots) ask(ctx context.Context, line string, p *pool, limit int) {
 	if warn {
 		s.warnedAt = now
 		s.mu.Unlock() // the log may block
-		s.log.Warn("slot: the database grants no slots; capped lines are busy beyond what this node has", "line", line, "error", err)
+		s.log.Warn("slot: the database grants no slots; lines with max_concurrent are busy beyond the slots of this node",
+			"line", line, "error", err)
 		s.mu.Lock()
 	}
 }
 
-// idle waits for other nodes while takers wait for it. Callers hold mu; it is
-// free meanwhile.
+// idle gives other nodes time to hand on slots, while takers wait. Callers hold mu; idle releases mu
+// meanwhile.
 func (s *Slots) idle(ctx context.Context, p *pool) {
 	asking := make(chan struct{})
 	p.asking = asking
@@ -122,7 +123,7 @@ func (s *Slots) exchange(ctx context.Context, line string, p *pool, limit int, d
 		}
 	case errors.Is(err, node.ErrFenced):
 		p.void()
-	case err != nil: // it may have been committed: the row may say more
+	case err != nil: // the transaction may have been committed, so the row may have more slots
 		p.due = true
 	default:
 		s.away = false

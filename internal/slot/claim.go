@@ -3,7 +3,7 @@ package slot
 // grant is the content of a row. A missing row is the zero grant.
 type grant struct {
 	granted int
-	wanted  int // asked for in vain
+	wanted  int // requested but not granted
 }
 
 // demand is the input of claim beside the rows.

@@ -47,7 +47,7 @@ func (s *Slots) hand(ctx context.Context, line string) error {
 	if !s.lowered(line) {
 		return nil
 	}
-	return s.settle(ctx, line)
+	return s.updateRow(ctx, line)
 }
 
 // lowered lowers a line's grant to kept plus the highest use since its offer. It reports whether

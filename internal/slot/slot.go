@@ -34,7 +34,7 @@ const (
 	// unusedFor is the time to keep an unused grant not wanted by other nodes: two steps of Tidy,
 	// less their jitter.
 	unusedFor = 1900 * time.Millisecond
-	// idleFor is how long a line without calls keeps its headroom.
+	// idleFor is the time for which a line without calls keeps its headroom.
 	idleFor = time.Minute
 	// outageQuiet is the shortest time between two log lines about an unreachable database.
 	outageQuiet = time.Minute
@@ -111,7 +111,7 @@ func (s *Slots) Give(line string) {
 	s.offer(line, p)
 }
 
-// Granted returns how many slots of a line this node has, used or not.
+// Granted returns the number of a line's slots granted to this node, used or not.
 func (s *Slots) Granted(line string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,52 +9,52 @@ import (
 	"tollgate/internal/store"
 )
 
-// Tidy must be called every second. It gives back unused slots, at once if other nodes want them,
-// withdraws wants of this node without need, and deletes unused lines. After a database error, the
-// next call tries again.
+// Tidy must be called every second. It gives back unused slots, immediately if other nodes want slots
+// of the line, withdraws requests for slots that this node no longer needs, and deletes unused lines.
+// After a database error, the next call tries again.
 func (s *Slots) Tidy(ctx context.Context) error {
-	wants, err := s.wants(ctx)
+	wanted, err := s.wantedLines(ctx)
 	if err != nil {
-		return fmt.Errorf("read which lines other nodes want slots of: %w", err)
+		return fmt.Errorf("read the lines whose slots other nodes want: %w", err)
 	}
-	for _, line := range s.dues(wants) {
-		if err := s.settle(ctx, line); err != nil {
+	for _, line := range s.outdatedLines(wanted) {
+		if err := s.updateRow(ctx, line); err != nil {
 			return fmt.Errorf("give back slots of line %s: %w", line, err)
 		}
 	}
 	return nil
 }
 
-// wants returns the lines whose slots other nodes want. It queries the database only if this node
-// has any.
-func (s *Slots) wants(ctx context.Context) (map[string]bool, error) {
-	epoch, any := s.any()
-	if !any {
+// wantedLines returns the lines whose slots other nodes want. It queries the database only if this
+// node has slots.
+func (s *Slots) wantedLines(ctx context.Context) (map[string]bool, error) {
+	epoch, ok := s.grantEpoch()
+	if !ok {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	wants := map[string]bool{}
+	wanted := map[string]bool{}
 	err := s.db.View(ctx, func(tx *store.Tx) error {
-		found, err := tx.Query(`SELECT DISTINCT line FROM line_slot WHERE wanted > 0 AND epoch <> $1`, epoch)
+		rows, err := tx.Query(`SELECT DISTINCT line FROM line_slot WHERE wanted > 0 AND epoch <> $1`, epoch)
 		if err != nil {
 			return err
 		}
-		defer found.Close()
-		for found.Next() {
+		defer rows.Close()
+		for rows.Next() {
 			var line string
-			if err := found.Scan(&line); err != nil {
+			if err := rows.Scan(&line); err != nil {
 				return err
 			}
-			wants[line] = true
+			wanted[line] = true
 		}
-		return found.Err()
+		return rows.Err()
 	})
-	return wants, err
+	return wanted, err
 }
 
-// any reports whether this node has grants, and returns their epoch.
-func (s *Slots) any() (epoch string, any bool) {
+// grantEpoch returns the epoch of this node's grants, or false if the node has none.
+func (s *Slots) grantEpoch() (epoch string, ok bool) {
 	if s.db == nil {
 		return "", false
 	}
@@ -62,36 +62,36 @@ func (s *Slots) any() (epoch string, any bool) {
 	defer s.mu.Unlock()
 	s.renew()
 	for _, p := range s.pools {
-		any = any || p.granted > 0
+		ok = ok || p.granted > 0
 	}
-	return s.epoch, any
+	return s.epoch, ok
 }
 
-// dues tidies all lines in memory and returns the lines with an outdated row.
-func (s *Slots) dues(wants map[string]bool) []string {
+// outdatedLines tidies the pools of all lines and returns the lines whose row must be updated.
+func (s *Slots) outdatedLines(wanted map[string]bool) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renew()
-	var due []string
+	var outdated []string
 	now := s.now()
 	for line, p := range s.pools {
 		switch {
-		case p.asking != nil || p.waiters > 0: // tidied at the next call
+		case p.asking != nil || p.waiters > 0: // the next call tidies the pool
 		case s.db == nil:
 			if p.inUse == 0 {
 				delete(s.pools, line)
 			}
-		case p.tidy(now, wants[line]):
-			due = append(due, line)
+		case p.tidy(now, wanted[line]):
+			outdated = append(outdated, line)
 		case p.inUse == 0 && p.granted == 0 && p.wanted == 0:
 			delete(s.pools, line)
 		}
 	}
-	return due
+	return outdated
 }
 
-// settle updates a line's row from this node's pool.
-func (s *Slots) settle(ctx context.Context, line string) error {
+// updateRow updates a line's row from this node's pool.
+func (s *Slots) updateRow(ctx context.Context, line string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pools[line]
@@ -105,7 +105,7 @@ func (s *Slots) settle(ctx context.Context, line string) error {
 		}
 		return next
 	})
-	if errors.Is(err, node.ErrFenced) { // nothing is left to give back
+	if errors.Is(err, node.ErrFenced) { // this node no longer has the slots
 		return nil
 	}
 	return err

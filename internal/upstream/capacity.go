@@ -2,9 +2,9 @@ package upstream
 
 import "strings"
 
-// Some vendors report an overload as an error of the client: status 400, type
-// invalid_request_error and no name of its own. Only the sentence then says
-// that another line may serve the request. The sentences below are from OpenAI
+// Some vendors report an overload as a client error: status 400 and type
+// invalid_request_error, without a code for the overload. Only the message then shows
+// that another line may serve the request. The phrases below are from messages of OpenAI
 // ("Selected model is at capacity. Please try a different model."), Google
 // ("No capacity available for model …", "This model is currently experiencing
 // high demand."), xAI ("The model is at capacity and currently cannot serve
@@ -13,14 +13,14 @@ import "strings"
 // currently over capacity."), Alibaba ("… due to system capacity limits.") and
 // Zhipu.
 var (
-	// capacityPhrases say that somebody has no room for more requests.
+	// capacityPhrases say that there is no capacity for more requests.
 	capacityPhrases = [...]string{"at capacity", "at full capacity", "at maximum capacity", "over capacity", "out of capacity", "no capacity",
 		"insufficient capacity", "not enough capacity", "capacity limits", "capacity is exhausted", "capacity exceeded",
 		"overloaded", "high demand", "high load", "heavy load", "high traffic", "too busy", "currently busy", "is busy", "访问量过大"}
-	// capacitySubjects name who may lack the room.
+	// capacitySubjects name the parts of a provider that may lack capacity.
 	capacitySubjects = [...]string{"model", "server", "engine", "service", "system", "cluster", "deployment", "backend", "provider",
 		"inference", "gpu", "we are", "模型"}
-	// requestWords name a part of a request: such a sentence is about that part.
+	// requestWords name parts of a request. A sentence with such a word is about the request.
 	requestWords = [...]string{"parameter", "field", "property", "argument", "value", "invalid", "unsupported", "not supported", "unknown",
 		"unrecognized", "must ", "should ", "expected", "required", "token", "context", "prompt", "input", "message", "content",
 		"image", "file", "tool", "function", "schema", "name", "metadata", "not permitted", "not allowed", "does not match", "is not one of"}
@@ -29,14 +29,13 @@ var (
 // contractions spells out contractions, whose apostrophes are no quotation marks.
 var contractions = strings.NewReplacer("e're ", "e are ", "e\u2019re ", "e are ", "n't ", " not ")
 
-// longestCapacitySentence bounds a vendor's sentence about its capacity. A
-// longer one may repeat what the client wrote.
+// longestCapacitySentence is the maximum length of a sentence about capacity, in bytes. A longer
+// sentence may repeat the client's text.
 const longestCapacitySentence = 160
 
-// isAtCapacity reports whether the words of a notice say that the provider, and
-// not the request, is the reason. A request's own words may stand in a notice:
-// quoted text, a path before a colon and a sentence about a part of the request
-// do not count.
+// isAtCapacity reports whether the message of a notice names a lack of capacity as the reason. The
+// message may repeat words of the request, so quoted text, a sentence with a colon and a sentence
+// about a part of the request do not count.
 func (s Source) isAtCapacity(n notice) bool {
 	if n.param != "" && n.param != "model" {
 		return false

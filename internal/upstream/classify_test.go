@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/fault"
 )
 
-// verdict is what Classify decides about an answer.
+// verdict holds the decisions of Classify about a response.
 type verdict struct {
 	code   fault.Code
 	health Health
@@ -178,7 +178,7 @@ func TestClassify(t *testing.T) {
 		{"530", 530, htmlPage, failed},
 		{"500 that names a rate", 500, openAI("", "rate_limit_exceeded", "x"), failed},
 
-		// Somebody in between spoke, or nobody.
+		// Responses that are not from the provider's API.
 		{"301", 301, "", failed},
 		{"307 with JSON", 307, openAI("", "x", "x"), failed},
 		{"400 page", 400, htmlPage, failed},

@@ -41,7 +41,7 @@ func TestRedact(t *testing.T) {
 			t.Errorf("%q\nbecomes %q\nwant    %q", text, got, want)
 		}
 	}
-	// What speaks of the request stays as it is.
+	// Text about the request stays unchanged.
 	for _, text := range []string{
 		"This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (8000 in the messages, 1000 in the completion).",
 		"Invalid value for 'messages[2].tool_calls[0].id': 'call_Ab12Cd34Ef56Gh78Ij90Kl12' was not found.",
@@ -68,14 +68,14 @@ func TestRedact(t *testing.T) {
 func TestRedactOwnKey(t *testing.T) {
 	t.Parallel()
 	const secret = "tollkey-abcdef123456wxyz"
-	for _, shown := range []string{secret, "toll****wxyz", "tollkey-ab*wxyz", "tollke…xyz", "to..yz", "…6wxyz",
+	for _, masked := range []string{secret, "toll****wxyz", "tollkey-ab*wxyz", "tollke…xyz", "to..yz", "…6wxyz",
 		"tollkey-***", "tollkey-abc..."} {
-		f := Classify(400, "", []byte(openAI("", "", "Bad key: "+shown+", sir.")), nil).Redact(secret)
+		f := Classify(400, "", []byte(openAI("", "", "Bad key: "+masked+", sir.")), nil).Redact(secret)
 		if got := f.Fault().Message(); got != "Bad key: [redacted], sir." {
-			t.Errorf("%s: %q", shown, got)
+			t.Errorf("%s: %q", masked, got)
 		}
 		if strings.Contains(f.Error(), "wxyz") {
-			t.Errorf("%s: in the log: %v", shown, f)
+			t.Errorf("%s: in the log: %v", masked, f)
 		}
 	}
 	for text, want := range map[string]string{

@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/fault"
 )
 
-// scope is how much of a line a failure takes.
+// scope is the part of a line that a failure takes out of use.
 type scope struct {
 	code      fault.Code
 	health    Health

@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/fault"
 )
 
-// proof is what an answer proves of the line.
+// proof holds what a response proves about the line.
 type proof struct {
 	code      fault.Code
 	health    Health

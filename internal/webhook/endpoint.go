@@ -32,7 +32,7 @@ var types = []string{VideoCompleted, VideoFailed, ImageCompleted, ImageFailed, B
 // Types returns the types of events an account can choose, in the order of the documentation.
 func Types() []string { return slices.Clone(types) }
 
-// Endpoint is where an account receives its events.
+// Endpoint is an account's receiver of events.
 type Endpoint struct {
 	URL    string   // empty: switched off
 	Events []string // chosen types

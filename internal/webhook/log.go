@@ -199,7 +199,7 @@ func attemptsTx(tx *store.Tx, list []Delivery) error {
 	return rows.Err()
 }
 
-// maxForget is how many entries one transaction deletes.
+// maxForget is the maximum number of entries that a transaction deletes.
 const maxForget = 500
 
 // Forget deletes log entries past the retention, with their attempts. Entries with attempts to come

@@ -16,10 +16,10 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// gate is an answer that blocks until the test opens the gate.
+// gate is a receiver that does not answer until the test opens the gate.
 type gate struct {
 	open    chan struct{}
-	arrived chan struct{} // gets one a request
+	arrived chan struct{} // gets a value for each request
 }
 
 func newGate() *gate {
@@ -41,8 +41,9 @@ func (g *gate) wait(n int) {
 	}
 }
 
-// TestAtMostFourAtATimeOverAllNodes has two nodes want one receiver.
-func TestAtMostFourAtATimeOverAllNodes(t *testing.T) {
+// TestReceiverLimitAppliesToAllNodes checks that two nodes together deliver at most four events of
+// an account at a time to a receiver.
+func TestReceiverLimitAppliesToAllNodes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
 		a, b := in.node("a"), in.node("b")
@@ -51,7 +52,7 @@ func TestAtMostFourAtATimeOverAllNodes(t *testing.T) {
 		for i := range 20 {
 			in.callback(a, "acct_1", fmt.Sprintf("%s/%d", r.URL, i))
 		}
-		in.callback(a, "acct_2", r.URL+"/other") // the limit is an account's
+		in.callback(a, "acct_2", r.URL+"/other") // the limit applies to each account
 		a.step()
 		b.step()
 		a.step()
@@ -66,7 +67,7 @@ func TestAtMostFourAtATimeOverAllNodes(t *testing.T) {
 		group.Wait()
 		a.settle()
 		if r.most > 5 || len(r.requests()) != 21 || in.count("webhook_queue") != 0 {
-			t.Errorf("%d at a time, %d came, %d are left", r.most, len(r.requests()), in.count("webhook_queue"))
+			t.Errorf("%d at a time, %d requests, %d events left in the queue", r.most, len(r.requests()), in.count("webhook_queue"))
 		}
 		seen := map[string]bool{}
 		for _, p := range r.requests() {
@@ -78,7 +79,8 @@ func TestAtMostFourAtATimeOverAllNodes(t *testing.T) {
 	})
 }
 
-// TestAFailingReceiverGetsOneAttemptAtATime until one succeeds.
+// TestAFailingReceiverGetsOneAttemptAtATime checks that a receiver gets one attempt at a time until
+// an attempt succeeds.
 func TestAFailingReceiverGetsOneAttemptAtATime(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -94,7 +96,7 @@ func TestAFailingReceiverGetsOneAttemptAtATime(t *testing.T) {
 		in.clock.advance(time.Minute)
 		n.settle()
 		if r.most != 1 || len(r.requests()) != 12 {
-			t.Errorf("%d at a time, %d came", r.most, len(r.requests()))
+			t.Errorf("%d at a time, %d requests", r.most, len(r.requests()))
 		}
 		g := newGate()
 		r.respond(g.answer)
@@ -116,8 +118,8 @@ func TestAFailingReceiverGetsOneAttemptAtATime(t *testing.T) {
 	})
 }
 
-// TestDeliveriesOfADeadNodeAreTakenOver lets a node die between the claim and
-// the record of an attempt: once before the receiver has it, once after.
+// TestDeliveriesOfADeadNodeAreTakenOver checks that another node delivers the event of a node that
+// dies between the claim and the record of an attempt, and no event of a living node.
 func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -127,9 +129,9 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 		in.callback(a, "acct_1", r.URL)
 		a.step()
 		g.wait(1)
-		b.settle() // while a lives its lease holds
+		b.settle() // the lease of a is valid while a lives
 		if len(r.requests()) != 1 {
-			t.Fatal("an attempt that runs was taken over")
+			t.Fatal("a running attempt was taken over")
 		}
 		close(g.open)
 		a.workers.Wait() // and node a never records the result
@@ -148,8 +150,7 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 1 {
 			t.Errorf("%+v", d)
 		}
-		// The dead node wakes and records late: it was an attempt too, and
-		// changes nothing else.
+		// The dead node wakes and records its attempt late. The record changes nothing else.
 		a.settle()
 		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 {
 			t.Errorf("%+v", d)
@@ -158,12 +159,13 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 		in.callback(a, "acct_1", r.URL)
 		a.settle()
 		if len(r.requests()) != 2 {
-			t.Error("a dead node delivers")
+			t.Error("a dead node delivered an event")
 		}
 	})
 }
 
-// TestALeaseEndsByItself where the node lives on but has forgotten.
+// TestALeaseEndsByItself checks that another node takes over after the lease, even if the node with
+// the lease lives.
 func TestALeaseEndsByItself(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -176,23 +178,23 @@ func TestALeaseEndsByItself(t *testing.T) {
 		in.clock.advance(defaultTimeout + leaseSlack - time.Millisecond)
 		b.step()
 		if b.inFlightCount() != 0 {
-			t.Fatal("the lease was not over")
+			t.Fatal("the delivery was taken over before the end of the lease")
 		}
 		in.clock.advance(time.Second)
 		b.step()
 		if b.inFlightCount() != 1 {
-			t.Fatal("the lease was not taken over")
+			t.Fatal("the delivery was not taken over after the lease")
 		}
 		g.wait(1)
 		close(g.open)
-		a.settle() // late, and a success: the delivery has happened
+		a.settle() // records its success late
 		b.settle()
 		posts := r.requests()
 		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 || len(posts) != 2 || posts[0].id != posts[1].id {
 			t.Errorf("%+v", d)
 		}
 		if in.count("webhook_queue") != 0 || in.count("webhook_receiver") != 0 {
-			t.Error("rows that are not needed")
+			t.Error("the queue has rows after the delivery")
 		}
 	})
 }
@@ -220,37 +222,37 @@ func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
 		in.clock.advance(time.Hour)
 		b.settle()
 		if len(r.requests()) != 2 {
-			t.Error("it was sent again")
+			t.Error("the event was sent again")
 		}
 	})
 }
 
-// TestAClaimWhoseCommitWasLostIsGivenBack checks the case where rows name this node for attempts
-// unknown to the node.
-func TestAClaimWhoseCommitWasLostIsGivenBack(t *testing.T) {
+// TestAnUnknownClaimIsReleased checks that a node releases claims in its name that it does not
+// know, as after a commit without an answer.
+func TestAnUnknownClaimIsReleased(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
 		n := in.node("a")
 		r := newReceiver(t, nil)
 		in.callback(n, "acct_1", r.URL)
-		lost := &round{w: n.Webhooks, startedAt: in.clock.read(), epoch: "a", claiming: true}
-		s, err := lost.readPending(context.Background())
+		unknown := &round{w: n.Webhooks, startedAt: in.clock.read(), epoch: "a", claiming: true}
+		s, err := unknown.readPending(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.update(func(tx *store.Tx) error { return lost.run(tx, s) })
-		if len(lost.claimed) != 1 {
+		in.update(func(tx *store.Tx) error { return unknown.run(tx, s) })
+		if len(unknown.claimed) != 1 {
 			t.Fatal("nothing was claimed")
 		}
 		n.settle()
 		if len(r.requests()) != 1 || in.log("acct_1")[0].State != "delivered" {
-			t.Error("it was not given back")
+			t.Error("the claim was not released")
 		}
 	})
 }
 
-// TestARecordIsWrittenOnce although its round is repeated: the answer to a commit
-// was lost.
+// TestARecordIsWrittenOnce checks that a repeated round, as after a commit without an answer,
+// records an attempt once.
 func TestARecordIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
@@ -259,9 +261,9 @@ func TestARecordIsWrittenOnce(t *testing.T) {
 		in.callback(n, "acct_1", r.URL)
 		n.step()
 		n.workers.Wait()
-		ended := n.finishedAttempts()
+		finished := n.finishedAttempts()
 		for range 3 {
-			again := &round{w: n.Webhooks, startedAt: in.clock.read(), epoch: "a", finished: ended}
+			again := &round{w: n.Webhooks, startedAt: in.clock.read(), epoch: "a", finished: finished}
 			in.update(func(tx *store.Tx) error { return again.run(tx, &pendingWork{}) })
 		}
 		n.settle()
@@ -288,11 +290,11 @@ func TestANodeThatComesTooLateDoesNotSend(t *testing.T) {
 		n.applyRound(context.Background(), late)
 		n.workers.Wait()
 		if len(r.requests()) != 0 {
-			t.Error("it was sent")
+			t.Error("the event was sent")
 		}
 		n.settle()
 		if d := in.log("acct_1")[0]; len(r.requests()) != 1 || len(d.Attempts) != 1 || d.State != "delivered" {
-			t.Errorf("%d came, %+v", len(r.requests()), d)
+			t.Errorf("%d requests, %+v", len(r.requests()), d)
 		}
 	})
 }
@@ -325,9 +327,9 @@ func TestNodesShareTheWork(t *testing.T) {
 	})
 }
 
-// TestDeadReceiversHoldUpNobody has 1,000 receivers, of which 100 never answer. Each dead receiver
-// has several events before those of the others.
-func TestDeadReceiversHoldUpNobody(t *testing.T) {
+// TestDeadReceiversDelayNoOthers checks that 900 receivers get their events although 100 other
+// receivers never answer and have several older events each.
+func TestDeadReceiversDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
 		const receivers, dead, each = 1000, 100, 4
@@ -358,10 +360,10 @@ func TestDeadReceiversHoldUpNobody(t *testing.T) {
 		group.Go(func() { n.Run(ctx) })
 		began := time.Now()
 		select {
-		case <-all: // while the dead ones hang
-			t.Logf("%d live receivers have theirs after %v", receivers-dead, time.Since(began))
+		case <-all: // while the requests to the dead receivers hang
+			t.Logf("%d live receivers got their events after %v", receivers-dead, time.Since(began))
 		case <-time.After(2 * time.Minute):
-			t.Errorf("%d of %d live receivers have theirs", live.Load(), receivers-dead)
+			t.Errorf("%d of %d live receivers got their events", live.Load(), receivers-dead)
 		}
 		close(hang.open)
 		stop()
@@ -369,8 +371,8 @@ func TestDeadReceiversHoldUpNobody(t *testing.T) {
 	})
 }
 
-// TestRun checks that Run delivers emitted events at once, retries by itself, and releases running
-// attempts when it ends.
+// TestRun checks that Run delivers new events immediately, retries, and releases running attempts
+// when ctx ends.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -379,7 +381,7 @@ func TestRun(t *testing.T) {
 			o.Now = time.Now
 			o.Retries = []time.Duration{20 * time.Millisecond, 20 * time.Millisecond}
 		})
-		came := make(chan int, 10)
+		answered := make(chan int, 10)
 		hang := newGate()
 		var requests atomic.Int64
 		r := newReceiver(t, func(w http.ResponseWriter, req *http.Request) {
@@ -391,7 +393,7 @@ func TestRun(t *testing.T) {
 			if k < 3 {
 				w.WriteHeader(500)
 			}
-			came <- k
+			answered <- k
 		})
 		ctx, stop := context.WithCancel(context.Background())
 		var group sync.WaitGroup
@@ -399,7 +401,7 @@ func TestRun(t *testing.T) {
 		in.callback(n, "acct_1", r.URL)
 		n.Wake()
 		for range 3 {
-			<-came
+			<-answered
 		}
 		in.callback(n, "acct_2", r.URL+"/hang")
 		n.Wake()
@@ -408,7 +410,7 @@ func TestRun(t *testing.T) {
 		stop()
 		group.Wait()
 		if took := time.Since(began); took > 8*time.Second {
-			t.Errorf("it took %v to end", took)
+			t.Errorf("Run returned after %v", took)
 		}
 		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 3 {
 			t.Errorf("%+v", d)
@@ -421,13 +423,13 @@ func TestRun(t *testing.T) {
 		close(hang.open)
 		b.settle()
 		if d := in.log("acct_2")[0]; d.State != "delivered" || len(d.Attempts) != 2 {
-			t.Errorf("another node did not go on: %+v", d)
+			t.Errorf("another node did not deliver the released event: %+v", d)
 		}
 	})
 }
 
-// TestRunRidesOutAnOutage checks that results are recorded when the database is back.
-func TestRunRidesOutAnOutage(t *testing.T) {
+// TestResultsSurviveAnOutage checks that results are recorded when the database is back.
+func TestResultsSurviveAnOutage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
 		n := in.node("a")
@@ -435,15 +437,15 @@ func TestRunRidesOutAnOutage(t *testing.T) {
 		in.callback(n, "acct_1", r.URL)
 		n.step()
 		n.workers.Wait()
-		away, cancel := context.WithCancel(context.Background())
+		canceled, cancel := context.WithCancel(context.Background())
 		cancel()
 		for range 3 {
-			if _, err := n.runRound(away, away); err == nil || !errors.Is(err, context.Canceled) {
+			if _, err := n.runRound(canceled, canceled); err == nil || !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
 		}
 		if n.inFlightCount() != 1 {
-			t.Error("forgotten before it was recorded")
+			t.Error("the node dropped a result before it was recorded")
 		}
 		n.settle()
 		if d := in.log("acct_1")[0]; len(d.Attempts) != 1 || len(r.requests()) != 1 {

@@ -9,7 +9,7 @@ const (
 	stateFailed    = 2
 )
 
-// kind is how an attempt ended.
+// kind is the outcome of an attempt.
 type kind int
 
 const (

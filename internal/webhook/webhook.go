@@ -39,7 +39,7 @@ type Options struct {
 	// Retries are the waits between attempts; the delivery fails after the last attempt. If empty,
 	// there is one attempt.
 	Retries []time.Duration
-	// Retention is how long the log is kept. Zero means 30 days.
+	// Retention is the time for which log entries are kept. Zero means 30 days.
 	Retention time.Duration
 	// Epoch names the life of this node (node.Node). Leases of dead epochs are taken over.
 	Epoch func() string

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/console/ui"
 )
 
-// NewUserFields ask for a new user of an account.
+// NewUserFields returns the form fields for a new user of an account.
 func NewUserFields() []ui.FormField {
 	return []ui.FormField{
 		{Name: "email", Label: "Email", Kind: "email", Prefix: "new-", Required: true},
@@ -18,17 +18,17 @@ func NewUserFields() []ui.FormField {
 }
 
 // NewUser reads the values of NewUserFields. A user without a password needs a link. Hashing a
-// password delays sign-ins, so may can reject a valid form before the hash; if may is nil, every
-// valid form is accepted. Errors are the joined errors of ParseEmail and CheckPassword, or the
-// error of may or of Hash.
-func NewUser(v *page.Visit, form *ui.PostForm, passwords *account.Passwords, may func() error) (account.SignIn, error) {
+// password delays sign-ins, so a valid form is checked with allow before its password is hashed; if
+// allow is nil, every valid form is accepted. Errors are the joined errors of ParseEmail and
+// CheckPassword, or the error of allow or of Hash.
+func NewUser(v *page.Visit, form *ui.PostForm, passwords *account.Passwords, allow func() error) (account.SignIn, error) {
 	email, err := account.ParseEmail(form.Field("email").Value)
 	password := form.Field("password").Value
 	if password != "" {
 		err = errors.Join(err, account.CheckPassword(password))
 	}
-	if err == nil && may != nil {
-		err = may()
+	if err == nil && allow != nil {
+		err = allow()
 	}
 	if err != nil || password == "" {
 		return account.SignIn{Email: email}, err

@@ -50,8 +50,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestCSVIsForMachines checks that values are exact, and that a text is never a formula.
-func TestCSVIsForMachines(t *testing.T) {
+// TestCSV checks that values are exact, and that a text is never a formula.
+func TestCSV(t *testing.T) {
 	t.Parallel()
 	table := DataTable{Columns: []Column{{Title: "a"}, {Title: "b"}, {Title: "c"}, {Title: "d"}},
 		Rows: []DataRow{{Cells: []any{"=1+1", Money{Amount: -1}, Moment{1_800_000_000_000}, Badge{Label: `with "quotes", and`}}},
@@ -86,7 +86,7 @@ func TestChartsFit(t *testing.T) {
 			t.Errorf("%v has the scale %s, want %s", c.values, scale, c.scale)
 		}
 		if chart.top() < chart.maxSum() {
-			t.Errorf("%v ends at %d", c.values, chart.top())
+			t.Errorf("the axis of %v ends at %d", c.values, chart.top())
 		}
 		for _, d := range chart.Paths() {
 			if strings.Contains(d.Path, "-0.") || strings.Contains(d.Path, "NaN") || strings.Contains(d.Path, "Inf") {
@@ -106,7 +106,7 @@ func TestChartsFit(t *testing.T) {
 	}
 	var b bytes.Buffer
 	if err := parsed(`{{range .}}<path d="{{.Path}}"/>{{end}}`).RenderFragment(&b, "kit", big.Paths()); err != nil || b.Len() > 15_000 {
-		t.Errorf("60 columns of 6 are %d bytes, %v", b.Len(), err)
+		t.Errorf("a chart of 60 columns and 6 series has %d bytes, %v", b.Len(), err)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestAxis(t *testing.T) {
 		labels := c.Labels()
 		if n == 0 {
 			if len(labels) > 0 {
-				t.Errorf("no column has labels: %v", labels)
+				t.Errorf("labels without columns: %v", labels)
 			}
 			continue
 		}
@@ -145,8 +145,8 @@ func TestAxis(t *testing.T) {
 				if l.Class != "" && l.Class != class && class != "more" {
 					continue
 				}
-				if was, there := before[class]; there && n > wideColumns && x-was < 100*least {
-					t.Errorf("%d columns: %v is %f behind the one before", n, l, x-was)
+				if previous, ok := before[class]; ok && n > wideColumns && x-previous < 100*least {
+					t.Errorf("%d columns: %v is only %f behind the previous label", n, l, x-previous)
 				}
 				before[class] = x
 			}
@@ -214,7 +214,7 @@ func TestAmountsOfAColumnAreAlike(t *testing.T) {
 			t.Errorf("%v: got bars %s, want %s", c.amounts, got, c.want)
 		}
 		if m, ok := table.Rows[0].Cells[1].(Money); !ok || m.decimals != 0 {
-			t.Errorf("%v: drawing the table has changed it", c.amounts)
+			t.Errorf("%v: rendering has changed the table", c.amounts)
 		}
 	}
 }

@@ -16,39 +16,39 @@ type DataTable struct {
 	Caption string // name of the list
 	Columns []Column
 	Rows    []DataRow
-	Foot    []any // components, one a column; may be nil
+	Foot    []any // one component per column; may be nil
 }
 
-// Column is one of a table.
+// Column describes a column of a table.
 type Column struct {
 	Title string
-	Right bool   // figures
-	Fold  bool   // not on phones, where rows lead somewhere
-	Exact bool   // amounts have all of their digits
+	Right bool   // right-aligned, for numbers
+	Fold  bool   // omitted on phones in rows with a link
+	Exact bool   // amounts are shown with all digits
 	Sort  string // ascending or descending; empty if the table is not sorted by this column
 }
 
 // DataRow is a row of a table. The first cell links to Href.
 type DataRow struct {
 	Href  string
-	Cells []any // components, one a column
+	Cells []any // one component per column
 }
 
 // tableCell is a cell with the properties of its column and row for the template.
 type tableCell struct {
 	Column
 	Cell  any
-	Href  string // of the first cell
+	Href  string // link of the first cell
 	First bool
 	Folds bool
-	Blank bool // there is nothing in it
+	Blank bool // the cell is empty
 }
 
 // Class returns the CSS classes of the cell.
 func (p tableCell) Class() string {
 	var classes []string
-	for class, is := range map[string]bool{"right": p.Right, "folded": p.Folds, "blank": p.Blank} {
-		if is {
+	for class, applies := range map[string]bool{"right": p.Right, "folded": p.Folds, "blank": p.Blank} {
+		if applies {
 			classes = append(classes, class)
 		}
 	}
@@ -64,17 +64,17 @@ func (t DataTable) Narrow() bool {
 	return len(t.Columns) <= narrowColumns && !slices.ContainsFunc(t.Rows, func(r DataRow) bool { return r.Href != "" })
 }
 
-// decimals returns the number of decimals for the amounts of a column: the most decimals needed by
-// any of them.
+// decimals returns the number of decimals for the amounts of a column: as many as the amount with
+// the most decimals needs.
 func (t DataTable) decimals(column int) (most int) {
-	need := decimals
+	decimalsOf := decimals
 	if t.Columns[column].Exact {
-		need = exactDecimals
+		decimalsOf = exactDecimals
 	}
 	for _, row := range append(slices.Clip(t.Rows), DataRow{Cells: t.Foot}) {
 		if column < len(row.Cells) {
 			if m, ok := row.Cells[column].(Money); ok {
-				most = max(most, minDecimals, need(m.Amount))
+				most = max(most, minDecimals, decimalsOf(m.Amount))
 			}
 		}
 	}
@@ -137,8 +137,8 @@ func (t DataTable) Without(column int) DataTable {
 }
 
 // CSV writes the table for programs: amounts are exact, times are ISO 8601 in UTC. A text gets a
-// leading ' if a spreadsheet would take it for a formula. If titled, CSV writes the titles of the
-// columns first, so that a long table can be written in batches.
+// leading ' if a spreadsheet would take it for a formula. If titled, CSV first writes the titles of
+// the columns, so that a long table can be written in batches.
 func (t DataTable) CSV(w io.Writer, titled bool) error {
 	out := csv.NewWriter(w)
 	titles := make([]string, len(t.Columns))

@@ -34,21 +34,21 @@ func TestModels(t *testing.T) {
 		b.Get("/console/models?id=sandbox-messages").Want(t, http.StatusOK, "$3.00", "$0.30", "$3.75")
 		b.Get("/console/models?id=sandbox-image").Want(t, http.StatusOK, "/v1/images/edits")
 		if page := b.Get("/console/models?id=sandbox-repair").Body.String(); strings.Contains(page, "Try it") {
-			t.Error("a model in maintenance can be tried")
+			t.Error("the page of a model in maintenance links to the playground")
 		}
 		b.Get("/console/models").Want(t, http.StatusOK, "from $0.03 per image (1K)")
 		found := b.Get("/console/models?name=VIDEO")
 		if found.Want(t, http.StatusOK, "sandbox-video", `value="VIDEO"`); strings.Contains(found.Body.String(), "sandbox-chat") {
-			t.Error("a model is listed that has another name")
+			t.Error("the list has a model with another name")
 		}
 		b.Get("/console/models?name=nothing").Want(t, http.StatusOK, "Nothing matches these filters", "All models")
 		b.Get("/console/models?id=nothing").Want(t, http.StatusNotFound)
 	})
 }
 
-// TestModelsShowWhatTheAccountPays checks that the pages of an account with factors show prices
+// TestModelsShowThePricesOfTheAccount checks that the pages of an account with factors show prices
 // multiplied by the factors.
-func TestModelsShowWhatTheAccountPays(t *testing.T) {
+func TestModelsShowThePricesOfTheAccount(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		var chat, video *catalog.Model
@@ -60,8 +60,8 @@ func TestModelsShowWhatTheAccountPays(t *testing.T) {
 				video = m
 			}
 		}
-		const dear, cheap = 1_300_000, 333_333
-		factor, models := money.Factor(dear), map[string]money.Factor{video.ID: cheap}
+		const increased, reduced = 1_300_000, 333_333
+		factor, models := money.Factor(increased), map[string]money.Factor{video.ID: reduced}
 		if err := s.Options.DB.Update(t.Context(), func(tx *store.Tx) error {
 			_, err := account.ChangeTx(tx, s.Accounts["ada"].ID, account.Patch{Factor: &factor, Prices: &models})
 			return err
@@ -69,7 +69,7 @@ func TestModelsShowWhatTheAccountPays(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := s.SignedIn("ada@example.com")
-		input, second := "$"+chat.Price.Input.Times(dear), "$"+video.Tiers[0].Price.Times(cheap)
+		input, second := "$"+chat.Price.Input.Times(increased), "$"+video.Tiers[0].Price.Times(reduced)
 		b.Get("/console/models").Want(t, http.StatusOK, input+" in", second+" per second")
 		b.Get("/console/models?id=sandbox-chat").Want(t, http.StatusOK, input+"<")
 		b.Get("/console/models?id=sandbox-video").Want(t, http.StatusOK, second+"<")
@@ -87,16 +87,16 @@ func TestSandboxIsMarked(t *testing.T) {
 		const badge = `title="Made-up answers: no provider is asked.">sandbox</span>`
 		for path, b := range map[string]*consoletest.Browser{"/console/models": b, "/console/operator/catalog": o} {
 			page := b.Get(path).Body.String()
-			for id, plays := range map[string]bool{"sandbox-chat": true, "sold": false, "both": false} {
+			for id, isSandbox := range map[string]bool{"sandbox-chat": true, "sold": false, "both": false} {
 				_, row, found := strings.Cut(page, ">"+id+"<")
-				if row, _, _ = strings.Cut(row, "</tr>"); !found || strings.Contains(row, badge) != plays {
-					t.Errorf("%s: %s is said to play: %v: %s", path, id, !plays, row)
+				if row, _, _ = strings.Cut(row, "</tr>"); !found || strings.Contains(row, badge) != isSandbox {
+					t.Errorf("%s: %s has the sandbox badge: %v: %s", path, id, !isSandbox, row)
 				}
 			}
 		}
 		b.Get("/console/models?id=sandbox-chat").Want(t, http.StatusOK, badge, "<dt>Sandbox</dt>")
 		if page := b.Get("/console/models?id=sold").Body.String(); strings.Contains(page, "Made-up") {
-			t.Errorf("a model of a provider's is said to play: %s", page)
+			t.Errorf("a model of a real provider is marked as a sandbox model: %s", page)
 		}
 		b.Get("/console/playground").Want(t, http.StatusOK, ">sandbox-chat (sandbox)</option>", ">sold</option>")
 		plain := s.Key("ada", "plain")
@@ -115,7 +115,7 @@ func TestSandboxIsMarked(t *testing.T) {
 	})
 }
 
-// markTest marks an account as one for tests, or removes the mark.
+// markTest marks an account as a test account, or removes the mark.
 func markTest(s *consoletest.Scene, name string, on bool) {
 	s.Update(func(tx *store.Tx) error {
 		_, err := account.ChangeTx(tx, s.Accounts[name].ID, account.Patch{Test: &on})
@@ -131,15 +131,15 @@ func TestSandboxIsHidden(t *testing.T) {
 		k := s.Key("ada", "any")
 		b := s.SignedIn("ada@example.com")
 		pages := []string{"/console/models", "/console/playground", "/console/keys/new", "/console/keys/" + k.ID, "/console/find?q=s"}
-		sees := func(model string, pages ...string) {
+		wantModel := func(model string, pages ...string) {
 			t.Helper()
 			for _, path := range pages {
 				b.Get(path).Want(t, http.StatusOK, model)
 			}
 		}
-		sees("sandbox-chat", pages...)
+		wantModel("sandbox-chat", pages...)
 		s.SellReal()
-		sees("sold", pages...)
+		wantModel("sold", pages...)
 		for _, path := range pages {
 			if strings.Contains(b.Get(path).Body.String(), "sandbox-chat") {
 				t.Errorf("%s shows sandbox-chat to a customer", path)
@@ -154,9 +154,9 @@ func TestSandboxIsHidden(t *testing.T) {
 			})
 			return err
 		})
-		sees("sandbox-chat", "/console/models", "/console/playground", "/console/keys/"+k.ID, "/console/models?id=sandbox-chat")
+		wantModel("sandbox-chat", "/console/models", "/console/playground", "/console/keys/"+k.ID, "/console/models?id=sandbox-chat")
 		markTest(s, "ada", true)
 		s.Key("ada", "another")
-		sees("sandbox-image", "/console/models", "/console/playground?kind=image")
+		wantModel("sandbox-image", "/console/models", "/console/playground?kind=image")
 	})
 }

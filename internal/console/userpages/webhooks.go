@@ -23,10 +23,10 @@ import (
 type webhooksPage struct {
 	Form       ui.PostForm
 	Secret     *ui.CopyField // nil unless requested
-	HasAddress bool          // an address
+	HasAddress bool          // an address is set
 	Roll       ui.Confirm
 	Receivers  ui.Snippets // example programs for receiving events
-	IsNew      bool        // nothing was sent yet
+	IsNew      bool        // there are no deliveries yet
 	Tabs       ui.Tabs
 	Log        ui.DataTable
 	Pager      ui.Pager
@@ -93,8 +93,7 @@ func (c *console) webhooks(v *page.Visit) (page.Responder, error) {
 	return c.webhooksWith(v, form, nil, 0)
 }
 
-// webhooksWith shows the page with a form, which may have errors, and with the secret if it was
-// requested.
+// webhooksWith shows the page with a form, which may have errors, and with the secret unless nil.
 func (c *console) webhooksWith(
 	v *page.Visit, form ui.PostForm, secret *ui.CopyField, status int, notices ...ui.Notice,
 ) (page.Responder, error) {
@@ -147,11 +146,11 @@ func (c *console) webhooksWith(
 // deliveryTabs returns the tabs of the deliveries' states.
 func deliveryTabs(state string) ui.Tabs {
 	tabs := ui.Tabs{Label: "State"}
-	for _, one := range []struct{ state, word string }{{"", "All"}, {"failed", "Failed"}, {"pending", "Waiting"}, {"delivered",
+	for _, item := range []struct{ state, label string }{{"", "All"}, {"failed", "Failed"}, {"pending", "Waiting"}, {"delivered",
 		"Delivered"}} {
-		t := ui.Tab{Href: page.Base + "/webhooks", Text: one.word, Current: one.state == state}
-		if one.state != "" {
-			t.Href += "?state=" + one.state
+		t := ui.Tab{Href: page.Base + "/webhooks", Text: item.label, Current: item.state == state}
+		if item.state != "" {
+			t.Href += "?state=" + item.state
 		}
 		tabs.Items = append(tabs.Items, t)
 	}
@@ -187,7 +186,7 @@ func (c *console) saveWebhook(v *page.Visit) (page.Responder, error) {
 			}
 		}
 		_, err = c.Webhooks.PutEndpointTx(tx, v.Account(), e)
-		return errors.Join(badLow, err) // either takes all of it back
+		return errors.Join(badLow, err) // either error rolls the transaction back
 	}
 	if err := v.Update(save); err != nil {
 		if err := page.AddErrors(&form, err); err != nil {
@@ -210,7 +209,7 @@ func lowLevel(text string) (*money.Amount, error) {
 	return &level, nil
 }
 
-// showSecret shows the signing secret in the answer to a form, and in no address.
+// showSecret shows the signing secret in the response to a form, so that no URL leads to it.
 func (c *console) showSecret(v *page.Visit) (page.Responder, error) {
 	var e webhook.Endpoint
 	if err := v.Update(func(tx *store.Tx) (err error) {
@@ -238,14 +237,14 @@ func (c *console) withSecret(v *page.Visit, secret string, notices ...ui.Notice)
 	return c.webhooksAgain(v, &ui.CopyField{ID: "secret", Label: "Signing secret", Value: secret}, notices...)
 }
 
-// webhooksAgain shows the page as it is set now, with something beside it.
+// webhooksAgain shows the page with the stored settings, the secret unless nil, and notices.
 func (c *console) webhooksAgain(v *page.Visit, secret *ui.CopyField, notices ...ui.Notice) (page.Responder, error) {
 	out, err := c.webhooks(v)
 	p, ok := out.(page.FullPage)
 	if err != nil || !ok {
 		return out, err
 	}
-	shown, _ := p.Main.(webhooksPage) // the type of the content of webhooks
+	shown, _ := p.Main.(webhooksPage) // c.webhooks always returns this type
 	shown.Secret = secret
 	p.Main, p.Notices = shown, notices
 	return p, nil
@@ -322,7 +321,7 @@ func bodyCodes(body string) ui.Snippets {
 	return codes
 }
 
-// resendDelivery sends an event again: the same id and bytes.
+// resendDelivery sends an event again, with the same id and bytes.
 func (c *console) resendDelivery(v *page.Visit) (page.Responder, error) {
 	var d webhook.Delivery
 	if err := v.View(func(tx *store.Tx) (err error) {

@@ -5,46 +5,48 @@ import (
 	"strings"
 )
 
-// Examples checks every JSON example of the contracts and returns the faults by place.
+// Examples checks every JSON example of the contracts and returns the result of each by its path; a
+// valid example has a nil error.
 func Examples() (map[string]error, error) {
 	c, err := New()
 	if err != nil {
 		return nil, err
 	}
-	found, done := map[string]error{}, map[string]bool{}
+	results, done := map[string]error{}, map[string]bool{}
 	for _, o := range c.operations {
 		if !done[o.document] {
 			done[o.document] = true
-			c.examples(o.document+"#", o.top, found)
+			c.examples(o.document+"#", o.top, results)
 		}
 	}
-	return found, nil
+	return results, nil
 }
 
-func (c *Checker) examples(at string, v any, found map[string]error) {
+// examples checks the examples in v and its members.
+func (c *Checker) examples(path string, v any, results map[string]error) {
 	switch v := v.(type) {
 	case map[string]any:
 		if example, ok := v["example"]; ok && v["schema"] != nil {
-			found[at] = c.example(at, example)
+			results[path] = c.example(path, example)
 		}
 		for name, value := range v {
 			if name != "example" {
-				c.examples(at+"/"+escape(name), value, found)
+				c.examples(path+"/"+escape(name), value, results)
 			}
 		}
-	case []any: // lists of schemas and parameters: the latter's examples are checked where they are named
+	case []any: // lists of schemas and parameters; examples of parameters are checked at their definition
 		return
 	}
 }
 
-// example checks one example; streams are checked by event.
-func (c *Checker) example(at string, example any) error {
-	if text, ok := example.(string); ok && strings.HasSuffix(at, "text~1event-stream") {
-		return c.stream(at+"/x-event-schema", Answer{Body: []byte(text)})
+// example checks one example. Each event of a stream is checked.
+func (c *Checker) example(path string, example any) error {
+	if text, ok := example.(string); ok && strings.HasSuffix(path, "text~1event-stream") {
+		return c.stream(path+"/x-event-schema", Answer{Body: []byte(text)})
 	}
 	raw, err := json.Marshal(example)
 	if err != nil {
 		return err
 	}
-	return c.validate(at+"/schema", raw)
+	return c.validate(path+"/schema", raw)
 }

@@ -12,9 +12,10 @@ import (
 	"testing"
 )
 
-// Ideogram is a fake of version 2 of Ideogram's API. Pictures are tasks.
+// Ideogram is a fake of version 2 of Ideogram's API. Each request for pictures creates a task.
 //
-// Behaviour.Failed has members of the answer to a poll: `{"status":"failed","failure_reason":"…"}`.
+// Behaviour.Failed holds members for the response to a poll:
+// `{"status":"failed","failure_reason":"…"}`.
 type Ideogram struct{ Studio }
 
 // NewIdeogram starts a fake Ideogram, which stops at the end of the test.
@@ -49,7 +50,7 @@ type ideogramTask struct {
 	Style     string `json:"style_type"`
 	Preset    string `json:"style_preset"`
 
-	pictures int  // in the form
+	pictures int  // number of pictures in the form
 	masked   bool // the form has a black and white mask
 }
 
@@ -57,12 +58,12 @@ var ideogramSize = regexp.MustCompile(`^(\d+)x(\d+)$`)
 
 // checkEdit returns the error of a request for a precise edit, or the empty string.
 func (in *ideogramTask) checkEdit(model string) string {
-	most := 5
+	maxPictures := 5
 	if in.masked {
-		most = 4
+		maxPictures = 4
 	}
 	switch {
-	case in.Prompt == "" || in.pictures == 0 || in.pictures > most:
+	case in.Prompt == "" || in.pictures == 0 || in.pictures > maxPictures:
 		return "prompt and image are required, with up to 4 reference_images, 3 beside a mask"
 	case model != "ideogram-4-5" && model != "ideogram-4-6":
 		return "no such model"

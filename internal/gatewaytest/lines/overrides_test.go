@@ -29,37 +29,37 @@ func checkHeaders(t *testing.T, h map[string][]string) {
 	}
 }
 
-// TestOverrides checks the request overrides of lines for every provider: chat in all forms, native
-// and translated, and jobs.
+// TestOverrides checks the request overrides of lines for every provider: for jobs, and for chat in
+// all forms, native and translated.
 func TestOverrides(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		p := scene.NewNode(t, binary, database, map[string]string{"TEAM_SECRET": teamSecret, "FAILING_LINE_KEY": scene.Credential})
 		var models, lines []map[string]any
-		var plays []func(t *testing.T)
-		for _, spoken := range []string{"chat", "responses", "messages", "gemini"} {
+		var tests []func(t *testing.T)
+		for _, lineForm := range []string{"chat", "responses", "messages", "gemini"} {
 			for _, in := range scene.ClientForms() {
-				if spoken == "responses" && in != scene.Responses {
+				if lineForm == "responses" && in != scene.Responses {
 					continue
 				}
-				model, line, play := overriddenChat(t, p, spoken, in)
-				models, lines, plays = append(models, model), append(lines, line), append(plays, play)
+				model, line, test := overriddenChat(t, p, lineForm, in)
+				models, lines, tests = append(models, model), append(lines, line), append(tests, test)
 			}
 		}
 		for _, m := range fakestudio.Providers() {
 			for _, kind := range []string{"image", "video"} {
-				model, line, play := overriddenJob(t, p, m, kind)
-				models, lines, plays = append(models, model), append(lines, line), append(plays, play)
+				model, line, test := overriddenJob(t, p, m, kind)
+				models, lines, tests = append(models, model), append(lines, line), append(tests, test)
 			}
 		}
 		for _, m := range fakestudio.Vendors() {
-			model, line, play := overriddenJob(t, p, m, "image")
-			models, lines, plays = append(models, model), append(lines, line), append(plays, play)
+			model, line, test := overriddenJob(t, p, m, "image")
+			models, lines, tests = append(models, model), append(lines, line), append(tests, test)
 		}
 		p.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
-		for _, play := range plays {
-			play(t)
+		for _, test := range tests {
+			test(t)
 		}
 		if strings.Contains(p.Output(), teamSecret) {
 			t.Error("the log shows a header's secret")
@@ -67,22 +67,23 @@ func TestOverrides(t *testing.T) {
 	})
 }
 
-// overriddenChat returns a line of a form, for clients of a form. It answers two requests and
-// rejects one with a message that repeats a header.
-func overriddenChat(t *testing.T, p *scene.Node, spoken string, in scene.Form) (model, line map[string]any, play func(*testing.T)) {
-	id := "overridden-" + spoken + "-" + string(in)
+// overriddenChat returns a model and a line of a form for clients of another or the same form, and
+// their test. The provider answers two requests and rejects the third with a message that repeats a
+// header.
+func overriddenChat(t *testing.T, p *scene.Node, lineForm string, in scene.Form) (model, line map[string]any, test func(*testing.T)) {
+	id := "overridden-" + lineForm + "-" + string(in)
 	set := map[string]any{"service_note": map[string]any{"kind": "fixed", "list": []int{1, 2}}}
-	server := fakeprovider.New(t, fakeprovider.Good(spoken, false), fakeprovider.Good(spoken, true),
+	server := fakeprovider.New(t, fakeprovider.Good(lineForm, false), fakeprovider.Good(lineForm, true),
 		fakeprovider.Error(400, "invalid_request_error", "odd", "you sent Team "+teamSecret))
-	line = scene.FormLine(id, spoken, server.URL(), overrides(set, "metadata", "stream_options"), id)
-	play = func(t *testing.T) {
+	line = scene.FormLine(id, lineForm, server.URL(), overrides(set, "metadata", "stream_options"), id)
+	test = func(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			g := scene.GatewayAt(t, p.Process)
 			_, key := p.Account(10, nil)
 			more := map[string]any{"service_note": "the client's", "metadata": map[string]any{"user_id": "a"}}
 			for i, streamed := range []bool{false, true, false} {
 				a := g.Send(t, in, key, scene.Request(in, id, streamed, more))
-				if good := i < 2; good != (a.Status == 200) || strings.Contains(a.Raw, teamSecret) {
+				if wantOK := i < 2; wantOK != (a.Status == 200) || strings.Contains(a.Raw, teamSecret) {
 					t.Fatalf("request %d: %d %s", i, a.Status, a.Raw)
 				}
 			}
@@ -95,52 +96,53 @@ func overriddenChat(t *testing.T, p *scene.Node, spoken string, in scene.Form) (
 				if got := string(members["service_note"]); got != `{"kind":"fixed","list":[1,2]}` || bytes.Contains(r.Body, []byte("client's")) {
 					t.Errorf("the fixed field arrived as %s in %s", got, r.Body)
 				}
-				for _, gone := range []string{"metadata", "stream_options"} {
-					if members[gone] != nil {
-						t.Errorf("%s was sent: %s", gone, r.Body)
+				for _, name := range []string{"metadata", "stream_options"} {
+					if members[name] != nil {
+						t.Errorf("%s was sent: %s", name, r.Body)
 					}
 				}
 			}
 		})
 	}
-	return scene.FormModel(id, nil, in), line, play
+	return scene.FormModel(id, nil, in), line, test
 }
 
-// overriddenJob returns a line of a provider of pictures or clips.
-func overriddenJob(t *testing.T, p *scene.Node, m fakestudio.Provider, kind string) (model, line map[string]any, play func(*testing.T)) {
+// overriddenJob returns a model and a line of a provider of pictures or clips, and their test.
+func overriddenJob(t *testing.T, p *scene.Node, m fakestudio.Provider, kind string) (model, line map[string]any, test func(*testing.T)) {
 	id := "overridden-" + m.Name + "-" + kind
-	// a field of the provider, its value, its form in the request, and a field that is never sent
-	field, value, arrives, omitted := "guidance", any("fixed"), `"guidance":"fixed"`, "style"
+	// A field of the provider, its value, the text of both in the request, and a field that the line
+	// omits.
+	field, value, sent, omitted := "guidance", any("fixed"), `"guidance":"fixed"`, "style"
 	switch {
 	case m.Name == "openai" && kind == "image":
-		field, value, arrives, omitted = "quality", "medium", `"quality":"medium"`, "background"
+		field, value, sent, omitted = "quality", "medium", `"quality":"medium"`, "background"
 	case m.Name == "xai":
-		field, arrives = "user", `"user":"fixed"`
+		field, sent = "user", `"user":"fixed"`
 	case m.Name == "ark" || m.Name == "dashscope":
-		field, value, arrives = "watermark", true, `"watermark":true`
+		field, value, sent = "watermark", true, `"watermark":true`
 	case m.Name == "openai":
-		arrives = "name=\"guidance\"\r\n\r\nfixed\r\n"
+		sent = "name=\"guidance\"\r\n\r\nfixed\r\n"
 	case m.Name == "bfl":
-		field, arrives, omitted = "output_format", `"output_format":"fixed"`, "prompt_upsampling"
+		field, sent, omitted = "output_format", `"output_format":"fixed"`, "prompt_upsampling"
 	case m.Name == "stability":
-		field, arrives, omitted = "style_preset", "name=\"style_preset\"\r\n\r\nfixed\r\n", "negative_prompt"
+		field, sent, omitted = "style_preset", "name=\"style_preset\"\r\n\r\nfixed\r\n", "negative_prompt"
 	case m.Name == "ideogram":
-		field, arrives, omitted = "magic_prompt", `"magic_prompt":"fixed"`, "quality"
+		field, sent, omitted = "magic_prompt", `"magic_prompt":"fixed"`, "quality"
 	case m.Name == "recraft":
-		field, arrives, omitted = "style_id", `"style_id":"fixed"`, "image_format"
+		field, sent, omitted = "style_id", `"style_id":"fixed"`, "image_format"
 	case m.Name == "luma":
-		field, arrives, omitted = "style", `"style":"fixed"`, "output_format"
+		field, sent, omitted = "style", `"style":"fixed"`, "output_format"
 	case m.Name == "minimax":
-		field, value, arrives, omitted = "prompt_optimizer", true, `"prompt_optimizer":true`, "aigc_watermark"
+		field, value, sent, omitted = "prompt_optimizer", true, `"prompt_optimizer":true`, "aigc_watermark"
 	case m.Name == "kling":
-		field, value, arrives, omitted = "image_fidelity", 0.5, `"image_fidelity":0.5`, "image_reference"
+		field, value, sent, omitted = "image_fidelity", 0.5, `"image_fidelity":0.5`, "image_reference"
 	case m.Name == "runway":
 		field, value = "contentModeration", map[string]any{"publicFigureThreshold": "low"}
-		arrives = `"contentModeration":{"publicFigureThreshold":"low"}`
+		sent = `"contentModeration":{"publicFigureThreshold":"low"}`
 	case (m.Name == "gemini" || m.Name == "vertex") && kind == "image":
-		field, value, arrives, omitted = "topK", 7, `"topK":7`, "topP"
+		field, value, sent, omitted = "topK", 7, `"topK":7`, "topP"
 	case m.Name == "gemini":
-		field, value, arrives, omitted = "personGeneration", "allow_adult", `"personGeneration":"allow_adult"`, "enhancePrompt"
+		field, value, sent, omitted = "personGeneration", "allow_adult", `"personGeneration":"allow_adult"`, "enhancePrompt"
 	}
 	studio := m.Open(t)
 	line = m.JobLine(id, studio, kind, overrides(map[string]any{field: value}, omitted), id)
@@ -148,19 +150,19 @@ func overriddenJob(t *testing.T, p *scene.Node, m fakestudio.Provider, kind stri
 	if model = scene.ImageModel(id, more); kind == "video" {
 		model = scene.VideoModel(id, more)
 	}
-	play = func(t *testing.T) {
+	test = func(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			c := p.Customer()
 			job := c.Submit(t, kind, scene.JobRequest(id, "a boat", map[string]any{field: "the client's", omitted: "the client's"}))
 			c.Becomes(t, kind, job, "succeeded")
 			for _, s := range studio.Submissions() {
 				checkHeaders(t, s.Header)
-				if !bytes.Contains(s.Body, []byte(arrives)) || bytes.Contains(s.Body, []byte("client's")) ||
+				if !bytes.Contains(s.Body, []byte(sent)) || bytes.Contains(s.Body, []byte("client's")) ||
 					bytes.Contains(s.Body, []byte(`"`+omitted+`"`)) {
 					t.Errorf("submitted: %s", s.Body)
 				}
 			}
 		})
 	}
-	return model, line, play
+	return model, line, test
 }

@@ -10,8 +10,8 @@ import (
 // The rows of keys, free quotas and usage have the figures of one day. If today is another day,
 // after midnight or after a jump of the clock, the row rolls over: its figures are added to the
 // stored figures of the old day, and the stored figures of today are moved into the row. So each
-// day has exact figures even if the clock goes back and forth. A row of today costs nothing; a
-// rollover costs the batch one more read.
+// day has exact figures even if the clock goes back and forth. Without a rollover, a batch needs no
+// further read; with a rollover, it needs one.
 
 // KeyDay identifies a day of a key.
 type KeyDay struct {
@@ -23,7 +23,7 @@ type KeyDay struct {
 type DaySums struct {
 	Spent, Held money.Amount // of a key
 	Used        int64        // of a free quota
-	Create      bool         // insert the figures if none are stored; otherwise only stored figures change
+	Create      bool         // insert a row if none is stored; if false, only a stored row changes
 }
 
 // Days are the stored figures of keys and free quotas, and the batch's changes to them.
@@ -46,17 +46,17 @@ func newDays() Days {
 // DayOf returns the UTC day of a time in Unix milliseconds.
 func DayOf(ms int64) int64 { return ms / (24 * time.Hour).Milliseconds() }
 
-// FoldBelow returns the request id below which receipts are deleted; ids sort by creation time. It
-// keeps the receipts of today, which prove today's figures, and those of an hour before, because a
-// request created before midnight may have been admitted after it.
+// FoldBelow returns the request id below which receipts are deleted; ids sort by creation time. The
+// receipts of today stay, because they prove today's figures. The receipts of the hour before
+// midnight stay too, because a request created before midnight may be admitted after midnight.
 func FoldBelow(nowMS int64, retention time.Duration) string {
 	midnight := time.Duration(DayOf(nowMS)) * 24 * time.Hour
 	cutoff := min(nowMS-retention.Milliseconds(), (midnight - time.Hour).Milliseconds())
 	return id.At("req_", time.UnixMilli(cutoff))
 }
 
-// spentOn returns a key's spent and held sums of a day. The row is of that day, or the day was
-// read.
+// spentOn returns a key's spent and held sums of a day. The day must be that of the key's row, or
+// its stored figures must have been read.
 func (b *Books) spentOn(key *KeyRow, day int64) (spent, held money.Amount) {
 	if key.Day == day {
 		return key.DaySpent, key.DayHeld
@@ -94,8 +94,8 @@ func removeStored[K comparable](k K, read, added, deleted map[K]DaySums) {
 	delete(added, k)
 }
 
-// usedOn returns the used places of a free quota on a day. The row is of that day, or the day was
-// read.
+// usedOn returns the used places of a free quota on a day. The day must be that of the quota's row,
+// or its stored figures must have been read.
 func (b *Books) usedOn(k ModelKey, day int64) int64 {
 	if free := b.Free[k]; free != nil && free.Day == day {
 		return free.Used
@@ -129,7 +129,7 @@ func (b *Books) addFreeDay(k ModelKey, day, used int64, create bool) {
 	b.Days.FreeAdds[at] = DaySums{Used: a.Used + used, Create: a.Create || create}
 }
 
-// returnFree returns a place to a free quota of a day.
+// returnFree gives back a place of a free quota on a day.
 func (b *Books) returnFree(k ModelKey, day int64) {
 	free := b.Free[k]
 	switch {
@@ -150,8 +150,8 @@ func (b *Books) rollUsage(acct *AccountRow) {
 	}
 }
 
-// rewind handles a key whose last use is in the future: the clock was set back. The key's future
-// hits happened before now, so they count as made now. This never shortens a window.
+// rewind corrects a key whose last use is in the future because the clock was set back. It sets the
+// key's hits in the future to now, which never shortens a window.
 func (b *Books) rewind(key *KeyRow) {
 	key.LastUsedMS, key.Dirty = b.NowMS, true
 	b.RewoundKeys = append(b.RewoundKeys, key.ID)

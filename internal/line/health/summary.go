@@ -12,35 +12,35 @@ import (
 // Summary is the state of a line on this node according to its attempts and probes.
 type Summary struct {
 	State        string // one of the states below
-	CoolingUntil int64  // the next request or probe in Unix seconds; 0 if the line waits for nothing
+	CoolingUntil int64  // time of the next request or probe in Unix seconds; 0 if requests are sent now
 	PartsOut
-	Attempts    int // recent attempts, the base of SuccessRate and FirstByteMS
+	Attempts    int // number of recent attempts, the base of SuccessRate and FirstByteMS
 	SuccessRate *float64
-	FirstByteMS *int64 // the median; nil without any
-	Cause       string // of the state, else of the latest failed recent attempt
+	FirstByteMS *int64 // median; nil if no recent attempt has a first byte
+	Cause       string // cause of the state, else of the latest failed recent attempt
 	CauseAt     int64  // Unix seconds
 }
 
-// PartsOut lists the parts of a line without requests.
+// PartsOut lists the parts of a line that get no requests.
 type PartsOut struct {
-	// ModelsOut lists models missing on the line, ModelsCooling rate-limited models, and FormsOut
-	// models missing in one form.
+	// ModelsOut lists models that the line lacks, ModelsCooling rate-limited models, and FormsOut
+	// models that the line lacks in one form.
 	ModelsOut     []PartOut `json:"models_out,omitempty"`
 	ModelsCooling []PartOut `json:"models_cooling,omitempty"`
 	FormsOut      []PartOut `json:"forms_out,omitempty"`
 }
 
-// PartOut is a part of a line without requests.
+// PartOut is a part of a line that gets no requests.
 type PartOut struct {
 	Model string    `json:"model"`
 	Form  wire.Form `json:"form,omitempty"`
-	Tools bool      `json:"tools,omitempty"` // requests with tools alone prefer another form
+	Tools bool      `json:"tools,omitempty"` // only requests with tools avoid the form
 	Cause string    `json:"cause"`
 	Since int64     `json:"since"` // Unix seconds
 	Until int64     `json:"until"` // next request or probe in Unix seconds
 }
 
-// Compare orders by model and form.
+// Compare orders parts by model, form and tools.
 func (p PartOut) Compare(q PartOut) int {
 	tools := 0
 	if p.Tools != q.Tools {
@@ -56,55 +56,55 @@ func (p PartOut) Compare(q PartOut) int {
 const (
 	StateInService      = "in_service"
 	StateCooling        = "cooling"         // after a provider's rate limit
-	StateCircuitOpen    = "circuit_open"    // it failed too often
-	StateHalfOpen       = "half_open"       // a probe went well, a few requests decide
+	StateCircuitOpen    = "circuit_open"    // too many attempts failed
+	StateHalfOpen       = "half_open"       // a probe succeeded; a few requests decide
 	StateCredentialsOut = "credentials_out" // the provider refused the credential or account
-	StateModelOut       = "model_out"       // of one model on one line, in alerts
-	StateFormOut        = "form_out"        // of one model in one form on one line, in alerts
+	StateModelOut       = "model_out"       // only in alerts: one model of the line is out
+	StateFormOut        = "form_out"        // only in alerts: one model of the line is out in one form
 )
 
-// Summary returns the line's recent attempts and present blocks.
+// Summary returns the state of the line at now.
 func (s *Stats) Summary(now time.Time) (sum Summary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var (
-		good   float64
-		begins []time.Duration
+		good       float64
+		firstBytes []time.Duration
 	)
 	first := uint64(0)
 	if s.n > recentAttempts {
 		first = s.n - recentAttempts
 	}
-	for i := first; i < s.n; i++ { // oldest first, so that the last cause wins
-		o := s.ring[i%recentAttempts]
-		if now.Sub(o.at) > recentTime {
+	for i := first; i < s.n; i++ { // oldest first, so that the latest cause remains
+		attempt := s.ring[i%recentAttempts]
+		if now.Sub(attempt.at) > recentTime {
 			continue
 		}
 		sum.Attempts++
-		good += o.success
-		if o.firstByte > 0 {
-			begins = append(begins, o.firstByte)
+		good += attempt.success
+		if attempt.firstByte > 0 {
+			firstBytes = append(firstBytes, attempt.firstByte)
 		}
-		if o.cause != "" {
-			sum.Cause, sum.CauseAt = o.cause, o.at.Unix()
+		if attempt.cause != "" {
+			sum.Cause, sum.CauseAt = attempt.cause, attempt.at.Unix()
 		}
 	}
 	if sum.Attempts > 0 {
 		rate := good / float64(sum.Attempts)
 		sum.SuccessRate = &rate
 	}
-	if len(begins) > 0 {
-		slices.Sort(begins)
-		ms := begins[len(begins)/2].Milliseconds()
+	if len(firstBytes) > 0 {
+		slices.Sort(firstBytes)
+		ms := firstBytes[len(firstBytes)/2].Milliseconds()
 		sum.FirstByteMS = &ms
 	}
 	s.addHealth(now, &sum)
 	return sum
 }
 
-// addHealth fills in the line's health. Callers must hold mu.
+// addHealth adds the line's state and its parts that are out. Callers must hold mu.
 func (s *Stats) addHealth(now time.Time, sum *Summary) {
-	s.health.endPauses(now) // end expired pauses
+	s.health.endPauses(now)
 	s.publish()
 	h := &s.health
 	sum.State = StateInService
@@ -121,7 +121,7 @@ func (s *Stats) addHealth(now time.Time, sum *Summary) {
 		case p.cools && p.private:
 		case p.cools:
 			sum.ModelsCooling = append(sum.ModelsCooling, out)
-		case !p.out || !p.announced: // no block, or a probe has yet to decide
+		case !p.out || !p.announced: // in use, or a probe is still to decide
 		case part.Form == "":
 			sum.ModelsOut = append(sum.ModelsOut, out)
 		default:

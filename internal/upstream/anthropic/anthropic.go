@@ -48,8 +48,8 @@ const lastEvent = "event: message_stop"
 // maxCountBody bounds the answer of a count.
 const maxCountBody = 64 << 10
 
-// Info describes the provider for the catalog. A key is not demanded, since
-// servers of one's own network speak the form too.
+// Info describes the provider for the catalog. The key is optional, because servers in private
+// networks use the form too.
 func Info() upstream.Info {
 	return upstream.Info{
 		Kinds:          []string{"chat"},
@@ -60,7 +60,7 @@ func Info() upstream.Info {
 	}
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct {
 	line            *exchange.Client
 	messages, count *url.URL

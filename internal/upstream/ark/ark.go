@@ -100,9 +100,9 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	}
 	switch w.Kind {
 	case upstream.KindImage:
-		return a.paint(ctx, w)
+		return a.submitImages(ctx, w)
 	case upstream.KindVideo:
-		return a.film(ctx, w)
+		return a.submitVideo(ctx, w)
 	}
 	return nil, upstream.Unsuitable(w.Kind, "ark makes no %q", w.Kind)
 }

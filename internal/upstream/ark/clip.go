@@ -27,8 +27,8 @@ var framesWithRatio = regexp.MustCompile(`seedance-(?:1-|2-0)`)
 // silent matches the models without sound.
 var silent = regexp.MustCompile(`seedance-1-0`)
 
-// film submits a clip.
-func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+// submitVideo submits a clip.
+func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	body, err := a.clipBody(ctx, w)
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (a *Adapter) task(method, ticket string) exchange.JobCall {
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(w.Kind, "no name of a task")
+		return nil, upstream.Vanished(w.Kind, "the ticket is not a task ID")
 	}
 	reply, err := a.Line.QueryTask(ctx, w.Kind, a.task(http.MethodGet, ticket))
 	if err != nil {
@@ -196,11 +196,11 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: video.Str}}}, nil
 	case "failed":
-		return nil, ended(kind, reply, task.Get("error"))
+		return nil, taskFailure(kind, reply, task.Get("error"))
 	case "cancelled":
 		return nil, reply.Ended(kind, "", "cancelled at the provider")
 	case "expired":
-		return nil, upstream.Expired(kind, "the provider gave the task up")
+		return nil, upstream.Expired(kind, "the task expired at the provider")
 	default:
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}

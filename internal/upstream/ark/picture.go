@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// callsAtOnce is how many of a submission's calls run at a time.
+// callsAtOnce is the maximum number of calls of a submission at a time.
 const callsAtOnce = 4
 
 // maxSeed is the largest seed accepted by Ark.
@@ -25,16 +25,16 @@ const maxSeed = math.MaxInt32
 // tierName matches the sizes with a name at Ark.
 var tierName = regexp.MustCompile(`^[1-9]K$`)
 
-// paint makes the pictures of w.
+// submitImages makes the pictures of w.
 //
 // Ark has no count. Its sequential_image_generation makes a set of related pictures, as many as the
 // model finds in the prompt, possibly only one. But `n` asks for n tries at one prompt, so n
 // pictures are n calls. Only if the user asks for a set with the param
-// `sequential_image_generation: auto`, paint makes one call for a set of at most n pictures.
+// `sequential_image_generation: auto`, submitImages makes one call for a set of at most n pictures.
 //
 // The pictures of the successful calls are a success, and the other calls' failures are dropped,
-// because the job has ended well. Without any picture, paint returns the most severe failure.
-func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+// because the job has ended well. Without any picture, submitImages returns the most severe failure.
+func (a *Adapter) submitImages(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	body, err := pictureBody(ctx, w)
 	if err != nil {
 		return nil, err
@@ -146,8 +146,8 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int, body func(c
 	return results, nil, true
 }
 
-// readPictures reads a good answer: its pictures, or why there are none. Single
-// pictures of a set can fail; the first of those speaks for all if none came.
+// readPictures returns the pictures of a good response, or the failure without pictures. Single
+// pictures of a set can fail. If all fail, readPictures returns the failure of the first.
 func readPictures(reply *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure) {
 	var (
 		results []jobcall.Result
@@ -164,7 +164,7 @@ func readPictures(reply *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure
 	case len(results) > 0:
 		return results, nil
 	case failed.Exists():
-		return nil, ended(upstream.KindImage, reply, failed)
+		return nil, taskFailure(upstream.KindImage, reply, failed)
 	}
 	return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
 }

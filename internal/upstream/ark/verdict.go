@@ -34,8 +34,8 @@ func (a *Adapter) submit(ctx context.Context, kind string, r exchange.JobCall) (
 	return nil, errObject.Get("code").String(), reply.Redact(mend(kind, t, errObject, false))
 }
 
-// ended is the verdict on the error object of a task, or of a picture of a set.
-func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
+// taskFailure returns the failure in the error object of a task, or of a picture of a set.
+func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	return mend(kind, reply.Ended(kind, e.Get("code").String(), e.Get("message").String()), e, true)
 }
 

@@ -68,7 +68,7 @@ func checkOptions(options map[string]any) error {
 	return nil
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct{ *cloud.Adapter }
 
 // New makes the adapter of a line. It fails as cloud.Open does. Calls go over

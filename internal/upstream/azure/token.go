@@ -22,8 +22,8 @@ const (
 	defaultAuthority = "https://login.microsoftonline.com"
 )
 
-// fetchToken is how a line's tokens of Entra ID are fetched. A credential of the
-// library keeps its token, so each fetch makes its own.
+// fetchToken returns a function to fetch a line's tokens of Entra ID. A credential of the
+// library caches its token, so each fetch creates a new credential.
 func fetchToken(options map[string]any, secret string, transport http.RoundTripper) credential.Fetch {
 	return func(ctx context.Context) (*credential.Credential, error) {
 		entra, err := identity(options, secret, credential.Client(ctx, transport))

@@ -38,7 +38,7 @@ func fetchKeys(options map[string]any, secret string, now func() time.Time) cred
 				return nil, credential.Refused(statusOf(err), fmt.Errorf("the chain of credentials: %w", err))
 			}
 		}
-		// A signer remembers keys by their ids alone, so each gets its own.
+		// A signer caches keys by their ids alone, so each credential gets its own signer.
 		sign := signature{region: region, service: exchange.Text(options, "service", defaultService), now: now, signer: v4.NewSigner()}
 		got := &credential.Credential{Secrets: []string{keys.SecretAccessKey}}
 		if keys.SessionToken != "" {
@@ -67,7 +67,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// signature is how a line's calls are signed.
+// signature signs a line's calls.
 type signature struct {
 	region, service string
 	now             func() time.Time

@@ -23,7 +23,7 @@ func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	tier, ok := clipTiers()[w.Tier]
 	switch {
 	case !ok:
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s cannot be asked for %q", w.Model, w.Tier)
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s does not make %q", w.Model, w.Tier)
 	case w.Exact:
 		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s takes a resolution and a ratio, no pixels", w.Model)
 	case w.Seconds != 0 && (w.Seconds < minSeconds || w.Seconds > maxSeconds):

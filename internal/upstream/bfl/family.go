@@ -85,7 +85,7 @@ func (f family) body(ctx context.Context, w jobcall.Task) (map[string]any, error
 	case familyFill:
 		return fill(ctx, w)
 	}
-	return nil, upstream.Unsuitable(w.Kind, "how bfl's model %s is asked for a %s is not known", w.Model, w.Kind)
+	return nil, upstream.Unsuitable(w.Kind, "bfl's model %s is unknown for the kind %s", w.Model, w.Kind)
 }
 
 // Bounds of pictures.
@@ -112,7 +112,7 @@ func named(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	body := map[string]any{}
 	tier, ok := namedTiers()[w.Tier]
 	if !ok {
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s cannot be asked for %q", w.Model, w.Tier)
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s does not make %q", w.Model, w.Tier)
 	}
 	body["resolution"] = tier
 	if err := ratio(body, w, namedRatios()); err != nil {
@@ -142,8 +142,7 @@ func ratio(body map[string]any, w jobcall.Task, of []string) error {
 	return nil
 }
 
-// free asks for pixels: without a ratio those of a square, if the tier has to be
-// asked for.
+// free sets the pixels. Without a ratio, a larger tier becomes a square.
 func free(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	body := map[string]any{}
 	width, height := w.Width, w.Height
@@ -190,7 +189,7 @@ func fit(width, height, side int) (int, int) {
 func shaped(ctx context.Context, w jobcall.Task, side, most int) (map[string]any, error) {
 	body := map[string]any{}
 	if w.Square() > side {
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s cannot be asked for %s", w.Model, w.Tier)
+		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s does not make %s", w.Model, w.Tier)
 	}
 	if err := ratio(body, w, nil); err != nil {
 		return nil, err

@@ -5,7 +5,7 @@
 //   - An adapter makes one call and never repeats the call: the loop over lines (package line) is
 //     the only retry loop. Only package credential sends a call again, once, after a rejected
 //     token.
-//   - Of a client's request only the body and the headers named by Call reach a provider.
+//   - A provider gets only the body of the client's request and the headers named by Call.
 package chatcall
 
 import (
@@ -29,25 +29,24 @@ type Call struct {
 	Model string
 	// Stream reports whether Body asks for a stream.
 	Stream bool
-	// Body is sent as it is. The adapter only reads it, and it must not change
-	// until the answer's body is closed.
+	// Body is sent unchanged. The adapter only reads Body. The caller must not change Body until
+	// the body of the response is closed.
 	Body rawjson.Pieces
 	// Header holds the forwarded headers of the client (`anthropic-version`, `anthropic-beta`).
 	// Adapters without these headers ignore them.
 	Header http.Header
-	// IdempotencyKey is a key of our own, unique for this attempt; empty sends
-	// none.
+	// IdempotencyKey is the gateway's key, unique for this attempt. If empty, no key is sent.
 	IdempotencyKey string
 }
 
 // Response is a 2xx response with the right content type: JSON for a plain call, an event stream
 // for a streamed call. The content of its body is not checked yet.
 type Response struct {
-	// Body must be closed once, also after an error, and also by a caller not interested in the
-	// rest: closing cancels any work still running at the provider. upstream.Interrupted turns its
-	// read errors into a *upstream.Failure.
+	// Body must be closed once, also after a read error or before its end: closing cancels any work
+	// still running at the provider. upstream.Interrupted turns a read error of Body into a
+	// *upstream.Failure.
 	Body io.ReadCloser
-	// ContentType is the provider's, with its parameters.
+	// ContentType is the provider's content type, with its parameters.
 	ContentType string
 	// Length is the length of Body announced by the provider, in bytes; 0 if unknown.
 	Length int64
@@ -57,13 +56,13 @@ type Response struct {
 
 // Adapter calls one provider for one line. It is safe for concurrent use and need not be closed.
 type Adapter interface {
-	// Chat sends one chat request in the call's form. It returns when the head
-	// of the answer is there. The error is always a *upstream.Failure. The context
-	// bounds the whole exchange, the reading of the body included.
+	// Chat sends one chat request in the call's form and returns after the response's header. The
+	// error is always a *upstream.Failure. The context bounds the whole exchange, including reads of
+	// the body.
 	Chat(ctx context.Context, c Call) (*Response, error)
 }
 
-// TokenCounter is implemented by adapters whose provider counts the tokens of a prompt without
+// TokenCounter is implemented by adapters of providers that count the tokens of a prompt without
 // answering the prompt.
 type TokenCounter interface {
 	// CountTokens returns the provider's token count for the prompt of the call. Stream is ignored.

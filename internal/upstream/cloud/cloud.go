@@ -36,7 +36,7 @@ type Options struct {
 	Source               *credential.Source
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct {
 	// OpenAI speaks OpenAI's forms, also of images and videos. Source hides the
 	// secrets in its errors.

@@ -22,7 +22,7 @@ const (
 	lifetime = time.Hour
 	// pause is the least time between the beginnings of two renewals.
 	pause = 30 * time.Second
-	// fresh is how long a credential is too new to be refused for its age.
+	// fresh is the minimum age of a credential that Renew replaces.
 	fresh = time.Minute
 )
 
@@ -108,8 +108,8 @@ func same(a, b *Credential) bool {
 	return true
 }
 
-// Secrets are those of the credential at hand and of the one before. nil has
-// none.
+// Secrets returns the secrets of the current and of the previous credential. For a nil Source, it
+// returns nil.
 func (s *Source) Secrets() []string {
 	if s == nil {
 		return nil

@@ -206,7 +206,7 @@ func sayFrames(ctx context.Context, w jobcall.Task, ask request, speaks dialect)
 	refs := w.References
 	if first, last, _ := w.Framed(); last != nil {
 		if first == nil {
-			return upstream.Unsuitable(w.Kind, "dashscope's model %s takes a last frame beside a first one alone", w.Model)
+			return upstream.Unsuitable(w.Kind, "dashscope's model %s takes a last frame only with a first frame", w.Model)
 		}
 		refs = []jobcall.Reference{*first, *last}
 	}

@@ -18,7 +18,7 @@ const (
 	framesTask   = "image2video"           // clips between two frames, of older models
 )
 
-// path is where an endpoint stands below the base address.
+// path returns the path of an endpoint below the base address.
 func path(endpoint string) []string {
 	last := "generation"
 	switch endpoint {
@@ -51,7 +51,7 @@ func wanOf(model string) (release int, ok bool) {
 	return major*100 + minor, true
 }
 
-// imageEndpoint is where a model's pictures are asked for.
+// imageEndpoint returns the endpoint for submissions of a model's pictures.
 func (a *Adapter) imageEndpoint(model string) string {
 	if a.options.imageEndpoint != "" {
 		return a.options.imageEndpoint
@@ -68,7 +68,7 @@ func (a *Adapter) imageEndpoint(model string) string {
 	return multimodal
 }
 
-// videoEndpoint is where a model's clips are asked for.
+// videoEndpoint returns the endpoint for submissions of a model's clips.
 func (a *Adapter) videoEndpoint(model string) string {
 	switch {
 	case a.options.videoEndpoint != "":
@@ -79,7 +79,7 @@ func (a *Adapter) videoEndpoint(model string) string {
 	return clipTask
 }
 
-// dialect is how a model of clips takes its references and its size.
+// dialect is the format of references and size for a model of clips.
 type dialect int
 
 const (

@@ -98,7 +98,7 @@ func pictureSize(w jobcall.Task, endpoint string) (string, error) {
 	case w.Tier == "1K":
 		return "", nil
 	}
-	return "", upstream.Unsuitable(w.Kind, "dashscope's model %s cannot be asked for %q without a ratio", w.Model, w.Tier)
+	return "", upstream.Unsuitable(w.Kind, "dashscope's model %s does not make %q without a ratio", w.Model, w.Tier)
 }
 
 // readPictures returns at most count pictures from the output of a response or a task. Blocked
@@ -130,7 +130,7 @@ func readPictures(reply *exchange.Reply, output gjson.Result, count int) ([]jobc
 	case len(results) > 0:
 		return results, nil
 	case failed.Exists():
-		return nil, ended(upstream.KindImage, reply, failed)
+		return nil, taskFailure(upstream.KindImage, reply, failed)
 	}
 	return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
 }

@@ -14,7 +14,7 @@ import (
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(w.Kind, "no name of a task")
+		return nil, upstream.Vanished(w.Kind, "the ticket is not a task ID")
 	}
 	reply, err := a.Line.QueryTask(ctx, w.Kind, exchange.JobCall{
 		Method: http.MethodGet, URL: a.Line.URL("tasks", ticket), Header: a.Header, Limit: maxAnswer,
@@ -54,7 +54,7 @@ func readTask(w jobcall.Task, reply *exchange.Reply, ticket string, output gjson
 		done.Results = []jobcall.Result{{Ref: video.Str}}
 		return done, nil
 	case "FAILED":
-		return nil, ended(w.Kind, reply, output)
+		return nil, taskFailure(w.Kind, reply, output)
 	case "CANCELED", "CANCELLED":
 		return nil, reply.Ended(w.Kind, "", "cancelled at the provider")
 	case "UNKNOWN":

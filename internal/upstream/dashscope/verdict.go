@@ -46,9 +46,9 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*e
 	return nil, reply.Redact(t)
 }
 
-// ended returns the failure of a failed task, or of a failed picture of a task. e holds the code
-// and message.
-func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
+// taskFailure returns the failure of a failed task, or of a failed picture of a task. e holds the
+// code and message.
+func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	code, message := e.Get("code").String(), e.Get("message").String()
 	return mend(kind, reply.Ended(kind, code, message), code, message)
 }

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// eachAtOnce is how many submissions of one task run at a time.
+// eachAtOnce is the maximum number of submissions of a task at a time.
 const eachAtOnce = 4
 
 // ticketMark separates the tickets of a task with several tasks at its provider. Ticket rejects

@@ -2,7 +2,7 @@ package exchange
 
 import "bytes"
 
-// longestEnd is how much of such words is found when a read cuts them.
+// longestEnd is the maximum length of words that are found across two reads.
 const longestEnd = 64
 
 // ends searches a stream for the first words of its last event, even across reads. The same words

@@ -213,7 +213,7 @@ func (l *Client) Download(ctx context.Context, address string, header http.Heade
 		}
 		resp.Body.Close()
 		if resp.StatusCode < 300 || resp.StatusCode > 399 {
-			f := upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's host refused it"))
+			f := upstream.Fail(fault.UpstreamUnavailable, errors.New("the host of the result rejected the link"))
 			f.Status = resp.StatusCode
 			return nil, failed(f)
 		}

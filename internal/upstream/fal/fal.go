@@ -38,7 +38,7 @@ const (
 	maxInline = 30 << 20 // of all inline references
 )
 
-// lifetime asks fal to delete the files of a work a day after it is done: by
+// lifetime tells fal to delete the files of a task a day after it is done: by
 // then they were copied, or the job has failed.
 const lifetime = `{"expiration_duration_seconds":86400}`
 
@@ -50,8 +50,8 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, input.Check, upstream.KindImage, upstream.KindVideo)
 }
 
-// usual returns the defaults of fal's models.
-func usual() input.Words {
+// defaults returns the default field names of fal's models.
+func defaults() input.Words {
 	return input.Words{
 		Fields: map[string]string{
 			input.Prompt: "prompt", input.Count: "num_images",
@@ -65,7 +65,7 @@ func usual() input.Words {
 	}
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct {
 	exchange.Plain
 	options *input.Options
@@ -89,20 +89,20 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return &Adapter{plain, options, submits}, nil
 }
 
-// Blocks implements jobcall.Generator: works wait in the provider's queue.
+// Blocks implements jobcall.Generator: tasks wait in the provider's queue.
 func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
 // ParamRule implements jobcall.Generator.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	return a.options.Style(w, usual()).ParamRule()
+	return a.options.Style(w, defaults()).ParamRule()
 }
 
 // Submit implements jobcall.Generator. The queue accepts any body; the result reports the model's
 // errors.
 func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	style := a.options.Style(w, usual())
+	style := a.options.Style(w, defaults())
 	if !modelID.MatchString(style.Model) {
-		return nil, upstream.Unsuitable(w.Kind, "%q is no id of a model at fal: OWNER/ALIAS or OWNER/ALIAS/PATH", style.Model)
+		return nil, upstream.Unsuitable(w.Kind, "%q is not a model id at fal: OWNER/ALIAS or OWNER/ALIAS/PATH", style.Model)
 	}
 	if size := inline(w); size > maxInline {
 		return nil, upstream.Unsuitable(w.Kind, "references of %d bytes, at most %d can go inline", size, maxInline)
@@ -118,7 +118,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		return nil, err
 	}
 	if !reply.Good() {
-		return nil, rejection(w.Kind, reply)
+		return nil, submitFailure(w.Kind, reply)
 	}
 	t, ok := a.accepted(style.Model, reply.Body)
 	if !ok {
@@ -129,7 +129,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	return &jobcall.TaskStatus{Ticket: t.String()}, nil
 }
 
-// inline returns how many bytes of a work's references have to go inline.
+// inline returns the number of bytes of a task's references that must be sent inline.
 func inline(w jobcall.Task) int64 {
 	var size int64
 	if w.Mask != nil && w.Mask.URL == "" {
@@ -180,7 +180,7 @@ func (a *Adapter) result(ctx context.Context, w jobcall.Task, t ticket, text str
 	if err != nil {
 		return nil, err
 	}
-	if failure := ended(w.Kind, reply); failure != nil {
+	if failure := taskFailure(w.Kind, reply); failure != nil {
 		return nil, failure
 	}
 	results, failure := output(w, reply)

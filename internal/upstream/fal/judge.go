@@ -50,12 +50,12 @@ func first(texts ...string) string {
 	return ""
 }
 
-// policy is how fal's safety systems name their word.
+// policy is the code of fal's safety systems.
 const policy = "content_policy_violation"
 
-// rejection returns the failure for a status about the input, in the response to a submission or to a
+// submitFailure returns the failure for a status about the input, in the response to a submission or to a
 // query for a result.
-func rejection(kind string, r *exchange.Reply) *upstream.JobFailure {
+func submitFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
 	if name, message := reason(r); name == policy {
 		t := r.Ended(kind, name, message)
 		t.Status = r.Status
@@ -64,10 +64,10 @@ func rejection(kind string, r *exchange.Reply) *upstream.JobFailure {
 	return adjust(r, r.Refused(kind))
 }
 
-// ended returns the failure in the response to the query for a completed request's result, or nil
-// if the response may hold a result. The status alone is not enough: it may come from the model, or
-// from a queue unable to answer.
-func ended(kind string, r *exchange.Reply) *upstream.JobFailure {
+// taskFailure returns the failure in the response to the query for a completed request's result, or
+// nil if the response may hold a result. The status alone is not enough: it may come from the
+// model, or from a queue unable to answer.
+func taskFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
 	name, message := reason(r)
 	own := name != "" || says(r)
 	switch {
@@ -81,7 +81,7 @@ func ended(kind string, r *exchange.Reply) *upstream.JobFailure {
 		return r.Silent()
 	case r.Status == http.StatusBadRequest, r.Status == http.StatusRequestEntityTooLarge,
 		r.Status == http.StatusUnsupportedMediaType, r.Status == http.StatusUnprocessableEntity:
-		return rejection(kind, r)
+		return submitFailure(kind, r)
 	}
 	t := r.Ended(kind, name, message)
 	t.Status = r.Status

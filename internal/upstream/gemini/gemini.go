@@ -48,7 +48,7 @@ func Info() upstream.Info {
 	}
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct {
 	line   *exchange.Client
 	folder string // path before models' names in addresses
@@ -139,8 +139,7 @@ func (a *Adapter) post(c chatcall.Call, method string) (exchange.Post, error) {
 	return exchange.Post{URL: at, Header: a.header, Call: c}, nil
 }
 
-// address is where a method of a resource is; an empty method is the resource
-// itself.
+// address returns the address of a method of a resource, or of the resource if method is empty.
 func (a *Adapter) address(name, method string) (*url.URL, *upstream.Failure) {
 	path := strings.Split(name, "/")
 	for i, segment := range path {

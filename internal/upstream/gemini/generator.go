@@ -59,8 +59,8 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	return a.pollOmni(ctx, w, ticket)
 }
 
-// Fetch implements jobcall.Generator. The key goes along where the result is on
-// the line's own host, as clips are.
+// Fetch implements jobcall.Generator. It sends the key only to the line's own host, which serves
+// the clips.
 func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	if len(r.Data) > 0 {
 		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
@@ -77,8 +77,8 @@ func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) err
 	return a.cancelOmni(ctx, ticket)
 }
 
-// IsVeo tells by the name whether a video model is polled as an operation.
-// Every other one is asked for by an interaction.
+// IsVeo reports, by the name, whether a video model is polled as an operation.
+// Every other model is called by an interaction.
 func IsVeo(model string) bool {
 	return strings.HasPrefix(strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]), "veo")
 }
@@ -121,7 +121,7 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	return rule.Roles(jobrequest.FirstFrame, jobrequest.Subject)
 }
 
-// put puts the further fields of a work into its body.
+// put puts the further fields of a task into its body.
 func (p paramPaths) put(body map[string]any, w jobcall.Task) {
 	for name, value := range w.Further() {
 		path := p[name]
@@ -144,7 +144,7 @@ type blob struct {
 	data []byte
 }
 
-// blobs reads all references of a work. types are the accepted content types, by prefix.
+// blobs reads all references of a task. types are the accepted content types, by prefix.
 func blobs(ctx context.Context, w jobcall.Task, most int, types ...string) ([]blob, *upstream.JobFailure) {
 	if w.Mask != nil {
 		return nil, upstream.Unsuitable(w.Kind, "a mask; the provider takes none")

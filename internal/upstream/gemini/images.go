@@ -71,7 +71,7 @@ func (a *Adapter) makeImage(ctx context.Context, w jobcall.Task, at *url.URL, bo
 		return nil, failure, failure.Health == upstream.HealthNone || failure.Health == upstream.HealthHalf
 	}
 	if !reply.Good() {
-		failure = rejection(reply, w.Kind)
+		failure = submitFailure(reply, w.Kind)
 		return nil, failure, failure.Health == upstream.HealthHalf
 	}
 	result, failure, again := readImage(reply)

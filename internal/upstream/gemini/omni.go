@@ -148,7 +148,7 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskS
 	case "failed", "cancelled", "incomplete", "budget_exceeded", "requires_action", "requires_continuation":
 		for _, at := range []string{"error", "errors.0"} {
 			if e := doc.Get(at); e.IsObject() {
-				return nil, ended(kind, reply, e)
+				return nil, taskFailure(kind, reply, e)
 			}
 		}
 		return nil, reply.Ended(kind, status, "")

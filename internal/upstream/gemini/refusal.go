@@ -10,9 +10,9 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// rejection returns the failure of a rejected submission. Google rejects prompts, references and
+// submitFailure returns the failure of a rejected submission. Google rejects prompts, references and
 // invalid fields of a clip with the same status, so the message decides.
-func rejection(reply *exchange.Reply, kind string) *upstream.JobFailure {
+func submitFailure(reply *exchange.Reply, kind string) *upstream.JobFailure {
 	f := reply.Refused(kind)
 	if kind == upstream.KindVideo && f.Job == fault.InvalidRequest {
 		byMessage := invalidArgument(kind, reply, f.Message)
@@ -47,9 +47,9 @@ var policyWords = [...]string{"usage guideline", "violat", "responsible ai", "sa
 // materialWords occur in rejections of unreadable references.
 var materialWords = [...]string{"process input image", "process input video", "image is not valid", "video is not valid", "decode"}
 
-// ended returns the failure in the error object of an ended task. The error object has a message
+// taskFailure returns the failure in the error object of an ended task. The error object has a message
 // and a code: a gRPC number, an HTTP status or a name.
-func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
+func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	message := e.Get("message").String()
 	name := e.Get("status").String()
 	if name == "" {

@@ -16,8 +16,8 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// maxAssets is how many references a clip of Veo can have; one alone is its
-// first frame.
+// maxAssets is the maximum number of references of a clip of Veo. A single reference is the first
+// frame.
 const maxAssets = 3
 
 // veoPaths are the further fields of clips.
@@ -53,13 +53,13 @@ func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.TaskS
 // accepts the value.
 func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket func(string) bool) (*jobcall.TaskStatus, error) {
 	if !reply.Good() {
-		return nil, rejection(reply, kind)
+		return nil, submitFailure(reply, kind)
 	}
 	doc, _ := document(reply)
 	if ticket := doc.Get(member).String(); isTicket(ticket) {
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
-	failure := rejection(reply, kind)
+	failure := submitFailure(reply, kind)
 	// A 2xx response without a ticket may still have started a task, unless the response has an
 	// error.
 	failure.Lost = !doc.Get("error").IsObject()
@@ -203,7 +203,7 @@ func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskSta
 	case !doc.Get("done").Bool():
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	case doc.Get("error").IsObject():
-		return nil, ended(kind, reply, doc.Get("error"))
+		return nil, taskFailure(kind, reply, doc.Get("error"))
 	}
 	response := doc.Get("response.generateVideoResponse")
 	if !response.Exists() {

@@ -55,7 +55,7 @@ func (f family) params() []string {
 func (f family) check(w jobcall.Task) *upstream.JobFailure {
 	switch {
 	case f == familyNone:
-		return upstream.Unsuitable(w.Kind, "how ideogram's model %.80q is asked is not known", w.Model)
+		return upstream.Unsuitable(w.Kind, "ideogram's model %.80q is unknown", w.Model)
 	case f == familyEdit && len(w.References) == 0:
 		return upstream.Unsuitable(w.Kind, "ideogram's model %s changes a picture, and there is none", w.Model)
 	case w.Mask != nil && len(w.References) > maxMasked:
@@ -182,7 +182,7 @@ func ratios3() []string {
 func ratio3(fields map[string]any, w jobcall.Task) *upstream.JobFailure {
 	switch {
 	case w.Square() > 1024:
-		return upstream.Unsuitable(w.Kind, "ideogram's model %s cannot be asked for %s", w.Model, w.Tier)
+		return upstream.Unsuitable(w.Kind, "ideogram's model %s does not make %s", w.Model, w.Tier)
 	case w.Ratio == "" && w.Exact:
 		return upstream.Unsuitable(w.Kind, "ideogram's model %s takes a ratio, no pixels", w.Model)
 	case w.Ratio == "":

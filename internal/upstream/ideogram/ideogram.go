@@ -37,8 +37,8 @@ const (
 	maxAnswer  = 1 << 20
 )
 
-// maxImages is how many pictures a call makes, maxPictures how many one is made
-// from, and maxMasked from how many beside a mask.
+// maxImages is the maximum number of resulting pictures of a call, maxPictures of reference
+// pictures, and maxMasked of reference pictures beside a mask.
 const maxImages, maxPictures, maxMasked = 8, 5, 4
 
 // Info describes the provider for the catalog.
@@ -103,7 +103,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	return exchange.SubmitEach(calls, func(int) (string, *upstream.JobFailure, bool) { return a.one(ctx, w.Kind, call) })
 }
 
-// path is where a model is asked.
+// path returns the path for the requests of a model.
 func (f family) path(model string) []string {
 	if f == familyEdit {
 		return append([]string{"v2", "image"}, strings.Split(model, "/")...)
@@ -146,7 +146,7 @@ func (a *Adapter) one(ctx context.Context, kind string, call exchange.JobCall) (
 		return "", upstream.AsJobFailure(err), false
 	}
 	if !reply.Good() {
-		return "", rejection(kind, reply), false
+		return "", submitFailure(kind, reply), false
 	}
 	ticket, failure = reply.Named("generation_id")
 	return ticket, failure, failure == nil
@@ -165,7 +165,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 // ask asks about one task.
 func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskStatus, error) {
 	if !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(kind, "no name of a task")
+		return nil, upstream.Vanished(kind, "the ticket is not a task ID")
 	}
 	reply, err := a.Line.QueryTask(ctx, kind, exchange.JobCall{
 		Method: http.MethodGet, URL: a.Line.URL("v2", "generations", ticket), Header: a.Header, Limit: maxAnswer,
@@ -184,7 +184,7 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 	case status.Str == "failed":
-		return nil, reply.Redact(ended(kind, reply, doc.Get("failure_reason").String()))
+		return nil, reply.Redact(taskFailure(kind, reply, doc.Get("failure_reason").String()))
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }

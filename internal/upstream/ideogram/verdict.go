@@ -34,8 +34,8 @@ func read(kind string, doc gjson.Result) ([]jobcall.Result, *upstream.JobFailure
 	return nil, upstream.Nothing(kind, "completed without a picture")
 }
 
-// rejection returns the failure for a response without success.
-func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
+// submitFailure returns the failure for a response without success.
+func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	doc := gjson.ParseBytes(reply.Body)
 	reason, message := doc.Get("reject_reason").String(), doc.Get("error")
 	if message.IsObject() { // errors of this format have no reject_reason
@@ -57,8 +57,8 @@ func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
 // unsafe matches a reason from the review.
 var unsafe = regexp.MustCompile(`(?i)safe|moderat|policy|copyright`)
 
-// ended returns the failure of a failed task, by the provider's reason.
-func ended(kind string, reply *exchange.Reply, reason string) *upstream.JobFailure {
+// taskFailure returns the failure of a failed task, by the provider's reason.
+func taskFailure(kind string, reply *exchange.Reply, reason string) *upstream.JobFailure {
 	if unsafe.MatchString(reason) {
 		return upstream.Moderated(kind, reason, false)
 	}

@@ -26,7 +26,7 @@ type Task struct {
 	Model string
 	// Prompt is the user's text; it may be empty for videos with references.
 	Prompt string
-	// Count is how many images are wanted, at least 1; 1 for videos.
+	// Count is the number of requested images, at least 1; 1 for videos.
 	Count int
 	// Tier is the resolution tier (`1K`, `720p`), never empty.
 	Tier string

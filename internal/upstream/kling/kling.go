@@ -89,7 +89,7 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 // Secrets implements chatcall.Secretive.
 func (a *Adapter) Secrets() []string { return a.source.Secrets() }
 
-// Blocks implements jobcall.Generator: all works are tasks.
+// Blocks implements jobcall.Generator: all tasks are polled.
 func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
 // ParamRule implements jobcall.Generator. Elements and voices are rejected: they are stored in the
@@ -206,7 +206,7 @@ func (a *Adapter) tasks(field, value string) *url.URL {
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobcall.TaskStatus, error) {
 	t, ok := readTicket(w.Kind, text)
 	if !ok {
-		return nil, upstream.Vanished(w.Kind, "no name of a task")
+		return nil, upstream.Vanished(w.Kind, "the ticket is not a task ID")
 	}
 	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.question(w.Kind, t), Header: a.Header, Limit: maxAnswer})
 	if err != nil {

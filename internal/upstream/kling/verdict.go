@@ -29,7 +29,7 @@ func read(kind string, reply *exchange.Reply) (gjson.Result, *upstream.JobFailur
 	if ok {
 		return data, nil
 	}
-	return data, reply.Redact(rejection(kind, reply))
+	return data, reply.Redact(submitFailure(kind, reply))
 }
 
 // known reports whether Kling already has a task with this key, from an earlier call.
@@ -38,8 +38,8 @@ func known(reply *exchange.Reply) bool {
 		strings.Contains(gjson.GetBytes(reply.Body, "message").String(), "already exists")
 }
 
-// rejection returns the failure of a rejected submission. Kling's code outweighs the status.
-func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
+// submitFailure returns the failure of a rejected submission. Kling's code outweighs the status.
+func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	t := reply.Refused(kind)
 	code, message := gjson.GetBytes(reply.Body, "code").Int(), gjson.GetBytes(reply.Body, "message").String()
 	if !gjson.ValidBytes(reply.Body) {

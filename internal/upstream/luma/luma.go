@@ -118,7 +118,7 @@ func (a *Adapter) submitOne(ctx context.Context, kind string, body []byte) (tick
 		return "", upstream.AsJobFailure(err), false
 	}
 	if !reply.Good() {
-		return "", rejection(kind, reply), false
+		return "", submitFailure(kind, reply), false
 	}
 	ticket, failure = reply.Named("id")
 	return ticket, failure, failure == nil
@@ -127,10 +127,10 @@ func (a *Adapter) submitOne(ctx context.Context, kind string, body []byte) (tick
 // ingestion matches the provider's message about a failed download of media.
 var ingestion = regexp.MustCompile(`(?i)ingest|download|fetch`)
 
-// rejection returns the failure for a response without success. A failed download of media has the
+// submitFailure returns the failure for a response without success. A failed download of media has the
 // status of an unavailable provider but may be the user's fault, so one such response does not take
 // the line out of use.
-func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
+func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	f := reply.Refused(kind)
 	if reply.Status == http.StatusServiceUnavailable && ingestion.MatchString(gjson.GetBytes(reply.Body, "detail").String()) {
 		f.Unproven = true
@@ -146,7 +146,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 // pollOne returns the status of one task.
 func (a *Adapter) pollOne(ctx context.Context, kind, ticket string) (*jobcall.TaskStatus, error) {
 	if !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(kind, "no name of a task")
+		return nil, upstream.Vanished(kind, "the ticket is not a task ID")
 	}
 	reply, err := a.Line.QueryTask(ctx, kind, exchange.JobCall{
 		Method: http.MethodGet, URL: a.Line.URL("generations", ticket), Header: a.Header, Limit: maxAnswer,
@@ -159,7 +159,7 @@ func (a *Adapter) pollOne(ctx context.Context, kind, ticket string) (*jobcall.Ta
 	case state.Type != gjson.String || state.Str == "":
 		return nil, reply.Silent()
 	case state.Str == "failed":
-		return nil, reply.Redact(ended(kind, reply, doc))
+		return nil, reply.Redact(taskFailure(kind, reply, doc))
 	case state.Str != "completed": // any other state is a running task; the line's longest wait ends it
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
@@ -171,8 +171,8 @@ func (a *Adapter) pollOne(ctx context.Context, kind, ticket string) (*jobcall.Ta
 	return nil, upstream.Nothing(kind, "completed without a result")
 }
 
-// ended returns the failure of a failed task, by the provider's failure_code.
-func ended(kind string, reply *exchange.Reply, doc gjson.Result) *upstream.JobFailure {
+// taskFailure returns the failure of a failed task, by the provider's failure_code.
+func taskFailure(kind string, reply *exchange.Reply, doc gjson.Result) *upstream.JobFailure {
 	code, reason := doc.Get("failure_code").String(), doc.Get("failure_reason").String()
 	switch code {
 	case "content_moderated":

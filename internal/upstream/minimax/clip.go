@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// pace is how long the provider wants to be left between polls.
+// pace is the time between two polls, as requested by the provider.
 const pace = 10 * time.Second
 
 // Bounds of a clip.
@@ -28,27 +28,27 @@ const (
 
 func clipRatios() []string { return []string{"21:9", "16:9", "4:3", "1:1", "3:4", "9:16"} }
 
-// model holds the features of a model of the second interface.
+// model holds the features of a model of version 2 of the interface.
 type model struct {
-	tiers      map[string]string // the provider's spelling by tier
-	minSeconds int64
-	shows      bool // accepts reference pictures and videos of subjects
+	tiers           map[string]string // the provider's spelling by tier
+	minSeconds      int64
+	takesReferences bool // accepts reference pictures and videos of subjects
 }
 
-// modelOf knows the models of the second interface. Those of the first
-// (MiniMax-Hailuo-…) are not among them.
+// modelOf returns the features of a model of version 2 of the interface, or false for any other
+// model, also for the models of version 1 (MiniMax-Hailuo-…).
 func modelOf(name string) (model, bool) {
 	switch name {
 	case "MiniMax-H3":
-		return model{tiers: map[string]string{"768p": "768P", "2K": "2K"}, minSeconds: 4, shows: true}, true
+		return model{tiers: map[string]string{"768p": "768P", "2K": "2K"}, minSeconds: 4, takesReferences: true}, true
 	case "MiniMax-H3-Max":
 		return model{tiers: map[string]string{"480p": "480P", "768p": "768P"}, minSeconds: 5}, true
 	}
 	return model{}, false
 }
 
-// film submits a clip.
-func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+// submitVideo submits a clip.
+func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	body, err := clipBody(ctx, w)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus
 	if err != nil {
 		return nil, err
 	}
-	if failure := rejection(w.Kind, reply); failure != nil {
+	if failure := submitFailure(w.Kind, reply); failure != nil {
 		return nil, failure
 	}
 	ticket, failure := reply.Named("task_id")
@@ -73,22 +73,22 @@ func (a *Adapter) film(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus
 
 // clipBody returns the body for a clip.
 func clipBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	of, ok := modelOf(w.Model)
-	tier := of.tiers[w.Tier]
+	m, ok := modelOf(w.Model)
+	tier := m.tiers[w.Tier]
 	switch {
 	case !ok:
-		return nil, upstream.Unsuitable(w.Kind, "how minimax's model %.80q is asked is not known", w.Model)
+		return nil, upstream.Unsuitable(w.Kind, "minimax's model %.80q is unknown", w.Model)
 	case tier == "":
-		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s cannot be asked for %q", w.Model, w.Tier)
+		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s does not make %q", w.Model, w.Tier)
 	case w.Exact:
 		return nil, upstream.Unsuitable(w.Kind, "minimax takes a resolution and a ratio, no pixels")
-	case w.Seconds != 0 && (w.Seconds < of.minSeconds || w.Seconds > maxSeconds):
+	case w.Seconds != 0 && (w.Seconds < m.minSeconds || w.Seconds > maxSeconds):
 		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s makes %d to %d seconds, not %d",
-			w.Model, of.minSeconds, maxSeconds, w.Seconds)
+			w.Model, m.minSeconds, maxSeconds, w.Seconds)
 	case w.Ratio != "" && !slices.Contains(clipRatios(), w.Ratio):
 		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s does not make %s", w.Model, w.Ratio)
 	}
-	content, err := of.content(ctx, w)
+	content, err := m.content(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ type link struct {
 // first frame and two are the first and the last frame. Three or more pictures, pictures beside a
 // video, and pictures of a clip with a ratio are references: MiniMax accepts no ratio beside
 // frames.
-func (of model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
+func (m model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
 	list := []media{{Type: "text", Text: &w.Prompt}}
 	videos := 0
 	for _, r := range w.References {
@@ -134,25 +134,25 @@ func (of model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
 		first, last, rest = w.Frames()
 	}
 	switch {
-	case len(rest) > 0 && !of.shows, first != nil && w.Ratio != "":
+	case len(rest) > 0 && !m.takesReferences, first != nil && w.Ratio != "":
 		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s takes a first and a last frame, without a ratio", w.Model)
 	case first == nil && last != nil, first != nil && len(rest) > 0:
-		return nil, upstream.Unsuitable(w.Kind, "minimax takes either frames or references, and a last frame beside a first one alone")
+		return nil, upstream.Unsuitable(w.Kind, "minimax takes either frames or references, and a last frame only with a first frame")
 	case videos > maxShownVideos || len(w.References)-videos > maxShownPictures:
 		return nil, upstream.Unsuitable(w.Kind, "minimax takes up to %d pictures and %d videos", maxShownPictures, maxShownVideos)
 	}
 	for _, frame := range []struct {
 		role string
-		of   *jobcall.Reference
+		ref  *jobcall.Reference
 	}{{"first_frame", first}, {"last_frame", last}} {
-		if frame.of == nil {
+		if frame.ref == nil {
 			continue
 		}
-		at, err := input.Link(ctx, *frame.of)
+		address, err := input.Link(ctx, *frame.ref)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, media{Type: "image_url", Image: &link{at}, Role: frame.role})
+		list = append(list, media{Type: "image_url", Image: &link{address}, Role: frame.role})
 	}
 	for _, r := range rest {
 		if !r.Image() {
@@ -162,11 +162,11 @@ func (of model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
 			list = append(list, media{Type: "video_url", Video: &link{r.URL}, Role: "reference_video"})
 			continue
 		}
-		at, err := input.Link(ctx, r)
+		address, err := input.Link(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, media{Type: "image_url", Image: &link{at}, Role: "reference_image"})
+		list = append(list, media{Type: "image_url", Image: &link{address}, Role: "reference_image"})
 	}
 	return list, nil
 }
@@ -174,7 +174,7 @@ func (of model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(w.Kind, "no name of a task")
+		return nil, upstream.Vanished(w.Kind, "the ticket is not a task ID")
 	}
 	reply, err := a.Line.QueryTask(ctx, w.Kind, exchange.JobCall{
 		Method: http.MethodGet, URL: a.Line.URL("v2", "query", "video_generation", ticket), Header: a.Header, Limit: maxAnswer,
@@ -193,11 +193,11 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: clip.Str}}}, nil
 	case "failed":
-		return nil, reply.Redact(ended(w.Kind, reply, task.Get("error")))
+		return nil, reply.Redact(taskFailure(w.Kind, reply, task.Get("error")))
 	case "cancelled":
 		return nil, reply.Ended(w.Kind, "", "cancelled at the provider")
 	case "expired":
-		return nil, upstream.Expired(w.Kind, "the provider gave the task up")
+		return nil, upstream.Expired(w.Kind, "the task expired at the provider")
 	}
-	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil // also a word of tomorrow: the line's longest wait ends it
+	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil // also for an unknown status: the line's longest wait bounds the polls
 }

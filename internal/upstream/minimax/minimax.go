@@ -1,5 +1,5 @@
 // Package minimax owns calls to MiniMax: pictures, returned in the response as links, and Hailuo
-// clips, polled as tasks of the second video interface.
+// clips, polled as tasks of version 2 of the video interface.
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange).
@@ -41,7 +41,7 @@ func Info() upstream.Info {
 //
 // Results are links, valid for a day.
 //
-// Adapter does not implement jobcall.Finder: the provider only knows its own names of tasks.
+// Adapter does not implement jobcall.Finder: MiniMax finds a task only by its own task ID.
 type Adapter struct {
 	exchange.Plain
 }
@@ -54,14 +54,14 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
 
-// Blocks implements jobcall.Generator: pictures come in the answer, clips do not.
+// Blocks implements jobcall.Generator: pictures come in the response, clips are polled.
 func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
 
 // ParamRule implements jobcall.Generator.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	if w.Kind == upstream.KindVideo {
 		rule := jobcall.Only("aigc_watermark").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
-		if of, _ := modelOf(w.Model); of.shows {
+		if m, _ := modelOf(w.Model); m.takesReferences {
 			return rule.Roles(jobrequest.Roles()...)
 		}
 		return rule
@@ -78,12 +78,12 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		return nil, err
 	}
 	if w.Kind == upstream.KindVideo {
-		return a.film(ctx, w)
+		return a.submitVideo(ctx, w)
 	}
-	return a.paint(ctx, w)
+	return a.submitImages(ctx, w)
 }
 
-// post is a submission to a path below the base address.
+// post returns the call for a submission to a path below the base address.
 func (a *Adapter) post(body []byte, path ...string) exchange.JobCall {
 	return exchange.JobCall{Method: http.MethodPost, URL: a.Line.URL(path...), Header: a.Header, Body: body, Limit: maxAnswer}
 }

@@ -91,7 +91,7 @@ func TestBodies(t *testing.T) {
 }
 
 // TestNumbers is the table of the provider's numbers: with a good status as
-// pictures are refused, in the error of the second interface, and at a task's end.
+// pictures are refused, in the error of version 2 of the interface, and at a task's end.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	clips, pictures := conformance.OutcomesOf(upstream.KindVideo), conformance.OutcomesOf(upstream.KindImage)

@@ -26,8 +26,8 @@ func pictureRatios() []string {
 	return []string{"1:1", "16:9", "4:3", "3:2", "2:3", "3:4", "9:16", "21:9"}
 }
 
-// paint makes the pictures of w.
-func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+// submitImages submits the pictures of w.
+func (a *Adapter) submitImages(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	body, err := pictureBody(ctx, w)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (a *Adapter) paint(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatu
 	if err != nil {
 		return nil, err
 	}
-	if failure := rejection(w.Kind, reply); failure != nil {
+	if failure := submitFailure(w.Kind, reply); failure != nil {
 		return nil, failure
 	}
 	results, failure := readPictures(reply, max(w.Count, 1))
@@ -59,7 +59,7 @@ func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	case utf8.RuneCountInString(w.Prompt) > maxPrompt:
 		return nil, upstream.Unsuitable(w.Kind, "minimax takes a prompt of up to %d characters", maxPrompt)
 	case len(w.References) > 1 || len(w.References) == 1 && !w.References[0].Image():
-		return nil, upstream.Unsuitable(w.Kind, "minimax works from one picture, of a character")
+		return nil, upstream.Unsuitable(w.Kind, "minimax takes one reference picture, of a character")
 	}
 	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "n": max(w.Count, 1), "response_format": "url"}
 	if failure := size(body, w); failure != nil {
@@ -76,15 +76,15 @@ func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// size asks for a ratio where the model's usual size will do, else for pixels:
-// those of a square where a paid tier has no ratio.
+// size sets the ratio if the task needs only the model's default size, else the pixels. A paid tier
+// without a ratio gets a square.
 func size(body map[string]any, w jobcall.Task) *upstream.JobFailure {
-	usual := w.Square() == 0 && !w.Exact
+	isDefault := w.Square() == 0 && !w.Exact
 	width, height := w.Width, w.Height
 	switch {
-	case usual && w.Ratio == "":
+	case isDefault && w.Ratio == "":
 		return nil
-	case usual && slices.Contains(pictureRatios(), w.Ratio):
+	case isDefault && slices.Contains(pictureRatios(), w.Ratio):
 		body["aspect_ratio"] = w.Ratio
 		return nil
 	case width <= 0 || height <= 0:

@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// Names for the provider's numeric codes, which have the same meaning in all of its interfaces.
+// Names for the provider's numeric codes. A code means the same in both versions of the interface.
 const (
 	codeRate      = "rate_limit_exceeded"
 	codeAccount   = "insufficient_quota"
@@ -20,8 +20,8 @@ const (
 	codeServer    = "internal_server_error"
 )
 
-// codeOf returns the name of a numeric code with the same meaning at every provider, or "" if the
-// number means no more than its message.
+// codeOf returns the name of a numeric code, with the same meaning as at other providers. It
+// returns "" for the other codes, whose message says as much as the code.
 func codeOf(number string) string {
 	switch number {
 	case "1002", "1039":
@@ -40,24 +40,24 @@ func codeOf(number string) string {
 	return ""
 }
 
-// codeOutput is the numeric code for a result withheld by the review.
+// codeOutput is the numeric code for a result withheld by the content review.
 const codeOutput = "1027"
 
-// sensitive matches the provider's messages about a prompt rejected by its review, for responses
-// without a numeric code.
+// sensitive matches messages about a prompt rejected by the content review, for responses without a
+// numeric code.
 var sensitive = regexp.MustCompile(`(?i)\bsensitive\b|moderation`)
 
-// rejection returns the failure of a submission, or nil after a good response.
-func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
+// submitFailure returns the failure of a submission, or nil after a good response.
+func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	if !gjson.ValidBytes(reply.Body) {
-		return lost(kind, reply)
+		return unreadable(kind, reply)
 	}
 	doc := gjson.ParseBytes(reply.Body)
 	number, message := doc.Get("base_resp.status_code"), doc.Get("base_resp.status_msg").String()
-	if e := doc.Get("error"); e.IsObject() { // second interface: the code may be in either
-		for _, at := range []string{"code", "type"} {
-			if n := e.Get(at).String(); codeOf(n) != "" || n == codeOutput {
-				number, message = e.Get(at), e.Get("message").String()
+	if e := doc.Get("error"); e.IsObject() { // version 2: the numeric code is in either member
+		for _, member := range []string{"code", "type"} {
+			if n := e.Get(member).String(); codeOf(n) != "" || n == codeOutput {
+				number, message = e.Get(member), e.Get("message").String()
 			}
 		}
 	}
@@ -75,16 +75,16 @@ func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	return reply.Refused(kind)
 }
 
-// lost returns the failure of an unreadable response. If the status is good, a clip's task may have
-// been accepted.
-func lost(kind string, reply *exchange.Reply) *upstream.JobFailure {
+// unreadable returns the failure of an unreadable response. If the status is good, a clip's task
+// may have been accepted.
+func unreadable(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	f := reply.Refused(kind)
 	f.Lost = reply.Good() && kind == upstream.KindVideo
 	return f
 }
 
-// ended is the verdict on the error object of a task.
-func ended(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
+// taskFailure returns the failure in the error object of a task.
+func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	number, message := e.Get("code").String(), e.Get("message").String()
 	if number == codeOutput {
 		return upstream.Moderated(kind, message, true)

@@ -21,11 +21,10 @@ import (
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// maxAnswer is the longest answer about a clip, in bytes.
+// maxAnswer is the maximum length of a response about a clip, in bytes.
 const maxAnswer = 1 << 20
 
-// Blocks implements jobcall.Generator: images come with the answer, clips by
-// polling.
+// Blocks implements jobcall.Generator: images come in the response, clips are polled.
 func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
 
 // ParamRule implements jobcall.Generator. It rejects fields with an effect on the price or on the
@@ -46,7 +45,7 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	return jobcall.AllBut(ownFields()...)
 }
 
-// ownFields returns the fields of images set or left out by the adapter.
+// ownFields returns the fields of image requests that the adapter itself sets or omits.
 func ownFields() []string {
 	return []string{"model", "prompt", "n", "size", "image", "image[]", "images", "mask", "stream", "partial_images"}
 }
@@ -62,8 +61,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	return nil, upstream.Unsuitable(w.Kind, "provider %s makes no %q", Provider, w.Kind)
 }
 
-// Fetch implements jobcall.Generator. The key goes along where the result is on
-// the line's own host, as clips are.
+// Fetch implements jobcall.Generator. It sends the key only to the line's own host, which serves
+// the clips.
 func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	if len(r.Data) > 0 {
 		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
@@ -74,9 +73,9 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 // fields are the members of a request by name, each as JSON.
 type fields map[string]json.RawMessage
 
-// begin returns the fields of a work: the fields allowed by the catalog, replaced by the adapter's
-// own.
-func begin(w jobcall.Task) fields {
+// newFields returns the fields of a task: the client's fields allowed by the catalog, and the
+// adapter's own fields, which take precedence.
+func newFields(w jobcall.Task) fields {
 	f := fields{}
 	maps.Copy(f, w.Further())
 	f.set("model", w.Model)
@@ -89,8 +88,8 @@ func (f fields) set(name string, value any) {
 	f[name], _ = json.Marshal(value) // strings and numbers: cannot fail
 }
 
-// form puts the fields into a form, in the order of their names, as the
-// official clients write them: lists as `name[]`, objects as `name[member]`.
+// form returns the fields as a form, sorted by name, in the format of the official clients: lists
+// as `name[]`, objects as `name[member]`.
 func (f fields) form(line *exchange.Client) *exchange.Multipart {
 	form := line.NewForm()
 	for _, name := range slices.Sorted(maps.Keys(f)) {
@@ -125,8 +124,8 @@ func addField(form *exchange.Multipart, name string, value gjson.Result) {
 
 // Bounds of files in a request.
 const (
-	maxFile = 50 << 20 // bytes of a reference, not to be reached
-	maxMask = 4 << 20  // bytes of a mask, not to be reached
+	maxFile = 50 << 20 // bytes of a reference, exclusive
+	maxMask = 4 << 20  // bytes of a mask, exclusive
 )
 
 // checkFile returns a failure if the provider does not accept a reference.
@@ -140,14 +139,15 @@ func checkFile(kind string, r jobcall.Reference, limit int64, types ...string) *
 	return nil
 }
 
-// fileName names an uploaded file: providers judge by its extension.
+// fileName returns the name for an uploaded file. Its extension matters: providers derive the type
+// from it.
 func fileName(stem string, r jobcall.Reference) string {
 	_, subtype, _ := strings.Cut(r.Type, "/")
 	return fmt.Sprintf("%s.%s", stem, subtype)
 }
 
-// baseName returns the model's own name in lower case, without a vendor in front of the name, as
-// used by resellers (`openai/gpt-image-2`).
+// baseName returns the model's name in lower case, without the vendor prefix of resellers
+// (`openai/gpt-image-2`).
 func baseName(model string) string {
 	return strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 }

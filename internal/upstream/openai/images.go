@@ -30,10 +30,10 @@ const (
 // and returns the images in the answer.
 func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
 	r := exchange.JobCall{
-		Method: http.MethodPost, Header: a.keyed(w.Key), Reading: w.Reading,
+		Method: http.MethodPost, Header: a.headerWithKey(w.Key), Reading: w.Reading,
 		Limit: min(int64(max(w.Count, 1))*maxImageAnswer, maxImagesAnswer),
 	}
-	f := begin(w)
+	f := newFields(w)
 	if w.Count > maxImages {
 		return nil, upstream.Unsuitable(w.Kind, "%d images; the provider makes up to %d", w.Count, maxImages)
 	}

@@ -26,16 +26,15 @@ const Provider = "openai"
 // defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.openai.com/v1"
 
-// endpoint is where calls of one form go.
+// endpoint is the address for the calls of one form.
 type endpoint struct {
 	url *url.URL
-	// ends are the words of a stream's last event. Inside a text they would
-	// stand with other quotes.
+	// ends are the possible first words of a stream's last event (exchange.Post).
 	ends []string
 }
 
-// Info describes the provider for the catalog. A key is not demanded, since
-// many compatible servers of one's own network take none.
+// Info describes the provider for the catalog. The key is optional, because many compatible servers
+// in private networks need none.
 func Info() upstream.Info {
 	return upstream.Info{
 		Kinds:          []string{"chat", upstream.KindImage, upstream.KindVideo},
@@ -45,7 +44,7 @@ func Info() upstream.Info {
 	}
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct {
 	line      *exchange.Client
 	endpoints map[wire.Form]endpoint
@@ -62,8 +61,8 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return Speak(t, Info(), header, transport)
 }
 
-// Speak is New for another provider with OpenAI's API. header is sent with every call and holds the
-// credential, unless transport adds the credential.
+// Speak returns the adapter of a line of another provider with OpenAI's API. Every call gets
+// header, which holds the credential unless transport adds the credential.
 func Speak(t upstream.Target, p upstream.Info, header http.Header, transport http.RoundTripper) (*Adapter, error) {
 	line, err := exchange.Open(t, p, transport)
 	if err != nil {
@@ -77,16 +76,16 @@ func Speak(t upstream.Target, p upstream.Info, header http.Header, transport htt
 
 // Chat implements chatcall.Adapter for the forms of Info.
 func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
-	to, ok := a.endpoints[c.Form]
+	e, ok := a.endpoints[c.Form]
 	if !ok {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 	}
-	return a.line.Send(ctx, exchange.Post{URL: to.url, Header: a.header, Call: c, Ends: to.ends})
+	return a.line.Send(ctx, exchange.Post{URL: e.url, Header: a.header, Call: c, Ends: e.ends})
 }
 
-// keyed returns the header of a submission with the gateway's own key. The name is lower case,
-// because the transport may repeat a request with the canonical name.
-func (a *Adapter) keyed(key string) http.Header {
+// headerWithKey returns the header of a submission with the gateway's idempotency key. The name is
+// in lower case, because net/http may repeat a request that has the canonical name.
+func (a *Adapter) headerWithKey(key string) http.Header {
 	h := a.header.Clone()
 	if h == nil {
 		h = http.Header{}

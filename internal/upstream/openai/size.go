@@ -13,18 +13,18 @@ import (
 type family int
 
 const (
-	// familyOther: compatible vendors; pixels are sent as they are. Without any a
-	// larger tier is square.
+	// familyOther is for compatible vendors. The pixels are sent unchanged. Without pixels, a
+	// larger tier becomes a square.
 	familyOther family = iota
-	// familyFixed: OpenAI's models up to gpt-image-1.5: three sizes.
+	// familyFixed is for OpenAI's models up to gpt-image-1.5, with three sizes.
 	familyFixed
-	// familyFree: gpt-image-2 and later: any size within bounds.
+	// familyFree is for gpt-image-2 and later, with any size within bounds.
 	familyFree
-	// familyAspect: xAI: ratio and tier in fields of their own.
+	// familyAspect is for xAI, with fields for ratio and tier.
 	familyAspect
 )
 
-// familyOf finds the family by the model's name.
+// familyOf returns the family for a model's name.
 func familyOf(model string) family {
 	name := baseName(model)
 	rest, isGPT := strings.CutPrefix(name, "gpt-image-")
@@ -67,14 +67,14 @@ func sizeImage(f fields, w jobcall.Task) *upstream.JobFailure {
 	return nil
 }
 
-// sizeFixed chooses among three sizes, all of the tier 1K.
+// sizeFixed sends one of three sizes, all of the tier 1K, or auto.
 func sizeFixed(f fields, w jobcall.Task) *upstream.JobFailure {
 	size := ""
 	switch {
 	case w.Exact:
 		size = pixels(w.Width, w.Height)
 	case w.Tier != "1K":
-		return upstream.Unsuitable(w.Kind, "the tier %s; %s makes 1K alone", w.Tier, w.Model)
+		return upstream.Unsuitable(w.Kind, "the tier %s; %s makes only 1K", w.Tier, w.Model)
 	default:
 		size = map[string]string{"": "auto", "1:1": "1024x1024", "3:2": "1536x1024", "2:3": "1024x1536"}[w.Ratio]
 	}
@@ -86,8 +86,8 @@ func sizeFixed(f fields, w jobcall.Task) *upstream.JobFailure {
 	return upstream.Unsuitable(w.Kind, "%s at %s; %s makes 1024x1024, 1536x1024 and 1024x1536", w.Ratio, pixels(w.Width, w.Height), w.Model)
 }
 
-// sizeFree sends the size in pixels: the user's pixels unchanged, or the gateway's fitted into the
-// bounds if the result is still in the paid tier.
+// sizeFree sends the size in pixels: the user's pixels unchanged, or the gateway's pixels fitted
+// into the bounds, if the fitted size still reaches the paid tier.
 func sizeFree(f fields, w jobcall.Task) *upstream.JobFailure {
 	width, height := w.Width, w.Height
 	if width <= 0 || height <= 0 {
@@ -103,13 +103,13 @@ func sizeFree(f fields, w jobcall.Task) *upstream.JobFailure {
 	}
 	if !w.Exact {
 		width, height = fit(width, height)
-		if !holds(w.Tier, width, height) {
+		if !reachesTier(w.Tier, width, height) {
 			return upstream.Unsuitable(w.Kind, "%s at %s is more than the provider makes", w.Tier, w.Ratio)
 		}
 	}
 	switch n := width * height; {
 	case width%sideStep != 0 || height%sideStep != 0:
-		return upstream.Unsuitable(w.Kind, "%s: the provider makes sides that %d divides", pixels(width, height), sideStep)
+		return upstream.Unsuitable(w.Kind, "%s: the provider makes only sides that are multiples of %d", pixels(width, height), sideStep)
 	case max(width, height) > maxSide || n > maxPixels || n < minPixels:
 		return upstream.Unsuitable(w.Kind, "%s: the provider makes %d to %d pixels, and sides up to %d", pixels(width, height), minPixels,
 			maxPixels, maxSide)
@@ -118,7 +118,7 @@ func sizeFree(f fields, w jobcall.Task) *upstream.JobFailure {
 	return nil
 }
 
-// sizeAspect names ratio and tier. The user's pixels are given by these, too.
+// sizeAspect sends ratio and tier, also in place of the user's pixels.
 func sizeAspect(f fields, w jobcall.Task) *upstream.JobFailure {
 	if w.Tier != "1K" && w.Tier != "2K" {
 		return upstream.Unsuitable(w.Kind, "the tier %s; the provider makes 1K and 2K", w.Tier)
@@ -130,12 +130,12 @@ func sizeAspect(f fields, w jobcall.Task) *upstream.JobFailure {
 	return nil
 }
 
-// fit scales a size into the bounds and rounds its sides. The ratio, at most
-// maxRatio, stays as near as the rounding lets it.
+// fit scales a size into the bounds and rounds the sides to multiples of sideStep. The ratio must be
+// at most maxRatio; it changes only by the rounding.
 func fit(width, height int) (int, int) {
 	w, h := float64(width), float64(height)
 	scale, round := min(1, maxSide/max(w, h), math.Sqrt(maxPixels/(w*h))), math.Round
-	if n := w * h; n < 1.1*minPixels { // where rounding down could lead below the bound
+	if n := w * h; n < 1.1*minPixels { // rounding down could go below the bound
 		scale, round = max(1, math.Sqrt(minPixels/n)), math.Ceil
 	}
 	width, height = int(round(w*scale/sideStep))*sideStep, int(round(h*scale/sideStep))*sideStep
@@ -149,19 +149,19 @@ func fit(width, height int) (int, int) {
 	return width, height
 }
 
-// holds reports whether an image of this size is larger than the tier of half the number holds, so
-// a user never pays for a tier and gets the tier below.
-func holds(tier string, width, height int) bool {
+// reachesTier reports whether an image is too large for the tier with half the side, so that a user
+// never pays for a tier and gets the tier below.
+func reachesTier(tier string, width, height int) bool {
 	side, ok := jobcall.TierSide(tier)
 	if !ok {
 		return false
 	}
 	if strings.HasSuffix(tier, "K") {
 		half := side / 2
-		return 2*width*height > 3*half*half // a tier holds 1.5 times its square
+		return 2*width*height > 3*half*half // a tier includes images of up to 1.5 times its square
 	}
 	return 2*min(width, height) > side
 }
 
-// pixels writes a size as the provider wants it.
+// pixels returns a size in the provider's format.
 func pixels(width, height int) string { return fmt.Sprintf("%dx%d", width, height) }

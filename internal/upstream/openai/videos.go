@@ -25,7 +25,7 @@ const maxWait = time.Minute
 
 // submitVideo asks for a clip.
 func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	f := begin(w)
+	f := newFields(w)
 	if failure := shapeVideo(f, w); failure != nil {
 		return nil, failure
 	}
@@ -34,7 +34,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 		form.File("input_reference", fileName("reference", r), r)
 	}
 	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL("videos"), Header: a.keyed(w.Key), Form: form, Limit: maxAnswer,
+		Method: http.MethodPost, URL: a.line.URL("videos"), Header: a.headerWithKey(w.Key), Form: form, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func shapeVideo(f fields, w jobcall.Task) *upstream.JobFailure {
 		}
 	}
 	width, height := w.Width, w.Height
-	if width <= 0 || height <= 0 { // the provider has no word for a tier alone
+	if width <= 0 || height <= 0 { // the provider has no field for the tier
 		side, ok := jobcall.TierSide(w.Tier)
 		if !ok {
 			return upstream.Unsuitable(w.Kind, "the tier %q", w.Tier)

@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.MediaProvider{
 		Provider: recraft.Provider,
 		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)),
-			"one from another": image(task.From("inline"))},
+			"one from a reference": image(task.From("inline"))},
 		Ticket: func(jobcall.Task) string { return "img-1" },
 		Params: `{"seed":41417}`,
 	})

@@ -53,14 +53,14 @@ func check(w jobcall.Task) *upstream.JobFailure {
 	case w.Count > maxImages:
 		return upstream.Unsuitable(w.Kind, "%d pictures; recraft makes up to %d", w.Count, maxImages)
 	case w.Mask == nil && w.Square() > side(w.Model), w.Mask != nil && w.Larger:
-		return upstream.Unsuitable(w.Kind, "recraft's model %s cannot be asked for %s", w.Model, w.Tier)
+		return upstream.Unsuitable(w.Kind, "recraft's model %s does not make %s", w.Model, w.Tier)
 	case len(w.References) == 0:
 		if (w.Ratio != "" || w.Exact) && sizeOf(w) == "" {
 			return upstream.Unsuitable(w.Kind, "recraft's model %s does not make %s (%dx%d)", w.Model, w.Ratio, w.Width, w.Height)
 		}
 		return nil
 	case len(w.References) > 1 || !w.References[0].Image():
-		return upstream.Unsuitable(w.Kind, "recraft works from one picture")
+		return upstream.Unsuitable(w.Kind, "recraft takes one picture")
 	case w.Ratio != "" || w.Exact:
 		return upstream.Unsuitable(w.Kind, "a picture from a picture has its size")
 	case w.References[0].Size > maxPicture:

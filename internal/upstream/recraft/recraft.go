@@ -36,7 +36,7 @@ const (
 	maxAnswer  = 1 << 20
 )
 
-// maxImages is how many pictures a call makes.
+// maxImages is the maximum number of pictures of a call.
 const maxImages = 6
 
 // usualStrength is the default distance from the reference picture, because the provider requires
@@ -48,7 +48,7 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, exchange.NoOptions(Provider), upstream.KindImage)
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls the provider for one line. It is safe for concurrent use.
 //
 // Results are links. They hold for about a day.
 type Adapter struct {
@@ -96,7 +96,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		return nil, err
 	}
 	if !reply.Good() || !gjson.ValidBytes(reply.Body) {
-		return nil, rejection(w.Kind, reply)
+		return nil, submitFailure(w.Kind, reply)
 	}
 	var results []jobcall.Result
 	for _, item := range gjson.GetBytes(reply.Body, "data").Array() {
@@ -110,7 +110,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	case gjson.GetBytes(reply.Body, "data").IsArray():
 		return nil, upstream.Nothing(w.Kind, "an answer without a picture")
 	}
-	return nil, rejection(w.Kind, reply)
+	return nil, submitFailure(w.Kind, reply)
 }
 
 // make asks for pictures from words, or from one picture as a whole.

@@ -27,7 +27,8 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestBodies tests the body for each model; empty if the line is unsuitable.
+// TestBodies tests the body of a submission, by model and task. An empty want means that the line is
+// unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	one, two := task.Reference("image/png", "https://media.example/1.png", "abc"), task.Reference("image/webp", "", "def")
@@ -41,9 +42,9 @@ func TestBodies(t *testing.T) {
 	}{
 		{"a ratio", image(task.Count(3), task.Params(`{"seed":7,"style_id":"s"}`)),
 			`{"model":"recraftv4_1","n":3,"prompt":"a lighthouse","random_seed":7,"response_format":"url","size":"16:9","style_id":"s"}`},
-		{"a ratio in its spelling", image(task.Shape("7:5", 1212, 866)), `{"model":"recraftv4_1","n":1,` + rest + `,"size":"14:10"}`},
+		{"a ratio with another spelling", image(task.Shape("7:5", 1212, 866)), `{"model":"recraftv4_1","n":1,` + rest + `,"size":"14:10"}`},
 		{"no ratio", image(task.NoRatio()), `{"model":"recraftv4_1","n":1,` + rest + `}`},
-		{"pixels that it makes", image(task.Pixels(768, 1536)), `{"model":"recraftv4_1","n":1,` + rest + `,"size":"768x1536"}`},
+		{"supported pixels", image(task.Pixels(768, 1536)), `{"model":"recraftv4_1","n":1,` + rest + `,"size":"768x1536"}`},
 		{"other pixels", image(task.Pixels(1000, 600)), ``},
 		{"another ratio", image(task.Shape("21:9", 1568, 672)), ``},
 		{"a larger tier", image(task.Larger("2K")), ``},
@@ -63,8 +64,8 @@ func TestBodies(t *testing.T) {
 		{"a drawing", image(task.Model("recraftv4_1_vector")), ``},
 		{"another model", image(task.Model("flux")), ``},
 		{"seven pictures", image(task.Count(7)), ``},
-		{"a mask of the newest", image(task.References(one), task.Mask(task.Painted())), ``},
-		{"a mask that is none", image(task.Model("recraftv3"), task.References(one), task.Mask(one)), ``},
+		{"a mask for the newest model", image(task.References(one), task.Mask(task.Painted())), ``},
+		{"a picture instead of a mask", image(task.Model("recraftv3"), task.References(one), task.Mask(one)), ``},
 		{"a mask and a seed", image(task.Model("recraftv3"), task.References(one), task.Mask(task.Painted()), task.Params(`{"seed":7}`)), ``},
 		{"a mask and a larger tier", image(task.Model("recraftv3"), task.References(one), task.Mask(task.Painted()), task.Larger("2K")), ``},
 		{"from a picture", image(task.References(one)),
@@ -117,8 +118,8 @@ func TestOutcomes(t *testing.T) {
 	} {
 		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, recraft.Provider, tt.status, tt.body), image())
 		f := upstream.AsJobFailure(err)
-		if words := strings.Contains(tt.body, "credits") || strings.Contains(tt.body, "units"); words && !f.Unproven {
-			t.Errorf("%d %s: words alone are taken for proof", tt.status, tt.body)
+		if wordsOnly := strings.Contains(tt.body, "credits") || strings.Contains(tt.body, "units"); wordsOnly && !f.Unproven {
+			t.Errorf("%d %s: a failure known only by words of the message is not Unproven", tt.status, tt.body)
 		}
 		if got := conformance.OutcomeOf(t, err); got != tt.want || !strings.Contains(f.UserMessage(), tt.message) {
 			t.Errorf("%d %s: %+v, want %+v; message %q", tt.status, tt.body, got, tt.want, f.UserMessage())

@@ -18,8 +18,8 @@ var (
 		`image[^.]{0,40}(decoded|downloaded|too large|format)`)
 )
 
-// rejection returns the failure for a response without success.
-func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
+// submitFailure returns the failure for a response without success.
+func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	doc := gjson.ParseBytes(reply.Body)
 	message := doc.Get("message")
 	clientError := reply.Status >= 400 && reply.Status < 500 && reply.Status != http.StatusTooManyRequests

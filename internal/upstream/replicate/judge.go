@@ -18,13 +18,12 @@ const (
 	maxDepth   = 4
 )
 
-// errorCode is how Replicate marks the reason in the text of an error:
-// `(E005)`, `(code: PA)`.
+// errorCode matches the code in the text of Replicate's errors: `(E005)`, `(code: PA)`.
 var errorCode = regexp.MustCompile(`\((?:code:\s*)?(E\d{3,4}|PA)\)|\b(E\d{3,4})\b`)
 
-// failed returns the failure of a failed prediction by the text of its error, because Replicate has
-// nothing else.
-func failed(kind string, reply *exchange.Reply, message string) *upstream.JobFailure {
+// predictionFailure returns the failure of a failed prediction by the text of the error, because
+// Replicate reports no other reason.
+func predictionFailure(kind string, reply *exchange.Reply, message string) *upstream.JobFailure {
 	code, lower := "", strings.ToLower(message)
 	if m := errorCode.FindStringSubmatch(message); m != nil {
 		code = m[1] + m[2]
@@ -58,11 +57,11 @@ func failed(kind string, reply *exchange.Reply, message string) *upstream.JobFai
 }
 
 // output returns the addresses in a prediction's output, in order: from a string, a list of
-// strings, or an object with addresses in it. It returns at most as many as requested.
+// strings, or an object with addresses in it. It returns at limit as many as requested.
 func output(w jobcall.Task, doc gjson.Result) ([]jobcall.Result, *upstream.JobFailure) {
-	most := 1
+	limit := 1
 	if w.Kind == upstream.KindImage {
-		most = max(w.Count, 1)
+		limit = max(w.Count, 1)
 	}
 	var results []jobcall.Result
 	collect(doc.Get("output"), 0, &results)
@@ -72,7 +71,7 @@ func output(w jobcall.Task, doc gjson.Result) ([]jobcall.Result, *upstream.JobFa
 	case len(results) == 0:
 		return nil, upstream.Nothing(w.Kind, "no "+w.Kind+" in the output")
 	}
-	return results[:min(len(results), most)], nil
+	return results[:min(len(results), limit)], nil
 }
 
 // collect adds the addresses in v.

@@ -7,8 +7,8 @@
 //   - A ticket is the prediction's ID and is enough for polling.
 //
 // The adapter does not implement jobcall.Finder. A prediction has no key from the gateway: the list
-// of predictions has the model, the input and the time, and two works may share all three. A mix-up
-// would give a job another job's files.
+// of predictions has the model, the input and the time, and two tasks may share all three. A wrong
+// match would give a job another job's files.
 package replicate
 
 import (
@@ -51,8 +51,8 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, input.Check, upstream.KindImage, upstream.KindVideo)
 }
 
-// usual returns the defaults of Replicate's models.
-func usual() input.Words {
+// defaults returns the default field names of Replicate's models.
+func defaults() input.Words {
 	return input.Words{
 		Fields: map[string]string{
 			input.Prompt: "prompt", input.Count: "num_outputs",
@@ -66,7 +66,7 @@ func usual() input.Words {
 	}
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls Replicate for one line. It is safe for concurrent use.
 type Adapter struct {
 	exchange.Plain
 	options *input.Options
@@ -86,28 +86,28 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return &Adapter{plain, options}, nil
 }
 
-// Blocks implements jobcall.Generator: predictions are asked about.
+// Blocks implements jobcall.Generator: predictions are polled.
 func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
 // ParamRule implements jobcall.Generator.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	return a.options.Style(w, usual()).ParamRule()
+	return a.options.Style(w, defaults()).ParamRule()
 }
 
-// Submit implements jobcall.Generator. Large references without an address are
-// uploaded first, each in a call of its own; a failure there is no lost answer.
+// Submit implements jobcall.Generator. It first uploads large references without an address, each
+// in a separate call. After a failed upload, nothing was submitted.
 func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	style := a.options.Style(w, usual())
-	to, version, ok := a.place(style.Model)
+	style := a.options.Style(w, defaults())
+	address, version, ok := a.predictions(style.Model)
 	if !ok {
 		return nil, upstream.Unsuitable(w.Kind,
-			"%q is no id of a model at Replicate: OWNER/NAME, OWNER/NAME:VERSION, VERSION or deployments/OWNER/NAME", style.Model)
+			"%q is not a model id at Replicate: OWNER/NAME, OWNER/NAME:VERSION, VERSION or deployments/OWNER/NAME", style.Model)
 	}
 	if size := largest(w); size > maxFile {
-		return nil, upstream.Unsuitable(w.Kind, "a reference of %d bytes, at most %d can be uploaded", size, maxFile)
+		return nil, upstream.Unsuitable(w.Kind, "a reference of %d bytes; at most %d can be uploaded", size, maxFile)
 	}
-	written, err := style.Write(ctx, w, func(ctx context.Context, r jobcall.Reference) (string, error) {
-		return a.carry(ctx, w.Kind, r)
+	fields, err := style.Write(ctx, w, func(ctx context.Context, r jobcall.Reference) (string, error) {
+		return a.referenceValue(ctx, w.Kind, r)
 	})
 	if err != nil {
 		return nil, err
@@ -115,11 +115,11 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	body, err := json.Marshal(struct {
 		Version string          `json:"version,omitempty"`
 		Input   json.RawMessage `json:"input"`
-	}{version, written})
+	}{version, fields})
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "the body cannot be written: %w", err)
 	}
-	reply, err := a.Line.Submit(ctx, exchange.JobCall{Method: http.MethodPost, URL: to, Header: a.Header, Body: body, Limit: maxAnswer})
+	reply, err := a.Line.Submit(ctx, exchange.JobCall{Method: http.MethodPost, URL: address, Header: a.Header, Body: body, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
@@ -135,20 +135,20 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	return &jobcall.TaskStatus{Ticket: id}, nil
 }
 
-// place returns where a model's predictions are made, and the version if the
-// body has to name it.
-func (a *Adapter) place(model string) (to *url.URL, version string, ok bool) {
+// predictions returns the address for a model's predictions, and the version if the body must name
+// the version. It returns false if model is not a model id.
+func (a *Adapter) predictions(model string) (address *url.URL, version string, ok bool) {
 	if m := versionName.FindStringSubmatch(model); m != nil {
 		return a.Line.URL("predictions"), m[1], true
 	}
-	of := "models"
+	collection := "models"
 	if rest, deployed := strings.CutPrefix(model, "deployments/"); deployed {
-		of, model = "deployments", rest
+		collection, model = "deployments", rest
 	}
 	if !modelName.MatchString(model) {
 		return nil, "", false
 	}
-	return a.Line.URL(of, model, "predictions"), "", true
+	return a.Line.URL(collection, model, "predictions"), "", true
 }
 
 // Poll implements jobcall.Generator.
@@ -179,7 +179,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 	case "failed":
-		return nil, reply.Redact(failed(w.Kind, reply, doc.Get("error").String()))
+		return nil, reply.Redact(predictionFailure(w.Kind, reply, doc.Get("error").String()))
 	case "canceled":
 		return nil, reply.Ended(w.Kind, "canceled", "the prediction was canceled at the provider")
 	case "aborted":
@@ -194,7 +194,7 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 	return a.Line.Download(ctx, r.Ref, a.Header)
 }
 
-// Cancel implements jobcall.Generator. It does not change an ended prediction.
+// Cancel implements jobcall.Generator. It has no effect on an ended prediction.
 func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
 	if !predictionID.MatchString(ticket) {
 		return upstream.Vanished(w.Kind, "the ticket cannot be read")

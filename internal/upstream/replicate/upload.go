@@ -26,7 +26,7 @@ const (
 	maxFile   = 100 << 20
 )
 
-// largest returns the size of a work's largest reference without an address.
+// largest returns the size of a task's largest reference without an address.
 func largest(w jobcall.Task) int64 {
 	refs := w.References
 	if w.Mask != nil {
@@ -41,8 +41,9 @@ func largest(w jobcall.Task) int64 {
 	return most
 }
 
-// carry brings a reference to Replicate: by its address, inline or uploaded.
-func (a *Adapter) carry(ctx context.Context, kind string, r jobcall.Reference) (string, error) {
+// referenceValue returns the value of a reference in the input: an address, inline data, or the
+// address of an uploaded file.
+func (a *Adapter) referenceValue(ctx context.Context, kind string, r jobcall.Reference) (string, error) {
 	if r.URL != "" || r.Size <= maxInline {
 		return input.Link(ctx, r)
 	}
@@ -102,7 +103,7 @@ func form(ctx context.Context, r jobcall.Reference) (body []byte, contentType st
 	}
 	n, err := io.Copy(part, io.LimitReader(from, r.Size+1))
 	if err == nil && n != r.Size {
-		err = fmt.Errorf("%d bytes came of %d", n, r.Size)
+		err = fmt.Errorf("read %d bytes of %d", n, r.Size)
 	}
 	if err != nil {
 		return nil, "", err

@@ -41,11 +41,11 @@ const (
 	maxAnswer = 1 << 20
 )
 
-// maxReferences is how many pictures a picture can be made from, maxVideos how many
-// videos a clip can show.
+// maxReferences is the maximum number of reference pictures of a picture, maxVideos of reference
+// videos of a clip.
 const maxReferences, maxVideos = 3, 3
 
-// pace is how often Runway wants to be asked.
+// pace is the time between two polls, as requested by Runway.
 const pace = 5 * time.Second
 
 // Info describes the provider for the catalog.
@@ -76,7 +76,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return &Adapter{plain}, nil
 }
 
-// Blocks implements jobcall.Generator: all works are tasks.
+// Blocks implements jobcall.Generator: all tasks are polled.
 func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
 // ParamRule implements jobcall.Generator.
@@ -95,11 +95,11 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	switch {
 	case w.Kind == upstream.KindImage:
 		return rule
-	case f.shows > 0:
+	case f.maxPictures > 0:
 		return rule.Roles(jobrequest.Roles()...)
-	case f.changes:
+	case f.edits:
 		return rule.Roles(jobrequest.FirstFrame, jobrequest.Subject)
-	case f.last:
+	case f.lastFrame:
 		return rule.Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
 	}
 	return rule.Roles(jobrequest.FirstFrame)
@@ -115,8 +115,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	f := familyOf(w.Kind, w.Model)
 	for i, r := range w.References {
 		switch {
-		case !r.Image() && f.shows == 0 && !f.changes:
-			return nil, upstream.Unsuitable(w.Kind, "runway's model %s makes nothing from a video", w.Model)
+		case !r.Image() && f.maxPictures == 0 && !f.edits:
+			return nil, upstream.Unsuitable(w.Kind, "runway's model %s takes no reference video", w.Model)
 		case r.URL == "" && (r.Size+2)/3*4 > maxURI-64:
 			return nil, upstream.Unfit(w.Kind, "Reference %d has more bytes than the provider takes inline.", i+1)
 		}
@@ -127,9 +127,9 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	case w.Kind == upstream.KindImage:
 		path = "text_to_image"
 		body, err = picture(ctx, w)
-	case w.Kind == upstream.KindVideo && f.changes:
+	case w.Kind == upstream.KindVideo && f.edits:
 		path = "video_to_video"
-		body, err = changed(ctx, w)
+		body, err = editBody(ctx, w)
 	case w.Kind == upstream.KindVideo:
 		path, body, err = clip(ctx, w)
 	default:
@@ -154,16 +154,16 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		id = gjson.GetBytes(reply.Body, "id").String()
 	}
 	if !exchange.Ticket(id) {
-		return nil, rejection(w.Kind, reply)
+		return nil, submitFailure(w.Kind, reply)
 	}
 	return &jobcall.TaskStatus{Ticket: id, Wait: pace}, nil
 }
 
-// start returns the fields of every submission.
-func start(w jobcall.Task, f family, from bool) (map[string]any, error) {
-	size, ok := f.size(w, from)
+// newBody returns the fields of every submission.
+func newBody(w jobcall.Task, f family, hasPicture bool) (map[string]any, error) {
+	size, ok := f.size(w, hasPicture)
 	if !ok {
-		return nil, upstream.Unsuitable(w.Kind, "runway's model %s makes no %s at %q this way", w.Model, w.Tier, w.Ratio)
+		return nil, upstream.Unsuitable(w.Kind, "runway's model %s does not make %s at %q for this task", w.Model, w.Tier, w.Ratio)
 	}
 	body := map[string]any{"model": w.Model, "ratio": size}
 	if w.Prompt != "" {
@@ -177,24 +177,24 @@ func start(w jobcall.Task, f family, from bool) (map[string]any, error) {
 // pictures beside a video, are references.
 func clip(ctx context.Context, w jobcall.Task) (path string, body map[string]any, err error) {
 	f := familyOf(w.Kind, w.Model)
-	first, last, shown := w.Frames()
-	framed := first != nil
+	first, last, references := w.Frames()
+	hasFirst := first != nil
 	switch {
-	case last != nil && (first == nil || !f.last):
-		return "", nil, upstream.Unsuitable(w.Kind, "a last frame, which runway takes beside a first one of some models, not of %s", w.Model)
-	case len(shown) > 0 && (framed || f.shows == 0):
-		return "", nil, upstream.Unsuitable(w.Kind, "%d references, which runway's model %s does not take so", len(w.References), w.Model)
-	case !framed && (f.framed || w.Prompt == ""):
-		return "", nil, upstream.Unsuitable(w.Kind, "runway's model %s needs a first frame, or others a prompt", w.Model)
+	case last != nil && (first == nil || !f.lastFrame):
+		return "", nil, upstream.Unsuitable(w.Kind, "runway's model %s does not take this last frame", w.Model)
+	case len(references) > 0 && (hasFirst || f.maxPictures == 0):
+		return "", nil, upstream.Unsuitable(w.Kind, "%d references like these are not accepted by runway's model %s", len(w.References), w.Model)
+	case !hasFirst && (f.needsPicture || w.Prompt == ""):
+		return "", nil, upstream.Unsuitable(w.Kind, "runway's model %s needs a first frame or a prompt", w.Model)
 	}
-	if body, err = start(w, f, framed); err != nil {
+	if body, err = newBody(w, f, hasFirst); err != nil {
 		return "", nil, err
 	}
 	if w.Seconds > 0 {
 		body["duration"] = w.Seconds
 	}
-	if !framed {
-		return "text_to_video", body, show(ctx, body, w, f, shown)
+	if !hasFirst {
+		return "text_to_video", body, addReferences(ctx, body, w, f, references)
 	}
 	var images []map[string]string
 	for i, r := range []*jobcall.Reference{first, last} {
@@ -211,10 +211,10 @@ func clip(ctx context.Context, w jobcall.Task) (path string, body map[string]any
 	return "image_to_video", body, nil
 }
 
-// show adds the reference pictures and videos of a clip.
-func show(ctx context.Context, to map[string]any, w jobcall.Task, f family, shown []jobcall.Reference) error {
+// addReferences adds the reference pictures and videos of a clip.
+func addReferences(ctx context.Context, body map[string]any, w jobcall.Task, f family, references []jobcall.Reference) error {
 	var pictures, videos []map[string]string
-	for _, r := range shown {
+	for _, r := range references {
 		uri, err := input.Link(ctx, r)
 		switch {
 		case err != nil:
@@ -225,33 +225,33 @@ func show(ctx context.Context, to map[string]any, w jobcall.Task, f family, show
 			videos = append(videos, map[string]string{"type": "video", "uri": uri})
 		}
 	}
-	if len(pictures) > f.shows || len(videos) > maxVideos {
+	if len(pictures) > f.maxPictures || len(videos) > maxVideos {
 		return upstream.Unsuitable(w.Kind, "%d references; runway's model %s takes up to %d pictures and %d videos",
-			len(shown), w.Model, f.shows, maxVideos)
+			len(references), w.Model, f.maxPictures, maxVideos)
 	}
 	if pictures != nil {
-		to["references"] = pictures
+		body["references"] = pictures
 	}
 	if videos != nil {
-		to["referenceVideos"] = videos
+		body["referenceVideos"] = videos
 	}
 	return nil
 }
 
-// changed returns the body for a clip made by editing a video. The clip has the video's length,
+// editBody returns the body for a clip made by editing a video. The clip has the video's length,
 // unknown in advance, so it cannot be charged by the second, and the video's size; with a ratio,
 // Runway paints the area beyond the video. A picture beside the video is the new first frame.
-func changed(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+func editBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	first, last, rest := w.Framed()
 	switch {
 	case len(rest) != 1 || rest[0].Image() || last != nil:
-		return nil, upstream.Unsuitable(w.Kind, "runway's model %s changes one video, which a first frame alone may stand beside", w.Model)
+		return nil, upstream.Unsuitable(w.Kind, "runway's model %s edits one video, with at most a first frame", w.Model)
 	case w.Prompt == "":
 		return nil, upstream.Unsuitable(w.Kind, "runway's model %s needs a prompt", w.Model)
 	case w.Seconds != 0:
-		return nil, upstream.Unsuitable(w.Kind, "a clip that runway changes has its length: it cannot be of %d seconds", w.Seconds)
+		return nil, upstream.Unsuitable(w.Kind, "an edited clip has the length of the video, so its length cannot be %d seconds", w.Seconds)
 	case w.Exact || w.Larger:
-		return nil, upstream.Unsuitable(w.Kind, "a clip that runway changes has its size")
+		return nil, upstream.Unsuitable(w.Kind, "an edited clip has the size of the video")
 	case w.Ratio != "" && !slices.Contains([]string{"16:9", "4:3", "3:2", "1:1", "2:3", "3:4", "9:16", "21:9"}, w.Ratio):
 		return nil, upstream.Unsuitable(w.Kind, "runway's model %s does not make %s", w.Model, w.Ratio)
 	}
@@ -279,10 +279,10 @@ func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	switch {
 	case w.Count > 1:
 		return nil, upstream.Unsuitable(w.Kind, "%d images; runway makes one a task", w.Count)
-	case len(w.References) > maxReferences, f.framed && len(w.References) == 0:
-		return nil, upstream.Unsuitable(w.Kind, "%d references are not what runway's model %s takes", len(w.References), w.Model)
+	case len(w.References) > maxReferences, f.needsPicture && len(w.References) == 0:
+		return nil, upstream.Unsuitable(w.Kind, "%d references are not accepted by runway's model %s", len(w.References), w.Model)
 	}
-	body, err := start(w, f, len(w.References) > 0)
+	body, err := newBody(w, f, len(w.References) > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -308,7 +308,7 @@ func (a *Adapter) task(method, ticket string) exchange.JobCall {
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(w.Kind, "no name of a task")
+		return nil, upstream.Vanished(w.Kind, "the ticket is not a task ID")
 	}
 	reply, err := a.Line.Query(ctx, a.task(http.MethodGet, ticket))
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// rejection returns the failure of a rejected submission. An account without credits gets a 400,
+// submitFailure returns the failure of a rejected submission. An account without credits gets a 400,
 // distinguished by its message. A good status without a task ID may have started a task.
-func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
+func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	t := reply.Refused(kind)
 	errObject := gjson.Result{}
 	if gjson.ValidBytes(reply.Body) {
@@ -54,16 +54,16 @@ func readTask(w jobcall.Task, ticket string, reply *exchange.Reply) (*jobcall.Ta
 		}
 		return nil, upstream.Nothing(w.Kind, "succeeded without a result")
 	case "FAILED":
-		return nil, ended(w.Kind, reply, doc.Get("failureCode").String(), doc.Get("failure").String())
+		return nil, taskFailure(w.Kind, reply, doc.Get("failureCode").String(), doc.Get("failure").String())
 	case "CANCELLED":
 		return nil, reply.Ended(w.Kind, "", "cancelled at the provider")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil
 }
 
-// ended returns the failure of a failed task. The review would stop a stopped task again; after an
-// internal error a retry at once may succeed.
-func ended(kind string, reply *exchange.Reply, code, message string) *upstream.JobFailure {
+// taskFailure returns the failure of a failed task. The review would stop a stopped task again;
+// after an internal error a retry at once may succeed.
+func taskFailure(kind string, reply *exchange.Reply, code, message string) *upstream.JobFailure {
 	if strings.Contains(code, "SAFETY") {
 		t := upstream.Moderated(kind, message, false)
 		if kind == upstream.KindVideo && strings.HasSuffix(code, "AUDIO") {

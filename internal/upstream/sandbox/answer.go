@@ -17,7 +17,7 @@ type answer struct {
 	choices     []choice
 	usage       usage
 	showUsage   bool
-	inside      *problem // an error in place of the rest
+	inside      *problem // an error instead of the rest of the answer
 }
 
 // choice is one of the n answers, its texts in tokens.
@@ -52,11 +52,11 @@ func (a answer) callID(choice int) string {
 // of completion.
 type usage struct {
 	prompt, cached        int
-	written5m, written1h  int // to the provider's cache, for so long
+	written5m, written1h  int // written to the provider's cache, by lifetime
 	completion, reasoning int
 }
 
-// compose decides what to answer. It is pure.
+// compose returns the answer to a request. It has no side effects.
 func compose(r request, o options) answer {
 	a := answer{model: r.model, serviceTier: r.serviceTier, showUsage: o.usage}
 	a.usage.prompt, a.usage.cached = r.prompt, r.cached
@@ -92,7 +92,7 @@ func composeChoice(r request, o options) choice {
 		c.tool, c.finish = r.tool.name, finishCall
 		c.arguments = pieces(string(sample(r.tool.parameters)))
 	default:
-		text, stopped := untilStop(say(r, o), r.stop)
+		text, stopped := untilStop(answerText(r, o), r.stop)
 		c.content, c.stopped = pieces(text), stopped
 		if o.tokens > 0 && !r.json {
 			c.content = stretch(c.content, o.tokens)
@@ -101,8 +101,8 @@ func composeChoice(r request, o options) choice {
 	return cut(c, r.limit)
 }
 
-// say words the answer.
-func say(r request, o options) string {
+// answerText returns the text of the answer.
+func answerText(r request, o options) string {
 	switch {
 	case o.fail == failSentence:
 		return "service overloaded, please try again later"
@@ -110,8 +110,8 @@ func say(r request, o options) string {
 		return string(sample(r.schema))
 	case r.json:
 		return string(encode(map[string]string{"answer": quoted(r.ask)}))
-	case r.answered:
-		return "The tool answered: " + quoted(r.toolAnswer)
+	case r.hasToolResult:
+		return "The tool answered: " + quoted(r.toolResult)
 	case r.ask == "":
 		return "This is the sandbox model. Send it a message."
 	default:
@@ -119,7 +119,7 @@ func say(r request, o options) string {
 	}
 }
 
-// thought words the reasoning.
+// thought returns the text of the reasoning.
 func thought(r request) string {
 	return "The user said: " + quoted(r.ask) + " A short answer will do."
 }
@@ -149,7 +149,7 @@ func untilStop(s string, stop []string) (text, stopped string) {
 	return s, stopped
 }
 
-// stretch repeats or cuts tokens to n of them.
+// stretch repeats or cuts tokens until there are n.
 func stretch(tokens []string, n int) []string {
 	out := make([]string, 0, n)
 	if len(tokens) == 0 {
@@ -176,7 +176,7 @@ func cut(c choice, limit int) choice {
 	c.content = c.content[:min(limit, len(c.content))]
 	c.arguments = c.arguments[:min(limit, len(c.arguments))]
 	if len(c.arguments) == 0 {
-		c.tool = "" // thinking took it all: the call was never begun
+		c.tool = "" // the reasoning used up the limit before the call
 	}
 	return c
 }

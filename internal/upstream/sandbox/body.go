@@ -11,7 +11,7 @@ import (
 // errClosed is returned by reads of a closed body.
 var errClosed = errors.New("sandbox: the body is closed")
 
-// pause waits for d, or for the end of ctx or of closed (nil: never).
+// pause waits until d has passed, ctx ends, or closed is closed. A nil channel is never closed.
 func pause(ctx context.Context, closed <-chan struct{}, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -28,32 +28,32 @@ func pause(ctx context.Context, closed <-chan struct{}, d time.Duration) error {
 	}
 }
 
-// streamBody is the body of a streamed answer. Read waits for the time of a frame and
-// then renders it. Only one goroutine may call Read; any may call Close.
+// streamBody is the body of a streamed answer. Read waits for the time of the next frame and then
+// renders the frame. Only one goroutine may call Read; any goroutine may call Close.
 type streamBody struct {
 	ctx     context.Context
 	closed  chan struct{}
 	closing sync.Once
 
-	// The reader's.
-	script  script
-	steps   []step
-	options options
-	inside  bool   // the stream ends in an error
-	begun   bool   // the wait for the first token is over
-	tokens  int    // produced so far
-	frames  int    // rendered so far
-	pending []byte // rendered and not read yet
+	// The fields below belong to the goroutine that calls Read.
+	script      script
+	steps       []step
+	options     options
+	endsInError bool   // the stream ends with an error event
+	firstToken  bool   // the delay of the first token has passed
+	tokens      int    // produced so far
+	frames      int    // rendered so far
+	pending     []byte // rendered and not read yet
 }
 
 func newStreamBody(ctx context.Context, s script, o options) *streamBody {
 	return &streamBody{
 		ctx: ctx, closed: make(chan struct{}),
-		script: s, steps: s.steps(), options: o, inside: o.fail == failInside,
+		script: s, steps: s.steps(), options: o, endsInError: o.fail == failInside,
 	}
 }
 
-// Read implements io.Reader. It returns frames without a wait together, as from a fast
+// Read implements io.Reader. It returns frames without a delay between them together, like a fast
 // provider.
 func (s *streamBody) Read(p []byte) (int, error) {
 	n := copy(p, s.pending)
@@ -65,7 +65,7 @@ func (s *streamBody) Read(p []byte) (int, error) {
 		frame, err := s.next()
 		if err != nil {
 			if n > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
-				return n, nil // the next read finds it again
+				return n, nil // the next Read returns the error
 			}
 			return n, err
 		}
@@ -82,14 +82,14 @@ func (s *streamBody) wait() time.Duration {
 	if len(s.steps) == 0 {
 		return 0
 	}
-	switch at := s.steps[0].pace; {
+	switch pace := s.steps[0].pace; {
 	case s.stalled():
-		return time.Hour // any positive wait will do
-	case at != paceBegins && at != paceToken:
+		return time.Hour // the value does not matter: next waits for the end of ctx
+	case pace != paceBegins && pace != paceToken:
 		return 0
-	case !s.begun:
+	case !s.firstToken:
 		return s.options.delay
-	case at == paceToken && s.tokens > 0:
+	case pace == paceToken && s.tokens > 0:
 		return s.options.chunkDelay
 	default:
 		return 0
@@ -121,7 +121,7 @@ func (s *streamBody) next() ([]byte, error) {
 	}
 	broken := s.broken()
 	switch {
-	case s.inside && (broken || s.options.breakAfter < 0):
+	case s.endsInError && (broken || s.options.breakAfter < 0):
 		s.steps = nil
 		return s.render(step{event: stepError}), nil
 	case broken:
@@ -137,18 +137,18 @@ func (s *streamBody) next() ([]byte, error) {
 	if err := pause(s.ctx, s.closed, s.wait()); err != nil {
 		return nil, err
 	}
-	at := s.steps[0]
+	current := s.steps[0]
 	s.steps = s.steps[1:]
-	s.begun = s.begun || at.pace == paceBegins || at.pace == paceToken
-	if at.pace == paceToken {
+	s.firstToken = s.firstToken || current.pace == paceBegins || current.pace == paceToken
+	if current.pace == paceToken {
 		s.tokens++
 	}
-	return s.render(at), nil
+	return s.render(current), nil
 }
 
 // render renders a frame and counts it.
-func (s *streamBody) render(at step) []byte {
-	frame := s.script.frame(at, s.frames)
+func (s *streamBody) render(next step) []byte {
+	frame := s.script.frame(next, s.frames)
 	if len(frame) > 0 {
 		s.frames++
 	}
@@ -167,50 +167,50 @@ type plainBody struct {
 	closed  chan struct{}
 	closing sync.Once
 
-	// The reader's.
-	rest  []byte
-	after error // returned after rest; if nil, Read blocks until the end
+	// The fields below belong to the goroutine that calls Read.
+	rest     []byte
+	finalErr error // returned after rest; if nil, Read blocks until ctx ends or the body is closed
 }
 
-// newPlainBody returns the body of a plain answer, which may break or stall in its
-// middle.
+// newPlainBody returns the body of a plain answer. Depending on the options, it breaks or stalls in
+// the middle.
 func newPlainBody(ctx context.Context, s script, o options) *plainBody {
-	w := &plainBody{ctx: ctx, closed: make(chan struct{}), rest: s.whole(), after: io.EOF}
+	b := &plainBody{ctx: ctx, closed: make(chan struct{}), rest: s.whole(), finalErr: io.EOF}
 	switch {
 	case o.fail == failInside:
 	case o.breakAfter >= 0:
-		w.rest, w.after = w.rest[:len(w.rest)/2], io.ErrUnexpectedEOF
+		b.rest, b.finalErr = b.rest[:len(b.rest)/2], io.ErrUnexpectedEOF
 	case o.stallAfter >= 0:
-		w.rest, w.after = w.rest[:len(w.rest)/2], nil
+		b.rest, b.finalErr = b.rest[:len(b.rest)/2], nil
 	}
-	return w
+	return b
 }
 
 // Read implements io.Reader.
-func (w *plainBody) Read(p []byte) (int, error) {
+func (b *plainBody) Read(p []byte) (int, error) {
 	select {
-	case <-w.closed:
+	case <-b.closed:
 		return 0, errClosed
 	default:
 	}
-	if len(w.rest) > 0 {
-		n := copy(p, w.rest)
-		w.rest = w.rest[n:]
+	if len(b.rest) > 0 {
+		n := copy(p, b.rest)
+		b.rest = b.rest[n:]
 		return n, nil
 	}
-	if w.after != nil {
-		return 0, w.after
+	if b.finalErr != nil {
+		return 0, b.finalErr
 	}
 	select {
-	case <-w.ctx.Done():
-		return 0, w.ctx.Err()
-	case <-w.closed:
+	case <-b.ctx.Done():
+		return 0, b.ctx.Err()
+	case <-b.closed:
 		return 0, errClosed
 	}
 }
 
 // Close implements io.Closer. It ends a waiting Read.
-func (w *plainBody) Close() error {
-	w.closing.Do(func() { close(w.closed) })
+func (b *plainBody) Close() error {
+	b.closing.Do(func() { close(b.closed) })
 	return nil
 }

@@ -135,7 +135,7 @@ const (
 	chatDone      = "done"
 )
 
-// steps implements script: choices speak in turn.
+// steps implements script. The tokens of the choices alternate.
 func (a chatScript) steps() []step {
 	lanes := make([][]step, len(a.choices))
 	longest := 0

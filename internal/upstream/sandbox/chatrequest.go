@@ -1,6 +1,6 @@
 package sandbox
 
-// readChat reads the fields of the chat form.
+// readChat reads a request in the chat form.
 func (r *request) readChat() *problem {
 	messages := r.body.Get("messages").Array()
 	if len(messages) == 0 {
@@ -21,7 +21,7 @@ func (r *request) readChat() *problem {
 		if i == len(messages)-1 {
 			r.cached = cachedPart(r.prompt)
 			if role := m.Get("role").Str; role == "tool" || role == "function" {
-				r.toolAnswer, r.answered = text, true
+				r.toolResult, r.hasToolResult = text, true
 			}
 		}
 		if m.Get("role").Str == "user" {

@@ -12,8 +12,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// TestConformance runs the conformance suite. The sandbox simulates the failures itself, because it
-// makes no HTTP calls.
+// TestConformance simulates failures by options of the sandbox, which does not use HTTP.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	fail := func(kind string) map[string]any { return map[string]any{"fail": kind, "poll_wait": "1ms"} }
@@ -32,7 +31,7 @@ func TestConformance(t *testing.T) {
 			conformance.Broken: fail("unavailable"), conformance.Page: fail("page"),
 		},
 	})
-	picture, clip := work(upstream.KindImage), work(upstream.KindVideo)
+	picture, clip := newTask(upstream.KindImage), newTask(upstream.KindVideo)
 	picture.Count = 2
 	conformance.Media(t, conformance.MediaProvider{
 		Provider: sandbox.Provider,

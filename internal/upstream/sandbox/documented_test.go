@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestTroublesAreDocumented checks that the operators' document lists every value of the option
-// fail, and no other values.
-func TestTroublesAreDocumented(t *testing.T) {
+// TestFailuresAreDocumented checks that the operator's guide lists exactly the values of the option
+// fail.
+func TestFailuresAreDocumented(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../../docs/operator.md")
 	if err != nil {
@@ -16,7 +16,7 @@ func TestTroublesAreDocumented(t *testing.T) {
 	}
 	_, table, found := strings.Cut(string(raw), "| `fail` | meets | what happens |\n|---|---|---|\n")
 	if !found {
-		t.Fatal("docs/operator.md has no table of troubles")
+		t.Fatal("docs/operator.md has no table of failures")
 	}
 	kinds := map[string]bool{}
 	for _, kind := range failKinds() {
@@ -30,14 +30,14 @@ func TestTroublesAreDocumented(t *testing.T) {
 		for name := range strings.SplitSeq(cells[1], ",") {
 			name = strings.Trim(strings.TrimSpace(name), "`")
 			if _, ok := kinds[name]; !ok {
-				t.Errorf("docs/operator.md names the trouble %q, which does not exist", name)
+				t.Errorf("docs/operator.md names the failure %q, which does not exist", name)
 			}
 			kinds[name] = true
 		}
 	}
 	for kind, documented := range kinds {
 		if !documented {
-			t.Errorf("docs/operator.md does not name the trouble %s", kind)
+			t.Errorf("docs/operator.md does not name the failure %s", kind)
 		}
 	}
 }

@@ -70,11 +70,11 @@ func answerTo(t *testing.T, form wire.Form, name, body string) string {
 		return strconv.FormatInt(n, 10) + "\n"
 	case "stream":
 		out := readForm(t, form, nil, true, body)
-		streamed(t, form, out)
+		parseStream(t, form, out)
 		return strings.TrimSuffix(out, "\n")
 	case "whole":
 		out := readForm(t, form, nil, false, body)
-		whole(t, form, out)
+		parseBody(t, form, out)
 		return out + "\n"
 	}
 	t.Fatalf("unknown part %q", name)
@@ -89,8 +89,8 @@ const (
 	claimWeather = `"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"get_weather","input_schema":` + weatherSchema + `}]`
 )
 
-// TestFormsAgree checks that equal requests in different forms get the same answer, whole and
-// streamed. Prompt tokens are not compared, because each form adds other words to the prompt.
+// TestFormsAgree checks that the same request gets the same answer in all forms, plain and streamed.
+// It does not compare prompt tokens, because the forms add different texts to the prompt.
 func TestFormsAgree(t *testing.T) {
 	t.Parallel()
 	calls := parsedAnswer{tool: "get_weather", arguments: `{"city":"example","days":3}`, finish: "call"}
@@ -220,8 +220,8 @@ func TestFormsAgree(t *testing.T) {
 				if f := upstream.Classify(200, "application/json", []byte(raw), nil); f != nil {
 					t.Fatalf("not a good answer (%v): %s", f, raw)
 				}
-				plain := whole(t, asked.form, raw)
-				stream := streamed(t, asked.form,
+				plain := parseBody(t, asked.form, raw)
+				stream := parseStream(t, asked.form,
 					readForm(t, asked.form, tt.options, true, `{"stream":true,"stream_options":{"include_usage":true},`+body))
 				if tt.name == "tool cut off" && asked.form == wire.FormMessages {
 					if plain.arguments != "{}" {
@@ -257,8 +257,8 @@ func TestHiddenThinking(t *testing.T) {
 			`"messages":[{"role":"user","content":"hello"}]}`,
 	} {
 		plain, stream := readForm(t, form, nil, false, body), readForm(t, form, nil, true, body)
-		a := whole(t, form, plain)
-		if a != streamed(t, form, stream) || a.reasoning != "" || a.thinking <= 0 || a.thinking >= a.completion {
+		a := parseBody(t, form, plain)
+		if a != parseStream(t, form, stream) || a.reasoning != "" || a.thinking <= 0 || a.thinking >= a.completion {
 			t.Errorf("%s: %+v", form, a)
 		}
 		for _, raw := range []string{plain, stream} {
@@ -308,13 +308,13 @@ func TestCache(t *testing.T) {
 	} {
 		body := `{"model":"small","max_tokens":9,` + tt.body + `}`
 		raw := readForm(t, wire.FormMessages, nil, false, body)
-		a := whole(t, wire.FormMessages, raw)
+		a := parseBody(t, wire.FormMessages, raw)
 		u := gjson.Get(raw, "usage")
 		if a.prompt != tt.prompt || a.cached != tt.read || u.Get("cache_creation.ephemeral_5m_input_tokens").Int() != tt.written5 ||
 			u.Get("cache_creation.ephemeral_1h_input_tokens").Int() != tt.hours || a.written != tt.written5+tt.hours {
 			t.Errorf("%s: %s", name, u.Raw)
 		}
-		if b := streamed(t, wire.FormMessages, readForm(t, wire.FormMessages, nil, true, body)); a != b {
+		if b := parseStream(t, wire.FormMessages, readForm(t, wire.FormMessages, nil, true, body)); a != b {
 			t.Errorf("%s: streamed %+v\nplain %+v", name, b, a)
 		}
 		n, err := open(t, nil).CountTokens(t.Context(), chatcall.Call{Form: wire.FormMessages, Body: rawjson.Pieces{[]byte(body)}})
@@ -359,8 +359,8 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
-// TestFailRateCountsEveryForm checks that fail_rate applies to the calls of all forms and the token
-// counts together.
+// TestFailRateCountsEveryForm checks that fail_rate is the share of failed calls over all forms and
+// token counts together.
 func TestFailRateCountsEveryForm(t *testing.T) {
 	t.Parallel()
 	a, err := sandbox.New(upstream.Target{Options: map[string]any{"fail": "unavailable", "fail_rate": 0.5}})

@@ -18,8 +18,8 @@ import (
 // maxCount is the maximum number of images of a task.
 const maxCount = 64
 
-// Blocks implements jobcall.Generator: images block and videos have tickets,
-// unless the option `async` says otherwise.
+// Blocks implements jobcall.Generator. By default, images block and videos have tickets; the option
+// `async` overrides this.
 func (a *Adapter) Blocks(w jobcall.Task) bool {
 	if a.options.async != nil {
 		return !*a.options.async
@@ -41,55 +41,55 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if t := unfit(w); t != nil {
 		return nil, t
 	}
-	trouble := a.troubleOf(w)
-	if t := atSubmission(ctx, w, trouble); t != nil {
+	failKind := a.failKindOf(w)
+	if t := atSubmission(ctx, w, failKind); t != nil {
 		return nil, t
 	}
 	now := time.Now()
 	if !a.Blocks(w) {
-		it := ticket{accepted: now.UnixMilli(), trouble: trouble, name: nameOf(w.Key)}
-		return &jobcall.TaskStatus{Ticket: it.String(), Wait: a.wait(it, now)}, nil
+		accepted := ticket{accepted: now.UnixMilli(), failKind: failKind, name: nameOf(w.Key)}
+		return &jobcall.TaskStatus{Ticket: accepted.String(), Wait: a.wait(accepted, now)}, nil
 	}
-	if trouble == failNever {
+	if failKind == failNever {
 		<-ctx.Done()
 		return nil, upstream.LostAnswer(ctx, ctx.Err())
 	}
 	if err := pause(ctx, nil, a.options.delay); err != nil {
 		return nil, upstream.LostAnswer(ctx, err)
 	}
-	if t := atEnd(w.Kind, trouble); t != nil {
+	if t := atEnd(w.Kind, failKind); t != nil {
 		return nil, t
 	}
 	// A blocking call has no poll for fresh links, so a bad link works later.
-	return &jobcall.TaskStatus{Done: true, Results: results(w, trouble, now.Add(a.options.delay+a.nap()).UnixMilli())}, nil
+	return &jobcall.TaskStatus{Done: true, Results: results(w, failKind, now.Add(a.options.delay+a.nap()).UnixMilli())}, nil
 }
 
 // Poll implements jobcall.Generator. The ticket holds the whole state, so any process
 // may poll.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, of string) (*jobcall.TaskStatus, error) {
+func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobcall.TaskStatus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll)
 	}
-	it, ok := readTicket(of)
+	accepted, ok := readTicket(text)
 	if !ok {
-		return nil, upstream.Vanished(w.Kind, "sandbox: no work has this ticket")
+		return nil, upstream.Vanished(w.Kind, "sandbox: no task has this ticket")
 	}
-	if t := atPoll(w.Kind, it.trouble); t != nil {
+	if t := atPoll(w.Kind, accepted.failKind); t != nil {
 		return nil, t
 	}
 	now := time.Now()
-	done := it.done(a.options.delay)
-	if it.trouble == failNever || now.Before(done) {
-		return &jobcall.TaskStatus{Ticket: of, Wait: a.wait(it, now)}, nil
+	done := accepted.done(a.options.delay)
+	if accepted.failKind == failNever || now.Before(done) {
+		return &jobcall.TaskStatus{Ticket: text, Wait: a.wait(accepted, now)}, nil
 	}
-	if t := atEnd(w.Kind, it.trouble); t != nil {
+	if t := atEnd(w.Kind, accepted.failKind); t != nil {
 		return nil, t
 	}
 	good := always
 	if now.Before(done.Add(a.nap())) {
 		good = never
 	}
-	return &jobcall.TaskStatus{Ticket: of, Done: true, Results: results(w, it.trouble, good)}, nil
+	return &jobcall.TaskStatus{Ticket: text, Done: true, Results: results(w, accepted.failKind, good)}, nil
 }
 
 // Fetch implements jobcall.Generator. The same task and result have the same
@@ -98,12 +98,12 @@ func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (
 	broken := func(f *upstream.Failure) (*jobcall.Download, error) {
 		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
 	}
-	it, ok := readLink(r.Ref)
-	if !ok || it.index >= count(w) {
+	l, ok := readLink(r.Ref)
+	if !ok || l.index >= count(w) {
 		return broken(upstream.Fail(fault.UpstreamUnavailable, errors.New("sandbox: the result has no such address")))
 	}
-	if it.good == never || time.Now().UnixMilli() < it.good {
-		f := upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's host refused it"))
+	if l.good == never || time.Now().UnixMilli() < l.good {
+		f := upstream.Fail(fault.UpstreamUnavailable, errors.New("the host of the result rejected the link"))
 		f.Status = 403
 		return broken(f)
 	}
@@ -115,13 +115,13 @@ func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (
 	if w.Kind == upstream.KindVideo {
 		data, err = clip(w)
 	} else {
-		data, err = picture(w, it.index)
+		data, err = picture(w, l.index)
 	}
 	if err != nil {
 		return broken(upstream.Interrupted(ctx, fmt.Errorf("sandbox: %w", err)))
 	}
 	f := &jobcall.Download{Body: io.NopCloser(bytes.NewReader(data)), Type: typeOf(w.Kind), Size: int64(len(data))}
-	if it.broken {
+	if l.broken {
 		f.Body = io.NopCloser(io.MultiReader(bytes.NewReader(data[:len(data)/2]), brokenReader{}))
 	}
 	return f, nil
@@ -143,14 +143,14 @@ func unfit(w jobcall.Task) error {
 	return nil
 }
 
-// troubleOf returns the failure to play for a task, or "". It depends only on the
-// task: a repeated submission with the same key fails in the same way.
-func (a *Adapter) troubleOf(w jobcall.Task) string {
-	trouble := a.options.troubleOf(w.Prompt)
-	if trouble == "" || !chosen(w.Key, a.options.failRate) {
+// failKindOf returns the failure to simulate for a task, or "". It depends only on the task, so a
+// repeated submission with the same key fails in the same way.
+func (a *Adapter) failKindOf(w jobcall.Task) string {
+	failKind := a.options.failKindOf(w.Prompt)
+	if failKind == "" || !chosen(w.Key, a.options.failRate) {
 		return ""
 	}
-	return trouble
+	return failKind
 }
 
 // nap returns the time between two polls.
@@ -162,8 +162,8 @@ func (a *Adapter) nap() time.Duration {
 }
 
 // wait returns the time until the next poll, which is not later than the task's end.
-func (a *Adapter) wait(it ticket, now time.Time) time.Duration {
-	if left := it.done(a.options.delay).Sub(now); left > 0 {
+func (a *Adapter) wait(t ticket, now time.Time) time.Duration {
+	if left := t.done(a.options.delay).Sub(now); left > 0 {
 		return min(left, a.nap())
 	}
 	return a.nap()
@@ -187,13 +187,13 @@ func typeOf(kind string) string {
 
 // results returns the links of a completed task. For bad_link_once, the links work
 // from the time good on.
-func results(w jobcall.Task, trouble string, good int64) []jobcall.Result {
-	if trouble != failBadLink {
+func results(w jobcall.Task, failKind string, good int64) []jobcall.Result {
+	if failKind != failBadLink {
 		good = always
 	}
 	out := make([]jobcall.Result, count(w))
 	for i := range out {
-		out[i] = jobcall.Result{Ref: link{index: i, good: good, broken: trouble == failFetch}.String(), Type: typeOf(w.Kind)}
+		out[i] = jobcall.Result{Ref: link{index: i, good: good, broken: failKind == failFetch}.String(), Type: typeOf(w.Kind)}
 	}
 	return out
 }

@@ -19,7 +19,8 @@ import (
 	"tollgate/internal/upstream/sandbox"
 )
 
-func work(kind string) jobcall.Task {
+// newTask returns a small task of a kind.
+func newTask(kind string) jobcall.Task {
 	w := jobcall.Task{Kind: kind, Model: "sandbox-" + kind, Prompt: "A paper boat", Count: 1, Tier: "1K", Ratio: "1:1", Width: 256,
 		Height: 256, Key: "sub_1"}
 	if kind == upstream.KindVideo {
@@ -28,18 +29,17 @@ func work(kind string) jobcall.Task {
 	return w
 }
 
-// perform does a work as a job does: it submits, polls when it is told to and
-// fetches, asking for fresh links up to three times. It returns the files and
-// how often it polled. Every call is made by another adapter, as if the process
-// had been restarted.
-func perform(ctx context.Context, t *testing.T, options map[string]any, w jobcall.Task) (files [][]byte, polls int, err error) {
+// runTask runs a task like a job: it submits, polls after the requested waits and fetches the
+// results, with fresh links after each of up to three failures. It returns the files and the number
+// of polls. Each call uses a new adapter, as after a restart of the process.
+func runTask(ctx context.Context, t *testing.T, options map[string]any, w jobcall.Task) (files [][]byte, polls int, err error) {
 	t.Helper()
 	p, err := jobcall.Submit(ctx, open(t, options), w)
 	if err != nil {
 		return nil, 0, err
 	}
 	if blocks := open(t, options).Blocks(w); blocks != (p.Ticket == "") || blocks != p.Done {
-		t.Errorf("blocks: %v, and answers %+v", blocks, p)
+		t.Errorf("Blocks is %v, but Submit returned %+v", blocks, p)
 	}
 	for failures := 0; ; failures++ {
 		for !p.Done {
@@ -64,14 +64,14 @@ func perform(ctx context.Context, t *testing.T, options map[string]any, w jobcal
 		if err := sleep(ctx, time.Second); err != nil {
 			return nil, polls, err
 		}
-		p.Done = p.Ticket == "" // else ask for fresh links
+		p.Done = p.Ticket == "" // otherwise poll for fresh links
 		p.Wait = 1
 	}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
-	case <-time.After(d): // in a bubble
+	case <-time.After(d): // in fake time
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -108,10 +108,10 @@ func TestImages(t *testing.T) {
 			if async {
 				options["async"] = true
 			}
-			w := work(upstream.KindImage)
+			w := newTask(upstream.KindImage)
 			w.Count = 3
 			start := time.Now()
-			files, polls, err := perform(t.Context(), t, options, w)
+			files, polls, err := runTask(t.Context(), t, options, w)
 			if err != nil || len(files) != 3 {
 				t.Fatalf("%d files, %v", len(files), err)
 			}
@@ -143,7 +143,7 @@ func TestVideos(t *testing.T) {
 				options["async"] = false
 			}
 			start := time.Now()
-			files, polls, err := perform(t.Context(), t, options, work(upstream.KindVideo))
+			files, polls, err := runTask(t.Context(), t, options, newTask(upstream.KindVideo))
 			if err != nil || len(files) != 1 || string(files[0][4:8]) != "ftyp" {
 				t.Fatalf("%d files, %v", len(files), err)
 			}
@@ -157,38 +157,40 @@ func TestVideos(t *testing.T) {
 	}
 }
 
-// TestJobTroubles plays every trouble on both kinds of jobs, with tickets and
-// without, and compares what a job learns with the code that it must end in.
-func TestJobTroubles(t *testing.T) {
+// TestJobFailures checks the failure of a job for every value of fail, for both kinds of jobs, with
+// and without tickets.
+func TestJobFailures(t *testing.T) {
 	t.Parallel()
-	const fine = fault.Code("")
-	type end struct {
+	const noFailure = fault.Code("")
+	type outcome struct {
 		code  fault.Code
 		param string
 		next  upstream.Next
 	}
 	var (
-		busy = end{fault.UpstreamError, "", upstream.NextLater}
-		line = end{fault.UpstreamError, "", upstream.NextLine}
+		busy = outcome{fault.UpstreamError, "", upstream.NextLater}
+		line = outcome{fault.UpstreamError, "", upstream.NextLine}
 	)
 	for _, c := range []struct {
 		fail         string
-		image, video end
+		image, video outcome
 	}{
-		{"content_policy", end{fault.ModerationBlocked, "", upstream.NextNone}, end{fault.ContentPolicy, "", upstream.NextNone}},
-		{"content_policy_audio", end{fault.ModerationBlocked, "", upstream.NextNone}, end{fault.ContentPolicy, "audio", upstream.NextSame}},
-		{"moderation_blocked", end{fault.ModerationBlocked, "", upstream.NextNone}, end{fault.ContentPolicy, "", upstream.NextNone}},
-		{"content_policy_violation", end{fault.ContentPolicyViolation, "", upstream.NextNone}, end{fault.ContentPolicy, "", upstream.NextNone}},
-		{"render_failed", line, end{fault.RenderFailed, "", upstream.NextLine}},
-		{"invalid_material", line, end{fault.InvalidMaterial, "", upstream.NextLine}},
-		{"render_timeout", line, end{fault.RenderTimeout, "", upstream.NextLine}},
-		{"upstream_unstable", line, end{fault.UpstreamUnstable, "", upstream.NextLine}},
-		{"invalid_request", line, end{fault.InvalidRequest, "", upstream.NextLine}},
+		{"content_policy", outcome{fault.ModerationBlocked, "", upstream.NextNone}, outcome{fault.ContentPolicy, "", upstream.NextNone}},
+		{"content_policy_audio", outcome{fault.ModerationBlocked, "", upstream.NextNone},
+			outcome{fault.ContentPolicy, "audio", upstream.NextSame}},
+		{"moderation_blocked", outcome{fault.ModerationBlocked, "", upstream.NextNone}, outcome{fault.ContentPolicy, "", upstream.NextNone}},
+		{"content_policy_violation", outcome{fault.ContentPolicyViolation, "", upstream.NextNone},
+			outcome{fault.ContentPolicy, "", upstream.NextNone}},
+		{"render_failed", line, outcome{fault.RenderFailed, "", upstream.NextLine}},
+		{"invalid_material", line, outcome{fault.InvalidMaterial, "", upstream.NextLine}},
+		{"render_timeout", line, outcome{fault.RenderTimeout, "", upstream.NextLine}},
+		{"upstream_unstable", line, outcome{fault.UpstreamUnstable, "", upstream.NextLine}},
+		{"invalid_request", line, outcome{fault.InvalidRequest, "", upstream.NextLine}},
 		{"upstream_error", line, line},
-		{"empty", end{fault.UpstreamError, "", upstream.NextSame}, end{fault.RenderFailed, "", upstream.NextSame}},
-		{"filter", end{fault.ModerationBlocked, "", upstream.NextNone}, end{fault.ContentPolicy, "", upstream.NextSame}},
-		{"prompt_filter", end{fault.ContentPolicyViolation, "", upstream.NextNone}, end{fault.ContentPolicy, "", upstream.NextNone}},
-		{"rejection", line, end{fault.InvalidRequest, "", upstream.NextLine}},
+		{"empty", outcome{fault.UpstreamError, "", upstream.NextSame}, outcome{fault.RenderFailed, "", upstream.NextSame}},
+		{"filter", outcome{fault.ModerationBlocked, "", upstream.NextNone}, outcome{fault.ContentPolicy, "", upstream.NextSame}},
+		{"prompt_filter", outcome{fault.ContentPolicyViolation, "", upstream.NextNone}, outcome{fault.ContentPolicy, "", upstream.NextNone}},
+		{"rejection", line, outcome{fault.InvalidRequest, "", upstream.NextLine}},
 		{"busy", busy, busy},
 		{"overloaded", busy, busy},
 		{"unavailable", line, line},
@@ -197,19 +199,19 @@ func TestJobTroubles(t *testing.T) {
 		{"model", line, line},
 		{"page", line, line},
 		{"connection", line, line},
-		{"bad_link_once", end{code: fine}, end{code: fine}},
-		{"sentence", end{code: fine}, end{code: fine}}, // of chat alone, as are the next two
-		{"error_inside", end{code: fine}, end{code: fine}},
-		{"thinking_only", end{code: fine}, end{code: fine}},
+		{"bad_link_once", outcome{code: noFailure}, outcome{code: noFailure}},
+		{"sentence", outcome{code: noFailure}, outcome{code: noFailure}}, // only affects chat, like the next two
+		{"error_inside", outcome{code: noFailure}, outcome{code: noFailure}},
+		{"thinking_only", outcome{code: noFailure}, outcome{code: noFailure}},
 	} {
 		for _, kind := range []string{upstream.KindImage, upstream.KindVideo} {
 			for _, async := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s/%s/%v", c.fail, kind, async), func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
-						want := map[string]end{upstream.KindImage: c.image, upstream.KindVideo: c.video}[kind]
-						_, _, err := perform(t.Context(), t, map[string]any{"fail": c.fail, "async": async, "delay": "1s"}, work(kind))
-						if want.code == fine {
+						want := map[string]outcome{upstream.KindImage: c.image, upstream.KindVideo: c.video}[kind]
+						_, _, err := runTask(t.Context(), t, map[string]any{"fail": c.fail, "async": async, "delay": "1s"}, newTask(kind))
+						if want.code == noFailure {
 							if err != nil {
 								t.Fatal(err)
 							}
@@ -217,7 +219,7 @@ func TestJobTroubles(t *testing.T) {
 						}
 						var got *upstream.JobFailure
 						if !errors.As(err, &got) {
-							t.Fatalf("no trouble: %v", err)
+							t.Fatalf("got %v, want a failure", err)
 						}
 						if got.Job != want.code || got.Param != want.param || got.Next != want.next || got.Lost != (c.fail == "connection") {
 							t.Errorf("%s, param %q, next %d, lost %v; want %+v", got.Job, got.Param, got.Next, got.Lost, want)
@@ -229,11 +231,11 @@ func TestJobTroubles(t *testing.T) {
 	}
 }
 
-// TestSilentTroubles checks failures without an error message. They end a job only after enough
-// waiting or polling.
-func TestSilentTroubles(t *testing.T) {
+// TestSilentFailures tests the failures after which a job must wait or try again until its own
+// limit.
+func TestSilentFailures(t *testing.T) {
 	t.Parallel()
-	patience := func(t *testing.T) context.Context {
+	oneHour := func(t *testing.T) context.Context {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		t.Cleanup(cancel)
 		return ctx
@@ -242,7 +244,7 @@ func TestSilentTroubles(t *testing.T) {
 		for _, async := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				_, polls, err := perform(patience(t), t, map[string]any{"fail": fail, "async": async, "poll_wait": "1m"}, work(upstream.KindVideo))
+				_, polls, err := runTask(oneHour(t), t, map[string]any{"fail": fail, "async": async, "poll_wait": "1m"}, newTask(upstream.KindVideo))
 				if err == nil || time.Since(start) != time.Hour {
 					t.Errorf("%s: after %v: %v", fail, time.Since(start), err)
 				}
@@ -250,25 +252,25 @@ func TestSilentTroubles(t *testing.T) {
 				if ticketed != (polls > 50) {
 					t.Errorf("%s: %d polls: %v", fail, polls, err)
 				}
-				var trouble *upstream.JobFailure
-				if errors.As(err, &trouble) && !ticketed && (!trouble.Lost || trouble.Code != fault.UpstreamTimeout) {
-					t.Errorf("%s: %+v", fail, trouble)
+				var failure *upstream.JobFailure
+				if errors.As(err, &failure) && !ticketed && (!failure.Lost || failure.Code != fault.UpstreamTimeout) {
+					t.Errorf("%s: %+v", fail, failure)
 				}
 			})
 		}
 	}
 	for _, kind := range []string{upstream.KindImage, upstream.KindVideo} {
 		options := map[string]any{"fail": "polls_break", "async": true}
-		p, err := jobcall.Submit(t.Context(), open(t, options), work(kind))
+		p, err := jobcall.Submit(t.Context(), open(t, options), newTask(kind))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var trouble *upstream.JobFailure
-		if _, err = open(t, options).Poll(t.Context(), work(kind), p.Ticket); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
+		var failure *upstream.JobFailure
+		if _, err = open(t, options).Poll(t.Context(), newTask(kind), p.Ticket); !errors.As(err, &failure) || failure.Next != upstream.NextPoll {
 			t.Errorf("polls_break: %v", err)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			files, _, err := perform(t.Context(), t, map[string]any{"fail": "result_fetch_failed", "delay": "1s"}, work(kind))
+			files, _, err := runTask(t.Context(), t, map[string]any{"fail": "result_fetch_failed", "delay": "1s"}, newTask(kind))
 			if err == nil || len(files) > 0 {
 				t.Errorf("result_fetch_failed: %d files, %v", len(files), err)
 			}
@@ -276,18 +278,18 @@ func TestSilentTroubles(t *testing.T) {
 	}
 }
 
-// TestBadLink checks that the first link of a result always fails, and a new link works.
+// TestBadLink checks that the first link never works and that a fresh link works.
 func TestBadLink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		options := map[string]any{"fail": "bad_link_once", "delay": "5s", "poll_wait": "2s"}
-		w := work(upstream.KindVideo)
+		w := newTask(upstream.KindVideo)
 		p, err := jobcall.Submit(t.Context(), open(t, options), w)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ticket := p.Ticket
-		ask := func(after time.Duration) jobcall.Result {
+		pollAfter := func(after time.Duration) jobcall.Result {
 			time.Sleep(after)
 			p, err := open(t, options).Poll(t.Context(), w, ticket)
 			if err != nil || !p.Done {
@@ -295,12 +297,12 @@ func TestBadLink(t *testing.T) {
 			}
 			return p.Results[0]
 		}
-		first := ask(5 * time.Second)
-		fresh := ask(2 * time.Second)
+		first := pollAfter(5 * time.Second)
+		fresh := pollAfter(2 * time.Second)
 		for range 2 {
-			var trouble *upstream.JobFailure
-			if _, err := open(t, options).Fetch(t.Context(), w, first); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll ||
-				trouble.Status != 403 {
+			var failure *upstream.JobFailure
+			if _, err := open(t, options).Fetch(t.Context(), w, first); !errors.As(err, &failure) || failure.Next != upstream.NextPoll ||
+				failure.Status != 403 {
 				t.Errorf("the first link: %v", err)
 			}
 			time.Sleep(time.Minute)
@@ -329,22 +331,22 @@ func TestFailOn(t *testing.T) {
 		{map[string]any{"fail_on": "blood", "fail": "content_policy", "fail_rate": 0}, "a cat in blood", ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := work(upstream.KindVideo)
+			w := newTask(upstream.KindVideo)
 			w.Prompt = c.prompt
-			_, _, err := perform(t.Context(), t, c.options, w)
-			var trouble *upstream.JobFailure
-			if errors.As(err, &trouble); (c.want == "") != (err == nil) || (trouble != nil && trouble.Job != c.want) {
+			_, _, err := runTask(t.Context(), t, c.options, w)
+			var failure *upstream.JobFailure
+			if errors.As(err, &failure); (c.want == "") != (err == nil) || (failure != nil && failure.Job != c.want) {
 				t.Errorf("%v, %q: %v, want %q", c.options, c.prompt, err, c.want)
 			}
 		})
 	}
-	// Chat heeds it too.
+	// fail_on also applies to chat.
 	a := open(t, map[string]any{"fail_on": "(busy|credential)"})
-	for ask, want := range map[string]fault.Code{"Hello!": "", "be busy": fault.UpstreamBusy} {
-		answer, err := chat(t.Context(), a, false, `{"model":"m","messages":[{"role":"user","content":"`+ask+`"}]}`)
+	for message, want := range map[string]fault.Code{"Hello!": "", "be busy": fault.UpstreamBusy} {
+		answer, err := chat(t.Context(), a, false, `{"model":"m","messages":[{"role":"user","content":"`+message+`"}]}`)
 		var f *upstream.Failure
 		if errors.As(err, &f); (want == "") != (err == nil) || (f != nil && f.Code != want) {
-			t.Errorf("%s: %v", ask, err)
+			t.Errorf("%s: %v", message, err)
 		}
 		if err == nil {
 			_ = answer.Body.Close()
@@ -352,14 +354,14 @@ func TestFailOn(t *testing.T) {
 	}
 }
 
-// TestJobFailRate checks that fail_rate holds over many submissions, and that equal submissions
-// have equal outcomes.
+// TestJobFailRate checks that fail_rate is the share of failed submissions, and that a repeated
+// submission has the same result.
 func TestJobFailRate(t *testing.T) {
 	t.Parallel()
 	options := map[string]any{"fail": "busy", "fail_rate": 0.25}
 	a, failed := open(t, options), 0
 	for i := range 2000 {
-		w := work(upstream.KindVideo)
+		w := newTask(upstream.KindVideo)
 		w.Key = fmt.Sprintf("sub_%d", i)
 		_, err := jobcall.Submit(t.Context(), a, w)
 		if _, again := jobcall.Submit(t.Context(), open(t, options), w); (again == nil) != (err == nil) {
@@ -374,38 +376,38 @@ func TestJobFailRate(t *testing.T) {
 	}
 }
 
-func TestUnfitWork(t *testing.T) {
+func TestUnsuitableTasks(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *jobcall.Task){
 		"kind":    func(w *jobcall.Task) { w.Kind = "sound" },
 		"count":   func(w *jobcall.Task) { w.Kind, w.Count = upstream.KindImage, 65 },
 		"seconds": func(w *jobcall.Task) { w.Seconds = 121 },
 	} {
-		w := work(upstream.KindVideo)
+		w := newTask(upstream.KindVideo)
 		change(&w)
 		_, err := jobcall.Submit(t.Context(), open(t, nil), w)
-		var trouble *upstream.JobFailure
-		if !errors.As(err, &trouble) || trouble.Next != upstream.NextLine || trouble.Health != upstream.HealthNone || trouble.Lost {
+		var failure *upstream.JobFailure
+		if !errors.As(err, &failure) || failure.Next != upstream.NextLine || failure.Health != upstream.HealthNone || failure.Lost {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// TestLeftWork checks that calls return at once if the caller's context has ended.
-func TestLeftWork(t *testing.T) {
+// TestCanceledContext checks that calls with a canceled context return immediately.
+func TestCanceledContext(t *testing.T) {
 	t.Parallel()
-	a, w := open(t, map[string]any{"delay": "1h"}), work(upstream.KindImage)
+	a, w := open(t, map[string]any{"delay": "1h"}), newTask(upstream.KindImage)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var trouble *upstream.JobFailure
-	if _, err := jobcall.Submit(ctx, a, w); !errors.As(err, &trouble) || !trouble.Lost {
+	var failure *upstream.JobFailure
+	if _, err := jobcall.Submit(ctx, a, w); !errors.As(err, &failure) || !failure.Lost {
 		t.Errorf("submit: %v", err)
 	}
-	if _, err := a.Poll(ctx, w, "sandbox.1.well.0123456789ab"); !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
+	if _, err := a.Poll(ctx, w, "sandbox.1.well.0123456789ab"); !errors.As(err, &failure) || failure.Next != upstream.NextPoll {
 		t.Errorf("poll: %v", err)
 	}
-	if _, err := a.Fetch(ctx, work(upstream.KindVideo), jobcall.Result{Ref: "sandbox:0"}); !errors.As(err, &trouble) ||
-		trouble.Next != upstream.NextPoll {
+	if _, err := a.Fetch(ctx, newTask(upstream.KindVideo), jobcall.Result{Ref: "sandbox:0"}); !errors.As(err, &failure) ||
+		failure.Next != upstream.NextPoll {
 		t.Errorf("fetch: %v", err)
 	}
 	if err := a.Cancel(t.Context(), w, "sandbox.1.well.0123456789ab"); err != nil {
@@ -413,7 +415,7 @@ func TestLeftWork(t *testing.T) {
 	}
 }
 
-// FuzzTicket tests that any other text is the ticket of an unknown task.
+// FuzzTicket tests that a text that is not a ticket counts as the ticket of an unknown task.
 func FuzzTicket(f *testing.F) {
 	for _, s := range []string{"", "sandbox.1795262002123.well.0123456789ab", "sandbox.1.render_failed.0123456789ab",
 		"sandbox.-1.well.0123456789ab", "sandbox.99999999999999999999.well.0123456789ab"} {
@@ -424,18 +426,18 @@ func FuzzTicket(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, ticket string) {
-		p, err := a.Poll(t.Context(), work(upstream.KindVideo), ticket)
-		var trouble *upstream.JobFailure
+		p, err := a.Poll(t.Context(), newTask(upstream.KindVideo), ticket)
+		var failure *upstream.JobFailure
 		switch {
 		case err == nil && (p.Ticket != ticket || strings.Count(ticket, ".") != 3):
 			t.Errorf("%q: %+v", ticket, p)
-		case err != nil && !errors.As(err, &trouble):
+		case err != nil && !errors.As(err, &failure):
 			t.Errorf("%q: %v", ticket, err)
 		}
 	})
 }
 
-// FuzzLink tests that any other text is an unknown link.
+// FuzzLink tests that a text that is not a link fails like an unknown link.
 func FuzzLink(f *testing.F) {
 	for _, s := range []string{"", "sandbox:0", "sandbox:1", "sandbox:0:broken", "sandbox:0:from:-1", "sandbox:0:from:99999999999999",
 		"sandbox:-1", "sandbox:0:"} {
@@ -445,17 +447,17 @@ func FuzzLink(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	w := work(upstream.KindImage)
+	w := newTask(upstream.KindImage)
 	w.Width, w.Height = 16, 16
 	f.Fuzz(func(t *testing.T, ref string) {
 		file, err := a.Fetch(t.Context(), w, jobcall.Result{Ref: ref})
-		var trouble *upstream.JobFailure
+		var failure *upstream.JobFailure
 		if err == nil {
 			if !strings.HasPrefix(ref, "sandbox:") {
 				t.Errorf("%q is a link", ref)
 			}
 			_ = file.Body.Close()
-		} else if !errors.As(err, &trouble) || trouble.Next != upstream.NextPoll {
+		} else if !errors.As(err, &failure) || failure.Next != upstream.NextPoll {
 			t.Errorf("%q: %v", ref, err)
 		}
 	})
@@ -480,6 +482,6 @@ func TestJobOptions(t *testing.T) {
 		}
 	}
 	if !slices.Equal(sandbox.Info().Kinds, []string{"chat", "image", "video"}) {
-		t.Error("kinds")
+		t.Errorf("kinds %v", sandbox.Info().Kinds)
 	}
 }

@@ -12,20 +12,19 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// The failures of image and video jobs. A failure with the name of a job's error code
-// ends in this code (interface.md, Failed jobs), or in the nearest code if the kind of
-// job does not have it.
+// The failures of image and video jobs. If a failure has the name of a job's error code, the job
+// ends with this code (interface.md, Failed jobs), or with the nearest code that its kind has.
 const (
-	failPolicy    = "content_policy"           // the safety system stopped the work
-	failAudio     = "content_policy_audio"     // it stopped the sound of the result
-	failModerated = "moderation_blocked"       // as content_policy, as image providers say it
-	failViolation = "content_policy_violation" // the same, in other words
-	failRender    = "render_failed"            // the work failed without a reason
-	failMaterial  = "invalid_material"         // a reference is of no use
-	failAge       = "render_timeout"           // the provider gave the work up
-	failNever     = "never"                    // the work goes on for ever
-	failUnstable  = "upstream_unstable"        // the provider forgot the work
-	failPolls     = "polls_break"              // no poll is answered
+	failPolicy    = "content_policy"           // the safety system stopped the task
+	failAudio     = "content_policy_audio"     // the safety system stopped the sound of the result
+	failModerated = "moderation_blocked"       // like content_policy, with the code of image providers
+	failViolation = "content_policy_violation" // like content_policy, with another code
+	failRender    = "render_failed"            // the task failed without a reason
+	failMaterial  = "invalid_material"         // a reference is unusable
+	failAge       = "render_timeout"           // the provider timed the task out
+	failNever     = "never"                    // the task never ends
+	failUnstable  = "upstream_unstable"        // the provider lost the task
+	failPolls     = "polls_break"              // every poll fails
 	failFetch     = "result_fetch_failed"      // every download breaks off
 	failBadLink   = "bad_link_once"            // the first link is refused
 	failRequest   = "invalid_request"          // the submission is refused for its parameters
@@ -55,10 +54,10 @@ func endings() map[string]taskError {
 }
 
 // atSubmission returns the failure of the submission, or nil.
-func atSubmission(ctx context.Context, w jobcall.Task, trouble string) error {
+func atSubmission(ctx context.Context, w jobcall.Task, failKind string) error {
 	var p problem
 	header := http.Header{}
-	switch trouble {
+	switch failKind {
 	case failTimeout:
 		<-ctx.Done()
 		return upstream.LostAnswer(ctx, ctx.Err())
@@ -70,28 +69,28 @@ func atSubmission(ctx context.Context, w jobcall.Task, trouble string) error {
 		p = problem{http.StatusBadRequest, "The parameters contradict each other.", invalidRequest, "InvalidParameter", ""}
 	case failUpstream:
 		p = problem{http.StatusInternalServerError, "", "server_error", "", ""}
-	case "rejection": // the words of chat do not fit
+	case "rejection": // the chat error names another field
 		p = problem{http.StatusBadRequest, "The prompt is too long.", invalidRequest, "string_above_max_length", "prompt"}
 	default:
-		r, ok := refusals()[trouble]
+		r, ok := refusals()[failKind]
 		if !ok {
 			return nil
 		}
-		if p = r.openAI; r.retryAfter != "" {
+		if p = r.other; r.retryAfter != "" {
 			header.Set("Retry-After", r.retryAfter)
 		}
 	}
-	body, _ := json.Marshal(map[string]any{"error": map[string]any{ // of strings, so it cannot fail
+	body, _ := json.Marshal(map[string]any{"error": map[string]any{ // cannot fail: all values are strings
 		"message": p.message, "type": p.kind, "code": p.code, "param": p.param,
 	}})
 	return upstream.Refused(w.Kind, p.status, "application/json", body, header)
 }
 
 // atPoll returns the failure of every poll, or nil.
-func atPoll(kind, trouble string) error {
-	switch trouble {
+func atPoll(kind, failKind string) error {
+	switch failKind {
 	case failUnstable:
-		return upstream.Vanished(kind, "sandbox: no work has this ticket")
+		return upstream.Vanished(kind, "sandbox: no task has this ticket")
 	case failPolls:
 		f := upstream.Classify(http.StatusServiceUnavailable, "application/json", []byte(`{"error":{"message":"not now"}}`), nil)
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
@@ -101,16 +100,16 @@ func atPoll(kind, trouble string) error {
 
 // atEnd returns the failure of a completed task, or nil. Blocking tasks have no polls,
 // so the failures of polls come here too.
-func atEnd(kind, trouble string) error {
-	switch trouble {
+func atEnd(kind, failKind string) error {
+	switch failKind {
 	case failUnstable, failPolls:
 		return upstream.Vanished(kind, "sandbox: the connection broke during rendering")
 	case failEmpty:
-		return upstream.Nothing(kind, "sandbox: done, and nothing came out")
+		return upstream.Nothing(kind, "sandbox: completed without a result")
 	case failFilter:
 		return upstream.Moderated(kind, "The result was withheld.", true)
 	}
-	if e, ok := endings()[trouble]; ok {
+	if e, ok := endings()[failKind]; ok {
 		return upstream.Ended(kind, e.code, e.message)
 	}
 	return nil

@@ -46,8 +46,8 @@ func TestPictureSize(t *testing.T) {
 	}
 }
 
-// TestPicturesDiffer tests that the four images of a task differ, and that
-// nothing outside the task changes an image.
+// TestPicturesDiffer tests that the four images of a task differ, and that another submission of the
+// same task gets the same images.
 func TestPicturesDiffer(t *testing.T) {
 	t.Parallel()
 	task := jobcall.Task{Kind: upstream.KindImage, Prompt: "A lighthouse", Width: 200, Height: 100}
@@ -64,7 +64,7 @@ func TestPicturesDiffer(t *testing.T) {
 		again := task
 		again.Key = "another submission"
 		if same, err := picture(again, index); err != nil || !bytes.Equal(same, data) {
-			t.Errorf("image %d differs the second time, %v", index, err)
+			t.Errorf("image %d differs in the second submission, %v", index, err)
 		}
 	}
 }
@@ -112,12 +112,12 @@ func TestClips(t *testing.T) {
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		shown, err := exec.Command("ffprobe", "-v", "error", "-count_frames", "-of", "default=nokey=1:noprint_wrappers=1",
+		output, err := exec.Command("ffprobe", "-v", "error", "-count_frames", "-of", "default=nokey=1:noprint_wrappers=1",
 			"-show_entries", "stream=codec_name,width,height,pix_fmt,nb_read_frames:format=duration", file).CombinedOutput()
 		if err != nil {
-			t.Fatalf("ffprobe (apt-get install ffmpeg): %v\n%s", err, shown)
+			t.Fatalf("ffprobe (apt-get install ffmpeg): %v\n%s", err, output)
 		}
-		got := strings.Fields(string(shown))
+		got := strings.Fields(string(output))
 		if len(got) != 6 || got[0] != "h264" || got[1]+"x"+got[2] != c.want || got[3] != "yuv420p" || got[4] != "100" {
 			t.Errorf("%s: %q", c.want, got)
 		}
@@ -125,14 +125,14 @@ func TestClips(t *testing.T) {
 		if _, err := fmt.Sscan(got[len(got)-1], &seconds); err != nil || math.Abs(seconds-float64(c.seconds)) > 0.003 {
 			t.Errorf("%s: %v seconds, %v, want %d", c.want, seconds, err, c.seconds)
 		}
-		shown, err = exec.Command("ffmpeg", "-v", "error", "-xerror", "-i", file, "-f", "null", "-").CombinedOutput()
-		if err != nil || len(shown) > 0 {
-			t.Errorf("%s: %v\n%s", c.want, err, shown)
+		output, err = exec.Command("ffmpeg", "-v", "error", "-xerror", "-i", file, "-f", "null", "-").CombinedOutput()
+		if err != nil || len(output) > 0 {
+			t.Errorf("%s: %v\n%s", c.want, err, output)
 		}
 	}
 }
 
-// TestClipSize tests which clip a task gets that has a size without a clip.
+// TestClipSize tests the choice of a clip for tasks with a size that no clip has.
 func TestClipSize(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -155,7 +155,7 @@ func TestClipSize(t *testing.T) {
 	}
 }
 
-// TestAssetsAreSmall bounds what the binary and a clone carry.
+// TestAssetsAreSmall limits the size of the embedded media.
 func TestAssetsAreSmall(t *testing.T) {
 	t.Parallel()
 	entries, err := assets.ReadDir("media")

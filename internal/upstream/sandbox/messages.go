@@ -239,16 +239,16 @@ func (a messagesScript) frame(s step, _ int) []byte {
 	name, _, _ := strings.Cut(s.event, " ")
 	switch s.event {
 	case stepError:
-		return named(name, json.RawMessage(a.inside.errorBody(wire.FormMessages, a.id)))
+		return namedEvent(name, json.RawMessage(a.inside.errorBody(wire.FormMessages, a.id)))
 	case messageStart:
-		return named(name, struct {
+		return namedEvent(name, struct {
 			Type    string      `json:"type"`
 			Message messageBody `json:"message"`
 		}{name, a.message()})
 	case messageDelta:
-		return named(name, a.delta())
+		return namedEvent(name, a.delta())
 	case blockStop:
-		return named(name, struct {
+		return namedEvent(name, struct {
 			Type  string `json:"type"`
 			Index int    `json:"index"`
 		}{name, s.at})
@@ -267,13 +267,13 @@ func (a messagesScript) frame(s step, _ int) []byte {
 	case toolDelta:
 		return a.added(s.at, blockAddition{Type: "input_json_delta", PartialJSON: &s.text})
 	default: // ping and message_stop
-		return named(name, map[string]string{"type": name})
+		return namedEvent(name, map[string]string{"type": name})
 	}
 }
 
 // opened renders the event at the start of a block.
 func (a messagesScript) opened(index int, block any) []byte {
-	return named(blockStart, struct {
+	return namedEvent(blockStart, struct {
 		Type  string `json:"type"`
 		Index int    `json:"index"`
 		Block any    `json:"content_block"`
@@ -282,7 +282,7 @@ func (a messagesScript) opened(index int, block any) []byte {
 
 // added renders an event with more content of a block.
 func (a messagesScript) added(index int, delta blockAddition) []byte {
-	return named(blockDelta, struct {
+	return namedEvent(blockDelta, struct {
 		Type  string        `json:"type"`
 		Index int           `json:"index"`
 		Delta blockAddition `json:"delta"`

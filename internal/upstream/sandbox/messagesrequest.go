@@ -85,7 +85,7 @@ func (r *request) readMessagesPrompt() *problem {
 			r.ask = text
 		}
 		if i == len(messages)-1 {
-			r.toolAnswer, r.answered = toolResults(content)
+			r.toolResult, r.hasToolResult = toolResults(content)
 		}
 	}
 	cache.note(r.body, r.prompt)
@@ -150,19 +150,19 @@ func blockTokens(block gjson.Result, depth int) int {
 	}
 }
 
-// toolResults joins the tools' answers in a message. answered is false if there are
+// toolResults joins the tool results in a message. ok is false if there are
 // none.
-func toolResults(content gjson.Result) (answer string, answered bool) {
+func toolResults(content gjson.Result) (text string, ok bool) {
 	for _, block := range content.Array() {
 		if block.Get("type").Str == "tool_result" {
-			if answered {
-				answer += "\n"
+			if ok {
+				text += "\n"
 			}
-			answer += texts(block.Get("content"), "text")
-			answered = true
+			text += texts(block.Get("content"), "text")
+			ok = true
 		}
 	}
-	return answer, answered
+	return text, ok
 }
 
 // messagesTools reads the tools of the request. It skips hosted tools, which have a

@@ -13,55 +13,54 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// meter is what the gateway reads a stream with.
+// meter is the interface of the gateway's stream readers.
 type meter interface {
 	Read(sse.Event) (wire.Frame, error)
 	Usage() (wire.Usage, bool)
 	Complete() bool
 }
 
-// TestTheGatewayReadsWhatTheSandboxSays checks that each form's meter and reader find the usage,
-// the tokens and the end of an answer of the sandbox.
-func TestTheGatewayReadsWhatTheSandboxSays(t *testing.T) {
+// TestMetersReadTheSandbox checks that the gateway's meter and reader of each form find the usage,
+// the tokens and the end of the sandbox's answers.
+func TestMetersReadTheSandbox(t *testing.T) {
 	t.Parallel()
 	for _, f := range forms {
 		for name, tt := range map[string]struct {
 			options map[string]any
-			tokens  bool // something came
+			tokens  bool // the stream has tokens
 		}{
 			"text":      {nil, true},
 			"reasoning": {map[string]any{"reasoning": true}, true},
-			"limit":     {map[string]any{"fail": "thinking_only"}, f.form != wire.FormResponses}, // there it is not shown
+			"limit":     {map[string]any{"fail": "thinking_only"}, f.form != wire.FormResponses}, // the responses form does not show the reasoning
 			"empty":     {map[string]any{"fail": "empty"}, false},
 			"filter":    {map[string]any{"fail": "filter"}, false},
 		} {
 			body := strings.Replace(f.hello, "{", `{"stream_options":{"include_usage":true},`, 1)
 			raw := readForm(t, f.form, tt.options, false, body)
-			want := whole(t, f.form, raw)
+			want := parseBody(t, f.form, raw)
 
-			m, tokens := metered(t, f.form, readForm(t, f.form, tt.options, true, body))
+			m, tokens := readMeter(t, f.form, readForm(t, f.form, tt.options, true, body))
 			u, known := m.Usage()
 			if !known || !m.Complete() || (tokens > 0) != tt.tokens {
 				t.Errorf("%s, %s: known %t, complete %t, %d tokens", f.form, name, known, m.Complete(), tokens)
 			}
 			if u.Prompt != want.prompt || u.Completion != want.completion || u.Reasoning != want.thinking {
-				t.Errorf("%s, %s: the meter has %+v, the answer %+v", f.form, name, u, want)
+				t.Errorf("%s, %s: the meter read %+v, the answer has %+v", f.form, name, u, want)
 			}
-			plain, known := wholeUsage(t, f.form, raw)
+			plain, known := usageOf(t, f.form, raw)
 			if !known || plain.Prompt != u.Prompt || plain.Completion != u.Completion || plain.Reasoning != u.Reasoning {
-				t.Errorf("%s, %s: the reader has %+v (%t), the meter %+v", f.form, name, plain, known, u)
+				t.Errorf("%s, %s: the reader read %+v (%t), the meter %+v", f.form, name, plain, known, u)
 			}
 		}
-		m, _ := metered(t, f.form, readForm(t, f.form, map[string]any{"usage": false}, true, f.hello))
+		m, _ := readMeter(t, f.form, readForm(t, f.form, map[string]any{"usage": false}, true, f.hello))
 		if _, known := m.Usage(); known || !m.Complete() {
-			t.Errorf("%s: usage is switched off", f.form)
+			t.Errorf("%s: the meter found a usage, or no end, without usage in the stream", f.form)
 		}
 	}
 }
 
-// metered passes a stream through the meter of its form. It counts the events
-// that are tokens.
-func metered(t *testing.T, form wire.Form, stream string) (m meter, tokens int) {
+// readMeter passes a stream through the meter of its form and counts the tokens.
+func readMeter(t *testing.T, form wire.Form, stream string) (m meter, tokens int) {
 	t.Helper()
 	switch form {
 	case wire.FormResponses:
@@ -90,8 +89,8 @@ func metered(t *testing.T, form wire.Form, stream string) (m meter, tokens int) 
 	}
 }
 
-// wholeUsage reads the usage of a whole answer.
-func wholeUsage(t *testing.T, form wire.Form, body string) (u wire.Usage, known bool) {
+// usageOf returns the usage of a plain answer.
+func usageOf(t *testing.T, form wire.Form, body string) (u wire.Usage, known bool) {
 	t.Helper()
 	var err error
 	var a interface{ Usage() (wire.Usage, bool) }

@@ -18,7 +18,7 @@ import (
 //	usage        false leaves the usage out
 //	reasoning    true thinks before it answers, as models whose name has
 //	             "think" or "reason" in it always do
-//	fail         the failure to play, see failKinds
+//	fail         the failure to simulate, see failKinds
 //	fail_rate    share of failing calls, 0 to 1; default 1. For images and
 //	             videos the key of a submission decides
 //	fail_on      a regular expression (a plain word is one): only matching
@@ -62,8 +62,8 @@ const (
 	failThinking   = "thinking_only" // an answer cut before the first word
 )
 
-// troubleOf returns the failure for a prompt before fail_rate applies, or "".
-func (o options) troubleOf(prompt string) string {
+// failKindOf returns the failure for a prompt before fail_rate applies, or "".
+func (o options) failKindOf(prompt string) string {
 	if o.failOn == nil {
 		return o.fail
 	}
@@ -129,7 +129,7 @@ func readOptions(raw map[string]any) (options, error) {
 		}
 	}
 	if o.failOn != nil && o.fail == "" && o.failOn.NumSubexp() == 0 {
-		return options{}, fmt.Errorf("fail_on: needs the option fail, or a group that catches the name of a trouble: \"fail:([a-z_]+)\"")
+		return options{}, fmt.Errorf("fail_on: needs the option fail, or a group that matches the name of a failure: \"fail:([a-z_]+)\"")
 	}
 	return o, nil
 }

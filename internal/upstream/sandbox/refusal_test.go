@@ -46,7 +46,7 @@ func checkRefusal(t *testing.T, kind string, form wire.Form, err error, code fau
 	t.Helper()
 	param := map[wire.Form]string{wire.FormChat: "messages", wire.FormResponses: "input"}[form]
 	if kind == "rejection" && form == wire.FormMessages {
-		code = fault.InvalidRequest // the form has no codes
+		code = fault.InvalidRequest // the messages form has no codes
 	}
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Code != code || f.Health != health {
@@ -58,29 +58,29 @@ func checkRefusal(t *testing.T, kind string, form wire.Form, err error, code fau
 	}
 }
 
-// TestRequestsThatProvidersReject checks that the sandbox rejects invalid values that the gateway
-// leaves to providers.
+// TestRequestsThatProvidersReject checks that the sandbox rejects invalid requests that the gateway
+// passes on unchecked.
 func TestRequestsThatProvidersReject(t *testing.T) {
 	t.Parallel()
-	const one = `"messages":[{"role":"user","content":"x"}]`
+	const oneMessage = `"messages":[{"role":"user","content":"x"}]`
 	for _, tt := range []struct {
 		form        wire.Form
 		body, param string
 	}{
 		{wire.FormChat, `{"messages":[]}`, "messages"},
-		{wire.FormChat, `{` + one + `,"temperature":3}`, "temperature"},
-		{wire.FormChat, `{` + one + `,"temperature":"a"}`, "temperature"},
+		{wire.FormChat, `{` + oneMessage + `,"temperature":3}`, "temperature"},
+		{wire.FormChat, `{` + oneMessage + `,"temperature":"a"}`, "temperature"},
 		{wire.FormChat, `{`, ""},
 		{wire.FormResponses, `{"input":[]}`, "input"},
 		{wire.FormResponses, `{"messages":[]}`, "input"},
 		{wire.FormResponses, `{"input":"x","temperature":3}`, "temperature"},
 		{wire.FormResponses, `[`, ""},
 		{wire.FormMessages, `{"max_tokens":1,"messages":[]}`, ""},
-		{wire.FormMessages, `{` + one + `}`, ""},
-		{wire.FormMessages, `{"max_tokens":0,` + one + `}`, ""},
-		{wire.FormMessages, `{"max_tokens":1,"temperature":1.5,` + one + `}`, ""},
-		{wire.FormMessages, `{"max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":2000},` + one + `}`, ""},
-		{wire.FormMessages, `{"max_tokens":2000,"thinking":{"type":"adaptive"},"tool_choice":{"type":"any"},` + one + `}`, ""},
+		{wire.FormMessages, `{` + oneMessage + `}`, ""},
+		{wire.FormMessages, `{"max_tokens":0,` + oneMessage + `}`, ""},
+		{wire.FormMessages, `{"max_tokens":1,"temperature":1.5,` + oneMessage + `}`, ""},
+		{wire.FormMessages, `{"max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":2000},` + oneMessage + `}`, ""},
+		{wire.FormMessages, `{"max_tokens":2000,"thinking":{"type":"adaptive"},"tool_choice":{"type":"any"},` + oneMessage + `}`, ""},
 		{wire.FormMessages, `{"max_tokens":1,"messages":[{"role":"user","content":[` +
 			strings.Repeat(`{"type":"text","text":"x","cache_control":{"type":"ephemeral"}},`, 4) +
 			`{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]}]}`, ""},
@@ -95,6 +95,6 @@ func TestRequestsThatProvidersReject(t *testing.T) {
 	_, err := call(t.Context(), open(t, nil), "gemini", false, hello)
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Code != fault.UpstreamUnavailable {
-		t.Errorf("another form: %v", err)
+		t.Errorf("unknown form: %v", err)
 	}
 }

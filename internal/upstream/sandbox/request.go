@@ -13,22 +13,22 @@ import (
 
 // request holds the fields of a chat request in any form.
 type request struct {
-	form        wire.Form
-	body        gjson.Result
-	model       string
-	ask         string // text of the last user message
-	toolAnswer  string // the tool's answer in the last message
-	answered    bool   // the last message is a tool's answer
-	prompt      int    // tokens of the prompt
-	cached      int    // of them, those read from the cache
-	limit       int    // most tokens of an answer, or 0
-	n           int
-	stop        []string
-	tool        *tool        // the tool to call, or nil for a text
-	schema      gjson.Result // the shape of a JSON answer
-	json        bool
-	reasoning   bool
-	serviceTier string
+	form          wire.Form
+	body          gjson.Result
+	model         string
+	ask           string // text of the last user message
+	toolResult    string // text of the tool results in the last message
+	hasToolResult bool   // the last message has a tool result
+	prompt        int    // tokens of the prompt
+	cached        int    // tokens of the prompt read from the cache
+	limit         int    // most tokens of an answer, or 0
+	n             int
+	stop          []string
+	tool          *tool        // the tool to call, or nil to answer with a text
+	schema        gjson.Result // the shape of a JSON answer
+	json          bool
+	reasoning     bool
+	serviceTier   string
 
 	includeUsage bool // chat form: a frame of a stream holds the usage
 
@@ -58,12 +58,12 @@ func readRequest(form wire.Form, body []byte) (request, *problem) {
 	return r, p.in(form)
 }
 
-// invalid is a fault of a request.
+// invalid returns the error for an invalid request.
 func invalid(param, message string) *problem {
 	return &problem{http.StatusBadRequest, message, invalidRequest, "invalid_value", param}
 }
 
-// in words a fault of a request in its form.
+// in returns the error in a form: the messages form has neither code nor param.
 func (p *problem) in(form wire.Form) *problem {
 	if p != nil && form == wire.FormMessages {
 		p.code, p.param = "", ""
@@ -101,8 +101,7 @@ func (r *request) addTools(tools gjson.Result) {
 	}
 }
 
-// The shortest cached prompt and, if the client marks nothing, the block size, in
-// tokens.
+// The shortest cached prompt and, if the client sets no cache marks, the block size, in tokens.
 const (
 	cacheFrom  = 1024
 	cacheBlock = 128
@@ -169,9 +168,9 @@ type tool struct {
 // toolbox holds the tools of a request and its choice.
 type toolbox struct {
 	tools  []tool
-	never  bool   // no call is wanted
-	always bool   // some call is demanded
-	named  string // the call of this one is demanded
+	never  bool   // no tool may be called
+	always bool   // some tool must be called
+	named  string // name of the demanded tool
 }
 
 // add adds a tool. It ignores a tool without a name.
@@ -188,7 +187,7 @@ func (b toolbox) choose(r *request) *tool {
 		return nil
 	}
 	for i, t := range b.tools {
-		wanted := b.always || (!r.answered && mentions(r.ask, t.name))
+		wanted := b.always || (!r.hasToolResult && mentions(r.ask, t.name))
 		if b.named != "" {
 			wanted = b.named == t.name
 		}

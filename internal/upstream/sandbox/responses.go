@@ -29,7 +29,7 @@ const (
 // responsesScript is an answer in the responses form. It has one choice.
 type responsesScript struct {
 	answer
-	asked echo
+	echo  requestEcho
 	items []outputItem
 }
 
@@ -51,9 +51,9 @@ const (
 	itemCall      itemKind = "function_call"
 )
 
-// newResponsesScript words an answer to a request.
+// newResponsesScript returns the answer to a request in the responses form.
 func newResponsesScript(a answer, r request) responsesScript {
-	s := responsesScript{answer: a, asked: newEcho(r)}
+	s := responsesScript{answer: a, echo: newEcho(r)}
 	c := a.choices[0]
 	if len(c.reasoning) > 0 {
 		s.items = append(s.items, outputItem{kind: itemReasoning, id: "rs_" + a.id, tokens: c.reasoning, silent: !r.summary})
@@ -73,9 +73,9 @@ func newResponsesScript(a answer, r request) responsesScript {
 // whole implements script.
 func (a responsesScript) whole() []byte {
 	if a.inside != nil {
-		return encode(a.failed())
+		return encode(a.failedBody())
 	}
-	return encode(a.final())
+	return encode(a.finalBody())
 }
 
 // steps implements script.
@@ -147,18 +147,18 @@ func (a responsesScript) frame(s step, n int) []byte {
 	case "":
 		return nil
 	case responseCreated, responseInProgress:
-		body := a.begun()
+		body := a.inProgressBody()
 		e.Response = &body
 	case responseCompleted, responseIncomplete:
-		body := a.final()
+		body := a.finalBody()
 		e.Response = &body
 	case stepError:
-		body := a.failed()
+		body := a.failedBody()
 		e.Type, e.Response = responseFailed, &body
 	default:
 		a.describe(&e, s)
 	}
-	return named(e.Type, e)
+	return namedEvent(e.Type, e)
 }
 
 // describe fills in an event about an item.

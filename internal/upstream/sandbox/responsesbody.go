@@ -103,30 +103,30 @@ type (
 	}
 )
 
-// newTextPart is a part of a message that holds text.
+// newTextPart returns a text part of a message.
 func newTextPart(text string) textPart {
 	return textPart{"output_text", []any{}, []any{}, text}
 }
 
-// echo holds the fields of a request repeated in its response.
-type echo struct {
+// requestEcho holds the fields of a request that its response repeats.
+type requestEcho struct {
 	body      responseBody // with the repeated fields only
-	encrypted bool
+	encrypted bool         // the response includes encrypted reasoning
 }
 
 // newEcho reads the repeated fields, with the provider's defaults for missing ones.
-func newEcho(r request) echo {
-	field := func(path, otherwise string) json.RawMessage {
+func newEcho(r request) requestEcho {
+	field := func(path, missing string) json.RawMessage {
 		if v := r.body.Get(path); !absent(v) {
 			return json.RawMessage(v.Raw)
 		}
-		return json.RawMessage(otherwise)
+		return json.RawMessage(missing)
 	}
 	tier := r.serviceTier
 	if tier == "" || tier == "auto" {
 		tier = "default"
 	}
-	return echo{encrypted: r.encrypted, body: responseBody{
+	return requestEcho{encrypted: r.encrypted, body: responseBody{
 		Object:            "response",
 		FrequencyPenalty:  field("frequency_penalty", "0"),
 		Instructions:      field("instructions", "null"),
@@ -153,8 +153,8 @@ func newEcho(r request) echo {
 	}}
 }
 
-// echoTools repeats the tools of a request. Missing fields of a function become null or
-// their default.
+// echoTools returns the tools of a request for its response. Missing fields of a function become
+// null or get their default.
 func echoTools(tools gjson.Result) json.RawMessage {
 	out := []byte{'['}
 	for _, tool := range tools.Array() {
@@ -167,9 +167,9 @@ func echoTools(tools gjson.Result) json.RawMessage {
 		raw := strings.TrimSpace(tool.Raw)
 		out = append(out, raw[:len(raw)-1]...)
 		if tool.Get("type").Str == "function" {
-			for _, member := range []struct{ name, otherwise string }{{"description", "null"}, {"parameters", "null"}, {"strict", "true"}} {
+			for _, member := range []struct{ name, missing string }{{"description", "null"}, {"parameters", "null"}, {"strict", "true"}} {
 				if !tool.Get(member.name).Exists() {
-					out = append(out, `,"`+member.name+`":`+member.otherwise...)
+					out = append(out, `,"`+member.name+`":`+member.missing...)
 				}
 			}
 		}
@@ -178,23 +178,23 @@ func echoTools(tools gjson.Result) json.RawMessage {
 	return append(out, ']')
 }
 
-// begun renders the response as a stream begins it.
-func (a responsesScript) begun() responseBody {
-	b := a.asked.body
+// inProgressBody renders the response at the beginning of a stream.
+func (a responsesScript) inProgressBody() responseBody {
+	b := a.echo.body
 	b.ID, b.CreatedAt, b.Model, b.Status = "resp_"+a.id, a.created, a.model, "in_progress"
 	return b
 }
 
-// failed renders the response of a trouble inside.
-func (a responsesScript) failed() responseBody {
-	b := a.begun()
+// failedBody renders the response for the failure error_inside.
+func (a responsesScript) failedBody() responseBody {
+	b := a.inProgressBody()
 	b.Status, b.Error = "failed", &responseError{a.inside.kind, a.inside.message}
 	return b
 }
 
-// final renders the response when it has ended.
-func (a responsesScript) final() responseBody {
-	b := a.begun()
+// finalBody renders the complete or incomplete response.
+func (a responsesScript) finalBody() responseBody {
+	b := a.inProgressBody()
 	b.Status, b.IncompleteDetails = "completed", a.incomplete()
 	if b.IncompleteDetails != nil {
 		b.Status = "incomplete"
@@ -210,7 +210,7 @@ func (a responsesScript) final() responseBody {
 	return b
 }
 
-// incomplete returns the reason for an incomplete answer, or nil.
+// incomplete returns the reason if the answer is incomplete, else nil.
 func (a responsesScript) incomplete() *incompleteDetails {
 	switch a.choices[0].finish {
 	case finishLimit:
@@ -222,7 +222,6 @@ func (a responsesScript) incomplete() *incompleteDetails {
 	}
 }
 
-// usageBody renders the usage.
 func (a responsesScript) usageBody() *responsesUsage {
 	u := &responsesUsage{
 		InputTokens:  a.usage.prompt,
@@ -234,7 +233,7 @@ func (a responsesScript) usageBody() *responsesUsage {
 	return u
 }
 
-// render renders an item, done or as it is added.
+// render renders an item: complete if done, else as at its beginning.
 func (a responsesScript) render(t outputItem, done bool) any {
 	text, status := "", "in_progress"
 	if done {
@@ -246,7 +245,7 @@ func (a responsesScript) render(t outputItem, done bool) any {
 	switch t.kind {
 	case itemReasoning:
 		item := reasoningItem{ID: t.id, Type: t.kind, Summary: []summaryPart{}}
-		if a.asked.encrypted {
+		if a.echo.encrypted {
 			item.Encrypted = signature(t.tokens)
 		}
 		if done && !t.silent {

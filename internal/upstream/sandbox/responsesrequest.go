@@ -63,7 +63,7 @@ func (r *request) readInput(input gjson.Result) {
 			output := item.Get("output")
 			text := texts(output, "input_text")
 			if last {
-				r.toolAnswer, r.answered = text, true
+				r.toolResult, r.hasToolResult = text, true
 			}
 			r.add(text, int(output.Get(`#(type=="input_image")#|#`).Int()))
 		default: // returned reasoning, and unknown items

@@ -31,8 +31,8 @@ func sample(schema gjson.Result) []byte {
 	return out
 }
 
-// sampler makes one value; root resolves its references, left is how many
-// values may still be made.
+// sampler creates one value. It resolves references in root and may create at most left further
+// values.
 type sampler struct {
 	root gjson.Result
 	left int

@@ -125,7 +125,7 @@ func unspoken(form wire.Form) *upstream.Failure {
 // before an answer. ask is the user's last message.
 func (a *Adapter) begin(ctx context.Context, c chatcall.Call, ask string) (options, *upstream.Failure) {
 	o := a.options
-	o.fail = o.troubleOf(ask)
+	o.fail = o.failKindOf(ask)
 	if meant := o.failOn == nil || o.failOn.MatchString(ask); !meant || !fails(a.calls.Add(1), o.failRate) {
 		o.fail, o.breakAfter, o.stallAfter = "", -1, -1
 	}

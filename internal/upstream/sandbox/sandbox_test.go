@@ -87,12 +87,12 @@ func frames(t *testing.T, stream string) []gjson.Result {
 	return out
 }
 
-// joinedChoice is one choice of an answer. The pieces of a streamed choice are joined.
+// joinedChoice is a choice of a stream, put together from its frames.
 type joinedChoice struct {
 	content, reasoning, tool, arguments, finish string
 }
 
-// join reads frames as a client does: by index, finish last.
+// join puts the choices of a stream together by index, as a client does.
 func join(t *testing.T, frames []gjson.Result) (choices []joinedChoice, usage gjson.Result) {
 	t.Helper()
 	opened := map[int64]bool{}
@@ -115,15 +115,15 @@ func join(t *testing.T, frames []gjson.Result) (choices []joinedChoice, usage gj
 			if !opened[i] {
 				t.Fatalf("choice %d does not begin with its role", i)
 			}
-			joined := &choices[i]
-			if joined.finish != "" {
-				t.Fatalf("choice %d continues after its finish_reason", i)
+			choice := &choices[i]
+			if choice.finish != "" {
+				t.Fatalf("choice %d continues after its finish reason", i)
 			}
-			joined.content += c.Get("delta.content").Str
-			joined.reasoning += c.Get("delta.reasoning_content").Str
-			joined.tool += c.Get("delta.tool_calls.0.function.name").Str
-			joined.arguments += c.Get("delta.tool_calls.0.function.arguments").Str
-			joined.finish = c.Get("finish_reason").Str
+			choice.content += c.Get("delta.content").Str
+			choice.reasoning += c.Get("delta.reasoning_content").Str
+			choice.tool += c.Get("delta.tool_calls.0.function.name").Str
+			choice.arguments += c.Get("delta.tool_calls.0.function.arguments").Str
+			choice.finish = c.Get("finish_reason").Str
 		}
 	}
 	return choices, usage
@@ -420,9 +420,9 @@ func FuzzRequest(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !stream {
-			whole(t, form, string(out))
+			parseBody(t, form, string(out))
 		} else {
-			streamed(t, form, string(out))
+			parseStream(t, form, string(out))
 		}
 	})
 }

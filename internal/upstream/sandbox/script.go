@@ -30,12 +30,12 @@ type pace int
 
 const (
 	paceNone    pace = iota
-	paceOpening      // comes at once, even if the stream breaks or stalls at 0 tokens
-	paceBegins       // opens a part of the answer, or its end: no token, but it waits like the first one
+	paceOpening      // has no delay, even if the stream breaks or stalls at 0 tokens
+	paceBegins       // opens or ends a part of the answer: no token, but with the delay of the first token
 	paceToken        // carries a token of the model
 )
 
-// stepError is a step with an error in place of the rest, in any form.
+// stepError is the event of a step with an error instead of the rest, in any form.
 const stepError = "error"
 
 // script returns an answer in the form of its request.
@@ -50,8 +50,8 @@ func (r request) script(a answer) script {
 	}
 }
 
-// named renders an event with its name (responses and messages form).
-func named(name string, body any) []byte {
+// namedEvent renders an event with its name (responses and messages form).
+func namedEvent(name string, body any) []byte {
 	data := encode(body)
 	out := make([]byte, 0, len(name)+len(data)+16)
 	out = append(out, "event: "...)

@@ -14,20 +14,20 @@ import (
 // ticket is the state of an accepted task. The sandbox stores nothing else.
 type ticket struct {
 	accepted int64  // Unix milliseconds
-	trouble  string // the failure to play, or ""
-	name     string // tells submissions apart
+	failKind string // the failure to simulate, or ""
+	name     string // identifies the submission
 }
 
 // String writes a ticket: `sandbox.1795262002123.render_failed.5f3a…`.
 func (t ticket) String() string {
-	trouble := t.trouble
-	if trouble == "" {
-		trouble = "well"
+	failKind := t.failKind
+	if failKind == "" {
+		failKind = "well"
 	}
-	return fmt.Sprintf("sandbox.%d.%s.%s", t.accepted, trouble, t.name)
+	return fmt.Sprintf("sandbox.%d.%s.%s", t.accepted, failKind, t.name)
 }
 
-// readTicket parses a ticket. ok is false if s is no ticket.
+// readTicket parses a ticket. ok is false if s is not a ticket.
 func readTicket(s string) (t ticket, ok bool) {
 	parts := strings.Split(s, ".")
 	if len(parts) != 4 || parts[0] != "sandbox" || len(parts[3]) != len(nameOf("")) {
@@ -37,10 +37,10 @@ func readTicket(s string) (t ticket, ok bool) {
 	if err != nil || accepted < 0 {
 		return ticket{}, false
 	}
-	t = ticket{accepted: accepted, trouble: parts[2], name: parts[3]}
-	if t.trouble == "well" {
-		t.trouble = ""
-	} else if !slices.Contains(failKinds(), t.trouble) {
+	t = ticket{accepted: accepted, failKind: parts[2], name: parts[3]}
+	if t.failKind == "well" {
+		t.failKind = ""
+	} else if !slices.Contains(failKinds(), t.failKind) {
 		return ticket{}, false
 	}
 	return t, true
@@ -51,13 +51,13 @@ func (t ticket) done(delay time.Duration) time.Time {
 	return time.UnixMilli(t.accepted).Add(delay)
 }
 
-// nameOf is a short name of a submission.
+// nameOf returns a short name for a submission.
 func nameOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:6])
 }
 
-// chosen reports whether the submission with a key belongs to the share.
+// chosen reports whether the submission with a key is in the share of submissions that fail.
 func chosen(key string, share float64) bool {
 	sum := sha256.Sum256([]byte("rate " + key))
 	return float64(binary.BigEndian.Uint32(sum[:4])) < share*(1<<32)
@@ -73,7 +73,7 @@ const (
 type link struct {
 	index  int
 	good   int64 // the link works from this time on, in Unix milliseconds
-	broken bool  // it breaks off in the middle
+	broken bool  // the download breaks off in the middle
 }
 
 // String writes a link: `sandbox:0`, `sandbox:0:from:1795262002123`.
@@ -88,7 +88,7 @@ func (l link) String() string {
 	return s
 }
 
-// readLink parses a link. It returns false if s is no link.
+// readLink parses a link. It returns false if s is not a link.
 func readLink(s string) (link, bool) {
 	rest, ok := strings.CutPrefix(s, "sandbox:")
 	if !ok {

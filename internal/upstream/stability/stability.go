@@ -36,7 +36,7 @@ const (
 	maxAnswer  = 24 << 20
 )
 
-// callsAtOnce is how many of a submission's calls run at a time.
+// callsAtOnce is the maximum number of calls of a submission at a time.
 const callsAtOnce = 4
 
 // maxSeed is the largest seed accepted by the provider.
@@ -54,7 +54,7 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, exchange.NoOptions(Provider), upstream.KindImage)
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct {
 	exchange.Plain
 }
@@ -136,7 +136,7 @@ func check(w jobcall.Task) *upstream.JobFailure {
 	case w.Mask != nil:
 		return upstream.Unsuitable(w.Kind, "stability's model %s takes no mask, inpaint does", w.Model)
 	case w.Square() > side:
-		return upstream.Unsuitable(w.Kind, "stability's model %s cannot be asked for %s", w.Model, w.Tier)
+		return upstream.Unsuitable(w.Kind, "stability's model %s does not make %s", w.Model, w.Tier)
 	case w.Ratio == "" && w.Exact:
 		return upstream.Unsuitable(w.Kind, "stability takes a ratio, no pixels")
 	case w.Ratio != "" && !slices.Contains(ratios(), w.Ratio):
@@ -156,7 +156,7 @@ func check(w jobcall.Task) *upstream.JobFailure {
 func checkInpaint(w jobcall.Task) *upstream.JobFailure {
 	switch {
 	case w.Mask == nil || len(w.References) != 1 || !w.References[0].Image():
-		return upstream.Unsuitable(w.Kind, "stability's inpaint works from one picture and a mask")
+		return upstream.Unsuitable(w.Kind, "stability's inpaint takes one picture and a mask")
 	case w.Ratio != "" || w.Exact || w.Larger:
 		return upstream.Unsuitable(w.Kind, "a picture that stability changes in a part has its size")
 	}
@@ -229,7 +229,7 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int) (results []
 		return nil, upstream.AsJobFailure(err), false
 	}
 	if !reply.Good() {
-		return nil, rejection(w.Kind, reply), false
+		return nil, submitFailure(w.Kind, reply), false
 	}
 	result, failure := read(w.Kind, reply)
 	if failure != nil {

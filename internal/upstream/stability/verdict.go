@@ -35,10 +35,10 @@ func read(kind string, reply *exchange.Reply) (jobcall.Result, *upstream.JobFail
 	return r, nil
 }
 
-// rejection returns the failure for an unsuccessful response. The error code is in `name` and the
+// submitFailure returns the failure for an unsuccessful response. The error code is in `name` and the
 // messages are in `errors`. A prompt rejected by the content review has the status of a missing
 // permission.
-func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
+func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	doc := gjson.ParseBytes(reply.Body)
 	name := doc.Get("name").String()
 	var messages []string

@@ -81,7 +81,7 @@ func checkOptions(options map[string]any) error {
 	return nil
 }
 
-// Adapter speaks for one line. It is safe for concurrent use.
+// Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct {
 	line   *exchange.Client
 	google *gemini.Adapter    // of images and clips
@@ -119,8 +119,8 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 	return a, err
 }
 
-// base is where a line's publishers are: at the project, else, for keys of
-// express mode, at the root.
+// base returns the address of a line's publishers: below the project, or at the root for keys of
+// express mode.
 func base(t upstream.Target) string {
 	at := strings.TrimRight(t.BaseURL, "/")
 	location := exchange.Text(t.Options, "location", "global")

@@ -43,7 +43,7 @@ func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	case len(rest) > maxSubjects:
 		return nil, upstream.Unsuitable(w.Kind, "%d references; xai takes up to %d", len(rest), maxSubjects)
 	case first != nil && len(rest) > 0, last != nil && first == nil:
-		return nil, upstream.Unsuitable(w.Kind, "xai takes either frames or references, and a last frame beside a first one alone")
+		return nil, upstream.Unsuitable(w.Kind, "xai takes either frames or references, and a last frame only with a first frame")
 	}
 	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "resolution": tier}
 	if w.Seconds > 0 {
@@ -136,7 +136,7 @@ func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 	case reply.Unknown():
 		return nil, upstream.Vanished(kind, "the provider no longer knows the clip")
 	case reply.Status == http.StatusBadRequest && valid && message(doc) != "":
-		return nil, ended(kind, reply, doc.Get("code").String(), message(doc))
+		return nil, taskFailure(kind, reply, doc.Get("code").String(), message(doc))
 	case !reply.Good() || !valid:
 		return nil, reply.Silent()
 	}
@@ -144,7 +144,7 @@ func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 	hasLink := link.Type == gjson.String && link.Str != ""
 	switch status := doc.Get("status").String(); {
 	case status == "failed":
-		return nil, ended(kind, reply, doc.Get("error.code").String(), message(doc))
+		return nil, taskFailure(kind, reply, doc.Get("error.code").String(), message(doc))
 	case status == "expired":
 		return nil, upstream.Expired(kind, "the provider gave the clip up")
 	case doc.Get("video.respect_moderation").Type == gjson.False:

@@ -67,7 +67,7 @@ func readPictures(w jobcall.Task, reply *exchange.Reply) (*jobcall.TaskStatus, e
 		items = gjson.GetBytes(reply.Body, "data")
 	}
 	if !items.IsArray() {
-		return nil, rejection(w.Kind, reply)
+		return nil, submitFailure(w.Kind, reply)
 	}
 	var (
 		results  []jobcall.Result

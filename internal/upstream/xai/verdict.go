@@ -27,9 +27,9 @@ func message(doc gjson.Result) string {
 	return e.String()
 }
 
-// rejection returns the failure of a rejected submission. A good status without a task ID may have
+// submitFailure returns the failure of a rejected submission. A good status without a task ID may have
 // started a task.
-func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
+func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	t := reply.Refused(kind)
 	text := ""
 	if gjson.ValidBytes(reply.Body) {
@@ -50,8 +50,8 @@ func rejection(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	return reply.Redact(t)
 }
 
-// ended returns the failure of a clip reported as failed.
-func ended(kind string, reply *exchange.Reply, code, text string) *upstream.JobFailure {
+// taskFailure returns the failure of a clip reported as failed.
+func taskFailure(kind string, reply *exchange.Reply, code, text string) *upstream.JobFailure {
 	if reviewWords.MatchString(text) {
 		return upstream.Moderated(kind, text, false)
 	}

@@ -143,7 +143,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		id = gjson.GetBytes(reply.Body, "request_id").String()
 	}
 	if !exchange.Ticket(id) {
-		return nil, rejection(w.Kind, reply)
+		return nil, submitFailure(w.Kind, reply)
 	}
 	return &jobcall.TaskStatus{Ticket: id}, nil
 }

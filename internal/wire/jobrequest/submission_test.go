@@ -67,7 +67,7 @@ func TestImageFields(t *testing.T) {
 	}
 	want := []string{"image[0]", "image[1]", "images"}
 	if !slices.Equal(params, want) || r.ReferenceCount != 3 || r.ReferencesParam != "image" {
-		t.Errorf("references %v, asked %d in %s", params, r.ReferenceCount, r.ReferencesParam)
+		t.Errorf("references %v, counted %d in %s", params, r.ReferenceCount, r.ReferencesParam)
 	}
 	if data, err := r.References[1].Data(); string(data) != "hi" || err != nil {
 		t.Errorf("image[1] is %q, %v", data, err)
@@ -108,10 +108,10 @@ func TestVideoFields(t *testing.T) {
 	}
 }
 
-func TestWhatSubmissionsAreRefusedFor(t *testing.T) {
+func TestInvalidSubmissions(t *testing.T) {
 	t.Parallel()
 	edit := func(body string) error { _, err := image(body, true); return err }
-	make := func(body string) error { _, err := image(body, false); return err }
+	create := func(body string) error { _, err := image(body, false); return err }
 	clip := func(body string) error { _, err := video(body); return err }
 	long := strings.Repeat("ä", maxPrompt+1)
 	for _, tt := range []struct {
@@ -124,32 +124,32 @@ func TestWhatSubmissionsAreRefusedFor(t *testing.T) {
 		{"edit without a reference comes first", edit(`{"n":"x","callback_url":5,"size":7}`), fault.InvalidRequest, "image"},
 		{"edit with an empty list", edit(`{"prompt":"x","image":[]}`), fault.InvalidRequest, "image"},
 		{"edit with an empty text", edit(`{"prompt":"x","image":""}`), fault.InvalidRequest, "image"},
-		{"no prompt", make(`{}`), fault.MissingPrompt, "prompt"},
-		{"null prompt", make(`{"prompt":null}`), fault.MissingPrompt, "prompt"},
-		{"empty prompt", make(`{"prompt":" \n"}`), fault.MissingPrompt, "prompt"},
-		{"an edit needs one too", edit(`{"image":"https://h/a.png"}`), fault.MissingPrompt, "prompt"},
-		{"prompt no string", make(`{"prompt":7}`), fault.InvalidRequest, "prompt"},
-		{"long prompt", make(`{"prompt":"` + long + `"}`), fault.InvalidRequest, "prompt"},
-		{"prompt with NUL", make(`{"prompt":"a\u0000b"}`), fault.InvalidRequest, "prompt"},
-		{"n a text", make(`{"prompt":"x","n":"2"}`), fault.InvalidRequest, "n"},
-		{"n a fraction", make(`{"prompt":"x","n":1.5}`), fault.InvalidRequest, "n"},
-		{"n nothing", make(`{"prompt":"x","n":0}`), fault.InvalidRequest, "n"},
-		{"n a list", make(`{"prompt":"x","n":[1]}`), fault.InvalidRequest, "n"},
-		{"n true", make(`{"prompt":"x","n":true}`), fault.InvalidRequest, "n"},
-		{"size no string", make(`{"prompt":"x","size":1024}`), fault.InvalidRequest, "size"},
-		{"resolution no string", make(`{"prompt":"x","resolution":2}`), fault.InvalidRequest, "resolution"},
-		{"stream", make(`{"prompt":"x","stream":true}`), fault.InvalidRequest, "stream"},
-		{"callback no string", make(`{"prompt":"x","callBackUrl":{}}`), fault.InvalidCallbackURL, "callBackUrl"},
-		{"two callbacks", make(`{"prompt":"x","callBackUrl":"https://a","callback_url":"https://b"}`), fault.InvalidCallbackURL, "callBackUrl"},
-		{"image a number", make(`{"prompt":"x","image":5}`), fault.InvalidRequest, "image"},
-		{"image null in a list", make(`{"prompt":"x","image":["https://h/a",null]}`), fault.InvalidRequest, "image[1]"},
-		{"image a list in a list", make(`{"prompt":"x","image":[["https://h/a"]]}`), fault.InvalidRequest, "image[0]"},
-		{"image of another scheme", make(`{"prompt":"x","image":"file:///etc/passwd"}`), fault.InvalidRequest, "image"},
-		{"image without an address", make(`{"prompt":"x","images":[{"name":"a"}]}`), fault.InvalidRequest, "images[0]"},
-		{"image stored elsewhere", make(`{"prompt":"x","images":[{"file_id":"file-1"}]}`), fault.InvalidRequest, "images[0].file_id"},
-		{"image of the wrong type", make(`{"prompt":"x","image":{"url":"https://h/a","type":"video"}}`), fault.InvalidRequest, "image.type"},
-		{"mask without an image", make(`{"prompt":"x","mask":"aGk="}`), fault.InvalidRequest, "mask"},
-		{"two masks", make(`{"prompt":"x","image":"aGk=","mask":["aGk=","aGk="]}`), fault.InvalidRequest, "mask"},
+		{"no prompt", create(`{}`), fault.MissingPrompt, "prompt"},
+		{"null prompt", create(`{"prompt":null}`), fault.MissingPrompt, "prompt"},
+		{"empty prompt", create(`{"prompt":" \n"}`), fault.MissingPrompt, "prompt"},
+		{"edit without a prompt", edit(`{"image":"https://h/a.png"}`), fault.MissingPrompt, "prompt"},
+		{"prompt no string", create(`{"prompt":7}`), fault.InvalidRequest, "prompt"},
+		{"long prompt", create(`{"prompt":"` + long + `"}`), fault.InvalidRequest, "prompt"},
+		{"prompt with NUL", create(`{"prompt":"a\u0000b"}`), fault.InvalidRequest, "prompt"},
+		{"n a text", create(`{"prompt":"x","n":"2"}`), fault.InvalidRequest, "n"},
+		{"n a fraction", create(`{"prompt":"x","n":1.5}`), fault.InvalidRequest, "n"},
+		{"n zero", create(`{"prompt":"x","n":0}`), fault.InvalidRequest, "n"},
+		{"n a list", create(`{"prompt":"x","n":[1]}`), fault.InvalidRequest, "n"},
+		{"n true", create(`{"prompt":"x","n":true}`), fault.InvalidRequest, "n"},
+		{"size no string", create(`{"prompt":"x","size":1024}`), fault.InvalidRequest, "size"},
+		{"resolution no string", create(`{"prompt":"x","resolution":2}`), fault.InvalidRequest, "resolution"},
+		{"stream", create(`{"prompt":"x","stream":true}`), fault.InvalidRequest, "stream"},
+		{"callback no string", create(`{"prompt":"x","callBackUrl":{}}`), fault.InvalidCallbackURL, "callBackUrl"},
+		{"two callbacks", create(`{"prompt":"x","callBackUrl":"https://a","callback_url":"https://b"}`), fault.InvalidCallbackURL, "callBackUrl"},
+		{"image a number", create(`{"prompt":"x","image":5}`), fault.InvalidRequest, "image"},
+		{"image null in a list", create(`{"prompt":"x","image":["https://h/a",null]}`), fault.InvalidRequest, "image[1]"},
+		{"image a list in a list", create(`{"prompt":"x","image":[["https://h/a"]]}`), fault.InvalidRequest, "image[0]"},
+		{"image of another scheme", create(`{"prompt":"x","image":"file:///etc/passwd"}`), fault.InvalidRequest, "image"},
+		{"image without an address", create(`{"prompt":"x","images":[{"name":"a"}]}`), fault.InvalidRequest, "images[0]"},
+		{"image stored elsewhere", create(`{"prompt":"x","images":[{"file_id":"file-1"}]}`), fault.InvalidRequest, "images[0].file_id"},
+		{"image of the wrong type", create(`{"prompt":"x","image":{"url":"https://h/a","type":"video"}}`), fault.InvalidRequest, "image.type"},
+		{"mask without an image", create(`{"prompt":"x","mask":"aGk="}`), fault.InvalidRequest, "mask"},
+		{"two masks", create(`{"prompt":"x","image":"aGk=","mask":["aGk=","aGk="]}`), fault.InvalidRequest, "mask"},
 		{"video without prompt and reference", clip(`{"image":[]}`), fault.MissingPrompt, "prompt"},
 		{"video prompt no string", clip(`{"prompt":{},"image":"https://h/a"}`), fault.InvalidRequest, "prompt"},
 		{"duration a text", clip(`{"prompt":"x","duration":"5"}`), fault.InvalidRequest, "duration"},
@@ -161,12 +161,12 @@ func TestWhatSubmissionsAreRefusedFor(t *testing.T) {
 		{"several clips", clip(`{"prompt":"x","n":2}`), fault.InvalidRequest, "n"},
 		{"audio a text", clip(`{"prompt":"x","audio":"on"}`), fault.InvalidRequest, "audio"},
 		{"seed a fraction", clip(`{"prompt":"x","seed":1.5}`), fault.InvalidRequest, "seed"},
-		{"seed a text", make(`{"prompt":"x","seed":"7"}`), fault.InvalidRequest, "seed"},
-		{"negative prompt a list", make(`{"prompt":"x","negative_prompt":["fog"]}`), fault.InvalidRequest, "negative_prompt"},
+		{"seed a text", create(`{"prompt":"x","seed":"7"}`), fault.InvalidRequest, "seed"},
+		{"negative prompt a list", create(`{"prompt":"x","negative_prompt":["fog"]}`), fault.InvalidRequest, "negative_prompt"},
 		{"an unknown role", clip(`{"image":{"url":"https://h/a","role":"middle"}}`), fault.InvalidRequest, "image.role"},
 		{"another role than its field's", clip(`{"last_frame":{"url":"https://h/a","role":"first_frame"}}`),
 			fault.InvalidRequest, "last_frame.role"},
-		{"a frame of a picture", make(`{"prompt":"x","image":{"url":"https://h/a","role":"first_frame"}}`),
+		{"a frame in an image request", create(`{"prompt":"x","image":{"url":"https://h/a","role":"first_frame"}}`),
 			fault.InvalidRequest, "image.role"},
 		{"a video as frame", clip(`{"references":[{"type":"video","url":"https://h/a","role":"last_frame"}]}`),
 			fault.InvalidRequest, "references[0].role"},
@@ -183,7 +183,7 @@ func TestWhatSubmissionsAreRefusedFor(t *testing.T) {
 	}
 }
 
-func TestGateOfSubmissions(t *testing.T) {
+func TestInvalidBodies(t *testing.T) {
 	t.Parallel()
 	for body, code := range map[string]fault.Code{
 		"\xff": fault.InvalidEncoding, "{": fault.InvalidJSON, "[]": fault.InvalidRequest, `{"model":"a","model":"b"}`: fault.InvalidJSON,
@@ -234,16 +234,16 @@ func TestInlineReferences(t *testing.T) {
 	}
 }
 
-// TestReferencesAreCountedNotKept limits the memory for a long list.
-func TestReferencesAreCountedNotKept(t *testing.T) {
+// TestLongReferenceLists checks that a long list is counted but not kept in memory.
+func TestLongReferenceLists(t *testing.T) {
 	t.Parallel()
 	r, err := video(`{"references":["aGk="` + strings.Repeat(`,"aGk="`, 9999) + `]}`)
 	if err != nil || r.ReferenceCount != 10_000 || len(r.References) != maxReferences {
-		t.Errorf("asked %d, kept %d, %v", r.ReferenceCount, len(r.References), err)
+		t.Errorf("counted %d, kept %d, %v", r.ReferenceCount, len(r.References), err)
 	}
 }
 
-// anyAddress lets every address of the web pass.
+// anyAddress accepts every address.
 func anyAddress(string) error { return nil }
 
 func TestParams(t *testing.T) {
@@ -276,21 +276,21 @@ func TestParams(t *testing.T) {
 
 func TestFingerprints(t *testing.T) {
 	t.Parallel()
-	print := func(endpoint, body string) string {
+	fingerprint := func(endpoint, body string) string {
 		r, err := OpenImage([]byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(r.Fingerprint(endpoint))
 	}
-	same := print("/a", `{"n":1}`)
-	if same != print("/a", `{"n":1}`) || same == print("/b", `{"n":1}`) || same == print("/a", `{"n": 1}`) {
-		t.Error("a fingerprint must tell endpoints and bytes apart, and nothing else")
+	same := fingerprint("/a", `{"n":1}`)
+	if same != fingerprint("/a", `{"n":1}`) || same == fingerprint("/b", `{"n":1}`) || same == fingerprint("/a", `{"n": 1}`) {
+		t.Error("a fingerprint must depend on the endpoint and the bytes of the body, and on nothing else")
 	}
 }
 
-// TestReferencesInParams checks that further fields refer to nothing that is stored at a provider
-// or that the guard refuses, and that keys which differ only in case are refused.
+// TestReferencesInParams checks that further fields are rejected if they refer to files at a provider
+// or to addresses rejected by the guard, and that keys are rejected if they differ only in case.
 func TestReferencesInParams(t *testing.T) {
 	t.Parallel()
 	names := []string{"extra", "style_url", "attachments", "seed", "mask_uri", "file_id"}
@@ -347,8 +347,8 @@ func TestReferencesInParams(t *testing.T) {
 	}
 }
 
-// FuzzSubmission checks that no body causes a panic, an error without a client's code, or more than
-// the limits.
+// FuzzSubmission checks that no body causes a panic, an error that is not the client's, or a result
+// beyond the limits.
 func FuzzSubmission(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"m","prompt":"x","image":["https://h/a","data:image/png;base64,aGk="],"n":2,"size":"1x1"}`,
@@ -387,7 +387,7 @@ func checkInvariants(t *testing.T, s *Request, err error) {
 	}
 	for _, r := range s.References {
 		if r.Param == "" || !r.Image && !r.Video {
-			t.Fatalf("a reference of nowhere or nothing: %+v", r)
+			t.Fatalf("a reference without a field or without a kind: %+v", r)
 		}
 		if r.Address == "" {
 			_, err := r.Data()
@@ -396,7 +396,7 @@ func checkInvariants(t *testing.T, s *Request, err error) {
 	}
 }
 
-// wantClientFault checks that the client can fix an error.
+// wantClientFault checks that an error, if any, is a 400.
 func wantClientFault(t *testing.T, err error) {
 	t.Helper()
 	if err != nil && fault.Of(err).Status() != 400 {
@@ -404,9 +404,9 @@ func wantClientFault(t *testing.T, err error) {
 	}
 }
 
-// TestVideoReferencesSayTheirKind checks that an object in any field may be a video, and that a
-// plain text in a field for images is an image.
-func TestVideoReferencesSayTheirKind(t *testing.T) {
+// TestKindsOfReferences checks that an object in any field may be a video, and that a string in a
+// field for images is an image.
+func TestKindsOfReferences(t *testing.T) {
 	t.Parallel()
 	for _, field := range []string{"image", "images", "reference_images", "references"} {
 		r, err := OpenVideo([]byte(`{"model":"reel-1","prompt":"x","` + field + `":[{"url":"https://h/a.mp4","type":"video"},"https://h/b"]}`))
@@ -423,8 +423,8 @@ func TestVideoReferencesSayTheirKind(t *testing.T) {
 	}
 }
 
-// TestMisnamedVideoFields checks that other services' names for the length and the size of a video
-// are rejected unless the model has such a param.
+// TestMisnamedVideoFields checks that the names of other services for the length and the size of a
+// video are rejected unless the model has a param of this name.
 func TestMisnamedVideoFields(t *testing.T) {
 	t.Parallel()
 	for field, value := range map[string]string{"size": `"1280x720"`, "seconds": `"8"`} {

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// TestGeminiTrapSignaturesComeBack checks that a signature of a call or an image reaches the client
-// as in Google's own chat form, and returns from there.
+// TestGeminiTrapSignaturesComeBack checks that the signature of a call or an image reaches the client
+// as in Google's own chat form, and that the client's next request returns it to Gemini.
 func TestGeminiTrapSignaturesComeBack(t *testing.T) {
 	t.Parallel()
 	const (
@@ -53,7 +53,7 @@ func TestGeminiTrapSignaturesComeBack(t *testing.T) {
 	for _, want := range []string{`"extra_content":{"google":{"thought_signature":"U0lH"}}`,
 		`"extra_content":{"google":{"thought_signature":"UElD"}}`} {
 		if strings.Count(streamed, want) != 1 || strings.Count(string(out), want) != 1 {
-			t.Errorf("not once %s in %s\nor %s", want, streamed, out)
+			t.Errorf("%s must occur once in %s\nand once in %s", want, streamed, out)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestGeminiTrapImagesOfTheAssistant(t *testing.T) {
 	}
 }
 
-// TestGeminiTrapImagesByAddress tests models that fetch images.
+// TestGeminiTrapImagesByAddress tests image addresses for models that fetch images.
 func TestGeminiTrapImagesByAddress(t *testing.T) {
 	t.Parallel()
 	for address, mime := range map[string]string{
@@ -103,13 +103,14 @@ func TestGeminiTrapImagesByAddress(t *testing.T) {
 	}
 }
 
-// TestGeminiTrapImagesFetchedHere tests models that fetch nothing.
+// TestGeminiTrapImagesFetchedHere tests image addresses for models that fetch nothing, so that the
+// gateway fetches the images.
 func TestGeminiTrapImagesFetchedHere(t *testing.T) {
 	t.Parallel()
 	busy := fault.New(fault.ServiceUnavailable, "busy")
-	var asked [][]string
+	var fetched [][]string
 	in := wire.Translation{Edits: wire.Edits{Model: "gemini-2.5-flash"}, Images: func(addresses []string) (got []wire.FetchedImage) {
-		asked = append(asked, addresses)
+		fetched = append(fetched, addresses)
 		for _, address := range addresses {
 			switch address {
 			case "https://example.com/a?b", "https://example.com/c":
@@ -122,35 +123,35 @@ func TestGeminiTrapImagesFetchedHere(t *testing.T) {
 		}
 		return got
 	}}
-	ask := func(address string) ([]byte, error) {
+	translate := func(address string) ([]byte, error) {
 		return toGemini(t, `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":"`+address+`"}]}]}`, in)
 	}
-	if body, err := ask("https://example.com/a?b"); err != nil ||
+	if body, err := translate("https://example.com/a?b"); err != nil ||
 		!strings.Contains(string(body), `"parts":[{"inlineData":{"mimeType":"image/webp","data":"Ynl0ZXM="}}]`) {
 		t.Errorf("%v: %s", err, body)
 	}
 	var f *fault.Error
 	const param = "messages[0].content[0].image_url"
-	if _, err := ask("https://example.com/gone"); !errors.As(err, &f) || f.Param != param ||
+	if _, err := translate("https://example.com/gone"); !errors.As(err, &f) || f.Param != param ||
 		f.Message() != "`"+param+"` cannot be used: It is gone." {
 		t.Errorf("%v", err)
 	}
-	if _, err := ask("https://example.com/busy"); !errors.Is(err, busy) {
+	if _, err := translate("https://example.com/busy"); !errors.Is(err, busy) {
 		t.Errorf("%v", err)
 	}
-	asked = nil
-	body, err := ask(`https://example.com/c"},{"type":"image_url","image_url":"https://example.com/a?b"},` +
+	fetched = nil
+	body, err := translate(`https://example.com/c"},{"type":"image_url","image_url":"https://example.com/a?b"},` +
 		`{"type":"image_url","image_url":"https://example.com/c`)
 	if err != nil || strings.Count(string(body), `"inlineData":{"mimeType":"image/webp","data":"Ynl0ZXM="}`) != 3 {
 		t.Errorf("%v: %s", err, body)
 	}
-	if want := [][]string{{"https://example.com/c", "https://example.com/a?b"}}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("asked for %v, want %v", asked, want)
+	if want := [][]string{{"https://example.com/c", "https://example.com/a?b"}}; !reflect.DeepEqual(fetched, want) {
+		t.Errorf("fetched %v, want %v", fetched, want)
 	}
 }
 
-// TestGeminiTrapSound checks that audio is rejected in any wrapping, even if missed by the
-// request's checks.
+// TestGeminiTrapSound checks that audio is rejected in every kind of part, by the checks of the
+// request or by the translation.
 func TestGeminiTrapSound(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"audio/wav", "Audio/MPEG", "audio/ogg;codecs=opus", "application/ogg"} {

@@ -1,7 +1,9 @@
 // Package responseschat owns the translation of responses to chat completions and back.
 //
-// Invariants: items open and close in order and every text is repeated as a whole when it ends; the
-// last event has the whole response; the memory for it is bounded.
+// Invariants:
+//   - Items begin and end in order.
+//   - The event at the end of a text repeats the whole text.
+//   - The last event has the whole response. The memory for the response is bounded.
 package responseschat
 
 import (
@@ -10,10 +12,10 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// New returns the pair for responses and a chat line.
+// New returns the pair that serves a responses request with a chat line.
 func New(r *responses.Request, id wire.Identity) wire.Pair { return responsesOnChat{r, id} }
 
-// responsesOnChat is the pair for responses and a chat line.
+// responsesOnChat serves a responses request with a chat line.
 type responsesOnChat struct {
 	*responses.Request
 	id wire.Identity

@@ -15,15 +15,15 @@ import (
 type parsedAnswer struct {
 	reasoning, content, tool, arguments string
 	finish                              string // stop, length, call or filter
-	prompt, cached, written             int64  // tokens of the prompt, with what the cache had and got
+	prompt, cached, written             int64  // tokens of the prompt; of these, read from and written to the cache
 	completion, thinking                int64
 }
 
-// whole reads a whole answer and checks its form.
-func whole(t *testing.T, form wire.Form, body string) parsedAnswer {
+// parseBody parses a plain answer and checks its format.
+func parseBody(t *testing.T, form wire.Form, body string) parsedAnswer {
 	t.Helper()
 	if !json.Valid([]byte(body)) {
-		t.Fatalf("no JSON: %s", body)
+		t.Fatalf("invalid JSON: %s", body)
 	}
 	a := gjson.Parse(body)
 	switch form {
@@ -37,14 +37,14 @@ func whole(t *testing.T, form wire.Form, body string) parsedAnswer {
 	return parsedAnswer{
 		reasoning: m.Get("reasoning_content").Str, content: m.Get("content").Str,
 		tool: m.Get("tool_calls.0.function.name").Str, arguments: m.Get("tool_calls.0.function.arguments").Str,
-		finish: finishes[a.Get("choices.0.finish_reason").Str],
+		finish: finishReasons[a.Get("choices.0.finish_reason").Str],
 		prompt: u.Get("prompt_tokens").Int(), cached: u.Get("prompt_tokens_details.cached_tokens").Int(),
 		completion: u.Get("completion_tokens").Int(), thinking: u.Get("completion_tokens_details.reasoning_tokens").Int(),
 	}
 }
 
-// streamed reads a stream and checks its format.
-func streamed(t *testing.T, form wire.Form, stream string) parsedAnswer {
+// parseStream parses a stream and checks its format.
+func parseStream(t *testing.T, form wire.Form, stream string) parsedAnswer {
 	t.Helper()
 	switch form {
 	case wire.FormResponses:
@@ -55,14 +55,14 @@ func streamed(t *testing.T, form wire.Form, stream string) parsedAnswer {
 	choices, u := join(t, frames(t, stream))
 	c := choices[0]
 	return parsedAnswer{
-		reasoning: c.reasoning, content: c.content, tool: c.tool, arguments: c.arguments, finish: finishes[c.finish],
+		reasoning: c.reasoning, content: c.content, tool: c.tool, arguments: c.arguments, finish: finishReasons[c.finish],
 		prompt: u.Get("prompt_tokens").Int(), cached: u.Get("prompt_tokens_details.cached_tokens").Int(),
 		completion: u.Get("completion_tokens").Int(), thinking: u.Get("completion_tokens_details.reasoning_tokens").Int(),
 	}
 }
 
-// finishes are the words of all forms for why an answer ended.
-var finishes = map[string]string{
+// finishReasons maps the finish reasons of all forms to those of parsedAnswer.
+var finishReasons = map[string]string{
 	"stop": "stop", "length": "length", "tool_calls": "call", "content_filter": "filter",
 	"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "call", "refusal": "filter",
 	"max_output_tokens": "length",
@@ -113,26 +113,26 @@ func message(t *testing.T, m gjson.Result) parsedAnswer {
 		}
 	}
 	if stopped := m.Get("stop_sequence").Type == gjson.String; stopped != (m.Get("stop_reason").Str == "stop_sequence") {
-		t.Errorf("how it stopped: %s", m.Raw)
+		t.Errorf("stop_reason and stop_sequence differ: %s", m.Raw)
 	}
-	s.finish = finishes[m.Get("stop_reason").Str]
+	s.finish = finishReasons[m.Get("stop_reason").Str]
 	s.messagesUsage(m.Get("usage"))
 	return s
 }
 
-// messagesUsage adds the usage of a message.
+// messagesUsage sets the usage of a message.
 func (s *parsedAnswer) messagesUsage(u gjson.Result) {
 	s.cached, s.written = u.Get("cache_read_input_tokens").Int(), u.Get("cache_creation_input_tokens").Int()
 	s.prompt = u.Get("input_tokens").Int() + s.cached + s.written
 	s.completion, s.thinking = u.Get("output_tokens").Int(), u.Get("output_tokens_details.thinking_tokens").Int()
 }
 
-// messagesStream puts a stream together as a client does. It checks the order
-// of events, and that blocks open, grow and close one after the other.
+// messagesStream puts the events of a stream together, as a client does. It checks the order of the
+// events, and that each block ends before the next begins.
 func messagesStream(t *testing.T, stream string) parsedAnswer {
 	t.Helper()
 	var s parsedAnswer
-	var open gjson.Result // the open block; absent when none is
+	var open gjson.Result // the open block; absent if no block is open
 	var text, signature string
 	blocks, ended, stopped := int64(0), false, false
 	for i, e := range events(t, stream) {
@@ -187,9 +187,9 @@ func messagesStream(t *testing.T, stream string) parsedAnswer {
 			blocks++
 		case "message_delta":
 			if open.Exists() || ended {
-				t.Fatalf("%s", stream)
+				t.Fatalf("message_delta inside a block, or a second time: %s", stream)
 			}
-			ended, s.finish = true, finishes[e.data.Get("delta.stop_reason").Str]
+			ended, s.finish = true, finishReasons[e.data.Get("delta.stop_reason").Str]
 			before := s
 			if s.messagesUsage(e.data.Get("usage")); before.prompt != s.prompt || before.cached != s.cached {
 				t.Errorf("the usage of the prompt changes: %s", stream)
@@ -206,8 +206,8 @@ func messagesStream(t *testing.T, stream string) parsedAnswer {
 	return s
 }
 
-// everyMember lists the members of every response.
-const everyMember = `id object created_at completed_at status incomplete_details model previous_response_id instructions
+// responseMembers are the members that every response must have.
+const responseMembers = `id object created_at completed_at status incomplete_details model previous_response_id instructions
 	output error tools tool_choice truncation parallel_tool_calls text top_p presence_penalty frequency_penalty top_logprobs
 	temperature reasoning usage max_output_tokens max_tool_calls store background service_tier metadata safety_identifier prompt_cache_key`
 
@@ -215,12 +215,12 @@ const everyMember = `id object created_at completed_at status incomplete_details
 func response(t *testing.T, r gjson.Result) parsedAnswer {
 	t.Helper()
 	var s parsedAnswer
-	for _, name := range strings.Fields(everyMember) {
+	for _, name := range strings.Fields(responseMembers) {
 		if !r.Get(name).Exists() {
 			t.Fatalf("no member %s: %s", name, r.Raw)
 		}
 	}
-	whole := true
+	complete := true
 	for _, item := range r.Get("output").Array() {
 		id, status := item.Get("id").Str, item.Get("status").Str
 		switch kind := item.Get("type").Str; {
@@ -233,7 +233,7 @@ func response(t *testing.T, r gjson.Result) parsedAnswer {
 		default:
 			t.Fatalf("item %s", item.Raw)
 		}
-		whole = whole && status != "incomplete"
+		complete = complete && status != "incomplete"
 	}
 	switch reason := r.Get("incomplete_details.reason").Str; r.Get("status").Str {
 	case "completed":
@@ -241,11 +241,11 @@ func response(t *testing.T, r gjson.Result) parsedAnswer {
 		if s.tool != "" {
 			s.finish = "call"
 		}
-		if !whole || reason != "" || r.Get("completed_at").Int() < r.Get("created_at").Int() {
+		if !complete || reason != "" || r.Get("completed_at").Int() < r.Get("created_at").Int() {
 			t.Errorf("response %s", r.Raw)
 		}
 	case "incomplete":
-		s.finish = finishes[reason]
+		s.finish = finishReasons[reason]
 	default:
 		t.Fatalf("response %s", r.Raw)
 	}
@@ -258,34 +258,34 @@ func response(t *testing.T, r gjson.Result) parsedAnswer {
 	return s
 }
 
-// responsesStream puts a stream together as a client does. It checks numbers
-// and order of the events, that items and their parts open, grow and close,
-// and that what is repeated whole is what the deltas were.
+// responsesStream puts the events of a stream together, as a client does. It checks the numbers and
+// the order of the events, that items and their parts begin and end in order, and that a repeated
+// text equals its deltas.
 func responsesStream(t *testing.T, stream string) parsedAnswer {
 	t.Helper()
 	var (
-		items []string // as they ended
+		items []string // the ended items
 		open  *openItem
 		final gjson.Result
 	)
 	for i, e := range events(t, stream) {
 		fail := func(why string) { t.Helper(); t.Fatalf("event %d, %s: %s\n%s", i, e.name, why, stream) }
 		if e.data.Get("sequence_number").Raw != fmt.Sprint(i) || final.Exists() {
-			fail("its number, or what comes after the end")
+			fail("wrong number, or an event after the end")
 		}
 		if (i == 0) != (e.name == "response.created") || (i == 1) != (e.name == "response.in_progress") {
-			fail("not in its place")
+			fail("wrong order")
 		}
 		if r := e.data.Get("response"); r.Exists() {
 			if i > 1 {
 				final = r
 			} else if r.Get("status").Str != "in_progress" || r.Get("output").Raw != "[]" || r.Get("usage").Type != gjson.Null {
-				fail("not a beginning")
+				fail("the response is not empty at the beginning")
 			}
 			continue
 		}
 		if e.data.Get("output_index").Raw != fmt.Sprint(len(items)) {
-			fail("not the item that is next")
+			fail("wrong output_index")
 		}
 		switch item := e.data.Get("item"); {
 		case e.name == "response.output_item.added":
@@ -296,12 +296,12 @@ func responsesStream(t *testing.T, stream string) parsedAnswer {
 		case open == nil:
 			fail("no item is open")
 		case e.name == "response.output_item.done":
-			if item.Get("id").Str != open.item.Get("id").Str || open.part || !open.is(item) {
-				fail("not the item that is open")
+			if item.Get("id").Str != open.item.Get("id").Str || open.partOpen || !open.matches(item) {
+				fail("another item is open")
 			}
 			items, open = append(items, item.Raw), nil
 		case e.data.Get("item_id").Str != open.item.Get("id").Str:
-			fail("not the item that is open")
+			fail("another item is open")
 		default:
 			if why := open.grow(e); why != "" {
 				fail(why)
@@ -312,20 +312,20 @@ func responsesStream(t *testing.T, stream string) parsedAnswer {
 		t.Fatalf("the stream does not end: %s", stream)
 	}
 	if out := final.Get("output").Raw; out != "["+strings.Join(items, ",")+"]" {
-		t.Fatalf("the items were %s", items)
+		t.Fatalf("the output is %s, the items were %s", out, items)
 	}
 	return response(t, final)
 }
 
 // openItem is an unfinished item of a stream.
 type openItem struct {
-	item gjson.Result // the item of output_item.added
-	part bool         // whether a part of the item is open
-	text string       // the deltas so far
-	done bool         // an event has repeated the whole text
+	item     gjson.Result // from the event that added the item
+	partOpen bool         // a part of the item is open
+	text     string       // of the deltas
+	textDone bool         // the event with the complete text has come
 }
 
-// grow adds an event to the item and returns its fault, if any.
+// grow adds an event to the item. It returns what is wrong with the event, or "".
 func (o *openItem) grow(e event) string {
 	kind := o.item.Get("type").Str
 	prefix := map[string]string{
@@ -334,38 +334,38 @@ func (o *openItem) grow(e event) string {
 	part := map[string]string{"message": "response.content_part.", "reasoning": "response.reasoning_summary_part."}[kind]
 	switch e.name {
 	case part + "added":
-		if o.part || o.done || e.data.Get("part.text").Str != "" {
+		if o.partOpen || o.textDone || e.data.Get("part.text").Str != "" {
 			return "a part opens in another"
 		}
-		o.part = true
+		o.partOpen = true
 	case prefix + "delta":
-		if o.part != (part != "") || o.done || e.data.Get("delta").Str == "" {
-			return "a delta outside its part"
+		if o.partOpen != (part != "") || o.textDone || e.data.Get("delta").Str == "" {
+			return "a delta outside a part"
 		}
 		o.text += e.data.Get("delta").Str
 	case prefix + "done":
-		if o.done || e.data.Get("text").Str+e.data.Get("arguments").Str != o.text {
-			return "the text is not what the deltas were"
+		if o.textDone || e.data.Get("text").Str+e.data.Get("arguments").Str != o.text {
+			return "the text differs from the deltas"
 		}
-		o.done = true
+		o.textDone = true
 	case part + "done":
-		if !o.part || !o.done || e.data.Get("part.text").Str != o.text {
-			return "the part is not what its events were"
+		if !o.partOpen || !o.textDone || e.data.Get("part.text").Str != o.text {
+			return "the part differs from its events"
 		}
-		o.part = false
+		o.partOpen = false
 	default:
 		return "not an event of this item"
 	}
 	return ""
 }
 
-// is reports whether the item agrees with its events.
-func (o *openItem) is(done gjson.Result) bool {
+// matches reports whether the ended item agrees with its events.
+func (o *openItem) matches(done gjson.Result) bool {
 	switch done.Get("type").Str {
 	case "message":
-		return o.done && o.item.Get("status").Str == "in_progress" && done.Get("content.0.text").Str == o.text
+		return o.textDone && o.item.Get("status").Str == "in_progress" && done.Get("content.0.text").Str == o.text
 	case "function_call":
-		return o.done && o.item.Get("arguments").Str == "" && done.Get("arguments").Str == o.text
+		return o.textDone && o.item.Get("arguments").Str == "" && done.Get("arguments").Str == o.text
 	default:
 		return done.Get("summary.0.text").Str == o.text
 	}
