@@ -35,7 +35,7 @@ const (
 // pauses are the delays before the second and the third attempt. There is no fourth.
 func pauses() []time.Duration { return []time.Duration{time.Second, 5 * time.Second} }
 
-// Alert reports a change that this node has seen: a line or a model of it left service or
+// Alert reports a change seen by this node: a line or a model of it left service or
 // returned, or a provider rejected or accepted a key. Its JSON is posted with a text.
 type Alert struct {
 	Line  string `json:"line"`
@@ -196,8 +196,7 @@ func (s *Sender) try(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// secretsOf returns the parts of an address that tell who may post there,
-// the whole before its parts.
+// secretsOf returns the secret parts of an address. The whole address comes first.
 func secretsOf(address string, u *url.URL) []string {
 	password, _ := u.User.Password()
 	parts := []string{address, u.String(), u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery, password, u.User.Username()}
@@ -210,8 +209,8 @@ func secretsOf(address string, u *url.URL) []string {
 	return secrets
 }
 
-// redact returns an error without the address, which net/http puts into its
-// own and a receiver may repeat.
+// redact returns an error without the address. Errors of net/http contain it,
+// and answers of receivers may.
 func (s *Sender) redact(err error) string {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

@@ -78,7 +78,7 @@ func TestRoomsImportOnlyWhatTheTableAllows(t *testing.T) {
 }
 
 // TestImportTableHasNoUnusedArrow checks that each entry is used. An unused entry would permit an
-// import that nobody has decided on.
+// import without a decision.
 func TestImportTableHasNoUnusedArrow(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{} // "room name"

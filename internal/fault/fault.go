@@ -80,7 +80,7 @@ func TryAgain(cause error) *Error {
 	return e
 }
 
-// Of returns the first *Error in err's chain. If there is none, err is an internal failure, and Of
+// Of returns the first *Error in err's chain. Without one, err is an internal failure, and Of
 // returns Unavailable(err). Of(nil) returns nil.
 func Of(err error) *Error {
 	if err == nil {

@@ -19,7 +19,7 @@ const (
 const bodyCopies = 2
 
 // Budget is a node's budget of memory for request bodies and fetched reference files longer than
-// bounded.Small, so that ordinary requests go on while large ones wait, and connections are
+// bounded.Small, so ordinary requests go on while large ones wait, and connections are
 // bounded. An account gets at most half of it, and always a file of the largest size.
 type Budget struct {
 	most, half, file int64 // in total; per account without files; per account with files
@@ -75,7 +75,7 @@ func (b *Budget) give(account string, n int64) {
 	}
 }
 
-// Reservation is the memory that one reader has reserved from a budget. The zero value has no budget and
+// Reservation is the memory reserved by one reader from a budget. The zero value has no budget and
 // no limit.
 type Reservation struct {
 	budget  *Budget

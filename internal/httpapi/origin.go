@@ -10,7 +10,7 @@ import (
 // send a browser's own credentials; pages call with a key.
 type Origins []string
 
-// shownHeaders are the headers of an answer that a page may read.
+// shownHeaders are the headers of an answer readable by a page.
 const shownHeaders = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry, Idempotent-Replayed, X-Tollgate-Line, X-Tollgate-Ignored"
 
 // admit adds the CORS headers to an answer. It reports whether the request was a preflight, and is

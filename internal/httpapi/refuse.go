@@ -59,7 +59,7 @@ func write(w http.ResponseWriter, r *http.Request, f *fault.Error) {
 }
 
 // finish runs at the end of every request, including one that panicked. A panic of ours is logged
-// with its stack and answered 503, or cuts an answer that has begun; http.ErrAbortHandler is an
+// with its stack and answered 503, or cuts an answer already begun; http.ErrAbortHandler is an
 // intended cut.
 func (s *server) finish(x *Exchange) {
 	panicked := recover()

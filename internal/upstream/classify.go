@@ -14,13 +14,13 @@ import (
 // maxRetryAfter is the longest wait accepted from a provider.
 const maxRetryAfter = time.Hour
 
-// Classify is Source.Classify for a provider that is not known.
+// Classify is Source.Classify for an unknown provider.
 func Classify(status int, contentType string, body []byte, header http.Header) *Failure {
 	return Source{}.Classify(status, contentType, body, header)
 }
 
 // Classify returns the failure in an answer by its status, content type, body and
-// header, which may be nil. It is pure, and safe on any bytes. It also finds errors
+// header (or nil). It is pure, and safe on any bytes. It also finds errors
 // inside good answers: for a 2xx status it returns nil if the body is JSON without an
 // error. For a frame of a stream, callers pass 200 and the frame's data.
 //
@@ -282,7 +282,7 @@ func unproven(h Health) *Failure {
 	return f
 }
 
-// elsewhere returns a rejection for a feature that another line may have.
+// elsewhere returns a rejection for a feature missing here, perhaps not on other lines.
 func elsewhere(status int, n notice) *Failure {
 	f := rejection(status, n)
 	f.Elsewhere = true

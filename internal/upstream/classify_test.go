@@ -34,7 +34,7 @@ func rejected(status int, code fault.Code) verdict { return verdict{code, Health
 
 const htmlPage = "<!DOCTYPE html><html><body>Access denied</body></html>"
 
-// openAI is an error in the usual shape; parts that are empty are null.
+// openAI is an error in the usual shape; empty parts are null.
 func openAI(kind, code, message string) string {
 	null := func(s string) any {
 		if s == "" {

@@ -122,7 +122,7 @@ func concealedFrom(f *Failure, request rawjson.Pieces) *Failure {
 }
 
 // TestConcealLeavesNamesOut checks type and code, in which some providers repeat a request
-// too. Identifiers stay, also those that the request contains.
+// too. Identifiers stay, also those of the request.
 func TestConcealLeavesNamesOut(t *testing.T) {
 	t.Parallel()
 	for name, stays := range map[string]bool{

@@ -41,7 +41,8 @@ func withDeadlines(w http.ResponseWriter, r *http.Request, c *conn, now func() t
 	if r.ContentLength == 0 {
 		return r, nil
 	}
-	b := &requestBody{ReadCloser: r.Body, client: c, response: http.NewResponseController(w), now: now, start: now(), closes: hasAmbiguousEnd(r)}
+	b := &requestBody{ReadCloser: r.Body, client: c, response: http.NewResponseController(w), now: now, start: now(),
+		closes: hasAmbiguousEnd(r)}
 	if r.ContentLength <= maxUnread {
 		_ = b.response.EnableFullDuplex() // otherwise net/http reads the rest before it sends the response
 	}

@@ -85,8 +85,8 @@ func (g *gateway) logged(message string) (lines []map[string]any) {
 	return lines
 }
 
-// TestTraces checks that a collector gets a span of each request, of its steps and of each attempt
-// on a line, in the caller's trace, and that a provider gets nothing of the trace.
+// TestTraces checks the spans received by a collector: one of each request, of its steps and of each
+// attempt on a line, all in the caller's trace. A provider must get nothing of the trace.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, database string) {

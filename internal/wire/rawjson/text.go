@@ -123,7 +123,7 @@ func hexRune(raw []byte) (rune, int) {
 	return rune(n), 4
 }
 
-// AppendLine appends a JSON value with a space in place of each line end, because a line end would
+// AppendLine appends a JSON value and replaces each line end by a space, because a line end would
 // end the data line of an event. In valid JSON, line ends are only white space between tokens.
 func AppendLine(dst, value []byte) []byte {
 	from := len(dst)

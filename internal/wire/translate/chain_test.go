@@ -81,7 +81,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestChainUnsettled checks that an event that becomes several, with the finish after a text, is
+// TestChainUnsettled checks that an event with several translations, with the finish after a text, is
 // dropped as a whole if the settlement fails.
 func TestChainUnsettled(t *testing.T) {
 	t.Parallel()

@@ -91,7 +91,7 @@ func lineAnswers() map[wire.Form][2]string {
 }
 
 // TestCustomToolsAreFunctionsElsewhere checks that lines without custom tools get functions, and
-// that their calls become calls of the tool, whole and streamed.
+// their calls become calls of the tool, whole and streamed.
 func TestCustomToolsAreFunctionsElsewhere(t *testing.T) {
 	t.Parallel()
 	for line, answers := range lineAnswers() {

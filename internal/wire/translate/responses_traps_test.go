@@ -139,7 +139,7 @@ func TestResponsesFields(t *testing.T) {
 	}
 }
 
-// TestTrapNamesAndIDsThatTheLineRefuses checks that they are changed for the line and restored for
+// TestTrapNamesAndIDsThatTheLineRefuses checks that names and ids are changed for the line and restored for
 // the client.
 func TestTrapNamesAndIDsThatTheLineRefuses(t *testing.T) {
 	t.Parallel()
@@ -200,7 +200,7 @@ func TestTrapArgumentsReachTheLineAsTheyAre(t *testing.T) {
 }
 
 // TestTrapSealsHoldTheirOrigin checks that data encrypted by one account is sent to no other, and
-// that the seal holds no secret.
+// the seal holds no secret.
 func TestTrapSealsHoldTheirOrigin(t *testing.T) {
 	t.Parallel()
 	answer := `{"status":"completed","output":[{"type":"reasoning","summary":[],"encrypted_content":"E"},` +

@@ -48,7 +48,7 @@ func requestsOfAllForms(t *testing.T, effort, choice string) map[wire.Form]wire.
 }
 
 // TestEffortsThatAModelTakes checks that a line of each form gets the nearest effort supported by
-// its model, and that the error for an unknown effort names the client's field.
+// its model, and the error for an unknown effort names the client's field.
 func TestEffortsThatAModelTakes(t *testing.T) {
 	t.Parallel()
 	in := wire.Translation{Edits: wire.Edits{Model: "v", Efforts: []string{"low", "high"}}, Reasoning: true, MaxOutput: 9}

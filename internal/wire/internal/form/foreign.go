@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// FindAudio looks for audio in a content part, at any depth. It returns the path of the first audio
-// found; found is false if there is none.
+// FindAudio looks for audio in a content part, at any depth. It returns the path of the first
+// audio, and whether it found any.
 func FindAudio(value []byte, depth int) (at string, found bool) {
 	const maxDepth = 32 // deeper than any known part
 	if depth > maxDepth || len(value) == 0 {
@@ -125,7 +125,7 @@ func StoredError(param string) error {
 }
 
 // FindStored looks for a reference to an object stored at a provider, for example in a hosted tool,
-// at any depth. It returns the path of the first reference, or "" if there is none.
+// at any depth. It returns the path of the first reference, or "".
 func FindStored(value []byte, depth int) string {
 	const maxDepth = 32 // deeper than any known part or tool
 	if depth > maxDepth {
