@@ -20,7 +20,7 @@ const latencyColumns = 30
 func Latency(newest []requestlog.Receipt) *ui.Chart {
 	var answers []requestlog.Receipt
 	for _, r := range slices.Backward(newest) {
-		if r.Job == "" && r.Status == http.StatusOK && r.DurationMS > 0 {
+		if r.Job == "" && r.Status == http.StatusOK {
 			answers = append(answers, r)
 		}
 	}
@@ -36,7 +36,7 @@ func Latency(newest []requestlog.Receipt) *ui.Chart {
 	if each > 1 {
 		title += ", median of each " + ui.Thousands(int64(each))
 	}
-	c := ui.Chart{ID: "latency", Title: title + " (UTC)", Unit: ui.InMS}
+	c := ui.Chart{ID: "latency", Title: title + " (UTC)", Unit: ui.InMS, EmptyText: "Less than a millisecond."}
 	oneDay := dayOf(answers[0]).Equal(dayOf(answers[n-1]))
 	first, rest := ui.ChartSeries{Name: "Until the first byte"}, ui.ChartSeries{Name: "Until the end"}
 	for some := range slices.Chunk(answers, each) {

@@ -31,6 +31,9 @@ func TestLatency(t *testing.T) {
 	if one.Title != "How long the last answer took (UTC)" || one.Series[0].Values[0] != 5 || one.Series[1].Values[0] != 0 {
 		t.Errorf("an answer whose first byte came after its end: %+v", one)
 	}
+	if Latency([]requestlog.Receipt{answer(0, 0, 0)}) == nil {
+		t.Error("no chart of an answer within a millisecond")
+	}
 	var newest []requestlog.Receipt
 	for i := range int64(100) { // over four days
 		newest = append(newest, answer(-60*i, 100, 1000+i))
