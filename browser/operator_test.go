@@ -94,7 +94,7 @@ func TestFirstPayingCustomer(t *testing.T) {
 	b.lookOver("home-new")
 	b.click(`main .steps a.main`)
 	b.do(chromedp.Click(chromedp.CSS("main details summary")))
-	b.sees("what your customers ask for")
+	b.sees("the name your customers use")
 	b.lookOver("catalog-edit")
 	models, lines := p.sold("swift-1", "main")
 	b.sell(strings.Replace(models, "0.25", "-0.25", 1), lines)
