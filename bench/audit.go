@@ -14,17 +14,11 @@ import (
 func benchAudit(o options) error {
 	fmt.Printf("### Audit: %d receipts of %d accounts over %d days\n\n", o.receipts, bookAccounts, bookDays)
 	out := newTable("database", "seconds", "CPU s of this process", "peak MiB of Go's heap", "differences")
-	engines := []string{"SQLite"}
-	if o.postgres != "" {
-		engines = append(engines, "PostgreSQL")
-	}
-	for _, engine := range engines {
-		if err := onFresh(o, engine, func(ctx context.Context, db *store.DB) error { return benchAuditOn(ctx, o, engine, db, out) }); err != nil {
-			return fmt.Errorf("%s: %w", engine, err)
-		}
-	}
+	err := o.onEngines(func(engine string) error {
+		return onFresh(o, engine, func(ctx context.Context, db *store.DB) error { return benchAuditOn(ctx, o, engine, db, out) })
+	})
 	out.print()
-	return nil
+	return err
 }
 
 func benchAuditOn(ctx context.Context, o options, engine string, db *store.DB, out *table) error {

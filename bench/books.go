@@ -27,12 +27,7 @@ const (
 // writeBooks writes the rows of ended requests, the last of them today. Every tenth request of an
 // account failed; the others were charged.
 func writeBooks(ctx context.Context, db *store.DB, receipts, accounts int64) error {
-	var today int64
-	err := db.View(ctx, func(tx *store.Tx) error {
-		now, err := tx.NowMS()
-		today = now / (24 * time.Hour).Milliseconds()
-		return err
-	})
+	today, err := todayOf(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -64,6 +59,16 @@ func writeBooks(ctx context.Context, db *store.DB, receipts, accounts int64) err
 		}
 	}
 	return nil
+}
+
+// todayOf returns the database's UTC day, counted from 1970.
+func todayOf(ctx context.Context, db *store.DB) (today int64, err error) {
+	err = db.View(ctx, func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		today = now / (24 * time.Hour).Milliseconds()
+		return err
+	})
+	return today, err
 }
 
 var (

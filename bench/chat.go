@@ -88,11 +88,7 @@ type chatBench struct {
 func (c *chatBench) start(plain []target, turned bool) error {
 	var gateways []target
 	with := setup{catalog: benchCatalog(c.upstream)}
-	engines := []string{"SQLite"}
-	if c.postgres != "" {
-		engines = append(engines, "PostgreSQL")
-	}
-	for _, engine := range engines {
+	for _, engine := range c.engines() {
 		t, stop, err := startGateway(c.options, c.gateway, engine, with)
 		if err != nil {
 			return err
@@ -363,19 +359,26 @@ func operate(url, path, body, member string) (string, error) {
 		return "", err
 	}
 	req.Header.Set("Authorization", "Bearer "+benchToken)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
+	raw, err := send(http.DefaultClient, req, http.StatusOK)
 	if err != nil {
 		return "", err
 	}
 	var answer map[string]any
-	if err := json.Unmarshal(raw, &answer); err != nil || res.StatusCode >= 300 {
-		return "", fmt.Errorf("%s: %s: %s", path, res.Status, raw)
-	}
+	err = json.Unmarshal(raw, &answer)
 	value, _ := answer[member].(string)
-	return value, nil
+	return value, err
+}
+
+// send sends a request and returns the body of an answer with the wanted status.
+func send(client *http.Client, r *http.Request, want int) ([]byte, error) {
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != want {
+		err = fmt.Errorf("%s %s: %s\n%.2000s", r.Method, r.URL.Path, answer.Status, body)
+	}
+	return body, err
 }

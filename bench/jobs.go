@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -49,17 +48,9 @@ func benchJobs(o options) error {
 	}
 	fmt.Printf("### Jobs on the sandbox: %d callers\n\n", jobCallers)
 	out := newTable("on", "what", "a second", "CPU s/1000", "p50 ms", "p99 ms")
-	engines := []string{"SQLite"}
-	if o.postgres != "" {
-		engines = append(engines, "PostgreSQL")
-	}
-	for _, engine := range engines {
-		if err := benchJobsOn(o, gateway, engine, out); err != nil {
-			return fmt.Errorf("%s: %w", engine, err)
-		}
-	}
+	err = o.onEngines(func(engine string) error { return benchJobsOn(o, gateway, engine, out) })
 	out.print()
-	return nil
+	return err
 }
 
 // buildGateway builds the gateway under test.
@@ -185,20 +176,9 @@ func (b *jobBench) do(method, path string, body []byte, status int, into any) er
 		return err
 	}
 	req.Header.Set("Authorization", "Bearer "+b.target.key)
-	res, err := b.client.Do(req)
-	if err != nil {
+	raw, err := send(b.client, req, status)
+	if err != nil || into == nil {
 		return err
-	}
-	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err
-	}
-	if res.StatusCode != status {
-		return fmt.Errorf("%s %s: %s: %s", method, path, res.Status, raw)
-	}
-	if into == nil {
-		return nil
 	}
 	return json.Unmarshal(raw, into)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -47,18 +48,14 @@ func benchLedger(o options) error {
 	fmt.Printf("### Ledger: hold and settle, %d callers\n\n", o.callers)
 	out := newTable("database, accounts", "subject", "pairs/s", "CPU us/pair", "hold p50 ms", "hold p99 ms", "pair p50 ms",
 		"operations/commit")
-	engines := []string{"SQLite"}
-	if o.postgres != "" {
-		engines = append(engines, "PostgreSQL")
-	}
-	for _, engine := range engines {
+	err := o.onEngines(func(engine string) error {
 		for _, accounts := range o.accounts {
 			found := map[string][]pairs{}
 			for range o.rounds {
 				for _, name := range []string{"tollgate", "spike"} {
 					p, err := measurePairs(o, engine, name, accounts)
 					if err != nil {
-						return fmt.Errorf("%s, %s, %d accounts: %w", engine, name, accounts, err)
+						return fmt.Errorf("%s, %d accounts: %w", name, accounts, err)
 					}
 					found[name] = append(found[name], p)
 				}
@@ -74,10 +71,11 @@ func benchLedger(o options) error {
 					fmt.Sprintf("%.0f", median(all, func(p pairs) float64 { return p.perBatch })))
 			}
 		}
-	}
+		return nil
+	})
 	out.print()
 	fmt.Print("CPU is this process alone: with PostgreSQL the server's comes on top.\n\n")
-	return nil
+	return err
 }
 
 // measurePairs runs one subject on a fresh database.
@@ -87,11 +85,7 @@ func measurePairs(o options, engine, name string, accounts int) (p pairs, err er
 	if err != nil {
 		return pairs{}, err
 	}
-	defer func() {
-		if dropErr := drop(); err == nil {
-			err = dropErr
-		}
-	}()
+	defer func() { err = errors.Join(err, drop()) }()
 	var s subject
 	if name == "spike" {
 		s, err = openSpike(ctx, url, accounts)
@@ -101,11 +95,7 @@ func measurePairs(o options, engine, name string, accounts int) (p pairs, err er
 	if err != nil {
 		return pairs{}, err
 	}
-	defer func() {
-		if closeErr := s.close(); err == nil {
-			err = closeErr
-		}
-	}()
+	defer func() { err = errors.Join(err, s.close()) }()
 	if _, err := runPairs(ctx, s, o.callers, accounts, o.span/4); err != nil { // warm up
 		return pairs{}, err
 	}

@@ -21,6 +21,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -87,13 +88,27 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = run(o)
-	if stopErr := stop(); err == nil {
-		err = stopErr
-	}
-	if err != nil {
+	if err := errors.Join(run(o), stop()); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// engines returns the databases to measure.
+func (o options) engines() []string {
+	if o.postgres == "" {
+		return []string{"SQLite"}
+	}
+	return []string{"SQLite", "PostgreSQL"}
+}
+
+// onEngines calls measure for each database until one fails.
+func (o options) onEngines(measure func(engine string) error) error {
+	for _, engine := range o.engines() {
+		if err := measure(engine); err != nil {
+			return fmt.Errorf("%s: %w", engine, err)
+		}
+	}
+	return nil
 }
 
 // startProfile writes a CPU profile to a file, if one is named, until stop.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,18 +39,10 @@ func benchPages(o options) error {
 	}
 	fmt.Printf("### Pages of the console: an account with %d requests over %d days, each page %d times\n\n", o.receipts, bookDays, opened)
 	out := newTable("page", "database", "KiB", "p50 ms", "p99 ms")
-	engines := []string{"SQLite"}
-	if o.postgres != "" {
-		engines = append(engines, "PostgreSQL")
-	}
-	for _, engine := range engines {
-		if err := benchPagesOn(o, gateway, engine, out); err != nil {
-			return fmt.Errorf("%s: %w", engine, err)
-		}
-	}
+	err = o.onEngines(func(engine string) error { return benchPagesOn(o, gateway, engine, out) })
 	slices.SortStableFunc(out.rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
 	out.print()
-	return nil
+	return err
 }
 
 func benchPagesOn(o options, gateway, engine string, out *table) (err error) {
@@ -58,11 +51,7 @@ func benchPagesOn(o options, gateway, engine string, out *table) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if dropErr := drop(); err == nil {
-			err = dropErr
-		}
-	}()
+	defer func() { err = errors.Join(err, drop()) }()
 	if err := onMigrated(ctx, database, func(db *store.DB) error { return writeConsole(ctx, db, int64(o.receipts)) }); err != nil {
 		return err
 	}
@@ -76,11 +65,7 @@ func benchPagesOn(o options, gateway, engine string, out *table) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if stopErr := p.stop(); err == nil {
-			err = stopErr
-		}
-	}()
+	defer func() { err = errors.Join(err, p.stop()) }()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return err
@@ -208,15 +193,14 @@ func openPage(client *http.Client, base, path, engine string, out *table) error 
 	took := make([]time.Duration, 0, opened)
 	size := 0
 	for range opened {
-		began := time.Now()
-		answer, err := client.Get(base + path)
+		r, err := http.NewRequest(http.MethodGet, base+path, nil)
 		if err != nil {
 			return err
 		}
-		body, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil || answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s, %v", path, answer.Status, err)
+		began := time.Now()
+		body, err := send(client, r, http.StatusOK)
+		if err != nil {
+			return err
 		}
 		took, size = append(took, time.Since(began)), len(body)
 	}

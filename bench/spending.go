@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,21 +21,15 @@ func benchUsage(o options) error {
 	fmt.Printf("### Usage: %d requests of %d accounts over %d days; %d kept charges\n\n", o.receipts, bookAccounts, bookDays, o.charges)
 	asked := newTable("database", "question", "rows", "p50 ms", "most ms")
 	kept := newTable("database", "bytes a charge", "GB for 100 million", "a page of movements, ms", "one by its request, ms")
-	engines := []string{"SQLite"}
-	if o.postgres != "" {
-		engines = append(engines, "PostgreSQL")
-	}
-	for _, engine := range engines {
+	err := o.onEngines(func(engine string) error {
 		if err := onFresh(o, engine, func(ctx context.Context, db *store.DB) error { return askUsage(ctx, o, engine, db, asked) }); err != nil {
-			return fmt.Errorf("%s, usage: %w", engine, err)
+			return fmt.Errorf("usage: %w", err)
 		}
-		if err := onFresh(o, engine, func(ctx context.Context, db *store.DB) error { return keepCharges(ctx, o, engine, db, kept) }); err != nil {
-			return fmt.Errorf("%s, charges: %w", engine, err)
-		}
-	}
+		return onFresh(o, engine, func(ctx context.Context, db *store.DB) error { return keepCharges(ctx, o, engine, db, kept) })
+	})
 	asked.print()
 	kept.print()
-	return nil
+	return err
 }
 
 // onFresh calls fn with an empty database.
@@ -44,11 +39,7 @@ func onFresh(o options, engine string, fn func(ctx context.Context, db *store.DB
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if dropErr := drop(); err == nil {
-			err = dropErr
-		}
-	}()
+	defer func() { err = errors.Join(err, drop()) }()
 	return onMigrated(ctx, url, func(db *store.DB) error { return fn(ctx, db) })
 }
 
@@ -58,11 +49,7 @@ func onMigrated(ctx context.Context, url string, fn func(db *store.DB) error) (e
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := db.Close(); err == nil {
-			err = closeErr
-		}
-	}()
+	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := db.Migrate(ctx); err != nil {
 		return err
 	}
@@ -80,12 +67,8 @@ func askUsage(ctx context.Context, o options, engine string, db *store.DB, out *
 	if err := db.Update(ctx, func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE`); return err }); err != nil {
 		return err
 	}
-	var today int64
-	if err := db.View(ctx, func(tx *store.Tx) error {
-		now, err := tx.NowMS()
-		today = now / (24 * time.Hour).Milliseconds()
-		return err
-	}); err != nil {
+	today, err := todayOf(ctx, db)
+	if err != nil {
 		return err
 	}
 	account := fmt.Sprintf("acct_%s%d", benchPad, 1000)
@@ -102,21 +85,15 @@ func askUsage(ctx context.Context, o options, engine string, db *store.DB, out *
 		{"all, all days, by model and line", spending.Query{By: []spending.By{spending.ByModel, spending.ByLine}}},
 	} {
 		question.q.Limit = 10_000
-		var took []time.Duration
 		rows := 0
-		for range asks {
-			began := time.Now()
-			err := db.View(ctx, func(tx *store.Tx) error {
-				found, err := spending.ReadTx(tx, question.q)
-				rows = len(found)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			took = append(took, time.Since(began))
+		took, err := timed(ctx, db, func(tx *store.Tx) error {
+			found, err := spending.ReadTx(tx, question.q)
+			rows = len(found)
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		slices.Sort(took)
 		out.add(engine, question.name, fmt.Sprint(rows), millis(percentile(took, 0.5)), millis(took[len(took)-1]))
 	}
 	report, err := audit.Run(ctx, db)
@@ -179,22 +156,22 @@ func keepCharges(ctx context.Context, o options, engine string, db *store.DB, ou
 		return err
 	}
 	each := float64(full-empty) / float64(o.charges)
-	out.add(engine, fmt.Sprintf("%.0f", each), fmt.Sprintf("%.1f", each*100_000_000/1e9), millis(page), millis(one))
+	out.add(engine, fmt.Sprintf("%.0f", each), fmt.Sprintf("%.1f", each*100_000_000/1e9), millis(percentile(page, 0.5)),
+		millis(percentile(one, 0.5)))
 	return nil
 }
 
-// timed is the median time of a reading.
-func timed(ctx context.Context, db *store.DB, read func(tx *store.Tx) error) (time.Duration, error) {
-	var took []time.Duration
+// timed returns the sorted times of a reading.
+func timed(ctx context.Context, db *store.DB, read func(tx *store.Tx) error) (took []time.Duration, err error) {
 	for range asks {
 		began := time.Now()
 		if err := db.View(ctx, read); err != nil {
-			return 0, err
+			return nil, err
 		}
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
-	return percentile(took, 0.5), nil
+	return took, nil
 }
 
 // chargeBytes is the size of the database on disk: of SQLite's pages, of

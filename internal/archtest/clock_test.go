@@ -28,10 +28,7 @@ func TestTheClockHasOwners(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
 	read := map[string]bool{}
-	for _, f := range tree.files {
-		if f.test || testOnly(f.folder) {
-			continue
-		}
+	for _, f := range product(t) {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok {

@@ -15,10 +15,7 @@ func TestDocumentShowsTheErrors(t *testing.T) {
 	t.Parallel()
 	declared := map[string]string{} // position by name
 	tree := source(t)
-	for _, f := range tree.files {
-		if f.test || testOnly(f.folder) || strings.HasPrefix(f.folder, "bench") {
-			continue
-		}
+	for _, f := range product(t) {
 		for _, decl := range f.ast.Decls {
 			for _, name := range errorsOf(decl) {
 				if ast.IsExported(name.Name) {

@@ -16,10 +16,7 @@ func metricsOfCode(t *testing.T) map[string]string {
 	name := regexp.MustCompile(`^tollgate_[a-z_]+$`)
 	exist := map[string]string{}
 	tree := source(t)
-	for _, f := range tree.files {
-		if f.test || testOnly(f.folder) {
-			continue
-		}
+	for _, f := range product(t) {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
 				if text, err := strconv.Unquote(l.Value); err == nil && name.MatchString(text) {

@@ -86,14 +86,20 @@ func words(cell string) []string {
 // tier is the choice of a service tier.
 func tier(name string) wire.PricedField { return wire.PricedField{Param: "service_tier", Name: name} }
 
+// boundOf reads the bytes of a prompt. A file makes the prompt unbounded.
+func boundOf(t *testing.T, row, cell string) wire.PromptBound {
+	t.Helper()
+	if cell == "file" {
+		return wire.PromptBound{Unbounded: true}
+	}
+	return wire.PromptBound{TextBytes: number(t, row, cell)}
+}
+
 // TestMoneyDocumentHolds recomputes the documented holds.
 func TestMoneyDocumentHolds(t *testing.T) {
 	t.Parallel()
 	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
-		var bound wire.PromptBound
-		if bound.Unbounded = cells[1] == "file"; !bound.Unbounded {
-			bound.TextBytes = number(t, row, cells[1])
-		}
+		bound := boundOf(t, row, cells[1])
 		bound.Images = number(t, row, cells[2])
 		limit := int64(0)
 		if cells[3] != "none" {
@@ -164,20 +170,29 @@ func planOf(t *testing.T, row string, m *catalog.Model, cell string) (catalog.Pl
 	return m.PlanImage(image)
 }
 
+// checkJob recomputes the documented hold and charge of a job.
+func checkJob(t *testing.T, row string, m *catalog.Model, factor money.Factor, asked, came, held, charged string) {
+	t.Helper()
+	plan, err := planOf(t, row, m, asked)
+	if err != nil {
+		t.Errorf("%s: %v", row, err)
+		return
+	}
+	plan.Factor = factor
+	if h, c := m.PlanHold(plan), m.PlanCost(plan, number(t, row, came)); h.String() != held || c.String() != charged {
+		t.Errorf("%s: held are %s and charged %s", row, h, c)
+	}
+}
+
 // TestMoneyDocumentJobs recomputes the documented holds and charges of jobs.
 func TestMoneyDocumentJobs(t *testing.T) {
 	t.Parallel()
 	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
-		plan, err := planOf(t, row, m, cells[1])
-		if err != nil {
-			t.Errorf("%s: %v", row, err)
-			return
-		}
-		held, charged := m.PlanHold(plan), m.PlanCost(plan, number(t, row, cells[2]))
-		if held.String() != cells[3] || charged.String() != cells[4] {
-			t.Errorf("%s: held are %s and charged %s", row, held, charged)
-		}
+		checkJob(t, row, m, 0, cells[1], cells[2], cells[3], cells[4])
 	}, "model", "asked for", "came", "held, USD", "charged, USD", "because")
+	examples(t, 6, func(row string, m *catalog.Model, cells []string) {
+		checkJob(t, row, m, factorOf(t, row, cells[1]), cells[2], cells[3], cells[4], cells[5])
+	}, "model", "factor", "asked for", "came", "held, USD", "charged, USD", "because")
 }
 
 // factorOf reads a factor from a cell.
@@ -195,10 +210,7 @@ func TestMoneyDocumentFactors(t *testing.T) {
 	t.Parallel()
 	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
 		choice := catalog.Choice{Factor: factorOf(t, row, cells[1])}
-		bound := wire.PromptBound{Unbounded: cells[2] == "file"}
-		if !bound.Unbounded {
-			bound.TextBytes = number(t, row, cells[2])
-		}
+		bound := boundOf(t, row, cells[2])
 		u := wire.Usage{Prompt: number(t, row, cells[4]), Completion: number(t, row, cells[5])}
 		for _, word := range words(cells[3]) {
 			what, calls, isTool := strings.Cut(word, " ")
@@ -214,23 +226,6 @@ func TestMoneyDocumentFactors(t *testing.T) {
 			t.Errorf("%s: held are %s and charged %s", row, held, charged)
 		}
 	}, "model", "factor", "body, bytes", "with", "prompt", "completion", "held, USD", "charged, USD", "because")
-}
-
-// TestMoneyDocumentFactorsOfJobs is TestMoneyDocumentFactors for images and videos.
-func TestMoneyDocumentFactorsOfJobs(t *testing.T) {
-	t.Parallel()
-	examples(t, 6, func(row string, m *catalog.Model, cells []string) {
-		plan, err := planOf(t, row, m, cells[2])
-		if err != nil {
-			t.Errorf("%s: %v", row, err)
-			return
-		}
-		plan.Factor = factorOf(t, row, cells[1])
-		held, charged := m.PlanHold(plan), m.PlanCost(plan, number(t, row, cells[3]))
-		if held.String() != cells[4] || charged.String() != cells[5] {
-			t.Errorf("%s: held are %s and charged %s", row, held, charged)
-		}
-	}, "model", "factor", "asked for", "came", "held, USD", "charged, USD", "because")
 }
 
 // TestMoneyDocumentSteps lets a ledger go through the document's steps of an

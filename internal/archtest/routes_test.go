@@ -44,7 +44,7 @@ func TestDocumentShowsTheProcessPaths(t *testing.T) {
 				t.Fatal(err)
 			}
 			found++
-			if _, path, _ := cutMethod(pattern); !strings.Contains(document, path+"`") {
+			if _, path, _ := strings.Cut(pattern, " "); !strings.Contains(document, path+"`") {
 				t.Errorf("docs/operator.md: %s is nowhere", pattern)
 			}
 			return true
@@ -78,7 +78,7 @@ func documentedRoutes(t *testing.T, document, second, base string) (routes []str
 	code, segment := regexp.MustCompile("`([^`]+)`"), regexp.MustCompile(`\{[a-z]+\}`)
 	for _, cells := range tableRows(read(t, document), "method and path", second) {
 		for _, m := range code.FindAllStringSubmatch(cells[0], -1) {
-			methods, path, ok := cutMethod(m[1])
+			methods, path, ok := strings.Cut(m[1], " ")
 			if !ok {
 				t.Errorf("%s: %q has no method", document, m[1])
 			}
@@ -88,13 +88,4 @@ func documentedRoutes(t *testing.T, document, second, base string) (routes []str
 		}
 	}
 	return routes
-}
-
-// cutMethod splits `GET /x`; not ok: there is no method.
-func cutMethod(pattern string) (method, path string, ok bool) {
-	method, path, ok = strings.Cut(pattern, " ")
-	if !ok {
-		return "", pattern, false
-	}
-	return method, path, true
 }

@@ -33,7 +33,7 @@ var movedTables = map[string]string{
 func TestEachTableHasOneOwner(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
-	owners := map[string]string{}
+	rooms, owners := rooms(t), map[string]string{}
 	if err := walk(func(name string) error {
 		if path.Dir(name) != "internal/store/migrations" || !strings.HasSuffix(name, ".sql") {
 			return nil
@@ -63,10 +63,7 @@ func TestEachTableHasOneOwner(t *testing.T) {
 		}
 		owners[table] = room
 	}
-	for _, f := range tree.files {
-		if f.test || testOnly(f.folder) {
-			continue
-		}
+	for _, f := range product(t) {
 		for _, text := range texts(f.ast) {
 			for _, name := range namesTable.FindAllStringSubmatch(text.value, -1) {
 				if owner, ok := owners[name[1]]; ok && owner != f.room && looksLikeSQL.MatchString(text.value) {
@@ -85,8 +82,8 @@ func TestEachTableHasOneOwner(t *testing.T) {
 func TestSQLIsOneTextForBothDatabases(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
-	for _, f := range tree.files {
-		if f.test || f.room == "internal/store" || testOnly(f.folder) {
+	for _, f := range product(t) {
+		if f.room == "internal/store" {
 			continue
 		}
 		for _, text := range texts(f.ast) {

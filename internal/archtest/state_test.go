@@ -3,6 +3,8 @@ package archtest
 import (
 	"go/ast"
 	"go/token"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -96,19 +98,15 @@ func targets(n ast.Node) []string {
 
 // isError reports whether name is the name of a sentinel error.
 func isError(name string) bool {
-	return len(name) > 3 && name[:3] == "Err" && ast.IsExported(name[3:])
+	rest, ok := strings.CutPrefix(name, "Err")
+	return ok && ast.IsExported(rest)
 }
 
 // embedded reports whether the compiler fills a variable from a file.
 func embedded(d *ast.GenDecl, s *ast.ValueSpec) bool {
 	for _, doc := range []*ast.CommentGroup{d.Doc, s.Doc} {
-		if doc == nil {
-			continue
-		}
-		for _, c := range doc.List {
-			if len(c.Text) > 10 && c.Text[:10] == "//go:embed" {
-				return true
-			}
+		if doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") }) {
+			return true
 		}
 	}
 	return false
@@ -124,10 +122,7 @@ func TestTestsNeitherSleepNorSkip(t *testing.T) {
 		if !f.test && !testOnly(f.folder) {
 			continue
 		}
-		fakeClock := false
-		for _, imported := range f.imports {
-			fakeClock = fakeClock || imported == "testing/synctest"
-		}
+		fakeClock := slices.Contains(f.imports, "testing/synctest")
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			call, ok := n.(*ast.SelectorExpr)
 			if !ok {

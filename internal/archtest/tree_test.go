@@ -27,7 +27,6 @@ type sourceFile struct {
 	folder  string // the package's folder, from the root
 	room    string // see roomOf
 	test    bool   // a _test.go file
-	lines   int
 	ast     *ast.File
 	imports []string // import paths
 }
@@ -61,7 +60,6 @@ var load = sync.OnceValues(func() (*tree, error) {
 			folder: path.Dir(name),
 			room:   roomOf(path.Dir(name)),
 			test:   strings.HasSuffix(name, "_test.go"),
-			lines:  t.fset.File(parsed.Pos()).LineCount(),
 			ast:    parsed,
 		}
 		for _, spec := range parsed.Imports {
@@ -88,6 +86,12 @@ func source(t *testing.T) *tree {
 		t.Fatalf("only %d Go files found from %s: is the folder right?", len(parsed.files), root)
 	}
 	return parsed
+}
+
+// product returns the files of the module outside of tests and of packages for tests only.
+func product(t *testing.T) []*sourceFile {
+	t.Helper()
+	return slices.DeleteFunc(slices.Clone(source(t).files), func(f *sourceFile) bool { return f.test || testOnly(f.folder) })
 }
 
 // walk calls fn with the slash-separated path of each file in the repository, except built,

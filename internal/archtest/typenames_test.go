@@ -22,10 +22,7 @@ var sameEverywhere = map[string]string{
 func TestOneTypeNameInOneRoom(t *testing.T) {
 	t.Parallel()
 	owners := map[string]map[string]bool{}
-	for _, f := range source(t).files {
-		if f.test || testOnly(f.folder) {
-			continue
-		}
+	for _, f := range product(t) {
 		for _, decl := range f.ast.Decls {
 			group, ok := decl.(*ast.GenDecl)
 			if !ok || group.Tok != token.TYPE {
