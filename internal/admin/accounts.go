@@ -39,18 +39,15 @@ func showAccount(a account.Account) accountAnswer {
 }
 
 func (s *server) createAccount(c *call) (any, error) {
-	body, err := c.readObject()
-	if err != nil {
-		return nil, err
-	}
 	var o account.NewAccount
 	var password *string
 	var floor *money.Amount
 	var test *bool
-	if err := body.decode(textField("name", &o.Name), textField("email", &o.Email),
+	body, err := c.decodeBody(textField("name", &o.Name), textField("email", &o.Email),
 		optionalTextField("password", &password), moneyField("overdraft_floor_usd", &floor),
 		factorField("price_factor", &o.Factor), factorsField("prices", func(v map[string]money.Factor) { o.Prices = v }),
-		flagField("test", &test)); err != nil {
+		flagField("test", &test))
+	if err != nil {
 		return nil, err
 	}
 	if floor != nil {
@@ -91,12 +88,8 @@ func (s *server) getAccount(c *call) (any, error) {
 }
 
 func (s *server) changeAccount(c *call) (any, error) {
-	body, err := c.readObject()
-	if err != nil {
-		return nil, err
-	}
 	var ch account.Patch
-	if err := body.decode(optionalTextField("name", &ch.Name), optionalTextField("email", &ch.Email), flagField("disabled", &ch.Disabled),
+	if _, err := c.decodeBody(optionalTextField("name", &ch.Name), optionalTextField("email", &ch.Email), flagField("disabled", &ch.Disabled),
 		moneyField("overdraft_floor_usd", &ch.Floor), factorField("price_factor", &ch.Factor),
 		factorsField("prices", func(v map[string]money.Factor) { ch.Prices = &v }),
 		flagField("test", &ch.Test)); err != nil {

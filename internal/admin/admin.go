@@ -134,10 +134,10 @@ func (r route) pattern() string { return r.method + " " + Base + r.path }
 // routes returns all routes. `{id}` matches one path segment.
 func (s *server) routes() []route {
 	return []route{
-		{"GET", "/catalog", s.getCatalog},
+		{"GET", "/catalog", noQuery(s.getCatalog)},
 		{"PUT", "/catalog", s.putCatalog},
 		{"GET", "/catalog/revisions", s.listRevisions},
-		{"GET", "/catalog/revisions/{id}", s.getRevision},
+		{"GET", "/catalog/revisions/{id}", noQuery(s.getRevision)},
 
 		{"POST", "/accounts", s.createAccount},
 		{"GET", "/accounts", s.listAccounts},
@@ -161,12 +161,12 @@ func (s *server) routes() []route {
 		{"PATCH", "/keys/{id}", s.changeKey},
 		{"DELETE", "/keys/{id}", s.deleteKey},
 
-		{"GET", "/accounts/{id}/webhook", s.getWebhook},
-		{"PUT", "/accounts/{id}/webhook", s.putWebhook},
-		{"POST", "/accounts/{id}/webhook/roll", s.rollWebhook},
-		{"POST", "/accounts/{id}/webhook/test", s.testWebhook},
+		{"GET", "/accounts/{id}/webhook", noQuery(s.getWebhook)},
+		{"PUT", "/accounts/{id}/webhook", noQuery(s.putWebhook)},
+		{"POST", "/accounts/{id}/webhook/roll", noBody(s.rollWebhook)},
+		{"POST", "/accounts/{id}/webhook/test", noBody(s.testWebhook)},
 		{"GET", "/accounts/{id}/deliveries", s.listDeliveries},
-		{"POST", "/deliveries/{id}/resend", s.resendDelivery},
+		{"POST", "/deliveries/{id}/resend", noBody(s.resendDelivery)},
 
 		{"GET", "/usage", s.usage},
 		{"POST", "/codes", s.createCodes},
@@ -174,18 +174,18 @@ func (s *server) routes() []route {
 		{"DELETE", "/codes/{id}", s.voidCode},
 
 		{"GET", "/requests", s.listRequests},
-		{"GET", "/requests/{id}", s.getRequest},
+		{"GET", "/requests/{id}", noQuery(s.getRequest)},
 
 		{"GET", "/jobs", s.listJobs},
-		{"GET", "/jobs/{id}", s.getJob},
-		{"POST", "/jobs/{id}/cancel", s.cancelJob},
+		{"GET", "/jobs/{id}", noQuery(s.getJob)},
+		{"POST", "/jobs/{id}/cancel", noBody(s.cancelJob)},
 		{"POST", "/jobs/{id}/requeue", s.requeueJob},
 
 		{"GET", "/lines", s.listLines},
-		{"POST", "/lines/{id}/drain", s.drainLine},
-		{"POST", "/lines/{id}/resume", s.resumeLine},
+		{"POST", "/lines/{id}/drain", noBody(s.drainLine)},
+		{"POST", "/lines/{id}/resume", noBody(s.resumeLine)},
 
-		{"GET", "/audit", s.audit},
+		{"GET", "/audit", noQuery(s.audit)},
 		{"GET", "/log", s.listLog},
 	}
 }

@@ -3,7 +3,8 @@ package admin
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
@@ -38,6 +39,35 @@ func (c *call) readObject() (object, error) {
 	return parseObject(body)
 }
 
+// decodeBody reads the request's body as a JSON object and sets fields from its members.
+func (c *call) decodeBody(fields ...field) (object, error) {
+	body, err := c.readObject()
+	if err == nil {
+		err = body.decode(fields...)
+	}
+	return body, err
+}
+
+// noQuery returns a handler for a path without query parameters.
+func noQuery(handle func(*call) (any, error)) func(*call) (any, error) {
+	return func(c *call) (any, error) {
+		if _, err := c.query(); err != nil {
+			return nil, err
+		}
+		return handle(c)
+	}
+}
+
+// noBody returns a handler for a path without query parameters whose body is empty or {}.
+func noBody(handle func(*call) (any, error)) func(*call) (any, error) {
+	return noQuery(func(c *call) (any, error) {
+		if err := c.readNothing(); err != nil {
+			return nil, err
+		}
+		return handle(c)
+	})
+}
+
 // readNothing reads an empty body or an empty object.
 func (c *call) readNothing() error {
 	body, err := c.read(maxBody)
@@ -66,8 +96,8 @@ func parseObject(body []byte) (object, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return object{}, fault.New(fault.InvalidJSON, "The request body is empty. Send a JSON object, for example {}.")
 	}
-	if !json.Valid(body) {
-		return object{}, fault.New(fault.InvalidJSON, "The request body is not valid JSON: %s.", jsonFault(body))
+	if err := json.Unmarshal(body, new(json.RawMessage)); err != nil {
+		return object{}, fault.New(fault.InvalidJSON, "The request body is not valid JSON: %v.", err)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -91,17 +121,6 @@ func parseObject(body []byte) (object, error) {
 	return o, nil
 }
 
-// jsonFault returns the message for invalid JSON with its position.
-func jsonFault(body []byte) string {
-	var v any
-	err := json.Unmarshal(body, &v)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		return syntax.Error()
-	}
-	return "it cannot be read"
-}
-
 // field is an allowed member of a body.
 type field struct {
 	name string
@@ -114,7 +133,7 @@ type field struct {
 // limit never means no limit.
 func (o object) decode(fields ...field) error {
 	for _, name := range o.names {
-		if !isField(fields, name) {
+		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
 			return fault.At(fault.InvalidRequest, fault.Shown(name), "There is no field %q here. %s", fault.Shown(name), fieldNames(fields))
 		}
 	}
@@ -133,27 +152,11 @@ func (o object) decode(fields ...field) error {
 	return nil
 }
 
-func isField(fields []field, name string) bool {
-	for _, f := range fields {
-		if f.name == name {
-			return true
-		}
-	}
-	return false
-}
-
 func fieldNames(fields []field) string {
 	if len(fields) == 0 {
 		return "Send no body, or {}."
 	}
-	out := "The fields are"
-	for i, f := range fields {
-		if i > 0 {
-			out += ","
-		}
-		out += " " + f.name
-	}
-	return out + "."
+	return "The fields are " + strings.Join(names(fields, func(f field) string { return f.name }), ", ") + "."
 }
 
 // setter returns a setter for JSON values of type T.

@@ -21,17 +21,8 @@ type codeAnswer struct {
 }
 
 func showCode(c account.RedeemCode, nowMS int64) codeAnswer {
-	out := codeAnswer{ID: c.ID, Batch: c.Batch, Hint: c.Hint, USD: c.Value, State: c.State(nowMS), Account: orNil(c.Account),
-		Created: seconds(c.CreatedMS)}
-	if c.RedeemedMS != 0 {
-		redeemed := seconds(c.RedeemedMS)
-		out.Redeemed = &redeemed
-	}
-	if c.ExpiresMS != 0 {
-		expires := seconds(c.ExpiresMS)
-		out.Expires = &expires
-	}
-	return out
+	return codeAnswer{ID: c.ID, Batch: c.Batch, Hint: c.Hint, USD: c.Value, State: c.State(nowMS), Account: orNil(c.Account),
+		Redeemed: orNil(seconds(c.RedeemedMS)), Expires: orNil(seconds(c.ExpiresMS)), Created: seconds(c.CreatedMS)}
 }
 
 // newCodeAnswer is a code with its text, shown once.
@@ -48,13 +39,10 @@ func (n newCodesAnswer) withoutSecret() any {
 }
 
 func (s *server) createCodes(c *call) (any, error) {
-	body, err := c.readObject()
-	if err != nil {
-		return nil, err
-	}
 	var usd *money.Amount
 	var count, expires *int64
-	if err := body.decode(moneyField("usd", &usd), countField("count", &count), countField("expires", &expires)); err != nil {
+	body, err := c.decodeBody(moneyField("usd", &usd), countField("count", &count), countField("expires", &expires))
+	if err != nil {
 		return nil, err
 	}
 	n := account.NewCodes{Count: 1}

@@ -19,13 +19,10 @@ type balanceAnswer struct {
 }
 
 func (s *server) credit(c *call) (any, error) {
-	body, err := c.readObject()
-	if err != nil {
-		return nil, err
-	}
 	var usd *money.Amount
 	var note string
-	if err := body.decode(moneyField("usd", &usd), textField("note", &note)); err != nil {
+	body, err := c.decodeBody(moneyField("usd", &usd), textField("note", &note))
+	if err != nil {
 		return nil, err
 	}
 	given := operator.Credit{Note: note}

@@ -93,17 +93,9 @@ func (s *server) listJobs(c *call) (any, error) {
 }
 
 func (s *server) getJob(c *call) (any, error) {
-	if _, err := c.query(); err != nil {
-		return nil, err
-	}
-	return s.jobView(c, c.id)
-}
-
-// jobView returns a job.
-func (s *server) jobView(c *call, id string) (any, error) {
-	v, err := view(s, c, func(tx *store.Tx) (job.View, error) { return job.GetTx(tx, id) })
+	v, err := view(s, c, func(tx *store.Tx) (job.View, error) { return job.GetTx(tx, c.id) })
 	if err != nil {
-		return nil, noJob(err, id)
+		return nil, noJob(err, c.id)
 	}
 	if err := s.queuePosition(c, &v); err != nil {
 		return nil, err
@@ -128,13 +120,13 @@ func noJob(err error, id string) error {
 }
 
 func (s *server) cancelJob(c *call) (any, error) {
-	if err := s.jobCall(c); err != nil {
-		return nil, err
+	if s.Jobs == nil {
+		return nil, noJobs()
 	}
 	if err := operator.CancelJob(c.ctx, s.Jobs, s.actor(c), c.id); err != nil {
 		return nil, noJob(err, c.id)
 	}
-	return s.jobView(c, c.id)
+	return s.getJob(c)
 }
 
 func (s *server) requeueJob(c *call) (any, error) {
@@ -195,20 +187,6 @@ func (c *call) readForce() (body object, force bool, err error) {
 		return body, false, fault.At(fault.InvalidRequest, "force", "force must be true or false.")
 	}
 	return body, inBody != nil && *inBody, nil
-}
-
-// jobCall reads an empty body and checks that jobs run in this process.
-func (s *server) jobCall(c *call) error {
-	if _, err := c.query(); err != nil {
-		return err
-	}
-	if err := c.readNothing(); err != nil {
-		return err
-	}
-	if s.Jobs == nil {
-		return noJobs()
-	}
-	return nil
 }
 
 func noJobs() error { return fault.Unavailable(errors.New("no jobs run in this process")) }

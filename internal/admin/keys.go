@@ -34,15 +34,11 @@ type keyAnswer struct {
 
 func showKey(k account.Key) keyAnswer {
 	l := k.Ledger
-	out := keyAnswer{ID: k.ID, Account: k.Account, Name: k.Name, Hint: k.Hint, Disabled: l.Limits.Disabled,
+	return keyAnswer{ID: k.ID, Account: k.Account, Name: k.Name, Hint: k.Hint, Disabled: l.Limits.Disabled,
 		RPM: l.Limits.RPM, DailyBudget: l.Limits.DailyBudget, TotalLimit: l.Limits.TotalLimit,
 		AllowedModels: k.AllowedModels, AllowedIPs: account.ShowIPs(k.AllowedIPs),
-		SpentToday: l.SpentToday, Spent: l.Spent, Held: l.Held, Over: k.Over, Created: seconds(k.CreatedMS)}
-	if l.LastUsedMS > 0 {
-		used := seconds(l.LastUsedMS)
-		out.LastUsed = &used
-	}
-	return out
+		SpentToday: l.SpentToday, Spent: l.Spent, Held: l.Held, Over: k.Over, LastUsed: orNil(seconds(l.LastUsedMS)),
+		Created: seconds(k.CreatedMS)}
 }
 
 // setKeyAnswer is a changed key with warnings about probable mistakes.
@@ -72,12 +68,9 @@ func keyFields(k *account.KeySettings) []field {
 }
 
 func (s *server) createKey(c *call) (any, error) {
-	body, err := c.readObject()
-	if err != nil {
-		return nil, err
-	}
 	var settings account.KeySettings
-	if err := body.decode(keyFields(&settings)...); err != nil {
+	body, err := c.decodeBody(keyFields(&settings)...)
+	if err != nil {
 		return nil, err
 	}
 	return s.update(c, body, func(tx *store.Tx) (any, error) {

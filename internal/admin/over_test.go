@@ -10,7 +10,6 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/money"
-	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -20,19 +19,7 @@ import (
 func TestUsageAboveHolds(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
-		self, err := node.Join(t.Context(), node.Options{DB: o.db})
-		if err != nil {
-			t.Fatal(err)
-		}
-		books := ledger.New(ledger.Options{DB: o.db, Node: self})
-		if err := books.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := books.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-		}()
+		books := o.startLedger()
 		var accounts, keys []string
 		for i := range 2 {
 			accounts = append(accounts, o.ok("POST", "/accounts", fmt.Sprintf(`{"name":"%d"}`, i)).text("id"))

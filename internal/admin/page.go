@@ -67,12 +67,13 @@ func (c *call) page(filters ...string) (values url.Values, after string, limit i
 // seconds converts Unix milliseconds to Unix seconds.
 func seconds(ms int64) int64 { return ms / 1000 }
 
-// orNil returns nil for an empty text, which JSON shows as null.
-func orNil(s string) *string {
-	if s == "" {
+// orNil returns nil for the zero value, which JSON shows as null.
+func orNil[T comparable](v T) *T {
+	var zero T
+	if v == zero {
 		return nil
 	}
-	return &s
+	return &v
 }
 
 // deletedAnswer is the answer to a DELETE request.

@@ -82,9 +82,6 @@ type chargeAnswer struct {
 
 // getRequest answers GET /requests/{id}.
 func (s *server) getRequest(c *call) (any, error) {
-	if _, err := c.query(); err != nil {
-		return nil, err
-	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
 		r, err := requestlog.GetTx(tx, c.id)
 		if err == nil {

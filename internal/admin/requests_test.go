@@ -18,6 +18,25 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
+// startLedger starts a ledger on the caller's database and closes it at the end of the test.
+func (o *caller) startLedger() *ledger.Ledger {
+	o.t.Helper()
+	self, err := node.Join(o.t.Context(), node.Options{DB: o.db})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	books := ledger.New(ledger.Options{DB: o.db, Node: self})
+	if err := books.Start(o.t.Context()); err != nil {
+		o.t.Fatal(err)
+	}
+	o.t.Cleanup(func() {
+		if err := books.Close(context.Background()); err != nil {
+			o.t.Error(err)
+		}
+	})
+	return books
+}
+
 // admitted runs one request through the ledger.
 func admitted(t *testing.T, l *ledger.Ledger, a ledger.Admission, end func(*ledger.Hold) error) {
 	t.Helper()
@@ -33,19 +52,7 @@ func admitted(t *testing.T, l *ledger.Ledger, a ledger.Admission, end func(*ledg
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
-		self, err := node.Join(t.Context(), node.Options{DB: o.db})
-		if err != nil {
-			t.Fatal(err)
-		}
-		books := ledger.New(ledger.Options{DB: o.db, Node: self})
-		if err := books.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := books.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-		}()
+		books := o.startLedger()
 		o.ok("PUT", "/catalog", `{"models":[{"id":"swift-1","kind":"chat","context_window":1000,"max_output_tokens":100,
 			"price":{"input":5000,"output":10000}}],"lines":[]}`, "Content-Type", "application/json")
 		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
@@ -170,19 +177,7 @@ func TestDeletedRequests(t *testing.T) {
 		now.Store(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC).UnixMilli())
 		clock := func() time.Time { return time.UnixMilli(now.Load()) }
 		o := newOperator(t, storetest.Open(t, url, store.Options{Now: clock}))
-		self, err := node.Join(t.Context(), node.Options{DB: o.db})
-		if err != nil {
-			t.Fatal(err)
-		}
-		books := ledger.New(ledger.Options{DB: o.db, Node: self})
-		if err := books.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := books.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-		}()
+		books := o.startLedger()
 		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		o.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
 		key := o.ok("POST", "/accounts/"+account+"/keys", `{}`).text("id")

@@ -41,9 +41,6 @@ func webhookTx(tx *store.Tx, id string) (webhookAnswer, error) {
 
 // getWebhook also writes: an account from before webhooks existed gets its secret here.
 func (s *server) getWebhook(c *call) (any, error) {
-	if _, err := c.query(); err != nil {
-		return nil, err
-	}
 	return change(s, c, func(tx *store.Tx) (any, error) {
 		if _, err := account.GetTx(tx, c.id); err != nil {
 			return nil, err
@@ -53,9 +50,6 @@ func (s *server) getWebhook(c *call) (any, error) {
 }
 
 func (s *server) putWebhook(c *call) (any, error) {
-	if _, err := c.query(); err != nil {
-		return nil, err
-	}
 	body, err := c.readObject()
 	if err != nil {
 		return nil, err
@@ -133,9 +127,6 @@ func parseCredits(raw json.RawMessage) *money.Amount {
 }
 
 func (s *server) rollWebhook(c *call) (any, error) {
-	if err := c.plainCall(); err != nil {
-		return nil, err
-	}
 	return s.update(c, object{}, func(tx *store.Tx) (any, error) {
 		if err := operator.RollWebhookTx(tx, s.actor(c), c.id); err != nil {
 			return nil, err
@@ -152,9 +143,6 @@ type testAnswer struct {
 }
 
 func (s *server) testWebhook(c *call) (any, error) {
-	if err := c.plainCall(); err != nil {
-		return nil, err
-	}
 	if _, err := view(s, c, func(tx *store.Tx) (account.Account, error) { return account.GetTx(tx, c.id) }); err != nil {
 		return nil, err
 	}
@@ -162,15 +150,7 @@ func (s *server) testWebhook(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return testAnswer{statusOrNil(result.Status), result.ResponseMS, result.Error}, nil
-}
-
-// statusOrNil returns nil if there was no answer.
-func statusOrNil(status int) *int {
-	if status == 0 {
-		return nil
-	}
-	return &status
+	return testAnswer{orNil(result.Status), result.ResponseMS, result.Error}, nil
 }
 
 // deliveryAnswer is a delivery (operator.md, Operator API).
@@ -216,20 +196,9 @@ func (s *server) listDeliveries(c *call) (any, error) {
 }
 
 func (s *server) resendDelivery(c *call) (any, error) {
-	if err := c.plainCall(); err != nil {
-		return nil, err
-	}
 	d, err := operator.Resend(c.ctx, s.DB, s.Webhooks, s.actor(c), c.id)
 	if err != nil {
 		return nil, err
 	}
 	return showDelivery(d), nil
-}
-
-// plainCall reads an empty body.
-func (c *call) plainCall() error {
-	if _, err := c.query(); err != nil {
-		return err
-	}
-	return c.readNothing()
 }
