@@ -3,10 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"github.com/alecthomas/kong"
+
+	"tollgate/internal/money"
 )
 
 type accountCreate struct {
@@ -91,14 +94,13 @@ type accountCredit struct {
 	once
 }
 
-// largeCredit, in US dollars, is the largest credit without a confirmation on a terminal.
-const largeCredit = 1000
+// largeCredit is the largest credit without a confirmation on a terminal.
+const largeCredit = 1000 * money.USD
 
 func (c *accountCredit) Run(p *process) error {
-	if amount, err := c.USD.amount.Float64(); (err != nil || math.Abs(amount) > largeCredit) && !c.Yes && p.canAsk() {
-		if !p.ask(fmt.Sprintf("Credit %s USD to account %s?", c.USD.amount, c.Account)) {
-			return errors.New("not confirmed, so nothing was credited")
-		}
+	amount := c.USD.amount
+	if max(amount, -amount) > largeCredit && !c.Yes && p.canAsk() && !p.ask(fmt.Sprintf("Credit %s USD to account %s?", amount, c.Account)) {
+		return errors.New("not confirmed, so nothing was credited")
 	}
 	body := fields{"usd": &c.USD}
 	if c.Note != "" {
@@ -135,14 +137,9 @@ func (c *accountEntries) Run(p *process) error {
 	return p.call(call{method: http.MethodGet, path: path("accounts", c.Account, "entries"), query: query, view: entriesView(), raw: all})
 }
 
-type accountDisable struct{ accountArg }
+// accountSwitch disables or enables an account.
+type accountSwitch struct{ accountArg }
 
-func (c *accountDisable) Run(p *process) error {
-	return p.call(call{method: http.MethodPatch, path: path("accounts", c.Account), body: fields{"disabled": true}, view: accountsView()})
-}
-
-type accountEnable struct{ accountArg }
-
-func (c *accountEnable) Run(p *process) error {
-	return p.call(call{method: http.MethodPatch, path: path("accounts", c.Account), body: fields{"disabled": false}, view: accountsView()})
+func (c *accountSwitch) Run(p *process, parsed *kong.Context) error {
+	return p.call(call{method: http.MethodPatch, path: path("accounts", c.Account), body: disabled(parsed), view: accountsView()})
 }

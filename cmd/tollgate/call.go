@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"tollgate/internal/app"
 )
 
@@ -21,6 +23,11 @@ func set[T any](body fields, name string, value *T) {
 	if value != nil {
 		body[name] = value
 	}
+}
+
+// disabled is the body of the commands disable and enable.
+func disabled(parsed *kong.Context) fields {
+	return fields{"disabled": parsed.Selected().Name == "disable"}
 }
 
 // path joins escaped segments to a path below the operator API's base.

@@ -36,19 +36,19 @@ type accountCommand struct {
 	Change  accountChange  `cmd:"" help:"Change an account."`
 	Credit  accountCredit  `cmd:"" help:"Add to the balance; a negative amount is subtracted."`
 	Entries accountEntries `cmd:"" help:"List the credits and charges of an account, newest first."`
-	Disable accountDisable `cmd:"" help:"Disable an account and all its keys."`
-	Enable  accountEnable  `cmd:"" help:"Enable an account again."`
+	Disable accountSwitch  `cmd:"" help:"Disable an account and all its keys."`
+	Enable  accountSwitch  `cmd:"" help:"Enable an account again."`
 }
 
 type keyCommand struct {
 	format
 
-	Create  keyCreate  `cmd:"" help:"Create a key. Its value is shown only once."`
-	List    keyList    `cmd:"" help:"List the keys of an account, or find keys by their hint."`
-	Change  keyChange  `cmd:"" help:"Change the name, the limits and the allowed models and addresses of a key."`
-	Disable keyDisable `cmd:"" help:"Disable a key."`
-	Enable  keyEnable  `cmd:"" help:"Enable a key again."`
-	Delete  keyDelete  `cmd:"" help:"Delete a key."`
+	Create  keyCreate `cmd:"" help:"Create a key. Its value is shown only once."`
+	List    keyList   `cmd:"" help:"List the keys of an account, or find keys by their hint."`
+	Change  keyChange `cmd:"" help:"Change the name, the limits and the allowed models and addresses of a key."`
+	Disable keySwitch `cmd:"" help:"Disable a key."`
+	Enable  keySwitch `cmd:"" help:"Enable a key again."`
+	Delete  keyDelete `cmd:"" help:"Delete a key."`
 }
 
 type webhookCommand struct {
@@ -66,14 +66,14 @@ type webhookCommand struct {
 type userCommand struct {
 	format
 
-	Create  userCreate  `cmd:"" help:"Add a user to an account. Without a password, it prints a link for setting one."`
-	List    userList    `cmd:"" help:"List the users of an account."`
-	Get     userGet     `cmd:"" aliases:"show" help:"Show a user."`
-	Change  userChange  `cmd:"" help:"Change a user's email, password or rights. A new password ends the user's sessions."`
-	Link    userLink    `cmd:"" help:"Print a link with which a user sets a password. Earlier links stop working."`
-	Disable userDisable `cmd:"" help:"Disable a user and end the user's sessions."`
-	Enable  userEnable  `cmd:"" help:"Enable a user again."`
-	Delete  userDelete  `cmd:"" help:"Delete a user."`
+	Create  userCreate `cmd:"" help:"Add a user to an account. Without a password, it prints a link for setting one."`
+	List    userList   `cmd:"" help:"List the users of an account."`
+	Get     userGet    `cmd:"" aliases:"show" help:"Show a user."`
+	Change  userChange `cmd:"" help:"Change a user's email, password or rights. A new password ends the user's sessions."`
+	Link    userLink   `cmd:"" help:"Print a link with which a user sets a password. Earlier links stop working."`
+	Disable userSwitch `cmd:"" help:"Disable a user and end the user's sessions."`
+	Enable  userSwitch `cmd:"" help:"Enable a user again."`
+	Delete  userDelete `cmd:"" help:"Delete a user."`
 }
 
 type codesCommand struct {
@@ -104,6 +104,6 @@ type lineCommand struct {
 	format
 
 	List   lineList   `cmd:"" help:"List lines with their state on all nodes."`
-	Drain  lineDrain  `cmd:"" help:"Take a line out of service on all nodes until it is resumed."`
-	Resume lineResume `cmd:"" help:"Return a line to service and clear its failures."`
+	Drain  lineSwitch `cmd:"" help:"Take a line out of service on all nodes until it is resumed."`
+	Resume lineSwitch `cmd:"" help:"Return a line to service and clear its failures."`
 }

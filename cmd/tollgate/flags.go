@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"tollgate/internal/app"
+	"tollgate/internal/money"
 )
 
 // settingsGroup is the group of settings in --help.
@@ -69,16 +70,16 @@ func (f settingFlags) set(values map[string]string) {
 }
 
 // usd is an amount of money on the command line.
-type usd struct{ amount json.Number }
+type usd struct{ amount money.Amount }
 
 // UnmarshalText reads a decimal number. A plus sign may precede it (see prepareArgs).
 func (u *usd) UnmarshalText(text []byte) (err error) {
-	u.amount, err = app.ReadUSD(strings.TrimPrefix(string(text), "+"))
+	u.amount, err = money.ParseTyped(strings.TrimPrefix(string(text), "+"))
 	return err
 }
 
 // MarshalJSON implements json.Marshaler.
-func (u *usd) MarshalJSON() ([]byte, error) { return []byte(u.amount), nil }
+func (u *usd) MarshalJSON() ([]byte, error) { return u.amount.MarshalJSON() }
 
 // negative matches a negative number. The parser would read it as short flags.
 var negative = regexp.MustCompile(`^-\.?[0-9]`)

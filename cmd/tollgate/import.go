@@ -10,7 +10,6 @@ import (
 
 	"tollgate/internal/app"
 	"tollgate/internal/importer"
-	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
@@ -88,9 +87,7 @@ func (c *importCommand) read(p *process) (*importer.Contents, error) {
 	options := importer.Options{Program: importer.Program(c.Program), Name: c.Name, Config: c.LitellmConfig, Settings: c.Options,
 		Models: c.Models, Secrets: filepath.Join(filepath.Dir(catalog), "secrets"), Now: p.now(), Providers: app.Providers()}
 	if c.UnlimitedUSD != nil {
-		if options.Unlimited, err = money.Parse(c.UnlimitedUSD.amount.String()); err != nil {
-			return nil, &app.SettingError{Key: "unlimited-usd", Err: err}
-		}
+		options.Unlimited = c.UnlimitedUSD.amount
 	}
 	if options.Source, err = p.orInput(c.Source, "the source"); err != nil {
 		return nil, err

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"net/http"
+
+	"github.com/alecthomas/kong"
 )
 
 // keyFlags has the flags of create and change.
@@ -75,16 +77,11 @@ func (c *keyChange) Run(p *process) error {
 	return p.call(call{method: http.MethodPatch, path: path("keys", c.Key), body: c.fields(), view: keysView()})
 }
 
-type keyDisable struct{ keyArg }
+// keySwitch disables or enables a key.
+type keySwitch struct{ keyArg }
 
-func (c *keyDisable) Run(p *process) error {
-	return p.call(call{method: http.MethodPatch, path: path("keys", c.Key), body: fields{"disabled": true}, view: keysView()})
-}
-
-type keyEnable struct{ keyArg }
-
-func (c *keyEnable) Run(p *process) error {
-	return p.call(call{method: http.MethodPatch, path: path("keys", c.Key), body: fields{"disabled": false}, view: keysView()})
+func (c *keySwitch) Run(p *process, parsed *kong.Context) error {
+	return p.call(call{method: http.MethodPatch, path: path("keys", c.Key), body: disabled(parsed), view: keysView()})
 }
 
 type keyDelete struct{ keyArg }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+
+	"github.com/alecthomas/kong"
 )
 
 type lineList struct{}
@@ -13,20 +15,12 @@ func (c *lineList) Run(p *process) error {
 	return p.call(call{method: http.MethodGet, path: "/lines", query: url.Values{"node": {"all"}}, view: linesView()})
 }
 
-type lineDrain struct{ lineArg }
+// lineSwitch drains or resumes a line.
+type lineSwitch struct{ lineArg }
 
-func (c *lineDrain) Run(p *process) error {
-	return p.call(call{method: http.MethodPost, path: path("lines", c.Line, "drain"), view: linesView(), notFound: lineNotFound(c.Line)})
-}
-
-type lineResume struct{ lineArg }
-
-func (c *lineResume) Run(p *process) error {
-	return p.call(call{method: http.MethodPost, path: path("lines", c.Line, "resume"), view: linesView(), notFound: lineNotFound(c.Line)})
-}
-
-func lineNotFound(id string) error {
-	return fmt.Errorf("there is no line %q in the current catalog: see `tollgate line list` (not_found)", id)
+func (c *lineSwitch) Run(p *process, parsed *kong.Context) error {
+	return p.call(call{method: http.MethodPost, path: path("lines", c.Line, parsed.Selected().Name), view: linesView(),
+		notFound: fmt.Errorf("there is no line %q in the current catalog: see `tollgate line list` (not_found)", c.Line)})
 }
 
 // writeModelStates writes a table of the models that are out of service on a line.

@@ -120,6 +120,7 @@ func (p *process) parser(commands *commandLine) (*kong.Kong, error) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Help(printHelp),
 		kong.Bind(p),
+		kong.BindToProvider(p.settings),
 		kong.WithHyphenPrefixedParameters(true),
 	)
 }

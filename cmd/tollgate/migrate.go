@@ -11,11 +11,7 @@ type migrateCommand struct {
 	DryRun bool `help:"Only list the migrations that would run."`
 }
 
-func (c migrateCommand) Run(p *process) error {
-	settings, err := p.settings()
-	if err != nil {
-		return err
-	}
+func (c migrateCommand) Run(p *process, settings *app.Settings) error {
 	files, err := app.Migrate(p.ctx, settings, c.DryRun)
 	if err != nil {
 		return err

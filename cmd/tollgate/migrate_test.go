@@ -3,8 +3,6 @@ package main
 import (
 	"database/sql"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,9 +26,7 @@ func schemaFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	sandbox(t, dir, "{}")
-	if err := os.WriteFile(filepath.Join(dir, "litellm.yaml"), []byte("model_list: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, dir, "litellm.yaml", "model_list: []\n")
 	return dir
 }
 
@@ -138,8 +134,8 @@ func schemaOf(t *testing.T, url string) store.Schema {
 	return s
 }
 
-// inDatabase runs a statement on the database at url.
-func inDatabase(t *testing.T, url, statement string) {
+// inDatabase runs a statement on the database at url. The statement must change one row.
+func inDatabase(t *testing.T, url, statement string, args ...any) {
 	t.Helper()
 	driver := "pgx"
 	path, sqlite := strings.CutPrefix(url, "sqlite:")
@@ -151,7 +147,11 @@ func inDatabase(t *testing.T, url, statement string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec(statement); err != nil {
+	done, err := db.Exec(statement, args...)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if changed, err := done.RowsAffected(); err != nil || changed != 1 {
+		t.Fatalf("%d rows changed, %v", changed, err)
 	}
 }

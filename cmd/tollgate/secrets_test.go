@@ -11,7 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
+
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // keyProvider is a provider with one valid key at a time. Streams end when finish is closed.
@@ -50,19 +51,14 @@ func newKeyProvider(t *testing.T, key string) *keyProvider {
 
 func (k *keyProvider) setKey(key string) { k.key.Store(&key) }
 
-// waitFor sends requests for a model until the status is want, for at most ten seconds.
+// waitFor sends requests for a model until the status is want.
 func (s *service) waitFor(secret, model string, want int) {
 	s.t.Helper()
 	body := strings.Replace(question, "swift-1", model, 1)
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for range 500 {
-		if status, _ := s.request("POST", "/v1/chat/completions", secret, body); status == want {
-			return
-		}
-		<-again.C
-	}
-	s.t.Fatalf("%s does not answer %d", model, want)
+	scene.Eventually(s.t, fmt.Sprintf("%s answers %d", model, want), func() bool {
+		status, _ := s.request("POST", "/v1/chat/completions", secret, body)
+		return status == want
+	})
 }
 
 // TestKeysRotateWithoutARestart changes a provider's key during a stream, adds a provider,
@@ -70,13 +66,7 @@ func (s *service) waitFor(secret, model string, want int) {
 func TestKeysRotateWithoutARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	file := func(name, text string) string { return writeFile(t, dir, name, text) }
 	first, second := newKeyProvider(t, "provider-key-1"), newKeyProvider(t, "other-key-1")
 	model := "  - {id: %s, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}\n"
 	line := "  - {id: %s, provider: openai, base_url: '%s', api_key: '${file:%s}', forms: [chat], models: {%s: vendor}}\n"
@@ -142,15 +132,9 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 func TestOperatorTokenRotates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path := filepath.Join(dir, "token")
-	write := func(token string) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write := func(token string) string { return writeFile(t, dir, "token", token+"\n") }
 	const first, second = "operator-token-number-one", "operator-token-number-two"
-	write(first)
+	path := write(first)
 	s := serve(t, dir, "--admin-token-file", path)
 	status := func(path, token string) int {
 		t.Helper()
@@ -159,15 +143,7 @@ func TestOperatorTokenRotates(t *testing.T) {
 	}
 	waitFor := func(token string, want int) {
 		t.Helper()
-		again := time.NewTicker(50 * time.Millisecond)
-		defer again.Stop()
-		for range 200 {
-			if status("/admin/v1/accounts", token) == want {
-				return
-			}
-			<-again.C
-		}
-		t.Fatalf("%s does not answer %d", token, want)
+		scene.Eventually(t, fmt.Sprintf("%s gets %d", token, want), func() bool { return status("/admin/v1/accounts", token) == want })
 	}
 	waitFor(first, 200)
 	write(second)

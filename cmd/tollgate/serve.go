@@ -15,11 +15,7 @@ import (
 
 type serveCommand struct{}
 
-func (serveCommand) Run(p *process) error {
-	settings, err := p.settings()
-	if err != nil {
-		return err
-	}
+func (serveCommand) Run(p *process, settings *app.Settings) error {
 	reread := make(chan os.Signal, 1) // one pending signal is enough
 	signal.Notify(reread, syscall.SIGHUP)
 	defer signal.Stop(reread)
@@ -97,16 +93,12 @@ type applyCommand struct {
 	Yes    bool   `help:"Do not ask before removing models with requests in the last 30 days." short:"y"`
 }
 
-func (c applyCommand) Run(p *process) error {
-	settings, err := p.settings()
-	if err != nil {
-		return err
-	}
+func (c applyCommand) Run(p *process, settings *app.Settings) error {
 	options := app.Applying{DryRun: c.DryRun, Lookup: p.lookupEnv, In: p.stdin, Streams: app.Streams{Out: p.stdout, Err: p.stderr}}
 	if !c.Yes && p.canAsk() {
 		options.Confirm = p.ask
 	}
-	err = app.Apply(p.ctx, settings, c.File, options)
+	err := app.Apply(p.ctx, settings, c.File, options)
 	if errors.Is(err, app.ErrCatalog) {
 		err = usageError{err}
 	}
@@ -118,11 +110,7 @@ type catalogCommand struct {
 	Revision *int64 `help:"Print this revision instead of the current one." xor:"what" placeholder:"N"`
 }
 
-func (c catalogCommand) Run(p *process) error {
-	settings, err := p.settings()
-	if err != nil {
-		return err
-	}
+func (c catalogCommand) Run(p *process, settings *app.Settings) error {
 	if c.History {
 		return app.PrintHistory(p.ctx, settings, p.stdout)
 	}
@@ -139,11 +127,7 @@ type auditCommand struct {
 	Copy bool `help:"Audit a copy that was taken while the service ran: open holds are counted, not reported."`
 }
 
-func (c auditCommand) Run(p *process) error {
-	settings, err := p.settings()
-	if err != nil {
-		return err
-	}
+func (c auditCommand) Run(p *process, settings *app.Settings) error {
 	report, err := app.Audit(p.ctx, settings, c.Copy)
 	if err != nil {
 		return err
@@ -163,12 +147,8 @@ type healthCommand struct{}
 
 // Run checks the running service, for health checks of containers without other programs.
 // It prints nothing if the service is ready.
-func (healthCommand) Run(p *process) error {
-	s, err := p.settings()
-	if err != nil {
-		return err
-	}
-	return app.AskHealth(p.ctx, s)
+func (healthCommand) Run(p *process, settings *app.Settings) error {
+	return app.AskHealth(p.ctx, settings)
 }
 
 type versionCommand struct{}

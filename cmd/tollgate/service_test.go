@@ -18,47 +18,55 @@ type service struct {
 	cmd    *exec.Cmd
 	base   string
 	out    *bytes.Buffer // complete after wait
+	errors *bufio.Reader // standard error until the ready line
 	log    chan string   // standard error after the ready line; complete after wait
-	waited bool
 }
 
 // serve starts the service on a free port and waits until it is ready.
 func serve(t *testing.T, dir string, args ...string) *service {
 	t.Helper()
-	s := &service{t: t, out: new(bytes.Buffer), log: make(chan string, 1)}
-	s.cmd = command(t, dir, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	s := starting(t, dir, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
+	s.waitUntilReady()
+	return s
+}
+
+// starting starts a service without waiting for it.
+func starting(t *testing.T, dir string, args ...string) *service {
+	t.Helper()
+	s := &service{t: t, out: new(bytes.Buffer), log: make(chan string, 1), cmd: command(t, dir, append([]string{"serve"}, args...)...)}
 	s.cmd.Stdout = s.out
 	pipe, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.errors = bufio.NewReader(pipe)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewReader(pipe)
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+	})
+	return s
+}
+
+func (s *service) waitUntilReady() {
+	s.t.Helper()
 	var log strings.Builder
 	for s.base == "" {
-		line, err := lines.ReadString('\n')
+		line, err := s.errors.ReadString('\n')
 		log.WriteString(line)
 		if err != nil {
-			_ = s.cmd.Wait()
-			t.Fatalf("the service ended before it was ready: %s", log.String())
+			s.t.Fatalf("the service ended before it was ready: %s", log.String())
 		}
 		if base, ready := strings.CutPrefix(line, "listening on "); ready {
 			s.base = strings.TrimSpace(base)
 		}
 	}
 	go func() {
-		rest, _ := io.ReadAll(lines)
+		rest, _ := io.ReadAll(s.errors)
 		s.log <- log.String() + string(rest)
 	}()
-	t.Cleanup(func() {
-		if !s.waited {
-			_ = s.cmd.Process.Kill()
-			s.wait()
-		}
-	})
-	return s
 }
 
 func (s *service) signal(sig os.Signal) {
@@ -70,7 +78,6 @@ func (s *service) signal(sig os.Signal) {
 
 // wait returns the exit code, or -1 for a killed process, and the log.
 func (s *service) wait() (int, string) {
-	s.waited = true
 	log := <-s.log
 	_ = s.cmd.Wait()
 	return s.cmd.ProcessState.ExitCode(), log

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/store/storetest"
 )
 
@@ -144,9 +144,7 @@ func TestRequestAndLineCommands(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		dir, db := t.TempDir(), "--database="+url
-		if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}"), db); got.code != 0 {
-			t.Fatalf("%+v", got)
-		}
+		applySandbox(t, dir, "{}", db)
 		id, _ := must(t, dir, "account", "create", "--name", "acme", db)["id"].(string)
 		must(t, dir, "account", "credit", id, "5", db)
 		key := must(t, dir, "key", "create", id, db)
@@ -179,9 +177,10 @@ func TestRequestAndLineCommands(t *testing.T) {
 			t.Errorf("jobs: %v", jobs)
 		}
 		var lines []map[string]any
-		for deadline := time.Now().Add(time.Minute); len(lines) == 0 && time.Now().Before(deadline); {
-			lines = data(t, dir, "line", "list", db) // a node reports some seconds after its start
-		}
+		scene.Eventually(t, "the report of the node, some seconds after its start", func() bool {
+			lines = data(t, dir, "line", "list", db)
+			return len(lines) > 0
+		})
 		if len(lines) != 1 || lines[0]["state"] != "in_service" {
 			t.Fatalf("lines: %v", lines)
 		}
@@ -322,9 +321,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		check(words, want)
 	}
-	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
-		t.Fatalf("%+v", got)
-	}
+	applySandbox(t, dir, "{}")
 	account, _ := must(t, dir, "account", "create", "--name", "Acme Works")["id"].(string)
 	key, _ := must(t, dir, "key", "create", account, "--name", "backend")["id"].(string)
 	for words, want := range map[string]string{
@@ -361,11 +358,7 @@ func TestCompletion(t *testing.T) {
 // completeInBash returns the completions that bash gets from its script.
 func completeInBash(t *testing.T, dir string, words ...string) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(dir, "tollgate")); err != nil {
+	if err := os.Symlink(command(t, dir).Path, filepath.Join(dir, "tollgate")); err != nil {
 		t.Fatal(err)
 	}
 	script := `source <(tollgate completion bash); complete -p tollgate >/dev/null || exit 3

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -72,10 +70,7 @@ func TestDryRunWithoutADatabase(t *testing.T) {
 // line and leaves no file or folder behind.
 func TestStartWithoutItsCatalog(t *testing.T) {
 	t.Parallel()
-	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(bad, []byte("models:\n  - {id: a, kind: what}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bad := writeFile(t, t.TempDir(), "bad.yaml", "models:\n  - {id: a, kind: what}\n")
 	for file, want := range map[string]string{"gone.yaml": "gone.yaml", bad: "models[0].kind"} {
 		dir := t.TempDir()
 		got := execute(t, dir, "serve", "--catalog", file, "--listen", "127.0.0.1:0")
@@ -116,11 +111,7 @@ func TestFilesOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary, err := os.ReadFile(self)
+	binary, err := os.ReadFile(command(t, dir).Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,12 +144,9 @@ func TestFilesOfOthers(t *testing.T) {
 	} {
 		c := command(t, dir, strings.Fields(args)...)
 		c.Path, c.SysProcAttr = filepath.Join(dir, "tollgate"), &other
-		var errs bytes.Buffer
-		c.Stderr = &errs
-		_ = c.Run()
-		code, output := c.ProcessState.ExitCode(), errs.String()
-		if code != 2 || !strings.Contains(output, want) || !strings.Contains(output, owner) || strings.Count(output, "\n") != 1 {
-			t.Errorf("%s: exit %d, %q", args, code, output)
+		got := outcome(t, c)
+		if got.code != 2 || !strings.Contains(got.errors, want) || !strings.Contains(got.errors, owner) || strings.Count(got.errors, "\n") != 1 {
+			t.Errorf("%s: %+v", args, got)
 		}
 	}
 }
@@ -209,22 +197,6 @@ func forward(t *testing.T, address, server string) {
 	})
 }
 
-// starting starts a service without waiting for it, and returns its standard error.
-func starting(t *testing.T, dir string, args ...string) (*service, *bufio.Reader) {
-	t.Helper()
-	s := &service{t: t, out: new(bytes.Buffer)}
-	s.cmd = command(t, dir, append([]string{"serve"}, args...)...)
-	pipe, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
-	return s, bufio.NewReader(pipe)
-}
-
 // TestServeWaitsForItsDatabase starts a service before its database.
 func TestServeWaitsForItsDatabase(t *testing.T) {
 	t.Parallel()
@@ -234,25 +206,14 @@ func TestServeWaitsForItsDatabase(t *testing.T) {
 	}
 	server := u.Host
 	u.Host = deadAddress(t)
-	s, lines := starting(t, t.TempDir(), "--database", u.String())
-	if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "waiting") || !strings.Contains(line, "setting=database") {
+	s := starting(t, t.TempDir(), "--database", u.String())
+	line, err := s.errors.ReadString('\n')
+	if err != nil || !strings.Contains(line, "waiting") || !strings.Contains(line, "setting=database") {
 		t.Fatalf("%q, %v", line, err)
 	}
 	forward(t, u.Host, server)
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatalf("ended before it was ready: %v", err)
-		}
-		if strings.HasPrefix(line, "listening on ") {
-			break
-		}
-	}
-	s.signal(syscall.SIGTERM)
-	_, _ = io.ReadAll(lines)
-	if err := s.cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	s.waitUntilReady()
+	s.stop()
 }
 
 // TestASignalEndsTheWait stops a service that waits for its database or media store.
@@ -262,12 +223,12 @@ func TestASignalEndsTheWait(t *testing.T) {
 		{"--database", "postgres://a:b@" + deadAddress(t) + "/c?sslmode=disable"},
 		{"--database", "sqlite:x.db", "--media", "s3://bucket?endpoint=http://" + deadAddress(t) + "&path_style=true"},
 	} {
-		s, lines := starting(t, t.TempDir(), append(args, "--start-wait", "1h")...)
-		if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "waiting") {
+		s := starting(t, t.TempDir(), append(args, "--start-wait", "1h")...)
+		if line, err := s.errors.ReadString('\n'); err != nil || !strings.Contains(line, "waiting") {
 			t.Fatalf("%q, %v", line, err)
 		}
 		s.signal(syscall.SIGTERM)
-		rest, _ := io.ReadAll(lines)
+		rest, _ := io.ReadAll(s.errors)
 		if err := s.cmd.Wait(); err != nil || !strings.Contains(string(rest), "stopped before it was ready") {
 			t.Errorf("%v: %s", err, rest)
 		}
@@ -306,12 +267,9 @@ func TestExitCodesOfStarts(t *testing.T) {
 			run.Args = append([]string{"sh", "-c", `ulimit -f 0 && exec "$0" "$@"`, run.Path}, c.args...)
 			run.Path = "/bin/sh"
 		}
-		var errs bytes.Buffer
-		run.Stderr = &errs
-		_ = run.Run()
-		code, output := run.ProcessState.ExitCode(), errs.String()
-		if code != c.code || !strings.Contains(output, c.want) || strings.Contains(output, "hunter2") {
-			t.Errorf("%s: exit %d, %s", c.name, code, output)
+		got := outcome(t, run)
+		if got.code != c.code || !strings.Contains(got.errors, c.want) || strings.Contains(got.errors, "hunter2") {
+			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
 }

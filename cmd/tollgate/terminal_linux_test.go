@@ -15,8 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tollgate/internal/gatewaytest/scene"
-	"tollgate/internal/store"
-	"tollgate/internal/store/storetest"
 )
 
 // openTerminal opens a terminal and returns the user's side and the command's side.
@@ -96,9 +94,7 @@ func runOnTerminal(t *testing.T, columns uint16, input string, run func(far *os.
 func TestLargeCredits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
-		t.Fatalf("%+v", got)
-	}
+	applySandbox(t, dir, "{}")
 	id, _ := must(t, dir, "account", "create", "--name", "a")["id"].(string)
 	for _, amount := range []string{"1e3", "1E3", "5e-1", "0.1e1", "-1e3"} {
 		if got := tollgate(t, dir, "account", "credit", id, amount); got.code != 2 || !strings.Contains(got.errors, "decimal number") {
@@ -130,21 +126,10 @@ func TestLargeCredits(t *testing.T) {
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
-		t.Fatalf("%+v", got)
-	}
+	applySandbox(t, dir, "{}")
 	id, _ := must(t, dir, "account", "create", "--name", "Söhne", "--email", "a@example.com")["id"].(string)
 	// Earlier versions accepted any name.
-	db := storetest.Open(t, "sqlite:"+filepath.Join(dir, "data", "tollgate.db"), store.Options{})
-	if err := db.Update(t.Context(), func(tx *store.Tx) error {
-		changed, err := tx.Exec(`UPDATE account SET name = $1 WHERE id = $2`, "Söhne \u202e", id)
-		if changed != 1 {
-			t.Errorf("%d rows changed", changed)
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	inDatabase(t, "sqlite:"+filepath.Join(dir, "data", "tollgate.db"), `UPDATE account SET name = $1 WHERE id = $2`, "Söhne \u202e", id)
 	must(t, dir, "account", "create", "--name", "b")
 	must(t, dir, "account", "credit", id, "12.5")
 	must(t, dir, "account", "credit", id, "0.0125", "--note", strings.Repeat("long ", 30))
@@ -187,9 +172,7 @@ func TestTerminal(t *testing.T) {
 func TestKeyOfUnknownModels(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
-		t.Fatalf("%+v", got)
-	}
+	applySandbox(t, dir, "{}")
 	id, _ := must(t, dir, "account", "create", "--name", "a")["id"].(string)
 	const models, about = "--allowed-models=sandbox-caht", "allowed_models: the catalog has no model sandbox-caht, "
 	created := must(t, dir, "key", "create", id, models)
@@ -256,9 +239,7 @@ func (d *dialogue) echoes() bool {
 func TestTypedPasswordIsNotShown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}")); got.code != 0 {
-		t.Fatalf("%+v", got)
-	}
+	applySandbox(t, dir, "{}")
 	const first, second = "(not shown): ", "again: "
 	for again, code := range map[string]int{"right horse\n": 0, "right house\n": 1} {
 		d := startDialogue(t, dir, "account", "create", "--name", "a", "--email", fmt.Sprintf("a%d@example.com", code), "--password", "-")
@@ -296,16 +277,12 @@ func TestApplyConfirmsRemovals(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	s.stop()
-	other := filepath.Join(dir, "other.yaml")
-	doc := `
+	other := writeFile(t, dir, "other.yaml", `
 models:
   - {id: swift-2, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
 lines:
   - {id: main, provider: openai, base_url: 'http://127.0.0.1:1', api_key: '${NOBODY_SET_THIS}', models: {swift-2: swift}}
-`
-	if err := os.WriteFile(other, []byte(doc), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`)
 	apply := func(answer string, args ...string) (int, string) {
 		return answering(t, dir, answer, append([]string{"apply"}, args...)...)
 	}

@@ -1,6 +1,10 @@
 package main
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/alecthomas/kong"
+)
 
 // userFlags has the flags of create and change.
 type userFlags struct {
@@ -72,16 +76,11 @@ func (c *userLink) Run(p *process) error {
 	return p.call(call{method: http.MethodPost, path: path("users", c.User, "link")})
 }
 
-type userDisable struct{ userArg }
+// userSwitch disables or enables a user.
+type userSwitch struct{ userArg }
 
-func (c *userDisable) Run(p *process) error {
-	return p.call(call{method: http.MethodPatch, path: path("users", c.User), body: fields{"disabled": true}, view: usersView()})
-}
-
-type userEnable struct{ userArg }
-
-func (c *userEnable) Run(p *process) error {
-	return p.call(call{method: http.MethodPatch, path: path("users", c.User), body: fields{"disabled": false}, view: usersView()})
+func (c *userSwitch) Run(p *process, parsed *kong.Context) error {
+	return p.call(call{method: http.MethodPatch, path: path("users", c.User), body: disabled(parsed), view: usersView()})
 }
 
 type userDelete struct{ userArg }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"tollgate/internal/egress"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/ledger/sheet"
-	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
 )
@@ -99,16 +97,6 @@ func (ask OperatorRequest) to(ctx context.Context, base, token string) (*http.Re
 		r.Header.Set("Idempotency-Key", ask.Once)
 	}
 	return r, nil
-}
-
-// ReadUSD checks an amount of US dollars as a person wrote it, and returns it
-// as it stands in a request's body.
-func ReadUSD(text string) (json.Number, error) {
-	amount, err := money.ParseTyped(text)
-	if err != nil {
-		return "", err
-	}
-	return json.Number(amount.String()), nil
 }
 
 // CSVCell is a text as a cell of CSV, as the service's own files have it: no spreadsheet
