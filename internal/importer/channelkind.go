@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"maps"
 	"strings"
 
 	"tollgate/internal/wire"
@@ -71,9 +72,7 @@ func kindsOf(p Program) map[int64]channelKind {
 	if p == NewAPI {
 		own = newAPIKinds()
 	}
-	for n, kind := range own {
-		kinds[n] = kind
-	}
+	maps.Copy(kinds, own)
 	return kinds
 }
 

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 	"regexp"
@@ -21,6 +22,7 @@ type draft struct {
 	order   []string // of the models
 	lines   []draftLine
 	files   []Secret
+	taken   map[string]bool // emails of sign-ins
 }
 
 // draftLine is an unchecked line.
@@ -34,7 +36,7 @@ func newDraft(n *notes, known map[string]facts, secrets string) *draft {
 	if known == nil {
 		known = map[string]facts{}
 	}
-	return &draft{notes: n, known: known, secrets: secrets, models: map[string]*catalog.Model{}}
+	return &draft{notes: n, known: known, secrets: secrets, models: map[string]*catalog.Model{}, taken: map[string]bool{}}
 }
 
 func (d *draft) has(id string) bool { return d.models[id] != nil }
@@ -126,9 +128,7 @@ var notInID = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 // lineID returns a unique id from a name and an identifier.
 func (d *draft) lineID(e entry) string {
 	name := strings.Trim(strings.ToLower(notInID.ReplaceAllString(e.name, "-")), "-._")
-	if name == "" {
-		name = e.about
-	}
+	name = cmp.Or(name, e.about)
 	if len(name) > 40 {
 		name = strings.TrimRight(name[:40], "-._")
 	}

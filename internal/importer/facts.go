@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -21,17 +22,20 @@ type facts struct {
 	reasoning     bool
 }
 
-// rates are US dollars per million tokens, nil if unknown.
+// rates are the prices of a model.
 type rates struct {
-	input, output, cached, written *big.Rat
-	above                          []ratesAbove // ascending
+	perMillion
+	above []ratesAbove // ascending
 }
 
-// ratesAbove has the rates for prompts longer than tokens.
+// ratesAbove has the prices for prompts longer than tokens.
 type ratesAbove struct {
-	tokens                         int64
-	input, output, cached, written *big.Rat
+	tokens int64
+	perMillion
 }
+
+// perMillion are US dollars per million tokens, nil if unknown.
+type perMillion struct{ input, output, cached, written *big.Rat }
 
 // Default limits of models.
 const (
@@ -80,12 +84,8 @@ func recordOf(members map[string]json.RawMessage) record {
 
 // factsOf reads the data of a model and skips members of another type.
 func factsOf(said record) facts {
-	f := facts{mode: said["mode"], reasoning: said.flag("supports_reasoning"), rates: ratesOf(said),
-		context: tokensOf(said["max_input_tokens"]), most: tokensOf(said["max_output_tokens"])}
-	if f.context == 0 {
-		f.context = tokensOf(said["max_tokens"])
-	}
-	return f
+	return facts{mode: said["mode"], reasoning: said.flag("supports_reasoning"), rates: ratesOf(said),
+		context: cmp.Or(tokensOf(said["max_input_tokens"]), tokensOf(said["max_tokens"])), most: tokensOf(said["max_output_tokens"])}
 }
 
 // tokensOf reads a number of tokens, or returns 0.
@@ -105,21 +105,18 @@ func ratesOf(said record) (r rates) {
 		}
 		return nil
 	}
-	all := func(ending string) (input, output, cached, written *big.Rat) {
-		return million("input_cost_per_token" + ending), million("output_cost_per_token" + ending),
-			million("cache_read_input_token_cost" + ending), million("cache_creation_input_token_cost" + ending)
+	all := func(ending string) perMillion {
+		return perMillion{million("input_cost_per_token" + ending), million("output_cost_per_token" + ending),
+			million("cache_read_input_token_cost" + ending), million("cache_creation_input_token_cost" + ending)}
 	}
-	r.input, r.output, r.cached, r.written = all("")
+	r.perMillion = all("")
 	for name := range said {
 		found := behind.FindStringSubmatch(name)
 		if found == nil {
 			continue
 		}
-		above := ratesAbove{tokens: number(found[2]).Num().Int64() * 1000}
-		above.input, above.output, above.cached, above.written = all(found[1])
-		if above.output == nil {
-			above.output = r.output
-		}
+		above := ratesAbove{number(found[2]).Num().Int64() * 1000, all(found[1])}
+		above.output = cmp.Or(above.output, r.output)
 		r.above = append(r.above, above)
 	}
 	slices.SortFunc(r.above, func(a, b ratesAbove) int { return int(a.tokens - b.tokens) })
@@ -174,15 +171,9 @@ func chatModel(id string, r rates, f facts) (catalog.Model, bool) {
 	m := catalog.Model{ID: id, Kind: catalog.KindChat, State: catalog.StateOpen,
 		Forms:          []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
 		Reasoning:      f.reasoning,
-		ContextWindow:  f.context,
+		ContextWindow:  cmp.Or(f.context, assumedContext),
 		MaxImageTokens: catalog.DefaultMaxImageTokens}
-	m.MaxOutputTokens = f.most
-	if m.ContextWindow == 0 {
-		m.ContextWindow = assumedContext
-	}
-	if m.MaxOutputTokens == 0 {
-		m.MaxOutputTokens = min(assumedOutput, m.ContextWindow)
-	}
+	m.MaxOutputTokens = cmp.Or(f.most, min(assumedOutput, m.ContextWindow))
 	fits := true
 	price := func(usd *big.Rat, usual money.Price) money.Price {
 		if usd == nil {
@@ -192,18 +183,17 @@ func chatModel(id string, r rates, f facts) (catalog.Model, bool) {
 		fits = fits && ok
 		return p
 	}
-	list := func(input, output, cached, written *big.Rat) (v catalog.Rates) {
-		v.Input = price(input, 0)
-		v.Output = price(output, 0)
-		v.CachedInput = price(cached, v.Input)
-		v.CacheWrite = price(written, v.Input)
+	list := func(usd perMillion) (v catalog.Rates) {
+		v.Input = price(usd.input, 0)
+		v.Output = price(usd.output, 0)
+		v.CachedInput = price(usd.cached, v.Input)
+		v.CacheWrite = price(usd.written, v.Input)
 		v.CacheWrite1h = v.CacheWrite
 		return v
 	}
-	m.Price.Rates = list(r.input, r.output, r.cached, r.written)
+	m.Price.Rates = list(r.perMillion)
 	for _, a := range r.above {
-		m.Price.Above = append(m.Price.Above,
-			catalog.Above{PromptTokens: a.tokens, Rates: list(a.input, a.output, a.cached, a.written)})
+		m.Price.Above = append(m.Price.Above, catalog.Above{PromptTokens: a.tokens, Rates: list(a.perMillion)})
 	}
 	return m, fits
 }

@@ -10,7 +10,7 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	secrets, catalog := filepath.Join(folder, "new", "secrets"), filepath.Join(folder, "new", "imported.yaml")
-	c := read(t, OneAPI, lite(t, sample(t, "one-api.sqlite.sql")), func(o *Options) { o.Secrets = secrets })
+	c := read(t, OneAPI, oldOneAPI(t), func(o *Options) { o.Secrets = secrets })
 	write := func(dry bool) []Written {
 		t.Helper()
 		files, err := c.WriteFiles(catalog, dry)

@@ -13,6 +13,7 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -96,10 +97,7 @@ const maxName = 60
 // Read reads a source and plans its import. It returns an error if a file, the database
 // or a required table cannot be read.
 func Read(ctx context.Context, o Options) (*Contents, error) {
-	p := &Contents{Program: o.Program, Name: o.Name}
-	if p.Name == "" {
-		p.Name = string(o.Program)
-	}
+	p := &Contents{Program: o.Program, Name: cmp.Or(o.Name, string(o.Program))}
 	if len(p.Name) > maxName || p.Name != oneLine(p.Name) {
 		return nil, fmt.Errorf("the name of the source must be one line of at most %d bytes", maxName)
 	}

@@ -56,6 +56,22 @@ func lite(t *testing.T, dump string) string {
 	return path
 }
 
+// oldOneAPI creates the SQLite file of one-api's fixture.
+func oldOneAPI(t *testing.T) string {
+	t.Helper()
+	return lite(t, sample(t, "one-api.sqlite.sql"))
+}
+
+// file writes a file and returns its path.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // maria creates a MariaDB database from a dump.
 func maria(t *testing.T, dump string) string {
 	t.Helper()
@@ -110,7 +126,7 @@ func fixture(t *testing.T, program Program) *Contents {
 	t.Helper()
 	switch program {
 	case OneAPI:
-		return read(t, OneAPI, lite(t, sample(t, "one-api.sqlite.sql")), nil)
+		return read(t, OneAPI, oldOneAPI(t), nil)
 	case NewAPI:
 		return read(t, NewAPI, maria(t, sample(t, "new-api.mysql.sql")), nil)
 	}
@@ -330,7 +346,6 @@ func TestUnreadableNumbersOfLiteLLMConfig(t *testing.T) {
 	for _, column := range []string{"input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost",
 		"cache_creation_input_token_cost", "input_cost_per_token_above_200k_tokens", "max_input_tokens", "max_output_tokens",
 		"max_tokens", "weight", "rpm", "order", "max_parallel_requests"} {
-		path := filepath.Join(t.TempDir(), "config.yaml")
 		config := "model_list: [{model_name: gpt-4o, litellm_params: {model: openai/gpt-4o, api_key: k, " + column + ": ten"
 		for _, price := range []string{"input_cost_per_token", "output_cost_per_token"} {
 			if column != price {
@@ -338,11 +353,8 @@ func TestUnreadableNumbersOfLiteLLMConfig(t *testing.T) {
 			}
 		}
 		config += "}}]"
-		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
 		c := read(t, LiteLLM, "", func(o *Options) {
-			o.Config, o.Models = path, filepath.Join("testdata", "litellm.models.json")
+			o.Config, o.Models = file(t, config), filepath.Join("testdata", "litellm.models.json")
 		})
 		if !slices.ContainsFunc(c.Remarks, func(r Remark) bool {
 			return r.Name == "gpt-4o" && strings.HasSuffix(r.What, `"ten"`) &&
@@ -398,7 +410,7 @@ func TestRepetitionsMakeNothingTwice(t *testing.T) {
 // TestInterruptionsAreMadeGood checks that an import completes an earlier interrupted import.
 func TestInterruptionsAreMadeGood(t *testing.T) {
 	t.Parallel()
-	source := lite(t, sample(t, "one-api.sqlite.sql"))
+	source := oldOneAPI(t)
 	for steps := range 5 {
 		db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 		c := read(t, OneAPI, source, nil)
@@ -428,7 +440,7 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		plan := func() *Contents {
-			c := read(t, OneAPI, lite(t, sample(t, "one-api.sqlite.sql")), nil)
+			c := fixture(t, OneAPI)
 			for i := range 2*keysAtOnce + 7 {
 				proof, err := account.ProofOf("sk-" + strings.Repeat("x", 30+i%100) + strings.Repeat("y", i/100))
 				if err != nil {
@@ -542,10 +554,7 @@ func logged(t *testing.T, db *store.DB) (all string) {
 func TestSourcesThatAreNone(t *testing.T) {
 	t.Parallel()
 	empty := lite(t, "CREATE TABLE other (id int);")
-	text := filepath.Join(t.TempDir(), "a.yaml")
-	if err := os.WriteFile(text, []byte("- a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := file(t, "- a\n")
 	for name, test := range map[string]struct {
 		o    Options
 		want string
@@ -556,7 +565,7 @@ func TestSourcesThatAreNone(t *testing.T) {
 		"nothing":           {Options{Program: LiteLLM}, "config file"},
 		"a config of none":  {Options{Program: LiteLLM, Config: text}, "model_list"},
 		"no models file":    {Options{Program: LiteLLM, Config: text, Models: text}, "JSON object"},
-		"no settings":       {Options{Program: OneAPI, Source: lite(t, sample(t, "one-api.sqlite.sql")), Settings: text}, "GET /api/option/"},
+		"no settings":       {Options{Program: OneAPI, Source: oldOneAPI(t), Settings: text}, "GET /api/option/"},
 		"another program":   {Options{Program: "other"}, "no import from"},
 		"a dump":            {Options{Program: OneAPI, Source: filepath.Join("testdata", "one-api.mysql.sql")}, "load it into a database"},
 		"an empty MariaDB":  {Options{Program: OneAPI, Source: storetest.MariaDB(t)}, "the database has no table channels"},

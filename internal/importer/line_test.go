@@ -3,8 +3,6 @@ package importer
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -54,11 +52,7 @@ func TestEveryVendorOfLiteLLMIsALine(t *testing.T) {
 		config += fmt.Sprintf("- model_name: %s\n  litellm_params: {model: %s/m, input_cost_per_token: 1e-6, output_cost_per_token: 2e-6, "+
 			"api_base: https://%s.example/v1, api_key: os.environ/KEY}\n", name, name, strings.ReplaceAll(name, "_", "-"))
 	}
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := read(t, LiteLLM, "", func(o *Options) { o.Config = path })
+	c := read(t, LiteLLM, "", func(o *Options) { o.Config = file(t, config) })
 	if got, want := len(c.Document.Lines), len(vendorKinds()); got != want {
 		t.Errorf("%d lines, not %d: %+v", got, want, c.Remarks)
 	}

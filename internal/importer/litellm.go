@@ -3,6 +3,7 @@ package importer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -34,7 +35,6 @@ type liteLLM struct {
 	budgets   map[string]record
 	accounts  map[string]*liteAccount // by identifier
 	order     []string
-	taken     map[string]bool // emails of sign-ins
 }
 
 // liteAccount is an incomplete account with the models of its team or user.
@@ -62,7 +62,7 @@ func readLiteLLM(ctx context.Context, o Options, c *Contents, d *draft) error {
 	}
 	unlimited := new(big.Rat).SetFrac64(int64(o.Unlimited), 1_000_000_000)
 	s := liteLLM{draft: d, contents: c, now: o.Now, unlimited: unlimited, tables: found, budgets: map[string]record{},
-		accounts: map[string]*liteAccount{}, taken: map[string]bool{}}
+		accounts: map[string]*liteAccount{}}
 	for _, b := range found[budgetTable] {
 		s.budgets[b["budget_id"]] = b
 	}
@@ -104,7 +104,7 @@ func (s *liteLLM) readOwners(table, about, id, alias string) {
 		a := &liteAccount{models: row.texts("models"), Customer: Customer{ID: about + ":" + row[id], Mark: row[id], Disabled: row.flag("blocked"),
 			Opening: account.NewAccount{Name: nameOr(row[alias], row[id], row[id]), Email: row["user_email"]},
 			Note:    fmt.Sprintf("Imported from %s: %s %s.", s.contents.Name, about, shown(row[id]))}}
-		setEmail(&a.Customer, e, s.notes, s.taken)
+		s.setEmail(&a.Customer, e)
 		s.setBudget(&a.Customer, e, row)
 		s.remarkLimits(e, row)
 		if err := a.Opening.Check(); err != nil {
@@ -223,10 +223,7 @@ func (s *liteLLM) limitsOf(row record) record {
 	if budget == nil {
 		return row
 	}
-	out := record{}
-	for name, value := range row {
-		out[name] = value
-	}
+	out := maps.Clone(row)
 	for _, name := range []string{"max_budget", "budget_duration", "rpm_limit", "tpm_limit", "max_parallel_requests"} {
 		if _, own := out[name]; !own && budget[name] != "" {
 			out[name] = budget[name]
@@ -315,7 +312,7 @@ func (s *liteLLM) setKeyExpiry(k *OldKey, e entry, row record) {
 			k.Settings.Disabled = true
 			s.remark(e, "it has expired: its key is disabled", "")
 		default:
-			remarkExpiry(s.notes, e, at)
+			s.remarkExpiry(e, at)
 		}
 		return
 	}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/big"
@@ -147,16 +148,10 @@ func (c *config) factsFor(e entry, params, info record, id string) facts {
 	said := factsOf(own)
 	if said.rates.input != nil || said.rates.output != nil {
 		f.rates = said.rates
-		if f.rates.input == nil {
-			f.rates.input = new(big.Rat)
-		}
-		if f.rates.output == nil {
-			f.rates.output = new(big.Rat)
-		}
+		f.rates.input = cmp.Or(f.rates.input, new(big.Rat))
+		f.rates.output = cmp.Or(f.rates.output, new(big.Rat))
 	}
-	if said.mode != "" {
-		f.mode = said.mode
-	}
+	f.mode = cmp.Or(said.mode, f.mode)
 	if info["max_input_tokens"] != "" {
 		f.context = said.context
 	}

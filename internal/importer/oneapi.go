@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,7 +34,6 @@ type oneAPI struct {
 	tables tables
 	prices *ratios
 	groups map[string]map[string]bool // models of enabled channels by group
-	taken  map[string]bool            // emails of sign-ins
 }
 
 func readOneAPI(ctx context.Context, o Options, p *Contents, d *draft) error {
@@ -50,7 +50,7 @@ func readOneAPI(ctx context.Context, o Options, p *Contents, d *draft) error {
 		return err
 	}
 	maps.Copy(settings, given) // the program's current settings take precedence
-	s := oneAPI{plan: p, draft: d, now: o.Now, tables: found, groups: map[string]map[string]bool{}, taken: map[string]bool{}}
+	s := oneAPI{plan: p, draft: d, now: o.Now, tables: found, groups: map[string]map[string]bool{}}
 	if s.prices, err = ratiosOf(p.Program, settings); err != nil {
 		return err
 	}
@@ -246,10 +246,7 @@ func (s *oneAPI) modelsOf(c record, e entry, kind channelKind) map[string]string
 		if !s.has(model) {
 			continue
 		}
-		theirs := model
-		if mapped := mapping[model]; mapped != "" {
-			theirs = mapped
-		}
+		theirs := cmp.Or(mapping[model], model)
 		if kind.provider == "azure" {
 			theirs = strings.ReplaceAll(theirs, ".", "") // as both programs name deployments
 		}

@@ -106,35 +106,28 @@ func nameOr(display, name, id string) string {
 }
 
 func groupOf(u record) string {
-	if group := strings.TrimSpace(u["group"]); group != "" {
-		return group
-	}
-	return defaultGroup
-}
-
-func (s *oneAPI) setEmail(a *Customer, e entry) {
-	setEmail(a, e, s.notes, s.taken)
+	return cmp.Or(strings.TrimSpace(u["group"]), defaultGroup)
 }
 
 // setEmail sets a valid email and, unless another user has the email, requests a sign-in.
-func setEmail(a *Customer, e entry, n *notes, taken map[string]bool) {
+func (d *draft) setEmail(a *Customer, e entry) {
 	if a.Opening.Email == "" {
 		return
 	}
 	email, err := account.ParseEmail(a.Opening.Email)
 	if err != nil {
-		n.remark(e, "its email is not valid and is left out", "")
+		d.remark(e, "its email is not valid and is left out", "")
 		a.Opening.Email = ""
 		return
 	}
 	a.Opening.Email = email
-	n.count("sign_ins").Found++
-	if taken[email] {
-		n.count("sign_ins").Left++
-		n.remark(e, "it has no sign-in: another user has the same email", "add one with `tollgate user create`")
+	d.count("sign_ins").Found++
+	if d.taken[email] {
+		d.count("sign_ins").Left++
+		d.remark(e, "it has no sign-in: another user has the same email", "add one with `tollgate user create`")
 		return
 	}
-	taken[email], a.SignIn = true, true
+	d.taken[email], a.SignIn = true, true
 }
 
 // setFactor sets the price factor of an account to the ratio of its group.
@@ -153,10 +146,7 @@ func (s *oneAPI) setFactor(a *Customer, e entry, group string) {
 
 // ratioOf returns the ratio of a group, or 1 if the settings have no ratio for the group.
 func (s *oneAPI) ratioOf(group string) *big.Rat {
-	if ratio := s.prices.group[group]; ratio != nil {
-		return ratio
-	}
-	return whole(1)
+	return cmp.Or(s.prices.group[group], whole(1))
 }
 
 // setCredit credits the rest of a user's quota, and reports whether the account can have this
@@ -220,12 +210,12 @@ func (s *oneAPI) setExpiry(k *OldKey, e entry, t record) {
 		k.Settings.Disabled = true
 		s.remark(e, "it has expired: its key is disabled", "")
 	case until > 0:
-		remarkExpiry(s.notes, e, time.Unix(until, 0))
+		s.remarkExpiry(e, time.Unix(until, 0))
 	}
 }
 
 // remarkExpiry adds a remark about a token with an expiry time, because keys do not expire here.
-func remarkExpiry(n *notes, e entry, at time.Time) {
+func (n *notes) remarkExpiry(e entry, at time.Time) {
 	n.remark(e, "it expires at "+at.UTC().Format(time.RFC3339)+"; its key does not", "disable the key then with `tollgate key disable`")
 }
 

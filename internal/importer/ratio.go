@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -126,11 +127,8 @@ func (r *ratios) of(model string) (price rates, guessed, ok bool) {
 		if cached := r.cached[model]; cached != nil {
 			price.cached = product(price.input, cached)
 		}
-		written := big.NewRat(5, 4) // new-api's default
-		if own := r.written[model]; own != nil {
-			written = own
-		}
-		price.written = product(price.input, written)
+		usual := big.NewRat(5, 4) // new-api's default
+		price.written = product(price.input, cmp.Or(r.written[model], usual))
 	}
 	return price, !said, true
 }
@@ -140,12 +138,10 @@ func (r *ratios) of(model string) (price rates, guessed, ok bool) {
 func (r *ratios) completionShare(model string) (*big.Rat, bool) {
 	said := r.completion[model]
 	share, binding := shareRule(r.program, model)
-	switch {
-	case said == nil || r.program == NewAPI && binding && !strings.Contains(model, "/"):
+	if said == nil || r.program == NewAPI && binding && !strings.Contains(model, "/") {
 		return share, false
-	default:
-		return said, true
 	}
+	return said, true
 }
 
 // shareRule returns a program's own rule for completionShare, from version 0.6.11 of one-api and

@@ -105,12 +105,9 @@ func TestNumbersThatAreNone(t *testing.T) {
 // TestSettingsOfTheProgram checks that the answer of GET /api/option/ wins over the database.
 func TestSettingsOfTheProgram(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "options.json")
-	if err := os.WriteFile(path, []byte(`{"success":true,"data":[{"key":"ModelRatio","value":"{\"ERNIE-4.0-8K\":1,\"gpt-4o\":2}"},
-		{"key":"QuotaPerUnit","value":"500000"}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := read(t, OneAPI, lite(t, sample(t, "one-api.sqlite.sql")), func(o *Options) { o.Settings = path })
+	path := file(t, `{"success":true,"data":[{"key":"ModelRatio","value":"{\"ERNIE-4.0-8K\":1,\"gpt-4o\":2}"},
+		{"key":"QuotaPerUnit","value":"500000"}]}`)
+	c := read(t, OneAPI, oldOneAPI(t), func(o *Options) { o.Settings = path })
 	if len(c.Document.Models) != 1 || c.Document.Models[0].ID != "gpt-4o" || c.Document.Models[0].Price.Input != 4*1_000_000_000 {
 		t.Errorf("models %+v", c.Document.Models)
 	}
@@ -125,11 +122,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add(string(raw))
 	f.Add("model_list: [{model_name: a, litellm_params: {model: openai/gpt-4o, input_cost_per_token: 1e-6, output_cost_per_token: 2}}]")
 	f.Fuzz(func(t *testing.T, text string) {
-		path := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Read(t.Context(), Options{Program: LiteLLM, Config: path, Secrets: "/s", Providers: app.Providers()}); err != nil {
+		if _, err := Read(t.Context(), Options{Program: LiteLLM, Config: file(t, text), Secrets: "/s", Providers: app.Providers()}); err != nil {
 			t.Logf("refused: %v", err)
 		}
 	})

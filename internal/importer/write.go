@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tollgate/internal/account"
 	"tollgate/internal/money"
@@ -37,11 +38,20 @@ type writer struct {
 	dry    bool
 	by     operator.Actor
 	credit money.Amount
+	done   changes // in the current transaction
 }
 
-// update runs fn in a transaction; a dry run rolls it back.
+// changes are the counts, remarks and credits of one transaction.
+type changes struct {
+	notes
+	credit money.Amount
+}
+
+// update runs fn in a transaction and adds its changes to the report; a dry run rolls the
+// transaction back.
 func (w *writer) update(ctx context.Context, fn func(tx *store.Tx) error) error {
 	err := w.db.Update(ctx, func(tx *store.Tx) error {
+		w.done = changes{}
 		if err := tx.Serialize("import " + w.plan.Name); err != nil {
 			return err
 		}
@@ -53,34 +63,33 @@ func (w *writer) update(ctx context.Context, fn func(tx *store.Tx) error) error 
 		}
 		return nil
 	})
-	if errors.Is(err, errDry) {
-		return nil
+	if err != nil && !errors.Is(err, errDry) {
+		return err
 	}
-	return err
+	for _, c := range w.done.Counts {
+		count := w.plan.count(c.What)
+		count.Made, count.There, count.Left = count.Made+c.Made, count.There+c.There, count.Left+c.Left
+	}
+	w.credit += w.done.credit
+	w.plan.Remarks = append(w.plan.Remarks, w.done.Remarks...)
+	return nil
 }
 
 // account creates an account with its first keys, then its other keys.
 func (w *writer) account(ctx context.Context, a *Customer) error {
 	first := a.Keys[:min(len(a.Keys), keysAtOnce)]
 	var id string
-	var result batchResult
 	err := w.update(ctx, func(tx *store.Tx) (err error) {
-		result = batchResult{}
-		if id, err = w.accountTx(tx, a, &result); err != nil || id == "" {
+		if id, err = w.accountTx(tx, a); err != nil || id == "" {
+			w.done.count("keys").Left = len(a.Keys)
 			return err
 		}
-		return w.keysTx(tx, id, first, &result)
+		return w.keysTx(tx, id, first)
 	})
-	if err != nil {
+	if err != nil || id == "" {
 		return err
 	}
-	if id == "" {
-		result.keysLeft = len(a.Keys)
-	}
-	result.into(w)
-	for rest := a.Keys[len(first):]; len(rest) > 0 && id != ""; {
-		some := rest[:min(len(rest), keysAtOnce)]
-		rest = rest[len(some):]
+	for some := range slices.Chunk(a.Keys[len(first):], keysAtOnce) {
 		if err := w.moreKeys(ctx, id, some); err != nil {
 			return err
 		}
@@ -91,90 +100,54 @@ func (w *writer) account(ctx context.Context, a *Customer) error {
 // moreKeys creates further keys of an account. In a dry run, the transaction that created the
 // account is rolled back already, so moreKeys only looks up the keys.
 func (w *writer) moreKeys(ctx context.Context, id string, keys []OldKey) error {
-	var result batchResult
-	err := w.update(ctx, func(tx *store.Tx) error {
-		result = batchResult{}
+	return w.update(ctx, func(tx *store.Tx) error {
 		if w.dry {
 			if _, err := account.GetTx(tx, id); account.IsUnknown(err) {
-				result.keys = len(keys)
+				w.done.count("keys").Made = len(keys)
 				return nil
 			}
 		}
-		return w.keysTx(tx, id, keys, &result)
+		return w.keysTx(tx, id, keys)
 	})
-	if err == nil {
-		result.into(w)
-	}
-	return err
-}
-
-// batchResult counts the changes of one transaction.
-type batchResult struct {
-	accounts, accountsThere, accountsLeft int
-	signIns, signInsThere, signInsLeft    int
-	keys, keysThere, keysLeft             int
-	credit                                money.Amount
-	remarks                               []Remark
-}
-
-// into adds a result to the report.
-func (o batchResult) into(w *writer) {
-	p := w.plan
-	for _, c := range []struct {
-		what              string
-		made, there, left int
-	}{
-		{"accounts", o.accounts, o.accountsThere, o.accountsLeft},
-		{"sign_ins", o.signIns, o.signInsThere, o.signInsLeft},
-		{"keys", o.keys, o.keysThere, o.keysLeft},
-	} {
-		count := p.count(c.what)
-		count.Made, count.There, count.Left = count.Made+c.made, count.There+c.there, count.Left+c.left
-	}
-	w.credit += o.credit
-	p.Remarks = append(p.Remarks, o.remarks...)
-}
-
-func (o *batchResult) remark(about, id, name, what, do string) {
-	o.remarks = append(o.remarks, Remark{About: about, ID: id, Name: shown(name), What: what, Do: do})
 }
 
 // accountTx creates an account unless it exists, and returns its id. The id is empty if another
 // entry has the same identifier.
-func (w *writer) accountTx(tx *store.Tx, a *Customer, result *batchResult) (string, error) {
+func (w *writer) accountTx(tx *store.Tx, a *Customer) (string, error) {
 	there, err := itemTx(tx, w.plan.Name, kindAccount, a.ID)
 	if err != nil {
 		return "", err
 	}
+	accounts, signIns := w.done.count("accounts"), w.done.count("sign_ins")
 	switch {
 	case there.object != "" && there.mark != a.Mark:
-		result.accountsLeft++
+		accounts.Left++
 		if a.SignIn {
-			result.signInsLeft++
+			signIns.Left++
 		}
-		result.remark("user", a.ID, a.Mark, "it is left out: an earlier import created an account for "+shown(there.mark)+" from its ID",
+		w.done.remark(entry{"user", a.ID, a.Mark}, "it is left out: an earlier import created an account for "+shown(there.mark)+" from its ID",
 			"if this is another database, give it a --name of its own")
 		return "", nil
 	case there.object != "":
-		result.accountsThere++
+		accounts.There++
 		if a.SignIn {
-			result.signInsThere++
+			signIns.There++
 		}
 		return there.object, nil
 	}
-	result.accounts++
+	accounts.Made++
 	opened, err := operator.CreateAccountTx(tx, w.by, a.Opening)
 	if err != nil {
 		return "", err
 	}
-	if err := w.fillAccountTx(tx, opened.ID, a, result); err != nil {
+	if err := w.fillAccountTx(tx, opened.ID, a); err != nil {
 		return "", err
 	}
 	return opened.ID, addItemTx(tx, w.plan.Name, kindAccount, a.ID, item{mark: a.Mark, object: opened.ID})
 }
 
 // fillAccountTx adds everything except the keys to a new account.
-func (w *writer) fillAccountTx(tx *store.Tx, id string, a *Customer, result *batchResult) error {
+func (w *writer) fillAccountTx(tx *store.Tx, id string, a *Customer) error {
 	if a.Note != "" || a.Disabled {
 		change := account.Patch{Note: &a.Note}
 		if a.Disabled {
@@ -192,7 +165,7 @@ func (w *writer) fillAccountTx(tx *store.Tx, id string, a *Customer, result *bat
 		if _, _, err := operator.CreditTx(tx, w.by, id, credit); err != nil {
 			return err
 		}
-		result.credit += a.Credit
+		w.done.credit += a.Credit
 	}
 	if !a.SignIn {
 		return nil
@@ -202,33 +175,33 @@ func (w *writer) fillAccountTx(tx *store.Tx, id string, a *Customer, result *bat
 		return err
 	}
 	if taken {
-		result.signInsLeft++
-		result.remark("user", a.ID, a.Mark, "it has no sign-in: another user already has its email", "add one with `tollgate user create`")
+		w.done.count("sign_ins").Left++
+		w.done.remark(entry{"user", a.ID, a.Mark}, "it has no sign-in: another user already has its email", "add one with `tollgate user create`")
 		return nil
 	}
-	result.signIns++
+	w.done.count("sign_ins").Made++
 	_, err = operator.CreateUserTx(tx, w.by, id, account.SignIn{Email: a.Opening.Email})
 	return err
 }
 
 // keysTx creates the missing keys of an account.
-func (w *writer) keysTx(tx *store.Tx, id string, keys []OldKey, result *batchResult) error {
+func (w *writer) keysTx(tx *store.Tx, id string, keys []OldKey) error {
 	for _, k := range keys {
 		there, err := itemTx(tx, w.plan.Name, kindKey, k.ID)
 		if err != nil {
 			return err
 		}
 		if there.object != "" && there.mark == k.Proof.Hash {
-			result.keysThere++
+			w.done.count("keys").There++
 			continue
 		}
 		if there.object != "" {
-			result.keysLeft++
-			result.remark("token", k.ID, k.Settings.Name, "it is left out: an earlier import created another key for its ID",
+			w.done.count("keys").Left++
+			w.done.remark(entry{"token", k.ID, k.Settings.Name}, "it is left out: an earlier import created another key for its ID",
 				"if this is another database, give it a --name of its own")
 			continue
 		}
-		if err := w.keyTx(tx, id, k, result); err != nil {
+		if err := w.keyTx(tx, id, k); err != nil {
 			return err
 		}
 	}
@@ -236,16 +209,17 @@ func (w *writer) keysTx(tx *store.Tx, id string, keys []OldKey, result *batchRes
 }
 
 // keyTx creates a key.
-func (w *writer) keyTx(tx *store.Tx, id string, k OldKey, result *batchResult) error {
+func (w *writer) keyTx(tx *store.Tx, id string, k OldKey) error {
 	key, err := operator.ImportKeyTx(tx, w.by, id, k.Settings, k.Proof)
 	switch {
 	case errors.Is(err, account.ErrKeyTaken), errors.Is(err, account.ErrKeyHash), account.IsRefused(err):
-		result.keysLeft++
-		result.remark("token", k.ID, k.Settings.Name, "it is left out: "+oneLine(err.Error()), "make a key for it with `tollgate key create`")
+		w.done.count("keys").Left++
+		w.done.remark(entry{"token", k.ID, k.Settings.Name}, "it is left out: "+oneLine(err.Error()),
+			"make a key for it with `tollgate key create`")
 		return nil
 	case err != nil:
 		return err
 	}
-	result.keys++
+	w.done.count("keys").Made++
 	return addItemTx(tx, w.plan.Name, kindKey, k.ID, item{mark: k.Proof.Hash, object: key.ID})
 }
