@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/store/storetest"
 )
 
@@ -34,26 +32,29 @@ func (p *served) ask(t *testing.T, method, path, key, body string, headers ...st
 	return w.Code, w.Header(), members
 }
 
+// customer creates an account with 5 USD and a key. It returns the account's path and the key.
+func (p *served) customer(t *testing.T) (account, key string) {
+	t.Helper()
+	_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
+	account = "/admin/v1/accounts/" + owner["id"].(string)
+	p.ask(t, "POST", account+"/credits", operatorToken, `{"usd":5}`)
+	_, _, created := p.ask(t, "POST", account+"/keys", operatorToken, `{}`)
+	return account, created["key"].(string)
+}
+
 // TestQueuedJobsShowTheirPlace reads waiting jobs without a line as the operator.
 func TestQueuedJobsShowTheirPlace(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "catalog.yaml")
-	if err := os.WriteFile(file, []byte(`
+	file := file(t, "catalog.yaml", `
 models: [{id: easel-1, kind: image, price: {1K: 0.03}}]
 lines: [{id: main, provider: sandbox, models: {easel-1: sandbox-image}, enabled: false}]
-`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`)
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		p := serve(t, testSettings(t, url, "{admin_token: "+operatorToken+", media: 'file:"+t.TempDir()+"', catalog: '"+file+"'}"))
 		defer p.stop(t)
-		_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
-		account := "/admin/v1/accounts/" + owner["id"].(string)
-		p.ask(t, "POST", account+"/credits", operatorToken, `{"usd":5}`)
-		_, _, created := p.ask(t, "POST", account+"/keys", operatorToken, `{}`)
+		_, key := p.customer(t)
 		for range 2 {
-			p.ask(t, "POST", "/v1/images/generations", created["key"].(string), `{"model":"easel-1","prompt":"a boat"}`)
+			p.ask(t, "POST", "/v1/images/generations", key, `{"model":"easel-1","prompt":"a boat"}`)
 		}
 		_, _, list := p.ask(t, "GET", "/admin/v1/jobs?status=queued", operatorToken, "")
 		jobs := list["data"].([]any)
@@ -82,21 +83,13 @@ func TestRequeueIsDoneOnce(t *testing.T) {
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		p := serve(t, testSettings(t, url, "{admin_token: "+operatorToken+", media: 'file:"+t.TempDir()+"'}"))
 		defer p.stop(t)
-		_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
-		account := "/admin/v1/accounts/" + owner["id"].(string)
-		p.ask(t, "POST", account+"/credits", operatorToken, `{"usd":5}`)
-		_, _, created := p.ask(t, "POST", account+"/keys", operatorToken, `{}`)
-		key := created["key"].(string)
+		account, key := p.customer(t)
 		_, _, job := p.ask(t, "POST", "/v1/images/generations", key, `{"model":"sandbox-image","prompt":"a boat"}`)
 		path := "/admin/v1/jobs/" + job["id"].(string)
-		cost := 0.0
-		for deadline := time.Now().Add(30 * time.Second); cost == 0; {
-			if time.Now().After(deadline) {
-				t.Fatal("the job does not end")
-			}
+		scene.Eventually(t, "the end of the job", func() bool {
 			_, _, v := p.ask(t, "GET", path, operatorToken, "")
-			cost = v["cost_usd"].(float64)
-		}
+			return v["cost_usd"] != 0.0
+		})
 
 		if status, _, v := p.ask(t, "POST", path+"/requeue", operatorToken, "", "Idempotency-Key", "k"); status != 400 ||
 			v["error"].(map[string]any)["param"] != "force" {

@@ -76,6 +76,22 @@ func serveWith(t *testing.T, s *Settings, o Options) *served {
 	return p
 }
 
+// quietStart creates an App without showing its output. The settings must not work.
+func quietStart(t *testing.T, s *Settings) (*App, error) {
+	t.Helper()
+	return New(t.Context(), s, Options{Stdout: io.Discard, Stderr: io.Discard, Lookup: os.LookupEnv})
+}
+
+// file writes a file and returns its path.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // get asks for a path and returns the status; addresses are taken before New
 // returns, so the connection waits until the server answers.
 func (p *served) get(t *testing.T, path string, headers ...string) int {
@@ -227,10 +243,7 @@ func TestFirstStartOfManyNodes(t *testing.T) {
 
 func TestSetUpLeavesAlone(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "catalog.yaml")
-	if err := os.WriteFile(file, []byte("models: []\nlines: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := file(t, "catalog.yaml", "models: []\nlines: []\n")
 	openAccount := func(tx *store.Tx) error {
 		_, err := account.CreateTx(tx, account.NewAccount{Name: "mine"})
 		return err
@@ -292,10 +305,7 @@ func TestStartFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { busy.Close() })
-	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(bad, []byte("models:\n  - {id: x, kind: chat}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bad := file(t, "bad.yaml", "models:\n  - {id: x, kind: chat}\n")
 	for _, c := range []struct{ name, settings, key, says string }{
 		{"address taken", "metrics_listen: " + busy.Addr().String(), "metrics_listen",
 			"another program listens at " + busy.Addr().String() + " (address already in use): stop it, or choose another address"},
@@ -308,9 +318,9 @@ func TestStartFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := testSettings(t, storetest.SQLite(t), c.settings)
-			_, err := New(t.Context(), s, Options{Stdout: io.Discard, Stderr: io.Discard, Lookup: os.LookupEnv})
-			var fault *SettingError
-			if mayPass := c.name == "address taken"; errors.As(err, &fault) == mayPass || !strings.HasPrefix(err.Error(), c.key+": ") ||
+			_, err := quietStart(t, s)
+			_, fault := errors.AsType[*SettingError](err)
+			if mayPass := c.name == "address taken"; fault == mayPass || !strings.HasPrefix(err.Error(), c.key+": ") ||
 				!strings.Contains(err.Error(), c.says) {
 				t.Fatalf("got %v", err)
 			}
@@ -340,9 +350,8 @@ func TestSecondServiceOfAFile(t *testing.T) {
 	t.Parallel()
 	s := testSettings(t, storetest.SQLite(t), "")
 	first := serve(t, s)
-	_, err := New(t.Context(), s, Options{Stdout: io.Discard, Stderr: io.Discard, Lookup: os.LookupEnv})
-	var fault *SettingError
-	if !errors.As(err, &fault) || fault.Key != "database" || !errors.Is(err, store.ErrServed) ||
+	_, err := quietStart(t, s)
+	if fault, ok := errors.AsType[*SettingError](err); !ok || fault.Key != "database" || !errors.Is(err, store.ErrServed) ||
 		!strings.HasSuffix(err.Error(), "stop it first, or give this one another file with --database") {
 		t.Errorf("got %v", err)
 	}
@@ -390,12 +399,11 @@ func TestCommandBesideAnOlderService(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = OpenDatabase(t.Context(), s, true)
-	var fault *SettingError
-	if !errors.As(err, &fault) || fault.Key != "database" || !errors.Is(err, store.ErrOlderSchema) {
+	if fault, ok := errors.AsType[*SettingError](err); !ok || fault.Key != "database" || !errors.Is(err, store.ErrOlderSchema) {
 		t.Errorf("got %v", err)
 	}
 	_, err = Migrate(t.Context(), s, false)
-	if !errors.As(err, &fault) || !errors.Is(err, store.ErrServed) {
+	if _, ok := errors.AsType[*SettingError](err); !ok || !errors.Is(err, store.ErrServed) {
 		t.Errorf("migrate: %v", err)
 	}
 }

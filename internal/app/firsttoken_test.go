@@ -2,7 +2,6 @@ package app
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,17 +24,14 @@ func operatorStatus(t *testing.T, p *served, token string) int {
 // API, valid at once, after a restart, and for commands to the service.
 func TestFirstStartMakesAToken(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "catalog.yaml")
-	if err := os.WriteFile(file, catalog.Sandbox(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := file(t, "catalog.yaml", string(catalog.Sandbox()))
 	for name, more := range map[string]string{
 		"demo": "{}", "catalog": "{no_demo: true, catalog: '" + file + "'}", "two addresses": "admin_listen: 127.0.0.1:0",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.SQLite(t)
-			path := filepath.Join(filepath.Dir(strings.TrimPrefix(url, "sqlite:")), "admin-token")
+			path := tokenBeside(url)
 			p := serve(t, testSettings(t, url, more))
 			raw, err := os.ReadFile(path)
 			if err != nil {
@@ -76,12 +72,17 @@ func TestFirstStartMakesAToken(t *testing.T) {
 	}
 }
 
+// tokenBeside returns the path of the token's file beside an SQLite database.
+func tokenBeside(url string) string {
+	return filepath.Join(filepath.Dir(strings.TrimPrefix(url, "sqlite:")), "admin-token")
+}
+
 // TestTokenSettingWins checks that admin_token and admin_token_file come before the file beside the
 // database, and that a start with either creates no file.
 func TestTokenSettingWins(t *testing.T) {
 	t.Parallel()
 	url := storetest.SQLite(t)
-	path := filepath.Join(filepath.Dir(strings.TrimPrefix(url, "sqlite:")), "admin-token")
+	path := tokenBeside(url)
 	const own = "a-token-of-the-operator"
 	p := serve(t, testSettings(t, url, "admin_token: "+own))
 	if _, err := os.Stat(path); err == nil {
@@ -91,10 +92,7 @@ func TestTokenSettingWins(t *testing.T) {
 	if err := os.WriteFile(path, []byte("the-token-of-the-file\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	another := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(another, []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	another := file(t, "token", own)
 	for more, status := range map[string]map[string]int{
 		"admin_token: " + own:          {own: 200, "the-token-of-the-file": 401},
 		"admin_token_file: " + another: {own: 200, "the-token-of-the-file": 401},
@@ -117,8 +115,8 @@ func TestLaterStartsMakeNoToken(t *testing.T) {
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		first := serve(t, testSettings(t, url, "{}"))
 		first.stop(t)
-		if path, sqlite := strings.CutPrefix(url, "sqlite:"); sqlite {
-			if err := os.Remove(filepath.Join(filepath.Dir(path), "admin-token")); err != nil {
+		if strings.HasPrefix(url, "sqlite:") {
+			if err := os.Remove(tokenBeside(url)); err != nil {
 				t.Fatal(err)
 			}
 		} else if got := first.out.String(); !strings.Contains(got, "TOLLGATE_ADMIN_TOKEN=") {
@@ -141,14 +139,13 @@ func TestUnusableTokenFile(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "spaces": "two words", "short": "short", "not ASCII": "ein-schlüssel-für-alle"} {
 		url := "sqlite:" + filepath.Join(t.TempDir(), "tollgate.db")
 		storetest.Open(t, url, store.Options{})
-		if err := os.WriteFile(filepath.Join(filepath.Dir(strings.TrimPrefix(url, "sqlite:")), "admin-token"), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(tokenBeside(url), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s := testSettings(t, url, "{}")
 		s.Listen = ":0" // where a short one could be guessed
-		_, err := New(t.Context(), s, Options{Stdout: io.Discard, Stderr: io.Discard, Lookup: os.LookupEnv})
-		var fault *SettingError
-		if !errors.As(err, &fault) || !strings.HasPrefix(fault.Key, "admin_token") {
+		_, err := quietStart(t, s)
+		if fault, ok := errors.AsType[*SettingError](err); !ok || !strings.HasPrefix(fault.Key, "admin_token") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

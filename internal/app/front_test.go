@@ -36,11 +36,22 @@ func named(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(name)) })
 }
 
+// state is the state of the parts that readiness checks.
+type state struct {
+	database, writable error
+	revision           int64
+	noMedia            bool
+}
+
+func (s state) readiness() *readiness {
+	return &readiness{database: func(context.Context) error { return s.database }, writable: func() error { return s.writable },
+		catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: s.revision} },
+		media:   func() (time.Time, bool) { return time.Date(2026, 11, 28, 3, 0, 0, 0, time.UTC), s.noMedia }}
+}
+
 func TestFrontSendsToSurfaces(t *testing.T) {
 	t.Parallel()
-	ready := &readiness{database: func(context.Context) error { return nil }, writable: func() error { return nil },
-		catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: 1} },
-		media:   func() (time.Time, bool) { return time.Time{}, false }}
+	ready := state{revision: 1}.readiness()
 	log := slog.New(slog.DiscardHandler)
 	open := newFront(surfaces{api: named("api"), console: named("console"), admin: named("admin"), media: named("media"),
 		metrics: named("metrics"), ready: ready, token: httpapi.NewOperatorToken("secret"),
@@ -92,24 +103,19 @@ func TestReadiness(t *testing.T) {
 	t.Parallel()
 	away := errors.New("password=hunter2 refused")
 	for _, c := range []struct {
-		name     string
-		database error
-		writable error
+		name string
+		state
 		stopping bool
-		revision int64
-		noMedia  bool
 		fault    string // the part at fault
 	}{
-		{"ready", nil, nil, false, 1, false, ""},
-		{"database away", away, away, false, 1, false, "database"},
-		{"disk full", nil, away, false, 1, true, "database"},
-		{"stopping", nil, nil, true, 1, false, "process"},
-		{"no catalog", nil, nil, false, 0, false, "catalog"},
-		{"media store down", nil, nil, false, 1, true, ""}, // chat does without it
+		{"ready", state{nil, nil, 1, false}, false, ""},
+		{"database away", state{away, away, 1, false}, false, "database"},
+		{"disk full", state{nil, away, 1, true}, false, "database"},
+		{"stopping", state{nil, nil, 1, false}, true, "process"},
+		{"no catalog", state{nil, nil, 0, false}, false, "catalog"},
+		{"media store down", state{nil, nil, 1, true}, false, ""}, // chat does without it
 	} {
-		ready := &readiness{database: func(context.Context) error { return c.database }, writable: func() error { return c.writable },
-			catalog: func() *catalog.Snapshot { return &catalog.Snapshot{Revision: c.revision} },
-			media:   func() (time.Time, bool) { return time.Date(2026, 11, 28, 3, 0, 0, 0, time.UTC), c.noMedia }}
+		ready := c.readiness()
 		ready.stopping.Store(c.stopping)
 		f := newFront(surfaces{ready: ready, log: slog.New(slog.DiscardHandler)})
 		got := ask(f, "GET", "/readyz")
@@ -170,18 +176,24 @@ func TestPanicsAreSaidOnce(t *testing.T) {
 	}
 }
 
-// TestContractsAreWhereTheirAPIsAre asks the addresses of a process for the contracts
-// and for their first page.
-func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
-	t.Parallel()
+// wholeSurfaces returns the surfaces of a process with one address.
+func wholeSurfaces(t *testing.T) surfaces {
+	t.Helper()
 	pages, err := contract.NewSite(func(name string) string { return "/console/static/" + name }, fault.Explain)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
-	nobody := func(context.Context) (users, operators bool) { return false, false }
-	whole := surfaces{api: named("api"), admin: named("admin"), console: named("console"), pages: pages,
-		token: httpapi.NewOperatorToken("secret"), log: log, base: "https://api.example.com", signIns: nobody}
+	return surfaces{api: named("api"), admin: named("admin"), console: named("console"), pages: pages,
+		token: httpapi.NewOperatorToken("secret"), log: slog.New(slog.DiscardHandler)}
+}
+
+// TestContractsAreWhereTheirAPIsAre asks the addresses of a process for the contracts
+// and for their first page.
+func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
+	t.Parallel()
+	whole := wholeSurfaces(t)
+	whole.base = "https://api.example.com"
+	whole.signIns = func(context.Context) (users, operators bool) { return false, false }
 	public, private := whole.parted()
 	tokenless := whole
 	tokenless.token = nil
@@ -226,12 +238,7 @@ func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
 // page, on the addresses with the page, and nowhere else.
 func TestPagesEndWithoutSlash(t *testing.T) {
 	t.Parallel()
-	pages, err := contract.NewSite(func(name string) string { return "/console/static/" + name }, fault.Explain)
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole := surfaces{api: named("api"), admin: named("admin"), console: named("console"), pages: pages,
-		token: httpapi.NewOperatorToken("secret"), log: slog.New(slog.DiscardHandler)}
+	whole := wholeSurfaces(t)
 	public, private := whole.parted()
 	for _, c := range []struct {
 		name         string

@@ -132,8 +132,7 @@ func readCatalog(path string, how Applying) (*catalog.Document, error) {
 		return nil, &SettingError{"file", ExplainPermission(err)}
 	}
 	doc, warnings, err := catalog.Parse(raw, Providers())
-	var faults catalog.Faults
-	if errors.As(err, &faults) && len(faults) > 1 {
+	if faults, ok := errors.AsType[catalog.Faults](err); ok && len(faults) > 1 {
 		for _, f := range faults {
 			tell(out.Err, "%s: %s\n", path, f)
 		}

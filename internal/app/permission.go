@@ -48,8 +48,7 @@ func checkDatabaseAccess(path string) error {
 // ExplainPermission adds the owner of the file and advice to an error of the file system, if this
 // process lacks the permission. It returns other errors unchanged.
 func ExplainPermission(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) && errors.Is(err, fs.ErrPermission) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrPermission) {
 		return permissionError(pathErr.Path, err)
 	}
 	return err
@@ -84,8 +83,7 @@ func permissionError(path string, err error) error {
 
 // withoutPath returns an error of the file system without its path.
 func withoutPath(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err
 	}
 	return err

@@ -2,10 +2,8 @@ package app
 
 import (
 	"errors"
-	"io"
 	"maps"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -28,9 +26,8 @@ func TestShortTokens(t *testing.T) {
 	s := testSettings(t, storetest.SQLite(t), "admin_token: fifteen-letters")
 	for _, at := range []struct{ listen, admin string }{{":0", ""}, {"127.0.0.1:0", ":0"}} {
 		s.Listen, s.AdminListen = at.listen, at.admin
-		_, err := New(t.Context(), s, Options{Stdout: io.Discard, Stderr: io.Discard, Lookup: os.LookupEnv})
-		var fault *SettingError
-		if !errors.As(err, &fault) || fault.Key != "admin_token" {
+		_, err := quietStart(t, s)
+		if fault, ok := errors.AsType[*SettingError](err); !ok || fault.Key != "admin_token" {
 			t.Errorf("%+v: got %v", at, err)
 		}
 	}

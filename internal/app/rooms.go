@@ -121,25 +121,25 @@ func (r *rooms) takeAddresses(ctx context.Context) (err error) {
 		MaxConnections: r.settings.MaxConnections, MaxConnectionsPerAddress: r.settings.MaxConnectionsPerAddress,
 		TrustedProxies: r.settings.TrustedProxies, Log: r.log,
 	}
-	if r.server, err = server.Listen(ctx, r.settings.Listen, bounds); err != nil {
-		return startError("listen", explainListen("listen", r.settings.Listen, err))
+	for _, at := range []struct {
+		key, address, name string
+		server             **server.Server
+	}{
+		{"listen", r.settings.Listen, "server", &r.server},
+		{"metrics_listen", r.settings.MetricsListen, "metrics server", &r.metricsServer},
+		{"admin_listen", r.settings.AdminListen, "operator's server", &r.operatorServer},
+	} {
+		if at.address == "" {
+			continue
+		}
+		if *at.server, err = server.Listen(ctx, at.address, bounds); err != nil {
+			return startError(at.key, explainListen(at.key, at.address, err))
+		}
+		r.life.later(at.name, (*at.server).Close)
 	}
-	r.life.later("server", r.server.Close)
 	if r.server.OnAllAddresses() && r.settings.PublicURL == "" {
 		r.log.Warn("listen names no address and public_url is not set: links lead to this machine alone, so set public_url to what users reach",
 			"listen", r.settings.Listen, "links", r.Base())
-	}
-	if address := r.settings.MetricsListen; address != "" {
-		if r.metricsServer, err = server.Listen(ctx, address, bounds); err != nil {
-			return startError("metrics_listen", explainListen("metrics_listen", address, err))
-		}
-		r.life.later("metrics server", r.metricsServer.Close)
-	}
-	if address := r.settings.AdminListen; address != "" {
-		if r.operatorServer, err = server.Listen(ctx, address, bounds); err != nil {
-			return startError("admin_listen", explainListen("admin_listen", address, err))
-		}
-		r.life.later("operator's server", r.operatorServer.Close)
 	}
 	return nil
 }

@@ -201,8 +201,7 @@ func position(path string, node ast.Node) string {
 
 // syntaxFault returns one line about an invalid YAML file.
 func syntaxFault(path string, err error) error {
-	var fault yaml.Error
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[yaml.Error](err); ok {
 		at := fault.GetToken().Position
 		return fmt.Errorf("config (%s:%d:%d): %s", path, at.Line, at.Column, oneLine(fault.GetMessage()))
 	}

@@ -52,58 +52,42 @@ const (
 func New(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_requests_total", Help: "Answered requests by endpoint and HTTP status; 0: cut before a status."},
-			[]string{"endpoint", "status"}),
+		requests: counters("tollgate_requests_total", "Answered requests by endpoint and HTTP status; 0: cut before a status.",
+			"endpoint", "status"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tollgate_request_seconds", Help: "From the first byte of a request to the last of its answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}},
 			[]string{"endpoint"}),
 		admitted: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tollgate_admission_seconds", Help: "From the wish to hold money to the durable answer.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}}),
+			Name: "tollgate_admission_seconds", Help: "From the wish to hold money to the durable answer.", Buckets: ofCommits()}),
 		batches: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "tollgate_batch_operations", Help: "Operations that one commit of the ledger took.",
 			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}}),
 		commits: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tollgate_batch_seconds", Help: "From the beginning of a batch of the ledger to its commit.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}}),
-		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tollgate_held_usd", Help: "US dollars on hold on all nodes, for requests and for jobs; read every 15 seconds."},
-			[]string{"kind"}),
-		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tollgate_open_holds", Help: "Open holds on all nodes, of requests and of jobs; read every 15 seconds."},
-			[]string{"kind"}),
+			Name: "tollgate_batch_seconds", Help: "From the beginning of a batch of the ledger to its commit.", Buckets: ofCommits()}),
+		held:   gauges("tollgate_held_usd", "US dollars on hold on all nodes, for requests and for jobs; read every 15 seconds.", "kind"),
+		holds:  gauges("tollgate_open_holds", "Open holds on all nodes, of requests and of jobs; read every 15 seconds.", "kind"),
 		models: newModels(),
-		spans: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_trace_spans_total",
-			Help: "Spans of traces by outcome: sent, or dropped, since the collector did not take them in time."},
-			[]string{"outcome"}),
+		spans: counters("tollgate_trace_spans_total",
+			"Spans of traces by outcome: sent, or dropped, since the collector did not take them in time.", "outcome"),
 		excess: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tollgate_charge_over_hold_usd_total", Help: "US dollars of usage above the hold, which nobody was charged."}),
-		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_swept_holds_total", Help: "Holds of dead nodes that were ended, by whether their progress was charged."},
-			[]string{"charged"}),
+		swept: counters("tollgate_swept_holds_total",
+			"Holds of dead nodes that were ended, by whether their progress was charged.", "charged"),
 		unswept: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_unswept_holds", Help: "Holds of dead nodes that the last sweep could not end."}),
 		damaged: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tollgate_damaged_holds_total", Help: "Holds that were moved to the quarantine because the rows around them are damaged."}),
-		jumps: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_clock_jumps_total",
-			Help: "Jumps of the database's clock by a second or more (on SQLite: of this machine's), by direction."},
-			[]string{"direction"}),
-		delayed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_wrong_keys_delayed_total",
-			Help: "Wrong keys and operator tokens from addresses that sent many: answered late, or at once on a connection that is closed then."},
-			[]string{"secret"}),
-		leftOut: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_request_log_left_out_total",
-			Help: "Refused requests without a row of their own in the request log, by whether their caller is known; the next row stands for them."},
-			[]string{"caller"}),
-		unknownUsage: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_unknown_usage_total",
-			Help: "Members of a line's usage that nobody knows and that count something; they may be billed on top."},
-			[]string{"line", "member"}),
+		jumps: counters("tollgate_clock_jumps_total",
+			"Jumps of the database's clock by a second or more (on SQLite: of this machine's), by direction.", "direction"),
+		delayed: counters("tollgate_wrong_keys_delayed_total",
+			"Wrong keys and operator tokens from addresses that sent many: answered late, or at once on a connection that is closed then.",
+			"secret"),
+		leftOut: counters("tollgate_request_log_left_out_total",
+			"Refused requests without a row of their own in the request log, by whether their caller is known; the next row stands for them.",
+			"caller"),
+		unknownUsage: counters("tollgate_unknown_usage_total",
+			"Members of a line's usage that nobody knows and that count something; they may be billed on top.", "line", "member"),
 	}
 	for _, direction := range []string{"ahead", "back"} { // a rate needs a zero to begin with
 		m.jumps.WithLabelValues(direction)
@@ -117,13 +101,25 @@ func New(version string) *Metrics {
 		m.held.WithLabelValues(kind)
 		m.holds.WithLabelValues(kind)
 	}
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "tollgate_build_info", Help: "Always 1; the label tells the version."}, []string{"version"})
+	build := gauges("tollgate_build_info", "Always 1; the label tells the version.", "version")
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.commits, m.held, m.holds, m.excess, m.swept, m.unswept,
 		m.damaged, m.jumps, m.delayed, m.leftOut, m.unknownUsage, m.models, m.spans, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// ofCommits are the buckets of durations that a commit decides.
+func ofCommits() []float64 {
+	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 }
 
 // Registry is where rooms with metrics of their own register them.
@@ -214,7 +210,7 @@ func (m *Metrics) setHeld(requests, jobs ledger.OpenHolds) {
 // Ledger returns the observer of the books. The counter of usage above holds is a float, because
 // Prometheus has no other type; the exact figure stands on the receipt.
 func (m *Metrics) Ledger() ledger.Observer {
-	known, unknown := m.leftOut.WithLabelValues("known"), m.leftOut.WithLabelValues("unknown")
+	leftOut := map[bool]prometheus.Counter{true: m.leftOut.WithLabelValues("known"), false: m.leftOut.WithLabelValues("unknown")}
 	return ledger.Observer{
 		Batch: func(operations int, took time.Duration) {
 			m.batches.Observe(float64(operations))
@@ -227,12 +223,6 @@ func (m *Metrics) Ledger() ledger.Observer {
 		Unswept:     func(holds int) { m.unswept.Set(float64(holds)) },
 		Held:        m.setHeld,
 		Quarantined: m.damaged.Inc,
-		Unlogged: func(k bool) {
-			if k {
-				known.Inc()
-			} else {
-				unknown.Inc()
-			}
-		},
+		Unlogged:    func(known bool) { leftOut[known].Inc() },
 	}
 }

@@ -20,7 +20,7 @@ func (zeros) Read(p []byte) (int, error) {
 // TestLingerIsBounded checks that a client cannot keep its connection open by sending without end.
 func TestLingerIsBounded(t *testing.T) {
 	t.Parallel()
-	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, unauthorized)
+	s, _ := startServer(t, Options{}, unauthorized)
 	conn := dial(t, s)
 	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000000\r\n\r\n"); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestDiscardIsBounded(t *testing.T) {
 // connection, because the client may not have read the response yet.
 func TestLateBodiesAreDiscarded(t *testing.T) {
 	t.Parallel()
-	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, unauthorized)
+	s, _ := startServer(t, Options{}, unauthorized)
 	for _, field := range []string{"Content-Length: 1000", "Content-Length: 100000000", "Transfer-Encoding: chunked"} {
 		t.Run(field, func(t *testing.T) {
 			t.Parallel()

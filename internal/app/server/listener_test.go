@@ -2,6 +2,8 @@ package server
 
 import (
 	"bufio"
+	"cmp"
+	"container/list"
 	"errors"
 	"fmt"
 	"io"
@@ -24,14 +26,19 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
 }
 
-// startServer starts a server and returns it with its log.
-func startServer(t *testing.T, o Options, h http.Handler) (*Server, *scene.Buffer) {
+// startServer starts a server and returns it with its log. By default, it takes many connections.
+// The changes are made before it serves.
+func startServer(t *testing.T, o Options, h http.Handler, changes ...func(*Server)) (*Server, *scene.Buffer) {
 	t.Helper()
 	logged := new(scene.Buffer)
 	o.Log = slog.New(slog.NewTextHandler(logged, nil))
+	o.MaxConnections, o.MaxConnectionsPerAddress = cmp.Or(o.MaxConnections, 1000), cmp.Or(o.MaxConnectionsPerAddress, 1000)
 	s, err := Listen(t.Context(), "127.0.0.1:0", o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, change := range changes {
+		change(s)
 	}
 	s.Serve(h, make(chan error, 1))
 	t.Cleanup(func() {
@@ -77,7 +84,7 @@ var unauthorized = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request)
 // that the connection does not wait long for the body.
 func TestResponsesBeforeBodies(t *testing.T) {
 	t.Parallel()
-	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, unauthorized)
+	s, _ := startServer(t, Options{}, unauthorized)
 	for _, field := range []string{"Content-Length: 1000", "Content-Length: 100000000", "Transfer-Encoding: chunked",
 		"Content-Length: 10\r\nExpect: 100-continue"} {
 		for _, method := range []string{"POST", "GET"} {
@@ -104,10 +111,13 @@ func isTimeout(err error) bool {
 }
 
 // idleCount returns when n connections of a server are idle.
-func idleCount(s *Server, n int) {
+func idleCount(s *Server, n int) { untilCount(s, n, &s.listener.idle) }
+
+// untilCount returns when a list of connections has the length n.
+func untilCount(s *Server, n int, of *list.List) {
 	for l := s.listener; ; runtime.Gosched() {
 		l.mu.Lock()
-		found := l.idle.Len()
+		found := of.Len()
 		l.mu.Unlock()
 		if found == n {
 			return
@@ -120,7 +130,7 @@ func idleCount(s *Server, n int) {
 func TestConnectionLimits(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]Options{
-		"all": {MaxConnections: 3, MaxConnectionsPerAddress: 100}, "address": {MaxConnections: 100, MaxConnectionsPerAddress: 3},
+		"all": {MaxConnections: 3}, "address": {MaxConnectionsPerAddress: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +190,7 @@ func TestConnectionLimits(t *testing.T) {
 func TestTrustedProxiesAreExempt(t *testing.T) {
 	t.Parallel()
 	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 1, TrustedProxies: proxies}, unauthorized)
+	s, _ := startServer(t, Options{MaxConnectionsPerAddress: 1, TrustedProxies: proxies}, unauthorized)
 	first, second := dial(t, s), dial(t, s)
 	for range 2 {
 		if roundTrip(first, plainGet) != 401 || roundTrip(second, plainGet) != 401 {
@@ -205,23 +215,12 @@ func (f *failingListener) Accept() (net.Conn, error) {
 
 func TestAcceptErrors(t *testing.T) {
 	t.Parallel()
-	logged := new(scene.Buffer)
-	s, err := Listen(t.Context(), "127.0.0.1:0", Options{
-		MaxConnections: 9, MaxConnectionsPerAddress: 9, Log: slog.New(slog.NewTextHandler(logged, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.listener.Listener = &failingListener{s.listener.Listener, 3}
-	s.Serve(unauthorized, make(chan error, 1))
+	s, logged := startServer(t, Options{}, unauthorized, func(s *Server) { s.listener.Listener = &failingListener{s.listener.Listener, 3} })
 	if roundTrip(dial(t, s), plainGet) != 401 {
 		t.Error("no connection is accepted after the errors")
 	}
 	if n := logged.Count("cannot be accepted"); n != 3 {
 		t.Errorf("%d log lines", n)
-	}
-	if _, err := s.Drain(0); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -229,13 +228,8 @@ func TestAcceptErrors(t *testing.T) {
 func TestWriteDeadline(t *testing.T) {
 	t.Parallel()
 	ends := make(chan error, 1)
-	s, err := Listen(t.Context(), "127.0.0.1:0", Options{MaxConnections: 9, MaxConnectionsPerAddress: 9, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	past := time.Now().Add(-writeSilence + 200*time.Millisecond) // its deadline is near
-	s.listener.now = func() time.Time { return past }
-	s.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s, _ := startServer(t, Options{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		piece := make([]byte, 1<<20)
 		for {
 			if _, err := w.Write(piece); err != nil {
@@ -243,15 +237,12 @@ func TestWriteDeadline(t *testing.T) {
 				return
 			}
 		}
-	}), make(chan error, 1))
+	}), func(s *Server) { s.listener.now = func() time.Time { return past } })
 	c := dial(t, s)
 	if _, err := io.WriteString(c, plainGet); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ends; !isTimeout(err) {
-		t.Error(err)
-	}
-	if _, err := s.Drain(0); err != nil {
 		t.Error(err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime"
 	"testing"
 	"time"
 
@@ -95,38 +94,16 @@ func TestNetworksAreForgotten(t *testing.T) {
 }
 
 // answeredCount returns when n connections of a server linger after their response.
-func answeredCount(s *Server, n int) {
-	for l := s.listener; ; runtime.Gosched() {
-		l.mu.Lock()
-		found := l.answered.Len()
-		l.mu.Unlock()
-		if found == n {
-			return
-		}
-	}
-}
+func answeredCount(s *Server, n int) { untilCount(s, n, &s.listener.answered) }
 
 // startPatient starts a server with a linger time of an hour after a response.
 func startPatient(t *testing.T, o Options) (*Server, *scene.Buffer) {
 	t.Helper()
-	logged := new(scene.Buffer)
-	o.Log = slog.New(slog.NewTextHandler(logged, nil))
-	s, err := Listen(t.Context(), "127.0.0.1:0", o)
-	if err != nil {
-		t.Fatal(err)
-	}
 	later := time.Now().Add(time.Hour)
-	s.listener.now = func() time.Time { return later }
-	s.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return startServer(t, o, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "0") // otherwise the end of the response follows after the wait
 		w.WriteHeader(http.StatusUnauthorized)
-	}), make(chan error, 1))
-	t.Cleanup(func() {
-		if _, err := s.Drain(0); err != nil {
-			t.Error(err)
-		}
-	})
-	return s, logged
+	}), func(s *Server) { s.listener.now = func() time.Time { return later } })
 }
 
 // TestAnsweredConnectionsMakeRoomFirst checks that lingering connections are closed for new
@@ -145,7 +122,7 @@ func TestAnsweredConnectionsMakeRoomFirst(t *testing.T) {
 		"another version":                  "GET / HTTP/3.7\r\nHost: x\r\n\r\n",
 	} {
 		for limit, o := range map[string]Options{
-			"all": {MaxConnections: 4, MaxConnectionsPerAddress: 100}, "address": {MaxConnections: 100, MaxConnectionsPerAddress: 4},
+			"all": {MaxConnections: 4}, "address": {MaxConnectionsPerAddress: 4},
 		} {
 			t.Run(name+", "+limit, func(t *testing.T) {
 				t.Parallel()
@@ -186,7 +163,7 @@ func TestRunningRequestsStay(t *testing.T) {
 		n, err := io.Copy(io.Discard, r.Body)
 		fmt.Fprintln(w, n, err)
 	})
-	s, _ := startServer(t, Options{MaxConnections: 2, MaxConnectionsPerAddress: 2}, reader)
+	s, _ := startServer(t, Options{MaxConnections: 2}, reader)
 	var runs []net.Conn
 	for range 2 {
 		c := dial(t, s)

@@ -72,7 +72,7 @@ const smuggledGet = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
 // without a clear end, the server reads no more bytes as a request, however they arrive.
 func TestReuse(t *testing.T) {
 	t.Parallel()
-	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, echo)
+	s, _ := startServer(t, Options{}, echo)
 	long := strings.Repeat("Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n", 400) // as a body
 	random := rand.New(rand.NewPCG(1, 2))
 	for last, answer := range lastRequests {
@@ -130,7 +130,7 @@ func TestReuse(t *testing.T) {
 // before or after the response.
 func TestUnreadBodies(t *testing.T) {
 	t.Parallel()
-	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, echo)
+	s, _ := startServer(t, Options{}, echo)
 	for header, bodies := range map[string][]string{
 		"Transfer-Encoding: chunked": {"0\r\n\r\n", "2\r\n{}\r\n0\r\n\r\n", "2;x=y\r\n{}\r\n0\r\n\r\n", "2\r\n{}\r\n0\r\nX: y\r\n\r\n",
 			"2\r\n{}XX0\r\n\r\n", "zz\r\n", "2\n{}\r\n0\r\n\r\n", "ffff\r\n"},
@@ -178,7 +178,7 @@ func TestShapeOfRefusals(t *testing.T) {
 			t.Errorf("%q: %t", start, !native)
 		}
 	}
-	s, _ := startServer(t, Options{MaxConnections: 9, MaxConnectionsPerAddress: 9}, echo)
+	s, _ := startServer(t, Options{}, echo)
 	for path, part := range map[string]string{"/v1/%zz": `{"error":`, "/native/%zz": `{"type":"error"`} {
 		c := dial(t, s)
 		if roundTrip(c, "POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}") != 200 {
@@ -197,7 +197,7 @@ func TestShapeOfRefusals(t *testing.T) {
 // sent everything yet.
 func TestRefusalsArrive(t *testing.T) {
 	t.Parallel()
-	s, _ := startServer(t, Options{MaxConnections: 100, MaxConnectionsPerAddress: 100}, unauthorized)
+	s, _ := startServer(t, Options{}, unauthorized)
 	for range 20 {
 		c := dial(t, s)
 		if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nX(: y\r\n\r\n"+strings.Repeat("z", 100<<10)); err != nil {
