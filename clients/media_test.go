@@ -222,8 +222,7 @@ func TestMediaForGo(t *testing.T) {
 // mediaFault checks a client's error.
 func mediaFault(t *testing.T, err error, status int, code, param string) {
 	t.Helper()
-	var e *openai.Error
-	if !errors.As(err, &e) || e.StatusCode != status || e.Code != code || e.Param != param || e.Message == "" {
+	if e, ok := errors.AsType[*openai.Error](err); !ok || e.StatusCode != status || e.Code != code || e.Param != param || e.Message == "" {
 		t.Errorf("got %v; want %d %s about %q", err, status, code, param)
 	}
 }

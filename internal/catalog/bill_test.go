@@ -281,8 +281,7 @@ func TestToolOptionsHaveAPrice(t *testing.T) {
 	}
 	for option, value := range map[string]string{"search_context_size": "medium-plus", "model": "larger", "quality": "high"} {
 		err := m.CheckPriced(with(option, value))
-		var e *fault.Error
-		if !errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param != "tools[0]."+option {
+		if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != fault.InvalidRequest || e.Param != "tools[0]."+option {
 			t.Errorf("%s %s: %v", option, value, err)
 		}
 	}

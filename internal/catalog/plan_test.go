@@ -33,8 +33,7 @@ func clip(t testing.TB) *Model {
 // refused checks the code and the param of an error.
 func refused(t *testing.T, err error, code fault.Code, param string) {
 	t.Helper()
-	var e *fault.Error
-	if !errors.As(err, &e) || e.Code != code || e.Param != param || e.Message() == "" {
+	if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != code || e.Param != param || e.Message() == "" {
 		t.Errorf("got %v; want %s about %s", err, code, param)
 	}
 }
@@ -299,8 +298,7 @@ func TestPlansAreOffered(t *testing.T) {
 				References: rapid.IntRange(0, 6).Draw(t, "references")})
 		}
 		if err != nil {
-			var e *fault.Error
-			if !errors.As(err, &e) || e.Status() != 400 || e.Param == "" {
+			if e, ok := errors.AsType[*fault.Error](err); !ok || e.Status() != 400 || e.Param == "" {
 				t.Fatalf("refused with %v", err)
 			}
 			return

@@ -100,8 +100,7 @@ func (d *draft) addLine(l draftLine, providers map[string]catalog.Provider) bool
 		}
 	}
 	err := checkDocument(doc, providers)
-	var faults catalog.Faults
-	if errors.As(err, &faults) && len(faults) > 0 {
+	if faults, ok := errors.AsType[catalog.Faults](err); ok && len(faults) > 0 {
 		err = errors.New(faults[0].String())
 	}
 	switch {

@@ -88,8 +88,7 @@ func checkShape(tokens token.Tokens) error {
 
 // syntaxFault turns a parser's error into a fault with its place.
 func syntaxFault(err error) error {
-	var syntax yaml.Error
-	if errors.As(err, &syntax) && syntax.GetToken() != nil && syntax.GetToken().Position != nil {
+	if syntax, ok := errors.AsType[yaml.Error](err); ok && syntax.GetToken() != nil && syntax.GetToken().Position != nil {
 		at := syntax.GetToken().Position
 		return unreadable(Position{max(1, at.Line), max(1, at.Column)}, "is not valid YAML: %s", syntax.GetMessage())
 	}
