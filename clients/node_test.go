@@ -32,19 +32,14 @@ func TestNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(name string, args ...string) {
-		t.Helper()
-		cmd := exec.Command(name, args...)
-		cmd.Dir = "node"
-		cmd.Env = append(os.Environ(), "TOLLGATE_TEST="+string(setUp))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
-		}
-	}
 	if err := nodeClients(); err != nil {
 		t.Fatal(err)
 	}
-	run("node", "--test")
+	run := exec.Command("node", "--test")
+	run.Dir, run.Env = "node", append(os.Environ(), "TOLLGATE_TEST="+string(setUp))
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 }
 
 // nodeClients installs the official Node clients in node, once.

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -204,9 +205,9 @@ func testTools(t *testing.T, client openai.Client, model string) {
 // testRefusals provokes every class of error and checks the client's error: status, code, type,
 // param, message, headers.
 func testRefusals(t *testing.T, g *gateway, client openai.Client, account string) {
-	poor := g.client(g.key(t, g.account(t, "0"), nil))
-	hasty := g.client(g.key(t, account, map[string]any{"rpm": 1}))
-	if _, err := hasty.Chat.Completions.New(context.Background(), ask("swift-1", "First")); err != nil {
+	poor, hasty := g.key(t, g.account(t, "0"), nil), g.key(t, account, map[string]any{"rpm": 1})
+	hastyClient := g.client(hasty)
+	if _, err := hastyClient.Chat.Completions.New(context.Background(), ask("swift-1", "First")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client.Chat.Completions.New(context.Background(), ask("free-1", "First")); err != nil {
@@ -221,82 +222,75 @@ func testRefusals(t *testing.T, g *gateway, client openai.Client, account string
 
 	for _, tt := range []struct {
 		name              string
-		client            openai.Client
-		params            openai.ChatCompletionNewParams
-		options           []option.RequestOption
+		key               string                          // by default, a key that is allowed everything
+		model             string                          // by default, swift-1
+		params            *openai.ChatCompletionNewParams // by default, a question to model
+		option            option.RequestOption            // may be nil
 		status            int
 		code, kind, param string
-		headers           map[string]string // an empty value means that the header must be absent
+		header            [2]string // name and value; an empty value means that the header must be absent
 	}{
-		{name: "no messages", client: client, params: noMessages, status: 400, code: "invalid_messages", kind: "invalid_request_error",
-			param: "messages"},
-		{name: "unknown role", client: client, params: ask("swift-1", "x"),
-			options: []option.RequestOption{option.WithJSONSet("messages.0.role", "wizard")}, status: 400, code: "invalid_role",
-			kind: "invalid_request_error", param: "messages[0].role"},
-		{name: "no tokens", client: client, params: noTokens, status: 400, code: "invalid_max_tokens", kind: "invalid_request_error",
-			param: "max_tokens"},
-		{name: "body is no JSON", client: client, params: ask("swift-1", "x"),
-			options: []option.RequestOption{option.WithRequestBody("application/json", []byte("{"))}, status: 400, code: "invalid_json",
-			kind: "invalid_request_error"},
-		{name: "body is no object", client: client, params: ask("swift-1", "x"),
-			options: []option.RequestOption{option.WithRequestBody("application/json", []byte("[]"))}, status: 400, code: "invalid_request",
-			kind: "invalid_request_error"},
-		{name: "body is no UTF-8", client: client, params: ask("swift-1", "x"),
-			options: []option.RequestOption{option.WithRequestBody("application/json", []byte("{\"a\":\"\xff\"}"))}, status: 400,
-			code: "invalid_encoding", kind: "invalid_request_error"},
-		{name: "stream is no boolean", client: client, params: ask("swift-1", "x"),
-			options: []option.RequestOption{option.WithJSONSet("stream", "yes")}, status: 400, code: "invalid_request",
-			kind: "invalid_request_error", param: "stream"},
-		{name: "tier without a price", client: client, params: ask("swift-1", "x"),
-			options: []option.RequestOption{option.WithJSONSet("service_tier", "priority")}, status: 400, code: "invalid_request",
-			kind: "invalid_request_error", param: "service_tier"},
-		{name: "unknown model", client: client, params: ask("nothing-1", "x"), status: 400, code: "model_not_found",
-			kind: "invalid_request_error", param: "model"},
-		{name: "retired model", client: client, params: ask("gone-1", "x"), status: 400, code: "model_disabled", kind: "invalid_request_error",
-			param: "model"},
-		{name: "announced model", client: client, params: ask("soon-1", "x"), status: 400, code: "model_coming_soon",
-			kind: "invalid_request_error", param: "model"},
-		{name: "only thinking fits", client: client, params: thinksOnly, status: 400, code: "max_tokens_too_small", kind: "invalid_request_error",
-			param: "max_tokens"},
-		{name: "provider rejects", client: client, params: ask("strict-1", "x"), status: 400, code: "context_length_exceeded",
-			kind: "invalid_request_error", param: "messages"},
-		{name: "provider filters", client: client, params: ask("filter-1", "x"), status: 400, code: "content_filter",
-			kind: "invalid_request_error"},
-		{name: "no key", client: client, params: ask("swift-1", "x"), options: []option.RequestOption{option.WithHeaderDel("Authorization")},
-			status: 401, code: "missing_api_key", kind: "authentication_error"},
-		{name: "unknown key", client: g.client("tg-nobody"), params: ask("swift-1", "x"), status: 401, code: "invalid_api_key",
-			kind: "authentication_error"},
-		{name: "no balance", client: poor, params: ask("swift-1", "x"), status: 402, code: "insufficient_quota", kind: "insufficient_quota",
-			headers: map[string]string{"x-should-retry": "false"}},
-		{name: "dearer than the balance", client: client, params: ask("dear-1", "x"), status: 402, code: "insufficient_quota",
-			kind: "insufficient_quota", headers: map[string]string{"x-should-retry": "false"}},
-		{name: "daily budget", client: g.client(g.key(t, account, map[string]any{"daily_budget_usd": "0.000001"})), params: ask("swift-1", "x"),
-			status: 402, code: "insufficient_quota", kind: "insufficient_quota", headers: map[string]string{"x-should-retry": "false"}},
-		{name: "model allowlist", client: g.client(g.key(t, account, map[string]any{"allowed_models": []string{"ponder-1"}})),
-			params: ask("swift-1", "x"), status: 403, code: "permission_denied", kind: "permission_error", param: "model"},
-		{name: "address allowlist", client: g.client(g.key(t, account, map[string]any{"allowed_ips": []string{"203.0.113.7"}})),
-			params: ask("swift-1", "x"), status: 403, code: "permission_denied", kind: "permission_error"},
-		{name: "requests per minute", client: hasty, params: ask("swift-1", "x"), status: 429, code: "rate_limit_exceeded",
-			kind: "rate_limit_error", headers: map[string]string{"Retry-After": ""}},
-		{name: "free daily requests", client: client, params: ask("free-1", "x"), status: 429, code: "rate_limit_exceeded",
-			kind: "rate_limit_error", headers: map[string]string{"x-should-retry": "false"}},
-		{name: "provider is busy", client: client, params: ask("busy-1", "x"), status: 502, code: "upstream_busy", kind: "upstream_error"},
-		{name: "provider breaks", client: client, params: ask("broken-1", "x"), status: 502, code: "upstream_connection_error",
-			kind: "upstream_error"},
-		{name: "provider is down", client: client, params: ask("down-1", "x"), status: 502, code: "upstream_unavailable", kind: "upstream_error"},
-		{name: "provider is slow", client: client, params: ask("slow-1", "x"), status: 502, code: "upstream_timeout", kind: "upstream_error"},
-		{name: "provider says nothing", client: client, params: ask("empty-1", "x"), status: 502, code: "empty_completion",
-			kind: "upstream_error"},
-		{name: "model under maintenance", client: client, params: ask("resting-1", "x"), status: 503, code: "model_maintenance",
-			kind: "service_unavailable", param: "model"},
+		{name: "no messages", params: &noMessages, status: 400, code: "invalid_messages", kind: "invalid_request_error", param: "messages"},
+		{name: "unknown role", option: option.WithJSONSet("messages.0.role", "wizard"),
+			status: 400, code: "invalid_role", kind: "invalid_request_error", param: "messages[0].role"},
+		{name: "no tokens", params: &noTokens, status: 400, code: "invalid_max_tokens", kind: "invalid_request_error", param: "max_tokens"},
+		{name: "body is no JSON", option: option.WithRequestBody("application/json", []byte("{")),
+			status: 400, code: "invalid_json", kind: "invalid_request_error"},
+		{name: "body is no object", option: option.WithRequestBody("application/json", []byte("[]")),
+			status: 400, code: "invalid_request", kind: "invalid_request_error"},
+		{name: "body is no UTF-8", option: option.WithRequestBody("application/json", []byte("{\"a\":\"\xff\"}")),
+			status: 400, code: "invalid_encoding", kind: "invalid_request_error"},
+		{name: "stream is no boolean", option: option.WithJSONSet("stream", "yes"),
+			status: 400, code: "invalid_request", kind: "invalid_request_error", param: "stream"},
+		{name: "tier without a price", option: option.WithJSONSet("service_tier", "priority"),
+			status: 400, code: "invalid_request", kind: "invalid_request_error", param: "service_tier"},
+		{name: "unknown model", model: "nothing-1", status: 400, code: "model_not_found", kind: "invalid_request_error", param: "model"},
+		{name: "retired model", model: "gone-1", status: 400, code: "model_disabled", kind: "invalid_request_error", param: "model"},
+		{name: "announced model", model: "soon-1", status: 400, code: "model_coming_soon", kind: "invalid_request_error", param: "model"},
+		{name: "only thinking fits", params: &thinksOnly,
+			status: 400, code: "max_tokens_too_small", kind: "invalid_request_error", param: "max_tokens"},
+		{name: "provider rejects", model: "strict-1",
+			status: 400, code: "context_length_exceeded", kind: "invalid_request_error", param: "messages"},
+		{name: "provider filters", model: "filter-1", status: 400, code: "content_filter", kind: "invalid_request_error"},
+		{name: "no key", option: option.WithHeaderDel("Authorization"), status: 401, code: "missing_api_key", kind: "authentication_error"},
+		{name: "unknown key", key: "tg-nobody", status: 401, code: "invalid_api_key", kind: "authentication_error"},
+		{name: "no balance", key: poor,
+			status: 402, code: "insufficient_quota", kind: "insufficient_quota", header: [2]string{"x-should-retry", "false"}},
+		{name: "dearer than the balance", model: "dear-1",
+			status: 402, code: "insufficient_quota", kind: "insufficient_quota", header: [2]string{"x-should-retry", "false"}},
+		{name: "daily budget", key: g.key(t, account, map[string]any{"daily_budget_usd": "0.000001"}),
+			status: 402, code: "insufficient_quota", kind: "insufficient_quota", header: [2]string{"x-should-retry", "false"}},
+		{name: "model allowlist", key: g.key(t, account, map[string]any{"allowed_models": []string{"ponder-1"}}),
+			status: 403, code: "permission_denied", kind: "permission_error", param: "model"},
+		{name: "address allowlist", key: g.key(t, account, map[string]any{"allowed_ips": []string{"203.0.113.7"}}),
+			status: 403, code: "permission_denied", kind: "permission_error"},
+		{name: "requests per minute", key: hasty,
+			status: 429, code: "rate_limit_exceeded", kind: "rate_limit_error", header: [2]string{"Retry-After", ""}},
+		{name: "free daily requests", model: "free-1",
+			status: 429, code: "rate_limit_exceeded", kind: "rate_limit_error", header: [2]string{"x-should-retry", "false"}},
+		{name: "provider is busy", model: "busy-1", status: 502, code: "upstream_busy", kind: "upstream_error"},
+		{name: "provider breaks", model: "broken-1", status: 502, code: "upstream_connection_error", kind: "upstream_error"},
+		{name: "provider is down", model: "down-1", status: 502, code: "upstream_unavailable", kind: "upstream_error"},
+		{name: "provider is slow", model: "slow-1", status: 502, code: "upstream_timeout", kind: "upstream_error"},
+		{name: "provider says nothing", model: "empty-1", status: 502, code: "empty_completion", kind: "upstream_error"},
+		{name: "model under maintenance", model: "resting-1",
+			status: 503, code: "model_maintenance", kind: "service_unavailable", param: "model"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := tt.client.Chat.Completions.New(context.Background(), tt.params, tt.options...)
+			client, params, options := client, ask(cmp.Or(tt.model, "swift-1"), "x"), []option.RequestOption(nil)
+			if tt.key != "" {
+				client = g.client(tt.key)
+			}
+			if tt.params != nil {
+				params = *tt.params
+			}
+			if tt.option != nil {
+				options = append(options, tt.option)
+			}
+			_, err := client.Chat.Completions.New(context.Background(), params, options...)
 			header := checkFault(t, err, tt.status, tt.code, tt.kind, tt.param)
-			for name, want := range tt.headers {
-				if got := header.Get(name); got != want {
-					t.Errorf("%s: %q, want %q", name, got, want)
-				}
+			if got := header.Get(tt.header[0]); got != tt.header[1] {
+				t.Errorf("%s: %q, want %q", tt.header[0], got, tt.header[1])
 			}
 		})
 	}

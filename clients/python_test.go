@@ -28,20 +28,14 @@ func TestPython(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(name string, args ...string) {
-		t.Helper()
-		cmd := exec.Command(name, args...)
-		cmd.Dir = "python"
-		cmd.Env = append(os.Environ(), "TOLLGATE_TEST="+string(setUp), "LANGSMITH_TRACING=false", "PYTHONDONTWRITEBYTECODE=1")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
-		}
-		if len(out) > 0 {
-			t.Logf("%s", out)
-		}
+	run := exec.Command(python, "-m", "pytest", "-p", "no:cacheprovider", "--durations=5", "--quiet")
+	run.Dir = "python"
+	run.Env = append(os.Environ(), "TOLLGATE_TEST="+string(setUp), "LANGSMITH_TRACING=false", "PYTHONDONTWRITEBYTECODE=1")
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	run(python, "-m", "pytest", "-p", "no:cacheprovider", "--durations=5", "--quiet")
+	t.Logf("%s", out)
 }
 
 // pythonClients installs the official Python clients in build/python once, and returns the path of
