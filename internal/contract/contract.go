@@ -9,7 +9,10 @@ package contract
 
 import (
 	"embed"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 
 	"github.com/goccy/go-yaml"
 )
@@ -40,7 +43,7 @@ func Operators(explain func(code string) string) (*OpenAPI, error) {
 func read(explain func(code string) string, names ...string) (*OpenAPI, error) {
 	d := &OpenAPI{}
 	for _, name := range names {
-		raw, err := parts.ReadFile(name)
+		raw, err := withAnchors(name)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
@@ -52,7 +55,7 @@ func read(explain func(code string) string, names ...string) (*OpenAPI, error) {
 		if !ok {
 			return nil, fmt.Errorf("read %s: %w", name, errNoTable)
 		}
-		if d.top, err = d.top.join(top.without("x-anchors")); err != nil {
+		if d.top, err = d.top.join(top.without("x-anchors").without("x-shared")); err != nil {
 			return nil, fmt.Errorf("join %s: %w", name, err)
 		}
 	}
@@ -61,6 +64,16 @@ func read(explain func(code string) string, names ...string) (*OpenAPI, error) {
 	}
 	d.json = append(encode(d.top), '\n')
 	return d, nil
+}
+
+// withAnchors returns a part behind the anchors of its folder, if there are any.
+func withAnchors(name string) ([]byte, error) {
+	anchors, err := parts.ReadFile(path.Dir(name) + "/anchors.yaml")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	part, err := parts.ReadFile(name)
+	return append(anchors, part...), err
 }
 
 // JSON returns the document. Nobody may change it.
