@@ -27,6 +27,7 @@ import (
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
+	"tollgate/internal/limit"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
@@ -39,10 +40,9 @@ const Base = "/admin/v1"
 type Options struct {
 	// Token is the operator's bearer token. If Token is not set, every path answers 404.
 	Token *httpapi.OperatorToken
-	// WrongToken is called for each request with a wrong token, before the answer is sent.
-	// WrongToken may delay the answer. If nil, the answer is sent at once.
-	WrongToken func(w http.ResponseWriter, r *http.Request)
-	DB         *store.DB
+	// WrongTokens delays the answers to wrong tokens. If nil, they are sent at once.
+	WrongTokens *limit.Throttle
+	DB          *store.DB
 	// Keys is this node's key cache. The API updates Keys after every change of an account or key.
 	Keys *account.Keys
 	// Passwords hashes the passwords of new console users. Share it with the code that verifies
@@ -90,9 +90,6 @@ func New(o Options) http.Handler {
 			check = proof.Check(o.Jobs.Retention())
 		}
 		o.Audits = operator.NewAudits(o.DB, check, o.Log)
-	}
-	if o.WrongToken == nil {
-		o.WrongToken = func(http.ResponseWriter, *http.Request) {}
 	}
 	if o.OnceSecret == nil {
 		hash := sha256.Sum256([]byte(o.Token.Value()))

@@ -39,7 +39,9 @@ func (s *server) authenticate(x *httpapi.Exchange) error {
 	if !s.Token.IsSet() || s.Token.Is(httpapi.Bearer(x.Request.Header)) {
 		return nil
 	}
-	s.WrongToken(x, x.Request)
+	if x.Request.Header.Get("Authorization") != "" { // else nothing was guessed
+		s.WrongTokens.Slow(x, x.Request, httpapi.ClientAddress(x.Request, s.TrustedProxies))
+	}
 	return fault.New(fault.InvalidAPIKey,
 		"The operator API needs the operator's token: send `Authorization: Bearer <admin_token>` with the value of the setting admin_token.")
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -162,8 +161,6 @@ func (d *server) delayWrongKey(x *apiRequest, err error) error {
 		return err
 	}
 	x.DropBody()
-	if !d.WrongKeys.Wait(context.WithoutCancel(x.Request.Context()), x.clientAddress) { // disconnecting does not shorten the delay
-		x.Header().Set("Connection", "close")
-	}
+	d.WrongKeys.Slow(x, x.Request, x.clientAddress)
 	return err
 }

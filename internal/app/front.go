@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"tollgate/internal/contract"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
+	"tollgate/internal/limit"
 	"tollgate/internal/store"
 )
 
@@ -29,8 +31,9 @@ type surfaces struct {
 	base    string                                            // the public base address
 	signIns func(ctx context.Context) (users, operators bool) // reports which people can sign in to the console
 	ready   *readiness
-	token   *httpapi.OperatorToken                       // none: /metrics is not there
-	wrong   func(w http.ResponseWriter, r *http.Request) // called for each wrong token
+	token   *httpapi.OperatorToken // none: /metrics is not there
+	wrong   *limit.Throttle        // delays answers to wrong tokens
+	proxies []netip.Prefix         // networks whose X-Forwarded-For is trusted
 	log     *slog.Logger
 }
 
@@ -163,7 +166,9 @@ func (f *front) hasPage(path string) bool {
 // guardMetrics serves /metrics to requests with the operator's token.
 func (s surfaces) guardMetrics(x *httpapi.Exchange) error {
 	if !s.token.Is(httpapi.Bearer(x.Request.Header)) {
-		s.wrong(x, x.Request)
+		if x.Request.Header.Get("Authorization") != "" { // else nothing was guessed
+			s.wrong.Slow(x, x.Request, httpapi.ClientAddress(x.Request, s.proxies))
+		}
 		return fault.New(fault.InvalidAPIKey, "Metrics need the operator's token: `Authorization: Bearer <admin_token>`.")
 	}
 	s.metrics.ServeHTTP(x, x.Request)

@@ -54,8 +54,7 @@ func TestFrontSendsToSurfaces(t *testing.T) {
 	ready := state{revision: 1}.readiness()
 	log := slog.New(slog.DiscardHandler)
 	open := newFront(surfaces{api: named("api"), console: named("console"), admin: named("admin"), media: named("media"),
-		metrics: named("metrics"), ready: ready, token: httpapi.NewOperatorToken("secret"),
-		wrong: func(http.ResponseWriter, *http.Request) {}, log: log})
+		metrics: named("metrics"), ready: ready, token: httpapi.NewOperatorToken("secret"), log: log})
 	shut := newFront(surfaces{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready, log: log})
 	private := newFront(surfaces{console: named("console"), ready: ready, log: log})
 	for _, c := range []struct {

@@ -334,7 +334,7 @@ func (r *rooms) startAudits(context.Context) error {
 func (r *rooms) startSurfaces(context.Context) error {
 	s := r.settings
 	r.ready = &readiness{database: r.db.Ping, writable: r.ledger.Writable, catalog: r.watcher.Current, media: r.files.Down}
-	wrongToken := r.slowGuesses(wrongTokens())
+	guesses := r.throttle("admin_token", wrongTokens()) // together, at each route with the token
 	public := api.New(api.Options{
 		Options: httpapi.Options{Log: r.log, Origins: s.CORSOrigins, Observe: r.metrics.Request, Trace: r.traces},
 		Since:   since.NewTimes(r.db), Keys: r.keys, Catalog: r.watcher, Ledger: r.ledger, Chat: r.chat,
@@ -347,12 +347,12 @@ func (r *rooms) startSurfaces(context.Context) error {
 	return r.openFronts(surfaces{
 		api: public,
 		admin: admin.New(admin.Options{
-			Token: r.token, WrongToken: wrongToken, DB: r.db, Keys: r.keys, Passwords: r.passwords,
+			Token: r.token, WrongTokens: guesses, DB: r.db, Keys: r.keys, Passwords: r.passwords,
 			PublicURL: r.Base(), Providers: r.providers, Catalog: r.watcher, Log: r.log,
 			Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Audits: r.audits, TrustedProxies: s.TrustedProxies,
 		}),
 		media:   r.files.Handler(),
-		metrics: r.metrics.Handler(), ready: r.ready, token: r.token, wrong: wrongToken, log: r.log,
+		metrics: r.metrics.Handler(), ready: r.ready, token: r.token, wrong: guesses, proxies: s.TrustedProxies, log: r.log,
 		base: r.Base(), signIns: r.signIns,
 	}, console.Options{
 		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, SignIns: r.sessions, Catalog: r.watcher,

@@ -1,12 +1,6 @@
 package app
 
-import (
-	"context"
-	"net/http"
-
-	"tollgate/internal/httpapi"
-	"tollgate/internal/limit"
-)
+import "tollgate/internal/limit"
 
 // wrongKeys is the allowance of wrong keys from one address without waiting. A test suite notices
 // nothing; a client that has lost its key and retries without a pause gets ten answers a second.
@@ -27,19 +21,4 @@ func wrongTokens() limit.Allowance { return limit.Allowance{Burst: 10, Rate: 10.
 func (a *App) throttle(secret string, allowed limit.Allowance) *limit.Throttle {
 	allowed.Delayed = a.metrics.Delayed(secret)
 	return limit.NewThrottle(allowed)
-}
-
-// slowGuesses returns a function that delays wrong operator tokens by address, on every route with
-// the token. A request without a token is no guess.
-func (a *App) slowGuesses(allowed limit.Allowance) func(w http.ResponseWriter, r *http.Request) {
-	throttle := a.throttle("admin_token", allowed)
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "" {
-			return
-		}
-		// Hanging up does not shorten the wait.
-		if !throttle.Wait(context.WithoutCancel(r.Context()), httpapi.ClientAddress(r, a.settings.TrustedProxies)) {
-			w.Header().Set("Connection", "close")
-		}
-	}
 }

@@ -18,7 +18,8 @@ import (
 // address, and that a request with the right token never waits.
 func TestGuessesOfTheTokenAreSlowed(t *testing.T) {
 	t.Parallel()
-	a := &App{settings: &Settings{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, metrics: metrics.New("test")}
+	a := &App{metrics: metrics.New("test")}
+	proxies := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 	waits := 0 // of the request at hand
 	left := 0  // waits that end at once
 	allowed := wrongTokens()
@@ -30,10 +31,10 @@ func TestGuessesOfTheTokenAreSlowed(t *testing.T) {
 		}
 	}
 	const token = "operator-token-of-the-test"
-	guessed := a.slowGuesses(allowed)
-	f := newFront(surfaces{token: httpapi.NewOperatorToken(token), wrong: guessed, metrics: named("metrics"),
+	guessed := a.throttle("admin_token", allowed)
+	f := newFront(surfaces{token: httpapi.NewOperatorToken(token), wrong: guessed, proxies: proxies, metrics: named("metrics"),
 		log:   slog.New(slog.DiscardHandler),
-		admin: admin.New(admin.Options{Token: httpapi.NewOperatorToken(token), WrongToken: guessed})})
+		admin: admin.New(admin.Options{Token: httpapi.NewOperatorToken(token), WrongTokens: guessed, TrustedProxies: proxies})})
 	send := func(path, authorization, from string, status, wait int) {
 		t.Helper()
 		waits = 0

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"net/http"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -66,6 +67,14 @@ func (t *Throttle) Wait(ctx context.Context, from netip.Addr) bool {
 	}
 	t.allowance.Sleep(ctx, delay)
 	return true
+}
+
+// Slow delays the answer to a wrong secret from an address, even if the client hangs up. If too many
+// callers wait already, the connection closes after the answer. A nil Throttle does nothing.
+func (t *Throttle) Slow(w http.ResponseWriter, r *http.Request, from netip.Addr) {
+	if t != nil && !t.Wait(context.WithoutCancel(r.Context()), from) {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 // delay counts an attempt of an address and returns its delay.
