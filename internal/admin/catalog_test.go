@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // document is a catalog with one model at a price and its line.
@@ -128,7 +129,7 @@ func TestCatalogWarns(t *testing.T) {
 			Log:    slog.New(slog.DiscardHandler)})
 		o = newOperator(t, o.db, func(opts *Options) { opts.Catalog = watcher })
 		o.ok("PUT", "/catalog", document("0.25"))
-		if err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+		storetest.Update(t, o.db, func(tx *store.Tx) error {
 			now, err := tx.NowMS()
 			if err == nil {
 				_, err = tx.Exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded)
@@ -140,9 +141,7 @@ func TestCatalogWarns(t *testing.T) {
 					now/(24*time.Hour).Milliseconds())
 			}
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		other := strings.ReplaceAll(document("0.25"), "swift-1", "swift-2") + "    api_keys: [\"${UNSET}\", \"${SET}\"]\n" +
 			"  - {id: second, provider: test, models: {swift-2: vendor}, api_key: \"${UNSET}\"}\n"
 		const warnings = `"warnings":[` +

@@ -7,6 +7,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 func TestCodes(t *testing.T) {
@@ -24,12 +25,10 @@ func TestCodes(t *testing.T) {
 		if list, _ := again.list(); len(list) != 3 || strings.Contains(again.body, `"code"`) || strings.Contains(again.body, text) {
 			t.Errorf("again %s", again.body)
 		}
-		if err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+		storetest.Update(t, o.db, func(tx *store.Tx) error {
 			_, _, err := account.RedeemTx(tx, id, text)
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":2.5}`)
 		o.do("DELETE", "/codes/"+codes[0]["id"].(string), "").wantFault(fault.InvalidRequest, "")
 		o.ok("DELETE", "/codes/"+codes[1]["id"].(string), "").want(`{"deleted":true}`)

@@ -115,15 +115,13 @@ func TestLogRowHasTheFormerValue(t *testing.T) {
 		if test.body == "" {
 			method = "DELETE"
 		}
-		if err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+		storetest.Update(t, o.db, func(tx *store.Tx) error {
 			if err := test.first(tx); err != nil {
 				return err
 			}
 			go func() { answered <- o.do(method, test.path, test.body) }()
 			return o.waiting()
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		if got := <-answered; got.status/100 != 2 {
 			t.Fatalf("%s %s answered %d %s", method, test.path, got.status, got.body)
 		}

@@ -72,7 +72,7 @@ func TestSavedAnswersHaveNoSecret(t *testing.T) {
 		}
 		o.ok("POST", "/accounts/"+id+"/users", `{"email":"a@example.com","password":"correct horse"}`, "Idempotency-Key", "u")
 		var saved string
-		if err := o.db.View(t.Context(), func(tx *store.Tx) error {
+		storetest.View(t, o.db, func(tx *store.Tx) error {
 			rows, err := tx.Query(`SELECT scope, key, fingerprint, answer FROM ledger_once`)
 			if err != nil {
 				return err
@@ -85,9 +85,7 @@ func TestSavedAnswersHaveNoSecret(t *testing.T) {
 				saved += fmt.Sprint(row)
 			}
 			return rows.Close()
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		if secret := first.text("key"); strings.Contains(saved, secret[8:40]) || strings.Contains(saved, "horse") ||
 			strings.Contains(saved, "argon2") {
 			t.Errorf("saved %s", saved)

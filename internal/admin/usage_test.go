@@ -6,6 +6,7 @@ import (
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // TestUsageLeavesTheSandboxOut checks that, if there are real lines, GET /usage and its CSV leave
@@ -30,7 +31,7 @@ lines:
 				t.Fatal(err)
 			}
 		}
-		err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+		storetest.Update(t, o.db, func(tx *store.Tx) error {
 			now, err := tx.NowMS()
 			for i, line := range []string{"sand", "real", ""} {
 				for _, text := range []string{
@@ -48,9 +49,6 @@ lines:
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		usage := func(query, want string) reply {
 			t.Helper()
 			r := o.ok("GET", "/usage?"+query, "")

@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // linkOf returns the link's kind and user as the console sees them, and false if the link is
@@ -54,12 +55,10 @@ func TestSecondFactorIsTurnedOff(t *testing.T) {
 	each(t, func(t *testing.T, o *caller) {
 		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		user := o.ok("POST", "/accounts/"+id+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
-		if err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+		storetest.Update(t, o.db, func(tx *store.Tx) error {
 			_, err := tx.Exec(`UPDATE account_user SET totp_secret = 'JBSWY3DP', totp_since_ms = 5 WHERE id = $1`, user)
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		o.ok("GET", "/users/"+user, "").want(`{"second_factor":true}`)
 		o.do("PATCH", "/users/"+user, `{"second_factor":true}`).wantFault(fault.InvalidRequest, "second_factor")
 		o.do("POST", "/accounts/"+id+"/users", `{"email":"b@example.com","second_factor":false}`).wantFault(fault.InvalidRequest, "second_factor")
@@ -118,14 +117,12 @@ func TestLinks(t *testing.T) {
 		o.do("POST", "/users/user_none/link", "").wantFault(fault.NotFound, "")
 		o.ok("PATCH", "/users/"+user, `{"disabled":true}`)
 		o.do("POST", "/users/"+user+"/link", "").wantFault(fault.InvalidRequest, "")
-		if err := o.db.View(t.Context(), func(tx *store.Tx) error {
+		storetest.View(t, o.db, func(tx *store.Tx) error {
 			var n int
 			if err := tx.QueryRow(`SELECT COUNT(*) FROM account_link`).Scan(&n); err != nil || n != 0 {
 				t.Errorf("%d links of a disabled user, %v", n, err)
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 	})
 }

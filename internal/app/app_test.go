@@ -267,9 +267,7 @@ func TestSetUpLeavesAlone(t *testing.T) {
 			s := testSettings(t, url, c.settings)
 			db := storetest.Open(t, url, store.Options{})
 			if c.before != nil {
-				if err := db.Update(t.Context(), c.before); err != nil {
-					t.Fatal(err)
-				}
+				storetest.Update(t, db, c.before)
 			}
 			for range 2 {
 				d, err := setUp(t.Context(), db, s, Providers(), account.NewPasswords())
@@ -277,7 +275,7 @@ func TestSetUpLeavesAlone(t *testing.T) {
 					t.Fatalf("shows %+v, %v", d, err)
 				}
 			}
-			err := db.View(t.Context(), func(tx *store.Tx) error {
+			storetest.View(t, db, func(tx *store.Tx) error {
 				head, err := catalog.HeadTx(tx)
 				if err != nil || head != c.revision {
 					t.Errorf("revision %d, want %d", head, c.revision)
@@ -288,9 +286,6 @@ func TestSetUpLeavesAlone(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
 		})
 	}
 }
@@ -389,12 +384,10 @@ func TestCommandBesideAnOlderService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Update(t.Context(), func(tx *store.Tx) error {
+	storetest.Update(t, db, func(tx *store.Tx) error {
 		_, err := tx.Exec(`DELETE FROM goose_db_version WHERE version_id = (SELECT MAX(version_id) FROM goose_db_version)`)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

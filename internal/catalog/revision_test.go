@@ -17,21 +17,11 @@ import (
 func apply(t *testing.T, db *store.DB, doc *Document) Applied {
 	t.Helper()
 	var a Applied
-	err := db.Update(t.Context(), func(tx *store.Tx) (err error) {
+	storetest.Update(t, db, func(tx *store.Tx) (err error) {
 		a, err = ApplyTx(tx, doc)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return a
-}
-
-func view(t *testing.T, db *store.DB, fn func(tx *store.Tx) error) {
-	t.Helper()
-	if err := db.View(t.Context(), fn); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestEveryApplyMakesARevision(t *testing.T) {
@@ -39,7 +29,7 @@ func TestEveryApplyMakesARevision(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		one := mustParse(t, string(example(t)))
 		two := mustParse(t, strings.Replace(string(example(t)), "input: 0.25\n", "input: 0.30\n", 1))
-		view(t, db, func(tx *store.Tx) error {
+		storetest.View(t, db, func(tx *store.Tx) error {
 			if _, _, err := CurrentTx(tx); !errors.Is(err, ErrNoRevision) {
 				t.Errorf("a new database has a catalog: %v", err)
 			}
@@ -52,7 +42,7 @@ func TestEveryApplyMakesARevision(t *testing.T) {
 		if a := apply(t, db, one); a.Revision != 1 || !slices.Contains(a.Changes, "model lark-1: added") {
 			t.Errorf("first apply: %+v", a)
 		}
-		view(t, db, func(tx *store.Tx) error {
+		storetest.View(t, db, func(tx *store.Tx) error {
 			a, err := PreviewTx(tx, two)
 			if a.Revision != 1 || !slices.Equal(a.Changes, []string{"model lark-1: price.input 0.25 -> 0.3"}) {
 				t.Errorf("preview of the second: %+v", a)
@@ -68,7 +58,7 @@ func TestEveryApplyMakesARevision(t *testing.T) {
 		if a := apply(t, db, one); a.Revision != 3 {
 			t.Errorf("back to the first: %+v", a)
 		}
-		view(t, db, func(tx *store.Tx) error {
+		storetest.View(t, db, func(tx *store.Tx) error {
 			doc, n, err := CurrentTx(tx)
 			if err != nil || n != 3 || !Equal(doc, one) {
 				t.Errorf("current: %d, %v", n, err)
@@ -133,16 +123,13 @@ func TestTheFirstCatalogIsAppliedOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		for i, want := range []bool{true, false} {
-			err := db.Update(t.Context(), func(tx *store.Tx) error {
+			storetest.Update(t, db, func(tx *store.Tx) error {
 				a, first, err := ApplyFirstTx(tx, mustParse(t, string(Sandbox())))
 				if first != want || a.Revision != 1 {
 					t.Errorf("start %d: %+v, first %v", i, a, first)
 				}
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
 		}
 	})
 }
@@ -202,16 +189,13 @@ func TestNodesPickUpRevisions(t *testing.T) {
 
 		// A newer version stores a revision unreadable for this version: the node keeps its
 		// snapshot, logs the error once, and continues with the next revision.
-		err := db.Update(t.Context(), func(tx *store.Tx) error {
+		storetest.Update(t, db, func(tx *store.Tx) error {
 			if _, err := tx.Exec(insertRevision, 2, `{"models": 5}`, `[]`, 0); err != nil {
 				return err
 			}
 			_, err := tx.Exec(updateHead, 2)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		for range 2 {
 			if look() != one {
 				t.Error("a revision that cannot be loaded replaced the former")

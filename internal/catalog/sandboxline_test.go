@@ -27,7 +27,7 @@ lines:
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		check := func(name string, want ...string) {
 			t.Helper()
-			view(t, db, func(tx *store.Tx) error {
+			storetest.View(t, db, func(tx *store.Tx) error {
 				got, err := SandboxLinesTx(tx)
 				if !slices.Equal(got, want) {
 					t.Errorf("%s: got %v, want %v", name, got, want)
@@ -67,13 +67,10 @@ lines:
 `
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		apply(t, db, mustParse(t, text))
-		err := db.Update(t.Context(), func(tx *store.Tx) error {
+		storetest.Update(t, db, func(tx *store.Tx) error {
 			_, err := tx.Exec(`DELETE FROM catalog_line`)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		lines := func(tx *store.Tx) error {
 			got, err := SandboxLinesTx(tx)
 			if !slices.Equal(got, []string{"sand"}) {
@@ -81,9 +78,9 @@ lines:
 			}
 			return err
 		}
-		view(t, db, lines)
+		storetest.View(t, db, lines)
 		apply(t, db, mustParse(t, text[:len(text)-len("  - {id: real, provider: chatonly, models: {m: r}}\n")]+
 			"  - {id: other, provider: chatonly, models: {m: r}}\n"))
-		view(t, db, lines)
+		storetest.View(t, db, lines)
 	})
 }

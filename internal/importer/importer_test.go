@@ -170,7 +170,7 @@ func TestWhatBecomesOfRealDatabases(t *testing.T) {
 func keysShown(t *testing.T, db *store.DB, name string) (keys map[string]account.Key, owner account.Account) {
 	t.Helper()
 	keys = map[string]account.Key{}
-	err := db.View(t.Context(), func(tx *store.Tx) error {
+	storetest.View(t, db, func(tx *store.Tx) error {
 		accounts, _, err := account.ListTx(tx, "", 100)
 		if err != nil {
 			return err
@@ -186,9 +186,6 @@ func keysShown(t *testing.T, db *store.DB, name string) (keys map[string]account
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return keys, owner
 }
 
@@ -452,15 +449,13 @@ func TestDryRunsWriteNothing(t *testing.T) {
 			return c
 		}
 		dry := write(t, db, plan(), true)
-		if err := db.View(t.Context(), func(tx *store.Tx) error {
+		storetest.View(t, db, func(tx *store.Tx) error {
 			accounts, _, err := account.ListTx(tx, "", 10)
 			if len(accounts) > 0 {
 				t.Errorf("a dry run made %d accounts", len(accounts))
 			}
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		done := write(t, db, plan(), false)
 		for i, n := range done.Counts {
 			if *dry.Counts[i] != *n {

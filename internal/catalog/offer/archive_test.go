@@ -21,12 +21,10 @@ func apply(t *testing.T, db *store.DB, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Update(t.Context(), func(tx *store.Tx) error {
+	storetest.Update(t, db, func(tx *store.Tx) error {
 		_, err := catalog.ApplyTx(tx, doc)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
 // TestArchive reads the models of more revisions than an Archive holds in memory.
@@ -39,7 +37,7 @@ func TestArchive(t *testing.T) {
 			apply(t, db, "lines: []\nmodels:\n  - {id: a, kind: chat, context_window: 10, max_output_tokens: 5, price: {input: "+
 				price(n%9)+", output: "+price(n/9)+"}}\n")
 		}
-		err := db.View(t.Context(), func(tx *store.Tx) error {
+		storetest.View(t, db, func(tx *store.Tx) error {
 			for range 2 {
 				for n := range revisions {
 					m, err := archive.ModelTx(tx, int64(n+1), "a")
@@ -59,8 +57,5 @@ func TestArchive(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
 	})
 }

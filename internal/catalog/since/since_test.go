@@ -30,17 +30,15 @@ func TestSince(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := db.Update(t.Context(), func(tx *store.Tx) error {
+			storetest.Update(t, db, func(tx *store.Tx) error {
 				_, err := catalog.ApplyTx(tx, doc)
 				return err
-			}); err != nil {
-				t.Fatal(err)
-			}
+			})
 			now = now.Add(time.Hour)
 		}
 		check := func(want map[string]int64) {
 			t.Helper()
-			err := db.View(t.Context(), func(tx *store.Tx) error {
+			storetest.View(t, db, func(tx *store.Tx) error {
 				first, err := since.ReadTx(tx, slices.Collect(maps.Keys(want)))
 				for id, hours := range want {
 					if got := first[id] - 1_700_000_000_000; got != hours*time.Hour.Milliseconds() {
@@ -49,18 +47,13 @@ func TestSince(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil {
-				t.Error(err)
-			}
 		}
 		forget := func() {
 			t.Helper()
-			if err := db.Update(t.Context(), func(tx *store.Tx) error {
+			storetest.Update(t, db, func(tx *store.Tx) error {
 				_, err := tx.Exec(`DELETE FROM catalog_model`)
 				return err
-			}); err != nil {
-				t.Fatal(err)
-			}
+			})
 		}
 		at("a")
 		at("a", "b")

@@ -82,6 +82,22 @@ func Open(t testing.TB, url string, opts store.Options) *store.DB {
 	return db
 }
 
+// Update runs fn in a writing transaction, which must succeed.
+func Update(t testing.TB, db *store.DB, fn func(tx *store.Tx) error) {
+	t.Helper()
+	if err := db.Update(t.Context(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// View runs fn in a reading transaction, which must succeed.
+func View(t testing.TB, db *store.DB, fn func(tx *store.Tx) error) {
+	t.Helper()
+	if err := db.View(t.Context(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // seed makes the file of a migrated database, unless it is there.
 func seed(t testing.TB, path string) {
 	t.Helper()
