@@ -13,22 +13,15 @@ import (
 
 func TestSecretsInFiles(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	got, err := settingsFrom("database_file: "+file("database", "postgres://u:hunter2@h/d\n"),
-		map[string]string{"TOLLGATE_ADMIN_TOKEN_FILE": file("token", " hunter2\n")},
-		map[string]string{"alert_url_file": file("alert", "https://alerts.example.com/hunter2")})
+	token := file(t, "token", " hunter2\n")
+	got, err := settingsFrom("database_file: "+file(t, "database", "postgres://u:hunter2@h/d\n"),
+		map[string]string{"TOLLGATE_ADMIN_TOKEN_FILE": token},
+		map[string]string{"alert_url_file": file(t, "alert", "https://alerts.example.com/hunter2")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Database != "postgres://u:hunter2@h/d" || got.AdminToken != "hunter2" || got.AlertURL != "https://alerts.example.com/hunter2" ||
-		got.AdminTokenFile != filepath.Join(dir, "token") {
+		got.AdminTokenFile != token {
 		t.Errorf("%+v", got)
 	}
 	for _, c := range []struct {
@@ -36,10 +29,10 @@ func TestSecretsInFiles(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		{"admin_token: hunter2", map[string]string{"TOLLGATE_ADMIN_TOKEN_FILE": file("a", "b")}, "admin_token is set too (tollgate.yaml:1:1)"},
-		{"database_file: " + file("empty", "\n"), nil, "database_file (tollgate.yaml:1:1): must name a file that holds something"},
-		{"admin_token_file: " + file("spaces", "hunter2 hunter2"), nil, "what the file holds must be visible"},
-		{"alert_url_file: " + filepath.Join(dir, "gone"), nil, "gone: no such file"},
+		{"admin_token: hunter2", map[string]string{"TOLLGATE_ADMIN_TOKEN_FILE": file(t, "a", "b")}, "admin_token is set too (tollgate.yaml:1:1)"},
+		{"database_file: " + file(t, "empty", "\n"), nil, "database_file (tollgate.yaml:1:1): must name a file that holds something"},
+		{"admin_token_file: " + file(t, "spaces", "hunter2 hunter2"), nil, "what the file holds must be visible"},
+		{"alert_url_file: " + filepath.Join(t.TempDir(), "gone"), nil, "gone: no such file"},
 	} {
 		_, err := settingsFrom(c.file, c.env, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
