@@ -14,7 +14,6 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/jobcall"
 )
 
@@ -92,8 +91,7 @@ func TestCollect(t *testing.T) {
 					return status, nil
 				}
 				second := &generator{fetch: c.fetch}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-				n := h.idleNode()
+				h, n := twoLineCluster(t, url, first, second)
 				id := h.submit(n, h.submission(n, map[string]string{image: "easel-1", video: "reel-1"}[c.kind], max(c.count, 1)))
 				s := h.finish(n, id, c.kind)
 				if c.code == "" && (s.Status != row.StatusSucceeded || len(s.Data) != c.data) ||

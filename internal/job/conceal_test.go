@@ -9,7 +9,6 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/jobcall"
 )
 
@@ -27,8 +26,7 @@ func TestCausesDoNotRepeatPrompts(t *testing.T) {
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				var fails func() *upstream.JobFailure
 				g := &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) { return nil, fails() }}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": g, "second": g})
-				n := h.idleNode()
+				h, n := twoLineCluster(t, url, g, g)
 				body, _ := json.Marshal(map[string]any{"error": map[string]string{"type": "bad", "code": "some_code", "message": leak}})
 				for name, f := range map[string]func() *upstream.JobFailure{
 					"refused": func() *upstream.JobFailure { return upstream.Refused("image", 400, "application/json", body, nil) },
@@ -61,12 +59,8 @@ func TestCausesDoNotRepeatPrompts(t *testing.T) {
 // causes returns the texts of a job's attempts, its request log and the lines.
 func (h *cluster) causes(n *testNode, id, request string) string {
 	h.t.Helper()
-	v, _, err := h.view(id)
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	var all strings.Builder
-	for _, a := range v.Attempts {
+	for _, a := range h.view(id).Attempts {
 		all.WriteString(a.Cause + "\n")
 	}
 	fmt.Fprintf(&all, "%+v\n", n.lines.Statuses())

@@ -36,9 +36,7 @@ func TestFlow(t *testing.T) {
 				if s.Status != row.StatusSucceeded || len(s.Data) != int(c.count) || s.Data[0].URL == "" || s.Error != nil {
 					t.Fatalf("%+v", s)
 				}
-				if m.count() != 1 {
-					t.Errorf("%d submissions", m.count())
-				}
+				m.checkSubmissions(t, 1)
 				if _, err := n.jobs.Body(t.Context(), h.account, map[string]string{"image": "video", "video": "image"}[c.kind], job); fault.Of(err) ==
 					nil || fault.Of(err).Code != fault.JobNotFound {
 					t.Errorf("as the other kind: %v", err)

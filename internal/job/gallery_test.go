@@ -11,7 +11,6 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
-	"tollgate/internal/upstream/chatcall"
 )
 
 // TestUserJobs checks an account's view of its jobs: by kind and status, in pages, without lines,
@@ -22,8 +21,7 @@ func TestUserJobs(t *testing.T) {
 		reached := make(chan struct{}, 1)
 		first := &generator{}
 		second := &generator{before: block("poll", reached)}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-		n := h.idleNode()
+		h, n := twoLineCluster(t, url, first, second)
 		other := h.withAccount(h.open(money.USD))
 		done := h.submit(n, h.submission(n, "easel-1", 1))
 		foreign := other.start(n, "easel-1", 1)

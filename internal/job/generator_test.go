@@ -9,6 +9,7 @@ import (
 	"image/png"
 	"io"
 	"sync"
+	"testing"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/job/row"
@@ -169,6 +170,13 @@ func (m *generator) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.submitted)
+}
+
+func (m *generator) checkSubmissions(t testing.TB, want int) {
+	t.Helper()
+	if got := m.count(); got != want {
+		t.Errorf("%d submissions, want %d", got, want)
+	}
 }
 
 // picture returns a small PNG.

@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/egress"
+	"tollgate/internal/fault"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
@@ -148,6 +149,13 @@ func oneLineCluster(t testing.TB, url string, first chatcall.Adapter) (*cluster,
 	t.Helper()
 	h := newCluster(t, url, map[string]chatcall.Adapter{"first": first})
 	h.apply(oneLine)
+	return h, h.idleNode()
+}
+
+// twoLineCluster returns a cluster with the catalog document and a node.
+func twoLineCluster(t testing.TB, url string, first, second chatcall.Adapter) (*cluster, *testNode) {
+	t.Helper()
+	h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
 	return h, h.idleNode()
 }
 
@@ -373,8 +381,7 @@ func (h *cluster) await(n *testNode, kind, id string, until func(jobBody) bool) 
 		}
 		select {
 		case <-deadline:
-			v, _, _ := h.view(id)
-			h.t.Fatalf("job %s still shows %+v; %+v", id, s, v)
+			h.t.Fatalf("job %s still shows %+v; %+v", id, s, h.view(id))
 		case <-tick.C:
 		}
 	}
@@ -383,12 +390,29 @@ func (h *cluster) await(n *testNode, kind, id string, until func(jobBody) bool) 
 func final(s jobBody) bool { return s.Status == row.StatusSucceeded || s.Status == row.StatusFailed }
 
 // view returns the operator's view.
-func (h *cluster) view(id string) (v View, ok bool, err error) {
-	err = h.db.View(h.t.Context(), func(tx *store.Tx) (err error) {
+func (h *cluster) view(id string) (v View) {
+	h.t.Helper()
+	h.viewTx(func(tx *store.Tx) (err error) {
 		v, err = GetTx(tx, id)
 		return err
 	})
-	return v, err == nil, err
+	return v
+}
+
+// checkStatus polls an image job.
+func (h *cluster) checkStatus(n *testNode, id, want, when string) {
+	h.t.Helper()
+	if s := h.poll(n, upstream.KindImage, id); s.Status != want {
+		h.t.Errorf("%s: %+v, want %s", when, s, want)
+	}
+}
+
+// checkFailed polls an image job and checks its error.
+func (h *cluster) checkFailed(n *testNode, id string, want fault.Code, when string) {
+	h.t.Helper()
+	if s := h.poll(n, upstream.KindImage, id); s.Status != row.StatusFailed || s.Error.Code != string(want) {
+		h.t.Errorf("%s: %+v, want %s", when, s, want)
+	}
 }
 
 // audit runs the audit and checks the account's total charges.

@@ -57,9 +57,8 @@ func TestTwins(t *testing.T) {
 					t.Errorf("twins got %s and %s", bodies[0], body)
 				}
 			}
-			if jobs, running, holds := h.rows(); jobs != int64(round)+1 || running != jobs || holds != jobs {
-				t.Errorf("%d jobs, %d in progress, %d holds after %d keys", jobs, running, holds, round+1)
-			}
+			keys := int64(round) + 1
+			h.checkRows(keys, keys, keys)
 		}
 		h.audit(0)
 	}
@@ -71,8 +70,7 @@ func TestTwins(t *testing.T) {
 func TestCanceledTwin(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		n := h.idleNode()
+		h, n := twoLineCluster(t, url, &generator{}, &generator{})
 		s := h.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = "k", []byte("the same")
 		twin, err := n.jobs.twins.Acquire(t.Context(), s.Account+" "+s.OnceKey)
@@ -94,9 +92,7 @@ func TestCanceledTwin(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Fatal("it waits for its twin although its client has left")
 		}
-		if jobs, running, holds := h.rows(); jobs+running+holds != 0 {
-			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
-		}
+		h.checkRows(0, 0, 0)
 		twin()
 		if keys := n.jobs.twins.Len(); keys > 0 {
 			t.Errorf("%d keys are remembered", keys)
@@ -110,8 +106,7 @@ func TestCanceledTwin(t *testing.T) {
 func TestOnceKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
-		n := h.idleNode()
+		h, n := twoLineCluster(t, url, &generator{blocks: true}, &generator{})
 		ctx := t.Context()
 		send := func(key, print string) (string, error) {
 			s := h.submission(n, "easel-1", 1)
@@ -182,8 +177,7 @@ func (h *cluster) age(id string, by time.Duration) {
 func TestReferencesOfTwins(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
-		n := h.idleNode()
+		h, n := twoLineCluster(t, url, &generator{blocks: true}, &generator{})
 		submit := func(key string, owner string, amount int64) (string, media.File) {
 			s := h.submission(n, "easel-1", amount)
 			file, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture(), format.Policy{})

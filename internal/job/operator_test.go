@@ -36,8 +36,7 @@ func TestList(t *testing.T) {
 		reached := make(chan struct{}, 1)
 		first := &generator{}
 		second := &generator{before: block("poll", reached)}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-		n := h.idleNode()
+		h, n := twoLineCluster(t, url, first, second)
 		other := h.withAccount(h.open(money.USD))
 		done := h.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
@@ -92,13 +91,16 @@ func TestList(t *testing.T) {
 		if all, _ := h.list(Filter{Limit: 10}); !slices.Equal(paged, all) {
 			t.Errorf("page by page %v, at once %v", paged, all)
 		}
-		if v, _, err := h.view(runs); err != nil || v.Line != "second" || v.Node != n.self.Epoch() || v.Held != 3*cent ||
+		if v := h.view(runs); v.Line != "second" || v.Node != n.self.Epoch() || v.Held != 3*cent ||
 			parse(t, v.Body).Status != row.StatusProcessing {
-			t.Errorf("%+v %v", v, err)
+			t.Errorf("%+v", v)
 		}
-		if _, _, err := h.view(NewID()); !errors.Is(err, row.ErrNoJob) {
-			t.Errorf("%v", err)
-		}
+		h.viewTx(func(tx *store.Tx) error {
+			if _, err := GetTx(tx, NewID()); !errors.Is(err, row.ErrNoJob) {
+				t.Errorf("%v", err)
+			}
+			return nil
+		})
 	})
 }
 
@@ -148,9 +150,7 @@ func TestCancel(t *testing.T) {
 				m.before = nil
 				next := h.start(n, "easel-1", 1)
 				n.jobs.running.Wait()
-				if s := h.poll(n, "image", next); s.Status != row.StatusSucceeded {
-					t.Errorf("the line's slot is not free: %+v", s)
-				}
+				h.checkStatus(n, next, row.StatusSucceeded, "the line's slot is not free")
 				h.audit(cent)
 			})
 		})
@@ -185,9 +185,7 @@ func TestRequeueRunning(t *testing.T) {
 				}
 				m.before = nil
 				n.runJobs()
-				if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
-					t.Errorf("%+v", s)
-				}
+				h.checkStatus(n, id, row.StatusSucceeded, "the resubmitted job")
 				if c.stuck != "" && (m.count() != 2 || m.submitted[0].Key == m.submitted[1].Key) {
 					t.Errorf("%d submissions", m.count())
 				}

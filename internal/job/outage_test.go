@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -50,16 +51,7 @@ func (h *cluster) awaitKept(n *testNode, kind, id string) {
 // hasStep reports whether a job has a step.
 func (h *cluster) hasStep(id, step string) bool {
 	h.t.Helper()
-	v, _, err := h.view(id)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	for _, s := range v.Steps {
-		if s.Name == step {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.view(id).Steps, func(s row.Step) bool { return s.Name == step })
 }
 
 // spooled counts the parts in the spool.
@@ -133,8 +125,7 @@ func eachOutage(t *testing.T, prepare func(c outageCase, j *Jobs), scene func(o 
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				first, second := &generator{blocks: c.blocks}, &generator{blocks: c.blocks}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-				n := h.idleNode()
+				h, n := twoLineCluster(t, url, first, second)
 				prepare(c, n.jobs)
 				h.breakMedia()
 				o := &outage{c, h, n, h.submit(n, h.submission(n, c.model, c.count))}
@@ -173,9 +164,7 @@ func TestMediaOutage(t *testing.T) {
 		for range 3 {
 			n.step(n.jobs.Start)
 		}
-		if s := h.poll(n, upstream.KindImage, other); s.Status != row.StatusQueued {
-			h.t.Errorf("the other job shows %+v", s)
-		}
+		h.checkStatus(n, other, row.StatusQueued, "the other job")
 		if err := n.jobs.Cancel(h.t.Context(), other, nil); err != nil {
 			h.t.Error(err)
 		}
@@ -255,9 +244,7 @@ func TestStartLimitDuringOutage(t *testing.T) {
 		}
 		n.step(n.jobs.Housekeep)
 		other.step(other.jobs.Housekeep)
-		if s := h.poll(n, upstream.KindImage, long); s.Status != row.StatusQueued {
-			t.Errorf("the job shows %+v", s)
-		}
+		h.checkStatus(n, long, row.StatusQueued, "the job within the limit")
 		if s := h.poll(n, upstream.KindVideo, tooLong); s.Status != row.StatusFailed {
 			t.Errorf("the job over the longer limit shows %+v", s)
 		}
@@ -271,9 +258,7 @@ func TestStartLimitDuringOutage(t *testing.T) {
 		late := h.submit(n, h.submission(n, "easel-1", 1))
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Minute).Milliseconds(), late)
 		n.step(n.jobs.Housekeep)
-		if s := h.poll(n, upstream.KindImage, late); s.Status != row.StatusFailed {
-			t.Errorf("a job queued after the outage shows %+v", s)
-		}
+		h.checkStatus(n, late, row.StatusFailed, "a job queued after the outage")
 		h.audit(3 * cent)
 	})
 }
@@ -299,8 +284,7 @@ func TestUnreadableReferences(t *testing.T) {
 					_, err = io.Copy(io.Discard, body)
 					return nil, errors.Join(err, body.Close())
 				}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": first})
-				n := h.idleNode()
+				h, n := twoLineCluster(t, url, first, first)
 				s := h.submission(n, "easel-1", 1)
 				ref, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture(), format.Policy{})
 				if err != nil {
@@ -311,9 +295,8 @@ func TestUnreadableReferences(t *testing.T) {
 				h.breakMedia()
 				n.step(n.jobs.Start)
 				h.await(n, upstream.KindImage, id, func(jobBody) bool { return h.hasStep(id, row.StepAttemptFailed) })
-				v, _, err := h.view(id)
-				if err != nil || len(v.Attempts) != 1 || v.Attempts[0].Next != "later" || v.Attempts[0].Lost {
-					t.Errorf("%+v: %v", v.Attempts, err)
+				if a := h.view(id).Attempts; len(a) != 1 || a[0].Next != "later" || a[0].Lost {
+					t.Errorf("%+v", a)
 				}
 				h.mendMedia(n)
 				h.update(`UPDATE job_run SET wake_ms = 0`)

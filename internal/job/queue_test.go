@@ -215,9 +215,7 @@ func TestReturnedJobIsNext(t *testing.T) {
 		release <- struct{}{}
 		n.jobs.running.Wait()
 		n.clearCache()
-		if s := h.poll(n, "image", returned); s.Status != row.StatusProcessing {
-			t.Errorf("%+v", s)
-		}
+		h.checkStatus(n, returned, row.StatusProcessing, "the returned job")
 		later := h.withAccount(h.open(money.USD))
 		laterJob := later.submit(n, later.submission(n, "easel-1", 1))
 		before, after := earlier.poll(n, "image", earlierJob), later.poll(n, "image", laterJob)
@@ -275,8 +273,8 @@ func TestPace(t *testing.T) {
 		for range 3 {
 			id := h.start(n, "easel-1", 1)
 			n.jobs.running.Wait()
-			if v, _, err := h.view(id); err != nil || v.StartedMS == 0 || v.StartedMS > v.EndedMS {
-				t.Fatalf("started %d, ended %d, %v", v.StartedMS, v.EndedMS, err)
+			if v := h.view(id); v.StartedMS == 0 || v.StartedMS > v.EndedMS {
+				t.Fatalf("started %d, ended %d", v.StartedMS, v.EndedMS)
 			}
 		}
 		h.fill(n, 4)

@@ -56,9 +56,7 @@ func TestRequeueOnce(t *testing.T) {
 				t.Errorf("%s %v, want %s", answer, errs[i], answers[0])
 			}
 		}
-		if jobs, running, holds := h.rows(); jobs != 2 || running != 1 || holds != 1 {
-			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
-		}
+		h.checkRows(2, 1, 1)
 		all[0].runJobs()
 		if late, err := h.requeue(all[0], id, withKey("k", "one")); err != nil || late != answers[0] {
 			t.Errorf("after its end: %s %v", late, err)
@@ -94,9 +92,7 @@ func TestRequeueOnceRunning(t *testing.T) {
 			}
 			n.runJobs()
 		}
-		if m.count() != 1 {
-			t.Errorf("%d submissions", m.count())
-		}
+		m.checkSubmissions(t, 1)
 		h.audit(cent)
 	})
 }
@@ -118,9 +114,9 @@ func TestRequeueErrors(t *testing.T) {
 		gentle := withKey("k", "one")
 		gentle.Force = false
 		refused("a job that has succeeded", gentle, "force")
-		h.disable(h.account)
+		h.disable(h.account, true)
 		refused("for a disabled account", withKey("k", "one"), "")
-		h.enable(h.account)
+		h.disable(h.account, false)
 		if next, err := h.requeue(n, id, withKey("k", "one")); err != nil || next == id {
 			t.Errorf("%s %v", next, err)
 		}
@@ -128,13 +124,6 @@ func TestRequeueErrors(t *testing.T) {
 }
 
 // enable undoes disable.
-func (h *cluster) enable(owner string) {
-	h.t.Helper()
-	h.updateTx(func(tx *store.Tx) error {
-		return ledger.ChangeAccountTx(tx, owner, ledger.AccountChange{Disabled: ptr(false)})
-	})
-}
-
 // TestRequeueChecks resubmits a job after changes of the key's models, the catalog, the account's
 // prices and its budget.
 func TestRequeueChecks(t *testing.T) {
@@ -144,7 +133,7 @@ func TestRequeueChecks(t *testing.T) {
 		n.jobs.running.Wait()
 		return func(key, want string) {
 			h.t.Helper()
-			h.step(n)
+			n.step(n.watcher.Refresh)
 			_, err := h.requeue(n, id, withKey(key, "one"))
 			if f := fault.Of(err); (want == "") != (err == nil) || err != nil && string(f.Code)+" "+f.Param != want {
 				h.t.Errorf("%s: %v, want %s", key, err, want)
@@ -157,9 +146,9 @@ func TestRequeueChecks(t *testing.T) {
 		h.account, h.key = h.open(100 * cent)
 		n := h.idleNode()
 		requeue := ask(h, n)
-		h.settings(account.KeySettings{AllowedModels: []string{"reel-1"}})
+		h.limit(func(s *account.KeySettings) { s.AllowedModels = []string{"reel-1"} })
 		requeue("a model that the key may not use", "invalid_request model")
-		h.settings(account.KeySettings{})
+		h.limit(func(s *account.KeySettings) { s.AllowedModels = nil })
 		for name, c := range map[string]struct{ old, new, want string }{
 			"retired":           {"    kind: image\n", "    kind: image\n    state: retired\n", "invalid_request model"},
 			"in maintenance":    {"    kind: image\n", "    kind: image\n    state: maintenance\n", "invalid_request model"},
@@ -179,22 +168,6 @@ func TestRequeueChecks(t *testing.T) {
 		requeue("a new factor", "")
 		n.runJobs()
 		h.audit(16 * cent)
-	})
-}
-
-// step lets a node reload the catalog.
-func (h *cluster) step(n *testNode) {
-	h.t.Helper()
-	if err := n.watcher.Refresh(h.t.Context()); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-func (h *cluster) settings(s account.KeySettings) {
-	h.t.Helper()
-	h.updateTx(func(tx *store.Tx) error {
-		_, err := account.ChangeKeyTx(tx, h.key, func(k *account.KeySettings) error { k.AllowedModels = s.AllowedModels; return nil })
-		return err
 	})
 }
 

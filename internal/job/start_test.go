@@ -144,16 +144,12 @@ func TestLastLineGone(t *testing.T) {
 				n.step(n.jobs.Start)
 				n.step(n.jobs.Housekeep)
 				for _, id := range []string{starts, waits} {
-					if s := h.poll(n, "image", id); s.Status != row.StatusQueued {
-						t.Errorf("without a line: %+v", s)
-					}
+					h.checkStatus(n, id, row.StatusQueued, "without a line")
 				}
 				h.apply(oneLine)
 				n.step(n.watcher.Refresh)
 				n.runJobs()
-				if s := h.poll(n, "image", starts); s.Status != row.StatusSucceeded {
-					t.Errorf("with its line again: %+v", s)
-				}
+				h.checkStatus(n, starts, row.StatusSucceeded, "with its line again")
 				h.apply(without)
 				n.step(n.watcher.Refresh)
 				h.update(`UPDATE job_run SET queued_ms = queued_ms - 900000`)
@@ -181,9 +177,7 @@ func TestModelGone(t *testing.T) {
 		n.step(n.watcher.Refresh)
 		newer := h.submit(n, h.submission(n, "easel-2", 1))
 		behind.runJobs()
-		if s := h.poll(behind, "image", newer); s.Status != row.StatusQueued {
-			t.Errorf("a node without the new catalog: %+v", s)
-		}
+		h.checkStatus(behind, newer, row.StatusQueued, "a node without the new catalog")
 		if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
 			t.Errorf("%+v", s) // the job of its own catalog
 		}
@@ -198,10 +192,11 @@ func TestModelGone(t *testing.T) {
 	})
 }
 
-func (h *cluster) disable(owner string) {
+// disable disables an account, or enables it again.
+func (h *cluster) disable(owner string, disabled bool) {
 	h.t.Helper()
 	h.updateTx(func(tx *store.Tx) error {
-		return ledger.ChangeAccountTx(tx, owner, ledger.AccountChange{Disabled: ptr(true)})
+		return ledger.ChangeAccountTx(tx, owner, ledger.AccountChange{Disabled: &disabled})
 	})
 }
 
@@ -220,7 +215,7 @@ func TestDisabledAccount(t *testing.T) {
 				h.fill(n, 70)
 				other := h.withAccount(h.open(money.USD))
 				theirs := other.submit(n, other.submission(n, "easel-1", 1))
-				h.disable(h.account)
+				h.disable(h.account, true)
 				if name == "at the start" { // Start looks only for a few jobs; Housekeep finds the others
 					free <- struct{}{}
 					n.jobs.running.Wait()
@@ -234,18 +229,14 @@ func TestDisabledAccount(t *testing.T) {
 				close(free)
 				n.step(n.jobs.Housekeep)
 				n.jobs.running.Wait()
-				if s := h.poll(n, "image", runs); s.Status != row.StatusSucceeded {
-					t.Errorf("the job that had started: %+v", s)
-				}
+				h.checkStatus(n, runs, row.StatusSucceeded, "the job that had started")
 				if left := h.order(); len(left) > 0 && (len(left) > 1 || left[0] != theirs) {
 					t.Errorf("%d jobs are left in the queue", len(left))
 				}
 				if s := other.poll(n, "image", theirs); s.Status == row.StatusFailed {
 					t.Errorf("the other account's job: %+v", s)
 				}
-				if held := h.held(); held != 0 {
-					t.Errorf("%s held", held)
-				}
+				h.checkHeld(0)
 				h.audit(cent)
 			})
 		})
@@ -276,18 +267,12 @@ func TestStartLimit(t *testing.T) {
 		waits := h.submit(n, h.submission(n, "easel-1", 1))
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
 		n.step(n.jobs.Housekeep)
-		if s := h.poll(n, "image", waits); s.Status != row.StatusQueued {
-			t.Errorf("within the limit: %+v", s)
-		}
-		if s := h.poll(n, "image", back); s.Status != row.StatusProcessing {
-			t.Errorf("a job that came back has as long again: %+v", s)
-		}
+		h.checkStatus(n, waits, row.StatusQueued, "within the limit")
+		h.checkStatus(n, back, row.StatusProcessing, "a job that came back has as long again")
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
 		n.step(n.jobs.Housekeep)
 		for _, id := range []string{waits, back} {
-			if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
-				t.Errorf("past the limit: %+v", s)
-			}
+			h.checkFailed(n, id, fault.UpstreamError, "past the limit")
 		}
 		h.audit(0)
 	})
@@ -306,15 +291,9 @@ func TestNoStartPastTheLimit(t *testing.T) {
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 60000`)
 		good := h.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
-		if s := h.poll(n, "image", late); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
-			t.Errorf("past the limit: %+v", s)
-		}
-		if s := h.poll(n, "image", good); s.Status != row.StatusSucceeded {
-			t.Errorf("within the limit: %+v", s)
-		}
-		if m.count() != 1 {
-			t.Errorf("%d submissions, want 1", m.count())
-		}
+		h.checkFailed(n, late, fault.UpstreamError, "past the limit")
+		h.checkStatus(n, good, row.StatusSucceeded, "within the limit")
+		m.checkSubmissions(t, 1)
 		h.audit(cent)
 	})
 }
@@ -339,9 +318,7 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 			if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
 				t.Errorf("blocks %t: after three busy answers in a minute: %+v", blocks, s)
 			}
-			if m.count() != 3 {
-				t.Errorf("blocks %t: %d submissions, want 3", blocks, m.count())
-			}
+			m.checkSubmissions(t, 3)
 			h.audit(0)
 		}
 	})
@@ -362,9 +339,7 @@ func TestBlockedJobsAreSkipped(t *testing.T) {
 		h.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'second')`)
 		late := h.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
-		if s := h.poll(n, "image", late); s.Status != row.StatusSucceeded {
-			t.Errorf("%+v", s)
-		}
+		h.checkStatus(n, late, row.StatusSucceeded, "the job behind blocked ones")
 		if first.count() != 1 || second.count() != 0 {
 			t.Errorf("%d and %d submissions", first.count(), second.count())
 		}

@@ -162,8 +162,7 @@ func TestSteps(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				generators := []*generator{c.first.clone(), c.second.clone()}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": generators[0], "second": generators[1]})
-				n := h.idleNode()
+				h, n := twoLineCluster(t, url, generators[0], generators[1])
 				model := map[string]string{image: "easel-1", video: "reel-1"}[c.kind]
 				id := h.submit(n, h.submission(n, model, max(c.count, 1)))
 				s := h.finish(n, id, c.kind)
@@ -171,9 +170,7 @@ func TestSteps(t *testing.T) {
 					t.Errorf("%v submissions, want %v", got, c.submissions)
 				}
 				h.audit(c.cost)
-				if held := h.held(); held != 0 {
-					t.Errorf("%s held after the end", held)
-				}
+				h.checkHeld(0)
 				if c.code == "" {
 					if s.Status != row.StatusSucceeded || len(s.Data) != c.data || s.Error != nil || s.Usage["model"] != model {
 						t.Errorf("%+v", s)
@@ -303,10 +300,7 @@ func TestTrace(t *testing.T) {
 		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		h.finish(n, id, "image")
-		v, _, err := h.view(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := h.view(id)
 		var names []string
 		last := int64(0)
 		for _, s := range v.Steps {

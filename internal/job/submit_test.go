@@ -28,9 +28,22 @@ func (h *cluster) rows() (jobs, running, holds int64) {
 	return jobs, running, holds
 }
 
-func (h *cluster) held() money.Amount {
+func (h *cluster) checkRows(jobs, running, holds int64) {
 	h.t.Helper()
-	var held money.Amount
+	if j, r, held := h.rows(); j != jobs || r != running || held != holds {
+		h.t.Errorf("%d jobs, %d in progress, %d holds; want %d, %d and %d", j, r, held, jobs, running, holds)
+	}
+}
+
+func (h *cluster) checkHeld(want money.Amount) {
+	h.t.Helper()
+	if held := h.held(); held != want {
+		h.t.Errorf("%s held, want %s", held, want)
+	}
+}
+
+func (h *cluster) held() (held money.Amount) {
+	h.t.Helper()
 	h.viewTx(func(tx *store.Tx) error {
 		states, err := ledger.AccountsTx(tx, []string{h.account})
 		held = states[h.account].Held
@@ -54,15 +67,10 @@ func ptr[T any](v T) *T { return &v }
 func TestSubmit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		n := h.idleNode()
+		h, n := twoLineCluster(t, url, &generator{}, &generator{})
 		id := h.submit(n, h.submission(n, "easel-1", 3))
-		if jobs, running, holds := h.rows(); jobs != 1 || running != 1 || holds != 1 {
-			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
-		}
-		if held := h.held(); held != 9*cent {
-			t.Errorf("%s held, want 0.09", held)
-		}
+		h.checkRows(1, 1, 1)
+		h.checkHeld(9 * cent)
 		if s := h.poll(n, "image", id); s.Status != row.StatusQueued || s.Created == 0 || s.Position == nil || *s.Position != 0 || s.ETA == nil ||
 			*s.ETA < 1 || s.Data != nil || s.Error != nil {
 			t.Errorf("%+v", s)
@@ -144,12 +152,9 @@ func TestSubmitRefused(t *testing.T) {
 				if foreseen == nil || withoutNumbers(foreseen) != withoutNumbers(err) || fault.Of(foreseen).Code != c.code {
 					t.Errorf("foreseen: %v, said: %v", foreseen, err)
 				}
-				if jobs, running, holds := h.rows(); jobs != int64(c.sends) || running != jobs || holds != jobs {
-					t.Errorf("%d jobs, %d in progress, %d holds after %d submissions", jobs, running, holds, c.sends)
-				}
-				if held := h.held(); held != before {
-					t.Errorf("%s held, before it was %s", held, before)
-				}
+				sent := int64(c.sends)
+				h.checkRows(sent, sent, sent)
+				h.checkHeld(before)
 				if body, err := n.jobs.FindOnce(t.Context(), h.account, "once", []byte("a")); body != nil || err != nil {
 					t.Errorf("a refused submission has used up its key: %s %v", body, err)
 				}
@@ -185,9 +190,7 @@ func TestAdmissible(t *testing.T) {
 				t.Fatalf("%s %v", body, err)
 			}
 		}
-		if jobs, running, holds := h.rows(); jobs+running+holds != 0 {
-			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
-		}
+		h.checkRows(0, 0, 0)
 		first, err := n.jobs.Submit(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
@@ -254,8 +257,7 @@ func TestFreeQuotaOfFailures(t *testing.T) {
 func TestSubmitWithAChangedKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		n := h.idleNode()
+		h, n := twoLineCluster(t, url, &generator{}, &generator{})
 		s := h.submission(n, "easel-1", 1)
 		h.limit(func(k *account.KeySettings) { k.Name = "new" })
 		if _, err := n.jobs.Submit(t.Context(), s); !errors.Is(err, ledger.ErrKeyChanged) {
@@ -272,8 +274,7 @@ func TestSubmitWithAChangedKey(t *testing.T) {
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		n := h.idleNode()
+		h, n := twoLineCluster(t, url, &generator{}, &generator{})
 		s := h.submission(n, "easel-1", 1)
 		id := h.submit(n, s)
 		if undo := (&admission{jobs: n.jobs, rec: s.record(), once: "once"}).Undo(); undo != nil {
@@ -289,9 +290,7 @@ func TestUndo(t *testing.T) {
 		if shows := h.poll(n, "image", id); shows.Status != row.StatusFailed || shows.Error.Code != string(fault.UpstreamError) {
 			t.Errorf("%+v", shows)
 		}
-		if held := h.held(); held != 0 {
-			t.Errorf("%s held", held)
-		}
+		h.checkHeld(0)
 		h.audit(0)
 	})
 }
@@ -308,15 +307,12 @@ func (h *cluster) deleteKey() {
 func TestSubmitTwice(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		n := h.idleNode()
+		h, n := twoLineCluster(t, url, &generator{}, &generator{})
 		s := h.submission(n, "easel-1", 1)
 		if first, second := h.submit(n, s), h.submit(n, s); first != second {
 			t.Errorf("%s and %s", first, second)
 		}
-		if jobs, running, holds := h.rows(); jobs != 1 || running != 1 || holds != 1 {
-			t.Errorf("%d jobs, %d in progress, %d holds", jobs, running, holds)
-		}
+		h.checkRows(1, 1, 1)
 		h.audit(0)
 	})
 }

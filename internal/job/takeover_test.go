@@ -96,9 +96,7 @@ func TestTakeOver(t *testing.T) {
 				if s.Status != row.StatusSucceeded || len(s.Data) != 2 {
 					t.Errorf("%+v", s)
 				}
-				if m.count() != c.submissions {
-					t.Errorf("%d submissions, want %d", m.count(), c.submissions)
-				}
+				m.checkSubmissions(t, c.submissions)
 				if c.submissions == 2 && m.submitted[0].Key != m.submitted[1].Key {
 					t.Errorf("a repetition is named %s, the first was %s", m.submitted[1].Key, m.submitted[0].Key)
 				}
@@ -117,8 +115,7 @@ func TestTwoDeathsWhileSending(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
 		m := &generator{before: block("submit", reached)}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": m})
-		n := h.idleNode()
+		h, n := twoLineCluster(t, url, m, m)
 		id := h.submit(n, h.submission(n, "easel-1", 1))
 		for range 2 {
 			n.step(n.jobs.Start)
@@ -129,12 +126,8 @@ func TestTwoDeathsWhileSending(t *testing.T) {
 			n.step(n.jobs.TakeOver)
 			n.jobs.running.Wait()
 		}
-		if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
-			t.Errorf("%+v", s)
-		}
-		if m.count() != 2 {
-			t.Errorf("%d submissions", m.count())
-		}
+		h.checkFailed(n, id, fault.UpstreamError, "after the takeover")
+		m.checkSubmissions(t, 2)
 		h.audit(0)
 	})
 }
@@ -209,9 +202,7 @@ func TestLateTicket(t *testing.T) {
 			close(found)
 			old.jobs.running.Wait()
 			n.jobs.running.Wait()
-			if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
-				t.Errorf("%+v", s)
-			}
+			h.checkStatus(n, id, row.StatusSucceeded, "after the takeover")
 			if m.count() != 1 || len(m.cancelled) != 0 {
 				t.Errorf("%d submissions, cancelled %v", m.count(), m.cancelled)
 			}
@@ -357,13 +348,9 @@ func TestTakeOverBesideSubmissions(t *testing.T) {
 		n.jobs.sending = maxSending
 		n.step(n.jobs.TakeOver)
 		n.jobs.running.Wait()
-		if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
-			t.Errorf("%+v", s)
-		}
+		h.checkStatus(n, id, row.StatusSucceeded, "after the takeover")
 		waits := h.start(n, "easel-1", 1)
-		if s := h.poll(n, "image", waits); s.Status != row.StatusQueued {
-			t.Errorf("started beyond the bound of submissions: %+v", s)
-		}
+		h.checkStatus(n, waits, row.StatusQueued, "started beyond the bound of submissions")
 	})
 }
 
@@ -377,12 +364,8 @@ func TestEndlessTakeOvers(t *testing.T) {
 		h.update(`UPDATE job_run SET state = 2, ticket = 't', line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1, fence = $2`,
 			noOwner, maxFence)
 		n.step(n.jobs.TakeOver)
-		if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
-			t.Errorf("%+v", s)
-		}
-		if held := h.held(); held != 0 {
-			t.Errorf("%s held", held)
-		}
+		h.checkFailed(n, id, fault.UpstreamError, "after the takeover")
+		h.checkHeld(0)
 	})
 }
 
@@ -426,9 +409,7 @@ func TestKeyDeletedMeanwhile(t *testing.T) {
 		h.deleteKey()
 		free <- struct{}{}
 		n.jobs.running.Wait()
-		if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
-			t.Errorf("%+v", s)
-		}
+		h.checkStatus(n, id, row.StatusSucceeded, "after the takeover")
 		h.audit(cent)
 		_ = h.db.View(t.Context(), func(tx *store.Tx) error {
 			states, err := ledger.AccountsTx(tx, []string{h.account})
@@ -459,9 +440,9 @@ func TestLineGoneMeanwhile(t *testing.T) {
 				h.generators = map[string]chatcall.Adapter{"first": chatcall.NoChat{}, "second": second}
 				n := h.idleNode()
 				s := h.finish(n, id, "image")
-				v, _, err := h.view(id)
-				if err != nil || s.Status != row.StatusSucceeded || len(v.Attempts) != 2 || v.Attempts[0].Lost != lost || v.Line != "second" {
-					t.Errorf("%+v %+v %v", s, v.Attempts, err)
+				v := h.view(id)
+				if s.Status != row.StatusSucceeded || len(v.Attempts) != 2 || v.Attempts[0].Lost != lost || v.Line != "second" {
+					t.Errorf("%+v %+v", s, v.Attempts)
 				}
 				h.audit(3 * cent)
 			})

@@ -98,14 +98,10 @@ func TestBlockedQueuesNeedNoLock(t *testing.T) {
 				id := h.submit(n, h.submission(n, "easel-1", 1))
 				c.block(h, n)
 				h.whileLocked(func() { n.step(n.jobs.Start) }, "first")
-				if m.count() != 0 {
-					t.Errorf("%d submissions", m.count())
-				}
+				m.checkSubmissions(t, 0)
 				c.clear(h, n)
 				n.runJobs()
-				if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
-					t.Errorf("after the obstacle was removed: %+v", s)
-				}
+				h.checkStatus(n, id, row.StatusSucceeded, "after the obstacle was removed")
 			})
 		})
 	}
@@ -147,9 +143,7 @@ func TestLongQueue(t *testing.T) {
 		n.jobs.sending = maxSending - maxStarts - 8
 		h.fill(n, 2*maxStarts)
 		other := h.start(n, "easel-2", 1)
-		if s := h.poll(n, "image", other); s.Status != row.StatusProcessing {
-			t.Errorf("a job beside the long queue of another model: %+v", s)
-		}
+		h.checkStatus(n, other, row.StatusProcessing, "a job beside the long queue of another model")
 		if n.jobs.sending != maxSending || n.jobs.reserved != 0 {
 			t.Errorf("%d submissions, %d reserved; want %d and none", n.jobs.sending, n.jobs.reserved, maxSending)
 		}
@@ -192,9 +186,7 @@ func TestSlowModel(t *testing.T) {
 	}
 	started.Wait()
 	n.jobs.running.Wait()
-	if first.count() != 1 {
-		t.Errorf("%d submissions once the lock was free", first.count())
-	}
+	first.checkSubmissions(t, 1)
 }
 
 // TestDamagedQueue damages a queued job. Jobs of other models start, and Start returns the error.
@@ -221,9 +213,7 @@ func TestDamagedQueue(t *testing.T) {
 		}
 		n.jobs.running.Wait()
 		for _, id := range good {
-			if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
-				t.Errorf("%+v", s)
-			}
+			h.checkStatus(n, id, row.StatusSucceeded, "a job of another model")
 		}
 	})
 }
@@ -353,13 +343,11 @@ func TestHousekeepDamagedJob(t *testing.T) {
 		h.update(`UPDATE job_run SET trace = '{', queued_ms = 1 WHERE id = $1`, bad)
 		other := h.withAccount(h.open(100 * cent))
 		id := other.submit(n, other.submission(n, "easel-1", 1))
-		h.disable(other.account)
+		h.disable(other.account, true)
 		if err := n.jobs.Housekeep(n.ctx); err == nil {
 			t.Error("Housekeep returned no error for the damaged job")
 		}
-		if s := other.poll(n, "image", id); s.Status != row.StatusFailed {
-			t.Errorf("a job of a disabled account: %+v", s)
-		}
+		other.checkStatus(n, id, row.StatusFailed, "a job of a disabled account")
 	})
 }
 
