@@ -116,7 +116,7 @@ func CreateTx(tx *store.Tx, o NewAccount) (Account, error) {
 
 // GetTx returns an account.
 func GetTx(tx *store.Tx, account string) (Account, error) {
-	a, err := scanAccount(tx.QueryRow(`SELECT `+accountColumns+` FROM account WHERE id = $1`, account).Scan)
+	a, err := scanAccount(tx.QueryRow(`SELECT `+accountColumns+` FROM account WHERE id = $1`, account))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Account{}, notFound("account", account)
 	}
@@ -140,11 +140,11 @@ func LockTx(tx *store.Tx, account string) (Account, error) {
 // accountColumns are those of scanAccount.
 const accountColumns = `id, name, email, note, created_ms, price_factor, prices, test`
 
-func scanAccount(scan func(...any) error) (a Account, err error) {
+func scanAccount(row store.Row) (a Account, err error) {
 	var factor any
 	var prices string
 	var test int64
-	if err := scan(&a.ID, &a.Name, &a.Email, &a.Note, &a.CreatedMS, &factor, &prices, &test); err != nil {
+	if err := row.Scan(&a.ID, &a.Name, &a.Email, &a.Note, &a.CreatedMS, &factor, &prices, &test); err != nil {
 		return a, err
 	}
 	a.Prices, a.Test = loadPrices(factor, prices), test != 0
@@ -156,18 +156,10 @@ const accountsPage = `SELECT ` + accountColumns + ` FROM account WHERE id > $1 O
 // ListTx returns up to limit accounts in the order of their creation,
 // beginning behind the identifier after, and whether more follow.
 func ListTx(tx *store.Tx, after string, limit int) ([]Account, bool, error) {
-	if err := tx.ByIndex(); err != nil {
+	list, more, err := listTx(tx, limit, scanAccount, accountsPage, after, limit+1)
+	if err != nil {
 		return nil, false, err
 	}
-	rows, err := tx.Query(accountsPage, after, limit+1)
-	if err != nil {
-		return nil, false, fmt.Errorf("list accounts: %w", err)
-	}
-	list, err := collect(rows, scanAccount)
-	if err != nil {
-		return nil, false, fmt.Errorf("list accounts: %w", err)
-	}
-	list, more := page(list, limit)
 	return list, more, addMoney(tx, list)
 }
 

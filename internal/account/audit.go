@@ -72,18 +72,13 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 
 // eachText calls fn with each row of a query for two texts and a flag.
 func eachText(tx *store.Tx, text string, fn func(one, two string, flag bool)) error {
-	rows, err := tx.Query(text)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return tx.Each(func(row store.Row) error {
 		var one, two string
-		var flag int64
-		if err := rows.Scan(&one, &two, &flag); err != nil {
+		var flag bool
+		if err := row.Scan(&one, &two, &flag); err != nil {
 			return err
 		}
-		fn(one, two, flag != 0)
-	}
-	return rows.Err()
+		fn(one, two, flag)
+		return nil
+	}, text)
 }

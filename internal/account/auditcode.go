@@ -34,24 +34,23 @@ func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 	if err != nil {
 		return fmt.Errorf("read credits of codes: %w", err)
 	}
-	rows, err := tx.Query(`SELECT ` + codeColumns + ` FROM account_code`)
-	if err != nil {
-		return fmt.Errorf("read codes: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		c, err := scanCode(rows.Scan)
+	err = tx.Each(func(row store.Row) error {
+		c, err := scanCode(row)
 		if err != nil {
-			return fmt.Errorf("read codes: %w", err)
+			return err
 		}
 		auditCode(books, c, credits[c.ID])
 		books.Count("codes", 1)
 		delete(credits, c.ID)
+		return nil
+	}, `SELECT `+codeColumns+` FROM account_code`)
+	if err != nil {
+		return fmt.Errorf("read codes: %w", err)
 	}
 	for id, list := range credits {
 		books.Report(audit.Difference{Account: list[0].account, What: "a credit names a missing code", Recorded: id})
 	}
-	return rows.Err()
+	return nil
 }
 
 // auditCode compares credit code with its credits.

@@ -120,8 +120,8 @@ func canonicalCode(text string) string {
 
 const codeColumns = `id, batch, hint, usd_nano, created_ms, expires_ms, account, redeemed_ms, voided_ms`
 
-func scanCode(scan func(...any) error) (c RedeemCode, err error) {
-	err = scan(&c.ID, &c.Batch, &c.Hint, &c.Value, &c.CreatedMS, &c.ExpiresMS, &c.Account, &c.RedeemedMS, &c.VoidedMS)
+func scanCode(row store.Row) (c RedeemCode, err error) {
+	err = row.Scan(&c.ID, &c.Batch, &c.Hint, &c.Value, &c.CreatedMS, &c.ExpiresMS, &c.Account, &c.RedeemedMS, &c.VoidedMS)
 	return c, err
 }
 
@@ -133,23 +133,11 @@ const (
 // ListCodesTx returns up to limit codes, newest first, beginning behind the
 // identifier after, and whether more follow.
 func ListCodesTx(tx *store.Tx, after string, limit int) ([]RedeemCode, bool, error) {
-	if err := tx.ByIndex(); err != nil {
-		return nil, false, err
-	}
 	text, args := newestCodes, []any{limit + 1}
 	if after != "" {
 		text, args = codesPage, []any{after, limit + 1}
 	}
-	rows, err := tx.Query(text, args...)
-	if err != nil {
-		return nil, false, fmt.Errorf("list codes: %w", err)
-	}
-	list, err := collect(rows, scanCode)
-	if err != nil {
-		return nil, false, fmt.Errorf("list codes: %w", err)
-	}
-	list, more := page(list, limit)
-	return list, more, nil
+	return listTx(tx, limit, scanCode, text, args...)
 }
 
 // GetCodeTx returns a code.
@@ -188,7 +176,7 @@ func VoidCodeTx(tx *store.Tx, code string) (RedeemCode, error) {
 }
 
 func codeTx(tx *store.Tx, where string, arg string) (RedeemCode, error) {
-	c, err := scanCode(tx.QueryRow(`SELECT `+codeColumns+` FROM account_code WHERE `+where, arg).Scan)
+	c, err := scanCode(tx.QueryRow(`SELECT `+codeColumns+` FROM account_code WHERE `+where, arg))
 	if err != nil {
 		return RedeemCode{}, fmt.Errorf("read code: %w", err)
 	}

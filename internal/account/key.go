@@ -105,9 +105,9 @@ func CreateKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, erro
 
 const keyColumns = `id, account, name, hint, allowed_models, allowed_ips, created_ms`
 
-func scanKey(scan func(...any) error) (k Key, err error) {
+func scanKey(row store.Row) (k Key, err error) {
 	var models, ips string
-	if err := scan(&k.ID, &k.Account, &k.Name, &k.Hint, &models, &ips, &k.CreatedMS); err != nil {
+	if err := row.Scan(&k.ID, &k.Account, &k.Name, &k.Hint, &models, &ips, &k.CreatedMS); err != nil {
 		return k, err
 	}
 	k.AllowedModels, k.AllowedIPs, err = loadAllowlists(models, ips)
@@ -142,7 +142,7 @@ func OwnKeyTx(tx *store.Tx, account, key string) (Key, error) {
 
 // oneKeyTx reads the row of a key, with its state in the ledger.
 func oneKeyTx(tx *store.Tx, key string, row *sql.Row) (Key, error) {
-	k, err := scanKey(row.Scan)
+	k, err := scanKey(row)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Key{}, notFound("key", key)
 	}
@@ -176,18 +176,10 @@ func listKeysTx(tx *store.Tx, limit int, account, query string, args ...any) ([]
 	if _, err := GetTx(tx, account); err != nil {
 		return nil, false, err
 	}
-	if err := tx.ByIndex(); err != nil {
+	list, more, err := listTx(tx, limit, scanKey, query, args...)
+	if err != nil {
 		return nil, false, err
 	}
-	rows, err := tx.Query(query, args...)
-	if err != nil {
-		return nil, false, fmt.Errorf("list keys: %w", err)
-	}
-	list, err := collect(rows, scanKey)
-	if err != nil {
-		return nil, false, fmt.Errorf("list keys: %w", err)
-	}
-	list, more := page(list, limit)
 	return list, more, addKeyStates(tx, list)
 }
 

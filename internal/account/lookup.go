@@ -67,14 +67,10 @@ func (r *keyRow) dest() []any {
 }
 
 func readKeysTx(tx *store.Tx, digests []digest) (map[digest]keyResult, error) {
-	rows, err := tx.Query(selectKeys+tx.In("k.hash", 1), store.List(ids(digests, digest.String)))
-	if err != nil {
-		return nil, err
-	}
-	list, err := collect(rows, func(scan func(...any) error) (r keyRow, err error) {
-		err = scan(r.dest()...)
+	list, err := store.Collect(tx, func(row store.Row) (r keyRow, err error) {
+		err = row.Scan(r.dest()...)
 		return r, err
-	})
+	}, selectKeys+tx.In("k.hash", 1), store.List(ids(digests, digest.String)))
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}

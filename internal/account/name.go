@@ -1,7 +1,6 @@
 package account
 
 import (
-	"fmt"
 	"slices"
 
 	"tollgate/internal/ledger/spending"
@@ -40,18 +39,11 @@ func KeyNamesTx(tx *store.Tx, keys []string) (map[string]string, error) {
 }
 
 func namesTx(tx *store.Tx, text string, ids []string) (map[string]string, error) {
-	rows, err := tx.Query(text+tx.In("id", 1), store.List(ids))
-	if err != nil {
-		return nil, fmt.Errorf("read names: %w", err)
-	}
-	defer rows.Close()
 	names := make(map[string]string, len(ids))
-	for rows.Next() {
+	return names, tx.Each(func(row store.Row) error {
 		var id, name string
-		if err := rows.Scan(&id, &name); err != nil {
-			return nil, fmt.Errorf("read names: %w", err)
-		}
+		err := row.Scan(&id, &name)
 		names[id] = name
-	}
-	return names, rows.Err()
+		return err
+	}, text+tx.In("id", 1), store.List(ids))
 }

@@ -1,29 +1,24 @@
 package account
 
 import (
-	"database/sql"
-	"errors"
+	"fmt"
+
+	"tollgate/internal/store"
 )
 
-// collect reads all rows with scan and closes them.
-func collect[T any](rows *sql.Rows, scan func(func(...any) error) (T, error)) (list []T, err error) {
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		row, err := scan(rows.Scan)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, row)
+// listTx reads up to limit rows with a query for one more, and reports whether it found one more.
+func listTx[T any](tx *store.Tx, limit int, scan func(store.Row) (T, error), query string, args ...any) ([]T, bool, error) {
+	if err := tx.ByIndex(); err != nil {
+		return nil, false, err
 	}
-	return list, rows.Err()
-}
-
-// page cuts a list read with one extra row to limit, and reports whether it had the extra row.
-func page[T any](list []T, limit int) ([]T, bool) {
+	list, err := store.Collect(tx, scan, query, args...)
+	if err != nil {
+		return nil, false, fmt.Errorf("read a list: %w", err)
+	}
 	if len(list) > limit {
-		return list[:limit], true
+		return list[:limit], true, nil
 	}
-	return list, false
+	return list, false, nil
 }
 
 // ids returns the identifier of each element.

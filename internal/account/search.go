@@ -20,19 +20,11 @@ const accountsMatching = `SELECT ` + accountColumns + ` FROM account a WHERE a.i
 // SearchTx also reports whether there are more. It scans accounts until it has found enough. The text
 // must not be empty.
 func SearchTx(tx *store.Tx, text, after string, limit int) ([]Account, bool, error) {
-	if err := tx.ByIndex(); err != nil {
+	pattern := "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(text)) + "%"
+	list, more, err := listTx(tx, limit, scanAccount, accountsMatching, after, pattern, text, limit+1)
+	if err != nil {
 		return nil, false, err
 	}
-	pattern := "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(text)) + "%"
-	rows, err := tx.Query(accountsMatching, after, pattern, text, limit+1)
-	if err != nil {
-		return nil, false, fmt.Errorf("search accounts: %w", err)
-	}
-	list, err := collect(rows, scanAccount)
-	if err != nil {
-		return nil, false, fmt.Errorf("search accounts: %w", err)
-	}
-	list, more := page(list, limit)
 	return list, more, addMoney(tx, list)
 }
 
@@ -59,9 +51,6 @@ func keyBySecretTx(tx *store.Tx, secret string) ([]Key, error) {
 // after, and reports whether there are more. The hint of a text as long as a secret is HintOf(hint).
 // Deleted keys are left out.
 func KeysByHintTx(tx *store.Tx, hint, after string, limit int) ([]Key, bool, error) {
-	if err := tx.ByIndex(); err != nil {
-		return nil, false, err
-	}
 	if wellFormed(hint) {
 		if found, err := keyBySecretTx(tx, hint); err != nil || len(found) > 0 {
 			return found, false, err
@@ -70,18 +59,14 @@ func KeysByHintTx(tx *store.Tx, hint, after string, limit int) ([]Key, bool, err
 	if strings.HasPrefix(hint, secretPrefix) && len(hint) > 2*len(HintOf(secretPrefix+"12345678")) {
 		hint = HintOf(hint)
 	}
-	rows, err := tx.Query(keysByHint, strings.ReplaceAll(hint, "…", "..."), after, limit+1)
-	if err != nil {
-		return nil, false, fmt.Errorf("search keys: %w", err)
-	}
-	ids, err := collect(rows, func(scan func(...any) error) (id string, err error) {
-		err = scan(&id)
+	scan := func(row store.Row) (id string, err error) {
+		err = row.Scan(&id)
 		return id, err
-	})
-	if err != nil {
-		return nil, false, fmt.Errorf("search keys: %w", err)
 	}
-	ids, more := page(ids, limit)
+	ids, more, err := listTx(tx, limit, scan, keysByHint, strings.ReplaceAll(hint, "…", "..."), after, limit+1)
+	if err != nil {
+		return nil, false, err
+	}
 	keys := make([]Key, len(ids))
 	for i, id := range ids {
 		if keys[i], err = GetKeyTx(tx, id); err != nil {

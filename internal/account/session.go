@@ -183,24 +183,12 @@ func ListSessionsTx(tx *store.Tx, user, after string, limit int) ([]ConsoleSessi
 	if err != nil {
 		return nil, false, err
 	}
-	if err := tx.ByIndex(); err != nil {
-		return nil, false, err
-	}
-	rows, err := tx.Query(sessionsPage, user, after,
+	return listTx(tx, limit, func(row store.Row) (s ConsoleSession, err error) {
+		err = row.Scan(&s.ID, &s.Kind, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS)
+		return s, err
+	}, sessionsPage, user, after,
 		string(UserSession), now-userIdle.Milliseconds(), now-userMost.Milliseconds(),
 		string(OperatorSession), now-operatorIdle.Milliseconds(), now-operatorMost.Milliseconds(), limit+1)
-	if err != nil {
-		return nil, false, fmt.Errorf("list sessions: %w", err)
-	}
-	list, err := collect(rows, func(scan func(...any) error) (s ConsoleSession, err error) {
-		err = scan(&s.ID, &s.Kind, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS)
-		return s, err
-	})
-	if err != nil {
-		return nil, false, fmt.Errorf("list sessions: %w", err)
-	}
-	list, more := page(list, limit)
-	return list, more, nil
 }
 
 // EndSessionTx ends one session of a user. A session of another user is not found.

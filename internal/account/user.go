@@ -36,8 +36,8 @@ type SignIn struct {
 
 const userColumns = `id, account, email, disabled, disabled * barred, operator, created_ms, totp_since_ms, password = '` + noPassword + `'`
 
-func scanUser(scan func(...any) error) (u User, err error) {
-	err = scan(u.columns()...)
+func scanUser(row store.Row) (u User, err error) {
+	err = row.Scan(u.columns()...)
 	return u, err
 }
 
@@ -79,7 +79,7 @@ func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 
 // GetUserTx returns a user.
 func GetUserTx(tx *store.Tx, user string) (User, error) {
-	u, err := scanUser(tx.QueryRow(`SELECT `+userColumns+` FROM account_user WHERE id = $1`, user).Scan)
+	u, err := scanUser(tx.QueryRow(`SELECT `+userColumns+` FROM account_user WHERE id = $1`, user))
 	if errors.Is(err, sql.ErrNoRows) {
 		return User{}, notFound("user", user)
 	}
@@ -119,7 +119,7 @@ func ColleagueTx(tx *store.Tx, account, by, user string) (User, error) {
 }
 
 func ownUserTx(tx *store.Tx, account, user string) (User, error) {
-	u, err := scanUser(tx.QueryRow(`SELECT `+userColumns+` FROM account_user WHERE id = $1 AND account = $2`, user, account).Scan)
+	u, err := scanUser(tx.QueryRow(`SELECT `+userColumns+` FROM account_user WHERE id = $1 AND account = $2`, user, account))
 	if errors.Is(err, sql.ErrNoRows) {
 		return User{}, notFound("user", user)
 	}
@@ -137,19 +137,7 @@ func ListUsersTx(tx *store.Tx, account, after string, limit int) ([]User, bool, 
 	if _, err := GetTx(tx, account); err != nil {
 		return nil, false, err
 	}
-	if err := tx.ByIndex(); err != nil {
-		return nil, false, err
-	}
-	rows, err := tx.Query(usersPage, account, after, limit+1)
-	if err != nil {
-		return nil, false, fmt.Errorf("list users: %w", err)
-	}
-	list, err := collect(rows, scanUser)
-	if err != nil {
-		return nil, false, fmt.Errorf("list users: %w", err)
-	}
-	list, more := page(list, limit)
-	return list, more, nil
+	return listTx(tx, limit, scanUser, usersPage, account, after, limit+1)
 }
 
 // SignInOfTx returns an email for signing in to an account: its contact address if it belongs to a

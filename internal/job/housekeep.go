@@ -42,7 +42,7 @@ func (j *Jobs) failOverdue(ctx context.Context) (bool, error) {
 		if limit, err = j.startLimitTx(tx, nowMS); err != nil {
 			return nil, err
 		}
-		return row.IDsTx(tx, overdueJobs, nowMS-limit.Milliseconds(), maxStarts)
+		return store.Column[string](tx, overdueJobs, nowMS-limit.Milliseconds(), maxStarts)
 	}, func(_ *row.Job, p *row.Run, nowMS int64) bool {
 		return p.Overdue(nowMS, limit)
 	}, j.startLimitError())
@@ -71,7 +71,7 @@ func (j *Jobs) failDisabled(ctx context.Context) (bool, error) {
 			}
 			for _, account := range accounts {
 				if states[account].Disabled {
-					return row.IDsTx(tx, accountQueue, model, account, maxStarts)
+					return store.Column[string](tx, accountQueue, model, account, maxStarts)
 				}
 			}
 		}
@@ -95,7 +95,7 @@ func (j *Jobs) deleteRecords(ctx context.Context) (bool, error) {
 		if err != nil {
 			return err
 		}
-		ids, err := row.IDsTx(tx, pastRecords, j.oldest(now), maxDeleted)
+		ids, err := store.Column[string](tx, pastRecords, j.oldest(now), maxDeleted)
 		if err != nil || len(ids) == 0 {
 			gone = 0
 			return err
@@ -109,7 +109,7 @@ func (j *Jobs) deleteRecords(ctx context.Context) (bool, error) {
 // failUnserved fails queued jobs of a model that is no longer in the catalog.
 func (j *Jobs) failUnserved(ctx context.Context, model string) (bool, error) {
 	return j.failQueued(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
-		return row.IDsTx(tx, modelQueue, model, maxStarts)
+		return store.Column[string](tx, modelQueue, model, maxStarts)
 	}, func(rec *row.Job, _ *row.Run, _ int64) bool {
 		// The job may be of a newer catalog than this node's.
 		now := j.opts.Catalog.Current()

@@ -28,7 +28,7 @@ func ListTx(tx *store.Tx, f Filter) ([]View, bool, error) {
 	}
 	var ids []string
 	for _, s := range f.sources() {
-		found, err := row.IDsTx(tx, s.text, s.args...)
+		found, err := store.Column[string](tx, s.text, s.args...)
 		if err != nil {
 			return nil, false, err
 		}

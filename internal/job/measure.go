@@ -32,15 +32,10 @@ func (j *Jobs) Measure(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(measureQueues, maxMeasured)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		return tx.Each(func(r store.Row) error {
 			var model string
 			var sinceMS int64
-			if err := rows.Scan(&model, &sinceMS); err != nil {
+			if err := r.Scan(&model, &sinceMS); err != nil {
 				return err
 			}
 			q, known := queues[model]
@@ -49,8 +44,8 @@ func (j *Jobs) Measure(ctx context.Context) error {
 			}
 			q.length++
 			queues[model] = q
-		}
-		return rows.Err()
+			return nil
+		}, measureQueues, maxMeasured)
 	})
 	if err != nil {
 		return fmt.Errorf("measure the queues: %w", err)

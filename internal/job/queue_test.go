@@ -240,7 +240,7 @@ func (h *cluster) update(query string, args ...any) {
 func (h *cluster) order() (ids []string) {
 	h.t.Helper()
 	h.viewTx(func(tx *store.Tx) (err error) {
-		ids, err = row.IDsTx(tx, `SELECT id FROM job_run WHERE state = 0 ORDER BY turn, id`)
+		ids, err = store.Column[string](tx, `SELECT id FROM job_run WHERE state = 0 ORDER BY turn, id`)
 		return err
 	})
 	return ids

@@ -169,20 +169,10 @@ func (c *queueCache) read(ctx context.Context, v *queueState, r *row.Job, withPa
 
 // positionsTx reads the queue of a model.
 func positionsTx(tx *store.Tx, model string) ([]queueEntry, error) {
-	rows, err := tx.Query(queuePositions, model)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var entries []queueEntry
-	for rows.Next() {
-		var p queueEntry
-		if err := rows.Scan(&p.turn, &p.id); err != nil {
-			return nil, err
-		}
-		entries = append(entries, p)
-	}
-	return entries, rows.Err()
+	return store.Collect(tx, func(r store.Row) (p queueEntry, err error) {
+		err = r.Scan(&p.turn, &p.id)
+		return p, err
+	}, queuePositions, model)
 }
 
 // countAheadOf counts the jobs ahead of an entry.
@@ -195,26 +185,14 @@ func (c *queueCache) countAheadOf(ctx context.Context, model string, mine queueE
 
 // paceTx returns the median run time of a model's recent jobs.
 func paceTx(tx *store.Tx, r *row.Job) (time.Duration, error) {
-	rows, err := tx.Query(recentTimes, r.Model, maxSamples)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	var took []int64
-	for rows.Next() {
-		var ms int64
-		if err := rows.Scan(&ms); err != nil {
-			return 0, err
-		}
-		took = append(took, ms)
-	}
+	took, err := store.Column[int64](tx, recentTimes, r.Model, maxSamples)
 	switch slices.Sort(took); {
 	case len(took) > 0:
-		return time.Duration(took[len(took)/2]) * time.Millisecond, rows.Err()
+		return time.Duration(took[len(took)/2]) * time.Millisecond, err
 	case r.Kind == upstream.KindVideo:
-		return defaultVideoTime, rows.Err()
+		return defaultVideoTime, err
 	}
-	return defaultImageTime, rows.Err()
+	return defaultImageTime, err
 }
 
 // AddPositions sets Ahead and WaitSeconds of queued jobs. It must be called outside a transaction.

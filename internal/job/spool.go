@@ -202,15 +202,7 @@ func (s *spoolReader) Read(p []byte) (int, error) {
 // next reads the next part. It is empty after the last one.
 func (s *spoolReader) next() error {
 	err := s.db.View(s.ctx, func(tx *store.Tx) error {
-		rows, err := tx.Query(selectSpool, s.name.job, s.name.number, s.name.result, s.part)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		if !rows.Next() {
-			return rows.Err()
-		}
-		return rows.Scan(&s.rest)
+		return tx.Each(func(r store.Row) error { return r.Scan(&s.rest) }, selectSpool, s.name.job, s.name.number, s.name.result, s.part)
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errSpool, err)

@@ -99,24 +99,16 @@ func (s *startPlan) decideTx(tx *store.Tx, limit int, start func(*store.Tx, *wor
 
 // queueTx reads a page of the queue after a job.
 func (s *startPlan) queueTx(tx *store.Tx, now int64, last queueRow) ([]queueRow, error) {
-	rows, err := tx.Query(selectQueue, s.model, now, last.turn, last.id, queuePage)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var queue []queueRow
-	for rows.Next() {
-		var q queueRow
+	return store.Collect(tx, func(r store.Row) (q queueRow, err error) {
 		var raw string
-		if err := rows.Scan(&q.id, &q.account, &q.turn, &q.fence, &raw); err != nil {
-			return nil, err
+		if err := r.Scan(&q.id, &q.account, &q.turn, &q.fence, &raw); err != nil {
+			return q, err
 		}
 		if err := row.Decode(raw, &q.trace); err != nil {
-			return nil, fmt.Errorf("read job %s: %q", q.id, err)
+			return q, fmt.Errorf("read job %s: %q", q.id, err)
 		}
-		queue = append(queue, q)
-	}
-	return queue, rows.Err()
+		return q, nil
+	}, selectQueue, s.model, now, last.turn, last.id, queuePage)
 }
 
 // freeTx reads the free slots of the lines. A line without a limit takes as many jobs as a node may

@@ -80,7 +80,7 @@ func (j *Jobs) orphans(ctx context.Context) ([]orphan, error) {
 			if nodes.Lives(epoch) {
 				continue
 			}
-			ids, err := row.IDsTx(tx, jobsOfEpoch, epoch, maxTakeOvers)
+			ids, err := store.Column[string](tx, jobsOfEpoch, epoch, maxTakeOvers)
 			if err != nil {
 				return err
 			}

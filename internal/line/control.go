@@ -43,25 +43,18 @@ func ResumeTx(tx *store.Tx, line string) error {
 
 // controlsTx returns the operator's decisions by line; lines without a decision have no entry.
 func controlsTx(tx *store.Tx) (map[string]control, error) {
-	rows, err := tx.Query(`SELECT line, drained, generation FROM line_control`)
+	controls := map[string]control{}
+	err := tx.Each(func(row store.Row) error {
+		var line string
+		var c control
+		err := row.Scan(&line, &c.drained, &c.resumes)
+		controls[line] = c
+		return err
+	}, `SELECT line, drained, generation FROM line_control`)
 	if err != nil {
 		return nil, fmt.Errorf("read the decisions about lines: %w", err)
 	}
-	defer rows.Close()
-	controls := map[string]control{}
-	for rows.Next() {
-		var (
-			line    string
-			drained int64
-			c       control
-		)
-		if err := rows.Scan(&line, &drained, &c.resumes); err != nil {
-			return nil, fmt.Errorf("read the decisions about lines: %w", err)
-		}
-		c.drained = drained != 0
-		controls[line] = c
-	}
-	return controls, rows.Err()
+	return controls, nil
 }
 
 // DecidedTx returns the state of a line according to the catalog and the operator. It serves nodes

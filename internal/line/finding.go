@@ -354,35 +354,34 @@ func findingsTx(tx *store.Tx, now time.Time) (map[target]map[blockedPart]row, er
 	if err != nil {
 		return nil, fmt.Errorf("read the findings about lines: %w", err)
 	}
-	rows, err := tx.Query(`SELECT line, target, model, form, tools, key_mark, state, cause, since_ms, until_ms, wait_ms, accounts, explicit,
-		version FROM line_finding`)
-	if err != nil {
-		return nil, fmt.Errorf("read the findings about lines: %w", err)
-	}
-	defer rows.Close()
 	all := map[target]map[blockedPart]row{}
 	at := func(ms int64) time.Time { return now.Add(time.Duration(ms-nowMS) * time.Millisecond) }
-	for rows.Next() {
+	err = tx.Each(func(found store.Row) error {
 		var r row
 		var tools, since, until, wait, explicit int64
 		var accounts string
-		if err := rows.Scan(&r.target.line, &r.target.digest, &r.Model, &r.Form, &tools, &r.key, &r.State, &r.Cause, &since, &until, &wait,
+		if err := found.Scan(&r.target.line, &r.target.digest, &r.Model, &r.Form, &tools, &r.key, &r.State, &r.Cause, &since, &until, &wait,
 			&accounts, &explicit, &r.version); err != nil {
-			return nil, fmt.Errorf("read the findings about lines: %w", err)
+			return err
 		}
 		r.Tools, r.Since, r.Until, r.Wait = tools != 0, at(since), at(until), time.Duration(wait)*time.Millisecond
 		r.Explicit = explicit != 0
 		if accounts != "" {
 			if err := json.Unmarshal([]byte(accounts), &r.Accounts); err != nil {
-				return nil, fmt.Errorf("read the accounts of a finding about line %s: %w", r.target.line, err)
+				return fmt.Errorf("the accounts of line %s: %w", r.target.line, err)
 			}
 		}
 		if all[r.target] == nil {
 			all[r.target] = map[blockedPart]row{}
 		}
 		all[r.target][blockedPart{r.LinePart, r.key}] = r
+		return nil
+	}, `SELECT line, target, model, form, tools, key_mark, state, cause, since_ms, until_ms, wait_ms, accounts, explicit, version
+		FROM line_finding`)
+	if err != nil {
+		return nil, fmt.Errorf("read the findings about lines: %w", err)
 	}
-	return all, rows.Err()
+	return all, nil
 }
 
 // writeTx applies the edits unless another node was faster.

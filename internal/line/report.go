@@ -39,72 +39,53 @@ func reportTx(tx *store.Tx, epoch string, states []Status) error {
 
 // ReportsTx returns the last report of each living node, in the order of their starts. A node
 // without a report yet is missing.
-func ReportsTx(tx *store.Tx) ([]Report, error) {
+func ReportsTx(tx *store.Tx) (reports []Report, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("read the reports about lines: %w", err)
+		}
+	}()
 	nodes, err := node.MembersTx(tx)
 	if err != nil {
-		return nil, fmt.Errorf("read the reports about lines: %w", err)
+		return nil, err
 	}
 	hosts, err := node.HostsTx(tx)
 	if err != nil {
-		return nil, fmt.Errorf("read the reports about lines: %w", err)
+		return nil, err
 	}
-	rows, err := tx.Query(`SELECT epoch, at_ms, states FROM line_report ORDER BY epoch`)
-	if err != nil {
-		return nil, fmt.Errorf("read the reports about lines: %w", err)
-	}
-	defer rows.Close()
-	var reports []Report
-	for rows.Next() {
-		var (
-			r   Report
-			raw string
-		)
-		if err := rows.Scan(&r.Epoch, &r.AtMS, &raw); err != nil {
-			return nil, fmt.Errorf("read the reports about lines: %w", err)
-		}
-		if !nodes.Lives(r.Epoch) {
-			continue
+	err = tx.Each(func(row store.Row) error {
+		var r Report
+		var raw string
+		if err := row.Scan(&r.Epoch, &r.AtMS, &raw); err != nil || !nodes.Lives(r.Epoch) {
+			return err
 		}
 		r.Host = hosts[r.Epoch]
 		if err := json.Unmarshal([]byte(raw), &r.Statuses); err != nil {
-			return nil, fmt.Errorf("read what node %s reported about lines: %w", r.Epoch, err)
+			return fmt.Errorf("node %s: %w", r.Epoch, err)
 		}
 		reports = append(reports, r)
-	}
-	return reports, rows.Err()
+		return nil
+	}, `SELECT epoch, at_ms, states FROM line_report ORDER BY epoch`)
+	return reports, err
 }
 
 // forgetReportsTx deletes the reports of dead nodes. It reads the reports before the nodes: a node
 // registers before its first report, so a node that starts meanwhile keeps its report.
 func forgetReportsTx(tx *store.Tx) error {
-	rows, err := tx.Query(`SELECT epoch FROM line_report`)
+	reported, err := store.Column[string](tx, `SELECT epoch FROM line_report`)
 	if err != nil {
-		return fmt.Errorf("forget reports about lines: %w", err)
-	}
-	defer rows.Close()
-	var reported []string
-	for rows.Next() {
-		var epoch string
-		if err := rows.Scan(&epoch); err != nil {
-			return fmt.Errorf("forget reports about lines: %w", err)
-		}
-		reported = append(reported, epoch)
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("forget reports about lines: %w", err)
+		return err
 	}
 	nodes, err := node.MembersTx(tx)
 	if err != nil {
-		return fmt.Errorf("forget reports about lines: %w", err)
+		return err
 	}
 	gone := slices.DeleteFunc(reported, nodes.Lives)
 	if len(gone) == 0 {
 		return nil
 	}
-	if _, err := tx.Exec(`DELETE FROM line_report WHERE `+tx.In("epoch", 1), store.List(gone)); err != nil {
-		return fmt.Errorf("forget reports about lines: %w", err)
-	}
-	return nil
+	_, err = tx.Exec(`DELETE FROM line_report WHERE `+tx.In("epoch", 1), store.List(gone))
+	return err
 }
 
 // Joined is the state of a line over all nodes.

@@ -45,18 +45,11 @@ func Give(q *store.Batch, job string) { q.Exec(nil, `DELETE FROM line_job WHERE 
 
 // JobsTx returns the line of each job with a slot, by the job's id, for the audit.
 func JobsTx(tx *store.Tx) (map[string]string, error) {
-	rows, err := tx.Query(`SELECT job, line FROM line_job`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	slots := map[string]string{}
-	for rows.Next() {
+	return slots, tx.Each(func(row store.Row) error {
 		var job, line string
-		if err := rows.Scan(&job, &line); err != nil {
-			return nil, err
-		}
+		err := row.Scan(&job, &line)
 		slots[job] = line
-	}
-	return slots, rows.Err()
+		return err
+	}, `SELECT job, line FROM line_job`)
 }

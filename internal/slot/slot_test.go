@@ -121,20 +121,13 @@ func rowsOf(t failer, db *store.DB, line string) map[string]grant {
 	t.Helper()
 	all := map[string]grant{}
 	err := db.View(context.Background(), func(tx *store.Tx) error {
-		found, err := tx.Query(`SELECT epoch, granted, wanted FROM line_slot WHERE line = $1`, line)
-		if err != nil {
-			return err
-		}
-		defer found.Close()
-		for found.Next() {
+		return tx.Each(func(row store.Row) error {
 			var epoch string
 			var g grant
-			if err := found.Scan(&epoch, &g.granted, &g.wanted); err != nil {
-				return err
-			}
+			err := row.Scan(&epoch, &g.granted, &g.wanted)
 			all[epoch] = g
-		}
-		return found.Err()
+			return err
+		}, `SELECT epoch, granted, wanted FROM line_slot WHERE line = $1`, line)
 	})
 	if err != nil {
 		t.Fatal(err)

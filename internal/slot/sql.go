@@ -33,16 +33,11 @@ func readTx(tx *store.Tx, line, epoch string) (lineRows, error) {
 	} else if epoch != "" {
 		return lineRows{}, node.ErrFenced
 	}
-	found, err := tx.Query(`SELECT epoch, granted, wanted FROM line_slot WHERE line = $1`, line)
-	if err != nil {
-		return lineRows{}, err
-	}
-	defer found.Close()
-	for found.Next() {
+	err = tx.Each(func(row store.Row) error {
 		var owner string
 		var g grant
-		if err := found.Scan(&owner, &g.granted, &g.wanted); err != nil {
-			return lineRows{}, err
+		if err := row.Scan(&owner, &g.granted, &g.wanted); err != nil {
+			return err
 		}
 		switch {
 		case owner == epoch:
@@ -54,8 +49,9 @@ func readTx(tx *store.Tx, line, epoch string) (lineRows, error) {
 		default:
 			r.dead = append(r.dead, owner)
 		}
-	}
-	return r, found.Err()
+		return nil
+	}, `SELECT epoch, granted, wanted FROM line_slot WHERE line = $1`, line)
+	return r, err
 }
 
 // writeTx writes the next grant to the row of an epoch.

@@ -36,19 +36,12 @@ func (s *Slots) wantedLines(ctx context.Context) (map[string]bool, error) {
 	defer cancel()
 	wanted := map[string]bool{}
 	err := s.db.View(ctx, func(tx *store.Tx) error {
-		rows, err := tx.Query(`SELECT DISTINCT line FROM line_slot WHERE wanted > 0 AND epoch <> $1`, epoch)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		return tx.Each(func(row store.Row) error {
 			var line string
-			if err := rows.Scan(&line); err != nil {
-				return err
-			}
+			err := row.Scan(&line)
 			wanted[line] = true
-		}
-		return rows.Err()
+			return err
+		}, `SELECT DISTINCT line FROM line_slot WHERE wanted > 0 AND epoch <> $1`, epoch)
 	})
 	return wanted, err
 }

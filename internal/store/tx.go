@@ -156,6 +156,43 @@ func (tx *Tx) Query(query string, args ...any) (*sql.Rows, error) {
 	return tx.tx.QueryContext(tx.ctx, query, tx.db.args(args)...)
 }
 
+// Each calls fn for each row of a query until fn returns an error.
+func (tx *Tx) Each(fn func(Row) error, query string, args ...any) error {
+	rows, err := tx.Query(query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Collect calls scan for each row of a query and returns the results.
+func Collect[T any](tx *Tx, scan func(Row) (T, error), query string, args ...any) ([]T, error) {
+	var list []T
+	err := tx.Each(func(row Row) error {
+		v, err := scan(row)
+		list = append(list, v)
+		return err
+	}, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// Column returns the values of a query with one column.
+func Column[T any](tx *Tx, query string, args ...any) ([]T, error) {
+	return Collect(tx, func(row Row) (v T, err error) {
+		err = row.Scan(&v)
+		return v, err
+	}, query, args...)
+}
+
 // QueryRow runs a statement that returns at most one row.
 func (tx *Tx) QueryRow(query string, args ...any) *sql.Row {
 	tx.statements++
@@ -185,17 +222,7 @@ func (tx *Tx) runItem(item batchItem) error {
 		}
 		return err
 	}
-	rows, err := tx.Query(item.text, item.args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := item.scan(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return tx.Each(item.scan, item.text, item.args...)
 }
 
 // Batch returns an empty batch for Run.

@@ -16,7 +16,10 @@ type Failing struct {
 
 // FailingTx returns up to limit failing receivers, ordered by account.
 func FailingTx(tx *store.Tx, limit int) ([]Failing, error) {
-	rows, err := tx.Query(`SELECT r.account, d.url, d.created_ms,
+	list, err := store.Collect(tx, func(row store.Row) (f Failing, err error) {
+		err = row.Scan(&f.Account, &f.URL, &f.SinceMS, &f.Waiting)
+		return f, err
+	}, `SELECT r.account, d.url, d.created_ms,
 			(SELECT COUNT(*) FROM (SELECT 1 FROM webhook_queue w WHERE w.receiver = r.id AND w.tries > 0 LIMIT 1001) c)
 		FROM webhook_receiver r JOIN webhook_delivery d ON d.id = (SELECT MIN(q.delivery) FROM webhook_queue q
 			WHERE q.receiver = r.id AND q.tries > 0)
@@ -24,14 +27,5 @@ func FailingTx(tx *store.Tx, limit int) ([]Failing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the receivers that fail: %w", err)
 	}
-	defer rows.Close()
-	var list []Failing
-	for rows.Next() {
-		var f Failing
-		if err := rows.Scan(&f.Account, &f.URL, &f.SinceMS, &f.Waiting); err != nil {
-			return nil, fmt.Errorf("read the receivers that fail: %w", err)
-		}
-		list = append(list, f)
-	}
-	return list, rows.Err()
+	return list, nil
 }

@@ -158,22 +158,16 @@ func (w *Webhooks) oneTx(tx *store.Tx, where string, args ...any) (Delivery, boo
 }
 
 func readDeliveriesTx(tx *store.Tx, text string, args ...any) ([]Delivery, error) {
-	rows, err := tx.Query(text, args...)
+	list, err := store.Collect(tx, func(row store.Row) (d Delivery, err error) {
+		var state int
+		err = row.Scan(&d.ID, &d.Account, &d.Event, &d.Type, &d.URL, &state, &d.CreatedMS, &d.NextMS)
+		d.State = stateName(state)
+		return d, err
+	}, text, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read deliveries: %w", err)
 	}
-	defer rows.Close()
-	var list []Delivery
-	for rows.Next() {
-		var d Delivery
-		var state int
-		if err := rows.Scan(&d.ID, &d.Account, &d.Event, &d.Type, &d.URL, &state, &d.CreatedMS, &d.NextMS); err != nil {
-			return nil, fmt.Errorf("read deliveries: %w", err)
-		}
-		d.State = stateName(state)
-		list = append(list, d)
-	}
-	return list, rows.Err()
+	return list, nil
 }
 
 // attemptsTx adds to entries their attempts.
@@ -182,21 +176,20 @@ func attemptsTx(tx *store.Tx, list []Delivery) error {
 	for i := range list {
 		ids[i], at[list[i].ID] = list[i].ID, &list[i]
 	}
-	rows, err := tx.Query(`SELECT delivery, at_ms, status, took_ms, error FROM webhook_attempt WHERE `+tx.In("delivery", 1)+
-		` ORDER BY at_ms, id`, store.List(ids))
+	err := tx.Each(func(row store.Row) error {
+		var id string
+		var a DeliveryAttempt
+		if err := row.Scan(&id, &a.AtMS, &a.Status, &a.TookMS, &a.Error); err != nil {
+			return err
+		}
+		at[id].Attempts = append(at[id].Attempts, a)
+		return nil
+	}, `SELECT delivery, at_ms, status, took_ms, error FROM webhook_attempt WHERE `+tx.In("delivery", 1)+` ORDER BY at_ms, id`,
+		store.List(ids))
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		var a DeliveryAttempt
-		if err := rows.Scan(&id, &a.AtMS, &a.Status, &a.TookMS, &a.Error); err != nil {
-			return fmt.Errorf("read attempts: %w", err)
-		}
-		at[id].Attempts = append(at[id].Attempts, a)
-	}
-	return rows.Err()
+	return nil
 }
 
 // maxForget is the maximum number of entries that a transaction deletes.
@@ -255,20 +248,8 @@ func (w *Webhooks) forgetTx(tx *store.Tx) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(oldText, oldest, maxForget)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var old []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		old = append(old, id)
-	}
-	if err := rows.Err(); err != nil || len(old) == 0 {
+	old, err := store.Column[string](tx, oldText, oldest, maxForget)
+	if err != nil || len(old) == 0 {
 		return nil, err
 	}
 	if _, err := tx.Exec(`DELETE FROM webhook_attempt WHERE `+tx.In("delivery", 1), store.List(old)); err != nil {

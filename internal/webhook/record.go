@@ -44,21 +44,14 @@ func (t *round) queueRowsTx(tx *store.Tx) (map[string]queueRow, error) {
 	for i, a := range t.finished {
 		deliveries[i] = a.delivery
 	}
-	rows, err := tx.Query(leasedText+tx.In("q.delivery", 1), store.List(deliveries))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	held := map[string]queueRow{}
-	for rows.Next() {
+	return held, tx.Each(func(row store.Row) error {
 		var delivery string
-		var row queueRow
-		if err := rows.Scan(&delivery, &row.lease, &row.tries, &row.dueMS, &row.state); err != nil {
-			return nil, err
-		}
-		held[delivery] = row
-	}
-	return held, rows.Err()
+		var r queueRow
+		err := row.Scan(&delivery, &r.lease, &r.tries, &r.dueMS, &r.state)
+		held[delivery] = r
+		return err
+	}, leasedText+tx.In("q.delivery", 1), store.List(deliveries))
 }
 
 // changes collects the results of a round, so that few statements write them.

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,7 +136,10 @@ type pendingWork struct {
 }
 
 // lease is the lease of a queue row.
-type lease struct{ delivery, id, receiver, epoch string }
+type lease struct {
+	delivery, id, receiver, epoch string
+	untilMS                       int64
+}
 
 // idle reports whether the node has nothing to claim. A node that is not known to be alive claims
 // nothing, because other nodes would treat its claims as abandoned.
@@ -188,25 +192,16 @@ func (t *round) readPending(ctx context.Context) (*pendingWork, error) {
 // staleTx returns expired leases, leases of dead nodes, and leases of this node without a running
 // attempt. Such a lease remains if the commit of a claim succeeded but reported an error.
 func (t *round) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease, error) {
-	rows, err := tx.Query(runningText)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
+	leases, err := store.Collect(tx, func(row store.Row) (l lease, err error) {
+		err = row.Scan(&l.delivery, &l.id, &l.receiver, &l.epoch, &l.untilMS)
+		return l, err
+	}, runningText)
 	t.w.mu.Lock()
 	defer t.w.mu.Unlock()
-	var stale []lease
-	for rows.Next() {
-		var l lease
-		var untilMS int64
-		if err := rows.Scan(&l.delivery, &l.id, &l.receiver, &l.epoch, &untilMS); err != nil {
-			return nil, err
-		}
-		if untilMS <= nowMS || !nodes.Lives(l.epoch) || (l.epoch == t.epoch && t.w.inFlight[l.id] == nil) {
-			stale = append(stale, l)
-		}
-	}
-	return stale, rows.Err()
+	return slices.DeleteFunc(leases, func(l lease) bool {
+		lost := l.epoch == t.epoch && t.w.inFlight[l.id] == nil
+		return l.untilMS > nowMS && nodes.Lives(l.epoch) && !lost
+	}), err
 }
 
 // run is the transaction of a round. Only one node executes run at a time.
@@ -266,27 +261,19 @@ func (t *round) takeOverTx(tx *store.Tx, stale []lease) error {
 
 // addReceiversTx updates the receivers for new queue rows.
 func (t *round) addReceiversTx(tx *store.Tx) error {
-	rows, err := tx.Query(freshText, maxFresh, t.lastReceived)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var deliveries []string
-	for rows.Next() {
-		var delivery, receiver string
-		if err := rows.Scan(&delivery, &receiver); err != nil {
-			return err
-		}
-		deliveries = append(deliveries, delivery)
+	deliveries, err := store.Collect(tx, func(row store.Row) (delivery string, err error) {
+		var receiver string
+		err = row.Scan(&delivery, &receiver)
 		t.touched[receiver] = true
-		t.lastReceived = delivery
-	}
-	if err := rows.Err(); err != nil || len(deliveries) == 0 {
+		return delivery, err
+	}, freshText, maxFresh, t.lastReceived)
+	if err != nil || len(deliveries) == 0 {
 		return err
 	}
 	if _, err := tx.Exec(receiverText+tx.In("q.delivery", 2)+` ON CONFLICT (id) DO NOTHING`, t.nowMS, store.List(deliveries)); err != nil {
 		return err
 	}
+	t.lastReceived = deliveries[len(deliveries)-1]
 	_, err = tx.Exec(receivedText+tx.In("delivery", 1), store.List(deliveries))
 	return err
 }
@@ -340,18 +327,12 @@ func (t *round) chooseTx(tx *store.Tx, laneIndex int, l *load, checked map[strin
 	if n = min(n, maxClaims); n == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(readyText+tx.In("r.account", 3)+readyOrder, t.nowMS, laneIndex, store.List(full), n)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	var chosen []*attempt
-	for rows.Next() {
-		var receiver, account string
+	err := tx.Each(func(row store.Row) error {
+		var receiver, account, due string
 		var runs int
-		var due string
-		if err := rows.Scan(&receiver, &account, &runs, &due); err != nil {
-			return nil, err
+		if err := row.Scan(&receiver, &account, &runs, &due); err != nil {
+			return err
 		}
 		checked[receiver] = true
 		deliveries := strings.Fields(due)
@@ -360,8 +341,9 @@ func (t *round) chooseTx(tx *store.Tx, laneIndex int, l *load, checked map[strin
 				chosen = append(chosen, &attempt{delivery: delivery, account: account, receiver: receiver, lane: laneIndex, claimedAt: t.startedAt})
 			}
 		}
-	}
-	return chosen, rows.Err()
+		return nil
+	}, readyText+tx.In("r.account", 3)+readyOrder, t.nowMS, laneIndex, store.List(full), n)
+	return chosen, err
 }
 
 // leaseTx writes leases for the chosen attempts and reads their messages.
@@ -388,20 +370,15 @@ func (t *round) leaseTx(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(messageText+tx.In("id", 1), store.List(deliveries))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return tx.Each(func(row store.Row) error {
 		var delivery string
 		var m message
-		if err := rows.Scan(&delivery, &m.event, &m.url, &m.body); err != nil {
+		if err := row.Scan(&delivery, &m.event, &m.url, &m.body); err != nil {
 			return err
 		}
 		a := byDelivery[delivery]
 		m.secret = secrets[a.account]
 		a.message, a.disabled = m, states[a.account].Disabled
-	}
-	return rows.Err()
+		return nil
+	}, messageText+tx.In("id", 1), store.List(deliveries))
 }

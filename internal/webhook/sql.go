@@ -102,20 +102,13 @@ func secretsTx(tx *store.Tx, accounts map[string]bool) (map[string]string, error
 }
 
 func readSecretsTx(tx *store.Tx, accounts []string) (map[string]string, error) {
-	rows, err := tx.Query(`SELECT account, secret FROM webhook_endpoint WHERE `+tx.In("account", 1), store.List(accounts))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	secrets := map[string]string{}
-	for rows.Next() {
+	return secrets, tx.Each(func(row store.Row) error {
 		var account, secret string
-		if err := rows.Scan(&account, &secret); err != nil {
-			return nil, err
-		}
+		err := row.Scan(&account, &secret)
 		secrets[account] = secret
-	}
-	return secrets, rows.Err()
+		return err
+	}, `SELECT account, secret FROM webhook_endpoint WHERE `+tx.In("account", 1), store.List(accounts))
 }
 
 // keys returns the members of a set in ascending order.

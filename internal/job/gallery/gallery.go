@@ -64,7 +64,7 @@ func ListTx(tx *store.Tx, s UserFilter) ([]UserJob, bool, error) {
 	if text == "" {
 		return nil, false, nil
 	}
-	ids, err := row.IDsTx(tx, text, args...)
+	ids, err := store.Column[string](tx, text, args...)
 	if err != nil {
 		return nil, false, err
 	}
@@ -162,39 +162,33 @@ const columns = row.RecordColumns + `, COALESCE(r.state, -1), COALESCE(r.turn, 0
 
 // readTx reads jobs of an account, newest first.
 func readTx(tx *store.Tx, account string, ids []string) ([]UserJob, error) {
-	rows, err := tx.Query(`SELECT `+columns+` FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE `+tx.In("j.id", 1)+
-		` AND j.account || '' = $2`, store.List(ids), account)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var list []UserJob
-	for rows.Next() {
-		var state, turn, startedMS int64
-		var running string
-		rec, err := row.ScanRecord(rows, &state, &turn, &startedMS, &running)
-		if err != nil {
-			return nil, err
-		}
-		e, err := userJobOf(rec)
-		if err != nil {
-			return nil, err
-		}
-		if state >= 0 {
-			var t row.Trace
-			if err := row.Decode(running, &t); err != nil {
-				return nil, fmt.Errorf("read job %s: %w", rec.ID, err)
-			}
-			e.Steps, e.StartedMS, e.turn, e.queued = publicSteps(t), startedMS, turn, startedMS == 0 && state == row.StateQueued
-			e.Status = row.StatusQueued
-			if startedMS > 0 {
-				e.Status = row.StatusProcessing
-			}
-		}
-		list = append(list, e)
-	}
+	list, err := store.Collect(tx, scanUserJob, `SELECT `+columns+` FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE `+
+		tx.In("j.id", 1)+` AND j.account || '' = $2`, store.List(ids), account)
 	slices.SortFunc(list, func(a, b UserJob) int { return strings.Compare(b.ID, a.ID) })
-	return list, rows.Err()
+	return list, err
+}
+
+func scanUserJob(r store.Row) (UserJob, error) {
+	var state, turn, startedMS int64
+	var running string
+	rec, err := row.ScanRecord(r, &state, &turn, &startedMS, &running)
+	if err != nil {
+		return UserJob{}, err
+	}
+	e, err := userJobOf(rec)
+	if err != nil || state < 0 {
+		return e, err
+	}
+	var t row.Trace
+	if err := row.Decode(running, &t); err != nil {
+		return UserJob{}, fmt.Errorf("read job %s: %w", rec.ID, err)
+	}
+	e.Steps, e.StartedMS, e.turn, e.queued = publicSteps(t), startedMS, turn, startedMS == 0 && state == row.StateQueued
+	e.Status = row.StatusQueued
+	if startedMS > 0 {
+		e.Status = row.StatusProcessing
+	}
+	return e, nil
 }
 
 // userJobOf converts the record of a job.

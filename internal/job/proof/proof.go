@@ -69,18 +69,11 @@ func (a *jobAudit) read(tx *store.Tx, retention time.Duration) error {
 		return err
 	}
 	a.since = now - retention.Milliseconds()
-	rows, err := tx.Query(`SELECT j.id, j.request, j.account, j.key, j.plan, j.held_nano, j.status, j.cost_nano, j.ended_ms,
-		CASE WHEN r.id IS NULL THEN 0 ELSE 1 END
-		FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE j.ended_ms > 0 OR r.id IS NULL`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return tx.Each(func(r store.Row) error {
 		var request, plan, status string
 		var e endedJob
 		var runs int64
-		if err := rows.Scan(&e.job, &request, &e.account, &e.key, &plan, (*int64)(&e.held), &status, (*int64)(&e.cost),
+		if err := r.Scan(&e.job, &request, &e.account, &e.key, &plan, (*int64)(&e.held), &status, (*int64)(&e.cost),
 			&e.ended, &runs); err != nil {
 			return err
 		}
@@ -103,8 +96,10 @@ func (a *jobAudit) read(tx *store.Tx, retention time.Duration) error {
 			e.billed = status == row.StatusSucceeded
 			a.ended[request] = e
 		}
-	}
-	return rows.Err()
+		return nil
+	}, `SELECT j.id, j.request, j.account, j.key, j.plan, j.held_nano, j.status, j.cost_nano, j.ended_ms,
+		CASE WHEN r.id IS NULL THEN 0 ELSE 1 END
+		FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE j.ended_ms > 0 OR r.id IS NULL`)
 }
 
 // receipt compares a receipt with the job's record.
@@ -155,23 +150,15 @@ func (a *jobAudit) running(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(
-		`SELECT r.id, COALESCE(j.account, r.account), COALESCE(j.key, ''), COALESCE(j.request, ''), COALESCE(j.held_nano, 0),
-		COALESCE(j.plan, ''), r.state, r.line
-		FROM job_run r LEFT JOIN job j ON j.id = r.id`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	a.books.Count("holds of jobs", int64(len(holds)))
 	differ := func(account, request, what, recorded, computed string) {
 		a.books.Report(audit.Difference{Account: account, Request: request, What: what, Recorded: recorded, Computed: computed})
 	}
-	for rows.Next() {
+	err = tx.Each(func(r store.Row) error {
 		var id, account, key, request, plan, onLine string
 		var held money.Amount
 		var state int64
-		if err := rows.Scan(&id, &account, &key, &request, (*int64)(&held), &plan, &state, &onLine); err != nil {
+		if err := r.Scan(&id, &account, &key, &request, (*int64)(&held), &plan, &state, &onLine); err != nil {
 			return err
 		}
 		a.books.Count("running jobs", 1)
@@ -191,12 +178,15 @@ func (a *jobAudit) running(tx *store.Tx) error {
 			}
 			delete(slots, id)
 		}
-	}
+		return nil
+	}, `SELECT r.id, COALESCE(j.account, r.account), COALESCE(j.key, ''), COALESCE(j.request, ''), COALESCE(j.held_nano, 0),
+		COALESCE(j.plan, ''), r.state, r.line
+		FROM job_run r LEFT JOIN job j ON j.id = r.id`)
 	for id, hold := range holds {
 		differ(hold.Account, hold.Request, "a hold belongs to no running job: "+id, hold.Amount.String(), "")
 	}
 	for id, onLine := range slots {
 		differ("", id, "a slot of a line belongs to no submitted job", onLine, "")
 	}
-	return rows.Err()
+	return err
 }

@@ -2,6 +2,7 @@ package row
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,16 +107,12 @@ func (p *RunScan) Read() (*Run, error) {
 
 // ReadTx reads a running job. It returns nil if the job has ended or does not exist.
 func ReadTx(tx *store.Tx, id string) (*Job, *Run, error) {
-	rows, err := tx.Query(`SELECT `+RecordColumns+`, `+RunColumns+` FROM job j JOIN job_run r ON r.id = j.id WHERE j.id = $1`, id)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return nil, nil, rows.Err()
-	}
 	var p RunScan
-	rec, err := ScanRecord(rows, p.Dest()...)
+	rec, err := ScanRecord(tx.QueryRow(`SELECT `+RecordColumns+`, `+RunColumns+
+		` FROM job j JOIN job_run r ON r.id = j.id WHERE j.id = $1`, id), p.Dest()...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil, nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,15 +122,11 @@ func ReadTx(tx *store.Tx, id string) (*Job, *Run, error) {
 
 // RecordTx reads the record of a job. It may return ErrNoJob.
 func RecordTx(tx *store.Tx, id string) (*Job, error) {
-	rows, err := tx.Query(`SELECT `+RecordColumns+` FROM job j WHERE j.id = $1`, id)
-	if err != nil {
-		return nil, err
+	rec, err := ScanRecord(tx.QueryRow(`SELECT `+RecordColumns+` FROM job j WHERE j.id = $1`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrNoJob
 	}
-	defer rows.Close()
-	if !rows.Next() {
-		return nil, errors.Join(rows.Err(), ErrNoJob)
-	}
-	return ScanRecord(rows)
+	return rec, err
 }
 
 // DistinctTx lists the distinct values of an indexed column. next selects the first value above its
@@ -146,22 +139,4 @@ func DistinctTx(tx *store.Tx, next string, args ...any) ([]string, error) {
 		}
 		values = append(values, last)
 	}
-}
-
-// IDsTx returns the ids of a query.
-func IDsTx(tx *store.Tx, query string, args ...any) ([]string, error) {
-	rows, err := tx.Query(query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, rows.Err()
 }
