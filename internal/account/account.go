@@ -233,25 +233,7 @@ func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
 	if err := c.Check(a); err != nil {
 		return Account{}, err
 	}
-	if c.Name != nil {
-		if _, err := tx.Exec(`UPDATE account SET name = $1 WHERE id = $2`, *c.Name, account); err != nil {
-			return Account{}, fmt.Errorf("rename account: %w", err)
-		}
-	}
-	if c.Email != nil {
-		if _, err := tx.Exec(`UPDATE account SET email = $1 WHERE id = $2`, *c.Email, account); err != nil {
-			return Account{}, fmt.Errorf("change the contact address: %w", err)
-		}
-	}
-	if c.Note != nil {
-		if _, err := tx.Exec(`UPDATE account SET note = $1 WHERE id = $2`, *c.Note, account); err != nil {
-			return Account{}, fmt.Errorf("note about account: %w", err)
-		}
-	}
-	if err := c.changePricesTx(tx, account); err != nil {
-		return Account{}, err
-	}
-	if err := c.changeTestTx(tx, account); err != nil {
+	if err := c.writeTx(tx, account); err != nil {
 		return Account{}, err
 	}
 	if c.Disabled != nil || c.Floor != nil {
@@ -262,33 +244,24 @@ func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
 	return GetTx(tx, account)
 }
 
-// changePricesTx changes an account's prices. Its keys get new versions, since nodes cache the
-// account's prices with each key.
-func (c *Patch) changePricesTx(tx *store.Tx, account string) error {
-	if c.Factor == nil && c.Prices == nil {
-		return nil
-	}
-	if c.Factor != nil {
-		if _, err := tx.Exec(`UPDATE account SET price_factor = $1 WHERE id = $2`, int64(*c.Factor), account); err != nil {
-			return fmt.Errorf("change the price factor: %w", err)
-		}
-	}
+// writeTx changes an account's row. After a change of the prices or of Test, the account's keys get
+// new versions, because nodes cache these with each key.
+func (c *Patch) writeTx(tx *store.Tx, account string) error {
+	var prices, test any
 	if c.Prices != nil {
-		if _, err := tx.Exec(`UPDATE account SET prices = $1 WHERE id = $2`, pricesText(*c.Prices), account); err != nil {
-			return fmt.Errorf("change the prices: %w", err)
-		}
+		prices = pricesText(*c.Prices)
 	}
-	return ledger.RecheckKeysTx(tx, account)
-}
-
-// changeTestTx marks an account as one for tests, or removes the mark. Its keys get new
-// versions, because nodes remember the mark with a key.
-func (c *Patch) changeTestTx(tx *store.Tx, account string) error {
-	if c.Test == nil {
+	if c.Test != nil {
+		test = store.Bool(*c.Test)
+	}
+	_, err := tx.Exec(`UPDATE account SET name = COALESCE($1, name), email = COALESCE($2, email), note = COALESCE($3, note),
+		price_factor = COALESCE($4, price_factor), prices = COALESCE($5, prices), test = COALESCE($6, test) WHERE id = $7`,
+		c.Name, c.Email, c.Note, (*int64)(c.Factor), prices, test, account)
+	if err != nil {
+		return fmt.Errorf("change account: %w", err)
+	}
+	if c.Factor == nil && c.Prices == nil && c.Test == nil {
 		return nil
-	}
-	if _, err := tx.Exec(`UPDATE account SET test = $1 WHERE id = $2`, store.Bool(*c.Test), account); err != nil {
-		return fmt.Errorf("mark the account as test: %w", err)
 	}
 	return ledger.RecheckKeysTx(tx, account)
 }

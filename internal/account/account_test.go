@@ -23,6 +23,23 @@ func update[T any](t *testing.T, db *store.DB, fn func(tx *store.Tx) (T, error))
 	return out
 }
 
+// change runs fn in a transaction. Any error fails the test.
+func change(t *testing.T, db *store.DB, fn func(tx *store.Tx) error) {
+	t.Helper()
+	if err := db.Update(context.Background(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// count returns the result of a query for a number.
+func count(t *testing.T, db *store.DB, query string) int {
+	t.Helper()
+	return update(t, db, func(tx *store.Tx) (n int, err error) {
+		err = tx.QueryRow(query).Scan(&n)
+		return n, err
+	})
+}
+
 func try[T any](t *testing.T, db *store.DB, fn func(tx *store.Tx) (T, error)) (out T, err error) {
 	t.Helper()
 	err = db.Update(context.Background(), func(tx *store.Tx) error {
@@ -49,6 +66,45 @@ func createAccount(t *testing.T, db *store.DB, name string) Account {
 	return update(t, db, func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: name}) })
 }
 
+func createUser(t *testing.T, db *store.DB, account string, s SignIn) User {
+	t.Helper()
+	return update(t, db, func(tx *store.Tx) (User, error) { return CreateUserTx(tx, account, s) })
+}
+
+func getUser(t *testing.T, db *store.DB, user string) User {
+	t.Helper()
+	return update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, user) })
+}
+
+func changeUser(t *testing.T, db *store.DB, user string, c UserChange) User {
+	t.Helper()
+	return update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, user, c) })
+}
+
+func openSession(t *testing.T, db *store.DB, n NewSession) (value string) {
+	t.Helper()
+	return update(t, db, func(tx *store.Tx) (string, error) {
+		_, value, err := OpenSessionTx(tx, n)
+		return value, err
+	})
+}
+
+func listUsers(t *testing.T, db *store.DB, account string) []User {
+	t.Helper()
+	return update(t, db, func(tx *store.Tx) ([]User, error) {
+		list, _, err := ListUsersTx(tx, account, "", 10)
+		return list, err
+	})
+}
+
+func listSessions(t *testing.T, db *store.DB, user string) []ConsoleSession {
+	t.Helper()
+	return update(t, db, func(tx *store.Tx) ([]ConsoleSession, error) {
+		list, _, err := ListSessionsTx(tx, user, "", 10)
+		return list, err
+	})
+}
+
 func TestAccountLife(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -72,15 +128,8 @@ func TestAccountLife(t *testing.T) {
 		if !reflect.DeepEqual(c, b) {
 			t.Errorf("an empty change made %+v of %+v", c, b)
 		}
-		users, _, err := func() (list []User, more bool, err error) {
-			err = db.View(context.Background(), func(tx *store.Tx) error {
-				list, more, err = ListUsersTx(tx, a.ID, "", 10)
-				return err
-			})
-			return list, more, err
-		}()
-		if err != nil || len(users) != 0 {
-			t.Errorf("an email without a password made sign-ins %v, %v", users, err)
+		if users := listUsers(t, db, a.ID); len(users) != 0 {
+			t.Errorf("an email without a password made sign-ins %v", users)
 		}
 	})
 }
@@ -134,13 +183,10 @@ func TestAccountFaults(t *testing.T) {
 
 func listAccounts(t *testing.T, db *store.DB, after string, limit int) (list []Account, more bool) {
 	t.Helper()
-	err := db.View(context.Background(), func(tx *store.Tx) (err error) {
+	list = update(t, db, func(tx *store.Tx) (list []Account, err error) {
 		list, more, err = ListTx(tx, after, limit)
-		return err
+		return list, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return list, more
 }
 

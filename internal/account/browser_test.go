@@ -42,9 +42,7 @@ func (g *signInScene) add(account, email string) User {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	return update(g.t, g.db, func(tx *store.Tx) (User, error) {
-		return CreateUserTx(tx, account, SignIn{Email: email, PasswordHash: hash})
-	})
+	return createUser(g.t, g.db, account, SignIn{Email: email, PasswordHash: hash})
 }
 
 func (g *signInScene) mark(user string) string {
@@ -202,9 +200,7 @@ func TestMarksAreGoodForOneUserAlone(t *testing.T) {
 		if err != nil {
 			g.t.Fatal(err)
 		}
-		update(g.t, g.db, func(tx *store.Tx) (User, error) {
-			return ChangeUserTx(tx, g.user.ID, UserChange{PasswordHash: &hash})
-		})
+		changeUser(g.t, g.db, g.user.ID, UserChange{PasswordHash: &hash})
 		g.gets(false, "from before the password changed", ada, home, mark)
 		renewed := g.mark(g.user.ID)
 		g.gets(true, "renewed", ada, home, renewed)

@@ -14,38 +14,18 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// clock is a time set by tests.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.Unix(1_800_000_000, 0)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // watched is a cache that counts its reads, with a database that can fail.
 type watched struct {
 	*Keys
-	clock *clock
+	clock *handClock
 	reads atomic.Int64
 	away  atomic.Bool
 }
 
 func watch(t *testing.T, db *store.DB) *watched {
 	t.Helper()
-	w := &watched{clock: newClock()}
-	w.Keys = NewKeys(KeysOptions{DB: db, Now: w.clock.Now})
+	w := &watched{clock: newHandClock()}
+	w.Keys = NewKeys(KeysOptions{DB: db, Now: w.clock.now})
 	read := w.lookups.read
 	w.lookups.read = func(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
 		w.reads.Add(1)
@@ -99,7 +79,7 @@ func TestKeysRemember(t *testing.T) {
 		w.good(t, k, true)
 		w.wantReads(t, 1)
 
-		w.clock.Add(maxAge)
+		w.clock.pass(maxAge)
 		if _, err := w.AuthenticateCall(context.Background(), k.secret, customer); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +87,7 @@ func TestKeysRemember(t *testing.T) {
 		w.good(t, k, false)
 		w.good(t, k, false)
 		w.wantReads(t, 1)
-		w.clock.Add(maxCallAge)
+		w.clock.pass(maxCallAge)
 		if _, err := w.AuthenticateCall(context.Background(), k.secret, customer); err != nil {
 			t.Fatal(err)
 		}
@@ -126,9 +106,7 @@ func TestKeysRefuse(t *testing.T) {
 			w.good(t, k, false)
 		}
 		changeKey(t, db, disabled.ID, func(s *KeySettings) { s.Disabled = true })
-		if err := db.Update(context.Background(), func(tx *store.Tx) error { return DeleteKeyTx(tx, deleted.ID) }); err != nil {
-			t.Fatal(err)
-		}
+		change(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, deleted.ID) })
 		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Patch{Disabled: ptr(true)}) })
 
 		// Another node's change takes effect two seconds later, or with fresh.
@@ -136,7 +114,7 @@ func TestKeysRefuse(t *testing.T) {
 		wantFault(t, err, fault.InvalidAPIKey, "")
 		w.good(t, deleted, false)
 		w.good(t, orphan, false)
-		w.clock.Add(maxAge)
+		w.clock.pass(maxAge)
 		for _, k := range []madeKey{disabled, deleted, orphan} {
 			w.refused(t, k.secret)
 		}
@@ -185,7 +163,7 @@ func TestKeysForgetDuringRead(t *testing.T) {
 		a := createAccount(t, db, "a")
 		k := createKey(t, db, a.ID, KeySettings{})
 		w := watch(t, db)
-		k2 := NewKeys(KeysOptions{DB: db, Now: w.clock.Now})
+		k2 := NewKeys(KeysOptions{DB: db, Now: w.clock.now})
 		t.Cleanup(k2.Close)
 		k2.lookups.read = func(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
 			k2.mu.RLock()
@@ -197,7 +175,7 @@ func TestKeysForgetDuringRead(t *testing.T) {
 			}
 			changeKey(t, db, k.ID, func(s *KeySettings) { s.Disabled = true })
 			k2.Forget(k.ID)
-			k2.store(digests, found, before, w.clock.Now())
+			k2.store(digests, found, before, w.clock.now())
 			return found, nil
 		}
 		if _, err := k2.Authenticate(context.Background(), k.secret, customer, false); err != nil {
@@ -217,7 +195,7 @@ func TestKeysDatabaseAway(t *testing.T) {
 		w := watch(t, db)
 		w.good(t, k, false)
 		w.away.Store(true)
-		w.clock.Add(time.Hour)
+		w.clock.pass(time.Hour)
 		w.good(t, k, false)
 		for _, test := range []struct {
 			secret string
@@ -274,13 +252,13 @@ func TestKeysFlood(t *testing.T) {
 
 func TestKeysSize(t *testing.T) {
 	t.Parallel()
-	clock := newClock()
+	clock := newHandClock()
 	const size = 700
-	k := NewKeys(KeysOptions{Now: clock.Now, Max: size})
+	k := NewKeys(KeysOptions{Now: clock.now, Max: size})
 	for n := range size + 500 {
 		d := testDigest(n)
-		k.store([]digest{d}, map[digest]keyResult{d: {good: true}}, 0, clock.Now())
-		clock.Add(time.Second)
+		k.store([]digest{d}, map[digest]keyResult{d: {good: true}}, 0, clock.now())
+		clock.pass(time.Second)
 		k.cached(testDigest(0)) // in use all the time
 	}
 	if len(k.entries) != size {
@@ -311,12 +289,12 @@ func TestKeysDamagedRow(t *testing.T) {
 
 // The hot path allocates nothing.
 func TestKeysHitAllocatesNothing(t *testing.T) {
-	clock := newClock()
-	k := NewKeys(KeysOptions{Now: clock.Now})
+	clock := newHandClock()
+	k := NewKeys(KeysOptions{Now: clock.now})
 	secret := newSecret()
 	d := digestOf(secret)
 	k.store([]digest{d}, map[digest]keyResult{d: {good: true, principal: Principal{Key: "key_1", AllowedModels: []string{"m"}}}}, 0,
-		clock.Now())
+		clock.now())
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(100, func() {
 		if p, err := k.AuthenticateCall(ctx, secret, customer); err != nil || !p.AllowsModel("m") {

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -28,11 +27,10 @@ func makeCodes(t *testing.T, db *store.DB, n NewCodes) (codes []RedeemCode, text
 
 func redeem(t *testing.T, db *store.DB, account, text string) (balance money.Amount, err error) {
 	t.Helper()
-	err = db.Update(context.Background(), func(tx *store.Tx) error {
-		_, balance, err = RedeemTx(tx, account, text)
-		return err
+	return try(t, db, func(tx *store.Tx) (money.Amount, error) {
+		_, balance, err := RedeemTx(tx, account, text)
+		return balance, err
 	})
-	return balance, err
 }
 
 func TestCodeLife(t *testing.T) {
@@ -83,15 +81,12 @@ func TestCodeLife(t *testing.T) {
 
 		var states []string
 		for after, more := "", true; more; {
-			if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
-				var list []RedeemCode
+			list := update(t, db, func(tx *store.Tx) (list []RedeemCode, err error) {
 				list, more, err = ListCodesTx(tx, after, 3)
-				for _, c := range list {
-					states, after = append(states, c.State(clock.now().UnixMilli())), c.ID
-				}
-				return err
-			}); err != nil {
-				t.Fatal(err)
+				return list, err
+			})
+			for _, c := range list {
+				states, after = append(states, c.State(clock.now().UnixMilli())), c.ID
 			}
 		}
 		count := map[string]int{}
@@ -179,11 +174,7 @@ func TestADisabledAccountRedeemsNothing(t *testing.T) {
 		_, texts := makeCodes(t, db, NewCodes{Value: money.USD, Count: 1})
 		disable := func(is bool) {
 			t.Helper()
-			if err := db.Update(t.Context(), func(tx *store.Tx) error {
-				return ledger.ChangeAccountTx(tx, a.ID, ledger.AccountChange{Disabled: &is})
-			}); err != nil {
-				t.Fatal(err)
-			}
+			change(t, db, func(tx *store.Tx) error { return ledger.ChangeAccountTx(tx, a.ID, ledger.AccountChange{Disabled: &is}) })
 		}
 		disable(true)
 		_, err := redeem(t, db, a.ID, texts[0])

@@ -72,21 +72,17 @@ func (c *handClock) codeNow(t *testing.T, secret string, ahead int64) string {
 func withFactor(t *testing.T, db *store.DB, clock *handClock) (u User, secret string, recovery []string) {
 	t.Helper()
 	a := createAccount(t, db, "a")
-	u = update(t, db, func(tx *store.Tx) (User, error) {
-		return CreateUserTx(tx, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h"})
-	})
+	u = createUser(t, db, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h"})
 	secret = update(t, db, func(tx *store.Tx) (string, error) { return BeginFactorTx(tx, u.ID) })
 	recovery = update(t, db, func(tx *store.Tx) ([]string, error) { return ConfirmFactorTx(tx, u.ID, clock.codeNow(t, secret, 0)) })
-	return update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, u.ID) }), secret, recovery
+	return getUser(t, db, u.ID), secret, recovery
 }
 
 func TestFactorIsBegunAndConfirmed(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		a := createAccount(t, db, "a")
-		u := update(t, db, func(tx *store.Tx) (User, error) {
-			return CreateUserTx(tx, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h"})
-		})
+		u := createUser(t, db, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h"})
 		confirm := func(code string) ([]string, error) {
 			return try(t, db, func(tx *store.Tx) ([]string, error) { return ConfirmFactorTx(tx, u.ID, code) })
 		}
@@ -99,20 +95,17 @@ func TestFactorIsBegunAndConfirmed(t *testing.T) {
 		}
 		_, err = confirm(clock.codeNow(t, first, 0))
 		wantFault(t, err, fault.InvalidRequest, "code")
-		if got := update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, u.ID) }); got.FactorMS != 0 {
+		if got := getUser(t, db, u.ID); got.FactorMS != 0 {
 			t.Error("it is on before it is confirmed")
 		}
-		session := update(t, db, func(tx *store.Tx) (string, error) {
-			_, value, err := OpenSessionTx(tx, NewSession{Kind: UserSession, User: u.ID})
-			return value, err
-		})
+		session := openSession(t, db, NewSession{Kind: UserSession, User: u.ID})
 		code := clock.codeNow(t, second, 0)
 		recovery, err := confirm(code[:3] + " " + code[3:])
 		if err != nil || len(recovery) != recoveryCodes {
 			t.Fatalf("%d recovery codes, %v", len(recovery), err)
 		}
 		wantNobody(t, db, UserSession, session, "", "from before the second factor")
-		if got := update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, u.ID) }); got.FactorMS != clock.ms.Load() {
+		if got := getUser(t, db, u.ID); got.FactorMS != clock.ms.Load() {
 			t.Errorf("on since %d", got.FactorMS)
 		}
 		_, err = try(t, db, begin)
@@ -147,13 +140,11 @@ func TestCodesAreGoodOnce(t *testing.T) {
 		if left != recoveryCodes-2 {
 			t.Errorf("%d recovery codes are left", left)
 		}
-		other := update(t, db, func(tx *store.Tx) (User, error) {
-			return CreateUserTx(tx, u.Account, SignIn{Email: "b@example.com", PasswordHash: "$h"})
-		})
+		other := createUser(t, db, u.Account, SignIn{Email: "b@example.com", PasswordHash: "$h"})
 		if err := e.Code(t.Context(), other.ID, recovery[2], netip.Addr{}); !errors.Is(err, ErrWrongSignIn) {
 			t.Errorf("another's recovery code: %v", err)
 		}
-		update(t, db, func(tx *store.Tx) (int, error) { return 0, EndFactorTx(tx, u.ID) })
+		change(t, db, func(tx *store.Tx) error { return EndFactorTx(tx, u.ID) })
 		judge("after it was turned off", clock.codeNow(t, secret, 0), ErrWrongSignIn)
 		judge("a recovery code after it was turned off", recovery[3], ErrWrongSignIn)
 	})
@@ -177,7 +168,7 @@ func TestRecoveryIsRenewed(t *testing.T) {
 				t.Errorf("%q: %v, want %v", code, err, want)
 			}
 		}
-		update(t, db, func(tx *store.Tx) (int, error) { return 0, EndFactorTx(tx, u.ID) })
+		change(t, db, func(tx *store.Tx) error { return EndFactorTx(tx, u.ID) })
 		_, err := try(t, db, renew)
 		wantFault(t, err, fault.InvalidRequest, "")
 		if left := update(t, db, count); left != 0 {
@@ -218,26 +209,17 @@ func TestHalfway(t *testing.T) {
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		u, _, _ := withFactor(t, db, clock)
 		half := UserSession.Halfway()
-		value := update(t, db, func(tx *store.Tx) (string, error) {
-			_, value, err := OpenSessionTx(tx, NewSession{Kind: half, User: u.ID})
-			return value, err
-		})
+		value := openSession(t, db, NewSession{Kind: half, User: u.ID})
 		if s, _, err := signedIn(t, db, half, value, ""); err != nil || s.User != u {
 			t.Errorf("%+v, %v", s, err)
 		}
 		for _, kind := range []SessionKind{UserSession, OperatorSession, OperatorSession.Halfway()} {
 			wantNobody(t, db, kind, value, "", "halfway as "+string(kind))
 		}
-		if list := update(t, db, func(tx *store.Tx) ([]ConsoleSession, error) {
-			list, _, err := ListSessionsTx(tx, u.ID, "", 10)
-			return list, err
-		}); len(list) != 0 {
+		if list := listSessions(t, db, u.ID); len(list) != 0 {
 			t.Errorf("it is in the list: %+v", list)
 		}
-		operators := update(t, db, func(tx *store.Tx) (string, error) {
-			_, value, err := OpenSessionTx(tx, NewSession{Kind: OperatorSession.Halfway(), User: u.ID})
-			return value, err
-		})
+		operators := openSession(t, db, NewSession{Kind: OperatorSession.Halfway(), User: u.ID})
 		wantNobody(t, db, OperatorSession.Halfway(), operators, "", "who is no operator")
 		clock.pass(halfwayMost)
 		wantNobody(t, db, half, value, "", "after ten minutes")

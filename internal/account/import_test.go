@@ -55,7 +55,7 @@ func TestImportedKeysAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		update(t, db, func(tx *store.Tx) (struct{}, error) { return struct{}{}, DeleteKeyTx(tx, deletedKey.ID) })
+		change(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, deletedKey.ID) })
 		good := strings.Repeat("ab", 32)
 		for name, test := range map[string]struct {
 			proof Proof
@@ -66,10 +66,7 @@ func TestImportedKeysAreRefused(t *testing.T) {
 			"too short":        {Proof{Hash: good[:62]}, ErrKeyHash},
 			"a secret as hint": {Proof{Hash: good, Hint: deletedKey.secret}, ErrKeyHash},
 		} {
-			err := db.Update(context.Background(), func(tx *store.Tx) error {
-				_, err := ImportKeyTx(tx, a.ID, KeySettings{}, test.proof)
-				return err
-			})
+			_, err := try(t, db, func(tx *store.Tx) (Key, error) { return ImportKeyTx(tx, a.ID, KeySettings{}, test.proof) })
 			if !errors.Is(err, test.want) {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,9 +67,7 @@ func TestKeyLife(t *testing.T) {
 			t.Errorf("a rename made %+v", again.Ledger)
 		}
 
-		if err := db.Update(context.Background(), func(tx *store.Tx) error { return DeleteKeyTx(tx, k.ID) }); err != nil {
-			t.Fatal(err)
-		}
+		change(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, k.ID) })
 		for name, do := range map[string]func(tx *store.Tx) (Key, error){
 			"get":    func(tx *store.Tx) (Key, error) { return GetKeyTx(tx, k.ID) },
 			"change": func(tx *store.Tx) (Key, error) { return ChangeKeyTx(tx, k.ID, func(*KeySettings) error { return nil }) },
@@ -112,18 +109,16 @@ func TestKeyPages(t *testing.T) {
 		}
 		slices.Sort(want)
 		gone := want[1]
-		if err := db.Update(context.Background(), func(tx *store.Tx) error { return DeleteKeyTx(tx, gone) }); err != nil {
-			t.Fatal(err)
-		}
+		change(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, gone) })
 		var got []string
 		after := ""
 		for more := true; more; {
-			var list []Key
-			if err := db.View(context.Background(), func(tx *store.Tx) (err error) {
+			list := update(t, db, func(tx *store.Tx) (list []Key, err error) {
 				list, more, err = ListKeysTx(tx, a.ID, after, 1)
-				return err
-			}); err != nil || len(list) != 1 {
-				t.Fatal(list, err)
+				return list, err
+			})
+			if len(list) != 1 {
+				t.Fatal(list)
 			}
 			after = list[0].ID
 			got = append(got, after)

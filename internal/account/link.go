@@ -42,10 +42,7 @@ var ErrNoLink = errors.New("no such link")
 // is not stored. The user's former link is void. A *fault.Error says that the user or the account
 // is disabled.
 func CreateLinkTx(tx *store.Tx, user string) (PasswordLink, string, error) {
-	if err := tx.Lock("account_user", "id", user); err != nil {
-		return PasswordLink{}, "", err
-	}
-	u, err := GetUserTx(tx, user)
+	u, err := LockUserTx(tx, user)
 	if err != nil {
 		return PasswordLink{}, "", err
 	}

@@ -29,7 +29,7 @@ func eachLinked(t *testing.T, test func(t *testing.T, l *linked)) {
 	t.Helper()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		a := createAccount(t, db, "a")
-		u := update(t, db, func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, SignIn{Email: "ada@example.com"}) })
+		u := createUser(t, db, a.ID, SignIn{Email: "ada@example.com"})
 		test(t, &linked{t, db, clock, NewSignIns(db, NewPasswords(), nil), u})
 	})
 }
@@ -65,7 +65,7 @@ func (l *linked) wantNone(token, why string) {
 
 func (l *linked) change(c UserChange) {
 	l.t.Helper()
-	l.user = update(l.t, l.db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, l.user.ID, c) })
+	l.user = changeUser(l.t, l.db, l.user.ID, c)
 }
 
 // wantPassword checks the result of a sign-in with a password.
@@ -100,10 +100,7 @@ func TestLinkLife(t *testing.T) {
 		l.wantNone(token, "used")
 
 		// Lost: all sessions end, and so does the wait after failed sign-ins.
-		session := update(t, l.db, func(tx *store.Tx) (string, error) {
-			_, value, err := OpenSessionTx(tx, NewSession{Kind: UserSession, User: l.user.ID})
-			return value, err
-		})
+		session := openSession(t, l.db, NewSession{Kind: UserSession, User: l.user.ID})
 		for range attemptsOfEmail {
 			l.wantPassword("a wrong password", ErrWrongSignIn)
 		}
@@ -173,26 +170,18 @@ func TestVoidLinks(t *testing.T) {
 		if err := l.door.Sweep(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if left := l.links(); left != 0 {
+		if left := count(t, l.db, `SELECT COUNT(*) FROM account_link`); left != 0 {
 			t.Errorf("%d links are left after the sweep", left)
 		}
 
 		_, token = l.make()
-		update(t, l.db, func(tx *store.Tx) (int, error) { return 0, DeleteUserTx(tx, l.user.ID) })
+		change(t, l.db, func(tx *store.Tx) error { return DeleteUserTx(tx, l.user.ID) })
 		l.wantNone(token, "its user is deleted")
-		if left := l.links(); left != 0 {
+		if left := count(t, l.db, `SELECT COUNT(*) FROM account_link`); left != 0 {
 			t.Errorf("%d links of deleted users", left)
 		}
 		_, err = try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := CreateLinkTx(tx, l.user.ID); return token, err })
 		wantFault(t, err, fault.NotFound, "")
-	})
-}
-
-// links counts the rows.
-func (l *linked) links() int {
-	l.t.Helper()
-	return update(l.t, l.db, func(tx *store.Tx) (n int, err error) {
-		return n, tx.QueryRow(`SELECT COUNT(*) FROM account_link`).Scan(&n)
 	})
 }
 

@@ -26,11 +26,9 @@ func TestListsWalkIndexes(t *testing.T) {
 				`SELECT CAST(i AS TEXT), 's' || CAST(i AS TEXT), 'user', ` + owner + `, '', '', '', i, i FROM n`,
 			`ANALYZE`,
 		} {
-			if err := db.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(text); return err }); err != nil {
-				t.Fatal(err)
-			}
+			update(t, db, func(tx *store.Tx) (int64, error) { return tx.Exec(text) })
 		}
-		err := db.View(t.Context(), func(tx *store.Tx) error {
+		change(t, db, func(tx *store.Tx) error {
 			if err := tx.ByIndex(); err != nil {
 				return err
 			}
@@ -47,9 +45,6 @@ func TestListsWalkIndexes(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	})
 }
 

@@ -199,10 +199,7 @@ func TestAddsAreCounted(t *testing.T) {
 		if err := one.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if left := update(t, db, func(tx *store.Tx) (n int, err error) {
-			err = tx.QueryRow(`SELECT count(*) FROM account_attempt`).Scan(&n)
-			return n, err
-		}); left != 0 {
+		if left := count(t, db, `SELECT count(*) FROM account_attempt`); left != 0 {
 			t.Errorf("%d rows are left", left)
 		}
 	})

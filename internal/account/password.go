@@ -68,9 +68,14 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	salt := make([]byte, argonSalt)
 	rand.Read(salt) // never fails (crypto/rand)
 	hash := argon2.IDKey([]byte(password), salt, argonPasses, argonMemoryKiB, argonLanes, argonHash)
+	return phcText(salt, hash), nil
+}
+
+// phcText returns the PHC string of a hash.
+func phcText(salt, hash []byte) string {
 	b64 := base64.RawStdEncoding
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version,
-		argonMemoryKiB, argonPasses, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(hash)), nil
+		argonMemoryKiB, argonPasses, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(hash))
 }
 
 // Verify reports whether phc is the hash of password, comparing in constant time. It returns an

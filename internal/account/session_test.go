@@ -20,12 +20,17 @@ import (
 // handClock is a clock set by the test.
 type handClock struct{ ms atomic.Int64 }
 
+func newHandClock() *handClock {
+	c := &handClock{}
+	c.ms.Store(1_800_000_000_000)
+	return c
+}
+
 // eachHand runs a test on both databases, each with a clock of its own.
 func eachHand(t *testing.T, test func(t *testing.T, db *store.DB, clock *handClock)) {
 	t.Helper()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		c := &handClock{}
-		c.ms.Store(1_800_000_000_000)
+		c := newHandClock()
 		test(t, storetest.Open(t, url, store.Options{Now: c.now}), c)
 	})
 }
@@ -54,14 +59,9 @@ func TestSessionLife(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		a := createAccount(t, db, "a")
-		u := update(t, db, func(tx *store.Tx) (User, error) {
-			return CreateUserTx(tx, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h", Operator: true})
-		})
+		u := createUser(t, db, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h", Operator: true})
 		open := func(n NewSession) string {
-			return update(t, db, func(tx *store.Tx) (string, error) {
-				_, value, err := OpenSessionTx(tx, n)
-				return value, err
-			})
+			return openSession(t, db, n)
 		}
 		user := NewSession{Kind: UserSession, User: u.ID, Address: "192.0.2.1", Agent: strings.Repeat("é\x00", 200)}
 		first := open(user)
@@ -80,7 +80,7 @@ func TestSessionLife(t *testing.T) {
 		if _, stale, _ = signedIn(t, db, UserSession, first, ""); !stale {
 			t.Error("after five minutes its use is not to be noted")
 		}
-		update(t, db, func(tx *store.Tx) (int, error) { return 0, TouchSessionTx(tx, s.ID) })
+		change(t, db, func(tx *store.Tx) error { return TouchSessionTx(tx, s.ID) })
 		clock.pass(userIdle - time.Millisecond)
 		if _, _, err = signedIn(t, db, UserSession, first, ""); err != nil {
 			t.Error("used 14 days ago:", err)
@@ -92,7 +92,7 @@ func TestSessionLife(t *testing.T) {
 		s, _, _ = signedIn(t, db, UserSession, used, "")
 		for range 29 {
 			clock.pass(24 * time.Hour)
-			update(t, db, func(tx *store.Tx) (int, error) { return 0, TouchSessionTx(tx, s.ID) })
+			change(t, db, func(tx *store.Tx) error { return TouchSessionTx(tx, s.ID) })
 		}
 		if _, _, err = signedIn(t, db, UserSession, used, ""); err != nil {
 			t.Error("used daily for 29 days:", err)
@@ -115,22 +115,16 @@ func TestSessionLife(t *testing.T) {
 		yes, no, hash := true, false, "$new"
 		for why, change := range map[string]UserChange{"a new password": {PasswordHash: &hash}, "disabled": {Disabled: &yes}} {
 			value := open(user)
-			update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, u.ID, change) })
-			update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, u.ID, UserChange{Disabled: &no}) })
+			changeUser(t, db, u.ID, change)
+			changeUser(t, db, u.ID, UserChange{Disabled: &no})
 			wantNobody(t, db, UserSession, value, "", why)
 		}
 		operator = open(NewSession{Kind: OperatorSession, User: u.ID})
-		update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, u.ID, UserChange{Operator: &no}) })
+		changeUser(t, db, u.ID, UserChange{Operator: &no})
 		wantNobody(t, db, OperatorSession, operator, "", "no operator any more")
 
 		other, mine := open(user), open(user)
-		var list []ConsoleSession
-		if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
-			list, _, err = ListSessionsTx(tx, u.ID, "", 10)
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		list := listSessions(t, db, u.ID)
 		s, _, _ = signedIn(t, db, UserSession, other, "")
 		if len(list) != 3 || !slices.ContainsFunc(list, func(l ConsoleSession) bool { return l.ID == s.ID }) {
 			t.Errorf("the list has %+v, want it with %s", list, s.ID)
@@ -138,12 +132,12 @@ func TestSessionLife(t *testing.T) {
 		if _, err := try(t, db, func(tx *store.Tx) (int, error) { return 0, EndSessionTx(tx, "user_other", s.ID) }); err == nil {
 			t.Error("another user ends it")
 		}
-		update(t, db, func(tx *store.Tx) (int, error) { return 0, EndSessionTx(tx, u.ID, s.ID) })
+		change(t, db, func(tx *store.Tx) error { return EndSessionTx(tx, u.ID, s.ID) })
 		wantNobody(t, db, UserSession, other, "", "ended")
 		if _, _, err = signedIn(t, db, UserSession, mine, ""); err != nil {
 			t.Error("another one of the user's:", err)
 		}
-		update(t, db, func(tx *store.Tx) (int, error) { return 0, DeleteUserTx(tx, u.ID) })
+		change(t, db, func(tx *store.Tx) error { return DeleteUserTx(tx, u.ID) })
 		wantNobody(t, db, UserSession, mine, "", "its user is deleted")
 	})
 }
@@ -155,9 +149,7 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		a := createAccount(t, db, "a")
 		user := func(email string) string {
-			return update(t, db, func(tx *store.Tx) (User, error) {
-				return CreateUserTx(tx, a.ID, SignIn{Email: email, PasswordHash: "$h", Operator: true})
-			}).ID
+			return createUser(t, db, a.ID, SignIn{Email: email, PasswordHash: "$h", Operator: true}).ID
 		}
 		open := func(user string, kind SessionKind, n int) (value string) {
 			clock.pass(time.Millisecond)
@@ -194,18 +186,10 @@ func TestSweepDeletesWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
 		e := NewSignIns(db, NewPasswords(), nil)
-		rows := func() (n int) {
-			if err := db.View(t.Context(), func(tx *store.Tx) error {
-				return tx.QueryRow(`SELECT (SELECT COUNT(*) FROM account_session) + (SELECT COUNT(*) FROM account_attempt)`).Scan(&n)
-			}); err != nil {
-				t.Fatal(err)
-			}
-			return n
+		rows := func() int {
+			return count(t, db, `SELECT (SELECT COUNT(*) FROM account_session) + (SELECT COUNT(*) FROM account_attempt)`)
 		}
-		update(t, db, func(tx *store.Tx) (int, error) {
-			_, _, err := OpenSessionTx(tx, NewSession{Kind: OperatorSession, Token: "x"})
-			return 0, err
-		})
+		openSession(t, db, NewSession{Kind: OperatorSession, Token: "x"})
 		if err := e.Token(t.Context(), false, netip.Addr{}); !errors.Is(err, ErrWrongSignIn) {
 			t.Fatal(err)
 		}
@@ -233,12 +217,8 @@ func TestEntrance(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := createAccount(t, db, "a")
-		u := update(t, db, func(tx *store.Tx) (User, error) {
-			return CreateUserTx(tx, a.ID, SignIn{Email: "a@example.com", PasswordHash: hash})
-		})
-		off := update(t, db, func(tx *store.Tx) (User, error) {
-			return CreateUserTx(tx, a.ID, SignIn{Email: "off@example.com", PasswordHash: hash, Disabled: true})
-		})
+		u := createUser(t, db, a.ID, SignIn{Email: "a@example.com", PasswordHash: hash})
+		off := createUser(t, db, a.ID, SignIn{Email: "off@example.com", PasswordHash: hash, Disabled: true})
 		e := NewSignIns(db, passwords, nil)
 		alice, bob := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 		for range attemptsOfEmail + 2 { // a success does not count as a failure
@@ -346,7 +326,7 @@ func TestSignInsTx(t *testing.T) {
 		if got := ask(); got != [2]bool{} {
 			t.Error("nobody:", got)
 		}
-		add := func(s SignIn) { update(t, db, func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, s) }) }
+		add := func(s SignIn) { createUser(t, db, a.ID, s) }
 		add(SignIn{Email: "a@example.com", PasswordHash: "$h", Operator: true, Disabled: true})
 		if got := ask(); got != [2]bool{} {
 			t.Error("a disabled one:", got)

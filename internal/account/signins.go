@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,8 +12,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"golang.org/x/crypto/argon2"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/limit"
@@ -75,10 +72,7 @@ func NewSignIns(db *store.DB, passwords *Passwords, log *slog.Logger) *SignIns {
 	salt, hash := make([]byte, argonSalt), make([]byte, argonHash)
 	rand.Read(salt) // never fails (crypto/rand)
 	rand.Read(hash)
-	b64 := base64.RawStdEncoding
-	nobody := fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version,
-		argonMemoryKiB, argonPasses, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(hash))
-	return &SignIns{db: db, passwords: passwords, log: log, unknownHash: nobody, slots: make(chan struct{}, maxAttempts),
+	return &SignIns{db: db, passwords: passwords, log: log, unknownHash: phcText(salt, hash), slots: make(chan struct{}, maxAttempts),
 		tokens: make(chan struct{}, maxAttempts), browsers: make(chan struct{}, maxAttempts),
 		from: limit.NewSemaphores[netip.Prefix](maxAttemptsFromAddress), wait: func(ctx context.Context, d time.Duration) { loop.Sleep(ctx, d) }}
 }

@@ -14,7 +14,7 @@ import (
 // lastUsed reads when a key was last used, and the database's time.
 func lastUsed(t *testing.T, db *store.DB, key string) (at, now int64) {
 	t.Helper()
-	if err := db.View(context.Background(), func(tx *store.Tx) error {
+	change(t, db, func(tx *store.Tx) error {
 		states, err := ledger.KeysTx(tx, []string{key})
 		if err != nil {
 			return err
@@ -22,9 +22,7 @@ func lastUsed(t *testing.T, db *store.DB, key string) (at, now int64) {
 		at = states[key].LastUsedMS
 		now, err = tx.NowMS()
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	return at, now
 }
 
@@ -42,7 +40,7 @@ func TestUses(t *testing.T) {
 		if at, _ := lastUsed(t, db, used.ID); at != 0 {
 			t.Error("a request waited for a note of its use")
 		}
-		w.clock.Add(20 * time.Second)
+		w.clock.pass(20 * time.Second)
 		if err := w.WriteUses(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -61,8 +59,8 @@ func TestUses(t *testing.T) {
 		if again, _ := lastUsed(t, db, used.ID); again != at {
 			t.Error("a note without a use changed it")
 		}
-		update(t, db, func(tx *store.Tx) (int, error) {
-			return 0, ledger.RecordUseTx(tx, map[string]time.Duration{used.ID: time.Hour, "key_nobody": 0})
+		change(t, db, func(tx *store.Tx) error {
+			return ledger.RecordUseTx(tx, map[string]time.Duration{used.ID: time.Hour, "key_nobody": 0})
 		})
 		if again, _ := lastUsed(t, db, used.ID); again != at {
 			t.Error("an earlier use took a later one back")
@@ -83,7 +81,7 @@ func TestUsesWaitForTheDatabase(t *testing.T) {
 			}
 		}
 		for _, k := range keys {
-			w.uses.add(k.ID, w.clock.Now())
+			w.uses.add(k.ID, w.clock.now())
 		}
 		away, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -79,7 +79,11 @@ func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 
 // GetUserTx returns a user.
 func GetUserTx(tx *store.Tx, user string) (User, error) {
-	u, err := scanUser(tx.QueryRow(`SELECT `+userColumns+` FROM account_user WHERE id = $1`, user))
+	return oneUser(user, tx.QueryRow(`SELECT `+userColumns+` FROM account_user WHERE id = $1`, user))
+}
+
+func oneUser(user string, row *sql.Row) (User, error) {
+	u, err := scanUser(row)
 	if errors.Is(err, sql.ErrNoRows) {
 		return User{}, notFound("user", user)
 	}
@@ -104,7 +108,7 @@ func ColleagueTx(tx *store.Tx, account, by, user string) (User, error) {
 	if err := tx.Lock("account_user", "id", user); err != nil {
 		return User{}, err
 	}
-	u, err := ownUserTx(tx, account, user)
+	u, err := oneUser(user, tx.QueryRow(`SELECT `+userColumns+` FROM account_user WHERE id = $1 AND account = $2`, user, account))
 	if err != nil {
 		return User{}, err
 	}
@@ -114,17 +118,6 @@ func ColleagueTx(tx *store.Tx, account, by, user string) (User, error) {
 	if u.Barred {
 		return User{}, fault.New(fault.PermissionDenied,
 			"%s was disabled by the operator, who alone can enable or delete this user. Ask who runs this service.", clip(u.Email))
-	}
-	return u, nil
-}
-
-func ownUserTx(tx *store.Tx, account, user string) (User, error) {
-	u, err := scanUser(tx.QueryRow(`SELECT `+userColumns+` FROM account_user WHERE id = $1 AND account = $2`, user, account))
-	if errors.Is(err, sql.ErrNoRows) {
-		return User{}, notFound("user", user)
-	}
-	if err != nil {
-		return User{}, fmt.Errorf("read user: %w", err)
 	}
 	return u, nil
 }

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -19,19 +18,15 @@ func TestUserLife(t *testing.T) {
 		a := update(t, db, func(tx *store.Tx) (Account, error) {
 			return CreateTx(tx, NewAccount{Name: "a", Email: "first@example.com", PasswordHash: "$one"})
 		})
-		second := update(t, db, func(tx *store.Tx) (User, error) {
-			return CreateUserTx(tx, a.ID, SignIn{Email: "Second@Example.com", PasswordHash: "$two", Operator: true})
-		})
+		second := createUser(t, db, a.ID, SignIn{Email: "Second@Example.com", PasswordHash: "$two", Operator: true})
 		if second.Email != "second@example.com" || !second.Operator || second.Disabled || second.Account != a.ID {
 			t.Errorf("created %+v", second)
 		}
-		if got := update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, second.ID) }); got != second {
+		if got := getUser(t, db, second.ID); got != second {
 			t.Errorf("read %+v, created %+v", got, second)
 		}
 		email, hash, yes, no := "new@example.com", "$three", true, false
-		changed := update(t, db, func(tx *store.Tx) (User, error) {
-			return ChangeUserTx(tx, second.ID, UserChange{Email: &email, PasswordHash: &hash, Disabled: &yes, Operator: &no})
-		})
+		changed := changeUser(t, db, second.ID, UserChange{Email: &email, PasswordHash: &hash, Disabled: &yes, Operator: &no})
 		want := second
 		want.Email, want.Disabled, want.Operator = email, true, false
 		if changed != want {
@@ -44,20 +39,12 @@ func TestUserLife(t *testing.T) {
 		if stored != hash {
 			t.Errorf("stored password %q, want %q", stored, hash)
 		}
-		if err := db.Update(context.Background(), func(tx *store.Tx) error { return DeleteUserTx(tx, second.ID) }); err != nil {
-			t.Fatal(err)
-		}
-		var left []User
-		if err := db.View(context.Background(), func(tx *store.Tx) (err error) {
-			left, _, err = ListUsersTx(tx, a.ID, "", 10)
-			return err
-		}); err != nil || len(left) != 1 || left[0].Email != "first@example.com" {
-			t.Errorf("left are %+v, %v", left, err)
+		change(t, db, func(tx *store.Tx) error { return DeleteUserTx(tx, second.ID) })
+		if left := listUsers(t, db, a.ID); len(left) != 1 || left[0].Email != "first@example.com" {
+			t.Errorf("left are %+v", left)
 		}
 		// A deleted sign-in's email is free again.
-		update(t, db, func(tx *store.Tx) (User, error) {
-			return CreateUserTx(tx, a.ID, SignIn{Email: email, PasswordHash: "$four"})
-		})
+		createUser(t, db, a.ID, SignIn{Email: email, PasswordHash: "$four"})
 	})
 }
 
@@ -66,9 +53,7 @@ func TestUserFaults(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
 		add := func(email string) User {
-			return update(t, db, func(tx *store.Tx) (User, error) {
-				return CreateUserTx(tx, a.ID, SignIn{Email: email, PasswordHash: "$h"})
-			})
+			return createUser(t, db, a.ID, SignIn{Email: email, PasswordHash: "$h"})
 		}
 		one, two := add("one@example.com"), add("two@example.com")
 		taken, bad := "ONE@example.com", "one"
@@ -100,7 +85,7 @@ func TestUserFaults(t *testing.T) {
 			})
 		}
 		// One's own email again is no conflict.
-		if same := update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, one.ID, UserChange{Email: &taken}) }); same != one {
+		if same := changeUser(t, db, one.ID, UserChange{Email: &taken}); same != one {
 			t.Errorf("changed %+v to %+v", one, same)
 		}
 	})
@@ -112,9 +97,7 @@ func TestBarredUser(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
-		u := update(t, db, func(tx *store.Tx) (User, error) {
-			return CreateUserTx(tx, a.ID, SignIn{Email: "u@example.com", PasswordHash: "$h", Disabled: true})
-		})
+		u := createUser(t, db, a.ID, SignIn{Email: "u@example.com", PasswordHash: "$h", Disabled: true})
 		for _, step := range []struct {
 			change           UserChange
 			disabled, barred bool
@@ -127,8 +110,8 @@ func TestBarredUser(t *testing.T) {
 			{UserChange{Disabled: ptr(true), Barring: true}, true, true},
 			{UserChange{Disabled: ptr(false)}, false, false},
 		} {
-			got := update(t, db, func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, u.ID, step.change) })
-			read := update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, u.ID) })
+			got := changeUser(t, db, u.ID, step.change)
+			read := getUser(t, db, u.ID)
 			if got != read || got.Disabled != step.disabled || got.Barred != step.barred {
 				t.Errorf("%+v: changed to %+v, read %+v", step.change, got, read)
 			}
@@ -137,7 +120,7 @@ func TestBarredUser(t *testing.T) {
 		update(t, db, func(tx *store.Tx) (int64, error) {
 			return tx.Exec(`UPDATE account_user SET barred = 1, disabled = 0 WHERE id = $1`, u.ID)
 		})
-		if got := update(t, db, func(tx *store.Tx) (User, error) { return GetUserTx(tx, u.ID) }); got.Barred {
+		if got := getUser(t, db, u.ID); got.Barred {
 			t.Errorf("enabled and barred: %+v", got)
 		}
 	})
@@ -165,9 +148,7 @@ func TestUserEmailRace(t *testing.T) {
 			})
 		}
 		for n := range 4 {
-			u := update(t, db, func(tx *store.Tx) (User, error) {
-				return CreateUserTx(tx, a.ID, SignIn{Email: fmt.Sprintf("%d@example.com", n), PasswordHash: "$h"})
-			})
+			u := createUser(t, db, a.ID, SignIn{Email: fmt.Sprintf("%d@example.com", n), PasswordHash: "$h"})
 			race(func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, u.ID, UserChange{Email: &email}) })
 			race(func(tx *store.Tx) (User, error) {
 				return CreateUserTx(tx, a.ID, SignIn{Email: email, PasswordHash: "$h"})

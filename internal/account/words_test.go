@@ -207,9 +207,7 @@ func TestInvisibleCharactersOfFormerVersions(t *testing.T) {
 		if got, err := e.Password(t.Context(), " ADA\u200b@example.com", "right horse", from); err != nil || got.ID != u.ID {
 			t.Errorf("signed in as %+v, %v", got, err)
 		}
-		barred := update(t, db, func(tx *store.Tx) (User, error) {
-			return ChangeUserTx(tx, u.ID, UserChange{Email: ptr(email), Disabled: ptr(true)})
-		})
+		barred := changeUser(t, db, u.ID, UserChange{Email: ptr(email), Disabled: ptr(true)})
 		if barred.Email != email || !barred.Disabled {
 			t.Errorf("changed to %+v", barred)
 		}
