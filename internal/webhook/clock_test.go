@@ -17,10 +17,7 @@ func TestAJumpKeepsTheLogAndTheSchedule(t *testing.T) {
 		var elapsed time.Duration
 		db := storetest.Open(t, url, store.Options{Now: c.read, Elapsed: func() time.Duration { return elapsed }})
 		in := &world{t: t, db: db, clock: c}
-		n := in.node("a")
-		r := newReceiver(t, nil)
-		in.callback(n, "acct_1", r.URL)
-		n.settle()
+		n, _ := in.deliver(nil)
 		c.advance(400 * 24 * time.Hour)
 		in.callback(n, "acct_1", "http://127.0.0.1:9/") // no receiver listens, so the delivery is postponed
 		n.settle()

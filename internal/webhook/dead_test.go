@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // fill adds pending deliveries of one receiver, numbered from first on.
@@ -51,7 +52,8 @@ func TestTurnsPassDeadEntries(t *testing.T) {
 			t.Errorf("the rounds have received deliveries up to %q", n.lastReceived)
 		}
 		in.update(func(tx *store.Tx) error {
-			plan := explain(t, tx, readyText+tx.In("r.account", 3)+readyOrder, []any{in.clock.read().UnixMilli(), 0, store.List([]string{}), 256})
+			plan := strings.Join(storetest.Plan(t, tx, readyText+tx.In("r.account", 3)+readyOrder, in.clock.read().UnixMilli(), 0,
+				store.List([]string{}), 256), "\n")
 			if scans := strings.Count(plan, "webhook_queue_due"); scans != 1 {
 				t.Errorf("a round reads the queue of a receiver %d times:\n%s", scans, plan)
 			}
@@ -69,22 +71,12 @@ func TestTurnsPassDeadEntries(t *testing.T) {
 // blocks returns how many blocks PostgreSQL reads to look for fresh deliveries.
 func blocks(t *testing.T, tx *store.Tx, lastReceived string) (n int) {
 	t.Helper()
-	rows, err := tx.Query(`EXPLAIN (ANALYZE, BUFFERS) `+freshText, maxFresh, lastReceived)
+	plan, err := store.Column[string](tx, `EXPLAIN (ANALYZE, BUFFERS) `+freshText, maxFresh, lastReceived)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			t.Fatal(err)
-		}
-		if m := regexp.MustCompile(`shared hit=(\d+)`).FindStringSubmatch(line); m != nil && n == 0 {
-			n, _ = strconv.Atoi(m[1])
-		}
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
+	if m := regexp.MustCompile(`shared hit=(\d+)`).FindStringSubmatch(strings.Join(plan, "\n")); m != nil {
+		n, _ = strconv.Atoi(m[1])
 	}
 	return n
 }

@@ -103,10 +103,7 @@ func TestCallbacksGetTheJobItselfAndAlone(t *testing.T) {
 func TestTheScheduleIsThatOfTheSettings(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
-		r := newReceiver(t, status(500))
-		in.callback(n, "acct_1", r.URL)
-		n.settle()
+		n, r := in.deliver(status(500))
 		secret := in.secret("acct_1")
 		for i, wait := range schedule {
 			if d := in.log("acct_1")[0]; d.State != "pending" || len(d.Attempts) != i+1 || d.NextMS != in.clock.read().Add(wait).UnixMilli() {
@@ -142,9 +139,7 @@ func TestTheScheduleIsThatOfTheSettings(t *testing.T) {
 		if len(stamps) != 6 {
 			t.Errorf("%d different times", len(stamps))
 		}
-		if in.count("webhook_queue") != 0 || in.count("webhook_receiver") != 0 {
-			t.Error("rows that are not needed")
-		}
+		in.checkQueueIsEmpty()
 	})
 }
 
@@ -352,10 +347,7 @@ func TestSecretsAreOfTheFormat(t *testing.T) {
 func TestNothingIsSentForADisabledAccount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
-		r := newReceiver(t, status(500))
-		in.callback(n, "acct_1", r.URL)
-		n.settle()
+		n, r := in.deliver(status(500))
 		in.disable("acct_1", true)
 		in.clock.advance(time.Minute)
 		n.settle()

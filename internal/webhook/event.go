@@ -41,7 +41,7 @@ type JobEnd struct {
 // has another id.
 func (w *Webhooks) EmitJob(q *store.Batch, nowMS int64, e JobEnd) {
 	if e.Callback == "" {
-		w.emit(q, nowMS, e.Account, e.Type, e.Body)
+		emit(q, nowMS, e.Account, e.Type, e.Body)
 		return
 	}
 	u, err := url.Parse(e.Callback)
@@ -56,7 +56,7 @@ func (w *Webhooks) EmitJob(q *store.Batch, nowMS int64, e JobEnd) {
 // EmitLow adds the event balance.low to q, as EmitJob does. balance is the amount after the charge
 // that brought it below threshold.
 func (w *Webhooks) EmitLow(q *store.Batch, nowMS int64, account string, balance, threshold money.Amount) {
-	w.emit(q, nowMS, account, BalanceLow, lowData(balance, threshold))
+	emit(q, nowMS, account, BalanceLow, lowData(balance, threshold))
 }
 
 // EmitLowTx is EmitLow for a transaction without a batch, when the operator takes money back.
@@ -66,10 +66,10 @@ func EmitLowTx(tx *store.Tx, account string, balance, threshold money.Amount) er
 	if err != nil {
 		return err
 	}
-	for _, statement := range statementsOf(nowMS, account, BalanceLow, lowData(balance, threshold)) {
-		if _, err := tx.Exec(statement.text, statement.args...); err != nil {
-			return fmt.Errorf("write an event: %w", err)
-		}
+	q := tx.Batch()
+	emit(q, nowMS, account, BalanceLow, lowData(balance, threshold))
+	if err := tx.Run(q); err != nil {
+		return fmt.Errorf("write an event: %w", err)
 	}
 	return nil
 }
@@ -83,26 +83,10 @@ func lowData(balance, threshold money.Amount) []byte {
 }
 
 // emit adds an event for the account's endpoint if the account chose the type.
-func (w *Webhooks) emit(q *store.Batch, nowMS int64, account, kind string, data []byte) {
-	for _, statement := range statementsOf(nowMS, account, kind, data) {
-		q.Exec(nil, statement.text, statement.args...)
-	}
-}
-
-// statement is a text with its arguments.
-type statement struct {
-	text string
-	args []any
-}
-
-// statementsOf returns the statements for an event to the account's endpoint, if the account chose
-// the type.
-func statementsOf(nowMS int64, account, kind string, data []byte) [2]statement {
+func emit(q *store.Batch, nowMS int64, account, kind string, data []byte) {
 	delivery, event := deliveryID(nowMS), eventID(nowMS)
-	return [2]statement{
-		{emitChosen, []any{delivery, event, kind, string(envelope(event, kind, nowMS, data)), nowMS, account, "% " + kind + " %"}},
-		{enqueue, []any{delivery}},
-	}
+	q.Exec(nil, emitChosen, delivery, event, kind, string(envelope(event, kind, nowMS, data)), nowMS, account, "% "+kind+" %")
+	q.Exec(nil, enqueue, delivery)
 }
 
 // envelope is the body of an event. data stands in it byte for byte.

@@ -214,6 +214,36 @@ func (in *world) count(table string) (n int) {
 	return n
 }
 
+func (in *world) exec(query string, args ...any) {
+	in.t.Helper()
+	in.update(func(tx *store.Tx) error { _, err := tx.Exec(query, args...); return err })
+}
+
+// deliver returns a node after its first attempt to deliver a callback of acct_1, and the receiver.
+func (in *world) deliver(answer http.HandlerFunc) (*testNode, *receiver) {
+	in.t.Helper()
+	n, r := in.node("a"), newReceiver(in.t, answer)
+	in.callback(n, "acct_1", r.URL)
+	n.settle()
+	return n, r
+}
+
+// checkDelivery checks the newest delivery of an account.
+func (in *world) checkDelivery(account, state string, attempts int) {
+	in.t.Helper()
+	if d := in.log(account)[0]; d.State != state || len(d.Attempts) != attempts {
+		in.t.Errorf("%+v, want it %s with %d attempts", d, state, attempts)
+	}
+}
+
+// checkQueueIsEmpty checks that the queue has no row, and no receiver either.
+func (in *world) checkQueueIsEmpty() {
+	in.t.Helper()
+	if queued, receivers := in.count("webhook_queue"), in.count("webhook_receiver"); queued != 0 || receivers != 0 {
+		in.t.Errorf("%d rows are queued, and %d receivers have rows", queued, receivers)
+	}
+}
+
 // kill declares a node dead, as the ledger's sweep does.
 func (in *world) kill(epoch string) {
 	in.t.Helper()

@@ -25,12 +25,12 @@ func TestTurnsReadByIndex(t *testing.T) {
 			`INSERT INTO webhook_receiver (id, account, failing, ready_ms) VALUES ('r0', 'acct', 0, 4000000000000000)`,
 			`INSERT INTO webhook_receiver (id, account, failing, ready_ms) VALUES ('dead', 'acct', 0, 1)`,
 		} {
-			in.update(func(tx *store.Tx) error { _, err := tx.Exec(text); return err })
+			in.exec(text)
 		}
 		// One row, doubled until there are enough: a fill that both engines take.
 		double := func(enough int, text string) {
 			for have := 1; have < enough; have *= 2 {
-				in.update(func(tx *store.Tx) error { _, err := tx.Exec(text, fmt.Sprintf("x%d", have)); return err })
+				in.exec(text, fmt.Sprintf("x%d", have))
 			}
 		}
 		double(log, `INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
@@ -40,7 +40,7 @@ func TestTurnsReadByIndex(t *testing.T) {
 		double(receivers, `INSERT INTO webhook_receiver (id, account, failing, ready_ms)
 			SELECT id || CAST($1 AS TEXT), account, failing, ready_ms FROM webhook_receiver WHERE id <> 'dead'`)
 		for _, table := range []string{"webhook_delivery", "webhook_queue", "webhook_receiver"} {
-			in.update(func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE ` + table); return err })
+			in.exec(`ANALYZE ` + table)
 		}
 		some := store.List([]string{"d0", "d1"})
 		in.update(func(tx *store.Tx) error {
@@ -66,8 +66,8 @@ func TestTurnsReadByIndex(t *testing.T) {
 				"ready":   {readyText + tx.In("r.account", 3) + readyOrder, []any{1, 0, store.List([]string{}), 256}},
 				"old":     {oldText, []any{1, maxForget}},
 			} {
-				plan := explain(t, tx, q.text, q.args)
-				for _, line := range strings.Split(plan, "\n") {
+				plan := storetest.Plan(t, tx, q.text, q.args...)
+				for _, line := range plan {
 					scan := strings.Contains(line, "Seq Scan on webhook_")
 					// SQLite says SCAN for a whole index too, the purpose of a partial index.
 					scan = scan || (strings.HasPrefix(line, "SCAN ") && line != "SCAN CONSTANT ROW" &&
@@ -75,7 +75,7 @@ func TestTurnsReadByIndex(t *testing.T) {
 						!strings.Contains(line, "INDEX webhook_queue_running") && !strings.Contains(line, "SCAN json_each") &&
 						!strings.HasPrefix(line, "SCAN f") && line != "SCAN d")
 					if scan {
-						t.Errorf("%s: %s\n%s", name, line, plan)
+						t.Errorf("%s: %s\n%s", name, line, strings.Join(plan, "\n"))
 					}
 				}
 			}
@@ -102,35 +102,4 @@ func TestTurnsReadByIndex(t *testing.T) {
 			t.Error("the backlog of one receiver holds up another")
 		}
 	})
-}
-
-// explain returns how the engine would run a statement.
-func explain(t *testing.T, tx *store.Tx, text string, args []any) string {
-	t.Helper()
-	prefix, columns := `EXPLAIN `, 1
-	if tx.Dialect() == store.SQLite {
-		prefix, columns = `EXPLAIN QUERY PLAN `, 4
-	}
-	rows, err := tx.Query(prefix+text, args...)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	defer rows.Close()
-	var plan []string
-	for rows.Next() {
-		var a, b, c any
-		var line string
-		dest := []any{&line}
-		if columns == 4 {
-			dest = []any{&a, &b, &c, &line}
-		}
-		if err := rows.Scan(dest...); err != nil {
-			t.Fatal(err)
-		}
-		plan = append(plan, line)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(plan, "\n")
 }

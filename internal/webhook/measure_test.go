@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
-
-	"tollgate/internal/store"
 )
 
 // TestDeliveriesAreCounted checks that a delivery is pending while attempts remain, and overdue
@@ -36,10 +34,7 @@ func TestDeliveriesAreCounted(t *testing.T) {
 		expect("two deliveries wait", 2, 30*time.Second)
 		n.settle()
 		expect("both wait for a retry", 2, 0)
-		in.update(func(tx *store.Tx) error {
-			_, err := tx.Exec(`DELETE FROM webhook_queue`)
-			return err
-		})
+		in.exec(`DELETE FROM webhook_queue`)
 		expect("with an empty queue", 0, 0)
 	})
 }

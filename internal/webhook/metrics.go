@@ -1,6 +1,9 @@
 package webhook
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // metrics are the tollgate_webhook_* metrics. No label has an account or an address, so the number of
 // series is bounded.
@@ -14,24 +17,25 @@ type metrics struct {
 
 // newMetrics creates the metrics and registers them. registry may be nil.
 func newMetrics(registry prometheus.Registerer) metrics {
+	with := promauto.With(registry)
 	m := metrics{
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+		attempts: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_webhook_attempts_total",
 			Help: "Attempts to deliver an event by outcome: delivered, status (answered without a 2xx), unanswered, or disabled (not sent).",
 		}, []string{"outcome"}),
-		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
+		deliveries: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_webhook_deliveries_total",
 			Help: "Deliveries that have ended, by state: delivered or failed.",
 		}, []string{"state"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+		inFlight: with.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_webhook_in_flight",
 			Help: "Attempts of this node that run or whose results are not recorded yet.",
 		}),
-		pending: prometheus.NewGauge(prometheus.GaugeOpts{
+		pending: with.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_webhook_pending",
 			Help: "Deliveries that are not finished, on all nodes, counted up to 10,000, every 10 seconds.",
 		}),
-		overdue: prometheus.NewGauge(prometheus.GaugeOpts{
+		overdue: with.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_webhook_overdue_seconds",
 			Help: "The wait of the attempt that has been due for the longest time; 0 if no attempt is due.",
 		}),
@@ -41,9 +45,6 @@ func newMetrics(registry prometheus.Registerer) metrics {
 	}
 	m.countFinal(stateDelivered, 0)
 	m.countFinal(stateFailed, 0)
-	if registry != nil {
-		registry.MustRegister(m.attempts, m.deliveries, m.inFlight, m.pending, m.overdue)
-	}
 	return m
 }
 

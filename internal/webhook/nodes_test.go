@@ -147,14 +147,10 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 		if len(posts) != 2 || posts[0].id != posts[1].id || posts[0].body != posts[1].body {
 			t.Fatalf("%+v", posts)
 		}
-		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 1 {
-			t.Errorf("%+v", d)
-		}
+		in.checkDelivery("acct_1", "delivered", 1)
 		// The dead node wakes and records its attempt late. The record changes nothing else.
 		a.settle()
-		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 {
-			t.Errorf("%+v", d)
-		}
+		in.checkDelivery("acct_1", "delivered", 2)
 		// A dead node claims nothing.
 		in.callback(a, "acct_1", r.URL)
 		a.settle()
@@ -193,9 +189,7 @@ func TestALeaseEndsByItself(t *testing.T) {
 		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 || len(posts) != 2 || posts[0].id != posts[1].id {
 			t.Errorf("%+v", d)
 		}
-		if in.count("webhook_queue") != 0 || in.count("webhook_receiver") != 0 {
-			t.Error("the queue has rows after the delivery")
-		}
+		in.checkQueueIsEmpty()
 	})
 }
 
@@ -412,9 +406,7 @@ func TestRun(t *testing.T) {
 		if took := time.Since(began); took > 8*time.Second {
 			t.Errorf("Run returned after %v", took)
 		}
-		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 3 {
-			t.Errorf("%+v", d)
-		}
+		in.checkDelivery("acct_1", "delivered", 3)
 		if d := in.log("acct_2")[0]; d.State != "pending" || d.NextMS == 0 || len(d.Attempts) != 1 ||
 			!strings.Contains(d.Attempts[0].Error, "stopping") {
 			t.Errorf("%+v", d)
@@ -422,9 +414,7 @@ func TestRun(t *testing.T) {
 		b := in.node("b")
 		close(hang.open)
 		b.settle()
-		if d := in.log("acct_2")[0]; d.State != "delivered" || len(d.Attempts) != 2 {
-			t.Errorf("another node did not deliver the released event: %+v", d)
-		}
+		in.checkDelivery("acct_2", "delivered", 2)
 	})
 }
 

@@ -117,32 +117,20 @@ func (c *changes) setLane(a *attempt) {
 // write writes the changes.
 func (c *changes) write(t *round, tx *store.Tx) error {
 	t.final[stateDelivered], t.final[stateFailed] = len(c.delivered), len(c.failed)
-	exec := func(list []string, text, column string, n int, args ...any) error {
-		if len(list) == 0 {
-			return nil
+	var err error
+	exec := func(list []string, text, column string, n int, args ...any) {
+		if err == nil && len(list) > 0 {
+			_, err = tx.Exec(text+tx.In(column, n), append(args, store.List(list))...)
 		}
-		_, err := tx.Exec(text+tx.In(column, n), append(args, store.List(list))...)
-		return err
 	}
-	if err := exec(c.delivered, stateText, "id", 2, stateDelivered); err != nil {
-		return err
-	}
-	if err := exec(c.failed, stateText, "id", 2, stateFailed); err != nil {
-		return err
-	}
-	if err := exec(c.drop, dropText, "delivery", 1); err != nil {
-		return err
-	}
-	if err := exec(c.free, freeText, "delivery", 1); err != nil {
-		return err
-	}
+	exec(c.delivered, stateText, "id", 2, stateDelivered)
+	exec(c.failed, stateText, "id", 2, stateFailed)
+	exec(c.drop, dropText, "delivery", 1)
+	exec(c.free, freeText, "delivery", 1)
 	for tries, r := range c.retry {
-		if err := exec(r.deliveries, retryText, "delivery", 3, r.dueMS, tries); err != nil {
-			return err
-		}
+		exec(r.deliveries, retryText, "delivery", 3, r.dueMS, tries)
 	}
-	if err := exec(keys(c.well), failingText, "id", 2, laneWell); err != nil {
-		return err
-	}
-	return exec(keys(c.failing), failingText, "id", 2, laneFailing)
+	exec(keys(c.well), failingText, "id", 2, laneWell)
+	exec(keys(c.failing), failingText, "id", 2, laneFailing)
+	return err
 }
