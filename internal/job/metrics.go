@@ -2,6 +2,7 @@ package job
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/job/row"
@@ -19,22 +20,23 @@ type metrics struct {
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
+	with := promauto.With(registry)
 	m := &metrics{
-		submissions: prometheus.NewCounterVec(prometheus.CounterOpts{
+		submissions: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_job_submissions_total", Help: "Jobs that were accepted, by kind."}, []string{"kind"}),
-		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
+		ends: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_job_ends_total", Help: "Jobs that ended, by kind and error code (empty: succeeded)."}, []string{"kind", "code"}),
-		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+		steps: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_job_steps_total", Help: "Steps of jobs on this node, by name."}, []string{"step"}),
-		workers: prometheus.NewGauge(prometheus.GaugeOpts{
+		workers: with.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_job_running", Help: "Jobs processed by this node."}),
-		kept: prometheus.NewGauge(prometheus.GaugeOpts{
+		kept: with.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_job_kept", Help: "Jobs of this node with results kept until the media store accepts them."}),
-		queued: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		queued: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tollgate_job_queued",
 			Help: "Queued jobs of a model on all nodes; the oldest 10,000 are counted every 10 seconds."},
 			[]string{"model"}),
-		oldest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		oldest: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tollgate_job_oldest_queued_seconds", Help: "The wait of the oldest queued job; 0 if none waits."},
 			[]string{"model"}),
 	}
@@ -44,9 +46,6 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	}
 	for _, step := range row.Steps() {
 		m.steps.WithLabelValues(step)
-	}
-	if registry != nil {
-		registry.MustRegister(m.submissions, m.ends, m.steps, m.workers, m.kept, m.queued, m.oldest)
 	}
 	return m
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
@@ -35,69 +36,56 @@ type metrics struct {
 
 	implausible *prometheus.CounterVec
 	ignored     *prometheus.CounterVec
+
+	all []interface {
+		DeletePartialMatch(prometheus.Labels) int
+	}
 }
 
 // newMetrics makes the metrics and registers them; registry may be nil.
 func newMetrics(registry prometheus.Registerer) *metrics {
-	m := &metrics{
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_line_attempts_total",
-			Help: "Attempts on a line by outcome: ok, rejected (the request itself), or the code of the failure.",
-		}, []string{"line", "outcome"}),
-		broken: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_line_broken_total",
-			Help: "Answers that had begun on a line and broke off, by the code of the failure.",
-		}, []string{"line", "outcome"}),
-		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tollgate_line_in_flight",
-			Help: "Calls on a line whose answer is not closed yet.",
-		}, []string{"line"}),
-		firstByte: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "tollgate_line_first_byte_seconds",
-			Help:    "Time until an answer on a line had begun.",
-			Buckets: prometheus.ExponentialBuckets(0.01, 2, 16), // 10 ms to 5 min
-		}, []string{"line"}),
+	m := &metrics{}
+	with := promauto.With(registry)
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := with.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"line"}, labels...))
+		m.all = append(m.all, c)
+		return c
 	}
-	m.busy = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tollgate_line_busy_total",
-		Help: "Requests that passed a line over because all of its slots were taken.",
-	}, []string{"line"})
-	m.probes = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tollgate_line_probes_total",
-		Help: "Probes of lines that were out of service, by outcome: ok or the code of the failure.",
-	}, []string{"line", "outcome"})
-	m.ignored = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tollgate_line_ignored_fields_total",
-		Help: "Fields of requests that a line did not get, since no reference documents them.",
-	}, []string{"line"})
-	m.left = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tollgate_line_left_total",
-		Help: "How often a line, a model on it (model_out), or one in one form (form_out), left service, by state.",
-	}, []string{"line", "state"})
-	m.in = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "tollgate_line_in_service",
-		Help: "1: requests may go to the line; 0: its circuit is open or its credentials are out. Drained and short pauses do not count.",
-	}, []string{"line"})
-	byModel := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"line", "model"})
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		g := with.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"line"})
+		m.all = append(m.all, g)
+		return g
 	}
-	m.charged = byModel("tollgate_line_charged_usd_total", "US dollars charged for requests and jobs that a line answered.")
-	m.over = byModel("tollgate_line_over_hold_usd_total", "US dollars of their usage above the hold.")
-	m.cost = byModel("tollgate_line_cost_usd_total",
-		"US dollars that a line's provider takes, where it says so or the line's cost is known; failed attempts are in it.")
-	m.implausible = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tollgate_line_implausible_cost_total",
-		Help: "Costs that a line's provider reported and that cannot be true, so that they are recorded as unknown.",
+	m.attempts = counter("tollgate_line_attempts_total",
+		"Attempts on a line by outcome: ok, rejected (the request itself), or the code of the failure.", "outcome")
+	m.broken = counter("tollgate_line_broken_total",
+		"Answers that had begun on a line and broke off, by the code of the failure.", "outcome")
+	m.inFlight = gauge("tollgate_line_in_flight", "Calls on a line whose answer is not closed yet.")
+	m.firstByte = with.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "tollgate_line_first_byte_seconds",
+		Help:    "Time until an answer on a line had begun.",
+		Buckets: prometheus.ExponentialBuckets(0.01, 2, 16), // 10 ms to 5 min
 	}, []string{"line"})
-	if registry != nil {
-		registry.MustRegister(m.implausible)
-		registry.MustRegister(m.attempts, m.broken, m.inFlight, m.firstByte, m.busy, m.probes, m.left, m.in, m.charged, m.over, m.cost,
-			m.ignored)
-	}
+	m.all = append(m.all, m.firstByte)
+	m.busy = counter("tollgate_line_busy_total", "Requests that passed a line over because all of its slots were taken.")
+	m.probes = counter("tollgate_line_probes_total",
+		"Probes of lines that were out of service, by outcome: ok or the code of the failure.", "outcome")
+	m.ignored = counter("tollgate_line_ignored_fields_total",
+		"Fields of requests that a line did not get, since no reference documents them.")
+	m.left = counter("tollgate_line_left_total",
+		"How often a line, a model on it (model_out), or one in one form (form_out), left service, by state.", "state")
+	m.in = gauge("tollgate_line_in_service",
+		"1: requests may go to the line; 0: its circuit is open or its credentials are out. Drained and short pauses do not count.")
+	m.charged = counter("tollgate_line_charged_usd_total", "US dollars charged for requests and jobs that a line answered.", "model")
+	m.over = counter("tollgate_line_over_hold_usd_total", "US dollars of their usage above the hold.", "model")
+	m.cost = counter("tollgate_line_cost_usd_total",
+		"US dollars that a line's provider takes, where it says so or the line's cost is known; failed attempts are in it.", "model")
+	m.implausible = counter("tollgate_line_implausible_cost_total",
+		"Costs that a line's provider reported and that cannot be true, so that they are recorded as unknown.")
 	return m
 }
 
-// lookup returns the metrics of one line. It creates the usual series at zero, because a rate needs a
+// of returns the metrics of one line. It creates the usual series at zero, because a rate needs a
 // counter before its first increment.
 func (m *metrics) of(ln *catalog.Line) lineMetrics {
 	line := ln.ID
@@ -150,20 +138,9 @@ func (m *metrics) follows(before, ln *catalog.Line) {
 
 // forget deletes the metrics of a removed line. Its running requests are not counted.
 func (m *metrics) forget(line string) {
-	labels := prometheus.Labels{"line": line}
-	m.attempts.DeletePartialMatch(labels)
-	m.broken.DeletePartialMatch(labels)
-	m.inFlight.DeletePartialMatch(labels)
-	m.firstByte.DeletePartialMatch(labels)
-	m.busy.DeletePartialMatch(labels)
-	m.probes.DeletePartialMatch(labels)
-	m.left.DeletePartialMatch(labels)
-	m.in.DeletePartialMatch(labels)
-	m.charged.DeletePartialMatch(labels)
-	m.over.DeletePartialMatch(labels)
-	m.cost.DeletePartialMatch(labels)
-	m.implausible.DeletePartialMatch(labels)
-	m.ignored.DeletePartialMatch(labels)
+	for _, vector := range m.all {
+		vector.DeletePartialMatch(prometheus.Labels{"line": line})
+	}
 }
 
 // probed counts a probe.
@@ -209,7 +186,7 @@ func (m lineMetrics) answered(firstByte time.Duration) {
 	m.firstByte.Observe(firstByte.Seconds())
 }
 
-// addSettlement adds to the counters of a model's margin.
+// addMargin adds to the counters of a model's margin.
 func (m lineMetrics) addMargin(of Margin) {
 	add := func(to *prometheus.CounterVec, a money.Amount) {
 		if a > 0 {
