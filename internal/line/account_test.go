@@ -122,12 +122,7 @@ func TestARealOutageIsNoticed(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := snapshot(1, spec("a"))
-				var p fakeProvider
-				l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-				stop := runUpkeep(t, l)
-				defer stop()
+			withUpkeep(t, snapshot(1, spec("a")), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
 				p.set("a", failure())
 				provoke(l, s, wire.FormChat, failure, "first", "second")
 				p.takeCalls()

@@ -19,6 +19,21 @@ func update(t *testing.T, db *store.DB, step func(tx *store.Tx) error) {
 	}
 }
 
+// view returns the result of a read and fails the test on an error.
+func view[T any](t *testing.T, db *store.DB, read func(tx *store.Tx) (T, error)) (found T) {
+	t.Helper()
+	if err := db.View(context.Background(), func(tx *store.Tx) (err error) { found, err = read(tx); return err }); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// count returns the result of a query for a number.
+func count(t *testing.T, db *store.DB, query string) int {
+	t.Helper()
+	return view(t, db, func(tx *store.Tx) (n int, err error) { err = tx.QueryRow(query).Scan(&n); return n, err })
+}
+
 func TestControls(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -37,13 +52,7 @@ func TestControls(t *testing.T) {
 				map[string]control{"a": {true, 2}, "b": {resumes: 1}}},
 		} {
 			update(t, db, step.do)
-			var got map[string]control
-			if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
-				got, err = controlsTx(tx)
-				return err
-			}); err != nil {
-				t.Fatal(err)
-			}
+			got := view(t, db, controlsTx)
 			if !maps.Equal(got, step.want) {
 				t.Errorf("%s: %v, want %v", step.name, got, step.want)
 			}
@@ -57,13 +66,9 @@ func TestDecided(t *testing.T) {
 		update(t, db, func(tx *store.Tx) error { return DrainTx(tx, "drained") })
 		for id, want := range map[string]string{"free": health.StateInService, "drained": stateDrained} {
 			for enabled, want := range map[bool]string{true: want, false: stateDisabled} {
-				var got Status
-				if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
-					got, err = DecidedTx(tx, catalog.LineSpec{ID: id, Provider: "fake", MaxConcurrent: 7, Enabled: enabled})
-					return err
-				}); err != nil {
-					t.Fatal(err)
-				}
+				got := view(t, db, func(tx *store.Tx) (Status, error) {
+					return DecidedTx(tx, catalog.LineSpec{ID: id, Provider: "fake", MaxConcurrent: 7, Enabled: enabled})
+				})
 				if got.State != want || got.Line != id || got.Provider != "fake" || got.MaxConcurrent != 7 || got.SuccessRate != nil ||
 					(got.Cause != "") != (want == stateDrained) {
 					t.Errorf("%+v, want %s", got, want)

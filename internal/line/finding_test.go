@@ -153,12 +153,31 @@ func (c *cluster) exchange() {
 	}
 }
 
+// probe runs the due probes of a node.
+func (m *member) probe() {
+	m.p.step(m.c.Context())
+	m.p.running.Wait()
+}
+
+// kill declares a node dead.
+func (m *member) kill() {
+	m.c.Helper()
+	if dead, err := node.Fence(m.c.Context(), m.c.db, m.epoch, 0); err != nil || !dead {
+		m.c.Fatal(dead, err)
+	}
+}
+
+// advance advances the clocks of all nodes.
+func (c *cluster) advance(d time.Duration) {
+	for _, m := range c.nodes {
+		m.now = m.now.Add(d)
+	}
+}
+
 // probe advances the clock and runs the due probes of all nodes.
 func (c *cluster) probe(after time.Duration) {
 	c.Helper()
-	for _, m := range c.nodes {
-		m.now = m.now.Add(after)
-	}
+	c.advance(after)
 	for _, m := range c.nodes {
 		m.p.step(c.Context())
 	}
@@ -341,6 +360,13 @@ func TestEachFindingReachesTheNodes(t *testing.T) {
 	}
 }
 
+// twoKeys gives the line two keys and returns the first.
+func (m *member) twoKeys() *lineKey {
+	k := &lineKey{entry: m.table(m.c.s).entries[0], position: 1, mark: "0123", adapter: m}
+	k.entry.keys = []*lineKey{k, {entry: k.entry, position: 2, mark: "4567", adapter: m}}
+	return k
+}
+
 // TestARefusedKeyReachesTheNodes checks that the other nodes use the next key at once, one node
 // probes the refused key, and one alert is sent.
 func TestARefusedKeyReachesTheNodes(t *testing.T) {
@@ -348,9 +374,7 @@ func TestARefusedKeyReachesTheNodes(t *testing.T) {
 	onPostgres(t, func(t *testing.T, c *cluster) {
 		var keys []*lineKey
 		for _, m := range c.nodes {
-			k := &lineKey{entry: m.table(c.s).entries[0], position: 1, mark: "0123", adapter: m}
-			k.entry.keys = []*lineKey{k, {entry: k.entry, position: 2, mark: "4567", adapter: m}}
-			keys = append(keys, k)
+			keys = append(keys, m.twoKeys())
 		}
 		c.nodes[0].refuse(keys[0], "401: no", true)
 		c.exchange()
@@ -379,8 +403,7 @@ func TestALateAlertIsSent(t *testing.T) {
 	t.Parallel()
 	onPostgres(t, func(t *testing.T, c *cluster) {
 		m := c.nodes[0]
-		k := &lineKey{entry: m.table(c.s).entries[0], position: 1, mark: "0123", adapter: m}
-		k.entry.keys = []*lineKey{k, {entry: k.entry, position: 2, mark: "4567", adapter: m}}
+		k := m.twoKeys()
 		k.entry.stats.keys.add(k, m.Lines.now(), "401: no")
 		c.exchange()
 		m.alertKey(k, alertKeyRefused, "401: no")
@@ -399,23 +422,17 @@ func TestOneProbeAtATime(t *testing.T) {
 		a.fail(6)
 		c.probe(0)
 		c.takeCalls()
-		for _, m := range c.nodes {
-			m.now = m.now.Add(time.Minute)
-		}
+		c.advance(time.Minute)
 		a.gate, a.began = make(chan struct{}), make(chan struct{})
 		a.p.step(t.Context())
 		<-a.began
-		b.p.step(t.Context())
-		b.p.running.Wait()
+		b.probe()
 		if n := c.takeCalls(); n != 0 {
 			t.Errorf("%d probes beside the one that runs", n)
 		}
-		if dead, err := node.Fence(t.Context(), c.db, a.epoch, 0); err != nil || !dead {
-			t.Fatal(dead, err)
-		}
+		a.kill()
 		c.fails = nil
-		b.p.step(t.Context())
-		b.p.running.Wait()
+		b.probe()
 		if n := c.takeCalls(); n != 1 || b.Statuses()[0].State != "half_open" {
 			t.Errorf("%d probes after the death of the node that probed; the line is %s", n, b.Statuses()[0].State)
 		}
@@ -437,11 +454,8 @@ func TestABrokenWayOfOneNode(t *testing.T) {
 		if got := c.states(); got != "circuit_open" {
 			t.Fatal(got)
 		}
-		for _, m := range c.nodes {
-			m.now = m.now.Add(time.Minute)
-		}
-		b.p.step(t.Context())
-		b.p.running.Wait()
+		c.advance(time.Minute)
+		b.probe()
 		c.exchange()
 		for range 3 {
 			if err := b.ask("two", wire.FormChat); err != nil {
@@ -450,8 +464,7 @@ func TestABrokenWayOfOneNode(t *testing.T) {
 		}
 		c.exchange()
 		a.fail(6)
-		a.p.step(t.Context())
-		a.p.running.Wait()
+		a.probe()
 		c.exchange()
 		if got := c.states(); got != "circuit_open in_service" {
 			t.Errorf("the nodes see the line %s", got)
@@ -467,12 +480,9 @@ func TestANewNodeAndADeadOne(t *testing.T) {
 		a := c.nodes[0]
 		c.fails = down
 		a.fail(6)
-		a.p.step(t.Context())
-		a.p.running.Wait()
+		a.probe()
 		c.nodes = nil
-		if dead, err := node.Fence(t.Context(), c.db, a.epoch, 0); err != nil || !dead {
-			t.Fatal(dead, err)
-		}
+		a.kill()
 		c.pass(time.Hour) // all nodes were away
 		fresh := newCluster(t, c.db, 1)
 		fresh.exchange()
@@ -515,17 +525,14 @@ func TestFindingsDoNotRepeatPrompts(t *testing.T) {
 				for _, m := range c.nodes {
 					messages += fmt.Sprintf("%+v", m.Statuses())
 				}
-				if err := db.View(t.Context(), func(tx *store.Tx) error {
-					var causes string
-					err := tx.QueryRow(`SELECT COALESCE(MAX(cause), '') FROM line_finding`).Scan(&causes)
-					if len(c.nodes) > 1 && causes == "" {
-						t.Error("no finding was written")
-					}
-					messages += causes
-					return err
-				}); err != nil {
-					t.Fatal(err)
+				causes := view(t, db, func(tx *store.Tx) (causes string, err error) {
+					err = tx.QueryRow(`SELECT COALESCE(MAX(cause), '') FROM line_finding`).Scan(&causes)
+					return causes, err
+				})
+				if len(c.nodes) > 1 && causes == "" {
+					t.Error("no finding was written")
 				}
+				messages += causes
 				for _, word := range []string{"biopsy", "BIOPSY", "Keller", "工場"} {
 					if strings.Contains(messages, word) {
 						t.Errorf("%s is in %s", word, messages)
@@ -554,11 +561,8 @@ func TestOneNodeSharesNothing(t *testing.T) {
 			t.Errorf("the line is %s", got)
 		}
 		c.checkAlerts("circuit_open")
-		var n int
-		if err := db.View(t.Context(), func(tx *store.Tx) error {
-			return tx.QueryRow(`SELECT (SELECT COUNT(*) FROM line_finding) + (SELECT COUNT(*) FROM line_probe)`).Scan(&n)
-		}); err != nil || n != 0 {
-			t.Errorf("%d rows, %v", n, err)
+		if n := count(t, db, `SELECT (SELECT COUNT(*) FROM line_finding) + (SELECT COUNT(*) FROM line_probe)`); n != 0 {
+			t.Errorf("%d rows", n)
 		}
 	})
 }

@@ -191,9 +191,7 @@ func TestAnotherFormOfTheSameLine(t *testing.T) {
 					t.Errorf("%+v", st)
 				}
 				time.Sleep(5*time.Minute + 2*time.Second) // on the bubble's clock, as all sleeps here
-				if got := v.takeCalls(); got != "a swift responses probe" {
-					t.Errorf("probed: %s", got)
-				}
+				checkCalls(t, v, "a swift responses probe")
 				v.set(func(string, string, chatcall.Call) *upstream.Failure { return nil })
 				time.Sleep(10*time.Minute + 2*time.Second)
 				v.takeCalls()
@@ -295,9 +293,7 @@ func TestOneModelIsLimited(t *testing.T) {
 				}
 			}
 		}
-		if got := v.takeCalls(); got != "a swift chat, b swift chat, a deep chat, b swift chat, a deep chat, b swift chat, a deep chat" {
-			t.Errorf("calls %s", got)
-		}
+		checkCalls(t, v, "a swift chat, b swift chat, a deep chat, b swift chat, a deep chat, b swift chat, a deep chat")
 		if st := l.Statuses()[0]; st.State != "in_service" || len(st.ModelsCooling) != 1 || st.ModelsCooling[0].Model != "swift" {
 			t.Errorf("%+v", st)
 		}
@@ -328,9 +324,7 @@ func TestProbesSucceed(t *testing.T) {
 			v.takeCalls()
 			v.set(retired)
 			time.Sleep(5*time.Minute + time.Second)
-			if got := v.takeCalls(); got != "a deep chat probe, a deep responses probe, a swift chat probe, a swift responses probe" {
-				t.Errorf("probes %s", got)
-			}
+			checkCalls(t, v, "a deep chat probe, a deep responses probe, a swift chat probe, a swift responses probe")
 			for range 3 {
 				if err := send(l, r); err != nil {
 					t.Fatal(err)
@@ -345,9 +339,7 @@ func TestProbesSucceed(t *testing.T) {
 			v.takeCalls()
 			v.set(retired)
 			time.Sleep(15 * time.Minute)
-			if got := v.takeCalls(); got != "a swift responses probe" {
-				t.Errorf("later probes %s", got)
-			}
+			checkCalls(t, v, "a swift responses probe")
 		}, spec("a"))
 	}
 }
@@ -521,9 +513,7 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			if got := v.takeCalls(); got != want {
-				t.Errorf("calls %s; want %s", got, want)
-			}
+			checkCalls(t, v, want)
 		}
 		heard(tools, "a swift chat tools, a swift messages tools, a swift chat probe tools")
 		heard(tools, "a swift messages tools")

@@ -136,19 +136,13 @@ func TestARefusedKeyMovesOn(t *testing.T) {
 			t.Errorf("%d alerts: %s", n, log.String())
 		}
 		time.Sleep(5*time.Minute + time.Second)
-		if got := o.takeCalls(); got != "new:probe" {
-			t.Errorf("probed with %s", got)
-		}
+		checkCalls(t, o, "new:probe")
 		good("old")
 		o.set(newKey, nil)
 		time.Sleep(5 * time.Minute) // the second wait is twice as long
-		if got := o.takeCalls(); got != "" {
-			t.Errorf("probed with %s", got)
-		}
+		checkCalls(t, o, "")
 		time.Sleep(5*time.Minute + time.Second)
-		if got := o.takeCalls(); got != "new:probe" {
-			t.Errorf("probed with %s", got)
-		}
+		checkCalls(t, o, "new:probe")
 		good("new")
 		if n := strings.Count(log.String(), "accepted again"); n != 1 || states(l) != "in_use ready" {
 			t.Errorf("%d alerts; the keys are %s", n, states(l))

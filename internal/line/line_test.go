@@ -36,6 +36,16 @@ func spec(id string) catalog.LineSpec {
 	return catalog.LineSpec{ID: id, Provider: "fake", Weight: 100, Enabled: true, Models: map[string]string{"swift": "vendor-" + id}}
 }
 
+// inOrder returns lines with falling priority.
+func inOrder(ids ...string) (specs []catalog.LineSpec) {
+	for i, id := range ids {
+		ln := spec(id)
+		ln.Priority = i
+		specs = append(specs, ln)
+	}
+	return specs
+}
+
 // provider opens adapters with an empty answer, and records them.
 type provider struct{ opened []string }
 
@@ -115,13 +125,8 @@ func TestTry(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var specs []catalog.LineSpec
-			for i, id := range tt.lines {
-				ln := spec(id)
-				ln.Priority = i
-				specs = append(specs, ln)
-			}
-			attempts, err := try(t.Context(), line.New(line.Options{Open: (&provider{}).open}), snapshot(1, specs...), tt.ends)
+			l := line.New(line.Options{Open: (&provider{}).open})
+			attempts, err := try(t.Context(), l, snapshot(1, inOrder(tt.lines...)...), tt.ends)
 			var called []string
 			for _, a := range attempts {
 				called = append(called, a.Line)
@@ -169,9 +174,7 @@ func TestEndOfTime(t *testing.T) {
 	t.Parallel()
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		a, b := spec("a"), spec("b")
-		b.Priority = 1
-		s := snapshot(1, a, b)
+		s := snapshot(1, inOrder("a", "b")...)
 		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(ctx, request(s),
 			func(context.Context, *line.Attempt) error {
 				cancel(cause)
@@ -188,9 +191,7 @@ func TestEndOfTime(t *testing.T) {
 func TestShortOfTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a, b := spec("a"), spec("b")
-		b.Priority = a.Priority + 1
-		s := snapshot(1, a, b)
+		s := snapshot(1, inOrder("a", "b")...)
 		l := line.New(line.Options{Open: (&provider{}).open, Current: func() *catalog.Snapshot { return s }})
 		for range 5 {
 			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
@@ -215,9 +216,7 @@ func TestShortOfTime(t *testing.T) {
 func TestAttemptsAreTraced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a, b := spec("a"), spec("b")
-		b.Priority = 1
-		s := snapshot(1, a, b)
+		s := snapshot(1, inOrder("a", "b")...)
 		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(t.Context(), request(s),
 			func(_ context.Context, on *line.Attempt) error {
 				if want := "vendor-" + on.Line.ID; on.ProviderModel != want {

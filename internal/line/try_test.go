@@ -51,6 +51,14 @@ func (p *fakeProvider) takeCalls() string {
 	return calls
 }
 
+// checkCalls checks the calls of a provider since the last time.
+func checkCalls(t *testing.T, p interface{ takeCalls() string }, want string) {
+	t.Helper()
+	if got := p.takeCalls(); got != want {
+		t.Errorf("calls %q, want %q", got, want)
+	}
+}
+
 // call records a call and returns the failure of a line or key.
 func (p *fakeProvider) call(name, call string) error {
 	p.mu.Lock()
@@ -128,32 +136,37 @@ func runUpkeep(t *testing.T, l *line.Lines) (stop func()) {
 	}
 }
 
+// withUpkeep runs the lines of a catalog and their upkeep on a bubble's clock until the test ends.
+func withUpkeep(t *testing.T, s *catalog.Snapshot, play func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var p fakeProvider
+		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+		stop := runUpkeep(t, l)
+		defer stop()
+		play(t, &p, l, s)
+	})
+}
+
+// askTimes runs Try n times and expects answers.
+func askTimes(t *testing.T, l *line.Lines, s *catalog.Snapshot, n int) {
+	t.Helper()
+	for range n {
+		if _, err := ask(l, request(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestADeadLineCostsNothing checks that the line gets no request after five failures, until the
 // gateway's own probe is answered.
 func TestADeadLineCostsNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		a, b := spec("a"), spec("b")
-		a.Priority, b.Priority = 1, 2
-		s := snapshot(1, a, b)
-		var p fakeProvider
-		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-		stop := runUpkeep(t, l)
-
+	withUpkeep(t, snapshot(1, inOrder("a", "b")...), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
 		p.set("a", down())
-		for range 5 {
-			if _, err := ask(l, request(s)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := p.takeCalls(); got != "a b a b a b a b a b" {
-			t.Errorf("calls %s", got)
-		}
-		for range 20 {
-			if _, err := ask(l, request(s)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		askTimes(t, l, s, 5)
+		checkCalls(t, p, "a b a b a b a b a b")
+		askTimes(t, l, s, 20)
 		if got := p.takeCalls(); strings.Contains(got, "a") {
 			t.Errorf("the dead line was called: %s", got)
 		}
@@ -162,26 +175,18 @@ func TestADeadLineCostsNothing(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(35 * time.Second) // on the bubble's clock, as all sleeps here
-		if got := p.takeCalls(); got != "a:probe" {
-			t.Errorf("calls %s", got)
-		}
+		checkCalls(t, p, "a:probe")
 		p.set("a", nil)
 		time.Sleep(62 * time.Second)
-		if got := p.takeCalls(); got != "a:probe" {
-			t.Errorf("calls %s", got)
-		}
+		checkCalls(t, p, "a:probe")
 		if got := l.Statuses()[0]; got.State != "half_open" {
 			t.Errorf("%+v", got)
 		}
-		for range 3 {
-			if _, err := ask(l, request(s)); err != nil {
-				t.Fatal(err)
-			}
+		askTimes(t, l, s, 3)
+		checkCalls(t, p, "a a a")
+		if got := l.Statuses()[0]; got.State != "in_service" {
+			t.Errorf("%+v", got)
 		}
-		if got := p.takeCalls(); got != "a a a" || l.Statuses()[0].State != "in_service" {
-			t.Errorf("calls %s, state %s", got, l.Statuses()[0].State)
-		}
-		stop()
 	})
 }
 
@@ -189,11 +194,7 @@ func TestADeadLineCostsNothing(t *testing.T) {
 // panic, so that a half-open line does not stay occupied.
 func TestAPanicGivesThePlaceBack(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := snapshot(1, spec("a"))
-		var p fakeProvider
-		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-		stop := runUpkeep(t, l)
+	withUpkeep(t, snapshot(1, spec("a")), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
 		p.set("a", down())
 		for range 5 {
 			_, _ = ask(l, request(s))
@@ -215,15 +216,8 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 		if got := l.Statuses()[0]; got.InFlight != 0 {
 			t.Errorf("%d in flight", got.InFlight)
 		}
-		for range 3 {
-			if _, err := ask(l, request(s)); err != nil {
-				t.Errorf("no request may use the line: %v", err)
-			}
-		}
-		if got := p.takeCalls(); got != "a a a" {
-			t.Errorf("calls %s", got)
-		}
-		stop()
+		askTimes(t, l, s, 3)
+		checkCalls(t, p, "a a a")
 	})
 }
 
@@ -231,11 +225,7 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 // missing model leaves the line to others.
 func TestEveryKindOfOutage(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := snapshot(1, spec("a"))
-		var p fakeProvider
-		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-		stop := runUpkeep(t, l)
+	withUpkeep(t, snapshot(1, spec("a")), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
 		for _, tt := range []struct {
 			failure *upstream.Failure
 			skipped string
@@ -259,16 +249,11 @@ func TestEveryKindOfOutage(t *testing.T) {
 				t.Errorf("%s: skipped %s, error %v", tt.skipped, got, err)
 			}
 			time.Sleep(tt.wait)
-			for range 3 {
-				if _, err := ask(l, request(s)); err != nil {
-					t.Errorf("%s, later: %v", tt.skipped, err)
-				}
-			}
+			askTimes(t, l, s, 3)
 			if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil {
 				t.Errorf("%+v", got)
 			}
 		}
-		stop()
 	})
 }
 
@@ -276,13 +261,7 @@ func TestEveryKindOfOutage(t *testing.T) {
 // that a probe decides whether the line is out.
 func TestDoubtsAreProbedAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		a, b := spec("a"), spec("b")
-		a.Priority, b.Priority = 1, 2
-		s := snapshot(1, a, b)
-		var p fakeProvider
-		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
-		stop := runUpkeep(t, l)
+	withUpkeep(t, snapshot(1, inOrder("a", "b")...), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
 		hostile := func(status int) {
 			_, err := l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
 				if on.Line.ID == "a" {
@@ -307,7 +286,6 @@ func TestDoubtsAreProbedAtOnce(t *testing.T) {
 		if got := l.Statuses()[0]; got.State != "credentials_out" || p.takeCalls() != "a:probe" {
 			t.Errorf("after a 401 of the probe's too: %+v", got)
 		}
-		stop()
 	})
 }
 
@@ -315,9 +293,7 @@ func TestDoubtsAreProbedAtOnce(t *testing.T) {
 // next, and that the client gets the first rejection if no line can serve it.
 func TestRejectionsThatAnotherLineMayNotShare(t *testing.T) {
 	t.Parallel()
-	a, b := spec("a"), spec("b")
-	a.Priority, b.Priority = 1, 2
-	s := snapshot(1, a, b)
+	s := snapshot(1, inOrder("a", "b")...)
 	var p fakeProvider
 	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
 	p.set("a", upstream.Classify(404, "", []byte(`{"error":{"message":"No endpoints found that support tool use"}}`), nil))

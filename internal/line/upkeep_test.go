@@ -103,9 +103,7 @@ func TestOperatorsWord(t *testing.T) {
 		other, _ := begin()
 		decide := func(f func(*store.Tx, string) error) {
 			t.Helper()
-			if err := db.Update(t.Context(), func(tx *store.Tx) error { return f(tx, "a") }); err != nil {
-				t.Fatal(err)
-			}
+			update(t, db, func(tx *store.Tx) error { return f(tx, "a") })
 			for range 2 { // a second look finds nothing new
 				if err := l.Refresh(t.Context()); err != nil {
 					t.Fatal(err)
@@ -153,13 +151,8 @@ func TestOperatorsWord(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var reports []Report
-		err := db.View(t.Context(), func(tx *store.Tx) (err error) {
-			reports, err = ReportsTx(tx)
-			return err
-		})
-		if err != nil || len(reports) != 2 || len(Join(reports)[0].Nodes) != 2 {
-			t.Errorf("%v, %v", reports, err)
+		if reports := view(t, db, ReportsTx); len(reports) != 2 || len(Join(reports)[0].Nodes) != 2 {
+			t.Errorf("%v", reports)
 		}
 	})
 }
