@@ -22,7 +22,7 @@ func stalled() *upstream.Failure {
 	return maybe(upstream.Fail(fault.UpstreamTimeout, errors.New("no whole answer came")))
 }
 
-// doubts checks the models of the doubtful parts that are due for a probe.
+// checkDoubts checks the models of the doubtful parts that are due for a probe.
 func (p *testLine) checkDoubts(want ...string) {
 	p.Helper()
 	p.record(p.stats.change(func(h *health) []Change {
@@ -38,7 +38,7 @@ func (p *testLine) checkDoubts(want ...string) {
 	}))
 }
 
-// applyProbe ends the probe of a doubtful part.
+// probeDoubt ends the probe of a doubtful part.
 func (p *testLine) probeDoubt(f *upstream.Failure) {
 	p.Helper()
 	p.record(p.stats.change(func(h *health) []Change {
@@ -49,6 +49,13 @@ func (p *testLine) probeDoubt(f *upstream.Failure) {
 		}
 		return h.doubtProbed(p.now, h.generation, p.part, p.part.Form, f)
 	}))
+}
+
+// resolveDoubt checks that the doubt about model m is due for a probe, and ends the probe.
+func (p *testLine) resolveDoubt(f *upstream.Failure) {
+	p.Helper()
+	p.checkDoubts("m")
+	p.probeDoubt(f)
 }
 
 // TestOneAccountOpensNoCircuit checks that unproven failures of one account do not open the
@@ -89,8 +96,7 @@ func TestAccountsThatDifferOpenTheCircuit(t *testing.T) {
 	p.check("in_service", "circuit_open")
 	p.account = "other"
 	p.check("in_service", "")
-	p.checkDoubts("m")
-	p.probeDoubt(stalled())
+	p.resolveDoubt(stalled())
 	p.check("circuit_open", "circuit_open", "circuit_open")
 }
 
@@ -108,8 +114,7 @@ func TestAccountsThatDifferOpenByShare(t *testing.T) {
 			p.do(nil)
 		}
 	}
-	p.checkDoubts("m")
-	p.probeDoubt(broken())
+	p.resolveDoubt(broken())
 	p.check("circuit_open", "circuit_open", "circuit_open")
 }
 
@@ -120,8 +125,7 @@ func TestProvenFailuresCountForOneAccount(t *testing.T) {
 	p := newTestLine(t)
 	p.account = "only"
 	p.repeat(5, broken())
-	p.checkDoubts("m")
-	p.probeDoubt(broken())
+	p.resolveDoubt(broken())
 	p.check("circuit_open", "circuit_open", "circuit_open")
 }
 
@@ -165,8 +169,7 @@ func TestAProbeOpensTheCircuit(t *testing.T) {
 	p.do(stalled())
 	p.checkDoubts()
 	p.do(stalled())
-	p.checkDoubts("m")
-	p.probeDoubt(broken())
+	p.resolveDoubt(broken())
 	p.check("circuit_open", "circuit_open", "circuit_open")
 }
 

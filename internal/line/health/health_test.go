@@ -114,6 +114,14 @@ func (p *testLine) check(state, refusal string, messages ...string) {
 	p.messages = nil
 }
 
+// checkWait checks the time until model m may be asked again.
+func (p *testLine) checkWait(want time.Duration) {
+	p.Helper()
+	if left := p.stats.Wait(p.now, "m"); left != want {
+		p.Errorf("the wait is %s, want %s", left, want)
+	}
+}
+
 func broken() *upstream.Failure {
 	return upstream.Fail(fault.UpstreamConnectionError, errors.New("reset"))
 }
@@ -217,9 +225,7 @@ func TestHealing(t *testing.T) {
 	// not returned, so the operator gets no message.
 	p.repeat(5, broken())
 	p.check("circuit_open", "circuit_open", "circuit_open")
-	if left := p.stats.Wait(p.now, "m"); left != 10*time.Minute {
-		t.Errorf("the next probe is in %s", left)
-	}
+	p.checkWait(10 * time.Minute)
 	p.now = p.now.Add(10 * time.Minute)
 	p.probe(nil)
 	p.do(nil)
@@ -231,9 +237,7 @@ func TestHealing(t *testing.T) {
 	p.check("in_service", "", "in_service")
 	p.now = p.now.Add(time.Hour) // long ago: from the beginning
 	p.repeat(5, broken())
-	if left := p.stats.Wait(p.now, "m"); left != 30*time.Second {
-		t.Errorf("the next probe is in %s", left)
-	}
+	p.checkWait(30 * time.Second)
 }
 
 // TestStragglers checks that results of attempts from before a change of the line's state have no
@@ -317,26 +321,7 @@ func TestCooling(t *testing.T) {
 	}
 	p.do(nil) // an answer: the next pause is short again
 	p.do(limited(429, 0))
-	if left := p.stats.Wait(p.now, "m"); left != 5*time.Second {
-		t.Errorf("after an answer the pause is %s", left)
-	}
-}
-
-// TestManyAreLimitedAtOnce checks that the rate limits of concurrent requests count as one rate
-// limit.
-func TestManyAreLimitedAtOnce(t *testing.T) {
-	t.Parallel()
-	p := newTestLine(t)
-	var generations []uint64
-	for range 50 {
-		generations = append(generations, p.begin())
-	}
-	for _, generation := range generations {
-		p.end(generation, limited(429, 0))
-	}
-	if left := p.stats.Wait(p.now, "m"); left != 5*time.Second {
-		t.Errorf("the pause is %s", left)
-	}
+	p.checkWait(5 * time.Second)
 }
 
 // TestOverloadThatComesBackIsAFailure checks that a permanently overloaded provider opens the
@@ -382,9 +367,7 @@ func TestCredentials(t *testing.T) {
 	p.repeat(3, nil)
 	p.check("in_service", "", "in_service")
 	p.repeat(5, broken())
-	if left := p.stats.Wait(p.now, "m"); left != 30*time.Second {
-		t.Errorf("the waits of withdrawn credentials reach the circuit: %s", left)
-	}
+	p.checkWait(30 * time.Second) // not the wait of the credentials
 	// A probe of an open circuit may find the credentials withdrawn.
 	p.now = p.now.Add(30 * time.Second)
 	p.messages = nil

@@ -90,9 +90,7 @@ func TestOneModelCools(t *testing.T) {
 		t.Error("the line is not sound")
 	}
 	p.do(limited(429, 0))
-	if left := p.stats.Wait(p.now, "m"); left != 5*time.Second {
-		t.Errorf("after an answer the pause is %s", left)
-	}
+	p.checkWait(5 * time.Second)
 }
 
 // TestJobsCoolTheirModel checks that a rate limit of a job pauses only its model.
@@ -109,21 +107,23 @@ func TestJobsCoolTheirModel(t *testing.T) {
 	}
 }
 
-// TestLimitsCountOnce checks that concurrent requests for one model meet one rate limit, and that
+// TestLimitsCountOnce checks that the rate limits of concurrent requests count as one, and that
 // neither these nor late requests affect the circuit or the other models.
 func TestLimitsCountOnce(t *testing.T) {
 	t.Parallel()
+	limit := func(p *testLine) {
+		var generations []uint64
+		for range 50 {
+			generations = append(generations, p.begin())
+		}
+		for _, generation := range generations {
+			p.end(generation, limited(429, 0))
+		}
+		p.checkWait(5 * time.Second)
+	}
+	limit(newTestLine(t))
 	p := newWideLine(t)
-	var generations []uint64
-	for range 50 {
-		generations = append(generations, p.begin())
-	}
-	for _, generation := range generations {
-		p.end(generation, limited(429, 0))
-	}
-	if left := p.stats.Wait(p.now, "m"); left != 5*time.Second {
-		t.Errorf("the pause is %s", left)
-	}
+	limit(p)
 	p.as("", "other").do(broken())
 	if s := p.stats.Summary(p.now); s.State != StateInService {
 		t.Errorf("%+v", s)
@@ -229,8 +229,7 @@ func TestTheProvidersWordOnTime(t *testing.T) {
 		p.as("good", "m").do(limit)
 		p.refused("good", "m", StateCooling)
 		p.refused("third", "m", "")
-		p.checkDoubts("m")
-		p.probeDoubt(limit)
+		p.resolveDoubt(limit)
 		p.refused("third", "m", StateCooling)
 
 		p.now = p.now.Add(20 * time.Second)
@@ -258,8 +257,7 @@ func TestALimitOfSomeAccounts(t *testing.T) {
 		p := newWideLine(t)
 		p.as("large", "m").do(limit)
 		p.as("huge", "m").do(limit)
-		p.checkDoubts("m")
-		p.probeDoubt(nil)
+		p.resolveDoubt(nil)
 		for _, account := range []string{"large", "huge"} {
 			p.refused(account, "m", StateCooling)
 		}
@@ -293,23 +291,18 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 	t.Run("a probe refutes it", func(t *testing.T) {
 		t.Parallel()
 		p := trip(t)
-		p.checkDoubts("m")
-		p.probeDoubt(nil)
+		p.resolveDoubt(nil)
 		p.check("in_service", "")
 		p.as("hostile", "m").repeat(50, broken())
 		p.check("in_service", "")
 		p.now = p.now.Add(doubtAgain)
-		p.checkDoubts("m")
-		p.probeDoubt(nil)
+		p.resolveDoubt(nil)
 		p.repeat(5, broken())
 		p.now = p.now.Add(confirmAgain)
-		p.checkDoubts("m")
-		p.probeDoubt(broken()) // now it is the line
+		p.resolveDoubt(broken()) // now it is the line
 		p.refused("good", "m", StateCircuitOpen)
 		p.check("circuit_open", "circuit_open", "circuit_open")
-		if left := p.stats.Wait(p.now, "m"); left != openWait {
-			t.Errorf("the next probe is in %s", left)
-		}
+		p.checkWait(openWait)
 	})
 	t.Run("another account refutes it", func(t *testing.T) {
 		t.Parallel()
@@ -331,28 +324,24 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 	t.Run("a probe that was cut off", func(t *testing.T) {
 		t.Parallel()
 		p := trip(t)
-		p.checkDoubts("m")
-		p.probeDoubt(upstream.Fail(fault.ClientClosed, errors.New("the node stops")))
+		p.resolveDoubt(upstream.Fail(fault.ClientClosed, errors.New("the node stops")))
 		p.refused("good", "m", "")
 		p.checkDoubts()
 		p.now = p.now.Add(confirmAgain)
-		p.checkDoubts("m")
-		p.probeDoubt(limited(429, 0)) // no answer either
+		p.resolveDoubt(limited(429, 0)) // no answer either
 		p.refused("good", "m", StateCircuitOpen)
 	})
 	t.Run("half-open", func(t *testing.T) {
 		t.Parallel()
 		p := trip(t)
-		p.checkDoubts("m")
-		p.probeDoubt(broken())
+		p.resolveDoubt(broken())
 		p.now = p.now.Add(openWait)
 		p.probe(nil)
 		p.messages = nil
 		p.do(broken()) // no other account had met it: it may open the circuit again, for itself
 		p.refused("hostile", "m", StateCircuitOpen)
 		p.refused("good", "m", "")
-		p.checkDoubts("m")
-		p.probeDoubt(nil)
+		p.resolveDoubt(nil)
 		p.check("half_open", "") // not at once in service: it had been out
 		p.as("good", "m").do(nil)
 		p.do(nil)
@@ -389,8 +378,7 @@ func TestAProbeInFlight(t *testing.T) {
 	p.record(p.stats.change(func(h *health) []Change { return h.doubtProbed(p.now, generation, p.part, p.part.Form, broken()) }))
 	p.refused("b", "m", "")
 	p.now = p.now.Add(confirmAgain)
-	p.checkDoubts("m")
-	p.probeDoubt(broken())
+	p.resolveDoubt(broken())
 	p.refused("b", "m", StateCircuitOpen)
 }
 
@@ -434,8 +422,7 @@ func TestAFormIsOut(t *testing.T) {
 	p := newWideLine(t)
 	p.do(noForm(false, true)) // in words: a probe has to meet it as well
 	p.check("in_service", "")
-	p.checkDoubts("m")
-	p.probeDoubt(noForm(false, true))
+	p.resolveDoubt(noForm(false, true))
 	p.check("in_service", "form_out", "m chat form_out")
 	p.refused("", "other", "")
 	p.part.Form = wire.FormResponses
@@ -462,8 +449,7 @@ func TestAFormIsOut(t *testing.T) {
 	for _, form := range []wire.Form{wire.FormChat, wire.FormResponses} {
 		p.part.Form = form
 		p.do(nowhere())
-		p.checkDoubts("m")
-		p.probeDoubt(nowhere())
+		p.resolveDoubt(nowhere())
 	}
 	p.check("in_service", "model_out", "m chat form_out", "m model_out")
 	if s := p.stats.Summary(p.now); s.FormsOut != nil || len(s.ModelsOut) != 1 {
