@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/gatewaytest/scene"
@@ -17,7 +16,6 @@ import (
 // decided.
 func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 	t.Parallel()
-	binary := scene.Binary(t)
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		const burst, fit = 150, 7
 		decided := make(chan struct{})
@@ -27,25 +25,21 @@ func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 			reply.Wait = decided
 			return reply
 		})
-		process := scene.Start(t, binary, map[string]string{
-			"database": database, "catalog": catalogFor(t, provider.URL()), "CRASH_TEST_KEY": "vendor-secret",
-		})
+		n := open(t, database, provider, "15s")
 		// The hold: the body's bytes plus 1000 at 1 USD per million tokens, and the limit of 500
 		// tokens at 2.
 		hold := money.Amount(len(question(false))+1000)*1000 + 500*2000
-		account, key := process.Account(0, nil)
-		process.Admin("PATCH", "/accounts/"+account, map[string]any{"overdraft_floor_usd": -2 * hold}, nil)
-		process.Admin("POST", "/accounts/"+account+"/credits", map[string]any{"usd": (fit-2)*hold + hold/2}, nil)
+		account, key := n.Account(0, nil)
+		n.Admin("PATCH", "/accounts/"+account, map[string]any{"overdraft_floor_usd": -2 * hold}, nil)
+		n.Admin("POST", "/accounts/"+account+"/credits", map[string]any{"usd": (fit-2)*hold + hold/2}, nil)
 
-		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: burst}, Timeout: time.Minute}
-		defer client.CloseIdleConnections()
 		statuses := make(chan int, burst)
 		var group sync.WaitGroup
 		for range burst {
 			group.Go(func() {
 				status := http.StatusServiceUnavailable
 				for status == http.StatusServiceUnavailable { // a busy moment: nothing was done
-					status = ask(client, process.URL, key, false).status
+					status = ask(t, n, key, false).Status
 				}
 				statuses <- status
 			})
@@ -54,13 +48,8 @@ func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 		for range burst - fit { // the refused; all others wait at the provider
 			count[<-statuses]++
 		}
-		var state struct {
-			Balance money.Amount `json:"balance_usd"`
-			Held    money.Amount `json:"held_usd"`
-		}
-		process.Admin("GET", "/accounts/"+account, nil, &state)
-		if state.Held != fit*hold {
-			t.Errorf("%s USD are held; want %d times %s", state.Held, fit, hold)
+		if f := n.FundsOf(account); f.Held != fit*hold {
+			t.Errorf("%s USD are held; want %d times %s", f.Held, fit, hold)
 		}
 		close(decided)
 		group.Wait()
@@ -70,9 +59,8 @@ func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 		if count[200] != fit || count[402] != burst-fit {
 			t.Errorf("statuses %v; want %d times 200 and %d times 402", count, fit, burst-fit)
 		}
-		process.Admin("GET", "/accounts/"+account, nil, &state)
-		if want := (fit-2)*hold + hold/2 - fit*2*money.USD/1000; state.Held != 0 || state.Balance != want {
-			t.Errorf("%+v; want a balance of %s and nothing held", state, want)
+		if f, want := n.FundsOf(account), (fit-2)*hold+hold/2-fit*scene.AnswerCost; f.Held != 0 || f.Balance != want {
+			t.Errorf("%+v; want a balance of %s and nothing held", f, want)
 		}
 	})
 }

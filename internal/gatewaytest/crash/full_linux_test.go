@@ -1,17 +1,17 @@
 package crash
 
 import (
+	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/money"
 	"tollgate/internal/store/storetest"
 )
 
@@ -22,15 +22,16 @@ func TestFullDisk(t *testing.T) {
 	provider := fakeprovider.New(t)
 	provider.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Answer("hello", 1000, 500) })
 	database := storetest.SQLite(t)
-	binary, settings := scene.Binary(t), map[string]string{
-		"database": database, "catalog": catalogFor(t, provider.URL()), "node_lease": "2s", "CRASH_TEST_KEY": "vendor-secret",
+	n := open(t, database, provider, "2s")
+	account, key := n.Account(10, nil)
+	want := func(when string, status int) {
+		t.Helper()
+		if a := ask(t, n, key, false); a.Status != status {
+			t.Errorf("a request %s: %d", when, a.Status)
+		}
 	}
-	process := scene.Start(t, binary, settings)
-	account, key := process.Account(10, nil)
-	if s := ask(http.DefaultClient, process.URL, key, false); s.status != 200 {
-		t.Fatalf("a request before: %d", s.status)
-	}
-	waitReady(t, process, "", 200)
+	want("before", 200)
+	waitReady(t, n, "", 200)
 
 	log, err := os.Stat(strings.TrimPrefix(database, "sqlite:") + "-wal")
 	if err != nil {
@@ -38,37 +39,25 @@ func TestFullDisk(t *testing.T) {
 	}
 	limit := func(size uint64) {
 		t.Helper()
-		if err := unix.Prlimit(process.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}, nil); err != nil {
+		if err := unix.Prlimit(n.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	limit(uint64(log.Size()))
-	waitReady(t, process, "takes no writes: its disk is full", 503)
-	if status, _ := get(t, process.URL+"/healthz"); status != 200 {
+	waitReady(t, n, "takes no writes: its disk is full", 503)
+	if status, _ := get(t, n, "/healthz"); status != 200 {
 		t.Errorf("healthz: %d", status)
 	}
-	if s := ask(http.DefaultClient, process.URL, key, false); s.status != 503 {
-		t.Errorf("a request meanwhile: %d", s.status)
-	}
-	scene.Eventually(t, "a line of a failed request that names the disk", func() bool { return failedForDisk(process.Output()) })
+	want("meanwhile", 503)
+	scene.Eventually(t, "a line of a failed request that names the disk", func() bool { return failedForDisk(n.Output()) })
 	limit(unix.RLIM_INFINITY)
-	waitReady(t, process, "", 200)
-	if s := ask(http.DefaultClient, process.URL, key, false); s.status != 200 {
-		t.Errorf("a request after: %d", s.status)
+	waitReady(t, n, "", 200)
+	want("after", 200)
+	if f, want := n.FundsOf(account), 10*money.USD-2*scene.AnswerCost; f.Balance != want {
+		t.Errorf("balance %s, want %s", f.Balance, want)
 	}
-	var state struct {
-		Balance float64 `json:"balance_usd"`
-	}
-	process.Admin("GET", "/accounts/"+account, nil, &state)
-	if want := 10 - 2*0.002; state.Balance != want {
-		t.Errorf("balance %v, want %v", state.Balance, want)
-	}
-	if code := process.Stop(); code != 0 {
-		t.Errorf("exit code %d\n%s", code, process.Output())
-	}
-	if out, diag, code := scene.Run(t, binary, settings, "audit"); code != 0 {
-		t.Errorf("audit: exit %d\n%s%s", code, out, diag)
-	}
+	n.CheckStop(t)
+	scene.CheckBooks(t, n.Binary, n.Settings)
 }
 
 // failedForDisk reports whether a log line names a full disk as the cause of a failed request.
@@ -82,24 +71,17 @@ func failedForDisk(log string) bool {
 }
 
 // waitReady waits for an answer of /readyz.
-func waitReady(t *testing.T, process *scene.Process, word string, status int) {
+func waitReady(t *testing.T, n *scene.Node, word string, status int) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		got, body := get(t, process.URL+"/readyz")
-		if got == status && strings.Contains(body, word) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("readyz answers %d %s, want %d\n%s", got, body, status, process.Output())
-		}
-		tick := time.NewTimer(20 * time.Millisecond)
-		<-tick.C
-	}
+	scene.Eventually(t, fmt.Sprintf("/readyz answers %d %s", status, word), func() bool {
+		got, body := get(t, n, "/readyz")
+		return got == status && strings.Contains(body, word)
+	})
 }
 
-func get(t *testing.T, url string) (int, string) {
+func get(t *testing.T, n *scene.Node, path string) (int, string) {
 	t.Helper()
-	res, err := http.Get(url)
+	res, err := n.Client.Get(n.URL + path)
 	if err != nil {
 		t.Fatal(err)
 	}

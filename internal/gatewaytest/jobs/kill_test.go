@@ -165,12 +165,8 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 		w.check(t, p)
 	})
 	p.Audit(t)
-	if code := p.Stop(); code != 0 {
-		t.Errorf("exit code %d\n%s", code, p.Output())
-	}
-	if out, diag, code := scene.Run(t, binary, p.Settings, "audit"); code != 0 {
-		t.Errorf("audit: exit %d\n%s%s", code, out, diag)
-	}
+	p.CheckStop(t)
+	scene.CheckBooks(t, binary, p.Settings)
 }
 
 // newStepJobs returns jobs, each with a model and a line. There is a job for each provider and step

@@ -96,9 +96,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	each(func(w *stepJob) { w.check(t, p) })
 	scene.Eventually(t, "the end of the outage is reported", func() bool { return !warned(t, p) })
 	p.Audit(t)
-	if code := p.Stop(); code != 0 {
-		t.Errorf("exit code %d\n%s", code, p.Output())
-	}
+	p.CheckStop(t)
 }
 
 func move(t *testing.T, from, to string) {

@@ -145,13 +145,9 @@ func killUnderJobs(t *testing.T, binary, database string, kills int) {
 	last.Audit(t)
 	h.checkFiles(scene.OpenDatabase(t, database), last)
 	for _, node := range h.nodes {
-		if code := node.Stop(); code != 0 {
-			t.Errorf("exit code %d\n%s", code, node.Output())
-		}
+		node.CheckStop(t)
 	}
-	if out, diag, code := scene.Run(t, binary, p.Settings, "audit"); code != 0 {
-		t.Errorf("audit: exit %d\n%s%s", code, out, diag)
-	}
+	scene.CheckBooks(t, binary, p.Settings)
 }
 
 // setLoadCatalog sets a catalog with an image and a video model on a capped line of each provider, and

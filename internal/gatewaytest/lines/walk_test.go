@@ -65,14 +65,9 @@ func (c client) wants(model string, code string) scene.Answer {
 // settled checks the charges of a number of good answers, and the absence of a hold.
 func (c client) settled(answers int) {
 	c.t.Helper()
-	var state struct {
-		Balance money.Amount `json:"balance_usd"`
-		Held    money.Amount `json:"held_usd"`
-	}
 	want := 10*money.USD - money.Amount(answers)*scene.AnswerCost
 	scene.Eventually(c.t, fmt.Sprintf("%d answers are charged and nothing is held", answers), func() bool {
-		c.f.Process.Admin("GET", "/accounts/"+c.account, nil, &state)
-		return state.Held == 0 && state.Balance == want
+		return c.f.Process.FundsOf(c.account) == scene.Funds{Balance: want}
 	})
 }
 

@@ -122,39 +122,12 @@ func (c *cluster) dump(query string) (all []string) {
 	return all
 }
 
-// charge is a row of the request log.
-type charge struct {
-	ID     string       `json:"id"`
-	Status int          `json:"status"`
-	Code   string       `json:"code"`
-	Cost   money.Amount `json:"cost_usd"`
-}
-
 // requestLog returns the request log of an account and the sum of its charges.
-func (c *cluster) requestLog(account string) (rows map[string]charge, total money.Amount) {
+func (c *cluster) requestLog(account string) (rows map[string]scene.Receipt, total money.Amount) {
 	t := c.t
 	t.Helper()
-	rows = map[string]charge{}
-	for after := ""; ; {
-		var page struct {
-			Data    []charge `json:"data"`
-			HasMore bool     `json:"has_more"`
-		}
-		c.nodes[0].Admin("GET", "/requests?limit=200&account="+account+"&after="+after, nil, &page)
-		for _, r := range page.Data {
-			if _, twice := rows[r.ID]; twice {
-				t.Errorf("%s has two receipts", r.ID)
-			}
-			rows[r.ID] = r
-			total += r.Cost
-			after = r.ID
-		}
-		if !page.HasMore {
-			break
-		}
-	}
-	var state scene.Funds
-	c.nodes[0].Admin("GET", "/accounts/"+account, nil, &state)
+	rows, total = c.nodes[0].RequestLog(t, account)
+	state := c.nodes[0].FundsOf(account)
 	if state.Balance != creditUSD*money.USD-total || state.Held != 0 {
 		t.Errorf("account %s: balance %s and %s held; want %d less charges of %s, and nothing held",
 			account, state.Balance, state.Held, creditUSD, total)
@@ -207,7 +180,7 @@ func (c *cluster) checkChats(a *chatter) {
 }
 
 // checkCharge returns the error in the charge of a call, or an empty string.
-func checkCharge(k *chatCall, r charge, logged bool) string {
+func checkCharge(k *chatCall, r scene.Receipt, logged bool) string {
 	switch saw := k.saw(); {
 	case saw == sawComplete && (!logged || r.Cost != k.cost || r.Status != http.StatusOK):
 		return fmt.Sprintf("a complete answer was not charged its cost of %s", k.cost)

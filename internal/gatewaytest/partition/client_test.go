@@ -51,7 +51,7 @@ func (k *chatCall) saw() string {
 		return sawNothing
 	case a.Status >= 400:
 		return sawError
-	case a.Complete && !a.Cut && a.Err.Type == "" && a.Finish == "stop":
+	case a.Whole():
 		return sawComplete
 	}
 	return sawCut

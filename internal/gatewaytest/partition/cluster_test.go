@@ -78,7 +78,7 @@ func newCluster(t testing.TB, binary, database string, nodes int, lease string) 
 	c.studio.Always(imageBehaviour)
 	first := faultproxy.New(t, database)
 	c.nodes = []*node{{Node: scene.NewNode(t, binary, first.URL(), map[string]string{"node_lease": lease}), proxy: first}}
-	c.db = openPostgres(t, database)
+	c.db = scene.OpenDatabase(t, database)
 	c.nodes[0].epoch = c.newest()
 	c.nodes[0].SetCatalog(
 		[]map[string]any{scene.ChatModel(chatModel, nil), scene.ChatModel(failingModel, nil), scene.ImageModel(imageModel, nil)},
@@ -92,18 +92,6 @@ func newCluster(t testing.TB, binary, database string, nodes int, lease string) 
 		c.join()
 	}
 	return c
-}
-
-// openPostgres opens the database for the test's own queries.
-func openPostgres(t testing.TB, database string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open("pgx", database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.SetMaxOpenConns(2)
-	t.Cleanup(func() { _ = db.Close() })
-	return db
 }
 
 // join starts another node.
@@ -219,8 +207,5 @@ func (c *cluster) tag() string { return fmt.Sprintf("tag-%06d", c.tags.Add(1)) }
 // audit runs the audit command on the database and fails the test if it finds a difference.
 func (c *cluster) audit() {
 	c.t.Helper()
-	settings := map[string]string{"database": c.database}
-	if out, diag, code := scene.Run(c.t, c.binary, settings, "audit"); code != 0 {
-		c.t.Errorf("audit: exit %d\n%s%s", code, out, diag)
-	}
+	scene.CheckBooks(c.t, c.binary, map[string]string{"database": c.database})
 }

@@ -91,7 +91,7 @@ func (f *failover) round(name string) {
 func (f *failover) follow() {
 	f.t.Helper()
 	f.database = f.pair.primary.url
-	f.db = openPostgres(f.t, f.database)
+	f.db = scene.OpenDatabase(f.t, f.database)
 	for _, n := range f.nodes {
 		n.proxy.Target(f.t, f.database)
 		n.proxy.Reopen()

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/store/storetest"
 )
 
@@ -45,7 +46,7 @@ func newServerPair(t testing.TB) *serverPair {
 	t.Helper()
 	p := &serverPair{t: t}
 	var running string
-	server := openPostgres(t, storetest.PostgreSQL(t))
+	server := scene.OpenDatabase(t, storetest.PostgreSQL(t))
 	p.read(server, &running, `SELECT current_setting('data_directory')`)
 	p.read(server, &p.binaries, `SELECT setting FROM pg_config WHERE name = 'BINDIR'`)
 	var err error
@@ -86,7 +87,7 @@ func (p *serverPair) server() *postgres {
 		}
 	}
 	s.url = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.port)
-	s.db = openPostgres(p.t, s.url)
+	s.db = scene.OpenDatabase(p.t, s.url)
 	return s
 }
 

@@ -112,9 +112,7 @@ func underWeather(t *testing.T, binary string, w weather) {
 		t.Errorf("the load or the faults did not reach the gateway: chat %v, %d jobs", saw, accepted)
 	}
 	for _, n := range c.nodes[1:w.nodes] {
-		if code := n.Stop(); code != 0 {
-			t.Errorf("exit code %d\n%s", code, n.Output())
-		}
+		n.CheckStop(t)
 	}
 }
 

@@ -27,6 +27,11 @@ type Answer struct {
 	Cut         bool   // the body broke off
 }
 
+// Whole reports whether the answer is complete and without an error.
+func (a Answer) Whole() bool {
+	return a.Status == http.StatusOK && a.Complete && !a.Cut && a.Err.Type == "" && a.Finish == "stop"
+}
+
 // Error is the error object of interface.md.
 type Error struct {
 	Message  string          `json:"message"`
@@ -74,12 +79,7 @@ type body struct {
 // part read so far and the error. It calls each function of seen once, at the first text of a
 // stream.
 func SendChat(ctx context.Context, client *http.Client, url, key, request string, seen ...func()) (Answer, error) {
-	req, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(request))
-	if err != nil {
-		return Answer{}, err
-	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	res, err := client.Do(req)
+	res, err := send(ctx, client, "POST", url, request, "Authorization", "Bearer "+key)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -9,12 +9,8 @@ import (
 
 // ChatModel returns a chat model with further members.
 func ChatModel(id string, more map[string]any) map[string]any {
-	m := map[string]any{"id": id, "kind": "chat", "forms": []string{"chat"}, "context_window": 100000,
-		"max_output_tokens": 1000, "price": map[string]any{"input": 1, "output": 2}}
-	for k, v := range more {
-		m[k] = v
-	}
-	return m
+	return and(map[string]any{"id": id, "kind": "chat", "forms": []string{"chat"}, "context_window": 100000,
+		"max_output_tokens": 1000, "price": map[string]any{"input": 1, "output": 2}}, more)
 }
 
 // ChatLine returns a line for models, with further members.
@@ -23,12 +19,8 @@ func ChatLine(id, url string, more map[string]any, models ...string) map[string]
 	for _, m := range models {
 		named[m] = "vendor-" + m
 	}
-	l := map[string]any{"id": id, "provider": "openai", "base_url": url, "api_key": "${FAILING_LINE_KEY}", "models": named,
-		"timeouts": map[string]any{"first_token": "30s", "idle": "30s", "total": "30s"}}
-	for k, v := range more {
-		l[k] = v
-	}
-	return l
+	return and(map[string]any{"id": id, "provider": "openai", "base_url": url, "api_key": "${FAILING_LINE_KEY}", "models": named,
+		"timeouts": map[string]any{"first_token": "30s", "idle": "30s", "total": "30s"}}, more)
 }
 
 // PriceList returns a price with all its parts. At a dollar a million, a token costs 1000
@@ -44,13 +36,7 @@ func PriceList() map[string]any {
 
 // FormModel returns a chat model for requests in some forms.
 func FormModel(id string, more map[string]any, forms ...Form) map[string]any {
-	m := ChatModel(id, more)
-	var names []string
-	for _, in := range forms {
-		names = append(names, string(in))
-	}
-	m["forms"] = names
-	return m
+	return and(ChatModel(id, more), map[string]any{"forms": forms})
 }
 
 // FormLine returns a line for requests in one form.
@@ -62,10 +48,7 @@ func FormLine(id, form, url string, more map[string]any, models ...string) map[s
 	case "gemini":
 		l["provider"] = "gemini"
 	}
-	for k, v := range more {
-		l[k] = v
-	}
-	return l
+	return and(l, more)
 }
 
 // Prices of the test models. Rounding errors would change their last digits.

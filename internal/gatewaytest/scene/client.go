@@ -2,6 +2,7 @@ package scene
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -62,14 +63,7 @@ func (s FormClient) Ask(body string) FormAnswer {
 // Call sends a request, with pairs of header names and values, and reads its answer to the end.
 func Call(t testing.TB, g *Gateway, method, path, body string, headers ...string) FormAnswer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, g.Process.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	answer, err := g.Client.Do(r)
+	answer, err := send(t.Context(), g.Client, method, g.Process.URL+path, body, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +74,18 @@ func Call(t testing.TB, g *Gateway, method, path, body string, headers ...string
 		t.Errorf("%s %s: request ids %q and %q", method, path, id, h.Header.Get("request-id"))
 	}
 	return h
+}
+
+// send sends a request with pairs of header names and values.
+func send(ctx context.Context, client *http.Client, method, url, body string, headers ...string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return client.Do(r)
 }
 
 // Stream is Ask for a stream. It calls then once, after the first line with text.
@@ -94,12 +100,7 @@ func (s FormClient) Stream(body, text string, then func()) FormAnswer {
 }
 
 func (s FormClient) watch(body, text string, then func()) FormAnswer {
-	r, err := http.NewRequestWithContext(s.T.Context(), "POST", s.Gateway.Process.URL+s.Form.Path(), strings.NewReader(body))
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+s.Key)
-	answer, err := s.Gateway.Client.Do(r)
+	answer, err := send(s.T.Context(), s.Gateway.Client, "POST", s.Gateway.Process.URL+s.Form.Path(), body, "Authorization", "Bearer "+s.Key)
 	if err != nil {
 		s.T.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package scene
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -72,18 +73,11 @@ func (c *Customer) Try(method, path string, body []byte, pairs ...string) (Reply
 	if strings.HasPrefix(path, "/") {
 		address = c.URL + path
 	}
-	req, err := http.NewRequest(method, address, bytes.NewReader(body))
-	if err != nil {
-		return Reply{}, err
-	}
+	headers := []string{"Content-Type", "application/json"}
 	if !strings.Contains(address, "/media/") { // links are without a key
-		req.Header.Set("Authorization", "Bearer "+c.Key)
+		headers = append(headers, "Authorization", "Bearer "+c.Key)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	for i := 0; i < len(pairs); i += 2 {
-		req.Header.Set(pairs[i], pairs[i+1])
-	}
-	res, err := c.Client.Do(req)
+	res, err := send(context.Background(), c.Client, method, address, string(body), append(headers, pairs...)...)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -133,9 +127,7 @@ func (c *Customer) Accepted(t testing.TB, kind string, r Reply) string {
 // Funds returns the balance and the held money of the account.
 func (c *Customer) Funds(t testing.TB) Funds {
 	t.Helper()
-	var p Funds
-	c.Admin("GET", "/accounts/"+c.ID, nil, &p)
-	return p
+	return c.FundsOf(c.ID)
 }
 
 // CheckFunds checks the balance and the held money.
@@ -149,35 +141,26 @@ func (c *Customer) CheckFunds(t testing.TB, spent, held money.Amount) {
 // Charges returns the charge of each job according to the account's entries.
 func (c *Customer) Charges(t testing.TB) map[string]money.Amount {
 	t.Helper()
-	charged := map[string]money.Amount{}
-	for after := ""; ; {
-		var page struct {
-			Data []struct {
-				ID, Kind string
-				USD      money.Amount
-				Job      string `json:"job_id"`
-				Request  string `json:"request_id"`
-			}
-			HasMore bool `json:"has_more"`
-		}
-		c.Admin("GET", "/accounts/"+c.ID+"/entries?limit=200&after="+after, nil, &page)
-		for _, e := range page.Data {
-			after = e.ID
-			if e.Kind != "charge" {
-				continue
-			}
-			if _, twice := charged[e.Job]; twice {
-				t.Errorf("job %s was charged twice", e.Job)
-			}
-			if e.Job == "" || e.Request == "" {
-				t.Errorf("a charge without job or request: %+v", e)
-			}
-			charged[e.Job] = -e.USD
-		}
-		if !page.HasMore {
-			return charged
-		}
+	type entry struct {
+		ID, Kind string
+		USD      money.Amount
+		Job      string `json:"job_id"`
+		Request  string `json:"request_id"`
 	}
+	charged := map[string]money.Amount{}
+	for _, e := range list(c.Process, "/accounts/"+c.ID+"/entries?limit=200", func(e entry) string { return e.ID }) {
+		if e.Kind != "charge" {
+			continue
+		}
+		if _, twice := charged[e.Job]; twice {
+			t.Errorf("job %s was charged twice", e.Job)
+		}
+		if e.Job == "" || e.Request == "" {
+			t.Errorf("a charge without job or request: %+v", e)
+		}
+		charged[e.Job] = -e.USD
+	}
+	return charged
 }
 
 // CheckLink checks that a link serves the whole file and parts of it, with headers that keep a

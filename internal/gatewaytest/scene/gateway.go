@@ -1,7 +1,7 @@
 package scene
 
 import (
-	"encoding/json"
+	"maps"
 	"net/http"
 	"sync"
 	"testing"
@@ -33,9 +33,7 @@ type Gateway struct {
 func Open(t testing.TB, binary, database string, more map[string]string) *Gateway {
 	t.Helper()
 	settings := map[string]string{"database": database, "FAILING_LINE_KEY": Credential}
-	for k, v := range more {
-		settings[k] = v
-	}
+	maps.Copy(settings, more)
 	return GatewayAt(t, Start(t, binary, settings))
 }
 
@@ -48,7 +46,7 @@ func GatewayAt(t testing.TB, p *Process) *Gateway {
 
 // SetCatalog replaces the catalog.
 func (g *Gateway) SetCatalog(models, lines []map[string]any) {
-	g.Process.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
+	g.Process.SetCatalog(models, lines)
 }
 
 // Send sends a request to a form's endpoint and reads its answer to the end. It repeats a request
@@ -66,12 +64,6 @@ func (g *Gateway) Send(t testing.TB, in Form, key, request string, seen ...func(
 	return a
 }
 
-// Funds is the money of an account.
-type Funds struct {
-	Balance money.Amount `json:"balance_usd"`
-	Held    money.Amount `json:"held_usd"`
-}
-
 // CheckMoney finds the receipt of an answer and checks it as CheckReceipt does.
 func (g *Gateway) CheckMoney(t testing.TB, account string, before money.Amount, a Answer) money.Amount {
 	t.Helper()
@@ -82,8 +74,7 @@ func (g *Gateway) CheckMoney(t testing.TB, account string, before money.Amount, 
 // and that no money is on hold. It returns the balance.
 func (g *Gateway) CheckReceipt(t testing.TB, account string, before money.Amount, a Answer, r Receipt) money.Amount {
 	t.Helper()
-	var state Funds
-	g.Process.Admin("GET", "/accounts/"+account, nil, &state)
+	state := g.Process.FundsOf(account)
 	if a.Status != 200 && r.Cost != 0 {
 		t.Errorf("an error was charged: %+v", r)
 	}
@@ -94,19 +85,7 @@ func (g *Gateway) CheckReceipt(t testing.TB, account string, before money.Amount
 }
 
 // Audit checks the books.
-func (g *Gateway) Audit(t testing.TB) { audit(t, g.Process) }
-
-func audit(t testing.TB, p *Process) {
-	t.Helper()
-	var report struct {
-		OK          bool            `json:"ok"`
-		Differences json.RawMessage `json:"differences"`
-	}
-	p.Admin("GET", "/audit", nil, &report)
-	if !report.OK {
-		t.Errorf("audit: %s", report.Differences)
-	}
-}
+func (g *Gateway) Audit(t testing.TB) { g.Process.Audit(t) }
 
 // Scenario is a test with models and lines of its own, so that many scenarios run on one gateway.
 type Scenario struct {

@@ -3,6 +3,7 @@ package scene
 import (
 	"database/sql"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,7 @@ import (
 )
 
 // OpenDatabase opens the database of running processes.
-func OpenDatabase(t *testing.T, database string) *sql.DB {
+func OpenDatabase(t testing.TB, database string) *sql.DB {
 	t.Helper()
 	driver, source := "pgx", database
 	if path, ok := strings.CutPrefix(database, "sqlite:"); ok {
@@ -50,9 +51,7 @@ func NewNode(t testing.TB, binary, database string, more map[string]string) *Nod
 	t.Helper()
 	p := &Node{T: t, Binary: binary, Media: filepath.Join(t.TempDir(), "media")}
 	p.Settings = map[string]string{"database": database, "media": "file:" + p.Media, "node_lease": "2s", "FAILING_LINE_KEY": Credential}
-	for k, v := range more {
-		p.Settings[k] = v
-	}
+	maps.Copy(p.Settings, more)
 	p.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}, Timeout: time.Minute}
 	t.Cleanup(p.Client.CloseIdleConnections)
 	p.Process = Start(t, binary, p.Settings)
@@ -71,12 +70,6 @@ func (p *Node) Second() *Node {
 func (p *Node) Restart() {
 	p.T.Helper()
 	p.Process = Start(p.T, p.Binary, p.Settings)
-}
-
-// SetCatalog replaces the catalog.
-func (p *Node) SetCatalog(models, lines []map[string]any) {
-	p.T.Helper()
-	p.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
 }
 
 // OperatorJob is a job in the operator API.
@@ -135,25 +128,5 @@ func (p *Node) WaitForStep(t testing.TB, id, step string) {
 // JobsOf returns the jobs of an account.
 func (p *Node) JobsOf(t testing.TB, account string) []OperatorJob {
 	t.Helper()
-	var all []OperatorJob
-	for after := ""; ; {
-		var page struct {
-			Data    []OperatorJob
-			HasMore bool `json:"has_more"`
-		}
-		p.Admin("GET", "/jobs?limit=100&account="+account+"&after="+after, nil, &page)
-		for _, o := range page.Data {
-			all = append(all, o)
-			after = o.ID
-		}
-		if !page.HasMore {
-			return all
-		}
-	}
-}
-
-// Audit checks the books.
-func (p *Node) Audit(t testing.TB) {
-	t.Helper()
-	audit(t, p.Process)
+	return list(p.Process, "/jobs?limit=100&account="+account, func(o OperatorJob) string { return o.ID })
 }

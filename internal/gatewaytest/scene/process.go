@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +24,7 @@ import (
 	"time"
 
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/money"
 )
 
 // AdminToken is the operator token of every process.
@@ -95,9 +97,7 @@ func Attach(t testing.TB, url string) *Process { return &Process{URL: url, t: t}
 // fakestudio are always reachable.
 func environment(settings map[string]string) []string {
 	all := map[string]string{"listen": "127.0.0.1:0", "admin_token": AdminToken, "no_demo": "true"}
-	for k, v := range settings {
-		all[k] = v
-	}
+	maps.Copy(all, settings)
 	all["private_networks"] = strings.Trim(all["private_networks"]+","+fakestudio.FilesHost+"/32", ",")
 	var env []string
 	for _, v := range os.Environ() {
@@ -154,6 +154,22 @@ func (p *Process) Stop() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// CheckStop ends the process as Stop does and checks its exit code.
+func (p *Process) CheckStop(t testing.TB) {
+	t.Helper()
+	if code := p.Stop(); code != 0 {
+		t.Errorf("exit code %d after SIGTERM\n%s", code, p.Output())
+	}
+}
+
+// CheckBooks runs the command audit with settings.
+func CheckBooks(t testing.TB, binary string, settings map[string]string) {
+	t.Helper()
+	if out, diag, code := Run(t, binary, settings, "audit"); code != 0 {
+		t.Errorf("audit: exit %d\n%s%s", code, out, diag)
+	}
+}
+
 // Run runs a subcommand with settings and returns its output and exit code.
 func Run(t testing.TB, binary string, settings map[string]string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
@@ -190,13 +206,8 @@ func (p *Process) adminBytes(method, path string, body any) []byte {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	req, err := http.NewRequest(method, p.URL+"/admin/v1"+path, bytes.NewReader(raw))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+AdminToken)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
+	res, err := send(context.Background(), http.DefaultClient, method, p.URL+"/admin/v1"+path, string(raw),
+		"Authorization", "Bearer "+AdminToken, "Content-Type", "application/json")
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -209,6 +220,55 @@ func (p *Process) adminBytes(method, path string, body any) []byte {
 		p.t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, answer)
 	}
 	return answer
+}
+
+// list reads all pages of a list of the operator API. path has a query.
+func list[T any](p *Process, path string, id func(T) string) (all []T) {
+	p.t.Helper()
+	for after := ""; ; {
+		var page struct {
+			Data    []T  `json:"data"`
+			HasMore bool `json:"has_more"`
+		}
+		p.Admin("GET", path+"&after="+after, nil, &page)
+		all = append(all, page.Data...)
+		if !page.HasMore {
+			return all
+		}
+		after = id(all[len(all)-1])
+	}
+}
+
+// SetCatalog replaces the catalog.
+func (p *Process) SetCatalog(models, lines []map[string]any) {
+	p.t.Helper()
+	p.Admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
+}
+
+// Audit checks the books.
+func (p *Process) Audit(t testing.TB) {
+	t.Helper()
+	var report struct {
+		OK          bool            `json:"ok"`
+		Differences json.RawMessage `json:"differences"`
+	}
+	p.Admin("GET", "/audit", nil, &report)
+	if !report.OK {
+		t.Errorf("audit: %s", report.Differences)
+	}
+}
+
+// Funds is the money of an account.
+type Funds struct {
+	Balance money.Amount `json:"balance_usd"`
+	Held    money.Amount `json:"held_usd"`
+}
+
+// FundsOf returns the money of an account.
+func (p *Process) FundsOf(account string) (f Funds) {
+	p.t.Helper()
+	p.Admin("GET", "/accounts/"+account, nil, &f)
+	return f
 }
 
 // Account opens an account with a credit and a key with limits. It returns the account's id and the

@@ -46,6 +46,20 @@ func (g *Gateway) Receipt(t testing.TB, account, id string) Receipt {
 	return found
 }
 
+// RequestLog returns all entries of an account by id, and the sum of their costs.
+func (p *Process) RequestLog(t testing.TB, account string) (receipts map[string]Receipt, total money.Amount) {
+	t.Helper()
+	receipts = map[string]Receipt{}
+	for _, r := range list(p, "/requests?limit=200&account="+account, func(r Receipt) string { return r.ID }) {
+		if _, twice := receipts[r.ID]; twice {
+			t.Errorf("%s has two receipts", r.ID)
+		}
+		receipts[r.ID] = r
+		total += r.Cost
+	}
+	return receipts, total
+}
+
 // Receipts returns an account's newest entries of the request log.
 func (g *Gateway) Receipts(account string) []Receipt {
 	var page struct {

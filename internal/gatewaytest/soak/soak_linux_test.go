@@ -283,12 +283,8 @@ func (s *soak) check() {
 		s.t.Errorf("%d requests were led to a private address", n)
 	}
 	s.books()
-	if code := s.process.Stop(); code != 0 {
-		s.t.Errorf("exit code %d", code)
-	}
-	if out, diag, code := scene.Run(s.t, s.binary, s.settings, "audit"); code != 0 {
-		s.t.Errorf("audit: exit %d\n%s%s", code, out, diag)
-	}
+	s.process.CheckStop(s.t)
+	scene.CheckBooks(s.t, s.binary, s.settings)
 	for line := range strings.Lines(s.process.Output()) {
 		if strings.Contains(line, "panic") || strings.Contains(line, "fatal error") {
 			s.t.Errorf("the log says: %s", line)
@@ -325,10 +321,7 @@ func (s *soak) books() {
 	balances := map[string]money.Amount{}
 	for deadline := time.Now().Add(2 * time.Minute); len(balances) < len(s.all); <-ticker.C {
 		for _, account := range s.all {
-			var state struct {
-				Balance money.Amount `json:"balance_usd"`
-				Held    money.Amount `json:"held_usd"`
-			}
+			var state scene.Funds
 			if s.operate("GET", "/accounts/"+account, &state) && state.Held == 0 {
 				balances[account] = state.Balance
 			}

@@ -269,9 +269,7 @@ func TestCollectorsThatAreAway(t *testing.T) {
 			g := open(t, storetest.SQLite(t), settings)
 			_, bad, _, _ := g.play(t)
 			failed := g.logged("request failed")
-			if code := g.Process.Stop(); code != 0 {
-				t.Errorf("it ended with %d", code)
-			}
+			g.Process.CheckStop(t)
 			if _, traced := failed[0]["trace"]; len(failed) != 1 || failed[0]["request"] != bad || traced != (name == "it is gone") {
 				t.Errorf("the log tells of failed requests: %v", failed)
 			}
