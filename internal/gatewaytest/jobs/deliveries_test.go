@@ -34,11 +34,7 @@ func killsAroundDeliveries(t *testing.T, binary, database string) {
 	db := scene.OpenDatabase(t, database)
 
 	// Without the record of an attempt, no node claims a delivery.
-	for _, text := range refuseRecords(database) {
-		if _, err := db.ExecContext(t.Context(), text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	accept := refuse(t, db, database, "INSERT", "webhook_attempt", "")
 	gate := make(chan struct{})
 	r.behave(0, gate)
 	sent := end("a boat", "succeeded", "sent")
@@ -54,9 +50,7 @@ func killsAroundDeliveries(t *testing.T, binary, database string) {
 		t.Errorf("before the kill %d are delivered; the receiver got %v", n, r.all)
 	}
 	p.Kill()
-	if _, err := db.ExecContext(t.Context(), acceptRecords(database)); err != nil {
-		t.Fatal(err)
-	}
+	accept()
 	p.Restart()
 
 	scene.Eventually(t, "all are delivered", func() bool { return delivered(t, c) == 5 })
@@ -89,23 +83,4 @@ func killsAroundDeliveries(t *testing.T, binary, database string) {
 		t.Errorf("%d events; of the account's address %v, want twice %s, once %s and once %s", len(bodies), counts, sentEvent, writtenEvent, low)
 	}
 	p.Audit(t)
-}
-
-// refuseRecords returns statements that make the database refuse the results of attempts.
-func refuseRecords(database string) []string {
-	if strings.HasPrefix(database, "sqlite:") {
-		return []string{`CREATE TRIGGER hold_records BEFORE INSERT ON webhook_attempt BEGIN SELECT RAISE(ABORT, 'not yet'); END`}
-	}
-	return []string{
-		`CREATE FUNCTION no_record() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'not yet'; END$$`,
-		`CREATE TRIGGER hold_records BEFORE INSERT ON webhook_attempt FOR EACH ROW EXECUTE FUNCTION no_record()`,
-	}
-}
-
-// acceptRecords returns the statement that undoes refuseRecords.
-func acceptRecords(database string) string {
-	if strings.HasPrefix(database, "sqlite:") {
-		return `DROP TRIGGER hold_records`
-	}
-	return `DROP TRIGGER hold_records ON webhook_attempt`
 }

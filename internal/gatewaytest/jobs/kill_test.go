@@ -97,6 +97,17 @@ type stepJob struct {
 	last  string // the job's body, if it ended before the kill
 }
 
+type stepJobs []*stepJob
+
+// each calls do for all jobs at the same time.
+func (j stepJobs) each(do func(w *stepJob)) {
+	var all sync.WaitGroup
+	for _, w := range j {
+		all.Go(func() { do(w) })
+	}
+	all.Wait()
+}
+
 // killsAtEachStep kills the node of jobs at every step, and then the next node. Each job ends once,
 // is charged at most once, and is free if it fails. The provider gets no second submission after it
 // gave a ticket.
@@ -105,18 +116,11 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	open := make(chan struct{})
 	release := sync.OnceFunc(func() { close(open) })
 	defer release()
-	stepJobs, models, lines := newStepJobs(t, database, open)
+	jobs, models, lines := newStepJobs(t, database, open)
 	p.SetCatalog(models, lines)
-	db := scene.OpenDatabase(t, database)
-	holdEnds(t, db, database)
-	each := func(do func(w *stepJob)) {
-		var all sync.WaitGroup
-		for _, w := range stepJobs {
-			all.Go(func() { do(w) })
-		}
-		all.Wait()
-	}
-	each(func(w *stepJob) {
+	// Jobs with a model stored-… stop before their last step.
+	releaseEnds := refuse(t, scene.OpenDatabase(t, database), database, "UPDATE OF status", "job", "WHEN (NEW.model LIKE 'stored-%')")
+	jobs.each(func(w *stepJob) {
 		w.owner = p.Customer()
 		if w.name == "queued" {
 			p.Admin("POST", "/lines/"+w.model+"/drain", map[string]any{}, nil)
@@ -133,7 +137,7 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	})
 
 	replace(p, database)
-	each(func(w *stepJob) {
+	jobs.each(func(w *stepJob) {
 		if w.least > 1 { // submit again, and kill the node again
 			scene.Eventually(t, w.model+" is submitted again", func() bool { return len(w.Submissions()) == 2 })
 		}
@@ -148,8 +152,8 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 		}
 	})
 	replace(p, database)
-	releaseEnds(t, db, database)
-	each(func(w *stepJob) {
+	releaseEnds()
+	jobs.each(func(w *stepJob) {
 		if w.name == "cancelled" {
 			p.Admin("POST", "/jobs/"+w.id+"/cancel", map[string]any{}, nil)
 			if cancelled := len(w.Cancelled()) == w.calls; w.maker.Cancels && !cancelled {
@@ -158,7 +162,7 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 		}
 	})
 	release()
-	each(func(w *stepJob) {
+	jobs.each(func(w *stepJob) {
 		if w.name == "queued" {
 			p.Admin("POST", "/lines/"+w.model+"/resume", map[string]any{}, nil)
 		}
@@ -171,10 +175,10 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 
 // newStepJobs returns jobs, each with a model and a line. There is a job for each provider and step
 // with own, half of them on each database, and a job of each kind for every other step.
-func newStepJobs(t *testing.T, database string, open <-chan struct{}) (stepJobs []*stepJob, models, lines []map[string]any) {
+func newStepJobs(t *testing.T, database string, open <-chan struct{}) (jobs stepJobs, models, lines []map[string]any) {
 	add := func(m fakestudio.Provider, s step, kind string) {
 		w := newStepJob(t, m, s, kind, open)
-		stepJobs = append(stepJobs, w)
+		jobs = append(jobs, w)
 		models = append(models, modelAt(m, kind, w.model))
 		lines = append(lines, m.JobLine(w.model, w.Fake, kind, nil, w.model))
 	}
@@ -205,7 +209,7 @@ func newStepJobs(t *testing.T, database string, open <-chan struct{}) (stepJobs 
 			}
 		}
 	}
-	return stepJobs, models, lines
+	return jobs, models, lines
 }
 
 // newStepJob returns a job of a kind at a provider.
@@ -274,33 +278,21 @@ func replace(p *scene.Node, database string) {
 	p.Process = next.Process
 }
 
-// holdEnds makes the database refuse the end of jobs with a model stored-…, so that they stop
-// before their last step.
-func holdEnds(t *testing.T, db *sql.DB, database string) {
-	t.Helper()
-	texts := []string{
-		`CREATE FUNCTION not_yet() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'not yet'; END$$`,
-		`CREATE TRIGGER hold_ends BEFORE UPDATE OF status ON job FOR EACH ROW WHEN (NEW.model LIKE 'stored-%') EXECUTE FUNCTION not_yet()`,
-	}
-	if strings.HasPrefix(database, "sqlite:") {
-		texts = []string{`CREATE TRIGGER hold_ends BEFORE UPDATE OF status ON job WHEN NEW.model LIKE 'stored-%' BEGIN SELECT RAISE(ABORT, ` +
-			`'not yet'); END`}
-	}
-	for _, text := range texts {
+// refuse makes the database refuse the changes of a table that match event and when, until allow is
+// called.
+func refuse(t *testing.T, db *sql.DB, database, event, table, when string) (allow func()) {
+	exec := func(text string) {
+		t.Helper()
 		if _, err := db.ExecContext(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-// releaseEnds undoes holdEnds.
-func releaseEnds(t *testing.T, db *sql.DB, database string) {
-	t.Helper()
-	text := `DROP TRIGGER hold_ends ON job`
+	trigger := `CREATE TRIGGER refuse BEFORE ` + event + ` ON ` + table + ` FOR EACH ROW ` + when
 	if strings.HasPrefix(database, "sqlite:") {
-		text = `DROP TRIGGER hold_ends`
+		exec(trigger + ` BEGIN SELECT RAISE(ABORT, 'not yet'); END`)
+		return func() { exec(`DROP TRIGGER refuse`) }
 	}
-	if _, err := db.ExecContext(t.Context(), text); err != nil {
-		t.Fatal(err)
-	}
+	exec(`CREATE FUNCTION not_yet() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'not yet'; END$$`)
+	exec(trigger + ` EXECUTE FUNCTION not_yet()`)
+	return func() { exec(`DROP TRIGGER refuse ON ` + table) }
 }

@@ -27,34 +27,27 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	kept := step{name: "kept", state: "succeeded", least: 1, most: 1, how: func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour {
 		return nil
 	}}
-	var stepJobs []*stepJob
+	var jobs stepJobs
 	var models, lines []map[string]any
 	for i, m := range fakestudio.All() {
 		kinds := m.Kinds()
 		kind := kinds[i%len(kinds)]
 		w := newStepJob(t, m, kept, kind, open)
-		stepJobs = append(stepJobs, w)
+		jobs = append(jobs, w)
 		models = append(models, modelAt(m, kind, w.model))
 		lines = append(lines, m.JobLine(w.model, w.Fake, kind, nil, w.model))
 	}
 	p.SetCatalog(models, lines)
-	each := func(do func(w *stepJob)) {
-		var all sync.WaitGroup
-		for _, w := range stepJobs {
-			all.Go(func() { do(w) })
-		}
-		all.Wait()
-	}
 	move(t, p.Media, p.Media+".away")
 	if warned(t, p) {
 		t.Error("a node knows of an outage that nobody has met")
 	}
-	each(func(w *stepJob) {
+	jobs.each(func(w *stepJob) {
 		w.owner = p.Customer()
 		w.id = w.owner.Submit(t, w.kind, scene.JobRequest(w.model, "a boat", nil))
 	})
 	someKept := func() (n int) {
-		for _, w := range stepJobs {
+		for _, w := range jobs {
 			if p.OperatorJob(t, w.id).Has("kept") {
 				n++
 			}
@@ -62,7 +55,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 		return n
 	}
 	scene.Eventually(t, "results are kept, and nobody waits for an answer to a submission", func() bool {
-		for _, w := range stepJobs {
+		for _, w := range jobs {
 			if o := p.OperatorJob(t, w.id); o.Has("submitted") && !o.Has("kept") && !o.Has("ticket") {
 				return false
 			}
@@ -84,7 +77,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	} else {
 		p.Process = nodes[1].Process
 		scene.Eventually(t, "kept results are taken over", func() bool {
-			for _, w := range stepJobs {
+			for _, w := range jobs {
 				if o := p.OperatorJob(t, w.id); o.Has("kept") && o.Has("taken_over") {
 					return true
 				}
@@ -93,7 +86,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 		})
 		move(t, p.Media+".away", p.Media)
 	}
-	each(func(w *stepJob) { w.check(t, p) })
+	jobs.each(func(w *stepJob) { w.check(t, p) })
 	scene.Eventually(t, "the end of the outage is reported", func() bool { return !warned(t, p) })
 	p.Audit(t)
 	p.CheckStop(t)
