@@ -1,6 +1,9 @@
 package egress
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // globalUnicast holds all IPv6 addresses assigned on the internet.
 var globalUnicast = netip.MustParsePrefix("2000::/3")
@@ -42,10 +45,5 @@ func public(addr netip.Addr) bool {
 	if addr.Is6() && !globalUnicast.Contains(addr) {
 		return false
 	}
-	for _, p := range reserved {
-		if p.Contains(addr) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

@@ -141,12 +141,9 @@ func (w *routing) isLastResort(c *rankedLine) bool {
 
 // isFiltered reports whether the filter of a line's provider has stopped the prompt.
 func (w *routing) isFiltered(s *routingEntry) bool {
-	for _, other := range w.filtered {
-		if other.line.Provider == s.line.Provider && other.host == s.host {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.filtered, func(other *routingEntry) bool {
+		return other.line.Provider == s.line.Provider && other.host == s.host
+	})
 }
 
 // acquire begins an attempt on a line. It returns nil if the line must be skipped, with the reason

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"time"
@@ -76,10 +75,7 @@ func EmitLowTx(tx *store.Tx, account string, balance, threshold money.Amount) er
 
 // lowData is the data of balance.low.
 func lowData(balance, threshold money.Amount) []byte {
-	return mustJSON(struct {
-		Balance   json.Number `json:"balance_credits"`
-		Threshold json.Number `json:"threshold_credits"`
-	}{balance.Credits(), threshold.Credits()})
+	return fmt.Appendf(nil, `{"balance_credits":%s,"threshold_credits":%s}`, balance.Credits(), threshold.Credits())
 }
 
 // emit adds an event for the account's endpoint if the account chose the type.
@@ -97,12 +93,3 @@ func envelope(event, kind string, nowMS int64, data []byte) []byte {
 
 func eventID(nowMS int64) string    { return id.At("evt_", time.UnixMilli(nowMS)) }
 func deliveryID(nowMS int64) string { return id.At("dlv_", time.UnixMilli(nowMS)) }
-
-// mustJSON encodes a value of this package's own types.
-func mustJSON(v any) []byte {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic("webhook: data that is no JSON: " + err.Error())
-	}
-	return raw
-}

@@ -3,6 +3,7 @@ package jobs
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,12 +64,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 		return someKept() > 0
 	})
 	scene.Eventually(t, "the outage is reported", func() bool {
-		for _, n := range nodes {
-			if warned(t, n) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(nodes, func(n *scene.Node) bool { return warned(t, n) })
 	})
 	p.Kill()
 	if lite {

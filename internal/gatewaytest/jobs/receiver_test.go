@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,12 +29,7 @@ func (d delivery) signedBy(t testing.TB, secret string) bool {
 	}
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(d.id + "." + d.at + "." + d.body))
-	for _, s := range strings.Fields(d.signature) {
-		if s == "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Fields(d.signature), "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 }
 
 // receiver receives events and callbacks, and answers 204 or as behave says.

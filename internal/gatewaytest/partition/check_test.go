@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -205,12 +206,7 @@ func (c *cluster) settleOrders(s *submitter) {
 		c.settleOrder(s, o)
 	}
 	soon(t, "every job has ended", func() bool {
-		for _, j := range s.JobsOf(t, s.ID) {
-			if !j.Final() {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(s.JobsOf(t, s.ID), func(j scene.OperatorJob) bool { return !j.Final() })
 	})
 }
 
