@@ -95,7 +95,7 @@ func TestUserJobs(t *testing.T) {
 		if e := shown(waits); e.Status != "queued" || e.Ahead != 0 || e.WaitSeconds == 0 {
 			t.Errorf("queued: %+v", e)
 		}
-		err := h.db.View(t.Context(), func(tx *store.Tx) error {
+		h.viewTx(func(tx *store.Tx) error {
 			if _, err := gallery.GetTx(tx, h.account, foreign); !errors.Is(err, row.ErrNoJob) {
 				t.Errorf("another account's job: %v", err)
 			}
@@ -112,8 +112,5 @@ func TestUserJobs(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	})
 }

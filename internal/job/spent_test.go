@@ -69,16 +69,13 @@ func TestUsageOfAttempts(t *testing.T) {
 				h.finish(n, id, upstream.KindImage)
 				v := h.view(id)
 				var logged []row.TracedAttempt
-				err := h.db.View(t.Context(), func(tx *store.Tx) error {
+				h.viewTx(func(tx *store.Tx) error {
 					page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 1})
 					if err != nil || len(page.Receipts) != 1 || page.Receipts[0].ID != v.Request {
 						return fmt.Errorf("receipts %+v, %w", page.Receipts, err)
 					}
 					return json.Unmarshal(page.Receipts[0].Attempts, &logged)
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
 				for _, attempts := range [][]row.TracedAttempt{v.Attempts, logged} {
 					if len(attempts) != len(test.want) {
 						t.Fatalf("attempts %+v; want %+v", attempts, test.want)

@@ -43,7 +43,7 @@ func TestIndexes(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		h := newCluster(t, url, map[string]chatcall.Adapter{})
 		h.fillTables()
-		err := h.db.Update(t.Context(), func(tx *store.Tx) error {
+		h.updateTx(func(tx *store.Tx) error {
 			for name, s := range map[string]struct {
 				text string
 				args []any
@@ -75,11 +75,8 @@ func TestIndexes(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		eachFilter(func(f Filter) { // one transaction for each filter, because a slow machine needs longer than the limit of one
-			if err := h.db.Update(t.Context(), func(tx *store.Tx) error {
+			h.updateTx(func(tx *store.Tx) error {
 				if err := tx.ByIndex(); err != nil {
 					return err
 				}
@@ -87,9 +84,7 @@ func TestIndexes(t *testing.T) {
 					storetest.WalksIndex(t, tx, fmt.Sprintf("list %+v", f), s.text, s.args...)
 				}
 				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
+			})
 		})
 		h.update(`UPDATE job_run SET turn = turn + 1 WHERE state = 0 AND turn = 0`)
 		n := h.idleNode()

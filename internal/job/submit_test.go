@@ -297,9 +297,7 @@ func TestUndo(t *testing.T) {
 
 func (h *cluster) deleteKey() {
 	h.t.Helper()
-	if err := h.db.Update(h.t.Context(), func(tx *store.Tx) error { return account.DeleteKeyTx(tx, h.key) }); err != nil {
-		h.t.Fatal(err)
-	}
+	h.updateTx(func(tx *store.Tx) error { return account.DeleteKeyTx(tx, h.key) })
 }
 
 // TestSubmitTwice commits a submission again, like a node that crashed after a lost answer. Both

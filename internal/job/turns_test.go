@@ -160,7 +160,7 @@ func TestSlowModel(t *testing.T) {
 	n := h.idleNode()
 	h.submit(n, h.submission(n, "easel-1", 1))
 	var started sync.WaitGroup
-	err := h.db.Update(t.Context(), func(tx *store.Tx) error {
+	h.updateTx(func(tx *store.Tx) error {
 		if err := slot.LockTx(tx, "first"); err != nil {
 			return err
 		}
@@ -181,9 +181,6 @@ func TestSlowModel(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	started.Wait()
 	n.jobs.running.Wait()
 	first.checkSubmissions(t, 1)
