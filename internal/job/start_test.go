@@ -259,7 +259,7 @@ func TestStartLimit(t *testing.T) {
 		m.poll = func(int, string) (*jobcall.TaskStatus, error) {
 			return nil, failure(fault.UpstreamError, upstream.NextLater)
 		}
-		h.update(`UPDATE job_run SET queued_ms = queued_ms - 59000`)
+		h.update(`UPDATE job_run SET queued_ms = queued_ms - 45000`)
 		n.runJobs()
 		if s := h.poll(n, "image", back); s.Status != row.StatusProcessing {
 			t.Fatalf("a job that came back: %+v", s)
