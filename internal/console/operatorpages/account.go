@@ -1,6 +1,7 @@
 package operatorpages
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"maps"
@@ -103,11 +104,11 @@ func (c *console) showAccount(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.accountWith(v, a, accountForms{}, 0)
+	return c.accountWith(v, a, accountForms{})
 }
 
 // accountWith shows an account with forms, which may have errors.
-func (c *console) accountWith(v *page.Visit, a account.Account, forms accountForms, status int) (page.Responder, error) {
+func (c *console) accountWith(v *page.Visit, a account.Account, forms accountForms) (page.FullPage, error) {
 	path := "/operator/accounts/" + a.ID
 	view := v.Query("view")
 	if forms.user != nil {
@@ -135,9 +136,9 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 		{Label: "Floor", Value: ui.Money{Amount: a.Money.Floor}, Note: ui.Text{Text: "the lowest allowed balance"}},
 		{Label: "Usage above reservations", Value: ui.Money{Amount: a.Over}, Note: ui.Text{Text: "not charged to anybody"}}}
 	if err := v.View(func(tx *store.Tx) error { return c.fillTx(tx, &shown, v, a, view, forms) }); err != nil {
-		return nil, err
+		return page.FullPage{}, err
 	}
-	return page.FullPage{Name: "account", Title: a.Name, Main: shown, Status: status}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "account", Title: a.Name, Main: shown}.WithNotice(v, map[string]string{
 		"created":  "The account is created. Credit it, create a key, and send the welcome text.",
 		"credited": "Done. The balance below includes the change.",
 		"changed":  "Saved.",
@@ -163,19 +164,14 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 		if err != nil {
 			return err
 		}
-		form := accountKeyForm(a.ID, rand.Text())
-		p.New, p.NewWord = &form, "Create a key"
+		p.New, p.NewWord = new(accountKeyForm(a.ID, rand.Text())), "Create a key"
 		list(keysTable(keys), more, page.Last(keys, func(k account.Key) string { return k.ID }), "No keys yet.")
 	case "users":
 		users, more, err := account.ListUsersTx(tx, a.ID, after, page.Rows)
 		if err != nil {
 			return err
 		}
-		form := accountUserForm(a.ID)
-		if forms.user != nil {
-			form = *forms.user
-		}
-		p.New, p.NewWord = &form, "Add a user"
+		p.New, p.NewWord = cmp.Or(forms.user, new(accountUserForm(a.ID))), "Add a user"
 		list(usersTable(v, users), more, page.Last(users, func(u account.User) string { return u.ID }), "Nobody signs in to this account.")
 	case "money":
 		moves, more, err := movement.ListTx(tx, movement.Selection{Account: a.ID, After: after, Limit: page.Rows})
@@ -226,27 +222,14 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 		{Name: "Since", Value: ui.Moment{MS: a.CreatedMS}}, {Name: "Today (UTC)", Value: ui.Text{Text: fmt.Sprintf("%s, %s failed, %s",
 			ui.Requests(u.Today.Requests), ui.Thousands(u.Today.Failed), ui.USD(u.Today.Cost))}},
 		{Name: "In all", Value: ui.Text{Text: ui.Requests(u.Total.Requests) + ", " + ui.USD(u.Total.Cost)}}}
-	credit, change, note := creditForm(a.ID, rand.Text()), accountForm(a), noteForm(a)
+	credit := creditForm(a.ID, rand.Text())
 	credit.Field("usd").Value, credit.Field("note").Value = v.Prefill("usd"), v.Prefill("note")
-	if forms.credit != nil {
-		credit = *forms.credit
-	}
-	if forms.change != nil {
-		change = *forms.change
-	}
-	prices := pricesForm(a)
-	if forms.prices != nil {
-		prices = *forms.prices
-	}
-	if forms.note != nil {
-		note = *forms.note
-	}
-	p.Credit, p.Change, p.Prices, p.Note = &credit, &change, &prices, &note
+	p.Credit, p.Change = cmp.Or(forms.credit, &credit), cmp.Or(forms.change, new(accountForm(a)))
+	p.Prices, p.Note = cmp.Or(forms.prices, new(pricesForm(a))), cmp.Or(forms.note, new(noteForm(a)))
 	if a.Email, err = account.SignInOfTx(tx, a); err != nil { // for the text with the sign-in
 		return err
 	}
-	welcome := c.welcomeText(a, nil, "")
-	p.Welcome, p.PublicURLWarning = &welcome, c.publicURLWarning()
+	p.Welcome, p.PublicURLWarning = new(c.welcomeText(a, nil, "")), c.publicURLWarning()
 	return nil
 }
 

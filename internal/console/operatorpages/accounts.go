@@ -2,7 +2,6 @@ package operatorpages
 
 import (
 	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -15,14 +14,6 @@ import (
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
-
-// accountsPage lists the accounts.
-type accountsPage struct {
-	Filters ui.Filters
-	Table   ui.DataTable
-	Empty   *ui.EmptyState
-	Pager   ui.Pager
-}
 
 // creditPage previews a credit.
 type creditPage struct {
@@ -42,7 +33,8 @@ func searchFilter(path, q string) ui.Filters {
 
 func (c *console) listAccounts(v *page.Visit) (page.Responder, error) {
 	q := strings.TrimSpace(v.Query("q"))
-	shown := accountsPage{Filters: searchFilter("/operator/accounts", q)}
+	shown := page.List{Title: "Accounts", Path: "/operator/accounts", Filters: searchFilter("/operator/accounts", q),
+		New: page.CreateLink("/operator/accounts/new", "Create an account")}
 	if err := v.View(func(tx *store.Tx) (err error) {
 		var list []account.Account
 		more := false
@@ -58,22 +50,17 @@ func (c *console) listAccounts(v *page.Visit) (page.Responder, error) {
 			return err
 		}
 		shown.Table = accountsTable(list)
-		if len(list) > 0 {
-			shown.Pager = v.Pager("/operator/accounts", more, list[len(list)-1].ID)
-		}
+		shown.Pager = v.Pager(shown.Path, more, page.Last(list, func(a account.Account) string { return a.ID }))
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &ui.EmptyState{Title: "No accounts yet", Text: "An account is a customer, with a balance, keys and users.",
-			Link: &ui.Link{Href: page.Base + "/operator/accounts/new", Text: "Create an account", Icon: "plus", Button: true, Main: true}}
-		if q != "" {
-			shown.Empty = &ui.EmptyState{Title: "No account has this text in its name, email or id",
-				Link: &ui.Link{Href: page.Base + "/operator/accounts", Text: "All accounts", Button: true}}
-		}
+	if len(shown.Table.Rows) == 0 && q != "" {
+		shown.Empty = page.NoneMatch(shown.Path, "All accounts")
+		shown.Empty.Title = "No account has this text in its name, email or id"
 	}
-	return page.FullPage{Name: "accounts", Title: "Accounts", Main: shown}, nil
+	return shown.Page(false, ui.EmptyState{Title: "No accounts yet", Link: shown.New,
+		Text: "An account is a customer, with a balance, keys and users."}), nil
 }
 
 // oneAccountTx returns a list with the account of an id, or an empty list if the id is unknown.
@@ -135,60 +122,52 @@ func creditForm(id, once string) ui.PostForm {
 // creditAccount moves money in two steps: the first previews the balance, the second moves the
 // money. A repeated form moves the money only once.
 func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
-	form := creditForm(v.PathID(), "")
-	if err := v.ReadForm(&form); err != nil {
+	a, err := accountOf(v)
+	if err != nil {
 		return nil, err
 	}
+	form := creditForm(a.ID, "")
 	var given operator.Credit
-	var a account.Account
-	low := false
-	credit := func() error {
+	return v.Submit(&form, func() (page.Responder, error) {
 		usd, err := dollars(&form, "usd")
 		given.Note = form.Field("note").Value
 		if usd != nil {
 			given.USD = *usd
 		}
 		if err := errors.Join(err, given.Check()); err != nil {
-			return err
-		}
-		once, err := v.Once(&form, "credit "+v.PathID())
-		if err != nil {
-			return err
-		}
-		if form.Field("sure").Value == "" {
-			return nil
-		}
-		if err := c.confirmTakeBack(v, given, form.Field("secret").Value); err != nil {
-			return err
-		}
-		return v.Update(func(tx *store.Tx) (err error) {
-			_, _, err = page.OnceTx(tx, once, func() (string, error) {
-				_, low, err = operator.CreditTx(tx, show.Actor(v), v.PathID(), given)
-				return v.PathID(), err
-			})
-			return err
-		})
-	}
-	if err := v.View(func(tx *store.Tx) (err error) { a, err = account.GetTx(tx, v.PathID()); return err }); err != nil {
-		return nil, err
-	}
-	if err := credit(); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
+		once, err := v.Once(&form, "credit "+a.ID)
+		if err != nil {
+			return nil, err
+		}
+		if form.Field("sure").Value == "" {
+			return c.previewCredit(v, a, given, form), nil
+		}
+		if err := c.confirmTakeBack(v, given, form.Field("secret").Value); err != nil {
+			return nil, err
+		}
+		low := false
+		if err := v.Update(func(tx *store.Tx) error {
+			_, _, err := page.OnceTx(tx, once, func() (_ string, err error) {
+				_, low, err = operator.CreditTx(tx, show.Actor(v), a.ID, given)
+				return a.ID, err
+			})
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		if low {
+			c.Webhooks.Wake()
+		}
+		return page.To("/operator/accounts/"+a.ID, "credited"), nil
+	}, func() (page.FullPage, error) {
 		form.Field("secret").Value = ""
 		if form.Field("sure").Value != "" {
-			return c.previewCredit(v, a, given, form, http.StatusUnprocessableEntity), nil
+			return c.previewCredit(v, a, given, form), nil
 		}
-		return c.accountWith(v, a, accountForms{credit: &form}, http.StatusUnprocessableEntity)
-	}
-	if form.Field("sure").Value == "" {
-		return c.previewCredit(v, a, given, form, 0), nil
-	}
-	if low {
-		c.Webhooks.Wake()
-	}
-	return page.To("/operator/accounts/"+a.ID, "credited"), nil
+		return c.accountWith(v, a, accountForms{credit: &form})
+	})
 }
 
 // confirmTakeBack confirms the operator's identity before money is taken back.
@@ -214,7 +193,7 @@ func (c *console) confirmIdentity(v *page.Visit, secret, not string) error {
 }
 
 // previewCredit previews a credit and asks for a confirmation.
-func (c *console) previewCredit(v *page.Visit, a account.Account, given operator.Credit, form ui.PostForm, status int) page.Responder {
+func (c *console) previewCredit(v *page.Visit, a account.Account, given operator.Credit, form ui.PostForm) page.FullPage {
 	for _, name := range []string{"usd", "note"} {
 		form.Field(name).Kind = ui.Hidden
 	}
@@ -230,7 +209,7 @@ func (c *console) previewCredit(v *page.Visit, a account.Account, given operator
 	shown := creditPage{Name: a.Name, Form: form, Facts: ui.Facts{{Name: "Account", Value: a.Name},
 		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(word), Value: ui.Money{Amount: amount}},
 		{Name: "Balance then", Value: ui.Money{Amount: a.Money.Balance + given.USD}}, {Name: "Note", Value: ui.OrDash(given.Note)}}}
-	return page.FullPage{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: shown, Status: status}
+	return page.FullPage{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: shown}
 }
 
 // changeAccount edits an account's name, contact address and floor.
@@ -240,10 +219,7 @@ func (c *console) changeAccount(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	form := accountForm(a)
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	change := func() error {
+	return v.Submit(&form, func() (page.Responder, error) {
 		name := form.Field("name").Value
 		floor, err := dollars(&form, "overdraft_floor_usd")
 		if floor == nil {
@@ -257,17 +233,10 @@ func (c *console) changeAccount(v *page.Visit) (page.Responder, error) {
 			patch.Test = &test
 		}
 		if err := errors.Join(err, patch.Check(a)); err != nil {
-			return err
-		}
-		return c.patchAccount(v, patch)
-	}
-	if err := change(); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
-		return c.accountWith(v, a, accountForms{change: &form}, http.StatusUnprocessableEntity)
-	}
-	return page.To("/operator/accounts/"+a.ID, "changed"), nil
+		return c.patchAccount(v, patch, "changed")
+	}, func() (page.FullPage, error) { return c.accountWith(v, a, accountForms{change: &form}) })
 }
 
 // saveNote saves the operators' note about an account.
@@ -277,46 +246,30 @@ func (c *console) saveNote(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	form := noteForm(a)
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	if err := c.patchAccount(v, account.Patch{Note: &form.Field("note").Value}); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
-			return nil, err
-		}
-		return c.accountWith(v, a, accountForms{note: &form}, http.StatusUnprocessableEntity)
-	}
-	return page.To("/operator/accounts/"+a.ID, "changed"), nil
+	return v.Submit(&form, func() (page.Responder, error) {
+		return c.patchAccount(v, account.Patch{Note: &form.Field("note").Value}, "changed")
+	}, func() (page.FullPage, error) { return c.accountWith(v, a, accountForms{note: &form}) })
 }
 
-func (c *console) patchAccount(v *page.Visit, p account.Patch) error {
+// patchAccount changes the account named in the path. done selects the notice on its page.
+func (c *console) patchAccount(v *page.Visit, p account.Patch, done string) (page.Responder, error) {
 	// Also after an error, because the transaction may have been committed.
 	defer c.Keys.ForgetAccount(v.PathID())
-	return v.Update(func(tx *store.Tx) error {
+	return v.Done("/operator/accounts/"+url.PathEscape(v.PathID()), done, func(tx *store.Tx) error {
 		_, err := operator.ChangeAccountTx(tx, show.Actor(v), v.PathID(), p)
 		return err
 	})
 }
 
 func (c *console) disableAccount(v *page.Visit) (page.Responder, error) {
-	return c.switchAccount(v, true, "disabled")
-}
-func (c *console) enableAccount(v *page.Visit) (page.Responder, error) {
-	return c.switchAccount(v, false, "enabled")
+	return c.patchAccount(v, account.Patch{Disabled: new(true)}, "disabled")
 }
 
-func (c *console) switchAccount(v *page.Visit, disabled bool, done string) (page.Responder, error) {
-	if err := c.patchAccount(v, account.Patch{Disabled: &disabled}); err != nil {
-		return nil, err
-	}
-	return page.To("/operator/accounts/"+url.PathEscape(v.PathID()), done), nil
+func (c *console) enableAccount(v *page.Visit) (page.Responder, error) {
+	return c.patchAccount(v, account.Patch{Disabled: new(false)}, "enabled")
 }
 
 // accountOf returns the account named in the path.
-func accountOf(v *page.Visit) (a account.Account, err error) {
-	err = v.View(func(tx *store.Tx) (err error) {
-		a, err = account.GetTx(tx, v.PathID())
-		return err
-	})
-	return a, err
+func accountOf(v *page.Visit) (account.Account, error) {
+	return page.Read(v, func(tx *store.Tx) (account.Account, error) { return account.GetTx(tx, v.PathID()) })
 }

@@ -64,29 +64,20 @@ func booksBadge(o operator.AuditOutcome) ui.Badge {
 
 func (c *console) books(v *page.Visit) (page.Responder, error) {
 	now, err := c.booksNow(v)
-	if err != nil {
-		return nil, err
-	}
 	return page.FullPage{Name: "books", Title: "Books", Main: booksPage{Now: now}}.WithNotice(v, map[string]string{
 		"begun": "An audit runs now, beside the service. Its result appears here.",
 		"runs":  "An audit runs already on this node; its result appears here.",
-	}), nil
+	}), err
 }
 
 func (c *console) liveBooks(v *page.Visit) (page.Responder, error) {
 	now, err := c.booksNow(v)
-	if err != nil {
-		return nil, err
-	}
-	return page.Fragment{Name: "booksnow", Main: now}, nil
+	return page.Fragment{Name: "booksnow", Main: now}, err
 }
 
 func (c *console) booksNow(v *page.Visit) (booksFragment, error) {
-	var runs []operator.AuditOutcome
-	if err := v.View(func(tx *store.Tx) (err error) {
-		runs, err = operator.AuditsTx(tx, shownAudits)
-		return err
-	}); err != nil {
+	runs, err := page.Read(v, func(tx *store.Tx) ([]operator.AuditOutcome, error) { return operator.AuditsTx(tx, shownAudits) })
+	if err != nil {
 		return booksFragment{}, err
 	}
 	shown := booksFragment{Address: page.Base + "/operator/live/books",
@@ -137,11 +128,9 @@ func (p *booksFragment) lastRun(o operator.AuditOutcome) {
 
 func (c *console) runAudit(v *page.Visit) (page.Responder, error) {
 	begun, err := c.Audits.Begin(v.Context(), show.Actor(v))
-	if err != nil {
-		return nil, err
-	}
+	done := "begun"
 	if !begun {
-		return page.To("/operator/books", "runs"), nil
+		done = "runs"
 	}
-	return page.To("/operator/books", "begun"), nil
+	return page.To("/operator/books", done), err
 }

@@ -194,15 +194,11 @@ func (c *console) editCatalog(v *page.Visit) (page.Responder, error) {
 	var base int64
 	if err := v.View(func(tx *store.Tx) error {
 		doc, revision, err := catalog.CurrentTx(tx)
-		if errors.Is(err, catalog.ErrNoRevision) {
-			return nil
+		if err == nil {
+			text, base = string(doc.YAML()), revision
 		}
-		if err != nil {
-			return err
-		}
-		text, base = string(doc.YAML()), revision
-		return nil
-	}); err != nil {
+		return err
+	}); err != nil && !errors.Is(err, catalog.ErrNoRevision) {
 		return nil, err
 	}
 	return page.FullPage{Name: "catalogedit", Title: "Edit the catalog", Main: catalogEditPage{Base: base, Form: catalogForm(text, base),
@@ -240,14 +236,12 @@ func (c *console) putCatalog(v *page.Visit) (page.Responder, error) {
 	}
 	if sure {
 		applied, err := c.apply(v, doc, base)
-		if !errors.Is(err, operator.ErrApplied) {
-			if err != nil {
-				return nil, err
-			}
-			if applied.Revision == base {
-				return page.To("/operator/catalog", "same"), nil
-			}
-			return page.To("/operator/catalog", "applied"), nil
+		switch {
+		case errors.Is(err, operator.ErrApplied): // shown as a conflict below
+		case err == nil && applied.Revision == base:
+			return page.To("/operator/catalog", "same"), nil
+		default:
+			return page.To("/operator/catalog", "applied"), err
 		}
 	}
 	if err := v.View(func(tx *store.Tx) error {
@@ -264,10 +258,9 @@ func (c *console) putCatalog(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "catalogedit", Title: "What the catalog changes", Main: shown, Status: status}, nil
 }
 
-func (c *console) apply(v *page.Visit, doc *catalog.Document, base int64) (applied catalog.Applied, err error) {
-	err = v.Update(func(tx *store.Tx) (err error) {
-		applied, err = operator.ApplyOnTx(tx, show.Actor(v), doc, base)
-		return err
+func (c *console) apply(v *page.Visit, doc *catalog.Document, base int64) (catalog.Applied, error) {
+	applied, err := page.Write(v, func(tx *store.Tx) (catalog.Applied, error) {
+		return operator.ApplyOnTx(tx, show.Actor(v), doc, base)
 	})
 	if err == nil {
 		c.refreshNow(v, "the new catalog", c.Catalog.Refresh)
@@ -365,11 +358,8 @@ func (c *console) showRevision(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	shown := revisionPage{Number: number, Current: number == preview.Revision, Changes: preview.Changes, YAML: string(doc.YAML())}
-	var moreWarnings []string
-	if err := v.View(func(tx *store.Tx) (err error) {
-		moreWarnings, err = c.warningsTx(tx, doc)
-		return err
-	}); err != nil {
+	moreWarnings, err := page.Read(v, func(tx *store.Tx) ([]string, error) { return c.warningsTx(tx, doc) })
+	if err != nil {
 		return nil, err
 	}
 	text := preview.Changes

@@ -3,7 +3,6 @@ package operatorpages
 import (
 	"crypto/rand"
 	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -17,16 +16,6 @@ import (
 	"tollgate/internal/store"
 )
 
-// codesPage lists the redeem codes.
-type codesPage struct {
-	Table ui.DataTable
-	Empty *ui.EmptyState
-	Pager ui.Pager
-}
-
-// newCodesPage asks for new codes.
-type newCodesPage struct{ Form ui.PostForm }
-
 // createdCodesPage shows new codes once.
 type createdCodesPage struct {
 	Title string
@@ -37,8 +26,7 @@ type createdCodesPage struct {
 var codeTones = map[string]ui.Tone{account.CodeUnused: ui.Info, account.CodeUsed: ui.OK, account.CodeExpired: ui.Warn}
 
 func (c *console) listCodes(v *page.Visit) (page.Responder, error) {
-	const path = "/operator/codes"
-	var shown codesPage
+	shown := page.List{Title: "Codes", Path: "/operator/codes"}
 	if err := v.View(func(tx *store.Tx) error {
 		now, err := tx.NowMS()
 		if err != nil {
@@ -48,23 +36,19 @@ func (c *console) listCodes(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return err
 		}
-		var owners []string
-		for _, code := range list {
-			owners = append(owners, code.Account)
-		}
-		names, err := account.NamesTx(tx, owners)
+		names, err := accountNamesTx(tx, list, func(code account.RedeemCode) string { return code.Account })
 		shown.Table = codesTable(v, list, names, now)
-		shown.Pager = v.Pager(path, more, page.Last(list, func(code account.RedeemCode) string { return code.ID }))
+		shown.Pager = v.Pager(shown.Path, more, page.Last(list, func(code account.RedeemCode) string { return code.ID }))
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &ui.EmptyState{Title: "No codes yet",
-			Text: "A customer redeems a code once in the console and gets its value as credit.",
-			Link: &ui.Link{Href: page.Base + path + "/new", Text: "Create codes", Icon: "plus", Button: true, Main: true}}
+	create := page.CreateLink("/operator/codes/new", "Create codes")
+	if len(shown.Table.Rows) > 0 {
+		shown.New = create
 	}
-	return page.FullPage{Name: "codes", Title: "Codes", Main: shown}.WithNotice(v, map[string]string{
+	return shown.Page(false, ui.EmptyState{Title: "No codes yet", Link: create,
+		Text: "A customer redeems a code once in the console and gets its value as credit."}).WithNotice(v, map[string]string{
 		"void": "The code is void and can no longer be redeemed.",
 	}), nil
 }
@@ -125,7 +109,7 @@ func secretField(v *page.Visit, why string) ui.FormField {
 }
 
 func (c *console) newCodes(v *page.Visit) (page.Responder, error) {
-	return page.FullPage{Name: "newcodes", Title: "Create codes", Main: newCodesPage{newCodesForm(v, rand.Text())}}, nil
+	return page.FormPage("Create codes", newCodesForm(v, rand.Text())), nil
 }
 
 // readCodesForm reads the form of new codes. It returns all errors joined. The values are checked
@@ -154,24 +138,21 @@ func readCodesForm(form *ui.PostForm) (account.NewCodes, error) {
 // createCodes creates codes and shows their texts in the same response.
 func (c *console) createCodes(v *page.Visit) (page.Responder, error) {
 	form := newCodesForm(v, "")
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	var codes []account.RedeemCode
-	var texts []string
-	create := func() error {
+	return v.Submit(&form, func() (page.Responder, error) {
 		n, err := readCodesForm(&form)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		once, err := v.Once(&form, "codes")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := c.confirmIdentity(v, form.Field("secret").Value, "no code was made"); err != nil {
-			return err
+			return nil, err
 		}
-		return v.Update(func(tx *store.Tx) error {
+		var codes []account.RedeemCode
+		var texts []string
+		if err := v.Update(func(tx *store.Tx) error {
 			codes, texts = nil, nil // of an attempt before
 			_, _, err := page.OnceTx(tx, once, func() (string, error) {
 				if codes, texts, err = operator.CreateCodesTx(tx, show.Actor(v), n); err != nil {
@@ -180,19 +161,20 @@ func (c *console) createCodes(v *page.Visit) (page.Responder, error) {
 				return codes[0].Batch, nil
 			})
 			return err
-		})
-	}
-	if err := create(); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
+		}); err != nil {
 			return nil, err
 		}
-		return page.FullPage{Name: "newcodes", Title: "Create codes", Main: newCodesPage{form}, Status: http.StatusUnprocessableEntity}, nil
-	}
+		return showCodes(codes, texts, form.Field("as").Value == asFile)
+	}, func() (page.FullPage, error) { return page.FormPage("Create codes", form), nil })
+}
+
+// showCodes shows new codes as a page or as a file. codes is empty if they were shown before.
+func showCodes(codes []account.RedeemCode, texts []string, inFile bool) (page.Responder, error) {
 	shown := createdCodesPage{Title: "Codes created"}
 	if len(codes) > 0 {
 		t := textsTable(codes, texts)
-		if form.Field("as").Value == asFile {
-			return page.CSV{Name: codes[0].Batch, Next: func() (ui.DataTable, bool, error) { return t, false, nil }}, nil
+		if inFile {
+			return page.CSVFile(codes[0].Batch, t), nil
 		}
 		var file strings.Builder
 		if err := t.CSV(&file, true); err != nil {
@@ -216,11 +198,8 @@ func textsTable(codes []account.RedeemCode, texts []string) ui.DataTable {
 }
 
 func (c *console) voidCode(v *page.Visit) (page.Responder, error) {
-	if err := v.Update(func(tx *store.Tx) error {
+	return v.Done("/operator/codes", "void", func(tx *store.Tx) error {
 		_, err := operator.VoidCodeTx(tx, show.Actor(v), v.PathID())
 		return err
-	}); err != nil {
-		return nil, err
-	}
-	return page.To("/operator/codes", "void"), nil
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/operator"
+	"tollgate/internal/store"
 )
 
 // credentialsPage shows a customer's new link or key once, with the text to send.
@@ -88,10 +89,11 @@ func (c *console) offer() show.Offer {
 	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines.Statuses()}
 }
 
-// showLink shows a link for a user, this once.
-func (c *console) showLink(l operator.SentLink) page.Responder {
+// linkWith creates a link for a user and shows the link, this once.
+func (c *console) linkWith(v *page.Visit, create func(*store.Tx) (operator.SentLink, error)) (page.Responder, error) {
+	l, err := page.Write(v, create)
 	title := "Link for " + l.User.Email
 	return page.FullPage{Name: "credentials", Title: title, Main: credentialsPage{Title: title, Items: "this link", To: l.User.Email,
 		Secrets: []ui.CopyField{show.LinkToCopy(l)}, Text: show.LinkLetter(c.PublicURL, l), PublicURLWarning: c.publicURLWarning(),
-		Back: page.Base + "/operator/accounts/" + l.User.Account + "?view=users"}}
+		Back: page.Base + "/operator/accounts/" + l.User.Account + "?view=users"}}, err
 }

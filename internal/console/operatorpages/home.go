@@ -227,18 +227,12 @@ func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
 
 func (c *console) home(v *page.Visit) (page.Responder, error) {
 	now, err := c.now(v)
-	if err != nil {
-		return nil, err
-	}
-	return page.FullPage{Name: "home", Title: "Overview", Main: homePage{Now: now}}, nil
+	return page.FullPage{Name: "home", Title: "Overview", Main: homePage{Now: now}}, err
 }
 
 func (c *console) liveHome(v *page.Visit) (page.Responder, error) {
 	now, err := c.now(v)
-	if err != nil {
-		return nil, err
-	}
-	return page.Fragment{Name: "now", Main: now}, nil
+	return page.Fragment{Name: "now", Main: now}, err
 }
 
 // now returns the state of the service.

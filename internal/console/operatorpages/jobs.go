@@ -16,15 +16,6 @@ import (
 	"tollgate/internal/store"
 )
 
-// jobsPage lists the jobs of all accounts.
-type jobsPage struct {
-	Tabs    ui.Tabs
-	Filters ui.Filters
-	Table   ui.DataTable
-	Empty   *ui.EmptyState
-	Pager   ui.Pager
-}
-
 // jobPage is one job.
 type jobPage struct {
 	ID       string
@@ -89,29 +80,15 @@ func jobsTable(rows []jobRow, names map[string]string) ui.DataTable {
 	return t
 }
 
+// listJobs lists the jobs of all accounts.
 func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
-	const path = "/operator/jobs"
-	var shown jobsPage
 	status := v.Query("status")
-	shown.Tabs.Label = "State"
-	known := false
-	add := func(state string) {
-		values := v.Request.URL.Query()
-		values.Del("after")
-		values.Set("status", state)
-		known = known || state == status
-		shown.Tabs.Items = append(shown.Tabs.Items,
-			ui.Tab{Href: page.AddressOf(path, values), Text: show.JobTab(state), Current: state == status})
-	}
-	add("")
-	for _, state := range show.JobStates() {
-		add(state.Status)
-	}
-	if !known {
+	shown := page.List{Title: "Jobs", Path: "/operator/jobs", Tabs: v.Tabs("/operator/jobs", "State", "status", show.JobStates())}
+	if !shown.Tabs.Known() {
 		return nil, fault.New(fault.InvalidRequest, "There is no state %q of jobs.", status)
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
-		form := listFilter{Path: path, Codes: jobCodes(), Catalog: c.Catalog.Current(),
+		form := listFilter{Path: shown.Path, Codes: jobCodes(), Catalog: c.Catalog.Current(),
 			Names: []string{"account", "key", "model", "line", "code", "since", "until"}}
 		var ids selectedIDs
 		if shown.Filters, ids, err = form.formTx(tx, v); err != nil {
@@ -132,19 +109,13 @@ func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 		rows := jobRows(found)
 		names, err := accountNamesTx(tx, rows, func(r jobRow) string { return r.Account })
 		shown.Table = jobsTable(rows, names)
-		shown.Pager = v.Pager(path, more, page.Last(rows, func(r jobRow) string { return r.ID }))
+		shown.Pager = v.Pager(shown.Path, more, page.Last(rows, func(r jobRow) string { return r.ID }))
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &ui.EmptyState{Title: "No jobs yet",
-			Text: "Image and video jobs appear here and are kept for job_retention."}
-		if shown.Filters.Clear != "" || status != "" {
-			shown.Empty = page.NoneMatch(path, "All jobs")
-		}
-	}
-	return page.FullPage{Name: "jobs", Title: "Jobs", Main: shown}, nil
+	return shown.Page(shown.Filters.Clear != "" || status != "", ui.EmptyState{Title: "No jobs yet",
+		Text: "Image and video jobs appear here and are kept for job_retention."}), nil
 }
 
 // noJob turns row.ErrNoJob into a 404 and returns any other error unchanged.
@@ -156,12 +127,8 @@ func noJob(err error) error {
 }
 
 // jobOf returns the job named in the path.
-func jobOf(v *page.Visit) (r jobRow, err error) {
-	var found job.View
-	err = v.View(func(tx *store.Tx) (err error) {
-		found, err = job.GetTx(tx, v.PathID())
-		return err
-	})
+func jobOf(v *page.Visit) (jobRow, error) {
+	found, err := page.Read(v, func(tx *store.Tx) (job.View, error) { return job.GetTx(tx, v.PathID()) })
 	return jobRowOf(found), noJob(err)
 }
 

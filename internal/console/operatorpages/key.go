@@ -1,7 +1,6 @@
 package operatorpages
 
 import (
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -54,9 +53,9 @@ func keysTable(keys []account.Key) ui.DataTable {
 }
 
 // keyOf returns the key named in the path, with a form of its settings.
-func (c *console) keyOf(v *page.Visit) (k account.Key, form ui.PostForm, err error) {
-	err = v.View(func(tx *store.Tx) (err error) { k, err = account.GetKeyTx(tx, v.PathID()); return err })
-	form = show.KeyForm(c.Catalog.Current(), page.Base+keyPath(k.ID), "Save")
+func (c *console) keyOf(v *page.Visit) (account.Key, ui.PostForm, error) {
+	k, err := page.Read(v, func(tx *store.Tx) (account.Key, error) { return account.GetKeyTx(tx, v.PathID()) })
+	form := show.KeyForm(c.Catalog.Current(), page.Base+keyPath(k.ID), "Save")
 	show.FillKeyForm(&form, k)
 	return k, form, err
 }
@@ -66,15 +65,15 @@ func (c *console) showKey(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.keyWith(v, k, form, "", 0)
+	return c.keyWith(v, k, form, "")
 }
 
 // keyWith shows a key with a form, which may have errors. notDeleted is the error of a rejected
 // deletion; it may be empty.
-func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDeleted string, status int) (page.Responder, error) {
-	var owner account.Account
-	if err := v.View(func(tx *store.Tx) (err error) { owner, err = account.GetTx(tx, k.Account); return err }); err != nil {
-		return nil, err
+func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDeleted string) (page.FullPage, error) {
+	owner, err := page.Read(v, func(tx *store.Tx) (account.Account, error) { return account.GetTx(tx, k.Account) })
+	if err != nil {
+		return page.FullPage{}, err
 	}
 	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Switch: show.KeySwitch(k, page.Base+keyPath(k.ID)), Form: form}
 	shown.Stats = append(show.KeyFigures(k), ui.Figure{Label: "Usage above reservations", Value: ui.Money{Amount: k.Over},
@@ -83,12 +82,10 @@ func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDel
 	shown.Uses = ui.Tabs{Label: "Usage of the key", Items: []ui.Tab{
 		{Href: page.AddressOf("/operator/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
 		{Href: page.AddressOf("/operator/usage", url.Values{"key": {k.ID}, "by": {string(spending.ByModel)}}), Text: "Its usage"}}}
-	shown.Delete = v.Confirm(ui.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + show.KeyName(k) + "?", Danger: true,
-		Type: show.KeyName(k), Action: page.Base + keyPath(k.ID) + "/delete", Error: notDeleted, Text: []string{
-			"What " + owner.Name + " runs with this key stops working at once, and the key cannot be brought back. " +
-				"Its requests and charges stay on record. Disabling it can be taken back."}})
-	shown.Delete.Open = shown.Delete.Open || notDeleted != ""
-	return page.FullPage{Name: "key", Title: show.KeyName(k), Main: shown, Status: status}.WithNotice(v, map[string]string{
+	shown.Delete = show.DeleteKey(v, k, page.Base+keyPath(k.ID), notDeleted,
+		"What "+owner.Name+" runs with this key stops working at once, and the key cannot be brought back. "+
+			"Its requests and charges stay on record. Disabling it can be taken back.")
+	return page.FullPage{Name: "key", Title: show.KeyName(k), Main: shown}.WithNotice(v, map[string]string{
 		"saved":    "Saved. The settings apply from the next request. The account's users see it too, and can change it.",
 		"disabled": "The key is disabled: it answers 401. The account's users can enable it; disable the account to stop it.",
 		"enabled":  "The key works again.",
@@ -100,40 +97,27 @@ func (c *console) changeKey(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	if err := c.editKey(v, func(s *account.KeySettings) error { return show.ReadKeyForm(&form, s) }); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
-			return nil, err
-		}
-		return c.keyWith(v, k, form, "", http.StatusUnprocessableEntity)
-	}
-	return page.To(keyPath(k.ID), "saved"), nil
+	return v.Submit(&form, func() (page.Responder, error) {
+		return c.editKey(v, "saved", func(s *account.KeySettings) error { return show.ReadKeyForm(&form, s) })
+	}, func() (page.FullPage, error) { return c.keyWith(v, k, form, "") })
 }
 
-// editKey changes the key named in the path.
-func (c *console) editKey(v *page.Visit, edit func(*account.KeySettings) error) error {
+// editKey changes the key named in the path. done selects the notice on its page.
+func (c *console) editKey(v *page.Visit, done string, edit func(*account.KeySettings) error) (page.Responder, error) {
 	// Also after an error, because the transaction may have been committed.
 	defer c.Keys.Forget(v.PathID())
-	return v.Update(func(tx *store.Tx) error {
+	return v.Done(keyPath(v.PathID()), done, func(tx *store.Tx) error {
 		_, err := operator.ChangeKeyTx(tx, show.Actor(v), v.PathID(), edit)
 		return err
 	})
 }
 
 func (c *console) disableKey(v *page.Visit) (page.Responder, error) {
-	return c.switchKey(v, true, "disabled")
-}
-func (c *console) enableKey(v *page.Visit) (page.Responder, error) {
-	return c.switchKey(v, false, "enabled")
+	return c.editKey(v, "disabled", func(s *account.KeySettings) error { s.Disabled = true; return nil })
 }
 
-func (c *console) switchKey(v *page.Visit, disabled bool, done string) (page.Responder, error) {
-	if err := c.editKey(v, func(s *account.KeySettings) error { s.Disabled = disabled; return nil }); err != nil {
-		return nil, err
-	}
-	return page.To(keyPath(v.PathID()), done), nil
+func (c *console) enableKey(v *page.Visit) (page.Responder, error) {
+	return c.editKey(v, "enabled", func(s *account.KeySettings) error { s.Disabled = false; return nil })
 }
 
 func (c *console) deleteKey(v *page.Visit) (page.Responder, error) {
@@ -141,16 +125,9 @@ func (c *console) deleteKey(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	typed, err := v.NameMatches(show.KeyName(k))
-	if err != nil {
-		return nil, err
-	}
-	if !typed {
-		return c.keyWith(v, k, form, "The name does not match, so the key was not deleted.", http.StatusUnprocessableEntity)
-	}
-	defer c.Keys.Forget(k.ID)
-	if err := v.Update(func(tx *store.Tx) error { return operator.DeleteKeyTx(tx, show.Actor(v), k.ID) }); err != nil {
-		return nil, err
-	}
-	return page.Redirect(page.Base + "/operator/accounts/" + k.Account + "?view=keys&done=deleted"), nil
+	return v.SubmitName(show.KeyName(k), func() (page.Responder, error) {
+		defer c.Keys.Forget(k.ID)
+		return page.Redirect(page.Base + "/operator/accounts/" + k.Account + "?view=keys&done=deleted"),
+			v.Update(func(tx *store.Tx) error { return operator.DeleteKeyTx(tx, show.Actor(v), k.ID) })
+	}, func() (page.FullPage, error) { return c.keyWith(v, k, form, show.NotDeleted) })
 }

@@ -148,18 +148,12 @@ func (c *console) lines(v *page.Visit) (list []line.Joined, nodes int, err error
 
 func (c *console) listLines(v *page.Visit) (page.Responder, error) {
 	now, err := c.linesNow(v)
-	if err != nil {
-		return nil, err
-	}
-	return page.FullPage{Name: "lines", Title: "Lines", Main: linesPage{Now: now}}.WithNotice(v, lineNotices()), nil
+	return page.FullPage{Name: "lines", Title: "Lines", Main: linesPage{Now: now}}.WithNotice(v, lineNotices()), err
 }
 
 func (c *console) liveLines(v *page.Visit) (page.Responder, error) {
 	now, err := c.linesNow(v)
-	if err != nil {
-		return nil, err
-	}
-	return page.Fragment{Name: "linesnow", Main: now}, nil
+	return page.Fragment{Name: "linesnow", Main: now}, err
 }
 
 func (c *console) linesNow(v *page.Visit) (linesFragment, error) {
@@ -326,6 +320,7 @@ func momentOr(at int64) any {
 func (c *console) drainLine(v *page.Visit) (page.Responder, error) {
 	return c.decideLine(v, operator.DrainTx, "drained")
 }
+
 func (c *console) resumeLine(v *page.Visit) (page.Responder, error) {
 	return c.decideLine(v, operator.ResumeTx, "resumed")
 }
@@ -333,11 +328,8 @@ func (c *console) resumeLine(v *page.Visit) (page.Responder, error) {
 func (c *console) decideLine(
 	v *page.Visit, decide func(*store.Tx, operator.Actor, catalog.LineSpec) (line.Status, error), done string,
 ) (page.Responder, error) {
-	var spec catalog.LineSpec
-	if err := v.View(func(tx *store.Tx) (err error) {
-		spec, err = operator.LineTx(tx, v.PathID())
-		return err
-	}); err != nil {
+	spec, err := page.Read(v, func(tx *store.Tx) (catalog.LineSpec, error) { return operator.LineTx(tx, v.PathID()) })
+	if err != nil {
 		return nil, err
 	}
 	if err := v.Update(func(tx *store.Tx) error {

@@ -15,29 +15,21 @@ import (
 	"tollgate/internal/store"
 )
 
-// logPage is the log of operators' acts.
-type logPage struct {
-	Filters ui.Filters
-	Table   ui.DataTable
-	Empty   *ui.EmptyState
-	Pager   ui.Pager
-}
-
+// showLog lists the operators' acts.
 func (c *console) showLog(v *page.Visit) (page.Responder, error) {
-	const path = "/operator/log"
-	var shown logPage
+	shown := page.List{Title: "Log", Path: "/operator/log"}
 	act := ui.FormField{Name: "act", Label: "Act", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "all"}}}
 	for _, name := range operator.Acts() {
 		act.Options = append(act.Options, ui.Option{Value: name, Label: actLabel(name), On: name == v.Query("act")})
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
 		var ids selectedIDs
-		if shown.Filters, ids, err = (listFilter{Path: path, Names: []string{"account", "object"}}).formTx(tx, v); err != nil {
+		if shown.Filters, ids, err = (listFilter{Path: shown.Path, Names: []string{"account", "object"}}).formTx(tx, v); err != nil {
 			return err
 		}
 		shown.Filters.Fields = append([]ui.FormField{act}, shown.Filters.Fields...)
 		if v.Query("act") != "" {
-			shown.Filters.Clear = page.Base + path
+			shown.Filters.Clear = page.Base + shown.Path
 		}
 		if shown.Filters.Invalid() {
 			return nil
@@ -49,19 +41,13 @@ func (c *console) showLog(v *page.Visit) (page.Responder, error) {
 		}
 		names, err := accountNamesTx(tx, list, func(e operator.LogRow) string { return e.Account })
 		shown.Table = logTable(list, names)
-		shown.Pager = v.Pager(path, more, page.Last(list, func(e operator.LogRow) string { return e.ID }))
+		shown.Pager = v.Pager(shown.Path, more, page.Last(list, func(e operator.LogRow) string { return e.ID }))
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if len(shown.Table.Rows) == 0 {
-		shown.Empty = &ui.EmptyState{Title: "Nothing was logged yet",
-			Text: "The log has every operator action, from the console, the operator API and the shell."}
-		if shown.Filters.Clear != "" {
-			shown.Empty = page.NoneMatch(path, "Clear filters")
-		}
-	}
-	return page.FullPage{Name: "log", Title: "Log", Main: shown}, nil
+	return shown.Page(shown.Filters.Clear != "", ui.EmptyState{Title: "Nothing was logged yet",
+		Text: "The log has every operator action, from the console, the operator API and the shell."}), nil
 }
 
 // actLabel returns the words of an act: account.credit is "credit account".

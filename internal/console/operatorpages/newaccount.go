@@ -3,7 +3,6 @@ package operatorpages
 import (
 	"crypto/rand"
 	"errors"
-	"net/http"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -14,9 +13,6 @@ import (
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
-
-// newAccountPage asks for a new account.
-type newAccountPage struct{ Form ui.PostForm }
 
 // customer is a new account with its first user, key and credit.
 type customer struct {
@@ -54,28 +50,23 @@ func newAccountForm(once string) ui.PostForm {
 }
 
 func (c *console) newAccount(*page.Visit) (page.Responder, error) {
-	return page.FullPage{Name: "newaccount", Title: "Create an account", Main: newAccountPage{newAccountForm(rand.Text())}}, nil
+	return page.FormPage("Create an account", newAccountForm(rand.Text())), nil
 }
 
 // createAccount opens an account and shows its link and key once, with the text to send. A repeated
 // form redirects to the account.
 func (c *console) createAccount(v *page.Visit) (page.Responder, error) {
 	form := newAccountForm("")
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	created, again, err := c.create(v, &form)
-	if err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
+	return v.Submit(&form, func() (page.Responder, error) {
+		created, again, err := c.create(v, &form)
+		if err != nil {
 			return nil, err
 		}
-		return page.FullPage{Name: "newaccount", Title: "Create an account", Main: newAccountPage{form},
-			Status: http.StatusUnprocessableEntity}, nil
-	}
-	if again || created.link == nil && created.secret == "" {
-		return page.To("/operator/accounts/"+created.account.ID, "created"), nil
-	}
-	return c.showCredentials("Account created", created.account, created.link, created.secret, created.credit), nil
+		if again || created.link == nil && created.secret == "" {
+			return page.To("/operator/accounts/"+created.account.ID, "created"), nil
+		}
+		return c.showCredentials("Account created", created.account, created.link, created.secret, created.credit), nil
+	}, func() (page.FullPage, error) { return page.FormPage("Create an account", form), nil })
 }
 
 // create creates the customer of a form. If the same form was sent before, again is true and only

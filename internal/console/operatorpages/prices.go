@@ -2,7 +2,6 @@ package operatorpages
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 
 	"tollgate/internal/account"
@@ -19,23 +18,13 @@ func (c *console) savePrices(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	form := pricesForm(a)
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	change := func() error {
+	return v.Submit(&form, func() (page.Responder, error) {
 		patch, err := pricesOf(&form)
 		if err != nil {
-			return err
-		}
-		return c.patchAccount(v, patch)
-	}
-	if err := change(); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
-		return c.accountWith(v, a, accountForms{prices: &form}, http.StatusUnprocessableEntity)
-	}
-	return page.To("/operator/accounts/"+a.ID, "priced"), nil
+		return c.patchAccount(v, patch, "priced")
+	}, func() (page.FullPage, error) { return c.accountWith(v, a, accountForms{prices: &form}) })
 }
 
 // factorOf reads the price factor of a form. An empty field means 1.

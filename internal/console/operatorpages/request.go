@@ -84,11 +84,8 @@ func (c *console) requestTx(tx *store.Tx, id string) (f foundRequest, err error)
 }
 
 func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
-	var f foundRequest
-	if err := v.View(func(tx *store.Tx) (err error) {
-		f, err = c.requestTx(tx, v.PathID())
-		return err
-	}); err != nil {
+	f, err := page.Read(v, func(tx *store.Tx) (foundRequest, error) { return c.requestTx(tx, v.PathID()) })
+	if err != nil {
 		return nil, err
 	}
 	shown := requestPage{ID: v.PathID()}

@@ -13,19 +13,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// requestsPage is the log of all accounts.
-type requestsPage struct {
-	Filters ui.Filters
-	Table   ui.DataTable
-	Empty   *ui.EmptyState
-	Pager   ui.Pager
-}
-
+// listRequests lists the requests of all accounts.
 func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
-	const path = "/operator/requests"
-	var shown requestsPage
+	shown := page.List{Title: "Requests", Path: "/operator/requests"}
 	if err := v.View(func(tx *store.Tx) (err error) {
-		form := listFilter{Path: path, Codes: requestCodes(), Catalog: c.Catalog.Current(),
+		form := listFilter{Path: shown.Path, Codes: requestCodes(), Catalog: c.Catalog.Current(),
 			Names: []string{"account", "key", "model", "line", "status", "code", "since", "until", "min_duration_ms"}}
 		var ids selectedIDs
 		if shown.Filters, ids, err = form.formTx(tx, v); err != nil {
@@ -40,19 +32,14 @@ func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 			return err
 		}
 		names, err := accountNamesTx(tx, found.Receipts, func(r requestlog.Receipt) string { return r.Account })
-		shown.Table, shown.Pager = requestsTable(found.Receipts, names), v.Pager(path, found.More, found.Next)
+		shown.Table, shown.Pager = requestsTable(found.Receipts, names), v.Pager(shown.Path, found.More, found.Next)
 		shown.Empty = show.NoneSince(found, shown.Pager)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if len(shown.Table.Rows) == 0 && shown.Empty == nil {
-		shown.Empty = &ui.EmptyState{Title: "No requests yet", Text: "Each request appears here within a second, also if it was rejected."}
-		if shown.Filters.Clear != "" {
-			shown.Empty = page.NoneMatch(path, "Clear filters")
-		}
-	}
-	return page.FullPage{Name: "requests", Title: "Requests", Main: shown}, nil
+	return shown.Page(shown.Filters.Clear != "", ui.EmptyState{Title: "No requests yet",
+		Text: "Each request appears here within a second, also if it was rejected."}), nil
 }
 
 // outcomeOf reads the filters of status and duration. It returns false if one is invalid, after it

@@ -38,10 +38,7 @@ func (c *console) usageFieldTx(tx *store.Tx, by spending.By, value string) (f ui
 
 func (c *console) usage(v *page.Visit) (page.Responder, error) {
 	u, err := c.usageOfAll().Of(v)
-	if err != nil {
-		return nil, err
-	}
-	return page.FullPage{Name: "usage", Title: "Usage", Main: usagePage{Usage: u, Figures: earnings("", u.Total)}}, nil
+	return page.FullPage{Name: "usage", Title: "Usage", Main: usagePage{Usage: u, Figures: earnings("", u.Total)}}, err
 }
 
 func (c *console) downloadUsage(v *page.Visit) (page.Responder, error) {

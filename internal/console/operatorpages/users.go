@@ -1,8 +1,6 @@
 package operatorpages
 
 import (
-	"net/http"
-
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/show"
@@ -57,48 +55,29 @@ func (c *console) addAccountUser(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	form := accountUserForm(a.ID)
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	var link *operator.SentLink
-	add := func() error {
+	return v.Submit(&form, func() (page.Responder, error) {
 		user, err := show.NewUser(v, &form, c.Passwords, nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return v.Update(func(tx *store.Tx) error {
-			if user.PasswordHash == "" {
-				invitation, err := operator.InviteTx(tx, show.Actor(v), c.PublicURL, a.ID, user)
-				link = &invitation
-				return err
-			}
+		if user.PasswordHash == "" {
+			return c.linkWith(v, func(tx *store.Tx) (operator.SentLink, error) {
+				return operator.InviteTx(tx, show.Actor(v), c.PublicURL, a.ID, user)
+			})
+		}
+		return page.Redirect(page.Base + "/operator/accounts/" + a.ID + "?view=users&done=user"), v.Update(func(tx *store.Tx) error {
 			_, err := operator.CreateUserTx(tx, show.Actor(v), a.ID, user)
 			return err
 		})
-	}
-	if err := add(); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
-			return nil, err
-		}
-		return c.accountWith(v, a, accountForms{user: &form}, http.StatusUnprocessableEntity)
-	}
-	if link != nil {
-		return c.showLink(*link), nil
-	}
-	return page.Redirect(page.Base + "/operator/accounts/" + a.ID + "?view=users&done=user"), nil
+	}, func() (page.FullPage, error) { return c.accountWith(v, a, accountForms{user: &form}) })
 }
 
 // linkUser creates a link for a user and shows the link in the same response. If the form is sent
 // again, linkUser creates another link and invalidates the previous link.
 func (c *console) linkUser(v *page.Visit) (page.Responder, error) {
-	var link operator.SentLink
-	if err := v.Update(func(tx *store.Tx) (err error) {
-		link, err = operator.MakeLinkTx(tx, show.Actor(v), c.PublicURL, v.PathID())
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	return c.showLink(link), nil
+	return c.linkWith(v, func(tx *store.Tx) (operator.SentLink, error) {
+		return operator.MakeLinkTx(tx, show.Actor(v), c.PublicURL, v.PathID())
+	})
 }
 
 func (c *console) disableUser(v *page.Visit) (page.Responder, error) {
@@ -127,16 +106,13 @@ func (c *console) changeUser(
 	if selfError != "" && v.PathID() == v.Session.User.ID {
 		return nil, fault.New(fault.PermissionDenied, "%s", selfError)
 	}
-	var u account.User
-	if err := v.Update(func(tx *store.Tx) (err error) {
-		if u, err = account.GetUserTx(tx, v.PathID()); err != nil {
-			return err
+	return page.Write(v, func(tx *store.Tx) (page.Responder, error) {
+		u, err := account.GetUserTx(tx, v.PathID())
+		if err != nil {
+			return nil, err
 		}
-		return change(tx, show.Actor(v), u.ID)
-	}); err != nil {
-		return nil, err
-	}
-	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=" + done), nil
+		return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=" + done), change(tx, show.Actor(v), u.ID)
+	})
 }
 
 // userChange returns the function for changeUser that makes a change.

@@ -27,12 +27,16 @@ func (v *Visit) ReadForm(form *ui.PostForm) error { return v.ReadLongForm(form, 
 // NoFields rejects a form with any field.
 func (v *Visit) NoFields() error { return v.ReadForm(&ui.PostForm{}) }
 
-// NameMatches reads the form of a ui.Confirm with a text field and reports whether the text is want.
-func (v *Visit) NameMatches(want string) (bool, error) {
+// SubmitName is Submit for the form of a ui.Confirm with a text field: act runs if the text is name.
+func (v *Visit) SubmitName(name string, act func() (Responder, error), again func() (FullPage, error)) (Responder, error) {
 	form := ui.PostForm{Fields: []ui.FormField{{Name: "typed", Label: "The name"}}}
-	err := v.ReadForm(&form)
-	typed := strings.TrimSpace(form.Field("typed").Value)
-	return err == nil && (typed == want || typed != "" && visible(typed) == visible(want)), err
+	return v.Submit(&form, func() (Responder, error) {
+		typed := strings.TrimSpace(form.Field("typed").Value)
+		if typed != name && (typed == "" || visible(typed) != visible(name)) {
+			return nil, fault.At(fault.InvalidRequest, "typed", "The name does not match.")
+		}
+		return act()
+	}, again)
 }
 
 // visible returns the characters of a name that a reader can type. Stored names may have invisible
@@ -67,6 +71,24 @@ func (v *Visit) ReadLongForm(form *ui.PostForm, limit int64) error {
 		fill(&form.Fields[i], values[form.Fields[i].Name])
 	}
 	return nil
+}
+
+// Submit reads a form and calls act for the response. If act rejects the form, Submit adds the errors
+// to the form, calls again for the page with the form, and sets the status 422.
+func (v *Visit) Submit(form *ui.PostForm, act func() (Responder, error), again func() (FullPage, error)) (Responder, error) {
+	if err := v.ReadForm(form); err != nil {
+		return nil, err
+	}
+	out, err := act()
+	if err == nil {
+		return out, nil
+	}
+	if err := AddErrors(form, err); err != nil {
+		return nil, err
+	}
+	p, err := again()
+	p.Status = http.StatusUnprocessableEntity
+	return p, err
 }
 
 // fill sets a field to the values sent for it.

@@ -2,12 +2,55 @@ package page
 
 import (
 	"net/url"
+	"strings"
 
 	"tollgate/internal/console/ui"
 )
 
 // Rows is the number of rows on a page of a list.
 const Rows = 50
+
+// List is the content of a page with one list.
+type List struct {
+	Title   string
+	Path    string   // of the page, below Base
+	New     *ui.Link // leads to the form for a new object; may be nil
+	CSV     string   // address of the list as a file; may be empty
+	Tabs    ui.Tabs
+	Filters ui.Filters
+	Table   ui.DataTable
+	Empty   *ui.EmptyState // replaces an empty table
+	Pager   ui.Pager
+}
+
+// Page returns the page. If the list is empty, none replaces the table. If filtered is true, a link to
+// the whole list does.
+func (l List) Page(filtered bool, none ui.EmptyState) FullPage {
+	switch {
+	case len(l.Table.Rows) > 0 || l.Empty != nil || l.Pager.First != "":
+	case filtered:
+		l.Empty = NoneMatch(l.Path, "All "+strings.ToLower(l.Title))
+	default:
+		l.Empty = &none
+	}
+	return FullPage{Name: "list", Title: l.Title, Main: l}
+}
+
+// CreateLink links to the form for a new object.
+func CreateLink(path, text string) *ui.Link {
+	return &ui.Link{Href: Base + path, Text: text, Icon: "plus", Button: true, Main: true}
+}
+
+// formPage is the content of a page with one form.
+type formPage struct {
+	Title string
+	Form  ui.PostForm
+}
+
+// FormPage returns a page with one form.
+func FormPage(title string, form ui.PostForm) FullPage {
+	return FullPage{Name: "form", Title: title, Main: formPage{title, form}}
+}
 
 // Pager returns the links between the pages of a list and keeps the filters. last is the id of the
 // page's last row; the next page begins after last.
@@ -30,6 +73,23 @@ func (v *Visit) PagerBy(name, path string, more bool, last string) ui.Pager {
 		p.Next = AddressOf(path, values)
 	}
 	return p
+}
+
+// Tabs returns tabs for the values of a parameter in the page's address. A tab keeps the other
+// parameters and leads to the first page of the list.
+func (v *Visit) Tabs(path, label, name string, choices []ui.Option) ui.Tabs {
+	tabs := ui.Tabs{Label: label}
+	for _, c := range choices {
+		values := v.Request.URL.Query()
+		for _, other := range []string{"after", "confirm", "done", name} {
+			values.Del(other)
+		}
+		if c.Value != "" {
+			values.Set(name, c.Value)
+		}
+		tabs.Items = append(tabs.Items, ui.Tab{Href: AddressOf(path, values), Text: c.Label, Current: c.Value == v.Query(name)})
+	}
+	return tabs
 }
 
 // AddressOf returns the address of a page below Base, with a query.

@@ -95,6 +95,11 @@ type CSV struct {
 	Next func() (ui.DataTable, bool, error)
 }
 
+// CSVFile is a short table as a file.
+func CSVFile(name string, t ui.DataTable) CSV {
+	return CSV{Name: name, Next: func() (ui.DataTable, bool, error) { return t, false, nil }}
+}
+
 func (c CSV) send(v *Visit) error {
 	for titled, more := true, true; more; titled = false {
 		var t ui.DataTable

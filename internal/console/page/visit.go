@@ -78,6 +78,15 @@ func (v *Visit) View(read func(tx *store.Tx) error) error {
 	return v.server.DB.View(v.ctx, read)
 }
 
+// Read returns the result of read on one snapshot, like Visit.View.
+func Read[T any](v *Visit, read func(tx *store.Tx) (T, error)) (out T, err error) {
+	err = v.View(func(tx *store.Tx) (err error) {
+		out, err = read(tx)
+		return err
+	})
+	return out, err
+}
+
 // TryView runs read for the content of a page called name. If read fails, TryView returns a notice to
 // show instead of the content; the rest of the page is not affected. Otherwise it returns nil.
 func (v *Visit) TryView(name string, read func(tx *store.Tx) error) *ui.Notice {
@@ -93,6 +102,20 @@ func (v *Visit) TryView(name string, read func(tx *store.Tx) error) *ui.Notice {
 
 // Update runs act in one transaction.
 func (v *Visit) Update(act func(tx *store.Tx) error) error { return v.server.DB.Update(v.ctx, act) }
+
+// Write returns the result of act in one transaction, like Visit.Update.
+func Write[T any](v *Visit, act func(tx *store.Tx) (T, error)) (out T, err error) {
+	err = v.Update(func(tx *store.Tx) (err error) {
+		out, err = act(tx)
+		return err
+	})
+	return out, err
+}
+
+// Done runs act in one transaction and then redirects to the page at path; see To.
+func (v *Visit) Done(path, done string, act func(tx *store.Tx) error) (Responder, error) {
+	return To(path, done), v.Update(act)
+}
 
 // Query returns a parameter of the page's address. It returns an empty string if the parameter is
 // missing, has control characters or is longer than 256 bytes.

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"tollgate/internal/console/page"
 	"tollgate/internal/console/ui"
+	"tollgate/internal/fault"
 	"tollgate/internal/webhook"
 )
 
@@ -18,6 +20,17 @@ func Deliveries(list []webhook.Delivery) ui.DataTable {
 			ui.Count{N: int64(len(d.Attempts))}, ui.Ident{ID: d.Event, Cut: true}}})
 	}
 	return t
+}
+
+// DeliveryTabs returns the tabs for the states of deliveries on the page at path. It returns an error if
+// the visit's address has an unknown state.
+func DeliveryTabs(v *page.Visit, path string) (ui.Tabs, error) {
+	tabs := v.Tabs(path, "State", "state", []ui.Option{{Label: "All"}, {Value: "failed", Label: "Failed"},
+		{Value: "pending", Label: "Waiting"}, {Value: "delivered", Label: "Delivered"}})
+	if !tabs.Known() {
+		return tabs, fault.New(fault.InvalidRequest, "There is no state %q of deliveries.", fault.Shown(v.Query("state")))
+	}
+	return tabs, nil
 }
 
 // DeliveryState returns the badge of a delivery's state.

@@ -2,39 +2,25 @@ package show
 
 import "tollgate/internal/console/ui"
 
-// JobState is a state of jobs, as the interface names it, with its word here.
-type JobState struct {
-	Status string
-	Badge  ui.Badge
-}
-
-// JobStates returns all states of jobs in order.
-func JobStates() []JobState {
-	return []JobState{
-		{"queued", ui.Badge{Tone: ui.Info, Label: "waiting"}},
-		{"processing", ui.Badge{Tone: ui.Info, Label: "running"}},
-		{"succeeded", ui.Badge{Tone: ui.OK, Label: "done"}},
-		{"failed", ui.Badge{Tone: ui.Bad, Label: "failed"}},
-	}
+// JobStates returns all states of jobs as options: first All, then the states in order.
+func JobStates() []ui.Option {
+	return []ui.Option{{Label: "All"}, {Value: "queued", Label: "Waiting"}, {Value: "processing", Label: "Running"},
+		{Value: "succeeded", Label: "Done"}, {Value: "failed", Label: "Failed"}}
 }
 
 // JobBadge returns the badge of a job's state.
 func JobBadge(status string) ui.Badge {
-	for _, s := range JobStates() {
-		if s.Status == status {
-			return s.Badge
-		}
+	switch status {
+	case "queued":
+		return ui.Badge{Tone: ui.Info, Label: "waiting"}
+	case "processing":
+		return ui.Badge{Tone: ui.Info, Label: "running"}
+	case "succeeded":
+		return ui.Badge{Tone: ui.OK, Label: "done"}
+	case "failed":
+		return ui.Badge{Tone: ui.Bad, Label: "failed"}
 	}
 	return ui.Badge{Label: status}
-}
-
-// JobTab returns the label of a state's tab. The empty state is the tab of all jobs.
-func JobTab(status string) string {
-	if status == "" {
-		return "All"
-	}
-	word := JobBadge(status).Label
-	return string(word[0]-'a'+'A') + word[1:]
 }
 
 // JobStep returns the word for a step of a job. ok is false if users do not see the step.

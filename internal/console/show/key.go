@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"tollgate/internal/account"
+	"tollgate/internal/console/page"
 	"tollgate/internal/console/ui"
 )
 
@@ -48,6 +49,18 @@ func KeySwitch(k account.Key, path string) ui.Button {
 		return ui.Button{Action: path + "/enable", Label: "Enable", About: KeyName(k)}
 	}
 	return ui.Button{Action: path + "/disable", Label: "Disable", About: KeyName(k)}
+}
+
+// NotDeleted is the error of a deletion with another name than the key's.
+const NotDeleted = "The name does not match, so the key was not deleted."
+
+// DeleteKey returns the button to delete a key, with a text about the effect. path is the address of
+// the key's page. notDeleted is the error of a rejected deletion; it may be empty.
+func DeleteKey(v *page.Visit, k account.Key, path, notDeleted, text string) ui.Confirm {
+	c := v.Confirm(ui.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + KeyName(k) + "?", Danger: true,
+		Type: KeyName(k), Action: path + "/delete", Error: notDeleted, Text: []string{text}})
+	c.Open = c.Open || notDeleted != ""
+	return c
 }
 
 // keyLimits summarizes the limits of a key.

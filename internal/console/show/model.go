@@ -17,6 +17,14 @@ func Price(price money.Price, by money.Factor) string {
 	return "$" + whole + "." + decimals + strings.Repeat("0", max(0, 2-len(decimals)))
 }
 
+// Kinds returns the kinds of models as options.
+func Kinds() (options []ui.Option) {
+	for _, kind := range []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo} {
+		options = append(options, ui.Option{Value: string(kind), Label: ui.Title(string(kind))})
+	}
+	return options
+}
+
 // ModelState returns the badge of a model's state.
 func ModelState(s catalog.ModelState) ui.Badge {
 	switch s {

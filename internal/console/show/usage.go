@@ -445,5 +445,5 @@ func (s UsageView) Download(v *page.Visit) (page.Responder, error) {
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: cells})
 	}
-	return page.CSV{Name: name, Next: func() (ui.DataTable, bool, error) { return t, false, nil }}, nil
+	return page.CSVFile(name, t), nil
 }

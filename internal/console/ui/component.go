@@ -193,6 +193,11 @@ type Tabs struct {
 	Items []Tab
 }
 
+// Known reports whether the chosen value has a tab.
+func (t Tabs) Known() bool {
+	return slices.ContainsFunc(t.Items, func(tab Tab) bool { return tab.Current })
+}
+
 // Pager has the addresses of the first and the next page of a list.
 type Pager struct{ First, Next string }
 

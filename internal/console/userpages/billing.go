@@ -1,7 +1,6 @@
 package userpages
 
 import (
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -37,11 +36,11 @@ func redeemForm() ui.PostForm {
 }
 
 func (c *console) billing(v *page.Visit) (page.Responder, error) {
-	return c.billingWith(v, redeemForm(), 0)
+	return c.billingWith(v, redeemForm())
 }
 
 // billingWith shows the page with a form, which may have errors.
-func (c *console) billingWith(v *page.Visit, form ui.PostForm, status int) (page.Responder, error) {
+func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, error) {
 	shown := billingPage{Redeem: form}
 	f, chosen := movementsOf(v)
 	f.Limit = page.Rows
@@ -72,7 +71,7 @@ func (c *console) billingWith(v *page.Visit, form ui.PostForm, status int) (page
 		shown.Pager = v.Pager("/billing", more, page.Last(list, func(e movement.Entry) string { return e.ID }))
 		return nil
 	}); err != nil {
-		return nil, err
+		return page.FullPage{}, err
 	}
 	switch {
 	case len(shown.Table.Rows) > 0 || f.After != "":
@@ -82,7 +81,7 @@ func (c *console) billingWith(v *page.Visit, form ui.PostForm, status int) (page
 		shown.Empty = &ui.EmptyState{Title: "No money has moved yet",
 			Text: "Redeem a code, or ask your operator for credit. Every charge then appears here."}
 	}
-	return page.FullPage{Name: "billing", Title: "Billing", Main: shown, Status: status}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "billing", Title: "Billing", Main: shown}.WithNotice(v, map[string]string{
 		"redeemed": "The code is redeemed: its value is the newest movement below.",
 	}), nil
 }
@@ -142,17 +141,10 @@ func (c *console) downloadMovements(v *page.Visit) (page.Responder, error) {
 
 func (c *console) redeem(v *page.Visit) (page.Responder, error) {
 	form := redeemForm()
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	if err := v.Update(func(tx *store.Tx) error {
-		_, _, err := account.RedeemTx(tx, v.Account(), strings.TrimSpace(form.Field("code").Value))
-		return err
-	}); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
-			return nil, err
-		}
-		return c.billingWith(v, form, http.StatusUnprocessableEntity)
-	}
-	return page.To("/billing", "redeemed"), nil
+	return v.Submit(&form, func() (page.Responder, error) {
+		return v.Done("/billing", "redeemed", func(tx *store.Tx) error {
+			_, _, err := account.RedeemTx(tx, v.Account(), strings.TrimSpace(form.Field("code").Value))
+			return err
+		})
+	}, func() (page.FullPage, error) { return c.billingWith(v, form) })
 }

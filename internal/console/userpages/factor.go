@@ -2,7 +2,6 @@ package userpages
 
 import (
 	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -67,12 +66,12 @@ func endFactorForm() ui.PostForm {
 
 // showFactor shows the second factor and the possible changes.
 func (c *console) showFactor(v *page.Visit) (page.Responder, error) {
-	return c.factorWith(v, factorPage{}, 0)
+	return c.factorWith(v, factorPage{})
 }
 
 // factorWith shows the page with rejected forms and with the changes possible now. If a form of
 // shown is no longer possible, only its error is shown.
-func (c *console) factorWith(v *page.Visit, shown factorPage, status int) (page.Responder, error) {
+func (c *console) factorWith(v *page.Visit, shown factorPage) (page.FullPage, error) {
 	var notices []ui.Notice
 	dropped := func(form *ui.PostForm) *ui.PostForm {
 		if form != nil && form.Error != "" {
@@ -102,9 +101,9 @@ func (c *console) factorWith(v *page.Visit, shown factorPage, status int) (page.
 			{Name: "Recovery codes left", Value: ui.Count{N: left}}}
 		return err
 	}); err != nil {
-		return nil, err
+		return page.FullPage{}, err
 	}
-	return page.FullPage{Name: "factor", Title: "Second factor", Main: shown, Status: status, Notices: notices}, nil
+	return page.FullPage{Name: "factor", Title: "Second factor", Main: shown, Notices: notices}, nil
 }
 
 // addForms adds the forms of an active second factor, unless shown has them already.
@@ -120,28 +119,20 @@ func (f *factorPage) addForms() {
 // beginFactor creates a secret and shows it in the same response.
 func (c *console) beginFactor(v *page.Visit) (page.Responder, error) {
 	form := beginFactorForm()
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	var secret string
-	err := c.confirmPassword(v, "password", form.Field("password").Value)
-	if err == nil {
-		err = v.Update(func(tx *store.Tx) (err error) {
-			secret, err = account.BeginFactorTx(tx, v.Session.User.ID)
-			return err
-		})
-	}
-	if err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
+	return v.Submit(&form, func() (page.Responder, error) {
+		if err := c.confirmPassword(v, "password", form.Field("password").Value); err != nil {
 			return nil, err
 		}
-		return c.factorWith(v, factorPage{Begin: &form}, http.StatusUnprocessableEntity)
-	}
-	return c.factorWith(v, factorPage{Setup: &factorSetup{
-		QR:      ui.QR{Label: "QR code of the secret", Text: authenticatorAddress(show.Host(v.PublicURL()), v.Session.User.Email, secret)},
-		Secret:  ui.CopyField{ID: "secret", Label: "Secret, not shown again", Value: secret},
-		Confirm: confirmFactorForm(),
-	}}, 0)
+		secret, err := page.Write(v, func(tx *store.Tx) (string, error) { return account.BeginFactorTx(tx, v.Session.User.ID) })
+		if err != nil {
+			return nil, err
+		}
+		return c.factorWith(v, factorPage{Setup: &factorSetup{
+			QR:      ui.QR{Label: "QR code of the secret", Text: authenticatorAddress(show.Host(v.PublicURL()), v.Session.User.Email, secret)},
+			Secret:  ui.CopyField{ID: "secret", Label: "Secret, not shown again", Value: secret},
+			Confirm: confirmFactorForm(),
+		}})
+	}, func() (page.FullPage, error) { return c.factorWith(v, factorPage{Begin: &form}) })
 }
 
 // authenticatorAddress returns the otpauth address for a QR code. Apps show the issuer beside the
@@ -154,85 +145,60 @@ func authenticatorAddress(issuer, email, secret string) string {
 // confirmFactor turns the second factor on and shows the recovery codes in the same response.
 func (c *console) confirmFactor(v *page.Visit) (page.Responder, error) {
 	form := confirmFactorForm()
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	var recovery []string
-	err := withNewSession(v, func(tx *store.Tx) (err error) {
-		recovery, err = account.ConfirmFactorTx(tx, v.Session.User.ID, form.Field("code").Value)
-		return err
-	})
-	if err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
+	return v.Submit(&form, func() (page.Responder, error) {
+		var recovery []string
+		if err := withNewSession(v, func(tx *store.Tx) (err error) {
+			recovery, err = account.ConfirmFactorTx(tx, v.Session.User.ID, form.Field("code").Value)
+			return err
+		}); err != nil {
 			return nil, err
 		}
-		return c.factorWith(v, factorPage{Retry: &form}, http.StatusUnprocessableEntity)
-	}
-	return c.showRecovery(v, recovery, "Your second factor is on.")
+		return c.showRecovery(v, recovery, "Your second factor is on.")
+	}, func() (page.FullPage, error) { return c.factorWith(v, factorPage{Retry: &form}) })
 }
 
 // showRecovery shows new recovery codes once, with a notice of the change.
 func (c *console) showRecovery(v *page.Visit, recovery []string, done string) (page.Responder, error) {
-	out, err := c.factorWith(v, factorPage{Recovery: &ui.Snippets{ID: "recovery",
-		Tabs: []ui.Snippet{{Name: "Not shown again", Text: strings.Join(recovery, "\n")}}}}, 0)
-	if shown, ok := out.(page.FullPage); ok {
-		shown.Notices = []ui.Notice{{Tone: ui.OK, Focus: true, Title: done, Text: "Store the recovery codes now."}}
-		return shown, nil
-	}
-	return out, err
+	shown, err := c.factorWith(v, factorPage{Recovery: &ui.Snippets{ID: "recovery",
+		Tabs: []ui.Snippet{{Name: "Not shown again", Text: strings.Join(recovery, "\n")}}}})
+	shown.Notices = []ui.Notice{{Tone: ui.OK, Focus: true, Title: done, Text: "Store the recovery codes now."}}
+	return shown, err
 }
 
 // renewRecovery replaces the recovery codes after a valid code and shows the new ones in the same
 // response.
 func (c *console) renewRecovery(v *page.Visit) (page.Responder, error) {
 	form := renewRecoveryForm()
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	var recovery []string
-	err := c.confirmCode(v, &form)
-	if err == nil {
-		err = v.Update(func(tx *store.Tx) (err error) {
-			recovery, err = account.RenewRecoveryTx(tx, v.Session.User.ID)
-			return err
-		})
-	}
-	if err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
+	return v.Submit(&form, func() (page.Responder, error) {
+		if err := c.confirmCode(v, &form); err != nil {
 			return nil, err
 		}
+		recovery, err := page.Write(v, func(tx *store.Tx) ([]string, error) { return account.RenewRecoveryTx(tx, v.Session.User.ID) })
+		if err != nil {
+			return nil, err
+		}
+		return c.showRecovery(v, recovery, "The previous codes no longer work.")
+	}, func() (page.FullPage, error) {
 		form.Field("code").Value = ""
-		return c.factorWith(v, factorPage{Renew: &form}, http.StatusUnprocessableEntity)
-	}
-	return c.showRecovery(v, recovery, "The previous codes no longer work.")
+		return c.factorWith(v, factorPage{Renew: &form})
+	})
 }
 
 // endFactor turns the second factor off after a valid password and code.
 func (c *console) endFactor(v *page.Visit) (page.Responder, error) {
 	form := endFactorForm()
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	if err := c.confirmBoth(v, &form); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
+	return v.Submit(&form, func() (page.Responder, error) {
+		if err := c.confirmPassword(v, "password", form.Field("password").Value); err != nil {
 			return nil, err
 		}
+		if err := c.confirmCode(v, &form); err != nil { // uses the code up, so the password comes first
+			return nil, err
+		}
+		return v.Done("/settings", "factor", func(tx *store.Tx) error { return account.EndFactorTx(tx, v.Session.User.ID) })
+	}, func() (page.FullPage, error) {
 		form.Field("code").Value = ""
-		return c.factorWith(v, factorPage{End: &form}, http.StatusUnprocessableEntity)
-	}
-	if err := v.Update(func(tx *store.Tx) error { return account.EndFactorTx(tx, v.Session.User.ID) }); err != nil {
-		return nil, err
-	}
-	return page.To("/settings", "factor"), nil
-}
-
-// confirmBoth returns an error unless the form has the visitor's password and a valid code. A code
-// is used up only if the password is right.
-func (c *console) confirmBoth(v *page.Visit, form *ui.PostForm) error {
-	if err := c.confirmPassword(v, "password", form.Field("password").Value); err != nil {
-		return err
-	}
-	return c.confirmCode(v, form)
+		return c.factorWith(v, factorPage{End: &form})
+	})
 }
 
 // confirmCode refuses a form without a code, and uses it up.

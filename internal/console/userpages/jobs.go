@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -94,22 +93,11 @@ func jobFilterOf(v *page.Visit) gallery.UserFilter {
 		s.Kind = kind
 	}
 	for _, one := range show.JobStates() {
-		if one.Status == v.Query("status") {
-			s.Status = one.Status
+		if one.Value == v.Query("status") {
+			s.Status = one.Value
 		}
 	}
 	return s
-}
-
-// jobsPath returns the address of the jobs that a filter selects.
-func jobsPath(below string, s gallery.UserFilter) string {
-	q := url.Values{}
-	for name, value := range map[string]string{"status": s.Status, "kind": s.Kind, "after": s.After} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	return page.AddressOf(below, q)
 }
 
 func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
@@ -118,21 +106,10 @@ func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := jobsPage{Gallery: g, Retention: fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
+	shown := jobsPage{Gallery: g, Pager: v.Pager("/jobs", last != "", last), Retention: fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
 		days(c.Jobs.Retention()), days(c.Media.Retention()))}
-	shown.Kinds.Label = "Kind"
-	for _, one := range [][2]string{{"", "Images and videos"}, {media.KindImage, "Images"}, {media.KindVideo, "Videos"}} {
-		shown.Kinds.Items = append(shown.Kinds.Items, ui.Tab{Text: one[1], Current: s.Kind == one[0],
-			Href: jobsPath("/jobs", gallery.UserFilter{Status: s.Status, Kind: one[0]})})
-	}
-	next, first := s, s
-	next.After, first.After = last, ""
-	if last != "" {
-		shown.Pager.Next = jobsPath("/jobs", next)
-	}
-	if s.After != "" {
-		shown.Pager.First = jobsPath("/jobs", first)
-	}
+	shown.Kinds = v.Tabs("/jobs", "Kind", "kind", []ui.Option{{Label: "Images and videos"},
+		{Value: media.KindImage, Label: "Images"}, {Value: media.KindVideo, Label: "Videos"}})
 	if len(g.Tiles) == 0 {
 		if shown.Empty = noJobs(s); s == (gallery.UserFilter{Account: s.Account, Limit: s.Limit}) {
 			shown.Samples = samplePrompts(catalog.KindImage, catalog.KindVideo)
@@ -192,7 +169,7 @@ func (c *console) gallery(v *page.Visit, s gallery.UserFilter) (g galleryFragmen
 	if err := c.Jobs.AddPositions(v.Context(), list); err != nil {
 		return g, "", err
 	}
-	g = galleryFragment{Address: jobsPath("/jobs/live", s), Tabs: jobTabs(s, tally)}
+	g = galleryFragment{Address: page.AddressOf("/jobs/live", v.Request.URL.Query()), Tabs: jobTabs(v, tally)}
 	g.Running = tally.Queued+tally.Processing > 0
 	g.Announcement = ui.Plural(int(tally.Queued), "job") + " waiting, " + strconv.FormatInt(tally.Processing, 10) + " running"
 	room := int64(shownBytes)
@@ -205,22 +182,16 @@ func (c *console) gallery(v *page.Visit, s gallery.UserFilter) (g galleryFragmen
 	return g, last, nil
 }
 
-func jobTabs(s gallery.UserFilter, t gallery.Counts) ui.Tabs {
-	tabs := ui.Tabs{Label: "State"}
-	add := func(status string, count int64) {
-		n := ui.Thousands(min(count, maxTally))
+// jobTabs returns the tabs of the states with the numbers of jobs.
+func jobTabs(v *page.Visit, t gallery.Counts) ui.Tabs {
+	states := show.JobStates()
+	for i, count := range []int64{t.Queued + t.Processing + t.Succeeded + t.Failed, t.Queued, t.Processing, t.Succeeded, t.Failed} {
+		states[i].Label += " " + ui.Thousands(min(count, maxTally))
 		if count > maxTally {
-			n += "+"
+			states[i].Label += "+"
 		}
-		tabs.Items = append(tabs.Items, ui.Tab{Href: jobsPath("/jobs", gallery.UserFilter{Kind: s.Kind, Status: status}),
-			Text: show.JobTab(status) + " " + n, Current: s.Status == status})
 	}
-	add("", t.Queued+t.Processing+t.Succeeded+t.Failed)
-	counts := map[string]int64{"queued": t.Queued, "processing": t.Processing, "succeeded": t.Succeeded, "failed": t.Failed}
-	for _, one := range show.JobStates() {
-		add(one.Status, counts[one.Status])
-	}
-	return tabs
+	return v.Tabs("/jobs", "State", "status", states)
 }
 
 // tileOf returns the tile of a job. A picture is shown if its size fits in room.

@@ -2,7 +2,6 @@ package userpages
 
 import (
 	"crypto/rand"
-	"net/http"
 	"net/url"
 	"slices"
 
@@ -13,16 +12,6 @@ import (
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
-
-// keysPage lists an account's keys.
-type keysPage struct {
-	Table ui.DataTable
-	Empty *ui.EmptyState
-	Pager ui.Pager
-}
-
-// newKeyPage asks for the settings of a new key.
-type newKeyPage struct{ Form ui.PostForm }
 
 // createdKeyPage shows a key's secret, this once.
 type createdKeyPage struct {
@@ -54,27 +43,21 @@ type arrivalFragment struct {
 }
 
 func (c *console) listKeys(v *page.Visit) (page.Responder, error) {
-	var shown keysPage
-	after := v.Query("after")
+	shown, create := page.List{Title: "Keys"}, page.CreateLink("/keys/new", "Create a key")
 	if err := v.View(func(tx *store.Tx) error {
-		list, more, err := account.ListKeysTx(tx, v.Account(), after, page.Rows)
-		if err != nil {
-			return err
-		}
+		list, more, err := account.ListKeysTx(tx, v.Account(), v.Query("after"), page.Rows)
 		shown.Table = keysTable(list)
 		shown.Pager = v.Pager("/keys", more, page.Last(list, func(k account.Key) string { return k.ID }))
-		return nil
+		return err
 	}); err != nil {
 		return nil, err
 	}
-	if len(shown.Table.Rows) == 0 && after == "" {
-		shown.Empty = &ui.EmptyState{Title: "No keys yet",
-			Text: "Your programs authenticate with a key. Each key has its own limits and shows what it spends.",
-			Link: &ui.Link{Href: page.Base + "/keys/new", Text: "Create a key", Icon: "plus", Button: true, Main: true}}
+	if len(shown.Table.Rows) > 0 {
+		shown.New = create
 	}
-	return page.FullPage{Name: "keys", Title: "Keys", Main: shown}.WithNotice(v, map[string]string{
-		"deleted": "The key is deleted. It answers 401 from now on.",
-	}), nil
+	return shown.Page(false, ui.EmptyState{Title: "No keys yet", Link: create,
+		Text: "Your programs authenticate with a key. Each key has its own limits and shows what it spends."}).WithNotice(v,
+		map[string]string{"deleted": "The key is deleted. It answers 401 from now on."}), nil
 }
 
 // keyPath returns the address of a key's page.
@@ -110,28 +93,25 @@ func (c *console) newKeyForm(once string) ui.PostForm {
 }
 
 func (c *console) newKey(*page.Visit) (page.Responder, error) {
-	return page.FullPage{Name: "newkey", Title: "Create a key", Main: newKeyPage{c.newKeyForm(rand.Text())}}, nil
+	return page.FormPage("Create a key", c.newKeyForm(rand.Text())), nil
 }
 
 // createKey creates a key and shows its secret in the same response. A reload sends the form with
 // the same once-value, so no second key is created and the secret is not shown again.
 func (c *console) createKey(v *page.Visit) (page.Responder, error) {
 	form := c.newKeyForm("")
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	var k account.Key
-	var secret string
-	create := func() error {
+	return v.Submit(&form, func() (page.Responder, error) {
 		var settings account.KeySettings
 		if err := show.ReadKeyForm(&form, &settings); err != nil {
-			return err
+			return nil, err
 		}
 		once, err := v.Once(&form, "key")
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return v.Update(func(tx *store.Tx) error {
+		var k account.Key
+		var secret string
+		if err := v.Update(func(tx *store.Tx) error {
 			id, again, err := page.OnceTx(tx, once, func() (string, error) {
 				k, secret, err = account.CreateOwnKeyTx(tx, v.Account(), settings)
 				return k.ID, err
@@ -141,19 +121,15 @@ func (c *console) createKey(v *page.Visit) (page.Responder, error) {
 				k, err = account.OwnKeyTx(tx, v.Account(), id)
 			}
 			return err
-		})
-	}
-	if err := create(); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
+		}); err != nil {
 			return nil, err
 		}
-		return page.FullPage{Name: "newkey", Title: "Create a key", Main: newKeyPage{form}, Status: http.StatusUnprocessableEntity}, nil
-	}
-	shown := createdKeyPage{Key: k, Codes: c.keySnippets(v, k, secret), Arrival: arrivalOf(k, nil)}
-	if secret != "" {
-		shown.Secret = &ui.CopyField{ID: "secret", Label: "Your new key", Value: secret}
-	}
-	return page.FullPage{Name: "createdkey", Title: "Key created", Main: shown}, nil
+		shown := createdKeyPage{Key: k, Codes: c.keySnippets(v, k, secret), Arrival: arrivalOf(k, nil)}
+		if secret != "" {
+			shown.Secret = &ui.CopyField{ID: "secret", Label: "Your new key", Value: secret}
+		}
+		return page.FullPage{Name: "createdkey", Title: "Key created", Main: shown}, nil
+	}, func() (page.FullPage, error) { return page.FormPage("Create a key", form), nil })
 }
 
 // keySnippets returns examples for a key. secret may be empty.
@@ -199,41 +175,36 @@ func (c *console) keyArrival(v *page.Visit) (page.Responder, error) {
 }
 
 // keyOf returns the visitor's key named in the path.
-func keyOf(v *page.Visit) (k account.Key, err error) {
-	err = v.View(func(tx *store.Tx) (err error) {
-		k, err = account.OwnKeyTx(tx, v.Account(), v.PathID())
-		return err
-	})
-	return k, err
+func keyOf(v *page.Visit) (account.Key, error) {
+	return page.Read(v, func(tx *store.Tx) (account.Key, error) { return account.OwnKeyTx(tx, v.Account(), v.PathID()) })
+}
+
+// keyAndForm returns the visitor's key named in the path, with a form of its settings.
+func (c *console) keyAndForm(v *page.Visit) (account.Key, ui.PostForm, error) {
+	k, err := keyOf(v)
+	form := c.keyForm(k.AllowedModels, keyPath(k), "Save")
+	show.FillKeyForm(&form, k)
+	return k, form, err
 }
 
 func (c *console) showKey(v *page.Visit) (page.Responder, error) {
-	k, err := keyOf(v)
-	if err != nil {
-		return nil, err
-	}
-	form := c.keyForm(k.AllowedModels, page.Base+"/keys/"+k.ID, "Save")
-	show.FillKeyForm(&form, k)
-	return c.keyWith(v, k, form, "", 0), nil
+	k, form, err := c.keyAndForm(v)
+	return c.keyWith(v, k, form, ""), err
 }
 
 // keyWith shows a key with a form, which may have errors. notDeleted is the error of a rejected
 // deletion; it may be empty.
-func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDeleted string, status int) page.Responder {
-	path := page.Base + "/keys/" + k.ID
+func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDeleted string) page.FullPage {
 	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Form: form, Codes: c.keySnippets(v, k, "")}
-	shown.Stats = show.KeyFigures(k)
-	shown.Facts = show.KeyFacts(k)
+	shown.Stats, shown.Facts = show.KeyFigures(k), show.KeyFacts(k)
 	shown.Uses = ui.Tabs{Label: "Usage of the key", Items: []ui.Tab{
 		{Href: page.AddressOf("/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
 		{Href: page.AddressOf("/usage", url.Values{"key": {k.ID}}), Text: "Its usage"},
 		{Href: page.AddressOf("/playground", url.Values{"key": {k.ID}}), Text: "Playground"}}}
-	shown.Switch = show.KeySwitch(k, path)
-	shown.Delete = v.Confirm(ui.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + show.KeyName(k) + "?", Danger: true,
-		Type: show.KeyName(k), Action: path + "/delete", Error: notDeleted,
-		Text: []string{"The key stops working immediately and cannot be restored. Its requests and charges stay in the log."}})
-	shown.Delete.Open = shown.Delete.Open || notDeleted != ""
-	return page.FullPage{Name: "key", Title: show.KeyName(k), Main: shown, Status: status}.WithNotice(v, map[string]string{
+	shown.Switch = show.KeySwitch(k, keyPath(k))
+	shown.Delete = show.DeleteKey(v, k, keyPath(k), notDeleted,
+		"The key stops working immediately and cannot be restored. Its requests and charges stay in the log.")
+	return page.FullPage{Name: "key", Title: show.KeyName(k), Main: shown}.WithNotice(v, map[string]string{
 		"saved":    "Saved. The settings apply from the next request.",
 		"disabled": "The key is disabled: it answers 401 until you enable it.",
 		"enabled":  "The key works again.",
@@ -241,29 +212,20 @@ func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDel
 }
 
 func (c *console) changeKey(v *page.Visit) (page.Responder, error) {
-	k, err := keyOf(v)
+	k, form, err := c.keyAndForm(v)
 	if err != nil {
 		return nil, err
 	}
-	form := c.keyForm(k.AllowedModels, page.Base+"/keys/"+k.ID, "Save")
-	show.FillKeyForm(&form, k)
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	if err := c.editKey(v, func(s *account.KeySettings) error { return show.ReadKeyForm(&form, s) }); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
-			return nil, err
-		}
-		return c.keyWith(v, k, form, "", http.StatusUnprocessableEntity), nil
-	}
-	return page.To("/keys/"+k.ID, "saved"), nil
+	return v.Submit(&form, func() (page.Responder, error) {
+		return c.editKey(v, "saved", func(s *account.KeySettings) error { return show.ReadKeyForm(&form, s) })
+	}, func() (page.FullPage, error) { return c.keyWith(v, k, form, ""), nil })
 }
 
-// editKey changes the visitor's key named in the path.
-func (c *console) editKey(v *page.Visit, edit func(*account.KeySettings) error) error {
+// editKey changes the visitor's key named in the path. done selects the notice on its page.
+func (c *console) editKey(v *page.Visit, done string, edit func(*account.KeySettings) error) (page.Responder, error) {
 	// Also after an error, because the transaction may have been committed.
 	defer c.Keys.Forget(v.PathID())
-	return v.Update(func(tx *store.Tx) error {
+	return v.Done("/keys/"+v.PathID(), done, func(tx *store.Tx) error {
 		k, err := account.OwnKeyTx(tx, v.Account(), v.PathID())
 		if err != nil {
 			return err
@@ -274,41 +236,25 @@ func (c *console) editKey(v *page.Visit, edit func(*account.KeySettings) error) 
 }
 
 func (c *console) disableKey(v *page.Visit) (page.Responder, error) {
-	return c.switchKey(v, true, "disabled")
-}
-func (c *console) enableKey(v *page.Visit) (page.Responder, error) {
-	return c.switchKey(v, false, "enabled")
+	return c.editKey(v, "disabled", func(s *account.KeySettings) error { s.Disabled = true; return nil })
 }
 
-func (c *console) switchKey(v *page.Visit, disabled bool, done string) (page.Responder, error) {
-	if err := c.editKey(v, func(s *account.KeySettings) error { s.Disabled = disabled; return nil }); err != nil {
-		return nil, err
-	}
-	return page.To("/keys/"+v.PathID(), done), nil
+func (c *console) enableKey(v *page.Visit) (page.Responder, error) {
+	return c.editKey(v, "enabled", func(s *account.KeySettings) error { s.Disabled = false; return nil })
 }
 
 func (c *console) deleteKey(v *page.Visit) (page.Responder, error) {
-	k, err := keyOf(v)
+	k, form, err := c.keyAndForm(v)
 	if err != nil {
 		return nil, err
 	}
-	typed, err := v.NameMatches(show.KeyName(k))
-	if err != nil {
-		return nil, err
-	}
-	if !typed {
-		form := c.keyForm(k.AllowedModels, page.Base+"/keys/"+k.ID, "Save")
-		show.FillKeyForm(&form, k)
-		return c.keyWith(v, k, form, "The name does not match, so the key was not deleted.", http.StatusUnprocessableEntity), nil
-	}
-	defer c.Keys.Forget(k.ID)
-	if err := v.Update(func(tx *store.Tx) error {
-		if _, err := account.OwnKeyTx(tx, v.Account(), k.ID); err != nil {
-			return err
-		}
-		return account.DeleteKeyTx(tx, k.ID)
-	}); err != nil {
-		return nil, err
-	}
-	return page.To("/keys", "deleted"), nil
+	return v.SubmitName(show.KeyName(k), func() (page.Responder, error) {
+		defer c.Keys.Forget(k.ID)
+		return v.Done("/keys", "deleted", func(tx *store.Tx) error {
+			if _, err := account.OwnKeyTx(tx, v.Account(), k.ID); err != nil {
+				return err
+			}
+			return account.DeleteKeyTx(tx, k.ID)
+		})
+	}, func() (page.FullPage, error) { return c.keyWith(v, k, form, show.NotDeleted), nil })
 }

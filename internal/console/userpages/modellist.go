@@ -18,14 +18,6 @@ import (
 	"tollgate/internal/store"
 )
 
-// modelsPage lists the models.
-type modelsPage struct {
-	Tabs   ui.Tabs
-	Search *ui.Filters // nil: there are few
-	Table  ui.DataTable
-	Empty  *ui.EmptyState
-}
-
 // fewModels is the number of models up to which the page has no search.
 const fewModels = 12
 
@@ -62,7 +54,7 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 	}
 	kind, name := v.Query("kind"), strings.TrimSpace(v.Query("name"))
 	there := 0
-	shown := modelsPage{Table: ui.DataTable{Caption: "Models", Columns: []ui.Column{
+	shown := page.List{Title: "Models", Path: "/models", Table: ui.DataTable{Caption: "Models", Columns: []ui.Column{
 		{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"}, {Title: "Limits", Fold: true}}}}
 	for _, m := range snapshot.Models() {
 		if m.State == catalog.StateRetired || hidden[m.ID] || kind != "" && string(m.Kind) != kind {
@@ -74,26 +66,16 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 		shown.Table.Rows = append(shown.Table.Rows, ui.DataRow{Href: modelPath(m), Cells: []any{
 			m.ID, string(m.Kind), show.ModelBadges(snapshot, m), show.ShortPrice(m, prices.Of(m.ID)), shortLimits(m)}})
 	}
-	shown.Tabs = ui.Tabs{Label: "Kinds", Items: []ui.Tab{{Href: page.Base + "/models", Text: "All", Current: kind == ""}}}
-	for _, k := range []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo} {
-		shown.Tabs.Items = append(shown.Tabs.Items, ui.Tab{Href: page.Base + "/models?kind=" + string(k),
-			Text: strings.ToUpper(string(k[:1])) + string(k[1:]), Current: kind == string(k)})
-	}
+	shown.Tabs = v.Tabs("/models", "Kinds", "kind", append([]ui.Option{{Label: "All"}}, show.Kinds()...))
 	if there > fewModels || name != "" {
-		shown.Search = &ui.Filters{Action: page.Base + "/models", Fields: []ui.FormField{{Name: "name", Label: "Name", Value: name},
+		shown.Filters = ui.Filters{Action: page.Base + "/models", Fields: []ui.FormField{{Name: "name", Label: "Name", Value: name},
 			{Name: "kind", Kind: ui.Hidden, Value: kind}}}
 	}
 	if name != "" {
-		shown.Search.Clear = page.Base + "/models"
+		shown.Filters.Clear = page.Base + "/models"
 	}
-	switch {
-	case len(shown.Table.Rows) > 0:
-	case name != "":
-		shown.Empty = page.NoneMatch("/models", "All models")
-	default:
-		shown.Empty = &ui.EmptyState{Title: "No models are available to you", Text: "Ask your operator which models are planned."}
-	}
-	return page.FullPage{Name: "models", Title: "Models", Main: shown}, nil
+	return shown.Page(name != "", ui.EmptyState{Title: "No models are available to you",
+		Text: "Ask your operator which models are planned."}), nil
 }
 
 // modelPath returns the address of a model's page. The id is a parameter because it may contain a

@@ -90,14 +90,11 @@ func (c *console) playground(v *page.Visit) (page.Responder, error) {
 		shown.Kind = catalog.KindChat
 	}
 	shown.Chat = shown.Kind == catalog.KindChat
-	for _, kind := range []struct {
-		kind catalog.Kind
-		word string
-	}{{catalog.KindChat, "Chat"}, {catalog.KindImage, "Image"}, {catalog.KindVideo, "Video"}} {
-		shown.Kinds.Items = append(shown.Kinds.Items, ui.Tab{Href: page.Base + "/playground?kind=" + string(kind.kind), Text: kind.word,
-			Current: kind.kind == shown.Kind})
-	}
 	shown.Kinds.Label = "What to make"
+	for _, kind := range show.Kinds() {
+		shown.Kinds.Items = append(shown.Kinds.Items, ui.Tab{Href: page.Base + "/playground?kind=" + kind.Value, Text: kind.Label,
+			Current: kind.Value == string(shown.Kind)})
+	}
 	if err := c.choices(&shown, keys, test, model, key); err != nil {
 		return nil, err
 	}

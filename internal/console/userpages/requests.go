@@ -17,15 +17,6 @@ import (
 	"tollgate/internal/store"
 )
 
-// requestsPage is the request log of an account.
-type requestsPage struct {
-	Filters ui.Filters
-	Table   ui.DataTable
-	Pager   ui.Pager
-	Empty   *ui.EmptyState
-	CSV     string // where the same requests are a file
-}
-
 // statusChoices are the common statuses in the filter.
 var statusChoices = []int{200, 202, 400, 401, 402, 403, 404, 429, 499, 502, 503}
 
@@ -95,8 +86,9 @@ func spanOptions(chosen string, nowMS int64) []ui.Option {
 	return show.Select(options, chosen)
 }
 
+// listRequests lists the requests of the visitor's account.
 func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
-	var shown requestsPage
+	shown := page.List{Title: "Requests", Path: "/requests"}
 	var f requestlog.Selection
 	var chosen url.Values
 	if err := v.View(func(tx *store.Tx) error {
@@ -133,19 +125,8 @@ func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 	if len(chosen) > 0 {
 		shown.Filters.Clear = page.Base + "/requests"
 	}
-	if len(shown.Table.Rows) == 0 && f.After == "" && shown.Empty == nil {
-		shown.Empty = noRequests(len(chosen) > 0)
-	}
-	return page.FullPage{Name: "requests", Title: "Requests", Main: shown}, nil
-}
-
-// noRequests explains an empty list: the account has no requests, or none match.
-func noRequests(filtered bool) *ui.EmptyState {
-	if filtered {
-		return page.NoneMatch("/requests", "Clear filters")
-	}
-	return &ui.EmptyState{Title: "No requests yet", Text: "Create a key and send a request. It appears here within a second.",
-		Link: &ui.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}}
+	return shown.Page(len(chosen) > 0, ui.EmptyState{Title: "No requests yet",
+		Text: "Create a key and send a request. It appears here within a second.", Link: page.CreateLink("/keys/new", "Create a key")}), nil
 }
 
 // modelOptions returns the models of the catalog as options. A chosen model outside the catalog

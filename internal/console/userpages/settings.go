@@ -2,7 +2,6 @@ package userpages
 
 import (
 	"errors"
-	"net/http"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -44,11 +43,11 @@ func newUserForm() ui.PostForm {
 }
 
 func (c *console) settings(v *page.Visit) (page.Responder, error) {
-	return c.settingsWith(v, passwordForm(), newUserForm(), 0)
+	return c.settingsWith(v, passwordForm(), newUserForm())
 }
 
 // settingsWith shows the page with forms, which may have errors.
-func (c *console) settingsWith(v *page.Visit, password, newUser ui.PostForm, status int) (page.Responder, error) {
+func (c *console) settingsWith(v *page.Visit, password, newUser ui.PostForm) (page.FullPage, error) {
 	shown := settingsPage{Password: password, NewUser: newUser}
 	if err := v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())
@@ -73,9 +72,9 @@ func (c *console) settingsWith(v *page.Visit, password, newUser ui.PostForm, sta
 		shown.Pager = v.Pager("/settings", more, page.Last(users, func(u account.User) string { return u.ID }))
 		return nil
 	}); err != nil {
-		return nil, err
+		return page.FullPage{}, err
 	}
-	return page.FullPage{Name: "settings", Title: "Settings", Main: shown, Status: status}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "settings", Title: "Settings", Main: shown}.WithNotice(v, map[string]string{
 		"password": "Your password is changed, and all your other sessions have ended.",
 		"factor":   "Your second factor is off: your password is enough to sign in.",
 		"ended":    "That session has ended.",
@@ -115,30 +114,20 @@ func (s *settingsPage) team(v *page.Visit, users []account.User) {
 
 func (c *console) changePassword(v *page.Visit) (page.Responder, error) {
 	form := passwordForm()
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	current, next := form.Field("current").Value, form.Field("password").Value
-	again := func(err error) (page.Responder, error) {
-		if err := page.AddErrors(&form, err); err != nil {
+	return v.Submit(&form, func() (page.Responder, error) {
+		next := form.Field("password").Value
+		if err := errors.Join(c.confirmPassword(v, "current", form.Field("current").Value), account.CheckPassword(next)); err != nil {
 			return nil, err
 		}
-		return c.settingsWith(v, form, newUserForm(), http.StatusUnprocessableEntity)
-	}
-	if err := errors.Join(c.confirmPassword(v, "current", current), account.CheckPassword(next)); err != nil {
-		return again(err)
-	}
-	hash, err := c.Passwords.Hash(v.Context(), next)
-	if err != nil {
-		return again(err)
-	}
-	if err := withNewSession(v, func(tx *store.Tx) error {
-		_, err := account.ChangeUserTx(tx, v.Session.User.ID, account.UserChange{PasswordHash: &hash})
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	return page.To("/settings", "password"), nil
+		hash, err := c.Passwords.Hash(v.Context(), next)
+		if err != nil {
+			return nil, err
+		}
+		return page.To("/settings", "password"), withNewSession(v, func(tx *store.Tx) error {
+			_, err := account.ChangeUserTx(tx, v.Session.User.ID, account.UserChange{PasswordHash: &hash})
+			return err
+		})
+	}, func() (page.FullPage, error) { return c.settingsWith(v, form, newUserForm()) })
 }
 
 // confirmPassword returns an error for the field if password is not the visitor's.
@@ -174,12 +163,9 @@ func withNewSession(v *page.Visit, act func(tx *store.Tx) error) error {
 }
 
 func (c *console) endSession(v *page.Visit) (page.Responder, error) {
-	if err := v.Update(func(tx *store.Tx) error {
+	return v.Done("/settings", "ended", func(tx *store.Tx) error {
 		return account.EndSessionTx(tx, v.Session.User.ID, v.PathID())
-	}); err != nil {
-		return nil, err
-	}
-	return page.To("/settings", "ended"), nil
+	})
 }
 
 func (c *console) endSessions(v *page.Visit) (page.Responder, error) {
@@ -192,50 +178,33 @@ func (c *console) endSessions(v *page.Visit) (page.Responder, error) {
 
 func (c *console) addUser(v *page.Visit) (page.Responder, error) {
 	form := newUserForm()
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	var link *operator.SentLink
-	add := func() error {
+	return v.Submit(&form, func() (page.Responder, error) {
 		user, err := show.NewUser(v, &form, c.Passwords, func() error { return c.SignIns.CountUserAdd(v.Context(), v.Account()) })
 		if err != nil {
-			return err
-		}
-		return v.Update(func(tx *store.Tx) error {
-			u, err := account.CreateOwnUserTx(tx, v.Account(), user)
-			if err != nil || !u.NoPassword {
-				return err
-			}
-			l, token, err := account.CreateLinkTx(tx, u.ID)
-			link = new(operator.LinkAt(v.PublicURL(), l, token))
-			return err
-		})
-	}
-	if err := add(); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
 			return nil, err
 		}
-		return c.settingsWith(v, passwordForm(), form, http.StatusUnprocessableEntity)
-	}
-	if link != nil {
-		return page.FullPage{Name: "invitation", Title: "User added", Main: invitationPage{User: link.User.Email,
-			Link: show.LinkToCopy(*link), Text: show.LinkLetter(v.PublicURL(), *link)}}, nil
-	}
-	return page.To("/settings", "added"), nil
+		return page.Write(v, func(tx *store.Tx) (page.Responder, error) {
+			u, err := account.CreateOwnUserTx(tx, v.Account(), user)
+			if err != nil || !u.NoPassword {
+				return page.To("/settings", "added"), err
+			}
+			l, token, err := account.CreateLinkTx(tx, u.ID)
+			link := operator.LinkAt(v.PublicURL(), l, token)
+			return page.FullPage{Name: "invitation", Title: "User added", Main: invitationPage{User: link.User.Email,
+				Link: show.LinkToCopy(link), Text: show.LinkLetter(v.PublicURL(), link)}}, err
+		})
+	}, func() (page.FullPage, error) { return c.settingsWith(v, passwordForm(), form) })
 }
 
 // changeColleague lets act change another user of the visitor's account.
 func (c *console) changeColleague(v *page.Visit, done string, act func(tx *store.Tx, user string) error) (page.Responder, error) {
-	if err := v.Update(func(tx *store.Tx) error {
+	return v.Done("/settings", done, func(tx *store.Tx) error {
 		u, err := account.ColleagueTx(tx, v.Account(), v.Session.User.ID, v.PathID())
 		if err != nil {
 			return err
 		}
 		return act(tx, u.ID)
-	}); err != nil {
-		return nil, err
-	}
-	return page.To("/settings", done), nil
+	})
 }
 
 func (c *console) disableUser(v *page.Visit) (page.Responder, error) { return c.switchUser(v, true) }

@@ -125,15 +125,10 @@ func statementsTx(tx *store.Tx, of string) (account.Account, []statement, error)
 }
 
 func (c *console) listStatements(v *page.Visit) (page.Responder, error) {
-	var shown statementsPage
-	if err := v.View(func(tx *store.Tx) error {
+	return page.Read(v, func(tx *store.Tx) (page.Responder, error) {
 		_, list, err := statementsTx(tx, v.Account())
-		shown.Table = statementsTable(list)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	return page.FullPage{Name: "statements", Title: "Statements", Main: shown}, nil
+		return page.FullPage{Name: "statements", Title: "Statements", Main: statementsPage{statementsTable(list)}}, err
+	})
 }
 
 func statementsTable(list []statement) ui.DataTable {
@@ -240,10 +235,7 @@ func (s statement) tableTx(tx *store.Tx, of string) (ui.DataTable, error) {
 
 func (c *console) showStatement(v *page.Visit) (page.Responder, error) {
 	shown, err := statementOf(v)
-	if err != nil {
-		return nil, err
-	}
-	return page.FullPage{Name: "statement", Title: "Statement of " + shown.Month, Main: shown}, nil
+	return page.FullPage{Name: "statement", Title: "Statement of " + shown.Month, Main: shown}, err
 }
 
 // downloadStatement gives a statement as CSV, its closing balance as the last row.
@@ -252,13 +244,11 @@ func (c *console) downloadStatement(v *page.Visit) (page.Responder, error) {
 	var err error
 	if v.IsHead() {
 		err = statementExists(v)
-	} else if shown, err = statementOf(v); err == nil {
+	} else {
+		shown, err = statementOf(v)
 		shown.Table.Rows = append(shown.Table.Rows, ui.DataRow{Cells: shown.Table.Foot})
 	}
-	if err != nil {
-		return nil, err
-	}
-	return page.CSV{Name: "statement-" + v.PathID(), Next: func() (ui.DataTable, bool, error) { return shown.Table, false, nil }}, nil
+	return page.CSVFile("statement-"+v.PathID(), shown.Table), err
 }
 
 // statementExists returns an error if the month in the path has no statement. It does not read the

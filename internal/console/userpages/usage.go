@@ -38,9 +38,6 @@ func (c *console) usageField(of string) func(*store.Tx, spending.By, string) (ui
 
 func (c *console) usage(v *page.Visit) (page.Responder, error) {
 	u, err := c.usageOf(v).Of(v)
-	if err != nil {
-		return nil, err
-	}
 	shown := usagePage{Usage: u, Figures: ui.FigureRow{
 		{Label: "Charged", Value: ui.Money{Amount: u.Total.Charged}, Note: ui.Text{Text: ui.Credits(u.Total.Charged)}},
 		{Label: "Requests", Value: ui.Count{N: u.Total.Requests}, Note: ui.Text{Text: ui.Thousands(u.Total.Billed) + " of them charged"}},
@@ -49,7 +46,7 @@ func (c *console) usage(v *page.Visit) (page.Responder, error) {
 		{Label: "Tokens", Value: ui.Count{N: u.Total.Prompt + u.Total.Completion},
 			Note: ui.Text{Text: ui.Thousands(u.Total.Prompt) + " sent, " + ui.Thousands(u.Total.Completion) + " answered"}},
 	}}
-	return page.FullPage{Name: "usage", Title: "Usage", Main: shown}, nil
+	return page.FullPage{Name: "usage", Title: "Usage", Main: shown}, err
 }
 
 func (c *console) downloadUsage(v *page.Visit) (page.Responder, error) {

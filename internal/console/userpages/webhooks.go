@@ -66,7 +66,10 @@ func webhookForm() ui.PostForm {
 	return f
 }
 
-func (c *console) webhooks(v *page.Visit) (page.Responder, error) {
+func (c *console) webhooks(v *page.Visit) (page.Responder, error) { return c.webhooksAgain(v, nil) }
+
+// webhooksAgain shows the page with the stored settings, the secret unless nil, and notices.
+func (c *console) webhooksAgain(v *page.Visit, secret *ui.CopyField, notices ...ui.Notice) (page.FullPage, error) {
 	form := webhookForm()
 	if err := v.View(func(tx *store.Tx) error {
 		e, err := webhook.EndpointOrZeroTx(tx, v.Account())
@@ -79,34 +82,31 @@ func (c *console) webhooks(v *page.Visit) (page.Responder, error) {
 		}
 		form.Field("url").Value = e.URL
 		for i, o := range form.Field("events").Options {
-			for _, chosen := range e.Events {
-				form.Field("events").Options[i].On = form.Field("events").Options[i].On || chosen == o.Value
-			}
+			form.Field("events").Options[i].On = slices.Contains(e.Events, o.Value)
 		}
 		if set {
 			form.Field("balance_low_credits").Value = level.Credits().String()
 		}
 		return nil
 	}); err != nil {
-		return nil, err
+		return page.FullPage{}, err
 	}
-	return c.webhooksWith(v, form, nil, 0)
+	return c.webhooksWith(v, form, secret, notices...)
 }
 
 // webhooksWith shows the page with a form, which may have errors, and with the secret unless nil.
 func (c *console) webhooksWith(
-	v *page.Visit, form ui.PostForm, secret *ui.CopyField, status int, notices ...ui.Notice,
-) (page.Responder, error) {
+	v *page.Visit, form ui.PostForm, secret *ui.CopyField, notices ...ui.Notice,
+) (page.FullPage, error) {
 	shown := webhooksPage{Form: form, Secret: secret}
 	var err error
 	if shown.Receivers, err = receiverCodes(); err != nil {
-		return nil, err
+		return page.FullPage{}, err
 	}
-	state := v.Query("state")
-	if shown.Tabs = deliveryTabs(state); !slices.ContainsFunc(shown.Tabs.Items, func(t ui.Tab) bool { return t.Current }) {
-		return nil, fault.New(fault.InvalidRequest, "There is no state %q of deliveries.", fault.Shown(state))
+	if shown.Tabs, err = show.DeliveryTabs(v, "/webhooks"); err != nil {
+		return page.FullPage{}, err
 	}
-	f := webhook.DeliveryFilter{Account: v.Account(), State: state, After: v.Query("after"), Limit: page.Rows}
+	f := webhook.DeliveryFilter{Account: v.Account(), State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
 	if err := v.View(func(tx *store.Tx) error {
 		e, err := webhook.EndpointOrZeroTx(tx, v.Account())
 		if err != nil {
@@ -124,7 +124,7 @@ func (c *console) webhooksWith(
 		shown.Pager = v.Pager("/webhooks", more, page.Last(list, func(d webhook.Delivery) string { return d.ID }))
 		return nil
 	}); err != nil {
-		return nil, err
+		return page.FullPage{}, err
 	}
 	shown.Roll = v.Confirm(ui.Confirm{ID: "roll", Button: "Roll the secret", Title: "Replace the signing secret?", Danger: true,
 		Action: page.Base + "/webhooks/roll",
@@ -132,69 +132,47 @@ func (c *console) webhooksWith(
 			"Put it into your receiver."}})
 	switch {
 	case len(shown.Log.Rows) > 0 || f.After != "":
-	case state != "":
+	case f.State != "":
 		shown.Empty = page.NoneMatch("/webhooks", "All deliveries")
 	default:
 		shown.IsNew = true
 		shown.Empty = &ui.EmptyState{Title: "Nothing was sent yet",
 			Text: "Set an address, choose events and send a test. The test appears here with your receiver's answer."}
 	}
-	p := page.FullPage{Name: "webhooks", Title: "Webhooks", Main: shown, Status: status, Notices: notices}
+	p := page.FullPage{Name: "webhooks", Title: "Webhooks", Main: shown, Notices: notices}
 	return p.WithNotice(v, map[string]string{"saved": "Saved. Events go there from now on."}), nil
-}
-
-// deliveryTabs returns the tabs of the deliveries' states.
-func deliveryTabs(state string) ui.Tabs {
-	tabs := ui.Tabs{Label: "State"}
-	for _, item := range []struct{ state, label string }{{"", "All"}, {"failed", "Failed"}, {"pending", "Waiting"}, {"delivered",
-		"Delivered"}} {
-		t := ui.Tab{Href: page.Base + "/webhooks", Text: item.label, Current: item.state == state}
-		if item.state != "" {
-			t.Href += "?state=" + item.state
-		}
-		tabs.Items = append(tabs.Items, t)
-	}
-	return tabs
 }
 
 func (c *console) saveWebhook(v *page.Visit) (page.Responder, error) {
 	form := webhookForm()
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	e := webhook.Endpoint{URL: strings.TrimSpace(form.Field("url").Value)}
-	for _, o := range form.Field("events").Options {
-		if o.On {
-			e.Events = append(e.Events, o.Value)
+	return v.Submit(&form, func() (page.Responder, error) {
+		e := webhook.Endpoint{URL: strings.TrimSpace(form.Field("url").Value)}
+		for _, o := range form.Field("events").Options {
+			if o.On {
+				e.Events = append(e.Events, o.Value)
+			}
 		}
-	}
-	low, badLow := lowLevel(form.Field("balance_low_credits").Value)
-	save := func(tx *store.Tx) error {
-		if badLow == nil {
-			if err := ledger.SetLowTx(tx, v.Account(), low); err != nil {
+		low, badLow := lowLevel(form.Field("balance_low_credits").Value)
+		return v.Done("/webhooks", "saved", func(tx *store.Tx) error {
+			if badLow == nil {
+				if err := ledger.SetLowTx(tx, v.Account(), low); err != nil {
+					return err
+				}
+			}
+			before, err := webhook.EndpointOrZeroTx(tx, v.Account())
+			if err != nil {
 				return err
 			}
-		}
-		before, err := webhook.EndpointOrZeroTx(tx, v.Account())
-		if err != nil {
-			return err
-		}
-		// Events outside the form keep their setting from the API.
-		for _, name := range before.Events {
-			if eventLabels[name] == "" {
-				e.Events = append(e.Events, name)
+			// Events outside the form keep their setting from the API.
+			for _, name := range before.Events {
+				if eventLabels[name] == "" {
+					e.Events = append(e.Events, name)
+				}
 			}
-		}
-		_, err = c.Webhooks.PutEndpointTx(tx, v.Account(), e)
-		return errors.Join(badLow, err) // either error rolls the transaction back
-	}
-	if err := v.Update(save); err != nil {
-		if err := page.AddErrors(&form, err); err != nil {
-			return nil, err
-		}
-		return c.webhooksWith(v, form, nil, http.StatusUnprocessableEntity)
-	}
-	return page.To("/webhooks", "saved"), nil
+			_, err = c.Webhooks.PutEndpointTx(tx, v.Account(), e)
+			return errors.Join(badLow, err) // either error rolls the transaction back
+		})
+	}, func() (page.FullPage, error) { return c.webhooksWith(v, form, nil) })
 }
 
 // lowLevel returns the threshold for balance.low, or nil for never.
@@ -211,22 +189,16 @@ func lowLevel(text string) (*money.Amount, error) {
 
 // showSecret shows the signing secret in the response to a form, so that no URL leads to it.
 func (c *console) showSecret(v *page.Visit) (page.Responder, error) {
-	var e webhook.Endpoint
-	if err := v.Update(func(tx *store.Tx) (err error) {
-		e, err = webhook.EndpointTx(tx, v.Account())
-		return err
-	}); err != nil {
+	e, err := page.Write(v, func(tx *store.Tx) (webhook.Endpoint, error) { return webhook.EndpointTx(tx, v.Account()) })
+	if err != nil {
 		return nil, err
 	}
 	return c.withSecret(v, e.Secret)
 }
 
 func (c *console) rollSecret(v *page.Visit) (page.Responder, error) {
-	var secret string
-	if err := v.Update(func(tx *store.Tx) (err error) {
-		secret, err = webhook.RollTx(tx, v.Account())
-		return err
-	}); err != nil {
+	secret, err := page.Write(v, func(tx *store.Tx) (string, error) { return webhook.RollTx(tx, v.Account()) })
+	if err != nil {
 		return nil, err
 	}
 	return c.withSecret(v, secret, ui.Notice{Tone: ui.Warn, Focus: true, Title: "The secret was replaced.",
@@ -235,19 +207,6 @@ func (c *console) rollSecret(v *page.Visit) (page.Responder, error) {
 
 func (c *console) withSecret(v *page.Visit, secret string, notices ...ui.Notice) (page.Responder, error) {
 	return c.webhooksAgain(v, &ui.CopyField{ID: "secret", Label: "Signing secret", Value: secret}, notices...)
-}
-
-// webhooksAgain shows the page with the stored settings, the secret unless nil, and notices.
-func (c *console) webhooksAgain(v *page.Visit, secret *ui.CopyField, notices ...ui.Notice) (page.Responder, error) {
-	out, err := c.webhooks(v)
-	p, ok := out.(page.FullPage)
-	if err != nil || !ok {
-		return out, err
-	}
-	shown, _ := p.Main.(webhooksPage) // c.webhooks always returns this type
-	shown.Secret = secret
-	p.Main, p.Notices = shown, notices
-	return p, nil
 }
 
 // testWebhook sends a test event and shows the receiver's answer.
@@ -323,15 +282,12 @@ func bodyCodes(body string) ui.Snippets {
 
 // resendDelivery sends an event again, with the same id and bytes.
 func (c *console) resendDelivery(v *page.Visit) (page.Responder, error) {
-	var d webhook.Delivery
-	if err := v.View(func(tx *store.Tx) (err error) {
-		d, err = c.Webhooks.OwnDeliveryTx(tx, v.Account(), v.PathID())
-		return err
-	}); err != nil {
+	d, err := page.Read(v, func(tx *store.Tx) (webhook.Delivery, error) {
+		return c.Webhooks.OwnDeliveryTx(tx, v.Account(), v.PathID())
+	})
+	if err != nil {
 		return nil, err
 	}
-	if _, err := c.Webhooks.Resend(v.Context(), d.ID); err != nil {
-		return nil, err
-	}
-	return page.To("/webhooks/deliveries/"+d.ID, "sent"), nil
+	_, err = c.Webhooks.Resend(v.Context(), d.ID)
+	return page.To("/webhooks/deliveries/"+d.ID, "sent"), err
 }
