@@ -354,13 +354,13 @@ func (r *rooms) startSurfaces(context.Context) error {
 		media:   r.files.Handler(),
 		metrics: r.metrics.Handler(), ready: r.ready, token: r.token, wrong: guesses, proxies: s.TrustedProxies, log: r.log,
 		base: r.Base(), signIns: r.signIns,
-	}, console.Options{
+	}, console.Options{Options: page.Options{
 		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, SignIns: r.sessions, Catalog: r.watcher,
 		Providers: r.providers, Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Audits: r.audits, Writable: r.ledger.Writable,
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),
 		TrustedProxies: s.TrustedProxies, Log: r.log,
-	})
+	}})
 }
 
 // openFronts creates the handlers of the servers. The operator's pages are served where

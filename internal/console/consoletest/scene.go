@@ -25,6 +25,7 @@ import (
 	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
+	"tollgate/internal/console/page"
 	"tollgate/internal/egress"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
@@ -96,10 +97,10 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 		hooks := webhook.New(webhook.Options{
 			DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Timeout: 10 * time.Second, Retention: 720 * time.Hour,
 		})
-		s.Options = console.Options{DB: db, Keys: keys, Passwords: passwords, SignIns: account.NewSignIns(db, passwords, nil),
+		s.Options = console.Options{Options: page.Options{DB: db, Keys: keys, Passwords: passwords, SignIns: account.NewSignIns(db, passwords, nil),
 			Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
 			Audits: operator.NewAudits(db, proof.AuditTx, nil), Writable: func() error { return nil },
-			AdminToken: httpapi.NewOperatorToken(AdminToken), PublicURL: PublicURL, MediaURL: PublicURL + "/media"}
+			AdminToken: httpapi.NewOperatorToken(AdminToken), PublicURL: PublicURL, MediaURL: PublicURL + "/media"}}
 		s.startServices(watcher)
 		s.handler = s.Console(nil)
 		s.account("ada", "ada@example.com")

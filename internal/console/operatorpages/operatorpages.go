@@ -10,8 +10,6 @@ package operatorpages
 import (
 	"context"
 	"embed"
-	"io/fs"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -20,58 +18,24 @@ import (
 	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/ui"
-	"tollgate/internal/httpapi"
-	"tollgate/internal/job"
-	"tollgate/internal/operator"
-	"tollgate/internal/store"
-	"tollgate/internal/webhook"
 )
 
 //go:embed html/*.html
 var embedded embed.FS
 
-// Options configures Section. All fields are required unless their comment says otherwise.
-type Options struct {
-	DB *store.DB
-	// Keys is this node's key cache. The pages notify Keys of every change.
-	Keys *account.Keys
-	// Passwords hashes users' passwords. SignIns confirms an operator's password.
-	Passwords *account.Passwords
-	SignIns   *account.SignIns
-	// Catalog is this node's watcher. Providers are the adapters for a catalog's lines.
-	Catalog   *catalog.Watcher
-	Providers map[string]catalog.Provider
-	// Lines, Jobs, Webhooks and Audits belong to this node.
-	Lines    operator.LineControl
-	Jobs     *job.Jobs
-	Webhooks *webhook.Webhooks
-	Audits   *operator.Audits
-	// Writable returns an error if this node cannot write to the database.
-	Writable func() error
-	// AdminToken confirms the identity of an operator signed in with the token. If the token is not
-	// set, no session uses it.
-	AdminToken *httpapi.OperatorToken
-	// PublicURL is the base address for users. NoPublicURL reports whether PublicURL is the listen
-	// address because no setting names a public address.
-	PublicURL   string
-	NoPublicURL bool
-	// Log gets warnings if this node cannot use a change at once.
-	Log *slog.Logger
-}
-
 // console answers the pages.
 type console struct {
-	Options
+	page.Options
 	month     month
 	archive   offer.Archive // of former catalogs
 	setupDone atomic.Bool   // there was a paying customer
 }
 
 // Section returns the pages and their menu.
-func Section(o Options) page.Section {
+func Section(o page.Options) page.Section {
 	c := &console{Options: o}
 	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: c.handlers(), Menu: menu(),
-		Find: "/operator/find", Templates: []fs.FS{embedded}}
+		Find: "/operator/find", Templates: embedded}
 }
 
 // handlers lists all routes.

@@ -23,10 +23,15 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/catalog"
 	"tollgate/internal/console/static"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/httpapi"
+	"tollgate/internal/job"
+	"tollgate/internal/media"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
+	"tollgate/internal/webhook"
 )
 
 // Base is the path of the console.
@@ -35,29 +40,47 @@ const Base = "/console"
 //go:embed html/*.html
 var embedded embed.FS
 
-// Options configures New. All fields are required unless their comment says otherwise.
+// Options configures the console. All fields are required unless their comment says otherwise.
 type Options struct {
 	DB *store.DB
-	// SignIns checks passwords and limits attempts.
-	SignIns *account.SignIns
-	// AdminToken signs in to the operators' section. If it is empty, only users who are
-	// operators can sign in.
+	// ReadLimit is shared by all consoles of the node. If it is nil, New creates one.
+	ReadLimit *ReadLimit
+	// Keys is this node's key cache. The console notifies Keys of every change.
+	Keys *account.Keys
+	// Passwords hashes users' passwords. SignIns checks passwords and limits attempts.
+	Passwords *account.Passwords
+	SignIns   *account.SignIns
+	// Catalog is this node's catalog watcher. Providers are the adapters for a catalog's lines.
+	Catalog   *catalog.Watcher
+	Providers map[string]catalog.Provider
+	// Lines, Jobs, Webhooks, Audits and Media belong to this node.
+	Lines    operator.LineControl
+	Jobs     *job.Jobs
+	Webhooks *webhook.Webhooks
+	Audits   *operator.Audits
+	Media    *media.Store
+	// Writable returns an error if this node cannot write to the database.
+	Writable func() error
+	// ServeAs serves an API request with a key of an account (api.Door).
+	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
+	// AdminToken allows signing in to the operators' pages. If AdminToken is not set, only users
+	// who are operators can sign in there.
 	AdminToken *httpapi.OperatorToken
-	// PublicURL is the base address for users. If it is https, cookies are secure.
+	// PublicURL is the base address for users. If PublicURL is https, cookies are Secure.
 	PublicURL string
-	// NoPublicURL reports whether PublicURL is derived from the listen address.
+	// NoPublicURL reports whether PublicURL is the listen address because no setting names a public
+	// address.
 	NoPublicURL bool
 	// OwnAddress reports whether the pages have another address than PublicURL.
 	OwnAddress bool
 	// MediaURL is the base address of result files.
 	MediaURL string
-	// TrustedProxies may set X-Forwarded-For.
+	// TrustedProxies are the networks whose forwarding headers may name the client's address.
 	TrustedProxies []netip.Prefix
-	// ReadLimit limits the reads of pages. If it is nil, New creates one.
-	ReadLimit *ReadLimit
-	// Log records the causes of 503 responses.
+	// Log gets the causes of 503 answers, and warnings if this node cannot use a change at once. If
+	// nil, they are discarded.
 	Log *slog.Logger
-	// Observe is called after every request. It may be nil.
+	// Observe is called after every request. If nil, requests are not observed.
 	Observe func(endpoint string, status int, took time.Duration)
 }
 
@@ -72,8 +95,8 @@ type Section struct {
 	// Find is the path of the search page below Base. If it is empty, the menu has no
 	// search field.
 	Find string
-	// Templates have a file html/NAME.html for each page and Fragment.
-	Templates []fs.FS
+	// Templates has a file html/NAME.html for each page and Fragment.
+	Templates fs.FS
 }
 
 // Handler handles one method of one path below Base. `{id}` matches one path segment.
@@ -158,7 +181,7 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 	}
 	add(nil, true, srv.sharedHandlers())
 	for _, one := range sections {
-		s := &section{Section: one, pages: ui.New(srv.files.Path, append([]fs.FS{embedded}, one.Templates...)...)}
+		s := &section{Section: one, pages: ui.New(srv.files.Path, embedded, one.Templates)}
 		srv.operators = srv.operators || one.Kind == account.OperatorSession
 		add(s, true, srv.signInHandlers(one.Kind))
 		add(s, false, one.Handlers)

@@ -9,52 +9,26 @@ package userpages
 
 import (
 	"embed"
-	"io/fs"
-	"net/http"
 
 	"tollgate/internal/account"
-	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/ui"
-	"tollgate/internal/job"
-	"tollgate/internal/media"
-	"tollgate/internal/operator"
-	"tollgate/internal/webhook"
 )
 
 //go:embed html/*.html
 var embedded embed.FS
 
-// Options configures Section. All fields are required.
-type Options struct {
-	// Keys is this node's key cache. The pages notify Keys of every change.
-	Keys *account.Keys
-	// Passwords hashes users' passwords. SignIns confirms a user's password.
-	Passwords *account.Passwords
-	SignIns   *account.SignIns
-	// Catalog is this node's watcher.
-	Catalog *catalog.Watcher
-	// Lines belongs to this node.
-	Lines operator.LineControl
-	// Jobs, Webhooks and Media belong to this node.
-	Jobs     *job.Jobs
-	Webhooks *webhook.Webhooks
-	Media    *media.Store
-	// ServeAs answers a request to the API with a key of an account (api.Door).
-	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
-}
-
 // console answers the pages.
 type console struct {
-	Options
+	page.Options
 	archive offer.Archive
 }
 
 // Section returns the pages and their menu.
-func Section(o Options) page.Section {
+func Section(o page.Options) page.Section {
 	c := &console{Options: o}
-	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Menu: menu(), Find: "/find", Templates: []fs.FS{embedded}}
+	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Menu: menu(), Find: "/find", Templates: embedded}
 }
 
 // handlers returns the handlers of all pages.
