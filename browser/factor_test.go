@@ -37,8 +37,7 @@ func TestSecondFactor(t *testing.T) {
 	inLooks(t, func(t *testing.T, g *gateway, look look) {
 		b := open(t, g, look.theme, look.width)
 		b.signIn()
-		b.open("/console/settings/factor")
-		b.lookOver("factor-off")
+		b.visit("/console/settings/factor", "factor-off")
 		b.fill("#f-password", g.password)
 		b.press("main form button.main")
 		b.sees("Scan this")
@@ -47,19 +46,15 @@ func TestSecondFactor(t *testing.T) {
 		b.fill("#f-code", codeOf(t, secret, 0))
 		b.press("main form button.main")
 		b.sees("Your second factor is on.")
-		if !b.focused("[data-focus]") {
-			t.Error("the focus is not on the notice")
-		}
+		b.focuses("[data-focus]")
 		b.lookOver("factor-codes")
 		recovery, _, _ := strings.Cut(run(b, chromedp.Text(chromedp.CSS("#recovery-0-text"))), "\n")
-		b.open("/console/settings/factor")
-		b.lookOver("factor-on")
+		b.visit("/console/settings/factor", "factor-on")
 		b.fill("#renew-f-code", recovery)
 		b.press(`form[action$="/recovery"] button`)
 		b.sees("The previous codes no longer work.")
 		b.lookOver("factor-renewed")
-		b.open("/console/settings")
-		b.lookOver("settings-factor")
+		b.visit("/console/settings", "settings-factor")
 		b = open(t, g, look.theme, look.width) // another browser
 		b.open("/console/sign-in")
 		b.fill("#f-email", g.email)

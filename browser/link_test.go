@@ -52,17 +52,13 @@ func TestInvitation(t *testing.T) {
 		op.lookOver("users")
 
 		b := open(t, g, look.theme, look.width)
-		b.open("/console/sign-in")
-		b.lookOver("sign-in")
-		b.open("/console/link")
-		b.lookOver("use-link")
+		b.visit("/console/sign-in", "sign-in")
+		b.visit("/console/link", "use-link")
 		b.open("/console/sign-in")
 		b.setPassword(link)
 		b.follow(link, "no longer valid")
 		b.expect("422")
-		if !b.focused("[data-focus]") {
-			t.Error("the focus is not on the error")
-		}
+		b.focuses("[data-focus]")
 		b.lookOver("used-link")
 
 		b.open("/console/settings")

@@ -74,8 +74,7 @@ func TestLivelyAccount(t *testing.T) {
 			b.sameColors = i > 1
 			b.signIn()
 			for _, p := range livelyPages {
-				b.open(p.path)
-				b.lookOver(p.name)
+				b.visit(p.path, p.name)
 				b.fits(p.name)
 				if inner := firsts[p.name]; inner != "" {
 					b.press("tbody a.rowlink")

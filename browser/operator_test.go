@@ -282,8 +282,7 @@ func TestProviderGoesDown(t *testing.T) {
 		if status, _ := g.chat(t, key, "swift-1"); status != http.StatusBadGateway {
 			t.Errorf("a drained line answers %d", status)
 		}
-		b.open("/console/operator/lines")
-		b.lookOver("lines")
+		b.visit("/console/operator/lines", "lines")
 		b.click(`form[action$="/lines/main/resume"] button`)
 		b.sees("The line is back in use on all nodes")
 		b.took("bringing it back", 1)
@@ -319,8 +318,7 @@ func TestOperatorPages(t *testing.T) {
 			op.press("main form button.main")
 		}
 		for name, path := range operatorPages {
-			op.open("/console/operator/" + path)
-			op.lookOver(name)
+			op.visit("/console/operator/"+path, name)
 		}
 		op.open("/console/operator/books")
 		op.press(`form[action$="/books/run"] button`)
@@ -336,8 +334,7 @@ func TestOperatorPages(t *testing.T) {
 		op.open("/console/operator/find?q=demo")
 		at := run(op, chromedp.Evaluate[string]("location.pathname"))
 		for _, view := range []string{"", "keys", "users", "money", "requests", "jobs", "webhook", "log"} {
-			op.open(at + "?view=" + view)
-			op.lookOver("account-" + view)
+			op.visit(at+"?view="+view, "account-"+view)
 		}
 		op.open(at + "?view=keys")
 		op.press("tbody a.rowlink")

@@ -24,10 +24,8 @@ func TestPlayground(t *testing.T) {
 	inLooks(t, func(t *testing.T, g *gateway, look look) {
 		b := open(t, g, look.theme, look.width)
 		b.signIn()
-		b.open("/console/jobs")
-		b.lookOver("jobs-none")
-		b.open("/console/playground")
-		b.lookOver("chat-new")
+		b.visit("/console/jobs", "jobs-none")
+		b.visit("/console/playground", "chat-new")
 		b.chat()
 		b.lookOver("chat")
 		b.make("image", "a lighthouse in the fog")

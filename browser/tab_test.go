@@ -363,6 +363,13 @@ func (b *tab) lookOver(name string) {
 	}
 }
 
+// visit goes to a page and looks it over.
+func (b *tab) visit(path, name string) {
+	b.t.Helper()
+	b.open(path)
+	b.lookOver(name)
+}
+
 // look saves a picture of the open page. It checks the layout and size of the page, and that the
 // page did nothing forbidden.
 func (b *tab) look(name string) {

@@ -20,6 +20,14 @@ func (b *tab) focused(selector string) bool {
 	return run(b, chromedp.Evaluate[bool](fmt.Sprintf(`document.activeElement.matches(%q)`, selector)))
 }
 
+// focuses checks that an element has the focus.
+func (b *tab) focuses(selector string) {
+	b.t.Helper()
+	if !b.focused(selector) {
+		b.t.Errorf("the focus is not on %s", selector)
+	}
+}
+
 // slash types a / like a keyboard. If the page prevents the key's default action, no text is typed.
 func (b *tab) slash() {
 	b.t.Helper()
@@ -52,9 +60,7 @@ func TestShortcuts(t *testing.T) {
 	b := open(t, g, "light", 1280)
 	b.signIn()
 	b.slash()
-	if !b.focused(".side [data-find]") {
-		t.Error("/ does not focus the search box")
-	}
+	b.focuses(".side [data-find]")
 	b.slash()
 	b.keys("gk?")
 	if typed := b.value(".side [data-find]"); typed != "/gk?" {
@@ -101,16 +107,12 @@ func TestShortcuts(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`.side [data-open="help"]`)))
 	b.press(`#help button[value="on"]`)
 	b.slash()
-	if !b.focused("[data-find]") {
-		t.Error("shortcuts are not turned on")
-	}
+	b.focuses("[data-find]")
 
 	phone := open(t, g, "light", 390)
 	phone.signIn()
 	phone.slash()
-	if !phone.focused(".top [data-find]") {
-		t.Error("/ does not open a phone's menu")
-	}
+	phone.focuses(".top [data-find]")
 	phone.lookOver("menu")
 	phone.keys(kb.Escape)
 	if run(phone, chromedp.Evaluate[bool](`document.querySelector(".top details").open`)) || !phone.focused(".top summary") {
@@ -128,9 +130,7 @@ func TestFocusAfterForms(t *testing.T) {
 	focusOn := func(what string) {
 		t.Helper()
 		b.sees(what)
-		if !b.focused("[data-focus]") {
-			t.Errorf("the focus is not on %q", what)
-		}
+		b.focuses("[data-focus]")
 	}
 	b.open("/console/billing")
 	b.fill("#f-code", "none")

@@ -215,11 +215,7 @@ type cast map[string]*consoletest.Browser
 func visitorsOf(s *consoletest.Scene) cast {
 	disabled := s.User("ada", account.SignIn{Email: "off@example.com"})
 	c := cast{"disabled": s.Session(account.UserSession, disabled.Email)}
-	yes := true
-	s.Update(func(tx *store.Tx) error {
-		_, err := account.ChangeUserTx(tx, disabled.ID, account.UserChange{Disabled: &yes})
-		return err
-	})
+	s.ChangeUser(disabled.Email, account.UserChange{Disabled: new(true)})
 	for _, name := range []string{"other", "owner", "operator"} {
 		c.signIn(s, name)
 	}

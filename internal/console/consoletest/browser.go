@@ -26,7 +26,10 @@ func (s *Scene) Browser() *Browser {
 }
 
 // Answer is the response to a browser's request.
-type Answer struct{ *httptest.ResponseRecorder }
+type Answer struct {
+	*httptest.ResponseRecorder
+	request string // its method and path
+}
 
 // Get opens a page.
 func (b *Browser) Get(path string) Answer { return b.Do(http.MethodGet, path, "") }
@@ -67,19 +70,29 @@ func (b *Browser) Do(method, path, body string) Answer {
 		}
 		b.Cookies[c.Name] = c
 	}
-	return Answer{w}
+	return Answer{w, method + " " + path}
 }
 
 // Want checks the status of an answer, and texts in its page or address.
 func (a Answer) Want(t *testing.T, status int, parts ...string) {
 	t.Helper()
 	if a.Code != status {
-		t.Errorf("status %d, want %d: %s", a.Code, status, a.Body)
+		t.Errorf("%s: status %d, want %d: %s", a.request, a.Code, status, a.Body)
 		return
 	}
 	for _, part := range parts {
 		if !strings.Contains(a.Body.String()+a.Header().Get("Location"), part) {
-			t.Errorf("no %q in %s %s", part, a.Header().Get("Location"), a.Body)
+			t.Errorf("%s: no %q in %s %s", a.request, part, a.Header().Get("Location"), a.Body)
+		}
+	}
+}
+
+// Without checks that a page has none of the texts.
+func (a Answer) Without(t *testing.T, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(a.Body.String(), part) {
+			t.Errorf("%s: %q is in %s", a.request, part, a.Body)
 		}
 	}
 }

@@ -97,8 +97,8 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 		hooks := webhook.New(webhook.Options{
 			DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Timeout: 10 * time.Second, Retention: 720 * time.Hour,
 		})
-		s.Options = console.Options{Options: page.Options{DB: db, Keys: keys, Passwords: passwords, SignIns: account.NewSignIns(db, passwords, nil),
-			Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
+		s.Options = console.Options{Options: page.Options{DB: db, Keys: keys, Passwords: passwords,
+			SignIns: account.NewSignIns(db, passwords, nil), Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
 			Audits: operator.NewAudits(db, proof.AuditTx, nil), Writable: func() error { return nil },
 			AdminToken: httpapi.NewOperatorToken(AdminToken), PublicURL: PublicURL, MediaURL: PublicURL + "/media"}}
 		s.startServices(watcher)
@@ -200,6 +200,43 @@ func (s *Scene) Update(act func(tx *store.Tx) error) {
 	if err := s.DB.Update(s.t.Context(), act); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// Exec runs a statement in a transaction of its own.
+func (s *Scene) Exec(text string, args ...any) {
+	s.t.Helper()
+	s.Update(func(tx *store.Tx) error {
+		_, err := tx.Exec(text, args...)
+		return err
+	})
+}
+
+// ChangeAccount changes an account.
+func (s *Scene) ChangeAccount(name string, p account.Patch) {
+	s.t.Helper()
+	s.Update(func(tx *store.Tx) error {
+		_, err := account.ChangeTx(tx, s.Accounts[name].ID, p)
+		return err
+	})
+}
+
+// ChangeUser changes a user.
+func (s *Scene) ChangeUser(email string, change account.UserChange) {
+	s.t.Helper()
+	s.Update(func(tx *store.Tx) error {
+		_, err := account.ChangeUserTx(tx, s.Users[email].ID, change)
+		return err
+	})
+}
+
+// ChangeKey changes the settings of a key and returns the changed key.
+func (s *Scene) ChangeKey(id string, edit func(*account.KeySettings)) (k account.Key) {
+	s.t.Helper()
+	s.Update(func(tx *store.Tx) (err error) {
+		k, err = account.ChangeKeyTx(tx, id, func(settings *account.KeySettings) error { edit(settings); return nil })
+		return err
+	})
+	return k
 }
 
 // account opens an account with 10 USD and a user.
@@ -377,21 +414,23 @@ func (s *Scene) Delivery(name string) string {
 // provider and the sandbox.
 func (s *Scene) SellReal() {
 	s.t.Helper()
-	const models = `models:
-  - {id: sold, kind: chat, forms: [chat], context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}
+	s.Sell(`  - {id: sold, kind: chat, forms: [chat], context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}
   - {id: both, kind: chat, forms: [chat], context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}
-`
-	const lines = `lines:
-  - {id: main, provider: openai, api_key: "${SET}", models: {sold: x, both: x}}
+`, `  - {id: main, provider: openai, api_key: "${SET}", models: {sold: x, both: x}}
   - {id: second, provider: sandbox, models: {both: sandbox-chat}}
-`
+`)
+}
+
+// Sell adds models and lines, as YAML, to the catalog.
+func (s *Scene) Sell(models, lines string) {
+	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {
 		doc, _, err := catalog.CurrentTx(tx)
 		if err != nil {
 			return err
 		}
-		text := regexp.MustCompile(`(?m)^models:\n`).ReplaceAllLiteralString(string(doc.YAML()), models)
-		text = regexp.MustCompile(`(?m)^lines:\n`).ReplaceAllLiteralString(text, lines)
+		text := regexp.MustCompile(`(?m)^models:\n`).ReplaceAllLiteralString(string(doc.YAML()), "models:\n"+models)
+		text = regexp.MustCompile(`(?m)^lines:\n`).ReplaceAllLiteralString(text, "lines:\n"+lines)
 		if doc, _, err = catalog.Parse([]byte(text), s.Options.Providers); err == nil {
 			_, err = catalog.ApplyTx(tx, doc)
 		}

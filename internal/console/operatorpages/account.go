@@ -57,7 +57,6 @@ func accountForm(a account.Account) ui.PostForm {
 	}}
 }
 
-// testField marks an account as one for tests.
 func testField(on bool) ui.FormField {
 	return ui.FormField{Name: "test", Label: "Test account", Kind: ui.Check, On: on,
 		Hint: "The account may use sandbox models although the catalog has real lines."}
@@ -233,7 +232,6 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 	return nil
 }
 
-// deliveriesTable lists deliveries with their receivers and buttons.
 func deliveriesTable(list []webhook.Delivery) ui.DataTable {
 	t := show.Deliveries(list)
 	t.Columns = append(t.Columns, ui.Column{Title: "Address"}, ui.Column{Title: "Change"})

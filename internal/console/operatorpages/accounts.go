@@ -40,7 +40,7 @@ func (c *console) listAccounts(v *page.Visit) (page.Responder, error) {
 		more := false
 		switch {
 		case strings.HasPrefix(q, "acct_"):
-			list, err = oneAccountTx(tx, q)
+			list, err = oneOrNone(account.GetTx(tx, q))
 		case q != "":
 			list, more, err = account.SearchTx(tx, q, v.Query("after"), page.Rows)
 		default:
@@ -63,13 +63,15 @@ func (c *console) listAccounts(v *page.Visit) (page.Responder, error) {
 		Text: "An account is a customer, with a balance, keys and users."}), nil
 }
 
-// oneAccountTx returns a list with the account of an id, or an empty list if the id is unknown.
-func oneAccountTx(tx *store.Tx, id string) ([]account.Account, error) {
-	a, err := account.GetTx(tx, id)
-	if isNotFound(err) {
-		return nil, nil
+// oneOrNone returns a list with the object, or an empty list if err is a 404.
+func oneOrNone[T any](found T, err error) ([]T, error) {
+	if err != nil {
+		if isNotFound(err) {
+			err = nil
+		}
+		return nil, err
 	}
-	return []account.Account{a}, err
+	return []T{found}, nil
 }
 
 func isNotFound(err error) bool { return err != nil && fault.Of(err).Code == fault.NotFound }
@@ -212,7 +214,6 @@ func (c *console) previewCredit(v *page.Visit, a account.Account, given operator
 	return page.FullPage{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: shown}
 }
 
-// changeAccount edits an account's name, contact address and floor.
 func (c *console) changeAccount(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {
@@ -239,7 +240,6 @@ func (c *console) changeAccount(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.accountWith(v, a, accountForms{change: &form}) })
 }
 
-// saveNote saves the operators' note about an account.
 func (c *console) saveNote(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {
@@ -269,7 +269,56 @@ func (c *console) enableAccount(v *page.Visit) (page.Responder, error) {
 	return c.patchAccount(v, account.Patch{Disabled: new(false)}, "enabled")
 }
 
-// accountOf returns the account named in the path.
 func accountOf(v *page.Visit) (account.Account, error) {
 	return page.Read(v, func(tx *store.Tx) (account.Account, error) { return account.GetTx(tx, v.PathID()) })
+}
+
+func (c *console) savePrices(v *page.Visit) (page.Responder, error) {
+	a, err := accountOf(v)
+	if err != nil {
+		return nil, err
+	}
+	form := pricesForm(a)
+	return v.Submit(&form, func() (page.Responder, error) {
+		patch, err := pricesOf(&form)
+		if err != nil {
+			return nil, err
+		}
+		return c.patchAccount(v, patch, "priced")
+	}, func() (page.FullPage, error) { return c.accountWith(v, a, accountForms{prices: &form}) })
+}
+
+// factorOf reads the price factor of a form. An empty field means 1.
+func factorOf(form *ui.PostForm) (money.Factor, error) {
+	text := strings.TrimSpace(form.Field("price_factor").Value)
+	if text == "" {
+		return money.One, nil
+	}
+	factor, err := money.ParseFactor(text)
+	if err != nil {
+		return 0, fault.At(fault.InvalidRequest, "price_factor", "price_factor %s.", err)
+	}
+	return factor, nil
+}
+
+// pricesOf reads the form: a factor, with 1 as the default, and lines with a model and its factor.
+func pricesOf(form *ui.PostForm) (p account.Patch, err error) {
+	factor, factorErr := factorOf(form)
+	models := map[string]money.Factor{}
+	for line := range strings.Lines(form.Field("prices").Value) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		id, modelFactor := words[0], money.Factor(0)
+		if len(words) == 2 {
+			modelFactor, err = money.ParseFactor(words[1])
+		}
+		if _, twice := models[id]; twice || len(words) != 2 || err != nil {
+			return p, errors.Join(factorErr, fault.At(fault.InvalidRequest, "prices",
+				"Write one model and its factor on each line, and each model only once. This line is wrong: %q.", strings.TrimSpace(line)))
+		}
+		models[id] = modelFactor
+	}
+	return account.Patch{Factor: &factor, Prices: &models}, factorErr
 }

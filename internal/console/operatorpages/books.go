@@ -12,13 +12,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// booksPage shows whether the books agree.
-type booksPage struct {
-	Now  booksFragment
-	Live ui.Live
-}
-
-// booksFragment is the content of the page, updated during an audit.
+// booksFragment shows whether the books agree. It is updated during an audit.
 type booksFragment struct {
 	Address      string // address of its updates
 	Announcement string // announcement for the reader after a change
@@ -36,7 +30,6 @@ type booksFragment struct {
 
 const shownAudits = 20
 
-// booksLabel summarizes the result of an audit.
 func booksLabel(o operator.AuditOutcome) string {
 	switch {
 	case o.EndedMS == 0:
@@ -64,7 +57,7 @@ func booksBadge(o operator.AuditOutcome) ui.Badge {
 
 func (c *console) books(v *page.Visit) (page.Responder, error) {
 	now, err := c.booksNow(v)
-	return page.FullPage{Name: "books", Title: "Books", Main: booksPage{Now: now}}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "books", Title: "Books", Main: now}.WithNotice(v, map[string]string{
 		"begun": "An audit runs now, beside the service. Its result appears here.",
 		"runs":  "An audit runs already on this node; its result appears here.",
 	}), err

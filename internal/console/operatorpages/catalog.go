@@ -293,7 +293,7 @@ func (p *catalogEditPage) refuse(text string, faults catalog.Faults) {
 }
 
 // compareTx previews a document's changes to the current catalog. If the current catalog is not the
-// base of the text, compareTx sets p.Moved.
+// base of the text, compareTx sets p.Conflict.
 func (p *catalogEditPage) compareTx(tx *store.Tx, doc *catalog.Document) error {
 	preview, err := catalog.PreviewTx(tx, doc)
 	if err != nil {

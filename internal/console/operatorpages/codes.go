@@ -22,23 +22,17 @@ type createdCodesPage struct {
 	Codes *ui.Snippets // nil: they were shown before
 }
 
-// codeTones are the tones of the states of codes.
 var codeTones = map[string]ui.Tone{account.CodeUnused: ui.Info, account.CodeUsed: ui.OK, account.CodeExpired: ui.Warn}
 
 func (c *console) listCodes(v *page.Visit) (page.Responder, error) {
 	shown := page.List{Title: "Codes", Path: "/operator/codes"}
 	if err := v.View(func(tx *store.Tx) error {
-		now, err := tx.NowMS()
-		if err != nil {
-			return err
-		}
 		list, more, err := account.ListCodesTx(tx, v.Query("after"), page.Rows)
 		if err != nil {
 			return err
 		}
-		names, err := accountNamesTx(tx, list, func(code account.RedeemCode) string { return code.Account })
-		shown.Table = codesTable(v, list, names, now)
 		shown.Pager = v.Pager(shown.Path, more, page.Last(list, func(code account.RedeemCode) string { return code.ID }))
+		shown.Table, err = codesTableTx(tx, v, list)
 		return err
 	}); err != nil {
 		return nil, err
@@ -53,8 +47,13 @@ func (c *console) listCodes(v *page.Visit) (page.Responder, error) {
 	}), nil
 }
 
-// codesTable lists codes with the accounts that redeemed them, and buttons.
-func codesTable(v *page.Visit, list []account.RedeemCode, names map[string]string, nowMS int64) ui.DataTable {
+// codesTableTx lists codes with the accounts that redeemed them, and buttons.
+func codesTableTx(tx *store.Tx, v *page.Visit, list []account.RedeemCode) (ui.DataTable, error) {
+	nowMS, err := tx.NowMS()
+	if err != nil {
+		return ui.DataTable{}, err
+	}
+	names, err := accountNamesTx(tx, list, func(code account.RedeemCode) string { return code.Account })
 	t := ui.DataTable{Caption: "Redeem codes", Columns: []ui.Column{{Title: "Ends in"}, {Title: "State"}, {Title: "Value", Right: true},
 		{Title: "Made"}, {Title: "Good until"}, {Title: "Redeemed by"}, {Title: "Redeemed"}, {Title: "Batch"}, {Title: "Change"}}}
 	for _, code := range list {
@@ -76,7 +75,7 @@ func codesTable(v *page.Visit, list []account.RedeemCode, names map[string]strin
 			ui.Money{Amount: code.Value}, ui.Moment{MS: code.CreatedMS}, until, by, ui.Moment{MS: code.RedeemedMS},
 			ui.Ident{ID: code.Batch, Cut: true}, change}})
 	}
-	return t
+	return t, err
 }
 
 // Values of the form for the delivery of new codes.
@@ -187,7 +186,6 @@ func showCodes(codes []account.RedeemCode, texts []string, inFile bool) (page.Re
 	return page.FullPage{Name: "createdcodes", Title: shown.Title, Main: shown}, nil
 }
 
-// textsTable lists new codes with their texts.
 func textsTable(codes []account.RedeemCode, texts []string) ui.DataTable {
 	t := ui.DataTable{Columns: []ui.Column{{Title: "code"}, {Title: "usd"}, {Title: "expires"}, {Title: "id"}, {Title: "batch"}}}
 	for i, code := range codes {

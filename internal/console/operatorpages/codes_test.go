@@ -2,7 +2,6 @@ package operatorpages_test
 
 import (
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -12,8 +11,6 @@ import (
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
-
-var codeText = regexp.MustCompile(`[0-9A-Z]{5}(?:-[0-9A-Z]{5}){3}`)
 
 // TestCodes checks that codes are created only with the operator's secret, shown once, redeemed by
 // a customer, and voided. The log must name the operator and contain no code.
@@ -38,27 +35,23 @@ func TestCodes(t *testing.T) {
 		for field, wrong := range map[string]string{"usd": "much", "count": "few", "expires": "soon", "secret": "guess"} {
 			got := send(once, field, wrong)
 			got.Want(t, http.StatusUnprocessableEntity, `id="f-`+field+`-wrong"`)
-			if strings.Contains(got.Body.String(), consoletest.AdminToken) {
-				t.Error("the form shows the token")
-			}
+			got.Without(t, consoletest.AdminToken)
 		}
 		send(once, "count", "1001").Want(t, http.StatusUnprocessableEntity, `id="f-count-wrong"`)
 		send(once, "expires", "1999-12-31").Want(t, http.StatusUnprocessableEntity, `id="f-expires-wrong"`)
 		created := send(once)
 		created.Want(t, http.StatusOK, "3 codes of $2.50 created", "Copy the codes now", "code,usd,expires,id,batch", "3000-01-01T00:00:00Z")
-		texts := codeText.FindAllString(created.Body.String(), -1)
+		texts := created.Codes()
 		if len(texts) != 6 { // as a list, and as CSV
 			t.Fatalf("the page has %d codes, want 6: %s", len(texts), created.Body)
 		}
-		if again := send(once); len(codeText.FindAllString(again.Body.String(), -1)) > 0 || again.Code != http.StatusOK {
+		if again := send(once); len(again.Codes()) > 0 || again.Code != http.StatusOK {
 			t.Errorf("the repeated form shows the codes again: %d %s", again.Code, again.Body)
 		}
 		s.SignedIn("ada@example.com").Post("/console/billing/redeem", "code", texts[0]).Want(t, http.StatusSeeOther, "done=redeemed")
 		list := b.Get(path)
 		list.Want(t, http.StatusOK, "used", "unused", ">ada<", "3000-01-01", "Void the code that ends in "+texts[1][18:])
-		if strings.Contains(list.Body.String(), texts[1]) {
-			t.Error("the list shows an unused code")
-		}
+		list.Without(t, texts[1])
 		var codes []account.RedeemCode
 		s.Update(func(tx *store.Tx) (err error) { codes, _, err = account.ListCodesTx(tx, "", 10); return err })
 		for _, code := range codes {
@@ -82,8 +75,7 @@ func TestCodes(t *testing.T) {
 
 		file := send(b.Get(path+"/new").Once(t), "as", "csv", "count", "2", "expires", "")
 		file.Want(t, http.StatusOK, "code,usd,expires,id,batch\n", ",2.5,,code_")
-		if got := codeText.FindAllString(file.Body.String(),
-			-1); len(got) != 2 || !strings.HasPrefix(file.Header().Get("Content-Type"), "text/csv") {
+		if got := file.Codes(); len(got) != 2 || !strings.HasPrefix(file.Header().Get("Content-Type"), "text/csv") {
 			t.Errorf("got headers %v and body %s, want a CSV file with 2 codes", file.Header(), file.Body)
 		}
 		if balance(s, s.Accounts["ada"].ID) != 12*money.USD+money.USD/2 {

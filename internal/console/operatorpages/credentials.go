@@ -12,23 +12,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// credentialsPage shows a customer's new link or key once, with the text to send.
-type credentialsPage struct {
-	Title            string
-	Items            string         // the created objects, such as this key
-	Secrets          []ui.CopyField // empty: it was shown before, and nothing was made now
-	Credit           string         // the first credit; may be empty
-	To               string         // whom the text is for
-	Text             ui.Snippets
-	PublicURLWarning *ui.Notice // warns that public_url is not set, so the text would have an unreachable address
-	Back             string     // the account's page
-}
-
 // showCredentials shows the new link and the new key of an account. Either may be missing.
 func (c *console) showCredentials(
 	title string, a account.Account, link *operator.SentLink, secret string, given operator.Credit,
 ) page.Responder {
-	shown := credentialsPage{Title: title, To: a.Name, Text: c.welcomeText(a, link, secret), PublicURLWarning: c.publicURLWarning(),
+	shown := show.Credentials{Title: title, To: a.Name, Text: c.welcomeText(a, link, secret), PublicURLWarning: c.publicURLWarning(),
 		Back: page.Base + "/operator/accounts/" + a.ID}
 	if given.USD > 0 {
 		shown.Credit = ui.USD(given.USD)
@@ -43,7 +31,7 @@ func (c *console) showCredentials(
 		shown.Secrets = append(shown.Secrets, ui.CopyField{ID: "secret", Label: "The new key", Value: secret})
 	}
 	shown.Items = ui.JoinAnd(made)
-	return page.FullPage{Name: "credentials", Title: title, Main: shown}
+	return shown.Page()
 }
 
 // publicURLWarning returns a warning with the address in customers' texts if public_url is not set. Otherwise
@@ -84,7 +72,6 @@ func (c *console) welcomeText(a account.Account, link *operator.SentLink, secret
 		Prose: true}}}
 }
 
-// offer returns the catalog and the state of its lines on this node.
 func (c *console) offer() show.Offer {
 	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines.Statuses()}
 }
@@ -92,8 +79,7 @@ func (c *console) offer() show.Offer {
 // linkWith creates a link for a user and shows the link, this once.
 func (c *console) linkWith(v *page.Visit, create func(*store.Tx) (operator.SentLink, error)) (page.Responder, error) {
 	l, err := page.Write(v, create)
-	title := "Link for " + l.User.Email
-	return page.FullPage{Name: "credentials", Title: title, Main: credentialsPage{Title: title, Items: "this link", To: l.User.Email,
-		Secrets: []ui.CopyField{show.LinkToCopy(l)}, Text: show.LinkLetter(c.PublicURL, l), PublicURLWarning: c.publicURLWarning(),
-		Back: page.Base + "/operator/accounts/" + l.User.Account + "?view=users"}}, err
+	shown := show.NewLink("Link for "+l.User.Email, c.PublicURL, l, page.Base+"/operator/accounts/"+l.User.Account+"?view=users")
+	shown.PublicURLWarning = c.publicURLWarning()
+	return shown.Page(), err
 }

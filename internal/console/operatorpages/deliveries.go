@@ -10,7 +10,6 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// listDeliveries lists the deliveries to all accounts' receivers.
 func (c *console) listDeliveries(v *page.Visit) (page.Responder, error) {
 	shown := page.List{Title: "Deliveries", Path: "/operator/deliveries"}
 	f := webhook.DeliveryFilter{State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}

@@ -2,11 +2,9 @@ package operatorpages_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	"tollgate/internal/console/consoletest"
-	"tollgate/internal/store"
 )
 
 // TestDeliveries checks the list of all accounts' deliveries, its filters of state and account, and
@@ -19,23 +17,14 @@ func TestDeliveries(t *testing.T) {
 		b.Get(path).Want(t, http.StatusOK, "Nothing was delivered yet")
 		id := s.Delivery("ada")
 		s.Delivery("bob")
-		s.Update(func(tx *store.Tx) error {
-			for _, text := range []string{
-				`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
-					SELECT 'dlv_failed', account, 'evt_x', 'image.failed', 'https://failing.example/in', 'r', '', 2, created_ms FROM webhook_delivery
-					WHERE id = '` + id + `'`,
-				`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
-					SELECT 'dlv_waits', account, 'evt_y', 'image.failed', 'https://waiting.example/in', 'r', '', 0, created_ms FROM webhook_delivery
-					WHERE id = '` + id + `'`,
-				`INSERT INTO webhook_queue (delivery, account, receiver, due_ms, tries, fresh, lease, epoch, until_ms)
-					VALUES ('dlv_waits', 'a', 'r', 4000000000000, 2, 0, '', '', 0)`,
-			} {
-				if _, err := tx.Exec(text); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		s.Exec(`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
+			SELECT 'dlv_failed', account, 'evt_x', 'image.failed', 'https://failing.example/in', 'r', '', 2, created_ms FROM webhook_delivery
+			WHERE id = $1`, id)
+		s.Exec(`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
+			SELECT 'dlv_waits', account, 'evt_y', 'image.failed', 'https://waiting.example/in', 'r', '', 0, created_ms FROM webhook_delivery
+			WHERE id = $1`, id)
+		s.Exec(`INSERT INTO webhook_queue (delivery, account, receiver, due_ms, tries, fresh, lease, epoch, until_ms)
+			VALUES ('dlv_waits', 'a', 'r', 4000000000000, 2, 0, '', '', 0)`)
 		b.Get(path).Want(t, http.StatusOK, ">ada</a>", ">bob</a>", "failing.example", "waiting.example",
 			"/console/operator/deliveries/"+id+"/resend")
 		for query, want := range map[string][2]string{
@@ -47,9 +36,7 @@ func TestDeliveries(t *testing.T) {
 		} {
 			got := b.Get(path + query)
 			got.Want(t, http.StatusOK, want[0])
-			if strings.Contains(got.Body.String(), want[1]) {
-				t.Errorf("%s has %s", query, want[1])
-			}
+			got.Without(t, want[1])
 		}
 		b.Get(path+"?state=lost").Want(t, http.StatusBadRequest, "no state")
 		b.Post(path+"/"+id+"/resend").Want(t, http.StatusSeeOther)

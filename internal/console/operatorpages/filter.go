@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// namedAccounts is the largest number of accounts in a filter's list. If there are more accounts,
+// namedAccounts is the maximum number of accounts in a filter's list. If there are more accounts,
 // the filter takes a name, email or id instead.
 const namedAccounts = 100
 
@@ -50,9 +50,9 @@ func (l listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, ids selec
 		case "line":
 			field = lineField(l.Catalog, value)
 		case "code":
-			field.Options = suggestions(l.Codes)
+			field.Options = show.Words(l.Codes)
 		case "status":
-			field.Numeric, field.Options = true, suggestions(statuses())
+			field.Numeric, field.Options = true, show.Words(statuses())
 		case "since", "until":
 			field.Label = map[string]string{"since": "From (UTC)", "until": "To (UTC)"}[name]
 			if _, err := time.Parse(time.DateOnly, value); err == nil || value == "" {
@@ -82,8 +82,7 @@ func accountFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err 
 		return f, "", err
 	}
 	if !more {
-		f = ui.FormField{Name: "account", Label: "Account", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "All"}}}
-		f.Options = show.Select(append(f.Options, byName(list)...), value)
+		f = show.Choice("account", "Account", value, byName(list))
 	}
 	if value == "" || strings.HasPrefix(value, "acct_") {
 		return f, value, nil
@@ -106,7 +105,6 @@ func accountFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err 
 	return f, id, err
 }
 
-// byName returns options for accounts, sorted by name.
 func byName(list []account.Account) (options []ui.Option) {
 	slices.SortStableFunc(list, func(a, b account.Account) int {
 		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
@@ -132,41 +130,22 @@ func keyFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err erro
 	return f, keys[0].ID, err
 }
 
-// choice returns a field to select one of names. An unknown value stays selectable.
-func choice(name, label string, names []string, value string) ui.FormField {
-	f := ui.FormField{Name: name, Label: label, Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "All"}}}
-	f.Options = show.Select(append(f.Options, suggestions(names)...), value)
-	return f
-}
-
-// modelField returns the field to select a model of a catalog.
 func modelField(s *catalog.Snapshot, value string) ui.FormField {
-	f := ui.FormField{Name: "model", Label: "Model", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "All"}}}
+	var options []ui.Option
 	for _, m := range s.Models() {
-		f.Options = append(f.Options, ui.Option{Value: m.ID, Label: show.ModelLabel(s, m.ID)})
+		options = append(options, ui.Option{Value: m.ID, Label: show.ModelLabel(s, m.ID)})
 	}
-	f.Options = show.Select(f.Options, value)
-	return f
+	return show.Choice("model", "Model", value, options)
 }
 
-// lineField returns the field to select a line of a catalog.
 func lineField(s *catalog.Snapshot, value string) ui.FormField {
 	var ids []string
 	for _, l := range s.AllLines() {
 		ids = append(ids, l.ID)
 	}
-	return choice("line", "Line", ids, value)
+	return show.Choice("line", "Line", value, show.Words(ids))
 }
 
-// suggestions returns an option for each word.
-func suggestions(words []string) (options []ui.Option) {
-	for _, word := range words {
-		options = append(options, ui.Option{Value: word, Label: word})
-	}
-	return options
-}
-
-// requestCodes returns the error codes of requests, but not the providers' own codes.
 func requestCodes() []string {
 	codes := []string{string(fault.ClientClosed)}
 	for _, row := range fault.Table() {
@@ -176,7 +155,6 @@ func requestCodes() []string {
 	return slices.Compact(codes)
 }
 
-// statuses returns the HTTP statuses of requests.
 func statuses() []string {
 	all := []string{"200", "202", strconv.Itoa(ledger.StatusClosed)}
 	for _, row := range fault.Table() {
@@ -186,7 +164,6 @@ func statuses() []string {
 	return slices.Compact(all)
 }
 
-// jobCodes returns the error codes of failed jobs.
 func jobCodes() (codes []string) {
 	for _, row := range fault.JobTable() {
 		codes = append(codes, string(row.Code))
@@ -195,7 +172,6 @@ func jobCodes() (codes []string) {
 	return slices.Compact(codes)
 }
 
-// filterField returns the field of f with the given name.
 func filterField(f *ui.Filters, name string) *ui.FormField {
 	return &f.Fields[slices.IndexFunc(f.Fields, func(field ui.FormField) bool { return field.Name == name })]
 }

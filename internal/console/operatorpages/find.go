@@ -32,8 +32,8 @@ var (
 	secretKey = regexp.MustCompile(`\bsk-[0-9A-Za-z_-]{17,}\b`)
 )
 
-// find leads from whatever an operator has got to its page: from an account, a key's
-// hint, a code, a line, a model, or the id of anything, also in the midst of a text.
+// find redirects from an account, a key's hint, a code, a line, a model or an id to its page. The id may
+// be part of a longer text.
 func (c *console) find(v *page.Visit) (page.Responder, error) {
 	q := pasted(v.Request.URL.Query().Get("q"))
 	if secret := secretKey.FindString(q); secret != "" { // a secret must not stay in an address
@@ -97,20 +97,13 @@ func (p *findPage) searchTx(tx *store.Tx, v *page.Visit, q string) (target strin
 	accounts, keys := []account.Account(nil), []account.Key(nil)
 	switch prefix, _, _ := strings.Cut(q, "_"); prefix + "_" {
 	case "acct_":
-		accounts, err = oneAccountTx(tx, q)
+		accounts, err = oneOrNone(account.GetTx(tx, q))
 	case "key_":
-		var k account.Key
-		if k, err = account.GetKeyTx(tx, q); err == nil {
-			keys = append(keys, k)
-		} else if isNotFound(err) {
-			err = nil
-		}
+		keys, err = oneOrNone(account.GetKeyTx(tx, q))
 	case "user_":
-		var u account.User
-		if u, err = account.GetUserTx(tx, q); err == nil {
-			return "/operator/accounts/" + u.Account + "?view=users", nil
-		} else if isNotFound(err) {
-			err = nil
+		var users []account.User
+		if users, err = oneOrNone(account.GetUserTx(tx, q)); len(users) > 0 {
+			return "/operator/accounts/" + users[0].Account + "?view=users", err
 		}
 	case "evt_":
 		var owner string
@@ -144,18 +137,10 @@ func (p *findPage) searchTx(tx *store.Tx, v *page.Visit, q string) (target strin
 
 // codeTx shows a redeem code with its buttons.
 func (p *findPage) codeTx(tx *store.Tx, v *page.Visit, id string) error {
-	code, err := account.GetCodeTx(tx, id)
-	if isNotFound(err) {
-		return nil
-	}
+	codes, err := oneOrNone(account.GetCodeTx(tx, id))
 	if err != nil {
 		return err
 	}
-	now, err := tx.NowMS()
-	if err != nil {
-		return err
-	}
-	names, err := account.NamesTx(tx, []string{code.Account})
-	p.Codes = codesTable(v, []account.RedeemCode{code}, names, now)
+	p.Codes, err = codesTableTx(tx, v, codes)
 	return err
 }

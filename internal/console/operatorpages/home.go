@@ -27,13 +27,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// homePage is the overview of the service.
-type homePage struct {
-	Now  homeFragment
-	Live ui.Live
-}
-
-// homeFragment is the content of the page, updated every ten seconds.
+// homeFragment is the overview of the service, updated every ten seconds.
 type homeFragment struct {
 	Address          string // address of its updates
 	Announcement     string // announcement for the reader after a change
@@ -52,8 +46,8 @@ type homeFragment struct {
 	PublicURLWarning *ui.Notice    // warning about a missing setting with an effect on customers
 }
 
-// A receiver failing for longer than receiverFails is reported, and so are jobs waiting for longer
-// than queueWaits. At most shownTroubles notices are shown.
+// A receiver failing for longer than maxReceiverFailure is reported, and so are jobs waiting for longer
+// than maxQueueWait. At most maxProblems notices are shown.
 const (
 	maxReceiverFailure = time.Hour
 	maxQueueWait       = 10 * time.Minute
@@ -86,13 +80,12 @@ type topAccount struct {
 	spending.UsageRow
 }
 
-// shownTop is the number of shown accounts. maxSpenders bounds the accounts read.
+// shownTop is the number of listed accounts. maxSpenders bounds the accounts read.
 const (
 	shownTop    = 9
 	maxSpenders = 10_000
 )
 
-// todayTx reads the usage of the current UTC day.
 func (w *serviceStatus) todayTx(tx *store.Tx) error {
 	q := spending.Query{Since: books.DayOf(w.nowMS), ExceptLines: w.sandbox, By: []spending.By{spending.ByAccount}, Limit: maxSpenders}
 	spent, err := spending.ReadTx(tx, q)
@@ -176,7 +169,6 @@ func (m *month) readTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err error
 	return c, nil
 }
 
-// serviceStatus reads how the service is.
 func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
 	w.writable = c.Writable()
 	c.refreshNow(v, "this node's report about its lines", c.Lines.Report)
@@ -227,7 +219,7 @@ func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
 
 func (c *console) home(v *page.Visit) (page.Responder, error) {
 	now, err := c.now(v)
-	return page.FullPage{Name: "home", Title: "Overview", Main: homePage{Now: now}}, err
+	return page.FullPage{Name: "home", Title: "Overview", Main: now}, err
 }
 
 func (c *console) liveHome(v *page.Visit) (page.Responder, error) {
@@ -256,7 +248,6 @@ func (c *console) now(v *page.Visit) (homeFragment, error) {
 	return shown, nil
 }
 
-// databaseFigure returns the kind, the size and the last commit time of the database.
 func (c *console) databaseFigure(w serviceStatus) ui.Figure {
 	name := "SQLite"
 	if c.DB.Dialect() == store.PostgreSQL {

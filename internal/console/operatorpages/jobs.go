@@ -39,7 +39,6 @@ type jobRow struct {
 	} `json:"error"`
 }
 
-// jobRowOf parses the public body of a job.
 func jobRowOf(v job.View) jobRow {
 	r := jobRow{View: v}
 	_ = json.Unmarshal(v.Body, &r) // fields that cannot be parsed stay empty
@@ -80,7 +79,6 @@ func jobsTable(rows []jobRow, names map[string]string) ui.DataTable {
 	return t
 }
 
-// listJobs lists the jobs of all accounts.
 func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 	status := v.Query("status")
 	shown := page.List{Title: "Jobs", Path: "/operator/jobs", Tabs: v.Tabs("/operator/jobs", "State", "status", show.JobStates())}
@@ -126,7 +124,6 @@ func noJob(err error) error {
 	return err
 }
 
-// jobOf returns the job named in the path.
 func jobOf(v *page.Visit) (jobRow, error) {
 	found, err := page.Read(v, func(tx *store.Tx) (job.View, error) { return job.GetTx(tx, v.PathID()) })
 	return jobRowOf(found), noJob(err)
@@ -179,7 +176,6 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 	}), nil
 }
 
-// jobButtons returns the buttons for a job.
 func jobButtons(v *page.Visit, r jobRow) []any {
 	path := page.Base + "/operator/jobs/" + r.ID
 	var buttons []any
@@ -202,7 +198,6 @@ func jobButtons(v *page.Visit, r jobRow) []any {
 	return append(buttons, v.Confirm(requeue))
 }
 
-// jobAttemptsTable shows the attempts of a job with the line and cause of each.
 func jobAttemptsTable(list []row.TracedAttempt) ui.DataTable {
 	t := ui.DataTable{Caption: "Attempts",
 		Columns: []ui.Column{{Title: "Line"}, {Title: "Outcome"}, {Title: "Cause"}, {Title: "Submitted"},

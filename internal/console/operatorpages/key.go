@@ -13,18 +13,6 @@ import (
 	"tollgate/internal/store"
 )
 
-// keyPage is a customer's key with its limits and its usage.
-type keyPage struct {
-	Name   string
-	State  ui.Badge
-	Switch ui.Button
-	Delete ui.Confirm
-	Stats  ui.FigureRow
-	Facts  ui.Facts
-	Uses   ui.Tabs
-	Form   ui.PostForm
-}
-
 // keyPath returns the path of a key's page below page.Base.
 func keyPath(id string) string { return "/operator/keys/" + id }
 
@@ -41,7 +29,6 @@ func keyLinkTx(tx *store.Tx, id string) (any, error) {
 	return ui.Text{Text: strings.TrimSpace(names[id] + " (deleted)"), Muted: true}, err
 }
 
-// keysTable lists keys with links to their pages and buttons.
 func keysTable(keys []account.Key) ui.DataTable {
 	t := show.Keys(keys)
 	t.Columns = append(t.Columns, ui.Column{Title: "Change"})
@@ -75,17 +62,16 @@ func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDel
 	if err != nil {
 		return page.FullPage{}, err
 	}
-	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Switch: show.KeySwitch(k, page.Base+keyPath(k.ID)), Form: form}
-	shown.Stats = append(show.KeyFigures(k), ui.Figure{Label: "Usage above reservations", Value: ui.Money{Amount: k.Over},
-		Note: ui.Text{Text: "not charged to anybody"}})
-	shown.Facts = append(ui.Facts{{Name: "Account", Value: accountLink(k.Account, owner.Name, "keys")}}, show.KeyFacts(k)...)
-	shown.Uses = ui.Tabs{Label: "Usage of the key", Items: []ui.Tab{
-		{Href: page.AddressOf("/operator/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
-		{Href: page.AddressOf("/operator/usage", url.Values{"key": {k.ID}, "by": {string(spending.ByModel)}}), Text: "Its usage"}}}
-	shown.Delete = show.DeleteKey(v, k, page.Base+keyPath(k.ID), notDeleted,
+	shown := show.NewKeyPage(v, k, page.Base+keyPath(k.ID), form, notDeleted,
 		"What "+owner.Name+" runs with this key stops working at once, and the key cannot be brought back. "+
 			"Its requests and charges stay on record. Disabling it can be taken back.")
-	return page.FullPage{Name: "key", Title: show.KeyName(k), Main: shown}.WithNotice(v, map[string]string{
+	shown.Stats = append(shown.Stats, ui.Figure{Label: "Usage above reservations", Value: ui.Money{Amount: k.Over},
+		Note: ui.Text{Text: "not charged to anybody"}})
+	shown.Facts = append(ui.Facts{{Name: "Account", Value: accountLink(k.Account, owner.Name, "keys")}}, shown.Facts...)
+	shown.Uses.Items = []ui.Tab{
+		{Href: page.AddressOf("/operator/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
+		{Href: page.AddressOf("/operator/usage", url.Values{"key": {k.ID}, "by": {string(spending.ByModel)}}), Text: "Its usage"}}
+	return page.FullPage{Name: "key", Title: shown.Name, Main: shown}.WithNotice(v, map[string]string{
 		"saved":    "Saved. The settings apply from the next request. The account's users see it too, and can change it.",
 		"disabled": "The key is disabled: it answers 401. The account's users can enable it; disable the account to stop it.",
 		"enabled":  "The key works again.",

@@ -17,13 +17,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// linesPage lists the lines.
-type linesPage struct {
-	Now  linesFragment
-	Live ui.Live
-}
-
-// linesFragment is the content of the page, updated every ten seconds.
+// linesFragment lists the lines. It is updated every ten seconds.
 type linesFragment struct {
 	Address      string // address of its updates
 	Announcement string // announcement for the reader after a change
@@ -81,7 +75,7 @@ func outReason(s line.Status) string {
 	return strings.TrimPrefix(why, ". ")
 }
 
-// linesTable lists lines; acts, if there are any, stand in a column of their own.
+// linesTable lists lines. If act is not nil, the last column has the buttons for each line.
 func linesTable(lines []line.Joined, act func(line.Joined) any) ui.DataTable {
 	t := ui.DataTable{Caption: "Lines", Columns: []ui.Column{{Title: "Line"}, {Title: "State"}, {Title: "Why"},
 		{Title: "In flight", Right: true, Fold: true}, {Title: "Success", Right: true, Fold: true},
@@ -133,7 +127,7 @@ func unavailableModels(s line.Status) ui.Text {
 	return ui.Text{Text: ui.JoinAnd(out)}
 }
 
-// lines reads how all lines are on all nodes, this node's word a fresh one.
+// lines returns the states of all lines on all nodes. It refreshes this node's report first.
 func (c *console) lines(v *page.Visit) (list []line.Joined, nodes int, err error) {
 	if err := c.Lines.Report(v.Context()); err != nil {
 		c.Log.Warn("console: this node's lines could not be reported", "error", err)
@@ -148,7 +142,7 @@ func (c *console) lines(v *page.Visit) (list []line.Joined, nodes int, err error
 
 func (c *console) listLines(v *page.Visit) (page.Responder, error) {
 	now, err := c.linesNow(v)
-	return page.FullPage{Name: "lines", Title: "Lines", Main: linesPage{Now: now}}.WithNotice(v, lineNotices()), err
+	return page.FullPage{Name: "lines", Title: "Lines", Main: now}.WithNotice(v, lineNotices()), err
 }
 
 func (c *console) liveLines(v *page.Visit) (page.Responder, error) {
@@ -281,7 +275,6 @@ func nodesTable(l line.Joined) ui.DataTable {
 	return t
 }
 
-// modelsTable shows the states of a line's models.
 func modelsTable(l line.Joined) ui.DataTable {
 	t := ui.DataTable{Caption: "The models of the line",
 		Columns: []ui.Column{{Title: "Model"}, {Title: "Form"}, {Title: "State"}, {Title: "Why"},
@@ -297,7 +290,7 @@ func modelsTable(l line.Joined) ui.DataTable {
 	return t
 }
 
-// lineKeysTable shows the keys of a line with several, never one itself.
+// lineKeysTable lists the keys of a line with several keys, without their secrets.
 func lineKeysTable(l line.Joined) ui.DataTable {
 	t := ui.DataTable{Caption: "Keys, in the order of their use",
 		Columns: []ui.Column{{Title: "Key"}, {Title: "Ends in"}, {Title: "State"}, {Title: "Why"}, {Title: "Since"}, {Title: "Until"}}}

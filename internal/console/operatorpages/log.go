@@ -1,33 +1,29 @@
 package operatorpages
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
-	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
-// showLog lists the operators' acts.
 func (c *console) showLog(v *page.Visit) (page.Responder, error) {
 	shown := page.List{Title: "Log", Path: "/operator/log"}
-	act := ui.FormField{Name: "act", Label: "Act", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "all"}}}
+	var acts []ui.Option
 	for _, name := range operator.Acts() {
-		act.Options = append(act.Options, ui.Option{Value: name, Label: actLabel(name), On: name == v.Query("act")})
+		acts = append(acts, ui.Option{Value: name, Label: actLabel(name)})
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
 		var ids selectedIDs
 		if shown.Filters, ids, err = (listFilter{Path: shown.Path, Names: []string{"account", "object"}}).formTx(tx, v); err != nil {
 			return err
 		}
-		shown.Filters.Fields = append([]ui.FormField{act}, shown.Filters.Fields...)
+		shown.Filters.Fields = append([]ui.FormField{show.Choice("act", "Act", v.Query("act"), acts)}, shown.Filters.Fields...)
 		if v.Query("act") != "" {
 			shown.Filters.Clear = page.Base + shown.Path
 		}
@@ -118,70 +114,13 @@ func formatChange(before, after operator.Details) string {
 		}
 		switch {
 		case had && has:
-			line += formatValue(name, was) + " → " + formatValue(name, is)
+			line += show.Value(name, was) + " → " + show.Value(name, is)
 		case had:
-			line += formatValue(name, was) + " → none"
+			line += show.Value(name, was) + " → none"
 		default:
-			line += formatValue(name, is)
+			line += show.Value(name, is)
 		}
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
-}
-
-// formatValue writes a value of the log for people: money, times and switches as such.
-func formatValue(name string, value any) string {
-	switch v := value.(type) {
-	case nil:
-		return "none"
-	case string:
-		if v == "" {
-			return "none"
-		}
-		return v
-	case bool:
-		if v {
-			return "yes"
-		}
-		return "no"
-	case float64:
-		switch {
-		case strings.HasSuffix(name, "_usd") || name == "usd":
-			return formatUSD(v)
-		case name == "expires" && v > 0:
-			return ui.UTC(int64(v) * 1000)
-		}
-	case []any:
-		all := make([]string, len(v))
-		for i, element := range v {
-			all[i] = formatValue("", element)
-		}
-		if len(all) == 0 {
-			return "none"
-		}
-		return strings.Join(all, ", ")
-	case map[string]any:
-		var all []string
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			all = append(all, key+" "+formatValue("", v[key]))
-		}
-		if len(all) == 0 {
-			return "none"
-		}
-		return strings.Join(all, ", ")
-	}
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return ""
-	}
-	return string(raw)
-}
-
-// formatUSD formats an amount of the log with all of its digits.
-func formatUSD(v float64) string {
-	text := strconv.FormatFloat(v, 'f', -1, 64)
-	if amount, err := money.Parse(text); err == nil {
-		return ui.ExactUSD(amount)
-	}
-	return text + " USD"
 }

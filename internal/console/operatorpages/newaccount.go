@@ -125,7 +125,6 @@ func (c *console) readCustomer(v *page.Visit, form *ui.PostForm) (n customer, er
 	return n, err
 }
 
-// firstCredit reads the first credit of the account.
 func firstCredit(form *ui.PostForm) (given operator.Credit, err error) {
 	usd, err := dollars(form, "usd")
 	if err == nil && (usd == nil || *usd == 0) {

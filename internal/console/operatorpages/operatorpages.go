@@ -38,7 +38,6 @@ func Section(o page.Options) page.Section {
 		Find: "/operator/find", Templates: embedded}
 }
 
-// handlers lists all routes.
 func (c *console) handlers() []page.Handler {
 	return []page.Handler{
 		page.Get("/operator", c.home),
@@ -109,8 +108,8 @@ func (c *console) handlers() []page.Handler {
 		page.Get("/operator/log", c.showLog),
 
 		page.Get("/operator/sessions", c.listSessions),
-		page.Post("/operator/sessions/end", c.endSessions),
-		page.Post("/operator/sessions/{id}/end", c.endSession),
+		page.Action("/operator/sessions/end", page.EndSessions),
+		page.Action("/operator/sessions/{id}/end", page.EndSession("/operator/sessions")),
 	}
 }
 
@@ -135,8 +134,8 @@ func menu() []ui.NavItem {
 // refreshTimeout bounds how long an act waits for this node to take it over.
 const refreshTimeout = time.Second
 
-// refreshNow makes this node use a committed change before the response. If refresh fails, soon logs a
-// warning, and the node retries by itself.
+// refreshNow makes this node use a committed change before the response. If refresh fails, refreshNow
+// logs a warning, and the node retries by itself.
 func (c *console) refreshNow(v *page.Visit, what string, refresh func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(v.Context(), refreshTimeout)
 	defer cancel()

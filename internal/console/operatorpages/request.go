@@ -97,7 +97,6 @@ func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "request", Title: "Request " + shown.ID, Main: shown}, nil
 }
 
-// receipt shows a request of the log.
 func (p *requestPage) receipt(f foundRequest) {
 	r := f.Receipt
 	bill := show.Bill(r, f.model)
@@ -148,7 +147,6 @@ func (p *requestPage) receipt(f foundRequest) {
 	p.Refund = refundLink(r.Account, r.ID, r.Cost)
 }
 
-// showCharge shows the stored charge of a request without a row in the log.
 func (p *requestPage) showCharge(k movement.Charge, owner string) {
 	p.State = ui.Badge{Tone: ui.OK, Label: "billed"}
 	p.LogDeleted = &ui.Notice{Tone: ui.Info, Title: "Only the charge is kept.",
@@ -163,7 +161,6 @@ func (p *requestPage) showCharge(k movement.Charge, owner string) {
 	p.Reply, p.Refund = show.ReplyOfCharge(k), refundLink(k.Account, k.Request, k.Amount)
 }
 
-// costNote returns the provider cost of a request.
 func costNote(r requestlog.Receipt) ui.Text {
 	var attempts []line.AttemptRecord
 	if json.Unmarshal(r.Attempts, &attempts) != nil {

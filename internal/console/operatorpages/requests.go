@@ -13,7 +13,6 @@ import (
 	"tollgate/internal/store"
 )
 
-// listRequests lists the requests of all accounts.
 func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 	shown := page.List{Title: "Requests", Path: "/operator/requests"}
 	if err := v.View(func(tx *store.Tx) (err error) {
@@ -94,7 +93,6 @@ func requestsTable(list []requestlog.Receipt, names map[string]string) ui.DataTa
 	return t
 }
 
-// attemptsTable shows the attempts of a request with the line and cause of each.
 func attemptsTable(raw json.RawMessage) ui.DataTable {
 	t := ui.DataTable{Caption: "Attempts", Columns: []ui.Column{{Title: "Line"}, {Title: "Answer"}, {Title: "Cause"},
 		{Title: "First byte", Right: true}, {Title: "Took", Right: true}, {Title: "Provider cost", Right: true}}}

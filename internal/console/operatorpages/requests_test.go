@@ -10,7 +10,6 @@ import (
 
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/ledger"
-	"tollgate/internal/store"
 	"tollgate/internal/store/id"
 )
 
@@ -83,14 +82,9 @@ func TestForgottenRequestHasItsCharge(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const request = "req_01m8a12xxmhyxm897xgps661nj"
-		s.Update(func(tx *store.Tx) error {
-			if _, err := tx.Exec(`INSERT INTO ledger_word (id, word) VALUES (1, $1), (2, 'swift-1')`, s.Accounts["ada"].ID); err != nil {
-				return err
-			}
-			_, err := tx.Exec(`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job)
-				VALUES (1, 2, 7, 875000, 9000000000, 1800000000000, $1, $2)`, id.Pack("req_", request), []byte{})
-			return err
-		})
+		s.Exec(`INSERT INTO ledger_word (id, word) VALUES (1, $1), (2, 'swift-1')`, s.Accounts["ada"].ID)
+		s.Exec(`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job)
+			VALUES (1, 2, 7, 875000, 9000000000, 1800000000000, $1, $2)`, id.Pack("req_", request), []byte{})
 		b := s.Operator()
 		b.Get("/console/operator/requests/"+request).Want(t, http.StatusOK, "Only the charge is kept.", ">ada</a>", "$0.000875", "$9.00",
 			"You were charged $0.000875 for it.", "Give $0.000875 back")

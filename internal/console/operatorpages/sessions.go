@@ -1,7 +1,6 @@
 package operatorpages
 
 import (
-	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
@@ -21,31 +20,11 @@ func (c *console) listSessions(v *page.Visit) (page.Responder, error) {
 		by = "the operator's token"
 	}
 	shown := sessionsPage{Me: ui.Facts{{Name: "Signed in by", Value: by}, {Name: "Since", Value: ui.Moment{MS: v.Session.CreatedMS}}}}
-	if err := v.View(func(tx *store.Tx) error {
-		var err error
+	err := v.View(func(tx *store.Tx) (err error) {
 		shown.Sessions, err = show.SessionsTx(tx, v, "/operator/sessions", "/operator/sessions")
 		return err
-	}); err != nil {
-		return nil, err
-	}
+	})
 	return page.FullPage{Name: "sessions", Title: "Sessions", Main: shown}.WithNotice(v, map[string]string{
 		"ended": "That session has ended.",
-	}), nil
-}
-
-func (c *console) endSessions(v *page.Visit) (page.Responder, error) {
-	if err := v.Update(func(tx *store.Tx) error { return account.EndSessionsTx(tx, v.Session.User.ID) }); err != nil {
-		return nil, err
-	}
-	v.ClearCookie(account.OperatorSession)
-	return page.To("/operator/sign-in", ""), nil
-}
-
-func (c *console) endSession(v *page.Visit) (page.Responder, error) {
-	if err := v.Update(func(tx *store.Tx) error {
-		return account.EndSessionTx(tx, v.Session.User.ID, v.PathID())
-	}); err != nil {
-		return nil, err
-	}
-	return page.To("/operator/sessions", "ended"), nil
+	}), err
 }

@@ -22,10 +22,10 @@ type setup struct {
 	requested bool
 }
 
-// firstAccounts is up to how many accounts are looked at for the first customer.
+// firstAccounts is the number of accounts up to which the steps are shown.
 const firstAccounts = 5
 
-// setupTx reads how far it is, until it is there once.
+// setupTx returns the completed steps. After the last step it no longer reads them.
 func (c *console) setupTx(tx *store.Tx) (b setup, err error) {
 	if c.setupDone.Load() {
 		return setup{done: true}, nil

@@ -8,19 +8,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// usagePage is the usage and the margin of the service.
-type usagePage struct {
-	show.Usage
-	Figures ui.FigureRow
-}
-
 // usageOfAll returns the usage page of all accounts.
 func (c *console) usageOfAll() show.UsageView {
 	return show.UsageView{Path: "/operator/usage", Field: c.usageFieldTx, Groups: []spending.By{spending.ByAccount, spending.ByModel,
 		spending.ByLine, spending.ByKey, spending.ByEndpoint, spending.ByDay}}
 }
 
-// usageFieldTx returns the filter field of a group.
 func (c *console) usageFieldTx(tx *store.Tx, by spending.By, value string) (f ui.FormField, id string, err error) {
 	switch by {
 	case spending.ByAccount:
@@ -32,13 +25,13 @@ func (c *console) usageFieldTx(tx *store.Tx, by spending.By, value string) (f ui
 	case spending.ByModel:
 		return modelField(c.Catalog.Current(), value), value, nil
 	}
-	return ui.FormField{Name: string(by), Label: show.GroupLabel(by), Kind: ui.Choice,
-		Options: show.EndpointOptions(c.Catalog.Current(), value)}, value, nil
+	return show.EndpointField(c.Catalog.Current(), value), value, nil
 }
 
 func (c *console) usage(v *page.Visit) (page.Responder, error) {
 	u, err := c.usageOfAll().Of(v)
-	return page.FullPage{Name: "usage", Title: "Usage", Main: usagePage{Usage: u, Figures: earnings("", u.Total)}}, err
+	u.Figures = earnings("", u.Total)
+	return page.FullPage{Name: "usage", Title: "Usage", Main: u}, err
 }
 
 func (c *console) downloadUsage(v *page.Visit) (page.Responder, error) {

@@ -14,7 +14,6 @@ func accountUserForm(id string) ui.PostForm {
 	return ui.PostForm{Action: page.Base + "/operator/accounts/" + id + "/users", Submit: "Add user", Fields: show.NewUserFields()}
 }
 
-// usersTable lists users with buttons for changes.
 func usersTable(v *page.Visit, users []account.User) ui.DataTable {
 	t := ui.DataTable{Caption: "Users", Columns: []ui.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Second factor"}, {Title: "Since"}, {Title: "Change"}}}
@@ -92,7 +91,6 @@ func (c *console) deleteUser(v *page.Visit) (page.Responder, error) {
 	return c.changeUser(v, "You cannot delete yourself. Another operator can.", "gone", operator.DeleteUserTx)
 }
 
-// endFactor turns off the second factor of a user.
 func (c *console) endFactor(v *page.Visit) (page.Responder, error) {
 	return c.changeUser(v, "Your own second factor is turned off in your settings, with a code.", "factor",
 		userChange(account.UserChange{NoFactor: true}))
@@ -115,7 +113,6 @@ func (c *console) changeUser(
 	})
 }
 
-// userChange returns the function for changeUser that makes a change.
 func userChange(c account.UserChange) func(*store.Tx, operator.Actor, string) error {
 	return func(tx *store.Tx, by operator.Actor, user string) error {
 		_, err := operator.ChangeUserTx(tx, by, user, c)

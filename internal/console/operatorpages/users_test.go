@@ -45,9 +45,7 @@ func TestUserIsInvited(t *testing.T) {
 		first := tokenOf(t, got)
 		list := b.Get(users)
 		list.Want(t, http.StatusOK, "invited, no password yet")
-		if strings.Contains(list.Body.String(), first) {
-			t.Error("the link is shown again")
-		}
+		list.Without(t, first)
 		path := formFor(t, list, "/link", "eve@example.com")
 		again := b.Post(path)
 		again.Want(t, http.StatusOK, "Link for eve@example.com", "you set your password")
@@ -62,9 +60,8 @@ func TestUserIsInvited(t *testing.T) {
 			t.Errorf("log %+v", rows)
 		}
 		log := b.Get("/console/operator/log?act=user.link")
-		if log.Want(t, http.StatusOK, "link user", "invitation", "reset"); strings.Contains(log.Body.String(), second) {
-			t.Error("the log has the link")
-		}
+		log.Want(t, http.StatusOK, "link user", "invitation", "reset")
+		log.Without(t, second)
 		b.Post("/console/operator/users/user_none/link").Want(t, http.StatusNotFound)
 		b.Post(strings.TrimSuffix(path, "link")+"disable").Want(t, http.StatusSeeOther)
 		b.Post(path).Want(t, http.StatusBadRequest, "Enable it first")
@@ -79,9 +76,8 @@ func TestOperatorKeepsHimself(t *testing.T) {
 		b := s.Session(account.OperatorSession, me.Email)
 		path := "/console/operator/users/" + me.ID
 		list := b.Get("/console/operator/accounts/" + s.Accounts["ada"].ID + "?view=users")
-		if list.Want(t, http.StatusOK, me.Email); strings.Contains(list.Body.String(), path+"/delete") {
-			t.Error("the page offers it")
-		}
+		list.Want(t, http.StatusOK, me.Email)
+		list.Without(t, path+"/delete")
 		b.Post(path+"/delete").Want(t, http.StatusForbidden, "You cannot delete yourself")
 		b.Post(path+"/disable").Want(t, http.StatusForbidden, "You cannot disable yourself")
 		b.Get("/console/operator").Want(t, http.StatusOK)

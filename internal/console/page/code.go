@@ -9,7 +9,6 @@ import (
 	"tollgate/internal/store"
 )
 
-// codeForm asks for the code of the second factor.
 func (v *Visit) codeForm(next string) ui.PostForm {
 	signIn := Base + v.section.Path + "/sign-in"
 	return ui.PostForm{Action: signIn + "/code", Submit: "Sign in", Cancel: signIn, Fields: []ui.FormField{
@@ -26,7 +25,8 @@ func (srv *server) askForCode(v *Visit, u account.User, next string) (Responder,
 	if err != nil {
 		return nil, err
 	}
-	if err := v.newSession(account.NewSession{Kind: v.section.Kind.Halfway(), User: u.ID}, before); err != nil {
+	if err := v.newSession(account.NewSession{Kind: v.section.Kind.Halfway(), User: u.ID},
+		func(tx *store.Tx) error { return endTx(tx, before) }); err != nil {
 		return nil, err
 	}
 	return v.toSignIn("/sign-in/code", next), nil
@@ -92,7 +92,7 @@ func (srv *server) checkCode(v *Visit) (Responder, error) {
 	}
 	out, err := srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: half.User.ID}, next, half)
 	if err == nil {
-		v.ClearCookie(half.Kind)
+		v.clearCookie(half.Kind)
 	}
 	return out, err
 }

@@ -6,7 +6,6 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/consoletest"
-	"tollgate/internal/store"
 )
 
 // TestSignInWithCode checks that the password alone gives no session, and that a code is valid only
@@ -86,11 +85,7 @@ func TestOperatorsCode(t *testing.T) {
 		other.Post(path).Want(t, http.StatusSeeOther, "done=factor")
 		other.Post(path).Want(t, http.StatusSeeOther)
 		other.Get("/console/operator/log?object="+op.ID).Want(t, http.StatusOK, "second factor: on → off")
-		no := false
-		s.Update(func(tx *store.Tx) error {
-			_, err := account.ChangeUserTx(tx, op.ID, account.UserChange{Operator: &no})
-			return err
-		})
+		s.ChangeUser(op.Email, account.UserChange{Operator: new(false)})
 		s.SignedIn(op.Email)
 	})
 }

@@ -20,13 +20,10 @@ const (
 	markCookie   = "tollgate-browser-" // and the name of a user's mark
 )
 
-func nameOfCookie(kind account.SessionKind, secure bool) string {
-	name := cookieName + map[account.SessionKind]string{account.OperatorSession: "-op", account.UserSession.Halfway(): "-code",
+// sessionCookie returns the name of a session's cookie without the prefix.
+func sessionCookie(kind account.SessionKind) string {
+	return cookieName + map[account.SessionKind]string{account.OperatorSession: "-op", account.UserSession.Halfway(): "-code",
 		account.OperatorSession.Halfway(): "-op-code"}[kind]
-	if secure {
-		return cookiePrefix + name
-	}
-	return name
 }
 
 // secureFor reports whether the visit's cookie is Secure. An address for operators only is not the
@@ -40,35 +37,39 @@ func (srv *server) secureFor(r *http.Request) bool {
 
 // cookieOf returns the value of a session's cookie, or an empty string if there is no cookie.
 func (srv *server) cookieOf(r *http.Request, kind account.SessionKind) string {
-	for _, secure := range []bool{true, false} {
-		if !srv.OwnAddress && secure != srv.secure {
+	for _, prefix := range []string{cookiePrefix, ""} {
+		if secure := prefix != ""; !srv.OwnAddress && secure != srv.secure {
 			continue
 		}
-		if found, err := r.Cookie(nameOfCookie(kind, secure)); err == nil {
+		if found, err := r.Cookie(prefix + sessionCookie(kind)); err == nil {
 			return found.Value
 		}
 	}
 	return ""
 }
 
-// SetCookie hands a session's value to the browser, for as long as it is open at
-// the most.
-func (v *Visit) SetCookie(kind account.SessionKind, value string) {
-	secure := v.server.secureFor(v.Request)
-	http.SetCookie(v, &http.Cookie{Name: nameOfCookie(kind, secure), Value: value, Path: "/", MaxAge: int(account.MaxSession(kind).Seconds()),
-		Secure: secure, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+// setCookie gives the browser a session's value for the maximum time of the session.
+func (v *Visit) setCookie(kind account.SessionKind, value string) {
+	v.sendCookie(sessionCookie(kind), value, "/", int(account.MaxSession(kind).Seconds()))
 }
 
-// SetMark sets the browser's mark of a user after a sign-in (account.MarkBrowserTx). Signing out
+// clearCookie makes the browser forget a session's value.
+func (v *Visit) clearCookie(kind account.SessionKind) { v.sendCookie(sessionCookie(kind), "", "/", -1) }
+
+// setMark sets the browser's mark of a user after a sign-in (account.MarkBrowserTx). Signing out
 // leaves the mark in the browser.
-func (v *Visit) SetMark(user, mark string) {
+func (v *Visit) setMark(user, mark string) {
+	v.sendCookie(markCookie+account.MarkName(user), mark, "/", int(account.MarkLasts.Seconds()))
+}
+
+// sendCookie sets a cookie. If the cookie is Secure and for all paths, its name gets the prefix.
+func (v *Visit) sendCookie(name, value, path string, maxAge int) {
 	secure := v.server.secureFor(v.Request)
-	name := markCookie + account.MarkName(user)
-	if secure {
+	if secure && path == "/" {
 		name = cookiePrefix + name
 	}
-	http.SetCookie(v, &http.Cookie{Name: name, Value: mark, Path: "/", MaxAge: int(account.MarkLasts.Seconds()),
-		Secure: secure, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+	http.SetCookie(v, &http.Cookie{Name: name, Value: value, Path: path, MaxAge: maxAge, Secure: secure, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode})
 }
 
 // Marks returns up to account.MaxMarks marks of users with an earlier sign-in in the visitor's
@@ -83,14 +84,6 @@ func (v *Visit) Marks() []string {
 	return marks
 }
 
-// ClearCookie makes the browser forget a session's value.
-func (v *Visit) ClearCookie(kind account.SessionKind) {
-	secure := v.server.secureFor(v.Request)
-	http.SetCookie(v, &http.Cookie{Name: nameOfCookie(kind, secure), Path: "/", MaxAge: -1, Secure: secure, HttpOnly: true,
-		SameSite: http.SameSiteLaxMode})
-}
-
-// themeOf returns the reader's theme, or an empty string for the theme of the reader's system.
 func themeOf(r *http.Request) string {
 	if chosen, err := r.Cookie(themeCookie); err == nil && (chosen.Value == "light" || chosen.Value == "dark") {
 		return chosen.Value
@@ -109,7 +102,7 @@ func (srv *server) setTheme(v *Visit) (Responder, error) {
 	return srv.setChoice(v, themeCookie, ui.FormField{Name: "theme", Label: "Theme"}, "light", "dark")
 }
 
-// setShortcuts keeps whether a reader wants shortcuts on the keyboard, as most do.
+// setShortcuts turns the keyboard shortcuts on or off for a reader. They are on by default.
 func (srv *server) setShortcuts(v *Visit) (Responder, error) {
 	return srv.setChoice(v, keysCookie, ui.FormField{Name: "keys", Label: "Shortcuts"}, "off")
 }
@@ -122,12 +115,11 @@ func (srv *server) setChoice(v *Visit, cookie string, field ui.FormField, values
 	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
-	chosen := http.Cookie{Name: cookie, Value: form.Fields[0].Value, Path: Base, MaxAge: 365 * 24 * 3600,
-		Secure: srv.secureFor(v.Request), HttpOnly: true, SameSite: http.SameSiteLaxMode}
-	if !slices.Contains(values, chosen.Value) {
-		chosen.Value, chosen.MaxAge = "", -1
+	if chosen := form.Fields[0].Value; slices.Contains(values, chosen) {
+		v.sendCookie(cookie, chosen, Base, 365*24*3600)
+	} else {
+		v.sendCookie(cookie, "", Base, -1)
 	}
-	http.SetCookie(v, &chosen)
 	from, err := url.Parse(v.Request.Referer())
 	if err != nil {
 		return To("", ""), nil

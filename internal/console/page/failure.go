@@ -1,7 +1,6 @@
 package page
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
 
@@ -27,7 +26,6 @@ type failure struct {
 	RetryHref            string // address of the retry, or empty if a retry cannot help
 }
 
-// showError shows an error as a page.
 func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 	x.Header().Del("WWW-Authenticate")
 	if httpapi.RedirectTrailingSlash(x) {
@@ -49,15 +47,15 @@ func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 			shown.RetryHref = x.Request.URL.RequestURI()
 		}
 	}
-	var whole bytes.Buffer
 	frame := ui.Layout{Title: shown.Title, Theme: themeOf(x.Request), NoKeys: noKeys(x.Request), Home: Base, Main: shown}
 	contentType := "text/html; charset=utf-8"
-	if err := srv.common.Render(&whole, "error", frame); err != nil {
+	whole, err := srv.common.Render("error", frame)
+	if err != nil {
 		srv.Log.Error("the page of an error cannot be drawn", "request", x.ID, "cause", err)
 		contentType = "text/plain; charset=utf-8"
-		whole.WriteString(shown.Text)
+		whole = []byte(shown.Text)
 	}
 	x.Header().Set("Content-Type", contentType)
 	x.WriteHeader(f.Status())
-	_, _ = x.Write(whole.Bytes()) // the reader may have disconnected
+	_, _ = x.Write(whole) // the reader may have disconnected
 }

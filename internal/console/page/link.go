@@ -3,6 +3,7 @@ package page
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"tollgate/internal/account"
@@ -39,19 +40,13 @@ func newPasswordForm() ui.PostForm {
 	}}
 }
 
-// fillPasswordForm shows a form to a link's user: without a second factor there is no code.
+// fillPasswordForm fills in the form for a link's user. It removes the field for the code if the user has
+// no second factor.
 func fillPasswordForm(form *ui.PostForm, l account.PasswordLink, token string) {
 	form.Field("email").Value, form.Field("link").Value = l.User.Email, token
-	if l.User.FactorMS != 0 {
-		return
+	if l.User.FactorMS == 0 {
+		form.Fields = slices.DeleteFunc(form.Fields, func(f ui.FormField) bool { return f.Name == "code" })
 	}
-	var fields []ui.FormField
-	for _, f := range form.Fields {
-		if f.Name != "code" {
-			fields = append(fields, f)
-		}
-	}
-	form.Fields = fields
 }
 
 // tokenOf returns the token of a link. It accepts a bare token too.

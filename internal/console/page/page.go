@@ -183,13 +183,12 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 	for _, one := range sections {
 		s := &section{Section: one, pages: ui.New(srv.files.Path, embedded, one.Templates)}
 		srv.operators = srv.operators || one.Kind == account.OperatorSession
-		add(s, true, srv.signInHandlers(one.Kind))
+		add(s, true, srv.signInHandlers(one))
 		add(s, false, one.Handlers)
 	}
 	return httpapi.New(httpapi.Options{Log: o.Log, Enter: srv.enter, Refuse: srv.showError, Observe: o.Observe}, all), nil
 }
 
-// sharedHandlers returns the handlers that all sections share.
 func (srv *server) sharedHandlers() []Handler {
 	return []Handler{
 		Get("/static/{id}", srv.static),
@@ -199,26 +198,23 @@ func (srv *server) sharedHandlers() []Handler {
 }
 
 // signInHandlers returns the handlers that need no session.
-func (srv *server) signInHandlers(kind account.SessionKind) []Handler {
-	if kind == account.OperatorSession {
-		return []Handler{
-			Get("/operator/sign-in", srv.operatorSignInPage),
-			Post("/operator/sign-in", srv.operatorSignIn),
-			Get("/operator/sign-in/code", srv.codePage),
-			Post("/operator/sign-in/code", srv.checkCode),
-			Action("/operator/sign-out", srv.operatorSignOut),
-		}
+func (srv *server) signInHandlers(s Section) []Handler {
+	handlers := []Handler{
+		Get(s.Path+"/sign-in/code", srv.codePage),
+		Post(s.Path+"/sign-in/code", srv.checkCode),
+		Action(s.Path+"/sign-out", srv.signOut),
 	}
-	return []Handler{
-		Get("/sign-in", srv.signInPage),
-		Post("/sign-in", srv.signIn),
-		Get("/sign-in/code", srv.codePage),
-		Post("/sign-in/code", srv.checkCode),
-		Action("/sign-out", srv.signOut),
+	if s.Kind == account.OperatorSession {
+		return append(handlers,
+			Get(s.Path+"/sign-in", srv.operatorSignInPage),
+			Post(s.Path+"/sign-in", srv.operatorSignIn))
+	}
+	return append(handlers,
+		Get(s.Path+"/sign-in", srv.signInPage),
+		Post(s.Path+"/sign-in", srv.signIn),
 		Get("/link", srv.linkPage),
 		Post("/link", srv.checkLink),
-		Post("/link/password", srv.useLink),
-	}
+		Post("/link/password", srv.useLink))
 }
 
 // Patterns returns the patterns that New registers, as `METHOD /path`. It is for tests.
@@ -226,7 +222,7 @@ func Patterns(sections ...Section) (all []string) {
 	srv := new(server)
 	handlers := srv.sharedHandlers()
 	for _, s := range sections {
-		handlers = append(append(handlers, srv.signInHandlers(s.Kind)...), s.Handlers...)
+		handlers = append(append(handlers, srv.signInHandlers(s)...), s.Handlers...)
 	}
 	for _, h := range handlers {
 		all = append(all, h.pattern())

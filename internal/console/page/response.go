@@ -1,7 +1,6 @@
 package page
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -35,15 +34,15 @@ func (p FullPage) WithNotice(v *Visit, words map[string]string) FullPage {
 }
 
 func (p FullPage) send(v *Visit) error {
-	var whole bytes.Buffer
-	if err := v.section.pages.Render(&whole, p.Name, v.layout(p)); err != nil {
+	whole, err := v.section.pages.Render(p.Name, v.layout(p))
+	if err != nil {
 		return err
 	}
 	v.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if p.Status != 0 {
 		v.WriteHeader(p.Status)
 	}
-	_, _ = v.Write(whole.Bytes()) // the reader may have disconnected
+	_, _ = v.Write(whole) // the reader may have disconnected
 	return nil
 }
 
@@ -55,18 +54,18 @@ type Fragment struct {
 }
 
 func (f Fragment) send(v *Visit) error {
-	var whole bytes.Buffer
-	if err := v.section.pages.RenderFragment(&whole, f.Name, f.Main); err != nil {
+	whole, err := v.section.pages.RenderFragment(f.Name, f.Main)
+	if err != nil {
 		return err
 	}
-	tag := entityTag(whole.Bytes())
+	tag := entityTag(whole)
 	v.Header().Set("ETag", tag)
 	if v.Request.Header.Get("If-None-Match") == tag {
 		v.WriteHeader(http.StatusNotModified)
 		return nil
 	}
 	v.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = v.Write(whole.Bytes())
+	_, _ = v.Write(whole)
 	return nil
 }
 

@@ -102,7 +102,6 @@ func (v *Visit) recognize(kind account.SessionKind) error {
 	return err
 }
 
-// static serves the immutable files.
 func (srv *server) static(v *Visit) (Responder, error) {
 	if !srv.files.Serve(v, v.Request, v.PathID()) {
 		return nil, fault.New(fault.NotFound, "There is no such file.")

@@ -99,10 +99,17 @@ func showFailure(v *Visit, form *ui.PostForm, wrong string, err error) (status i
 	return status, nil
 }
 
-// startSession signs a browser in with a session of its own: whatever cookie it came
-// with is worth nothing for it. The sessions before end.
+// startSession gives a browser a new session with a new value, so a cookie planted before the sign-in is
+// worthless. It ends the sessions in before and the visit's session.
 func (srv *server) startSession(v *Visit, n account.NewSession, next string, before ...account.ConsoleSession) (Responder, error) {
-	if err := v.newSession(n, append(before, v.Session)...); err != nil {
+	if err := v.newSession(n, func(tx *store.Tx) error {
+		for _, s := range append(before, v.Session) {
+			if err := endTx(tx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	target := consoleAddress(next)
@@ -112,19 +119,20 @@ func (srv *server) startSession(v *Visit, n account.NewSession, next string, bef
 	return Redirect(target), nil
 }
 
-// newSession gives the browser a new session and ends the sessions in before.
-func (v *Visit) newSession(n account.NewSession, before ...account.ConsoleSession) error {
+// WithNewSession runs act, which must end all sessions of the visitor, and gives the visitor's browser a
+// new session and a new mark.
+func (v *Visit) WithNewSession(act func(tx *store.Tx) error) error {
+	return v.newSession(account.NewSession{Kind: v.section.Kind, User: v.Session.User.ID}, act)
+}
+
+// newSession runs act and gives the browser a new session.
+func (v *Visit) newSession(n account.NewSession, act func(tx *store.Tx) error) error {
 	n.Address, n.Agent = v.Address().String(), v.Request.UserAgent()
 	whole := n.User != "" && n.Kind == v.section.Kind // not halfway
 	var value, mark string
 	if err := v.Update(func(tx *store.Tx) (err error) {
-		for _, s := range before {
-			if s.ID == "" {
-				continue
-			}
-			if err := endTx(tx, s); err != nil {
-				return err
-			}
+		if err := act(tx); err != nil {
+			return err
 		}
 		if _, value, err = account.OpenSessionTx(tx, n); err != nil || !whole {
 			return err
@@ -134,15 +142,18 @@ func (v *Visit) newSession(n account.NewSession, before ...account.ConsoleSessio
 	}); err != nil {
 		return err
 	}
-	v.SetCookie(n.Kind, value)
+	v.setCookie(n.Kind, value)
 	if whole {
-		v.SetMark(n.User, mark)
+		v.setMark(n.User, mark)
 	}
 	return nil
 }
 
-// endTx ends a session. It returns nil if the session has ended already.
+// endTx ends a session. It returns nil if there is no session, or if the session has ended already.
 func endTx(tx *store.Tx, s account.ConsoleSession) error {
+	if s.ID == "" {
+		return nil
+	}
 	err := account.EndSessionTx(tx, s.User.ID, s.ID)
 	var f *fault.Error
 	if errors.As(err, &f) && f.Code == fault.NotFound {
@@ -152,21 +163,33 @@ func endTx(tx *store.Tx, s account.ConsoleSession) error {
 }
 
 func (srv *server) signOut(v *Visit) (Responder, error) {
-	return srv.endSession(v, account.UserSession, "/sign-in")
+	return v.signOutAfter(func(tx *store.Tx) error { return endTx(tx, v.Session) })
 }
 
-// endSession ends the visit's session and takes its cookie.
-func (srv *server) endSession(v *Visit, kind account.SessionKind, next string) (Responder, error) {
+// EndSessions ends all sessions of the visitor.
+func EndSessions(v *Visit) (Responder, error) {
+	return v.signOutAfter(func(tx *store.Tx) error { return account.EndSessionsTx(tx, v.Session.User.ID) })
+}
+
+// signOutAfter runs end, makes the browser forget the session, and redirects to the sign-in.
+func (v *Visit) signOutAfter(end func(tx *store.Tx) error) (Responder, error) {
 	if v.Session.ID != "" {
-		if err := v.Update(func(tx *store.Tx) error { return endTx(tx, v.Session) }); err != nil {
+		if err := v.Update(end); err != nil {
 			return nil, err
 		}
 	}
-	v.ClearCookie(kind)
-	return To(next, ""), nil
+	v.clearCookie(v.section.Kind)
+	return v.toSignIn("/sign-in", ""), nil
 }
 
-// operatorTokenForm asks for the operator's token.
+// EndSession returns the handler that ends the visitor's session named in the path. The handler
+// redirects to the list of sessions at list.
+func EndSession(list string) func(*Visit) (Responder, error) {
+	return func(v *Visit) (Responder, error) {
+		return v.Done(list, "ended", func(tx *store.Tx) error { return account.EndSessionTx(tx, v.Session.User.ID, v.PathID()) })
+	}
+}
+
 func (srv *server) operatorTokenForm(next string) *ui.PostForm {
 	if !srv.AdminToken.IsSet() {
 		return nil
@@ -231,8 +254,4 @@ func (srv *server) operatorSignIn(v *Visit) (Responder, error) {
 		return srv.retrySignIn(v, &shown, &shown.Form, wrongSignIn, err)
 	}
 	return srv.continueSignIn(v, u, next)
-}
-
-func (srv *server) operatorSignOut(v *Visit) (Responder, error) {
-	return srv.endSession(v, account.OperatorSession, "/operator/sign-in")
 }

@@ -36,7 +36,6 @@ func Bill(r requestlog.Receipt, m *catalog.Model) ui.DataTable {
 	return t
 }
 
-// billLines returns the lines of a bill.
 func billLines(r requestlog.Receipt, m *catalog.Model) []billLine {
 	if m == nil {
 		return countLines(r.Tokens)
@@ -78,7 +77,6 @@ func countLines(n ledger.Tokens) (lines []billLine) {
 	return lines
 }
 
-// formatQuantity writes how much there is of something.
 func formatQuantity(n int64, unit string) string {
 	if n != 1 {
 		unit += "s"

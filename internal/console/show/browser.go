@@ -41,8 +41,8 @@ func programName(agent string) string {
 	return name
 }
 
-// firstIn returns the word for the first sign in a text, or an empty string if the text has no
-// sign.
+// firstIn returns the second string of the first pair whose first string is in text. It returns an empty
+// string if there is no such pair.
 func firstIn(text string, signs [][2]string) string {
 	for _, s := range signs {
 		if strings.Contains(text, s[0]) {

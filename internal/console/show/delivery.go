@@ -44,7 +44,6 @@ func DeliveryState(d webhook.Delivery) ui.Badge {
 	return ui.Badge{Tone: ui.Info, Label: "waiting"}
 }
 
-// lastAnswer returns the result of the last attempt in words.
 func lastAnswer(d webhook.Delivery) ui.Text {
 	if len(d.Attempts) == 0 {
 		return ui.Text{Text: "not sent yet", Muted: true}

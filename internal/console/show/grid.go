@@ -107,7 +107,6 @@ func (g *grid) sort(by spending.By) {
 	})
 }
 
-// namesTx reads the names of the shown groups.
 func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) {
 	ids := make([]string, 0, maxGroups)
 	for _, p := range g.groups[:min(len(g.groups), maxGroups)] {
@@ -122,7 +121,6 @@ func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) 
 	return nil, nil
 }
 
-// buckets returns the names of the days in a chart, and on the axis.
 func (g *grid) buckets() (names, axis []string) {
 	for _, d := range g.days {
 		names, axis = append(names, ui.Day(d.at)), append(axis, ui.AxisDay(d.at))
@@ -162,7 +160,6 @@ func (g *grid) charges(by spending.By, names map[string]string) ui.Chart {
 	return c
 }
 
-// counts returns the chart of answered and failed requests by day.
 func (g *grid) counts() ui.Chart {
 	days, axis := g.buckets()
 	c := ui.Chart{ID: "requests", Title: "Requests a day (UTC)", Unit: ui.InCount, Buckets: days, Axis: axis,

@@ -54,16 +54,34 @@ func KeySwitch(k account.Key, path string) ui.Button {
 // NotDeleted is the error of a deletion with another name than the key's.
 const NotDeleted = "The name does not match, so the key was not deleted."
 
-// DeleteKey returns the button to delete a key, with a text about the effect. path is the address of
-// the key's page. notDeleted is the error of a rejected deletion; it may be empty.
-func DeleteKey(v *page.Visit, k account.Key, path, notDeleted, text string) ui.Confirm {
-	c := v.Confirm(ui.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + KeyName(k) + "?", Danger: true,
-		Type: KeyName(k), Action: path + "/delete", Error: notDeleted, Text: []string{text}})
-	c.Open = c.Open || notDeleted != ""
-	return c
+// KeyPage is the content of a key's page. Its template is key.html.
+type KeyPage struct {
+	Name   string
+	State  ui.Badge
+	Switch ui.Button
+	Delete ui.Confirm
+	Stats  ui.FigureRow
+	Facts  ui.Facts
+	Uses   ui.Tabs     // links to the use of the key
+	Form   ui.PostForm // settings; may have errors
+	Codes  ui.Snippets // examples; may be empty
 }
 
-// keyLimits summarizes the limits of a key.
+// NewKeyPage returns the page of a key at an address, without Uses and Codes. notDeleted is the error of
+// a rejected deletion; it may be empty. effect describes a deletion.
+func NewKeyPage(v *page.Visit, k account.Key, address string, form ui.PostForm, notDeleted, effect string) KeyPage {
+	p := KeyPage{Name: KeyName(k), State: KeyState(k), Switch: KeySwitch(k, address), Form: form,
+		Uses: ui.Tabs{Label: "Usage of the key"}}
+	p.Delete = v.Confirm(ui.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + p.Name + "?", Danger: true,
+		Type: p.Name, Action: address + "/delete", Error: notDeleted, Text: []string{effect}})
+	p.Delete.Open = p.Delete.Open || notDeleted != ""
+	p.Stats = ui.FigureRow{{Label: "Spent today (UTC)", Value: ui.Money{Amount: k.Ledger.SpentToday}},
+		{Label: "Spent in total", Value: ui.Money{Amount: k.Ledger.Spent}}, {Label: "On hold", Value: ui.Money{Amount: k.Ledger.Held}}}
+	p.Facts = ui.Facts{{Name: "Key", Value: ui.Text{Text: k.Hint, Mono: true}}, {Name: "Id", Value: ui.Ident{ID: k.ID}},
+		{Name: "Last use", Value: ui.Moment{MS: k.Ledger.LastUsedMS}}, {Name: "Created", Value: ui.Moment{MS: k.CreatedMS}}}
+	return p
+}
+
 func keyLimits(k account.Key) ui.Text {
 	var limits []string
 	l := k.Ledger.Limits
@@ -86,19 +104,4 @@ func keyLimits(k account.Key) ui.Text {
 		return ui.Text{Text: "none", Muted: true}
 	}
 	return ui.Text{Text: strings.Join(limits, ", ")}
-}
-
-// KeyFigures returns the spending and the holds of a key.
-func KeyFigures(k account.Key) ui.FigureRow {
-	return ui.FigureRow{
-		{Label: "Spent today (UTC)", Value: ui.Money{Amount: k.Ledger.SpentToday}},
-		{Label: "Spent in total", Value: ui.Money{Amount: k.Ledger.Spent}},
-		{Label: "On hold", Value: ui.Money{Amount: k.Ledger.Held}},
-	}
-}
-
-// KeyFacts returns the identity and the dates of a key.
-func KeyFacts(k account.Key) ui.Facts {
-	return ui.Facts{{Name: "Key", Value: ui.Text{Text: k.Hint, Mono: true}}, {Name: "Id", Value: ui.Ident{ID: k.ID}},
-		{Name: "Last use", Value: ui.Moment{MS: k.Ledger.LastUsedMS}}, {Name: "Created", Value: ui.Moment{MS: k.CreatedMS}}}
 }

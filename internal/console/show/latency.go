@@ -55,7 +55,6 @@ func Latency(newest []requestlog.Receipt) *ui.Chart {
 	return &c
 }
 
-// dayOf returns the UTC day of a request's arrival.
 func dayOf(r requestlog.Receipt) time.Time {
 	return time.UnixMilli(r.CreatedMS).UTC().Truncate(24 * time.Hour)
 }

@@ -11,6 +11,29 @@ import (
 	"tollgate/internal/operator"
 )
 
+// Credentials is the content of a page with a new link or key and a text to send, this once.
+type Credentials struct {
+	Title            string
+	Items            string         // the created objects, such as this key
+	Secrets          []ui.CopyField // empty if they were shown before
+	Credit           string         // the first credit of an account; may be empty
+	To               string         // recipient of the text
+	Text             ui.Snippets
+	PublicURLWarning *ui.Notice // warns that the text has an unreachable address; may be nil
+	Back             string     // address of the page behind this page
+}
+
+// Page returns the page.
+func (c Credentials) Page() page.FullPage {
+	return page.FullPage{Name: "credentials", Title: c.Title, Main: c}
+}
+
+// NewLink returns the content for a new link of a user. base is the base address of the console.
+func NewLink(title, base string, l operator.SentLink, back string) Credentials {
+	return Credentials{Title: title, Items: "this link", To: l.User.Email, Secrets: []ui.CopyField{LinkToCopy(l)}, Back: back,
+		Text: ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(base, l) + "\n", Prose: true}}}}
+}
+
 // LinkToCopy returns a user's link in a field to copy. It is shown only once.
 func LinkToCopy(l operator.SentLink) ui.CopyField {
 	return ui.CopyField{ID: "link", Label: "Link, works once until " + ui.UTC(l.ExpiresMS), Value: l.Address}
@@ -34,9 +57,4 @@ func LinkText(base string, l operator.SentLink) string {
 	}
 	return fmt.Sprintf("With this link you %s. It works once, until %s:\n%s\n\nLater you sign in at %s%s as %s.",
 		does, ui.UTC(l.ExpiresMS), l.Address, base, page.Base, l.User.Email)
-}
-
-// LinkLetter returns LinkText as a complete text to send.
-func LinkLetter(base string, l operator.SentLink) ui.Snippets {
-	return ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(base, l) + "\n", Prose: true}}}
 }

@@ -10,9 +10,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// Recent requests count as failing from fewFail errors of the service (5xx) and from percentFails
-// percent of the newest looksAt requests of the last minutes. This is reached long before a line's
-// circuit opens.
+// Recent requests count as failing from minFailed errors of the service (5xx), if they are at least
+// minFailedPercent percent of the newest maxRecent requests of the last minutes. This is reached long
+// before a line's circuit opens.
 const (
 	recentPeriod     = 10 * time.Minute
 	maxRecent        = 200
@@ -26,7 +26,7 @@ type Recent struct {
 	Latency          *ui.Chart // of the successful requests, or nil
 }
 
-// RecentTx reads them. Requests to the lines without are left out.
+// RecentTx summarizes the newest requests, except for requests to the lines in without.
 func RecentTx(tx *store.Tx, nowMS int64, without []string) (r Recent, err error) {
 	found, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - recentPeriod.Milliseconds(), Limit: maxRecent})
 	receipts := slices.DeleteFunc(found.Receipts, func(r requestlog.Receipt) bool { return slices.Contains(without, r.Line) })

@@ -32,7 +32,6 @@ func replySnippet(paragraphs ...string) ui.Snippets {
 	return ui.Snippets{ID: "reply", Tabs: []ui.Snippet{{Name: "Answer", Text: text, Prose: true}}}
 }
 
-// describeOutcome describes the outcome of a request.
 func describeOutcome(r requestlog.Receipt) string {
 	code := strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, r.Code))
 	switch {

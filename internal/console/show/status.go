@@ -58,10 +58,10 @@ func CodeLabel(code string) string {
 	return code
 }
 
-// Codes returns the possible error codes of requests as options: first All, then the codes of
-// errors, then the codes of failed jobs.
-func Codes(chosen string) []ui.Option {
-	options, listed := []ui.Option{{Label: "All"}}, map[fault.Code]bool{}
+// Codes returns the possible error codes of requests as options: first the codes of errors, then the
+// codes of failed jobs.
+func Codes() (options []ui.Option) {
+	listed := map[fault.Code]bool{}
 	add := func(code fault.Code) {
 		if !listed[code] {
 			options = append(options, ui.Option{Value: string(code), Label: string(code) + ": " + CodeLabel(string(code))})
@@ -77,7 +77,7 @@ func Codes(chosen string) []ui.Option {
 		add(row.Code)
 	}
 	add(fault.ClientClosed)
-	return Select(options, chosen)
+	return options
 }
 
 // Meaning explains an error and gives advice, in sentences. It returns an empty string for an

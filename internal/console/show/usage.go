@@ -36,6 +36,7 @@ type Usage struct {
 	Groups   ui.Tabs
 	Filters  ui.Filters
 	Total    spending.Sums
+	Figures  ui.FigureRow // the section's own
 	Charges  ui.Chart
 	Counts   ui.Chart
 	Table    ui.DataTable
@@ -65,19 +66,17 @@ var groupLabels = map[spending.By][2]string{
 // GroupLabel returns the singular of a group.
 func GroupLabel(by spending.By) string { return groupLabels[by][0] }
 
-// EndpointOptions returns the endpoints of a catalog's models as options. A chosen endpoint outside
-// the catalog stays an option.
-func EndpointOptions(s *catalog.Snapshot, chosen string) []ui.Option {
-	options, listed := []ui.Option{{Label: "All"}}, map[string]bool{}
+// EndpointField returns the field to choose an endpoint of a catalog's models.
+func EndpointField(s *catalog.Snapshot, chosen string) ui.FormField {
+	var paths []string
 	for _, m := range s.Models() {
 		for _, path := range offer.Endpoints(m) {
-			if !listed[path] {
-				options = append(options, ui.Option{Value: path, Label: path})
+			if !slices.Contains(paths, path) {
+				paths = append(paths, path)
 			}
-			listed[path] = true
 		}
 	}
-	return Select(options, chosen)
+	return Choice(string(spending.ByEndpoint), GroupLabel(spending.ByEndpoint), chosen, Words(paths))
 }
 
 // selection is the selection in a page's address.
@@ -129,7 +128,6 @@ func (s UsageView) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
 	return a, err
 }
 
-// filters returns the names of the groups with a filter.
 func (s UsageView) filters() (names []string) {
 	for _, by := range s.Groups {
 		if by != spending.ByDay {
@@ -215,7 +213,6 @@ func SandboxNote(s spending.Sums, lines []string) ui.Group {
 	return left
 }
 
-// usage returns the page of a grid.
 func (a selection) usage(g grid, names map[string]string) Usage {
 	u := Usage{Total: g.total, Spans: a.spans(), Groups: a.groups(), CSV: a.link("/table"),
 		DailyCSV: a.link("/table", "daily", "yes")}
@@ -232,7 +229,6 @@ func (a selection) usage(g grid, names map[string]string) Usage {
 	return u
 }
 
-// spans returns the tabs of the first five spans.
 func (a selection) spans() ui.Tabs {
 	tabs := ui.Tabs{Label: "Days"}
 	for _, choice := range a.spanChoices()[:5] {
@@ -241,7 +237,6 @@ func (a selection) spans() ui.Tabs {
 	return tabs
 }
 
-// spanChoices returns all spans of the page.
 func (a selection) spanChoices() []ui.Option {
 	choices := []ui.Option{{Value: "7", Label: "7 days"}, {Value: "30", Label: "30 days"}, {Value: "90", Label: "90 days"}}
 	return Select(append(choices, Months(a.nowMS)...), a.span)
@@ -255,6 +250,19 @@ func Months(nowMS int64) (choices []ui.Option) {
 		choices = append(choices, ui.Option{Value: month.Format(MonthForm), Label: ui.Month(month)})
 	}
 	return choices
+}
+
+// Choice returns a filter field to choose All or one of options. An unknown value stays an option.
+func Choice(name, label, value string, options []ui.Option) ui.FormField {
+	return ui.FormField{Name: name, Label: label, Kind: ui.Choice, Options: Select(append([]ui.Option{{Label: "All"}}, options...), value)}
+}
+
+// Words returns an option for each word.
+func Words(words []string) (options []ui.Option) {
+	for _, word := range words {
+		options = append(options, ui.Option{Value: word, Label: word})
+	}
+	return options
 }
 
 // Select selects an option by its value. If no option has the value, Select adds one.

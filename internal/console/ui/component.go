@@ -34,8 +34,7 @@ type Text struct {
 
 // Money is an amount. Its title shows the exact value.
 type Money struct {
-	Amount  money.Amount
-	Credits bool // show the amount in credits as well
+	Amount money.Amount
 
 	decimals int // decimals of the table's column; if 0, the decimals of USD
 }
@@ -50,9 +49,6 @@ func (m Money) Text() string {
 
 // Exact returns the amount with all digits.
 func (m Money) Exact() string { return m.Amount.String() + " USD" }
-
-// InCredits returns the amount in credits, rounded.
-func (m Money) InCredits() string { return Credits(m.Amount) }
 
 // Count is a whole number.
 type Count struct{ N int64 }
@@ -157,7 +153,6 @@ type Notice struct {
 	Tone  Tone
 	Title string
 	Text  string
-	Items []string
 	Link  *Link
 	Focus bool // it gets the focus when the page opens
 }
@@ -274,9 +269,6 @@ func (b Bars) Aligned() Bars {
 	}
 	return b
 }
-
-// Live is the status line for changes without a reload.
-type Live struct{ Text string }
 
 // Button is a button with an immediate and reversible effect.
 type Button struct {

@@ -80,7 +80,6 @@ func round(a, unit money.Amount) money.Amount {
 	return a
 }
 
-// abs returns an amount without its sign.
 func abs(a money.Amount) money.Amount {
 	if a < 0 {
 		a = -max(a, -math.MaxInt64)

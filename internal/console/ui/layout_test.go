@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 )
@@ -9,12 +8,12 @@ import (
 // rendered returns a page with one component.
 func rendered(t *testing.T, around Layout, component any) string {
 	t.Helper()
-	var whole bytes.Buffer
 	around.Main = component
-	if err := parsed(`<h1>Kit</h1>{{render .}}`).Render(&whole, "kit", around); err != nil {
+	whole, err := parsed(`<h1>Kit</h1>{{render .}}`).Render("kit", around)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return whole.String()
+	return string(whole)
 }
 
 func want(t *testing.T, page string, parts ...string) {

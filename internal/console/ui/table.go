@@ -22,10 +22,9 @@ type DataTable struct {
 // Column describes a column of a table.
 type Column struct {
 	Title string
-	Right bool   // right-aligned, for numbers
-	Fold  bool   // omitted on phones in rows with a link
-	Exact bool   // amounts are shown with all digits
-	Sort  string // ascending or descending; empty if the table is not sorted by this column
+	Right bool // right-aligned, for numbers
+	Fold  bool // omitted on phones in rows with a link
+	Exact bool // amounts are shown with all digits
 }
 
 // DataRow is a row of a table. The first cell links to Href.

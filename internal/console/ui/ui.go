@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"io"
 	"io/fs"
 	"path"
 	"reflect"
@@ -45,7 +44,6 @@ func New(asset func(name string) string, folders ...fs.FS) *Pages {
 			"render": p.render,
 			"asset":  asset,
 			"icon":   func(name string) Icon { return Icon(name) },
-			"text":   func(v any) Text { return Text{Text: fmt.Sprint(v)} },
 		})
 		if err := parse(all, "", embedded); err != nil {
 			return nil, err
@@ -85,20 +83,6 @@ func parse(all *template.Template, prefix string, folder fs.FS) error {
 	return nil
 }
 
-// lookup returns a template. An error means a missing or invalid embedded template.
-func (p *Pages) lookup(name string) (*template.Template, error) {
-	all, err := p.templates()
-	if err != nil {
-		return nil, err
-	}
-	t := all.Lookup(name)
-	if t == nil {
-		return nil, fmt.Errorf("there is no template %q", name)
-	}
-	return t, nil
-}
-
-// nameOf returns the name of a file's template.
 func nameOf(file string) string { return strings.TrimSuffix(path.Base(file), ".html") }
 
 // Layout is the data of a page and of the layout around it.
@@ -145,12 +129,12 @@ func (f Layout) Menu() []menuEntry {
 }
 
 // Render renders a page.
-func (p *Pages) Render(w io.Writer, page string, f Layout) error {
-	var main bytes.Buffer
-	if err := p.RenderFragment(&main, page, f.Main); err != nil {
-		return err
+func (p *Pages) Render(page string, f Layout) ([]byte, error) {
+	main, err := p.RenderFragment(page, f.Main)
+	if err != nil {
+		return nil, err
 	}
-	return p.execute(w, "layout", layoutData{f, template.HTML(main.String())}) //nolint:gosec // our own template has escaped its data
+	return p.execute("layout", layoutData{f, template.HTML(main)}) //nolint:gosec // our own template has escaped its data
 }
 
 // layoutData is the data of the layout template.
@@ -160,21 +144,19 @@ type layoutData struct {
 }
 
 // RenderFragment renders a template without the layout, for an update of an open page.
-func (p *Pages) RenderFragment(w io.Writer, page string, main any) error {
-	return p.execute(w, pagePrefix+page, main)
+func (p *Pages) RenderFragment(page string, main any) ([]byte, error) {
+	return p.execute(pagePrefix+page, main)
 }
 
-func (p *Pages) execute(w io.Writer, name string, data any) error {
-	t, err := p.lookup(name)
+// execute executes a template. An error means a missing or invalid embedded template.
+func (p *Pages) execute(name string, data any) ([]byte, error) {
+	all, err := p.templates()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var whole bytes.Buffer
-	if err := t.Execute(&whole, data); err != nil {
-		return fmt.Errorf("render %s: %w", name, err)
-	}
-	_, err = w.Write(whole.Bytes())
-	return err
+	err = all.ExecuteTemplate(&whole, name, data)
+	return whole.Bytes(), err
 }
 
 // errNoComponent reports a value in a template whose type is not a component.
@@ -199,13 +181,9 @@ func (p *Pages) render(component any) (template.HTML, error) {
 	if v.Type().PkgPath() != reflect.TypeFor[Layout]().PkgPath() {
 		return "", fmt.Errorf("%T: %w", component, errNoComponent)
 	}
-	t, err := p.lookup(strings.ToLower(v.Type().Name()))
+	raw, err := p.execute(strings.ToLower(v.Type().Name()), v.Interface())
 	if err != nil {
-		return "", fmt.Errorf("%T: %w: %w", component, errNoComponent, err)
+		return "", fmt.Errorf("render %T: %w", component, err)
 	}
-	var b bytes.Buffer
-	if err := t.Execute(&b, v.Interface()); err != nil {
-		return "", err
-	}
-	return template.HTML(b.String()), nil //nolint:gosec // our own template has escaped its data
+	return template.HTML(raw), nil //nolint:gosec // our own template has escaped its data
 }

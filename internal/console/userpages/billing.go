@@ -101,13 +101,11 @@ func movementsOf(v *page.Visit) (f movement.Selection, chosen url.Values) {
 	return f, chosen
 }
 
-// movementFields returns the filters of movements.
 func movementFields(chosen url.Values, nowMS int64) []ui.FormField {
 	return []ui.FormField{
-		{Name: "kind", Label: "Kind", Kind: ui.Choice, Options: show.Select([]ui.Option{{Label: "All"},
-			{Value: string(movement.Credits), Label: "Credits"}, {Value: string(movement.Charges), Label: "Charges"}}, chosen.Get("kind"))},
-		{Name: "month", Label: "Month (UTC)", Kind: ui.Choice, Options: show.Select(append([]ui.Option{{Label: "All"}},
-			show.Months(nowMS)...), chosen.Get("month"))},
+		show.Choice("kind", "Kind", chosen.Get("kind"), []ui.Option{
+			{Value: string(movement.Credits), Label: "Credits"}, {Value: string(movement.Charges), Label: "Charges"}}),
+		show.Choice("month", "Month (UTC)", chosen.Get("month"), show.Months(nowMS)),
 	}
 }
 

@@ -83,12 +83,10 @@ func TestStatements(t *testing.T) {
 		s.AddUsage("ada", 0, spending.UsageRow{Model: "failing", Sums: spending.Sums{Requests: 2, Failed: 2}})
 		s.AddUsage("ada", int64(now.Day()), spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 5, Charged: 4 * money.USD}})
 		s.Update(func(tx *store.Tx) error {
-			if _, err := ledger.CreditTx(tx, s.Accounts["ada"].ID, -money.USD/2, "by mistake"); err != nil {
-				return err
-			}
-			_, err := tx.Exec(`UPDATE account SET created_ms = $1 WHERE id = $2`, now.AddDate(0, -2, 0).UnixMilli(), s.Accounts["ada"].ID)
+			_, err := ledger.CreditTx(tx, s.Accounts["ada"].ID, -money.USD/2, "by mistake")
 			return err
 		})
+		s.Exec(`UPDATE account SET created_ms = $1 WHERE id = $2`, now.AddDate(0, -2, 0).UnixMilli(), s.Accounts["ada"].ID)
 		ada.Get("/console/billing").Want(t, http.StatusOK, "/console/billing/statements")
 		ada.Get("/console/billing/statements").Want(t, http.StatusOK, "/console/billing/statements/"+month,
 			"/console/billing/statements/"+before,
@@ -99,9 +97,7 @@ func TestStatements(t *testing.T) {
 		got.Want(t, http.StatusOK, "What,For,Charged requests,Amount\nOpening balance,"+month+"-01,,3\n",
 			",invoice 1,,10\n", ",by mistake,,-0.5\n",
 			"Charges,swift-1,3,-2\nCharges,'=reel,1,-1\nClosing balance,\""+time.Now().UTC().Format("2006-01-02")+", so far\",,9.5\n")
-		if body := got.Body.String(); strings.Contains(body, "failing") {
-			t.Errorf("a model whose requests failed has moved no money: %s", body)
-		}
+		got.Without(t, "failing")
 		ada.Get("/console/billing/statements/"+before).Want(t, http.StatusOK, "$7.00", "-$4.00", "$3.00")
 		for _, none := range []string{"1999-01", "2999-01", "soon"} {
 			ada.Get("/console/billing/statements/"+none).Want(t, http.StatusNotFound, "no statement of this month")

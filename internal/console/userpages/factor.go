@@ -64,7 +64,6 @@ func endFactorForm() ui.PostForm {
 		Fields: []ui.FormField{passwordField(), codeField("")}}
 }
 
-// showFactor shows the second factor and the possible changes.
 func (c *console) showFactor(v *page.Visit) (page.Responder, error) {
 	return c.factorWith(v, factorPage{})
 }
@@ -147,7 +146,7 @@ func (c *console) confirmFactor(v *page.Visit) (page.Responder, error) {
 	form := confirmFactorForm()
 	return v.Submit(&form, func() (page.Responder, error) {
 		var recovery []string
-		if err := withNewSession(v, func(tx *store.Tx) (err error) {
+		if err := v.WithNewSession(func(tx *store.Tx) (err error) {
 			recovery, err = account.ConfirmFactorTx(tx, v.Session.User.ID, form.Field("code").Value)
 			return err
 		}); err != nil {
@@ -201,7 +200,7 @@ func (c *console) endFactor(v *page.Visit) (page.Responder, error) {
 	})
 }
 
-// confirmCode refuses a form without a code, and uses it up.
+// confirmCode uses up the code of a form. It returns an error for the field if the code is wrong.
 func (c *console) confirmCode(v *page.Visit, form *ui.PostForm) error {
 	err := c.SignIns.Code(v.Context(), v.Session.User.ID, form.Field("code").Value, v.Address())
 	if errors.Is(err, account.ErrWrongSignIn) {

@@ -3,7 +3,6 @@ package userpages_test
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 
 	"tollgate/internal/console/consoletest"
@@ -20,9 +19,7 @@ func TestSecondFactor(t *testing.T) {
 		app := begun.Authenticator(t)
 		again := mine.Post("/console/settings/factor/confirm", "code", "000 00")
 		again.Want(t, http.StatusUnprocessableEntity, "not the code of this moment", "Turn it on")
-		if strings.Contains(again.Body.String(), `class="qr"`) {
-			t.Error("the secret is shown twice")
-		}
+		again.Without(t, `class="qr"`)
 		other.Get("/console").Want(t, http.StatusOK)
 		before := mine.Cookies["tollgate"].Value
 		on := mine.Post("/console/settings/factor/confirm", "code", app.Code(0))
@@ -34,11 +31,7 @@ func TestSecondFactor(t *testing.T) {
 		other.Get("/console").Want(t, http.StatusSeeOther)
 		shown := mine.Get("/console/settings/factor")
 		shown.Want(t, http.StatusOK, "Recovery codes left", "Turn it off")
-		for _, secret := range append(shown.Codes(), recovery[0]) {
-			if strings.Contains(shown.Body.String(), secret) {
-				t.Error("the page shows recovery codes again")
-			}
-		}
+		shown.Without(t, append(shown.Codes(), recovery[0])...)
 		mine.Post("/console/settings/factor", "password", consoletest.Password).Want(t, http.StatusUnprocessableEntity, "on already")
 
 		mine.Post("/console/settings/factor/recovery", "code", "123").Want(t, http.StatusUnprocessableEntity, "not right", "Turn it off")

@@ -24,7 +24,7 @@ type findPage struct {
 // maxSearchedKeys bounds the keys searched by name and hint.
 const maxSearchedKeys = 1000
 
-// find leads from any id, a key's name or hint, or a model to its page.
+// find redirects from an id, a key's name or hint, or a model to its page.
 func (c *console) find(v *page.Visit) (page.Responder, error) {
 	q := strings.TrimSpace(v.Query("q"))
 	shown := findPage{Query: q, Filters: ui.Filters{Action: page.Base + "/find", Fields: []ui.FormField{
@@ -78,7 +78,6 @@ func (c *console) find(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "find", Title: "Find", Main: shown}, nil
 }
 
-// matches reports whether a name contains a text, ignoring case.
 func matches(name, text string) bool {
 	return strings.Contains(strings.ToLower(name), strings.ToLower(text))
 }

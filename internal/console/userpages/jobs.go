@@ -30,7 +30,6 @@ type jobsPage struct {
 	Empty     *ui.EmptyState
 	Samples   ui.Tabs // prompts to begin with
 	Pager     ui.Pager
-	Live      ui.Live
 	Retention string
 }
 
@@ -50,7 +49,6 @@ type jobPage struct {
 	Result jobFragment
 	Prompt ui.Text
 	Facts  ui.Facts
-	Live   ui.Live
 }
 
 // jobFragment is the state and the results of a job, updated while it runs.
@@ -106,8 +104,9 @@ func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := jobsPage{Gallery: g, Pager: v.Pager("/jobs", last != "", last), Retention: fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
-		days(c.Jobs.Retention()), days(c.Media.Retention()))}
+	shown := jobsPage{Gallery: g, Pager: v.Pager("/jobs", last != "", last)}
+	shown.Retention = fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
+		days(c.Jobs.Retention()), days(c.Media.Retention()))
 	shown.Kinds = v.Tabs("/jobs", "Kind", "kind", []ui.Option{{Label: "Images and videos"},
 		{Value: media.KindImage, Label: "Images"}, {Value: media.KindVideo, Label: "Videos"}})
 	if len(g.Tiles) == 0 {
@@ -118,7 +117,7 @@ func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "jobs", Title: "Jobs", Main: shown}, nil
 }
 
-// noJobs stands where a gallery is empty: there are none yet, or none like this.
+// noJobs replaces an empty gallery.
 func noJobs(s gallery.UserFilter) *ui.EmptyState {
 	if s.Kind != "" || s.Status != "" || s.After != "" {
 		return &ui.EmptyState{Title: "No such jobs", Text: "No job matches your selection.",
@@ -182,7 +181,6 @@ func (c *console) gallery(v *page.Visit, s gallery.UserFilter) (g galleryFragmen
 	return g, last, nil
 }
 
-// jobTabs returns the tabs of the states with the numbers of jobs.
 func jobTabs(v *page.Visit, t gallery.Counts) ui.Tabs {
 	states := show.JobStates()
 	for i, count := range []int64{t.Queued + t.Processing + t.Succeeded + t.Failed, t.Queued, t.Processing, t.Succeeded, t.Failed} {
@@ -236,7 +234,6 @@ func tileOf(e *gallery.UserJob, keptFor time.Duration, sizes map[string]int64, r
 	return t
 }
 
-// titleOf returns the title of a job.
 func titleOf(e *gallery.UserJob) string {
 	if e.Prompt == "" {
 		return "A clip from references"
@@ -314,7 +311,6 @@ func (c *console) liveJob(v *page.Visit) (page.Responder, error) {
 	return page.Fragment{Name: "jobresult", Main: c.resultsOf(&e, sizes)}, nil
 }
 
-// resultsOf returns the state and the results of a job.
 func (c *console) resultsOf(e *gallery.UserJob, sizes map[string]int64) jobFragment {
 	p := jobFragment{Address: page.Base + "/jobs/" + e.ID + "/live", Running: !e.Final(), State: show.JobBadge(e.Status), Steps: stepsOf(e)}
 	switch e.Status {
@@ -358,24 +354,6 @@ func (c *console) resultsOf(e *gallery.UserJob, sizes map[string]int64) jobFragm
 	return p
 }
 
-// formatValue formats a JSON value for people: strings without quotes, booleans as yes or no.
-func formatValue(raw json.RawMessage) string {
-	var value any
-	if json.Unmarshal(raw, &value) != nil {
-		return string(raw)
-	}
-	switch v := value.(type) {
-	case string:
-		return v
-	case bool:
-		if v {
-			return "yes"
-		}
-		return "no"
-	}
-	return string(raw)
-}
-
 func stepsOf(e *gallery.UserJob) ui.Timeline {
 	var all ui.Timeline
 	for _, s := range e.Steps {
@@ -412,10 +390,10 @@ func settingsOf(e *gallery.UserJob, key any) ui.Facts {
 	if e.References > 0 {
 		add("References", strconv.Itoa(e.References))
 	}
-	var params map[string]json.RawMessage
+	var params map[string]any
 	if json.Unmarshal(e.Params, &params) == nil {
 		for _, name := range slices.Sorted(maps.Keys(params)) {
-			add(strings.ReplaceAll(name, "_", " "), cut(formatValue(params[name]), altLength))
+			add(strings.ReplaceAll(name, "_", " "), cut(show.Value("", params[name]), altLength))
 		}
 	}
 	facts = append(facts, ui.Fact{Name: "Key", Value: key},

@@ -21,19 +21,6 @@ type createdKeyPage struct {
 	Arrival arrivalFragment
 }
 
-// keyPage is one key.
-type keyPage struct {
-	Name   string
-	State  ui.Badge
-	Stats  ui.FigureRow
-	Facts  ui.Facts
-	Uses   ui.Tabs
-	Form   ui.PostForm
-	Switch ui.Button
-	Delete ui.Confirm
-	Codes  ui.Snippets
-}
-
 // arrivalFragment shows whether a key's first request has arrived.
 type arrivalFragment struct {
 	Key     string
@@ -60,10 +47,8 @@ func (c *console) listKeys(v *page.Visit) (page.Responder, error) {
 		map[string]string{"deleted": "The key is deleted. It answers 401 from now on."}), nil
 }
 
-// keyPath returns the address of a key's page.
 func keyPath(k account.Key) string { return page.Base + "/keys/" + k.ID }
 
-// keysTable lists keys, each leading to its page.
 func keysTable(list []account.Key) ui.DataTable {
 	t := show.Keys(list)
 	for i, k := range list {
@@ -137,7 +122,6 @@ func (c *console) keySnippets(v *page.Visit, k account.Key, secret string) ui.Sn
 	return ui.Snippets{ID: "try", Tabs: show.KeySnippets(v.PublicURL(), c.offer(), k.AllowedModels, secret)}
 }
 
-// offer returns the catalog and the state of its lines on this node.
 func (c *console) offer() show.Offer {
 	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines.Statuses()}
 }
@@ -174,7 +158,6 @@ func (c *console) keyArrival(v *page.Visit) (page.Responder, error) {
 	return page.Fragment{Name: "arrival", Main: shown}, nil
 }
 
-// keyOf returns the visitor's key named in the path.
 func keyOf(v *page.Visit) (account.Key, error) {
 	return page.Read(v, func(tx *store.Tx) (account.Key, error) { return account.OwnKeyTx(tx, v.Account(), v.PathID()) })
 }
@@ -195,16 +178,14 @@ func (c *console) showKey(v *page.Visit) (page.Responder, error) {
 // keyWith shows a key with a form, which may have errors. notDeleted is the error of a rejected
 // deletion; it may be empty.
 func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDeleted string) page.FullPage {
-	shown := keyPage{Name: show.KeyName(k), State: show.KeyState(k), Form: form, Codes: c.keySnippets(v, k, "")}
-	shown.Stats, shown.Facts = show.KeyFigures(k), show.KeyFacts(k)
-	shown.Uses = ui.Tabs{Label: "Usage of the key", Items: []ui.Tab{
+	shown := show.NewKeyPage(v, k, keyPath(k), form, notDeleted,
+		"The key stops working immediately and cannot be restored. Its requests and charges stay in the log.")
+	shown.Codes = c.keySnippets(v, k, "")
+	shown.Uses.Items = []ui.Tab{
 		{Href: page.AddressOf("/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
 		{Href: page.AddressOf("/usage", url.Values{"key": {k.ID}}), Text: "Its usage"},
-		{Href: page.AddressOf("/playground", url.Values{"key": {k.ID}}), Text: "Playground"}}}
-	shown.Switch = show.KeySwitch(k, keyPath(k))
-	shown.Delete = show.DeleteKey(v, k, keyPath(k), notDeleted,
-		"The key stops working immediately and cannot be restored. Its requests and charges stay in the log.")
-	return page.FullPage{Name: "key", Title: show.KeyName(k), Main: shown}.WithNotice(v, map[string]string{
+		{Href: page.AddressOf("/playground", url.Values{"key": {k.ID}}), Text: "Playground"}}
+	return page.FullPage{Name: "key", Title: shown.Name, Main: shown}.WithNotice(v, map[string]string{
 		"saved":    "Saved. The settings apply from the next request.",
 		"disabled": "The key is disabled: it answers 401 until you enable it.",
 		"enabled":  "The key works again.",

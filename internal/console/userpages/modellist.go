@@ -194,5 +194,27 @@ func pricesOf(m *catalog.Model, by money.Factor) ui.DataTable {
 	return t
 }
 
-// sortedKeys returns the keys of a map in order.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// hiddenModelsTx returns the sandbox models hidden from an account and from its newest keys.
+func (c *console) hiddenModelsTx(tx *store.Tx, of string) (map[string]bool, error) {
+	now := c.Catalog.Current()
+	sandbox := now.OpenSandbox()
+	if len(sandbox) == 0 {
+		return nil, nil
+	}
+	a, err := account.GetTx(tx, of)
+	if err != nil {
+		return nil, err
+	}
+	keys, _, err := account.NewestKeysTx(tx, of, maxKeys)
+	var allowed []string
+	for _, k := range keys {
+		allowed = append(allowed, k.AllowedModels...)
+	}
+	hidden := map[string]bool{}
+	for _, id := range sandbox {
+		hidden[id] = now.HidesSandbox(id, a.Test, allowed)
+	}
+	return hidden, err
+}

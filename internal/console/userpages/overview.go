@@ -104,7 +104,6 @@ func failures(list []requestlog.Receipt) (failed []requestlog.Receipt) {
 	return failed
 }
 
-// moreUsage returns links to usage of other days and in other groups.
 func moreUsage() ui.Tabs {
 	tabs := ui.Tabs{Label: "Usage"}
 	for _, to := range [][2]string{{"span=7", "7 days"}, {"span=90", "90 days"}, {"by=key", "By key"}, {"by=endpoint", "By endpoint"},
@@ -114,7 +113,6 @@ func moreUsage() ui.Tabs {
 	return tabs
 }
 
-// statsOf returns the four figures of an account.
 func statsOf(a account.Account, u ledger.Usage) ui.FigureRow {
 	available := ui.Text{Text: "no new requests until you top up", Muted: true}
 	if a.Money.Balance-a.Money.Held > a.Money.Floor {

@@ -35,7 +35,6 @@ type playgroundPage struct {
 	Samples  ui.Tabs // prompts to begin with
 	Codes    ui.Snippets
 	Empty    *ui.EmptyState
-	Live     ui.Live
 }
 
 // modelChoice is a model's data for the module.
@@ -118,7 +117,6 @@ var samples = map[catalog.Kind][]string{
 	catalog.KindVideo: {"A paper boat drifts down a gutter in the rain", "Clouds move over a mountain, seen from above"},
 }
 
-// samplePrompts returns links to the playground with a prompt.
 func samplePrompts(kinds ...catalog.Kind) ui.Tabs {
 	tabs := ui.Tabs{Label: "Prompts to begin with"}
 	for _, kind := range kinds {
@@ -266,7 +264,6 @@ type costFragment struct {
 	Parts   ui.Group
 }
 
-// cost returns the summary of a request's receipt.
 func (c *console) cost(v *page.Visit) (page.Responder, error) {
 	shown := costFragment{Address: page.Base + "/playground/" + v.PathID() + "/cost"}
 	err := v.View(func(tx *store.Tx) error {

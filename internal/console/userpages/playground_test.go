@@ -59,24 +59,18 @@ func TestPlaygroundCalls(t *testing.T) {
 
 		for _, c := range []struct {
 			name   string
-			change func(*account.KeySettings) error
+			change func(*account.KeySettings)
 			status int
 			code   string
 		}{
-			{"another model", func(k *account.KeySettings) error { k.AllowedModels = []string{"sandbox-free"}; return nil },
+			{"another model", func(k *account.KeySettings) { k.AllowedModels = []string{"sandbox-free"} }, 403, "permission_denied"},
+			{"another address", func(k *account.KeySettings) { k.AllowedModels, k.AllowedIPs = nil, []string{"203.0.113.1"} },
 				403, "permission_denied"},
-			{"another address", func(k *account.KeySettings) error {
-				k.AllowedModels, k.AllowedIPs = nil, []string{"203.0.113.1"}
-				return nil
-			}, 403, "permission_denied"},
-			{"nothing a day", func(k *account.KeySettings) error {
-				var nothing money.Amount
-				k.AllowedIPs, k.DailyBudget = nil, &nothing
-				return nil
-			}, 402, "insufficient_quota"},
-			{"disabled", func(k *account.KeySettings) error { k.Disabled = true; return nil }, 401, "invalid_api_key"},
+			{"nothing a day", func(k *account.KeySettings) { k.AllowedIPs, k.DailyBudget = nil, new(money.Amount) },
+				402, "insufficient_quota"},
+			{"disabled", func(k *account.KeySettings) { k.Disabled = true }, 401, "invalid_api_key"},
 		} {
-			s.Update(func(tx *store.Tx) error { _, err := account.ChangeKeyTx(tx, k.ID, c.change); return err })
+			s.ChangeKey(k.ID, c.change)
 			if status, _, answer := call(b, k.ID, "chat", asked); status != c.status || !strings.Contains(answer, c.code) {
 				t.Errorf("%s: %d %s", c.name, status, answer)
 			}
@@ -94,12 +88,7 @@ func TestPlaygroundOffersWhatTheKeyMayUse(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		limited := func(name string, models ...string) account.Key {
-			k := s.Key("ada", name)
-			s.Update(func(tx *store.Tx) (err error) {
-				k, err = account.ChangeKeyTx(tx, k.ID, func(k *account.KeySettings) error { k.AllowedModels = models; return nil })
-				return err
-			})
-			return k
+			return s.ChangeKey(s.Key("ada", name).ID, func(k *account.KeySettings) { k.AllowedModels = models })
 		}
 		s.SellReal()
 		every, chat, image := s.Key("ada", "every"), limited("chat", "sandbox-chat", "sold"), limited("image", "sandbox-image")
@@ -130,7 +119,7 @@ func TestPlaygroundOffersWhatTheKeyMayUse(t *testing.T) {
 		}
 		b.Get("/console/playground?kind=image").Want(t, http.StatusOK, " (no model of this kind)", " disabled>",
 			`&#34;keys&#34;:[&#34;`+image.ID+`&#34;]`)
-		markTest(s, "ada", true)
+		s.ChangeAccount("ada", account.Patch{Test: new(true)})
 		if got := offered("key=" + every.ID); !slices.Contains(got, "sandbox-chat") {
 			t.Errorf("a test account is offered %v", got)
 		}

@@ -163,7 +163,6 @@ type shownAttempt struct {
 	DurationMS int64  `json:"duration_ms"`
 }
 
-// timelineOf returns the events of a request in order.
 func timelineOf(r requestlog.Receipt) ui.Timeline {
 	all := ui.Timeline{{Label: "received", At: ui.Moment{MS: r.CreatedMS}}}
 	var attempts []shownAttempt // of a job, its page tells

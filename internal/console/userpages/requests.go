@@ -76,17 +76,15 @@ func spanOf(span string, nowMS int64) (sinceMS, untilMS int64) {
 	return 0, 0
 }
 
-func spanOptions(chosen string, nowMS int64) []ui.Option {
-	options := []ui.Option{{Label: "All"}, {Value: "1", Label: "Last 24 hours"}, {Value: "7", Label: "Last 7 days"},
-		{Value: "30", Label: "Last 30 days"}}
+func spanField(chosen string, nowMS int64) ui.FormField {
+	options := []ui.Option{{Value: "1", Label: "Last 24 hours"}, {Value: "7", Label: "Last 7 days"}, {Value: "30", Label: "Last 30 days"}}
 	for back := range spanDays {
 		day := time.UnixMilli(nowMS).UTC().AddDate(0, 0, -back)
 		options = append(options, ui.Option{Value: ui.Day(day), Label: ui.Day(day) + " UTC"})
 	}
-	return show.Select(options, chosen)
+	return show.Choice("span", "Time (UTC)", chosen, options)
 }
 
-// listRequests lists the requests of the visitor's account.
 func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 	shown := page.List{Title: "Requests", Path: "/requests"}
 	var f requestlog.Selection
@@ -98,18 +96,13 @@ func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 		}
 		f, chosen = requestsOf(v, nowMS)
 		f.Limit = page.Rows
-		keys, err := keyOptionsTx(tx, v.Account(), f.Key)
+		key, err := keyFieldTx(tx, v.Account(), f.Key)
 		if err != nil {
 			return err
 		}
-		shown.Filters = ui.Filters{Action: page.Base + "/requests", Fields: []ui.FormField{
-			{Name: "span", Label: "Time (UTC)", Kind: ui.Choice, Options: spanOptions(chosen.Get("span"), nowMS)},
-			{Name: "key", Label: "Key", Kind: ui.Choice, Options: keys},
-			{Name: "model", Label: "Model", Kind: ui.Choice, Options: c.modelOptions(f.Model)},
-			{Name: "status", Label: "Status", Kind: ui.Choice, Options: statusOptions(f.Status)},
-			{Name: "code", Label: "Code", Kind: ui.Choice, Options: show.Codes(f.Code)},
-			{Name: "slow", Label: "Took at least", Kind: ui.Choice, Options: slowOptions(f.MinDurationMS)},
-		}}
+		shown.Filters = ui.Filters{Action: page.Base + "/requests", Fields: []ui.FormField{spanField(chosen.Get("span"), nowMS), key,
+			c.modelField(f.Model), statusField(chosen.Get("status")), show.Choice("code", "Code", f.Code, show.Codes()),
+			slowField(chosen.Get("slow"))}}
 		list, err := requestlog.ListTx(tx, f)
 		if err != nil {
 			return err
@@ -129,16 +122,14 @@ func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 		Text: "Create a key and send a request. It appears here within a second.", Link: page.CreateLink("/keys/new", "Create a key")}), nil
 }
 
-// modelOptions returns the models of the catalog as options. A chosen model outside the catalog
-// stays an option.
-func (c *console) modelOptions(chosen string) []ui.Option {
-	options := []ui.Option{{Label: "All"}}
+func (c *console) modelField(chosen string) ui.FormField {
+	var ids []string
 	for _, m := range c.Catalog.Current().Models() {
 		if m.State != catalog.StateRetired {
-			options = append(options, ui.Option{Value: m.ID, Label: m.ID})
+			ids = append(ids, m.ID)
 		}
 	}
-	return show.Select(options, chosen)
+	return show.Choice("model", "Model", chosen, show.Words(ids))
 }
 
 // chosenKeysTx returns the newest keys of an account and reports whether there are more. A chosen
@@ -158,47 +149,38 @@ func chosenKeysTx(tx *store.Tx, of, chosen string) ([]account.Key, bool, error) 
 	return keys, more, err
 }
 
-// keyOptionsTx returns the newest keys of an account as options, by name. A chosen older or deleted
-// key stays an option.
-func keyOptionsTx(tx *store.Tx, of, chosen string) ([]ui.Option, error) {
+// keyFieldTx returns the field to choose one of the newest keys of an account. A chosen older or
+// deleted key stays an option.
+func keyFieldTx(tx *store.Tx, of, chosen string) (ui.FormField, error) {
 	keys, more, err := chosenKeysTx(tx, of, chosen)
-	options := []ui.Option{{Label: "All"}}
+	var options []ui.Option
 	for _, k := range keys {
 		options = append(options, ui.Option{Value: k.ID, Label: show.KeyName(k)})
 	}
-	options = show.Select(options, chosen)
+	f := show.Choice("key", "Key", chosen, options)
 	if more {
-		options = append(options, ui.Option{Label: olderKeys, Off: true})
+		f.Options = append(f.Options, ui.Option{Label: olderKeys, Off: true})
 	}
-	return options, err
+	return f, err
 }
 
-func statusOptions(chosen int) []ui.Option {
-	options := []ui.Option{{Label: "All"}}
+func statusField(chosen string) ui.FormField {
+	var options []ui.Option
 	for _, status := range statusChoices {
 		label := strconv.Itoa(status) + " " + cmp.Or(http.StatusText(status), "Client left")
 		options = append(options, ui.Option{Value: strconv.Itoa(status), Label: label})
 	}
-	value := ""
-	if chosen != 0 {
-		value = strconv.Itoa(chosen)
-	}
-	return show.Select(options, value)
+	return show.Choice("status", "Status", chosen, options)
 }
 
-func slowOptions(chosenMS int64) []ui.Option {
-	options := []ui.Option{{Label: "Any"}}
+func slowField(chosen string) ui.FormField {
+	var options []ui.Option
 	for _, ms := range slowChoices {
 		options = append(options, ui.Option{Value: strconv.FormatInt(ms, 10), Label: ui.FormatDuration(ms)})
 	}
-	value := ""
-	if chosenMS != 0 {
-		value = strconv.FormatInt(chosenMS, 10)
-	}
-	return show.Select(options, value)
+	return show.Choice("slow", "Took at least", chosen, options)
 }
 
-// requestsTable lists requests.
 func requestsTable(list []requestlog.Receipt) ui.DataTable {
 	t := ui.DataTable{Caption: "Requests", Columns: []ui.Column{
 		{Title: "Time"}, {Title: "Model"}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},

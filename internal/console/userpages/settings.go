@@ -23,13 +23,6 @@ type settingsPage struct {
 	NewUser  ui.PostForm
 }
 
-// invitationPage shows a new colleague's link, this once.
-type invitationPage struct {
-	User string
-	Link ui.CopyField
-	Text ui.Snippets
-}
-
 func passwordForm() ui.PostForm {
 	return ui.PostForm{Action: page.Base + "/settings/password", Submit: "Change password", Fields: []ui.FormField{
 		{Name: "current", Label: "Current password", Kind: "password", Complete: "current-password", Required: true},
@@ -123,7 +116,7 @@ func (c *console) changePassword(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return nil, err
 		}
-		return page.To("/settings", "password"), withNewSession(v, func(tx *store.Tx) error {
+		return page.To("/settings", "password"), v.WithNewSession(func(tx *store.Tx) error {
 			_, err := account.ChangeUserTx(tx, v.Session.User.ID, account.UserChange{PasswordHash: &hash})
 			return err
 		})
@@ -137,43 +130,6 @@ func (c *console) confirmPassword(v *page.Visit, field, password string) error {
 		return fault.At(fault.InvalidRequest, field, "That is not your password.")
 	}
 	return err
-}
-
-// withNewSession runs act, which must end all sessions of the visitor, and gives the visitor's browser a
-// new session and a new mark.
-func withNewSession(v *page.Visit, act func(tx *store.Tx) error) error {
-	var value, mark string
-	if err := v.Update(func(tx *store.Tx) error {
-		if err := act(tx); err != nil {
-			return err
-		}
-		var err error
-		if _, value, err = account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: v.Session.User.ID,
-			Address: v.Address().String(), Agent: v.Request.UserAgent()}); err != nil {
-			return err
-		}
-		mark, err = account.MarkBrowserTx(tx, v.Session.User.ID)
-		return err
-	}); err != nil {
-		return err
-	}
-	v.SetCookie(account.UserSession, value)
-	v.SetMark(v.Session.User.ID, mark)
-	return nil
-}
-
-func (c *console) endSession(v *page.Visit) (page.Responder, error) {
-	return v.Done("/settings", "ended", func(tx *store.Tx) error {
-		return account.EndSessionTx(tx, v.Session.User.ID, v.PathID())
-	})
-}
-
-func (c *console) endSessions(v *page.Visit) (page.Responder, error) {
-	if err := v.Update(func(tx *store.Tx) error { return account.EndSessionsTx(tx, v.Session.User.ID) }); err != nil {
-		return nil, err
-	}
-	v.ClearCookie(account.UserSession)
-	return page.To("/sign-in", ""), nil
 }
 
 func (c *console) addUser(v *page.Visit) (page.Responder, error) {
@@ -190,8 +146,7 @@ func (c *console) addUser(v *page.Visit) (page.Responder, error) {
 			}
 			l, token, err := account.CreateLinkTx(tx, u.ID)
 			link := operator.LinkAt(v.PublicURL(), l, token)
-			return page.FullPage{Name: "invitation", Title: "User added", Main: invitationPage{User: link.User.Email,
-				Link: show.LinkToCopy(link), Text: show.LinkLetter(v.PublicURL(), link)}}, err
+			return show.NewLink("User added", v.PublicURL(), link, page.Base+"/settings").Page(), err
 		})
 	}, func() (page.FullPage, error) { return c.settingsWith(v, passwordForm(), form) })
 }

@@ -25,9 +25,7 @@ func TestPasswordAndSessions(t *testing.T) {
 		got.Want(t, http.StatusUnprocessableEntity, "That is not your password.")
 		mine.Post("/console/settings/password", "current", consoletest.Password, "password", "short").
 			Want(t, http.StatusUnprocessableEntity, "at least 8")
-		if strings.Contains(got.Body.String(), "better horse") {
-			t.Error("the page holds a password")
-		}
+		got.Without(t, "better horse")
 		before := mine.Cookies["tollgate"].Value
 		mine.Post("/console/settings/password", "current", consoletest.Password, "password", "better horse").
 			Want(t, http.StatusSeeOther, "done=password")
@@ -105,9 +103,7 @@ func TestUserWhomTheOperatorDisabled(t *testing.T) {
 			t.Helper()
 			got := b.Get("/console/settings")
 			got.Want(t, http.StatusOK, "cleo@example.com", "disabled by the operator")
-			if strings.Contains(got.Body.String(), path) {
-				t.Error("the page has a button for it")
-			}
+			got.Without(t, path)
 			for _, act := range []string{"/enable", "/disable", "/delete"} {
 				b.Post(path+act).Want(t, http.StatusForbidden, "cleo@example.com "+said)
 			}
@@ -129,9 +125,7 @@ func TestUserWhomTheOperatorDisabled(t *testing.T) {
 		op.Get(users).Want(t, http.StatusOK, "Keep disabled", theirs+"/disable")
 		op.Post(theirs+"/disable").Want(t, http.StatusSeeOther)
 		refused()
-		if got := op.Get(users).Body.String(); strings.Contains(got, "Keep disabled") {
-			t.Error("it is kept disabled, and the page offers it still")
-		}
+		op.Get(users).Without(t, "Keep disabled")
 
 		op.Get(users+"&confirm=delete-"+id).Want(t, http.StatusOK, `<dialog id="delete-`+id+`" open`)
 		op.Post(theirs+"/delete").Want(t, http.StatusSeeOther, "view=users&done=gone")
@@ -153,9 +147,8 @@ func TestColleagueIsInvited(t *testing.T) {
 		_, token, _ := strings.Cut(got.Body.String(), operator.LinkPath)
 		token = token[:43]
 		settings := b.Get("/console/settings")
-		if settings.Want(t, http.StatusOK, "dan@example.com", "invited, no password yet"); strings.Contains(settings.Body.String(), token) {
-			t.Error("the link is shown again")
-		}
+		settings.Want(t, http.StatusOK, "dan@example.com", "invited, no password yet")
+		settings.Without(t, token)
 		dan := s.Browser()
 		dan.Post("/console/link/password", "link", token, "password", "my own horse").Want(t, http.StatusSeeOther, "/console")
 		dan.Get("/console/settings").Want(t, http.StatusOK, "dan@example.com", "ada@example.com")
@@ -169,11 +162,8 @@ func TestAccountIsFull(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, op, id := s.SignedIn("ada@example.com"), s.Operator(), s.Accounts["ada"].ID
 		many := func(insert string, n int) {
-			s.Update(func(tx *store.Tx) error {
-				_, err := tx.Exec(strings.Replace(insert, "SELECT", `WITH RECURSIVE n (i) AS
-					(SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) SELECT`, 1), id, n)
-				return err
-			})
+			s.Exec(strings.Replace(insert, "SELECT", `WITH RECURSIVE n (i) AS
+				(SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) SELECT`, 1), id, n)
 		}
 		many(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
 			SELECT 'key_0' || CAST(i AS TEXT), CAST($1 AS TEXT), CAST(i AS TEXT), '', '', '', '', 0, 0 FROM n`, 999)
@@ -220,9 +210,7 @@ func TestStrangersAreNotAskedFor(t *testing.T) {
 			got := add(b, email)
 			got.Want(t, http.StatusUnprocessableEntity, "The users of this account have tried to add 20 others within a day.",
 				"An operator of this service can add more now. Try again in 24 hours.", `value="`+email+`"`)
-			if strings.Contains(got.Body.String(), "already") {
-				t.Error("it tells who signs in")
-			}
+			got.Without(t, "already")
 		}
 		add(s.SignedIn("bob@example.com"), "eve@example.com").Want(t, http.StatusOK, "Copy this link")
 		op := s.Operator()
@@ -307,9 +295,7 @@ func TestNewestKeysCanBeChosen(t *testing.T) {
 		for _, path := range []string{"/console/requests", "/console/usage", "/console/playground"} {
 			got := b.Get(path)
 			got.Want(t, http.StatusOK, `value="`+newest.ID+`"`, "the newest 200; older ones")
-			if strings.Contains(got.Body.String(), `value="`+oldest.ID+`"`) {
-				t.Errorf("%s has the oldest key", path)
-			}
+			got.Without(t, `value="`+oldest.ID+`"`)
 			b.Get(path+"?key="+oldest.ID).Want(t, http.StatusOK, `value="`+oldest.ID+`" selected`)
 		}
 		b.Get("/console/find?q=key-200").Want(t, http.StatusSeeOther)

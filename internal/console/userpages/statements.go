@@ -17,11 +17,6 @@ import (
 	"tollgate/internal/store"
 )
 
-// statementsPage lists the statements of an account, a month each.
-type statementsPage struct {
-	Table ui.DataTable
-}
-
 // statementPage is the statement of one month.
 type statementPage struct {
 	Month   string
@@ -90,10 +85,8 @@ func statements(balance money.Amount, given []movement.CreditEntry, charged map[
 	return list
 }
 
-// firstOf returns the first day of a time's month.
 func firstOf(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC) }
 
-// statementsTx reads the statements of an account.
 func statementsTx(tx *store.Tx, of string) (account.Account, []statement, error) {
 	a, err := account.GetTx(tx, of)
 	if err != nil {
@@ -127,7 +120,7 @@ func statementsTx(tx *store.Tx, of string) (account.Account, []statement, error)
 func (c *console) listStatements(v *page.Visit) (page.Responder, error) {
 	return page.Read(v, func(tx *store.Tx) (page.Responder, error) {
 		_, list, err := statementsTx(tx, v.Account())
-		return page.FullPage{Name: "statements", Title: "Statements", Main: statementsPage{statementsTable(list)}}, err
+		return page.FullPage{Name: "statements", Title: "Statements", Main: statementsTable(list)}, err
 	})
 }
 
@@ -144,7 +137,6 @@ func statementsTable(list []statement) ui.DataTable {
 	return t
 }
 
-// statementOf reads the statement named in the path.
 func statementOf(v *page.Visit) (shown statementPage, err error) {
 	err = v.View(func(tx *store.Tx) error {
 		a, list, err := statementsTx(tx, v.Account())

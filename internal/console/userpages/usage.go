@@ -8,29 +8,20 @@ import (
 	"tollgate/internal/store"
 )
 
-// usagePage is the usage of an account.
-type usagePage struct {
-	show.Usage
-	Figures ui.FigureRow
-}
-
-// usageOf returns the usage page of the visitor's account.
 func (c *console) usageOf(v *page.Visit) show.UsageView {
 	return show.UsageView{Path: "/usage", Account: v.Account(), DayPath: "/requests?span=", Field: c.usageField(v.Account()),
 		Groups: []spending.By{spending.ByModel, spending.ByKey, spending.ByEndpoint, spending.ByDay}}
 }
 
-// usageField returns the function for the filters of an account's usage.
 func (c *console) usageField(of string) func(*store.Tx, spending.By, string) (ui.FormField, string, error) {
 	return func(tx *store.Tx, by spending.By, value string) (f ui.FormField, id string, err error) {
-		f = ui.FormField{Name: string(by), Label: show.GroupLabel(by), Kind: ui.Choice}
 		switch by {
 		case spending.ByKey:
-			f.Options, err = keyOptionsTx(tx, of, value)
+			f, err = keyFieldTx(tx, of, value)
 		case spending.ByModel:
-			f.Options = c.modelOptions(value)
+			f = c.modelField(value)
 		default:
-			f.Options = show.EndpointOptions(c.Catalog.Current(), value)
+			f = show.EndpointField(c.Catalog.Current(), value)
 		}
 		return f, value, err
 	}
@@ -38,15 +29,15 @@ func (c *console) usageField(of string) func(*store.Tx, spending.By, string) (ui
 
 func (c *console) usage(v *page.Visit) (page.Responder, error) {
 	u, err := c.usageOf(v).Of(v)
-	shown := usagePage{Usage: u, Figures: ui.FigureRow{
+	u.Figures = ui.FigureRow{
 		{Label: "Charged", Value: ui.Money{Amount: u.Total.Charged}, Note: ui.Text{Text: ui.Credits(u.Total.Charged)}},
 		{Label: "Requests", Value: ui.Count{N: u.Total.Requests}, Note: ui.Text{Text: ui.Thousands(u.Total.Billed) + " of them charged"}},
 		{Label: "Errors", Value: ui.Text{Text: ui.Percent(u.Total.Failed, u.Total.Requests)},
 			Note: ui.Text{Text: ui.Thousands(u.Total.Failed) + " of " + ui.Requests(u.Total.Requests)}},
 		{Label: "Tokens", Value: ui.Count{N: u.Total.Prompt + u.Total.Completion},
 			Note: ui.Text{Text: ui.Thousands(u.Total.Prompt) + " sent, " + ui.Thousands(u.Total.Completion) + " answered"}},
-	}}
-	return page.FullPage{Name: "usage", Title: "Usage", Main: shown}, err
+	}
+	return page.FullPage{Name: "usage", Title: "Usage", Main: u}, err
 }
 
 func (c *console) downloadUsage(v *page.Visit) (page.Responder, error) {

@@ -31,7 +31,6 @@ func Section(o page.Options) page.Section {
 	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Menu: menu(), Find: "/find", Templates: embedded}
 }
 
-// handlers returns the handlers of all pages.
 func (c *console) handlers() []page.Handler {
 	return []page.Handler{
 		page.Get("", c.overview),
@@ -91,8 +90,8 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/settings/factor/confirm", c.confirmFactor),
 		page.Post("/settings/factor/recovery", c.renewRecovery),
 		page.Post("/settings/factor/off", c.endFactor),
-		page.Action("/settings/sessions/end", c.endSessions),
-		page.Action("/settings/sessions/{id}/end", c.endSession),
+		page.Action("/settings/sessions/end", page.EndSessions),
+		page.Action("/settings/sessions/{id}/end", page.EndSession("/settings")),
 		page.Post("/settings/users", c.addUser),
 		page.Action("/settings/users/{id}/disable", c.disableUser),
 		page.Action("/settings/users/{id}/enable", c.enableUser),

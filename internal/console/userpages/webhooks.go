@@ -2,6 +2,7 @@ package userpages
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -209,7 +210,6 @@ func (c *console) withSecret(v *page.Visit, secret string, notices ...ui.Notice)
 	return c.webhooksAgain(v, &ui.CopyField{ID: "secret", Label: "Signing secret", Value: secret}, notices...)
 }
 
-// testWebhook sends a test event and shows the receiver's answer.
 func (c *console) testWebhook(v *page.Visit) (page.Responder, error) {
 	got, err := c.Webhooks.Test(v.Context(), v.Account())
 	var f *fault.Error
@@ -290,4 +290,22 @@ func (c *console) resendDelivery(v *page.Visit) (page.Responder, error) {
 	}
 	_, err = c.Webhooks.Resend(v.Context(), d.ID)
 	return page.To("/webhooks/deliveries/"+d.ID, "sent"), err
+}
+
+// receivers are programs for receiving events. The guides have the same programs.
+//
+//go:embed receiver/receiver.*
+var receivers embed.FS
+
+// receiverCodes returns example receivers. An error means a missing embedded file.
+func receiverCodes() (ui.Snippets, error) {
+	codes := ui.Snippets{ID: "receiver"}
+	for _, one := range []struct{ name, file string }{{"Python", "py"}, {"Node", "mjs"}, {"Go", "go.txt"}, {"PHP", "php"}} {
+		text, err := receivers.ReadFile("receiver/receiver." + one.file)
+		if err != nil {
+			return codes, err
+		}
+		codes.Tabs = append(codes.Tabs, ui.Snippet{Name: one.name, Text: string(text)})
+	}
+	return codes, nil
 }
