@@ -142,10 +142,7 @@ func refusedJob(kind string, n notice, f *Failure) *JobFailure {
 	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
 	switch {
 	case f.Passed != nil:
-		t.Message = f.Passed.Message()
-		if kind == KindVideo {
-			t.Job = fault.InvalidRequest
-		}
+		t.Job, t.Message = jobCode(kind, fault.InvalidRequest), f.Passed.Message()
 	case f.Code == fault.UpstreamPromptFilter || f.Code == fault.ContentFilter:
 		return moderated(kind, n.code, n.message, f)
 	case f.Code == fault.UpstreamBusy:
@@ -176,47 +173,38 @@ func (s Source) Ended(kind, code, message string) *JobFailure {
 		if reason == reasonBusy {
 			f.Health, f.AllModels = HealthCool, s.limitsAll(n)
 		}
-		return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLater}
+		return FailJob(f, fault.UpstreamError, NextLater)
 	case reasonAccount, reasonAccountWords:
 		f.Health, f.Unproven = HealthCredential, reason == reasonAccountWords
-		return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+		return FailJob(f, fault.UpstreamError, NextLine)
 	case reasonModel, reasonMissing:
 		f.Health, f.Unproven = HealthModel, reason == reasonMissing
-		return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+		return FailJob(f, fault.UpstreamError, NextLine)
 	}
-	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
+	return FailJob(f, jobCode(kind, fault.RenderFailed), NextLine)
+}
+
+// jobCode returns the job's code of a failure: video for a clip, and upstream_error for an image.
+func jobCode(kind string, video fault.Code) fault.Code {
 	if kind == KindVideo {
-		t.Job = fault.RenderFailed
+		return video
 	}
-	return t
+	return fault.UpstreamError
 }
 
 // Expired returns the failure of a task that the provider dropped for its age.
 func Expired(kind, cause string) *JobFailure {
-	t := &JobFailure{Failure: Fail(fault.UpstreamTimeout, errors.New(tidy(cause, maxCause))), Job: fault.UpstreamError, Next: NextLine}
-	if kind == KindVideo {
-		t.Job = fault.RenderTimeout
-	}
-	return t
+	return FailJob(Fail(fault.UpstreamTimeout, errors.New(tidy(cause, maxCause))), jobCode(kind, fault.RenderTimeout), NextLine)
 }
 
 // Vanished returns the failure of an accepted task that the provider has forgotten.
 func Vanished(kind, cause string) *JobFailure {
-	t := &JobFailure{Failure: Fail(fault.UpstreamUnavailable, errors.New(tidy(cause, maxCause))), Job: fault.UpstreamError, Next: NextLine}
-	if kind == KindVideo {
-		t.Job = fault.UpstreamUnstable
-	}
-	return t
+	return FailJob(Fail(fault.UpstreamUnavailable, errors.New(tidy(cause, maxCause))), jobCode(kind, fault.UpstreamUnstable), NextLine)
 }
 
 // Nothing returns the failure of a successful task without a result.
 func Nothing(kind, cause string) *JobFailure {
-	f := Fail(fault.EmptyCompletion, errors.New(tidy(cause, maxCause)))
-	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextSame}
-	if kind == KindVideo {
-		t.Job = fault.RenderFailed
-	}
-	return t
+	return FailJob(Fail(fault.EmptyCompletion, errors.New(tidy(cause, maxCause))), jobCode(kind, fault.RenderFailed), NextSame)
 }
 
 // Moderated returns the failure of a task stopped by the provider's safety system,
@@ -260,16 +248,10 @@ func byName(kind string, n notice, f *Failure) *JobFailure {
 			t = moderated(kind, s, n.message, f)
 		case isMaterial(s):
 			f.Health, f.Passed = HealthNone, nil
-			t = &JobFailure{Failure: f, Job: fault.UpstreamError, Message: n.message, Next: NextLine}
-			if kind == KindVideo {
-				t.Job = fault.InvalidMaterial
-			}
+			t = &JobFailure{Failure: f, Job: jobCode(kind, fault.InvalidMaterial), Message: n.message, Next: NextLine}
 		case isParameter(s):
 			f.Health = HealthNone
-			t = &JobFailure{Failure: f, Job: fault.UpstreamError, Message: n.message, Next: NextLine}
-			if kind == KindVideo {
-				t.Job = fault.InvalidRequest
-			}
+			t = &JobFailure{Failure: f, Job: jobCode(kind, fault.InvalidRequest), Message: n.message, Next: NextLine}
 		case s == "no_media_generated" || s == "no_image":
 			t = Nothing(kind, s+": "+n.message)
 		case s == "generation_timeout" || s == "request_timeout" || s == "startup_timeout":
@@ -321,11 +303,7 @@ func isParameter(s string) bool {
 func Unsuitable(kind, format string, args ...any) *JobFailure {
 	f := Fail(fault.UpstreamUnavailable, fmt.Errorf(format, args...))
 	f.Health = HealthNone
-	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
-	if kind == KindVideo {
-		t.Job = fault.InvalidRequest
-	}
-	return t
+	return FailJob(f, jobCode(kind, fault.InvalidRequest), NextLine)
 }
 
 // nothingSent reports whether err happened before anything was sent: a dial error, or a
@@ -342,10 +320,7 @@ func nothingSent(err error) bool {
 // user reads the message.
 func Unfit(kind, format string, args ...any) *JobFailure {
 	t := Unsuitable(kind, format, args...)
-	t.Message = t.Cause.Error()
-	if kind == KindVideo {
-		t.Job = fault.InvalidMaterial
-	}
+	t.Job, t.Message = jobCode(kind, fault.InvalidMaterial), t.Cause.Error()
 	return t
 }
 

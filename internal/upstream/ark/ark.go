@@ -26,13 +26,11 @@ const Provider = "ark"
 // defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://ark.ap-southeast.bytepluses.com/api/v3"
 
-// Limits of requests and responses, in bytes. Ark rejects pictures above maxPicture and bodies
-// above 64 MB, which leaves maxInline for pictures in a body. Responses hold addresses of results,
-// not the results.
+// Limits of requests, in bytes. Ark rejects pictures above maxPicture and bodies above 64 MB, which
+// leaves maxInline for pictures in a body.
 const (
 	maxPicture = 10 << 20
 	maxInline  = 60 << 20
-	maxAnswer  = 1 << 20
 )
 
 // Values of the option image_role: the role of the pictures for a clip.
@@ -98,16 +96,8 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err := w.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
-	switch w.Kind {
-	case upstream.KindImage:
-		return a.submitImages(ctx, w)
-	case upstream.KindVideo:
+	if w.Kind == upstream.KindVideo {
 		return a.submitVideo(ctx, w)
 	}
-	return nil, upstream.Unsuitable(w.Kind, "ark makes no %q", w.Kind)
-}
-
-// post is a submission to a path below the base address.
-func (a *Adapter) post(body []byte, path ...string) exchange.JobCall {
-	return exchange.JobCall{Method: http.MethodPost, URL: a.Line.URL(path...), Header: a.Header, Body: body, Limit: maxAnswer}
+	return a.submitImages(ctx, w)
 }

@@ -37,7 +37,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	reply, _, failure := a.submit(ctx, w.Kind, a.post(raw, "contents", "generations", "tasks"))
+	reply, _, failure := a.submit(ctx, w.Kind, raw, "contents", "generations", "tasks")
 	if failure != nil {
 		return nil, failure
 	}
@@ -161,17 +161,9 @@ func (a *Adapter) frames(w jobcall.Task) (bool, error) {
 	return few && (w.Ratio == "" || framesWithRatio.MatchString(w.Model)), nil
 }
 
-// task returns a call for an accepted clip.
-func (a *Adapter) task(method, ticket string) exchange.JobCall {
-	return exchange.JobCall{Method: method, URL: a.Line.URL("contents", "generations", "tasks", ticket), Header: a.Header, Limit: maxAnswer}
-}
-
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	if !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(w.Kind, "the ticket is not a task ID")
-	}
-	reply, err := a.Line.QueryTask(ctx, w.Kind, a.task(http.MethodGet, ticket))
+	reply, err := a.QueryTask(ctx, w.Kind, ticket, "contents", "generations", "tasks")
 	if err != nil {
 		return nil, err
 	}
@@ -190,11 +182,7 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 	case "":
 		return nil, reply.Silent()
 	case "succeeded":
-		video := task.Get("content.video_url")
-		if video.Type != gjson.String || video.Str == "" {
-			return nil, upstream.Nothing(kind, "succeeded without a clip")
-		}
-		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: video.Str}}}, nil
+		return exchange.Succeeded(kind, ticket, task.Get("content.video_url"), 1)
 	case "failed":
 		return nil, taskFailure(kind, reply, task.Get("error"))
 	case "cancelled":
@@ -209,8 +197,5 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 // Cancel implements jobcall.Generator. Ark cancels waiting tasks and deletes ended tasks. Ark
 // finishes running tasks and returns an error.
 func (a *Adapter) Cancel(ctx context.Context, _ jobcall.Task, ticket string) error {
-	if !exchange.Ticket(ticket) {
-		return nil
-	}
-	return a.Line.Stop(ctx, a.task(http.MethodDelete, ticket))
+	return a.StopTask(ctx, ticket, http.MethodDelete, "contents", "generations", "tasks", ticket)
 }

@@ -65,17 +65,7 @@ func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	}
 	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "size": size, "response_format": "url", "stream": false}
 	w.AddFurther(body)
-	images := make([]string, 0, len(w.References))
-	for _, r := range w.References {
-		if !r.Image() {
-			return nil, upstream.Unsuitable(w.Kind, "ark makes no pictures from a video")
-		}
-		image, err := input.Link(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		images = append(images, image)
-	}
+	images, err := input.Pictures(ctx, w, Provider)
 	switch len(images) {
 	case 0:
 	case 1:
@@ -83,7 +73,7 @@ func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	default:
 		body["image"] = images
 	}
-	return body, nil
+	return body, err
 }
 
 // pictureSize returns the size in Ark's format. Ark has no field for a ratio, so pictureSize
@@ -136,7 +126,7 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int, body func(c
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err), false
 	}
-	reply, code, failure := a.submit(ctx, w.Kind, a.post(raw, "images", "generations"))
+	reply, code, failure := a.submit(ctx, w.Kind, raw, "images", "generations")
 	if failure != nil {
 		return nil, failure, ofOutput(code)
 	}
@@ -149,22 +139,14 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int, body func(c
 // readPictures returns the pictures of a good response, or the failure without pictures. Single
 // pictures of a set can fail. If all fail, readPictures returns the failure of the first.
 func readPictures(reply *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure) {
-	var (
-		results []jobcall.Result
-		failed  gjson.Result
-	)
-	for _, item := range gjson.GetBytes(reply.Body, "data").Array() {
-		if link := item.Get("url"); link.Type == gjson.String && link.Str != "" {
-			results = append(results, jobcall.Result{Ref: link.Str})
-		} else if e := item.Get("error"); e.IsObject() && !failed.Exists() {
-			failed = e
-		}
-	}
-	switch {
-	case len(results) > 0:
+	data := gjson.GetBytes(reply.Body, "data")
+	if results := exchange.Links(data.Get("#.url").Array(), math.MaxInt); results != nil {
 		return results, nil
-	case failed.Exists():
-		return nil, taskFailure(upstream.KindImage, reply, failed)
+	}
+	for _, item := range data.Array() {
+		if e := item.Get("error"); e.IsObject() {
+			return nil, taskFailure(upstream.KindImage, reply, e)
+		}
 	}
 	return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
 }

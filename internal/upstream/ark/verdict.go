@@ -2,6 +2,7 @@ package ark
 
 import (
 	"context"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -14,8 +15,12 @@ import (
 
 // submit sends a submission and returns a good response, or the failure and its Ark error code, which
 // may be empty.
-func (a *Adapter) submit(ctx context.Context, kind string, r exchange.JobCall) (_ *exchange.Reply, code string, t *upstream.JobFailure) {
-	reply, err := a.Line.Submit(ctx, r)
+func (a *Adapter) submit(ctx context.Context, kind string, body []byte, path ...string) (
+	_ *exchange.Reply, code string, t *upstream.JobFailure,
+) {
+	call := a.Call(http.MethodPost, path...)
+	call.Body = body
+	reply, err := a.Line.Submit(ctx, call)
 	if err != nil {
 		return nil, "", upstream.AsJobFailure(err)
 	}

@@ -34,11 +34,10 @@ const Provider = "bfl"
 // defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.bfl.ai/v1"
 
-// Limits of requests and responses, in bytes. Responses hold addresses of results, not the results.
+// Limits of requests, in bytes.
 const (
 	maxPicture = 20 << 20
 	maxInline  = 60 << 20
-	maxAnswer  = 1 << 20
 )
 
 // maxSeed is the largest seed NextSeed counts to.
@@ -68,9 +67,6 @@ var _ jobcall.Generator = (*Adapter)(nil)
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "X-Key", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
-
-// Blocks implements jobcall.Generator: all of it is polled.
-func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
 // ParamRule implements jobcall.Generator. It allows the fields on the page of the model.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
@@ -112,13 +108,7 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, body map[string]any, 
 		body = maps.Clone(body)
 		body["seed"] = input.NextSeed(seed, call, maxSeed)
 	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return "", upstream.Unsuitable(w.Kind, "params: %w", err), false
-	}
-	reply, err := a.Line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL(w.Model), Header: a.Header, Body: raw, Limit: maxAnswer,
-	})
+	reply, err := a.SubmitJSON(ctx, w.Kind, body, w.Model)
 	if err != nil {
 		return "", upstream.AsJobFailure(err), false
 	}

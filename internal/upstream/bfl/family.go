@@ -254,16 +254,5 @@ func pictures(ctx context.Context, w jobcall.Task, most int) ([]string, error) {
 	if len(w.References) > most {
 		return nil, upstream.Unsuitable(w.Kind, "%d references; bfl's model %s takes up to %d", len(w.References), w.Model, most)
 	}
-	images := make([]string, len(w.References))
-	for i, r := range w.References {
-		if !r.Image() {
-			return nil, upstream.Unsuitable(w.Kind, "bfl makes no pictures from a video")
-		}
-		link, err := input.Link(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		images[i] = link
-	}
-	return images, nil
+	return input.Pictures(ctx, w, Provider)
 }

@@ -69,7 +69,7 @@ func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobc
 	if !ok {
 		return nil, upstream.Vanished(w.Kind, "no polling address")
 	}
-	reply, err := a.Line.QueryTask(ctx, w.Kind, exchange.JobCall{Method: http.MethodGet, URL: address, Header: a.Header, Limit: maxAnswer})
+	reply, err := a.Line.QueryTask(ctx, w.Kind, exchange.JobCall{Method: http.MethodGet, URL: address, Header: a.Header})
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +87,11 @@ func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobc
 	if !strings.EqualFold(word.Str, "ready") {
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
-	sample := doc.Get("result.sample")
-	if sample.Type != gjson.String || sample.Str == "" {
-		return nil, upstream.Nothing(w.Kind, "ready without a sample")
+	status, failure := exchange.Succeeded(w.Kind, ticket, doc.Get("result.sample"), 1)
+	if failure != nil {
+		return nil, failure
 	}
-	return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: sample.Str}}}, nil
+	return status, nil
 }
 
 // statusFailure returns the failure of a task's status, or nil if the task is running or ready. A status

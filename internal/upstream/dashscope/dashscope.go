@@ -28,12 +28,11 @@ const Provider = "dashscope"
 // defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://dashscope-intl.aliyuncs.com/api/v1"
 
-// Limits of requests and responses, in bytes. DashScope rejects pictures above maxPicture.
-// maxInline bounds the pictures in one body. Responses hold addresses of results, not the results.
+// Limits of requests, in bytes. DashScope rejects pictures above maxPicture. maxInline bounds the
+// pictures in one body.
 const (
 	maxPicture = 20 << 20
 	maxInline  = 60 << 20
-	maxAnswer  = 1 << 20
 )
 
 // Info describes the provider for the catalog.
@@ -116,15 +115,12 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err := w.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
-	switch {
-	case w.Kind == upstream.KindImage:
+	if w.Kind == upstream.KindImage {
 		endpoint = a.imageEndpoint(w.Model)
 		ask, err = pictureRequest(ctx, w, endpoint)
-	case w.Kind == upstream.KindVideo:
+	} else {
 		endpoint = a.videoEndpoint(w.Model)
 		ask, err = a.clipRequest(ctx, w)
-	default:
-		return nil, upstream.Unsuitable(w.Kind, "dashscope makes no %q", w.Kind)
 	}
 	if err != nil {
 		return nil, err
@@ -133,7 +129,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err != nil {
 		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
 	}
-	post := exchange.JobCall{Method: http.MethodPost, URL: a.Line.URL(path(endpoint)...), Header: a.async, Body: body, Limit: maxAnswer}
+	post := exchange.JobCall{Method: http.MethodPost, URL: a.Line.URL(path(endpoint)...), Header: a.async, Body: body}
 	if endpoint == multimodal {
 		post.Header = a.Header
 	}

@@ -22,7 +22,7 @@ func pictureRequest(ctx context.Context, w jobcall.Task, endpoint string) (reque
 	if size != "" {
 		ask.Parameters["size"] = size
 	}
-	images, err := pictures(ctx, w)
+	images, err := input.Pictures(ctx, w, Provider)
 	if err != nil {
 		return ask, err
 	}
@@ -42,22 +42,6 @@ func pictureRequest(ctx context.Context, w jobcall.Task, endpoint string) (reque
 	ask.Input["prompt"] = w.Prompt
 	ask.addParams(w, "negative_prompt")
 	return ask, nil
-}
-
-// pictures returns the references.
-func pictures(ctx context.Context, w jobcall.Task) ([]string, error) {
-	images := make([]string, 0, len(w.References))
-	for _, r := range w.References {
-		if !r.Image() {
-			return nil, upstream.Unsuitable(w.Kind, "dashscope makes no pictures from a video")
-		}
-		image, err := input.Link(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		images = append(images, image)
-	}
-	return images, nil
 }
 
 // part is a part of a message: a picture or a text.
@@ -105,32 +89,14 @@ func pictureSize(w jobcall.Task, endpoint string) (string, error) {
 // pictures are missing, or present with a code. Without pictures, the first code becomes the
 // failure.
 func readPictures(reply *exchange.Reply, output gjson.Result, count int) ([]jobcall.Result, *upstream.JobFailure) {
-	var (
-		links  []gjson.Result
-		failed gjson.Result
-	)
-	for _, item := range output.Get("results").Array() {
-		links = append(links, item.Get("url"))
-		if code := item.Get("code"); code.String() != "" && !failed.Exists() {
-			failed = item
-		}
-	}
-	for _, choice := range output.Get("choices").Array() {
-		for _, part := range choice.Get("message.content").Array() {
-			links = append(links, part.Get("image"))
-		}
-	}
-	var results []jobcall.Result
-	for _, link := range links {
-		if link.Type == gjson.String && link.Str != "" && len(results) < count {
-			results = append(results, jobcall.Result{Ref: link.Str})
-		}
-	}
-	switch {
-	case len(results) > 0:
+	links := append(output.Get("results.#.url").Array(), output.Get("choices.#.message.content.#.image|@flatten").Array()...)
+	if results := exchange.Links(links, count); results != nil {
 		return results, nil
-	case failed.Exists():
-		return nil, taskFailure(upstream.KindImage, reply, failed)
+	}
+	for _, item := range output.Get("results").Array() {
+		if item.Get("code").String() != "" {
+			return nil, taskFailure(upstream.KindImage, reply, item)
+		}
 	}
 	return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
 }

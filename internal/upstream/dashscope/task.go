@@ -13,12 +13,7 @@ import (
 
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	if !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(w.Kind, "the ticket is not a task ID")
-	}
-	reply, err := a.Line.QueryTask(ctx, w.Kind, exchange.JobCall{
-		Method: http.MethodGet, URL: a.Line.URL("tasks", ticket), Header: a.Header, Limit: maxAnswer,
-	})
+	reply, err := a.QueryTask(ctx, w.Kind, ticket, "tasks")
 	if err != nil {
 		return nil, err
 	}
@@ -36,23 +31,17 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 // readTask returns the status of a task. A status not known here counts as running; the line's
 // longest wait ends the task.
 func readTask(w jobcall.Task, reply *exchange.Reply, ticket string, output gjson.Result) (*jobcall.TaskStatus, *upstream.JobFailure) {
-	done := &jobcall.TaskStatus{Ticket: ticket, Done: true}
 	switch output.Get("task_status").String() {
 	case "SUCCEEDED":
 		if w.Kind == upstream.KindImage {
-			var failure *upstream.JobFailure
-			done.Results, failure = readPictures(reply, output, w.Count)
-			return done, failure
+			results, failure := readPictures(reply, output, w.Count)
+			return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, failure
 		}
 		video := output.Get("video_url")
 		if !video.Exists() {
 			video = output.Get("results.video_url") // of some older models
 		}
-		if video.Type != gjson.String || video.Str == "" {
-			return nil, upstream.Nothing(w.Kind, "succeeded without a clip")
-		}
-		done.Results = []jobcall.Result{{Ref: video.Str}}
-		return done, nil
+		return exchange.Succeeded(w.Kind, ticket, video, 1)
 	case "FAILED":
 		return nil, taskFailure(w.Kind, reply, output)
 	case "CANCELED", "CANCELLED":
@@ -66,10 +55,5 @@ func readTask(w jobcall.Task, reply *exchange.Reply, ticket string, output gjson
 // Cancel implements jobcall.Generator. DashScope cancels waiting tasks. It finishes running tasks
 // and returns an error.
 func (a *Adapter) Cancel(ctx context.Context, _ jobcall.Task, ticket string) error {
-	if !exchange.Ticket(ticket) {
-		return nil
-	}
-	return a.Line.Stop(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL("tasks", ticket, "cancel"), Header: a.Header, Limit: maxAnswer,
-	})
+	return a.StopTask(ctx, ticket, http.MethodPost, "tasks", ticket, "cancel")
 }

@@ -50,15 +50,8 @@ func OneOf(values ...string) func(string) error {
 
 // Word is a check for Texts of a value for use in an address or a host name.
 func Word(value string) error {
-	for _, c := range []byte(value) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-_.:", c) >= 0:
-		default:
-			return fmt.Errorf("must hold only letters, digits, : . _ and -")
-		}
-	}
-	if strings.Trim(value, ".") == "" {
-		return fmt.Errorf("must not be of dots alone")
+	if !Safe(value, "-_.:") {
+		return fmt.Errorf("must hold only letters, digits, : . _ and -, and not only dots")
 	}
 	return nil
 }

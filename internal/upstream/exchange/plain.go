@@ -1,9 +1,8 @@
 package exchange
 
 import (
-	"bytes"
 	"context"
-	"io"
+	"encoding/json"
 	"net/http"
 
 	"github.com/tidwall/gjson"
@@ -20,6 +19,8 @@ type Plain struct {
 	// Line carries the calls; Header, with the key in it, goes out with them.
 	Line   *Client
 	Header http.Header
+	// Limit is JobCall.Limit of the calls.
+	Limit int64
 }
 
 // OpenPlain opens a line like Open. The key is sent in the header called name, as a bearer token if
@@ -56,20 +57,43 @@ func JobInfo(baseURL string, checkOptions func(map[string]any) error, kinds ...s
 	return upstream.Info{Kinds: kinds, DefaultBaseURL: baseURL, NeedsKey: true, CheckOptions: checkOptions}
 }
 
+// Blocks implements jobcall.Generator: tasks are polled.
+func (p *Plain) Blocks(jobcall.Task) bool { return false }
+
 // Fetch implements jobcall.Generator. The links need no credential.
 func (p *Plain) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	if len(r.Data) > 0 {
-		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
-	}
-	return p.Line.Download(ctx, r.Ref, nil)
+	return p.Line.Fetch(ctx, r, nil)
 }
 
 // Cancel implements jobcall.Generator: the provider has no such call.
 func (p *Plain) Cancel(context.Context, jobcall.Task, string) error { return nil }
 
-// QueryTask sends a query about a task and returns the reply if it is a JSON document. The error
-// reports either a vanished task or a query without an answer; the latter says nothing about the
-// task.
+// Call returns a call to a path below the base address.
+func (p *Plain) Call(method string, path ...string) JobCall {
+	return JobCall{Method: method, URL: p.Line.URL(path...), Header: p.Header, Limit: p.Limit}
+}
+
+// SubmitJSON submits a task like Client.Submit, with body encoded as JSON.
+func (p *Plain) SubmitJSON(ctx context.Context, kind string, body any, path ...string) (*Reply, error) {
+	call := p.Call(http.MethodPost, path...)
+	var err error
+	if call.Body, err = json.Marshal(body); err != nil {
+		return nil, upstream.Unsuitable(kind, "params: %w", err)
+	}
+	return p.Line.Submit(ctx, call)
+}
+
+// QueryTask sends a query about a task and returns the reply if it is a JSON document. The ticket is
+// the last step of the address, after path. The error reports either a vanished task or a query
+// without an answer; the latter says nothing about the task.
+func (p *Plain) QueryTask(ctx context.Context, kind, ticket string, path ...string) (*Reply, error) {
+	if !Ticket(ticket) {
+		return nil, upstream.Vanished(kind, "the ticket is not a task ID")
+	}
+	return p.Line.QueryTask(ctx, kind, p.Call(http.MethodGet, append(path, ticket)...))
+}
+
+// QueryTask is Plain.QueryTask for any call.
 func (l *Client) QueryTask(ctx context.Context, kind string, r JobCall) (*Reply, error) {
 	reply, err := l.Query(ctx, r)
 	switch {
@@ -81,6 +105,14 @@ func (l *Client) QueryTask(ctx context.Context, kind string, r JobCall) (*Reply,
 		return nil, reply.Silent()
 	}
 	return reply, nil
+}
+
+// StopTask cancels a task. An invalid ticket is a no-op.
+func (p *Plain) StopTask(ctx context.Context, ticket, method string, path ...string) error {
+	if !Ticket(ticket) {
+		return nil
+	}
+	return p.Line.Stop(ctx, p.Call(method, path...))
 }
 
 // Stop cancels a task. A task unknown to the provider counts as cancelled.
@@ -99,4 +131,25 @@ func (r *Reply) Named(field string) (string, *upstream.JobFailure) {
 		return "", upstream.Nameless(field)
 	}
 	return ticket, nil
+}
+
+// Links returns the results at the addresses in list, at most limit.
+func Links(list []gjson.Result, limit int) []jobcall.Result {
+	var results []jobcall.Result
+	for _, link := range list {
+		if link.Type == gjson.String && link.Str != "" && len(results) < limit {
+			results = append(results, jobcall.Result{Ref: link.Str})
+		}
+	}
+	return results
+}
+
+// Succeeded returns the status of a successful task with its results in links, an address or a list,
+// at most limit.
+func Succeeded(kind, ticket string, links gjson.Result, limit int) (*jobcall.TaskStatus, *upstream.JobFailure) {
+	results := Links(links.Array(), limit)
+	if results == nil {
+		return nil, upstream.Nothing(kind, "succeeded without a result")
+	}
+	return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 }

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,9 +18,12 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// maxValues bounds the values of an answer about a job. Adapters keep a record
-// for each entry of its lists; real ones have a few hundred values.
-const maxValues = 50_000
+// Bounds of a response about a job. Real ones have a few hundred values. Adapters keep a record for
+// each entry of a list.
+const (
+	defaultLimit = 1 << 20 // bytes
+	maxValues    = 50_000
+)
 
 // JobCall is one call about an image or video job. Its response is read whole, with any status.
 type JobCall struct {
@@ -34,7 +38,8 @@ type JobCall struct {
 	ContentType string // empty: application/json
 	// Form is sent in place of Body if it is not nil.
 	Form *Multipart
-	// Limit is the maximum length of the response, in bytes.
+	// Limit is the maximum length of the response, in bytes. Zero means 1 MiB, enough for the addresses
+	// of results.
 	Limit int64
 	// Reading bounds how many large answers are read at a time
 	// (jobcall.Task); nil for small ones.
@@ -150,12 +155,13 @@ func (l *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 		}
 		defer done()
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, r.Limit+1))
+	limit := cmp.Or(r.Limit, defaultLimit)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case int64(len(body)) > r.Limit:
-		return nil, fmt.Errorf("answer of more than %d bytes", r.Limit)
+	case int64(len(body)) > limit:
+		return nil, fmt.Errorf("answer of more than %d bytes", limit)
 	}
 	if err := rawjson.CheckValues(body, maxValues); err != nil {
 		if resp.StatusCode < 300 {
@@ -168,6 +174,14 @@ func (l *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 	}
 	upstream.Spend(ctx, body)
 	return &Reply{Status: resp.StatusCode, Header: resp.Header, Body: body, secrets: l.secrets, source: l.source}, nil
+}
+
+// Fetch opens a result of a task. Only the line's own host gets header.
+func (l *Client) Fetch(ctx context.Context, r jobcall.Result, header http.Header) (*jobcall.Download, error) {
+	if len(r.Data) > 0 {
+		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
+	}
+	return l.Download(ctx, r.Ref, header)
 }
 
 // maxHops bounds the redirects of a download.

@@ -1,21 +1,22 @@
 package exchange
 
+import "strings"
+
 // maxTicket is the maximum length of a provider's task ID, in bytes.
 const maxTicket = 200
 
 // Ticket reports whether a provider's task ID is safe as one path segment of an address: letters,
-// digits, `-`, `_`, `.` and `:`, but not `.` or `..`.
-func Ticket(id string) bool {
-	if id == "" || len(id) > maxTicket || id == "." || id == ".." {
-		return false
-	}
-	for _, c := range []byte(id) {
+// digits, `-`, `_`, `.` and `:`, but not only dots.
+func Ticket(id string) bool { return len(id) <= maxTicket && Safe(id, "-_.:") }
+
+// Safe reports whether text has only letters, digits and marks, and not only dots.
+func Safe(text, marks string) bool {
+	for _, c := range []byte(text) {
 		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		case c == '-', c == '_', c == '.', c == ':':
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte(marks, c) >= 0:
 		default:
 			return false
 		}
 	}
-	return true
+	return strings.Trim(text, ".") != ""
 }

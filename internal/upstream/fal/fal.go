@@ -34,7 +34,7 @@ const defaultBaseURL = "https://queue.fal.run"
 
 // Limits of responses and requests, in bytes.
 const (
-	maxAnswer = 4 << 20  // of an answer; results are addresses
+	maxAnswer = 4 << 20
 	maxInline = 30 << 20 // of all inline references
 )
 
@@ -88,9 +88,6 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	submits.Set("X-Fal-Object-Lifecycle-Preference", lifetime)
 	return &Adapter{plain, options, submits}, nil
 }
-
-// Blocks implements jobcall.Generator: tasks wait in the provider's queue.
-func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
 // ParamRule implements jobcall.Generator.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
@@ -193,7 +190,7 @@ func (a *Adapter) result(ctx context.Context, w jobcall.Task, t ticket, text str
 // Fetch implements jobcall.Generator. Files lie on a host of their own, where no
 // credential is needed.
 func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.Line.Download(ctx, r.Ref, a.Header)
+	return a.Line.Fetch(ctx, r, a.Header)
 }
 
 // Cancel implements jobcall.Generator. It returns nil for a completed or unknown request.

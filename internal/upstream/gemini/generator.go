@@ -1,10 +1,8 @@
 package gemini
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"maps"
 	"mime"
 	"slices"
@@ -40,12 +38,10 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	switch {
 	case w.Kind == upstream.KindImage:
 		return a.makeImages(ctx, w)
-	case w.Kind == upstream.KindVideo && IsVeo(w.Model):
+	case IsVeo(w.Model):
 		return a.submitVeo(ctx, w)
-	case w.Kind == upstream.KindVideo:
-		return a.submitOmni(ctx, w)
 	}
-	return nil, upstream.Unsuitable(w.Kind, "provider %s makes no %q", Provider, w.Kind)
+	return a.submitOmni(ctx, w)
 }
 
 // Poll implements jobcall.Generator. Images have no tickets.
@@ -62,10 +58,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 // Fetch implements jobcall.Generator. It sends the key only to the line's own host, which serves
 // the clips.
 func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	if len(r.Data) > 0 {
-		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
-	}
-	return a.line.Download(ctx, r.Ref, a.header)
+	return a.line.Fetch(ctx, r, a.header)
 }
 
 // Cancel implements jobcall.Generator. Veo's operations cannot be cancelled: the API has no such

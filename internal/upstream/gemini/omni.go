@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -101,21 +100,13 @@ func omniBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure
 	return raw, nil
 }
 
-// interaction is the address of an interaction.
-func (a *Adapter) interaction(ticket, method string) *url.URL {
-	if method == "" {
-		return a.line.URL("interactions", ticket)
-	}
-	return a.line.URL("interactions", ticket, method)
-}
-
 // pollOmni asks for an interaction.
 func (a *Adapter) pollOmni(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !isInteraction(ticket) {
 		return nil, noTicket()
 	}
 	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodGet, URL: a.interaction(ticket, ""), Header: a.header, Limit: maxAnswer,
+		Method: http.MethodGet, URL: a.line.URL("interactions", ticket), Header: a.header, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
@@ -190,7 +181,7 @@ func (a *Adapter) cancelOmni(ctx context.Context, ticket string) error {
 		return noTicket()
 	}
 	reply, err := a.line.Query(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.interaction(ticket, "cancel"), Header: a.header, Body: []byte("{}"), Limit: maxAnswer,
+		Method: http.MethodPost, URL: a.line.URL("interactions", ticket, "cancel"), Header: a.header, Body: []byte("{}"), Limit: maxAnswer,
 	})
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -118,11 +119,7 @@ func shapeClip(to map[string]any, w jobcall.Task, ratio string, tiers ...string)
 	if tier == "2160p" {
 		tier = "4K"
 	}
-	known := false
-	for _, t := range tiers {
-		known = known || t == tier
-	}
-	if !known {
+	if !slices.Contains(tiers, tier) {
 		return upstream.Unsuitable(w.Kind, "the tier %s; the provider makes %s", w.Tier, strings.Join(tiers, ", "))
 	}
 	to["resolution"] = strings.ToLower(tier)
@@ -148,15 +145,8 @@ func isOperation(name string) bool {
 // isPath reports whether name is safe in an address.
 func isPath(name string) bool {
 	for segment := range strings.SplitSeq(name, "/") {
-		if strings.Trim(segment, ".") == "" {
+		if !exchange.Safe(segment, "-_.~=") {
 			return false
-		}
-		for _, c := range []byte(segment) {
-			switch {
-			case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-_.~=", c) >= 0:
-			default:
-				return false
-			}
 		}
 	}
 	return true

@@ -31,11 +31,8 @@ const Provider = "ideogram"
 // defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.ideogram.ai"
 
-// Limits of requests and responses, in bytes. Responses hold addresses of results, not the results.
-const (
-	maxPicture = 25 << 20
-	maxAnswer  = 1 << 20
-)
+// maxPicture is the maximum length of a reference picture, in bytes.
+const maxPicture = 25 << 20
 
 // maxImages is the maximum number of resulting pictures of a call, maxPictures of reference
 // pictures, and maxMasked of reference pictures beside a mask.
@@ -63,10 +60,6 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Api-Key", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
 
-// Blocks implements jobcall.Generator. Submissions are always tasks, so a lost response is a short
-// one.
-func (a *Adapter) Blocks(jobcall.Task) bool { return false }
-
 // ParamRule implements jobcall.Generator: the fields of the model.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 	return jobcall.Only(familyOf(w.Model).params()...)
@@ -89,9 +82,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		fields["num_images"] = max(w.Count, 1)
 	}
 	w.AddFurther(fields)
-	call := exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL(family.path(w.Model)...), Header: a.Header, Limit: maxAnswer,
-	}
+	call := a.Call(http.MethodPost, family.path(w.Model)...)
 	var err error
 	if len(w.References) > 0 {
 		if call.Form, err = a.form(ctx, family, fields, w); err != nil {
@@ -164,12 +155,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 
 // ask asks about one task.
 func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskStatus, error) {
-	if !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(kind, "the ticket is not a task ID")
-	}
-	reply, err := a.Line.QueryTask(ctx, kind, exchange.JobCall{
-		Method: http.MethodGet, URL: a.Line.URL("v2", "generations", ticket), Header: a.Header, Limit: maxAnswer,
-	})
+	reply, err := a.QueryTask(ctx, kind, ticket, "v2", "generations")
 	if err != nil {
 		return nil, err
 	}

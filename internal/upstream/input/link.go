@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/jobcall"
 )
 
@@ -16,6 +17,22 @@ func Link(ctx context.Context, r jobcall.Reference) (string, error) {
 		return r.URL, nil
 	}
 	return inline(ctx, r)
+}
+
+// Pictures returns the Link of each reference of a picture. If a reference is a video, it returns
+// upstream.Unsuitable.
+func Pictures(ctx context.Context, w jobcall.Task, provider string) ([]string, error) {
+	links := make([]string, len(w.References))
+	for i, r := range w.References {
+		if !r.Image() {
+			return nil, upstream.Unsuitable(w.Kind, "%s makes no pictures from a video", provider)
+		}
+		var err error
+		if links[i], err = Link(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return links, nil
 }
 
 // NextSeed returns the seed of call number call of a task: the user's seed plus call, because with

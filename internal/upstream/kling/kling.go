@@ -13,7 +13,6 @@ package kling
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -34,12 +33,11 @@ const Provider = "kling"
 // defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api-singapore.klingai.com"
 
-// Limits of requests and responses, in bytes.
+// Limits of requests, in bytes.
 const (
 	maxFrame   = 50 << 20 // of a reference picture for a clip
 	maxPicture = 10 << 20 // of a reference picture for a picture
 	maxInline  = 60 << 20
-	maxAnswer  = 1 << 20
 )
 
 // Info describes the provider for the catalog.
@@ -89,9 +87,6 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 // Secrets implements chatcall.Secretive.
 func (a *Adapter) Secrets() []string { return a.source.Secrets() }
 
-// Blocks implements jobcall.Generator: all tasks are polled.
-func (a *Adapter) Blocks(jobcall.Task) bool { return false }
-
 // ParamRule implements jobcall.Generator. Elements and voices are rejected: they are stored in the
 // provider's account, shared by all users.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
@@ -122,23 +117,15 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		return nil, upstream.Unsuitable(w.Kind, "kling takes no mask")
 	case w.Kind == upstream.KindImage:
 		ask, err = pictureRequest(ctx, w)
-	case w.Kind == upstream.KindVideo && a.source != nil:
+	case a.source != nil:
 		ask, err = olderRequest(ctx, w)
-	case w.Kind == upstream.KindVideo:
-		ask, err = clipRequest(ctx, w)
 	default:
-		return nil, upstream.Unsuitable(w.Kind, "kling makes no %q", w.Kind)
+		ask, err = clipRequest(ctx, w)
 	}
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(ask.body)
-	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
-	}
-	reply, err := a.Line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL(ask.path...), Header: a.Header, Body: body, Limit: maxAnswer,
-	})
+	reply, err := a.SubmitJSON(ctx, w.Kind, ask.body, ask.path...)
 	if err != nil {
 		return nil, a.source.Hide(err)
 	}
@@ -208,7 +195,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 	if !ok {
 		return nil, upstream.Vanished(w.Kind, "the ticket is not a task ID")
 	}
-	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.question(w.Kind, t), Header: a.Header, Limit: maxAnswer})
+	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.question(w.Kind, t), Header: a.Header})
 	if err != nil {
 		return nil, a.source.Hide(err)
 	}
@@ -232,7 +219,7 @@ func (a *Adapter) Find(ctx context.Context, w jobcall.Task) (string, error) {
 	if t.series != "" {
 		at = a.question(w.Kind, ticket{t.series, w.Key})
 	}
-	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.Header, Limit: maxAnswer})
+	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.Header})
 	if err != nil {
 		return "", a.source.Hide(err)
 	}

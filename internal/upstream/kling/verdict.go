@@ -95,11 +95,8 @@ func readTask(w jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskSta
 	case "":
 		return nil, reply.Silent()
 	case "succeed", "succeeded":
-		results := outputs(w, task)
-		if len(results) == 0 {
-			return nil, upstream.Nothing(w.Kind, "succeeded without a result")
-		}
-		return &jobcall.TaskStatus{Ticket: t.String(), Done: true, Results: results}, nil
+		links := task.Get("[outputs.#.url,task_result.images.#.url,task_result.videos.#.url]|@flatten")
+		return exchange.Succeeded(w.Kind, t.String(), links, max(w.Count, 1))
 	case "failed":
 		why := task.Get(message).String()
 		if words.MatchString(why) {
@@ -108,17 +105,4 @@ func readTask(w jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskSta
 		return nil, reply.Ended(w.Kind, "", why)
 	}
 	return &jobcall.TaskStatus{Ticket: t.String()}, nil
-}
-
-// outputs returns the results of a successful task.
-func outputs(w jobcall.Task, task gjson.Result) []jobcall.Result {
-	var results []jobcall.Result
-	for _, list := range []string{"outputs", "task_result.images", "task_result.videos"} {
-		for _, item := range task.Get(list).Array() {
-			if link := item.Get("url"); link.Type == gjson.String && link.Str != "" && len(results) < max(w.Count, 1) {
-				results = append(results, jobcall.Result{Ref: link.Str})
-			}
-		}
-	}
-	return results
 }

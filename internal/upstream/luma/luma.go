@@ -28,11 +28,10 @@ const Provider = "luma"
 // defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://agents.lumalabs.ai/v1"
 
-// Limits of requests and responses, in bytes. Responses hold addresses of results, not the results.
+// Limits of requests, in bytes.
 const (
 	maxPicture = 50 << 20
 	maxInline  = 60 << 20
-	maxAnswer  = 1 << 20
 )
 
 // Info describes the provider for the catalog.
@@ -69,9 +68,6 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 		return &Adapter{Plain: p, role: exchange.Text(t.Options, "video_role", "")}
 	})
 }
-
-// Blocks implements jobcall.Generator: all tasks are polled.
-func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
 // ParamRule implements jobcall.Generator. HDR and web search are rejected, because they cost more
 // and the catalog has no price for them.
@@ -111,9 +107,9 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 
 // submitOne submits one task and returns its ticket.
 func (a *Adapter) submitOne(ctx context.Context, kind string, body []byte) (ticket string, failure *upstream.JobFailure, again bool) {
-	reply, err := a.Line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL("generations"), Header: a.Header, Body: body, Limit: maxAnswer,
-	})
+	call := a.Call(http.MethodPost, "generations")
+	call.Body = body
+	reply, err := a.Line.Submit(ctx, call)
 	if err != nil {
 		return "", upstream.AsJobFailure(err), false
 	}
@@ -145,12 +141,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 
 // pollOne returns the status of one task.
 func (a *Adapter) pollOne(ctx context.Context, kind, ticket string) (*jobcall.TaskStatus, error) {
-	if !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(kind, "the ticket is not a task ID")
-	}
-	reply, err := a.Line.QueryTask(ctx, kind, exchange.JobCall{
-		Method: http.MethodGet, URL: a.Line.URL("generations", ticket), Header: a.Header, Limit: maxAnswer,
-	})
+	reply, err := a.QueryTask(ctx, kind, ticket, "generations")
 	if err != nil {
 		return nil, err
 	}
@@ -163,12 +154,11 @@ func (a *Adapter) pollOne(ctx context.Context, kind, ticket string) (*jobcall.Ta
 	case state.Str != "completed": // any other state is a running task; the line's longest wait ends it
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
-	for _, item := range doc.Get("output").Array() {
-		if link := item.Get("url"); link.Type == gjson.String && link.Str != "" {
-			return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: link.Str}}}, nil
-		}
+	status, failure := exchange.Succeeded(kind, ticket, doc.Get("output.#.url"), 1)
+	if failure != nil {
+		return nil, failure
 	}
-	return nil, upstream.Nothing(kind, "completed without a result")
+	return status, nil
 }
 
 // taskFailure returns the failure of a failed task, by the provider's failure_code.

@@ -2,8 +2,6 @@ package minimax
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -53,11 +51,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
-	}
-	reply, err := a.Line.Submit(ctx, a.post(raw, "v2", "video_generation"))
+	reply, err := a.SubmitJSON(ctx, w.Kind, body, "v2", "video_generation")
 	if err != nil {
 		return nil, err
 	}
@@ -173,12 +167,7 @@ func (m model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
 
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	if !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(w.Kind, "the ticket is not a task ID")
-	}
-	reply, err := a.Line.QueryTask(ctx, w.Kind, exchange.JobCall{
-		Method: http.MethodGet, URL: a.Line.URL("v2", "query", "video_generation", ticket), Header: a.Header, Limit: maxAnswer,
-	})
+	reply, err := a.QueryTask(ctx, w.Kind, ticket, "v2", "query", "video_generation")
 	if err != nil {
 		return nil, err
 	}
@@ -187,11 +176,11 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	case "":
 		return nil, reply.Silent()
 	case "succeeded":
-		clip := task.Get("content.url")
-		if clip.Type != gjson.String || clip.Str == "" {
-			return nil, upstream.Nothing(w.Kind, "succeeded without a clip")
+		status, failure := exchange.Succeeded(w.Kind, ticket, task.Get("content.url"), 1)
+		if failure != nil {
+			return nil, failure
 		}
-		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: clip.Str}}}, nil
+		return status, nil
 	case "failed":
 		return nil, reply.Redact(taskFailure(w.Kind, reply, task.Get("error")))
 	case "cancelled":

@@ -25,11 +25,10 @@ const Provider = "minimax"
 // defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.minimax.io"
 
-// Limits of requests and responses, in bytes. Responses hold addresses of results, not the results.
+// Limits of requests, in bytes.
 const (
 	maxPicture = 20 << 20
 	maxInline  = 60 << 20
-	maxAnswer  = 1 << 20
 )
 
 // Info describes the provider for the catalog.
@@ -81,9 +80,4 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		return a.submitVideo(ctx, w)
 	}
 	return a.submitImages(ctx, w)
-}
-
-// post returns the call for a submission to a path below the base address.
-func (a *Adapter) post(body []byte, path ...string) exchange.JobCall {
-	return exchange.JobCall{Method: http.MethodPost, URL: a.Line.URL(path...), Header: a.Header, Body: body, Limit: maxAnswer}
 }

@@ -2,7 +2,6 @@ package minimax
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"unicode/utf8"
 
@@ -32,11 +31,7 @@ func (a *Adapter) submitImages(ctx context.Context, w jobcall.Task) (*jobcall.Ta
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
-	}
-	reply, err := a.Line.Submit(ctx, a.post(raw, "v1", "image_generation"))
+	reply, err := a.SubmitJSON(ctx, w.Kind, body, "v1", "image_generation")
 	if err != nil {
 		return nil, err
 	}
@@ -104,14 +99,9 @@ func size(body map[string]any, w jobcall.Task) *upstream.JobFailure {
 // pictures. The provider only reports the number of pictures withheld by its review.
 func readPictures(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.JobFailure) {
 	doc := gjson.ParseBytes(reply.Body)
-	var results []jobcall.Result
-	for _, link := range doc.Get("data.image_urls").Array() {
-		if link.Type == gjson.String && link.Str != "" && len(results) < count {
-			results = append(results, jobcall.Result{Ref: link.Str})
-		}
-	}
+	results := exchange.Links(doc.Get("data.image_urls").Array(), count)
 	switch {
-	case len(results) > 0:
+	case results != nil:
 		return results, nil
 	case doc.Get("metadata.failed_count").Int() > 0: // a number, or a number as a string
 		return nil, upstream.Moderated(upstream.KindImage, "the provider's filter withheld the pictures", true)

@@ -1,11 +1,9 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"mime"
 	"slices"
@@ -20,9 +18,6 @@ import (
 )
 
 var _ jobcall.Generator = (*Adapter)(nil)
-
-// maxAnswer is the maximum length of a response about a clip, in bytes.
-const maxAnswer = 1 << 20
 
 // Blocks implements jobcall.Generator: images come in the response, clips are polled.
 func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
@@ -52,22 +47,16 @@ func ownFields() []string {
 
 // Submit implements jobcall.Generator.
 func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	switch w.Kind {
-	case upstream.KindImage:
-		return a.makeImages(ctx, w)
-	case upstream.KindVideo:
+	if w.Kind == upstream.KindVideo {
 		return a.submitVideo(ctx, w)
 	}
-	return nil, upstream.Unsuitable(w.Kind, "provider %s makes no %q", Provider, w.Kind)
+	return a.makeImages(ctx, w)
 }
 
 // Fetch implements jobcall.Generator. It sends the key only to the line's own host, which serves
 // the clips.
 func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	if len(r.Data) > 0 {
-		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
-	}
-	return a.line.Download(ctx, r.Ref, a.header)
+	return a.line.Fetch(ctx, r, a.header)
 }
 
 // fields are the members of a request by name, each as JSON.

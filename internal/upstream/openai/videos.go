@@ -34,7 +34,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 		form.File("input_reference", fileName("reference", r), r)
 	}
 	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL("videos"), Header: a.headerWithKey(w.Key), Form: form, Limit: maxAnswer,
+		Method: http.MethodPost, URL: a.line.URL("videos"), Header: a.headerWithKey(w.Key), Form: form,
 	})
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if failure != nil {
 		return nil, failure
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.header, Limit: maxAnswer})
+	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.header})
 	if err != nil {
 		return nil, err
 	}
@@ -169,14 +169,7 @@ func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) err
 	if failure != nil {
 		return failure
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodDelete, URL: at, Header: a.header, Limit: maxAnswer})
-	if err != nil {
-		return err
-	}
-	if !reply.Good() && reply.Status != http.StatusNotFound {
-		return reply.Silent()
-	}
-	return nil
+	return a.line.Stop(ctx, exchange.JobCall{Method: http.MethodDelete, URL: at, Header: a.header})
 }
 
 // video is the address of a clip.
@@ -193,19 +186,7 @@ func (a *Adapter) video(w jobcall.Task, ticket string) (*url.URL, *upstream.JobF
 const maxTicket = 512
 
 // isTicket reports whether an ID is safe in an address.
-func isTicket(id string) bool {
-	if id == "" || len(id) > maxTicket || strings.Trim(id, ".") == "" {
-		return false
-	}
-	for _, c := range []byte(id) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-_.:~=", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return true
-}
+func isTicket(id string) bool { return len(id) <= maxTicket && exchange.Safe(id, "-_.:~=") }
 
 // wait reads when the provider wants to be asked again, between 0 and maxWait.
 func wait(h http.Header) time.Duration {

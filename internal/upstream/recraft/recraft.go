@@ -30,11 +30,8 @@ const Provider = "recraft"
 // defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://external.api.recraft.ai/v1"
 
-// Limits of requests and responses, in bytes. Responses hold addresses of results, not the results.
-const (
-	maxPicture = 10 << 20
-	maxAnswer  = 1 << 20
-)
+// maxPicture is the maximum length of a reference picture, in bytes.
+const maxPicture = 10 << 20
 
 // maxImages is the maximum number of pictures of a call.
 const maxImages = 6
@@ -87,25 +84,16 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if w.Mask != nil {
 		ask = a.edit
 	}
-	call, err := ask(ctx, w)
-	if err != nil {
-		return nil, err
-	}
-	reply, err := a.Line.Submit(ctx, *call)
+	reply, err := ask(ctx, w)
 	if err != nil {
 		return nil, err
 	}
 	if !reply.Good() || !gjson.ValidBytes(reply.Body) {
 		return nil, submitFailure(w.Kind, reply)
 	}
-	var results []jobcall.Result
-	for _, item := range gjson.GetBytes(reply.Body, "data").Array() {
-		if link := item.Get("url"); link.Type == gjson.String && link.Str != "" && len(results) < max(w.Count, 1) {
-			results = append(results, jobcall.Result{Ref: link.Str})
-		}
-	}
+	results := exchange.Links(gjson.GetBytes(reply.Body, "data.#.url").Array(), max(w.Count, 1))
 	switch {
-	case len(results) > 0:
+	case results != nil:
 		return &jobcall.TaskStatus{Done: true, Results: results}, nil
 	case gjson.GetBytes(reply.Body, "data").IsArray():
 		return nil, upstream.Nothing(w.Kind, "an answer without a picture")
@@ -114,7 +102,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 }
 
 // make asks for pictures from words, or from one picture as a whole.
-func (a *Adapter) make(ctx context.Context, w jobcall.Task) (*exchange.JobCall, error) {
+func (a *Adapter) make(ctx context.Context, w jobcall.Task) (*exchange.Reply, error) {
 	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "n": max(w.Count, 1), "response_format": "url"}
 	action := "generations"
 	if len(w.References) > 0 {
@@ -132,22 +120,17 @@ func (a *Adapter) make(ctx context.Context, w jobcall.Task) (*exchange.JobCall, 
 		body["random_seed"] = seed
 		delete(body, "seed")
 	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
-	}
-	return &exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL("images", action), Header: a.Header, Body: raw, Limit: maxAnswer,
-	}, nil
+	return a.SubmitJSON(ctx, w.Kind, body, "images", action)
 }
 
-// edit returns the call to change a part of a picture. In the provider's masks the area to change
-// is white.
-func (a *Adapter) edit(ctx context.Context, w jobcall.Task) (*exchange.JobCall, error) {
+// edit asks for a change of a part of a picture. In the provider's masks the area to change is
+// white.
+func (a *Adapter) edit(ctx context.Context, w jobcall.Task) (*exchange.Reply, error) {
 	mask, err := input.DrawMask(ctx, w, input.White)
 	if err != nil {
 		return nil, err
 	}
+	call := a.Call(http.MethodPost, "images", "inpaint")
 	form := a.Line.NewForm()
 	form.Field("model", w.Model)
 	form.Field("prompt", w.Prompt)
@@ -163,9 +146,8 @@ func (a *Adapter) edit(ctx context.Context, w jobcall.Task) (*exchange.JobCall, 
 	}
 	form.File("image", "image", w.References[0])
 	form.File("mask", "mask.png", mask)
-	return &exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL("images", "inpaint"), Header: a.Header, Form: form, Limit: maxAnswer,
-	}, nil
+	call.Form = form
+	return a.Line.Submit(ctx, call)
 }
 
 // Poll implements jobcall.Generator: there is nothing to ask about.

@@ -83,11 +83,9 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
+	plain.Limit = maxAnswer
 	return &Adapter{plain, options}, nil
 }
-
-// Blocks implements jobcall.Generator: predictions are polled.
-func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
 // ParamRule implements jobcall.Generator.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
@@ -156,9 +154,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if !predictionID.MatchString(ticket) {
 		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.Line.Query(ctx, exchange.JobCall{
-		Method: http.MethodGet, URL: a.Line.URL("predictions", ticket), Header: a.Header, Limit: maxAnswer,
-	})
+	reply, err := a.Line.Query(ctx, a.Call(http.MethodGet, "predictions", ticket))
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +187,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 
 // Fetch implements jobcall.Generator.
 func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	return a.Line.Download(ctx, r.Ref, a.Header)
+	return a.Line.Fetch(ctx, r, a.Header)
 }
 
 // Cancel implements jobcall.Generator. It has no effect on an ended prediction.
@@ -199,14 +195,5 @@ func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) err
 	if !predictionID.MatchString(ticket) {
 		return upstream.Vanished(w.Kind, "the ticket cannot be read")
 	}
-	reply, err := a.Line.Query(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL("predictions", ticket, "cancel"), Header: a.Header, Limit: maxAnswer,
-	})
-	switch {
-	case err != nil:
-		return err
-	case reply.Good(), reply.Status == http.StatusNotFound:
-		return nil
-	}
-	return reply.Silent()
+	return a.Line.Stop(ctx, a.Call(http.MethodPost, "predictions", ticket, "cancel"))
 }

@@ -11,7 +11,6 @@ package runway
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -35,11 +34,8 @@ const defaultBaseURL = "https://api.dev.runwayml.com"
 // version is the version of the interface.
 const version = "2024-11-06"
 
-// Limits of requests and responses, in bytes.
-const (
-	maxURI    = 5 << 20 // of a data URI
-	maxAnswer = 1 << 20
-)
+// maxURI is the maximum length of a data URI, in bytes.
+const maxURI = 5 << 20
 
 // maxReferences is the maximum number of reference pictures of a picture, maxVideos of reference
 // videos of a clip.
@@ -75,9 +71,6 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	plain.Header.Set("X-Runway-Version", version)
 	return &Adapter{plain}, nil
 }
-
-// Blocks implements jobcall.Generator: all tasks are polled.
-func (a *Adapter) Blocks(jobcall.Task) bool { return false }
 
 // ParamRule implements jobcall.Generator.
 func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
@@ -127,25 +120,17 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	case w.Kind == upstream.KindImage:
 		path = "text_to_image"
 		body, err = picture(ctx, w)
-	case w.Kind == upstream.KindVideo && f.edits:
+	case f.edits:
 		path = "video_to_video"
 		body, err = editBody(ctx, w)
-	case w.Kind == upstream.KindVideo:
-		path, body, err = clip(ctx, w)
 	default:
-		err = upstream.Unsuitable(w.Kind, "runway makes no %q", w.Kind)
+		path, body, err = clip(ctx, w)
 	}
 	if err != nil {
 		return nil, err
 	}
 	w.AddFurther(body)
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
-	}
-	reply, err := a.Line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL("v1", path), Header: a.Header, Body: raw, Limit: maxAnswer,
-	})
+	reply, err := a.SubmitJSON(ctx, w.Kind, body, "v1", path)
 	if err != nil {
 		return nil, err
 	}
@@ -300,17 +285,9 @@ func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// task returns a call about an accepted task.
-func (a *Adapter) task(method, ticket string) exchange.JobCall {
-	return exchange.JobCall{Method: method, URL: a.Line.URL("v1", "tasks", ticket), Header: a.Header, Limit: maxAnswer}
-}
-
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	if !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(w.Kind, "the ticket is not a task ID")
-	}
-	reply, err := a.Line.Query(ctx, a.task(http.MethodGet, ticket))
+	reply, err := a.QueryTask(ctx, w.Kind, ticket, "v1", "tasks")
 	if err != nil {
 		return nil, err
 	}
@@ -323,8 +300,5 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 
 // Cancel implements jobcall.Generator. It deletes an ended task.
 func (a *Adapter) Cancel(ctx context.Context, _ jobcall.Task, ticket string) error {
-	if !exchange.Ticket(ticket) {
-		return nil
-	}
-	return a.Line.Stop(ctx, a.task(http.MethodDelete, ticket))
+	return a.StopTask(ctx, ticket, http.MethodDelete, "v1", "tasks", ticket)
 }

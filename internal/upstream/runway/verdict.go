@@ -36,23 +36,12 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 // readTask returns the status of a task. A status not known here counts as running, and so does a
 // task waiting for the account's concurrency (THROTTLED).
 func readTask(w jobcall.Task, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
-	switch {
-	case reply.Unknown():
-		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
-	case !reply.Good() || !gjson.ValidBytes(reply.Body):
-		return nil, reply.Silent()
-	}
 	doc := gjson.ParseBytes(reply.Body)
 	switch doc.Get("status").String() {
 	case "":
 		return nil, reply.Silent()
 	case "SUCCEEDED":
-		for _, link := range doc.Get("output").Array() {
-			if link.Type == gjson.String && link.Str != "" {
-				return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: link.Str}}}, nil
-			}
-		}
-		return nil, upstream.Nothing(w.Kind, "succeeded without a result")
+		return exchange.Succeeded(w.Kind, ticket, doc.Get("output"), 1)
 	case "FAILED":
 		return nil, taskFailure(w.Kind, reply, doc.Get("failureCode").String(), doc.Get("failure").String())
 	case "CANCELLED":

@@ -2,7 +2,6 @@ package vertex_test
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,7 +18,6 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/credential"
-	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/vertex"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
@@ -69,9 +67,8 @@ func open(t *testing.T, key func(*fakecloud.Tokens) string, options map[string]a
 		}
 		return fakeprovider.Good("gemini", r.Streamed())
 	})
-	transport := exchange.NewTransport()
+	transport := conformance.Transport(t)
 	l.keeper = &credential.Keeper{Now: func() time.Time { return time.Now().Add(l.clockOffset) }}
-	t.Cleanup(transport.CloseIdleConnections)
 	t.Cleanup(l.keeper.Close)
 	a, err := vertex.New(upstream.Target{Line: "main", Provider: vertex.Provider, BaseURL: l.provider.URL(), Key: key(l.tokens),
 		Options: options},
@@ -88,15 +85,7 @@ func always(text string) func(*fakecloud.Tokens) string {
 }
 
 // ask makes a call and reads its answer.
-func (l *line) ask(t *testing.T, c chatcall.Call) error {
-	t.Helper()
-	answer, err := l.Chat(t.Context(), c)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, answer.Body)
-	return errors.Join(err, answer.Body.Close())
-}
+func (l *line) ask(t *testing.T, c chatcall.Call) error { return conformance.Ask(t, l, c) }
 
 // TestRequests tests the address of a call and the converted parts of its body.
 func TestRequests(t *testing.T) {
@@ -342,7 +331,7 @@ func TestOptions(t *testing.T) {
 		"project: is required":                       {"auth": "metadata"},
 		"project: must hold":                         {"project": "a/../b"},
 		"location: needs":                            {"location": "eu"},
-		"location: must not be":                      {"location": "..", "project": "p"},
+		"location: must hold only":                   {"location": "..", "project": "p"},
 		"key: unknown option: provider vertex takes": {"key": "v1"},
 	})
 	if !info.Keyless(map[string]any{"auth": "metadata"}) || info.Keyless(nil) {

@@ -62,7 +62,7 @@ func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 		}
 		body[name] = one
 	}
-	subjects, err := images(ctx, rest)
+	subjects, err := images(ctx, w, rest)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +107,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if w.Kind != upstream.KindVideo || !exchange.Ticket(ticket) {
 		return nil, upstream.Vanished(w.Kind, "no name of a clip")
 	}
-	reply, err := a.Line.Query(ctx, exchange.JobCall{
-		Method: http.MethodGet, URL: a.Line.URL("videos", ticket), Header: a.Header, Limit: maxAnswer,
-	})
+	reply, err := a.Line.Query(ctx, a.Call(http.MethodGet, "videos", ticket))
 	if err != nil {
 		return nil, err
 	}

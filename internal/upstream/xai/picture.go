@@ -43,7 +43,7 @@ func pictureRequest(ctx context.Context, w jobcall.Task) (path []string, body ma
 	if w.Ratio != "" {
 		body["aspect_ratio"] = w.Ratio
 	}
-	list, err := images(ctx, w.References)
+	list, err := images(ctx, w, w.References)
 	for _, image := range list {
 		image["type"] = "image_url"
 	}

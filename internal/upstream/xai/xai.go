@@ -11,7 +11,6 @@ package xai
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,11 +30,10 @@ const Provider = "xai"
 // defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://api.x.ai/v1"
 
-// Limits of requests and responses, in bytes. Pictures are requested as addresses.
+// Limits of requests, in bytes.
 const (
 	maxPicture = 20 << 20
 	maxInline  = 60 << 20
-	maxAnswer  = 4 << 20
 )
 
 // Info describes the provider for the catalog.
@@ -68,6 +66,7 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter {
+		p.Limit = 4 << 20
 		return &Adapter{Plain: p, role: exchange.Text(t.Options, "video_role", "")}
 	})
 }
@@ -107,31 +106,21 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err := w.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
-	filmed := slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
+	hasVideo := slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
 	switch {
-	case filmed && w.Kind == upstream.KindVideo:
-		path, body, err = a.fromVideo(w)
-	case filmed:
-		err = upstream.Unsuitable(w.Kind, "xai makes no pictures from a video")
 	case w.Kind == upstream.KindImage:
 		path, body, err = pictureRequest(ctx, w)
-	case w.Kind == upstream.KindVideo:
+	case hasVideo:
+		path, body, err = a.fromVideo(w)
+	default:
 		path = []string{"videos", "generations"}
 		body, err = clip(ctx, w)
-	default:
-		err = upstream.Unsuitable(w.Kind, "xai makes no %q", w.Kind)
 	}
 	if err != nil {
 		return nil, err
 	}
 	w.AddFurther(body)
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
-	}
-	reply, err := a.Line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL(path...), Header: a.Header, Body: raw, Limit: maxAnswer,
-	})
+	reply, err := a.SubmitJSON(ctx, w.Kind, body, path...)
 	if err != nil {
 		return nil, err
 	}
@@ -157,15 +146,13 @@ func image(ctx context.Context, r jobcall.Reference) (map[string]any, error) {
 	return map[string]any{"url": link}, nil
 }
 
-// images returns several references.
-func images(ctx context.Context, refs []jobcall.Reference) ([]map[string]any, error) {
+// images returns pictures like image.
+func images(ctx context.Context, w jobcall.Task, refs []jobcall.Reference) ([]map[string]any, error) {
+	w.References = refs
+	links, err := input.Pictures(ctx, w, Provider)
 	var list []map[string]any
-	for _, r := range refs {
-		one, err := image(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, one)
+	for _, link := range links {
+		list = append(list, map[string]any{"url": link})
 	}
-	return list, nil
+	return list, err
 }
