@@ -22,19 +22,16 @@ type Ark struct{ Studio }
 // NewArk starts a fake Ark, which stops at the end of the test.
 func NewArk(t testing.TB) *Ark {
 	a := &Ark{}
-	a.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+	a.open(t, "/api/v3", withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
 		arkError(w, http.StatusUnauthorized, "AuthenticationError", "", "The API key is missing or invalid.")
 	}), map[string]http.HandlerFunc{
-		"POST /api/v3/images/generations":                a.createPictures,
-		"POST /api/v3/contents/generations/tasks":        a.createClip,
-		"GET /api/v3/contents/generations/tasks/{id}":    a.getTask,
-		"DELETE /api/v3/contents/generations/tasks/{id}": a.deleteTask,
+		"POST /images/generations":                a.createPictures,
+		"POST /contents/generations/tasks":        a.createClip,
+		"GET /contents/generations/tasks/{id}":    a.getTask,
+		"DELETE /contents/generations/tasks/{id}": a.deleteTask,
 	})
 	return a
 }
-
-// URL returns the base_url of a line.
-func (a *Ark) URL() string { return a.Host() + "/api/v3" }
 
 // arkPicture is a request for pictures.
 type arkPicture struct {

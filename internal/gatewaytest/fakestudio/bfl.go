@@ -17,14 +17,11 @@ type BFL struct{ Studio }
 // NewBFL starts a fake BFL, which stops at the end of the test.
 func NewBFL(t testing.TB) *BFL {
 	b := &BFL{}
-	b.open(t, withKey("X-Key", "", func(w http.ResponseWriter) {
+	b.open(t, "/v1", withKey("X-Key", "", func(w http.ResponseWriter) {
 		answerJSON(w, http.StatusForbidden, object{"detail": "Not authenticated - Invalid Authentication"})
-	}), map[string]http.HandlerFunc{"POST /v1/{model}": b.createTask, "GET /v1/get_result": b.getResult})
+	}), map[string]http.HandlerFunc{"POST /{model}": b.createTask, "GET /get_result": b.getResult})
 	return b
 }
-
-// URL returns the base_url of a line.
-func (b *BFL) URL() string { return b.Host() + "/v1" }
 
 // bflTask is a request to any model.
 type bflTask struct {

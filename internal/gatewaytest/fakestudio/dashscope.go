@@ -20,8 +20,8 @@ type DashScope struct{ Studio }
 // NewDashScope starts a fake DashScope, which stops at the end of the test.
 func NewDashScope(t testing.TB) *DashScope {
 	d := &DashScope{}
-	const aigc = "POST /api/v1/services/aigc/"
-	d.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+	const aigc = "POST /services/aigc/"
+	d.open(t, "/api/v1", withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
 		dashError(w, http.StatusUnauthorized, "InvalidApiKey", "Invalid API-key provided.")
 	}), map[string]http.HandlerFunc{
 		aigc + "multimodal-generation/generation": d.createPictures,
@@ -30,14 +30,11 @@ func NewDashScope(t testing.TB) *DashScope {
 		aigc + "image2image/image-synthesis":      d.createTask("img-", dashImages),
 		aigc + "video-generation/video-synthesis": d.createTask("vid-", dashClip),
 		aigc + "image2video/video-synthesis":      d.createTask("vid-", dashFrames),
-		"GET /api/v1/tasks/{id}":                  d.getTask,
-		"POST /api/v1/tasks/{id}/cancel":          d.cancelTask,
+		"GET /tasks/{id}":                         d.getTask,
+		"POST /tasks/{id}/cancel":                 d.cancelTask,
 	})
 	return d
 }
-
-// URL returns the base_url of a line.
-func (d *DashScope) URL() string { return d.Host() + "/api/v1" }
 
 // dashTask is a submission.
 type dashTask struct {

@@ -25,7 +25,7 @@ func NewFal(t testing.TB) *Fal {
 	t.Helper()
 	f := &Fal{completed: map[string]bool{}}
 	const request = " /{owner}/{app}/requests/{id}"
-	f.open(t, withKey("Authorization", "Key ", func(w http.ResponseWriter) {
+	f.open(t, "", withKey("Authorization", "Key ", func(w http.ResponseWriter) {
 		falError(w, http.StatusUnauthorized, "Cannot access application. Authentication is required to access this application.")
 	}), map[string]http.HandlerFunc{
 		"POST /{owner}/{app}":           f.createTask,
@@ -36,9 +36,6 @@ func NewFal(t testing.TB) *Fal {
 	})
 	return f
 }
-
-// URL returns the base_url of a line.
-func (f *Fal) URL() string { return f.Host() }
 
 func falError(w http.ResponseWriter, status int, detail string) {
 	answerJSON(w, status, object{"detail": detail})

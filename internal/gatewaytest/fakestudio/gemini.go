@@ -23,19 +23,18 @@ type Gemini struct {
 	Studio
 	// Vertex is true for Vertex AI, with longer names of operations and clips in the answers.
 	Vertex bool
-	path   string // of the base address
 }
 
 // NewGemini starts a fake Gemini, which stops at the end of the test.
 func NewGemini(t testing.TB) *Gemini {
-	g := &Gemini{path: "/v1beta"}
-	g.open(t, g.authorized, map[string]http.HandlerFunc{
-		"POST /v1beta/models/{call}":                 g.callModel,
-		"GET /v1beta/models/{model}/operations/{id}": g.getOperation,
-		"POST /v1beta/interactions":                  g.createInteraction,
-		"GET /v1beta/interactions/{id}":              g.getInteraction,
-		"POST /v1beta/interactions/{id}/cancel":      g.cancelInteraction,
-		"GET /v1beta/files/{file}":                   g.getFile,
+	g := &Gemini{}
+	g.open(t, "/v1beta", g.authorized, map[string]http.HandlerFunc{
+		"POST /models/{call}":                 g.callModel,
+		"GET /models/{model}/operations/{id}": g.getOperation,
+		"POST /interactions":                  g.createInteraction,
+		"GET /interactions/{id}":              g.getInteraction,
+		"POST /interactions/{id}/cancel":      g.cancelInteraction,
+		"GET /files/{file}":                   g.getFile,
 	})
 	return g
 }
@@ -46,13 +45,10 @@ const vertexProject = "projects/p1/locations/us-central1"
 // NewVertex starts a fake Vertex AI, which stops at the end of the test. It has a project, accepts a
 // key or a token, and has no interactions.
 func NewVertex(t testing.TB) *Gemini {
-	g := &Gemini{path: "/v1/" + vertexProject, Vertex: true}
-	g.open(t, g.authorized, map[string]http.HandlerFunc{"POST " + g.path + "/publishers/google/models/{call}": g.callModel})
+	g := &Gemini{Vertex: true}
+	g.open(t, "/v1/"+vertexProject, g.authorized, map[string]http.HandlerFunc{"POST /publishers/google/models/{call}": g.callModel})
 	return g
 }
-
-// URL returns the base_url of a line.
-func (g *Gemini) URL() string { return g.Host() + g.path }
 
 // googleError writes an error in the words of Google.
 func googleError(w http.ResponseWriter, code int, status, message string, details ...any) {

@@ -21,7 +21,7 @@ type Ideogram struct{ Studio }
 // NewIdeogram starts a fake Ideogram, which stops at the end of the test.
 func NewIdeogram(t testing.TB) *Ideogram {
 	i := &Ideogram{}
-	i.open(t, withKey("Api-Key", "", func(w http.ResponseWriter) {
+	i.open(t, "", withKey("Api-Key", "", func(w http.ResponseWriter) {
 		answerJSON(w, http.StatusUnauthorized, object{"error": "Invalid API key"})
 	}), map[string]http.HandlerFunc{
 		"POST /v2/image/generate/{model}":     i.createTask,
@@ -30,9 +30,6 @@ func NewIdeogram(t testing.TB) *Ideogram {
 	})
 	return i
 }
-
-// URL returns the base_url of a line.
-func (i *Ideogram) URL() string { return i.Host() }
 
 // ideogramTask is a request to any model, from JSON or a form.
 type ideogramTask struct {

@@ -46,12 +46,9 @@ func NewKling(t testing.TB) *Kling {
 		})
 		routes["GET /v1/videos/"+series+"/{id}"] = k.getOlder
 	}
-	k.open(t, k.authorized, routes)
+	k.open(t, "", k.authorized, routes)
 	return k
 }
-
-// URL returns the base_url of a line.
-func (k *Kling) URL() string { return k.Host() }
 
 // authorized accepts a key, or for the older API a token signed with the pair of keys.
 func (k *Kling) authorized(w http.ResponseWriter, r *http.Request) bool {

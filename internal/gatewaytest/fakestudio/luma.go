@@ -17,14 +17,11 @@ type Luma struct{ Studio }
 // NewLuma starts a fake Luma, which stops at the end of the test.
 func NewLuma(t testing.TB) *Luma {
 	l := &Luma{}
-	l.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+	l.open(t, "/v1", withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
 		answerJSON(w, http.StatusUnauthorized, object{"detail": "Invalid API key"})
-	}), map[string]http.HandlerFunc{"POST /v1/generations": l.createTask, "GET /v1/generations/{id}": l.getTask})
+	}), map[string]http.HandlerFunc{"POST /generations": l.createTask, "GET /generations/{id}": l.getTask})
 	return l
 }
-
-// URL returns the base_url of a line.
-func (l *Luma) URL() string { return l.Host() + "/v1" }
 
 // lumaMedia is a reference: an address, or base64.
 type lumaMedia struct {

@@ -19,7 +19,7 @@ type MiniMax struct{ Studio }
 // NewMiniMax starts a fake MiniMax, which stops at the end of the test.
 func NewMiniMax(t testing.TB) *MiniMax {
 	m := &MiniMax{Studio{slow: true}}
-	m.open(t, func(w http.ResponseWriter, r *http.Request) bool {
+	m.open(t, "", func(w http.ResponseWriter, r *http.Request) bool {
 		return withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
 			if r.URL.Path == "/v1/image_generation" {
 				miniMaxStatus(w, 1004, "login fail")
@@ -34,9 +34,6 @@ func NewMiniMax(t testing.TB) *MiniMax {
 	})
 	return m
 }
-
-// URL returns the base_url of a line.
-func (m *MiniMax) URL() string { return m.Host() }
 
 // miniMaxPicture is a request for pictures.
 type miniMaxPicture struct {

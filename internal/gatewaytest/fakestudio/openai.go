@@ -33,19 +33,16 @@ func NewAzure(t testing.TB) *OpenAI { return newOpenAI(t, "/openai") }
 
 func newOpenAI(t testing.TB, root string) *OpenAI {
 	o := &OpenAI{clips: map[string]map[string]string{}, root: root}
-	o.open(t, o.authorized, map[string]http.HandlerFunc{
-		"POST " + root + "/v1/images/generations": o.createImages,
-		"POST " + root + "/v1/images/edits":       o.editImages,
-		"POST " + root + "/v1/videos":             o.createClip,
-		"GET " + root + "/v1/videos/{id}":         o.getClip,
-		"GET " + root + "/v1/videos/{id}/content": o.getContent,
-		"DELETE " + root + "/v1/videos/{id}":      o.deleteClip,
+	o.open(t, root+"/v1", o.authorized, map[string]http.HandlerFunc{
+		"POST /images/generations": o.createImages,
+		"POST /images/edits":       o.editImages,
+		"POST /videos":             o.createClip,
+		"GET /videos/{id}":         o.getClip,
+		"GET /videos/{id}/content": o.getContent,
+		"DELETE /videos/{id}":      o.deleteClip,
 	})
 	return o
 }
-
-// URL returns the base_url of a line.
-func (o *OpenAI) URL() string { return o.Host() + o.root + "/v1" }
 
 // openAIError returns an error in the words of OpenAI.
 func openAIError(kind, code, param, message string) object {

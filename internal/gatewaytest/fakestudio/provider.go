@@ -43,25 +43,24 @@ type Provider struct {
 
 // Providers returns providers with images and clips for all tests of jobs.
 func Providers() []Provider {
-	failed := func(text string) Behaviour { return Behaviour{Failed: text} }
-	fal := failed(`{"status":422,"header":{"X-Fal-Retryable":"false"},` +
+	fal := Failure(`{"status":422,"header":{"X-Fal-Retryable":"false"},` +
 		`"body":{"detail":[{"loc":["body","prompt"],"msg":"flagged","type":"content_policy_violation"}]}}`)
-	replicate := failed(`{"status":"failed","error":"Rejected (E005)"}`)
-	ark := failed(`{"code":"InputTextSensitiveContentDetected","message":"flagged"}`)
-	dashscope := failed(`{"code":"DataInspectionFailed","message":"Input data may contain inappropriate content."}`)
+	replicate := Failure(`{"status":"failed","error":"Rejected (E005)"}`)
+	ark := Failure(`{"code":"InputTextSensitiveContentDetected","message":"flagged"}`)
+	dashscope := Failure(`{"code":"DataInspectionFailed","message":"Input data may contain inappropriate content."}`)
 	return []Provider{
 		{Name: "fal", Open: func(t testing.TB) Fake { return NewFal(t) }, Image: "fal-ai/easel/dev", Video: "fal-ai/reel/text",
 			Cancels:     true,
 			UnsafeImage: fal, UnsafeVideo: fal, Code: "content_policy_violation"},
 		{Name: "openai", Open: func(t testing.TB) Fake { return NewOpenAI(t) }, Image: "gpt-image-2", Video: "sora-2", Blocks: true,
 			Cancels:     true,
-			UnsafeImage: Behaviour{Status: 400, Body: `{"error":{"type":"image_generation_user_error","code":"moderation_blocked","message":"no"}}`},
-			UnsafeVideo: failed(`{"code":"moderation_blocked","message":"no"}`), Code: "moderation_blocked"},
+			UnsafeImage: Refusal(400, `{"error":{"type":"image_generation_user_error","code":"moderation_blocked","message":"no"}}`),
+			UnsafeVideo: Failure(`{"code":"moderation_blocked","message":"no"}`), Code: "moderation_blocked"},
 		{Name: "replicate", Open: func(t testing.TB) Fake { return NewReplicate(t) }, Image: "owner/easel", Video: "owner/reel",
 			Cancels:     true,
 			UnsafeImage: replicate, UnsafeVideo: replicate, Code: "moderation_blocked"},
 		{Name: "gemini", Open: func(t testing.TB) Fake { return NewGemini(t) }, Image: "gemini-nano-banana-2.1", Video: "veo-3.1-generate",
-			Blocks: true, Single: true, UnsafeImage: failed(`{"finishReason":"IMAGE_SAFETY"}`),
+			Blocks: true, Single: true, UnsafeImage: Failure(`{"finishReason":"IMAGE_SAFETY"}`),
 			UnsafeVideo: unsafeVeo(),
 			Code:        "moderation_blocked"},
 		{Name: "ark", Open: func(t testing.TB) Fake { return NewArk(t) }, Image: "seedream-4-0-250828", Video: "dreamina-seedance-2-0-260128",
@@ -69,41 +68,40 @@ func Providers() []Provider {
 		{Name: "dashscope", Open: func(t testing.TB) Fake { return NewDashScope(t) }, Image: "wan2.7-image", Video: "wan3.0-video",
 			Blocks: true, UnsafeImage: dashscope, UnsafeVideo: dashscope, Code: "moderation_blocked"},
 		{Name: "xai", Open: func(t testing.TB) Fake { return NewXAI(t) }, Image: "grok-imagine-image-2.0", Video: "grok-imagine-video",
-			Blocks: true, UnsafeImage: failed("all"),
-			UnsafeVideo: failed(`{"http":400,"error":"Generated video rejected by content moderation."}`), Code: "moderation_blocked"},
+			Blocks: true, UnsafeImage: Failure("all"),
+			UnsafeVideo: Failure(`{"http":400,"error":"Generated video rejected by content moderation."}`), Code: "moderation_blocked"},
 	}
 }
 
 // unsafeVeo returns the behaviour of an operation of Veo with an unsafe prompt.
 func unsafeVeo() Behaviour {
-	return Behaviour{Failed: `{"error":{"code":3,"message":"The prompt could not be submitted. It may violate our policies."}}`}
+	return Failure(`{"error":{"code":3,"message":"The prompt could not be submitted. It may violate our policies."}}`)
 }
 
 // Vendors returns providers that lack some features of Providers. Video is empty if a provider makes
 // no clips.
 func Vendors() []Provider {
-	failed := func(text string) Behaviour { return Behaviour{Failed: text} }
-	bfl, blocked := failed(`{"status":"Request Moderated"}`), "moderation_blocked"
-	luma, kling := failed(`{"state":"failed","failure_code":"content_moderated"}`), failed("Failure to pass the risk control system")
-	runway := failed(`{"failureCode":"SAFETY.INPUT.TEXT","failure":"no"}`)
+	bfl, blocked := Failure(`{"status":"Request Moderated"}`), "moderation_blocked"
+	luma, kling := Failure(`{"state":"failed","failure_code":"content_moderated"}`), Failure("Failure to pass the risk control system")
+	runway := Failure(`{"failureCode":"SAFETY.INPUT.TEXT","failure":"no"}`)
 	return []Provider{
 		{Name: "bfl", Open: func(t testing.TB) Fake { return NewBFL(t) }, Image: "flux-2-pro", Video: "flux-3-video", Single: true,
 			UnsafeImage: bfl, UnsafeVideo: bfl, Code: blocked},
 		{Name: "stability", Open: func(t testing.TB) Fake { return NewStability(t) }, Image: "ultra", Blocks: true, Single: true,
-			UnsafeImage: Behaviour{Status: 403, Body: `{"id":"1","name":"content_moderation","errors":["no"]}`}, Code: blocked},
+			UnsafeImage: Refusal(403, `{"id":"1","name":"content_moderation","errors":["no"]}`), Code: blocked},
 		{Name: "ideogram", Open: func(t testing.TB) Fake { return NewIdeogram(t) }, Image: "ideogram-4-5",
-			UnsafeImage: failed(`{"status":"failed","failure_reason":"The prompt is unsafe"}`), Code: blocked},
+			UnsafeImage: Failure(`{"status":"failed","failure_reason":"The prompt is unsafe"}`), Code: blocked},
 		{Name: "recraft", Open: func(t testing.TB) Fake { return NewRecraft(t) }, Image: "recraftv4_1", Blocks: true,
-			UnsafeImage: Behaviour{Status: 400, Body: `{"code":"invalid_request_parameter","message":"did not pass moderation"}`}, Code: blocked},
+			UnsafeImage: Refusal(400, `{"code":"invalid_request_parameter","message":"did not pass moderation"}`), Code: blocked},
 		{Name: "luma", Open: func(t testing.TB) Fake { return NewLuma(t) }, Image: "uni-1", Video: "ray-3.2", Single: true,
 			Seconds: 10, UnsafeImage: luma, UnsafeVideo: luma, Code: blocked},
 		{Name: "minimax", Open: func(t testing.TB) Fake { return NewMiniMax(t) }, Image: "image-01", Video: "MiniMax-H3", Blocks: true,
-			Slow: true, Tier: "768p", Seconds: 6, UnsafeImage: failed(`{"status_code":1026,"status_msg":"no"}`),
-			UnsafeVideo: failed(`{"code":"1026","message":"no"}`), Code: blocked},
+			Slow: true, Tier: "768p", Seconds: 6, UnsafeImage: Failure(`{"status_code":1026,"status_msg":"no"}`),
+			UnsafeVideo: Failure(`{"code":"1026","message":"no"}`), Code: blocked},
 		{Name: "kling", Open: func(t testing.TB) Fake { return NewKling(t) }, Image: "kling-v3", Video: "kling-3.0", Finds: true,
 			UnsafeImage: kling, UnsafeVideo: kling, Code: blocked},
 		{Name: "vertex", Open: func(t testing.TB) Fake { return NewVertex(t) }, Image: "gemini-3-pro-image", Video: "veo-3.1-generate-001",
-			Blocks: true, Single: true, Inline: true, UnsafeImage: failed(`{"finishReason":"IMAGE_SAFETY"}`),
+			Blocks: true, Single: true, Inline: true, UnsafeImage: Failure(`{"finishReason":"IMAGE_SAFETY"}`),
 			UnsafeVideo: unsafeVeo(), Code: blocked},
 		{Name: "runway", Open: func(t testing.TB) Fake { return NewRunway(t) }, Image: "gen4_image", Video: "gen4.5", Lone: true, Cancels: true,
 			Slow: true, UnsafeImage: runway, UnsafeVideo: runway, Code: blocked},

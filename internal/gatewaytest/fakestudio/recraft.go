@@ -15,18 +15,15 @@ type Recraft struct{ Studio }
 // NewRecraft starts a fake Recraft, which stops at the end of the test.
 func NewRecraft(t testing.TB) *Recraft {
 	c := &Recraft{}
-	c.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+	c.open(t, "/v1", withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
 		answerJSON(w, http.StatusUnauthorized, object{"code": "unauthorized", "message": "Missing token"})
 	}), map[string]http.HandlerFunc{
-		"POST /v1/images/generations":  c.createPictures(false),
-		"POST /v1/images/imageToImage": c.createPictures(true),
-		"POST /v1/images/inpaint":      c.inpaint,
+		"POST /images/generations":  c.createPictures(false),
+		"POST /images/imageToImage": c.createPictures(true),
+		"POST /images/inpaint":      c.inpaint,
 	})
 	return c
 }
-
-// URL returns the base_url of a line.
-func (c *Recraft) URL() string { return c.Host() + "/v1" }
 
 // recraftTask is a request for pictures.
 type recraftTask struct {

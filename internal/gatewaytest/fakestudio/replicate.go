@@ -24,21 +24,18 @@ type Replicate struct {
 func NewReplicate(t testing.TB) *Replicate {
 	t.Helper()
 	f := &Replicate{uploaded: map[string][]byte{}}
-	f.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+	f.open(t, "/v1", withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
 		replicateFault(w, http.StatusUnauthorized, "Unauthenticated", "You did not pass a valid authentication token")
 	}), map[string]http.HandlerFunc{
-		"POST /v1/predictions":                            f.createPrediction,
-		"POST /v1/models/{owner}/{name}/predictions":      f.createPrediction,
-		"POST /v1/deployments/{owner}/{name}/predictions": f.createPrediction,
-		"GET /v1/predictions/{id}":                        f.getPrediction,
-		"POST /v1/predictions/{id}/cancel":                f.cancelPrediction,
-		"POST /v1/files":                                  f.upload,
+		"POST /predictions":                            f.createPrediction,
+		"POST /models/{owner}/{name}/predictions":      f.createPrediction,
+		"POST /deployments/{owner}/{name}/predictions": f.createPrediction,
+		"GET /predictions/{id}":                        f.getPrediction,
+		"POST /predictions/{id}/cancel":                f.cancelPrediction,
+		"POST /files":                                  f.upload,
 	})
 	return f
 }
-
-// URL returns the base_url of a line.
-func (f *Replicate) URL() string { return f.Host() + "/v1" }
 
 // Uploaded returns the uploaded files, in no order.
 func (f *Replicate) Uploaded() [][]byte {

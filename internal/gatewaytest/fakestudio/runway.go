@@ -23,7 +23,7 @@ func NewRunway(t testing.TB) *Runway {
 	hasKey := withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
 		runwayError(w, http.StatusUnauthorized, "The API key is missing.")
 	})
-	f.open(t, func(w http.ResponseWriter, r *http.Request) bool {
+	f.open(t, "", func(w http.ResponseWriter, r *http.Request) bool {
 		if !hasKey(w, r) {
 			return false
 		}
@@ -35,9 +35,6 @@ func NewRunway(t testing.TB) *Runway {
 	}, routes)
 	return f
 }
-
-// URL returns the base_url of a line.
-func (f *Runway) URL() string { return f.Host() }
 
 func runwayError(w http.ResponseWriter, status int, message string) {
 	answerJSON(w, status, object{"error": message})

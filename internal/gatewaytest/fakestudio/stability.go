@@ -18,7 +18,7 @@ type Stability struct{ Studio }
 // NewStability starts a fake Stability, which stops at the end of the test.
 func NewStability(t testing.TB) *Stability {
 	s := &Stability{}
-	s.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+	s.open(t, "", withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
 		stabilityError(w, http.StatusUnauthorized, "unauthorized", "Missing API key.")
 	}), map[string]http.HandlerFunc{
 		"POST /v2beta/stable-image/generate/{service}": s.createPicture,
@@ -26,9 +26,6 @@ func NewStability(t testing.TB) *Stability {
 	})
 	return s
 }
-
-// URL returns the base_url of a line.
-func (s *Stability) URL() string { return s.Host() }
 
 // checkStability returns the error of a form, or the empty string.
 func checkStability(service string, form map[string]string, files map[string][]upload) string {

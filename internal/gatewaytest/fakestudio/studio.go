@@ -54,6 +54,12 @@ type Behaviour struct {
 	Answer, Links <-chan struct{}
 }
 
+// Refusal returns the behaviour of refusing a submission.
+func Refusal(status int, body string) Behaviour { return Behaviour{Status: status, Body: body} }
+
+// Failure returns the behaviour of a task that fails: see Behaviour.Failed.
+func Failure(failed string) Behaviour { return Behaviour{Failed: failed} }
+
 // Submission is a request for images or a clip.
 type Submission struct {
 	Method, Path string
@@ -66,11 +72,11 @@ type Submission struct {
 
 // Studio is the common part of all fakes. It is safe for concurrent use.
 type Studio struct {
-	t         testing.TB
-	api       *httptest.Server
-	files     *httptest.Server // of the results
-	slow      bool             // the provider requires seconds between polls
-	authorize func(w http.ResponseWriter, r *http.Request) bool
+	t     testing.TB
+	api   *httptest.Server
+	files *httptest.Server // of the results
+	base  string           // the path of the API
+	slow  bool             // the provider requires seconds between polls
 
 	mu          sync.Mutex
 	script      []Behaviour
@@ -91,14 +97,18 @@ type task struct {
 	images int
 }
 
-// open starts the servers of a protocol. routes has a handler for each pattern of http.ServeMux.
-// authorize reports whether a request has a credential; if not, it answers the request.
-func (s *Studio) open(t testing.TB, authorize func(http.ResponseWriter, *http.Request) bool, routes map[string]http.HandlerFunc) {
+// open starts the servers of a protocol. base is the path of its API. routes has a handler for each
+// pattern of http.ServeMux below base. authorize reports whether a request has a credential; if not,
+// it answers the request.
+func (s *Studio) open(
+	t testing.TB, base string, authorize func(http.ResponseWriter, *http.Request) bool, routes map[string]http.HandlerFunc,
+) {
 	t.Helper()
-	s.t, s.tasks, s.authorize = t, map[string]*task{}, authorize
+	s.t, s.base, s.tasks = t, base, map[string]*task{}
 	mux := http.NewServeMux()
 	for pattern, handler := range routes {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.HandleFunc(method+" "+base+path, func(w http.ResponseWriter, r *http.Request) {
 			if authorize(w, r) {
 				handler(w, r)
 			} else if r.Method == http.MethodPost {
@@ -122,6 +132,9 @@ func (s *Studio) open(t testing.TB, authorize func(http.ResponseWriter, *http.Re
 
 // Host returns the address of the API without a path: `http://127.0.0.1:PORT`.
 func (s *Studio) Host() string { return s.api.URL }
+
+// URL returns the base_url of a line.
+func (s *Studio) URL() string { return s.Host() + s.base }
 
 // Close stops the API before the end of the test.
 func (s *Studio) Close() { closeServer(s.api) }

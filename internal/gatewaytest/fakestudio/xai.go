@@ -17,21 +17,18 @@ type XAI struct{ Studio }
 // NewXAI starts a fake xAI, which stops at the end of the test.
 func NewXAI(t testing.TB) *XAI {
 	x := &XAI{}
-	x.open(t, withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
+	x.open(t, "/v1", withKey("Authorization", "Bearer ", func(w http.ResponseWriter) {
 		xaiError(w, http.StatusUnauthorized, "no credentials")
 	}), map[string]http.HandlerFunc{
-		"POST /v1/images/generations": x.createPictures(false),
-		"POST /v1/images/edits":       x.createPictures(true),
-		"POST /v1/videos/generations": x.createClip((*xaiClip).check),
-		"POST /v1/videos/edits":       x.createClip(func(in *xaiClip) string { return in.checkVideo(false) }),
-		"POST /v1/videos/extensions":  x.createClip(func(in *xaiClip) string { return in.checkVideo(true) }),
-		"GET /v1/videos/{id}":         x.getClip,
+		"POST /images/generations": x.createPictures(false),
+		"POST /images/edits":       x.createPictures(true),
+		"POST /videos/generations": x.createClip((*xaiClip).check),
+		"POST /videos/edits":       x.createClip(func(in *xaiClip) string { return in.checkVideo(false) }),
+		"POST /videos/extensions":  x.createClip(func(in *xaiClip) string { return in.checkVideo(true) }),
+		"GET /videos/{id}":         x.getClip,
 	})
 	return x
 }
-
-// URL returns the base_url of a line.
-func (x *XAI) URL() string { return x.Host() + "/v1" }
 
 func xaiError(w http.ResponseWriter, status int, message string) {
 	answerJSON(w, status, object{"code": "Client specified an invalid argument", "error": message})

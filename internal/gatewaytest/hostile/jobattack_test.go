@@ -44,7 +44,7 @@ func (s *studio) jobAttacks() []jobAttack {
 
 // says returns a refusal of a submission.
 func says(status int, body string) fakestudio.Behaviour {
-	return fakestudio.Behaviour{Status: status, Body: body}
+	return fakestudio.Refusal(status, body)
 }
 
 // ownAttacks returns attacks in the words of each provider: rejections by its filter, rate limits,
@@ -71,7 +71,7 @@ func ownAttacks() map[string][]jobAttack {
 		"runway": {
 			{"words about credits", says(400, `{"error":"Invalid promptText: you do not have enough credits"}`), 6},
 			{"the day's generations", says(429, `{"error":"daily limit"}`), 3},
-			{"a failure inside", fakestudio.Behaviour{Failed: `{"failureCode":"INTERNAL.BAD_OUTPUT.CODE01","failure":"no"}`}, 6},
+			{"a failure inside", fakestudio.Failure(`{"failureCode":"INTERNAL.BAD_OUTPUT.CODE01","failure":"no"}`), 6},
 		},
 		"xai": {
 			{"words about credits", says(400, `{"code":"Client specified an invalid argument","error":"prompt: incorrect api key, credits"}`), 6},
@@ -85,8 +85,8 @@ func ownAttacks() map[string][]jobAttack {
 		"luma": {
 			{"a reference that cannot be fetched", says(503, `{"detail":"Failed to ingest the image"}`), 6},
 			{"a combination", says(422, `{"detail":"start_frame is only supported with 5s"}`), 6},
-			{"a failure of Luma's", fakestudio.Behaviour{Failed: `{"state":"failed","failure_code":"generation_failed"}`}, 6},
-			{"a rate inside a task", fakestudio.Behaviour{Failed: `{"state":"failed","failure_code":"rate_limited"}`}, 3},
+			{"a failure of Luma's", fakestudio.Failure(`{"state":"failed","failure_code":"generation_failed"}`), 6},
+			{"a rate inside a task", fakestudio.Failure(`{"state":"failed","failure_code":"rate_limited"}`), 3},
 		},
 		"minimax": {
 			{"a parameter", says(200, `{"base_resp":{"status_code":2013,"status_msg":"invalid params, insufficient balance (1008)"}}`), 6},
@@ -119,7 +119,7 @@ func ownAttacks() map[string][]jobAttack {
 		},
 		"replicate": {
 			{"an input", says(422, `{"title":"Input validation failed","detail":"prompt: insufficient credit","status":422}`), 6},
-			{"a model that fails", fakestudio.Behaviour{Failed: `{"status":"failed","error":"CUDA out of memory"}`}, 6},
+			{"a model that fails", fakestudio.Failure(`{"status":"failed","error":"CUDA out of memory"}`), 6},
 		},
 		"fal": {
 			{"a failure of a runner", fakestudio.Behaviour{Failed: `{"status":500,"body":{"detail":"Internal",` +

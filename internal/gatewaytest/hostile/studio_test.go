@@ -43,8 +43,8 @@ func openStudios(t testing.TB) (all []*studio) {
 	providers := append(fakestudio.All(),
 		fakestudio.Provider{Name: "azure", Open: func(t testing.TB) fakestudio.Fake { return fakestudio.NewAzure(t) }, Image: "gpt-image-2",
 			Video:       "sora-2",
-			UnsafeImage: fakestudio.Behaviour{Status: 400, Body: `{"error":{"code":"moderation_blocked","message":"no"}}`},
-			UnsafeVideo: fakestudio.Behaviour{Failed: `{"code":"moderation_blocked","message":"no"}`}})
+			UnsafeImage: fakestudio.Refusal(400, `{"error":{"code":"moderation_blocked","message":"no"}}`),
+			UnsafeVideo: fakestudio.Failure(`{"code":"moderation_blocked","message":"no"}`)})
 	for _, p := range providers {
 		for _, kind := range p.Kinds() {
 			s := &studio{Provider: p, kind: kind, played: map[string]int{}}

@@ -466,7 +466,7 @@ func refusedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 func hurtJobs(t *testing.T, p *scene.Node, broken, good fakestudio.Fake) {
 	c := p.Customer()
 	broken.Always(func([]byte) fakestudio.Behaviour {
-		return fakestudio.Behaviour{Status: 500, Body: `{"detail":"internal"}`}
+		return fakestudio.Refusal(500, `{"detail":"internal"}`)
 	})
 	good.Expect(fakestudio.Behaviour{Images: 1}, fakestudio.Behaviour{CutLinks: 1, BadLinks: 1})
 	less := c.Submit(t, "image", scene.JobRequest("hurt", "less", map[string]any{"n": 2}))

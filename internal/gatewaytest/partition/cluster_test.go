@@ -195,8 +195,8 @@ const unsafeJob = "fate unsafe"
 // imageBehaviour returns how the image provider handles a job.
 func imageBehaviour(body []byte) fakestudio.Behaviour {
 	if strings.Contains(string(body), unsafeJob) {
-		return fakestudio.Behaviour{Failed: `{"status":422,"header":{"X-Fal-Retryable":"false"},
-			"body":{"detail":[{"loc":["body","prompt"],"msg":"flagged","type":"content_policy_violation"}]}}`}
+		return fakestudio.Failure(`{"status":422,"header":{"X-Fal-Retryable":"false"},
+			"body":{"detail":[{"loc":["body","prompt"],"msg":"flagged","type":"content_policy_violation"}]}}`)
 	}
 	return fakestudio.Behaviour{}
 }

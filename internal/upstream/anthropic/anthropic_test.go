@@ -13,7 +13,6 @@ import (
 	"tollgate/internal/upstream/anthropic"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/conformance"
-	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
@@ -29,8 +28,7 @@ const key = "sk-line-credential-0123456789"
 // open makes the adapter of a line at p with a transport of its own.
 func open(t *testing.T, p *fakeprovider.Server) *anthropic.Adapter {
 	t.Helper()
-	transport := exchange.NewTransport()
-	t.Cleanup(transport.CloseIdleConnections)
+	transport := conformance.Transport(t)
 	a, err := anthropic.New(upstream.Target{Line: "main", Provider: anthropic.Provider, BaseURL: p.URL(), Key: key},
 		transport)
 	if err != nil {
@@ -108,8 +106,7 @@ func TestBaseURLs(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"", "/", "/v1", "/v1/"} {
 		p := fakeprovider.New(t, fakeprovider.NativeAnswer("hi", 1, 1))
-		transport := exchange.NewTransport()
-		t.Cleanup(transport.CloseIdleConnections)
+		transport := conformance.Transport(t)
 		base := strings.TrimSuffix(p.URL(), "/v1") + "/anthropic" + suffix
 		a, err := anthropic.New(upstream.Target{Line: "main", BaseURL: base}, transport)
 		if err != nil {

@@ -1,7 +1,6 @@
 package ark_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,94 +42,58 @@ func fields(t *testing.T, s fakestudio.Submission) map[string]any {
 	return body
 }
 
-func TestPicture(t *testing.T) {
+// TestSubmissions tests the path and body of each submission.
+func TestSubmissions(t *testing.T) {
 	t.Parallel()
-	studio := fakestudio.NewArk(t)
-	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
-	w := image(task.Params(`{"watermark":false,"seed":7,"guidance_scale":2.50}`))
-	if !a.Blocks(w) || a.Blocks(video()) {
-		t.Error("pictures come in the answer, clips do not")
-	}
-	p, err := jobcall.Submit(t.Context(), a, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !p.Done || p.Ticket != "" || len(p.Results) != 1 {
-		t.Fatalf("%+v", p)
-	}
-	if data, kind := conformance.Fetch(t, a, w, p.Results[0]); kind != "image/png" || !bytes.Equal(data, fakestudio.Picture(0)) {
-		t.Errorf("%d bytes of %s", len(data), kind)
-	}
-	got := studio.Submissions()[0]
-	want := `{"guidance_scale":2.50,"model":"seedream-4-5-251128","prompt":"a lighthouse","response_format":"url",` +
-		`"seed":7,"size":"2560x1440","stream":false,"watermark":false}`
-	if string(got.Body) != want {
-		t.Errorf("body\n%s, want\n%s", got.Body, want)
-	}
-	if got.Path != "/api/v3/images/generations" || got.Header.Get("Authorization") != "Bearer "+conformance.Secret {
-		t.Errorf("%s with %v", got.Path, got.Header)
-	}
-}
+	const (
+		images, tasks = "/api/v3/images/generations", "/api/v3/contents/generations/tasks"
 
-func TestSizes(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewArk(t)
-	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
-	for _, tt := range []struct {
-		name, tier, ratio string
-		width, height     int
-		exact             bool
-		want              string // empty if unsuitable
-	}{
-		{"ratio", "2K", "1:1", 2048, 2048, false, "2048x2048"},
-		{"pixels", "4K", "4:3", 2304, 1728, true, "2304x1728"},
-		{"tier alone", "2K", "", 0, 0, false, "2K"},
-		{"large tier", "4K", "", 0, 0, false, "4K"},
-		{"no tier of Ark", "1080p", "", 0, 0, false, ""},
-	} {
-		w := image(func(w *jobcall.Task) {
-			w.Tier, w.Ratio, w.Width, w.Height, w.Exact = tt.tier, tt.ratio, tt.width, tt.height, tt.exact
-		})
-		before := len(studio.Submissions())
-		_, err := jobcall.Submit(t.Context(), a, w)
-		if tt.want == "" {
-			if conformance.OutcomeOf(t, err) != refused || len(studio.Submissions()) != before {
-				t.Errorf("%s: %v", tt.name, err)
-			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-			continue
-		}
-		if got := fields(t, studio.Submissions()[before])["size"]; got != tt.want {
-			t.Errorf("%s: size %v, want %s", tt.name, got, tt.want)
-		}
+		model = `"model":"seedream-4-5-251128","prompt":"a lighthouse","response_format":"url",`
+		first = `{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}`
+		last  = `{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,YWJj"},"role":"last_frame"}`
+		shown = `{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}`
+		moves = `{"type":"video_url","video_url":{"url":"https://media.example/a.mp4"},"role":"reference_video"}`
+	)
+	clip := func(model, ratio, content string) string {
+		return `{"content":[` + content + `],"duration":5,"model":"dreamina-seedance-` + model + `",` + ratio + `"resolution":"720p"}`
 	}
-}
+	newer, silent := task.Model("dreamina-seedance-2-5-260628"), task.Prompt("")
+	conformance.CheckSubmissions(t, ark.Provider, nil, map[string]conformance.Submission{
+		"picture": {image(task.Params(`{"watermark":false,"seed":7,"guidance_scale":2.50}`)), images,
+			`{"guidance_scale":2.50,` + model + `"seed":7,"size":"2560x1440","stream":false,"watermark":false}`},
+		"pixels":     {image(task.Tier("4K"), task.Pixels(2304, 1728)), images, `{` + model + `"size":"2304x1728","stream":false}`},
+		"tier alone": {image(task.NoRatio()), images, `{` + model + `"size":"2K","stream":false}`},
+		"large tier": {image(task.NoRatio(), task.Tier("4K")), images, `{` + model + `"size":"4K","stream":false}`},
+		"from a picture": {image(task.From("a.png")), images,
+			`{"image":"https://media.example/a.png",` + model + `"size":"2K","stream":false}`},
+		"from a picture, inline": {image(task.From("inline.webp")), images,
+			`{"image":"data:image/webp;base64,YWJj",` + model + `"size":"2K","stream":false}`},
+		"from pictures": {image(task.From("a.png", "inline.webp")), images,
+			`{"image":["https://media.example/a.png","data:image/webp;base64,YWJj"],` + model + `"size":"2K","stream":false}`},
 
-func TestPictureFromPictures(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewArk(t)
-	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
-	one, two := task.Reference("image/png", "https://media.example/a.png", "abc"), task.Reference("image/webp", "", "def")
-	for name, tt := range map[string]struct {
-		refs []jobcall.Reference
-		want any
-	}{
-		"address": {[]jobcall.Reference{one}, "https://media.example/a.png"},
-		"inline":  {[]jobcall.Reference{two}, "data:image/webp;base64,ZGVm"},
-		"both":    {[]jobcall.Reference{one, two}, []any{"https://media.example/a.png", "data:image/webp;base64,ZGVm"}},
-	} {
-		before := len(studio.Submissions())
-		if _, err := jobcall.Submit(t.Context(), a, image(task.References(tt.refs...))); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		body := fields(t, studio.Submissions()[before])
-		if !reflect.DeepEqual(body["image"], tt.want) || body["size"] != "2K" {
-			t.Errorf("%s: %v", name, body)
-		}
-	}
+		"clip": {video(task.Params(`{"generate_audio":false,"seed":3}`)), tasks,
+			`{"content":[{"type":"text","text":"waves"}],"duration":5,"generate_audio":false,"model":"dreamina-seedance-2-0-260128",` +
+				`"ratio":"16:9","resolution":"720p","seed":3}`},
+		"one frame":  {video(silent, task.From("a.png")), tasks, clip("2-0-260128", "", first)},
+		"two frames": {video(silent, task.From("a.png", "inline.jpeg")), tasks, clip("2-0-260128", "", first+","+last)},
+		"a video":    {video(silent, task.From("a.png", "a.mp4")), tasks, clip("2-0-260128", "", shown+","+moves)},
+		"a frame and a ratio": {video(silent, task.From("a.png"), task.Ratio("9:16")), tasks,
+			clip("2-0-260128", `"ratio":"9:16",`, first)},
+		"a ratio, a newer model": {video(silent, task.From("a.png"), task.Ratio("9:16"), newer), tasks,
+			clip("2-5-260628", `"ratio":"9:16",`, shown)},
+		"a frame, a newer model": {video(silent, task.From("a.png"), newer), tasks, clip("2-5-260628", "", first)},
+	})
+	conformance.CheckUnsuitable(t, ark.Provider, map[string]jobcall.Task{
+		"no tier of Ark": image(task.NoRatio(), task.Tier("1080p")),
+		"a video inline": video(silent, task.From("inline.mp4")),
+	})
+	conformance.CheckSubmissions(t, ark.Provider, map[string]any{"image_role": "reference"}, map[string]conformance.Submission{
+		"a reference by option": {video(silent, task.From("a.png")), tasks, clip("2-0-260128", "", shown)},
+	})
+	conformance.CheckSubmissions(t, ark.Provider, map[string]any{"image_role": "frame"}, map[string]conformance.Submission{
+		"three frames": {Task: video(silent, task.From("a.png", "b.png", "c.png"))},
+		"video frame":  {Task: video(silent, task.From("a.mp4"))},
+	})
 }
 
 // TestManyPictures checks that n pictures are n calls with different seeds.
@@ -217,9 +180,7 @@ const (
 // pictures, the most severe failure.
 func TestSomeCallsFail(t *testing.T) {
 	t.Parallel()
-	refuse := func(status int, body string) fakestudio.Behaviour {
-		return fakestudio.Behaviour{Status: status, Body: body}
-	}
+	refuse := fakestudio.Refusal
 	for name, tt := range map[string]struct {
 		how           []fakestudio.Behaviour
 		images, calls int // calls 0: not looked at
@@ -267,101 +228,6 @@ func TestSomeCallsFail(t *testing.T) {
 			}
 			if tr := conformance.JobFailure(t, err); tr.Job != tt.job || tr.Next != tt.next || tr.Lost != tt.lost {
 				t.Errorf("%+v: %v", tr, tr)
-			}
-		})
-	}
-}
-
-func TestClip(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewArk(t)
-	a := conformance.Line(t, ark.Provider, studio.URL(), nil)
-	studio.Expect(fakestudio.Behaviour{Polls: 2})
-	w := video(task.Params(`{"generate_audio":false,"seed":3}`))
-	p, err := jobcall.Submit(t.Context(), a, w)
-	if err != nil || p.Ticket == "" || p.Done {
-		t.Fatalf("%+v, %v", p, err)
-	}
-	want := `{"content":[{"type":"text","text":"waves"}],"duration":5,"generate_audio":false,"model":"dreamina-seedance-2-0-260128",` +
-		`"ratio":"16:9","resolution":"720p","seed":3}`
-	if string(studio.Submissions()[0].Body) != want {
-		t.Errorf("body\n%s, want\n%s", studio.Submissions()[0].Body, want)
-	}
-	// Any process may poll, even without a submission of its own.
-	a = conformance.Line(t, ark.Provider, studio.URL(), nil)
-	for range 2 {
-		if got, err := a.Poll(t.Context(), w, p.Ticket); err != nil || got.Done || got.Ticket != p.Ticket {
-			t.Fatalf("%+v, %v", got, err)
-		}
-	}
-	got, err := a.Poll(t.Context(), w, p.Ticket)
-	if err != nil || !got.Done || len(got.Results) != 1 {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	if data, kind := conformance.Fetch(t, a, w, got.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
-		t.Errorf("%d bytes of %s", len(data), kind)
-	}
-}
-
-// TestClipFromReferences tests the content for a user's pictures and videos.
-func TestClipFromReferences(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewArk(t)
-	web, inline := task.Reference("image/png", "https://media.example/a.png", "abc"), task.Reference("image/jpeg", "", "def")
-	clip, hidden := task.Reference("video/mp4", "https://media.example/a.mp4", "ghi"), task.Reference("video/mp4", "", "ghi")
-	for name, tt := range map[string]struct {
-		role   string
-		change []task.Change
-		want   string // content without the prompt; empty if unsuitable
-	}{
-		"one picture": {change: []task.Change{task.References(web)},
-			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"inline": {change: []task.Change{task.References(inline)},
-			want: `[{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"first_frame"}]`},
-		"two": {change: []task.Change{task.References(web, inline)},
-			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"},` +
-				`{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,ZGVm"},"role":"last_frame"}]`},
-		"a video": {change: []task.Change{task.References(web, clip)},
-			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"},` +
-				`{"type":"video_url","video_url":{"url":"https://media.example/a.mp4"},"role":"reference_video"}]`},
-		"role given": {role: "reference", change: []task.Change{task.References(web)},
-			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
-		"ratio, old": {change: []task.Change{task.References(web), task.Ratio("9:16")},
-			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"ratio, new": {change: []task.Change{task.References(web), task.Ratio("9:16"), task.Model("dreamina-seedance-2-5-260628")},
-			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"reference_image"}]`},
-		"new, no ratio": {change: []task.Change{task.References(web), task.Model("dreamina-seedance-2-5-260628")},
-			want: `[{"type":"image_url","image_url":{"url":"https://media.example/a.png"},"role":"first_frame"}]`},
-		"video inline":  {change: []task.Change{task.References(hidden)}},
-		"three frames":  {role: "frame", change: []task.Change{task.References(web, web, web)}},
-		"video a frame": {role: "frame", change: []task.Change{task.References(clip)}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var options map[string]any
-			if tt.role != "" {
-				options = map[string]any{"image_role": tt.role}
-			}
-			w := video(append(tt.change, task.Prompt(""))...)
-			p, err := jobcall.Submit(t.Context(), conformance.Line(t, ark.Provider, studio.URL(), options), w)
-			if tt.want == "" {
-				conformance.CheckOutcome(t, "unsuitable", err, parameter)
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range studio.Submissions() {
-				if s.Ticket != p.Ticket {
-					continue
-				}
-				var body struct{ Content json.RawMessage }
-				if err := json.Unmarshal(s.Body, &body); err != nil || string(body.Content) != tt.want {
-					t.Errorf("content\n%s, want\n%s", body.Content, tt.want)
-				}
-				if ratio := fields(t, s)["ratio"]; (ratio != nil) != (w.Ratio != "") {
-					t.Errorf("ratio %v, want %q", ratio, w.Ratio)
-				}
 			}
 		})
 	}

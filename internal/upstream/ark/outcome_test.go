@@ -86,7 +86,7 @@ func TestCodes(t *testing.T) {
 			statuses = append(statuses, 400)
 		}
 		for _, status := range statuses {
-			how := fakestudio.Behaviour{Status: status, Body: `{"error":` + body + `,"request_id":"021"}`}
+			how := fakestudio.Refusal(status, `{"error":`+body+`,"request_id":"021"}`)
 			studio.Expect(how, how)
 			for _, w := range []jobcall.Task{video(), image()} {
 				want := r.clip
@@ -100,7 +100,7 @@ func TestCodes(t *testing.T) {
 			}
 		}
 		// The same error at the end of a task, and for the only picture of a response.
-		how := fakestudio.Behaviour{Failed: body}
+		how := fakestudio.Failure(body)
 		if got := conformance.OutcomeAfter(t, ark.Provider, studio, how, video()); got != r.ended {
 			t.Errorf("end by %s %q: %+v, want %+v", r.code, r.message, got, r.ended)
 		}
@@ -112,24 +112,17 @@ func TestCodes(t *testing.T) {
 
 func TestEnds(t *testing.T) {
 	t.Parallel()
-	studio := fakestudio.NewArk(t)
-	for failed, want := range map[string]conformance.Outcome{
-		`{"status":"expired"}`:   conformance.NewOutcome(fault.RenderTimeout, upstream.NextLine, upstream.HealthFail),
-		`{"status":"cancelled"}`: rendering,
-		`null`:                   rendering,
-		`{}`:                     rendering,
-		`{"status":"succeeded"}`: clips.Empty, // and no clip
-	} {
-		how := fakestudio.Behaviour{Failed: failed}
-		if got := conformance.OutcomeAfter(t, ark.Provider, studio, how, video()); got != want {
-			t.Errorf("%s: %+v, want %+v", failed, got, want)
-		}
-	}
-	if got := conformance.OutcomeAfter(t, ark.Provider, studio, fakestudio.Behaviour{Lost: true}, video()); got != clips.Gone {
-		t.Errorf("a lost task: %+v", got)
-	}
+	conformance.CheckOutcomes(t, ark.Provider, video(), map[string]conformance.Case{
+		"expired": {fakestudio.Failure(`{"status":"expired"}`),
+			conformance.NewOutcome(fault.RenderTimeout, upstream.NextLine, upstream.HealthFail)},
+		"cancelled": {fakestudio.Failure(`{"status":"cancelled"}`), rendering},
+		"no error":  {fakestudio.Failure(`null`), rendering},
+		"no code":   {fakestudio.Failure(`{}`), rendering},
+		"no clip":   {fakestudio.Failure(`{"status":"succeeded"}`), clips.Empty},
+		"lost":      {fakestudio.Behaviour{Lost: true}, clips.Gone},
+	})
 	for _, ticket := range []string{"..", "", "a/b"} {
-		_, err := conformance.Line(t, ark.Provider, studio.URL(), nil).Poll(t.Context(), video(), ticket)
+		_, err := conformance.LineAnswering(t, ark.Provider, 200, "").Poll(t.Context(), video(), ticket)
 		if tr := conformance.JobFailure(t, err); tr.Job != fault.UpstreamUnstable {
 			t.Errorf("%q: %v", ticket, tr)
 		}

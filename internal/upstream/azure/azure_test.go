@@ -3,7 +3,6 @@ package azure_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,7 +20,6 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/credential"
-	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
@@ -71,10 +69,9 @@ func open(t *testing.T, key string, options map[string]any) *line {
 		}
 		return fakeprovider.Good(formOf(r), r.Streamed())
 	})
-	transport := exchange.NewTransport()
+	transport := conformance.Transport(t)
 	l.tokens.Trust(transport)
 	keeper := &credential.Keeper{Now: func() time.Time { return time.Now().Add(l.later) }}
-	t.Cleanup(transport.CloseIdleConnections)
 	t.Cleanup(keeper.Close)
 	if options != nil {
 		options["authority"] = l.tokens.URL
@@ -101,13 +98,7 @@ func formOf(r fakeprovider.Request) string {
 
 // ask makes a call and reads its answer.
 func (l *line) ask(t *testing.T, form wire.Form) error {
-	t.Helper()
-	answer, err := l.Chat(t.Context(), call(form, false))
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, answer.Body)
-	return errors.Join(err, answer.Body.Close())
+	return conformance.Ask(t, l, call(form, false))
 }
 
 // TestKey tests that each surface of a resource gets the key in its own header.

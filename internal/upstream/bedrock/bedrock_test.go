@@ -1,8 +1,6 @@
 package bedrock_test
 
 import (
-	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -21,7 +19,6 @@ import (
 	"tollgate/internal/upstream/cloud"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/credential"
-	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
 )
@@ -69,9 +66,8 @@ func open(t *testing.T, key string, options map[string]any, signer *fakecloud.Si
 		}
 		return fakeprovider.Good(form, r.Streamed())
 	})
-	transport := exchange.NewTransport()
+	transport := conformance.Transport(t)
 	keeper := &credential.Keeper{Now: func() time.Time { return time.Now().Add(l.later) }}
-	t.Cleanup(transport.CloseIdleConnections)
 	t.Cleanup(keeper.Close)
 	a, err := bedrock.New(upstream.Target{Line: "main", Provider: bedrock.Provider, BaseURL: base, Key: key, Options: options},
 		transport, keeper)
@@ -98,12 +94,7 @@ func (l *line) ask(t *testing.T, form wire.Form, stream bool) error {
 	if stream {
 		c.Body = rawjson.Pieces{[]byte(`{"model":"openai.gpt-6-sol","stream":true}`)}
 	}
-	answer, err := l.Chat(t.Context(), c)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, answer.Body)
-	return errors.Join(err, answer.Body.Close())
+	return conformance.Ask(t, l, c)
 }
 
 var paths = map[wire.Form]string{

@@ -39,11 +39,7 @@ func TestMask(t *testing.T) {
 // TestBodies tests the body for each model; empty if the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		w    jobcall.Task
-		want string
-	}{
+	conformance.CheckBodies(t, bfl.Provider, func(w jobcall.Task) string { return "/v1/" + w.Model }, []conformance.Body{
 		{"pixels", image(task.Params(`{"seed":7,"output_format":"png"}`)),
 			`{"height":768,"output_format":"png","prompt":"a lighthouse","seed":7,"width":1344}`},
 		{"pixels between steps", image(task.Shape("21:9", 1568, 670)), `{"height":656,"prompt":"a lighthouse","width":1568}`},
@@ -121,12 +117,7 @@ func TestBodies(t *testing.T) {
 		{"too long", video(task.Seconds(21)), ``},
 		{"a clip's seed", video(task.Params(`{"seed":7}`)), ``},
 		{"a draft", video(task.Params(`{"draft":true}`)), ``},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			conformance.CheckSubmission(t, bfl.Provider, fakestudio.NewBFL(t), tt.w, "/v1/"+tt.w.Model, tt.want)
-		})
-	}
+	})
 }
 
 // TestManyPictures tests n pictures as n tasks with different seeds, without the pictures stopped
@@ -134,7 +125,7 @@ func TestBodies(t *testing.T) {
 func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewBFL(t)
-	studio.Expect(fakestudio.Behaviour{Polls: 3}, fakestudio.Behaviour{Failed: `{"status":"Content Moderated"}`}, fakestudio.Behaviour{})
+	studio.Expect(fakestudio.Behaviour{Polls: 3}, fakestudio.Failure(`{"status":"Content Moderated"}`), fakestudio.Behaviour{})
 	status, err := conformance.SubmitAndPoll(t, conformance.Line(t, bfl.Provider, studio.URL(), nil),
 		image(task.Params(`{"seed":4294967294}`), task.Count(3)))
 	if err != nil || len(status.Results) != 2 {
@@ -216,24 +207,15 @@ func TestSubmissionOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, w := range []jobcall.Task{image(), video()} {
 		v := conformance.OutcomesOf(w.Kind)
-		for _, tt := range []struct {
-			status int
-			body   string
-			want   conformance.Outcome
-		}{
-			{400, `{"detail":"Bad request"}`, v.Refused},
-			{402, `{"detail":"Insufficient credits"}`, v.Account},
-			{403, `{"detail":"Not authenticated - Invalid Authentication"}`, v.Account},
-			{422, `{"detail":[{"loc":["body","width"],"msg":"Input should be a multiple of 16","type":"multiple_of"}]}`, v.Refused},
-			{429, `{"detail":"Rate limit exceeded: 24 active tasks"}`, v.Busy},
-			{500, `{"detail":"Internal"}`, v.Broken},
-			{503, ``, v.Broken},
-		} {
-			_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, bfl.Provider, tt.status, tt.body), w)
-			if got := conformance.OutcomeOf(t, err); got != tt.want {
-				t.Errorf("%s, %d %s: %+v, want %+v", w.Kind, tt.status, tt.body, got, tt.want)
-			}
-		}
+		conformance.CheckReplies(t, bfl.Provider, w, []conformance.Reply{
+			{400, `{"detail":"Bad request"}`, v.Refused, ""},
+			{402, `{"detail":"Insufficient credits"}`, v.Account, ""},
+			{403, `{"detail":"Not authenticated - Invalid Authentication"}`, v.Account, ""},
+			{422, `{"detail":[{"loc":["body","width"],"msg":"Input should be a multiple of 16","type":"multiple_of"}]}`, v.Refused, ""},
+			{429, `{"detail":"Rate limit exceeded: 24 active tasks"}`, v.Busy, ""},
+			{500, `{"detail":"Internal"}`, v.Broken, ""},
+			{503, ``, v.Broken, ""},
+		})
 	}
 }
 
@@ -254,7 +236,7 @@ func TestTaskOutcomes(t *testing.T) {
 			`{"status":"Ready","result":null}`:                                        v.Empty,
 			`{"status":"Ready","result":{"draft_cache":"https://x.example/1.cache"}}`: v.Empty,
 		} {
-			how := fakestudio.Behaviour{Failed: reason}
+			how := fakestudio.Failure(reason)
 			if got := conformance.OutcomeAfter(t, bfl.Provider, fakestudio.NewBFL(t), how, w); got != want {
 				t.Errorf("%s, %s: %+v, want %+v", w.Kind, reason, got, want)
 			}

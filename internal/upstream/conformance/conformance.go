@@ -11,6 +11,7 @@ package conformance
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -51,9 +52,25 @@ const (
 // of its own.
 func open(t testing.TB, provider, base string, options map[string]any) chatcall.Adapter {
 	t.Helper()
+	return openBy(t, Transport(t), provider, base, options)
+}
+
+// Transport returns a pool of connections for one test.
+func Transport(t testing.TB) *http.Transport {
 	transport := exchange.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
-	return openBy(t, transport, provider, base, options)
+	return transport
+}
+
+// Ask makes a chat call and reads the whole response.
+func Ask(t testing.TB, a chatcall.Adapter, c chatcall.Call) error {
+	t.Helper()
+	answer, err := a.Chat(t.Context(), c)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return errors.Join(err, answer.Body.Close())
 }
 
 // openBy opens a line with all calls through transport.

@@ -129,7 +129,7 @@ func (p MediaProvider) generator(t testing.TB, base string, options map[string]a
 // studioBehaviour returns a behaviour as a behaviour of the fake studio.
 func studioBehaviour(behaviour Behaviour) fakestudio.Behaviour {
 	failing := func(status int, message string) fakestudio.Behaviour {
-		return fakestudio.Behaviour{Status: status, Body: `{"error":{"message":"` + message + `"}}`}
+		return fakestudio.Refusal(status, `{"error":{"message":"`+message+`"}}`)
 	}
 	switch behaviour {
 	case Resets:
@@ -143,7 +143,7 @@ func studioBehaviour(behaviour Behaviour) fakestudio.Behaviour {
 	case Broken:
 		return failing(500, "oops")
 	case Page:
-		return fakestudio.Behaviour{Status: 502, Body: "<html>bad gateway</html>"}
+		return fakestudio.Refusal(502, "<html>bad gateway</html>")
 	case BreaksPolls:
 		return fakestudio.Behaviour{PollStatus: 503, PollStatusTimes: 1}
 	case Forgets:
@@ -214,7 +214,8 @@ func (p MediaProvider) done(t *testing.T) {
 		}
 		for _, r := range status.Results {
 			data, kind, err := fetch(t, g, w, r)
-			if err != nil || len(data) == 0 || !strings.HasPrefix(kind, w.Kind+"/") {
+			if err != nil || len(data) == 0 || kind != map[string]string{"image": "image/png", "video": "video/mp4"}[w.Kind] ||
+				studio != nil && kind == "video/mp4" && !bytes.Equal(data, fakestudio.Clip()) {
 				t.Errorf("%d bytes of %q: %v", len(data), kind, err)
 			}
 		}

@@ -2,8 +2,10 @@ package conformance
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"tollgate/internal/fault"
@@ -176,6 +178,82 @@ func OutcomeAfter(t testing.TB, provider string, studio fakestudio.Fake, how fak
 	studio.Expect(how)
 	_, err := SubmitAndPoll(t, Line(t, provider, studio.URL(), nil), w)
 	return OutcomeOf(t, err)
+}
+
+// Case is a behaviour of a fake and the expected outcome of a task.
+type Case = struct {
+	How  fakestudio.Behaviour
+	Want Outcome
+}
+
+// CheckOutcomes checks the outcome of a task after each behaviour of a new fake. The task must be
+// submitted once.
+func CheckOutcomes(t *testing.T, provider string, w jobcall.Task, cases map[string]Case) {
+	t.Helper()
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.ProviderOf(t, provider).Open(t)
+			if got := OutcomeAfter(t, provider, studio, tt.How, w); got != tt.Want {
+				t.Errorf("%+v, want %+v", got, tt.Want)
+			}
+			if n := len(studio.Submissions()); n != 1 {
+				t.Errorf("%d submissions", n)
+			}
+		})
+	}
+}
+
+// CheckFailures is CheckOutcomes for cases named by their bodies.
+func CheckFailures(t *testing.T, provider string, w jobcall.Task, cases []Case) {
+	t.Helper()
+	named := map[string]Case{}
+	for _, tt := range cases {
+		name := fmt.Sprintf("%d %s%s", tt.How.Status, tt.How.Body, tt.How.Failed)
+		if _, twice := named[name]; twice {
+			t.Fatalf("two cases are called %q", name)
+		}
+		named[name] = tt
+	}
+	CheckOutcomes(t, provider, w, named)
+}
+
+// Reply is a provider's response to a submission, the expected outcome and a part of the message for
+// the client.
+type Reply = struct {
+	Status  int
+	Body    string
+	Want    Outcome
+	Message string
+}
+
+// CheckReplies checks the outcome of a submission for each response.
+func CheckReplies(t *testing.T, provider string, w jobcall.Task, replies []Reply) {
+	t.Helper()
+	for _, r := range replies {
+		_, err := jobcall.Submit(t.Context(), LineAnswering(t, provider, r.Status, r.Body), w)
+		got, message := OutcomeOf(t, err), JobFailure(t, err).UserMessage()
+		if got != r.Want || !strings.Contains(message, r.Message) {
+			t.Errorf("%s, %d %s: %+v, want %+v; message %q", w.Kind, r.Status, r.Body, got, r.Want, message)
+		}
+	}
+}
+
+// KindsCase is a behaviour of a fake and the expected outcomes of an image and a video.
+type KindsCase = struct {
+	How          fakestudio.Behaviour
+	Image, Video Outcome
+}
+
+// CheckKinds is CheckOutcomes for an image and a video.
+func CheckKinds(t *testing.T, provider string, image, video jobcall.Task, cases map[string]KindsCase) {
+	t.Helper()
+	images, videos := map[string]Case{}, map[string]Case{}
+	for name, tt := range cases {
+		images["image, "+name], videos["video, "+name] = Case{tt.How, tt.Image}, Case{tt.How, tt.Video}
+	}
+	CheckOutcomes(t, provider, image, images)
+	CheckOutcomes(t, provider, video, videos)
 }
 
 // FuzzAnswers fuzzes the responses of a provider: every response must lead to a failure or a valid

@@ -35,6 +35,16 @@ func CheckUnsent(t *testing.T, provider string, studio fakestudio.Fake, tasks ma
 	}
 }
 
+// CheckUnsuitable is CheckUnsent for tasks that the line cannot express.
+func CheckUnsuitable(t *testing.T, provider string, tasks map[string]jobcall.Task) {
+	t.Helper()
+	unsent := map[string]Unsent{}
+	for name, w := range tasks {
+		unsent[name] = Unsent{Task: w, Want: OutcomesOf(w.Kind).Refused}
+	}
+	CheckUnsent(t, provider, fakestudio.ProviderOf(t, provider).Open(t), unsent)
+}
+
 // CheckCancel tests a provider unable to cancel running tasks: a waiting task is cancelled,
 // cancelling a running task returns an error, and cancelling an unknown ticket returns nil.
 func CheckCancel(t *testing.T, provider string, studio fakestudio.Fake, w jobcall.Task, unknown ...string) {

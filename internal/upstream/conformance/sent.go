@@ -17,24 +17,51 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// CheckSubmission fails the test if a task does not lead to one submission with the given path and body. If
-// body is empty, the task must be unsuitable. A form is compared as JSON, in the format of Form.
-// The fake must accept the task.
-func CheckSubmission(t testing.TB, provider string, studio fakestudio.Fake, w jobcall.Task, path, body string) {
-	t.Helper()
-	CheckSubmissionWith(t, provider, nil, studio, w, path, body)
+// Submission is a task with its expected path and body at the provider. Without a body, the line must
+// reject the task. It is an alias, like all rows of tables here, because rows without field names are
+// allowed only for types of the package itself.
+type Submission = struct {
+	Task       jobcall.Task
+	Path, Body string
 }
 
-// CheckSubmissionWith is CheckSubmission of a line with options.
-func CheckSubmissionWith(t testing.TB, provider string, options map[string]any, studio fakestudio.Fake, w jobcall.Task, path, body string) {
+// CheckSubmissions submits each task through a line with options to a new fake, which must accept the
+// task. A form is compared as JSON, in the format of Form.
+func CheckSubmissions(t *testing.T, provider string, options map[string]any, cases map[string]Submission) {
 	t.Helper()
-	s := sent(t, "the task", Line(t, provider, studio.URL(), options), studio, w)
-	switch {
-	case s == nil && body != "":
-		t.Errorf("the task is unsuitable, want %s\n%s", path, body)
-	case s != nil && (body == "" || s.Path != path || bodyText(t, s) != body):
-		t.Errorf("%s\n%s, want %s\n%s", s.Path, bodyText(t, s), path, body)
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			studio := fakestudio.ProviderOf(t, provider).Open(t)
+			s := sent(t, name, Line(t, provider, studio.URL(), options), studio, tt.Task)
+			switch {
+			case s == nil && tt.Body != "":
+				t.Errorf("the task is unsuitable, want %s\n%s", tt.Path, tt.Body)
+			case s != nil && (tt.Body == "" || s.Path != tt.Path || bodyText(t, s) != tt.Body):
+				t.Errorf("%s\n%s, want %s\n%s", s.Path, bodyText(t, s), tt.Path, tt.Body)
+			}
+		})
 	}
+}
+
+// Body is a named task with its expected body at the provider, like Submission.
+type Body = struct {
+	Name string
+	Task jobcall.Task
+	JSON string
+}
+
+// CheckBodies is CheckSubmissions for a line without options. path returns the path for a task.
+func CheckBodies(t *testing.T, provider string, path func(w jobcall.Task) string, cases []Body) {
+	t.Helper()
+	submissions := map[string]Submission{}
+	for _, tt := range cases {
+		if _, twice := submissions[tt.Name]; twice {
+			t.Fatalf("two cases are called %q", tt.Name)
+		}
+		submissions[tt.Name] = Submission{tt.Task, path(tt.Task), tt.JSON}
+	}
+	CheckSubmissions(t, provider, nil, submissions)
 }
 
 // Sent submits a task to a fake, which must accept the task, and returns the only submission, with

@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.MediaProvider{
 		Provider: dashscope.Provider,
 		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)), "pictures as a task": image(task.Count(2), task.Model("wan2.6-t2i")),
-			"clip": video()},
+			"pictures from a text": image(task.Count(2), task.Model("wan2.2-t2i-flash")), "clip": video()},
 		Ticket: func(jobcall.Task) string { return "t-1" },
 		Params: `{"seed":41417}`,
 	})

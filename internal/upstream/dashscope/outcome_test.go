@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
@@ -72,7 +71,7 @@ func TestCodes(t *testing.T) {
 		{503, "ModelUnavailable", "m", broken, broken, rendering},
 	} {
 		body := fmt.Sprintf(`{"code":%q,"message":%q,"request_id":"r"}`, r.code, r.message)
-		how := fakestudio.Behaviour{Status: r.status, Body: body}
+		how := fakestudio.Refusal(r.status, body)
 		studio.Expect(how, how)
 		for _, w := range []jobcall.Task{video(), image()} {
 			want := r.clip
@@ -84,7 +83,7 @@ func TestCodes(t *testing.T) {
 				t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, r.status, r.code, r.message, got, want)
 			}
 		}
-		how = fakestudio.Behaviour{Failed: body}
+		how = fakestudio.Failure(body)
 		if got := conformance.OutcomeAfter(t, dashscope.Provider, studio, how, video()); got != r.ended {
 			t.Errorf("end by %s %q: %+v, want %+v", r.code, r.message, got, r.ended)
 		}
@@ -105,7 +104,7 @@ func TestCodeInGoodAnswer(t *testing.T) {
 		`{"code":"","message":"","output":{"choices":[]}}`:    pictures.Empty,
 		`{"output":{"code":"InvalidURL","message":"no url"}}`: refused,
 	} {
-		studio.Expect(fakestudio.Behaviour{Failed: body})
+		studio.Expect(fakestudio.Failure(body))
 		_, err := jobcall.Submit(t.Context(), a, image())
 		if got := conformance.OutcomeOf(t, err); got != want {
 			t.Errorf("%s: %+v, want %+v", body, got, want)
@@ -115,27 +114,13 @@ func TestCodeInGoodAnswer(t *testing.T) {
 
 func TestEnds(t *testing.T) {
 	t.Parallel()
-	studio := fakestudio.NewDashScope(t)
-	for failed, want := range map[string]conformance.Outcome{
-		`{"status":"CANCELED"}`:  rendering,
-		`{}`:                     rendering,
-		`{"status":"UNKNOWN"}`:   clips.Gone,
-		`{"status":"SUCCEEDED"}`: clips.Empty, // and no clip
-	} {
-		how := fakestudio.Behaviour{Failed: failed}
-		if got := conformance.OutcomeAfter(t, dashscope.Provider, studio, how, video()); got != want {
-			t.Errorf("%s: %+v, want %+v", failed, got, want)
-		}
-	}
-	if got := conformance.OutcomeAfter(t, dashscope.Provider, studio, fakestudio.Behaviour{Lost: true}, video()); got != clips.Gone {
-		t.Errorf("a lost task: %+v", got)
-	}
-	for _, ticket := range []string{"..", "", "a/b"} {
-		_, err := conformance.Line(t, dashscope.Provider, studio.URL(), nil).Poll(t.Context(), video(), ticket)
-		if tr := conformance.JobFailure(t, err); tr.Job != fault.UpstreamUnstable {
-			t.Errorf("%q: %v", ticket, tr)
-		}
-	}
+	conformance.CheckOutcomes(t, dashscope.Provider, video(), map[string]conformance.Case{
+		"cancelled": {fakestudio.Failure(`{"status":"CANCELED"}`), rendering},
+		"no code":   {fakestudio.Failure(`{}`), rendering},
+		"unknown":   {fakestudio.Failure(`{"status":"UNKNOWN"}`), clips.Gone},
+		"no clip":   {fakestudio.Failure(`{"status":"SUCCEEDED"}`), clips.Empty},
+		"lost":      {fakestudio.Behaviour{Lost: true}, clips.Gone},
+	})
 }
 
 func TestLostSubmissions(t *testing.T) {

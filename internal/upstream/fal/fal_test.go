@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
@@ -33,17 +32,30 @@ func image(count int) jobcall.Task {
 
 func video() jobcall.Task { return task.Video("fal-ai/reel/v2/text-to-video") }
 
-func TestImagesAreMade(t *testing.T) {
+// TestSubmissions tests the path and body of each submission.
+func TestSubmissions(t *testing.T) {
+	t.Parallel()
+	const prompt = `"prompt":"a cat \u0026 a \u003cdog\u003e","seed":12345678901234567890`
+	conformance.CheckSubmissions(t, fal.Provider, nil, map[string]conformance.Submission{
+		"images": {image(2), "/fal-ai/flux/dev", `{"image_size":{"height":768,"width":1344},"num_images":2,` + prompt + `}`},
+		"clip": {video(), "/fal-ai/reel/v2/text-to-video",
+			`{"aspect_ratio":"16:9","duration":"5","prompt":"waves","resolution":"720p"}`},
+		"clip from a picture": {task.With(video(), task.From("inline")), "/fal-ai/reel/v2/text-to-video",
+			`{"duration":"5","image_url":"data:image/png;base64,YWJj","prompt":"waves","resolution":"720p"}`},
+	})
+	edits := map[string]any{"models": []any{map[string]any{"id": "fal-ai/flux/dev", "references": "fal-ai/flux/dev/edit"}}}
+	conformance.CheckSubmissions(t, fal.Provider, edits, map[string]conformance.Submission{
+		"an edit": {task.With(image(1), task.From("a", "b"), task.Mask(task.Named("m"))), "/fal-ai/flux/dev/edit",
+			`{"image_urls":["https://media.example/a","https://media.example/b"],"mask_url":"https://media.example/m",` + prompt + `}`},
+	})
+}
+
+// TestResults tests the order and the types of results, and the lifetime of files at fal.
+func TestResults(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
-	studio.Expect(fakestudio.Behaviour{Polls: 2})
 	a, w := conformance.Line(t, fal.Provider, studio.URL(), nil), image(2)
-	p, err := jobcall.Submit(t.Context(), a, w)
-	if err != nil || p.Done || p.Ticket == "" {
-		t.Fatalf("%+v, %v", p, err)
-	}
-	// Any node can continue with only the ticket.
-	p, err = conformance.PollToEnd(t, conformance.Line(t, fal.Provider, studio.URL(), nil), w, p.Ticket)
+	p, err := conformance.SubmitAndPoll(t, a, w)
 	if err != nil || len(p.Results) != 2 {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -52,96 +64,9 @@ func TestImagesAreMade(t *testing.T) {
 			t.Errorf("result %d: %s, %d bytes", i, kind, len(data))
 		}
 	}
-	sent := studio.Submissions()[0]
-	want := `{"image_size":{"height":768,"width":1344},"num_images":2,"prompt":"a cat \u0026 a \u003cdog\u003e","seed":12345678901234567890}`
-	if string(sent.Body) != want || sent.Path != "/fal-ai/flux/dev" {
-		t.Errorf("sent to %s: %s\nwant %s", sent.Path, sent.Body, want)
+	if got := studio.Submissions()[0].Header.Get("X-Fal-Object-Lifecycle-Preference"); !json.Valid([]byte(got)) {
+		t.Errorf("lifetime of files: %q", got)
 	}
-	if got := sent.Header.Get("X-Fal-Object-Lifecycle-Preference"); !json.Valid([]byte(got)) {
-		t.Errorf("life of files: %q", got)
-	}
-}
-
-func TestClipIsMade(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewFal(t)
-	a, w := conformance.Line(t, fal.Provider, studio.URL(), nil), video()
-	w.References = []jobcall.Reference{task.Reference("image/png", "", string(fakestudio.Picture(1)))}
-	p, err := jobcall.Submit(t.Context(), a, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p, err = conformance.PollToEnd(t, a, w, p.Ticket); err != nil || len(p.Results) != 1 {
-		t.Fatalf("%+v, %v", p, err)
-	}
-	if data, kind := conformance.Fetch(t, a, w, p.Results[0]); kind != "video/mp4" || !bytes.Equal(data, fakestudio.Clip()) {
-		t.Errorf("%s, %d bytes", kind, len(data))
-	}
-	sent := string(studio.Submissions()[0].Body)
-	for _, part := range []string{`"aspect_ratio":"16:9"`, `"duration":"5"`, `"resolution":"720p"`, `"image_url":"data:image/png;base64,`} {
-		if !strings.Contains(sent, part) {
-			t.Errorf("%s lacks %s", sent, part)
-		}
-	}
-}
-
-func TestReferencesByAddress(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewFal(t)
-	options := map[string]any{"models": []any{map[string]any{"id": "fal-ai/flux/dev", "references": "fal-ai/flux/dev/edit"}}}
-	a := conformance.Line(t, fal.Provider, studio.URL(), options)
-	w := image(1)
-	w.References = []jobcall.Reference{
-		{Type: "image/png", Size: 5, URL: "https://media.example/a"}, {Type: "image/png", Size: 5, URL: "https://media.example/b"},
-	}
-	w.Mask = &jobcall.Reference{Type: "image/png", Size: 5, URL: "https://media.example/m"}
-	p, err := jobcall.Submit(t.Context(), a, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conformance.PollToEnd(t, a, w, p.Ticket); err != nil {
-		t.Error(err)
-	}
-	sent := studio.Submissions()[0]
-	want := `"image_urls":["https://media.example/a","https://media.example/b"],"mask_url":"https://media.example/m"`
-	if sent.Path != "/fal-ai/flux/dev/edit" || !strings.Contains(string(sent.Body), want) {
-		t.Errorf("%s: %s", sent.Path, sent.Body)
-	}
-}
-
-// TestPollsThatSayNothing tests that a response not about the task leaves the task running.
-func TestPollsThatSayNothing(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewFal(t)
-	a, w := conformance.Line(t, fal.Provider, studio.URL(), nil), video()
-	for name, body := range map[string]string{"no word of fal": `{"x":1}`, "still at it": `{"detail":"Request is still in progress"}`} {
-		studio.Expect(fakestudio.Behaviour{Failed: result(400, "", body)})
-		p, err := jobcall.Submit(t.Context(), a, w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = conformance.PollToEnd(t, a, w, p.Ticket)
-		if got := conformance.JobFailure(t, err); got.Next != upstream.NextPoll {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
-func TestLostWorks(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewFal(t)
-	a := conformance.Line(t, fal.Provider, studio.URL(), nil)
-	studio.Expect(fakestudio.Behaviour{Lost: true})
-	p, err := jobcall.Submit(t.Context(), a, video())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = a.Poll(t.Context(), video(), p.Ticket)
-	conformance.CheckOutcome(t, "forgotten", err, clips.Gone)
-	_, err = a.Poll(t.Context(), image(1), p.Ticket)
-	conformance.CheckOutcome(t, "forgotten", err, clips.Broken)
-	_, err = a.Poll(t.Context(), video(), "no ticket")
-	conformance.CheckOutcome(t, "no ticket", err, clips.Gone)
 }
 
 func TestCancel(t *testing.T) {
@@ -219,44 +144,33 @@ func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 	}
 }
 
-func TestUnsuitableWorksAreNotSent(t *testing.T) {
+// TestUnsuitable tests that tasks impossible for fal are not sent.
+func TestUnsuitable(t *testing.T) {
 	t.Parallel()
-	studio := fakestudio.NewFal(t)
-	big := jobcall.Reference{Type: "video/mp4", Size: 31 << 20}
-	for name, change := range map[string]func(*jobcall.Task){
-		"no model":   func(w *jobcall.Task) { w.Model = "flux" },
-		"dots":       func(w *jobcall.Task) { w.Model = "fal-ai/../flux" },
-		"query":      func(w *jobcall.Task) { w.Model = "fal-ai/flux?x=1" },
-		"too large":  func(w *jobcall.Task) { w.References = []jobcall.Reference{big} },
-		"own field":  func(w *jobcall.Task) { w.Params = json.RawMessage(`{"num_images":4}`) },
-		"own field2": func(w *jobcall.Task) { w.Params = json.RawMessage(`{"image_urls":["http://10.0.0.1"]}`) },
-	} {
-		w := image(1)
-		change(&w)
-		_, err := jobcall.Submit(t.Context(), conformance.Line(t, fal.Provider, studio.URL(), nil), w)
-		conformance.CheckOutcome(t, name, err, pictures.Refused)
-	}
-	broken := image(1)
-	broken.References = []jobcall.Reference{{Type: "image/png", Size: 3, Open: func(context.Context) (io.ReadCloser, error) {
-		return nil, io.ErrUnexpectedEOF
-	}}}
-	_, err := jobcall.Submit(t.Context(), conformance.Line(t, fal.Provider, studio.URL(), nil), broken)
-	conformance.CheckOutcome(t, "our store", err, conformance.NewOutcome(fault.UpstreamError, upstream.NextLater, upstream.HealthNone))
-	if n := len(studio.Submissions()); n != 0 {
-		t.Errorf("%d submissions", n)
-	}
+	of := func(change task.Change) jobcall.Task { return task.With(image(1), change) }
+	conformance.CheckUnsuitable(t, fal.Provider, map[string]jobcall.Task{
+		"no model":   of(task.Model("flux")),
+		"dots":       of(task.Model("fal-ai/../flux")),
+		"query":      of(task.Model("fal-ai/flux?x=1")),
+		"too large":  of(task.References(jobcall.Reference{Type: "video/mp4", Size: 31 << 20})),
+		"own field":  of(task.Params(`{"num_images":4}`)),
+		"own field2": of(task.Params(`{"image_urls":["http://10.0.0.1"]}`)),
+	})
+	gone := task.Reference("image/png", "", "abc")
+	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }
+	conformance.CheckUnsent(t, fal.Provider, fakestudio.NewFal(t), map[string]conformance.Unsent{
+		"our store": {Task: of(task.References(gone)), Want: pictures.Refused.Then(upstream.NextLater)},
+	})
 }
 
 // TestAcceptedWithoutAName tests a good status without a request ID: the provider may be working.
 func TestAcceptedWithoutAName(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `{"request_id":"../x"}`, `<html>`, `[]`} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
-		_, err := jobcall.Submit(t.Context(), conformance.Line(t, fal.Provider, server.URL, nil), image(1))
+		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, fal.Provider, 200, body), image(1))
 		if got := conformance.JobFailure(t, err); !got.Lost {
 			t.Errorf("%s: %+v", body, got)
 		}
-		server.Close()
 	}
 }
 

@@ -1,7 +1,6 @@
 package gemini_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,13 +8,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/tidwall/gjson"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
@@ -40,70 +37,59 @@ var (
 	field, material, policy, rendering = clips.Refused, clips.Material, clips.Flagged, clips.Failed
 )
 
+// TestImages tests the path and body of each submission.
 func TestImages(t *testing.T) {
 	t.Parallel()
-	ref := task.Reference("image/png", "https://media.example/1", string(fakestudio.Picture(9)))
-	for name, tt := range map[string]struct {
-		work jobcall.Task
-		sent string // of the first call
-	}{
-		"one image": {picture(),
-			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"1:1","imageSize":"1K"},` +
-				`"responseModalities":["IMAGE"]}}`},
-		"an edit": {picture(func(w *jobcall.Task) { w.References, w.Tier, w.Ratio = []jobcall.Reference{ref, ref}, "4K", "" }),
-			`{"contents":[{"parts":[{"text":"a fox"},{"inlineData":{"data":"…","mimeType":"image/png"}},` +
-				`{"inlineData":{"data":"…","mimeType":"image/png"}}],"role":"user"}],` +
-				`"generationConfig":{"imageConfig":{"imageSize":"4K"},"responseModalities":["IMAGE"]}}`},
-		"the old model": {picture(func(w *jobcall.Task) { w.Model, w.Ratio = "models/gemini-2.5-flash-image", "21:9" }),
-			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"21:9"},` +
-				`"responseModalities":["IMAGE"]}}`},
-		"a small and very wide image": {picture(func(w *jobcall.Task) { w.Tier, w.Ratio = "512p", "8:1" }),
-			`{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"8:1","imageSize":"512"},` +
-				`"responseModalities":["IMAGE"]}}`},
-		"six images with params": {picture(func(w *jobcall.Task) {
-			w.Count = 6
-			w.Params = json.RawMessage(`{"temperature":0.5,"personGeneration":"ALLOW_ADULT",` +
-				`"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]}`)
-		}), `{"contents":[{"parts":[{"text":"a fox"}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"1:1","imageSize":"1K",` +
-			`"personGeneration":"ALLOW_ADULT"},"responseModalities":["IMAGE"],"temperature":0.5},` +
-			`"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			studio := fakestudio.NewGemini(t)
-			a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
-			if !a.Blocks(tt.work) {
-				t.Error("images do not block")
-			}
-			p, err := jobcall.Submit(t.Context(), a, tt.work)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !p.Done || p.Ticket != "" || len(p.Results) != tt.work.Count || studio.Accepted() != tt.work.Count {
-				t.Fatalf("%d results of %d calls, %q", len(p.Results), studio.Accepted(), p.Ticket)
-			}
-			var seen [][]byte
-			for _, r := range p.Results {
-				data, _ := conformance.Fetch(t, a, tt.work, r)
-				if bytes.Equal(data, fakestudio.Picture(0)) {
-					t.Error("the result is the draft instead of the image")
-				}
-				if r.Type != "image/png" || slices.ContainsFunc(seen, func(b []byte) bool { return bytes.Equal(b, data) }) {
-					t.Errorf("type %q, or the same image twice", r.Type)
-				}
-				seen = append(seen, data)
-			}
-			sent := string(studio.Submissions()[0].Body)
-			for _, part := range gjson.Get(sent, "contents.0.parts.#.inlineData.data").Array() {
-				if part.Str == "" {
-					t.Error("a reference without bytes")
-				}
-				sent = strings.ReplaceAll(sent, part.Str, "…")
-			}
-			if sent != tt.sent {
-				t.Errorf("sent %s\nwant %s", sent, tt.sent)
-			}
-		})
+	path := func(model string) string { return "/v1beta/models/" + model + ":generateContent" }
+	body := func(parts, config, more string) string {
+		return `{"contents":[{"parts":[{"text":"a fox"}` + parts + `],"role":"user"}],"generationConfig":{"imageConfig":{` + config +
+			`},"responseModalities":["IMAGE"]` + more + `}`
+	}
+	const model, inline = "gemini-nano-banana-2.1", `,{"inlineData":{"data":"YWJj","mimeType":"image/png"}}`
+	large := jobcall.Reference{Type: "image/jpeg", Size: 16 << 20}
+	conformance.CheckSubmissions(t, gemini.Provider, nil, map[string]conformance.Submission{
+		"one image": {picture(), path(model), body("", `"aspectRatio":"1:1","imageSize":"1K"`, "}")},
+		"an edit":   {picture(task.Tier("4K"), task.From("a", "b")), path(model), body(inline+inline, `"imageSize":"4K"`, "}")},
+		"the old model": {picture(task.Model("models/gemini-2.5-flash-image"), task.Ratio("21:9")), path("gemini-2.5-flash-image"),
+			body("", `"aspectRatio":"21:9"`, "}")},
+		"a small and very wide image": {picture(task.Tier("512p"), task.Ratio("8:1")), path(model),
+			body("", `"aspectRatio":"8:1","imageSize":"512"`, "}")},
+		"params": {picture(task.Params(`{"temperature":0.5,"personGeneration":"ALLOW_ADULT",` +
+			`"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]}`)), path(model),
+			body("", `"aspectRatio":"1:1","imageSize":"1K","personGeneration":"ALLOW_ADULT"`,
+				`,"temperature":0.5},"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]`)},
+	})
+	conformance.CheckUnsuitable(t, gemini.Provider, map[string]jobcall.Task{
+		"too many images":                    picture(task.Count(11)),
+		"too many references":                picture(task.From(slices.Repeat([]string{"a"}, 15)...)),
+		"a gif":                              picture(task.From("a.gif")),
+		"more bytes than a request may have": picture(task.References(large)),
+		"a mask":                             picture(task.From("a"), task.Mask(task.Named("b"))),
+		"an unknown ratio":                   picture(task.Ratio("5:7")),
+		"a ratio of another model":           picture(task.Model("gemini-3-pro-image"), task.Ratio("8:1")),
+		"an unknown tier":                    picture(task.Tier("8K")),
+		"a tier of another model":            picture(task.Model("gemini-2.5-flash-image"), task.Tier("2K")),
+		"an unknown field":                   picture(task.Params(`{"style":"noir"}`)),
+		"params that are no object":          picture(task.Params(`[1]`)),
+	})
+}
+
+// TestResults tests that each call makes another image, and that no draft is a result.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	studio := fakestudio.NewGemini(t)
+	a, w := conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(6))
+	p, err := jobcall.Submit(t.Context(), a, w)
+	if err != nil || len(p.Results) != 6 || studio.Accepted() != 6 {
+		t.Fatalf("%+v, %v of %d calls", p, err, studio.Accepted())
+	}
+	seen := map[string]bool{string(fakestudio.Picture(0)): true} // the draft
+	for _, r := range p.Results {
+		if data, _ := conformance.Fetch(t, a, w, r); r.Type != "image/png" || seen[string(data)] {
+			t.Errorf("type %q, or the draft, or the same image twice", r.Type)
+		} else {
+			seen[string(data)] = true
+		}
 	}
 }
 
@@ -131,8 +117,8 @@ func TestSeeds(t *testing.T) {
 func TestSomeCallsFail(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{},
-		fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`}, fakestudio.Behaviour{})
+	studio.Expect(fakestudio.Failure(`{"finishReason":"IMAGE_SAFETY"}`), fakestudio.Behaviour{},
+		fakestudio.Failure(`{"finishReason":"NO_IMAGE"}`), fakestudio.Behaviour{})
 	p, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(4)))
 	if err != nil || len(p.Results) != 2 {
 		t.Fatalf("%+v, %v", p, err)
@@ -144,8 +130,8 @@ func TestSomeCallsFail(t *testing.T) {
 func TestAllCallsFail(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	studio.Expect(fakestudio.Behaviour{Failed: `{"finishReason":"NO_IMAGE"}`},
-		fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, fakestudio.Behaviour{LoseAnswer: true})
+	studio.Expect(fakestudio.Failure(`{"finishReason":"NO_IMAGE"}`),
+		fakestudio.Failure(`{"finishReason":"IMAGE_SAFETY"}`), fakestudio.Behaviour{LoseAnswer: true})
 	_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(3)))
 	want := blocked
 	want.Lost = true
@@ -188,19 +174,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestBusyStops tests that no more calls begin after a rejection of the line.
-func TestBusyStops(t *testing.T) {
-	t.Parallel()
-	studio := fakestudio.NewGemini(t)
-	for range 10 {
-		studio.Expect(fakestudio.Behaviour{Status: 429, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")})
-	}
-	_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(10)))
-	_ = conformance.JobFailure(t, err)
-	if n := len(studio.Submissions()); n > 7 { // four at once, and the calls begun before the first response was read
-		t.Errorf("%d calls", n)
-	}
-}
+// badKey is Google's response to an invalid key.
+const badKey = `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"x","details":[{"reason":"API_KEY_INVALID"}]}}`
 
 func googleError(code int, status, message string) string {
 	message += " " + conformance.Secret
@@ -210,95 +185,44 @@ func googleError(code int, status, message string) string {
 
 func TestImageFailures(t *testing.T) {
 	t.Parallel()
-	table := map[string]struct {
-		how  fakestudio.Behaviour
-		want conformance.Outcome
-	}{
-		"argument": {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "Unable to process input image.")},
-			unsuitable},
-		"key": {fakestudio.Behaviour{Status: 400,
-			Body: `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"x","details":[{"reason":"API_KEY_INVALID"}]}}`}, cred},
-		"billing":   {fakestudio.Behaviour{Status: 400, Body: googleError(400, "FAILED_PRECONDITION", "x")}, cred},
-		"leaked":    {fakestudio.Behaviour{Status: 403, Body: googleError(403, "PERMISSION_DENIED", "x")}, cred},
-		"model":     {fakestudio.Behaviour{Status: 404, Body: googleError(404, "NOT_FOUND", "x")}, noModel},
-		"exhausted": {fakestudio.Behaviour{Status: 429, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")}, busy},
-		"overload":  {fakestudio.Behaviour{Status: 503, Body: googleError(503, "UNAVAILABLE", "The model is overloaded.")}, busy},
-		"internal":  {fakestudio.Behaviour{Status: 500, Body: googleError(500, "INTERNAL", "x")}, broken},
-		"deadline":  {fakestudio.Behaviour{Status: 504, Body: googleError(504, "DEADLINE_EXCEEDED", "x")}, broken},
-		"page":      {fakestudio.Behaviour{Status: 200, Body: "<html>"}, broken},
-		"prompt":    {fakestudio.Behaviour{Status: 200, Body: `{"promptFeedback":{"blockReason":"OTHER"}}`}, blocked},
+	cases := map[string]conformance.Case{
+		"argument":  {fakestudio.Refusal(400, googleError(400, "INVALID_ARGUMENT", "Unable to process input image.")), unsuitable},
+		"key":       {fakestudio.Refusal(400, badKey), cred},
+		"billing":   {fakestudio.Refusal(400, googleError(400, "FAILED_PRECONDITION", "x")), cred},
+		"leaked":    {fakestudio.Refusal(403, googleError(403, "PERMISSION_DENIED", "x")), cred},
+		"model":     {fakestudio.Refusal(404, googleError(404, "NOT_FOUND", "x")), noModel},
+		"exhausted": {fakestudio.Refusal(429, googleError(429, "RESOURCE_EXHAUSTED", "x")), busy},
+		"overload":  {fakestudio.Refusal(503, googleError(503, "UNAVAILABLE", "The model is overloaded.")), busy},
+		"internal":  {fakestudio.Refusal(500, googleError(500, "INTERNAL", "x")), broken},
+		"deadline":  {fakestudio.Refusal(504, googleError(504, "DEADLINE_EXCEEDED", "x")), broken},
+		"page":      {fakestudio.Refusal(200, "<html>"), broken},
+		"prompt":    {fakestudio.Refusal(200, `{"promptFeedback":{"blockReason":"OTHER"}}`), blocked},
 		"lost":      {fakestudio.Behaviour{LoseAnswer: true}, lost},
-		"text only": {fakestudio.Behaviour{Failed: `{"finishReason":"STOP","content":{"parts":[{"text":"I would rather not."}]}}`}, nothing},
-		"no base64": {fakestudio.Behaviour{
-			Failed: `{"finishReason":"STOP","content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"*"}}]}}`}, nothing},
-		"empty": {fakestudio.Behaviour{Status: 200, Body: `{}`}, nothing},
+		"text only": {fakestudio.Failure(`{"finishReason":"STOP","content":{"parts":[{"text":"I would rather not."}]}}`), nothing},
+		"no base64": {fakestudio.Failure(`{"finishReason":"STOP","content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"*"}}]}}`),
+			nothing},
+		"empty": {fakestudio.Refusal(200, `{}`), nothing},
 	}
 	for _, reason := range []string{"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
 		"IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"} {
-		table[reason] = struct {
-			how  fakestudio.Behaviour
-			want conformance.Outcome
-		}{fakestudio.Behaviour{Failed: `{"finishReason":"` + reason + `"}`}, blocked}
+		cases[reason] = conformance.Case{fakestudio.Failure(`{"finishReason":"` + reason + `"}`), blocked}
 	}
 	for _, reason := range []string{"LANGUAGE", "OTHER", "IMAGE_OTHER", "NO_IMAGE", "MALFORMED_RESPONSE", "MAX_TOKENS"} {
-		table[reason] = struct {
-			how  fakestudio.Behaviour
-			want conformance.Outcome
-		}{fakestudio.Behaviour{Failed: `{"finishReason":"` + reason + `"}`}, nothing}
+		cases[reason] = conformance.Case{fakestudio.Failure(`{"finishReason":"` + reason + `"}`), nothing}
 	}
-	for name, tt := range table {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			studio := fakestudio.NewGemini(t)
-			studio.Expect(tt.how)
-			_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture())
-			conformance.CheckOutcome(t, "a submission", err, tt.want)
-		})
-	}
+	conformance.CheckOutcomes(t, gemini.Provider, picture(), cases)
 }
 
-// TestUnsuitable tests that tasks impossible for the provider are rejected before a call.
-func TestUnsuitable(t *testing.T) {
+// TestUnsent tests an invalid model and an unreadable reference.
+func TestUnsent(t *testing.T) {
 	t.Parallel()
-	studio := fakestudio.NewGemini(t)
-	a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
-	ref := task.Reference("image/png", "https://media.example/1", string(fakestudio.Picture(1)))
-	large := jobcall.Reference{Type: "image/jpeg", Size: 16 << 20}
-	for name, change := range map[string]task.Change{
-		"too many images":     task.Count(11),
-		"too many references": func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{ref}, 15) },
-		"a gif": func(w *jobcall.Task) {
-			w.References = []jobcall.Reference{task.Reference("image/gif", "https://media.example/1", "GIF89a")}
-		},
-		"more bytes than a request may have": func(w *jobcall.Task) { w.References = []jobcall.Reference{large} },
-		"a mask":                             func(w *jobcall.Task) { w.References, w.Mask = []jobcall.Reference{ref}, &ref },
-		"an unknown ratio":                   func(w *jobcall.Task) { w.Ratio = "5:7" },
-		"a ratio of another model":           func(w *jobcall.Task) { w.Model, w.Ratio = "gemini-3-pro-image", "8:1" },
-		"an unknown tier":                    func(w *jobcall.Task) { w.Tier = "8K" },
-		"a tier of another model":            func(w *jobcall.Task) { w.Model, w.Tier = "gemini-2.5-flash-image", "2K" },
-		"an unknown field":                   task.Params(`{"style":"noir"}`),
-		"params that are no object":          task.Params(`[1]`),
-		"sound":                              func(w *jobcall.Task) { w.Kind = "sound" },
-	} {
-		_, err := jobcall.Submit(t.Context(), a, picture(change))
-		if got := conformance.OutcomeOf(t, err); got != unsuitable {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-	_, err := jobcall.Submit(t.Context(), a, picture(task.Model("../x")))
-	if got := conformance.OutcomeOf(t, err); got != noModel {
-		t.Errorf("an invalid model id: %+v", got)
-	}
-	gone := ref
+	gone := task.Reference("image/png", "", "abc")
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
-	_, err = jobcall.Submit(t.Context(), a, picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{gone} }))
-	want := conformance.NewOutcome(fault.UpstreamError, upstream.NextLater, upstream.HealthNone)
-	if got := conformance.OutcomeOf(t, err); got != want {
-		t.Errorf("an unreadable reference: %+v", got)
-	}
-	if n := len(studio.Submissions()); n != 0 {
-		t.Errorf("%d calls", n)
-	}
+	conformance.CheckUnsent(t, gemini.Provider, fakestudio.NewGemini(t), map[string]conformance.Unsent{
+		"an invalid model":        {Task: picture(task.Model("../x")), Want: noModel},
+		"an unreadable reference": {Task: picture(task.References(gone)), Want: pictures.Refused.Then(upstream.NextLater)},
+	})
+	a := conformance.LineAnswering(t, gemini.Provider, 200, "")
 	if _, err := a.Poll(t.Context(), picture(), "x"); err == nil {
 		t.Error("images have no tickets")
 	}
@@ -327,18 +251,19 @@ func FuzzImages(f *testing.F) {
 	})
 }
 
-// TestBlockStops tests that no more calls begin after a blocked prompt, but more begin after a
-// blocked image.
-func TestBlockStops(t *testing.T) {
+// TestStops tests that no more calls begin after a rejection of the line or the prompt, but more begin
+// after a blocked image.
+func TestStops(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		behaviour fakestudio.Behaviour
 		least     int
 		most      int
 	}{
-		"prompt":  {fakestudio.Behaviour{Status: 200, Body: `{"promptFeedback":{"blockReason":"OTHER"}}`}, 1, 7},
-		"refused": {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "x")}, 1, 7},
-		"image":   {fakestudio.Behaviour{Failed: `{"finishReason":"IMAGE_SAFETY"}`}, 10, 10},
+		"busy":    {fakestudio.Refusal(429, googleError(429, "RESOURCE_EXHAUSTED", "x")), 1, 7},
+		"prompt":  {fakestudio.Refusal(200, `{"promptFeedback":{"blockReason":"OTHER"}}`), 1, 7},
+		"refused": {fakestudio.Refusal(400, googleError(400, "INVALID_ARGUMENT", "x")), 1, 7},
+		"image":   {fakestudio.Failure(`{"finishReason":"IMAGE_SAFETY"}`), 10, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

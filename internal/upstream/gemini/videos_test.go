@@ -2,12 +2,8 @@ package gemini_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/tidwall/gjson"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
@@ -24,139 +20,75 @@ func clip(change ...task.Change) jobcall.Task {
 
 func veo(w *jobcall.Task) { w.Model = "veo-3.1-generate" }
 
+// TestVideos tests the path and body of each submission.
 func TestVideos(t *testing.T) {
 	t.Parallel()
-	png := task.Reference("image/png", "https://media.example/1", string(fakestudio.Picture(9)))
-	mp4 := task.Reference("video/mp4", "https://media.example/1", string(fakestudio.Clip()))
-	for name, tt := range map[string]struct {
-		work   jobcall.Task
-		vertex bool
-		sent   string
-	}{
-		"omni": {work: clip(),
-			sent: `{"background":true,"generation_config":{"video_config":{"task":"text_to_video"}},"input":[{"text":"a fox runs","type":"text"}],` +
-				`"model":"gemini-omni-1.1-flash",` +
-				`"response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"}}`},
-		"omni from a picture": {work: clip(func(w *jobcall.Task) {
-			w.Model, w.Prompt, w.Ratio, w.Tier, w.Seconds = "models/gemini-omni-1.1-flash", "", "", "4K", 0
-			w.References = []jobcall.Reference{png}
-		}), sent: `{"background":true,"generation_config":{"video_config":{"task":"image_to_video"}},` +
-			`"input":[{"data":"…","mime_type":"image/png","type":"image"}],"model":"gemini-omni-1.1-flash",` +
-			`"response_format":{"delivery":"uri","resolution":"4k","type":"video"}}`},
-		"omni from pictures": {work: clip(func(w *jobcall.Task) {
-			w.References = []jobcall.Reference{png, png}
-			w.Params = json.RawMessage(`{"seed":7,"safety_settings":[{"category":"X","threshold":"Y"}]}`)
-		}), sent: `{"background":true,"generation_config":{"seed":7,"video_config":{"task":"reference_to_video"}},` +
-			`"input":[{"text":"a fox runs","type":"text"},` +
-			`{"data":"…","mime_type":"image/png","type":"image"},{"data":"…","mime_type":"image/png","type":"image"}],` +
-			`"model":"gemini-omni-1.1-flash",` +
-			`"response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"},` +
-			`"safety_settings":[{"category":"X","threshold":"Y"}]}`},
-		"omni from a clip": {work: clip(func(w *jobcall.Task) { w.References = []jobcall.Reference{mp4, png} }),
-			sent: `{"background":true,"generation_config":{"video_config":{"task":"edit"}},"input":[{"text":"a fox runs","type":"text"},` +
-				`{"data":"…","mime_type":"video/mp4","type":"video"},{"data":"…","mime_type":"image/png","type":"image"}],` +
-				`"model":"gemini-omni-1.1-flash",` +
-				`"response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"}}`},
-		"omni with a task": {work: clip(func(w *jobcall.Task) {
-			w.References, w.Params = []jobcall.Reference{mp4}, json.RawMessage(`{"task":"extend"}`)
-		}),
-			sent: `{"background":true,"generation_config":{"video_config":{"task":"extend"}},"input":[{"text":"a fox runs","type":"text"},` +
-				`{"data":"…","mime_type":"video/mp4","type":"video"}],"model":"gemini-omni-1.1-flash",` +
-				`"response_format":{"aspect_ratio":"16:9","delivery":"uri","duration":"8s","resolution":"720p","type":"video"}}`},
-		"veo": {work: clip(veo), sent: `{"instances":[{"prompt":"a fox runs"}],` +
-			`"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"720p","sampleCount":1}}`},
-		"veo from a picture": {work: clip(veo, func(w *jobcall.Task) {
-			w.References, w.Ratio, w.Seconds, w.Prompt = []jobcall.Reference{png}, "", 0, ""
-			w.Params = json.RawMessage(`{"negativePrompt":"dogs","generateAudio":false}`)
-		}), sent: `{"instances":[{"image":{"bytesBase64Encoded":"…","mimeType":"image/png"},"prompt":""}],` +
-			`"parameters":{"generateAudio":false,"negativePrompt":"dogs","resolution":"720p","sampleCount":1}}`},
-		"veo from pictures": {work: clip(veo, func(w *jobcall.Task) { w.References, w.Tier = []jobcall.Reference{png, png}, "2160p" }),
-			sent: `{"instances":[{"prompt":"a fox runs","referenceImages":[` +
-				`{"image":{"bytesBase64Encoded":"…","mimeType":"image/png"},"referenceType":"asset"},` +
-				`{"image":{"bytesBase64Encoded":"…","mimeType":"image/png"},"referenceType":"asset"}]}],` +
-				`"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"4k","sampleCount":1}}`},
-		"veo on vertex": {work: clip(veo), vertex: true, sent: `{"instances":[{"prompt":"a fox runs"}],` +
-			`"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"720p","sampleCount":1}}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			studio := fakestudio.NewGemini(t)
-			studio.Vertex = tt.vertex
-			studio.Expect(fakestudio.Behaviour{Polls: 2, PollStatus: 503, PollStatusTimes: 1})
-			a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
-			if a.Blocks(tt.work) {
-				t.Error("clips block")
-			}
-			p, err := jobcall.Submit(t.Context(), a, tt.work)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := studio.Submissions()[0]
-			if p.Done || !strings.HasSuffix(p.Ticket, got.Ticket) {
-				t.Fatalf("%+v", p)
-			}
-			sent := string(got.Body)
-			for _, path := range []string{"input.#.data", "instances.0.image.bytesBase64Encoded",
-				"instances.0.referenceImages.#.image.bytesBase64Encoded"} {
-				for _, data := range gjson.Get(sent, path).Array() {
-					sent = strings.ReplaceAll(sent, data.Str, "…")
-				}
-			}
-			if sent != tt.sent {
-				t.Errorf("sent %s\nwant %s", sent, tt.sent)
-			}
-			// Another node polls.
-			a, ticket := conformance.Line(t, gemini.Provider, studio.URL(), nil), p.Ticket
-			_, err = a.Poll(t.Context(), tt.work, ticket)
-			if m := conformance.JobFailure(t, err); m.Next != upstream.NextPoll {
-				t.Errorf("a poll that was answered 503: %+v", m)
-			}
-			for range 2 {
-				if p, err = a.Poll(t.Context(), tt.work, ticket); err != nil || p.Done || p.Ticket != ticket {
-					t.Fatalf("%+v, %v", p, err)
-				}
-			}
-			if p, err = a.Poll(t.Context(), tt.work, ticket); err != nil || !p.Done || len(p.Results) != 1 {
-				t.Fatalf("%+v, %v", p, err)
-			}
-			data, _ := conformance.Fetch(t, a, tt.work, p.Results[0])
-			if (p.Results[0].Ref == "") != tt.vertex || !bytes.Equal(data, fakestudio.Clip()) {
-				t.Error("another clip")
-			}
-		})
+	const (
+		interactions, operations = "/v1beta/interactions", "/v1beta/models/veo-3.1-generate:predictLongRunning"
+
+		text    = `{"text":"a fox runs","type":"text"}`
+		image   = `{"data":"YWJj","mime_type":"image/png","type":"image"}`
+		video   = `{"data":"YWJj","mime_type":"video/mp4","type":"video"}`
+		asset   = `{"image":{"bytesBase64Encoded":"YWJj","mimeType":"image/png"},"referenceType":"asset"}`
+		seconds = `"duration":"8s",`
+	)
+	omni := func(config, input, format, more string) string {
+		return `{"background":true,"generation_config":{` + config + `},"input":[` + input + `],"model":"gemini-omni-1.1-flash",` +
+			`"response_format":{` + format + `,"type":"video"}` + more + `}`
 	}
+	doing := func(task string) string { return `"video_config":{"task":"` + task + `"}` }
+	const hd, wide = `"delivery":"uri",` + seconds + `"resolution":"720p"`, `"aspect_ratio":"16:9",`
+	large := jobcall.Reference{Type: "video/mp4", Size: 30 << 20}
+	conformance.CheckSubmissions(t, gemini.Provider, nil, map[string]conformance.Submission{
+		"omni": {clip(), interactions, omni(doing("text_to_video"), text, wide+hd, "")},
+		"omni from a picture": {clip(task.Model("models/gemini-omni-1.1-flash"), task.Prompt(""), task.From("a"),
+			task.Tier("4K"), task.Seconds(0)),
+			interactions, omni(doing("image_to_video"), image, `"delivery":"uri","resolution":"4k"`, "")},
+		"omni from pictures": {clip(task.From("a", "b"), task.Params(`{"seed":7,"safety_settings":[{"category":"X","threshold":"Y"}]}`)),
+			interactions, omni(`"seed":7,`+doing("reference_to_video"), text+","+image+","+image, hd,
+				`,"safety_settings":[{"category":"X","threshold":"Y"}]`)},
+		"omni from a clip": {clip(task.From("a.mp4", "b"), task.Ratio("16:9")), interactions,
+			omni(doing("edit"), text+","+video+","+image, wide+hd, "")},
+		"omni with a task": {clip(task.From("a.mp4"), task.Params(`{"task":"extend"}`)), interactions,
+			omni(doing("extend"), text+","+video, hd, "")},
+
+		"veo": {clip(veo), operations, `{"instances":[{"prompt":"a fox runs"}],` +
+			`"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"720p","sampleCount":1}}`},
+		"veo from a picture": {clip(veo, task.From("a"), task.Seconds(0), task.Prompt(""),
+			task.Params(`{"negativePrompt":"dogs","generateAudio":false}`)), operations,
+			`{"instances":[{"image":{"bytesBase64Encoded":"YWJj","mimeType":"image/png"},"prompt":""}],` +
+				`"parameters":{"generateAudio":false,"negativePrompt":"dogs","resolution":"720p","sampleCount":1}}`},
+		"veo from pictures": {clip(veo, task.From("a", "b"), task.Ratio("16:9"), task.Tier("2160p")), operations,
+			`{"instances":[{"prompt":"a fox runs","referenceImages":[` + asset + `,` + asset + `]}],` +
+				`"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"4k","sampleCount":1}}`},
+	})
+	conformance.CheckUnsuitable(t, gemini.Provider, map[string]jobcall.Task{
+		"ratio":                     clip(task.Ratio("1:1")),
+		"480p":                      clip(task.Tier("480p")),
+		"two seconds":               clip(task.Seconds(2)),
+		"eleven seconds":            clip(task.Seconds(11)),
+		"neither":                   clip(task.Prompt("")),
+		"eight references":          clip(task.From(slices.Repeat([]string{"a"}, 8)...)),
+		"a mask":                    clip(task.From("a"), task.Mask(task.Named("b"))),
+		"a large clip":              clip(task.References(large)),
+		"a field that nobody knows": clip(task.Params(`{"store":false}`)),
+		"veo: no prompt":            clip(veo, task.Prompt("")),
+		"veo: pictures alone":       clip(veo, task.Prompt(""), task.From("a", "b")),
+		"veo: four":                 clip(veo, task.From("a", "b", "c", "d")),
+		"veo: a clip":               clip(veo, task.From("a.mp4")),
+		"veo: 360p":                 clip(veo, task.Tier("360p")),
+		"veo: a field of omni's":    clip(veo, task.Params(`{"task":"edit"}`)),
+	})
 }
 
-func TestVideosUnsuitable(t *testing.T) {
+// TestInlineClip tests operations in the format of Vertex AI: the clip is in the response to a poll.
+func TestInlineClip(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
-	png := task.Reference("image/png", "https://media.example/1", string(fakestudio.Picture(1)))
-	mp4 := task.Reference("video/mp4", "https://media.example/1", string(fakestudio.Clip()))
-	for name, work := range map[string]jobcall.Task{
-		"veo: no prompt":            clip(veo, func(w *jobcall.Task) { w.Prompt = "" }),
-		"veo: pictures alone":       clip(veo, func(w *jobcall.Task) { w.Prompt, w.References = "", []jobcall.Reference{png, png} }),
-		"veo: four":                 clip(veo, func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{png}, 4) }),
-		"veo: a clip":               clip(veo, func(w *jobcall.Task) { w.References = []jobcall.Reference{mp4} }),
-		"veo: 360p":                 clip(veo, func(w *jobcall.Task) { w.Tier = "360p" }),
-		"veo: a field of omni's":    clip(veo, task.Params(`{"task":"edit"}`)),
-		"ratio":                     clip(func(w *jobcall.Task) { w.Ratio = "1:1" }),
-		"480p":                      clip(func(w *jobcall.Task) { w.Tier = "480p" }),
-		"two seconds":               clip(func(w *jobcall.Task) { w.Seconds = 2 }),
-		"eleven seconds":            clip(func(w *jobcall.Task) { w.Seconds = 11 }),
-		"neither":                   clip(func(w *jobcall.Task) { w.Prompt = "" }),
-		"eight references":          clip(func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{png}, 8) }),
-		"a mask":                    clip(func(w *jobcall.Task) { w.References, w.Mask = []jobcall.Reference{png}, &png }),
-		"a large clip":              clip(func(w *jobcall.Task) { w.References = []jobcall.Reference{{Type: "video/mp4", Size: 30 << 20}} }),
-		"a field that nobody knows": clip(task.Params(`{"store":false}`)),
-	} {
-		_, err := jobcall.Submit(t.Context(), a, work)
-		if got, want := conformance.OutcomeOf(t, err), field; got != want {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-	if n := len(studio.Submissions()); n != 0 {
-		t.Errorf("%d calls", n)
+	studio.Vertex = true
+	p, err := conformance.SubmitAndPoll(t, conformance.Line(t, gemini.Provider, studio.URL(), nil), clip(veo))
+	if err != nil || len(p.Results) != 1 || p.Results[0].Ref != "" || !bytes.Equal(p.Results[0].Data, fakestudio.Clip()) {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 
@@ -165,43 +97,31 @@ func TestVideoTroubles(t *testing.T) {
 	t.Parallel()
 	audio := policy
 	audio.Param = "audio"
-	for name, tt := range map[string]struct {
-		how  fakestudio.Behaviour
-		want conformance.Outcome
-	}{
-		"argument": {fakestudio.Behaviour{Status: 400, Body: googleError(400, "INVALID_ARGUMENT", "1080p needs 8 seconds.")}, field},
-		"policy": {fakestudio.Behaviour{Status: 400,
-			Body: googleError(400, "INVALID_ARGUMENT", "This prompt contains words that violate our usage guidelines.")}, policy},
-		"sound": {fakestudio.Behaviour{Status: 400,
-			Body: googleError(400, "INVALID_ARGUMENT", "The audio would violate our guidelines.")}, audio},
-		"reference": {fakestudio.Behaviour{Status: 400,
-			Body: googleError(400, "INVALID_ARGUMENT", "Unable to process input image.")}, material},
-		"safety token":  {fakestudio.Behaviour{Status: 400, Body: googleError(400, "SAFETY", "no")}, policy},
-		"another token": {fakestudio.Behaviour{Status: 400, Body: `{"error":{"code":"PROHIBITED_CONTENT","message":"no"}}`}, policy},
-		"key": {fakestudio.Behaviour{Status: 400,
-			Body: `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"x","details":[{"reason":"API_KEY_INVALID"}]}}`}, cred},
-		"billing":        {fakestudio.Behaviour{Status: 400, Body: googleError(400, "FAILED_PRECONDITION", "x")}, cred},
-		"model":          {fakestudio.Behaviour{Status: 404, Body: googleError(404, "NOT_FOUND", "x")}, noModel},
-		"exhausted":      {fakestudio.Behaviour{Status: 429, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")}, busy},
-		"overload":       {fakestudio.Behaviour{Status: 503, Body: googleError(503, "UNAVAILABLE", "The model is overloaded.")}, busy},
-		"internal":       {fakestudio.Behaviour{Status: 500, Body: googleError(500, "INTERNAL", "x")}, broken},
-		"page":           {fakestudio.Behaviour{Status: 502, Body: "<html>"}, broken},
-		"lost":           {fakestudio.Behaviour{LoseAnswer: true}, lost},
-		"names nothing":  {fakestudio.Behaviour{Status: 200, Body: `{"status":"queued"}`}, lost},
-		"a strange name": {fakestudio.Behaviour{Status: 200, Body: `{"name":"models/veo/operations/../../x","id":"../x"}`}, lost},
-		"a page of 200":  {fakestudio.Behaviour{Status: 200, Body: `<html>`}, lost},
-		"error in 200":   {fakestudio.Behaviour{Status: 200, Body: googleError(429, "RESOURCE_EXHAUSTED", "x")}, busy},
-	} {
-		for protocol, work := range map[string]jobcall.Task{"omni": clip(), "veo": clip(veo)} {
-			t.Run(name+" of "+protocol, func(t *testing.T) {
-				t.Parallel()
-				studio := fakestudio.NewGemini(t)
-				studio.Expect(tt.how)
-				_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), work)
-				conformance.CheckOutcome(t, "a submission", err, tt.want)
-			})
-		}
+	argument := func(message string) fakestudio.Behaviour {
+		return fakestudio.Refusal(400, googleError(400, "INVALID_ARGUMENT", message))
 	}
+	cases := map[string]conformance.Case{
+		"argument":       {argument("1080p needs 8 seconds."), field},
+		"policy":         {argument("This prompt contains words that violate our usage guidelines."), policy},
+		"sound":          {argument("The audio would violate our guidelines."), audio},
+		"reference":      {argument("Unable to process input image."), material},
+		"safety token":   {fakestudio.Refusal(400, googleError(400, "SAFETY", "no")), policy},
+		"another token":  {fakestudio.Refusal(400, `{"error":{"code":"PROHIBITED_CONTENT","message":"no"}}`), policy},
+		"key":            {fakestudio.Refusal(400, badKey), cred},
+		"billing":        {fakestudio.Refusal(400, googleError(400, "FAILED_PRECONDITION", "x")), cred},
+		"model":          {fakestudio.Refusal(404, googleError(404, "NOT_FOUND", "x")), noModel},
+		"exhausted":      {fakestudio.Refusal(429, googleError(429, "RESOURCE_EXHAUSTED", "x")), busy},
+		"overload":       {fakestudio.Refusal(503, googleError(503, "UNAVAILABLE", "The model is overloaded.")), busy},
+		"internal":       {fakestudio.Refusal(500, googleError(500, "INTERNAL", "x")), broken},
+		"page":           {fakestudio.Refusal(502, "<html>"), broken},
+		"lost":           {fakestudio.Behaviour{LoseAnswer: true}, lost},
+		"names nothing":  {fakestudio.Refusal(200, `{"status":"queued"}`), lost},
+		"a strange name": {fakestudio.Refusal(200, `{"name":"models/veo/operations/../../x","id":"../x"}`), lost},
+		"a page of 200":  {fakestudio.Refusal(200, `<html>`), lost},
+		"error in 200":   {fakestudio.Refusal(200, googleError(429, "RESOURCE_EXHAUSTED", "x")), busy},
+	}
+	t.Run("omni", func(t *testing.T) { conformance.CheckOutcomes(t, gemini.Provider, clip(), cases) })
+	t.Run("veo", func(t *testing.T) { conformance.CheckOutcomes(t, gemini.Provider, clip(veo), cases) })
 }
 
 // TestVideoEnds tests accepted tasks without a clip.
@@ -212,12 +132,8 @@ func TestVideoEnds(t *testing.T) {
 	audio.Next, audio.Param = upstream.NextSame, "audio"
 	timeout := conformance.NewOutcome(fault.RenderTimeout, upstream.NextLine, upstream.HealthFail)
 	none, unstable := clips.Empty, clips.Gone
-	type row struct {
-		how  fakestudio.Behaviour
-		want conformance.Outcome
-	}
-	fails := func(failed string) fakestudio.Behaviour { return fakestudio.Behaviour{Failed: failed} }
-	veoRows := map[string]row{
+	fails := fakestudio.Failure
+	conformance.CheckOutcomes(t, gemini.Provider, clip(veo), map[string]conformance.Case{
 		"filtered": {fails(`{"response":{"generateVideoResponse":{"raiMediaFilteredCount":1,` +
 			`"raiMediaFilteredReasons":["Sorry. Support codes: 1"]}}}`), again},
 		"sound": {fails(`{"response":{"generateVideoResponse":{"raiMediaFilteredCount":1,` +
@@ -238,8 +154,8 @@ func TestVideoEnds(t *testing.T) {
 		"lost id":       {fakestudio.Behaviour{Lost: true}, unstable},
 		"a poll too many": {fakestudio.Behaviour{PollStatus: 429, PollStatusTimes: 9},
 			conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, upstream.HealthCool)},
-	}
-	omniRows := map[string]row{
+	})
+	conformance.CheckOutcomes(t, gemini.Provider, clip(), map[string]conformance.Case{
 		"refused in words": {fails(`{"steps":[{"type":"model_output","content":[{"type":"text","text":"I cannot make this."}]}]}`), policy},
 		"refused silently": {fails(`{}`), policy},
 		"only an input":    {fails(`{"steps":[{"type":"user_input","content":[{"type":"video","uri":"https://x/1"}]}]}`), policy},
@@ -259,29 +175,7 @@ func TestVideoEnds(t *testing.T) {
 			conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, upstream.HealthFail)},
 		"a poll with 400": {fakestudio.Behaviour{PollStatus: 400, PollStatusTimes: 9},
 			conformance.NewOutcome(fault.UpstreamError, upstream.NextPoll, upstream.HealthNone)},
-	}
-	for protocol, rows := range map[string]map[string]row{"veo": veoRows, "omni": omniRows} {
-		for name, tt := range rows {
-			t.Run(name+" of "+protocol, func(t *testing.T) {
-				t.Parallel()
-				work := clip()
-				if protocol == "veo" {
-					work = clip(veo)
-				}
-				studio := fakestudio.NewGemini(t)
-				studio.Expect(tt.how)
-				a := conformance.Line(t, gemini.Provider, studio.URL(), nil)
-				p, err := jobcall.Submit(t.Context(), a, work)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for range 2 {
-					_, err = a.Poll(t.Context(), work, p.Ticket)
-				}
-				conformance.CheckOutcome(t, "the end", err, tt.want)
-			})
-		}
-	}
+	})
 }
 
 func TestVideoCancel(t *testing.T) {

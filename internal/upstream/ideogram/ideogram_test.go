@@ -8,7 +8,6 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
-	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/ideogram"
 	"tollgate/internal/upstream/jobcall"
 )
@@ -18,11 +17,7 @@ func TestBodies(t *testing.T) {
 	t.Parallel()
 	one, two := task.Reference("image/png", "https://media.example/1.png", "abc"), task.Reference("image/webp", "", "def")
 	film, gif := task.Reference("video/mp4", "", "abc"), task.Reference("image/gif", "", "abc")
-	for _, tt := range []struct {
-		name string
-		w    jobcall.Task
-		want string
-	}{
+	conformance.CheckBodies(t, ideogram.Provider, func(w jobcall.Task) string { return pathOf(w.Model) }, []conformance.Body{
 		{"a ratio", image(task.Count(3), task.Params(`{"seed":7,"magic_prompt":"off","quality":"low"}`)), `{"async":true,"magic_prompt":"off",` +
 			`"num_images":3,"prompt":"a lighthouse","quality":"low","seed":7,"size":"1280x720"}`},
 		{"upright", image(task.Larger("2K"), task.Shape("3:4", 1792, 2389)),
@@ -70,12 +65,7 @@ func TestBodies(t *testing.T) {
 		{"3, pixels", image(task.Model("ideogram-3"), task.Pixels(1000, 600)), ``},
 		{"3, another ratio", image(task.Model("ideogram-3"), task.Shape("21:9", 1568, 672)), ``},
 		{"an unknown model", image(task.Model("ideogram-5")), ``},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			conformance.CheckSubmission(t, ideogram.Provider, fakestudio.NewIdeogram(t), tt.w, pathOf(tt.w.Model), tt.want)
-		})
-	}
+	})
 }
 
 func pathOf(model string) string {
@@ -89,8 +79,7 @@ func pathOf(model string) string {
 // field.
 func TestOmitted(t *testing.T) {
 	t.Parallel()
-	studio, transport := fakestudio.NewIdeogram(t), exchange.NewTransport()
-	t.Cleanup(transport.CloseIdleConnections)
+	studio, transport := fakestudio.NewIdeogram(t), conformance.Transport(t)
 	a, err := ideogram.New(upstream.Target{Line: "main", Provider: ideogram.Provider, BaseURL: studio.URL(), Key: conformance.Secret,
 		Omit: []string{"num_images"}}, transport)
 	if err != nil {
@@ -185,7 +174,7 @@ func TestTaskOutcomes(t *testing.T) {
 		`{"status":"completed","data":[{"url":"","is_image_safe":false}]}`:                          v.FlaggedOutput,
 		`{"status":"completed","data":[{"url":"https://x.example/blurred","is_image_safe":false}]}`: v.FlaggedOutput,
 	} {
-		how := fakestudio.Behaviour{Failed: reason}
+		how := fakestudio.Failure(reason)
 		if got := conformance.OutcomeAfter(t, ideogram.Provider, fakestudio.NewIdeogram(t), how, image()); got != want {
 			t.Errorf("%s: %+v, want %+v", reason, got, want)
 		}

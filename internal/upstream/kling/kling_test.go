@@ -25,10 +25,7 @@ func picture(change ...task.Change) jobcall.Task { return task.With(task.Image("
 func TestSubmissions(t *testing.T) {
 	t.Parallel()
 	const options = `"options":{"external_task_id":"sub_1"},`
-	for name, tt := range map[string]struct {
-		task       jobcall.Task
-		path, body string
-	}{
+	conformance.CheckSubmissions(t, kling.Provider, nil, map[string]conformance.Submission{
 		"text": {clip(), "/text-to-video/kling-3.0", `{"contents":[{"type":"prompt","text":"waves"}],` + options +
 			`"settings":{"aspect_ratio":"16:9","duration":5,"multi_shot":false,"resolution":"720p"}}`},
 		"frames": {clip(task.From("last_frame=b", "first_frame=a"), task.Params(`{"audio":true}`)), "/image-to-video/kling-3.0",
@@ -58,31 +55,26 @@ func TestSubmissions(t *testing.T) {
 			`{"external_task_id":"sub_1","image_list":[{"image":"YWJj"},{"image":"https://media.example/b"}],` +
 				`"model_name":"kling-v3-omni","n":1,"prompt":"a lighthouse","resolution":"4k"}`},
 
-		"a last frame alone":              {task: clip(task.From("last_frame=a"))},
-		"a last frame of turbo":           {task: clip(task.From("first_frame=a", "last_frame=b"), task.Model("kling-3.0-turbo"))},
-		"two pictures of turbo":           {task: clip(task.From("a", "b"), task.Model("kling-3.0-turbo"))},
-		"references without omni":         {task: clip(task.From("reference=a"))},
-		"three pictures":                  {task: clip(task.From("a", "b", "c"))},
-		"a ratio beside a frame":          {task: clip(task.From("a"), task.Ratio("16:9"))},
-		"no sound of the newest":          {task: clip(task.Model("kling-4.0"), task.Params(`{"audio":false}`))},
-		"sound of 2.5":                    {task: clip(task.Model("kling-2.5-turbo"), task.Params(`{"audio":true}`))},
-		"sound of o1":                     {task: clip(task.Model("kling-o1"), task.Params(`{"audio":true}`))},
-		"sound of 2.6 in 720p":            {task: clip(task.Model("kling-2.6"), task.Params(`{"audio":true}`))},
-		"sound beside a video":            {task: clip(task.From("a.mp4"), task.Model("kling-3.0-omni"), task.Params(`{"audio":true}`))},
-		"a seed":                          {task: clip(task.Params(`{"seed":7}`))},
-		"480p":                            {task: clip(task.Tier("480p"))},
-		"several shots of turbo":          {task: clip(task.Model("kling-3.0-turbo"), task.Params(`{"multi_shot":true}`))},
-		"4K without omni":                 {task: picture(task.Tier("4K"))},
-		"a negative prompt and a picture": {task: picture(task.From("a"), task.Params(`{"negative_prompt":"fog"}`))},
-		"ten pictures":                    {task: picture(task.Count(10))},
-		"a large picture":                 {task: picture(task.From("a"), func(w *jobcall.Task) { w.References[0].Size = 11 << 20 })},
-		"a strange model":                 {task: clip(task.Model("../tasks"))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			conformance.CheckSubmission(t, kling.Provider, fakestudio.NewKling(t), tt.task, tt.path, tt.body)
-		})
-	}
+		"a last frame alone":              {Task: clip(task.From("last_frame=a"))},
+		"a last frame of turbo":           {Task: clip(task.From("first_frame=a", "last_frame=b"), task.Model("kling-3.0-turbo"))},
+		"two pictures of turbo":           {Task: clip(task.From("a", "b"), task.Model("kling-3.0-turbo"))},
+		"references without omni":         {Task: clip(task.From("reference=a"))},
+		"three pictures":                  {Task: clip(task.From("a", "b", "c"))},
+		"a ratio beside a frame":          {Task: clip(task.From("a"), task.Ratio("16:9"))},
+		"no sound of the newest":          {Task: clip(task.Model("kling-4.0"), task.Params(`{"audio":false}`))},
+		"sound of 2.5":                    {Task: clip(task.Model("kling-2.5-turbo"), task.Params(`{"audio":true}`))},
+		"sound of o1":                     {Task: clip(task.Model("kling-o1"), task.Params(`{"audio":true}`))},
+		"sound of 2.6 in 720p":            {Task: clip(task.Model("kling-2.6"), task.Params(`{"audio":true}`))},
+		"sound beside a video":            {Task: clip(task.From("a.mp4"), task.Model("kling-3.0-omni"), task.Params(`{"audio":true}`))},
+		"a seed":                          {Task: clip(task.Params(`{"seed":7}`))},
+		"480p":                            {Task: clip(task.Tier("480p"))},
+		"several shots of turbo":          {Task: clip(task.Model("kling-3.0-turbo"), task.Params(`{"multi_shot":true}`))},
+		"4K without omni":                 {Task: picture(task.Tier("4K"))},
+		"a negative prompt and a picture": {Task: picture(task.From("a"), task.Params(`{"negative_prompt":"fog"}`))},
+		"ten pictures":                    {Task: picture(task.Count(10))},
+		"a large picture":                 {Task: picture(task.From("a"), func(w *jobcall.Task) { w.References[0].Size = 11 << 20 })},
+		"a strange model":                 {Task: clip(task.Model("../tasks"))},
+	})
 }
 
 // TestLostAnswers tests a submission whose response was lost: Find finds the task by its key, and
@@ -116,10 +108,7 @@ func TestLostAnswers(t *testing.T) {
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	v := conformance.OutcomesOf(upstream.KindVideo)
-	for _, tt := range []struct {
-		how  fakestudio.Behaviour
-		want conformance.Outcome
-	}{
+	conformance.CheckFailures(t, kling.Provider, clip(), []conformance.Case{
 		{errorReply(401, 1002, "token invalid"), v.Account},
 		{errorReply(429, 1102, "resource pack used up"), v.Account},
 		{errorReply(403, 1103, "not authorised"), v.Account},
@@ -132,17 +121,13 @@ func TestCodes(t *testing.T) {
 		{errorReply(404, 1203, "no such model"), v.Model},
 		{errorReply(500, 5000, "internal"), v.Broken},
 		{errorReply(504, 5002, "timed out"), v.Lost},
-		{fakestudio.Behaviour{Failed: "Failure to pass the risk control system"}, v.Flagged},
-		{fakestudio.Behaviour{Failed: "internal error"}, v.Failed},
-	} {
-		if got := conformance.OutcomeAfter(t, kling.Provider, fakestudio.NewKling(t), tt.how, clip()); got != tt.want {
-			t.Errorf("%s%s: %+v, want %+v", tt.how.Body, tt.how.Failed, got, tt.want)
-		}
-	}
+		{fakestudio.Failure("Failure to pass the risk control system"), v.Flagged},
+		{fakestudio.Failure("internal error"), v.Failed},
+	})
 }
 
 // errorReply returns the behavior of answering with an error.
 func errorReply(status, code int, message string) fakestudio.Behaviour {
 	body, _ := json.Marshal(map[string]any{"code": code, "message": message, "request_id": "r"})
-	return fakestudio.Behaviour{Status: status, Body: string(body)}
+	return fakestudio.Refusal(status, string(body))
 }

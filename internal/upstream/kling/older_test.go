@@ -10,7 +10,6 @@ import (
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/credential"
-	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/kling"
 )
@@ -23,10 +22,9 @@ func paired(t *testing.T, secret string, later *time.Duration) (*kling.Adapter, 
 	t.Helper()
 	studio := fakestudio.NewKling(t)
 	studio.Access, studio.Secret = access, "SecretKey0123456789"
-	transport := exchange.NewTransport()
+	transport := conformance.Transport(t)
 	studio.Now = func() time.Time { return time.Now().Add(*later) }
 	keeper := &credential.Keeper{Now: studio.Now}
-	t.Cleanup(transport.CloseIdleConnections)
 	t.Cleanup(keeper.Close)
 	a, err := kling.New(upstream.Target{Line: "main", Provider: kling.Provider, BaseURL: studio.URL(), Key: secret, Strangers: transport,
 		Options: map[string]any{"access_key": access}}, transport, keeper)

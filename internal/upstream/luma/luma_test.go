@@ -19,11 +19,7 @@ import (
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	ten := slices.Repeat([]string{"1.png"}, 10)
-	for _, tt := range []struct {
-		name string
-		w    jobcall.Task
-		want string
-	}{
+	conformance.CheckBodies(t, luma.Provider, func(jobcall.Task) string { return "/v1/generations" }, []conformance.Body{
 		{"picture", image(task.Params(`{"output_format":"png","style":"manga"}`)),
 			`{"aspect_ratio":"16:9","model":"uni-1","output_format":"png","prompt":"a lighthouse","style":"manga","type":"image"}`},
 		{"a paid tier", image(task.Larger("2K"), task.NoRatio()),
@@ -70,12 +66,7 @@ func TestBodies(t *testing.T) {
 		{"a dearer clip", video(task.Params(`{"hdr":true}`)), ``},
 		{"sound", video(task.Params(`{"generate_audio":true}`)), ``},
 		{"a clip's seed", video(task.Params(`{"seed":7}`)), ``},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			conformance.CheckSubmission(t, luma.Provider, fakestudio.NewLuma(t), tt.w, "/v1/generations", tt.want)
-		})
-	}
+	})
 }
 
 // TestVideos tests clips made from a video: edits, and videos in another ratio. A case without a
@@ -83,44 +74,35 @@ func TestBodies(t *testing.T) {
 func TestVideos(t *testing.T) {
 	t.Parallel()
 	whole := task.Seconds(0)
-	for name, tt := range map[string]struct {
-		role string
-		w    jobcall.Task
-		want string
-	}{
-		"an edit": {"edit", video(whole, task.From("v.mp4"), task.Params(`{"strength":"flex_2"}`)), `{"model":"ray-3.2","prompt":"waves",` +
-			`"source":{"url":"https://media.example/v.mp4","media_type":"video/mp4"},"type":"video_edit",` +
-			`"video":{"edit":{"strength":"flex_2"},"resolution":"720p"}}`},
-		"an edit with a first frame": {"edit", video(whole, task.From("reference=inline.mp4", "first_frame=1.png"), task.Tier("1080p")),
+	conformance.CheckSubmissions(t, luma.Provider, nil, map[string]conformance.Submission{
+		"without video_role": {Task: video(whole, task.From("v.mp4"))},
+	})
+	conformance.CheckSubmissions(t, luma.Provider, map[string]any{"video_role": "edit"}, map[string]conformance.Submission{
+		"an edit": {video(whole, task.From("v.mp4"), task.Params(`{"strength":"flex_2"}`)), "/v1/generations",
+			`{"model":"ray-3.2","prompt":"waves",` +
+				`"source":{"url":"https://media.example/v.mp4","media_type":"video/mp4"},"type":"video_edit",` +
+				`"video":{"edit":{"strength":"flex_2"},"resolution":"720p"}}`},
+		"an edit with a first frame": {video(whole, task.From("reference=inline.mp4", "first_frame=1.png"), task.Tier("1080p")),
+			"/v1/generations",
 			`{"model":"ray-3.2","prompt":"waves","source":{"data":"YWJj","media_type":"video/mp4"},"type":"video_edit",` +
 				`"video":{"resolution":"1080p","start_frame":{"url":"https://media.example/1.png"}}}`},
-		"another ratio": {"reframe", video(whole, task.From("v.mp4"), task.Ratio("9:16")), `{"aspect_ratio":"9:16","model":"ray-3.2",` +
+		"a length":                  {Task: video(task.From("v.mp4"))},
+		"an edit with a ratio":      {Task: video(whole, task.From("v.mp4"), task.Ratio("9:16"))},
+		"two videos":                {Task: video(whole, task.From("v.mp4", "w.mp4"))},
+		"a video and a picture":     {Task: video(whole, task.From("v.mp4", "1.png"))},
+		"a video and a last frame":  {Task: video(whole, task.From("reference=v.mp4", "last_frame=1.png"))},
+		"a loop":                    {Task: video(whole, task.From("v.mp4"), task.Params(`{"loop":true}`))},
+		"a resolution":              {Task: video(whole, task.From("v.mp4"), task.Tier("4K"))},
+		"a picture made from video": {Task: image(task.From("v.mp4"))},
+	})
+	conformance.CheckSubmissions(t, luma.Provider, map[string]any{"video_role": "reframe"}, map[string]conformance.Submission{
+		"another ratio": {video(whole, task.From("v.mp4"), task.Ratio("9:16")), "/v1/generations", `{"aspect_ratio":"9:16","model":"ray-3.2",` +
 			`"prompt":"waves","source":{"url":"https://media.example/v.mp4","media_type":"video/mp4"},"type":"video_reframe",` +
 			`"video":{"resolution":"720p"}}`},
-
-		"without video_role":      {w: video(whole, task.From("v.mp4"))},
-		"a length":                {role: "edit", w: video(task.From("v.mp4"))},
-		"an edit with a ratio":    {role: "edit", w: video(whole, task.From("v.mp4"), task.Ratio("9:16"))},
-		"reframe without a ratio": {role: "reframe", w: video(whole, task.From("v.mp4"))},
-		"reframe with a strength": {role: "reframe",
-			w: video(whole, task.From("v.mp4"), task.Ratio("9:16"), task.Params(`{"strength":"flex_2"}`))},
-		"reframe with a frame":      {role: "reframe", w: video(whole, task.From("reference=v.mp4", "first_frame=1.png"), task.Ratio("9:16"))},
-		"two videos":                {role: "edit", w: video(whole, task.From("v.mp4", "w.mp4"))},
-		"a video and a picture":     {role: "edit", w: video(whole, task.From("v.mp4", "1.png"))},
-		"a video and a last frame":  {role: "edit", w: video(whole, task.From("reference=v.mp4", "last_frame=1.png"))},
-		"a loop":                    {role: "edit", w: video(whole, task.From("v.mp4"), task.Params(`{"loop":true}`))},
-		"a resolution":              {role: "edit", w: video(whole, task.From("v.mp4"), task.Tier("4K"))},
-		"a picture made from video": {role: "edit", w: image(task.From("v.mp4"))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			options := map[string]any{}
-			if tt.role != "" {
-				options["video_role"] = tt.role
-			}
-			conformance.CheckSubmissionWith(t, luma.Provider, options, fakestudio.NewLuma(t), tt.w, "/v1/generations", tt.want)
-		})
-	}
+		"reframe without a ratio": {Task: video(whole, task.From("v.mp4"))},
+		"reframe with a strength": {Task: video(whole, task.From("v.mp4"), task.Ratio("9:16"), task.Params(`{"strength":"flex_2"}`))},
+		"reframe with a frame":    {Task: video(whole, task.From("reference=v.mp4", "first_frame=1.png"), task.Ratio("9:16"))},
+	})
 	if err := luma.Info().CheckOptions(map[string]any{"video_role": "extend"}); err == nil {
 		t.Error("an unknown video_role was accepted")
 	}
@@ -131,27 +113,21 @@ func TestSubmissionOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, w := range []jobcall.Task{image(), video()} {
 		v := conformance.OutcomesOf(w.Kind)
-		for _, tt := range []struct {
-			status int
-			body   string
-			want   conformance.Outcome
-		}{
-			{400, `{"detail":"model is unknown"}`, v.Refused},
-			{401, `{"detail":"Invalid API key"}`, v.Account},
-			{402, `{"detail":"Insufficient funds"}`, v.Account},
-			{403, `{"detail":"Account suspended"}`, v.Account},
-			{413, `{"detail":"Media of more than 50 MB"}`, v.Refused},
-			{422, `{"detail":"start_frame goes with 5s"}`, v.Refused},
-			{429, `{"detail":"Too many concurrent jobs"}`, v.Busy},
-			{502, ``, v.Broken},
-			{503, `{"detail":"Could not ingest the media"}`, v.Broken},
-		} {
-			_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, luma.Provider, tt.status, tt.body), w)
-			if got := conformance.OutcomeOf(t, err); got != tt.want {
-				t.Errorf("%s, %d %s: %+v, want %+v", w.Kind, tt.status, tt.body, got, tt.want)
-			}
-			if f := upstream.AsJobFailure(err); tt.status > 500 && f.Unproven != strings.Contains(tt.body, "ingest") {
-				t.Errorf("%d %s: unproven %t", tt.status, tt.body, f.Unproven)
+		conformance.CheckReplies(t, luma.Provider, w, []conformance.Reply{
+			{400, `{"detail":"model is unknown"}`, v.Refused, ""},
+			{401, `{"detail":"Invalid API key"}`, v.Account, ""},
+			{402, `{"detail":"Insufficient funds"}`, v.Account, ""},
+			{403, `{"detail":"Account suspended"}`, v.Account, ""},
+			{413, `{"detail":"Media of more than 50 MB"}`, v.Refused, ""},
+			{422, `{"detail":"start_frame goes with 5s"}`, v.Refused, ""},
+			{429, `{"detail":"Too many concurrent jobs"}`, v.Busy, ""},
+			{502, ``, v.Broken, ""},
+			{503, `{"detail":"Could not ingest the media"}`, v.Broken, ""},
+		})
+		for body, unproven := range map[string]bool{``: false, `{"detail":"Could not ingest the media"}`: true} {
+			_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, luma.Provider, 503, body), w)
+			if f := upstream.AsJobFailure(err); f.Unproven != unproven {
+				t.Errorf("%s: unproven %t", body, f.Unproven)
 			}
 		}
 	}
@@ -164,16 +140,16 @@ func TestTaskOutcomes(t *testing.T) {
 		v := conformance.OutcomesOf(w.Kind)
 		retrySame := v.Failed
 		retrySame.Next = upstream.NextSame
+		cases := []conformance.Case{}
 		for code, want := range map[string]conformance.Outcome{
 			"content_moderated": v.Flagged, "invalid_request": v.Refused, "image_too_large": v.Material, "unsupported_format": v.Material,
 			"corrupt_input": v.Material, "generation_failed": retrySame, "output_not_found": v.Empty, "rate_limited": v.Busy,
 			"budget_exhausted": v.Account, "an unknown code": v.Failed, "": v.Failed,
 		} {
-			how := fakestudio.Behaviour{Failed: fmt.Sprintf(`{"state":"failed","failure_code":%q,"failure_reason":"because"}`, code)}
-			if got := conformance.OutcomeAfter(t, luma.Provider, fakestudio.NewLuma(t), how, w); got != want {
-				t.Errorf("%s, %s: %+v, want %+v", w.Kind, code, got, want)
-			}
+			how := fakestudio.Failure(fmt.Sprintf(`{"state":"failed","failure_code":%q,"failure_reason":"because"}`, code))
+			cases = append(cases, conformance.Case{How: how, Want: want})
 		}
+		conformance.CheckFailures(t, luma.Provider, w, cases)
 		a := conformance.LineAnswering(t, luma.Provider, 200, `{"id":"1","state":"completed","output":[]}`)
 		if _, err := a.Poll(t.Context(), w, "1"); conformance.OutcomeOf(t, err) != v.Empty {
 			t.Errorf("%s without a result: error %v, want %v", w.Kind, err, v.Empty)

@@ -23,11 +23,13 @@ func TestBodies(t *testing.T) {
 		rest = `"prompt":"a lighthouse","response_format":"url"`
 		text = `{"type":"text","text":"waves"}`
 	)
-	for _, tt := range []struct {
-		name string
-		w    jobcall.Task
-		want string
-	}{
+	path := func(w jobcall.Task) string {
+		if w.Kind == upstream.KindVideo {
+			return "/v2/video_generation"
+		}
+		return "/v1/image_generation"
+	}
+	conformance.CheckBodies(t, minimax.Provider, path, []conformance.Body{
 		{"a ratio", image(task.Count(9), task.Params(`{"prompt_optimizer":false}`)), `{"aspect_ratio":"16:9","model":"image-01","n":9,` +
 			`"prompt":"a lighthouse","prompt_optimizer":false,"response_format":"url"}`},
 		{"a seed", image(task.Params(`{"seed":7}`), task.NoRatio()), `{"model":"image-01","n":1,` + rest + `,"seed":7}`},
@@ -78,16 +80,7 @@ func TestBodies(t *testing.T) {
 		{"a clip's seed", video(task.Params(`{"seed":7}`)), ``},
 		{"no sound", video(task.Params(`{"generate_audio":false}`)), ``},
 		{"a model of the first interface", video(task.Model("MiniMax-Hailuo-2.3")), ``},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			path := "/v1/image_generation"
-			if tt.w.Kind == upstream.KindVideo {
-				path = "/v2/video_generation"
-			}
-			conformance.CheckSubmission(t, minimax.Provider, fakestudio.NewMiniMax(t), tt.w, path, tt.want)
-		})
-	}
+	})
 }
 
 // TestNumbers is the table of the provider's numbers: with a good status as
@@ -113,7 +106,7 @@ func TestNumbers(t *testing.T) {
 		studio := fakestudio.NewMiniMax(t)
 		base := fmt.Sprintf(`{"status_code":%d,"status_msg":"m"}`, number)
 		a := conformance.Line(t, minimax.Provider, studio.URL(), nil)
-		studio.Expect(fakestudio.Behaviour{Failed: base}, fakestudio.Behaviour{Status: 200, Body: `{"base_resp":` + base + `}`},
+		studio.Expect(fakestudio.Failure(base), fakestudio.Refusal(200, `{"base_resp":`+base+`}`),
 			fakestudio.Behaviour{Failed: fmt.Sprintf(`{"code":"%d","message":"m"}`, number)})
 		submitted, _ := want(pictures)
 		if _, err := jobcall.Submit(t.Context(), a, image()); conformance.OutcomeOf(t, err) != submitted {
@@ -144,26 +137,17 @@ func TestSubmissionOutcomes(t *testing.T) {
 	body := func(kind, message string) string {
 		return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%q,"http_code":"400"},"request_id":"021"}`, kind, message)
 	}
-	for _, tt := range []struct {
-		status int
-		body   string
-		want   conformance.Outcome
-	}{
-		{400, body("invalid_request_error", "duration is none of the model's"), v.Refused},
-		{400, body("bad_request_error", "input text sensitive"), v.Flagged},
-		{401, body("authorized_error", "login fail"), v.Account},
-		{402, body("insufficient_balance_error", "insufficient balance"), v.Account},
-		{403, body("permission_error", "no access"), v.Account},
-		{404, body("not_found_error", "model not found"), v.Model},
-		{429, body("rate_limit_error", "rate limit"), v.Busy},
-		{500, body("api_error", "oops"), v.Broken},
-		{529, body("overloaded_error", "busy"), v.Busy},
-	} {
-		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, minimax.Provider, tt.status, tt.body), video())
-		if got := conformance.OutcomeOf(t, err); got != tt.want {
-			t.Errorf("%d %s: %+v, want %+v", tt.status, tt.body, got, tt.want)
-		}
-	}
+	conformance.CheckReplies(t, minimax.Provider, video(), []conformance.Reply{
+		{400, body("invalid_request_error", "duration is none of the model's"), v.Refused, ""},
+		{400, body("bad_request_error", "input text sensitive"), v.Flagged, ""},
+		{401, body("authorized_error", "login fail"), v.Account, ""},
+		{402, body("insufficient_balance_error", "insufficient balance"), v.Account, ""},
+		{403, body("permission_error", "no access"), v.Account, ""},
+		{404, body("not_found_error", "model not found"), v.Model, ""},
+		{429, body("rate_limit_error", "rate limit"), v.Busy, ""},
+		{500, body("api_error", "oops"), v.Broken, ""},
+		{529, body("overloaded_error", "busy"), v.Busy, ""},
+	})
 }
 
 // TestEnds checks the ends of tasks and answers without a number.
@@ -176,7 +160,7 @@ func TestEnds(t *testing.T) {
 		`{"status":"expired"}`: expired, `{"status":"cancelled"}`: clips.Failed, `{"message":"worker lost"}`: clips.Failed, `null`: clips.Failed,
 		`{"status":"succeeded"}`: clips.Empty, // and no clip
 	} {
-		how := fakestudio.Behaviour{Failed: reason}
+		how := fakestudio.Failure(reason)
 		if got := conformance.OutcomeAfter(t, minimax.Provider, fakestudio.NewMiniMax(t), how, video()); got != want {
 			t.Errorf("%s: %+v, want %+v", reason, got, want)
 		}
@@ -186,7 +170,7 @@ func TestEnds(t *testing.T) {
 		t.Errorf("a word of tomorrow: %+v, %v", status, err)
 	}
 	studio := fakestudio.NewMiniMax(t)
-	studio.Expect(fakestudio.Behaviour{Failed: `{}`}, fakestudio.Behaviour{Images: 2})
+	studio.Expect(fakestudio.Failure(`{}`), fakestudio.Behaviour{Images: 2})
 	a := conformance.Line(t, minimax.Provider, studio.URL(), nil)
 	if _, err := jobcall.Submit(t.Context(), a, image()); conformance.OutcomeOf(t, err) != pictures.FlaggedOutput {
 		t.Errorf("all withheld: %v", err)

@@ -11,8 +11,6 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -43,65 +41,46 @@ func aJPEG(t testing.TB) []byte {
 	return out.Bytes()
 }
 
+// TestImages tests the path and body of each submission.
 func TestImages(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		work jobcall.Task
-		sent string // without the prompt
-		ref  bool   // by address
-	}{
-		"one": {picture(), `{"model":"gpt-image-2","n":1,"size":"1024x1024"}`, false},
-		"three with fields": {picture(func(w *jobcall.Task) {
-			w.Count = 3
-			w.Params = json.RawMessage(`{"quality":"high","output_compression":80}`)
-		}), `{"model":"gpt-image-2","n":3,"output_compression":80,"quality":"high","size":"1024x1024"}`, false},
-		"another vendor": {picture(func(w *jobcall.Task) { w.Model, w.Count = "some/flux", 2 }),
-			`{"model":"some/flux","n":2,"size":"1024x1024"}`, true},
-		"another vendor without a ratio": {picture(func(w *jobcall.Task) { w.Model, w.Ratio, w.Width, w.Height = "flux", "", 0, 0 }),
-			`{"model":"flux","n":1}`, true},
-		"another vendor's larger tier without a ratio": {picture(func(w *jobcall.Task) {
-			w.Model, w.Tier, w.Larger, w.Ratio, w.Width, w.Height = "flux", "2K", true, "", 0, 0
-		}),
-			`{"model":"flux","n":1,"size":"2048x2048"}`, true},
-		"another vendor's only tier without a ratio": {
-			picture(func(w *jobcall.Task) { w.Model, w.Tier, w.Ratio, w.Width, w.Height = "flux", "4K", "", 0, 0 }),
-			`{"model":"flux","n":1,"size":"4096x4096"}`, true},
-		"xAI": {picture(func(w *jobcall.Task) { w.Model, w.Tier, w.Ratio = "grok-imagine-image-2.0", "2K", "16:9" }),
-			`{"aspect_ratio":"16:9","model":"grok-imagine-image-2.0","n":1,"resolution":"2k"}`, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			studio := fakestudio.NewOpenAI(t)
-			a := conformance.Line(t, openai.Provider, studio.URL(), nil)
-			if !a.Blocks(tt.work) {
-				t.Error("images do not block")
+	const path = "/v1/images/generations"
+	flux := task.Model("flux")
+	conformance.CheckSubmissions(t, openai.Provider, nil, map[string]conformance.Submission{
+		"one": {picture(), path, `{"model":"gpt-image-2","n":1,"prompt":"a fox","size":"1024x1024"}`},
+		"three with fields": {picture(task.Count(3), task.Params(`{"quality":"high","output_compression":80}`)), path,
+			`{"model":"gpt-image-2","n":3,"output_compression":80,"prompt":"a fox","quality":"high","size":"1024x1024"}`},
+		"another vendor": {picture(task.Model("some/flux"), task.Count(2)), path,
+			`{"model":"some/flux","n":2,"prompt":"a fox","size":"1024x1024"}`},
+		"another vendor without a ratio": {picture(flux, task.NoRatio()), path, `{"model":"flux","n":1,"prompt":"a fox"}`},
+		"another vendor's larger tier without a ratio": {picture(flux, task.Larger("2K"), task.NoRatio()), path,
+			`{"model":"flux","n":1,"prompt":"a fox","size":"2048x2048"}`},
+		"another vendor's only tier without a ratio": {picture(flux, task.Tier("4K"), task.NoRatio()), path,
+			`{"model":"flux","n":1,"prompt":"a fox","size":"4096x4096"}`},
+		"xAI": {picture(task.Model("grok-imagine-image-2.0"), task.Tier("2K"), task.Ratio("16:9")), path,
+			`{"aspect_ratio":"16:9","model":"grok-imagine-image-2.0","n":1,"prompt":"a fox","resolution":"2k"}`},
+	})
+}
+
+// TestResults tests the order of images, inline from OpenAI and by address from another vendor.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	for model, byAddress := range map[string]bool{"gpt-image-2": false, "flux": true} {
+		studio := fakestudio.NewOpenAI(t)
+		a, w := conformance.Line(t, openai.Provider, studio.URL(), nil), picture(task.Model(model), task.Count(3))
+		p, err := jobcall.Submit(t.Context(), a, w)
+		if err != nil || len(p.Results) != 3 {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		for i, r := range p.Results {
+			if data, _ := conformance.Fetch(t, a, w, r); (r.Ref != "") != byAddress || !bytes.Equal(data, fakestudio.Picture(i+1)) {
+				t.Errorf("result %d: %q, %d bytes inline", i, r.Ref, len(r.Data))
 			}
-			p, err := jobcall.Submit(t.Context(), a, tt.work)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !p.Done || p.Ticket != "" || len(p.Results) != tt.work.Count {
-				t.Fatalf("%+v", p)
-			}
-			for i, r := range p.Results {
-				data, _ := conformance.Fetch(t, a, tt.work, r)
-				if (r.Ref != "") != tt.ref || !bytes.Equal(data, fakestudio.Picture(i+1)) {
-					t.Errorf("result %d: %q, %d bytes inline", i, r.Ref, len(r.Data))
-				}
-			}
-			got := studio.Submissions()[0]
-			var sent map[string]any
-			if err := json.Unmarshal(got.Body, &sent); err != nil || sent["prompt"] != tt.work.Prompt {
-				t.Fatalf("%v: %s", err, got.Body)
-			}
-			delete(sent, "prompt")
-			if again, _ := json.Marshal(sent); string(again) != tt.sent {
-				t.Errorf("sent %s\nwant %s", again, tt.sent)
-			}
-			if got.Header.Get("Idempotency-Key") != "sub_1" || got.Header.Get("Authorization") != "Bearer "+conformance.Secret {
-				t.Errorf("headers %v", got.Header)
-			}
-		})
+		}
+		got := studio.Submissions()[0].Header
+		if got.Get("Idempotency-Key") != "sub_1" || got.Get("Authorization") != "Bearer "+conformance.Secret {
+			t.Errorf("headers %v", got)
+		}
 	}
 }
 
@@ -291,34 +270,20 @@ func TestNestedFields(t *testing.T) {
 // TestUnsuitable tests that tasks impossible for the provider are rejected before a call.
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
-	studio := fakestudio.NewOpenAI(t)
-	a := conformance.Line(t, openai.Provider, studio.URL(), nil)
-	ref := task.Reference("image/png", "", string(fakestudio.Picture(1)))
-	gif := task.Reference("image/gif", "", "GIF89a")
+	xai := task.Model("grok-imagine-image")
 	large := jobcall.Reference{Type: "image/png", Size: 50 << 20}
-	for name, change := range map[string]task.Change{
-		"too many images":         task.Count(11),
-		"too many references":     func(w *jobcall.Task) { w.References = slices.Repeat([]jobcall.Reference{ref}, 17) },
-		"a gif":                   func(w *jobcall.Task) { w.References = []jobcall.Reference{gif} },
-		"a large one":             func(w *jobcall.Task) { w.References = []jobcall.Reference{large} },
-		"a mask alone":            func(w *jobcall.Task) { w.Mask = &ref },
-		"a mask that is no png":   func(w *jobcall.Task) { w.References, w.Mask = []jobcall.Reference{ref}, &gif },
-		"a reference for xAI":     func(w *jobcall.Task) { w.Model, w.References = "grok-imagine-image", []jobcall.Reference{ref} },
-		"fields that are no JSON": task.Params(`[`),
-		"our own field":           task.Params(`{"n":9}`),
-		"our field for xAI": func(w *jobcall.Task) {
-			w.Model, w.Params = "grok-imagine-image", json.RawMessage(`{"resolution":"2k"}`)
-		},
-		"sound": func(w *jobcall.Task) { w.Kind = "sound" },
-	} {
-		_, err := jobcall.Submit(t.Context(), a, picture(change))
-		if m := conformance.JobFailure(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || m.Lost {
-			t.Errorf("%s: %+v", name, m)
-		}
-	}
-	if n := len(studio.Submissions()); n != 0 {
-		t.Errorf("%d calls", n)
-	}
+	conformance.CheckUnsuitable(t, openai.Provider, map[string]jobcall.Task{
+		"too many images":         picture(task.Count(11)),
+		"too many references":     picture(task.From(slices.Repeat([]string{"a"}, 17)...)),
+		"a gif":                   picture(task.From("a.gif")),
+		"a large one":             picture(task.References(large)),
+		"a mask alone":            picture(task.Mask(task.Named("a"))),
+		"a mask that is no png":   picture(task.From("a"), task.Mask(task.Named("a.gif"))),
+		"a reference for xAI":     picture(xai, task.From("a")),
+		"fields that are no JSON": picture(task.Params(`[`)),
+		"our own field":           picture(task.Params(`{"n":9}`)),
+		"our field for xAI":       picture(xai, task.Params(`{"resolution":"2k"}`)),
+	})
 }
 
 func openAIError(kind, code string) string {
@@ -329,58 +294,38 @@ func TestImageTroubles(t *testing.T) {
 	t.Parallel()
 	busy, cred, broken, lost := clips.Busy, clips.Account, clips.Broken, clips.Lost
 	blocked, late := pictures.Flagged, pictures.Refused
-	for name, tt := range map[string]struct {
-		how  fakestudio.Behaviour
-		want conformance.Outcome
-	}{
-		"moderation": {fakestudio.Behaviour{Status: 400,
-			Body: `{"error":{"type":"image_generation_user_error","code":"moderation_blocked","message":"no",` +
-				`"moderation_details":{"moderation_stage":"input"}}}`}, blocked},
-		"policy": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "content_policy_violation")},
+	conformance.CheckOutcomes(t, openai.Provider, picture(), map[string]conformance.Case{
+		"moderation": {fakestudio.Refusal(400, `{"error":{"type":"image_generation_user_error","code":"moderation_blocked","message":"no",`+
+			`"moderation_details":{"moderation_stage":"input"}}}`), blocked},
+		"policy": {fakestudio.Refusal(400, openAIError("invalid_request_error", "content_policy_violation")),
 			conformance.NewOutcome(fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone)},
-		"image policy": {fakestudio.Behaviour{Status: 400, Body: openAIError("invalid_request_error", "image_content_policy_violation")},
+		"image policy": {fakestudio.Refusal(400, openAIError("invalid_request_error", "image_content_policy_violation")),
 			conformance.NewOutcome(fault.ContentPolicyViolation, upstream.NextNone, upstream.HealthNone)},
-		"filtered by xAI": {fakestudio.Behaviour{Failed: `{"url":"http://x/1.png","respect_moderation":false}`}, blocked},
-		"all failed": {
-			fakestudio.Behaviour{Failed: `{"error":{"code":"OutputImageSensitiveContentDetected","message":"no"}}`}, blocked},
-		"empty":           {fakestudio.Behaviour{Failed: `{}`}, pictures.Empty},
-		"no base64":       {fakestudio.Behaviour{Failed: `{"b64_json":"*"}`}, pictures.Empty},
-		"size":            {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "invalid_value")}, late},
-		"bad reference":   {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "invalid_image")}, late},
-		"large reference": {fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "image_too_large")}, late},
-		"type of reference": {
-			fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "unsupported_image_media_type")}, late},
-		"key":     {fakestudio.Behaviour{Status: 401, Body: openAIError("invalid_request_error", "invalid_api_key")}, cred},
-		"balance": {fakestudio.Behaviour{Status: 402, Body: `{}`}, cred},
-		"region": {
-			fakestudio.Behaviour{Status: 403, Body: openAIError("request_forbidden", "unsupported_country_region_territory")}, cred},
-		"quota": {fakestudio.Behaviour{Status: 429, Body: openAIError("insufficient_quota", "insufficient_quota")}, cred},
-		"hard limit": {
-			fakestudio.Behaviour{Status: 400, Body: openAIError("image_generation_user_error", "billing_hard_limit_reached")}, cred},
-		"model": {fakestudio.Behaviour{Status: 404, Body: openAIError("invalid_request_error", "model_not_found")},
-			clips.Model},
-		"rate":                  {fakestudio.Behaviour{Status: 429, Body: openAIError("requests", "rate_limit_exceeded")}, busy},
-		"overload":              {fakestudio.Behaviour{Status: 529, Body: `{}`}, busy},
-		"server":                {fakestudio.Behaviour{Status: 500, Body: openAIError("server_error", "server_error")}, broken},
-		"page":                  {fakestudio.Behaviour{Status: 502, Body: "<html>"}, broken},
-		"gateway timeout":       {fakestudio.Behaviour{Status: 504, Body: `{}`}, broken},
+		"filtered by xAI":       {fakestudio.Failure(`{"url":"http://x/1.png","respect_moderation":false}`), blocked},
+		"all failed":            {fakestudio.Failure(`{"error":{"code":"OutputImageSensitiveContentDetected","message":"no"}}`), blocked},
+		"empty":                 {fakestudio.Failure(`{}`), pictures.Empty},
+		"no base64":             {fakestudio.Failure(`{"b64_json":"*"}`), pictures.Empty},
+		"size":                  {fakestudio.Refusal(400, openAIError("image_generation_user_error", "invalid_value")), late},
+		"bad reference":         {fakestudio.Refusal(400, openAIError("image_generation_user_error", "invalid_image")), late},
+		"large reference":       {fakestudio.Refusal(400, openAIError("image_generation_user_error", "image_too_large")), late},
+		"type of reference":     {fakestudio.Refusal(400, openAIError("image_generation_user_error", "unsupported_image_media_type")), late},
+		"key":                   {fakestudio.Refusal(401, openAIError("invalid_request_error", "invalid_api_key")), cred},
+		"balance":               {fakestudio.Refusal(402, `{}`), cred},
+		"region":                {fakestudio.Refusal(403, openAIError("request_forbidden", "unsupported_country_region_territory")), cred},
+		"quota":                 {fakestudio.Refusal(429, openAIError("insufficient_quota", "insufficient_quota")), cred},
+		"hard limit":            {fakestudio.Refusal(400, openAIError("image_generation_user_error", "billing_hard_limit_reached")), cred},
+		"model":                 {fakestudio.Refusal(404, openAIError("invalid_request_error", "model_not_found")), clips.Model},
+		"rate":                  {fakestudio.Refusal(429, openAIError("requests", "rate_limit_exceeded")), busy},
+		"overload":              {fakestudio.Refusal(529, `{}`), busy},
+		"server":                {fakestudio.Refusal(500, openAIError("server_error", "server_error")), broken},
+		"page":                  {fakestudio.Refusal(502, "<html>"), broken},
+		"gateway timeout":       {fakestudio.Refusal(504, `{}`), broken},
 		"reset":                 {fakestudio.Behaviour{Reset: true}, lost},
 		"lost":                  {fakestudio.Behaviour{LoseAnswer: true}, lost},
-		"a page with status 2":  {fakestudio.Behaviour{Status: 203, Body: "<html>"}, broken},
-		"error with status 200": {fakestudio.Behaviour{Status: 200, Body: openAIError("x", "moderation_blocked")}, blocked},
-		"no data":               {fakestudio.Behaviour{Status: 200, Body: `{"data":null}`}, broken},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			studio := fakestudio.NewOpenAI(t)
-			studio.Expect(tt.how)
-			_, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), picture())
-			conformance.CheckOutcome(t, "a submission", err, tt.want)
-			if n := len(studio.Submissions()); n != 1 {
-				t.Errorf("%d calls", n)
-			}
-		})
-	}
+		"a page with status 2":  {fakestudio.Refusal(203, "<html>"), broken},
+		"error with status 200": {fakestudio.Refusal(200, openAIError("x", "moderation_blocked")), blocked},
+		"no data":               {fakestudio.Refusal(200, `{"data":null}`), broken},
+	})
 }
 
 // TestFewerImages tests that filtered images are missing and surplus images are left out.
@@ -390,12 +335,7 @@ func TestFewerImages(t *testing.T) {
 		`{"url":"http://127.0.0.1/2.png","respect_moderation":false},{},` +
 		`{"error":{"code":"x","message":"y"}},{"b64_json":"data:image/png;base64,iVBORw0KGgo"},{"url":"data:image/png;base64,iVBORw0KGgo="},` +
 		`{"url":"http://127.0.0.1/3.png"}]}`
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, reply)
-	}))
-	t.Cleanup(server.Close)
-	p, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, server.URL, nil), picture(task.Count(3)))
+	p, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, openai.Provider, 200, reply), picture(task.Count(3)))
 	if err != nil {
 		t.Fatal(err)
 	}

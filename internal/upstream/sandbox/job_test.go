@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"image/png"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -461,27 +460,4 @@ func FuzzLink(f *testing.F) {
 			t.Errorf("%q: %v", ref, err)
 		}
 	})
-}
-
-func TestJobOptions(t *testing.T) {
-	t.Parallel()
-	for name, options := range map[string]map[string]any{
-		"async":     {"async": "yes"},
-		"poll_wait": {"poll_wait": 3},
-		"fail":      {"fail": "well"},
-		"fail_on":   {"fail_on": "(", "fail": "busy"},
-	} {
-		if err := sandbox.Info().CheckOptions(options); err == nil || !strings.HasPrefix(err.Error(), name+": ") {
-			t.Errorf("%v: %v", options, err)
-		}
-	}
-	for _, options := range []map[string]any{{"fail_on": "word"}, {"fail_on": strings.Repeat("x", 501), "fail": "busy"}, {"fail_on": ""},
-		{"fail_on": 1}} {
-		if err := sandbox.Info().CheckOptions(options); err == nil || !strings.HasPrefix(err.Error(), "fail_on: ") {
-			t.Errorf("%v: %v", options, err)
-		}
-	}
-	if !slices.Equal(sandbox.Info().Kinds, []string{"chat", "image", "video"}) {
-		t.Errorf("kinds %v", sandbox.Info().Kinds)
-	}
 }

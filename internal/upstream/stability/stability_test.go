@@ -10,7 +10,6 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
-	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/stability"
 )
@@ -81,8 +80,7 @@ func TestForms(t *testing.T) {
 // adapter.
 func TestOmitted(t *testing.T) {
 	t.Parallel()
-	studio, transport := fakestudio.NewStability(t), exchange.NewTransport()
-	t.Cleanup(transport.CloseIdleConnections)
+	studio, transport := fakestudio.NewStability(t), conformance.Transport(t)
 	a, err := stability.New(upstream.Target{Line: "main", Provider: stability.Provider, BaseURL: studio.URL(), Key: conformance.Secret,
 		Omit: []string{"aspect_ratio"}}, transport)
 	if err != nil {
@@ -115,7 +113,7 @@ func TestMask(t *testing.T) {
 func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewStability(t)
-	studio.Expect(fakestudio.Behaviour{Failed: "CONTENT_FILTERED"})
+	studio.Expect(fakestudio.Failure("CONTENT_FILTERED"))
 	status, err := jobcall.Submit(t.Context(), conformance.Line(t, stability.Provider, studio.URL(), nil),
 		image(task.Params(`{"seed":4294967293}`), task.Count(3)))
 	if err != nil || len(status.Results) != 2 || status.Results[0].Type != "image/png" {
@@ -137,12 +135,7 @@ func TestOutcomes(t *testing.T) {
 	body := func(name, message string) string {
 		return `{"id":"1","name":"` + name + `","errors":["` + message + `"]}`
 	}
-	for _, tt := range []struct {
-		status  int
-		body    string
-		want    conformance.Outcome
-		message string
-	}{
+	conformance.CheckReplies(t, stability.Provider, image(), []conformance.Reply{
 		{400, body("bad_request", "seed: must be a number"), v.Refused, "seed: must be a number"},
 		{401, body("unauthorized", "bad key"), v.Account, ""},
 		{402, body("payment_required", "You lack sufficient credits"), v.Account, ""},
@@ -158,13 +151,7 @@ func TestOutcomes(t *testing.T) {
 		{200, `{"image":"aGk=","finish_reason":"CONTENT_FILTERED","seed":1}`, v.FlaggedOutput, "withheld"},
 		{200, `{"finish_reason":"ERROR","seed":1}`, v.Empty, ""},
 		{200, `{"image":"?","finish_reason":"SUCCESS","seed":1}`, v.Empty, ""},
-	} {
-		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, stability.Provider, tt.status, tt.body), image())
-		f := upstream.AsJobFailure(err)
-		if got := conformance.OutcomeOf(t, err); got != tt.want || !strings.Contains(f.UserMessage(), tt.message) {
-			t.Errorf("%d %s: %+v, want %+v; message %q", tt.status, tt.body, got, tt.want, f.UserMessage())
-		}
-	}
+	})
 }
 
 // FuzzAnswers tests that every response leads to a failure or a result.

@@ -9,9 +9,9 @@ import (
 	"tollgate/internal/gatewaytest/fakecloud"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/conformance/task"
 	"tollgate/internal/upstream/credential"
-	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/upstream/vertex"
 )
@@ -80,8 +80,7 @@ func openLine(t *testing.T, studio *fakestudio.Gemini, auth string) (*vertex.Ada
 	if auth == "service_account" {
 		secret = tokens.ServiceAccount(t)
 	}
-	transport, keeper := exchange.NewTransport(), &credential.Keeper{Now: time.Now}
-	t.Cleanup(transport.CloseIdleConnections)
+	transport, keeper := conformance.Transport(t), &credential.Keeper{Now: time.Now}
 	t.Cleanup(keeper.Close)
 	a, err := vertex.New(upstream.Target{Line: "main", Provider: vertex.Provider, BaseURL: studio.Host() + "/v1", Key: secret,
 		Options: map[string]any{"auth": auth, "project": "p1", "location": "us-central1"}}, transport, keeper)

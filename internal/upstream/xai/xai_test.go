@@ -28,91 +28,73 @@ func picture(change ...task.Change) jobcall.Task {
 // path here.
 func TestSubmissions(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		work       jobcall.Task
-		path, body string
-	}{
-		"pictures": {picture(task.Tier("2K"), task.Count(2)), "images/generations",
+	conformance.CheckSubmissions(t, xai.Provider, nil, map[string]conformance.Submission{
+		"pictures": {picture(task.Tier("2K"), task.Count(2)), "/v1/images/generations",
 			`{"aspect_ratio":"16:9","model":"grok-imagine-image-2.0","n":2,"prompt":"a lighthouse","resolution":"2k","response_format":"url"}`},
-		"an edit": {picture(task.From("inline"), task.Params(`{"quality":"low"}`)), "images/edits",
+		"an edit": {picture(task.From("inline"), task.Params(`{"quality":"low"}`)), "/v1/images/edits",
 			`{"image":{"type":"image_url","url":"data:image/png;base64,YWJj"},"model":"grok-imagine-image-2.0","n":1,` +
 				`"prompt":"a lighthouse","quality":"low","resolution":"1k","response_format":"url"}`},
-		"an edit of two": {picture(task.From("a", "b")), "images/edits",
+		"an edit of two": {picture(task.From("a", "b")), "/v1/images/edits",
 			`{"images":[{"type":"image_url","url":"https://media.example/a"},{"type":"image_url","url":"https://media.example/b"}],` +
 				`"model":"grok-imagine-image-2.0","n":1,"prompt":"a lighthouse","resolution":"1k","response_format":"url"}`},
-		"a clip": {clip(task.Params(`{"audio":false}`)), "videos/generations", `{"aspect_ratio":"16:9","duration":5,"generate_audio":false,` +
+		"a clip": {clip(task.Params(`{"audio":false}`)), "/v1/videos/generations", `{"aspect_ratio":"16:9","duration":5,"generate_audio":false,` +
 			`"model":"grok-imagine-video-1.5","prompt":"waves","resolution":"720p"}`},
-		"frames": {clip(task.From("last_frame=b", "first_frame=a"), task.Tier("1080p")), "videos/generations",
+		"frames": {clip(task.From("last_frame=b", "first_frame=a"), task.Tier("1080p")), "/v1/videos/generations",
 			`{"duration":5,"image":{"url":"https://media.example/a"},"last_frame":{"url":"https://media.example/b"},` +
 				`"model":"grok-imagine-video-1.5","prompt":"waves","resolution":"1080p"}`},
-		"one picture": {clip(task.From("a"), task.Model("grok-imagine-video")), "videos/generations",
+		"one picture": {clip(task.From("a"), task.Model("grok-imagine-video")), "/v1/videos/generations",
 			`{"duration":5,"image":{"url":"https://media.example/a"},"model":"grok-imagine-video","prompt":"waves","resolution":"720p"}`},
-		"several": {clip(task.From("a", "b")), "videos/generations", `{"duration":5,"model":"grok-imagine-video-1.5","prompt":"waves",` +
+		"several": {clip(task.From("a", "b")), "/v1/videos/generations", `{"duration":5,"model":"grok-imagine-video-1.5","prompt":"waves",` +
 			`"reference_images":[{"url":"https://media.example/a"},{"url":"https://media.example/b"}],"resolution":"720p"}`},
-		"a reference": {clip(task.From("reference=a")), "videos/generations", `{"duration":5,"model":"grok-imagine-video-1.5","prompt":"waves",` +
-			`"reference_images":[{"url":"https://media.example/a"}],"resolution":"720p"}`},
+		"a reference": {clip(task.From("reference=a")), "/v1/videos/generations",
+			`{"duration":5,"model":"grok-imagine-video-1.5","prompt":"waves",` +
+				`"reference_images":[{"url":"https://media.example/a"}],"resolution":"720p"}`},
 
-		"4K":                       {work: picture(task.Tier("4K"))},
-		"a ratio":                  {work: picture(task.Ratio("21:9"))},
-		"four references":          {work: picture(task.From("a", "b", "c", "d"))},
-		"a clip of a clip":         {work: clip(task.From("a.mp4"))},
-		"frames beside references": {work: clip(task.From("first_frame=a", "reference=b"))},
-		"a last frame alone":       {work: clip(task.From("last_frame=a"))},
-		"older model, last frame":  {work: clip(task.From("first_frame=a", "last_frame=b"), task.Model("grok-imagine-video"))},
-		"older model, no audio":    {work: clip(task.Model("grok-imagine-video"), task.Params(`{"audio":false}`))},
-		"older model, 1080p":       {work: clip(task.Model("grok-imagine-video"), task.Tier("1080p"))},
-		"1080p with references":    {work: clip(task.From("reference=a"), task.Tier("1080p"))},
-		"sixteen seconds":          {work: clip(task.Seconds(16))},
-		"a seed":                   {work: clip(task.Params(`{"seed":7}`))},
-		"reference audio":          {work: clip(task.Params(`{"reference_audios":[{"url":"http://10.0.0.1"}]}`))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			conformance.CheckSubmission(t, xai.Provider, fakestudio.NewXAI(t), tt.work, "/v1/"+tt.path, tt.body)
-		})
-	}
+		"4K":                       {Task: picture(task.Tier("4K"))},
+		"a ratio":                  {Task: picture(task.Ratio("21:9"))},
+		"four references":          {Task: picture(task.From("a", "b", "c", "d"))},
+		"a clip of a clip":         {Task: clip(task.From("a.mp4"))},
+		"frames beside references": {Task: clip(task.From("first_frame=a", "reference=b"))},
+		"a last frame alone":       {Task: clip(task.From("last_frame=a"))},
+		"older model, last frame":  {Task: clip(task.From("first_frame=a", "last_frame=b"), task.Model("grok-imagine-video"))},
+		"older model, no audio":    {Task: clip(task.Model("grok-imagine-video"), task.Params(`{"audio":false}`))},
+		"older model, 1080p":       {Task: clip(task.Model("grok-imagine-video"), task.Tier("1080p"))},
+		"1080p with references":    {Task: clip(task.From("reference=a"), task.Tier("1080p"))},
+		"sixteen seconds":          {Task: clip(task.Seconds(16))},
+		"a seed":                   {Task: clip(task.Params(`{"seed":7}`))},
+		"reference audio":          {Task: clip(task.Params(`{"reference_audios":[{"url":"http://10.0.0.1"}]}`))},
+	})
 }
 
 // TestVideos tests tasks that edit or extend a video. The line must reject a task without a path here.
 func TestVideos(t *testing.T) {
 	t.Parallel()
 	older := task.Model("grok-imagine-video")
-	for name, tt := range map[string]struct {
-		role       string
-		work       jobcall.Task
-		path, body string
-	}{
-		"changed": {"edit", clip(older, task.From("a.mp4"), task.Seconds(0)), "/v1/videos/edits",
+	conformance.CheckSubmissions(t, xai.Provider, nil, map[string]conformance.Submission{
+		"without the option": {Task: clip(older, task.From("a.mp4"), task.Seconds(0))},
+	})
+	conformance.CheckSubmissions(t, xai.Provider, map[string]any{"video_role": "edit"}, map[string]conformance.Submission{
+		"changed": {clip(older, task.From("a.mp4"), task.Seconds(0)), "/v1/videos/edits",
 			`{"model":"grok-imagine-video","prompt":"waves","video":{"url":"https://media.example/a.mp4"}}`},
-		"continued": {"extend", clip(older, task.From("reference=a.mp4"), task.Seconds(7)), "/v1/videos/extensions",
+		"newer model":              {Task: clip(task.From("a.mp4"), task.Seconds(0))},
+		"changed, with a duration": {Task: clip(older, task.From("a.mp4"))},
+		"a picture from a video":   {Task: picture(task.From("a.mp4"))},
+	})
+	conformance.CheckSubmissions(t, xai.Provider, map[string]any{"video_role": "extend"}, map[string]conformance.Submission{
+		"continued": {clip(older, task.From("reference=a.mp4"), task.Seconds(7)), "/v1/videos/extensions",
 			`{"duration":7,"model":"grok-imagine-video","prompt":"waves","video":{"url":"https://media.example/a.mp4"}}`},
-		"continued, default length": {"extend", clip(older, task.From("a.mp4"), task.Seconds(0)), "/v1/videos/extensions",
+		"continued, default length": {clip(older, task.From("a.mp4"), task.Seconds(0)), "/v1/videos/extensions",
 			`{"model":"grok-imagine-video","prompt":"waves","video":{"url":"https://media.example/a.mp4"}}`},
-
-		"without the option":       {work: clip(older, task.From("a.mp4"), task.Seconds(0))},
-		"newer model":              {role: "edit", work: clip(task.From("a.mp4"), task.Seconds(0))},
-		"changed, with a duration": {role: "edit", work: clip(older, task.From("a.mp4"))},
-		"11 seconds":               {role: "extend", work: clip(older, task.From("a.mp4"), task.Seconds(11))},
-		"1 second":                 {role: "extend", work: clip(older, task.From("a.mp4"), task.Seconds(1))},
-		"with a ratio":             {role: "extend", work: clip(older, task.From("a.mp4"), task.Ratio("1:1"))},
-		"larger than 720p":         {role: "extend", work: clip(older, task.From("a.mp4"), task.Larger("720p"))},
-		"without a prompt":         {role: "extend", work: clip(older, task.From("a.mp4"), task.Prompt(""))},
-		"two":                      {role: "extend", work: clip(older, task.From("a.mp4", "b.mp4"))},
-		"beside a picture":         {role: "extend", work: clip(older, task.From("a.mp4", "b"))},
-		"inline":                   {role: "extend", work: clip(older, task.From("inline.mp4"))},
-		"webm": {role: "extend",
-			work: clip(older, task.References(task.Reference("video/webm", "https://m.example/a", "abc")))},
-		"a picture from a video": {role: "edit", work: picture(task.From("a.mp4"))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			options := map[string]any{}
-			if tt.role != "" {
-				options["video_role"] = tt.role
-			}
-			conformance.CheckSubmissionWith(t, xai.Provider, options, fakestudio.NewXAI(t), tt.work, tt.path, tt.body)
-		})
-	}
+		"11 seconds":       {Task: clip(older, task.From("a.mp4"), task.Seconds(11))},
+		"1 second":         {Task: clip(older, task.From("a.mp4"), task.Seconds(1))},
+		"with a ratio":     {Task: clip(older, task.From("a.mp4"), task.Ratio("1:1"))},
+		"larger than 720p": {Task: clip(older, task.From("a.mp4"), task.Larger("720p"))},
+		"without a prompt": {Task: clip(older, task.From("a.mp4"), task.Prompt(""))},
+		"two":              {Task: clip(older, task.From("a.mp4", "b.mp4"))},
+		"beside a picture": {Task: clip(older, task.From("a.mp4", "b"))},
+		"inline":           {Task: clip(older, task.From("inline.mp4"))},
+		"webm":             {Task: clip(older, task.References(task.Reference("video/webm", "https://m.example/a", "abc")))},
+	})
 	if err := xai.Info().CheckOptions(map[string]any{"video_role": "reference"}); err == nil {
 		t.Error("video_role accepts reference")
 	}
@@ -126,14 +108,8 @@ func TestOutcomes(t *testing.T) {
 	expired := v.Failed
 	expired.Job = fault.RenderTimeout
 	unexplained := v.Broken.Then(upstream.NextPoll)
-	respond := func(status int, body string) fakestudio.Behaviour {
-		return fakestudio.Behaviour{Status: status, Body: body}
-	}
-	failed := func(body string) fakestudio.Behaviour { return fakestudio.Behaviour{Failed: body} }
-	for _, tt := range []struct {
-		studio fakestudio.Behaviour
-		want   conformance.Outcome
-	}{
+	respond, failed := fakestudio.Refusal, fakestudio.Failure
+	conformance.CheckFailures(t, xai.Provider, clip(), []conformance.Case{
 		{respond(400, `{"code":"Client specified an invalid argument","error":"Incorrect API key provided: xa***"}`), v.Account},
 		{respond(403, `{"error":"Your team has used all available credits"}`), v.Account},
 		{respond(429, `{"error":{"message":"You have reached your monthly spending limit.","type":"x"}}`), v.Account},
@@ -148,11 +124,7 @@ func TestOutcomes(t *testing.T) {
 		{failed(`{"status":"expired"}`), expired},
 		{failed(`{"status":"done"}`), v.Empty},
 		{failed(`{"http":500,"error":"x"}`), unexplained},
-	} {
-		if got := conformance.OutcomeAfter(t, xai.Provider, fakestudio.NewXAI(t), tt.studio, clip()); got != tt.want {
-			t.Errorf("%s%s: %+v, want %+v", tt.studio.Body, tt.studio.Failed, got, tt.want)
-		}
-	}
+	})
 	withheld := conformance.OutcomeAfter(t, xai.Provider, fakestudio.NewXAI(t), failed("all"), picture())
 	if withheld != conformance.OutcomesOf(upstream.KindImage).FlaggedOutput {
 		t.Errorf("withheld pictures: %+v", withheld)
@@ -163,7 +135,7 @@ func TestOutcomes(t *testing.T) {
 func TestClipWithoutAStatus(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewXAI(t)
-	studio.Expect(fakestudio.Behaviour{Failed: `{"video":{"url":"https://v.example/x.mp4"}}`})
+	studio.Expect(fakestudio.Failure(`{"video":{"url":"https://v.example/x.mp4"}}`))
 	status, err := conformance.SubmitAndPoll(t, conformance.Line(t, xai.Provider, studio.URL(), nil), clip())
 	if err != nil || status.Results[0].Ref != "https://v.example/x.mp4" {
 		t.Errorf("%+v, %v", status, err)
