@@ -102,14 +102,7 @@ func (s *Store) keepTime(ctx context.Context) error {
 	if steps == s.clockSteps {
 		return nil
 	}
-	err := s.db.Update(ctx, func(tx *store.Tx) error {
-		if err := tx.Serialize(sweeping); err != nil {
-			return err
-		}
-		nowMS, err := tx.NowMS()
-		if err != nil {
-			return err
-		}
+	err := s.sweep(ctx, func(tx *store.Tx, nowMS int64) error {
 		for state := range s.ages() {
 			if _, err := tx.Exec(rewindText, nowMS, state, tx.Latest(nowMS)+again.Milliseconds()); err != nil {
 				return err
@@ -170,20 +163,24 @@ func (s *Store) due(ctx context.Context) (states []string, err error) {
 	return states, nil
 }
 
-// sweeping is the name of the lock for the sweep, so that nodes do not lock each other's rows.
-const sweeping = "media sweep"
-
-// expire gives up a chunk of the expired files of a state. From its commit on none of them can be
-// published, adopted or fetched.
-func (s *Store) expire(ctx context.Context, state string) (n int64, err error) {
-	err = s.db.Update(ctx, func(tx *store.Tx) error {
-		if err := tx.Serialize(sweeping); err != nil {
+// sweep is a transaction with a lock of its own, so that nodes do not lock each other's rows.
+func (s *Store) sweep(ctx context.Context, do func(tx *store.Tx, nowMS int64) error) error {
+	return s.db.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.Serialize("media sweep"); err != nil {
 			return err
 		}
 		nowMS, err := tx.NowMS()
 		if err != nil {
 			return err
 		}
+		return do(tx, nowMS)
+	})
+}
+
+// expire gives up a chunk of the expired files of a state. From its commit on none of them can be
+// published, adopted or fetched.
+func (s *Store) expire(ctx context.Context, state string) (n int64, err error) {
+	err = s.sweep(ctx, func(tx *store.Tx, nowMS int64) (err error) {
 		n, err = tx.Exec(expireText, nowMS, state, state, ageMS(tx, nowMS, s.ages()[state]), expireChunk)
 		return err
 	})
@@ -238,15 +235,7 @@ func (s *Store) removeAll(ctx context.Context, names []string) (deleted []string
 
 // claim takes a chunk of deletable files: for a while no other node tries them.
 func (s *Store) claim(ctx context.Context) (names []string, err error) {
-	err = s.db.Update(ctx, func(tx *store.Tx) error {
-		names = nil
-		if err := tx.Serialize(sweeping); err != nil {
-			return err
-		}
-		nowMS, err := tx.NowMS()
-		if err != nil {
-			return err
-		}
+	err = s.sweep(ctx, func(tx *store.Tx, nowMS int64) (err error) {
 		if names, err = namesTx(tx, claimText, nowMS, deleteChunk); err != nil || len(names) == 0 {
 			return err
 		}
