@@ -68,6 +68,36 @@ func TestEveryField(t *testing.T) {
 	}
 }
 
+// TestSwitchesOfHostedTools checks that only a documented switch turns a hosted tool off. Any other
+// value of a field of class tool requests the tool.
+func TestSwitchesOfHostedTools(t *testing.T) {
+	t.Parallel()
+	x := chatRequest{Conductor: New(Options{}), AcceptedRequest: call(t, snapshot(t), ask)}
+	bare := *x.Model
+	bare.Price.Tools = nil
+	x.Model = &bare
+	modeOff := []string{`{"mode":"off"}`, `{"enable":true,"mode":"off"}`, `{"mode":"off","sources":[{"type":"web"}]}`}
+	switches := append([]string{`{"enabled":false}`, `{"enable":false}`, `{"disabled":true}`, `{"enabled":"false"}`,
+		`{"type":"off"}`, `[]`, `{}`, `0`, `""`, `"off"`, `"false"`, `"mode=off"`,
+		`{"sources":[],"x":{"mode":"off"}}`, `{"mode":false}`}, modeOff...)
+	for _, form := range field.Forms() {
+		table := field.Form(form)
+		for _, name := range table.Names() {
+			rule := table.Find([]byte(name))
+			if rule.Class != field.Tool {
+				continue
+			}
+			for _, value := range switches {
+				documented := name == "search_parameters" && slices.Contains(modeOff, value)
+				err := checkField(x, form, name, value)
+				if f := fault.Of(err); documented != (err == nil) || err != nil && (f.Code != fault.InvalidRequest || f.Param != name) {
+					t.Errorf("%s: %s: %s: got %v, want the tool on: %v", form, name, value, err, !documented)
+				}
+			}
+		}
+	}
+}
+
 // otherCases returns spellings of a name in other cases.
 func otherCases(name string) []string {
 	all := []string{strings.ToUpper(name), strings.ToUpper(name[:1]) + name[1:], strings.ToLower(name), strings.Replace(name, "s", "ſ", 1)}
@@ -92,7 +122,9 @@ func handlingOf(t *testing.T, x chatRequest, form string, rule *field.FieldRule)
 	}
 	for _, free := range rule.FreeValues {
 		value := free
-		if free != "true" && free != "false" {
+		if member, text, nested := strings.Cut(free, "="); nested {
+			value = fmt.Sprintf(`{"%s":"%s"}`, member, text)
+		} else if free != "false" {
 			value = `"` + free + `"`
 		}
 		if err := checkField(x, form, rule.Name, value); err != nil {

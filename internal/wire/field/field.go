@@ -49,17 +49,13 @@ type FieldRule struct {
 	Name       string // with dots for a field inside a top-level one
 	Class      Class
 	Tool       string       // the catalog's name of the hosted tool, for class Tool
-	FreeValues []string     // values without an effect on the price
+	FreeValues []string     // values without an effect on the price; MEMBER=TEXT is an object with the member
 	Source     string       // URL of the reference
 	File       string       // the form or vendor documenting the field
 	Inner      []*FieldRule // fields inside this one of a class above Free
 	// Documented is set if the table's form documents the field.
 	Documented bool
 }
-
-// IsFree reports whether a value has no effect on the price. value is the content of a string, or
-// the JSON of any other value.
-func (f *FieldRule) IsFree(value string) bool { return slices.Contains(f.FreeValues, value) }
 
 // Table holds the possible fields of requests of a form.
 type Table struct {

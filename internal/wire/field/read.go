@@ -11,7 +11,8 @@ import (
 )
 
 // A file has one field per line: its name, its class, the key of its source, and the values without
-// an effect on the price. A name with a dot is a field inside a top-level one. The class
+// an effect on the price. The value MEMBER=TEXT stands for an object whose MEMBER is the string TEXT:
+// the switch of a hosted tool. A name with a dot is a field inside a top-level one. The class
 // `tool:NAME` is class tool, with the catalog's name of the hosted tool. Other lines begin with a
 // keyword:
 //

@@ -2,6 +2,7 @@ package form
 
 import (
 	"slices"
+	"strings"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
@@ -28,7 +29,20 @@ func textOf(value []byte) string {
 }
 
 // hasEffect reports whether the value asks for more than the model's price covers.
-func (m *specialField) hasEffect() bool { return !m.field.IsFree(m.text()) }
+func (m *specialField) hasEffect() bool { return !slices.ContainsFunc(m.field.FreeValues, m.equals) }
+
+// equals reports whether the value is the free value of a rule. A string is not false, whatever its
+// text.
+func (m *specialField) equals(free string) bool {
+	member, text, nested := strings.Cut(free, "=")
+	switch {
+	case nested:
+		return rawjson.Unquote(rawjson.Field(m.value, member)) == text
+	case free == "false":
+		return string(m.value) == free
+	}
+	return m.text() == free
+}
 
 // CheckNames looks up every top-level field in the table of the form. It rejects a field known only
 // in another case, since a server may ignore case. Fields not documented by the form are added to
@@ -130,18 +144,9 @@ func (r *Request) readOptions() {
 // compatible vendors.
 func (r *Request) CheckVendorTools() {
 	for i := range r.special {
-		if m := &r.special[i]; m.field.Class == field.Tool && m.hasEffect() && !isSwitchedOff(m.value) {
+		if m := &r.special[i]; m.field.Class == field.Tool && m.hasEffect() {
 			r.AddHosted(wire.PricedField{Param: m.name, Name: m.field.Tool, Options: ToolOptions(m.value, m.name)})
 		}
 	}
 	r.readPlugins()
-}
-
-// isSwitchedOff reports whether the options of a hosted tool disable it.
-func isSwitchedOff(options []byte) bool {
-	if len(options) == 0 || options[0] != '{' {
-		return false
-	}
-	return rawjson.Unquote(rawjson.Field(options, "mode")) == "off" ||
-		string(rawjson.Field(options, "enable")) == "false" || string(rawjson.Field(options, "enabled")) == "false"
 }
