@@ -6,7 +6,7 @@ package wire
 func LimitFields() []string {
 	return []string{
 		"max_tokens", "max_completion_tokens", "max_output_tokens",
-		"max_new_tokens", "max_tokens_to_sample", "n_predict", "num_predict",
+		"max_new_tokens", "max_tokens_to_sample", "n_predict", "num_predict", "tokens_to_generate",
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/internal/wiretest"
 )
 
@@ -140,7 +139,7 @@ func FuzzBody(f *testing.F) {
 // TestLimitsAreChecked checks that a limit by any name must be a positive integer.
 func TestLimitsAreChecked(t *testing.T) {
 	t.Parallel()
-	for _, name := range form.LimitFields() {
+	for _, name := range wire.LimitFields() {
 		for _, value := range []string{"0", "-1", "1.5", `"9"`, "true", "[1]"} {
 			chat, err := Open([]byte(wiretest.ChatBody(`"` + name + `":` + value)))
 			if err != nil {

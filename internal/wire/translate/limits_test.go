@@ -20,7 +20,8 @@ import (
 // in its own field.
 func TestOneLimitGoesToALine(t *testing.T) {
 	t.Parallel()
-	const limits = `"n_predict":9000,"max_tokens":1000,"max_completion_tokens":40,"max_output_tokens":50`
+	const limits = `"n_predict":9000,"max_tokens":1000,"max_completion_tokens":40,"max_output_tokens":50,"tokens_to_generate":99,` +
+		`"min_tokens":90,"min_completion_tokens":90`
 	edits := wire.Edits{Model: "v", Limit: 7, LimitField: "max_completion_tokens"}
 	chat, err := completions.Open([]byte(`{"messages":[{"role":"user","content":"x"}],` + limits + `}`))
 	if err = errors.Join(err, chat.Check()); err != nil {
@@ -58,7 +59,7 @@ func TestOneLimitGoesToALine(t *testing.T) {
 		if of.field == "" {
 			want = map[string]string{}
 		}
-		if got := wiretest.LimitsIn(sent); !maps.Equal(got, want) || !json.Valid(sent) {
+		if got := wiretest.LimitsIn(sent); !maps.Equal(got, want) || !json.Valid(sent) || strings.Contains(string(sent), `"min_`) {
 			t.Errorf("%s: %s", name, sent)
 		}
 	}

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"slices"
 	"strconv"
 
 	"tollgate/internal/fault"
@@ -30,14 +31,18 @@ func (r *Request) ReadLimit() error {
 	return nil
 }
 
-// minField is the field for a minimum of output tokens. It is never sent, because vendors compare
-// the minimum with the limit, and the gateway may set another limit.
-const minField = "min_tokens"
+// minFields are the vendors' names for a minimum of output tokens. None is sent, because vendors
+// compare the minimum with the limit, and the gateway may set another limit.
+var minFields = []string{"min_tokens", "min_completion_tokens"}
+
+var allLimitFields = slices.Concat(limitFields, minFields)
 
 // SetLimit leaves one limit in the body, in the given field, or none if limit is 0.
 func (r *Request) SetLimit(m *rawjson.Edits, field string, limit int64) {
-	if m.Doc.Find(minField) != nil {
-		m.Drop(minField)
+	for _, name := range minFields {
+		if m.Doc.Find(name) != nil {
+			m.Drop(name)
+		}
 	}
 	for _, name := range limitFields {
 		found := m.Doc.Find(name)
@@ -55,5 +60,6 @@ func (r *Request) SetLimit(m *rawjson.Edits, field string, limit int64) {
 	}
 }
 
-// LimitFields returns wire.LimitFields. Callers must not change the slice.
-func LimitFields() []string { return limitFields }
+// LimitFields returns the fields for a limit or a minimum of output tokens. Callers must not change
+// the slice.
+func LimitFields() []string { return allLimitFields }

@@ -89,6 +89,29 @@ func TestEveryNameReadIsGuarded(t *testing.T) {
 	}
 }
 
+// TestEveryLimitIsRead checks that every forwarded field with a number of output tokens is read as a
+// limit or dropped as a minimum. The other fields about tokens are listed here.
+func TestEveryLimitIsRead(t *testing.T) {
+	t.Parallel()
+	others := strings.Fields(`add_special_tokens allowed_token_ids diverse_first_token fallback_credit_token logprob_token_ids prediction
+		preserved_tokens return_cached_tokens_details return_prompt_token_ids return_token_ids return_token_offsets return_tokens
+		return_tokens_as_token_ids safe_tokenization skip_special_tokens spaces_between_special_tokens stop_token_ids t_max_predict_ms
+		thinking_token_budget timings_per_token truncate_prompt_tokens`)
+	for _, form := range field.Forms() {
+		for _, name := range field.Form(form).Names() {
+			isLimit := strings.Contains(name, "token") || strings.Contains(name, "predict")
+			if isLimit && !slices.Contains(limitFields, name) && !slices.Contains(minFields, name) && !slices.Contains(others, name) {
+				t.Errorf("%s: nobody reads the limit %s", form, name)
+			}
+		}
+		for _, name := range slices.Concat(limitFields, minFields) {
+			if f := field.Form(form).Find([]byte(name)); f == nil || !f.Documented || f.Class != field.Owned {
+				t.Errorf("data/forms/%s.txt: the limit %s is not owned", form, name)
+			}
+		}
+	}
+}
+
 func TestToolOptionsAreGuarded(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"model", "models", "size", "quality", "memory_limit", "engine", "search_depth", "region"} {

@@ -50,7 +50,7 @@ func OtherMembers(t *testing.T, body []byte) map[string]string {
 	out := make(map[string]string)
 	for name, value := range all {
 		switch name {
-		case "model", "store", "stream_options", "min_tokens":
+		case "model", "store", "stream_options":
 		default:
 			if slices.Contains(limits[:], name) {
 				continue
