@@ -14,6 +14,8 @@ type Choice struct {
 	Options []wire.PricedField // values of fields, the service tier among them
 	Tools   []wire.PricedField // hosted tools
 	Calls   []CalledModel      // calls of models beside the answer
+	// BeyondLimit is the number of output tokens billed beside the limit.
+	BeyondLimit int64
 	// Factor multiplies every price for the account. Zero means 1.
 	Factor money.Factor
 }
@@ -65,6 +67,7 @@ func (m *Model) PromptTokens(b wire.PromptBound) int64 {
 func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.Amount {
 	prompt := m.PromptTokens(b)
 	output, _ := m.OutputLimit(limit)
+	output += clamp(c.BeyondLimit, m.ContextWindow)
 	output = clamp(output*clamp(max(n, 1), maxUnits/maxTokens), maxUnits)
 	factor := m.highestFactor(c)
 
@@ -211,7 +214,7 @@ func (m *Model) toolsFactor(c Choice, name string) money.Factor {
 // ChoiceOf returns the choice of a request, and its routing fields with a value without a price
 // here. Only lines with these fields in `pass` may get the routing fields.
 func (m *Model) ChoiceOf(a *wire.Parameters, factor money.Factor) (c Choice, routing []string) {
-	c = Choice{Options: a.Options, Tools: a.Tools, Factor: factor}
+	c = Choice{Options: a.Options, Tools: a.Tools, BeyondLimit: a.BeyondLimit, Factor: factor}
 	priced := func(o wire.PricedField) bool {
 		_, ok := m.Price.Options[o.PriceKey()][o.Name]
 		return ok

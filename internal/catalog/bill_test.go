@@ -53,7 +53,9 @@ func TestHighestCost(t *testing.T) {
 		{"flex may be served as default", wire.PromptBound{}, 100, 1, tier("flex"), "0.0007"},
 		{"ten calls of a tool", wire.PromptBound{}, 100, 1, search(0), "0.1007"},
 		{"as many calls as the request allows", wire.PromptBound{}, 100, 1, search(3), "0.0307"},
-		{"nonsense counts as nothing", wire.PromptBound{TextBytes: -5, Images: -5}, 100, -3, Choice{}, "0.0007"},
+		{"output beyond the limit", wire.PromptBound{}, 100, 1, Choice{BeyondLimit: 400}, "0.0015"},            // 1000 x 0.5 + 500 x 2
+		{"beyond every limit, the window", wire.PromptBound{}, 100, 2, Choice{BeyondLimit: 1 << 40}, "0.5129"}, // 2 x 128100 x 2
+		{"nonsense counts as nothing", wire.PromptBound{TextBytes: -5, Images: -5}, 100, -3, Choice{BeyondLimit: -7}, "0.0007"},
 	} {
 		if got := lark(t).HighestCost(tt.bound, tt.limit, tt.n, tt.choice); got.String() != tt.want {
 			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)

@@ -70,6 +70,8 @@ type Parameters struct {
 	// none. LimitParam is its field.
 	Limit      int64
 	LimitParam string
+	// BeyondLimit is the number of output tokens that a provider may bill beside the limit.
+	BeyondLimit int64
 	// N is the number of choices, at least 1.
 	N int64
 	// Bound limits the size of the prompt.

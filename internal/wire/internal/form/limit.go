@@ -12,9 +12,10 @@ import (
 // limitFields caches the result of wire.LimitFields.
 var limitFields = wire.LimitFields()
 
-// ReadLimit reads the smallest of the client's limits.
+// ReadLimit reads the smallest of the client's limits, and the output that none of them bounds.
 func (r *Request) ReadLimit() error {
 	r.Limit, r.LimitParam = 0, ""
+	r.readBeyondLimit()
 	for _, name := range limitFields {
 		raw := r.Doc.Raw(name)
 		if raw == nil {
@@ -29,6 +30,20 @@ func (r *Request) ReadLimit() error {
 		}
 	}
 	return nil
+}
+
+// readBeyondLimit adds the budget of thinking, which the limit of Qwen's models does not bound, and
+// the size of predicted text, which OpenAI bills as output if the answer does not use it.
+func (r *Request) readBeyondLimit() {
+	r.BeyondLimit = 0
+	if raw := r.Doc.Raw("thinking_budget"); raw != nil {
+		budget, ok := rawjson.Integer(raw)
+		if !ok || budget < 0 {
+			budget = rawjson.MaxCount
+		}
+		r.BeyondLimit = min(budget, rawjson.MaxCount)
+	}
+	r.BeyondLimit += int64(len(r.Doc.Raw("prediction")))
 }
 
 // minFields are the vendors' names for a minimum of output tokens. None is sent, because vendors
