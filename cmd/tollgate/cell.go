@@ -108,9 +108,9 @@ func timeCell(name string, n int64) string {
 	case n == 0:
 		return noValue
 	case unitOf(name) == unixSeconds:
-		return time.Unix(n, 0).Format(time.DateTime)
+		return time.Unix(n, 0).Format(time.DateTime + " MST")
 	}
-	return time.UnixMilli(n).Format(time.DateTime + ".000")
+	return time.UnixMilli(n).Format(time.DateTime + ".000 MST")
 }
 
 // withCents gives a decimal number at least two decimals.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/alecthomas/kong"
 )
@@ -35,7 +36,9 @@ func writeModelStates(w io.Writer, lines []object, width int) {
 		}
 	}
 	if len(out) == 0 {
-		writeLine(w, "\nEvery model is in service on its lines.")
+		if !slices.ContainsFunc(lines, func(l object) bool { return l.get("state") != "in_service" }) {
+			writeLine(w, "\nEvery model is in service on its lines.")
+		}
 		return
 	}
 	writeLine(w, "\nModels that are out of service on a line, or in one form of it:")

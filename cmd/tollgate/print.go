@@ -136,6 +136,7 @@ func writeList(w io.Writer, o object, v view, width int) {
 			return
 		}
 		writeLine(w, cmp.Or(v.none, "No entries."))
+		writeSandbox(w, o)
 		return
 	}
 	names := v.short
@@ -162,8 +163,17 @@ func writeList(w io.Writer, o object, v view, width int) {
 	if v.below != nil {
 		v.below(w, rows, width)
 	}
+	writeSandbox(w, o)
 	if more, _ := o.get("has_more").(bool); more {
 		writeLine(w, "\nThere are more entries: continue with --after "+printable(nextID(o)))
+	}
+}
+
+// writeSandbox writes how many requests to the sandbox a report of usage leaves out.
+func writeSandbox(w io.Writer, report object) {
+	left, _ := report.get("sandbox").(object)
+	if n, _ := left.get("requests").(json.Number); n != "" && n != "0" {
+		writeLine(w, "\nNot counted: requests to the sandbox ("+n.String()+"). --line shows those of one line.")
 	}
 }
 

@@ -33,7 +33,8 @@ func TestRestartCommand(t *testing.T) {
 	}{
 		{nil, "", nil, "tollgate serve"},
 		{[]string{"--listen", ":8081", "--no-demo"}, "", nil, "tollgate serve --listen=:8081 --no-demo"},
-		{[]string{"--database=sqlite:it's mine.db"}, "", nil,
+		{[]string{"--database=sqlite:it's mine.db"}, "", nil, `tollgate serve --database='sqlite:it'\''s mine.db'`},
+		{[]string{"--database=postgres://a:b@c/d"}, "", nil,
 			"tollgate serve --database=…\n\nReplace each … with your own secret value."},
 		{[]string{"--media", "file:my files", "--webhook-retries="}, "", nil, "tollgate serve --media='file:my files' --webhook-retries=''"},
 		{[]string{"--admin-token-file", "secrets/token"}, "a b.yaml", nil, "tollgate serve --config='a b.yaml' --admin-token-file=secrets/token"},

@@ -51,7 +51,7 @@ func (p *process) restart(name string) string {
 			if p.environ[s.Env()] != "" {
 				variables = append(variables, s.Env())
 			}
-		case s.Secret && !s.NamesFile():
+		case s.Hides(value):
 			secret = true
 			words = append(words, "--"+s.Flag()+"=…")
 		case s.Switch && value == "true":

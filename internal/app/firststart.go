@@ -231,7 +231,11 @@ func operatorWords(s *Settings, made bool, base, restart string) string {
 	case made:
 		return to + "open " + pages + "\nwith the operator's token, which is in " + s.AdminTokenFile + ":\n\n  " + s.AdminToken + again
 	}
-	return to + "open " + pages + "\nwith the admin_token." + again
+	with := "the admin_token."
+	if s.AdminTokenFile != "" {
+		with = "the operator's token, which is in " + s.AdminTokenFile + "."
+	}
+	return to + "open " + pages + "\nwith " + with + again
 }
 
 // show prints the key and commands to try. It writes to standard output, apart from log and ready

@@ -20,6 +20,7 @@ func TestFirstStartSaysHowToRunIt(t *testing.T) {
 		{Settings{}, false, `open http://127\.0\.0\.1:8081/console/operator:\n\n  TOLLGATE_ADMIN_TOKEN=[A-Z2-7]{26} ` +
 			`\./build/tollgate serve --listen=127\.0\.0\.1:8081$`},
 		{Settings{AdminToken: "x"}, false, `open http://127\.0\.0\.1:8081/console/operator\nwith the admin_token\.\n(?s:.*)` + again},
+		{Settings{AdminToken: "x", AdminTokenFile: "token"}, false, `with the operator's token, which is in token\.\n(?s:.*)` + again},
 		{Settings{AdminToken: "secret-of-the-file", AdminTokenFile: "data/admin-token"}, true,
 			`open http://127\.0\.0\.1:8081/console/operator\n(?s:.*)in data/admin-token:\n\n  secret-of-the-file\n(?s:.*)` + again},
 	} {

@@ -65,7 +65,7 @@ type Setting struct {
 	Help    string // one clause, for --help and the documents
 	Switch  bool   // true or false; the flag alone means true
 	List    bool   // several values: a YAML list, or separated by commas
-	Secret  bool   // its value never appears in a message
+	Secret  bool   // its value may contain a secret: see Hides
 	read    func(s *Settings, text string) error
 }
 
@@ -74,6 +74,11 @@ func (s Setting) Flag() string { return strings.ReplaceAll(s.Key, "_", "-") }
 
 // NamesFile reports whether the value is the path of a file with a secret.
 func (s Setting) NamesFile() bool { return s.Secret && strings.HasSuffix(s.Key, fileSuffix) }
+
+// Hides reports whether a message leaves the value out. The path of a SQLite database is no secret.
+func (s Setting) Hides(value string) bool {
+	return s.Secret && !s.NamesFile() && !strings.HasPrefix(value, "sqlite:")
+}
 
 // Env returns the environment variable of the setting.
 func (s Setting) Env() string { return envPrefix + strings.ToUpper(s.Key) }

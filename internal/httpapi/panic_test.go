@@ -91,6 +91,24 @@ func TestPanicsAreAnsweredInTheShapeOfTheFamily(t *testing.T) {
 	}
 }
 
+// TestLevelOfFailures checks that only failures of ours are logged as errors, also where a provider's
+// failure is answered with the code of ours.
+func TestLevelOfFailures(t *testing.T) {
+	t.Parallel()
+	drained := fault.New(fault.UpstreamUnavailable, "drained").WithCause(errors.New("drained"))
+	for level, err := range map[string]error{
+		"level=ERROR": errors.New("disk"),
+		"level=INFO":  fault.New(fault.ServiceUnavailable, "drained").WithCause(drained),
+	} {
+		var log bytes.Buffer
+		h := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, []Route{{"GET /x", func(*Exchange) error { return err }}})
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/x", nil))
+		if !strings.Contains(log.String(), level) {
+			t.Errorf("want %s: %s", level, &log)
+		}
+	}
+}
+
 // TestAbort checks that an aborted request gets no response.
 func TestAbort(t *testing.T) {
 	t.Parallel()

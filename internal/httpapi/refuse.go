@@ -26,7 +26,8 @@ func (s *server) refuse(x *Exchange, err error) {
 	left := x.Request.Context().Err() != nil && errors.Is(f.Cause, context.Canceled) // the caller did, and nothing else is wrong
 	if f.Cause != nil && !left {
 		level := slog.LevelInfo
-		if f.Code == fault.ServiceUnavailable {
+		// Some endpoints answer a provider's failure with the code of ours. Their cause has the code.
+		if cause := fault.Of(f.Cause); f.Code == fault.ServiceUnavailable && cause.Code == fault.ServiceUnavailable {
 			level = slog.LevelError
 		}
 		s.Log.Log(x.Request.Context(), level, "request failed", "request", x.ID, "endpoint", x.endpoint,

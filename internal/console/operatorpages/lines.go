@@ -233,7 +233,7 @@ func (c *console) showLine(v *page.Visit) (page.Responder, error) {
 	shown := linePage{Name: l.Line, State: lineBadge(l.State), Margins: marginTable(list[at : at+1]), Nodes: nodesTable(l),
 		Models: modelsTable(l), Keys: lineKeysTable(l), Acts: c.lineActs(v, l, list)}
 	if isOut(l.Status) {
-		shown.Why = &ui.Notice{Tone: ui.Bad, Title: "It is out.", Text: outReason(l.Status)}
+		shown.Why = &ui.Notice{Tone: ui.Bad, Title: "It is out:", Text: outReason(l.Status)}
 	}
 	figures := lineFigures(l.Status)
 	shown.Stats = ui.FigureRow{{Label: "In flight", Value: figures[0]}, {Label: "Success, recent", Value: figures[1],

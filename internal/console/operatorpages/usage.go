@@ -43,13 +43,13 @@ func marginOf(s spending.Sums) string {
 	if s.LineCosts == s.Requests {
 		return "charges minus provider cost"
 	}
-	return "of " + ui.Thousands(s.LineCosts) + " of " + ui.Requests(s.Requests) + ", whose cost is known"
+	return ui.Thousands(s.LineCosts) + " of " + ui.Requests(s.Requests) + " have a known cost"
 }
 
 // earnings returns the figures of requests. when is a suffix for the labels, such as " today".
 func earnings(when string, s spending.Sums) ui.FigureRow {
 	cost, margin := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
-	of := "the catalog has no cost"
+	of := "no request with a known cost"
 	if left, known := s.Margin(); known {
 		cost, margin = ui.Money{Amount: s.LineCost}, ui.Money{Amount: left}
 		of = "known of " + ui.Requests(s.LineCosts)

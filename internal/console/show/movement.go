@@ -29,8 +29,8 @@ func Note(note string) string {
 // below section, the address of a section.
 func Movements(list []movement.Entry, section string) ui.DataTable {
 	t := ui.DataTable{Caption: "Movements of money", Columns: []ui.Column{
-		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true}, {Title: "Balance", Right: true}, {Title: "For"},
-		{Title: "Model"}}}
+		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true, Exact: true}, {Title: "Balance", Right: true, Exact: true},
+		{Title: "For"}, {Title: "Model"}}}
 	for _, e := range list {
 		kind, known := movementBadges[e.Kind]
 		if !known {

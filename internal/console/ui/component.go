@@ -35,13 +35,17 @@ type Text struct {
 // Money is an amount. Its title shows the exact value.
 type Money struct {
 	Amount money.Amount
+	InFull bool // show all digits
 
 	decimals int // decimals of the table's column; if 0, the decimals of USD
 }
 
 // Text formats the amount for people.
 func (m Money) Text() string {
-	if m.decimals == 0 {
+	switch {
+	case m.InFull:
+		return ExactUSD(m.Amount)
+	case m.decimals == 0:
 		return USD(m.Amount)
 	}
 	return inDecimals(m.Amount, m.decimals)

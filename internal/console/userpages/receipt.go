@@ -131,9 +131,9 @@ func factsOf(r requestlog.Receipt, key any) ui.Facts {
 	}
 	add("Received", ui.Moment{MS: r.CreatedMS})
 	add("Took", ui.Duration{MS: r.DurationMS})
-	add("Held before it ran", ui.Money{Amount: r.Held})
+	add("Held before it ran", ui.Money{Amount: r.Held, InFull: true})
 	if back := r.Held - r.Cost; back > 0 {
-		add("Given back", ui.Money{Amount: back})
+		add("Given back", ui.Money{Amount: back, InFull: true})
 	}
 	if words := sourceLabels[r.Source]; words != "" && r.Cost > 0 && r.Job == "" {
 		add("Counted", words)

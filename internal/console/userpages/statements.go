@@ -132,7 +132,7 @@ func statementsTable(list []statement) ui.DataTable {
 	for _, s := range list {
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/billing/statements/" + s.first.Format(show.MonthForm),
 			Cells: []any{ui.Month(s.first), ui.Money{Amount: s.opening}, ui.Money{Amount: s.credits},
-				ui.Money{Amount: s.takenBack}, ui.Money{Amount: -s.charges}, ui.Money{Amount: s.closing}}})
+				ui.Money{Amount: s.takenBack}, ui.Money{Amount: -s.charges}, ui.Money{Amount: s.closing, InFull: true}}})
 	}
 	return t
 }
@@ -152,9 +152,10 @@ func statementOf(v *page.Visit) (shown statementPage, err error) {
 		shown.Whose = ui.Facts{{Name: "Account", Value: a.Name}, {Name: "Id", Value: ui.Ident{ID: a.ID}},
 			{Name: "Days", Value: ui.Text{Text: ui.Day(s.first) + " to " + ui.Day(s.until) +
 				", UTC" + s.soFar()}}}
-		shown.Figures = ui.FigureRow{{Label: "Opening balance", Value: ui.Money{Amount: s.opening}},
-			{Label: "Credits", Value: ui.Money{Amount: s.credits + s.takenBack}}, {Label: "Charges", Value: ui.Money{Amount: -s.charges}},
-			{Label: "Closing balance", Value: ui.Money{Amount: s.closing}}}
+		shown.Figures = ui.FigureRow{{Label: "Opening balance", Value: ui.Money{Amount: s.opening, InFull: true}},
+			{Label: "Credits", Value: ui.Money{Amount: s.credits + s.takenBack, InFull: true}},
+			{Label: "Charges", Value: ui.Money{Amount: -s.charges, InFull: true}},
+			{Label: "Closing balance", Value: ui.Money{Amount: s.closing, InFull: true}}}
 		shown.Table, err = s.tableTx(tx, a.ID)
 		return err
 	})
@@ -221,7 +222,7 @@ func (s statement) tableTx(tx *store.Tx, of string) (ui.DataTable, error) {
 		}
 		add("Charges", m.Model, ui.Count{N: m.Billed}, -m.Charged)
 	}
-	t.Foot = []any{"Closing balance", ui.Day(s.until) + s.soFar(), "", ui.Money{Amount: s.closing}}
+	t.Foot = []any{"Closing balance", ui.Day(s.until) + s.soFar(), "", ui.Money{Amount: s.closing, InFull: true}}
 	return t, nil
 }
 
