@@ -300,6 +300,19 @@ func (s *Scene) Key(name, label string) (k account.Key) {
 	return k
 }
 
+// Code creates a redeem code worth 1 USD and returns the code with its text.
+func (s *Scene) Code() (code account.RedeemCode, text string) {
+	s.t.Helper()
+	s.Update(func(tx *store.Tx) error {
+		codes, texts, err := account.CreateCodesTx(tx, account.NewCodes{Value: money.USD, Count: 1})
+		if err == nil {
+			code, text = codes[0], texts[0]
+		}
+		return err
+	})
+	return code, text
+}
+
 // SignedIn returns a browser after the sign-in of a user.
 func (s *Scene) SignedIn(email string) *Browser {
 	s.t.Helper()

@@ -152,64 +152,43 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 }
 
 // fillTx reads the content of an account's view.
-func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.Account, view string, forms accountForms) (err error) {
+func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.Account, view string, forms accountForms) error {
 	after, path := v.Query("after"), "/operator/accounts/"+a.ID
-	list := func(t ui.DataTable, more bool, last, none string) {
+	list := func(err error, t ui.DataTable, more bool, last, none string) error {
 		p.List, p.None, p.Pager = &t, none, v.Pager(path, more, last)
+		return err
 	}
 	switch view {
 	case "keys":
-		keys, more, err := account.ListKeysTx(tx, a.ID, after, page.Rows)
-		if err != nil {
-			return err
-		}
 		p.New, p.NewWord = new(accountKeyForm(a.ID, rand.Text())), "Create a key"
-		list(keysTable(keys), more, page.Last(keys, func(k account.Key) string { return k.ID }), "No keys yet.")
+		keys, more, err := account.ListKeysTx(tx, a.ID, after, page.Rows)
+		return list(err, keysTable(keys), more, page.Last(keys, func(k account.Key) string { return k.ID }), "No keys yet.")
 	case "users":
-		users, more, err := account.ListUsersTx(tx, a.ID, after, page.Rows)
-		if err != nil {
-			return err
-		}
 		p.New, p.NewWord = cmp.Or(forms.user, new(accountUserForm(a.ID))), "Add a user"
-		list(usersTable(v, users), more, page.Last(users, func(u account.User) string { return u.ID }), "Nobody signs in to this account.")
+		users, more, err := account.ListUsersTx(tx, a.ID, after, page.Rows)
+		return list(err, usersTable(v, users), more, page.Last(users, func(u account.User) string { return u.ID }),
+			"Nobody signs in to this account.")
 	case "money":
 		moves, more, err := movement.ListTx(tx, movement.Selection{Account: a.ID, After: after, Limit: page.Rows})
-		if err != nil {
-			return err
-		}
-		list(show.Movements(moves, page.Base+"/operator"), more, page.Last(moves, func(e movement.Entry) string { return e.ID }),
+		return list(err, show.Movements(moves, page.Base+"/operator"), more, page.Last(moves, func(e movement.Entry) string { return e.ID }),
 			"No money has moved yet.")
 	case "requests":
 		found, err := requestlog.ListTx(tx, requestlog.Selection{Account: a.ID, After: after, Limit: page.Rows})
-		if err != nil {
-			return err
-		}
-		list(requestsTable(found.Receipts, nil), found.More, found.Next, "No requests yet.")
+		return list(err, requestsTable(found.Receipts, nil), found.More, found.Next, "No requests yet.")
 	case "jobs":
 		found, more, err := job.ListTx(tx, job.Filter{Account: a.ID, After: after, Limit: page.Rows})
-		if err != nil {
-			return err
-		}
 		jobs := jobRows(found)
-		list(jobsTable(jobs, nil), more, page.Last(jobs, func(j jobRow) string { return j.ID }), "No jobs yet.")
+		return list(err, jobsTable(jobs, nil), more, page.Last(jobs, func(j jobRow) string { return j.ID }), "No jobs yet.")
 	case "webhook":
 		found, more, err := c.Webhooks.DeliveriesTx(tx, a.ID, after, page.Rows)
-		if err != nil {
-			return err
-		}
-		list(deliveriesTable(found), more, page.Last(found, func(d webhook.Delivery) string { return d.ID }),
+		return list(err, deliveriesTable(found), more, page.Last(found, func(d webhook.Delivery) string { return d.ID }),
 			"Nothing was delivered in the last days.")
 	case "log":
 		found, more, err := operator.LogTx(tx, operator.LogFilter{Account: a.ID, After: after, Limit: page.Rows})
-		if err != nil {
-			return err
-		}
-		list(logTable(found, nil), more, page.Last(found, func(e operator.LogRow) string { return e.ID }),
+		return list(err, logTable(found, nil), more, page.Last(found, func(e operator.LogRow) string { return e.ID }),
 			"No operator has changed anything here.")
-	default:
-		return c.overviewTx(tx, p, v, a, forms)
 	}
-	return nil
+	return c.overviewTx(tx, p, v, a, forms)
 }
 
 func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.Account, forms accountForms) error {
@@ -244,10 +223,7 @@ func deliveriesTable(list []webhook.Delivery) ui.DataTable {
 
 func (c *console) resendDelivery(v *page.Visit) (page.Responder, error) {
 	d, err := operator.Resend(v.Context(), c.DB, c.Webhooks, show.Actor(v), v.PathID())
-	if err != nil {
-		return nil, err
-	}
-	return page.Redirect(page.Base + "/operator/accounts/" + d.Account + "?view=webhook"), nil
+	return page.Redirect(page.Base + "/operator/accounts/" + d.Account + "?view=webhook"), err
 }
 
 // createKey creates a key for a customer and shows its secret in the same response, in the text to

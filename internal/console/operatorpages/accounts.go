@@ -46,12 +46,9 @@ func (c *console) listAccounts(v *page.Visit) (page.Responder, error) {
 		default:
 			list, more, err = account.ListTx(tx, v.Query("after"), page.Rows)
 		}
-		if err != nil {
-			return err
-		}
 		shown.Table = accountsTable(list)
 		shown.Pager = v.Pager(shown.Path, more, page.Last(list, func(a account.Account) string { return a.ID }))
-		return nil
+		return err
 	}); err != nil {
 		return nil, err
 	}

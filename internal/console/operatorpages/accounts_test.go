@@ -10,7 +10,6 @@ import (
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
-	"tollgate/internal/store"
 )
 
 // TestFormShowsAllErrors checks that a rejected form shows the errors of all fields at once,
@@ -194,12 +193,7 @@ func TestAccountsAreChangedAndFound(t *testing.T) {
 		} {
 			b.Get("/console/operator/find?q="+url.QueryEscape(q)).Want(t, http.StatusSeeOther, target)
 		}
-		var code account.RedeemCode
-		s.Update(func(tx *store.Tx) error {
-			codes, _, err := account.CreateCodesTx(tx, account.NewCodes{Value: money.USD, Count: 1})
-			code = codes[0]
-			return err
-		})
+		code, _ := s.Code()
 		b.Get("/console/operator/find?q="+code.ID).Want(t, http.StatusOK, code.Hint, "unused", "$1.00", "/operator/codes/"+code.ID+"/void")
 		b.Get("/console/operator/find?q=code_00000000000000000000000000").Want(t, http.StatusOK, "Nothing has this id")
 		b.Get("/console/operator/find?q=example").Want(t, http.StatusOK, "ada", "bob")

@@ -172,47 +172,31 @@ func (m *month) readTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err error
 func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
 	w.writable = c.Writable()
 	c.refreshNow(v, "this node's report about its lines", c.Lines.Report)
-	err = v.View(func(tx *store.Tx) (err error) {
-		if w.nowMS, err = tx.NowMS(); err != nil {
-			return err
+	err = v.View(func(tx *store.Tx) error {
+		for _, read := range []func() error{
+			func() (err error) { w.nowMS, err = tx.NowMS(); return err },
+			func() (err error) { w.nodes, err = node.MembersTx(tx); return err },
+			func() error {
+				reports, err := line.ReportsTx(tx)
+				w.lines = line.Join(reports)
+				return err
+			},
+			func() (err error) { w.sandbox, err = catalog.SandboxLinesTx(tx); return err },
+			func() (err error) { w.recent, err = show.RecentTx(tx, w.nowMS, w.sandbox); return err },
+			func() (err error) { w.load, err = job.LoadTx(tx); return err },
+			func() (err error) { w.failing, err = webhook.FailingTx(tx, maxProblems); return err },
+			func() (err error) { w.audits, err = operator.AuditsTx(tx, 1); return err },
+			func() error { return w.todayTx(tx) },
+			func() (err error) { w.month, err = c.month.chartsTx(tx, &w); return err },
+			func() (err error) { w.bytes, err = tx.Size(); return err },
+			func() (err error) { w.holds[0], w.holds[1], err = ledger.HeldTx(tx); return err },
+			func() (err error) { w.setup, err = c.setupTx(tx); return err },
+		} {
+			if err := read(); err != nil {
+				return err
+			}
 		}
-		if w.nodes, err = node.MembersTx(tx); err != nil {
-			return err
-		}
-		reports, err := line.ReportsTx(tx)
-		if err != nil {
-			return err
-		}
-		w.lines = line.Join(reports)
-		if w.sandbox, err = catalog.SandboxLinesTx(tx); err != nil {
-			return err
-		}
-		if w.recent, err = show.RecentTx(tx, w.nowMS, w.sandbox); err != nil {
-			return err
-		}
-		if w.load, err = job.LoadTx(tx); err != nil {
-			return err
-		}
-		if w.failing, err = webhook.FailingTx(tx, maxProblems); err != nil {
-			return err
-		}
-		if w.audits, err = operator.AuditsTx(tx, 1); err != nil {
-			return err
-		}
-		if err = w.todayTx(tx); err != nil {
-			return err
-		}
-		if w.month, err = c.month.chartsTx(tx, &w); err != nil {
-			return err
-		}
-		if w.bytes, err = tx.Size(); err != nil {
-			return err
-		}
-		if w.holds[0], w.holds[1], err = ledger.HeldTx(tx); err != nil {
-			return err
-		}
-		w.setup, err = c.setupTx(tx)
-		return err
+		return nil
 	})
 	return w, err
 }

@@ -58,41 +58,30 @@ func (c *console) newAccount(*page.Visit) (page.Responder, error) {
 func (c *console) createAccount(v *page.Visit) (page.Responder, error) {
 	form := newAccountForm("")
 	return v.Submit(&form, func() (page.Responder, error) {
-		created, again, err := c.create(v, &form)
+		asked, err := c.readCustomer(v, &form)
 		if err != nil {
 			return nil, err
 		}
-		if again || created.link == nil && created.secret == "" {
+		once, err := v.Once(&form, "account")
+		if err != nil {
+			return nil, err
+		}
+		created := asked
+		if err := v.Update(func(tx *store.Tx) (err error) {
+			created = asked // of an attempt before
+			created.account.ID, _, err = page.OnceTx(tx, once, func() (string, error) {
+				err := c.createTx(tx, show.Actor(v), &created)
+				return created.account.ID, err
+			})
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		if created.link == nil && created.secret == "" { // also if the same form was sent before
 			return page.To("/operator/accounts/"+created.account.ID, "created"), nil
 		}
 		return c.showCredentials("Account created", created.account, created.link, created.secret, created.credit), nil
 	}, func() (page.FullPage, error) { return page.FormPage("Create an account", form), nil })
-}
-
-// create creates the customer of a form. If the same form was sent before, again is true and only
-// the id of the account is set.
-func (c *console) create(v *page.Visit, form *ui.PostForm) (created customer, again bool, err error) {
-	if created, err = c.readCustomer(v, form); err != nil {
-		return created, false, err
-	}
-	once, err := v.Once(form, "account")
-	if err != nil {
-		return created, false, err
-	}
-	err = v.Update(func(tx *store.Tx) (err error) {
-		var id string
-		attempt := created
-		id, again, err = page.OnceTx(tx, once, func() (string, error) {
-			err := c.createTx(tx, show.Actor(v), &attempt)
-			return attempt.account.ID, err
-		})
-		if err == nil {
-			created = attempt
-			created.account.ID = id
-		}
-		return err
-	})
-	return created, again, err
 }
 
 // readCustomer reads the form. It returns all errors joined.

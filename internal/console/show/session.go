@@ -21,25 +21,16 @@ const sessionsAfter = "sessions"
 // to addresses below acts.
 func SessionsTx(tx *store.Tx, v *page.Visit, path, acts string) (SessionList, error) {
 	list, more, err := account.ListSessionsTx(tx, v.Session.User.ID, v.Query(sessionsAfter), page.Rows)
-	if err != nil {
-		return SessionList{}, err
-	}
-	s := sessionsOf(v, list, acts)
-	s.Pager = v.PagerBy(sessionsAfter, path, more, page.Last(list, func(one account.ConsoleSession) string { return one.ID }))
-	return s, nil
-}
-
-// sessionsOf lists sessions. The buttons to end a session post to addresses below path.
-func sessionsOf(v *page.Visit, list []account.ConsoleSession, path string) SessionList {
-	s := SessionList{Table: ui.DataTable{Caption: "Signed in", Columns: []ui.Column{
-		{Title: "Browser"}, {Title: "For"}, {Title: "Address"}, {Title: "Last use"}, {Title: "Since"}, {Title: "Change"}}}}
+	s := SessionList{Pager: v.PagerBy(sessionsAfter, path, more, page.Last(list, func(one account.ConsoleSession) string { return one.ID }))}
+	s.Table = ui.DataTable{Caption: "Signed in", Columns: []ui.Column{
+		{Title: "Browser"}, {Title: "For"}, {Title: "Address"}, {Title: "Last use"}, {Title: "Since"}, {Title: "Change"}}}
 	for _, session := range list {
 		pages := "your account"
 		if session.Kind == account.OperatorSession {
 			pages = "operator's pages"
 		}
 		browser := ui.Text{Text: browserName(session.Agent), Title: session.Agent}
-		var end any = ui.Button{Action: page.Base + path + "/" + session.ID + "/end", Label: "End", About: browser.Text}
+		var end any = ui.Button{Action: page.Base + acts + "/" + session.ID + "/end", Label: "End", About: browser.Text}
 		if session.ID == v.Session.ID {
 			end = ui.Badge{Tone: ui.OK, Label: "this one"}
 		}
@@ -47,7 +38,7 @@ func sessionsOf(v *page.Visit, list []account.ConsoleSession, path string) Sessi
 			ui.Moment{MS: session.SeenMS}, ui.Moment{MS: session.CreatedMS}, end}})
 	}
 	s.All = v.Confirm(ui.Confirm{ID: "end-all", Button: "Sign out everywhere", Title: "Sign out everywhere?",
-		Action: page.Base + path + "/end",
+		Action: page.Base + acts + "/end",
 		Text:   []string{"All browsers, including this one, must sign in again. API keys keep working."}})
-	return s
+	return s, err
 }

@@ -64,12 +64,9 @@ func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, e
 		}
 		shown.Filters.Action, shown.Filters.Fields = page.Base+"/billing", movementFields(chosen, nowMS)
 		list, more, err := movement.ListTx(tx, f)
-		if err != nil {
-			return err
-		}
 		shown.Table = show.Movements(list, page.Base)
 		shown.Pager = v.Pager("/billing", more, page.Last(list, func(e movement.Entry) string { return e.ID }))
-		return nil
+		return err
 	}); err != nil {
 		return page.FullPage{}, err
 	}

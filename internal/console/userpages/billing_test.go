@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/account"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/spending"
@@ -17,19 +16,15 @@ import (
 func TestBilling(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		var texts []string
-		s.Update(func(tx *store.Tx) (err error) {
-			_, texts, err = account.CreateCodesTx(tx, account.NewCodes{Value: 5 * money.USD, Count: 1})
-			return err
-		})
+		_, code := s.Code()
 		ada, bob := s.SignedIn("ada@example.com"), s.SignedIn("bob@example.com")
 		ada.Get("/console/billing").Want(t, http.StatusOK, "$10.00", "2,000 credits", "invoice 1")
 		ada.Post("/console/billing/redeem", "code", "no<b>code").Want(t, http.StatusUnprocessableEntity, "There is no such code.",
 			`value="no&lt;b&gt;code"`)
-		ada.Post("/console/billing/redeem", "code", strings.ToLower(texts[0])).Want(t, http.StatusSeeOther, "done=redeemed")
-		ada.Get("/console/billing?done=redeemed").Want(t, http.StatusOK, "The code is redeemed", "$15.00", "redeemed code_")
-		ada.Post("/console/billing/redeem", "code", texts[0]).Want(t, http.StatusUnprocessableEntity, "You redeemed this code already")
-		bob.Post("/console/billing/redeem", "code", texts[0]).Want(t, http.StatusUnprocessableEntity, "was redeemed already")
+		ada.Post("/console/billing/redeem", "code", strings.ToLower(code)).Want(t, http.StatusSeeOther, "done=redeemed")
+		ada.Get("/console/billing?done=redeemed").Want(t, http.StatusOK, "The code is redeemed", "$11.00", "redeemed code_")
+		ada.Post("/console/billing/redeem", "code", code).Want(t, http.StatusUnprocessableEntity, "You redeemed this code already")
+		bob.Post("/console/billing/redeem", "code", code).Want(t, http.StatusUnprocessableEntity, "was redeemed already")
 		bob.Get("/console/billing").Want(t, http.StatusOK, "$10.00")
 
 		s.Update(func(tx *store.Tx) error {

@@ -1,6 +1,7 @@
 package userpages_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -140,6 +141,34 @@ func TestLongListsHavePages(t *testing.T) {
 		if n := strings.Count(got.Body.String(), "rowlink"); n != 1 {
 			t.Errorf("the next page has %d keys", n)
 		}
+	})
+}
+
+// TestKeysBeyondTheChoice checks a choice with more keys than its limit: it has the newest keys, a note
+// about older ones and, by its name, a chosen older key, but never another account's key.
+func TestKeysBeyondTheChoice(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		foreign := s.Key("bob", "nobody's business")
+		var keys []account.Key
+		s.Update(func(tx *store.Tx) (err error) {
+			for i := range 201 {
+				if _, _, err := account.CreateKeyTx(tx, s.Accounts["ada"].ID, account.KeySettings{Name: fmt.Sprintf("key-%d", i)}); err != nil {
+					return err
+				}
+			}
+			keys, _, err = account.NewestKeysTx(tx, s.Accounts["ada"].ID, 201)
+			return err
+		})
+		b, newest, oldest := s.SignedIn("ada@example.com"), keys[0], keys[200]
+		for _, path := range []string{"/console/requests", "/console/usage", "/console/playground"} {
+			got := b.Get(path)
+			got.Want(t, http.StatusOK, `value="`+newest.ID+`"`, "the newest 200; older ones")
+			got.Without(t, `value="`+oldest.ID+`"`)
+			b.Get(path+"?key="+oldest.ID).Want(t, http.StatusOK, `<option value="`+oldest.ID+`" selected>`+oldest.Name)
+			b.Get(path+"?key="+foreign.ID).Without(t, "s business")
+		}
+		b.Get("/console/find?q=key-200").Want(t, http.StatusSeeOther)
 	})
 }
 

@@ -104,13 +104,10 @@ func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 			c.modelField(f.Model), statusField(chosen.Get("status")), show.Choice("code", "Code", f.Code, show.Codes()),
 			slowField(chosen.Get("slow"))}}
 		list, err := requestlog.ListTx(tx, f)
-		if err != nil {
-			return err
-		}
 		shown.Table = requestsTable(list.Receipts)
 		shown.Pager = v.Pager("/requests", list.More, list.Next)
 		shown.Empty = show.NoneSince(list, shown.Pager)
-		return nil
+		return err
 	}); err != nil {
 		return nil, err
 	}

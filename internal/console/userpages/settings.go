@@ -58,12 +58,9 @@ func (c *console) settingsWith(v *page.Visit, password, newUser ui.PostForm) (pa
 			return err
 		}
 		users, more, err := account.ListUsersTx(tx, v.Account(), v.Query("after"), page.Rows)
-		if err != nil {
-			return err
-		}
 		shown.team(v, users)
 		shown.Pager = v.Pager("/settings", more, page.Last(users, func(u account.User) string { return u.ID }))
-		return nil
+		return err
 	}); err != nil {
 		return page.FullPage{}, err
 	}

@@ -122,21 +122,3 @@ func TestHeadsOfTablesReadNone(t *testing.T) {
 		}
 	})
 }
-
-// TestOldKeysAreChosenByName checks that a chosen key older than the options is shown by its name,
-// and that another account's key never is.
-func TestOldKeysAreChosenByName(t *testing.T) {
-	t.Parallel()
-	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		oldest, foreign := s.Key("ada", "the oldest of all"), s.Key("bob", "nobody's business")
-		for range 200 {
-			s.Key("ada", "many")
-		}
-		b := s.SignedIn("ada@example.com")
-		for _, path := range []string{"/console/usage", "/console/requests", "/console/playground"} {
-			b.Get(path).Without(t, oldest.Name)
-			b.Get(path+"?key="+oldest.ID).Want(t, http.StatusOK, `<option value="`+oldest.ID+`" selected>`+oldest.Name)
-			b.Get(path+"?key="+foreign.ID).Without(t, "s business")
-		}
-	})
-}

@@ -115,15 +115,12 @@ func (c *console) webhooksWith(
 		}
 		shown.HasAddress = e.URL != ""
 		list, more, err := c.Webhooks.LogTx(tx, f)
-		if err != nil {
-			return err
-		}
 		shown.Log = show.Deliveries(list)
 		for i, d := range list {
 			shown.Log.Rows[i].Href = page.Base + "/webhooks/deliveries/" + d.ID
 		}
 		shown.Pager = v.Pager("/webhooks", more, page.Last(list, func(d webhook.Delivery) string { return d.ID }))
-		return nil
+		return err
 	}); err != nil {
 		return page.FullPage{}, err
 	}
