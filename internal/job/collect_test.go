@@ -12,7 +12,6 @@ import (
 	"tollgate/internal/job/row"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
-	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/jobcall"
 )
@@ -76,37 +75,34 @@ func TestCollect(t *testing.T) {
 			return nil, nil
 		}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}, fetches: 2 + fetchTries, repolled: true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				first := &generator{fetch: c.fetch}
-				first.poll = func(n int, ticket string) (*jobcall.TaskStatus, error) {
-					if n == 1 {
-						return nil, nil
-					}
-					status := &jobcall.TaskStatus{Done: true}
-					for i := range max(c.count, 1) {
-						status.Results = append(status.Results, jobcall.Result{Ref: "fresh/" + string('0'+rune(i))})
-					}
-					return status, nil
+		eachURL(t, c.name, func(t *testing.T, url string) {
+			first := &generator{fetch: c.fetch}
+			first.poll = func(n int, ticket string) (*jobcall.TaskStatus, error) {
+				if n == 1 {
+					return nil, nil
 				}
-				second := &generator{fetch: c.fetch}
-				h, n := twoLineCluster(t, url, first, second)
-				id := h.submit(n, h.submission(n, map[string]string{image: "easel-1", video: "reel-1"}[c.kind], max(c.count, 1)))
-				s := h.finish(n, id, c.kind)
-				if c.code == "" && (s.Status != row.StatusSucceeded || len(s.Data) != c.data) ||
-					c.code != "" && (s.Error == nil || s.Error.Code != string(c.code)) {
-					t.Errorf("%+v %+v", s, s.Error)
+				status := &jobcall.TaskStatus{Done: true}
+				for i := range max(c.count, 1) {
+					status.Results = append(status.Results, jobcall.Result{Ref: "fresh/" + string('0'+rune(i))})
 				}
-				if got := [2]int{first.count(), second.count()}; got != c.submissions {
-					t.Errorf("%v submissions, want %v", got, c.submissions)
-				}
-				if first.fetches != c.fetches || (first.polls > 1) != c.repolled {
-					t.Errorf("%d downloads, want %d; %d polls", first.fetches, c.fetches, first.polls)
-				}
-				h.audit(c.cost)
-				h.onlyPublic(n, s)
-			})
+				return status, nil
+			}
+			second := &generator{fetch: c.fetch}
+			h, n := twoLineCluster(t, url, first, second)
+			id := h.submit(n, h.submission(n, map[string]string{image: "easel-1", video: "reel-1"}[c.kind], max(c.count, 1)))
+			s := h.finish(n, id, c.kind)
+			if c.code == "" && (s.Status != row.StatusSucceeded || len(s.Data) != c.data) ||
+				c.code != "" && (s.Error == nil || s.Error.Code != string(c.code)) {
+				t.Errorf("%+v %+v", s, s.Error)
+			}
+			if got := [2]int{first.count(), second.count()}; got != c.submissions {
+				t.Errorf("%v submissions, want %v", got, c.submissions)
+			}
+			if first.fetches != c.fetches || (first.polls > 1) != c.repolled {
+				t.Errorf("%d downloads, want %d; %d polls", first.fetches, c.fetches, first.polls)
+			}
+			h.audit(c.cost)
+			h.onlyPublic(n, s)
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/job/row"
 	"tollgate/internal/money"
-	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream/chatcall"
 )
 
@@ -25,24 +24,21 @@ func TestFlow(t *testing.T) {
 		{"images by ticket", "easel-1", "image", false, 3, 9 * cent},
 		{"a clip by ticket", "reel-1", "video", false, 1, 50 * cent},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				m := &generator{blocks: c.blocks}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
-				n := h.node()
-				job := h.submit(n, h.submission(n, c.model, c.count))
-				s := h.await(n, c.kind, job, final)
-				if s.Status != row.StatusSucceeded || len(s.Data) != int(c.count) || s.Data[0].URL == "" || s.Error != nil {
-					t.Fatalf("%+v", s)
-				}
-				m.checkSubmissions(t, 1)
-				if _, err := n.jobs.Body(t.Context(), h.account, map[string]string{"image": "video", "video": "image"}[c.kind], job); fault.Of(err) ==
-					nil || fault.Of(err).Code != fault.JobNotFound {
-					t.Errorf("as the other kind: %v", err)
-				}
-				h.audit(c.cost)
-			})
+		eachURL(t, c.name, func(t *testing.T, url string) {
+			m := &generator{blocks: c.blocks}
+			h := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
+			n := h.node()
+			job := h.submit(n, h.submission(n, c.model, c.count))
+			s := h.await(n, c.kind, job, final)
+			if s.Status != row.StatusSucceeded || len(s.Data) != int(c.count) || s.Data[0].URL == "" || s.Error != nil {
+				t.Fatalf("%+v", s)
+			}
+			m.checkSubmissions(t, 1)
+			if _, err := n.jobs.Body(t.Context(), h.account, map[string]string{"image": "video", "video": "image"}[c.kind], job); fault.Of(err) ==
+				nil || fault.Of(err).Code != fault.JobNotFound {
+				t.Errorf("as the other kind: %v", err)
+			}
+			h.audit(c.cost)
 		})
 	}
 }

@@ -131,17 +131,13 @@ func (h *cluster) apply(text string) {
 // viewTx runs fn in a transaction for reads.
 func (h *cluster) viewTx(fn func(tx *store.Tx) error) {
 	h.t.Helper()
-	if err := h.db.View(h.t.Context(), fn); err != nil {
-		h.t.Fatal(err)
-	}
+	storetest.View(h.t, h.db, fn)
 }
 
 // updateTx runs fn in a transaction for writes.
 func (h *cluster) updateTx(fn func(tx *store.Tx) error) {
 	h.t.Helper()
-	if err := h.db.Update(h.t.Context(), fn); err != nil {
-		h.t.Fatal(err)
-	}
+	storetest.Update(h.t, h.db, fn)
 }
 
 // oneLineCluster returns a cluster with the catalog oneLine and a node.
@@ -273,12 +269,17 @@ func (n *testNode) runJobs() {
 	n.jobs.running.Wait()
 }
 
+// eachURL runs a parallel subtest on both databases.
+func eachURL(t *testing.T, name string, test func(t *testing.T, url string)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		storetest.EachURL(t, test)
+	})
+}
+
 // oneAndTwoNodes runs test with one node on both databases and with two on PostgreSQL.
 func oneAndTwoNodes(t *testing.T, test func(t *testing.T, url string, nodes int)) {
-	t.Run("one node", func(t *testing.T) {
-		t.Parallel()
-		storetest.EachURL(t, func(t *testing.T, url string) { test(t, url, 1) })
-	})
+	eachURL(t, "one node", func(t *testing.T, url string) { test(t, url, 1) })
 	t.Run("two nodes", func(t *testing.T) {
 		t.Parallel()
 		test(t, storetest.PostgreSQL(t), 2)

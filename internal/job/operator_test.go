@@ -117,42 +117,39 @@ var inState = map[string]struct {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for name, c := range inState {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				reached := make(chan struct{}, 1)
-				m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
-				h, n := oneLineCluster(t, url, m)
-				id := h.submit(n, h.submission(n, "easel-1", 1))
-				if c.stuck != "" {
-					n.step(n.jobs.Start)
-					<-reached
-				}
-				ctx := t.Context()
-				if err := n.jobs.Cancel(ctx, id, nil); err != nil {
-					t.Fatal(err)
-				}
-				n.jobs.running.Wait() // although its call blocks
-				if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
-					s.Error.Type != "upstream_error" {
-					t.Errorf("%+v", s)
-				}
-				if cancelled := len(m.cancelled) > 0; cancelled != (c.stuck == "poll" || c.stuck == "fetch") {
-					t.Errorf("the task was cancelled at the provider: %t", cancelled)
-				}
-				if err := n.jobs.Cancel(ctx, id, nil); err == nil || fault.Of(err).Code != fault.InvalidRequest {
-					t.Errorf("a second time: %v", err)
-				}
-				if err := n.jobs.Cancel(ctx, NewID(), nil); !errors.Is(err, row.ErrNoJob) {
-					t.Errorf("no such job: %v", err)
-				}
-				h.audit(0)
-				m.before = nil
-				next := h.start(n, "easel-1", 1)
-				n.jobs.running.Wait()
-				h.checkStatus(n, next, row.StatusSucceeded, "the line's slot is not free")
-				h.audit(cent)
-			})
+		eachURL(t, name, func(t *testing.T, url string) {
+			reached := make(chan struct{}, 1)
+			m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
+			h, n := oneLineCluster(t, url, m)
+			id := h.submit(n, h.submission(n, "easel-1", 1))
+			if c.stuck != "" {
+				n.step(n.jobs.Start)
+				<-reached
+			}
+			ctx := t.Context()
+			if err := n.jobs.Cancel(ctx, id, nil); err != nil {
+				t.Fatal(err)
+			}
+			n.jobs.running.Wait() // although its call blocks
+			if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
+				s.Error.Type != "upstream_error" {
+				t.Errorf("%+v", s)
+			}
+			if cancelled := len(m.cancelled) > 0; cancelled != (c.stuck == "poll" || c.stuck == "fetch") {
+				t.Errorf("the task was cancelled at the provider: %t", cancelled)
+			}
+			if err := n.jobs.Cancel(ctx, id, nil); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+				t.Errorf("a second time: %v", err)
+			}
+			if err := n.jobs.Cancel(ctx, NewID(), nil); !errors.Is(err, row.ErrNoJob) {
+				t.Errorf("no such job: %v", err)
+			}
+			h.audit(0)
+			m.before = nil
+			next := h.start(n, "easel-1", 1)
+			n.jobs.running.Wait()
+			h.checkStatus(n, next, row.StatusSucceeded, "the line's slot is not free")
+			h.audit(cent)
 		})
 	}
 }
@@ -161,36 +158,33 @@ func TestCancel(t *testing.T) {
 func TestRequeueRunning(t *testing.T) {
 	t.Parallel()
 	for name, c := range inState {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				reached := make(chan struct{}, 1)
-				m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
-				h, n := oneLineCluster(t, url, m)
-				id := h.submit(n, h.submission(n, "easel-1", 1))
-				if c.stuck != "" {
-					n.step(n.jobs.Start)
-					<-reached
-				}
-				was := h.poll(n, "image", id).Status
-				if same, err := h.requeue(n, id, RequeueOptions{Force: true}); err != nil || same != id {
-					t.Fatalf("%s %v", same, err)
-				}
-				n.jobs.running.Wait()
-				if s := h.poll(n, "image", id); s.Status != was {
-					t.Errorf("it was %s and is %s", was, s.Status)
-				}
-				if cancelled := len(m.cancelled) > 0; cancelled != (c.stuck == "poll" || c.stuck == "fetch") {
-					t.Errorf("the task was cancelled at the provider: %t", cancelled)
-				}
-				m.before = nil
-				n.runJobs()
-				h.checkStatus(n, id, row.StatusSucceeded, "the resubmitted job")
-				if c.stuck != "" && (m.count() != 2 || m.submitted[0].Key == m.submitted[1].Key) {
-					t.Errorf("%d submissions", m.count())
-				}
-				h.audit(cent)
-			})
+		eachURL(t, name, func(t *testing.T, url string) {
+			reached := make(chan struct{}, 1)
+			m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
+			h, n := oneLineCluster(t, url, m)
+			id := h.submit(n, h.submission(n, "easel-1", 1))
+			if c.stuck != "" {
+				n.step(n.jobs.Start)
+				<-reached
+			}
+			was := h.poll(n, "image", id).Status
+			if same, err := h.requeue(n, id, RequeueOptions{Force: true}); err != nil || same != id {
+				t.Fatalf("%s %v", same, err)
+			}
+			n.jobs.running.Wait()
+			if s := h.poll(n, "image", id); s.Status != was {
+				t.Errorf("it was %s and is %s", was, s.Status)
+			}
+			if cancelled := len(m.cancelled) > 0; cancelled != (c.stuck == "poll" || c.stuck == "fetch") {
+				t.Errorf("the task was cancelled at the provider: %t", cancelled)
+			}
+			m.before = nil
+			n.runJobs()
+			h.checkStatus(n, id, row.StatusSucceeded, "the resubmitted job")
+			if c.stuck != "" && (m.count() != 2 || m.submitted[0].Key == m.submitted[1].Key) {
+				t.Errorf("%d submissions", m.count())
+			}
+			h.audit(cent)
 		})
 	}
 }

@@ -121,25 +121,22 @@ func (o *outage) awaitFailure() {
 // spool is empty.
 func eachOutage(t *testing.T, prepare func(c outageCase, j *Jobs), scene func(o *outage) (last *testNode, cost money.Amount)) {
 	for _, c := range outageCases() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				first, second := &generator{blocks: c.blocks}, &generator{blocks: c.blocks}
-				h, n := twoLineCluster(t, url, first, second)
-				prepare(c, n.jobs)
-				h.breakMedia()
-				o := &outage{c, h, n, h.submit(n, h.submission(n, c.model, c.count))}
-				n.step(n.jobs.Start)
-				last, cost := scene(o)
-				if first.count() != 1 || second.count() != 0 {
-					t.Errorf("%d and %d submissions", first.count(), second.count())
-				}
-				h.audit(cost)
-				last.step(last.jobs.Housekeep)
-				if got := h.spooled(); got != 0 {
-					t.Errorf("%d parts are left in the spool", got)
-				}
-			})
+		eachURL(t, c.name, func(t *testing.T, url string) {
+			first, second := &generator{blocks: c.blocks}, &generator{blocks: c.blocks}
+			h, n := twoLineCluster(t, url, first, second)
+			prepare(c, n.jobs)
+			h.breakMedia()
+			o := &outage{c, h, n, h.submit(n, h.submission(n, c.model, c.count))}
+			n.step(n.jobs.Start)
+			last, cost := scene(o)
+			if first.count() != 1 || second.count() != 0 {
+				t.Errorf("%d and %d submissions", first.count(), second.count())
+			}
+			h.audit(cost)
+			last.step(last.jobs.Housekeep)
+			if got := h.spooled(); got != 0 {
+				t.Errorf("%d parts are left in the spool", got)
+			}
 		})
 	}
 }
@@ -272,40 +269,37 @@ func TestUnreadableReferences(t *testing.T) {
 		"as a lost answer":           func(err error) error { return upstream.LostAnswer(context.Background(), err) },
 		"without blame for the line": func(err error) error { return upstream.AsJobFailure(err) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				first := &generator{}
-				first.submit = func(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
-					body, err := w.References[0].Open(t.Context())
-					if err != nil {
-						return nil, failure(err)
-					}
-					_, err = io.Copy(io.Discard, body)
-					return nil, errors.Join(err, body.Close())
-				}
-				h, n := twoLineCluster(t, url, first, first)
-				s := h.submission(n, "easel-1", 1)
-				ref, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture(), format.Policy{})
+		eachURL(t, name, func(t *testing.T, url string) {
+			first := &generator{}
+			first.submit = func(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
+				body, err := w.References[0].Open(t.Context())
 				if err != nil {
-					t.Fatal(err)
+					return nil, failure(err)
 				}
-				s.References = []media.File{ref}
-				id := h.submit(n, s)
-				h.breakMedia()
-				n.step(n.jobs.Start)
-				h.await(n, upstream.KindImage, id, func(jobBody) bool { return h.hasStep(id, row.StepAttemptFailed) })
-				if a := h.view(id).Attempts; len(a) != 1 || a[0].Next != "later" || a[0].Lost {
-					t.Errorf("%+v", a)
-				}
-				h.mendMedia(n)
-				h.update(`UPDATE job_run SET wake_ms = 0`)
-				n.step(n.jobs.Start)
-				if done := h.await(n, upstream.KindImage, id, final); done.Status != row.StatusSucceeded {
-					t.Errorf("the job ended as %+v %+v", done, done.Error)
-				}
-				h.audit(3 * cent)
-			})
+				_, err = io.Copy(io.Discard, body)
+				return nil, errors.Join(err, body.Close())
+			}
+			h, n := twoLineCluster(t, url, first, first)
+			s := h.submission(n, "easel-1", 1)
+			ref, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture(), format.Policy{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.References = []media.File{ref}
+			id := h.submit(n, s)
+			h.breakMedia()
+			n.step(n.jobs.Start)
+			h.await(n, upstream.KindImage, id, func(jobBody) bool { return h.hasStep(id, row.StepAttemptFailed) })
+			if a := h.view(id).Attempts; len(a) != 1 || a[0].Next != "later" || a[0].Lost {
+				t.Errorf("%+v", a)
+			}
+			h.mendMedia(n)
+			h.update(`UPDATE job_run SET wake_ms = 0`)
+			n.step(n.jobs.Start)
+			if done := h.await(n, upstream.KindImage, id, final); done.Status != row.StatusSucceeded {
+				t.Errorf("the job ended as %+v %+v", done, done.Error)
+			}
+			h.audit(3 * cent)
 		})
 	}
 }

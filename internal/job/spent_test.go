@@ -57,36 +57,33 @@ func TestUsageOfAttempts(t *testing.T) {
 		"no word, or none of sense": {&generator{before: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed},
 			&generator{}, []upstream.TokenCounts{{}, {}}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newCluster(t, url, map[string]chatcall.Adapter{
-					"first":  &generator{before: test.first.before, submit: test.first.submit, poll: test.first.poll},
-					"second": &generator{before: test.second.before, submit: test.second.submit, poll: test.second.poll},
-				})
-				n := h.idleNode()
-				id := h.submit(n, h.submission(n, "easel-1", 1))
-				h.finish(n, id, upstream.KindImage)
-				v := h.view(id)
-				var logged []row.TracedAttempt
-				h.viewTx(func(tx *store.Tx) error {
-					page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 1})
-					if err != nil || len(page.Receipts) != 1 || page.Receipts[0].ID != v.Request {
-						return fmt.Errorf("receipts %+v, %w", page.Receipts, err)
-					}
-					return json.Unmarshal(page.Receipts[0].Attempts, &logged)
-				})
-				for _, attempts := range [][]row.TracedAttempt{v.Attempts, logged} {
-					if len(attempts) != len(test.want) {
-						t.Fatalf("attempts %+v; want %+v", attempts, test.want)
-					}
-					for i, a := range attempts {
-						if a.TokenCounts != test.want[i] {
-							t.Errorf("attempt %d %+v; want %+v", i, a, test.want[i])
-						}
+		eachURL(t, name, func(t *testing.T, url string) {
+			h := newCluster(t, url, map[string]chatcall.Adapter{
+				"first":  &generator{before: test.first.before, submit: test.first.submit, poll: test.first.poll},
+				"second": &generator{before: test.second.before, submit: test.second.submit, poll: test.second.poll},
+			})
+			n := h.idleNode()
+			id := h.submit(n, h.submission(n, "easel-1", 1))
+			h.finish(n, id, upstream.KindImage)
+			v := h.view(id)
+			var logged []row.TracedAttempt
+			h.viewTx(func(tx *store.Tx) error {
+				page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 1})
+				if err != nil || len(page.Receipts) != 1 || page.Receipts[0].ID != v.Request {
+					return fmt.Errorf("receipts %+v, %w", page.Receipts, err)
+				}
+				return json.Unmarshal(page.Receipts[0].Attempts, &logged)
+			})
+			for _, attempts := range [][]row.TracedAttempt{v.Attempts, logged} {
+				if len(attempts) != len(test.want) {
+					t.Fatalf("attempts %+v; want %+v", attempts, test.want)
+				}
+				for i, a := range attempts {
+					if a.TokenCounts != test.want[i] {
+						t.Errorf("attempt %d %+v; want %+v", i, a, test.want[i])
 					}
 				}
-			})
+			}
 		})
 	}
 }

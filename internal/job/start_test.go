@@ -134,32 +134,29 @@ func TestLastLineGone(t *testing.T) {
 		"disabled": oneLine + "    enabled: false\n",
 		"removed":  oneLine[:strings.Index(oneLine, "lines:")] + "lines: []\n",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				h, n := oneLineCluster(t, url, &generator{blocks: true})
-				starts, waits := h.submit(n, h.submission(n, "easel-1", 1)), h.submit(n, h.submission(n, "easel-1", 1))
-				h.apply(without)
-				n.step(n.watcher.Refresh)
-				n.step(n.jobs.Start)
-				n.step(n.jobs.Housekeep)
-				for _, id := range []string{starts, waits} {
-					h.checkStatus(n, id, row.StatusQueued, "without a line")
-				}
-				h.apply(oneLine)
-				n.step(n.watcher.Refresh)
-				n.runJobs()
-				h.checkStatus(n, starts, row.StatusSucceeded, "with its line again")
-				h.apply(without)
-				n.step(n.watcher.Refresh)
-				h.update(`UPDATE job_run SET queued_ms = queued_ms - 900000`)
-				n.step(n.jobs.Housekeep)
-				if s := h.poll(n, "image", waits); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
-					!strings.Contains(s.Error.Message, "15m") {
-					t.Errorf("past the start limit: %+v", s)
-				}
-				h.audit(cent)
-			})
+		eachURL(t, name, func(t *testing.T, url string) {
+			h, n := oneLineCluster(t, url, &generator{blocks: true})
+			starts, waits := h.submit(n, h.submission(n, "easel-1", 1)), h.submit(n, h.submission(n, "easel-1", 1))
+			h.apply(without)
+			n.step(n.watcher.Refresh)
+			n.step(n.jobs.Start)
+			n.step(n.jobs.Housekeep)
+			for _, id := range []string{starts, waits} {
+				h.checkStatus(n, id, row.StatusQueued, "without a line")
+			}
+			h.apply(oneLine)
+			n.step(n.watcher.Refresh)
+			n.runJobs()
+			h.checkStatus(n, starts, row.StatusSucceeded, "with its line again")
+			h.apply(without)
+			n.step(n.watcher.Refresh)
+			h.update(`UPDATE job_run SET queued_ms = queued_ms - 900000`)
+			n.step(n.jobs.Housekeep)
+			if s := h.poll(n, "image", waits); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
+				!strings.Contains(s.Error.Message, "15m") {
+				t.Errorf("past the start limit: %+v", s)
+			}
+			h.audit(cent)
 		})
 	}
 }
@@ -204,41 +201,38 @@ func (h *cluster) disable(owner string, disabled bool) {
 func TestDisabledAccount(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"at the start", "in the queue"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				free := make(chan struct{})
-				m := &generator{blocks: true, before: gate("submit", free)}
-				h, n := oneLineCluster(t, url, m)
-				runs := h.start(n, "easel-1", 1)
-				until(t, "the submission", func() bool { return m.count() == 1 })
-				h.fill(n, 70)
-				other := h.withAccount(h.open(money.USD))
-				theirs := other.submit(n, other.submission(n, "easel-1", 1))
-				h.disable(h.account, true)
-				if name == "at the start" { // Start looks only for a few jobs; Housekeep finds the others
-					free <- struct{}{}
-					n.jobs.running.Wait()
-					n.step(n.jobs.Start)
-					free <- struct{}{}
-					n.jobs.running.Wait()
-					if s := other.poll(n, "image", theirs); s.Status != row.StatusSucceeded || m.count() != 2 {
-						t.Errorf("%d submissions, the other account's job: %+v", m.count(), s)
-					}
-				}
-				close(free)
-				n.step(n.jobs.Housekeep)
+		eachURL(t, name, func(t *testing.T, url string) {
+			free := make(chan struct{})
+			m := &generator{blocks: true, before: gate("submit", free)}
+			h, n := oneLineCluster(t, url, m)
+			runs := h.start(n, "easel-1", 1)
+			until(t, "the submission", func() bool { return m.count() == 1 })
+			h.fill(n, 70)
+			other := h.withAccount(h.open(money.USD))
+			theirs := other.submit(n, other.submission(n, "easel-1", 1))
+			h.disable(h.account, true)
+			if name == "at the start" { // Start looks only for a few jobs; Housekeep finds the others
+				free <- struct{}{}
 				n.jobs.running.Wait()
-				h.checkStatus(n, runs, row.StatusSucceeded, "the job that had started")
-				if left := h.order(); len(left) > 0 && (len(left) > 1 || left[0] != theirs) {
-					t.Errorf("%d jobs are left in the queue", len(left))
+				n.step(n.jobs.Start)
+				free <- struct{}{}
+				n.jobs.running.Wait()
+				if s := other.poll(n, "image", theirs); s.Status != row.StatusSucceeded || m.count() != 2 {
+					t.Errorf("%d submissions, the other account's job: %+v", m.count(), s)
 				}
-				if s := other.poll(n, "image", theirs); s.Status == row.StatusFailed {
-					t.Errorf("the other account's job: %+v", s)
-				}
-				h.checkHeld(0)
-				h.audit(cent)
-			})
+			}
+			close(free)
+			n.step(n.jobs.Housekeep)
+			n.jobs.running.Wait()
+			h.checkStatus(n, runs, row.StatusSucceeded, "the job that had started")
+			if left := h.order(); len(left) > 0 && (len(left) > 1 || left[0] != theirs) {
+				t.Errorf("%d jobs are left in the queue", len(left))
+			}
+			if s := other.poll(n, "image", theirs); s.Status == row.StatusFailed {
+				t.Errorf("the other account's job: %+v", s)
+			}
+			h.checkHeld(0)
+			h.audit(cent)
 		})
 	}
 }

@@ -158,36 +158,33 @@ func TestSteps(t *testing.T) {
 			return nil, nil
 		}}, data: 1, cost: 50 * cent, submissions: [2]int{1, 0}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				generators := []*generator{c.first.clone(), c.second.clone()}
-				h, n := twoLineCluster(t, url, generators[0], generators[1])
-				model := map[string]string{image: "easel-1", video: "reel-1"}[c.kind]
-				id := h.submit(n, h.submission(n, model, max(c.count, 1)))
-				s := h.finish(n, id, c.kind)
-				if got := [2]int{generators[0].count(), generators[1].count()}; got != c.submissions {
-					t.Errorf("%v submissions, want %v", got, c.submissions)
+		eachURL(t, c.name, func(t *testing.T, url string) {
+			generators := []*generator{c.first.clone(), c.second.clone()}
+			h, n := twoLineCluster(t, url, generators[0], generators[1])
+			model := map[string]string{image: "easel-1", video: "reel-1"}[c.kind]
+			id := h.submit(n, h.submission(n, model, max(c.count, 1)))
+			s := h.finish(n, id, c.kind)
+			if got := [2]int{generators[0].count(), generators[1].count()}; got != c.submissions {
+				t.Errorf("%v submissions, want %v", got, c.submissions)
+			}
+			h.audit(c.cost)
+			h.checkHeld(0)
+			if c.code == "" {
+				if s.Status != row.StatusSucceeded || len(s.Data) != c.data || s.Error != nil || s.Usage["model"] != model {
+					t.Errorf("%+v", s)
 				}
-				h.audit(c.cost)
-				h.checkHeld(0)
-				if c.code == "" {
-					if s.Status != row.StatusSucceeded || len(s.Data) != c.data || s.Error != nil || s.Usage["model"] != model {
-						t.Errorf("%+v", s)
-					}
-					return
-				}
-				if s.Status != row.StatusFailed || s.Error == nil || s.Data != nil || s.Usage != nil {
-					t.Fatalf("%+v", s)
-				}
-				if s.Error.Code != string(c.code) || s.Error.Type != fault.LookupJob(c.code).Type || s.Error.Message == "" ||
-					!strings.Contains(s.Error.Message, "not charged") {
-					t.Errorf("%+v, want %s", *s.Error, c.code)
-				}
-				if (s.Error.Param == nil) != (c.param == "") || s.Error.Param != nil && *s.Error.Param != c.param {
-					t.Errorf("param %v, want %q", s.Error.Param, c.param)
-				}
-			})
+				return
+			}
+			if s.Status != row.StatusFailed || s.Error == nil || s.Data != nil || s.Usage != nil {
+				t.Fatalf("%+v", s)
+			}
+			if s.Error.Code != string(c.code) || s.Error.Type != fault.LookupJob(c.code).Type || s.Error.Message == "" ||
+				!strings.Contains(s.Error.Message, "not charged") {
+				t.Errorf("%+v, want %s", *s.Error, c.code)
+			}
+			if (s.Error.Param == nil) != (c.param == "") || s.Error.Param != nil && *s.Error.Param != c.param {
+				t.Errorf("param %v, want %q", s.Error.Param, c.param)
+			}
 		})
 	}
 }
@@ -229,28 +226,25 @@ func TestLineTimeout(t *testing.T) {
 		cancelled   int
 	}{{"video", "reel-1", false, fault.WaitTimeout, 1}, {"image", "easel-1", false, fault.UpstreamError, 1},
 		{"image", "easel-1", true, fault.UpstreamError, 0}, {"video", "reel-1", true, fault.WaitTimeout, 0}} {
-		t.Run(c.kind, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				m := &generator{blocks: c.blocks, poll: func(int, string) (*jobcall.TaskStatus, error) {
-					return &jobcall.TaskStatus{Wait: time.Millisecond}, nil
-				}}
-				if c.blocks {
-					m.before = block("submit", nil)
-				}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
-				h.apply(strings.ReplaceAll(document, "total: 20s", "total: 1s"))
-				n := h.idleNode()
-				id := h.submit(n, h.submission(n, c.model, 1))
-				s := h.finish(n, id, c.kind)
-				if s.Status != row.StatusFailed || s.Error.Code != string(c.code) {
-					t.Errorf("%+v", s)
-				}
-				if len(m.cancelled) != c.cancelled || m.count() != 1 {
-					t.Errorf("%d submissions, cancelled %v", m.count(), m.cancelled)
-				}
-				h.audit(0)
-			})
+		eachURL(t, c.kind, func(t *testing.T, url string) {
+			m := &generator{blocks: c.blocks, poll: func(int, string) (*jobcall.TaskStatus, error) {
+				return &jobcall.TaskStatus{Wait: time.Millisecond}, nil
+			}}
+			if c.blocks {
+				m.before = block("submit", nil)
+			}
+			h := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
+			h.apply(strings.ReplaceAll(document, "total: 20s", "total: 1s"))
+			n := h.idleNode()
+			id := h.submit(n, h.submission(n, c.model, 1))
+			s := h.finish(n, id, c.kind)
+			if s.Status != row.StatusFailed || s.Error.Code != string(c.code) {
+				t.Errorf("%+v", s)
+			}
+			if len(m.cancelled) != c.cancelled || m.count() != 1 {
+				t.Errorf("%d submissions, cancelled %v", m.count(), m.cancelled)
+			}
+			h.audit(0)
 		})
 	}
 }
@@ -259,33 +253,30 @@ func TestLineTimeout(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"submit", "poll", "fetch"} {
-		t.Run(at, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				panics := func(n int) {
-					if n == 1 {
-						panic("scripted")
-					}
+		eachURL(t, at, func(t *testing.T, url string) {
+			panics := func(n int) {
+				if n == 1 {
+					panic("scripted")
 				}
-				m := &generator{}
-				switch at {
-				case "submit":
-					m.submit = func(n int, _ jobcall.Task) (*jobcall.TaskStatus, error) { panics(n); return nil, nil }
-				case "poll":
-					m.poll = func(n int, _ string) (*jobcall.TaskStatus, error) { panics(n); return nil, nil }
-				case "fetch":
-					m.fetch = func(n int, _ jobcall.Result) (*jobcall.Download, error) { panics(n); return nil, nil }
-				}
-				h, n := oneLineCluster(t, url, m)
-				id := h.submit(n, h.submission(n, "easel-1", 1))
-				if s := h.finish(n, id, "image"); s.Status != row.StatusSucceeded {
-					t.Errorf("%+v", s)
-				}
-				if want := map[bool]int{true: 2, false: 1}[at == "submit"]; m.count() != want {
-					t.Errorf("%d submissions, want %d", m.count(), want)
-				}
-				h.audit(cent)
-			})
+			}
+			m := &generator{}
+			switch at {
+			case "submit":
+				m.submit = func(n int, _ jobcall.Task) (*jobcall.TaskStatus, error) { panics(n); return nil, nil }
+			case "poll":
+				m.poll = func(n int, _ string) (*jobcall.TaskStatus, error) { panics(n); return nil, nil }
+			case "fetch":
+				m.fetch = func(n int, _ jobcall.Result) (*jobcall.Download, error) { panics(n); return nil, nil }
+			}
+			h, n := oneLineCluster(t, url, m)
+			id := h.submit(n, h.submission(n, "easel-1", 1))
+			if s := h.finish(n, id, "image"); s.Status != row.StatusSucceeded {
+				t.Errorf("%+v", s)
+			}
+			if want := map[bool]int{true: 2, false: 1}[at == "submit"]; m.count() != want {
+				t.Errorf("%d submissions, want %d", m.count(), want)
+			}
+			h.audit(cent)
 		})
 	}
 }

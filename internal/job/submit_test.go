@@ -93,17 +93,14 @@ func TestAdviceOfJobs(t *testing.T) {
 	for model, advice := range map[string]string{
 		"easel-1": "ask for fewer images or a smaller resolution", "reel-1": "ask for a shorter clip or a smaller resolution",
 	} {
-		t.Run(model, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-				h.account, h.key = h.open(cent)
-				n := h.idleNode()
-				_, err := n.jobs.Submit(t.Context(), h.submission(n, model, 1))
-				if f := fault.Of(err); f.Code != fault.InsufficientQuota || !strings.Contains(f.Message(), advice) {
-					t.Errorf("%v, want the advice %q", err, advice)
-				}
-			})
+		eachURL(t, model, func(t *testing.T, url string) {
+			h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+			h.account, h.key = h.open(cent)
+			n := h.idleNode()
+			_, err := n.jobs.Submit(t.Context(), h.submission(n, model, 1))
+			if f := fault.Of(err); f.Code != fault.InsufficientQuota || !strings.Contains(f.Message(), advice) {
+				t.Errorf("%v, want the advice %q", err, advice)
+			}
 		})
 	}
 }
@@ -132,34 +129,31 @@ func TestSubmitRefused(t *testing.T) {
 			h.limit(func(s *account.KeySettings) { s.Disabled = true })
 		}, 0, fault.InvalidAPIKey},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-				c.set(t, h)
-				n := h.idleNode()
-				for range c.sends {
-					h.submit(n, h.submission(n, "easel-1", 1))
-				}
-				before := h.held()
-				s := h.submission(n, "easel-1", 1)
-				s.OnceKey, s.Fingerprint = "once", []byte("a")
-				_, foreseen := n.jobs.Admissible(t.Context(), s)
-				body, err := n.jobs.Submit(t.Context(), s)
-				if err == nil || fault.Of(err).Code != c.code {
-					t.Fatalf("%s %v", body, err)
-				}
-				if foreseen == nil || withoutNumbers(foreseen) != withoutNumbers(err) || fault.Of(foreseen).Code != c.code {
-					t.Errorf("foreseen: %v, said: %v", foreseen, err)
-				}
-				sent := int64(c.sends)
-				h.checkRows(sent, sent, sent)
-				h.checkHeld(before)
-				if body, err := n.jobs.FindOnce(t.Context(), h.account, "once", []byte("a")); body != nil || err != nil {
-					t.Errorf("a refused submission has used up its key: %s %v", body, err)
-				}
-				h.audit(0)
-			})
+		eachURL(t, c.name, func(t *testing.T, url string) {
+			h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+			c.set(t, h)
+			n := h.idleNode()
+			for range c.sends {
+				h.submit(n, h.submission(n, "easel-1", 1))
+			}
+			before := h.held()
+			s := h.submission(n, "easel-1", 1)
+			s.OnceKey, s.Fingerprint = "once", []byte("a")
+			_, foreseen := n.jobs.Admissible(t.Context(), s)
+			body, err := n.jobs.Submit(t.Context(), s)
+			if err == nil || fault.Of(err).Code != c.code {
+				t.Fatalf("%s %v", body, err)
+			}
+			if foreseen == nil || withoutNumbers(foreseen) != withoutNumbers(err) || fault.Of(foreseen).Code != c.code {
+				t.Errorf("foreseen: %v, said: %v", foreseen, err)
+			}
+			sent := int64(c.sends)
+			h.checkRows(sent, sent, sent)
+			h.checkHeld(before)
+			if body, err := n.jobs.FindOnce(t.Context(), h.account, "once", []byte("a")); body != nil || err != nil {
+				t.Errorf("a refused submission has used up its key: %s %v", body, err)
+			}
+			h.audit(0)
 		})
 	}
 }

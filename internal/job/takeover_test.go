@@ -63,48 +63,45 @@ func TestTakeOver(t *testing.T) {
 		{"rendered", row.StateRendered, false, "fetch", 1},
 		{"stored", row.StateStored, false, "fetch", 1},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				reached := make(chan struct{}, 1)
-				m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
-				h, first := oneLineCluster(t, url, m)
-				if c.stuck == "inline" { // all downloads are blocked
-					for range maxFetches {
-						first.jobs.fetches <- struct{}{}
-					}
+		eachURL(t, c.name, func(t *testing.T, url string) {
+			reached := make(chan struct{}, 1)
+			m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
+			h, first := oneLineCluster(t, url, m)
+			if c.stuck == "inline" { // all downloads are blocked
+				for range maxFetches {
+					first.jobs.fetches <- struct{}{}
 				}
-				id := h.start(first, "easel-1", 2)
-				if c.stuck == "inline" {
-					until(t, "the submission", func() bool { return m.count() == 1 })
-				} else {
-					<-reached
+			}
+			id := h.start(first, "easel-1", 2)
+			if c.stuck == "inline" {
+				until(t, "the submission", func() bool { return m.count() == 1 })
+			} else {
+				<-reached
+			}
+			first.kill()
+			m.before = nil
+			if c.state == row.StateStored {
+				if err := h.workerOf(first, id).collect(); err != nil {
+					t.Fatal(err)
 				}
-				first.kill()
-				m.before = nil
-				if c.state == row.StateStored {
-					if err := h.workerOf(first, id).collect(); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if _, p := h.read(id); p == nil || p.State != c.state || p.Epoch != first.self.Epoch() {
-					t.Fatalf("the job stands at %+v, want state %d", p, c.state)
-				}
-				fetched := m.fetches
-				second := h.node()
-				s := h.await(second, "image", id, final)
-				if s.Status != row.StatusSucceeded || len(s.Data) != 2 {
-					t.Errorf("%+v", s)
-				}
-				m.checkSubmissions(t, c.submissions)
-				if c.submissions == 2 && m.submitted[0].Key != m.submitted[1].Key {
-					t.Errorf("a repetition is named %s, the first was %s", m.submitted[1].Key, m.submitted[0].Key)
-				}
-				if c.state == row.StateStored && m.fetches != fetched {
-					t.Error("stored results were fetched again")
-				}
-				h.audit(2 * cent)
-			})
+			}
+			if _, p := h.read(id); p == nil || p.State != c.state || p.Epoch != first.self.Epoch() {
+				t.Fatalf("the job stands at %+v, want state %d", p, c.state)
+			}
+			fetched := m.fetches
+			second := h.node()
+			s := h.await(second, "image", id, final)
+			if s.Status != row.StatusSucceeded || len(s.Data) != 2 {
+				t.Errorf("%+v", s)
+			}
+			m.checkSubmissions(t, c.submissions)
+			if c.submissions == 2 && m.submitted[0].Key != m.submitted[1].Key {
+				t.Errorf("a repetition is named %s, the first was %s", m.submitted[1].Key, m.submitted[0].Key)
+			}
+			if c.state == row.StateStored && m.fetches != fetched {
+				t.Error("stored results were fetched again")
+			}
+			h.audit(2 * cent)
 		})
 	}
 }
@@ -144,28 +141,25 @@ func TestFindTicket(t *testing.T) {
 		{"unknown", func(jobcall.Task) (string, error) { return "", nil }, 2},
 		{"no answer", func(jobcall.Task) (string, error) { return "", later(errors.New("no route")) }, 2},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				reached := make(chan struct{}, 1)
-				m := &generator{before: block("submit", reached), find: c.find}
-				polled := ""
-				m.poll = func(_ int, ticket string) (*jobcall.TaskStatus, error) { polled = ticket; return nil, nil }
-				h, n := oneLineCluster(t, url, finder{m})
-				id := h.start(n, "easel-1", 1)
-				<-reached
-				n.kill()
-				h.declareDead(n)
-				m.before = nil
-				n = h.idleNode()
-				if s := h.finish(n, id, "image"); s.Status != row.StatusSucceeded {
-					t.Errorf("%+v", s)
-				}
-				if m.count() != c.submissions || c.submissions == 1 && polled != "of "+id+"-1" {
-					t.Errorf("%d submissions, polled %q", m.count(), polled)
-				}
-				h.audit(cent)
-			})
+		eachURL(t, c.name, func(t *testing.T, url string) {
+			reached := make(chan struct{}, 1)
+			m := &generator{before: block("submit", reached), find: c.find}
+			polled := ""
+			m.poll = func(_ int, ticket string) (*jobcall.TaskStatus, error) { polled = ticket; return nil, nil }
+			h, n := oneLineCluster(t, url, finder{m})
+			id := h.start(n, "easel-1", 1)
+			<-reached
+			n.kill()
+			h.declareDead(n)
+			m.before = nil
+			n = h.idleNode()
+			if s := h.finish(n, id, "image"); s.Status != row.StatusSucceeded {
+				t.Errorf("%+v", s)
+			}
+			if m.count() != c.submissions || c.submissions == 1 && polled != "of "+id+"-1" {
+				t.Errorf("%d submissions, polled %q", m.count(), polled)
+			}
+			h.audit(cent)
 		})
 	}
 }
@@ -426,26 +420,23 @@ func TestKeyDeletedMeanwhile(t *testing.T) {
 func TestLineGoneMeanwhile(t *testing.T) {
 	t.Parallel()
 	for at, lost := range map[string]bool{"submit": true, "poll": false} {
-		t.Run(at, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				reached := make(chan struct{}, 1)
-				first, second := &generator{before: block(at, reached)}, &generator{}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-				old := h.idleNode()
-				id := h.start(old, "easel-1", 1)
-				<-reached
-				old.kill()
-				h.declareDead(old)
-				h.generators = map[string]chatcall.Adapter{"first": chatcall.NoChat{}, "second": second}
-				n := h.idleNode()
-				s := h.finish(n, id, "image")
-				v := h.view(id)
-				if s.Status != row.StatusSucceeded || len(v.Attempts) != 2 || v.Attempts[0].Lost != lost || v.Line != "second" {
-					t.Errorf("%+v %+v", s, v.Attempts)
-				}
-				h.audit(3 * cent)
-			})
+		eachURL(t, at, func(t *testing.T, url string) {
+			reached := make(chan struct{}, 1)
+			first, second := &generator{before: block(at, reached)}, &generator{}
+			h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+			old := h.idleNode()
+			id := h.start(old, "easel-1", 1)
+			<-reached
+			old.kill()
+			h.declareDead(old)
+			h.generators = map[string]chatcall.Adapter{"first": chatcall.NoChat{}, "second": second}
+			n := h.idleNode()
+			s := h.finish(n, id, "image")
+			v := h.view(id)
+			if s.Status != row.StatusSucceeded || len(v.Attempts) != 2 || v.Attempts[0].Lost != lost || v.Line != "second" {
+				t.Errorf("%+v %+v", s, v.Attempts)
+			}
+			h.audit(3 * cent)
 		})
 	}
 }

@@ -88,21 +88,18 @@ func TestBlockedQueuesNeedNoLock(t *testing.T) {
 			n.jobs.sending = maxSending
 		}, func(_ *cluster, n *testNode) { n.jobs.sending = 0 }},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			storetest.EachURL(t, func(t *testing.T, url string) {
-				m := &generator{blocks: true}
-				h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-				h.apply(document)
-				n := h.idleNode()
-				id := h.submit(n, h.submission(n, "easel-1", 1))
-				c.block(h, n)
-				h.whileLocked(func() { n.step(n.jobs.Start) }, "first")
-				m.checkSubmissions(t, 0)
-				c.clear(h, n)
-				n.runJobs()
-				h.checkStatus(n, id, row.StatusSucceeded, "after the obstacle was removed")
-			})
+		eachURL(t, c.name, func(t *testing.T, url string) {
+			m := &generator{blocks: true}
+			h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
+			h.apply(document)
+			n := h.idleNode()
+			id := h.submit(n, h.submission(n, "easel-1", 1))
+			c.block(h, n)
+			h.whileLocked(func() { n.step(n.jobs.Start) }, "first")
+			m.checkSubmissions(t, 0)
+			c.clear(h, n)
+			n.runJobs()
+			h.checkStatus(n, id, row.StatusSucceeded, "after the obstacle was removed")
 		})
 	}
 }
