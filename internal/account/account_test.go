@@ -23,14 +23,6 @@ func update[T any](t *testing.T, db *store.DB, fn func(tx *store.Tx) (T, error))
 	return out
 }
 
-// change runs fn in a transaction. Any error fails the test.
-func change(t *testing.T, db *store.DB, fn func(tx *store.Tx) error) {
-	t.Helper()
-	if err := db.Update(context.Background(), fn); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // count returns the result of a query for a number.
 func count(t *testing.T, db *store.DB, query string) int {
 	t.Helper()

@@ -106,7 +106,7 @@ func TestKeysRefuse(t *testing.T) {
 			w.good(t, k, false)
 		}
 		changeKey(t, db, disabled.ID, func(s *KeySettings) { s.Disabled = true })
-		change(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, deleted.ID) })
+		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, deleted.ID) })
 		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Patch{Disabled: ptr(true)}) })
 
 		// Another node's change takes effect two seconds later, or with fresh.

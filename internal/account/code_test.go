@@ -174,7 +174,7 @@ func TestADisabledAccountRedeemsNothing(t *testing.T) {
 		_, texts := makeCodes(t, db, NewCodes{Value: money.USD, Count: 1})
 		disable := func(is bool) {
 			t.Helper()
-			change(t, db, func(tx *store.Tx) error { return ledger.ChangeAccountTx(tx, a.ID, ledger.AccountChange{Disabled: &is}) })
+			storetest.Update(t, db, func(tx *store.Tx) error { return ledger.ChangeAccountTx(tx, a.ID, ledger.AccountChange{Disabled: &is}) })
 		}
 		disable(true)
 		_, err := redeem(t, db, a.ID, texts[0])

@@ -8,6 +8,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // rfcSecret is the secret of RFC 6238, Appendix B, for SHA-1.
@@ -144,7 +145,7 @@ func TestCodesAreGoodOnce(t *testing.T) {
 		if err := e.Code(t.Context(), other.ID, recovery[2], netip.Addr{}); !errors.Is(err, ErrWrongSignIn) {
 			t.Errorf("another's recovery code: %v", err)
 		}
-		change(t, db, func(tx *store.Tx) error { return EndFactorTx(tx, u.ID) })
+		storetest.Update(t, db, func(tx *store.Tx) error { return EndFactorTx(tx, u.ID) })
 		judge("after it was turned off", clock.codeNow(t, secret, 0), ErrWrongSignIn)
 		judge("a recovery code after it was turned off", recovery[3], ErrWrongSignIn)
 	})
@@ -168,7 +169,7 @@ func TestRecoveryIsRenewed(t *testing.T) {
 				t.Errorf("%q: %v, want %v", code, err, want)
 			}
 		}
-		change(t, db, func(tx *store.Tx) error { return EndFactorTx(tx, u.ID) })
+		storetest.Update(t, db, func(tx *store.Tx) error { return EndFactorTx(tx, u.ID) })
 		_, err := try(t, db, renew)
 		wantFault(t, err, fault.InvalidRequest, "")
 		if left := update(t, db, count); left != 0 {

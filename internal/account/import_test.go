@@ -55,7 +55,7 @@ func TestImportedKeysAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, deletedKey.ID) })
+		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, deletedKey.ID) })
 		good := strings.Repeat("ab", 32)
 		for name, test := range map[string]struct {
 			proof Proof

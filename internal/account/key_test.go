@@ -67,7 +67,7 @@ func TestKeyLife(t *testing.T) {
 			t.Errorf("a rename made %+v", again.Ledger)
 		}
 
-		change(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, k.ID) })
+		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, k.ID) })
 		for name, do := range map[string]func(tx *store.Tx) (Key, error){
 			"get":    func(tx *store.Tx) (Key, error) { return GetKeyTx(tx, k.ID) },
 			"change": func(tx *store.Tx) (Key, error) { return ChangeKeyTx(tx, k.ID, func(*KeySettings) error { return nil }) },
@@ -109,7 +109,7 @@ func TestKeyPages(t *testing.T) {
 		}
 		slices.Sort(want)
 		gone := want[1]
-		change(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, gone) })
+		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, gone) })
 		var got []string
 		after := ""
 		for more := true; more; {

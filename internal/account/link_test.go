@@ -11,6 +11,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // linked has a user and the sign-ins that check its links.
@@ -175,7 +176,7 @@ func TestVoidLinks(t *testing.T) {
 		}
 
 		_, token = l.make()
-		change(t, l.db, func(tx *store.Tx) error { return DeleteUserTx(tx, l.user.ID) })
+		storetest.Update(t, l.db, func(tx *store.Tx) error { return DeleteUserTx(tx, l.user.ID) })
 		l.wantNone(token, "its user is deleted")
 		if left := count(t, l.db, `SELECT COUNT(*) FROM account_link`); left != 0 {
 			t.Errorf("%d links of deleted users", left)

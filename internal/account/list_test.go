@@ -28,7 +28,7 @@ func TestListsWalkIndexes(t *testing.T) {
 		} {
 			update(t, db, func(tx *store.Tx) (int64, error) { return tx.Exec(text) })
 		}
-		change(t, db, func(tx *store.Tx) error {
+		storetest.Update(t, db, func(tx *store.Tx) error {
 			if err := tx.ByIndex(); err != nil {
 				return err
 			}

@@ -80,7 +80,7 @@ func TestSessionLife(t *testing.T) {
 		if _, stale, _ = signedIn(t, db, UserSession, first, ""); !stale {
 			t.Error("after five minutes its use is not to be noted")
 		}
-		change(t, db, func(tx *store.Tx) error { return TouchSessionTx(tx, s.ID) })
+		storetest.Update(t, db, func(tx *store.Tx) error { return TouchSessionTx(tx, s.ID) })
 		clock.pass(userIdle - time.Millisecond)
 		if _, _, err = signedIn(t, db, UserSession, first, ""); err != nil {
 			t.Error("used 14 days ago:", err)
@@ -92,7 +92,7 @@ func TestSessionLife(t *testing.T) {
 		s, _, _ = signedIn(t, db, UserSession, used, "")
 		for range 29 {
 			clock.pass(24 * time.Hour)
-			change(t, db, func(tx *store.Tx) error { return TouchSessionTx(tx, s.ID) })
+			storetest.Update(t, db, func(tx *store.Tx) error { return TouchSessionTx(tx, s.ID) })
 		}
 		if _, _, err = signedIn(t, db, UserSession, used, ""); err != nil {
 			t.Error("used daily for 29 days:", err)
@@ -132,12 +132,12 @@ func TestSessionLife(t *testing.T) {
 		if _, err := try(t, db, func(tx *store.Tx) (int, error) { return 0, EndSessionTx(tx, "user_other", s.ID) }); err == nil {
 			t.Error("another user ends it")
 		}
-		change(t, db, func(tx *store.Tx) error { return EndSessionTx(tx, u.ID, s.ID) })
+		storetest.Update(t, db, func(tx *store.Tx) error { return EndSessionTx(tx, u.ID, s.ID) })
 		wantNobody(t, db, UserSession, other, "", "ended")
 		if _, _, err = signedIn(t, db, UserSession, mine, ""); err != nil {
 			t.Error("another one of the user's:", err)
 		}
-		change(t, db, func(tx *store.Tx) error { return DeleteUserTx(tx, u.ID) })
+		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteUserTx(tx, u.ID) })
 		wantNobody(t, db, UserSession, mine, "", "its user is deleted")
 	})
 }

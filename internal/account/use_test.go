@@ -14,7 +14,7 @@ import (
 // lastUsed reads when a key was last used, and the database's time.
 func lastUsed(t *testing.T, db *store.DB, key string) (at, now int64) {
 	t.Helper()
-	change(t, db, func(tx *store.Tx) error {
+	storetest.Update(t, db, func(tx *store.Tx) error {
 		states, err := ledger.KeysTx(tx, []string{key})
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func TestUses(t *testing.T) {
 		if again, _ := lastUsed(t, db, used.ID); again != at {
 			t.Error("a note without a use changed it")
 		}
-		change(t, db, func(tx *store.Tx) error {
+		storetest.Update(t, db, func(tx *store.Tx) error {
 			return ledger.RecordUseTx(tx, map[string]time.Duration{used.ID: time.Hour, "key_nobody": 0})
 		})
 		if again, _ := lastUsed(t, db, used.ID); again != at {

@@ -39,7 +39,7 @@ func TestUserLife(t *testing.T) {
 		if stored != hash {
 			t.Errorf("stored password %q, want %q", stored, hash)
 		}
-		change(t, db, func(tx *store.Tx) error { return DeleteUserTx(tx, second.ID) })
+		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteUserTx(tx, second.ID) })
 		if left := listUsers(t, db, a.ID); len(left) != 1 || left[0].Email != "first@example.com" {
 			t.Errorf("left are %+v", left)
 		}

@@ -11,14 +11,6 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// update runs a step and fails the test on an error.
-func update(t *testing.T, db *store.DB, step func(tx *store.Tx) error) {
-	t.Helper()
-	if err := db.Update(context.Background(), step); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // view returns the result of a read and fails the test on an error.
 func view[T any](t *testing.T, db *store.DB, read func(tx *store.Tx) (T, error)) (found T) {
 	t.Helper()
@@ -51,7 +43,7 @@ func TestControls(t *testing.T) {
 			{"a drain keeps the resumes", func(tx *store.Tx) error { return DrainTx(tx, "a") },
 				map[string]control{"a": {true, 2}, "b": {resumes: 1}}},
 		} {
-			update(t, db, step.do)
+			storetest.Update(t, db, step.do)
 			got := view(t, db, controlsTx)
 			if !maps.Equal(got, step.want) {
 				t.Errorf("%s: %v, want %v", step.name, got, step.want)
@@ -63,7 +55,7 @@ func TestControls(t *testing.T) {
 func TestDecided(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		update(t, db, func(tx *store.Tx) error { return DrainTx(tx, "drained") })
+		storetest.Update(t, db, func(tx *store.Tx) error { return DrainTx(tx, "drained") })
 		for id, want := range map[string]string{"free": health.StateInService, "drained": stateDrained} {
 			for enabled, want := range map[bool]string{true: want, false: stateDisabled} {
 				got := view(t, db, func(tx *store.Tx) (Status, error) {

@@ -190,7 +190,7 @@ func (c *cluster) probe(after time.Duration) {
 // pass moves the database's rows into the past, as if some time had passed there too.
 func (c *cluster) pass(d time.Duration) {
 	c.Helper()
-	update(c.T, c.db, func(tx *store.Tx) error {
+	storetest.Update(c.T, c.db, func(tx *store.Tx) error {
 		_, err := tx.Exec(`UPDATE line_finding SET since_ms = since_ms - $1, until_ms = until_ms - $1`, d.Milliseconds())
 		return err
 	})
@@ -336,7 +336,7 @@ func TestEachFindingReachesTheNodes(t *testing.T) {
 					c.takeCalls()
 				}
 				resume := func() {
-					update(t, c.db, func(tx *store.Tx) error { return ResumeTx(tx, "a") })
+					storetest.Update(t, c.db, func(tx *store.Tx) error { return ResumeTx(tx, "a") })
 					for _, m := range c.nodes {
 						if err := m.Refresh(t.Context()); err != nil {
 							t.Fatal(err)

@@ -32,7 +32,7 @@ func TestReports(t *testing.T) {
 		read := func() []Report { return view(t, db, ReportsTx) }
 		report := func(epoch string, states ...Status) {
 			t.Helper()
-			update(t, db, func(tx *store.Tx) error { return reportTx(tx, epoch, states) })
+			storetest.Update(t, db, func(tx *store.Tx) error { return reportTx(tx, epoch, states) })
 		}
 		stored := func() int { return count(t, db, `SELECT COUNT(*) FROM line_report`) }
 		for _, epoch := range []string{"node_b", "node_a", "node_silent"} {
@@ -76,14 +76,14 @@ func TestReports(t *testing.T) {
 			t.Errorf("%d rows are stored", n)
 		}
 		for range 2 {
-			update(t, db, forgetReportsTx)
+			storetest.Update(t, db, forgetReportsTx)
 			if got := read(); !reflect.DeepEqual(got, want[:1]) || stored() != 1 {
 				t.Errorf("after forgetting %+v, %d rows", got, stored())
 			}
 		}
 
 		// The error about an unreadable report names its node.
-		update(t, db, func(tx *store.Tx) error {
+		storetest.Update(t, db, func(tx *store.Tx) error {
 			_, err := tx.Exec(`UPDATE line_report SET states = $1 WHERE epoch = $2`, `{"id":`, "node_a")
 			if err == nil {
 				_, err = ReportsTx(tx)

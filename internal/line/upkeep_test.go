@@ -103,7 +103,7 @@ func TestOperatorsWord(t *testing.T) {
 		other, _ := begin()
 		decide := func(f func(*store.Tx, string) error) {
 			t.Helper()
-			update(t, db, func(tx *store.Tx) error { return f(tx, "a") })
+			storetest.Update(t, db, func(tx *store.Tx) error { return f(tx, "a") })
 			for range 2 { // a second look finds nothing new
 				if err := l.Refresh(t.Context()); err != nil {
 					t.Fatal(err)

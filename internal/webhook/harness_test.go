@@ -185,9 +185,7 @@ func (in *world) endpoint(n *testNode, account, address string, events ...string
 
 func (in *world) update(fn func(tx *store.Tx) error) {
 	in.t.Helper()
-	if err := in.db.Update(context.Background(), fn); err != nil {
-		in.t.Fatal(err)
-	}
+	storetest.Update(in.t, in.db, fn)
 }
 
 // secret returns an account's secret.
