@@ -3,7 +3,6 @@ package lines
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
@@ -142,12 +141,7 @@ func TestCosts(t *testing.T) {
 // metrics returns the metrics of a node.
 func metrics(t *testing.T, p *scene.Node) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+scene.AdminToken)
-	res, err := p.Client.Do(req)
+	res, err := scene.Do(t.Context(), p.Client, "GET", p.URL+"/metrics", "", "Authorization", "Bearer "+scene.AdminToken)
 	if err != nil {
 		t.Fatal(err)
 	}

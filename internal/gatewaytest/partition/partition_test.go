@@ -4,8 +4,6 @@ package partition
 
 import (
 	"context"
-	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -218,14 +216,9 @@ func slowCommits(t *testing.T, binary string) {
 
 // credit sends a small credit and ignores the answer.
 func (n *node) credit(ctx context.Context, account string) {
-	req, err := http.NewRequestWithContext(ctx, "POST", n.URL+"/admin/v1/accounts/"+account+"/credits", strings.NewReader(`{"usd":1}`))
-	if err != nil {
-		n.T.Error(err)
-		return
-	}
-	req.Header.Set("Authorization", "Bearer "+scene.AdminToken)
-	req.Header.Set("Content-Type", "application/json")
-	if res, err := n.Client.Do(req); err == nil {
+	res, err := scene.Do(ctx, n.Client, "POST", n.URL+"/admin/v1/accounts/"+account+"/credits", `{"usd":1}`,
+		"Authorization", "Bearer "+scene.AdminToken, "Content-Type", "application/json")
+	if err == nil {
 		_ = res.Body.Close()
 	}
 }

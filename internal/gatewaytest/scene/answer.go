@@ -79,7 +79,7 @@ type body struct {
 // part read so far and the error. It calls each function of seen once, at the first text of a
 // stream.
 func SendChat(ctx context.Context, client *http.Client, url, key, request string, seen ...func()) (Answer, error) {
-	res, err := send(ctx, client, "POST", url, request, "Authorization", "Bearer "+key)
+	res, err := Do(ctx, client, "POST", url, request, "Authorization", "Bearer "+key)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -63,7 +63,7 @@ func (s FormClient) Ask(body string) FormAnswer {
 // Call sends a request, with pairs of header names and values, and reads its answer to the end.
 func Call(t testing.TB, g *Gateway, method, path, body string, headers ...string) FormAnswer {
 	t.Helper()
-	answer, err := send(t.Context(), g.Client, method, g.Process.URL+path, body, headers...)
+	answer, err := Do(t.Context(), g.Client, method, g.Process.URL+path, body, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +76,8 @@ func Call(t testing.TB, g *Gateway, method, path, body string, headers ...string
 	return h
 }
 
-// send sends a request with pairs of header names and values.
-func send(ctx context.Context, client *http.Client, method, url, body string, headers ...string) (*http.Response, error) {
+// Do sends a request with pairs of header names and values.
+func Do(ctx context.Context, client *http.Client, method, url, body string, headers ...string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s FormClient) Stream(body, text string, then func()) FormAnswer {
 }
 
 func (s FormClient) watch(body, text string, then func()) FormAnswer {
-	answer, err := send(s.T.Context(), s.Gateway.Client, "POST", s.Gateway.Process.URL+s.Form.Path(), body, "Authorization", "Bearer "+s.Key)
+	answer, err := Do(s.T.Context(), s.Gateway.Client, "POST", s.Gateway.Process.URL+s.Form.Path(), body, "Authorization", "Bearer "+s.Key)
 	if err != nil {
 		s.T.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func (c *Customer) Try(method, path string, body []byte, pairs ...string) (Reply
 	if !strings.Contains(address, "/media/") { // links are without a key
 		headers = append(headers, "Authorization", "Bearer "+c.Key)
 	}
-	res, err := send(context.Background(), c.Client, method, address, string(body), append(headers, pairs...)...)
+	res, err := Do(context.Background(), c.Client, method, address, string(body), append(headers, pairs...)...)
 	if err != nil {
 		return Reply{}, err
 	}

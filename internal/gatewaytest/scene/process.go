@@ -206,7 +206,7 @@ func (p *Process) adminBytes(method, path string, body any) []byte {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	res, err := send(context.Background(), http.DefaultClient, method, p.URL+"/admin/v1"+path, string(raw),
+	res, err := Do(context.Background(), http.DefaultClient, method, p.URL+"/admin/v1"+path, string(raw),
 		"Authorization", "Bearer "+AdminToken, "Content-Type", "application/json")
 	if err != nil {
 		p.t.Fatal(err)

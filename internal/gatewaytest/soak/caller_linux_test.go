@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"tollgate/internal/gatewaytest/scene"
 )
 
 // attacker is a hostile client with one address and its own keys.
@@ -261,14 +263,8 @@ func (f *attacker) twins(ctx context.Context, r *rand.Rand) {
 	var group sync.WaitGroup
 	for range cap(ids) {
 		group.Go(func() {
-			q, err := http.NewRequestWithContext(ctx, "POST", f.url+"/v1/images/generations",
-				strings.NewReader(`{"model":"easel","prompt":"twins"}`))
-			if err != nil {
-				return
-			}
-			q.Header.Set("Authorization", "Bearer "+f.rich)
-			q.Header.Set("Idempotency-Key", key)
-			res, err := client.Do(q)
+			res, err := scene.Do(ctx, client, "POST", f.url+"/v1/images/generations", `{"model":"easel","prompt":"twins"}`,
+				"Authorization", "Bearer "+f.rich, "Idempotency-Key", key)
 			if err != nil {
 				return
 			}

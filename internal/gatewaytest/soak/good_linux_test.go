@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
 )
 
@@ -59,13 +60,7 @@ func (s answer) String() string {
 
 // ask sends one request and reads its answer to the end.
 func (g *good) ask(ctx context.Context, method, path, body string) answer {
-	r, err := http.NewRequestWithContext(ctx, method, g.url+path, strings.NewReader(body))
-	if err != nil {
-		return answer{err: err}
-	}
-	r.Header.Set("Authorization", "Bearer "+g.key)
-	r.Header.Set("Content-Type", "application/json")
-	res, err := g.client.Do(r)
+	res, err := scene.Do(ctx, g.client, method, g.url+path, body, "Authorization", "Bearer "+g.key, "Content-Type", "application/json")
 	if err != nil {
 		return answer{err: err}
 	}

@@ -179,12 +179,8 @@ func (s *soak) run(length time.Duration) {
 // operate calls the operator API. It returns false if the gateway is overloaded.
 func (s *soak) operate(method, path string, into any) bool {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.process.URL+"/admin/v1"+path, strings.NewReader("{}"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+scene.AdminToken)
-	res, err := http.DefaultClient.Do(r)
+	res, err := scene.Do(s.t.Context(), http.DefaultClient, method, s.process.URL+"/admin/v1"+path, "{}",
+		"Authorization", "Bearer "+scene.AdminToken)
 	if err != nil {
 		s.t.Errorf("the operator is not answered: %v", err)
 		return false
