@@ -104,89 +104,84 @@ func TestList(t *testing.T) {
 	})
 }
 
-// inState has a generator that blocks in each state, before the operator acts.
-var inState = map[string]struct {
-	blocks bool
-	stuck  string
-}{
-	"queued": {}, "sending": {false, "submit"}, "at once": {true, "submit"}, "rendering": {false, "poll"}, "rendered": {false, "fetch"},
+// inEachState runs test with a job in each state. Its generator blocks in the step stuck, or the job
+// is queued.
+func inEachState(t *testing.T, test func(t *testing.T, stuck string, m *generator, h *cluster, n *testNode, id string)) {
+	for name, c := range map[string]struct {
+		blocks bool
+		stuck  string
+	}{
+		"queued": {}, "sending": {false, "submit"}, "at once": {true, "submit"}, "rendering": {false, "poll"}, "rendered": {false, "fetch"},
+	} {
+		eachURL(t, name, func(t *testing.T, url string) {
+			reached := make(chan struct{}, 1)
+			m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
+			h, n := oneLineCluster(t, url, m)
+			id := h.submit(n, h.submission(n, "easel-1", 1))
+			if c.stuck != "" {
+				n.step(n.jobs.Start)
+				<-reached
+			}
+			test(t, c.stuck, m, h, n, id)
+		})
+	}
 }
 
 // TestCancel cancels a job in each state: it is refunded, its slot is free, its task is cancelled,
 // and its worker stops.
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	for name, c := range inState {
-		eachURL(t, name, func(t *testing.T, url string) {
-			reached := make(chan struct{}, 1)
-			m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
-			h, n := oneLineCluster(t, url, m)
-			id := h.submit(n, h.submission(n, "easel-1", 1))
-			if c.stuck != "" {
-				n.step(n.jobs.Start)
-				<-reached
-			}
-			ctx := t.Context()
-			if err := n.jobs.Cancel(ctx, id, nil); err != nil {
-				t.Fatal(err)
-			}
-			n.jobs.running.Wait() // although its call blocks
-			if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
-				s.Error.Type != "upstream_error" {
-				t.Errorf("%+v", s)
-			}
-			if cancelled := len(m.cancelled) > 0; cancelled != (c.stuck == "poll" || c.stuck == "fetch") {
-				t.Errorf("the task was cancelled at the provider: %t", cancelled)
-			}
-			if err := n.jobs.Cancel(ctx, id, nil); err == nil || fault.Of(err).Code != fault.InvalidRequest {
-				t.Errorf("a second time: %v", err)
-			}
-			if err := n.jobs.Cancel(ctx, NewID(), nil); !errors.Is(err, row.ErrNoJob) {
-				t.Errorf("no such job: %v", err)
-			}
-			h.audit(0)
-			m.before = nil
-			next := h.start(n, "easel-1", 1)
-			n.jobs.running.Wait()
-			h.checkStatus(n, next, row.StatusSucceeded, "the line's slot is not free")
-			h.audit(cent)
-		})
-	}
+	inEachState(t, func(t *testing.T, stuck string, m *generator, h *cluster, n *testNode, id string) {
+		ctx := t.Context()
+		if err := n.jobs.Cancel(ctx, id, nil); err != nil {
+			t.Fatal(err)
+		}
+		n.jobs.running.Wait() // although its call blocks
+		if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
+			s.Error.Type != "upstream_error" {
+			t.Errorf("%+v", s)
+		}
+		if cancelled := len(m.cancelled) > 0; cancelled != (stuck == "poll" || stuck == "fetch") {
+			t.Errorf("the task was cancelled at the provider: %t", cancelled)
+		}
+		if err := n.jobs.Cancel(ctx, id, nil); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+			t.Errorf("a second time: %v", err)
+		}
+		if err := n.jobs.Cancel(ctx, NewID(), nil); !errors.Is(err, row.ErrNoJob) {
+			t.Errorf("no such job: %v", err)
+		}
+		h.audit(0)
+		m.before = nil
+		next := h.start(n, "easel-1", 1)
+		n.jobs.running.Wait()
+		h.checkStatus(n, next, row.StatusSucceeded, "the line's slot is not free")
+		h.audit(cent)
+	})
 }
 
 // TestRequeueRunning requeues a running job in each state.
 func TestRequeueRunning(t *testing.T) {
 	t.Parallel()
-	for name, c := range inState {
-		eachURL(t, name, func(t *testing.T, url string) {
-			reached := make(chan struct{}, 1)
-			m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
-			h, n := oneLineCluster(t, url, m)
-			id := h.submit(n, h.submission(n, "easel-1", 1))
-			if c.stuck != "" {
-				n.step(n.jobs.Start)
-				<-reached
-			}
-			was := h.poll(n, "image", id).Status
-			if same, err := h.requeue(n, id, RequeueOptions{Force: true}); err != nil || same != id {
-				t.Fatalf("%s %v", same, err)
-			}
-			n.jobs.running.Wait()
-			if s := h.poll(n, "image", id); s.Status != was {
-				t.Errorf("it was %s and is %s", was, s.Status)
-			}
-			if cancelled := len(m.cancelled) > 0; cancelled != (c.stuck == "poll" || c.stuck == "fetch") {
-				t.Errorf("the task was cancelled at the provider: %t", cancelled)
-			}
-			m.before = nil
-			n.runJobs()
-			h.checkStatus(n, id, row.StatusSucceeded, "the resubmitted job")
-			if c.stuck != "" && (m.count() != 2 || m.submitted[0].Key == m.submitted[1].Key) {
-				t.Errorf("%d submissions", m.count())
-			}
-			h.audit(cent)
-		})
-	}
+	inEachState(t, func(t *testing.T, stuck string, m *generator, h *cluster, n *testNode, id string) {
+		was := h.poll(n, "image", id).Status
+		if same, err := h.requeue(n, id, RequeueOptions{Force: true}); err != nil || same != id {
+			t.Fatalf("%s %v", same, err)
+		}
+		n.jobs.running.Wait()
+		if s := h.poll(n, "image", id); s.Status != was {
+			t.Errorf("it was %s and is %s", was, s.Status)
+		}
+		if cancelled := len(m.cancelled) > 0; cancelled != (stuck == "poll" || stuck == "fetch") {
+			t.Errorf("the task was cancelled at the provider: %t", cancelled)
+		}
+		m.before = nil
+		n.runJobs()
+		h.checkStatus(n, id, row.StatusSucceeded, "the resubmitted job")
+		if stuck != "" && (m.count() != 2 || m.submitted[0].Key == m.submitted[1].Key) {
+			t.Errorf("%d submissions", m.count())
+		}
+		h.audit(cent)
+	})
 }
 
 // TestRequeueEnded resubmits an ended job: same price, new admission.

@@ -242,11 +242,17 @@ func TestSlotsAreNeverMoreThanTheLimit(t *testing.T) {
 	})
 }
 
-func TestSlotsOfASmallCap(t *testing.T) {
-	t.Parallel()
+// eachPair runs a test with two nodes on each database.
+func eachPair(t *testing.T, test func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var clock testClock
-		a, b := newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b")
+		test(t, db, &clock, newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b"))
+	})
+}
+
+func TestSlotsOfASmallCap(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode) {
 		if a.takes("l", 2, 1) != 1 || b.takes("l", 2, 1) != 1 {
 			t.Fatal("each node gets one of two slots")
 		}
@@ -276,9 +282,7 @@ func TestSlotsOfASmallCap(t *testing.T) {
 
 func TestSlotsAreSharedOnALineThatIsFull(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock testClock
-		a, b := newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b")
+	eachPair(t, func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode) {
 		if a.takes("l", 4, 9) != 4 || b.takes("l", 4, 1) != 0 {
 			t.Fatal("one node has all slots")
 		}
@@ -299,9 +303,7 @@ func TestSlotsAreSharedOnALineThatIsFull(t *testing.T) {
 
 func TestSlotsOfDeadNodesComeFree(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock testClock
-		a, b := newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b")
+	eachPair(t, func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode) {
 		if a.takes("l", 3, 9) != 3 || b.takes("l", 3, 1) != 0 {
 			t.Fatal("one node has all slots")
 		}
@@ -330,9 +332,7 @@ func TestSlotsOfDeadNodesComeFree(t *testing.T) {
 
 func TestSlotsOfANewEpoch(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock testClock
-		a, b := newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b")
+	eachPair(t, func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode) {
 		if a.takes("l", 4, 3) != 3 {
 			t.Fatal("not granted")
 		}
@@ -361,9 +361,7 @@ func TestSlotsOfANewEpoch(t *testing.T) {
 
 func TestSlotsFollowTheLimit(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock testClock
-		a, b := newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b")
+	eachPair(t, func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode) {
 		if a.takes("l", 6, 4) != 4 || b.takes("l", 6, 9) != 2 {
 			t.Fatal("not granted")
 		}
@@ -509,9 +507,7 @@ func TestSlotsAreHandedOn(t *testing.T) {
 // TestShortRest checks that a node with too few slots asks again after shortRest.
 func TestShortRest(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		clock := &testClock{}
-		a, b := newTestNode(t, db, clock, "a"), newTestNode(t, db, clock, "b")
+	eachPair(t, func(t *testing.T, db *store.DB, _ *testClock, a, b *testNode) {
 		b.rest = time.Second
 		a.takes("line", 1, 1)
 		got := make(chan bool)
@@ -527,9 +523,7 @@ func TestShortRest(t *testing.T) {
 
 func TestSlotsWantedNoLonger(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock testClock
-		a, b := newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b")
+	eachPair(t, func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode) {
 		if a.takes("l", 2, 9) != 2 || b.takes("l", 2, 1) != 0 {
 			t.Fatal("one node has all slots")
 		}
