@@ -11,6 +11,18 @@ import (
 // errClosed is returned by reads of a closed body.
 var errClosed = errors.New("sandbox: the body is closed")
 
+// closing is the part of a body that ends a waiting Read.
+type closing struct {
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Close implements io.Closer.
+func (c *closing) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return nil
+}
+
 // pause waits until d has passed, ctx ends, or closed is closed. A nil channel is never closed.
 func pause(ctx context.Context, closed <-chan struct{}, d time.Duration) error {
 	if d <= 0 {
@@ -31,9 +43,8 @@ func pause(ctx context.Context, closed <-chan struct{}, d time.Duration) error {
 // streamBody is the body of a streamed answer. Read waits for the time of the next frame and then
 // renders the frame. Only one goroutine may call Read; any goroutine may call Close.
 type streamBody struct {
-	ctx     context.Context
-	closed  chan struct{}
-	closing sync.Once
+	ctx context.Context
+	closing
 
 	// The fields below belong to the goroutine that calls Read.
 	script      script
@@ -48,7 +59,7 @@ type streamBody struct {
 
 func newStreamBody(ctx context.Context, s script, o options) *streamBody {
 	return &streamBody{
-		ctx: ctx, closed: make(chan struct{}),
+		ctx: ctx, closing: closing{closed: make(chan struct{})},
 		script: s, steps: s.steps(), options: o, endsInError: o.fail == failInside,
 	}
 }
@@ -155,17 +166,10 @@ func (s *streamBody) render(next step) []byte {
 	return frame
 }
 
-// Close implements io.Closer. It ends a waiting Read.
-func (s *streamBody) Close() error {
-	s.closing.Do(func() { close(s.closed) })
-	return nil
-}
-
 // plainBody is the body of a plain answer.
 type plainBody struct {
-	ctx     context.Context
-	closed  chan struct{}
-	closing sync.Once
+	ctx context.Context
+	closing
 
 	// The fields below belong to the goroutine that calls Read.
 	rest     []byte
@@ -175,7 +179,7 @@ type plainBody struct {
 // newPlainBody returns the body of a plain answer. Depending on the options, it breaks or stalls in
 // the middle.
 func newPlainBody(ctx context.Context, s script, o options) *plainBody {
-	b := &plainBody{ctx: ctx, closed: make(chan struct{}), rest: s.whole(), finalErr: io.EOF}
+	b := &plainBody{ctx: ctx, closing: closing{closed: make(chan struct{})}, rest: s.whole(), finalErr: io.EOF}
 	switch {
 	case o.fail == failInside:
 	case o.breakAfter >= 0:
@@ -207,10 +211,4 @@ func (b *plainBody) Read(p []byte) (int, error) {
 	case <-b.closed:
 		return 0, errClosed
 	}
-}
-
-// Close implements io.Closer. It ends a waiting Read.
-func (b *plainBody) Close() error {
-	b.closing.Do(func() { close(b.closed) })
-	return nil
 }

@@ -8,15 +8,16 @@ import (
 
 // The bodies of the chat form, with the fields of the sandbox.
 type (
-	completion struct {
-		ID          string        `json:"id"`
-		Object      string        `json:"object"`
-		Created     int64         `json:"created"`
-		Model       string        `json:"model"`
-		Choices     []finalChoice `json:"choices"`
-		Usage       *usageBody    `json:"usage,omitempty"`
-		ServiceTier string        `json:"service_tier,omitempty"`
-		Fingerprint string        `json:"system_fingerprint"`
+	// chatBody is a completion or a chunk of it.
+	chatBody[Choice finalChoice | chunkChoice] struct {
+		ID          string     `json:"id"`
+		Object      string     `json:"object"`
+		Created     int64      `json:"created"`
+		Model       string     `json:"model"`
+		Choices     []Choice   `json:"choices"`
+		Usage       *usageBody `json:"usage,omitempty"`
+		ServiceTier string     `json:"service_tier,omitempty"`
+		Fingerprint string     `json:"system_fingerprint"`
 	}
 	finalChoice struct {
 		Index        int     `json:"index"`
@@ -30,16 +31,6 @@ type (
 		Refusal          *string    `json:"refusal"`
 		ReasoningContent string     `json:"reasoning_content,omitempty"`
 		ToolCalls        []toolCall `json:"tool_calls,omitempty"`
-	}
-	chunk struct {
-		ID          string        `json:"id"`
-		Object      string        `json:"object"`
-		Created     int64         `json:"created"`
-		Model       string        `json:"model"`
-		Choices     []chunkChoice `json:"choices"`
-		Usage       *usageBody    `json:"usage,omitempty"`
-		ServiceTier string        `json:"service_tier,omitempty"`
-		Fingerprint string        `json:"system_fingerprint"`
 	}
 	chunkChoice struct {
 		Index        int     `json:"index"`
@@ -85,15 +76,19 @@ type chatScript struct {
 	includeUsage bool
 }
 
+// newChatBody returns a body without choices.
+func newChatBody[Choice finalChoice | chunkChoice](a chatScript, object string) chatBody[Choice] {
+	return chatBody[Choice]{ID: "chatcmpl-" + a.id, Object: object, Created: a.created, Model: a.model, Choices: []Choice{},
+		ServiceTier: a.serviceTier, Fingerprint: fingerprint}
+}
+
 // whole implements script.
 func (a chatScript) whole() []byte {
 	if a.inside != nil {
 		return a.inside.errorBody(wire.FormChat, a.id)
 	}
-	c := completion{
-		ID: "chatcmpl-" + a.id, Object: "chat.completion", Created: a.created, Model: a.model,
-		Usage: a.usageBody(), ServiceTier: a.serviceTier, Fingerprint: fingerprint,
-	}
+	c := newChatBody[finalChoice](a, "chat.completion")
+	c.Usage = a.usageBody()
 	for i, from := range a.choices {
 		m := message{Role: "assistant", ReasoningContent: strings.Join(from.reasoning, "")}
 		if from.tool != "" {
@@ -183,10 +178,7 @@ func (a chatScript) frame(s step, _ int) []byte {
 	case stepError:
 		return unnamed(a.inside.errorBody(wire.FormChat, a.id))
 	}
-	c := chunk{
-		ID: "chatcmpl-" + a.id, Object: "chat.completion.chunk", Created: a.created, Model: a.model,
-		ServiceTier: a.serviceTier, Fingerprint: fingerprint, Choices: []chunkChoice{},
-	}
+	c := newChatBody[chunkChoice](a, "chat.completion.chunk")
 	if s.event == chatUsage {
 		c.Usage = a.usageBody()
 	} else {
