@@ -78,7 +78,7 @@ func OutcomesOf(kind string) Outcomes {
 // failure.
 func OutcomeOf(t testing.TB, err error) Outcome {
 	t.Helper()
-	f := failedJob(t, "a outcome", err)
+	f := failedJob(t, "an outcome", err)
 	return Outcome{f.Job, f.Next, f.Health, f.Param, f.Lost}
 }
 
@@ -150,11 +150,11 @@ func PollToEnd(t testing.TB, g jobcall.Generator, w jobcall.Task, ticket string)
 	t.Helper()
 	for range 20 {
 		status, err := g.Poll(t.Context(), w, ticket)
-		if err != nil || status.Done {
-			return status, err
+		if err != nil {
+			return nil, err
 		}
-		if status.Ticket != ticket {
-			t.Fatalf("ticket %q became %q", ticket, status.Ticket)
+		if checkPolled(t, w, ticket, status); status.Done {
+			return status, nil
 		}
 	}
 	t.Fatal("the task does not end")
@@ -281,8 +281,8 @@ func FuzzAnswers(f *testing.F, provider, ticket string, tasks []jobcall.Task, se
 			}
 			if status, err = g.Poll(t.Context(), w, ticket); err != nil {
 				_ = failedJob(t, body, err)
-			} else if status.Ticket != ticket || status.Done != (len(status.Results) > 0) || len(status.Results) > max(w.Count, 1) {
-				t.Errorf("%d %q: %+v", code, body, status)
+			} else {
+				checkPolled(t, w, ticket, status)
 			}
 		}
 	})

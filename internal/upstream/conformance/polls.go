@@ -3,7 +3,6 @@ package conformance
 import (
 	"testing"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakestudio"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/jobcall"
@@ -50,14 +49,6 @@ func (p MediaProvider) uninformed(t *testing.T) {
 	})
 }
 
-// codeOfLost returns the code of a task no longer known to the provider.
-func codeOfLost(kind string) fault.Code {
-	if kind == upstream.KindVideo {
-		return fault.UpstreamUnstable
-	}
-	return fault.UpstreamError
-}
-
 // polls tests that a failed poll says nothing about the task, except if the provider does not know
 // the task. Count is 1, because of several images, each a task at the provider, the others would
 // continue.
@@ -76,7 +67,7 @@ func (p MediaProvider) polls(t *testing.T) {
 		g, studio = p.openFor(t, Forgets)
 		status = submit(t, g, w)
 		_, err = g.Poll(t.Context(), w, status.Ticket)
-		if f := failedJob(t, "forgotten", err); f.Job != codeOfLost(w.Kind) || f.Next != upstream.NextLine {
+		if f := failedJob(t, "forgotten", err); f.Job != OutcomesOf(w.Kind).Gone.Job || f.Next != upstream.NextLine {
 			t.Errorf("a forgotten task: %+v", f)
 		}
 		if studio != nil {

@@ -21,7 +21,6 @@ func TestRefusedSubmissions(t *testing.T) {
 		"model":     {fakestudio.Refusal(404, `{"detail":"Application 'x' not found"}`), clips.Model, clips.Model},
 		"busy":      {fakestudio.Refusal(429, `{"detail":"Too many concurrent requests"}`), clips.Busy, clips.Busy},
 		"own fault": {fakestudio.Refusal(500, `{"detail":"Internal","error_type":"internal_error"}`), clips.Broken, clips.Broken},
-		"page":      {fakestudio.Refusal(502, `<html>Bad gateway</html>`), clips.Broken, clips.Broken},
 		"fields": {fakestudio.Refusal(422, `{"detail":[{"loc":["body","num_images"],"msg":"too many","type":"less_than_equal"}]}`),
 			pictures.Refused, clips.Refused},
 		"safety": {fakestudio.Refusal(422, `{"detail":[{"loc":["body","prompt"],"msg":"flagged","type":"content_policy_violation"}]}`),

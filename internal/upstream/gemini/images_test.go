@@ -197,7 +197,6 @@ func TestImageFailures(t *testing.T) {
 		"deadline":  {fakestudio.Refusal(504, googleError(504, "DEADLINE_EXCEEDED", "x")), broken},
 		"page":      {fakestudio.Refusal(200, "<html>"), broken},
 		"prompt":    {fakestudio.Refusal(200, `{"promptFeedback":{"blockReason":"OTHER"}}`), blocked},
-		"lost":      {fakestudio.Behaviour{LoseAnswer: true}, lost},
 		"text only": {fakestudio.Failure(`{"finishReason":"STOP","content":{"parts":[{"text":"I would rather not."}]}}`), nothing},
 		"no base64": {fakestudio.Failure(`{"finishReason":"STOP","content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"*"}}]}}`),
 			nothing},

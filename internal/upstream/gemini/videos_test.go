@@ -113,8 +113,6 @@ func TestVideoTroubles(t *testing.T) {
 		"exhausted":      {fakestudio.Refusal(429, googleError(429, "RESOURCE_EXHAUSTED", "x")), busy},
 		"overload":       {fakestudio.Refusal(503, googleError(503, "UNAVAILABLE", "The model is overloaded.")), busy},
 		"internal":       {fakestudio.Refusal(500, googleError(500, "INTERNAL", "x")), broken},
-		"page":           {fakestudio.Refusal(502, "<html>"), broken},
-		"lost":           {fakestudio.Behaviour{LoseAnswer: true}, lost},
 		"names nothing":  {fakestudio.Refusal(200, `{"status":"queued"}`), lost},
 		"a strange name": {fakestudio.Refusal(200, `{"name":"models/veo/operations/../../x","id":"../x"}`), lost},
 		"a page of 200":  {fakestudio.Refusal(200, `<html>`), lost},

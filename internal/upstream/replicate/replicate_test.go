@@ -89,7 +89,6 @@ func TestRefusedSubmissions(t *testing.T) {
 		"throttled": {fakestudio.Refusal(429, `{"title":"Too many requests","detail":"Request was throttled.","status":429}`),
 			clips.Busy, clips.Busy},
 		"own fault": {fakestudio.Refusal(500, `{"title":"Internal","detail":"Oops","status":500}`), clips.Broken, clips.Broken},
-		"page":      {fakestudio.Refusal(503, `<html>away</html>`), clips.Broken, clips.Broken},
 		"input": {fakestudio.Refusal(422, `{"title":"Input validation failed","detail":"- input.duration: must be one of 4, 8","status":422,`+
 			`"invalid_fields":[{"field":"input.duration"}]}`), pictures.Refused, clips.Refused},
 		"bad request": {fakestudio.Refusal(400, `{"title":"Bad request","detail":"Malformed","status":400}`), pictures.Refused, clips.Refused},
