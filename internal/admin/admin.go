@@ -15,6 +15,7 @@
 package admin
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"log/slog"
 	"net/http"
@@ -78,12 +79,8 @@ type Options struct {
 
 // New returns the handler of /admin/v1. Request paths include Base.
 func New(o Options) http.Handler {
-	if o.Passwords == nil {
-		o.Passwords = account.NewPasswords()
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Passwords = cmp.Or(o.Passwords, account.NewPasswords())
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Audits == nil {
 		check := proof.AuditTx
 		if o.Jobs != nil {

@@ -7,6 +7,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,12 +105,7 @@ func (a *App) clockJumped(jump time.Duration) {
 }
 
 // mediaBase is the base address of result files.
-func (a *App) mediaBase() string {
-	if a.settings.MediaURL != "" {
-		return a.settings.MediaURL
-	}
-	return a.Base() + "/media"
-}
+func (a *App) mediaBase() string { return cmp.Or(a.settings.MediaURL, a.Base()+"/media") }
 
 // warnOfSettings warns of a missing catalog and of variables without a reader.
 func (a *App) warnOfSettings(s *catalog.Snapshot) {
@@ -126,12 +122,7 @@ func (a *App) warnOfSettings(s *catalog.Snapshot) {
 }
 
 // Base returns the public base address.
-func (a *App) Base() string {
-	if a.settings.PublicURL != "" {
-		return a.settings.PublicURL
-	}
-	return "http://" + a.server.Reachable()
-}
+func (a *App) Base() string { return cmp.Or(a.settings.PublicURL, "http://"+a.server.Reachable()) }
 
 // Serve shows the output of a first start, prints the ready line and answers until ctx ends or a
 // server fails. Then it stops accepting, lets running requests finish within the grace, and undoes

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net"
@@ -107,9 +108,7 @@ func TestUnspecifiedAddress(t *testing.T) {
 			if !strings.Contains(p.err.String(), "listening on "+at+"\n") {
 				t.Errorf("%s: the ready line is another: %s", listen, p.err)
 			}
-			if public == "" {
-				public = at
-			}
+			public = cmp.Or(public, at)
 			if got := strings.Count(p.out.String(), "curl "+public+"/") + strings.Count(p.out.String(), "curl -N "+public+"/"); got != 9 ||
 				p.Base() != public {
 				t.Errorf("%s, %s: %d commands: %s", listen, public, got, p.out)

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -205,10 +206,7 @@ func (m *Model) toolsFactor(c Choice, name string) money.Factor {
 			factor = max(factor, m.toolFactor(tool))
 		}
 	}
-	if factor == 0 {
-		return money.One
-	}
-	return factor
+	return cmp.Or(factor, money.One)
 }
 
 // ChoiceOf returns the choice of a request, and its routing fields with a value without a price

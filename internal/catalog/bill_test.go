@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -145,10 +146,7 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 		if rapid.Bool().Draw(t, "searches") {
 			limit := rapid.Int64Range(0, 20).Draw(t, "max calls")
 			c.Tools = []wire.PricedField{{Name: "web_search", MaxCalls: limit}}
-			if limit == 0 {
-				limit = 10
-			}
-			calls["web_search"] = rapid.Int64Range(0, limit).Draw(t, "calls")
+			calls["web_search"] = rapid.Int64Range(0, cmp.Or(limit, 10)).Draw(t, "calls")
 		}
 		bound := wire.PromptBound{
 			TextBytes: rapid.Int64Range(0, 400_000).Draw(t, "bytes"),

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 
 	"tollgate/internal/catalog/tree"
 )
@@ -13,11 +14,8 @@ func Equal(a, b *Document) bool { return bytes.Equal(a.canonical(), b.canonical(
 // price.input 0.25 -> 0.3`, `line main: added`. A nil before is the empty catalog. Without changes
 // the list is empty, never nil.
 func Changes(before, after *Document) []string {
-	if before == nil {
-		before = &Document{}
-	}
 	out := []string{}
-	a, b := before.tree(), after.tree()
+	a, b := cmp.Or(before, &Document{}).tree(), after.tree()
 	for i, what := range []string{"model", "line"} {
 		out = append(out, tree.Changes(what, a.Fields[i].Value.Items, b.Fields[i].Value.Items)...)
 	}

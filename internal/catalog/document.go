@@ -12,6 +12,7 @@
 package catalog
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -91,12 +92,7 @@ const (
 )
 
 // Owner is `owned_by` as the model list shows it (interface.md, Model list).
-func (m *Model) Owner() string {
-	if m.OwnedBy == "" {
-		return "tollgate"
-	}
-	return m.OwnedBy
-}
+func (m *Model) Owner() string { return cmp.Or(m.OwnedBy, "tollgate") }
 
 // Speaks reports whether a chat model answers at the endpoint of a form.
 func (m *Model) Speaks(form wire.Form) bool {
@@ -227,19 +223,11 @@ type Timeouts struct {
 // Defaults returns t with the defaults of operator.md, Catalog, in the places
 // left open: first_token 60s (10m for reasoning models), idle 2m, total 10m.
 func (t Timeouts) Defaults(reasoning bool) Timeouts {
-	if t.FirstToken == 0 {
-		t.FirstToken = time.Minute
-		if reasoning {
-			t.FirstToken = 10 * time.Minute
-		}
+	firstToken := time.Minute
+	if reasoning {
+		firstToken = 10 * time.Minute
 	}
-	if t.Idle == 0 {
-		t.Idle = 2 * time.Minute
-	}
-	if t.Total == 0 {
-		t.Total = 10 * time.Minute
-	}
-	return t
+	return Timeouts{cmp.Or(t.FirstToken, firstToken), cmp.Or(t.Idle, 2*time.Minute), cmp.Or(t.Total, 10*time.Minute)}
 }
 
 // Provider holds the facts about an adapter for the validation of lines. The adapters themselves

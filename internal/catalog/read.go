@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -153,11 +154,7 @@ func (t *table) get(key string) *tree.Value {
 
 // fault reports something at a key of t.
 func (t *table) fault(key, format string, args ...any) {
-	n := t.node.Get(key)
-	if n == nil {
-		n = t.node
-	}
-	t.reader.fault(t.at(key), n, format, args...)
+	t.reader.fault(t.at(key), cmp.Or(t.node.Get(key), t.node), format, args...)
 }
 
 // close reports repeated and unknown keys.

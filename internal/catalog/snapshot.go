@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -230,9 +231,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 		l.Out = fmt.Sprintf("provider %s is not known to this version", spec.Provider)
 		return l
 	}
-	if l.BaseURL == "" {
-		l.BaseURL = provider.DefaultBaseURL
-	}
+	l.BaseURL = cmp.Or(l.BaseURL, provider.DefaultBaseURL)
 	l.origin = l.Provider + "\n" + l.BaseURL + "\n" + spec.oldestKey()
 	l.host = vendor.HostOf(l.BaseURL)
 	l.vendor = l.host.Vendor()

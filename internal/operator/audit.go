@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -30,9 +31,7 @@ type Audits struct {
 // NewAudits returns the audits of a node. jobs is the check of package job. If log is nil, nothing
 // is logged.
 func NewAudits(db *store.DB, jobs audit.Check, log *slog.Logger) *Audits {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return &Audits{db: db, jobs: jobs, log: log, slot: make(chan struct{}, 1), next: make(chan string, 1)}
 }
 
@@ -51,10 +50,7 @@ func (a *Audits) Recompute(ctx context.Context) (audit.Findings, error) {
 // audit already runs or waits on this node.
 func (a *Audits) Begin(ctx context.Context, by Actor) (bool, error) {
 	run := id.New("audit_")
-	who := by.Name
-	if who == "" {
-		who = string(by.Way)
-	}
+	who := cmp.Or(by.Name, string(by.Way))
 	if len(a.next) > 0 || len(a.slot) > 0 {
 		return false, nil
 	}

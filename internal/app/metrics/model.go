@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -126,10 +127,7 @@ func (m *models) of(model string) *modelSeries {
 		return s
 	}
 	t := m.refresh()
-	if s := t.byID[model]; s != nil {
-		return s
-	}
-	return t.other
+	return cmp.Or(t.byID[model], t.other)
 }
 
 // ended counts an ended request without waiting.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"container/list"
 	"errors"
 	"io"
@@ -27,12 +28,8 @@ const (
 // are for connections of clients, because each may need another one to a provider. One
 // network may use half of the connections.
 func (o Options) withDefaults(descriptors uint64) Options {
-	if o.MaxConnections == 0 {
-		o.MaxConnections = int(min(max(descriptors/2, minDefault), maxDefault))
-	}
-	if o.MaxConnectionsPerAddress == 0 {
-		o.MaxConnectionsPerAddress = max(o.MaxConnections/2, 1)
-	}
+	o.MaxConnections = cmp.Or(o.MaxConnections, int(min(max(descriptors/2, minDefault), maxDefault)))
+	o.MaxConnectionsPerAddress = cmp.Or(o.MaxConnectionsPerAddress, max(o.MaxConnections/2, 1))
 	return o
 }
 

@@ -5,6 +5,7 @@
 package offer
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -74,11 +75,7 @@ func times(n *tree.Value, by money.Factor) *tree.Value {
 // Price returns the price list of the model in the catalog's format.
 func Price(m *catalog.Model) json.RawMessage {
 	of := m.Tree()
-	price := of.Get("price")
-	if price == nil {
-		price = of.Get("per_clip")
-	}
-	return tree.JSON(price, "")
+	return tree.JSON(cmp.Or(of.Get("price"), of.Get("per_clip")), "")
 }
 
 // PriceUnit returns the unit of the model's prices in US dollars.
