@@ -105,9 +105,9 @@ func openDemoTx(tx *store.Tx, doc *catalog.Document, passwordHash string) (*demo
 	if err != nil {
 		return nil, err
 	}
-	return &demo{account: owner.ID, secret: secret, model: firstModel(doc, wire.FormChat),
-		responses: firstModel(doc, wire.FormResponses), messages: firstModel(doc, wire.FormMessages),
-		image: firstOf(doc, catalog.KindImage), video: firstOf(doc, catalog.KindVideo)}, nil
+	return &demo{account: owner.ID, secret: secret, model: firstModel(doc, catalog.KindChat, wire.FormChat),
+		responses: firstModel(doc, catalog.KindChat, wire.FormResponses), messages: firstModel(doc, catalog.KindChat, wire.FormMessages),
+		image: firstModel(doc, catalog.KindImage, ""), video: firstModel(doc, catalog.KindVideo, "")}, nil
 }
 
 // idsOf lists the models of a document.
@@ -119,20 +119,10 @@ func idsOf(doc *catalog.Document) []string {
 	return ids
 }
 
-// firstOf names the first open model of a kind.
-func firstOf(doc *catalog.Document, kind catalog.Kind) string {
+// firstModel names the first open model of a kind and, if form is not empty, for this form.
+func firstModel(doc *catalog.Document, kind catalog.Kind, form wire.Form) string {
 	for i := range doc.Models {
-		if m := &doc.Models[i]; m.State == catalog.StateOpen && m.Kind == kind {
-			return m.ID
-		}
-	}
-	return ""
-}
-
-// firstModel names the first open model for a form.
-func firstModel(doc *catalog.Document, form wire.Form) string {
-	for i := range doc.Models {
-		if m := &doc.Models[i]; m.State == catalog.StateOpen && m.Speaks(form) {
+		if m := &doc.Models[i]; m.State == catalog.StateOpen && m.Kind == kind && (form == "" || m.Speaks(form)) {
 			return m.ID
 		}
 	}

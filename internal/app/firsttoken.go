@@ -42,7 +42,7 @@ func withTokenFile(s *Settings) (*Settings, error) {
 	with := *s
 	text, err := readSecretFile(path)
 	if err == nil {
-		err = readToken(&with.AdminToken, text)
+		with.AdminToken, err = readToken(text)
 	}
 	if err != nil {
 		return nil, &SettingError{"admin_token_file", fmt.Errorf(

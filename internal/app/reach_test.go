@@ -129,13 +129,12 @@ func TestUnspecifiedAddress(t *testing.T) {
 // are appended to it.
 func TestPublicURLWithoutQuery(t *testing.T) {
 	t.Parallel()
-	var to string
 	for _, bad := range []string{"https://h.example/?a=b", "https://h.example?", "https://h.example/#x"} {
-		if readPublicURL(&to, bad) == nil {
-			t.Errorf("%s passes as %q", bad, to)
+		if got, err := readPublicURL(bad); err == nil {
+			t.Errorf("%s passes as %q", bad, got)
 		}
 	}
-	if err := readPublicURL(&to, "https://h.example/gate/"); err != nil || to != "https://h.example/gate" {
-		t.Errorf("%q %v", to, err)
+	if got, err := readPublicURL("https://h.example/gate/"); err != nil || got != "https://h.example/gate" {
+		t.Errorf("%q %v", got, err)
 	}
 }

@@ -61,12 +61,12 @@ type Settings struct {
 // uses Key, the command line Flag, the environment Env.
 type Setting struct {
 	Key     string
-	Default string // as text; may be empty
-	Help    string // one clause, for --help and the documents
-	Switch  bool   // true or false; the flag alone means true
-	List    bool   // several values: a YAML list, or separated by commas
-	Secret  bool   // its value may contain a secret: see Hides
-	read    func(s *Settings, text string) error
+	Default string                  // as text; may be empty
+	Help    string                  // one clause, for --help and the documents
+	Switch  bool                    // true or false; the flag alone means true
+	List    bool                    // several values: a YAML list, or separated by commas
+	Secret  bool                    // its value may contain a secret: see Hides
+	read    func(text string) error // sets the field of the Settings
 }
 
 // Flag returns the long flag of the setting, without dashes in front.
@@ -85,103 +85,104 @@ func (s Setting) Env() string { return envPrefix + strings.ToUpper(s.Key) }
 
 // AllSettings returns every setting, in the order of the documents. Each secret is followed by a
 // setting for its file.
-func AllSettings() []Setting {
+func AllSettings() []Setting { return new(Settings).all() }
+
+// all returns every setting. Reading one sets its field of s.
+func (s *Settings) all() []Setting {
 	var all []Setting
-	for _, s := range plainSettings() {
-		all = append(all, s)
-		if s.Secret {
-			all = append(all, s.inFile())
+	for _, one := range s.plain() {
+		all = append(all, one)
+		if one.Secret {
+			all = append(all, one.inFile(s))
 		}
 	}
 	return all
 }
 
-// plainSettings returns the settings with direct values.
-func plainSettings() []Setting {
+// to returns a function that reads a text into a field.
+func to[T any](field *T, read func(text string) (T, error)) func(text string) error {
+	return func(text string) error {
+		value, err := read(text)
+		if err == nil {
+			*field = value
+		}
+		return err
+	}
+}
+
+// plain returns the settings with direct values.
+func (s *Settings) plain() []Setting {
 	return []Setting{
-		{Key: "listen", Default: "127.0.0.1:8080", Help: "address to listen on; port 0 picks a free one",
-			read: func(s *Settings, t string) error { return readListen(&s.Listen, t) }},
+		{Key: "listen", Default: "127.0.0.1:8080", Help: "address to listen on; port 0 picks a free one", read: to(&s.Listen, readListen)},
 		{Key: "public_url", Help: "base address that users see (default: http:// + the listen address)",
-			read: func(s *Settings, t string) error { return readPublicURL(&s.PublicURL, t) }},
+			read: to(&s.PublicURL, readPublicURL)},
 		{Key: "database", Default: "sqlite:data/tollgate.db", Help: "sqlite:PATH or postgres://…", Secret: true,
-			read: func(s *Settings, t string) error { return readDatabase(&s.Database, t) }},
+			read: to(&s.Database, readDatabase)},
 		{Key: "media", Default: "file:data/media", Help: "file:DIR or s3://BUCKET?endpoint=…&region=…&path_style=true",
-			read: func(s *Settings, t string) error { return readMedia(&s.Media, t) }},
+			read: to(&s.Media, readMedia)},
 		{Key: "media_url", Help: "address of the media host in result links (default: the public address + /media)",
-			read: func(s *Settings, t string) error { return readURL(&s.MediaURL, t) }},
-		{Key: "catalog", Help: "catalog file applied at start while the database has no catalog",
-			read: func(s *Settings, t string) error { s.Catalog = t; return nil }},
+			read: to(&s.MediaURL, readURL)},
+		{Key: "catalog", Help: "catalog file applied at start while the database has no catalog", read: to(&s.Catalog, readText)},
 		{Key: "admin_token", Help: "bearer token of the operator API (default: what the file admin-token beside a SQLite database holds)",
-			Secret: true,
-			read:   func(s *Settings, t string) error { return readToken(&s.AdminToken, t) }},
+			Secret: true, read: to(&s.AdminToken, readToken)},
 		{Key: "admin_listen", Help: "address of its own that alone serves the operator API, and what else asks for its token",
-			read: func(s *Settings, t string) error { return readListen(&s.AdminListen, t) }},
+			read: to(&s.AdminListen, readListen)},
 		{Key: "private_networks", Help: "CIDRs that user-given addresses may reach although they are not public; for development", List: true,
-			read: func(s *Settings, t string) error { return readNetworks(&s.PrivateNetworks, t) }},
+			read: to(&s.PrivateNetworks, readNetworks)},
 		{Key: "start_limit", Default: "15m", Help: "a queued job that has not started by then fails",
-			read: func(s *Settings, t string) error { return readDuration(&s.StartLimit, t) }},
+			read: to(&s.StartLimit, readDuration)},
 		{Key: "media_retry", Default: "1h", Help: "how long results wait for a media store that is down; then their jobs fail",
-			read: func(s *Settings, t string) error { return readDuration(&s.MediaRetry, t) }},
-		{Key: "job_retention", Default: "72h", Help: "how long job records are kept",
-			read: func(s *Settings, t string) error { return readDuration(&s.JobRetention, t) }},
-		{Key: "media_retention", Default: "1440h", Help: "how long result files are kept",
-			read: func(s *Settings, t string) error { return readDuration(&s.MediaRetention, t) }},
+			read: to(&s.MediaRetry, readDuration)},
+		{Key: "job_retention", Default: "72h", Help: "how long job records are kept", read: to(&s.JobRetention, readDuration)},
+		{Key: "media_retention", Default: "1440h", Help: "how long result files are kept", read: to(&s.MediaRetention, readDuration)},
 		{Key: "delivery_retention", Default: "720h", Help: "how long the delivery log is kept",
-			read: func(s *Settings, t string) error { return readDuration(&s.DeliveryRetention, t) }},
-		{Key: "webhook_timeout", Default: "10s", Help: "answer deadline of a webhook receiver",
-			read: func(s *Settings, t string) error { return readDuration(&s.WebhookTimeout, t) }},
+			read: to(&s.DeliveryRetention, readDuration)},
+		{Key: "webhook_timeout", Default: "10s", Help: "answer deadline of a webhook receiver", read: to(&s.WebhookTimeout, readDuration)},
 		{Key: "webhook_retries", Default: "1m,5m,30m,2h,6h", Help: "waits between the attempts of a delivery", List: true,
-			read: func(s *Settings, t string) error { return readDurations(&s.WebhookRetries, t) }},
-		{Key: "max_body", Default: "32MiB", Help: "largest request body",
-			read: func(s *Settings, t string) error { return readSize(&s.MaxBody, t) }},
+			read: to(&s.WebhookRetries, readDurations)},
+		{Key: "max_body", Default: "32MiB", Help: "largest request body", read: to(&s.MaxBody, readSize)},
 		{Key: "start_wait", Default: "1m", Help: "how long a start waits for a database or bucket that is not up yet",
-			read: func(s *Settings, t string) error { return readDuration(&s.StartWait, t) }},
+			read: to(&s.StartWait, readDuration)},
 		{Key: "shutdown_delay", Help: "how long new requests are taken after SIGTERM, while /readyz answers 503",
-			read: func(s *Settings, t string) error { return readDuration(&s.ShutdownDelay, t) }},
+			read: to(&s.ShutdownDelay, readDuration)},
 		{Key: "shutdown_grace", Default: "30s", Help: "how long running requests may take to finish after SIGTERM",
-			read: func(s *Settings, t string) error { return readDuration(&s.ShutdownGrace, t) }},
+			read: to(&s.ShutdownGrace, readDuration)},
 		{Key: "request_timeout", Default: "15m", Help: "longest a chat request may take over all lines",
-			read: func(s *Settings, t string) error { return readDuration(&s.RequestTimeout, t) }},
+			read: to(&s.RequestTimeout, readDuration)},
 		{Key: "count_tokens_per_minute", Default: "300", Help: "counts of tokens that an account may ask for; 0: no limit",
-			read: func(s *Settings, t string) error { return readCount(&s.CountTokensPerMinute, t, 0, 1_000_000) }},
+			read: to(&s.CountTokensPerMinute, countBetween(0, 1_000_000))},
 		{Key: "outage_grace", Default: "30s", Help: "how long running answers wait for a database that is away before they are cut",
-			read: func(s *Settings, t string) error { return readDuration(&s.OutageGrace, t) }},
+			read: to(&s.OutageGrace, readDuration)},
 		{Key: "max_answer", Default: "64MiB", Help: "largest buffered (not streamed) answer of a provider",
-			read: func(s *Settings, t string) error { return readSize(&s.MaxAnswer, t) }},
+			read: to(&s.MaxAnswer, readSize)},
 		{Key: "node_lease", Default: "15s", Help: "a node that has not renewed for this long is dead and its holds are taken over",
-			read: func(s *Settings, t string) error { return readLease(&s.NodeLease, t) }},
+			read: to(&s.NodeLease, readLease)},
 		{Key: "request_retention", Default: "2160h", Help: "how long rows of the request log are kept; movements of money stay",
-			read: func(s *Settings, t string) error { return readDuration(&s.RequestRetention, t) }},
+			read: to(&s.RequestRetention, readDuration)},
 		{Key: "database_connections", Default: "16", Help: "PostgreSQL connections of this node",
-			read: func(s *Settings, t string) error { return readCount(&s.DatabaseConnections, t, 2, 1000) }},
+			read: to(&s.DatabaseConnections, countBetween(2, 1000))},
 		{Key: "key_cache", Default: "10000", Help: "API keys that this node keeps in memory, about 500 bytes each",
-			read: func(s *Settings, t string) error { return readCount(&s.KeyCache, t, 1, 10_000_000) }},
+			read: to(&s.KeyCache, countBetween(1, 10_000_000))},
 		{Key: "max_connections", Help: "connections of clients at a time (default: half of the descriptors that the process may have)",
-			read: func(s *Settings, t string) error { return readCount(&s.MaxConnections, t, 1, 1_000_000) }},
+			read: to(&s.MaxConnections, countBetween(1, 1_000_000))},
 		{Key: "max_connections_per_address", Help: "of them, from one address that is no trusted proxy (default: half of them)",
-			read: func(s *Settings, t string) error { return readCount(&s.MaxConnectionsPerAddress, t, 1, 1_000_000) }},
-		{Key: "trusted_proxies", Help: "CIDRs whose X-Forwarded-For is believed", List: true,
-			read: func(s *Settings, t string) error { return readNetworks(&s.TrustedProxies, t) }},
+			read: to(&s.MaxConnectionsPerAddress, countBetween(1, 1_000_000))},
+		{Key: "trusted_proxies", Help: "CIDRs whose X-Forwarded-For is believed", List: true, read: to(&s.TrustedProxies, readNetworks)},
 		{Key: "cors_origins", Help: "origins of web pages whose scripts may call /v1 and /native with a key, or *", List: true,
-			read: func(s *Settings, t string) error { return readOrigins(&s.CORSOrigins, t) }},
-		{Key: "metrics_listen", Help: "address of its own that serves /metrics without a token",
-			read: func(s *Settings, t string) error { return readListen(&s.MetricsListen, t) }},
+			read: to(&s.CORSOrigins, readOrigins)},
+		{Key: "metrics_listen", Help: "address of its own that serves /metrics without a token", read: to(&s.MetricsListen, readListen)},
 		{Key: "expose_line", Default: "false", Help: "answers of chat endpoints carry x-tollgate-line", Switch: true,
-			read: func(s *Settings, t string) error { return readSwitch(&s.ExposeLine, t) }},
+			read: to(&s.ExposeLine, readSwitch)},
 		{Key: "unknown_fields", Default: "ignore", Help: "what becomes of fields of chat requests that no reference documents: ignore or refuse",
-			read: func(s *Settings, t string) error { return readUnknownFields(&s.RefuseUnknownFields, t) }},
-		{Key: "alert_url", Help: "gets a POST when a line leaves or returns to service", Secret: true,
-			read: func(s *Settings, t string) error { return readURL(&s.AlertURL, t) }},
+			read: to(&s.RefuseUnknownFields, readUnknownFields)},
+		{Key: "alert_url", Help: "gets a POST when a line leaves or returns to service", Secret: true, read: to(&s.AlertURL, readURL)},
 		{Key: "otlp_endpoint", Help: "base address of an OpenTelemetry collector that gets traces, by OTLP over HTTP",
-			read: func(s *Settings, t string) error { return readPublicURL(&s.OTLPEndpoint, t) }},
-		{Key: "otlp_headers", Help: "headers for it: NAME=VALUE, separated by commas", Secret: true,
-			read: func(s *Settings, t string) error { return readHeaders(&s.OTLPHeaders, t) }},
+			read: to(&s.OTLPEndpoint, readPublicURL)},
+		{Key: "otlp_headers", Help: "headers for it: NAME=VALUE, separated by commas", Secret: true, read: to(&s.OTLPHeaders, readHeaders)},
 		{Key: "no_demo", Default: "false", Help: "leaves demo account and sandbox catalog out of a first start", Switch: true,
-			read: func(s *Settings, t string) error { return readSwitch(&s.NoDemo, t) }},
-		{Key: "log_level", Default: "info", Help: "debug, info, warn or error",
-			read: func(s *Settings, t string) error { return readLevel(&s.LogLevel, t) }},
-		{Key: "log_format", Default: "text", Help: "text or json",
-			read: func(s *Settings, t string) error { return readChoice(&s.LogFormat, t, "text", "json") }},
+			read: to(&s.NoDemo, readSwitch)},
+		{Key: "log_level", Default: "info", Help: "debug, info, warn or error", read: to(&s.LogLevel, readLevel)},
+		{Key: "log_format", Default: "text", Help: "text or json", read: to(&s.LogFormat, oneOf("text", "json"))},
 	}
 }
 

@@ -68,7 +68,7 @@ func (src Sources) settings(path string, raw []byte) (*Settings, error) {
 	if settings.Unknown, err = unknownVariables(src.Environ, variables()); err != nil {
 		return nil, err
 	}
-	for _, s := range AllSettings() {
+	for _, s := range settings.all() {
 		value := src.pick(s, file)
 		if value.text == "" && s.Default == "" {
 			continue
@@ -78,7 +78,7 @@ func (src Sources) settings(path string, raw []byte) (*Settings, error) {
 				return nil, fmt.Errorf("%s (%s): %s is set too (%s); set one of them", s.Key, value.source, key, src.pick(secret, file).source)
 			}
 		}
-		if err := s.read(settings, value.text); err != nil {
+		if err := s.read(value.text); err != nil {
 			not := fmt.Sprintf(", not %q", value.text)
 			if s.Secret {
 				not = ""

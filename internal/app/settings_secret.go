@@ -11,9 +11,9 @@ import (
 const fileSuffix = "_file"
 
 // inFile returns the setting for the file of a secret setting.
-func (s Setting) inFile() Setting {
+func (s Setting) inFile(to *Settings) Setting {
 	return Setting{Key: s.Key + fileSuffix, Help: "file that holds " + s.Key + ", in its place", Secret: true,
-		read: func(to *Settings, path string) error {
+		read: func(path string) error {
 			text, err := readSecretFile(path)
 			if err != nil {
 				return err
@@ -21,7 +21,7 @@ func (s Setting) inFile() Setting {
 			if s.Key == "admin_token" {
 				to.AdminTokenFile = path
 			}
-			if err := s.read(to, text); err != nil {
+			if err := s.read(text); err != nil {
 				return fmt.Errorf("what the file holds %w", err)
 			}
 			return nil
@@ -37,7 +37,7 @@ func (a *App) rereadToken() {
 	text, err := readSecretFile(a.settings.AdminTokenFile)
 	if err == nil {
 		next := *a.settings
-		if err = readToken(&next.AdminToken, text); err == nil {
+		if next.AdminToken, err = readToken(text); err == nil {
 			err = checkToken(&next)
 		}
 	}

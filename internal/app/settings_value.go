@@ -18,79 +18,74 @@ import (
 // value; their caller adds the setting and the source.
 
 // readListen reads host:port with a number for a port.
-func readListen(to *string, text string) error {
+func readListen(text string) (string, error) {
 	_, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return errors.New("must be HOST:PORT")
+		return "", errors.New("must be HOST:PORT")
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return errors.New("must end in a port from 0 to 65535")
+		return "", errors.New("must end in a port from 0 to 65535")
 	}
-	*to = text
-	return nil
+	return text, nil
 }
 
 // readURL reads an absolute http or https address; a slash at its end is cut.
-func readURL(to *string, text string) error {
+func readURL(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Fragment != "" {
-		return errors.New("must be an http:// or https:// address")
+		return "", errors.New("must be an http:// or https:// address")
 	}
-	*to = strings.TrimRight(text, "/")
-	return nil
+	return strings.TrimRight(text, "/"), nil
 }
 
 // readPublicURL reads a base address for paths.
-func readPublicURL(to *string, text string) error {
+func readPublicURL(text string) (string, error) {
 	if strings.ContainsAny(text, "?#") {
-		return errors.New("must be an http:// or https:// address without a query")
+		return "", errors.New("must be an http:// or https:// address without a query")
 	}
-	return readURL(to, text)
+	return readURL(text)
 }
 
 // readDatabase reads the choice of database; package store checks the rest.
-func readDatabase(to *string, text string) error {
+func readDatabase(text string) (string, error) {
 	path, sqlite := strings.CutPrefix(text, "sqlite:")
 	switch {
 	case sqlite && path != "":
 	case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
 	default:
-		return errors.New("must be sqlite:PATH or postgres://…")
+		return "", errors.New("must be sqlite:PATH or postgres://…")
 	}
-	*to = text
-	return nil
+	return text, nil
 }
 
 // readMedia reads where result files are kept.
-func readMedia(to *string, text string) error {
+func readMedia(text string) (string, error) {
 	fault := errors.New("must be file:DIR or s3://BUCKET?endpoint=…&region=…&path_style=true")
 	if dir, file := strings.CutPrefix(text, "file:"); file {
 		if dir == "" {
-			return fault
+			return "", fault
 		}
-		*to = text
-		return nil
+		return text, nil
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "s3" || u.Host == "" {
-		return fault
+		return "", fault
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return fault
+		return "", fault
 	}
 	for name := range query {
 		if !slices.Contains([]string{"endpoint", "region", "path_style"}, name) {
-			return fault
+			return "", fault
 		}
 	}
-	*to = text
-	return nil
+	return text, nil
 }
 
 // readHeaders reads header fields: names and values, each visible ASCII, spaces inside
 // values too.
-func readHeaders(to *map[string]string, text string) error {
+func readHeaders(text string) (map[string]string, error) {
 	fault := errors.New("must be NAME=VALUE, or several of these separated by commas")
 	out := map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -98,21 +93,19 @@ func readHeaders(to *map[string]string, text string) error {
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		odd := func(r rune) bool { return r < ' ' || r > '~' }
 		if !paired || name == "" || value == "" || strings.ContainsAny(name, " :") || strings.ContainsFunc(name+value, odd) {
-			return fault
+			return nil, fault
 		}
 		out[name] = value
 	}
-	*to = out
-	return nil
+	return out, nil
 }
 
 // readToken reads a bearer token: visible ASCII, so that every client can send it in a header.
-func readToken(to *string, text string) error {
+func readToken(text string) (string, error) {
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return errors.New("must be visible ASCII characters without spaces")
+		return "", errors.New("must be visible ASCII characters without spaces")
 	}
-	*to = text
-	return nil
+	return text, nil
 }
 
 // shortestToken is the minimum length of an operator's token open to guesses over a network.
@@ -140,50 +133,48 @@ func isLoopback(listen string) bool {
 
 // readNetworks reads CIDRs separated by commas; a bare address is a network of one. It unmaps IPv4
 // networks in IPv6.
-func readNetworks(to *[]netip.Prefix, text string) error {
+func readNetworks(text string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, part := range splitList(text) {
 		network, err := netip.ParsePrefix(part)
 		if err != nil {
 			address, err := netip.ParseAddr(part)
 			if err != nil || address.Zone() != "" {
-				return fmt.Errorf("must be a list of CIDRs such as 10.0.0.0/8; %q is none", part)
+				return nil, fmt.Errorf("must be a list of CIDRs such as 10.0.0.0/8; %q is none", part)
 			}
 			network = netip.PrefixFrom(address, address.BitLen())
 		}
 		if network.Addr().Is4In6() {
 			if network.Bits() < 96 {
-				return fmt.Errorf("%q is a network of mapped IPv4 addresses: write it as IPv4", part)
+				return nil, fmt.Errorf("%q is a network of mapped IPv4 addresses: write it as IPv4", part)
 			}
 			network = netip.PrefixFrom(network.Addr().Unmap(), network.Bits()-96)
 		}
 		out = append(out, network.Masked())
 	}
-	*to = out
-	return nil
+	return out, nil
 }
 
 // readOrigins reads the origins of web pages as browsers spell them, or `*`.
-func readOrigins(to *[]string, text string) error {
+func readOrigins(text string) ([]string, error) {
 	list := splitList(text)
 	for _, origin := range list {
 		if origin == "*" {
 			if len(list) > 1 {
-				return errors.New("must be a list of origins, or * alone")
+				return nil, errors.New("must be a list of origins, or * alone")
 			}
 			continue
 		}
 		if strings.Contains(origin, "*") { // no browser sends such an origin
-			return errors.New("must name each origin whole, since there are no wildcards but * alone")
+			return nil, errors.New("must name each origin whole, since there are no wildcards but * alone")
 		}
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme == "" || u.Host == "" || origin != strings.ToLower(u.Scheme+"://"+u.Host) || defaultPort(u) {
-			return fmt.Errorf("must be a list of origins such as https://app.example.com, in small letters, without a path or usual port; "+
+			return nil, fmt.Errorf("must be a list of origins such as https://app.example.com, in small letters, without a path or usual port; "+
 				"%q is none", origin)
 		}
 	}
-	*to = list
-	return nil
+	return list, nil
 }
 
 // defaultPort reports whether an address names the default port of its scheme, which browsers omit.
@@ -195,13 +186,12 @@ func defaultPort(u *url.URL) bool {
 const longestDuration = 100 * 365 * 24 * time.Hour
 
 // readDuration reads a Go duration above 0.
-func readDuration(to *time.Duration, text string) error {
+func readDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 || d > longestDuration {
-		return errors.New("must be a duration above 0, such as 90s, 15m or 72h")
+		return 0, errors.New("must be a duration above 0, such as 90s, 15m or 72h")
 	}
-	*to = d
-	return nil
+	return d, nil
 }
 
 // shortestLease leaves a node four heartbeats; each may wait for a lock held by the node's own
@@ -209,47 +199,40 @@ func readDuration(to *time.Duration, text string) error {
 const shortestLease = time.Second
 
 // readLease reads how long a node may be silent.
-func readLease(to *time.Duration, text string) error {
-	var d time.Duration
-	if err := readDuration(&d, text); err != nil {
-		return err
-	}
-	if d < shortestLease {
-		return fmt.Errorf("must be at least %s: a node that waits for the database is silent for a moment, and would be declared dead",
+func readLease(text string) (time.Duration, error) {
+	d, err := readDuration(text)
+	if err == nil && d < shortestLease {
+		err = fmt.Errorf("must be at least %s: a node that waits for the database is silent for a moment, and would be declared dead",
 			shortestLease)
 	}
-	*to = d
-	return nil
+	return d, err
 }
 
 // maxRetries bounds the retries of a delivery.
 const maxRetries = 50
 
 // readDurations reads durations separated by commas; none is a list too.
-func readDurations(to *[]time.Duration, text string) error {
+func readDurations(text string) ([]time.Duration, error) {
 	out := []time.Duration{}
 	for _, part := range splitList(text) {
-		var d time.Duration
-		if err := readDuration(&d, part); err != nil {
-			return errors.New("must be a list of durations above 0, such as 1m,5m,30m")
+		d, err := readDuration(part)
+		if err != nil {
+			return nil, errors.New("must be a list of durations above 0, such as 1m,5m,30m")
 		}
 		out = append(out, d)
 	}
 	if len(out) > maxRetries {
-		return fmt.Errorf("must not have more than %d entries", maxRetries)
+		return nil, fmt.Errorf("must not have more than %d entries", maxRetries)
 	}
-	*to = out
-	return nil
+	return out, nil
 }
 
 // largestSize bounds bodies and answers in memory.
 const largestSize = 1 << 30
 
 // readSize reads a number of bytes: 32MiB, 512KiB, 10MB, 1048576.
-func readSize(to *int64, text string) error {
-	fault := errors.New("must be a size from 1B to 1GiB, such as 32MiB")
-	digits := text
-	unit := int64(1)
+func readSize(text string) (int64, error) {
+	digits, unit := text, int64(1)
 	for _, u := range []struct {
 		name  string
 		bytes int64
@@ -264,65 +247,62 @@ func readSize(to *int64, text string) error {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n <= 0 || n > math.MaxInt64/unit || n*unit > largestSize {
-		return fault
+		return 0, errors.New("must be a size from 1B to 1GiB, such as 32MiB")
 	}
-	*to = n * unit
-	return nil
+	return n * unit, nil
 }
 
-// readCount reads a whole number within bounds.
-func readCount(to *int, text string, low, high int) error {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < low || n > high {
-		return fmt.Errorf("must be a whole number from %d to %d", low, high)
+// countBetween reads a whole number within bounds.
+func countBetween(low, high int) func(text string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < low || n > high {
+			return 0, fmt.Errorf("must be a whole number from %d to %d", low, high)
+		}
+		return n, nil
 	}
-	*to = n
-	return nil
 }
 
 // readSwitch reads true or false.
-func readSwitch(to *bool, text string) error {
+func readSwitch(text string) (bool, error) {
 	switch strings.ToLower(text) {
 	case "true", "1":
-		*to = true
+		return true, nil
 	case "false", "0":
-		*to = false
-	default:
-		return errors.New("must be true or false")
+		return false, nil
 	}
-	return nil
+	return false, errors.New("must be true or false")
 }
 
 // readUnknownFields reads how to treat undocumented fields.
-func readUnknownFields(refuse *bool, text string) error {
-	switch text {
-	case "ignore":
-		*refuse = false
-	case "refuse":
-		*refuse = true
-	default:
-		return errors.New("must be ignore or refuse")
+func readUnknownFields(text string) (refuse bool, err error) {
+	if text != "ignore" && text != "refuse" {
+		return false, errors.New("must be ignore or refuse")
 	}
-	return nil
+	return text == "refuse", nil
 }
 
 // readLevel reads the lowest logged level.
-func readLevel(to *slog.Level, text string) error {
-	var name string
-	if err := readChoice(&name, strings.ToLower(text), "debug", "info", "warn", "error"); err != nil {
-		return err
+func readLevel(text string) (level slog.Level, err error) {
+	if _, err := oneOf("debug", "info", "warn", "error")(strings.ToLower(text)); err != nil {
+		return 0, err
 	}
-	return to.UnmarshalText([]byte(name))
+	err = level.UnmarshalText([]byte(text))
+	return level, err
 }
 
-// readChoice reads one of the given words.
-func readChoice(to *string, text string, words ...string) error {
-	if !slices.Contains(words, text) {
-		return fmt.Errorf("must be one of %s", strings.Join(words, ", "))
+// oneOf reads one of the given words.
+func oneOf(words ...string) func(text string) (string, error) {
+	return func(text string) (string, error) {
+		if !slices.Contains(words, text) {
+			return "", fmt.Errorf("must be one of %s", strings.Join(words, ", "))
+		}
+		return text, nil
 	}
-	*to = text
-	return nil
 }
+
+// readText reads any text.
+func readText(text string) (string, error) { return text, nil }
 
 // splitList splits at commas and trims; an empty text has no parts.
 func splitList(text string) []string {
