@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"tollgate/internal/console/ui"
+	"tollgate/internal/store"
 )
 
 // Responder answers a visit: FullPage, Fragment, Redirect, CSV or Handled.
@@ -92,6 +93,27 @@ type CSV struct {
 	Name string // of the file, without .csv
 	// Next returns the next batch of rows, and whether more follow.
 	Next func() (ui.DataTable, bool, error)
+}
+
+// Bounds of a file of a list.
+const (
+	batchRows   = 500
+	maxFileRows = 200_000
+)
+
+// ListFile returns a list as a file. read returns the rows after an id, at most limit, and the id for the
+// next batch, or an empty string after the last row.
+func (v *Visit) ListFile(name string, read func(tx *store.Tx, after string, limit int) (t ui.DataTable, next string, err error)) CSV {
+	after, rows := v.Query("after"), 0
+	return CSV{Name: name, Next: func() (t ui.DataTable, more bool, err error) {
+		next := ""
+		err = v.View(func(tx *store.Tx) (err error) {
+			t, next, err = read(tx, after, batchRows)
+			return err
+		})
+		after, rows = next, rows+len(t.Rows)
+		return t, after != "" && rows < maxFileRows, err
+	}}
 }
 
 // CSVFile is a short table as a file.

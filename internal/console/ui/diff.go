@@ -65,8 +65,9 @@ func linesOf(text string) []string {
 // compared compares the lines between the common beginning and the common end, by the longest
 // common subsequence. offset is the number of lines in the common beginning.
 func compared(a, b []string, offset int) (rows Diff) {
-	common := make([][]int32, len(a)+1)
+	var common [][]int32 // nil if there are too many lines
 	if len(a) <= maxDiff && len(b) <= maxDiff && len(a)*len(b) <= maxDiff*maxDiff/4 {
+		common = make([][]int32, len(a)+1)
 		for i := range common {
 			common[i] = make([]int32, len(b)+1)
 		}
@@ -77,8 +78,6 @@ func compared(a, b []string, offset int) (rows Diff) {
 				}
 			}
 		}
-	} else {
-		common = nil
 	}
 	i, j := 0, 0
 	for i < len(a) || j < len(b) {

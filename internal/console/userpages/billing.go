@@ -24,11 +24,6 @@ type billingPage struct {
 	Empty   *ui.EmptyState
 }
 
-const (
-	movementsPerRead = 500     // of a download
-	maxMovements     = 200_000 // of a download
-)
-
 func redeemForm() ui.PostForm {
 	return ui.PostForm{Action: page.Base + "/billing/redeem", Submit: "Redeem", Fields: []ui.FormField{
 		{Name: "code", Label: "Code", Required: true, Hint: "For example 7K2Q9-…. Its value is credited immediately."},
@@ -116,22 +111,15 @@ func overdraftNote(a account.Account) string {
 // downloadMovements gives the movements, newest first, as CSV.
 func (c *console) downloadMovements(v *page.Visit) (page.Responder, error) {
 	f, _ := movementsOf(v)
-	f.Limit = movementsPerRead
-	rows := 0
-	return page.CSV{Name: "movements", Next: func() (t ui.DataTable, more bool, err error) {
-		err = v.View(func(tx *store.Tx) error {
-			var list []movement.Entry
-			if list, more, err = movement.ListTx(tx, f); err != nil {
-				return err
-			}
-			t = show.Movements(list, page.Base)
-			if rows += len(list); more {
-				f.After, more = list[len(list)-1].ID, rows < maxMovements
-			}
-			return nil
-		})
-		return t, more, err
-	}}, nil
+	return v.ListFile("movements", func(tx *store.Tx, after string, limit int) (ui.DataTable, string, error) {
+		f.After, f.Limit = after, limit
+		list, more, err := movement.ListTx(tx, f)
+		next := ""
+		if more {
+			next = list[len(list)-1].ID
+		}
+		return show.Movements(list, page.Base), next, err
+	}), nil
 }
 
 func (c *console) redeem(v *page.Visit) (page.Responder, error) {

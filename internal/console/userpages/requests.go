@@ -23,12 +23,8 @@ var statusChoices = []int{200, 202, 400, 401, 402, 403, 404, 429, 499, 502, 503}
 // slowChoices are the minimum durations in the filter, in milliseconds.
 var slowChoices = []int64{1_000, 10_000, 60_000}
 
-const (
-	// spanDays is the number of single days in the filter.
-	spanDays        = 7
-	requestsPerRead = 500     // of a download
-	maxRequests     = 200_000 // of a download
-)
+// spanDays is the number of single days in the filter.
+const spanDays = 7
 
 // requestNames are the parameters of the filters.
 var requestNames = []string{"span", "key", "model", "status", "code", "slow"}
@@ -192,29 +188,21 @@ func requestsTable(list []requestlog.Receipt) ui.DataTable {
 
 // downloadRequests gives the chosen requests, newest first, as CSV.
 func (c *console) downloadRequests(v *page.Visit) (page.Responder, error) {
-	var f requestlog.Selection
-	rows, begun := 0, false
-	return page.CSV{Name: "requests", Next: func() (t ui.DataTable, more bool, err error) {
-		err = v.View(func(tx *store.Tx) error {
-			if !begun {
-				nowMS, err := tx.NowMS()
-				if err != nil {
-					return err
-				}
-				f, _ = requestsOf(v, nowMS)
-				f.Limit, begun = requestsPerRead, true
+	nowMS := int64(0) // of the first batch
+	return v.ListFile("requests", func(tx *store.Tx, after string, limit int) (t ui.DataTable, next string, err error) {
+		if nowMS == 0 {
+			if nowMS, err = tx.NowMS(); err != nil {
+				return t, "", err
 			}
-			list, err := requestlog.ListTx(tx, f)
-			if err != nil {
-				return err
-			}
-			t, f.After = requestsFile(list.Receipts), list.Next
-			rows += len(list.Receipts)
-			more = list.More && rows < maxRequests
-			return nil
-		})
-		return t, more, err
-	}}, nil
+		}
+		f, _ := requestsOf(v, nowMS)
+		f.After, f.Limit = after, limit
+		list, err := requestlog.ListTx(tx, f)
+		if list.More {
+			next = list.Next
+		}
+		return requestsFile(list.Receipts), next, err
+	}), nil
 }
 
 // requestsFile returns the log for programs, with the names of the API.
