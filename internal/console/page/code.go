@@ -68,31 +68,31 @@ func (srv *server) codePage(v *Visit) (Responder, error) {
 	if half.ID == "" {
 		return v.toSignIn("/sign-in", next), nil
 	}
-	return FullPage{Name: "signin", Title: "Second factor", Main: signInPage{Title: "Second factor", Form: v.codeForm(next)}}, nil
+	return signInPage{Title: "Second factor", Form: v.codeForm(next)}.page(), nil
 }
 
 // checkCode signs in a user with the right code after the right password.
 func (srv *server) checkCode(v *Visit) (Responder, error) {
 	form := v.codeForm("")
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	next := form.Field("next").Value
-	half, err := v.pendingSession()
-	if err != nil {
-		return nil, err
-	}
-	if half.ID == "" {
-		return v.toSignIn("/sign-in", next), nil
-	}
-	if err := srv.SignIns.Code(v.Context(), half.User.ID, form.Field("code").Value, v.Address()); err != nil {
+	return v.Submit(&form, func() (Responder, error) {
+		next := form.Field("next").Value
+		half, err := v.pendingSession()
+		if err != nil {
+			return nil, err
+		}
+		if half.ID == "" {
+			return v.toSignIn("/sign-in", next), nil
+		}
+		if err := srv.SignIns.Code(v.Context(), half.User.ID, form.Field("code").Value, v.Address()); err != nil {
+			return nil, v.explainWrong(err, "The code is wrong or was already used. Enter the code that your app shows now.")
+		}
+		out, err := srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: half.User.ID}, next, half)
+		if err == nil {
+			v.clearCookie(half.Kind)
+		}
+		return out, err
+	}, func() (FullPage, error) {
 		form.Field("code").Value = ""
-		shown := signInPage{Title: "Second factor", Form: form}
-		return srv.retrySignIn(v, &shown, &shown.Form, "The code is wrong or was already used. Enter the code that your app shows now.", err)
-	}
-	out, err := srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: half.User.ID}, next, half)
-	if err == nil {
-		v.clearCookie(half.Kind)
-	}
-	return out, err
+		return signInPage{Title: "Second factor", Form: form}.page(), nil
+	})
 }

@@ -74,7 +74,8 @@ func (v *Visit) ReadLongForm(form *ui.PostForm, limit int64) error {
 }
 
 // Submit reads a form and calls act for the response. If act rejects the form, Submit adds the errors
-// to the form, calls again for the page with the form, and sets the status 422.
+// to the form, calls again for the page with the form, and sets the status 422, or 429 if act has set
+// Retry-After.
 func (v *Visit) Submit(form *ui.PostForm, act func() (Responder, error), again func() (FullPage, error)) (Responder, error) {
 	if err := v.ReadForm(form); err != nil {
 		return nil, err
@@ -88,6 +89,9 @@ func (v *Visit) Submit(form *ui.PostForm, act func() (Responder, error), again f
 	}
 	p, err := again()
 	p.Status = http.StatusUnprocessableEntity
+	if v.Header().Get("Retry-After") != "" {
+		p.Status = http.StatusTooManyRequests
+	}
 	return p, err
 }
 

@@ -2,7 +2,6 @@ package page
 
 import (
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -54,64 +53,60 @@ func tokenOf(link string) string {
 	return strings.TrimSpace(link[strings.LastIndexByte(link, '#')+1:])
 }
 
-func (srv *server) linkPage(*Visit) (Responder, error) {
-	return FullPage{Name: "link", Title: "Use a link", Main: linkPage{Title: "Use a link", Form: linkForm()}}, nil
+func (srv *server) linkPage(*Visit) (Responder, error) { return useLinkPage(""), nil }
+
+// useLinkPage asks for a link. wrong is the error of a rejected link; it may be empty.
+func useLinkPage(wrong string) FullPage {
+	form := linkForm()
+	form.Error = wrong
+	return FullPage{Name: "link", Title: "Use a link", Main: linkPage{Title: "Use a link", Form: form}}
 }
 
 // checkLink shows the password form for a valid link and does not use the link up.
 func (srv *server) checkLink(v *Visit) (Responder, error) {
 	form := linkForm()
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	token := tokenOf(form.Field("link").Value)
-	l, err := srv.SignIns.Link(v.Context(), token, v.Address())
-	if err != nil {
-		return srv.rejectLink(v, err)
-	}
-	next := newPasswordForm()
-	fillPasswordForm(&next, l, token)
-	return passwordPage(l, next, 0), nil
+	return v.Submit(&form, func() (Responder, error) {
+		token := tokenOf(form.Field("link").Value)
+		l, err := srv.SignIns.Link(v.Context(), token, v.Address())
+		if err != nil {
+			return nil, v.explainWrong(err, invalidLink)
+		}
+		next := newPasswordForm()
+		fillPasswordForm(&next, l, token)
+		return passwordPage(l, next), nil
+	}, func() (FullPage, error) { return useLinkPage(form.Error), nil })
 }
 
-// useLink sets the password of a link's user, and signs him in.
+// useLink sets the password of a link's user and signs the user in.
 func (srv *server) useLink(v *Visit) (Responder, error) {
 	form := newPasswordForm()
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	token, code := form.Field("link").Value, form.Field("code").Value
-	l, err := srv.SignIns.Link(v.Context(), token, v.Address())
-	if err != nil {
-		return srv.rejectLink(v, err)
-	}
-	form.Field("code").Value = ""
-	fillPasswordForm(&form, l, token)
-	err = srv.SignIns.UseLink(v.Context(), l, token, form.Field("password").Value, code, v.Address())
-	if errors.Is(err, account.ErrNoLink) {
-		return srv.rejectLink(v, err)
-	}
-	if err != nil {
-		status, failed := showFailure(v, &form, invalidLink, err)
-		if failed != nil {
-			status, failed = http.StatusUnprocessableEntity, AddErrors(&form, failed)
+	var l account.PasswordLink // zero if the link is invalid
+	return v.Submit(&form, func() (_ Responder, err error) {
+		token, code := form.Field("link").Value, form.Field("code").Value
+		if l, err = srv.SignIns.Link(v.Context(), token, v.Address()); err != nil {
+			return nil, v.explainWrong(err, invalidLink)
 		}
-		return passwordPage(l, form, status), failed
-	}
-	return srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: l.User.ID}, "")
+		form.Field("code").Value = ""
+		fillPasswordForm(&form, l, token)
+		if err := srv.SignIns.UseLink(v.Context(), l, token, form.Field("password").Value, code, v.Address()); err != nil {
+			if errors.Is(err, account.ErrNoLink) {
+				l = account.PasswordLink{}
+			}
+			return nil, v.explainWrong(err, invalidLink)
+		}
+		return srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: l.User.ID}, "")
+	}, func() (FullPage, error) {
+		if l.User.ID == "" {
+			return useLinkPage(form.Error), nil
+		}
+		return passwordPage(l, form), nil
+	})
 }
 
-func passwordPage(l account.PasswordLink, form ui.PostForm, status int) Responder {
+func passwordPage(l account.PasswordLink, form ui.PostForm) FullPage {
 	shown := linkPage{Title: "Set your password", Text: "Use it to sign in from now on. The link works once.", Form: form}
 	if l.Kind == account.Reset {
 		shown.Text = "It replaces your old password and ends all your other sessions. The link works once."
 	}
-	return FullPage{Name: "link", Title: shown.Title, Main: shown, Status: status}
-}
-
-// rejectLink asks for another link instead of an invalid one.
-func (srv *server) rejectLink(v *Visit, err error) (Responder, error) {
-	shown := linkPage{Title: "Use a link", Form: linkForm()}
-	status, err := showFailure(v, &shown.Form, invalidLink, err)
-	return FullPage{Name: "link", Title: shown.Title, Main: shown, Status: status}, err
+	return FullPage{Name: "link", Title: shown.Title, Main: shown}
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -27,6 +26,20 @@ type signInPage struct {
 // email has a user here.
 const wrongSignIn = "Wrong email or password."
 
+func (p signInPage) page() FullPage { return FullPage{Name: "signin", Title: p.Title, Main: p} }
+
+// explainWrong returns an error with a message instead of the error of a wrong password, code or link. It
+// returns any other error unchanged, and sets Retry-After after too many attempts.
+func (v *Visit) explainWrong(err error, message string) error {
+	if errors.Is(err, account.ErrWrongSignIn) || errors.Is(err, account.ErrNoLink) {
+		return fault.New(fault.InvalidRequest, "%s", message)
+	}
+	if f := fault.Of(err); f.Code == fault.RateLimitExceeded {
+		v.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())+1))
+	}
+	return err
+}
+
 func signInForm(action, next string) ui.PostForm {
 	return ui.PostForm{Action: action, Submit: "Sign in", Fields: []ui.FormField{
 		{Name: "email", Label: "Email", Kind: "email", Complete: "username", Required: true},
@@ -48,20 +61,20 @@ func (srv *server) signInPage(v *Visit) (Responder, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return FullPage{Name: "signin", Title: "Sign in", Main: shown}, nil
+	return shown.page(), nil
 }
 
 func (srv *server) signIn(v *Visit) (Responder, error) {
 	form := signInForm(Base+"/sign-in", "")
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	u, err := srv.SignIns.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address(), v.Marks()...)
-	if err != nil {
-		shown := signInPage{Title: "Sign in", Form: form, LostPassword: true}
-		return srv.retrySignIn(v, &shown, &shown.Form, wrongSignIn, err)
-	}
-	return srv.continueSignIn(v, u, form.Field("next").Value)
+	return v.Submit(&form, func() (Responder, error) {
+		u, err := srv.SignIns.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address(), v.Marks()...)
+		if err != nil {
+			return nil, v.explainWrong(err, wrongSignIn)
+		}
+		return srv.continueSignIn(v, u, form.Field("next").Value)
+	}, func() (FullPage, error) {
+		return signInPage{Title: "Sign in", Form: form, LostPassword: true}.page(), nil
+	})
 }
 
 // continueSignIn continues after the right password of a user: with the code, if the user has a second
@@ -71,32 +84,6 @@ func (srv *server) continueSignIn(v *Visit, u account.User, next string) (Respon
 		return srv.askForCode(v, u, next)
 	}
 	return srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: u.ID}, next)
-}
-
-// retrySignIn shows the sign-in page after a failure, with the error above one of its forms.
-func (srv *server) retrySignIn(v *Visit, shown *signInPage, form *ui.PostForm, wrong string, err error) (Responder, error) {
-	status, err := showFailure(v, form, wrong, err)
-	if err != nil {
-		return nil, err
-	}
-	return FullPage{Name: "signin", Title: shown.Title, Main: *shown, Status: status}, nil
-}
-
-// showFailure writes the error of a failed sign-in above a form and returns the status. It returns any
-// other error, and the whole page fails.
-func showFailure(v *Visit, form *ui.PostForm, wrong string, err error) (status int, failed error) {
-	status = http.StatusUnprocessableEntity
-	switch f := fault.Of(err); {
-	case errors.Is(err, account.ErrWrongSignIn), errors.Is(err, account.ErrNoLink):
-		form.Error = wrong
-	case f.Code == fault.RateLimitExceeded:
-		form.Error, status = f.Message(), f.Status()
-		v.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())+1))
-	default:
-		return 0, err
-	}
-	form.ClearPasswords()
-	return status, nil
 }
 
 // startSession gives a browser a new session with a new value, so a cookie planted before the sign-in is
@@ -205,13 +192,9 @@ func (srv *server) operatorSignInPage(v *Visit) (Responder, error) {
 	if v.Session.ID != "" {
 		return To("/operator", ""), nil
 	}
-	next := v.Query("next")
-	shown, err := srv.operatorPage(v, next)
-	if err != nil {
-		return nil, err
-	}
-	shown.Form = signInForm(Base+"/operator/sign-in", next)
-	return FullPage{Name: "signin", Title: shown.Title, Main: shown}, nil
+	shown, err := srv.operatorPage(v, v.Query("next"))
+	shown.Form = signInForm(Base+"/operator/sign-in", v.Query("next"))
+	return shown.page(), err
 }
 
 // operatorPage returns the operators' sign-in without the form for email and password.
@@ -229,29 +212,32 @@ func (srv *server) operatorPage(v *Visit, next string) (signInPage, error) {
 func (srv *server) operatorSignIn(v *Visit) (Responder, error) {
 	form := signInForm(Base+"/operator/sign-in", "")
 	form.Fields = append(form.Fields, ui.FormField{Name: "admin_token", Label: "Operator's token", Kind: "password"})
-	if err := v.ReadForm(&form); err != nil {
-		return nil, err
-	}
-	next, token := form.Field("next").Value, form.Field("admin_token").Value
-	shown, err := srv.operatorPage(v, next)
-	if err != nil {
-		return nil, err
-	}
-	if token != "" && srv.AdminToken.IsSet() {
-		if err := srv.SignIns.Token(v.Context(), srv.AdminToken.Is(token), v.Address()); err != nil {
-			shown.Form = signInForm(Base+"/operator/sign-in", next)
-			return srv.retrySignIn(v, &shown, shown.Token, "Wrong token.", err)
+	next, token := "", ""
+	return v.Submit(&form, func() (Responder, error) {
+		next, token = form.Field("next").Value, form.Field("admin_token").Value
+		if token != "" && srv.AdminToken.IsSet() {
+			if err := srv.SignIns.Token(v.Context(), srv.AdminToken.Is(token), v.Address()); err != nil {
+				return nil, v.explainWrong(err, "Wrong token.")
+			}
+			return srv.startSession(v, account.NewSession{Kind: account.OperatorSession, Token: token}, next)
 		}
-		return srv.startSession(v, account.NewSession{Kind: account.OperatorSession, Token: token}, next)
-	}
-	form.Fields = form.Fields[:len(form.Fields)-1]
-	u, err := srv.SignIns.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address(), v.Marks()...)
-	if err == nil && !u.Operator {
-		err = account.ErrWrongSignIn
-	}
-	if err != nil {
-		shown.Form, shown.TokenOnly = form, false
-		return srv.retrySignIn(v, &shown, &shown.Form, wrongSignIn, err)
-	}
-	return srv.continueSignIn(v, u, next)
+		u, err := srv.SignIns.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address(), v.Marks()...)
+		if err == nil && !u.Operator {
+			err = account.ErrWrongSignIn
+		}
+		if err != nil {
+			return nil, v.explainWrong(err, wrongSignIn)
+		}
+		return srv.continueSignIn(v, u, next)
+	}, func() (FullPage, error) {
+		shown, err := srv.operatorPage(v, next)
+		form.Fields = form.Fields[:len(form.Fields)-1]
+		if token != "" && shown.Token != nil {
+			shown.Token.Error, form = form.Error, signInForm(form.Action, next)
+		} else {
+			shown.TokenOnly = false
+		}
+		shown.Form = form
+		return shown.page(), err
+	})
 }
