@@ -28,13 +28,13 @@ func (x *chatRequest) usage(reported wire.Usage, known bool, completion func(*wi
 	// A provider summarizes before it answers, so its count may be the count of the summarized
 	// prompt.
 	if reported.Prompt == 0 || slices.ContainsFunc(x.choice.Calls, func(c catalog.CalledModel) bool { return !c.Rereads }) {
-		counted := min(x.Body.Prompt(x.opts.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.params.Bound))
+		counted := min(x.Body.Prompt(&x.counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.params.Bound))
 		if counted > reported.Prompt {
 			ours++
 			reported.Prompt = counted
 		}
 	}
-	if counted := completion(x.opts.Counter); counted >= reported.Completion {
+	if counted := completion(&x.counter); counted >= reported.Completion {
 		ours++
 		reported.Completion = counted
 	}

@@ -9,7 +9,7 @@ import (
 var errNoMemory = errors.New("the budget of memory for answers is used up")
 
 // budget bounds the memory for whole answers and buffered streams. The first unbudgetedBytes of each
-// answer do not count.
+// answer do not count, so that long answers cannot keep ordinary ones out.
 type budget struct {
 	limit int64
 	held  atomic.Int64
@@ -27,7 +27,3 @@ func (b *budget) reserve(n int64) bool {
 
 // release releases reserved bytes.
 func (b *budget) release(n int64) { b.held.Add(-n) }
-
-// budgetedBytes returns the number of budgeted bytes of an answer with n bytes. Ordinary answers need no
-// budget, so long answers cannot keep them out.
-func budgetedBytes(n int64) int64 { return max(0, n-unbudgetedBytes) }

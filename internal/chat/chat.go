@@ -37,8 +37,6 @@ var errTimeOver = errors.New("the request's time is over")
 type Options struct {
 	Ledger *ledger.Ledger
 	Lines  *line.Lines
-	// Counter counts tokens if the provider does not report them.
-	Counter *wire.Counter
 	// Log gets events for the operator that no answer shows.
 	Log *slog.Logger
 	// Now is the clock; nil is time.Now.
@@ -46,8 +44,6 @@ type Options struct {
 	// RequestTimeout is the longest a request may take over all lines.
 	// Default 15m.
 	RequestTimeout time.Duration
-	// WriteTimeout is the time that a client may take to accept a write. The default is 30s.
-	WriteTimeout time.Duration
 	// MaxAnswer is the longest whole answer of a provider, in bytes. Default
 	// 64 MiB.
 	MaxAnswer int64
@@ -74,6 +70,7 @@ type Conductor struct {
 	admissible func(context.Context, ledger.Admission) error // checks like admit without a hold
 	logRefused func(ledger.Refusal)
 	budget     budget
+	counter    wire.Counter // for tokens without a provider's count
 }
 
 // hold is the held money of a request: *ledger.Hold, or a test's.
@@ -86,9 +83,6 @@ type hold interface {
 
 // New makes a conductor.
 func New(o Options) *Conductor {
-	if o.Counter == nil {
-		o.Counter = &wire.Counter{}
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -97,9 +91,6 @@ func New(o Options) *Conductor {
 	}
 	if o.RequestTimeout <= 0 {
 		o.RequestTimeout = 15 * time.Minute
-	}
-	if o.WriteTimeout <= 0 {
-		o.WriteTimeout = 30 * time.Second
 	}
 	if o.MaxAnswer <= 0 {
 		o.MaxAnswer = 64 << 20
@@ -183,10 +174,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.RequestTimeout,
 		fmt.Errorf("%w: no answer within the request timeout of %s: %w", errTimeOver, c.opts.RequestTimeout, context.DeadlineExceeded))
 	defer cancel()
-	x.attempts, err = c.opts.Lines.Try(ctx, line.RoutingRequest{
-		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.routing, Conversation: x.conversation(),
-		Tools: x.Body.HasTools(), Account: call.Account,
-	}, x.attempt)
+	x.attempts, err = c.opts.Lines.Try(ctx, x.routingRequest(), x.attempt)
 	switch {
 	case err != nil:
 		return x.fail(err)
@@ -238,10 +226,12 @@ func (x *chatRequest) newAdmission() ledger.Admission {
 	return a
 }
 
-// conversation tells the requests of one conversation of one account from
-// others.
-func (x *chatRequest) conversation() uint64 {
-	return wire.Hash(x.Account) ^ x.params.Conversation
+// routingRequest returns the requirements for lines.
+func (x *chatRequest) routingRequest() line.RoutingRequest {
+	return line.RoutingRequest{
+		Snapshot: x.Snapshot, Model: x.Model, Form: x.Form, Routing: x.routing, Tools: x.Body.HasTools(), Account: x.Account,
+		Conversation: wire.Hash(x.Account) ^ x.params.Conversation,
+	}
 }
 
 // logRefusal logs a request refused before its admission.

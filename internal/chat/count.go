@@ -30,10 +30,7 @@ func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (n in
 	}
 	ctx, cancel := context.WithTimeout(ctx, countWait)
 	defer cancel()
-	n, known, err := c.opts.Lines.Count(ctx, line.RoutingRequest{
-		Snapshot: call.Snapshot, Model: call.Model, Form: call.Form, Routing: x.routing, Conversation: x.conversation(),
-		Tools: x.Body.HasTools(), Account: call.Account,
-	}, func(on *line.Candidate) (chatcall.Call, error) {
+	n, known, err := c.opts.Lines.Count(ctx, x.routingRequest(), func(on *line.Candidate) (chatcall.Call, error) {
 		ask := chatcall.Call{Form: on.Form, Model: on.ProviderModel}
 		if on.Form == call.Form {
 			ask.Header = call.Header

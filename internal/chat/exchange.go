@@ -214,15 +214,16 @@ func (x *chatRequest) begin(contentType string) {
 // A client must accept each chunk of a write within the write timeout, and the whole write at a
 // minimum rate, because an answer occupies shared memory.
 const (
-	writeChunk = 256 << 10
-	writeRate  = 32 << 10 // bytes a second, in addition to one write timeout
+	writeTimeout = 30 * time.Second
+	writeChunk   = 256 << 10
+	writeRate    = 32 << 10 // bytes a second, in addition to one write timeout
 )
 
 // write sends bytes to the client. It splits a long write into chunks, each with its own deadline.
 func (x *chatRequest) write(p []byte) error {
 	start := x.opts.Now()
 	for sent := 0; ; {
-		if x.opts.Now().Sub(start) > x.opts.WriteTimeout+time.Duration(sent)*time.Second/writeRate {
+		if x.opts.Now().Sub(start) > writeTimeout+time.Duration(sent)*time.Second/writeRate {
 			return os.ErrDeadlineExceeded
 		}
 		chunk := p[sent:min(len(p), sent+writeChunk)]
@@ -238,10 +239,10 @@ func (x *chatRequest) write(p []byte) error {
 // timeout remain.
 func (x *chatRequest) extend() {
 	now := x.opts.Now()
-	if x.deadline.Sub(now) > x.opts.WriteTimeout*3/4 {
+	if x.deadline.Sub(now) > writeTimeout*3/4 {
 		return
 	}
-	x.deadline = now.Add(x.opts.WriteTimeout)
+	x.deadline = now.Add(writeTimeout)
 	_ = x.control.SetWriteDeadline(x.deadline) // only the writers of tests have no deadlines
 }
 

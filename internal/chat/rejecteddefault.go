@@ -70,10 +70,7 @@ func (x *chatRequest) rejectedDefault(on *line.Attempt, err error) error {
 
 // added reports whether a rejection is about a field not sent by the client.
 func (x *chatRequest) added(on *line.Attempt, f *upstream.Failure) bool {
-	param := f.Passed.Param
-	if i := strings.IndexAny(param, ".["); i >= 0 {
-		param = param[:i]
-	}
+	param := topLevel(f.Passed.Param)
 	// Other codes about a limit may mean that limit and prompt together are too long; the client
 	// must fix this.
 	unknown := isUnknown(f)
@@ -89,7 +86,7 @@ func (x *chatRequest) added(on *line.Attempt, f *upstream.Failure) bool {
 		return unknown && slices.Contains([]string{"max_tokens", "max_completion_tokens"}, param) && !(isChat && own.Has(param))
 	case wire.FormResponses:
 		if own, same := x.Body.(*responses.Request); same {
-			if param == "include" && !own.Has(param) {
+			if param == includeField && !own.Has(param) {
 				return true
 			}
 		} else if addedToResponses(f.Passed.Param) {
@@ -112,9 +109,13 @@ func addedToResponses(param string) bool {
 		member := param[strings.LastIndexByte(param, '.')+1:]
 		return slices.Contains([]string{"id", "call_id", "phase", "encrypted_content"}, member)
 	}
-	field := param
-	if i := strings.IndexAny(field, ".["); i >= 0 {
-		field = field[:i]
+	return param == summaryField || slices.Contains([]string{includeField, "store", streamOptions}, topLevel(param))
+}
+
+// topLevel returns the top-level field of a path.
+func topLevel(path string) string {
+	if i := strings.IndexAny(path, ".["); i >= 0 {
+		return path[:i]
 	}
-	return param == "reasoning.summary" || slices.Contains([]string{"include", "store", "stream_options"}, field)
+	return path
 }

@@ -55,7 +55,7 @@ type stream struct {
 	progress     progressReports
 }
 
-// openStream reads a stream up to its first token and judges the beginning.
+// openStream reads a stream up to its first token and checks the beginning.
 func (x *chatRequest) openStream(answer *chatcall.Response, idle time.Duration) (*stream, error) {
 	s := &stream{
 		contentType: answer.ContentType, idle: idle, heldFrom: -1,

@@ -22,12 +22,14 @@ type wholeAnswer struct {
 	reserved    int64 // bytes taken from the budget
 }
 
-// readWhole buffers and judges an answer.
+// readWhole buffers and checks an answer.
 func (x *chatRequest) readWhole(answer *chatcall.Response) (*wholeAnswer, error) {
 	w := &wholeAnswer{contentType: answer.ContentType}
 	err := x.readAll(w, answer)
 	if err == nil {
-		err = shapeFailure(rawjson.CheckShape(w.raw))
+		if shape := rawjson.CheckShape(w.raw); shape != nil {
+			err = upstream.Fail(fault.UpstreamUnavailable, shape)
+		}
 	}
 	if err == nil {
 		if w.Answer, err = x.readAnswer(w.contentType, w.raw); err == nil {
@@ -51,7 +53,7 @@ func (x *chatRequest) readAll(w *wholeAnswer, answer *chatcall.Response) error {
 	var full bool
 	raw, err := bounded.Read(io.LimitReader(answer.Body, longest+1), min(length, longest), longest, func(n int64) error {
 		size += n
-		more := budgetedBytes(size) - w.reserved
+		more := max(0, size-unbudgetedBytes) - w.reserved
 		if full = !x.budget.reserve(more); full {
 			return errNoMemory
 		}
@@ -72,14 +74,6 @@ func (x *chatRequest) readAll(w *wholeAnswer, answer *chatcall.Response) error {
 	}
 	w.raw = raw
 	return nil
-}
-
-// shapeFailure returns the failure for JSON of a forbidden shape, or nil.
-func shapeFailure(err error) error {
-	if err == nil {
-		return nil
-	}
-	return upstream.Fail(fault.UpstreamUnavailable, err)
 }
 
 // readAnswer reads an answer of status 200. It returns an error if the answer is a disguised failure.
