@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/upstream"
+	"tollgate/internal/wire"
 )
 
 // The costs of the replies: 100 tokens in and 10 out, and the gateway's own count of a prompt of 8
@@ -25,11 +25,9 @@ const (
 
 func TestWholeAnswer(t *testing.T) {
 	t.Parallel()
-	tr := newTrial(t, reply{pieces: []string{whole1[:40], whole1[40:]}})
+	tr := newTrial(t, pieces(whole1[:40], whole1[40:]))
 	tr.opts.ExposeLine = true
-	if out := tr.run(ask); out.err != nil || out.cut {
-		t.Fatalf("%+v", out)
-	}
+	tr.mustRun(ask)
 	tr.want(ledger.Billed, costUsage, 200, "")
 	if got, want := tr.client.body(), strings.Replace(whole1, "vendor-model", "swift-1", 1); got != want {
 		t.Errorf("answer %s", got)
@@ -67,37 +65,36 @@ func TestDisguisedFailures(t *testing.T) {
 		code  fault.Code
 		lines int // how many were asked
 	}{
-		"empty":      {ask, reply{pieces: []string{answer(`{"content":""}`, "stop")}}, fault.EmptyCompletion, 2},
-		"no choices": {ask, reply{pieces: []string{`{"choices":[]}`}}, fault.EmptyCompletion, 2},
-		"filtered":   {ask, reply{pieces: []string{answer(`{"content":""}`, "content_filter")}}, fault.ContentFilter, 1},
-		"only thinking, own limit": {limited, reply{pieces: []string{answer(`{"content":"","reasoning_content":"hm"}`, "length")}},
+		"empty":      {ask, pieces(answer(`{"content":""}`, "stop")), fault.EmptyCompletion, 2},
+		"no choices": {ask, pieces(`{"choices":[]}`), fault.EmptyCompletion, 2},
+		"filtered":   {ask, pieces(answer(`{"content":""}`, "content_filter")), fault.ContentFilter, 1},
+		"only thinking, own limit": {limited, pieces(answer(`{"content":"","reasoning_content":"hm"}`, "length")),
 			fault.MaxTokensTooSmall, 1},
-		"only thinking": {ask, reply{pieces: []string{answer(`{"content":"","reasoning_content":"hm"}`, "length")}}, fault.EmptyCompletion, 2},
+		"only thinking": {ask, pieces(answer(`{"content":"","reasoning_content":"hm"}`, "length")), fault.EmptyCompletion, 2},
 		"error inside": {ask, reply{pieces: []string{`{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`}},
 			fault.UpstreamBusy, 2},
 		"rejection inside": {ask,
 			reply{pieces: []string{`{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`}},
 			"context_length_exceeded", 1},
-		"failed finish":  {ask, reply{pieces: []string{answer(`{"content":""}`, "network_error")}}, fault.UpstreamUnavailable, 2},
-		"error sentence": {ask, reply{pieces: []string{answer(`{"content":"service overloaded, come back"}`, "stop")}}, fault.UpstreamError, 2},
-		"no JSON":        {ask, reply{pieces: []string{`<html>`}}, fault.UpstreamUnavailable, 2},
-		"cut":            {ask, reply{pieces: []string{whole1[:50]}}, fault.UpstreamUnavailable, 2},
+		"failed finish":  {ask, pieces(answer(`{"content":""}`, "network_error")), fault.UpstreamUnavailable, 2},
+		"error sentence": {ask, pieces(answer(`{"content":"service overloaded, come back"}`, "stop")), fault.UpstreamError, 2},
+		"no JSON":        {ask, pieces(`<html>`), fault.UpstreamUnavailable, 2},
+		"cut":            {ask, pieces(whole1[:50]), fault.UpstreamUnavailable, 2},
 		"reset":          {ask, reply{pieces: []string{whole1[:50]}, err: errors.New("reset")}, fault.UpstreamConnectionError, 2},
-		"refused":        {ask, reply{failure: upstream.Fail(fault.UpstreamBusy, errors.New("429"))}, fault.UpstreamBusy, 2},
+		"refused":        {ask, failing(fault.UpstreamBusy), fault.UpstreamBusy, 2},
 		"too deep":       {ask, reply{pieces: []string{`{"choices":` + strings.Repeat("[", 15_000)}}, fault.UpstreamUnavailable, 2},
 		"deep": {ask, reply{pieces: []string{`{"x":` + strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000) + `,` + whole1[1:]}},
 			fault.UpstreamUnavailable, 2},
-		"too long": {ask, reply{pieces: []string{answer(`{"content":"`+strings.Repeat("x", 30_000)+`"}`, "stop")}}, fault.UpstreamUnavailable, 1},
+		"too long": {ask, pieces(answer(`{"content":"`+strings.Repeat("x", 30_000)+`"}`, "stop")), fault.UpstreamUnavailable, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			again := test.reply
-			tr := newTrial(t, test.reply, again)
+			tr := newTrial(t, test.reply, test.reply)
 			tr.opts.MaxAnswer, tr.opts.ExposeLine = 20_000, true
 			if test.lines == 2 && name == "error sentence" { // the second line knows no sentences
-				tr.provider.replies[1] = reply{failure: upstream.Fail(fault.UpstreamError, errors.New("again"))}
+				tr.provider.replies[1] = failing(fault.UpstreamError)
 			}
-			f := faultOf(t, tr.run(test.body), test.code)
+			f := wantFault(t, tr.run(test.body), test.code)
 			tr.want(ledger.Failed, "0", f.Status(), test.code)
 			if len(tr.provider.calls) != test.lines || tr.client.status != 0 || tr.client.body() != "" {
 				t.Errorf("%d lines asked, client got %d %q", len(tr.provider.calls), tr.client.status, tr.client.body())
@@ -105,7 +102,7 @@ func TestDisguisedFailures(t *testing.T) {
 			if last := []string{"first", "second"}[test.lines-1]; tr.end().Line != last || tr.client.header.Get("x-tollgate-line") != last {
 				t.Errorf("line %s, header %v", tr.end().Line, tr.client.header)
 			}
-			a := tr.end().Attempts.([]attemptRow)[0]
+			a := tr.attempts()[0]
 			if headless := test.reply.failure != nil || name == "too long"; (a.Status == 200) == headless { // or given up
 				t.Errorf("attempt %+v", a)
 			}
@@ -126,8 +123,7 @@ func TestRejectedAddedFields(t *testing.T) {
 	t.Parallel()
 	const list = `"messages":[{"role":"user","content":"hi"}]`
 	rejected := func(param, code, message string) reply {
-		return reply{failure: upstream.Classify(400, "application/json", fmt.Appendf(nil,
-			`{"error":{"message":%q,"type":"invalid_request_error","param":%q,"code":%q}}`, message, param, code), nil)}
+		return rejecting(`"message":%q,"type":"invalid_request_error","param":%q,"code":%q`, message, param, code)
 	}
 	for name, test := range map[string]struct {
 		body  string
@@ -152,12 +148,12 @@ func TestRejectedAddedFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := newTrial(t, test.reply, test.reply)
-			f := faultOf(t, tr.run(test.body), test.code)
+			f := wantFault(t, tr.run(test.body), test.code)
 			tr.want(ledger.Failed, "0", f.Status(), test.code)
 			if test.code == fault.UpstreamUnavailable && f.Param != "" {
 				t.Errorf("param %s", f.Param)
 			}
-			for _, a := range tr.end().Attempts.([]attemptRow) {
+			for _, a := range tr.attempts() {
 				if a.Status != 400 || a.Cause == "" {
 					t.Errorf("attempt %+v", a)
 				}
@@ -168,29 +164,26 @@ func TestRejectedAddedFields(t *testing.T) {
 
 func TestSecondLineAnswers(t *testing.T) {
 	t.Parallel()
+	sentence := strings.Replace(hello, "Hello", "service overloaded", 1)
+	good := pieces(role, hello, world, stop, usage, doneEvent)
 	for name, test := range map[string]struct {
-		body    string
-		first   reply
-		second  reply
-		answer  string
-		charged string
+		body          string
+		first, second reply
+		answer        string
 	}{
-		"whole": {ask, reply{failure: upstream.Fail(fault.UpstreamUnavailable, nil)}, reply{pieces: []string{whole1}},
-			toClient(whole1), costUsage},
-		"stream": {askStream, reply{pieces: []string{role, ": queued\n\n"}}, reply{pieces: []string{role, hello, stop, usage, doneEvent}},
-			toClient(role, hello, stop, doneEvent), costUsage},
-		"sentence": {askStream, reply{pieces: []string{role, strings.Replace(hello, "Hello", "service overloaded", 1), stop, doneEvent}},
-			reply{pieces: []string{hello, stop, usage, doneEvent}}, toClient(hello, stop, doneEvent), costUsage},
+		"whole":    {ask, failing(fault.UpstreamUnavailable), pieces(whole1), toClient(whole1)},
+		"stream":   {askStream, pieces(role, ": queued\n\n"), good, toClient(role, hello, world, stop, doneEvent)},
+		"sentence": {askStream, pieces(role, sentence, stop, doneEvent), good, toClient(role, hello, world, stop, doneEvent)},
+		// The gateway holds back the token, because it may begin an error sentence.
+		"error after a token": {askStream, pieces(role + hello + busyEvent), good, toClient(role, hello, world, stop, doneEvent)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := newTrial(t, test.first, test.second)
-			if out := tr.run(test.body); out.err != nil || out.cut {
-				t.Fatalf("%+v", out)
-			}
-			tr.want(ledger.Billed, test.charged, 200, "")
-			if got := tr.client.body(); got != test.answer || tr.end().Line != "second" || len(tr.end().Attempts.([]attemptRow)) != 2 {
-				t.Errorf("got %s from %s after %+v", got, tr.end().Line, tr.end().Attempts)
+			tr.mustRun(test.body)
+			tr.want(ledger.Billed, costUsage, 200, "")
+			if got := tr.client.body(); got != test.answer || tr.end().Line != "second" || len(tr.attempts()) != 2 {
+				t.Errorf("got %s from %s after %+v", got, tr.end().Line, tr.attempts())
 			}
 			if key := tr.provider.calls[1].IdempotencyKey; key != "req_1-2" {
 				t.Errorf("second key %s", key)
@@ -224,14 +217,12 @@ func TestRequestBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := reply{pieces: []string{whole1}}
+			r := pieces(whole1)
 			if strings.Contains(test.in, `"stream":true`) {
-				r = reply{pieces: []string{hello, stop, usage, doneEvent}}
+				r = pieces(hello, stop, usage, doneEvent)
 			}
 			tr := newTrial(t, r)
-			if out := tr.run(test.in); out.err != nil || out.cut {
-				t.Fatalf("%+v", out)
-			}
+			tr.mustRun(test.in)
 			if got := string(tr.provider.calls[0].Body.Bytes()); got != test.want {
 				t.Errorf("sent %s\nwant %s", got, test.want)
 			}
@@ -251,7 +242,7 @@ func TestUnpricedIsRefusedBeforeTheHold(t *testing.T) {
 		strings.Replace(ask, `{"model"`, `{"tools":[{"type":"code_interpreter"}],"model"`, 1): `tools[0].type`,
 	} {
 		tr := newTrial(t)
-		if f := faultOf(t, tr.run(body), fault.InvalidRequest); f.Param != param {
+		if f := wantFault(t, tr.run(body), fault.InvalidRequest); f.Param != param {
 			t.Errorf("%s: param %s", body, f.Param)
 		}
 		if len(tr.books.refusals) != 1 || tr.books.refusals[0].Status != 400 || tr.books.refusals[0].Code != "invalid_request" {
@@ -279,74 +270,47 @@ func TestAdmissionRefuses(t *testing.T) {
 	}
 }
 
-func TestWholeAnswerThatCannotBeSettled(t *testing.T) {
+// TestAnswerBudget checks that a whole answer or a stream beyond the budget moves the request to
+// another line, and that ordinary ones need no budget.
+func TestAnswerBudget(t *testing.T) {
 	t.Parallel()
-	tr := newTrial(t, reply{pieces: []string{whole1}})
-	tr.books.failing = ledger.ErrNotSettled
-	if f := faultOf(t, tr.run(ask), fault.ServiceUnavailable); f.RetryAfter == 0 {
-		t.Error("no time to retry after")
-	}
-	tr = newTrial(t, reply{pieces: []string{whole1}})
-	tr.books.failing = ledger.ErrUnknown
-	if out := tr.run(ask); !out.cut || tr.client.status != 0 || tr.client.body() != "" {
-		t.Errorf("%+v, client got %d %q", out, tr.client.status, tr.client.body())
-	}
-}
-
-// TestBudgetForWholeAnswers checks that an answer beyond the budget moves the request to another
-// line, and that ordinary answers need no budget.
-func TestBudgetForWholeAnswers(t *testing.T) {
-	t.Parallel()
-	long := reply{pieces: []string{strings.Replace(whole1, "Hello", strings.Repeat("x", 200_000), 1)}}
-	tr := newTrial(t, long, long)
-	tr.opts.AnswerBudget = 100_000
-	wantFault(t, tr.run(ask), fault.UpstreamUnavailable)
-	tr.want(ledger.Failed, "0", 502, fault.UpstreamUnavailable)
-	for _, lines := range [][]reply{{long, {pieces: []string{whole1}}}, {{pieces: []string{whole1}}}} {
-		tr := newTrial(t, lines...)
-		tr.opts.AnswerBudget = 1
-		if out := tr.run(ask); out.err != nil || out.cut || tr.client.status != 200 {
-			t.Errorf("an ordinary answer after %d long ones: %+v", len(lines)-1, out)
+	long := strings.Repeat("x", 200_000)
+	longWhole := pieces(strings.Replace(whole1, "Hello", long, 1))
+	longStream := pieces(role, strings.Replace(hello, "Hello", long, 1), stop, usage, doneEvent)
+	for _, test := range []struct {
+		body    string
+		budget  int64
+		replies []reply
+		code    fault.Code
+	}{
+		{ask, 100_000, []reply{longWhole, longWhole}, fault.UpstreamUnavailable},
+		{ask, 1, []reply{longWhole, pieces(whole1)}, ""},
+		{ask, 1, []reply{pieces(whole1)}, ""},
+		{askStream, 100_000, []reply{longStream, longStream}, fault.UpstreamUnavailable},
+		{askStream, 2_000_000, []reply{longStream}, ""},
+		{askStream, 1, []reply{pieces(role, hello, stop, usage, doneEvent)}, ""},
+	} {
+		tr := newTrial(t, test.replies...)
+		tr.opts.AnswerBudget = test.budget
+		if test.code == "" {
+			tr.mustRun(test.body)
+			continue
 		}
+		wantFault(t, tr.run(test.body), test.code)
+		tr.want(ledger.Failed, "0", 502, test.code)
 	}
 }
 
 // TestDeeplyNestedEvent checks that an event of endless nesting ends its attempt, not the process.
 func TestDeeplyNestedEvent(t *testing.T) {
 	t.Parallel()
-	brackets := reply{pieces: []string{"data: " + strings.Repeat("[", maxEvent-100) + "\n\n"}}
-	tr := newTrial(t, brackets, brackets)
+	brackets := "data: " + strings.Repeat("[", maxEvent-100) + "\n\n"
+	tr := newTrial(t, pieces(brackets), pieces(brackets))
 	wantFault(t, tr.run(askStream), fault.UpstreamUnavailable)
 	tr.want(ledger.Failed, "0", 502, fault.UpstreamUnavailable)
-	line := strings.Replace(hello, "Hello", `Hello\n`, 1) // too long for an error sentence
-	tr = newTrial(t, reply{pieces: []string{role, line, "data: " + strings.Repeat("[", maxEvent-100) + "\n\n"}})
+	tr = newTrial(t, pieces(role, firstLine, brackets))
 	if out := tr.run(askStream); out.err != nil || !strings.Contains(tr.client.body(), `"code":"upstream_unavailable"`) {
 		t.Errorf("%v, cut %v, client got %.300s", out.err, out.cut, tr.client.body())
-	}
-}
-
-// TestBudgetForStreams checks that streams with events beyond the ordinary length share the memory
-// budget of whole answers.
-func TestBudgetForStreams(t *testing.T) {
-	t.Parallel()
-	long := strings.Replace(hello, "Hello", strings.Repeat("x", 200_000), 1)
-	for most, code := range map[int64]fault.Code{100_000: fault.UpstreamUnavailable, 2_000_000: ""} {
-		tr := newTrial(t, reply{pieces: []string{role, long, stop, usage, doneEvent}},
-			reply{pieces: []string{role, long, stop, usage, doneEvent}})
-		tr.opts.AnswerBudget = most
-		out := tr.run(askStream)
-		if code == "" {
-			if out.err != nil || out.cut {
-				t.Errorf("%+v", out)
-			}
-			continue
-		}
-		wantFault(t, out, code)
-	}
-	tr := newTrial(t, reply{pieces: []string{role, hello, stop, usage, doneEvent}})
-	tr.opts.AnswerBudget = 1
-	if out := tr.run(askStream); out.err != nil || out.cut {
-		t.Errorf("an ordinary stream: %+v", out)
 	}
 }
 
@@ -377,9 +341,7 @@ func TestClientLeavesAWholeAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tr := newTrial(t, reply{pieces: []string{whole1[:9]}, stall: true})
-		ctx, leave := context.WithCancel(context.Background())
-		tr.ctx = ctx
-		time.AfterFunc(time.Second, leave)
+		tr.leaveAfter(time.Second)
 		if out := tr.run(ask); !out.cut {
 			t.Errorf("%+v", out)
 		}
@@ -389,18 +351,16 @@ func TestClientLeavesAWholeAnswer(t *testing.T) {
 		}
 	})
 	// Settled, it stays charged.
-	tr := newTrial(t, reply{pieces: []string{whole1}})
+	tr := newTrial(t, pieces(whole1))
 	ctx, leave := context.WithCancel(context.Background())
 	tr.ctx, tr.books.settling = ctx, leave
-	if out := tr.run(ask); out.err != nil || out.cut {
-		t.Errorf("%+v", out)
-	}
+	tr.mustRun(ask)
 	tr.want(ledger.Billed, costUsage, 200, "")
 }
 
 func TestPanicReleasesTheHold(t *testing.T) {
 	t.Parallel()
-	tr := newTrial(t, reply{pieces: []string{whole1}})
+	tr := newTrial(t, pieces(whole1))
 	tr.opts.Now = func() time.Time {
 		if len(tr.books.amounts) > 0 && len(tr.provider.calls) > 0 && len(tr.books.ends) == 0 && !tr.books.isSettled {
 			tr.books.isSettled = true
@@ -425,17 +385,15 @@ func TestLongAnswersOfSlowClients(t *testing.T) {
 		ask   string
 		reply reply
 	}{
-		"whole":    {ask, reply{pieces: []string{whole}}},
-		"streamed": {askStream, reply{pieces: []string{strings.Replace(hello, "Hello", long, 1), stop, usage, doneEvent}}},
+		"whole":    {ask, pieces(whole)},
+		"streamed": {askStream, pieces(strings.Replace(hello, "Hello", long, 1), stop, usage, doneEvent)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				tr := newTrial(t, test.reply)
 				tr.client.onWrite = func(size int) { time.Sleep(time.Duration(size) * time.Second / 50_000) }
-				if out := tr.run(test.ask); out.err != nil || out.cut {
-					t.Fatalf("%+v", out)
-				}
+				tr.mustRun(test.ask)
 				tr.want(ledger.Billed, costUsage, 200, "")
 				if got := tr.client.body(); !strings.Contains(got, long) || !strings.Contains(got, `"stop"`) {
 					t.Errorf("the client got %d bytes", len(got))
@@ -450,6 +408,66 @@ func TestLongAnswersOfSlowClients(t *testing.T) {
 					t.Errorf("the client was given %s, and got %d bytes", took, got)
 				}
 			})
+		})
+	}
+}
+
+// TestTimeThatARequestTakes checks that a timeout is unproven if the request may need so much time
+// by itself.
+func TestTimeThatARequestTakes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		stream   bool
+		bound    wire.PromptBound
+		unproven bool
+	}{
+		"a stream":                   {true, wire.PromptBound{TextBytes: longPrompt}, false},
+		"a whole answer":             {false, wire.PromptBound{TextBytes: 10}, true},
+		"a stream of a long prompt":  {true, wire.PromptBound{TextBytes: longPrompt + 1}, true},
+		"a stream with an image":     {true, wire.PromptBound{Images: 1}, true},
+		"a stream with files beside": {true, wire.PromptBound{Unbounded: true}, true},
+	} {
+		x := &chatRequest{params: &wire.Parameters{Stream: tt.stream, Bound: tt.bound}}
+		for code, want := range map[fault.Code]bool{fault.UpstreamTimeout: tt.unproven, fault.UpstreamConnectionError: false} {
+			f := upstream.Fail(code, errors.New("x"))
+			if err := x.markUnproven(f); !errors.Is(err, error(f)) || f.Unproven != want {
+				t.Errorf("%s, %s: unproven %t", name, code, f.Unproven)
+			}
+		}
+	}
+	if err := (&chatRequest{}).markUnproven(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAdviceNamesTheLimitField checks that the advice of a 402 names the limit field of the client's
+// request, or the usual field of the form if the request has no limit.
+func TestAdviceNamesTheLimitField(t *testing.T) {
+	t.Parallel()
+	const prompt = `{"model":"swift-1","messages":[{"role":"user","content":"hi"}]`
+	for name, test := range map[string]struct {
+		form  wire.Form
+		body  string
+		field string
+	}{
+		"chat, max_tokens":            {wire.FormChat, prompt + `,"max_tokens":50}`, "max_tokens"},
+		"chat, max_completion_tokens": {wire.FormChat, prompt + `,"max_completion_tokens":50}`, "max_completion_tokens"},
+		"chat, no limit":              {wire.FormChat, prompt + `}`, "max_tokens"},
+		"responses":                   {wire.FormResponses, `{"model":"swift-1","input":"hi","max_output_tokens":50}`, "max_output_tokens"},
+		"responses, no limit":         {wire.FormResponses, `{"model":"swift-1","input":"hi"}`, "max_output_tokens"},
+		"messages":                    {wire.FormMessages, prompt + `,"max_tokens":50}`, "max_tokens"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := accepted(t, snapshotOf(t, formDocument, wire.FormChat), test.form, test.body)
+			tr := newTrial(t, pieces(whole1))
+			tr.send(c)
+			if want := "lower " + test.field; len(tr.books.amounts) != 1 || tr.books.amounts[0].Advice != want {
+				t.Errorf("admissions %+v, want the advice %q", tr.books.amounts, want)
+			}
+			if strings.Contains(test.body, "tokens") && !strings.Contains(test.body, test.field) {
+				t.Fatal("the request lacks the field")
+			}
 		})
 	}
 }

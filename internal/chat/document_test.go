@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"tollgate/internal/catalog"
 	"tollgate/internal/wire"
 )
 
@@ -22,12 +21,7 @@ func TestMoneyDocumentStreams(t *testing.T) {
 	document := string(raw)
 	_, rest, _ := strings.Cut(document, "```yaml\n")
 	models, _, _ := strings.Cut(rest, "```")
-	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}}
-	doc, _, err := catalog.Parse([]byte(models+"lines:\n  - {id: first, provider: script, models: {swift-1: vendor-model}}\n"), providers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	snapshot := catalog.NewSnapshot(1, doc, providers, func(string) (string, bool) { return "", false })
+	snapshot := snapshotOf(t, models+"lines:\n  - {id: first, provider: script, models: {swift-1: vendor-model}}\n", wire.FormChat)
 
 	const header = "| usage before the finish | finished | usage after it | prompt | completion | charged, USD | because |\n"
 	_, table, _ := strings.Cut(document, header)

@@ -10,10 +10,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/field"
-	"tollgate/internal/wire/messages"
-	"tollgate/internal/wire/responses"
 )
 
 // fieldsDocument lists every known field and its handling. TestEveryField writes it with -update.
@@ -157,29 +154,10 @@ func checkField(x chatRequest, form, name, value string) error {
 		"responses": `"model":"swift-1","input":"x"`,
 		"messages":  `"model":"swift-1","max_tokens":5,"messages":[{"role":"user","content":"x"}]`,
 	}[form]
-	body := []byte("{" + rest + "," + member + "}")
 	if strings.Contains(rest, `"`+name+`":`) {
 		return nil // the request has this required field already
 	}
-	var request wire.Request
-	var err error
-	check := func(open error, check func() error) error {
-		if open != nil {
-			return open
-		}
-		return check()
-	}
-	switch form {
-	case "chat":
-		r, open := completions.Open(body)
-		err, request = check(open, func() error { return r.Check() }), r
-	case "responses":
-		r, open := responses.Open(body)
-		err, request = check(open, func() error { return r.Check() }), r
-	default:
-		r, open := messages.Open(body)
-		err, request = check(open, func() error { return r.Check() }), r
-	}
+	request, err := open(wire.Form(form), "{"+rest+","+member+"}")
 	if err != nil {
 		return err
 	}

@@ -31,15 +31,13 @@ import (
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/completions"
 
 	"golang.org/x/tools/txtar"
 )
 
 var update = flag.Bool("update", false, "write the answers and charges of testdata anew")
 
-// forwardEvents is a gateway with a real ledger, a real provider's adapter and real
-// connections.
+// flow is a gateway with a real ledger, a real provider's adapter and real connections.
 type flow struct {
 	t        *testing.T
 	db       *store.DB
@@ -116,7 +114,7 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 	snapshot := catalog.NewSnapshot(1, doc, providers, func(string) (string, bool) { return "secret-of-the-line", true })
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	open := adapters.New(adapters.Options{Transport: transport}).Open
+	openLine := adapters.New(adapters.Options{Transport: transport}).Open
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { f.last <- struct{}{} }()
@@ -124,13 +122,10 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 		if err != nil {
 			return // the client left while it sent
 		}
-		request, err := completions.Open(body)
-		if err == nil {
-			err = request.Check()
-		}
+		request, err := open(wire.FormChat, string(body))
 		if err == nil {
 			// Separate lines, so that the failures of one request do not affect others.
-			c := New(Options{Ledger: f.ledger, Lines: line.New(line.Options{Open: open})})
+			c := New(Options{Ledger: f.ledger, Lines: line.New(line.Options{Open: openLine})})
 			model, _ := snapshot.Model("swift-1")
 			err = c.Complete(r.Context(), w, AcceptedRequest{
 				Admission: ledger.Admission{Request: r.Header.Get("x-request"), Account: "acct_1", Key: "key_1", KeyVersion: 1,
@@ -170,7 +165,7 @@ func (f *flow) ask(body []byte) (int, string, error) {
 	return response.StatusCode, string(got), err
 }
 
-// fakeLedger returns the receipt of the newest request, if admitted, and the account, after checking the
+// books returns the receipt of the newest request, if admitted, and the account, after checking the
 // sums.
 func (f *flow) books() (requestlog.Receipt, ledger.AccountState) {
 	f.t.Helper()
@@ -300,40 +295,6 @@ func replyOf(t *testing.T, head, answer string) fakeprovider.Reply {
 		r.Raw = append(r.Raw, event+"\n\n")
 	}
 	return r
-}
-
-// TestWasteIsInTheLog checks that the request log has the usage of attempts without an answer, as
-// reported by the provider, without a charge.
-func TestWasteIsInTheLog(t *testing.T) {
-	t.Parallel()
-	const usage = `"usage":{"prompt_tokens":70,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens":7,"total_tokens":77}`
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		f := newFlow(t, db, nil)
-		for _, r := range []fakeprovider.Reply{
-			{Status: 400, Body: `{"error":{"message":"too long","type":"invalid_request_error"},` + usage + `}`},
-			{Status: 500, Body: `{"error":{"message":"x","type":"server_error"},` + usage + `}`},
-			{Body: `{"choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"stop"}],` + usage + `}`},
-		} {
-			f.provider.Expect(r)
-			if status, got, err := f.ask([]byte(ask)); status < 400 || err != nil {
-				t.Fatalf("%d %s %v", status, got, err)
-			}
-			receipt, state := f.books()
-			if !bytes.Contains(receipt.Attempts, []byte(`"prompt_tokens":70,"cached_tokens":40,"completion_tokens":7`)) {
-				t.Errorf("attempts %s", receipt.Attempts)
-			}
-			if receipt.Cost != 0 || receipt.Tokens != (ledger.Tokens{}) || state.Balance != money.USD || state.Held != 0 {
-				t.Errorf("receipt %+v, account %+v", receipt, state)
-			}
-		}
-		f.provider.Expect(fakeprovider.Answer("Hello", 100, 10))
-		if status, got, err := f.ask([]byte(ask)); status != 200 || err != nil {
-			t.Fatalf("%d %s %v", status, got, err)
-		}
-		if receipt, _ := f.books(); bytes.Contains(receipt.Attempts, []byte("tokens")) || receipt.Tokens.Prompt != 100 {
-			t.Errorf("a good attempt repeats the request's tokens: %s", receipt.Attempts)
-		}
-	})
 }
 
 // TestConcurrentRequests checks the sums after concurrent requests of all kinds, including failed ones.

@@ -5,83 +5,44 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/ledger"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/completions"
-	"tollgate/internal/wire/messages"
-	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/translate"
 )
 
-// formSnapshot is a catalog with a model of all forms on one line of one form.
-func formSnapshot(t testing.TB, on wire.Form) *catalog.Snapshot {
-	t.Helper()
-	return snapshotOf(t, on, "")
-}
-
-// twoLines is formSnapshot with a second line behind the first.
-func twoLines(t testing.TB, on wire.Form) *catalog.Snapshot {
-	t.Helper()
-	return snapshotOf(t, on, `  - {id: second, provider: script, priority: 2, models: {swift-1: vendor-model}, `+
-		`timeouts: {first_token: 10s, idle: 20s, total: 30s}}
-`)
-}
-
-// snapshotOf is formSnapshot with further lines.
-func snapshotOf(t testing.TB, on wire.Form, lines string) *catalog.Snapshot {
-	t.Helper()
-	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{on}}}
-	doc, _, err := catalog.Parse([]byte(`
+// formDocument is a catalog with a model of all client forms on one line, and secondLine adds a line
+// behind it.
+const (
+	formDocument = `
 models:
-  - {id: swift-1, kind: chat, forms: [chat, responses, messages], context_window: 100000, max_output_tokens: 1000, `+
-		`default_output_tokens: 100, price: {input: 1, output: 10}}
+  - {id: swift-1, kind: chat, forms: [chat, responses, messages], context_window: 100000, max_output_tokens: 1000,
+     default_output_tokens: 100, price: {input: 1, output: 10}}
 lines:
   - {id: only, provider: script, models: {swift-1: vendor-model}, timeouts: {first_token: 10s, idle: 20s, total: 30s}}
-`+lines), providers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return catalog.NewSnapshot(1, doc, providers, func(string) (string, bool) { return "", false })
+`
+	secondLine = `  - {id: second, provider: script, priority: 2, models: {swift-1: vendor-model},
+     timeouts: {first_token: 10s, idle: 20s, total: 30s}}
+`
+)
+
+// formBody returns a request in a form.
+func formBody(form wire.Form, stream bool) string {
+	members := map[wire.Form]string{
+		wire.FormChat:      `"messages":[{"role":"user","content":"hi"}]`,
+		wire.FormResponses: `"input":"hi"`,
+		wire.FormMessages:  `"max_tokens":100,"messages":[{"role":"user","content":"hi"}]`,
+	}[form]
+	return fmt.Sprintf(`{"model":"swift-1",%s,"stream":%v}`, members, stream)
 }
 
-// formCall is the call of a client's form for a model on a line of a form.
+// formCall returns a request in a client's form for a model on a line of a form.
 func formCall(t testing.TB, client, on wire.Form, stream bool) AcceptedRequest {
 	t.Helper()
-	const prompt = `"messages":[{"role":"user","content":"hi"}]`
-	c := AcceptedRequest{Form: client, Snapshot: formSnapshot(t, on),
-		Admission: ledger.Admission{Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Received: time.Now()}}
-	var err error
-	switch client {
-	case wire.FormResponses:
-		var r *responses.Request
-		if r, err = responses.Open(fmt.Appendf(nil, `{"model":"swift-1","input":"hi","stream":%v}`, stream)); err == nil {
-			err = r.Check()
-		}
-		c.Body = r
-	case wire.FormMessages:
-		var r *messages.Request
-		if r, err = messages.Open(fmt.Appendf(nil, `{"model":"swift-1","max_tokens":100,%s,"stream":%v}`, prompt, stream)); err == nil {
-			err = r.Check()
-		}
-		c.Body = r
-	default:
-		var r *completions.Request
-		if r, err = completions.Open(fmt.Appendf(nil, `{"model":"swift-1",%s,"stream":%v}`, prompt, stream)); err == nil {
-			err = r.Check()
-		}
-		c.Body = r
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Model, _ = c.Snapshot.Model("swift-1")
-	return c
+	return accepted(t, snapshotOf(t, formDocument, on), client, formBody(client, stream))
 }
 
 // eachPair runs a test for every client form and every line form for its translation.
@@ -99,38 +60,20 @@ func eachPair(t *testing.T, test func(t *testing.T, client, on wire.Form)) {
 	}
 }
 
-// goodStream returns the events of a stream in a line's form. The stream has begun after the first
-// begin events; its end follows them.
-func goodStream(on wire.Form) (events []string, begin int) {
-	switch on {
-	case wire.FormResponses:
-		return fakeprovider.ResponsesStream(100, 10, "Hello\n", " world").Raw, 5
-	case wire.FormMessages:
-		return fakeprovider.NativeStream(100, 10, "Hello\n", " world").Raw, 3
-	case wire.FormGemini:
-		for _, data := range fakeprovider.GeminiStream(100, 10, "Hello\n", " world").Events {
-			events = append(events, "data: "+data+"\n\n")
-		}
-		return events, 1
+// good returns an answer of a line's form with the text "all is well", 1000 tokens of prompt and 500 of
+// completion, at costGood.
+func good(on wire.Form, stream bool) reply {
+	r := fakeprovider.Good(string(on), stream)
+	if !stream {
+		return pieces(r.Body)
 	}
-	for _, data := range fakeprovider.Stream(100, 10, "Hello\n", " world").Events {
-		events = append(events, "data: "+data+"\n\n")
+	for _, data := range r.Events {
+		r.Raw = append(r.Raw, "data: "+data+"\n\n")
 	}
-	return events, 2
+	return pieces(r.Raw...)
 }
 
-// goodWhole is an answer of a line's form.
-func goodWhole(on wire.Form) string {
-	switch on {
-	case wire.FormResponses:
-		return fakeprovider.ResponsesAnswer("Hello", 100, 10).Body
-	case wire.FormMessages:
-		return fakeprovider.NativeAnswer("Hello", 100, 10).Body
-	case wire.FormGemini:
-		return fakeprovider.GeminiAnswer("Hello", 100, 10).Body
-	}
-	return fakeprovider.Answer("Hello", 100, 10).Body
-}
+const costGood = "0.006"
 
 // ends returns the markers of a complete or ended stream.
 func ends() []string {
@@ -143,18 +86,9 @@ func ends() []string {
 func TestEndsWaitForTheSettlement(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, client, on wire.Form) {
-		events, _ := goodStream(on)
-		gate := make(chan struct{})
-		tr := newTrial(t, reply{pieces: events, gate: gate})
-		go func() {
-			for range events {
-				gate <- struct{}{}
-			}
-		}()
-		if out := tr.send(formCall(t, client, on, true)); out.err != nil || out.cut {
-			t.Fatalf("%+v", out)
-		}
-		tr.want(ledger.Billed, costUsage, 200, "")
+		tr := newTrial(t, good(on, true))
+		tr.mustSend(formCall(t, client, on, true))
+		tr.want(ledger.Billed, costGood, 200, "")
 		last := map[wire.Form]string{wire.FormChat: "data: [DONE]", wire.FormMessages: `data: {"type":"message_stop"}`}[client]
 		got := tr.client.body()
 		if client == wire.FormResponses {
@@ -170,11 +104,9 @@ func TestEndsWaitForTheSettlement(t *testing.T) {
 			}
 		}
 
-		tr = newTrial(t, reply{pieces: []string{goodWhole(on)}})
-		if out := tr.send(formCall(t, client, on, false)); out.err != nil || out.cut {
-			t.Fatalf("%+v", out)
-		}
-		tr.want(ledger.Billed, costUsage, 200, "")
+		tr = newTrial(t, good(on, false))
+		tr.mustSend(formCall(t, client, on, false))
+		tr.want(ledger.Billed, costGood, 200, "")
 		if tr.client.early != "" {
 			t.Errorf("%s went out before the settlement", tr.client.early)
 		}
@@ -187,15 +119,8 @@ func TestFormsThatCannotBeSettled(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, client, on wire.Form) {
 		for _, failing := range []error{ledger.ErrUnknown, ledger.ErrNotSettled} {
-			events, _ := goodStream(on)
-			gate := make(chan struct{})
-			tr := newTrial(t, reply{pieces: events, gate: gate})
+			tr := newTrial(t, good(on, true))
 			tr.books.failing = failing
-			go func() {
-				for range events {
-					gate <- struct{}{}
-				}
-			}()
 			out := tr.send(formCall(t, client, on, true))
 			got := tr.client.body()
 			for _, end := range ends() {
@@ -203,18 +128,20 @@ func TestFormsThatCannotBeSettled(t *testing.T) {
 					t.Errorf("the client got %s in %s", end, got)
 				}
 			}
-			if !out.cut || !strings.Contains(got, "Hello") {
+			if !out.cut || !strings.Contains(got, "is well") {
 				t.Errorf("%+v, the client got %s", out, got)
 			}
 			checkFailed(t, client, got, fault.ServiceUnavailable)
 
-			tr = newTrial(t, reply{pieces: []string{goodWhole(on)}})
+			tr = newTrial(t, good(on, false))
 			tr.books.failing = failing
 			out = tr.send(formCall(t, client, on, false))
-			if errors.Is(failing, ledger.ErrNotSettled) {
-				wantFault(t, out, fault.ServiceUnavailable)
-			} else if !out.cut {
-				t.Errorf("%+v", out)
+			if !errors.Is(failing, ledger.ErrNotSettled) {
+				if !out.cut {
+					t.Errorf("%+v", out)
+				}
+			} else if f := wantFault(t, out, fault.ServiceUnavailable); f.RetryAfter == 0 {
+				t.Error("no time to retry after")
 			}
 			if got := tr.client.body(); got != "" || tr.client.status != 0 {
 				t.Errorf("the client got %d %s", tr.client.status, got)
@@ -248,20 +175,12 @@ func TestFormsBreakOffBehindTheFinish(t *testing.T) {
 		for _, client := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages} {
 			t.Run(fmt.Sprintf("%s on %s", client, on), func(t *testing.T) {
 				t.Parallel()
-				events, _ := goodStream(on)
+				events := good(on, true).pieces
 				failure := "data: {\"error\":{\"message\":\"x\",\"code\":\"server_error\"}}\n\n"
 				events = append(events[:len(events)-1:len(events)-1], failure)
-				gate := make(chan struct{})
-				tr := newTrial(t, reply{pieces: events, gate: gate})
-				go func() {
-					for range events {
-						gate <- struct{}{}
-					}
-				}()
-				if out := tr.send(formCall(t, client, on, true)); out.err != nil || out.cut {
-					t.Fatalf("%+v", out)
-				}
-				tr.want(ledger.Billed, costUsage, 200, fault.UpstreamUnavailable)
+				tr := newTrial(t, pieces(events...))
+				tr.mustSend(formCall(t, client, on, true))
+				tr.want(ledger.Billed, costGood, 200, fault.UpstreamUnavailable)
 				got := tr.client.body()
 				for _, end := range ends() {
 					if strings.Contains(got, end) {
@@ -293,8 +212,63 @@ func TestLimitThatMessagesDemand(t *testing.T) {
 			t.Parallel()
 			refusal := fmt.Appendf(nil, `{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, test.message)
 			tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", refusal, nil)})
-			f := faultOf(t, tr.send(formCall(t, test.client, wire.FormMessages, false)), test.code)
+			f := wantFault(t, tr.send(formCall(t, test.client, wire.FormMessages, false)), test.code)
 			tr.want(ledger.Failed, "0", f.Status(), test.code)
 		})
 	}
+}
+
+// TestOverload checks in every form of lines that the next line answers if a provider reports an
+// overload, as a client error or in an answer with status 200.
+func TestOverload(t *testing.T) {
+	t.Parallel()
+	for _, words := range []string{
+		`"type":"invalid_request_error","message":"Selected model is at capacity. Please try a different model."`,
+		`"type":"invalid_request_error","code":null,"param":null,"message":"The model is currently over capacity."`,
+		`"type":"overloaded_error","message":"Overloaded"`,
+		`"code":503,"message":"The service is out of capacity."`,
+		`"code":"429","message":"No capacity available for model x."`,
+	} {
+		for _, on := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini} {
+			client := on
+			if on == wire.FormGemini {
+				client = wire.FormChat
+			}
+			for _, stream := range []bool{false, true} {
+				for name, first := range overloads(on, stream, words) {
+					t.Run(fmt.Sprintf("%s, stream %v, %s, %s", on, stream, name, words), func(t *testing.T) {
+						t.Parallel()
+						tr := newTrial(t, first, good(on, stream))
+						tr.mustSend(accepted(t, snapshotOf(t, formDocument+secondLine, on), client, formBody(client, stream)))
+						if e, a := tr.end(), tr.attempts(); e.Line != "second" || len(a) != 2 || a[0].Code != string(fault.UpstreamBusy) || e.Cost <= 0 {
+							t.Errorf("end %+v, attempts %+v", e, a)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// overloads returns replies of a line with the words of an overload.
+func overloads(on wire.Form, stream bool, words string) map[string]reply {
+	failed := strings.Replace(fakeprovider.ResponsesObject("failed", "null"), `"code":"server_error","message":"The model failed."`, words, 1)
+	bodies := map[string]string{"error": `{"error":{` + words + `}}`, "typed error": `{"type":"error","error":{` + words + `}}`}
+	if on == wire.FormResponses {
+		bodies["failed"] = failed
+	}
+	replies := map[string]reply{"status 400": rejecting(words)}
+	for name, body := range bodies {
+		if stream {
+			body = "data: " + body + "\n\n"
+		}
+		replies[name] = pieces(body)
+	}
+	switch {
+	case stream && on == wire.FormResponses:
+		replies["event"] = pieces(fakeprovider.ResponsesEvents(fakeprovider.ResponsesEvent("response.failed", `"response":`+failed)).Raw...)
+	case stream && on == wire.FormMessages:
+		replies["event"] = pieces(fakeprovider.NativeEvent("error", `"error":{`+words+`}`))
+	}
+	return replies
 }

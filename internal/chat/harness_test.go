@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,9 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/responses"
 
 	"go.uber.org/goleak"
 )
@@ -58,10 +61,16 @@ lines:
     timeouts: {first_token: 10s, idle: 20s, total: 30s}
 `
 
-// snapshot makes the catalog of these tests.
+// snapshot returns the catalog of these tests.
 func snapshot(t testing.TB) *catalog.Snapshot {
 	t.Helper()
-	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}}
+	return snapshotOf(t, document, wire.FormChat)
+}
+
+// snapshotOf returns the catalog of a document with lines of one form.
+func snapshotOf(t testing.TB, document string, on wire.Form) *catalog.Snapshot {
+	t.Helper()
+	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{on}}}
 	doc, _, err := catalog.Parse([]byte(document), providers)
 	if err != nil {
 		t.Fatal(err)
@@ -72,12 +81,24 @@ func snapshot(t testing.TB) *catalog.Snapshot {
 // reply is the answer of a scripted provider: a failure, or a body sent in pieces.
 type reply struct {
 	failure *upstream.Failure
-	// parts are read one by one; before piece i the reader waits for a value
-	// from gate, if there is one.
-	pieces []string
-	gate   <-chan struct{}
-	err    error // at the end; nil is the end of the body
-	stall  bool  // the end never comes
+	pieces  []string        // read one by one
+	delays  []time.Duration // before each piece; the last one is also for all further pieces
+	err     error           // at the end; nil is the end of the body
+	stall   bool            // the end never comes
+}
+
+// pieces returns a reply with a body in pieces.
+func pieces(body ...string) reply { return reply{pieces: body} }
+
+// failing returns a reply with a failure.
+func failing(code fault.Code) reply {
+	return reply{failure: upstream.Fail(code, errors.New("the script fails"))}
+}
+
+// rejecting returns a reply with status 400 and an error object.
+func rejecting(members string, args ...any) reply {
+	body := fmt.Appendf(nil, `{"error":{`+members+`}}`, args...)
+	return reply{failure: upstream.Classify(400, "application/json", body, nil)}
 }
 
 // provider is an adapter for tests: it answers with its replies in turn and
@@ -158,12 +179,13 @@ func (s *scripted) wait() error {
 		<-s.ctx.Done()
 		return s.ctx.Err()
 	}
-	if s.reply.gate != nil {
+	if delays := s.reply.delays; len(delays) > 0 {
 		select {
-		case <-s.reply.gate:
+		case <-time.After(delays[0]):
 		case <-s.ctx.Done():
 			return s.ctx.Err()
 		}
+		s.reply.delays = delays[min(1, len(delays)-1):]
 	}
 	s.rest, s.reply.pieces = s.reply.pieces[0], s.reply.pieces[1:]
 	return nil
@@ -255,7 +277,7 @@ func (b *fakeLedger) settled() bool {
 	return b.isSettled
 }
 
-// clientCtx is the connection to a client. It records the writes and their order relative to the
+// client is the connection to a client. It records the writes and their order relative to the
 // settlement.
 type client struct {
 	header http.Header
@@ -358,10 +380,31 @@ type outcome struct {
 	cut bool
 }
 
-// call conducts a request with the given body.
+// leaveAfter disconnects the client after a time.
+func (tr *testRequest) leaveAfter(d time.Duration) {
+	ctx, leave := context.WithCancel(tr.t.Context())
+	tr.ctx = ctx
+	time.AfterFunc(d, leave)
+}
+
+// run conducts a request with the given body.
 func (tr *testRequest) run(body string) outcome {
 	tr.t.Helper()
 	return tr.send(call(tr.t, snapshot(tr.t), body))
+}
+
+// mustRun is run for a request with an answer.
+func (tr *testRequest) mustRun(body string) {
+	tr.t.Helper()
+	tr.mustSend(call(tr.t, snapshot(tr.t), body))
+}
+
+// mustSend is send for a request with an answer.
+func (tr *testRequest) mustSend(c AcceptedRequest) {
+	tr.t.Helper()
+	if out := tr.send(c); out.err != nil || out.cut {
+		tr.t.Fatalf("%+v; the client got %s", out, tr.client.body())
+	}
 }
 
 // send conducts a call of any form.
@@ -402,29 +445,60 @@ func (tr *testRequest) send(c AcceptedRequest) (out outcome) {
 	return out
 }
 
-// call makes the call of a request body.
+// call returns a chat request for the model in its body.
 func call(t testing.TB, s *catalog.Snapshot, body string) AcceptedRequest {
 	t.Helper()
-	r, err := completions.Open([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Check(); err != nil {
-		t.Fatal(err)
-	}
-	id, err := r.Model()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, ok := s.Model(id)
-	if !ok {
-		t.Fatalf("no model %s", id)
-	}
-	return AcceptedRequest{
+	return accepted(t, s, wire.FormChat, body)
+}
+
+// accepted returns a request in a form for the model in its body.
+func accepted(t testing.TB, s *catalog.Snapshot, form wire.Form, body string) AcceptedRequest {
+	t.Helper()
+	c := AcceptedRequest{
 		Admission: ledger.Admission{Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1,
 			Endpoint: "/v1/chat/completions", Received: time.Now()},
-		Form: wire.FormChat, Snapshot: s, Model: m, Body: r,
+		Form: form, Snapshot: s, Body: checked(t, form, body),
 	}
+	var named struct{ Model string }
+	if err := json.Unmarshal([]byte(body), &named); err != nil {
+		t.Fatal(err)
+	}
+	var ok bool
+	if c.Model, ok = s.Model(named.Model); !ok {
+		t.Fatalf("no model %s", named.Model)
+	}
+	return c
+}
+
+// checked returns a valid request of a form.
+func checked(t testing.TB, form wire.Form, body string) wire.Request {
+	t.Helper()
+	r, err := open(form, body)
+	if err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	return r
+}
+
+// open reads and checks a request of a form.
+func open(form wire.Form, body string) (wire.Request, error) {
+	var r interface {
+		wire.Request
+		Check() error
+	}
+	var err error
+	switch form {
+	case wire.FormChat:
+		r, err = completions.Open([]byte(body))
+	case wire.FormResponses:
+		r, err = responses.Open([]byte(body))
+	default:
+		r, err = messages.Open([]byte(body))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, r.Check()
 }
 
 // end is the one end of the trial's hold.
@@ -434,6 +508,13 @@ func (tr *testRequest) end() ledger.End {
 		tr.t.Fatalf("%d ends", len(tr.books.ends))
 	}
 	return tr.books.ends[0]
+}
+
+// attempts returns the attempts of the request.
+func (tr *testRequest) attempts() []line.AttemptRecord {
+	tr.t.Helper()
+	attempts, _ := tr.end().Attempts.([]line.AttemptRecord)
+	return attempts
 }
 
 // want checks how the request ended in the books.
@@ -449,14 +530,8 @@ func (tr *testRequest) want(o ledger.Outcome, cost string, status int, code faul
 	}
 }
 
-// wantFault checks the error for the door.
-func wantFault(t testing.TB, out outcome, code fault.Code) {
-	t.Helper()
-	_ = faultOf(t, out, code)
-}
-
-// faultOf checks the error for the door and returns it.
-func faultOf(t testing.TB, out outcome, code fault.Code) *fault.Error {
+// wantFault checks the error for the caller of Complete and returns it.
+func wantFault(t testing.TB, out outcome, code fault.Code) *fault.Error {
 	t.Helper()
 	var f *fault.Error
 	if !errors.As(out.err, &f) || f.Code != code || out.cut {
@@ -465,7 +540,8 @@ func faultOf(t testing.TB, out outcome, code fault.Code) *fault.Error {
 	return f
 }
 
-// Bodies of requests and pieces of answers.
+// Bodies of requests and pieces of answers. The text of firstLine is too long for an error
+// sentence, so the answer begins with it.
 const (
 	ask       = `{"model":"swift-1","messages":[{"role":"user","content":"hi"}]}`
 	askStream = `{"model":"swift-1","messages":[{"role":"user","content":"hi"}],"stream":true}`
@@ -477,10 +553,13 @@ const (
 		`"finish_reason":null}]}` + "\n\n"
 	world = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{"content":" world"},` +
 		`"finish_reason":null}]}` + "\n\n"
+	firstLine = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{"content":"Hello\n"},` +
+		`"finish_reason":null}]}` + "\n\n"
 	stop  = `data: {"id":"c","created":7,"model":"vendor-model","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
 	usage = `data: {"id":"c","created":7,"model":"vendor-model","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":10}}` +
 		"\n\n"
 	doneEvent = "data: [DONE]\n\n"
+	busyEvent = `data: {"error":{"message":"slow down","code":"rate_limit_exceeded"}}` + "\n\n"
 
 	whole1 = `{"id":"c","model":"vendor-model","choices":[{"index":0,"message":{"role":"assistant","content":"Hello world"},` +
 		`"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`
@@ -496,4 +575,6 @@ func toClient(events ...string) string {
 }
 
 // errorEvent returns the last event of a broken stream.
-func errorEvent(f *fault.Error) string { return fmt.Sprintf("data: {\"error\":%s}\n\n", f.Object()) }
+func errorEvent(code fault.Code) string {
+	return fmt.Sprintf("data: {\"error\":%s}\n\n", (&upstream.Failure{Code: code}).FaultInStream().Object())
+}

@@ -6,8 +6,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/line"
-	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire"
 )
 
 // asking is a request with more members.
@@ -24,14 +23,12 @@ func TestUnknownFieldsGoToNoLine(t *testing.T) {
 		`"web-search":true,"searchTheWeb":1`:   "web-search, searchTheWeb",
 		`"` + strings.Repeat("n", 200) + `":1`: strings.Repeat("n", 64),
 	} {
-		tr := newTrial(t, reply{pieces: []string{whole1}})
-		if out := tr.run(asking(members)); out.err != nil || out.cut {
-			t.Fatalf("%s: %+v", members, out)
-		}
+		tr := newTrial(t, pieces(whole1))
+		tr.mustRun(asking(members))
 		if got := tr.client.header.Get("x-tollgate-ignored"); got != want {
 			t.Errorf("%s: the header says %q, want %q", members, got, want)
 		}
-		if got := tr.end().Attempts.([]line.AttemptRecord)[0].Ignored; got != want {
+		if got := tr.attempts()[0].Ignored; got != want {
 			t.Errorf("%s: the attempt says %q", members, got)
 		}
 		sent := string(tr.provider.calls[0].Body.Bytes())
@@ -64,11 +61,9 @@ func TestUnknownFieldsRefused(t *testing.T) {
 	if f := fault.Of(out.err); f.Code != fault.InvalidRequest || f.Param != "frobnicate" || len(tr.books.amounts) != 0 {
 		t.Errorf("%v, %d admissions", out.err, len(tr.books.amounts))
 	}
-	tr = newTrial(t, reply{pieces: []string{whole1}})
+	tr = newTrial(t, pieces(whole1))
 	tr.opts.RefuseUnknown = true
-	if out := tr.run(asking(`"top_k":1`)); out.err != nil {
-		t.Errorf("a documented field: %v", out.err)
-	}
+	tr.mustRun(asking(`"top_k":1`)) // a documented field
 }
 
 // TestCostlyFieldsAreRefused checks the refusal of costly fields before admission on a model
@@ -84,10 +79,7 @@ func TestCostlyFieldsAreRefused(t *testing.T) {
 		for _, spelling := range []string{name, strings.ToUpper(name)} {
 			tr := newTrial(t)
 			body := asking(`"` + spelling + `":true`)
-			r, err := completions.Open([]byte(body))
-			if err == nil {
-				err = r.Check()
-			}
+			_, err := open(wire.FormChat, body)
 			if err == nil {
 				err = tr.run(body).err
 			}

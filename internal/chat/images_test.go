@@ -21,14 +21,9 @@ import (
 // inlineSnapshot returns a catalog with a model for inline images only.
 func inlineSnapshot(t testing.TB) *catalog.Snapshot {
 	t.Helper()
-	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormGemini}}}
-	doc, _, err := catalog.Parse([]byte(`
+	return snapshotOf(t, `
 models: [{id: swift-1, kind: chat, context_window: 100000, max_output_tokens: 1000, price: {input: 1, output: 10}}]
-lines: [{id: only, provider: script, models: {swift-1: gemini-2.5-flash}}]`), providers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return catalog.NewSnapshot(1, doc, providers, func(string) (string, bool) { return "", false })
+lines: [{id: only, provider: script, models: {swift-1: gemini-2.5-flash}}]`, wire.FormGemini)
 }
 
 // showing returns a request with the images at n addresses, the first one twice.
@@ -84,7 +79,7 @@ func TestImagesAreFetchedAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTrial(t, reply{pieces: []string{goodWhole(wire.FormGemini)}})
+				tr := newTrial(t, good(wire.FormGemini, false))
 				accepted := call(t, inlineSnapshot(t), showing(c.images))
 				a := &album{missing: c.missing}
 				accepted.Image = a.fetch
@@ -102,7 +97,7 @@ func TestImagesAreFetchedAtOnce(t *testing.T) {
 					}
 				}
 				if c.param != "" {
-					if f := faultOf(t, out, fault.InvalidRequest); f.Param != c.param || len(tr.provider.calls) != 0 {
+					if f := wantFault(t, out, fault.InvalidRequest); f.Param != c.param || len(tr.provider.calls) != 0 {
 						t.Errorf("param %q, %d calls", f.Param, len(tr.provider.calls))
 					}
 					return
@@ -124,7 +119,7 @@ func TestImagesThatPanic(t *testing.T) {
 	tr := newTrial(t)
 	accepted := call(t, inlineSnapshot(t), showing(1))
 	accepted.Image = func(context.Context, string) (string, []byte, error) { panic("odd file") }
-	if f := faultOf(t, tr.send(accepted), fault.ServiceUnavailable); !strings.Contains(fmt.Sprint(f.Unwrap()), "odd file") {
+	if f := wantFault(t, tr.send(accepted), fault.ServiceUnavailable); !strings.Contains(fmt.Sprint(f.Unwrap()), "odd file") {
 		t.Errorf("%v", f.Unwrap())
 	}
 }

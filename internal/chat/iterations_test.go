@@ -4,22 +4,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
-	"tollgate/internal/ledger"
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/messages"
 )
 
 // callingCall returns a messages request for a model whose provider may call other models. The
 // prompt is long enough for the hold to cover the provider's report.
 func callingCall(t testing.TB, fields string, stream bool) AcceptedRequest {
 	t.Helper()
-	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormMessages}}}
-	doc, _, err := catalog.Parse([]byte(`
+	s := snapshotOf(t, `
 models:
   - {id: sonnet, kind: chat, forms: [messages], context_window: 1000000, max_output_tokens: 64000,
      price: {input: 1, output: 10, cached_input: 0.1, cache_write: 1.25, above: [{prompt_tokens: 200000, input: 2, output: 15}],
@@ -33,24 +28,10 @@ lines:
   - {id: only, provider: script, models: {sonnet: claude-sonnet-4-6, opus: claude-opus-4-7, retired: claude-old},
 	timeouts: {first_token: 10s, idle: 20s, total: 30s}}
   - {id: other, provider: script, models: {haiku: claude-haiku-5-5}}
-`), providers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := messages.Open(fmt.Appendf(nil,
+`, wire.FormMessages)
+	return accepted(t, s, wire.FormMessages, fmt.Sprintf(
 		`{"model":"sonnet","max_tokens":4096,"messages":[{"role":"user","content":%q}],"stream":%v,%s}`,
 		strings.Repeat("gold ", 50_000), stream, fields))
-	if err == nil {
-		err = r.Check()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := AcceptedRequest{Form: wire.FormMessages, Body: r,
-		Admission: ledger.Admission{Request: "req_1", Account: "acct_1", Key: "key_1", KeyVersion: 1, Received: time.Now()}}
-	c.Snapshot = catalog.NewSnapshot(1, doc, providers, func(string) (string, bool) { return "", false })
-	c.Model, _ = c.Snapshot.Model("sonnet")
-	return c
 }
 
 const (
@@ -100,9 +81,7 @@ func TestIterationsAreCharged(t *testing.T) {
 					parts = fakeprovider.NativeBillStream(`{"input_tokens":0,"output_tokens":1}`, test.usage)
 				}
 				tr := newTrial(t, reply{pieces: parts})
-				if out := tr.send(callingCall(t, test.fields, stream)); out.err != nil || out.cut {
-					t.Fatalf("%+v", out)
-				}
+				tr.mustSend(callingCall(t, test.fields, stream))
 				end, size := tr.books.ends[0], tr.books.amounts[0].Amount
 				if end.Cost.String() != test.cost {
 					t.Errorf("charged %s, want %s; tokens %+v", end.Cost, test.cost, end.Tokens)
@@ -122,7 +101,7 @@ func TestCalledModelsNeedPrices(t *testing.T) {
 	for _, model := range []string{"claude-mythos-5", "claude-old", "retired", "claude-opus-4", "CLAUDE-OPUS-4-7", "claude-opus-4-7 "} {
 		tr := newTrial(t)
 		out := tr.send(callingCall(t, fmt.Sprintf(`"tools":[{"type":"advisor_20260301","name":"advisor","model":%q}]`, model), false))
-		if f := faultOf(t, out, fault.InvalidRequest); f.Param != "tools[0].model" || len(tr.provider.calls) != 0 {
+		if f := wantFault(t, out, fault.InvalidRequest); f.Param != "tools[0].model" || len(tr.provider.calls) != 0 {
 			t.Errorf("%s: param %s, %d calls", model, f.Param, len(tr.provider.calls))
 		}
 	}
@@ -133,10 +112,8 @@ func TestCalledModelsNeedPrices(t *testing.T) {
 func TestHoldsOfModelCalls(t *testing.T) {
 	t.Parallel()
 	hold := func(fields string) int64 {
-		tr := newTrial(t, reply{pieces: []string{fakeprovider.NativeBill(`{"input_tokens":1,"output_tokens":1}`)}})
-		if out := tr.send(callingCall(t, fields, false)); out.err != nil {
-			t.Fatal(out.err)
-		}
+		tr := newTrial(t, pieces(fakeprovider.NativeBill(`{"input_tokens":1,"output_tokens":1}`)))
+		tr.mustSend(callingCall(t, fields, false))
 		return int64(tr.books.amounts[0].Amount)
 	}
 	plain := hold(`"metadata":{}`)
@@ -164,9 +141,7 @@ func TestBrokenStreamsWithModelCalls(t *testing.T) {
 		`"index":1,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"advisor","input":{}}`)
 	cost := func(fields string, parts ...string) float64 {
 		tr := newTrial(t, reply{pieces: parts})
-		if out := tr.send(callingCall(t, fields, true)); out.err != nil || out.cut {
-			t.Fatalf("%+v", out)
-		}
+		tr.mustSend(callingCall(t, fields, true))
 		return float64(tr.books.ends[0].Cost) / 1e9
 	}
 	if got := cost(`"metadata":{}`, start, text); got > 0.001 {
@@ -179,5 +154,48 @@ func TestBrokenStreamsWithModelCalls(t *testing.T) {
 	alone, asked := cost(advised, start, text), cost(advised, start, text, call)
 	if more := asked - alone; more < 0.25 {
 		t.Errorf("an advisor that was asked adds %v USD", more)
+	}
+}
+
+// compactingCall is a responses request with a prompt of 250,000 bytes.
+func compactingCall(t testing.TB, fields string, stream bool) AcceptedRequest {
+	t.Helper()
+	s := snapshotOf(t, `
+models:
+  - {id: o, kind: chat, forms: [responses], context_window: 1000000, max_output_tokens: 10000, price: {input: 1, output: 10}}
+lines:
+  - {id: only, provider: script, models: {o: gpt-o}, timeouts: {first_token: 10s, idle: 20s, total: 30s}}
+`, wire.FormResponses)
+	return accepted(t, s, wire.FormResponses, fmt.Sprintf(`{"model":"o","max_output_tokens":100,"input":%q,"stream":%v,%s}`,
+		strings.Repeat("gold ", 50_000), stream, fields))
+}
+
+// TestCompactionOfResponses checks the hold and the charge of a compaction. The hold covers a
+// second reading of the prompt and a summary; the charge follows the usage.
+func TestCompactionOfResponses(t *testing.T) {
+	t.Parallel()
+	const used = `{"input_tokens":440000,"output_tokens":9000,"total_tokens":449000}`
+	for fields, want := range map[string]string{
+		`"context_management":[{"type":"compaction","compact_threshold":1000}]`:           "0.53",
+		`"context_management":[{"compact_threshold":1000,"type":"compaction"},{}]`:        "0.53",
+		`"context_management":[{"type":"Compaction"}]`:                                    "0.53",
+		`"context_management":[{"type":"compaction_20270101"}]`:                           "0.53",
+		`"context_management":["compaction"]`:                                             "0.53",
+		`"context_management":[{"type":null}],"prompt_cache_key":"a"`:                     "0.53",
+		`"include":["reasoning.encrypted_content"],"context_management":[{"type":"any"}]`: "0.53",
+	} {
+		for _, stream := range []bool{false, true} {
+			parts := []string{fakeprovider.ResponsesObject("completed", used, fakeprovider.ResponsesMessage("Hello"))}
+			if stream {
+				parts = append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText("Hello"),
+					fakeprovider.ResponsesEnd("completed", used, fakeprovider.ResponsesMessage("Hello")))
+			}
+			tr := newTrial(t, reply{pieces: parts})
+			tr.mustSend(compactingCall(t, fields, stream))
+			size := tr.books.amounts[0].Amount
+			if got := tr.books.ends[0].Cost; got.String() != want || size < got {
+				t.Errorf("%s, stream %v: charged %s, want %s; held %s", fields, stream, got, want, size)
+			}
+		}
 	}
 }

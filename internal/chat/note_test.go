@@ -9,27 +9,15 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
-	"tollgate/internal/upstream"
 )
 
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate := make(chan struct{})
-		parts := []string{strings.Replace(hello, "Hello", `Hello\n`, 1)}
-		for range 100 {
-			parts = append(parts, strings.Replace(world, "world", "wonderful", 1))
-		}
-		tr := newTrial(t, reply{pieces: append(parts, stop, usage, doneEvent), gate: gate})
-		go func() {
-			for range len(parts) + 3 {
-				time.Sleep(100 * time.Millisecond)
-				gate <- struct{}{}
-			}
-		}()
-		if out := tr.run(askStream); out.err != nil || out.cut {
-			t.Fatalf("%+v", out)
-		}
+		words := slices.Repeat([]string{strings.Replace(world, "world", "wonderful", 1)}, 100)
+		tr := newTrial(t, reply{pieces: slices.Concat([]string{firstLine}, words, []string{stop, usage, doneEvent}),
+			delays: []time.Duration{100 * time.Millisecond}})
+		tr.mustRun(askStream)
 		if n := len(tr.books.progress); n < 4 || n > 5 { // ten seconds
 			t.Fatalf("%d notes of progress", n)
 		}
@@ -50,21 +38,12 @@ func TestProgress(t *testing.T) {
 // the client reads slowly.
 func TestProgressOfAPause(t *testing.T) {
 	t.Parallel()
-	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	for name, slow := range map[string]bool{"of the provider": false, "of the client": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				gate := make(chan struct{})
-				tr := newTrial(t, reply{pieces: []string{begin, world, world, ": x\n\n"}, gate: gate})
-				go func() {
-					gate <- struct{}{}
-					gate <- struct{}{}
-					time.Sleep(progressInterval / 2)
-					gate <- struct{}{}
-					time.Sleep(10 * time.Second)
-					gate <- struct{}{}
-				}()
+				tr := newTrial(t, reply{pieces: []string{firstLine, world, world, ": x\n\n"},
+					delays: []time.Duration{0, 0, progressInterval / 2, 10 * time.Second}})
 				if slow {
 					flushes := 0
 					tr.client.onFlush = func(string) {
@@ -101,24 +80,8 @@ func TestProgressOfAPause(t *testing.T) {
 func TestNodeIsDeclaredDead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate := make(chan struct{})
-		parts := []string{strings.Replace(hello, "Hello", `Hello\n`, 1)}
-		for range 100 {
-			parts = append(parts, world)
-		}
-		tr := newTrial(t, reply{pieces: append(parts, stop, usage, doneEvent), gate: gate})
-		stopped, fed := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(fed)
-			for {
-				time.Sleep(100 * time.Millisecond)
-				select {
-				case gate <- struct{}{}:
-				case <-stopped:
-					return
-				}
-			}
-		}()
+		tr := newTrial(t, reply{pieces: slices.Concat([]string{firstLine}, slices.Repeat([]string{world}, 100), []string{stop, usage, doneEvent}),
+			delays: []time.Duration{100 * time.Millisecond}})
 		tr.books.failing = ledger.ErrNotSettled
 		time.AfterFunc(3*time.Second, func() {
 			tr.books.mu.Lock()
@@ -126,19 +89,12 @@ func TestNodeIsDeclaredDead(t *testing.T) {
 			tr.books.lost = true
 		})
 		start := time.Now()
-		out := tr.run(askStream)
-		took := time.Since(start)
-		close(stopped)
-		<-fed
-		if out.err != nil || out.cut || took > 3*time.Second+progressInterval {
-			t.Fatalf("%+v after %s", out, took)
+		tr.mustRun(askStream)
+		if took := time.Since(start); took > 3*time.Second+progressInterval {
+			t.Errorf("it took %s", took)
 		}
-		tr.provider.mu.Lock()
-		left := tr.provider.left
-		tr.provider.mu.Unlock()
-		last := errorEvent((&upstream.Failure{Code: fault.ServiceUnavailable}).FaultInStream())
-		if got := tr.client.body(); left != 1 || !strings.HasSuffix(got, last) {
-			t.Errorf("the provider was left %d times, the client got %s", left, got)
+		if got := tr.client.body(); tr.provider.left != 1 || !strings.HasSuffix(got, errorEvent(fault.ServiceUnavailable)) {
+			t.Errorf("the provider was left %d times, the client got %s", tr.provider.left, got)
 		}
 		if s := tr.lines.Statuses()[0]; *s.SuccessRate != 1 {
 			t.Errorf("the line is to blame: success rate %g", *s.SuccessRate)

@@ -5,11 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/ledger"
-	"tollgate/internal/line"
-	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
 
@@ -69,9 +66,7 @@ func TestRefusalWithoutOutputIsFree(t *testing.T) {
 					t.Run(fmt.Sprintf("%s on %s, stream %v, %s", client, on, stream, c.name), func(t *testing.T) {
 						t.Parallel()
 						tr := newTrial(t, reply{pieces: refusedAnswer(on, stream, c.output, c.text)})
-						if out := tr.send(formCall(t, client, on, stream)); out.err != nil || out.cut {
-							t.Fatalf("%+v", out)
-						}
+						tr.mustSend(formCall(t, client, on, stream))
 						end := tr.books.ends[0]
 						if end.Outcome != ledger.Billed || int64(end.Cost) != c.cost {
 							t.Errorf("outcome %d, charged %s, want %d nano-dollars; the client got %s", end.Outcome, end.Cost, c.cost, tr.client.body())
@@ -79,45 +74,6 @@ func TestRefusalWithoutOutputIsFree(t *testing.T) {
 					})
 				}
 			}
-		}
-	}
-}
-
-// TestOverloadAsClientError checks in every form of lines that the next line answers if a provider
-// reports an overload as a client error.
-func TestOverloadAsClientError(t *testing.T) {
-	t.Parallel()
-	const words = `"type":"invalid_request_error","message":"Selected model is at capacity. Please try a different model."`
-	for _, on := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages} {
-		inStream := "data: {\"error\":{" + words + "}}\n\n"
-		switch on {
-		case wire.FormResponses:
-			failed := strings.Replace(fakeprovider.ResponsesObject("failed", "null"), `"code":"server_error","message":"The model failed."`,
-				`"code":"invalid_request_error",`+words, 1)
-			inStream = fakeprovider.ResponsesEvents(fakeprovider.ResponsesEvent("response.failed", `"response":`+failed)).Raw[0]
-		case wire.FormMessages:
-			inStream = fakeprovider.NativeEvent("error", `"error":{`+words+`}`)
-		}
-		for name, first := range map[string]reply{
-			"400":   {failure: upstream.Classify(400, "application/json", []byte(`{"error":{`+words+`}}`), nil)},
-			"event": {pieces: []string{inStream}},
-		} {
-			t.Run(fmt.Sprintf("%s %s", on, name), func(t *testing.T) {
-				t.Parallel()
-				events, _ := goodStream(on)
-				tr := newTrial(t, first, reply{pieces: events})
-				c := formCall(t, on, on, true)
-				c.Snapshot = twoLines(t, on)
-				c.Model, _ = c.Snapshot.Model("swift-1")
-				if out := tr.send(c); out.err != nil || out.cut {
-					t.Fatalf("%+v", out)
-				}
-				end := tr.books.ends[0]
-				attempts, _ := end.Attempts.([]line.AttemptRecord)
-				if end.Line != "second" || len(attempts) != 2 || attempts[0].Code != string(fault.UpstreamBusy) {
-					t.Errorf("line %s, attempts %+v", end.Line, attempts)
-				}
-			})
 		}
 	}
 }

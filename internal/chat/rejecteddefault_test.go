@@ -2,26 +2,24 @@ package chat
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/ledger"
-	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/translate"
 )
 
 // TestAddedFieldsAreTheLines checks that the rejection of a field added by the gateway counts
 // against the line.
 func TestAddedFieldsAreTheLines(t *testing.T) {
 	t.Parallel()
-	rejected := func(param, code string) *upstream.Failure {
-		return upstream.Classify(400, "application/json", fmt.Appendf(nil,
-			`{"error":{"message":"Unsupported: %s","type":"invalid_request_error","param":%q,"code":%q}}`, param, param, code), nil)
+	rejected := func(param, code string) reply {
+		return rejecting(`"message":"Unsupported: %s","type":"invalid_request_error","param":%q,"code":%q`, param, param, code)
 	}
 	for _, c := range []struct {
 		client, on  wire.Form
@@ -42,9 +40,9 @@ func TestAddedFieldsAreTheLines(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s on %s, %s", c.client, c.on, c.param), func(t *testing.T) {
 			t.Parallel()
-			replies := []reply{{failure: rejected(c.param, c.code)}}
+			replies := []reply{rejected(c.param, c.code)}
 			if c.on == wire.FormChat && c.param == "max_tokens" { // repeated with the other field, also rejected
-				replies = append(replies, reply{failure: rejected("max_completion_tokens", c.code)})
+				replies = append(replies, rejected("max_completion_tokens", c.code))
 			}
 			tr := newTrial(t, replies...)
 			out := tr.send(formCall(t, c.client, c.on, c.stream))
@@ -52,7 +50,7 @@ func TestAddedFieldsAreTheLines(t *testing.T) {
 			if c.added {
 				want = fault.UpstreamUnavailable
 			}
-			f := faultOf(t, out, want)
+			f := wantFault(t, out, want)
 			tr.want(ledger.Failed, "0", f.Status(), want)
 		})
 	}
@@ -69,16 +67,15 @@ func TestRejectionsNameTheClientsFields(t *testing.T) {
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
-			tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", fmt.Appendf(nil,
-				`{"error":{"message":"No.","type":"invalid_request_error","param":%q,"code":"invalid_value"}}`, param), nil)})
-			if f := faultOf(t, tr.send(formCall(t, wire.FormChat, wire.FormResponses, false)), "invalid_value"); f.Param != want {
+			tr := newTrial(t, rejecting(`"message":"No.","type":"invalid_request_error","param":%q,"code":"invalid_value"`, param))
+			if f := wantFault(t, tr.send(formCall(t, wire.FormChat, wire.FormResponses, false)), "invalid_value"); f.Param != want {
 				t.Errorf("param %q, want %q", f.Param, want)
 			}
 		})
 	}
-	tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", []byte(
-		`{"error":{"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded","param":"input"}}`), nil)})
-	f := faultOf(t, tr.send(formCall(t, wire.FormMessages, wire.FormResponses, false)), "context_length_exceeded")
+	tr := newTrial(t, rejecting(
+		`"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded","param":"input"`))
+	f := wantFault(t, tr.send(formCall(t, wire.FormMessages, wire.FormResponses, false)), "context_length_exceeded")
 	if f.Message() != "prompt is too long: Your input exceeds the context window of this model." {
 		t.Error(f.Message())
 	}
@@ -93,18 +90,10 @@ func thinker(t testing.TB, client wire.Form) func(body string) AcceptedRequest {
 	c.Model = &model
 	return func(body string) AcceptedRequest {
 		t.Helper()
-		if body == "" {
-			return c
-		}
-		r, err := messages.Open([]byte(body))
-		if err == nil {
-			err = r.Check()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
 		c := c
-		c.Body = r
+		if body != "" {
+			c.Body = checked(t, wire.FormMessages, body)
+		}
 		return c
 	}
 }
@@ -136,10 +125,9 @@ func TestRejectedFieldsAreRemembered(t *testing.T) {
 			t.Parallel()
 			var replies []reply
 			for _, field := range c.refused {
-				replies = append(replies, reply{failure: upstream.Classify(400, "application/json", fmt.Appendf(nil,
-					`{"error":{"message":"No.","type":"invalid_request_error","param":%q,"code":"unsupported_value"}}`, field[0]), nil)})
+				replies = append(replies, rejecting(`"message":"No.","type":"invalid_request_error","param":%q,"code":"unsupported_value"`, field[0]))
 			}
-			good := reply{pieces: []string{goodWhole(wire.FormResponses)}}
+			good := good(wire.FormResponses, false)
 			tr := newTrial(t, append(replies, good, good)...)
 			call := thinker(t, c.client)
 			out := tr.send(call(c.body))
@@ -152,12 +140,10 @@ func TestRejectedFieldsAreRemembered(t *testing.T) {
 			if out.err != nil {
 				t.Fatal(out.err)
 			}
-			tr.want(ledger.Billed, costUsage, 200, "")
+			tr.want(ledger.Billed, costGood, 200, "")
 			later := newTrial(t)
 			later.provider, later.lines = tr.provider, tr.lines
-			if out := later.send(call(c.body)); out.err != nil {
-				t.Fatal(out.err)
-			}
+			later.mustSend(call(c.body))
 			calls := tr.provider.calls
 			if len(calls) != len(c.refused)+2 {
 				t.Fatalf("%d calls", len(calls))
@@ -187,9 +173,7 @@ func TestForeignReasoningIsLeftOut(t *testing.T) {
 	first := newTrial(t, reply{pieces: []string{fakeprovider.ResponsesObject("completed", `{"input_tokens":5,"output_tokens":2}`,
 		`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"`+encrypted+`"}`,
 		fakeprovider.ResponsesMessage("hello"))}})
-	if out := first.send(call("")); out.err != nil {
-		t.Fatal(out.err)
-	}
+	first.mustSend(call(""))
 	var answer struct{ Content []struct{ Signature string } }
 	if err := json.Unmarshal([]byte(first.client.body()), &answer); err != nil || len(answer.Content) == 0 {
 		t.Fatal(err, first.client.body())
@@ -197,17 +181,12 @@ func TestForeignReasoningIsLeftOut(t *testing.T) {
 	body := fmt.Sprintf(`{"model":"swift-1","max_tokens":100,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[
 		{"type":"thinking","thinking":"Hm.","signature":%q},{"type":"text","text":"hello"}]},{"role":"user","content":"again"}]}`,
 		answer.Content[0].Signature)
-	good := reply{pieces: []string{goodWhole(wire.FormResponses)}}
-	tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", []byte(
-		`{"error":{"message":"No.","type":"invalid_request_error","code":"invalid_encrypted_content"}}`), nil)}, good, good)
-	if out := tr.send(call(body)); out.err != nil {
-		t.Fatal(out.err)
-	}
+	good := good(wire.FormResponses, false)
+	tr := newTrial(t, rejecting(`"message":"No.","type":"invalid_request_error","code":"invalid_encrypted_content"`), good, good)
+	tr.mustSend(call(body))
 	later := newTrial(t)
 	later.provider, later.lines = tr.provider, tr.lines
-	if out := later.send(call(body)); out.err != nil {
-		t.Fatal(out.err)
-	}
+	later.mustSend(call(body))
 	for i, has := range []bool{true, false, true} {
 		if sent := string(tr.provider.calls[i].Body.Bytes()); strings.Contains(sent, encrypted) != has || !strings.Contains(sent, `"include"`) {
 			t.Errorf("call %d: %s", i, sent)
@@ -220,21 +199,13 @@ func TestForeignReasoningIsLeftOut(t *testing.T) {
 // gets the rejection of the tool.
 func TestForcedToolsOfModelsThatThink(t *testing.T) {
 	t.Parallel()
-	providers := map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}}
-	doc, _, err := catalog.Parse([]byte(`
+	s := snapshotOf(t, `
 models: [{id: swift-1, kind: chat, reasoning: true, context_window: 100000, max_output_tokens: 1000, price: {input: 1, output: 10}}]
-lines: [{id: only, provider: script, base_url: "https://api.moonshot.ai/v1", models: {swift-1: kimi}}]`), providers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := catalog.NewSnapshot(1, doc, providers, func(string) (string, bool) { return "", false })
+lines: [{id: only, provider: script, base_url: "https://api.moonshot.ai/v1", models: {swift-1: kimi}}]`, wire.FormChat)
 	const body = `{"model":"swift-1","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f"}}],` +
 		`"tool_choice":"required"}`
-	refuses := func(message string) reply {
-		return reply{failure: upstream.Classify(400, "application/json", fmt.Appendf(nil,
-			`{"error":{"message":%q,"type":"invalid_request_error"}}`, message), nil)}
-	}
-	good := reply{pieces: []string{goodWhole(wire.FormChat)}}
+	refuses := func(message string) reply { return rejecting(`"message":%q,"type":"invalid_request_error"`, message) }
+	good := good(wire.FormChat, false)
 	never, tool := refuses("unsupported parameter `thinking`"), refuses("Thinking mode does not support this tool_choice")
 	for name, c := range map[string]struct {
 		replies []reply
@@ -265,6 +236,44 @@ lines: [{id: only, provider: script, base_url: "https://api.moonshot.ai/v1", mod
 				if strings.Contains(string(sent.Body.Bytes()), `"thinking":{"type":"disabled"}`) != c.calm[i] {
 					t.Errorf("call %d: %s", i, sent.Body)
 				}
+			}
+		})
+	}
+}
+
+// TestTranslationErrorsNameClientFields checks the errors of a request that is translated twice. An
+// error of the second translator must name a field of the client's form.
+func TestTranslationErrorsNameClientFields(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		body     string
+		lineForm wire.Form
+		param    string
+	}{
+		"image": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_image",` +
+			`"image_url":"data:image/bmp;base64,eA=="}]}]}`, wire.FormMessages, "input"},
+		"file": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_file","filename":"a.txt",` +
+			`"file_data":"data:text/plain;base64,eA=="}]}]}`, wire.FormMessages, "input"},
+		"tool":   {`{"model":"swift-1","input":"hi","tools":[{"type":"function","name":"f","parameters":7}]}`, wire.FormMessages, "tools"},
+		"effort": {`{"model":"swift-1","input":"hi","reasoning":{"effort":"huge"}}`, wire.FormMessages, "reasoning"},
+		"schema": {`{"model":"swift-1","input":"hi","text":{"format":{"type":"json_schema","name":"x","schema":7}}}`,
+			wire.FormMessages, "text"},
+		"first step": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]}`,
+			wire.FormMessages, "input[0].content[0].file_url"},
+		"one step": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"nobody_knows"}]}]}`, wire.FormChat,
+			"input[0].content[0].type"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := translate.New(checked(t, wire.FormResponses, c.body), c.lineForm, wire.Identity{}).Body(
+				wire.Translation{Edits: wire.Edits{Model: "vendor-model"}, MaxOutput: 100})
+			var f *fault.Error
+			if !errors.As(err, &f) {
+				t.Fatal(err)
+			}
+			if f.Code != fault.InvalidRequest || f.Param != c.param || !strings.Contains(f.Message(), "`"+c.param+"`") ||
+				strings.Contains(f.Message(), "messages[") {
+				t.Errorf("got %v, param %q; want %q", err, f.Param, c.param)
 			}
 		})
 	}

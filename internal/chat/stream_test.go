@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,11 +11,8 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
-	"tollgate/internal/line"
 	"tollgate/internal/upstream"
 )
-
-type attemptRow = line.AttemptRecord
 
 func TestStream(t *testing.T) {
 	t.Parallel()
@@ -78,9 +74,7 @@ func TestStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := newTrial(t, reply{pieces: test.pieces})
-			if out := tr.run(test.body); out.err != nil || out.cut {
-				t.Fatalf("%+v", out)
-			}
+			tr.mustRun(test.body)
 			tr.want(ledger.Billed, test.cost, 200, "")
 			if got := tr.client.body(); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
@@ -104,35 +98,19 @@ func TestStream(t *testing.T) {
 
 func TestStreamGoesOutAsItComes(t *testing.T) {
 	t.Parallel()
-	gate := make(chan struct{})
-	tr := newTrial(t, reply{pieces: []string{role, hello + world + world, world, stop, usage, doneEvent}, gate: gate})
-	var got []string
-	seen := make(chan struct{})
-	tr.client.onFlush = func(sent string) {
-		got = append(got, sent)
-		seen <- struct{}{}
-	}
-	go func() {
-		gate <- struct{}{}
-		gate <- struct{}{} // the first token and the events sent with it
-		<-seen
-		gate <- struct{}{}
-		<-seen
-		gate <- struct{}{} // the finish waits for the end
-		gate <- struct{}{}
-		gate <- struct{}{}
-		<-seen
-	}()
-	// The line has error sentences, so the beginning waits for more text.
-	tr.provider.replies[0].pieces[1] = strings.Replace(tr.provider.replies[0].pieces[1], "Hello", `Hello\n`, 1)
-	if out := tr.run(askStream); out.err != nil || out.cut {
-		t.Fatalf("%+v", out)
-	}
-	first := strings.Replace(hello, "Hello", `Hello\n`, 1)
-	want := []string{toClient(role, first, world, world), toClient(world), toClient(stop, doneEvent)}
-	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
-		t.Errorf("writes %q\nwant   %q", got, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTrial(t, reply{pieces: []string{role, firstLine + world + world, world, stop, usage, doneEvent},
+			delays: []time.Duration{time.Second}})
+		var got []string
+		start := time.Now()
+		tr.client.onFlush = func(sent string) { got = append(got, time.Since(start).String()+" "+sent) }
+		tr.mustRun(askStream)
+		// The events before the first token are sent with it, and the finish waits for the end.
+		want := []string{"2s " + toClient(role, firstLine, world, world), "3s " + toClient(world), "6s " + toClient(stop, doneEvent)}
+		if !slices.Equal(got, want) {
+			t.Errorf("writes %q\nwant   %q", got, want)
+		}
+	})
 }
 
 // TestFirstTokenIsReported checks that FirstToken is called once for a stream, however it ends, and
@@ -145,7 +123,7 @@ func TestFirstTokenIsReported(t *testing.T) {
 		calls  []string
 	}{
 		"a stream":                    {askStream, []string{role, hello, stop, usage, doneEvent}, []string{"swift-1 5s"}},
-		"a stream that breaks off":    {askStream, []string{strings.Replace(hello, "Hello", `Hello\n`, 1), world}, []string{"swift-1 5s"}},
+		"a stream that breaks off":    {askStream, []string{firstLine, world}, []string{"swift-1 5s"}},
 		"a stream without an answer":  {askStream, []string{role}, nil},
 		"an answer that is no stream": {ask, []string{whole1}, nil},
 	} {
@@ -170,14 +148,11 @@ func TestFirstTokenIsReported(t *testing.T) {
 // call, and that no write splits an event.
 func TestBursts(t *testing.T) {
 	t.Parallel()
-	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	large := strings.Replace(world, "world", strings.Repeat("w", 3*packet), 1)
 	const words = 100
-	tr := newTrial(t, reply{pieces: []string{begin + strings.Repeat(world, words) + large + world + stop + usage + doneEvent}})
-	if out := tr.run(askStream); out.err != nil || out.cut {
-		t.Fatalf("%+v", out)
-	}
-	if got, want := tr.client.body(), toClient(begin, strings.Repeat(world, words), large, world, stop, doneEvent); got != want {
+	tr := newTrial(t, pieces(firstLine+strings.Repeat(world, words)+large+world+stop+usage+doneEvent))
+	tr.mustRun(askStream)
+	if got, want := tr.client.body(), toClient(firstLine, strings.Repeat(world, words), large, world, stop, doneEvent); got != want {
 		t.Errorf("got %s", got)
 	}
 	if n, most := len(tr.client.writes), words*len(world)/3000+5; n > most {
@@ -195,19 +170,15 @@ func TestBursts(t *testing.T) {
 func TestSlowClientIsNoIdleProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
-		tr := newTrial(t, reply{pieces: []string{begin, world, world + world + stop + usage + doneEvent}})
+		tr := newTrial(t, pieces(firstLine, world, world+world+stop+usage+doneEvent))
 		tr.client.onFlush = func(string) { time.Sleep(25 * time.Second) } // idle is 20s
-		if out := tr.run(askStream); out.err != nil || out.cut {
-			t.Fatalf("%+v", out)
-		}
+		tr.mustRun(askStream)
 		tr.want(ledger.Billed, costUsage, 200, "")
 	})
 }
 
 func TestStreamFailsBeforeItBegins(t *testing.T) {
 	t.Parallel()
-	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
 	filtered := strings.Replace(stop, `"stop"`, `"content_filter"`, 1)
 	for name, test := range map[string]struct {
 		reply reply
@@ -215,21 +186,22 @@ func TestStreamFailsBeforeItBegins(t *testing.T) {
 		lines int
 	}{
 		"nothing":       {reply{}, fault.UpstreamConnectionError, 2},
-		"only a role":   {reply{pieces: []string{role}}, fault.UpstreamConnectionError, 2},
-		"only done":     {reply{pieces: []string{doneEvent}}, fault.UpstreamConnectionError, 2},
-		"role and done": {reply{pieces: []string{role, doneEvent}}, fault.UpstreamConnectionError, 2},
-		"no content":    {reply{pieces: []string{role, stop, usage, doneEvent}}, fault.EmptyCompletion, 2},
-		"filtered":      {reply{pieces: []string{role, filtered, doneEvent}}, fault.ContentFilter, 1},
-		"error":         {reply{pieces: []string{role, busy}}, fault.UpstreamBusy, 2},
-		"no JSON":       {reply{pieces: []string{"data: oops\n\n"}}, fault.UpstreamUnavailable, 2},
-		"cut event":     {reply{pieces: []string{role, hello[:20]}}, fault.UpstreamConnectionError, 2},
+		"only a role":   {pieces(role), fault.UpstreamConnectionError, 2},
+		"only done":     {pieces(doneEvent), fault.UpstreamConnectionError, 2},
+		"role and done": {pieces(role, doneEvent), fault.UpstreamConnectionError, 2},
+		"no content":    {pieces(role, stop, usage, doneEvent), fault.EmptyCompletion, 2},
+		"filtered":      {pieces(role, filtered, doneEvent), fault.ContentFilter, 1},
+		"error":         {pieces(role, busyEvent), fault.UpstreamBusy, 2},
+		"no JSON":       {pieces("data: oops\n\n"), fault.UpstreamUnavailable, 2},
+		"cut event":     {pieces(role, hello[:20]), fault.UpstreamConnectionError, 2},
 		"reset":         {reply{pieces: []string{role}, err: errors.New("reset")}, fault.UpstreamConnectionError, 2},
-		"too large":     {reply{pieces: []string{"data: " + strings.Repeat("x", maxEvent+1)}}, fault.UpstreamUnavailable, 2},
+		"at the limit":  {pieces(role + strings.Replace(stop, `"stop"`, `"length"`, 1) + busyEvent), fault.UpstreamBusy, 1},
+		"too large":     {pieces("data: " + strings.Repeat("x", maxEvent+1)), fault.UpstreamUnavailable, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := newTrial(t, test.reply, test.reply)
-			f := faultOf(t, tr.run(askStream), test.code)
+			f := wantFault(t, tr.run(askStream), test.code)
 			tr.want(ledger.Failed, "0", f.Status(), test.code)
 			if len(tr.provider.calls) != test.lines || tr.client.status != 0 || tr.client.body() != "" {
 				t.Errorf("%d lines asked, client got %d %q", len(tr.provider.calls), tr.client.status, tr.client.body())
@@ -238,12 +210,14 @@ func TestStreamFailsBeforeItBegins(t *testing.T) {
 	}
 }
 
+// TestStreamBreaksOff checks that a stream has started with its first token, and that the number of
+// events received in one piece with the failure changes neither the client's answer nor the charge.
 func TestStreamBreaksOff(t *testing.T) {
 	t.Parallel()
-	begin := strings.Replace(hello, "Hello", `Hello\n`, 1) // too long for an error sentence
-	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
 	withheld := "data: {\"error\":{\"message\":\"Output blocked by content filtering policy\"}}\n\n"
-	early := strings.Replace(begin, `}]}`, `}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`, 1)
+	early := strings.Replace(firstLine, `}]}`, `}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`, 1)
+	named := "event: error\ndata: {\"message\":\"overloaded\",\"type\":\"overloaded_error\"}\n\n"
+	begun := toClient(role, firstLine)
 	for name, test := range map[string]struct {
 		pieces []string
 		err    error
@@ -251,99 +225,35 @@ func TestStreamBreaksOff(t *testing.T) {
 		sent   string
 		cost   string
 	}{
-		"end":          {[]string{role, begin}, nil, fault.UpstreamConnectionError, toClient(role, begin), costBoth},
-		"done":         {[]string{role, begin, doneEvent}, nil, fault.UpstreamConnectionError, toClient(role, begin), costBoth},
-		"half a frame": {[]string{role, begin, world[:30]}, nil, fault.UpstreamConnectionError, toClient(role, begin), costBoth},
-		"reset":        {[]string{role, begin}, errors.New("reset"), fault.UpstreamConnectionError, toClient(role, begin), costBoth},
-		"error":        {[]string{role, begin, busy}, nil, fault.UpstreamBusy, toClient(role, begin), costBoth},
-		"named error": {[]string{role, begin, "event: error\ndata: {\"message\":\"overloaded\",\"type\":\"overloaded_error\"}\n\n"}, nil,
-			fault.UpstreamBusy, toClient(role, begin), costBoth},
-		"withheld":     {[]string{role, begin, withheld}, nil, fault.ContentFilter, toClient(role, begin), costBoth},
-		"no JSON":      {[]string{role, begin, "data: oops\n\n"}, nil, fault.UpstreamUnavailable, toClient(role, begin), costBoth},
-		"usage seen":   {[]string{role, early, world}, nil, fault.UpstreamConnectionError, toClient(role, early, world), costUsage},
-		"after finish": {[]string{role, begin, stop, busy}, nil, fault.UpstreamBusy, toClient(role, begin), costBoth},
+		"end":                   {[]string{role, firstLine}, nil, fault.UpstreamConnectionError, begun, costBoth},
+		"done":                  {[]string{role, firstLine, doneEvent}, nil, fault.UpstreamConnectionError, begun, costBoth},
+		"half a frame":          {[]string{role, firstLine, world[:30]}, nil, fault.UpstreamConnectionError, begun, costBoth},
+		"reset":                 {[]string{role, firstLine}, errors.New("reset"), fault.UpstreamConnectionError, begun, costBoth},
+		"error":                 {[]string{role, firstLine, busyEvent}, nil, fault.UpstreamBusy, begun, costBoth},
+		"error at once":         {[]string{role + firstLine + busyEvent}, nil, fault.UpstreamBusy, begun, costBoth},
+		"named error":           {[]string{role, firstLine, named}, nil, fault.UpstreamBusy, begun, costBoth},
+		"withheld":              {[]string{role, firstLine, withheld}, nil, fault.ContentFilter, begun, costBoth},
+		"no JSON":               {[]string{role, firstLine, "data: oops\n\n"}, nil, fault.UpstreamUnavailable, begun, costBoth},
+		"no JSON at once":       {[]string{role + firstLine + "data: oops\n\n"}, nil, fault.UpstreamUnavailable, begun, costBoth},
+		"usage seen":            {[]string{role, early, world}, nil, fault.UpstreamConnectionError, toClient(role, early, world), costUsage},
+		"after finish":          {[]string{role, firstLine, stop, busyEvent}, nil, fault.UpstreamBusy, begun, costBoth},
+		"after finish, at once": {[]string{role + firstLine + stop + busyEvent}, nil, fault.UpstreamBusy, begun, costBoth},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			gate := make(chan struct{})
-			tr := newTrial(t, reply{pieces: test.pieces, gate: gate, err: test.err})
-			go func() {
-				for range test.pieces {
-					gate <- struct{}{}
-				}
-			}()
-			if out := tr.run(askStream); out.err != nil || out.cut {
-				t.Fatalf("%+v", out)
-			}
+			tr := newTrial(t, reply{pieces: test.pieces, err: test.err})
+			tr.mustRun(askStream)
 			tr.want(ledger.Billed, test.cost, 200, test.code)
 			if !tr.end().Streamed {
 				t.Error("the end does not say that the client saw a part")
 			}
-			want := test.sent + errorEvent((&upstream.Failure{Code: test.code}).FaultInStream())
-			if got := tr.client.body(); got != want {
+			if got, want := tr.client.body(), test.sent+errorEvent(test.code); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			if len(tr.provider.calls) != 1 {
 				t.Error("another line was asked after the first byte")
 			}
 		})
-	}
-}
-
-// TestStreamBreaksOffAtOnce checks that a stream has started with its first token, and that the
-// number of events received in one piece with the failure changes neither the client's answer nor
-// the charge.
-func TestStreamBreaksOffAtOnce(t *testing.T) {
-	t.Parallel()
-	begin := strings.Replace(hello, "Hello", `Hello\n`, 1) // too long for an error sentence
-	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
-	atLimit := strings.Replace(stop, `"stop"`, `"length"`, 1)
-	for name, test := range map[string]struct {
-		piece string
-		code  fault.Code
-		sent  string // empty: the client sees an error answer
-	}{
-		"error":             {role + begin + busy, fault.UpstreamBusy, toClient(role, begin)},
-		"no JSON":           {role + begin + "data: oops\n\n", fault.UpstreamUnavailable, toClient(role, begin)},
-		"behind the finish": {role + begin + stop + busy, fault.UpstreamBusy, toClient(role, begin)},
-		"without a token":   {role + atLimit + busy, fault.UpstreamBusy, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tr := newTrial(t, reply{pieces: []string{test.piece}})
-			out := tr.run(askStream)
-			if test.sent == "" {
-				f := faultOf(t, out, test.code)
-				tr.want(ledger.Failed, "0", f.Status(), test.code)
-				return
-			}
-			if out.err != nil || out.cut {
-				t.Fatalf("%+v", out)
-			}
-			tr.want(ledger.Billed, costBoth, 200, test.code)
-			if !tr.end().Streamed {
-				t.Error("the end does not say that the client saw a part")
-			}
-			want := test.sent + errorEvent((&upstream.Failure{Code: test.code}).FaultInStream())
-			if got := tr.client.body(); got != want {
-				t.Errorf("got  %s\nwant %s", got, want)
-			}
-		})
-	}
-}
-
-// TestErrorBesideAHeldToken checks that another line can answer if a failure follows tokens that
-// the gateway holds back, to find out whether they are an error sentence.
-func TestErrorBesideAHeldToken(t *testing.T) {
-	t.Parallel()
-	busy := "data: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n"
-	tr := newTrial(t, reply{pieces: []string{role + hello + busy}}, reply{pieces: []string{role, hello, world, stop, usage, doneEvent}})
-	if out := tr.run(askStream); out.err != nil || out.cut {
-		t.Fatalf("%+v", out)
-	}
-	tr.want(ledger.Billed, costUsage, 200, "")
-	if got, want := tr.client.body(), toClient(role, hello, world, stop, doneEvent); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
@@ -356,9 +266,7 @@ func TestMissingEndAfterTheFinish(t *testing.T) {
 				last.pieces = []string{role, hello, stop}
 				tr := newTrial(t, last)
 				start := time.Now()
-				if out := tr.run(askStream); out.err != nil || out.cut {
-					t.Fatalf("%+v", out)
-				}
+				tr.mustRun(askStream)
 				tr.want(ledger.Billed, costHello, 200, "")
 				if got := tr.client.body(); got != toClient(role, hello, stop, doneEvent) || time.Since(start) > finishWait {
 					t.Errorf("got %s after %s", got, time.Since(start))
@@ -373,32 +281,12 @@ func TestMissingEndAfterTheFinish(t *testing.T) {
 func TestCommentsAfterTheFinish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate := make(chan struct{})
-		parts := []string{role, hello, stop}
-		for range 1000 {
-			parts = append(parts, ": x\n\n")
-		}
-		tr := newTrial(t, reply{pieces: parts, gate: gate})
-		fed := make(chan struct{})
-		over, leave := context.WithCancel(t.Context())
-		go func() {
-			defer close(fed)
-			for range parts {
-				select {
-				case gate <- struct{}{}:
-				case <-over.Done():
-					return
-				}
-				time.Sleep(time.Second)
-			}
-		}()
+		tr := newTrial(t, reply{pieces: append([]string{role, hello, stop}, slices.Repeat([]string{": x\n\n"}, 1000)...),
+			delays: []time.Duration{time.Second}})
 		start := time.Now()
-		out := tr.run(askStream)
-		took := time.Since(start)
-		leave()
-		<-fed
-		if out.err != nil || out.cut || took > 3*time.Second+finishWait {
-			t.Fatalf("%+v after %s", out, took)
+		tr.mustRun(askStream)
+		if took := time.Since(start); took > 3*time.Second+finishWait {
+			t.Errorf("it took %s", took)
 		}
 		tr.want(ledger.Billed, costHello, 200, "")
 		if got := tr.client.body(); !strings.HasPrefix(got, toClient(role, hello, stop)) || !strings.HasSuffix(got, toClient(doneEvent)) {
@@ -409,7 +297,6 @@ func TestCommentsAfterTheFinish(t *testing.T) {
 
 func TestStreamTimeouts(t *testing.T) {
 	t.Parallel()
-	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	for name, test := range map[string]struct {
 		replies []reply
 		request time.Duration
@@ -417,10 +304,10 @@ func TestStreamTimeouts(t *testing.T) {
 		fail    bool
 	}{
 		"first token":               {[]reply{{pieces: []string{role, ": x\n\n"}, stall: true}, {stall: true}}, 0, 20 * time.Second, true},
-		"idle":                      {[]reply{{pieces: []string{begin, world}, stall: true}}, 0, 20 * time.Second, false},
+		"idle":                      {[]reply{{pieces: []string{firstLine, world}, stall: true}}, 0, 20 * time.Second, false},
 		"request, before the token": {[]reply{{stall: true}}, 5 * time.Second, 5 * time.Second, true},
-		"request, after the token":  {[]reply{{pieces: []string{begin}, stall: true}}, 5 * time.Second, 5 * time.Second, false},
-		"second line within the time": {[]reply{{stall: true}, {pieces: []string{begin}, stall: true}}, 15 * time.Second,
+		"request, after the token":  {[]reply{{pieces: []string{firstLine}, stall: true}}, 5 * time.Second, 5 * time.Second, false},
+		"second line within the time": {[]reply{{stall: true}, {pieces: []string{firstLine}, stall: true}}, 15 * time.Second,
 			15 * time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -441,7 +328,7 @@ func TestStreamTimeouts(t *testing.T) {
 				if e := tr.end(); out.err != nil || out.cut || e.Outcome != ledger.Billed || e.Code != "upstream_timeout" || e.Cost == 0 {
 					t.Errorf("%+v, end %+v", out, e)
 				}
-				if got := tr.client.body(); !strings.HasSuffix(got, errorEvent((&upstream.Failure{Code: fault.UpstreamTimeout}).FaultInStream())) {
+				if got := tr.client.body(); !strings.HasSuffix(got, errorEvent(fault.UpstreamTimeout)) {
 					t.Errorf("got %s", got)
 				}
 				// A silent line is at fault, but not a line whose request ran out of time.
@@ -459,40 +346,32 @@ func TestStreamTimeouts(t *testing.T) {
 
 func TestStreamThatCannotBeSettled(t *testing.T) {
 	t.Parallel()
-	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	for _, failing := range []error{ledger.ErrUnknown, ledger.ErrNotSettled} {
-		gate := make(chan struct{})
-		tr := newTrial(t, reply{pieces: []string{begin, stop, usage, doneEvent}, gate: gate})
+		tr := newTrial(t, pieces(firstLine, stop, usage, doneEvent))
 		tr.books.failing = failing
-		go func() {
-			for range 4 {
-				gate <- struct{}{}
-			}
-		}()
 		out := tr.run(askUsage)
 		got := tr.client.body()
 		if !out.cut || strings.Contains(got, "stop") || strings.Contains(got, "usage\"") || strings.Contains(got, "[DONE]") ||
 			!strings.Contains(got, `"code":"service_unavailable"`) {
 			t.Errorf("%+v, client got %s", out, got)
 		}
-	}
-	// All of it came at once, so nothing was sent yet.
-	tr := newTrial(t, reply{pieces: []string{begin + stop + usage + doneEvent}})
-	tr.books.failing = ledger.ErrNotSettled
-	wantFault(t, tr.run(askStream), fault.ServiceUnavailable)
-	if tr.client.status != 0 {
-		t.Error("a status was written")
-	}
-	tr = newTrial(t, reply{pieces: []string{begin + stop + usage + doneEvent}})
-	tr.books.failing = ledger.ErrUnknown
-	if out := tr.run(askStream); !out.cut || tr.client.status != 0 {
-		t.Errorf("%+v, status %d", out, tr.client.status)
+		// All of it came at once, so nothing was sent yet.
+		tr = newTrial(t, pieces(firstLine+stop+usage+doneEvent))
+		tr.books.failing = failing
+		out = tr.run(askStream)
+		if errors.Is(failing, ledger.ErrNotSettled) {
+			wantFault(t, out, fault.ServiceUnavailable)
+		} else if !out.cut {
+			t.Errorf("%+v", out)
+		}
+		if tr.client.status != 0 {
+			t.Error("a status was written")
+		}
 	}
 }
 
 func TestClientLeavesAStream(t *testing.T) {
 	t.Parallel()
-	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	for name, test := range map[string]struct {
 		pieces  []string
 		outcome ledger.Outcome
@@ -501,17 +380,15 @@ func TestClientLeavesAStream(t *testing.T) {
 	}{
 		"before the head":  {nil, ledger.Closed, 499, "0"},
 		"before the token": {[]string{role}, ledger.Closed, 499, "0"},
-		"after the token":  {[]string{role, begin}, ledger.Billed, 200, costBoth},
-		"after the finish": {[]string{role, begin, stop}, ledger.Billed, 200, costBoth},
-		"after the usage":  {[]string{role, begin, stop, usage}, ledger.Billed, 200, costUsage},
+		"after the token":  {[]string{role, firstLine}, ledger.Billed, 200, costBoth},
+		"after the finish": {[]string{role, firstLine, stop}, ledger.Billed, 200, costBoth},
+		"after the usage":  {[]string{role, firstLine, stop, usage}, ledger.Billed, 200, costUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				tr := newTrial(t, reply{pieces: test.pieces, stall: true})
-				ctx, leave := context.WithCancel(context.Background())
-				tr.ctx = ctx
-				time.AfterFunc(time.Second, leave)
+				tr.leaveAfter(time.Second)
 				if out := tr.run(askStream); !out.cut {
 					t.Errorf("%+v", out)
 				}
@@ -529,14 +406,8 @@ func TestClientLeavesAStream(t *testing.T) {
 
 func TestClientThatStopsReading(t *testing.T) {
 	t.Parallel()
-	begin := strings.Replace(hello, "Hello", `Hello\n`, 1)
-	gate := make(chan struct{})
-	tr := newTrial(t, reply{pieces: []string{begin, world, world, stop}, gate: gate})
+	tr := newTrial(t, pieces(firstLine, world, world, stop))
 	tr.client.failing = errors.New("i/o timeout")
-	go func() {
-		gate <- struct{}{}
-		gate <- struct{}{}
-	}()
 	if out := tr.run(askStream); !out.cut {
 		t.Errorf("%+v", out)
 	}

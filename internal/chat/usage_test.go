@@ -1,7 +1,7 @@
 package chat
 
 import (
-	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -166,11 +166,8 @@ func playReporting(t *testing.T, client, on wire.Form, early, late, end string) 
 			r.pieces, r.stall = events[:begun], end == isLeft
 		}
 		tr = newTrial(t, r)
-		ctx, leave := context.WithCancel(t.Context())
-		defer leave()
-		tr.ctx = ctx
 		if end == isLeft {
-			time.AfterFunc(time.Second, leave)
+			tr.leaveAfter(time.Second)
 		}
 		out := tr.send(formCall(t, client, on, true))
 		code := map[string]fault.Code{isLeft: fault.ClientClosed, breaksOff: fault.UpstreamConnectionError}[end]
@@ -193,12 +190,9 @@ func TestZerosBesideTheFinish(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rest.pieces = events[:begun+1]
 				tr := newTrial(t, rest)
-				ctx, leave := context.WithCancel(t.Context())
-				defer leave()
-				tr.ctx = ctx
 				code := fault.Code("")
 				if name == "left" {
-					time.AfterFunc(time.Second, leave)
+					tr.leaveAfter(time.Second)
 					code = fault.ClientClosed
 				}
 				tr.run(askStream)
@@ -226,9 +220,7 @@ func TestClientsSeeWhatTheyPay(t *testing.T) {
 			t.Parallel()
 			events, _ := reportingStream(wire.FormChat, test.early, test.late)
 			tr := newTrial(t, reply{pieces: events})
-			if out := tr.run(askUsage); out.err != nil || out.cut {
-				t.Fatalf("%+v", out)
-			}
+			tr.mustRun(askUsage)
 			got := tr.client.body()
 			if last := got[strings.LastIndex(got, `"usage":{`):]; !strings.HasPrefix(last, test.want) ||
 				!strings.HasSuffix(last, "}\n\n"+doneEvent) {
@@ -247,9 +239,9 @@ func TestUsageOfWholeAnswers(t *testing.T) {
 		want                       ledger.Tokens
 	}{
 		"zero":                     {0, 0, 0, ledger.Tokens{}},
-		"negative":                 {-5, -5, -5, ledger.Tokens{Prompt: 8, Completion: 1}},
+		"negative":                 {-5, -5, -5, ledger.Tokens{Prompt: 8, Completion: 3}},
 		"negative prompt":          {-5, 0, 10, ledger.Tokens{Prompt: 8, Completion: 10}},
-		"negative completion":      {100, 0, -5, ledger.Tokens{Prompt: 100, Completion: 1}},
+		"negative completion":      {100, 0, -5, ledger.Tokens{Prompt: 100, Completion: 3}},
 		"negative cached part":     {100, -40, 10, ledger.Tokens{Prompt: 100, Completion: 10}},
 		"no completion, says it":   {100, 0, 0, ledger.Tokens{Prompt: 100}},
 		"more cached than prompts": {100, 900, 10, ledger.Tokens{Prompt: 100, Cached: 100, Completion: 10}},
@@ -261,10 +253,8 @@ func TestUsageOfWholeAnswers(t *testing.T) {
 				if on == wire.FormMessages && test.cached > test.prompt { // it has no such thing: both are parts
 					usage = reportedUsage(on, test.prompt, test.prompt, test.completion)
 				}
-				tr := newTrial(t, reply{pieces: []string{withUsage(on, usage)}})
-				if out := tr.send(formCall(t, client, on, false)); out.err != nil || out.cut {
-					t.Fatalf("%+v", out)
-				}
+				tr := newTrial(t, pieces(withUsage(t, on, usage)))
+				tr.mustSend(formCall(t, client, on, false))
 				if e := tr.end(); e.Tokens != test.want || int64(e.Cost) != test.want.Prompt*1000+test.want.Completion*10_000 {
 					t.Errorf("charged %s for %+v; want %+v", e.Cost, e.Tokens, test.want)
 				}
@@ -273,25 +263,23 @@ func TestUsageOfWholeAnswers(t *testing.T) {
 	}
 }
 
-// withUsage is a good answer of a form with a usage.
-func withUsage(on wire.Form, usage string) string {
-	body, name := goodWhole(on), `"usage":`
+// withUsage returns a good answer of a form with a usage object.
+func withUsage(t *testing.T, on wire.Form, usage string) string {
+	t.Helper()
+	var answer map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(good(on, false).pieces[0]), &answer); err != nil {
+		t.Fatal(err)
+	}
+	name := "usage"
 	if on == wire.FormGemini {
-		name = `"usageMetadata":`
+		name = "usageMetadata"
 	}
-	before, after, _ := strings.Cut(body, name)
-	depth, end := 0, 0
-	for i, c := range after {
-		if c == '{' {
-			depth++
-		} else if c == '}' {
-			if depth--; depth == 0 {
-				end = i + 1
-				break
-			}
-		}
+	answer[name] = json.RawMessage(usage)
+	body, err := json.Marshal(answer)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return before + name + usage + after[end:]
+	return string(body)
 }
 
 // TestProgressOfPlaceholders checks that the charge after a node's death ignores placeholders too.
@@ -308,15 +296,8 @@ func TestProgressOfPlaceholders(t *testing.T) {
 		} {
 			events, begun := reportingStream(on, reportedUsage(on, test.prompt, 0, test.completion), "")
 			synctest.Test(t, func(t *testing.T) {
-				gate := make(chan struct{})
-				tr := newTrial(t, reply{pieces: slices.Concat(events[:begun], []string{": x\n\n"}), gate: gate})
-				go func() {
-					for range begun {
-						gate <- struct{}{}
-					}
-					time.Sleep(progressInterval + time.Second)
-					gate <- struct{}{}
-				}()
+				tr := newTrial(t, reply{pieces: slices.Concat(events[:begun], []string{": x\n\n"}),
+					delays: append(make([]time.Duration, begun), progressInterval+time.Second)})
 				tr.send(formCall(t, client, on, true))
 				if len(tr.books.progress) != 1 {
 					t.Fatalf("%d notes of progress", len(tr.books.progress))
@@ -328,4 +309,49 @@ func TestProgressOfPlaceholders(t *testing.T) {
 			})
 		}
 	})
+}
+
+// oddUsage is a usage object of a form whose counts have odd values.
+func oddUsage(on wire.Form, prompt, completion string) string {
+	switch on {
+	case wire.FormResponses, wire.FormMessages:
+		return fmt.Sprintf(`{"input_tokens":%s,"output_tokens":%s,"input_tokens_details":%[1]s,"cache_creation":%[1]s,`+
+			`"server_tool_use":%[1]s,"iterations":%[2]s}`, prompt, completion)
+	case wire.FormGemini:
+		return fmt.Sprintf(`{"promptTokenCount":%s,"candidatesTokenCount":%s,"promptTokensDetails":%[1]s,"thoughtsTokenCount":null}`,
+			prompt, completion)
+	}
+	return fmt.Sprintf(`{"prompt_tokens":%s,"completion_tokens":%s,"prompt_tokens_details":%[1]s,"plugins":%[1]s,"cost":%[1]s}`,
+		prompt, completion)
+}
+
+// TestOddUsage checks that the gateway counts tokens itself if a provider's counts are not numbers,
+// and that no number makes an answer free or breaks the settlement.
+func TestOddUsage(t *testing.T) {
+	t.Parallel()
+	for value, isCount := range map[string]bool{
+		`"100"`: false, `""`: false, `null`: false, `true`: false, `{"a":1}`: false, `[1]`: false, `{}`: false, `[[[[[[7]]]]]]`: false,
+		`-1`: false, `-1e300`: false, `{"total":{"a":[1e9]}}`: false,
+		`1e999`: true, `99999999999999999999999`: true, `9223372036854775808`: true, `1.8e308`: true,
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			eachPair(t, func(t *testing.T, client, on wire.Form) {
+				usage := oddUsage(on, value, value)
+				check := func(how string, e ledger.End) {
+					got := e.Tokens
+					if got.Prompt <= 0 || got.Completion <= 0 || e.Cost <= 0 ||
+						!isCount && got != (ledger.Tokens{Prompt: 8, Completion: 3}) {
+						t.Errorf("%s: %+v, cost %s", how, got, e.Cost)
+					}
+				}
+				for _, end := range []string{isWhole, breaksOff, isLeft} {
+					check(end, playReporting(t, client, on, usage, usage, end).end())
+				}
+				tr := newTrial(t, pieces(withUsage(t, on, usage)))
+				tr.mustSend(formCall(t, client, on, false))
+				check("in one piece", tr.end())
+			})
+		})
+	}
 }

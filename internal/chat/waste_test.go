@@ -10,19 +10,17 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
-	"tollgate/internal/line"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 )
 
-// attemptTokens returns the token counts of a request's attempts.
-func attemptTokens(e ledger.End) []upstream.TokenCounts {
-	attempts, _ := e.Attempts.([]line.AttemptRecord)
-	out := make([]upstream.TokenCounts, len(attempts))
-	for i, a := range attempts {
-		out[i] = a.TokenCounts
+// tokensOfAttempts returns the token counts of the request's attempts.
+func (tr *testRequest) tokensOfAttempts() (counts []upstream.TokenCounts) {
+	tr.t.Helper()
+	for _, a := range tr.attempts() {
+		counts = append(counts, a.TokenCounts)
 	}
-	return out
+	return counts
 }
 
 // TestFailedAttemptsAreCounted checks that an attempt's record has its uncharged usage at the
@@ -38,7 +36,6 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	report := `data: {"choices":[],` + usageMember + "}\n\n"
 	rejected := upstream.Fail(fault.UpstreamBusy, errors.New("busy"))
 	rejected.Used = used
-	failure := `data: {"error":{"message":"slow down","code":"rate_limit_exceeded"}}` + "\n\n"
 	for name, test := range map[string]struct {
 		first  reply
 		stream bool
@@ -46,20 +43,20 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	}{
 		"error status":           {first: reply{failure: rejected}, want: used},
 		"error status, streamed": {first: reply{failure: rejected}, stream: true, want: used},
-		"empty":                  {first: reply{pieces: []string{answer(`""`, ","+usageMember)}}, want: used},
-		"empty, no usage":        {first: reply{pieces: []string{answer(`""`, "")}}},
-		"error sentence":         {first: reply{pieces: []string{answer(`"service overloaded"`, ","+usageMember)}}, want: used},
+		"empty":                  {first: pieces(answer(`""`, ","+usageMember)), want: used},
+		"empty, no usage":        {first: pieces(answer(`""`, ""))},
+		"error sentence":         {first: pieces(answer(`"service overloaded"`, ","+usageMember)), want: used},
 		"error inside":           {first: reply{pieces: []string{`{"error":{"message":"x","code":503},` + usageMember + `}`}}, want: used},
-		"no JSON":                {first: reply{pieces: []string{"oops"}}},
-		"stream, empty":          {first: reply{pieces: []string{role, stop, report, doneEvent}}, stream: true},
+		"no JSON":                {first: pieces("oops")},
+		"stream, empty":          {first: pieces(role, stop, report, doneEvent), stream: true},
 		"stream, empty with usage": {
-			first:  reply{pieces: []string{role, strings.Replace(stop, `"choices"`, usageMember+`,"choices"`, 1), doneEvent}},
+			first:  pieces(role, strings.Replace(stop, `"choices"`, usageMember+`,"choices"`, 1), doneEvent),
 			stream: true, want: used},
-		"stream, error sentence": {first: reply{pieces: []string{role, withText("service overloaded"), stop}}, stream: true,
+		"stream, error sentence": {first: pieces(role, withText("service overloaded"), stop), stream: true,
 			want: upstream.TokenCounts{Prompt: 8, Completion: 2}},
-		"stream, error behind a token": {first: reply{pieces: []string{role + hello + failure}}, stream: true,
+		"stream, error behind a token": {first: pieces(role + hello + busyEvent), stream: true,
 			want: upstream.TokenCounts{Prompt: 8, Completion: 1}},
-		"stream, error behind usage": {first: reply{pieces: []string{role + report + hello + failure}}, stream: true, want: used},
+		"stream, error behind usage": {first: pieces(role + report + hello + busyEvent), stream: true, want: used},
 		"stream, breaks behind a token": {first: reply{pieces: []string{role, hello}, err: errors.New("reset")}, stream: true,
 			want: upstream.TokenCounts{Prompt: 8, Completion: 1}},
 		"stream, breaks before a token": {first: reply{pieces: []string{role}, err: errors.New("reset")}, stream: true},
@@ -68,16 +65,14 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			body, good := ask, reply{pieces: []string{whole1}}
+			body, good := ask, pieces(whole1)
 			if test.stream {
-				body, good = askStream, reply{pieces: []string{role, hello, world, stop, usage, doneEvent}}
+				body, good = askStream, pieces(role, hello, world, stop, usage, doneEvent)
 			}
 			tr := newTrial(t, test.first, good)
-			if out := tr.run(body); out.err != nil || out.cut {
-				t.Fatalf("%+v", out)
-			}
+			tr.mustRun(body)
 			tr.want(ledger.Billed, costUsage, 200, "")
-			if got := attemptTokens(tr.end()); len(got) != 2 || got[0] != test.want || got[1] != (upstream.TokenCounts{}) {
+			if got := tr.tokensOfAttempts(); len(got) != 2 || got[0] != test.want || got[1] != (upstream.TokenCounts{}) {
 				t.Errorf("attempts %+v; want %+v for the first and none for the second", got, test.want)
 			}
 		})
@@ -91,10 +86,10 @@ func TestFailedAttemptsOfAllForms(t *testing.T) {
 		if client != wire.FormChat && client == on {
 			return // an empty answer passes through unchanged
 		}
-		body := strings.Replace(withUsage(on, reportedUsage(on, 70, 40, 7)), `"Hello"`, `""`, 1)
-		tr := newTrial(t, reply{pieces: []string{body}})
+		body := strings.Replace(withUsage(t, on, reportedUsage(on, 70, 40, 7)), `"all is well"`, `""`, 1)
+		tr := newTrial(t, pieces(body))
 		wantFault(t, tr.send(formCall(t, client, on, false)), fault.EmptyCompletion)
-		if got := attemptTokens(tr.end()); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}) {
+		if got := tr.tokensOfAttempts(); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}) {
 			t.Errorf("attempts %+v", got)
 		}
 	})
@@ -112,7 +107,6 @@ func (disconnectedContext) Err() error { return context.Canceled }
 func TestDiscardedAnswers(t *testing.T) {
 	t.Parallel()
 	used := upstream.TokenCounts{Prompt: 100, Completion: 10}
-	firstToken := strings.Replace(hello, "Hello", `Hello\n`, 1)
 	for name, test := range map[string]struct {
 		body   string
 		pieces []string
@@ -120,8 +114,8 @@ func TestDiscardedAnswers(t *testing.T) {
 	}{
 		"whole": {ask, []string{whole1}, used},
 		// the gateway does not wait for the usage
-		"a whole stream":   {askStream, []string{role, firstToken, stop, usage, doneEvent}, upstream.TokenCounts{Prompt: 8, Completion: 2}},
-		"part of a stream": {askStream, []string{role, firstToken}, upstream.TokenCounts{Prompt: 8, Completion: 2}},
+		"a whole stream":   {askStream, []string{role, firstLine, stop, usage, doneEvent}, upstream.TokenCounts{Prompt: 8, Completion: 2}},
+		"part of a stream": {askStream, []string{role, firstLine}, upstream.TokenCounts{Prompt: 8, Completion: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +125,7 @@ func TestDiscardedAnswers(t *testing.T) {
 				t.Fatalf("%+v", out)
 			}
 			tr.want(ledger.Closed, "0", 499, fault.ClientClosed)
-			if got := attemptTokens(tr.end()); len(got) != 1 || got[0] != test.want {
+			if got := tr.tokensOfAttempts(); len(got) != 1 || got[0] != test.want {
 				t.Errorf("attempts %+v; want %+v", got, test.want)
 			}
 		})
@@ -144,14 +138,12 @@ func TestDisconnectBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tr := newTrial(t, reply{pieces: []string{role, hello}, stall: true})
-		ctx, leave := context.WithCancel(t.Context())
-		tr.ctx = ctx
-		time.AfterFunc(time.Second, leave)
+		tr.leaveAfter(time.Second)
 		if out := tr.run(askStream); !out.cut {
 			t.Fatalf("%+v", out)
 		}
 		tr.want(ledger.Closed, "0", 499, fault.ClientClosed)
-		if got := attemptTokens(tr.end()); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 8, Completion: 1}) {
+		if got := tr.tokensOfAttempts(); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 8, Completion: 1}) {
 			t.Errorf("attempts %+v", got)
 		}
 	})

@@ -9,36 +9,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/completions"
-	"tollgate/internal/wire/messages"
-	"tollgate/internal/wire/responses"
 )
-
-// checked opens and checks a request of a form.
-func checked(t *testing.T, form wire.Form, body string) wire.Request {
-	t.Helper()
-	type request interface {
-		wire.Request
-		Check() error
-	}
-	var r request
-	var err error
-	switch form {
-	case wire.FormChat:
-		r, err = completions.Open([]byte(body))
-	case wire.FormResponses:
-		r, err = responses.Open([]byte(body))
-	default:
-		r, err = messages.Open([]byte(body))
-	}
-	if err == nil {
-		err = r.Check()
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", body, err)
-	}
-	return r
-}
 
 // TestCacheTimesHaveAPrice checks that a cache time of one hour has the price cache_write_1h,
 // wherever the mark is, and that any other time except the vendor's shortest needs a priced option.
@@ -145,5 +116,91 @@ func TestWritesWithoutTheirTimesCostTheLongest(t *testing.T) {
 				t.Errorf("%+v: %+v", c, i)
 			}
 		}
+	}
+}
+
+// TestValuesInsideFieldsArePriced checks that a factor of the catalog applies to the hold and to
+// the charge, and that an effort costs more only if the catalog sets a factor.
+func TestValuesInsideFieldsArePriced(t *testing.T) {
+	t.Parallel()
+	three := 3 * money.One
+	m := &catalog.Model{ID: "m", ContextWindow: 10_000, MaxOutputTokens: 100}
+	dollar, _ := money.ParsePrice("1")
+	m.Price.Rates = catalog.Rates{Input: dollar, Output: dollar, CachedInput: dollar, CacheWrite: dollar, CacheWrite1h: dollar}
+	m.Price.Options = map[string]map[string]money.Factor{
+		"reasoning.mode": {"pro": three}, "reasoning.effort": {"xhigh": three}, "background_options": {"x": three},
+	}
+	plain := catalog.Choice{}
+	usage := wire.Usage{Prompt: 100, Completion: 100}
+	for members, factor := range map[string]money.Amount{
+		`"reasoning":{"mode":"pro"}`: 3, `"reasoning":{"mode":"standard"}`: 1, `"reasoning":{"effort":"xhigh"}`: 3,
+		`"reasoning":{"effort":"low"}`: 1, `"background_options":"x"`: 3, `"reasoning":{"mode":null}`: 1,
+		`"prompt_cache_options":{"ttl":"30m"}`: 1,
+		// Without a price:
+		`"reasoning":{"mode":"max"}`: 0, `"reasoning":{"mode":"PRO"}`: 0, `"reasoning":{"mode":7}`: 0, `"reasoning":{"mode":{"pro":1}}`: 0,
+		`"prompt_cache_options":{"ttl":"12h"}`: 0, `"prompt_cache_options":{"ttl":["12h"]}`: 0,
+	} {
+		choice, routing := m.ChoiceOf(checked(t, wire.FormResponses, `{"input":"x",`+members+`}`).Params(), 0)
+		if factor == 0 {
+			if m.CheckPriced(choice) == nil {
+				t.Errorf("%s has no price, and is offered", members)
+			}
+			continue
+		}
+		if err := m.CheckPriced(choice); err != nil || len(routing) > 0 {
+			t.Errorf("%s: %v, routing %q", members, err, routing)
+		}
+		if got, want := m.Cost(usage, choice), factor*m.Cost(usage, plain); got != want {
+			t.Errorf("%s: charged %s, want %s", members, got, want)
+		}
+		bound := wire.PromptBound{TextBytes: 100}
+		if got, want := m.HighestCost(bound, 100, 1, choice), factor*m.HighestCost(bound, 100, 1, plain); got != want {
+			t.Errorf("%s: held %s, want %s", members, got, want)
+		}
+	}
+}
+
+// TestOtherShapesAreNotPassedOn checks that values of unexpected shape are not sent, because the
+// checks find nothing in them but a provider may.
+func TestOtherShapesAreNotPassedOn(t *testing.T) {
+	t.Parallel()
+	rest := map[wire.Form]string{
+		wire.FormChat:      `"messages":[{"role":"user","content":"x"}]`,
+		wire.FormResponses: `"input":"x"`,
+		wire.FormMessages:  `"max_tokens":5,"messages":[{"role":"user","content":"x"}]`,
+	}
+	refusal := func(form wire.Form, member string) (*fault.Error, error) {
+		r, err := open(form, "{"+rest[form]+","+member+"}")
+		if err == nil {
+			m := &catalog.Model{ID: "m"}
+			choice, _ := m.ChoiceOf(r.Params(), 0)
+			err = m.CheckPriced(choice)
+		}
+		var f *fault.Error
+		errors.As(err, &f)
+		return f, err
+	}
+	for form := range rest {
+		for member, param := range map[string]string{
+			`"tools":{"type":"web_search"}`: "tools", `"tools":{"0":{"type":"web_search"}}`: "tools", `"tools":"web_search"`: "tools",
+			`"tools":true`: "tools", `"\u0074ools":7`: "tools",
+			`"modalities":"audio"`: "modalities", `"modalities":"image"`: "modalities", `"modalities":{"0":"image"}`: "modalities",
+			`"modalities":["video"]`: "modalities", `"modalities":[" image"]`: "modalities", `"modalities":[["image"]]`: "modalities",
+			`"modalities":["IMAGE"]`: "modalities", `"modalities":["text",null]`: "modalities",
+		} {
+			if f, err := refusal(form, member); f == nil || f.Code != fault.InvalidRequest || f.Param != param {
+				t.Errorf("%s: %s: %v", form, member, err)
+			}
+		}
+		for _, member := range []string{
+			`"tools":[]`, `"tools":null`, `"modalities":["text"]`, `"modalities":["TEXT"]`, `"modalities":[]`, `"modalities":null`,
+		} {
+			if _, err := refusal(form, member); err != nil {
+				t.Errorf("%s: %s: %v", form, member, err)
+			}
+		}
+	}
+	if _, err := refusal(wire.FormResponses, `"tools":[{"type":"namespace","name":"n","tools":{"type":"web_search"}}]`); err == nil {
+		t.Error("tools of a namespace that are no list pass")
 	}
 }
