@@ -30,8 +30,8 @@ func totalsOf(t ledger.Totals) totals {
 	return totals{t.Cost, t.Requests, t.Billed, t.Failed}
 }
 
-// usage answers GET /v1/usage, for the account of the key: balance and totals,
-// and a report where one of its parameters asks for it.
+// usage answers GET /v1/usage with the balance and totals of the key's account, and with a report if
+// a parameter requests one.
 func (d *server) usage(x *apiRequest) error {
 	values := x.Request.URL.Query()
 	asCSV := values.Get("format") == "csv" || values.Get("format") == "" && strings.Contains(x.Request.Header.Get("Accept"), "text/csv")
@@ -52,7 +52,8 @@ func (d *server) usage(x *apiRequest) error {
 		if err != nil {
 			return err
 		}
-		return write(x, "text/csv; charset=utf-8", body)
+		write(x, http.StatusOK, "text/csv; charset=utf-8", body)
+		return nil
 	}
 	type balance struct {
 		USD     money.Amount `json:"usd"`
@@ -115,15 +116,15 @@ func writeJSON(x *apiRequest, v any) error {
 	if err != nil {
 		return err
 	}
-	return write(x, "application/json", append(body, '\n'))
+	write(x, http.StatusOK, "application/json", append(body, '\n'))
+	return nil
 }
 
-// write answers 200 with a body.
-func write(x *apiRequest, contentType string, body []byte) error {
+// write answers with a body.
+func write(x *apiRequest, status int, contentType string, body []byte) {
 	h := x.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	x.WriteHeader(http.StatusOK)
+	x.WriteHeader(status)
 	_, _ = x.Write(body) // the client may have disconnected
-	return nil
 }

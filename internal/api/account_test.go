@@ -46,7 +46,7 @@ func TestUsage(t *testing.T) {
 			"/v1/dashboard/billing/credit_grants": `{"object":"credit_summary","total_granted":10,"total_used":1.234567891,` +
 				`"total_available":8.765432109}`,
 		} {
-			got := d.send("GET", path, "", "Authorization", "Bearer "+secret)
+			got := d.send("GET", path, "", as(secret)...)
 			if got.status != 200 || strings.TrimSpace(string(got.body)) != want {
 				t.Errorf("%s: %d\n got %s\nwant %s", path, got.status, got.body, want)
 			}
@@ -55,20 +55,20 @@ func TestUsage(t *testing.T) {
 		day := time.Now().UTC().Format(time.DateOnly)
 		const parts = `"requests":3,"billed_requests":1,"failed_requests":1,"prompt_tokens":100,"cached_tokens":40,"completion_tokens":20,` +
 			`"image_count":0,"clip_count":0,"video_seconds":0,"cost_usd":1.234567891`
-		got := d.send("GET", "/v1/usage?group_by=day,key,model,endpoint&since="+day+"&until="+day, "", "Authorization", "Bearer "+secret)
+		got := d.send("GET", "/v1/usage?group_by=day,key,model,endpoint&since="+day+"&until="+day, "", as(secret)...)
 		want := `,"report":{"object":"usage.report","since":"` + day + `","until":"` + day + `","group_by":["day","key","model","endpoint"],` +
 			`"total":{` + parts + `},"data":[{"day":"` + day + `","key":"` + key + `","model":"swift-1","endpoint":"/v1/chat/completions",` +
 			parts + `}]}}`
 		if got.status != 200 || !strings.HasSuffix(strings.TrimSpace(string(got.body)), want) || !strings.Contains(string(got.body), sums) {
 			t.Errorf("report: %d\n got %s\nwant %s", got.status, got.body, want)
 		}
-		got = d.send("GET", "/v1/usage?group_by=model&format=csv", "", "Authorization", "Bearer "+secret)
+		got = d.send("GET", "/v1/usage?group_by=model&format=csv", "", as(secret)...)
 		if want := "\nswift-1,3,1,1,100,40,20,0,0,0,1.234567891\n"; !strings.HasSuffix(string(got.body), want) ||
 			got.header.Get("Content-Type") != "text/csv; charset=utf-8" {
 			t.Errorf("CSV: %d %s", got.status, got.body)
 		}
 		for query, param := range map[string]string{"group_by=line": "group_by", "group_by=account": "group_by", "since=x": "since"} {
-			refused := d.send("GET", "/v1/usage?"+query, "", "Authorization", "Bearer "+secret)
+			refused := d.send("GET", "/v1/usage?"+query, "", as(secret)...)
 			refused.refused(t, 400, "invalid_request")
 			if !strings.Contains(string(refused.body), `"param":"`+param+`"`) {
 				t.Errorf("%s: %s", query, refused.body)
@@ -82,11 +82,11 @@ func TestEmptyUsage(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
-	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
+	got := d.send("GET", "/v1/usage", "", as(secret)...)
 	if got.status != 200 || !strings.Contains(string(got.body), `"by_model":[]`) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	head := d.send(http.MethodHead, "/v1/usage", "", "Authorization", "Bearer "+secret)
+	head := d.send(http.MethodHead, "/v1/usage", "", as(secret)...)
 	if head.status != 200 || len(head.body) != 0 || head.header.Get("Content-Length") != got.header.Get("Content-Length") {
 		t.Errorf("HEAD: %d %v %q", head.status, head.header, head.body)
 	}
@@ -100,13 +100,13 @@ func TestQueriesSeeChangesAtOnce(t *testing.T) {
 	key, secret := d.key(account.KeySettings{})
 	paths := []string{"/v1/models", "/v1/usage", "/v1/dashboard/billing/credit_grants"}
 	for _, path := range paths {
-		if got := d.send("GET", path, "", "Authorization", "Bearer "+secret); got.status != 200 {
+		if got := d.send("GET", path, "", as(secret)...); got.status != 200 {
 			t.Fatalf("%s: %d %s", path, got.status, got.body)
 		}
 	}
 	d.changeKey(key, func(s *account.KeySettings) { s.Disabled = true })
 	for _, path := range paths {
-		got := d.send("GET", path, "", "Authorization", "Bearer "+secret)
+		got := d.send("GET", path, "", as(secret)...)
 		got.refused(t, 401, "invalid_api_key")
 		if got.header.Get("WWW-Authenticate") != "Bearer" {
 			t.Errorf("%s: no WWW-Authenticate", path)

@@ -58,7 +58,7 @@ type PublicHandler struct {
 	bySession http.Handler // the same for ServeAs, without CORS
 }
 
-// New returns the door.
+// New returns the handler of the public endpoints.
 func New(o Options) *PublicHandler {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -55,9 +55,8 @@ lines:
 
 // providers are the adapters of the catalog's lines.
 func providers() map[string]catalog.Provider {
-	return map[string]catalog.Provider{
-		"sandbox": {Kinds: []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo}, Forms: []wire.Form{wire.FormChat}},
-	}
+	all := catalog.Provider{Kinds: []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo}, Forms: []wire.Form{wire.FormChat}}
+	return map[string]catalog.Provider{"sandbox": all, "real": all}
 }
 
 // server is the public surface on a database, with its fixtures.
@@ -83,14 +82,7 @@ func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 	ctx := t.Context()
 	d := &server{t: t, db: db, log: new(scene.Buffer)}
 	log := slog.New(slog.NewTextHandler(d.log, nil))
-	doc, _, err := catalog.Parse([]byte(models), providers())
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.Update(ctx, func(tx *store.Tx) error {
-		if _, err := catalog.ApplyTx(tx, doc); err != nil {
-			return err
-		}
+	err := db.Update(ctx, func(tx *store.Tx) error {
 		owner, err := account.CreateTx(tx, account.NewAccount{Name: "test"})
 		if err != nil {
 			return err
@@ -102,11 +94,9 @@ func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: providers(), Log: log,
+	d.watcher = catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: providers(), Log: log,
 		Lookup: func(string) (string, bool) { return "", false }})
-	if err := watcher.Refresh(ctx); err != nil {
-		t.Fatal(err)
-	}
+	d.apply(models)
 	self, err := node.Join(ctx, node.Options{DB: db})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +108,6 @@ func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 	t.Cleanup(d.settled)
 	d.keys = account.NewKeys(account.KeysOptions{DB: db})
 	t.Cleanup(d.keys.Close)
-	d.watcher = watcher
 	d.folder = filepath.Join(t.TempDir(), "media")
 	files, err := media.Open(ctx, media.Options{DB: db, Location: "file:" + d.folder, Base: "http://media.test",
 		Retention: time.Hour, Log: log, Lookup: func(string) (string, bool) { return "", false }})
@@ -130,9 +119,9 @@ func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 	sweeping.Go(func() { files.Run(sweep) })
 	t.Cleanup(func() { stop(); sweeping.Wait() })
 	// Nothing runs these jobs: they stay as they were submitted.
-	jobs := job.New(job.Options{DB: db, Ledger: d.books, Lines: lines(), Catalog: watcher, Media: files, Log: log})
+	jobs := job.New(job.Options{DB: db, Ledger: d.books, Lines: lines(), Catalog: d.watcher, Media: files, Log: log})
 	options := api.Options{Options: httpapi.Options{Log: log}, Since: since.NewTimes(db),
-		Keys: d.keys, Catalog: watcher, Ledger: d.books, Chat: conductor(d.books, log),
+		Keys: d.keys, Catalog: d.watcher, Ledger: d.books, Chat: conductor(d.books, log),
 		Jobs: jobs, Media: files, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}),
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, MaxBody: maxBody}
 	if with != nil {

@@ -20,7 +20,7 @@ import (
 // and again after each change of the key before admission.
 const maxChecks = 5
 
-// request is a chat request of any form on its way through the desk.
+// request is a chat request of any form.
 type request interface {
 	wire.Request
 	Model() (string, error)
@@ -44,7 +44,7 @@ func (d *server) responses(x *apiRequest) error {
 	return d.answerChat(x, chatEndpoint{wire.FormResponses, func(body []byte) (request, error) { return responses.Open(body) }})
 }
 
-// answerChat judges a chat request and lets it be conducted.
+// answerChat validates a chat request and sends it to the conductor.
 func (d *server) answerChat(x *apiRequest, s chatEndpoint) error {
 	var err error
 	for range maxChecks {
@@ -59,8 +59,7 @@ func (d *server) answerChat(x *apiRequest, s chatEndpoint) error {
 		} else if x.fresh || httpapi.IsInterrupted(err) {
 			return err
 		}
-		// Memory may say yes, but a no needs the database's word: the key may
-		// be gone, or allowed more by now.
+		// A cached key may accept a request, but not refuse it: the key may have changed.
 		if err := d.authenticate(x, true); err != nil {
 			return err
 		}
@@ -68,18 +67,14 @@ func (d *server) answerChat(x *apiRequest, s chatEndpoint) error {
 	return fault.TryAgain(err)
 }
 
-// complete lets an accepted request be conducted.
+// complete sends an accepted request to the conductor.
 func (d *server) complete(x *apiRequest, call chat.AcceptedRequest) error {
-	if call.Body.Params().Bound.Images > 0 {
-		pictures := d.newImages(call.Account)
-		defer pictures.release()
-		call.Image = pictures.fetch
-	}
+	defer d.giveImages(&call)()
 	return d.Chat.Complete(x.Request.Context(), x, call)
 }
 
-// checkChat judges body, model and fields of a chat request, in the order of
-// ARCHITECTURE.md, Order of checks.
+// checkChat validates body, model and fields of a chat request in the order of ARCHITECTURE.md,
+// Order of checks.
 func (d *server) checkChat(x *apiRequest, s chatEndpoint) (chat.AcceptedRequest, error) {
 	var none chat.AcceptedRequest
 	body, err := x.Body(d.MaxBody)
@@ -120,7 +115,7 @@ func (d *server) checkChat(x *apiRequest, s chatEndpoint) (chat.AcceptedRequest,
 	}, nil
 }
 
-// session is the client's own name of the conversation, as agents send it.
+// session returns the client's own name of the conversation. Agents send one.
 func session(h http.Header) string {
 	if name := h.Get("X-Session-Affinity"); name != "" {
 		return name
@@ -128,12 +123,11 @@ func session(h http.Header) string {
 	return h.Get("X-Session-Id")
 }
 
-// betaFlags is the header by which clients of the messages form ask for features.
+// betaFlags is the header with the flags of features that a client of the messages form requests.
 const betaFlags = "Anthropic-Beta"
 
-// forwardedHeaders returns the headers that go on to a line of the client's own form
-// (readings: Headers), and the flags that raise a limit of the model and are
-// dropped from them, as names for x-tollgate-ignored.
+// forwardedHeaders returns the headers for a line of the client's own form, and the names of dropped
+// flags for x-tollgate-ignored. A flag is dropped if it raises a limit of the model.
 func forwardedHeaders(h http.Header, form wire.Form, model *catalog.Model) (out http.Header, dropped []string) {
 	if form != wire.FormMessages {
 		return nil, nil
@@ -149,8 +143,8 @@ func forwardedHeaders(h http.Header, form wire.Form, model *catalog.Model) (out 
 	return out, dropped
 }
 
-// allowedFlags returns the values of anthropic-beta without the flags that raise a
-// limit of the model. Values without such a flag stay as they came.
+// allowedFlags returns the values of anthropic-beta without dropped flags. Other values are
+// unchanged.
 func allowedFlags(values []string, model *catalog.Model) (stored, dropped []string) {
 	for _, value := range values {
 		flags, allowed := strings.Split(value, ","), []string(nil)
@@ -187,9 +181,6 @@ func (x *apiRequest) choose(snapshot *catalog.Snapshot, form wire.Form, fits fun
 // allowsCalled rejects a request whose provider may call a model outside the key's allowlist. A
 // model without a price is rejected before the hold.
 func (x *apiRequest) allowsCalled(snapshot *catalog.Snapshot, model *catalog.Model, calls []wire.ModelCall) error {
-	if len(calls) == 0 {
-		return nil
-	}
 	called, _ := snapshot.CalledModels(model, calls)
 	for _, call := range called {
 		if err := x.allows(call.Param, call.Model.ID); err != nil {
@@ -210,13 +201,10 @@ func (x *apiRequest) hides(snapshot *catalog.Snapshot, model string) bool {
 // allowsSandbox rejects a sandbox model outside the caller's permissions with the form's error for
 // an unknown model.
 func (x *apiRequest) allowsSandbox(snapshot *catalog.Snapshot, model string, form wire.Form) error {
-	switch {
-	case !x.hides(snapshot, model):
+	if !x.hides(snapshot, model) {
 		return nil
-	case form == wire.FormMessages:
-		return sandboxError(fault.NotFound, "model", model)
 	}
-	return sandboxError(fault.ModelNotFound, "model", model)
+	return sandboxError(unknownCode(form), "model", model)
 }
 
 // sandboxError is the refusal of a sandbox model.
@@ -267,8 +255,13 @@ func modelList(form wire.Form) string {
 // unknownModel returns the error for a model without the endpoint: 404 below /native (interface.md,
 // Endpoints), 400 otherwise.
 func unknownModel(form wire.Form, what, name string) error {
+	return fault.At(unknownCode(form), "model", what+" GET %s lists the models that you can use.", name, modelList(form))
+}
+
+// unknownCode returns the code of an unknown model.
+func unknownCode(form wire.Form) fault.Code {
 	if form == wire.FormMessages {
-		return fault.At(fault.NotFound, "model", what+" GET %s lists the models that you can use.", name, modelList(form))
+		return fault.NotFound
 	}
-	return fault.At(fault.ModelNotFound, "model", what+" GET %s lists the models that you can use.", name, modelList(form))
+	return fault.ModelNotFound
 }

@@ -30,8 +30,8 @@ func newFetches() *fetches {
 	return &fetches{images: newFairSlots(imageFetches), videos: newFairSlots(videoFetches), submissions: make(map[string]int)}
 }
 
-// begin takes in one more submission of an account; leave must be called once, at
-// its end. False: the account has too many.
+// begin counts a submission of an account. It returns false if the account has too many. The caller
+// must call leave once at the end of the submission.
 func (f *fetches) begin(account string) (leave func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,7 +48,7 @@ func (f *fetches) begin(account string) (leave func(), ok bool) {
 	}, true
 }
 
-// acquire waits for a turn to fetch a possible video or an image; see turns.enter.
+// acquire waits for a slot to fetch a possible video or an image; see fairSlots.acquire.
 func (f *fetches) acquire(ctx context.Context, account string, video bool) (done func(), err error) {
 	if video {
 		return f.videos.acquire(ctx, account)
@@ -63,10 +63,10 @@ func (f *fetches) acquire(ctx context.Context, account string, video bool) (done
 // account gets at most half, two get a third each, and the last slot stays free for a newcomer. An
 // account without slots waits only behind accounts that began to wait earlier, each of which goes
 // first once. A slot is held for at most fetchTimeout and the storing of its file, so behind k
-// accounts the wait is at most k / turns + 1 times as long.
+// accounts the wait is at most k / slots + 1 times as long.
 //
 // Shares belong to accounts, not people: many accounts have many shares, but each must be able to
-// pay for its submission (desk.foresee), and a wait ends at allFetchesTimeout.
+// pay for its submission (checkAdmissible), and a wait ends at allFetchesTimeout.
 type fairSlots struct {
 	mu     sync.Mutex
 	free   int
@@ -74,11 +74,11 @@ type fairSlots struct {
 	clock  int64                    // counter of changes, the clock of share.since
 }
 
-// accountShare is an account's part of the turns, guarded by their lock.
+// accountShare is an account's part of the slots, guarded by their lock.
 type accountShare struct {
 	slots   int
-	changed int64           // when held changed, or the account began to wait
-	waiting []chan struct{} // each closed when its turn comes, in this order
+	changed int64           // when slots changed, or the account began to wait
+	waiting []chan struct{} // in order; each is closed when it gets a slot
 }
 
 func newFairSlots(n int) *fairSlots {
@@ -110,13 +110,14 @@ func (t *fairSlots) acquire(ctx context.Context, account string) (done func(), e
 		return func() { t.release(account) }, nil
 	case <-ctx.Done():
 		if !t.dequeue(account, granted) {
-			t.release(account) // it came in this moment
+			t.release(account) // granted at the same moment
 		}
 		return nil, ctx.Err()
 	}
 }
 
-// enqueue puts an account's wish for a turn behind its others.
+// enqueue adds a request for a slot behind the account's others. It returns a channel closed when the
+// request gets a slot.
 func (t *fairSlots) enqueue(account string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +135,7 @@ func (t *fairSlots) enqueue(account string) chan struct{} {
 	return granted
 }
 
-// dequeue takes a wish back. False: its turn has come.
+// dequeue withdraws a request for a slot. It returns false if the request already has one.
 func (t *fairSlots) dequeue(account string, granted chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,7 +149,7 @@ func (t *fairSlots) dequeue(account string, granted chan struct{}) bool {
 	return true
 }
 
-// release ends a turn.
+// release returns a slot.
 func (t *fairSlots) release(account string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

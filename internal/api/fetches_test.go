@@ -1,11 +1,15 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,7 +17,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tollgate/internal/egress"
 	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
 	"tollgate/internal/wire/jobrequest"
 )
 
@@ -337,5 +343,63 @@ func TestWaitingIsBounded(t *testing.T) {
 	}
 	if len(d.fetches.submissions) != 0 {
 		t.Errorf("%d accounts are left", len(d.fetches.submissions))
+	}
+}
+
+// TestReferencesCountAsBodies checks that a fetched file uses the memory budget of its account,
+// that reading stops at the budget, and that the memory is returned.
+func TestReferencesCountAsBodies(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20
+	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(bytes.Repeat([]byte("x"), size)) // the reader may have left
+	}))
+	defer host.Close()
+	d := &server{memory: httpapi.NewBudget(1, size/2, LargestReference)} // as much as one such file
+	d.Guard = egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
+	reference := &jobrequest.Reference{Address: host.URL, Param: "image"}
+	first := d.memory.File("a")
+	if data, err := d.referenceBytes(t.Context(), reference, first.Grow); err != nil || len(data) != size {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	second := d.memory.File("b")
+	_, err := d.referenceBytes(t.Context(), reference, second.Grow)
+	if f := fault.Of(err); f.Code != fault.ServiceUnavailable || f.RetryAfter <= 0 {
+		t.Errorf("one more than there is room for: %v", err)
+	}
+	second.Release()
+	first.Release()
+	if _, err := d.referenceBytes(t.Context(), reference, second.Grow); err != nil {
+		t.Error("when there is room again:", err)
+	}
+	second.Release()
+	all := d.memory.File("c")
+	if err := all.Grow(2 * (size + 2)); err != nil {
+		t.Error("not all was given back:", err)
+	}
+	if err := all.Grow(1); err == nil {
+		t.Error("there is room beside all of it")
+	}
+}
+
+// TestFirstOf checks that the fault of a reference is reported before its consequences for the
+// others.
+func TestFirstOf(t *testing.T) {
+	t.Parallel()
+	internal, theirs := fault.Unavailable(errors.New("connection lost")), fault.At(fault.InvalidRequest, "mask", "No.")
+	consequence := fmt.Errorf("fetch: %w", context.Canceled)
+	for name, tt := range map[string]struct {
+		errs []error
+		want error
+	}{
+		"none":            {[]error{nil, nil}, nil},
+		"echo first":      {[]error{consequence, nil, theirs}, theirs},
+		"ours first":      {[]error{internal, theirs}, theirs},
+		"ours alone":      {[]error{consequence, internal}, internal},
+		"nothing but one": {[]error{nil, consequence}, consequence},
+	} {
+		if got := mainError(tt.errs); !errors.Is(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"tollgate/internal/chat"
 	"tollgate/internal/egress"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
@@ -20,7 +21,7 @@ const (
 )
 
 // images fetches the images of one chat request for lines that need them inline. It is safe for
-// concurrent use, except release.
+// concurrent use, except the release of its memory.
 type images struct {
 	desk    *server
 	account string
@@ -31,12 +32,16 @@ type images struct {
 	deadline  time.Time // zero: nothing was fetched yet
 }
 
-func (d *server) newImages(account string) *images {
-	return &images{desk: d, account: account, memory: d.memory.Body(account), remaining: inlineImages}
+// giveImages lets a request with images fetch them. The caller must call release at the end of the
+// request.
+func (d *server) giveImages(call *chat.AcceptedRequest) (release func()) {
+	if call.Body.Params().Bound.Images == 0 {
+		return func() {}
+	}
+	i := &images{desk: d, account: call.Account, memory: d.memory.Body(call.Account), remaining: inlineImages}
+	call.Image = i.fetch
+	return i.memory.Release
 }
-
-// release frees the memory of the fetched images at the end of the request.
-func (i *images) release() { i.memory.Release() }
 
 // fetch returns the image at a public address. It takes turns with the references of jobs, and
 // checks the type by the image's bytes. The error is a *fault.Error without a field.

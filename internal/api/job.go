@@ -24,7 +24,7 @@ func (d *server) poll(x *apiRequest, kind catalog.Kind) error {
 	if err != nil {
 		return err
 	}
-	writeBody(x, http.StatusOK, body)
+	write(x, http.StatusOK, "application/json", body)
 	return nil
 }
 

@@ -20,7 +20,7 @@ func (d *server) models(x *apiRequest) error {
 	}
 	data := []json.RawMessage{}
 	for _, m := range snapshot.Models() {
-		if m.State != catalog.StateRetired && !x.hides(snapshot, m.ID) {
+		if x.lists(snapshot, m) {
 			data = append(data, offer.Listing(m, first[m.ID]/1000, x.caller.Prices.Of(m.ID)))
 		}
 	}
@@ -30,38 +30,36 @@ func (d *server) models(x *apiRequest) error {
 	}{"list", data})
 }
 
+// lists reports whether the caller's lists have a model.
+func (x *apiRequest) lists(snapshot *catalog.Snapshot, m *catalog.Model) bool {
+	return m.State != catalog.StateRetired && !x.hides(snapshot, m.ID)
+}
+
 // model answers GET /v1/models/{id}: the model as the list has it.
 func (d *server) model(x *apiRequest) error {
-	snapshot := d.Catalog.Current()
-	m, known := snapshot.Model(x.PathID())
-	if !known || m.State == catalog.StateRetired || x.hides(snapshot, m.ID) {
-		return noModel(x.PathID(), wire.FormChat)
-	}
-	first, err := d.firstSeen(x, snapshot)
-	if err != nil {
-		return fault.TryAgain(err)
-	}
-	return writeJSON(x, offer.Listing(m, first[m.ID]/1000, x.caller.Prices.Of(m.ID)))
+	return d.showModel(x, wire.FormChat, func(m *catalog.Model, created int64) any {
+		return offer.Listing(m, created, x.caller.Prices.Of(m.ID))
+	})
 }
 
 // nativeModel answers GET /native/v1/models/{id}.
 func (d *server) nativeModel(x *apiRequest) error {
+	return d.showModel(x, wire.FormMessages, func(m *catalog.Model, created int64) any { return showNative(m, created) })
+}
+
+// showModel answers with one model of a form's list.
+func (d *server) showModel(x *apiRequest, form wire.Form, show func(m *catalog.Model, created int64) any) error {
 	snapshot := d.Catalog.Current()
 	m, known := snapshot.Model(x.PathID())
-	if !known || m.State == catalog.StateRetired || !m.Speaks(wire.FormMessages) || x.hides(snapshot, m.ID) {
-		return noModel(x.PathID(), wire.FormMessages)
+	if !known || !x.lists(snapshot, m) || form == wire.FormMessages && !m.Speaks(form) {
+		return fault.At(fault.NotFound, "model", "There is no model %q. GET %s lists the models that you can use.", fault.Shown(x.PathID()),
+			modelList(form))
 	}
 	first, err := d.firstSeen(x, snapshot)
 	if err != nil {
 		return fault.TryAgain(err)
 	}
-	return writeJSON(x, showNative(m, first[m.ID]/1000))
-}
-
-// noModel returns the error for a model outside the list.
-func noModel(id string, form wire.Form) error {
-	return fault.At(fault.NotFound, "model", "There is no model %q. GET %s lists the models that you can use.", fault.Shown(id),
-		modelList(form))
+	return writeJSON(x, show(m, first[m.ID]/1000))
 }
 
 // firstSeen returns when the models of a snapshot were first in a catalog, in Unix

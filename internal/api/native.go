@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
@@ -46,8 +45,8 @@ func (d *server) checkCountRate(account string) error {
 		"The account has asked for more than %d counts of tokens within a minute. Wait a few seconds, or count fewer requests.", d.CountRate)
 }
 
-// countTokens answers POST /native/v1/messages/count_tokens. It is free and has
-// a limit of its own for each account.
+// countTokens answers POST /native/v1/messages/count_tokens. Counts are free, and each account has a
+// limit for them.
 func (d *server) countTokens(x *apiRequest) error {
 	call, err := d.checkChat(x, chatEndpoint{wire.FormMessages, func(body []byte) (request, error) {
 		r, err := messages.Open(body)
@@ -60,11 +59,7 @@ func (d *server) countTokens(x *apiRequest) error {
 		return err
 	}
 	call.Body = call.Body.(countRequest).Request
-	if call.Body.Params().Bound.Images > 0 {
-		pictures := d.newImages(call.Account)
-		defer pictures.release()
-		call.Image = pictures.fetch
-	}
+	defer d.giveImages(&call)()
 	n, ignored, err := d.Chat.CountTokens(x.Request.Context(), call)
 	if err != nil {
 		return err
@@ -83,8 +78,8 @@ const (
 	nativePageMost = 1000
 )
 
-// nativeModels answers GET /native/v1/models: the models of the family but the
-// retired, in the order of the catalog, page by page.
+// nativeModels answers GET /native/v1/models: a page of the listed models of the messages form in
+// the catalog's order.
 func (d *server) nativeModels(x *apiRequest) error {
 	query := x.Request.URL.Query()
 	limit := nativePage
@@ -102,10 +97,9 @@ func (d *server) nativeModels(x *apiRequest) error {
 	}
 	var all []listedModel
 	for _, m := range snapshot.Models() {
-		if m.State == catalog.StateRetired || !m.Speaks(wire.FormMessages) || x.hides(snapshot, m.ID) {
-			continue
+		if x.lists(snapshot, m) && m.Speaks(wire.FormMessages) {
+			all = append(all, showNative(m, first[m.ID]/1000))
 		}
-		all = append(all, showNative(m, first[m.ID]/1000))
 	}
 	page, more, err := paginate(all, limit, query.Get("before_id"), query.Get("after_id"))
 	if err != nil {

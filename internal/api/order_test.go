@@ -10,6 +10,41 @@ import (
 	"tollgate/internal/store"
 )
 
+// faultyRequest is a request with several faults, and the reported one.
+type faultyRequest struct {
+	name, method, path        string
+	key, from, encoding, body string
+	status                    int
+	code, param               string
+}
+
+// checkOrder sends requests with several faults. A request with status 202 has none.
+func (d *server) checkOrder(requests []faultyRequest, headers ...string) {
+	d.t.Helper()
+	for _, c := range requests {
+		headers := append(headers[:len(headers):len(headers)], "X-Forwarded-For", c.from)
+		if c.key != "" {
+			headers = append(headers, "Authorization", c.key)
+		}
+		if c.encoding != "" {
+			headers = append(headers, "Content-Encoding", c.encoding)
+		}
+		got := d.send(c.method, c.path, c.body, headers...)
+		if c.status == 202 {
+			got.accepted(d.t)
+			continue
+		}
+		d.t.Run(c.name, func(t *testing.T) {
+			if param := got.refused(t, c.status, c.code); param != c.param {
+				t.Errorf("param %q, want %q", param, c.param)
+			}
+			if got.header.Get("Retry-After") != "" {
+				t.Error("a Retry-After where waiting does not help")
+			}
+		})
+	}
+}
+
 // TestOrderOfChecks sends requests with several faults; each entry fixes the fault of the previous
 // one and keeps all later ones (ARCHITECTURE.md, Order of checks).
 func TestOrderOfChecks(t *testing.T) {
@@ -21,14 +56,7 @@ func TestOrderOfChecks(t *testing.T) {
 	const noModelAllowed = `{"model":"swift-1","messages":[]}`
 	tooLong := "\xff" + strings.Repeat("x", maxBody)
 	key, from, packed := "Bearer "+secret, "192.0.2.1", "gzip"
-	for _, c := range []struct {
-		name           string
-		method, path   string
-		key, from      string
-		encoding, body string
-		status         int
-		code, param    string
-	}{
+	d.checkOrder([]faultyRequest{
 		{"path", "GET", "/v1/chat", "", "203.0.113.7", packed, tooLong, 404, "not_found", ""},
 		{"path with a slash", "POST", chat + "/", "", "203.0.113.7", packed, tooLong, 404, "not_found", ""},
 		{"method", "GET", chat, "", "203.0.113.7", packed, tooLong, 405, "method_not_allowed", ""},
@@ -53,25 +81,7 @@ func TestOrderOfChecks(t *testing.T) {
 		{"maintenance", "POST", chat, key, from, "", `{"model":"broken-1","messages":[]}`, 503, "model_maintenance", "model"},
 		{"model allowlist", "POST", chat, key, from, "", noModelAllowed, 403, "permission_denied", "model"},
 		{"fields", "POST", chat, key, from, "", `{"model":"other-1","messages":[]}`, 400, "invalid_messages", "messages"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			headers := []string{"X-Forwarded-For", c.from}
-			if c.key != "" {
-				headers = append(headers, "Authorization", c.key)
-			}
-			if c.encoding != "" {
-				headers = append(headers, "Content-Encoding", c.encoding)
-			}
-			headers = append(headers, "x-api-key", secret) // is not read on /v1
-			got := d.send(c.method, c.path, c.body, headers...)
-			if param := got.refused(t, c.status, c.code); param != c.param {
-				t.Errorf("param %q, want %q", param, c.param)
-			}
-			if got.header.Get("Retry-After") != "" {
-				t.Error("a Retry-After where waiting does not help")
-			}
-		})
-	}
+	}, "x-api-key", secret) // is not read on /v1
 	state := accountState(t, d)
 	if state.Held != 0 || state.Balance.String() != "10" {
 		t.Errorf("refusals moved money: %+v", state)
@@ -112,31 +122,89 @@ func (d *server) usage() (u ledger.Usage) {
 // TestRefusalsAreLogged checks that the request log has refused model calls and nothing else.
 func TestRefusalsAreLogged(t *testing.T) {
 	t.Parallel()
-	db := onSQLite(t)
-	d := newServer(t, db, nil)
+	d := newServer(t, onSQLite(t), nil)
 	key, secret := d.key(account.KeySettings{})
-	bearer := []string{"Authorization", "Bearer " + secret}
-	d.send("GET", "/v1/nope", "", bearer...)
-	d.send("GET", "/v1/chat/completions", "", bearer...)
+	d.send("GET", "/v1/nope", "", as(secret)...)
+	d.send("GET", "/v1/chat/completions", "", as(secret)...)
 	d.send("GET", "/v1/usage", "")
-	got := d.send("POST", "/v1/chat/completions", `{"model":"old-1"}`, bearer...)
-	got.refused(t, 400, "model_disabled")
+	d.send("GET", "/v1/images/jobs/job_x", "", as(secret)...).refused(t, 404, "job_not_found")
+	want := map[string]requestlog.Receipt{}
+	for _, c := range []struct{ path, body, model, code string }{
+		{"/v1/chat/completions", `{"model":"old-1"}`, "old-1", "model_disabled"},
+		{edits, hat, "easel-1", "invalid_request"},
+	} {
+		got := d.send("POST", c.path, c.body, as(secret)...)
+		got.refused(t, 400, c.code)
+		id := got.header.Get("x-request-id")
+		want[id] = requestlog.Receipt{ID: id, Account: d.account, Key: key, Model: c.model, Endpoint: c.path, Status: 400, Code: c.code}
+	}
 	d.settled()
-	var rows []requestlog.Receipt
-	err := db.View(t.Context(), func(tx *store.Tx) error {
-		page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 10})
-		rows = page.Receipts
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	rows := d.requests()
+	for _, row := range rows {
+		w := want[row.ID]
+		if row.Account != w.Account || row.Key != w.Key || row.Model != w.Model || row.Endpoint != w.Endpoint || row.Status != w.Status ||
+			row.Code != w.Code {
+			t.Errorf("the row says %+v, want %+v", row, w)
+		}
 	}
-	if len(rows) != 1 {
-		t.Fatalf("%d rows, want 1: %+v", len(rows), rows)
+	if len(rows) != len(want) {
+		t.Errorf("%d rows, want %d: %+v", len(rows), len(want), rows)
 	}
-	row := rows[0]
-	if row.ID != got.header.Get("x-request-id") || row.Account != d.account || row.Key != key ||
-		row.Model != "old-1" || row.Endpoint != "/v1/chat/completions" || row.Status != 400 || row.Code != "model_disabled" {
-		t.Errorf("the row says %+v", row)
+}
+
+// TestRefusalsSayWhatToDo checks that the messages of refusals tell the client what to do.
+func TestRefusalsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	d := newServer(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{})
+	const chat = "/v1/chat/completions"
+	for _, c := range []struct {
+		path, body, code, says string
+		status                 int
+	}{
+		{chat, `{"model":"easel-1","messages":[]}`, "model_not_found", "/v1/images/generations", 400},
+		{chat, `{"model":"reel-1","messages":[]}`, "model_not_found", "/v1/videos/generations", 400},
+		{generations, `{"model":"swift-1","prompt":"x"}`, "model_not_found", chat, 400},
+		{chat, "", "invalid_json", "body is empty", 400},
+		{chat, " \n", "invalid_json", "body is empty", 400},
+		{chat, `{"model":`, "invalid_json", "ends too early", 400},
+	} {
+		got := d.send("POST", c.path, c.body, as(secret)...)
+		got.refused(t, c.status, c.code)
+		if !strings.Contains(string(got.body), c.says) {
+			t.Errorf("%s %q: %s; want %q", c.path, c.body, got.body, c.says)
+		}
+	}
+}
+
+// TestKeyWithoutItsScheme checks that a key in the wrong place gets an explanation, and that no
+// answer repeats the key.
+func TestKeyWithoutItsScheme(t *testing.T) {
+	t.Parallel()
+	d := newServer(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{})
+	for _, c := range []struct{ path, authorization, says string }{
+		{"/v1/models", "", "No API key was sent"},
+		{"/v1/models", "Bearer ", "No API key was sent"},
+		{"/v1/models", secret, "has no scheme"},
+		{"/v1/models", "Basic " + secret, "another scheme than Bearer"},
+		{"/v1/models", secret + " " + secret, "another scheme than Bearer"},
+		{"/native/v1/models", secret, "has no scheme"},
+		{"/native/v1/models", "", "x-api-key"},
+	} {
+		headers := []string{}
+		if c.authorization != "" {
+			headers = append(headers, "Authorization", c.authorization)
+		}
+		got := d.send("GET", c.path, "", headers...)
+		if strings.HasPrefix(c.path, "/v1") {
+			got.refused(t, 401, "missing_api_key")
+		}
+		if body := string(got.body); got.status != 401 || !strings.Contains(body, c.says) || strings.Contains(body, secret) {
+			t.Errorf("%s with %q: %d %s; want %q", c.path, c.authorization, got.status, body, c.says)
+		}
+	}
+	if got := d.send("GET", "/native/v1/models", "", "Authorization", secret, "x-api-key", secret); got.status != 200 {
+		t.Errorf("x-api-key beside it: %d %s", got.status, got.body)
 	}
 }

@@ -38,13 +38,13 @@ const (
 	fetchesAreBusy    = "Too many references are being fetched right now. You were not charged; please try again in a moment."
 )
 
-// references are the kept files of one submission.
+// references are the stored files of one submission.
 type references struct {
 	desk         *server
 	job          string // of the files
 	files        []media.File
 	mask         *media.File
-	mayHaveFiles bool // something may have been kept
+	mayHaveFiles bool // the media store may have files of the job
 }
 
 // discard deletes the files of a submission that was not accepted.
@@ -57,9 +57,9 @@ func (k *references) discard() {
 	k.desk.Media.Discard(ctx, k.job)
 }
 
-// fetchReferences fetches, judges and keeps the references of a submission for a new job.
-// An error about a reference is invalid_request with its field; one of our own
-// is service_unavailable. After an error nothing is kept.
+// fetchReferences fetches, checks and stores the references of a submission for a new job. An error
+// about a reference is invalid_request with its field; any other error is service_unavailable. After
+// an error no file is kept.
 func (d *server) fetchReferences(ctx context.Context, account string, s *jobrequest.Request) (*references, error) {
 	k := &references{desk: d, job: job.NewID()}
 	all := s.References
@@ -138,7 +138,7 @@ func mainError(errs []error) error {
 	return internal
 }
 
-// storeReference gets the bytes of one reference, judges and stores them.
+// storeReference gets, checks and stores the bytes of one reference.
 func (d *server) storeReference(ctx context.Context, account, job string, r *jobrequest.Reference) (media.File, error) {
 	if err := ctx.Err(); err != nil {
 		return media.File{}, err

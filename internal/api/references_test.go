@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"image"
 	"image/png"
 	"io/fs"
@@ -329,33 +330,33 @@ func TestKeyChangesWhileReferencesAreFetched(t *testing.T) {
 	}
 }
 
-// TestReferencesOfRefusedSubmissionsAreDiscarded covers refusals by admission, and twins of which
-// one is admitted.
+// TestReferencesOfRefusedSubmissionsAreDiscarded covers refusals by admission, and identical
+// submissions: one is admitted and the others find its job, even if the rate allows only one.
 func TestReferencesOfRefusedSubmissionsAreDiscarded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		d, h := newServer(t, db, nil), newHost(t)
-		_, secret := d.key(account.KeySettings{})
 		body := submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"})
-		owner := d.account
-		d.account, _ = d.newAccount()
-		_, poor := d.key(account.KeySettings{})
-		d.account = owner
-		d.send("POST", generations, body, as(poor)...).refused(t, 402, "insufficient_quota")
+		d.send("POST", generations, body, as(d.poorKey())...).refused(t, 402, "insufficient_quota")
 		d.keeps(t, 0)
-		var all sync.WaitGroup
-		for range 6 {
-			all.Go(func() {
-				if got := d.send("POST", generations, body, append(as(secret), "Idempotency-Key", "twin")...); got.status != 202 {
-					t.Errorf("%d %s", got.status, got.body)
-				}
-			})
-		}
-		all.Wait()
-		d.keeps(t, 1)
-		before := h.hits.Load()
-		if d.send("POST", generations, body, append(as(secret), "Idempotency-Key", "twin")...).accepted(t); h.hits.Load() != before {
-			t.Error("a repetition fetches again")
+		one := int64(1)
+		for i, settings := range []account.KeySettings{{}, {RPM: &one}} {
+			_, secret := d.key(settings)
+			headers := append(as(secret), "Idempotency-Key", fmt.Sprint("twin-", i))
+			var all sync.WaitGroup
+			for range 12 {
+				all.Go(func() {
+					if got := d.send("POST", generations, body, headers...); got.status != 202 {
+						t.Errorf("%d %s", got.status, got.body)
+					}
+				})
+			}
+			all.Wait()
+			d.keeps(t, i+1)
+			before := h.hits.Load()
+			if d.send("POST", generations, body, headers...).accepted(t); h.hits.Load() != before {
+				t.Error("a repetition fetches again")
+			}
 		}
 	})
 }
@@ -366,19 +367,12 @@ func TestNoFetchBeforeRejection(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		d, h := newServer(t, db, nil), newHost(t)
-		owner := d.account
-		poor, err := d.newAccount()
-		if err != nil {
-			t.Fatal(err)
-		}
+		broke := d.poorKey()
 		one, cent := int64(1), money.USD/100
 		_, rated := d.key(account.KeySettings{RPM: &one})
 		_, frugal := d.key(account.KeySettings{DailyBudget: &cent})
 		_, limited := d.key(account.KeySettings{TotalLimit: &cent})
 		_, good := d.key(account.KeySettings{})
-		d.account = poor
-		_, broke := d.key(account.KeySettings{})
-		d.account = owner
 		d.send("POST", generations, hat, as(rated)...).accepted(t)
 		inline := base64.StdEncoding.EncodeToString(picture(t))
 		for _, c := range []struct {
@@ -456,28 +450,6 @@ func TestBodiesCountWhileReferencesAreFetched(t *testing.T) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-}
-
-// TestRepetitionAfterTheBalanceIsSpent submits twins with a balance for one: the others find its job,
-// whenever they come.
-func TestRepetitionAfterTheBalanceIsSpent(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		d, h := newServer(t, db, nil), newHost(t)
-		one := int64(1)
-		_, secret := d.key(account.KeySettings{RPM: &one})
-		body := submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"})
-		var all sync.WaitGroup
-		for range 12 {
-			all.Go(func() {
-				if got := d.send("POST", generations, body, append(as(secret), "Idempotency-Key", "twin")...); got.status != 202 {
-					t.Errorf("%d %s", got.status, got.body)
-				}
-			})
-		}
-		all.Wait()
-		d.keeps(t, 1)
-	})
 }
 
 // TestStoreAway removes the media store's folder: this is our own failure.

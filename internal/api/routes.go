@@ -2,8 +2,7 @@ package api
 
 import "strings"
 
-// Routes lists the public surface as `METHOD /path`, with {id} for an id: for
-// tests and documents made from it.
+// Routes lists the public endpoints as `METHOD /path`, with {id} for an id, for tests.
 func Routes() []string {
 	var all []string
 	for _, r := range new(server).routes() {

@@ -21,15 +21,15 @@ type server struct {
 	counts  *limit.Buckets[string] // counts of tokens by account; nil if they have no limit
 }
 
-// apiRequest is one request of somebody with a key, and its answer.
+// apiRequest is one request with a key, and its answer.
 type apiRequest struct {
 	*httpapi.Exchange
 
 	clientAddress  netip.Addr        // the client's address
 	caller         account.Principal // the caller, once authenticated
-	fresh          bool              // principal was read from the database for this request
+	fresh          bool              // caller was read from the database for this request
 	model          string            // requested model, for the request log
-	loggedByLedger bool              // the request was handed on: from here its log row is the ledger's
+	loggedByLedger bool              // the ledger writes the row of the request log
 }
 
 // query wraps a handler that reads the account. Refusals are not recorded.
@@ -52,9 +52,8 @@ func (d *server) modelCall(handle func(*apiRequest) error) func(*httpapi.Exchang
 	}
 }
 
-// serve checks key and address, then calls handle. If the outcome of the request is
-// unknown, attend closes the connection, because a response would claim an outcome. See
-// identify for fresh.
+// serve checks key and address, then calls handle. If the outcome of the request is unknown, it
+// closes the connection, because a response would claim an outcome. See authenticate for fresh.
 func (d *server) serve(x *apiRequest, fresh bool, handle func(*apiRequest) error) error {
 	x.clientAddress = httpapi.ClientAddress(x.Request, d.TrustedProxies)
 	if err := d.authenticate(x, fresh); err != nil {
@@ -123,7 +122,7 @@ func (d *server) authenticate(x *apiRequest, fresh bool) error {
 	return foreignAddress(x)
 }
 
-// authenticateSession is identify for a key of ServeAs. It always reads the database.
+// authenticateSession is authenticate for a key of ServeAs. It always reads the database.
 func (d *server) authenticateSession(x *apiRequest, named sessionKey) (err error) {
 	ctx, done := x.Detached(readTimeout)
 	defer done()
@@ -143,7 +142,7 @@ func foreignAddress(x *apiRequest) error {
 		"This API key may not be used from the address %s. Add it to the key's allowed addresses or use another key.", x.clientAddress)
 }
 
-// logRefusal notes a refusal in the request log.
+// logRefusal writes a refusal to the request log.
 func (d *server) logRefusal(x *apiRequest, f *fault.Error) {
 	d.Ledger.Refused(ledger.Refusal{
 		Request: x.ID, Account: x.caller.Account, Key: x.caller.Key,
@@ -154,7 +153,7 @@ func (d *server) logRefusal(x *apiRequest, f *fault.Error) {
 }
 
 // delayWrongKey delays the answer to a wrong key if its address has sent many. Valid keys are never
-// delayed, whatever others behind the same address send.
+// delayed, even if others send wrong keys from the same address.
 func (d *server) delayWrongKey(x *apiRequest, err error) error {
 	_, named := x.Request.Context().Value(sessionKey{}).(sessionKey) // nothing was guessed
 	if err == nil || d.WrongKeys == nil || x.loggedByLedger || named || fault.Of(err).Code != fault.InvalidAPIKey {

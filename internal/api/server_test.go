@@ -2,17 +2,22 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/api"
 	"tollgate/internal/ledger"
+	"tollgate/internal/limit"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
@@ -112,7 +117,7 @@ func TestPanic(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), func(o *api.Options) { o.Ledger = nil })
 	_, secret := d.key(account.KeySettings{})
-	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
+	got := d.send("GET", "/v1/usage", "", as(secret)...)
 	got.refused(t, 503, "service_unavailable")
 	log := d.log.String()
 	if !strings.Contains(log, "panicked") || !strings.Contains(log, got.header.Get("x-request-id")) ||
@@ -138,7 +143,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	d := newServer(t, db, func(o *api.Options) { o.Ledger = ledger.New(ledger.Options{DB: away}) })
 	_, secret := d.key(account.KeySettings{})
-	got := d.send("GET", "/v1/usage", "", "Authorization", "Bearer "+secret)
+	got := d.send("GET", "/v1/usage", "", as(secret)...)
 	got.refused(t, 503, "service_unavailable")
 	if got.header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", got.header.Get("Retry-After"))
@@ -201,4 +206,83 @@ func (d *server) sendRaw(request string) *http.Response {
 	}
 	d.t.Cleanup(func() { answer.Body.Close() })
 	return answer
+}
+
+// brokenBody is a body that stops halfway and cancels the request's context, like a lost connection.
+type brokenBody struct {
+	err   error
+	leave context.CancelFunc
+}
+
+func (b brokenBody) Read([]byte) (int, error) {
+	b.leave()
+	return 0, b.err
+}
+
+// TestBrokenBodiesAreClientErrors checks that a slow or truncated body gets 400, even if the
+// request's context is done and the key cannot be confirmed.
+func TestBrokenBodiesAreClientErrors(t *testing.T) {
+	t.Parallel()
+	d := newServer(t, onSQLite(t), nil)
+	_, secret := d.key(account.KeySettings{})
+	for _, err := range []error{os.ErrDeadlineExceeded, io.ErrUnexpectedEOF, errors.New("reset")} {
+		for _, path := range []string{"/v1/chat/completions", "/v1/responses", "/native/v1/messages", "/native/v1/messages/count_tokens",
+			"/v1/images/generations", "/v1/images/edits", "/v1/videos/generations"} {
+			ctx, leave := context.WithTimeout(t.Context(), time.Minute)
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, brokenBody{err, leave})
+			r.Header.Set("Authorization", "Bearer "+secret)
+			w := httptest.NewRecorder()
+			d.server.Config.Handler.ServeHTTP(w, r)
+			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "breaks off") {
+				t.Errorf("%s, %v: %d %s", path, err, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+// TestDisconnectIsNoServerError checks that a client that has closed its sending side gets the
+// usual answer.
+func TestDisconnectIsNoServerError(t *testing.T) {
+	t.Parallel()
+	waits := 0
+	d := newServer(t, onSQLite(t), func(o *api.Options) {
+		o.WrongKeys = limit.NewThrottle(limit.Allowance{Burst: 1, Rate: 0.001, Waiting: 1, Sleep: func(ctx context.Context, _ time.Duration) {
+			if waits++; ctx.Err() != nil {
+				t.Error("who hangs up waits less")
+			}
+		}})
+	})
+	_, secret := d.key(account.KeySettings{})
+	const never = "sk-0123456789012345678901234567890123456789012"
+	for _, c := range []struct {
+		method, path, key, body string
+		status                  int
+	}{
+		{"GET", "/v1/models", secret, "", 200},
+		{"GET", "/native/v1/models", secret, "", 200},
+		{"GET", "/v1/usage", secret, "", 200},
+		{"GET", "/v1/dashboard/billing/credit_grants", secret, "", 200},
+		{"GET", "/v1/images/jobs/job_none", secret, "", 404},
+		{"GET", "/v1/videos/jobs/job_none", secret, "", 404},
+		{"GET", "/v1/usage", never, "", 401},
+		{"POST", "/v1/chat/completions", never, "{}", 401},
+		{"POST", "/v1/chat/completions", secret, "{}", 400},
+		{"POST", "/v1/responses", secret, "{}", 400},
+		{"POST", "/native/v1/messages", secret, "{}", 400},
+		{"POST", "/v1/images/generations", secret, "{}", 400},
+		{"POST", "/v1/videos/generations", secret, "{}", 400},
+	} {
+		ctx, leave := context.WithCancel(t.Context())
+		leave()
+		r := httptest.NewRequestWithContext(ctx, c.method, c.path, strings.NewReader(c.body))
+		r.Header.Set("Authorization", "Bearer "+c.key)
+		w := httptest.NewRecorder()
+		d.server.Config.Handler.ServeHTTP(w, r)
+		if w.Code != c.status {
+			t.Errorf("%s %s: %d %s; want %d", c.method, c.path, w.Code, w.Body, c.status)
+		}
+	}
+	if waits != 1 {
+		t.Errorf("two wrong keys wait %d times, want once", waits)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
@@ -24,12 +23,11 @@ type submission interface {
 	Params(names []string, checkAddress func(address string) error) (json.RawMessage, error)
 	// plan validates the fields and computes tier, count and cost.
 	plan(m *catalog.Model) (catalog.Plan, error)
-	// fields returns the fields, once plan has judged them.
+	// fields returns the fields after plan has validated them.
 	fields() *jobrequest.Request
 }
 
-// imageSubmission is a submission of images. edit: the endpoint demands a
-// reference.
+// imageSubmission is a submission of images. If edit, the endpoint demands a reference.
 type imageSubmission struct {
 	*jobrequest.Image
 	edit bool
@@ -74,8 +72,7 @@ func choices(s *jobrequest.Request) catalog.Choices {
 	return c
 }
 
-// jobEndpoint is an endpoint for submissions: the kind of its models and the gate of
-// its bodies.
+// jobEndpoint is an endpoint for submissions: the kind of its models and the parser of its bodies.
 type jobEndpoint struct {
 	kind  catalog.Kind
 	parse func(contentType string, body []byte) (submission, error)
@@ -167,7 +164,7 @@ func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *reference
 	x.Span.Job(j.Job)
 	body, err := d.Jobs.Submit(ctx, j.Submission)
 	switch {
-	case err == nil: // they are the job's now, or given up
+	case err == nil: // the files belong to the job, or Submit has discarded them
 		if len(j.ignored) > 0 {
 			x.Header().Set(chat.IgnoredHeader, chat.NamesOfFields(j.ignored))
 		}
@@ -176,12 +173,12 @@ func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *reference
 		x.loggedByLedger = false
 		return stored, err
 	}
-	return nil, err // they are given up
+	return nil, err // Submit has discarded the files
 }
 
 // checkAdmissible returns the error that admission would return now, before references are fetched and
 // stored: a caller without balance or above the rate causes no work and no requests to others. It
-// may find the job of a twin.
+// may find the job of an identical submission.
 func (d *server) checkAdmissible(ctx context.Context, j *checkedSubmission) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -282,15 +279,6 @@ func writeAccepted(x *apiRequest, body []byte, replayed bool) error {
 	if replayed {
 		x.Header().Set("Idempotent-Replayed", "true")
 	}
-	writeBody(x, http.StatusAccepted, body)
+	write(x, http.StatusAccepted, "application/json", body)
 	return nil
-}
-
-// writeBody answers with a JSON body as it is.
-func writeBody(x *apiRequest, status int, body []byte) {
-	h := x.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	x.WriteHeader(status)
-	_, _ = x.Write(body) // the client may have disconnected
 }

@@ -93,14 +93,7 @@ func TestPollsOfNoJob(t *testing.T) {
 		one := int64(1)
 		_, secret := d.key(account.KeySettings{RPM: &one})
 		image := d.send("POST", generations, hat, as(secret)...).accepted(t).ID
-		owner := d.account
-		other, err := d.newAccount()
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.account = other
-		_, stranger := d.key(account.KeySettings{})
-		d.account = owner
+		stranger := d.poorKey()
 		if got := d.send("GET", "/v1/images/jobs/"+image, "", as(secret)...); got.status != 200 {
 			t.Errorf("a poll counts against the rate: %d %s", got.status, got.body)
 		}
@@ -133,14 +126,21 @@ func TestPollsOfNoJob(t *testing.T) {
 	})
 }
 
-// newAccount opens another account, without money.
-func (d *server) newAccount() (id string, err error) {
-	err = d.db.Update(d.t.Context(), func(tx *store.Tx) error {
+// poorKey returns a key of another account, without money.
+func (d *server) poorKey() (secret string) {
+	d.t.Helper()
+	err := d.db.Update(d.t.Context(), func(tx *store.Tx) error {
 		owner, err := account.CreateTx(tx, account.NewAccount{Name: "other"})
-		id = owner.ID
+		if err != nil {
+			return err
+		}
+		_, secret, err = account.CreateKeyTx(tx, owner.ID, account.KeySettings{})
 		return err
 	})
-	return id, err
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return secret
 }
 
 // TestOrderOfSubmissionChecks is TestOrderOfChecks for submissions.
@@ -153,59 +153,39 @@ func TestOrderOfSubmissionChecks(t *testing.T) {
 	tooLong := "\xff" + strings.Repeat("x", maxBody)
 	key, from, packed := "Bearer "+secret, "192.0.2.1", "gzip"
 	const rest = `"n":"many","size":9,"callback_url":7,"prompt":5`
-	for _, c := range []struct {
-		name, path, key, from, encoding, body string
-		status                                int
-		code, param                           string
-	}{
-		{"path", "/v1/images/generation", "", "203.0.113.7", packed, tooLong, 404, "not_found", ""},
-		{"no key", edits, "", "203.0.113.7", packed, tooLong, 401, "missing_api_key", ""},
-		{"unknown key", edits, "Bearer sk-x", "203.0.113.7", packed, tooLong, 401, "invalid_api_key", ""},
-		{"address", edits, key, "203.0.113.7", packed, tooLong, 403, "permission_denied", ""},
-		{"size", edits, key, from, packed, tooLong, 413, "request_too_large", ""},
-		{"compressed", edits, key, from, packed, "\xff{", 400, "invalid_encoding", ""},
-		{"UTF-8", edits, key, from, "", "\xff{", 400, "invalid_encoding", ""},
-		{"JSON", edits, key, from, "", `{"model":`, 400, "invalid_json", ""},
-		{"object", edits, key, from, "", `[]`, 400, "invalid_request", ""},
-		{"repeated key", edits, key, from, "", `{"model":1,"mod\u0065l":2}`, 400, "invalid_json", ""},
-		{"no model", edits, key, from, "", `{` + rest + `}`, 400, "model_not_found", "model"},
-		{"unknown model", edits, key, from, "", `{"model":"nope",` + rest + `}`, 400, "model_not_found", "model"},
-		{"chat model, retired", edits, key, from, "", `{"model":"old-1",` + rest + `}`, 400, "model_not_found", "model"},
-		{"video model", edits, key, from, "", `{"model":"reel-1",` + rest + `}`, 400, "model_not_found", "model"},
-		{"image model for video", videos, key, from, "", `{"model":"gift-1",` + rest + `}`, 400, "model_not_found", "model"},
-		{"image model for chat", "/v1/chat/completions", key, from, "", `{"model":"gift-1",` + rest + `}`, 400, "model_not_found", "model"},
-		{"image model for responses", "/v1/responses", key, from, "", `{"model":"gift-1",` + rest + `}`, 400, "model_not_found", "model"},
-		{"retired", edits, key, from, "", `{"model":"old-2",` + rest + `}`, 400, "model_disabled", "model"},
-		{"coming soon", edits, key, from, "", `{"model":"soon-2",` + rest + `}`, 400, "model_coming_soon", "model"},
-		{"maintenance", edits, key, from, "", `{"model":"broken-2",` + rest + `}`, 503, "model_maintenance", "model"},
-		{"model allowlist", edits, key, from, "", `{"model":"easel-1",` + rest + `}`, 403, "permission_denied", "model"},
-		{"an edit without reference", edits, key, from, "", `{"model":"gift-1",` + rest + `}`, 400, "invalid_request", "image"},
-		{"fields", generations, key, from, "", `{"model":"gift-1","prompt":"x","n":7}`, 400, "invalid_request", "n"},
-		{"callback after the catalog's rules", generations, key, from, "",
+	d.checkOrder([]faultyRequest{
+		{"path", "POST", "/v1/images/generation", "", "203.0.113.7", packed, tooLong, 404, "not_found", ""},
+		{"no key", "POST", edits, "", "203.0.113.7", packed, tooLong, 401, "missing_api_key", ""},
+		{"unknown key", "POST", edits, "Bearer sk-x", "203.0.113.7", packed, tooLong, 401, "invalid_api_key", ""},
+		{"address", "POST", edits, key, "203.0.113.7", packed, tooLong, 403, "permission_denied", ""},
+		{"size", "POST", edits, key, from, packed, tooLong, 413, "request_too_large", ""},
+		{"compressed", "POST", edits, key, from, packed, "\xff{", 400, "invalid_encoding", ""},
+		{"UTF-8", "POST", edits, key, from, "", "\xff{", 400, "invalid_encoding", ""},
+		{"JSON", "POST", edits, key, from, "", `{"model":`, 400, "invalid_json", ""},
+		{"object", "POST", edits, key, from, "", `[]`, 400, "invalid_request", ""},
+		{"repeated key", "POST", edits, key, from, "", `{"model":1,"mod\u0065l":2}`, 400, "invalid_json", ""},
+		{"no model", "POST", edits, key, from, "", `{` + rest + `}`, 400, "model_not_found", "model"},
+		{"unknown model", "POST", edits, key, from, "", `{"model":"nope",` + rest + `}`, 400, "model_not_found", "model"},
+		{"chat model, retired", "POST", edits, key, from, "", `{"model":"old-1",` + rest + `}`, 400, "model_not_found", "model"},
+		{"video model", "POST", edits, key, from, "", `{"model":"reel-1",` + rest + `}`, 400, "model_not_found", "model"},
+		{"image model for video", "POST", videos, key, from, "", `{"model":"gift-1",` + rest + `}`, 400, "model_not_found", "model"},
+		{"image model for chat", "POST", "/v1/chat/completions", key, from, "", `{"model":"gift-1",` + rest + `}`, 400, "model_not_found",
+			"model"},
+		{"image model for responses", "POST", "/v1/responses", key, from, "", `{"model":"gift-1",` + rest + `}`, 400, "model_not_found",
+			"model"},
+		{"retired", "POST", edits, key, from, "", `{"model":"old-2",` + rest + `}`, 400, "model_disabled", "model"},
+		{"coming soon", "POST", edits, key, from, "", `{"model":"soon-2",` + rest + `}`, 400, "model_coming_soon", "model"},
+		{"maintenance", "POST", edits, key, from, "", `{"model":"broken-2",` + rest + `}`, 503, "model_maintenance", "model"},
+		{"model allowlist", "POST", edits, key, from, "", `{"model":"easel-1",` + rest + `}`, 403, "permission_denied", "model"},
+		{"an edit without reference", "POST", edits, key, from, "", `{"model":"gift-1",` + rest + `}`, 400, "invalid_request", "image"},
+		{"fields", "POST", generations, key, from, "", `{"model":"gift-1","prompt":"x","n":7}`, 400, "invalid_request", "n"},
+		{"callback after the catalog's rules", "POST", generations, key, from, "",
 			`{"model":"gift-1","prompt":"x","callBackUrl":"http://10.0.0.1/x","size":"4K"}`, 400, "unsupported_resolution", "size"},
-		{"callback", generations, key, from, "", `{"model":"gift-1","prompt":"x","callBackUrl":"http://10.0.0.1/x"}`, 400, "invalid_callback_url",
-			"callBackUrl"},
-		{"nothing", generations, key, from, "", `{"model":"gift-1","prompt":"x"}`, 202, "", ""},
-		{"rate", generations, key, from, "", `{"model":"gift-1","prompt":"x"}`, 429, "rate_limit_exceeded", ""},
-	} {
-		headers := []string{"X-Forwarded-For", c.from, "Content-Type", "text/plain"}
-		if c.key != "" {
-			headers = append(headers, "Authorization", c.key)
-		}
-		if c.encoding != "" {
-			headers = append(headers, "Content-Encoding", c.encoding)
-		}
-		got := d.send("POST", c.path, c.body, headers...)
-		if c.status == 202 {
-			got.accepted(t)
-			continue
-		}
-		t.Run(c.name, func(t *testing.T) {
-			if param := got.refused(t, c.status, c.code); param != c.param {
-				t.Errorf("param %q, want %q", param, c.param)
-			}
-		})
-	}
+		{"callback", "POST", generations, key, from, "", `{"model":"gift-1","prompt":"x","callBackUrl":"http://10.0.0.1/x"}`, 400,
+			"invalid_callback_url", "callBackUrl"},
+		{"nothing", "POST", generations, key, from, "", `{"model":"gift-1","prompt":"x"}`, 202, "", ""},
+		{"rate", "POST", generations, key, from, "", `{"model":"gift-1","prompt":"x"}`, 429, "rate_limit_exceeded", ""},
+	}, "Content-Type", "text/plain")
 	if u := d.usage(); u.Total.Failed != 0 {
 		t.Errorf("refusals count in usage: %+v", u.Total)
 	}
@@ -265,8 +245,7 @@ func TestRefusedSubmissions(t *testing.T) {
 func TestFreeImagesHaveADailyQuota(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
-	d.account, _ = d.newAccount() // without money
-	_, secret := d.key(account.KeySettings{})
+	secret := d.poorKey()
 	d.send("POST", generations, `{"model":"gift-1","prompt":"x"}`, as(secret)...).accepted(t)
 	got := d.send("POST", generations, `{"model":"gift-1","prompt":"x"}`, as(secret)...)
 	got.refused(t, 429, "rate_limit_exceeded")
@@ -275,21 +254,6 @@ func TestFreeImagesHaveADailyQuota(t *testing.T) {
 	}
 	got = d.send("POST", generations, hat, as(secret)...)
 	got.refused(t, 402, "insufficient_quota")
-}
-
-func TestRefusedSubmissionsAreLogged(t *testing.T) {
-	t.Parallel()
-	d := newServer(t, onSQLite(t), nil)
-	key, secret := d.key(account.KeySettings{})
-	got := d.send("POST", edits, hat, as(secret)...)
-	got.refused(t, 400, "invalid_request")
-	d.send("GET", "/v1/images/jobs/job_x", "", as(secret)...).refused(t, 404, "job_not_found")
-	d.settled()
-	rows := d.requests()
-	if len(rows) != 1 || rows[0].ID != got.header.Get("x-request-id") || rows[0].Key != key || rows[0].Model != "easel-1" ||
-		rows[0].Endpoint != edits || rows[0].Status != 400 || rows[0].Code != "invalid_request" {
-		t.Errorf("the log says %+v", rows)
-	}
 }
 
 // requests returns the request log.
