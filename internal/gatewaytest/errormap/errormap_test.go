@@ -153,7 +153,7 @@ func (r row) start(t testing.TB, in form) provider {
 		case isProbe(q) && r.probe != nil:
 			return *r.probe
 		case isProbe(q) && r.whole == nil:
-			return in.good(false)
+			return fakeprovider.Good(in.good, false)
 		case !q.Streamed():
 			return *r.whole
 		}
@@ -190,8 +190,7 @@ type form struct {
 	in       scene.Form
 	provider string // of the lines
 	lines    string // form of the lines, by default name
-	// good returns the healthy line's answer.
-	good func(stream bool) fakeprovider.Reply
+	good     string // form of the healthy line's answers
 	// kind returns error.type of an error in this form.
 	kind func(w want) string
 	// native reports whether errors have no code and no param.
@@ -201,12 +200,7 @@ type form struct {
 func chatForm() form {
 	return form{
 		name: "chat", in: scene.Chat, provider: "openai",
-		good: func(stream bool) fakeprovider.Reply {
-			if stream {
-				return fakeprovider.Stream(1000, 500, "all ", "is well")
-			}
-			return fakeprovider.Answer("all is well", 1000, 500)
-		},
+		good: "chat",
 		kind: func(w want) string { return w.kind },
 	}
 }
@@ -324,7 +318,7 @@ func newFixture(t *testing.T, binary, database string, in form) *fixture {
 	}
 	f := &fixture{form: in, healthy: fakeprovider.New(t)}
 	f.healthy.Always(func(q fakeprovider.Request) fakeprovider.Reply {
-		return in.good(q.Streamed())
+		return fakeprovider.Good(in.good, q.Streamed())
 	})
 	f.Gateway = scene.Open(t, binary, database, map[string]string{"SSL_CERT_FILE": trust})
 	return f

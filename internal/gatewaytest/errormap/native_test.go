@@ -37,12 +37,7 @@ func messageEnd(reason string, output int) []string {
 func nativeForm() form {
 	return form{
 		name: "messages", in: scene.Messages, provider: "anthropic", native: true,
-		good: func(stream bool) fakeprovider.Reply {
-			if stream {
-				return fakeprovider.NativeStream(1000, 500, "all ", "is well")
-			}
-			return fakeprovider.NativeAnswer("all is well", 1000, 500)
-		},
+		good: "messages",
 		kind: func(w want) string {
 			switch {
 			case w.status >= 500, w.kind == "upstream_error":

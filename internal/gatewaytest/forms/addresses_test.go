@@ -13,11 +13,6 @@ import (
 	"tollgate/internal/media/formattest"
 )
 
-// addressSettings allow the gateway to fetch images from the hosts of the tests.
-func addressSettings() map[string]string {
-	return map[string]string{"private_networks": "127.0.0.1/32"}
-}
-
 // addressScenes send images by address, in every form, to models that fetch them and to models for
 // which the gateway fetches them.
 func addressScenes(t testing.TB) []scene.Scenario {
@@ -55,31 +50,27 @@ func addressScenes(t testing.TB) []scene.Scenario {
 			if c.want != "" {
 				p.Expect(fakeprovider.GeminiAnswer("a picture", 100, 10))
 			}
-			scenes = append(scenes, scene.Scenario{
-				Name:   "image by address from " + string(in) + ", " + c.name,
-				Models: []map[string]any{scene.FormModel(id, scene.PriceList(), in)},
-				Lines: []map[string]any{scene.FormLine(id, "gemini", p.URL(), map[string]any{"models": map[string]any{id: c.vendor}},
-					id)},
-				Play: func(t *testing.T, f *scene.Gateway) {
-					s := in.NewClient(t, f)
-					before := gets.Load()
-					h := s.Ask(scene.Request(in, id, false, withImageAddress(in, host.URL+c.path)))
-					if c.want == "" {
-						if h.Status != 400 || len(p.Requests()) != 0 || gets.Load() == before {
-							t.Errorf("%d %s", h.Status, h.Raw)
-						}
-						s.Charged(h, 0)
-						return
+			scenes = append(scenes, single{name: "image by address from " + string(in) + ", " + c.name,
+				in: in, line: "gemini", model: id, provider: p, modelMore: scene.PriceList(),
+				lineMore: map[string]any{"models": map[string]any{id: c.vendor}},
+			}.plays(func(t *testing.T, s scene.FormClient) {
+				before := gets.Load()
+				h := s.Ask(scene.Request(in, id, false, withImageAddress(in, host.URL+c.path)))
+				if c.want == "" {
+					if h.Status != 400 || len(p.Requests()) != 0 || gets.Load() == before {
+						t.Errorf("%d %s", h.Status, h.Raw)
 					}
-					if h.Status != 200 {
-						t.Fatalf("%d %s", h.Status, h.Raw)
-					}
-					if got := string(p.Requests()[0].Body); !strings.Contains(got, c.want) {
-						t.Errorf("sent %s; want %s", got, c.want)
-					}
-					s.Charged(h, 100*1000+10*10_000)
-				},
-			})
+					s.Charged(h, 0)
+					return
+				}
+				if h.Status != 200 {
+					t.Fatalf("%d %s", h.Status, h.Raw)
+				}
+				if got := string(p.Requests()[0].Body); !strings.Contains(got, c.want) {
+					t.Errorf("sent %s; want %s", got, c.want)
+				}
+				s.Charged(h, 100*1000+10*10_000)
+			}))
 		}
 	}
 	return scenes

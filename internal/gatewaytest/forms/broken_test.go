@@ -63,21 +63,16 @@ func brokenFormScenes(t testing.TB) []scene.Scenario {
 				{"without an end", "upstream_connection_error", nil, fakeprovider.None},
 				{"no JSON", "upstream_unavailable", []string{"data: oops\n\n"}, fakeprovider.None},
 			} {
-				reply := fakeprovider.Reply{ContentType: "text/event-stream", Raw: append(append(brokenBegin(line), c.rest...), ""), End: c.end}
-				scenes = append(scenes, brokenFormScene(t, in, line, c.name, c.code, len(brokenBegin(line)), reply))
+				reply := fakeprovider.Reply{ContentType: "text/event-stream", Raw: append(brokenBegin(line), c.rest...), End: c.end}
+				scenes = append(scenes, brokenFormScene(t, in, line, c.name, c.code, reply))
 			}
 		}
 	}
 	return scenes
 }
 
-func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, pieces int, reply fakeprovider.Reply) scene.Scenario {
+func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, reply fakeprovider.Reply) scene.Scenario {
 	model := strings.ReplaceAll(fmt.Sprintf("b-%s-%s-%s", in, line, name), " ", "-")
-	gate := make(chan struct{}, pieces)
-	for range pieces {
-		gate <- struct{}{}
-	}
-	reply.Gate = gate
 	p := fakeprovider.New(t, reply)
 	healthy := fakeprovider.New(t) // no request
 	more := map[string]any{}
@@ -91,7 +86,7 @@ func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, piece
 			scene.FormLine(model+"-2", line, healthy.URL(), map[string]any{"priority": 2}, model)},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			s := in.NewClient(t, f)
-			h := s.Stream(scene.Request(in, model, true, nil), brokenText, func() { close(gate) })
+			h := s.Ask(scene.Request(in, model, true, nil))
 			r := read(t, in, h, model)
 			if h.Status != 200 || h.Cut || r.whole || r.text != brokenText || r.fault.Message == "" {
 				t.Errorf("the client got %d, cut %v: %s", h.Status, h.Cut, h.Raw)
@@ -129,50 +124,32 @@ func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, piece
 // charged. A stream without output for the client is free.
 func failedAtTheEndScenes(t testing.TB) []scene.Scenario {
 	usage := fakeprovider.ResponsesUsage(700, 30)
-	text := fakeprovider.ResponsesText(brokenText)
 	var scenes []scene.Scenario
 	for _, seen := range []bool{true, false} {
+		events := fakeprovider.ResponsesBegin()[:2]
+		if seen {
+			events = append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText(brokenText))
+		}
+		p := fakeprovider.New(t, fakeprovider.ResponsesEvents(append(events, fakeprovider.ResponsesEnd("failed", usage))...))
 		model := fmt.Sprintf("failed-%v", seen)
-		var events []string
-		pieces := 0
-		if seen {
-			events = append(fakeprovider.ResponsesBegin(), text)
-			pieces = len(events)
-		} else {
-			events = fakeprovider.ResponsesBegin()[:2]
-		}
-		reply := fakeprovider.ResponsesEvents(append(events, fakeprovider.ResponsesEnd("failed", usage))...)
-		gate := make(chan struct{}, 8)
-		for range pieces {
-			gate <- struct{}{}
-		}
-		if seen {
-			reply.Gate = gate
-		}
-		p := fakeprovider.New(t, reply)
-		scenes = append(scenes, scene.Scenario{
-			Name:   fmt.Sprintf("failed at the end, text seen: %v", seen),
-			Models: []map[string]any{scene.FormModel(model, nil, scene.Responses)},
-			Lines:  []map[string]any{scene.FormLine(model, "responses", p.URL(), nil, model)},
-			Play: func(t *testing.T, f *scene.Gateway) {
-				s := scene.Responses.NewClient(t, f)
-				h := s.Stream(scene.Request(scene.Responses, model, true, nil), brokenText, func() { close(gate) })
-				if !seen {
-					if r := read(t, scene.Responses, h, model); h.Status != 502 || r.fault.Code != "upstream_unavailable" {
-						t.Errorf("%d %s", h.Status, h.Raw)
-					}
-					s.Charged(h, 0)
-					return
-				}
-				r := read(t, scene.Responses, h, model)
-				if r.end != "failed" || r.fault.Code != "upstream_unavailable" || strings.Contains(h.Raw, "The model failed.") {
+		scenes = append(scenes, single{name: fmt.Sprintf("failed at the end, text seen: %v", seen),
+			in: scene.Responses, line: "responses", model: model, provider: p,
+		}.plays(func(t *testing.T, s scene.FormClient) {
+			h := s.Ask(scene.Request(scene.Responses, model, true, nil))
+			r := read(t, scene.Responses, h, model)
+			if r.fault.Code != "upstream_unavailable" || strings.Contains(h.Raw, "The model failed.") {
+				t.Errorf("%d %s", h.Status, h.Raw)
+			}
+			if !seen {
+				if s.Charged(h, 0); h.Status != 502 {
 					t.Errorf("%d %s", h.Status, h.Raw)
 				}
-				if rc := s.Charged(h, 760_000); rc.Prompt != 700 || rc.Completion != 30 || rc.Code != "upstream_unavailable" {
-					t.Errorf("receipt %+v", rc)
-				}
-			},
-		})
+				return
+			}
+			if rc := s.Charged(h, 760_000); r.end != "failed" || rc.Prompt != 700 || rc.Completion != 30 || rc.Code != "upstream_unavailable" {
+				t.Errorf("receipt %+v of %s", rc, h.Raw)
+			}
+		}))
 	}
 	return scenes
 }

@@ -127,32 +127,27 @@ func emptyAnswerScenes(t testing.TB) []scene.Scenario {
 				}
 				model := fmt.Sprintf("emptyAnswer-%d-%s-%v", i, in, stream)
 				p := fakeprovider.New(t, reply)
-				scenes = append(scenes, scene.Scenario{
-					Name:   fmt.Sprintf("%s on %s, %s, stream %v", in, j.line, j.name, stream),
-					Models: []map[string]any{scene.FormModel(model, nil, in)},
-					Lines: []map[string]any{
-						scene.FormLine(model, j.line, p.URL(), map[string]any{"error_sentences": []string{"^service overloaded"}}, model)},
-					Play: func(t *testing.T, f *scene.Gateway) {
-						s := in.NewClient(t, f)
-						h := s.Ask(scene.Request(in, model, stream, nil))
-						r := read(t, in, h, model)
-						got := fmt.Sprint(h.Status, " ", r.end)
-						if h.Status != 200 {
-							got = strings.TrimSuffix(fmt.Sprint(h.Status, " ", r.fault.Code, " ", r.fault.Param()), " ")
-						}
-						if h.Status != 200 && in == scene.Messages {
-							got = fmt.Sprint(h.Status, " ", r.fault.Type)
-						}
-						if got != want || (h.Status == 200) != r.whole {
-							t.Errorf("the client got %q, want %q: %s", got, want, h.Raw)
-						}
-						cost := money.Amount(0)
-						if h.Status == 200 {
-							cost = 20_000
-						}
-						s.Charged(h, cost)
-					},
-				})
+				scenes = append(scenes, single{name: fmt.Sprintf("%s on %s, %s, stream %v", in, j.line, j.name, stream),
+					in: in, line: j.line, model: model, provider: p, lineMore: map[string]any{"error_sentences": []string{"^service overloaded"}},
+				}.plays(func(t *testing.T, s scene.FormClient) {
+					h := s.Ask(scene.Request(in, model, stream, nil))
+					r := read(t, in, h, model)
+					got := fmt.Sprint(h.Status, " ", r.end)
+					if h.Status != 200 {
+						got = strings.TrimSuffix(fmt.Sprint(h.Status, " ", r.fault.Code, " ", r.fault.Param()), " ")
+					}
+					if h.Status != 200 && in == scene.Messages {
+						got = fmt.Sprint(h.Status, " ", r.fault.Type)
+					}
+					if got != want || (h.Status == 200) != r.whole {
+						t.Errorf("the client got %q, want %q: %s", got, want, h.Raw)
+					}
+					cost := money.Amount(0)
+					if h.Status == 200 {
+						cost = 20_000
+					}
+					s.Charged(h, cost)
+				}))
 			}
 		}
 	}
@@ -167,54 +162,50 @@ func leftFormScenes(t testing.TB) []scene.Scenario {
 		for _, line := range lineForms() {
 			model := fmt.Sprintf("left-%s-%s", in, line)
 			p := fakeprovider.New(t, fakeprovider.Reply{ContentType: "text/event-stream", Raw: brokenBegin(line), End: fakeprovider.Stall})
-			scenes = append(scenes, scene.Scenario{
-				Name:   fmt.Sprintf("%s on %s, left", in, line),
-				Models: []map[string]any{scene.FormModel(model, nil, in)},
-				Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
-				Play: func(t *testing.T, f *scene.Gateway) {
-					s := in.NewClient(t, f)
-					ctx, leave := context.WithCancel(t.Context())
-					defer leave()
-					var answer *http.Response
-					var err error
-					scene.Eventually(t, "the gateway takes a request", func() bool { // see scene.FormClient.Post
-						body := strings.NewReader(scene.Request(in, model, true, nil))
-						r, err := http.NewRequestWithContext(ctx, "POST", f.Process.URL+in.Path(), body)
-						if err != nil {
-							t.Fatal(err)
-						}
-						r.Header.Set("Authorization", "Bearer "+s.Key)
-						if answer, err = f.Client.Do(r); err != nil {
-							t.Fatal(err)
-						}
-						if answer.StatusCode == http.StatusServiceUnavailable {
-							_ = answer.Body.Close()
-						}
-						return answer.StatusCode != http.StatusServiceUnavailable
-					})
-					defer answer.Body.Close()
-					got := ""
-					for buffer := make([]byte, 4096); err == nil; {
-						var n int
-						n, err = answer.Body.Read(buffer)
-						if got += string(buffer[:n]); strings.Contains(got, brokenText) {
-							leave()
-						}
+			scenes = append(scenes, single{name: fmt.Sprintf("%s on %s, left", in, line),
+				in: in, line: line, model: model, provider: p,
+			}.plays(func(t *testing.T, s scene.FormClient) {
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				var answer *http.Response
+				var err error
+				scene.Eventually(t, "the gateway takes a request", func() bool { // see scene.FormClient.Post
+					body := strings.NewReader(scene.Request(in, model, true, nil))
+					r, err := http.NewRequestWithContext(ctx, "POST", s.Gateway.Process.URL+in.Path(), body)
+					if err != nil {
+						t.Fatal(err)
 					}
-					if !errors.Is(err, context.Canceled) {
-						t.Fatalf("%v after %s", err, got)
+					r.Header.Set("Authorization", "Bearer "+s.Key)
+					if answer, err = s.Gateway.Client.Do(r); err != nil {
+						t.Fatal(err)
 					}
-					scene.Eventually(t, "the provider sees the disconnect", func() bool { return p.Left() == 1 })
-					rc := f.Receipt(t, s.Account, answer.Header.Get("x-request-id"))
-					if rc.Code != "client_closed" || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Cost != money.Amount(rc.Prompt*1000+rc.Completion*2000) {
-						t.Errorf("receipt %+v", rc)
+					if answer.StatusCode == http.StatusServiceUnavailable {
+						_ = answer.Body.Close()
 					}
-					checkFree(t, f, s.Account, scene.Credit-rc.Cost)
-					if state := f.Lines.Of(t, model); state.SuccessRate != nil && *state.SuccessRate != 1 {
-						t.Errorf("line: %s", state)
+					return answer.StatusCode != http.StatusServiceUnavailable
+				})
+				defer answer.Body.Close()
+				got := ""
+				for buffer := make([]byte, 4096); err == nil; {
+					var n int
+					n, err = answer.Body.Read(buffer)
+					if got += string(buffer[:n]); strings.Contains(got, brokenText) {
+						leave()
 					}
-				},
-			})
+				}
+				if !errors.Is(err, context.Canceled) {
+					t.Fatalf("%v after %s", err, got)
+				}
+				scene.Eventually(t, "the provider sees the disconnect", func() bool { return p.Left() == 1 })
+				rc := s.Gateway.Receipt(t, s.Account, answer.Header.Get("x-request-id"))
+				if rc.Code != "client_closed" || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Cost != money.Amount(rc.Prompt*1000+rc.Completion*2000) {
+					t.Errorf("receipt %+v", rc)
+				}
+				checkFree(t, s.Gateway, s.Account, scene.Credit-rc.Cost)
+				if state := s.Gateway.Lines.Of(t, model); state.SuccessRate != nil && *state.SuccessRate != 1 {
+					t.Errorf("line: %s", state)
+				}
+			}))
 		}
 	}
 	return scenes

@@ -48,40 +48,36 @@ func faithfulMessagesScene(t testing.TB) scene.Scenario {
 		"anthropic-ratelimit-requests-limit": "5",
 		"anthropic-organization-id":          "org", "retry-after": "5", "x-should-retry": "true"}
 	p := fakeprovider.New(t, reply, reply)
-	return scene.Scenario{
-		Name:   "messages",
-		Models: []map[string]any{scene.FormModel("odd", nil, scene.Messages)},
-		Lines:  []map[string]any{scene.FormLine("odd", "messages", p.URL(), map[string]any{"pass": []string{"nobody_knows"}}, "odd")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Messages.NewClient(t, f)
-			sent := withModel(strings.Replace(oddMessages, "%s", "false", 1), "odd")
-			h := s.Post(scene.Messages.Path()+"?beta=true", sent, "anthropic-version", "2026-10-21", "anthropic-beta", "a-2026-01-01,b",
-				"Cookie", "c=d",
-				"User-Agent", "their-client/1", "x-custom", "secret", "anthropic-workspace-id", "w", "x-stainless-lang", "js",
-				"Idempotency-Key", "theirs",
-				"anthropic-dangerous-direct-browser-access", "true", "Accept-Language", "xx", "X-Forwarded-For", "192.0.2.1", "traceparent", "00-1-2-3")
-			if want := withModel(oddAnswer, "odd"); h.Status != 200 || h.Raw != want {
-				t.Fatalf("%d\n%s\nwant\n%s", h.Status, h.Raw, want)
-			}
-			if got := slices.Sorted(maps.Keys(h.Header)); strings.Join(got, " ") != "Content-Length Content-Type Date Request-Id X-Request-Id" {
-				t.Errorf("the client got the headers %v", h.Header)
-			}
-			q := p.Requests()[0]
-			// The gateway replaces the top-level model only.
-			if want := strings.Replace(sent, `"model":"odd"`, `"model":"vendor-odd"`, 1); string(q.Body) != want {
-				t.Errorf("the provider got\n%s\nwant\n%s", q.Body, want)
-			}
-			if q.URI != "/v1/messages" {
-				t.Errorf("the provider got the path %s", q.URI)
-			}
-			wantHeader(t, q.Header, map[string]string{"Anthropic-Version": "2026-10-21", "Anthropic-Beta": "a-2026-01-01,b",
-				"X-Api-Key": scene.Credential})
-			s.Charged(h, scene.AnswerCost)
+	return single{name: "messages",
+		in: scene.Messages, line: "messages", model: "odd", provider: p, lineMore: map[string]any{"pass": []string{"nobody_knows"}},
+	}.plays(func(t *testing.T, s scene.FormClient) {
+		sent := withModel(strings.Replace(oddMessages, "%s", "false", 1), "odd")
+		h := s.Post(scene.Messages.Path()+"?beta=true", sent, "anthropic-version", "2026-10-21", "anthropic-beta", "a-2026-01-01,b",
+			"Cookie", "c=d",
+			"User-Agent", "their-client/1", "x-custom", "secret", "anthropic-workspace-id", "w", "x-stainless-lang", "js",
+			"Idempotency-Key", "theirs",
+			"anthropic-dangerous-direct-browser-access", "true", "Accept-Language", "xx", "X-Forwarded-For", "192.0.2.1", "traceparent", "00-1-2-3")
+		if want := withModel(oddAnswer, "odd"); h.Status != 200 || h.Raw != want {
+			t.Fatalf("%d\n%s\nwant\n%s", h.Status, h.Raw, want)
+		}
+		if got := slices.Sorted(maps.Keys(h.Header)); strings.Join(got, " ") != "Content-Length Content-Type Date Request-Id X-Request-Id" {
+			t.Errorf("the client got the headers %v", h.Header)
+		}
+		q := p.Requests()[0]
+		// The gateway replaces the top-level model only.
+		if want := strings.Replace(sent, `"model":"odd"`, `"model":"vendor-odd"`, 1); string(q.Body) != want {
+			t.Errorf("the provider got\n%s\nwant\n%s", q.Body, want)
+		}
+		if q.URI != "/v1/messages" {
+			t.Errorf("the provider got the path %s", q.URI)
+		}
+		wantHeader(t, q.Header, map[string]string{"Anthropic-Version": "2026-10-21", "Anthropic-Beta": "a-2026-01-01,b",
+			"X-Api-Key": scene.Credential})
+		s.Charged(h, scene.AnswerCost)
 
-			s.Ask(sent)
-			wantHeader(t, p.Requests()[1].Header, map[string]string{"Anthropic-Version": "2023-06-01", "X-Api-Key": scene.Credential})
-		},
-	}
+		s.Ask(sent)
+		wantHeader(t, p.Requests()[1].Header, map[string]string{"Anthropic-Version": "2023-06-01", "X-Api-Key": scene.Credential})
+	})
 }
 
 // wantHeader checks the headers at a provider: the gateway's own, and the forwarded ones.
@@ -118,25 +114,21 @@ func faithfulResponsesScene(t testing.TB) scene.Scenario {
 		return strings.Replace(withModel(text, model), "%s", store, 1)
 	}
 	p := fakeprovider.New(t, fakeprovider.JSON(200, fill(answer, "vendor-odder", "true")))
-	return scene.Scenario{
-		Name:   "responses",
-		Models: []map[string]any{scene.FormModel("odder", nil, scene.Responses)},
-		Lines:  []map[string]any{scene.FormLine("odder", "responses", p.URL(), map[string]any{"pass": []string{"*"}}, "odder")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.NewClient(t, f)
-			h := s.Post(scene.Responses.Path(), fill(request, "odder", "true"), "OpenAI-Organization", "theirs", "anthropic-beta", "x",
-				"Cookie", "c=d")
-			if want := fill(answer, "odder", "false"); h.Status != 200 || h.Raw != want {
-				t.Fatalf("%d\n%s\nwant\n%s", h.Status, h.Raw, want)
-			}
-			q := p.Requests()[0]
-			if want := fill(request, "vendor-odder", "false"); string(q.Body) != want || q.URI != "/v1/responses" {
-				t.Errorf("the provider got at %s\n%s\nwant\n%s", q.URI, q.Body, want)
-			}
-			wantHeader(t, q.Header, map[string]string{"Authorization": "Bearer " + scene.Credential})
-			s.Charged(h, scene.AnswerCost)
-		},
-	}
+	return single{name: "responses",
+		in: scene.Responses, line: "responses", model: "odder", provider: p, lineMore: map[string]any{"pass": []string{"*"}},
+	}.plays(func(t *testing.T, s scene.FormClient) {
+		h := s.Post(scene.Responses.Path(), fill(request, "odder", "true"), "OpenAI-Organization", "theirs", "anthropic-beta", "x",
+			"Cookie", "c=d")
+		if want := fill(answer, "odder", "false"); h.Status != 200 || h.Raw != want {
+			t.Fatalf("%d\n%s\nwant\n%s", h.Status, h.Raw, want)
+		}
+		q := p.Requests()[0]
+		if want := fill(request, "vendor-odder", "false"); string(q.Body) != want || q.URI != "/v1/responses" {
+			t.Errorf("the provider got at %s\n%s\nwant\n%s", q.URI, q.Body, want)
+		}
+		wantHeader(t, q.Header, map[string]string{"Authorization": "Bearer " + scene.Credential})
+		s.Charged(h, scene.AnswerCost)
+	})
 }
 
 // oddEvents returns a stream of the messages form with all kinds of events.
@@ -179,61 +171,57 @@ func eventByEventScene(t testing.TB) scene.Scenario {
 	stream := fakeprovider.NativeEvents(oddEvents()...)
 	stream.Gate = gate
 	p := fakeprovider.New(t, stream)
-	return scene.Scenario{
-		Name:   "event by event",
-		Models: []map[string]any{scene.FormModel("flow", nil, scene.Messages)},
-		Lines:  []map[string]any{scene.FormLine("flow", "messages", p.URL(), map[string]any{"pass": []string{"*"}}, "flow")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Messages.NewClient(t, f)
-			body := withModel(strings.Replace(oddMessages, "%s", "true", 1), "flow")
-			r, err := http.NewRequestWithContext(t.Context(), "POST", f.Process.URL+scene.Messages.Path(), strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("x-api-key", s.Key)
-			// The stream begins with the first token, an opened thought.
-			const first, finish = 3, 20
-			for range first {
+	return single{name: "event by event",
+		in: scene.Messages, line: "messages", model: "flow", provider: p, lineMore: map[string]any{"pass": []string{"*"}},
+	}.plays(func(t *testing.T, s scene.FormClient) {
+		body := withModel(strings.Replace(oddMessages, "%s", "true", 1), "flow")
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.Gateway.Process.URL+scene.Messages.Path(), strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("x-api-key", s.Key)
+		// The stream begins with the first token, an opened thought.
+		const first, finish = 3, 20
+		for range first {
+			gate <- struct{}{}
+		}
+		answer, err := s.Gateway.Client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		in := bufio.NewReader(answer.Body)
+		got := ""
+		for i, event := range oddEvents() {
+			// The events after the stop_reason wait for the charge.
+			if i >= first && i <= finish {
 				gate <- struct{}{}
 			}
-			answer, err := f.Client.Do(r)
-			if err != nil {
-				t.Fatal(err)
+			if i == finish {
+				gate <- struct{}{}
+				gate <- struct{}{}
 			}
-			defer answer.Body.Close()
-			in := bufio.NewReader(answer.Body)
-			got := ""
-			for i, event := range oddEvents() {
-				// The events after the stop_reason wait for the charge.
-				if i >= first && i <= finish {
-					gate <- struct{}{}
+			want := strings.ReplaceAll(event, `"vendor-model"`, `"flow"`)
+			for len(got) < len(want) {
+				line, err := in.ReadString('\n')
+				if got += line; err != nil {
+					t.Fatalf("event %d: %v after %q", i, err, got)
 				}
-				if i == finish {
-					gate <- struct{}{}
-					gate <- struct{}{}
-				}
-				want := strings.ReplaceAll(event, `"vendor-model"`, `"flow"`)
-				for len(got) < len(want) {
-					line, err := in.ReadString('\n')
-					if got += line; err != nil {
-						t.Fatalf("event %d: %v after %q", i, err, got)
-					}
-				}
-				if got != want {
-					t.Fatalf("event %d is %q; want %q", i, got, want)
-				}
-				got = ""
 			}
-			if rest, err := in.ReadString('\n'); err == nil || rest != "" {
-				t.Errorf("%q follows the end", rest)
+			if got != want {
+				t.Fatalf("event %d is %q; want %q", i, got, want)
 			}
-			if kind := answer.Header.Get("Content-Type"); kind != "text/event-stream; charset=utf-8" {
-				t.Errorf("content type %q", kind)
-			}
-			s.Charged(scene.FormAnswer{Status: 200, Header: answer.Header}, scene.AnswerCost)
-			if want := strings.Replace(body, `"model":"flow"`, `"model":"vendor-flow"`, 1); string(p.Requests()[0].Body) != want {
-				t.Errorf("the provider got\n%s", p.Requests()[0].Body)
-			}
-		},
-	}
+			got = ""
+		}
+		if rest, err := in.ReadString('\n'); err == nil || rest != "" {
+			t.Errorf("%q follows the end", rest)
+		}
+		if kind := answer.Header.Get("Content-Type"); kind != "text/event-stream; charset=utf-8" {
+			t.Errorf("content type %q", kind)
+		}
+		s.Charged(scene.FormAnswer{Status: 200, Header: answer.Header}, scene.AnswerCost)
+		if want := strings.Replace(body, `"model":"flow"`, `"model":"vendor-flow"`, 1); string(p.Requests()[0].Body) != want {
+			t.Errorf("the provider got\n%s", p.Requests()[0].Body)
+		}
+	})
 }

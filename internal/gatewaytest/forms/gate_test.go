@@ -153,7 +153,7 @@ func limitScenes(t testing.TB) []scene.Scenario {
 	} {
 		model := fmt.Sprintf("limit-%d", i)
 		p := fakeprovider.New(t)
-		p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply(c.line, false, false) })
+		p.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good(c.line, false) })
 		scenes = append(scenes, scene.Scenario{
 			Name:   fmt.Sprintf("limit of %s on %s, %s", c.in, c.line, c.name),
 			Models: []m{scene.FormModel(model, c.model, c.in)},
@@ -161,11 +161,10 @@ func limitScenes(t testing.TB) []scene.Scenario {
 			Play: func(t *testing.T, f *scene.Gateway) {
 				s := c.in.NewClient(t, f)
 				body := scene.Request(c.in, model, false, c.more)
-				if h := s.Ask(body); h.Status != 200 {
-					t.Fatalf("%d %s", h.Status, h.Raw)
-				}
-				if want := money.Amount(1000*(int64(len(body))+1000) + 2000*c.held); booked(s).Held != want {
-					t.Errorf("%s were held, want %s", booked(s).Held, want)
+				h := s.Answer(body)
+				held := f.Receipt(t, s.Account, h.ID()).Held
+				if want := money.Amount(1000*(int64(len(body))+1000) + 2000*c.held); held != want {
+					t.Errorf("%s were held, want %s", held, want)
 				}
 				got := map[string]json.RawMessage{}
 				sent := p.Requests()[0].Body

@@ -92,45 +92,37 @@ func holdScenes(t testing.TB) []scene.Scenario {
 		reply.Body = strings.Replace(reply.Body, `,"service_tier":"standard"`, "", 1)
 		reply.Wait = open
 		p := fakeprovider.New(t, reply)
-		scenes = append(scenes, scene.Scenario{
-			Name:   fmt.Sprintf("hold of %s, %s", c.in, c.name),
-			Models: []map[string]any{scene.FormModel(model, members, c.in)},
-			Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
-			Play: func(t *testing.T, f *scene.Gateway) {
-				s := c.in.NewClient(t, f)
-				body := scene.Request(c.in, model, false, c.more)
-				prompt := int64(len(body)) + 1000 - c.less + c.plus
-				if c.unbounded {
-					prompt = 100000
-				}
-				want := money.Amount(prompt*1000+c.output*10000)*max(c.factor, 1) + c.calls*money.USD/100
-				answered := make(chan scene.FormAnswer, 1)
-				go func() { answered <- s.Ask(body) }()
-				p.Arrived()
-				var state struct {
-					Balance money.Amount `json:"balance_usd"`
-					Held    money.Amount `json:"held_usd"`
-				}
-				f.Process.Admin("GET", "/accounts/"+s.Account, nil, &state)
-				if state.Held != want || state.Balance != scene.Credit {
-					t.Errorf("%s are held of %s; want %s", state.Held, state.Balance, want)
-				}
-				close(open)
-				h := <-answered
-				if h.Status != 200 {
-					t.Fatalf("%d %s", h.Status, h.Raw)
-				}
-				cost := c.charged
-				if cost == 0 {
-					cost = 200_000
-				}
-				s.Charged(h, cost)
-				if m := booked(s); m.Held != want {
-					t.Errorf("the receipt says that %s were held", m.Held)
-				}
-				limitSent(t, c, p.Requests()[0].Body)
-			},
-		})
+		scenes = append(scenes, single{name: fmt.Sprintf("hold of %s, %s", c.in, c.name),
+			in: c.in, line: line, model: model, provider: p, modelMore: members,
+		}.plays(func(t *testing.T, s scene.FormClient) {
+			body := scene.Request(c.in, model, false, c.more)
+			prompt := int64(len(body)) + 1000 - c.less + c.plus
+			if c.unbounded {
+				prompt = 100000
+			}
+			want := money.Amount(prompt*1000+c.output*10000)*max(c.factor, 1) + c.calls*money.USD/100
+			answered := make(chan scene.FormAnswer, 1)
+			go func() { answered <- s.Ask(body) }()
+			p.Arrived()
+			var state scene.Funds
+			s.Gateway.Process.Admin("GET", "/accounts/"+s.Account, nil, &state)
+			if state.Held != want || state.Balance != scene.Credit {
+				t.Errorf("%s are held of %s; want %s", state.Held, state.Balance, want)
+			}
+			close(open)
+			h := <-answered
+			if h.Status != 200 {
+				t.Fatalf("%d %s", h.Status, h.Raw)
+			}
+			cost := c.charged
+			if cost == 0 {
+				cost = 200_000
+			}
+			if m := s.Charged(h, cost); m.Held != want {
+				t.Errorf("the receipt says that %s were held", m.Held)
+			}
+			limitSent(t, c, p.Requests()[0].Body)
+		}))
 	}
 	return scenes
 }

@@ -14,12 +14,17 @@ func TestForms(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	t.Run("matrix", func(t *testing.T) { playForms(t, binary, nil, matrixScenes) })
-	t.Run("native", func(t *testing.T) { playForms(t, binary, nativeSettings(), nativeScenesOfForms) })
+	t.Run("native", func(t *testing.T) { // with clients that send the address of their origin
+		settings := map[string]string{"trusted_proxies": "127.0.0.1/32,::1/128", "max_body": fmt.Sprint(nativeLimit)}
+		playForms(t, binary, settings, nativeScenesOfForms)
+	})
 	t.Run("faithful", func(t *testing.T) { playForms(t, binary, nil, faithfulScenes) })
 	t.Run("responses", func(t *testing.T) { playForms(t, binary, nil, responsesScenes) })
 	t.Run("money", func(t *testing.T) { playForms(t, binary, nil, moneyScenes) })
 	t.Run("modalities", func(t *testing.T) { playForms(t, binary, nil, modalityScenes) })
-	t.Run("addresses", func(t *testing.T) { playForms(t, binary, addressSettings(), addressScenes) })
+	t.Run("addresses", func(t *testing.T) { // with hosts of images on this machine
+		playForms(t, binary, map[string]string{"private_networks": "127.0.0.1/32"}, addressScenes)
+	})
 	t.Run("emptyAnswer", func(t *testing.T) { playForms(t, binary, nil, emptyAnswerScenes) })
 	t.Run("turns", func(t *testing.T) { playForms(t, binary, nil, turnScenes) })
 	t.Run("thinking", func(t *testing.T) { playForms(t, binary, nil, thinkingScenes) })
@@ -53,45 +58,44 @@ func matrixScene(t testing.TB, in scene.Form, line string, stream, tools bool) s
 		if q.Streamed() != stream {
 			t.Errorf("%s: the provider got %s %s", model, q.URI, q.Body)
 		}
-		return goodReply(line, stream, tools)
+		if tools {
+			return answerParts{cities: []string{"Oslo"}}.reply(line, stream)
+		}
+		return fakeprovider.Good(line, stream)
 	})
-	return scene.Scenario{
-		Name:   fmt.Sprintf("%s on %s, stream %v, tools %v", in, line, stream, tools),
-		Models: []map[string]any{scene.FormModel(model, nil, in)},
-		Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := in.NewClient(t, f)
-			more := map[string]any{}
-			if tools {
-				more = weatherTool(in)
-			}
-			if stream && in == scene.Chat {
-				more["stream_options"] = map[string]any{"include_usage": true}
-			}
-			h := s.Ask(scene.Request(in, model, stream, more))
-			r := read(t, in, h, model)
-			want := reading{text: goodText}
-			ends := map[scene.Form]string{scene.Chat: "stop", scene.Messages: "end_turn", scene.Responses: "completed"}
-			if tools {
-				want = reading{calls: []string{goodCall}}
-				ends = map[scene.Form]string{scene.Chat: "tool_calls", scene.Messages: "tool_use", scene.Responses: "completed"}
-			}
-			if h.Status != 200 || h.Cut || !r.whole || r.text != want.text || fmt.Sprint(r.calls) != fmt.Sprint(want.calls) ||
-				r.end != ends[in] || r.prompt != 1000 && in != scene.Messages || r.completion != 500 {
-				t.Errorf("%d, %+v in %s", h.Status, r, h.Raw)
-			}
-			if in == scene.Messages && !stream && r.prompt != 1000 {
-				t.Errorf("a prompt of %d tokens in %s", r.prompt, h.Raw)
-			}
-			if rc := s.Charged(h, scene.AnswerCost); rc.Prompt != 1000 || rc.Completion != 500 || rc.Line != model {
-				t.Errorf("receipt %+v", rc)
-			}
-			if n := len(p.Requests()); n != 1 {
-				t.Errorf("the provider got %d requests", n)
-			}
-			if state := f.Lines.Of(t, model); state.SuccessRate == nil || *state.SuccessRate != 1 {
-				t.Errorf("line: %s", state)
-			}
-		},
-	}
+	return single{name: fmt.Sprintf("%s on %s, stream %v, tools %v", in, line, stream, tools),
+		in: in, line: line, model: model, provider: p,
+	}.plays(func(t *testing.T, s scene.FormClient) {
+		more := map[string]any{}
+		if tools {
+			more = weatherTool(in)
+		}
+		if stream && in == scene.Chat {
+			more["stream_options"] = map[string]any{"include_usage": true}
+		}
+		h := s.Ask(scene.Request(in, model, stream, more))
+		r := read(t, in, h, model)
+		want := reading{text: goodText}
+		ends := map[scene.Form]string{scene.Chat: "stop", scene.Messages: "end_turn", scene.Responses: "completed"}
+		if tools {
+			want = reading{calls: []string{goodCall}}
+			ends = map[scene.Form]string{scene.Chat: "tool_calls", scene.Messages: "tool_use", scene.Responses: "completed"}
+		}
+		if h.Status != 200 || h.Cut || !r.whole || r.text != want.text || fmt.Sprint(r.calls) != fmt.Sprint(want.calls) ||
+			r.end != ends[in] || r.prompt != 1000 && in != scene.Messages || r.completion != 500 {
+			t.Errorf("%d, %+v in %s", h.Status, r, h.Raw)
+		}
+		if in == scene.Messages && !stream && r.prompt != 1000 {
+			t.Errorf("a prompt of %d tokens in %s", r.prompt, h.Raw)
+		}
+		if rc := s.Charged(h, scene.AnswerCost); rc.Prompt != 1000 || rc.Completion != 500 || rc.Line != model {
+			t.Errorf("receipt %+v", rc)
+		}
+		if n := len(p.Requests()); n != 1 {
+			t.Errorf("the provider got %d requests", n)
+		}
+		if state := s.Gateway.Lines.Of(t, model); state.SuccessRate == nil || *state.SuccessRate != 1 {
+			t.Errorf("line: %s", state)
+		}
+	})
 }

@@ -45,33 +45,28 @@ func modalityScene(t testing.TB, name, answer string, model, more map[string]any
 	for k, v := range model {
 		members[k] = v
 	}
-	return scene.Scenario{
-		Name:   "images " + name,
-		Models: []map[string]any{scene.FormModel(id, members, scene.Chat)},
-		Lines:  []map[string]any{scene.FormLine(id, "gemini", p.URL(), nil, id)},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Chat.NewClient(t, f)
-			body := scene.Request(scene.Chat, id, more["stream"] == true, more)
-			h := s.Ask(body)
-			if answer == "" {
-				if h.Status != 400 || !strings.Contains(h.Raw, `"param":"modalities"`) || len(p.Requests()) != 0 {
-					t.Errorf("%d %s", h.Status, h.Raw)
-				}
-				return
+	return single{name: "images " + name,
+		in: scene.Chat, line: "gemini", model: id, provider: p, modelMore: members,
+	}.plays(func(t *testing.T, s scene.FormClient) {
+		body := scene.Request(scene.Chat, id, more["stream"] == true, more)
+		h := s.Ask(body)
+		if answer == "" {
+			if h.Status != 400 || !strings.Contains(h.Raw, `"param":"modalities"`) || len(p.Requests()) != 0 {
+				t.Errorf("%d %s", h.Status, h.Raw)
 			}
-			if h.Status != 200 {
-				t.Fatalf("%d %s", h.Status, h.Raw)
-			}
-			s.Charged(h, cost)
-			if m, want := booked(s), money.Amount(int64(len(body))+1000)*1000+1500*perToken; m.Held != want || m.Completion != 1300 {
-				t.Errorf("receipt %+v; %s should have been held", m, want)
-			}
-			if got := string(p.Requests()[0].Body); !strings.Contains(got, sent) {
-				t.Errorf("sent %s; want %s", got, sent)
-			}
-			if !strings.Contains(h.Raw, "data:image/png;base64,AAAA") {
-				t.Errorf("no image in %s", h.Raw)
-			}
-		},
-	}
+			return
+		}
+		if h.Status != 200 {
+			t.Fatalf("%d %s", h.Status, h.Raw)
+		}
+		if m, want := s.Charged(h, cost), money.Amount(int64(len(body))+1000)*1000+1500*perToken; m.Held != want || m.Completion != 1300 {
+			t.Errorf("receipt %+v; %s should have been held", m, want)
+		}
+		if got := string(p.Requests()[0].Body); !strings.Contains(got, sent) {
+			t.Errorf("sent %s; want %s", got, sent)
+		}
+		if !strings.Contains(h.Raw, "data:image/png;base64,AAAA") {
+			t.Errorf("no image in %s", h.Raw)
+		}
+	})
 }

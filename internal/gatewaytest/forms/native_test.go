@@ -17,11 +17,6 @@ import (
 // nativeLimit is max_body of the process of the native scenarios.
 const nativeLimit = 8 << 10
 
-// nativeSettings let clients send the address of their origin.
-func nativeSettings() map[string]string {
-	return map[string]string{"trusted_proxies": "127.0.0.1/32,::1/128", "max_body": fmt.Sprint(nativeLimit)}
-}
-
 // nativeFault checks the status, the type and the members of an error of /native.
 func nativeFault(t *testing.T, h scene.FormAnswer, status int, kind string) (message string) {
 	t.Helper()
@@ -143,10 +138,7 @@ func nativeOrderScene(t testing.TB) scene.Scenario {
 // checkFree checks that an account was neither charged nor has a hold.
 func checkFree(t *testing.T, f *scene.Gateway, account string, balance money.Amount) {
 	t.Helper()
-	var state struct {
-		Balance money.Amount `json:"balance_usd"`
-		Held    money.Amount `json:"held_usd"`
-	}
+	var state scene.Funds
 	f.Process.Admin("GET", "/accounts/"+account, nil, &state)
 	if state.Balance != balance || state.Held != 0 {
 		t.Errorf("balance %s and %s held; want %s and nothing", state.Balance, state.Held, balance)
@@ -156,54 +148,50 @@ func checkFree(t *testing.T, f *scene.Gateway, account string, balance money.Amo
 // nativeFieldsScene sends valid and invalid fields.
 func nativeFieldsScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
-	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
-	return scene.Scenario{
-		Name:   "fields",
-		Models: []map[string]any{scene.FormModel("fields", nil, scene.Messages)},
-		Lines:  []map[string]any{scene.FormLine("fields", "messages", p.URL(), nil, "fields")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Messages.NewClient(t, f)
-			file := []any{map[string]any{"role": "user",
-				"content": []any{map[string]any{"type": "image", "source": map[string]any{"type": "file", "file_id": "file_1"}}}}}
-			for name, more := range map[string]map[string]any{
-				"no limit": {"max_tokens": nil}, "limit null": {"max_tokens": json.RawMessage("null")}, "limit 0": {"max_tokens": 0},
-				"limit negative": {"max_tokens": -1}, "limit text": {"max_tokens": "500"}, "limit broken": {"max_tokens": 1.5},
-				"limit true": {"max_tokens": true}, "no messages": {"messages": nil}, "messages empty": {"messages": []any{}},
-				"messages text": {"messages": "hi"}, "a message that is none": {"messages": []any{"hi"}}, "stream text": {"stream": "yes"},
-				"a file of the provider": {"messages": file}, "container": {"container": "c_1"},
-				"tool without a price":  {"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}},
-				"speed without a price": {"speed": "fast"}, "place without a price": {"inference_geo": "us"},
-				"tier without a price": {"service_tier": "priority"},
-			} {
-				h := s.Ask(scene.Request(scene.Messages, "fields", false, more))
-				t.Run(name, func(t *testing.T) { nativeFault(t, h, 400, "invalid_request_error") })
+	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good("messages", false) })
+	return single{name: "fields",
+		in: scene.Messages, line: "messages", model: "fields", provider: p,
+	}.plays(func(t *testing.T, s scene.FormClient) {
+		file := []any{map[string]any{"role": "user",
+			"content": []any{map[string]any{"type": "image", "source": map[string]any{"type": "file", "file_id": "file_1"}}}}}
+		for name, more := range map[string]map[string]any{
+			"no limit": {"max_tokens": nil}, "limit null": {"max_tokens": json.RawMessage("null")}, "limit 0": {"max_tokens": 0},
+			"limit negative": {"max_tokens": -1}, "limit text": {"max_tokens": "500"}, "limit broken": {"max_tokens": 1.5},
+			"limit true": {"max_tokens": true}, "no messages": {"messages": nil}, "messages empty": {"messages": []any{}},
+			"messages text": {"messages": "hi"}, "a message that is none": {"messages": []any{"hi"}}, "stream text": {"stream": "yes"},
+			"a file of the provider": {"messages": file}, "container": {"container": "c_1"},
+			"tool without a price":  {"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}},
+			"speed without a price": {"speed": "fast"}, "place without a price": {"inference_geo": "us"},
+			"tier without a price": {"service_tier": "priority"},
+		} {
+			h := s.Ask(scene.Request(scene.Messages, "fields", false, more))
+			t.Run(name, func(t *testing.T) { nativeFault(t, h, 400, "invalid_request_error") })
+		}
+		if n := len(p.Requests()); n != 0 {
+			t.Fatalf("the provider got %d requests", n)
+		}
+		for name, more := range map[string]map[string]any{
+			"system in the messages": {
+				"messages": []any{map[string]any{"role": "system", "content": "be kind"}, map[string]any{"role": "user", "content": "hi"}}},
+			"unknown role":        {"messages": []any{map[string]any{"role": "narrator", "content": "hi"}}},
+			"unknown fields":      {"nobody_knows": map[string]any{"a": 1}},
+			"tiers that are free": {"service_tier": "auto", "speed": "standard"},
+			"a tool of its own":   {"tools": []any{map[string]any{"type": "bash_20250124", "name": "bash"}}},
+		} {
+			if h := s.Ask(scene.Request(scene.Messages, "fields", false, more)); h.Status != 200 {
+				t.Errorf("%s: %d %s", name, h.Status, h.Raw)
 			}
-			if n := len(p.Requests()); n != 0 {
-				t.Fatalf("the provider got %d requests", n)
-			}
-			for name, more := range map[string]map[string]any{
-				"system in the messages": {
-					"messages": []any{map[string]any{"role": "system", "content": "be kind"}, map[string]any{"role": "user", "content": "hi"}}},
-				"unknown role":        {"messages": []any{map[string]any{"role": "narrator", "content": "hi"}}},
-				"unknown fields":      {"nobody_knows": map[string]any{"a": 1}},
-				"tiers that are free": {"service_tier": "auto", "speed": "standard"},
-				"a tool of its own":   {"tools": []any{map[string]any{"type": "bash_20250124", "name": "bash"}}},
-			} {
-				if h := s.Ask(scene.Request(scene.Messages, "fields", false, more)); h.Status != 200 {
-					t.Errorf("%s: %d %s", name, h.Status, h.Raw)
-				}
-			}
-			if h := s.Post(scene.Messages.Path()+"?beta=true", scene.Request(scene.Messages, "fields", false, nil)); h.Status != 200 {
-				t.Errorf("?beta=true: %d %s", h.Status, h.Raw)
-			}
-		},
-	}
+		}
+		if h := s.Post(scene.Messages.Path()+"?beta=true", scene.Request(scene.Messages, "fields", false, nil)); h.Status != 200 {
+			t.Errorf("?beta=true: %d %s", h.Status, h.Raw)
+		}
+	})
 }
 
 // nativeKeysScene sends keys in various headers.
 func nativeKeysScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
-	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
+	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good("messages", false) })
 	return scene.Scenario{
 		Name:   "keys",
 		Models: []map[string]any{scene.FormModel("keys", nil, scene.Messages)},
@@ -256,9 +244,9 @@ func nativeKeysScene(t testing.TB) scene.Scenario {
 // nativeAdmissionScene checks the rate limit, the free quota, and busy lines.
 func nativeAdmissionScene(t testing.TB) scene.Scenario {
 	p, full := fakeprovider.New(t), fakeprovider.New(t)
-	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return goodReply("messages", false, false) })
+	p.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good("messages", false) })
 	open := make(chan struct{})
-	slow := goodReply("messages", false, false)
+	slow := fakeprovider.Good("messages", false)
 	slow.Wait = open
 	full.Expect(slow)
 	return scene.Scenario{

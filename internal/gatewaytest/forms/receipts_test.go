@@ -2,7 +2,6 @@ package forms
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -36,9 +35,11 @@ func receiptPrices() map[string]any {
 // product.
 type receipt struct {
 	name     string
-	provider string // if empty, the usual provider of the form
-	line     string // its form
+	provider string         // if empty, the usual provider of the form
+	line     string         // its form
+	prices   map[string]any // those of scene.PriceList for a bill; if nil, receiptPrices
 	usage    string
+	whole    string                        // the answer, if unusual; without it and a usage, only the stream
 	events   []string                      // of the stream, if unusual
 	ask      map[scene.Form]map[string]any // members of the request by form; if nil, all forms without further members
 	prompt   int64
@@ -50,6 +51,11 @@ type receipt struct {
 // inForm returns a member for requests in one form only.
 func inForm(in scene.Form, name string, value any) map[scene.Form]map[string]any {
 	return map[scene.Form]map[string]any{in: {name: value}}
+}
+
+// unchanged returns the member for requests in one form without further members.
+func unchanged(in scene.Form) map[scene.Form]map[string]any {
+	return map[scene.Form]map[string]any{in: nil}
 }
 
 func receipts() []receipt {
@@ -221,47 +227,47 @@ func growing() (events []string) {
 	return []string{frame(`{"content":"h"}`, "", 1), frame(`{"content":"i"}`, "", 120), frame(`{}`, "stop", 250), "data: [DONE]\n\n"}
 }
 
-// replies returns the answer and the stream, if any.
+// replies returns the answer and the stream.
 func (r receipt) replies() (whole string, events []string) {
-	if r.events != nil {
-		return "", r.events
-	}
 	switch r.line {
 	case "responses":
-		return fakeprovider.ResponsesObject("completed", r.usage, fakeprovider.ResponsesMessage("hi")), responsesParts("completed", r.usage)
+		whole = fakeprovider.ResponsesObject("completed", r.usage, fakeprovider.ResponsesMessage("hi"))
+		events = responsesParts("completed", r.usage)
 	case "messages":
-		return fakeprovider.NativeBill(r.usage), fakeprovider.NativeBillStream(r.usage, `{"output_tokens":250}`)
+		whole = fakeprovider.NativeBill(r.usage)
+		events = fakeprovider.NativeBillStream(r.usage, fmt.Sprintf(`{"output_tokens":%d}`, r.output))
 	case "gemini":
-		return geminiWhole(r.usage), []string{"data: " + geminiWhole(r.usage) + "\n\n"}
+		whole, events = geminiWhole(r.usage), []string{"data: " + geminiWhole(r.usage) + "\n\n"}
+	default:
+		whole, events = fakeprovider.ChatBill(r.usage), fakeprovider.ChatBillStream(r.usage)
+		if i := strings.Index(r.usage, `"service_tier":`); i >= 0 { // it is outside the usage
+			tier := strings.TrimSuffix(r.usage[i:], "}")
+			whole = strings.TrimSuffix(whole, "}") + "," + tier + "}"
+			events[0] = strings.Replace(events[0], `"choices":`, tier+`,"choices":`, 1)
+		}
 	}
-	tier := ""
-	if i := strings.Index(r.usage, `"service_tier":`); i >= 0 { // it is outside the usage
-		tier = "," + strings.TrimSuffix(r.usage[i:], "}")
+	if r.whole != "" || r.usage == "" {
+		whole = r.whole
 	}
-	events = fakeprovider.ChatBillStream(r.usage)
-	if tier != "" {
-		events[0] = strings.Replace(events[0], `"choices":`, strings.TrimPrefix(tier, ",")+`,"choices":`, 1)
+	if r.events != nil {
+		events = r.events
 	}
-	return strings.TrimSuffix(fakeprovider.ChatBill(r.usage), "}") + tier + "}", events
+	return whole, events
 }
 
-// receiptScenes play all receipts for every form of client, whole and streamed.
-func receiptScenes(t testing.TB) (scenes []scene.Scenario) {
-	for i, r := range receipts() {
+// receiptScenes play receipts for every form of client, whole and streamed.
+func receiptScenes(t testing.TB, rows []receipt) (scenes []scene.Scenario) {
+	for i, r := range rows {
 		whole, events := r.replies()
 		for _, in := range scene.ClientForms() {
-			more, asks := r.ask[in]
-			if r.ask != nil && !asks {
+			if _, asks := r.ask[in]; r.ask != nil && !asks {
 				continue
 			}
-			for _, stream := range []bool{false, true} {
-				reply := fakeprovider.Reply{ContentType: "text/event-stream", Raw: events}
-				if !stream {
-					if reply = fakeprovider.JSON(200, whole); whole == "" {
-						continue
-					}
-				}
-				scenes = append(scenes, receiptScene(t, fmt.Sprintf("receipt-%d-%s-%t", i, in, stream), r, in, stream, more, reply))
+			model := fmt.Sprintf("receipt-%d-%s", i, in)
+			stream := fakeprovider.Reply{ContentType: "text/event-stream", Raw: events}
+			scenes = append(scenes, receiptScene(t, model+"-stream", r, in, true, stream))
+			if whole != "" {
+				scenes = append(scenes, receiptScene(t, model, r, in, false, fakeprovider.JSON(200, whole)))
 			}
 		}
 	}
@@ -269,33 +275,31 @@ func receiptScenes(t testing.TB) (scenes []scene.Scenario) {
 }
 
 // receiptScene plays one receipt for one form of client.
-func receiptScene(t testing.TB, model string, r receipt, in scene.Form, stream bool, more map[string]any,
-	reply fakeprovider.Reply,
-) scene.Scenario {
-	p := fakeprovider.New(t, reply)
+func receiptScene(t testing.TB, model string, r receipt, in scene.Form, stream bool, reply fakeprovider.Reply) scene.Scenario {
 	provider := map[string]any{"forms": []string{r.line}}
 	if r.provider != "" {
 		provider["provider"] = r.provider
 	}
-	return scene.Scenario{
-		Name:   fmt.Sprintf("%s, %s on %s, stream %t", r.name, in, r.line, stream),
-		Models: []map[string]any{scene.FormModel(model, receiptPrices(), in)},
-		Lines:  []map[string]any{scene.FormLine(model, r.line, p.URL(), provider, model)},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := in.NewClient(t, f)
-			h := s.Ask(scene.Request(in, model, stream, maps.Clone(more)))
-			if h.Status != 200 {
-				t.Fatalf("%d %s", h.Status, h.Raw)
-			}
-			s.Charged(h, r.cost)
-			if m := booked(s); m.Prompt != r.prompt || m.Cached != r.cached || m.Completion != r.output {
-				t.Errorf("receipt %+v; want %d, %d and %d tokens", m, r.prompt, r.cached, r.output)
-			}
-		},
+	prices := r.prices
+	if prices == nil {
+		prices = receiptPrices()
 	}
+	return single{name: fmt.Sprintf("%s, %s on %s, stream %t", r.name, in, r.line, stream),
+		in: in, line: r.line, model: model, provider: fakeprovider.New(t, reply), modelMore: prices, lineMore: provider,
+	}.plays(func(t *testing.T, s scene.FormClient) {
+		body := scene.Request(in, model, stream, r.ask[in])
+		h := s.Answer(body)
+		m := s.Charged(h, r.cost)
+		if m.Prompt != r.prompt || m.Cached != r.cached || m.Completion != r.output {
+			t.Errorf("receipt %+v; want %d, %d and %d tokens", m, r.prompt, r.cached, r.output)
+		}
+		if r.prices != nil {
+			checkBill(t, r, in, stream, body, h, m, read(t, in, h, model))
+		}
+	})
 }
 
 // TestReceipts compares charges with bills calculated by hand.
 func TestReceipts(t *testing.T) {
-	playForms(t, scene.Binary(t), nil, receiptScenes)
+	playForms(t, scene.Binary(t), nil, func(t testing.TB) []scene.Scenario { return receiptScenes(t, receipts()) })
 }

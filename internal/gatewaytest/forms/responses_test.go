@@ -34,7 +34,7 @@ func v1Fault(t *testing.T, h scene.FormAnswer, status int, kind, code, param str
 // responsesBusyScene plays busy lines.
 func responsesBusyScene(t testing.TB) scene.Scenario {
 	open := make(chan struct{})
-	slow := goodReply("responses", false, false)
+	slow := fakeprovider.Good("responses", false)
 	slow.Wait = open
 	p := fakeprovider.New(t, slow)
 	return scene.Scenario{
@@ -120,49 +120,45 @@ func refusedScene(t testing.TB, line string) scene.Scenario {
 		return input(map[string]any{"role": "user", "content": []any{part}})
 	}
 	tool := func(tool map[string]any) map[string]any { return map[string]any{"tools": []any{tool}} }
-	return scene.Scenario{
-		Name:   "refused on " + line,
-		Models: []map[string]any{scene.FormModel(model, nil, scene.Responses)},
-		Lines:  []map[string]any{scene.FormLine(model, line, p.URL(), nil, model)},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.NewClient(t, f)
-			for _, c := range []struct {
-				more  map[string]any
-				param string
-			}{
-				{map[string]any{"previous_response_id": "resp_1"}, "previous_response_id"},
-				{map[string]any{"conversation": "conv_1"}, "conversation"},
-				{map[string]any{"conversation": map[string]any{"id": "conv_1"}}, "conversation"},
-				{map[string]any{"background": true}, "background"},
-				{map[string]any{"prompt": map[string]any{"id": "pmpt_1"}}, "prompt.id"},
-				{map[string]any{"service_tier": "priority"}, "service_tier"},
-				{map[string]any{"service_tier": "flex"}, "service_tier"},
-				{input(map[string]any{"type": "item_reference", "id": "msg_1"}), "input[0].type"},
-				{input(map[string]any{"id": "msg_1"}), "input[0].id"},
-				{part(map[string]any{"type": "input_image", "file_id": "file_1"}), "input[0].content[0].file_id"},
-				{part(map[string]any{"type": "input_file", "file_id": "file_1"}), "input[0].content[0].file_id"},
-				{part(map[string]any{"type": "input_audio", "input_audio": map[string]any{"data": "eA==", "format": "wav"}}),
-					"input[0].content[0].type"},
-				{tool(map[string]any{"type": "web_search"}), "tools[0].type"},
-				{tool(map[string]any{"type": "file_search", "vector_store_ids": []string{"vs_1"}}), "tools[0].vector_store_ids"},
-				{tool(map[string]any{"type": "code_interpreter", "container": map[string]any{"type": "auto"}}), "tools[0].type"},
-				{tool(map[string]any{"type": "code_interpreter", "container": "cntr_1"}), "tools[0].container"},
-				{tool(map[string]any{"type": "image_generation"}), "tools[0].type"},
-				{map[string]any{"input": nil}, "input"},
-				{map[string]any{"input": 7}, "input"},
-				{map[string]any{"stream": "yes"}, "stream"},
-			} {
-				h := s.Ask(scene.Request(scene.Responses, model, false, c.more))
-				t.Run(c.param, func(t *testing.T) { v1Fault(t, h, 400, "invalid_request_error", "invalid_request", c.param) })
-			}
-			h := s.Ask(scene.Request(scene.Responses, model, false, map[string]any{"max_output_tokens": 0}))
-			v1Fault(t, h, 400, "invalid_request_error", "invalid_max_tokens", "max_output_tokens")
-			if n := len(p.Requests()); n != 0 {
-				t.Errorf("the provider got %d requests", n)
-			}
-			checkFree(t, f, s.Account, scene.Credit)
-		},
-	}
+	return single{name: "refused on " + line,
+		in: scene.Responses, line: line, model: model, provider: p,
+	}.plays(func(t *testing.T, s scene.FormClient) {
+		for _, c := range []struct {
+			more  map[string]any
+			param string
+		}{
+			{map[string]any{"previous_response_id": "resp_1"}, "previous_response_id"},
+			{map[string]any{"conversation": "conv_1"}, "conversation"},
+			{map[string]any{"conversation": map[string]any{"id": "conv_1"}}, "conversation"},
+			{map[string]any{"background": true}, "background"},
+			{map[string]any{"prompt": map[string]any{"id": "pmpt_1"}}, "prompt.id"},
+			{map[string]any{"service_tier": "priority"}, "service_tier"},
+			{map[string]any{"service_tier": "flex"}, "service_tier"},
+			{input(map[string]any{"type": "item_reference", "id": "msg_1"}), "input[0].type"},
+			{input(map[string]any{"id": "msg_1"}), "input[0].id"},
+			{part(map[string]any{"type": "input_image", "file_id": "file_1"}), "input[0].content[0].file_id"},
+			{part(map[string]any{"type": "input_file", "file_id": "file_1"}), "input[0].content[0].file_id"},
+			{part(map[string]any{"type": "input_audio", "input_audio": map[string]any{"data": "eA==", "format": "wav"}}),
+				"input[0].content[0].type"},
+			{tool(map[string]any{"type": "web_search"}), "tools[0].type"},
+			{tool(map[string]any{"type": "file_search", "vector_store_ids": []string{"vs_1"}}), "tools[0].vector_store_ids"},
+			{tool(map[string]any{"type": "code_interpreter", "container": map[string]any{"type": "auto"}}), "tools[0].type"},
+			{tool(map[string]any{"type": "code_interpreter", "container": "cntr_1"}), "tools[0].container"},
+			{tool(map[string]any{"type": "image_generation"}), "tools[0].type"},
+			{map[string]any{"input": nil}, "input"},
+			{map[string]any{"input": 7}, "input"},
+			{map[string]any{"stream": "yes"}, "stream"},
+		} {
+			h := s.Ask(scene.Request(scene.Responses, model, false, c.more))
+			t.Run(c.param, func(t *testing.T) { v1Fault(t, h, 400, "invalid_request_error", "invalid_request", c.param) })
+		}
+		h := s.Ask(scene.Request(scene.Responses, model, false, map[string]any{"max_output_tokens": 0}))
+		v1Fault(t, h, 400, "invalid_request_error", "invalid_max_tokens", "max_output_tokens")
+		if n := len(p.Requests()); n != 0 {
+			t.Errorf("the provider got %d requests", n)
+		}
+		checkFree(t, s.Gateway, s.Account, scene.Credit)
+	})
 }
 
 // searching returns a request with a priced hosted tool.
@@ -201,7 +197,7 @@ func hostedScene(t testing.TB) scene.Scenario {
 // hostedElsewhereScene checks that a request goes to the line with the tool, behind a line without.
 func hostedElsewhereScene(t testing.TB) scene.Scenario {
 	chat, other := fakeprovider.New(t), fakeprovider.New(t)
-	other.Always(func(q fakeprovider.Request) fakeprovider.Reply { return goodReply("responses", q.Streamed(), false) })
+	other.Always(func(q fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good("responses", q.Streamed()) })
 	return scene.Scenario{
 		Name:   "hosted tool on the second line",
 		Models: []map[string]any{scene.FormModel("r-second", scene.PriceList(), scene.Responses)},

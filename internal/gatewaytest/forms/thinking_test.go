@@ -29,100 +29,56 @@ func thinkingScenes(t testing.TB) []scene.Scenario {
 const thoughtfulUsage = `{"input_tokens":1000,"input_tokens_details":{"cached_tokens":400},"output_tokens":500,` +
 	`"output_tokens_details":{"reasoning_tokens":300},"total_tokens":1500}`
 
-// thoughtfulCall returns an answer with the reasoning "hm" and goodCall.
-func thoughtfulCall(stream bool) fakeprovider.Reply {
-	const thought = `{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gAAA"}`
-	const call = `{"id":"fc_1","type":"function_call","call_id":"call_1","name":"weather","status":"completed",` +
-		`"arguments":"{\"city\":\"Oslo\"}"}`
-	if !stream {
-		return fakeprovider.Reply{Body: fakeprovider.ResponsesObject("completed", thoughtfulUsage, thought, call)}
-	}
-	return fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin()[:2],
-		fakeprovider.ResponsesEvent("response.output_item.added", `"output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[]}`),
-		fakeprovider.ResponsesEvent("response.reasoning_summary_text.delta", `"item_id":"rs_1","output_index":0,"summary_index":0,"delta":"hm"`),
-		fakeprovider.ResponsesEvent("response.output_item.done", `"output_index":0,"item":`+thought),
-		fakeprovider.ResponsesEvent("response.output_item.added",
-			`"output_index":1,"item":{"id":"fc_1","type":"function_call","call_id":"call_1","name":"weather","arguments":""}`),
-		fakeprovider.ResponsesEvent("response.function_call_arguments.delta", `"item_id":"fc_1","output_index":1,"delta":"{\"city\":\"Oslo\"}"`),
-		fakeprovider.ResponsesEvent("response.output_item.done", `"output_index":1,"item":`+call),
-		fakeprovider.ResponsesEnd("completed", thoughtfulUsage, thought, call))...)
-}
-
 // seals finds the sealed reasoning that a client has to send back.
 var seals = regexp.MustCompile(`tg1\.[0-9a-f]{8}\.gAAA`)
 
-// answered returns the second turn: the call of thoughtfulCall with its result and its sealed
-// reasoning.
-func answered(in scene.Form, seal string) map[string]any {
-	more := weatherTool(in)
-	user := map[string]any{"role": "user", "content": "How is it in Oslo?"}
-	if in == scene.Messages {
-		more["messages"] = []any{user,
-			map[string]any{"role": "assistant", "content": []any{
-				map[string]any{"type": "thinking", "thinking": "hm", "signature": seal},
-				map[string]any{"type": "tool_use", "id": "call_1", "name": "weather", "input": map[string]any{"city": "Oslo"}}}},
-			map[string]any{"role": "user", "content": []any{map[string]any{"type": "tool_result", "tool_use_id": "call_1", "content": "sunny"}}}}
-		return more
-	}
-	more["messages"] = []any{user,
-		map[string]any{"role": "assistant", "content": nil,
-			"reasoning_details": []any{map[string]any{"type": "reasoning.encrypted", "data": seal, "format": "openai-responses-v1", "index": 0}},
-			"tool_calls": []any{map[string]any{"id": "call_1", "type": "function",
-				"function": map[string]any{"name": "weather", "arguments": `{"city":"Oslo"}`}}}},
-		map[string]any{"role": "tool", "tool_call_id": "call_1", "content": "sunny"}}
-	return more
-}
-
 func thinkingScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
 	model := fmt.Sprintf("thinking-%s-%v", in, stream)
-	p := fakeprovider.New(t, thoughtfulCall(stream), goodReply("responses", stream, false))
+	call := answerParts{thought: "hm", seal: "gAAA", cities: []string{"Oslo"}, usage: thoughtfulUsage}
+	p := fakeprovider.New(t, call.reply("responses", stream), fakeprovider.Good("responses", stream))
 	prices := scene.PriceList()
 	prices["reasoning"] = true
-	return scene.Scenario{
-		Name:   fmt.Sprintf("%s thinks on responses, stream %v", in, stream),
-		Models: []map[string]any{scene.FormModel(model, prices, in)},
-		Lines:  []map[string]any{scene.FormLine(model, "responses", p.URL(), nil, model)},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := in.NewClient(t, f)
-			more := weatherTool(in)
-			if in == scene.Messages {
-				more["thinking"] = map[string]any{"type": "enabled", "budget_tokens": 20000}
-			} else {
-				more["reasoning_effort"] = "high"
-			}
-			h := s.Ask(scene.Request(in, model, stream, more))
-			r := read(t, in, h, model)
-			seal := seals.FindString(h.Raw)
-			if h.Status != 200 || !r.whole || fmt.Sprint(r.calls) != fmt.Sprint([]string{goodCall}) || r.hint != "hm" || seal == "" {
-				t.Fatalf("%d %+v in %s", h.Status, r, h.Raw)
-			}
-			// 600 tokens at 1, 400 at 0.1 and 500 at 10 dollars a million
-			rc := s.Charged(h, 564*money.USD/100_000)
-			if rc.Prompt != 1000 || rc.Completion != 500 {
-				t.Errorf("receipt %+v", rc)
-			}
-			h = s.Ask(scene.Request(in, model, stream, answered(in, seal)))
-			if r := read(t, in, h, model); h.Status != 200 || !r.whole || r.text != goodText {
-				t.Fatalf("%d %s", h.Status, h.Raw)
-			}
-			first, second := p.Requests()[0].Body, string(p.Requests()[1].Body)
-			var sent struct {
-				Include   []string
-				Store     *bool
-				Reasoning struct{ Effort string }
-			}
-			if err := json.Unmarshal(first, &sent); err != nil || fmt.Sprint(sent.Include) != "[reasoning.encrypted_content]" ||
-				sent.Store == nil || *sent.Store || sent.Reasoning.Effort != "high" {
-				t.Errorf("%v: the provider got %s", err, first)
-			}
-			items := `{"type":"function_call","call_id":"call_1","name":"weather","arguments":"{\"city\":\"Oslo\"}"},` +
-				`{"type":"function_call_output","call_id":"call_1","output":"sunny"}`
-			if !strings.Contains(second, `"encrypted_content":"gAAA"},`+items) || strings.Contains(second, "tg1.") ||
-				strings.Contains(second, `"id"`) {
-				t.Errorf("the provider got %s", second)
-			}
-		},
-	}
+	return single{name: fmt.Sprintf("%s thinks on responses, stream %v", in, stream),
+		in: in, line: "responses", model: model, provider: p, modelMore: prices,
+	}.plays(func(t *testing.T, s scene.FormClient) {
+		more := weatherTool(in)
+		if in == scene.Messages {
+			more["thinking"] = map[string]any{"type": "enabled", "budget_tokens": 20000}
+		} else {
+			more["reasoning_effort"] = "high"
+		}
+		h := s.Ask(scene.Request(in, model, stream, more))
+		r := read(t, in, h, model)
+		seal := seals.FindString(h.Raw)
+		if h.Status != 200 || !r.whole || fmt.Sprint(r.calls) != fmt.Sprint([]string{goodCall}) || r.hint != "hm" || seal == "" {
+			t.Fatalf("%d %+v in %s", h.Status, r, h.Raw)
+		}
+		// 600 tokens at 1, 400 at 0.1 and 500 at 10 dollars a million
+		rc := s.Charged(h, 564*money.USD/100_000)
+		if rc.Prompt != 1000 || rc.Completion != 500 {
+			t.Errorf("receipt %+v", rc)
+		}
+		h = s.Ask(scene.Request(in, model, stream, secondTurn(in, seal)))
+		if r := read(t, in, h, model); h.Status != 200 || !r.whole || r.text != goodText {
+			t.Fatalf("%d %s", h.Status, h.Raw)
+		}
+		first, second := p.Requests()[0].Body, string(p.Requests()[1].Body)
+		var sent struct {
+			Include   []string
+			Store     *bool
+			Reasoning struct{ Effort string }
+		}
+		if err := json.Unmarshal(first, &sent); err != nil || fmt.Sprint(sent.Include) != "[reasoning.encrypted_content]" ||
+			sent.Store == nil || *sent.Store || sent.Reasoning.Effort != "high" {
+			t.Errorf("%v: the provider got %s", err, first)
+		}
+		items := `{"type":"function_call","call_id":"call_1","name":"weather","arguments":"{\"city\":\"Oslo\"}"},` +
+			`{"type":"function_call_output","call_id":"call_1","output":"sunny"}`
+		if !strings.Contains(second, `"encrypted_content":"gAAA"},`+items) || strings.Contains(second, "tg1.") ||
+			strings.Contains(second, `"id"`) {
+			t.Errorf("the provider got %s", second)
+		}
+	})
 }
 
 // itemScene checks that the gateway references no unstored items, and that the client gets the
@@ -131,25 +87,19 @@ func itemScene(t testing.TB) scene.Scenario {
 	const model = "items"
 	missing := fakeprovider.JSON(404, `{"error":{"message":"Item with id 'sh_1' not found. Items are not persisted when store is false.",`+
 		`"type":"invalid_request_error","param":"input","code":null}}`)
-	p := fakeprovider.New(t, goodReply("responses", false, false), missing, goodReply("responses", false, false))
-	return scene.Scenario{
-		Name:   "items that nobody stored",
-		Models: []map[string]any{scene.FormModel(model, map[string]any{"reasoning": true}, scene.Responses)},
-		Lines:  []map[string]any{scene.FormLine(model, "responses", p.URL(), nil, model)},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.NewClient(t, f)
-			ask := scene.Request(scene.Responses, model, false, secondTurn(scene.Responses))
-			if h := s.Ask(ask); h.Status != 200 {
-				t.Fatalf("%d %s", h.Status, h.Raw)
-			}
-			if sent := string(p.Requests()[0].Body); strings.Contains(sent, `"id"`) || strings.Contains(sent, `"reasoning",`) ||
-				!strings.Contains(sent, `"include":["reasoning.encrypted_content"]`) {
-				t.Errorf("the provider got %s", sent)
-			}
-			v1Fault(t, s.Ask(ask), 400, "invalid_request_error", "invalid_request", "input")
-			if h := s.Ask(ask); h.Status != 200 {
-				t.Errorf("the line is out: %d %s", h.Status, h.Raw)
-			}
-		},
-	}
+	p := fakeprovider.New(t, fakeprovider.Good("responses", false), missing, fakeprovider.Good("responses", false))
+	return single{name: "items that nobody stored",
+		in: scene.Responses, line: "responses", model: model, provider: p, modelMore: map[string]any{"reasoning": true},
+	}.plays(func(t *testing.T, s scene.FormClient) {
+		ask := scene.Request(scene.Responses, model, false, secondTurn(scene.Responses, ""))
+		s.Answer(ask)
+		if sent := string(p.Requests()[0].Body); strings.Contains(sent, `"id"`) || strings.Contains(sent, `"reasoning",`) ||
+			!strings.Contains(sent, `"include":["reasoning.encrypted_content"]`) {
+			t.Errorf("the provider got %s", sent)
+		}
+		v1Fault(t, s.Ask(ask), 400, "invalid_request_error", "invalid_request", "input")
+		if h := s.Ask(ask); h.Status != 200 {
+			t.Errorf("the line is out: %d %s", h.Status, h.Raw)
+		}
+	})
 }

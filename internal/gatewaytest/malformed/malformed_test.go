@@ -217,12 +217,8 @@ func (g *gateway) books(s *results) {
 		left := money.Amount(credit)
 		for after, more := "", true; more; {
 			var page struct {
-				Data []struct {
-					ID     string       `json:"id"`
-					Status int          `json:"status"`
-					Cost   money.Amount `json:"cost_usd"`
-				} `json:"data"`
-				More bool `json:"has_more"`
+				Data []scene.Receipt `json:"data"`
+				More bool            `json:"has_more"`
 			}
 			g.process.Admin("GET", fmt.Sprintf("/requests?limit=200&account=%s&after=%s", account, after), nil, &page)
 			for _, r := range page.Data {
@@ -238,10 +234,7 @@ func (g *gateway) books(s *results) {
 			}
 			more = page.More
 		}
-		var state struct {
-			Balance money.Amount `json:"balance_usd"`
-			Held    money.Amount `json:"held_usd"`
-		}
+		var state scene.Funds
 		g.process.Admin("GET", "/accounts/"+account, nil, &state)
 		if state.Balance != left || state.Held != 0 {
 			g.t.Errorf("account %s has %s and %s held; its receipts leave %s", account, state.Balance, state.Held, left)
@@ -250,14 +243,7 @@ func (g *gateway) books(s *results) {
 	if charged == 0 {
 		g.t.Error("nothing was charged: no request came through")
 	}
-	var audit struct {
-		OK          bool  `json:"ok"`
-		Differences []any `json:"differences"`
-	}
-	g.process.Admin("GET", "/audit", nil, &audit)
-	if !audit.OK {
-		g.t.Errorf("the audit finds: %v", audit.Differences)
-	}
+	(&scene.Gateway{Process: g.process}).Audit(g.t)
 }
 
 func decode(t *testing.T, raw []byte, into any) {

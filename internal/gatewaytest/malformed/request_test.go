@@ -3,6 +3,7 @@ package malformed
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -139,7 +140,7 @@ func (g *generator) good(number int, route string, r *rand.Rand) (*request, samp
 	if all := g.samples[route]; len(all) > 0 {
 		s = pick(r, all)
 		q.body = []byte(strings.ReplaceAll(s.body, "EMAIL", "user"+strconv.Itoa(number)+"@example.com"))
-		q.add("Content-Type", or(s.contentType, "application/json"))
+		q.add("Content-Type", cmp.Or(s.contentType, "application/json"))
 	}
 	return q, s
 }
@@ -162,14 +163,4 @@ func pick[T any](r *rand.Rand, all []T) (one T) {
 		return one
 	}
 	return all[r.IntN(len(all))]
-}
-
-// or returns the first text that is not empty.
-func or(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }

@@ -195,28 +195,13 @@ func (g *gateway) operate(method, path string, body any, headers ...string) (sta
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	headers = append(headers, "Authorization", "Bearer "+scene.AdminToken)
+	var h scene.FormAnswer
 	scene.Eventually(g.t, "the operator API takes a call", func() bool {
-		r, err := http.NewRequestWithContext(g.t.Context(), method, g.Process.URL+"/admin/v1"+path, bytes.NewReader(raw))
-		if err != nil {
-			g.t.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+scene.AdminToken)
-		for i := 0; i < len(headers); i += 2 {
-			r.Header.Set(headers[i], headers[i+1])
-		}
-		res, err := g.Client.Do(r)
-		if err != nil {
-			g.t.Fatal(err)
-		}
-		defer res.Body.Close()
-		out, err := io.ReadAll(res.Body)
-		if err != nil {
-			g.t.Fatal(err)
-		}
-		status, answer = res.StatusCode, string(out)
-		return status != http.StatusServiceUnavailable
+		h = scene.Call(g.t, g.Gateway, method, "/admin/v1"+path, string(raw), headers...)
+		return h.Status != http.StatusServiceUnavailable
 	})
-	return status, answer
+	return h.Status, h.Raw
 }
 
 // admin calls the operator API without errors, and decodes the answer into v, unless v is nil.
@@ -323,23 +308,14 @@ func (p client) spent(spent, held money.Amount) {
 	}
 }
 
-// logRow is the money of an entry of the request log.
-type logRow struct {
-	scene.Receipt
-	Model  string       `json:"model"`
-	Cached int64        `json:"cached_tokens"`
-	Held   money.Amount `json:"held_usd"`
-	Over   money.Amount `json:"over_hold_usd"`
-}
-
 // log waits for a number of log entries of the account and returns them, newest first. Repeated
 // requests do not count.
-func (p client) log(entries int) (rows []logRow) {
+func (p client) log(entries int) (rows []scene.Receipt) {
 	p.T.Helper()
 	scene.Eventually(p.T, fmt.Sprintf("%d requests are in the log", entries), func() bool {
-		var page struct{ Data []logRow }
+		var page struct{ Data []scene.Receipt }
 		p.g.admin("GET", "/requests?limit=200&account="+p.Account, nil, &page)
-		rows = slices.DeleteFunc(page.Data, func(r logRow) bool { return r.Code == "service_unavailable" && r.Held == 0 })
+		rows = slices.DeleteFunc(page.Data, func(r scene.Receipt) bool { return r.Code == "service_unavailable" && r.Held == 0 })
 		return len(rows) >= entries
 	})
 	if len(rows) != entries {

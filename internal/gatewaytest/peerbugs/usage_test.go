@@ -223,7 +223,8 @@ func nothingQueued(t testing.TB) peerScene {
 // pollinations/pollinations#5594 (the whole aborted stream is free).
 func stoppedEarly(t testing.TB) peerScene {
 	failed := fakeprovider.Error(500, "server_error", "", "down")
-	failed.Body = strings.TrimSuffix(failed.Body, "}") + `,"usage":{"prompt_tokens":1000,"completion_tokens":70}}`
+	failed.Body = strings.TrimSuffix(failed.Body, "}") +
+		`,"usage":{"prompt_tokens":1000,"prompt_tokens_details":{"cached_tokens":400},"completion_tokens":70}}`
 	down := fakeprovider.New(t, failed)
 	up := answering(t, "chat")
 	native := fakeprovider.New(t, pausing(fakeprovider.NativeStream(1000, 500, "one two three"), 3))
@@ -240,8 +241,8 @@ func stoppedEarly(t testing.TB) peerScene {
 			c := g.open(10*money.USD, nil)
 			c.gets(scene.Request(scene.Chat, "bug18", false, nil), http.StatusOK, "")
 			c.owns(answerCost, 0) // the customer pays for nothing but the answer
-			if row := c.logged(t); row.Prompt != 1000 || row.Completion != 500 || len(row.Attempts) != 2 ||
-				row.Attempts[0].Prompt != 1000 || row.Attempts[0].Completion != 70 || row.Attempts[1].Prompt != 0 {
+			if row := c.log(1)[0]; row.Prompt != 1000 || row.Completion != 500 || len(row.Attempts) != 2 ||
+				row.Attempts[0].Prompt != 1000 || row.Attempts[0].Cached != 400 || row.Attempts[0].Completion != 70 || row.Attempts[1].Prompt != 0 {
 				t.Errorf("%+v; want 1000 and 70 tokens beside the first attempt", row)
 			}
 			c.speaks(scene.Messages).leave(scene.Request(scene.Messages, "bug18-native", true, nil), "three")
@@ -251,25 +252,6 @@ func stoppedEarly(t testing.TB) peerScene {
 			c.comesToOwn(answerCost + part + scene.PriceClip)
 		},
 	}
-}
-
-// loggedAttempts is a log entry with the usage of its attempts.
-type loggedAttempts struct {
-	Prompt     int64 `json:"prompt_tokens"`
-	Completion int64 `json:"completion_tokens"`
-	Attempts   []struct {
-		Prompt     int64 `json:"prompt_tokens"`
-		Completion int64 `json:"completion_tokens"`
-	}
-}
-
-// logged returns the account's only log entry.
-func (p client) logged(t *testing.T) loggedAttempts {
-	t.Helper()
-	p.log(1)
-	var page struct{ Data []loggedAttempts }
-	p.g.admin("GET", "/requests?account="+p.Account, nil, &page)
-	return page.Data[0]
 }
 
 // brokenStreams is QuantumNous/new-api#5288 to #5290: a broken or failed stream is counted again,

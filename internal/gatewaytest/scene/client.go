@@ -1,10 +1,8 @@
 package scene
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -60,6 +58,16 @@ func (s FormClient) Ask(body string) FormAnswer {
 	return s.Post(s.Form.Path(), body)
 }
 
+// Answer is Ask for a request with an answer of status 200.
+func (s FormClient) Answer(body string) FormAnswer {
+	s.T.Helper()
+	h := s.Ask(body)
+	if h.Status != http.StatusOK {
+		s.T.Fatalf("%d %s", h.Status, h.Raw)
+	}
+	return h
+}
+
 // Call sends a request, with pairs of header names and values, and reads its answer to the end.
 func Call(t testing.TB, g *Gateway, method, path, body string, headers ...string) FormAnswer {
 	t.Helper()
@@ -86,37 +94,6 @@ func Do(ctx context.Context, client *http.Client, method, url, body string, head
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	return client.Do(r)
-}
-
-// Stream is Ask for a stream. It calls then once, after the first line with text.
-func (s FormClient) Stream(body, text string, then func()) FormAnswer {
-	s.T.Helper()
-	var h FormAnswer
-	Eventually(s.T, "the gateway takes a stream", func() bool {
-		h = s.watch(body, text, then)
-		return !isOverloaded(h.Status, h.Raw)
-	})
-	return h
-}
-
-func (s FormClient) watch(body, text string, then func()) FormAnswer {
-	answer, err := Do(s.T.Context(), s.Gateway.Client, "POST", s.Gateway.Process.URL+s.Form.Path(), body, "Authorization", "Bearer "+s.Key)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	defer answer.Body.Close()
-	h := FormAnswer{Status: answer.StatusCode, Header: answer.Header}
-	in := bufio.NewReader(answer.Body)
-	for err == nil {
-		var line string
-		line, err = in.ReadString('\n')
-		if h.Raw += line; then != nil && strings.Contains(line, text) {
-			then()
-			then = nil
-		}
-	}
-	h.Cut = !errors.Is(err, io.EOF)
-	return h
 }
 
 // isOverloaded reports whether an overloaded gateway has rejected a request without effect.

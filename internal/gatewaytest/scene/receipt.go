@@ -14,8 +14,10 @@ type Receipt struct {
 	Line       string        `json:"line"`
 	Attempts   []Attempt     `json:"attempts"`
 	Prompt     int64         `json:"prompt_tokens"`
+	Cached     int64         `json:"cached_tokens"`
 	Completion int64         `json:"completion_tokens"`
 	Cost       money.Amount  `json:"cost_usd"`
+	Held       money.Amount  `json:"held_usd"`
 	Over       money.Amount  `json:"over_hold_usd"`
 	LineCost   *money.Amount `json:"line_cost_usd"`
 }
@@ -27,6 +29,9 @@ type Attempt struct {
 	Code        string `json:"code"`
 	Cause       string `json:"cause"`
 	FirstByteMS *int64 `json:"first_byte_ms"`
+	Prompt      int64  `json:"prompt_tokens"` // of a failed attempt
+	Cached      int64  `json:"cached_tokens"`
+	Completion  int64  `json:"completion_tokens"`
 }
 
 // Receipt returns the entry of a request. It waits for the entry, because the log may get the entry
