@@ -172,26 +172,20 @@ func HistoryTx(tx *store.Tx, before int64, limit int) ([]Revision, bool, error) 
 	if before <= 0 {
 		before = 1 << 62
 	}
-	rows, err := tx.Query(selectHistory, before, limit+1)
-	if err != nil {
-		return nil, false, fmt.Errorf("read the catalog's history: %w", err)
-	}
-	defer rows.Close()
 	out := []Revision{}
-	for rows.Next() {
-		var (
-			r       Revision
-			changes string
-		)
-		if err := rows.Scan(&r.Number, &r.AppliedMS, &changes); err != nil {
-			return nil, false, fmt.Errorf("read the catalog's history: %w", err)
+	err := tx.Each(func(row store.Row) error {
+		var r Revision
+		var changes string
+		if err := row.Scan(&r.Number, &r.AppliedMS, &changes); err != nil {
+			return err
 		}
 		if err := json.Unmarshal([]byte(changes), &r.Changes); err != nil {
-			return nil, false, fmt.Errorf("read the changes of revision %d: %w", r.Number, err)
+			return fmt.Errorf("the changes of revision %d: %w", r.Number, err)
 		}
 		out = append(out, r)
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, selectHistory, before, limit+1)
+	if err != nil {
 		return nil, false, fmt.Errorf("read the catalog's history: %w", err)
 	}
 	if len(out) > limit {

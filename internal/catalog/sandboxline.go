@@ -77,19 +77,16 @@ func noteLinesTx(tx *store.Tx, before, doc *Document) error {
 
 // lineKindsTx reads the recorded lines.
 func lineKindsTx(tx *store.Tx) (lineKinds, error) {
-	rows, err := tx.Query(selectLines)
+	kinds := lineKinds{}
+	err := tx.Each(func(row store.Row) error {
+		var id string
+		var sandbox bool
+		err := row.Scan(&id, &sandbox)
+		kinds[id] = sandbox
+		return err
+	}, selectLines)
 	if err != nil {
 		return nil, fmt.Errorf("read the recorded lines: %w", err)
 	}
-	defer rows.Close()
-	kinds := lineKinds{}
-	for rows.Next() {
-		var id string
-		var sandbox int64
-		if err := rows.Scan(&id, &sandbox); err != nil {
-			return nil, fmt.Errorf("read the recorded lines: %w", err)
-		}
-		kinds[id] = sandbox != 0
-	}
-	return kinds, rows.Err()
+	return kinds, nil
 }

@@ -54,20 +54,10 @@ func renewTx(tx *store.Tx, job string) ([]File, error) {
 	if _, err := tx.Exec(renewText, nowMS, job); err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(storedText, job)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var files []File
-	for rows.Next() {
-		var f File
-		if err := rows.Scan(&f.Name, &f.Type, &f.Size); err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	return files, rows.Err()
+	return store.Collect(tx, func(row store.Row) (f File, err error) {
+		err = row.Scan(&f.Name, &f.Type, &f.Size)
+		return f, err
+	}, storedText, job)
 }
 
 // Limit bounds a Put.
@@ -208,20 +198,17 @@ func Drop(q *store.Batch, job string, nowMS int64) { q.Exec(nil, dropText, nowMS
 // SizesTx returns the sizes in bytes of the files of jobs with working links, by the last part of
 // their links.
 func SizesTx(tx *store.Tx, jobs []string) (map[string]int64, error) {
-	rows, err := tx.Query(`SELECT name, type, size FROM media_file WHERE `+tx.In("job", 1)+` AND state = 'public'`, store.List(jobs))
+	sizes := map[string]int64{}
+	err := tx.Each(func(row store.Row) error {
+		var f File
+		err := row.Scan(&f.Name, &f.Type, &f.Size)
+		sizes[f.Name+format.Extension(f.Type)] = f.Size
+		return err
+	}, `SELECT name, type, size FROM media_file WHERE `+tx.In("job", 1)+` AND state = 'public'`, store.List(jobs))
 	if err != nil {
 		return nil, fmt.Errorf("read the sizes of files: %w", err)
 	}
-	defer rows.Close()
-	sizes := map[string]int64{}
-	for rows.Next() {
-		var f File
-		if err := rows.Scan(&f.Name, &f.Type, &f.Size); err != nil {
-			return nil, err
-		}
-		sizes[f.Name+format.Extension(f.Type)] = f.Size
-	}
-	return sizes, rows.Err()
+	return sizes, nil
 }
 
 // Retention returns how long results are kept from their publication on.

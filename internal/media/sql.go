@@ -1,6 +1,9 @@
 package media
 
 import (
+	"database/sql"
+	"errors"
+
 	"tollgate/internal/store"
 )
 
@@ -67,17 +70,10 @@ type record struct {
 
 // recordTx reads a file's row; it returns nil if there is no row.
 func recordTx(tx *store.Tx, name string) (*record, error) {
-	rows, err := tx.Query(findText, name)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return nil, rows.Err()
-	}
 	r := &record{file: File{Name: name}}
-	if err := rows.Scan(&r.state, &r.file.Type, &r.file.Size, &r.atMS); err != nil {
-		return nil, err
+	err := tx.QueryRow(findText, name).Scan(&r.state, &r.file.Type, &r.file.Size, &r.atMS)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
 	}
-	return r, rows.Err()
+	return r, err
 }

@@ -236,29 +236,11 @@ func (s *Store) removeAll(ctx context.Context, names []string) (deleted []string
 // claim takes a chunk of deletable files: for a while no other node tries them.
 func (s *Store) claim(ctx context.Context) (names []string, err error) {
 	err = s.sweep(ctx, func(tx *store.Tx, nowMS int64) (err error) {
-		if names, err = namesTx(tx, claimText, nowMS, deleteChunk); err != nil || len(names) == 0 {
+		if names, err = store.Column[string](tx, claimText, nowMS, deleteChunk); err != nil || len(names) == 0 {
 			return err
 		}
 		_, err = tx.Exec(deferText+tx.In("name", 2), nowMS+again.Milliseconds(), store.List(names))
 		return err
 	})
 	return names, err
-}
-
-// namesTx reads a list of names.
-func namesTx(tx *store.Tx, query string, args ...any) ([]string, error) {
-	rows, err := tx.Query(query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var names []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
 }

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/media/format"
 	"tollgate/internal/media/formattest"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // watched is a backend that counts deletions and fails them on demand.
@@ -197,22 +198,12 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 			for i := range args {
 				args[i] = "[]"
 			}
-			rows, err := tx.Query(`EXPLAIN QUERY PLAN `+text, args...)
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			for rows.Next() {
-				var id, parent, unused int
-				var detail string
-				if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-					return err
-				}
+			for _, detail := range storetest.Plan(t, tx, text, args...) {
 				if strings.HasPrefix(detail, "SCAN media_file") || strings.Contains(detail, "TEMP B-TREE FOR ORDER") && text != storedText {
 					t.Errorf("%s\n%s", text, detail)
 				}
 			}
-			return rows.Err()
+			return nil
 		})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)

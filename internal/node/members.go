@@ -47,18 +47,15 @@ func (m Members) Living() []string {
 
 // HostsTx returns the known names of the nodes' machines by epoch.
 func HostsTx(tx *store.Tx) (map[string]string, error) {
-	rows, err := tx.Query(`SELECT epoch, host FROM node WHERE host <> ''`)
+	hosts := map[string]string{}
+	err := tx.Each(func(row store.Row) error {
+		var epoch, host string
+		err := row.Scan(&epoch, &host)
+		hosts[epoch] = host
+		return err
+	}, `SELECT epoch, host FROM node WHERE host <> ''`)
 	if err != nil {
 		return nil, fmt.Errorf("read the machines of nodes: %w", err)
 	}
-	defer rows.Close()
-	hosts := map[string]string{}
-	for rows.Next() {
-		var epoch, host string
-		if err := rows.Scan(&epoch, &host); err != nil {
-			return nil, fmt.Errorf("read the machines of nodes: %w", err)
-		}
-		hosts[epoch] = host
-	}
-	return hosts, rows.Err()
+	return hosts, nil
 }

@@ -62,22 +62,10 @@ func List(ctx context.Context, db *store.DB) ([]Record, error) {
 }
 
 func listTx(tx *store.Tx) ([]Record, error) {
-	rows, err := tx.Query(`SELECT epoch, beat, dead FROM node ORDER BY epoch`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []Record
-	for rows.Next() {
-		var r Record
-		var dead int64
-		if err := rows.Scan(&r.Epoch, &r.Beat, &dead); err != nil {
-			return nil, err
-		}
-		r.Dead = dead != 0
-		all = append(all, r)
-	}
-	return all, rows.Err()
+	return store.Collect(tx, func(row store.Row) (r Record, err error) {
+		err = row.Scan(&r.Epoch, &r.Beat, &r.Dead)
+		return r, err
+	}, `SELECT epoch, beat, dead FROM node ORDER BY epoch`)
 }
 
 // Fence declares an epoch dead, unless its heartbeat is no longer beat, and reports whether

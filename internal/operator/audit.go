@@ -144,24 +144,16 @@ type AuditOutcome struct {
 
 // AuditsTx returns the last background audits, newest first.
 func AuditsTx(tx *store.Tx, limit int) ([]AuditOutcome, error) {
-	rows, err := tx.Query(`SELECT id, began_ms, ended_ms, name, fault, findings FROM operator_audit ORDER BY id DESC LIMIT $1`, limit)
+	list, err := store.Collect(tx, func(row store.Row) (o AuditOutcome, err error) {
+		var findings string
+		err = row.Scan(&o.ID, &o.BeganMS, &o.EndedMS, &o.Name, &o.Fault, &findings)
+		if err == nil && findings != "" {
+			err = json.Unmarshal([]byte(findings), &o.Findings)
+		}
+		return o, err
+	}, `SELECT id, began_ms, ended_ms, name, fault, findings FROM operator_audit ORDER BY id DESC LIMIT $1`, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the audits: %w", err)
 	}
-	defer rows.Close()
-	var list []AuditOutcome
-	for rows.Next() {
-		var o AuditOutcome
-		var findings string
-		if err := rows.Scan(&o.ID, &o.BeganMS, &o.EndedMS, &o.Name, &o.Fault, &findings); err != nil {
-			return nil, fmt.Errorf("read the audits: %w", err)
-		}
-		if findings != "" {
-			if err := json.Unmarshal([]byte(findings), &o.Findings); err != nil {
-				return nil, fmt.Errorf("read the audits: %w", err)
-			}
-		}
-		list = append(list, o)
-	}
-	return list, rows.Err()
+	return list, nil
 }

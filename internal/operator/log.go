@@ -8,6 +8,7 @@ package operator
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -151,27 +152,15 @@ func LogTx(tx *store.Tx, f LogFilter) ([]LogRow, bool, error) {
 		text += ` WHERE ` + strings.Join(where, " AND ")
 	}
 	args = append(args, f.Limit+1)
-	rows, err := tx.Query(text+` ORDER BY id DESC LIMIT $`+strconv.Itoa(len(args)), args...)
-	if err != nil {
-		return nil, false, fmt.Errorf("read the operators' log: %w", err)
-	}
-	defer rows.Close()
-	var list []LogRow
-	for rows.Next() {
-		var e LogRow
+	list, err := store.Collect(tx, func(row store.Row) (e LogRow, err error) {
 		var before, after string
-		if err := rows.Scan(&e.ID, &e.AtMS, &e.Way, &e.Name, &e.Address, &e.Act, &e.Object, &e.Account, &before, &after); err != nil {
-			return nil, false, fmt.Errorf("read the operators' log: %w", err)
+		err = row.Scan(&e.ID, &e.AtMS, &e.Way, &e.Name, &e.Address, &e.Act, &e.Object, &e.Account, &before, &after)
+		if err == nil {
+			err = errors.Join(json.Unmarshal([]byte(before), &e.Before), json.Unmarshal([]byte(after), &e.After))
 		}
-		if err := json.Unmarshal([]byte(before), &e.Before); err != nil {
-			return nil, false, fmt.Errorf("read the operators' log: %w", err)
-		}
-		if err := json.Unmarshal([]byte(after), &e.After); err != nil {
-			return nil, false, fmt.Errorf("read the operators' log: %w", err)
-		}
-		list = append(list, e)
-	}
-	if err := rows.Err(); err != nil {
+		return e, err
+	}, text+` ORDER BY id DESC LIMIT $`+strconv.Itoa(len(args)), args...)
+	if err != nil {
 		return nil, false, fmt.Errorf("read the operators' log: %w", err)
 	}
 	if len(list) > f.Limit {
@@ -182,21 +171,17 @@ func LogTx(tx *store.Tx, f LogFilter) ([]LogRow, bool, error) {
 
 // DoneByTx returns, by object, the operator of the last action act on the object.
 func DoneByTx(tx *store.Tx, act string, objects []string) (map[string]Actor, error) {
-	rows, err := tx.Query(`SELECT object, way, name, address FROM operator_log WHERE act = $1 AND `+tx.In("object", 2)+` ORDER BY id`,
+	actors := make(map[string]Actor, len(objects))
+	err := tx.Each(func(row store.Row) error {
+		var object string
+		var by Actor
+		err := row.Scan(&object, &by.Way, &by.Name, &by.Address)
+		actors[object] = by
+		return err
+	}, `SELECT object, way, name, address FROM operator_log WHERE act = $1 AND `+tx.In("object", 2)+` ORDER BY id`,
 		act, store.List(objects))
 	if err != nil {
 		return nil, fmt.Errorf("read the operators of %s: %w", act, err)
 	}
-	defer rows.Close()
-	actors := make(map[string]Actor, len(objects))
-	for rows.Next() {
-		var object, way string
-		var by Actor
-		if err := rows.Scan(&object, &way, &by.Name, &by.Address); err != nil {
-			return nil, fmt.Errorf("read the operators of %s: %w", act, err)
-		}
-		by.Way = Way(way)
-		actors[object] = by
-	}
-	return actors, rows.Err()
+	return actors, nil
 }

@@ -67,16 +67,11 @@ func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 	if err := tx.QueryRow(`SELECT COALESCE(MIN(at_ms), 0) FROM operator_log`).Scan(&first); err != nil {
 		return fmt.Errorf("read the log's first row: %w", err)
 	}
-	rows, err := tx.Query(`SELECT account, after_text FROM operator_log WHERE act = $1`, AccountCredit)
-	if err != nil {
-		return fmt.Errorf("read the credits of the log: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := tx.Each(func(row store.Row) error {
 		c := loggedCredit{}
 		var text string
-		if err := rows.Scan(&c.account, &text); err != nil {
-			return fmt.Errorf("read the credits of the log: %w", err)
+		if err := row.Scan(&c.account, &text); err != nil {
+			return err
 		}
 		var after struct {
 			USD     money.Amount `json:"usd"`
@@ -84,12 +79,13 @@ func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 		}
 		if err := json.Unmarshal([]byte(text), &after); err != nil {
 			books.Report(audit.Difference{Account: c.account, What: "a credit in the operators' log cannot be read", Recorded: text})
-			continue
+			return nil
 		}
 		c.amount, c.balance = after.USD, after.Balance
 		logged[c]++
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, `SELECT account, after_text FROM operator_log WHERE act = $1`, AccountCredit)
+	if err != nil {
 		return fmt.Errorf("read the credits of the log: %w", err)
 	}
 	err = books.Movements(func(m audit.Movement) {

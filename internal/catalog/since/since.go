@@ -6,7 +6,9 @@ package since
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"sync/atomic"
@@ -101,21 +103,18 @@ func NoteTx(tx *store.Tx, models []string, nowMS int64) error {
 
 // recordedTx reads the recorded times.
 func recordedTx(tx *store.Tx) (map[string]int64, error) {
-	rows, err := tx.Query(selectTimes)
+	recorded := map[string]int64{}
+	err := tx.Each(func(row store.Row) error {
+		var id string
+		var ms int64
+		err := row.Scan(&id, &ms)
+		recorded[id] = ms
+		return err
+	}, selectTimes)
 	if err != nil {
 		return nil, fmt.Errorf("read the first appearances of models: %w", err)
 	}
-	defer rows.Close()
-	recorded := map[string]int64{}
-	for rows.Next() {
-		var id string
-		var ms int64
-		if err := rows.Scan(&id, &ms); err != nil {
-			return nil, fmt.Errorf("read the first appearances of models: %w", err)
-		}
-		recorded[id] = ms
-	}
-	return recorded, rows.Err()
+	return recorded, nil
 }
 
 // searchTx finds the first revision of each model in the history.
@@ -142,13 +141,12 @@ func searchTx(tx *store.Tx) (map[string]int64, error) {
 
 // nextTx reads the revision after the last one. It returns false at the end.
 func nextTx(tx *store.Tx, last *int64, raw *string, ms *int64) (bool, error) {
-	rows, err := tx.Query(selectNext, *last)
+	err := tx.QueryRow(selectNext, *last).Scan(last, raw, ms)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("read the catalog's history: %w", err)
 	}
-	defer rows.Close()
-	if !rows.Next() {
-		return false, rows.Err()
-	}
-	return true, rows.Scan(last, raw, ms)
+	return true, nil
 }
