@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"maps"
+	"math"
 	"net/http"
 	"regexp"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/ledger/ledgertest"
 	"tollgate/internal/store"
 )
 
@@ -405,5 +407,41 @@ func TestSlashAtTheEnd(t *testing.T) {
 			}
 		}
 		b.Get("/console/nothing").Want(t, http.StatusNotFound, "There is no such page")
+	})
+}
+
+// pagePaths returns the paths of all pages, with {id} in place of an id.
+func pagePaths() (paths []string) {
+	for _, route := range console.Routes() {
+		if path, get := strings.CutPrefix(route, "GET "); get && !strings.Contains(path, "/static/") {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// TestEveryPageAtTheEndOfCounters opens every page while every counter of the database is at
+// its end.
+func TestEveryPageAtTheEndOfCounters(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		rows, visitors := expected(), visitorsOf(s)
+		paths := map[string]string{}
+		for _, path := range pagePaths() {
+			paths["GET "+path] = thing(s, path, "owner")
+		}
+		for _, limit := range []int64{store.MaxSum, math.MaxInt64} {
+			ledgertest.SetCounters(t, s.DB, limit)
+			for route, path := range paths {
+				name, want := "owner", rows[route].owner
+				if strings.HasPrefix(path, "/console/operator") {
+					name, want = "operator", rows[route].operator
+				}
+				b := visitors.enter(s, name)
+				if got := b.Get(path); got.Code != want {
+					t.Errorf("%s at %d: %d, want %d: %s", route, limit, got.Code, want, got.Body)
+				}
+			}
+		}
 	})
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"tollgate/internal/account"
-	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
@@ -36,10 +35,8 @@ func TestTimesHaveOneFormat(t *testing.T) {
 		fill(t, s)
 		owner, operators := s.Session(account.UserSession, "ada@example.com"), s.Session(account.OperatorSession, "")
 		var paths []string
-		for _, route := range console.Routes() {
-			method, path, _ := strings.Cut(route, " ")
-			if method == http.MethodGet && !strings.Contains(path, "/static/") && !strings.HasSuffix(path, "/table") &&
-				!strings.HasSuffix(path, "/movements") && !strings.Contains(path, "/sign-in") {
+		for _, path := range pagePaths() {
+			if !strings.HasSuffix(path, "/table") && !strings.HasSuffix(path, "/movements") && !strings.Contains(path, "/sign-in") {
 				paths = append(paths, thing(s, path, "times"))
 			}
 		}
