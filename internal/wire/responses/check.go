@@ -2,6 +2,7 @@ package responses
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
@@ -26,7 +27,7 @@ func (r *Request) Check() error {
 	}
 	r.N = 1
 	r.Bound = wire.PromptBound{TextBytes: r.Size()}
-	r.Tools = nil
+	r.Tools, r.ModelCalls = nil, nil
 	r.Key = wire.ConversationKey{}
 	if key := r.Doc.Raw("prompt_cache_key"); rawjson.IsText(key) && len(key) > 2 {
 		r.Key.SetName(key)
@@ -130,6 +131,9 @@ func (r *Request) checkItem(item []byte, path string) error {
 		return fault.At(fault.InvalidRequest, path+".type", "The `type` of an item must be a string.")
 	}
 	r.Key.Add(item)
+	if read.id != nil && lacksContent(item, rawjson.Unquote(read.kind)) {
+		return notStoredError(path + ".id")
+	}
 	switch kind := rawjson.Unquote(read.kind); kind {
 	case "item_reference":
 		return notStoredError(path + ".type")
@@ -156,6 +160,8 @@ func (r *Request) checkItem(item []byte, path string) error {
 			r.Bound.TextBytes -= int64(len(image))
 			r.Bound.Images++
 		}
+	case "compaction_trigger":
+		r.ModelCalls = append(r.ModelCalls, wire.ModelCall{Param: path + ".type", Calls: 1})
 	case "additional_tools", "tool_search_output":
 		if err := r.checkTools(rawjson.Field(item, "tools"), path+".tools", 0); err != nil {
 			return err
@@ -170,6 +176,37 @@ func (r *Request) checkItem(item []byte, path string) error {
 		r.Bound.Unbounded = true
 	}
 	return nil
+}
+
+// itemContent names the members of items with their content, by type.
+var itemContent = map[string][]string{
+	"image_generation_call": {"result"}, "web_search_call": {"action"}, "file_search_call": {"queries", "results"},
+	"code_interpreter_call": {"code"}, "computer_call": {"action", "actions"}, "local_shell_call": {"action"}, "shell_call": {"action"},
+	"apply_patch_call": {"operation"}, "tool_search_call": {"arguments"}, "mcp_call": {"name"}, "mcp_approval_request": {"name"},
+	"mcp_list_tools": {"tools"}, "tool_search_output": {"tools"}, "additional_tools": {"tools"}, "compaction": {"encrypted_content"},
+	"computer_call_output": {"output"}, "shell_call_output": {"output"}, "local_shell_call_output": {"output"}, "program": {"code"},
+	"program_output": {"result"},
+}
+
+// lacksContent reports whether an item with an id is only a reference to an item stored at the
+// provider. Messages, function calls and reasoning are sent without their ids, and references are
+// rejected by their type.
+func lacksContent(item []byte, kind string) bool {
+	switch kind {
+	case "", "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "item_reference":
+		return false
+	}
+	contents, known := itemContent[kind]
+	for name, value := range rawjson.Members(item) {
+		isContent := slices.Contains(contents, string(name))
+		if !known {
+			isContent = string(name) != "type" && string(name) != "id" && string(name) != "status"
+		}
+		if isContent && rawjson.NonNull(value) != nil && string(value) != `""` {
+			return false
+		}
+	}
+	return true
 }
 
 // notStoredError rejects a reference to an item of an earlier answer. Some clients send it by
@@ -230,7 +267,6 @@ func (r *Request) checkPart(part []byte, path string) error {
 // conversation. Each entry of context_management may cause one.
 func (r *Request) checkModelCalls() error {
 	const param = "context_management"
-	r.ModelCalls = nil
 	entries := r.Doc.Raw(param)
 	if entries != nil && entries[0] != '[' {
 		return fault.At(fault.InvalidRequest, param, "`{param}` must be an array of objects with a `type`.")

@@ -174,7 +174,7 @@ func TestResponsesCheckFills(t *testing.T) {
 		`{"input":[{"type":"local_shell_call","action":{"type":"exec","command":["ls"],` +
 			`"env":{"NAME":"a","URL":"b","name":"c"}}}]}`: {N: 1},
 		`{"input":"x","tools":[{"type":"function","name":"f","parameters":{"file_id":{}}},{"type":"custom"},{"type":"apply_patch"},` +
-			`{"type":"tool_search"},
+			`{"type":"tool_search","execution":"client"},
 			{"type":"namespace","tools":[{"type":"function","parameters":{"properties":{"file_id":{}}}}]}]}`: {N: 1},
 		`{"input":"x","max_tool_calls":3,"tools":[{"type":"web_search_preview_2025_03_11"},` +
 			`{"type":"namespace","tools":[{"type":"image_generation"}]},{"type":"mcp"},
@@ -322,9 +322,9 @@ func TestItemsWithoutWhatNobodyStored(t *testing.T) {
 				`{"type":"function_call_output","call_id":"c","output":"id"},` +
 				`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"y"}]}]}`, false, false},
 		{`{"store":false,"input":[ {"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"h"}]}, ` +
-			`{"type":"shell_call","id":"sh_1"} ]}`,
+			`{"type":"shell_call","id":"sh_1","action":{}} ]}`,
 			`{"store":false,"input":[ {"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"h"}]}, ` +
-				`{"type":"shell_call","id":"sh_1"} ]}`, false, false},
+				`{"type":"shell_call","id":"sh_1","action":{}} ]}`, false, false},
 	} {
 		r := openRequest(t, c.body)
 		got, err := r.Direct(wire.Identity{}).Body(wire.Translation{Reasoning: c.reasoning, NoEncrypted: c.plain})
