@@ -14,7 +14,7 @@ var keyRules = rawjson.KeyRules{Spelling: checkedName, Match: isMatch, Free: isF
 
 // checkedNames are the members below the top level read by checks or with an effect at the
 // provider. A server that ignores case would accept another spelling, unseen by the checks.
-const checkedNames = " action allowed_callers arguments audio audio_url cache_control call_id container container_id content " +
+const checkedNames = " action allowed_callers arguments audio audio_url cache_control cache_point caching call_id container container_id content " +
 	"custom data detail document edits effort enable enabled environment execution external_web_access file file_data file_id file_ids " +
 	"file_uri file_url filename filters format function function_call id image image_url images include_usage input " +
 	"input_audio input_image input_schema item_reference json_schema max_tokens max_uses media_type memory_limit mime_type mode model " +
