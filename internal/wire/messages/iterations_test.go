@@ -127,8 +127,6 @@ func TestModelCallsAreReported(t *testing.T) {
 			{"type":"compact_20260112","pause_after_compaction":true}]}`,
 			[]wire.ModelCall{{Param: "context_management.edits[1].type", Calls: 1}}},
 		"on demand": {`"compaction":{"type":"summarize"}`, []wire.ModelCall{{Param: "compaction", Calls: 1}}},
-		"a later date": {`"context_management":{"edits":[{"type":"compact_20270101"}]}`,
-			[]wire.ModelCall{{Param: "context_management.edits[0].type", Calls: 1}}},
 		"advisor": {`"tools":[{"type":"advisor_20260301","name":"advisor","model":"m"}]`,
 			[]wire.ModelCall{{Param: "tools[0].model", Model: "m", Rereads: true}}},
 		"later advisor": {`"tools":[{"type":"advisor_20270101","name":"advisor","model":"m"}]`,

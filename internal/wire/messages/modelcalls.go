@@ -6,6 +6,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -22,9 +23,19 @@ func (r *Request) checkModelCalls() error {
 	case edits != nil && edits[0] != '[':
 		return fault.At(fault.InvalidRequest, param+".edits", "`{param}` must be an array of objects with a `type`.")
 	}
+	for name, value := range rawjson.Members(management) {
+		if string(name) != "edits" && rawjson.NonNull(value) != nil {
+			return unknownEdit(param + "." + form.Shorten(name))
+		}
+	}
 	for i, edit := range rawjson.Elements(edits) {
-		if strings.HasPrefix(strings.ToLower(rawjson.Unquote(rawjson.Field(edit, "type"))), "compact") {
-			r.ModelCalls = append(r.ModelCalls, wire.ModelCall{Param: fmt.Sprintf("context_management.edits[%d].type", i), Calls: 1})
+		path := fmt.Sprintf("%s.edits[%d].type", param, i)
+		switch rawjson.Unquote(rawjson.Field(edit, "type")) {
+		case "clear_tool_uses_20250919", "clear_thinking_20251015": // call no model
+		case "compact_20260112":
+			r.ModelCalls = append(r.ModelCalls, wire.ModelCall{Param: path, Calls: 1})
+		default:
+			return unknownEdit(path)
 		}
 	}
 	if r.Doc.Raw("compaction") != nil {
@@ -42,6 +53,12 @@ func (r *Request) checkModelCalls() error {
 		})
 	}
 	return nil
+}
+
+// unknownEdit rejects an edit of the conversation with unknown costs.
+func unknownEdit(param string) error {
+	return fault.At(fault.InvalidRequest, param, "`{param}` is not known here, and may call a model at a cost of its own. "+
+		"Use clear_tool_uses_20250919, clear_thinking_20251015 or compact_20260112 in `context_management.edits`.")
 }
 
 // isAdvisor reports whether a tool's type is that of an advisor, which reads only the conversation.
