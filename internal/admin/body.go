@@ -192,7 +192,12 @@ func countField(name string, to **int64) field {
 
 func moneyField(name string, to **money.Amount) field {
 	return field{name: name, must: "a decimal number of US dollars, with at most 9 decimals and below 1000000000",
-		set: setter(func(v money.Amount) { *to = &v }), null: setNull(to)}
+		set: func(raw json.RawMessage) bool {
+			if raw[0] == '"' && bytes.ContainsAny(raw, "eE") { // programs write small JSON numbers with an exponent, people none
+				return false
+			}
+			return setter(func(v money.Amount) { *to = &v })(raw)
+		}, null: setNull(to)}
 }
 
 // factorRange is the range of price factors in error messages.

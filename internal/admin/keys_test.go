@@ -121,6 +121,8 @@ func TestKeyFaults(t *testing.T) {
 			`{"rpm":1000001}`:                          "rpm",
 			`{"daily_budget_usd":-1}`:                  "daily_budget_usd",
 			`{"daily_budget_usd":"much"}`:              "daily_budget_usd",
+			`{"daily_budget_usd":"1e2"}`:               "daily_budget_usd",
+			`{"total_limit_usd":"1E2"}`:                "total_limit_usd",
 			`{"daily_budget_usd":[]}`:                  "daily_budget_usd",
 			`{"daily_budget_usd":""}`:                  "daily_budget_usd",
 			`{"total_limit_usd":-0.000000001}`:         "total_limit_usd",
