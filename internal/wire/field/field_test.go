@@ -84,7 +84,7 @@ func TestClientToolsOfForms(t *testing.T) {
 	t.Parallel()
 	for form, want := range map[string]string{
 		"chat":      "custom function",
-		"responses": "apply_patch computer custom function local_shell namespace shell(environment.type=local) tool_search",
+		"responses": "apply_patch computer custom function local_shell namespace shell(environment.type=local) tool_search(execution=client)",
 		"messages":  "bash_DATE computer_DATE custom memory_DATE text_editor_DATE",
 	} {
 		var got []string

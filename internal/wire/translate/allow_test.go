@@ -61,7 +61,7 @@ func TestToolsAreHostedUnlessTheClientExecutesThem(t *testing.T) {
 	clients := map[string][]string{
 		"chat": {`{"type":"function","function":{"name":"f"}}`, `{"type":"custom","custom":{"name":"c"}}`, `{"function":{"name":"f"}}`},
 		"responses": {`{"type":"function","name":"f"}`, `{"type":"custom","name":"c"}`, `{"type":"local_shell"}`, `{"type":"apply_patch"}`,
-			`{"type":"computer"}`, `{"type":"tool_search"}`, `{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}`,
+			`{"type":"computer"}`, `{"type":"tool_search","execution":"client"}`, `{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}`,
 			`{"type":"shell","environment":{"type":"local"}}`},
 		"messages": {`{"name":"f","input_schema":{}}`, `{"type":"custom","name":"f","input_schema":{}}`, `{"type":null,"name":"f"}`,
 			`{"type":"bash_20250124","name":"bash"}`, `{"type":"text_editor_20250728","name":"e"}`, `{"type":"computer_20250124","name":"c"}`,
@@ -78,7 +78,7 @@ func TestToolsAreHostedUnlessTheClientExecutesThem(t *testing.T) {
 	types := strings.Fields(`web_search web_search_preview web_extractor i2i_search knowledge_search google_maps url_context azure_ai_search
 		sharepoint_grounding_preview memory_search browser_automation_preview computer_use_preview shell mcp deep_research Web_Search
 		web-search web_search_options live_search x_search code_execution_20250825 file_search code_interpreter image_generation
-		bing_grounding fabric_dataagent_preview openapi a2a_preview openrouter:datetime openrouter:image_generation browserless
+		bing_grounding fabric_dataagent_preview openapi a2a_preview openrouter:datetime openrouter:image_generation browserless tool_search
 		programmatic_tool_calling web_fetch_20250910 advisor_20260301 mcp_toolset tool_search_tool_regex_20251119 computer_toolset_20260801
 		bash_preview text_editor memory bash_20250124x retrieval $web_search drawing_tool quark_search FUNCTION Function functions`)
 	for form, body := range plain {
@@ -215,7 +215,8 @@ func TestStoredReferencesAreRefusedAnywhere(t *testing.T) {
 		}
 		for _, good := range []string{"https://e.com/a.png", "http://e.com/a", "HTTPS://e.com", "data:image/png;base64," +
 			"AA", "", "https:\\/\\/e.com"} {
-			if _, err := checkedParams(given[0], fmt.Sprintf(given[1], `"file_url":"`+good+`"`)); err != nil {
+			_, err := checkedParams(given[0], fmt.Sprintf(given[1], `"file_url":"`+good+`"`))
+			if inTool := strings.Contains(given[1], `"tools"`); (err != nil) != inTool { // a client tool has no member of this name
 				t.Errorf("%s: %s: %v", place, good, err)
 			}
 		}

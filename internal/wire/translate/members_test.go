@@ -27,7 +27,8 @@ func TestForeignMembersOfClientTools(t *testing.T) {
 		`"web_search":true`, `"webSearch":"on"`, `"Web-Search":1`, `"mcp":"https://a.example"`, `"code_interpreter":true`,
 		`"fileSearch":"v"`, `"enable_search":true`, `"search_parameters":"on"`, `"image_generation":true`, `"googleSearch":true`,
 		`"toolSpec":{"name":"f"}`, `"functionDeclarations":[{"name":"f"}]`, `"container":{"type":"auto"}`, `"plugins":[{"id":"web"}]`,
-		`"nobody_knows":{}`, `"nobody_knows":[]`}
+		`"nobody_knows":{}`, `"nobody_knows":[]`, `"nobody_knows":1`, `"nobody_knows":"a"`, `"deep_research":true`, `"connector_id":"c"`,
+		`"server_url":"https://a.example"`, `"server_label":"a"`, `"authorization":"t"`, `"backend":"hosted"`, `"max_uses":9`, `"nobody_knows":""`}
 	for form, tools := range clientTool {
 		for _, tool := range tools {
 			for _, member := range foreign {
@@ -49,12 +50,13 @@ func TestMembersOfClientTools(t *testing.T) {
 	t.Parallel()
 	for form, members := range map[string][]string{
 		"chat": {`"cache_control":{"type":"ephemeral"}`, `"strict":true`, `"description":"d"`, `"name":"f"`, `"parameters":{"type":"object"}`,
-			`"nobody_knows":1`, `"nobody_knows":"a"`, `"googleSearch":null`, `"web_search":false`},
+			`"defer_loading":true`, `"nobody_knows":null`, `"nobody_knows":false`, `"googleSearch":null`, `"web_search":false`},
 		"messages": {`"cache_control":{"type":"ephemeral"}`, `"strict":true`, `"description":"d"`, `"defer_loading":true`,
 			`"allowed_callers":["direct"]`, `"input_examples":[{"a":1}]`, `"eager_input_streaming":true`, `"display_width_px":1024`,
-			`"max_characters":10000`, `"nobody_knows":1`, `"web_search":null`},
+			`"display_height_px":768`, `"display_number":1`, `"enable_zoom":true`,
+			`"max_characters":10000`, `"nobody_knows":false`, `"web_search":null`},
 		"responses": {`"description":"d"`, `"strict":false`, `"defer_loading":true`, `"allowed_callers":["direct"]`, `"output_schema":{}`,
-			`"parameters":{}`, `"format":{"type":"text"}`, `"nobody_knows":"a"`, `"execution":"client"`},
+			`"parameters":{}`, `"format":{"type":"text"}`, `"nobody_knows":null`, `"execution":"client"`},
 	} {
 		for _, tool := range clientTool[form] {
 			for _, member := range members {

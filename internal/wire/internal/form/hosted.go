@@ -91,15 +91,11 @@ func toolType(tool []byte, list string, index int) (string, error) {
 	return rawjson.Unquote(kind), nil
 }
 
-// checkClientTool rejects members of a client tool that could make a lenient server run a hosted
-// tool: names of hosted tools, and objects and arrays not documented by the form.
+// checkClientTool rejects members of a client tool not documented by the form, because a lenient
+// server could run a hosted tool for them. null and false request nothing.
 func checkClientTool(t *field.Table, tool []byte, list string, index int) error {
 	for name, value := range rawjson.Members(tool) {
-		if t.ToolMember(name) || rawjson.NonNull(value) == nil || string(value) == "false" {
-			continue
-		}
-		_, hosted := field.HostedWord(HostedTool(string(name)))
-		if hosted || value[0] == '{' || value[0] == '[' {
+		if !t.ToolMember(name) && rawjson.NonNull(value) != nil && string(value) != "false" {
 			return foreignMember(toolPath(list, index), name)
 		}
 	}
