@@ -96,7 +96,8 @@ func TestCreditFaults(t *testing.T) {
 		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		for body, param := range map[string]string{
 			`{}`: "usd", `{"usd":null}`: "usd", `{"usd":0}`: "usd", `{"usd":"-0.0"}`: "usd", `{"usd":"five"}`: "usd", `{"usd":true}`: "usd",
-			`{"usd":1e-10}`: "usd", `{"usd":"1e3"}`: "usd", `{"usd":"1E1"}`: "usd", `{"usd":"-5e0"}`: "usd", `{"usd":1e99}`: "usd", `{"usd":1000000001}`: "usd", `{"usd":"0x10"}`: "usd", `{"usd":"1_0"}`: "usd",
+			`{"usd":1e-10}`: "usd", `{"usd":"1e3"}`: "usd", `{"usd":"1E1"}`: "usd",
+			`{"usd":"-5e0"}`: "usd", `{"usd":1e99}`: "usd", `{"usd":1000000001}`: "usd", `{"usd":"0x10"}`: "usd", `{"usd":"1_0"}`: "usd",
 			`{"usd":1,"note":" code code_019a"}`: "note", `{"usd":1,"note":5}`: "note",
 			`{"usd":1,"note":"a\nb"}`: "note", `{"usd":1,"note":"paid\u202e1043"}`: "note", `{"usd":1,"note":"a\u2028b"}`: "note",
 			`{"usd":1,"note":"` + strings.Repeat("x", 501) + `"}`: "note",

@@ -109,6 +109,9 @@ func (r *Request) checkMessage(message []byte, index int) error {
 			sound = rawjson.NonNull(value)
 		case "images": // from an earlier answer
 			images = rawjson.NonNull(value)
+		case "tool_calls", "function_call":
+		default:
+			r.Bound.Unbounded = r.Bound.Unbounded || form.HasFile(name, value, 0)
 		}
 	}
 	switch {

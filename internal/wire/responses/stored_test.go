@@ -16,8 +16,9 @@ func TestItemsWithoutContent(t *testing.T) {
 		"image_generation_call": `"result":"AAAA"`, "web_search_call": `"action":{"type":"search"}`, "file_search_call": `"queries":["q"]`,
 		"code_interpreter_call": `"code":"1"`, "computer_call": `"actions":[]`, "compaction": `"encrypted_content":"A"`, "mcp_call": `"name":"f"`,
 		"mcp_list_tools": `"tools":[]`, "mcp_approval_request": `"name":"f"`, "local_shell_call": `"action":{}`, "shell_call": `"action":{}`,
-		"apply_patch_call": `"operation":{}`, "tool_search_call": `"arguments":{}`, "brand_new": `"text":"x"`, "computer_call_output": `"output":{}`,
-		"shell_call_output": `"output":[]`, "tool_search_output": `"tools":[]`, "additional_tools": `"tools":[]`, "program": `"code":"1"`,
+		"apply_patch_call": `"operation":{}`, "tool_search_call": `"arguments":{}`, "brand_new": `"text":"x"`,
+		"computer_call_output": `"output":{}`,
+		"shell_call_output":    `"output":[]`, "tool_search_output": `"tools":[]`, "additional_tools": `"tools":[]`, "program": `"code":"1"`,
 	} {
 		for _, more := range []string{``, `,"status":"completed"`, `,"status":"completed","x":null`, `,"result":""`, `,"x":1`} {
 			if kind == "brand_new" && strings.HasSuffix(more, `1`) {

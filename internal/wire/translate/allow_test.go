@@ -61,7 +61,8 @@ func TestToolsAreHostedUnlessTheClientExecutesThem(t *testing.T) {
 	clients := map[string][]string{
 		"chat": {`{"type":"function","function":{"name":"f"}}`, `{"type":"custom","custom":{"name":"c"}}`, `{"function":{"name":"f"}}`},
 		"responses": {`{"type":"function","name":"f"}`, `{"type":"custom","name":"c"}`, `{"type":"local_shell"}`, `{"type":"apply_patch"}`,
-			`{"type":"computer"}`, `{"type":"tool_search","execution":"client"}`, `{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}`,
+			`{"type":"computer"}`, `{"type":"tool_search","execution":"client"}`,
+			`{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}`,
 			`{"type":"shell","environment":{"type":"local"}}`},
 		"messages": {`{"name":"f","input_schema":{}}`, `{"type":"custom","name":"f","input_schema":{}}`, `{"type":null,"name":"f"}`,
 			`{"type":"bash_20250124","name":"bash"}`, `{"type":"text_editor_20250728","name":"e"}`, `{"type":"computer_20250124","name":"c"}`,

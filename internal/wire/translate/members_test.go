@@ -28,7 +28,8 @@ func TestForeignMembersOfClientTools(t *testing.T) {
 		`"fileSearch":"v"`, `"enable_search":true`, `"search_parameters":"on"`, `"image_generation":true`, `"googleSearch":true`,
 		`"toolSpec":{"name":"f"}`, `"functionDeclarations":[{"name":"f"}]`, `"container":{"type":"auto"}`, `"plugins":[{"id":"web"}]`,
 		`"nobody_knows":{}`, `"nobody_knows":[]`, `"nobody_knows":1`, `"nobody_knows":"a"`, `"deep_research":true`, `"connector_id":"c"`,
-		`"server_url":"https://a.example"`, `"server_label":"a"`, `"authorization":"t"`, `"backend":"hosted"`, `"max_uses":9`, `"nobody_knows":""`}
+		`"server_url":"https://a.example"`, `"server_label":"a"`, `"authorization":"t"`, `"backend":"hosted"`,
+		`"max_uses":9`, `"nobody_knows":""`}
 	for form, tools := range clientTool {
 		for _, tool := range tools {
 			for _, member := range foreign {

@@ -16,13 +16,12 @@ type cacheMark struct {
 	long   string // a ttl at the price cache_write_1h, or ""
 }
 
-// cacheMarkOf returns the mark with a name, or nil: Anthropic's, also used by other vendors, its
-// advisor's and Bedrock's, or OpenAI's (platform.claude.com, docs.aws.amazon.com and
-// developers.openai.com, Prompt caching). Anthropic writes for 5
-// minutes at 1.25 times and for an hour at twice the price of the input.
+// cacheMarkOf returns the mark with a name, or nil: Anthropic's, also used by other vendors, that of
+// its advisor, or OpenAI's (platform.claude.com and developers.openai.com, Prompt caching).
+// Anthropic writes for 5 minutes at 1.25 times and for an hour at twice the price of the input.
 func cacheMarkOf(name []byte) *cacheMark {
 	switch string(name) {
-	case "cache_control", "caching", "cachePoint", "cache_point":
+	case "cache_control", "caching":
 		return &cacheMark{option: "cache_control.ttl", short: "5m", long: "1h"}
 	case "prompt_cache_breakpoint":
 		return &cacheMark{option: cacheOption, short: "30m"}

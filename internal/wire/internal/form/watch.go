@@ -3,6 +3,7 @@ package form
 import (
 	"bytes"
 	"iter"
+	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
@@ -14,7 +15,7 @@ var keyRules = rawjson.KeyRules{Spelling: checkedName, Match: isMatch, Free: isF
 
 // checkedNames are the members below the top level read by checks or with an effect at the
 // provider. A server that ignores case would accept another spelling, unseen by the checks.
-const checkedNames = " action allowed_callers arguments audio audio_url cache_control cache_point caching call_id container container_id content " +
+const checkedNames = " action allowed_callers arguments audio audio_url cache_control caching call_id container container_id content " +
 	"custom data detail document edits effort enable enabled environment execution external_web_access file file_data file_id file_ids " +
 	"file_uri file_url filename filters format function function_call id image image_url images include_usage input " +
 	"input_audio input_image input_schema item_reference json_schema max_tokens max_uses media_type memory_limit mime_type mode model " +
@@ -124,9 +125,13 @@ func isAddressName(name []byte) bool {
 }
 
 // CheckReferences rejects every reference to an object stored at a provider, and every address
-// except web and inline ones. It also reads the cache times of the prompt.
+// except web and inline ones. It also reads the cache times of the prompt, and finds images and
+// files in fields beside the input, which no other check counts.
 func (r *Request) CheckReferences() error {
 	r.LongCache, r.cacheTimes = false, nil
+	if r.Doc.Raw("previous_input_messages") != nil {
+		r.Bound.Unbounded = true
+	}
 	for at, value := range r.Doc.Matches {
 		name := r.Doc.NameAt(at)
 		if mark := cacheMarkOf(name); mark != nil {
@@ -136,8 +141,55 @@ func (r *Request) CheckReferences() error {
 		if err := CheckReference(r.Doc, at, value); err != nil {
 			return err
 		}
+		if !r.Bound.Unbounded && hasAddress(value) && !r.isInput(at) {
+			r.Bound.Unbounded = true
+		}
 	}
 	return nil
+}
+
+// isInput reports whether an offset of the body is in a field with content counted by other checks.
+func (r *Request) isInput(at int) bool {
+	i, _ := slices.BinarySearchFunc(r.Doc.Members, at, func(m rawjson.Member, at int) int { return m.To - at })
+	switch string(r.Doc.Members[i].Name) {
+	case "messages", "input", "system":
+		return true
+	}
+	return false
+}
+
+// HasFile reports whether a value has an image, a video or a file: an address or content in a member
+// named after it, or a data: address. Other addresses may be citations.
+func HasFile(name, value []byte, depth int) bool {
+	const maxDepth = 32 // deeper than any known part
+	if depth > maxDepth {
+		return true
+	}
+	for member, inner := range rawjson.Members(value) {
+		if string(member) == "url" && isAddressName(name) { // image_url: {url: …}
+			member = name
+		}
+		if HasFile(member, inner, depth+1) {
+			return true
+		}
+	}
+	for _, inner := range rawjson.Elements(value) {
+		if HasFile(name, inner, depth+1) {
+			return true
+		}
+	}
+	if !rawjson.IsText(value) || !isAddressName(name) || len(value) == 2 {
+		return false
+	}
+	plain := string(name) != "url" && string(name) != "uri"
+	return plain || strings.HasPrefix(textHead(value), "data:")
+}
+
+func hasAddress(value []byte) bool {
+	for range addresses(value) {
+		return true
+	}
+	return false
 }
 
 // CheckReference rejects the value of the key at an offset if it refers to an object stored at a
