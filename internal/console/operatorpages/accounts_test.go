@@ -104,7 +104,7 @@ func TestFirstCustomer(t *testing.T) {
 		s.SignedIn("shop@acme.example").Get("/console").Want(t, http.StatusOK, "$50.00")
 
 		for act, n := range map[string]int{operator.AccountCreate: 1, operator.AccountCredit: 1, operator.KeyCreate: 1} {
-			if rows := logged(s, act); len(rows) != n || rows[0].Way != operator.Console || rows[0].Address != "192.0.2.7" || rows[0].Account != id {
+			if rows := logged(t, s, act, n); rows[0].Way != operator.Console || rows[0].Address != "192.0.2.7" || rows[0].Account != id {
 				t.Errorf("%s: %+v", act, rows)
 			}
 		}
@@ -159,8 +159,8 @@ func TestContactAddressChanges(t *testing.T) {
 		b.Get(path).Want(t, http.StatusOK, "sign in as books@bob.example")
 		b.Post(path, "name", "Bob", "email", "", "overdraft_floor_usd", "0").Want(t, http.StatusSeeOther)
 		b.Get(path).Want(t, http.StatusOK, "sign in as bob@example.com")
-		rows := logged(s, operator.AccountChange)
-		if len(rows) != 3 || rows[2].Before["email"] != "" || rows[2].After["email"] != "books@bob.example" || rows[0].After["email"] != "" {
+		rows := logged(t, s, operator.AccountChange, 3)
+		if rows[2].Before["email"] != "" || rows[2].After["email"] != "books@bob.example" || rows[0].After["email"] != "" {
 			t.Errorf("log %+v", rows)
 		}
 		s.SignedIn("bob@example.com").Get("/console").Want(t, http.StatusOK)
@@ -214,8 +214,8 @@ func TestAccountsAreChangedAndFound(t *testing.T) {
 		for _, view := range []string{"requests", "jobs", "webhook", "log", "money", "nothing"} {
 			b.Get(path+"?view="+view).Want(t, http.StatusOK, "Ada Ltd")
 		}
-		rows := logged(s, operator.AccountChange)
-		if len(rows) != 3 || rows[2].Before["name"] != "ada" || rows[2].After["name"] != "Ada Ltd" || rows[0].After["disabled"] != false {
+		rows := logged(t, s, operator.AccountChange, 3)
+		if rows[2].Before["name"] != "ada" || rows[2].After["name"] != "Ada Ltd" || rows[0].After["disabled"] != false {
 			t.Errorf("log %+v", rows)
 		}
 	})

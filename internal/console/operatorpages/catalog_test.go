@@ -106,7 +106,7 @@ func TestCatalogIsEdited(t *testing.T) {
 		}
 		b.Get("/console/operator/catalog/revisions/9").Want(t, http.StatusNotFound)
 		b.Get("/console/operator/catalog/revisions/x").Want(t, http.StatusNotFound)
-		if rows := logged(s, operator.CatalogApply); len(rows) != 3 || rows[0].Object != "4" {
+		if rows := logged(t, s, operator.CatalogApply, 3); rows[0].Object != "4" {
 			t.Errorf("log %+v", rows)
 		}
 	})
@@ -171,7 +171,7 @@ func TestSandboxCanBeRetired(t *testing.T) {
 				t.Errorf("%s is %s", m.ID, m.State)
 			}
 		}
-		if rows := logged(s, operator.CatalogApply); len(rows) != 1 || rows[0].Object != "3" {
+		if rows := logged(t, s, operator.CatalogApply, 1); rows[0].Object != "3" {
 			t.Errorf("log %+v", rows)
 		}
 		b.Post("/console/operator/catalog/sandbox/retire").Want(t, http.StatusSeeOther)

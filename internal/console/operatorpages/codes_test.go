@@ -65,10 +65,10 @@ func TestCodes(t *testing.T) {
 		}
 		b.Post(path+"/code_none/void").Want(t, http.StatusNotFound)
 		b.Get(path+"?done=void").Want(t, http.StatusOK, "The code is void")
-		if rows := logged(s, operator.CodeVoid); len(rows) != 2 || rows[0].Before["state"] != account.CodeUnused {
+		if rows := logged(t, s, operator.CodeVoid, 2); rows[0].Before["state"] != account.CodeUnused {
 			t.Errorf("logged %+v", rows)
 		}
-		if rows := logged(s, operator.CodeCreate); len(rows) != 1 || rows[0].Object != codes[0].Batch || rows[0].After["count"] != 3.0 {
+		if rows := logged(t, s, operator.CodeCreate, 1); rows[0].Object != codes[0].Batch || rows[0].After["count"] != 3.0 {
 			t.Errorf("logged %+v", rows)
 		}
 		b.Get("/console/operator/log").Want(t, http.StatusOK, "create code", "void code", `href="/console/operator/codes"`)

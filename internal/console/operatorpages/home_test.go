@@ -159,7 +159,7 @@ func TestAuditRunsInTheBackground(t *testing.T) {
 		b.Post("/console/operator/books/run").Want(t, http.StatusSeeOther, "done=begun")
 		b.Post("/console/operator/books/run").Want(t, http.StatusSeeOther, "done=runs")
 		b.Get("/console/operator/books").Want(t, http.StatusOK, "being checked", `data-live="/console/operator/live/books" data-announce`)
-		row := logged(s, operator.AuditRun)[0]
+		row := logged(t, s, operator.AuditRun, 1)[0]
 		if err := s.Options.Audits.Step(t.Context(), row.Object); err != nil {
 			t.Fatal(err)
 		}

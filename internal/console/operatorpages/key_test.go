@@ -42,8 +42,8 @@ func TestOperatorSeesAndChangesAKey(t *testing.T) {
 		b.Post(path+"/disable").Want(t, http.StatusSeeOther, "done=disabled")
 		b.Get(path+"?done=disabled").Want(t, http.StatusOK, "it answers 401", path+"/enable")
 		b.Post(path+"/enable").Want(t, http.StatusSeeOther, "done=enabled")
-		rows := logged(s, operator.KeyChange)
-		if len(rows) != 3 || rows[2].Account != k.Account || rows[2].Before["rpm"] != nil || rows[2].After["rpm"] == nil {
+		rows := logged(t, s, operator.KeyChange, 3)
+		if rows[2].Account != k.Account || rows[2].Before["rpm"] != nil || rows[2].After["rpm"] == nil {
 			t.Errorf("log %+v", rows)
 		}
 
@@ -51,9 +51,7 @@ func TestOperatorSeesAndChangesAKey(t *testing.T) {
 		b.Post(path+"/delete", "typed", "another").Want(t, http.StatusUnprocessableEntity, "not deleted")
 		b.Post(path+"/delete", "typed", "ci").Want(t, http.StatusSeeOther, owner+"?view=keys&done=deleted")
 		b.Get(path).Want(t, http.StatusNotFound)
-		if rows := logged(s, operator.KeyDelete); len(rows) != 1 {
-			t.Errorf("log %+v", rows)
-		}
+		logged(t, s, operator.KeyDelete, 1)
 		s.Books.Refused(ledger.Refusal{Request: "req_00000000000000000000000001", Account: k.Account, Key: k.ID, Model: "swift-1",
 			Endpoint: "/v1/chat/completions", Status: 402, Code: "insufficient_quota"})
 		s.CloseBooks()

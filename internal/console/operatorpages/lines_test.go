@@ -26,7 +26,7 @@ func TestLinesAreDrainedAndResumed(t *testing.T) {
 		b.Get("/console/operator/lines/sandbox").Want(t, http.StatusOK, "in service")
 		b.Get("/console/operator/lines/none").Want(t, http.StatusNotFound)
 		b.Post("/console/operator/lines/none/drain").Want(t, http.StatusNotFound)
-		if rows := logged(s, operator.LineDrain); len(rows) != 1 || rows[0].After["state"] != "drained" {
+		if rows := logged(t, s, operator.LineDrain, 1); rows[0].After["state"] != "drained" {
 			t.Errorf("log %+v", rows)
 		}
 	})

@@ -37,12 +37,16 @@ func read(s *consoletest.Scene, id string) (a account.Account) {
 
 func balance(s *consoletest.Scene, id string) money.Amount { return read(s, id).Money.Balance }
 
-// logged returns the log's rows of an act.
-func logged(s *consoletest.Scene, act string) []operator.LogRow {
+// logged returns the log's rows of an act, the newest first. The test fails unless there are n.
+func logged(t *testing.T, s *consoletest.Scene, act string, n int) []operator.LogRow {
+	t.Helper()
 	var list []operator.LogRow
 	s.Update(func(tx *store.Tx) (err error) {
 		list, _, err = operator.LogTx(tx, operator.LogFilter{Act: act, Limit: 100})
 		return err
 	})
+	if len(list) != n {
+		t.Fatalf("%s was logged %d times, want %d: %+v", act, len(list), n, list)
+	}
 	return list
 }

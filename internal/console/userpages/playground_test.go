@@ -17,11 +17,10 @@ import (
 const asked = `{"model":"sandbox-chat","stream":true,"messages":[{"role":"user","content":"Hello"}]}`
 
 // call sends JSON to the API through the playground.
-func call(b *consoletest.Browser, key, path, body string) (status int, header http.Header, answer string) {
+func call(b *consoletest.Browser, key, path, body string) consoletest.Answer {
 	b.Headers["Content-Type"] = "application/json"
 	defer delete(b.Headers, "Content-Type")
-	got := b.Do(http.MethodPost, "/console/playground/"+key+"/"+path, body)
-	return got.Code, got.Header(), got.Body.String()
+	return b.Do(http.MethodPost, "/console/playground/"+key+"/"+path, body)
 }
 
 // TestPlaygroundCalls checks that a call from the playground is checked, held, charged and logged
@@ -39,12 +38,12 @@ func TestPlaygroundCalls(t *testing.T) {
 		boat := s.Job("ada", "a boat, again")
 		b.Get("/console/playground?again="+boat).Want(t, http.StatusOK, "a boat, again", `data-kind="image"`)
 
-		status, header, answer := call(b, k.ID, "chat", asked)
-		if status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/event-stream") ||
-			!strings.HasSuffix(answer, "data: [DONE]\n\n") {
-			t.Fatalf("%d %v %s", status, header, answer)
+		answer := call(b, k.ID, "chat", asked)
+		if answer.Want(t, http.StatusOK); !strings.HasPrefix(answer.Header().Get("Content-Type"), "text/event-stream") ||
+			!strings.HasSuffix(answer.Body.String(), "data: [DONE]\n\n") {
+			t.Fatalf("%v %s", answer.Header(), answer.Body)
 		}
-		id := header.Get("X-Request-Id")
+		id := answer.Header().Get("X-Request-Id")
 		var receipt requestlog.Receipt
 		s.Update(func(tx *store.Tx) (err error) {
 			receipt, err = requestlog.GetTx(tx, id)
@@ -58,27 +57,24 @@ func TestPlaygroundCalls(t *testing.T) {
 		s.SignedIn("bob@example.com").Get("/console/playground/"+id+"/cost").Want(t, http.StatusOK, "Waiting for the receipt")
 
 		for _, c := range []struct {
-			name   string
 			change func(*account.KeySettings)
 			status int
 			code   string
 		}{
-			{"another model", func(k *account.KeySettings) { k.AllowedModels = []string{"sandbox-free"} }, 403, "permission_denied"},
-			{"another address", func(k *account.KeySettings) { k.AllowedModels, k.AllowedIPs = nil, []string{"203.0.113.1"} },
+			{func(k *account.KeySettings) { k.AllowedModels = []string{"sandbox-free"} }, 403, "permission_denied"},
+			{func(k *account.KeySettings) { k.AllowedModels, k.AllowedIPs = nil, []string{"203.0.113.1"} },
 				403, "permission_denied"},
-			{"nothing a day", func(k *account.KeySettings) { k.AllowedIPs, k.DailyBudget = nil, new(money.Amount) },
+			{func(k *account.KeySettings) { k.AllowedIPs, k.DailyBudget = nil, new(money.Amount) },
 				402, "insufficient_quota"},
-			{"disabled", func(k *account.KeySettings) { k.Disabled = true }, 401, "invalid_api_key"},
+			{func(k *account.KeySettings) { k.Disabled = true }, 401, "invalid_api_key"},
 		} {
 			s.ChangeKey(k.ID, c.change)
-			if status, _, answer := call(b, k.ID, "chat", asked); status != c.status || !strings.Contains(answer, c.code) {
-				t.Errorf("%s: %d %s", c.name, status, answer)
-			}
+			call(b, k.ID, "chat", asked).Want(t, c.status, c.code)
 		}
 		foreign := s.Key("bob", "bob's")
-		if status, _, answer := call(b, foreign.ID, "chat", asked); status != http.StatusNotFound || strings.Contains(answer, "choices") {
-			t.Errorf("with another's key: %d %s", status, answer)
-		}
+		stolen := call(b, foreign.ID, "chat", asked)
+		stolen.Want(t, http.StatusNotFound)
+		stolen.Without(t, "choices")
 	})
 }
 

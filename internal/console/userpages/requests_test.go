@@ -48,12 +48,8 @@ func TestRequestsAreChosen(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.SignedIn("ada@example.com")
 		k, idle := s.Key("ada", "backend"), s.Key("ada", "idle")
-		if status, _, answer := call(b, k.ID, "chat", asked); status != http.StatusOK {
-			t.Fatal(answer)
-		}
-		if status, _, answer := call(b, k.ID, "chat", `{"model":"sandbox-chat","messages":[]}`); status != http.StatusBadRequest {
-			t.Fatal(answer)
-		}
+		call(b, k.ID, "chat", asked).Want(t, http.StatusOK)
+		call(b, k.ID, "chat", `{"model":"sandbox-chat","messages":[]}`).Want(t, http.StatusBadRequest)
 		gateway.Eventually(t, "the refusal is in the log", func() bool {
 			return strings.Contains(b.Get("/console/requests").Body.String(), "400 wrong messages")
 		})
@@ -91,12 +87,9 @@ func TestReceiptAddsUp(t *testing.T) {
 		for _, factor := range []money.Factor{money.One, 1_300_000} {
 			s.ChangeAccount("ada", account.Patch{Factor: &factor})
 			s.Options.Keys.Forget(k.ID)
-			status, header, answer := call(b, k.ID, "chat",
-				`{"model":"sandbox-chat","messages":[{"role":"user","content":"Hello there!"}]}`)
-			if status != http.StatusOK {
-				t.Fatal(answer)
-			}
-			page := b.Get("/console/requests/" + header.Get("X-Request-Id"))
+			answer := call(b, k.ID, "chat", `{"model":"sandbox-chat","messages":[{"role":"user","content":"Hello there!"}]}`)
+			answer.Want(t, http.StatusOK)
+			page := b.Get("/console/requests/" + answer.Header().Get("X-Request-Id"))
 			price := map[bool]string{true: "$0.25 per million", false: "$0.325 per million"}[factor == money.One]
 			page.Want(t, http.StatusOK, "Prompt", "Answer", price, "by the provider", `href="/console/keys/`+k.ID)
 			table, _, _ := strings.Cut(page.Body.String(), "</table>")
@@ -191,13 +184,11 @@ func TestOverview(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "backend")
 		b.Get("/console").Want(t, http.StatusOK, "Three steps", "To the keys")
-		status, header, answer := call(b, k.ID, "chat", asked)
-		if status != http.StatusOK {
-			t.Fatal(answer)
-		}
+		answer := call(b, k.ID, "chat", asked)
+		answer.Want(t, http.StatusOK)
 		page := b.Get("/console")
 		page.Want(t, http.StatusOK, `href="/console/requests?model=sandbox-chat"`, `href="/console/usage?by=key"`,
-			header.Get("X-Request-Id"), "How long the last answer took", "0 of 1 request that ran")
+			answer.Header().Get("X-Request-Id"), "How long the last answer took", "0 of 1 request that ran")
 		page.Without(t, "Last failures")
 		poor := s.Request("ada", 402, "insufficient_quota")
 		b.Get("/console").Want(t, http.StatusOK, "Last failures", "among the last 2 requests", poor)
@@ -214,12 +205,12 @@ func TestArrival(t *testing.T) {
 		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "backend")
 		b.Get("/console/keys/"+k.ID).Want(t, http.StatusOK, "/console/requests?key="+k.ID, "/console/usage?key="+k.ID)
 		b.Get("/console/keys/"+k.ID+"/arrival").Want(t, http.StatusOK, "Waiting for the first request")
-		_, header, _ := call(b, k.ID, "chat", `{"model":"sandbox-chat","messages":[]}`)
+		answer := call(b, k.ID, "chat", `{"model":"sandbox-chat","messages":[]}`)
 		gateway.Eventually(t, "the request is in the log", func() bool {
 			return strings.Contains(b.Get("/console/keys/"+k.ID+"/arrival").Body.String(), "data-final")
 		})
 		b.Get("/console/keys/"+k.ID+"/arrival").Want(t, http.StatusOK, "It arrived: 400 wrong messages, $0",
-			`href="/console/requests/`+header.Get("X-Request-Id"))
+			`href="/console/requests/`+answer.Header().Get("X-Request-Id"))
 	})
 }
 
@@ -228,10 +219,10 @@ func TestParametersAreWords(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "backend")
-		_, _, answer := call(b, k.ID, "images", `{"model":"sandbox-image","prompt":"a boat","style":"vivid","seed":7}`)
+		answer := call(b, k.ID, "images", `{"model":"sandbox-image","prompt":"a boat","style":"vivid","seed":7}`)
 		var job struct{ ID string }
-		if err := json.Unmarshal([]byte(answer), &job); err != nil {
-			t.Fatalf("%v: %s", err, answer)
+		if err := json.Unmarshal(answer.Body.Bytes(), &job); err != nil {
+			t.Fatalf("%v: %s", err, answer.Body)
 		}
 		b.Get("/console/jobs/"+job.ID).Want(t, http.StatusOK, ">vivid<", "<dt>seed</dt><dd><span class=\"break\">7<",
 			`href="/console/keys/`+k.ID+`">backend<`)
