@@ -43,6 +43,11 @@ func (b *Browser) Post(path string, fields ...string) Answer {
 	return b.Do(http.MethodPost, path, values.Encode())
 }
 
+// SignIn sends the form of the users' sign-in.
+func (b *Browser) SignIn(email, password string) Answer {
+	return b.Post("/console/sign-in", "email", email, "password", password)
+}
+
 // Do sends a request like a browser on a page of the console.
 func (b *Browser) Do(method, path, body string) Answer {
 	r := httptest.NewRequest(method, PublicURL+path, strings.NewReader(body))

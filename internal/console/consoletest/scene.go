@@ -317,7 +317,7 @@ func (s *Scene) Code() (code account.RedeemCode, text string) {
 func (s *Scene) SignedIn(email string) *Browser {
 	s.t.Helper()
 	b := s.Browser()
-	if got := b.Post("/console/sign-in", "email", email, "password", Password); got.Code != http.StatusSeeOther {
+	if got := b.SignIn(email, Password); got.Code != http.StatusSeeOther {
 		s.t.Fatalf("%s is not signed in: %d %s", email, got.Code, got.Body)
 	}
 	return b

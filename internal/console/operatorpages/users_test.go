@@ -122,7 +122,8 @@ func TestCustomerGetsOneText(t *testing.T) {
 		again := b.Post("/console/operator/accounts/new", fields...)
 		again.Want(t, http.StatusSeeOther, "done=created")
 		signsIn(t, s, token, "my own horse")
-		acme := signedIn(t, s, "shop@acme.example", "my own horse")
+		acme := s.Browser()
+		acme.SignIn("shop@acme.example", "my own horse").Want(t, http.StatusSeeOther)
 		acme.Get("/console/keys").Want(t, http.StatusOK, secrets[0][:7])
 		acme.Get("/console/billing").Want(t, http.StatusOK, "$50.00", "invoice 1043")
 		for act, n := range map[string]int{operator.AccountCreate: 1, operator.UserCreate: 1, operator.UserLink: 1, operator.KeyCreate: 1,
@@ -138,12 +139,4 @@ func TestCustomerGetsOneText(t *testing.T) {
 		fields = []string{"name", "Nobody", "email", "", "invite", "on", "key", "on", "once", b.Get("/console/operator/accounts/new").Once(t)}
 		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusOK, "Copy this key,")
 	})
-}
-
-// signedIn returns a browser after the sign-in of a user with a password.
-func signedIn(t *testing.T, s *consoletest.Scene, email, password string) *consoletest.Browser {
-	t.Helper()
-	b := s.Browser()
-	b.Post("/console/sign-in", "email", email, "password", password).Want(t, http.StatusSeeOther)
-	return b
 }

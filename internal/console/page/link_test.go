@@ -36,7 +36,7 @@ func TestInvitation(t *testing.T) {
 		b.Post("/console/link/password", "link", token, "password", "my own horse", "email", "bob@example.com").
 			Want(t, http.StatusSeeOther, "/console")
 		b.Get("/console").Want(t, http.StatusOK, "new@example.com", "$10.00")
-		s.Browser().Post("/console/sign-in", "email", "new@example.com", "password", "my own horse").Want(t, http.StatusSeeOther)
+		s.Browser().SignIn("new@example.com", "my own horse").Want(t, http.StatusSeeOther)
 		b.Post("/console/link", "link", token).Want(t, http.StatusUnprocessableEntity, "no longer valid", "data-fragment")
 		b.Post("/console/link/password", "link", token, "password", "another horse").Want(t, http.StatusUnprocessableEntity, "no longer valid")
 	})
@@ -57,8 +57,7 @@ func TestReset(t *testing.T) {
 		b.Get("/console/settings").Want(t, http.StatusOK, "ada@example.com")
 		before.Get("/console").Want(t, http.StatusSeeOther, "sign-in")
 		bob.Get("/console").Want(t, http.StatusSeeOther, "sign-in")
-		s.Browser().Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password).
-			Want(t, http.StatusUnprocessableEntity)
+		s.Browser().SignIn("ada@example.com", consoletest.Password).Want(t, http.StatusUnprocessableEntity)
 	})
 }
 

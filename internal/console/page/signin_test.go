@@ -18,7 +18,7 @@ func TestSignIn(t *testing.T) {
 		b := s.Browser()
 		b.Get("/console/keys?after=x").Want(t, http.StatusSeeOther, "/console/sign-in?next=%2Fconsole%2Fkeys%3Fafter%3Dx")
 		for _, wrong := range [][2]string{{"ada@example.com", "wrong horse"}, {"nobody@example.com", consoletest.Password}, {"no email", ""}} {
-			got := b.Post("/console/sign-in", "email", wrong[0], "password", wrong[1])
+			got := b.SignIn(wrong[0], wrong[1])
 			got.Want(t, http.StatusUnprocessableEntity, "Wrong email or password.", `value="`+wrong[0]+`"`)
 			if wrong[1] != "" && strings.Contains(got.Body.String(), wrong[1]) {
 				t.Error("the page holds the password")
@@ -34,7 +34,7 @@ func TestSignIn(t *testing.T) {
 			t.Errorf("the cookie is %+v", first)
 		}
 		b.Get("/console").Want(t, http.StatusOK, "ada@example.com", "$10.00")
-		b.Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password).Want(t, http.StatusSeeOther)
+		b.SignIn("ada@example.com", consoletest.Password).Want(t, http.StatusSeeOther)
 		second := b.Cookies["tollgate"].Value
 		b.Cookies["tollgate"] = first
 		b.Get("/console").Want(t, http.StatusSeeOther)
@@ -86,16 +86,16 @@ func TestSignInIsThrottled(t *testing.T) {
 		b, other := s.Browser(), s.Browser()
 		other.Handler = s.Console(func(o *console.Options) { o.SignIns = account.NewSignIns(s.DB, s.Options.Passwords, nil) })
 		for range 10 {
-			b.Post("/console/sign-in", "email", "ada@example.com", "password", "wrong horse").Want(t, http.StatusUnprocessableEntity)
+			b.SignIn("ada@example.com", "wrong horse").Want(t, http.StatusUnprocessableEntity)
 		}
 		for _, b := range []*consoletest.Browser{b, other} {
-			got := b.Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password)
+			got := b.SignIn("ada@example.com", consoletest.Password)
 			got.Want(t, http.StatusTooManyRequests, "Too many attempts. Try again in 15 minutes.")
 			if got.Header().Get("Retry-After") == "" {
 				t.Error("no Retry-After")
 			}
 		}
-		other.Post("/console/sign-in", "email", "bob@example.com", "password", consoletest.Password).Want(t, http.StatusSeeOther)
+		other.SignIn("bob@example.com", consoletest.Password).Want(t, http.StatusSeeOther)
 	})
 }
 
@@ -165,7 +165,7 @@ func TestCookiesOfHTTPS(t *testing.T) {
 		b.Handler = s.Console(func(o *console.Options) { o.PublicURL = "https://console.example" })
 		b.Headers["Origin"] = "https://console.example" // the proxy speaks plain http to us
 		delete(b.Headers, "Sec-Fetch-Site")
-		got := b.Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password)
+		got := b.SignIn("ada@example.com", consoletest.Password)
 		got.Want(t, http.StatusSeeOther)
 		if c := b.Cookies["__Host-tollgate"]; c == nil || !c.Secure || got.Header().Get("Strict-Transport-Security") == "" {
 			t.Errorf("cookies %v, headers %v", b.Cookies, got.Header())
@@ -215,7 +215,7 @@ func TestKnownBrowsersSignIn(t *testing.T) {
 		known, other := s.Browser(), s.Browser()
 		in := func(b *consoletest.Browser, email, password string, status int) {
 			t.Helper()
-			b.Post("/console/sign-in", "email", email, "password", password).Want(t, status)
+			b.SignIn(email, password).Want(t, status)
 		}
 		in(known, "ada@example.com", consoletest.Password, http.StatusSeeOther)
 		in(known, "bob@example.com", consoletest.Password, http.StatusSeeOther) // one more user of this browser
@@ -271,5 +271,87 @@ func TestSignInHidesWhatCannotWork(t *testing.T) {
 		s.Exec(`UPDATE account_user SET disabled = 1`)
 		shows(b.Get(page), http.StatusOK, []string{token}, []string{password, or})
 		shows(b.Get("/console/sign-in"), http.StatusOK, []string{"Nobody can sign in yet"}, []string{password, "No password yet"})
+	})
+}
+
+// TestSignInWithCode checks that the password alone gives no session, and that a code is valid only
+// once.
+func TestSignInWithCode(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		app, recovery := s.SignedIn("ada@example.com").Factor(t)
+		b := s.Browser()
+		password := func(next string) {
+			t.Helper()
+			b.Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password, "next", next).
+				Want(t, http.StatusSeeOther, "/console/sign-in/code")
+		}
+		b.Get("/console/sign-in/code").Want(t, http.StatusSeeOther, "/console/sign-in")
+		b.Post("/console/sign-in/code", "code", app.Code(1)).Want(t, http.StatusSeeOther, "/console/sign-in")
+		password("/console/keys")
+		if b.Cookies["tollgate"] != nil {
+			t.Fatal("the password alone gives a session")
+		}
+		half := b.Cookies["tollgate-code"]
+		if half == nil || !half.HttpOnly || half.MaxAge != 600 {
+			t.Fatalf("the cookie is %+v", half)
+		}
+		b.Get("/console/sign-in/code?next=%2Fconsole%2Fkeys").Want(t, http.StatusOK, `autocomplete="one-time-code"`, `value="/console/keys"`)
+		b.Get("/console").Want(t, http.StatusSeeOther)
+		for _, name := range []string{"tollgate", "tollgate-op", "tollgate-op-code"} { // the value is no session under any other name
+			b.Cookies[name] = &http.Cookie{Name: name, Value: half.Value}
+			b.Get("/console").Want(t, http.StatusSeeOther)
+			b.Get("/console/operator").Want(t, http.StatusSeeOther)
+			b.Get("/console/operator/sign-in/code").Want(t, http.StatusSeeOther)
+			delete(b.Cookies, name)
+		}
+		b.Post("/console/sign-in/code", "code", app.Code(0), "next", "/console/keys").
+			Want(t, http.StatusUnprocessableEntity, "The code is wrong", `value="/console/keys"`)
+		b.Post("/console/sign-in/code", "code", app.Code(1), "next", "/console/keys").Want(t, http.StatusSeeOther, "/console/keys")
+		if b.Cookies["tollgate-code"] != nil {
+			t.Error("the browser keeps the cookie of the code")
+		}
+		b.Get("/console/keys").Want(t, http.StatusOK)
+		b.Cookies = map[string]*http.Cookie{half.Name: half}
+		b.Post("/console/sign-in/code", "code", recovery[0]).Want(t, http.StatusSeeOther, "/console/sign-in")
+
+		password("https://elsewhere.example/console")
+		b.Post("/console/sign-in/code", "code", app.Code(1)).Want(t, http.StatusUnprocessableEntity)
+		b.Post("/console/sign-in/code", "code", recovery[0], "next", "https://elsewhere.example/console").Want(t, http.StatusSeeOther, "/console")
+
+		// Guesses are counted with the user, not with the browser.
+		for range 3 {
+			password("")
+			b.Post("/console/sign-in/code", "code", "guess").Want(t, http.StatusUnprocessableEntity)
+		}
+		b.Post("/console/sign-in/code", "code", recovery[1]).Want(t, http.StatusTooManyRequests, "Try again in 15 minutes.")
+	})
+}
+
+// TestOperatorsCode checks that operators are asked for a code too, and that another operator can
+// turn the second factor off after it is lost.
+func TestOperatorsCode(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		op := s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		_, recovery := s.SignedIn(op.Email).Factor(t)
+		b := s.Browser()
+		b.Post("/console/operator/sign-in", "email", op.Email, "password", consoletest.Password, "next", "/console/operator/log").
+			Want(t, http.StatusSeeOther, "/console/operator/sign-in/code?next=%2Fconsole%2Foperator%2Flog")
+		b.Get("/console/operator").Want(t, http.StatusSeeOther)
+		b.Post("/console/operator/sign-in/code", "code", recovery[0], "next", "/console/operator/log").
+			Want(t, http.StatusSeeOther, "/console/operator/log")
+		b.Get("/console/operator").Want(t, http.StatusOK)
+		path := "/console/operator/users/" + op.ID + "/factor/off"
+		b.Post(path).Want(t, http.StatusForbidden, "with a code")
+
+		other := s.Session(account.OperatorSession, "")
+		list := "/console/operator/accounts/" + op.Account + "?view=users"
+		other.Get(list).Want(t, http.StatusOK, path)
+		other.Post(path).Want(t, http.StatusSeeOther, "done=factor")
+		other.Post(path).Want(t, http.StatusSeeOther)
+		other.Get("/console/operator/log?object="+op.ID).Want(t, http.StatusOK, "second factor: on → off")
+		s.ChangeUser(op.Email, account.UserChange{Operator: new(false)})
+		s.SignedIn(op.Email)
 	})
 }

@@ -34,7 +34,7 @@ func TestPasswordAndSessions(t *testing.T) {
 		}
 		mine.Get("/console/settings?done=password").Want(t, http.StatusOK, "Your password is changed")
 		other.Get("/console").Want(t, http.StatusSeeOther)
-		other.Post("/console/sign-in", "email", "ada@example.com", "password", "better horse").Want(t, http.StatusSeeOther)
+		other.SignIn("ada@example.com", "better horse").Want(t, http.StatusSeeOther)
 
 		var list []account.ConsoleSession
 		s.Update(func(tx *store.Tx) (err error) {
@@ -108,8 +108,7 @@ func TestUserWhomTheOperatorDisabled(t *testing.T) {
 				b.Post(path+act).Want(t, http.StatusForbidden, "cleo@example.com "+said)
 			}
 			b.Post("/console/settings/users", "email", "Cleo@Example.com", "password", "").Want(t, http.StatusUnprocessableEntity, "already")
-			s.Browser().Post("/console/sign-in", "email", "cleo@example.com", "password", consoletest.Password).
-				Want(t, http.StatusUnprocessableEntity)
+			s.Browser().SignIn("cleo@example.com", consoletest.Password).Want(t, http.StatusUnprocessableEntity)
 		}
 		op.Post(theirs+"/disable").Want(t, http.StatusSeeOther)
 		refused()
