@@ -80,9 +80,9 @@ func lineKindsTx(tx *store.Tx) (lineKinds, error) {
 	kinds := lineKinds{}
 	err := tx.Each(func(row store.Row) error {
 		var id string
-		var sandbox bool
+		var sandbox int64
 		err := row.Scan(&id, &sandbox)
-		kinds[id] = sandbox
+		kinds[id] = sandbox != 0
 		return err
 	}, selectLines)
 	if err != nil {
