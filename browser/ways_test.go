@@ -234,7 +234,7 @@ func TestJobsMove(t *testing.T) {
 	b.holds(`document.querySelector(".tile video") !== null && window.before === true`)
 	b.holds(`document.getElementById("live").textContent.includes("0 running")`)
 	b.open("/console/jobs/" + job)
-	b.sees("Made")
+	b.sees("Generated")
 }
 
 // TestForcedColours checks that a selection is visible if the system forces all colours.

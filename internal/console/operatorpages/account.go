@@ -199,7 +199,7 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 	p.Facts = ui.Facts{{Name: "Id", Value: ui.Ident{ID: a.ID}}, {Name: "Email", Value: ui.OrDash(a.Email)},
 		{Name: "Since", Value: ui.Moment{MS: a.CreatedMS}}, {Name: "Today (UTC)", Value: ui.Text{Text: fmt.Sprintf("%s, %s failed, %s",
 			ui.Requests(u.Today.Requests), ui.Thousands(u.Today.Failed), ui.USD(u.Today.Cost))}},
-		{Name: "In all", Value: ui.Text{Text: ui.Requests(u.Total.Requests) + ", " + ui.USD(u.Total.Cost)}}}
+		{Name: "Total", Value: ui.Text{Text: ui.Requests(u.Total.Requests) + ", " + ui.USD(u.Total.Cost)}}}
 	credit := creditForm(a.ID, rand.Text())
 	credit.Field("usd").Value, credit.Field("note").Value = v.Prefill("usd"), v.Prefill("note")
 	p.Credit, p.Change = cmp.Or(forms.credit, &credit), cmp.Or(forms.change, new(accountForm(a)))

@@ -77,7 +77,7 @@ func TestFirstCustomer(t *testing.T) {
 		b.Post(path+"/credit", "usd", "fifty", "note", "", "once", credit["once"]).Want(t, http.StatusUnprocessableEntity,
 			"amount of US dollars")
 		confirmation := b.Post(path+"/credit", first...)
-		confirmation.Want(t, http.StatusOK, "Balance then", "$50.00", "Credit $50.00", "invoice 1043")
+		confirmation.Want(t, http.StatusOK, "New balance", "$50.00", "Credit $50.00", "invoice 1043")
 		if balance(s, id) != 0 {
 			t.Error("credited before the operator confirmed the credit")
 		}

@@ -82,8 +82,8 @@ func (c *console) booksNow(v *page.Visit) (booksFragment, error) {
 		shown.Running, shown.Announcement = runs[0].EndedMS == 0, "The books: "+booksLabel(runs[0])+"."
 		shown.lastRun(runs[0])
 	}
-	shown.Audits = ui.DataTable{Caption: "Audits", Columns: []ui.Column{{Title: "Began"}, {Title: "Books"}, {Title: "Took", Right: true},
-		{Title: "Asked for by"}}}
+	shown.Audits = ui.DataTable{Caption: "Audits", Columns: []ui.Column{{Title: "Started"}, {Title: "Books"}, {Title: "Duration", Right: true},
+		{Title: "Started by"}}}
 	for _, o := range runs {
 		took := any(ui.Text{Text: "–", Muted: true})
 		if o.EndedMS > 0 {
@@ -96,7 +96,7 @@ func (c *console) booksNow(v *page.Visit) (booksFragment, error) {
 
 func (p *booksFragment) lastRun(o operator.AuditOutcome) {
 	p.State, p.Omitted, p.Unproved = booksBadge(o), o.Findings.Omitted, len(o.Findings.Unproved)
-	facts := ui.Facts{{Name: "Began", Value: ui.Moment{MS: o.BeganMS}}}
+	facts := ui.Facts{{Name: "Started", Value: ui.Moment{MS: o.BeganMS}}}
 	switch {
 	case o.EndedMS == 0:
 		facts = append(facts, ui.Fact{Name: "State", Value: "It runs, or its node has died since. Run another if this does not end."})

@@ -55,7 +55,7 @@ func codesTableTx(tx *store.Tx, v *page.Visit, list []account.RedeemCode) (ui.Da
 	}
 	names, err := accountNamesTx(tx, list, func(code account.RedeemCode) string { return code.Account })
 	t := ui.DataTable{Caption: "Redeem codes", Columns: []ui.Column{{Title: "Ends in"}, {Title: "State"}, {Title: "Value", Right: true},
-		{Title: "Made"}, {Title: "Good until"}, {Title: "Redeemed by"}, {Title: "Redeemed"}, {Title: "Batch"}, {Title: "Change"}}}
+		{Title: "Created"}, {Title: "Expires"}, {Title: "Redeemed by"}, {Title: "Redeemed"}, {Title: "Batch"}, {Title: "Change"}}}
 	for _, code := range list {
 		state := code.State(nowMS)
 		until := any(ui.Moment{MS: code.ExpiresMS})

@@ -41,8 +41,8 @@ func (c *console) publicURLWarning() *ui.Notice {
 		return nil
 	}
 	return &ui.Notice{Tone: ui.Warn, Title: "The setting public_url is not set.",
-		Text: "Links, programs to copy and texts for customers name " + c.PublicURL + ", which may lead nowhere from where they are. " +
-			"Set it to the address that they reach, such as https://ai.example.com, before you send them anything."}
+		Text: "Links, programs to copy and texts for customers name " + c.PublicURL + ", which customers may not reach. " +
+			"Set public_url to your public address, such as https://ai.example.com, before you send them anything."}
 }
 
 // welcomeText returns the text for a customer: the address of the API, the sign-in, the key's secret or

@@ -46,5 +46,5 @@ func (c *console) listDeliveries(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	return shown.Page(shown.Filters.Clear != "" || f.State != "", ui.EmptyState{Title: "Nothing was delivered yet",
-		Text: "Webhook deliveries appear here for as long as webhook deliveries are kept, with each attempt's answer."}), nil
+		Text: "Webhook deliveries appear here, with each attempt's answer, for delivery_retention (30 days unless you set it)."}), nil
 }

@@ -59,7 +59,7 @@ func (l listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, ids selec
 				field.Kind = "date"
 			}
 		case "min_duration_ms":
-			field.Label, field.Numeric, field.After = "Took at least", true, "ms"
+			field.Label, field.Numeric, field.After = "Duration at least", true, "ms"
 		}
 		if err != nil {
 			return f, ids, err

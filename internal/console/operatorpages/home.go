@@ -326,8 +326,8 @@ func (w serviceStatus) stats() ui.FigureRow {
 			strconv.Itoa(usable) + " of " + strconv.Itoa(len(w.lines))),
 			Note: note(ui.Thousands(flight) + " calls in flight")},
 		{Label: "Jobs waiting", Value: note(upTo(w.load.Waiting)), Note: note(queue + ", " + upTo(w.load.Running) + " run")},
-		{Label: "Nodes", Value: note(strconv.Itoa(living) + " of " + strconv.Itoa(len(w.nodes))),
-			Note: note("alive, of those of the last day")},
+		{Label: "Nodes", Value: note(strconv.Itoa(living) + " / " + strconv.Itoa(len(w.nodes))),
+			Note: note("running / seen in 24 h")},
 		{Label: "Books", Value: ui.Link{Href: page.Base + "/operator/books", Text: books.Text}, Note: when},
 	}
 }

@@ -22,7 +22,7 @@ func TestIsAllWell(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()
 		b.Get("/console/operator/lines") // refreshes this node's report
-		b.Get("/console/operator").Want(t, http.StatusOK, "All is well", "1 of 1", "not run yet")
+		b.Get("/console/operator").Want(t, http.StatusOK, "All is well", "1 / 1", "running / seen in 24 h", "not run yet")
 		broken := s.Browser()
 		broken.Cookies = b.Cookies
 		broken.Handler = s.Console(func(o *console.Options) { o.Writable = func() error { return errors.New("disk full") } })
@@ -75,7 +75,7 @@ func TestUnsetPublicURL(t *testing.T) {
 		}
 		b.Get(path).Want(t, http.StatusOK, "your account ada is ready at console.example.")
 		b.Handler = s.Console(func(o *console.Options) { o.NoPublicURL = true })
-		b.Get("/console/operator").Want(t, http.StatusOK, unset, "name "+consoletest.PublicURL+", which may lead nowhere")
+		b.Get("/console/operator").Want(t, http.StatusOK, unset, "name "+consoletest.PublicURL+", which customers may not reach")
 		b.Get(path).Want(t, http.StatusOK, unset)
 		b.Post(path+"/users", "email", "eve@example.com", "password", "").Want(t, http.StatusOK, unset,
 			"set your password for the console of console.example")

@@ -79,7 +79,7 @@ func outReason(s line.Status) string {
 func linesTable(lines []line.Joined, act func(line.Joined) any) ui.DataTable {
 	t := ui.DataTable{Caption: "Lines", Columns: []ui.Column{{Title: "Line"}, {Title: "State"}, {Title: "Why"},
 		{Title: "In flight", Right: true, Fold: true}, {Title: "Success", Right: true, Fold: true},
-		{Title: "First byte", Right: true, Fold: true}, {Title: "Parts out", Fold: true}}}
+		{Title: "First byte", Right: true, Fold: true}, {Title: "Models out", Fold: true}}}
 	if act != nil {
 		t.Columns = append(t.Columns, ui.Column{Title: "Change"})
 	}
@@ -233,7 +233,7 @@ func (c *console) showLine(v *page.Visit) (page.Responder, error) {
 	shown := linePage{Name: l.Line, State: lineBadge(l.State), Margins: marginTable(list[at : at+1]), Nodes: nodesTable(l),
 		Models: modelsTable(l), Keys: lineKeysTable(l), Acts: c.lineActs(v, l, list)}
 	if isOut(l.Status) {
-		shown.Why = &ui.Notice{Tone: ui.Bad, Title: "It is out:", Text: outReason(l.Status)}
+		shown.Why = &ui.Notice{Tone: ui.Bad, Title: "The line is out of service:", Text: outReason(l.Status)}
 	}
 	figures := lineFigures(l.Status)
 	shown.Stats = ui.FigureRow{{Label: "In flight", Value: figures[0]}, {Label: "Success, recent", Value: figures[1],
@@ -266,7 +266,7 @@ func specFacts(l *catalog.Line) ui.Facts {
 
 func nodesTable(l line.Joined) ui.DataTable {
 	t := ui.DataTable{Caption: "On each node", Columns: []ui.Column{{Title: "Node"}, {Title: "Machine"}, {Title: "State"}, {Title: "Why"},
-		{Title: "In flight", Right: true}, {Title: "Success", Right: true}, {Title: "First byte", Right: true}, {Title: "Said"}}}
+		{Title: "In flight", Right: true}, {Title: "Success", Right: true}, {Title: "First byte", Right: true}, {Title: "Reported"}}}
 	for _, n := range l.Nodes {
 		cells := []any{ui.Ident{ID: n.Node, Cut: true}, ui.OrDash(n.Host),
 			lineBadge(n.State), ui.Text{Text: ui.OrDash(outReason(n.Status)), Muted: true}}

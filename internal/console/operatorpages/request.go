@@ -112,8 +112,8 @@ func (p *requestPage) receipt(f foundRequest) {
 	}
 	p.Stats = ui.FigureRow{{Label: "Charged", Value: ui.Money{Amount: r.Cost, InFull: true}, Note: costNote(r)},
 		{Label: "Held", Value: ui.Money{Amount: r.Held, InFull: true}, Note: ui.Text{Text: ui.ExactUSD(r.Held-r.Cost) + " given back"}},
-		{Label: "First byte", Value: firstByte(r.FirstByteMS)}, {Label: "Took", Value: ui.Duration{MS: r.DurationMS}}}
-	p.Facts = ui.Facts{{Name: "Came", Value: ui.Moment{MS: r.CreatedMS}}, {Name: "Outcome", Value: outcomeLabels[r.Outcome]}}
+		{Label: "First byte", Value: firstByte(r.FirstByteMS)}, {Label: "Duration", Value: ui.Duration{MS: r.DurationMS}}}
+	p.Facts = ui.Facts{{Name: "Received", Value: ui.Moment{MS: r.CreatedMS}}, {Name: "Outcome", Value: outcomeLabels[r.Outcome]}}
 	add := func(name string, value any) { p.Facts = append(p.Facts, ui.Fact{Name: name, Value: value}) }
 	if r.Account != "" {
 		add("Account", accountLink(r.Account, f.owner, ""))

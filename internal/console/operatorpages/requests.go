@@ -81,7 +81,7 @@ func owner(names map[string]string, id string) any {
 func requestsTable(list []requestlog.Receipt, names map[string]string) ui.DataTable {
 	t := ui.DataTable{Caption: "Requests", Columns: []ui.Column{{Title: "Time"}, {Title: "Account"}, {Title: "Model", Fold: true},
 		{Title: "Line", Fold: true}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},
-		{Title: "Took", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
+		{Title: "Duration", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
 	for _, r := range list {
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/requests/" + r.ID, Cells: []any{ui.Moment{MS: r.CreatedMS},
 			owner(names, r.Account), r.Model, ui.OrDash(r.Line), show.Status(r.Status, r.Code), show.Tokens(r.Tokens),
@@ -95,7 +95,7 @@ func requestsTable(list []requestlog.Receipt, names map[string]string) ui.DataTa
 
 func attemptsTable(raw json.RawMessage) ui.DataTable {
 	t := ui.DataTable{Caption: "Attempts", Columns: []ui.Column{{Title: "Line"}, {Title: "Answer"}, {Title: "Cause"},
-		{Title: "First byte", Right: true}, {Title: "Took", Right: true}, {Title: "Provider cost", Right: true}}}
+		{Title: "First byte", Right: true}, {Title: "Duration", Right: true}, {Title: "Provider cost", Right: true}}}
 	var attempts []line.AttemptRecord
 	if json.Unmarshal(raw, &attempts) != nil { // a job's are of another kind
 		return t

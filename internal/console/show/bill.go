@@ -24,7 +24,7 @@ type billLine struct {
 // charge, they have no prices either.
 func Bill(r requestlog.Receipt, m *catalog.Model) ui.DataTable {
 	t := ui.DataTable{Caption: "Receipt", Columns: []ui.Column{{Title: "What"}, {Title: "How much", Right: true},
-		{Title: "Price"}, {Title: "Comes to", Right: true, Exact: true}}}
+		{Title: "Price"}, {Title: "Amount", Right: true, Exact: true}}}
 	for _, l := range billLines(r, m) {
 		comes := any(ui.Text{Text: "–", Muted: true})
 		if l.price != "" || l.quantity == "" {

@@ -12,7 +12,7 @@ import (
 
 // Deliveries returns a table of deliveries.
 func Deliveries(list []webhook.Delivery) ui.DataTable {
-	t := ui.DataTable{Caption: "Deliveries of 30 days", Columns: []ui.Column{
+	t := ui.DataTable{Caption: "Deliveries", Columns: []ui.Column{
 		{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Answer"}, {Title: "Attempts", Right: true, Fold: true},
 		{Title: "Event id", Fold: true}}}
 	for _, d := range list {

@@ -96,7 +96,7 @@ func (c *console) factorWith(v *page.Visit, shown factorPage) (page.FullPage, er
 			shown.addForms()
 		}
 		left, err := account.RecoveryTx(tx, u.ID)
-		shown.Facts = ui.Facts{{Name: "On since", Value: ui.Moment{MS: u.FactorMS}},
+		shown.Facts = ui.Facts{{Name: "Enabled", Value: ui.Moment{MS: u.FactorMS}},
 			{Name: "Recovery codes left", Value: ui.Count{N: left}}}
 		return err
 	}); err != nil {

@@ -37,7 +37,7 @@ func TestJobs(t *testing.T) {
 			`href="/console/jobs?kind=image&amp;status=failed" aria-current="page">Images<`)
 		b.Get("/console/jobs?kind=video").Want(t, http.StatusOK, "No such jobs")
 		b.Get("/console/jobs/"+boat).Want(t, http.StatusOK, "a boat &lt;b&gt;&amp;",
-			"Charged", "$0.03", "Works until", "sandbox-image", "Made")
+			"Charged", "$0.03", "Works until", "sandbox-image", "Generated")
 		b.Get("/console/jobs/"+boat+"/live").Want(t, http.StatusOK, "data-final", "The job is done", `href="/console/requests/req_`)
 		b.Get("/console/jobs/"+refused).Want(t, http.StatusOK, "It failed.", "<dt>Code</dt>", "upstream_error", "$0<", "The job has failed")
 	})

@@ -114,7 +114,7 @@ func (c *console) showModel(v *page.Visit, m *catalog.Model, by money.Factor) pa
 		shown.Try = &ui.Link{Href: page.AddressOf("/playground", url.Values{"model": {m.ID}}), Text: "Try it", Icon: "play",
 			Button: true, Main: true}
 	}
-	shown.Facts = ui.Facts{{Name: "Kind", Value: string(m.Kind)}, {Name: "By", Value: m.Owner()}}
+	shown.Facts = ui.Facts{{Name: "Kind", Value: string(m.Kind)}, {Name: "Owner", Value: m.Owner()}}
 	add := func(name, value string) {
 		if value != "" {
 			shown.Facts = append(shown.Facts, ui.Fact{Name: name, Value: value})

@@ -130,7 +130,7 @@ func factsOf(r requestlog.Receipt, key any) ui.Facts {
 		add("Code", ui.Text{Text: r.Code, Mono: true})
 	}
 	add("Received", ui.Moment{MS: r.CreatedMS})
-	add("Took", ui.Duration{MS: r.DurationMS})
+	add("Duration", ui.Duration{MS: r.DurationMS})
 	add("Held before it ran", ui.Money{Amount: r.Held, InFull: true})
 	if back := r.Held - r.Cost; back > 0 {
 		add("Given back", ui.Money{Amount: back, InFull: true})

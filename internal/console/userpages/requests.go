@@ -171,13 +171,13 @@ func slowField(chosen string) ui.FormField {
 	for _, ms := range slowChoices {
 		options = append(options, ui.Option{Value: strconv.FormatInt(ms, 10), Label: ui.FormatDuration(ms)})
 	}
-	return show.Choice("slow", "Took at least", chosen, options)
+	return show.Choice("slow", "Duration at least", chosen, options)
 }
 
 func requestsTable(list []requestlog.Receipt) ui.DataTable {
 	t := ui.DataTable{Caption: "Requests", Columns: []ui.Column{
 		{Title: "Time"}, {Title: "Model"}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},
-		{Title: "Took", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
+		{Title: "Duration", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
 	for _, r := range list {
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/requests/" + r.ID, Cells: []any{
 			ui.Moment{MS: r.CreatedMS}, r.Model, show.Status(r.Status, r.Code), show.Tokens(r.Tokens),

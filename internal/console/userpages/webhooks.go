@@ -241,12 +241,12 @@ func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
 	shown := deliveryPage{State: show.DeliveryState(d), Body: bodyCodes(body),
 		Resend: ui.Button{Action: page.Base + "/webhooks/deliveries/" + d.ID + "/resend", Label: "Resend"}}
 	shown.Facts = ui.Facts{{Name: "Event", Value: d.Type}, {Name: "Event id", Value: ui.Ident{ID: d.Event}},
-		{Name: "Address", Value: ui.Text{Text: d.URL, Mono: true}}, {Name: "Written", Value: ui.Moment{MS: d.CreatedMS}}}
+		{Name: "Address", Value: ui.Text{Text: d.URL, Mono: true}}, {Name: "Created", Value: ui.Moment{MS: d.CreatedMS}}}
 	if d.NextMS != 0 {
 		shown.Facts = append(shown.Facts, ui.Fact{Name: "Next attempt", Value: ui.Moment{MS: d.NextMS}})
 	}
 	shown.Attempts = ui.DataTable{Caption: "Attempts", Columns: []ui.Column{
-		{Title: "Attempt"}, {Title: "Time"}, {Title: "Status"}, {Title: "Took", Right: true}, {Title: "What happened"}}}
+		{Title: "Attempt"}, {Title: "Time"}, {Title: "Status"}, {Title: "Duration", Right: true}, {Title: "What happened"}}}
 	for i, a := range d.Attempts {
 		status := ui.Badge{Tone: ui.Bad, Label: "no answer"}
 		if a.Status != 0 {
@@ -269,10 +269,10 @@ func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
 
 // bodyCodes returns the body of an event indented and as sent.
 func bodyCodes(body string) ui.Snippets {
-	codes := ui.Snippets{ID: "body", Tabs: []ui.Snippet{{Name: "As it was sent", Text: body}}}
+	codes := ui.Snippets{ID: "body", Tabs: []ui.Snippet{{Name: "As sent", Text: body}}}
 	var laidOut bytes.Buffer
 	if json.Indent(&laidOut, []byte(body), "", "  ") == nil {
-		codes.Tabs = slices.Insert(codes.Tabs, 0, ui.Snippet{Name: "Laid out", Text: laidOut.String()})
+		codes.Tabs = slices.Insert(codes.Tabs, 0, ui.Snippet{Name: "Formatted", Text: laidOut.String()})
 	}
 	return codes
 }
