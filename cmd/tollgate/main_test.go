@@ -234,7 +234,7 @@ func TestExitCodes(t *testing.T) {
 		{"request show req_x", 1, "req_x"},
 		{"usage --group-by colour", 2, "--group-by"},
 		{"job cancel job_x", 2, "admin_token: is not set"},
-		{"job cancel job_x --admin-token x --listen 127.0.0.1:1", 2, "listen: no service answers there"},
+		{"job cancel job_x --admin-token x --listen 127.0.0.1:1", 2, "listen: no service answers at 127.0.0.1:1; set --listen to the service's address"},
 		{"job cancel job_x --admin-token x --listen 127.0.0.1:0", 2, "listen: must name the port"},
 		{"frobnicate", 2, "frobnicate"},
 		{"serve --frobnicate", 2, "--frobnicate"},

@@ -116,7 +116,7 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 	}
 	s.signal(syscall.SIGTERM)
 	code, log := s.wait()
-	for _, want := range []string{`"catalog: a line has another secret" line=main`, `"catalog: a line has another secret" line=second`,
+	for _, want := range []string{`"catalog: reloaded a line's secret" line=main`, `"catalog: reloaded a line's secret" line=second`,
 		`"catalog: a line keeps the secret that it had, which cannot be read again" line=main`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log does not say %s: %s", want, log)
@@ -168,7 +168,7 @@ func TestOperatorTokenRotates(t *testing.T) {
 	waitFor(second, 200)
 	s.signal(syscall.SIGTERM)
 	code, log := s.wait()
-	for _, want := range []string{"the operator's token is another one now", "the operator's token stays"} {
+	for _, want := range []string{"operator token reloaded", "kept the old operator token"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log does not say %q: %s", want, log)
 		}

@@ -53,7 +53,7 @@ func TestDryRunWithoutADatabase(t *testing.T) {
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		file, dir := sandbox(t, t.TempDir(), "{}"), t.TempDir()
 		got := tollgate(t, dir, "apply", "--dry-run", file, "--database", url)
-		if got.code != 0 || got.out != "model swift-1: added\nline main: added\ndry run: nothing was changed, no revision is there yet\n" {
+		if got.code != 0 || got.out != "model swift-1: added\nline main: added\ndry run: nothing was changed, and there is no revision yet\n" {
 			t.Errorf("exit %d, %q", got.code, got.out)
 		}
 		if !strings.HasPrefix(got.errors, "warning: database: ") || strings.Count(got.errors, "\n") != 1 {
@@ -259,7 +259,7 @@ func TestExitCodesOfStarts(t *testing.T) {
 		{"no server", []string{"--database", "postgres://a:hunter2@" + deadAddress(t) + "/c", "--start-wait", "1ms"}, 1, "start_wait"},
 		{"unknown database", []string{"--database", unknown.String(), "--start-wait", "1h"}, 2, "nobody_made_this"},
 		{"address taken", []string{"--listen", taken.Addr().String()}, 1, "in use"},
-		{"no room on the disk", nil, 1, "tollgate: database: its disk is full, or fails: open the database: "},
+		{"no room on the disk", nil, 1, "tollgate: database: its disk is full or failing: open the database: "},
 	} {
 		c.args = append([]string{"serve"}, c.args...)
 		run := command(t, t.TempDir(), c.args...)

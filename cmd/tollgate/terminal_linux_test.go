@@ -287,7 +287,8 @@ lines:
 		return answering(t, dir, answer, append([]string{"apply"}, args...)...)
 	}
 	if code, text := apply("n\n", other); code != 1 || !strings.Contains(text, "swift-1 is removed, which had 1 request in") ||
-		!strings.Contains(text, "[y/N]") || !strings.Contains(text, "not applied") {
+		!strings.Contains(text, "[y/N]") || !strings.Contains(text, "not confirmed, so nothing was changed") ||
+		!strings.Contains(text, "line main is out of service (checked in this terminal; the service may have it)") {
 		t.Errorf("no: exit %d, %s", code, text)
 	}
 	if code, text := apply("", other, "--dry-run"); code != 0 || !strings.Contains(text, "is removed") || strings.Contains(text, "[y/N]") {

@@ -145,8 +145,8 @@ func TestCatalogWarns(t *testing.T) {
 		other := strings.ReplaceAll(document("0.25"), "swift-1", "swift-2") + "    api_keys: [\"${UNSET}\", \"${SET}\"]\n" +
 			"  - {id: second, provider: test, models: {swift-2: vendor}, api_key: \"${UNSET}\"}\n"
 		const warnings = `"warnings":[` +
-			`"lines[0].api_keys[0]: the variable UNSET is not set on this node, so line main goes without this key here",` +
-			`"lines[1]: the variable UNSET is not set on this node, so line second is out of service here",` +
+			`"lines[0].api_keys[0]: the variable UNSET is not set on this node, so line main does not use this key",` +
+			`"lines[1]: the variable UNSET is not set on this node, so line second is out of service",` +
 			`"models: swift-1 is removed, which had 7 requests in the last 30 days (revision 1 has it)"]`
 		o.ok("PUT", "/catalog?dry_run=true", other).want(`{"revision":1,` + warnings + `}`)
 		o.ok("PUT", "/catalog", other).want(`{"revision":2,` + warnings + `}`)

@@ -100,7 +100,7 @@ func (a *App) clockJumped(jump time.Duration) {
 		direction = "back"
 	}
 	a.metrics.ClockJumped(direction)
-	a.log.Warn("the clock that limits go by has jumped: see that it is right; nothing is deleted for it",
+	a.log.Warn("the clock for limits jumped: check the time of the machine; nothing is deleted because of the jump",
 		"direction", direction, "by", jump.Abs().Round(time.Millisecond).String())
 }
 
@@ -117,7 +117,7 @@ func (a *App) warnOfSettings(s *catalog.Snapshot) {
 		lines = append(lines, l.LineSpec)
 	}
 	for _, words := range unreadVariables(a.settings.Unknown, variables(), lines) {
-		a.log.Warn("nothing reads a variable: " + words)
+		a.log.Warn("unused variable: " + words)
 	}
 }
 
@@ -130,7 +130,7 @@ func (a *App) Base() string { return cmp.Or(a.settings.PublicURL, "http://"+a.se
 func (a *App) Serve(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, a.life.unwind()) }()
 	if err := a.welcome(a.options.Stdout); err != nil {
-		return fmt.Errorf("show what the first start set up: %w", err)
+		return fmt.Errorf("print the result of the first start: %w", err)
 	}
 	failed := make(chan error, 3)
 	a.server.Serve(a.handler, failed)
@@ -142,7 +142,7 @@ func (a *App) Serve(ctx context.Context) (err error) {
 		if !a.token.IsSet() {
 			a.log.Warn("admin_listen serves no operator API: admin_token is not set", "address", "http://"+a.operatorServer.Reachable())
 		} else {
-			a.log.Info("the operator API has an address of its own", "address", "http://"+a.operatorServer.Reachable())
+			a.log.Info("the operator API has a separate address", "address", "http://"+a.operatorServer.Reachable())
 		}
 	}
 	if _, err := fmt.Fprintf(a.options.Stderr, "listening on http://%s\n", a.server.Reachable()); err != nil {
@@ -183,7 +183,7 @@ func (a *App) announceStop(failed <-chan error) error {
 	if a.settings.ShutdownDelay == 0 {
 		return nil
 	}
-	a.log.Info("stopping: not ready any more, new requests are still taken", "for", a.settings.ShutdownDelay.String())
+	a.log.Info("stopping: no longer ready, but new requests are still accepted", "for", a.settings.ShutdownDelay.String())
 	select {
 	case <-time.After(a.settings.ShutdownDelay):
 		return nil

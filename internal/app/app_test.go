@@ -347,7 +347,7 @@ func TestSecondServiceOfAFile(t *testing.T) {
 	first := serve(t, s)
 	_, err := quietStart(t, s)
 	if fault, ok := errors.AsType[*SettingError](err); !ok || fault.Key != "database" || !errors.Is(err, store.ErrServed) ||
-		!strings.HasSuffix(err.Error(), "stop it first, or give this one another file with --database") {
+		!strings.HasSuffix(err.Error(), "stop it first, or choose another file with --database") {
 		t.Errorf("got %v", err)
 	}
 	first.stop(t)

@@ -29,7 +29,7 @@ func (e *SettingError) Unwrap() error { return e.Err }
 
 // ErrNoDatabase means that a command for an existing database was run without one.
 var ErrNoDatabase = errors.New(
-	"does not exist yet: run `tollgate serve` or `tollgate apply FILE` first, or name the right one with --database")
+	"does not exist yet: run `tollgate serve` or `tollgate apply FILE` first, or name the right database with --database")
 
 // OpenDatabase opens the database for a command beside the service. It migrates nothing: if the
 // schema is not this version's, the error wraps store.ErrOlderSchema or store.ErrNewerSchema. If
@@ -136,13 +136,13 @@ func unmade(s *Settings) bool {
 func noDatabase(s *Settings) error {
 	path, sqlite := strings.CutPrefix(s.Database, "sqlite:")
 	if !sqlite {
-		return &SettingError{"database", fmt.Errorf("%s is empty: what tollgate keeps there %w", shownDatabase(s), ErrNoDatabase)}
+		return &SettingError{"database", fmt.Errorf("%s is empty: tollgate's schema %w", shownDatabase(s), ErrNoDatabase)}
 	}
 	whole, err := filepath.Abs(path)
 	if err != nil {
 		whole = path
 	}
-	return &SettingError{"database", fmt.Errorf("%s %w (this looked at %s)", s.Database, ErrNoDatabase, whole)}
+	return &SettingError{"database", fmt.Errorf("%s %w (the command looked at %s)", s.Database, ErrNoDatabase, whole)}
 }
 
 // shownDatabase names the database without its password.

@@ -208,12 +208,12 @@ func (s *readiness) check(ctx context.Context) map[string]string {
 	if err := s.database(ctx); err != nil {
 		faults["database"] = "is not reachable"
 	} else if err := s.writable(); store.NoRoom(err) {
-		faults["database"] = "takes no writes: its disk is full, or fails"
+		faults["database"] = "takes no writes: its disk is full or failing"
 	} else if err != nil {
 		faults["database"] = "takes no writes"
 	}
 	if s.catalog().Revision == 0 {
-		faults["catalog"] = "is not there yet: apply one"
+		faults["catalog"] = "is missing: run `tollgate apply FILE`"
 	}
 	return faults
 }

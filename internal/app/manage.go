@@ -19,13 +19,13 @@ import (
 
 // ErrCatalog means that a catalog file was refused for several faults, printed one a line. A single
 // fault is a SettingError.
-var ErrCatalog = errors.New("the catalog file was refused")
+var ErrCatalog = errors.New("the catalog file has faults, so nothing was changed")
 
 // Streams are the outputs of a command: Out for programs, Err for people.
 type Streams struct{ Out, Err io.Writer }
 
 // ErrDeclined means that the person asked did not confirm the catalog.
-var ErrDeclined = errors.New("not applied, and nothing was changed: models in use would be gone (--yes applies without a question)")
+var ErrDeclined = errors.New("not confirmed, so nothing was changed: the catalog removes models in use (--yes applies it without asking)")
 
 // Applying configures how a catalog is applied.
 type Applying struct {
@@ -46,7 +46,11 @@ func Apply(ctx context.Context, s *Settings, path string, how Applying) (err err
 		return err
 	}
 	for _, w := range catalog.Unusable(doc, Providers(), how.Lookup) {
-		tell(out.Err, "warning: %s, as far as this command sees\n", w)
+		note := ""
+		if strings.HasPrefix(w.Path, "lines[") {
+			note = " (checked in this terminal; the service may have it)"
+		}
+		tell(out.Err, "warning: %s%s\n", w, note)
 	}
 	for _, words := range unreadVariables(s.Unknown, variables(), doc.Lines) {
 		tell(out.Err, "warning: %s\n", words)
@@ -96,7 +100,7 @@ func warnOfLoss(ctx context.Context, db *store.DB, doc *catalog.Document, how Ap
 	for _, l := range loss {
 		tell(how.Err, "warning: %s\n", l)
 	}
-	if len(loss) > 0 && !how.DryRun && how.Confirm != nil && !how.Confirm("Apply it all the same?") {
+	if len(loss) > 0 && !how.DryRun && how.Confirm != nil && !how.Confirm("Apply it anyway?") {
 		return ErrDeclined
 	}
 	return nil
@@ -109,7 +113,7 @@ func describe(applied catalog.Applied, dryRun bool) string {
 	case len(applied.Changes) == 0:
 		lines = append(lines, fmt.Sprintf("no changes: revision %d stays current", applied.Revision))
 	case dryRun && applied.Revision == 0:
-		lines = append(lines, "dry run: nothing was changed, no revision is there yet")
+		lines = append(lines, "dry run: nothing was changed, and there is no revision yet")
 	case dryRun:
 		lines = append(lines, fmt.Sprintf("dry run: nothing was changed, revision %d stays current", applied.Revision))
 	default:
@@ -166,7 +170,7 @@ func PrintCatalog(ctx context.Context, s *Settings, revision int64, w io.Writer)
 	})
 	switch {
 	case errors.Is(err, catalog.ErrNoRevision) && revision > 0:
-		return fmt.Errorf("there is no catalog revision %d", revision)
+		return fmt.Errorf("there is no catalog revision %d: see `tollgate catalog --history`", revision)
 	case errors.Is(err, catalog.ErrNoRevision):
 		return ErrNoCatalog
 	case err != nil:

@@ -102,7 +102,7 @@ func (r *rooms) openDatabase(ctx context.Context) error {
 	release, err := lockFile(ctx, r.db)
 	if err != nil {
 		if errors.Is(err, store.ErrServed) {
-			err = fmt.Errorf("%w: stop it first, or give this one another file with --database", err)
+			err = fmt.Errorf("%w: stop it first, or choose another file with --database", err)
 		}
 		return errors.Join(startError("database", err), r.db.Close())
 	}
@@ -138,7 +138,7 @@ func (r *rooms) takeAddresses(ctx context.Context) (err error) {
 		r.life.later(at.name, (*at.server).Close)
 	}
 	if r.server.OnAllAddresses() && r.settings.PublicURL == "" {
-		r.log.Warn("listen names no address and public_url is not set: links lead to this machine alone, so set public_url to what users reach",
+		r.log.Warn("listen has no specific address and public_url is not set, so links lead to this machine: set public_url to your public address",
 			"listen", r.settings.Listen, "links", r.Base())
 	}
 	return nil
@@ -172,7 +172,7 @@ func (r *rooms) openMedia(ctx context.Context) error {
 	r.guard = egress.New(s.PrivateNetworks)
 	r.guard.Own = r.files.OpenLink
 	if _, err := net.InterfaceAddrs(); err != nil {
-		r.log.Error("the addresses of this machine cannot be read, so callbacks, webhooks, references and results of jobs reach only "+
+		r.log.Error("the addresses of this machine cannot be read, so callbacks, webhooks, references and results of jobs can reach only "+
 			"private_networks: allow the process to open netlink sockets (systemd: AF_NETLINK in RestrictAddressFamilies)", "error", err)
 	}
 	return nil
@@ -399,7 +399,7 @@ func (r *rooms) signIns(ctx context.Context) (users, operators bool) {
 		return err
 	})
 	if err != nil {
-		r.log.Warn("the start page cannot read whether anyone has a sign-in for the console", "error", err)
+		r.log.Warn("the start page cannot find out whether anyone can sign in to the console", "error", err)
 		return true, true
 	}
 	return users, operators

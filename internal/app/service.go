@@ -1,14 +1,18 @@
 package app
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -24,14 +28,18 @@ var (
 )
 
 // errNoAnswer means that no service answers at the address of the settings.
-var errNoAnswer = errors.New("no service answers there")
+var errNoAnswer = errors.New("no service answers")
 
-// ask sends a request to the running service of these settings.
-func (b bound) ask(r *http.Request) (answer OperatorAnswer, err error) {
+// ask sends a request to the running service at the address of the setting key.
+func (b bound) ask(r *http.Request, key string) (answer OperatorAnswer, err error) {
 	client := http.Client{Timeout: b.timeout, Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is near
 	got, err := client.Do(r)
 	if err != nil {
-		return answer, fmt.Errorf("%w: %w", errNoAnswer, err)
+		if failed, ok := errors.AsType[*url.Error](err); ok {
+			err = failed.Err // without the method and the URL
+		}
+		flag := Setting{Key: key}.Flag()
+		return answer, fmt.Errorf("%w at %s; set --%s to the service's address (%w)", errNoAnswer, r.URL.Host, flag, err)
 	}
 	defer func() { err = errors.Join(err, got.Body.Close()) }()
 	body, err := io.ReadAll(io.LimitReader(got.Body, b.bytes))
@@ -52,7 +60,7 @@ func AskService(ctx context.Context, s *Settings, ask OperatorRequest) (Operator
 	}
 	if s.AdminToken == "" {
 		return OperatorAnswer{}, &SettingError{"admin_token",
-			errors.New("is not set, and this asks the running service for its operator: set it as there")}
+			errors.New("is not set: this command asks the running service, so set the same token as there")}
 	}
 	key, listen := "listen", s.Listen
 	if s.AdminListen != "" {
@@ -66,7 +74,7 @@ func AskService(ctx context.Context, s *Settings, ask OperatorRequest) (Operator
 	if err != nil {
 		return OperatorAnswer{}, err
 	}
-	answer, err := boundOfService.ask(r)
+	answer, err := boundOfService.ask(r, key)
 	if errors.Is(err, errNoAnswer) {
 		return answer, &SettingError{key, err}
 	}
@@ -84,18 +92,28 @@ func AskHealth(ctx context.Context, s *Settings) error {
 	if err != nil {
 		return err
 	}
-	answer, err := boundOfHealth.ask(r)
+	answer, err := boundOfHealth.ask(r, "listen")
 	if err != nil || answer.Status == http.StatusOK {
 		return err
 	}
-	return fmt.Errorf("the service cannot serve: %s", bytes.TrimSpace(answer.Body))
+	var body struct {
+		Faults map[string]string `json:"faults"`
+	}
+	if err := json.Unmarshal(answer.Body, &body); err != nil || len(body.Faults) == 0 {
+		return fmt.Errorf("the service is not ready: it answered with status %d", answer.Status)
+	}
+	var faults []string
+	for _, part := range slices.Sorted(maps.Keys(body.Faults)) {
+		faults = append(faults, part+" "+body.Faults[part])
+	}
+	return fmt.Errorf("the service is not ready: %s", strings.Join(faults, "; "))
 }
 
 // runningBase returns the base address of the running service for the listen address of the setting
 // key.
 func runningBase(key, listen string) (string, error) {
 	if _, port, err := net.SplitHostPort(listen); err != nil || port == "0" {
-		return "", &SettingError{key, errors.New("must name the port of the running service, which this asks")}
+		return "", &SettingError{key, errors.New("must name the port of the running service, because this command asks the service")}
 	}
 	return nearBase(listen), nil
 }

@@ -80,7 +80,7 @@ func (src Sources) settings(path string, raw []byte) (*Settings, error) {
 		}
 		if err := s.read(value.text); err != nil {
 			not := fmt.Sprintf(", not %q", value.text)
-			if s.Secret {
+			if _, quoted := errors.AsType[entryError](err); quoted || s.Secret {
 				not = ""
 			}
 			return nil, fmt.Errorf("%s (%s): %w%s", s.Key, value.source, err, not)
@@ -116,7 +116,7 @@ func (src Sources) pick(s Setting, file map[string]given) given {
 // values of the wrong form, are errors with their line.
 func parseFile(path string, raw []byte) (map[string]given, error) {
 	if len(raw) > largestFile {
-		return nil, fmt.Errorf("config (%s): larger than %d bytes", path, largestFile)
+		return nil, fmt.Errorf("config (%s): the file is larger than %d bytes", path, largestFile)
 	}
 	doc, err := parser.ParseBytes(raw, 0)
 	if err != nil {

@@ -12,7 +12,7 @@ const fileSuffix = "_file"
 
 // inFile returns the setting for the file of a secret setting.
 func (s Setting) inFile(to *Settings) Setting {
-	return Setting{Key: s.Key + fileSuffix, Help: "file that holds " + s.Key + ", in its place", Secret: true,
+	return Setting{Key: s.Key + fileSuffix, Help: "file with the value of " + s.Key, Secret: true,
 		read: func(path string) error {
 			text, err := readSecretFile(path)
 			if err != nil {
@@ -22,7 +22,7 @@ func (s Setting) inFile(to *Settings) Setting {
 				to.AdminTokenFile = path
 			}
 			if err := s.read(text); err != nil {
-				return fmt.Errorf("what the file holds %w", err)
+				return fmt.Errorf("the content of the file %w", err)
 			}
 			return nil
 		}}
@@ -43,11 +43,11 @@ func (a *App) rereadToken() {
 	}
 	switch {
 	case err != nil:
-		a.log.Warn("the operator's token stays, since its file cannot be taken again", "setting", "admin_token_file", "error", err)
+		a.log.Warn("kept the old operator token: its file cannot be used", "setting", "admin_token_file", "error", err)
 	case a.token.Is(text):
 	default:
 		a.token.Replace(text)
-		a.log.Info("the operator's token is another one now", "setting", "admin_token_file")
+		a.log.Info("operator token reloaded", "setting", "admin_token_file")
 	}
 }
 
@@ -60,9 +60,9 @@ func readSecretFile(path string) (string, error) {
 	text := strings.TrimSpace(string(raw))
 	switch {
 	case len(raw) > largestFile:
-		return "", fmt.Errorf("must name a file of at most %d bytes", largestFile)
+		return "", fmt.Errorf("the file is larger than %d bytes", largestFile)
 	case text == "":
-		return "", errors.New("must name a file that holds something")
+		return "", errors.New("the file is empty")
 	}
 	return text, nil
 }

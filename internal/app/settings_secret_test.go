@@ -30,8 +30,8 @@ func TestSecretsInFiles(t *testing.T) {
 		want string
 	}{
 		{"admin_token: hunter2", map[string]string{"TOLLGATE_ADMIN_TOKEN_FILE": file(t, "a", "b")}, "admin_token is set too (tollgate.yaml:1:1)"},
-		{"database_file: " + file(t, "empty", "\n"), nil, "database_file (tollgate.yaml:1:1): must name a file that holds something"},
-		{"admin_token_file: " + file(t, "spaces", "hunter2 hunter2"), nil, "what the file holds must be visible"},
+		{"database_file: " + file(t, "empty", "\n"), nil, "database_file (tollgate.yaml:1:1): the file is empty"},
+		{"admin_token_file: " + file(t, "spaces", "hunter2 hunter2"), nil, "the content of the file must be visible"},
 		{"alert_url_file: " + filepath.Join(t.TempDir(), "gone"), nil, "gone: no such file"},
 	} {
 		_, err := settingsFrom(c.file, c.env, nil)
@@ -84,9 +84,9 @@ func TestVariablesThatNothingReads(t *testing.T) {
 		{APIKeys: []string{"${file:/x}", "${TOLLGATE_KEY_B}"}},
 	}
 	want := []string{
-		"TOLLGATE_DATABASE_URL is no setting, and no line of the catalog refers to it; did you mean TOLLGATE_DATABASE?",
-		"TOLLGATE_METRICS is no setting, and no line of the catalog refers to it; did you mean TOLLGATE_METRICS_LISTEN?",
-		"TOLLGATE_TOKEN is no setting, and no line of the catalog refers to it",
+		"TOLLGATE_DATABASE_URL is not a setting, and no line of the catalog refers to it; did you mean TOLLGATE_DATABASE?",
+		"TOLLGATE_METRICS is not a setting, and no line of the catalog refers to it; did you mean TOLLGATE_METRICS_LISTEN?",
+		"TOLLGATE_TOKEN is not a setting, and no line of the catalog refers to it",
 	}
 	if got := unreadVariables(s.Unknown, variables(), lines); !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
@@ -100,7 +100,7 @@ func TestVariablesThatNothingReads(t *testing.T) {
 // TestUnreadVariablesAreTold checks that the service logs them and that an apply warns of them.
 func TestUnreadVariablesAreTold(t *testing.T) {
 	t.Parallel()
-	const words = "TOLLGATE_DATABASE_URL is no setting, and no line of the catalog refers to it; did you mean TOLLGATE_DATABASE?"
+	const words = "TOLLGATE_DATABASE_URL is not a setting, and no line of the catalog refers to it; did you mean TOLLGATE_DATABASE?"
 	s := testSettings(t, storetest.SQLite(t), "")
 	s.Unknown = []string{"TOLLGATE_DATABASE_URL"}
 	p := serve(t, s)

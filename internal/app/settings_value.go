@@ -17,11 +17,17 @@ import (
 // The readers below turn the text of one setting into its value. Their errors describe a valid
 // value; their caller adds the setting and the source.
 
+// entryError is an error that quotes the wrong entry of a list.
+type entryError struct{ error }
+
+// entryError is an error that quotes the wrong entry of a list.
+type entryError struct{ error }
+
 // readListen reads host:port with a number for a port.
 func readListen(text string) (string, error) {
 	_, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return "", errors.New("must be HOST:PORT")
+		return "", errors.New("must be HOST:PORT, such as 127.0.0.1:8080")
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return "", errors.New("must end in a port from 0 to 65535")
@@ -120,7 +126,7 @@ func checkToken(s *Settings) error {
 	if n := len(s.AdminToken); n == 0 || n >= shortestToken || isLoopback(listen) {
 		return nil
 	}
-	return &SettingError{"admin_token", fmt.Errorf("must have at least %d characters where others than this machine can reach it (%s is %s)",
+	return &SettingError{"admin_token", fmt.Errorf("must have at least %d characters, because other machines can reach the service (%s is %s)",
 		shortestToken, key, listen)}
 }
 
@@ -166,12 +172,11 @@ func readOrigins(text string) ([]string, error) {
 			continue
 		}
 		if strings.Contains(origin, "*") { // no browser sends such an origin
-			return nil, errors.New("must name each origin whole, since there are no wildcards but * alone")
+			return nil, errors.New("must list whole origins: the only wildcard is * alone")
 		}
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme == "" || u.Host == "" || origin != strings.ToLower(u.Scheme+"://"+u.Host) || defaultPort(u) {
-			return nil, fmt.Errorf("must be a list of origins such as https://app.example.com, in small letters, without a path or usual port; "+
-				"%q is none", origin)
+			return nil, entryError{fmt.Errorf("%q is not an origin such as https://app.example.com, in lower case, without a path or default port", origin)}
 		}
 	}
 	return list, nil
@@ -202,7 +207,7 @@ const shortestLease = time.Second
 func readLease(text string) (time.Duration, error) {
 	d, err := readDuration(text)
 	if err == nil && d < shortestLease {
-		err = fmt.Errorf("must be at least %s: a node that waits for the database is silent for a moment, and would be declared dead",
+		err = fmt.Errorf("must be at least %s, so that a node that waits for the database is not declared dead",
 			shortestLease)
 	}
 	return d, err

@@ -45,7 +45,7 @@ func unreadVariables(unknown, known []string, lines []catalog.LineSpec) (warning
 		if slices.ContainsFunc(lines, func(l catalog.LineSpec) bool { return refers(&l, name) }) {
 			continue
 		}
-		words := oneLine(name) + " is no setting, and no line of the catalog refers to it"
+		words := oneLine(name) + " is not a setting, and no line of the catalog refers to it"
 		for _, meant := range known {
 			if strings.HasPrefix(name, meant+"_") || strings.HasPrefix(meant, name+"_") {
 				words += "; did you mean " + meant + "?"

@@ -18,7 +18,7 @@ import (
 // waiting alone can fix it.
 func startError(key string, err error) error {
 	if store.NoRoom(err) {
-		return fmt.Errorf("%s: its disk is full, or fails: %w", key, err)
+		return fmt.Errorf("%s: its disk is full or failing: %w", key, err)
 	}
 	if isNotUp(err) || errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s: %w", key, err)
@@ -46,6 +46,14 @@ const (
 	startReminder = 10 * time.Second // between two lines of the log
 )
 
+// startTarget returns the name of what a start waits for, by the key of its setting.
+func startTarget(key string) string {
+	if key == "media" {
+		return "media store"
+	}
+	return key
+}
+
 // waitUntilUp tries to open the target of a setting until it is up, for as long as start_wait
 // allows or ctx lasts. It returns the last error of try.
 func waitUntilUp(ctx context.Context, key string, within time.Duration, log *slog.Logger, try func(context.Context) error) error {
@@ -61,7 +69,7 @@ func waitUntilUp(ctx context.Context, key string, within time.Duration, log *slo
 		}
 		if !logged {
 			logged = true
-			log.Warn("waiting for what a setting names to come up", "setting", key, "within", within.String(), "error", err)
+			log.Warn("waiting for the "+startTarget(key), "setting", key, "within", within.String(), "error", err)
 		}
 		select {
 		case <-reminder.C:
@@ -70,7 +78,7 @@ func waitUntilUp(ctx context.Context, key string, within time.Duration, log *slo
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return fmt.Errorf("stopped while waiting: %w", ctx.Err())
 			}
-			return fmt.Errorf("not up within start_wait (%s): %w", within, err)
+			return fmt.Errorf("the %s did not answer within start_wait (%s): %w", startTarget(key), within, err)
 		case <-time.After(pause):
 		}
 	}

@@ -82,9 +82,9 @@ func TestSeveralKeys(t *testing.T) {
 	}{
 		{map[string]string{"NEW": "new-key", "OLD": "old-key"}, "new-key old-key", "", "", false},
 		{map[string]string{"OLD": "old-key"}, "old-key", "",
-			"lines[0].api_keys[0]: the variable NEW is not set on this node, so line l goes without this key here", true},
+			"lines[0].api_keys[0]: the variable NEW is not set on this node, so line l does not use this key", true},
 		{nil, "", "the variable NEW is not set on this node, and the variable OLD is not set on this node",
-			"lines[0]: the variable NEW is not set on this node, and the variable OLD is not set on this node, so line l is out of service here",
+			"lines[0]: the variable NEW is not set on this node, and the variable OLD is not set on this node, so line l is out of service",
 			false},
 	} {
 		l := NewSnapshot(1, doc, testProviders(), environment(tt.vars)).Lines("a")[0]

@@ -293,18 +293,18 @@ func Unusable(doc *Document, providers map[string]Provider, lookup func(string) 
 			continue
 		}
 		if l.Out != "" {
-			warnings = append(warnings, Warning{fmt.Sprintf("lines[%d]", i), fmt.Sprintf("%s, so line %s is out of service here", l.Out, l.ID)})
+			warnings = append(warnings, Warning{fmt.Sprintf("lines[%d]", i), fmt.Sprintf("%s, so line %s is out of service", l.Out, l.ID)})
 		}
 		for j, k := range l.Keys() {
 			if k.Why != "" {
 				warnings = append(warnings, Warning{fmt.Sprintf("lines[%d].api_keys[%d]", i, j),
-					fmt.Sprintf("%s, so line %s goes without this key here", k.Why, l.ID)})
+					fmt.Sprintf("%s, so line %s does not use this key", k.Why, l.ID)})
 			}
 		}
 	}
 	if open := NewSnapshot(0, doc, providers, lookup).OpenSandbox(); len(open) > 0 {
-		warnings = append(warnings, Warning{"models", fmt.Sprintf("sandbox models stay beside real lines (%d, such as %s) for test accounts "+
-			"and keys that name them: set their state to retired, or remove them, to switch them off", len(open), open[0])})
+		warnings = append(warnings, Warning{"models", fmt.Sprintf("sandbox models (%d, such as %s) stay open beside real lines, for test accounts "+
+			"and keys that name them: to switch them off, set their state to retired or remove them", len(open), open[0])})
 	}
 	return warnings
 }

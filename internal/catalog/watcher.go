@@ -125,7 +125,7 @@ func (w *Watcher) Reread() {
 		w.current.Store(s)
 	}
 	for _, l := range changed {
-		w.opts.Log.Info("catalog: a line has another secret", "line", l.Path, "out", l.Message)
+		w.opts.Log.Info("catalog: reloaded a line's secret", "line", l.Path, "out", l.Message)
 	}
 	w.opts.Log.Info("catalog: the secrets of lines were read again", "lines", len(s.lines), "changed", len(changed), "kept", len(lost))
 }
