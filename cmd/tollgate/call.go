@@ -174,7 +174,11 @@ func errorOf(answer app.OperatorAnswer) error {
 		return fmt.Errorf("the operator API answered with status %d and no error message", answer.Status)
 	}
 	flag := ""
-	if body.Error.Param != "" {
+	switch body.Error.Param {
+	case "":
+	case "usd": // an argument, not a flag
+		flag = "usd: "
+	default:
 		flag = "--" + strings.ToLower(strings.ReplaceAll(body.Error.Param, "_", "-")) + ": "
 	}
 	err := fmt.Errorf("%s%s (%s)", flag, body.Error.Message, body.Error.Code)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,8 +33,16 @@ func childOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
+// usedSetting returns the flag of the setting that a command needs most.
+func usedSetting(command *kong.Node) string {
+	if command != nil && command.Name == "health" {
+		return "listen"
+	}
+	return "database"
+}
+
 // hideFlags hides global flags from the help of a command: serve shows all settings, other
-// commands only the database. A nil command is the list of commands.
+// commands only the setting they need most. A nil command is the list of commands.
 func hideFlags(root, command *kong.Node) {
 	serve := command != nil && command.Name == "serve"
 	for _, flag := range root.Flags {
@@ -41,20 +50,29 @@ func hideFlags(root, command *kong.Node) {
 		case flag.Name == "version":
 			flag.Hidden = command != nil
 		case flag.Group != nil && flag.Group.Key == settingsGroup:
-			flag.Hidden = !serve && (flag.Name != "database" || command == nil || !command.Leaf())
+			flag.Hidden = !serve && (flag.Name != usedSetting(command) || command == nil || !command.Leaf())
 		}
 	}
 }
 
-// withHelpHint names the command's help in an error about a missing argument, such as
-// `expected "<account>"`.
+// withHelpHint names the command's help in an error about an unknown command, or about a
+// missing argument, such as `expected "<account>"`.
 func withHelpHint(err error) error {
 	parse, ok := errors.AsType[*kong.ParseError](err)
-	if !ok || !strings.HasPrefix(err.Error(), "expected ") || parse.Context == nil || parse.Context.Selected() == nil {
+	if !ok || parse.Context == nil {
+		return err
+	}
+	command := cmp.Or(parse.Context.Selected(), parse.Context.Model.Node)
+	word, unexpected := strings.CutPrefix(err.Error(), "unexpected argument ")
+	switch {
+	case unexpected && !command.Leaf():
+		word, _, _ = strings.Cut(word, ",") // kong may suggest another word
+		err = fmt.Errorf("unknown command %s", word)
+	case !strings.HasPrefix(err.Error(), "expected ") || command.Parent == nil:
 		return err
 	}
 	var path []string
-	for node := parse.Context.Selected(); node != nil; node = node.Parent {
+	for node := command; node != nil; node = node.Parent {
 		path = append(path, node.Name)
 	}
 	slices.Reverse(path)

@@ -4,12 +4,14 @@ import "net/http"
 
 type jobList struct {
 	logFilter
+	Status string `help:"Only with this status: queued, processing, succeeded or failed." placeholder:"STATUS"`
 	paging
 }
 
 func (c *jobList) Run(p *process) error {
 	query := c.query()
 	c.addTo(query, p.now())
+	add(query, "status", c.Status)
 	return p.call(call{method: http.MethodGet, path: "/jobs", query: query, view: jobsView()})
 }
 

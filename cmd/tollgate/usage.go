@@ -11,11 +11,11 @@ type usageCommand struct {
 	GroupBy  words   `help:"One row per day, account, key, model, line or endpoint; several are separated by commas." placeholder:"a,b"`
 	Since    *moment `help:"From this UTC day, RFC 3339 time, or duration before now; by default 30 days." placeholder:"TIME"`
 	Until    *moment `help:"Until the end of this UTC day; by default today." placeholder:"TIME"`
-	Account  string  `help:"Of this account." placeholder:"ID"`
-	Key      string  `help:"Of this key." placeholder:"ID"`
-	Model    string  `help:"For this model." placeholder:"ID"`
-	Line     string  `help:"Whose last attempt was on this line." placeholder:"ID"`
-	Endpoint string  `help:"At this endpoint." placeholder:"PATH"`
+	Account  string  `help:"Only requests of this account." placeholder:"ID"`
+	Key      string  `help:"Only requests of this key." placeholder:"ID"`
+	Model    string  `help:"Only requests for this model." placeholder:"ID"`
+	Line     string  `help:"Only requests with the last attempt on this line." placeholder:"ID"`
+	Endpoint string  `help:"Only requests at this endpoint." placeholder:"PATH"`
 }
 
 func (c *usageCommand) Run(p *process) error {

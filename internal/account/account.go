@@ -277,7 +277,10 @@ func checkFloor(floor money.Amount) error {
 
 // notFound is the 404 for an identifier of the given kind.
 func notFound(kind, id string) error {
-	return fault.New(fault.NotFound, "There is no %s with the id %q. Check the id; a deleted one does not come back.", kind, clip(id))
+	if kind == "account" { // no account is ever deleted
+		return fault.New(fault.NotFound, "There is no account with the id %q. Check the id: `tollgate account list` shows all.", clip(id))
+	}
+	return fault.New(fault.NotFound, "There is no %s with the id %q. Check the id, or whether the %[1]s was deleted.", kind, clip(id))
 }
 
 // IsUnknown reports whether an error of this package means not found.

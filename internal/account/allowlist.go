@@ -66,7 +66,7 @@ func ParseAllowedIPs(list []string) ([]netip.Prefix, error) {
 		prefix, ok := parsePrefix(text)
 		if !ok {
 			return nil, fault.At(fault.InvalidRequest, fmt.Sprintf("%s[%d]", param, i),
-				"%q is no IP address and no CIDR. Write an address like 192.0.2.7 or 2001:db8::7, or a network like 192.0.2.0/24.", clip(text))
+				"%q is neither an IP address nor a CIDR. Use an address like 192.0.2.7 or 2001:db8::7, or a network like 192.0.2.0/24.", clip(text))
 		}
 		if !slices.Contains(out, prefix) {
 			out = append(out, prefix)
@@ -78,7 +78,7 @@ func ParseAllowedIPs(list []string) ([]netip.Prefix, error) {
 func checkListLength(param string, n int) error {
 	if n == 0 {
 		return fault.At(fault.InvalidRequest, param,
-			"{param} must not be empty: that would allow nothing. Leave it out, or send null, to allow all.")
+			"{param} must not be empty: that would allow nothing. To allow all, leave it out or send null (in the terminal: none).")
 	}
 	if n > maxAllowed {
 		return fault.At(fault.InvalidRequest, param, "{param} must have at most %d entries.", maxAllowed)

@@ -76,7 +76,7 @@ func CreateCodesTx(tx *store.Tx, n NewCodes) ([]RedeemCode, []string, error) {
 	switch {
 	case n.Value <= 0:
 		return nil, nil, fault.At(fault.InvalidRequest, "usd",
-			"usd is required and must be more than zero: what each code is worth in US dollars.")
+			"The amount (usd) must be above 0: it is the value of each code in US dollars.")
 	case n.Count < 1 || n.Count > maxCodes:
 		return nil, nil, fault.At(fault.InvalidRequest, "count", "count must be a whole number from 1 to %d.", maxCodes)
 	case n.ExpiresMS != 0 && n.ExpiresMS <= now:
@@ -208,7 +208,7 @@ func RedeemTx(tx *store.Tx, account, text string) (RedeemCode, money.Amount, err
 	balance, err := ledger.CreditTx(tx, account, c.Value, codeNote+c.ID)
 	if errors.Is(err, ledger.ErrRange) {
 		err = fault.At(fault.InvalidRequest, "code",
-			"This would bring the balance out of its range. Nothing was changed; the code is still good.")
+			"This would bring the balance out of its range. Nothing was changed, and the code is still valid.")
 	}
 	if err != nil {
 		return RedeemCode{}, 0, err
@@ -219,7 +219,7 @@ func RedeemTx(tx *store.Tx, account, text string) (RedeemCode, money.Amount, err
 		return RedeemCode{}, 0, err
 	case owners[account].Disabled:
 		return RedeemCode{}, 0, fault.At(fault.InvalidRequest, "code",
-			"Your account is disabled, so nothing was credited. The code is still good. Ask the operator to enable the account, then try again.")
+			"Your account is disabled, so nothing was credited. The code is still valid. Ask the operator to enable the account.")
 	}
 	c.Account, c.RedeemedMS = account, now
 	if _, err := tx.Exec(`UPDATE account_code SET account = $1, redeemed_ms = $2 WHERE hash = $3`, c.Account, c.RedeemedMS, hash); err != nil {
@@ -237,9 +237,9 @@ func redeemable(c RedeemCode, account string, nowMS int64) error {
 	case state == CodeUsed:
 		return fault.At(fault.InvalidRequest, "code", "This code was redeemed already.")
 	case state == CodeExpired:
-		return fault.At(fault.InvalidRequest, "code", "This code ran out on %s. Ask who gave it to you for another.", on(c.ExpiresMS))
+		return fault.At(fault.InvalidRequest, "code", "This code expired on %s. Ask for another one.", on(c.ExpiresMS))
 	case state == CodeVoid:
-		return fault.At(fault.InvalidRequest, "code", "This code is not good any more. Ask who gave it to you for another.")
+		return fault.At(fault.InvalidRequest, "code", "This code is no longer valid. Ask for another one.")
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (f factor) match(code string, nowMS int64) (step int64, ok bool, err error)
 
 // errFactorOn returns the error for a second factor that already exists.
 func errFactorOn() error {
-	return fault.New(fault.InvalidRequest, "Your second factor is on already. Turn it off to set it up anew.")
+	return fault.New(fault.InvalidRequest, "Your second factor is already on. To set it up again, turn it off first.")
 }
 
 // BeginFactorTx creates the secret of a second factor, in base32, and replaces an unconfirmed one.
@@ -85,7 +85,7 @@ func ConfirmFactorTx(tx *store.Tx, user, code string) (recovery []string, err er
 	case f.sinceMS != 0:
 		return nil, errFactorOn()
 	case f.secret == "":
-		return nil, fault.New(fault.InvalidRequest, "Nothing was begun that this code could confirm. Start again.")
+		return nil, fault.New(fault.InvalidRequest, "There is no setup to confirm with this code. Start again.")
 	}
 	now, err := tx.NowMS()
 	if err != nil {
@@ -97,7 +97,7 @@ func ConfirmFactorTx(tx *store.Tx, user, code string) (recovery []string, err er
 	}
 	if !ok {
 		return nil, fault.At(fault.InvalidRequest, "code",
-			"This is not the code of this moment. Check that the clock of the app's device is right, and type the code that it shows now.")
+			"This code is wrong or expired. Check the clock of the device, then type the code that the app shows now.")
 	}
 	if _, err := tx.Exec(`UPDATE account_user SET totp_since_ms = $1, totp_step = $2 WHERE id = $3`, now, step, user); err != nil {
 		return nil, fmt.Errorf("turn second factor on: %w", err)
@@ -116,7 +116,7 @@ func RenewRecoveryTx(tx *store.Tx, user string) ([]string, error) {
 		return nil, err
 	}
 	if f.sinceMS == 0 {
-		return nil, fault.New(fault.InvalidRequest, "Your second factor is off, so that there is nothing to recover. Turn it on first.")
+		return nil, fault.New(fault.InvalidRequest, "Your second factor is off, so it needs no recovery codes. Turn it on first.")
 	}
 	return makeRecoveryTx(tx, user)
 }

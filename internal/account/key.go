@@ -65,13 +65,15 @@ func (s KeySettings) check() (f keyFacts, err error) {
 	f.ips, ips = ParseAllowedIPs(s.AllowedIPs)
 	if s.RPM != nil && (*s.RPM < 1 || *s.RPM > maxRPM) {
 		rpm = fault.At(fault.InvalidRequest, "rpm",
-			"rpm must be a whole number from 1 to %d, or null for no limit. To stop a key, disable it.", maxRPM)
+			"rpm must be a whole number from 1 to %d, or no limit (null; in the terminal none). To stop a key, disable it.", maxRPM)
 	}
 	if s.DailyBudget != nil && *s.DailyBudget < 0 {
-		daily = fault.At(fault.InvalidRequest, "daily_budget_usd", "daily_budget_usd must not be negative; null means no limit.")
+		daily = fault.At(fault.InvalidRequest, "daily_budget_usd",
+			"daily_budget_usd must not be negative. For no limit, send null (in the terminal: none).")
 	}
 	if s.TotalLimit != nil && *s.TotalLimit < 0 {
-		total = fault.At(fault.InvalidRequest, "total_limit_usd", "total_limit_usd must not be negative; null means no limit.")
+		total = fault.At(fault.InvalidRequest, "total_limit_usd",
+			"total_limit_usd must not be negative. For no limit, send null (in the terminal: none).")
 	}
 	f.limits = ledger.KeyLimits{RPM: s.RPM, DailyBudget: s.DailyBudget, TotalLimit: s.TotalLimit, Disabled: s.Disabled}
 	return f, errors.Join(name, models, ips, rpm, daily, total)

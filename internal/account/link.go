@@ -52,7 +52,7 @@ func CreateLinkTx(tx *store.Tx, user string) (PasswordLink, string, error) {
 	}
 	if !may {
 		return PasswordLink{}, "", fault.New(fault.InvalidRequest,
-			"%s, or the account, is disabled, so that a link would let nobody in. Enable it first.", clip(u.Email))
+			"%s, or the account, is disabled, so a link would not work. Enable it first.", clip(u.Email))
 	}
 	now, err := tx.NowMS()
 	if err != nil {
@@ -181,7 +181,7 @@ func (e *SignIns) UseLink(ctx context.Context, l PasswordLink, token, password, 
 	if l.User.FactorMS != 0 {
 		err := e.Code(ctx, l.User.ID, code, from)
 		if errors.Is(err, ErrWrongSignIn) {
-			return fault.At(fault.InvalidRequest, "code", "That code is not right, or was used already. Type the one that your app shows now.")
+			return fault.At(fault.InvalidRequest, "code", "The code is wrong or was used already. Type the code that your app shows now.")
 		}
 		if err != nil {
 			return err

@@ -113,11 +113,11 @@ func ColleagueTx(tx *store.Tx, account, by, user string) (User, error) {
 		return User{}, err
 	}
 	if u.ID == by || u.Operator {
-		return User{}, fault.New(fault.PermissionDenied, "You cannot do this to yourself, or to an operator. Ask who runs this service.")
+		return User{}, fault.New(fault.PermissionDenied, "You cannot do this to yourself, or to an operator. Ask the operator of this service.")
 	}
 	if u.Barred {
 		return User{}, fault.New(fault.PermissionDenied,
-			"%s was disabled by the operator, who alone can enable or delete this user. Ask who runs this service.", clip(u.Email))
+			"%s was disabled by the operator, so only the operator can enable or delete this user.", clip(u.Email))
 	}
 	return u, nil
 }
@@ -236,7 +236,8 @@ func claimEmailTx(tx *store.Tx, email string) error {
 }
 
 func emailTaken(email string) error {
-	return fault.At(fault.InvalidRequest, "email", "Somebody signs in with %s already. Use another address, or change that user.", clip(email))
+	return fault.At(fault.InvalidRequest, "email",
+		"Another user already signs in with %s. Use another address, or change that user.", clip(email))
 }
 
 // EmailTakenTx reports whether a user signs in with an email, in its canonical form.

@@ -61,8 +61,8 @@ func CheckVisible(param, text string) error {
 	before := ' '
 	for at, r := range text {
 		if invisible(before, text[at:]) {
-			return fault.At(fault.InvalidRequest, param, "{param} has a character that nobody sees (%U), with which a text can look like another "+
-				"one. Delete it, or type the text by hand: pasting may bring it along.", r)
+			return fault.At(fault.InvalidRequest, param, "{param} has an invisible character (%U), which can make a text look like another "+
+				"one. Delete it, or type the text by hand instead of pasting it.", r)
 		}
 		before = r
 	}

@@ -102,7 +102,7 @@ func (s *server) showSetTx(tx *store.Tx, body object, k account.Key) (setKeyAnsw
 		}
 		if m == nil {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("allowed_models: the catalog has no model %s, so the key cannot use it "+
-				"unless one of that id is added", model))
+				"until the catalog has it", model))
 		}
 	}
 	return out, nil
@@ -128,7 +128,7 @@ func (s *server) findKeys(c *call) (any, error) {
 	hint := strings.TrimSpace(values.Get("hint"))
 	if hint == "" {
 		return nil, fault.At(fault.InvalidRequest, "hint",
-			"hint is required: what shows of a key, for example sk-ab12...wxyz. GET /admin/v1/accounts/{id}/keys lists those of an account.")
+			"hint is required: the visible part of a key, for example sk-ab12...wxyz. GET /admin/v1/accounts/{id}/keys lists keys.")
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
 		found, more, err := account.KeysByHintTx(tx, hint, after, limit)

@@ -55,7 +55,7 @@ func TestKeysWithUnknownModels(t *testing.T) {
 			}
 		}
 		warning := func(model string) string {
-			return "allowed_models: the catalog has no model " + model + ", so the key cannot use it unless one of that id is added"
+			return "allowed_models: the catalog has no model " + model + ", so the key cannot use it until the catalog has it"
 		}
 		silent(o.ok("POST", keys, `{"allowed_models":["swift-9"]}`)) // without a catalog there is nothing to tell
 		o.ok("PUT", "/catalog", document("0.25"))

@@ -138,7 +138,7 @@ func (r *rooms) takeAddresses(ctx context.Context) (err error) {
 		r.life.later(at.name, (*at.server).Close)
 	}
 	if r.server.OnAllAddresses() && r.settings.PublicURL == "" {
-		r.log.Warn("listen has no specific address and public_url is not set, so links lead to this machine: set public_url to your public address",
+		r.log.Warn("listen has no specific address and public_url is not set, so links lead to this machine: set public_url",
 			"listen", r.settings.Listen, "links", r.Base())
 	}
 	return nil

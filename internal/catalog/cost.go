@@ -197,7 +197,7 @@ func (d *Document) BelowCost() []Warning {
 			}
 			if below := m.below(l.Costs.of(id)); len(below) > 0 {
 				warnings = append(warnings, Warning{fmt.Sprintf("lines[%d].cost", i),
-					fmt.Sprintf("model %s is sold below what line %s takes: %s", id, l.ID, strings.Join(below, ", "))})
+					fmt.Sprintf("model %s is sold below the cost of line %s: %s", id, l.ID, strings.Join(below, ", "))})
 			}
 		}
 	}

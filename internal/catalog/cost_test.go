@@ -98,7 +98,7 @@ lines:
 		}
 		var got []string
 		for _, w := range warnings {
-			if _, what, ok := strings.Cut(w.Message, "is sold below what line main takes: "); ok && w.Path == "lines[0].cost" {
+			if _, what, ok := strings.Cut(w.Message, "is sold below the cost of line main: "); ok && w.Path == "lines[0].cost" {
 				got = append(got, what)
 			}
 		}

@@ -166,7 +166,7 @@ func (t *table) close() {
 		case seen[f.Name]:
 			t.reader.fault(t.at(f.Name), at, "is given twice")
 		case !t.known[f.Name]:
-			t.unknown(t.at(f.Name), at, "is not a key that is known here")
+			t.unknown(t.at(f.Name), at, "is not a known key")
 		}
 		seen[f.Name] = true
 	}

@@ -303,8 +303,8 @@ func Unusable(doc *Document, providers map[string]Provider, lookup func(string) 
 		}
 	}
 	if open := NewSnapshot(0, doc, providers, lookup).OpenSandbox(); len(open) > 0 {
-		warnings = append(warnings, Warning{"models", fmt.Sprintf("sandbox models (%d, such as %s) stay open beside real lines, for test accounts "+
-			"and keys that name them: to switch them off, set their state to retired or remove them", len(open), open[0])})
+		warnings = append(warnings, Warning{"models", fmt.Sprintf("sandbox models (%d, such as %s) stay open beside real lines, "+
+			"for test accounts and keys that name them: to switch them off, set their state to retired or remove them", len(open), open[0])})
 	}
 	return warnings
 }

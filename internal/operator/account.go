@@ -71,7 +71,7 @@ func (c *Credit) Check() error {
 	var usd, note error
 	if c.USD == 0 {
 		usd = fault.At(fault.InvalidRequest, "usd",
-			"usd is required and must not be zero: the US dollars to give, or negative to take back.")
+			"The amount (usd) must not be 0. Send the US dollars to add, or a negative amount to subtract.")
 	}
 	c.Note = strings.TrimSpace(c.Note)
 	switch {

@@ -252,8 +252,8 @@ func TestAccountWithUnseenCharacters(t *testing.T) {
 		b, id := s.Operator(), s.Accounts["ada"].ID
 		path := "/console/operator/accounts/" + id
 		b.Post(path, "name", name, "overdraft_floor_usd", "0").Want(t, http.StatusUnprocessableEntity,
-			"Name has a character that nobody sees (U&#43;200B)")
-		b.Post(path+"/note", "note", note).Want(t, http.StatusUnprocessableEntity, "Note has a character that nobody sees (U&#43;202E)")
+			"Name has an invisible character (U&#43;200B)")
+		b.Post(path+"/note", "note", note).Want(t, http.StatusUnprocessableEntity, "Note has an invisible character (U&#43;202E)")
 		s.Exec(`UPDATE account SET name = $1, note = $2 WHERE id = $3`, name, note, id)
 		b.Get("/console/operator/accounts").Want(t, http.StatusOK, name)
 		b.Post(path, "name", name, "overdraft_floor_usd", "-3").Want(t, http.StatusSeeOther, "done=changed")

@@ -73,7 +73,7 @@ func TestResetWithASecondFactor(t *testing.T) {
 			return b.Post("/console/link/password", "link", token, "password", "a new horse", "code", code)
 		}
 		for _, code := range []string{"", "123456"} {
-			send(code).Want(t, http.StatusUnprocessableEntity, "That code is not right", `name="code" value=""`)
+			send(code).Want(t, http.StatusUnprocessableEntity, "The code is wrong", `name="code" value=""`)
 		}
 		before.Get("/console").Want(t, http.StatusOK)
 		send(app.Code(1)).Want(t, http.StatusSeeOther, "/console")

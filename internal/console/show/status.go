@@ -38,7 +38,7 @@ var codeLabels = map[fault.Code]string{
 	fault.RequestTooLarge: "too large", fault.MethodNotAllowed: "wrong method", fault.NotFound: "no such path",
 	fault.ModelNotFound: "no such model", fault.ModelDisabled: "model retired", fault.ModelComingSoon: "model not open yet",
 	fault.ModelMaintenance: "model in maintenance", fault.ServiceUnavailable: "service away", fault.UpstreamTimeout: "provider too slow",
-	fault.UpstreamUnavailable: "provider failed", fault.UpstreamBusy: "provider busy", fault.UpstreamConnectionError: "connection broke",
+	fault.UpstreamUnavailable: "provider failed", fault.UpstreamBusy: "provider busy", fault.UpstreamConnectionError: "connection failed",
 	fault.EmptyCompletion: "empty answer", fault.UpstreamError: "provider failed", fault.ContentFilter: "nothing by policy",
 	fault.UpstreamPromptFilter: "prompt stopped", fault.InvalidCatalog: "faulty catalog", fault.MissingPrompt: "no prompt",
 	fault.UnsupportedResolution: "resolution not offered", fault.InvalidCallbackURL: "wrong callback", fault.JobNotFound: "no such job",
@@ -46,7 +46,7 @@ var codeLabels = map[fault.Code]string{
 
 	fault.ContentPolicy: "stopped by policy", fault.ModerationBlocked: "stopped by policy",
 	fault.ContentPolicyViolation: "stopped by policy", fault.RenderFailed: "nothing came out", fault.InvalidMaterial: "problem with the input",
-	fault.RenderTimeout: "provider too slow", fault.WaitTimeout: "waited too long", fault.UpstreamUnstable: "connection broke",
+	fault.RenderTimeout: "provider too slow", fault.WaitTimeout: "waited too long", fault.UpstreamUnstable: "connection lost",
 	fault.ResultFetchFailed: "result not stored",
 }
 

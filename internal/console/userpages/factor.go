@@ -204,7 +204,7 @@ func (c *console) endFactor(v *page.Visit) (page.Responder, error) {
 func (c *console) confirmCode(v *page.Visit, form *ui.PostForm) error {
 	err := c.SignIns.Code(v.Context(), v.Session.User.ID, form.Field("code").Value, v.Address())
 	if errors.Is(err, account.ErrWrongSignIn) {
-		return fault.At(fault.InvalidRequest, "code", "That code is not right, or was used already.")
+		return fault.At(fault.InvalidRequest, "code", "The code is wrong or was used already.")
 	}
 	return err
 }

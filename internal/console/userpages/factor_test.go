@@ -18,7 +18,7 @@ func TestSecondFactor(t *testing.T) {
 		begun.Want(t, http.StatusOK, "Scan this")
 		app := begun.Authenticator(t)
 		again := mine.Post("/console/settings/factor/confirm", "code", "000 00")
-		again.Want(t, http.StatusUnprocessableEntity, "not the code of this moment", "Turn it on")
+		again.Want(t, http.StatusUnprocessableEntity, "This code is wrong or expired", "Turn it on")
 		again.Without(t, `class="qr"`)
 		other.Get("/console").Want(t, http.StatusOK)
 		before := mine.Cookies["tollgate"].Value
@@ -32,9 +32,9 @@ func TestSecondFactor(t *testing.T) {
 		shown := mine.Get("/console/settings/factor")
 		shown.Want(t, http.StatusOK, "Recovery codes left", "Turn it off")
 		shown.Without(t, append(shown.Codes(), recovery[0])...)
-		mine.Post("/console/settings/factor", "password", consoletest.Password).Want(t, http.StatusUnprocessableEntity, "on already")
+		mine.Post("/console/settings/factor", "password", consoletest.Password).Want(t, http.StatusUnprocessableEntity, "already on")
 
-		mine.Post("/console/settings/factor/recovery", "code", "123").Want(t, http.StatusUnprocessableEntity, "not right", "Turn it off")
+		mine.Post("/console/settings/factor/recovery", "code", "123").Want(t, http.StatusUnprocessableEntity, "The code is wrong", "Turn it off")
 		used := recovery[0]
 		renewed := mine.Post("/console/settings/factor/recovery", "code", used)
 		renewed.Want(t, http.StatusOK, "The previous codes no longer work.", "Your recovery codes")

@@ -90,7 +90,7 @@ func TestKeyWithUnseenCharacters(t *testing.T) {
 		const name = "back\u202eend"
 		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "backend")
 		path := "/console/keys/" + k.ID
-		b.Post(path, "name", name).Want(t, http.StatusUnprocessableEntity, "Name has a character that nobody sees (U&#43;202E)", "aria-invalid")
+		b.Post(path, "name", name).Want(t, http.StatusUnprocessableEntity, "Name has an invisible character (U&#43;202E)", "aria-invalid")
 		s.Exec(`UPDATE api_key SET name = $1 WHERE id = $2`, name, k.ID)
 		b.Get("/console/keys").Want(t, http.StatusOK, name)
 		b.Get(path).Want(t, http.StatusOK, `value="`+name+`"`)

@@ -56,7 +56,7 @@ func TestUsersOfAnAccount(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.SignedIn("ada@example.com")
 		b.Post("/console/settings/users", "email", "bob@example.com", "password", consoletest.Password).Want(t, http.StatusUnprocessableEntity,
-			"Somebody signs in with bob@example.com already", `value="bob@example.com"`)
+			"Another user already signs in with bob@example.com", `value="bob@example.com"`)
 		b.Post("/console/settings/users", "email", "cleo@example.com", "password", consoletest.Password, "operator", "on").
 			Want(t, http.StatusBadRequest)
 		b.Post("/console/settings/users", "email", "cleo@example.com", "password", consoletest.Password).
@@ -94,7 +94,7 @@ func TestUsersOfAnAccount(t *testing.T) {
 func TestUserWhomTheOperatorDisabled(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		const said = "was disabled by the operator, who alone can enable or delete this user"
+		const said = "was disabled by the operator, so only the operator can enable or delete this user"
 		b, op := s.SignedIn("ada@example.com"), s.Operator()
 		id := s.User("ada", account.SignIn{Email: "cleo@example.com"}).ID
 		path, theirs := "/console/settings/users/"+id, "/console/operator/users/"+id
@@ -202,7 +202,7 @@ func TestStrangersAreNotAskedFor(t *testing.T) {
 		}
 		add(b, "no address").Want(t, http.StatusUnprocessableEntity, "must be a plain address") // and does not count
 		for i := range 10 {
-			add(b, "bob@example.com").Want(t, http.StatusUnprocessableEntity, "Somebody signs in with bob@example.com already")
+			add(b, "bob@example.com").Want(t, http.StatusUnprocessableEntity, "Another user already signs in with bob@example.com")
 			add(colleague, fmt.Sprintf("new%d@example.com", i)).Want(t, http.StatusOK, "Copy this link")
 		}
 		for _, email := range []string{"bob@example.com", "nobody@example.com"} {
