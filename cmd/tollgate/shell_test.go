@@ -239,7 +239,7 @@ func TestHealth(t *testing.T) {
 		t.Errorf("while it runs: %+v", got)
 	}
 	s.stop()
-	if got := tollgate(t, dir, "health", "--listen", listen); got.code != 1 || !strings.Contains(got.errors, "answers at "+listen+"; set --listen") {
+	if got := tollgate(t, dir, "health", "--listen", listen); got.code != 1 || !strings.Contains(got.errors, listen+"; set --listen") {
 		t.Errorf("after it has ended: %+v", got)
 	}
 	if got := tollgate(t, dir, "health", "--listen", "127.0.0.1:0"); got.code != 2 || !strings.Contains(got.errors, "listen") {
