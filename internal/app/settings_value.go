@@ -20,9 +20,6 @@ import (
 // entryError is an error that quotes the wrong entry of a list.
 type entryError struct{ error }
 
-// entryError is an error that quotes the wrong entry of a list.
-type entryError struct{ error }
-
 // readListen reads host:port with a number for a port.
 func readListen(text string) (string, error) {
 	_, port, err := net.SplitHostPort(text)
