@@ -143,7 +143,7 @@ func readNetworks(text string) ([]netip.Prefix, error) {
 		if err != nil {
 			address, err := netip.ParseAddr(part)
 			if err != nil || address.Zone() != "" {
-				return nil, fmt.Errorf("must be a list of CIDRs such as 10.0.0.0/8; %q is none", part)
+				return nil, entryError{fmt.Errorf("%q is not a CIDR such as 10.0.0.0/8", part)}
 			}
 			network = netip.PrefixFrom(address, address.BitLen())
 		}
