@@ -173,7 +173,8 @@ func readOrigins(text string) ([]string, error) {
 		}
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme == "" || u.Host == "" || origin != strings.ToLower(u.Scheme+"://"+u.Host) || defaultPort(u) {
-			return nil, entryError{fmt.Errorf("%q is not an origin such as https://app.example.com, in lower case, without a path or default port", origin)}
+			return nil, entryError{fmt.Errorf("%q is not an origin such as https://app.example.com, in lower case, "+
+				"without a path or default port", origin)}
 		}
 	}
 	return list, nil
