@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,8 +63,13 @@ func waitUntilUp(ctx context.Context, key string, within time.Duration, log *slo
 	reminder := time.NewTicker(startReminder)
 	defer reminder.Stop()
 	logged := false
+	var last error
 	for pause := startPause; ; pause = min(2*pause, longestPause) {
 		err := try(ctx)
+		if err != nil && ctx.Err() != nil { // the end of the wait is no answer
+			err = cmp.Or(last, err)
+		}
+		last = err
 		if err == nil || !isNotUp(err) {
 			return err
 		}
