@@ -26,7 +26,7 @@ func TestModelStates(t *testing.T) {
 		`"since":1800000000,"until":1800000300},`+
 		`{"model":"vast","state":"cooling","cause":"429: slow down","since":1800000000,"until":1800000007}]`, "in_service")
 	for _, want := range []string{"deep", "model_out", "404: no such model", "responses", "form_out", "vast", "cooling", "429: slow down",
-		"SINCE", "UNTIL", "2027-01-15"} {
+		"SINCE (", "UNTIL (", "2027-01-15"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)
 		}

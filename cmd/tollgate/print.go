@@ -284,6 +284,9 @@ func newColumn(name string, rows []object, maxCell int) column {
 		c.cells = append(c.cells, text)
 		decimals = max(decimals, decimalsOf(text))
 	}
+	if unitOf(name) == unixSeconds || unitOf(name) == unixMillis {
+		c.zoneInTitle()
+	}
 	for i, text := range c.cells {
 		if i > 0 && c.right && unitOf(name) == usDollars {
 			c.cells[i] += strings.Repeat(" ", decimals-decimalsOf(text))
@@ -291,6 +294,29 @@ func newColumn(name string, rows []object, maxCell int) column {
 		c.width = max(c.width, utf8.RuneCountInString(c.cells[i]))
 	}
 	return c
+}
+
+// zoneInTitle moves the time zone from the cells of a column of times into its title, unless the
+// cells have different zones.
+func (c column) zoneInTitle() {
+	zone := ""
+	for _, text := range c.cells[1:] {
+		if text == noValue {
+			continue
+		}
+		of := text[strings.LastIndex(text, " ")+1:]
+		if zone != "" && of != zone {
+			return
+		}
+		zone = of
+	}
+	if zone == "" {
+		return
+	}
+	c.cells[0] += " (" + zone + ")"
+	for i, text := range c.cells[1:] {
+		c.cells[i+1] = strings.TrimSuffix(text, " "+zone)
+	}
 }
 
 // decimalsOf returns the number of decimals.
