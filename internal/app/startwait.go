@@ -47,7 +47,7 @@ const (
 	startReminder = 10 * time.Second // between two lines of the log
 )
 
-// startTarget returns the name of what a start waits for, by the key of its setting.
+// startTarget returns the name of the server of a setting, for messages.
 func startTarget(key string) string {
 	if key == "media" {
 		return "media store"

@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// TestOutputBeyondTheLimit checks that the bound of the output includes predicted text and a budget
-// of thinking, which a provider may bill beside the limit. A budget that is no count has no bound.
+// TestOutputBeyondTheLimit checks the bound of the output: it includes predicted text and a budget of
+// thinking, because a provider may bill them beside the limit. A budget without a number has no bound.
 func TestOutputBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	const predicted = `{"type":"content","content":"1234"}`

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFilesOutsideTheInput checks that images and files in any forwarded field make the prompt
-// unbounded, and that text, labels and citations do not.
+// TestFilesOutsideTheInput checks the fields beside the input: images and files make the prompt
+// unbounded, but text, labels and citations do not.
 func TestFilesOutsideTheInput(t *testing.T) {
 	t.Parallel()
 	for member, unbounded := range map[string]bool{
