@@ -11,11 +11,14 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
+// maxPartDepth is the depth to which content parts and tools are searched. No known part or tool is
+// as deep.
+const maxPartDepth = 32
+
 // FindAudio looks for audio in a content part, at any depth. It returns the path of the first
 // audio, and whether it found any.
 func FindAudio(value []byte, depth int) (at string, found bool) {
-	const maxDepth = 32 // deeper than any known part
-	if depth > maxDepth || len(value) == 0 {
+	if depth > maxPartDepth || len(value) == 0 {
 		return "", false
 	}
 	switch value[0] {
@@ -113,6 +116,32 @@ func textHead(raw []byte) string {
 	return strings.ToLower(strings.Join(strings.Fields(text), ""))
 }
 
+// HasFile reports whether a value has an image, a video or a file: an address or content in a member
+// named after it, or a data: address. Other addresses may be citations.
+func HasFile(name, value []byte, depth int) bool {
+	if depth > maxPartDepth {
+		return true
+	}
+	for member, inner := range rawjson.Members(value) {
+		if string(member) == "url" && isAddressName(name) { // image_url: {url: …}
+			member = name
+		}
+		if HasFile(member, inner, depth+1) {
+			return true
+		}
+	}
+	for _, inner := range rawjson.Elements(value) {
+		if HasFile(name, inner, depth+1) {
+			return true
+		}
+	}
+	if !rawjson.IsText(value) || !isAddressName(name) || len(value) == 2 {
+		return false
+	}
+	plain := string(name) != "url" && string(name) != "uri"
+	return plain || strings.HasPrefix(textHead(value), "data:")
+}
+
 // AudioError returns the error for a field that asks for audio.
 func AudioError(param string) error {
 	return fault.At(fault.InvalidRequest, param, "`{param}` asks for audio, which this service does not offer.")
@@ -127,8 +156,7 @@ func StoredError(param string) error {
 // FindStored looks for a reference to an object stored at a provider, for example in a hosted tool,
 // at any depth. It returns the path of the first reference, or "".
 func FindStored(value []byte, depth int) string {
-	const maxDepth = 32 // deeper than any known part or tool
-	if depth > maxDepth {
+	if depth > maxPartDepth {
 		return ""
 	}
 	switch {

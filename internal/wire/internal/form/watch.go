@@ -158,33 +158,7 @@ func (r *Request) isInput(at int) bool {
 	return false
 }
 
-// HasFile reports whether a value has an image, a video or a file: an address or content in a member
-// named after it, or a data: address. Other addresses may be citations.
-func HasFile(name, value []byte, depth int) bool {
-	const maxDepth = 32 // deeper than any known part
-	if depth > maxDepth {
-		return true
-	}
-	for member, inner := range rawjson.Members(value) {
-		if string(member) == "url" && isAddressName(name) { // image_url: {url: …}
-			member = name
-		}
-		if HasFile(member, inner, depth+1) {
-			return true
-		}
-	}
-	for _, inner := range rawjson.Elements(value) {
-		if HasFile(name, inner, depth+1) {
-			return true
-		}
-	}
-	if !rawjson.IsText(value) || !isAddressName(name) || len(value) == 2 {
-		return false
-	}
-	plain := string(name) != "url" && string(name) != "uri"
-	return plain || strings.HasPrefix(textHead(value), "data:")
-}
-
+// hasAddress reports whether a value is or lists an address.
 func hasAddress(value []byte) bool {
 	for range addresses(value) {
 		return true
