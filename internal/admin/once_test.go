@@ -73,18 +73,12 @@ func TestSavedAnswersHaveNoSecret(t *testing.T) {
 		o.ok("POST", "/accounts/"+id+"/users", `{"email":"a@example.com","password":"correct horse"}`, "Idempotency-Key", "u")
 		var saved string
 		storetest.View(t, o.db, func(tx *store.Tx) error {
-			rows, err := tx.Query(`SELECT scope, key, fingerprint, answer FROM ledger_once`)
-			if err != nil {
+			return tx.Each(func(row store.Row) error {
+				var all [4]string
+				err := row.Scan(&all[0], &all[1], &all[2], &all[3])
+				saved += fmt.Sprint(all)
 				return err
-			}
-			for rows.Next() {
-				var row [4]string
-				if err := rows.Scan(&row[0], &row[1], &row[2], &row[3]); err != nil {
-					return err
-				}
-				saved += fmt.Sprint(row)
-			}
-			return rows.Close()
+			}, `SELECT scope, key, fingerprint, answer FROM ledger_once`)
 		})
 		if secret := first.text("key"); strings.Contains(saved, secret[8:40]) || strings.Contains(saved, "horse") ||
 			strings.Contains(saved, "argon2") {

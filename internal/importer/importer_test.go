@@ -526,19 +526,9 @@ func TestNoSecretIsTold(t *testing.T) {
 func logged(t *testing.T, db *store.DB) (all string) {
 	t.Helper()
 	err := db.View(context.Background(), func(tx *store.Tx) error {
-		rows, err := tx.Query(`SELECT act || ' ' || object || before_text || after_text FROM operator_log`)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var row string
-			if err := rows.Scan(&row); err != nil {
-				return err
-			}
-			all += row + "\n"
-		}
-		return rows.Err()
+		rows, err := store.Column[string](tx, `SELECT act || ' ' || object || before_text || after_text FROM operator_log`)
+		all = strings.Join(rows, "\n")
+		return err
 	})
 	if err != nil || all == "" {
 		t.Fatalf("the operators' log: %q, %v", all, err)

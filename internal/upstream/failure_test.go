@@ -41,8 +41,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestFault checks that the message for every code of a failure tells the client what happened and
-// what it costs.
+// TestFault checks that the message for every code of a failure tells the client about the failure and
+// the charge.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	final := map[fault.Code]bool{fault.ContentFilter: true, fault.MaxTokensTooSmall: true, fault.ClientClosed: true}

@@ -325,7 +325,7 @@ type openItem struct {
 	textDone bool         // the event with the complete text has come
 }
 
-// grow adds an event to the item. It returns what is wrong with the event, or "".
+// grow adds an event to the item. It returns the fault of the event, or "".
 func (o *openItem) grow(e event) string {
 	kind := o.item.Get("type").Str
 	prefix := map[string]string{
