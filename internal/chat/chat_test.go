@@ -255,7 +255,7 @@ func TestAdmissionRefuses(t *testing.T) {
 	t.Parallel()
 	tr := newTrial(t)
 	tr.books.admitError = fault.New(fault.InsufficientQuota, "no")
-	wantFault(t, tr.run(ask), fault.InsufficientQuota)
+	_ = wantFault(t, tr.run(ask), fault.InsufficientQuota)
 	tr = newTrial(t)
 	tr.books.admitError = ledger.ErrKeyChanged
 	if out := tr.run(ask); !errors.Is(out.err, ledger.ErrKeyChanged) {
@@ -296,7 +296,7 @@ func TestAnswerBudget(t *testing.T) {
 			tr.mustRun(test.body)
 			continue
 		}
-		wantFault(t, tr.run(test.body), test.code)
+		_ = wantFault(t, tr.run(test.body), test.code)
 		tr.want(ledger.Failed, "0", 502, test.code)
 	}
 }
@@ -306,7 +306,7 @@ func TestDeeplyNestedEvent(t *testing.T) {
 	t.Parallel()
 	brackets := "data: " + strings.Repeat("[", maxEvent-100) + "\n\n"
 	tr := newTrial(t, pieces(brackets), pieces(brackets))
-	wantFault(t, tr.run(askStream), fault.UpstreamUnavailable)
+	_ = wantFault(t, tr.run(askStream), fault.UpstreamUnavailable)
 	tr.want(ledger.Failed, "0", 502, fault.UpstreamUnavailable)
 	tr = newTrial(t, pieces(role, firstLine, brackets))
 	if out := tr.run(askStream); out.err != nil || !strings.Contains(tr.client.body(), `"code":"upstream_unavailable"`) {
@@ -323,7 +323,7 @@ func TestWholeAnswerTakesTooLong(t *testing.T) {
 				tr := newTrial(t, reply{pieces: []string{whole1[:9]}, stall: true}, reply{stall: true})
 				tr.opts.RequestTimeout = timeout
 				start := time.Now()
-				wantFault(t, tr.run(ask), fault.UpstreamTimeout)
+				_ = wantFault(t, tr.run(ask), fault.UpstreamTimeout)
 				tr.want(ledger.Failed, "0", 502, fault.UpstreamTimeout)
 				took, want := time.Since(start), 60*time.Second // both lines
 				if timeout > 0 {

@@ -321,7 +321,7 @@ func TestStreamTimeouts(t *testing.T) {
 					t.Errorf("took %s, want %s", took, test.took)
 				}
 				if test.fail {
-					wantFault(t, out, fault.UpstreamTimeout)
+					_ = wantFault(t, out, fault.UpstreamTimeout)
 					tr.want(ledger.Failed, "0", 502, fault.UpstreamTimeout)
 					return
 				}
@@ -360,7 +360,7 @@ func TestStreamThatCannotBeSettled(t *testing.T) {
 		tr.books.failing = failing
 		out = tr.run(askStream)
 		if errors.Is(failing, ledger.ErrNotSettled) {
-			wantFault(t, out, fault.ServiceUnavailable)
+			_ = wantFault(t, out, fault.ServiceUnavailable)
 		} else if !out.cut {
 			t.Errorf("%+v", out)
 		}

@@ -88,7 +88,7 @@ func TestFailedAttemptsOfAllForms(t *testing.T) {
 		}
 		body := strings.Replace(withUsage(t, on, reportedUsage(on, 70, 40, 7)), `"all is well"`, `""`, 1)
 		tr := newTrial(t, pieces(body))
-		wantFault(t, tr.send(formCall(t, client, on, false)), fault.EmptyCompletion)
+		_ = wantFault(t, tr.send(formCall(t, client, on, false)), fault.EmptyCompletion)
 		if got := tr.tokensOfAttempts(); len(got) != 1 || got[0] != (upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}) {
 			t.Errorf("attempts %+v", got)
 		}
