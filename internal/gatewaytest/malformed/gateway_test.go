@@ -43,7 +43,7 @@ func start(t *testing.T, database string, seed uint64) *gateway {
 		t.Fatal(err)
 	}
 	g.process, g.stop = inprocess.Serve(t, map[string]string{"database": database, "media": "file:" + t.TempDir(),
-		"private_networks": "127.0.0.1/32", "max_body": "256KiB", "log_level": "debug"}, g.log)
+		"private_networks": worldHost + "/32", "max_body": "256KiB", "log_level": "debug"}, g.log)
 	studio := fakestudio.NewOpenAI(t)
 	g.process.Admin("PUT", "/catalog", catalog(g.provider.URL, studio.URL()), nil)
 	g.make = &generator{seed: seed, address: world, routes: weightedRoutes(), samples: samples(world), token: scene.AdminToken,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -152,10 +153,18 @@ func value(d *json.Decoder) error {
 	return err
 }
 
+// worldHost is the host of references and callbacks. No other test listens on it, so an address whose
+// port was mutated does not reach another test's server.
+const worldHost = "127.0.0.4"
+
 // newWorld starts the server of references and callbacks.
 func newWorld(t *testing.T) string {
 	files := map[string][]byte{"/p.png": fakestudio.Picture(3), "/text.png": []byte("just words"), "/empty.png": nil}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	listener, err := net.Listen("tcp", worldHost+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		file, ok := files[r.URL.Path]
 		switch {
 		case r.URL.Path == "/callback":
@@ -169,6 +178,9 @@ func newWorld(t *testing.T) string {
 			http.NotFound(w, r)
 		}
 	}))
+	_ = server.Listener.Close()
+	server.Listener = listener
+	server.Start()
 	t.Cleanup(server.Close)
 	return server.URL
 }
