@@ -35,9 +35,11 @@ func (s *server) usage(c *call) (any, error) {
 		if err != nil {
 			return report, err
 		}
-		if q.ExceptLines, err = catalog.SandboxLinesTx(tx); err != nil {
+		sandbox, err := catalog.SandboxTx(tx)
+		if err != nil {
 			return report, err
 		}
+		q.Except = spending.Excluded(sandbox)
 		if report, err = spending.TableTx(tx, q, true); err != nil {
 			return report, err
 		}

@@ -10,15 +10,16 @@ import (
 )
 
 // TestUsageLeavesTheSandboxOut checks that, if there are real lines, GET /usage and its CSV leave
-// out requests to sandbox lines, sum them as sandbox, and show a sandbox line if the query names
-// it.
+// out requests to sandbox lines and failed requests to models with no other line, sum them as
+// sandbox, and show a sandbox line if the query names it.
 func TestUsageLeavesTheSandboxOut(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, o *caller) {
 		const models = `models:
   - {id: m, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
+  - {id: s, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
 lines:
-  - {id: sand, provider: sandbox, models: {m: a}}
+  - {id: sand, provider: sandbox, models: {m: a, s: a}}
 `
 		with := map[string]catalog.Provider{"test": providers["test"], "sandbox": providers["test"]}
 		apply := func(text string) {
@@ -33,10 +34,10 @@ lines:
 		}
 		storetest.Update(t, o.db, func(tx *store.Tx) error {
 			now, err := tx.NowMS()
-			for i, line := range []string{"sand", "real", ""} {
+			for i, used := range [][2]string{{"m", "sand"}, {"m", "real"}, {"m", ""}, {"s", ""}} {
 				for _, text := range []string{
 					fmt.Sprintf(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded)
-						VALUES (%d, 'acct_a', '', 'm', '%s', '/v1/responses', 0)`, i, line),
+						VALUES (%d, 'acct_a', '', '%s', '%s', '/v1/responses', 0)`, i, used[0], used[1]),
 					fmt.Sprintf(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens,
 						images, clips, video_ms, cost_nano, line_cost_nano, line_costs, known_cost_nano)
 						VALUES (%d, %d, %d, 0, 0, 0, 0, 0, 0, 0, 0, %d000000000, %d00000000, 1, %d000000000)`,
@@ -61,11 +62,11 @@ lines:
 				requests, cost, taken, known, margin)
 		}
 		sandLine, realLine := figures(10, "3", "0.1", 1, "2.9"), figures(11, "4", "0.2", 1, "3.8")
-		sand := `"sandbox":{` + sandLine + `}`
+		sand := `"sandbox":{` + figures(23, "9", "0.5", 2, "8.5") + `}`
 		rest := `"total":{` + figures(23, "9", "0.5", 2, "8.5") + `}`
 		nothing := figures(0, "0", "null", 0, "null")
 		apply(models)
-		usage("", `{"total":{`+figures(33, "12", "0.6", 3, "11.4")+`}}`).wantNames("object", "since", "until", "group_by", "total", "data")
+		usage("", `{"total":{`+figures(46, "18", "1", 4, "17")+`}}`).wantNames("object", "since", "until", "group_by", "total", "data")
 		apply(models + "  - {id: real, provider: test, models: {m: b}}\n")
 		usage("", `{`+rest+`,`+sand+`}`)
 		usage("group_by=line", `{"data":[{"line":"",`+figures(12, "5", "0.3", 1, "4.7")+`},{"line":"real",`+realLine+`}],`+rest+`,`+sand+`}`)
@@ -75,10 +76,10 @@ lines:
 		usage("line=real", `{"total":{`+realLine+`}}`).wantNames("object", "since", "until", "group_by", "total", "data")
 		usage("line=sand&group_by=model", `{"total":{`+sandLine+`},"data":[{"model":"m",`+sandLine+`}]}`)
 		apply(models) // the real line is gone, but the catalog is no trial any more
-		usage("", `{`+rest+`,`+sand+`}`)
+		usage("", `{"total":{`+realLine+`},"sandbox":{`+figures(35, "14", "0.8", 3, "13.2")+`}}`)
 		if got, want := o.do("GET", "/usage?group_by=line&format=csv", "").body, "line,requests,billed_requests,failed_requests,prompt_tokens,"+
 			"cached_tokens,completion_tokens,image_count,clip_count,video_seconds,cost_usd,line_cost_usd,line_cost_requests,margin_usd\n"+
-			",12,0,0,0,0,0,0,0,0,5,0.3,1,4.7\nreal,11,0,0,0,0,0,0,0,0,4,0.2,1,3.8\n"; got != want {
+			"real,11,0,0,0,0,0,0,0,0,4,0.2,1,3.8\n"; got != want {
 			t.Errorf("CSV %s", got)
 		}
 	})

@@ -31,27 +31,48 @@ func (k lineKinds) add(doc *Document) {
 	}
 }
 
-// SandboxLinesTx returns the IDs of the lines left out of the operator's totals, sorted: lines on
-// the sandbox in every catalog in which they were enabled. It returns nil if no line of another
-// provider was ever enabled, because then the catalog is a trial.
-func SandboxLinesTx(tx *store.Tx) ([]string, error) {
+// SandboxUse is what the operator's totals leave out: requests to Lines, and requests to Models that
+// failed before a line answered. Both are IDs, sorted.
+type SandboxUse struct{ Lines, Models []string }
+
+// SandboxTx returns the lines on the sandbox in every catalog in which they were enabled, and the
+// models of the current catalog whose enabled lines are all among them. It returns the zero SandboxUse
+// if no line of another provider was ever enabled, because then the catalog is a trial.
+func SandboxTx(tx *store.Tx) (s SandboxUse, err error) {
 	kinds, err := lineKindsTx(tx)
 	if err != nil {
-		return nil, err
+		return s, err
+	}
+	doc, _, err := CurrentTx(tx)
+	if err != nil && !errors.Is(err, ErrNoRevision) {
+		return s, err
 	}
 	if len(kinds) == 0 { // a former version applied the catalog
-		doc, _, err := CurrentTx(tx)
-		if err != nil && !errors.Is(err, ErrNoRevision) {
-			return nil, err
-		}
 		kinds.add(doc)
 	}
-	lines := slices.Sorted(maps.Keys(kinds))
-	sandbox := slices.DeleteFunc(slices.Clone(lines), func(id string) bool { return !kinds[id] })
-	if len(sandbox) == len(lines) {
-		return nil, nil
+	for _, id := range slices.Sorted(maps.Keys(kinds)) {
+		if kinds[id] {
+			s.Lines = append(s.Lines, id)
+		}
 	}
-	return sandbox, nil
+	if doc == nil || len(s.Lines) == len(kinds) {
+		return SandboxUse{}, nil
+	}
+	onSandbox := map[string]bool{}
+	for i := range doc.Lines {
+		l := &doc.Lines[i]
+		for model := range l.Models {
+			if before, ok := onSandbox[model]; l.Enabled {
+				onSandbox[model] = kinds[l.ID] && (before || !ok)
+			}
+		}
+	}
+	for _, model := range slices.Sorted(maps.Keys(onSandbox)) {
+		if onSandbox[model] {
+			s.Models = append(s.Models, model)
+		}
+	}
+	return s, nil
 }
 
 // noteLinesTx records the enabled lines of a new document, and of the document before, possibly

@@ -9,7 +9,7 @@ import (
 )
 
 // TestSandboxLines applies catalogs one after the other and checks the lines left out of the
-// operator's totals after each.
+// operator's totals, and their models, after each.
 func TestSandboxLines(t *testing.T) {
 	t.Parallel()
 	const models = `models:
@@ -25,32 +25,32 @@ lines:
 		realSand = "  - {id: real, provider: sandbox, models: {m: a}}\n"
 	)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		check := func(name string, want ...string) {
+		check := func(name string, lines, models []string) {
 			t.Helper()
 			storetest.View(t, db, func(tx *store.Tx) error {
-				got, err := SandboxLinesTx(tx)
-				if !slices.Equal(got, want) {
-					t.Errorf("%s: got %v, want %v", name, got, want)
+				got, err := SandboxTx(tx)
+				if !slices.Equal(got.Lines, lines) || !slices.Equal(got.Models, models) {
+					t.Errorf("%s: got %v, want lines %v and models %v", name, got, lines, models)
 				}
 				return err
 			})
 		}
-		check("no catalog")
+		check("no catalog", nil, nil)
 		for _, step := range []struct {
-			name, lines string
-			want        []string
+			name, lines   string
+			want, onModel []string
 		}{
-			{"a trial", sand, nil},
-			{"a trial with a disabled line", sand + off, nil},
-			{"beside a real line", sand + real, []string{"sand"}},
-			{"a second sandbox line", dune + real, []string{"dune", "sand"}},
-			{"the real line is gone", dune, []string{"dune", "sand"}},
-			{"a real line became a sandbox line", dune + realSand, []string{"dune", "sand"}},
-			{"a sandbox line became real", sandReal, []string{"dune"}},
-			{"and a sandbox line again", sand, []string{"dune"}},
+			{"a trial", sand, nil, nil},
+			{"a trial with a disabled line", sand + off, nil, nil},
+			{"beside a real line", sand + real, []string{"sand"}, nil},
+			{"a second sandbox line", dune + real, []string{"dune", "sand"}, nil},
+			{"the real line is gone", dune, []string{"dune", "sand"}, []string{"m"}},
+			{"a real line became a sandbox line", dune + realSand, []string{"dune", "sand"}, nil},
+			{"a sandbox line became real", sandReal, []string{"dune"}, nil},
+			{"and a sandbox line again", sand, []string{"dune"}, nil},
 		} {
 			apply(t, db, mustParse(t, models+step.lines))
-			check(step.name, step.want...)
+			check(step.name, step.want, step.onModel)
 		}
 	})
 }
@@ -72,8 +72,8 @@ lines:
 			return err
 		})
 		lines := func(tx *store.Tx) error {
-			got, err := SandboxLinesTx(tx)
-			if !slices.Equal(got, []string{"sand"}) {
+			got, err := SandboxTx(tx)
+			if !slices.Equal(got.Lines, []string{"sand"}) {
 				t.Errorf("got %v", got)
 			}
 			return err

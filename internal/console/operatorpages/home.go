@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -67,7 +68,7 @@ type serviceStatus struct {
 	setup    setup
 	holds    [2]ledger.OpenHolds // of requests and of jobs
 	bytes    int64               // of the database
-	sandbox  []string            // lines left out of the figures
+	sandbox  catalog.SandboxUse  // left out of the figures
 	leftOut  spending.Sums
 	today    spending.Sums
 	month    monthCharts
@@ -87,7 +88,8 @@ const (
 )
 
 func (w *serviceStatus) todayTx(tx *store.Tx) error {
-	q := spending.Query{Since: books.DayOf(w.nowMS), ExceptLines: w.sandbox, By: []spending.By{spending.ByAccount}, Limit: maxSpenders}
+	q := spending.Query{Since: books.DayOf(w.nowMS), Except: spending.Excluded(w.sandbox), By: []spending.By{spending.ByAccount},
+		Limit: maxSpenders}
 	spent, err := spending.ReadTx(tx, q)
 	if errors.Is(err, spending.ErrTooManyRows) { // no account is named
 		q.By, q.Limit = nil, 1
@@ -117,7 +119,7 @@ func (w *serviceStatus) todayTx(tx *store.Tx) error {
 // monthCharts are the charts of the last 30 days, read at readMS.
 type monthCharts struct {
 	readMS          int64
-	sandbox         []string // lines left out of the charts
+	sandbox         catalog.SandboxUse // left out of the charts
 	charges, counts ui.Chart
 }
 
@@ -155,12 +157,12 @@ func (m *month) readTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err error
 	m.mu.Lock()
 	c = m.charts
 	m.mu.Unlock()
-	same := books.DayOf(w.nowMS) == books.DayOf(c.readMS) && slices.Equal(w.sandbox, c.sandbox)
+	same := books.DayOf(w.nowMS) == books.DayOf(c.readMS) && reflect.DeepEqual(w.sandbox, c.sandbox)
 	if age := w.nowMS - c.readMS; age >= 0 && age < monthMaxAge.Milliseconds() && same {
 		return c, nil
 	}
 	c.readMS, c.sandbox = w.nowMS, w.sandbox
-	if c.charges, c.counts, err = show.MonthTx(tx, "", w.sandbox); err != nil {
+	if c.charges, c.counts, err = show.MonthTx(tx, "", spending.Excluded(w.sandbox)); err != nil {
 		return c, err
 	}
 	m.mu.Lock()
@@ -181,7 +183,7 @@ func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
 				w.lines = line.Join(reports)
 				return err
 			},
-			func() (err error) { w.sandbox, err = catalog.SandboxLinesTx(tx); return err },
+			func() (err error) { w.sandbox, err = catalog.SandboxTx(tx); return err },
 			func() (err error) { w.recent, err = show.RecentTx(tx, w.nowMS, w.sandbox); return err },
 			func() (err error) { w.load, err = job.LoadTx(tx); return err },
 			func() (err error) { w.failing, err = webhook.FailingTx(tx, maxProblems); return err },
@@ -218,7 +220,7 @@ func (c *console) now(v *page.Visit) (homeFragment, error) {
 		return homeFragment{}, err
 	}
 	shown := homeFragment{Address: page.Base + "/operator/live", Problems: w.problems(), Stats: append(w.stats(), c.databaseFigure(w)),
-		Today: append(earnings(" today", w.today), w.held()), Sandbox: show.SandboxNote(w.leftOut, w.sandbox),
+		Today: append(earnings(" today", w.today), w.held()), Sandbox: show.SandboxNote(w.leftOut, w.sandbox.Lines),
 		Charges: w.month.charges, Counts: w.month.counts, Latency: w.recent.Latency,
 		Top: w.topBars(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.realLines())}
 	shown.OK = len(shown.Problems) == 0
@@ -349,7 +351,7 @@ func (w serviceStatus) topBars() ui.Bars {
 
 // realLines returns the lines without the sandbox.
 func (w serviceStatus) realLines() []line.Joined {
-	return slices.DeleteFunc(slices.Clone(w.lines), func(l line.Joined) bool { return slices.Contains(w.sandbox, l.Line) })
+	return slices.DeleteFunc(slices.Clone(w.lines), func(l line.Joined) bool { return slices.Contains(w.sandbox.Lines, l.Line) })
 }
 
 // marginTable lists charges and provider costs by line and model since the nodes started.

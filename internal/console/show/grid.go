@@ -173,8 +173,8 @@ func (g *grid) counts() ui.Chart {
 }
 
 // MonthTx reads the charts of the last 30 days: the charges of an account by model, and its requests.
-// If accountID is empty, the charts show all accounts. Usage of the lines in exceptLines is left out.
-func MonthTx(tx *store.Tx, accountID string, exceptLines []string) (charges, counts ui.Chart, err error) {
+// If accountID is empty, the charts show all accounts. Requests in except are left out.
+func MonthTx(tx *store.Tx, accountID string, except spending.Excluded) (charges, counts ui.Chart, err error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {
 		return charges, counts, err
@@ -184,7 +184,7 @@ func MonthTx(tx *store.Tx, accountID string, exceptLines []string) (charges, cou
 		by = spending.ByDay
 	}
 	today := books.DayOf(nowMS)
-	g, err := gridTx(tx, spending.Query{Account: accountID, ExceptLines: exceptLines, Since: max(0, today-monthDays+1), Until: today + 1}, by)
+	g, err := gridTx(tx, spending.Query{Account: accountID, Except: except, Since: max(0, today-monthDays+1), Until: today + 1}, by)
 	charges, counts = g.charges(by, nil), g.counts()
 	charges.Title, counts.Title = "Charged in the last 30 days (UTC)", "Requests of the last 30 days (UTC)"
 	return charges, counts, err

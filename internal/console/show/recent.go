@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
@@ -26,10 +27,12 @@ type Recent struct {
 	Latency          *ui.Chart // of the successful requests, or nil
 }
 
-// RecentTx summarizes the newest requests, except for requests to the lines in without.
-func RecentTx(tx *store.Tx, nowMS int64, without []string) (r Recent, err error) {
+// RecentTx summarizes the newest requests, except for those in without.
+func RecentTx(tx *store.Tx, nowMS int64, without catalog.SandboxUse) (r Recent, err error) {
 	found, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - recentPeriod.Milliseconds(), Limit: maxRecent})
-	receipts := slices.DeleteFunc(found.Receipts, func(r requestlog.Receipt) bool { return slices.Contains(without, r.Line) })
+	receipts := slices.DeleteFunc(found.Receipts, func(r requestlog.Receipt) bool {
+		return slices.Contains(without.Lines, r.Line) || r.Line == "" && slices.Contains(without.Models, r.Model)
+	})
 	r.Latency = Latency(receipts)
 	for _, receipt := range receipts {
 		n := max(1, receipt.StandsFor)

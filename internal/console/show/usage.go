@@ -123,7 +123,9 @@ func (s UsageView) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
 		return a, err
 	}
 	if err == nil {
-		a.query.ExceptLines, err = catalog.SandboxLinesTx(tx)
+		var sandbox catalog.SandboxUse
+		sandbox, err = catalog.SandboxTx(tx)
+		a.query.Except = spending.Excluded(sandbox)
 	}
 	return a, err
 }
@@ -190,7 +192,7 @@ func (s UsageView) Of(v *page.Visit) (u Usage, err error) {
 			return err
 		}
 		u = a.usage(g, names)
-		u.Sandbox = SandboxNote(left, a.query.ExceptLines)
+		u.Sandbox = SandboxNote(left, a.query.Except.Lines)
 		u.Filters = a.filterForm()
 		if u.Empty != nil && u.Filters.Clear != "" {
 			u.Empty = page.NoneMatch(a.Path, "Clear filters")

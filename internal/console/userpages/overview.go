@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/requestlog"
+	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -70,7 +71,7 @@ func (c *console) overview(v *page.Visit) (page.Responder, error) {
 	if used {
 		shown.More = moreUsage()
 		shown.Missing = v.TryView("chart of charges", func(tx *store.Tx) error {
-			spent, _, err := show.MonthTx(tx, v.Account(), nil)
+			spent, _, err := show.MonthTx(tx, v.Account(), spending.Excluded{})
 			if err == nil {
 				shown.Spent = &spent
 			}

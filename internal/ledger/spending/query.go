@@ -38,12 +38,18 @@ func Groupings() []By {
 // Query selects ended requests by the UTC day of their admission. Empty fields select all.
 type Query struct {
 	Account, Key, Model, Line, Endpoint string
-	ExceptLines                         []string // lines to exclude, unless Line is set
-	OnlyLines                           []string // nil means all lines
+	Except                              Excluded // unless Line is set
+	only                                Excluded // nothing means all requests
 	Since, Until                        int64    // days since 1970, Since inclusive, Until exclusive; Until 0 means no end
 	By                                  []By
 	Limit                               int // of rows
 }
+
+// Excluded are requests to Lines, and requests to Models that have no line because they failed before
+// one answered.
+type Excluded struct{ Lines, Models []string }
+
+func (e Excluded) isEmpty() bool { return len(e.Lines)+len(e.Models) == 0 }
 
 // UsageRow is the sum of some requests. Fields outside the grouping are empty.
 type UsageRow struct {
@@ -131,12 +137,12 @@ func sumsOf(columns ...string) string {
 	return strings.Join(sums, ", ")
 }
 
-// ExcludedTx sums the requests that q excludes by their lines.
+// ExcludedTx sums the requests that q excludes.
 func ExcludedTx(tx *store.Tx, q Query) (Sums, error) {
-	if len(q.ExceptLines) == 0 || q.Line != "" {
+	if q.Except.isEmpty() || q.Line != "" {
 		return Sums{}, nil
 	}
-	q.OnlyLines, q.ExceptLines, q.By, q.Limit = q.ExceptLines, nil, nil, 1
+	q.only, q.Except, q.By, q.Limit = q.Except, Excluded{}, nil, 1
 	rows, err := ReadTx(tx, q)
 	if err != nil || len(rows) == 0 {
 		return Sums{}, err
@@ -156,7 +162,7 @@ func (q Query) groupings() (groups []By) {
 
 // tables returns the tables to read. A report by day alone needs no names.
 func (q Query) tables() string {
-	if q.Account+q.Key+q.Model+q.Line+q.Endpoint == "" && len(q.ExceptLines)+len(q.OnlyLines) == 0 &&
+	if q.Account+q.Key+q.Model+q.Line+q.Endpoint == "" && q.Except.isEmpty() && q.only.isEmpty() &&
 		!slices.ContainsFunc(q.By, func(group By) bool { return group != ByDay }) {
 		return `ledger_day d`
 	}
@@ -177,20 +183,30 @@ func (q Query) Statement() (text string, args []any) {
 			add("s."+f.column+" =", f.value)
 		}
 	}
-	among := func(operator string, lines []string) {
-		places := make([]string, len(lines))
-		for i, line := range lines {
-			args = append(args, line)
+	among := func(column string, values []string) string {
+		places := make([]string, len(values))
+		for i, value := range values {
+			args = append(args, value)
 			places[i] = "$" + strconv.Itoa(len(args))
 		}
-		if len(lines) > 0 {
-			where = append(where, "s.line "+operator+" ("+strings.Join(places, ", ")+")")
+		return column + " IN (" + strings.Join(places, ", ") + ")"
+	}
+	match := func(negation string, e Excluded) {
+		var either []string
+		if len(e.Lines) > 0 {
+			either = append(either, among("s.line", e.Lines))
+		}
+		if len(e.Models) > 0 {
+			either = append(either, "s.line = '' AND "+among("s.model", e.Models))
+		}
+		if either != nil {
+			where = append(where, negation+"("+strings.Join(either, " OR ")+")")
 		}
 	}
 	if q.Line == "" {
-		among("NOT IN", q.ExceptLines)
+		match("NOT ", q.Except)
 	}
-	among("IN", q.OnlyLines)
+	match("", q.only)
 	add("d.day >=", q.Since)
 	if q.Until > 0 {
 		add("d.day <", q.Until)

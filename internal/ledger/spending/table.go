@@ -112,7 +112,7 @@ func TableTx(tx *store.Tx, q Query, lines bool) (Breakdown, error) {
 			"This has more than %d rows. Choose a shorter span, fewer parts, or a filter.", q.Limit)
 	}
 	b := Breakdown{Since: dayName(q.Since), Until: dayName(q.Until - 1), By: q.groupings(), Rows: rows, Lines: lines}
-	if err == nil && len(q.ExceptLines) > 0 && q.Line == "" {
+	if err == nil && !q.Except.isEmpty() && q.Line == "" {
 		var left Sums
 		left, err = ExcludedTx(tx, q)
 		b.Sandbox = &left
