@@ -90,6 +90,7 @@ type accountCredit struct {
 	accountArg
 	USD  usd    `arg:"" name:"usd" help:"US dollars to add; a negative amount is subtracted."`
 	Note string `help:"Reason, shown in the account's entries." placeholder:"TEXT"`
+	Ref  string `name:"reference" help:"The payment's ID. A repetition, even years later, moves nothing." placeholder:"TEXT"`
 	Yes  bool   `help:"Do not ask for confirmation above 1000 USD."`
 	once
 }
@@ -105,6 +106,9 @@ func (c *accountCredit) Run(p *process) error {
 	body := fields{"usd": &c.USD}
 	if c.Note != "" {
 		body["note"] = c.Note
+	}
+	if c.Ref != "" {
+		body["reference"] = c.Ref
 	}
 	return p.call(call{method: http.MethodPost, path: path("accounts", c.Account, "credits"), body: body, once: c.IdempotencyKey})
 }

@@ -43,6 +43,27 @@ func csvRows(t *testing.T, dir string, args ...string) []map[string]string {
 	return rows
 }
 
+// TestCreditOfAPayment repeats a credit with a reference.
+func TestCreditOfAPayment(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		dir, db := t.TempDir(), "--database="+url
+		id, _ := must(t, dir, "account", "create", "--name", "Acme", db)["id"].(string)
+		for range 2 {
+			if got := must(t, dir, "account", "credit", id, "5", "--reference", "pi_1", db); got["balance_usd"] != 5.0 {
+				t.Errorf("credited with one reference: %v", got)
+			}
+		}
+		if got := tollgate(t, dir, "account", "credit", id, "6", "--reference", "pi_1", db); got.code != 2 ||
+			!strings.Contains(got.errors, "reference: This reference already belongs to a credit of 5 USD") {
+			t.Errorf("another credit with the same reference: %+v", got)
+		}
+		if got := data(t, dir, "account", "entries", id, db)[0]; got["reference"] != "pi_1" {
+			t.Errorf("entry %v", got)
+		}
+	})
+}
+
 func TestAccountAndUserCommands(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {

@@ -13,8 +13,8 @@ func accountsView() view {
 
 func entriesView() view {
 	return view{
-		short: []string{"created", "kind", "usd", "balance_usd", "model", "note", "request_id", "job_id"},
-		long:  []string{"id", "kind", "usd", "balance_usd", "request_id", "job_id", "model", "note", "created"},
+		short: []string{"created", "kind", "usd", "balance_usd", "model", "note", "reference", "request_id", "job_id"},
+		long:  []string{"id", "kind", "usd", "balance_usd", "request_id", "job_id", "model", "note", "created", "reference"},
 	}
 }
 

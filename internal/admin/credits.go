@@ -20,27 +20,29 @@ type balanceAnswer struct {
 
 func (s *server) credit(c *call) (any, error) {
 	var usd *money.Amount
-	var note string
-	body, err := c.decodeBody(moneyField("usd", &usd), textField("note", &note))
+	var given operator.Credit
+	body, err := c.decodeBody(moneyField("usd", &usd), textField("note", &given.Note), textField("reference", &given.Reference))
 	if err != nil {
 		return nil, err
 	}
-	given := operator.Credit{Note: note}
 	if usd != nil {
 		given.USD = *usd
 	}
-	low := false
+	var done operator.Credited
 	out, err := s.update(c, body, func(tx *store.Tx) (out any, err error) {
+		done = operator.Credited{} // a former attempt may have set it
 		// After the lookup of a saved answer: a previous version may have accepted this request.
 		if err := given.Check(); err != nil {
 			return nil, err
 		}
-		var balance money.Amount
-		balance, low, err = operator.CreditTx(tx, s.actor(c), c.id, given)
-		return balanceAnswer{balance}, err
+		done, err = operator.CreditTx(tx, s.actor(c), c.id, given)
+		return balanceAnswer{done.Balance}, err
 	})
-	if err == nil && low {
+	if err == nil && done.Low {
 		s.Webhooks.Wake()
+	}
+	if err == nil && done.Repeated {
+		c.markReplayed()
 	}
 	return out, err
 }
@@ -55,20 +57,21 @@ type entryAnswer struct {
 	Job     string       `json:"job_id,omitempty"`
 	Model   string       `json:"model,omitempty"`
 	Note    string       `json:"note,omitempty"`
+	Ref     string       `json:"reference,omitempty"`
 	Created int64        `json:"created"`
 }
 
 func showEntry(e movement.Entry) entryAnswer {
 	return entryAnswer{ID: e.ID, Kind: e.Kind, USD: e.Amount, Balance: e.Balance,
-		Request: e.Request, Job: e.Job, Model: e.Model, Note: e.Note, Created: seconds(e.CreatedMS)}
+		Request: e.Request, Job: e.Job, Model: e.Model, Note: e.Note, Ref: e.Reference, Created: seconds(e.CreatedMS)}
 }
 
 // entryColumns are the CSV columns of movements; entryCells are their values.
-var entryColumns = []string{"id", "kind", "usd", "balance_usd", "request_id", "job_id", "model", "note", "created"}
+var entryColumns = []string{"id", "kind", "usd", "balance_usd", "request_id", "job_id", "model", "note", "created", "reference"}
 
 func entryCells(e movement.Entry) []string {
 	return []string{e.ID, e.Kind, e.Amount.String(), e.Balance.String(), e.Request, e.Job, sheet.Cell(e.Model), sheet.Cell(e.Note),
-		time.UnixMilli(e.CreatedMS).UTC().Format(time.RFC3339)}
+		time.UnixMilli(e.CreatedMS).UTC().Format(time.RFC3339), sheet.Cell(e.Reference)}
 }
 
 // entriesRead is the number of movements read at a time for CSV.

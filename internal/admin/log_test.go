@@ -69,7 +69,7 @@ func TestActionAndLogRowAreOneTransaction(t *testing.T) {
 		acct := o.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
 		broken := store.ErrUncertain
 		err := o.db.Update(t.Context(), func(tx *store.Tx) error {
-			if _, _, err := operator.CreditTx(tx, operator.Actor{Way: operator.Shell}, acct, operator.Credit{USD: 5}); err != nil {
+			if _, err := operator.CreditTx(tx, operator.Actor{Way: operator.Shell}, acct, operator.Credit{USD: 5}); err != nil {
 				return err
 			}
 			return broken

@@ -162,7 +162,7 @@ func (w *writer) fillAccountTx(tx *store.Tx, id string, a *Customer) error {
 		if err := credit.Check(); err != nil {
 			return err
 		}
-		if _, _, err := operator.CreditTx(tx, w.by, id, credit); err != nil {
+		if _, err := operator.CreditTx(tx, w.by, id, credit); err != nil {
 			return err
 		}
 		w.done.credit += a.Credit

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -113,42 +114,105 @@ func accountsTx(tx *store.Tx, accounts []string) (map[string]numberedState, erro
 	return states, rows.Err()
 }
 
-// CreditTx adds an amount to an account's balance and returns the new balance. A negative amount is
-// a take-back; it may bring the balance below the floor, and then nothing is admitted until the
-// balance is above the floor again. Errors are ErrNoAccount and ErrRange.
-func CreditTx(tx *store.Tx, account string, amount money.Amount, note string) (money.Amount, error) {
-	balance, _, err := MoveTx(tx, account, amount, note)
-	return balance, err
+// Payment is an amount for an account. A negative amount is a take-back; it may bring the balance
+// below the floor, and then nothing is admitted until the balance is above the floor again.
+type Payment struct {
+	Amount money.Amount
+	Note   string
+	// Reference is the id of a payment. At most one movement of the installation has it, forever.
+	// The empty reference belongs to no payment.
+	Reference string
 }
 
-// MoveTx is CreditTx for callers that announce low balances. If the returned Low is not nil, the
-// caller must announce it in the same transaction.
-func MoveTx(tx *store.Tx, account string, amount money.Amount, note string) (money.Amount, *Low, error) {
+// Moved is the result of MoveTx.
+type Moved struct {
+	Balance  money.Amount // after the movement
+	Repeated bool         // an earlier transaction made the movement with this reference
+	Low      *Low         // if not nil, the caller must announce it in the same transaction
+}
+
+// ReferenceError reports a reference that belongs to another movement.
+type ReferenceError struct {
+	Account   string // the account, amount and time of the other movement
+	Amount    money.Amount
+	CreatedMS int64
+}
+
+// Error implements error.
+func (e *ReferenceError) Error() string {
+	return fmt.Sprintf("the reference belongs to a movement of %s USD on account %s", e.Amount, e.Account)
+}
+
+// CreditTx is MoveTx without a reference, for callers that do not announce low balances. It returns
+// the new balance.
+func CreditTx(tx *store.Tx, account string, amount money.Amount, note string) (money.Amount, error) {
+	m, err := MoveTx(tx, account, Payment{Amount: amount, Note: note})
+	return m.Balance, err
+}
+
+// MoveTx changes an account's balance by a payment. A repetition with the reference, account and
+// amount of an earlier movement returns the result of that movement and changes nothing. Errors are
+// ErrNoAccount, ErrRange and *ReferenceError.
+func MoveTx(tx *store.Tx, account string, p Payment) (Moved, error) {
+	// The lock also writes to the log of PostgreSQL, so the commit of a repetition proves that the
+	// earlier movement cannot be lost.
 	state, seq, err := lockAccountTx(tx, account)
 	if err != nil {
-		return 0, nil, err
+		return Moved{}, err
 	}
-	balance, err := money.Add(state.Balance, amount)
+	if m, err := repeatedTx(tx, account, p); err != nil || m.Repeated {
+		return m, err
+	}
+	balance, err := money.Add(state.Balance, p.Amount)
 	if err != nil || balance > money.Max || balance < -money.Max {
-		return 0, nil, ErrRange
+		return Moved{}, ErrRange
 	}
 	now, err := tx.NowMS()
 	if err != nil {
-		return 0, nil, err
+		return Moved{}, err
 	}
 	kind := books.EntryCredit
-	if amount < 0 {
+	if p.Amount < 0 {
 		kind = books.EntryTakeBack
+	}
+	inserted, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, reference, created_ms)
+		VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8, $9) ON CONFLICT (reference) WHERE reference <> '' DO NOTHING`,
+		id.New("ent_"), account, seq+1, kind, int64(p.Amount), int64(balance), p.Note, p.Reference, now)
+	if err != nil {
+		return Moved{}, fmt.Errorf("write the entry: %w", err)
+	}
+	if inserted == 0 { // a transaction on another account has used the reference since repeatedTx
+		return repeatedTx(tx, account, p)
 	}
 	if _, err := tx.Exec(`UPDATE ledger_account SET balance_nano = $1, seq = $2,
 		parted_seq = CASE WHEN parted_seq = seq THEN $2 ELSE parted_seq END WHERE id = $3`, int64(balance), seq+1, account); err != nil {
-		return 0, nil, fmt.Errorf("credit the account: %w", err)
-	}
-	_, err = tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
-		VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8)`, id.New("ent_"), account, seq+1, kind, int64(amount), int64(balance), note, now)
-	if err != nil {
-		return 0, nil, fmt.Errorf("write the entry: %w", err)
+		return Moved{}, fmt.Errorf("credit the account: %w", err)
 	}
 	low, err := updateLevelTx(tx, account, state.Balance, balance)
-	return balance, low, err
+	return Moved{Balance: balance, Low: low}, err
 }
+
+// repeatedTx returns the result of the earlier movement with the reference of p. Repeated is false if
+// no movement has the reference. If the movement has another account or amount, the error is a
+// *ReferenceError.
+func repeatedTx(tx *store.Tx, account string, p Payment) (Moved, error) {
+	if p.Reference == "" {
+		return Moved{}, nil
+	}
+	m := Moved{Repeated: true}
+	var old ReferenceError
+	err := tx.QueryRow(selectReference, p.Reference).Scan(&old.Account, &old.Amount, &m.Balance, &old.CreatedMS)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return Moved{}, nil
+	case err != nil:
+		return Moved{}, fmt.Errorf("read the reference: %w", err)
+	case old.Account != account || old.Amount != p.Amount:
+		return Moved{}, &old
+	}
+	return m, nil
+}
+
+// selectReference repeats the condition of the index, so that both databases use the index.
+const selectReference = `SELECT account, amount_nano, balance_nano, created_ms FROM ledger_entry
+	WHERE reference = $1 AND reference <> ''`

@@ -148,7 +148,8 @@ func TestCountersEnd(t *testing.T) {
 
 func creditOf(db *store.DB, account string, amount money.Amount) (balance money.Amount, low *Low, err error) {
 	err = db.Update(context.Background(), func(tx *store.Tx) error {
-		balance, low, err = MoveTx(tx, account, amount, "")
+		m, err := MoveTx(tx, account, Payment{Amount: amount})
+		balance, low = m.Balance, m.Low
 		return err
 	})
 	return balance, low, err

@@ -3,6 +3,7 @@ package operator
 import (
 	"errors"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -56,55 +57,88 @@ func ChangeAccountTx(tx *store.Tx, by Actor, id string, p account.Patch) (accoun
 	return after, NoteTx(tx, by, LogRow{Act: AccountChange, Object: id, Account: id, Before: factsOf(before), After: factsOf(after)})
 }
 
-// maxNote is the maximum length of a credit's note in characters.
-const maxNote = 500
+// Limits of a credit's texts in characters.
+const (
+	maxNote      = 500
+	maxReference = 200
+)
 
 // Credit is an amount given by an operator, or taken back if negative. The account's users can read
-// its note.
+// its note and its reference.
 type Credit struct {
-	USD  money.Amount
-	Note string
+	USD       money.Amount
+	Note      string
+	Reference string // see ledger.Payment
 }
 
-// Check normalizes the note. It returns the joined errors of the fields usd and note.
+// Check normalizes the texts. It returns the joined errors of the fields usd, note and reference.
 func (c *Credit) Check() error {
 	var usd, note error
 	if c.USD == 0 {
 		usd = fault.At(fault.InvalidRequest, "usd",
 			"The amount (usd) must not be 0. Send the US dollars to add, or a negative amount to subtract.")
 	}
-	c.Note = strings.TrimSpace(c.Note)
-	switch {
-	case utf8.RuneCountInString(c.Note) > maxNote || !utf8.ValidString(c.Note) || strings.ContainsFunc(c.Note, unicode.IsControl):
-		note = fault.At(fault.InvalidRequest, "note", "note must be one line of at most %d characters.", maxNote)
-	case account.NamesCode(c.Note):
+	c.Note, note = checkLine("note", c.Note, maxNote)
+	if note == nil && account.NamesCode(c.Note) {
 		note = fault.At(fault.InvalidRequest, "note", "note begins as those of redeemed codes do, and the audit would miss the code. "+
 			"Write it otherwise, for example: in place of %s", strings.Fields(c.Note)[1])
-	default:
-		note = account.CheckVisible("note", c.Note)
 	}
-	return errors.Join(usd, note)
+	var reference error
+	c.Reference, reference = checkLine("reference", c.Reference, maxReference)
+	return errors.Join(usd, note, reference)
 }
 
-// CreditTx books a credit that has passed Check and returns the new balance. If low is true,
-// CreditTx has written a balance.low event: call Webhooks.Wake after the commit.
-func CreditTx(tx *store.Tx, by Actor, id string, c Credit) (balance money.Amount, low bool, err error) {
+// checkLine returns a text without surrounding blanks. It returns an error unless the text is one
+// visible line of at most limit characters.
+func checkLine(param, text string, limit int) (string, error) {
+	text = strings.TrimSpace(text)
+	if utf8.RuneCountInString(text) > limit || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		return text, fault.At(fault.InvalidRequest, param, "{param} must be one line of at most %d characters.", limit)
+	}
+	return text, account.CheckVisible(param, text)
+}
+
+// Credited is the result of CreditTx.
+type Credited struct {
+	Balance  money.Amount // after the credit
+	Repeated bool         // an earlier credit had this reference, account and amount; nothing was moved
+	Low      bool         // there is a balance.low event: call Webhooks.Wake after the commit
+}
+
+// CreditTx books a credit that has passed Check. A repetition of a credit with a reference returns
+// the balance after that credit and changes nothing.
+func CreditTx(tx *store.Tx, by Actor, id string, c Credit) (Credited, error) {
 	if _, err := account.GetTx(tx, id); err != nil {
-		return 0, false, err
+		return Credited{}, err
 	}
-	balance, drop, err := ledger.MoveTx(tx, id, c.USD, c.Note)
-	if errors.Is(err, ledger.ErrRange) {
-		return 0, false, fault.At(fault.InvalidRequest, "usd",
+	m, err := ledger.MoveTx(tx, id, ledger.Payment{Amount: c.USD, Note: c.Note, Reference: c.Reference})
+	var used *ledger.ReferenceError
+	switch {
+	case errors.Is(err, ledger.ErrRange):
+		return Credited{}, fault.At(fault.InvalidRequest, "usd",
 			"This would bring the balance out of the range of -%[1]s to %[1]s US dollars.", money.Max)
+	case errors.As(err, &used):
+		return Credited{}, referenceUsed(used)
+	case err != nil || m.Repeated:
+		return Credited{Balance: m.Balance, Repeated: m.Repeated}, err
+	case m.Low != nil:
+		if err := webhook.EmitLowTx(tx, m.Low.Account, m.Low.Balance, m.Low.Level); err != nil {
+			return Credited{}, err
+		}
 	}
-	if err == nil && drop != nil {
-		err = webhook.EmitLowTx(tx, drop.Account, drop.Balance, drop.Level)
+	after := Details{"balance_usd": m.Balance, "usd": c.USD, "note": c.Note}
+	if c.Reference != "" {
+		after["reference"] = c.Reference
 	}
-	if err != nil {
-		return 0, false, err
-	}
-	return balance, drop != nil, NoteTx(tx, by, LogRow{Act: AccountCredit, Object: id, Account: id,
-		Before: Details{"balance_usd": balance - c.USD}, After: Details{"balance_usd": balance, "usd": c.USD, "note": c.Note}})
+	return Credited{Balance: m.Balance, Low: m.Low != nil}, NoteTx(tx, by, LogRow{Act: AccountCredit, Object: id, Account: id,
+		Before: Details{"balance_usd": m.Balance - c.USD}, After: after})
+}
+
+// referenceUsed returns the error for a reference of another movement.
+func referenceUsed(e *ledger.ReferenceError) error {
+	return fault.At(fault.InvalidRequest, "reference", "This reference already belongs to a credit of %s USD to account %s (%s UTC), "+
+		"and a payment can be credited only once. Nothing was moved. If this is another payment, send its own reference.",
+		e.Amount, e.Account, time.UnixMilli(e.CreatedMS).UTC().Format("2006-01-02 15:04:05"))
 }
 
 // settingsFacts returns the settings of a key for the log, without unset limits.

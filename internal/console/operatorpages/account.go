@@ -140,6 +140,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 	return page.FullPage{Name: "account", Title: a.Name, Main: shown}.WithNotice(v, map[string]string{
 		"created":  "The account is created. Credit it, create a key, and send the welcome text.",
 		"credited": "Done. The balance below includes the change.",
+		"repeated": "This reference was credited to the account before, so no money was moved.",
 		"changed":  "Saved.",
 		"priced":   "Saved. The prices apply to new requests.",
 		"disabled": "The account is disabled: its keys answer 401.",

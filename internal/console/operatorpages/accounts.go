@@ -112,14 +112,21 @@ func creditForm(id, once string) ui.PostForm {
 	return ui.PostForm{Action: page.Base + "/operator/accounts/" + id + "/credit", Submit: "Preview the credit", Fields: []ui.FormField{
 		{Name: "usd", Label: "Credit", Before: "$", Numeric: true, Required: true, Hint: "A negative amount takes credit back."},
 		{Name: "note", Label: "Note", Hint: "For example invoice 1043. The account's users see it."},
+		referenceField(),
 		{Name: "once", Kind: ui.Hidden, Value: once},
 		{Name: "sure", Kind: ui.Hidden},
 		{Name: "secret", Kind: ui.Hidden},
 	}}
 }
 
+// referenceField is the optional field of a payment's id.
+func referenceField() ui.FormField {
+	return ui.FormField{Name: "reference", Label: "Reference",
+		Hint: "The payment's id, if there is one. A payment is credited only once, even if you enter it again."}
+}
+
 // creditAccount moves money in two steps: the first previews the balance, the second moves the
-// money. A repeated form moves the money only once.
+// money. A repeated form, and another form with the reference of an earlier credit, move no money.
 func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {
@@ -129,7 +136,7 @@ func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 	var given operator.Credit
 	return v.Submit(&form, func() (page.Responder, error) {
 		usd, err := dollars(&form, "usd")
-		given.Note = form.Field("note").Value
+		given.Note, given.Reference = form.Field("note").Value, form.Field("reference").Value
 		if usd != nil {
 			given.USD = *usd
 		}
@@ -146,17 +153,21 @@ func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 		if err := c.confirmTakeBack(v, given, form.Field("secret").Value); err != nil {
 			return nil, err
 		}
-		low := false
+		var done operator.Credited
 		if err := v.Update(func(tx *store.Tx) error {
+			done = operator.Credited{} // a former attempt may have set it
 			_, _, err := page.OnceTx(tx, once, func() (_ string, err error) {
-				_, low, err = operator.CreditTx(tx, show.Actor(v), a.ID, given)
+				done, err = operator.CreditTx(tx, show.Actor(v), a.ID, given)
 				return a.ID, err
 			})
 			return err
 		}); err != nil {
 			return nil, err
 		}
-		if low {
+		if done.Repeated {
+			return page.To("/operator/accounts/"+a.ID, "repeated"), nil
+		}
+		if done.Low {
 			c.Webhooks.Wake()
 		}
 		return page.To("/operator/accounts/"+a.ID, "credited"), nil
@@ -193,7 +204,7 @@ func (c *console) confirmIdentity(v *page.Visit, secret, not string) error {
 
 // previewCredit previews a credit and asks for a confirmation.
 func (c *console) previewCredit(v *page.Visit, a account.Account, given operator.Credit, form ui.PostForm) page.FullPage {
-	for _, name := range []string{"usd", "note"} {
+	for _, name := range []string{"usd", "note", "reference"} {
 		form.Field(name).Kind = ui.Hidden
 	}
 	form.Field("sure").Value = "yes"
@@ -207,7 +218,8 @@ func (c *console) previewCredit(v *page.Visit, a account.Account, given operator
 	form.Submit = word + ui.USD(amount)
 	shown := creditPage{Name: a.Name, Form: form, Facts: ui.Facts{{Name: "Account", Value: a.Name},
 		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(word), Value: ui.Money{Amount: amount}},
-		{Name: "New balance", Value: ui.Money{Amount: a.Money.Balance + given.USD}}, {Name: "Note", Value: ui.OrDash(given.Note)}}}
+		{Name: "New balance", Value: ui.Money{Amount: a.Money.Balance + given.USD}}, {Name: "Note", Value: ui.OrDash(given.Note)},
+		{Name: "Reference", Value: ui.OrDash(given.Reference)}}}
 	return page.FullPage{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: shown}
 }
 

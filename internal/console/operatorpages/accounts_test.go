@@ -114,6 +114,39 @@ func TestFirstCustomer(t *testing.T) {
 	})
 }
 
+// TestCreditWithReference sends the forms of credits with the reference of an earlier credit.
+func TestCreditWithReference(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b, id := s.Operator(), s.Accounts["ada"].ID
+		path := "/console/operator/accounts/" + id
+		send := func(usd string) consoletest.Answer {
+			t.Helper()
+			once := formOf(t, b.Get(path), path+"/credit")["once"]
+			preview := b.Post(path+"/credit", "usd", usd, "reference", " pi_1 ", "once", once)
+			preview.Want(t, http.StatusOK, "Reference", "pi_1")
+			form := formOf(t, preview, path+"/credit")
+			return b.Post(path+"/credit", "usd", form["usd"], "note", form["note"], "reference", form["reference"], "once", once, "sure", "yes")
+		}
+		send("3").Want(t, http.StatusSeeOther, "done=credited")
+		send("3").Want(t, http.StatusSeeOther, "done=repeated")
+		b.Get(path+"?done=repeated").Want(t, http.StatusOK, "no money was moved")
+		send("4").Want(t, http.StatusUnprocessableEntity, "already belongs to a credit of 3 USD")
+		b.Post(path+"/credit", "usd", "3", "reference", strings.Repeat("x", 201)).Want(t, http.StatusUnprocessableEntity, "at most 200")
+		if got := balance(s, id); got != 13*money.USD {
+			t.Errorf("the balance is %s", got)
+		}
+		b.Get(path+"?view=money").Want(t, http.StatusOK, "pi_1")
+		s.SignedIn("ada@example.com").Get("/console/billing").Want(t, http.StatusOK, "pi_1")
+		page := b.Get("/console/operator/accounts/new")
+		fields := []string{"name", "New", "usd", "3", "reference", "pi_1", "overdraft_floor_usd", "0", "price_factor", "1", "once", page.Once(t)}
+		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusUnprocessableEntity, "already belongs to a credit of 3 USD")
+		fields[5] = "pi_2"
+		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusSeeOther, "done=created")
+		b.Get("/console/operator/log?act=account.credit").Want(t, http.StatusOK, "reference: pi_2")
+	})
+}
+
 // TestNegativeCreditRequiresSecret checks that taking back money requires the operator's secret.
 func TestNegativeCreditRequiresSecret(t *testing.T) {
 	t.Parallel()

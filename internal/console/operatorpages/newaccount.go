@@ -40,6 +40,7 @@ func newAccountForm(once string) ui.PostForm {
 			{Name: "usd", Label: "First credit", Before: "$", Numeric: true,
 				Hint: "What the customer has paid in advance. Leave empty to credit the account later."},
 			{Name: "note", Label: "Note of the credit", Hint: "For example invoice 1043. The account's users see it."},
+			referenceField(),
 			{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: "0",
 				Hint: "The lowest allowed balance, zero or negative: -5 allows 5 dollars of debt."},
 			{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: money.One.String(),
@@ -119,7 +120,7 @@ func firstCredit(form *ui.PostForm) (given operator.Credit, err error) {
 	if err == nil && (usd == nil || *usd == 0) {
 		return given, nil
 	}
-	given.Note = form.Field("note").Value
+	given.Note, given.Reference = form.Field("note").Value, form.Field("reference").Value
 	switch {
 	case err != nil:
 	case *usd < 0:
@@ -147,7 +148,7 @@ func (c *console) createTx(tx *store.Tx, by operator.Actor, n *customer) (err er
 		}
 	}
 	if n.credit.USD > 0 {
-		_, _, err = operator.CreditTx(tx, by, n.account.ID, n.credit)
+		_, err = operator.CreditTx(tx, by, n.account.ID, n.credit)
 	}
 	return err
 }

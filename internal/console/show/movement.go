@@ -25,6 +25,18 @@ func Note(note string) string {
 	return note
 }
 
+// Reason returns the note and the reference of a credit for people.
+func Reason(e movement.Entry) string {
+	note := Note(e.Note)
+	switch {
+	case e.Reference == "":
+		return note
+	case note == "":
+		return e.Reference
+	}
+	return note + " · " + e.Reference
+}
+
 // Movements lists the movements of an account's money. Each links to the page of its request or job
 // below section, the address of a section.
 func Movements(list []movement.Entry, section string) ui.DataTable {
@@ -36,7 +48,7 @@ func Movements(list []movement.Entry, section string) ui.DataTable {
 		if !known {
 			kind = ui.Badge{Label: e.Kind}
 		}
-		var what any = ui.Text{Text: Note(e.Note)}
+		var what any = ui.Text{Text: Reason(e)}
 		switch {
 		case e.Job != "":
 			what = ui.Ident{ID: e.Job, Cut: true, Href: section + "/jobs/" + e.Job}

@@ -21,6 +21,9 @@ func TestMovementsLeadToTheirSide(t *testing.T) {
 		}{
 			{movement.Entry{Kind: books.EntryCredit, Note: "invoice 7"}, ui.Badge{Tone: ui.OK, Label: "credit"},
 				ui.Text{Text: "invoice 7"}},
+			{movement.Entry{Kind: books.EntryCredit, Note: "invoice 7", Reference: "pi_1"}, ui.Badge{Tone: ui.OK, Label: "credit"},
+				ui.Text{Text: "invoice 7 · pi_1"}},
+			{movement.Entry{Kind: books.EntryCredit, Reference: "pi_1"}, ui.Badge{Tone: ui.OK, Label: "credit"}, ui.Text{Text: "pi_1"}},
 			{movement.Entry{Kind: books.EntryTakeBack}, ui.Badge{Tone: ui.Warn, Label: "taken back"}, ui.Text{}},
 			{movement.Entry{Kind: "charge", Request: "req_1", Model: "swift-1"}, ui.Badge{Label: "charge"}, ui.Ident{ID: "req_1",
 				Cut: true, Href: side + "/requests/req_1"}},

@@ -207,7 +207,7 @@ func (s statement) tableTx(tx *store.Tx, of string) (ui.DataTable, error) {
 		if e.Amount < 0 {
 			what = "Taken back"
 		}
-		add(what+", "+ui.Day(time.UnixMilli(e.CreatedMS).UTC()), show.Note(e.Note), "", e.Amount)
+		add(what+", "+ui.Day(time.UnixMilli(e.CreatedMS).UTC()), show.Reason(e), "", e.Amount)
 	}
 	models, err := spending.ReadTx(tx, spending.Query{Account: of, Since: books.DayOf(s.first.UnixMilli()),
 		Until: books.DayOf(s.end().UnixMilli()),

@@ -26,6 +26,8 @@ type Entry struct {
 	Job     string       // of a job's charge
 	Model   string       // of a charge
 	Note    string
+	// Reference is the payment's id of a credit or a take-back. Empty means none.
+	Reference string
 	// CreatedMS is the time of the movement in Unix milliseconds.
 	CreatedMS int64
 }
@@ -151,7 +153,7 @@ type numberedEntry struct {
 // A list merges pages of up to three indexes: entries (with the part of a month's charges that has
 // no kept charges), charges with a receipt, and kept charges.
 var (
-	moves = `SELECT seq, id, kind, ` + store.Plus("amount_nano", "kept_nano") + `, balance_nano, note, created_ms FROM ledger_entry
+	moves = `SELECT seq, id, kind, ` + store.Plus("amount_nano", "kept_nano") + `, balance_nano, note, reference, created_ms FROM ledger_entry
 		WHERE account = $1 AND seq < $2 AND seq >= $3 AND amount_nano <> -kept_nano`
 	movesPage   = moves + newestFirst
 	creditsPage = moves + ` AND kind <> 'charges'` + newestFirst
@@ -181,7 +183,7 @@ const (
 )
 
 func scanMove(e *numberedEntry, scan func(dest ...any) error) error {
-	return scan(&e.seq, &e.ID, &e.Kind, &e.Amount, &e.Balance, &e.Note, &e.CreatedMS)
+	return scan(&e.seq, &e.ID, &e.Kind, &e.Amount, &e.Balance, &e.Note, &e.Reference, &e.CreatedMS)
 }
 
 func scanCharge(e *numberedEntry, scan func(dest ...any) error) error {
