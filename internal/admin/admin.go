@@ -27,7 +27,6 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
-	"tollgate/internal/job/proof"
 	"tollgate/internal/limit"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -82,11 +81,7 @@ func New(o Options) http.Handler {
 	o.Passwords = cmp.Or(o.Passwords, account.NewPasswords())
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Audits == nil {
-		check := proof.AuditTx
-		if o.Jobs != nil {
-			check = proof.Check(o.Jobs.Retention())
-		}
-		o.Audits = operator.NewAudits(o.DB, check, o.Log)
+		o.Audits = operator.NewAudits(o.DB, o.Jobs, o.Log)
 	}
 	if o.OnceSecret == nil {
 		hash := sha256.Sum256([]byte(o.Token.Value()))

@@ -23,7 +23,6 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
-	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/media"
@@ -233,7 +232,7 @@ func (r *rooms) createWebhooks(context.Context) error {
 	s := r.settings
 	r.webhooks = webhook.New(webhook.Options{
 		DB: r.db, Guard: r.guard, Timeout: s.WebhookTimeout, Retries: s.WebhookRetries, Retention: s.DeliveryRetention,
-		Epoch: r.node.Epoch, Log: r.log, Registry: r.metrics.Registry(),
+		Node: r.node, Log: r.log, Registry: r.metrics.Registry(),
 	})
 	return nil
 }
@@ -281,7 +280,7 @@ func (r *rooms) startLines(ctx context.Context) error {
 	set := adapters.New(adapters.Options{Strangers: r.guard.Transport()})
 	r.life.later("credentials of lines", func(context.Context) error { set.Close(); return nil })
 	r.lines = line.New(line.Options{
-		Open: set.Open, Current: r.watcher.Current, DB: r.db, Epoch: r.node.Epoch,
+		Open: set.Open, Catalog: r.watcher, DB: r.db, Node: r.node,
 		Alerts: alerts, Log: r.log, Registry: r.metrics.Registry(),
 	})
 	if err := r.lines.Refresh(ctx); err != nil {
@@ -325,7 +324,7 @@ func (r *rooms) startChat(context.Context) error {
 }
 
 func (r *rooms) startAudits(context.Context) error {
-	r.audits = operator.NewAudits(r.db, proof.Check(r.jobs.Retention()), r.log)
+	r.audits = operator.NewAudits(r.db, r.jobs, r.log)
 	r.life.loop("audits", r.audits.Run)
 	return nil
 }
@@ -356,7 +355,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		base: r.Base(), signIns: r.signIns,
 	}, console.Options{Options: page.Options{
 		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, SignIns: r.sessions, Catalog: r.watcher,
-		Providers: r.providers, Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Audits: r.audits, Writable: r.ledger.Writable,
+		Providers: r.providers, Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Audits: r.audits, Ledger: r.ledger,
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),
 		TrustedProxies: s.TrustedProxies, Log: r.log,

@@ -49,6 +49,13 @@ func NewWatcher(o WatcherOptions) *Watcher {
 	return w
 }
 
+// Unchanging returns a Watcher whose current snapshot is always s. It must not be run or refreshed.
+func Unchanging(s *Snapshot) *Watcher {
+	w := &Watcher{}
+	w.current.Store(s)
+	return w
+}
+
 // Current returns the newest snapshot, never nil. It never waits.
 func (w *Watcher) Current() *Snapshot { return w.current.Load() }
 

@@ -213,7 +213,7 @@ func (h *cluster) idleNode() *testNode {
 	}
 	n.lines = line.New(line.Options{
 		Open:    func(target upstream.Target) (chatcall.Adapter, error) { return h.generators[target.Line], nil },
-		Current: n.watcher.Current, DB: db, Epoch: self.Epoch, Log: log,
+		Catalog: n.watcher, DB: db, Node: self, Log: log,
 	})
 	files, err := media.Open(ctx, media.Options{DB: db, Location: "file:" + h.folder, Base: "http://127.0.0.1/media",
 		Retention: time.Hour, Log: log,
@@ -221,7 +221,7 @@ func (h *cluster) idleNode() *testNode {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	hooks := webhook.New(webhook.Options{DB: db, Guard: egress.New(nil), Epoch: self.Epoch})
+	hooks := webhook.New(webhook.Options{DB: db, Guard: egress.New(nil), Node: self})
 	o := Options{DB: db, Ledger: n.books, Node: self, Lines: n.lines, Catalog: n.watcher, Media: files, Webhooks: hooks, Log: log}
 	if h.edit != nil {
 		h.edit(&o)

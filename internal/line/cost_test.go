@@ -32,7 +32,7 @@ func TestImplausibleCosts(t *testing.T) {
 	s := catalog.NewSnapshot(1, doc,
 		map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 		func(string) (string, bool) { return "", false })
-	l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Current: func() *catalog.Snapshot { return s },
+	l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Catalog: catalog.Unchanging(s),
 		Log: slog.New(slog.NewTextHandler(logged, nil))})
 	const tokens = 50_000 // worth 0.05 dollars of swift, and 5 dollars at the line's cost of dear
 	for _, c := range []struct {

@@ -114,7 +114,7 @@ func (l *Lines) Exchange(ctx context.Context) error {
 		return err
 	}
 	var edits []*edit
-	for _, entry := range l.table(l.current()).entries {
+	for _, entry := range l.table(l.catalog.Current()).entries {
 		edits = append(edits, l.merge(entry, rows[entry.target])...)
 	}
 	now := l.now()
@@ -122,7 +122,7 @@ func (l *Lines) Exchange(ctx context.Context) error {
 	if len(edits) == 0 && !tidy {
 		return nil
 	}
-	if err := l.db.Update(ctx, func(tx *store.Tx) error { return writeTx(tx, l.epoch(), edits, now, tidy) }); err != nil {
+	if err := l.db.Update(ctx, func(tx *store.Tx) error { return writeTx(tx, l.node.Epoch(), edits, now, tidy) }); err != nil {
 		return err
 	}
 	if tidy {

@@ -46,7 +46,7 @@ type member struct {
 	*Lines
 	c     *cluster
 	p     *prober
-	epoch string
+	self  *node.Node
 	now   time.Time
 	cut   bool          // its calls to the provider fail
 	gate  chan struct{} // if not nil, its calls wait for it
@@ -64,13 +64,14 @@ func newCluster(t *testing.T, db *store.DB, size int) *cluster {
 		func(string) (string, bool) { return "", false })}
 	for i := range size {
 		// No node's clock is compared with another's.
-		m := &member{c: c, epoch: id.New("node_"), now: time.Unix(1_700_000_000, 0).Add(time.Duration(i) * 1000 * time.Hour)}
-		if err := node.Register(t.Context(), db, m.epoch); err != nil {
+		self, err := node.Begin(t.Context(), node.Options{DB: db}, id.New("node_"))
+		if err != nil {
 			t.Fatal(err)
 		}
+		m := &member{c: c, self: self, now: time.Unix(1_700_000_000, 0).Add(time.Duration(i) * 1000 * time.Hour)}
 		sender := alert.New("http://alerts.test/", slog.New(slog.DiscardHandler), c)
 		m.Lines = New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return m, nil }, Alerts: sender,
-			Current: func() *catalog.Snapshot { return c.s }, DB: db, Epoch: func() string { return m.epoch },
+			Catalog: catalog.Unchanging(c.s), DB: db, Node: self,
 			Now: func() time.Time { return m.now }})
 		m.p = newProber(m.Lines)
 		m.table(c.s)
@@ -162,7 +163,7 @@ func (m *member) probe() {
 // kill declares a node dead.
 func (m *member) kill() {
 	m.c.Helper()
-	if dead, err := node.Fence(m.c.Context(), m.c.db, m.epoch, 0); err != nil || !dead {
+	if dead, err := node.Fence(m.c.Context(), m.c.db, m.self.Epoch(), 0); err != nil || !dead {
 		m.c.Fatal(dead, err)
 	}
 }

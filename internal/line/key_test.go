@@ -93,7 +93,7 @@ func withTwoKeys(t *testing.T, play func(t *testing.T, o *fakeProvider, l *line.
 		s := keyed(1, "NEW", "OLD")
 		var o fakeProvider
 		var log bytes.Buffer
-		l := line.New(line.Options{Open: o.openKeys, Current: func() *catalog.Snapshot { return s },
+		l := line.New(line.Options{Open: o.openKeys, Catalog: catalog.Unchanging(s),
 			Log: slog.New(slog.NewTextHandler(&log, nil))})
 		stop := runUpkeep(t, l)
 		play(t, &o, l, s, &log)

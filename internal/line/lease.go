@@ -27,7 +27,7 @@ func (l *Lines) lease(ctx context.Context, t target) (leased bool) {
 		return true
 	}
 	err := l.db.Update(ctx, func(tx *store.Tx) (err error) {
-		leased, err = leaseTx(tx, t, l.epoch(), known)
+		leased, err = leaseTx(tx, t, l.node.Epoch(), known)
 		return err
 	})
 	if err != nil {
@@ -121,7 +121,7 @@ func (l *Lines) release(ctx context.Context, t target) {
 	delete(s.leases, t)
 	if err == nil {
 		err = l.db.Update(ctx, func(tx *store.Tx) error {
-			_, err := tx.Exec(`DELETE FROM line_probe WHERE line = $1 AND target = $2 AND epoch = $3`, t.line, t.digest, l.epoch())
+			_, err := tx.Exec(`DELETE FROM line_probe WHERE line = $1 AND target = $2 AND epoch = $3`, t.line, t.digest, l.node.Epoch())
 			return err
 		})
 	}

@@ -29,6 +29,7 @@ import (
 
 	"tollgate/internal/alert"
 	"tollgate/internal/catalog"
+	"tollgate/internal/node"
 	"tollgate/internal/slot"
 	"tollgate/internal/store"
 	"tollgate/internal/upstream"
@@ -41,13 +42,13 @@ type Options struct {
 	// Open makes the adapter of a line; required. It must be cheap and open no
 	// connection (adapters.Set.Open).
 	Open func(upstream.Target) (chatcall.Adapter, error)
-	// Current returns the newest snapshot, for Run and Statuses. If nil, there are no lines.
-	Current func() *catalog.Snapshot
+	// Catalog has the newest snapshot, for Run and Statuses. If nil, there are no lines.
+	Catalog *catalog.Watcher
 	// DB holds the state that nodes share: slots, the operator's decisions, reports. If nil, this
 	// node is the only one.
 	DB *store.DB
-	// Epoch returns the epoch of this node (node.Node). It is required with DB.
-	Epoch func() string
+	// Node is this node. It is required with DB.
+	Node *node.Node
 	// Alerts gets an alert when a line leaves or returns to service. If nil, no alerts are sent.
 	// The caller runs the sender.
 	Alerts *alert.Sender
@@ -63,14 +64,14 @@ type Options struct {
 // Lines routes requests to the lines of models on this node. It is safe for concurrent use.
 type Lines struct {
 	open    func(upstream.Target) (chatcall.Adapter, error)
-	current func() *catalog.Snapshot
+	catalog *catalog.Watcher
 	now     func() time.Time
 	log     *slog.Logger
 	metrics *metrics
 	slots   *slot.Slots
 	alerts  *alert.Sender
 	db      *store.DB
-	epoch   func() string
+	node    *node.Node // nil without db
 
 	doubts chan struct{} // wakes Run after a failure that needs a probe
 
@@ -98,14 +99,13 @@ func New(o Options) *Lines {
 	if o.Alerts == nil {
 		o.Alerts = alert.New("", o.Log, nil)
 	}
-	if o.Current == nil {
-		none := &catalog.Snapshot{}
-		o.Current = func() *catalog.Snapshot { return none }
+	if o.Catalog == nil {
+		o.Catalog = catalog.Unchanging(&catalog.Snapshot{})
 	}
 	l := &Lines{
-		open: o.Open, current: o.Current, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
-		slots: slot.New(o.DB, o.Epoch, o.Log), alerts: o.Alerts,
-		db: o.DB, epoch: o.Epoch, doubts: make(chan struct{}, 1),
+		open: o.Open, catalog: o.Catalog, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
+		slots: slot.New(o.DB, o.Node, o.Log), alerts: o.Alerts,
+		db: o.DB, node: o.Node, doubts: make(chan struct{}, 1),
 		previous: &routingTable{edition: edition{revision: -1}},
 		stats:    map[string]*stats{}, known: map[string]*catalog.Line{}, controls: map[string]control{},
 	}

@@ -29,7 +29,7 @@ func TestMetricsFollowALinesModels(t *testing.T) {
 			func(string) (string, bool) { return "", false })
 	}
 	s := with(1, "old")
-	l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Current: func() *catalog.Snapshot { return s }})
+	l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Catalog: catalog.Unchanging(s)})
 	at := func(more map[string]float64) {
 		t.Helper()
 		l.Statuses() // looks at the newest catalog
@@ -44,8 +44,8 @@ func TestMetricsFollowALinesModels(t *testing.T) {
 		checkMetrics(t, registry, begun([]string{"a", "b"}, want))
 	}
 	at(map[string]float64{"tollgate_line_charged_usd_total a old": 0, "tollgate_line_over_hold_usd_total a old": 0})
-	s = with(2, "new")
+	*s = *with(2, "new")
 	at(map[string]float64{"tollgate_line_charged_usd_total a new": 0, "tollgate_line_over_hold_usd_total a new": 0})
-	s = with(3)
+	*s = *with(3)
 	at(nil)
 }

@@ -45,7 +45,7 @@ func newProber(l *Lines) *prober {
 func (p *prober) step(ctx context.Context) {
 	l := p.lines
 	now := l.now()
-	for _, entry := range l.table(l.current()).entries {
+	for _, entry := range l.table(l.catalog.Current()).entries {
 		ln, s := entry.line, entry.stats
 		if s.Sound() && !s.keys.any.Load() || s.drained.Load() || !ln.Enabled || ln.Out != "" {
 			continue
@@ -157,7 +157,7 @@ func (p *prober) candidates(ln *catalog.Line, last health.Probe) (targets []heal
 
 // model returns a model of the current catalog, nil if it is not there.
 func (l *Lines) model(id string) *catalog.Model {
-	m, _ := l.current().Model(id)
+	m, _ := l.catalog.Current().Model(id)
 	return m
 }
 

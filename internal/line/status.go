@@ -59,7 +59,7 @@ const causeDrained = "drained by the operator"
 // document.
 func (l *Lines) Statuses() []Status {
 	now := l.now()
-	f := l.table(l.current())
+	f := l.table(l.catalog.Current())
 	statuses := make([]Status, 0, len(f.entries))
 	for _, entry := range f.entries {
 		statuses = append(statuses, l.status(now, entry))

@@ -141,7 +141,7 @@ func withUpkeep(t *testing.T, s *catalog.Snapshot, play func(t *testing.T, p *fa
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var p fakeProvider
-		l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+		l := line.New(line.Options{Open: p.open, Catalog: catalog.Unchanging(s)})
 		stop := runUpkeep(t, l)
 		defer stop()
 		play(t, &p, l, s)
@@ -295,7 +295,7 @@ func TestRejectionsThatAnotherLineMayNotShare(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, inOrder("a", "b")...)
 	var p fakeProvider
-	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+	l := line.New(line.Options{Open: p.open, Catalog: catalog.Unchanging(s)})
 	p.set("a", upstream.Classify(404, "", []byte(`{"error":{"message":"No endpoints found that support tool use"}}`), nil))
 	if _, err := ask(l, request(s)); err != nil || p.takeCalls() != "a b" {
 		t.Errorf("the second line can: %v", err)
@@ -319,7 +319,7 @@ func TestBusy(t *testing.T) {
 	s := snapshot(1, a, b, c)
 	var p fakeProvider
 	p.set("c", upstream.Classify(429, "", nil, nil))
-	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+	l := line.New(line.Options{Open: p.open, Catalog: catalog.Unchanging(s)})
 	var open []io.Closer
 	try := func() error {
 		_, err := l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
@@ -463,18 +463,18 @@ func TestNewAddressNewHealth(t *testing.T) {
 	a := spec("a")
 	s := snapshot(1, a)
 	var p fakeProvider
-	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+	l := line.New(line.Options{Open: p.open, Catalog: catalog.Unchanging(s)})
 	p.set("a", noKey())
 	if _, err := ask(l, request(s)); err == nil {
 		t.Fatal("no error")
 	}
 	a.Weight = 7
-	s = snapshot(2, a)
+	*s = *snapshot(2, a)
 	if got := l.Statuses()[0].State; got != "credentials_out" {
 		t.Errorf("after another weight: %s", got)
 	}
 	a.BaseURL = "https://elsewhere"
-	s = snapshot(3, a)
+	*s = *snapshot(3, a)
 	if got := l.Statuses()[0].State; got != "in_service" {
 		t.Errorf("after another address: %s", got)
 	}
@@ -482,7 +482,7 @@ func TestNewAddressNewHealth(t *testing.T) {
 		t.Fatal("no error")
 	}
 	a.Options = map[string]any{"client_id": "another"} // the account of the credential
-	s = snapshot(4, a)
+	*s = *snapshot(4, a)
 	if got := l.Statuses()[0].State; got != "in_service" {
 		t.Errorf("after another credential: %s", got)
 	}
@@ -518,7 +518,7 @@ func TestPausesAreALastResort(t *testing.T) {
 	a.Priority, b.Priority, b.MaxConcurrent = 1, 2, 1
 	s := snapshot(1, a, b)
 	var p fakeProvider
-	l := line.New(line.Options{Open: p.open, Current: func() *catalog.Snapshot { return s }})
+	l := line.New(line.Options{Open: p.open, Catalog: catalog.Unchanging(s)})
 	slow := upstream.Classify(429, "", nil, http.Header{"Retry-After": {"20"}})
 	as := func(account string) ([]line.AttemptRecord, error) {
 		r := request(s)

@@ -37,7 +37,7 @@ func (l *Lines) Run(ctx context.Context) {
 	var last lastReport
 	share := func(ctx context.Context) error {
 		err := errors.Join(l.Refresh(ctx), l.slots.Tidy(ctx))
-		if l.db != nil && last.due(l.now(), l.current()) {
+		if l.db != nil && last.due(l.now(), l.catalog.Current()) {
 			err = errors.Join(err, l.Report(ctx))
 		}
 		return err
@@ -87,7 +87,7 @@ func (l *Lines) Refresh(ctx context.Context) error {
 		return err
 	}
 	l.applyControls(controls)
-	l.table(l.current())
+	l.table(l.catalog.Current())
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (l *Lines) Report(ctx context.Context) error {
 	if l.db == nil {
 		return nil
 	}
-	states, epoch := l.Statuses(), l.epoch()
+	states, epoch := l.Statuses(), l.node.Epoch()
 	return l.db.Update(ctx, func(tx *store.Tx) error {
 		if err := reportTx(tx, epoch, states); err != nil {
 			return err

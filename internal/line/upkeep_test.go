@@ -88,14 +88,14 @@ func TestOperatorsWord(t *testing.T) {
 			"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 			func(string) (string, bool) { return "", false })
 		begin := func() (*Lines, *alertReceiver) {
-			epoch, alerts := id.New("node_"), &alertReceiver{received: make(chan struct{}, 100)}
-			if err := node.Register(t.Context(), db, epoch); err != nil {
+			self, err := node.Begin(t.Context(), node.Options{DB: db}, id.New("node_"))
+			if err != nil {
 				t.Fatal(err)
 			}
+			alerts := &alertReceiver{received: make(chan struct{}, 100)}
 			sender := alert.New("http://alerts.test/", slog.New(slog.DiscardHandler), alerts)
 			l := New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return nil, nil },
-				Current: func() *catalog.Snapshot { return s },
-				DB:      db, Epoch: func() string { return epoch }, Alerts: sender})
+				Catalog: catalog.Unchanging(s), DB: db, Node: self, Alerts: sender})
 			go sender.Run(t.Context(), t.Context())
 			return l, alerts
 		}

@@ -41,9 +41,8 @@ type Node struct {
 	watch watch                  // of the others; only Judge uses it
 }
 
-// Join registers this process as a node. On SQLite the caller holds store.LockFile, so every
-// other registered process has ended; Join declares them dead.
-func Join(ctx context.Context, o Options) (*Node, error) {
+// Begin registers a node whose first life has the given epoch, beside the other nodes.
+func Begin(ctx context.Context, o Options, epoch string) (*Node, error) {
 	if o.Lease <= 0 {
 		o.Lease = 15 * time.Second
 	}
@@ -54,11 +53,24 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	n := &Node{opts: o}
-	if err := n.Rejoin(ctx); err != nil {
-		return nil, err
+	return n, n.begin(ctx, epoch)
+}
+
+// begin starts the life with the given epoch.
+func (n *Node) begin(ctx context.Context, epoch string) error {
+	if err := Register(ctx, n.opts.DB, epoch); err != nil {
+		return err
 	}
-	if !o.DB.OneProcess() {
-		return n, nil
+	n.epoch.Store(&epoch)
+	return nil
+}
+
+// Join registers this process as a node. On SQLite the caller holds store.LockFile, so every
+// other registered process has ended; Join declares them dead.
+func Join(ctx context.Context, o Options) (*Node, error) {
+	n, err := Begin(ctx, o, newEpoch())
+	if err != nil || !o.DB.OneProcess() {
+		return n, err
 	}
 	rows, err := List(ctx, o.DB)
 	if err != nil {
@@ -82,14 +94,9 @@ func (n *Node) Epoch() string { return *n.epoch.Load() }
 func (n *Node) Lease() time.Duration { return n.opts.Lease }
 
 // Rejoin starts a new life. The work of the former one is taken over by the next sweep.
-func (n *Node) Rejoin(ctx context.Context) error {
-	epoch := id.New("node_")
-	if err := Register(ctx, n.opts.DB, epoch); err != nil {
-		return err
-	}
-	n.epoch.Store(&epoch)
-	return nil
-}
+func (n *Node) Rejoin(ctx context.Context) error { return n.begin(ctx, newEpoch()) }
+
+func newEpoch() string { return id.New("node_") }
 
 // Beat writes a heartbeat. It returns ErrFenced if this node was declared dead.
 func (n *Node) Beat(ctx context.Context) error { return Heartbeat(ctx, n.opts.DB, n.Epoch()) }

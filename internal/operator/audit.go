@@ -10,6 +10,8 @@ import (
 	"log/slog"
 
 	"tollgate/internal/account"
+	"tollgate/internal/job"
+	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -22,17 +24,21 @@ const keptAudits = 50
 // concurrent use.
 type Audits struct {
 	db   *store.DB
-	jobs audit.Check
+	jobs audit.Check // of package job
 	log  *slog.Logger
 	slot chan struct{} // held by the running audit
 	next chan string   // id of the next background audit
 }
 
-// NewAudits returns the audits of a node. jobs is the check of package job. If log is nil, nothing
-// is logged.
-func NewAudits(db *store.DB, jobs audit.Check, log *slog.Logger) *Audits {
+// NewAudits returns the audits of a node with its jobs, or nil jobs in a process without jobs. If
+// log is nil, nothing is logged.
+func NewAudits(db *store.DB, jobs *job.Jobs, log *slog.Logger) *Audits {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
-	return &Audits{db: db, jobs: jobs, log: log, slot: make(chan struct{}, 1), next: make(chan string, 1)}
+	check := proof.AuditTx
+	if jobs != nil {
+		check = proof.Check(jobs.Retention())
+	}
+	return &Audits{db: db, jobs: check, log: log, slot: make(chan struct{}, 1), next: make(chan string, 1)}
 }
 
 // Recompute runs an audit and waits for it.

@@ -84,13 +84,13 @@ func (m *model) check(t *rapid.T) {
 	all := rowsOf(t, m.db, m.line)
 	sum := 0
 	for i, n := range m.nodes {
-		row := all[*n.epoch.Load()].granted
+		row := all[n.node.Epoch()].granted
 		sum += row
 		if n.Granted(m.line) > row {
-			t.Errorf("%s believes to have %d slots, its row says %d", n.name, n.Granted(m.line), row)
+			t.Errorf("%s believes to have %d slots, its row says %d", n.node.Epoch(), n.Granted(m.line), row)
 		}
 		if fresh := m.inUse[i] - m.reborn[i]; fresh > n.Granted(m.line) {
-			t.Errorf("%s has %d calls in flight and %d slots", n.name, fresh, n.Granted(m.line))
+			t.Errorf("%s has %d calls in flight and %d slots", n.node.Epoch(), fresh, n.Granted(m.line))
 		}
 	}
 	if sum > max(m.limit, m.sum) {
@@ -114,7 +114,8 @@ func (m *model) rest(t *rapid.T) {
 	}
 	n := rapid.SampledFrom(m.nodes).Draw(t, "node")
 	if got := n.takes(m.line, m.limit, m.limit+1); got != m.limit || len(n.pools) != 1 {
-		t.Errorf("%s took %d of %d slots of an idle line, knows %d lines: %v", n.name, got, m.limit, len(n.pools), rowsOf(t, m.db, m.line))
+		t.Errorf("%s took %d of %d slots of an idle line, knows %d lines: %v",
+			n.node.Epoch(), got, m.limit, len(n.pools), rowsOf(t, m.db, m.line))
 	}
 	n.gives(m.line, m.limit)
 	for range 3 {
@@ -123,7 +124,7 @@ func (m *model) rest(t *rapid.T) {
 	}
 	for _, n := range m.nodes {
 		if len(n.pools) != 0 {
-			t.Errorf("%s keeps an idle line in memory", n.name)
+			t.Errorf("%s keeps an idle line in memory", n.node.Epoch())
 		}
 	}
 	for _, n := range m.nodes {

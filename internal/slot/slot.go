@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
@@ -51,8 +52,8 @@ const maxConnections = 2
 // line's max_concurrent. The node spends its grant in memory and asks for more when the grant is
 // used up. It is safe for concurrent use.
 type Slots struct {
-	db          *store.DB // nil if this node is the only one and grants itself all slots
-	readEpoch   func() string
+	db          *store.DB  // nil if this node is the only one and grants itself all slots
+	node        *node.Node // nil without db
 	log         *slog.Logger
 	now         func() time.Time
 	timeout     time.Duration // askTimeout
@@ -67,11 +68,11 @@ type Slots struct {
 	warnedAt time.Time // time of the last warning
 }
 
-// New returns the slots of a node. epoch returns the node's present epoch. If db is nil, the node
-// grants itself all slots.
-func New(db *store.DB, epoch func() string, log *slog.Logger) *Slots {
+// New returns the slots of a node. If db is nil, the node grants itself all slots, and self may be
+// nil.
+func New(db *store.DB, self *node.Node, log *slog.Logger) *Slots {
 	return &Slots{
-		db: db, readEpoch: epoch, log: log, now: time.Now, timeout: askTimeout, rest: shortRest,
+		db: db, node: self, log: log, now: time.Now, timeout: askTimeout, rest: shortRest,
 		connections: make(chan struct{}, maxConnections),
 		spare:       make(chan string, maxSpare),
 		pools:       map[string]*pool{},
@@ -146,7 +147,7 @@ func (s *Slots) renew() {
 	if s.db == nil {
 		return
 	}
-	epoch := s.readEpoch()
+	epoch := s.node.Epoch()
 	if epoch == s.epoch {
 		return
 	}

@@ -30,11 +30,9 @@ func (c *testClock) advance(d time.Duration) { c.ns.Add(int64(d)) }
 // testNode is the Slots of one node with a variable epoch.
 type testNode struct {
 	*Slots
-	db     *store.DB
-	epoch  atomic.Pointer[string]
-	epochs int
-	name   string
-	log    bytes.Buffer
+	db   *store.DB
+	node *node.Node
+	log  bytes.Buffer
 }
 
 // failer has the common methods of tests and properties.
@@ -46,30 +44,30 @@ type failer interface {
 
 func newTestNode(t failer, db *store.DB, clock *testClock, name string) *testNode {
 	t.Helper()
-	n := &testNode{db: db, name: name}
-	n.Slots = New(db, func() string { return *n.epoch.Load() }, slog.New(slog.NewTextHandler(&n.log, nil)))
+	self, err := node.Begin(context.Background(), node.Options{DB: db}, name+"-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &testNode{db: db, node: self}
+	n.Slots = New(db, self, slog.New(slog.NewTextHandler(&n.log, nil)))
 	n.now = clock.now
 	n.rest = 0
 	n.timeout = 20 * time.Second // the tests own time; those about the bound set it
-	n.begin(t)
 	return n
 }
 
 // begin begins a new epoch of the node.
 func (n *testNode) begin(t failer) {
 	t.Helper()
-	n.epochs++
-	epoch := fmt.Sprintf("%s-%d", n.name, n.epochs)
-	if err := node.Register(context.Background(), n.db, epoch); err != nil {
+	if err := n.node.Rejoin(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	n.epoch.Store(&epoch)
 }
 
 // die declares the node dead without its knowledge.
 func (n *testNode) die(t failer) {
 	t.Helper()
-	if dead, err := node.Fence(context.Background(), n.db, *n.epoch.Load(), 0); err != nil || !dead {
+	if dead, err := node.Fence(context.Background(), n.db, n.node.Epoch(), 0); err != nil || !dead {
 		t.Fatal(dead, err)
 	}
 }
@@ -78,7 +76,7 @@ func (n *testNode) die(t failer) {
 func (n *testNode) forgotten(t failer) {
 	t.Helper()
 	n.die(t)
-	if err := node.Remove(context.Background(), n.db, *n.epoch.Load()); err != nil {
+	if err := node.Remove(context.Background(), n.db, n.node.Epoch()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -353,7 +351,7 @@ func TestSlotsOfANewEpoch(t *testing.T) {
 			t.Error("the slots of calls that ended cannot be taken")
 		}
 		a.gives("l", 3)
-		if got := rowsOf(t, db, "l"); len(got) != 2 || got["a-2"].granted != 3 || got["b-1"].granted != 1 {
+		if got := rowsOf(t, db, "l"); len(got) != 2 || got[a.node.Epoch()].granted != 3 || got["b-1"].granted != 1 {
 			t.Errorf("rows %v", got)
 		}
 	})

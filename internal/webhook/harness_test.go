@@ -78,10 +78,11 @@ type testNode struct {
 // node registers a node of the world.
 func (in *world) node(epoch string, change ...func(*Options)) *testNode {
 	in.t.Helper()
-	if err := node.Register(context.Background(), in.db, epoch); err != nil {
+	self, err := node.Begin(context.Background(), node.Options{DB: in.db}, epoch)
+	if err != nil {
 		in.t.Fatal(err)
 	}
-	opts := Options{DB: in.db, Guard: egress.New(loopback), Retries: schedule, Epoch: func() string { return epoch }, Now: in.clock.read}
+	opts := Options{DB: in.db, Guard: egress.New(loopback), Retries: schedule, Node: self, Now: in.clock.read}
 	for _, c := range change {
 		c(&opts)
 	}

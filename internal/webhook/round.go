@@ -45,7 +45,7 @@ const never = 1 << 62
 func (w *Webhooks) runRound(ctx, sending context.Context) (time.Duration, error) {
 	w.running.Lock()
 	defer w.running.Unlock()
-	t := &round{w: w, startedAt: w.opts.Now(), epoch: w.opts.Epoch(), claiming: sending != nil}
+	t := &round{w: w, startedAt: w.opts.Now(), epoch: w.opts.Node.Epoch(), claiming: sending != nil}
 	t.finished = w.finishedAttempts()
 	s, err := t.readPending(ctx)
 	if err != nil {

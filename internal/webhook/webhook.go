@@ -26,6 +26,7 @@ import (
 	"tollgate/internal/egress"
 	"tollgate/internal/limit"
 	"tollgate/internal/loop"
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
@@ -41,8 +42,8 @@ type Options struct {
 	Retries []time.Duration
 	// Retention is the time for which log entries are kept. Zero means 30 days.
 	Retention time.Duration
-	// Epoch names the life of this node (node.Node). Leases of dead epochs are taken over.
-	Epoch func() string
+	// Node is this node; only Run needs it. Leases of dead epochs are taken over.
+	Node *node.Node
 	// Log gets the errors that need the operator. Nil discards them.
 	Log *slog.Logger
 	// Now is the clock of timestamps and waits. Nil means time.Now. The database's clock decides

@@ -172,7 +172,7 @@ func (m *month) readTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err error
 }
 
 func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
-	w.writable = c.Writable()
+	w.writable = c.Ledger.Writable()
 	c.refreshNow(v, "this node's report about its lines", c.Lines.Report)
 	err = v.View(func(tx *store.Tx) error {
 		for _, read := range []func() error{

@@ -1,7 +1,7 @@
 package operatorpages_test
 
 import (
-	"errors"
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -23,9 +23,11 @@ func TestIsAllWell(t *testing.T) {
 		b := s.Operator()
 		b.Get("/console/operator/lines") // refreshes this node's report
 		b.Get("/console/operator").Want(t, http.StatusOK, "All is well", "1 / 1", "running / seen in 24 h", "not run yet")
-		broken := s.Browser()
-		broken.Cookies = b.Cookies
-		broken.Handler = s.Console(func(o *console.Options) { o.Writable = func() error { return errors.New("disk full") } })
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Books.Beat(ctx); err == nil {
+			t.Fatal("a heartbeat with a canceled context was written")
+		}
 		s.Exec(`INSERT INTO webhook_receiver (id, account, failing, ready_ms) VALUES ('r', 'acct_x', 1, 0)`)
 		s.Exec(`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
 			VALUES ('dlv_1', 'acct_x', 'evt_1', 'image.failed', 'https://hooks.example/in', 'r', '', 0, 1)`)
@@ -33,7 +35,7 @@ func TestIsAllWell(t *testing.T) {
 			VALUES ('dlv_1', 'acct_x', 'r', 0, 2, 0, '', '', 0)`)
 		s.Exec(`INSERT INTO operator_audit (id, began_ms, ended_ms, name, fault, findings)
 			VALUES ('audit_1', 1, 2, 'ada', '', '{"ok":false,"checked":{},"differences":[{"what":"balance","recorded":"1","computed":"2"}]}')`)
-		broken.Get("/console/operator").Want(t, http.StatusOK, "3 things need you", "takes no writes", "disk full", "https://hooks.example/in",
+		b.Get("/console/operator").Want(t, http.StatusOK, "3 things need you", "takes no writes", "context canceled", "https://hooks.example/in",
 			"The books do not agree", "1 difference")
 		b.Get("/console/operator/find?q=evt_1").Want(t, http.StatusSeeOther, "acct_x?view=webhook")
 		b.Get("/console/operator/books").Want(t, http.StatusOK, "Differences", "balance")

@@ -28,6 +28,7 @@ import (
 	"tollgate/internal/console/ui"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
+	"tollgate/internal/ledger"
 	"tollgate/internal/media"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -53,14 +54,13 @@ type Options struct {
 	// Catalog is this node's catalog watcher. Providers are the adapters for a catalog's lines.
 	Catalog   *catalog.Watcher
 	Providers map[string]catalog.Provider
-	// Lines, Jobs, Webhooks, Audits and Media belong to this node.
+	// Ledger, Lines, Jobs, Webhooks, Audits and Media belong to this node.
+	Ledger   *ledger.Ledger
 	Lines    operator.LineControl
 	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks
 	Audits   *operator.Audits
 	Media    *media.Store
-	// Writable returns an error if this node cannot write to the database.
-	Writable func() error
 	// ServeAs serves an API request with a key of an account (api.Door).
 	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
 	// AdminToken allows signing in to the operators' pages. If AdminToken is not set, only users
