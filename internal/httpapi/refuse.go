@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/store/id"
 )
 
 // Abort logs the cause and closes the connection without a response, by a panic with
@@ -42,12 +41,6 @@ func (s *server) refuse(x *Exchange, err error) {
 		x.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	s.Refuse(x, f)
-}
-
-// Refuse answers a request before any handler, with an id of its own.
-func Refuse(w http.ResponseWriter, r *http.Request, f *fault.Error) {
-	setID(w.Header(), id.New(idPrefix))
-	write(w, r, f)
 }
 
 // write answers with an error in the shape of the path's family.

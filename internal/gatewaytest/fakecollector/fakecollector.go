@@ -1,8 +1,7 @@
 // Package fakecollector owns a fake collector of traces: a receiver of OTLP over HTTP, as strict as
 // the protocol.
 //
-// Invariants: a call without valid OTLP fails the test; spans are kept unchanged, except those of a
-// refused call.
+// Invariants: a call without valid OTLP fails the test; spans are kept unchanged.
 package fakecollector
 
 import (
@@ -40,8 +39,6 @@ type Collector struct {
 	spans    []Span
 	resource map[string]any
 	header   http.Header // of the last call
-	calls    int
-	refuse   int // status of answers; 0 accepts spans
 }
 
 // New starts a collector until the end of the test.
@@ -55,20 +52,6 @@ func New(t testing.TB) *Collector {
 
 // URL is the collector's base address.
 func (c *Collector) URL() string { return c.server.URL }
-
-// Refuse makes the collector answer with status from now on; 0 accepts spans.
-func (c *Collector) Refuse(status int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.refuse = status
-}
-
-// Calls is how often it was called.
-func (c *Collector) Calls() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calls
-}
 
 // Header returns the header of the last call.
 func (c *Collector) Header() http.Header {
@@ -104,12 +87,7 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls++
 	c.header = r.Header.Clone()
-	if c.refuse != 0 {
-		w.WriteHeader(c.refuse)
-		return
-	}
 	for _, from := range request.GetResourceSpans() {
 		c.resource = attributes(from.GetResource().GetAttributes())
 		for _, scope := range from.GetScopeSpans() {
