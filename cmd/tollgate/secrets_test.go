@@ -117,7 +117,7 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 	s.signal(syscall.SIGTERM)
 	code, log := s.wait()
 	for _, want := range []string{`"catalog: reloaded a line's secret" line=main`, `"catalog: reloaded a line's secret" line=second`,
-		`"catalog: a line keeps the secret that it had, which cannot be read again" line=main`} {
+		`"catalog: a line's secret cannot be read again, so the line keeps its previous secret" line=main`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log does not say %s: %s", want, log)
 		}

@@ -111,8 +111,8 @@ func TestExample(t *testing.T) {
 		got = append(got, w.String())
 	}
 	want := []string{
-		"models[1]: model brush-1 is open but no enabled line serves it",
-		"models[2]: model clip-1 is open but no enabled line serves it",
+		"models[1]: model brush-1 is open, but no enabled line serves it, so requests for it fail. Add a line, or change the model's state",
+		"models[2]: model clip-1 is open, but no enabled line serves it, so requests for it fail. Add a line, or change the model's state",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("warnings:\n%s", strings.Join(got, "\n"))
@@ -148,10 +148,10 @@ func TestWarningsOfMediaModels(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"kind: image, price: {1K: 0}, free_daily_requests: 5, params: [seed]": "",
-		"kind: image, price: {1K: 0, 2K: 1}, free_daily_requests: 5": "models[0].free_daily_requests: model a has a daily quota of " +
-			"free models and a price: its requests are counted and charged",
-		"kind: video, per_clip: {720p: 1}, params: [seed, ratio]": "models[0].params[1]: ratio is a field that submissions have anyway: it " +
-			"does not go to the line as it is",
+		"kind: image, price: {1K: 0, 2K: 1}, free_daily_requests: 5": "models[0].free_daily_requests: model a has a price too, so " +
+			"its requests count against the daily limit and are also charged. Remove one of the two",
+		"kind: video, per_clip: {720p: 1}, params: [seed, ratio]": "models[0].params[1]: ratio is a standard field of submissions, " +
+			"which the gateway translates for each provider. It has no effect in params: remove it",
 		"kind: image, price: {1K: 1}, params: [seed, quality]": "models[0].params[1]: quality changes what some providers charge, but not " +
 			"the price here. Set the price for its most expensive value, or remove it from params",
 	} {

@@ -29,7 +29,7 @@ func TestKeysOfFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		" {\n\"type\": \"x\"\n}\n": "", "": "the file " + file + " is empty on this node", " \n": "the file " + file +
 			" is empty on this node",
-		strings.Repeat("k", (64<<10)+1): "the file " + file + " has more than 65536 bytes, so it is no secret",
+		strings.Repeat("k", (64<<10)+1): "the file " + file + " has more than 65536 bytes, which is too long for a secret",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -133,11 +133,11 @@ func TestFaultsOfKeys(t *testing.T) {
 	t.Parallel()
 	for keys, want := range map[string]string{
 		`api_keys: []`: "lines[0].api_keys: must name at least one key",
-		`api_keys: ["${A}", "sk-literal"]`: "lines[0].api_keys[1]: must name a variable of the environment as ${NAME}, " +
-			"or a file as ${file:PATH}: a key itself is never stored",
+		`api_keys: ["${A}", "sk-literal"]`: "lines[0].api_keys[1]: must refer to an environment variable, ${NAME}, " +
+			"or to a file, ${file:PATH}. The catalog never contains a key itself",
 		`api_keys: ["${A}", "${A}"]`:                       "lines[0].api_keys[1]: is given twice",
-		`api_key: "${A}", api_keys: ["${B}"]`:              "lines[0].api_keys: cannot stand beside api_key: one of the two",
-		`api_keys: ["${A}"], options: {auth: host}`:        "lines[0].api_keys: has no meaning with these options",
+		`api_key: "${A}", api_keys: ["${B}"]`:              "lines[0].api_keys: cannot be combined with api_key: remove one of the two",
+		`api_keys: ["${A}"], options: {auth: host}`:        "lines[0].api_keys: cannot be combined with these options",
 		`api_keys: [` + strings.Repeat(`"${A}",`, 9) + `]`: "lines[0].api_keys: must not have more than 8 entries",
 	} {
 		_, _, err := Parse([]byte(cloudLine(keys)), testProviders())

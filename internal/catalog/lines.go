@@ -50,12 +50,13 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 	l := LineSpec{}
 	l.ID = t.required("id", 64, "")
 	if l.ID != "" && !lineID.MatchString(l.ID) {
-		t.fault("id", "must begin with a letter or digit and hold only letters, digits and . _ -")
+		t.fault("id", "must begin with a letter or digit and contain only letters, digits and . _ -")
 	}
 	l.Provider = t.required("provider", 64, ": one of "+join(slices.Sorted(maps.Keys(r.providers))))
 	provider, supported := r.providers[l.Provider]
 	if l.Provider != "" && !supported && !r.lenient {
-		t.fault("provider", "%s is not a provider of this version: one of %s", quote(l.Provider), join(slices.Sorted(maps.Keys(r.providers))))
+		t.fault("provider", "%s is not a provider of this version. The providers are %s", quote(l.Provider),
+			join(slices.Sorted(maps.Keys(r.providers))))
 	}
 	l.BaseURL = t.text("base_url", maxURL)
 	r.checkBaseURL(t, l.BaseURL, supported && provider.NeedsBaseURL && !r.lenient)
@@ -72,9 +73,9 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 	}
 	l.Forms = chosen(t, "forms", forms, what)
 	if t.emptyList("forms") {
-		t.fault("forms", "must name at least one form; leave it out for all that the provider has")
+		t.fault("forms", "must name at least one form. Leave the key out for all forms of the provider")
 	} else if t.get("forms") == nil && provider.NeedsForms && !r.lenient && chats(&l, known) {
-		t.fault("forms", "is required for chat models of provider %s, since it depends on the model which of %s they speak",
+		t.fault("forms", "is required for chat models of provider %s, because its models differ in their forms: one or more of %s",
 			l.Provider, join(provider.Forms))
 	}
 	l.Priority = int(t.count("priority", 0, maxRank, defaultPriority))
@@ -112,7 +113,7 @@ func chats(l *LineSpec, known map[string]*Model) bool {
 
 // noReference is the message for a key in place of a reference. It does not repeat the value, which
 // is probably a secret.
-const noReference = "must name a variable of the environment as ${NAME}, or a file as ${file:PATH}: a key itself is never stored"
+const noReference = "must refer to an environment variable, ${NAME}, or to a file, ${file:PATH}. The catalog never contains a key itself"
 
 // keys reads the references of a line's keys, in the order of use.
 func (r *reader) keys(t *table) []string {
@@ -125,7 +126,7 @@ func (r *reader) keys(t *table) []string {
 	})
 	switch {
 	case t.get("api_keys") != nil && t.get("api_key") != nil:
-		t.fault("api_keys", "cannot stand beside api_key: one of the two")
+		t.fault("api_keys", "cannot be combined with api_key: remove one of the two")
 	case t.emptyList("api_keys"):
 		t.fault("api_keys", "must name at least one key")
 	}
@@ -142,9 +143,9 @@ func (r *reader) checkKey(t *table, l *LineSpec, provider Provider, supported bo
 	switch {
 	case !supported || r.lenient:
 	case !hasKey && provider.keyed(l.Options):
-		t.fault("api_key", "is required for provider %s: the name of a variable, ${NAME}, or of a file, ${file:PATH}", l.Provider)
+		t.fault("api_key", "is required for provider %s: a reference to an environment variable, ${NAME}, or to a file, ${file:PATH}", l.Provider)
 	case hasKey && provider.NeedsKey && !provider.keyed(l.Options):
-		t.fault(name, "has no meaning with these options: the line gets its credential in another way")
+		t.fault(name, "cannot be combined with these options, which already determine the credential of the line: remove one of the two")
 	}
 }
 
@@ -156,7 +157,7 @@ func (r *reader) limitField(t *table) LimitField {
 	case t.get("limit_field") == nil:
 		return ""
 	case r.lenient && !slices.Contains(known, LimitField(t.text("limit_field", 64))):
-		r.leaveOut(t.at("limit_field"), "is not known to this version and was left out")
+		r.leaveOut(t.at("limit_field"), "is unknown to this version of the gateway and was left out")
 		return ""
 	}
 	return choice(t, "limit_field", "", known...)
@@ -167,11 +168,11 @@ func (r *reader) passed(t *table) []string {
 	return t.words("pass", maxList, func(path string, n *tree.Value) bool {
 		switch name := n.Text; {
 		case name != PassAll && !fieldName.MatchString(name):
-			r.fault(path, n, `is not the name of a field, and not "*" for all fields`)
+			r.fault(path, n, `must be the name of a field, or "*" for all fields`)
 		case isOwned(name):
-			r.unknown(path, n, "is a field that the gateway itself decides")
+			r.unknown(path, n, "is a field that only the gateway sets")
 		case isRefused(name):
-			r.unknown(path, n, "is a field that no line gets: what it refers to at the provider belongs to all users of the account")
+			r.unknown(path, n, "is a field that the gateway never sends: it refers to data at the provider that all your customers would share")
 		default:
 			return true
 		}
@@ -203,7 +204,7 @@ func isRefused(name string) bool {
 func (r *reader) checkBaseURL(t *table, raw string, needed bool) {
 	if t.get("base_url") == nil {
 		if needed {
-			t.fault("base_url", "is required for this provider: the address that its paths are appended to")
+			t.fault("base_url", "is required for this provider: the address of its API, to which the gateway appends the paths")
 		}
 		return
 	}
@@ -212,9 +213,9 @@ func (r *reader) checkBaseURL(t *table, raw string, needed bool) {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
 		t.fault("base_url", "must be an http or https address such as https://api.example.com/v1")
 	case u.User != nil:
-		t.fault("base_url", "must not hold a user or password: use api_key")
+		t.fault("base_url", "must not contain a user or password: use api_key")
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		t.fault("base_url", "must not have a query or fragment: paths are appended to it")
+		t.fault("base_url", "must not have a query or fragment, because the gateway appends paths to it")
 	case u.Port() != "":
 		if port, err := strconv.Atoi(u.Port()); err != nil || port < 1 || port > 65535 {
 			t.fault("base_url", "must have a port from 1 to 65535")
@@ -228,7 +229,7 @@ func (r *reader) lineModels(t *table, name string, provider Provider, supported 
 	out := map[string]string{}
 	n := t.get("models")
 	if n == nil || (n.Kind == tree.TableKind && len(n.Fields) == 0) {
-		t.fault("models", "is required: which models the line serves, as {our id: the provider's id}")
+		t.fault("models", "is required: the models of the line, as {id in this catalog: id at the provider}")
 		return out
 	}
 	models := r.table(t.at("models"), n)
@@ -247,10 +248,10 @@ func (r *reader) lineModels(t *table, name string, provider Provider, supported 
 				if r.lenient || m.Kind == "" { // a missing kind is reported at the model
 					return
 				}
-				r.fault(path, value, "is a model of kind %s, which provider %s does not serve", m.Kind, name)
+				r.fault(path, value, "is a model of kind %s, which provider %s does not support", m.Kind, name)
 			}
 		case r.lenient:
-			r.leaveOut(path, "serves a model that this version left out")
+			r.leaveOut(path, "belongs to a model that was left out, so it was left out too")
 			return
 		case !named:
 			r.fault(path, value, "is not a model of this catalog")
@@ -292,7 +293,7 @@ func (r *reader) options(t *table, provider Provider, supported bool) map[string
 	}
 	if supported && !r.lenient {
 		if provider.CheckOptions == nil {
-			t.fault("options", "provider has none")
+			t.fault("options", "must be left out, because the provider has no options")
 		} else if err := provider.CheckOptions(out); err != nil {
 			r.optionFault(t, n, err.Error())
 		}

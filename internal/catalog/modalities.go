@@ -87,7 +87,7 @@ func (r *reader) modalityRates(path string, n *tree.Value) (v ModalityRates) {
 		}
 	}
 	if len(n.Fields) == 0 {
-		r.fault(path, n, "must name the price of input, of output or of both")
+		r.fault(path, n, "must have a price for input, for output, or for both")
 	}
 	t.close()
 	return v

@@ -53,13 +53,14 @@ func (r *reader) document(root *tree.Value) *Document {
 	served := r.lines(t, doc, models, firstAt)
 	for _, m := range doc.Models {
 		if m.State == StateOpen && !served[m.ID] {
-			r.warn(firstAt[m.ID], "model %s is open but no enabled line serves it", m.ID)
+			r.warn(firstAt[m.ID], "model %s is open, but no enabled line serves it, so requests for it fail. "+
+				"Add a line, or change the model's state", m.ID)
 		}
 	}
 	for _, m := range doc.Models {
 		if m.Speaks(wire.FormMessages) && m.Price.CacheWrite > m.Price.Input && m.Price.CacheWrite1h == m.Price.CacheWrite {
-			r.warn(firstAt[m.ID]+".price", "cache writes for an hour (`ttl: 1h`) cost as much as those for five minutes. "+
-				"Anthropic takes twice the input price for an hour: set cache_write_1h")
+			r.warn(firstAt[m.ID]+".price", "cache writes for an hour (`ttl: 1h`) have the price of writes for five minutes. "+
+				"Anthropic charges twice the input price for an hour: set cache_write_1h")
 		}
 	}
 	r.warnings = append(r.warnings, doc.BelowCost()...)
@@ -76,18 +77,18 @@ func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 	m := Model{}
 	m.ID = t.required("id", 128, ": the name that users send as model")
 	if m.ID != "" && !modelID.MatchString(m.ID) {
-		t.fault("id", "must begin with a letter or digit and hold only letters, digits and . _ : / @ + -")
+		t.fault("id", "must begin with a letter or digit and contain only letters, digits and . _ : / @ + -")
 		m.ID = ""
 	}
 	if r.lenient && !slices.Contains([]string{"chat", "image", "video"}, t.text("kind", 64)) {
-		r.leaveOut(path, "is of a kind that this version does not know and was left out")
+		r.leaveOut(path, "has a kind unknown to this version of the gateway, so the model was left out")
 		return Model{}, false
 	}
 	m.Kind = choice(t, "kind", "", KindChat, KindImage, KindVideo)
 	m.OwnedBy = t.text("owned_by", 64)
 	states := []ModelState{StateOpen, StateComingSoon, StateMaintenance, StateRetired}
 	if r.lenient && !slices.Contains(append(states, ""), ModelState(t.text("state", 64))) {
-		r.leaveOut(t.at("state"), "is not known to this version: the model is under maintenance here")
+		r.leaveOut(t.at("state"), "is unknown to this version of the gateway, so the model is under maintenance here")
 		m.State = StateMaintenance
 	} else {
 		m.State = choice(t, "state", StateOpen, states...)
@@ -136,8 +137,8 @@ func (r *reader) chatModel(t *table, m *Model) {
 		to  *int64
 		why string
 	}{
-		{"context_window", &m.ContextWindow, "the largest prompt, in tokens: the hold is bounded by it"},
-		{"max_output_tokens", &m.MaxOutputTokens, "the longest answer, in tokens: the hold assumes it"},
+		{"context_window", &m.ContextWindow, "the largest prompt in tokens, which limits the hold"},
+		{"max_output_tokens", &m.MaxOutputTokens, "the longest answer in tokens, which the hold assumes"},
 	} {
 		if t.get(f.key) == nil {
 			t.fault(f.key, "is required for chat models: %s", f.why)
@@ -151,7 +152,7 @@ func (r *reader) chatModel(t *table, m *Model) {
 	m.MaxImageTokens = t.count("max_image_tokens", 1, maxTokens, DefaultMaxImageTokens)
 	n := t.get("price")
 	if n == nil {
-		t.fault("price", "is required: nothing runs without a price (a free model has {input: 0, output: 0})")
+		t.fault("price", "is required, because nothing runs without a price. For a free model, write {input: 0, output: 0}")
 		return
 	}
 	m.Price = r.chatPrice(t.at("price"), n)
@@ -162,7 +163,8 @@ func (r *reader) chatModel(t *table, m *Model) {
 
 // warnPricedQuota warns of a quota of free models on a model with a price.
 func (r *reader) warnPricedQuota(t *table, m *Model) {
-	r.warn(t.at("free_daily_requests"), "model %s has a daily quota of free models and a price: its requests are counted and charged", m.ID)
+	r.warn(t.at("free_daily_requests"), "model %s has a price too, so its requests count against the daily limit and are also charged. "+
+		"Remove one of the two", m.ID)
 }
 
 // chatPrice reads prices per million tokens.
@@ -180,9 +182,9 @@ func (r *reader) chatPrice(path string, n *tree.Value) ChatPrice {
 		}
 		a := Above{PromptTokens: at.count("prompt_tokens", 1, maxTokens, 0)}
 		if at.get("prompt_tokens") == nil {
-			at.fault("prompt_tokens", "is required: the prices are those of longer prompts")
+			at.fault("prompt_tokens", "is required: the prices of this entry apply to longer prompts")
 		} else if a.PromptTokens > 0 && a.PromptTokens <= before {
-			at.fault("prompt_tokens", "must be larger than that of the entry before, %d", before)
+			at.fault("prompt_tokens", "must be larger than in the previous entry, %d", before)
 		}
 		before = max(before, a.PromptTokens)
 		a.Rates = at.rates(&p.Rates)
@@ -248,7 +250,7 @@ func (t *table) factors() map[string]map[string]money.Factor {
 		out[name] = map[string]money.Factor{}
 		values.each(maxFactors, func(word, path string, value *tree.Value) {
 			if !valueName.MatchString(word) {
-				t.reader.fault(path, value, "is not the value of a request field")
+				t.reader.fault(path, value, "is not a valid value of a request field")
 			} else if f, ok := exact(t.reader, path, value, money.ParseFactor); ok {
 				out[name][word] = f
 			}
@@ -267,10 +269,10 @@ func (r *reader) mediaModel(t *table, m *Model) {
 	case KindVideo:
 		m.Durations = r.durations(t)
 		if price != nil && clips != nil {
-			t.fault("per_clip", "must not stand beside price: a clip is priced as a whole or by the second")
+			t.fault("per_clip", "cannot be combined with price: per_clip is the price of a clip, price the price of a second")
 		}
 		if clips == nil && t.get("durations") == nil {
-			t.fault("durations", "is required where video is priced by the second: a list of seconds or {min, max}")
+			t.fault("durations", "is required if a video is priced per second: a list of seconds, or {min, max}")
 		}
 	}
 	key := "price"
@@ -278,7 +280,7 @@ func (r *reader) mediaModel(t *table, m *Model) {
 		key, price, m.PerClip = "per_clip", clips, true
 	}
 	if price == nil {
-		t.fault("price", "is required: nothing runs without a price")
+		t.fault("price", "is required, because nothing runs without a price")
 	} else {
 		m.Tiers = r.tiers(t.at(key), price)
 	}
@@ -290,7 +292,8 @@ func (r *reader) mediaModel(t *table, m *Model) {
 	}
 	for i, name := range m.Params {
 		if jobrequest.OwnsParam(name) {
-			r.warn(fmt.Sprintf("%s[%d]", t.at("params"), i), "%s is a field that submissions have anyway: it does not go to the line as it is", name)
+			r.warn(fmt.Sprintf("%s[%d]", t.at("params"), i), "%s is a standard field of submissions, "+
+				"which the gateway translates for each provider. It has no effect in params: remove it", name)
 		}
 		if slices.Contains(pricedParams, name) {
 			r.warn(fmt.Sprintf("%s[%d]", t.at("params"), i),
@@ -316,7 +319,7 @@ var pricedParams = []string{
 func (r *reader) vocabulary(t *table, m *Model) {
 	m.Roles = oneOf(t, "roles", jobrequest.Roles())
 	if len(m.Roles) > 0 && m.MaxReferences == 0 {
-		t.fault("roles", "are those of references, of which the model takes none: set max_references")
+		t.fault("roles", "have no effect, because the model accepts no references: set max_references too")
 	}
 	if t.get("audio") != nil {
 		m.Audio = choice(t, "audio", SoundOptional, SoundOn, SoundOff, SoundOptional)
@@ -333,7 +336,7 @@ func (r *reader) tiers(path string, n *tree.Value) (tiers Tiers) {
 		return nil
 	}
 	if len(n.Fields) == 0 {
-		r.fault(path, n, "must price at least one resolution tier")
+		r.fault(path, n, "must have the price of at least one resolution tier")
 	}
 	t.prices(maxTiers, tierName, "a resolution tier: tiers are written like 1K or 720p", func(name string, price money.Price) {
 		tiers = append(tiers, Tier{name, price})

@@ -54,14 +54,14 @@ func (r *reader) headers(t *table, provider Provider) map[string]string {
 		case twice:
 			r.fault(path, value, "is given twice")
 		case slices.Contains(ownHeaders(), key) || slices.Contains(provider.KeyHeaders, key):
-			r.fault(path, value, "is a header that the gateway writes itself; a credential is the line's api_key")
+			r.fault(path, value, "is a header that the gateway writes itself. Use api_key for a credential")
 		case isEmpty(value):
 			r.fault(path, value, "must not be empty")
 		case strings.Contains(rest, "${") && !r.lenient:
-			r.fault(path, value, "must name a variable of the environment as ${NAME} or a file as ${file:PATH}")
+			r.fault(path, value, "must refer to an environment variable, ${NAME}, or to a file, ${file:PATH}")
 		case rest == text && slices.Contains(secretHeaders(), key) && text != "":
-			r.fault(path, value, "must name a variable of the environment as ${NAME} or a file as ${file:PATH}: "+
-				"a credential itself is never stored")
+			r.fault(path, value, "must refer to an environment variable, ${NAME}, or to a file, ${file:PATH}. "+
+				"The catalog never contains a credential itself")
 		case text != "":
 			out[key] = text
 		}
@@ -84,7 +84,7 @@ func resolveHeaders(headers map[string]string, lookup func(string) (string, bool
 		})
 		header[name] = []string{value}
 		if out == "" && strings.Contains(reference.ReplaceAllString(headers[name], ""), "${") {
-			out = fmt.Sprintf("header %s: its value is written in a way that this version does not know", name)
+			out = fmt.Sprintf("header %s: its value has a format unknown to this version of the gateway", name)
 		}
 	}
 	return header, secrets, out
@@ -100,7 +100,7 @@ func headerPart(name string, lookup func(string) (string, bool)) (value, why str
 		if path, isFile := strings.CutPrefix(name, "file:"); isFile {
 			what = "the file " + path
 		}
-		return "", what + " holds what no header can"
+		return "", what + " has characters that a header cannot have, or is too long"
 	}
 	return value, why
 }
@@ -120,7 +120,7 @@ func (r *reader) fixed(t *table, l *LineSpec, provider Provider, known map[strin
 		switch {
 		case !r.overridable(name, path, value, own...):
 		case value.Kind == tree.NullKind:
-			r.fault(path, value, "must not be null: a field that is never sent stands in omit")
+			r.fault(path, value, "must not be null. List a field in omit to never send it")
 		case r.fits(name, path, value, l, provider, known, false):
 			out[name] = r.free(path, value)
 		}
@@ -139,7 +139,7 @@ func (r *reader) overridable(name, path string, at *tree.Value, others ...string
 	case !slices.ContainsFunc(wire.OwnFields(), isOwn) && !slices.ContainsFunc(others, isOwn):
 		return true
 	default:
-		r.unknown(path, at, "is a field that the gateway itself decides")
+		r.unknown(path, at, "is a field that only the gateway sets")
 	}
 	return false
 }
@@ -173,11 +173,11 @@ func (r *reader) omitted(t *table, l *LineSpec, provider Provider, known map[str
 			return false
 		}
 		if _, fixed := l.Set[name]; fixed {
-			r.fault(path, n, "stands in set too")
+			r.fault(path, n, "is also in set: remove it from one of the two")
 			return false
 		}
 		if strings.EqualFold(name, "store") && responses {
-			r.fault(path, n, "must be sent on lines that speak responses: providers keep answers otherwise")
+			r.fault(path, n, "must not be omitted on lines with the form responses, because the provider would store the answers")
 			return false
 		}
 		return r.fits(name, path, n, l, provider, known, true)

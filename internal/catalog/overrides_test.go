@@ -44,7 +44,7 @@ func TestHeadersAreResolvedOnEachNode(t *testing.T) {
 	for headers, out := range map[string]string{
 		`{x-a: "${MISSING}"}`:                  "header X-A: the variable MISSING is not set on this node",
 		`{x-a: "${file:/nowhere/to/be/read}"}`: "header X-A: the file /nowhere/to/be/read cannot be read on this node",
-		`{x-a: "${ODD}"}`:                      "header X-A: the variable ODD holds what no header can",
+		`{x-a: "${ODD}"}`:                      "header X-A: the variable ODD has characters that a header cannot have, or is too long",
 	} {
 		l := overridden(t, base+"headers: "+headers, map[string]string{"ODD": "a\r\nX-B: c"})
 		if l.Out != out {

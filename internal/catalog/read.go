@@ -103,7 +103,7 @@ func (r *reader) leaveOut(path, message string) {
 // revision, in which it is left out.
 func (r *reader) unknown(path string, n *tree.Value, format string, args ...any) {
 	if r.lenient {
-		r.leaveOut(path, "is not known to this version and was left out")
+		r.leaveOut(path, "is unknown to this version of the gateway and was left out")
 	} else {
 		r.fault(path, n, format, args...)
 	}
@@ -264,7 +264,7 @@ func (r *reader) textAt(path string, n *tree.Value, limit int) string {
 		return ""
 	}
 	if strings.ContainsFunc(s, unicode.IsControl) {
-		r.fault(path, n, "must not hold control characters")
+		r.fault(path, n, "must not contain control characters")
 		return ""
 	}
 	return s
@@ -346,7 +346,7 @@ func (t *table) duration(key string) time.Duration {
 	case err != nil:
 		t.fault(key, "must be a duration such as 60s, 2m or 1h30m")
 	case d <= 0:
-		t.fault(key, "must be longer than nothing")
+		t.fault(key, "must be longer than zero")
 	case d > maxTimeout:
 		t.fault(key, "must not be longer than %s", spell(maxTimeout))
 	default:

@@ -228,7 +228,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 	l := &Line{LineSpec: spec, secret: func() secrets { return secrets{} }}
 	provider, ok := providers[spec.Provider]
 	if !ok {
-		l.Out = fmt.Sprintf("provider %s is not known to this version", spec.Provider)
+		l.Out = fmt.Sprintf("provider %s is unknown to this version of the gateway", spec.Provider)
 		return l
 	}
 	l.BaseURL = cmp.Or(l.BaseURL, provider.DefaultBaseURL)
@@ -303,8 +303,10 @@ func Unusable(doc *Document, providers map[string]Provider, lookup func(string) 
 		}
 	}
 	if open := NewSnapshot(0, doc, providers, lookup).OpenSandbox(); len(open) > 0 {
-		warnings = append(warnings, Warning{"models", fmt.Sprintf("sandbox models (%d, such as %s) stay open beside real lines, "+
-			"for test accounts and keys that name them: to switch them off, set their state to retired or remove them", len(open), open[0])})
+		warnings = append(warnings, Warning{"models", fmt.Sprintf("sandbox models (%d, such as %s) are still open, "+
+			"although the catalog has real lines. "+
+			"Test accounts, and keys with these models among their allowed models, can use them. To switch them off, "+
+			"set their state to retired or remove them", len(open), open[0])})
 	}
 	return warnings
 }
@@ -360,7 +362,7 @@ func (s *Snapshot) CheckRouting(m *Model, form wire.Form, routing []string) erro
 		}
 	}
 	return fault.At(fault.InvalidRequest, at,
-		"Model %s is not offered with `%s`, which chooses what has no price here. Leave it out.", m.ID, at)
+		"Model %s is not offered with `%s`, because its choice has no price here. Leave `%s` out.", m.ID, at, at)
 }
 
 // NobodyTakes returns the first field left out by every line of the model, or "". extra are the

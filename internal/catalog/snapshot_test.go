@@ -221,7 +221,7 @@ func TestSnapshotsOfAnotherVersionsDocument(t *testing.T) {
 		t.Error("a model of an unknown kind is served")
 	}
 	lines := s.Lines("a")
-	if len(lines) != 2 || lines[0].Out != "provider newcomer is not known to this version" || lines[1].Out != "" ||
+	if len(lines) != 2 || lines[0].Out != "provider newcomer is unknown to this version of the gateway" || lines[1].Out != "" ||
 		!lines[1].Speaks(wire.FormChat) {
 		t.Errorf("lines: %+v", lines)
 	}

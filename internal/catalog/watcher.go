@@ -126,7 +126,8 @@ func (w *Watcher) Reread() {
 	}
 	s, changed, lost := w.Current().reread(w.opts.Providers, w.opts.Lookup)
 	for _, l := range lost {
-		w.opts.Log.Warn("catalog: a line keeps the secret that it had, which cannot be read again", "line", l.Path, "reason", l.Message)
+		w.opts.Log.Warn("catalog: a line's secret cannot be read again, so the line keeps its previous secret", "line", l.Path, "reason",
+			l.Message)
 	}
 	if len(changed) > 0 {
 		w.current.Store(s)
@@ -171,7 +172,8 @@ func (w *Watcher) Refresh(ctx context.Context) error {
 	}
 	if err != nil {
 		w.refused = head
-		w.opts.Log.Error("catalog: the newest revision cannot be loaded, the former one stays", "revision", head, "serving", have, "error", err)
+		w.opts.Log.Error("catalog: the newest revision cannot be loaded, so this node keeps the previous one", "revision", head, "serving",
+			have, "error", err)
 		return nil
 	}
 	s := NewSnapshot(head, doc, w.opts.Providers, w.opts.Lookup)
@@ -187,7 +189,7 @@ func (w *Watcher) Refresh(ctx context.Context) error {
 		}
 		for _, k := range l.Keys() {
 			if l.Enabled && k.Why != "" {
-				w.opts.Log.Warn("catalog: a line goes without one of its keys on this node", "line", l.ID, "reason", k.Why)
+				w.opts.Log.Warn("catalog: a line does not use one of its keys on this node", "line", l.ID, "reason", k.Why)
 			}
 		}
 	}

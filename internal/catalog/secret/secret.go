@@ -49,7 +49,7 @@ func Resolve(name string, lookup func(string) (string, bool)) (value, why string
 	case err != nil:
 		return "", fmt.Sprintf("the file %s cannot be read on this node", path)
 	case len(raw) > maxFile:
-		return "", fmt.Sprintf("the file %s has more than %d bytes, so it is no secret", path, maxFile)
+		return "", fmt.Sprintf("the file %s has more than %d bytes, which is too long for a secret", path, maxFile)
 	case value == "":
 		return "", fmt.Sprintf("the file %s is empty on this node", path)
 	}

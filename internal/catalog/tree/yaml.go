@@ -50,7 +50,7 @@ func readYAML(raw []byte) (n *Value, err error) {
 		}
 	}
 	if n == nil {
-		return nil, &SyntaxError{Message: "is empty: it must hold models and lines"}
+		return nil, &SyntaxError{Message: "is empty: a catalog must have the keys models and lines"}
 	}
 	return n, nil
 }
@@ -114,7 +114,7 @@ func (r *yamlReader) value(a ast.Node, depth int) (*Value, error) {
 		return nil, unreadable(at, "is nested deeper than %d levels", maxDepth)
 	}
 	if r.nodes++; r.nodes > maxNodes {
-		return nil, unreadable(at, "holds more than %d values", maxNodes)
+		return nil, unreadable(at, "has more than %d values", maxNodes)
 	}
 	n := &Value{At: at, size: 1}
 	switch v := a.(type) {
@@ -152,7 +152,7 @@ func (r *yamlReader) value(a ast.Node, depth int) (*Value, error) {
 	case *ast.AliasNode:
 		return r.alias(v)
 	default:
-		return nil, unreadable(at, "holds YAML that a catalog does not use (%s)", a.Type())
+		return nil, unreadable(at, "contains YAML that a catalog does not support (%s)", a.Type())
 	}
 	return n, nil
 }
@@ -162,10 +162,10 @@ func (r *yamlReader) alias(v *ast.AliasNode) (*Value, error) {
 	name := v.Value.GetToken().Value
 	target, ok := r.anchors[name]
 	if !ok {
-		return nil, unreadable(position(v), "names the anchor %q, which does not stand before it", name)
+		return nil, unreadable(position(v), "refers to the anchor %q, but no earlier value has this anchor", name)
 	}
 	if r.nodes += target.size; r.nodes > maxNodes {
-		return nil, unreadable(position(v), "holds more than %d values", maxNodes)
+		return nil, unreadable(position(v), "has more than %d values", maxNodes)
 	}
 	return target, nil
 }
@@ -224,13 +224,13 @@ func mergeable(value *Value) ([]Field, error) {
 		var all []Field
 		for _, item := range value.Items {
 			if item.Kind != TableKind {
-				return nil, unreadable(item.At, "<< takes mappings only")
+				return nil, unreadable(item.At, "<< accepts mappings only")
 			}
 			all = append(all, item.Fields...)
 		}
 		return all, nil
 	}
-	return nil, unreadable(value.At, "<< takes a mapping or a list of mappings")
+	return nil, unreadable(value.At, "<< accepts a mapping or a list of mappings only")
 }
 
 // key returns the text of a mapping's key. The key must be a scalar.
@@ -245,5 +245,5 @@ func (r *yamlReader) key(k ast.MapKeyNode) (string, error) {
 			return r.key(inner)
 		}
 	}
-	return "", unreadable(position(k), "a key must be a plain text, not %s", k.Type())
+	return "", unreadable(position(k), "a key must be plain text, not %s", k.Type())
 }

@@ -130,7 +130,7 @@ func TestKey(t *testing.T) {
 func TestClientSecret(t *testing.T) {
 	t.Parallel()
 	l := open(t, "entra-secret-0123456789", map[string]any{"auth": "client_secret", "tenant": "a-tenant", "client_id": "a-client"})
-	if n := len(l.tokens.Asked()); n != 0 {
+	if n := len(l.tokens.Forms()); n != 0 {
 		t.Errorf("%d tokens before a call", n)
 	}
 	for _, form := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormChat} {
@@ -138,7 +138,7 @@ func TestClientSecret(t *testing.T) {
 			t.Errorf("%s: %v", form, err)
 		}
 	}
-	requests := l.tokens.Asked()
+	requests := l.tokens.Forms()
 	if len(requests) != 1 || requests[0].Get("client_id") != "a-client" || requests[0].Get("client_secret") != "entra-secret-0123456789" ||
 		requests[0].Get("grant_type") != "client_credentials" || !strings.Contains(requests[0].Get("scope"),
 		"https://cognitiveservices.azure.com/.default") {
@@ -163,7 +163,7 @@ func TestWorkloadIdentity(t *testing.T) {
 	if err := l.ask(t, wire.FormChat); err != nil {
 		t.Fatal(err)
 	}
-	if request := l.tokens.Asked()[0]; request.Get("client_assertion") != "assertion-of-the-cluster" ||
+	if request := l.tokens.Forms()[0]; request.Get("client_assertion") != "assertion-of-the-cluster" ||
 		!strings.Contains(request.Get("scope"), "https://ai.azure.com/.default") {
 		t.Errorf("request %v", request)
 	}
@@ -179,7 +179,7 @@ func TestManagedIdentity(t *testing.T) {
 	if err := l.ask(t, wire.FormChat); err != nil {
 		t.Fatal(err)
 	}
-	if requests := host.Asked(); len(requests) != 1 || requests[0].Get("resource") != "https://cognitiveservices.azure.com" ||
+	if requests := host.Forms(); len(requests) != 1 || requests[0].Get("resource") != "https://cognitiveservices.azure.com" ||
 		requests[0].Get("client_id") != "11111111-2222-3333-4444-555555555555" {
 		t.Errorf("requests %v", requests)
 	}
@@ -267,10 +267,10 @@ func TestOptions(t *testing.T) {
 		"auth: must be one of":        {"auth": "password"},
 		"tenant: is required":         {"auth": "client_secret", "client_id": "x"},
 		"client_id: is required":      {"auth": "client_secret", "tenant": "x"},
-		"tenant: must hold only":      {"auth": "client_secret", "tenant": "a/b", "client_id": "x"},
+		"tenant: must contain only":      {"auth": "client_secret", "tenant": "a/b", "client_id": "x"},
 		"authority: must be an https": {"authority": "http://login.example"},
-		"scope: must be a text":       {"scope": int64(3)},
-		"api_version: unknown option: provider azure takes auth, authority, client_id, scope, tenant, token_file": {"api_version": "v1"},
+		"scope: must be text":         {"scope": int64(3)},
+		"api_version: unknown option. The options of provider azure are auth, authority, client_id, scope, tenant": {"api_version": "v1"},
 	})
 	for name, keyless := range map[string]bool{"api_key": false, "client_secret": false, "workload_identity": true,
 		"managed_identity": true} {

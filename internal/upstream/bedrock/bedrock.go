@@ -57,7 +57,7 @@ func checkOptions(options map[string]any) error {
 	case auth(options) == authSigV4 && options["region"] == nil:
 		return fmt.Errorf("region: is required with auth %s", authSigV4)
 	case options["access_key_id"] != nil && options["profile"] != nil:
-		return fmt.Errorf("profile: has no meaning beside access_key_id")
+		return fmt.Errorf("profile: cannot be combined with access_key_id: remove one of the two")
 	}
 	return nil
 }

@@ -222,9 +222,9 @@ func TestOptions(t *testing.T) {
 	conformance.CheckInvalidOptions(t, info, map[string]map[string]any{
 		"auth: must be one of api_key, sigv4": {"auth": "iam"},
 		"region: is required":                 {"auth": "sigv4"},
-		"region: must hold only":              {"region": "us/east"},
-		"profile: has no meaning":             {"profile": "a", "access_key_id": "b"},
-		"key: unknown option: provider bedrock takes access_key_id, auth, profile, region, service": {"key": "v1"},
+		"region: must contain only":           {"region": "us/east"},
+		"profile: cannot be combined":         {"profile": "a", "access_key_id": "b"},
+		"key: unknown option. The options of provider bedrock are access_key_id, auth, profile, region, service": {"key": "v1"},
 	})
 	if info.Keyless(map[string]any{"auth": "sigv4", "access_key_id": "a"}) || !info.Keyless(map[string]any{"auth": "sigv4"}) ||
 		info.Keyless(nil) {

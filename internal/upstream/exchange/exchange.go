@@ -123,7 +123,7 @@ func port(u *url.URL) string {
 func NoOptions(provider string) func(options map[string]any) error {
 	return func(options map[string]any) error {
 		for name := range options {
-			return fmt.Errorf("%s: unknown option: provider %s takes none", name, provider)
+			return fmt.Errorf("%s: unknown option. Provider %s has no options", name, provider)
 		}
 		return nil
 	}

@@ -14,11 +14,12 @@ func Texts(options map[string]any, provider string, allowed map[string]func(stri
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		check, known := allowed[name]
 		if !known {
-			return fmt.Errorf("%s: unknown option: provider %s takes %s", name, provider, strings.Join(slices.Sorted(maps.Keys(allowed)), ", "))
+			return fmt.Errorf("%s: unknown option. The options of provider %s are %s", name, provider,
+				strings.Join(slices.Sorted(maps.Keys(allowed)), ", "))
 		}
 		value, ok := options[name].(string)
 		if !ok || value == "" {
-			return fmt.Errorf("%s: must be a text", name)
+			return fmt.Errorf("%s: must be text, and must not be empty", name)
 		}
 		if check == nil {
 			continue
@@ -30,12 +31,12 @@ func Texts(options map[string]any, provider string, allowed map[string]func(stri
 	return nil
 }
 
-// Text returns an option checked by Texts, or otherwise if the option is missing.
-func Text(options map[string]any, name, otherwise string) string {
+// Text returns an option checked by Texts, or fallback if the option is missing.
+func Text(options map[string]any, name, fallback string) string {
 	if value, ok := options[name].(string); ok && value != "" {
 		return value
 	}
-	return otherwise
+	return fallback
 }
 
 // OneOf is a check for Texts.
@@ -51,7 +52,7 @@ func OneOf(values ...string) func(string) error {
 // Word is a check for Texts of a value for use in an address or a host name.
 func Word(value string) error {
 	if !Safe(value, "-_.:") {
-		return fmt.Errorf("must hold only letters, digits, : . _ and -, and not only dots")
+		return fmt.Errorf("must contain only letters, digits, : . _ and -, and not only dots")
 	}
 	return nil
 }

@@ -172,7 +172,7 @@ func read(raw map[string]any, ofLine bool) (o options, err error) {
 				err = errors.New("id: only allowed inside models")
 			}
 		default:
-			err = fmt.Errorf("%s: unknown option: use fields, size, duration, values, input, references or models", name)
+			err = fmt.Errorf("%s: unknown option. The options are fields, size, duration, values, input, references or models", name)
 		}
 		if err != nil {
 			return options{}, err

@@ -76,7 +76,7 @@ func checkOptions(options map[string]any) error {
 	case auth(options) != authKey && options["project"] == nil:
 		return fmt.Errorf("project: is required with auth %s", auth(options))
 	case options["location"] != nil && options["project"] == nil:
-		return errors.New("location: needs a project beside it; a key alone reaches the global address")
+		return errors.New("location: requires the option project too, because an API key alone only works at the global address")
 	}
 	return nil
 }

@@ -175,7 +175,7 @@ func TestServiceAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	requests := l.tokens.Asked()
+	requests := l.tokens.Forms()
 	if len(requests) != 1 || requests[0].Get("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" ||
 		strings.Count(requests[0].Get("assertion"), ".") != 2 {
 		t.Errorf("requests %v", requests)
@@ -214,7 +214,7 @@ func TestWorkloadIdentity(t *testing.T) {
 	if err := l.ask(t, call(wire.FormGemini, false)); err != nil {
 		t.Fatal(err)
 	}
-	if requests := l.tokens.Asked(); len(requests) != 1 || requests[0].Get("subject_token") != "subject-of-the-cluster" {
+	if requests := l.tokens.Forms(); len(requests) != 1 || requests[0].Get("subject_token") != "subject-of-the-cluster" {
 		t.Errorf("requests %v", requests)
 	}
 }
@@ -228,7 +228,7 @@ func TestMetadata(t *testing.T) {
 	if err := l.ask(t, call(wire.FormMessages, true)); err != nil {
 		t.Fatal(err)
 	}
-	if requests := host.Asked(); len(requests) != 1 || requests[0].Get("scopes") != "https://www.googleapis.com/auth/cloud-platform" {
+	if requests := host.Forms(); len(requests) != 1 || requests[0].Get("scopes") != "https://www.googleapis.com/auth/cloud-platform" {
 		t.Errorf("requests %v", requests)
 	}
 	host.Refuse(404, "no account")
@@ -327,12 +327,12 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	info := vertex.Info()
 	conformance.CheckInvalidOptions(t, info, map[string]map[string]any{
-		"auth: must be one of":                       {"auth": "oauth"},
-		"project: is required":                       {"auth": "metadata"},
-		"project: must hold":                         {"project": "a/../b"},
-		"location: needs":                            {"location": "eu"},
-		"location: must hold only":                   {"location": "..", "project": "p"},
-		"key: unknown option: provider vertex takes": {"key": "v1"},
+		"auth: must be one of":                                    {"auth": "oauth"},
+		"project: is required":                                    {"auth": "metadata"},
+		"project: must contain":                                   {"project": "a/../b"},
+		"location: requires":                                      {"location": "eu"},
+		"location: must contain only":                             {"location": "..", "project": "p"},
+		"key: unknown option. The options of provider vertex are": {"key": "v1"},
 	})
 	if !info.Keyless(map[string]any{"auth": "metadata"}) || info.Keyless(nil) {
 		t.Error("Keyless: want true for metadata, false without options")
