@@ -11,14 +11,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// provider answers chat requests like a vendor, and can be made to fail.
+// provider is a fake provider of chat. Its requests fail while down is set.
 type provider struct {
 	url  string
 	down atomic.Bool
 }
 
-// answering starts a local provider with OpenAI's interface.
-func answering(t *testing.T) *provider {
+// startProvider starts a local provider with OpenAI's interface.
+func startProvider(t *testing.T) *provider {
 	t.Helper()
 	p := &provider{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -37,15 +37,15 @@ func answering(t *testing.T) *provider {
 	return p
 }
 
-// sold returns the catalog entries of a model and its line to the provider.
-func (p *provider) sold(model, line string) (models, lines string) {
+// catalogEntries returns the catalog entries of a model and its line to the provider.
+func (p *provider) catalogEntries(model, line string) (models, lines string) {
 	return fmt.Sprintf("  - {id: %s, kind: chat, context_window: 128000, max_output_tokens: 16384, "+
 			"price: {input: 0.25, output: 2.00}}\n", model),
 		fmt.Sprintf("  - {id: %s, provider: openai, base_url: %q, api_key: \"${TOLLGATE_ADMIN_TOKEN}\", models: {%s: vendor-1}, "+
 			"cost: {input: 0.1, output: 1}}\n", line, p.url+"/v1", model)
 }
 
-// clicks counts the operator's clicks.
+// clicks is a tab that counts the operator's clicks.
 type clicks struct {
 	*tab
 	n int
@@ -58,13 +58,13 @@ func (c *clicks) click(selector string) {
 	c.press(selector)
 }
 
-// took checks the number of clicks for a task, and resets the counter.
-func (c *clicks) took(what string, most int) {
+// checkClicks checks the number of clicks for a task, and resets the counter.
+func (c *clicks) checkClicks(task string, limit int) {
 	c.t.Helper()
-	if c.n > most {
-		c.t.Errorf("%s took %d clicks, at most %d", what, c.n, most)
+	if c.n > limit {
+		c.t.Errorf("%s took %d clicks, want at most %d", task, c.n, limit)
 	}
-	c.t.Logf("%s took %d clicks", what, c.n)
+	c.t.Logf("%s took %d clicks", task, c.n)
 	c.n = 0
 }
 
@@ -84,31 +84,31 @@ func (c *clicks) sell(models, lines string) {
 // discount, and the end of a month.
 func TestFirstPayingCustomer(t *testing.T) {
 	t.Parallel()
-	p, g := answering(t), start(t)
+	p, g := startProvider(t), start(t)
 	b := &clicks{tab: open(t, g, "light", 1280)}
 	b.open("/")
 	b.click(`main a[href="/console/operator/sign-in"]`)
 	b.fill("#f-admin_token", adminToken)
 	b.click(`form:has(#f-admin_token) button`)
 	b.sees("Steps to your first paying customer")
-	b.lookOver("home-new")
+	b.checkPage("home-new")
 	b.click(`main .steps a.main`)
 	b.do(chromedp.Click(chromedp.CSS("main details summary")))
 	b.sees("the name your customers use")
-	b.lookOver("catalog-edit")
-	models, lines := p.sold("swift-1", "main")
+	b.checkPage("catalog-edit")
+	models, lines := p.catalogEntries("swift-1", "main")
 	b.sell(strings.Replace(models, "0.25", "-0.25", 1), lines)
 	b.expect("422")
 	b.sees("must not be negative")
-	b.lookOver("catalog-refused")
+	b.checkPage("catalog-refused")
 	b.fill("#f-yaml", strings.Replace(b.value("#f-yaml"), "-0.25", "0.25", 1))
 	b.click("main form button.main")
 	b.sees("model swift-1: added")
-	b.lookOver("catalog-changes")
+	b.checkPage("catalog-changes")
 	b.click("main form button.main")
 	b.sees("Applied.")
-	b.lookOver("catalog-applied")
-	b.took("signing in and selling a model, with a fault on the way", 7)
+	b.checkPage("catalog-applied")
+	b.checkClicks("signing in and selling a model, with a fault on the way", 7)
 
 	b.click(menu(""))
 	b.click(`main .steps a.main`)
@@ -116,7 +116,7 @@ func TestFirstPayingCustomer(t *testing.T) {
 	b.fill("#f-email", "shop@acme.example")
 	b.fill("#f-usd", "50")
 	b.fill("#f-note", "invoice 1043")
-	b.lookOver("account-new")
+	b.checkPage("account-new")
 	b.click("main form button.main")
 	b.sees("credited with $50.00")
 	key, letter := b.value("#secret"), run(b.tab, chromedp.Text(chromedp.CSS("#welcome-0-text")))
@@ -128,18 +128,18 @@ func TestFirstPayingCustomer(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`button[data-copy="welcome-0-text"]`)))
 	b.n++
 	b.sees("Copied")
-	b.lookOver("account-created")
-	b.took("an account with credit, a key, and the text to send", 4)
+	b.checkPage("account-created")
+	b.checkClicks("an account with credit, a key, and the text to send", 4)
 
 	if status, _ := g.chat(t, key, "swift-1"); status != http.StatusOK {
-		t.Fatalf("the customer's request is answered %d", status)
+		t.Fatalf("the customer's request got status %d", status)
 	}
 	b.click(menu(""))
 	b.sees("$0.00001025")
 	if run(b.tab, chromedp.Evaluate[bool](`document.body.innerText.includes("Steps to your first paying customer")`)) {
 		t.Error("the first steps are still shown")
 	}
-	b.lookOver("home")
+	b.checkPage("home")
 	b.complaint(p, key)
 	b.prices(key)
 	b.monthEnd()
@@ -153,30 +153,30 @@ func (c *clicks) complaint(p *provider, key string) {
 	p.down.Store(false)
 	_, good := c.g.chat(c.t, key, "swift-1")
 	if status != http.StatusBadGateway {
-		c.t.Fatalf("a provider that is down is answered with %d", status)
+		c.t.Fatalf("the status is %d while the provider is down, want 502", status)
 	}
 	c.n = 0
 	c.click(menu("/find"))
 	c.fill("main input[name=q]", "Hello, we got an error ("+failed+")! Were we charged?")
 	c.click("main .filters button")
 	c.sees("upstream connect error")
-	c.sees("You were not charged: the $")
-	c.lookOver("request-failed")
+	c.sees("You were not charged: the reserved $")
+	c.checkPage("request-failed")
 	c.do(chromedp.Click(chromedp.CSS(`button[data-copy="reply-0-text"]`)))
 	c.n++
 	c.sees("Copied")
-	c.took("the answer to a complaint", 3)
+	c.checkClicks("the answer to a complaint", 3)
 
 	c.open("/console/operator/find?q=" + good)
 	c.sees("$0.25 per million")
-	c.lookOver("request")
+	c.checkPage("request")
 	c.click(`main a[href*="note=refund"]`)
 	c.click(`form[action$="/credit"] button`)
 	c.sees("refund of " + good)
-	c.lookOver("credit")
+	c.checkPage("credit")
 	c.click("main form button.main")
 	c.sees("Done. The balance below includes the change.")
-	c.took("giving a charge back", 3)
+	c.checkClicks("giving a charge back", 3)
 }
 
 // prices changes a model's price, takes the change back, and gives a customer a discount.
@@ -191,25 +191,25 @@ func (c *clicks) prices(key string) {
 	c.sees("model swift-1: price.output 2 -> 4")
 	c.click("main form button.main")
 	c.sees("$0.25 in, $4.00 out per million tokens")
-	c.took("a change of prices", 4)
+	c.checkClicks("a change of prices", 4)
 	c.click(`main a[href="/console/operator/catalog/revisions/2"]`)
-	c.lookOver("revision")
+	c.checkPage("revision")
 	c.do(chromedp.Click(chromedp.CSS("a[data-open]")))
 	c.n++
 	c.sees("model swift-1: price.output 4 -> 2")
 	c.shoot("rollback")
 	c.click("dialog[open] button.main")
 	c.sees("$0.25 in, $2.00 out per million tokens")
-	c.took("rolling it back", 3)
+	c.checkClicks("rolling it back", 3)
 
 	c.click(menu("/find"))
 	c.fill("main input[name=q]", "acme")
 	c.click("main .filters button")
-	c.lookOver("account")
+	c.checkPage("account")
 	c.fill("#f-price_factor", "0.8")
 	c.click(`form[action$="/prices"] button`)
 	c.sees("The prices apply to new requests.")
-	c.took("a discount", 3)
+	c.checkClicks("a discount", 3)
 	_, cheap := c.g.chat(c.t, key, "swift-1")
 	c.open("/console/operator/requests/" + cheap)
 	c.sees("$0.0000082")
@@ -223,13 +223,13 @@ func (c *clicks) monthEnd() {
 	c.click(menu("/usage"))
 	c.click(`nav[aria-label="Days"] li:nth-child(4) a`) // this month
 	c.sees("Margin")
-	c.lookOver("usage")
-	right := run(c.tab, chromedp.Evaluate[bool](`(() => {
+	c.checkPage("usage")
+	fits := run(c.tab, chromedp.Evaluate[bool](`(() => {
 		const wrap = document.querySelector("main table").closest(".tablewrap");
 		return wrap.scrollWidth <= wrap.clientWidth;
 	})()`))
-	if !right {
-		c.t.Error("a part of the table is beyond the right edge")
+	if !fits {
+		c.t.Error("the table is wider than the page")
 	}
 	file := run(c.tab, chromedp.Evaluate[string](`fetch(document.querySelector('main a[href*="/usage/table"]').href).then((r) => r.text())`,
 		chromedp.EvalAwaitPromise))
@@ -237,19 +237,19 @@ func (c *clicks) monthEnd() {
 		!strings.Contains(strings.SplitN(file, "\n", 2)[0], "margin_usd") {
 		c.t.Errorf("the file of the month is %s", file)
 	}
-	c.took("the month by customer", 2)
+	c.checkClicks("the month by customer", 2)
 }
 
 // TestProviderGoesDown lets a provider fail. The first page reports it, and the operator drains the
 // line and brings it back.
 func TestProviderGoesDown(t *testing.T) {
 	t.Parallel()
-	inLooks(t, func(t *testing.T, g *gateway, look look) {
-		p := answering(t)
-		b := &clicks{tab: open(t, g, look.theme, look.width)}
+	onDisplays(t, func(t *testing.T, g *gateway, d display) {
+		p := startProvider(t)
+		b := &clicks{tab: open(t, g, d.theme, d.width)}
 		b.operator()
 		b.open("/console/operator/catalog/edit")
-		b.sell(p.sold("swift-1", "main"))
+		b.sell(p.catalogEntries("swift-1", "main"))
 		b.click("main form button.main")
 		b.open("/console/operator/accounts/new")
 		b.fill("#f-name", "Acme")
@@ -259,35 +259,35 @@ func TestProviderGoesDown(t *testing.T) {
 		p.down.Store(true)
 		for range 6 {
 			if status, _ := g.chat(t, key, "swift-1"); status != http.StatusBadGateway {
-				t.Fatalf("a provider that is down is answered with %d", status)
+				t.Fatalf("the status is %d while the provider is down, want 502", status)
 			}
 		}
 		b.n = 0
 		b.open("/console/operator")
 		b.sees("1 thing needs you")
 		b.sees("Line main: circuit open.")
-		b.lookOver("home")
+		b.checkPage("home")
 		b.click("main .notice.bad a")
 		b.sees("upstream connect error")
-		b.lookOver("line-out")
+		b.checkPage("line-out")
 		b.do(chromedp.Click(chromedp.CSS(`a[data-open="drain-main"]`)))
 		b.n++
 		b.sees("No other line in use has swift-1")
 		b.shoot("drain")
 		b.click("dialog[open] button.main")
 		b.sees("The line is drained on all nodes")
-		b.lookOver("line-drained")
-		b.took("seeing that a provider is down and draining its line", 3)
+		b.checkPage("line-drained")
+		b.checkClicks("seeing that a provider is down and draining its line", 3)
 		p.down.Store(false)
 		if status, _ := g.chat(t, key, "swift-1"); status != http.StatusBadGateway {
-			t.Errorf("a drained line answers %d", status)
+			t.Errorf("the status is %d while the only line is drained, want 502", status)
 		}
 		b.visit("/console/operator/lines", "lines")
 		b.click(`form[action$="/lines/main/resume"] button`)
 		b.sees("The line is back in use on all nodes")
-		b.took("bringing it back", 1)
+		b.checkClicks("bringing it back", 1)
 		if status, _ := g.chat(t, key, "swift-1"); status != http.StatusOK {
-			t.Errorf("a line that was brought back answers %d", status)
+			t.Errorf("the status is %d after the line was resumed, want 200", status)
 		}
 	})
 }
@@ -304,13 +304,13 @@ var operatorPages = map[string]string{
 // data of a small shop.
 func TestOperatorPages(t *testing.T) {
 	t.Parallel()
-	inLooks(t, func(t *testing.T, g *gateway, look look) {
+	onDisplays(t, func(t *testing.T, g *gateway, d display) {
 		for range 3 {
 			g.call(t, g.key, "/v1/chat/completions", 200, hello("sandbox-chat"))
 		}
 		g.chat(t, g.key, "no-such-model")
 		g.call(t, g.key, "/v1/images/generations", 202, map[string]any{"model": "sandbox-image", "prompt": "A lighthouse in the fog"})
-		op := open(t, g, look.theme, look.width)
+		op := open(t, g, d.theme, d.width)
 		op.operator()
 		for _, name := range []string{"Blue Sky", "Corner Shop example"} {
 			op.open("/console/operator/accounts/new")
@@ -324,13 +324,13 @@ func TestOperatorPages(t *testing.T) {
 		op.press(`form[action$="/books/run"] button`)
 		op.sees("Its result appears here.")
 		op.sees("agree") // without a reload
-		op.lookOver("books")
+		op.checkPage("books")
 		op.open("/console/operator/requests")
 		op.press("tbody a.rowlink")
-		op.lookOver("request")
+		op.checkPage("request")
 		op.open("/console/operator/jobs")
 		op.press("tbody a.rowlink")
-		op.lookOver("job")
+		op.checkPage("job")
 		op.open("/console/operator/find?q=demo")
 		at := run(op, chromedp.Evaluate[string]("location.pathname"))
 		for _, view := range []string{"", "keys", "users", "money", "requests", "jobs", "webhook", "log"} {
@@ -339,6 +339,6 @@ func TestOperatorPages(t *testing.T) {
 		op.open(at + "?view=keys")
 		op.press("tbody a.rowlink")
 		op.sees("Its requests")
-		op.lookOver("key")
+		op.checkPage("key")
 	})
 }

@@ -286,12 +286,12 @@ lines:
 	apply := func(answer string, args ...string) (int, string) {
 		return answering(t, dir, answer, append([]string{"apply"}, args...)...)
 	}
-	if code, text := apply("n\n", other); code != 1 || !strings.Contains(text, "swift-1 is removed, which had 1 request in") ||
+	if code, text := apply("n\n", other); code != 1 || !strings.Contains(text, "this removes swift-1, which had 1 request in") ||
 		!strings.Contains(text, "[y/N]") || !strings.Contains(text, "not confirmed, so nothing was changed") ||
 		!strings.Contains(text, "line main is out of service (checked in this terminal; the service may have it)") {
 		t.Errorf("no: exit %d, %s", code, text)
 	}
-	if code, text := apply("", other, "--dry-run"); code != 0 || !strings.Contains(text, "is removed") || strings.Contains(text, "[y/N]") {
+	if code, text := apply("", other, "--dry-run"); code != 0 || !strings.Contains(text, "this removes swift-1") || strings.Contains(text, "[y/N]") {
 		t.Errorf("a dry run: exit %d, %s", code, text)
 	}
 	if got := tollgate(t, dir, "catalog", "--history"); strings.Contains(got.out, "revision 2") {
@@ -310,7 +310,7 @@ lines:
 		t.Errorf("%+v", got)
 	}
 	got := tollgate(t, dir, "apply", other)
-	if got.code != 0 || !strings.Contains(got.errors, "swift-1 is removed") ||
+	if got.code != 0 || !strings.Contains(got.errors, "this removes swift-1") ||
 		!strings.Contains(got.errors, "lines[0]: the variable NOBODY_SET_THIS is not set on this node, so line main is out of service") {
 		t.Errorf("a script: %+v", got)
 	}

@@ -28,7 +28,7 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 	})
 	for id := range accounts {
 		if !booked[id] {
-			differ(id, "", "an account's row is gone from the ledger, and it has a record")
+			differ(id, "", "an account's row is gone from the ledger, but its record still exists")
 		}
 	}
 	type state struct {
@@ -42,12 +42,12 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 		delete(keys, id)
 		switch {
 		case !ok:
-			differ(account, id, "a key's row is gone from the ledger, and it has a record")
+			differ(account, id, "a key's row is gone from the ledger, but its record still exists")
 		case booked.account != account:
 			books.Report(audit.Difference{Account: account, Key: id, What: "a key is of another account in the ledger",
 				Recorded: booked.account, Computed: account})
 		case booked.closed != deleted:
-			differ(account, id, "a key is deleted in its record or in the ledger, and not in both")
+			differ(account, id, "a key is deleted in its record or in the ledger, but not in both")
 		}
 		if !accounts[account] {
 			differ(account, id, "a key's account has no record")

@@ -59,7 +59,7 @@ func auditCode(books *audit.Books, c RedeemCode, credits []redemption) {
 	for _, credit := range credits {
 		sum += credit.amount
 		if c.RedeemedMS != 0 && credit.account != c.Account {
-			books.Report(audit.Difference{Account: c.Account, What: "a code was credited to another account than it was redeemed by",
+			books.Report(audit.Difference{Account: c.Account, What: "a code was credited to another account than the one that redeemed it",
 				Recorded: c.Account, Computed: credit.account})
 		}
 	}

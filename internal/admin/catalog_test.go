@@ -147,7 +147,7 @@ func TestCatalogWarns(t *testing.T) {
 		const warnings = `"warnings":[` +
 			`"lines[0].api_keys[0]: the variable UNSET is not set on this node, so line main does not use this key",` +
 			`"lines[1]: the variable UNSET is not set on this node, so line second is out of service",` +
-			`"models: swift-1 is removed, which had 7 requests in the last 30 days (revision 1 has it)"]`
+			`"models: this removes swift-1, which had 7 requests in the last 30 days. Revision 1 still has the model"]`
 		o.ok("PUT", "/catalog?dry_run=true", other).want(`{"revision":1,` + warnings + `}`)
 		o.ok("PUT", "/catalog", other).want(`{"revision":2,` + warnings + `}`)
 	})

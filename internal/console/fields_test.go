@@ -39,7 +39,7 @@ func TestFormsTakeTheirFieldsAlone(t *testing.T) {
 			if path == "/console/sign-in/code" {
 				continue
 			}
-			got.Want(t, http.StatusBadRequest, "a field that the page does not know")
+			got.Want(t, http.StatusBadRequest, "an unknown field")
 			b.Headers["Content-Type"] = "text/plain"
 			b.Do(method, thing(s, path, "text"), form(route)).Want(t, http.StatusBadRequest, "not a form of the console")
 		}

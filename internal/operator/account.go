@@ -80,8 +80,8 @@ func (c *Credit) Check() error {
 	}
 	c.Note, note = checkLine("note", c.Note, maxNote)
 	if note == nil && account.NamesCode(c.Note) {
-		note = fault.At(fault.InvalidRequest, "note", "note begins as those of redeemed codes do, and the audit would miss the code. "+
-			"Write it otherwise, for example: in place of %s", strings.Fields(c.Note)[1])
+		note = fault.At(fault.InvalidRequest, "note", "note begins like the note of a redeemed code, so the audit would look for that code. "+
+			"Use other words, for example: in place of %s", strings.Fields(c.Note)[1])
 	}
 	var reference error
 	c.Reference, reference = checkLine("reference", c.Reference, maxReference)
@@ -116,7 +116,7 @@ func CreditTx(tx *store.Tx, by Actor, id string, c Credit) (Credited, error) {
 	switch {
 	case errors.Is(err, ledger.ErrRange):
 		return Credited{}, fault.At(fault.InvalidRequest, "usd",
-			"This would bring the balance out of the range of -%[1]s to %[1]s US dollars.", money.Max)
+			"This would move the balance out of its range, -%[1]s to %[1]s US dollars. Choose a smaller amount.", money.Max)
 	case errors.As(err, &used):
 		return Credited{}, referenceUsed(used)
 	case err != nil || m.Repeated:

@@ -17,8 +17,8 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// keptAudits is the number of background audits to keep.
-const keptAudits = 50
+// maxAudits is the number of background audits to keep.
+const maxAudits = 50
 
 // Audits runs audits of the books, one at a time on a node. It is safe for
 // concurrent use.
@@ -46,7 +46,7 @@ func (a *Audits) Recompute(ctx context.Context) (audit.Findings, error) {
 	select {
 	case a.slot <- struct{}{}:
 	case <-ctx.Done():
-		return audit.Findings{}, fmt.Errorf("wait for the audit that runs: %w", ctx.Err())
+		return audit.Findings{}, fmt.Errorf("wait for the running audit: %w", ctx.Err())
 	}
 	defer func() { <-a.slot }()
 	return audit.Run(ctx, a.db, account.AuditTx, AuditTx, a.jobs)
@@ -79,15 +79,15 @@ func (a *Audits) Begin(ctx context.Context, by Actor) (bool, error) {
 	select {
 	case a.next <- run:
 	default: // another audit waits; the row records the error
-		return false, a.end(ctx, run, audit.Findings{}, errors.New("another audit was asked for at the same time"))
+		return false, a.end(ctx, run, audit.Findings{}, errors.New("another audit was requested at the same time"))
 	}
 	return true, nil
 }
 
-// forgetTx deletes all but the newest keptAudits audits.
+// forgetTx deletes all but the newest maxAudits audits.
 func forgetTx(tx *store.Tx) error {
 	var oldest string
-	err := tx.QueryRow(`SELECT id FROM operator_audit ORDER BY id DESC LIMIT 1 OFFSET $1`, keptAudits).Scan(&oldest)
+	err := tx.QueryRow(`SELECT id FROM operator_audit ORDER BY id DESC LIMIT 1 OFFSET $1`, maxAudits).Scan(&oldest)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (a *Audits) Run(ctx context.Context) {
 			return
 		case run := <-a.next:
 			if err := a.Step(ctx, run); err != nil && ctx.Err() == nil {
-				a.log.Error("the outcome of an audit could not be kept", "audit", run, "cause", err)
+				a.log.Error("the outcome of an audit could not be stored", "audit", run, "cause", err)
 			}
 		}
 	}

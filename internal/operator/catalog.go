@@ -13,7 +13,7 @@ import (
 
 // ErrApplied reports that another catalog was applied after the revision on which a change is
 // based.
-var ErrApplied = errors.New("another catalog was applied meanwhile")
+var ErrApplied = errors.New("another catalog was applied in the meantime")
 
 // ApplyTx makes doc the current catalog. If doc equals the current catalog, ApplyTx changes nothing
 // and logs nothing.

@@ -37,14 +37,14 @@ func LossTx(tx *store.Tx, doc *catalog.Document) ([]string, error) {
 			if r.Requests > 1 {
 				requests = strconv.FormatInt(r.Requests, 10) + " requests"
 			}
-			out = append(out, fmt.Sprintf("models: %s is removed, which had %s in the last %d days (revision %d has it)",
+			out = append(out, fmt.Sprintf("models: this removes %s, which had %s in the last %d days. Revision %d still has the model",
 				r.Model, requests, usedWithin, before))
 		}
 	}
 	return out, nil
 }
 
-// maxUsed bounds the models that are read together with their requests.
+// maxUsed bounds the models read with their numbers of requests.
 const maxUsed = 100_000
 
 // droppedTx returns the models of the current revision without those of doc.
@@ -55,7 +55,7 @@ func droppedTx(tx *store.Tx, doc *catalog.Document) (revision int64, dropped []s
 	}
 	current, revision, err := catalog.CurrentTx(tx)
 	if err != nil {
-		return 0, nil, nil //nolint:nilerr // a document that cannot be read must not stand in the way of a good one
+		return 0, nil, nil //nolint:nilerr // an unreadable document must not prevent the apply of a valid one
 	}
 	for _, m := range current.Models {
 		if !slices.ContainsFunc(doc.Models, func(kept catalog.Model) bool { return kept.ID == m.ID }) {

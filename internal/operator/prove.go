@@ -95,14 +95,14 @@ func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 			logged[c]--
 		case account.NamesCode(m.Note), m.Note == account.DemoNote && m.Amount == account.DemoCredit, first == 0, m.CreatedMS < first:
 		default:
-			books.Report(audit.Difference{Account: m.Account, Request: m.ID, What: "a credit is not in the operators' log",
+			books.Report(audit.Difference{Account: m.Account, Request: m.ID, What: "a credit is missing in the operators' log",
 				Recorded: m.Amount.String(), Computed: "nothing"})
 		}
 		books.Count("credits", 1)
 	})
 	for c, n := range logged {
 		if n > 0 {
-			books.Report(audit.Difference{Account: c.account, What: "a credit of the operators' log is not in the account's books",
+			books.Report(audit.Difference{Account: c.account, What: "a credit of the operators' log is missing in the account's books",
 				Recorded: "nothing", Computed: c.amount.String()})
 		}
 	}
@@ -119,13 +119,13 @@ func auditCharge(books *audit.Books, priced map[int64]map[string]*catalog.Model,
 	d := audit.Difference{Account: r.Account, Key: r.Key, Model: r.Model, Request: r.Request}
 	model := models[r.Model]
 	if model == nil {
-		d.What, d.Recorded = "a receipt is of a catalog revision that does not have its model", fmt.Sprint(r.Revision)
+		d.What, d.Recorded = "the catalog revision of a receipt does not contain the receipt's model", fmt.Sprint(r.Revision)
 		books.Report(d)
 		return
 	}
 	low, high := model.ChargeBounds(r.Tokens.Prompt, r.Tokens.Cached, r.Tokens.Completion, r.Factor)
 	if full := money.Plus(r.Cost, r.Over); full < min(low, money.Max) || full > high {
-		d.What = "a charge is not what the receipt's tokens cost at the prices of its catalog revision, times its factor"
+		d.What = "a charge differs from the cost of the receipt's tokens at the prices of its catalog revision, times the price factor"
 		d.Recorded, d.Computed = full.String(), low.String()
 		if low != high {
 			d.Computed = fmt.Sprintf("%s to %s", low, high)

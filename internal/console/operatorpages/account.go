@@ -125,7 +125,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 		Href: page.AddressOf("/operator/usage", url.Values{"account": {a.ID}, "by": {string(spending.ByModel)}})})
 	shown.Switch = v.Confirm(ui.Confirm{ID: "disable", Button: "Disable", Title: "Disable " + a.Name + "?", Danger: true,
 		Action: page.Base + path + "/disable", Text: []string{"All its keys answer 401 at once, and " +
-			"jobs that wait fail and are refunded. Its money stays, and its users still see its pages, which say so. You can enable it again."}})
+			"its queued jobs fail and are refunded. The balance is kept, and its users can still sign in. You can enable it again."}})
 	if a.Money.Disabled {
 		shown.Switch = ui.Button{Action: page.Base + path + "/enable", Label: "Enable", About: a.Name}
 	}
@@ -146,7 +146,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 		"disabled": "The account is disabled: its keys answer 401.",
 		"enabled":  "The account works again.",
 		"factor":   "The second factor is off. The user signs in with the password alone and can set up a new one.",
-		"user":     "Done. Nothing is mailed: tell the user yourself.",
+		"user":     "Done. No mail is sent: tell the user yourself.",
 		"gone":     "The user is deleted, and all its sessions have ended.",
 		"deleted":  "The key is deleted: it answers 401 from now on.",
 	}), nil

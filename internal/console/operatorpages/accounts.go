@@ -103,7 +103,7 @@ func dollars(f *ui.PostForm, name string) (*money.Amount, error) {
 	}
 	value, err := money.ParseTyped(text)
 	if err != nil {
-		return nil, fault.At(fault.InvalidRequest, name, "%s is an amount of US dollars, for example 50 or -2.5.", f.Field(name).Label)
+		return nil, fault.At(fault.InvalidRequest, name, "%s must be an amount of US dollars, for example 50 or -2.5.", f.Field(name).Label)
 	}
 	return &value, nil
 }
@@ -188,8 +188,9 @@ func (c *console) confirmTakeBack(v *page.Visit, given operator.Credit, secret s
 	return c.confirmIdentity(v, secret, "nothing was taken back")
 }
 
-// confirmIdentity confirms the operator's identity. not describes the omitted act in the error message.
-func (c *console) confirmIdentity(v *page.Visit, secret, not string) error {
+// confirmIdentity confirms the operator's identity. consequence ends the error message with the
+// action that was not taken.
+func (c *console) confirmIdentity(v *page.Visit, secret, consequence string) error {
 	var err error
 	if v.Session.User.ID == "" {
 		err = c.SignIns.Token(v.Context(), c.AdminToken.Is(secret), v.Address())
@@ -197,7 +198,7 @@ func (c *console) confirmIdentity(v *page.Visit, secret, not string) error {
 		err = c.SignIns.Confirm(v.Context(), v.Session.User, secret, v.Address(), v.Marks()...)
 	}
 	if errors.Is(err, account.ErrWrongSignIn) {
-		return fault.At(fault.InvalidRequest, "secret", "That is not right, so %s.", not)
+		return fault.At(fault.InvalidRequest, "secret", "The password or token is wrong, so %s.", consequence)
 	}
 	return err
 }

@@ -162,7 +162,7 @@ func TestNegativeCreditRequiresSecret(t *testing.T) {
 		}
 		b.Post(path+"/credit", "usd", "-3", "once", once, "sure", "yes", "secret", consoletest.AdminToken).Want(t, http.StatusSeeOther)
 		changed := b.Post(path+"/credit", "usd", "-4", "once", once, "sure", "yes", "secret", consoletest.AdminToken) // the browser went back
-		changed.Want(t, http.StatusUnprocessableEntity, "This form was sent before with other values", "$4.00")
+		changed.Want(t, http.StatusUnprocessableEntity, "This form was already sent with other values", "$4.00")
 		changed.Without(t, `value="`+once+`"`)
 		b.Post(path+"/credit", "usd", "-3", "once", strings.Repeat("x", 65), "sure", "yes").Want(t, http.StatusUnprocessableEntity, "incomplete")
 		if balance(s, id) != 7*money.USD {

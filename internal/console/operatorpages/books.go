@@ -15,7 +15,7 @@ import (
 // booksFragment shows whether the books agree. It is updated during an audit.
 type booksFragment struct {
 	Address      string // address of its updates
-	Announcement string // announcement for the reader after a change
+	Announcement string // read out by screen readers after a change
 	Running      bool
 	State        ui.Badge
 	Run          ui.Button
@@ -33,9 +33,9 @@ const shownAudits = 20
 func booksLabel(o operator.AuditOutcome) string {
 	switch {
 	case o.EndedMS == 0:
-		return "being checked"
+		return "audit running"
 	case o.Fault != "":
-		return "not known"
+		return "unknown"
 	case o.Findings.OK:
 		return "agree"
 	}
@@ -58,8 +58,8 @@ func booksBadge(o operator.AuditOutcome) ui.Badge {
 func (c *console) books(v *page.Visit) (page.Responder, error) {
 	now, err := c.booksNow(v)
 	return page.FullPage{Name: "books", Title: "Books", Main: now}.WithNotice(v, map[string]string{
-		"begun": "An audit runs now, beside the service. Its result appears here.",
-		"runs":  "An audit runs already on this node; its result appears here.",
+		"begun": "The audit has started. The service keeps running, and the result appears here.",
+		"runs":  "An audit is already running on this node. Its result appears here.",
 	}), err
 }
 
@@ -99,7 +99,7 @@ func (p *booksFragment) lastRun(o operator.AuditOutcome) {
 	facts := ui.Facts{{Name: "Started", Value: ui.Moment{MS: o.BeganMS}}}
 	switch {
 	case o.EndedMS == 0:
-		facts = append(facts, ui.Fact{Name: "State", Value: "It runs, or its node has died since. Run another if this does not end."})
+		facts = append(facts, ui.Fact{Name: "State", Value: "Running, or its node has died. If it does not end, run another audit."})
 	case o.Fault != "":
 		facts = append(facts, ui.Fact{Name: "No result", Value: ui.Text{Text: o.Fault}})
 	default:
@@ -110,12 +110,12 @@ func (p *booksFragment) lastRun(o operator.AuditOutcome) {
 		p.Checked = append(p.Checked, ui.Fact{Name: ui.Title(show.StateLabel(what)), Value: ui.Count{N: o.Findings.Checked[what]}})
 	}
 	p.Differences = ui.DataTable{Caption: "Differences", Columns: []ui.Column{{Title: "What"}, {Title: "Recorded", Right: true},
-		{Title: "Computed", Right: true}, {Title: "Of"}}}
+		{Title: "Computed", Right: true}, {Title: "Concerns"}}}
 	for _, d := range o.Findings.Differences {
-		of := strings.Join(slices.DeleteFunc([]string{d.Account, d.Key, d.Model, d.Request}, func(s string) bool { return s == "" }), " ")
+		ids := strings.Join(slices.DeleteFunc([]string{d.Account, d.Key, d.Model, d.Request}, func(s string) bool { return s == "" }), " ")
 		p.Differences.Rows = append(p.Differences.Rows, ui.DataRow{Cells: []any{d.What, ui.Text{Text: d.Recorded},
 			ui.Text{Text: d.Computed},
-			ui.Text{Text: of, Mono: true}}})
+			ui.Text{Text: ids, Mono: true}}})
 	}
 }
 

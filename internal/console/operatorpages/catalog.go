@@ -311,7 +311,7 @@ func (p *catalogEditPage) compareTx(tx *store.Tx, doc *catalog.Document) error {
 	if preview.Revision != p.Base {
 		p.Conflict = &ui.Notice{Tone: ui.Warn, Title: "Nothing was applied.", Focus: true,
 			Text: "Somebody has applied revision " + revisionText(preview.Revision) +
-				" meanwhile. The changes below are from that revision to your text, " +
+				" in the meantime. The changes below are from that revision to your text, " +
 				"including changes that your text would undo. Edit your text, or apply it."}
 		p.Base = preview.Revision
 	}
@@ -405,10 +405,10 @@ func (c *console) rollBack(v *page.Visit) (page.Responder, error) {
 	var faults catalog.Faults
 	switch {
 	case errors.Is(err, operator.ErrApplied):
-		return nil, fault.New(fault.InvalidRequest, "Somebody has applied another catalog meanwhile, so nothing was changed. "+
+		return nil, fault.New(fault.InvalidRequest, "Somebody has applied another catalog in the meantime, so nothing was changed. "+
 			"Look at the revision again before you roll back.")
 	case errors.As(err, &faults):
-		return nil, fault.New(fault.InvalidCatalog, "This revision does not pass today's checks, so nothing was changed: %s", faults[0])
+		return nil, fault.New(fault.InvalidCatalog, "This revision does not pass the current checks, so nothing was changed: %s", faults[0])
 	case err != nil:
 		return nil, err
 	}

@@ -27,7 +27,7 @@ lines:
   - {id: main, provider: openai, forms: [chat], api_keys: ["${NOBODY_SET_ONE}", "${NOBODY_SET_TWO}"], models: {other: vendor}}
 `
 		const unset = "lines[0]: the variable NOBODY_SET_ONE is not set on this node, and the variable NOBODY_SET_TWO is not set on this node"
-		const lost = "models: sandbox-chat is removed, which had 3 requests in the last 30 days (revision 1 has it)"
+		const lost = "models: this removes sandbox-chat, which had 3 requests in the last 30 days. Revision 1 still has the model"
 		b.Post(edit, "yaml", other, "base", "1").Want(t, http.StatusOK, unset, lost, "Apply as revision 2")
 		b.Post(edit, "yaml", other, "base", "1", "sure", "yes").Want(t, http.StatusSeeOther, "done=applied")
 		s.Update(func(tx *store.Tx) error { // the first one again, as if another had done it
@@ -38,7 +38,7 @@ lines:
 			return err
 		})
 		b.Get("/console/operator/catalog/revisions/2?confirm=rollback").Want(t, http.StatusOK, "Roll back to this",
-			"NOBODY_SET_ONE", "sandbox-chat is removed, which had 3")
+			"NOBODY_SET_ONE", "this removes sandbox-chat, which had 3")
 	})
 }
 
@@ -90,7 +90,7 @@ func TestCatalogIsEdited(t *testing.T) {
 
 		// An editor of revision 1 sees the changes that would be undone.
 		moved := b.Post(edit, "yaml", text, "base", "1", "sure", "yes")
-		moved.Want(t, http.StatusConflict, "Nothing was applied", "revision 2 meanwhile", "Apply as revision 3", `class="del"`)
+		moved.Want(t, http.StatusConflict, "Nothing was applied", "revision 2 in the meantime", "Apply as revision 3", `class="del"`)
 		if _, n := current(s); n != 2 {
 			t.Fatalf("revision %d", n)
 		}
@@ -99,7 +99,7 @@ func TestCatalogIsEdited(t *testing.T) {
 		b.Post("/console/operator/catalog/models/sandbox-chat/open").Want(t, http.StatusSeeOther, "done=switched")
 		b.Post("/console/operator/catalog/models/none/open").Want(t, http.StatusNotFound)
 		b.Get("/console/operator/catalog/revisions/2?confirm=rollback").Want(t, http.StatusOK, "Roll back to this", "maintenance")
-		b.Post("/console/operator/catalog/revisions/2/apply", "base", "2").Want(t, http.StatusBadRequest, "meanwhile")
+		b.Post("/console/operator/catalog/revisions/2/apply", "base", "2").Want(t, http.StatusBadRequest, "in the meantime")
 		b.Post("/console/operator/catalog/revisions/2/apply", "base", "3").Want(t, http.StatusSeeOther, "done=applied")
 		if now, n := current(s); n != 4 || !strings.Contains(now, "maintenance") {
 			t.Errorf("revision %d", n)

@@ -122,12 +122,12 @@ func readCodesForm(form *ui.PostForm) (account.NewCodes, error) {
 	}
 	var err error
 	if n.Count, err = strconv.ParseInt(strings.TrimSpace(form.Field("count").Value), 10, 64); err != nil {
-		wrongCount = fault.At(fault.InvalidRequest, "count", "How many is a whole number from 1 to 1,000.")
+		wrongCount = fault.At(fault.InvalidRequest, "count", "How many must be a whole number from 1 to 1,000.")
 	}
 	if text := strings.TrimSpace(form.Field("expires").Value); text != "" {
 		last, err := time.Parse(time.DateOnly, text)
 		if err != nil || last.Year() < 1970 || last.Year() > 9998 {
-			wrongDay = fault.At(fault.InvalidRequest, "expires", "The last day is a day such as 2027-12-31.")
+			wrongDay = fault.At(fault.InvalidRequest, "expires", "The last day must be a date such as 2027-12-31.")
 		}
 		n.ExpiresMS = last.AddDate(0, 0, 1).UnixMilli()
 	}
@@ -146,7 +146,7 @@ func (c *console) createCodes(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.confirmIdentity(v, form.Field("secret").Value, "no code was made"); err != nil {
+		if err := c.confirmIdentity(v, form.Field("secret").Value, "no code was created"); err != nil {
 			return nil, err
 		}
 		var codes []account.RedeemCode

@@ -38,7 +38,7 @@ func TestDeliveries(t *testing.T) {
 			got.Want(t, http.StatusOK, want[0])
 			got.Without(t, want[1])
 		}
-		b.Get(path+"?state=lost").Want(t, http.StatusBadRequest, "no state")
+		b.Get(path+"?state=lost").Want(t, http.StatusBadRequest, "is not a state")
 		b.Post(path+"/"+id+"/resend").Want(t, http.StatusSeeOther)
 	})
 }

@@ -255,7 +255,8 @@ func (w serviceStatus) problems() []ui.Notice {
 		}
 	}
 	if w.writable != nil {
-		add(ui.Bad, "The database takes no writes.", "New requests are rejected until it does. "+w.writable.Error(), "/operator/books", "Books")
+		add(ui.Bad, "The database does not accept writes.", "New requests are rejected until it does. "+w.writable.Error(), "/operator/books",
+			"Books")
 	}
 	explained := false // a line's notice explains the failing requests
 	for _, l := range w.lines {
@@ -266,7 +267,7 @@ func (w serviceStatus) problems() []ui.Notice {
 	}
 	for _, l := range w.lines {
 		for _, out := range l.ModelsOut {
-			add(ui.Warn, "Line "+l.Line+" is not asked for "+out.Model+".", out.Cause, "/operator/lines/"+url.PathEscape(l.Line), "Line")
+			add(ui.Warn, "Line "+l.Line+" gets no requests for "+out.Model+".", out.Cause, "/operator/lines/"+url.PathEscape(l.Line), "Line")
 		}
 	}
 	if w.recent.Failing() && !explained {
@@ -282,12 +283,12 @@ func (w serviceStatus) problems() []ui.Notice {
 	}
 	for _, f := range w.failing {
 		if since := time.Duration(w.nowMS-f.SinceMS) * time.Millisecond; since > maxReceiverFailure {
-			add(ui.Warn, "A receiver fails for "+ui.FormatDuration(since.Milliseconds())+".",
+			add(ui.Warn, "A receiver has failed for "+ui.FormatDuration(since.Milliseconds())+".",
 				f.URL+" has "+ui.Thousands(f.Waiting)+" events waiting.", "/operator/accounts/"+f.Account+"?view=webhook", "Account")
 		}
 	}
 	if waits := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && waits > maxQueueWait {
-		add(ui.Warn, "Jobs wait for "+ui.FormatDuration(waits.Milliseconds())+".", upTo(w.load.Waiting)+" wait.",
+		add(ui.Warn, "The oldest job has waited for "+ui.FormatDuration(waits.Milliseconds())+".", upTo(w.load.Waiting)+" are waiting.",
 			"/operator/jobs?status=queued", "Jobs")
 	}
 	if len(w.audits) > 0 && w.audits[0].EndedMS > 0 && !w.audits[0].Findings.OK {

@@ -35,7 +35,8 @@ func TestIsAllWell(t *testing.T) {
 			VALUES ('dlv_1', 'acct_x', 'r', 0, 2, 0, '', '', 0)`)
 		s.Exec(`INSERT INTO operator_audit (id, began_ms, ended_ms, name, fault, findings)
 			VALUES ('audit_1', 1, 2, 'ada', '', '{"ok":false,"checked":{},"differences":[{"what":"balance","recorded":"1","computed":"2"}]}')`)
-		b.Get("/console/operator").Want(t, http.StatusOK, "3 things need you", "takes no writes", "context canceled", "https://hooks.example/in",
+		b.Get("/console/operator").Want(t, http.StatusOK, "3 things need you", "does not accept writes", "context canceled",
+			"https://hooks.example/in",
 			"The books do not agree", "1 difference")
 		b.Get("/console/operator/find?q=evt_1").Want(t, http.StatusSeeOther, "acct_x?view=webhook")
 		b.Get("/console/operator/books").Want(t, http.StatusOK, "Differences", "balance")
@@ -160,7 +161,7 @@ func TestAuditRunsInTheBackground(t *testing.T) {
 		b.Get("/console/operator/books").Want(t, http.StatusOK, "Not run yet")
 		b.Post("/console/operator/books/run").Want(t, http.StatusSeeOther, "done=begun")
 		b.Post("/console/operator/books/run").Want(t, http.StatusSeeOther, "done=runs")
-		b.Get("/console/operator/books").Want(t, http.StatusOK, "being checked", `data-live="/console/operator/live/books" data-announce`)
+		b.Get("/console/operator/books").Want(t, http.StatusOK, "audit running", `data-live="/console/operator/live/books" data-announce`)
 		row := logged(t, s, operator.AuditRun, 1)[0]
 		if err := s.Options.Audits.Step(t.Context(), row.Object); err != nil {
 			t.Fatal(err)

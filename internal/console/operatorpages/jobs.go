@@ -83,7 +83,7 @@ func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 	status := v.Query("status")
 	shown := page.List{Title: "Jobs", Path: "/operator/jobs", Tabs: v.Tabs("/operator/jobs", "State", "status", show.JobStates())}
 	if !shown.Tabs.Known() {
-		return nil, fault.New(fault.InvalidRequest, "There is no state %q of jobs.", status)
+		return nil, fault.New(fault.InvalidRequest, "%q is not a state of jobs.", status)
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
 		form := listFilter{Path: shown.Path, Codes: jobCodes(), Catalog: c.Catalog.Current(),

@@ -54,7 +54,7 @@ func TestJobsAreDoneAnew(t *testing.T) {
 		const path = "/console/operator/jobs/"
 		b.Get(path+good).Want(t, http.StatusOK, "waits again at its old place")
 		b.Post(path+good+"/requeue").Want(t, http.StatusSeeOther, path+good+"?done=requeued")
-		b.Get(path+good+"?done=requeued").Want(t, http.StatusOK, "The job was requeued", "Waits again")
+		b.Get(path+good+"?done=requeued").Want(t, http.StatusOK, "The job was requeued", "Waiting again")
 
 		s.Run()
 		ended := func(id, state string) {

@@ -124,7 +124,7 @@ func firstCredit(form *ui.PostForm) (given operator.Credit, err error) {
 	switch {
 	case err != nil:
 	case *usd < 0:
-		err = fault.At(fault.InvalidRequest, "usd", "usd is an amount above 0: there is nothing to take back yet.")
+		err = fault.At(fault.InvalidRequest, "usd", "usd must be an amount above 0: there is nothing to take back yet.")
 	default:
 		given.USD = *usd
 	}

@@ -140,6 +140,6 @@ func (c *console) refreshNow(v *page.Visit, what string, refresh func(ctx contex
 	ctx, cancel := context.WithTimeout(v.Context(), refreshTimeout)
 	defer cancel()
 	if err := refresh(ctx); err != nil {
-		c.Log.Warn("console: "+what+" is not in use here yet", "error", err)
+		c.Log.Warn("console: "+what+" is not in use on this node yet", "error", err)
 	}
 }

@@ -25,7 +25,7 @@ import (
 type requestPage struct {
 	ID         string
 	State      ui.Badge
-	LogDeleted *ui.Notice // the log has forgotten it, and only its charge is kept
+	LogDeleted *ui.Notice // set if the row of the log was deleted and only the charge is left
 	Stats      ui.FigureRow
 	Facts      ui.Facts
 	Bill       *ui.DataTable
@@ -34,10 +34,10 @@ type requestPage struct {
 	Refund     *ui.Link // link to a credit for its charge
 }
 
-// outcomeLabels and sourceWords are the words for values of the log.
+// outcomeLabels and sourceLabels are the texts for values of the log.
 var (
 	outcomeLabels = map[ledger.Outcome]string{ledger.Billed: "billed", ledger.Failed: "failed",
-		ledger.Closed: "left by its client before the answer began", ledger.Refused: "refused"}
+		ledger.Closed: "closed by its client before the answer began", ledger.Refused: "refused"}
 	sourceLabels = map[ledger.UsageSource]string{ledger.SourceProvider: "the provider", ledger.SourceGateway: "the gateway",
 		ledger.SourceBoth:     "the provider (prompt) and the gateway (answer), or the other way round",
 		ledger.SourceProgress: "the gateway, until its node died"}
@@ -58,7 +58,7 @@ func (c *console) requestTx(tx *store.Tx, id string) (f foundRequest, err error)
 	if errors.Is(err, requestlog.ErrNone) {
 		kept, err := movement.ChargeTx(tx, id)
 		if errors.Is(err, movement.ErrNoCharge) {
-			err = fault.New(fault.NotFound, "There is no such request. Its row of the log is kept for request_retention, its charge for good.")
+			err = fault.New(fault.NotFound, "There is no such request. The log keeps requests for request_retention, and charges forever.")
 		}
 		if err != nil {
 			return f, err
@@ -132,7 +132,7 @@ func (p *requestPage) receipt(f foundRequest) {
 		add("Usage above the hold", ui.Money{Amount: r.Over})
 	}
 	if r.StandsFor > 1 {
-		add("Stands for", ui.Text{Text: ui.Thousands(r.StandsFor) + " refusals of its kind"})
+		add("Stands for", ui.Text{Text: ui.Thousands(r.StandsFor) + " equal refusals"})
 	}
 	if r.Job != "" {
 		add("Job", ui.Ident{ID: r.Job, Href: page.Base + "/operator/jobs/" + r.Job})

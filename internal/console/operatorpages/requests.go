@@ -48,12 +48,12 @@ func outcomeOf(v *page.Visit, shown *ui.Filters, f *requestlog.Selection) bool {
 	ok := true
 	if text := v.Query("status"); text != "" {
 		if f.Status, err = strconv.Atoi(text); err != nil || f.Status < 100 || f.Status > 599 {
-			filterField(shown, "status").Error, ok = "A status is a number such as 429.", false
+			filterField(shown, "status").Error, ok = "The status must be a number such as 429.", false
 		}
 	}
 	if text := v.Query("min_duration_ms"); text != "" {
 		if f.MinDurationMS, err = strconv.ParseInt(text, 10, 64); err != nil || f.MinDurationMS < 0 {
-			filterField(shown, "min_duration_ms").Error, ok = "A whole number of milliseconds, such as 10000.", false
+			filterField(shown, "min_duration_ms").Error, ok = "The duration must be a whole number of milliseconds, such as 10000.", false
 		}
 	}
 	return ok

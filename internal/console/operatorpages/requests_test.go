@@ -24,7 +24,7 @@ func TestRequestsOfAllAccounts(t *testing.T) {
 		s.CloseBooks()
 		b.Get("/console/operator/requests?status=429").Want(t, http.StatusOK, "rate_limit_exceeded", request)
 		b.Get("/console/operator/requests?status=500").Want(t, http.StatusOK, "Nothing matches")
-		b.Get("/console/operator/requests?status=many").Want(t, http.StatusOK, "A status is a number")
+		b.Get("/console/operator/requests?status=many").Want(t, http.StatusOK, "The status must be a number")
 		for query, found := range map[string]bool{
 			"account=" + k.Account: true, "account=" + s.Accounts["bob"].ID: false, "key=" + k.ID: true, "key=" + k.Hint: true, "key=none": false,
 			"model=sandbox-chat": true, "model=gone": false, "code=rate_limit_exceeded": true, "code=other": false, "line=sandbox": false,
@@ -65,7 +65,7 @@ func TestRequestIsExplained(t *testing.T) {
 		refund := html.UnescapeString(regexp.MustCompile(`href="([^"]+)"[^>]*>Give \$0.000875 back`).FindStringSubmatch(page.Body.String())[1])
 		b.Get(strings.TrimSuffix(refund, "#f-usd")).Want(t, http.StatusOK, `value="0.000875"`, `value="refund of `+done+`"`)
 		b.Get("/console/operator/requests/"+broken).Want(t, http.StatusOK, "broke off (upstream_timeout)",
-			"what came until it broke off is charged")
+			"you pay for the part of the stream that was sent before it broke off")
 
 		s.Books.Refused(ledger.Refusal{Request: "req_00000000000000000000000001", Account: ada, Model: "swift-1",
 			Endpoint: "/v1/chat/completions", Status: 402, Code: "insufficient_quota"})
@@ -88,6 +88,6 @@ func TestForgottenRequestHasItsCharge(t *testing.T) {
 		b := s.Operator()
 		b.Get("/console/operator/requests/"+request).Want(t, http.StatusOK, "Only the charge is kept.", ">ada</a>", "$0.000875", "$9.00",
 			"You were charged $0.000875 for it.", "Give $0.000875 back")
-		b.Get("/console/operator/requests/req_01m8a12xxmhyxm897xgps661nk").Want(t, http.StatusNotFound, "its charge for good")
+		b.Get("/console/operator/requests/req_01m8a12xxmhyxm897xgps661nk").Want(t, http.StatusNotFound, "and charges forever")
 	})
 }

@@ -106,7 +106,7 @@ func TestCustomerGetsOneText(t *testing.T) {
 		page.Want(t, http.StatusOK, `name="invite" value="on" checked`, `name="key" value="on" checked`)
 		fields := []string{"name", "Acme", "email", "Shop@Acme.example", "invite", "on", "password", "", "key", "on",
 			"usd", "-50", "note", "invoice 1043", "overdraft_floor_usd", "0", "once", page.Once(t)}
-		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusUnprocessableEntity, "First credit is an amount above 0",
+		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusUnprocessableEntity, "First credit must be an amount above 0",
 			"invoice 1043")
 		fields[11] = "$50"
 		got := b.Post("/console/operator/accounts/new", fields...)

@@ -59,7 +59,7 @@ func (v *Visit) ReadLongForm(form *ui.PostForm, limit int64) error {
 	for name, sent := range values {
 		field := form.Field(name)
 		if field == nil || field.Kind != ui.Checks && len(sent) > 1 {
-			return fault.New(fault.InvalidRequest, "This form has a field that the page does not know. Reload the page and send it again.")
+			return fault.New(fault.InvalidRequest, "This form has an unknown field. Reload the page and send it again.")
 		}
 		for _, value := range sent {
 			if !plain(strings.NewReplacer("\r", "", "\n", "", "\t", "").Replace(value)) {
@@ -166,7 +166,7 @@ const (
 // errAlreadySent rejects a form with a used once-value and other field values: the browser went back
 // to the form, or the form is open in two tabs.
 var errAlreadySent = fault.New(fault.InvalidRequest,
-	"This form was sent before with other values, and what it did then stands. Look at that first; to do this too, send it again.")
+	"This form was already sent with other values, and those were saved. Check them first. To save these values too, send the form again.")
 
 // Once returns the once-value of a form, from its field `once`. The saved answer is the id of the
 // object that the form created. The fingerprint has the kind of form, what, and the values of all

@@ -209,7 +209,7 @@ func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 	contentType := "text/html; charset=utf-8"
 	whole, err := srv.common.Render("error", frame)
 	if err != nil {
-		srv.Log.Error("the page of an error cannot be drawn", "request", x.ID, "cause", err)
+		srv.Log.Error("the error page cannot be rendered", "request", x.ID, "cause", err)
 		contentType = "text/plain; charset=utf-8"
 		whole = []byte(shown.Text)
 	}

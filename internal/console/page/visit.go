@@ -26,12 +26,12 @@ type Visit struct {
 	Session account.ConsoleSession
 
 	server  *server
-	section *section        // nil for a path of all sections
+	section *section        // nil if the path belongs to no section
 	path    string          // of the route, below Base
 	ctx     context.Context // see Context
 }
 
-// Context is not canceled when the reader disconnects, so that an act is complete.
+// Context is not canceled when the visitor disconnects, so that a change is never left half done.
 func (v *Visit) Context() context.Context { return v.ctx }
 
 // Account returns the visitor's account.
@@ -42,7 +42,7 @@ func (v *Visit) Address() netip.Addr {
 	return httpapi.ClientAddress(v.Request, v.server.TrustedProxies)
 }
 
-// PublicURL returns the base address for users. If no public URL is set, it returns the address of
+// PublicURL returns the base address for clients. If no public URL is set, it returns the address of
 // the request, because the visitor may not be able to reach the listen address. Browsers send
 // Sec-Fetch-Site only to trustworthy addresses: to https, also if a proxy ends TLS, and to the
 // loopback host.
@@ -96,7 +96,7 @@ func (v *Visit) TryView(name string, read func(tx *store.Tx) error) *ui.Notice {
 	}
 	v.server.Log.Error("part of a page cannot be read", "request", v.ID, "page", v.path, "part", name, "cause", err)
 	return &ui.Notice{Tone: ui.Bad, Title: "The " + name + " cannot be shown at this moment.",
-		Text: "The rest of this page is right. Request " + v.ID + ".",
+		Text: "The rest of this page is correct. Request " + v.ID + ".",
 		Link: &ui.Link{Href: v.Request.URL.RequestURI(), Text: "Try again"}}
 }
 
@@ -131,10 +131,10 @@ func (v *Visit) Query(name string) string {
 // read the content of the body.
 func (v *Visit) IsHead() bool { return v.Request.Method == http.MethodHead }
 
-// Prefill returns a form value from the page's address if the reader came from a page of this
+// Prefill returns a form value from the page's address if the visitor followed a link of this
 // console. Otherwise it returns an empty string, because a foreign link, for example in an email,
-// must not fill in a form. Browsers without TLS do not send the origin of the reader, so the form
-// stays empty there.
+// must not fill in a form. Without TLS, browsers do not send the origin of the link, so the form
+// stays empty.
 func (v *Visit) Prefill(name string) string {
 	if v.Request.Header.Get("Sec-Fetch-Site") != "same-origin" {
 		return ""
@@ -148,7 +148,7 @@ func (v *Visit) Confirm(c ui.Confirm) ui.Confirm {
 	return c
 }
 
-// layout returns the surroundings of a page.
+// layout returns the frame of a page: title, menu, notices.
 func (v *Visit) layout(p FullPage) ui.Layout {
 	home := Base + v.section.Path
 	f := ui.Layout{Title: p.Title, Theme: themeOf(v.Request), NoKeys: noKeys(v.Request), Main: p.Main, Home: home,
@@ -171,11 +171,10 @@ func (v *Visit) layout(p FullPage) ui.Layout {
 	return f
 }
 
-// consoleAddress returns sent if it is an address of the console. For any other address it returns the first
-// page.
-func consoleAddress(sent string) string {
-	u, err := url.Parse(sent)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || strings.ContainsAny(sent, "\\\r\n\t") ||
+// consoleAddress returns address if it belongs to the console, and else the first page.
+func consoleAddress(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || strings.ContainsAny(address, "\\\r\n\t") ||
 		path.Clean(u.Path) != u.Path || u.Path != Base && !strings.HasPrefix(u.Path, Base+"/") {
 		return Base
 	}

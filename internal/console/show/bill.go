@@ -57,7 +57,7 @@ func billLines(r requestlog.Receipt, m *catalog.Model) []billLine {
 	case m.Kind == catalog.KindChat && rest > 0:
 		return append(lines, billLine{item: "Cache writes, tools and options", amount: rest})
 	case rest < 0 && r.Over > 0:
-		return append(lines, billLine{item: "Above what was held, not charged", amount: rest})
+		return append(lines, billLine{item: "Above the reserved amount, not charged", amount: rest})
 	}
 	return countLines(r.Tokens)
 }
@@ -70,7 +70,7 @@ func countLines(n ledger.Tokens) (lines []billLine) {
 		}
 	}
 	add("Prompt", n.Prompt, "token")
-	add("of it from the cache", n.Cached, "token")
+	add("of these from the cache", n.Cached, "token")
 	add("Answer", n.Completion, "token")
 	add("Images", n.Images, "image")
 	add("Clips", n.Clips, "clip")

@@ -54,9 +54,9 @@ func TestBillAddsUp(t *testing.T) {
 				"Answer,310 tokens,$2.00 per million,0.00062\n\"Cache writes, tools and options\",–,–,1\n"},
 		"above its hold": {"chat", requestlog.Receipt{Tokens: short, Cost: charged(short, 0) - 1000, Over: 1000},
 			"Prompt,\"1,000 tokens\",$0.25 per million,0.00025\nPrompt from the cache,200 tokens,$0.025 per million,0.000005\n" +
-				"Answer,310 tokens,$2.00 per million,0.00062\n\"Above what was held, not charged\",–,–,-0.000001\n"},
+				"Answer,310 tokens,$2.00 per million,0.00062\n\"Above the reserved amount, not charged\",–,–,-0.000001\n"},
 		"at a cheaper tier": {"chat", requestlog.Receipt{Tokens: short, Cost: charged(short, 0) / 2},
-			"Prompt,\"1,200 tokens\",–,–\nof it from the cache,200 tokens,–,–\nAnswer,310 tokens,–,–\n"},
+			"Prompt,\"1,200 tokens\",–,–\nof these from the cache,200 tokens,–,–\nAnswer,310 tokens,–,–\n"},
 		"images": {"image", requestlog.Receipt{Tokens: ledger.Tokens{Images: 2}, Cost: money.USD / 10}, "2K,2 images,$0.05 per image,0.1\n"},
 		"of tiers that cost the same": {"same", requestlog.Receipt{Tokens: ledger.Tokens{Images: 1}, Cost: 3 * money.USD / 100},
 			"Images,1 image,–,–\n"},

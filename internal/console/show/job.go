@@ -26,9 +26,9 @@ func JobBadge(status string) ui.Badge {
 // JobStep returns the word for a step of a job. ok is false if users do not see the step.
 func JobStep(name string) (word string, ok bool) {
 	word, ok = map[string]string{
-		"queued": "Waits", "processing": "Started", "submitted": "Sent to a provider", "rendered": "Generated",
-		"kept": "Waits to be stored", "stored": "Stored",
-		"attempt_failed": "An attempt failed", "requeued": "Waits again", "cancelled": "Cancelled by the operator",
+		"queued": "Waiting", "processing": "Started", "submitted": "Sent to a provider", "rendered": "Generated",
+		"kept": "Waiting to be stored", "stored": "Stored",
+		"attempt_failed": "An attempt failed", "requeued": "Waiting again", "cancelled": "Cancelled by the operator",
 		"succeeded": "Done", "failed": "Failed",
 	}[name]
 	return word, ok

@@ -69,7 +69,8 @@ func ReadKeyForm(f *ui.PostForm, s *account.KeySettings) error {
 	if text := strings.TrimSpace(f.Field("rpm").Value); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 {
-			faults = append(faults, fault.At(fault.InvalidRequest, "rpm", "Requests per minute is a whole number from 1, or empty for no limit."))
+			faults = append(faults, fault.At(fault.InvalidRequest, "rpm",
+				"Requests per minute must be a whole number from 1, or empty for no limit."))
 		} else {
 			s.RPM = &n
 		}
@@ -82,7 +83,7 @@ func ReadKeyForm(f *ui.PostForm, s *account.KeySettings) error {
 		value, err := money.ParseTyped(strings.TrimSpace(text))
 		if err != nil || value < 0 {
 			faults = append(faults, fault.At(fault.InvalidRequest, name,
-				"%s is an amount of US dollars, for example 5 or 0.25, or empty for no limit.", f.Field(name).Label))
+				"%s must be an amount of US dollars, for example 5 or 0.25, or empty for no limit.", f.Field(name).Label))
 			continue
 		}
 		*amount = &value

@@ -80,7 +80,7 @@ func Allows(allowed []string, model string) bool {
 }
 
 // SandboxHint explains the badge of a sandbox model.
-const SandboxHint = "Made-up answers: no provider is asked."
+const SandboxHint = "Made-up answers, without a provider."
 
 // ModelLabel returns the id of a model as an option of a list: sandbox models are marked.
 func ModelLabel(s *catalog.Snapshot, id string) string {

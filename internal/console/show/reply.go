@@ -24,7 +24,7 @@ func Reply(r requestlog.Receipt) ui.Snippets {
 func ReplyOfCharge(c movement.Charge) ui.Snippets {
 	return replySnippet("Hello,",
 		fmt.Sprintf("about your request %s, which ended on %s (model %s):", c.Request, ui.UTC(c.EndedMS), ui.OrDash(c.Model)),
-		fmt.Sprintf("You were charged %s for it. Its details are not kept any more.", ui.ExactUSD(c.Amount)))
+		fmt.Sprintf("You were charged %s for it. Its details have been deleted.", ui.ExactUSD(c.Amount)))
 }
 
 func replySnippet(paragraphs ...string) ui.Snippets {
@@ -46,7 +46,7 @@ func describeOutcome(r requestlog.Receipt) string {
 	case r.Outcome == ledger.Refused:
 		return "It was refused with " + code + describeCode(r.Code)
 	case r.Job != "":
-		return "Its job failed (" + r.Code + "): " + fault.LookupJob(fault.Code(r.Code)).Told
+		return "Its job failed (" + r.Code + "): " + fault.LookupJob(fault.Code(r.Code)).Message
 	}
 	return "It failed with " + code + describeCode(r.Code)
 }
@@ -55,7 +55,7 @@ func describeOutcome(r requestlog.Receipt) string {
 func describeCode(code string) string {
 	row, known := fault.Lookup(fault.Code(code))
 	if !known {
-		return ". The answer had the words of the model's provider, which say what to change."
+		return ". The error message came from the model's provider and says what to change."
 	}
 	return ": " + strings.ReplaceAll(row.When+". "+row.Do, "`", "")
 }
@@ -64,7 +64,7 @@ func describeCode(code string) string {
 func describeCost(r requestlog.Receipt) string {
 	if r.Outcome != ledger.Billed {
 		if r.Held > 0 {
-			return "You were not charged: the " + ui.ExactUSD(r.Held) + " that were held for it were given back."
+			return "You were not charged: the reserved " + ui.ExactUSD(r.Held) + " was released."
 		}
 		return "You were not charged."
 	}
@@ -81,7 +81,7 @@ func describeCost(r requestlog.Receipt) string {
 		text += fmt.Sprintf(", for %s, %d s in all", ui.Plural(int(n.Clips), "clip"), n.VideoMS/time.Second.Milliseconds())
 	}
 	if r.Status == http.StatusOK && r.Code != "" {
-		text += ": of a stream that has begun, what came until it broke off is charged"
+		text += ": you pay for the part of the stream that was sent before it broke off"
 	}
 	return text + "."
 }

@@ -32,20 +32,21 @@ func Status(status int, code string) ui.Badge {
 // codeLabels are the codes of errors and of failed jobs in a few words.
 var codeLabels = map[fault.Code]string{
 	fault.MissingAPIKey: "no key", fault.InvalidAPIKey: "unknown key", fault.InsufficientQuota: "not enough money",
-	fault.PermissionDenied: "not allowed", fault.RateLimitExceeded: "too many at a time", fault.InvalidJSON: "no JSON",
+	fault.PermissionDenied: "not allowed", fault.RateLimitExceeded: "too many at a time", fault.InvalidJSON: "invalid JSON",
 	fault.InvalidEncoding: "not UTF-8", fault.InvalidRequest: "wrong field", fault.InvalidMessages: "wrong messages",
 	fault.InvalidRole: "wrong role", fault.InvalidMaxTokens: "wrong limit", fault.MaxTokensTooSmall: "limit too low",
 	fault.RequestTooLarge: "too large", fault.MethodNotAllowed: "wrong method", fault.NotFound: "no such path",
 	fault.ModelNotFound: "no such model", fault.ModelDisabled: "model retired", fault.ModelComingSoon: "model not open yet",
-	fault.ModelMaintenance: "model in maintenance", fault.ServiceUnavailable: "service away", fault.UpstreamTimeout: "provider too slow",
+	fault.ModelMaintenance: "model in maintenance", fault.ServiceUnavailable: "service unavailable",
+	fault.UpstreamTimeout:     "provider too slow",
 	fault.UpstreamUnavailable: "provider failed", fault.UpstreamBusy: "provider busy", fault.UpstreamConnectionError: "connection failed",
-	fault.EmptyCompletion: "empty answer", fault.UpstreamError: "provider failed", fault.ContentFilter: "nothing by policy",
+	fault.EmptyCompletion: "empty answer", fault.UpstreamError: "provider failed", fault.ContentFilter: "blocked by policy",
 	fault.UpstreamPromptFilter: "prompt stopped", fault.InvalidCatalog: "faulty catalog", fault.MissingPrompt: "no prompt",
 	fault.UnsupportedResolution: "resolution not offered", fault.InvalidCallbackURL: "wrong callback", fault.JobNotFound: "no such job",
 	fault.ClientClosed: "client left",
 
 	fault.ContentPolicy: "stopped by policy", fault.ModerationBlocked: "stopped by policy",
-	fault.ContentPolicyViolation: "stopped by policy", fault.RenderFailed: "nothing came out", fault.InvalidMaterial: "problem with the input",
+	fault.ContentPolicyViolation: "stopped by policy", fault.RenderFailed: "no clip produced", fault.InvalidMaterial: "problem with the input",
 	fault.RenderTimeout: "provider too slow", fault.WaitTimeout: "waited too long", fault.UpstreamUnstable: "connection lost",
 	fault.ResultFetchFailed: "result not stored",
 }

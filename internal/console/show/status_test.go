@@ -49,7 +49,7 @@ func TestStatus(t *testing.T) {
 		want   ui.Badge
 	}{
 		{200, "", ui.Badge{Tone: ui.OK, Label: "200"}},
-		{202, "render_failed", ui.Badge{Tone: ui.Bad, Label: "202 nothing came out", Title: "render_failed"}},
+		{202, "render_failed", ui.Badge{Tone: ui.Bad, Label: "202 no clip produced", Title: "render_failed"}},
 		{400, "own", ui.Badge{Tone: ui.Warn, Label: "400 own", Title: "own"}},
 		{499, "client_closed", ui.Badge{Label: "499 client left", Title: "client_closed"}},
 		{502, "upstream_busy", ui.Badge{Tone: ui.Bad, Label: "502 provider busy", Title: "upstream_busy"}},

@@ -26,7 +26,7 @@ func TestKeyLife(t *testing.T) {
 
 		wrong := append([]string{}, fields...)
 		wrong[3], wrong[5] = "sixty", "five"
-		b.Post("/console/keys/new", wrong...).Want(t, http.StatusUnprocessableEntity, "is a whole number from 1", `value="sixty"`,
+		b.Post("/console/keys/new", wrong...).Want(t, http.StatusUnprocessableEntity, "must be a whole number from 1", `value="sixty"`,
 			`value="back&lt;b&gt;end"`, `value="sandbox-chat" checked`, "192.0.2.0/24")
 
 		got := b.Post("/console/keys/new", fields...)

@@ -75,7 +75,7 @@ func TestSandboxIsMarked(t *testing.T) {
 		s.ChangeAccount("ada", account.Patch{Test: new(true)})
 		free := s.Key("ada", "any")
 		b, o := s.SignedIn("ada@example.com"), s.Operator()
-		const badge = `title="Made-up answers: no provider is asked.">sandbox</span>`
+		const badge = `title="Made-up answers, without a provider.">sandbox</span>`
 		for path, b := range map[string]*consoletest.Browser{"/console/models": b, "/console/operator/catalog": o} {
 			page := b.Get(path).Body.String()
 			for id, isSandbox := range map[string]bool{"sandbox-chat": true, "sold": false, "both": false} {

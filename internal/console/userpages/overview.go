@@ -19,14 +19,14 @@ import (
 // overviewPage summarizes the state and the spending of an account.
 type overviewPage struct {
 	Stats    ui.FigureRow
-	Spent    *ui.Chart  // of 30 days, or nil if the account has no usage
+	Spent    *ui.Chart  // charges of 30 days, or nil if the account has no usage
 	Missing  *ui.Notice // replaces Spent if the chart cannot be read
-	More     ui.Tabs    // to the same by other days and parts
-	Latency  *ui.Chart  // of the answers among lookedAt requests, or nil
+	More     ui.Tabs    // links to the usage of other periods
+	Latency  *ui.Chart  // of the newest requests, or nil if none of them was answered
 	Models   ui.Bars
 	First    ui.FirstSteps // first steps of an account without requests; otherwise empty
-	Failures ui.DataTable  // the newest among lookedAt requests
-	Searched int64         // how many those are
+	Failures ui.DataTable  // the newest failures among the newest requests
+	Searched int64         // number of requests searched for Latency and Failures
 	Latest   ui.DataTable
 }
 

@@ -30,7 +30,7 @@ type requestPage struct {
 }
 
 // promptPlaceholder stands for the prompt in the code of a request.
-const promptPlaceholder = "(your prompt, which is not kept)"
+const promptPlaceholder = "(your prompt, which is not stored)"
 
 func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
 	var r requestlog.Receipt
@@ -46,7 +46,7 @@ func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
 		model, err = c.pricedTx(tx, r)
 		return err
 	}); errors.Is(err, requestlog.ErrNone) {
-		return nil, fault.New(fault.NotFound, "There is no request with this id in your log. Check the id; the log does not go back for ever.")
+		return nil, fault.New(fault.NotFound, "There is no request with this id in your log. Check the id. The log deletes old requests.")
 	} else if err != nil {
 		return nil, err
 	}
@@ -97,12 +97,12 @@ func meaningOf(r requestlog.Receipt) *ui.Notice {
 	case fault.Code(r.Code) == fault.ClientClosed:
 		n.Text = "Your program closed the connection before the answer was whole."
 	case r.Job != "" && r.Status < http.StatusBadRequest:
-		n.Text = "The job failed, and what was held for it was given back."
+		n.Text = "The job failed, and the reserved amount was released."
 		n.Link = &ui.Link{Href: page.Base + "/jobs/" + r.Job, Text: "To the job"}
 	case n.Text == "" && r.Status >= http.StatusInternalServerError:
-		n.Text = "No provider answered well. Send the request again."
+		n.Text = "No provider answered correctly. Send the request again."
 	case n.Text == "":
-		n.Text = "The request was refused as it was. The error that you got says what to change."
+		n.Text = "The request was refused. The error message says what to change."
 	case fault.Code(r.Code) == fault.InsufficientQuota:
 		n.Link = &ui.Link{Href: page.Base + "/billing", Text: "To your balance"}
 	}
@@ -112,9 +112,9 @@ func meaningOf(r requestlog.Receipt) *ui.Notice {
 // sourceLabels are the words for the source of a charge's token counts.
 var sourceLabels = map[ledger.UsageSource]string{
 	ledger.SourceProvider: "by the provider",
-	ledger.SourceGateway:  "by this service, since the provider counted nothing",
-	ledger.SourceBoth:     "by the provider and this service, each in part",
-	ledger.SourceProgress: "by what had been noted when the answer broke off",
+	ledger.SourceGateway:  "by this service, because the provider reported no usage",
+	ledger.SourceBoth:     "partly by the provider and partly by this service",
+	ledger.SourceProgress: "by the last record before the answer broke off",
 }
 
 func factsOf(r requestlog.Receipt, key any) ui.Facts {
@@ -139,7 +139,7 @@ func factsOf(r requestlog.Receipt, key any) ui.Facts {
 		add("Counted", words)
 	}
 	if r.StandsFor > 1 {
-		add("Stands for", ui.Requests(r.StandsFor)+" that were refused alike")
+		add("Stands for", ui.Requests(r.StandsFor)+" with the same refusal")
 	}
 	return facts
 }
@@ -185,7 +185,7 @@ func timelineOf(r requestlog.Receipt) ui.Timeline {
 	end := ui.Stage{Tone: ui.OK, Label: "answered " + strconv.Itoa(r.Status), At: ui.Moment{MS: r.CreatedMS + r.DurationMS}}
 	switch {
 	case fault.Code(r.Code) == fault.ClientClosed:
-		end.Tone, end.Label = ui.Plain, "your program left"
+		end.Tone, end.Label = ui.Plain, "your program disconnected"
 	case r.Outcome == ledger.Refused:
 		end.Tone, end.Label = ui.Bad, "refused with "+strconv.Itoa(r.Status)
 	case r.Status >= http.StatusBadRequest:

@@ -116,7 +116,7 @@ func TestReceiptAsCode(t *testing.T) {
 		b := s.SignedIn("ada@example.com")
 		id := s.Request("ada", 200, "")
 		for endpoint, want := range map[string][]string{
-			"/v1/chat/completions": {"client.chat.completions.create", consoletest.PublicURL + "/v1", "your prompt, which is not kept"},
+			"/v1/chat/completions": {"client.chat.completions.create", consoletest.PublicURL + "/v1", "your prompt, which is not stored"},
 			"/v1/responses":        {"client.responses.create"}, "/native/v1/messages": {"client.messages.create", consoletest.PublicURL +
 				"/native"},
 			"/v1/images/generations": {consoletest.PublicURL + "/v1/images", "/jobs/"}, "/v1/videos/generations": {consoletest.PublicURL +
@@ -129,7 +129,7 @@ func TestReceiptAsCode(t *testing.T) {
 				t.Errorf("%s has code", endpoint)
 			}
 			if want != nil {
-				page.Want(t, http.StatusOK, "As code", "is not kept", "swift-1", ">curl<", ">Python<", ">Node<", ">Go<")
+				page.Want(t, http.StatusOK, "As code", "is not stored", "swift-1", ">curl<", ">Python<", ">Node<", ">Go<")
 			}
 		}
 	})
@@ -145,7 +145,7 @@ func TestReceiptsOfJobs(t *testing.T) {
 		b.Get("/console/requests").Want(t, http.StatusOK, `class="badge bad" title="content_policy">202 stopped by policy`)
 		left := s.Request("ada", 499, "client_closed")
 		b.Get("/console/requests/"+left).Want(t, http.StatusOK, "499 client left", "Your program closed the connection",
-			"your program left")
+			"your program disconnected")
 		s.Exec(`UPDATE ledger_receipt SET job = 'job_1', cost_nano = 0 WHERE id = $1`, id)
 		page := b.Get("/console/requests/" + id)
 		page.Want(t, http.StatusOK, "You were not charged.", "The job failed", `href="/console/jobs/job_1"`, "<strong>the job failed")

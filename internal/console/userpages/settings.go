@@ -95,7 +95,7 @@ func (s *settingsPage) team(v *page.Visit, users []account.User) {
 		default:
 			change = ui.Group{toggle, v.Confirm(ui.Confirm{
 				ID: "delete-" + u.ID, Button: "Delete", Title: "Delete " + u.Email + "?", Danger: true, Action: path + "/delete",
-				Text: []string{"This user cannot sign in any more. Keys and money of the account stay as they are."},
+				Text: []string{"This user can no longer sign in. The keys and the balance of the account stay as they are."},
 			})}
 		}
 		s.Users.Rows = append(s.Users.Rows, ui.DataRow{Cells: []any{u.Email, show.UserState(u), ui.Moment{MS: u.CreatedMS}, change}})

@@ -180,7 +180,7 @@ func lowLevel(text string) (*money.Amount, error) {
 	}
 	level, err := money.ParseCredits(text)
 	if err != nil || level < 0 {
-		return nil, fault.At(fault.InvalidRequest, "balance_low_credits", "Low balance is a number of credits, for example 500, or empty.")
+		return nil, fault.At(fault.InvalidRequest, "balance_low_credits", "Low balance must be a number of credits, for example 500, or empty.")
 	}
 	return &level, nil
 }

@@ -29,9 +29,9 @@ func TestWebhooks(t *testing.T) {
 		b.Post("/console/webhooks", "url", "http://10.0.0.1/x", "events", "video.completed").Want(t, http.StatusUnprocessableEntity,
 			`value="http://10.0.0.1/x"`, `id="f-url-wrong"`, `value="video.completed" checked`)
 		b.Post("/console/webhooks", "url", receiver.URL, "balance_low_credits", "many").Want(t, http.StatusUnprocessableEntity,
-			"Low balance is a number of credits")
+			"Low balance must be a number of credits")
 		both := b.Post("/console/webhooks", "url", "http://10.0.0.1/x", "events", "video.completed", "balance_low_credits", "many")
-		both.Want(t, http.StatusUnprocessableEntity, `id="f-url-wrong"`, "Low balance is a number of credits", `value="many"`)
+		both.Want(t, http.StatusUnprocessableEntity, `id="f-url-wrong"`, "Low balance must be a number of credits", `value="many"`)
 		b.Get("/console/webhooks").Want(t, http.StatusOK, `name="url" value=""`, `name="balance_low_credits" value=""`)
 		b.Post("/console/webhooks", "url", "http://10.0.0.1/x", "balance_low_credits", "500").Want(t, http.StatusUnprocessableEntity)
 		b.Get("/console/webhooks").Want(t, http.StatusOK, `name="balance_low_credits" value=""`)

@@ -72,7 +72,7 @@ func TestAuditFindsForgedMoney(t *testing.T) {
 			}
 			return strings.Join(all, "; ")
 		}
-		const credit, charge = "a credit is not in the operators' log", "a charge is not what the receipt's tokens cost"
+		const credit, charge = "a credit is missing in the operators' log", "a charge differs from the cost of the receipt's tokens"
 		for name, c := range map[string]struct {
 			fault ledgertest.Fault
 			finds string
@@ -85,8 +85,8 @@ func TestAuditFindsForgedMoney(t *testing.T) {
 			"a raised credit is said to be a code":         {ledgertest.CreditAsCode.Of(credited), "names a missing code"},
 			"another factor":                               {ledgertest.ReceiptFactor.Of(cheaper), charge},
 			"a factor where there was none":                {ledgertest.ReceiptFactor.Of(over), charge},
-			"a revision that is not there":                 {ledgertest.ReceiptRevision(cheaper, 99), "does not have its model"},
-			"a revision of before":                         {ledgertest.ReceiptRevision(over, 0), "does not have its model"},
+			"a revision that is not there":                 {ledgertest.ReceiptRevision(cheaper, 99), "does not contain the receipt's model"},
+			"a revision of before":                         {ledgertest.ReceiptRevision(over, 0), "does not contain the receipt's model"},
 			"other tokens, and all sums with them":         {ledgertest.ReceiptTokens.Of(cheaper), charge},
 			"other tokens beside usage above a hold":       {ledgertest.ReceiptTokens.Of(over), charge},
 			"a smaller charge, and all sums with it":       {ledgertest.ReceiptCharge.Of(cheaper), charge},
