@@ -18,8 +18,8 @@ const (
 	bookAccounts     = 1000
 	bookModels       = 5
 	bookDays         = 90
-	bookChunk        = 20_000 // receipts a transaction
-	bookAccountChunk = 20     // accounts a transaction
+	bookChunk        = 20_000 // receipts per transaction
+	bookAccountChunk = 20     // accounts per transaction
 	bookCost         = 1000
 	bookCredit       = 1_000_000_000_000
 )
@@ -34,7 +34,7 @@ func writeBooks(ctx context.Context, db *store.DB, receipts, accounts int64) err
 	first := (today - bookDays + 1) * (24 * time.Hour).Milliseconds()
 	for from := int64(0); from < receipts; from += bookChunk {
 		to := min(receipts, from+bookChunk) - 1
-		// Ids are of the time when their requests came, as those of the service.
+		// Ids contain the time of their requests, like the ids of the service.
 		tag := id.First("", time.UnixMilli(first+from*bookDays/receipts*(24*time.Hour).Milliseconds()))[:15]
 		err := db.Update(ctx, func(tx *store.Tx) error {
 			_, err := tx.Exec(writeReceipts, from, to, accounts, today-bookDays+1, receipts, tag)
@@ -114,8 +114,9 @@ func writeDaysTx(tx *store.Tx, account, accounts, receipts, today int64) error {
 	return tx.Run(b)
 }
 
-// writeReceipts writes the receipts from number $1 to number $2 of $5, beginning on day $4, of $3
-// accounts. The account's n-th receipt has key n%2 and model n%5, and failed if n%10 is 0.
+// writeReceipts writes the receipts with the numbers $1 to $2. All $5 receipts belong to $3 accounts
+// and begin on day $4. The n-th receipt of an account has key n%2 and model n%5, and failed if n%10
+// is 0.
 const writeReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
 	attempts,
 		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,

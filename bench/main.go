@@ -72,7 +72,7 @@ func main() {
 	flag.StringVar(&o.against, "against", "", "another build of the gateway to measure beside this one, on SQLite")
 	flag.IntVar(&o.callers, "callers", 64, "concurrent callers of the ledger")
 	flag.IntVar(&o.receipts, "receipts", 1_000_000, "receipts that the audit reads, and requests that usage and pages are asked of")
-	flag.IntVar(&o.charges, "charges", 1_000_000, "charges that are kept of deleted receipts")
+	flag.IntVar(&o.charges, "charges", 1_000_000, "number of archived charges")
 	flag.Parse()
 	o.cases = strings.Split(*cases, ",")
 	for text := range strings.SplitSeq(*accounts, ",") {

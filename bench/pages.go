@@ -21,8 +21,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// opened is the number of times each page is opened.
-const opened = 100
+// pageRuns is the number of times each page is opened.
+const pageRuns = 100
 
 // The user of the console.
 const (
@@ -37,7 +37,7 @@ func benchPages(o options) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("### Pages of the console: an account with %d requests over %d days, each page %d times\n\n", o.receipts, bookDays, opened)
+	fmt.Printf("### Pages of the console: an account with %d requests over %d days, each page %d times\n\n", o.receipts, bookDays, pageRuns)
 	out := newTable("page", "database", "KiB", "p50 ms", "p99 ms")
 	err = o.onEngines(func(engine string) error { return benchPagesOn(o, gateway, engine, out) })
 	slices.SortStableFunc(out.rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
@@ -79,7 +79,7 @@ func benchPagesOn(o options, gateway, engine string, out *table) (err error) {
 			return err
 		}
 	}
-	for _, path := range pagesAsked(time.Now().UTC()) {
+	for _, path := range measuredPages(time.Now().UTC()) {
 		if err := openPage(client, p.url, path, engine, out); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func benchPagesOn(o options, gateway, engine string, out *table) (err error) {
 	return nil
 }
 
-// pagesAccount is the account of the first of writeBooks.
+// pagesAccount is the first account of writeBooks.
 const pagesAccount = "acct_" + benchPad + "1000"
 
 // Rare values in the account's log: a key used once in twenty thousand requests, and the model of
@@ -98,9 +98,9 @@ const (
 	rareEvery = 20_000
 )
 
-// pagesAsked returns the console's pages without an id, those of the account, and lists with each
-// filter.
-func pagesAsked(today time.Time) []string {
+// measuredPages returns the paths of all console pages without an id in their path, of the pages of
+// the account, and of lists with each filter.
+func measuredPages(today time.Time) []string {
 	var paths []string
 	for _, route := range console.Routes() {
 		path, isPage := strings.CutPrefix(route, "GET ")
@@ -112,13 +112,13 @@ func pagesAsked(today time.Time) []string {
 		paths = append(paths, "/console/operator/accounts/"+pagesAccount+view)
 	}
 	days := "since=" + today.AddDate(0, 0, -61).Format(time.DateOnly) + "&until=" + today.AddDate(0, 0, -59).Format(time.DateOnly)
-	for _, chosen := range []string{"status=502", "code=upstream_unavailable", "account=" + pagesAccount + "&status=502", "key=" + rareKey,
+	for _, query := range []string{"status=502", "code=upstream_unavailable", "account=" + pagesAccount + "&status=502", "key=" + rareKey,
 		"key=" + rareKey + "&" + days, "model=model-3", "model=" + rareModel, "account=" + pagesAccount + "&model=" + rareModel, "line=other",
 		days, "account=" + pagesAccount + "&" + days, "min_duration_ms=5000", "min_duration_ms=10000"} {
-		paths = append(paths, "/console/operator/requests?"+chosen)
+		paths = append(paths, "/console/operator/requests?"+query)
 	}
-	for _, chosen := range []string{"span=90&by=key", "span=90&by=day", "account=" + pagesAccount + "&by=model"} {
-		paths = append(paths, "/console/operator/usage?"+chosen)
+	for _, query := range []string{"span=90&by=key", "span=90&by=day", "account=" + pagesAccount + "&by=model"} {
+		paths = append(paths, "/console/operator/usage?"+query)
 	}
 	return append(paths, "/console/requests?status=502", "/console/requests?model=model-3", "/console/operator/find?q="+pagesAccount)
 }
@@ -168,7 +168,7 @@ func writeConsole(ctx context.Context, db *store.DB, receipts int64) error {
 	})
 }
 
-// signIn sends a form of the sign-in; the client keeps the cookie.
+// signIn sends a sign-in form. The client keeps the cookie.
 func signIn(client *http.Client, base, path string, form url.Values) error {
 	r, err := http.NewRequest(http.MethodPost, base+path, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -188,24 +188,24 @@ func signIn(client *http.Client, base, path string, form url.Values) error {
 	return err
 }
 
-// openPage opens a page again and again.
+// openPage opens a page pageRuns times and adds a row with the times to out.
 func openPage(client *http.Client, base, path, engine string, out *table) error {
-	took := make([]time.Duration, 0, opened)
+	durations := make([]time.Duration, 0, pageRuns)
 	size := 0
-	for range opened {
+	for range pageRuns {
 		r, err := http.NewRequest(http.MethodGet, base+path, nil)
 		if err != nil {
 			return err
 		}
-		began := time.Now()
+		start := time.Now()
 		body, err := send(client, r, http.StatusOK)
 		if err != nil {
 			return err
 		}
-		took, size = append(took, time.Since(began)), len(body)
+		durations, size = append(durations, time.Since(start)), len(body)
 	}
-	slices.Sort(took)
+	slices.Sort(durations)
 	name := strings.TrimPrefix(strings.ReplaceAll(path, pagesAccount, "ACCOUNT"), "/console")
-	out.add("`/console"+name+"`", engine, fmt.Sprint(size>>10), millis(percentile(took, 0.5)), millis(percentile(took, 0.99)))
+	out.add("`/console"+name+"`", engine, fmt.Sprint(size>>10), millis(percentile(durations, 0.5)), millis(percentile(durations, 0.99)))
 	return nil
 }

@@ -15,20 +15,23 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// benchUsage prints how long questions about usage take beside many requests,
-// and what kept charges cost on disk.
+// benchUsage prints the time of usage queries over many requests, and the disk space of archived
+// charges.
 func benchUsage(o options) error {
-	fmt.Printf("### Usage: %d requests of %d accounts over %d days; %d kept charges\n\n", o.receipts, bookAccounts, bookDays, o.charges)
-	asked := newTable("database", "question", "rows", "p50 ms", "most ms")
-	kept := newTable("database", "bytes a charge", "GB for 100 million", "a page of movements, ms", "one by its request, ms")
+	fmt.Printf("### Usage: %d requests of %d accounts over %d days; %d archived charges\n\n", o.receipts, bookAccounts, bookDays, o.charges)
+	queries := newTable("database", "query", "rows", "p50 ms", "max ms")
+	archive := newTable("database", "bytes per charge", "GB for 100 million", "page of movements, ms", "one charge by request id, ms")
 	err := o.onEngines(func(engine string) error {
-		if err := onFresh(o, engine, func(ctx context.Context, db *store.DB) error { return askUsage(ctx, o, engine, db, asked) }); err != nil {
+		if err := onFresh(o, engine, func(ctx context.Context, db *store.DB) error {
+			return queryUsage(ctx, o, engine, db,
+				queries)
+		}); err != nil {
 			return fmt.Errorf("usage: %w", err)
 		}
-		return onFresh(o, engine, func(ctx context.Context, db *store.DB) error { return keepCharges(ctx, o, engine, db, kept) })
+		return onFresh(o, engine, func(ctx context.Context, db *store.DB) error { return archiveCharges(ctx, o, engine, db, archive) })
 	})
-	asked.print()
-	kept.print()
+	queries.print()
+	archive.print()
 	return err
 }
 
@@ -43,7 +46,7 @@ func onFresh(o options, engine string, fn func(ctx context.Context, db *store.DB
 	return onMigrated(ctx, url, func(db *store.DB) error { return fn(ctx, db) })
 }
 
-// onMigrated calls fn with the database at url, brought to the schema of today.
+// onMigrated migrates the database at url to the current schema and calls fn with it.
 func onMigrated(ctx context.Context, url string, fn func(db *store.DB) error) (err error) {
 	db, err := store.Open(ctx, url, store.Options{})
 	if err != nil {
@@ -56,11 +59,11 @@ func onMigrated(ctx context.Context, url string, fn func(db *store.DB) error) (e
 	return fn(db)
 }
 
-// asks is how often each question is asked.
-const asks = 15
+// queryRuns is the number of times each query runs.
+const queryRuns = 15
 
-// askUsage writes books and asks what people ask.
-func askUsage(ctx context.Context, o options, engine string, db *store.DB, out *table) error {
+// queryUsage writes books and runs the usage queries of customers and operators.
+func queryUsage(ctx context.Context, o options, engine string, db *store.DB, out *table) error {
 	if err := writeBooks(ctx, db, int64(o.receipts), bookAccounts); err != nil {
 		return fmt.Errorf("write the books: %w", err)
 	}
@@ -72,7 +75,7 @@ func askUsage(ctx context.Context, o options, engine string, db *store.DB, out *
 		return err
 	}
 	account := fmt.Sprintf("acct_%s%d", benchPad, 1000)
-	for _, question := range []struct {
+	for _, query := range []struct {
 		name string
 		q    spending.Query
 	}{
@@ -84,17 +87,17 @@ func askUsage(ctx context.Context, o options, engine string, db *store.DB, out *
 		{"all, 30 days, by account", spending.Query{Since: today - 29, By: []spending.By{spending.ByAccount}}},
 		{"all, all days, by model and line", spending.Query{By: []spending.By{spending.ByModel, spending.ByLine}}},
 	} {
-		question.q.Limit = 10_000
+		query.q.Limit = 10_000
 		rows := 0
-		took, err := timed(ctx, db, func(tx *store.Tx) error {
-			found, err := spending.ReadTx(tx, question.q)
+		durations, err := timed(ctx, db, func(tx *store.Tx) error {
+			found, err := spending.ReadTx(tx, query.q)
 			rows = len(found)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		out.add(engine, question.name, fmt.Sprint(rows), millis(percentile(took, 0.5)), millis(took[len(took)-1]))
+		out.add(engine, query.name, fmt.Sprint(rows), millis(percentile(durations, 0.5)), millis(durations[len(durations)-1]))
 	}
 	report, err := audit.Run(ctx, db)
 	if err == nil && !report.OK {
@@ -103,30 +106,32 @@ func askUsage(ctx context.Context, o options, engine string, db *store.DB, out *
 	return err
 }
 
-// keptChunk is how many charges a transaction keeps, as when receipts are deleted.
-const keptChunk = 500
+// archiveChunk is the number of charges archived in one transaction, the same as when the gateway
+// deletes receipts.
+const archiveChunk = 500
 
-// keepCharges keeps charges of many accounts, and measures what they take.
-func keepCharges(ctx context.Context, o options, engine string, db *store.DB, out *table) error {
+// archiveCharges archives charges of many accounts. It measures their size on disk and the time to
+// read them.
+func archiveCharges(ctx context.Context, o options, engine string, db *store.DB, out *table) error {
 	empty, err := chargeBytes(ctx, db)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	var some, account string
-	for from := 0; from < o.charges; from += keptChunk {
-		account = fmt.Sprintf("acct_%s%d", benchPad, 1000+from/keptChunk%bookAccounts)
-		begin := int64(from / keptChunk / bookAccounts * keptChunk)
+	var request, account string
+	for from := 0; from < o.charges; from += archiveChunk {
+		account = fmt.Sprintf("acct_%s%d", benchPad, 1000+from/archiveChunk%bookAccounts)
+		begin := int64(from / archiveChunk / bookAccounts * archiveChunk)
 		err := db.Update(ctx, func(tx *store.Tx) error {
 			var chain audit.Chain
-			charges := make([]audit.Charge, 0, keptChunk)
-			for i := range int64(keptChunk) {
+			charges := make([]audit.Charge, 0, archiveChunk)
+			for i := range int64(archiveChunk) {
 				seq, cost := begin+i+1, money.Amount(1_234_567+i)
-				some = id.At("req_", now.Add(time.Duration(seq)*time.Minute))
-				kept := audit.Charge{Seq: seq, Model: fmt.Sprint("model-", i%bookModels), Amount: cost, Balance: 1e12 - 1_300_000*money.Amount(seq),
+				request = id.At("req_", now.Add(time.Duration(seq)*time.Minute))
+				charge := audit.Charge{Seq: seq, Model: fmt.Sprint("model-", i%bookModels), Amount: cost, Balance: 1e12 - 1_300_000*money.Amount(seq),
 					EndedMS: now.UnixMilli() + seq*60_000}
-				charges = append(charges, movement.NewCharge(some, "", kept))
-				chain.Move(seq, kept.Balance, -cost)
+				charges = append(charges, movement.NewCharge(request, "", charge))
+				chain.Move(seq, charge.Balance, -cost)
 			}
 			if err := chain.RecordTx(tx, account); err != nil {
 				return err
@@ -148,34 +153,34 @@ func keepCharges(ctx context.Context, o options, engine string, db *store.DB, ou
 	if err != nil {
 		return err
 	}
-	one, err := timed(ctx, db, func(tx *store.Tx) error {
-		_, err := movement.ChargeTx(tx, some)
+	byRequest, err := timed(ctx, db, func(tx *store.Tx) error {
+		_, err := movement.ChargeTx(tx, request)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	each := float64(full-empty) / float64(o.charges)
-	out.add(engine, fmt.Sprintf("%.0f", each), fmt.Sprintf("%.1f", each*100_000_000/1e9), millis(percentile(page, 0.5)),
-		millis(percentile(one, 0.5)))
+	perCharge := float64(full-empty) / float64(o.charges)
+	out.add(engine, fmt.Sprintf("%.0f", perCharge), fmt.Sprintf("%.1f", perCharge*100_000_000/1e9), millis(percentile(page, 0.5)),
+		millis(percentile(byRequest, 0.5)))
 	return nil
 }
 
-// timed returns the sorted times of a reading.
-func timed(ctx context.Context, db *store.DB, read func(tx *store.Tx) error) (took []time.Duration, err error) {
-	for range asks {
-		began := time.Now()
+// timed runs read several times and returns the sorted durations.
+func timed(ctx context.Context, db *store.DB, read func(tx *store.Tx) error) (durations []time.Duration, err error) {
+	for range queryRuns {
+		start := time.Now()
 		if err := db.View(ctx, read); err != nil {
 			return nil, err
 		}
-		took = append(took, time.Since(began))
+		durations = append(durations, time.Since(start))
 	}
-	slices.Sort(took)
-	return took, nil
+	slices.Sort(durations)
+	return durations, nil
 }
 
-// chargeBytes is the size of the database on disk: of SQLite's pages, of
-// PostgreSQL's table with its indexes.
+// chargeBytes returns the size of the archived charges on disk: the whole file on SQLite, and the
+// table with its indexes on PostgreSQL.
 func chargeBytes(ctx context.Context, db *store.DB) (size int64, err error) {
 	text := `SELECT pg_total_relation_size('ledger_charge')`
 	if db.Dialect() == store.SQLite {

@@ -12,24 +12,24 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// look is a theme and a screen width for a page.
-type look struct {
+// display is the theme and the screen width of a page.
+type display struct {
 	theme string
 	width int64
 }
 
-// looks has both themes and both widths. TestLivelyAccount uses other combinations.
-var looks = []look{{"light", 1280}, {"dark", 390}}
+// displays has both themes and both widths. TestLivelyAccount uses other combinations.
+var displays = []display{{"light", 1280}, {"dark", 390}}
 
-func (l look) String() string { return fmt.Sprintf("%s-%d", l.theme, l.width) }
+func (d display) String() string { return fmt.Sprintf("%s-%d", d.theme, d.width) }
 
-// inLooks runs a test in each look, each with its own gateway.
-func inLooks(t *testing.T, test func(t *testing.T, g *gateway, look look)) {
+// onDisplays runs a test for each display, each with its own gateway.
+func onDisplays(t *testing.T, test func(t *testing.T, g *gateway, d display)) {
 	t.Helper()
-	for _, l := range looks {
-		t.Run(l.String(), func(t *testing.T) {
+	for _, d := range displays {
+		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
-			test(t, start(t), l)
+			test(t, start(t), d)
 		})
 	}
 }
@@ -61,37 +61,37 @@ func (g *gateway) signInWith(t *testing.T, agent string) {
 	}
 }
 
-// TestPages checks every page in both looks.
+// TestPages checks every page on both displays.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(receiver.Close)
-	inLooks(t, func(t *testing.T, g *gateway, look look) {
-		b := open(t, g, look.theme, look.width)
+	onDisplays(t, func(t *testing.T, g *gateway, d display) {
+		b := open(t, g, d.theme, d.width)
 		b.visit("/console/sign-in", "sign-in")
 		// Both references have one generator and one stylesheet. Axe needs as long for either as for
-		// ten other pages, so it checks each in one look.
+		// ten other pages, so it checks each on one display.
 		b.open("/docs")
-		if look.theme == "light" {
-			b.lookOver("reference")
+		if d.theme == "light" {
+			b.checkPage("reference")
 		} else {
-			b.look("reference")
+			b.checkLayout("reference")
 			b.visit("/admin/docs", "operator-reference")
 		}
 		b.open("/console/sign-in")
 		b.signIn()
-		b.lookOver("overview-new")
+		b.checkPage("overview-new")
 		for range 3 {
 			g.call(t, g.key, "/v1/chat/completions", 200, hello("sandbox-chat"))
 		}
 		b.visit("/console", "overview")
 		b.visit("/console/keys", "keys")
 		b.press("tbody a.rowlink")
-		b.lookOver("key")
+		b.checkPage("key")
 		b.visit("/console/keys/new", "new-key")
 		b.visit("/console/requests", "requests")
 		b.press("tbody a.rowlink")
-		b.lookOver("request")
+		b.checkPage("request")
 		b.visit("/console/usage", "usage")
 		b.press(`nav[aria-label="Grouped by"] a[href*="by=key"]`)
 		b.holds(`document.querySelector("section thead th").textContent === "Key"`)
@@ -101,7 +101,7 @@ func TestPages(t *testing.T) {
 		b.visit("/console/billing/statements", "statements")
 		b.press("tbody a.rowlink")
 		b.sees("Closing balance")
-		b.lookOver("statement")
+		b.checkPage("statement")
 		b.visit("/console/models", "models")
 		b.visit("/console/models?id=sandbox-messages", "model")
 		b.open("/console/webhooks")
@@ -109,26 +109,26 @@ func TestPages(t *testing.T) {
 		b.press(`main form:has(#f-url) button.main`)
 		b.press(`form[action$="/webhooks/test"] button`)
 		b.sees("Your receiver works.")
-		b.lookOver("webhooks")
+		b.checkPage("webhooks")
 		b.press("tbody a.rowlink")
-		b.lookOver("delivery")
+		b.checkPage("delivery")
 		for _, agent := range agents {
 			g.signInWith(t, agent)
 		}
 		b.visit("/console/settings", "settings")
 		b.open("/console/nowhere")
 		b.expect("404")
-		b.lookOver("not-found")
+		b.checkPage("not-found")
 		b.visit("/console/operator/sign-in", "operator-sign-in")
 		b.operator()
 		b.sees("Charged in the last 30 days")
-		b.lookOver("operator")
+		b.checkPage("operator")
 		b.visit("/console/operator/usage", "operator-usage")
 		b.visit("/console/operator/usage?by=line&span=90", "operator-usage-lines")
 		b.codes()
 		b.open("/console/operator/deliveries")
 		b.sees("webhook.test")
-		b.lookOver("operator-deliveries")
+		b.checkPage("operator-deliveries")
 		b.visit("/console/operator/deliveries?state=failed", "operator-deliveries-none")
 		b.visit("/console/operator/sessions", "operator-sessions")
 	})
@@ -141,20 +141,20 @@ func (b *tab) codes() {
 	b.open("/console/operator/codes/new")
 	b.fill("#f-usd", "2.50")
 	b.fill("#f-count", "3")
-	b.lookOver("operator-codes-new")
+	b.checkPage("operator-codes-new")
 	b.press("main form button.main")
 	b.expect("422")
 	b.fill("#f-secret", adminToken)
 	b.press("main form button.main")
 	b.sees("3 codes of $2.50 created")
-	b.lookOver("operator-codes-created")
+	b.checkPage("operator-codes-created")
 	b.press("main > p a.button")
 	b.do(chromedp.Click(chromedp.CSS("a[data-open]")))
 	b.sees("This cannot be undone.")
 	b.shoot("operator-codes-void")
 	b.press("dialog[open] button.danger")
 	b.sees("The code is void")
-	b.lookOver("operator-codes")
+	b.checkPage("operator-codes")
 }
 
 // TestKeyStory creates a key, which is shown once, then copies, uses and deletes it.
@@ -170,7 +170,7 @@ func TestKeyStory(t *testing.T) {
 	b.expect("422")
 	b.sees("whole number from 1")
 	b.focuses("[data-focus]")
-	b.lookOver("refused")
+	b.checkPage("refused")
 	b.fill("#f-rpm", "60")
 	b.press("main form button.main")
 	b.sees("Copy this key now.")
@@ -180,7 +180,7 @@ func TestKeyStory(t *testing.T) {
 	}
 	b.do(chromedp.Click(chromedp.CSS(`button[data-copy="secret"]`)))
 	b.sees("Copied")
-	b.lookOver("created")
+	b.checkPage("created")
 	g.call(t, key, "/v1/chat/completions", 200, hello("sandbox-chat"))
 	b.sees("It arrived")
 	b.press(`main > p a.button`)

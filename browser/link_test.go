@@ -33,25 +33,25 @@ func (b *tab) link() string {
 // invites a colleague in the same way.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
-	inLooks(t, func(t *testing.T, g *gateway, look look) {
-		op := open(t, g, look.theme, look.width)
+	onDisplays(t, func(t *testing.T, g *gateway, d display) {
+		op := open(t, g, d.theme, d.width)
 		op.operator()
 		op.open("/console/operator/accounts/new")
 		op.fill("#f-name", "Acme")
 		op.fill("#f-email", "shop@acme.example")
-		op.lookOver("new-account")
+		op.checkPage("new-account")
 		op.press("main form button.main")
 		op.sees("Copy this link and this key")
-		op.lookOver("account-created")
+		op.checkPage("account-created")
 		link := op.link()
 		op.do(chromedp.Click(chromedp.CSS(`button[data-copy="welcome-0-text"]`)))
 		op.sees("Copied")
 		op.press("main > p a.button")
 		op.press(`a[href$="view=users"]`)
 		op.sees("invited, no password yet")
-		op.lookOver("users")
+		op.checkPage("users")
 
-		b := open(t, g, look.theme, look.width)
+		b := open(t, g, d.theme, d.width)
 		b.visit("/console/sign-in", "sign-in")
 		b.visit("/console/link", "use-link")
 		b.open("/console/sign-in")
@@ -59,17 +59,17 @@ func TestInvitation(t *testing.T) {
 		b.follow(link, "no longer valid")
 		b.expect("422")
 		b.focuses("[data-focus]")
-		b.lookOver("used-link")
+		b.checkPage("used-link")
 
 		b.open("/console/settings")
 		b.fill("#new-f-email", "lin@acme.example")
 		b.press(`form[action$="/settings/users"] button.main`)
 		b.sees("It is not shown again")
-		b.lookOver("invitation")
+		b.checkPage("invitation")
 		link = b.link()
 		b.press("main > p a.button")
 		b.sees("invited, no password yet")
-		colleague := open(t, g, look.theme, look.width)
+		colleague := open(t, g, d.theme, d.width)
 		colleague.follow(link, "Set your password")
 		colleague.fill("#f-password", "my own horse")
 		colleague.press("main button.main")
@@ -77,7 +77,7 @@ func TestInvitation(t *testing.T) {
 
 		op.press(`form[action$="/link"] button`)
 		op.sees("set a new password")
-		op.lookOver("new-link")
+		op.checkPage("new-link")
 	})
 }
 
@@ -88,13 +88,13 @@ func (b *tab) setPassword(link string) {
 	if at := run(b, chromedp.Evaluate[string](`location.href`)); strings.Contains(at, "#") {
 		b.t.Errorf("the address keeps the token: %s", at)
 	}
-	b.lookOver("set-password")
+	b.checkPage("set-password")
 	tabTo(b, "#f-password")
 	b.do(chromedp.KeyEvent("short"))
 	b.leads(chromedp.KeyEvent(kb.Enter))
 	b.sees("at least 8 characters")
 	b.expect("422")
-	b.lookOver("password-refused")
+	b.checkPage("password-refused")
 	tabTo(b, "#f-password")
 	b.do(chromedp.KeyEvent("my own horse"))
 	b.leads(chromedp.KeyEvent(kb.Enter))

@@ -67,7 +67,7 @@ func TestLivelyAccount(t *testing.T) {
 	t.Parallel()
 	g := start(t)
 	g.life(t)
-	for i, l := range []look{{"dark", 1280}, {"light", 390}, {"light", 320}, {"dark", 640}} {
+	for i, l := range []display{{"dark", 1280}, {"light", 390}, {"light", 320}, {"dark", 640}} {
 		t.Run(l.String(), func(t *testing.T) {
 			t.Parallel()
 			b := open(t, g, l.theme, l.width)
@@ -78,15 +78,15 @@ func TestLivelyAccount(t *testing.T) {
 				b.fits(p.name)
 				if inner := firsts[p.name]; inner != "" {
 					b.press("tbody a.rowlink")
-					b.lookOver(inner)
+					b.checkPage(inner)
 				}
 			}
 			b.open("/console/jobs?status=failed")
 			b.press(".tile h3 a")
-			b.lookOver("job-failed")
+			b.checkPage("job-failed")
 			b.open("/console/jobs?status=succeeded&kind=image")
 			b.press(".tile h3 a")
-			b.lookOver("job")
+			b.checkPage("job")
 		})
 	}
 }

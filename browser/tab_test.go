@@ -341,10 +341,10 @@ func keep(t *testing.T, name string, picture []byte) {
 	}
 }
 
-// lookOver saves a picture of the open page, and checks the page, its accessibility too.
-func (b *tab) lookOver(name string) {
+// checkPage saves a picture of the open page, and checks the page and its accessibility.
+func (b *tab) checkPage(name string) {
 	b.t.Helper()
-	b.look(name)
+	b.checkLayout(name)
 	script, err := axe()
 	if err != nil {
 		b.t.Fatal(err)
@@ -363,16 +363,16 @@ func (b *tab) lookOver(name string) {
 	}
 }
 
-// visit goes to a page and looks it over.
+// visit goes to a page and checks it.
 func (b *tab) visit(path, name string) {
 	b.t.Helper()
 	b.open(path)
-	b.lookOver(name)
+	b.checkPage(name)
 }
 
-// look saves a picture of the open page. It checks the layout and size of the page, and that the
-// page did nothing forbidden.
-func (b *tab) look(name string) {
+// checkLayout saves a picture of the open page. It checks the layout and size of the page, and that
+// the page did nothing forbidden.
+func (b *tab) checkLayout(name string) {
 	b.t.Helper()
 	b.shoot(name)
 	for _, bad := range run(b, chromedp.Evaluate[[]string](layoutFaults)) {

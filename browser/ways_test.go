@@ -113,7 +113,7 @@ func TestShortcuts(t *testing.T) {
 	phone.signIn()
 	phone.slash()
 	phone.focuses(".top [data-find]")
-	phone.lookOver("menu")
+	phone.checkPage("menu")
 	phone.keys(kb.Escape)
 	if run(phone, chromedp.Evaluate[bool](`document.querySelector(".top details").open`)) || !phone.focused(".top summary") {
 		t.Error("Escape does not close a phone's menu")
@@ -137,7 +137,7 @@ func TestFocusAfterForms(t *testing.T) {
 	b.press(`form[action$="/redeem"] button`)
 	b.expect("422")
 	focusOn("There is no such code.")
-	b.lookOver("redeem-refused")
+	b.checkPage("redeem-refused")
 	if link := run(b, chromedp.Evaluate[string](`document.querySelector("[data-focus] a").getAttribute("href")`)); link != "#f-code" {
 		t.Errorf("the error links to %s", link)
 	}

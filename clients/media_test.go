@@ -41,8 +41,8 @@ func startMedia(t *testing.T) *gateway {
 	return startOn(t, string(catalog))
 }
 
-// finished polls a job until it has ended, more often than the documents advise.
-func finished(t *testing.T, client openai.Client, path string) mediaJob {
+// waitForJob polls a job until it has ended, more often than the documents advise.
+func waitForJob(t *testing.T, client openai.Client, path string) mediaJob {
 	t.Helper()
 	for limit := time.After(time.Minute); ; {
 		var job mediaJob
@@ -89,8 +89,8 @@ func hatPicture(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// pictures checks that the links of a job lead to pictures.
-func pictures(t *testing.T, job mediaJob, count int) {
+// checkPictures checks that the links of a job lead to count pictures.
+func checkPictures(t *testing.T, job mediaJob, count int) {
 	t.Helper()
 	if job.Object != "image.generation.job" || job.Model != "easel-1" || len(job.Data) != count || job.Usage.Images != int64(count) ||
 		job.Created == 0 {
@@ -107,8 +107,8 @@ func pictures(t *testing.T, job mediaJob, count int) {
 	}
 }
 
-// jobOf returns the job's id in an answer of the images methods.
-func jobOf(t *testing.T, answer *openai.ImagesResponse) string {
+// jobID returns the id of the job in an answer of the images methods.
+func jobID(t *testing.T, answer *openai.ImagesResponse) string {
 	t.Helper()
 	var job mediaJob
 	if err := json.Unmarshal([]byte(answer.RawJSON()), &job); err != nil || job.ID == "" || job.Status != "queued" || len(answer.Data) != 0 {
@@ -141,7 +141,7 @@ func TestMediaForGo(t *testing.T) {
 			t.Errorf("status %s", res.Status)
 		}
 		checkRequestIDs(t, res)
-		pictures(t, finished(t, client, "images/jobs/"+jobOf(t, answer)), 2)
+		checkPictures(t, waitForJob(t, client, "images/jobs/"+jobID(t, answer)), 2)
 		if usage := g.usage(t, client); nano(t, usage.Total.CostUSD) != 60_000_000 {
 			t.Errorf("charged %s USD", usage.Total.CostUSD)
 		}
@@ -156,7 +156,7 @@ func TestMediaForGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pictures(t, finished(t, client, "images/jobs/"+jobOf(t, answer)), 1)
+		checkPictures(t, waitForJob(t, client, "images/jobs/"+jobID(t, answer)), 1)
 	})
 
 	t.Run("edits several", func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestMediaForGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pictures(t, finished(t, client, "images/jobs/"+jobOf(t, answer)), 1)
+		checkPictures(t, waitForJob(t, client, "images/jobs/"+jobID(t, answer)), 1)
 	})
 
 	t.Run("makes a video", func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestMediaForGo(t *testing.T) {
 		if err := client.Post(ctx, "videos/generations", body, &job); err != nil {
 			t.Fatal(err)
 		}
-		job = finished(t, client, "videos/jobs/"+job.ID)
+		job = waitForJob(t, client, "videos/jobs/"+job.ID)
 		if job.Object != "video.generation.job" || len(job.Data) != 1 || job.Usage.Clips != 1 {
 			t.Fatalf("%+v", job)
 		}
@@ -197,13 +197,13 @@ func TestMediaForGo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return jobOf(t, answer)
+			return jobID(t, answer)
 		}
 		first := edit()
 		if again := edit(); again != first {
 			t.Errorf("jobs %s and %s", first, again)
 		}
-		finished(t, client, "images/jobs/"+first)
+		waitForJob(t, client, "images/jobs/"+first)
 	})
 
 	t.Run("is told what is wrong", func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestMediaForGo(t *testing.T) {
 	})
 }
 
-// mediaFault checks a client's error.
+// mediaFault checks the error of a client.
 func mediaFault(t *testing.T, err error, status int, code, param string) {
 	t.Helper()
 	if e, ok := errors.AsType[*openai.Error](err); !ok || e.StatusCode != status || e.Code != code || e.Param != param || e.Message == "" {

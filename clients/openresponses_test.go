@@ -25,7 +25,7 @@ func TestOpenResponses(t *testing.T) {
 			"required":   []string{"city"},
 		},
 	}
-	says := func(role string, content any) map[string]any {
+	message := func(role string, content any) map[string]any {
 		return map[string]any{"type": "message", "role": role, "content": content}
 	}
 	for _, tt := range []struct {
@@ -33,19 +33,19 @@ func TestOpenResponses(t *testing.T) {
 		input []any
 		tools []any
 		kind  string // type of the expected item
-		says  string // expected part of the text
+		text  string // expected part of the output
 	}{
-		{name: "text", input: []any{says("user", "Greet me in three words.")}, kind: "message", says: "Greet me"},
-		{name: "system prompt", input: []any{says("system", "Talk like a sailor."), says("user", "Greet me.")}, kind: "message",
-			says: "Greet me"},
-		{name: "tool call", input: []any{says("user", "Please get weather for Oslo.")}, tools: []any{weather}, kind: "function_call"},
-		{name: "image", input: []any{says("user", []any{
+		{name: "text", input: []any{message("user", "Greet me in three words.")}, kind: "message", text: "Greet me"},
+		{name: "system prompt", input: []any{message("system", "Talk like a sailor."), message("user", "Greet me.")}, kind: "message",
+			text: "Greet me"},
+		{name: "tool call", input: []any{message("user", "Please get weather for Oslo.")}, tools: []any{weather}, kind: "function_call"},
+		{name: "image", input: []any{message("user", []any{
 			map[string]any{"type": "input_text", "text": "What does this show?"},
 			map[string]any{"type": "input_image", "image_url": "data:image/png;base64," + redDot},
-		})}, kind: "message", says: "What does this show?"},
+		})}, kind: "message", text: "What does this show?"},
 		{name: "several turns", input: []any{
-			says("user", "I am Ada."), says("assistant", "Good to meet you, Ada."), says("user", "Who am I?"),
-		}, kind: "message", says: "Who am I?"},
+			message("user", "I am Ada."), message("assistant", "Good to meet you, Ada."), message("user", "Who am I?"),
+		}, kind: "message", text: "Who am I?"},
 	} {
 		for _, line := range []string{"chat", "responses"} {
 			t.Run(tt.name+" on "+line, func(t *testing.T) {
@@ -70,8 +70,8 @@ func TestOpenResponses(t *testing.T) {
 					if !slices.ContainsFunc(items, func(i map[string]any) bool { return i["type"] == tt.kind }) {
 						t.Errorf("no %s: %v", tt.kind, items)
 					}
-					if text := fmt.Sprint(items); !strings.Contains(text, tt.says) {
-						t.Errorf("%q is not in %s", tt.says, text)
+					if output := fmt.Sprint(items); !strings.Contains(output, tt.text) {
+						t.Errorf("%q is not in %s", tt.text, output)
 					}
 				}
 			})
@@ -79,8 +79,9 @@ func TestOpenResponses(t *testing.T) {
 	}
 }
 
-// post sends a request of the responses form, expects success, and returns the body.
-func (g *gateway) post(t *testing.T, key string, body any, kind string) *bytes.Buffer {
+// post sends a request to /v1/responses, expects success with the media type contentType, and
+// returns the body.
+func (g *gateway) post(t *testing.T, key string, body any, contentType string) *bytes.Buffer {
 	t.Helper()
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -101,7 +102,7 @@ func (g *gateway) post(t *testing.T, key string, body any, kind string) *bytes.B
 	if _, err := answer.ReadFrom(res.Body); err != nil {
 		t.Fatal(err)
 	}
-	if got := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(got, kind) {
+	if got := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(got, contentType) {
 		t.Fatalf("%s, %s: %s", res.Status, got, &answer)
 	}
 	return &answer
@@ -117,8 +118,8 @@ func readEvents(t *testing.T, stream *bytes.Buffer, kind string) map[string]any 
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if of, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
-			name = of
+		if value, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+			name = value
 		}
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if !ok {
@@ -129,14 +130,14 @@ func readEvents(t *testing.T, stream *bytes.Buffer, kind string) map[string]any 
 			t.Fatalf("%v: %s", err, data)
 		}
 		if event["type"] != name || event["sequence_number"] != float64(len(seen)) {
-			t.Errorf("event %d with the name %s: %s", len(seen), name, data)
+			t.Errorf("event %d has the name %s, but another type or number: %s", len(seen), name, data)
 		}
 		for _, complaint := range checkEvent(name, event) {
 			t.Error(complaint)
 		}
 		item, _ := event["item"].(map[string]any)
-		if of, ok := item["type"].(string); ok {
-			name += " " + of
+		if itemType, ok := item["type"].(string); ok {
+			name += " " + itemType
 		}
 		seen = append(seen, name)
 		last, _ = event["response"].(map[string]any)
@@ -151,12 +152,12 @@ func readEvents(t *testing.T, stream *bytes.Buffer, kind string) map[string]any 
 	for _, step := range append(steps, "response.output_item.done "+kind, "response.completed") {
 		at := slices.Index(seen, step)
 		if at < 0 {
-			t.Fatalf("no %s behind what came before it in %v", step, seen)
+			t.Fatalf("%s is missing in the remaining events %v", step, seen)
 		}
 		seen = seen[at+1:]
 	}
 	if len(seen) > 0 {
-		t.Errorf("behind the end: %v", seen)
+		t.Errorf("unexpected events after response.completed: %v", seen)
 	}
 	return last
 }
@@ -165,7 +166,7 @@ func readEvents(t *testing.T, stream *bytes.Buffer, kind string) map[string]any 
 // end may be null.
 type shape map[string]string
 
-// responseShape is a response.
+// responseShape has the required keys of a response.
 var responseShape = shape{
 	"id": "string", "object": "string", "created_at": "integer", "completed_at": "integer?", "status": "string",
 	"incomplete_details": "object?", "model": "string", "previous_response_id": "string?", "instructions": "string?",
@@ -177,14 +178,14 @@ var responseShape = shape{
 	"prompt_cache_key": "string?",
 }
 
-// itemShapes are the items of an output.
+// itemShapes has the required keys of each type of output item.
 var itemShapes = map[string]shape{
 	"message":       {"id": "string", "status": "string", "role": "string", "content": "array"},
 	"function_call": {"id": "string", "call_id": "string", "name": "string", "arguments": "string", "status": "string"},
 	"reasoning":     {"id": "string", "summary": "array"},
 }
 
-// partShapes are the parts of items.
+// partShapes has the required keys of each type of content part.
 var partShapes = map[string]shape{
 	"output_text":    {"text": "string", "annotations": "array"},
 	"refusal":        {"refusal": "string"},
@@ -192,7 +193,7 @@ var partShapes = map[string]shape{
 	"reasoning_text": {"text": "string"},
 }
 
-// eventShapes are the events, besides their type and number.
+// eventShapes has the required keys of each type of event, besides type and sequence_number.
 var eventShapes = map[string]shape{
 	"response.created":                       {"response": "object"},
 	"response.in_progress":                   {"response": "object"},
@@ -207,7 +208,7 @@ var eventShapes = map[string]shape{
 	"response.function_call_arguments.done":  {"item_id": "string", "output_index": "integer", "arguments": "string"},
 }
 
-// check returns the faults of an object.
+// check returns the differences between an object and its shape.
 func (s shape) check(where string, object map[string]any) (complaints []string) {
 	for key, want := range s {
 		value, there := object[key]
@@ -236,7 +237,7 @@ func (s shape) check(where string, object map[string]any) (complaints []string) 
 	return complaints
 }
 
-// checkResponse returns the faults of a response.
+// checkResponse returns everything wrong with a response.
 func checkResponse(r map[string]any) []string {
 	complaints := responseShape.check("response", r)
 	if r["object"] != "response" {
@@ -273,37 +274,37 @@ func checkResponse(r map[string]any) []string {
 	return append(complaints, shape{"reasoning_tokens": "integer"}.check("output_tokens_details", out)...)
 }
 
-// checkItem returns the faults of an item.
+// checkItem returns everything wrong with an output item.
 func checkItem(item map[string]any) []string {
 	kind := fmt.Sprint(item["type"])
-	of, known := itemShapes[kind]
+	want, known := itemShapes[kind]
 	if !known {
-		return []string{"an item of the type " + kind}
+		return []string{"unknown item type " + kind}
 	}
-	complaints := of.check(kind, item)
+	complaints := want.check(kind, item)
 	for _, part := range slices.Concat(list(item["content"]), list(item["summary"])) {
 		complaints = append(complaints, checkPart(part)...)
 	}
 	return complaints
 }
 
-// checkPart returns the faults of a part.
+// checkPart returns everything wrong with a content part.
 func checkPart(part map[string]any) []string {
 	kind := fmt.Sprint(part["type"])
-	of, known := partShapes[kind]
+	want, known := partShapes[kind]
 	if !known {
-		return []string{"a part of the type " + kind}
+		return []string{"unknown part type " + kind}
 	}
-	return of.check(kind, part)
+	return want.check(kind, part)
 }
 
-// checkEvent returns the faults of an event.
+// checkEvent returns everything wrong with an event.
 func checkEvent(name string, event map[string]any) []string {
-	of, known := eventShapes[name]
+	want, known := eventShapes[name]
 	if !known {
-		return []string{"an event of the type " + name}
+		return []string{"unknown event type " + name}
 	}
-	complaints := of.check(name, event)
+	complaints := want.check(name, event)
 	if response, ok := event["response"].(map[string]any); ok {
 		complaints = append(complaints, checkResponse(response)...)
 	}

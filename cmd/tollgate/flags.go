@@ -49,8 +49,8 @@ func newSettingFlags() settingFlags {
 // target returns the struct for the parser.
 func (f settingFlags) target() any { return f.value.Interface() }
 
-// given returns the flags of the command line by key of the setting.
-func (f settingFlags) given() map[string]string {
+// values returns the values of the flags on the command line by the key of the setting.
+func (f settingFlags) values() map[string]string {
 	out := make(map[string]string)
 	for i, s := range f.list {
 		if field := f.value.Elem().Field(i); !field.IsNil() {
@@ -189,11 +189,11 @@ func (n *jsonNumber) UnmarshalText(text []byte) error {
 func (n *jsonNumber) MarshalJSON() ([]byte, error) { return []byte(n.text), nil }
 
 // factors has price factors by model, or none.
-type factors struct{ of map[string]*jsonNumber }
+type factors struct{ byModel map[string]*jsonNumber }
 
 // UnmarshalText reads MODEL=FACTOR,…. The operator API checks the range of factors.
 func (f *factors) UnmarshalText(text []byte) error {
-	f.of = map[string]*jsonNumber{}
+	f.byModel = map[string]*jsonNumber{}
 	if string(text) == none {
 		return nil
 	}
@@ -204,16 +204,16 @@ func (f *factors) UnmarshalText(text []byte) error {
 			return errors.New("must be MODEL=FACTOR, separated by commas, or none")
 		}
 		model := strings.TrimSpace(part[:i])
-		if f.of[model] != nil {
-			return fmt.Errorf("names %s twice", model)
+		if f.byModel[model] != nil {
+			return fmt.Errorf("has two factors for %s", model)
 		}
-		f.of[model] = &factor
+		f.byModel[model] = &factor
 	}
 	return nil
 }
 
 // MarshalJSON implements json.Marshaler.
-func (f *factors) MarshalJSON() ([]byte, error) { return json.Marshal(f.of) }
+func (f *factors) MarshalJSON() ([]byte, error) { return json.Marshal(f.byModel) }
 
 // moment is a UTC day, an RFC 3339 time, or a duration from now.
 type moment struct {
@@ -238,7 +238,7 @@ func (m *moment) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// after returns the time, with a duration after now.
+// after returns the time. A duration counts from now into the future.
 func (m *moment) after(now time.Time) time.Time {
 	if m.duration > 0 {
 		return now.Add(m.duration)
@@ -246,8 +246,8 @@ func (m *moment) after(now time.Time) time.Time {
 	return m.at
 }
 
-// before returns the time as a parameter of the operator API, with a duration before now,
-// or "" if m is nil. A day stays a day, because "until" includes the whole day.
+// before returns the time as a parameter of the operator API, or "" if m is nil. A duration counts
+// from now into the past. A day stays a day, because "until" includes the whole day.
 func (m *moment) before(now time.Time) string {
 	switch {
 	case m == nil:

@@ -66,7 +66,7 @@ func (p *process) lookupEnv(name string) (string, bool) {
 }
 
 func (p *process) settings() (*app.Settings, error) {
-	s, err := app.ReadSettings(app.Sources{Flags: p.flags.given(), Environ: p.environ, File: p.config})
+	s, err := app.ReadSettings(app.Sources{Flags: p.flags.values(), Environ: p.environ, File: p.config})
 	if err != nil {
 		return nil, usageError{err}
 	}

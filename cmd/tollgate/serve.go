@@ -43,7 +43,7 @@ func (p *process) restart(name string) string {
 	} else if p.environ[app.ConfigEnv] != "" {
 		variables = append(variables, app.ConfigEnv)
 	}
-	given, secret := p.flags.given(), false
+	given, secret := p.flags.values(), false
 	for _, s := range app.AllSettings() {
 		value, set := given[s.Key]
 		switch {

@@ -291,7 +291,8 @@ lines:
 		!strings.Contains(text, "line main is out of service (checked in this terminal; the service may have it)") {
 		t.Errorf("no: exit %d, %s", code, text)
 	}
-	if code, text := apply("", other, "--dry-run"); code != 0 || !strings.Contains(text, "this removes swift-1") || strings.Contains(text, "[y/N]") {
+	if code, text := apply("", other, "--dry-run"); code != 0 || !strings.Contains(text, "this removes swift-1") ||
+		strings.Contains(text, "[y/N]") {
 		t.Errorf("a dry run: exit %d, %s", code, text)
 	}
 	if got := tollgate(t, dir, "catalog", "--history"); strings.Contains(got.out, "revision 2") {

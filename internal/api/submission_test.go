@@ -35,7 +35,7 @@ type jobAnswer struct {
 	ETA      *int64 `json:"eta_seconds"`
 }
 
-// earlierAnswer checks a 202 and returns the job.
+// accepted checks a 202 and returns the job.
 func (a response) accepted(t *testing.T) jobAnswer {
 	t.Helper()
 	var seen jobAnswer

@@ -24,9 +24,10 @@ func TestNamedPathsExist(t *testing.T) {
 			folder := ""
 			for _, m := range quoted.FindAllStringSubmatch(line, -1) {
 				if name := m[1]; namedPath.MatchString(name) {
-					found, known := follow(name, folder)
-					if known && found == "" {
-						t.Errorf("%s: there is no `%s` (a short name counts in the folder of the path before it: %s)", document, name, folder)
+					found, isPath := follow(name, folder)
+					if isPath && found == "" {
+						t.Errorf("%s: `%s` does not exist. A file name without a folder belongs to the last folder on its line, here %q",
+							document, name, folder)
 					}
 					if found != "" {
 						folder = found
@@ -37,18 +38,18 @@ func TestNamedPathsExist(t *testing.T) {
 		}
 	}
 	if seen < 100 {
-		t.Errorf("%d paths found: the test looks past them", seen)
+		t.Errorf("the test found only %d paths, so it does not recognize them any more", seen)
 	}
 }
 
-// follow returns the folder for short names after a path, or "" if the path does not exist. known
-// reports whether name is a path at all.
-func follow(name, folder string) (found string, known bool) {
-	first, _, deep := strings.Cut(name, "/")
+// follow looks up a path of a document, where folder is the folder for short names. found is the
+// folder of the path, or "" if the path does not exist. isPath reports whether name is a path at all.
+func follow(name, folder string) (found string, isPath bool) {
+	first, _, hasSlash := strings.Cut(name, "/")
 	from := ""
 	switch {
-	case deep && isThere(first):
-	case deep && isThere("internal/"+first):
+	case hasSlash && exists(first):
+	case hasSlash && exists("internal/"+first):
 		from = "internal"
 	case strings.HasSuffix(name, ".go"):
 		from = folder
@@ -57,7 +58,7 @@ func follow(name, folder string) (found string, known bool) {
 	}
 	name = path.Join(from, strings.ReplaceAll(name, "NAME", "*"))
 	switch {
-	case !isThere(name):
+	case !exists(name):
 		return "", true
 	case strings.HasSuffix(name, ".go"):
 		return path.Dir(name), true
@@ -65,8 +66,8 @@ func follow(name, folder string) (found string, known bool) {
 	return name, true
 }
 
-// isThere reports whether the tree has a match for pattern.
-func isThere(pattern string) bool {
+// exists reports whether the tree has a match for pattern.
+func exists(pattern string) bool {
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 	return err == nil && len(files) > 0
 }

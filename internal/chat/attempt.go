@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/wire/translate"
 )
 
-// call is one upstream call with its time limit.
+// upstreamCall is one upstream call with its time limit.
 type upstreamCall struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc

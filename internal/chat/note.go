@@ -16,9 +16,10 @@ const progressInterval = 2 * time.Second
 // charged.
 var errHoldLost = errors.New("this node was declared dead while it streamed")
 
-// progress reports a stream's progress to the ledger, so that the progress is charged if this node
-// dies. A timer makes the reports, not events, because the client keeps the part before a pause of
-// any length. The lock protects the stream's meter while it reads and while a report is made.
+// progressReports reports a stream's progress to the ledger, so that the progress is charged if this
+// node dies. A timer triggers the reports, because the stream may pause for any length of time and
+// the client has already received the part before the pause. The lock protects the stream's meter
+// from reads during a report.
 type progressReports struct {
 	sync.Mutex
 	timer   *time.Timer // runs from the stream's first byte on

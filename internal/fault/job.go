@@ -1,6 +1,6 @@
 package fault
 
-// The codes of failed jobs (interface.md, Failed jobs). Only the error of a job has these codes, no
+// The codes of failed jobs (interface.md, Failed jobs). They occur in the error of a job, never in an
 // HTTP error. Jobs also use invalid_request and upstream_error.
 const (
 	ContentPolicy          Code = "content_policy"           // video: prompt, reference or result failed the provider's review
@@ -24,7 +24,8 @@ type JobRow struct {
 	Input bool
 	Retry Retry  // whether to submit the job again
 	When  string // condition for the code; part of a sentence
-	Told  string // the beginning of error.message: what happened, and what to do
+	// Message begins error.message. It says what happened and what to do.
+	Message string
 }
 
 // jobTable maps the code of a failed job to its kind, its type (invalid_request_error if the user's
@@ -43,7 +44,7 @@ var jobTable = []JobRow{
 		"The provider's safety system refused the prompt or a reference. Change them."},
 	{RenderFailed, "video", "upstream_error", false, RetryLater,
 		"no clip came out, usually a one-off",
-		"No clip came out, which is usually a one-off. Submit the job again."},
+		"The provider produced no clip, which is usually a one-off. Submit the job again."},
 	{InvalidMaterial, "video", "invalid_request_error", true, RetryLater,
 		"a problem with the input, often a one-off",
 		"The provider had a problem with the input. Check the references, or submit the job again."},

@@ -75,11 +75,11 @@ func TestEveryCodeSaysWhatToDo(t *testing.T) {
 		}
 	}
 	for _, row := range JobTable() {
-		if row.When == "" || !strings.HasSuffix(row.Told, ".") {
-			t.Errorf("failed jobs, %s: when %q, told %q", row.Code, row.When, row.Told)
+		if row.When == "" || !strings.HasSuffix(row.Message, ".") {
+			t.Errorf("failed jobs, %s: when %q, message %q", row.Code, row.When, row.Message)
 		}
-		if again := strings.Contains(strings.ToLower(row.Told), "submit"); again != (row.Retry == RetryLater) {
-			t.Errorf("failed jobs, %s: %q, but its user reads %q", row.Code, row.Retry, row.Told)
+		if again := strings.Contains(strings.ToLower(row.Message), "submit"); again != (row.Retry == RetryLater) {
+			t.Errorf("failed jobs, %s: %q, but its user reads %q", row.Code, row.Retry, row.Message)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func shownJobs() (all []shownJob) {
 			retry = "Yes, as a new job."
 		}
 		all = append(all, shownJob{string(row.Code), heading, strings.ReplaceAll(heading, " ", "-"), row.Kind, sentence(row.When),
-			"200; `error.type` is `" + row.Type + "`.", row.Told + " You were not charged.", retry})
+			"200; `error.type` is `" + row.Type + "`.", row.Message + " You were not charged.", retry})
 	}
 	return all
 }

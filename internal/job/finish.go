@@ -188,6 +188,6 @@ func (e *ending) countSettlement() {
 		if i == len(attempts)-1 && e.fail == nil {
 			s.Answered, s.Cost, s.Held = true, e.cost, e.rec.Held
 		}
-		e.jobs.opts.Lines.Settled(a.Line, e.rec.Model, s)
+		e.jobs.opts.Lines.RecordSettlement(a.Line, e.rec.Model, s)
 	}
 }

@@ -123,7 +123,6 @@ func TestRequeueErrors(t *testing.T) {
 	})
 }
 
-// enable undoes disable.
 // TestRequeueChecks resubmits a job after changes of the key's models, the catalog, the account's
 // prices and its budget.
 func TestRequeueChecks(t *testing.T) {

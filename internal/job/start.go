@@ -130,8 +130,8 @@ func (j *Jobs) startBatch(ctx context.Context, model string) (bool, error) {
 	if err != nil || s == nil {
 		return false, err
 	}
-	j.endAll(ctx, s.refused)
-	return s.more || len(s.refused) > 0, nil
+	j.endAll(ctx, s.failed)
+	return s.more || len(s.failed) > 0, nil
 }
 
 // startOnLines starts jobs on the lines of a model. It returns nil if no line has capacity.

@@ -27,13 +27,13 @@ func until(t testing.TB, what string, true func() bool) {
 	for !true() {
 		select {
 		case <-deadline:
-			t.Fatalf("%s has not come true", what)
+			t.Fatalf("timed out waiting for %s", what)
 		case <-tick.C:
 		}
 	}
 }
 
-func (m *generator) load() (atOnce, most int) {
+func (m *generator) load() (atOnce, maxAtOnce int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.atOnce, m.maxAtOnce
@@ -66,12 +66,12 @@ func TestMaxConcurrent(t *testing.T) {
 			until(t, "the end of a job", func() bool { return h.ended() > before })
 		}
 		for _, m := range []*generator{first, second} {
-			if _, most := m.load(); most != 2 {
-				t.Errorf("at most %d at once, want 2", most)
+			if _, maxAtOnce := m.load(); maxAtOnce != 2 {
+				t.Errorf("at most %d submissions at once, want 2", maxAtOnce)
 			}
 		}
 		if sum := first.count() + second.count(); sum != jobs {
-			t.Errorf("%d submissions", sum)
+			t.Errorf("%d submissions, want %d", sum, jobs)
 		}
 		h.audit(jobs * 3 * cent)
 	}
@@ -115,19 +115,19 @@ func TestPrioritiesAndWeights(t *testing.T) {
 		h.fill(n, jobs)
 		n.runJobs()
 		if count("spare") != 0 {
-			t.Errorf("%d jobs on the line of the second priority", count("spare"))
+			t.Errorf("%d jobs on the line with the lower priority, want none", count("spare"))
 		}
 		if got := count("heavy"); got+count("light") != jobs || got < jobs*3/5 || got > jobs*9/10 {
-			t.Errorf("%d and %d jobs by the weights 3 and 1", got, count("light"))
+			t.Errorf("%d and %d jobs on the lines with the weights 3 and 1", got, count("light"))
 		}
 		if model := lines["light"].(*generator).submitted[0].Model; model != "b" {
-			t.Errorf("the line was asked for %q", model)
+			t.Errorf("the line got a job for model %q, want b", model)
 		}
 	})
 }
 
-// TestLastLineGone queues jobs of a model without lines until the start limit, because a line may
-// come back.
+// TestLastLineGone removes the only line of a model. The model's jobs stay queued until the start
+// limit, because a line may come back.
 func TestLastLineGone(t *testing.T) {
 	t.Parallel()
 	for name, without := range map[string]string{
@@ -136,23 +136,23 @@ func TestLastLineGone(t *testing.T) {
 	} {
 		eachURL(t, name, func(t *testing.T, url string) {
 			h, n := oneLineCluster(t, url, &generator{blocks: true})
-			starts, waits := h.submit(n, h.submission(n, "easel-1", 1)), h.submit(n, h.submission(n, "easel-1", 1))
+			first, second := h.submit(n, h.submission(n, "easel-1", 1)), h.submit(n, h.submission(n, "easel-1", 1))
 			h.apply(without)
 			n.step(n.watcher.Refresh)
 			n.step(n.jobs.Start)
 			n.step(n.jobs.Housekeep)
-			for _, id := range []string{starts, waits} {
+			for _, id := range []string{first, second} {
 				h.checkStatus(n, id, row.StatusQueued, "without a line")
 			}
 			h.apply(oneLine)
 			n.step(n.watcher.Refresh)
 			n.runJobs()
-			h.checkStatus(n, starts, row.StatusSucceeded, "with its line again")
+			h.checkStatus(n, first, row.StatusSucceeded, "with the line back")
 			h.apply(without)
 			n.step(n.watcher.Refresh)
 			h.update(`UPDATE job_run SET queued_ms = queued_ms - 900000`)
 			n.step(n.jobs.Housekeep)
-			if s := h.poll(n, "image", waits); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
+			if s := h.poll(n, "image", second); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
 				!strings.Contains(s.Error.Message, "15m") {
 				t.Errorf("past the start limit: %+v", s)
 			}
@@ -167,16 +167,16 @@ func TestModelGone(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
-		behind, n := h.idleNode(), h.idleNode()
+		stale, n := h.idleNode(), h.idleNode() // stale never reads the new catalogs
 		id := h.submit(n, h.submission(n, "easel-1", 2))
 
 		h.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-2"))
 		n.step(n.watcher.Refresh)
 		newer := h.submit(n, h.submission(n, "easel-2", 1))
-		behind.runJobs()
-		h.checkStatus(behind, newer, row.StatusQueued, "a node without the new catalog")
+		stale.runJobs()
+		h.checkStatus(stale, newer, row.StatusQueued, "a node without the new catalog")
 		if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
-			t.Errorf("%+v", s) // the job of its own catalog
+			t.Errorf("the job of the stale node's catalog: %+v", s)
 		}
 		h.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-3"))
 		n.step(n.watcher.Refresh)
@@ -205,11 +205,11 @@ func TestDisabledAccount(t *testing.T) {
 			free := make(chan struct{})
 			m := &generator{blocks: true, before: gate("submit", free)}
 			h, n := oneLineCluster(t, url, m)
-			runs := h.start(n, "easel-1", 1)
+			started := h.start(n, "easel-1", 1)
 			until(t, "the submission", func() bool { return m.count() == 1 })
 			h.fill(n, 70)
 			other := h.withAccount(h.open(money.USD))
-			theirs := other.submit(n, other.submission(n, "easel-1", 1))
+			othersJob := other.submit(n, other.submission(n, "easel-1", 1))
 			h.disable(h.account, true)
 			if name == "at the start" { // Start looks only for a few jobs; Housekeep finds the others
 				free <- struct{}{}
@@ -217,18 +217,18 @@ func TestDisabledAccount(t *testing.T) {
 				n.step(n.jobs.Start)
 				free <- struct{}{}
 				n.jobs.running.Wait()
-				if s := other.poll(n, "image", theirs); s.Status != row.StatusSucceeded || m.count() != 2 {
+				if s := other.poll(n, "image", othersJob); s.Status != row.StatusSucceeded || m.count() != 2 {
 					t.Errorf("%d submissions, the other account's job: %+v", m.count(), s)
 				}
 			}
 			close(free)
 			n.step(n.jobs.Housekeep)
 			n.jobs.running.Wait()
-			h.checkStatus(n, runs, row.StatusSucceeded, "the job that had started")
-			if left := h.order(); len(left) > 0 && (len(left) > 1 || left[0] != theirs) {
+			h.checkStatus(n, started, row.StatusSucceeded, "the job that had started")
+			if left := h.order(); len(left) > 0 && (len(left) > 1 || left[0] != othersJob) {
 				t.Errorf("%d jobs are left in the queue", len(left))
 			}
-			if s := other.poll(n, "image", theirs); s.Status == row.StatusFailed {
+			if s := other.poll(n, "image", othersJob); s.Status == row.StatusFailed {
 				t.Errorf("the other account's job: %+v", s)
 			}
 			h.checkHeld(0)
@@ -249,23 +249,23 @@ func TestStartLimit(t *testing.T) {
 		}}
 		h, n := oneLineCluster(t, url, m)
 		n.jobs.opts.StartLimit = time.Minute
-		back := h.submit(n, h.submission(n, "easel-1", 1))
+		requeued := h.submit(n, h.submission(n, "easel-1", 1))
 		m.poll = func(int, string) (*jobcall.TaskStatus, error) {
 			return nil, failure(fault.UpstreamError, upstream.NextLater)
 		}
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 45000`)
 		n.runJobs()
-		if s := h.poll(n, "image", back); s.Status != row.StatusProcessing {
-			t.Fatalf("a job that came back: %+v", s)
+		if s := h.poll(n, "image", requeued); s.Status != row.StatusProcessing {
+			t.Fatalf("a job that came requeued: %+v", s)
 		}
-		waits := h.submit(n, h.submission(n, "easel-1", 1))
+		waiting := h.submit(n, h.submission(n, "easel-1", 1))
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
 		n.step(n.jobs.Housekeep)
-		h.checkStatus(n, waits, row.StatusQueued, "within the limit")
-		h.checkStatus(n, back, row.StatusProcessing, "a job that came back has as long again")
+		h.checkStatus(n, waiting, row.StatusQueued, "within the limit")
+		h.checkStatus(n, requeued, row.StatusProcessing, "the limit begins again for a job that came back")
 		h.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
 		n.step(n.jobs.Housekeep)
-		for _, id := range []string{waits, back} {
+		for _, id := range []string{waiting, requeued} {
 			h.checkFailed(n, id, fault.UpstreamError, "past the limit")
 		}
 		h.audit(0)
@@ -358,36 +358,33 @@ func TestLineDisabledForOneAccount(t *testing.T) {
 				return &jobcall.TaskStatus{Done: true, Results: pictures(1)}, nil
 			}}
 			h, n := oneLineCluster(t, url, m)
-			start := func() {
-				n.runJobs()
-			}
 			for range 5 {
 				h.submit(n, h.submission(n, "easel-1", 1))
-				start()
+				n.runJobs()
 			}
 			if s := n.lines.Statuses()[0]; s.State != state {
 				t.Fatalf("the line is %+v; want %s", s, state)
 			}
 			failing = false
-			mine, asked := h.submit(n, h.submission(n, "easel-1", 1)), m.count()
-			start()
-			if m.count() != asked {
-				t.Errorf("%s: a job of the account that brought it about was submitted", state)
+			excluded, submissions := h.submit(n, h.submission(n, "easel-1", 1)), m.count()
+			n.runJobs()
+			if m.count() != submissions {
+				t.Errorf("%s: the line got a job of the account with the failed jobs", state)
 			}
 			hostile, key := h.account, h.key
 			h.account, h.key = h.open(100 * money.USD)
 			others := h.submit(n, h.submission(n, "easel-1", 1))
-			start()
+			n.runJobs()
 			if s := h.poll(n, "image", others); s.Status != row.StatusSucceeded {
 				t.Errorf("%s: another account's job is %+v", state, s)
 			}
 			h.account, h.key = hostile, key
-			for range 6 { // it is behind the jobs that must wait
+			for range 6 { // the failed jobs are ahead of it in the queue
 				h.update(`UPDATE job_run SET wake_ms = 0`)
-				start()
+				n.runJobs()
 			}
-			if s := h.poll(n, "image", mine); s.Status != row.StatusSucceeded || n.lines.Statuses()[0].State != "in_service" {
-				t.Errorf("%s: afterwards a job is %+v, the line %+v", state, s, n.lines.Statuses()[0])
+			if s := h.poll(n, "image", excluded); s.Status != row.StatusSucceeded || n.lines.Statuses()[0].State != "in_service" {
+				t.Errorf("%s: after the other account's success the job is %+v, the line %+v", state, s, n.lines.Statuses()[0])
 			}
 		}
 	})

@@ -30,9 +30,9 @@ type startPlan struct {
 	limit      int               // maximum number of jobs for commitTx
 
 	started []*worker
-	refused []*ending
-	more    bool // the queue may have other jobs that can start
-	free    map[string]int
+	failed  []*ending      // jobs past the start limit or of disabled accounts
+	more    bool           // the queue may have other jobs that can start
+	free    map[string]int // free slots by line id
 }
 
 // queueRow is a row of selectQueue.
@@ -65,7 +65,7 @@ func (s *startPlan) commitTx(tx *store.Tx) error {
 
 // decideTx calls start for the jobs in the order of the queue until limit jobs have started.
 func (s *startPlan) decideTx(tx *store.Tx, limit int, start func(*store.Tx, *worker, int64) (bool, error)) error {
-	s.started, s.refused, s.more = nil, nil, false
+	s.started, s.failed, s.more = nil, nil, false
 	now, err := tx.NowMS()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *startPlan) decideTx(tx *store.Tx, limit int, start func(*store.Tx, *wor
 			return err
 		}
 		for _, q := range queue {
-			if len(s.started) >= limit || len(s.refused) >= maxStarts || s.full() {
+			if len(s.started) >= limit || len(s.failed) >= maxStarts || s.full() {
 				s.more = !s.full()
 				return nil
 			}
@@ -158,7 +158,7 @@ func (s *startPlan) startTx(tx *store.Tx, q queueRow, now int64, start func(*sto
 		return err
 	}
 	if p.Overdue(now, limit) {
-		s.refused = append(s.refused, j.ending(rec, nil, p.Fence, j.startLimitError()))
+		s.failed = append(s.failed, j.ending(rec, nil, p.Fence, j.startLimitError()))
 		return nil
 	}
 	owners, err := ledger.AccountsTx(tx, []string{rec.Account})
@@ -166,7 +166,7 @@ func (s *startPlan) startTx(tx *store.Tx, q queueRow, now int64, start func(*sto
 		return err
 	}
 	if owners[rec.Account].Disabled {
-		s.refused = append(s.refused, j.ending(rec, nil, p.Fence, disabledError()))
+		s.failed = append(s.failed, j.ending(rec, nil, p.Fence, disabledError()))
 		return nil
 	}
 	w := &worker{jobs: j, rec: rec, run: p, candidate: candidate, snapshot: s.snapshot}
@@ -182,7 +182,7 @@ func (s *startPlan) startTx(tx *store.Tx, q queueRow, now int64, start func(*sto
 // submitTx records the submission of a worker's job. It returns false if another node was faster.
 func submitTx(tx *store.Tx, w *worker, now int64) (bool, error) {
 	p, rec := w.run, w.rec
-	blocks, waits := w.candidate.Generator.Blocks(w.task()), row.IfQueued(p.Fence)
+	blocks, ifQueued := w.candidate.Generator.Blocks(w.task()), row.IfQueued(p.Fence)
 	p.State, p.Epoch, p.Fence = row.StateSending, w.jobs.opts.Node.Epoch(), p.Fence+1
 	p.Line, p.Revision, p.Number, p.Ticket, p.SubmittedMS = w.candidate.Line.ID, w.snapshot.Revision, p.Number+1, "", now
 	p.Results, p.Files = nil, nil
@@ -196,7 +196,7 @@ func submitTx(tx *store.Tx, w *worker, now int64) (bool, error) {
 			return false, err
 		}
 	}
-	changed, err := p.SaveTx(tx, rec.ID, waits, row.ColState, row.ColStarted, row.ColEpoch, row.ColFence, row.ColLine, row.ColRevision,
+	changed, err := p.SaveTx(tx, rec.ID, ifQueued, row.ColState, row.ColStarted, row.ColEpoch, row.ColFence, row.ColLine, row.ColRevision,
 		row.ColNumber, row.ColTicket, row.ColSubmitted, row.ColResults, row.ColFiles, row.ColTrace)
 	if err != nil || changed == 0 {
 		return false, err
@@ -208,9 +208,9 @@ func submitTx(tx *store.Tx, w *worker, now int64) (bool, error) {
 func (s *startPlan) choose(q *queueRow) *line.Candidate {
 	ids := make([]string, 0, len(s.candidates))
 	byID := make(map[string]*line.Candidate, len(s.candidates))
-	for _, b := range s.jobs.opts.Lines.Order(s.candidates, q.id) {
-		ids = append(ids, b.Line.ID)
-		byID[b.Line.ID] = b
+	for _, c := range s.jobs.opts.Lines.Order(s.candidates, q.id) {
+		ids = append(ids, c.Line.ID)
+		byID[c.Line.ID] = c
 	}
 	for _, id := range q.trace.Order(ids) {
 		if s.free[id] > 0 && byID[id].Takes(q.account) {

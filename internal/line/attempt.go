@@ -89,7 +89,7 @@ func (a *Attempt) End() {
 	}
 }
 
-// decide releases the place on a half-open line.
+// releasePlace releases the place on a half-open line.
 func (a *Attempt) releasePlace() {
 	if a.HalfOpen && !a.placeReleased.Swap(true) {
 		a.entry.stats.EndHalfOpen()
@@ -166,8 +166,8 @@ func (a *Attempt) Broke(f *upstream.Failure) {
 	a.reportChanges(s.Broke(now, a.origin, a.number, f))
 }
 
-// Settled adds the settlement of an answered request to the model's margin.
-func (a *Attempt) Settled(s Settlement) { a.entry.stats.addSettlement(a.origin.Model, s) }
+// RecordSettlement adds the settlement of an answered request to the model's margin.
+func (a *Attempt) RecordSettlement(s Settlement) { a.entry.stats.addSettlement(a.origin.Model, s) }
 
 // Waste records the tokens of an attempt without a delivered answer.
 func (r *AttemptRecord) Waste(a *Attempt, m *catalog.Model, t upstream.TokenCounts) {

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// maker is an adapter for the jobs of a test.
+// fakeGenerator is an adapter for jobs. It does nothing.
 type fakeGenerator struct{ chatcall.NoChat }
 
 func (fakeGenerator) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllBut() }

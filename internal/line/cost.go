@@ -10,9 +10,10 @@ import (
 )
 
 // A provider's reported cost is implausible if it is above implausibleFrom and more than
-// implausibleTimes as high as the value of the answer by the catalog. Providers have reported
-// cents, ticks and nano-dollars in a field for dollars. If the catalog has a `cost` for the line,
-// the value is at least this cost, so a line may be sold far below its cost.
+// implausibleTimes the value of the answer by the catalog's prices. Providers have reported cents,
+// ticks and nano-dollars in a field for dollars. If the catalog has a `cost` for the line, the value
+// is at least this cost. Otherwise the true cost would look implausible if the operator sells the
+// model far below cost.
 const (
 	implausibleTimes = 100
 	implausibleFrom  = money.USD

@@ -18,8 +18,8 @@ const (
 	// probe.
 	findingAge = 24 * time.Hour
 	tidyEvery  = time.Hour
-	// ownWay is the time to keep findings about a line on this node after another node found the
-	// line working: the path from this node to the provider is broken.
+	// localTime is the time to keep findings about a line on this node only, after another node
+	// found that the line works: only the path from this node to the provider is broken.
 	localTime = 5 * time.Minute
 )
 

@@ -36,7 +36,7 @@ func (v *formProvider) set(answer func(line, model string, c chatcall.Call) *ups
 	v.answer = answer
 }
 
-// heard returns the calls since the last time.
+// takeCalls returns the calls since the previous call of takeCalls.
 func (v *formProvider) takeCalls() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -1,12 +1,11 @@
-// Package line owns the routing of a request from a model to the lines that serve
-// it: the selection and order of lines, the attempts, and the health of each line.
-// It has the only retry loop of the product.
+// Package line owns the routing of a request to the lines of a model: the selection and order of
+// lines, the attempts, and the health of each line. It has the only retry loop of the product.
 //
 // Invariants:
-//   - A request uses each line at most once, plus once in another form if the line lacks the first
-//     form, once for each refused key, and once for each field that the gateway added and a model
-//     refused (package chat). A request uses no further line after an answer began or the request
-//     was rejected.
+//   - A request uses each line once. It uses the same line again only in another form if the line
+//     lacks the first form, with another key if a key was refused, and without a field that the
+//     gateway added if the model refused the field (package chat).
+//   - A request uses no further line after an answer began or the request was rejected.
 //   - A line known to be out gets no requests until a probe by the gateway succeeds, so it does not
 //     delay requests.
 //   - A line never has more than max_concurrent calls, over all nodes.
@@ -73,7 +72,7 @@ type Lines struct {
 	db      *store.DB
 	node    *node.Node // nil without db
 
-	doubts chan struct{} // wakes Run after a failure that needs a probe
+	wakeProbes chan struct{} // wakes the probe loop of Run after a failure that needs a probe
 
 	findings findings
 
@@ -105,7 +104,7 @@ func New(o Options) *Lines {
 	l := &Lines{
 		open: o.Open, catalog: o.Catalog, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
 		slots: slot.New(o.DB, o.Node, o.Log), alerts: o.Alerts,
-		db: o.DB, node: o.Node, doubts: make(chan struct{}, 1),
+		db: o.DB, node: o.Node, wakeProbes: make(chan struct{}, 1),
 		previous: &routingTable{edition: edition{revision: -1}},
 		stats:    map[string]*stats{}, known: map[string]*catalog.Line{}, controls: map[string]control{},
 	}
@@ -153,9 +152,9 @@ func (u Untranslatable) Unwrap() error { return u.Err }
 // begun, and Try returns. After a *upstream.Failure, Try continues unless the failure is final.
 // After an Untranslatable, Try continues. Try returns any other error unchanged.
 //
-// Try also returns the attempts with an error. The error after failed attempts is a *fault.Error. If
-// no attempt was made, noLineError decides the error. When ctx ends, Try returns upstream_timeout for
-// a deadline and client_closed otherwise.
+// Try also returns the records of the attempts. The error after failed attempts is a *fault.Error.
+// If no attempt was made, noLineError decides the error. When ctx ends, Try returns upstream_timeout
+// for a deadline and client_closed otherwise.
 func (l *Lines) Try(ctx context.Context, r RoutingRequest, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
 	var few [4]rankedLine
 	w := routing{lines: l, request: r}
@@ -172,9 +171,9 @@ func (l *Lines) eligible(r RoutingRequest) []*routingEntry {
 	return slices.DeleteFunc(slices.Clone(entries), func(s *routingEntry) bool { return !s.line.Takes(r.Form, r.Routing) })
 }
 
-// Settled adds the settlement of a job, or of a failed attempt, to the margin of a model on a line.
-// It ignores lines outside the catalog.
-func (l *Lines) Settled(line, model string, s Settlement) {
+// RecordSettlement adds the settlement of a job, or of a failed attempt, to the margin of a model on
+// a line. It ignores lines outside the catalog.
+func (l *Lines) RecordSettlement(line, model string, s Settlement) {
 	l.mu.Lock()
 	lineStats := l.stats[line]
 	l.mu.Unlock()

@@ -374,7 +374,7 @@ func TestCredentialIsRedacted(t *testing.T) {
 	}
 }
 
-// tokened opens adapters with a token beside the line's key.
+// tokenProvider opens adapters that have a token in addition to the line's key.
 type tokenProvider struct{ provider }
 
 const token = "cloud-token-0123456789"

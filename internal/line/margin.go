@@ -98,7 +98,7 @@ func (m *margins) add(n Margin) {
 	m.byModel[n.Model] = all
 }
 
-// anyKey returns them in the order of the models' ids.
+// all returns the margins in the order of the model ids.
 func (m *margins) all() []Margin {
 	m.mu.Lock()
 	defer m.mu.Unlock()

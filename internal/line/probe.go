@@ -296,7 +296,7 @@ func probeFailure(ln *catalog.Line, form wire.Form, contentType string, raw []by
 // wake makes Run start the due probes at once.
 func (l *Lines) wake() {
 	select {
-	case l.doubts <- struct{}{}:
+	case l.wakeProbes <- struct{}{}:
 	default: // Run is about to probe
 	}
 }

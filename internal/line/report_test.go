@@ -14,10 +14,10 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// lookup returns a pointer to a value.
+// ptr returns a pointer to a copy of v.
 func ptr[T any](v T) *T { return &v }
 
-// out returns a model that is out.
+// partOut describes a model that is out of service on a line.
 func partOut(model, cause string, since, until int64) health.PartOut {
 	return health.PartOut{Model: model, Cause: cause, Since: since, Until: until}
 }

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// The reasons for skipping a line, beside the values of Status.State and stateModelOut. skippedBusy
+// The reasons for skipping a line, beside the values of Status.State and health.StateModelOut. skippedBusy
 // means that the line has no free slot.
 const (
 	skippedBusy = "busy"
@@ -60,9 +60,9 @@ func (w *routing) run(ctx context.Context, attempt func(ctx context.Context, a *
 	return w.attempts, w.noLineError()
 }
 
-// leaseAgain allows another attempt on a line: with its next key after a refused key, or in another form
-// if the failure names the form. If the failure does not name the form, a probe decides whether the
-// form is missing.
+// allowRetry allows another attempt on a line: with its next key after a refused key, or in another
+// form if the failure names the form. If the failure does not name the form, a probe decides whether
+// the form is missing.
 func (w *routing) allowRetry(c *rankedLine, a *Attempt, err error, lastResort bool) {
 	var f *upstream.Failure
 	switch {
@@ -222,7 +222,7 @@ func (w *routing) try(ctx context.Context, a *Attempt, attempt func(ctx context.
 // maxTrace bounds the recorded attempts of one request.
 const maxTrace = 64
 
-// record keeps the record of an attempt. Of very many records it keeps the first and the last.
+// record adds the record of an attempt. Beyond maxTrace records, it replaces the last one.
 func (w *routing) record(a AttemptRecord) {
 	if len(w.attempts) < maxTrace {
 		w.attempts = append(w.attempts, a)

@@ -49,7 +49,7 @@ func (l *Lines) Run(ctx context.Context) {
 		})
 	}
 	loop.Run(ctx,
-		loop.Loop{Room: "line", Does: "probe lines", Log: l.log, Period: stepEvery, Later: true, Wake: l.doubts, Step: probe},
+		loop.Loop{Room: "line", Does: "probe lines", Log: l.log, Period: stepEvery, Later: true, Wake: l.wakeProbes, Step: probe},
 		loop.Loop{Room: "line", Does: "share the state of lines", Log: l.log, Period: stepEvery, Later: true, Step: share},
 	)
 }

@@ -22,7 +22,7 @@ type resultReader struct {
 	err         error // the final error
 }
 
-// newIntake looks at the first bytes of r.
+// newResultReader reads the first bytes of r to find the file's format.
 func newResultReader(ctx context.Context, r io.Reader, limit Limit) (*resultReader, error) {
 	from := bufio.NewReaderSize(r, 64<<10)
 	head, err := from.Peek(format.HeadSize)

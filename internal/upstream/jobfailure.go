@@ -68,7 +68,7 @@ func (t *JobFailure) Redact(secrets ...string) *JobFailure {
 
 // UserMessage returns the error.message of a job that ends with t.
 func (t *JobFailure) UserMessage() string {
-	message, words := fault.LookupJob(t.Job).Told, strings.TrimRight(redact(t.Message), ". ")
+	message, words := fault.LookupJob(t.Job).Message, strings.TrimRight(redact(t.Message), ". ")
 	switch {
 	case t.Message == "":
 	case t.Job == fault.UpstreamError:

@@ -251,7 +251,7 @@ func (in *world) kill(epoch string) {
 	}
 }
 
-// post is one request to a receiver.
+// request is one request to a receiver.
 type request struct {
 	id, stamp, signature, path, body string
 	header                           http.Header
@@ -292,14 +292,14 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// says changes the answer.
+// respond sets the answer to further requests.
 func (r *receiver) respond(answer http.HandlerFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = answer
 }
 
-// got returns the requests so far.
+// requests returns the requests so far.
 func (r *receiver) requests() []request {
 	r.mu.Lock()
 	defer r.mu.Unlock()

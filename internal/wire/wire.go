@@ -1,15 +1,15 @@
 // Package wire owns the concepts of chat shared by all forms: the parameters of a request, the
 // meaning and usage of events and answers, and the conversion between a client's form and a line's
-// (Pair). The packages below it, the lowest first: rawjson and sse (JSON and event streams as raw
-// bytes), this package, internal/form (shared by the readers of all forms), a package for each form
-// (completions, messages, responses, gemini, with the same file names: request, check, edit, meter,
-// answer, editor, direct), usage, translate with a package for each pair (and their shared code in
-// its internal), and jobrequest (submissions of images and videos).
+// (Pair). The packages in this folder, the lowest first: rawjson and sse (JSON and event streams as
+// raw bytes), this package, internal/form (shared by the readers of all forms), a package for each
+// form (completions, messages, responses, gemini, with the same file names: request, check, edit,
+// meter, answer, editor, direct), usage, translate with a package for each pair (and their shared
+// code in its internal), and jobrequest (submissions of images and videos).
 //
 // Invariants: a request is only read after the gate has checked it (strict JSON, UTF-8, no repeated
-// keys); a body or event is never decoded and encoded again, but only the gateway's fields are
-// replaced in place; every reader of a stranger's bytes has a limit and never panics; higher
-// packages import lower ones only.
+// keys); a body or event is never decoded and encoded again: the gateway replaces its own fields in
+// place and leaves all other bytes as they are; every reader of a stranger's bytes has a limit and
+// never panics; higher packages import lower ones only.
 package wire
 
 import (
@@ -49,15 +49,15 @@ type Usage struct {
 	Iterations []Iteration
 	// ToolCalls counts the calls of hosted tools in the answer by the names of PricedField.
 	ToolCalls map[string]int64
-	// Unknown names members of the provider's report with counts unknown to the gateway. They may
-	// be billed on top.
+	// Unknown names the token counts in the provider's report that the gateway does not know. The
+	// provider may bill them on top.
 	Unknown []string
 	// ServiceTier is the tier reported by the provider, or empty.
 	ServiceTier string
 	// CostNano is the cost reported by the provider in nano-dollars, if HasCost.
 	CostNano int64
 	HasCost  bool
-	// CacheSplit is set if the provider reported CacheWrite and CacheWrite1h apart.
+	// CacheSplit is set if the provider reported CacheWrite and CacheWrite1h separately.
 	CacheSplit bool
 }
 
@@ -91,11 +91,11 @@ type Parameters struct {
 	Routing []string
 	// LongCache is set if the request asks for a cache time beyond the shortest.
 	LongCache bool
-	// Extra are the fields not documented by the form. A line gets the ones its vendor documents or
-	// its `pass` names.
+	// Extra are the fields not documented by the form. A line gets a field if the line's vendor
+	// documents the field, or if the line's `pass` names it.
 	Extra []string
 	// Conversation is a hash of the conversation's beginning or its prompt_cache_key. It is the
-	// same for all requests of a conversation, and hardly ever for those of two.
+	// same for all requests of a conversation. Two conversations rarely have the same hash.
 	Conversation uint64
 }
 
@@ -118,8 +118,8 @@ type Edits struct {
 	// the client's limit. If empty, the client's field is used.
 	Limit      int64
 	LimitField string
-	// SystemOnly is set for a chat line without the role developer. Its messages become system
-	// messages.
+	// SystemOnly is set for a chat line without the role developer. Developer messages become
+	// system messages.
 	SystemOnly bool
 	// Efforts are the efforts supported by the model. Empty means unknown.
 	Efforts []string
@@ -174,8 +174,8 @@ func (u Usage) LongWrites() Usage {
 	}
 	u.Iterations = slices.Clone(u.Iterations)
 	for i := range u.Iterations {
-		if one := &u.Iterations[i]; !one.CacheSplit {
-			one.CacheWrite1h, one.CacheWrite = one.CacheWrite1h+one.CacheWrite, 0
+		if it := &u.Iterations[i]; !it.CacheSplit {
+			it.CacheWrite1h, it.CacheWrite = it.CacheWrite1h+it.CacheWrite, 0
 		}
 	}
 	return u

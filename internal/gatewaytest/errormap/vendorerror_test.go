@@ -12,15 +12,16 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// vendorError is an error in a provider's words, and its want.
+// vendorError is a provider's error body with the expected outcome.
 type vendorError struct {
 	name, body     string
 	want           want
-	param, message string // of the client's error, if the words pass
+	param, message string // of the client's error, if the client gets the provider's message
 }
 
-// wants returns the wants by their names in testdata, except refused and elsewhere.
-func wants() map[string]want {
+// namedWants returns the expected outcomes by their names in testdata. The outcomes refused and
+// elsewhere have parameters; readWant reads them.
+func namedWants() map[string]want {
 	return map[string]want{
 		"failed": outOfOrder(), "busy": busy(), "timed out": timedOut(), "credential refused": unavailable(cred),
 		"model missing": unavailable(pair), "stopped": stopped(), "withheld": withheld(),
@@ -45,7 +46,7 @@ func readErrors(t testing.TB, file string) []vendorError {
 			line, after, _ := strings.Cut(rest, "\n")
 			name, value, ok := strings.Cut(line, ": ")
 			if !ok || members[name] == nil {
-				t.Fatalf("%s: %s: no body, but %q", file, s.name, line)
+				t.Fatalf("%s: %s: %q is neither a body nor a known member", file, s.name, line)
 			}
 			*members[name], rest = value, after
 		}
@@ -58,7 +59,7 @@ func readErrors(t testing.TB, file string) []vendorError {
 
 func readWant(t testing.TB, file, text string) want {
 	t.Helper()
-	if w, ok := wants()[text]; ok {
+	if w, ok := namedWants()[text]; ok {
 		return w
 	}
 	var status int

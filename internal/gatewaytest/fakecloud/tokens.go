@@ -1,5 +1,5 @@
-// Package fakecloud owns servers for tests that issue tokens as Entra ID, Google and the metadata
-// servers of Azure and Google do. It also verifies AWS signatures.
+// Package fakecloud owns servers for tests. The servers issue tokens like Entra ID, Google and the
+// metadata servers of Azure and Google. The package also verifies AWS signatures.
 //
 // Invariants:
 //   - A token is valid until the next one is issued or the test revokes it.
@@ -22,22 +22,22 @@ import (
 	"testing"
 )
 
-// Tokens hands tokens out. It is safe for concurrent use.
+// Tokens is a server that issues tokens. It is safe for concurrent use.
 type Tokens struct {
 	// URL is the server's address.
 	URL string
 
 	server *httptest.Server
 
-	mu      sync.Mutex
-	given   []string
-	forms   []url.Values // the forms of the requests
-	status  int          // refuses with it, unless 0
-	refusal string
+	mu        sync.Mutex
+	issued    []string     // the tokens, in the order of their issue
+	forms     []url.Values // the forms of all requests
+	errStatus int          // if not 0, the status of all answers
+	errBody   string
 }
 
-// NewTokens starts a server of tokens over TLS, as Entra ID demands. It ends with
-// the test.
+// NewTokens starts a token server with TLS, which Entra ID requires. The server runs until the end
+// of the test.
 func NewTokens(t testing.TB) *Tokens {
 	o := &Tokens{}
 	o.server = httptest.NewTLSServer(http.HandlerFunc(o.serve))
@@ -46,7 +46,7 @@ func NewTokens(t testing.TB) *Tokens {
 	return o
 }
 
-// NewPlainTokens is NewTokens without TLS, as the hosts' own servers are.
+// NewPlainTokens is like NewTokens, but without TLS, like the metadata servers of the clouds.
 func NewPlainTokens(t testing.TB) *Tokens {
 	o := &Tokens{}
 	o.server = httptest.NewServer(http.HandlerFunc(o.serve))
@@ -65,32 +65,33 @@ func (o *Tokens) Trust(transport *http.Transport) {
 	transport.TLSClientConfig = o.server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 }
 
-// Refuse sets the answer to all further requests; status 0 removes it.
+// Refuse makes the server answer all further requests with an error. If status is 0, the server
+// issues tokens again.
 func (o *Tokens) Refuse(status int, body string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.status, o.refusal = status, body
+	o.errStatus, o.errBody = status, body
 }
 
-// Current returns the valid token, empty before the first one.
+// Current returns the valid token, or "" before the first one.
 func (o *Tokens) Current() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.given) == 0 {
+	if len(o.issued) == 0 {
 		return ""
 	}
-	return o.given[len(o.given)-1]
+	return o.issued[len(o.issued)-1]
 }
 
 // Revoke makes the current token invalid.
 func (o *Tokens) Revoke() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.given = append(o.given, "revoked")
+	o.issued = append(o.issued, "revoked")
 }
 
-// Asked returns the forms of all requests.
-func (o *Tokens) Asked() []url.Values {
+// Forms returns the forms of all requests.
+func (o *Tokens) Forms() []url.Values {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]url.Values(nil), o.forms...)
@@ -108,7 +109,7 @@ func (o *Tokens) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = r.ParseForm() // an unreadable form is rejected below
 	known := r.Method == http.MethodPost && r.Form.Get("grant_type") != "" && strings.HasSuffix(r.URL.Path, "/token")
-	if r.Method == http.MethodGet { // a host's own
+	if r.Method == http.MethodGet { // a request to a metadata server
 		known = r.Header.Get("Metadata-Flavor") == "Google" || r.Header.Get("X-Identity-Header") != ""
 	}
 	o.mu.Lock()
@@ -117,12 +118,12 @@ func (o *Tokens) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !known:
 		w.WriteHeader(http.StatusNotFound)
-	case o.status != 0:
-		w.WriteHeader(o.status)
-		_, _ = w.Write([]byte(o.refusal))
+	case o.errStatus != 0:
+		w.WriteHeader(o.errStatus)
+		_, _ = w.Write([]byte(o.errBody))
 	default:
-		token := fmt.Sprintf("cloud-token-%d-0123456789", len(o.given)+1)
-		o.given = append(o.given, token)
+		token := fmt.Sprintf("cloud-token-%d-0123456789", len(o.issued)+1)
+		o.issued = append(o.issued, token)
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"token_type": "Bearer", "access_token": token, "expires_in": 3600, "ext_expires_in": 3600, "expires_on": "4102444800",
 			"issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "resource": r.Form.Get("resource"),

@@ -70,8 +70,8 @@ func cloudScene(t testing.TB) scene.Scenario {
 				t.Errorf("line: %s", s)
 			}
 			c.wants("clouds", "")
-			if n := len(vertex.Requests()); n != 0 || len(tokens.Asked()) > 2 { // one for the request and one for the probe
-				t.Errorf("%d calls without a token, %d requests for a token", n, len(tokens.Asked()))
+			if n := len(vertex.Requests()); n != 0 || len(tokens.Forms()) > 2 { // one for the request and one for the probe
+				t.Errorf("%d calls without a token, %d requests for a token", n, len(tokens.Forms()))
 			}
 
 			tokens.Refuse(0, "")
@@ -82,7 +82,7 @@ func cloudScene(t testing.TB) scene.Scenario {
 					t.Errorf("receipt %+v; want an answer of the first line", r)
 				}
 			}
-			if n := len(tokens.Asked()); n > 3 {
+			if n := len(tokens.Forms()); n > 3 {
 				t.Errorf("%d requests for tokens, want at most 3", n)
 			}
 

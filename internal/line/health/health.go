@@ -63,7 +63,7 @@ const (
 	credentialsOut
 )
 
-// word returns the name of the state in Summary.State.
+// name returns the name of the state in Summary.State.
 func (s state) name() string {
 	switch s {
 	case cooling:

@@ -99,7 +99,7 @@ func (p *testLine) probe(f *upstream.Failure) {
 	}))
 }
 
-// wants checks the line's state, the reason for a refusal, and the messages to the operator since
+// check checks the line's state, the reason for a refusal, and the messages to the operator since
 // the last call.
 func (p *testLine) check(state, refusal string, messages ...string) {
 	p.Helper()

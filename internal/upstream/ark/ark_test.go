@@ -252,9 +252,9 @@ func TestUnsuitable(t *testing.T) {
 	conformance.CheckUnsent(t, ark.Provider, studio, map[string]conformance.Unsent{
 		"mask":              {Task: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), Want: pictures.Refused},
 		"picture of video":  {Task: image(task.References(clip)), Want: pictures.Refused},
-		"large picture":     {Task: image(task.References(large)), Want: pictures.Refused, Told: "10 MB"},
-		"large frame":       {Task: video(task.References(large)), Want: clips.Material, Told: "10 MB"},
-		"too much together": {Task: image(task.References(many...)), Want: pictures.Refused, Told: "together"},
+		"large picture":     {Task: image(task.References(large)), Want: pictures.Refused, Message: "10 MB"},
+		"large frame":       {Task: video(task.References(large)), Want: clips.Material, Message: "10 MB"},
+		"too much together": {Task: image(task.References(many...)), Want: pictures.Refused, Message: "together"},
 		"our own store":     {Task: image(task.References(gone)), Want: pictures.Refused.Then(upstream.NextLater)},
 		"a cut reference":   {Task: video(task.References(short)), Want: pictures.Refused.Then(upstream.NextLater)},
 		"exact clip":        {Task: video(func(w *jobcall.Task) { w.Exact = true }), Want: clips.Refused},
@@ -271,8 +271,8 @@ func TestOptions(t *testing.T) {
 	conformance.CheckOptions(t, ark.Provider, map[string]conformance.OptionsCase{
 		"none":    {},
 		"frame":   {Options: map[string]any{"image_role": "frame"}},
-		"wrong":   {Options: map[string]any{"image_role": "mask"}, Told: "auto, frame, reference"},
-		"no word": {Options: map[string]any{"image_role": 1}, Told: "image_role"},
-		"unknown": {Options: map[string]any{"role": "frame"}, Told: "role: unknown option"},
+		"wrong":   {Options: map[string]any{"image_role": "mask"}, Message: "auto, frame, reference"},
+		"no word": {Options: map[string]any{"image_role": 1}, Message: "image_role"},
+		"unknown": {Options: map[string]any{"role": "frame"}, Message: "role: unknown option"},
 	})
 }

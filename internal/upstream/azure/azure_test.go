@@ -267,7 +267,7 @@ func TestOptions(t *testing.T) {
 		"auth: must be one of":        {"auth": "password"},
 		"tenant: is required":         {"auth": "client_secret", "client_id": "x"},
 		"client_id: is required":      {"auth": "client_secret", "tenant": "x"},
-		"tenant: must contain only":      {"auth": "client_secret", "tenant": "a/b", "client_id": "x"},
+		"tenant: must contain only":   {"auth": "client_secret", "tenant": "a/b", "client_id": "x"},
 		"authority: must be an https": {"authority": "http://login.example"},
 		"scope: must be text":         {"scope": int64(3)},
 		"api_version: unknown option. The options of provider azure are auth, authority, client_id, scope, tenant": {"api_version": "v1"},

@@ -14,9 +14,9 @@ import (
 // Unsent is a task to be rejected by the adapter before a call, with the expected outcome and a
 // part of the message.
 type Unsent struct {
-	Task jobcall.Task
-	Want Outcome
-	Told string
+	Task    jobcall.Task
+	Want    Outcome
+	Message string
 }
 
 // CheckUnsent fails the test if one of the tasks is not refused, or is sent.
@@ -26,7 +26,7 @@ func CheckUnsent(t *testing.T, provider string, studio fakestudio.Fake, tasks ma
 	for name, tt := range tasks {
 		_, err := jobcall.Submit(t.Context(), g, tt.Task)
 		CheckOutcome(t, name, err, tt.Want)
-		if f := JobFailure(t, err); f.Lost || !strings.Contains(f.Message, tt.Told) {
+		if f := JobFailure(t, err); f.Lost || !strings.Contains(f.Message, tt.Message) {
 			t.Errorf("%s: %+v: %v", name, f, f)
 		}
 	}
@@ -87,7 +87,7 @@ func CheckInvalidOptions(t *testing.T, info upstream.Info, cases map[string]map[
 // OptionsCase is a line's options and a part of the expected error, empty if the options are valid.
 type OptionsCase struct {
 	Options map[string]any
-	Told    string
+	Message string
 }
 
 // CheckOptions opens lines of a provider with options, and a line with an invalid address.
@@ -99,12 +99,13 @@ func CheckOptions(t *testing.T, provider string, lines map[string]OptionsCase) {
 	for name, tt := range lines {
 		line.Options = tt.Options
 		_, err := set.Open(line)
-		if (err != nil) != (tt.Told != "") || err != nil && (!strings.Contains(err.Error(), tt.Told) || !strings.Contains(err.Error(), "main")) {
+		if (err != nil) != (tt.Message != "") || err != nil && (!strings.Contains(err.Error(), tt.Message) || !strings.Contains(err.Error(),
+			"main")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	line.Options, line.BaseURL = nil, "ftp://host"
 	if _, err := set.Open(line); err == nil {
-		t.Error("a base address that is none was taken")
+		t.Errorf("a line with the base URL %s was opened", line.BaseURL)
 	}
 }

@@ -16,9 +16,11 @@ type cacheMark struct {
 	long   string // a ttl at the price cache_write_1h, or ""
 }
 
-// cacheMarkOf returns the mark with a name, or nil: Anthropic's, also used by other vendors, that of
-// its advisor, or OpenAI's (platform.claude.com and developers.openai.com, Prompt caching).
-// Anthropic writes for 5 minutes at 1.25 times and for an hour at twice the price of the input.
+// cacheMarkOf returns the cache mark with a name, or nil for any other name. cache_control is
+// Anthropic's and used by other vendors too, caching belongs to Anthropic's advisor tool, and
+// prompt_cache_breakpoint is OpenAI's (platform.claude.com and developers.openai.com, Prompt
+// caching). Anthropic's cache writes cost 1.25 times the input price for 5 minutes and twice the
+// input price for an hour.
 func cacheMarkOf(name []byte) *cacheMark {
 	switch string(name) {
 	case "cache_control", "caching":
@@ -29,8 +31,8 @@ func cacheMarkOf(name []byte) *cacheMark {
 	return nil
 }
 
-// readCacheMark reads the ttl of a mark at an offset of the body. A ttl without a rate is an
-// option, which needs a price. Each value is recorded once.
+// readCacheMark reads the ttl of a mark at an offset of the body. A ttl other than short and long is
+// recorded as an option, so that the catalog must have a price for it. Each ttl is recorded once.
 func (r *Request) readCacheMark(mark *cacheMark, at int, value []byte) {
 	ttl := rawjson.Field(value, "ttl")
 	if ttl == nil {

@@ -5,9 +5,9 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// SetEffort adds the edit that replaces the member `effort` of an object by an effort supported by
-// the model. An unknown effort stays unchanged.
-func (r *Request) SetEffort(edits *rawjson.Edits, object string, e wire.Edits) {
+// SetEffort adds an edit to out that replaces the member `effort` of an object by an effort
+// supported by the model. An unknown effort stays unchanged.
+func (r *Request) SetEffort(out *rawjson.Edits, object string, e wire.Edits) {
 	outer := r.Doc.Find(object)
 	if outer == nil || len(e.Efforts) == 0 {
 		return
@@ -20,7 +20,7 @@ func (r *Request) SetEffort(edits *rawjson.Edits, object string, e wire.Edits) {
 		}
 		if supported, err := e.Effort(value, ""); err == nil && string(supported) != string(value) {
 			at.Text = supported
-			edits.Splices = append(edits.Splices, at)
+			out.Splices = append(out.Splices, at)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func wholeAnswer(body []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 }
 
 // appendChoice appends a candidate as a choice.
-func (g *callWriter) appendChoice(dst []byte, candidate gemini.AnswerCandidate, index int) []byte {
+func (w *callWriter) appendChoice(dst []byte, candidate gemini.AnswerCandidate, index int) []byte {
 	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(index), 10)
 	dst = append(dst, `,"message":{"role":"assistant",`...)
 	var content, thoughts, calls, images []byte // the contents of strings and arrays
@@ -57,7 +57,7 @@ func (g *callWriter) appendChoice(dst []byte, candidate gemini.AnswerCandidate, 
 			*to = append(*to, part.Text[1:len(part.Text)-1]...)
 		}
 		if part.Call != nil {
-			calls = append(appendSignature(g.appendCall(append(calls, ",{"...), part.Call), part), '}')
+			calls = append(appendSignature(w.appendCall(append(calls, ",{"...), part.Call), part), '}')
 		}
 		if part.Inline != nil && !part.Thought {
 			if mime, data, ok := gemini.ReadImage(part.Inline); ok {
@@ -80,8 +80,8 @@ func (g *callWriter) appendChoice(dst []byte, candidate gemini.AnswerCandidate, 
 		dst = rawjson.Put(dst, `,"images":[`, images[1:], "]")
 	}
 	dst = append(dst, `},"logprobs":`...)
-	if odds := appendLogprobs(dst, candidate.Logprobs); odds != nil {
-		dst = odds
+	if extended := appendLogprobs(dst, candidate.Logprobs); extended != nil {
+		dst = extended
 	} else {
 		dst = append(dst, "null"...)
 	}
@@ -89,14 +89,15 @@ func (g *callWriter) appendChoice(dst []byte, candidate gemini.AnswerCandidate, 
 	return rawjson.Put(dst, "", piece.FinishReason(candidate.Kind, calls != nil), `"}`)
 }
 
-// appendImage appends the members of an image in the vendors' chat form: by a data address.
+// appendImage appends the members of an image as a data URL, as other vendors do in chat
+// completions.
 func appendImage(dst, mime, data []byte) []byte {
 	dst = rawjson.Put(dst, `"type":"image_url","image_url":{"url":"data:`, mime, "")
 	return rawjson.Put(dst, ";base64,", data, `"}`)
 }
 
 // appendSignature appends the signature of a part to the members of its call or image, as in
-// Google's own chat form. The model expects it back.
+// Google's own chat completions. The model expects the signature back.
 func appendSignature(dst []byte, part gemini.Part) []byte {
 	if part.Signature == nil {
 		return dst
@@ -104,30 +105,30 @@ func appendSignature(dst []byte, part gemini.Part) []byte {
 	return rawjson.Put(dst, `,"extra_content":{"google":{"thought_signature":`, part.Signature, "}}")
 }
 
-// appendLogprobs appends a logprobsResult as the logprobs of a choice. It returns nil if it is
-// empty.
-func appendLogprobs(dst, odds []byte) []byte {
-	if odds == nil {
+// appendLogprobs appends a logprobsResult as the logprobs of a choice. It returns nil if result has
+// no tokens.
+func appendLogprobs(dst, result []byte) []byte {
+	if result == nil {
 		return nil
 	}
-	var steps [][]byte // the candidates of each
-	for _, top := range rawjson.Elements(rawjson.Field(odds, "topCandidates")) {
-		steps = append(steps, rawjson.Field(top, "candidates"))
+	var candidates [][]byte // the most likely tokens at each position
+	for _, top := range rawjson.Elements(rawjson.Field(result, "topCandidates")) {
+		candidates = append(candidates, rawjson.Field(top, "candidates"))
 	}
 	empty := true
 	dst = append(dst, `{"content":[`...)
-	for i, chosen := range rawjson.Elements(rawjson.Field(odds, "chosenCandidates")) {
+	for i, chosen := range rawjson.Elements(rawjson.Field(result, "chosenCandidates")) {
 		if !empty {
 			dst = append(dst, ',')
 		}
 		empty = false
 		dst = append(appendToken(append(dst, '{'), chosen), `,"top_logprobs":[`...)
-		if i < len(steps) {
-			for k, other := range rawjson.Elements(steps[i]) {
+		if i < len(candidates) {
+			for k, candidate := range rawjson.Elements(candidates[i]) {
 				if k > 0 {
 					dst = append(dst, ',')
 				}
-				dst = append(appendToken(append(dst, '{'), other), '}')
+				dst = append(appendToken(append(dst, '{'), candidate), '}')
 			}
 		}
 		dst = append(dst, "]}"...)
@@ -138,34 +139,34 @@ func appendLogprobs(dst, odds []byte) []byte {
 	return append(dst, `],"refusal":null}`...)
 }
 
-// appendToken appends the members of a token and its logprob. As in the chat form, a value other
-// than a number is an impossible token.
+// appendToken appends the members of a token and its logprob. A logProbability other than a number,
+// such as "-Infinity", becomes -9999, which stands for an impossible token in chat completions.
 func appendToken(dst, token []byte) []byte {
-	text, odds := []byte(`""`), []byte("0")
+	text, logprob := []byte(`""`), []byte("0")
 	for name, value := range rawjson.Members(token) {
 		switch {
 		case string(name) == "token" && rawjson.IsText(value):
 			text = value
 		case string(name) == "logProbability" && (value[0] == '-' || '0' <= value[0] && value[0] <= '9'):
-			odds = value
+			logprob = value
 		case string(name) == "logProbability":
-			odds = []byte("-9999.0")
+			logprob = []byte("-9999.0")
 		}
 	}
 	dst = rawjson.Put(dst, `"token":`, text, "")
-	return rawjson.Put(dst, `,"logprob":`, odds, `,"bytes":null`)
+	return rawjson.Put(dst, `,"logprob":`, logprob, `,"bytes":null`)
 }
 
-// callWriter writes the calls of an answer with unique ids: the provider's, or derived from the
-// request's.
+// callWriter writes the calls of an answer with unique ids: the provider's id if it is usable, or
+// else an id derived from the request id.
 type callWriter struct {
 	identity wire.Identity
 	count    int
 	used     []string
 }
 
-// maxIDs is the number of the provider's ids compared, and maxIDLength their largest length. Other
-// calls get a derived id.
+// maxIDs bounds the provider's ids in use, and maxIDLength the length of each. Calls beyond these
+// limits get a derived id.
 const (
 	maxIDs      = 256
 	maxIDLength = 128
@@ -173,7 +174,7 @@ const (
 
 // appendCall appends the members of a tool call. Its arguments are the provider's bytes without
 // white space, so that numbers are unchanged.
-func (g *callWriter) appendCall(dst, call []byte) []byte {
+func (w *callWriter) appendCall(dst, call []byte) []byte {
 	var id, name, args []byte
 	for key, value := range rawjson.Members(call) {
 		switch string(key) {
@@ -185,7 +186,7 @@ func (g *callWriter) appendCall(dst, call []byte) []byte {
 			args = rawjson.NonNull(value)
 		}
 	}
-	dst = rawjson.Put(dst, `"id":`, rawjson.Quote(g.id(rawjson.Unquote(id))), "")
+	dst = rawjson.Put(dst, `"id":`, rawjson.Quote(w.id(rawjson.Unquote(id))), "")
 	dst = append(dst, `,"type":"function","function":{"name":`...)
 	if rawjson.IsText(name) {
 		dst = append(dst, name...)
@@ -201,11 +202,11 @@ func (g *callWriter) appendCall(dst, call []byte) []byte {
 }
 
 // id returns the id of the next call.
-func (g *callWriter) id(providerID string) string {
-	if providerID != "" && len(providerID) <= maxIDLength && len(g.used) < maxIDs && !slices.Contains(g.used, providerID) {
-		g.used = append(g.used, providerID)
+func (w *callWriter) id(providerID string) string {
+	if providerID != "" && len(providerID) <= maxIDLength && len(w.used) < maxIDs && !slices.Contains(w.used, providerID) {
+		w.used = append(w.used, providerID)
 		return providerID
 	}
-	g.count++
-	return piece.NewCallID(g.identity, g.count)
+	w.count++
+	return piece.NewCallID(w.identity, w.count)
 }

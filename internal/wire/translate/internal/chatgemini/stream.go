@@ -75,8 +75,8 @@ func (w *stream) appendCandidate(dst []byte, c gemini.AnswerCandidate) []byte {
 	for _, part := range rawjson.Elements(c.Parts) {
 		dst = w.appendPart(dst, gemini.ReadPart(part), c.Index)
 	}
-	if odds := appendLogprobs(nil, c.Logprobs); odds != nil {
-		dst = rawjson.Put(w.begin(dst, c.Index), `"content":""},"logprobs":`, odds, "")
+	if logprobs := appendLogprobs(nil, c.Logprobs); logprobs != nil {
+		dst = rawjson.Put(w.begin(dst, c.Index), `"content":""},"logprobs":`, logprobs, "")
 		dst = rawjson.Put(dst, `,"finish_reason":null}]`, w.tail, "")
 	}
 	if c.Kind != form.FinishNone {

@@ -11,14 +11,14 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// messagesStream writes a chat stream as one of the messages form. Whatever the provider sends, its
-// output is well formed: blocks are numbered from 0, one is open at a time, and message_stop
-// follows only a finish_reason. It is not safe for concurrent use.
+// messagesStream translates a stream of chat completions into a stream of messages. The output is
+// well formed whatever the provider sends: blocks are numbered from 0, one is open at a time, and
+// message_stop follows only a finish_reason. It is not safe for concurrent use.
 type messagesStream struct {
 	piece.MessagesStream
 
 	finished         bool
-	refused, hasText bool // there was a refusal, there was text
+	refused, hasText bool // whether the answer had a refusal, or text
 	reason           string
 	hasChoice        bool
 	choice           int64      // index of the first choice, the only one written
@@ -34,8 +34,9 @@ type outCall struct {
 }
 
 const (
-	maxCalls = 1024 // of one answer; no model's comes near
-	// functionKey is the key of a call in its older form.
+	// maxCalls bounds the tool calls of one answer, far above the largest real answers.
+	maxCalls = 1024
+	// functionKey is the key of a call in the deprecated member function_call, which has no index.
 	functionKey = -1
 )
 
@@ -64,7 +65,7 @@ func (w *messagesStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 			w.hasChoice, w.choice = true, index
 		}
 		if index != w.choice {
-			continue // the form has one answer
+			continue // messages have a single choice
 		}
 		for _, name := range [...]string{"delta", "message"} {
 			dst = w.message(dst, rawjson.Field(choice, name))
@@ -111,7 +112,7 @@ func (w *messagesStream) message(dst, message []byte) []byte {
 	return dst
 }
 
-// parts appends the texts of a value with parts.
+// parts appends the text of each part that each passes to its argument.
 func (w *messagesStream) parts(dst []byte, each func(add func(piece.BlockKind, []byte))) []byte {
 	each(func(kind piece.BlockKind, raw []byte) { dst = w.text(dst, kind, raw) })
 	return dst
@@ -169,7 +170,7 @@ func (w *messagesStream) call(dst, call, function []byte, position int) []byte {
 	switch {
 	case arguments == nil || string(arguments) == `""` || c.Ended:
 		return dst
-	case !rawjson.IsText(arguments): // an object instead of its text
+	case !rawjson.IsText(arguments): // an object instead of a string with JSON
 		arguments = piece.AppendQuoted(nil, arguments)
 	}
 	c.args.add(rawjson.Contents(arguments))
@@ -204,7 +205,7 @@ func (w *messagesStream) find(key int64, id string, hasName, hasIndex bool) *out
 	return nil
 }
 
-// clientID returns the client's id of a call, different from those before it.
+// clientID returns the id of a call for the client. It differs from the ids of all previous calls.
 func (w *messagesStream) clientID(id string, number int) []byte {
 	clientID := rawjson.Contents(rawjson.Quote(piece.ToolID(id)))
 	for _, c := range w.calls {

@@ -72,8 +72,8 @@ func (w *stream) step(dst []byte, s item.AnswerStep) []byte {
 		return dst
 	}
 	dst = append(w.begin(dst), delta...)
-	if odds := w.output.logprobsOf(s); odds != nil {
-		dst = rawjson.Put(dst, `},"logprobs":{"content":[`, odds, `],"refusal":null`)
+	if logprobs := w.output.logprobsOf(s); logprobs != nil {
+		dst = rawjson.Put(dst, `},"logprobs":{"content":[`, logprobs, `],"refusal":null`)
 	}
 	return rawjson.Put(dst, `},"finish_reason":null`, w.tail, "")
 }
