@@ -48,7 +48,7 @@ func writeBooks(ctx context.Context, db *store.DB, receipts, accounts int64) err
 	for from := int64(0); from < all; from += bookAccountChunk {
 		err := db.Update(ctx, func(tx *store.Tx) error {
 			for n := from; n < min(all, from+bookAccountChunk); n++ {
-				if err := errors.Join(writeAccountTx(tx, n, accounts, receipts, today), writeDaysTx(tx, n, accounts, receipts, today)); err != nil {
+				if err := errors.Join(writeAccountTx(tx, n, accounts, receipts), writeDaysTx(tx, n, accounts, receipts, today)); err != nil {
 					return err
 				}
 			}
@@ -120,7 +120,7 @@ func writeDaysTx(tx *store.Tx, account, accounts, receipts, today int64) error {
 const writeReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
 	attempts,
 		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
-		first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job, dated)
+		first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
 	WITH RECURSIVE each(i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM each WHERE i < CAST($2 AS BIGINT)),
 	numbered AS (SELECT i, i / CAST($3 AS BIGINT) AS n, CAST(1000 + i % CAST($3 AS BIGINT) AS TEXT) AS account,
 		CAST($4 AS BIGINT) + i * 90 / CAST($5 AS BIGINT) AS day,
@@ -130,43 +130,22 @@ const writeReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model,
 		2 - billed, CASE billed WHEN 1 THEN 200 ELSE 502 END, CASE billed WHEN 1 THEN '' ELSE 'upstream_unavailable' END, 'main',
 		'[{"line":"main","status":200,"first_byte_ms":123,"duration_ms":2345}]',
 		812 * billed, 512 * billed, 345 * billed, 0, 1000 * billed, 0, 5000, 1000000000000 - 1000 * (n - n / 10),
-		123, 2345, day * 86400000 + 1000, day * 86400000 + 3345, 1, '', 1
+		123, 2345, day * 86400000 + 1000, day * 86400000 + 3345, 1, ''
 	FROM numbered`
 
 // benchPad makes names as long as those of the service.
 const benchPad = "0123456789abcdefghjkm"
 
-// writeAccountTx writes one account with its totals.
-func writeAccountTx(tx *store.Tx, account, accounts, receipts, today int64) error {
-	type sums struct{ cost, requests, billed, failed, dayCost, dayRequests, dayBilled, dayFailed int64 }
-	var keys [2]sums
-	var models [bookModels]sums
+// writeAccountTx writes one account with its keys.
+func writeAccountTx(tx *store.Tx, account, accounts, receipts int64) error {
+	var spent [2]int64 // by key
 	balance, seq := int64(bookCredit), int64(1)
 	for i := account; i < receipts; i += accounts {
-		n, today := i/accounts, i*bookDays/receipts == bookDays-1
+		n := i / accounts
 		seq++
-		for _, s := range []*sums{&keys[n%2], &models[n%bookModels]} {
-			failed := n%10 == 0
-			s.requests++
-			if today {
-				s.dayRequests++
-			}
-			switch {
-			case failed && today:
-				s.dayFailed++
-				fallthrough
-			case failed:
-				s.failed++
-				continue
-			case today:
-				s.dayCost += bookCost
-				s.dayBilled++
-			}
-			s.cost += bookCost
-			s.billed++
-		}
 		if n%10 != 0 {
 			balance -= bookCost
+			spent[n%2] += bookCost
 		}
 	}
 	name := fmt.Sprintf("acct_%s%d", benchPad, 1000+account)
@@ -179,24 +158,12 @@ func writeAccountTx(tx *store.Tx, account, accounts, receipts, today int64) erro
 	if _, err := tx.Exec(`UPDATE ledger_account SET balance_nano = $1, seq = $2 WHERE id = $3`, balance, seq, name); err != nil {
 		return err
 	}
-	for n, s := range keys {
+	for n, cost := range spent {
 		key := fmt.Sprintf("key_%s%d%d", benchPad, n, 1000+account)
 		if err := ledger.OpenKeyTx(tx, key, name, ledger.KeyLimits{}); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(`UPDATE ledger_key SET spent_nano = $1, day = $2, day_spent_nano = $3 WHERE id = $4`, s.cost, today, s.dayCost,
-			key); err != nil {
-			return err
-		}
-	}
-	for n, s := range models {
-		_, err := tx.Exec(`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens,
-			images,
-				day, day_cost_nano, day_requests, day_billed, day_failed)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, $11, $12, $13)`,
-			name, fmt.Sprint("model-", n), s.cost, s.requests, s.billed, s.failed, 812*s.billed, 345*s.billed,
-			today, s.dayCost, s.dayRequests, s.dayBilled, s.dayFailed)
-		if err != nil {
+		if _, err := tx.Exec(`UPDATE ledger_key SET spent_nano = $1 WHERE id = $2`, cost, key); err != nil {
 			return err
 		}
 	}

@@ -57,9 +57,9 @@ func TestEntriesAsCSV(t *testing.T) {
 		o.ok("POST", "/accounts/"+id+"/credits", `{"usd":5,"note":"=1+1, \"quoted\""}`)
 		const credits = 2*entriesRead + 10
 		storetest.Update(t, o.db, func(tx *store.Tx) error {
-			_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
+			_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, created_ms)
 				WITH RECURSIVE n (i) AS (SELECT CAST(2 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $1)
-				SELECT 'ent_x' || CAST(i AS TEXT), $2, i, 'credit', 0, 1, 1, '', 1800000000000 + i * 1000 FROM n`, credits, id)
+				SELECT 'ent_x' || CAST(i AS TEXT), $2, i, 'credit', 1, 1, '', 1800000000000 + i * 1000 FROM n`, credits, id)
 			return err
 		})
 		lines := func(query string, headers ...string) [][]string {

@@ -11,25 +11,17 @@ import (
 )
 
 var (
-	migrationName = regexp.MustCompile(`^internal/store/migrations/(\d{4})_([a-z]+)(?:_[a-z_]+)?\.sql$`)
-	createTable   = regexp.MustCompile(`(?i)\bCREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"?([a-z_]+)"?`)
-	namesTable    = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE|JOIN|TABLE)\s+"?([a-z_]+)"?`)
-	forUpdate     = regexp.MustCompile(`(?i)\bFOR\s+(?:NO\s+KEY\s+)?(?:UPDATE|SHARE)\b`)
-	selectsAll    = regexp.MustCompile(`(?i)^\s*SELECT\s+\*`)
-	looksLikeSQL  = regexp.MustCompile(`^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b`)
+	roomHeading  = regexp.MustCompile(`^-{4,} (internal/[a-z/]+)$`)
+	createTable  = regexp.MustCompile(`(?i)\bCREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"?([a-z_]+)"?`)
+	namesTable   = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE|JOIN|TABLE)\s+"?([a-z_]+)"?`)
+	forUpdate    = regexp.MustCompile(`(?i)\bFOR\s+(?:NO\s+KEY\s+)?(?:UPDATE|SHARE)\b`)
+	selectsAll   = regexp.MustCompile(`(?i)^\s*SELECT\s+\*`)
+	looksLikeSQL = regexp.MustCompile(`^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b`)
 )
 
-// movedTables maps a table to its owner if the owner is not the room in the migration's file name.
-// A migration that has run cannot be renamed when its table moves to another room.
-var movedTables = map[string]string{
-	"node":      "internal/node",
-	"line_slot": "internal/slot",
-	"line_job":  "internal/slot",
-}
-
 // TestEachTableHasOneOwner checks that no package has SQL on a table of another room. The owner of
-// a table is the room in the file name of its migration (0004_ledger.sql creates the ledger's
-// tables), or its room in movedTables.
+// a table is the room in the heading above its CREATE TABLE in the migrations: a line of hyphens
+// and the room's path.
 func TestEachTableHasOneOwner(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
@@ -38,30 +30,25 @@ func TestEachTableHasOneOwner(t *testing.T) {
 		if path.Dir(name) != "internal/store/migrations" || !strings.HasSuffix(name, ".sql") {
 			return nil
 		}
-		m := migrationName.FindStringSubmatch(name)
-		if m == nil {
-			t.Errorf("%s: name a migration NNNN_room.sql or NNNN_room_description.sql", name)
-			return nil
-		}
-		room := "internal/" + m[2]
-		if _, ok := rooms[room]; !ok {
-			t.Errorf("%s: there is no room %s", name, m[2])
-		}
-		for _, table := range createTable.FindAllStringSubmatch(read(t, name), -1) {
-			if other, taken := owners[table[1]]; taken {
-				t.Errorf("%s: table %s belongs to %s already", name, table[1], other)
+		room := ""
+		for line := range strings.Lines(read(t, name)) {
+			if m := roomHeading.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+				room = m[1]
 			}
-			owners[table[1]] = room
+			for _, table := range createTable.FindAllStringSubmatch(line, -1) {
+				if _, ok := rooms[room]; !ok || owners[table[1]] != "" {
+					t.Errorf("%s: table %s stands below the room %q, which is unknown, or has another owner: %q", name, table[1], room,
+						owners[table[1]])
+				}
+				owners[table[1]] = room
+			}
 		}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for table, room := range movedTables {
-		if _, ok := rooms[room]; !ok || owners[table] == "" || owners[table] == room {
-			t.Errorf("movedTables: the move of table %s from %q to %s is impossible", table, owners[table], room)
-		}
-		owners[table] = room
+	if len(owners) == 0 {
+		t.Fatal("there are no tables")
 	}
 	for _, f := range product(t) {
 		for _, text := range texts(f.ast) {

@@ -36,8 +36,8 @@ func TestClockJump(t *testing.T) {
 			t.Helper()
 			exec(fmt.Sprintf(`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, `+
 				`callback, once_key, fingerprint,
-				free, held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)
-				VALUES ('%s', '', 'a', '', 'image', 'm', '', 1, '', '', '', '', '', '%[1]s', '', 0, 0, 0, 'failed', '', '', '', '{}', 1, 1, %d)`, id,
+				held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)
+				VALUES ('%s', '', 'a', '', 'image', 'm', '', 1, '', '', '', '', '', '%[1]s', '', 0, 0, 'failed', '', '', '', '{}', 1, 1, %d)`, id,
 				at.UnixMilli()))
 		}
 		pass := func(d time.Duration) {

@@ -144,8 +144,7 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 // whether the job has ended now; the job may have ended before or belong to another worker.
 func (j *Jobs) end(ctx context.Context, e *ending) bool {
 	for {
-		ended, err := j.opts.Ledger.EndJob(ctx, ledger.JobHold{Request: e.rec.Request, Account: e.rec.Account, Key: e.rec.Key,
-			Free: e.rec.Free}, e)
+		ended, err := j.opts.Ledger.EndJob(ctx, ledger.JobHold{Request: e.rec.Request, Account: e.rec.Account, Key: e.rec.Key}, e)
 		switch {
 		case err == nil && !ended:
 			return false

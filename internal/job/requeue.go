@@ -208,7 +208,7 @@ func (j *Jobs) reprice(rec *row.Job, caller account.Principal) (*catalog.Model, 
 		return nil, err
 	}
 	plan.Factor = caller.Prices.Of(model.ID)
-	rec.Plan, rec.Revision, rec.Free, rec.Held = plan, snapshot.Revision, model.FreeDailyRequests > 0, model.PlanHold(plan)
+	rec.Plan, rec.Revision, rec.Held = plan, snapshot.Revision, model.PlanHold(plan)
 	return model, nil
 }
 

@@ -28,10 +28,10 @@ func (h *cluster) fillTables() {
 	}
 	h.update(`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback, `+
 		`once_key, fingerprint,
-			free, held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)`+
+			held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)`+
 		numbers+`SELECT 'job_' || CAST(i AS TEXT), 'req_' || CAST(i AS TEXT), 'acct_' || CAST(i % 100 AS TEXT), '', 'image', `+
 		`CASE WHEN i % 10 = 0 THEN 'reel-1' ELSE 'easel-1' END, '', 1, '', '', '', '', '',
-			'key-' || CAST(i AS TEXT), '', 0, 0, 0, CASE WHEN i % 5 = 0 THEN 'failed' ELSE 'succeeded' END, '', '', '', '', i, i, i FROM n`, 1,
+			'key-' || CAST(i AS TEXT), '', 0, 0, CASE WHEN i % 5 = 0 THEN 'failed' ELSE 'succeeded' END, '', '', '', '', i, i, i FROM n`, 1,
 		chunk)
 	h.update(`ANALYZE`)
 }

@@ -217,8 +217,8 @@ func (s *Submission) record() *row.Job {
 		Kind: string(s.Model.Kind), Model: s.Model.ID, Endpoint: s.Endpoint, Revision: s.Snapshot.Revision,
 		Plan: s.Plan, Prompt: s.Prompt, Params: string(s.Params),
 		Materials: row.Materials{References: s.References, Roles: s.Roles, Mask: s.Mask},
-		Callback:  s.Callback, Free: s.Model.FreeDailyRequests > 0,
-		Held: s.cost(), Status: row.StatusQueued,
+		Callback:  s.Callback,
+		Held:      s.cost(), Status: row.StatusQueued,
 	}
 }
 
@@ -270,11 +270,11 @@ func (a *admission) Write(q *store.Batch, nowMS int64) {
 	r := a.rec
 	q.Exec(nil, `INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback,
 		once_key, fingerprint,
-		free, held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 0, $18, '', '', '', '', $19, 0, 0)`,
+		held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, $17, '', '', '', '', $18, 0, 0)`,
 		r.ID, r.Request, r.Account, r.Key, r.Kind, r.Model, r.Endpoint, r.Revision, row.Text(r.Plan), r.Prompt, r.Params, row.Text(r.Materials),
 		r.Callback,
-		a.once, a.fingerprint, store.Bool(r.Free), int64(r.Held), r.Status, nowMS)
+		a.once, a.fingerprint, int64(r.Held), r.Status, nowMS)
 	q.Exec(nil, insertRun,
 		r.ID, r.Model, r.Account, nowMS, row.Text(row.Trace{Steps: []row.Step{{Name: row.StepQueued, At: nowMS}}}))
 	if len(r.Materials.References) > 0 || r.Materials.Mask != nil {

@@ -175,8 +175,8 @@ func MoveTx(tx *store.Tx, account string, p Payment) (Moved, error) {
 	if p.Amount < 0 {
 		kind = books.EntryTakeBack
 	}
-	inserted, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, reference, created_ms)
-		VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8, $9) ON CONFLICT (reference) WHERE reference <> '' DO NOTHING`,
+	inserted, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, reference, created_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (reference) WHERE reference <> '' DO NOTHING`,
 		id.New("ent_"), account, seq+1, kind, int64(p.Amount), int64(balance), p.Note, p.Reference, now)
 	if err != nil {
 		return Moved{}, fmt.Errorf("write the entry: %w", err)
@@ -184,8 +184,7 @@ func MoveTx(tx *store.Tx, account string, p Payment) (Moved, error) {
 	if inserted == 0 { // a transaction on another account has used the reference since repeatedTx
 		return repeatedTx(tx, account, p)
 	}
-	if _, err := tx.Exec(`UPDATE ledger_account SET balance_nano = $1, seq = $2,
-		parted_seq = CASE WHEN parted_seq = seq THEN $2 ELSE parted_seq END WHERE id = $3`, int64(balance), seq+1, account); err != nil {
+	if _, err := tx.Exec(`UPDATE ledger_account SET balance_nano = $1, seq = $2 WHERE id = $3`, int64(balance), seq+1, account); err != nil {
 		return Moved{}, fmt.Errorf("credit the account: %w", err)
 	}
 	low, err := updateLevelTx(tx, account, state.Balance, balance)

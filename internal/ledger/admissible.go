@@ -16,13 +16,9 @@ import (
 func (l *Ledger) Admissible(ctx context.Context, a Admission) error {
 	b := newBatch(nil, nil)
 	err := l.db.View(ctx, func(tx *store.Tx) error {
-		rows, days := l.db.NewBatch(), l.db.NewBatch()
+		rows := l.db.NewBatch()
 		b.read(rows, rows.Query, l.db, []*op{{kind: opAdmit, account: a.Account, key: a.Key, admission: a}})
-		if err := tx.Run(rows); err != nil {
-			return err
-		}
-		b.readDays(days, l.db)
-		return tx.Run(days)
+		return tx.Run(rows)
 	})
 	if err != nil {
 		return unavailable(fmt.Errorf("read what decides an admission: %w", err))

@@ -41,8 +41,7 @@ func (f *fixture) dump() string {
 	f.t.Helper()
 	var out strings.Builder
 	err := f.db.View(context.Background(), func(tx *store.Tx) error {
-		for _, table := range []string{"ledger_account", "ledger_key", "ledger_key_day", "ledger_hit", "ledger_free", "ledger_free_day",
-			"ledger_hold", "ledger_usage"} {
+		for _, table := range []string{"ledger_account", "ledger_key", "ledger_hit", "ledger_limit", "ledger_hold", "ledger_day"} {
 			rows, err := tx.Query(`SELECT * FROM ` + table + ` ORDER BY 1, 2, 3`)
 			if err != nil {
 				return err

@@ -38,9 +38,10 @@ func goodBooks(t *testing.T, db *store.DB, c *clock) *fixture {
 	rpm := int64(1000)
 	old := start(t, db)
 	former := old.Ledger
-	old.open("a", 10*money.USD, 0, KeyLimits{RPM: &rpm})
-	old.open("b", 10*money.USD, 0, KeyLimits{})
-	old.open("c", 10*money.USD, -money.USD, KeyLimits{})
+	budget := money.USD
+	old.open("a", 10*money.USD, 0, KeyLimits{RPM: &rpm, DailyBudget: &budget})
+	old.open("b", 10*money.USD, 0, KeyLimits{DailyBudget: &budget})
+	old.open("c", 10*money.USD, -money.USD, KeyLimits{DailyBudget: &budget})
 	admit := func(l *Ledger, account, request string, change func(*Admission)) *Hold {
 		t.Helper()
 		a := admission(account, 1000)

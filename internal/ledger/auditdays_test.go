@@ -20,14 +20,13 @@ func TestAuditFindsResetDays(t *testing.T) {
 			fault ledgertest.Fault
 			finds string
 		}{
-			"a key's day is reset":                       {ledgertest.KeyDayReset.Of("a_key"), "spent and holds on a day is gone"},
-			"a key's day is set to yesterday":            {ledgertest.KeyDayYesterday.Of("a_key"), "spent and holds on a day is gone"},
-			"the day of a key with deleted receipts":     {ledgertest.KeyDayReset.Of("b_key"), "spent and holds on a day is gone"},
-			"the day of a deleted key":                   {ledgertest.KeyDayReset.Of("c_key"), "spent and holds on a day is gone"},
-			"usage of today is reset":                    {ledgertest.UsageDayReset.Of("a"), "usage of a day is gone"},
-			"usage of today with deleted receipts":       {ledgertest.UsageDayReset.Of("b"), "usage of a day is gone"},
-			"a free quota is reset":                      {ledgertest.FreeDayReset.Of("a"), "used places of a free quota are gone"},
-			"the row of a free quota is deleted":         {ledgertest.FreeDayGone.Of("a"), "used places of a free quota are gone"},
+			"a key's day is gone":                        {ledgertest.LimitGone.Of("a_key"), "spent is not the sum of the key's charges on"},
+			"a key's day is zero":                        {ledgertest.LimitZero.Of("a_key"), "spent is not the sum of the key's charges on"},
+			"a key's day is moved to yesterday":          {ledgertest.LimitYesterday.Of("a_key"), "spent is not the sum of the key's charges on"},
+			"the day of a key with deleted receipts":     {ledgertest.LimitGone.Of("b_key"), "spent is not the sum of the key's charges on"},
+			"the day of a deleted key":                   {ledgertest.LimitGone.Of("c_key"), "spent is not the sum of the key's charges on"},
+			"a free quota is gone":                       {ledgertest.LimitGone.Of("a/free"), "the used part of a free quota is not"},
+			"a free quota is zero":                       {ledgertest.LimitZero.Of("a/free"), "the used part of a free quota is not"},
 			"usage above holds is larger":                {ledgertest.OverMore.Of("a"), "usage above holds is not"},
 			"usage above holds is smaller":               {ledgertest.OverLess.Of("a"), "usage above holds is not"},
 			"usage above holds is deleted":               {ledgertest.OverGone.Of("a"), "usage above holds is not"},
@@ -45,8 +44,8 @@ func TestAuditFindsResetDays(t *testing.T) {
 	})
 }
 
-// TestAuditFindsPastDaysReset deletes figures of days before today. The row of the key or model
-// has the deleted day or another day. Days with deleted receipts have no figures.
+// TestAuditFindsPastDaysReset changes sums of days before today. Days with deleted receipts have no
+// sums.
 func TestAuditFindsPastDaysReset(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -79,18 +78,13 @@ func TestAuditFindsPastDaysReset(t *testing.T) {
 			fault ledgertest.Fault
 			finds string
 		}{
-			"a key's newest day is reset":                 {ledgertest.KeyDayReset.Of("a_key"), "spent and holds on a day is gone"},
-			"a key's newest day is set to the day before": {ledgertest.KeyDayYesterday.Of("a_key"), "spent and holds on a day is gone"},
-			"earlier days of a key are gone":              {ledgertest.KeyPastDaysGone.Of("a_key"), "spent and holds on a day is gone"},
-			"a key with deleted receipts is reset":        {ledgertest.KeyDayReset.Of("b_key"), "spent and holds on a day is gone"},
-			"the only day of a deleted key is reset":      {ledgertest.KeyDayReset.Of("c_key"), "spent and holds on a day is gone"},
-			"usage of the newest day is reset":            {ledgertest.UsageDayReset.Of("a"), "usage of a day is gone"},
-			"usage of earlier days is gone":               {ledgertest.UsagePastDaysGone.Of("a"), "usage of a day is gone"},
-			"usage with deleted receipts is reset":        {ledgertest.UsageDayReset.Of("b"), "usage of a day is gone"},
-			"a free quota's newest day is reset":          {ledgertest.FreeDayReset.Of("a"), "used places of a free quota are gone"},
-			"a free quota's row is gone":                  {ledgertest.FreeDayGone.Of("a"), "used places of a free quota are gone"},
-			"a free quota's earlier days are gone":        {ledgertest.FreePastDaysGone.Of("a"), "used places of a free quota are gone"},
-			"the only day of a third account is reset":    {ledgertest.UsageDayReset.Of("c"), "usage of a day is gone"},
+			"a key's days are gone":                   {ledgertest.LimitGone.Of("a_key"), "spent is not the sum of the key's charges on"},
+			"a key's days are zero":                   {ledgertest.LimitZero.Of("a_key"), "spent is not the sum of the key's charges on"},
+			"a key's days are moved":                  {ledgertest.LimitYesterday.Of("a_key"), "spent is not the sum of the key's charges on"},
+			"the days of a key with deleted receipts": {ledgertest.LimitGone.Of("b_key"), "spent is not the sum of the key's charges on"},
+			"the only day of a deleted key":           {ledgertest.LimitGone.Of("c_key"), "spent is not the sum of the key's charges on"},
+			"a free quota's days are gone":            {ledgertest.LimitGone.Of("a/free"), "the used part of a free quota is not"},
+			"a free quota's days are zero":            {ledgertest.LimitZero.Of("a/free"), "the used part of a free quota is not"},
 		} {
 			if found := ledgertest.Plant(t, db, tt.fault); !ledgertest.Reports(found, tt.finds) {
 				t.Errorf("%s: %q was not reported, but %+v", name, tt.finds, found)

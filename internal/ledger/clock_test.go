@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -349,22 +350,10 @@ func (f *fixture) checkDaySums() {
 		return `SELECT name, day, CAST(SUM(recorded) AS BIGINT), CAST(SUM(computed) AS BIGINT) FROM (` + figures + ` UNION ALL ` + of + `) AS f
 			WHERE day > 0 GROUP BY name, day`
 	}
-	check("spent", sum(`SELECT id AS name, day, day_spent_nano AS recorded, 0 AS computed FROM ledger_key
-		UNION ALL SELECT key, day, spent_nano, 0 FROM ledger_key_day`, `SELECT key, day, 0, cost_nano FROM ledger_receipt`))
-	check("held", sum(`SELECT id AS name, day, day_held_nano AS recorded, 0 AS computed FROM ledger_key
-		UNION ALL SELECT key, day, held_nano, 0 FROM ledger_key_day`, `SELECT key, day, 0, amount_nano FROM ledger_hold`))
-	check("requests", sum(`SELECT account || ' ' || model AS name, day, day_requests AS recorded, 0 AS computed FROM ledger_usage
-		UNION ALL SELECT account || ' ' || model, day, requests, 0 FROM ledger_usage_day`,
-		`SELECT account || ' ' || model, day, 0, 1 FROM ledger_receipt WHERE outcome <> 4`))
-	check("cost", sum(`SELECT account || ' ' || model AS name, day, day_cost_nano AS recorded, 0 AS computed FROM ledger_usage
-		UNION ALL SELECT account || ' ' || model, day, cost_nano, 0 FROM ledger_usage_day`,
-		`SELECT account || ' ' || model, day, 0, cost_nano FROM ledger_receipt WHERE outcome <> 4`))
-	check("a day stored twice",
-		`SELECT k.id, k.day, 0, COUNT(*) FROM ledger_key k JOIN ledger_key_day d ON d.key = k.id AND d.day = k.day GROUP BY k.id, k.day
-		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_usage u JOIN ledger_usage_day d ON d.account = u.account AND d.model = `+
-			`u.model AND d.day = u.day GROUP BY u.model, u.day
-		UNION ALL SELECT u.model, u.day, 0, COUNT(*) FROM ledger_free u JOIN ledger_free_day d ON d.account = u.account AND d.model = `+
-			`u.model AND d.day = u.day GROUP BY u.model, u.day`)
+	check("spent", sum(`SELECT subject AS name, day, spent_nano AS recorded, 0 AS computed FROM ledger_limit`,
+		`SELECT r.key, r.day, 0, r.cost_nano FROM ledger_receipt r JOIN ledger_key k ON k.id = r.key WHERE k.daily_budget_nano >= 0`))
+	check("held", sum(`SELECT subject AS name, day, held_nano AS recorded, 0 AS computed FROM ledger_limit`,
+		`SELECT h.key, h.day, 0, h.amount_nano FROM ledger_hold h JOIN ledger_key k ON k.id = h.key WHERE k.daily_budget_nano >= 0`))
 }
 
 // TestLimitsAgreeWithAModel moves the clock at random, forward, back and over midnights, and
@@ -397,23 +386,25 @@ func TestLimitsAgreeWithAModel(t *testing.T) {
 // limits is the simple model: the figures of each day, and the times of the requests in each
 // account's window.
 type limits struct {
-	spent, held map[books.KeyDay]money.Amount
-	ended       map[books.UsageKey]int64
-	places      map[books.UsageKey]int64
+	spent, held map[books.LimitKey]money.Amount
+	ended       map[books.LimitKey]int64
+	places      map[books.LimitKey]int64
 	hits        map[string][]int64
 }
 
 func newLimits() *limits {
-	return &limits{map[books.KeyDay]money.Amount{}, map[books.KeyDay]money.Amount{}, map[books.UsageKey]int64{}, map[books.UsageKey]int64{},
-		map[string][]int64{}}
+	return &limits{
+		spent: map[books.LimitKey]money.Amount{}, held: map[books.LimitKey]money.Amount{},
+		ended: map[books.LimitKey]int64{}, places: map[books.LimitKey]int64{}, hits: map[string][]int64{},
+	}
 }
 
 // running is an admitted request of the random test.
 type running struct {
 	hold   *Hold   // chat
 	job    JobHold // or a job
-	at     books.KeyDay
-	usage  books.UsageKey
+	at     books.LimitKey
+	usage  books.LimitKey
 	amount money.Amount
 	free   bool
 }
@@ -467,11 +458,11 @@ func (w *randomTest) admitOne() {
 	account := []string{"a", "b"}[w.random.IntN(2)]
 	now := w.c.ms.Load()
 	a := w.c.request(account, "m", money.Amount(w.random.IntN(400)), 0)
-	r := running{at: books.KeyDay{Key: account + "_key", Day: books.DayOf(now)}, amount: a.Amount, free: w.random.IntN(3) == 0}
+	r := running{at: books.LimitKey{Subject: account + "_key", Day: books.DayOf(now)}, amount: a.Amount, free: w.random.IntN(3) == 0}
 	if r.free {
 		a.Model, a.FreeDaily = "gift", w.free
 	}
-	r.usage = books.UsageKey{Account: account, Model: a.Model, Day: books.DayOf(now)}
+	r.usage = books.LimitKey{Subject: books.FreeSubject(account, a.Model), Day: books.DayOf(now)}
 	m := w.limits
 	want := ""
 	hits := m.hits[account]
@@ -489,7 +480,7 @@ func (w *randomTest) admitOne() {
 	var err error
 	if w.random.IntN(4) == 0 {
 		a.Job = "job_" + a.Request
-		r.job = JobHold{Request: a.Request, Account: a.Account, Key: a.Key, Free: r.free}
+		r.job = JobHold{Request: a.Request, Account: a.Account, Key: a.Key}
 		err = w.AdmitJob(context.Background(), a, &admitHook{})
 	} else {
 		r.hold, err = w.Admit(context.Background(), a)
@@ -544,14 +535,14 @@ func (w *randomTest) endOne() {
 func (w *randomTest) compare() {
 	for _, account := range []string{"a", "b"} {
 		today := books.DayOf(w.c.ms.Load())
-		at := books.KeyDay{Key: account + "_key", Day: today}
+		at := books.LimitKey{Subject: account + "_key", Day: today}
 		if k := w.keyState(account); k.SpentToday != w.limits.spent[at] {
 			w.t.Errorf("spent_today of %s is %s, the model's %s", account, k.SpentToday, w.limits.spent[at])
 		}
-		requests := w.limits.ended[books.UsageKey{Account: account, Model: "m", Day: today}] +
-			w.limits.ended[books.UsageKey{Account: account, Model: "gift", Day: today}]
+		requests := w.limits.ended[books.LimitKey{Subject: books.FreeSubject(account, "m"), Day: today}] +
+			w.limits.ended[books.LimitKey{Subject: books.FreeSubject(account, "gift"), Day: today}]
 		for _, r := range w.running {
-			if r.hold == nil && r.usage.Account == account && r.usage.Day == today {
+			if r.hold == nil && strings.HasPrefix(r.usage.Subject, account+"/") && r.usage.Day == today {
 				requests++
 			}
 		}

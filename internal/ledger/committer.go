@@ -169,11 +169,6 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 	if advanced == 0 {
 		return c.resolve(ctx, session)
 	}
-	if days := c.l.db.NewBatch(); b.readDays(days, c.l.db) {
-		if err := c.exec(ctx, session, days, phaseRead); err != nil {
-			return resultNotCommitted, nil, fmt.Errorf("read another day: %w", err)
-		}
-	}
 	b.decide(ops, c.epoch)
 	write := c.l.db.NewBatch()
 	b.write(write, c.l.db, c.l.opts.AnnounceLow)

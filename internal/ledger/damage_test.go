@@ -21,7 +21,7 @@ func TestRowsOfAnotherType(t *testing.T) {
 		"hold":          `UPDATE ledger_hold SET amount_nano = 0.5 WHERE account = 'b'`,
 		"hold's flag":   `UPDATE ledger_hold SET free = 'no' WHERE account = 'b'`,
 		"hold's epoch":  `UPDATE ledger_hold SET epoch = CAST(epoch AS BLOB) WHERE account = 'b'`,
-		"day of a key":  `UPDATE ledger_key SET day = 'today' WHERE id = 'b_key'`,
+		"day of a key":  `UPDATE ledger_limit SET spent_nano = 'much' WHERE subject = 'b_key'`,
 		"hold's tokens": `UPDATE ledger_hold SET prompt_tokens = 'many' WHERE account = 'b'`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +29,8 @@ func TestRowsOfAnotherType(t *testing.T) {
 			db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 			f := start(t, db)
 			f.open("a", 10*money.USD, 0, KeyLimits{})
-			f.open("b", 10*money.USD, 0, KeyLimits{})
+			budget := 10 * money.USD
+			f.open("b", 10*money.USD, 0, KeyLimits{DailyBudget: &budget})
 			f.mustAdmit("a", money.USD)
 			f.mustAdmit("b", money.USD)
 			damage(t, db, text)

@@ -167,6 +167,6 @@ func (l *Ledger) undo(o *op) {
 	}
 	if undo := o.admitHook.Undo(); undo != nil {
 		a := o.admission
-		l.queue.push(&op{kind: opJob, account: a.Account, key: a.Key, free: a.FreeDaily > 0, holdID: a.Request, endHook: undo})
+		l.queue.push(&op{kind: opJob, account: a.Account, key: a.Key, holdID: a.Request, endHook: undo})
 	}
 }

@@ -26,10 +26,10 @@ const (
 	anonymousLife = 24 * time.Hour
 )
 
-// Fold deletes receipts older than the retention, account by account. It keeps their sums in
-// ledger_folded, a compact row of each charge (movement.Charge), and a monthly entry with the sum
-// of the charges, so that the audit can still prove the balance. Fold also deletes old refusals of
-// unknown callers, saved answers and hits of rate windows. It is one step of Run.
+// Fold deletes receipts older than the retention, account by account. It keeps a compact row of each
+// charge (movement.Charge), and checksums, so that the audit can still prove the balance and the
+// days. Fold also deletes old refusals of unknown callers, saved answers and hits of rate windows.
+// It is one step of Run.
 func (l *Ledger) Fold(ctx context.Context) error {
 	for {
 		more, err := l.foldSome(ctx)
@@ -161,132 +161,74 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 	return more, err
 }
 
-type foldKey struct{ key, model string }
-
-// foldMonth is the sum of a month's charges, with the number and balance of the newest.
-type foldMonth struct {
-	seq, createdMS int64
-	cost, balance  money.Amount
-}
-
-// foldedRows are the receipts of one transaction of Fold and their sums.
+// foldedRows are the receipts of one transaction of Fold.
 type foldedRows struct {
 	ids       []string
-	totals    map[foldKey]*Totals
-	months    map[int64]*foldMonth
 	keys      []string
 	newestDay int64
 	newestSeq int64            // the newest number in the account's log
 	chain     audit.Chain      // proves the running balance without the rows
 	charges   []audit.Charge   // the compact rows
-	days      days             // of receipts that a former version did not add to their days
 	marks     map[int64]uint64 // by series
 }
 
 func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldedRows, error) {
-	rows, err := tx.Query(`SELECT `+figureColumns+`, dated, seq, balance_nano, ended_ms, job FROM ledger_receipt
-		WHERE account = $1 AND id < $2 AND day < $3 ORDER BY seq LIMIT $4`, account, below, today, foldChunk)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	chunk := &foldedRows{totals: map[foldKey]*Totals{}, months: map[int64]*foldMonth{}, days: newDays(), marks: map[int64]uint64{}}
-	for rows.Next() {
-		var r receiptFigures
-		var m foldMonth
-		var dated int64
+	chunk := &foldedRows{marks: map[int64]uint64{}}
+	err := tx.Each(func(row store.Row) error {
+		r := receiptFigures{series: books.UsageSeries{Account: account}}
+		var seq, endedMS int64
+		var balance money.Amount
 		var job string
-		if err := rows.Scan(append(r.dest(), &dated, &m.seq, &m.balance, &m.createdMS, &job)...); err != nil {
-			return nil, err
+		if err := row.Scan(append(r.dest(), &seq, &balance, &endedMS, &job)...); err != nil {
+			return err
 		}
-		r.series.Account = account
-		chunk.ids, chunk.newestDay, chunk.newestSeq = append(chunk.ids, r.id), max(chunk.newestDay, r.day), m.seq
+		chunk.ids, chunk.newestDay, chunk.newestSeq = append(chunk.ids, r.id), max(chunk.newestDay, r.day), seq
 		chunk.keys = append(chunk.keys, r.series.Key)
 		if r.outcome == Refused {
-			continue
+			return nil
 		}
-		chunk.count(&r, dated != 0)
-		chunk.chain.Move(m.seq, m.balance, -r.cost)
+		chunk.marks[books.SeriesID(r.series)] += r.mark()
+		chunk.chain.Move(seq, balance, -r.cost)
 		if r.cost > 0 {
-			chunk.month(r.day, m, r.cost)
 			chunk.charges = append(chunk.charges, movement.NewCharge(r.id, job, audit.Charge{
-				Seq: m.seq, Model: r.series.Model, Amount: r.cost, Balance: m.balance, EndedMS: m.createdMS}))
+				Seq: seq, Model: r.series.Model, Amount: r.cost, Balance: balance, EndedMS: endedMS}))
 		}
-	}
-	return chunk, rows.Err()
-}
-
-// count adds a receipt to the sums.
-func (c *foldedRows) count(r *receiptFigures, dated bool) {
-	k := foldKey{r.series.Key, r.series.Model}
-	if c.totals[k] == nil {
-		c.totals[k] = &Totals{}
-	}
-	c.totals[k].Count(r.outcome, r.cost, r.tokens)
-	if !dated {
-		c.days.add(r.series, r.day, r.figures())
-	}
-	c.marks[books.SeriesID(r.series)] += r.mark()
-}
-
-// month adds a charge to its month.
-func (c *foldedRows) month(day int64, m foldMonth, cost money.Amount) {
-	at := time.Unix(day*24*60*60, 0).UTC()
-	month := int64(at.Year())*12 + int64(at.Month()) - 1
-	if sum := c.months[month]; sum != nil {
-		m.cost = sum.cost
-	}
-	m.cost = money.Plus(m.cost, cost)
-	c.months[month] = &m
+		return nil
+	}, `SELECT `+figureColumns+`, seq, balance_nano, ended_ms, job FROM ledger_receipt
+		WHERE account = $1 AND id < $2 AND day < $3 ORDER BY seq LIMIT $4`, account, below, today, foldChunk)
+	return chunk, err
 }
 
 func (c *foldedRows) foldTx(tx *store.Tx, account string) error {
-	for k, t := range c.totals {
-		_, err := tx.Exec(`INSERT INTO ledger_folded (account, key, model, cost_nano, requests, billed, failed, prompt_tokens,
-			completion_tokens, images)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-			ON CONFLICT (account, key, model) DO UPDATE SET `+
-			store.Add("ledger_folded", "cost_nano", "requests", "billed", "failed", "prompt_tokens", "completion_tokens", "images"),
-			account, k.key, k.model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images)
-		if err != nil {
-			return err
-		}
-	}
 	if err := c.chain.RecordTx(tx, account); err != nil {
 		return err
 	}
 	if err := movement.ArchiveTx(tx, account, c.charges); err != nil {
 		return err
 	}
-	if err := c.days.writeTx(tx); err != nil {
-		return err
-	}
 	if err := foldSeriesTx(tx, c.marks); err != nil {
 		return err
 	}
-	for month, m := range c.months {
-		entry := fmt.Sprintf("ent_%s_%04d%02d", account, month/12, month%12+1)
-		// A month's entry of a former version covers charges without a kept row (amount_nano
-		// differs from -kept_nano) and keeps its number, balance and time.
-		_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms, kept_nano)
-			VALUES ($1, $2, $3, 'charges', $4, $5, $6, '', $7, $8)
-			ON CONFLICT (id) DO UPDATE SET amount_nano = ledger_entry.amount_nano + excluded.amount_nano,
-			`+store.Add("ledger_entry", "kept_nano")+`,
-			seq = CASE WHEN ledger_entry.amount_nano = -ledger_entry.kept_nano THEN excluded.seq ELSE ledger_entry.seq END,
-			balance_nano = CASE WHEN ledger_entry.amount_nano = -ledger_entry.kept_nano THEN excluded.balance_nano
-				ELSE ledger_entry.balance_nano END,
-			created_ms = CASE WHEN ledger_entry.amount_nano = -ledger_entry.kept_nano THEN excluded.created_ms
-				ELSE ledger_entry.created_ms END`,
-			entry, account, m.seq, month, -int64(m.cost), int64(m.balance), m.createdMS, int64(m.cost))
-		if err != nil {
-			return err
-		}
-	}
-	if err := deleteDaysTx(tx, account, c.newestDay); err != nil {
+	if err := deleteLimitsTx(tx, account, c.newestDay); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(`DELETE FROM ledger_receipt WHERE `+tx.In("id", 1), store.List(c.ids)); err != nil {
 		return err
 	}
 	return requestlog.TrimIndexTx(tx, account, c.keys, c.newestSeq)
+}
+
+// deleteLimitsTx deletes the sums of an account's keys and free quotas up to a day, except for days
+// with open holds. The receipts of these days are being deleted.
+func deleteLimitsTx(tx *store.Tx, account string, last int64) error {
+	for _, subjects := range []string{
+		`subject IN (SELECT id FROM ledger_key WHERE account = $1)`,
+		`subject > $1 || '/' AND subject < $1 || '0'`, // FreeSubject; 0 is the character after the slash
+	} {
+		if _, err := tx.Exec(`DELETE FROM ledger_limit WHERE `+subjects+` AND day <= $2
+			AND NOT EXISTS (SELECT 1 FROM ledger_hold h WHERE h.account = $1 AND h.day = ledger_limit.day)`, account, last); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -60,7 +60,6 @@ func (l *Ledger) AdmitJob(ctx context.Context, a Admission, with AdmissionHook) 
 type JobHold struct {
 	Request      string // the id of the submission and of the hold
 	Account, Key string
-	Free         bool // the hold counts against a free quota
 }
 
 // EndJob ends a job as its hook decides: it releases the hold, charges a billed end, and writes the
@@ -68,7 +67,7 @@ type JobHold struct {
 // false or the job had already ended. After an error the job may have ended or not; a retry is
 // safe.
 func (l *Ledger) EndJob(ctx context.Context, h JobHold, with EndHook) (bool, error) {
-	o := &op{kind: opJob, account: h.Account, key: h.Key, free: h.Free, holdID: h.Request, endHook: with, done: make(chan struct{})}
+	o := &op{kind: opJob, account: h.Account, key: h.Key, holdID: h.Request, endHook: with, done: make(chan struct{})}
 	l.queue.push(o)
 	select {
 	case <-o.done:

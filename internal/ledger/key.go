@@ -52,8 +52,8 @@ func OpenKeyTx(tx *store.Tx, key, account string, limits KeyLimits) error {
 		return err
 	}
 	_, err := tx.Exec(`INSERT INTO ledger_key (id, account, version, disabled, closed, rpm, daily_budget_nano, total_limit_nano,
-		spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits, last_used_ms)
-		VALUES ($1, $2, 1, $3, 0, $4, $5, $6, 0, 0, 0, 0, 0, 0, 0)`,
+		spent_nano, held_nano, hits, last_used_ms)
+		VALUES ($1, $2, 1, $3, 0, $4, $5, $6, 0, 0, 0, 0)`,
 		key, account, store.Bool(limits.Disabled), storeLimit(limits.RPM), storeLimit(limits.DailyBudget), storeLimit(limits.TotalLimit))
 	return err
 }
@@ -62,7 +62,10 @@ func OpenKeyTx(tx *store.Tx, key, account string, limits KeyLimits) error {
 // checks. Call it for every change of a key, including changes outside the ledger. It returns
 // ErrNoKey if the key is unknown or closed.
 func ChangeKeyTx(tx *store.Tx, key string, limits KeyLimits) error {
-	return changeKeyTx(tx, key, func() (int64, error) {
+	return changeKeyTx(tx, key, func(before KeyState) (int64, error) {
+		if err := openLimitTx(tx, key, before.Limits.DailyBudget != nil, limits.DailyBudget != nil); err != nil {
+			return 0, err
+		}
 		return tx.Exec(`UPDATE ledger_key SET disabled = $1, rpm = $2, daily_budget_nano = $3, total_limit_nano = $4, version = version + 1
 			WHERE id = $5 AND closed = 0`,
 			store.Bool(limits.Disabled), storeLimit(limits.RPM), storeLimit(limits.DailyBudget), storeLimit(limits.TotalLimit), key)
@@ -82,13 +85,32 @@ func RecheckKeysTx(tx *store.Tx, account string) error {
 
 // CloseKeyTx disables a deleted key for ever; its row stays for the books.
 func CloseKeyTx(tx *store.Tx, key string) error {
-	return changeKeyTx(tx, key, func() (int64, error) {
+	return changeKeyTx(tx, key, func(KeyState) (int64, error) {
 		return tx.Exec(`UPDATE ledger_key SET disabled = 1, closed = 1, version = version + 1 WHERE id = $1 AND closed = 0`, key)
 	})
 }
 
+// openLimitTx creates the sums of a key that gets a daily budget, from its charges and open holds,
+// and deletes the sums of a key that loses it. The account must be locked.
+func openLimitTx(tx *store.Tx, key string, before, after bool) error {
+	if before == after {
+		return nil
+	}
+	if _, err := tx.Exec(`DELETE FROM ledger_limit WHERE subject = $1`, key); err != nil || !after {
+		return err
+	}
+	_, err := tx.Exec(openLimit, key)
+	return err
+}
+
+var openLimit = `INSERT INTO ledger_limit (subject, day, spent_nano, held_nano, used)
+	SELECT CAST($1 AS TEXT), day, ` + store.Sum("spent") + `, ` + store.Sum("held") + `, 0 FROM (
+		SELECT d.day, d.cost_nano AS spent, 0 AS held FROM ledger_series s JOIN ledger_day d ON d.series = s.id WHERE s.key = $1
+		UNION ALL SELECT day, 0 AS spent, amount_nano AS held FROM ledger_hold WHERE key = $1
+	) sums GROUP BY day`
+
 // changeKeyTx runs a change under the lock of the key's account.
-func changeKeyTx(tx *store.Tx, key string, change func() (int64, error)) error {
+func changeKeyTx(tx *store.Tx, key string, change func(before KeyState) (int64, error)) error {
 	keys, err := KeysTx(tx, []string{key})
 	if err != nil {
 		return err
@@ -99,7 +121,10 @@ func changeKeyTx(tx *store.Tx, key string, change func() (int64, error)) error {
 	if err := tx.Lock("ledger_account", "id", keys[key].Account); err != nil {
 		return err
 	}
-	n, err := change()
+	if keys, err = KeysTx(tx, []string{key}); err != nil { // now under the lock
+		return err
+	}
+	n, err := change(keys[key])
 	if err == nil && n == 0 {
 		err = ErrNoKey
 	}
@@ -112,11 +137,10 @@ func KeysTx(tx *store.Tx, keys []string) (map[string]KeyState, error) {
 	if err != nil {
 		return nil, err
 	}
-	today := books.DayOf(now)
 	rows, err := tx.Query(`SELECT k.id, k.account, k.version, k.disabled, k.rpm, k.daily_budget_nano, k.total_limit_nano,
-		k.spent_nano, k.held_nano, k.day, k.day_spent_nano, COALESCE(d.spent_nano, 0), k.last_used_ms, a.disabled
-		FROM ledger_key k JOIN ledger_account a ON a.id = k.account LEFT JOIN ledger_key_day d ON d.key = k.id AND d.day = $1
-		WHERE `+tx.In("k.id", 2), today, store.List(keys))
+		k.spent_nano, k.held_nano, (SELECT `+store.Sum("d.cost_nano")+` FROM ledger_series s JOIN ledger_day d ON d.series = s.id
+			WHERE s.key = k.id AND d.day = $1), k.last_used_ms, a.disabled
+		FROM ledger_key k JOIN ledger_account a ON a.id = k.account WHERE `+tx.In("k.id", 2), books.DayOf(now), store.List(keys))
 	if err != nil {
 		return nil, err
 	}
@@ -125,14 +149,10 @@ func KeysTx(tx *store.Tx, keys []string) (map[string]KeyState, error) {
 	for rows.Next() {
 		var key string
 		var s KeyState
-		var disabled, rpm, budget, limit, day, accountDisabled int64
-		var aside money.Amount // today's figures if the row is of another day
+		var disabled, rpm, budget, limit, accountDisabled int64
 		if err := rows.Scan(&key, &s.Account, &s.Version, &disabled, &rpm, &budget, &limit,
-			&s.Spent, &s.Held, &day, &s.SpentToday, &aside, &s.LastUsedMS, &accountDisabled); err != nil {
+			&s.Spent, &s.Held, &s.SpentToday, &s.LastUsedMS, &accountDisabled); err != nil {
 			return nil, err
-		}
-		if day != today {
-			s.SpentToday = aside
 		}
 		s.LastUsedMS = min(s.LastUsedMS, now)
 		s.AccountDisabled = accountDisabled != 0

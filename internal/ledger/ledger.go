@@ -169,8 +169,6 @@ func (l *Ledger) Run(ctx context.Context) {
 		every(time.Second, "log sampled refusals", l.flushRefusals),
 		every(10*time.Minute, "fold old receipts", l.Fold),
 		loop.Loop{Room: "ledger", Does: "add up the open holds", Log: l.log, Period: heldPeriod, Step: l.observeHeld},
-		loop.Loop{Room: "ledger", Does: "add receipts to their days", Log: l.log, Period: time.Minute, Step: l.AddToDays},
-		loop.Loop{Room: "ledger", Does: "record the segments of the request log", Log: l.log, Period: 10 * time.Minute, Step: l.IndexKeys},
 	)
 }
 

@@ -138,15 +138,18 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (foun
 // freePlaceTx returns a hold's place to its free quota, unless a receipt records the place. The
 // account must be locked, and the hold's row must still exist.
 func freePlaceTx(tx *store.Tx, hold, account string) error {
-	for _, table := range []string{"ledger_free", "ledger_free_day"} {
-		_, err := tx.Exec(`UPDATE `+table+` SET used = used - 1 WHERE account = $1 AND used > 0
-			AND model = (SELECT model FROM ledger_hold WHERE id = $2 AND free = 1) AND day = (SELECT day FROM ledger_hold WHERE id = $2)
-			AND NOT EXISTS (SELECT 1 FROM ledger_receipt WHERE id = $2 AND outcome <> 4)`, account, hold)
-		if err != nil {
-			return err
-		}
+	var model string
+	var day int64
+	err := tx.QueryRow(`SELECT model, day FROM ledger_hold WHERE id = $1 AND free = 1
+		AND NOT EXISTS (SELECT 1 FROM ledger_receipt WHERE id = $1 AND outcome <> 4)`, hold).Scan(&model, &day)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
 	}
-	return nil
+	if err == nil {
+		_, err = tx.Exec(`UPDATE ledger_limit SET used = used - 1 WHERE subject = $1 AND day = $2 AND used > 0`,
+			books.FreeSubject(account, model), day)
+	}
+	return err
 }
 
 var sumHeld = store.Sum("h.amount_nano")
@@ -159,15 +162,11 @@ func sumHeldTx(tx *store.Tx, account, key string) error {
 		WHERE id = $1`, account); err != nil {
 		return err
 	}
-	_, err := tx.Exec(`UPDATE ledger_key SET
-		held_nano = (SELECT `+sumHeld+` FROM ledger_hold h WHERE h.key = $1),
-		day_held_nano = (SELECT `+sumHeld+` FROM ledger_hold h WHERE h.key = $1 AND h.day = ledger_key.day)
-		WHERE id = $1`, key)
-	if err != nil {
+	if _, err := tx.Exec(`UPDATE ledger_key SET held_nano = (SELECT `+sumHeld+` FROM ledger_hold h WHERE h.key = $1) WHERE id = $1`,
+		key); err != nil {
 		return err
 	}
-	_, err = tx.Exec(`UPDATE ledger_key_day SET
-		held_nano = (SELECT `+sumHeld+` FROM ledger_hold h WHERE h.key = $1 AND h.day = ledger_key_day.day)
-		WHERE key = $1`, key)
+	_, err := tx.Exec(`UPDATE ledger_limit SET held_nano = (SELECT `+sumHeld+` FROM ledger_hold h
+		WHERE h.key = $1 AND h.day = ledger_limit.day) WHERE subject = $1`, key)
 	return err
 }

@@ -9,7 +9,6 @@ import (
 type op struct {
 	kind         opKind
 	account, key string
-	free         bool // the hold counts against a free quota
 
 	admission  Admission     // opAdmit
 	hold       *Hold         // opAdmit (the result) and opEnd

@@ -16,9 +16,9 @@ func TestReferenceIsFoundByIndex(t *testing.T) {
 			if err := OpenAccountTx(tx, "a", 0); err != nil {
 				return err
 			}
-			_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, reference, created_ms)
+			_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, reference, created_ms)
 				WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 6000)
-				SELECT 'ent_' || CAST(i AS TEXT), 'b', i, 'credit', 0, 1, 0, '', 'pi_' || CAST(i AS TEXT), 0 FROM n`)
+				SELECT 'ent_' || CAST(i AS TEXT), 'b', i, 'credit', 1, 0, '', 'pi_' || CAST(i AS TEXT), 0 FROM n`)
 			return err
 		})
 		update(t, db, func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE`); return err })

@@ -37,11 +37,10 @@ func (r *rowReader) exec(ctx context.Context, s *store.Session, b *store.Batch, 
 	var now store.Version
 	look, stored := r.c.l.db.NewBatch(), newBatch(nil, nil)
 	look.Version(&now)
-	look.Query(stored.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, parted_seq, day,
-		low_set, low_armed, low_nano
+	look.Query(stored.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, low_set, low_armed, low_nano
 		FROM ledger_account`)
 	look.Query(stored.scanKey, `SELECT id, account, version, disabled, rpm, daily_budget_nano, total_limit_nano,
-		spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits, last_used_ms FROM ledger_key`)
+		spent_nano, held_nano, hits, last_used_ms FROM ledger_key`)
 	if err := s.Run(ctx, look); err != nil {
 		return err
 	}

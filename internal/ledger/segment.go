@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"context"
-	"fmt"
 	"maps"
 
 	"tollgate/internal/ledger/requestlog"
@@ -41,29 +39,4 @@ func (b *batch) writeSegments(q *store.Batch) {
 		rows = append(rows, key, segment)
 	}
 	q.Rows(requestlog.InsertSegments(), rows)
-}
-
-// IndexKeys records the segments of receipts written by a former version, before the upgrade or on
-// nodes not yet upgraded. It is one step of Run.
-func (l *Ledger) IndexKeys(ctx context.Context) error {
-	for account := ""; ; {
-		var next string
-		more := false
-		err := l.db.Update(ctx, func(tx *store.Tx) (err error) {
-			if next, err = requestlog.UnindexedTx(tx, account); err != nil || next == "" {
-				return err
-			}
-			more, err = requestlog.IndexTx(tx, next)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("record the segments of the request log: %w", err)
-		}
-		if next == "" {
-			return nil
-		}
-		if !more {
-			account = next
-		}
-	}
 }

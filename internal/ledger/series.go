@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"context"
 	"fmt"
 
 	"tollgate/internal/ledger/audit"
@@ -29,26 +28,6 @@ func (c *seriesCache) add(ids []int64) {
 
 type dayKey struct{ day, series int64 }
 
-// days are figures for ledger_day, with their series.
-type days struct {
-	names   map[int64]books.UsageSeries
-	figures map[dayKey]*books.DayFigures
-}
-
-func newDays() days {
-	return days{names: map[int64]books.UsageSeries{}, figures: map[dayKey]*books.DayFigures{}}
-}
-
-func (d days) add(s books.UsageSeries, day int64, f books.DayFigures) {
-	k := dayKey{day, books.SeriesID(s)}
-	d.names[k.series] = s
-	if sum := d.figures[k]; sum != nil {
-		sum.Add(f)
-		return
-	}
-	d.figures[k] = &f
-}
-
 var (
 	insertSeries = store.Insert("ledger_series", "id bigint, account text, key text, model text, line text, endpoint text, folded 0",
 		"ON CONFLICT (id) DO NOTHING")
@@ -59,31 +38,10 @@ var (
 			"completion_tokens", "images", "clips", "video_ms", "cost_nano", "line_cost_nano", "line_costs", "known_cost_nano"))
 )
 
-// write adds the statements that add the figures to their rows and insert series that are not in
-// cache. It returns the inserted series. The caller has locked the accounts of the series.
-func (d days) write(q *store.Batch, known seriesCache) []int64 {
-	var written []int64
-	var names []any
-	rows := insertDays.Make(len(d.figures))
-	for id, s := range d.names {
-		if _, ok := known[id]; !ok {
-			names = append(names, id, s.Account, s.Key, s.Model, s.Line, s.Endpoint)
-			written = append(written, id)
-		}
-	}
-	for k, f := range d.figures {
-		rows = append(rows, k.day, k.series)
-		for _, n := range f {
-			rows = append(rows, n)
-		}
-	}
-	q.Rows(insertSeries, names)
-	q.Rows(insertDays, rows)
-	return written
-}
-
+// writeSeries adds the batch's ended requests to their days, and inserts series that are not in the
+// cache.
 func (b *batch) writeSeries(q *store.Batch) {
-	d := newDays()
+	names, days := map[int64]books.UsageSeries{}, map[dayKey]*books.DayFigures{}
 	for i := range b.Receipts {
 		r := &b.Receipts[i]
 		if r.End.Outcome == Refused {
@@ -93,38 +51,33 @@ func (b *batch) writeSeries(q *store.Batch) {
 			Account: r.Hold.Account, Key: r.Hold.Key, Model: books.BoundedText(r.Hold.Model), Line: books.BoundedText(r.End.Line),
 			Endpoint: books.BoundedText(r.Hold.Endpoint),
 		}
-		d.add(series, r.Hold.Day, books.FiguresOf(r.End.Outcome, r.Cost, r.End.ProviderCost(), r.End.Tokens))
-	}
-	b.newSeries = d.write(q, b.series)
-}
-
-// daysChunk bounds one transaction of AddToDays.
-const daysChunk = 1000
-
-// AddToDays adds receipts to their days that a former version did not add: before the upgrade, or
-// on nodes not yet upgraded. It is one step of Run.
-func (l *Ledger) AddToDays(ctx context.Context) error {
-	for {
-		more := false
-		err := l.db.Update(ctx, func(tx *store.Tx) (err error) {
-			more, err = addToDaysTx(tx)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("add receipts to their days: %w", err)
+		k := dayKey{r.Hold.Day, books.SeriesID(series)}
+		names[k.series] = series
+		if days[k] == nil {
+			days[k] = &books.DayFigures{}
 		}
-		if !more {
-			return nil
+		days[k].Add(books.FiguresOf(r.End.Outcome, r.Cost, r.End.ProviderCost(), r.End.Tokens))
+	}
+	var added []any
+	for id, s := range names {
+		if _, ok := b.series[id]; !ok {
+			added = append(added, id, s.Account, s.Key, s.Model, s.Line, s.Endpoint)
+			b.newSeries = append(b.newSeries, id)
 		}
 	}
+	rows := insertDays.Make(len(days))
+	for k, f := range days {
+		rows = append(rows, k.day, k.series)
+		for _, n := range f {
+			rows = append(rows, n)
+		}
+	}
+	q.Rows(insertSeries, added)
+	q.Rows(insertDays, rows)
 }
 
-const (
-	undatedAccount = `SELECT COALESCE((SELECT account FROM ledger_receipt WHERE dated = 0 ORDER BY account, seq LIMIT 1), '-')`
-	undatedPage    = `SELECT ` + figureColumns + ` FROM ledger_receipt WHERE dated = 0 AND account = $1 ORDER BY seq LIMIT $2`
-	figureColumns  = `id, key, model, line, endpoint, day, outcome, cost_nano, line_cost_nano, prompt_tokens, cached_tokens,
-		completion_tokens, images, clips, video_ms`
-)
+const figureColumns = `id, key, model, line, endpoint, day, outcome, cost_nano, line_cost_nano, prompt_tokens, cached_tokens,
+	completion_tokens, images, clips, video_ms`
 
 // receiptFigures are the columns of a receipt that count in its day.
 type receiptFigures struct {
@@ -146,54 +99,6 @@ func (r *receiptFigures) dest() []any {
 
 func (r *receiptFigures) figures() books.DayFigures {
 	return books.FiguresOf(r.outcome, r.cost, r.lineCost, r.tokens)
-}
-
-// addToDaysTx adds some receipts of an account to their days. It returns false if none is left.
-func addToDaysTx(tx *store.Tx) (more bool, err error) {
-	var account string
-	if err := tx.ByIndex(); err != nil {
-		return false, err
-	}
-	if err := tx.QueryRow(undatedAccount).Scan(&account); err != nil || account == "-" {
-		return false, err
-	}
-	if err := tx.Lock("ledger_account", "id", account); err != nil {
-		return false, err
-	}
-	rows, err := tx.Query(undatedPage, account, daysChunk)
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
-	d := newDays()
-	var ids []string
-	for rows.Next() {
-		var r receiptFigures
-		if err := rows.Scan(r.dest()...); err != nil {
-			return false, err
-		}
-		ids = append(ids, r.id)
-		if r.series.Account = account; r.outcome != Refused {
-			d.add(r.series, r.day, r.figures())
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return false, err
-	}
-	if err := rows.Close(); err != nil {
-		return false, err
-	}
-	if err := d.writeTx(tx); err != nil {
-		return false, err
-	}
-	_, err = tx.Exec(`UPDATE ledger_receipt SET dated = 1 WHERE `+tx.In("id", 1), store.List(ids))
-	return true, err
-}
-
-func (d days) writeTx(tx *store.Tx) error {
-	q := tx.Batch()
-	d.write(q, nil)
-	return tx.Run(q)
 }
 
 // foldSeriesTx records the marks of deleted receipts with their series, so that the days can be

@@ -6,30 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
-	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 )
-
-// forget removes receipts from their days, as if a former version had written them.
-func forget(t *testing.T, db *store.DB, where string) {
-	t.Helper()
-	update(t, db, func(tx *store.Tx) error {
-		for _, text := range []string{
-			`DELETE FROM ledger_day WHERE series IN (SELECT id FROM ledger_series WHERE account IN
-				(SELECT account FROM ledger_receipt WHERE ` + where + `))`,
-			`UPDATE ledger_receipt SET dated = 0, source = 0 WHERE ` + where,
-		} {
-			if _, err := tx.Exec(text); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
 
 // usageBy reads the usage of all accounts.
 func (f *fixture) usageBy(q spending.Query) []spending.UsageRow {
@@ -43,69 +24,6 @@ func (f *fixture) usageBy(q spending.Query) []spending.UsageRow {
 		f.t.Fatal(err)
 	}
 	return rows
-}
-
-// TestDaysOfAFormerVersion checks that a former version's receipts are added to their days by
-// AddToDays and by Fold.
-func TestDaysOfAFormerVersion(t *testing.T) {
-	t.Parallel()
-	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
-		f := start(t, db)
-		f.open("a", 10*money.USD, 0, KeyLimits{})
-		f.open("b", 10*money.USD, 0, KeyLimits{})
-		for range 30 {
-			for _, account := range []string{"a", "b"} {
-				c.add(5 * time.Hour)
-				a := admission(account, 1000)
-				a.Request, a.Received = id.At("req_", c.now()), c.now()
-				h, err := f.Admit(context.Background(), a)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := h.Settle(context.Background(), billed(100)); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		all := spending.Query{By: spending.Groupings(), Limit: 1000}
-		want := f.usageBy(all)
-		if len(want) < 10 {
-			t.Fatalf("%d days, want at least 10", len(want))
-		}
-		checkUsage := func() {
-			t.Helper()
-			got := f.usageBy(all)
-			if len(got) != len(want) {
-				t.Fatalf("%d days, want %d", len(got), len(want))
-			}
-			for i := range got {
-				if got[i] != want[i] {
-					t.Errorf("%+v, want %+v", got[i], want[i])
-				}
-			}
-			f.audited()
-		}
-		forget(t, db, "account = 'a'")
-		if got := f.usageBy(spending.Query{Account: "a", Limit: 10}); got[0].Requests != 0 {
-			t.Fatalf("the usage of a is %+v, want none after forget", got)
-		}
-		f.audited()
-		for range 2 {
-			if err := f.AddToDays(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-			checkUsage()
-		}
-		forget(t, db, "account = 'b'")
-		c.add(100 * 24 * time.Hour)
-		if err := f.Fold(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		if left := f.requests(requestlog.Selection{Limit: 100}); len(left) != 0 {
-			t.Fatalf("%d receipts are left, want none", len(left))
-		}
-		checkUsage()
-	})
 }
 
 func TestUsageByGrouping(t *testing.T) {

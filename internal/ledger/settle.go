@@ -121,7 +121,7 @@ func (h *Hold) Release(e End) {
 
 func (h *Hold) endOp(e End) *op {
 	return &op{
-		kind: opEnd, account: h.row.Account, key: h.row.Key, free: h.row.Free,
+		kind: opEnd, account: h.row.Account, key: h.row.Key,
 		hold: h, holdID: h.row.ID, epoch: h.row.Epoch, end: e, attempts: attemptsJSON(e.Attempts), done: make(chan struct{}),
 	}
 }

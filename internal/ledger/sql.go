@@ -16,7 +16,7 @@ type query func(scan func(row store.Row) error, text string, args ...any)
 // because the lock of an account's row covers all rows of the account; the time comes last. locked
 // is QueryLocked if the books will be written.
 func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
-	var accounts, keys, holds, admitting, frees []string
+	var accounts, keys, holds, admitting, limited []string
 	perKey := map[string]int64{}
 	var most int64
 	for _, o := range ops {
@@ -27,16 +27,16 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 				admitting = append(admitting, o.key)
 			}
 			most = max(most, perKey[o.key])
+			if key, known := b.cached.keys[o.key]; !known || key.DailyBudget >= 0 {
+				limited = append(limited, o.key)
+			}
 			if o.admission.FreeDaily > 0 {
-				frees = append(frees, o.account)
+				limited = append(limited, books.FreeSubject(o.account, o.admission.Model))
 			}
 		case opEnd, opSweep, opJob:
 			accounts, keys = append(accounts, o.account), append(keys, o.key)
 			if o.kind != opEnd { // the hold of an opEnd is in memory
 				holds = append(holds, o.holdID)
-			}
-			if o.free {
-				frees = append(frees, o.account)
 			}
 		case opRefused:
 			if o.account != "" {
@@ -45,7 +45,7 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 		}
 	}
 	if accounts = b.uncachedAccounts(distinct(accounts)); len(accounts) > 0 {
-		locked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, parted_seq, day, low_set, low_armed, low_nano
+		locked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, low_set, low_armed, low_nano
 			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
 	}
 	for _, o := range ops {
@@ -58,23 +58,24 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 	}
 	if keys = b.uncachedKeys(distinct(keys)); len(keys) > 0 {
 		q.Query(b.scanKey, `SELECT id, account, version, disabled, rpm, daily_budget_nano, total_limit_nano,
-			spent_nano, held_nano, day, day_spent_nano, day_held_nano, hits, last_used_ms
-			FROM ledger_key WHERE `+db.In("id", 1), store.List(keys))
+			spent_nano, held_nano, hits, last_used_ms FROM ledger_key WHERE `+db.In("id", 1), store.List(keys))
 	}
 	if len(admitting) > 0 {
 		q.Query(b.scanHit, `SELECT h.key, h.n, h.at_ms FROM ledger_key k JOIN ledger_hit h ON h.key = k.id
 			WHERE `+db.In("k.id", 1)+` AND k.rpm > 0 AND h.n > k.hits - k.rpm AND h.n <= k.hits - k.rpm + $2`,
 			store.List(admitting), most)
 	}
-	if frees = distinct(frees); len(frees) > 0 {
-		q.Query(b.scanFree, `SELECT account, model, day, used FROM ledger_free WHERE `+db.In("account", 1), store.List(frees))
-	}
 	if len(holds) > 0 {
 		q.Query(b.scanHold, `SELECT id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
 			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line, job, price_factor
 			FROM ledger_hold WHERE `+db.In("id", 1), store.List(holds))
 	}
-	q.Now(&b.NowMS)
+	if limited = distinct(limited); len(limited) == 0 {
+		q.Now(&b.NowMS)
+		return
+	}
+	q.QueryNow(&b.NowMS, b.scanLimit, `SELECT n.ms, COALESCE(l.subject, ''), COALESCE(l.spent_nano, 0), COALESCE(l.held_nano, 0),
+		COALESCE(l.used, 0) FROM %s n LEFT JOIN ledger_limit l ON l.day = n.ms / 86400000 AND `+db.In("l.subject", 1), store.List(limited))
 }
 
 // distinct sorts ids and removes duplicates, in place.
@@ -86,12 +87,11 @@ func distinct(ids []string) []string {
 func (b *batch) scanAccount(row store.Row) error {
 	var a books.AccountRow
 	var disabled, set, armed int64
-	if err := row.Scan(&a.ID, (*int64)(&a.Balance), (*int64)(&a.Held), (*int64)(&a.Floor), &disabled, &a.Seq, &a.IndexedSeq, &a.Day,
+	if err := row.Scan(&a.ID, (*int64)(&a.Balance), (*int64)(&a.Held), (*int64)(&a.Floor), &disabled, &a.Seq,
 		&set, &armed, (*int64)(&a.Low.Amount)); err != nil {
 		return err
 	}
 	a.Disabled, a.Low.Set, a.Low.Armed = disabled != 0, set != 0, armed != 0
-	a.Indexed = a.IndexedSeq == a.Seq
 	b.Accounts[a.ID] = &a
 	return nil
 }
@@ -100,7 +100,7 @@ func (b *batch) scanKey(row store.Row) error {
 	var k books.KeyRow
 	var disabled int64
 	if err := row.Scan(&k.ID, &k.Account, &k.Version, &disabled, &k.RPM, (*int64)(&k.DailyBudget), (*int64)(&k.Limit),
-		(*int64)(&k.Spent), (*int64)(&k.Held), &k.Day, (*int64)(&k.DaySpent), (*int64)(&k.DayHeld), &k.Hits, &k.LastUsedMS); err != nil {
+		(*int64)(&k.Spent), (*int64)(&k.Held), &k.Hits, &k.LastUsedMS); err != nil {
 		return err
 	}
 	k.Disabled = disabled != 0
@@ -118,13 +118,13 @@ func (b *batch) scanHit(row store.Row) error {
 	return nil
 }
 
-func (b *batch) scanFree(row store.Row) error {
-	var k books.ModelKey
-	var f books.FreeRow
-	if err := row.Scan(&k.Account, &k.Model, &f.Day, &f.Used); err != nil {
+func (b *batch) scanLimit(row store.Row) error {
+	var subject string
+	var l books.LimitRow
+	if err := row.Scan(&b.NowMS, &subject, (*int64)(&l.Spent), (*int64)(&l.Held), &l.Used); err != nil {
 		return err
 	}
-	b.Free[k] = &f
+	b.Limits[books.LimitKey{Subject: subject, Day: books.DayOf(b.NowMS)}] = l
 	return nil
 }
 
@@ -143,10 +143,11 @@ func (b *batch) scanHold(row store.Row) error {
 
 var (
 	updateAccounts = store.Update("ledger_account",
-		"balance_nano bigint, held_nano bigint, seq bigint, parted_seq bigint, day bigint, id text")
+		"balance_nano bigint, held_nano bigint, seq bigint, id text")
 	updateKeys = store.Update("ledger_key",
-		`spent_nano bigint, held_nano bigint, day bigint, day_spent_nano bigint, day_held_nano bigint,
-		hits bigint, last_used_ms bigint, id text`)
+		"spent_nano bigint, held_nano bigint, hits bigint, last_used_ms bigint, id text")
+	insertLimits = store.Insert("ledger_limit", "subject text, day bigint, spent_nano bigint, held_nano bigint, used bigint",
+		"ON CONFLICT (subject, day) DO UPDATE SET "+store.Add("ledger_limit", "spent_nano", "held_nano", "used"))
 	insertHits  = store.Insert("ledger_hit", "key text, n bigint, at_ms bigint", "")
 	insertHolds = store.Insert("ledger_hold",
 		`id text, epoch text, account text, key text, model text, endpoint text, day bigint, revision bigint,
@@ -162,28 +163,23 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	rows := updateAccounts.Make(len(b.Accounts))
 	for _, a := range b.Accounts {
 		if a.Dirty {
-			if a.Indexed {
-				a.IndexedSeq = a.Seq
-			}
-			rows = append(rows, int64(a.Balance), int64(a.Held), a.Seq, a.IndexedSeq, a.Day, a.ID)
+			rows = append(rows, int64(a.Balance), int64(a.Held), a.Seq, a.ID)
 		}
 	}
 	q.Rows(updateAccounts, rows)
 	rows = updateKeys.Make(len(b.Keys))
 	for _, k := range b.Keys {
 		if k.Dirty {
-			rows = append(rows, int64(k.Spent), int64(k.Held), k.Day, int64(k.DaySpent), int64(k.DayHeld), k.Hits, k.LastUsedMS, k.ID)
+			rows = append(rows, int64(k.Spent), int64(k.Held), k.Hits, k.LastUsedMS, k.ID)
 		}
 	}
 	q.Rows(updateKeys, rows)
-	b.writeDays(q, db)
-	b.writeHits(q)
-	for k, f := range b.Free {
-		if f.Dirty {
-			q.Exec(nil, `INSERT INTO ledger_free (account, model, day, used) VALUES ($1, $2, $3, $4)
-				ON CONFLICT (account, model) DO UPDATE SET day = excluded.day, used = excluded.used`, k.Account, k.Model, f.Day, f.Used)
-		}
+	rows = insertLimits.Make(len(b.LimitAdds))
+	for k, l := range b.LimitAdds {
+		rows = append(rows, k.Subject, k.Day, int64(l.Spent), int64(l.Held), l.Used)
 	}
+	q.Rows(insertLimits, rows)
+	b.writeHits(q)
 	rows = insertHolds.Make(len(b.NewHolds))
 	for _, h := range b.NewHolds {
 		rows = append(rows, h.ID, h.Epoch, h.Account, h.Key, h.Model, h.Endpoint, h.Day, h.Revision, store.Bool(h.Free), int64(h.Amount),
@@ -197,7 +193,6 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	requestlog.Write(q, b.Receipts)
 	b.writeSegments(q)
 	b.writeOver(q)
-	b.writeUsage(q)
 	b.writeSeries(q)
 	for _, r := range b.hooks {
 		r.Write(q, b.NowMS)
@@ -212,6 +207,9 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 
 // writeHits inserts the hits of rate windows and deletes hits that are outside every window.
 func (b *batch) writeHits(q *store.Batch) {
+	for _, key := range b.RewoundKeys {
+		q.Exec(nil, `UPDATE ledger_hit SET at_ms = $1 WHERE key = $2 AND at_ms > $1`, b.NowMS, key)
+	}
 	for key, n := range b.OldHits {
 		q.Exec(nil, `DELETE FROM ledger_hit WHERE key = $1 AND n <= $2`, key, n)
 	}
@@ -235,52 +233,4 @@ func (b *batch) writeProgress(q *store.Batch) {
 		rows = append(rows, int64(min(max(p.Cost, 0), money.Max)), t.Prompt, t.Cached, t.Completion, p.Line, h.row.ID)
 	}
 	q.Rows(updateProgress, rows)
-}
-
-// sumUsageDay adds the inserted figures to those of an existing row.
-var sumUsageDay = `ON CONFLICT (account, model, day) DO UPDATE SET ` +
-	store.Add("ledger_usage_day", "cost_nano", "requests", "billed", "failed")
-
-// sumToday adds the inserted figure to that of an existing row of the same day, and replaces a
-// figure of another day.
-func sumToday(column string) string {
-	return column + ` = CASE WHEN ledger_usage.day <> excluded.day THEN excluded.` + column + ` ELSE ` +
-		store.Plus("ledger_usage."+column, "excluded."+column) + ` END`
-}
-
-var (
-	insertUsageDays = store.Insert("ledger_usage_day",
-		"account text, model text, day bigint, cost_nano bigint, requests bigint, billed bigint, failed bigint", sumUsageDay)
-	insertUsage = store.Insert("ledger_usage", `account text, model text, cost_nano bigint, requests bigint, billed bigint, failed bigint,
-		prompt_tokens bigint, completion_tokens bigint, images bigint,
-		day bigint, day_cost_nano bigint, day_requests bigint, day_billed bigint, day_failed bigint`,
-		`ON CONFLICT (account, model) DO UPDATE SET `+
-			store.Add("ledger_usage", "cost_nano", "requests", "billed", "failed", "prompt_tokens", "completion_tokens", "images")+
-			`, day = excluded.day, `+sumToday("day_cost_nano")+`, `+sumToday("day_requests")+`, `+sumToday("day_billed")+`, `+
-			sumToday("day_failed"))
-)
-
-// writeUsage adds the ended requests to the stored totals and to the figures of today in the same
-// row. Requests of other days are added to the rows of those days.
-func (b *batch) writeUsage(q *store.Batch) {
-	today := books.DayOf(b.NowMS)
-	totals, todays := map[books.ModelKey]Totals{}, map[books.ModelKey]Totals{}
-	var aside []any
-	for k, t := range b.Usage {
-		m := books.ModelKey{Account: k.Account, Model: k.Model}
-		totals[m] = totals[m].Plus(*t)
-		if k.Day == today {
-			todays[m] = *t
-		} else {
-			aside = append(aside, k.Account, k.Model, k.Day, int64(t.Cost), t.Requests, t.Billed, t.Failed)
-		}
-	}
-	rows := insertUsage.Make(len(totals))
-	for m, t := range totals {
-		d := todays[m]
-		rows = append(rows, m.Account, m.Model, int64(t.Cost), t.Requests, t.Billed, t.Failed, t.Prompt, t.Completion, t.Images,
-			today, int64(d.Cost), d.Requests, d.Billed, d.Failed)
-	}
-	q.Rows(insertUsageDays, aside)
-	q.Rows(insertUsage, rows)
 }

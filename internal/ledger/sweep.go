@@ -135,7 +135,7 @@ func (l *Ledger) deadHolds(ctx context.Context, after string) ([]*op, error) {
 			return err
 		}
 		others := append(members.Living(), books.JobEpoch)
-		rows, err := tx.Query(`SELECT id, epoch, account, key, CASE WHEN free = 0 THEN 0 ELSE 1 END FROM ledger_hold
+		rows, err := tx.Query(`SELECT id, epoch, account, key FROM ledger_hold
 			WHERE id > $1 AND NOT (`+tx.In("epoch", 2)+`) ORDER BY id LIMIT $3`, after, store.List(others), sweepChunk)
 		if err != nil {
 			return err
@@ -143,11 +143,9 @@ func (l *Ledger) deadHolds(ctx context.Context, after string) ([]*op, error) {
 		defer rows.Close()
 		for rows.Next() {
 			o := &op{kind: opSweep, done: make(chan struct{})}
-			var free int64
-			if err := rows.Scan(&o.holdID, &o.epoch, &o.account, &o.key, &free); err != nil {
+			if err := rows.Scan(&o.holdID, &o.epoch, &o.account, &o.key); err != nil {
 				return err
 			}
-			o.free = free != 0
 			ops = append(ops, o)
 		}
 		return rows.Err()

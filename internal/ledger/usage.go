@@ -28,8 +28,21 @@ type Usage struct {
 	ByModel []ModelTotals
 }
 
-// UsageTx reads an account's totals. It reads one row for each model and counts running jobs, whose
-// receipts are written when they end. It returns ErrNoAccount for an unknown account.
+// usageText sums the days of an account's series by model.
+var usageText = func() string {
+	sums := ""
+	for _, column := range []string{"cost_nano", "requests", "billed", "failed", "prompt_tokens", "completion_tokens", "images"} {
+		sums += ", " + store.Sum("d."+column)
+	}
+	for _, column := range []string{"cost_nano", "requests", "billed", "failed"} {
+		sums += ", " + store.Sum("CASE WHEN d.day = $1 THEN d."+column+" ELSE 0 END")
+	}
+	return `SELECT s.model` + sums + ` FROM ledger_series s JOIN ledger_day d ON d.series = s.id WHERE s.account = $2
+		GROUP BY s.model ORDER BY s.model`
+}()
+
+// UsageTx reads an account's totals. It reads a row for each series and day, and counts running
+// jobs, whose receipts are written when they end. It returns ErrNoAccount for an unknown account.
 func UsageTx(tx *store.Tx, account string) (Usage, error) {
 	states, err := AccountsTx(tx, []string{account})
 	if err != nil {
@@ -45,29 +58,20 @@ func UsageTx(tx *store.Tx, account string) (Usage, error) {
 	}
 	u := Usage{Balance: state.Balance}
 	current := books.DayOf(now)
-	rows, err := tx.Query(`SELECT u.model, u.cost_nano, u.requests, u.billed, u.failed, u.prompt_tokens, u.completion_tokens, u.images,
-		u.day, u.day_cost_nano, u.day_requests, u.day_billed, u.day_failed,
-		COALESCE(d.cost_nano, 0), COALESCE(d.requests, 0), COALESCE(d.billed, 0), COALESCE(d.failed, 0)
-		FROM ledger_usage u LEFT JOIN ledger_usage_day d ON d.account = u.account AND d.model = u.model AND d.day = $1
-		WHERE u.account = $2 ORDER BY u.model`, current, account)
+	rows, err := tx.Query(usageText, current, account)
 	if err != nil {
 		return Usage{}, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var m ModelTotals
-		var today, aside Totals // aside has today's figures if the row is of another day
-		var day int64
+		var today Totals
 		if err := rows.Scan(&m.Model, &m.Cost, &m.Requests, &m.Billed, &m.Failed, &m.Prompt, &m.Completion, &m.Images,
-			&day, &today.Cost, &today.Requests, &today.Billed, &today.Failed,
-			&aside.Cost, &aside.Requests, &aside.Billed, &aside.Failed); err != nil {
+			&today.Cost, &today.Requests, &today.Billed, &today.Failed); err != nil {
 			return Usage{}, err
 		}
 		u.ByModel = append(u.ByModel, m)
 		u.Total = u.Total.Plus(m.Totals)
-		if day != current {
-			today = aside
-		}
 		u.Today = u.Today.Plus(today)
 	}
 	if err := rows.Err(); err != nil {

@@ -26,6 +26,8 @@ type batchItem struct {
 	args []any
 	rows *int64              // gets the number of changed rows; may be nil
 	scan func(row Row) error // for a statement that returns rows
+
+	nowArg bool // the last argument is the time of this process's clock when the statement runs
 }
 
 // Row is one row of a result. Scan accepts *int64 and *string.
@@ -91,6 +93,28 @@ func (b *Batch) Now(ms *int64) {
 	}, clockText)
 }
 
+// QueryNow adds a query that also reads the time, at this place in the batch. Its text is
+// SELECT n.ms, COLUMNS FROM %s n LEFT JOIN ..., where %s becomes a table of one row with the column
+// ms. The result always has a row, whose first column is the time in Unix milliseconds; scan must
+// store it in ms.
+func (b *Batch) QueryNow(ms *int64, scan func(row Row) error, text string, args ...any) {
+	args = b.db.args(args)
+	if b.db.local {
+		clock := fmt.Sprintf("(SELECT CAST($%d AS BIGINT) AS ms)", len(args)+1)
+		b.items = append(b.items, batchItem{text: fmt.Sprintf(text, clock), args: append(args, nil), scan: scan, nowArg: true})
+		return
+	}
+	start, observed := b.db.clock.begin(), false
+	b.items = append(b.items, batchItem{text: fmt.Sprintf(text, "("+clockText+" AS ms)"), args: args, scan: func(row Row) error {
+		err := scan(row)
+		if err == nil && !observed {
+			b.db.clock.observe(*ms, start)
+			observed = true
+		}
+		return err
+	}})
+}
+
 // Session is one write connection for batches. On SQLite an open session excludes every other
 // writer of this process.
 type Session struct {
@@ -149,6 +173,9 @@ func runPostgreSQL(ctx context.Context, conn *pgx.Conn, b *Batch) error {
 			local = append(local, item.scan)
 			continue
 		}
+		if item.nowArg {
+			item.args[len(item.args)-1] = b.db.localMS()
+		}
 		queued := pipe.Queue(item.text, item.args...)
 		switch {
 		case item.scan != nil:
@@ -195,6 +222,9 @@ func (c *stmtCache) run(conn driver.Conn, b *Batch) error {
 				return err
 			}
 			continue
+		}
+		if item.nowArg {
+			item.args[len(item.args)-1] = b.db.localMS()
 		}
 		stmt, err := c.prepare(item.text)
 		if err != nil {

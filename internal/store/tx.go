@@ -215,6 +215,8 @@ func (tx *Tx) runItem(item batchItem) error {
 	switch {
 	case item.text == "":
 		return item.scan(nil)
+	case item.nowArg:
+		item.args[len(item.args)-1] = tx.db.localMS()
 	case item.scan == nil:
 		n, err := tx.Exec(item.text, item.args...)
 		if item.rows != nil {

@@ -147,9 +147,7 @@ func TestWayToTheFirstCustomer(t *testing.T) {
 			_, err := ledger.CreditTx(tx, s.Accounts["Acme"].ID, money.USD, "invoice 1")
 			return err
 		})
-		s.Exec(`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens,
-			completion_tokens, images, day, day_cost_nano, day_requests, day_billed, day_failed)
-			VALUES ($1, 'm', 1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0)`, s.Accounts["Acme"].ID)
+		s.AddUsage("Acme", 0, spending.UsageRow{Model: "m", Sums: spending.Sums{Requests: 1, Charged: 1}})
 		b.Get("/console/operator").Without(t, "Steps to your first paying customer")
 	})
 }

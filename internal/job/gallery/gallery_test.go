@@ -18,9 +18,9 @@ func TestIndexes(t *testing.T) {
 		err := db.Update(t.Context(), func(tx *store.Tx) error {
 			for _, text := range []string{
 				`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback, once_key,
-					fingerprint, free, held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)` + numbers +
+					fingerprint, held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)` + numbers +
 					`SELECT ` + name + `'', ` + owner + `'', CASE WHEN i % 3 = 0 THEN 'video' ELSE 'image' END, 'm', '', 1, '', '', '', '', '', '', '',
-					0, 0, 0, CASE WHEN i % 5 = 0 THEN 'failed' ELSE 'succeeded' END, '', '', '', '', i, i, CASE WHEN i > 2000 THEN 0 ELSE i END FROM n`,
+					0, 0, CASE WHEN i % 5 = 0 THEN 'failed' ELSE 'succeeded' END, '', '', '', '', i, i, CASE WHEN i > 2000 THEN 0 ELSE i END FROM n`,
 				`INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number,
 					ticket, submitted_ms, results, files, trace)` + numbers +
 					`SELECT ` + name + `'m', ` + owner + `0, i, i, 0, i % 2, '', 0, '', 0, 0, '', 0, '', '', '' FROM n WHERE i > 2000`,

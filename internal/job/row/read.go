@@ -57,7 +57,7 @@ func Decode(raw string, v any) error {
 
 // RecordColumns are the columns for ScanRecord, of table job as j.
 const RecordColumns = `j.id, j.request, j.account, j.key, j.kind, j.model, j.endpoint, j.revision, j.plan, j.prompt, j.params, j.materials,
-	j.callback, j.free, j.held_nano, j.cost_nano, j.status, j.code, j.line, j.trace, j.body, j.created_ms, j.started_ms, j.ended_ms`
+	j.callback, j.held_nano, j.cost_nano, j.status, j.code, j.line, j.trace, j.body, j.created_ms, j.started_ms, j.ended_ms`
 
 // RunColumns are the columns for RunScan, of table job_run as r.
 const RunColumns = `r.state, r.turn, r.queued_ms, r.wake_ms, r.started_ms, r.epoch, r.fence, r.line, r.revision, r.number, r.ticket,
@@ -66,16 +66,14 @@ const RunColumns = `r.state, r.turn, r.queued_ms, r.wake_ms, r.started_ms, r.epo
 // ScanRecord reads a row of RecordColumns, followed by more.
 func ScanRecord(row store.Row, more ...any) (*Job, error) {
 	var r Job
-	var free int64
 	var plan, materials, trace string
 	err := row.Scan(append([]any{&r.ID, &r.Request, &r.Account, &r.Key, &r.Kind, &r.Model, &r.Endpoint, &r.Revision, &plan,
 		&r.Prompt, &r.Params,
-		&materials, &r.Callback, &free, (*int64)(&r.Held), (*int64)(&r.Cost), &r.Status, &r.Code, &r.Line, &trace, &r.Body,
+		&materials, &r.Callback, (*int64)(&r.Held), (*int64)(&r.Cost), &r.Status, &r.Code, &r.Line, &trace, &r.Body,
 		&r.CreatedMS, &r.StartedMS, &r.EndedMS}, more...)...)
 	if err != nil {
 		return nil, err
 	}
-	r.Free = free != 0
 	if err := errors.Join(Decode(plan, &r.Plan), Decode(materials, &r.Materials), Decode(trace, &r.Trace)); err != nil {
 		return nil, fmt.Errorf("read job %s: %w", r.ID, err)
 	}

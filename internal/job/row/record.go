@@ -44,7 +44,6 @@ type Job struct {
 	Params                        string
 	Materials                     Materials
 	Callback                      string
-	Free                          bool
 	Held, Cost                    money.Amount
 	Status, Code, Line            string
 	Trace                         Trace

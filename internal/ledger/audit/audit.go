@@ -51,11 +51,12 @@ const auditTimeout = 15 * time.Minute
 // once:
 //   - The balance is credits less charges, and each movement's running balance is the one before it
 //     plus the movement, up to the account's row.
-//   - The held sums of accounts and keys are the sums of their open holds. The spent sums of keys,
-//     the totals, the sums of days and the used places of free quotas are the sums of the receipts.
-//   - The kept charges of deleted receipts are unchanged.
+//   - The held sums of accounts and keys are the sums of their open holds.
 //   - The days of each series are the sums of its receipts, including deleted ones.
-//   - Each day with receipts or holds has its rows for keys, usage and free quotas.
+//   - The spent sums of keys are the sums of their days, and so are the sums of daily budgets. The
+//     used parts of free quotas are the counts of their requests.
+//   - The kept charges of deleted receipts are unchanged. With the receipts, they are the charges of
+//     the days.
 //   - Usage above holds is the sum of the receipts, and the segments of each key lead to all of its
 //     requests.
 //   - The rules of billing allow each receipt, hold and movement, and each belongs to an account
@@ -124,6 +125,7 @@ type Books struct {
 	accounts map[string]*accountSums
 	keys     map[string]*keySums
 	holds    map[string]*openHold // the open holds, by request
+	limits   map[books.LimitKey]*limitSums
 	series   map[int64]*seriesSums
 	bySeries map[books.UsageSeries]*seriesSums // series, and those only named by receipts
 	factors  dayFactors
@@ -141,6 +143,7 @@ func newBooks(tx *store.Tx) *Books {
 		accounts: map[string]*accountSums{},
 		keys:     map[string]*keySums{},
 		holds:    map[string]*openHold{},
+		limits:   map[books.LimitKey]*limitSums{},
 	}
 }
 
@@ -151,7 +154,7 @@ func (b *Books) run(others []Check) error {
 	}
 	b.foldable, b.today = books.FoldBelow(now, 0), books.DayOf(now)
 	for _, read := range []func() error{
-		b.readAccounts, b.readKeys, b.readUsage, b.readFree, b.readFolded, b.readDays, b.readHolds, b.readEntries, b.readHits, b.readQuarantine,
+		b.readAccounts, b.readKeys, b.readLimits, b.readChains, b.readHolds, b.readEntries, b.readHits, b.readQuarantine,
 		b.readSeries, b.readCharges, b.readOver, b.readSegments,
 	} {
 		if err := read(); err != nil {
@@ -175,7 +178,7 @@ func (b *Books) run(others []Check) error {
 	if err := b.compareSeries(); err != nil {
 		return err
 	}
-	b.compareDaySets()
+	b.compareLimits()
 	b.compareOver()
 	for _, end := range b.finally {
 		if err := end(); err != nil {

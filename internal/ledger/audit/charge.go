@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 
-	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -52,7 +51,6 @@ func RecordChargesTx(tx *store.Tx, account string, charges []Charge) error {
 type chargeSums struct {
 	rows, recorded     int64
 	mark, recordedMark uint64
-	amount, months     money.Amount // months: the sum recorded in the monthly entries
 }
 
 // readCharges reads the kept charges.
@@ -96,10 +94,11 @@ func (b *Books) readCharges() error {
 		if c.Amount <= 0 || outside(c.Balance) {
 			b.Report(Difference{Account: name, What: "a kept charge is not positive, or its balance is out of range", Recorded: c.Amount.String()})
 		}
-		kept := &b.account(name, "a kept charge").kept
-		kept.rows++
-		kept.amount = money.Plus(kept.amount, c.Amount)
-		kept.mark += c.mark(name)
+		a := b.account(name, "a kept charge")
+		a.computedBalance -= c.Amount
+		a.charged = money.Plus(a.charged, c.Amount)
+		a.kept.rows++
+		a.kept.mark += c.mark(name)
 		b.Count("kept charges", 1)
 		return nil
 	}, `SELECT account, model, seq, amount_nano, balance_nano, ended_ms, request, job FROM ledger_charge`)
@@ -108,18 +107,8 @@ func (b *Books) readCharges() error {
 // compareCharges compares an account's kept charges with the recorded sums.
 func (b *Books) compareCharges(id string, a *accountSums) {
 	kept := &a.kept
-	b.compareMoney(Difference{Account: id, What: "the kept charges are not the sum recorded for their months"}, kept.months, kept.amount)
 	if kept.rows != kept.recorded || kept.mark != kept.recordedMark {
 		b.Report(Difference{Account: id, What: "the kept charges differ from their record: a charge is missing, was changed or was added",
 			Recorded: fmt.Sprint(kept.rows), Computed: fmt.Sprint(kept.recorded)})
 	}
-}
-
-// checkKeptSum returns a description of the fault in a movement's sum of kept charges, or "" if the
-// sum is possible.
-func checkKeptSum(kind string, amount, kept money.Amount) string {
-	if kept < 0 || kept > 0 && (kind != books.EntryCharges || kept > -amount) {
-		return "a movement has an impossible sum of kept charges"
-	}
-	return ""
 }

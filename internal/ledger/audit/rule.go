@@ -56,14 +56,12 @@ func (r *receipt) checkStatus() (what, recorded string) {
 }
 
 // checkEntry returns the error in a movement, or "".
-func checkEntry(kind string, month int64, amount, balance money.Amount) string {
+func checkEntry(kind string, amount, balance money.Amount) string {
 	switch {
-	case kind != books.EntryCredit && kind != books.EntryTakeBack && kind != books.EntryCharges:
+	case kind != books.EntryCredit && kind != books.EntryTakeBack:
 		return "a movement has an unknown kind"
-	case kind == books.EntryCredit && amount < 0, kind == books.EntryTakeBack && amount >= 0, kind == books.EntryCharges && amount >= 0:
+	case kind == books.EntryCredit && amount < 0, kind == books.EntryTakeBack && amount >= 0:
 		return "a movement's sign does not fit its kind"
-	case (kind == books.EntryCharges) != (month > 0):
-		return "a movement's month does not fit its kind"
 	case outside(balance):
 		return "a balance is out of range"
 	}

@@ -17,9 +17,8 @@ import (
 // DayMark returns what a day's figures add to the mark of their series.
 func DayMark(day int64, f books.DayFigures) uint64 { r := factorsOf(day); return r.mark(f) }
 
-// factors are the factors of a day's figures. KnownCost has none, because days and deleted receipts
-// of former versions have no such figure.
-type factors [books.KnownCost]uint64
+// factors are the factors of a day's figures.
+type factors [len(books.DayFigures{})]uint64
 
 func factorsOf(day int64) (r factors) {
 	for i := range r {
@@ -94,6 +93,13 @@ func (b *Books) readSeries() error {
 		}
 		s.recorded += b.factors.of(day).mark(f)
 		s.capped = s.capped || slices.ContainsFunc(f[:], isCapped)
+		a, k := b.account(s.names.Account, "a day"), b.key(s.names.Key, s.names.Account, "a day")
+		cost := money.Amount(f[books.Cost])
+		a.daysCharged, k.sumSpent = money.Plus(a.daysCharged, cost), money.Plus(k.sumSpent, cost)
+		if k.limited && cost != 0 {
+			sums := &b.limit(books.LimitKey{Subject: s.names.Key, Day: day}, k.account).computed
+			sums.Spent = money.Plus(sums.Spent, cost)
+		}
 		if what := checkDay(f); what != "" {
 			b.Report(s.at(what, fmt.Sprintf("day %d: %v", day, f)))
 		}
@@ -128,9 +134,9 @@ func checkDay(f books.DayFigures) string {
 	return ""
 }
 
-// addDated adds a receipt to the computed figures of its day, if it is recorded there.
-func (b *Books) addDated(names books.UsageSeries, r *receipt) {
-	if r.dated == 0 || r.outcome == books.Refused {
+// addToSeries adds a receipt to the computed mark of its series.
+func (b *Books) addToSeries(names books.UsageSeries, r *receipt) {
+	if r.outcome == books.Refused {
 		return
 	}
 	s := b.bySeries[names]
@@ -200,7 +206,7 @@ func (b *Books) findDays(s *seriesSums) error {
 		at(day).computed.Add(books.FiguresOf(books.Outcome(outcome), cost, lineCost, t))
 		return err
 	}, `SELECT day, outcome, `+columns+` FROM ledger_receipt
-		WHERE account = $1 AND key = $2 AND model = $3 AND line = $4 AND endpoint = $5 AND outcome <> 4 AND dated = 1`,
+		WHERE account = $1 AND key = $2 AND model = $3 AND line = $4 AND endpoint = $5 AND outcome <> 4`,
 		s.names.Account, s.names.Key, s.names.Model, s.names.Line, s.names.Endpoint)
 	if err != nil {
 		return err

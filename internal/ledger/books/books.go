@@ -13,10 +13,9 @@ type Books struct {
 	NowMS    int64
 	Accounts map[string]*AccountRow
 	Keys     map[string]*KeyRow
-	Holds    map[string]*HoldRow // open holds that an operation may end
-	Free     map[ModelKey]*FreeRow
-	Hits     map[HitKey]int64 // the times of hits, in Unix milliseconds
-	Days     Days             // figures of other days than the rows'
+	Holds    map[string]*HoldRow   // open holds that an operation may end
+	Limits   map[LimitKey]LimitRow // of today
+	Hits     map[HitKey]int64      // the times of hits, in Unix milliseconds
 
 	// The batch's writes, in the order of the decisions.
 	NewHolds    []*HoldRow
@@ -25,7 +24,7 @@ type Books struct {
 	NewHits     []HitKey
 	RewoundKeys []string         // keys whose hits are in the future
 	OldHits     map[string]int64 // by key: all hits up to this number have left the window
-	Usage       map[UsageKey]*Totals
+	LimitAdds   map[LimitKey]LimitRow
 	Lows        []Low
 }
 
@@ -35,14 +34,13 @@ const window = time.Minute
 // New returns empty books.
 func New() Books {
 	return Books{
-		Accounts: map[string]*AccountRow{},
-		Keys:     map[string]*KeyRow{},
-		Holds:    map[string]*HoldRow{},
-		Free:     map[ModelKey]*FreeRow{},
-		Hits:     map[HitKey]int64{},
-		OldHits:  map[string]int64{},
-		Usage:    map[UsageKey]*Totals{},
-		Days:     newDays(),
+		Accounts:  map[string]*AccountRow{},
+		Keys:      map[string]*KeyRow{},
+		Holds:     map[string]*HoldRow{},
+		Limits:    map[LimitKey]LimitRow{},
+		Hits:      map[HitKey]int64{},
+		OldHits:   map[string]int64{},
+		LimitAdds: map[LimitKey]LimitRow{},
 	}
 }
 
@@ -62,22 +60,23 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 		b.rewind(key)
 	}
 	day := DayOf(b.NowMS)
-	daySpent, dayHeld := b.spentOn(key, day)
+	today := LimitKey{a.Key, day}
+	sums, free := b.limit(today), LimitKey{FreeSubject(a.Account, a.Model), day}
 	hit := key.Hits + 1
 	if err := b.checkRate(key, hit); err != nil {
 		return nil, err
 	}
-	if a.FreeDaily > 0 && b.usedOn(ModelKey{a.Account, a.Model}, day) >= a.FreeDaily {
+	if a.FreeDaily > 0 && b.limit(free).Used >= a.FreeDaily {
 		return nil, refuseFreeQuota(a)
 	}
 	if a.Amount < 0 || a.Amount > money.Max {
 		return nil, refuseQuota("The highest possible cost of this request is too large to hold. %s.", capitalize(a.advice()))
 	}
 	switch {
-	case key.DailyBudget >= 0 && money.Plus(money.Plus(daySpent, dayHeld), a.Amount) > key.DailyBudget:
+	case key.DailyBudget >= 0 && money.Plus(money.Plus(sums.Spent, sums.Held), a.Amount) > key.DailyBudget:
 		return nil, refuseQuota("This key's daily budget of %s USD does not cover the request's highest possible cost of %s USD today "+
 			"(%s USD spent, %s USD held by running requests). Wait until 00:00 UTC, raise the budget, or %s.",
-			key.DailyBudget, a.Amount, daySpent, dayHeld, a.advice())
+			key.DailyBudget, a.Amount, sums.Spent, sums.Held, a.advice())
 	case key.Limit >= 0 && money.Plus(money.Plus(key.Spent, key.Held), a.Amount) > key.Limit:
 		return nil, refuseQuota("This key's total limit of %s USD does not cover the request's highest possible cost of %s USD "+
 			"(%s USD spent, %s USD held by running requests). Raise the limit, use another key, or %s.",
@@ -96,8 +95,9 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 	acct.Held += a.Amount
 	acct.Dirty = true
 	key.Held = money.Plus(key.Held, a.Amount)
-	b.rollKey(key, day)
-	key.DayHeld = money.Plus(key.DayHeld, a.Amount)
+	if key.DailyBudget >= 0 {
+		b.addLimit(today, LimitRow{Held: a.Amount})
+	}
 	key.LastUsedMS = b.NowMS
 	key.Dirty = true
 	if key.RPM >= 0 {
@@ -109,9 +109,7 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 		}
 	}
 	if hold.Free {
-		free := b.rollFree(ModelKey{a.Account, a.Model}, day)
-		free.Used++
-		free.Dirty = true
+		b.addLimit(free, LimitRow{Used: 1})
 	}
 	b.NewHolds = append(b.NewHolds, hold)
 	return hold, nil
@@ -199,24 +197,19 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 	acct.Dirty = true
 	key.Held -= hold.Amount
 	key.Spent = money.Plus(key.Spent, cost)
-	if key.Day == hold.Day {
-		key.DayHeld -= hold.Amount
-		key.DaySpent = money.Plus(key.DaySpent, cost)
-	} else {
-		b.addKeyDay(KeyDay{key.ID, hold.Day}, cost, -hold.Amount, false)
+	if key.DailyBudget >= 0 {
+		b.addLimit(LimitKey{key.ID, hold.Day}, LimitRow{Spent: cost, Held: -hold.Amount})
 	}
 	key.Dirty = true
 	if hold.Free && end.Outcome == Failed {
-		b.returnFree(ModelKey{hold.Account, hold.Model}, hold.Day)
+		b.addLimit(LimitKey{FreeSubject(hold.Account, hold.Model), hold.Day}, LimitRow{Used: -1})
 	}
-	b.rollUsage(acct)
 	receipt := ReceiptRow{
 		Hold: *hold, Seq: acct.Seq, End: end, Attempts: attempts,
 		Cost: cost, Over: over, Balance: acct.Balance, StandsFor: 1, EndedMS: b.NowMS,
 	}
 	b.EndedHolds = append(b.EndedHolds, id)
 	b.Receipts = append(b.Receipts, receipt)
-	b.count(receipt)
 	return receipt, true
 }
 
@@ -261,14 +254,4 @@ func (b *Books) Sweep(id string) (ReceiptRow, bool) {
 		end.Outcome, end.Status, end.Cost, end.Tokens, end.Source = Billed, 200, hold.Cost, hold.Tokens, SourceProgress
 	}
 	return b.End(id, end, "[]")
-}
-
-// count adds an ended request to its account's totals. Running requests do not count, so the totals
-// are the sums of the receipts.
-func (b *Books) count(r ReceiptRow) {
-	k := UsageKey{r.Hold.Account, r.Hold.Model, r.Hold.Day}
-	if b.Usage[k] == nil {
-		b.Usage[k] = &Totals{}
-	}
-	b.Usage[k].Count(r.End.Outcome, r.Cost, r.End.Tokens)
 }

@@ -115,21 +115,6 @@ type Totals struct {
 	Prompt, Completion, Images int64
 }
 
-// Count adds one ended request. A total stops at money.Max.
-func (t *Totals) Count(outcome Outcome, cost money.Amount, tokens Tokens) {
-	t.Cost = money.Plus(t.Cost, cost)
-	t.Requests++
-	switch outcome {
-	case Billed:
-		t.Billed++
-	case Failed:
-		t.Failed++
-	}
-	t.Prompt = money.Plus(t.Prompt, tokens.Prompt)
-	t.Completion = money.Plus(t.Completion, tokens.Completion)
-	t.Images = money.Plus(t.Images, tokens.Images)
-}
-
 // Plus returns the sum of two totals.
 func (t Totals) Plus(o Totals) Totals {
 	return Totals{

@@ -12,9 +12,6 @@ type AccountRow struct {
 	Balance, Held, Floor money.Amount
 	Disabled             bool
 	Seq                  int64
-	IndexedSeq           int64 // segments up to this number are recorded
-	Indexed              bool  // IndexedSeq equals Seq
-	Day                  int64 // the current day of the usage rows
 	Low                  Level
 	Dirty                bool
 }
@@ -27,8 +24,6 @@ type KeyRow struct {
 	RPM                int64        // requests per minute; -1 means no limit
 	DailyBudget, Limit money.Amount // -1 means no limit
 	Spent, Held        money.Amount
-	Day                int64 // the day of DaySpent and DayHeld
-	DaySpent, DayHeld  money.Amount
 	Hits, LastUsedMS   int64
 	Dirty              bool
 }
@@ -47,12 +42,6 @@ type HoldRow struct {
 	Line                                     string
 }
 
-// FreeRow is an account's use of a model's free quota.
-type FreeRow struct {
-	Day, Used int64
-	Dirty     bool
-}
-
 // ReceiptRow is the row of an ended request.
 type ReceiptRow struct {
 	Hold      HoldRow
@@ -66,15 +55,6 @@ type ReceiptRow struct {
 	EndedMS   int64
 }
 
-// ModelKey identifies a model of an account.
-type ModelKey struct{ Account, Model string }
-
-// UsageKey identifies a day of a model of an account.
-type UsageKey struct {
-	Account, Model string
-	Day            int64
-}
-
 // HitKey names an admitted request in a key's rate window.
 type HitKey struct {
 	Key string
@@ -85,5 +65,4 @@ type HitKey struct {
 const (
 	EntryCredit   = "credit"
 	EntryTakeBack = "take_back"
-	EntryCharges  = "charges" // the sum of a month with deleted receipts
 )

@@ -18,16 +18,16 @@ type Counter struct{ Table, Column string }
 
 // fixed names the integer columns that are not counters. Every other integer column is a counter.
 var fixed = map[string]string{
-	"seq": "numbers movements", "parted_seq": "numbers movements", "revision": "numbers catalogs", "version": "numbers changes of a key",
+	"seq": "numbers movements", "revision": "numbers catalogs", "version": "numbers changes of a key",
 	"number": "numbers submissions", "n": "numbers hits", "hits": "numbers hits", "part": "numbers parts of a log", "id": "a name",
-	"series": "a name", "account": "a name", "model": "a name", "day": "a date", "month": "a date", "batch": "numbers batches",
+	"series": "a name", "account": "a name", "model": "a name", "day": "a date", "batch": "numbers batches",
 	"beat": "numbers heartbeats", "turn": "a place in a queue", "fence": "numbers take-overs", "generation": "numbers changes",
 	"tries": "our own calls, which have an end", "failing": "our own calls, which have an end", "totp_step": "a time",
 	"begun": "a mark modulo 2^64", "ended": "a mark modulo 2^64", "folded": "a mark modulo 2^64", "kept_mark": "a mark modulo 2^64",
 	"receipts": "the length of a chain", "kept": "the length of a chain", "stands_for": "refusals of one client",
 	"outcome": "a state", "status": "a state", "source": "a state", "state": "a state",
 	"disabled": "a flag", "closed": "a flag", "free": "a flag", "deleted": "a flag", "operator": "a flag", "barred": "a flag",
-	"dated": "a flag", "low_set": "a flag", "low_armed": "a flag", "dead": "a flag", "drained": "a flag", "fresh": "a flag",
+	"low_set": "a flag", "low_armed": "a flag", "dead": "a flag", "drained": "a flag", "fresh": "a flag",
 	"explicit": "a flag", "wanted": "slots of a line", "granted": "slots of a line", "size": "of a file that we have",
 	"rpm": "set by people", "daily_budget_nano": "set by people", "total_limit_nano": "set by people", "floor_nano": "set by people",
 	"low_nano": "set by people", "price_factor": "set by people", "usd_nano": "set by people",
@@ -96,7 +96,7 @@ func RestoreFunds(t testing.TB, db *store.DB) {
 	err := db.Update(t.Context(), func(tx *store.Tx) error {
 		for _, text := range []string{
 			`UPDATE ledger_account SET balance_nano = 1000000000000, held_nano = 0`,
-			`UPDATE ledger_key SET held_nano = 0, day_held_nano = 0`,
+			`UPDATE ledger_key SET held_nano = 0`,
 		} {
 			if _, err := tx.Exec(text); err != nil {
 				return err
@@ -109,15 +109,15 @@ func RestoreFunds(t testing.TB, db *store.DB) {
 	}
 }
 
-// Sums are the counted figures of an account, in the totals and in the days of its series.
+// Sums are the largest figures of an account in the days of its series.
 type Sums struct{ Requests, Prompt, LineCost, Over int64 }
 
-// SumsOf reads the counted figures of an account.
+// SumsOf reads the Sums of an account.
 func SumsOf(t testing.TB, db *store.DB, account string) (s Sums) {
 	t.Helper()
 	err := db.View(t.Context(), func(tx *store.Tx) error {
-		if err := tx.QueryRow(`SELECT COALESCE(MAX(requests), 0), COALESCE(MAX(prompt_tokens), 0) FROM ledger_usage WHERE account = $1`,
-			account).Scan(&s.Requests, &s.Prompt); err != nil {
+		if err := tx.QueryRow(`SELECT COALESCE(MAX(d.requests), 0), COALESCE(MAX(d.prompt_tokens), 0) FROM ledger_day d
+			JOIN ledger_series s ON s.id = d.series WHERE s.account = $1`, account).Scan(&s.Requests, &s.Prompt); err != nil {
 			return err
 		}
 		if err := tx.QueryRow(`SELECT COALESCE(MAX(d.line_cost_nano), 0) FROM ledger_day d JOIN ledger_series s ON s.id = d.series

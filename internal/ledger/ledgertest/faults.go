@@ -29,9 +29,9 @@ func TextAsCharge() FaultCase {
 func InventMovements(t testing.TB, db *store.DB, account string, n int) {
 	t.Helper()
 	err := db.Update(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
+		_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, created_ms)
 			WITH RECURSIVE each(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM each WHERE i < $1)
-			SELECT CAST(i AS TEXT), $2, i, 'gift', 0, 0, 0, '', 0 FROM each`, n, account)
+			SELECT CAST(i AS TEXT), $2, i, 'gift', 0, 0, '', 0 FROM each`, n, account)
 		return err
 	})
 	if err != nil {
@@ -84,8 +84,8 @@ var booksFaults = []FaultCase{
 		"held is not the sum of the account's open holds"},
 	{"a key's held amount is smaller", `UPDATE ledger_key SET held_nano = held_nano - 1 WHERE id = 'a_key'`,
 		"held is not the sum of the key's open holds"},
-	{"a key's held amount of the day is smaller", `UPDATE ledger_key SET day_held_nano = day_held_nano - 1 WHERE id = 'a_key'`,
-		"held today is not"},
+	{"a key's held amount of the day is smaller", `UPDATE ledger_limit SET held_nano = held_nano - 1 WHERE subject = 'a_key'`,
+		"held is not the sum of the key's open holds on"},
 	// Receipts.
 	{"a charge is above its hold", `UPDATE ledger_receipt SET held_nano = cost_nano - 1 WHERE id = 'req_whole'`,
 		"a charge is above its hold"},
@@ -139,16 +139,16 @@ var booksFaults = []FaultCase{
 	{"the balance of an account with deleted receipts is larger", `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = 'b'`,
 		"balance is not credits less charges"},
 	{"a credit is invented, with its balance", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
-		INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
-		SELECT 'ent_x', 'a', seq + 1, 'credit', 0, 5, balance_nano, '', 0 FROM ledger_account WHERE id = 'a'`,
+		INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, created_ms)
+		SELECT 'ent_x', 'a', seq + 1, 'credit', 5, balance_nano, '', 0 FROM ledger_account WHERE id = 'a'`,
 		"the account's newest number"},
 	{"a credit and the balance are larger", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
 		UPDATE ledger_entry SET amount_nano = amount_nano + 5, balance_nano = balance_nano + 5 WHERE account = 'a'`,
 		"a running balance is not"},
 	{"a charge, the balance and all figures are changed together", `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = 'a';
 		UPDATE ledger_receipt SET cost_nano = cost_nano - 5 WHERE id = 'req_whole';
-		UPDATE ledger_key SET spent_nano = spent_nano - 5, day_spent_nano = day_spent_nano - 5 WHERE id = 'a_key';
-		UPDATE ledger_usage SET cost_nano = cost_nano - 5, day_cost_nano = day_cost_nano - 5 WHERE account = 'a' AND model = 'm'`,
+		UPDATE ledger_key SET spent_nano = spent_nano - 5 WHERE id = 'a_key';
+		UPDATE ledger_limit SET spent_nano = spent_nano - 5 WHERE subject = 'a_key'`,
 		"a running balance is not"},
 	{"a balance is beyond its range", `UPDATE ledger_account SET balance_nano = 2000000000000000000 WHERE id = 'a'`,
 		"a balance is out of range"},
@@ -159,48 +159,36 @@ var booksFaults = []FaultCase{
 	{"a credit is gone", `DELETE FROM ledger_entry WHERE account = 'a'`, "balance is not credits less charges"},
 	{"a credit is negative", `UPDATE ledger_entry SET amount_nano = -amount_nano WHERE account = 'a'`, "a movement's sign"},
 	{"a take-back is positive", `UPDATE ledger_entry SET amount_nano = -amount_nano WHERE kind = 'take_back'`, "a movement's sign"},
-	{"charges of a month are positive", `UPDATE ledger_entry SET amount_nano = -amount_nano WHERE kind = 'charges'`, "a movement's sign"},
 	{"an entry of an unknown kind", `UPDATE ledger_entry SET kind = 'gift' WHERE account = 'a'`, "unknown kind"},
-	{"a credit has the kind of a month's charges", `UPDATE ledger_entry SET kind = 'charges' WHERE account = 'c' AND kind = 'take_back'`,
-		"a movement's month"},
 	// Sums of deleted receipts.
-	{"a sum of deleted receipts is larger", `UPDATE ledger_folded SET cost_nano = cost_nano + 1`, "the months' charges are not"},
-	{"a sum of deleted receipts is gone", `DELETE FROM ledger_folded`, "spent is not the sum of the key's charges"},
-	{"a sum of deleted receipts is negative", `UPDATE ledger_folded SET failed = -1`, "a sum of deleted receipts is negative"},
-	{"a month's charges are gone", `DELETE FROM ledger_entry WHERE kind = 'charges'`, "balance is not credits less charges"},
-	{"the count of deleted requests is larger", `UPDATE ledger_folded SET requests = requests + 1`, "requests is not the sum of the receipts"},
+	{"the count of deleted receipts is larger", `UPDATE ledger_folded_chain SET receipts = receipts + 1`,
+		"more receipts are recorded as deleted"},
+	{"the count of deleted receipts is smaller", `UPDATE ledger_folded_chain SET receipts = receipts - 1`, "movements are missing"},
+	{"the record of deleted receipts is gone", `DELETE FROM ledger_folded_chain`, "movements are missing"},
 	{"the recorded end of the deleted receipts is changed", `UPDATE ledger_folded_chain SET ended = ended + 1`,
 		"does not lead through the deleted receipts"},
 	{"a receipt of an account with deleted receipts is gone", `DELETE FROM ledger_receipt WHERE id = 'req_young'`, "movements are missing"},
 	// Figures of keys, models, days, windows and quotas.
 	{"a key has spent less", `UPDATE ledger_key SET spent_nano = spent_nano - 1 WHERE id = 'a_key'`, "spent is not the sum"},
-	{"a key's day has spent less", `UPDATE ledger_key SET day_spent_nano = 0 WHERE id = 'a_key'`, "spent today is not"},
-	{"a key's day is changed", `UPDATE ledger_key SET day = day - 1 WHERE id = 'a_key'`, "spent today is not"},
-	{"usage counts one more request", `UPDATE ledger_usage SET requests = requests + 1 WHERE account = 'a'`, "usage: requests"},
-	{"usage costs less", `UPDATE ledger_usage SET cost_nano = cost_nano - 1 WHERE account = 'a'`, "usage: cost"},
-	{"usage counts fewer tokens", `UPDATE ledger_usage SET completion_tokens = 0 WHERE account = 'a'`, "usage: completion tokens"},
-	{"usage counts an image", `UPDATE ledger_usage SET images = images + 1 WHERE account = 'a'`, "usage: images"},
-	{"usage of the day is larger", `UPDATE ledger_usage SET day_billed = day_billed + 1 WHERE account = 'a'`,
-		"usage: billed requests of the day"},
-	{"usage is gone", `DELETE FROM ledger_usage WHERE account = 'b'`, "usage: cost"},
-	{"usage is moved to another account", `UPDATE ledger_usage SET account = 'x' WHERE account = 'b'`, "an account's row is gone"},
-	{"usage of a model without requests",
-		`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
-		day, day_cost_nano, day_requests, day_billed, day_failed) VALUES ('a', 'x', 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
-		"usage: requests"},
-	{"a free quota counts a place less", `UPDATE ledger_free SET used = used - 1`, "free quota"},
-	{"a free quota counts a place more", `UPDATE ledger_free SET used = used + 1`, "free quota"},
-	{"a free quota is moved to another account", `UPDATE ledger_free SET account = 'b'`, "free quota"},
+	{"a key's day has spent less", `UPDATE ledger_limit SET spent_nano = 0 WHERE subject = 'a_key'`,
+		"spent is not the sum of the key's charges on"},
+	{"a key's day is changed", `UPDATE ledger_limit SET day = day - 1 WHERE subject = 'a_key'`,
+		"spent is not the sum of the key's charges on"},
+	{"a day of a key without a budget", `UPDATE ledger_key SET daily_budget_nano = -1 WHERE id = 'a_key'`, "is of a key without one"},
+	{"a day of an unknown key", `UPDATE ledger_limit SET subject = 'x_key' WHERE subject = 'a_key'`, "is of a key without one"},
+	{"a free quota counts a request less", `UPDATE ledger_limit SET used = used - 1 WHERE subject = 'a/free'`, "free quota"},
+	{"a free quota counts a request more", `UPDATE ledger_limit SET used = used + 1 WHERE subject = 'a/free'`, "free quota"},
+	{"a free quota is moved to another account", `UPDATE ledger_limit SET subject = 'b/free' WHERE subject = 'a/free'`, "free quota"},
 	{"a rate window has uncounted hits", `UPDATE ledger_key SET hits = hits - 1 WHERE id = 'a_key'`, "a rate window has hits"},
-	{"a key has spent on another day", `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ('a_key', 5, 1, 0)`,
-		"spent on another day"},
-	{"a key holds on another day", `INSERT INTO ledger_key_day (key, day, spent_nano, held_nano) VALUES ('a_key', 5, 0, 1)`,
-		"held on another day"},
-	{"usage of another day",
-		`INSERT INTO ledger_usage_day (account, model, day, cost_nano, requests, billed, failed) VALUES ('a', 'm', 5, 1, 1, 1, 0)`,
-		"figures of another day"},
-	{"places of a free quota of another day", `INSERT INTO ledger_free_day (account, model, day, used) VALUES ('a', 'free', 5, 1)`,
-		"figures of another day"},
+	{"a key has spent on another day",
+		`INSERT INTO ledger_limit (subject, day, spent_nano, held_nano, used) VALUES ('a_key', 5, 1, 0, 0)`,
+		"spent is not the sum of the key's charges on 1970-01-06"},
+	{"a key holds on another day",
+		`INSERT INTO ledger_limit (subject, day, spent_nano, held_nano, used) VALUES ('a_key', 5, 0, 1, 0)`,
+		"held is not the sum of the key's open holds on 1970-01-06"},
+	{"a free quota is used on another day",
+		`INSERT INTO ledger_limit (subject, day, spent_nano, held_nano, used) VALUES ('a/free', 5, 0, 0, 1)`,
+		"the used part of a free quota is not the count of its requests on 1970-01-06"},
 	// Series and their days, including those with deleted receipts (of account b).
 	{"a day has one more request",
 		`UPDATE ledger_day SET requests = requests + 1 WHERE series IN (SELECT id FROM ledger_series WHERE account = 'a')`,
@@ -223,8 +211,6 @@ var booksFaults = []FaultCase{
 		"days are not the sums of their receipts"},
 	{"a receipt is of another endpoint", `UPDATE ledger_receipt SET endpoint = 'x' WHERE id = 'req_whole'`,
 		"days are not the sums of their receipts"},
-	{"a receipt is marked as not in its day", `UPDATE ledger_receipt SET dated = 0 WHERE id = 'req_whole'`,
-		"days are not the sums of their receipts"},
 	{"a series is gone", `DELETE FROM ledger_series WHERE account = 'a'`, "a day is of a series that is not there"},
 	{"a series is moved to another account", `UPDATE ledger_series SET account = 'c' WHERE account = 'a'`,
 		"a series' id is not that of its names"},
@@ -233,8 +219,10 @@ var booksFaults = []FaultCase{
 	{"a failed request has a count source", `UPDATE ledger_receipt SET source = 1 WHERE id = 'req_failed'`,
 		"that was not billed has a count source"},
 	// Kept charges.
-	{"a kept charge is gone", `DELETE FROM ledger_charge WHERE seq = (SELECT MIN(seq) FROM ledger_charge)`, "the kept charges are not"},
-	{"a kept charge is larger", `UPDATE ledger_charge SET amount_nano = amount_nano + 1`, "the kept charges are not the sum"},
+	{"a kept charge is gone", `DELETE FROM ledger_charge WHERE seq = (SELECT MIN(seq) FROM ledger_charge)`,
+		"are not those of the receipts and of the kept charges"},
+	{"a kept charge is larger", `UPDATE ledger_charge SET amount_nano = amount_nano + 1`,
+		"are not those of the receipts and of the kept charges"},
 	{"kept charges are exchanged", `UPDATE ledger_charge SET amount_nano = amount_nano
 		+ CASE WHEN seq = (SELECT MIN(seq) FROM ledger_charge) THEN 1 WHEN seq = (SELECT MAX(seq) FROM ledger_charge) THEN -1 ELSE 0 END`,
 		"the kept charges differ from their record"},
@@ -248,14 +236,9 @@ var booksFaults = []FaultCase{
 	{"a kept charge is not positive", `UPDATE ledger_charge SET amount_nano = 0`, "a kept charge is not positive"},
 	{"a kept charge is another model's",
 		`UPDATE ledger_word SET word = 'y' WHERE word = 'm'`, "the kept charges differ from their record"},
-	{"a kept charge is another account's", `UPDATE ledger_word SET word = 'c' WHERE word = 'b'`, "the kept charges are not the sum"},
+	{"a kept charge is another account's", `UPDATE ledger_word SET word = 'c' WHERE word = 'b'`,
+		"are not those of the receipts and of the kept charges"},
 	{"a kept charge is of nothing", `DELETE FROM ledger_word WHERE word = 'm'`, "names an account or a model that is not there"},
-	{"a month's sum of kept charges is larger", `UPDATE ledger_entry SET kept_nano = kept_nano + 1 WHERE kind = 'charges'`,
-		"a movement has an impossible sum of kept charges"},
-	{"a month's sum of kept charges is smaller", `UPDATE ledger_entry SET kept_nano = kept_nano - 1 WHERE kind = 'charges'`,
-		"the kept charges are not the sum"},
-	{"a credit has a sum of kept charges", `UPDATE ledger_entry SET kept_nano = 1 WHERE account = 'a'`,
-		"a movement has an impossible sum of kept charges"},
 	{"a hold is in the quarantine",
 		`INSERT INTO ledger_quarantine (id, epoch, account, key, model, endpoint, job, day, amount_nano, cost_nano, created_ms, cause, at_ms)
 		VALUES ('req_x', 'node_x', 'a', 'a_key', 'm', '', '', 0, 5, 0, 0, 'its receipt is there', 0)`, "moved to the quarantine"},

@@ -79,18 +79,13 @@ func (f FaultOf) Of(id string) Fault {
 	return Fault(strings.ReplaceAll(string(f), "$ID", "'"+id+"'"))
 }
 
-// Faults of the figures of days. Without today's figures, the day's limits would begin again.
+// Faults of the sums by which limits are decided, and of days. Without the sums of today, the day's
+// limits would begin again.
 const (
-	KeyDayReset     FaultOf = `UPDATE ledger_key SET day = 0, day_spent_nano = 0, day_held_nano = 0 WHERE id = $ID`
-	KeyDayYesterday FaultOf = `UPDATE ledger_key SET day = day - 1, day_spent_nano = 0, day_held_nano = 0 WHERE id = $ID`
-	UsageDayReset   FaultOf = `UPDATE ledger_usage SET day = 0, day_cost_nano = 0, day_requests = 0, day_billed = 0, day_failed = 0
-		WHERE account = $ID`
-	FreeDayReset      FaultOf = `UPDATE ledger_free SET day = 0, used = 0 WHERE account = $ID`
-	FreeDayGone       FaultOf = `DELETE FROM ledger_free WHERE account = $ID`
-	KeyPastDaysGone   FaultOf = `DELETE FROM ledger_key_day WHERE key = $ID`
-	UsagePastDaysGone FaultOf = `DELETE FROM ledger_usage_day WHERE account = $ID`
-	FreePastDaysGone  FaultOf = `DELETE FROM ledger_free_day WHERE account = $ID`
-	DayCountsLess     FaultOf = `UPDATE ledger_day SET requests = requests - 1
+	LimitGone      FaultOf = `DELETE FROM ledger_limit WHERE subject = $ID`
+	LimitYesterday FaultOf = `UPDATE ledger_limit SET day = day - 1 WHERE subject = $ID`
+	LimitZero      FaultOf = `UPDATE ledger_limit SET spent_nano = 0, used = 0 WHERE subject = $ID`
+	DayCountsLess  FaultOf = `UPDATE ledger_day SET requests = requests - 1
 		WHERE series IN (SELECT id FROM ledger_series WHERE account = $ID)`
 )
 
@@ -116,10 +111,9 @@ const (
 	CreditMore FaultOf = `UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = $ID;
 		UPDATE ledger_entry SET amount_nano = amount_nano + 5, balance_nano = balance_nano + 5
 		WHERE account = $ID AND seq = (SELECT MAX(seq) FROM ledger_entry WHERE account = $ID)`
-	CreditInvented FaultOf = `UPDATE ledger_account SET balance_nano = balance_nano + 5, seq = seq + 1, parted_seq = parted_seq + 1
-		WHERE id = $ID;
-		INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
-		SELECT 'ent_x', id, seq, 'credit', 0, 5, balance_nano, '', (SELECT MAX(at_ms) FROM operator_log) FROM ledger_account WHERE id = $ID`
+	CreditInvented FaultOf = `UPDATE ledger_account SET balance_nano = balance_nano + 5, seq = seq + 1 WHERE id = $ID;
+		INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, created_ms)
+		SELECT 'ent_x', id, seq, 'credit', 5, balance_nano, '', (SELECT MAX(at_ms) FROM operator_log) FROM ledger_account WHERE id = $ID`
 	CreditAsCode = CreditMore + `; UPDATE ledger_entry SET note = 'code code_x' WHERE account = $ID`
 )
 
@@ -128,13 +122,10 @@ const (
 const (
 	ReceiptFactor FaultOf = `UPDATE ledger_receipt SET price_factor = 500000 WHERE id = $ID`
 	ReceiptTokens FaultOf = `UPDATE ledger_receipt SET prompt_tokens = prompt_tokens + 1000 WHERE id = $ID;
-		UPDATE ledger_usage SET prompt_tokens = prompt_tokens + 1000 WHERE account = (SELECT account FROM ledger_receipt WHERE id = $ID);
 		UPDATE ledger_day SET prompt_tokens = prompt_tokens + 1000 ` + daysOfReceipt
 	ReceiptCharge FaultOf = `UPDATE ledger_receipt SET cost_nano = cost_nano - 5, balance_nano = balance_nano + 5 WHERE id = $ID;
 		UPDATE ledger_account SET balance_nano = balance_nano + 5 WHERE id = (SELECT account FROM ledger_receipt WHERE id = $ID);
-		UPDATE ledger_key SET spent_nano = spent_nano - 5, day_spent_nano = day_spent_nano - 5
-		WHERE account = (SELECT account FROM ledger_receipt WHERE id = $ID);
-		UPDATE ledger_usage SET cost_nano = cost_nano - 5, day_cost_nano = day_cost_nano - 5
+		UPDATE ledger_key SET spent_nano = spent_nano - 5
 		WHERE account = (SELECT account FROM ledger_receipt WHERE id = $ID);
 		UPDATE ledger_day SET cost_nano = cost_nano - 5 ` + daysOfReceipt
 

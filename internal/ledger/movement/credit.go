@@ -14,7 +14,7 @@ type CreditEntry struct {
 	Amount money.Amount // negative for a take-back
 }
 
-const creditsSince = `SELECT created_ms, amount_nano FROM ledger_entry WHERE account = $1 AND kind <> 'charges' AND created_ms >= $2`
+const creditsSince = `SELECT created_ms, amount_nano FROM ledger_entry WHERE account = $1 AND created_ms >= $2`
 
 // CreditEntriesTx returns an account's credits and take-backs since a day, in no order. An account
 // has few of them.

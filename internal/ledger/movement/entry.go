@@ -19,7 +19,7 @@ import (
 // Entry is one movement of an account's money.
 type Entry struct {
 	ID      string
-	Kind    string       // credit, take_back, charge, or charges (the sum of a month, by a former version)
+	Kind    string       // credit, take_back, or charge
 	Amount  money.Amount // negative if money left the account
 	Balance money.Amount // after the movement
 	Request string       // of a charge
@@ -137,9 +137,9 @@ type page struct {
 func (f Selection) pages() []page {
 	switch f.Kind {
 	case Credits:
-		return []page{{creditsPage, scanMove}}
+		return []page{{movesPage, scanMove}}
 	case Charges:
-		return []page{{sumsPage, scanMove}, {chargesPage, scanCharge}, {keptPage, scanKept}}
+		return []page{{chargesPage, scanCharge}, {keptPage, scanKept}}
 	}
 	return []page{{movesPage, scanMove}, {chargesPage, scanCharge}, {keptPage, scanKept}}
 }
@@ -150,18 +150,11 @@ type numberedEntry struct {
 	seq int64
 }
 
-// A list merges pages of up to three indexes: entries (with the part of a month's charges that has
-// no kept charges), charges with a receipt, and kept charges.
-var (
-	moves = `SELECT seq, id, kind, ` + store.Plus("amount_nano", "kept_nano") + `, balance_nano, note, reference, created_ms FROM ledger_entry
-		WHERE account = $1 AND seq < $2 AND seq >= $3 AND amount_nano <> -kept_nano`
-	movesPage   = moves + newestFirst
-	creditsPage = moves + ` AND kind <> 'charges'` + newestFirst
-	sumsPage    = moves + ` AND kind = 'charges'` + newestFirst
-)
-
+// A list merges pages of up to three indexes: entries, charges with a receipt, and kept charges.
 const (
 	newestFirst = ` ORDER BY seq DESC LIMIT $4`
+	movesPage   = `SELECT seq, id, kind, amount_nano, balance_nano, note, reference, created_ms FROM ledger_entry
+		WHERE account = $1 AND seq < $2 AND seq >= $3` + newestFirst
 	chargesPage = `SELECT seq, id, cost_nano, balance_nano, job, model, ended_ms FROM ledger_receipt
 		WHERE account = $1 AND seq < $2 AND seq >= $3 AND cost_nano > 0` + newestFirst
 	keptPage = `SELECT c.seq, c.request, c.amount_nano, c.balance_nano, c.job, m.word, c.ended_ms

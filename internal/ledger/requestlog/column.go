@@ -54,7 +54,6 @@ var columns = [...]column{
 	{"stands_for bigint", func(r *row) any { return r.StandsFor }, func(r *Receipt) any { return &r.StandsFor }},
 	{"job text", func(r *row) any { return r.Hold.Job }, func(r *Receipt) any { return &r.Job }},
 	{"free bigint", func(r *row) any { return store.Bool(r.Hold.Free) }, nil},
-	{"dated 1", nil, nil},
 }
 
 var (

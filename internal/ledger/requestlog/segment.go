@@ -31,23 +31,12 @@ const (
 	segmentsJoined = 8
 
 	segmentsBelow = `SELECT part FROM ledger_key_part WHERE key = $1 AND part <= $2 AND part >= $3 ORDER BY part DESC LIMIT $4`
-	indexedTo     = `SELECT parted_seq FROM ledger_account WHERE id = $1`
+	oldestSeq     = `SELECT seq FROM ledger_receipt WHERE account = $1 ORDER BY seq LIMIT 1`
 	lastBelow     = `SELECT id FROM ledger_receipt WHERE account = $1 AND (seq, id) >= ($2, $3) ORDER BY seq, id LIMIT 1`
 )
 
-// bySegmentsTx examines first the receipts newer than all recorded segments, and then the key's
-// recorded segments.
+// bySegmentsTx examines the key's recorded segments.
 func (l *listing) bySegmentsTx() error {
-	var recorded int64 // the newest receipt in a recorded segment
-	if err := l.tx.QueryRow(indexedTo, l.Account).Scan(&recorded); err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return err
-	}
-	if unrecorded := (position{seq: recorded + 1}); unrecorded.below(l.pos) {
-		if complete, err := l.stepsTx(newer(l.low, unrecorded)); err != nil || !complete {
-			return err
-		}
-		l.pos = unrecorded
-	}
 	for l.low.below(l.pos) {
 		segments, err := l.segmentsTx()
 		if err != nil || len(segments) == 0 {
@@ -120,60 +109,11 @@ func newer(p, q position) position {
 	return p
 }
 
-// indexChunk bounds the numbers examined by one transaction of IndexTx.
-const indexChunk = 2_000
-
-const (
-	// unindexedAfter selects the next account with unrecorded segments. Only former versions leave
-	// segments unrecorded.
-	unindexedAfter = `SELECT id FROM ledger_account WHERE id > $1 AND parted_seq < seq ORDER BY id LIMIT 1`
-	indexedState   = `SELECT seq, parted_seq FROM ledger_account WHERE id = $1`
-	oldestAfter    = `SELECT seq FROM ledger_receipt WHERE account = $1 AND seq > $2 ORDER BY seq LIMIT 1`
-	indexSegment   = `INSERT INTO ledger_key_part (key, part) SELECT DISTINCT key, seq / 128 FROM ledger_receipt
-		WHERE account = $1 AND seq > $2 AND seq <= $3 AND key <> '' ON CONFLICT DO NOTHING`
-)
-
-// UnindexedTx returns the next account with unrecorded segments, in the order of ids, or "" after
-// the last one.
-func UnindexedTx(tx *store.Tx, after string) (account string, err error) {
-	err = tx.QueryRow(unindexedAfter, after).Scan(&account)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return account, err
-}
-
-// IndexTx records the segments of the next chunk of an account's log. It reports whether more
-// chunks follow.
-func IndexTx(tx *store.Tx, account string) (more bool, err error) {
-	if err := tx.Lock("ledger_account", "id", account); err != nil {
-		return false, err
-	}
-	var seq, recorded, next int64
-	if err := tx.QueryRow(indexedState, account).Scan(&seq, &recorded); err != nil {
-		return false, err
-	}
-	to := seq
-	err = tx.QueryRow(oldestAfter, account, recorded).Scan(&next)
-	switch {
-	case errors.Is(err, sql.ErrNoRows): // no receipt needs recording
-	case err != nil:
-		return false, err
-	default:
-		to = min(seq, next+indexChunk)
-		if _, err := tx.Exec(indexSegment, account, recorded, to); err != nil {
-			return false, err
-		}
-	}
-	_, err = tx.Exec(`UPDATE ledger_account SET parted_seq = $1 WHERE id = $2`, to, account)
-	return to < seq, err
-}
-
 // TrimIndexTx deletes, for some keys of an account, the records of segments whose receipts are all
 // deleted. last is the number of the newest deleted receipt.
 func TrimIndexTx(tx *store.Tx, account string, keys []string, last int64) error {
 	var oldest int64
-	err := tx.QueryRow(oldestAfter, account, -1).Scan(&oldest)
+	err := tx.QueryRow(oldestSeq, account).Scan(&oldest)
 	if errors.Is(err, sql.ErrNoRows) {
 		oldest, err = last, nil
 	}

@@ -175,8 +175,8 @@ func (w *writer) makeKeys() error {
 			return err
 		}
 		spent := money.Amount(i+1) * 3_110_000_000
-		if err := w.exec(`UPDATE ledger_key SET spent_nano = $1, day = $2, day_spent_nano = $3, last_used_ms = $4 WHERE id = $5`,
-			int64(spent), books.DayOf(w.nowMS), int64(spent/7), w.ago(time.Duration(i)*31*time.Hour+2*time.Minute), key); err != nil {
+		if err := w.exec(`UPDATE ledger_key SET spent_nano = $1, last_used_ms = $2 WHERE id = $3`,
+			int64(spent), w.ago(time.Duration(i)*31*time.Hour+2*time.Minute), key); err != nil {
 			return err
 		}
 	}
@@ -192,7 +192,7 @@ func (w *writer) spend() error {
 			books.SeriesID(s), s.Account, s.Key, s.Model, s.Line, s.Endpoint); err != nil {
 			return err
 		}
-		var all, failures, cost int64
+		var cost int64
 		for back := int64(days); back >= 0; back-- {
 			requests := m.each * (days + 30 - back) / (days + 30) * (4 + (back*int64(n+3))%5) / 8
 			if back%7 > 4 {
@@ -217,15 +217,9 @@ func (w *writer) spend() error {
 				charged); err != nil {
 				return err
 			}
-			all, failures, cost = all+requests, failures+failed, cost+charged
+			cost += charged
 		}
 		w.spent += money.Amount(cost)
-		if err := w.exec(`INSERT INTO ledger_usage (account, model, cost_nano, requests, billed, failed, prompt_tokens, completion_tokens, images,
-			day, day_cost_nano, day_requests, day_billed, day_failed) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, $11, $12, $13)`,
-			w.account, m.name, cost, all, all-failures, failures, all*812, all*207, today, int64(m.cost)*m.each/2, m.each/2, m.each/2-1,
-			1); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -308,8 +302,8 @@ func (w *writer) move() error {
 		{"credit", roundUp(w.spent) + over, "invoice 1043, paid by transfer", 59 * day},
 		{"take_back", -over, "invoice 1043 was 5 USD less", 58 * day},
 	} {
-		if err := w.exec(`INSERT INTO ledger_entry (id, account, seq, kind, month, amount_nano, balance_nano, note, created_ms)
-			VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8)`, at("mov_", w.ago(m.ago), i), w.account, 10+i, m.kind, int64(m.amount),
+		if err := w.exec(`INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, created_ms)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, at("mov_", w.ago(m.ago), i), w.account, 10+i, m.kind, int64(m.amount),
 			int64(w.balance+m.amount), m.note, w.ago(m.ago)); err != nil {
 			return err
 		}

@@ -3,67 +3,10 @@ package audit
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
 )
-
-// daySet is a set of days in ascending order.
-type daySet []int64
-
-func (s *daySet) add(day int64) {
-	if n := len(*s); n > 0 && (*s)[n-1] == day {
-		return
-	}
-	if i, found := slices.BinarySearch(*s, day); !found {
-		*s = slices.Insert(*s, i, day)
-	}
-}
-
-// closedDay returns the newest day whose figures may be deleted. The first deleted receipts of a
-// day delete its figures, but never those of today. Receipts are deleted in the order of their ids,
-// so around midnight a receipt of the day before may still exist.
-func (b *Books) closedDay(a *accountSums) int64 {
-	if a.folded == 0 {
-		return 0
-	}
-	return min(a.firstDay+1, b.today-1)
-}
-
-// compareDaySets reports days with receipts or holds but without a row for their figures. Without
-// the row, the limits of the day would begin again.
-func (b *Books) compareDaySets() {
-	for id, k := range b.keys {
-		a := b.accounts[k.account]
-		if !k.exists || a == nil {
-			continue
-		}
-		b.compareDaySet(Difference{Account: k.account, Key: id, What: "what the key has spent and holds on a day is gone"}, a, k.days,
-			func(day int64) bool { return day == k.day || k.otherDays[day] != nil })
-	}
-	for id, a := range b.accounts {
-		for model, m := range a.models {
-			b.compareDaySet(Difference{Account: id, Model: model, What: "the usage of a day is gone"}, a, m.days,
-				func(day int64) bool {
-					return day == m.day || m.otherDays[day] != nil && m.otherDays[day].recorded.requests > 0
-				})
-			b.compareDaySet(Difference{Account: id, Model: model, What: "the used places of a free quota are gone on a day"}, a, m.freeDays,
-				func(day int64) bool {
-					return m.quota && day == m.freeDay || m.otherDays[day] != nil && m.otherDays[day].recorded.places > 0
-				})
-		}
-	}
-}
-
-func (b *Books) compareDaySet(d Difference, a *accountSums, days daySet, has func(day int64) bool) {
-	for _, day := range days {
-		if day > b.closedDay(a) && !has(day) {
-			d.Recorded, d.Computed = "nothing", time.UnixMilli(0).UTC().AddDate(0, 0, int(day)).Format(time.DateOnly)
-			b.Report(d)
-		}
-	}
-}
 
 // overKey identifies a sum of usage above holds.
 type overKey struct{ account, key, line string }
@@ -131,7 +74,7 @@ func (b *Books) readSegments() error {
 // checkSegment reports a receipt outside the recorded segments of its key.
 func (b *Books) checkSegment(a *accountSums, k *keySums, id, key string, seq int64) {
 	segment := seq / segmentRows
-	if !a.exists || !k.exists || seq > a.indexedSeq || k.segmentKnown && k.segment == segment {
+	if !a.exists || !k.exists || k.segmentKnown && k.segment == segment {
 		return
 	}
 	k.segmentKnown, k.segment = true, segment
@@ -157,7 +100,7 @@ func (b *Books) Movements(fn func(Movement)) error {
 		}
 		fn(m)
 		return nil
-	}, `SELECT id, account, note, amount_nano, balance_nano, created_ms FROM ledger_entry WHERE kind <> 'charges' ORDER BY id`)
+	}, `SELECT id, account, note, amount_nano, balance_nano, created_ms FROM ledger_entry ORDER BY id`)
 }
 
 // BilledReceipt is the receipt of a billed chat request.
