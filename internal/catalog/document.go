@@ -37,6 +37,9 @@ const (
 	KindVideo Kind = "video"
 )
 
+// Kinds returns all kinds of models.
+func Kinds() []Kind { return []Kind{KindChat, KindImage, KindVideo} }
+
 // ModelState is the availability of a model (interface.md, Model availability states).
 type ModelState string
 

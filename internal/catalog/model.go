@@ -80,11 +80,11 @@ func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 		t.fault("id", "must begin with a letter or digit and contain only letters, digits and . _ : / @ + -")
 		m.ID = ""
 	}
-	if r.lenient && !slices.Contains([]string{"chat", "image", "video"}, t.text("kind", 64)) {
+	if r.lenient && !slices.Contains(Kinds(), Kind(t.text("kind", 64))) {
 		r.leaveOut(path, "has a kind unknown to this version of the gateway, so the model was left out")
 		return Model{}, false
 	}
-	m.Kind = choice(t, "kind", "", KindChat, KindImage, KindVideo)
+	m.Kind = choice(t, "kind", "", Kinds()...)
 	m.OwnedBy = t.text("owned_by", 64)
 	states := []ModelState{StateOpen, StateComingSoon, StateMaintenance, StateRetired}
 	if r.lenient && !slices.Contains(append(states, ""), ModelState(t.text("state", 64))) {

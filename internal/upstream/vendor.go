@@ -29,6 +29,10 @@ var (
 var namingVendors = vendor{"", "openai.com azure.com groq.com together.ai together.xyz cerebras.ai perplexity.ai moonshot.ai moonshot.cn " +
 	"aliyuncs.com volces.com bytepluses.com cohere.ai cohere.com sambanova.ai nebius.com huggingface.co fal.run"}
 
+// knownVendors lists all vendors above.
+var knownVendors = [...]vendor{vendorAnthropic, vendorGoogle, vendorBedrock, vendorDeepSeek, vendorFireworks, vendorMiniMax,
+	vendorMistral, vendorNVIDIA, vendorOpenRouter, vendorReplicate, vendorXAI, vendorZhipu, namingVendors}
+
 // isFrom reports whether the answer came from a vendor.
 func (s Source) isFrom(v vendor) bool {
 	return v.adapter != "" && s.Provider == v.adapter || s.isAt(v)
@@ -56,8 +60,7 @@ func (s Source) mayBeRelay() bool {
 	if s.BaseURL == "" || s.Provider != "openai" && s.Provider != "anthropic" {
 		return false
 	}
-	for _, v := range [...]vendor{vendorAnthropic, vendorGoogle, vendorBedrock, vendorDeepSeek, vendorFireworks, vendorMiniMax,
-		vendorMistral, vendorNVIDIA, vendorOpenRouter, vendorReplicate, vendorXAI, vendorZhipu, namingVendors} {
+	for _, v := range knownVendors {
 		if s.isAt(v) {
 			return false
 		}

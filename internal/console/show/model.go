@@ -19,7 +19,7 @@ func Price(price money.Price, by money.Factor) string {
 
 // Kinds returns the kinds of models as options.
 func Kinds() (options []ui.Option) {
-	for _, kind := range []catalog.Kind{catalog.KindChat, catalog.KindImage, catalog.KindVideo} {
+	for _, kind := range catalog.Kinds() {
 		options = append(options, ui.Option{Value: string(kind), Label: ui.Title(string(kind))})
 	}
 	return options
