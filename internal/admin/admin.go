@@ -102,7 +102,7 @@ func New(o Options) http.Handler {
 // notFound returns the error for an unknown path.
 func notFound(r *http.Request) error {
 	return fault.New(fault.NotFound, "The operator API has nothing at %s. GET /admin/docs lists its paths, with an example of each.",
-		fault.Shown(r.URL.Path))
+		fault.Excerpt(r.URL.Path))
 }
 
 // server handles the operator API.

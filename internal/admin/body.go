@@ -112,7 +112,7 @@ func parseObject(body []byte) (object, error) {
 			return object{}, fault.New(fault.InvalidJSON, "The request body is not valid JSON.")
 		}
 		if _, duplicate := o.members[name]; duplicate {
-			name = fault.Shown(name)
+			name = fault.Excerpt(name)
 			return object{}, fault.At(fault.InvalidJSON, name, "The field %q is in the request twice. Send it once.", name)
 		}
 		o.members[name] = value
@@ -134,7 +134,7 @@ type field struct {
 func (o object) decode(fields ...field) error {
 	for _, name := range o.names {
 		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
-			return fault.At(fault.InvalidRequest, fault.Shown(name), "There is no field %q here. %s", fault.Shown(name), fieldNames(fields))
+			return fault.At(fault.InvalidRequest, fault.Excerpt(name), "There is no field %q here. %s", fault.Excerpt(name), fieldNames(fields))
 		}
 	}
 	for _, f := range fields {

@@ -57,7 +57,7 @@ func (s *server) getRevision(c *call) (any, error) {
 }
 
 func noRevision(number string) error {
-	return fault.New(fault.NotFound, "There is no catalog revision %s. GET /admin/v1/catalog/revisions lists them.", fault.Shown(number))
+	return fault.New(fault.NotFound, "There is no catalog revision %s. GET /admin/v1/catalog/revisions lists them.", fault.Excerpt(number))
 }
 
 // document encodes a catalog in the format that the client accepts, by default JSON.
@@ -118,13 +118,13 @@ func (s *server) putCatalog(c *call) (any, error) {
 		return nil, err
 	}
 	out := appliedAnswer{Warnings: append(lines(warnings), loss...), DryRun: dryRun}
-	run, apply := view[catalog.Applied], catalog.PreviewTx
+	run, apply := view[catalog.ApplyResult], catalog.PreviewTx
 	if !dryRun {
-		run, apply = change[catalog.Applied], func(tx *store.Tx, doc *catalog.Document) (catalog.Applied, error) {
+		run, apply = change[catalog.ApplyResult], func(tx *store.Tx, doc *catalog.Document) (catalog.ApplyResult, error) {
 			return operator.ApplyTx(tx, s.actor(c), doc)
 		}
 	}
-	applied, err := run(s, c, func(tx *store.Tx) (catalog.Applied, error) { return apply(tx, doc) })
+	applied, err := run(s, c, func(tx *store.Tx) (catalog.ApplyResult, error) { return apply(tx, doc) })
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func invalidCatalog(err error) error {
 	if len(faults) > 1 {
 		which = fmt.Sprintf(". The first of %d faults:", len(faults))
 	}
-	f := fault.At(fault.InvalidCatalog, fault.Shown(faults[0].Path), "The catalog was refused and nothing changed%s %s", which, faults[0])
+	f := fault.At(fault.InvalidCatalog, fault.Excerpt(faults[0].Path), "The catalog was refused and nothing changed%s %s", which, faults[0])
 	f.Fields = map[string]any{"faults": lines(faults)}
 	return f
 }

@@ -54,7 +54,7 @@ func (s *server) handler(handle func(*call) (any, error)) func(*httpapi.Exchange
 			return fault.New(fault.NotFound, "The id in the path has control characters or is not UTF-8. Check the id.")
 		}
 		if !s.Attached {
-			outliving, done := x.Detached(callTimeout)
+			outliving, done := x.DetachedContext(callTimeout)
 			defer done()
 			c.ctx = outliving
 		}

@@ -114,7 +114,7 @@ func (s *server) queuePosition(c *call, v *job.View) error {
 // noJob converts row.ErrNoJob to a 404.
 func noJob(err error, id string) error {
 	if errors.Is(err, row.ErrNoJob) {
-		return fault.New(fault.JobNotFound, "There is no job %q. Records are kept for job_retention after a job has ended.", fault.Shown(id))
+		return fault.New(fault.JobNotFound, "There is no job %q. Records are kept for job_retention after a job has ended.", fault.Excerpt(id))
 	}
 	return err
 }

@@ -45,12 +45,12 @@ func (s *server) listLines(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		found, more, err := paged(line.Join(reports), func(l line.Joined) string { return l.Line }, after, limit)
+		found, more, err := paged(line.Join(reports), func(l line.CombinedStatus) string { return l.Line }, after, limit)
 		if err != nil {
 			return nil, err
 		}
-		over, err := ledger.OverOfLinesTx(tx, names(found, func(l line.Joined) string { return l.Line }))
-		return newList(found, more, func(l line.Joined) lineStateAnswer { return lineStateAnswer{l, over[l.Line]} }), err
+		over, err := ledger.OverOfLinesTx(tx, names(found, func(l line.CombinedStatus) string { return l.Line }))
+		return newList(found, more, func(l line.CombinedStatus) lineStateAnswer { return lineStateAnswer{l, over[l.Line]} }), err
 	})
 }
 
@@ -59,7 +59,7 @@ func paged[T any](list []T, id func(T) string, after string, limit int) (page []
 	if after != "" {
 		at := slices.IndexFunc(list, func(l T) bool { return id(l) == after })
 		if at < 0 {
-			return nil, false, fault.At(fault.InvalidRequest, "after", "There is no line %q to go on after.", fault.Shown(after))
+			return nil, false, fault.At(fault.InvalidRequest, "after", "There is no line %q to go on after.", fault.Excerpt(after))
 		}
 		list = list[at+1:]
 	}
@@ -75,7 +75,7 @@ type lineAnswer struct {
 
 // lineStateAnswer is a line joined from all nodes.
 type lineStateAnswer struct {
-	line.Joined
+	line.CombinedStatus
 	Over money.Amount `json:"over_hold_usd"`
 }
 

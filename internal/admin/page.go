@@ -39,7 +39,7 @@ func (c *call) query(allowed ...string) (url.Values, error) {
 	}
 	for name, v := range values {
 		if !slices.Contains(allowed, name) {
-			return nil, fault.At(fault.InvalidRequest, fault.Shown(name), "There is no query parameter %q here.", fault.Shown(name))
+			return nil, fault.At(fault.InvalidRequest, fault.Excerpt(name), "There is no query parameter %q here.", fault.Excerpt(name))
 		}
 		if len(v) != 1 || len(v[0]) > 256 || !isPlain(v[0]) {
 			return nil, fault.At(fault.InvalidRequest, name, "Send %s once, as a plain text of at most 256 bytes.", name)

@@ -93,7 +93,7 @@ func (s *server) getRequest(c *call) (any, error) {
 		kept, err := movement.ChargeTx(tx, c.id)
 		if errors.Is(err, movement.ErrNoCharge) {
 			return nil, fault.New(fault.NotFound,
-				"There is no request %q. The log keeps requests for request_retention.", fault.Shown(c.id))
+				"There is no request %q. The log keeps requests for request_retention.", fault.Excerpt(c.id))
 		}
 		return chargeAnswer{ID: kept.Request, Account: kept.Account, Model: kept.Model, Job: kept.Job, Cost: kept.Amount,
 			Balance: kept.Balance, Ended: seconds(kept.EndedMS), Deleted: true}, err

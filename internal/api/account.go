@@ -101,7 +101,7 @@ func (d *server) creditGrants(x *apiRequest) error {
 
 // readUsage reads the usage of the caller's account.
 func (d *server) readUsage(x *apiRequest, get func(string) string) (u ledger.Usage, report *spending.Breakdown, err error) {
-	ctx, cancel := x.Detached(readTimeout)
+	ctx, cancel := x.DetachedContext(readTimeout)
 	defer cancel()
 	u, report, err = d.Ledger.ReadUsage(ctx, x.caller.Account, get)
 	if _, clientError := errors.AsType[*fault.Error](err); err != nil && !clientError {

@@ -210,7 +210,7 @@ func (x *apiRequest) allowsSandbox(snapshot *catalog.Snapshot, model string, for
 // sandboxError is the refusal of a sandbox model.
 func sandboxError(code fault.Code, param, model string) error {
 	return fault.At(code, param, "The model %s is a sandbox model, whose answers are made up, so this key may not use it. "+
-		"The operator can add it to the key's allowed models, or mark the account as test.", fault.Shown(model))
+		"The operator can add it to the key's allowed models, or mark the account as test.", fault.Excerpt(model))
 }
 
 // allows rejects a model outside the key's allowlist. param is the field with the model.
@@ -219,14 +219,14 @@ func (x *apiRequest) allows(param, model string) error {
 		return nil
 	}
 	return fault.At(fault.PermissionDenied, param,
-		"This API key may not use the model %s. Add it to the key's allowed models or use another key.", fault.Shown(model))
+		"This API key may not use the model %s. Add it to the key's allowed models or use another key.", fault.Excerpt(model))
 }
 
 // findModel returns a model that fits an endpoint and is open.
 func findModel(snapshot *catalog.Snapshot, name string, form wire.Form, fits func(*catalog.Model) bool) (*catalog.Model, error) {
 	model, known := snapshot.Model(name)
 	if !known {
-		return nil, unknownModel(form, "There is no model %q.", fault.Shown(name))
+		return nil, unknownModel(form, "There is no model %q.", fault.Excerpt(name))
 	}
 	if !fits(model) {
 		return nil, unknownModel(form, "The model %s cannot be used on this endpoint, but at "+

@@ -16,9 +16,9 @@ func (d *server) videoJob(x *apiRequest) error { return d.poll(x, catalog.KindVi
 // poll answers with a job's body, which equals that of its event.
 func (d *server) poll(x *apiRequest, kind catalog.Kind) error {
 	if !isID(x.PathID()) {
-		return fault.New(fault.JobNotFound, "There is no %s job %q. Check the id and the path.", kind, fault.Shown(x.PathID()))
+		return fault.New(fault.JobNotFound, "There is no %s job %q. Check the id and the path.", kind, fault.Excerpt(x.PathID()))
 	}
-	ctx, cancel := x.Detached(readTimeout)
+	ctx, cancel := x.DetachedContext(readTimeout)
 	defer cancel()
 	body, err := d.Jobs.Body(ctx, x.caller.Account, string(kind), x.PathID())
 	if err != nil {

@@ -52,7 +52,7 @@ func (d *server) showModel(x *apiRequest, form wire.Form, show func(m *catalog.M
 	snapshot := d.Catalog.Current()
 	m, known := snapshot.Model(x.PathID())
 	if !known || !x.lists(snapshot, m) || form == wire.FormMessages && !m.Speaks(form) {
-		return fault.At(fault.NotFound, "model", "There is no model %q. GET %s lists the models that you can use.", fault.Shown(x.PathID()),
+		return fault.At(fault.NotFound, "model", "There is no model %q. GET %s lists the models that you can use.", fault.Excerpt(x.PathID()),
 			modelList(form))
 	}
 	first, err := d.firstSeen(x, snapshot)
@@ -65,7 +65,7 @@ func (d *server) showModel(x *apiRequest, form wire.Form, show func(m *catalog.M
 // firstSeen returns when the models of a snapshot were first in a catalog, in Unix
 // milliseconds.
 func (d *server) firstSeen(x *apiRequest, snapshot *catalog.Snapshot) (map[string]int64, error) {
-	ctx, cancel := x.Detached(readTimeout)
+	ctx, cancel := x.DetachedContext(readTimeout)
 	defer cancel()
 	var ids []string
 	for _, m := range snapshot.Models() {

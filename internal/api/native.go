@@ -123,7 +123,7 @@ func paginate(all []listedModel, limit int, before, after string) (page []listed
 	at := func(param, id string) (int, error) {
 		i := slices.IndexFunc(all, func(m listedModel) bool { return m.ID == id })
 		if i < 0 {
-			return 0, fault.At(fault.InvalidRequest, param, "There is no model %q to page from in `%s`.", fault.Shown(id), param)
+			return 0, fault.At(fault.InvalidRequest, param, "There is no model %q to page from in `%s`.", fault.Excerpt(id), param)
 		}
 		return i, nil
 	}

@@ -62,7 +62,7 @@ func (d *server) serve(x *apiRequest, fresh bool, handle func(*apiRequest) error
 	x.Memory = d.memory.Body(x.caller.Account)
 	x.Account, x.Key = x.caller.Account, x.caller.Key
 	err := handle(x)
-	x.Model = fault.Shown(x.model)
+	x.Model = fault.Excerpt(x.model)
 	if errors.Is(err, ledger.ErrUnknown) {
 		x.Abort(err)
 	}
@@ -102,7 +102,7 @@ func (d *server) authenticate(x *apiRequest, fresh bool) error {
 	if secret == "" {
 		return noKey(x.Request.Header, native)
 	}
-	ctx, done := x.Detached(readTimeout)
+	ctx, done := x.DetachedContext(readTimeout)
 	defer done()
 	var err error
 	if fresh {
@@ -124,7 +124,7 @@ func (d *server) authenticate(x *apiRequest, fresh bool) error {
 
 // authenticateSession is authenticate for a key of ServeAs. It always reads the database.
 func (d *server) authenticateSession(x *apiRequest, named sessionKey) (err error) {
-	ctx, done := x.Detached(readTimeout)
+	ctx, done := x.DetachedContext(readTimeout)
 	defer done()
 	x.fresh = true
 	if x.caller, err = d.Keys.ByID(ctx, named.account, named.key); err != nil {
@@ -146,7 +146,7 @@ func foreignAddress(x *apiRequest) error {
 func (d *server) logRefusal(x *apiRequest, f *fault.Error) {
 	d.Ledger.Refused(ledger.Refusal{
 		Request: x.ID, Account: x.caller.Account, Key: x.caller.Key,
-		Model: fault.Shown(x.model), Endpoint: x.Endpoint(),
+		Model: fault.Excerpt(x.model), Endpoint: x.Endpoint(),
 		Status: f.Status(), Code: string(f.Code),
 		Received: x.Received, Duration: d.Now().Sub(x.Received),
 	})

@@ -52,7 +52,7 @@ func (s videoSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	if err := s.Check(); err != nil {
 		return catalog.Plan{}, err
 	}
-	if err := s.Misnamed(m.Params); err != nil {
+	if err := s.CheckNames(m.Params); err != nil {
 		return catalog.Plan{}, err
 	}
 	plan, err := m.PlanVideo(catalog.VideoAsk{Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam,
@@ -221,7 +221,7 @@ func (d *server) checkSubmission(x *apiRequest, s jobEndpoint) (checkedSubmissio
 	if j.Params, err = request.Params(j.Model.Params, d.Guard.CheckContent); err != nil {
 		return none, err
 	}
-	j.ignored = j.fields.Ignored(j.Model.Params)
+	j.ignored = j.fields.IgnoredFields(j.Model.Params)
 	j.Prompt = j.fields.Prompt
 	if j.fields.CallbackParam != "" {
 		if _, err := d.Guard.Check(j.fields.Callback); err != nil {
@@ -238,7 +238,7 @@ func (d *server) findEarlier(x *apiRequest, request submission, j *checkedSubmis
 	if err != nil || key == "" {
 		return err
 	}
-	ctx, cancel := x.Detached(readTimeout)
+	ctx, cancel := x.DetachedContext(readTimeout)
 	defer cancel()
 	j.OnceKey, j.Fingerprint = key, request.Fingerprint(x.Endpoint())
 	j.earlierAnswer, err = d.Jobs.FindOnce(ctx, j.Account, key, j.Fingerprint)

@@ -116,9 +116,9 @@ func notFound(r *http.Request) error {
 	}
 	if right, base := intendedPath(path); right != "" {
 		return fault.New(fault.NotFound, "There is no endpoint at %s. Use %s: the base address of your client must end in %s.",
-			fault.Shown(r.URL.Path), right, base)
+			fault.Excerpt(r.URL.Path), right, base)
 	}
 	return fault.New(fault.NotFound,
 		"There is no endpoint at %s. Check the path and the base address of your client; GET /docs lists the endpoints.",
-		fault.Shown(r.URL.Path))
+		fault.Excerpt(r.URL.Path))
 }

@@ -58,7 +58,7 @@ func Apply(ctx context.Context, s *Settings, path string, how Applying) (err err
 	db, err := OpenDatabase(ctx, s, !dryRun)
 	if dryRun && errors.Is(err, ErrNoDatabase) {
 		tell(out.Err, "warning: %s\n", err)
-		_, err = io.WriteString(out.Out, describe(catalog.Applied{Changes: catalog.Changes(nil, doc)}, dryRun))
+		_, err = io.WriteString(out.Out, describe(catalog.ApplyResult{Changes: catalog.Changes(nil, doc)}, dryRun))
 		return err
 	}
 	if err != nil {
@@ -68,7 +68,7 @@ func Apply(ctx context.Context, s *Settings, path string, how Applying) (err err
 	if err := warnOfLoss(ctx, db, doc, how); err != nil {
 		return fmt.Errorf("apply %s: %w", path, err)
 	}
-	var applied catalog.Applied
+	var applied catalog.ApplyResult
 	if dryRun {
 		err = db.View(ctx, func(tx *store.Tx) (err error) {
 			applied, err = catalog.PreviewTx(tx, doc)
@@ -107,7 +107,7 @@ func warnOfLoss(ctx context.Context, db *store.DB, doc *catalog.Document, how Ap
 }
 
 // describe describes the result of an apply, or of a dry run.
-func describe(applied catalog.Applied, dryRun bool) string {
+func describe(applied catalog.ApplyResult, dryRun bool) string {
 	lines := applied.Changes
 	switch {
 	case len(applied.Changes) == 0:

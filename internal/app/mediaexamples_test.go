@@ -55,7 +55,7 @@ func TestMediaExamples(t *testing.T) {
 			tasks := 0
 			for what, w := range allowedTasks(t, m) {
 				tasks++
-				w.Model, w.Set, w.Omit, w.Key, w.Reading = l.Models[id], l.Fixed(), l.Omits(), "sub_1", task.Freely
+				w.Model, w.Set, w.Omit, w.Key, w.Reading = l.Models[id], l.FixedFields(), l.Omits(), "sub_1", task.Freely
 				before := provider.calls.Load()
 				if _, err := jobcall.Submit(t.Context(), adapter.(jobcall.Generator), w); provider.calls.Load() == before {
 					t.Errorf("line %s does not call its provider for %s of %s: %v", l.ID, what, id, err)
@@ -136,7 +136,7 @@ func allowedTasks(t *testing.T, m *catalog.Model) map[string]jobcall.Task {
 func needed(m *catalog.Model) []jobcall.Reference {
 	switch {
 	case m.PerClip:
-		return []jobcall.Reference{task.Named("a.mp4")}
+		return []jobcall.Reference{task.ParseReference("a.mp4")}
 	case m.Kind == catalog.KindVideo && len(m.Ratios) == 0:
 		return pictures("first_frame")
 	}

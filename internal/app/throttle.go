@@ -19,6 +19,6 @@ func wrongTokens() limit.Allowance { return limit.Allowance{Burst: 10, Rate: 10.
 
 // throttle returns the throttle of an allowance, and counts delays.
 func (a *App) throttle(secret string, allowed limit.Allowance) *limit.Throttle {
-	allowed.Delayed = a.metrics.Delayed(secret)
+	allowed.OnDelay = a.metrics.Delays(secret)
 	return limit.NewThrottle(allowed)
 }

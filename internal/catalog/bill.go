@@ -89,7 +89,7 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.
 			s.Each(min(calls, maxUnits), m.Price.Tools[tool.Name], m.toolFactor(tool))
 		}
 		m.holdCalls(&s, b, prompt, output, c)
-		highest = max(highest, s.Held(c.Factor))
+		highest = max(highest, s.Hold(c.Factor))
 	}
 	return highest
 }
@@ -104,7 +104,7 @@ func (m *Model) Cost(u wire.Usage, c Choice) money.Amount {
 	var s money.Sum
 	m.addTokens(&s, u, c)
 	m.addToolCalls(&s, u, c)
-	return s.Charged(c.Factor)
+	return s.Charge(c.Factor)
 }
 
 // addTokens adds the tokens of a usage to a bill.

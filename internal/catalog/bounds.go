@@ -29,7 +29,7 @@ func (m *Model) ChargeBounds(prompt, cached, completion int64, by money.Factor) 
 		s.Tokens(prompt-cached, input, factor)
 		s.Tokens(cached, rates.CachedInput, factor)
 		s.Tokens(clamp(completion, maxUnits), rates.Output, factor)
-		return s.Charged(by)
+		return s.Charge(by)
 	}
 	low = bill(min(rates.Input, rates.CacheWrite, rates.CacheWrite1h), cheap)
 	high = bill(max(rates.Input, rates.CacheWrite, rates.CacheWrite1h), dear)

@@ -59,7 +59,7 @@ func encode(v reflect.Value) *tree.Value {
 		case encoder:
 			return x.Tree()
 		case time.Duration:
-			return tree.Quoted(spell(x))
+			return tree.Text(spell(x))
 		case fmt.Stringer: // prices and factors
 			return tree.Plain(x.String())
 		}
@@ -69,7 +69,7 @@ func encode(v reflect.Value) *tree.Value {
 	case reflect.Interface:
 		return encode(v.Elem())
 	case reflect.String:
-		return tree.Quoted(v.String())
+		return tree.Text(v.String())
 	case reflect.Bool:
 		return tree.Plain(strconv.FormatBool(v.Bool()))
 	case reflect.Int, reflect.Int64:
@@ -90,7 +90,7 @@ func encode(v reflect.Value) *tree.Value {
 	case reflect.Struct:
 		setFields(n, v, "")
 	default:
-		return tree.Quoted(fmt.Sprint(v))
+		return tree.Text(fmt.Sprint(v))
 	}
 	return n
 }
@@ -226,7 +226,7 @@ func (s Sound) Tree() *tree.Value {
 	case SoundUnset:
 		return nil
 	case SoundOptional:
-		return tree.Quoted(string(s))
+		return tree.Text(string(s))
 	}
 	return tree.Plain(string(s))
 }

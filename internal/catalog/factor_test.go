@@ -85,7 +85,7 @@ func TestFactorIsAppliedBeforeTheOneRounding(t *testing.T) {
 		if got := m.Cost(wire.Usage{Prompt: tt.tokens}, c); got != tt.cost {
 			t.Errorf("%d tokens times %s cost %d nano, want %d", tt.tokens, tt.by, got, tt.cost)
 		}
-		if got := s.Held(tt.by); got != tt.held {
+		if got := s.Hold(tt.by); got != tt.held {
 			t.Errorf("%d tokens times %s are held for with %d nano, want %d", tt.tokens, tt.by, got, tt.held)
 		}
 	}

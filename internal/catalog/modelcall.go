@@ -108,7 +108,7 @@ func (s *Snapshot) Cost(l *Line, m *Model, u wire.Usage, c Choice) money.Amount 
 		s.pricedModel(l, m, i, c).addTokens(&sum, part, c)
 	}
 	m.addToolCalls(&sum, u, c)
-	return sum.Charged(c.Factor)
+	return sum.Charge(c.Factor)
 }
 
 // LineCost is Line.Cost of an answer with iterations.

@@ -67,7 +67,7 @@ func TestWhatALineOmitsByItself(t *testing.T) {
 		}
 	}
 	l := overridden(t, `base_url: "https://a.example", set: {a: 1.5, b: {c: ["<x>", true]}, d: "5"}`, map[string]string{})
-	if got := fmt.Sprintf("%s", l.Fixed()); got != `map[a:1.5 b:{"c":["\u003cx\u003e",true]} d:"5"]` {
+	if got := fmt.Sprintf("%s", l.FixedFields()); got != `map[a:1.5 b:{"c":["\u003cx\u003e",true]} d:"5"]` {
 		t.Errorf("set: %s", got)
 	}
 }

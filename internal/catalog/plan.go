@@ -263,7 +263,7 @@ func (m *Model) Replan(p Plan) (Plan, error) {
 // factor.
 func (m *Model) PlanHold(p Plan) money.Amount {
 	s := m.planBill(p, p.Count)
-	return s.Held(p.Factor)
+	return s.Hold(p.Factor)
 }
 
 // PlanCost returns the cost of a plan after delivery of a number of images, or of the clip (1). It
@@ -272,7 +272,7 @@ func (m *Model) PlanHold(p Plan) money.Amount {
 // possible hold.
 func (m *Model) PlanCost(p Plan, delivered int64) money.Amount {
 	s := m.planBill(p, delivered)
-	return s.Charged(p.Factor)
+	return s.Charge(p.Factor)
 }
 
 // planBill adds up the delivered units at the model's prices.

@@ -13,8 +13,8 @@ import (
 // ErrNoRevision reports a revision that is not in the database, or that no catalog was ever applied.
 var ErrNoRevision = errors.New("no such catalog revision")
 
-// Applied is the result of an apply or of a preview.
-type Applied struct {
+// ApplyResult is the result of an apply or of a preview.
+type ApplyResult struct {
 	Revision int64    `json:"revision"` // the current revision afterwards
 	Changes  []string `json:"changes"`  // never nil; see Changes
 }
@@ -38,9 +38,9 @@ const (
 // ApplyTx makes a document the current catalog. Each apply creates one revision, even if several run
 // at once. If the document equals the current document, ApplyTx changes nothing.
 // Documents come from Parse; ApplyTx does not validate them again.
-func ApplyTx(tx *store.Tx, doc *Document) (Applied, error) {
+func ApplyTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
 	if err := tx.Lock("catalog_head", "id", "current"); err != nil {
-		return Applied{}, fmt.Errorf("lock the catalog: %w", err)
+		return ApplyResult{}, fmt.Errorf("lock the catalog: %w", err)
 	}
 	a, same, err := compareTx(tx, doc)
 	if err != nil || same {
@@ -49,76 +49,77 @@ func ApplyTx(tx *store.Tx, doc *Document) (Applied, error) {
 	a.Revision++
 	changes, err := json.Marshal(a.Changes)
 	if err != nil {
-		return Applied{}, fmt.Errorf("write the changes: %w", err)
+		return ApplyResult{}, fmt.Errorf("write the changes: %w", err)
 	}
 	now, err := tx.NowMS()
 	if err != nil {
-		return Applied{}, fmt.Errorf("read the clock: %w", err)
+		return ApplyResult{}, fmt.Errorf("read the clock: %w", err)
 	}
 	if _, err := tx.Exec(insertRevision, a.Revision, string(doc.canonical()), string(changes), now); err != nil {
-		return Applied{}, fmt.Errorf("store revision %d: %w", a.Revision, err)
+		return ApplyResult{}, fmt.Errorf("store revision %d: %w", a.Revision, err)
 	}
 	before, _, err := CurrentTx(tx)
 	if err != nil { // there is no current document, or this version cannot read it
 		before = nil
 	}
 	if err := noteLinesTx(tx, before, doc); err != nil {
-		return Applied{}, err
+		return ApplyResult{}, err
 	}
 	models := make([]string, len(doc.Models))
 	for i := range models {
 		models[i] = doc.Models[i].ID
 	}
 	if err := since.NoteTx(tx, models, now); err != nil {
-		return Applied{}, err
+		return ApplyResult{}, err
 	}
 	if _, err := tx.Exec(updateHead, a.Revision); err != nil {
-		return Applied{}, fmt.Errorf("make revision %d current: %w", a.Revision, err)
+		return ApplyResult{}, fmt.Errorf("make revision %d current: %w", a.Revision, err)
 	}
 	return a, nil
 }
 
 // ApplyFirstTx is ApplyTx for a database without a catalog. If there is a catalog, it changes
 // nothing and returns false. If several nodes start at once, only one applies.
-func ApplyFirstTx(tx *store.Tx, doc *Document) (Applied, bool, error) {
+func ApplyFirstTx(tx *store.Tx, doc *Document) (ApplyResult, bool, error) {
 	if err := tx.Lock("catalog_head", "id", "current"); err != nil {
-		return Applied{}, false, fmt.Errorf("lock the catalog: %w", err)
+		return ApplyResult{}, false, fmt.Errorf("lock the catalog: %w", err)
 	}
 	head, err := HeadTx(tx)
 	if err != nil || head > 0 {
-		return Applied{Revision: head, Changes: []string{}}, false, err
+		return ApplyResult{Revision: head, Changes: []string{}}, false, err
 	}
 	a, err := ApplyTx(tx, doc)
 	return a, err == nil, err
 }
 
 // PreviewTx returns the changes of ApplyTx without writing them. Revision is the current revision.
-func PreviewTx(tx *store.Tx, doc *Document) (Applied, error) {
+func PreviewTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
 	a, _, err := compareTx(tx, doc)
 	return a, err
 }
 
 // compareTx compares a document with the current document and reports whether they are equal.
-func compareTx(tx *store.Tx, doc *Document) (a Applied, same bool, err error) {
+func compareTx(tx *store.Tx, doc *Document) (a ApplyResult, same bool, err error) {
 	head, err := HeadTx(tx)
 	if err != nil {
-		return Applied{}, false, err
+		return ApplyResult{}, false, err
 	}
 	if head == 0 {
-		return Applied{Changes: Changes(nil, doc)}, false, nil
+		return ApplyResult{Changes: Changes(nil, doc)}, false, nil
 	}
 	raw, err := documentTx(tx, head)
 	if err != nil {
-		return Applied{}, false, err
+		return ApplyResult{}, false, err
 	}
 	if raw == string(doc.canonical()) {
-		return Applied{Revision: head, Changes: []string{}}, true, nil
+		return ApplyResult{Revision: head, Changes: []string{}}, true, nil
 	}
 	before, _, err := load([]byte(raw))
 	if err != nil { // an unreadable document must not block a good one
-		return Applied{Revision: head, Changes: []string{fmt.Sprintf("replaces revision %d, which this version cannot read", head)}}, false, nil
+		return ApplyResult{Revision: head, Changes: []string{fmt.Sprintf("replaces revision %d, which this version cannot read", head)}}, false,
+			nil
 	}
-	return Applied{Revision: head, Changes: Changes(before, doc)}, false, nil
+	return ApplyResult{Revision: head, Changes: Changes(before, doc)}, false, nil
 }
 
 // HeadTx returns the number of the current revision, 0 before the first apply.

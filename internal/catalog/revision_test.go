@@ -14,9 +14,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-func apply(t *testing.T, db *store.DB, doc *Document) Applied {
+func apply(t *testing.T, db *store.DB, doc *Document) ApplyResult {
 	t.Helper()
-	var a Applied
+	var a ApplyResult
 	storetest.Update(t, db, func(tx *store.Tx) (err error) {
 		a, err = ApplyTx(tx, doc)
 		return err
@@ -98,7 +98,7 @@ func TestAppliesAtOnceMakeARevisionEach(t *testing.T) {
 		for i := range callers {
 			doc := mustParse(t, strings.Replace("models: ["+chatModel+"]", "100,", strings.Repeat("1", i+1)+",", 1))
 			wait.Go(func() {
-				var a Applied
+				var a ApplyResult
 				err := db.Update(t.Context(), func(tx *store.Tx) (err error) {
 					a, err = ApplyTx(tx, doc)
 					return err

@@ -73,9 +73,9 @@ func (l *Line) Secrets() []string {
 	return append(all, s.resolve...)
 }
 
-// Fixed returns the top-level fields with the same values in every request to the line, as JSON.
+// FixedFields returns the top-level fields with the same values in every request to the line, as JSON.
 // Callers must not change the map.
-func (l *Line) Fixed() map[string]json.RawMessage { return l.fixed }
+func (l *Line) FixedFields() map[string]json.RawMessage { return l.fixed }
 
 // Omits returns the top-level fields never sent to the line. Callers must not change the slice.
 func (l *Line) Omits() []string { return l.omits }

@@ -49,7 +49,7 @@ func (r *upstreamCall) close() {
 		return
 	}
 	r.closed = true
-	r.span.Over()
+	r.span.EndWork()
 	r.timer.Stop()
 	if r.body != nil {
 		_ = r.body.Close() // reading is over; there is nothing to lose

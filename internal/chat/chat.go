@@ -168,7 +168,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 		}
 		return err
 	}
-	x.Span.Held(int64(x.admission.Amount))
+	x.Span.Hold(int64(x.admission.Amount))
 	defer x.close()
 
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.RequestTimeout,

@@ -151,7 +151,7 @@ func (x *chatRequest) settle(u wire.Usage, code fault.Code) error {
 	err := x.hold.Settle(context.WithoutCancel(x.clientCtx), e)
 	step.End()
 	if err == nil {
-		x.Span.Charged(int64(min(e.Cost, x.admission.Amount)))
+		x.Span.Charge(int64(min(e.Cost, x.admission.Amount)))
 		x.target.RecordSettlement(line.Settlement{Answered: true, Cost: e.Cost, Held: x.admission.Amount, LineCost: last.LineCost})
 	} else {
 		x.opts.Log.Error("chat: an answer could not be settled", "request", x.Request, "account", x.Account, "streamed", e.Streamed, "error", err,

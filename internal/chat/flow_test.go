@@ -357,11 +357,11 @@ func TestClientHangsUp(t *testing.T) {
 		response.Body.Close()
 		http.DefaultClient.CloseIdleConnections()
 		<-f.last
-		f.provider.Ended()
+		f.provider.WaitReplyEnd()
 		receipt, state := f.books()
-		if f.provider.Left() != 1 || receipt.Code != "client_closed" || receipt.Status != 200 || receipt.Cost != 18_000 ||
+		if f.provider.Disconnects() != 1 || receipt.Code != "client_closed" || receipt.Status != 200 || receipt.Cost != 18_000 ||
 			state.Balance != money.USD-18_000 || state.Held != 0 {
-			t.Errorf("receipt %+v, account %+v, provider left by %d", receipt, state, f.provider.Left())
+			t.Errorf("receipt %+v, account %+v, provider left by %d", receipt, state, f.provider.Disconnects())
 		}
 	})
 }
@@ -385,7 +385,7 @@ func TestDatabaseIsAway(t *testing.T) {
 			locked, unlock := make(chan struct{}), make(chan struct{})
 			size := make(chan error, 1)
 			go func() {
-				f.provider.Arrived() // admitted
+				f.provider.WaitRequest() // admitted
 				size <- db.Update(context.Background(), func(tx *store.Tx) error {
 					if err := tx.Lock("ledger_account", "id", "acct_1"); err != nil {
 						return err

@@ -32,7 +32,7 @@ func (x *chatRequest) retryWithout(ctx context.Context, on *line.Attempt, pair w
 	for {
 		field := x.rejectedField(on, &t, refused, err)
 		if field == "" {
-			if f := (*upstream.Failure)(nil); errors.As(err, &f) && f.Passed != nil {
+			if f := (*upstream.Failure)(nil); errors.As(err, &f) && f.Rejection != nil {
 				recordRejections(on, refused)
 			}
 			return nil, err
@@ -74,7 +74,7 @@ const sealedField = "encrypted_content"
 // removed before, or if it replaces a field rejected before.
 func (x *chatRequest) rejectedField(on *line.Attempt, t *wire.Translation, before []string, err error) string {
 	var f *upstream.Failure
-	if !errors.As(err, &f) || f.Passed == nil {
+	if !errors.As(err, &f) || f.Rejection == nil {
 		return ""
 	}
 	switch on.Form {
@@ -97,8 +97,8 @@ func isUnknown(f *upstream.Failure) bool {
 // isAbout reports whether a rejection is about a field: by its param, or without a param by the
 // quoted name in its message.
 func isAbout(f *upstream.Failure, field string) bool {
-	return f.Passed.Param == field || f.Passed.Param == "" && slices.ContainsFunc([]string{"'", "`", `"`},
-		func(quote string) bool { return strings.Contains(f.Passed.Template, quote+field+quote) })
+	return f.Rejection.Param == field || f.Rejection.Param == "" && slices.ContainsFunc([]string{"'", "`", `"`},
+		func(quote string) bool { return strings.Contains(f.Rejection.Template, quote+field+quote) })
 }
 
 // rejectedReasoning is rejectedField for the reasoning fields of a line of the responses form.
@@ -114,7 +114,7 @@ func (x *chatRequest) rejectedReasoning(t *wire.Translation, f *upstream.Failure
 		*out = true
 		return field
 	}
-	switch param := f.Passed.Param; {
+	switch param := f.Rejection.Param; {
 	case (strings.HasPrefix(param, includeField) || isAbout(f, includeField)) && !(isOwn && own.Has(includeField)):
 		return once(&t.NoEncrypted, includeField)
 	case isOwn:
@@ -146,8 +146,8 @@ func (x *chatRequest) rejectedLimit(t *wire.Translation, before []string, f *ups
 	own, isChat := x.Body.(*completions.Request)
 	for _, field := range catalog.LimitFields() {
 		quoted := "'" + string(field) + "'"
-		named := f.Passed.Param == string(field) && isUnknown(f) ||
-			f.Passed.Param == "" && strings.HasPrefix(strings.ToLower(f.Passed.Template), "unsupported parameter: "+quoted)
+		named := f.Rejection.Param == string(field) && isUnknown(f) ||
+			f.Rejection.Param == "" && strings.HasPrefix(strings.ToLower(f.Rejection.Template), "unsupported parameter: "+quoted)
 		if named && !(isChat && own.Has(string(field))) {
 			t.LimitField = string(field.Other())
 			return string(field)

@@ -37,19 +37,19 @@ const tooLong = "prompt is too long"
 func (x *chatRequest) clientFailure(on *line.Attempt, err error) error {
 	err = x.rejectedDefault(on, err)
 	var f *upstream.Failure
-	if on.Form == x.Form || !errors.As(err, &f) || f.Passed == nil {
+	if on.Form == x.Form || !errors.As(err, &f) || f.Rejection == nil {
 		return err
 	}
-	passed := *f.Passed
+	passed := *f.Rejection
 	passed.Param = translate.ClientParam(x.Form, on.Form, x.params, passed.Param)
 	if x.Form == wire.FormMessages && on.Form == wire.FormResponses && passed.Code == "context_length_exceeded" &&
 		!strings.HasPrefix(passed.Template, tooLong) {
-		rejection := *passed.Passed
+		rejection := *passed.Rejection
 		rejection.Prefix = tooLong + ": "
-		passed.Passed = &rejection
+		passed.Rejection = &rejection
 	}
 	renamed := *f
-	renamed.Passed = &passed
+	renamed.Rejection = &passed
 	return &renamed
 }
 
@@ -58,19 +58,19 @@ func (x *chatRequest) clientFailure(on *line.Attempt, err error) error {
 // error unchanged.
 func (x *chatRequest) rejectedDefault(on *line.Attempt, err error) error {
 	var f *upstream.Failure
-	if !errors.As(err, &f) || f.Passed == nil || !x.added(on, f) {
+	if !errors.As(err, &f) || f.Rejection == nil || !x.added(on, f) {
 		return err
 	}
 	return &upstream.Failure{
 		Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, Added: true, Status: f.Status, Used: f.Used, Cause: f.Cause,
 		// The message of a chat line may quote a field of the client's.
-		Unproven: on.Form == wire.FormChat && f.Passed.Param == "",
+		Unproven: on.Form == wire.FormChat && f.Rejection.Param == "",
 	}
 }
 
 // added reports whether a rejection is about a field not sent by the client.
 func (x *chatRequest) added(on *line.Attempt, f *upstream.Failure) bool {
-	param := topLevel(f.Passed.Param)
+	param := topLevel(f.Rejection.Param)
 	// Other codes about a limit may mean that limit and prompt together are too long; the client
 	// must fix this.
 	unknown := isUnknown(f)
@@ -79,7 +79,7 @@ func (x *chatRequest) added(on *line.Attempt, f *upstream.Failure) bool {
 	switch on.Form {
 	case wire.FormChat:
 		if x.params.Stream && !(isChat && own.Has(streamOptions)) &&
-			(param == streamOptions || param == "" && strings.Contains(f.Passed.Template, streamOptions)) {
+			(param == streamOptions || param == "" && strings.Contains(f.Rejection.Template, streamOptions)) {
 			return true
 		}
 		// The client may have called its limit otherwise, or sent none.
@@ -89,7 +89,7 @@ func (x *chatRequest) added(on *line.Attempt, f *upstream.Failure) bool {
 			if param == includeField && !own.Has(param) {
 				return true
 			}
-		} else if addedToResponses(f.Passed.Param) {
+		} else if addedToResponses(f.Rejection.Param) {
 			return true
 		}
 		return unknown && (param == "store" || limit > 0 && param == "max_output_tokens")
@@ -97,7 +97,7 @@ func (x *chatRequest) added(on *line.Attempt, f *upstream.Failure) bool {
 		// The form demands a limit. Its errors have no param: the message
 		// begins with the field.
 		_, same := x.Body.(*messages.Request)
-		return !same && x.params.Limit == 0 && strings.HasPrefix(f.Passed.Template, "max_tokens:")
+		return !same && x.params.Limit == 0 && strings.HasPrefix(f.Rejection.Template, "max_tokens:")
 	}
 	return false
 }

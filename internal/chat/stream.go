@@ -141,7 +141,7 @@ func (x *chatRequest) next(s *stream) (more bool, _ *upstream.Failure) {
 	case errors.Is(err, sse.ErrTruncated):
 		return false, upstream.Fail(fault.UpstreamConnectionError, err)
 	case err != nil:
-		return false, upstream.Interrupted(x.call.ctx, err)
+		return false, upstream.ConnectionFailure(x.call.ctx, err)
 	}
 	f, err := s.meter.Read(e)
 	switch {
@@ -238,7 +238,7 @@ func (x *chatRequest) interrupted(f *upstream.Failure) error {
 		f = upstream.Fail(fault.ServiceUnavailable, errHoldLost)
 		f.Health = upstream.HealthNone
 	}
-	restLost := f.Passed == nil && (f.Code == fault.UpstreamTimeout || f.Code == fault.UpstreamConnectionError)
+	restLost := f.Rejection == nil && (f.Code == fault.UpstreamTimeout || f.Code == fault.UpstreamConnectionError)
 	switch {
 	case x.disconnected():
 		return x.abandon()
@@ -329,7 +329,7 @@ func (x *chatRequest) complete() error {
 // are sent first: no other line is tried any more, and the client's answer and charge must not
 // depend on the network's segmentation.
 func (x *chatRequest) endBroken(f *upstream.Failure) error {
-	x.target.Broke(f)
+	x.target.RecordBreak(f)
 	if !x.started && x.stream.hasToken {
 		if err := x.send(len(x.stream.out)); err != nil {
 			return x.abandon()

@@ -36,7 +36,7 @@ func (x *chatRequest) traceNames(data []byte) {
 	}
 	model, id := namesOf(data)
 	x.modelTraced = model != ""
-	x.attemptSpan.Named(model, id)
+	x.attemptSpan.Answer(model, id)
 }
 
 // namesOf returns the model and the id in an answer or event of any form.
@@ -86,7 +86,7 @@ func (x *chatRequest) traceFinishes(data []byte) {
 		}
 		x.finishes[index] = reason
 	}
-	x.attemptSpan.Finished(x.finishes)
+	x.attemptSpan.FinishReasons(x.finishes)
 }
 
 // finishesOf yields the choices of an answer or event with their finish reasons in the words of
@@ -141,7 +141,7 @@ func (x *chatRequest) traceBeginning(r *upstreamCall, err error) {
 	if err == nil {
 		r.span.Status(200)
 		if x.params.Stream {
-			r.span.Began(x.opts.Now().Sub(r.start))
+			r.span.FirstChunk(x.opts.Now().Sub(r.start))
 		}
 		return
 	}

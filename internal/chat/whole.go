@@ -64,7 +64,7 @@ func (x *chatRequest) readAll(w *wholeAnswer, answer *chatcall.Response) error {
 	case full:
 		return outOfMemory()
 	case err != nil:
-		return upstream.Interrupted(x.call.ctx, err)
+		return upstream.ConnectionFailure(x.call.ctx, err)
 	case int64(len(raw)) > longest:
 		// The failure is final: the line is not at fault, and another line's answer would be as long.
 		return fault.New(fault.UpstreamUnavailable,
@@ -136,7 +136,7 @@ func (x *chatRequest) sendWhole() error {
 	parts, err := x.pair.Render(x.whole.Answer, x.whole.raw, u)
 	if err != nil {
 		f := upstream.Fail(fault.UpstreamUnavailable, err)
-		x.target.Broke(f)
+		x.target.RecordBreak(f)
 		x.recordWaste(upstream.TokensOf(reported))
 		return x.fail(f.Fault())
 	}

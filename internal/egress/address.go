@@ -106,7 +106,7 @@ func (g *Guard) checkHost(u *url.URL) error {
 		switch {
 		case err != nil || !addr.Is6():
 			return refuse("What stands in brackets in the address is no IPv6 address.")
-		case !g.Allowed(addr):
+		case !g.Allows(addr):
 			return errPrivate
 		}
 		return nil
@@ -119,7 +119,7 @@ func (g *Guard) checkHost(u *url.URL) error {
 		switch {
 		case err != nil || !addr.Is4():
 			return refuse("Write the IPv4 address in the address as four decimal numbers from 0 to 255, without leading zeros, like 8.8.8.8.")
-		case !g.Allowed(addr):
+		case !g.Allows(addr):
 			return errPrivate
 		}
 		return nil
@@ -174,7 +174,7 @@ var privateNames = []string{"local", "localdomain", "internal", "intranet", "lan
 // are checked at dial time.
 func (g *Guard) knownPrivate(labels []string) bool {
 	if labels[len(labels)-1] == "localhost" {
-		return !g.Allowed(netip.AddrFrom4([4]byte{127, 0, 0, 1})) && !g.Allowed(netip.IPv6Loopback())
+		return !g.Allows(netip.AddrFrom4([4]byte{127, 0, 0, 1})) && !g.Allows(netip.IPv6Loopback())
 	}
 	if slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return !p.Addr().IsLoopback() }) {
 		return false

@@ -147,8 +147,8 @@ func TestPrivateNetworksAllowOnlyTheirAddresses(t *testing.T) {
 	}
 }
 
-// TestAllowed checks Allowed at the borders of the private networks.
-func TestAllowed(t *testing.T) {
+// TestAllows checks Allows at the borders of the private networks.
+func TestAllows(t *testing.T) {
 	t.Parallel()
 	g := egress.New(nil)
 	for text, want := range map[string]bool{
@@ -160,11 +160,11 @@ func TestAllowed(t *testing.T) {
 		"3ffd::1": true, "3ffe::1": false, "3fff:fff::1": false, "3fff:1000::1": true, "4000::1": false,
 		"::ffff:1.1.1.1": true, "::ffff:10.0.0.1": false,
 	} {
-		if got := g.Allowed(netip.MustParseAddr(text)); got != want {
+		if got := g.Allows(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: %t, want %t", text, got, want)
 		}
 	}
-	if g.Allowed(netip.Addr{}) {
+	if g.Allows(netip.Addr{}) {
 		t.Error("the zero address is allowed")
 	}
 }
@@ -198,7 +198,7 @@ func FuzzCheck(f *testing.F) {
 			(ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()) {
 			t.Fatalf("accepted %q", raw)
 		}
-		if ip, ok := aton(strings.TrimSuffix(host, ".")); ok && !g.Allowed(ip) {
+		if ip, ok := aton(strings.TrimSuffix(host, ".")); ok && !g.Allows(ip) {
 			t.Fatalf("accepted %q, which C programs parse as %v", raw, ip)
 		}
 		again, err := url.Parse(u.String())

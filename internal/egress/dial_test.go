@@ -142,7 +142,7 @@ func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
 		if _, err := g.Check(raw); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if found, err := g.Resolver.LookupNetIP(t.Context(), "ip4", name); err != nil || !g.Allowed(found[0].Unmap()) {
+		if found, err := g.Resolver.LookupNetIP(t.Context(), "ip4", name); err != nil || !g.Allows(found[0].Unmap()) {
 			t.Fatalf("%s resolves to %v, %v at first", name, found, err)
 		}
 		_, err := g.Client(5 * time.Second).Get(raw)

@@ -49,7 +49,7 @@ var ErrNotPublic = errors.New("the address is not public or is this machine's ow
 func New(private []netip.Prefix) *Guard {
 	g := &Guard{now: time.Now}
 	for _, p := range private {
-		if p.Addr().Is4In6() && p.Bits() >= 96 { // Allowed sees such addresses as IPv4
+		if p.Addr().Is4In6() && p.Bits() >= 96 { // Allows sees such addresses as IPv4
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
 		g.private = append(g.private, p.Masked())
@@ -57,10 +57,10 @@ func New(private []netip.Prefix) *Guard {
 	return g
 }
 
-// Allowed reports whether an address may be reached: it is in one of the private networks passed to
+// Allows reports whether an address may be reached: it is in one of the private networks passed to
 // New, or it is public and belongs to no interface of this machine. IPv4 in IPv6 (::ffff:…)
 // counts as the IPv4 address; an address with a zone is never allowed.
-func (g *Guard) Allowed(addr netip.Addr) bool {
+func (g *Guard) Allows(addr netip.Addr) bool {
 	if !addr.IsValid() || addr.Zone() != "" {
 		return false
 	}
@@ -130,7 +130,7 @@ func (g *Guard) control(network, address string, _ syscall.RawConn) error {
 	if err != nil || (network != "tcp4" && network != "tcp6") {
 		return fmt.Errorf("dial %s: %w", network, ErrNotPublic)
 	}
-	if !g.Allowed(to.Addr()) {
+	if !g.Allows(to.Addr()) {
 		return ErrNotPublic
 	}
 	return nil

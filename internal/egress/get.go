@@ -24,8 +24,8 @@ type Limits struct {
 	Grow func(bytes int64) error
 }
 
-// Fetched is the answer of an address.
-type Fetched struct {
+// Content is the content of a fetched address.
+type Content struct {
 	Body []byte
 	Type string // the Content-Type header as it came; a claim, not a fact
 }
@@ -34,7 +34,7 @@ type Fetched struct {
 // refused, as is a body over the limit. Errors that the user can repair are *AddressErrors; the end
 // of ctx is ctx's error. Nothing is cached. A file opened by Own is read without a connection and
 // has no Type.
-func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Fetched, error) {
+func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Content, error) {
 	if g.Own != nil {
 		if f, ours, err := g.getOwn(ctx, address, l); ours || err != nil {
 			return f, err
@@ -68,12 +68,12 @@ func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Fetched, er
 	case int64(len(body)) > l.Size:
 		return nil, tooLarge(l.Size)
 	}
-	return &Fetched{Body: body, Type: resp.Header.Get("Content-Type")}, nil
+	return &Content{Body: body, Type: resp.Header.Get("Content-Type")}, nil
 }
 
 // getOwn reads a file served by this service. It reports false if the address is of another
 // service.
-func (g *Guard) getOwn(ctx context.Context, address string, l Limits) (f *Fetched, ours bool, err error) {
+func (g *Guard) getOwn(ctx context.Context, address string, l Limits) (f *Content, ours bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Within)
 	defer cancel()
 	from, size, ours, err := g.Own(ctx, address)
@@ -92,7 +92,7 @@ func (g *Guard) getOwn(ctx context.Context, address string, l Limits) (f *Fetche
 	if full != nil || err != nil {
 		return nil, true, cmp.Or(full, err)
 	}
-	return &Fetched{Body: body}, true, nil
+	return &Content{Body: body}, true, nil
 }
 
 // read reads a body of an announced length, up to a byte above the limit. full is

@@ -84,7 +84,7 @@ func TestPrivateNetworksOpenTheMachine(t *testing.T) {
 	for addr, want := range map[string]bool{
 		"93.184.215.14": true, "::ffff:93.184.215.14": true, "2606:4700::1111": true, "45.33.32.156": false, "::ffff:45.33.32.156": false,
 	} {
-		if got := g.Allowed(netip.MustParseAddr(addr)); got != want {
+		if got := g.Allows(netip.MustParseAddr(addr)); got != want {
 			t.Errorf("%s: %v", addr, got)
 		}
 	}
@@ -102,7 +102,7 @@ func TestInterfacesAreReadAgain(t *testing.T) {
 		}
 		late := netip.MustParseAddr("45.33.32.156")
 		for range 100 {
-			if !g.Allowed(late) {
+			if !g.Allows(late) {
 				t.Fatal("the address of another machine is refused")
 			}
 		}
@@ -111,10 +111,10 @@ func TestInterfacesAreReadAgain(t *testing.T) {
 		}
 		own = "45.33.32.156/32"
 		time.Sleep(time.Second)
-		if g.Allowed(late) {
+		if g.Allows(late) {
 			t.Error("the new address is allowed a second later")
 		}
-		if !g.Allowed(netip.MustParseAddr("93.184.215.14")) {
+		if !g.Allows(netip.MustParseAddr("93.184.215.14")) {
 			t.Error("the address that the machine has given up is still refused")
 		}
 	})
@@ -127,7 +127,7 @@ func TestUnreadableInterfacesAllowNothing(t *testing.T) {
 	g := egress.New([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
 	g.Interfaces = func() ([]net.Addr, error) { return nil, errors.New("not permitted") }
 	for addr, want := range map[string]bool{"93.184.215.14": false, "2606:4700::1111": false, "10.0.0.1": true} {
-		if got := g.Allowed(netip.MustParseAddr(addr)); got != want {
+		if got := g.Allows(netip.MustParseAddr(addr)); got != want {
 			t.Errorf("%s: %v", addr, got)
 		}
 	}

@@ -12,7 +12,7 @@ type Scope int
 // The scopes. All up to Conversations are found below /native too.
 const (
 	Everywhere    Scope = iota
-	Keyed               // whatever wants a key of an account
+	ClientAPI           // the endpoints for the keys of accounts
 	Models              // requests with a model in the body: chat in every form, token counts, job submissions
 	Admissions          // requests that reserve money: chat in every form, job submissions, requeues
 	Limits              // requests under a rate limit: all of Admissions, and token counts
@@ -47,7 +47,7 @@ func (p Scope) String() string {
 func (p Scope) Native() bool { return p <= Conversations }
 
 // Operations returns the method and path of each operation in the contracts. It returns nil for
-// Everywhere and Keyed, since Keyed covers all of /v1 and /native.
+// Everywhere and ClientAPI, since ClientAPI covers all of /v1 and /native.
 func (p Scope) Operations() []string {
 	completions, responses, messages := "POST /v1/chat/completions", "POST /v1/responses", "POST /native/v1/messages"
 	images, edits, videos := "POST /v1/images/generations", "POST /v1/images/edits", "POST /v1/videos/generations"
@@ -83,7 +83,7 @@ func (p Scope) Has(operation string) bool {
 	switch _, path, _ := strings.Cut(operation, " "); p {
 	case Everywhere:
 		return true
-	case Keyed:
+	case ClientAPI:
 		return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/native/")
 	}
 	return slices.Contains(p.Operations(), operation)

@@ -31,17 +31,17 @@ type Error struct {
 	NoRetry bool
 	// Fields are extra top-level members of the /v1 body (`attempts`, `retry_after`).
 	Fields map[string]any
-	// Passed is set if a provider rejected the request and the client gets the provider's status
+	// Rejection is set if a provider rejected the request and the client gets the provider's status
 	// and type (interface.md, Error object).
-	Passed *Passed
+	Rejection *Rejection
 	// Cause is the internal error. Package httpapi logs Cause once, with Line.
 	Cause error
 	// Line is the last line used, or empty if the request reached no line.
 	Line string
 }
 
-// Passed holds the fields of a provider's rejection.
-type Passed struct {
+// Rejection holds the fields of a provider's rejection.
+type Rejection struct {
 	Status int    // the provider's HTTP status, 400 to 499
 	Type   string // the provider's error.type, or empty
 	// StatusName is the provider's error.status, the name of a numeric code (INVALID_ARGUMENT), or
@@ -102,8 +102,8 @@ func (e *Error) WithCause(cause error) *Error {
 // Message returns the message for people: Template with Param in place of "{param}". A provider's
 // message is returned unchanged after its Prefix.
 func (e *Error) Message() string {
-	if e.Passed != nil {
-		return e.Passed.Prefix + e.Template
+	if e.Rejection != nil {
+		return e.Rejection.Prefix + e.Template
 	}
 	return strings.ReplaceAll(e.Template, "{param}", e.Param)
 }

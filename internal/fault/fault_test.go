@@ -98,9 +98,9 @@ func TestWrite(t *testing.T) {
 			map[string]string{"Retry-After": "2"}},
 		{final, 402, `{"error":{"message":"Top up.","type":"insufficient_quota","code":"insufficient_quota","param":null}}`,
 			map[string]string{"X-Should-Retry": "false"}},
-		{&Error{Code: "context_length_exceeded", Template: "Too long.", Param: "messages", Passed: &Passed{Status: 400}}, 400,
+		{&Error{Code: "context_length_exceeded", Template: "Too long.", Param: "messages", Rejection: &Rejection{Status: 400}}, 400,
 			`{"error":{"message":"Too long.","type":"invalid_request_error","code":"context_length_exceeded","param":"messages"}}`, nil},
-		{&Error{Code: "bad_schema", Template: "Schema.", Passed: &Passed{Status: 422, Type: "vendor_error"}}, 422,
+		{&Error{Code: "bad_schema", Template: "Schema.", Rejection: &Rejection{Status: 422, Type: "vendor_error"}}, 422,
 			`{"error":{"message":"Schema.","type":"vendor_error","code":"bad_schema","param":null}}`, nil},
 		{&Error{Code: "never_heard_of", Template: "?"}, 503,
 			`{"error":{"message":"?","type":"service_unavailable","code":"never_heard_of","param":null}}`, nil},
@@ -141,7 +141,7 @@ func TestMessageNamesParam(t *testing.T) {
 			t.Error(body)
 		}
 	}
-	passed := &Error{Code: "x", Template: "Use {param}.", Param: "y", Passed: &Passed{Status: 400}}
+	passed := &Error{Code: "x", Template: "Use {param}.", Param: "y", Rejection: &Rejection{Status: 400}}
 	if got := passed.Message(); got != "Use {param}." {
 		t.Error(got)
 	}

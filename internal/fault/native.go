@@ -8,11 +8,11 @@ import (
 // NativeType returns error.type of the /native shape (interface.md, `/native` endpoints). A
 // provider's own type is passed on if it belongs to that family.
 func (e *Error) NativeType() string {
-	if e.Passed != nil {
-		if isNativeType(e.Passed.Type) {
-			return e.Passed.Type
+	if e.Rejection != nil {
+		if isNativeType(e.Rejection.Type) {
+			return e.Rejection.Type
 		}
-		return nativeTypeOf(e.Passed.Status)
+		return nativeTypeOf(e.Rejection.Status)
 	}
 	if _, busy := e.Fields["attempts"]; busy { // every line is busy
 		return "overloaded_error"

@@ -5,7 +5,7 @@ import "testing"
 func TestNativeBody(t *testing.T) {
 	t.Parallel()
 	passed := func(status int, kind string) *Error {
-		return &Error{Code: "vendor_code", Template: "No.", Param: "x", Passed: &Passed{Status: status, Type: kind}}
+		return &Error{Code: "vendor_code", Template: "No.", Param: "x", Rejection: &Rejection{Status: status, Type: kind}}
 	}
 	for _, tt := range []struct {
 		err  *Error

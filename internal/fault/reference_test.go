@@ -136,7 +136,7 @@ func shownPlaces() (all []shownPlace) {
 		endpoints := "wherever it can happen, in the operator API too"
 		if operations := p.Operations(); len(operations) > 0 {
 			endpoints = "`" + strings.Join(operations, "`, `") + "`"
-		} else if p == Keyed {
+		} else if p == ClientAPI {
 			endpoints = "all below `/v1` and `/native`"
 		}
 		all = append(all, shownPlace{p, endpoints})

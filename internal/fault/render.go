@@ -12,8 +12,8 @@ import (
 // Status returns the HTTP status of e: the provider's if it was passed on,
 // else the table's, else 503.
 func (e *Error) Status() int {
-	if e.Passed != nil {
-		return e.Passed.Status
+	if e.Rejection != nil {
+		return e.Rejection.Status
 	}
 	if row, ok := Lookup(e.Code); ok {
 		return row.Status
@@ -23,9 +23,9 @@ func (e *Error) Status() int {
 
 // Type returns error.type of the /v1 shape.
 func (e *Error) Type() string {
-	if e.Passed != nil {
-		if e.Passed.Type != "" {
-			return e.Passed.Type
+	if e.Rejection != nil {
+		if e.Rejection.Type != "" {
+			return e.Rejection.Type
 		}
 		return "invalid_request_error"
 	}
@@ -52,8 +52,8 @@ func (e *Error) Object() []byte {
 	if e.Param != "" {
 		b.Param = &e.Param
 	}
-	if e.Passed != nil {
-		b.Status = e.Passed.StatusName
+	if e.Rejection != nil {
+		b.Status = e.Rejection.StatusName
 	}
 	out, _ := encode(b) // strings only: cannot fail
 	return out

@@ -72,7 +72,7 @@ var table = []TableRow{
 		"Add credit, raise the budget or limit of the key, or ask for less: a lower `max_tokens`, fewer or smaller images, a " +
 			"shorter clip. `message` says which of them is short. A daily budget starts again at 00:00 UTC. Running requests hold " +
 			"money too: when they end, there may be enough."},
-	{PermissionDenied, 403, "permission_error", "permission_error", Keyed, RetryNever,
+	{PermissionDenied, 403, "permission_error", "permission_error", ClientAPI, RetryNever,
 		"the key does not allow the model or the caller's address",
 		"Use a model that the key allows (`param` is `model`), or call from an address that the key allows. The operator can change " +
 			"both lists."},

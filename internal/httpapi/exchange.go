@@ -38,10 +38,10 @@ func (x *Exchange) PathID() string { return x.Request.PathValue("id") }
 // Endpoint is the path of the request's route, with {id}, or "unknown" without a route.
 func (x *Exchange) Endpoint() string { return x.endpoint }
 
-// Detached returns a context for work before an answer, bounded by limit. It outlives the client:
+// DetachedContext returns a context for work before an answer, bounded by limit. It outlives the client:
 // a client that has closed its own side may still read, and a client that is gone is no failure of
 // ours.
-func (x *Exchange) Detached(limit time.Duration) (context.Context, context.CancelFunc) {
+func (x *Exchange) DetachedContext(limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(x.Request.Context()), limit)
 }
 

@@ -72,7 +72,7 @@ func (s *server) finish(x *Exchange) {
 	if panicked != nil {
 		x.Span.Cut()
 	}
-	x.Span.Answered(x.endpoint, x.status)
+	x.Span.EndRequest(x.endpoint, x.status)
 	if panicked != nil {
 		panic(panicked)
 	}

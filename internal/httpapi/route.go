@@ -128,7 +128,7 @@ func (m methods) at(path string) muxHandler {
 		}
 		if handle == nil {
 			x.Header().Set("Allow", allow)
-			return fault.New(fault.MethodNotAllowed, "This endpoint does not accept %s. Use %s.", fault.Shown(x.Request.Method), allow)
+			return fault.New(fault.MethodNotAllowed, "This endpoint does not accept %s. Use %s.", fault.Excerpt(x.Request.Method), allow)
 		}
 		x.endpoint = endpoint
 		return handle(x)
@@ -148,5 +148,5 @@ func (m methods) allowed() string {
 // notFound returns the default error for a path without a route.
 func notFound(r *http.Request) error {
 	return fault.New(fault.NotFound,
-		"There is no endpoint at %s. Check the path and the base address of your client.", fault.Shown(r.URL.Path))
+		"There is no endpoint at %s. Check the path and the base address of your client.", fault.Excerpt(r.URL.Path))
 }

@@ -12,14 +12,14 @@ import (
 // then the catalog. It never changes a file that exists, because an operator may have
 // edited the file. Each file is written atomically, so WriteFiles may be repeated after
 // an interruption. A dry run writes nothing.
-func (p *Contents) WriteFiles(catalog string, dryRun bool) ([]Written, error) {
-	var files []Written
+func (p *Contents) WriteFiles(catalog string, dryRun bool) ([]OutputFile, error) {
+	var files []OutputFile
 	write := func(path string, content []byte) error {
 		kept, err := writeNew(path, content, dryRun)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
-		files = append(files, Written{Path: path, Kept: kept})
+		files = append(files, OutputFile{Path: path, Kept: kept})
 		return nil
 	}
 	for _, s := range p.Secrets {

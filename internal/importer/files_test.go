@@ -11,7 +11,7 @@ func TestFiles(t *testing.T) {
 	folder := t.TempDir()
 	secrets, catalog := filepath.Join(folder, "new", "secrets"), filepath.Join(folder, "new", "imported.yaml")
 	c := read(t, OneAPI, oldOneAPI(t), func(o *Options) { o.Secrets = secrets })
-	write := func(dry bool) []Written {
+	write := func(dry bool) []OutputFile {
 		t.Helper()
 		files, err := c.WriteFiles(catalog, dry)
 		if err != nil {

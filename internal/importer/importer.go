@@ -125,11 +125,11 @@ func Read(ctx context.Context, o Options) (*Contents, error) {
 }
 
 // count returns the counter with the name what, and creates it if necessary.
-func (n *notes) count(what string) *Counted {
-	i := slices.IndexFunc(n.Counts, func(c *Counted) bool { return c.What == what })
+func (n *notes) count(what string) *KindCount {
+	i := slices.IndexFunc(n.Counts, func(c *KindCount) bool { return c.What == what })
 	if i < 0 {
 		i = len(n.Counts)
-		n.Counts = append(n.Counts, &Counted{What: what})
+		n.Counts = append(n.Counts, &KindCount{What: what})
 	}
 	return n.Counts[i]
 }

@@ -103,8 +103,8 @@ func write(t *testing.T, db *store.DB, c *Contents, dry bool) *ImportReport {
 }
 
 // counted returns the counts of a kind.
-func counted(c *ImportReport, what string) Counted {
-	i := slices.IndexFunc(c.Counts, func(n *Counted) bool { return n.What == what })
+func counted(c *ImportReport, what string) KindCount {
+	i := slices.IndexFunc(c.Counts, func(n *KindCount) bool { return n.What == what })
 	return *c.Counts[i]
 }
 

@@ -12,14 +12,14 @@ type ImportReport struct {
 	Program Program      `json:"program"`
 	Name    string       `json:"name"`
 	DryRun  bool         `json:"dry_run"`
-	Counts  []*Counted   `json:"counts"`
+	Counts  []*KindCount `json:"counts"`
 	Credit  money.Amount `json:"credit_usd"` // sum of the opening balances of new accounts
-	Files   []Written    `json:"files"`
+	Files   []OutputFile `json:"files"`
 	Remarks []Remark     `json:"remarks"`
 }
 
-// Counted counts the entries of one kind: Found = Made + There + Left.
-type Counted struct {
+// KindCount counts the entries of one kind: Found = Made + There + Left.
+type KindCount struct {
 	What  string `json:"what"`
 	Found int    `json:"found"` // in the source
 	Made  int    `json:"made"`
@@ -27,8 +27,8 @@ type Counted struct {
 	Left  int    `json:"left"`  // not imported; a remark gives the reason
 }
 
-// Written is a file of an import.
-type Written struct {
+// OutputFile is a file of an import.
+type OutputFile struct {
 	Path string `json:"path"`
 	Kept bool   `json:"kept"` // the file existed before and was not changed
 }
@@ -44,7 +44,7 @@ type Remark struct {
 
 // notes collects the counts and remarks of a plan.
 type notes struct {
-	Counts  []*Counted
+	Counts  []*KindCount
 	Remarks []Remark
 }
 

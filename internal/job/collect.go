@@ -291,7 +291,7 @@ func (w *worker) fail(ctx context.Context, failure *upstream.JobFailure) error {
 	j := w.jobs
 	failure.Conceal(jobcall.Task{Prompt: w.rec.Prompt, Params: json.RawMessage(w.rec.Params)}.Texts())
 	if w.attempt != nil {
-		w.attempt.JobFailed(failure)
+		w.attempt.RecordJobFailure(failure)
 		w.span.Status(failure.Status)
 		w.span.Fail(string(failure.Code))
 		w.attempt.End()

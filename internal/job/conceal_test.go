@@ -29,9 +29,11 @@ func TestCausesDoNotRepeatPrompts(t *testing.T) {
 				h, n := twoLineCluster(t, url, g, g)
 				body, _ := json.Marshal(map[string]any{"error": map[string]string{"type": "bad", "code": "some_code", "message": leak}})
 				for name, f := range map[string]func() *upstream.JobFailure{
-					"refused": func() *upstream.JobFailure { return upstream.Refused("image", 400, "application/json", body, nil) },
-					"ended":   func() *upstream.JobFailure { return upstream.Ended("image", "some_code", leak) },
-					"stopped": func() *upstream.JobFailure { return upstream.Moderated("image", leak, false) },
+					"refused": func() *upstream.JobFailure {
+						return upstream.SubmitFailure("image", 400, "application/json", body, nil)
+					},
+					"ended":   func() *upstream.JobFailure { return upstream.TaskFailure("image", "some_code", leak) },
+					"stopped": func() *upstream.JobFailure { return upstream.ModerationFailure("image", leak, false) },
 				} {
 					fails = f
 					s := h.submission(n, "easel-1", 1)

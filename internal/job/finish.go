@@ -110,7 +110,7 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 	status, code, cost := row.StatusSucceeded, "", e.cost
 	if e.fail != nil {
 		status, code, cost = row.StatusFailed, string(e.fail.Code), 0
-		e.body = e.rec.Failed(*e.fail)
+		e.body = e.rec.FailedBody(*e.fail)
 		if e.fail.Operator {
 			trace.Step(row.StepCancelled, nowMS, "")
 		}
@@ -119,7 +119,7 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 		for i, f := range e.files {
 			links[i] = e.jobs.opts.Media.Link(f)
 		}
-		e.body = e.rec.Succeeded(links)
+		e.body = e.rec.SucceededBody(links)
 		e.publication = media.Publish(q, e.rec.ID, e.files, nowMS)
 	}
 	trace.Step(status, nowMS, p.Line)

@@ -26,7 +26,7 @@ func TestUserJobs(t *testing.T) {
 		done := h.submit(n, h.submission(n, "easel-1", 1))
 		foreign := other.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
-		first.submit = failSubmit(0, upstream.Moderated("video", "no", false))
+		first.submit = failSubmit(0, upstream.ModerationFailure("video", "no", false))
 		failed := h.start(n, "reel-1", 1)
 		n.jobs.running.Wait()
 		first.submit = failSubmit(0, upstream.Unsuitable("image", "no"))

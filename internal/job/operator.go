@@ -93,7 +93,7 @@ func viewOf(r *row.Job, t row.Trace) View {
 // bodyWithoutPosition returns the public body of a job that has not ended.
 func bodyWithoutPosition(r *row.Job, p *row.Run) []byte {
 	if p.StartedMS > 0 {
-		return r.Processing()
+		return r.ProcessingBody()
 	}
 	return row.Render(r.Base(row.StatusQueued))
 }

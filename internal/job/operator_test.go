@@ -40,7 +40,7 @@ func TestList(t *testing.T) {
 		other := h.withAccount(h.open(money.USD))
 		done := h.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
-		first.submit = failSubmit(0, upstream.Moderated("video", "no", false))
+		first.submit = failSubmit(0, upstream.ModerationFailure("video", "no", false))
 		failed := other.start(n, "reel-1", 1)
 		n.jobs.running.Wait()
 		first.submit = failSubmit(0, upstream.Unsuitable("image", "no"))

@@ -265,7 +265,7 @@ func TestStartLimitDuringOutage(t *testing.T) {
 func TestUnreadableReferences(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func(err error) error{
-		"as adapters report it":      func(err error) error { return upstream.Unread(err) },
+		"as adapters report it":      func(err error) error { return upstream.UnreadableFile(err) },
 		"as a lost answer":           func(err error) error { return upstream.LostAnswer(context.Background(), err) },
 		"without blame for the line": func(err error) error { return upstream.AsJobFailure(err) },
 	} {

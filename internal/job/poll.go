@@ -42,7 +42,7 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 	}
 	r.ID = id
 	if started.Int64 > 0 {
-		return r.Processing(), nil
+		return r.ProcessingBody(), nil
 	}
 	return j.queuedBody(ctx, &r, state.Int64, turn.Int64)
 }
@@ -50,13 +50,13 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 // queuedBody returns the body of a job that has not started.
 func (j *Jobs) queuedBody(ctx context.Context, r *row.Job, state, turn int64) ([]byte, error) {
 	if state != row.StateQueued { // it is being submitted to a line
-		return r.Queued(0, 1), nil
+		return r.QueuedBody(0, 1), nil
 	}
 	position, eta, err := j.queues.position(ctx, r, turn)
 	if err != nil {
 		return nil, fault.TryAgain(fmt.Errorf("read a queue: %w", err))
 	}
-	return r.Queued(position, eta), nil
+	return r.QueuedBody(position, eta), nil
 }
 
 func notFound(id string) error {

@@ -201,7 +201,7 @@ func TestReturnedJobIsNext(t *testing.T) {
 		m := &generator{blocks: true, before: gate("submit", release)}
 		m.submit = func(n int, w jobcall.Task) (*jobcall.TaskStatus, error) {
 			if _, err := order.submit(n, w); n == 1 || err != nil {
-				return nil, upstream.Refused(upstream.KindImage, 429, "", nil, nil)
+				return nil, upstream.SubmitFailure(upstream.KindImage, 429, "", nil, nil)
 			}
 			return nil, nil
 		}

@@ -199,7 +199,7 @@ func paceTx(tx *store.Tx, r *row.Job) (time.Duration, error) {
 func (j *Jobs) AddPositions(ctx context.Context, list []gallery.UserJob) error {
 	for i := range list {
 		e := &list[i]
-		turn, waits := e.Queued()
+		turn, waits := e.QueueTurn()
 		if !waits {
 			continue
 		}

@@ -245,7 +245,7 @@ func TestStartLimit(t *testing.T) {
 		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.TaskStatus, error) {
 			return &jobcall.TaskStatus{Ticket: "t"}, nil
 		}, poll: func(int, string) (*jobcall.TaskStatus, error) {
-			return nil, upstream.Ended(upstream.KindImage, "", "the queue is full: too many requests")
+			return nil, upstream.TaskFailure(upstream.KindImage, "", "the queue is full: too many requests")
 		}}
 		h, n := oneLineCluster(t, url, m)
 		n.jobs.opts.StartLimit = time.Minute

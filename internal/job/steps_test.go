@@ -91,46 +91,49 @@ func TestSteps(t *testing.T) {
 		cost          money.Amount
 		submissions   [2]int
 	}{
-		{name: "moderated prompt", kind: image, first: &generator{submit: failSubmit(0, upstream.Moderated(image, "unsafe", false))},
+		{name: "moderated prompt", kind: image, first: &generator{submit: failSubmit(0, upstream.ModerationFailure(image, "unsafe", false))},
 			code: fault.ModerationBlocked, submissions: [2]int{1, 0}},
-		{name: "content policy", kind: image, first: &generator{submit: failSubmit(0, upstream.Ended(image, "content_policy_violation", "no"))},
+		{name: "content policy", kind: image, first: &generator{submit: failSubmit(0, upstream.TaskFailure(image, "content_policy_violation",
+			"no"))},
 			code: fault.ContentPolicyViolation, submissions: [2]int{1, 0}},
 		{name: "moderated sound", kind: video,
-			first:  &generator{poll: failPoll(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
-			second: &generator{poll: failPoll(upstream.Ended(video, "OutputAudioSensitiveContentDetected", "the sound"))},
+			first:  &generator{poll: failPoll(upstream.TaskFailure(video, "OutputAudioSensitiveContentDetected", "the sound"))},
+			second: &generator{poll: failPoll(upstream.TaskFailure(video, "OutputAudioSensitiveContentDetected", "the sound"))},
 			code:   fault.ContentPolicy, param: "audio", submissions: [2]int{2, 0}},
 		{name: "moderated clip, once", kind: video, first: &generator{poll: func(n int, ticket string) (*jobcall.TaskStatus, error) {
 			if n == 1 {
-				return nil, upstream.Moderated(video, "nudity", true)
+				return nil, upstream.ModerationFailure(video, "nudity", true)
 			}
 			return nil, nil
 		}}, data: 1, cost: 50 * cent, submissions: [2]int{2, 0}},
-		{name: "render failed", kind: video, first: &generator{poll: failPoll(upstream.Ended(video, "", ""))},
-			second: &generator{poll: failPoll(upstream.Ended(video, "InternalServiceError", ""))}, code: fault.RenderFailed,
+		{name: "render failed", kind: video, first: &generator{poll: failPoll(upstream.TaskFailure(video, "", ""))},
+			second: &generator{poll: failPoll(upstream.TaskFailure(video, "InternalServiceError", ""))}, code: fault.RenderFailed,
 			submissions: [2]int{1, 1}},
 		{name: "done without a clip", kind: video, first: &generator{poll: empty}, second: &generator{poll: empty}, code: fault.RenderFailed,
 			submissions: [2]int{2, 2}},
 		{name: "done without an image", kind: image, first: &generator{poll: empty}, second: &generator{poll: empty}, code: fault.UpstreamError,
 			submissions: [2]int{2, 2}},
-		{name: "invalid material", kind: video, first: &generator{poll: failPoll(upstream.Ended(video, "file_download_error", "404"))},
-			second: &generator{poll: failPoll(upstream.Ended(video, "", ""))}, code: fault.InvalidMaterial, submissions: [2]int{1, 1}},
-		{name: "render timeout", kind: video, first: &generator{poll: failPoll(upstream.Expired(video, "expired"))},
-			second: &generator{poll: failPoll(upstream.Expired(video, "expired"))}, code: fault.RenderTimeout, submissions: [2]int{1, 1}},
-		{name: "vanished", kind: video, first: &generator{poll: failPoll(upstream.Vanished(video, "404"))},
-			second: &generator{poll: failPoll(upstream.Vanished(video, "404"))}, code: fault.UpstreamUnstable, submissions: [2]int{1, 1}},
+		{name: "invalid material", kind: video, first: &generator{poll: failPoll(upstream.TaskFailure(video, "file_download_error", "404"))},
+			second: &generator{poll: failPoll(upstream.TaskFailure(video, "", ""))}, code: fault.InvalidMaterial, submissions: [2]int{1, 1}},
+		{name: "render timeout", kind: video, first: &generator{poll: failPoll(upstream.ExpiredTask(video, "expired"))},
+			second: &generator{poll: failPoll(upstream.ExpiredTask(video, "expired"))}, code: fault.RenderTimeout, submissions: [2]int{1, 1}},
+		{name: "vanished", kind: video, first: &generator{poll: failPoll(upstream.UnknownTask(video, "404"))},
+			second: &generator{poll: failPoll(upstream.UnknownTask(video, "404"))}, code: fault.UpstreamUnstable, submissions: [2]int{1, 1}},
 		{name: "not suitable", kind: video, first: &generator{submit: failSubmit(0, upstream.Unsuitable(video, "no clips of 5 s"))},
 			second: &generator{submit: failSubmit(0, upstream.Unsuitable(video, "no 720p"))}, code: fault.InvalidRequest,
 			submissions: [2]int{1, 1}},
-		{name: "no line can", kind: image, first: &generator{submit: failSubmit(0, upstream.Refused(image, 500, "", nil, nil))},
-			second: &generator{submit: failSubmit(0, upstream.Refused(image, 401, "", nil, nil))}, code: fault.UpstreamError,
+		{name: "no line can", kind: image, first: &generator{submit: failSubmit(0, upstream.SubmitFailure(image, 500, "", nil, nil))},
+			second: &generator{submit: failSubmit(0, upstream.SubmitFailure(image, 401, "", nil, nil))}, code: fault.UpstreamError,
 			submissions: [2]int{1, 1}},
-		{name: "the second line can", kind: image, count: 2, first: &generator{submit: failSubmit(0, upstream.Refused(image, 500, "", nil, nil))},
+		{name: "the second line can", kind: image, count: 2, first: &generator{submit: failSubmit(0, upstream.SubmitFailure(image, 500, "", nil,
+			nil))},
 			data: 2, cost: 6 * cent, submissions: [2]int{1, 1}},
-		{name: "the second line can, after a render", kind: video, first: &generator{poll: failPoll(upstream.Ended(video, "", ""))}, data: 1,
+		{name: "the second line can, after a render", kind: video, first: &generator{poll: failPoll(upstream.TaskFailure(video, "", ""))},
+			data: 1,
 			cost: 50 * cent, submissions: [2]int{1, 1}},
 		{name: "busy once", kind: image, first: &generator{submit: failSubmit(1, failure(fault.UpstreamError, upstream.NextLater))}, data: 1,
 			cost: 3 * cent, submissions: [2]int{2, 0}},
-		{name: "at a second try", kind: image, first: &generator{submit: failSubmit(1, upstream.Nothing(image, "no_image"))}, data: 1,
+		{name: "at a second try", kind: image, first: &generator{submit: failSubmit(1, upstream.EmptyResult(image, "no_image"))}, data: 1,
 			cost: 3 * cent, submissions: [2]int{2, 0}},
 		{name: "fewer images", kind: image, count: 4, first: &generator{poll: few(3)}, data: 3, cost: 9 * cent,
 			submissions: [2]int{1, 0}},
@@ -149,7 +152,7 @@ func TestSteps(t *testing.T) {
 		{name: "a ticket that cannot be kept", kind: image, first: &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
 			return &jobcall.TaskStatus{Ticket: "a\x00b"}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "odd words", kind: image, first: &generator{submit: failSubmit(0, upstream.Ended(image, "", "odd \\u0000 \x00 \xff words"))},
+		{name: "odd words", kind: image, first: &generator{submit: failSubmit(0, upstream.TaskFailure(image, "", "odd \\u0000 \x00 \xff words"))},
 			data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
 		{name: "polls fail for a while", kind: video, first: &generator{poll: func(n int, _ string) (*jobcall.TaskStatus, error) {
 			if n < 4 {
@@ -286,7 +289,7 @@ func TestTrace(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		h := newCluster(t, url, map[string]chatcall.Adapter{
-			"first": &generator{submit: failSubmit(0, upstream.Refused("image", 500, "", nil, nil))}, "second": &generator{},
+			"first": &generator{submit: failSubmit(0, upstream.SubmitFailure("image", 500, "", nil, nil))}, "second": &generator{},
 		})
 		n := h.idleNode()
 		id := h.submit(n, h.submission(n, "easel-1", 1))

@@ -82,7 +82,7 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	}
 	j.metrics.submitted(a.rec.Kind)
 	j.wakeUp()
-	return a.rec.Submitted(), nil
+	return a.rec.SubmittedBody(), nil
 }
 
 // abandon records a submission whose client disconnected while it waited for another request with
@@ -192,7 +192,7 @@ func (r onceRow) match(fingerprint string) (duplicateJob, error) {
 			"This Idempotency-Key was used for another request. Use a new key for a new request, and the same key only to repeat one.")
 	}
 	first := row.Job{ID: r.id, Kind: r.kind, Model: r.model}
-	return duplicateJob{first.Submitted()}, nil
+	return duplicateJob{first.SubmittedBody()}, nil
 }
 
 // duplicateJob ends an admission whose job exists.
@@ -252,7 +252,7 @@ func (a *admission) Read(q *store.Batch) {
 // Decide implements ledger.AdmissionHook.
 func (a *admission) Decide(nowMS int64) error {
 	if a.exists {
-		return duplicateJob{a.rec.Submitted()}
+		return duplicateJob{a.rec.SubmittedBody()}
 	}
 	if a.byKey != nil && !a.byKey.expired(a.jobs.oldest(nowMS)) {
 		duplicate, err := a.byKey.match(a.fingerprint)

@@ -151,7 +151,7 @@ func (w *worker) runSteps() error {
 // taskOf returns a job as its line's adapter gets it.
 func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
 	w := jobcall.Task{
-		Kind: r.Kind, Model: on.ProviderModel, Set: on.Line.Fixed(), Omit: on.Line.Omits(), Prompt: r.Prompt,
+		Kind: r.Kind, Model: on.ProviderModel, Set: on.Line.FixedFields(), Omit: on.Line.Omits(), Prompt: r.Prompt,
 		Count: int(r.Plan.Count), Tier: r.Plan.Tier, Larger: r.Plan.Larger, Ratio: r.Plan.Ratio,
 		Width: r.Plan.Width, Height: r.Plan.Height, Exact: r.Plan.Exact, Seconds: r.Plan.Seconds,
 		Key:       fmt.Sprintf("%s-%d", r.ID, p.Trace.KeyNumber(p.Number)),
@@ -239,22 +239,22 @@ func (w *worker) send() error {
 			return w.timeoutFailure()
 		}
 		if cause := references.err(); cause != nil {
-			return upstream.Unread(cause)
+			return upstream.UnreadableFile(cause)
 		}
 		return failure
 	}
 	w.run.Trace.SetKeyMark(answer.KeyMark)
 	switch {
 	case answer.Done && len(answer.Results) == 0:
-		return upstream.Nothing(w.rec.Kind, "an answer without a result")
+		return upstream.EmptyResult(w.rec.Kind, "an answer without a result")
 	case answer.Done:
-		w.attempt.Succeeded()
+		w.attempt.RecordSuccess()
 		return w.writeRendered(w.life.grace, answer)
 	case answer.Ticket == "" || len(answer.Ticket) > maxTicket || !utf8.ValidString(answer.Ticket) || strings.ContainsRune(answer.Ticket, 0):
 		return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")),
 			fault.UpstreamError, upstream.NextLine)
 	}
-	w.attempt.Succeeded()
+	w.attempt.RecordSuccess()
 	return w.writeTicket(w.life.grace, answer.Ticket)
 }
 
@@ -312,7 +312,7 @@ func (w *worker) watch() error {
 		case err == nil && answer.Done && len(answer.Results) > 0:
 			return w.writeRendered(w.life.grace, answer)
 		case err == nil && answer.Done:
-			return upstream.Nothing(w.rec.Kind, "done without a result")
+			return upstream.EmptyResult(w.rec.Kind, "done without a result")
 		case err == nil:
 			unansweredSince, pause = time.Time{}, answer.Wait
 		case !errors.As(err, &failure):
@@ -326,7 +326,7 @@ func (w *worker) watch() error {
 			}
 			pause = max(failure.RetryAfter, unansweredFactor*j.pollPause)
 			if now.Sub(unansweredSince) > maxUnanswered {
-				return upstream.Vanished(w.rec.Kind, "polls were not answered: "+failure.Failure.Error())
+				return upstream.UnknownTask(w.rec.Kind, "polls were not answered: "+failure.Failure.Error())
 			}
 		}
 		if j.opts.Now().After(time.UnixMilli(w.run.SubmittedMS).Add(w.timeout())) {

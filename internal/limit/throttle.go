@@ -25,8 +25,8 @@ type Allowance struct {
 	Burst   int     // attempts at once
 	Rate    float64 // further attempts per second
 	Waiting int     // maximum number of delayed callers, from all addresses
-	// Delayed is called for each attempt above the allowance.
-	Delayed func()
+	// OnDelay is called for each attempt above the allowance.
+	OnDelay func()
 	Now     func() time.Time
 	// Sleep waits for d or for the end of ctx.
 	Sleep func(ctx context.Context, d time.Duration)
@@ -41,8 +41,8 @@ type Throttle struct {
 
 // NewThrottle returns a throttle without a history.
 func NewThrottle(a Allowance) *Throttle {
-	if a.Delayed == nil {
-		a.Delayed = func() {}
+	if a.OnDelay == nil {
+		a.OnDelay = func() {}
 	}
 	if a.Sleep == nil {
 		a.Sleep = func(ctx context.Context, d time.Duration) { loop.Sleep(ctx, d) }
@@ -60,7 +60,7 @@ func (t *Throttle) Wait(ctx context.Context, from netip.Addr) bool {
 	if delay == 0 {
 		return true
 	}
-	t.allowance.Delayed()
+	t.allowance.OnDelay()
 	defer t.waiting.Add(-1)
 	if t.waiting.Add(1) > int64(t.allowance.Waiting) {
 		return false

@@ -26,7 +26,7 @@ func TestDelaysGrow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		delayed := 0
-		throttle := NewThrottle(Allowance{Burst: 20, Rate: 0.1, Waiting: 1, Delayed: func() { delayed++ }})
+		throttle := NewThrottle(Allowance{Burst: 20, Rate: 0.1, Waiting: 1, OnDelay: func() { delayed++ }})
 		for i := range 20 {
 			if d, ok := took(throttle, alice); d != 0 || !ok {
 				t.Fatalf("attempt %d of the allowance waits %s, %v", i+1, d, ok)

@@ -96,34 +96,34 @@ func (a *Attempt) releasePlace() {
 	}
 }
 
-// Succeeded records that the answer began, or that the line accepted the job.
-func (a *Attempt) Succeeded() { a.succeeded(a.lines.now()) }
+// RecordSuccess records that the answer began, or that the line accepted the job.
+func (a *Attempt) RecordSuccess() { a.recordSuccess(a.lines.now()) }
 
-func (a *Attempt) succeeded(now time.Time) {
+func (a *Attempt) recordSuccess(now time.Time) {
 	s, took := a.entry.stats, now.Sub(a.begun)
-	n, changes := s.Answered(now, a.origin, took)
+	n, changes := s.RecordAnswer(now, a.origin, took)
 	a.number, a.good = n, true
-	a.selector.answered()
+	a.selector.recordAnswer()
 	if a.origin.Job { // a job runs for minutes: its acceptance decides about the half-open line
 		a.releasePlace()
 	}
-	s.metrics.answered(took)
+	s.metrics.countAnswer(took)
 	a.lines.publish(a.entry, changes)
 }
 
-// Failed records that the attempt failed. It removes the line's credentials from f, and a
+// RecordFailure records that the attempt failed. It removes the line's credentials from f, and a
 // provider's message that may repeat the request.
-func (a *Attempt) Failed(f *upstream.Failure) { a.failed(a.lines.now(), f) }
+func (a *Attempt) RecordFailure(f *upstream.Failure) { a.recordFailure(a.lines.now(), f) }
 
-func (a *Attempt) failed(now time.Time, f *upstream.Failure) {
+func (a *Attempt) recordFailure(now time.Time, f *upstream.Failure) {
 	a.entry.redact(f)
 	f.Conceal(a.sent)
-	a.nextKey = a.selector.failed(f)
-	a.entry.stats.metrics.failed(f)
+	a.nextKey = a.selector.recordFailure(f)
+	a.entry.stats.metrics.countFailure(f)
 	if a.origin.Job {
 		f = unprobedJob(f)
 	}
-	a.reportChanges(a.entry.stats.Failed(now, a.origin, f))
+	a.reportChanges(a.entry.stats.RecordFailure(now, a.origin, f))
 }
 
 // reportChanges reports the changes after a failure and wakes the prober for a new doubt.
@@ -147,23 +147,25 @@ func unprobedJob(f *upstream.Failure) *upstream.Failure {
 	return &out
 }
 
-// JobFailed records a failed job attempt and removes the line's credentials from t.
-func (a *Attempt) JobFailed(t *upstream.JobFailure) { a.Failed(t.Redact(a.entry.secrets()...).Failure) }
+// RecordJobFailure records a failed job attempt and removes the line's credentials from t.
+func (a *Attempt) RecordJobFailure(t *upstream.JobFailure) {
+	a.RecordFailure(t.Redact(a.entry.secrets()...).Failure)
+}
 
-// Broke records that an answer broke off, so that the attempt no longer counts as good. Calls after
+// RecordBreak records that an answer broke off, so that the attempt no longer counts as good. Calls after
 // the first do nothing. A disconnected client is not a failure of the line: its health effect is
-// HealthNone. Broke removes the line's credentials from f, so call it before f is shown.
-func (a *Attempt) Broke(f *upstream.Failure) {
+// HealthNone. RecordBreak removes the line's credentials from f, so call it before f is shown.
+func (a *Attempt) RecordBreak(f *upstream.Failure) {
 	a.entry.redact(f)
 	f.Conceal(a.sent)
 	if f.Health == upstream.HealthNone || !a.good || a.broken.Swap(true) {
 		return
 	}
-	a.selector.failed(f)
+	a.selector.recordFailure(f)
 	s := a.entry.stats
-	s.metrics.broke(f)
+	s.metrics.countBreak(f)
 	now := a.lines.now()
-	a.reportChanges(s.Broke(now, a.origin, a.number, f))
+	a.reportChanges(s.RecordBreak(now, a.origin, a.number, f))
 }
 
 // RecordSettlement adds the settlement of an answered request to the model's margin.

@@ -66,7 +66,7 @@ func TestWhoseJobsALineTakes(t *testing.T) {
 			attempts[i] = begin("hostile")
 		}
 		for _, a := range attempts {
-			a.Failed(down())
+			a.RecordFailure(down())
 			a.End()
 		}
 		if state := l.Statuses()[0].State; state != "in_service" { // until a probe has met it
@@ -78,7 +78,7 @@ func TestWhoseJobsALineTakes(t *testing.T) {
 	takes(true, "good", "other")
 	long := begin("good")
 	takes(false, "hostile", "other") // during the deciding attempt
-	long.Succeeded()
+	long.RecordSuccess()
 	takes(true, "hostile", "good", "other")
 	now = now.Add(2 * time.Minute)
 	spoil()

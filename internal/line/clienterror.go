@@ -23,7 +23,7 @@ func clientError(failures []*upstream.Failure) *fault.Error {
 		return last.Fault()
 	}
 	for _, f := range failures {
-		if f.Passed != nil {
+		if f.Rejection != nil {
 			return f.Fault()
 		}
 	}

@@ -39,7 +39,7 @@ func (l *Lines) Count(
 		if f == nil {
 			return n, true, nil
 		}
-		if f.Passed != nil && !f.Elsewhere && form == r.Form {
+		if f.Rejection != nil && !f.Elsewhere && form == r.Form {
 			c.entry.redact(f)
 			return 0, false, f.Fault()
 		}
@@ -56,13 +56,13 @@ func (t *keySelector) count(ctx context.Context, ask chatcall.Call) (int64, *ups
 		}
 		n, err := counter.CountTokens(ctx, ask)
 		if err == nil {
-			t.answered()
+			t.recordAnswer()
 			return n, nil
 		}
 		f := &upstream.Failure{}
 		known := errors.As(err, &f)
 		f.Conceal(ask.Body)
-		if !known || !t.failed(f) {
+		if !known || !t.recordFailure(f) {
 			return 0, f
 		}
 	}

@@ -246,8 +246,8 @@ func (l *Lines) adopt(entry *routingEntry, part blockedPart, r row, before agree
 		"state", r.State, "cause", r.Cause)
 }
 
-// resumed records that the operator has resumed a line. The caller must hold s.mu.
-func (s *findings) resumed(line string) {
+// resumeLine records that the operator has resumed a line. The caller must hold s.mu.
+func (s *findings) resumeLine(line string) {
 	for t, parts := range s.agreements {
 		if t.line != line {
 			continue

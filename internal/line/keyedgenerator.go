@@ -47,12 +47,12 @@ func (g keyedGenerator) each(w jobcall.Task, call func(with jobcall.Generator, m
 		}
 		err := call(with, selector.key.mark)
 		if err == nil {
-			selector.answered()
+			selector.recordAnswer()
 			return nil
 		}
 		f := upstream.AsJobFailure(err)
 		f.Conceal(w.Texts())
-		if f.Lost || !selector.failed(f.Failure) {
+		if f.Lost || !selector.recordFailure(f.Failure) {
 			return f
 		}
 	}

@@ -77,10 +77,10 @@ func (t *keySelector) used(k *lineKey) bool {
 	return slices.ContainsFunc(t.refused, func(r refusedKey) bool { return r.key.mark == k.mark })
 }
 
-// failed records a failure of the call. It returns true if only the key is at fault and the call
+// recordFailure records a failure of the call. It returns true if only the key is at fault and the call
 // must be repeated with the next key; f then does not count against the line. Without a next key, f
 // is proven only if all keys are known to be refused. failed removes the line's credentials from f.
-func (t *keySelector) failed(f *upstream.Failure) (moved bool) {
+func (t *keySelector) recordFailure(f *upstream.Failure) (moved bool) {
 	if t.entry == nil || f.Health != upstream.HealthCredential {
 		return false
 	}
@@ -102,9 +102,9 @@ func (t *keySelector) failed(f *upstream.Failure) (moved bool) {
 	return false
 }
 
-// answered records that the call was answered: its content did not cause the earlier refusals of
+// recordAnswer records that the call was answered: its content did not cause the earlier refusals of
 // keys.
-func (t *keySelector) answered() {
+func (t *keySelector) recordAnswer() {
 	if t.entry == nil {
 		return
 	}

@@ -199,7 +199,7 @@ func TestShortOfTime(t *testing.T) {
 				ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 				defer cancel()
 				<-ctx.Done()
-				return upstream.Interrupted(ctx, ctx.Err())
+				return upstream.ConnectionFailure(ctx, ctx.Err())
 			})
 			cancel()
 			if got := fault.Of(err).Code; got != fault.UpstreamTimeout {
@@ -308,10 +308,10 @@ func TestStates(t *testing.T) {
 		}
 		// A broken answer no longer counts as a success, and counts as a failure once.
 		broken := upstream.Fail(fault.UpstreamConnectionError, errors.New("cut"))
-		ons[0].Broke(upstream.Fail(fault.ClientClosed, nil))
-		ons[0].Broke(broken)
-		ons[0].Broke(broken)
-		ons[1].Broke(broken) // had failed already
+		ons[0].RecordBreak(upstream.Fail(fault.ClientClosed, nil))
+		ons[0].RecordBreak(broken)
+		ons[0].RecordBreak(broken)
+		ons[1].RecordBreak(broken) // had failed already
 		if got := a(); got.Attempts != 3 || *got.SuccessRate != 0.5/3 {
 			t.Errorf("after a break: %+v, rate %v", got, *got.SuccessRate)
 		}
@@ -368,7 +368,7 @@ func TestCredentialIsRedacted(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := failure()
-	on.Broke(f)
+	on.RecordBreak(f)
 	if text := f.Error() + f.FaultInStream().Message(); strings.Contains(text, key) {
 		t.Errorf("%s", text)
 	}
@@ -395,8 +395,8 @@ func TestTokensAreRedacted(t *testing.T) {
 	}
 	if _, err := l.Try(t.Context(), request(s), func(_ context.Context, on *line.Attempt) error {
 		f, job := failure(), &upstream.JobFailure{Failure: failure(), Message: token}
-		on.Broke(f)
-		on.JobFailed(job)
+		on.RecordBreak(f)
+		on.RecordJobFailure(job)
 		if text := f.Error() + job.Error() + job.Message; strings.Contains(text, token) {
 			t.Errorf("%s", text)
 		}
@@ -471,7 +471,7 @@ func TestRecentIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first.Broke(upstream.Fail(fault.UpstreamConnectionError, nil))
+	first.RecordBreak(upstream.Fail(fault.UpstreamConnectionError, nil))
 	if got := l.Statuses()[0]; got.Attempts != 128 || *got.SuccessRate != 1 {
 		t.Errorf("%+v, rate %v", got, *got.SuccessRate)
 	}

@@ -143,8 +143,8 @@ func (m *metrics) forget(line string) {
 	}
 }
 
-// probed counts a probe.
-func (m *metrics) probed(line string, f *upstream.Failure) {
+// countProbe counts a probe.
+func (m *metrics) countProbe(line string, f *upstream.Failure) {
 	outcome := outcomeOK
 	if f != nil {
 		outcome = outcomeOf(f)
@@ -152,8 +152,8 @@ func (m *metrics) probed(line string, f *upstream.Failure) {
 	m.probes.WithLabelValues(line, outcome).Inc()
 }
 
-// changed counts a line that went out of service or returned.
-func (m *metrics) changed(line string, c health.Change) {
+// countChange counts a line that went out of service or returned.
+func (m *metrics) countChange(line string, c health.Change) {
 	if c.State != health.StateInService {
 		m.left.WithLabelValues(line, c.State).Inc()
 	}
@@ -180,8 +180,8 @@ type lineMetrics struct {
 	firstByte prometheus.Observer
 }
 
-// answered counts the begin of an answer.
-func (m lineMetrics) answered(firstByte time.Duration) {
+// countAnswer counts the begin of an answer.
+func (m lineMetrics) countAnswer(firstByte time.Duration) {
 	m.ok.Inc()
 	m.firstByte.Observe(firstByte.Seconds())
 }
@@ -200,19 +200,19 @@ func (m lineMetrics) addMargin(of Margin) {
 	}
 }
 
-// failed counts a failed attempt.
-func (m lineMetrics) failed(f *upstream.Failure) {
+// countFailure counts a failed attempt.
+func (m lineMetrics) countFailure(f *upstream.Failure) {
 	m.all.attempts.WithLabelValues(m.line, outcomeOf(f)).Inc()
 }
 
-// broke counts a broken answer.
-func (m lineMetrics) broke(f *upstream.Failure) {
+// countBreak counts a broken answer.
+func (m lineMetrics) countBreak(f *upstream.Failure) {
 	m.all.broken.WithLabelValues(m.line, outcomeOf(f)).Inc()
 }
 
 // outcomeOf returns one of a bounded set of names for a failure.
 func outcomeOf(f *upstream.Failure) string {
-	if f.Passed != nil {
+	if f.Rejection != nil {
 		return outcomeRejected
 	}
 	if _, ok := fault.Lookup(f.Code); ok || f.Code == fault.ClientClosed {

@@ -61,18 +61,18 @@ func (p *prober) step(ctx context.Context) {
 				if f != nil && f.MissesModel() {
 					f = nil // the line has answered, though it has none of these models
 				}
-				return s.Probed(l.now(), due.Generation, f)
+				return s.RecordProbe(l.now(), due.Generation, f)
 			})
 		}
 		for _, ask := range due.Parts {
 			p.probe(ctx, entry, []health.LinePart{inForm(ln, ask)}, p.try, func(_ health.LinePart, f *upstream.Failure) []health.Change {
-				return s.ProbedPart(l.now(), ask.LinePart, f)
+				return s.RecordPartProbe(l.now(), ask.LinePart, f)
 			})
 		}
 		for _, ask := range due.Doubts {
 			p.probe(ctx, entry, p.doubtTargets(ln, ask), p.try, func(target health.LinePart, f *upstream.Failure) []health.Change {
 				p.blame(ctx, entry, target, due.LastAnswer, f)
-				return s.DoubtProbed(l.now(), due.Generation, ask.LinePart, target.Form, f)
+				return s.RecordDoubtProbe(l.now(), due.Generation, ask.LinePart, target.Form, f)
 			})
 		}
 		p.running.Go(func() { // after the probes: each has a lease of its own
@@ -181,12 +181,12 @@ func (p *prober) probe(
 				}
 			}
 		case <-ctx.Done():
-			f = upstream.Interrupted(ctx, ctx.Err())
+			f = upstream.ConnectionFailure(ctx, ctx.Err())
 		}
 		if f != nil {
 			entry.redact(f)
 		}
-		l.metrics.probed(entry.line.ID, f)
+		l.metrics.countProbe(entry.line.ID, f)
 		l.publish(entry, result(target, f))
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 		defer cancel()
@@ -221,10 +221,10 @@ func (p *prober) try(ctx context.Context, entry *routingEntry, part health.LineP
 	for selector := p.lines.selectKey(entry, ""); ; {
 		f := p.tryWith(selector.key)(ctx, entry, part)
 		if f == nil {
-			selector.answered()
+			selector.recordAnswer()
 			return nil
 		}
-		if !selector.failed(f) {
+		if !selector.recordFailure(f) {
 			return f
 		}
 	}
@@ -272,8 +272,8 @@ func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part
 			return probeFailure(ln, part.Form, answer.ContentType, raw)
 		}
 	}
-	f := upstream.Interrupted(ctx, err)
-	if (f.Passed != nil || f.Final()) && !f.MissesForm() {
+	f := upstream.ConnectionFailure(ctx, err)
+	if (f.Rejection != nil || f.Final()) && !f.MissesForm() {
 		return nil // a rejected request proves the line working
 	}
 	return f
@@ -282,7 +282,7 @@ func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part
 // probeFailure returns the failure in an answer of status 200, or nil. An empty answer is not a
 // failure, because the probe allows hardly any tokens.
 func probeFailure(ln *catalog.Line, form wire.Form, contentType string, raw []byte) *upstream.Failure {
-	if f := upstream.Classify(200, contentType, raw, nil); f != nil && f.Passed == nil {
+	if f := upstream.Classify(200, contentType, raw, nil); f != nil && f.Rejection == nil {
 		return f
 	}
 	if form == wire.FormChat {

@@ -24,7 +24,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 		}, map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 			func(string) (string, bool) { return "", false })
 	}
-	l := New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return unopened{}, nil }})
+	l := New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return openError{}, nil }})
 	candidateFor := func(s *catalog.Snapshot, model string) (*Candidate, *catalog.Model) {
 		t.Helper()
 		var found *Candidate

@@ -88,8 +88,8 @@ func forgetReportsTx(tx *store.Tx) error {
 	return err
 }
 
-// Joined is the state of a line over all nodes.
-type Joined struct {
+// CombinedStatus is the state of a line over all nodes.
+type CombinedStatus struct {
 	Status
 	// Nodes are the states reported by the nodes, in the order of the reports.
 	Nodes []OnNode `json:"nodes"`
@@ -112,8 +112,8 @@ type OnNode struct {
 // or among all nodes if these have none. A model or form is out, or cools, if it does on any node,
 // and a key is refused or missing if it is on any node. Provider, cap and keys are from the latest
 // report, because nodes adopt a new catalog one by one.
-func Join(reports []Report) []Joined {
-	joined := []Joined{}
+func Join(reports []Report) []CombinedStatus {
+	joined := []CombinedStatus{}
 	at := map[string]int{}
 	for _, r := range reports {
 		for _, state := range r.Statuses {
@@ -121,7 +121,7 @@ func Join(reports []Report) []Joined {
 			if !known {
 				i = len(joined)
 				at[state.Line] = i
-				joined = append(joined, Joined{})
+				joined = append(joined, CombinedStatus{})
 			}
 			joined[i].Nodes = append(joined[i].Nodes, OnNode{Node: r.Epoch, Host: r.Host, At: r.AtMS / 1000, Status: state})
 		}

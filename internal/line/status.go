@@ -72,7 +72,7 @@ func (l *Lines) status(now time.Time, entry *routingEntry) Status {
 	ln := entry.line
 	status := Status{Line: ln.ID, Provider: ln.Provider, State: health.StateInService, MaxConcurrent: ln.MaxConcurrent}
 	if ln.MaxConcurrent > 0 {
-		status.Granted = l.slots.Granted(ln.ID)
+		status.Granted = l.slots.Grants(ln.ID)
 	}
 	sum := entry.stats.Summary(now)
 	status.State, status.CoolingUntil, status.PartsOut = sum.State, sum.CoolingUntil, sum.PartsOut

@@ -170,14 +170,14 @@ func (l *Lines) keysOf(entry *routingEntry) (keys []*lineKey) {
 // every call of the returned adapter fails: another version of the gateway accepted the catalog.
 func (l *Lines) adapter(ln *catalog.Line, key string) chatcall.Adapter {
 	if !ln.Enabled || ln.Out != "" {
-		return unopened{}
+		return openError{}
 	}
 	a, err := l.open(upstream.Target{
 		Line: ln.ID, Provider: ln.Provider, BaseURL: ln.BaseURL, Key: key, Options: ln.Options,
-		Header: ln.Header(), Secrets: ln.Secrets(), Set: ln.Fixed(), Omit: ln.Omits(),
+		Header: ln.Header(), Secrets: ln.Secrets(), Set: ln.FixedFields(), Omit: ln.Omits(),
 	})
 	if err != nil {
-		return unopened{err}
+		return openError{err}
 	}
 	return a
 }
@@ -246,10 +246,10 @@ func (l *Lines) forget(t *routingTable) {
 	}
 }
 
-// unopened is the adapter of a line that cannot be used. Every call fails.
-type unopened struct{ cause error }
+// openError is the adapter of a line that cannot be used. Every call fails.
+type openError struct{ cause error }
 
 // Chat implements chatcall.Adapter.
-func (u unopened) Chat(context.Context, chatcall.Call) (*chatcall.Response, error) {
+func (u openError) Chat(context.Context, chatcall.Call) (*chatcall.Response, error) {
 	return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("opening the adapter: %w", u.cause))
 }

@@ -36,7 +36,7 @@ func (w *routing) run(ctx context.Context, attempt func(ctx context.Context, a *
 	for _, lastResort := range [...]bool{false, true} {
 		for c := w.next(lastResort); c != nil; c = w.next(lastResort) {
 			if ctx.Err() != nil {
-				w.failures = append(w.failures, upstream.Interrupted(ctx, ctx.Err()))
+				w.failures = append(w.failures, upstream.ConnectionFailure(ctx, ctx.Err()))
 				return w.attempts, clientError(w.failures)
 			}
 			a := w.acquire(ctx, c, lastResort)
@@ -210,7 +210,7 @@ func (w *routing) try(ctx context.Context, a *Attempt, attempt func(ctx context.
 	rec := AttemptRecord{Line: a.Line.ID, Ignored: a.ignored, DurationMS: end.Sub(a.begun).Milliseconds()}
 	if err == nil {
 		rec.Status, rec.FirstByteMS = 200, rec.DurationMS
-		a.succeeded(end)
+		a.recordSuccess(end)
 		done = true
 	} else {
 		done, err = w.failed(ctx, a, end, &rec, err)
@@ -249,7 +249,7 @@ func (w *routing) failed(ctx context.Context, a *Attempt, end time.Time, rec *At
 	if failure.Code == fault.UpstreamTimeout && ctx.Err() != nil && len(w.failures) > 0 {
 		failure.Health = upstream.HealthNone // earlier attempts used up the request's time
 	}
-	a.failed(end, failure)
+	a.recordFailure(end, failure)
 	rec.Status, rec.Code = failure.Status, string(failure.Code)
 	rec.Waste(a, w.request.Model, failure.Used)
 	if failure.Cause != nil {

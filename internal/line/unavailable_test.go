@@ -24,7 +24,7 @@ import (
 func TestUnavailableSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	conn := func(err error) func() *upstream.Failure {
-		return func() *upstream.Failure { return upstream.Interrupted(context.Background(), err) }
+		return func() *upstream.Failure { return upstream.ConnectionFailure(context.Background(), err) }
 	}
 	untrusted := func(err error) func() *upstream.Failure {
 		return conn(fmt.Errorf("dial: %w", &tls.CertificateVerificationError{Err: err}))

@@ -110,7 +110,7 @@ func (l *Lines) applyControls(controls map[string]control) {
 func (l *Lines) applyControl(id string, t *stats, before, now control) (changes []health.Change) {
 	if now.resumes > before.resumes {
 		changes = t.forget(l.now())
-		l.findings.resumed(id)
+		l.findings.resumeLine(id)
 	}
 	back := health.Change{State: health.StateInService}
 	switch {
@@ -146,7 +146,7 @@ func (l *Lines) announce(line string, changes []health.Change) {
 
 // logChange logs and counts one change and returns its alert.
 func (l *Lines) logChange(line string, c health.Change) alert.Alert {
-	l.metrics.changed(line, c)
+	l.metrics.countChange(line, c)
 	if c.State == health.StateInService {
 		l.log.Info("line: back in service", "line", line, "model", c.Model, "form", c.Form)
 	} else {

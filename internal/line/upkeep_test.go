@@ -133,8 +133,8 @@ func TestOperatorsWord(t *testing.T) {
 		// The line gets every kind of hold, and a drain on top.
 		entry := l.table(s).entries[0]
 		swift := health.Origin{LinePart: health.LinePart{Model: "swift"}, Generation: entry.stats.Generation()}
-		l.announce("a", entry.stats.Failed(time.Now(), swift, failure(upstream.HealthModel)))
-		l.announce("a", entry.stats.Failed(time.Now(), swift, failure(upstream.HealthCredential)))
+		l.announce("a", entry.stats.RecordFailure(time.Now(), swift, failure(upstream.HealthModel)))
+		l.announce("a", entry.stats.RecordFailure(time.Now(), swift, failure(upstream.HealthCredential)))
 		if got := alerts.wait(2); got != "a credentials_out, a swift model_out" {
 			t.Errorf("alerts %s", got)
 		}

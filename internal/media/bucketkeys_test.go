@@ -91,11 +91,11 @@ func TestBucketKeysOfEachSource(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			environment(t, c.variables)
-			before := len(a.Given())
+			before := len(a.Protocols())
 			if _, err := openBucketStore(t, s, &strings.Builder{}); err != nil { // it writes and deletes a file
 				t.Fatal(err)
 			}
-			if given := a.Given()[before:]; strings.Join(given, " ") != c.given {
+			if given := a.Protocols()[before:]; strings.Join(given, " ") != c.given {
 				t.Errorf("credentials were handed out by %q; want %q once", given, c.given)
 			}
 		})
@@ -143,14 +143,14 @@ func TestBucketKeysAreRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := store.backend.(*monitor).backend.(*bucket)
-	before := len(a.Given())
+	before := len(a.Protocols())
 	a.Give(s3server.Access, s3server.Secret, time.Hour)
-	if err := b.check(t.Context()); err != nil || len(a.Given()) != before+1 {
-		t.Errorf("%v, fetched %d times; want one time", err, len(a.Given())-before)
+	if err := b.check(t.Context()); err != nil || len(a.Protocols()) != before+1 {
+		t.Errorf("%v, fetched %d times; want one time", err, len(a.Protocols())-before)
 	}
 	a.Refuse(true)
-	if err := b.check(t.Context()); err != nil || len(a.Given()) != before+1 {
-		t.Errorf("%v, fetched %d times; want none since these are good for an hour", err, len(a.Given())-before-1)
+	if err := b.check(t.Context()); err != nil || len(a.Protocols()) != before+1 {
+		t.Errorf("%v, fetched %d times; want none since these are good for an hour", err, len(a.Protocols())-before-1)
 	}
 	a.Refuse(false)
 	a.Give(s3server.Access, s3server.Secret, keysEarly-time.Minute)

@@ -115,7 +115,7 @@ func (p *rangeWriter) WriteHeader(status int) {
 	p.unsatisfiable = true
 	e := fault.New(fault.InvalidRequest,
 		"The file has no such part. Ask for `Range: bytes=FIRST-LAST` within its length, or for the whole file.")
-	e.Passed = &fault.Passed{Status: status}
+	e.Rejection = &fault.Rejection{Status: status}
 	e.Write(p.ResponseWriter)
 }
 

@@ -164,7 +164,7 @@ func TestBillsTimesAFactor(t *testing.T) {
 	} {
 		var s Sum
 		s.Tokens(tt.units, tt.price, One)
-		if half, up := s.Charged(tt.by), s.Held(tt.by); half != tt.half || up != tt.up {
+		if half, up := s.Charge(tt.by), s.Hold(tt.by); half != tt.half || up != tt.up {
 			t.Errorf("%d x %s x %s = %d, rounded up %d; want %d and %d", tt.units, tt.price, tt.by, half, up, tt.half, tt.up)
 		}
 	}
@@ -187,7 +187,7 @@ func TestBillsTimesAFactorAgreeWithRationalArithmetic(t *testing.T) {
 		for _, tt := range []struct {
 			got Amount
 			add int64
-		}{{s.Charged(Factor(by)), 500_000_000_000}, {s.Held(Factor(by)), 999_999_999_999}} {
+		}{{s.Charge(Factor(by)), 500_000_000_000}, {s.Hold(Factor(by)), 999_999_999_999}} {
 			want := new(big.Int).Add(exact, big.NewInt(tt.add))
 			want.Quo(want, unit)
 			if !want.IsInt64() {
@@ -197,8 +197,8 @@ func TestBillsTimesAFactorAgreeWithRationalArithmetic(t *testing.T) {
 				t.Fatalf("got %d, want %s", tt.got, want)
 			}
 		}
-		if s.Charged(One) != s.Round() {
-			t.Fatalf("times one is %d, not %d", s.Charged(One), s.Round())
+		if s.Charge(One) != s.Round() {
+			t.Fatalf("times one is %d, not %d", s.Charge(One), s.Round())
 		}
 	})
 }

@@ -169,18 +169,18 @@ func (s *Sum) Round() Amount {
 // Unbillable returns a bill above every possible hold.
 func Unbillable() Sum { return Sum{over: true} }
 
-// Charged returns the charge for the bill times a factor: the exact product, rounded once, half up.
+// Charge returns the charge for the bill times a factor: the exact product, rounded once, half up.
 // A factor of 0 means no factor.
-func (s *Sum) Charged(by Factor) Amount {
+func (s *Sum) Charge(by Factor) Amount {
 	if by == 0 {
 		return s.Round()
 	}
 	return s.product(by, productUnit/2)
 }
 
-// Held returns the amount to hold for the bill: with a factor, the exact product rounded up;
+// Hold returns the amount to hold for the bill: with a factor, the exact product rounded up;
 // without a factor, Round. The charge for a bill that is not larger never exceeds this amount.
-func (s *Sum) Held(by Factor) Amount {
+func (s *Sum) Hold(by Factor) Amount {
 	if by == 0 {
 		return s.Round()
 	}

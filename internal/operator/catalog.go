@@ -17,10 +17,10 @@ var ErrApplied = errors.New("another catalog was applied in the meantime")
 
 // ApplyTx makes doc the current catalog. If doc equals the current catalog, ApplyTx changes nothing
 // and logs nothing.
-func ApplyTx(tx *store.Tx, by Actor, doc *catalog.Document) (catalog.Applied, error) {
+func ApplyTx(tx *store.Tx, by Actor, doc *catalog.Document) (catalog.ApplyResult, error) {
 	before, err := catalog.HeadTx(tx)
 	if err != nil {
-		return catalog.Applied{}, err
+		return catalog.ApplyResult{}, err
 	}
 	applied, err := catalog.ApplyTx(tx, doc)
 	if err != nil || applied.Revision == before {
@@ -32,13 +32,13 @@ func ApplyTx(tx *store.Tx, by Actor, doc *catalog.Document) (catalog.Applied, er
 
 // ApplyOnTx is ApplyTx for a document based on revision. It returns ErrApplied, and changes
 // nothing, if another revision is current.
-func ApplyOnTx(tx *store.Tx, by Actor, doc *catalog.Document, revision int64) (catalog.Applied, error) {
+func ApplyOnTx(tx *store.Tx, by Actor, doc *catalog.Document, revision int64) (catalog.ApplyResult, error) {
 	head, err := catalog.HeadTx(tx)
 	if err != nil {
-		return catalog.Applied{}, err
+		return catalog.ApplyResult{}, err
 	}
 	if head != revision {
-		return catalog.Applied{Revision: head}, ErrApplied
+		return catalog.ApplyResult{Revision: head}, ErrApplied
 	}
 	applied, err := ApplyTx(tx, by, doc)
 	if err == nil && applied.Revision > revision+1 {
@@ -50,17 +50,17 @@ func ApplyOnTx(tx *store.Tx, by Actor, doc *catalog.Document, revision int64) (c
 
 // SwitchTx sets the state of models in the current catalog, as one revision. It returns a
 // *fault.Error if the catalog does not have one of the models.
-func SwitchTx(tx *store.Tx, by Actor, state catalog.ModelState, models ...string) (catalog.Applied, error) {
+func SwitchTx(tx *store.Tx, by Actor, state catalog.ModelState, models ...string) (catalog.ApplyResult, error) {
 	doc, revision, err := catalog.CurrentTx(tx)
 	if err != nil {
-		return catalog.Applied{}, err
+		return catalog.ApplyResult{}, err
 	}
 	changed := *doc
 	changed.Models = slices.Clone(doc.Models)
 	for _, id := range models {
 		i := slices.IndexFunc(changed.Models, func(m catalog.Model) bool { return m.ID == id })
 		if i < 0 {
-			return catalog.Applied{}, fault.New(fault.NotFound, "There is no model %q in the current catalog.", fault.Shown(id))
+			return catalog.ApplyResult{}, fault.New(fault.NotFound, "There is no model %q in the current catalog.", fault.Excerpt(id))
 		}
 		changed.Models[i].State = state // every model may have every state
 	}

@@ -37,7 +37,7 @@ func LineTx(tx *store.Tx, id string) (catalog.LineSpec, error) {
 		}
 	}
 	return catalog.LineSpec{}, fault.New(fault.NotFound,
-		"There is no line %q in the current catalog. GET /admin/v1/catalog shows its lines.", fault.Shown(id))
+		"There is no line %q in the current catalog. GET /admin/v1/catalog shows its lines.", fault.Excerpt(id))
 }
 
 // DrainTx takes a line out of service on all nodes and returns its status as decided by operators.

@@ -26,7 +26,7 @@ func TestSlotsWithoutTheDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Within the grant nothing is asked.
-		had := a.Granted("l")
+		had := a.Grants("l")
 		if got := a.takes("l", 40, 40); got != had || had < 8 {
 			t.Errorf("%d taken of a grant of %d", got, had)
 		}
@@ -75,7 +75,7 @@ func TestSlotsWithoutANode(t *testing.T) {
 		}
 	}
 	s.Give("l")
-	if !s.Take(ctx, "l", 2) || s.Granted("l") != 2 {
+	if !s.Take(ctx, "l", 2) || s.Grants("l") != 2 {
 		t.Error("a slot that was given cannot be taken")
 	}
 	s.Give("l")

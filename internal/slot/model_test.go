@@ -86,11 +86,11 @@ func (m *model) check(t *rapid.T) {
 	for i, n := range m.nodes {
 		row := all[n.node.Epoch()].granted
 		sum += row
-		if n.Granted(m.line) > row {
-			t.Errorf("%s believes to have %d slots, its row says %d", n.node.Epoch(), n.Granted(m.line), row)
+		if n.Grants(m.line) > row {
+			t.Errorf("%s believes to have %d slots, its row says %d", n.node.Epoch(), n.Grants(m.line), row)
 		}
-		if fresh := m.inUse[i] - m.reborn[i]; fresh > n.Granted(m.line) {
-			t.Errorf("%s has %d calls in flight and %d slots", n.node.Epoch(), fresh, n.Granted(m.line))
+		if fresh := m.inUse[i] - m.reborn[i]; fresh > n.Grants(m.line) {
+			t.Errorf("%s has %d calls in flight and %d slots", n.node.Epoch(), fresh, n.Grants(m.line))
 		}
 	}
 	if sum > max(m.limit, m.sum) {

@@ -112,8 +112,8 @@ func (s *Slots) Give(line string) {
 	s.offer(line, p)
 }
 
-// Granted returns the number of a line's slots granted to this node, used or not.
-func (s *Slots) Granted(line string) int {
+// Grants returns the number of a line's slots granted to this node, used or not.
+func (s *Slots) Grants(line string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renew()

@@ -293,8 +293,8 @@ func TestSlotsAreSharedOnALineThatIsFull(t *testing.T) {
 			a.Give("l")
 			a.takes("l", 4, 1)
 		}
-		if a.Granted("l") != 2 || b.Granted("l") != 2 {
-			t.Errorf("%d and %d slots; want half of them for the node that came later", a.Granted("l"), b.Granted("l"))
+		if a.Grants("l") != 2 || b.Grants("l") != 2 {
+			t.Errorf("%d and %d slots; want half of them for the node that came later", a.Grants("l"), b.Grants("l"))
 		}
 	})
 }
@@ -319,7 +319,7 @@ func TestSlotsOfDeadNodesComeFree(t *testing.T) {
 			clock.advance(unusedFor)
 			a.tidied(t)
 		}
-		if a.takes("l", 3, 1) != 0 || a.Granted("l") != 0 {
+		if a.takes("l", 3, 1) != 0 || a.Grants("l") != 0 {
 			t.Error("a node that was declared dead was granted a slot")
 		}
 		if got := rowsOf(t, db, "l"); len(got) != 1 || a.log.Len() > 0 {
@@ -336,15 +336,15 @@ func TestSlotsOfANewEpoch(t *testing.T) {
 		}
 		a.die(t)
 		a.begin(t)
-		if a.Granted("l") != 0 {
+		if a.Grants("l") != 0 {
 			t.Error("a grant outlived its epoch")
 		}
 		if b.takes("l", 4, 1) != 1 {
 			t.Fatal("the slots of the former epoch are not free")
 		}
 		// Its three calls still run, so of the three free slots none is for a new call.
-		if a.takes("l", 4, 1) != 0 || a.Granted("l") != 3 {
-			t.Errorf("%d granted; want the three for the calls in flight", a.Granted("l"))
+		if a.takes("l", 4, 1) != 0 || a.Grants("l") != 3 {
+			t.Errorf("%d granted; want the three for the calls in flight", a.Grants("l"))
 		}
 		a.gives("l", 2)
 		if a.takes("l", 4, 9) != 2 {
@@ -380,7 +380,7 @@ func TestSlotsFollowTheLimit(t *testing.T) {
 				inFlight[n] += n.takes("l", 3, 9)
 			}
 		}
-		if all := a.Granted("l") + b.Granted("l"); all > 3 || inFlight[a]+inFlight[b] != 3 {
+		if all := a.Grants("l") + b.Grants("l"); all > 3 || inFlight[a]+inFlight[b] != 3 {
 			t.Errorf("%d granted, %d in flight; want 3", all, inFlight[a]+inFlight[b])
 		}
 		// Raised: at once, in spite of asks in vain a moment ago.
@@ -417,19 +417,19 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 			clock.advance(time.Second)
 			a.tidied(t)
 		}
-		if a.takes("l", 16, 12) != 12 || a.Granted("l") != 12 {
-			t.Fatalf("%d granted; want 12", a.Granted("l")) // the last ask was for the tenth call and 2 beyond
+		if a.takes("l", 16, 12) != 12 || a.Grants("l") != 12 {
+			t.Fatalf("%d granted; want 12", a.Grants("l")) // the last ask was for the tenth call and 2 beyond
 		}
 		a.gives("l", 9)
 		step()
-		if a.Granted("l") != 12 {
+		if a.Grants("l") != 12 {
 			t.Error("given back after a second")
 		}
 		step() // the end of the period with 12 slots in use
 		step()
 		step()
-		if got := rowsOf(t, db, "l"); a.Granted("l") != 5 || got["a-1"] != (grant{5, 0}) {
-			t.Errorf("%d granted, rows %v; want 3 in use and 2 beyond", a.Granted("l"), got)
+		if got := rowsOf(t, db, "l"); a.Grants("l") != 5 || got["a-1"] != (grant{5, 0}) {
+			t.Errorf("%d granted, rows %v; want 3 in use and 2 beyond", a.Grants("l"), got)
 		}
 		clock.advance(idleFor) // a line in use is not idle
 		step()
@@ -437,8 +437,8 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 		for range 4 {
 			step()
 		}
-		if a.Granted("l") != 2 {
-			t.Errorf("%d granted; want the headroom", a.Granted("l"))
+		if a.Grants("l") != 2 {
+			t.Errorf("%d granted; want the headroom", a.Grants("l"))
 		}
 		clock.advance(idleFor)
 		step()
@@ -483,20 +483,20 @@ func TestSlotsAreHandedOn(t *testing.T) {
 		if err := a.hand(t.Context(), <-a.spare); err != nil {
 			t.Fatal(err)
 		}
-		if got := a.Granted("line"); got != 2 {
+		if got := a.Grants("line"); got != 2 {
 			t.Errorf("%d slots are left of 2 that were in use", got)
 		}
 		a.handed(t)
 		a.takes("small", 20, 1)
 		a.Give("small")
 		a.handed(t)
-		if got := a.Granted("small"); got != 0 {
+		if got := a.Grants("small"); got != 0 {
 			t.Errorf("%d slots are left of a small line that is not used", got)
 		}
 		a.takes("large", 80, 1)
 		a.Give("large")
 		a.handed(t)
-		if got := a.Granted("large"); got != 10 {
+		if got := a.Grants("large"); got != 10 {
 			t.Errorf("%d slots are left of a large line, want its headroom of 10", got)
 		}
 	})

@@ -238,7 +238,7 @@ func (db *DB) Ping(ctx context.Context) error {
 type Connections struct {
 	InUse, Idle int
 	Waits       int64
-	Waited      time.Duration
+	WaitTime    time.Duration
 }
 
 // Connections returns the current numbers.
@@ -247,7 +247,7 @@ func (db *DB) Connections() Connections {
 	for _, pool := range []*sql.DB{db.write, db.read} {
 		s := pool.Stats()
 		all.InUse, all.Idle = all.InUse+s.InUse, all.Idle+s.Idle
-		all.Waits, all.Waited = all.Waits+s.WaitCount, all.Waited+s.WaitDuration
+		all.Waits, all.WaitTime = all.Waits+s.WaitCount, all.WaitTime+s.WaitDuration
 	}
 	return all
 }

@@ -75,16 +75,16 @@ func (s *Span) Status(status int) {
 	s.span.SetAttributes(semconv.HTTPResponseStatusCode(status))
 }
 
-// Began notes how long an answer took to begin.
-func (s *Span) Began(took time.Duration) {
+// FirstChunk records the time from the request to the start of its answer.
+func (s *Span) FirstChunk(took time.Duration) {
 	if s == nil {
 		return
 	}
 	s.span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(took.Seconds()))
 }
 
-// Named records the model and id in an answer. Empty values are ignored.
-func (s *Span) Named(model, id string) {
+// Answer records the model and id in an answer. Empty values are ignored.
+func (s *Span) Answer(model, id string) {
 	if s == nil {
 		return
 	}
@@ -96,8 +96,8 @@ func (s *Span) Named(model, id string) {
 	}
 }
 
-// Finished records finish reasons by choice index. Empty reasons are unknown.
-func (s *Span) Finished(reasons []string) {
+// FinishReasons records finish reasons by choice index. Empty reasons are unknown.
+func (s *Span) FinishReasons(reasons []string) {
 	if s == nil {
 		return
 	}

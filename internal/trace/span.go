@@ -73,16 +73,16 @@ func (s *Span) Model(model string) {
 	s.span.SetAttributes(semconv.GenAIRequestModel(model))
 }
 
-// Held records the request's hold in nano-dollars.
-func (s *Span) Held(nano int64) {
+// Hold records the request's hold in nano-dollars.
+func (s *Span) Hold(nano int64) {
 	if s == nil {
 		return
 	}
 	s.span.SetAttributes(attrHeld.Int64(nano))
 }
 
-// Charged records the request's charge in nano-dollars.
-func (s *Span) Charged(nano int64) {
+// Charge records the request's charge in nano-dollars.
+func (s *Span) Charge(nano int64) {
 	if s == nil {
 		return
 	}
@@ -123,9 +123,9 @@ func (s *Span) Cut() {
 	s.span.SetAttributes(attrCut.Bool(true))
 }
 
-// Answered ends the span of a request with its route and status. Status is 0 if the request was cut
+// EndRequest ends the span of a request with its route and status. Status is 0 if the request was cut
 // before its status line.
-func (s *Span) Answered(route string, status int) {
+func (s *Span) EndRequest(route string, status int) {
 	if s == nil {
 		return
 	}
@@ -150,8 +150,8 @@ func (s *Span) Step(name string) *Span {
 	return &Span{span: span, tracer: s.tracer}
 }
 
-// Over records the end of the work; attributes may still be added. Later calls are no-ops.
-func (s *Span) Over() {
+// EndWork records the time at which the work ended. Attributes may still be added. Later calls are no-ops.
+func (s *Span) EndWork() {
 	if s == nil || !s.over.IsZero() {
 		return
 	}
@@ -163,7 +163,7 @@ func (s *Span) End() {
 	if s == nil {
 		return
 	}
-	s.Over()
+	s.EndWork()
 	s.span.End(oteltrace.WithTimestamp(s.over))
 }
 

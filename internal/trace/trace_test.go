@@ -74,7 +74,7 @@ func TestSpansReachACollector(t *testing.T) {
 	s.Model("swift-1")
 	step := s.Step("hold")
 	step.End()
-	s.Held(2_000_000)
+	s.Hold(2_000_000)
 	first := s.Attempt(AttemptStart{Operation: Chat, Line: "first", Provider: "openai", BaseURL: "https://API.x.ai/v1", Model: "grok-9"})
 	first.Status(503)
 	first.Fail("upstream_unavailable")
@@ -83,18 +83,18 @@ func TestSpansReachACollector(t *testing.T) {
 		Operation: Chat, Line: "second", Provider: "vertex", BaseURL: "http://127.0.0.1:8000", Model: "gemini-9", Stream: true,
 	})
 	second.Status(200)
-	second.Began(1500 * time.Millisecond)
-	second.Named("gemini-9-001", "answer-1")
-	second.Named("", "")
-	second.Finished([]string{"", ""})
-	second.Finished([]string{"stop", "", "length"})
-	second.Over()
+	second.FirstChunk(1500 * time.Millisecond)
+	second.Answer("gemini-9-001", "answer-1")
+	second.Answer("", "")
+	second.FinishReasons([]string{"", ""})
+	second.FinishReasons([]string{"stop", "", "length"})
+	second.EndWork()
 	second.Usage(100, 40, 7)
 	second.End()
 	second.End()
-	s.Charged(1_500)
+	s.Charge(1_500)
 	s.Caller("acct_1", "key_1")
-	s.Answered("/v1/chat/completions", 200)
+	s.EndRequest("/v1/chat/completions", 200)
 	stop()
 
 	want := []struct {
@@ -160,7 +160,7 @@ func TestCallersChooseTheirTraces(t *testing.T) {
 		s := tracer.Request(r, "req_1", time.Now())
 		s.Attempt(AttemptStart{Operation: Chat}).End()
 		s.Cut()
-		s.Answered(path, 0)
+		s.EndRequest(path, 0)
 	}
 	stop()
 	requests := map[string]bool{} // by name: whether the caller's trace goes on
@@ -206,7 +206,7 @@ func TestNobodyWaitsForACollector(t *testing.T) {
 			t.Fatal(err)
 		}
 		stop := run(tracer)
-		request := func() { tracer.Request(httptest.NewRequest("GET", "/", nil), "req_1", time.Now()).Answered("/", 200) }
+		request := func() { tracer.Request(httptest.NewRequest("GET", "/", nil), "req_1", time.Now()).EndRequest("/", 200) }
 		for range maxBatch {
 			request()
 			synctest.Wait()
@@ -251,7 +251,7 @@ func TestACollectorThatFailsIsSaidOnce(t *testing.T) {
 		}
 		stop := run(tracer)
 		for range 3 {
-			tracer.Request(httptest.NewRequest("GET", "/", nil), "req_1", time.Now()).Answered("/", 200)
+			tracer.Request(httptest.NewRequest("GET", "/", nil), "req_1", time.Now()).EndRequest("/", 200)
 			time.Sleep(sendEvery)
 			synctest.Wait()
 		}
@@ -282,20 +282,20 @@ func untraced(tracer *Tracer) {
 	s := tracer.Request(nil, "req_1", time.Time{})
 	s.Model("swift-1")
 	s.Step("hold").End()
-	s.Held(1)
+	s.Hold(1)
 	a := s.Attempt(AttemptStart{Operation: Chat, Line: "main", Provider: "openai", BaseURL: "https://api.openai.com/v1", Model: "gpt"})
 	a.Status(200)
-	a.Began(time.Second)
-	a.Over()
+	a.FirstChunk(time.Second)
+	a.EndWork()
 	a.Usage(1, 0, 1)
 	a.Fail("upstream_error")
 	a.End()
-	s.Charged(1)
+	s.Charge(1)
 	s.Code("")
 	s.Job("job_1")
 	s.Caller("acct_1", "key_1")
 	s.Cut()
-	s.Answered("/v1/chat/completions", 200)
+	s.EndRequest("/v1/chat/completions", 200)
 	tracer.JobAttempt(AttemptStart{Operation: Generate}, "job_1", "acct_1").End()
 	_ = s.Log()
 }

@@ -30,7 +30,7 @@ func TestCapacityInWords(t *testing.T) {
 		body := []byte(openAI("invalid_request_error", "", message))
 		for _, status := range []int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusOK} {
 			f := from.Classify(status, "application/json", body, nil)
-			if f == nil || f.Code != fault.UpstreamBusy || f.Passed != nil || f.Final() {
+			if f == nil || f.Code != fault.UpstreamBusy || f.Rejection != nil || f.Final() {
 				t.Errorf("%d %q: %+v, want upstream_busy for the next line", status, message, f)
 				continue
 			}
@@ -58,7 +58,7 @@ func TestCapacityWordsAboutTheRequest(t *testing.T) {
 		`{"type":"error","error":{"type":"invalid_request_error","message":"tools.0.custom.overloaded: Extra inputs are not permitted"}}`,
 	} {
 		for _, status := range []int{http.StatusBadRequest, http.StatusOK} {
-			if f := from.Classify(status, "application/json", []byte(body), nil); f == nil || f.Passed == nil || !f.Final() {
+			if f := from.Classify(status, "application/json", []byte(body), nil); f == nil || f.Rejection == nil || !f.Final() {
 				t.Errorf("%d %s: %+v, want a rejection", status, body, f)
 			}
 		}

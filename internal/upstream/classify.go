@@ -298,10 +298,10 @@ func rejection(status int, n notice) *Failure {
 		status = http.StatusBadRequest
 	}
 	e := &fault.Error{
-		Code:     fault.Code(redact(n.code)),
-		Template: redact(n.message),
-		Param:    redact(n.param),
-		Passed:   &fault.Passed{Status: status, Type: redact(n.kind), StatusName: n.statusName},
+		Code:      fault.Code(redact(n.code)),
+		Template:  redact(n.message),
+		Param:     redact(n.param),
+		Rejection: &fault.Rejection{Status: status, Type: redact(n.kind), StatusName: n.statusName},
 	}
 	if n.code == "" {
 		e.Code = fault.InvalidRequest
@@ -309,7 +309,7 @@ func rejection(status int, n notice) *Failure {
 	if n.message == "" {
 		e.Template = "The model's provider rejected the request without saying why."
 	}
-	return &Failure{Code: e.Code, Passed: e}
+	return &Failure{Code: e.Code, Rejection: e}
 }
 
 // page reports whether the answer is a web page.

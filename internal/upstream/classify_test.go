@@ -242,7 +242,7 @@ func TestClassify(t *testing.T) {
 				t.Errorf("status %d", f.Status)
 			}
 			e := f.Fault()
-			if got := f.Passed != nil; got != (tt.want.passed != 0) {
+			if got := f.Rejection != nil; got != (tt.want.passed != 0) {
 				t.Fatalf("passed on: %t", got)
 			} else if got && e.Status() != tt.want.passed {
 				t.Errorf("passed on with status %d, want %d", e.Status(), tt.want.passed)
@@ -387,7 +387,7 @@ func FuzzClassify(f *testing.F) {
 		if e.Status() < 400 || e.Status() == 401 || e.Status() == 402 || e.Status() == 403 || e.Status() == 429 {
 			t.Errorf("the client would see status %d", e.Status())
 		}
-		if got.Passed == nil {
+		if got.Rejection == nil {
 			if _, ok := fault.Lookup(got.Code); !ok {
 				t.Errorf("unknown code %q", got.Code)
 			}
@@ -422,7 +422,7 @@ func TestNamesInDetails(t *testing.T) {
 		`{"detail":[{"msg":"x","type":7},{"msg":"y","type":["no_media_generated"]},"no_media_generated",null]}`: {fault.InvalidRequest, NextLine},
 		`{"detail":[` + strings.Repeat(`{"type":"x"},`, maxDetails) + `{"type":"no_media_generated"}]}`:         {fault.InvalidRequest, NextLine},
 	} {
-		if got := Refused(KindVideo, 422, "application/json", []byte(body), nil); got.Job != want.job || got.Next != want.next {
+		if got := SubmitFailure(KindVideo, 422, "application/json", []byte(body), nil); got.Job != want.job || got.Next != want.next {
 			t.Errorf("%s: %s, next %d, want %s, %d", body, got.Job, got.Next, want.job, want.next)
 		}
 	}

@@ -59,10 +59,10 @@ func (f *Failure) Conceal(request rawjson.Pieces) {
 	if f.Cause == nil || f.Code == fault.ClientClosed || request.Len() == 0 {
 		return
 	}
-	if code := string(f.Code); f.Passed != nil && !identifiers(code) && repeats(code, request) {
-		passed := *f.Passed
+	if code := string(f.Code); f.Rejection != nil && !identifiers(code) && repeats(code, request) {
+		passed := *f.Rejection
 		f.Code, passed.Code = fault.InvalidRequest, fault.InvalidRequest
-		f.Passed = &passed
+		f.Rejection = &passed
 	}
 	original := splitCause(f.Cause)
 	names, message := original.names, original.message

@@ -47,14 +47,14 @@ func TestConcealLeavesMessagesOut(t *testing.T) {
 		if got, want := f.Error(), "bad_value (status 400): invalid_request_error: bad_value: "+concealed; got != want {
 			t.Errorf("%q is told as %q", message, got)
 		}
-		if f.Passed == nil || f.Passed.Message() != strings.TrimSpace(message) {
-			t.Errorf("the client reads %+v instead of %q", f.Passed, message)
+		if f.Rejection == nil || f.Rejection.Message() != strings.TrimSpace(message) {
+			t.Errorf("the client reads %+v instead of %q", f.Rejection, message)
 		}
 		f = concealedFrom(Classify(502, "text/html", []byte("<html>"+message+"</html>"), nil), rawjson.Pieces{[]byte(secretRequest)})
 		if got := f.Cause.Error(); got != "text/html: "+concealed {
 			t.Errorf("a page with %q is told as %q", message, got)
 		}
-		task := Ended(KindVideo, "E77", message)
+		task := TaskFailure(KindVideo, "E77", message)
 		if f := concealedFrom(task.Failure, rawjson.Pieces{[]byte(secretRequest)}); f.Cause.Error() != "E77: "+concealed {
 			t.Errorf("a task with %q is told as %q", message, f.Cause)
 		}

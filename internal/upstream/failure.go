@@ -62,11 +62,11 @@ func (h Health) String() string {
 // Failure describes a call without a good answer.
 type Failure struct {
 	// Code is the service's code for it (interface.md, Codes by category). For
-	// a passed-on rejection it equals Passed.Code.
+	// a passed-on rejection it equals Rejection.Code.
 	Code fault.Code
-	// Passed is set if the provider rejected the request itself. The client gets
+	// Rejection is set if the provider rejected the request itself. The client gets
 	// the rejection unchanged, and no other line is tried.
-	Passed *fault.Error
+	Rejection *fault.Error
 	// Elsewhere reports that only this line cannot do the request. The client gets
 	// the rejection after all other lines were tried.
 	Elsewhere bool
@@ -125,10 +125,10 @@ func Fail(code fault.Code, cause error) *Failure {
 	return f
 }
 
-// Interrupted returns the failure for a connection error: during the dial, before
+// ConnectionFailure returns the failure for a connection error: during the dial, before
 // the response head or in the body. If ctx has ended, its cause decides: a deadline
 // is upstream_timeout; any other cause is client_closed and does not affect the line.
-func Interrupted(ctx context.Context, err error) *Failure {
+func ConnectionFailure(ctx context.Context, err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
 		return f
@@ -175,7 +175,7 @@ func (f *Failure) Final() bool {
 	case fault.ContentFilter, fault.MaxTokensTooSmall, fault.ClientClosed:
 		return true
 	}
-	return f.Passed != nil && !f.Elsewhere
+	return f.Rejection != nil && !f.Elsewhere
 }
 
 // MissesForm reports whether the line may serve the request in another form.
@@ -201,8 +201,8 @@ func (f *Failure) FaultInStream() *fault.Error {
 
 // fault returns the error for the client: the event, the charge, the advice.
 func (f *Failure) fault(charge string) *fault.Error {
-	if f.Passed != nil {
-		passed := *f.Passed
+	if f.Rejection != nil {
+		passed := *f.Rejection
 		passed.Cause = f
 		return &passed
 	}
@@ -290,17 +290,17 @@ func (f *Failure) Redact(secrets ...string) *Failure {
 			f.Cause = &hidden
 		}
 	}
-	if f.Passed != nil {
-		passed := *f.Passed
+	if f.Rejection != nil {
+		passed := *f.Rejection
 		passed.Code = fault.Code(hide(string(passed.Code)))
 		passed.Template = hide(passed.Template)
 		passed.Param = hide(passed.Param)
-		if passed.Passed != nil {
-			rejection := *passed.Passed
+		if passed.Rejection != nil {
+			rejection := *passed.Rejection
 			rejection.Type, rejection.StatusName = hide(rejection.Type), hide(rejection.StatusName)
-			passed.Passed = &rejection
+			passed.Rejection = &rejection
 		}
-		f.Passed = &passed
+		f.Rejection = &passed
 	}
 	return f
 }

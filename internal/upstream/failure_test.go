@@ -34,7 +34,7 @@ func TestInterrupted(t *testing.T) {
 		"another cause":        {endedBy(errors.New("shutting down")), context.Canceled, fault.ClientClosed, HealthNone},
 		"a failure":            {endedBy(context.Canceled), fmt.Errorf("x: %w", Fail(fault.UpstreamBusy, nil)), fault.UpstreamBusy, HealthCool},
 	} {
-		f := Interrupted(tt.ctx, tt.err)
+		f := ConnectionFailure(tt.ctx, tt.err)
 		if f.Code != tt.code || f.Health != tt.health {
 			t.Errorf("%s: %s, %s, want %s, %s", name, f.Code, f.Health, tt.code, tt.health)
 		}
@@ -83,7 +83,7 @@ func TestRedactLeavesTheRest(t *testing.T) {
 			t.Errorf("secret %q: message %q", secret, f.Fault().Message())
 		}
 	}
-	before := f.Passed
+	before := f.Rejection
 	f.Redact("no such thing")
 	if f.Fault().Message() != "[redacted] as a token" || before.Message() != "no such thing as a token" {
 		t.Errorf("message %q, original %q", f.Fault().Message(), before.Message())

@@ -89,26 +89,26 @@ func FailJob(f *Failure, job fault.Code, next Next) *JobFailure {
 // completely. err is the connection error. Lost is false after a dial error, because
 // nothing was sent.
 func LostAnswer(ctx context.Context, err error) *JobFailure {
-	f := Interrupted(ctx, err)
+	f := ConnectionFailure(ctx, err)
 	return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine, Lost: !nothingSent(err)}
 }
 
-// Nameless returns the failure of an accepted submission if the field with the
+// MissingTicket returns the failure of an accepted submission if the field with the
 // task's id is missing or unusable.
-func Nameless(field string) *JobFailure {
+func MissingTicket(field string) *JobFailure {
 	err := fmt.Errorf("no usable %s in the answer to a submission", field)
 	f := FailJob(Fail(fault.UpstreamUnavailable, err), fault.UpstreamError, NextLine)
 	f.Lost = true // the task may be running
 	return f
 }
 
-// Refused is like Source.Refused for an unknown provider.
-func Refused(kind string, status int, contentType string, body []byte, header http.Header) *JobFailure {
-	return Source{}.Refused(kind, status, contentType, body, header)
+// SubmitFailure is like Source.SubmitFailure for an unknown provider.
+func SubmitFailure(kind string, status int, contentType string, body []byte, header http.Header) *JobFailure {
+	return Source{}.SubmitFailure(kind, status, contentType, body, header)
 }
 
-// Refused classifies a bad answer to a submission.
-func (s Source) Refused(kind string, status int, contentType string, body []byte, header http.Header) *JobFailure {
+// SubmitFailure classifies a bad answer to a submission.
+func (s Source) SubmitFailure(kind string, status int, contentType string, body []byte, header http.Header) *JobFailure {
 	f := s.Classify(status, contentType, body, header)
 	if f == nil {
 		f = Fail(fault.UpstreamUnavailable, errors.New("the answer cannot be read"))
@@ -118,9 +118,9 @@ func (s Source) Refused(kind string, status int, contentType string, body []byte
 	return refusedJob(kind, n, f)
 }
 
-// RefusedAs is like Refused for an error in the provider's own format, from which the
+// SubmitFailureAs is like SubmitFailure for an error in the provider's own format, from which the
 // adapter has read the code and the message. Either may be empty.
-func (s Source) RefusedAs(kind string, status int, header http.Header, code, message string) *JobFailure {
+func (s Source) SubmitFailureAs(kind string, status int, header http.Header, code, message string) *JobFailure {
 	n := namedNotice(code, message)
 	return refusedJob(kind, n, s.classifyError(status, n, header))
 }
@@ -141,22 +141,24 @@ func refusedJob(kind string, n notice, f *Failure) *JobFailure {
 	}
 	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
 	switch {
-	case f.Passed != nil:
-		t.Job, t.Message = jobCode(kind, fault.InvalidRequest), f.Passed.Message()
+	case f.Rejection != nil:
+		t.Job, t.Message = jobCode(kind, fault.InvalidRequest), f.Rejection.Message()
 	case f.Code == fault.UpstreamPromptFilter || f.Code == fault.ContentFilter:
-		return moderated(kind, n.code, n.message, f)
+		return moderationFailure(kind, n.code, n.message, f)
 	case f.Code == fault.UpstreamBusy:
 		t.Next = NextLater
 	}
 	return t
 }
 
-// Ended is like Source.Ended for an unknown provider.
-func Ended(kind, code, message string) *JobFailure { return Source{}.Ended(kind, code, message) }
+// TaskFailure is like Source.TaskFailure for an unknown provider.
+func TaskFailure(kind, code, message string) *JobFailure {
+	return Source{}.TaskFailure(kind, code, message)
+}
 
-// Ended classifies the failure of a task by the provider's code and message.
+// TaskFailure classifies the failure of a task by the provider's code and message.
 // Either may be empty.
-func (s Source) Ended(kind, code, message string) *JobFailure {
+func (s Source) TaskFailure(kind, code, message string) *JobFailure {
 	n := namedNotice(code, message)
 	cause := ProviderError(n.code, strings.Trim(n.message, ": "))
 	if cause.Error() == "" {
@@ -168,7 +170,7 @@ func (s Source) Ended(kind, code, message string) *JobFailure {
 	}
 	switch reason := s.reasonOf(n); reason {
 	case reasonFilter, reasonOutput:
-		return moderated(kind, n.code, n.message, f)
+		return moderationFailure(kind, n.code, n.message, f)
 	case reasonBusy, reasonCapacity:
 		if reason == reasonBusy {
 			f.Health, f.AllModels = HealthCool, s.limitsAll(n)
@@ -192,35 +194,35 @@ func jobCode(kind string, video fault.Code) fault.Code {
 	return fault.UpstreamError
 }
 
-// Expired returns the failure of a task that the provider dropped for its age.
-func Expired(kind, cause string) *JobFailure {
+// ExpiredTask returns the failure of a task that the provider dropped for its age.
+func ExpiredTask(kind, cause string) *JobFailure {
 	return FailJob(Fail(fault.UpstreamTimeout, errors.New(tidy(cause, maxCause))), jobCode(kind, fault.RenderTimeout), NextLine)
 }
 
-// Vanished returns the failure of an accepted task that the provider has forgotten.
-func Vanished(kind, cause string) *JobFailure {
+// UnknownTask returns the failure of an accepted task that the provider has forgotten.
+func UnknownTask(kind, cause string) *JobFailure {
 	return FailJob(Fail(fault.UpstreamUnavailable, errors.New(tidy(cause, maxCause))), jobCode(kind, fault.UpstreamUnstable), NextLine)
 }
 
-// Nothing returns the failure of a successful task without a result.
-func Nothing(kind, cause string) *JobFailure {
+// EmptyResult returns the failure of a successful task without a result.
+func EmptyResult(kind, cause string) *JobFailure {
 	return FailJob(Fail(fault.EmptyCompletion, errors.New(tidy(cause, maxCause))), jobCode(kind, fault.RenderFailed), NextSame)
 }
 
-// Moderated returns the failure of a task stopped by the provider's safety system,
+// ModerationFailure returns the failure of a task stopped by the provider's safety system,
 // for providers without a code for it. If output is true, the safety system stopped
 // the result, and a second try may pass.
-func Moderated(kind, cause string, output bool) *JobFailure {
-	t := moderated(kind, "", tidy(cause, maxMessage), Fail(fault.ContentFilter, errors.New(tidy(cause, maxCause))))
+func ModerationFailure(kind, cause string, output bool) *JobFailure {
+	t := moderationFailure(kind, "", tidy(cause, maxMessage), Fail(fault.ContentFilter, errors.New(tidy(cause, maxCause))))
 	if output && kind == KindVideo {
 		t.Next = NextSame
 	}
 	return t
 }
 
-// moderated returns the failure of a task stopped by the provider's safety system.
-func moderated(kind, code, message string, f *Failure) *JobFailure {
-	f.Health, f.Passed = HealthNone, nil
+// moderationFailure returns the failure of a task stopped by the provider's safety system.
+func moderationFailure(kind, code, message string, f *Failure) *JobFailure {
+	f.Health, f.Rejection = HealthNone, nil
 	t := &JobFailure{Failure: f, Job: fault.ModerationBlocked, Message: message, Next: NextNone}
 	name := strings.ToLower(code)
 	switch {
@@ -245,17 +247,17 @@ func byName(kind string, n notice, f *Failure) *JobFailure {
 		var t *JobFailure
 		switch {
 		case isModeration(s):
-			t = moderated(kind, s, n.message, f)
+			t = moderationFailure(kind, s, n.message, f)
 		case isMaterial(s):
-			f.Health, f.Passed = HealthNone, nil
+			f.Health, f.Rejection = HealthNone, nil
 			t = &JobFailure{Failure: f, Job: jobCode(kind, fault.InvalidMaterial), Message: n.message, Next: NextLine}
 		case isParameter(s):
 			f.Health = HealthNone
 			t = &JobFailure{Failure: f, Job: jobCode(kind, fault.InvalidRequest), Message: n.message, Next: NextLine}
 		case s == "no_media_generated" || s == "no_image":
-			t = Nothing(kind, s+": "+n.message)
+			t = EmptyResult(kind, s+": "+n.message)
 		case s == "generation_timeout" || s == "request_timeout" || s == "startup_timeout":
-			t = Expired(kind, s+": "+n.message)
+			t = ExpiredTask(kind, s+": "+n.message)
 		}
 		if t != nil {
 			t.Status = f.Status
@@ -324,9 +326,9 @@ func Unfit(kind, format string, args ...any) *JobFailure {
 	return t
 }
 
-// Unread returns the failure of a reference that could not be read from the gateway's
+// UnreadableFile returns the failure of a reference that could not be read from the gateway's
 // own store. No submission was sent, and the failure does not count against the line.
-func Unread(err error) *JobFailure {
+func UnreadableFile(err error) *JobFailure {
 	f := Fail(fault.UpstreamUnavailable, fmt.Errorf("reading a reference: %w", brief(err)))
 	f.Health = HealthNone
 	return FailJob(f, fault.UpstreamError, NextLater)

@@ -21,7 +21,7 @@ func TestUnfit(t *testing.T) {
 
 func TestUnread(t *testing.T) {
 	t.Parallel()
-	m := upstream.Unread(errors.New("disk"))
+	m := upstream.UnreadableFile(errors.New("disk"))
 	if m.Job != fault.UpstreamError || m.Next != upstream.NextLater || m.Health != upstream.HealthNone || m.Lost {
 		t.Errorf("%+v", m)
 	}
@@ -29,7 +29,7 @@ func TestUnread(t *testing.T) {
 
 func TestAsJobFailure(t *testing.T) {
 	t.Parallel()
-	m := upstream.Unread(errors.New("disk"))
+	m := upstream.UnreadableFile(errors.New("disk"))
 	if upstream.AsJobFailure(m) != m {
 		t.Error("another failure")
 	}
@@ -84,7 +84,7 @@ func TestJobsOfOurOwnTroubles(t *testing.T) {
 		{"dashscope", dashscope, 403, `{"code":"Model.AccessDenied","message":"x"}`, model, proven},
 	} {
 		for _, kind := range []string{upstream.KindImage, upstream.KindVideo} {
-			got := upstream.Source{Provider: tt.provider, BaseURL: tt.host}.Refused(kind, tt.status, "application/json", []byte(tt.body), nil)
+			got := upstream.Source{Provider: tt.provider, BaseURL: tt.host}.SubmitFailure(kind, tt.status, "application/json", []byte(tt.body), nil)
 			if got.Next != upstream.NextLine || got.Job != fault.UpstreamError || got.Health != tt.health || got.Unproven != tt.unproven {
 				t.Errorf("%s of %s: %s: %v, next %d, %s, unproven %t", kind, tt.provider, tt.body, got, got.Next, got.Health, got.Unproven)
 			}
@@ -100,16 +100,16 @@ func TestJobsOfOurOwnTroubles(t *testing.T) {
 func TestEndedBySource(t *testing.T) {
 	t.Parallel()
 	for provider, all := range map[string]bool{"minimax": true, "bfl": true, "replicate": true, "luma": false, "fal": false, "": false} {
-		f := upstream.Source{Provider: provider}.Ended(upstream.KindVideo, "rate_limit_exceeded", "slow down")
+		f := upstream.Source{Provider: provider}.TaskFailure(upstream.KindVideo, "rate_limit_exceeded", "slow down")
 		if f.Health != upstream.HealthCool || f.AllModels != all {
 			t.Errorf("%q: %v, all models %v, want %v", provider, f.Health, f.AllModels, all)
 		}
 	}
 	const gone = "The specified version does not exist"
-	if f := (upstream.Source{Provider: "replicate"}).Ended(upstream.KindVideo, "", gone); f.Health != upstream.HealthModel {
+	if f := (upstream.Source{Provider: "replicate"}).TaskFailure(upstream.KindVideo, "", gone); f.Health != upstream.HealthModel {
 		t.Errorf("replicate: %v", f.Health)
 	}
-	if f := (upstream.Source{Provider: "fal"}).Ended(upstream.KindVideo, "", gone); f.Health != upstream.HealthFail {
+	if f := (upstream.Source{Provider: "fal"}).TaskFailure(upstream.KindVideo, "", gone); f.Health != upstream.HealthFail {
 		t.Errorf("fal: %v", f.Health)
 	}
 }

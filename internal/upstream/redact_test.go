@@ -101,9 +101,9 @@ func TestJobsTellNoIdentity(t *testing.T) {
 	t.Parallel()
 	const text = "Project `our-project-1` of arn:aws:iam::123456789012:user/u"
 	for _, failure := range []*JobFailure{
-		Refused(KindVideo, 400, "application/json", []byte(openAI("", "", text)), nil),
-		Refused(KindImage, 400, "application/json", []byte(openAI("", "moderation_blocked", text)), nil),
-		Ended(KindVideo, "InvalidParameter", text),
+		SubmitFailure(KindVideo, 400, "application/json", []byte(openAI("", "", text)), nil),
+		SubmitFailure(KindImage, 400, "application/json", []byte(openAI("", "moderation_blocked", text)), nil),
+		TaskFailure(KindVideo, "InvalidParameter", text),
 		Unfit(KindVideo, "%s", text),
 	} {
 		message := failure.UserMessage()
@@ -111,7 +111,7 @@ func TestJobsTellNoIdentity(t *testing.T) {
 			t.Errorf("the message of %s is %q", failure.Job, message)
 		}
 	}
-	if got := Refused(KindImage, 400, "", []byte(openAI("", "", "x")), nil); got.Job != fault.UpstreamError {
+	if got := SubmitFailure(KindImage, 400, "", []byte(openAI("", "", "x")), nil); got.Job != fault.UpstreamError {
 		t.Errorf("%s", got.Job)
 	}
 }

@@ -116,8 +116,8 @@ func TestOneRequestProvesNothing(t *testing.T) {
 			if got := (proof{f.Code, f.Health, f.Unproven, f.Elsewhere}); got != tt.want {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}
-			if rejects := tt.want == passed || tt.want == other; (f.Passed != nil) != rejects || f.Final() != (tt.want == passed) {
-				t.Errorf("passed on %v, final %t", f.Passed, f.Final())
+			if rejects := tt.want == passed || tt.want == other; (f.Rejection != nil) != rejects || f.Final() != (tt.want == passed) {
+				t.Errorf("passed on %v, final %t", f.Rejection, f.Final())
 			}
 		})
 	}

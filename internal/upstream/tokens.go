@@ -53,7 +53,7 @@ func Spend(ctx context.Context, answer []byte) {
 	if !ok {
 		return
 	}
-	u := usage.Reported("", answer)
+	u := usage.Read("", answer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for of, more := range map[*int64]int64{&s.total.Prompt: u.Prompt, &s.total.Cached: u.Cached, &s.total.Completion: u.Completion,

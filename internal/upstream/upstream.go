@@ -6,7 +6,7 @@
 // Invariants:
 //   - No message about our own account reaches a client.
 //   - Every failed call is a *Failure, returned by the pure functions Classify,
-//     Interrupted and Fail.
+//     ConnectionFailure and Fail.
 //   - No credential is in a Failure.
 package upstream
 

@@ -16,9 +16,9 @@ func verdictOf(f *Failure) string {
 	name := map[fault.Code]string{fault.UpstreamBusy: "busy", fault.UpstreamPromptFilter: "filter", fault.ContentFilter: "output",
 		fault.UpstreamTimeout: "slow"}[f.Code]
 	switch {
-	case f.Passed != nil && f.Elsewhere:
+	case f.Rejection != nil && f.Elsewhere:
 		return "elsewhere"
-	case f.Passed != nil:
+	case f.Rejection != nil:
 		return "request"
 	case name != "":
 		return name
@@ -110,7 +110,7 @@ func checkVerdict(t *testing.T, f *Failure, verdict string, want clientError) {
 		t.Fatalf("verdict %s (%v, health %s), want %s", got, f, f.Health, verdict)
 	}
 	e := f.Fault()
-	if f.Passed == nil {
+	if f.Rejection == nil {
 		if e.Status() != 502 && e.Code != fault.ContentFilter {
 			t.Errorf("the client gets status %d, want 502", e.Status())
 		}

@@ -164,7 +164,7 @@ func (m *Metrics) Database(connections func() store.Connections) {
 			func() float64 { return float64(connections().Waits) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "tollgate_database_wait_seconds_total", Help: "How long connections to the database were waited for in all."},
-			func() float64 { return connections().Waited.Seconds() }),
+			func() float64 { return connections().WaitTime.Seconds() }),
 	)
 }
 
@@ -186,8 +186,8 @@ func (m *Metrics) Spans(outcome string) func(spans int) {
 	return func(n int) { spans.Add(float64(n)) }
 }
 
-// Delayed returns a function that counts delayed answers to wrong secrets of a kind.
-func (m *Metrics) Delayed(secret string) func() { return m.delayed.WithLabelValues(secret).Inc }
+// Delays returns a function that counts delayed answers to wrong secrets of a kind.
+func (m *Metrics) Delays(secret string) func() { return m.delayed.WithLabelValues(secret).Inc }
 
 // Follow makes the metrics by model follow a catalog.
 func (m *Metrics) Follow(current func() *catalog.Snapshot) { m.models.follow(current) }

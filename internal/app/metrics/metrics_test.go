@@ -16,7 +16,7 @@ func TestEndpointsAreThereFromTheStart(t *testing.T) {
 	m.Endpoints([]string{"/v1/models"})
 	m.Request("/v1/models", 503, time.Second)
 	m.Database(func() store.Connections {
-		return store.Connections{InUse: 2, Idle: 3, Waits: 4, Waited: 1500 * time.Millisecond}
+		return store.Connections{InUse: 2, Idle: 3, Waits: 4, WaitTime: 1500 * time.Millisecond}
 	})
 	down := false
 	m.Media(func() (time.Time, bool) { return time.Time{}, down })

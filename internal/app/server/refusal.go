@@ -83,7 +83,7 @@ func refusalOf(response []byte) *fault.Error {
 	}
 	e := fault.New(fault.InvalidRequest, "%s", message)
 	if status != http.StatusBadRequest {
-		e.Passed = &fault.Passed{Status: status, Type: e.Type()}
+		e.Rejection = &fault.Rejection{Status: status, Type: e.Type()}
 	}
 	return e
 }

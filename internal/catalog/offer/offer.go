@@ -20,10 +20,10 @@ import (
 // means 1. created is in Unix seconds.
 func Listing(m *catalog.Model, created int64, by money.Factor) json.RawMessage {
 	n := tree.Table()
-	n.Set("id", tree.Quoted(m.ID))
-	n.Set("object", tree.Quoted("model"))
+	n.Set("id", tree.Text(m.ID))
+	n.Set("object", tree.Text("model"))
 	n.Set("created", tree.Number(created))
-	n.Set("owned_by", tree.Quoted(m.Owner()))
+	n.Set("owned_by", tree.Text(m.Owner()))
 	for _, f := range m.Tree().Fields {
 		switch f.Name {
 		case "id", "owned_by":
@@ -33,17 +33,17 @@ func Listing(m *catalog.Model, created int64, by money.Factor) json.RawMessage {
 			n.Set(f.Name, f.Value)
 		}
 	}
-	n.Set("price_unit", tree.Quoted(PriceUnit(m)))
+	n.Set("price_unit", tree.Text(PriceUnit(m)))
 	paths := tree.List()
 	for _, path := range Endpoints(m) {
-		paths.Items = append(paths.Items, tree.Quoted(path))
+		paths.Items = append(paths.Items, tree.Text(path))
 	}
 	n.Set("endpoints", paths)
 	return tree.JSON(n, "")
 }
 
-// Paid returns a price times an account's factor, in US dollars and exact. A factor of 0 means 1.
-func Paid(price money.Price, by money.Factor) string {
+// AccountPrice returns a price times an account's factor, in US dollars and exact. A factor of 0 means 1.
+func AccountPrice(price money.Price, by money.Factor) string {
 	if by == 0 {
 		return price.String()
 	}

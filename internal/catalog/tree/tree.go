@@ -95,16 +95,16 @@ func (n *Value) Get(name string) *Value {
 // Plain returns a scalar printed without quotes.
 func Plain(text string) *Value { return &Value{Kind: PlainKind, Text: text} }
 
-// Quoted is a text.
-func Quoted(text string) *Value { return &Value{Kind: QuotedKind, Text: text} }
+// Text returns a scalar printed in quotes.
+func Text(text string) *Value { return &Value{Kind: QuotedKind, Text: text} }
 
-// Number is a whole number.
+// Number returns a scalar for a whole number.
 func Number(n int64) *Value { return Plain(strconv.FormatInt(n, 10)) }
 
-// List is a list, one entry a line.
+// List returns a list, printed with one entry per line.
 func List(items ...*Value) *Value { return &Value{Kind: ListKind, Items: items} }
 
-// Table is a mapping without keys yet.
+// Table returns an empty mapping.
 func Table() *Value { return &Value{Kind: TableKind} }
 
 // Set appends a key.

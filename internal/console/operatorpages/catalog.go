@@ -258,8 +258,8 @@ func (c *console) putCatalog(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "catalogedit", Title: "What the catalog changes", Main: shown, Status: status}, nil
 }
 
-func (c *console) apply(v *page.Visit, doc *catalog.Document, base int64) (catalog.Applied, error) {
-	applied, err := page.Write(v, func(tx *store.Tx) (catalog.Applied, error) {
+func (c *console) apply(v *page.Visit, doc *catalog.Document, base int64) (catalog.ApplyResult, error) {
+	applied, err := page.Write(v, func(tx *store.Tx) (catalog.ApplyResult, error) {
 		return operator.ApplyOnTx(tx, show.Actor(v), doc, base)
 	})
 	if err == nil {
@@ -331,7 +331,7 @@ func (p catalogEditPage) Apply() ui.PostForm {
 	return f
 }
 
-func revisionOf(v *page.Visit) (doc *catalog.Document, number int64, preview catalog.Applied, err error) {
+func revisionOf(v *page.Visit) (doc *catalog.Document, number int64, preview catalog.ApplyResult, err error) {
 	if number, err = strconv.ParseInt(v.PathID(), 10, 64); err != nil {
 		return nil, 0, preview, noRevision()
 	}

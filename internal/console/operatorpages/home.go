@@ -60,7 +60,7 @@ type serviceStatus struct {
 	nowMS    int64
 	writable error
 	nodes    node.Members
-	lines    []line.Joined
+	lines    []line.CombinedStatus
 	recent   show.Recent
 	load     job.Load
 	failing  []webhook.Failing
@@ -351,12 +351,12 @@ func (w serviceStatus) topBars() ui.Bars {
 }
 
 // realLines returns the lines without the sandbox.
-func (w serviceStatus) realLines() []line.Joined {
-	return slices.DeleteFunc(slices.Clone(w.lines), func(l line.Joined) bool { return slices.Contains(w.sandbox.Lines, l.Line) })
+func (w serviceStatus) realLines() []line.CombinedStatus {
+	return slices.DeleteFunc(slices.Clone(w.lines), func(l line.CombinedStatus) bool { return slices.Contains(w.sandbox.Lines, l.Line) })
 }
 
 // marginTable lists charges and provider costs by line and model since the nodes started.
-func marginTable(lines []line.Joined) ui.DataTable {
+func marginTable(lines []line.CombinedStatus) ui.DataTable {
 	t := ui.DataTable{Caption: "Charges and provider cost since the nodes started", Columns: []ui.Column{{Title: "Line"}, {Title: "Model"},
 		{Title: "Answered", Right: true, Fold: true}, {Title: "Charged", Right: true}, {Title: "Provider cost", Right: true},
 		{Title: "Margin", Right: true}}}

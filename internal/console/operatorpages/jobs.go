@@ -82,7 +82,7 @@ func jobsTable(rows []jobRow, names map[string]string) ui.DataTable {
 func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 	status := v.Query("status")
 	shown := page.List{Title: "Jobs", Path: "/operator/jobs", Tabs: v.Tabs("/operator/jobs", "State", "status", show.JobStates())}
-	if !shown.Tabs.Known() {
+	if !shown.Tabs.HasCurrent() {
 		return nil, fault.New(fault.InvalidRequest, "%q is not a state of jobs.", status)
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {

@@ -76,7 +76,7 @@ func outReason(s line.Status) string {
 }
 
 // linesTable lists lines. If act is not nil, the last column has the buttons for each line.
-func linesTable(lines []line.Joined, act func(line.Joined) any) ui.DataTable {
+func linesTable(lines []line.CombinedStatus, act func(line.CombinedStatus) any) ui.DataTable {
 	t := ui.DataTable{Caption: "Lines", Columns: []ui.Column{{Title: "Line"}, {Title: "State"}, {Title: "Why"},
 		{Title: "In flight", Right: true, Fold: true}, {Title: "Success", Right: true, Fold: true},
 		{Title: "First byte", Right: true, Fold: true}, {Title: "Models out", Fold: true}}}
@@ -128,7 +128,7 @@ func unavailableModels(s line.Status) ui.Text {
 }
 
 // lines returns the states of all lines on all nodes. It refreshes this node's report first.
-func (c *console) lines(v *page.Visit) (list []line.Joined, nodes int, err error) {
+func (c *console) lines(v *page.Visit) (list []line.CombinedStatus, nodes int, err error) {
 	if err := c.Lines.Report(v.Context()); err != nil {
 		c.Log.Warn("console: this node's lines could not be reported", "error", err)
 	}
@@ -156,7 +156,7 @@ func (c *console) linesNow(v *page.Visit) (linesFragment, error) {
 		return linesFragment{}, err
 	}
 	shown := linesFragment{Address: page.Base + "/operator/live/lines", Nodes: ui.Plural(nodes, "node") + " reported.",
-		Table: linesTable(list, func(l line.Joined) any { return c.lineActs(v, l, list) })}
+		Table: linesTable(list, func(l line.CombinedStatus) any { return c.lineActs(v, l, list) })}
 	out := 0
 	for _, l := range list {
 		if isOut(l.Status) {
@@ -183,7 +183,7 @@ func lineNotices() map[string]string {
 
 // lineActs returns the buttons for a line. An operator can resume a line out of service, or drain
 // it to keep it out. A line disabled in the catalog has no buttons.
-func (c *console) lineActs(v *page.Visit, l line.Joined, all []line.Joined) (acts ui.Group) {
+func (c *console) lineActs(v *page.Visit, l line.CombinedStatus, all []line.CombinedStatus) (acts ui.Group) {
 	path := page.Base + "/operator/lines/" + url.PathEscape(l.Line)
 	if l.State == "disabled" {
 		return nil
@@ -204,7 +204,7 @@ func (c *console) lineActs(v *page.Visit, l line.Joined, all []line.Joined) (act
 }
 
 // onlyServedBy returns the models of a line without another usable line.
-func (c *console) onlyServedBy(id string, all []line.Joined) (models []string) {
+func (c *console) onlyServedBy(id string, all []line.CombinedStatus) (models []string) {
 	usable := map[string]bool{}
 	for _, l := range all {
 		usable[l.Line] = l.Line != id && takesCalls(l.State)
@@ -225,7 +225,7 @@ func (c *console) showLine(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(list, func(l line.Joined) bool { return l.Line == v.PathID() })
+	at := slices.IndexFunc(list, func(l line.CombinedStatus) bool { return l.Line == v.PathID() })
 	if at < 0 {
 		return nil, fault.New(fault.NotFound, "No node has a line of this name. The catalog lists the lines.")
 	}
@@ -264,7 +264,7 @@ func specFacts(l *catalog.Line) ui.Facts {
 	return facts
 }
 
-func nodesTable(l line.Joined) ui.DataTable {
+func nodesTable(l line.CombinedStatus) ui.DataTable {
 	t := ui.DataTable{Caption: "On each node", Columns: []ui.Column{{Title: "Node"}, {Title: "Machine"}, {Title: "State"}, {Title: "Why"},
 		{Title: "In flight", Right: true}, {Title: "Success", Right: true}, {Title: "First byte", Right: true}, {Title: "Reported"}}}
 	for _, n := range l.Nodes {
@@ -275,7 +275,7 @@ func nodesTable(l line.Joined) ui.DataTable {
 	return t
 }
 
-func modelsTable(l line.Joined) ui.DataTable {
+func modelsTable(l line.CombinedStatus) ui.DataTable {
 	t := ui.DataTable{Caption: "The models of the line",
 		Columns: []ui.Column{{Title: "Model"}, {Title: "Form"}, {Title: "State"}, {Title: "Why"},
 			{Title: "Since"}, {Title: "Until"}}}
@@ -291,7 +291,7 @@ func modelsTable(l line.Joined) ui.DataTable {
 }
 
 // lineKeysTable lists the keys of a line with several keys, without their secrets.
-func lineKeysTable(l line.Joined) ui.DataTable {
+func lineKeysTable(l line.CombinedStatus) ui.DataTable {
 	t := ui.DataTable{Caption: "Keys, in the order of their use",
 		Columns: []ui.Column{{Title: "Key"}, {Title: "Ends in"}, {Title: "State"}, {Title: "Why"}, {Title: "Since"}, {Title: "Until"}}}
 	for _, k := range l.Keys {

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Responder answers a visit: FullPage, Fragment, Redirect, CSV or Handled.
+// Responder answers a visit: FullPage, Fragment, Redirect, CSV or NoResponse.
 type Responder interface {
 	// send answers the visit. If send returns an error, it has written nothing.
 	send(v *Visit) error
@@ -151,16 +151,16 @@ func (c CSV) send(v *Visit) error {
 // next reads the next batch. Each batch has the time limit of a page, however slowly the client reads
 // the file.
 func (c CSV) next(v *Visit) (t ui.DataTable, more bool, err error) {
-	ctx, done := v.Detached(visitTimeout)
+	ctx, done := v.DetachedContext(visitTimeout)
 	defer done()
 	v.ctx = ctx
 	return c.Next()
 }
 
-// Handled is the response of a handler that has written the response itself.
-type Handled struct{}
+// NoResponse is the response of a handler that has written the response itself.
+type NoResponse struct{}
 
-func (Handled) send(*Visit) error { return nil }
+func (NoResponse) send(*Visit) error { return nil }
 
 // entityTag names a content.
 func entityTag(content []byte) string {

@@ -26,7 +26,7 @@ func (srv *server) enter(x *httpapi.Exchange) error {
 // sections. If open is true, the path needs no session.
 func (srv *server) handler(s *section, h Handler, open bool) func(*httpapi.Exchange) error {
 	return func(x *httpapi.Exchange) error {
-		ctx, done := x.Detached(visitTimeout)
+		ctx, done := x.DetachedContext(visitTimeout)
 		defer done()
 		v := &Visit{Exchange: x, server: srv, section: s, path: h.path, ctx: ctx}
 		if !plain(x.PathID()) {
@@ -106,5 +106,5 @@ func (srv *server) static(v *Visit) (Responder, error) {
 	if !srv.files.Serve(v, v.Request, v.PathID()) {
 		return nil, fault.New(fault.NotFound, "There is no such file.")
 	}
-	return Handled{}, nil
+	return NoResponse{}, nil
 }

@@ -95,7 +95,7 @@ func tokenLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 		var s money.Sum
 		s.Tokens(tokens, price, money.One)
 		lines = append(lines, billLine{item: what, quantity: formatQuantity(tokens, "token"),
-			price: Price(price, r.Factor) + " per million", amount: s.Charged(r.Factor)})
+			price: Price(price, r.Factor) + " per million", amount: s.Charge(r.Factor)})
 	}
 	add("Prompt", n.Prompt-n.Cached, rates.Input)
 	add("Prompt from the cache", n.Cached, rates.CachedInput)
@@ -116,7 +116,7 @@ func unitLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	for _, tier := range m.Tiers {
 		var s money.Sum
 		s.Each(n, tier.Price, money.One)
-		if amount := s.Charged(r.Factor); n > 0 && amount == r.Cost {
+		if amount := s.Charge(r.Factor); n > 0 && amount == r.Cost {
 			lines = append(lines, billLine{item: tier.Name, quantity: formatQuantity(n, PriceUnit(m)),
 				price: Price(tier.Price, r.Factor) + " per " + PriceUnit(m), amount: amount})
 		}

@@ -27,8 +27,8 @@ func Deliveries(list []webhook.Delivery) ui.DataTable {
 func DeliveryTabs(v *page.Visit, path string) (ui.Tabs, error) {
 	tabs := v.Tabs(path, "State", "state", []ui.Option{{Label: "All"}, {Value: "failed", Label: "Failed"},
 		{Value: "pending", Label: "Waiting"}, {Value: "delivered", Label: "Delivered"}})
-	if !tabs.Known() {
-		return tabs, fault.New(fault.InvalidRequest, "%q is not a state of deliveries.", fault.Shown(v.Query("state")))
+	if !tabs.HasCurrent() {
+		return tabs, fault.New(fault.InvalidRequest, "%q is not a state of deliveries.", fault.Excerpt(v.Query("state")))
 	}
 	return tabs, nil
 }

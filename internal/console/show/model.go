@@ -13,7 +13,7 @@ import (
 // Price returns a price times an account's factor, in US dollars, exact, with at least two
 // decimals.
 func Price(price money.Price, by money.Factor) string {
-	whole, decimals, _ := strings.Cut(offer.Paid(price, by), ".")
+	whole, decimals, _ := strings.Cut(offer.AccountPrice(price, by), ".")
 	return "$" + whole + "." + decimals + strings.Repeat("0", max(0, 2-len(decimals)))
 }
 

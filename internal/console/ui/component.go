@@ -192,8 +192,8 @@ type Tabs struct {
 	Items []Tab
 }
 
-// Known reports whether the chosen value has a tab.
-func (t Tabs) Known() bool {
+// HasCurrent reports whether the chosen value has a tab.
+func (t Tabs) HasCurrent() bool {
 	return slices.ContainsFunc(t.Items, func(tab Tab) bool { return tab.Current })
 }
 
@@ -261,14 +261,14 @@ type Bar struct {
 // Bars are rows with bars.
 type Bars []Bar
 
-// Aligned returns the bars with the same number of decimals for all amounts.
-func (b Bars) Aligned() Bars {
+// AlignDecimals returns the bars with the same number of decimals for all amounts.
+func (b Bars) AlignDecimals() Bars {
 	t := DataTable{Columns: make([]Column, 1)}
 	for _, bar := range b {
 		t.Rows = append(t.Rows, DataRow{Cells: []any{bar.Value}})
 	}
 	b = slices.Clone(b)
-	for i, row := range t.Aligned().Rows {
+	for i, row := range t.AlignDecimals().Rows {
 		b[i].Value = row.Cells[0]
 	}
 	return b

@@ -52,8 +52,8 @@ func (f FormField) Type() string {
 	return f.Kind
 }
 
-// Described returns the ids for aria-describedby.
-func (f FormField) Described() string {
+// DescribedBy returns the ids for aria-describedby.
+func (f FormField) DescribedBy() string {
 	var by []string
 	if f.Hint != "" {
 		by = append(by, f.ID()+"-hint")

@@ -80,22 +80,22 @@ func (t DataTable) decimals(column int) (most int) {
 	return most
 }
 
-// Aligned returns the table with the same number of decimals for all amounts of a column.
-func (t DataTable) Aligned() DataTable {
+// AlignDecimals returns the table with the same number of decimals for all amounts of a column.
+func (t DataTable) AlignDecimals() DataTable {
 	columns := make([]int, len(t.Columns))
 	for i := range columns {
 		columns[i] = t.decimals(i)
 	}
 	rows := make([]DataRow, len(t.Rows))
 	for i, row := range t.Rows {
-		rows[i] = DataRow{Href: row.Href, Cells: aligned(row.Cells, columns)}
+		rows[i] = DataRow{Href: row.Href, Cells: alignDecimals(row.Cells, columns)}
 	}
-	t.Rows, t.Foot = rows, aligned(t.Foot, columns)
+	t.Rows, t.Foot = rows, alignDecimals(t.Foot, columns)
 	return t
 }
 
-// aligned returns the cells of a row with the decimals of their columns.
-func aligned(cells []any, columns []int) []any {
+// alignDecimals returns the cells of a row with the decimals of their columns.
+func alignDecimals(cells []any, columns []int) []any {
 	cells = slices.Clone(cells)
 	for i, cell := range cells {
 		if m, ok := cell.(Money); ok {

@@ -19,8 +19,8 @@ import (
 // overviewPage summarizes the state and the spending of an account.
 type overviewPage struct {
 	Stats    ui.FigureRow
-	Spent    *ui.Chart  // charges of 30 days, or nil if the account has no usage
-	Missing  *ui.Notice // replaces Spent if the chart cannot be read
+	Spending *ui.Chart  // charges of 30 days, or nil if the account has no usage
+	Missing  *ui.Notice // replaces Spending if the chart cannot be read
 	More     ui.Tabs    // links to the usage of other periods
 	Latency  *ui.Chart  // of the newest requests, or nil if none of them was answered
 	Models   ui.Bars
@@ -73,7 +73,7 @@ func (c *console) overview(v *page.Visit) (page.Responder, error) {
 		shown.Missing = v.TryView("chart of charges", func(tx *store.Tx) error {
 			spent, _, err := show.MonthTx(tx, v.Account(), spending.Excluded{})
 			if err == nil {
-				shown.Spent = &spent
+				shown.Spending = &spent
 			}
 			return err
 		})

@@ -253,7 +253,7 @@ func (c *console) asKey(endpoint string) func(*page.Visit) (page.Responder, erro
 			r.Header.Del(name)
 		}
 		c.ServeAs(v, r, v.Account(), k.ID)
-		return page.Handled{}, nil
+		return page.NoResponse{}, nil
 	}
 }
 

@@ -121,8 +121,8 @@ func (c *Checker) Operations() (all []string) {
 	return slices.Compact(all)
 }
 
-// Unanswered lists the operations without a checked success.
-func (c *Checker) Unanswered() (all []string) {
+// MissingOperations lists the operations without a checked success.
+func (c *Checker) MissingOperations() (all []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range c.Operations() {

@@ -51,7 +51,7 @@ func TestAnswersKeepTheContracts(t *testing.T) {
 		v.webhooks(account)
 		v.codes()
 		v.gateway()
-		for _, operation := range v.checker.Unanswered() {
+		for _, operation := range v.checker.MissingOperations() {
 			t.Errorf("%s: no success was held against the contract", operation)
 		}
 	})

@@ -154,7 +154,7 @@ func (r row) start(t testing.TB, in form) provider {
 			return *r.probe
 		case isProbe(q) && r.whole == nil:
 			return fakeprovider.Good(in.good, false)
-		case !q.Streamed():
+		case !q.IsStream():
 			return *r.whole
 		}
 		reply := *r.stream
@@ -164,7 +164,7 @@ func (r row) start(t testing.TB, in form) provider {
 		return reply
 	})
 	requests := func(model string) int { return requestsFor(p, model) }
-	return provider{url: p.URL(), requests: requests, resume: func() { close(gate) }, left: p.Left}
+	return provider{url: p.URL(), requests: requests, resume: func() { close(gate) }, left: p.Disconnects}
 }
 
 // isProbe reports whether the request is a probe of the gateway.
@@ -318,7 +318,7 @@ func newFixture(t *testing.T, binary, database string, in form) *fixture {
 	}
 	f := &fixture{form: in, healthy: fakeprovider.New(t)}
 	f.healthy.Always(func(q fakeprovider.Request) fakeprovider.Reply {
-		return fakeprovider.Good(in.good, q.Streamed())
+		return fakeprovider.Good(in.good, q.IsStream())
 	})
 	f.Gateway = scene.Open(t, binary, database, map[string]string{"SSL_CERT_FILE": trust})
 	return f

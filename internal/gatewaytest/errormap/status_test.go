@@ -76,7 +76,7 @@ func connectionRows() []row {
 	return []row{
 		// A label of more than 63 letters is invalid, so the lookup fails without a network.
 		{name: "no such host", want: broken(), provider: address("http://" + strings.Repeat("x", 64) + ".invalid/v1")},
-		{name: "port refused", want: broken(), provider: func(t testing.TB) provider { return address(fakeprovider.Refused(t))(t) }},
+		{name: "port refused", want: broken(), provider: func(t testing.TB) provider { return address(fakeprovider.ClosedAddress(t))(t) }},
 		{name: "TLS handshake with a plain server", want: broken(), provider: func(t testing.TB) provider {
 			return address(strings.Replace(fakeprovider.New(t).URL(), "http:", "https:", 1))(t)
 		}},

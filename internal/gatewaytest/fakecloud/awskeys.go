@@ -60,8 +60,8 @@ func (a *AWSKeys) Refuse(refuses bool) {
 	a.refuses = refuses
 }
 
-// Given returns the protocols of all requests in order.
-func (a *AWSKeys) Given() []string {
+// Protocols returns the protocols of all requests in order.
+func (a *AWSKeys) Protocols() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append([]string(nil), a.given...)

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Refused returns a base address with a port that refuses connections until the end of the test.
+// ClosedAddress returns a base address with a port that refuses connections until the end of the test.
 // The port is bound but nothing listens on it.
-func Refused(t testing.TB) string {
+func ClosedAddress(t testing.TB) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {

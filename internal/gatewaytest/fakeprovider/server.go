@@ -33,7 +33,7 @@ import (
 
 const (
 	maxBody  = 64 << 20 // bytes of a request
-	maxWaits = 1 << 16  // requests and replies for Arrived and Ended
+	maxWaits = 1 << 16  // requests and replies for WaitRequest and WaitReplyEnd
 )
 
 // Request is a request to the provider.
@@ -49,9 +49,9 @@ type Request struct {
 	From string
 }
 
-// Streamed reports whether the request is for a stream: by its body, or by its path in the Gemini
+// IsStream reports whether the request is for a stream: by its body, or by its path in the Gemini
 // form.
-func (r Request) Streamed() bool {
+func (r Request) IsStream() bool {
 	return bytes.Contains(r.Body, []byte(`"stream":true`)) || strings.Contains(r.URI, ":streamGenerateContent")
 }
 
@@ -133,14 +133,14 @@ func (s *Server) Requests() []Request {
 	return append([]Request(nil), s.requests...)
 }
 
-// Arrived waits for the next request. Each call waits for another request.
-func (s *Server) Arrived() { <-s.read }
+// WaitRequest waits for the next request. Each call waits for another request.
+func (s *Server) WaitRequest() { <-s.read }
 
-// Ended waits for the next end of a reply, complete or not. Each call waits for another reply.
-func (s *Server) Ended() { <-s.ended }
+// WaitReplyEnd waits for the next end of a reply, complete or not. Each call waits for another reply.
+func (s *Server) WaitReplyEnd() { <-s.ended }
 
-// Left returns the number of clients that disconnected before the end of their answer.
-func (s *Server) Left() int {
+// Disconnects returns the number of clients that disconnected before the end of their answer.
+func (s *Server) Disconnects() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.left

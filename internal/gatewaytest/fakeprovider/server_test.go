@@ -87,7 +87,7 @@ func TestRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Arrived()
+		p.WaitRequest()
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if !strings.HasPrefix(string(body), want) {
@@ -116,7 +116,7 @@ func TestWire(t *testing.T) {
 			p := fakeprovider.New(t, reply)
 			if reply.End == fakeprovider.Stall {
 				go func() {
-					p.Arrived()
+					p.WaitRequest()
 					p.Close()
 				}()
 			}
@@ -132,13 +132,13 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestBroken checks Refused and GoAway.
+// TestBroken checks ClosedAddress and GoAway.
 func TestBroken(t *testing.T) {
 	t.Parallel()
 	trusted := fakeprovider.NewTLS(t).Transport()
 	defer trusted.CloseIdleConnections()
 	client := &http.Client{Transport: trusted}
-	if resp, err := client.Post(fakeprovider.Refused(t), "application/json", strings.NewReader("{}")); err == nil {
+	if resp, err := client.Post(fakeprovider.ClosedAddress(t), "application/json", strings.NewReader("{}")); err == nil {
 		resp.Body.Close()
 		t.Error("the port answers")
 	}

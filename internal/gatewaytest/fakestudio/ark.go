@@ -14,7 +14,7 @@ import (
 // Ark is a fake of the model service of Volcengine and BytePlus. It answers with pictures, and makes
 // clips as tasks.
 //
-// Behaviour.Failed is the error object of the task, or of each picture in the answer:
+// Behaviour.Failure is the error object of the task, or of each picture in the answer:
 // `{"code":"…","message":"…"}`. `{"status":"expired"}` and `{"status":"cancelled"}` are other ends of
 // a task.
 type Ark struct{ Studio }
@@ -117,8 +117,8 @@ func (a *Ark) createPictures(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	data := a.pictures(t, func(url string) any {
-		if t.Failed != "" {
-			return object{"error": json.RawMessage(t.Failed)}
+		if t.Failure != "" {
+			return object{"error": json.RawMessage(t.Failure)}
 		}
 		return object{"url": url, "size": "64x48"}
 	})

@@ -11,7 +11,7 @@ import (
 
 // BFL is a fake of Black Forest Labs. Each task makes one picture or clip.
 //
-// Behaviour.Failed has members of the answer to a poll: `{"status":"Request Moderated","details":…}`.
+// Behaviour.Failure has members of the answer to a poll: `{"status":"Request Moderated","details":…}`.
 type BFL struct{ Studio }
 
 // NewBFL starts a fake BFL, which stops at the end of the test.

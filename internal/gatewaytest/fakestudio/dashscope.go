@@ -12,7 +12,7 @@ import (
 // DashScope is a fake of Alibaba Cloud's model service. It answers with pictures, or makes them as
 // tasks, and makes clips as tasks.
 //
-// Behaviour.Failed is `{"code":"…","message":"…"}`, for a task or as the answer with status 200 instead
+// Behaviour.Failure is `{"code":"…","message":"…"}`, for a task or as the answer with status 200 instead
 // of pictures. `{"status":"CANCELED"}` is another end of a task. A list has the results of a
 // successful task: `{}` is a picture, and other objects are blocked pictures.
 type DashScope struct{ Studio }
@@ -242,9 +242,9 @@ func (d *DashScope) createPictures(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if t.Failed != "" {
+	if t.Failure != "" {
 		answer := object{}
-		_ = json.Unmarshal([]byte(t.Failed), &answer) // written by a test
+		_ = json.Unmarshal([]byte(t.Failure), &answer) // written by a test
 		answer["request_id"] = t.ticket
 		answerJSON(w, http.StatusOK, answer)
 		return
@@ -293,7 +293,7 @@ func (d *DashScope) getTask(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// fail adds Behaviour.Failed to the answer to a poll: see DashScope.
+// fail adds Behaviour.Failure to the answer to a poll: see DashScope.
 func (d *DashScope) fail(answer object, ticket, failed string) {
 	var items []object
 	if json.Unmarshal([]byte(failed), &items) == nil {

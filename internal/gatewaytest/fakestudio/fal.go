@@ -12,7 +12,7 @@ import (
 // Fal is a fake of fal's queue. Like fal, it accepts any body and checks it when the task runs: a task
 // with a bad body is completed with status 422.
 //
-// Behaviour.Failed is the answer to the request for the result:
+// Behaviour.Failure is the answer to the request for the result:
 // `{"status":422,"header":{"X-Fal-Retryable":"false"},"body":{"detail":…}}`. With status 200, the body
 // is an output.
 type Fal struct {
@@ -89,13 +89,13 @@ func (f *Fal) getResult(w http.ResponseWriter, r *http.Request) {
 		falError(w, http.StatusNotFound, "Request not found")
 	case !f.isCompleted(t.ticket):
 		falError(w, http.StatusBadRequest, "Request is still in progress")
-	case t.Failed != "":
+	case t.Failure != "":
 		var answer struct {
 			Status int               `json:"status"`
 			Header map[string]string `json:"header"`
 			Body   json.RawMessage   `json:"body"`
 		}
-		if err := json.Unmarshal([]byte(t.Failed), &answer); err != nil {
+		if err := json.Unmarshal([]byte(t.Failure), &answer); err != nil {
 			f.t.Errorf("fake studio: Failed of fal: %v", err)
 		}
 		for name, value := range answer.Header {

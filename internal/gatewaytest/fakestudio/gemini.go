@@ -16,7 +16,7 @@ import (
 // Gemini is a fake of Google's images (generateContent), of Veo (predictLongRunning) and of Omni
 // (interactions).
 //
-// Behaviour.Failed replaces the candidate of an image: `{"finishReason":"IMAGE_SAFETY"}`. For an
+// Behaviour.Failure replaces the candidate of an image: `{"finishReason":"IMAGE_SAFETY"}`. For an
 // operation of Veo, it has the members beside `done`: `{"error":{…}}` or `{"response":{…}}`. For an
 // interaction, it has members of the answer: `{"status":"failed","error":{…}}`.
 type Gemini struct {
@@ -260,8 +260,8 @@ func (g *Gemini) generateImage(w http.ResponseWriter, r *http.Request) {
 		"index": 0, "finishReason": "STOP",
 		"content": object{"role": "model", "parts": []any{draft, object{"text": "Here it is."}, picture(t.number)}},
 	})
-	if t.Failed != "" {
-		candidate = json.RawMessage(t.Failed)
+	if t.Failure != "" {
+		candidate = json.RawMessage(t.Failure)
 	}
 	answerJSON(w, http.StatusOK, object{
 		"candidates": []any{candidate}, "modelVersion": "fake", "responseId": t.ticket,
@@ -301,7 +301,7 @@ func (g *Gemini) getOperation(w http.ResponseWriter, r *http.Request) {
 	case running:
 		answer["metadata"] = object{"@type": "type.googleapis.com/google.ai.generativelanguage.v1beta.PredictLongRunningMetadata"}
 	case failed:
-		_ = json.Unmarshal([]byte(t.Failed), &answer) // written by a test
+		_ = json.Unmarshal([]byte(t.Failure), &answer) // written by a test
 		answer["done"] = true
 	case done:
 		answer["done"] = true

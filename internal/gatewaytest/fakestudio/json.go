@@ -129,7 +129,7 @@ type polling struct {
 	members                        object // of each answer
 	// missing answers the poll of an unknown task.
 	missing func(w http.ResponseWriter)
-	// failure adds Behaviour.Failed to the answer. If nil, Failed has members of the answer.
+	// failure adds Behaviour.Failure to the answer. If nil, Failure has members of the answer.
 	failure func(answer object, failed string)
 	// result adds the results to the answer.
 	result func(answer object, t *task)
@@ -156,9 +156,9 @@ func (s *Studio) answerPoll(w http.ResponseWriter, ticket string, p polling) {
 	case failed:
 		answer[p.status] = p.failed
 		if p.failure != nil {
-			p.failure(answer, t.Failed)
+			p.failure(answer, t.Failure)
 		} else {
-			_ = json.Unmarshal([]byte(t.Failed), &answer) // without an object, there is no reason
+			_ = json.Unmarshal([]byte(t.Failure), &answer) // without an object, there is no reason
 		}
 	case done:
 		answer[p.status] = p.done

@@ -18,7 +18,7 @@ import (
 // Kling is a fake of Kling. It makes clips by the newer and the older API, and pictures by the older
 // API. An external id can be used for one task.
 //
-// Behaviour.Failed is the message of a failed task.
+// Behaviour.Failure is the message of a failed task.
 type Kling struct {
 	Studio
 	// Access and Secret are the account's pair of keys. If Secret is not empty, the older API accepts

@@ -11,7 +11,7 @@ import (
 
 // Luma is a fake of Luma's Agents API. Each task makes one picture or clip.
 //
-// Behaviour.Failed has members of the answer to a poll: `{"state":"failed","failure_code":"…"}`.
+// Behaviour.Failure has members of the answer to a poll: `{"state":"failed","failure_code":"…"}`.
 type Luma struct{ Studio }
 
 // NewLuma starts a fake Luma, which stops at the end of the test.

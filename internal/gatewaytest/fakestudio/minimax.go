@@ -11,7 +11,7 @@ import (
 // MiniMax is a fake of MiniMax. It answers with pictures, and makes clips by version 2 of its video
 // API as tasks.
 //
-// Behaviour.Failed is the error object of a task, `{"code":"1027","message":"…"}`, or another end of
+// Behaviour.Failure is the error object of a task, `{"code":"1027","message":"…"}`, or another end of
 // it, `{"status":"expired"}`. For pictures, it is the `base_resp` of the answer; `{}` withholds all
 // pictures.
 type MiniMax struct{ Studio }
@@ -87,10 +87,10 @@ func (m *MiniMax) createPictures(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	resp := json.RawMessage(`{"status_code":0,"status_msg":"success"}`)
-	if t.Failed != "" {
+	if t.Failure != "" {
 		t.images = 0
-		if t.Failed != "{}" {
-			resp = json.RawMessage(t.Failed)
+		if t.Failure != "{}" {
+			resp = json.RawMessage(t.Failure)
 		}
 	}
 	answerJSON(w, http.StatusOK, object{"id": t.ticket, "data": object{"image_urls": m.pictures(t, func(url string) any { return url })},

@@ -17,7 +17,7 @@ import (
 // and `chatgpt-image-…` are OpenAI's: they check every field and answer in base64. The models `grok-…`
 // are xAI's. Other models accept every field and answer with links.
 //
-// Behaviour.Failed replaces each image in `data`: `{"respect_moderation":false}`. For clips, it is the
+// Behaviour.Failure replaces each image in `data`: `{"respect_moderation":false}`. For clips, it is the
 // error object of the clip: `{"code":"moderation_blocked","message":"…"}`.
 type OpenAI struct {
 	Studio
@@ -224,8 +224,8 @@ func (o *OpenAI) answerImages(w http.ResponseWriter, r *http.Request, body []byt
 	data := make([]any, t.images)
 	for i := range data {
 		switch {
-		case t.Failed != "":
-			data[i] = json.RawMessage(t.Failed)
+		case t.Failure != "":
+			data[i] = json.RawMessage(t.Failure)
 		case isOpenAIImage(fields["model"]) || fields["response_format"] == "b64_json":
 			data[i] = object{"b64_json": Picture(i + 1)}
 		case strings.HasPrefix(fields["model"], "grok-"):
@@ -304,7 +304,7 @@ func (o *OpenAI) getClip(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Openai-Poll-After-Ms", "1500")
 		o.answerClip(w, ticket, "in_progress", 40, nil)
 	case failed:
-		o.answerClip(w, ticket, "failed", 40, json.RawMessage(t.Failed))
+		o.answerClip(w, ticket, "failed", 40, json.RawMessage(t.Failure))
 	case done:
 		o.answerClip(w, ticket, "completed", 100, nil)
 	}

@@ -12,10 +12,10 @@ type Fake interface {
 	Expect(behaviours ...Behaviour)          // see Studio
 	Always(rule func(body []byte) Behaviour) // see Studio
 	Submissions() []Submission               // see Studio
-	Accepted() int                           // see Studio
+	AcceptedCount() int                      // see Studio
 	Polls() int                              // see Studio
-	Polled() int                             // see Studio
-	Cancelled() []string                     // see Studio
+	PolledTasks() int                        // see Studio
+	CancelledTickets() []string              // see Studio
 	Close()                                  // see Studio
 }
 

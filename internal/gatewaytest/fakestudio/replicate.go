@@ -13,7 +13,7 @@ import (
 
 // Replicate is a fake of Replicate's predictions, and of the files uploaded for them.
 //
-// Behaviour.Failed has members of the prediction: `{"status":"failed","error":"… (E005)"}`, or
+// Behaviour.Failure has members of the prediction: `{"status":"failed","error":"… (E005)"}`, or
 // `{"status":"succeeded","output":…}`.
 type Replicate struct {
 	Studio
@@ -37,8 +37,8 @@ func NewReplicate(t testing.TB) *Replicate {
 	return f
 }
 
-// Uploaded returns the uploaded files, in no order.
-func (f *Replicate) Uploaded() [][]byte {
+// Uploads returns the uploaded files, in no order.
+func (f *Replicate) Uploads() [][]byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Collect(maps.Values(f.uploaded))
@@ -80,7 +80,7 @@ func (f *Replicate) getPrediction(w http.ResponseWriter, r *http.Request) {
 		f.answer(w, http.StatusOK, t, nil)
 	case failed:
 		members := object{}
-		if err := json.Unmarshal([]byte(t.Failed), &members); err != nil {
+		if err := json.Unmarshal([]byte(t.Failure), &members); err != nil {
 			f.t.Errorf("fake studio: Failed of replicate: %v", err)
 		}
 		f.answer(w, http.StatusOK, t, members)

@@ -9,7 +9,7 @@ import (
 
 // Runway is a fake of Runway. Clips and pictures are tasks.
 //
-// Behaviour.Failed has members of the answer to a poll: `{"failureCode":"…","failure":"…"}`, or
+// Behaviour.Failure has members of the answer to a poll: `{"failureCode":"…","failure":"…"}`, or
 // `{"status":"CANCELLED"}`.
 type Runway struct{ Studio }
 

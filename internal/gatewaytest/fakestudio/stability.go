@@ -12,7 +12,7 @@ import (
 
 // Stability is a fake of Stability AI. It answers with one picture.
 //
-// Behaviour.Failed is the finish reason of an answer with a blurred picture: `CONTENT_FILTERED`.
+// Behaviour.Failure is the finish reason of an answer with a blurred picture: `CONTENT_FILTERED`.
 type Stability struct{ Studio }
 
 // NewStability starts a fake Stability, which stops at the end of the test.
@@ -84,8 +84,8 @@ func (s *Stability) createPicture(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reason := "SUCCESS"
-	if t.Failed != "" {
-		reason = t.Failed
+	if t.Failure != "" {
+		reason = t.Failure
 	}
 	answerJSON(w, http.StatusOK, object{"image": Picture(t.number), "finish_reason": reason, "seed": 343940597})
 }

@@ -37,9 +37,9 @@ type Behaviour struct {
 	// Until keeps the task running until the channel is closed. If the provider answers with the
 	// results, Until delays the answer. If nil, see Polls.
 	Until <-chan struct{}
-	// Failed describes the failure of the task in the words of the protocol: see each fake. If
+	// Failure describes the failure of the task in the words of the protocol: see each fake. If
 	// empty, the task succeeds.
-	Failed string
+	Failure string
 	// Lost makes the provider forget the task: polls answer as for an unknown id.
 	Lost bool
 	// The first PollStatusTimes polls answer with PollStatus, 429 or 5xx.
@@ -57,8 +57,8 @@ type Behaviour struct {
 // Refusal returns the behaviour of refusing a submission.
 func Refusal(status int, body string) Behaviour { return Behaviour{Status: status, Body: body} }
 
-// Failure returns the behaviour of a task that fails: see Behaviour.Failed.
-func Failure(failed string) Behaviour { return Behaviour{Failed: failed} }
+// Failure returns the behaviour of a task that fails: see Behaviour.Failure.
+func Failure(failed string) Behaviour { return Behaviour{Failure: failed} }
 
 // Submission is a request for images or a clip.
 type Submission struct {
@@ -166,8 +166,8 @@ func (s *Studio) Submissions() []Submission {
 	return slices.Clone(s.submissions)
 }
 
-// Accepted returns the number of accepted submissions.
-func (s *Studio) Accepted() int {
+// AcceptedCount returns the number of accepted submissions.
+func (s *Studio) AcceptedCount() int {
 	n := 0
 	for _, sub := range s.Submissions() {
 		if sub.Accepted {
@@ -184,8 +184,8 @@ func (s *Studio) Polls() int {
 	return s.polls
 }
 
-// Polled returns the number of tasks with at least one poll.
-func (s *Studio) Polled() int {
+// PolledTasks returns the number of tasks with at least one poll.
+func (s *Studio) PolledTasks() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
@@ -197,8 +197,8 @@ func (s *Studio) Polled() int {
 	return n
 }
 
-// Cancelled returns the tickets of the cancelled tasks.
-func (s *Studio) Cancelled() []string {
+// CancelledTickets returns the tickets of the cancelled tasks.
+func (s *Studio) CancelledTickets() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.cancelled)
@@ -302,7 +302,7 @@ func (s *Studio) poll(w http.ResponseWriter, ticket string) (state, *task) {
 	} else if t.polls <= max(t.Polls, least) {
 		return running, t
 	}
-	if t.Failed != "" {
+	if t.Failure != "" {
 		return failed, t
 	}
 	return done, t

@@ -10,7 +10,7 @@ import (
 
 // XAI is a fake of xAI. It answers with pictures, and makes clips as tasks.
 //
-// Behaviour.Failed is the answer to the poll of a clip; its status is the member `http`, or 200. For
+// Behaviour.Failure is the answer to the poll of a clip; its status is the member `http`, or 200. For
 // pictures, any text withholds all pictures.
 type XAI struct{ Studio }
 
@@ -91,7 +91,7 @@ func (x *XAI) createPictures(edit bool) http.HandlerFunc {
 		if !ok {
 			return
 		}
-		data := x.pictures(t, func(url string) any { return object{"url": url, "respect_moderation": t.Failed == ""} })
+		data := x.pictures(t, func(url string) any { return object{"url": url, "respect_moderation": t.Failure == ""} })
 		answerJSON(w, http.StatusOK, object{"data": data, "usage": object{"cost_in_usd_ticks": 400000000}})
 	}
 }
@@ -184,7 +184,7 @@ func (x *XAI) getClip(w http.ResponseWriter, r *http.Request) {
 		answerJSON(w, http.StatusAccepted, object{"status": "pending", "progress": 40})
 	case failed:
 		answer := object{}
-		_ = json.Unmarshal([]byte(t.Failed), &answer) // without an object, the answer is empty
+		_ = json.Unmarshal([]byte(t.Failure), &answer) // without an object, the answer is empty
 		status, _ := answer["http"].(float64)
 		delete(answer, "http")
 		answerJSON(w, max(int(status), http.StatusOK), answer)

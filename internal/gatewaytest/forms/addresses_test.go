@@ -60,7 +60,7 @@ func addressScenes(t testing.TB) []scene.Scenario {
 					if h.Status != 400 || len(p.Requests()) != 0 || gets.Load() == before {
 						t.Errorf("%d %s", h.Status, h.Raw)
 					}
-					s.Charged(h, 0)
+					s.CheckCharge(h, 0)
 					return
 				}
 				if h.Status != 200 {
@@ -69,7 +69,7 @@ func addressScenes(t testing.TB) []scene.Scenario {
 				if got := string(p.Requests()[0].Body); !strings.Contains(got, c.want) {
 					t.Errorf("sent %s; want %s", got, c.want)
 				}
-				s.Charged(h, 100*1000+10*10_000)
+				s.CheckCharge(h, 100*1000+10*10_000)
 			}))
 		}
 	}

@@ -107,7 +107,7 @@ func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, reply
 				}
 			}
 			rc := f.Receipt(t, s.Account, h.ID())
-			s.Charged(h, money.Amount(rc.Prompt*1000+rc.Completion*2000))
+			s.CheckCharge(h, money.Amount(rc.Prompt*1000+rc.Completion*2000))
 			known := line == "messages" || line == "gemini"
 			if rc.Code != code || rc.Line != model || len(rc.Attempts) != 1 || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Completion > 20 ||
 				known && rc.Prompt != 700 {
@@ -141,12 +141,12 @@ func failedAtTheEndScenes(t testing.TB) []scene.Scenario {
 				t.Errorf("%d %s", h.Status, h.Raw)
 			}
 			if !seen {
-				if s.Charged(h, 0); h.Status != 502 {
+				if s.CheckCharge(h, 0); h.Status != 502 {
 					t.Errorf("%d %s", h.Status, h.Raw)
 				}
 				return
 			}
-			if rc := s.Charged(h, 760_000); r.end != "failed" || rc.Prompt != 700 || rc.Completion != 30 || rc.Code != "upstream_unavailable" {
+			if rc := s.CheckCharge(h, 760_000); r.end != "failed" || rc.Prompt != 700 || rc.Completion != 30 || rc.Code != "upstream_unavailable" {
 				t.Errorf("receipt %+v of %s", rc, h.Raw)
 			}
 		}))

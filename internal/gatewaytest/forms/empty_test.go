@@ -146,7 +146,7 @@ func emptyAnswerScenes(t testing.TB) []scene.Scenario {
 					if h.Status == 200 {
 						cost = 20_000
 					}
-					s.Charged(h, cost)
+					s.CheckCharge(h, cost)
 				}))
 			}
 		}
@@ -196,7 +196,7 @@ func leftFormScenes(t testing.TB) []scene.Scenario {
 				if !errors.Is(err, context.Canceled) {
 					t.Fatalf("%v after %s", err, got)
 				}
-				scene.Eventually(t, "the provider sees the disconnect", func() bool { return p.Left() == 1 })
+				scene.Eventually(t, "the provider sees the disconnect", func() bool { return p.Disconnects() == 1 })
 				rc := s.Gateway.Receipt(t, s.Account, answer.Header.Get("x-request-id"))
 				if rc.Code != "client_closed" || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Cost != money.Amount(rc.Prompt*1000+rc.Completion*2000) {
 					t.Errorf("receipt %+v", rc)

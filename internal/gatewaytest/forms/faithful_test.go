@@ -73,7 +73,7 @@ func faithfulMessagesScene(t testing.TB) scene.Scenario {
 		}
 		wantHeader(t, q.Header, map[string]string{"Anthropic-Version": "2026-10-21", "Anthropic-Beta": "a-2026-01-01,b",
 			"X-Api-Key": scene.Credential})
-		s.Charged(h, scene.AnswerCost)
+		s.CheckCharge(h, scene.AnswerCost)
 
 		s.Ask(sent)
 		wantHeader(t, p.Requests()[1].Header, map[string]string{"Anthropic-Version": "2023-06-01", "X-Api-Key": scene.Credential})
@@ -127,7 +127,7 @@ func faithfulResponsesScene(t testing.TB) scene.Scenario {
 			t.Errorf("the provider got at %s\n%s\nwant\n%s", q.URI, q.Body, want)
 		}
 		wantHeader(t, q.Header, map[string]string{"Authorization": "Bearer " + scene.Credential})
-		s.Charged(h, scene.AnswerCost)
+		s.CheckCharge(h, scene.AnswerCost)
 	})
 }
 
@@ -219,7 +219,7 @@ func eventByEventScene(t testing.TB) scene.Scenario {
 		if kind := answer.Header.Get("Content-Type"); kind != "text/event-stream; charset=utf-8" {
 			t.Errorf("content type %q", kind)
 		}
-		s.Charged(scene.FormAnswer{Status: 200, Header: answer.Header}, scene.AnswerCost)
+		s.CheckCharge(scene.FormAnswer{Status: 200, Header: answer.Header}, scene.AnswerCost)
 		if want := strings.Replace(body, `"model":"flow"`, `"model":"vendor-flow"`, 1); string(p.Requests()[0].Body) != want {
 			t.Errorf("the provider got\n%s", p.Requests()[0].Body)
 		}

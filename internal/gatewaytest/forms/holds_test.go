@@ -103,7 +103,7 @@ func holdScenes(t testing.TB) []scene.Scenario {
 			want := money.Amount(prompt*1000+c.output*10000)*max(c.factor, 1) + c.calls*money.USD/100
 			answered := make(chan scene.FormAnswer, 1)
 			go func() { answered <- s.Ask(body) }()
-			p.Arrived()
+			p.WaitRequest()
 			var state scene.Funds
 			s.Gateway.Process.Admin("GET", "/accounts/"+s.Account, nil, &state)
 			if state.Held != want || state.Balance != scene.Credit {
@@ -118,7 +118,7 @@ func holdScenes(t testing.TB) []scene.Scenario {
 			if cost == 0 {
 				cost = 200_000
 			}
-			if m := s.Charged(h, cost); m.Held != want {
+			if m := s.CheckCharge(h, cost); m.Held != want {
 				t.Errorf("the receipt says that %s were held", m.Held)
 			}
 			limitSent(t, c, p.Requests()[0].Body)

@@ -55,7 +55,7 @@ func matrixScene(t testing.TB, in scene.Form, line string, stream, tools bool) s
 	model := fmt.Sprintf("m-%s-%s-%v-%v", in, line, stream, tools)
 	p := fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
-		if q.Streamed() != stream {
+		if q.IsStream() != stream {
 			t.Errorf("%s: the provider got %s %s", model, q.URI, q.Body)
 		}
 		if tools {
@@ -88,7 +88,7 @@ func matrixScene(t testing.TB, in scene.Form, line string, stream, tools bool) s
 		if in == scene.Messages && !stream && r.prompt != 1000 {
 			t.Errorf("a prompt of %d tokens in %s", r.prompt, h.Raw)
 		}
-		if rc := s.Charged(h, scene.AnswerCost); rc.Prompt != 1000 || rc.Completion != 500 || rc.Line != model {
+		if rc := s.CheckCharge(h, scene.AnswerCost); rc.Prompt != 1000 || rc.Completion != 500 || rc.Line != model {
 			t.Errorf("receipt %+v", rc)
 		}
 		if n := len(p.Requests()); n != 1 {

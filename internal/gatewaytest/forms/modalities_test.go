@@ -59,7 +59,7 @@ func modalityScene(t testing.TB, name, answer string, model, more map[string]any
 		if h.Status != 200 {
 			t.Fatalf("%d %s", h.Status, h.Raw)
 		}
-		if m, want := s.Charged(h, cost), money.Amount(int64(len(body))+1000)*1000+1500*perToken; m.Held != want || m.Completion != 1300 {
+		if m, want := s.CheckCharge(h, cost), money.Amount(int64(len(body))+1000)*1000+1500*perToken; m.Held != want || m.Completion != 1300 {
 			t.Errorf("receipt %+v; %s should have been held", m, want)
 		}
 		if got := string(p.Requests()[0].Body); !strings.Contains(got, sent) {

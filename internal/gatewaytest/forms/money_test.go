@@ -125,7 +125,7 @@ func uncountedScenes(t testing.TB) []scene.Scenario {
 						t.Errorf("the client got %s", h.Raw)
 					}
 					m := s.Gateway.Receipt(t, s.Account, h.ID())
-					s.Charged(h, money.Amount(m.Prompt*1000+m.Completion*10000))
+					s.CheckCharge(h, money.Amount(m.Prompt*1000+m.Completion*10000))
 					if m.Prompt < 1 || m.Prompt > 50 || m.Completion < 15 || m.Completion > 30 || m.Cached != 0 {
 						t.Errorf("receipt %+v", m)
 					}

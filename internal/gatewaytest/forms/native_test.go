@@ -283,11 +283,11 @@ func nativeAdmissionScene(t testing.TB) scene.Scenario {
 					t.Errorf("%d %s", h.Status, h.Raw)
 				}
 			})
-			full.Arrived()
+			full.WaitRequest()
 			other := scene.Messages.NewClient(t, f)
 			busy := other.Ask(scene.Request(scene.Messages, "full", false, nil))
 			nativeFault(t, busy, 429, "overloaded_error")
-			if r := other.Charged(busy, 0); r.Code != "rate_limit_exceeded" || r.Line != "" {
+			if r := other.CheckCharge(busy, 0); r.Code != "rate_limit_exceeded" || r.Line != "" {
 				t.Errorf("receipt %+v", r)
 			}
 			close(open)
@@ -312,12 +312,12 @@ func nativeNoLineScene(t testing.TB) scene.Scenario {
 			if message := nativeFault(t, first, 502, "api_error"); strings.Contains(message, "x-api-key") {
 				t.Errorf("our key's trouble reached the client: %s", message)
 			}
-			s.Charged(first, 0)
+			s.CheckCharge(first, 0)
 			for _, model := range []string{"gone", "lineless"} {
 				for _, stream := range []bool{false, true} {
 					h := s.Ask(scene.Request(scene.Messages, model, stream, nil))
 					nativeFault(t, h, 503, "overloaded_error")
-					if r := s.Charged(h, 0); r.Code != "service_unavailable" || r.Line != "" {
+					if r := s.CheckCharge(h, 0); r.Code != "service_unavailable" || r.Line != "" {
 						t.Errorf("receipt %+v", r)
 					}
 				}

@@ -289,7 +289,7 @@ func receiptScene(t testing.TB, model string, r receipt, in scene.Form, stream b
 	}.plays(func(t *testing.T, s scene.FormClient) {
 		body := scene.Request(in, model, stream, r.ask[in])
 		h := s.Answer(body)
-		m := s.Charged(h, r.cost)
+		m := s.CheckCharge(h, r.cost)
 		if m.Prompt != r.prompt || m.Cached != r.cached || m.Completion != r.output {
 			t.Errorf("receipt %+v; want %d, %d and %d tokens", m, r.prompt, r.cached, r.output)
 		}

@@ -49,7 +49,7 @@ func responsesBusyScene(t testing.TB) scene.Scenario {
 					t.Errorf("%d %s", h.Status, h.Raw)
 				}
 			})
-			p.Arrived()
+			p.WaitRequest()
 			for _, stream := range []bool{false, true} {
 				h := s.Ask(scene.Request(scene.Responses, "r-busy", stream, nil))
 				v1Fault(t, h, 429, "rate_limit_error", "rate_limit_exceeded", "")
@@ -66,7 +66,7 @@ func responsesBusyScene(t testing.TB) scene.Scenario {
 				if wait, err := strconv.Atoi(h.Header.Get("Retry-After")); err != nil || wait < 1 {
 					t.Errorf("Retry-After %q", h.Header.Get("Retry-After"))
 				}
-				s.Charged(h, 0)
+				s.CheckCharge(h, 0)
 			}
 			close(open)
 			group.Wait()
@@ -86,7 +86,7 @@ func responsesNoLineScene(t testing.TB) scene.Scenario {
 			s := scene.Responses.NewClient(t, f)
 			h := s.Ask(scene.Request(scene.Responses, "r-none", false, nil))
 			v1Fault(t, h, 502, "upstream_error", "upstream_busy", "")
-			s.Charged(h, 0)
+			s.CheckCharge(h, 0)
 			for _, model := range []string{"r-none", "r-lineless"} {
 				for _, stream := range []bool{false, true} {
 					h := s.Ask(scene.Request(scene.Responses, model, stream, nil))
@@ -101,7 +101,7 @@ func responsesNoLineScene(t testing.TB) scene.Scenario {
 					if err != nil || wait < 1 || wait > 60 || model == "r-none" && wait < 15 {
 						t.Errorf("Retry-After %q", h.Header.Get("Retry-After"))
 					}
-					if rc := s.Charged(h, 0); rc.Line != "" {
+					if rc := s.CheckCharge(h, 0); rc.Line != "" {
 						t.Errorf("receipt %+v", rc)
 					}
 				}
@@ -180,7 +180,7 @@ func hostedScene(t testing.TB) scene.Scenario {
 			for _, stream := range []bool{false, true} {
 				h := s.Ask(searching("r-hosted", stream))
 				v1Fault(t, h, 400, "invalid_request_error", "invalid_request", "tools[0].type")
-				s.Charged(h, 0)
+				s.CheckCharge(h, 0)
 			}
 			for _, line := range []string{"r-hosted-1", "r-hosted-2"} {
 				if state := f.Lines.Of(t, line); state.State != "in_service" || state.Attempts != 0 || state.InFlight != 0 {
@@ -197,7 +197,7 @@ func hostedScene(t testing.TB) scene.Scenario {
 // hostedElsewhereScene checks that a request goes to the line with the tool, behind a line without.
 func hostedElsewhereScene(t testing.TB) scene.Scenario {
 	chat, other := fakeprovider.New(t), fakeprovider.New(t)
-	other.Always(func(q fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good("responses", q.Streamed()) })
+	other.Always(func(q fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good("responses", q.IsStream()) })
 	return scene.Scenario{
 		Name:   "hosted tool on the second line",
 		Models: []map[string]any{scene.FormModel("r-second", scene.PriceList(), scene.Responses)},
@@ -247,7 +247,7 @@ func hostedDownScene(t testing.TB) scene.Scenario {
 			if h.Header.Get("Retry-After") == "" {
 				t.Errorf("header %v", h.Header)
 			}
-			s.Charged(h, 0)
+			s.CheckCharge(h, 0)
 		},
 	}
 }
@@ -269,7 +269,7 @@ func nativeHostedScene(t testing.TB) scene.Scenario {
 			if message := nativeFault(t, h, 400, "invalid_request_error"); strings.Contains(message, fmt.Sprintf("n-hosted-%s", line)) {
 				t.Errorf("a line's name is in %q", message)
 			}
-			s.Charged(h, 0)
+			s.CheckCharge(h, 0)
 		}
 		if n := len(p.Requests()); n != 0 {
 			t.Errorf("the provider got %d requests", n)

@@ -54,7 +54,7 @@ func thinkingScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
 			t.Fatalf("%d %+v in %s", h.Status, r, h.Raw)
 		}
 		// 600 tokens at 1, 400 at 0.1 and 500 at 10 dollars a million
-		rc := s.Charged(h, 564*money.USD/100_000)
+		rc := s.CheckCharge(h, 564*money.USD/100_000)
 		if rc.Prompt != 1000 || rc.Completion != 500 {
 			t.Errorf("receipt %+v", rc)
 		}

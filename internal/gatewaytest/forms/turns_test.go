@@ -78,7 +78,7 @@ func mixedScene(t testing.TB, in scene.Form, line string, stream bool) scene.Sce
 		if !r.whole || r.text != goodText || r.hint != "hm" || !slices.Equal(r.calls, []string{goodCall, `weather({"city":"Bergen"})`}) {
 			t.Errorf("%+v in %s", r, h.Raw)
 		}
-		s.Charged(h, scene.AnswerCost)
+		s.CheckCharge(h, scene.AnswerCost)
 		body := p.Requests()[0].Body
 		var sent map[string]any
 		if err := json.Unmarshal(body, &sent); err != nil {
@@ -122,7 +122,8 @@ func silentScene(t testing.TB, in scene.Form, line string) scene.Scenario {
 			if r := read(t, in, h, model); h.Status != 200 || !r.whole || r.text != goodText {
 				t.Errorf("%d %s", h.Status, h.Raw)
 			}
-			if rc := s.Charged(h, scene.AnswerCost); rc.Line != model+"-2" || len(rc.Attempts) != 2 || rc.Attempts[0].Code != "upstream_timeout" {
+			if rc := s.CheckCharge(h, scene.AnswerCost); rc.Line != model+"-2" || len(rc.Attempts) != 2 ||
+				rc.Attempts[0].Code != "upstream_timeout" {
 				t.Errorf("receipt %+v", rc)
 			}
 		},
@@ -163,7 +164,7 @@ func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
 		if r := read(t, in, h, model); h.Status != 200 || !r.whole || r.text != goodText {
 			t.Errorf("%d %s", h.Status, h.Raw)
 		}
-		if rc := s.Charged(h, scene.AnswerCost); rc.Line != model+"-last" || len(rc.Attempts) != tried+1 {
+		if rc := s.CheckCharge(h, scene.AnswerCost); rc.Line != model+"-last" || len(rc.Attempts) != tried+1 {
 			t.Errorf("receipt %+v", rc)
 		}
 	}

@@ -21,7 +21,7 @@ func (r *run) reply(v vendor) func(fakeprovider.Request) fakeprovider.Reply {
 				return k.reply
 			}
 		}
-		return fakeprovider.Good(form, q.Streamed())
+		return fakeprovider.Good(form, q.IsStream())
 	}
 }
 

@@ -122,9 +122,9 @@ func ownAttacks() map[string][]jobAttack {
 			{"a model that fails", fakestudio.Failure(`{"status":"failed","error":"CUDA out of memory"}`), 6},
 		},
 		"fal": {
-			{"a failure of a runner", fakestudio.Behaviour{Failed: `{"status":500,"body":{"detail":"Internal",` +
+			{"a failure of a runner", fakestudio.Behaviour{Failure: `{"status":500,"body":{"detail":"Internal",` +
 				`"error_type":"runner_disconnected"}}`}, 6},
-			{"a reference that cannot be fetched", fakestudio.Behaviour{Failed: `{"status":422,"body":{"detail":[{"loc":["body","image_url"],` +
+			{"a reference that cannot be fetched", fakestudio.Behaviour{Failure: `{"status":422,"body":{"detail":[{"loc":["body","image_url"],` +
 				`"msg":"no","type":"file_download_error"}]}}`}, 6},
 		},
 		"bfl": {

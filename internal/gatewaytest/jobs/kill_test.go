@@ -156,7 +156,7 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	jobs.each(func(w *stepJob) {
 		if w.name == "cancelled" {
 			p.Admin("POST", "/jobs/"+w.id+"/cancel", map[string]any{}, nil)
-			if cancelled := len(w.Cancelled()) == w.calls; w.maker.Cancels && !cancelled {
+			if cancelled := len(w.CancelledTickets()) == w.calls; w.maker.Cancels && !cancelled {
 				t.Errorf("%s: the provider got no cancellation", w.model)
 			}
 		}

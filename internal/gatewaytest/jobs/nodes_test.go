@@ -68,7 +68,7 @@ func slotsOverNodes(t *testing.T, binary, database string) {
 		}
 		return len(nodes) == 1
 	})
-	if n := s.Accepted(); n != slots {
+	if n := s.AcceptedCount(); n != slots {
 		t.Errorf("%d jobs were given to a line of %d slots", n, slots)
 	}
 	release()
@@ -133,7 +133,7 @@ func stopWithJobs(t *testing.T, binary, database string) {
 		case "downloading":
 			p.WaitForStep(t, ids[i], "rendered")
 		default:
-			scene.Eventually(t, j.name+" is submitted", func() bool { return studios[i].Accepted() == 1 })
+			scene.Eventually(t, j.name+" is submitted", func() bool { return studios[i].AcceptedCount() == 1 })
 		}
 	}
 	p.WaitForStep(t, ids[0], "ticket")

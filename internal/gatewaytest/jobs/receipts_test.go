@@ -42,13 +42,13 @@ func receipts() []receipt {
 		{"pixels of the middle", "easel", map[string]any{"size": "2048x1152"}, fakestudio.Behaviour{}, pMiddle, pMiddle},
 		{"pixels of the largest", "easel", map[string]any{"size": "4096x4096"}, fakestudio.Behaviour{}, pLarge, pLarge},
 		{"a ratio at a tier", "easel", map[string]any{"size": "16:9", "resolution": "4K"}, fakestudio.Behaviour{}, pLarge, pLarge},
-		{"none", "easel", map[string]any{"n": 2}, fakestudio.Behaviour{Failed: `{"status":422,"header":{"X-Fal-Retryable":"false"},` +
+		{"none", "easel", map[string]any{"n": 2}, fakestudio.Behaviour{Failure: `{"status":422,"header":{"X-Fal-Retryable":"false"},` +
 			`"body":{"detail":[{"loc":["body"],"msg":"flagged","type":"content_policy_violation"}]}}`}, 2 * pSmall, 0},
 		{"the first duration", "reel", nil, fakestudio.Behaviour{}, 8 * pSecond, 8 * pSecond},
 		{"twelve seconds", "reel", map[string]any{"duration": 12}, fakestudio.Behaviour{}, 12 * pSecond, 12 * pSecond},
 		{"twelve large ones", "reel", map[string]any{"duration": 12, "resolution": "1080p"}, fakestudio.Behaviour{},
 			12 * pSecondLarge, 12 * pSecondLarge},
-		{"no clip", "reel", map[string]any{"duration": 12}, fakestudio.Behaviour{Failed: `{"status":422,"header":` +
+		{"no clip", "reel", map[string]any{"duration": 12}, fakestudio.Behaviour{Failure: `{"status":422,"header":` +
 			`{"X-Fal-Retryable":"false"},"body":{"detail":[{"loc":["body"],"msg":"flagged","type":"content_policy_violation"}]}}`},
 			12 * pSecond, 0},
 		{"a clip, whatever its length", "clip", map[string]any{"duration": 12}, fakestudio.Behaviour{}, pClip, pClip},

@@ -207,7 +207,7 @@ func resultAsReference(t *testing.T, p *scene.Node) {
 			continue
 		}
 		if r.Status == http.StatusAccepted {
-			c.Becomes(t, "image", c.Accepted(t, "image", r), "succeeded")
+			c.Becomes(t, "image", c.CheckAccepted(t, "image", r), "succeeded")
 		}
 	}
 }
@@ -274,7 +274,7 @@ func goodReferences(t *testing.T, p *scene.Node, s fakestudio.Fake, g *gallery) 
 			t.Errorf("%s: %s", a.name, r)
 			continue
 		}
-		ids[i] = c.Accepted(t, a.kind, r)
+		ids[i] = c.CheckAccepted(t, a.kind, r)
 	}
 	for i, a := range cases {
 		if ids[i] != "" {

@@ -344,7 +344,7 @@ func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	for i := range twins {
 		all.Go(func() {
 			r := c.Call(t, "POST", scene.PathGenerate, body, "Idempotency-Key", "k-1")
-			ids[i], replayed[i] = c.Accepted(t, "image", r), r.Header.Get("Idempotent-Replayed") == "true"
+			ids[i], replayed[i] = c.CheckAccepted(t, "image", r), r.Header.Get("Idempotent-Replayed") == "true"
 		})
 	}
 	all.Wait()
@@ -486,7 +486,7 @@ func hurtJobs(t *testing.T, p *scene.Node, broken, good fakestudio.Fake) {
 	if o := p.OperatorJob(t, less); o.Line != "hurt-2" || len(o.Attempts) < 2 || o.Attempts[0].Line != "hurt-1" || o.Attempts[0].Code == "" {
 		t.Errorf("the operator sees %+v", o)
 	}
-	if n := good.Accepted(); n != 2 {
+	if n := good.AcceptedCount(); n != 2 {
 		t.Errorf("the good line was given %d jobs", n)
 	}
 }
@@ -504,7 +504,7 @@ func maskedJob(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 		t.Fatal(err)
 	}
 	more := map[string]any{"image": dataURI(fakestudio.Picture(3)), "mask": dataURI(file.Bytes())}
-	id := c.Accepted(t, "image", c.Call(t, "POST", scene.PathEdit, scene.JobRequest("masked", "a hat", more)))
+	id := c.CheckAccepted(t, "image", c.Call(t, "POST", scene.PathEdit, scene.JobRequest("masked", "a hat", more)))
 	checkResult(t, c, "image", "masked", c.Becomes(t, "image", id, "succeeded"))
 	c.CheckFunds(t, scene.PricePicture, 0)
 	if sent := s.Submissions(); len(sent) != 1 || sent[0].Path != "/v1/flux-pro-1.0-fill" {
@@ -521,7 +521,7 @@ func paidTier(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.F
 	}
 	c := p.Customer()
 	body := scene.JobRequest(model, "a tier", map[string]any{"image": dataURI(fakestudio.Picture(3)), "resolution": "2K"})
-	id := c.Accepted(t, "image", c.Call(t, "POST", "/v1/images/edits", body))
+	id := c.CheckAccepted(t, "image", c.Call(t, "POST", "/v1/images/edits", body))
 	c.Becomes(t, "image", id, "succeeded")
 	if got := s.Submissions()[0].Body; words[m.Name] == "" || !strings.Contains(string(got), words[m.Name]) {
 		t.Errorf("the request is %s, want %s", got, words[m.Name])

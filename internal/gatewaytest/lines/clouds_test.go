@@ -62,14 +62,14 @@ func cloudScene(t testing.TB) scene.Scenario {
 		},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			c := newClient(t, f)
-			a := c.wants("clouds", "")
+			a := c.expect("clouds", "")
 			if r := f.Receipt(t, c.account, a.ID); r.Line != "clouds-bedrock" || len(r.Attempts) != 2 {
 				t.Errorf("receipt %+v; want an answer of the second line", r)
 			}
 			if s := f.Lines.Becomes(t, "clouds-vertex", "credentials_out"); !strings.Contains(s.Cause, "the account is gone") {
 				t.Errorf("line: %s", s)
 			}
-			c.wants("clouds", "")
+			c.expect("clouds", "")
 			if n := len(vertex.Requests()); n != 0 || len(tokens.Forms()) > 2 { // one for the request and one for the probe
 				t.Errorf("%d calls without a token, %d requests for a token", n, len(tokens.Forms()))
 			}
@@ -77,7 +77,7 @@ func cloudScene(t testing.TB) scene.Scenario {
 			tokens.Refuse(0, "")
 			f.Process.Admin("POST", "/lines/clouds-vertex/resume", map[string]any{}, nil)
 			for range 3 {
-				a = c.wants("clouds", "")
+				a = c.expect("clouds", "")
 				if r := f.Receipt(t, c.account, a.ID); r.Line != "clouds-vertex" || len(r.Attempts) != 1 {
 					t.Errorf("receipt %+v; want an answer of the first line", r)
 				}
@@ -87,12 +87,12 @@ func cloudScene(t testing.TB) scene.Scenario {
 			}
 
 			tokens.Revoke()
-			c.wants("clouds", "")
+			c.expect("clouds", "")
 			s := f.Lines.Becomes(t, "clouds-vertex", "credentials_out")
 			if strings.Contains(s.Cause, "cloud-token") || !strings.Contains(s.Cause, "[redacted]") {
 				t.Errorf("line: %s", s)
 			}
-			c.settled(6)
+			c.checkSettled(6)
 		},
 	}
 }

@@ -84,7 +84,7 @@ func hostileScene(t testing.TB) scene.Scenario {
 		},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			hostile, good := newClient(t, f), newClient(t, f)
-			good.wants("hostile", "")
+			good.expect("hostile", "")
 			answers := 1
 			for i, attack := range attacks() {
 				body := hostile.hello("hostile")
@@ -94,7 +94,7 @@ func hostileScene(t testing.TB) scene.Scenario {
 						t.Errorf("%s: the hostile client got %d %s; want %q", attack.name, a.Status, a.Raw, attack.code)
 					}
 				}
-				a := good.wants("hostile", "")
+				a := good.expect("hostile", "")
 				answers++
 				if r := f.Receipt(t, good.account, a.ID); r.Line != "hostile-1" || len(r.Attempts) != 1 {
 					t.Errorf("after %s: receipt %+v; want an answer of the first line", attack.name, r)
@@ -110,8 +110,8 @@ func hostileScene(t testing.TB) scene.Scenario {
 				})
 				f.Process.Admin("POST", "/lines/hostile-2/resume", map[string]any{}, nil)
 			}
-			good.settled(answers)
-			hostile.settled(0)
+			good.checkSettled(answers)
+			hostile.checkSettled(0)
 		},
 	}
 }

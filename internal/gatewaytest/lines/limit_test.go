@@ -93,7 +93,7 @@ func noLimitScene(t testing.TB) scene.Scenario {
 			if n := clientRequests(p); n != 2 {
 				t.Errorf("the provider got %d requests, want 2", n)
 			}
-			c.settled(0)
+			c.checkSettled(0)
 		},
 	}
 }

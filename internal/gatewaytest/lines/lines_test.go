@@ -72,7 +72,7 @@ func circuitScene(t testing.TB) scene.Scenario {
 		Play: func(t *testing.T, f *scene.Gateway) {
 			c := newClient(t, f)
 			for range 5 {
-				c.wants("circuit-duo", "")
+				c.expect("circuit-duo", "")
 			}
 			dead.checkRequests(t, 5)
 			s := f.Lines.Becomes(t, "circuit-dead", "circuit_open")
@@ -80,12 +80,12 @@ func circuitScene(t testing.TB) scene.Scenario {
 				t.Errorf("line: %s", s)
 			}
 			for range 5 {
-				c.wants("circuit-duo", "")
-				c.wants("circuit-solo", "upstream_unavailable")
+				c.expect("circuit-duo", "")
+				c.expect("circuit-solo", "upstream_unavailable")
 			}
 			dead.checkRequests(t, 5)
 			alive.checkRequests(t, 10)
-			c.settled(10)
+			c.checkSettled(10)
 		},
 	}
 }
@@ -106,7 +106,7 @@ func coolingScene(t testing.TB) scene.Scenario {
 		Play: func(t *testing.T, f *scene.Gateway) {
 			c := newClient(t, f)
 			begin := time.Now()
-			c.wants("cooling", "upstream_busy")
+			c.expect("cooling", "upstream_busy")
 			p.setReply(working())
 			s := f.Lines.Of(t, "cooling")
 			switch took := time.Since(begin); { // a busy machine may take two seconds
@@ -122,7 +122,7 @@ func coolingScene(t testing.TB) scene.Scenario {
 			if took := time.Since(begin); took < 1500*time.Millisecond {
 				t.Errorf("the line was back after %s, want about two seconds", took)
 			}
-			c.wants("cooling", "")
+			c.expect("cooling", "")
 		},
 	}
 }
@@ -136,15 +136,15 @@ func credentialScene(t testing.TB) scene.Scenario {
 		Lines:  []map[string]any{scene.ChatLine("cred", p.URL(), nil, "cred-one", "cred-two")},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			c := newClient(t, f)
-			c.wants("cred-one", "upstream_unavailable")
+			c.expect("cred-one", "upstream_unavailable")
 			if s := f.Lines.Becomes(t, "cred", "credentials_out"); s.Cause == "" || strings.Contains(s.Cause, scene.Credential) {
 				t.Errorf("line: %s", s)
 			}
 			p.setReply(working())
-			c.wants("cred-one", "upstream_unavailable")
-			c.wants("cred-two", "upstream_unavailable")
+			c.expect("cred-one", "upstream_unavailable")
+			c.expect("cred-two", "upstream_unavailable")
 			p.checkRequests(t, 1)
-			c.settled(0)
+			c.checkSettled(0)
 		},
 	}
 }
@@ -158,16 +158,16 @@ func missingModelScene(t testing.TB) scene.Scenario {
 		Lines:  []map[string]any{scene.ChatLine("missing", p.URL(), nil, "missing-one", "missing-two")},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			c := newClient(t, f)
-			c.wants("missing-one", "upstream_unavailable")
+			c.expect("missing-one", "upstream_unavailable")
 			scene.Eventually(t, "the model is out", func() bool {
 				s := f.Lines.Of(t, "missing")
 				return s.State == "in_service" && len(s.ModelsOut) == 1 && s.ModelsOut[0].Model == "missing-one"
 			})
 			p.setReply(working())
-			c.wants("missing-two", "")
-			c.wants("missing-one", "upstream_unavailable")
+			c.expect("missing-two", "")
+			c.expect("missing-one", "upstream_unavailable")
 			p.checkRequests(t, 2)
-			c.settled(1)
+			c.checkSettled(1)
 		},
 	}
 }
@@ -190,24 +190,24 @@ func drainScene(t testing.TB) scene.Scenario {
 			slow.Wait = open
 			first.setReply(slow)
 			var running sync.WaitGroup
-			running.Go(func() { c.wants("drain", "") })
-			first.Arrived()
+			running.Go(func() { c.expect("drain", "") })
+			first.WaitRequest()
 			first.setReply(working())
 			f.Process.Admin("POST", "/lines/drain-1/drain", map[string]any{}, nil)
 			if s := f.Lines.Becomes(t, "drain-1", "drained"); s.InFlight != 1 {
 				t.Errorf("%d calls in flight", s.InFlight)
 			}
-			c.wants("drain", "")
+			c.expect("drain", "")
 			first.checkRequests(t, 1)
 			second.checkRequests(t, 1)
 			close(open)
 			running.Wait()
 			f.Process.Admin("POST", "/lines/drain-1/resume", map[string]any{}, nil)
 			f.Lines.Becomes(t, "drain-1", "in_service")
-			c.wants("drain", "")
+			c.expect("drain", "")
 			first.checkRequests(t, 2)
 			second.checkRequests(t, 1)
-			c.settled(3)
+			c.checkSettled(3)
 		},
 	}
 }
@@ -235,20 +235,20 @@ func resumeScene(t testing.TB) scene.Scenario {
 			} {
 				p.setReply(tt.reply)
 				for range tt.times {
-					c.wants("resume", tt.code)
+					c.expect("resume", tt.code)
 				}
 				scene.Eventually(t, "the line is "+tt.state, func() bool {
 					s := f.Lines.Of(t, "resume")
 					return s.State == tt.state && len(s.ModelsOut) == tt.out
 				})
 				p.setReply(working())
-				c.wants("resume", "upstream_unavailable")
+				c.expect("resume", "upstream_unavailable")
 				f.Process.Admin("POST", "/lines/resume/resume", map[string]any{}, nil)
 				if s := f.Lines.Becomes(t, "resume", "in_service"); len(s.ModelsOut) != 0 {
 					t.Errorf("line: %s", s)
 				}
-				c.wants("resume", "")
-				c.settled(i + 1)
+				c.expect("resume", "")
+				c.checkSettled(i + 1)
 			}
 		},
 	}
@@ -278,12 +278,12 @@ func allBusyScene(t testing.TB, kind string) scene.Scenario {
 			var group sync.WaitGroup
 			begin := func(p *provider) {
 				group.Go(func() { running.waitForSlot(model) })
-				p.Arrived()
+				p.WaitRequest()
 			}
 			begin(first) // a cooling line: the request fails over to the second line
 			answers := 1
 			if kind == "cooling" {
-				second.Arrived()
+				second.WaitRequest()
 			} else {
 				begin(second)
 				answers = 2
@@ -293,13 +293,13 @@ func allBusyScene(t testing.TB, kind string) scene.Scenario {
 			}
 			first.checkRequests(t, 1)
 			second.checkRequests(t, 1)
-			c.settled(0)
+			c.checkSettled(0)
 			close(open)
 			group.Wait()
 			second.setReply(working())
 			c.waitForSlot(model)
-			running.settled(answers)
-			c.settled(1)
+			running.checkSettled(answers)
+			c.checkSettled(1)
 		},
 	}
 }
@@ -321,7 +321,7 @@ func (c client) waitForSlot(model string) {
 // wantBusy sends a request and checks its rejection because all lines are busy.
 func (c client) wantBusy(model string) {
 	c.t.Helper()
-	a := c.wants(model, "rate_limit_exceeded")
+	a := c.expect(model, "rate_limit_exceeded")
 	wait, err := strconv.Atoi(a.RetryAfter)
 	if a.Status != 429 || a.Err.Type != "rate_limit_error" || a.Err.Param() != "" || err != nil || wait < 1 {
 		c.t.Errorf("the client got %d %s, Retry-After %q", a.Status, a.Err, a.RetryAfter)
@@ -358,9 +358,9 @@ func noLineScene(t testing.TB) scene.Scenario {
 		},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			c := newClient(t, f)
-			c.wants("none", "upstream_unavailable")
+			c.expect("none", "upstream_unavailable")
 			for range 3 {
-				a := c.wants("none", "upstream_unavailable")
+				a := c.expect("none", "upstream_unavailable")
 				if a.Status != 502 || a.Err.Type != "upstream_error" || a.Err.Message == "" || strings.Contains(a.Raw, "none-") {
 					t.Errorf("the client got %d %s", a.Status, a.Raw)
 				}
@@ -370,7 +370,7 @@ func noLineScene(t testing.TB) scene.Scenario {
 			}
 			first.checkRequests(t, 1)
 			second.checkRequests(t, 1)
-			c.settled(0)
+			c.checkSettled(0)
 		},
 	}
 }

@@ -80,13 +80,13 @@ func TestNodesShareFindings(t *testing.T) {
 	for i := range cases {
 		c, model := &cases[i], "m-"+cases[i].line
 		scene.Eventually(t, "the first node finds "+c.line+" out", func() bool {
-			first.wants(model, "")
+			first.expect(model, "")
 			return c.shows(one.Lines.Of(t, c.line))
 		})
 		scene.Eventually(t, "the second node learns of "+c.line, func() bool { return c.shows(two.Lines.Of(t, c.line)) })
 		before := clientRequests(c.server)
 		for range 5 {
-			second.wants(model, "")
+			second.expect(model, "")
 		}
 		if n := clientRequests(c.server) - before; n != 0 {
 			t.Errorf("%s: the second node sent %d requests", c.line, n)
@@ -99,7 +99,7 @@ func TestNodesShareFindings(t *testing.T) {
 		two.Process.Admin("POST", "/lines/"+c.line+"/resume", struct{}{}, nil)
 		scene.Eventually(t, "the first node uses "+c.line+" again", func() bool {
 			before := clientRequests(c.server)
-			first.wants(model, "")
+			first.expect(model, "")
 			return clientRequests(c.server) > before
 		})
 	}

@@ -41,21 +41,21 @@ func modelLimitScene(t testing.TB) scene.Scenario {
 		Lines: []map[string]any{scene.ChatLine("part", p.URL(), nil, "part-limited", "part-limited-too", "part-free")},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			c := newClient(t, f)
-			c.wants("part-limited", "upstream_busy")
+			c.expect("part-limited", "upstream_busy")
 			s := f.Lines.Becomes(t, "part", "in_service")
 			if len(s.ModelsCooling) != 1 || s.ModelsCooling[0].Model != "part-limited" || s.ModelsCooling[0].Cause == "" ||
 				s.ModelsCooling[0].Until == 0 || len(s.ModelsOut) > 0 {
 				t.Errorf("line: %s", s)
 			}
-			c.wants("part-free", "")
-			c.wants("part-limited", failed)
+			c.expect("part-free", "")
+			c.expect("part-limited", failed)
 			if n := len(p.Requests()); n != 2 {
 				t.Errorf("the provider got %d requests", n)
 			}
-			c.wants("part-limited-too", "upstream_busy")
+			c.expect("part-limited-too", "upstream_busy")
 			f.Lines.Becomes(t, "part", "cooling")
-			c.wants("part-free", failed)
-			c.settled(1)
+			c.expect("part-free", failed)
+			c.checkSettled(1)
 		},
 	}
 }
@@ -69,11 +69,11 @@ func accountLimitScene(t testing.TB) scene.Scenario {
 		Lines:  []map[string]any{scene.ChatLine("ours", p.URL(), nil, "ours-limited", "others-free")},
 		Play: func(t *testing.T, f *scene.Gateway) {
 			c := newClient(t, f)
-			c.wants("ours-limited", "upstream_busy")
-			c.wants("others-free", failed)
+			c.expect("ours-limited", "upstream_busy")
+			c.expect("others-free", failed)
 			f.Lines.Becomes(t, "ours", "in_service")
-			c.wants("others-free", "")
-			c.settled(1)
+			c.expect("others-free", "")
+			c.checkSettled(1)
 		},
 	}
 }
@@ -99,7 +99,7 @@ func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, n
 			if named {
 				code, attempts, served = "", 2, 2
 			}
-			a := c.wants(id, code)
+			a := c.expect(id, code)
 			if r := f.Receipt(t, c.account, a.ID); len(r.Attempts) != attempts || r.Line != id {
 				t.Errorf("receipt %+v", r)
 			}
@@ -108,13 +108,13 @@ func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, n
 				return s.State == "in_service" && len(s.FormsOut) == 1 && s.FormsOut[0].Form == "responses" && len(s.ModelsOut) == 0
 			})
 			before := len(p.Requests())
-			c.wants(id, "")
+			c.expect(id, "")
 			for _, q := range p.Requests()[before:] {
 				if strings.HasSuffix(q.Path, "/responses") {
 					t.Errorf("%s got another request", q.Path)
 				}
 			}
-			c.settled(served)
+			c.checkSettled(served)
 		},
 	}
 }

@@ -122,7 +122,7 @@ func newRotation(t *testing.T, binary, database string) *rotation {
 		switch {
 		case !accepted:
 			return fakeprovider.Error(401, "invalid_request_error", "invalid_api_key", refusal(key))
-		case q.Streamed():
+		case q.IsStream():
 			return fakeprovider.Stream(1000, 500, "hel", "lo")
 		}
 		return fakeprovider.Answer("hello", 1000, 500)

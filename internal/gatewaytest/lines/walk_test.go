@@ -51,9 +51,9 @@ func newClient(t *testing.T, f *scene.Gateway) client {
 // hello returns a request for a model.
 func (c client) hello(model string) string { return scene.Request(c.in, model, false, nil) }
 
-// wants sends a request and checks the error code of its answer. The code of a good answer is
+// expect sends a request and checks the error code of its answer. The code of a good answer is
 // empty.
-func (c client) wants(model string, code string) scene.Answer {
+func (c client) expect(model string, code string) scene.Answer {
 	c.t.Helper()
 	a := c.f.Send(c.t, c.in, c.key, c.hello(model))
 	if a.Err.Code != code || (a.Status == 200) != (code == "") {
@@ -62,8 +62,8 @@ func (c client) wants(model string, code string) scene.Answer {
 	return a
 }
 
-// settled checks the charges of a number of good answers, and the absence of a hold.
-func (c client) settled(answers int) {
+// checkSettled waits until that many answers are charged and nothing is held.
+func (c client) checkSettled(answers int) {
 	c.t.Helper()
 	want := 10*money.USD - money.Amount(answers)*scene.AnswerCost
 	scene.Eventually(c.t, fmt.Sprintf("%d answers are charged and nothing is held", answers), func() bool {
@@ -117,7 +117,7 @@ func failureScenes(t testing.TB) []scene.Scenario {
 		}
 		s.Play = func(t *testing.T, f *scene.Gateway) {
 			c := newClient(t, f)
-			a := c.wants(model, tt.code)
+			a := c.expect(model, tt.code)
 			var got []string
 			for _, p := range providers {
 				got = append(got, fmt.Sprint(clientRequests(p)))
@@ -128,7 +128,7 @@ func failureScenes(t testing.TB) []scene.Scenario {
 			if r := f.Receipt(t, c.account, a.ID); r.Code != tt.code || len(r.Attempts) != strings.Count(tt.requests, "1") {
 				t.Errorf("receipt %+v", r)
 			}
-			c.settled(0)
+			c.checkSettled(0)
 		}
 		scenes = append(scenes, s)
 	}
@@ -172,7 +172,7 @@ func otherProviderScenes(t testing.TB) []scene.Scenario {
 		}
 		s.Play = func(t *testing.T, f *scene.Gateway) {
 			c := newClient(t, f)
-			a := c.wants(model, tt.code)
+			a := c.expect(model, tt.code)
 			var order []string
 			for _, attempt := range f.Receipt(t, c.account, a.ID).Attempts {
 				order = append(order, strings.TrimPrefix(attempt.Line, model+"-"))

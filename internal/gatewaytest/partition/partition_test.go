@@ -268,7 +268,7 @@ func cutStream(t *testing.T, binary string) {
 	first.freeze()
 	c.waitSwept(first)
 	first.thaw()
-	scene.Eventually(t, "the stream ends, and its provider is left", func() bool { return len(streamed) > 0 && c.provider.Left() > 0 })
+	scene.Eventually(t, "the stream ends, and its provider is left", func() bool { return len(streamed) > 0 && c.provider.Disconnects() > 0 })
 	k := <-streamed
 	if t.Logf("%s", k); k.saw() == sawComplete {
 		t.Error("the answer looks complete")

@@ -18,7 +18,7 @@ func waiting(t testing.TB) (p *fakeprovider.Server, open func()) {
 	gate := make(chan struct{})
 	p = fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
-		reply := fakeprovider.Good("chat", q.Streamed())
+		reply := fakeprovider.Good("chat", q.IsStream())
 		reply.Wait = gate
 		return reply
 	})
@@ -28,7 +28,7 @@ func waiting(t testing.TB) (p *fakeprovider.Server, open func()) {
 // answering starts a provider with good answers in a form.
 func answering(t testing.TB, form string) *fakeprovider.Server {
 	p := fakeprovider.New(t)
-	p.Always(func(q fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good(form, q.Streamed()) })
+	p.Always(func(q fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good(form, q.IsStream()) })
 	return p
 }
 
@@ -78,10 +78,10 @@ func oneKey(t testing.TB) peerScene {
 		hold := holdFor(body, 500)
 		c := g.open(100*money.USD, map[string]any{"total_limit_usd": fit*hold + hold - 1})
 		rest := c.burst(calls, calls-fit, body)
-		c.spent(0, fit*hold)
+		c.checkSpending(0, fit*hold)
 		open()
 		passes(t, rest, fit)
-		c.spent(fit*answerCost, 0)
+		c.checkSpending(fit*answerCost, 0)
 		c.owns(fit*answerCost, 0)
 		if n := len(p.Requests()); n != fit {
 			t.Errorf("%d requests reached the provider, want %d", n, fit)
@@ -105,9 +105,9 @@ func budgetWhileRunning(t testing.TB) peerScene {
 		}
 		open()
 		passes(t, running, 1)
-		c.spent(answerCost, 0)
+		c.checkSpending(answerCost, 0)
 		c.gets(body, http.StatusOK, "") // the rest is exactly the hold
-		c.spent(2*answerCost, 0)
+		c.checkSpending(2*answerCost, 0)
 		c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
 	})
 }
@@ -134,7 +134,7 @@ func newcomers(t testing.TB) peerScene {
 		open()
 		passes(t, rest, 2)
 		passes(t, gift, 3)
-		c.spent(2*answerCost, 0)
+		c.checkSpending(2*answerCost, 0)
 		guest.owns(0, 0)
 		guest.totals(usageTotals{Requests: 3, Billed: 3})
 	})
@@ -209,8 +209,8 @@ func longPrompts(t testing.TB) peerScene {
 		if row := c.log(1)[0]; row.Held != hold || row.Cost != cost {
 			t.Errorf("%+v; want %s held and %d charged", row, hold, cost)
 		}
-		c.spent(cost, 0)
-		short.spent(0, 0)
+		c.checkSpending(cost, 0)
+		short.checkSpending(0, 0)
 	})
 }
 
@@ -230,10 +230,10 @@ func budgetsThroughRestart(t testing.TB) peerScene {
 		second := first.again()
 		second.setCatalog(append(g.scenario.models, scene.ChatModel("new", nil)), g.scenario.lines)
 		for _, c := range []client{daily.at(second), total.at(second)} {
-			second.admin("PATCH", "/keys/"+c.keyed().ID, map[string]any{"name": "renamed"}, nil)
+			second.admin("PATCH", "/keys/"+c.keyState().ID, map[string]any{"name": "renamed"}, nil)
 			c.gets(body, http.StatusOK, "")
 			c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
-			c.spent(3*answerCost, 0)
+			c.checkSpending(3*answerCost, 0)
 		}
 		second.Audit(t)
 	})
@@ -330,13 +330,13 @@ func longStreams(t testing.TB) peerScene {
 		for i, c := range []client{byBalance, byBudget} {
 			passes(t, waiting[i], fit)
 			c.owns(fit*hold, 0) // at most the hold, so never below zero
-			c.spent(fit*hold, 0)
+			c.checkSpending(fit*hold, 0)
 			for _, row := range c.log(calls) {
 				if row.Status == http.StatusOK && (row.Cost != hold || row.Over != over-hold) {
 					t.Errorf("%+v; want %s charged and %s above it", row, hold, over-hold)
 				}
 			}
-			if k := c.keyed(); k.Over != fit*(over-hold) {
+			if k := c.keyState(); k.Over != fit*(over-hold) {
 				t.Errorf("the key shows %s above its holds", k.Over)
 			}
 		}
@@ -383,7 +383,7 @@ func replicas(t testing.TB) peerScene {
 				t.Errorf("a call of the burst was answered %d; want 402", status)
 			}
 		}
-		c.spent(0, fit*hold)
+		c.checkSpending(0, fit*hold)
 		open()
 		for range fit {
 			select {
@@ -391,7 +391,7 @@ func replicas(t testing.TB) peerScene {
 			case <-there:
 			}
 		}
-		c.spent(fit*answerCost, 0)
+		c.checkSpending(fit*answerCost, 0)
 		c.totals(usageTotals{Cost: fit * answerCost, Requests: fit, Billed: fit})
 		spent := g.open(money.USD, map[string]any{"total_limit_usd": money.NanoUSD})
 		for _, node := range []*gateway{g, other} {
@@ -408,7 +408,7 @@ func replicas(t testing.TB) peerScene {
 			if status, answer := g.operate("POST", "/accounts/"+c.Account+"/keys", misplaced); status != http.StatusBadRequest {
 				t.Errorf("a key with %v: %d %s", misplaced, status, answer)
 			}
-			if status, answer := g.operate("PATCH", "/keys/"+c.keyed().ID, misplaced); status != http.StatusBadRequest {
+			if status, answer := g.operate("PATCH", "/keys/"+c.keyState().ID, misplaced); status != http.StatusBadRequest {
 				t.Errorf("a change to %v: %d %s", misplaced, status, answer)
 			}
 		}

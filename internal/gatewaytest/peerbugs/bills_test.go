@@ -152,13 +152,13 @@ func everyEnding(t testing.TB) peerScene {
 		// two good answers and three incomplete streams
 		const cost = 2*answerCost + 3*(askPrompt*perPrompt+3*perCompletion)
 		c.comesToOwn(cost)
-		c.spent(cost, 0)
+		c.checkSpending(cost, 0)
 		// The rest of the account and of its key can be held.
 		body := scene.Request(scene.Chat, "bug22-whole", false, nil)
 		taken := money.USD - cost - holdFor(body, 500)
 		g.admin("POST", "/accounts/"+c.Account+"/credits", map[string]any{"usd": -taken}, nil)
 		limit := cost + holdFor(body, 500)
-		g.admin("PATCH", "/keys/"+c.keyed().ID, map[string]any{"total_limit_usd": limit, "daily_budget_usd": limit}, nil)
+		g.admin("PATCH", "/keys/"+c.keyState().ID, map[string]any{"total_limit_usd": limit, "daily_budget_usd": limit}, nil)
 		c.had -= taken
 		c.gets(body, http.StatusOK, "")
 		c.owns(cost+answerCost, 0)
@@ -215,7 +215,7 @@ func leftBeforeTheFirst(t testing.TB) peerScene {
 			}
 			c.owns(0, 0)
 		}
-		scene.Eventually(t, "the provider does not go on for nobody", func() bool { return p.Left() == 3 })
+		scene.Eventually(t, "the provider does not go on for nobody", func() bool { return p.Disconnects() == 3 })
 		c.totals(usageTotals{Requests: 3})
 	})
 }

@@ -31,7 +31,7 @@ func failedJobs(t testing.TB) peerScene {
 			body := string(scene.JobRequest("bug24", "a hat", nil))
 			first := c.wants(scene.PathVideo, body, http.StatusAccepted, "")
 			c.owns(0, scene.PriceClip)
-			c.spent(0, scene.PriceClip)
+			c.checkSpending(0, scene.PriceClip)
 			c.wants(scene.PathVideo, body, http.StatusPaymentRequired, "insufficient_quota")
 			close(gate)
 			pollers := make(chan scene.Job, 20)
@@ -49,13 +49,13 @@ func failedJobs(t testing.TB) peerScene {
 				}
 			}
 			c.owns(0, 0)
-			c.spent(0, 0)
+			c.checkSpending(0, 0)
 			second := c.wants(scene.PathVideo, body, http.StatusAccepted, "") // the refund applies to every limit
 			if j := c.finishes(t, "video", second); j.Status != "succeeded" {
 				t.Errorf("the job is %s", j.Raw)
 			}
 			c.owns(scene.PriceClip, 0)
-			c.spent(scene.PriceClip, 0)
+			c.checkSpending(scene.PriceClip, 0)
 			c.totals(usageTotals{Cost: scene.PriceClip, Requests: 2, Billed: 1, Failed: 1})
 			c.wants(scene.PathVideo, body, http.StatusPaymentRequired, "insufficient_quota")
 		},
@@ -93,7 +93,7 @@ func manyJobs(t testing.TB) peerScene {
 				accepted[i] = c.wants(scene.PathVideo, string(scene.JobRequest("bug25", fmt.Sprint(i), nil)), http.StatusAccepted, "")
 			}
 			// None is done and all are polled. In series, they would wait.
-			scene.Eventually(t, "all jobs are rendered and polled", func() bool { return studio.Polled() == jobs })
+			scene.Eventually(t, "all jobs are rendered and polled", func() bool { return studio.PolledTasks() == jobs })
 			c.owns(0, jobs*scene.PriceClip)
 			close(gate)
 			for _, job := range accepted {

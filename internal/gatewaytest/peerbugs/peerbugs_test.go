@@ -289,8 +289,8 @@ type keyState struct {
 	Over       money.Amount `json:"over_hold_usd"`
 }
 
-// keyed returns the account's only key.
-func (p client) keyed() keyState {
+// keyState returns the account's only key.
+func (p client) keyState() keyState {
 	p.T.Helper()
 	var page struct{ Data []keyState }
 	p.g.admin("GET", "/accounts/"+p.Account+"/keys", nil, &page)
@@ -300,11 +300,11 @@ func (p client) keyed() keyState {
 	return page.Data[0]
 }
 
-// spent checks the key's charges, today and in total, and its hold.
-func (p client) spent(spent, held money.Amount) {
+// checkSpending checks the key's charges, today and in total, and its hold.
+func (p client) checkSpending(checkSpending, held money.Amount) {
 	p.T.Helper()
-	if k := p.keyed(); k.Spent != spent || k.SpentToday != spent || k.Held != held {
-		p.T.Errorf("the key has %+v; want %s spent and %s held", k, spent, held)
+	if k := p.keyState(); k.Spent != checkSpending || k.SpentToday != checkSpending || k.Held != held {
+		p.T.Errorf("the key has %+v; want %s spent and %s held", k, checkSpending, held)
 	}
 }
 

@@ -152,7 +152,7 @@ func spendThroughRestart(t testing.TB) peerScene {
 			node.setCatalog(g.scenario.models, g.scenario.lines)
 			c = c.at(node)
 			c.owns(money.Amount(n)*answerCost, 0)
-			c.spent(money.Amount(n)*answerCost, 0)
+			c.checkSpending(money.Amount(n)*answerCost, 0)
 			c.totals(usageTotals{Cost: money.Amount(n) * answerCost, Requests: int64(n), Billed: int64(n)})
 		}
 		node.Audit(t)
@@ -209,7 +209,7 @@ func nothingQueued(t testing.TB) peerScene {
 		group.Wait()
 		for _, c := range all {
 			c.owns(2*calls*answerCost, 0)
-			c.spent(2*calls*answerCost, 0)
+			c.checkSpending(2*calls*answerCost, 0)
 		}
 		node.Audit(t)
 	})

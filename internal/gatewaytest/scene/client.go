@@ -101,8 +101,8 @@ func isOverloaded(status int, body string) bool {
 	return status == http.StatusServiceUnavailable && strings.Contains(body, "temporary problem")
 }
 
-// Charged checks the receipt of an answer and the account's money, and returns the receipt.
-func (s FormClient) Charged(h FormAnswer, cost money.Amount) Receipt {
+// CheckCharge checks the receipt of an answer and the account's money, and returns the receipt.
+func (s FormClient) CheckCharge(h FormAnswer, cost money.Amount) Receipt {
 	s.T.Helper()
 	r := s.Gateway.Receipt(s.T, s.Account, h.ID())
 	if r.Cost != cost || r.Status != h.Status {

@@ -110,11 +110,11 @@ func JobRequest(model, prompt string, more map[string]any) []byte {
 // Submit submits a job and returns its id.
 func (c *Customer) Submit(t testing.TB, kind string, body []byte, pairs ...string) string {
 	t.Helper()
-	return c.Accepted(t, kind, c.Call(t, "POST", PathOf(kind), body, pairs...))
+	return c.CheckAccepted(t, kind, c.Call(t, "POST", PathOf(kind), body, pairs...))
 }
 
-// Accepted checks the 202 of a submission and the order of its members, and returns the job's id.
-func (c *Customer) Accepted(t testing.TB, kind string, r Reply) string {
+// CheckAccepted checks the 202 of a submission and the order of its members, and returns the job's id.
+func (c *Customer) CheckAccepted(t testing.TB, kind string, r Reply) string {
 	t.Helper()
 	j := ReadJob(t, r)
 	if r.Status != http.StatusAccepted || !slices.Equal(j.Members, []string{"id", "object", "status", "model"}) ||

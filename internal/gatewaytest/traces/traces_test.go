@@ -34,7 +34,7 @@ func open(t *testing.T, database string, settings map[string]string) *gateway {
 	failing.Always(func(fakeprovider.Request) fakeprovider.Reply {
 		return fakeprovider.Error(500, "server_error", "", "no: "+prompt)
 	})
-	good.Always(func(r fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good("chat", r.Streamed()) })
+	good.Always(func(r fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good("chat", r.IsStream()) })
 	g.providers = []*fakeprovider.Server{failing, good}
 	g.SetCatalog([]map[string]any{scene.ChatModel("duo", nil), scene.ChatModel("solo", nil), scene.ImageModel("easel", nil)},
 		[]map[string]any{
@@ -187,7 +187,7 @@ func TestWhyAnswersEnded(t *testing.T) {
 	var models, lines []map[string]any
 	for form := range words {
 		p := fakeprovider.New(t)
-		p.Always(func(r fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good(form, r.Streamed()) })
+		p.Always(func(r fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good(form, r.IsStream()) })
 		models = append(models, scene.ChatModel(form, nil))
 		lines = append(lines, scene.FormLine(form, form, p.URL(), nil, form))
 	}
@@ -260,7 +260,7 @@ func TestTracesByTheStandardVariables(t *testing.T) {
 func TestCollectorsThatAreAway(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]map[string]string{
-		"it is gone":    {"otlp_endpoint": fakeprovider.Refused(t)},
+		"it is gone":    {"otlp_endpoint": fakeprovider.ClosedAddress(t)},
 		"no address":    {"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317"},
 		"there is none": {},
 	} {

@@ -52,8 +52,8 @@ type UserJob struct {
 // Final reports whether the job has ended.
 func (e *UserJob) Final() bool { return e.EndedMS > 0 }
 
-// Queued reports whether the job is in a queue, and returns its turn.
-func (e *UserJob) Queued() (turn int64, waits bool) { return e.turn, e.queued }
+// QueueTurn reports whether the job is in a queue, and returns its turn.
+func (e *UserJob) QueueTurn() (turn int64, waits bool) { return e.turn, e.queued }
 
 // ListTx lists an account's jobs, newest first, and reports whether there are more.
 func ListTx(tx *store.Tx, s UserFilter) ([]UserJob, bool, error) {

@@ -52,8 +52,8 @@ type (
 // object returns the body's object.
 func object(kind string) string { return kind + ".generation.job" }
 
-// Submitted returns the body of the 202.
-func (r *Job) Submitted() []byte {
+// SubmittedBody returns the body of the 202.
+func (r *Job) SubmittedBody() []byte {
 	return Render(submitBody{ID: r.ID, Object: object(r.Kind), Status: StatusQueued, Model: r.Model})
 }
 
@@ -62,18 +62,18 @@ func (r *Job) Base(status string) jobBody {
 	return jobBody{ID: r.ID, Object: object(r.Kind), Status: status, Created: r.CreatedMS / 1000, Model: r.Model}
 }
 
-// Queued returns the body of a job that has not started.
-func (r *Job) Queued(position, etaSeconds int64) []byte {
+// QueuedBody returns the body of a job that has not started.
+func (r *Job) QueuedBody(position, etaSeconds int64) []byte {
 	b := r.Base(StatusQueued)
 	b.Position, b.ETA = &position, &etaSeconds
 	return Render(b)
 }
 
-// Processing returns the body of a job that has started.
-func (r *Job) Processing() []byte { return Render(r.Base(StatusProcessing)) }
+// ProcessingBody returns the body of a job that has started.
+func (r *Job) ProcessingBody() []byte { return Render(r.Base(StatusProcessing)) }
 
-// Succeeded returns the body of a job with the links of its results.
-func (r *Job) Succeeded(links []string) []byte {
+// SucceededBody returns the body of a job with the links of its results.
+func (r *Job) SucceededBody(links []string) []byte {
 	b := r.Base(StatusSucceeded)
 	for _, link := range links {
 		b.Data = append(b.Data, dataBody{link})
@@ -85,8 +85,8 @@ func (r *Job) Succeeded(links []string) []byte {
 	return Render(b)
 }
 
-// Failed returns the body of a failed job.
-func (r *Job) Failed(f JobError) []byte {
+// FailedBody returns the body of a failed job.
+func (r *Job) FailedBody(f JobError) []byte {
 	b := r.Base(StatusFailed)
 	b.Error = &errorBody{Message: f.Message, Type: fault.LookupJob(f.Code).Type, Code: string(f.Code)}
 	if f.Param != "" {

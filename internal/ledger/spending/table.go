@@ -52,7 +52,7 @@ func ParseQuery(get func(name string) string, allowed []By, nowMS int64) (Query,
 			group := By(strings.TrimSpace(name))
 			if !slices.Contains(allowed, group) {
 				return q, fault.At(fault.InvalidRequest, "group_by", "group_by takes %s, with commas between; %q is none of them.",
-					joinGroupings(allowed), fault.Shown(string(group)))
+					joinGroupings(allowed), fault.Excerpt(string(group)))
 			}
 			q.By = append(q.By, group)
 		}

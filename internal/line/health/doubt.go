@@ -154,10 +154,10 @@ func (h *health) dueDoubt(now time.Time, part LinePart, d *doubt) bool {
 	return d.ready(now) && (h.state != cooling || !h.reporters.confirmed) && (model == nil || !model.active() || !model.reporters.confirmed)
 }
 
-// doubtProbed records the result of a probe of a doubtful part. generation is the line's generation
+// recordDoubtProbe records the result of a probe of a doubtful part. generation is the line's generation
 // when the probe began, and form is the form of the probe. No client influences a probe, so its
 // failure applies to all accounts.
-func (h *health) doubtProbed(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) (changes []Change) {
+func (h *health) recordDoubtProbe(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) (changes []Change) {
 	d := h.doubts[part]
 	if d == nil || !d.probing {
 		return nil
@@ -217,7 +217,7 @@ func (h *health) stateProbed(now time.Time, part LinePart) []Change {
 	case !h.awaitsProbe(part):
 		return nil
 	case h.state == cooling: // the limit is the reporters' own
-		h.limits.answered(h.reporters)
+		h.limits.recordAnswer(h.reporters)
 		h.explicit, h.private, h.probePart = false, true, LinePart{}
 		return nil
 	case h.announced != healthy:
@@ -236,7 +236,7 @@ func (h *health) partAnswered(now time.Time, part LinePart, q Origin) (changes [
 			continue
 		}
 		if p.cools {
-			p.limits.answered(p.reporters)
+			p.limits.recordAnswer(p.reporters)
 			p.explicit, p.private = false, true
 			continue
 		}

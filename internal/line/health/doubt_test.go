@@ -44,10 +44,10 @@ func (p *testLine) probeDoubt(f *upstream.Failure) {
 	p.record(p.stats.change(func(h *health) []Change {
 		for part, d := range h.doubts {
 			if d.probing {
-				return h.doubtProbed(p.now, h.generation, part, p.part.Form, f)
+				return h.recordDoubtProbe(p.now, h.generation, part, p.part.Form, f)
 			}
 		}
-		return h.doubtProbed(p.now, h.generation, p.part, p.part.Form, f)
+		return h.recordDoubtProbe(p.now, h.generation, p.part, p.part.Form, f)
 	}))
 }
 
@@ -184,7 +184,7 @@ func TestProbesOfDoubtsAreBounded(t *testing.T) {
 		p.stats.change(func(h *health) []Change {
 			if h.due(p.now).Doubts != nil {
 				probes++
-				return h.doubtProbed(p.now, h.generation, p.part, "", nil)
+				return h.recordDoubtProbe(p.now, h.generation, p.part, "", nil)
 			}
 			return nil
 		})
@@ -213,7 +213,7 @@ func TestDoubtsOfFormerGenerations(t *testing.T) {
 	p.checkDoubts("m")
 	generation := p.stats.health.generation
 	p.do(limited(429, 30*time.Second))
-	p.record(p.stats.change(func(h *health) []Change { return h.doubtProbed(p.now, generation, p.part, "", account()) }))
+	p.record(p.stats.change(func(h *health) []Change { return h.recordDoubtProbe(p.now, generation, p.part, "", account()) }))
 	p.check("cooling", "cooling")
 	p.now = p.now.Add(30 * time.Second)
 	p.check("in_service", "")
@@ -249,7 +249,8 @@ func TestJobsCannotBeProbed(t *testing.T) {
 	t.Parallel()
 	p := newTestLine(t)
 	for range 20 {
-		p.record(p.stats.Failed(p.now, Origin{LinePart: p.part, Account: "a", Generation: p.stats.health.generation, Job: true}, stalled()))
+		p.record(p.stats.RecordFailure(p.now, Origin{LinePart: p.part, Account: "a", Generation: p.stats.health.generation, Job: true},
+			stalled()))
 	}
 	p.checkDoubts()
 	p.check("in_service", "")

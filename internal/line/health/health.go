@@ -190,8 +190,8 @@ func (h *health) refuses(now time.Time, q Origin, lastResort bool) (why string, 
 	return h.refusesPart(q, lastResort), alone
 }
 
-// answered records an answer.
-func (h *health) answered(now time.Time, q Origin) (changes []Change) {
+// recordAnswer records an answer.
+func (h *health) recordAnswer(now time.Time, q Origin) (changes []Change) {
 	h.lastAnswer.note(q)
 	changes = h.answeredPart(now, q)
 	if q.Generation < h.began {
@@ -205,7 +205,7 @@ func (h *health) answered(now time.Time, q Origin) (changes []Change) {
 			changes = append(changes, h.restore(now)...)
 		}
 	case cooling: // the account was exempt from the pause
-		h.limits.answered(h.reporters)
+		h.limits.recordAnswer(h.reporters)
 		h.transition(h.after, now, 0, "")
 	case circuitOpen, credentialsOut:
 		changes = append(changes, h.dismiss(now)...)
@@ -287,15 +287,16 @@ func (h *health) verify(q Origin) {
 	h.addUrgentDoubt(h.probePart, h.state == circuitOpen)
 }
 
-// failed records a failed attempt. recent returns the failures and the number of attempts since the
+// recordFailure records a failed attempt. recent returns the failures and the number of attempts since the
 // state began and within tripTime.
-func (h *health) failed(now time.Time, q Origin, f *upstream.Failure, recent func() (fails failureSum, attempts int)) (changes []Change) {
+func (h *health) recordFailure(now time.Time, q Origin, f *upstream.Failure, recent func() (fails failureSum,
+	attempts int)) (changes []Change) {
 	if q.Generation < h.began {
 		return nil
 	}
 	switch f.Health {
 	case upstream.HealthNone:
-		if f.Passed != nil { // the provider is alive: it rejected the request
+		if f.Rejection != nil { // the provider is alive: it rejected the request
 			h.streak = failureSum{}
 		}
 	case upstream.HealthCool:
@@ -415,9 +416,9 @@ func (h *health) due(now time.Time) (p Probes) {
 	return p
 }
 
-// probed records a probe of the whole line. generation is the line's generation when the probe
+// recordProbe records a probe of the whole line. generation is the line's generation when the probe
 // began; f is nil if the line answered.
-func (h *health) probed(now time.Time, generation uint64, f *upstream.Failure) []Change {
+func (h *health) recordProbe(now time.Time, generation uint64, f *upstream.Failure) []Change {
 	if generation < h.began {
 		return nil
 	}

@@ -81,11 +81,11 @@ func (p *testLine) end(generation uint64, f *upstream.Failure) {
 	q := p.origin()
 	q.Generation = generation
 	if f == nil {
-		_, changes := p.stats.Answered(p.now, q, time.Millisecond)
+		_, changes := p.stats.RecordAnswer(p.now, q, time.Millisecond)
 		p.record(changes)
 		return
 	}
-	p.record(p.stats.Failed(p.now, q, f))
+	p.record(p.stats.RecordFailure(p.now, q, f))
 }
 
 // probe ends the probe that is due.
@@ -95,7 +95,7 @@ func (p *testLine) probe(f *upstream.Failure) {
 		if h.due(p.now).Whole == nil {
 			p.Fatal("no probe is due")
 		}
-		return h.probed(p.now, h.generation, f)
+		return h.recordProbe(p.now, h.generation, f)
 	}))
 }
 
@@ -402,14 +402,14 @@ func TestMissingModel(t *testing.T) {
 	if models := due(); models != nil {
 		t.Errorf("probed twice at a time: %v", models)
 	}
-	p.record(p.stats.ProbedPart(p.now, LinePart{Model: "m"}, missing()))
+	p.record(p.stats.RecordPartProbe(p.now, LinePart{Model: "m"}, missing()))
 	p.now = p.now.Add(10*time.Minute - time.Second)
 	if models := due(); models != nil {
 		t.Errorf("probed too early: %v", models)
 	}
 	p.now = p.now.Add(time.Second)
 	due()
-	p.record(p.stats.ProbedPart(p.now, LinePart{Model: "m"}, nil))
+	p.record(p.stats.RecordPartProbe(p.now, LinePart{Model: "m"}, nil))
 	p.check("in_service", "", "m in_service")
 }
 

@@ -99,7 +99,7 @@ func (h *health) answeredPart(now time.Time, q Origin) (changes []Change) {
 	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
 		if p := h.parts[part]; p != nil && q.Generation >= p.began {
 			if p.active() && p.reporters.exempt(q.Account) {
-				p.limits.answered(p.reporters)
+				p.limits.recordAnswer(p.reporters)
 			}
 			p.limits.n = 0
 			changes = append(changes, h.lift(now, part)...)
@@ -169,8 +169,8 @@ func (l *limits) add(q Origin, f *upstream.Failure) (pause time.Duration, explic
 	return pause, explicit
 }
 
-// answered records an answer during a pause of these accounts.
-func (l *limits) answered(by reporters) {
+// recordAnswer records an answer during a pause of these accounts.
+func (l *limits) recordAnswer(by reporters) {
 	l.n = 0
 	for account := range by.accounts {
 		if l.blamed == nil || len(l.blamed) >= maxReporters {
@@ -311,8 +311,8 @@ func (h *health) missingPart(q Origin, f *upstream.Failure) LinePart {
 	return LinePart{Model: q.Model}
 }
 
-// probedPart records a probe of a part out of service.
-func (h *health) probedPart(now time.Time, part LinePart, f *upstream.Failure) []Change {
+// recordPartProbe records a probe of a part out of service.
+func (h *health) recordPartProbe(now time.Time, part LinePart, f *upstream.Failure) []Change {
 	p := h.parts[part]
 	switch {
 	case p == nil || !p.probing:

@@ -98,7 +98,7 @@ func TestJobsCoolTheirModel(t *testing.T) {
 	t.Parallel()
 	p := newWideLine(t)
 	job := Origin{LinePart: LinePart{Model: "m"}, Account: "a", Job: true}
-	p.record(p.stats.Failed(p.now, job, limited(429, time.Minute)))
+	p.record(p.stats.RecordFailure(p.now, job, limited(429, time.Minute)))
 	for model, want := range map[string]string{"m": StateCooling, "other": ""} {
 		why, _, _ := p.stats.Refuses(func() time.Time { return p.now }, Origin{LinePart: LinePart{Model: model}}, false)
 		if why != want {
@@ -375,7 +375,7 @@ func TestAProbeInFlight(t *testing.T) {
 	p.checkDoubts("m")
 	p.repeat(5, broken())
 	p.refused("a", "m", StateCircuitOpen)
-	p.record(p.stats.change(func(h *health) []Change { return h.doubtProbed(p.now, generation, p.part, p.part.Form, broken()) }))
+	p.record(p.stats.change(func(h *health) []Change { return h.recordDoubtProbe(p.now, generation, p.part, p.part.Form, broken()) }))
 	p.refused("b", "m", "")
 	p.now = p.now.Add(confirmAgain)
 	p.resolveDoubt(broken())
@@ -402,7 +402,7 @@ func TestNoProbeIsPossible(t *testing.T) {
 				q := Origin{LinePart: LinePart{Model: "m"}, Account: account, Job: true}
 				for range 5 {
 					q.Generation = p.stats.Generation()
-					p.record(p.stats.Failed(p.now, q, tt.met()))
+					p.record(p.stats.RecordFailure(p.now, q, tt.met()))
 				}
 			}
 			p.refused("a", "m", tt.messages[strings.LastIndex(tt.messages, " ")+1:])
@@ -437,12 +437,12 @@ func TestAFormIsOut(t *testing.T) {
 	if asks := p.partsDue(); len(asks) != 1 || asks[0].LinePart != (LinePart{Model: "m", Form: wire.FormChat}) {
 		t.Fatalf("probes of %v", asks)
 	}
-	p.stats.ProbedPart(p.now, LinePart{Model: "m", Form: wire.FormChat}, noForm(false, true))
+	p.stats.RecordPartProbe(p.now, LinePart{Model: "m", Form: wire.FormChat}, noForm(false, true))
 	p.now = p.now.Add(2 * accountWait)
 	if asks := p.partsDue(); len(asks) != 1 {
 		t.Fatalf("probes of %v", asks)
 	}
-	p.record(p.stats.ProbedPart(p.now, LinePart{Model: "m", Form: wire.FormChat}, nil))
+	p.record(p.stats.RecordPartProbe(p.now, LinePart{Model: "m", Form: wire.FormChat}, nil))
 	p.part.Form = wire.FormChat
 	p.check("in_service", "", "m chat in_service")
 
@@ -502,7 +502,7 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 	if asks := p.partsDue(); len(asks) != 1 || !asks[0].Tools {
 		t.Fatalf("probes of %v", asks)
 	}
-	p.record(p.stats.ProbedPart(p.now, p.part, nil))
+	p.record(p.stats.RecordPartProbe(p.now, p.part, nil))
 	p.check("in_service", "", "m chat+tools in_service")
 	if lacks(true) != LacksNothing {
 		t.Error("it is still lacking")
@@ -524,7 +524,7 @@ func TestProbesAskWhatWorked(t *testing.T) {
 			if whole == nil || whole.LinePart != p.part || whole.Number != number {
 				t.Errorf("the target is %+v", whole)
 			}
-			return h.probed(p.now, h.generation, account())
+			return h.recordProbe(p.now, h.generation, account())
 		})
 	}
 	p.now = p.now.Add(maxAccountWait)
@@ -545,7 +545,7 @@ func TestLateFailuresOfParts(t *testing.T) {
 	p.do(missing())
 	p.now = p.now.Add(accountWait)
 	p.partsDue()
-	p.record(p.stats.ProbedPart(p.now, LinePart{Model: "m"}, nil))
+	p.record(p.stats.RecordPartProbe(p.now, LinePart{Model: "m"}, nil))
 	p.end(early, missing())
 	p.end(early, limited(429, time.Minute))
 	p.check("in_service", "", "m model_out", "m in_service")

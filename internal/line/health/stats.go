@@ -216,54 +216,54 @@ func (s *Stats) Due(now time.Time) (p Probes) {
 	return p
 }
 
-// Probed records a probe of the whole line. generation is the line's generation when the probe
+// RecordProbe records a probe of the whole line. generation is the line's generation when the probe
 // began; f is nil if the line answered.
-func (s *Stats) Probed(now time.Time, generation uint64, f *upstream.Failure) []Change {
-	return s.change(func(h *health) []Change { return h.probed(now, generation, f) })
+func (s *Stats) RecordProbe(now time.Time, generation uint64, f *upstream.Failure) []Change {
+	return s.change(func(h *health) []Change { return h.recordProbe(now, generation, f) })
 }
 
-// ProbedPart records a probe of a part out of service.
-func (s *Stats) ProbedPart(now time.Time, part LinePart, f *upstream.Failure) []Change {
-	return s.change(func(h *health) []Change { return h.probedPart(now, part, f) })
+// RecordPartProbe records a probe of a part out of service.
+func (s *Stats) RecordPartProbe(now time.Time, part LinePart, f *upstream.Failure) []Change {
+	return s.change(func(h *health) []Change { return h.recordPartProbe(now, part, f) })
 }
 
-// DoubtProbed records a probe of a doubtful part. generation is the line's generation when the probe
+// RecordDoubtProbe records a probe of a doubtful part. generation is the line's generation when the probe
 // began, and form is the form of the probe.
-func (s *Stats) DoubtProbed(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) []Change {
-	return s.change(func(h *health) []Change { return h.doubtProbed(now, generation, part, form, f) })
+func (s *Stats) RecordDoubtProbe(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) []Change {
+	return s.change(func(h *health) []Change { return h.recordDoubtProbe(now, generation, part, form, f) })
 }
 
-// Answered records the begin of an answer and returns its number.
-func (s *Stats) Answered(now time.Time, origin Origin, firstByte time.Duration) (n uint64, changes []Change) {
+// RecordAnswer records the begin of an answer and returns its number.
+func (s *Stats) RecordAnswer(now time.Time, origin Origin, firstByte time.Duration) (n uint64, changes []Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = s.add(sample{at: now, origin: origin, success: 1, firstByte: max(firstByte, 1)})
-	if changes = s.health.answered(now, origin); changes != nil || s.health.generation != s.generation.Load() {
+	if changes = s.health.recordAnswer(now, origin); changes != nil || s.health.generation != s.generation.Load() {
 		s.publish()
 	}
 	return n, changes
 }
 
-// Failed records a failed attempt.
-func (s *Stats) Failed(now time.Time, origin Origin, f *upstream.Failure) []Change {
+// RecordFailure records a failed attempt.
+func (s *Stats) RecordFailure(now time.Time, origin Origin, f *upstream.Failure) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.Health != upstream.HealthNone && f.Passed == nil {
+	if f.Health != upstream.HealthNone && f.Rejection == nil {
 		o := sample{at: now, origin: origin}
 		o.fail(f, s.health.blames(now, origin.Account))
 		s.add(o)
 	}
-	return s.recordFailure(now, origin, f)
+	return s.applyFailure(now, origin, f)
 }
 
-// Broke turns the recorded answer n into a failure.
-func (s *Stats) Broke(now time.Time, origin Origin, n uint64, f *upstream.Failure) []Change {
+// RecordBreak turns the recorded answer n into a failure.
+func (s *Stats) RecordBreak(now time.Time, origin Origin, n uint64, f *upstream.Failure) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n+recentAttempts >= s.n {
 		s.ring[n%recentAttempts].fail(f, s.health.blames(now, origin.Account))
 	}
-	return s.recordFailure(now, origin, f)
+	return s.applyFailure(now, origin, f)
 }
 
 // fail turns a sample into a failure. blamed is true if the account's failures are attributed to its
@@ -276,9 +276,9 @@ func (o *sample) fail(f *upstream.Failure, blamed bool) {
 	}
 }
 
-// recordFailure applies a failure to the line's health. Callers must hold mu.
-func (s *Stats) recordFailure(now time.Time, origin Origin, f *upstream.Failure) []Change {
-	changes := s.health.failed(now, origin, f, func() (failureSum, int) { return s.recent(now) })
+// applyFailure applies a failure to the line's health. Callers must hold mu.
+func (s *Stats) applyFailure(now time.Time, origin Origin, f *upstream.Failure) []Change {
+	changes := s.health.recordFailure(now, origin, f, func() (failureSum, int) { return s.recent(now) })
 	s.publish()
 	return changes
 }

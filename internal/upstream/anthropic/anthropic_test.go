@@ -185,8 +185,8 @@ func TestErrors(t *testing.T) {
 				if f.Code != tt.code || f.Health != health {
 					t.Errorf("code %s, health %s, want %s, %s (%v)", f.Code, f.Health, tt.code, health, f)
 				}
-				if (f.Passed != nil) != (tt.passed != 0) || f.Passed != nil && f.Passed.Status() != tt.passed {
-					t.Errorf("passed on: %+v", f.Passed)
+				if (f.Rejection != nil) != (tt.passed != 0) || f.Rejection != nil && f.Rejection.Status() != tt.passed {
+					t.Errorf("passed on: %+v", f.Rejection)
 				}
 				if got := f.Fault().NativeType(); got != tt.native {
 					t.Errorf("type %s, want %s", got, tt.native)

@@ -43,7 +43,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 	}
 	ticket := gjson.GetBytes(reply.Body, "id").String()
 	if !exchange.Ticket(ticket) {
-		return nil, upstream.Nameless("id")
+		return nil, upstream.MissingTicket("id")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }
@@ -126,7 +126,7 @@ func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]contentPart, e
 // other references, a last frame without a first frame, or frames with a ratio unless the model
 // accepts a ratio there.
 func (a *Adapter) checkRoles(w jobcall.Task) error {
-	first, last, rest := w.Framed()
+	first, last, rest := w.SplitFrames()
 	framed := first != nil || last != nil
 	switch {
 	case framed && len(rest) > 0:
@@ -182,13 +182,13 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 	case "":
 		return nil, reply.Silent()
 	case "succeeded":
-		return exchange.Succeeded(kind, ticket, task.Get("content.video_url"), 1)
+		return exchange.SuccessStatus(kind, ticket, task.Get("content.video_url"), 1)
 	case "failed":
 		return nil, taskFailure(kind, reply, task.Get("error"))
 	case "cancelled":
-		return nil, reply.Ended(kind, "", "cancelled at the provider")
+		return nil, reply.TaskFailure(kind, "", "cancelled at the provider")
 	case "expired":
-		return nil, upstream.Expired(kind, "the task expired at the provider")
+		return nil, upstream.ExpiredTask(kind, "the task expired at the provider")
 	default:
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}

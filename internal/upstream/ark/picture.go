@@ -148,5 +148,5 @@ func readPictures(reply *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure
 			return nil, taskFailure(upstream.KindImage, reply, e)
 		}
 	}
-	return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
+	return nil, upstream.EmptyResult(upstream.KindImage, "an answer without a picture")
 }

@@ -33,7 +33,7 @@ func (a *Adapter) submit(ctx context.Context, kind string, body []byte, path ...
 	if reply.Good() && read && (!wrong || gjson.GetBytes(reply.Body, `data.#(url!="")`).Exists()) {
 		return reply, "", nil
 	}
-	t = reply.Refused(kind)
+	t = reply.SubmitFailure(kind)
 	// After a good status with an unreadable body the task may have been accepted.
 	t.Lost = reply.Good() && !wrong
 	return nil, errObject.Get("code").String(), reply.Redact(mend(kind, t, errObject, false))
@@ -41,7 +41,7 @@ func (a *Adapter) submit(ctx context.Context, kind string, body []byte, path ...
 
 // taskFailure returns the failure in the error object of a task, or of a picture of a set.
 func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
-	return mend(kind, reply.Ended(kind, e.Get("code").String(), e.Get("message").String()), e, true)
+	return mend(kind, reply.TaskFailure(kind, e.Get("code").String(), e.Get("message").String()), e, true)
 }
 
 // mend adjusts a failure for codes specific to Ark in the error object e. begun reports whether the
@@ -49,7 +49,7 @@ func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.J
 func mend(kind string, t *upstream.JobFailure, e gjson.Result, begun bool) *upstream.JobFailure {
 	code := e.Get("code").String()
 	switch {
-	case code == "InternalServiceError" && t.Passed != nil:
+	case code == "InternalServiceError" && t.Rejection != nil:
 		// Even with status 400 the failure is the provider's.
 		f := upstream.Fail(fault.UpstreamUnavailable, t.Cause)
 		f.Status = t.Status

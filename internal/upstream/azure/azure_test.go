@@ -67,7 +67,7 @@ func open(t *testing.T, key string, options map[string]any) *line {
 			return fakeprovider.JSON(401, `{"statusCode":401,"message":"Access token is missing, invalid or expired: `+
 				r.Header.Get("Authorization")+`"}`)
 		}
-		return fakeprovider.Good(formOf(r), r.Streamed())
+		return fakeprovider.Good(formOf(r), r.IsStream())
 	})
 	transport := conformance.Transport(t)
 	l.tokens.Trust(transport)

@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	conformance.Chat(t, conformance.ChatProvider{
 		Provider: azure.Provider, Call: func(form wire.Form) chatcall.Call { return call(form, false) },
-		Uncounted: []wire.Form{wire.FormChat, wire.FormResponses},
+		WithoutTokenCount: []wire.Form{wire.FormChat, wire.FormResponses},
 	})
 	conformance.Media(t, conformance.MediaProvider{
 		Provider: azure.Provider,

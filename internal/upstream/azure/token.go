@@ -28,7 +28,7 @@ func fetchToken(options map[string]any, secret string, transport http.RoundTripp
 	return func(ctx context.Context) (*credential.Credential, error) {
 		entra, err := identity(options, secret, credential.Client(ctx, transport))
 		if err != nil { // the node has no such variable or file
-			return nil, credential.Refused(http.StatusUnauthorized, err)
+			return nil, credential.FetchFailure(http.StatusUnauthorized, err)
 		}
 		token, err := entra.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{exchange.Text(options, "scope", defaultScope)}})
 		if err != nil {
@@ -69,10 +69,10 @@ func identity(options map[string]any, secret string, client *http.Client) (azcor
 func rejection(auth string, err error) error {
 	var failed *azidentity.AuthenticationFailedError
 	if !errors.As(err, &failed) || failed.RawResponse == nil {
-		return credential.Refused(0, fmt.Errorf("%s: %w", auth, err))
+		return credential.FetchFailure(0, fmt.Errorf("%s: %w", auth, err))
 	}
 	status := failed.RawResponse.StatusCode
-	return credential.Refused(status, fmt.Errorf("%s: Entra ID answered %d: %s", auth, status, excerpt(failed.RawResponse)))
+	return credential.FetchFailure(status, fmt.Errorf("%s: Entra ID answered %d: %s", auth, status, excerpt(failed.RawResponse)))
 }
 
 // maxExcerpt is the maximum length read from a rejection, in bytes.

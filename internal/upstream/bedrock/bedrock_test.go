@@ -64,7 +64,7 @@ func open(t *testing.T, key string, options map[string]any, signer *fakecloud.Si
 					`{"message":"The request signature we calculated does not match: `+signer.SecretAccessKey+`"}`)
 			}
 		}
-		return fakeprovider.Good(form, r.Streamed())
+		return fakeprovider.Good(form, r.IsStream())
 	})
 	transport := conformance.Transport(t)
 	keeper := &credential.Keeper{Now: func() time.Time { return time.Now().Add(l.later) }}

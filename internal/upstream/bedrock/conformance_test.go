@@ -13,6 +13,6 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	conformance.Chat(t, conformance.ChatProvider{
 		Provider: bedrock.Provider, Call: func(form wire.Form) chatcall.Call { return call(form, false) },
-		Uncounted: []wire.Form{wire.FormChat, wire.FormResponses},
+		WithoutTokenCount: []wire.Form{wire.FormChat, wire.FormResponses},
 	})
 }

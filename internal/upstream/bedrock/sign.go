@@ -32,10 +32,10 @@ func fetchKeys(options map[string]any, secret string, now func() time.Time) cred
 			chain, err := config.LoadDefaultConfig(ctx, config.WithRegion(region), config.WithHTTPClient(client()),
 				config.WithSharedConfigProfile(exchange.Text(options, "profile", "")), config.WithRetryMaxAttempts(1))
 			if err != nil {
-				return nil, credential.Refused(http.StatusUnauthorized, err)
+				return nil, credential.FetchFailure(http.StatusUnauthorized, err)
 			}
 			if keys, err = chain.Credentials.Retrieve(ctx); err != nil {
-				return nil, credential.Refused(statusOf(err), fmt.Errorf("the chain of credentials: %w", err))
+				return nil, credential.FetchFailure(statusOf(err), fmt.Errorf("the chain of credentials: %w", err))
 			}
 		}
 		// A signer caches keys by their ids alone, so each credential gets its own signer.

@@ -113,11 +113,11 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, body map[string]any, 
 		return "", upstream.AsJobFailure(err), false
 	}
 	if !reply.Good() {
-		return "", reply.Refused(w.Kind), false
+		return "", reply.SubmitFailure(w.Kind), false
 	}
 	ticket, ok := a.ticket(gjson.GetBytes(reply.Body, "polling_url").String())
 	if !ok || !gjson.ValidBytes(reply.Body) {
-		return "", upstream.Nameless("polling_url"), false
+		return "", upstream.MissingTicket("polling_url"), false
 	}
 	return ticket, nil, true
 }

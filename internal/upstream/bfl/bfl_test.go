@@ -20,8 +20,8 @@ import (
 // TestMask tests that the area to change is white and the picture keeps its size.
 func TestMask(t *testing.T) {
 	t.Parallel()
-	s := conformance.Sent(t, bfl.Provider, fakestudio.NewBFL(t),
-		image(task.Model("flux-pro-1.0-fill"), task.From("inline"), task.Mask(task.Painted())))
+	s := conformance.SubmitTask(t, bfl.Provider, fakestudio.NewBFL(t),
+		image(task.Model("flux-pro-1.0-fill"), task.From("inline"), task.Mask(task.PaintedMask())))
 	if s == nil {
 		t.Fatal("unsuitable")
 	}
@@ -61,7 +61,7 @@ func TestBodies(t *testing.T) {
 				`"input_image_7":"https://media.example/7.png","input_image_8":"https://media.example/8.png","prompt":"a lighthouse"}`},
 		{"too many pictures", image(task.From("1.png", "2.png", "3.png", "4.png", "5.png", "6.png", "7.png", "8.png", "9.png")), ``},
 		{"a picture from a video", image(task.From("v.mp4")), ``},
-		{"a mask", image(task.From("1.png"), task.Mask(task.Named("2.png"))), ``},
+		{"a mask", image(task.From("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
 		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
 		{"a model of tomorrow", image(task.Model("flux-9")), ``},
 		{"a path", image(task.Model("flux-2/../x")), ``},
@@ -91,7 +91,7 @@ func TestBodies(t *testing.T) {
 
 		{"fill without a mask", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Params(`{"seed":7,"guidance":30}`)),
 			`{"guidance":30,"image":"YWJj","prompt":"a lighthouse","seed":7}`},
-		{"fill, a mask that is none", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Mask(task.Named("2.png"))), ``},
+		{"fill, a mask that is none", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
 		{"fill, two", image(task.Model("flux-pro-1.0-fill"), task.From("1.png", "2.png")), ``},
 		{"fill, nothing", image(task.Model("flux-pro-1.0-fill"), task.NoRatio()), ``},
 		{"fill, a ratio", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Ratio("1:1")), ``},

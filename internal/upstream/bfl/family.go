@@ -232,7 +232,7 @@ func fill(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 	}
 	data, err := w.References[0].Bytes(ctx)
 	if err != nil {
-		return nil, upstream.Unread(err)
+		return nil, upstream.UnreadableFile(err)
 	}
 	body := map[string]any{"image": base64.StdEncoding.EncodeToString(data)}
 	if w.Mask == nil {
@@ -243,7 +243,7 @@ func fill(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 		return nil, err
 	}
 	if data, err = mask.Bytes(ctx); err != nil {
-		return nil, upstream.Unread(err)
+		return nil, upstream.UnreadableFile(err)
 	}
 	body["mask"] = base64.StdEncoding.EncodeToString(data)
 	return body, nil

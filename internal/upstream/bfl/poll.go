@@ -67,7 +67,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	address, ok := a.address(ticket)
 	if !ok {
-		return nil, upstream.Vanished(w.Kind, "no polling address")
+		return nil, upstream.UnknownTask(w.Kind, "no polling address")
 	}
 	reply, err := a.Line.QueryTask(ctx, w.Kind, exchange.JobCall{Method: http.MethodGet, URL: address, Header: a.Header})
 	if err != nil {
@@ -87,7 +87,7 @@ func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobc
 	if !strings.EqualFold(word.Str, "ready") {
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
-	status, failure := exchange.Succeeded(w.Kind, ticket, doc.Get("result.sample"), 1)
+	status, failure := exchange.SuccessStatus(w.Kind, ticket, doc.Get("result.sample"), 1)
 	if failure != nil {
 		return nil, failure
 	}
@@ -108,16 +108,16 @@ func statusFailure(kind string, reply *exchange.Reply, status string, details gj
 	}
 	switch strings.ToLower(status) {
 	case "request moderated":
-		return upstream.Moderated(kind, withReason(status, words), false)
+		return upstream.ModerationFailure(kind, withReason(status, words), false)
 	case "content moderated":
-		return upstream.Moderated(kind, withReason(status, words), true)
+		return upstream.ModerationFailure(kind, withReason(status, words), true)
 	case "error", "failed":
 		if reasons.IsArray() {
-			return upstream.Moderated(kind, withReason("moderated", words), false)
+			return upstream.ModerationFailure(kind, withReason("moderated", words), false)
 		}
-		return reply.Ended(kind, "", words)
+		return reply.TaskFailure(kind, "", words)
 	case "task not found":
-		return upstream.Vanished(kind, "the provider no longer knows the task")
+		return upstream.UnknownTask(kind, "the provider no longer knows the task")
 	}
 	return nil
 }

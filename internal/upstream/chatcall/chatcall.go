@@ -43,7 +43,7 @@ type Call struct {
 // for a streamed call. The content of its body is not checked yet.
 type Response struct {
 	// Body must be closed once, also after a read error or before its end: closing cancels any work
-	// still running at the provider. upstream.Interrupted turns a read error of Body into a
+	// still running at the provider. upstream.ConnectionFailure turns a read error of Body into a
 	// *upstream.Failure.
 	Body io.ReadCloser
 	// ContentType is the provider's content type, with its parameters.

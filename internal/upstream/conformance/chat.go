@@ -21,11 +21,11 @@ type ChatProvider struct {
 	Provider string
 	// Call returns the gateway's request in a form. The suite sets Stream.
 	Call func(form wire.Form) chatcall.Call
-	// Uncounted are the forms without a token count, if the provider counts tokens in other forms.
-	Uncounted []wire.Form
-	// Simulated has options to simulate each behaviour, for a provider without HTTP. If nil, a fake
+	// WithoutTokenCount are the forms without a token count, if the provider counts tokens in other forms.
+	WithoutTokenCount []wire.Form
+	// SimulatorOptions has options to simulate each behaviour, for a provider without HTTP. If nil, a fake
 	// provider has the behaviours.
-	Simulated map[Behaviour]map[string]any
+	SimulatorOptions map[Behaviour]map[string]any
 }
 
 // Chat runs the chat cases for each form of a provider.
@@ -38,7 +38,7 @@ func Chat(t *testing.T, p ChatProvider) {
 	t.Run("a deadline and a caller who leaves", p.ends)
 	t.Run("a stream that breaks", p.breaks)
 	t.Run("a form that it does not speak", p.unspoken)
-	if p.Simulated == nil {
+	if p.SimulatorOptions == nil {
 		t.Run("an answer of another kind", p.strange)
 		t.Run("malformed answers", p.malformed)
 		t.Run("answers without end", p.endless)
@@ -64,15 +64,15 @@ func (p ChatProvider) each(t *testing.T, run func(t *testing.T, c chatcall.Call)
 // the number of calls, or -1 if calls cannot be counted.
 func (p ChatProvider) openFor(t *testing.T, behaviour Behaviour) (a chatcall.Adapter, arrived func(), sent func() int) {
 	t.Helper()
-	if p.Simulated != nil {
-		options, ok := p.Simulated[behaviour]
+	if p.SimulatorOptions != nil {
+		options, ok := p.SimulatorOptions[behaviour]
 		if !ok && behaviour != Well {
 			t.Fatalf("%s simulates no behaviour %d", p.Provider, behaviour)
 		}
 		return open(t, p.Provider, "", options), func() {}, func() int { return -1 }
 	}
 	server := fakeprovider.New(t, providerReply(behaviour))
-	return open(t, p.Provider, server.URL(), nil), server.Arrived, func() int { return len(server.Requests()) }
+	return open(t, p.Provider, server.URL(), nil), server.WaitRequest, func() int { return len(server.Requests()) }
 }
 
 // providerReply returns a behaviour as a reply of the fake provider.
@@ -119,7 +119,7 @@ func (p ChatProvider) failures(t *testing.T) {
 			}
 			f := failed(t, name, err)
 			checkFailure(t, name, f, tt.want)
-			if f.Passed != nil || f.Final() {
+			if f.Rejection != nil || f.Final() {
 				t.Errorf("%s: there is no failover: %+v", name, f)
 			}
 			if tt.behaviour == Busy && f.RetryAfter <= 0 {
@@ -165,7 +165,7 @@ func (p ChatProvider) endsInBody(t *testing.T, c chatcall.Call, cause error, cod
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	a, _, _ := p.openFor(t, Well)
-	if p.Simulated == nil {
+	if p.SimulatorOptions == nil {
 		server := fakeprovider.New(t, fakeprovider.Reply{Events: []string{`{"a":1}`}, End: fakeprovider.Stall})
 		a = open(t, p.Provider, server.URL(), nil)
 	}
@@ -179,11 +179,11 @@ func (p ChatProvider) endsInBody(t *testing.T, c chatcall.Call, cause error, cod
 	}
 	cancel(cause)
 	_, err = io.ReadAll(answer.Body)
-	if p.Simulated == nil && err == nil {
+	if p.SimulatorOptions == nil && err == nil {
 		t.Fatal("the body ended as if it were whole")
 	}
 	if err != nil {
-		if f := upstream.Interrupted(ctx, err); f.Code != code {
+		if f := upstream.ConnectionFailure(ctx, err); f.Code != code {
 			t.Errorf("in the body: %v, want %s", f, code)
 		}
 	}
@@ -208,7 +208,7 @@ func (p ChatProvider) breaks(t *testing.T) {
 		"reset after head":  {ContentType: "text/event-stream", AfterHead: fakeprovider.Reset},
 		"chunk without end": {ContentType: "text/event-stream", Raw: []string{"data: {}\n\n", "data: {"}, End: fakeprovider.Cut},
 	} {
-		if p.Simulated == nil {
+		if p.SimulatorOptions == nil {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				p.streams(t, func(t *testing.T, c chatcall.Call) {
@@ -236,7 +236,7 @@ func (p ChatProvider) broken(t *testing.T, a chatcall.Adapter, c chatcall.Call) 
 	if _, err = io.ReadAll(answer.Body); err == nil {
 		t.Fatal("the broken body ended like a whole one")
 	}
-	checkFailure(t, "broken", upstream.Interrupted(t.Context(), err), want{fault.UpstreamConnectionError, upstream.HealthFail})
+	checkFailure(t, "broken", upstream.ConnectionFailure(t.Context(), err), want{fault.UpstreamConnectionError, upstream.HealthFail})
 }
 
 // unspoken tests that a body of another form is not sent.
@@ -308,7 +308,7 @@ func (p ChatProvider) malformed(t *testing.T) {
 				} else if answer.Body.Close(); status != http.StatusOK || c.Stream {
 					t.Errorf("%s with %d is an answer", name, status)
 				}
-				if counter, ok := a.(chatcall.TokenCounter); ok && !c.Stream && !slices.Contains(p.Uncounted, c.Form) {
+				if counter, ok := a.(chatcall.TokenCounter); ok && !c.Stream && !slices.Contains(p.WithoutTokenCount, c.Form) {
 					if n, err := counter.CountTokens(t.Context(), c); err == nil {
 						t.Errorf("%s with %d is %d tokens", name, status, n)
 					} else {
@@ -328,7 +328,7 @@ func (p ChatProvider) endless(t *testing.T) {
 		checkFailure(t, "error", failed(t, "error", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
 		await(t, left)
 		counter, ok := open(t, p.Provider, serve(t, endless(200, left)), nil).(chatcall.TokenCounter)
-		if ok && !c.Stream && !slices.Contains(p.Uncounted, c.Form) {
+		if ok && !c.Stream && !slices.Contains(p.WithoutTokenCount, c.Form) {
 			_, err := counter.CountTokens(t.Context(), c)
 			checkFailure(t, "count", failed(t, "count", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
 			await(t, left)
@@ -338,7 +338,7 @@ func (p ChatProvider) endless(t *testing.T) {
 
 // nobody tests a port without a listener.
 func (p ChatProvider) nobody(t *testing.T) {
-	base := fakeprovider.Refused(t)
+	base := fakeprovider.ClosedAddress(t)
 	p.each(t, func(t *testing.T, c chatcall.Call) {
 		_, err := open(t, p.Provider, base, nil).Chat(t.Context(), c)
 		checkFailure(t, "nobody", failed(t, "nobody", err), want{fault.UpstreamConnectionError, upstream.HealthFail})

@@ -35,9 +35,9 @@ type MediaProvider struct {
 	Params string
 	// Marker is the part of Params expected at the provider; 41417 by default.
 	Marker string
-	// Simulated are the options to simulate each behaviour, for a provider without HTTP. If nil, the fake
+	// SimulatorOptions are the options to simulate each behaviour, for a provider without HTTP. If nil, the fake
 	// simulates the behaviours.
-	Simulated map[Behaviour]map[string]any
+	SimulatorOptions map[Behaviour]map[string]any
 }
 
 // Media runs the cases of images and video for each task.
@@ -57,7 +57,7 @@ func Media(t *testing.T, p MediaProvider) {
 	t.Run("params", p.params)
 	t.Run("what is not sent", p.unsent)
 	t.Run("the vocabulary", p.vocabulary)
-	if p.Simulated == nil {
+	if p.SimulatorOptions == nil {
 		t.Run("the credential stays on the own host", p.credential)
 		t.Run("strange tickets", p.tickets)
 		t.Run("polls without a status", p.uninformed)
@@ -86,8 +86,8 @@ func (p MediaProvider) each(t *testing.T, run func(t *testing.T, w jobcall.Task)
 // HTTP.
 func (p MediaProvider) openFor(t *testing.T, behaviour Behaviour) (jobcall.Generator, fakestudio.Fake) {
 	t.Helper()
-	if p.Simulated != nil {
-		options, ok := p.Simulated[behaviour]
+	if p.SimulatorOptions != nil {
+		options, ok := p.SimulatorOptions[behaviour]
 		if !ok && behaviour != Well {
 			t.Fatalf("%s simulates no behaviour %d", p.Provider, behaviour)
 		}
@@ -156,8 +156,8 @@ func failedJob(t testing.TB, what string, err error) *upstream.JobFailure {
 		t.Fatalf("%s: error %v (%T), want a *upstream.JobFailure", what, err, err)
 	}
 	checkSecret(t, what, f.Error(), f.UserMessage(), f.Message, f.Param)
-	if f.Passed != nil {
-		checkSecret(t, what, f.Passed.Error(), string(f.Passed.Body()))
+	if f.Rejection != nil {
+		checkSecret(t, what, f.Rejection.Error(), string(f.Rejection.Body()))
 	}
 	if fault.LookupJob(f.Job).Code != f.Job {
 		t.Errorf("%s: a failed job cannot have the code %q", what, f.Job)
@@ -326,7 +326,7 @@ func (p MediaProvider) cancels(t *testing.T) {
 		if studio == nil {
 			return
 		}
-		for _, ticket := range studio.Cancelled() {
+		for _, ticket := range studio.CancelledTickets() {
 			if !strings.Contains(status.Ticket, ticket) {
 				t.Errorf("%q was cancelled, the task is %q", ticket, status.Ticket)
 			}
@@ -361,7 +361,7 @@ func (p MediaProvider) ends(t *testing.T) {
 			})
 		})
 	}
-	if p.Simulated != nil {
+	if p.SimulatorOptions != nil {
 		return
 	}
 	p.each(t, func(t *testing.T, w jobcall.Task) { // while the answer is waited for

@@ -209,7 +209,7 @@ func CheckFailures(t *testing.T, provider string, w jobcall.Task, cases []Case) 
 	t.Helper()
 	named := map[string]Case{}
 	for _, tt := range cases {
-		name := fmt.Sprintf("%d %s%s", tt.How.Status, tt.How.Body, tt.How.Failed)
+		name := fmt.Sprintf("%d %s%s", tt.How.Status, tt.How.Body, tt.How.Failure)
 		if _, twice := named[name]; twice {
 			t.Fatalf("two cases are called %q", name)
 		}

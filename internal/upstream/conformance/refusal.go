@@ -68,7 +68,7 @@ func CheckCancel(t *testing.T, provider string, studio fakestudio.Fake, w jobcal
 			t.Errorf("%q: %v", ticket, err)
 		}
 	}
-	if got := studio.Cancelled(); len(got) != 1 || got[0] != waiting.Ticket {
+	if got := studio.CancelledTickets(); len(got) != 1 || got[0] != waiting.Ticket {
 		t.Errorf("cancelled %v", got)
 	}
 }

@@ -33,7 +33,7 @@ func CheckSubmissions(t *testing.T, provider string, options map[string]any, cas
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.ProviderOf(t, provider).Open(t)
-			s := sent(t, name, Line(t, provider, studio.URL(), options), studio, tt.Task)
+			s := submitTask(t, name, Line(t, provider, studio.URL(), options), studio, tt.Task)
 			switch {
 			case s == nil && tt.Body != "":
 				t.Errorf("the task is unsuitable, want %s\n%s", tt.Path, tt.Body)
@@ -64,16 +64,16 @@ func CheckBodies(t *testing.T, provider string, path func(w jobcall.Task) string
 	CheckSubmissions(t, provider, nil, submissions)
 }
 
-// Sent submits a task to a fake, which must accept the task, and returns the only submission, with
+// SubmitTask submits a task to a fake, which must accept the task, and returns the only submission, with
 // the line's credential in a header. It returns nil if the task or a reference is unsuitable and
 // nothing was sent.
-func Sent(t testing.TB, provider string, studio fakestudio.Fake, w jobcall.Task) *fakestudio.Submission {
+func SubmitTask(t testing.TB, provider string, studio fakestudio.Fake, w jobcall.Task) *fakestudio.Submission {
 	t.Helper()
-	return sent(t, "the task", Line(t, provider, studio.URL(), nil), studio, w)
+	return submitTask(t, "the task", Line(t, provider, studio.URL(), nil), studio, w)
 }
 
-// sent is Sent for an open line.
-func sent(t testing.TB, what string, g jobcall.Generator, studio fakestudio.Fake, w jobcall.Task) *fakestudio.Submission {
+// submitTask is SubmitTask for an open line.
+func submitTask(t testing.TB, what string, g jobcall.Generator, studio fakestudio.Fake, w jobcall.Task) *fakestudio.Submission {
 	t.Helper()
 	_, err := jobcall.Submit(t.Context(), g, w)
 	arrived := studio.Submissions()

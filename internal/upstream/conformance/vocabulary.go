@@ -82,7 +82,7 @@ func (p MediaProvider) submission(t *testing.T, what string, w jobcall.Task) []b
 		return nil
 	}
 	defer studio.Close()
-	s := sent(t, what, g, studio, w)
+	s := submitTask(t, what, g, studio, w)
 	if s == nil {
 		return nil
 	}

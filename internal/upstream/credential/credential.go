@@ -41,16 +41,16 @@ func Bearer(token string, expires time.Time) *Credential {
 	}}
 }
 
-// Fetch fetches a credential. Its errors should come from Refused.
+// Fetch fetches a credential. Its errors should come from FetchFailure.
 type Fetch func(ctx context.Context) (*Credential, error)
 
 // maxCause is the maximum length of the reported cause of a failed fetch, in bytes.
 const maxCause = 300
 
-// Refused returns the failure of a fetch. status is the error status of the issuer's response, or 0 if
+// FetchFailure returns the failure of a fetch. status is the error status of the issuer's response, or 0 if
 // there was no response. A 4xx except 408 and 429 means that the line's configured credentials are
 // invalid; all other failures may be temporary.
-func Refused(status int, err error) *upstream.Failure {
+func FetchFailure(status int, err error) *upstream.Failure {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if len(text) > maxCause {
 		text = strings.ToValidUTF8(text[:maxCause], "") + "…"

@@ -151,7 +151,7 @@ func (s *Source) begin(now time.Time) *fetching {
 	f := &fetching{done: make(chan struct{})}
 	s.running, s.tried = f, now
 	if !s.keeper.run(func(ctx context.Context) { s.end(f)(s.fetch(ctx)) }) {
-		s.running, f.err = nil, Refused(0, errors.New("the gateway is stopping"))
+		s.running, f.err = nil, FetchFailure(0, errors.New("the gateway is stopping"))
 		close(f.done)
 	}
 	return f
@@ -179,14 +179,14 @@ func (f *fetching) wait(ctx context.Context) (*Credential, error) {
 	select {
 	case <-f.done:
 	case <-ctx.Done():
-		return nil, upstream.Interrupted(ctx, ctx.Err())
+		return nil, upstream.ConnectionFailure(ctx, ctx.Err())
 	}
 	if f.err == nil {
 		return f.got, nil
 	}
 	var failure *upstream.Failure
 	if !errors.As(f.err, &failure) {
-		failure = Refused(0, f.err)
+		failure = FetchFailure(0, f.err)
 	}
 	own := *failure
 	return nil, &own

@@ -258,7 +258,7 @@ func TestRefusals(t *testing.T) {
 		404: upstream.HealthCredential, 408: upstream.HealthFail, 429: upstream.HealthFail, 500: upstream.HealthFail,
 		503: upstream.HealthFail,
 	} {
-		f := credential.Refused(status, errors.New(strings.Repeat("long \n", 1000)))
+		f := credential.FetchFailure(status, errors.New(strings.Repeat("long \n", 1000)))
 		if f.Health != want || f.Code != fault.UpstreamUnavailable || f.Unproven || f.Final() || len(f.Error()) > 400 ||
 			strings.Contains(f.Error(), "\n") {
 			t.Errorf("%d: %s, %v", status, f.Health, f)

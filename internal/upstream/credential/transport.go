@@ -79,7 +79,7 @@ func (t *Transport) send(r *http.Request, c *Credential) (*http.Response, error)
 		if r.Body != nil {
 			_ = r.Body.Close() // not sent
 		}
-		return nil, Refused(0, err)
+		return nil, FetchFailure(0, err)
 	}
 	return t.Base.RoundTrip(own)
 }

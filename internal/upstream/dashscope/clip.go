@@ -204,7 +204,7 @@ func sayFrames(ctx context.Context, w jobcall.Task, ask request, speaks dialect)
 		return upstream.Unsuitable(w.Kind, "dashscope's model %s makes a clip from a picture, at most %d of them", w.Model, len(names))
 	}
 	refs := w.References
-	if first, last, _ := w.Framed(); last != nil {
+	if first, last, _ := w.SplitFrames(); last != nil {
 		if first == nil {
 			return upstream.Unsuitable(w.Kind, "dashscope's model %s takes a last frame only with a first frame", w.Model)
 		}

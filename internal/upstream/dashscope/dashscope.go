@@ -147,7 +147,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	}
 	ticket := output.Get("task_id").String()
 	if !exchange.Ticket(ticket) {
-		return nil, upstream.Nameless("task_id")
+		return nil, upstream.MissingTicket("task_id")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }

@@ -98,5 +98,5 @@ func readPictures(reply *exchange.Reply, output gjson.Result, count int) ([]jobc
 			return nil, taskFailure(upstream.KindImage, reply, item)
 		}
 	}
-	return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
+	return nil, upstream.EmptyResult(upstream.KindImage, "an answer without a picture")
 }

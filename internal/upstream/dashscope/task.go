@@ -41,13 +41,13 @@ func readTask(w jobcall.Task, reply *exchange.Reply, ticket string, output gjson
 		if !video.Exists() {
 			video = output.Get("results.video_url") // of some older models
 		}
-		return exchange.Succeeded(w.Kind, ticket, video, 1)
+		return exchange.SuccessStatus(w.Kind, ticket, video, 1)
 	case "FAILED":
 		return nil, taskFailure(w.Kind, reply, output)
 	case "CANCELED", "CANCELLED":
-		return nil, reply.Ended(w.Kind, "", "cancelled at the provider")
+		return nil, reply.TaskFailure(w.Kind, "", "cancelled at the provider")
 	case "UNKNOWN":
-		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
+		return nil, upstream.UnknownTask(w.Kind, "the provider no longer knows the task")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }

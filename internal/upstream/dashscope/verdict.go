@@ -34,13 +34,13 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*e
 		if message == "" {
 			message = code // an error without words is one all the same
 		}
-		t = mend(kind, reply.RefusedAs(kind, code, message), code, message)
+		t = mend(kind, reply.SubmitFailureAs(kind, code, message), code, message)
 	case !reply.Good():
-		t = reply.Refused(kind)
+		t = reply.SubmitFailure(kind)
 	case output.IsObject():
 		return reply, nil
 	default: // it may well have been accepted
-		t = reply.Refused(kind)
+		t = reply.SubmitFailure(kind)
 		t.Lost = true
 	}
 	return nil, reply.Redact(t)
@@ -50,14 +50,14 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*e
 // code and message.
 func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	code, message := e.Get("code").String(), e.Get("message").String()
-	return mend(kind, reply.Ended(kind, code, message), code, message)
+	return mend(kind, reply.TaskFailure(kind, code, message), code, message)
 }
 
 // mend adjusts a failure for codes and messages specific to DashScope.
 func mend(kind string, t *upstream.JobFailure, code, message string) *upstream.JobFailure {
 	message = strings.ToLower(message)
 	switch {
-	case t.Passed != nil && own(code):
+	case t.Rejection != nil && own(code):
 		// Even with status 400 the failure is the provider's.
 		f := upstream.Fail(fault.UpstreamUnavailable, t.Cause)
 		f.Status = t.Status
@@ -66,7 +66,7 @@ func mend(kind string, t *upstream.JobFailure, code, message string) *upstream.J
 		// The code is the same for input and output. A flagged output may pass at a second try.
 		t.Next = upstream.NextSame
 	case material(code, message):
-		t.Health, t.Passed = upstream.HealthNone, nil
+		t.Health, t.Rejection = upstream.HealthNone, nil
 		if kind == upstream.KindVideo {
 			t.Job = fault.InvalidMaterial
 		}

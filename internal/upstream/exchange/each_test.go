@@ -12,7 +12,7 @@ import (
 // tasks runs, and ends with the results of the successful tasks.
 func TestEach(t *testing.T) {
 	t.Parallel()
-	refused := upstream.Moderated(upstream.KindImage, "no", false)
+	refused := upstream.ModerationFailure(upstream.KindImage, "no", false)
 	status, err := SubmitEach(4, func(i int) (string, *upstream.JobFailure, bool) {
 		if i == 1 {
 			return "", refused, true
@@ -25,7 +25,7 @@ func TestEach(t *testing.T) {
 	if _, err := SubmitEach(2, func(int) (string, *upstream.JobFailure, bool) { return "", refused, false }); !errors.Is(err, refused) {
 		t.Errorf("none was accepted: %v", err)
 	}
-	silent := upstream.Ended(upstream.KindImage, "", "later")
+	silent := upstream.TaskFailure(upstream.KindImage, "", "later")
 	silent.Next = upstream.NextPoll
 	for name, tt := range map[string]struct {
 		of   map[string]any // a failure, true if done, false if running
@@ -35,8 +35,8 @@ func TestEach(t *testing.T) {
 		"one goes on":  {map[string]any{"a": true, "c": false, "d": true}, false},
 		"one failed":   {map[string]any{"a": true, "c": refused, "d": true}, 2},
 		"not answered": {map[string]any{"a": refused, "c": silent, "d": true}, silent},
-		"all failed": {map[string]any{"a": upstream.Nothing(upstream.KindImage, "x"), "c": refused,
-			"d": upstream.Nothing(upstream.KindImage, "y")}, refused},
+		"all failed": {map[string]any{"a": upstream.EmptyResult(upstream.KindImage, "x"), "c": refused,
+			"d": upstream.EmptyResult(upstream.KindImage, "y")}, refused},
 	} {
 		got, err := PollEach(status.Ticket, func(one string) (*jobcall.TaskStatus, error) {
 			switch fate := tt.of[one].(type) {

@@ -179,7 +179,7 @@ func (l *Client) send(ctx context.Context, p Post) (*chatcall.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	resp, err := l.transport.RoundTrip(l.request(ctx, p))
 	if err != nil {
-		f := upstream.Interrupted(ctx, err).Redact(l.secrets...)
+		f := upstream.ConnectionFailure(ctx, err).Redact(l.secrets...)
 		cancel()
 		return nil, f
 	}
@@ -212,7 +212,7 @@ func (l *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	defer answer.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
 	if err != nil {
-		return nil, upstream.Interrupted(ctx, err).Redact(l.secrets...)
+		return nil, upstream.ConnectionFailure(ctx, err).Redact(l.secrets...)
 	}
 	if int64(len(data)) > limit {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("answer of more than %d bytes", limit))
@@ -278,7 +278,7 @@ func (l *Client) checkResponse(resp *http.Response, from *body, call chatcall.Ca
 		f = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unexpected content type %q", contentType))
 		f.Status = resp.StatusCode
 	}
-	f.Used = upstream.TokensOf(usage.Reported(call.Form, data))
+	f.Used = upstream.TokensOf(usage.Read(call.Form, data))
 	return f.Redact(l.secrets...)
 }
 

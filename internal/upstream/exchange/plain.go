@@ -88,7 +88,7 @@ func (p *Plain) SubmitJSON(ctx context.Context, kind string, body any, path ...s
 // without an answer; the latter says nothing about the task.
 func (p *Plain) QueryTask(ctx context.Context, kind, ticket string, path ...string) (*Reply, error) {
 	if !Ticket(ticket) {
-		return nil, upstream.Vanished(kind, "the ticket is not a task ID")
+		return nil, upstream.UnknownTask(kind, "the ticket is not a task ID")
 	}
 	return p.Line.QueryTask(ctx, kind, p.Call(http.MethodGet, append(path, ticket)...))
 }
@@ -100,7 +100,7 @@ func (l *Client) QueryTask(ctx context.Context, kind string, r JobCall) (*Reply,
 	case err != nil:
 		return nil, err
 	case reply.Unknown():
-		return nil, upstream.Vanished(kind, "the provider no longer knows the task")
+		return nil, upstream.UnknownTask(kind, "the provider no longer knows the task")
 	case !reply.Good() || !gjson.ValidBytes(reply.Body):
 		return nil, reply.Silent()
 	}
@@ -124,11 +124,11 @@ func (l *Client) Stop(ctx context.Context, r JobCall) error {
 	return err
 }
 
-// Named returns the ticket from a field of a successful submission's response.
-func (r *Reply) Named(field string) (string, *upstream.JobFailure) {
+// ReadTicket returns the ticket from a field of a successful submission's response.
+func (r *Reply) ReadTicket(field string) (string, *upstream.JobFailure) {
 	ticket := gjson.GetBytes(r.Body, field).String()
 	if !gjson.ValidBytes(r.Body) || !Ticket(ticket) {
-		return "", upstream.Nameless(field)
+		return "", upstream.MissingTicket(field)
 	}
 	return ticket, nil
 }
@@ -144,12 +144,12 @@ func Links(list []gjson.Result, limit int) []jobcall.Result {
 	return results
 }
 
-// Succeeded returns the status of a successful task with its results in links, an address or a list,
+// SuccessStatus returns the status of a successful task with its results in links, an address or a list,
 // at most limit.
-func Succeeded(kind, ticket string, links gjson.Result, limit int) (*jobcall.TaskStatus, *upstream.JobFailure) {
+func SuccessStatus(kind, ticket string, links gjson.Result, limit int) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	results := Links(links.Array(), limit)
 	if results == nil {
-		return nil, upstream.Nothing(kind, "succeeded without a result")
+		return nil, upstream.EmptyResult(kind, "succeeded without a result")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 }

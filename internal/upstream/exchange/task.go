@@ -55,19 +55,19 @@ type Reply struct {
 	source  upstream.Source
 }
 
-// Refused is Source.Refused of the reply.
-func (r *Reply) Refused(kind string) *upstream.JobFailure {
-	return r.Redact(r.source.Refused(kind, r.Status, r.Header.Get("Content-Type"), r.Body, r.Header))
+// SubmitFailure calls Source.SubmitFailure with the reply.
+func (r *Reply) SubmitFailure(kind string) *upstream.JobFailure {
+	return r.Redact(r.source.SubmitFailure(kind, r.Status, r.Header.Get("Content-Type"), r.Body, r.Header))
 }
 
-// RefusedAs is Source.RefusedAs of the reply.
-func (r *Reply) RefusedAs(kind, code, message string) *upstream.JobFailure {
-	return r.Redact(r.source.RefusedAs(kind, r.Status, r.Header, code, message))
+// SubmitFailureAs calls Source.SubmitFailureAs with the status and headers of the reply.
+func (r *Reply) SubmitFailureAs(kind, code, message string) *upstream.JobFailure {
+	return r.Redact(r.source.SubmitFailureAs(kind, r.Status, r.Header, code, message))
 }
 
-// Ended is Source.Ended for a task reported as failed by the reply.
-func (r *Reply) Ended(kind, code, message string) *upstream.JobFailure {
-	return r.Redact(r.source.Ended(kind, code, message))
+// TaskFailure calls Source.TaskFailure for a task that the reply reports as failed.
+func (r *Reply) TaskFailure(kind, code, message string) *upstream.JobFailure {
+	return r.Redact(r.source.TaskFailure(kind, code, message))
 }
 
 // Redact removes the line's credential from a failure made from the reply. The bytes of Body may
@@ -86,14 +86,14 @@ func (r *Reply) Unknown() bool {
 
 // Submit sends a submission. The error is a *upstream.JobFailure: the answer did not
 // arrive, see upstream.LostAnswer, or a file of its form could not be read, see
-// upstream.Unread.
+// upstream.UnreadableFile.
 func (l *Client) Submit(ctx context.Context, r JobCall) (*Reply, error) {
 	if r.Body != nil && (r.ContentType == "" || r.ContentType == "application/json") {
 		r.Body = rawjson.Override[json.RawMessage](rawjson.Pieces{r.Body}, nil, l.omit).Bytes()
 	}
 	reply, err := l.do(ctx, r)
 	if own := (unread{}); errors.As(err, &own) {
-		return nil, upstream.Unread(own.err).Redact(l.secrets...)
+		return nil, upstream.UnreadableFile(own.err).Redact(l.secrets...)
 	}
 	if err != nil {
 		return nil, upstream.LostAnswer(ctx, err).Redact(l.secrets...)
@@ -106,7 +106,7 @@ func (l *Client) Submit(ctx context.Context, r JobCall) (*Reply, error) {
 func (l *Client) Query(ctx context.Context, r JobCall) (*Reply, error) {
 	reply, err := l.do(ctx, r)
 	if err != nil {
-		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll).Redact(l.secrets...)
+		return nil, upstream.FailJob(upstream.ConnectionFailure(ctx, err), fault.UpstreamError, upstream.NextPoll).Redact(l.secrets...)
 	}
 	return reply, nil
 }
@@ -118,7 +118,7 @@ func (r *Reply) Silent() *upstream.JobFailure {
 	if f == nil {
 		f = upstream.Fail(fault.UpstreamUnavailable, errors.New("the answer cannot be read"))
 	}
-	f.Passed = nil
+	f.Rejection = nil
 	return r.Redact(upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll))
 }
 
@@ -220,7 +220,7 @@ func (l *Client) Download(ctx context.Context, address string, header http.Heade
 		}
 		resp, err := way.RoundTrip(req)
 		if err != nil {
-			return nil, failed(upstream.Interrupted(ctx, err))
+			return nil, failed(upstream.ConnectionFailure(ctx, err))
 		}
 		if resp.StatusCode == http.StatusOK {
 			return &jobcall.Download{Body: resp.Body, Type: resp.Header.Get("Content-Type"), Size: resp.ContentLength}, nil

@@ -119,7 +119,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	}
 	t, ok := a.accepted(style.Model, reply.Body)
 	if !ok {
-		failure := reply.Refused(w.Kind)
+		failure := reply.SubmitFailure(w.Kind)
 		failure.Lost = true // accepted, but without a request ID
 		return nil, failure
 	}
@@ -145,7 +145,7 @@ func inline(w jobcall.Task) int64 {
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobcall.TaskStatus, error) {
 	t, ok := readTicket(text)
 	if !ok {
-		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
+		return nil, upstream.UnknownTask(w.Kind, "the ticket cannot be read")
 	}
 	reply, err := a.Line.Query(ctx, exchange.JobCall{
 		Method: http.MethodGet, URL: a.address(t.Status, t, "status"), Header: a.Header, Limit: maxAnswer,
@@ -155,7 +155,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 	}
 	switch {
 	case reply.Status == http.StatusNotFound && says(reply):
-		return nil, upstream.Vanished(w.Kind, "fal no longer knows the request")
+		return nil, upstream.UnknownTask(w.Kind, "fal no longer knows the request")
 	case !reply.Good():
 		return nil, reply.Silent()
 	}
@@ -197,7 +197,7 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, text string) error {
 	t, ok := readTicket(text)
 	if !ok {
-		return upstream.Vanished(w.Kind, "the ticket cannot be read")
+		return upstream.UnknownTask(w.Kind, "the ticket cannot be read")
 	}
 	reply, err := a.Line.Query(ctx, exchange.JobCall{
 		Method: http.MethodPut, URL: a.address(t.Cancel, t, "cancel"), Header: a.Header, Limit: maxAnswer,

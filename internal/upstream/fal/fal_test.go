@@ -45,7 +45,7 @@ func TestSubmissions(t *testing.T) {
 	})
 	edits := map[string]any{"models": []any{map[string]any{"id": "fal-ai/flux/dev", "references": "fal-ai/flux/dev/edit"}}}
 	conformance.CheckSubmissions(t, fal.Provider, edits, map[string]conformance.Submission{
-		"an edit": {task.With(image(1), task.From("a", "b"), task.Mask(task.Named("m"))), "/fal-ai/flux/dev/edit",
+		"an edit": {task.With(image(1), task.From("a", "b"), task.Mask(task.ParseReference("m"))), "/fal-ai/flux/dev/edit",
 			`{"image_urls":["https://media.example/a","https://media.example/b"],"mask_url":"https://media.example/m",` + prompt + `}`},
 	})
 }
@@ -78,7 +78,7 @@ func TestCancel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(studio.Cancelled()) == 1 { // the second is completed
+		if len(studio.CancelledTickets()) == 1 { // the second is completed
 			if _, err := conformance.PollToEnd(t, a, w, p.Ticket); err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func TestCancel(t *testing.T) {
 	if err := a.Cancel(t.Context(), w, `{"id":"unknown","app":"fal-ai/reel"}`); err != nil {
 		t.Error(err)
 	}
-	if n := len(studio.Cancelled()); n != 1 {
+	if n := len(studio.CancelledTickets()); n != 1 {
 		t.Errorf("%d cancelled", n)
 	}
 }

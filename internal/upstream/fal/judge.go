@@ -57,11 +57,11 @@ const policy = "content_policy_violation"
 // query for a result.
 func submitFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
 	if name, message := reason(r); name == policy {
-		t := r.Ended(kind, name, message)
+		t := r.TaskFailure(kind, name, message)
 		t.Status = r.Status
 		return adjust(r, t)
 	}
-	return adjust(r, r.Refused(kind))
+	return adjust(r, r.SubmitFailure(kind))
 }
 
 // taskFailure returns the failure in the response to the query for a completed request's result, or
@@ -74,7 +74,7 @@ func taskFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
 	case r.Status == http.StatusOK:
 		return nil
 	case r.Status == http.StatusNotFound && name == "" && own:
-		return upstream.Vanished(kind, "fal no longer has the result")
+		return upstream.UnknownTask(kind, "fal no longer has the result")
 	case !own, r.Good(), r.Status == http.StatusTooManyRequests,
 		name == "" && (r.Status == http.StatusUnauthorized || r.Status == http.StatusPaymentRequired || r.Status == http.StatusForbidden),
 		name == "" && strings.Contains(message, "still in progress"):
@@ -83,7 +83,7 @@ func taskFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
 		r.Status == http.StatusUnsupportedMediaType, r.Status == http.StatusUnprocessableEntity:
 		return submitFailure(kind, r)
 	}
-	t := r.Ended(kind, name, message)
+	t := r.TaskFailure(kind, name, message)
 	t.Status = r.Status
 	return adjust(r, t)
 }
@@ -150,12 +150,12 @@ func output(w jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.JobF
 	}
 	switch {
 	case len(results) == 0 && flagged > 0:
-		return nil, upstream.Moderated(w.Kind, "the model's safety check flagged the result", true)
+		return nil, upstream.ModerationFailure(w.Kind, "the model's safety check flagged the result", true)
 	case len(results) == 0 && says(r):
 		name, message := reason(r)
-		return nil, adjust(r, r.Ended(w.Kind, name, message))
+		return nil, adjust(r, r.TaskFailure(w.Kind, name, message))
 	case len(results) == 0:
-		return nil, upstream.Nothing(w.Kind, "no "+w.Kind+" in the result")
+		return nil, upstream.EmptyResult(w.Kind, "no "+w.Kind+" in the result")
 	}
 	return results[:min(len(results), most)], nil
 }

@@ -130,8 +130,8 @@ func TestOutcomes(t *testing.T) {
 				if f.Code != tt.code || f.Health != tt.health || f.RetryAfter != tt.wait {
 					t.Errorf("code %s, health %s, wait %s", f.Code, f.Health, f.RetryAfter)
 				}
-				if (f.Passed != nil) != (tt.passed != 0) || f.Passed != nil && f.Passed.Status() != tt.passed {
-					t.Errorf("passed on: %+v", f.Passed)
+				if (f.Rejection != nil) != (tt.passed != 0) || f.Rejection != nil && f.Rejection.Status() != tt.passed {
+					t.Errorf("passed on: %+v", f.Rejection)
 				}
 			}
 		})

@@ -159,7 +159,7 @@ func blobs(ctx context.Context, w jobcall.Task, most int, types ...string) ([]bl
 	for _, r := range w.References {
 		data, err := r.Bytes(ctx)
 		if err != nil {
-			return nil, upstream.Unread(err)
+			return nil, upstream.UnreadableFile(err)
 		}
 		blobs = append(blobs, blob{r.Type, data})
 	}

@@ -152,7 +152,7 @@ func readImage(reply *exchange.Reply) (_ *jobcall.Result, failure *upstream.JobF
 	const kind = upstream.KindImage
 	doc, ok := document(reply)
 	if !ok || doc.Get("error").IsObject() || doc.Get("promptFeedback.blockReason").Str != "" {
-		return nil, reply.Refused(kind), false
+		return nil, reply.SubmitFailure(kind), false
 	}
 	var found *jobcall.Result
 	reason := ""
@@ -177,7 +177,7 @@ func readImage(reply *exchange.Reply) (_ *jobcall.Result, failure *upstream.JobF
 	case found != nil:
 		return found, nil, true
 	case isFilter(reason):
-		return nil, upstream.Moderated(kind, "the provider's safety system stopped the image ("+reason+")", true), true
+		return nil, upstream.ModerationFailure(kind, "the provider's safety system stopped the image ("+reason+")", true), true
 	}
-	return nil, upstream.Nothing(kind, "no image in the answer: "+reason), true
+	return nil, upstream.EmptyResult(kind, "no image in the answer: "+reason), true
 }

@@ -64,7 +64,7 @@ func TestImages(t *testing.T) {
 		"too many references":                picture(task.From(slices.Repeat([]string{"a"}, 15)...)),
 		"a gif":                              picture(task.From("a.gif")),
 		"more bytes than a request may have": picture(task.References(large)),
-		"a mask":                             picture(task.From("a"), task.Mask(task.Named("b"))),
+		"a mask":                             picture(task.From("a"), task.Mask(task.ParseReference("b"))),
 		"an unknown ratio":                   picture(task.Ratio("5:7")),
 		"a ratio of another model":           picture(task.Model("gemini-3-pro-image"), task.Ratio("8:1")),
 		"an unknown tier":                    picture(task.Tier("8K")),
@@ -80,8 +80,8 @@ func TestResults(t *testing.T) {
 	studio := fakestudio.NewGemini(t)
 	a, w := conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(6))
 	p, err := jobcall.Submit(t.Context(), a, w)
-	if err != nil || len(p.Results) != 6 || studio.Accepted() != 6 {
-		t.Fatalf("%+v, %v of %d calls", p, err, studio.Accepted())
+	if err != nil || len(p.Results) != 6 || studio.AcceptedCount() != 6 {
+		t.Fatalf("%+v, %v of %d calls", p, err, studio.AcceptedCount())
 	}
 	seen := map[string]bool{string(fakestudio.Picture(0)): true} // the draft
 	for _, r := range p.Results {

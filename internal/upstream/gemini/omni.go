@@ -72,7 +72,7 @@ func omniBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure
 		input = append(input, map[string]any{"type": "text", "text": w.Prompt})
 	}
 	task := "text_to_video"
-	first, _, rest := w.Framed()
+	first, _, rest := w.SplitFrames()
 	if first != nil && len(rest) > 0 {
 		return nil, upstream.Unsuitable(w.Kind, "a first frame beside references; the provider takes either")
 	}
@@ -127,7 +127,7 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskS
 	if !reply.Good() {
 		unknown := strings.Contains(strings.ToLower(doc.Get("error.message").String()), "invalid interaction name")
 		if reply.Status == http.StatusNotFound || reply.Status == http.StatusBadRequest && unknown {
-			return nil, upstream.Vanished(kind, "the provider does not know "+ticket)
+			return nil, upstream.UnknownTask(kind, "the provider does not know "+ticket)
 		}
 		return nil, reply.Silent()
 	}
@@ -142,7 +142,7 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskS
 				return nil, taskFailure(kind, reply, e)
 			}
 		}
-		return nil, reply.Ended(kind, status, "")
+		return nil, reply.TaskFailure(kind, status, "")
 	default:
 		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("a status that is not known: %.80q", status))
 		f.Status = reply.Status
@@ -172,7 +172,7 @@ func readSteps(doc gjson.Result, kind, ticket string) (*jobcall.TaskStatus, *ups
 	if len(words) == 0 {
 		words = []string{"the provider made no clip of this input"}
 	}
-	return nil, upstream.Moderated(kind, strings.Join(words, " "), false)
+	return nil, upstream.ModerationFailure(kind, strings.Join(words, " "), false)
 }
 
 // cancelOmni cancels an interaction. An unknown or ended interaction counts as cancelled.

@@ -13,7 +13,7 @@ import (
 // submitFailure returns the failure of a rejected submission. Google rejects prompts, references and
 // invalid fields of a clip with the same status, so the message decides.
 func submitFailure(reply *exchange.Reply, kind string) *upstream.JobFailure {
-	f := reply.Refused(kind)
+	f := reply.SubmitFailure(kind)
 	if kind == upstream.KindVideo && f.Job == fault.InvalidRequest {
 		byMessage := invalidArgument(kind, reply, f.Message)
 		byMessage.Status = f.Status
@@ -23,21 +23,21 @@ func submitFailure(reply *exchange.Reply, kind string) *upstream.JobFailure {
 }
 
 // invalidArgument returns the failure for rejected input (INVALID_ARGUMENT), according to the
-// message. It passes to Ended the error codes of other providers, because Google has no code for
+// message. It passes to TaskFailure the error codes of other providers, because Google has no code for
 // the reason.
 func invalidArgument(kind string, reply *exchange.Reply, message string) *upstream.JobFailure {
 	lower := strings.ToLower(message)
 	for _, words := range policyWords {
 		if strings.Contains(lower, words) {
-			return upstream.Moderated(kind, message, false)
+			return upstream.ModerationFailure(kind, message, false)
 		}
 	}
 	for _, words := range materialWords {
 		if strings.Contains(lower, words) {
-			return reply.Ended(kind, "invalid_image", message)
+			return reply.TaskFailure(kind, "invalid_image", message)
 		}
 	}
-	return reply.Ended(kind, "InvalidParameter", message)
+	return reply.TaskFailure(kind, "InvalidParameter", message)
 }
 
 // policyWords occur in rejections by Google's safety system.
@@ -59,7 +59,7 @@ func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.J
 	case "3", "9", "11", "400", "INVALID_ARGUMENT", "OUT_OF_RANGE", "FAILED_PRECONDITION":
 		return invalidArgument(kind, reply, message)
 	case "4", "504", "DEADLINE_EXCEEDED":
-		return upstream.Expired(kind, "DEADLINE_EXCEEDED: "+message)
+		return upstream.ExpiredTask(kind, "DEADLINE_EXCEEDED: "+message)
 	case "5", "404":
 		name = "NOT_FOUND"
 	case "7", "16", "401", "403", "PERMISSION_DENIED", "UNAUTHENTICATED":
@@ -71,7 +71,7 @@ func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.J
 	case "14", "503":
 		name = "UNAVAILABLE"
 	}
-	return reply.Ended(kind, name, message)
+	return reply.TaskFailure(kind, name, message)
 }
 
 // isFilter reports whether a finish reason means that the safety system withheld the image.

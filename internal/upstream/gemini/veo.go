@@ -85,7 +85,7 @@ func veoBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure)
 	}
 	instance := map[string]any{"prompt": w.Prompt}
 	var assets []any
-	first, last, rest := w.Framed()
+	first, last, rest := w.SplitFrames()
 	switch {
 	case (first != nil || last != nil) && len(rest) > 0:
 		return nil, upstream.Unsuitable(w.Kind, "frames beside references; the provider takes either")
@@ -185,7 +185,7 @@ func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskSta
 	doc, ok := document(reply)
 	switch {
 	case ok && reply.Status == http.StatusNotFound:
-		return nil, upstream.Vanished(kind, "the provider does not know "+ticket)
+		return nil, upstream.UnknownTask(kind, "the provider does not know "+ticket)
 	case !ok || !reply.Good():
 		return nil, reply.Silent()
 	case !doc.Get("name").Exists() && !doc.Get("done").Exists():
@@ -211,9 +211,9 @@ func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskSta
 		if first := reasons.Get("0"); first.Type == gjson.String && first.Str != "" {
 			reason = first.Str
 		}
-		return nil, upstream.Moderated(kind, reason, true)
+		return nil, upstream.ModerationFailure(kind, reason, true)
 	}
-	return nil, upstream.Nothing(kind, "the operation ended without a clip")
+	return nil, upstream.EmptyResult(kind, "the operation ended without a clip")
 }
 
 // readClip returns the result in a sample: an address, or the clip itself. A clip in a bucket of

@@ -69,7 +69,7 @@ func TestVideos(t *testing.T) {
 		"eleven seconds":            clip(task.Seconds(11)),
 		"neither":                   clip(task.Prompt("")),
 		"eight references":          clip(task.From(slices.Repeat([]string{"a"}, 8)...)),
-		"a mask":                    clip(task.From("a"), task.Mask(task.Named("b"))),
+		"a mask":                    clip(task.From("a"), task.Mask(task.ParseReference("b"))),
 		"a large clip":              clip(task.References(large)),
 		"a field that nobody knows": clip(task.Params(`{"store":false}`)),
 		"veo: no prompt":            clip(veo, task.Prompt("")),
@@ -189,7 +189,7 @@ func TestVideoCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := studio.Cancelled(); !slices.Equal(got, []string{p.Ticket}) {
+	if got := studio.CancelledTickets(); !slices.Equal(got, []string{p.Ticket}) {
 		t.Errorf("cancelled %v", got)
 	}
 	if err := a.Cancel(t.Context(), clip(veo), "models/veo/operations/1"); err != nil {

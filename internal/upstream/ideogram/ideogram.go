@@ -139,7 +139,7 @@ func (a *Adapter) one(ctx context.Context, kind string, call exchange.JobCall) (
 	if !reply.Good() {
 		return "", submitFailure(kind, reply), false
 	}
-	ticket, failure = reply.Named("generation_id")
+	ticket, failure = reply.ReadTicket("generation_id")
 	return ticket, failure, failure == nil
 }
 

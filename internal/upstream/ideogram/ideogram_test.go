@@ -33,10 +33,10 @@ func TestBodies(t *testing.T) {
 		{"nine pictures", image(task.Count(9)), ``},
 		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
 		{"an invalid mask", image(task.References(one), task.Mask(one)), ``},
-		{"a mask and five pictures", image(task.References(one, one, one, one, one), task.Mask(task.Painted())), ``},
-		{"a mask and a ratio", image(task.References(one), task.Mask(task.Painted()), task.Ratio("16:9")), ``},
-		{"a mask and a paid tier", image(task.References(one), task.Mask(task.Painted()), task.Larger("2K")), ``},
-		{"a mask for 4", image(task.Model("ideogram-4"), task.References(one), task.Mask(task.Painted())), ``},
+		{"a mask and five pictures", image(task.References(one, one, one, one, one), task.Mask(task.PaintedMask())), ``},
+		{"a mask and a ratio", image(task.References(one), task.Mask(task.PaintedMask()), task.Ratio("16:9")), ``},
+		{"a mask and a paid tier", image(task.References(one), task.Mask(task.PaintedMask()), task.Larger("2K")), ``},
+		{"a mask for 4", image(task.Model("ideogram-4"), task.References(one), task.Mask(task.PaintedMask())), ``},
 		{"precise edit", image(task.Model("precise-edit/ideogram-4-5"), task.References(one, two, one), task.Params(`{"seed":7,"quality":"low"}`),
 			task.Count(2)), `{"async":"true","image":"abc","num_images":"2","prompt":"a lighthouse","quality":"low",` +
 			`"reference_images":"defabc","seed":"7"}`},
@@ -99,8 +99,8 @@ func TestOmitted(t *testing.T) {
 func TestMask(t *testing.T) {
 	t.Parallel()
 	for model, field := range map[string]string{"ideogram-4-5": "images", "precise-edit/ideogram-4-6": "image"} {
-		s := conformance.Sent(t, ideogram.Provider, fakestudio.NewIdeogram(t),
-			image(task.Model(model), task.From("a"), task.Mask(task.Painted())))
+		s := conformance.SubmitTask(t, ideogram.Provider, fakestudio.NewIdeogram(t),
+			image(task.Model(model), task.From("a"), task.Mask(task.PaintedMask())))
 		if s == nil {
 			t.Errorf("%s: a task with a mask is unsuitable", model)
 			continue

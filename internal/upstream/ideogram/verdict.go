@@ -29,9 +29,9 @@ func read(kind string, doc gjson.Result) ([]jobcall.Result, *upstream.JobFailure
 	case len(results) > 0:
 		return results, nil
 	case withheld:
-		return nil, upstream.Moderated(kind, "the provider's filter withheld the pictures", true)
+		return nil, upstream.ModerationFailure(kind, "the provider's filter withheld the pictures", true)
 	}
-	return nil, upstream.Nothing(kind, "completed without a picture")
+	return nil, upstream.EmptyResult(kind, "completed without a picture")
 }
 
 // submitFailure returns the failure for a response without success.
@@ -39,19 +39,19 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	doc := gjson.ParseBytes(reply.Body)
 	reason, message := doc.Get("reject_reason").String(), doc.Get("error")
 	if message.IsObject() { // errors of this format have no reject_reason
-		return reply.Refused(kind)
+		return reply.SubmitFailure(kind)
 	}
 	switch {
 	case reason == "inflight_limit": // also with a 402
-		return reply.RefusedAs(kind, "rate_limit_exceeded", message.String())
+		return reply.SubmitFailureAs(kind, "rate_limit_exceeded", message.String())
 	case reply.Status == http.StatusPaymentRequired && (reason == "insufficient_funds" || reason == "daily_limit"):
-		return reply.RefusedAs(kind, "insufficient_quota", message.String())
+		return reply.SubmitFailureAs(kind, "insufficient_quota", message.String())
 	case reply.Status == http.StatusUnprocessableEntity && message.String() != "":
-		return reply.RefusedAs(kind, "moderation_blocked", message.String())
+		return reply.SubmitFailureAs(kind, "moderation_blocked", message.String())
 	case reply.Status == http.StatusRequestEntityTooLarge && message.String() != "":
-		return reply.RefusedAs(kind, "file_too_large", message.String())
+		return reply.SubmitFailureAs(kind, "file_too_large", message.String())
 	}
-	return reply.Refused(kind)
+	return reply.SubmitFailure(kind)
 }
 
 // unsafe matches a reason from the review.
@@ -60,7 +60,7 @@ var unsafe = regexp.MustCompile(`(?i)safe|moderat|policy|copyright`)
 // taskFailure returns the failure of a failed task, by the provider's reason.
 func taskFailure(kind string, reply *exchange.Reply, reason string) *upstream.JobFailure {
 	if unsafe.MatchString(reason) {
-		return upstream.Moderated(kind, reason, false)
+		return upstream.ModerationFailure(kind, reason, false)
 	}
-	return reply.Ended(kind, "", reason)
+	return reply.TaskFailure(kind, "", reason)
 }

@@ -11,12 +11,12 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// inline reads a reference into a data URI. It returns the error of upstream.Unread if the
+// inline reads a reference into a data URI. It returns the error of upstream.UnreadableFile if the
 // reference does not have exactly Size bytes.
 func inline(ctx context.Context, r jobcall.Reference) (string, error) {
 	body, err := r.Open(ctx)
 	if err != nil {
-		return "", upstream.Unread(err)
+		return "", upstream.UnreadableFile(err)
 	}
 	defer body.Close()
 	var uri strings.Builder
@@ -28,10 +28,10 @@ func inline(ctx context.Context, r jobcall.Reference) (string, error) {
 		err = fmt.Errorf("read %d bytes, want %d", n, r.Size)
 	}
 	if err != nil {
-		return "", upstream.Unread(err)
+		return "", upstream.UnreadableFile(err)
 	}
 	if err := encoder.Close(); err != nil {
-		return "", upstream.Unread(err)
+		return "", upstream.UnreadableFile(err)
 	}
 	return uri.String(), nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Link returns the address of a reference, or a data URI if the reference has no address. It
-// returns the error of upstream.Unread if the content for the data URI does not have exactly Size
+// returns the error of upstream.UnreadableFile if the content for the data URI does not have exactly Size
 // bytes.
 func Link(ctx context.Context, r jobcall.Reference) (string, error) {
 	if r.URL != "" {

@@ -37,11 +37,11 @@ func DrawMask(ctx context.Context, w jobcall.Task, change uint8) (jobcall.Refere
 	}
 	data, err := w.Mask.Bytes(ctx)
 	if err != nil {
-		return jobcall.Reference{}, upstream.Unread(err)
+		return jobcall.Reference{}, upstream.UnreadableFile(err)
 	}
 	done, err := w.Reading(ctx) // a decoded mask needs as much memory as a whole result
 	if err != nil {
-		return jobcall.Reference{}, upstream.Unread(err)
+		return jobcall.Reference{}, upstream.UnreadableFile(err)
 	}
 	defer done()
 	head, _, err := image.DecodeConfig(bytes.NewReader(data))
@@ -58,7 +58,7 @@ func DrawMask(ctx context.Context, w jobcall.Task, change uint8) (jobcall.Refere
 	}
 	var out bytes.Buffer
 	if err := png.Encode(&out, drawn); err != nil {
-		return jobcall.Reference{}, upstream.Unread(fmt.Errorf("the mask: %w", err))
+		return jobcall.Reference{}, upstream.UnreadableFile(fmt.Errorf("the mask: %w", err))
 	}
 	content := out.Bytes()
 	return jobcall.Reference{Type: "image/png", Size: int64(len(content)),

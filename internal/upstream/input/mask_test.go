@@ -140,7 +140,7 @@ func TestUnreadableMask(t *testing.T) {
 // FuzzDrawMask tests that every mask from a user becomes a mask of two colours or a failure with a
 // reason.
 func FuzzDrawMask(f *testing.F) {
-	whole, err := task.Painted().Bytes(f.Context())
+	whole, err := task.PaintedMask().Bytes(f.Context())
 	if err != nil {
 		f.Fatal(err)
 	}

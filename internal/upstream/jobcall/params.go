@@ -143,9 +143,9 @@ func (w Task) Audio() (on, given bool) {
 	return string(raw) == "true", given
 }
 
-// Framed splits the references by role: the first and last frame of a clip, each nil if missing,
+// SplitFrames splits the references by role: the first and last frame of a clip, each nil if missing,
 // and the rest.
-func (w Task) Framed() (first, last *Reference, rest []Reference) {
+func (w Task) SplitFrames() (first, last *Reference, rest []Reference) {
 	for i, r := range w.References {
 		switch r.Role {
 		case jobrequest.FirstFrame:
@@ -159,10 +159,10 @@ func (w Task) Framed() (first, last *Reference, rest []Reference) {
 	return first, last, rest
 }
 
-// Frames is Framed, except for images without roles: one image is the first frame, and two images
+// Frames is like SplitFrames, except for images without roles: one image is the first frame, and two images
 // are the first and the last frame.
 func (w Task) Frames() (first, last *Reference, rest []Reference) {
-	first, last, rest = w.Framed()
+	first, last, rest = w.SplitFrames()
 	if len(rest) == 0 || len(rest) > 2 || w.HasRoles() || slices.ContainsFunc(rest, func(r Reference) bool { return !r.Image() }) {
 		return first, last, rest
 	}

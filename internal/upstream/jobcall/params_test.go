@@ -108,7 +108,7 @@ func TestUnsupportedRoles(t *testing.T) {
 			t.Errorf("%s: error %v, and the generator got %v; accepted should be %t", name, err, g.got, tt.ok)
 		}
 	}
-	first, last, rest := framed.Framed()
+	first, last, rest := framed.SplitFrames()
 	if first != &framed.References[0] || last != &framed.References[1] || rest != nil || !framed.HasRoles() {
 		t.Errorf("%v, %v, %v", first, last, rest)
 	}

@@ -101,7 +101,7 @@ func contents(ctx context.Context, w jobcall.Task, f family) ([]content, inputKi
 		parts = append(parts, content{Type: "prompt", Text: w.Prompt})
 	}
 	var kinds inputKinds
-	first, last, _ := w.Framed()
+	first, last, _ := w.SplitFrames()
 	if last != nil && first == nil {
 		return nil, kinds, upstream.Unsuitable(w.Kind, "kling takes a last frame only together with a first frame")
 	}

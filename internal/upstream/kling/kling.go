@@ -143,7 +143,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		id = task.Get("task_id").String()
 	}
 	if !exchange.Ticket(id) {
-		return nil, upstream.Nameless("id")
+		return nil, upstream.MissingTicket("id")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket{ask.series, id}.String()}, nil
 }
@@ -193,7 +193,7 @@ func (a *Adapter) tasks(field, value string) *url.URL {
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobcall.TaskStatus, error) {
 	t, ok := readTicket(w.Kind, text)
 	if !ok {
-		return nil, upstream.Vanished(w.Kind, "the ticket is not a task ID")
+		return nil, upstream.UnknownTask(w.Kind, "the ticket is not a task ID")
 	}
 	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.question(w.Kind, t), Header: a.Header})
 	if err != nil {

@@ -98,8 +98,8 @@ func TestLostAnswers(t *testing.T) {
 			t.Errorf("%s: Find returned %q, %v", w.Kind, found, err)
 		}
 		again, err := jobcall.Submit(t.Context(), a, w)
-		if err != nil || again.Ticket != found || studio.Accepted() != 1 {
-			t.Errorf("%s: the second submission returned %+v, %v; %d tasks were accepted, want 1", w.Kind, again, err, studio.Accepted())
+		if err != nil || again.Ticket != found || studio.AcceptedCount() != 1 {
+			t.Errorf("%s: the second submission returned %+v, %v; %d tasks were accepted, want 1", w.Kind, again, err, studio.AcceptedCount())
 		}
 	}
 }

@@ -85,7 +85,7 @@ func addressOrBase64(ctx context.Context, r jobcall.Reference) (string, error) {
 	}
 	data, err := r.Bytes(ctx)
 	if err != nil {
-		return "", upstream.Unread(err)
+		return "", upstream.UnreadableFile(err)
 	}
 	return base64.StdEncoding.EncodeToString(data), nil
 }

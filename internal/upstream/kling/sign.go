@@ -27,7 +27,7 @@ func signTokens(access, secret string, now func() time.Time) credential.Fetch {
 		ends := at.Add(tokenLife)
 		claims, err := json.Marshal(map[string]any{"iss": access, "exp": ends.Unix(), "nbf": at.Add(-tokenEdge).Unix()})
 		if err != nil {
-			return nil, credential.Refused(0, fmt.Errorf("the claims of a token: %w", err))
+			return nil, credential.FetchFailure(0, fmt.Errorf("the claims of a token: %w", err))
 		}
 		text := segment([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + segment(claims)
 		mac := hmac.New(sha256.New, []byte(secret))

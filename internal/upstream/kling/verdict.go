@@ -40,7 +40,7 @@ func known(reply *exchange.Reply) bool {
 
 // submitFailure returns the failure of a rejected submission. Kling's code outweighs the status.
 func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
-	t := reply.Refused(kind)
+	t := reply.SubmitFailure(kind)
 	code, message := gjson.GetBytes(reply.Body, "code").Int(), gjson.GetBytes(reply.Body, "message").String()
 	if !gjson.ValidBytes(reply.Body) {
 		code, message = 0, ""
@@ -59,7 +59,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	case code == 1203:
 		t = failure(upstream.HealthModel)
 	case code == 1300, code == 1301:
-		t = upstream.Moderated(kind, message, false)
+		t = upstream.ModerationFailure(kind, message, false)
 		t.Status = reply.Status
 	case code == 5002:
 		t.Lost = true // the task may be there
@@ -89,20 +89,20 @@ func readTask(w jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskSta
 		gone = !task.Exists()
 	}
 	if gone {
-		return nil, upstream.Vanished(w.Kind, "the provider no longer knows the task")
+		return nil, upstream.UnknownTask(w.Kind, "the provider no longer knows the task")
 	}
 	switch task.Get(status).String() {
 	case "":
 		return nil, reply.Silent()
 	case "succeed", "succeeded":
 		links := task.Get("[outputs.#.url,task_result.images.#.url,task_result.videos.#.url]|@flatten")
-		return exchange.Succeeded(w.Kind, t.String(), links, max(w.Count, 1))
+		return exchange.SuccessStatus(w.Kind, t.String(), links, max(w.Count, 1))
 	case "failed":
 		why := task.Get(message).String()
 		if words.MatchString(why) {
-			return nil, upstream.Moderated(w.Kind, why, false)
+			return nil, upstream.ModerationFailure(w.Kind, why, false)
 		}
-		return nil, reply.Ended(w.Kind, "", why)
+		return nil, reply.TaskFailure(w.Kind, "", why)
 	}
 	return &jobcall.TaskStatus{Ticket: t.String()}, nil
 }

@@ -42,7 +42,7 @@ func mediaOf(ctx context.Context, r jobcall.Reference) (media, error) {
 	}
 	data, err := r.Bytes(ctx)
 	if err != nil {
-		return media{}, upstream.Unread(err)
+		return media{}, upstream.UnreadableFile(err)
 	}
 	return media{Data: base64.StdEncoding.EncodeToString(data), Type: r.Type}, nil
 }
@@ -181,7 +181,7 @@ func addFrames(ctx context.Context, video map[string]any, first, last *jobcall.R
 // another ratio. The clip has the length of the video. The gateway does not know that length in
 // advance, so it cannot charge by the second. A reference picture becomes the first frame.
 func (a *Adapter) editedVideo(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	first, last, rest := w.Framed()
+	first, last, rest := w.SplitFrames()
 	switch {
 	case a.role == "":
 		return nil, upstream.Unsuitable(w.Kind, "a reference video; a line for luma takes videos only with the option video_role")

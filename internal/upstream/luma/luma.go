@@ -116,7 +116,7 @@ func (a *Adapter) submitOne(ctx context.Context, kind string, body []byte) (tick
 	if !reply.Good() {
 		return "", submitFailure(kind, reply), false
 	}
-	ticket, failure = reply.Named("id")
+	ticket, failure = reply.ReadTicket("id")
 	return ticket, failure, failure == nil
 }
 
@@ -127,7 +127,7 @@ var ingestion = regexp.MustCompile(`(?i)ingest|download|fetch`)
 // status of an unavailable provider but may be the user's fault, so one such response does not take
 // the line out of use.
 func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
-	f := reply.Refused(kind)
+	f := reply.SubmitFailure(kind)
 	if reply.Status == http.StatusServiceUnavailable && ingestion.MatchString(gjson.GetBytes(reply.Body, "detail").String()) {
 		f.Unproven = true
 	}
@@ -154,7 +154,7 @@ func (a *Adapter) pollOne(ctx context.Context, kind, ticket string) (*jobcall.Ta
 	case state.Str != "completed": // any other state is a running task; the line's longest wait ends it
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
-	status, failure := exchange.Succeeded(kind, ticket, doc.Get("output.#.url"), 1)
+	status, failure := exchange.SuccessStatus(kind, ticket, doc.Get("output.#.url"), 1)
 	if failure != nil {
 		return nil, failure
 	}
@@ -166,21 +166,21 @@ func taskFailure(kind string, reply *exchange.Reply, doc gjson.Result) *upstream
 	code, reason := doc.Get("failure_code").String(), doc.Get("failure_reason").String()
 	switch code {
 	case "content_moderated":
-		return upstream.Moderated(kind, code+": "+reason, false)
+		return upstream.ModerationFailure(kind, code+": "+reason, false)
 	case "invalid_request":
-		return reply.Ended(kind, "invalidparameter", reason)
+		return reply.TaskFailure(kind, "invalidparameter", reason)
 	case "image_too_large", "unsupported_format", "corrupt_input":
-		return reply.Ended(kind, "invalid_image", code+": "+reason)
+		return reply.TaskFailure(kind, "invalid_image", code+": "+reason)
 	case "generation_failed":
-		f := reply.Ended(kind, "", code+": "+reason)
+		f := reply.TaskFailure(kind, "", code+": "+reason)
 		f.Next = upstream.NextSame
 		return f
 	case "output_not_found":
-		return upstream.Nothing(kind, code+": "+reason)
+		return upstream.EmptyResult(kind, code+": "+reason)
 	case "rate_limited":
-		return reply.Ended(kind, "rate_limit_exceeded", reason)
+		return reply.TaskFailure(kind, "rate_limit_exceeded", reason)
 	case "budget_exhausted":
-		return reply.Ended(kind, "insufficient_quota", reason)
+		return reply.TaskFailure(kind, "insufficient_quota", reason)
 	}
-	return reply.Ended(kind, code, reason)
+	return reply.TaskFailure(kind, code, reason)
 }

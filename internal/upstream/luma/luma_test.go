@@ -33,7 +33,7 @@ func TestBodies(t *testing.T) {
 			`"prompt":"a lighthouse","source":{"url":"https://media.example/1.png"},"type":"image_edit"}`},
 		{"ten pictures", image(task.From(ten...)), ``},
 		{"from a video", image(task.From("v.mp4")), ``},
-		{"a mask", image(task.From("1.png"), task.Mask(task.Named("2.png"))), ``},
+		{"a mask", image(task.From("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
 		{"a seed", image(task.Params(`{"seed":7}`)), ``},
 		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
 		{"a search", image(task.Params(`{"web_search":true}`)), ``},

@@ -58,7 +58,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 	if failure := submitFailure(w.Kind, reply); failure != nil {
 		return nil, failure
 	}
-	ticket, failure := reply.Named("task_id")
+	ticket, failure := reply.ReadTicket("task_id")
 	if failure != nil {
 		return nil, failure
 	}
@@ -123,7 +123,7 @@ func (m model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
 			videos++
 		}
 	}
-	first, last, rest := w.Framed()
+	first, last, rest := w.SplitFrames()
 	if !w.HasRoles() && w.Ratio == "" {
 		first, last, rest = w.Frames()
 	}
@@ -176,7 +176,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	case "":
 		return nil, reply.Silent()
 	case "succeeded":
-		status, failure := exchange.Succeeded(w.Kind, ticket, task.Get("content.url"), 1)
+		status, failure := exchange.SuccessStatus(w.Kind, ticket, task.Get("content.url"), 1)
 		if failure != nil {
 			return nil, failure
 		}
@@ -184,9 +184,9 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	case "failed":
 		return nil, reply.Redact(taskFailure(w.Kind, reply, task.Get("error")))
 	case "cancelled":
-		return nil, reply.Ended(w.Kind, "", "cancelled at the provider")
+		return nil, reply.TaskFailure(w.Kind, "", "cancelled at the provider")
 	case "expired":
-		return nil, upstream.Expired(w.Kind, "the task expired at the provider")
+		return nil, upstream.ExpiredTask(w.Kind, "the task expired at the provider")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil // also for an unknown status: the line's longest wait bounds the polls
 }

@@ -48,7 +48,7 @@ func TestBodies(t *testing.T) {
 			`"data:image/webp;base64,YWJj","type":"character"}]}`},
 		{"two characters", image(task.From("1.png", "2.png")), ``},
 		{"a character of a video", image(task.From("v.mp4")), ``},
-		{"a mask", image(task.From("1.png"), task.Mask(task.Named("2.png"))), ``},
+		{"a mask", image(task.From("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
 		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
 		{"a long prompt", image(task.Prompt(strings.Repeat("a", 1501))), ``},
 
@@ -107,7 +107,7 @@ func TestNumbers(t *testing.T) {
 		base := fmt.Sprintf(`{"status_code":%d,"status_msg":"m"}`, number)
 		a := conformance.Line(t, minimax.Provider, studio.URL(), nil)
 		studio.Expect(fakestudio.Failure(base), fakestudio.Refusal(200, `{"base_resp":`+base+`}`),
-			fakestudio.Behaviour{Failed: fmt.Sprintf(`{"code":"%d","message":"m"}`, number)})
+			fakestudio.Behaviour{Failure: fmt.Sprintf(`{"code":"%d","message":"m"}`, number)})
 		submitted, _ := want(pictures)
 		if _, err := jobcall.Submit(t.Context(), a, image()); conformance.OutcomeOf(t, err) != submitted {
 			t.Errorf("%d, a picture: %v", number, err)

@@ -104,9 +104,9 @@ func readPictures(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream
 	case results != nil:
 		return results, nil
 	case doc.Get("metadata.failed_count").Int() > 0: // a number, or a number as a string
-		return nil, upstream.Moderated(upstream.KindImage, "the provider's filter withheld the pictures", true)
+		return nil, upstream.ModerationFailure(upstream.KindImage, "the provider's filter withheld the pictures", true)
 	case doc.Get("data").IsObject():
-		return nil, upstream.Nothing(upstream.KindImage, "an answer without a picture")
+		return nil, upstream.EmptyResult(upstream.KindImage, "an answer without a picture")
 	}
-	return nil, reply.Refused(upstream.KindImage)
+	return nil, reply.SubmitFailure(upstream.KindImage)
 }

@@ -65,20 +65,20 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	case reply.Good() && (n == "" || n == "0") && !doc.Get("error").IsObject():
 		return nil
 	case n == codeOutput:
-		return reply.Redact(upstream.Moderated(kind, message, true))
+		return reply.Redact(upstream.ModerationFailure(kind, message, true))
 	case codeOf(n) != "":
-		return reply.RefusedAs(kind, codeOf(n), message)
+		return reply.SubmitFailureAs(kind, codeOf(n), message)
 	}
 	if words := doc.Get("error.message").String(); reply.Status == http.StatusBadRequest && sensitive.MatchString(words) {
-		return reply.RefusedAs(kind, codeInput, words)
+		return reply.SubmitFailureAs(kind, codeInput, words)
 	}
-	return reply.Refused(kind)
+	return reply.SubmitFailure(kind)
 }
 
 // unreadable returns the failure of an unreadable response. If the status is good, a clip's task
 // may have been accepted.
 func unreadable(kind string, reply *exchange.Reply) *upstream.JobFailure {
-	f := reply.Refused(kind)
+	f := reply.SubmitFailure(kind)
 	f.Lost = reply.Good() && kind == upstream.KindVideo
 	return f
 }
@@ -87,11 +87,11 @@ func unreadable(kind string, reply *exchange.Reply) *upstream.JobFailure {
 func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	number, message := e.Get("code").String(), e.Get("message").String()
 	if number == codeOutput {
-		return upstream.Moderated(kind, message, true)
+		return upstream.ModerationFailure(kind, message, true)
 	}
 	code := codeOf(number)
 	if code == "" && number != "" {
 		message = number + ": " + message
 	}
-	return reply.Ended(kind, code, message)
+	return reply.TaskFailure(kind, code, message)
 }

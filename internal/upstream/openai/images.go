@@ -59,7 +59,7 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 		return nil, err
 	}
 	if !reply.Good() {
-		return nil, reply.Refused(w.Kind)
+		return nil, reply.SubmitFailure(w.Kind)
 	}
 	results, failure := readImages(reply, w.Count)
 	if failure != nil {
@@ -104,11 +104,11 @@ func (a *Adapter) editForm(f fields, w jobcall.Task) (*exchange.Multipart, *upst
 // It leaves out images that the vendor's filter withheld (`respect_moderation`) or that failed.
 func readImages(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.JobFailure) {
 	if !isDocument(reply) {
-		return nil, reply.Refused(upstream.KindImage)
+		return nil, reply.SubmitFailure(upstream.KindImage)
 	}
 	items := gjson.GetBytes(reply.Body, "data")
 	if !items.IsArray() {
-		return nil, reply.Refused(upstream.KindImage)
+		return nil, reply.SubmitFailure(upstream.KindImage)
 	}
 	var (
 		results  []jobcall.Result
@@ -132,11 +132,11 @@ func readImages(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.J
 	case len(results) > 0:
 		return results, nil
 	case filtered:
-		return nil, upstream.Moderated(upstream.KindImage, "the provider's filter withheld the images", true)
+		return nil, upstream.ModerationFailure(upstream.KindImage, "the provider's filter withheld the images", true)
 	case failed.Exists():
-		return nil, reply.Ended(upstream.KindImage, failed.Get("code").String(), failed.Get("message").String())
+		return nil, reply.TaskFailure(upstream.KindImage, failed.Get("code").String(), failed.Get("message").String())
 	}
-	return nil, upstream.Nothing(upstream.KindImage, "no image in the answer")
+	return nil, upstream.EmptyResult(upstream.KindImage, "no image in the answer")
 }
 
 // readImage reads one item of an answer.

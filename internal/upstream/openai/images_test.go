@@ -162,7 +162,7 @@ func TestTierHeld(t *testing.T) {
 			}
 		}
 	}
-	if refused := len(studio.Submissions()) - studio.Accepted(); refused != 0 {
+	if refused := len(studio.Submissions()) - studio.AcceptedCount(); refused != 0 {
 		t.Errorf("%d sizes were wrong", refused)
 	}
 }
@@ -244,8 +244,8 @@ func TestUnsuitable(t *testing.T) {
 		"too many references":     picture(task.From(slices.Repeat([]string{"a"}, 17)...)),
 		"a gif":                   picture(task.From("a.gif")),
 		"a large one":             picture(task.References(large)),
-		"a mask alone":            picture(task.Mask(task.Named("a"))),
-		"a mask that is no png":   picture(task.From("a"), task.Mask(task.Named("a.gif"))),
+		"a mask alone":            picture(task.Mask(task.ParseReference("a"))),
+		"a mask that is no png":   picture(task.From("a"), task.Mask(task.ParseReference("a.gif"))),
 		"a reference for xAI":     picture(xai, task.From("a")),
 		"fields that are no JSON": picture(task.Params(`[`)),
 		"our own field":           picture(task.Params(`{"n":9}`)),
@@ -326,7 +326,7 @@ func TestReferenceGone(t *testing.T) {
 			t.Errorf("%+v: %v", got, err)
 		}
 	}
-	if studio.Accepted() != 0 {
+	if studio.AcceptedCount() != 0 {
 		t.Error("accepted")
 	}
 }

@@ -130,8 +130,8 @@ func TestOutcomes(t *testing.T) {
 		if f.Code != tt.code || f.Health != tt.health {
 			t.Errorf("%s: code %s, health %s, want %s, %s (%v)", name, f.Code, f.Health, tt.code, tt.health, f)
 		}
-		if (f.Passed != nil) != (tt.passed != 0) || f.Passed != nil && f.Passed.Status() != tt.passed {
-			t.Errorf("%s: passed on: %+v", name, f.Passed)
+		if (f.Rejection != nil) != (tt.passed != 0) || f.Rejection != nil && f.Rejection.Status() != tt.passed {
+			t.Errorf("%s: passed on: %+v", name, f.Rejection)
 		}
 	}
 }
@@ -150,8 +150,8 @@ func TestCloseCancelsTheCall(t *testing.T) {
 	}
 	answer.Body.Close()
 	answer.Body.Close() // the second Close must be a no-op
-	p.Ended()
-	if p.Left() != 1 {
+	p.WaitReplyEnd()
+	if p.Disconnects() != 1 {
 		t.Error("the provider did not see the disconnect")
 	}
 }

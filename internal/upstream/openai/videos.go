@@ -40,7 +40,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 		return nil, err
 	}
 	if !reply.Good() {
-		return nil, reply.Refused(w.Kind)
+		return nil, reply.SubmitFailure(w.Kind)
 	}
 	doc := gjson.ParseBytes(nil)
 	if isDocument(reply) {
@@ -48,7 +48,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 	}
 	ticket := doc.Get("id").String()
 	if !isTicket(ticket) {
-		failure := reply.Refused(w.Kind)
+		failure := reply.SubmitFailure(w.Kind)
 		// A 2xx response without an ID may still have started a task, unless the response has an
 		// error.
 		e := doc.Get("error")
@@ -137,7 +137,7 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Ta
 	}
 	switch {
 	case reply.Status == http.StatusNotFound || reply.Status == http.StatusGone:
-		return nil, upstream.Vanished(kind, "the provider does not know "+ticket)
+		return nil, upstream.UnknownTask(kind, "the provider does not know "+ticket)
 	case !reply.Good():
 		return nil, reply.Silent()
 	}
@@ -150,11 +150,11 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Ta
 	case "failed", "cancelled", "canceled":
 		e := doc.Get("error")
 		if e.Type == gjson.String {
-			return nil, reply.Ended(kind, "", e.Str)
+			return nil, reply.TaskFailure(kind, "", e.Str)
 		}
-		return nil, reply.Ended(kind, e.Get("code").String(), e.Get("message").String())
+		return nil, reply.TaskFailure(kind, e.Get("code").String(), e.Get("message").String())
 	case "expired":
-		return nil, upstream.Expired(kind, "the provider gave up "+ticket)
+		return nil, upstream.ExpiredTask(kind, "the provider gave up "+ticket)
 	default:
 		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("a status that is not known: %.80q", status))
 		f.Status = reply.Status

@@ -35,7 +35,7 @@ func TestVideos(t *testing.T) {
 		"no prompt":      clip(png, task.Prompt("")),
 		"two references": clip(task.From("a", "b")),
 		"a video":        clip(task.From("a.mp4")),
-		"a mask":         clip(task.Mask(task.Named("a"))),
+		"a mask":         clip(task.Mask(task.ParseReference("a"))),
 		"five seconds":   clip(task.Seconds(5)),
 		"480p":           clip(task.Tier("480p"), task.Shape("16:9", 854, 480)),
 		"square":         clip(task.Shape("1:1", 720, 720)),
@@ -150,7 +150,7 @@ func TestVideoCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := studio.Cancelled(); !slices.Equal(got, []string{p.Ticket}) {
+	if got := studio.CancelledTickets(); !slices.Equal(got, []string{p.Ticket}) {
 		t.Errorf("cancelled %v", got)
 	}
 }

@@ -96,7 +96,7 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	case results != nil:
 		return &jobcall.TaskStatus{Done: true, Results: results}, nil
 	case gjson.GetBytes(reply.Body, "data").IsArray():
-		return nil, upstream.Nothing(w.Kind, "an answer without a picture")
+		return nil, upstream.EmptyResult(w.Kind, "an answer without a picture")
 	}
 	return nil, submitFailure(w.Kind, reply)
 }
@@ -152,5 +152,5 @@ func (a *Adapter) edit(ctx context.Context, w jobcall.Task) (*exchange.Reply, er
 
 // Poll implements jobcall.Generator: there is nothing to ask about.
 func (a *Adapter) Poll(_ context.Context, w jobcall.Task, _ string) (*jobcall.TaskStatus, error) {
-	return nil, upstream.Vanished(w.Kind, "pictures come in the answer")
+	return nil, upstream.UnknownTask(w.Kind, "pictures come in the answer")
 }

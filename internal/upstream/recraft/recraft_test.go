@@ -14,8 +14,8 @@ import (
 // TestMask tests that the area to change is white and the picture keeps its size.
 func TestMask(t *testing.T) {
 	t.Parallel()
-	s := conformance.Sent(t, recraft.Provider, fakestudio.NewRecraft(t), image(task.Model("recraftv3"), task.From("a"),
-		task.Mask(task.Painted()), task.Count(2), task.Params(`{"negative_prompt":"fog"}`)))
+	s := conformance.SubmitTask(t, recraft.Provider, fakestudio.NewRecraft(t), image(task.Model("recraftv3"), task.From("a"),
+		task.Mask(task.PaintedMask()), task.Count(2), task.Params(`{"negative_prompt":"fog"}`)))
 	if s == nil {
 		t.Fatal("unsuitable")
 	}
@@ -65,10 +65,10 @@ func TestBodies(t *testing.T) {
 		{"a drawing", image(task.Model("recraftv4_1_vector")), ``},
 		{"another model", image(task.Model("flux")), ``},
 		{"seven pictures", image(task.Count(7)), ``},
-		{"a mask for the newest model", image(task.References(one), task.Mask(task.Painted())), ``},
+		{"a mask for the newest model", image(task.References(one), task.Mask(task.PaintedMask())), ``},
 		{"a picture instead of a mask", image(task.Model("recraftv3"), task.References(one), task.Mask(one)), ``},
-		{"a mask and a seed", image(task.Model("recraftv3"), task.References(one), task.Mask(task.Painted()), task.Params(`{"seed":7}`)), ``},
-		{"a mask and a larger tier", image(task.Model("recraftv3"), task.References(one), task.Mask(task.Painted()), task.Larger("2K")), ``},
+		{"a mask and a seed", image(task.Model("recraftv3"), task.References(one), task.Mask(task.PaintedMask()), task.Params(`{"seed":7}`)), ``},
+		{"a mask and a larger tier", image(task.Model("recraftv3"), task.References(one), task.Mask(task.PaintedMask()), task.Larger("2K")), ``},
 		{"from a picture", image(task.References(one)),
 			`{"image_url":"https://media.example/1.png","model":"recraftv4_1","n":1,` + rest + `,"strength":0.5}`},
 		{"from a picture, inline", image(task.References(two), task.Params(`{"strength":0.25}`)),

@@ -24,12 +24,12 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	message := doc.Get("message")
 	clientError := reply.Status >= 400 && reply.Status < 500 && reply.Status != http.StatusTooManyRequests
 	if !gjson.ValidBytes(reply.Body) || message.Type != gjson.String || !clientError {
-		return reply.Refused(kind)
+		return reply.SubmitFailure(kind)
 	}
 	code := doc.Get("code").String()
 	switch {
 	case unpaid.MatchString(message.Str):
-		f := reply.RefusedAs(kind, "insufficient_quota", message.Str)
+		f := reply.SubmitFailureAs(kind, "insufficient_quota", message.Str)
 		f.Unproven = true // the message may quote these words from a prompt
 		return f
 	case unsafe.MatchString(message.Str):
@@ -37,5 +37,5 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	case material.MatchString(message.Str):
 		code = "invalid_image"
 	}
-	return reply.RefusedAs(kind, code, message.Str)
+	return reply.SubmitFailureAs(kind, code, message.Str)
 }

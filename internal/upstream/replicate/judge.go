@@ -39,21 +39,21 @@ func predictionFailure(kind string, reply *exchange.Reply, message string) *upst
 	switch {
 	case code == "E005", has("nsfw", "flagged as sensitive", "content policy", "content moderation", "safety system", "safety filter"):
 		output := has("output", "nsfw content detected", "generated") && !has("input or output", "your input", "prompt was")
-		return upstream.Moderated(kind, message, output)
+		return upstream.ModerationFailure(kind, message, output)
 	case code == "E003", has("high demand", "queue is full"):
-		t := reply.Ended(kind, code, message)
+		t := reply.TaskFailure(kind, code, message)
 		t.Health, t.Next, t.Job = upstream.HealthCool, upstream.NextLater, fault.UpstreamError
 		return t
 	case code == "E004", code == "E6716":
-		return upstream.Expired(kind, message)
+		return upstream.ExpiredTask(kind, message)
 	case code == "PA":
-		t := reply.Ended(kind, code, message)
+		t := reply.TaskFailure(kind, code, message)
 		t.Next = upstream.NextSame
 		return t
 	case has("image_load_error", "cannot identify image file", "failed to download", "failed to load image", "no face"):
-		return reply.Ended(kind, "image_load_error", message)
+		return reply.TaskFailure(kind, "image_load_error", message)
 	}
-	return reply.Ended(kind, code, message)
+	return reply.TaskFailure(kind, code, message)
 }
 
 // output returns the addresses in a prediction's output, in order: from a string, a list of
@@ -67,9 +67,9 @@ func output(w jobcall.Task, doc gjson.Result) ([]jobcall.Result, *upstream.JobFa
 	collect(doc.Get("output"), 0, &results)
 	switch {
 	case len(results) == 0 && doc.Get("data_removed").Bool():
-		return nil, upstream.Vanished(w.Kind, "Replicate has removed the output")
+		return nil, upstream.UnknownTask(w.Kind, "Replicate has removed the output")
 	case len(results) == 0:
-		return nil, upstream.Nothing(w.Kind, "no "+w.Kind+" in the output")
+		return nil, upstream.EmptyResult(w.Kind, "no "+w.Kind+" in the output")
 	}
 	return results[:min(len(results), limit)], nil
 }

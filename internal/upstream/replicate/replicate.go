@@ -122,11 +122,11 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		return nil, err
 	}
 	if !reply.Good() {
-		return nil, reply.Refused(w.Kind)
+		return nil, reply.SubmitFailure(w.Kind)
 	}
 	id := gjson.GetBytes(reply.Body, "id").String()
 	if !gjson.ValidBytes(reply.Body) || !predictionID.MatchString(id) {
-		failure := reply.Refused(w.Kind)
+		failure := reply.SubmitFailure(w.Kind)
 		failure.Lost = true // accepted, but without an ID
 		return nil, failure
 	}
@@ -152,7 +152,7 @@ func (a *Adapter) predictions(model string) (address *url.URL, version string, o
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !predictionID.MatchString(ticket) {
-		return nil, upstream.Vanished(w.Kind, "the ticket cannot be read")
+		return nil, upstream.UnknownTask(w.Kind, "the ticket cannot be read")
 	}
 	reply, err := a.Line.Query(ctx, a.Call(http.MethodGet, "predictions", ticket))
 	if err != nil {
@@ -160,7 +160,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	}
 	switch {
 	case reply.Status == http.StatusNotFound && gjson.ValidBytes(reply.Body):
-		return nil, upstream.Vanished(w.Kind, "Replicate no longer knows the prediction")
+		return nil, upstream.UnknownTask(w.Kind, "Replicate no longer knows the prediction")
 	case !reply.Good(), !gjson.ValidBytes(reply.Body):
 		return nil, reply.Silent()
 	}
@@ -177,9 +177,9 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	case "failed":
 		return nil, reply.Redact(predictionFailure(w.Kind, reply, doc.Get("error").String()))
 	case "canceled":
-		return nil, reply.Ended(w.Kind, "canceled", "the prediction was canceled at the provider")
+		return nil, reply.TaskFailure(w.Kind, "canceled", "the prediction was canceled at the provider")
 	case "aborted":
-		return nil, upstream.Expired(w.Kind, "aborted: the prediction did not start in time")
+		return nil, upstream.ExpiredTask(w.Kind, "aborted: the prediction did not start in time")
 	default:
 		return nil, reply.Silent()
 	}
@@ -193,7 +193,7 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 // Cancel implements jobcall.Generator. It has no effect on an ended prediction.
 func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
 	if !predictionID.MatchString(ticket) {
-		return upstream.Vanished(w.Kind, "the ticket cannot be read")
+		return upstream.UnknownTask(w.Kind, "the ticket cannot be read")
 	}
 	return a.Line.Stop(ctx, a.Call(http.MethodPost, "predictions", ticket, "cancel"))
 }

@@ -60,7 +60,7 @@ func TestClipIsMade(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
 	large := bytes.Repeat([]byte("large"), 60_000)
-	w := task.With(video(), task.References(task.Named("inline"),
+	w := task.With(video(), task.References(task.ParseReference("inline"),
 		jobcall.Reference{Type: "image/png", Size: 9 << 30, URL: "https://media.example/a"},
 		task.Reference("image/png", "", string(large))))
 	if _, err := conformance.SubmitAndPoll(t, conformance.Line(t, replicate.Provider, studio.URL(), nil), w); err != nil {
@@ -71,7 +71,7 @@ func TestClipIsMade(t *testing.T) {
 	if sent := studio.Submissions(); len(sent) != 1 || sent[0].Path != "/v1/predictions" || string(sent[0].Body) != want {
 		t.Fatalf("sent %+v\nwant %s", sent, want)
 	}
-	if files := studio.Uploaded(); len(files) != 1 || !bytes.Equal(files[0], large) {
+	if files := studio.Uploads(); len(files) != 1 || !bytes.Equal(files[0], large) {
 		t.Errorf("%d files uploaded", len(files))
 	}
 }
@@ -191,7 +191,7 @@ func TestCancel(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := studio.Cancelled(); len(got) != 1 || got[0] != p.Ticket {
+	if got := studio.CancelledTickets(); len(got) != 1 || got[0] != p.Ticket {
 		t.Errorf("cancelled %v", got)
 	}
 }

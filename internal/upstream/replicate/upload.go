@@ -55,7 +55,7 @@ func (a *Adapter) referenceValue(ctx context.Context, kind string, r jobcall.Ref
 func (a *Adapter) upload(ctx context.Context, kind string, r jobcall.Reference) (string, error) {
 	form, contentType, err := form(ctx, r)
 	if err != nil {
-		return "", upstream.Unread(err)
+		return "", upstream.UnreadableFile(err)
 	}
 	reply, err := a.Line.Query(ctx, exchange.JobCall{
 		Method: http.MethodPost, URL: a.Line.URL("files"), Header: a.Header, Body: form, ContentType: contentType, Limit: maxAnswer,
@@ -64,11 +64,11 @@ func (a *Adapter) upload(ctx context.Context, kind string, r jobcall.Reference) 
 		return "", before(err)
 	}
 	if !reply.Good() {
-		return "", reply.Refused(kind)
+		return "", reply.SubmitFailure(kind)
 	}
 	address := gjson.GetBytes(reply.Body, "urls.get").String()
 	if !gjson.ValidBytes(reply.Body) || !strings.HasPrefix(address, "http") {
-		return "", reply.Refused(kind)
+		return "", reply.SubmitFailure(kind)
 	}
 	return address, nil
 }

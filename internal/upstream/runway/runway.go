@@ -227,7 +227,7 @@ func addReferences(ctx context.Context, body map[string]any, w jobcall.Task, f f
 // unknown in advance, so it cannot be charged by the second, and the video's size; with a ratio,
 // Runway paints the area beyond the video. A picture beside the video is the new first frame.
 func editBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	first, last, rest := w.Framed()
+	first, last, rest := w.SplitFrames()
 	switch {
 	case len(rest) != 1 || rest[0].Image() || last != nil:
 		return nil, upstream.Unsuitable(w.Kind, "runway's model %s edits one video, with at most a first frame", w.Model)

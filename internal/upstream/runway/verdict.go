@@ -16,7 +16,7 @@ import (
 // submitFailure returns the failure of a rejected submission. An account without credits gets a 400,
 // distinguished by its message. A good status without a task ID may have started a task.
 func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
-	t := reply.Refused(kind)
+	t := reply.SubmitFailure(kind)
 	errObject := gjson.Result{}
 	if gjson.ValidBytes(reply.Body) {
 		errObject = gjson.GetBytes(reply.Body, "error")
@@ -41,11 +41,11 @@ func readTask(w jobcall.Task, ticket string, reply *exchange.Reply) (*jobcall.Ta
 	case "":
 		return nil, reply.Silent()
 	case "SUCCEEDED":
-		return exchange.Succeeded(w.Kind, ticket, doc.Get("output"), 1)
+		return exchange.SuccessStatus(w.Kind, ticket, doc.Get("output"), 1)
 	case "FAILED":
 		return nil, taskFailure(w.Kind, reply, doc.Get("failureCode").String(), doc.Get("failure").String())
 	case "CANCELLED":
-		return nil, reply.Ended(w.Kind, "", "cancelled at the provider")
+		return nil, reply.TaskFailure(w.Kind, "", "cancelled at the provider")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil
 }
@@ -54,13 +54,13 @@ func readTask(w jobcall.Task, ticket string, reply *exchange.Reply) (*jobcall.Ta
 // after an internal error a retry at once may succeed.
 func taskFailure(kind string, reply *exchange.Reply, code, message string) *upstream.JobFailure {
 	if strings.Contains(code, "SAFETY") {
-		t := upstream.Moderated(kind, message, false)
+		t := upstream.ModerationFailure(kind, message, false)
 		if kind == upstream.KindVideo && strings.HasSuffix(code, "AUDIO") {
 			t.Param = "audio"
 		}
 		return t
 	}
-	t := reply.Ended(kind, code, message)
+	t := reply.TaskFailure(kind, code, message)
 	if code == "" || strings.HasPrefix(code, "INTERNAL") || code == "INPUT_PREPROCESSING.INTERNAL" || code == "THIRD_PARTY.UNAVAILABLE" {
 		t.Next = upstream.NextSame
 	}

@@ -147,7 +147,7 @@ func TestWaitsEnd(t *testing.T) {
 							_, err = io.ReadAll(answer.Body)
 							answer.Body.Close()
 						}
-						if f := upstream.Interrupted(ctx, err); f.Code != fault.UpstreamTimeout {
+						if f := upstream.ConnectionFailure(ctx, err); f.Code != fault.UpstreamTimeout {
 							t.Errorf("deadline: %v", f)
 						}
 					})

@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 			}
 			return chatcall.Call{Body: rawjson.Pieces{[]byte(body)}, IdempotencyKey: "att_1"}
 		},
-		Simulated: map[conformance.Behaviour]map[string]any{
+		SimulatorOptions: map[conformance.Behaviour]map[string]any{
 			conformance.Stalls: fail("timeout"), conformance.Resets: fail("connection"), conformance.Breaks: {"break_after": 2},
 			conformance.Busy: fail("busy"), conformance.Unauthorized: fail("credential"), conformance.Missing: fail("model"),
 			conformance.Broken: fail("unavailable"), conformance.Page: fail("page"),
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 		Tasks:    map[string]jobcall.Task{"pictures": picture, "clip": clip},
 		Ticket:   func(jobcall.Task) string { return "sandbox.1.well.000000000000" },
 		Params:   `{"seed":41417}`,
-		Simulated: map[conformance.Behaviour]map[string]any{
+		SimulatorOptions: map[conformance.Behaviour]map[string]any{
 			conformance.Resets: fail("connection"), conformance.LosesAnswer: fail("connection"), conformance.Busy: fail("busy"),
 			conformance.Unauthorized: fail("credential"), conformance.Broken: fail("unavailable"), conformance.Page: fail("page"),
 			conformance.BreaksPolls: fail("polls_break"), conformance.Forgets: fail("upstream_unstable"),

@@ -351,7 +351,7 @@ func TestCountTokens(t *testing.T) {
 		switch {
 		case !errors.As(err, &f):
 			t.Errorf("%+v: %v", c, err)
-		case c.status != 0 && (f.Passed == nil || f.Passed.Status() != c.status):
+		case c.status != 0 && (f.Rejection == nil || f.Rejection.Status() != c.status):
 			t.Errorf("%+v: %v", c, err)
 		case c.status == 0 && f.Code != fault.UpstreamUnavailable:
 			t.Errorf("%+v: %v", c, err)

@@ -68,11 +68,11 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 // may poll.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobcall.TaskStatus, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, upstream.FailJob(upstream.Interrupted(ctx, err), fault.UpstreamError, upstream.NextPoll)
+		return nil, upstream.FailJob(upstream.ConnectionFailure(ctx, err), fault.UpstreamError, upstream.NextPoll)
 	}
 	accepted, ok := readTicket(text)
 	if !ok {
-		return nil, upstream.Vanished(w.Kind, "sandbox: no task has this ticket")
+		return nil, upstream.UnknownTask(w.Kind, "sandbox: no task has this ticket")
 	}
 	if t := atPoll(w.Kind, accepted.failKind); t != nil {
 		return nil, t
@@ -108,7 +108,7 @@ func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (
 		return broken(f)
 	}
 	if err := ctx.Err(); err != nil {
-		return broken(upstream.Interrupted(ctx, err))
+		return broken(upstream.ConnectionFailure(ctx, err))
 	}
 	var data []byte
 	var err error
@@ -118,7 +118,7 @@ func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (
 		data, err = picture(w, l.index)
 	}
 	if err != nil {
-		return broken(upstream.Interrupted(ctx, fmt.Errorf("sandbox: %w", err)))
+		return broken(upstream.ConnectionFailure(ctx, fmt.Errorf("sandbox: %w", err)))
 	}
 	f := &jobcall.Download{Body: io.NopCloser(bytes.NewReader(data)), Type: typeOf(w.Kind), Size: int64(len(data))}
 	if l.broken {

@@ -64,7 +64,7 @@ func atSubmission(ctx context.Context, w jobcall.Task, failKind string) error {
 	case failConnection:
 		return upstream.LostAnswer(ctx, fmt.Errorf("sandbox: read: %w", syscall.ECONNRESET))
 	case failPage:
-		return upstream.Refused(w.Kind, http.StatusBadGateway, "text/html", []byte("<html><title>502 Bad Gateway</title></html>"), nil)
+		return upstream.SubmitFailure(w.Kind, http.StatusBadGateway, "text/html", []byte("<html><title>502 Bad Gateway</title></html>"), nil)
 	case failRequest:
 		p = problem{http.StatusBadRequest, "The parameters contradict each other.", invalidRequest, "InvalidParameter", ""}
 	case failUpstream:
@@ -83,14 +83,14 @@ func atSubmission(ctx context.Context, w jobcall.Task, failKind string) error {
 	body, _ := json.Marshal(map[string]any{"error": map[string]any{ // cannot fail: all values are strings
 		"message": p.message, "type": p.kind, "code": p.code, "param": p.param,
 	}})
-	return upstream.Refused(w.Kind, p.status, "application/json", body, header)
+	return upstream.SubmitFailure(w.Kind, p.status, "application/json", body, header)
 }
 
 // atPoll returns the failure of every poll, or nil.
 func atPoll(kind, failKind string) error {
 	switch failKind {
 	case failUnstable:
-		return upstream.Vanished(kind, "sandbox: no task has this ticket")
+		return upstream.UnknownTask(kind, "sandbox: no task has this ticket")
 	case failPolls:
 		f := upstream.Classify(http.StatusServiceUnavailable, "application/json", []byte(`{"error":{"message":"not now"}}`), nil)
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
@@ -103,14 +103,14 @@ func atPoll(kind, failKind string) error {
 func atEnd(kind, failKind string) error {
 	switch failKind {
 	case failUnstable, failPolls:
-		return upstream.Vanished(kind, "sandbox: the connection broke during rendering")
+		return upstream.UnknownTask(kind, "sandbox: the connection broke during rendering")
 	case failEmpty:
-		return upstream.Nothing(kind, "sandbox: completed without a result")
+		return upstream.EmptyResult(kind, "sandbox: completed without a result")
 	case failFilter:
-		return upstream.Moderated(kind, "The result was withheld.", true)
+		return upstream.ModerationFailure(kind, "The result was withheld.", true)
 	}
 	if e, ok := endings()[failKind]; ok {
-		return upstream.Ended(kind, e.code, e.message)
+		return upstream.TaskFailure(kind, e.code, e.message)
 	}
 	return nil
 }

@@ -53,8 +53,9 @@ func checkRefusal(t *testing.T, kind string, form wire.Form, err error, code fau
 		t.Errorf("%s, %s: %v", form, kind, err)
 	} else if kind == "busy" && f.RetryAfter != time.Second {
 		t.Errorf("%s, busy: wait %s", form, f.RetryAfter)
-	} else if kind == "rejection" && (f.Passed == nil || f.Passed.Param != param || f.Passed.Passed.Type != "invalid_request_error") {
-		t.Errorf("%s, rejection: %+v", form, f.Passed)
+	} else if kind == "rejection" && (f.Rejection == nil || f.Rejection.Param != param ||
+		f.Rejection.Rejection.Type != "invalid_request_error") {
+		t.Errorf("%s, rejection: %+v", form, f.Rejection)
 	}
 }
 
@@ -88,7 +89,8 @@ func TestRequestsThatProvidersReject(t *testing.T) {
 	} {
 		_, err := call(t.Context(), open(t, nil), tt.form, false, tt.body)
 		var f *upstream.Failure
-		if !errors.As(err, &f) || f.Passed == nil || f.Passed.Status() != 400 || f.Passed.Param != tt.param || f.Passed.Message() == "" {
+		if !errors.As(err, &f) || f.Rejection == nil || f.Rejection.Status() != 400 || f.Rejection.Param != tt.param ||
+			f.Rejection.Message() == "" {
 			t.Errorf("%s: %s: %v", tt.form, tt.body, err)
 		}
 	}

@@ -7,7 +7,7 @@
 //   - The same request gets the same answer in every form, except for ids and
 //     times. The same task gets the same bytes on every machine.
 //   - Its errors are classified like any provider's (upstream.Classify,
-//     upstream.Refused, upstream.Ended).
+//     upstream.SubmitFailure, upstream.TaskFailure).
 //   - It stores nothing about jobs: any process can continue a job from its
 //     ticket and links.
 //   - It starts no goroutine.
@@ -90,7 +90,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 		return &chatcall.Response{Body: newStreamBody(ctx, r.script(ans), o), ContentType: "text/event-stream", Stream: true}, nil
 	}
 	if err := pause(ctx, nil, took); err != nil {
-		return nil, upstream.Interrupted(ctx, err)
+		return nil, upstream.ConnectionFailure(ctx, err)
 	}
 	return &chatcall.Response{Body: newPlainBody(ctx, r.script(ans), o), ContentType: "application/json"}, nil
 }
@@ -111,7 +111,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 		return 0, classify(*problem, c, nil)
 	}
 	if err := pause(ctx, nil, o.delay); err != nil {
-		return 0, upstream.Interrupted(ctx, err)
+		return 0, upstream.ConnectionFailure(ctx, err)
 	}
 	return int64(r.prompt), nil
 }
@@ -130,7 +130,7 @@ func (a *Adapter) begin(ctx context.Context, c chatcall.Call, ask string) (optio
 		o.fail, o.breakAfter, o.stallAfter = "", -1, -1
 	}
 	if ctx.Err() != nil {
-		return o, upstream.Interrupted(ctx, ctx.Err())
+		return o, upstream.ConnectionFailure(ctx, ctx.Err())
 	}
 	return o, refuse(ctx, c, o.fail)
 }
@@ -156,9 +156,9 @@ func refuse(ctx context.Context, c chatcall.Call, kind string) *upstream.Failure
 	switch kind {
 	case failTimeout:
 		<-ctx.Done()
-		return upstream.Interrupted(ctx, ctx.Err())
+		return upstream.ConnectionFailure(ctx, ctx.Err())
 	case failConnection:
-		return upstream.Interrupted(ctx, fmt.Errorf("sandbox: read: %w", syscall.ECONNRESET))
+		return upstream.ConnectionFailure(ctx, fmt.Errorf("sandbox: read: %w", syscall.ECONNRESET))
 	case failPage:
 		return upstream.Classify(http.StatusBadGateway, "text/html", []byte("<html><title>502 Bad Gateway</title></html>"), nil)
 	}

@@ -240,5 +240,5 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int) (results []
 
 // Poll implements jobcall.Generator: there is nothing to ask about.
 func (a *Adapter) Poll(_ context.Context, w jobcall.Task, _ string) (*jobcall.TaskStatus, error) {
-	return nil, upstream.Vanished(w.Kind, "pictures come in the answer")
+	return nil, upstream.UnknownTask(w.Kind, "pictures come in the answer")
 }

@@ -49,11 +49,11 @@ func TestForms(t *testing.T) {
 		{"two pictures", image(task.References(picture, picture)), nil},
 		{"a video", image(task.References(film)), nil},
 		{"a large picture", image(task.References(large)), nil},
-		{"a mask of ultra", image(task.References(picture), task.Mask(task.Painted())), nil},
+		{"a mask of ultra", image(task.References(picture), task.Mask(task.PaintedMask())), nil},
 		{"a mask that is none", image(task.Model("inpaint"), task.References(picture), task.Mask(picture)), nil},
 		{"no mask", image(task.Model("inpaint"), task.References(picture)), nil},
-		{"a mask and a ratio", image(task.Model("inpaint"), task.References(picture), task.Mask(task.Painted()), task.Ratio("1:1")), nil},
-		{"a mask and strength", image(task.Model("inpaint"), task.References(picture), task.Mask(task.Painted()),
+		{"a mask and a ratio", image(task.Model("inpaint"), task.References(picture), task.Mask(task.PaintedMask()), task.Ratio("1:1")), nil},
+		{"a mask and strength", image(task.Model("inpaint"), task.References(picture), task.Mask(task.PaintedMask()),
 			task.Params(`{"strength":0.5}`)), nil},
 		{"a larger tier", image(task.Larger("2K")), nil},
 		{"one tier, and larger", image(task.Tier("2K")), nil},
@@ -66,7 +66,7 @@ func TestForms(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got map[string]string
-			if s := conformance.Sent(t, stability.Provider, fakestudio.NewStability(t), tt.w); s != nil {
+			if s := conformance.SubmitTask(t, stability.Provider, fakestudio.NewStability(t), tt.w); s != nil {
 				got = fields(t, s)
 			}
 			if !reflect.DeepEqual(got, tt.want) {
@@ -95,8 +95,8 @@ func TestOmitted(t *testing.T) {
 // TestMask tests that the area to change is white and the picture keeps its size.
 func TestMask(t *testing.T) {
 	t.Parallel()
-	s := conformance.Sent(t, stability.Provider, fakestudio.NewStability(t), image(task.Model("inpaint"), task.From("a"),
-		task.Mask(task.Painted()), task.Params(`{"seed":7,"grow_mask":3}`)))
+	s := conformance.SubmitTask(t, stability.Provider, fakestudio.NewStability(t), image(task.Model("inpaint"), task.From("a"),
+		task.Mask(task.PaintedMask()), task.Params(`{"seed":7,"grow_mask":3}`)))
 	if s == nil {
 		t.Fatal("unsuitable")
 	}

@@ -15,18 +15,18 @@ import (
 // read returns the picture in a successful response, or a failure if there is no picture.
 func read(kind string, reply *exchange.Reply) (jobcall.Result, *upstream.JobFailure) {
 	if !gjson.ValidBytes(reply.Body) {
-		return jobcall.Result{}, reply.Refused(kind)
+		return jobcall.Result{}, reply.SubmitFailure(kind)
 	}
 	doc := gjson.ParseBytes(reply.Body)
 	if doc.Get("finish_reason").String() == "CONTENT_FILTERED" {
-		return jobcall.Result{}, upstream.Moderated(kind, "the provider's filter withheld the picture", true)
+		return jobcall.Result{}, upstream.ModerationFailure(kind, "the provider's filter withheld the picture", true)
 	}
 	data, err := base64.StdEncoding.DecodeString(doc.Get("image").String())
 	if err != nil || len(data) == 0 {
 		if doc.Get("finish_reason").Exists() {
-			return jobcall.Result{}, reply.Redact(upstream.Nothing(kind, "no picture: "+doc.Get("finish_reason").String()))
+			return jobcall.Result{}, reply.Redact(upstream.EmptyResult(kind, "no picture: "+doc.Get("finish_reason").String()))
 		}
-		return jobcall.Result{}, reply.Refused(kind)
+		return jobcall.Result{}, reply.SubmitFailure(kind)
 	}
 	r := jobcall.Result{Data: data}
 	if mediaType := http.DetectContentType(data); strings.HasPrefix(mediaType, "image/") {
@@ -47,9 +47,9 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	}
 	switch {
 	case name == "" || len(messages) == 0:
-		return reply.Refused(kind)
+		return reply.SubmitFailure(kind)
 	case name == "content_moderation":
 		name = "moderation_blocked"
 	}
-	return reply.RefusedAs(kind, name, strings.Join(messages, " "))
+	return reply.SubmitFailureAs(kind, name, strings.Join(messages, " "))
 }

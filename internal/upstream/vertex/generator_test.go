@@ -43,7 +43,7 @@ func TestTasks(t *testing.T) {
 				`"sampleCount":1,"seed":7}}`},
 		"a clip of Omni":        {w: clip(task.Model("gemini-omni-1.1-flash"))},
 		"another folder":        {w: picture(task.Model("tunedModels/x"))},
-		"a picture with a mask": {w: picture(task.From("inline"), task.Mask(task.Named("inline")))},
+		"a picture with a mask": {w: picture(task.From("inline"), task.Mask(task.ParseReference("inline")))},
 	} {
 		for _, auth := range []string{"api_key", "service_account"} {
 			studio := fakestudio.NewVertex(t)

@@ -33,16 +33,16 @@ func fetchToken(auth, text string, now func() time.Time, transport http.RoundTri
 	}
 	return func(ctx context.Context) (*credential.Credential, error) {
 		if err := checkAccount(text, kind); err != nil {
-			return nil, credential.Refused(http.StatusUnauthorized, err)
+			return nil, credential.FetchFailure(http.StatusUnauthorized, err)
 		}
 		ctx = context.WithValue(ctx, oauth2.HTTPClient, credential.Client(ctx, transport))
 		account, err := google.CredentialsFromJSONWithType(ctx, []byte(text), kind, scope)
 		if err != nil {
-			return nil, credential.Refused(http.StatusUnauthorized, fmt.Errorf("%s: %w", auth, err))
+			return nil, credential.FetchFailure(http.StatusUnauthorized, fmt.Errorf("%s: %w", auth, err))
 		}
 		token, err := account.TokenSource.Token()
 		if err != nil {
-			return nil, credential.Refused(statusOf(err), fmt.Errorf("%s: %w", auth, err))
+			return nil, credential.FetchFailure(statusOf(err), fmt.Errorf("%s: %w", auth, err))
 		}
 		return credential.Bearer(token.AccessToken, token.Expiry), nil
 	}
@@ -54,14 +54,14 @@ func hostToken(ctx context.Context, now func() time.Time, transport http.RoundTr
 	text, err := metadata.NewClient(credential.Client(ctx, transport)).
 		GetWithContext(ctx, "instance/service-accounts/default/token?scopes="+url.QueryEscape(scope))
 	if err != nil {
-		return nil, credential.Refused(statusOf(err), fmt.Errorf("%s: %w", authMetadata, err))
+		return nil, credential.FetchFailure(statusOf(err), fmt.Errorf("%s: %w", authMetadata, err))
 	}
 	var token struct {
 		Access string `json:"access_token"`
 		Lasts  int64  `json:"expires_in"` // seconds
 	}
 	if err := json.Unmarshal([]byte(text), &token); err != nil || token.Access == "" || token.Lasts <= 0 {
-		return nil, credential.Refused(0, errors.New("metadata: an answer without a token"))
+		return nil, credential.FetchFailure(0, errors.New("metadata: an answer without a token"))
 	}
 	return credential.Bearer(token.Access, now().Add(time.Duration(token.Lasts)*time.Second)), nil
 }

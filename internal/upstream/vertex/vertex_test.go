@@ -65,7 +65,7 @@ func open(t *testing.T, key func(*fakecloud.Tokens) string, options map[string]a
 		case strings.Contains(r.Path, "/anthropic/"):
 			return fakeprovider.Good("messages", strings.HasSuffix(r.Path, ":streamRawPredict"))
 		}
-		return fakeprovider.Good("gemini", r.Streamed())
+		return fakeprovider.Good("gemini", r.IsStream())
 	})
 	transport := conformance.Transport(t)
 	l.keeper = &credential.Keeper{Now: func() time.Time { return time.Now().Add(l.clockOffset) }}

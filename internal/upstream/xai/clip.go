@@ -24,7 +24,7 @@ const (
 // clip returns the body for a clip. Without roles, one reference is the first frame, and several
 // are reference pictures.
 func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	first, last, rest := w.Framed()
+	first, last, rest := w.SplitFrames()
 	if !w.HasRoles() && len(rest) == 1 {
 		first, rest = &rest[0], nil
 	}
@@ -105,7 +105,7 @@ func (a *Adapter) fromVideo(w jobcall.Task) (path []string, body map[string]any,
 // Poll implements jobcall.Generator. Pictures have no tickets.
 func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if w.Kind != upstream.KindVideo || !exchange.Ticket(ticket) {
-		return nil, upstream.Vanished(w.Kind, "no name of a clip")
+		return nil, upstream.UnknownTask(w.Kind, "no name of a clip")
 	}
 	reply, err := a.Line.Query(ctx, a.Call(http.MethodGet, "videos", ticket))
 	if err != nil {
@@ -132,7 +132,7 @@ func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 	}
 	switch {
 	case reply.Unknown():
-		return nil, upstream.Vanished(kind, "the provider no longer knows the clip")
+		return nil, upstream.UnknownTask(kind, "the provider no longer knows the clip")
 	case reply.Status == http.StatusBadRequest && valid && message(doc) != "":
 		return nil, taskFailure(kind, reply, doc.Get("code").String(), message(doc))
 	case !reply.Good() || !valid:
@@ -144,13 +144,13 @@ func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 	case status == "failed":
 		return nil, taskFailure(kind, reply, doc.Get("error.code").String(), message(doc))
 	case status == "expired":
-		return nil, upstream.Expired(kind, "the provider gave the clip up")
+		return nil, upstream.ExpiredTask(kind, "the provider gave the clip up")
 	case doc.Get("video.respect_moderation").Type == gjson.False:
-		return nil, upstream.Moderated(kind, "the provider's review withheld the clip", false)
+		return nil, upstream.ModerationFailure(kind, "the provider's review withheld the clip", false)
 	case hasLink && (status == "done" || status == ""):
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: link.Str}}}, nil
 	case status == "done":
-		return nil, upstream.Nothing(kind, "done without a clip")
+		return nil, upstream.EmptyResult(kind, "done without a clip")
 	case status == "":
 		return nil, reply.Silent()
 	}

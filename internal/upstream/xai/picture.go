@@ -84,9 +84,9 @@ func readPictures(w jobcall.Task, reply *exchange.Reply) (*jobcall.TaskStatus, e
 	case len(results) > 0:
 		return &jobcall.TaskStatus{Done: true, Results: results}, nil
 	case withheld:
-		return nil, upstream.Moderated(w.Kind, "the provider's review withheld the images", false)
+		return nil, upstream.ModerationFailure(w.Kind, "the provider's review withheld the images", false)
 	}
-	return nil, upstream.Nothing(w.Kind, "an answer without a picture")
+	return nil, upstream.EmptyResult(w.Kind, "an answer without a picture")
 }
 
 // readPicture reads an item with the address of a picture or with the picture in base64.

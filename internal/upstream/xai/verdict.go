@@ -30,7 +30,7 @@ func message(doc gjson.Result) string {
 // submitFailure returns the failure of a rejected submission. A good status without a task ID may have
 // started a task.
 func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
-	t := reply.Refused(kind)
+	t := reply.SubmitFailure(kind)
 	text := ""
 	if gjson.ValidBytes(reply.Body) {
 		text = message(gjson.ParseBytes(reply.Body))
@@ -40,7 +40,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	case reply.Good():
 		t.Lost = kind == upstream.KindVideo && text == ""
 	case refusal && reviewWords.MatchString(text):
-		t = upstream.Moderated(kind, text, false)
+		t = upstream.ModerationFailure(kind, text, false)
 		t.Status = reply.Status
 	case refusal && accountWords.MatchString(text):
 		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("xai: %.200s", text))
@@ -53,7 +53,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 // taskFailure returns the failure of a clip reported as failed.
 func taskFailure(kind string, reply *exchange.Reply, code, text string) *upstream.JobFailure {
 	if reviewWords.MatchString(text) {
-		return upstream.Moderated(kind, text, false)
+		return upstream.ModerationFailure(kind, text, false)
 	}
-	return reply.Ended(kind, code, text)
+	return reply.TaskFailure(kind, code, text)
 }

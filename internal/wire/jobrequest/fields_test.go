@@ -31,7 +31,7 @@ func TestFieldsInOtherCaseAreRefused(t *testing.T) {
 }
 
 // TestFieldListIsWhole checks that the list contains every top-level field read by this package,
-// except the fields rejected by Misnamed.
+// except the fields rejected by CheckNames.
 func TestFieldListIsWhole(t *testing.T) {
 	t.Parallel()
 	wiretest.ReadsOnly(t, 9, append([]string{"size", "seconds"}, gatewayFields...), "*.go")

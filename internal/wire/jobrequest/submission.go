@@ -335,9 +335,9 @@ func (s *Request) checkCase() error {
 // be one of a model's params.
 func OwnsParam(name string) bool { return slices.Contains(gatewayFields, name) }
 
-// Ignored returns the fields that no line gets: the gateway does not read them, and names does not
+// IgnoredFields returns the fields that no line gets: the gateway does not read them, and names does not
 // have them.
-func (s *Request) Ignored(names []string) (ignored []string) {
+func (s *Request) IgnoredFields(names []string) (ignored []string) {
 	for _, m := range s.doc.Members {
 		name := string(m.Name)
 		if !OwnsParam(name) && !slices.Contains(names, name) && !slices.Contains(ChoiceNames(), name) {
@@ -347,10 +347,10 @@ func (s *Request) Ignored(names []string) (ignored []string) {
 	return ignored
 }
 
-// Misnamed rejects `size` and `seconds`, which other gateways use for a video's shape and length. If
+// CheckNames rejects `size` and `seconds`, which other gateways use for a video's shape and length. If
 // the gateway ignored such a field, it would make and charge another video than requested. params are
 // the model's params.
-func (r *Video) Misnamed(params []string) error {
+func (r *Video) CheckNames(params []string) error {
 	for name, instead := range map[string]string{"size": "`resolution` and `ratio`", "seconds": "`duration`"} {
 		if r.doc.Raw(name) != nil && !slices.Contains(params, name) {
 			return fault.At(fault.InvalidRequest, name, "Videos have no `{param}` here. Use %s.", instead)

@@ -432,10 +432,10 @@ func TestMisnamedVideoFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := fault.Of(r.Misnamed(nil)); f == nil || f.Code != fault.InvalidRequest || f.Param != field {
+		if f := fault.Of(r.CheckNames(nil)); f == nil || f.Code != fault.InvalidRequest || f.Param != field {
 			t.Errorf("%s: %v", field, f)
 		}
-		if err := r.Misnamed([]string{field}); err != nil {
+		if err := r.CheckNames([]string{field}); err != nil {
 			t.Errorf("%s as a param: %v", field, err)
 		}
 	}

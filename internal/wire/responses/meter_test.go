@@ -403,7 +403,7 @@ func TestOrdinaryEventAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := make([]byte, 0, 4<<10)
-	m.Kept = make([]byte, 0, keptBytes+len(deltaData))
+	m.Buffer = make([]byte, 0, keptBytes+len(deltaData))
 	if allocs := testing.AllocsPerRun(100, func() {
 		f, _ := m.Read(e)
 		out = w.Append(out[:0], e, f)

@@ -91,7 +91,7 @@ func TestChainUnsettled(t *testing.T) {
 	}
 	stream := wiretest.Frames(event("Hel", ""), event("lo", `,"finishReason":"STOP"`))
 	m, w := New(pairtest.Responses(t, `{"input":"x","stream":true}`), wire.FormGemini, identity).Events()
-	out, held := pairtest.Unfinished(t, stream, w, m)
+	out, held := pairtest.StreamWithoutEnd(t, stream, w, m)
 	wiretest.MustCheckResponses(t, w.End(slices.Clone(out), wire.Usage{}))
 	wiretest.MustCheckResponses(t, w.Fail(out[:held:held], fault.New(fault.ServiceUnavailable, "Not settled.")))
 }

@@ -13,9 +13,9 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// Reported returns the usage at the top level of a document in the given form, even beside an error.
+// Read returns the usage at the top level of a document in the given form, even beside an error.
 // An empty form is any form except messages. Missing counts are 0. The document may be any bytes.
-func Reported(form wire.Form, document []byte) wire.Usage {
+func Read(form wire.Form, document []byte) wire.Usage {
 	object := document[rawjson.SkipSpace(document, 0):]
 	switch form {
 	case wire.FormMessages:

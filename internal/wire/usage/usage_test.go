@@ -19,8 +19,8 @@ func FuzzReported(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		for _, form := range []wire.Form{"", wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini} {
-			wiretest.CheckUsage(t, first, Reported(form, first))
-			wiretest.CheckUsage(t, second, Reported(form, append([]byte(`{"usage":`), second...)))
+			wiretest.CheckUsage(t, first, Read(form, first))
+			wiretest.CheckUsage(t, second, Read(form, append([]byte(`{"usage":`), second...)))
 		}
 	})
 }

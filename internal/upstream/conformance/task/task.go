@@ -88,8 +88,8 @@ func Params(object string) Change {
 // Mask sets the mask for the first reference.
 func Mask(r jobcall.Reference) Change { return func(w *jobcall.Task) { w.Mask = &r } }
 
-// Painted returns a mask of two pixels. Only the first pixel may change.
-func Painted() jobcall.Reference {
+// PaintedMask returns a mask of two pixels. Only the first pixel may change.
+func PaintedMask() jobcall.Reference {
 	mask := image.NewNRGBA(image.Rect(0, 0, 2, 1))
 	mask.Set(1, 0, color.Black)
 	var out bytes.Buffer
@@ -97,12 +97,12 @@ func Painted() jobcall.Reference {
 	return Reference("image/png", "", out.String())
 }
 
-// From gives the task references, each as Named reads it, and leaves the ratio to
+// From gives the task references, each as ParseReference reads it, and leaves the ratio to
 // the provider.
 func From(names ...string) Change {
 	list := make([]jobcall.Reference, len(names))
 	for i, name := range names {
-		list[i] = Named(name)
+		list[i] = ParseReference(name)
 	}
 	return References(list...)
 }
@@ -112,10 +112,10 @@ func References(list ...jobcall.Reference) Change {
 	return func(w *jobcall.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
 }
 
-// Named returns the reference `name` or `role=name`, three bytes long. Its type follows from the
+// ParseReference returns the reference `name` or `role=name`, three bytes long. Its type follows from the
 // extension of name, image/png by default. Its address is name on media.example, empty if name
 // begins with `inline`.
-func Named(text string) jobcall.Reference {
+func ParseReference(text string) jobcall.Reference {
 	role, name, ok := strings.Cut(text, "=")
 	if !ok {
 		role, name = "", text

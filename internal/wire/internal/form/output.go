@@ -22,14 +22,14 @@ func ReplaceMember(body []byte, name string, value []byte) [3][]byte {
 // EstimatedTokens returns a rough token count for a text of size bytes.
 func EstimatedTokens(size int64) int64 { return (size + bytesPerToken - 1) / bytesPerToken }
 
-// maxKept is the number of bytes of an answer retained to count its tokens. The count of a longer
+// maxBuffer is the number of bytes of an answer retained to count its tokens. The count of a longer
 // answer is extrapolated.
-const maxKept = 64 << 10
+const maxBuffer = 64 << 10
 
 // Output collects the output of an answer: text to count tokens, and the kinds of content.
 type Output struct {
-	Kept  []byte // content, refusal, reasoning and tool calls, without escapes
-	Bytes int64  // size of all text, retained or not
+	Buffer []byte // content, refusal, reasoning and tool calls, without escapes
+	Bytes  int64  // size of all text, retained or not
 
 	Content   bool // text, refusal, tool calls, images
 	Reasoning bool
@@ -187,28 +187,28 @@ func (p *Output) addExecutedTools(value []byte) {
 
 // Add adds a JSON string without its escapes, or another value as it is.
 func (p *Output) Add(value []byte) {
-	before := len(p.Kept)
-	room := maxKept - before
+	before := len(p.Buffer)
+	room := maxBuffer - before
 	switch {
 	case room <= 0:
 		p.Bytes += int64(len(value))
 		return
 	case !rawjson.IsText(value):
-		p.Kept = append(p.Kept, value[:min(len(value), room)]...)
+		p.Buffer = append(p.Buffer, value[:min(len(value), room)]...)
 	default:
-		p.Kept = rawjson.AppendUnquoted(p.Kept, value[1 : len(value)-1][:min(len(value)-2, room)])
+		p.Buffer = rawjson.AppendUnquoted(p.Buffer, value[1 : len(value)-1][:min(len(value)-2, room)])
 		if len(value)-2 > room {
 			p.Bytes += int64(len(value) - 2 - room)
 		}
 	}
-	p.Bytes += int64(len(p.Kept) - before)
+	p.Bytes += int64(len(p.Buffer) - before)
 }
 
-// Text returns Kept.
-func (p *Output) Text() []byte { return p.Kept }
+// Text returns Buffer.
+func (p *Output) Text() []byte { return p.Buffer }
 
 // Completion returns the gateway's count of the output tokens.
-func (p *Output) Completion(c *wire.Counter) int64 { return c.Count(p.Kept, p.Bytes) }
+func (p *Output) Completion(c *wire.Counter) int64 { return c.Count(p.Buffer, p.Bytes) }
 
 // Estimate returns a rough count of the tokens without reading the text.
 func (p *Output) Estimate() int64 { return EstimatedTokens(p.Bytes) }
@@ -244,7 +244,7 @@ func (a *Answer) Finish(kind FinishKind) {
 }
 
 // Text implements wire.Answer.
-func (a *Answer) Text() []byte { return a.Output.Kept }
+func (a *Answer) Text() []byte { return a.Output.Buffer }
 
 // Completion implements wire.Answer.
 func (a *Answer) Completion(c *wire.Counter) int64 { return a.Output.Completion(c) }

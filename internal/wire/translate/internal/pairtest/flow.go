@@ -35,9 +35,9 @@ func Flow(stream []byte, w wire.Writer, m wire.Meter, u wire.Usage) (out []byte)
 	}
 }
 
-// Unfinished passes a valid stream through a writer without End. held is the length of the output
+// StreamWithoutEnd passes a valid stream through a writer without End. held is the length of the output
 // at the finish; the rest waits for the settlement.
-func Unfinished(t testing.TB, stream string, w wire.Writer, m wire.Meter) (out []byte, held int) {
+func StreamWithoutEnd(t testing.TB, stream string, w wire.Writer, m wire.Meter) (out []byte, held int) {
 	t.Helper()
 	held = -1
 	for e := range sse.Each([]byte(stream)) {

@@ -260,7 +260,7 @@ func TestResponsesFromChatUnsettled(t *testing.T) {
 		"in one frame": wiretest.Frames(word, wiretest.Delta(`{"content":"end"}`, `"stop"`)),
 	} {
 		m, w := completions.NewMeter(1), newStream(identity, pairtest.Responses(t, `{"input":"x","stream":true}`))
-		out, held := pairtest.Unfinished(t, stream, w, m)
+		out, held := pairtest.StreamWithoutEnd(t, stream, w, m)
 		w.End(out, wire.Usage{})
 		seen := wiretest.MustCheckResponses(t, w.Fail(out[:held:held], fault.New(fault.ServiceUnavailable, "Not settled.")))
 		if seen.Terminal != "response.failed" {
