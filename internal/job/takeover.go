@@ -190,6 +190,7 @@ func (w *worker) recoverTicket() error {
 func (w *worker) loadTicket() bool {
 	found := false
 	err := w.jobs.opts.DB.View(w.life.work, func(tx *store.Tx) error {
+		found = false
 		_, p, err := row.ReadTx(tx, w.rec.ID)
 		if err == nil && p != nil && p.Fence == w.run.Fence && p.State == row.StateRendering {
 			w.run, found = p, true

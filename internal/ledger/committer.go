@@ -131,7 +131,7 @@ func (c *committer) commit(ops []*op) {
 		if unreachable(err) {
 			c.l.writes.recordBatch(err, c.l.now())
 		}
-		<-time.After(pause)
+		<-time.After(store.Jitter(pause)) // nodes that have conflicted must not meet again
 		pause = min(2*pause, maxPause)
 	}
 }

@@ -36,6 +36,7 @@ func (s *Slots) wantedLines(ctx context.Context) (map[string]bool, error) {
 	defer cancel()
 	wanted := map[string]bool{}
 	err := s.db.View(ctx, func(tx *store.Tx) error {
+		clear(wanted)
 		return tx.Each(func(row store.Row) error {
 			var line string
 			err := row.Scan(&line)

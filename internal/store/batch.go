@@ -70,7 +70,7 @@ func (b *Batch) Begin(lockTimeout, idleTimeout string) {
 		b.Exec(nil, `BEGIN IMMEDIATE`)
 		return
 	}
-	b.Exec(nil, `BEGIN`)
+	b.Exec(nil, `BEGIN ISOLATION LEVEL `+b.db.level.String())
 	b.Query(func(Row) error { return nil }, batchLimits, lockTimeout, idleTimeout)
 }
 

@@ -20,7 +20,7 @@ func (db *DB) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := provider.Up(ctx); err != nil {
+	if err := retry(ctx, Retryable, func() error { _, err := provider.Up(ctx); return err }); err != nil {
 		return fmt.Errorf("migrate: %w", explainPooler(err))
 	}
 	return nil
@@ -62,8 +62,9 @@ func (l *migrationLock) Lock(ctx context.Context, db *sql.DB) error {
 	ctx, cancel := context.WithTimeout(ctx, migrationTimeout)
 	defer cancel()
 	for {
-		// The end of ctx must not roll back the transaction.
-		tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
+		// The end of ctx must not roll back the transaction. At a stricter level of isolation it would
+		// keep a snapshot, and a concurrent index waits for the end of older snapshots.
+		tx, err := db.BeginTx(context.WithoutCancel(ctx), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 		if err != nil {
 			return fmt.Errorf("lock the migrations: %w", err)
 		}

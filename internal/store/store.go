@@ -65,10 +65,11 @@ type Options struct {
 // DB is one database. It is safe for concurrent use.
 type DB struct {
 	dialect Dialect
-	file    *sqliteFile // of SQLite only
-	write   *sql.DB     // SQLite: exactly one connection
-	read    *sql.DB     // a separate pool, so that readers cannot delay writers
-	local   bool        // the clock is this process's: on SQLite, and in tests
+	file    *sqliteFile        // of SQLite only
+	write   *sql.DB            // SQLite: exactly one connection
+	read    *sql.DB            // a separate pool, so that readers cannot delay writers
+	level   sql.IsolationLevel // PostgreSQL: of writing transactions; see writeLevel
+	local   bool               // the clock is this process's: on SQLite, and in tests
 	clock   *clock
 	stmts   stmtCache // SQLite: prepared statements of the write connection; used under its lock
 
@@ -163,10 +164,25 @@ func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) 
 	writers := max(2, connections/4)
 	db.write = openPool(withoutCancel(config), writers)
 	db.read = openPool(stdlib.GetConnector(*config), max(2, connections-writers))
-	if err := db.write.PingContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("reach the database: %w", oneLine(err)), db.Close())
+	if db.level, err = writeLevel(ctx, db.write); err != nil {
+		return nil, errors.Join(fmt.Errorf("reach the database: %w", explainPooler(oneLine(err))), db.Close())
 	}
 	return db, nil
+}
+
+// writeLevel returns the level of isolation for transactions that write. They are made for read
+// committed: after a wait for a lock, their statements must see the rows of the former owner.
+// Serializable is correct too, because the server detects a stale read and the transaction is
+// retried, so writeLevel keeps it if it is the server's default. Repeatable read would be wrong.
+func writeLevel(ctx context.Context, pool *sql.DB) (sql.IsolationLevel, error) {
+	var level string
+	if err := pool.QueryRowContext(ctx, `SHOW default_transaction_isolation`).Scan(&level); err != nil {
+		return 0, err
+	}
+	if level == "serializable" {
+		return sql.LevelSerializable, nil
+	}
+	return sql.LevelReadCommitted, nil
 }
 
 // oneLine returns a connection error in one line. The driver returns a line for every address and

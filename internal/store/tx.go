@@ -24,24 +24,26 @@ type Tx struct {
 	statements int // statements run so far; a failed first statement has read nothing
 }
 
-// Bounds of Update: its total time, and how often it runs fn.
-const (
-	updateTimeout  = 15 * time.Second
-	updateAttempts = 5
-)
+// updateTimeout bounds the total time of Update.
+const updateTimeout = 15 * time.Second
 
 // Update runs fn in a read-write transaction and commits. On SQLite the transaction has the write
 // lock from its start. If the database asks for a retry (a serialization failure, a deadlock, a
-// busy file) or ends the connection before the commit, Update runs fn again, up to five times, so
+// busy file) or ends the connection before the commit, Update runs fn again after a random wait, so
 // fn must have no effect outside the transaction. If fn returns an error, Update rolls back and
 // returns the error unchanged. If the result of the commit is unknown, the error is ErrUncertain;
 // callers that move money repeat with an idempotency key.
+//
+// At the isolation level serializable, a duplicate key asks for a retry too: PostgreSQL may report it
+// for a row that a concurrent transaction has inserted and this transaction's snapshot does not show.
 func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
-	var err error
-	for range updateAttempts {
-		err = db.run(ctx, db.write, &sql.TxOptions{}, func(tx *Tx) error {
+	transient := func(err error) bool {
+		return Retryable(err) || endedBefore(err) || db.level == sql.LevelSerializable && isDuplicate(err)
+	}
+	return retry(ctx, transient, func() error {
+		return db.run(ctx, db.write, &sql.TxOptions{Isolation: db.level}, func(tx *Tx) error {
 			if db.dialect == PostgreSQL {
 				if _, err := tx.Exec(sessionLimits, "3s", "5s"); err != nil {
 					return err
@@ -49,11 +51,7 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 			}
 			return fn(tx)
 		})
-		if err == nil || ctx.Err() != nil || (!Retryable(err) && !endedBefore(err)) {
-			return err
-		}
-	}
-	return err
+	})
 }
 
 // sessionLimits bounds, for one transaction on PostgreSQL, how long it waits
@@ -65,35 +63,35 @@ const sessionLimits = `SELECT set_config('lock_timeout', $1, true), set_config('
 // analyzed.
 const batchLimits = sessionLimits + `, set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
 
-// View runs fn on one consistent, read-only snapshot. If the database ended the connection before
-// fn had read anything, for example in a restart, View tries again on another connection.
+// View runs fn on one consistent, read-only snapshot. If the database asks for a retry, or ended the
+// connection before fn had read anything, for example in a restart, View runs fn again after a random
+// wait, so fn must have no effect outside the transaction.
 func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 	opts := &sql.TxOptions{}
 	if db.dialect == PostgreSQL {
 		opts = &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	}
-	var err error
-	for range updateAttempts {
-		var last *Tx
-		err = db.run(ctx, db.read, opts, func(tx *Tx) error {
+	var last *Tx
+	transient := func(err error) bool {
+		return Retryable(err) || endedBefore(err) && (last == nil || last.statements <= 1)
+	}
+	return retry(ctx, transient, func() error {
+		last = nil
+		return db.run(ctx, db.read, opts, func(tx *Tx) error {
 			last = tx
 			return fn(tx)
 		})
-		if err == nil || ctx.Err() != nil || !endedBefore(err) || last != nil && last.statements > 1 {
-			return err
-		}
-	}
-	return err
+	})
 }
 
 // QueryRow runs one read-only statement that returns at most one row. Without a transaction it
 // takes one round trip instead of three.
-func (db *DB) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
-	row := db.read.QueryRowContext(ctx, query, db.args(args)...)
-	for tries := 1; tries < updateAttempts && endedBefore(row.Err()); tries++ {
+func (db *DB) QueryRow(ctx context.Context, query string, args ...any) (row *sql.Row) {
+	_ = retry(ctx, func(err error) bool { return Retryable(err) || endedBefore(err) }, func() error {
 		row = db.read.QueryRowContext(ctx, query, db.args(args)...)
-	}
-	return row
+		return row.Err()
+	})
+	return row // has the error
 }
 
 func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn func(tx *Tx) error) error {
@@ -132,6 +130,12 @@ var ErrUncertain = errors.New("the database did not answer the commit")
 func endedBefore(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "57P01" && !errors.Is(err, ErrUncertain) // admin_shutdown
+}
+
+// isDuplicate reports whether PostgreSQL rejected a row with the key of another one.
+func isDuplicate(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "23505" // unique_violation
 }
 
 // Context returns the context of the transaction.

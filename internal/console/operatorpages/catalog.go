@@ -67,6 +67,7 @@ const historyRows = 20
 func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 	var shown catalogPage
 	if err := v.View(func(tx *store.Tx) error {
+		shown = catalogPage{}
 		doc, revision, err := catalog.CurrentTx(tx)
 		if errors.Is(err, catalog.ErrNoRevision) {
 			shown.Empty = &ui.EmptyState{Title: "No catalog yet",
@@ -244,13 +245,14 @@ func (c *console) putCatalog(v *page.Visit) (page.Responder, error) {
 			return page.To("/operator/catalog", "applied"), err
 		}
 	}
-	if err := v.View(func(tx *store.Tx) error {
-		moreWarnings, err := c.warningsTx(tx, doc)
-		shown.Warnings = append(shown.Warnings, moreWarnings...)
+	var moreWarnings []string
+	if err := v.View(func(tx *store.Tx) (err error) {
+		moreWarnings, err = c.warningsTx(tx, doc)
 		return errors.Join(err, shown.compareTx(tx, doc))
 	}); err != nil {
 		return nil, err
 	}
+	shown.Warnings = append(shown.Warnings, moreWarnings...)
 	status := 0
 	if shown.Conflict != nil {
 		status = http.StatusConflict

@@ -43,6 +43,7 @@ func (c *console) find(v *page.Visit) (page.Responder, error) {
 		if hidden, err = c.hiddenModelsTx(tx, v.Account()); err != nil {
 			return err
 		}
+		keys = nil
 		all, more, err := account.NewestKeysTx(tx, v.Account(), maxSearchedKeys)
 		shown.Searched = maxSearchedKeys
 		if !more {

@@ -162,12 +162,14 @@ func (c *console) saveWebhook(v *page.Visit) (page.Responder, error) {
 				return err
 			}
 			// Events outside the form keep their setting from the API.
+			all := e
+			all.Events = slices.Clone(e.Events)
 			for _, name := range before.Events {
 				if eventLabels[name] == "" {
-					e.Events = append(e.Events, name)
+					all.Events = append(all.Events, name)
 				}
 			}
-			_, err = c.Webhooks.PutEndpointTx(tx, v.Account(), e)
+			_, err = c.Webhooks.PutEndpointTx(tx, v.Account(), all)
 			return errors.Join(badLow, err) // either error rolls the transaction back
 		})
 	}, func() (page.FullPage, error) { return c.webhooksWith(v, form, nil) })

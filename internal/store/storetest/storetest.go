@@ -82,6 +82,34 @@ func Open(t testing.TB, url string, opts store.Options) *store.DB {
 	return db
 }
 
+// TwoNodes opens a database for two nodes. On SQLite, where one process serves a file, both are the
+// same.
+func TwoNodes(t testing.TB, url string) [2]*store.DB {
+	t.Helper()
+	first := Open(t, url, store.Options{})
+	if first.OneProcess() {
+		return [2]*store.DB{first, first}
+	}
+	return [2]*store.DB{first, Open(t, url, store.Options{})}
+}
+
+// Isolated returns the address of a PostgreSQL database with another default level of isolation for
+// its transactions. The address of an SQLite file is unchanged, because its writers run one by one.
+func Isolated(t testing.TB, address, level string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.Scheme == "sqlite" {
+		return address
+	}
+	query := u.Query()
+	query.Set("default_transaction_isolation", level)
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // the driver takes a plus literally
+	return u.String()
+}
+
 // Update runs fn in a writing transaction, which must succeed.
 func Update(t testing.TB, db *store.DB, fn func(tx *store.Tx) error) {
 	t.Helper()
