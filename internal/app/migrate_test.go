@@ -21,13 +21,12 @@ func TestFirstStartLosesItsConnection(t *testing.T) {
 	strikes := map[string]faultproxy.Strike{"the COMMIT is lost": faultproxy.DropCommit, "the answer is lost": faultproxy.DropAnswer}
 	for name, strike := range strikes {
 		for cutName, cut := range map[string]faultproxy.Cut{"reset": faultproxy.Reset, "close": faultproxy.Close} {
-			for _, nth := range []int{2, 3, 17, 30} {
-				for _, down := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%s, %s, %d, down %v", name, cutName, nth, down), func(t *testing.T) {
-						t.Parallel()
-						startWithFault(t, faultproxy.Fault{Strike: strike, Cut: cut, Nth: nth}, down)
-					})
-				}
+			for _, down := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %s, down %v", name, cutName, down), func(t *testing.T) {
+					t.Parallel()
+					const schema = 2 // the first transaction creates goose's table
+					startWithFault(t, faultproxy.Fault{Strike: strike, Cut: cut, Nth: schema}, down)
+				})
 			}
 		}
 	}
