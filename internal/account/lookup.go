@@ -18,11 +18,7 @@ import (
 // The database compares digests, not secrets: its timing could only reveal something about the
 // SHA-256 of the client's text, and nothing about a secret.
 func readKeys(ctx context.Context, db *store.DB, digests []digest) (map[digest]keyResult, error) {
-	var found map[digest]keyResult
-	err := db.View(ctx, func(tx *store.Tx) (err error) {
-		found, err = readKeysTx(tx, digests)
-		return err
-	})
+	found, err := store.Read(ctx, db, func(tx *store.Tx) (map[digest]keyResult, error) { return readKeysTx(tx, digests) })
 	if err != nil {
 		return nil, fmt.Errorf("look up keys: %w", err)
 	}
@@ -32,12 +28,7 @@ func readKeys(ctx context.Context, db *store.DB, digests []digest) (map[digest]k
 // ByID returns the current rights of a key by its id, for a signed-in user of the account. Errors
 // are those of Authenticate, and 401 for a key of another account.
 func (k *Keys) ByID(ctx context.Context, account, key string) (Principal, error) {
-	var found keyResult
-	err := k.options.DB.View(ctx, func(tx *store.Tx) error {
-		var err error
-		found, err = keyByIDTx(tx, account, key)
-		return err
-	})
+	found, err := store.Read(ctx, k.options.DB, func(tx *store.Tx) (keyResult, error) { return keyByIDTx(tx, account, key) })
 	switch {
 	case isUnavailable(err):
 		return Principal{}, err

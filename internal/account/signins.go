@@ -195,11 +195,8 @@ func (e *SignIns) attemptIn(ctx context.Context, slots chan struct{}, from netip
 	default:
 		return busy
 	}
-	var recorded []string
-	if err := e.db.Update(ctx, func(tx *store.Tx) (err error) {
-		recorded, err = recordAttemptTx(tx, by)
-		return err
-	}); err != nil {
+	recorded, err := store.Write(ctx, e.db, func(tx *store.Tx) ([]string, error) { return recordAttemptTx(tx, by) })
+	if err != nil {
 		return err
 	}
 	good, err := right()

@@ -83,10 +83,8 @@ type lineStateAnswer struct {
 func (s *server) overOfLines(ctx context.Context, found []line.Status) func(line string) *money.Amount {
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
-	var over map[string]money.Amount
-	err := s.DB.View(ctx, func(tx *store.Tx) (err error) {
-		over, err = ledger.OverOfLinesTx(tx, names(found, func(l line.Status) string { return l.Line }))
-		return err
+	over, err := store.Read(ctx, s.DB, func(tx *store.Tx) (map[string]money.Amount, error) {
+		return ledger.OverOfLinesTx(tx, names(found, func(l line.Status) string { return l.Line }))
 	})
 	if err != nil {
 		s.Log.Warn("operator API: usage above holds could not be read", "error", err)

@@ -76,21 +76,13 @@ func otherRequest() error {
 }
 
 // change runs do in one transaction.
-func change[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (out T, err error) {
-	err = s.DB.Update(c.ctx, func(tx *store.Tx) error {
-		out, err = do(tx)
-		return err
-	})
-	return out, err
+func change[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (T, error) {
+	return store.Write(c.ctx, s.DB, do)
 }
 
 // view runs do on one snapshot.
-func view[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (out T, err error) {
-	err = s.DB.View(c.ctx, func(tx *store.Tx) error {
-		out, err = do(tx)
-		return err
-	})
-	return out, err
+func view[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (T, error) {
+	return store.Read(c.ctx, s.DB, do)
 }
 
 // idempotencyKey returns the request's Idempotency-Key, or "" if the header is missing.

@@ -169,12 +169,8 @@ func checkUnmade(s *Settings, providers map[string]catalog.Provider) error {
 }
 
 // headOf returns the current revision of a database's catalog.
-func headOf(ctx context.Context, db *store.DB) (head int64, err error) {
-	err = db.View(ctx, func(tx *store.Tx) (err error) {
-		head, err = catalog.HeadTx(tx)
-		return err
-	})
-	return head, err
+func headOf(ctx context.Context, db *store.DB) (int64, error) {
+	return store.Read(ctx, db, catalog.HeadTx)
 }
 
 // readFirst reads the operator's file.

@@ -70,14 +70,10 @@ func Apply(ctx context.Context, s *Settings, path string, how Applying) (err err
 	}
 	var applied catalog.ApplyResult
 	if dryRun {
-		err = db.View(ctx, func(tx *store.Tx) (err error) {
-			applied, err = catalog.PreviewTx(tx, doc)
-			return err
-		})
+		applied, err = store.Read(ctx, db, func(tx *store.Tx) (catalog.ApplyResult, error) { return catalog.PreviewTx(tx, doc) })
 	} else {
-		err = db.Update(ctx, func(tx *store.Tx) (err error) {
-			applied, err = operator.ApplyTx(tx, operator.Actor{Way: operator.Shell}, doc)
-			return err
+		applied, err = store.Write(ctx, db, func(tx *store.Tx) (catalog.ApplyResult, error) {
+			return operator.ApplyTx(tx, operator.Actor{Way: operator.Shell}, doc)
 		})
 	}
 	if err != nil {
@@ -89,11 +85,7 @@ func Apply(ctx context.Context, s *Settings, path string, how Applying) (err err
 
 // warnOfLoss warns of models in use that a document drops, and asks for confirmation.
 func warnOfLoss(ctx context.Context, db *store.DB, doc *catalog.Document, how Applying) error {
-	var loss []string
-	err := db.View(ctx, func(tx *store.Tx) (err error) {
-		loss, err = operator.LossTx(tx, doc)
-		return err
-	})
+	loss, err := store.Read(ctx, db, func(tx *store.Tx) ([]string, error) { return operator.LossTx(tx, doc) })
 	if err != nil {
 		return err
 	}

@@ -98,11 +98,7 @@ func TestAppliesAtOnceMakeARevisionEach(t *testing.T) {
 		for i := range callers {
 			doc := mustParse(t, strings.Replace("models: ["+chatModel+"]", "100,", strings.Repeat("1", i+1)+",", 1))
 			wait.Go(func() {
-				var a ApplyResult
-				err := db.Update(t.Context(), func(tx *store.Tx) (err error) {
-					a, err = ApplyTx(tx, doc)
-					return err
-				})
+				a, err := store.Write(t.Context(), db, func(tx *store.Tx) (ApplyResult, error) { return ApplyTx(tx, doc) })
 				if err != nil {
 					t.Error(err)
 				}

@@ -75,11 +75,7 @@ func (w *Watcher) At(ctx context.Context, revision int64) (*Snapshot, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	var raw string
-	err := w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
-		raw, err = documentTx(tx, revision)
-		return err
-	})
+	raw, err := store.Read(ctx, w.opts.DB, func(tx *store.Tx) (string, error) { return documentTx(tx, revision) })
 	if err != nil {
 		return nil, fmt.Errorf("read catalog revision %d: %w", revision, err)
 	}

@@ -23,10 +23,7 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 		Scan(&r.Account, &r.Kind, &r.Model, &r.Status, &r.Body, &r.CreatedMS, &r.EndedMS, &state, &turn, &started)
 	var now int64
 	if err == nil && r.EndedMS > 0 {
-		err = j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
-			now, err = tx.NowMS()
-			return err
-		})
+		now, err = store.Read(ctx, j.opts.DB, (*store.Tx).NowMS)
 	}
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

@@ -105,12 +105,7 @@ func (t *startStep) addQueued(ctx context.Context) {
 
 // queuedModels returns the models with queued jobs, with one index look-up for each.
 func (j *Jobs) queuedModels(ctx context.Context) ([]string, error) {
-	var models []string
-	err := j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
-		models, err = row.DistinctTx(tx, nextQueuedModel)
-		return err
-	})
-	return models, err
+	return store.Read(ctx, j.opts.DB, func(tx *store.Tx) ([]string, error) { return row.DistinctTx(tx, nextQueuedModel) })
 }
 
 // startBatch starts some queued jobs of a model and reports whether more may be able to start. It

@@ -14,7 +14,8 @@ import (
 // view returns the result of a read and fails the test on an error.
 func view[T any](t *testing.T, db *store.DB, read func(tx *store.Tx) (T, error)) (found T) {
 	t.Helper()
-	if err := db.View(context.Background(), func(tx *store.Tx) (err error) { found, err = read(tx); return err }); err != nil {
+	found, err := store.Read(context.Background(), db, read)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return found

@@ -106,11 +106,8 @@ func (l *Lines) Exchange(ctx context.Context) error {
 	s := &l.findings
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var rows map[target]map[blockedPart]row
-	if err := l.db.View(ctx, func(tx *store.Tx) (err error) {
-		rows, err = findingsTx(tx, l.now())
-		return err
-	}); err != nil {
+	rows, err := store.Read(ctx, l.db, func(tx *store.Tx) (map[target]map[blockedPart]row, error) { return findingsTx(tx, l.now()) })
+	if err != nil {
 		return err
 	}
 	var edits []*edit

@@ -26,10 +26,7 @@ func (l *Lines) lease(ctx context.Context, t target) (leased bool) {
 		s.leases[t]++
 		return true
 	}
-	err := l.db.Update(ctx, func(tx *store.Tx) (err error) {
-		leased, err = leaseTx(tx, t, l.node.Epoch(), known)
-		return err
-	})
+	leased, err := store.Write(ctx, l.db, func(tx *store.Tx) (bool, error) { return leaseTx(tx, t, l.node.Epoch(), known) })
 	if err != nil {
 		l.log.Warn("line: a probe waits, because the database cannot lease it", "line", t.line, "error", err)
 		return false

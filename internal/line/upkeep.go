@@ -78,11 +78,7 @@ func (l *Lines) Refresh(ctx context.Context) error {
 	}
 	l.refreshing.Lock() // apply controls in the order of their reading
 	defer l.refreshing.Unlock()
-	var controls map[string]control
-	err := l.db.View(ctx, func(tx *store.Tx) (err error) {
-		controls, err = controlsTx(tx)
-		return err
-	})
+	controls, err := store.Read(ctx, l.db, controlsTx)
 	if err != nil {
 		return err
 	}

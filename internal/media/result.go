@@ -145,12 +145,8 @@ func (s *Store) finish(ctx context.Context, f File) error {
 }
 
 // find reads a file's row; it returns nil if there is no row.
-func (s *Store) find(ctx context.Context, name string) (found *record, err error) {
-	err = s.db.View(ctx, func(tx *store.Tx) error {
-		found, err = recordTx(tx, name)
-		return err
-	})
-	return found, err
+func (s *Store) find(ctx context.Context, name string) (*record, error) {
+	return store.Read(ctx, s.db, func(tx *store.Tx) (*record, error) { return recordTx(tx, name) })
 }
 
 // removeTime bounds the deletion of one file.

@@ -38,10 +38,8 @@ func join(t *testing.T, db *store.DB, lease time.Duration, c *clock) *Node {
 // members returns the nodes in the table.
 func members(t *testing.T, db *store.DB) (m Members) {
 	t.Helper()
-	if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
-		m, err = MembersTx(tx)
-		return err
-	}); err != nil {
+	m, err := store.Read(t.Context(), db, MembersTx)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -228,11 +226,8 @@ func TestNodesSayTheirMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := join(t, db, time.Minute, newClock())
-		var hosts map[string]string
-		if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
-			hosts, err = HostsTx(tx)
-			return err
-		}); err != nil {
+		hosts, err := store.Read(t.Context(), db, HostsTx)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if len(hosts) != 1 || hosts[n.Epoch()] != want {

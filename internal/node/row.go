@@ -50,11 +50,7 @@ type Record struct {
 
 // List returns the rows of all epochs in order: the living and the recently dead.
 func List(ctx context.Context, db *store.DB) ([]Record, error) {
-	var rows []Record
-	err := db.View(ctx, func(tx *store.Tx) (err error) {
-		rows, err = listTx(tx)
-		return err
-	})
+	rows, err := store.Read(ctx, db, listTx)
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}

@@ -84,6 +84,24 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 	})
 }
 
+// Read runs fn with DB.View and returns its result.
+func Read[T any](ctx context.Context, db *DB, fn func(tx *Tx) (T, error)) (out T, err error) {
+	err = db.View(ctx, func(tx *Tx) (err error) {
+		out, err = fn(tx)
+		return err
+	})
+	return out, err
+}
+
+// Write runs fn with DB.Update and returns its result.
+func Write[T any](ctx context.Context, db *DB, fn func(tx *Tx) (T, error)) (out T, err error) {
+	err = db.Update(ctx, func(tx *Tx) (err error) {
+		out, err = fn(tx)
+		return err
+	})
+	return out, err
+}
+
 // QueryRow runs one read-only statement that returns at most one row. Without a transaction it
 // takes one round trip instead of three.
 func (db *DB) QueryRow(ctx context.Context, query string, args ...any) (row *sql.Row) {

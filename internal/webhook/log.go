@@ -202,11 +202,7 @@ func (w *Webhooks) Forget(ctx context.Context) error {
 		return err
 	}
 	for {
-		var found []string
-		err := w.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
-			found, err = w.forgetTx(tx)
-			return err
-		})
+		found, err := store.Write(ctx, w.opts.DB, w.forgetTx)
 		if err != nil {
 			return fmt.Errorf("delete old deliveries: %w", err)
 		}

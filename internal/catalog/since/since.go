@@ -44,16 +44,12 @@ func (t *Times) Of(ctx context.Context, revision int64, models []string) (map[st
 	if known := t.known.Load(); known != nil && known.revision == revision {
 		return known.ms, nil
 	}
-	read := &times{revision: revision}
-	err := t.db.View(ctx, func(tx *store.Tx) (err error) {
-		read.ms, err = ReadTx(tx, models)
-		return err
-	})
+	ms, err := store.Read(ctx, t.db, func(tx *store.Tx) (map[string]int64, error) { return ReadTx(tx, models) })
 	if err != nil {
 		return nil, err
 	}
-	t.known.Store(read)
-	return read.ms, nil
+	t.known.Store(&times{revision, ms})
+	return ms, nil
 }
 
 // ReadTx is Times.Of without the cache.
