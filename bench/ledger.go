@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
@@ -35,8 +37,10 @@ type subject interface {
 
 // pairs is the result of one measurement.
 type pairs struct {
+	pairs    int
 	rate     float64       // pairs a second
 	cpu      time.Duration // of this process, a pair
+	server   time.Duration // of PostgreSQL's processes, a pair
 	hold50   time.Duration
 	hold99   time.Duration
 	pair50   time.Duration
@@ -46,7 +50,7 @@ type pairs struct {
 // benchLedger prints hold+settle pairs a second, each case beside the spike.
 func benchLedger(o options) error {
 	fmt.Printf("### Ledger: hold and settle, %d callers\n\n", o.callers)
-	out := newTable("database, accounts", "subject", "pairs/s", "CPU us/pair", "hold p50 ms", "hold p99 ms", "pair p50 ms",
+	out := newTable("database, accounts", "subject", "pairs/s", "CPU us/pair", "server's", "hold p50 ms", "hold p99 ms", "pair p50 ms",
 		"operations/commit")
 	err := o.onEngines(func(engine string) error {
 		for _, accounts := range o.accounts {
@@ -65,6 +69,7 @@ func benchLedger(o options) error {
 				out.add(fmt.Sprintf("%s, %d", engine, accounts), name,
 					fmt.Sprintf("%.0f", median(all, func(p pairs) float64 { return p.rate })),
 					fmt.Sprintf("%.0f", float64(median(all, func(p pairs) time.Duration { return p.cpu }))/1e3),
+					fmt.Sprintf("%.0f", float64(median(all, func(p pairs) time.Duration { return p.server }))/1e3),
 					millis(median(all, func(p pairs) time.Duration { return p.hold50 })),
 					millis(median(all, func(p pairs) time.Duration { return p.hold99 })),
 					millis(median(all, func(p pairs) time.Duration { return p.pair50 })),
@@ -74,7 +79,7 @@ func benchLedger(o options) error {
 		return nil
 	})
 	out.print()
-	fmt.Print("CPU is this process alone: with PostgreSQL the server's comes on top.\n\n")
+	fmt.Print("CPU is of this process. The server's is of PostgreSQL's processes for this database, and of its writers for all.\n\n")
 	return err
 }
 
@@ -99,7 +104,44 @@ func measurePairs(o options, engine, name string, accounts int) (p pairs, err er
 	if _, err := runPairs(ctx, s, o.callers, accounts, o.span/4); err != nil { // warm up
 		return pairs{}, err
 	}
-	return runPairs(ctx, s, o.callers, accounts, o.span)
+	before, err := serverCPU(ctx, url)
+	if err != nil {
+		return pairs{}, err
+	}
+	if p, err = runPairs(ctx, s, o.callers, accounts, o.span); err != nil {
+		return pairs{}, err
+	}
+	after, err := serverCPU(ctx, url)
+	p.server = (after - before) / time.Duration(p.pairs)
+	return p, err
+}
+
+// serverCPU returns the processor time of the PostgreSQL processes that serve the database at url,
+// and of those that write for all databases. The server must run on this machine. SQLite has no
+// such processes.
+func serverCPU(ctx context.Context, url string) (sum time.Duration, err error) {
+	if strings.HasPrefix(url, "sqlite:") {
+		return 0, nil
+	}
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	rows, err := conn.Query(ctx, `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+		OR backend_type IN ('walwriter', 'checkpointer', 'background writer')`)
+	if err != nil {
+		return 0, err
+	}
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	for _, pid := range pids {
+		used, err := cpu(pid)
+		if err != nil {
+			return 0, fmt.Errorf("the processor time of PostgreSQL: %w", err)
+		}
+		sum += used
+	}
+	return sum, err
 }
 
 // runPairs keeps the callers busy for a span.
@@ -148,6 +190,7 @@ func runPairs(ctx context.Context, s subject, callers, accounts int, span time.D
 	slices.Sort(pair)
 	transactionsAfter, operationsAfter := s.batches()
 	return pairs{
+		pairs:    len(pair),
 		rate:     float64(len(pair)) / took.Seconds(),
 		cpu:      (cpuAfter - cpuBefore) / time.Duration(len(pair)),
 		hold50:   percentile(hold, 0.50),
