@@ -19,7 +19,9 @@ func TestOnce(t *testing.T) {
 		var group sync.WaitGroup
 		for range 20 {
 			group.Go(func() {
+				first := false
 				err := db.Update(context.Background(), func(tx *store.Tx) error {
+					first = false
 					saved, err := AnswerTx(tx, Once{"s", "k", []byte("body"), time.Hour})
 					if err != nil {
 						return err
@@ -30,11 +32,14 @@ func TestOnce(t *testing.T) {
 						}
 						return nil
 					}
-					done.Add(1)
+					first = true
 					return SaveTx(tx, Once{"s", "k", []byte("body"), time.Hour}, []byte("answer"))
 				})
 				if err != nil {
 					t.Error(err)
+				}
+				if first {
+					done.Add(1)
 				}
 			})
 		}

@@ -102,6 +102,7 @@ func (w *serviceStatus) todayTx(tx *store.Tx) error {
 		return err
 	}
 	slices.SortStableFunc(spent, func(a, b spending.UsageRow) int { return cmp.Compare(b.Charged, a.Charged) })
+	w.today, w.top = spending.Sums{}, nil
 	for i, s := range spent {
 		w.today = w.today.Plus(s.Sums)
 		if i >= shownTop || s.Charged == 0 || s.Account == "" {

@@ -20,8 +20,9 @@ import (
 const maxLog = 8000
 
 // Serve starts a gateway with settings on a free port. Its lines may use the variable
-// FAILING_LINE_KEY. log gets its log. If nil, a failed test shows the end of the log. stop stops the
-// gateway before the end of the test.
+// FAILING_LINE_KEY. log gets its log. If nil, a failed test shows the end of the log, and the test
+// fails if a conflict of transactions was not repeated. stop stops the gateway before the end of the
+// test.
 func Serve(t *testing.T, settings map[string]string, log io.Writer) (p *scene.Process, stop func()) {
 	t.Helper()
 	flags := map[string]string{"listen": "127.0.0.1:0", "no_demo": "true", "admin_token": scene.AdminToken}
@@ -48,10 +49,22 @@ func Serve(t *testing.T, settings map[string]string, log io.Writer) (p *scene.Pr
 		if err := <-ended; err != nil {
 			t.Errorf("stop: %v", err)
 		}
+		for line := range strings.Lines(buffer.String()) {
+			if isLostConflict(line) {
+				t.Errorf("a conflict of transactions was not repeated: %s", line)
+			}
+		}
 		if text := buffer.String(); t.Failed() && text != "" {
 			t.Logf("log of %s:\n%s", a.Base(), text[max(0, len(text)-maxLog):])
 		}
 	})
 	t.Cleanup(stop)
 	return scene.Attach(t, a.Base()), stop
+}
+
+// isLostConflict reports whether a line of the log is about a serialization failure or a deadlock
+// that was not repeated.
+func isLostConflict(line string) bool {
+	conflict := strings.Contains(line, "SQLSTATE 40001") || strings.Contains(line, "SQLSTATE 40P01")
+	return conflict && !strings.Contains(line, "is retried")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakestudio"
@@ -167,6 +168,22 @@ func creditsOnce(t testing.TB) peerScene {
 		if status, text := node.operate("POST", path, paid, "Idempotency-Key", "payment-8"); status >= 300 {
 			t.Errorf("the next payment: %d %s", status, text)
 		}
+		c.had += credit
+		c.owns(0, 0)
+
+		// A payment with a reference needs no key: each repetition gets the first answer.
+		paid["reference"] = "pi_9"
+		nodes := []*gateway{node, node.another()}
+		var group sync.WaitGroup
+		for i := range cap(answers) {
+			group.Go(func() {
+				status, text := nodes[i%2].operate("POST", path, paid)
+				if status != http.StatusOK || !strings.Contains(text, `"balance_usd":15.000000003`) {
+					t.Errorf("a payment with a reference: %d %s", status, text)
+				}
+			})
+		}
+		group.Wait()
 		c.had += credit
 		c.owns(0, 0)
 		node.Audit(t)

@@ -72,41 +72,56 @@ func peerBugs() []peerBug {
 	}
 }
 
-// TestPeerBugs plays all bugs on both databases. The audit checks the books after the charges.
+// TestPeerBugs plays all bugs on both databases.
 func TestPeerBugs(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, database string) {
-		g := serveOn(t, database, t.TempDir(), nil)
-		scenes := map[string]peerScene{}
-		var models, lines []map[string]any
-		for _, b := range peerBugs() {
-			s := b.make(t)
-			scenes[b.name] = s
-			models, lines = append(models, s.models...), append(lines, s.lines...)
-		}
-		g.setCatalog(models, lines)
-		queue := make(chan peerBug)
-		var group sync.WaitGroup
-		for range 5 {
-			group.Go(func() {
-				for b := range queue {
-					t.Run(b.name, func(t *testing.T) {
-						own := *g
-						own.t, own.Gateway = t, scene.GatewayAt(t, scene.Attach(t, g.Process.URL))
-						own.Client = g.Client
-						own.scenario = scenes[b.name]
-						scenes[b.name].play(t, &own)
-					})
-				}
-			})
-		}
-		for _, b := range peerBugs() {
-			queue <- b
-		}
-		close(queue)
-		group.Wait()
-		g.Audit(t)
+		playAll(t, serveOn(t, database, t.TempDir(), nil))
 	})
+}
+
+// TestPeerBugsAtSerializable plays all bugs on PostgreSQL at the isolation level serializable, where
+// the server lets one of two conflicting transactions fail.
+func TestPeerBugsAtSerializable(t *testing.T) {
+	t.Parallel()
+	const level = "serializable"
+	g := serveOn(t, storetest.Isolated(t, storetest.PostgreSQL(t), level), t.TempDir(), nil)
+	g.isolation = level
+	playAll(t, g)
+}
+
+// playAll plays all bugs on a gateway. The audit checks the books after the charges.
+func playAll(t *testing.T, g *gateway) {
+	t.Helper()
+	scenes := map[string]peerScene{}
+	var models, lines []map[string]any
+	for _, b := range peerBugs() {
+		s := b.make(t)
+		scenes[b.name] = s
+		models, lines = append(models, s.models...), append(lines, s.lines...)
+	}
+	g.setCatalog(models, lines)
+	queue := make(chan peerBug)
+	var group sync.WaitGroup
+	for range 5 {
+		group.Go(func() {
+			for b := range queue {
+				t.Run(b.name, func(t *testing.T) {
+					own := *g
+					own.t, own.Gateway = t, scene.GatewayAt(t, scene.Attach(t, g.Process.URL))
+					own.Client = g.Client
+					own.scenario = scenes[b.name]
+					scenes[b.name].play(t, &own)
+				})
+			}
+		})
+	}
+	for _, b := range peerBugs() {
+		queue <- b
+	}
+	close(queue)
+	group.Wait()
+	g.Audit(t)
 }
 
 // TestPeerBugsAreDocumented compares the list with the table of docs/money.md.
@@ -137,8 +152,11 @@ type gateway struct {
 	database string
 	media    string
 	settings map[string]string
-	scenario peerScene // the scenario in its catalog
-	stop     func()    // stops the gateway; also called at the end of the test
+	// isolation is the default level of isolation of its PostgreSQL databases, if the server's is not
+	// used.
+	isolation string
+	scenario  peerScene // the scenario in its catalog
+	stop      func()    // stops the gateway; also called at the end of the test
 }
 
 // serveOn starts a gateway on a database, with further settings.
@@ -157,11 +175,16 @@ func serveOn(t *testing.T, database, media string, settings map[string]string) *
 // stop it.
 func (g *gateway) apart(settings map[string]string) *gateway {
 	g.t.Helper()
-	database := storetest.SQLite
-	if g.severalNodes() {
-		database = storetest.PostgreSQL
+	var database string
+	switch {
+	case !g.severalNodes():
+		database = storetest.SQLite(g.t)
+	case g.isolation != "":
+		database = storetest.Isolated(g.t, storetest.PostgreSQL(g.t), g.isolation)
+	default:
+		database = storetest.PostgreSQL(g.t)
 	}
-	own := serveOn(g.t, database(g.t), g.t.TempDir(), settings)
+	own := serveOn(g.t, database, g.t.TempDir(), settings)
 	own.scenario = g.scenario
 	if len(g.scenario.models) > 0 {
 		own.setCatalog(g.scenario.models, g.scenario.lines)
