@@ -20,12 +20,12 @@ import (
 
 // Sizes of the measurements of jobs.
 const (
-	jobCallers   = 64
-	longQueue    = 10_000
-	finished     = 2_000
-	receivers    = 1_000
-	deadOnes     = 100
-	finishWithin = 5 * time.Minute
+	jobCallers    = 64
+	longQueue     = 10_000
+	finished      = 2_000
+	receivers     = 1_000
+	deadReceivers = 100
+	finishWithin  = 5 * time.Minute
 )
 
 // jobCatalog has a model whose only slot is taken forever, so that its queue grows, and a model
@@ -39,8 +39,8 @@ lines:
   - {id: quick, provider: sandbox, models: {quick: quick}}
 `
 
-// benchJobs prints how fast the sandbox accepts, polls and finishes jobs beside a long queue, and
-// how fast events reach many receivers when some are dead.
+// benchJobs prints how fast the gateway accepts and finishes jobs on the sandbox, how fast it answers
+// polls beside a long queue, and how fast events reach many receivers if some of them are dead.
 func benchJobs(o options) error {
 	gateway, err := buildGateway(o)
 	if err != nil {
@@ -104,7 +104,7 @@ type jobBench struct {
 	client *http.Client
 }
 
-// drive lets the callers make n calls, prints their figures and returns their results.
+// drive lets the callers make n calls, adds their speed to the table and returns their results.
 func (b *jobBench) drive(what string, n int, call func(i int) (string, error)) ([]string, error) {
 	before, err := cpu(b.target.process.cmd.Process.Pid)
 	if err != nil {
@@ -112,27 +112,27 @@ func (b *jobBench) drive(what string, n int, call func(i int) (string, error)) (
 	}
 	var next atomic.Int64
 	var failure atomic.Pointer[error]
-	times, said := make([][]time.Duration, jobCallers), make([][]string, jobCallers)
-	began := time.Now()
+	times, results := make([][]time.Duration, jobCallers), make([][]string, jobCallers)
+	start := time.Now()
 	var all sync.WaitGroup
 	for c := range jobCallers {
 		all.Go(func() {
 			for i := int(next.Add(1)); i <= n && failure.Load() == nil; i = int(next.Add(1)) {
-				from := time.Now()
+				callStart := time.Now()
 				id, err := call(i)
 				if err != nil {
 					failure.CompareAndSwap(nil, &err)
 					return
 				}
-				times[c] = append(times[c], time.Since(from))
+				times[c] = append(times[c], time.Since(callStart))
 				if id != "" {
-					said[c] = append(said[c], id)
+					results[c] = append(results[c], id)
 				}
 			}
 		})
 	}
 	all.Wait()
-	took := time.Since(began)
+	took := time.Since(start)
 	if err := failure.Load(); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, *err)
 	}
@@ -140,7 +140,7 @@ func (b *jobBench) drive(what string, n int, call func(i int) (string, error)) (
 	sorted := slices.Concat(times...)
 	slices.Sort(sorted)
 	b.add(what, n, took, after-before, millis(percentile(sorted, 0.5)), millis(percentile(sorted, 0.99)))
-	return slices.Concat(said...), err
+	return slices.Concat(results...), err
 }
 
 func (b *jobBench) add(what string, n int, took, used time.Duration, p50, p99 string) {
@@ -165,7 +165,7 @@ func (b *jobBench) submit(model, callback string) func(int) (string, error) {
 	}
 }
 
-// poll asks for a job.
+// poll gets a job.
 func (b *jobBench) poll(id string, into any) error {
 	return b.do(http.MethodGet, "/v1/images/jobs/"+id, nil, http.StatusOK, into)
 }
@@ -189,14 +189,14 @@ func (b *jobBench) finish() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
+	start := time.Now()
 	ids, err := b.drive("accepted while jobs finish", finished, b.submit("quick", ""))
 	if err != nil {
 		return nil, err
 	}
 	left := slices.Clone(ids)
 	for len(left) > 0 {
-		if time.Since(began) > finishWithin {
+		if time.Since(start) > finishWithin {
 			return nil, fmt.Errorf("%d of %d jobs have not finished", len(left), finished)
 		}
 		var state struct{ Status string }
@@ -212,14 +212,14 @@ func (b *jobBench) finish() ([]string, error) {
 			<-time.After(5 * time.Millisecond)
 		}
 	}
-	took := time.Since(began)
+	took := time.Since(start)
 	after, err := cpu(b.target.process.cmd.Process.Pid)
-	b.add("submitted, drawn, stored and charged", finished, took, after-before, "", "")
+	b.add("submitted, generated, stored and charged", finished, took, after-before, "", "")
 	return ids, err
 }
 
-// deliveries ends jobs whose callbacks go to many receivers, some of them dead, and prints the
-// delay of the last live receiver after the last job.
+// deliveries submits jobs with callbacks to many receivers, some of them dead, and prints the time
+// until each live receiver has got its event.
 func (b *jobBench) deliveries() error {
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
@@ -242,7 +242,7 @@ func (b *jobBench) deliveries() error {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if got[host] = true; len(got) == receivers-deadOnes {
+		if got[host] = true; len(got) == receivers-deadReceivers {
 			close(live)
 			got = map[string]bool{}
 		}
@@ -253,7 +253,7 @@ func (b *jobBench) deliveries() error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	start := time.Now()
 	if _, err := b.drive("accepted with a callback", receivers, b.submit("quick", "http://127.1.%d.%d:"+port+"/hook")); err != nil {
 		return err
 	}
@@ -262,17 +262,18 @@ func (b *jobBench) deliveries() error {
 	case <-time.After(finishWithin):
 		return errors.New("not every live receiver has its event")
 	}
-	took := time.Since(began)
-	b.out.add(b.engine, fmt.Sprintf("%d jobs to %d receivers, %d dead: until each live one has its event", receivers, receivers, deadOnes),
-		fmt.Sprintf("%.0f", float64(receivers-deadOnes)/took.Seconds()), "", fmt.Sprintf("%.1f s in all", took.Seconds()), "")
+	took := time.Since(start)
+	b.out.add(b.engine, fmt.Sprintf("%d jobs to %d receivers, %d dead: until each live one has its event", receivers, receivers,
+		deadReceivers),
+		fmt.Sprintf("%.0f", float64(receivers-deadReceivers)/took.Seconds()), "", fmt.Sprintf("%.1f s in all", took.Seconds()), "")
 	return nil
 }
 
-// isDead reports whether the receiver at a host never answers: every tenth.
+// isDead reports whether the receiver at a host never answers. Every tenth receiver is dead.
 func isDead(host string) bool {
 	var a, c int
 	if _, err := fmt.Sscanf(host, "127.1.%d.%d", &a, &c); err != nil {
 		return false
 	}
-	return (a*250+c-1)%(receivers/deadOnes) == 0
+	return (a*250+c-1)%(receivers/deadReceivers) == 0
 }

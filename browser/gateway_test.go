@@ -52,8 +52,8 @@ func built(name, folder string) func() (string, error) {
 	})
 }
 
-// past writes two months of usage for the demo account.
-func (g *gateway) past(t *testing.T) {
+// seedUsage writes two months of usage for the demo account.
+func (g *gateway) seedUsage(t *testing.T) {
 	t.Helper()
 	program, err := past()
 	if err != nil {

@@ -91,13 +91,13 @@ func (b *tab) setPassword(link string) {
 	b.checkPage("set-password")
 	tabTo(b, "#f-password")
 	b.do(chromedp.KeyEvent("short"))
-	b.leads(chromedp.KeyEvent(kb.Enter))
+	b.navigate(chromedp.KeyEvent(kb.Enter))
 	b.sees("at least 8 characters")
 	b.expect("422")
 	b.checkPage("password-refused")
 	tabTo(b, "#f-password")
 	b.do(chromedp.KeyEvent("my own horse"))
-	b.leads(chromedp.KeyEvent(kb.Enter))
+	b.navigate(chromedp.KeyEvent(kb.Enter))
 	b.sees("Overview")
 }
 

@@ -12,7 +12,7 @@ import (
 // kind.
 func (g *gateway) life(t *testing.T) {
 	t.Helper()
-	g.past(t)
+	g.seedUsage(t)
 	g.call(t, g.key, "/v1/chat/completions", 200, hello("sandbox-chat"))
 	messages := hello("sandbox-messages")
 	messages["max_tokens"] = 200

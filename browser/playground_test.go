@@ -29,10 +29,10 @@ func TestPlayground(t *testing.T) {
 		b.chat()
 		b.checkPage("chat")
 		b.make("image", "a lighthouse in the fog")
-		b.holds(`[...document.querySelectorAll("#talk img")].some((one) => one.complete && one.naturalWidth > 0)`)
+		b.waitFor(`[...document.querySelectorAll("#talk img")].some((one) => one.complete && one.naturalWidth > 0)`)
 		b.checkPage("image")
 		b.make("video", "a paper boat in the rain")
-		b.holds(`document.querySelector("#talk video") !== null`)
+		b.waitFor(`document.querySelector("#talk video") !== null`)
 		b.plays(`document.querySelector("#talk video")`)
 		link := run(b, chromedp.Evaluate[string](`document.querySelector("#talk video").src`))
 		b.checkPage("video")
@@ -47,17 +47,17 @@ func (b *tab) chat() {
 	b.choose("#f-model", "sandbox-reasoner")
 	b.choose("#f-prompt", "Which of these is older? <b>&")
 	b.do(chromedp.Click(chromedp.CSS("#send")))
-	b.holds(`document.querySelectorAll(".turn.model .said").length > 1`) // the thoughts and the answer
+	b.waitFor(`document.querySelectorAll(".turn.model .said").length > 1`) // the thoughts and the answer
 	b.sees("Which of these is older? <b>&")
 	b.sees("req_")
-	b.holds(`document.querySelector(".turn.model .money, .turn.model .num, .turn.model [title$=USD]") !== null`)
+	b.waitFor(`document.querySelector(".turn.model .money, .turn.model .num, .turn.model [title$=USD]") !== null`)
 	if run(b, chromedp.Evaluate[bool](`document.querySelector(".turn.model details.thoughts") === null`)) {
 		b.t.Error("the thoughts are not separate from the answer")
 	}
 	b.choose("#f-model", "sandbox-messages")
 	b.choose("#f-prompt", "And now?")
 	b.do(chromedp.Click(chromedp.CSS("#send")))
-	b.holds(`document.querySelectorAll(".turn.model .id").length === 2`)
+	b.waitFor(`document.querySelectorAll(".turn.model .id").length === 2`)
 	b.do(chromedp.Click(chromedp.CSS("#as-code summary")))
 	b.sees("/v1/chat/completions")
 }
@@ -89,7 +89,7 @@ func (b *tab) gallery() {
 	b.t.Helper()
 	b.open("/console/jobs")
 	b.sees("Done 2")
-	b.holds(`[...document.querySelectorAll(".tile img")].some((one) => one.naturalWidth > 0)`)
+	b.waitFor(`[...document.querySelectorAll(".tile img")].some((one) => one.naturalWidth > 0)`)
 	b.checkPage("jobs")
 	b.press(`.tile h3 a`)
 	b.sees("Works until")

@@ -16,7 +16,7 @@ func TestPicturesAreStill(t *testing.T) {
 	var pictures [2][][]byte
 	for i := range pictures {
 		g := start(t)
-		g.past(t)
+		g.seedUsage(t)
 		g.call(t, g.key, "/v1/chat/completions", 200, hello("sandbox-chat"))
 		b := open(t, g, "light", 1280)
 		b.signIn()

@@ -217,11 +217,11 @@ func (b *tab) open(path string) {
 // press clicks an element that leads to another page, and waits for that page.
 func (b *tab) press(selector string) {
 	b.t.Helper()
-	b.leads(chromedp.Click(chromedp.CSS(selector)))
+	b.navigate(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// leads runs steps that lead to another page, and waits for that page.
-func (b *tab) leads(steps ...chromedp.Action[chromedp.Void]) {
+// navigate runs steps that lead to another page, and waits for that page.
+func (b *tab) navigate(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
@@ -245,8 +245,8 @@ func (b *tab) sees(text string) {
 	b.until(fmt.Sprintf("no %q", text), `(text) => document.body?.innerText.includes(text)`, text)
 }
 
-// holds waits until a script returns true.
-func (b *tab) holds(script string) {
+// waitFor waits until a script returns true.
+func (b *tab) waitFor(script string) {
 	b.t.Helper()
 	b.until("never true: "+script, `() => `+script)
 }

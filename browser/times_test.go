@@ -25,7 +25,7 @@ func TestTimesInTheReadersZone(t *testing.T) {
 		}
 		for _, path := range []string{"/console/requests", "/console/keys", "/console/settings", "/console/billing"} {
 			b.open(path)
-			b.holds(`[...document.querySelectorAll("main time")].length > 0 && [...document.querySelectorAll("main time")].every((time) =>
+			b.waitFor(`[...document.querySelectorAll("main time")].length > 0 && [...document.querySelectorAll("main time")].every((time) =>
 				/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ` + zone.pattern + `$/.test(time.textContent) &&
 				time.title === time.dateTime.replace("T", " ").replace("Z", " UTC"))`)
 		}

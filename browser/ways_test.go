@@ -56,7 +56,7 @@ func (b *tab) keys(keys ...string) {
 func TestShortcuts(t *testing.T) {
 	t.Parallel()
 	g := start(t)
-	g.past(t)
+	g.seedUsage(t)
 	b := open(t, g, "light", 1280)
 	b.signIn()
 	b.slash()
@@ -68,25 +68,25 @@ func TestShortcuts(t *testing.T) {
 	}
 	run(b, chromedp.Evaluate[any](`(document.activeElement.select(), 0)`))
 	b.keys("sandbox-reas")
-	b.leads(chromedp.KeyEvent(kb.Enter))
+	b.navigate(chromedp.KeyEvent(kb.Enter))
 	b.sees("sandbox-reasoner")
 	b.sees("Prices")
 	for letter, title := range map[string]string{"o": "Overview", "k": "Keys", "r": "Requests", "u": "Usage", "b": "Billing", "j": "Jobs",
 		"w": "Webhooks", "m": "Models", "p": "Playground", "s": "Settings"} {
 		b.keys("g")
-		b.leads(chromedp.KeyEvent(letter))
+		b.navigate(chromedp.KeyEvent(letter))
 		if got := b.text("h1"); got != title {
 			t.Errorf("g %s leads to %s, want %s", letter, got, title)
 		}
 	}
 	b.keys("g")
-	b.leads(chromedp.KeyEvent("r"))
+	b.navigate(chromedp.KeyEvent("r"))
 	b.keys("j", "j", "k", "j")
 	at := chromedp.Evaluate[float64](`[...document.querySelectorAll("tbody a.rowlink")].indexOf(document.activeElement)`)
 	if row := run(b, at); row != 1 {
-		t.Errorf("row %v is chosen", row)
+		t.Errorf("row %v has the focus, want 1", row)
 	}
-	b.leads(chromedp.KeyEvent(kb.Enter))
+	b.navigate(chromedp.KeyEvent(kb.Enter))
 	b.sees("What happened")
 	b.do(chromedp.Focus(chromedp.CSS(".head a.button")))
 	b.keys("?")
@@ -102,7 +102,7 @@ func TestShortcuts(t *testing.T) {
 	b.keys("?", "g", "k")
 	b.slash()
 	if run(b, chromedp.Evaluate[bool](`document.getElementById("help").open`)) || b.focused("[data-find]") {
-		t.Error("disabled shortcuts do something")
+		t.Error("shortcuts have an effect although the user has turned them off")
 	}
 	b.do(chromedp.Click(chromedp.CSS(`.side [data-open="help"]`)))
 	b.press(`#help button[value="on"]`)
@@ -168,16 +168,16 @@ func (b *tab) shows(want string) {
 	}
 }
 
-// TestActsWithoutScripts redeems a code, saves and tests a receiver, resends a delivery, filters,
-// and chooses a theme, all without scripts. Actions that need scripts are not offered.
-func TestActsWithoutScripts(t *testing.T) {
+// TestFormsWithoutScripts redeems a code, saves and tests a receiver, resends a delivery, filters,
+// and chooses a theme, all without scripts. Features that need scripts are not offered.
+func TestFormsWithoutScripts(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int64
 	status.Store(http.StatusInternalServerError)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
 	t.Cleanup(receiver.Close)
 	g := start(t)
-	g.past(t)
+	g.seedUsage(t)
 	code, _ := g.call(t, adminToken, "/admin/v1/codes", 200, map[string]any{"usd": 2.5})["data"].([]any)[0].(map[string]any)["code"].(string)
 	b := open(t, g, "light", 390)
 	b.withoutScripts()
@@ -219,8 +219,8 @@ func TestActsWithoutScripts(t *testing.T) {
 	b.shows("The playground needs JavaScript.")
 }
 
-// TestJobsMove checks that the gallery shows the end of a job without a reload, and announces it.
-func TestJobsMove(t *testing.T) {
+// TestLiveJobs checks that the gallery shows and announces the end of a job without a reload.
+func TestLiveJobs(t *testing.T) {
 	t.Parallel()
 	g := start(t)
 	b := open(t, g, "light", 1280)
@@ -231,17 +231,17 @@ func TestJobsMove(t *testing.T) {
 	b.sees("a moving boat")
 	run(b, chromedp.Evaluate[any](`(window.before = true, 0)`))
 	b.sees("Done 1")
-	b.holds(`document.querySelector(".tile video") !== null && window.before === true`)
-	b.holds(`document.getElementById("live").textContent.includes("0 running")`)
+	b.waitFor(`document.querySelector(".tile video") !== null && window.before === true`)
+	b.waitFor(`document.getElementById("live").textContent.includes("0 running")`)
 	b.open("/console/jobs/" + job)
 	b.sees("Generated")
 }
 
-// TestForcedColours checks that a selection is visible if the system forces all colours.
+// TestForcedColours checks that selections stay visible if the system forces all colours.
 func TestForcedColours(t *testing.T) {
 	t.Parallel()
 	g := start(t)
-	g.past(t)
+	g.seedUsage(t)
 	b := open(t, g, "dark", 1280)
 	features := []*emulation.MediaFeature{{Name: "forced-colors", Value: "active"}, {Name: "prefers-color-scheme", Value: "dark"}}
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {

@@ -194,7 +194,7 @@ func aider(t *testing.T) agent {
 func (a agent) play(t *testing.T, line string) {
 	folder, home := t.TempDir(), t.TempDir()
 	in := func(name string) string { return filepath.Join(folder, name) }
-	p := newProvider(t, func(r received) turn {
+	p := newProvider(t, func(r providerRequest) turn {
 		has := func(s string) bool { return bytes.Contains(r.body, []byte(s)) }
 		const told = "The kettle is " + colour + " and " + size + "."
 		switch {
@@ -236,7 +236,7 @@ func (a agent) play(t *testing.T, line string) {
 	if written, err := os.ReadFile(in("kettle.txt")); err != nil || strings.TrimSpace(string(written)) != colour+" "+size {
 		t.Errorf("%s wrote %q, %v", a.name, written, err)
 	}
-	kept := slices.ContainsFunc(p.seen(), func(r received) bool { return bytes.Contains(r.body, []byte(sealed)) })
+	kept := slices.ContainsFunc(p.seen(), func(r providerRequest) bool { return bytes.Contains(r.body, []byte(sealed)) })
 	if kept != slices.Contains(a.keeps, line) {
 		t.Errorf("%s gave back what the model had thought: %t", a.name, kept)
 	}

@@ -37,7 +37,7 @@ func TestAnthropicForGo(t *testing.T) {
 					t.Errorf("%v, %v", message, err)
 				}
 			})
-			t.Run("tells a stream that fails midway", func(t *testing.T) {
+			t.Run("reports an error in the middle of a stream", func(t *testing.T) {
 				message, err := accumulate(client.Messages.NewStreaming(context.Background(), say("cut-on-"+line, "Hello")))
 				if err == nil || message.StopReason != "" || textOf(message) == "" {
 					t.Errorf("text %q, stop reason %q, error %v", textOf(message), message.StopReason, err)
@@ -91,7 +91,7 @@ func testMessage(t *testing.T, client anthropic.Client, model string) {
 	}
 }
 
-// testMessageStream accumulates a stream with the client's own code.
+// testMessageStream checks a stream, accumulated by the client library, against a whole answer.
 func testMessageStream(t *testing.T, client anthropic.Client, model string) {
 	message, err := accumulate(client.Messages.NewStreaming(context.Background(), say(model, "Tell me more")))
 	if err != nil {
@@ -167,7 +167,7 @@ func testThinking(t *testing.T, client anthropic.Client, model string) {
 	}
 	params.Messages = append(params.Messages, message.ToParam(), anthropic.NewUserMessage(anthropic.NewTextBlock("And then?")))
 	if _, err := client.Messages.New(context.Background(), params); err != nil {
-		t.Errorf("thinking given back: %v", err)
+		t.Errorf("a request with the earlier thinking: %v", err)
 	}
 }
 
@@ -254,7 +254,7 @@ func testNativeRefusals(t *testing.T, g *gateway, client anthropic.Client, accou
 	t.Run("unknown path", func(t *testing.T) {
 		checkNativeFault(t, client.Get(context.Background(), "v1/nowhere", nil, &struct{}{}), 404, anthropic.ErrorTypeNotFoundError)
 	})
-	t.Run("a page behind nothing", func(t *testing.T) {
+	t.Run("a page after an unknown model", func(t *testing.T) {
 		_, err := client.Models.List(context.Background(), anthropic.ModelListParams{AfterID: param.NewOpt("nothing-1")})
 		checkNativeFault(t, err, 400, anthropic.ErrorTypeInvalidRequestError)
 	})
@@ -288,7 +288,7 @@ func checkNativeFault(t *testing.T, err error, status int, kind anthropic.ErrorT
 
 // TestOnGemini runs a tool call on a Gemini line for clients of other forms.
 func TestOnGemini(t *testing.T) {
-	p := newProvider(t, func(r received) turn {
+	p := newProvider(t, func(r providerRequest) turn {
 		if bytes.Contains(r.body, []byte("functionResponse")) && bytes.Contains(r.body, []byte("Rain, 4 degrees")) {
 			return turn{text: "Rain, 4 degrees."}
 		}
@@ -303,7 +303,7 @@ func TestOnGemini(t *testing.T) {
 
 // TestAnthropicBetas checks that beta flags reach lines of the messages form only.
 func TestAnthropicBetas(t *testing.T) {
-	p := newProvider(t, func(received) turn { return turn{text: "Hello."} })
+	p := newProvider(t, func(providerRequest) turn { return turn{text: "Hello."} })
 	g := startOn(t, fmt.Sprintf(`
 models:
   - {id: own, kind: chat, state: open, forms: [messages], context_window: 1000000, max_output_tokens: 1000, price: {input: 1, output: 1}}
@@ -336,7 +336,7 @@ lines:
 	}
 	for name := range own {
 		if strings.HasPrefix(name, "X-Stainless") {
-			t.Errorf("the client's own header went on: %s", name)
+			t.Errorf("the client's own header reached the provider: %s", name)
 		}
 	}
 	if other.Get("Anthropic-Beta") != "" || other.Get("Authorization") != "Bearer line-key" {

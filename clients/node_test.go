@@ -44,5 +44,5 @@ func TestNode(t *testing.T) {
 
 // nodeClients installs the official Node clients in node, once.
 var nodeClients = sync.OnceValue(func() error {
-	return installed("node", []string{"npm", "ci", "--no-audit", "--no-fund", "--prefer-offline"})
+	return install("node", []string{"npm", "ci", "--no-audit", "--no-fund", "--prefer-offline"})
 })

@@ -143,7 +143,7 @@ func TestOpenAIForGo(t *testing.T) {
 			}
 		})
 	}
-	t.Run("tells a stream that fails midway", func(t *testing.T) {
+	t.Run("reports an error in the middle of a stream", func(t *testing.T) {
 		stream := client.Chat.Completions.NewStreaming(context.Background(), ask("cut-1", "Hello"))
 		defer func() { _ = stream.Close() }() // same error as stream.Err
 		text, finished := "", false

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// received is a request received by the provider.
-type received struct {
+// providerRequest is a request received by the provider.
+type providerRequest struct {
 	path   string
 	header http.Header
 	body   []byte
@@ -22,14 +22,14 @@ type received struct {
 // its model. The provider answers in the form of the request, whole or streamed.
 type provider struct {
 	url   string // of the server, without a path
-	model func(received) turn
+	model func(providerRequest) turn
 
 	mu       sync.Mutex
-	requests []received
+	requests []providerRequest
 }
 
 // newProvider starts a provider that ends with the test.
-func newProvider(t *testing.T, model func(received) turn) *provider {
+func newProvider(t *testing.T, model func(providerRequest) turn) *provider {
 	p := &provider{model: model}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
@@ -38,10 +38,10 @@ func newProvider(t *testing.T, model func(received) turn) *provider {
 }
 
 // seen returns the requests so far.
-func (p *provider) seen() []received {
+func (p *provider) seen() []providerRequest {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]received(nil), p.requests...)
+	return append([]providerRequest(nil), p.requests...)
 }
 
 // ServeHTTP answers a request.
@@ -50,7 +50,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client disconnected
 	}
-	request := received{path: r.URL.Path, header: r.Header.Clone(), body: body}
+	request := providerRequest{path: r.URL.Path, header: r.Header.Clone(), body: body}
 	p.mu.Lock()
 	p.requests = append(p.requests, request)
 	number := len(p.requests)

@@ -46,7 +46,7 @@ var pythonClients = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	python := filepath.Join(environment, "bin", "python")
-	return python, installed("python", []string{"python3", "-m", "venv", environment},
+	return python, install("python", []string{"python3", "-m", "venv", environment},
 		[]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
 			"--require-hashes", "--requirement", "requirements.txt"})
 })

@@ -26,9 +26,9 @@ func TestResponsesForGo(t *testing.T) {
 			t.Run("answers", func(t *testing.T) { testResponse(t, client, "on-"+line) })
 			t.Run("streams", func(t *testing.T) { testResponseStream(t, client, "on-"+line) })
 			t.Run("calls functions", func(t *testing.T) { testFunctions(t, client, "on-"+line) })
-			t.Run("answers in a shape", func(t *testing.T) { testShape(t, client, "on-"+line) })
+			t.Run("answers in a JSON schema", func(t *testing.T) { testJSONSchema(t, client, "on-"+line) })
 			t.Run("thinks", func(t *testing.T) { testReasoning(t, client, "thinks-on-"+line) })
-			t.Run("tells a stream that fails midway", func(t *testing.T) { testFailed(t, client, "cut-on-"+line) })
+			t.Run("reports an error in the middle of a stream", func(t *testing.T) { testBrokenStream(t, client, "cut-on-"+line) })
 		})
 	}
 	t.Run("refuses", func(t *testing.T) { testResponseRefusals(t, g, client, account) })
@@ -110,8 +110,8 @@ func testFunctions(t *testing.T, client openai.Client, model string) {
 		t.Fatalf("no call: %s", answer.RawJSON())
 	}
 	call := answer.Output[i].AsFunctionCall()
-	var given map[string]any
-	if err := json.Unmarshal([]byte(call.Arguments), &given); err != nil || given["city"] == nil || call.Name != "get_weather" ||
+	var input map[string]any
+	if err := json.Unmarshal([]byte(call.Arguments), &input); err != nil || input["city"] == nil || call.Name != "get_weather" ||
 		call.CallID == "" || call.Arguments != arguments {
 		t.Fatalf("call: %s (%v), deltas %q", call.RawJSON(), err, arguments)
 	}
@@ -137,8 +137,8 @@ func output(callID, text string) responses.ResponseInputItemUnionParam {
 	return item
 }
 
-// testShape requests JSON with a schema.
-func testShape(t *testing.T, client openai.Client, model string) {
+// testJSONSchema requests JSON with a schema.
+func testJSONSchema(t *testing.T, client openai.Client, model string) {
 	params := input(model, "Who are you?")
 	params.Text = responses.ResponseTextConfigParam{Format: responses.ResponseFormatTextConfigParamOfJSONSchema("person", map[string]any{
 		"type":                 "object",
@@ -176,11 +176,11 @@ func testReasoning(t *testing.T, client openai.Client, model string) {
 	if !slices.Equal(kinds, []string{"reasoning", "message"}) || len(answer.Output[0].Summary) == 0 || answer.Output[0].Summary[0].Text == "" {
 		t.Fatalf("items: %s", answer.RawJSON())
 	}
-	thought := answer.Output[0].AsReasoning().ToParam()
-	said := answer.Output[1].AsMessage().ToParam()
+	reasoning := answer.Output[0].AsReasoning().ToParam()
+	message := answer.Output[1].AsMessage().ToParam()
 	params.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{
 		responses.ResponseInputItemParamOfMessage("Why?", responses.EasyInputMessageRoleUser),
-		{OfReasoning: &thought}, {OfOutputMessage: &said},
+		{OfReasoning: &reasoning}, {OfOutputMessage: &message},
 		responses.ResponseInputItemParamOfMessage("And then?", responses.EasyInputMessageRoleUser),
 	}}
 	next, err := client.Responses.New(context.Background(), params)
@@ -189,8 +189,8 @@ func testReasoning(t *testing.T, client openai.Client, model string) {
 	}
 }
 
-// testFailed expects response.failed if a stream breaks off.
-func testFailed(t *testing.T, client openai.Client, model string) {
+// testBrokenStream expects response.failed if a stream breaks off.
+func testBrokenStream(t *testing.T, client openai.Client, model string) {
 	s := client.Responses.NewStreaming(context.Background(), input(model, "Hello"))
 	defer func() { _ = s.Close() }() // same error as s.Err
 	text, failed := "", false
@@ -204,7 +204,7 @@ func testFailed(t *testing.T, client openai.Client, model string) {
 				t.Errorf("event: %s", e.RawJSON())
 			}
 		case "response.completed", "response.incomplete":
-			t.Errorf("an end: %s", e.RawJSON())
+			t.Errorf("a broken stream ended with %s", e.RawJSON())
 		}
 	}
 	if !failed || text == "" {
@@ -221,10 +221,10 @@ func testResponseRefusals(t *testing.T, g *gateway, client openai.Client, accoun
 	}
 	noTokens := input("on-responses", "x")
 	noTokens.MaxOutputTokens = openai.Int(0)
-	before := input("on-responses", "x")
-	before.PreviousResponseID = openai.String("resp_1")
-	later := input("on-responses", "x")
-	later.Background = openai.Bool(true)
+	stored := input("on-responses", "x")
+	stored.PreviousResponseID = openai.String("resp_1")
+	background := input("on-responses", "x")
+	background.Background = openai.Bool(true)
 	search := input("on-responses", "x")
 	search.Tools = []responses.ToolUnionParam{responses.ToolParamOfWebSearch(responses.WebSearchToolTypeWebSearch)}
 	for _, tt := range []struct {
@@ -236,8 +236,8 @@ func testResponseRefusals(t *testing.T, g *gateway, client openai.Client, accoun
 	}{
 		{"no input", client, responses.ResponseNewParams{Model: "on-responses"}, 400, "invalid_request", "invalid_request_error", "input"},
 		{"no tokens", client, noTokens, 400, "invalid_max_tokens", "invalid_request_error", "max_output_tokens"},
-		{"a stored response", client, before, 400, "invalid_request", "invalid_request_error", "previous_response_id"},
-		{"in the background", client, later, 400, "invalid_request", "invalid_request_error", "background"},
+		{"a stored response", client, stored, 400, "invalid_request", "invalid_request_error", "previous_response_id"},
+		{"in the background", client, background, 400, "invalid_request", "invalid_request_error", "background"},
 		{"a tool without a price", client, search, 400, "invalid_request", "invalid_request_error", "tools[0].type"},
 		{"unknown model", client, input("nothing-1", "x"), 400, "model_not_found", "invalid_request_error", "model"},
 		{"model of another form", client, input("swift-1", "x"), 400, "model_not_found", "invalid_request_error", "model"},

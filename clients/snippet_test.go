@@ -34,8 +34,8 @@ var (
 	snippetText = regexp.MustCompile(`(?s)<code id="use-(\d+)-text">(.*?)</code>`)
 )
 
-// TestConsoleSnippets runs the console's snippets of each model with a key filled in. Each prints
-// the answer.
+// TestConsoleSnippets runs the console's snippets of each model with a real key, and checks that each
+// snippet prints the answer.
 func TestConsoleSnippets(t *testing.T) {
 	g := startOn(t, snippetCatalog)
 	account := g.account(t, "10")
@@ -52,8 +52,9 @@ func TestConsoleSnippets(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = answer.Body.Close()
-	const said = "You said: Hello!"
-	for model, prints := range map[string]string{"on-chat": said, "on-responses": said, "on-messages": said, "easel": ".png", "reel": ".mp4"} {
+	const reply = "You said: Hello!"
+	for model, prints := range map[string]string{"on-chat": reply, "on-responses": reply, "on-messages": reply, "easel": ".png",
+		"reel": ".mp4"} {
 		answer, err := browser.Get(g.url + "/console/models?id=" + model)
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +79,7 @@ func TestConsoleSnippets(t *testing.T) {
 			ran++
 			out, err := run.CombinedOutput()
 			want := prints
-			if names[m[1]] == "curl" && want != said {
+			if names[m[1]] == "curl" && want != reply {
 				want = `"status":"` // The snippet prints the submission; it does not poll the job.
 			}
 			if err != nil || !strings.Contains(string(out), want) {
@@ -110,7 +111,7 @@ func snippetRun(t *testing.T, language, text string) *exec.Cmd {
 		text, _, _ = strings.Cut(text, "\n# the answer has")
 		return exec.Command("bash", file("snippet.sh"))
 	case "Go":
-		return exec.Command("go", "run", file("main.go")) // with this module's clients
+		return exec.Command("go", "run", file("main.go")) // uses the client libraries of this module
 	case "Node":
 		if os.Getenv("TOLLGATE_TEST_NODE") == "absent" {
 			return nil
@@ -134,8 +135,8 @@ func snippetRun(t *testing.T, language, text string) *exec.Cmd {
 	return nil
 }
 
-// installed runs commands that install clients, once per folder.
-func installed(folder string, commands ...[]string) error {
+// install runs commands in a folder, for example to install clients.
+func install(folder string, commands ...[]string) error {
 	for _, c := range commands {
 		run := exec.Command(c[0], c[1:]...)
 		run.Dir = folder

@@ -24,7 +24,7 @@ type accountCreate struct {
 // pricing has the flags for the prices of an account.
 type pricing struct {
 	Factor *jsonNumber `name:"price-factor" help:"Multiplies the catalog's prices for this account, such as 0.9." placeholder:"FACTOR"`
-	Prices *factors    `help:"Factors for single models instead, MODEL=FACTOR,…; none removes all." placeholder:"LIST"`
+	Prices *factors    `help:"Price factors of single models, as MODEL=FACTOR,…; the word none removes all." placeholder:"LIST"`
 }
 
 func (c *pricing) addTo(body fields) {
@@ -92,7 +92,7 @@ type accountCredit struct {
 	Note string `help:"Reason, shown in the account's entries." placeholder:"TEXT"`
 	Ref  string `name:"reference" help:"The payment's ID. A repetition, even years later, moves nothing." placeholder:"TEXT"`
 	Yes  bool   `help:"Do not ask for confirmation above 1000 USD."`
-	once
+	idempotencyFlag
 }
 
 // largeCredit is the largest credit without a confirmation on a terminal.
@@ -110,7 +110,7 @@ func (c *accountCredit) Run(p *process) error {
 	if c.Ref != "" {
 		body["reference"] = c.Ref
 	}
-	return p.call(call{method: http.MethodPost, path: path("accounts", c.Account, "credits"), body: body, once: c.IdempotencyKey})
+	return p.call(call{method: http.MethodPost, path: path("accounts", c.Account, "credits"), body: body, idempotencyKey: c.IdempotencyKey})
 }
 
 type accountEntries struct {
@@ -118,7 +118,7 @@ type accountEntries struct {
 	Kind  string  `help:"Only entries of this kind: credit (also negative ones) or charge." placeholder:"KIND"`
 	Since *moment `help:"From this UTC day or time, or this long ago, such as 24h." placeholder:"TIME"`
 	Until *moment `help:"Until the end of this UTC day, or before this time." placeholder:"TIME"`
-	Limit int     `help:"Number of entries; 100 if not given, and all with --csv." placeholder:"N"`
+	Limit int     `help:"Number of entries. The default is 100, or all entries with --csv." placeholder:"N"`
 	After string  `help:"Continue after this ID." placeholder:"ID"`
 }
 

@@ -90,21 +90,21 @@ func add(query url.Values, name, value string) {
 	}
 }
 
-// once has the flag of commands that may be repeated safely.
-type once struct {
+// idempotencyFlag has the flag of commands that may be repeated safely.
+type idempotencyFlag struct {
 	IdempotencyKey string `help:"A repetition with the same key within 24 hours does nothing and prints the first answer." placeholder:"TEXT"`
 }
 
 // call is a request to the operator API, and the presentation of its answer.
 type call struct {
-	method, path string
-	query        url.Values
-	body         fields // optional
-	once         string // the Idempotency-Key; optional
-	view         view
-	service      bool  // calls the running service instead of the database
-	raw          bool  // prints the answer without formatting it
-	notFound     error // replaces the API's error for a 404, if not nil
+	method, path   string
+	query          url.Values
+	body           fields // optional
+	idempotencyKey string // the Idempotency-Key; optional
+	view           view
+	service        bool  // calls the running service instead of the database
+	raw            bool  // prints the answer without formatting it
+	notFound       error // replaces the API's error for a 404, if not nil
 }
 
 // call sends a request to the operator API inside this process, on the database of the
@@ -117,7 +117,7 @@ func (p *process) call(c call) error {
 	if err != nil {
 		return err
 	}
-	request := app.OperatorRequest{Method: c.method, Path: c.path, Once: c.once}
+	request := app.OperatorRequest{Method: c.method, Path: c.path, Once: c.idempotencyKey}
 	if len(c.query) > 0 {
 		request.Path += "?" + c.query.Encode()
 	}

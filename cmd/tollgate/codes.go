@@ -6,7 +6,7 @@ type codesCreate struct {
 	USD     usd     `arg:"" name:"usd" help:"Value of each code in US dollars."`
 	Count   int64   `help:"Number of codes." default:"1" placeholder:"N"`
 	Expires *moment `help:"Expiry: a UTC day, an RFC 3339 time, or a duration from now, such as 720h." placeholder:"TIME"`
-	once
+	idempotencyFlag
 }
 
 func (c *codesCreate) Run(p *process) error {
@@ -14,7 +14,7 @@ func (c *codesCreate) Run(p *process) error {
 	if c.Expires != nil {
 		body["expires"] = c.Expires.after(p.now()).Unix()
 	}
-	return p.call(call{method: http.MethodPost, path: "/codes", body: body, once: c.IdempotencyKey, view: codesView()})
+	return p.call(call{method: http.MethodPost, path: "/codes", body: body, idempotencyKey: c.IdempotencyKey, view: codesView()})
 }
 
 type codesList struct{ paging }

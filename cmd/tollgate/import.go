@@ -15,14 +15,14 @@ import (
 
 type importCommand struct {
 	Program string `arg:"" enum:"one-api,new-api,litellm" help:"one-api, new-api or litellm."`
-	Source  string `arg:"" optional:"" help:"SQLite file, postgres:// URL, or MySQL's USER:PASSWORD@tcp(HOST)/NAME (-: standard input)."`
+	Source  string `arg:"" optional:"" help:"SQLite file, postgres:// URL, MySQL USER:PASSWORD@tcp(HOST)/NAME, or - for standard input."`
 
 	DryRun        bool    `help:"Only report what would be done."`
 	WriteCatalog  string  `help:"Catalog to write; keys of lines go into secrets beside it." default:"imported.yaml" placeholder:"FILE"`
 	LitellmConfig string  `name:"litellm-config" help:"LiteLLM's config.yaml." placeholder:"FILE"`
 	Options       string  `help:"File with the answer of GET /api/option/ of one-api or new-api." placeholder:"FILE"`
 	Models        string  `help:"LiteLLM's model_prices_and_context_window.json, for limits and prices." placeholder:"FILE"`
-	UnlimitedUSD  *usd    `name:"unlimited-usd" help:"Opening balance without a budget at LiteLLM (default: 0)." placeholder:"USD"`
+	UnlimitedUSD  *usd    `name:"unlimited-usd" help:"Opening balance of accounts without a LiteLLM budget (default 0)." placeholder:"USD"`
 	Name          string  `help:"Name of the source, if you import several databases of one program." placeholder:"TEXT"`
 	Report        *string `help:"File for the report as JSON." placeholder:"FILE"`
 	JSON          bool    `help:"Print the report as JSON (default if the output is not a terminal)."`
@@ -31,7 +31,7 @@ type importCommand struct {
 func (c *importCommand) Run(p *process) error {
 	if c.Source == "" && c.Program != "litellm" { // LiteLLM may have only a config file
 		return usageError{errors.New("name the database of " + c.Program +
-			": an SQLite file, a postgres:// URL, or a MySQL address USER:PASSWORD@tcp(HOST:3306)/DATABASE; - reads standard input")}
+			": an SQLite file, a postgres:// URL, or a MySQL address USER:PASSWORD@tcp(HOST:3306)/DATABASE; or - to read standard input")}
 	}
 	settings, err := p.settings()
 	if err != nil {
@@ -72,13 +72,13 @@ func (c *importCommand) Run(p *process) error {
 		}
 		printError(p.stderr, "Check "+f.Path+", then apply it with `tollgate apply "+f.Path+"`.")
 		if f.Kept {
-			printError(p.stderr, f.Path+" existed already and was not changed. To have it written again, move it away and repeat the import.")
+			printError(p.stderr, f.Path+" existed already and was not changed. To write a new one, move this file away and repeat the import.")
 		}
 	}
 	return nil
 }
 
-// read reads the source. If it cannot be read, the error is a SettingError.
+// read reads the source. Its errors are SettingErrors.
 func (c *importCommand) read(p *process) (*importer.Contents, error) {
 	catalog, err := filepath.Abs(c.WriteCatalog)
 	if err != nil {
@@ -119,7 +119,8 @@ func (c *importCommand) write(p *process, s *app.Settings, plan *importer.Conten
 }
 
 // openForImport opens or creates the settings' database, and returns a function that closes
-// it. Without a database, a dry run gets a temporary one, deleted by that function.
+// the database. If there is no database, a dry run gets an empty temporary one, which the
+// returned function deletes.
 func openForImport(ctx context.Context, s *app.Settings, dryRun bool) (*store.DB, func() error, error) {
 	db, err := app.OpenDatabase(ctx, s, !dryRun)
 	if err == nil {

@@ -30,10 +30,10 @@ func (c *jobCancel) Run(p *process) error {
 type jobRequeue struct {
 	jobArg
 	Force bool `help:"Also if the job has succeeded. The account pays for it again."`
-	once
+	idempotencyFlag
 }
 
 func (c *jobRequeue) Run(p *process) error {
 	return p.call(call{method: http.MethodPost, path: path("jobs", c.Job, "requeue"), body: fields{"force": c.Force},
-		once: c.IdempotencyKey, view: jobsView(), service: true})
+		idempotencyKey: c.IdempotencyKey, view: jobsView(), service: true})
 }

@@ -42,12 +42,12 @@ func (f keyFlags) fields() fields {
 type keyCreate struct {
 	accountArg
 	keyFlags
-	once
+	idempotencyFlag
 }
 
 func (c *keyCreate) Run(p *process) error {
 	return p.call(call{method: http.MethodPost, path: path("accounts", c.Account, "keys"), body: c.fields(),
-		once: c.IdempotencyKey, view: keysView()})
+		idempotencyKey: c.IdempotencyKey, view: keysView()})
 }
 
 type keyList struct {

@@ -10,8 +10,8 @@ import (
 
 func TestAccounts(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		a := o.ok("POST", "/accounts", `{"name":"Ada","email":"ADA@example.com","password":"correct horse","overdraft_floor_usd":"-2.5"}`)
+	each(t, func(t *testing.T, c *caller) {
+		a := c.ok("POST", "/accounts", `{"name":"Ada","email":"ADA@example.com","password":"correct horse","overdraft_floor_usd":"-2.5"}`)
 		a.wantNames("id", "name", "email", "disabled", "balance_usd", "held_usd", "over_hold_usd", "overdraft_floor_usd", "price_factor",
 			"prices", "test", "created")
 		a.want(`{"name":"Ada","email":"ada@example.com","disabled":false,"balance_usd":0,"held_usd":0,"overdraft_floor_usd":-2.5}`)
@@ -19,33 +19,33 @@ func TestAccounts(t *testing.T) {
 		if !strings.HasPrefix(id, "acct_") {
 			t.Errorf("id %q", id)
 		}
-		o.ok("GET", "/accounts/"+id, "").want(a.body)
+		c.ok("GET", "/accounts/"+id, "").want(a.body)
 
-		o.ok("PATCH", "/accounts/"+id, `{"name":"Grace","overdraft_floor_usd":0}`).want(
+		c.ok("PATCH", "/accounts/"+id, `{"name":"Grace","overdraft_floor_usd":0}`).want(
 			`{"name":"Grace","overdraft_floor_usd":0,"disabled":false}`)
-		o.ok("PATCH", "/accounts/"+id, `{"disabled":true,"name":null}`).want(`{"name":"Grace","disabled":true}`)
-		o.ok("POST", "/accounts", `{"name":"no mail"}`).want(`{"email":null}`)
+		c.ok("PATCH", "/accounts/"+id, `{"disabled":true,"name":null}`).want(`{"name":"Grace","disabled":true}`)
+		c.ok("POST", "/accounts", `{"name":"no mail"}`).want(`{"email":null}`)
 
-		users, _ := o.ok("GET", "/accounts/"+id+"/users", "").list()
+		users, _ := c.ok("GET", "/accounts/"+id+"/users", "").list()
 		if len(users) != 1 || users[0]["email"] != "ada@example.com" || users[0]["operator"] != false {
 			t.Errorf("users %v", users)
 		}
 	})
 }
 
-// TestEmailOfAnAccount changes, removes, finds and logs the contact address. The sign-in keeps its
-// own address.
+// TestEmailOfAnAccount changes, removes, finds and logs the contact address. The user of the account
+// keeps signing in with the old address.
 func TestEmailOfAnAccount(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		id := o.ok("POST", "/accounts", `{"name":"Acme","email":"old@example.com","password":"correct horse"}`).text("id")
-		other := o.ok("POST", "/accounts", `{"name":"b","email":"b@example.com"}`).text("id")
+	each(t, func(t *testing.T, c *caller) {
+		id := c.ok("POST", "/accounts", `{"name":"Acme","email":"old@example.com","password":"correct horse"}`).text("id")
+		other := c.ok("POST", "/accounts", `{"name":"b","email":"b@example.com"}`).text("id")
 		path := "/accounts/" + id
-		o.ok("PATCH", path, `{"email":" New@Example.com "}`).want(`{"name":"Acme","email":"new@example.com"}`)
-		o.ok("PATCH", path, `{"email":null,"name":"Acme Ltd"}`).want(`{"name":"Acme Ltd","email":"new@example.com"}`)
-		found := func(q string, want ...string) {
+		c.ok("PATCH", path, `{"email":" New@Example.com "}`).want(`{"name":"Acme","email":"new@example.com"}`)
+		c.ok("PATCH", path, `{"email":null,"name":"Acme Ltd"}`).want(`{"name":"Acme Ltd","email":"new@example.com"}`)
+		checkSearch := func(q string, want ...string) {
 			t.Helper()
-			list, _ := o.ok("GET", "/accounts?q="+q, "").list()
+			list, _ := c.ok("GET", "/accounts?q="+q, "").list()
 			var got []string
 			for _, a := range list {
 				got = append(got, a["id"].(string))
@@ -56,18 +56,18 @@ func TestEmailOfAnAccount(t *testing.T) {
 				t.Errorf("%s finds %v, want %v", q, got, want)
 			}
 		}
-		found("NEW@example", id)
-		found("old@example", id)                                                                             // by its user
-		o.ok("PATCH", "/accounts/"+other, `{"email":"new@example.com"}`).want(`{"email":"new@example.com"}`) // contact addresses may be the same
-		found("new@example", id, other)
-		users, _ := o.ok("GET", path+"/users", "").list()
+		checkSearch("NEW@example", id)
+		checkSearch("old@example", id)                                                                       // matches the email of a user
+		c.ok("PATCH", "/accounts/"+other, `{"email":"new@example.com"}`).want(`{"email":"new@example.com"}`) // contact addresses may be the same
+		checkSearch("new@example", id, other)
+		users, _ := c.ok("GET", path+"/users", "").list()
 		if len(users) != 1 || users[0]["email"] != "old@example.com" {
 			t.Errorf("users %v", users)
 		}
-		o.ok("PATCH", path, `{"email":""}`).want(`{"email":null}`)
-		o.ok("GET", path, "").want(`{"email":null}`)
-		found("new@example", other)
-		log, _ := o.ok("GET", "/log?act=account.change&account="+id, "").list()
+		c.ok("PATCH", path, `{"email":""}`).want(`{"email":null}`)
+		c.ok("GET", path, "").want(`{"email":null}`)
+		checkSearch("new@example", other)
+		log, _ := c.ok("GET", "/log?act=account.change&account="+id, "").list()
 		if len(log) != 3 {
 			t.Fatalf("log %v", log)
 		}
@@ -85,15 +85,15 @@ func TestEmailOfAnAccount(t *testing.T) {
 // TestPricesOfAnAccount sets the prices of an account.
 func TestPricesOfAnAccount(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		a := o.ok("POST", "/accounts", `{"name":"a","price_factor":"0.9","prices":{"swift":1.333333}}`)
+	each(t, func(t *testing.T, c *caller) {
+		a := c.ok("POST", "/accounts", `{"name":"a","price_factor":"0.9","prices":{"swift":1.333333}}`)
 		a.want(`{"price_factor":0.9,"prices":{"swift":1.333333}}`)
 		id := a.text("id")
-		o.ok("PATCH", "/accounts/"+id, `{"price_factor":1.3}`).want(`{"price_factor":1.3,"prices":{"swift":1.333333}}`)
-		o.ok("PATCH", "/accounts/"+id, `{"price_factor":null,"prices":null}`).want(`{"price_factor":1.3,"prices":{"swift":1.333333}}`)
-		o.ok("PATCH", "/accounts/"+id, `{"prices":{"easel":"0.5"}}`).want(`{"price_factor":1.3,"prices":{"easel":0.5}}`)
-		o.ok("PATCH", "/accounts/"+id, `{"prices":{}}`).want(`{"price_factor":1.3,"prices":{}}`)
-		log := o.ok("GET", "/log?account="+id, "").body
+		c.ok("PATCH", "/accounts/"+id, `{"price_factor":1.3}`).want(`{"price_factor":1.3,"prices":{"swift":1.333333}}`)
+		c.ok("PATCH", "/accounts/"+id, `{"price_factor":null,"prices":null}`).want(`{"price_factor":1.3,"prices":{"swift":1.333333}}`)
+		c.ok("PATCH", "/accounts/"+id, `{"prices":{"easel":"0.5"}}`).want(`{"price_factor":1.3,"prices":{"easel":0.5}}`)
+		c.ok("PATCH", "/accounts/"+id, `{"prices":{}}`).want(`{"price_factor":1.3,"prices":{}}`)
+		log := c.ok("GET", "/log?account="+id, "").body
 		if !strings.Contains(log, `"price_factor":1.3`) || !strings.Contains(log, `"easel":0.5`) {
 			t.Errorf("the log says %s", log)
 		}
@@ -103,23 +103,23 @@ func TestPricesOfAnAccount(t *testing.T) {
 				`{"m":1,"m":2}`, `{"m":{"input":1}}`},
 		} {
 			for _, value := range values {
-				o.do("PATCH", "/accounts/"+id, `{"`+field+`":`+value+`}`).wantFault(fault.InvalidRequest, field)
-				o.do("POST", "/accounts", `{"name":"b","`+field+`":`+value+`}`).wantFault(fault.InvalidRequest, field)
+				c.do("PATCH", "/accounts/"+id, `{"`+field+`":`+value+`}`).wantFault(fault.InvalidRequest, field)
+				c.do("POST", "/accounts", `{"name":"b","`+field+`":`+value+`}`).wantFault(fault.InvalidRequest, field)
 			}
 		}
-		o.ok("GET", "/accounts/"+id, "").want(`{"price_factor":1.3,"prices":{}}`)
-		o.ok("POST", "/accounts", `{"name":"t","test":true}`).want(`{"test":true}`)
-		o.ok("PATCH", "/accounts/"+id, `{"test":true}`).want(`{"test":true}`)
-		o.ok("PATCH", "/accounts/"+id, `{"test":null,"name":"still a test"}`).want(`{"test":true}`)
-		o.ok("PATCH", "/accounts/"+id, `{"test":false}`).want(`{"test":false}`)
+		c.ok("GET", "/accounts/"+id, "").want(`{"price_factor":1.3,"prices":{}}`)
+		c.ok("POST", "/accounts", `{"name":"t","test":true}`).want(`{"test":true}`)
+		c.ok("PATCH", "/accounts/"+id, `{"test":true}`).want(`{"test":true}`)
+		c.ok("PATCH", "/accounts/"+id, `{"test":null,"name":"still a test"}`).want(`{"test":true}`)
+		c.ok("PATCH", "/accounts/"+id, `{"test":false}`).want(`{"test":false}`)
 	})
 }
 
 func TestAccountFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		o.ok("POST", "/accounts/"+id+"/users", `{"email":"taken@example.com","password":"12345678"}`)
+	each(t, func(t *testing.T, c *caller) {
+		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		c.ok("POST", "/accounts/"+id+"/users", `{"email":"taken@example.com","password":"12345678"}`)
 		for body, param := range map[string]string{
 			`{}`:                                 "name",
 			`{"name":""}`:                        "name",
@@ -144,25 +144,25 @@ func TestAccountFaults(t *testing.T) {
 			`{"name":"a\u0000b"}`:                                                               "name",
 			`{"name":"a","email":"` + strings.Repeat("x", 300) + `@e.x","password":"12345678"}`: "email",
 		} {
-			o.do("POST", "/accounts", body).wantFault(fault.InvalidRequest, param)
+			c.do("POST", "/accounts", body).wantFault(fault.InvalidRequest, param)
 		}
 		for body, param := range map[string]string{
 			`{"name":""}`: "name", `{"name":1}`: "name", `{"disabled":"true"}`: "disabled", `{"disabled":1}`: "disabled",
 			`{"overdraft_floor_usd":0.5}`: "overdraft_floor_usd", `{"balance_usd":5}`: "balance_usd",
 			`{"email":"a"}`: "email", `{"email":5}`: "email", `{"email":"a\u200b@example.com"}`: "email", `{"password":"12345678"}`: "password",
 		} {
-			o.do("PATCH", "/accounts/"+id, body).wantFault(fault.InvalidRequest, param)
+			c.do("PATCH", "/accounts/"+id, body).wantFault(fault.InvalidRequest, param)
 		}
-		if list, _ := o.ok("GET", "/accounts", "").list(); len(list) != 1 {
+		if list, _ := c.ok("GET", "/accounts", "").list(); len(list) != 1 {
 			t.Errorf("refused requests left %d accounts", len(list))
 		}
-		o.ok("POST", "/accounts", `{"name":"a"}`, "Content-Encoding", "Identity")
+		c.ok("POST", "/accounts", `{"name":"a"}`, "Content-Encoding", "Identity")
 	})
 }
 
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
+	each(t, func(t *testing.T, c *caller) {
 		for body, code := range map[string]fault.Code{
 			"":                      fault.InvalidJSON,
 			"   ":                   fault.InvalidJSON,
@@ -178,13 +178,13 @@ func TestBodies(t *testing.T) {
 			"\xef\xbb\xbf{}":        fault.InvalidJSON,
 			`{"name":"a"}{"a":"b"}`: fault.InvalidJSON,
 		} {
-			o.do("POST", "/accounts", body).wantFault(code, "")
+			c.do("POST", "/accounts", body).wantFault(code, "")
 		}
-		o.do("POST", "/accounts", `{"name":"a","name":"b"}`).wantFault(fault.InvalidJSON, "name")
-		o.do("POST", "/accounts", `{"name":"a","n\u0061me":"b"}`).wantFault(fault.InvalidJSON, "name")
-		o.do("POST", "/accounts", `{"name":"`+strings.Repeat("x", maxBody)+`"}`).wantFault(fault.RequestTooLarge, "")
-		o.do("POST", "/accounts", `{"name":"a"}`, "Content-Encoding", "gzip").wantFault(fault.InvalidEncoding, "")
-		if list, _ := o.ok("GET", "/accounts", "").list(); len(list) != 0 {
+		c.do("POST", "/accounts", `{"name":"a","name":"b"}`).wantFault(fault.InvalidJSON, "name")
+		c.do("POST", "/accounts", `{"name":"a","n\u0061me":"b"}`).wantFault(fault.InvalidJSON, "name")
+		c.do("POST", "/accounts", `{"name":"`+strings.Repeat("x", maxBody)+`"}`).wantFault(fault.RequestTooLarge, "")
+		c.do("POST", "/accounts", `{"name":"a"}`, "Content-Encoding", "gzip").wantFault(fault.InvalidEncoding, "")
+		if list, _ := c.ok("GET", "/accounts", "").list(); len(list) != 0 {
 			t.Errorf("refused requests left %d accounts", len(list))
 		}
 	})
@@ -192,39 +192,39 @@ func TestBodies(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
+	each(t, func(t *testing.T, c *caller) {
 		var ids []string
 		for range 3 {
-			ids = append(ids, o.ok("POST", "/accounts", `{"name":"a"}`).text("id"))
+			ids = append(ids, c.ok("POST", "/accounts", `{"name":"a"}`).text("id"))
 		}
 		slices.Sort(ids)
-		first, more := o.ok("GET", "/accounts?limit=2", "").list()
+		first, more := c.ok("GET", "/accounts?limit=2", "").list()
 		if len(first) != 2 || !more || first[0]["id"] != ids[0] || first[1]["id"] != ids[1] {
 			t.Errorf("first page %v, more %v", first, more)
 		}
-		rest, more := o.ok("GET", "/accounts?limit=2&after="+ids[1], "").list()
+		rest, more := c.ok("GET", "/accounts?limit=2&after="+ids[1], "").list()
 		if len(rest) != 1 || more || rest[0]["id"] != ids[2] {
 			t.Errorf("second page %v, more %v", rest, more)
 		}
-		if r := o.ok("GET", "/accounts?after=zzz", ""); !strings.Contains(r.body, `"data":[]`) {
+		if r := c.ok("GET", "/accounts?after=zzz", ""); !strings.Contains(r.body, `"data":[]`) {
 			t.Errorf("an empty page is %s", r.body)
 		}
 		for query, param := range map[string]string{
 			"limit=0": "limit", "limit=201": "limit", "limit=x": "limit", "limit=": "limit", "limit=-1": "limit", "limit=1.5": "limit",
 			"limit=1&limit=2": "limit", "after=%00": "after", "after=%ff": "after", "lmit=2": "lmit", "account=x": "account",
 		} {
-			o.do("GET", "/accounts?"+query, "").wantFault(fault.InvalidRequest, param)
+			c.do("GET", "/accounts?"+query, "").wantFault(fault.InvalidRequest, param)
 		}
-		o.do("GET", "/accounts?limit=%zz", "").wantFault(fault.InvalidRequest, "")
-		o.ok("GET", "/accounts?limit=200", "")
+		c.do("GET", "/accounts?limit=%zz", "").wantFault(fault.InvalidRequest, "")
+		c.ok("GET", "/accounts?limit=200", "")
 	})
 }
 
 func TestUsers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		u := o.ok("POST", "/accounts/"+account+"/users", `{"email":"Ada@Example.com","password":"correct horse","operator":true}`)
+	each(t, func(t *testing.T, c *caller) {
+		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		u := c.ok("POST", "/accounts/"+account+"/users", `{"email":"Ada@Example.com","password":"correct horse","operator":true}`)
 		u.wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created")
 		u.want(`{"account":"` + account + `","email":"ada@example.com","disabled":false,"operator":true,"has_password":true,` +
 			`"second_factor":false}`)
@@ -232,10 +232,10 @@ func TestUsers(t *testing.T) {
 		if !strings.HasPrefix(id, "user_") || strings.Contains(u.body, "argon2") {
 			t.Errorf("user %s", u.body)
 		}
-		o.ok("PATCH", "/users/"+id, `{"email":"new@example.com","password":"another horse","disabled":true,"operator":false}`).
+		c.ok("PATCH", "/users/"+id, `{"email":"new@example.com","password":"another horse","disabled":true,"operator":false}`).
 			want(`{"email":"new@example.com","disabled":true,"operator":false}`)
-		o.ok("PATCH", "/users/"+id, `{}`).want(`{"email":"new@example.com","disabled":true}`)
-		o.ok("GET", "/users/"+id, "").want(`{"email":"new@example.com"}`)
+		c.ok("PATCH", "/users/"+id, `{}`).want(`{"email":"new@example.com","disabled":true}`)
+		c.ok("GET", "/users/"+id, "").want(`{"email":"new@example.com"}`)
 		for body, param := range map[string]string{
 			`{"password":"12345678"}`:                                      "email",
 			`{"email":"b@example.com","password":""}`:                      "password",
@@ -246,14 +246,14 @@ func TestUsers(t *testing.T) {
 			`{"email":"b@example.com","password":"12345678","admin":true}`: "admin",
 			`{"email":"b","password":"12345678"}`:                          "email",
 		} {
-			o.do("POST", "/accounts/"+account+"/users", body).wantFault(fault.InvalidRequest, param)
+			c.do("POST", "/accounts/"+account+"/users", body).wantFault(fault.InvalidRequest, param)
 		}
-		o.do("PATCH", "/users/"+id, `{"email":"b"}`).wantFault(fault.InvalidRequest, "email")
-		o.do("PATCH", "/users/"+id, `{"password":"b"}`).wantFault(fault.InvalidRequest, "password")
-		o.ok("DELETE", "/users/"+id, "").want(`{"id":"` + id + `","deleted":true}`)
-		o.do("DELETE", "/users/"+id, "").wantFault(fault.NotFound, "")
-		if list, _ := o.ok("GET", "/accounts/"+account+"/users", "").list(); len(list) != 0 {
-			t.Errorf("left are %v", list)
+		c.do("PATCH", "/users/"+id, `{"email":"b"}`).wantFault(fault.InvalidRequest, "email")
+		c.do("PATCH", "/users/"+id, `{"password":"b"}`).wantFault(fault.InvalidRequest, "password")
+		c.ok("DELETE", "/users/"+id, "").want(`{"id":"` + id + `","deleted":true}`)
+		c.do("DELETE", "/users/"+id, "").wantFault(fault.NotFound, "")
+		if list, _ := c.ok("GET", "/accounts/"+account+"/users", "").list(); len(list) != 0 {
+			t.Errorf("deleted users are still listed: %v", list)
 		}
 	})
 }

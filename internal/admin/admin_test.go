@@ -61,7 +61,7 @@ func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *caller {
 }
 
 // each runs a test on a fresh database of each engine.
-func each(t *testing.T, test func(t *testing.T, o *caller)) {
+func each(t *testing.T, test func(t *testing.T, c *caller)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, newOperator(t, db)) })
 }
@@ -86,24 +86,24 @@ type reply struct {
 }
 
 // do sends a request. headers are pairs of name and value.
-func (o *caller) do(method, path, body string, headers ...string) reply {
-	o.t.Helper()
+func (c *caller) do(method, path, body string, headers ...string) reply {
+	c.t.Helper()
 	r := httptest.NewRequest(method, Base+path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+token)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
-	o.handler.ServeHTTP(w, r)
-	return reply{t: o.t, status: w.Code, header: w.Header(), body: w.Body.String()}
+	c.handler.ServeHTTP(w, r)
+	return reply{t: c.t, status: w.Code, header: w.Header(), body: w.Body.String()}
 }
 
 // ok sends a request that must succeed.
-func (o *caller) ok(method, path, body string, headers ...string) reply {
-	o.t.Helper()
-	r := o.do(method, path, body, headers...)
+func (c *caller) ok(method, path, body string, headers ...string) reply {
+	c.t.Helper()
+	r := c.do(method, path, body, headers...)
 	if r.status != http.StatusOK || r.header.Get("Content-Type") != "application/json" {
-		o.t.Fatalf("%s %s %s answered %d %s", method, path, body, r.status, r.body)
+		c.t.Fatalf("%s %s %s answered %d %s", method, path, body, r.status, r.body)
 	}
 	return r
 }
@@ -197,32 +197,32 @@ func (r reply) list() (elements []map[string]any, more bool) {
 }
 
 // accepts reports whether a key's secret works on this node now.
-func (o *caller) accepts(secret string) bool {
-	o.t.Helper()
-	_, err := o.keys.Authenticate(o.t.Context(), secret, netip.MustParseAddr("192.0.2.1"), false)
+func (c *caller) accepts(secret string) bool {
+	c.t.Helper()
+	_, err := c.keys.Authenticate(c.t.Context(), secret, netip.MustParseAddr("192.0.2.1"), false)
 	if err != nil && fault.Of(err).Code != fault.InvalidAPIKey {
-		o.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	return err == nil
 }
 
 func TestAuthenticationAndRoutes(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
+	each(t, func(t *testing.T, c *caller) {
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + token, token, "Bearer " + token + "x",
 			"Bearer " + token[1:]} {
-			r := o.do("GET", "/accounts", "", "Authorization", header)
+			r := c.do("GET", "/accounts", "", "Authorization", header)
 			r.wantFault(fault.InvalidAPIKey, "")
 			if r.header.Get("WWW-Authenticate") != "Bearer" {
 				t.Errorf("%q: no WWW-Authenticate", header)
 			}
-			o.do("GET", "/nothing", "", "Authorization", header).wantFault(fault.InvalidAPIKey, "")
+			c.do("GET", "/nothing", "", "Authorization", header).wantFault(fault.InvalidAPIKey, "")
 		}
-		o.ok("GET", "/accounts", "", "Authorization", "bearer  "+token+" ")
+		c.ok("GET", "/accounts", "", "Authorization", "bearer  "+token+" ")
 		for _, path := range []string{"", "/", "/nothing", "/accounts/", "/accounts//keys", "/accounts/x/nothing", "/accounts/x/keys/y",
 			"/codes/x/y", "/jobs/x/pause", "/webhook", "/accounts/x/webhook/pause", "/lines/main", "/lines/main/pause",
 			"/catalog/revisions/1/x", "/{id}"} {
-			if r := o.do("GET", path, ""); !strings.Contains(r.body, "/admin/docs") {
+			if r := c.do("GET", path, ""); !strings.Contains(r.body, "/admin/docs") {
 				t.Errorf("%s: %s does not name the page with all paths", path, r.body)
 			} else {
 				r.wantFault(fault.NotFound, "")
@@ -233,16 +233,16 @@ func TestAuthenticationAndRoutes(t *testing.T) {
 			"/accounts/x/credits": "POST", "/lines/x/drain": "POST", "/lines/x/resume": "POST", "/audit": "GET, HEAD",
 			"/accounts/x": "GET, HEAD, PATCH",
 		} {
-			r := o.do("TRACE", path, "")
+			r := c.do("TRACE", path, "")
 			r.wantFault(fault.MethodNotAllowed, "")
 			if got := r.header.Get("Allow"); got != allow {
 				t.Errorf("%s allows %q, want %q", path, got, allow)
 			}
 		}
-		if r := o.do("HEAD", "/accounts", ""); r.status != http.StatusOK {
+		if r := c.do("HEAD", "/accounts", ""); r.status != http.StatusOK {
 			t.Errorf("HEAD answered %d", r.status)
 		}
-		if r := o.ok("GET", "/accounts", ""); r.header.Get("Cache-Control") != "no-store" {
+		if r := c.ok("GET", "/accounts", ""); r.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("Cache-Control %q", r.header.Get("Cache-Control"))
 		}
 	})
@@ -251,17 +251,17 @@ func TestAuthenticationAndRoutes(t *testing.T) {
 func TestWithoutTokenEverythingIs404(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		o := newOperator(t, db, func(o *Options) { o.Token = nil })
+		c := newOperator(t, db, func(o *Options) { o.Token = nil })
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer " + token} {
-			o.do("GET", "/accounts", "", "Authorization", header).wantFault(fault.NotFound, "")
-			o.do("POST", "/accounts", `{"name":"x"}`, "Authorization", header).wantFault(fault.NotFound, "")
+			c.do("GET", "/accounts", "", "Authorization", header).wantFault(fault.NotFound, "")
+			c.do("POST", "/accounts", `{"name":"x"}`, "Authorization", header).wantFault(fault.NotFound, "")
 		}
 	})
 }
 
 func TestUnknownIDs(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
+	each(t, func(t *testing.T, c *caller) {
 		for _, id := range []string{"acct_none", "key_none", "%00", "%ff", strings.Repeat("x", 3000), "'%20OR%201=1"} {
 			for path, body := range map[string]string{
 				"GET /accounts/" + id: "", "PATCH /accounts/" + id: `{"name":"x"}`, "GET /accounts/" + id + "/users": "",
@@ -276,11 +276,11 @@ func TestUnknownIDs(t *testing.T) {
 				"GET /keys/" + id: "", "PATCH /keys/" + id: `{}`, "DELETE /keys/" + id: "", "GET /catalog/revisions/" + id: "",
 			} {
 				method, path, _ := strings.Cut(path, " ")
-				o.do(method, path, body).wantFault(fault.NotFound, "")
+				c.do(method, path, body).wantFault(fault.NotFound, "")
 			}
 		}
-		if o.log.Len() > 0 {
-			t.Errorf("404 responses were logged: %s", o.log)
+		if c.log.Len() > 0 {
+			t.Errorf("404 responses were logged: %s", c.log)
 		}
 	})
 }
@@ -294,16 +294,16 @@ func TestUnavailableDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := newOperator(t, db)
+		c := newOperator(t, db)
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		r := o.do("POST", "/accounts", `{"name":"x"}`)
+		r := c.do("POST", "/accounts", `{"name":"x"}`)
 		r.wantFault(fault.ServiceUnavailable, "")
 		if r.header.Get("Retry-After") != "1" {
 			t.Errorf("Retry-After %q", r.header.Get("Retry-After"))
 		}
-		if log := o.log.String(); strings.Count(log, "\n") != 1 || strings.Contains(log, token) {
+		if log := c.log.String(); strings.Count(log, "\n") != 1 || strings.Contains(log, token) {
 			t.Errorf("log %q", log)
 		}
 	})

@@ -32,24 +32,24 @@ lines:
 
 func TestCatalog(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: o.db, Providers: providers, Interval: time.Hour,
+	each(t, func(t *testing.T, c *caller) {
+		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: c.db, Providers: providers, Interval: time.Hour,
 			Lookup: func(string) (string, bool) { return "value", true }, Log: slog.New(slog.DiscardHandler)})
-		o = newOperator(t, o.db, func(opts *Options) { opts.Catalog = watcher })
-		o.do("GET", "/catalog", "").wantFault(fault.NotFound, "")
+		c = newOperator(t, c.db, func(opts *Options) { opts.Catalog = watcher })
+		c.do("GET", "/catalog", "").wantFault(fault.NotFound, "")
 
-		dry := o.ok("PUT", "/catalog?dry_run=true", document("0.25"), "Content-Type", "application/yaml")
+		dry := c.ok("PUT", "/catalog?dry_run=true", document("0.25"), "Content-Type", "application/yaml")
 		dry.wantNames("revision", "changes", "warnings", "dry_run")
 		dry.want(`{"revision":0,"warnings":[]}`)
-		o.do("GET", "/catalog", "").wantFault(fault.NotFound, "")
+		c.do("GET", "/catalog", "").wantFault(fault.NotFound, "")
 
-		put := o.ok("PUT", "/catalog", document("0.25"))
+		put := c.ok("PUT", "/catalog", document("0.25"))
 		put.wantNames("revision", "changes", "warnings")
 		put.want(`{"revision":1,"changes":["model swift-1: added","line main: added"],"warnings":[]}`)
 		if got := watcher.Current().Revision; got != 1 {
 			t.Errorf("after the answer this node serves revision %d", got)
 		}
-		current := o.ok("GET", "/catalog", "")
+		current := c.ok("GET", "/catalog", "")
 		if !strings.HasPrefix(current.body, "{") || current.header.Get("X-Catalog-Revision") != "1" {
 			t.Errorf("current %s", current.body)
 		}
@@ -58,37 +58,37 @@ func TestCatalog(t *testing.T) {
 			"application/json": "application/json", "*/*": "application/json",
 			"text/html, application/json;q=0.9, application/yaml": "application/json",
 		} {
-			r := o.do("GET", "/catalog", "", "Accept", accept)
+			r := c.do("GET", "/catalog", "", "Accept", accept)
 			if r.status != 200 || r.header.Get("Content-Type") != kind || (kind == "application/yaml") != strings.Contains(r.body, "- id: swift-1") {
 				t.Errorf("Accept %q: %d %s %s", accept, r.status, r.header.Get("Content-Type"), r.body)
 			}
 			// The answer can be sent back and changes nothing.
-			o.ok("PUT", "/catalog", r.body, "Content-Type", kind).want(`{"revision":1,"changes":[]}`)
+			c.ok("PUT", "/catalog", r.body, "Content-Type", kind).want(`{"revision":1,"changes":[]}`)
 		}
 
-		o.ok("PUT", "/catalog?dry_run=false", document("0.3")).want(`{"revision":2,"changes":["model swift-1: price.input 0.25 -> 0.3"]}`)
-		history, more := o.ok("GET", "/catalog/revisions?limit=1", "").list()
+		c.ok("PUT", "/catalog?dry_run=false", document("0.3")).want(`{"revision":2,"changes":["model swift-1: price.input 0.25 -> 0.3"]}`)
+		history, more := c.ok("GET", "/catalog/revisions?limit=1", "").list()
 		if len(history) != 1 || !more || fmt.Sprint(history[0]["revision"]) != "2" {
 			t.Errorf("history %v", history)
 		}
-		history, more = o.ok("GET", "/catalog/revisions?after=2", "").list()
+		history, more = c.ok("GET", "/catalog/revisions?after=2", "").list()
 		if len(history) != 1 || more || fmt.Sprint(history[0]["revision"]) != "1" {
 			t.Errorf("history %v", history)
 		}
-		old := o.ok("GET", "/catalog/revisions/1", "")
+		old := c.ok("GET", "/catalog/revisions/1", "")
 		if old.body != current.body || old.header.Get("X-Catalog-Revision") != "1" {
 			t.Errorf("revision 1 is %s", old.body)
 		}
-		o.do("GET", "/catalog/revisions/3", "").wantFault(fault.NotFound, "")
-		o.do("GET", "/catalog/revisions/-1", "").wantFault(fault.NotFound, "")
+		c.do("GET", "/catalog/revisions/3", "").wantFault(fault.NotFound, "")
+		c.do("GET", "/catalog/revisions/-1", "").wantFault(fault.NotFound, "")
 	})
 }
 
 func TestCatalogFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		o.ok("PUT", "/catalog", document("0.25"))
-		r := o.do("PUT", "/catalog", document("-1")+"surplus: 1\n")
+	each(t, func(t *testing.T, c *caller) {
+		c.ok("PUT", "/catalog", document("0.25"))
+		r := c.do("PUT", "/catalog", document("-1")+"surplus: 1\n")
 		r.wantFault(fault.InvalidCatalog, "models[0].price.input")
 		faults, ok := r.members()["faults"].([]any)
 		if !ok || len(faults) != 2 {
@@ -97,25 +97,25 @@ func TestCatalogFaults(t *testing.T) {
 		if faults[0] != "models[0].price.input: must not be negative" || !strings.HasPrefix(faults[1].(string), "surplus: ") {
 			t.Errorf("faults %v", faults)
 		}
-		one, want := o.do("PUT", "/catalog", document("-1")), "nothing changed: models[0].price.input: must not be negative"
+		one, want := c.do("PUT", "/catalog", document("-1")), "nothing changed: models[0].price.input: must not be negative"
 		if text := one.members()["error"].(map[string]any)["message"].(string); !strings.HasSuffix(text, want) {
 			t.Errorf("of one fault it says %q", text)
 		}
 		for _, body := range []string{"", "[]", "{", "models: [", "\xff"} {
 			for _, query := range []string{"", "?dry_run=true"} {
-				r := o.do("PUT", "/catalog"+query, body)
+				r := c.do("PUT", "/catalog"+query, body)
 				if r.status != 400 || !strings.Contains(r.body, `"code":"invalid_catalog"`) || !strings.Contains(r.body, `"faults":["`) {
 					t.Errorf("%q answered %d %s", body, r.status, r.body)
 				}
 			}
 		}
-		o.do("PUT", "/catalog", strings.Repeat("#", maxCatalog+1)).wantFault(fault.RequestTooLarge, "")
-		o.do("PUT", "/catalog?dry_run=maybe", document("1")).wantFault(fault.InvalidRequest, "dry_run")
-		o.do("PUT", "/catalog?dryrun=true", document("1")).wantFault(fault.InvalidRequest, "dryrun")
-		if history, _ := o.ok("GET", "/catalog/revisions", "").list(); len(history) != 1 {
+		c.do("PUT", "/catalog", strings.Repeat("#", maxCatalog+1)).wantFault(fault.RequestTooLarge, "")
+		c.do("PUT", "/catalog?dry_run=maybe", document("1")).wantFault(fault.InvalidRequest, "dry_run")
+		c.do("PUT", "/catalog?dryrun=true", document("1")).wantFault(fault.InvalidRequest, "dryrun")
+		if history, _ := c.ok("GET", "/catalog/revisions", "").list(); len(history) != 1 {
 			t.Errorf("refused documents left %v", history)
 		}
-		o.do("GET", "/catalog/revisions?after=x", "").wantFault(fault.InvalidRequest, "after")
+		c.do("GET", "/catalog/revisions?after=x", "").wantFault(fault.InvalidRequest, "after")
 	})
 }
 
@@ -123,13 +123,13 @@ func TestCatalogFaults(t *testing.T) {
 // out of service.
 func TestCatalogWarns(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: o.db, Providers: providers, Interval: time.Hour,
+	each(t, func(t *testing.T, c *caller) {
+		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: c.db, Providers: providers, Interval: time.Hour,
 			Lookup: func(name string) (string, bool) { return map[string]string{"SET": "value"}[name], name == "SET" },
 			Log:    slog.New(slog.DiscardHandler)})
-		o = newOperator(t, o.db, func(opts *Options) { opts.Catalog = watcher })
-		o.ok("PUT", "/catalog", document("0.25"))
-		storetest.Update(t, o.db, func(tx *store.Tx) error {
+		c = newOperator(t, c.db, func(opts *Options) { opts.Catalog = watcher })
+		c.ok("PUT", "/catalog", document("0.25"))
+		storetest.Update(t, c.db, func(tx *store.Tx) error {
 			now, err := tx.NowMS()
 			if err == nil {
 				_, err = tx.Exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded)
@@ -148,7 +148,7 @@ func TestCatalogWarns(t *testing.T) {
 			`"lines[0].api_keys[0]: the variable UNSET is not set on this node, so line main does not use this key",` +
 			`"lines[1]: the variable UNSET is not set on this node, so line second is out of service",` +
 			`"models: this removes swift-1, which had 7 requests in the last 30 days. Revision 1 still has the model"]`
-		o.ok("PUT", "/catalog?dry_run=true", other).want(`{"revision":1,` + warnings + `}`)
-		o.ok("PUT", "/catalog", other).want(`{"revision":2,` + warnings + `}`)
+		c.ok("PUT", "/catalog?dry_run=true", other).want(`{"revision":1,` + warnings + `}`)
+		c.ok("PUT", "/catalog", other).want(`{"revision":2,` + warnings + `}`)
 	})
 }

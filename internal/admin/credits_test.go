@@ -16,18 +16,18 @@ import (
 
 func TestCredits(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+	each(t, func(t *testing.T, c *caller) {
+		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		path := "/accounts/" + id + "/credits"
-		r := o.ok("POST", path, `{"usd":5,"note":" first "}`)
+		r := c.ok("POST", path, `{"usd":5,"note":" first "}`)
 		r.wantNames("balance_usd")
 		r.want(`{"balance_usd":5}`)
-		o.ok("POST", path, `{"usd":"0.1"}`).want(`{"balance_usd":5.1}`)
-		o.ok("POST", path, `{"usd":0.000000001}`).want(`{"balance_usd":5.100000001}`)
-		o.ok("POST", path, `{"usd":-6.1,"note":null}`).want(`{"balance_usd":-0.999999999}`)
-		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":-0.999999999}`)
+		c.ok("POST", path, `{"usd":"0.1"}`).want(`{"balance_usd":5.1}`)
+		c.ok("POST", path, `{"usd":0.000000001}`).want(`{"balance_usd":5.100000001}`)
+		c.ok("POST", path, `{"usd":-6.1,"note":null}`).want(`{"balance_usd":-0.999999999}`)
+		c.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":-0.999999999}`)
 
-		entries, more := o.ok("GET", "/accounts/"+id+"/entries", "").list()
+		entries, more := c.ok("GET", "/accounts/"+id+"/entries", "").list()
 		if len(entries) != 4 || more {
 			t.Fatalf("entries %v", entries)
 		}
@@ -37,14 +37,14 @@ func TestCredits(t *testing.T) {
 		reply{t: t, body: string(newest)}.wantNames("id", "kind", "usd", "balance_usd", "created")
 		reply{t: t, body: string(oldest)}.want(`{"kind":"credit","usd":5,"balance_usd":5,"note":"first"}`)
 
-		page, more := o.ok("GET", "/accounts/"+id+"/entries?limit=1&after="+entries[0]["id"].(string), "").list()
+		page, more := c.ok("GET", "/accounts/"+id+"/entries?limit=1&after="+entries[0]["id"].(string), "").list()
 		if len(page) != 1 || !more || page[0]["id"] != entries[1]["id"] {
 			t.Errorf("page %v, more %v", page, more)
 		}
-		if none, more := o.ok("GET", "/accounts/"+id+"/entries?after=nothing", "").list(); len(none) != 0 || more {
+		if none, more := c.ok("GET", "/accounts/"+id+"/entries?after=nothing", "").list(); len(none) != 0 || more {
 			t.Errorf("behind an unknown entry: %v, %v", none, more)
 		}
-		o.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
+		c.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
 	})
 }
 
@@ -52,11 +52,11 @@ func TestCredits(t *testing.T) {
 // kind and a span filter them, and that no note is a formula.
 func TestEntriesAsCSV(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		o.ok("POST", "/accounts/"+id+"/credits", `{"usd":5,"note":"=1+1, \"quoted\""}`)
+	each(t, func(t *testing.T, c *caller) {
+		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		c.ok("POST", "/accounts/"+id+"/credits", `{"usd":5,"note":"=1+1, \"quoted\""}`)
 		const credits = 2*entriesRead + 10
-		storetest.Update(t, o.db, func(tx *store.Tx) error {
+		storetest.Update(t, c.db, func(tx *store.Tx) error {
 			_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, created_ms)
 				WITH RECURSIVE n (i) AS (SELECT CAST(2 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $1)
 				SELECT 'ent_x' || CAST(i AS TEXT), $2, i, 'credit', 1, 1, '', 1800000000000 + i * 1000 FROM n`, credits, id)
@@ -64,7 +64,7 @@ func TestEntriesAsCSV(t *testing.T) {
 		})
 		lines := func(query string, headers ...string) [][]string {
 			t.Helper()
-			got := o.do("GET", "/accounts/"+id+"/entries"+query, "", headers...)
+			got := c.do("GET", "/accounts/"+id+"/entries"+query, "", headers...)
 			rows, err := csv.NewReader(strings.NewReader(got.body)).ReadAll()
 			if got.status != http.StatusOK || got.header.Get("Content-Type") != "text/csv; charset=utf-8" || err != nil ||
 				!slices.Equal(rows[0], entryColumns) {
@@ -84,16 +84,16 @@ func TestEntriesAsCSV(t *testing.T) {
 			}
 		}
 		for query, param := range map[string]string{"kind=gift": "kind", "format=xml": "format", "since=once": "since", "until=x": "until"} {
-			o.do("GET", "/accounts/"+id+"/entries?"+query, "").wantFault(fault.InvalidRequest, param)
+			c.do("GET", "/accounts/"+id+"/entries?"+query, "").wantFault(fault.InvalidRequest, param)
 		}
-		o.do("GET", "/accounts/acct_none/entries?format=csv", "").wantFault(fault.NotFound, "")
+		c.do("GET", "/accounts/acct_none/entries?format=csv", "").wantFault(fault.NotFound, "")
 	})
 }
 
 func TestCreditFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+	each(t, func(t *testing.T, c *caller) {
+		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		for body, param := range map[string]string{
 			`{}`: "usd", `{"usd":null}`: "usd", `{"usd":0}`: "usd", `{"usd":"-0.0"}`: "usd", `{"usd":"five"}`: "usd", `{"usd":true}`: "usd",
 			`{"usd":1e-10}`: "usd", `{"usd":"1e3"}`: "usd", `{"usd":"1E1"}`: "usd",
@@ -103,12 +103,12 @@ func TestCreditFaults(t *testing.T) {
 			`{"usd":1,"note":"` + strings.Repeat("x", 501) + `"}`: "note",
 			`{"usd":1,"amount":1}`:                                "amount",
 		} {
-			o.do("POST", "/accounts/"+id+"/credits", body).wantFault(fault.InvalidRequest, param)
+			c.do("POST", "/accounts/"+id+"/credits", body).wantFault(fault.InvalidRequest, param)
 		}
-		o.ok("POST", "/accounts/"+id+"/credits", `{"usd":999999999}`)
-		o.do("POST", "/accounts/"+id+"/credits", `{"usd":2}`).wantFault(fault.InvalidRequest, "usd")
-		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":999999999}`)
-		if entries, _ := o.ok("GET", "/accounts/"+id+"/entries", "").list(); len(entries) != 1 {
+		c.ok("POST", "/accounts/"+id+"/credits", `{"usd":999999999}`)
+		c.do("POST", "/accounts/"+id+"/credits", `{"usd":2}`).wantFault(fault.InvalidRequest, "usd")
+		c.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":999999999}`)
+		if entries, _ := c.ok("GET", "/accounts/"+id+"/entries", "").list(); len(entries) != 1 {
 			t.Errorf("refused credits left %v", entries)
 		}
 	})

@@ -11,15 +11,15 @@ import (
 // by the id.
 func TestFindAccounts(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		ada := o.ok("POST", "/accounts", `{"name":"Ada & Söhne 100%"}`).text("id")
-		bob := o.ok("POST", "/accounts", `{"name":"bob","email":"Bob@example.com"}`).text("id")
-		o.ok("POST", "/accounts/"+ada+"/users", `{"email":"purchasing@ada.example","password":"correct horse"}`)
+	each(t, func(t *testing.T, c *caller) {
+		ada := c.ok("POST", "/accounts", `{"name":"Ada & Söhne 100%"}`).text("id")
+		bob := c.ok("POST", "/accounts", `{"name":"bob","email":"Bob@example.com"}`).text("id")
+		c.ok("POST", "/accounts/"+ada+"/users", `{"email":"purchasing@ada.example","password":"correct horse"}`)
 		for q, want := range map[string][]string{
 			"ADA & s": {ada}, "0%": {ada}, "Purchasing@": {ada}, "bob": {bob}, "BOB@EXAMPLE": {bob}, ada: {ada}, " " + bob + " ": {bob},
 			"example": {ada, bob}, "nobody": nil, "_": nil, ada[:len(ada)-1]: nil, "": {ada, bob},
 		} {
-			found, more := o.ok("GET", "/accounts?q="+url.QueryEscape(q), "").list()
+			found, more := c.ok("GET", "/accounts?q="+url.QueryEscape(q), "").list()
 			ids := map[any]bool{}
 			for _, a := range found {
 				ids[a["id"]] = true
@@ -33,7 +33,7 @@ func TestFindAccounts(t *testing.T) {
 				}
 			}
 		}
-		first, more := o.ok("GET", "/accounts?q=b&limit=1", "").list()
+		first, more := c.ok("GET", "/accounts?q=b&limit=1", "").list()
 		if len(first) != 1 || first[0]["id"] != bob || more {
 			t.Errorf("a page of one is %v, more %v", first, more)
 		}
@@ -43,23 +43,23 @@ func TestFindAccounts(t *testing.T) {
 // TestFindKeys finds keys by the hint that their owners see.
 func TestFindKeys(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		owner := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		k := o.ok("POST", "/accounts/"+owner+"/keys", `{"name":"one"}`)
-		o.ok("POST", "/accounts/"+owner+"/keys", `{"name":"other"}`)
+	each(t, func(t *testing.T, c *caller) {
+		owner := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		k := c.ok("POST", "/accounts/"+owner+"/keys", `{"name":"one"}`)
+		c.ok("POST", "/accounts/"+owner+"/keys", `{"name":"other"}`)
 		hint := k.text("hint")
 		for _, q := range []string{hint, hint[:7] + "…" + hint[10:], k.text("key")} {
-			found, _ := o.ok("GET", "/keys?hint="+url.QueryEscape(q), "").list()
+			found, _ := c.ok("GET", "/keys?hint="+url.QueryEscape(q), "").list()
 			if len(found) != 1 || found[0]["id"] != k.text("id") || found[0]["account"] != owner {
 				t.Errorf("%q finds %v", q, found)
 			}
 		}
-		if found, _ := o.ok("GET", "/keys?hint=sk-0000...0000", "").list(); len(found) != 0 {
+		if found, _ := c.ok("GET", "/keys?hint=sk-0000...0000", "").list(); len(found) != 0 {
 			t.Errorf("found %v", found)
 		}
-		o.do("GET", "/keys", "").wantFault(fault.InvalidRequest, "hint")
-		o.ok("DELETE", "/keys/"+k.text("id"), "")
-		if found, _ := o.ok("GET", "/keys?hint="+hint, "").list(); len(found) != 0 {
+		c.do("GET", "/keys", "").wantFault(fault.InvalidRequest, "hint")
+		c.ok("DELETE", "/keys/"+k.text("id"), "")
+		if found, _ := c.ok("GET", "/keys?hint="+hint, "").list(); len(found) != 0 {
 			t.Errorf("deleted, and found: %v", found)
 		}
 	})

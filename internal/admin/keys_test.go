@@ -9,9 +9,9 @@ import (
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		k := o.ok("POST", "/accounts/"+account+"/keys", `{"name":"ci","rpm":60,"daily_budget_usd":5,"total_limit_usd":"50.000000001",
+	each(t, func(t *testing.T, c *caller) {
+		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		k := c.ok("POST", "/accounts/"+account+"/keys", `{"name":"ci","rpm":60,"daily_budget_usd":5,"total_limit_usd":"50.000000001",
 			"allowed_models":["swift-1"],"allowed_ips":["192.0.2.7","::ffff:10.1.2.3/104"]}`)
 		fields := []string{"id", "account", "name", "hint", "disabled", "rpm", "daily_budget_usd", "total_limit_usd", "allowed_models",
 			"allowed_ips", "spent_today_usd", "spent_usd", "held_usd", "over_hold_usd", "last_used", "created"}
@@ -19,25 +19,25 @@ func TestKeys(t *testing.T) {
 		k.want(`{"account":"` + account + `","name":"ci","disabled":false,"rpm":60,"daily_budget_usd":5,"total_limit_usd":50.000000001,
 			"allowed_models":["swift-1"],"allowed_ips":["192.0.2.7","10.0.0.0/8"],"spent_today_usd":0,"spent_usd":0,"held_usd":0,"last_used":null}`)
 		id, secret := k.text("id"), k.text("key")
-		if !strings.HasPrefix(id, "key_") || !strings.HasPrefix(secret, "sk-") || !o.accepts(secret) {
+		if !strings.HasPrefix(id, "key_") || !strings.HasPrefix(secret, "sk-") || !c.accepts(secret) {
 			t.Errorf("key %s", k.body)
 		}
-		shown := o.ok("GET", "/keys/"+id, "")
+		shown := c.ok("GET", "/keys/"+id, "")
 		shown.wantNames(fields...)
-		list := o.ok("GET", "/accounts/"+account+"/keys", "")
+		list := c.ok("GET", "/accounts/"+account+"/keys", "")
 		if elements, _ := list.list(); len(elements) != 1 || strings.Contains(list.body+shown.body, secret[8:40]) {
 			t.Errorf("list %s", list.body)
 		}
 
 		// null clears a limit; missing members stay.
-		o.ok("PATCH", "/keys/"+id, `{"rpm":null,"allowed_models":null,"daily_budget_usd":0.5}`).
+		c.ok("PATCH", "/keys/"+id, `{"rpm":null,"allowed_models":null,"daily_budget_usd":0.5}`).
 			want(`{"name":"ci","rpm":null,"allowed_models":null,"daily_budget_usd":0.5,"total_limit_usd":50.000000001,"allowed_ips":["192.0.2.7",` +
 				`"10.0.0.0/8"]}`)
-		o.ok("PATCH", "/keys/"+id, `{"daily_budget_usd":null,"total_limit_usd":null,"allowed_ips":null,"name":"","disabled":null}`).
+		c.ok("PATCH", "/keys/"+id, `{"daily_budget_usd":null,"total_limit_usd":null,"allowed_ips":null,"name":"","disabled":null}`).
 			want(`{"name":"","daily_budget_usd":null,"total_limit_usd":null,"allowed_ips":null,"disabled":false}`)
-		o.ok("POST", "/accounts/"+account+"/keys", `{}`).want(
+		c.ok("POST", "/accounts/"+account+"/keys", `{}`).want(
 			`{"name":"","rpm":null,"daily_budget_usd":null,"total_limit_usd":null,"allowed_models":null,"allowed_ips":null}`)
-		o.ok("POST", "/accounts/"+account+"/keys", `{"rpm":null,"daily_budget_usd":0}`).want(`{"rpm":null,"daily_budget_usd":0}`)
+		c.ok("POST", "/accounts/"+account+"/keys", `{"rpm":null,"daily_budget_usd":0}`).want(`{"rpm":null,"daily_budget_usd":0}`)
 	})
 }
 
@@ -45,8 +45,8 @@ func TestKeys(t *testing.T) {
 // that the answer warns of each such model.
 func TestKeysWithUnknownModels(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+	each(t, func(t *testing.T, c *caller) {
+		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		keys := "/accounts/" + account + "/keys"
 		silent := func(r reply) {
 			t.Helper()
@@ -57,30 +57,30 @@ func TestKeysWithUnknownModels(t *testing.T) {
 		warning := func(model string) string {
 			return "allowed_models: the catalog has no model " + model + ", so the key cannot use it until the catalog has it"
 		}
-		silent(o.ok("POST", keys, `{"allowed_models":["swift-9"]}`)) // without a catalog there is nothing to tell
-		o.ok("PUT", "/catalog", document("0.25"))
+		silent(c.ok("POST", keys, `{"allowed_models":["swift-9"]}`)) // without a catalog there is nothing to tell
+		c.ok("PUT", "/catalog", document("0.25"))
 
-		created := o.ok("POST", keys, `{"allowed_models":["swift-1","swift-9","wift-1","swift-9"]}`, "Idempotency-Key", "k")
+		created := c.ok("POST", keys, `{"allowed_models":["swift-1","swift-9","wift-1","swift-9"]}`, "Idempotency-Key", "k")
 		created.want(`{"allowed_models":["swift-1","swift-9","wift-1"],"warnings":["` + warning("swift-9") + `","` + warning("wift-1") + `"]}`)
-		o.ok("POST", keys, `{"allowed_models":["swift-1","swift-9","wift-1","swift-9"]}`, "Idempotency-Key", "k").
+		c.ok("POST", keys, `{"allowed_models":["swift-1","swift-9","wift-1","swift-9"]}`, "Idempotency-Key", "k").
 			want(`{"warnings":["` + warning("swift-9") + `","` + warning("wift-1") + `"]}`)
 		key := "/keys/" + created.text("id")
-		silent(o.ok("GET", key, ""))
-		silent(o.ok("PATCH", key, `{"name":"ci","disabled":true}`))
-		silent(o.ok("PATCH", key, `{"allowed_models":["swift-1"]}`))
-		o.ok("PATCH", key, `{"allowed_models":["swift-2"]}`).want(`{"allowed_models":["swift-2"],"warnings":["` + warning("swift-2") + `"]}`)
-		silent(o.ok("PATCH", key, `{"allowed_models":null}`))
-		silent(o.ok("POST", keys, `{"allowed_models":["swift-1"]}`))
-		silent(o.ok("POST", keys, `{}`))
+		silent(c.ok("GET", key, ""))
+		silent(c.ok("PATCH", key, `{"name":"ci","disabled":true}`))
+		silent(c.ok("PATCH", key, `{"allowed_models":["swift-1"]}`))
+		c.ok("PATCH", key, `{"allowed_models":["swift-2"]}`).want(`{"allowed_models":["swift-2"],"warnings":["` + warning("swift-2") + `"]}`)
+		silent(c.ok("PATCH", key, `{"allowed_models":null}`))
+		silent(c.ok("POST", keys, `{"allowed_models":["swift-1"]}`))
+		silent(c.ok("POST", keys, `{}`))
 	})
 }
 
 // A change applies to the next request on this node.
 func TestKeyCacheIsUpdated(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		k := o.ok("POST", "/accounts/"+account+"/keys", `{}`)
+	each(t, func(t *testing.T, c *caller) {
+		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		k := c.ok("POST", "/accounts/"+account+"/keys", `{}`)
 		id, secret := k.text("id"), k.text("key")
 		for i, step := range []struct {
 			method, path, body string
@@ -92,24 +92,24 @@ func TestKeyCacheIsUpdated(t *testing.T) {
 			{"PATCH", "/accounts/" + account, `{"disabled":false}`, true},
 			{"DELETE", "/keys/" + id, ``, false},
 		} {
-			if o.ok(step.method, step.path, step.body); o.accepts(secret) != step.want {
+			if c.ok(step.method, step.path, step.body); c.accepts(secret) != step.want {
 				t.Errorf("after step %d the key is accepted: %v", i, !step.want)
 			}
 		}
-		if list, _ := o.ok("GET", "/accounts/"+account+"/keys", "").list(); len(list) != 0 {
+		if list, _ := c.ok("GET", "/accounts/"+account+"/keys", "").list(); len(list) != 0 {
 			t.Errorf("a deleted key is listed: %v", list)
 		}
 		for _, method := range []string{"GET", "PATCH", "DELETE"} {
-			o.do(method, "/keys/"+id, `{}`).wantFault(fault.NotFound, "")
+			c.do(method, "/keys/"+id, `{}`).wantFault(fault.NotFound, "")
 		}
 	})
 }
 
 func TestKeyFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		id := o.ok("POST", "/accounts/"+account+"/keys", `{"rpm":5}`).text("id")
+	each(t, func(t *testing.T, c *caller) {
+		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		id := c.ok("POST", "/accounts/"+account+"/keys", `{"rpm":5}`).text("id")
 		for body, param := range map[string]string{
 			`{"name":5}`: "name",
 			`{"name":"` + strings.Repeat("x", 201) + `"}`: "name",
@@ -140,15 +140,15 @@ func TestKeyFaults(t *testing.T) {
 			`{"budget":5}`:                             "budget",
 			`{"key":"sk-mine"}`:                        "key",
 		} {
-			o.do("POST", "/accounts/"+account+"/keys", body).wantFault(fault.InvalidRequest, param)
-			o.do("PATCH", "/keys/"+id, body).wantFault(fault.InvalidRequest, param)
+			c.do("POST", "/accounts/"+account+"/keys", body).wantFault(fault.InvalidRequest, param)
+			c.do("PATCH", "/keys/"+id, body).wantFault(fault.InvalidRequest, param)
 		}
-		o.do("POST", "/accounts/"+account+"/keys", `{"disabled":true}`).wantFault(fault.InvalidRequest, "disabled")
-		o.do("PATCH", "/keys/"+id, `{"disabled":"yes"}`).wantFault(fault.InvalidRequest, "disabled")
-		list, _ := o.ok("GET", "/accounts/"+account+"/keys", "").list()
+		c.do("POST", "/accounts/"+account+"/keys", `{"disabled":true}`).wantFault(fault.InvalidRequest, "disabled")
+		c.do("PATCH", "/keys/"+id, `{"disabled":"yes"}`).wantFault(fault.InvalidRequest, "disabled")
+		list, _ := c.ok("GET", "/accounts/"+account+"/keys", "").list()
 		if len(list) != 1 {
 			t.Errorf("refused requests left %v", list)
 		}
-		o.ok("GET", "/keys/"+id, "").want(`{"rpm":5,"total_limit_usd":null,"allowed_models":null,"disabled":false}`)
+		c.ok("GET", "/keys/"+id, "").want(`{"rpm":5,"total_limit_usd":null,"allowed_models":null,"disabled":false}`)
 	})
 }

@@ -105,14 +105,14 @@ func (r reply) element(i int) reply {
 
 func TestLines(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
+	each(t, func(t *testing.T, c *caller) {
 		for _, query := range []string{"", "?node=all"} {
-			if list, more := o.ok("GET", "/lines"+query, "").list(); len(list) != 0 || more {
+			if list, more := c.ok("GET", "/lines"+query, "").list(); len(list) != 0 || more {
 				t.Errorf("where no line runs: %v", list)
 			}
 		}
 		for query, param := range map[string]string{"?nodes=all": "nodes", "?node=one": "node", "?node=": "node", "?node=all&node=all": "node"} {
-			o.do("GET", "/lines"+query, "").wantFault(fault.InvalidRequest, param)
+			c.do("GET", "/lines"+query, "").wantFault(fault.InvalidRequest, param)
 		}
 
 		host, err := os.Hostname()
@@ -120,9 +120,9 @@ func TestLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		rate, ms := 0.5, int64(30)
-		here, a := newNode(t, o.db, "node_a", line.Status{Line: "main", Provider: "test", State: "in_service", InFlight: 1, Attempts: 10,
+		here, a := newNode(t, c.db, "node_a", line.Status{Line: "main", Provider: "test", State: "in_service", InFlight: 1, Attempts: 10,
 			SuccessRate: &rate, FirstByteMS: &ms})
-		_, b := newNode(t, o.db, "node_b", line.Status{Line: "main", Provider: "test", State: "circuit_open", InFlight: 2,
+		_, b := newNode(t, c.db, "node_b", line.Status{Line: "main", Provider: "test", State: "circuit_open", InFlight: 2,
 			CoolingUntil: 1_700_000_030,
 			Cause:        "5 failures in a row", CauseAt: 1_700_000_000})
 		if err := b.Report(t.Context()); err != nil {
@@ -156,23 +156,23 @@ func TestLines(t *testing.T) {
 			t.Errorf("log %q", log)
 		}
 		// A process without lines sees the reports of the others, but not of a dead node.
-		o.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
-		if _, err := node.Fence(t.Context(), o.db, "node_b", 0); err != nil {
+		c.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
+		if _, err := node.Fence(t.Context(), c.db, "node_b", 0); err != nil {
 			t.Fatal(err)
 		}
-		o.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":5,"state":"in_service"}`)
+		c.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":5,"state":"in_service"}`)
 	})
 }
 
 // TestPagesOfLines reads the lists of lines in parts.
 func TestPagesOfLines(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
+	each(t, func(t *testing.T, c *caller) {
 		states := make([]line.Status, 60)
 		for i := range states {
 			states[i] = line.Status{Line: fmt.Sprintf("line-%d", 60-i), State: "in_service"}
 		}
-		here, _ := newNode(t, o.db, "node_a", states...)
+		here, _ := newNode(t, c.db, "node_a", states...)
 		for _, node := range []string{"", "&node=all"} {
 			if all, more := here.ok("GET", "/lines?"+node, "").list(); len(all) != 60 || more {
 				t.Errorf("%d lines, more %t", len(all), more)
@@ -199,22 +199,22 @@ func TestDrainAndResume(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		rate := 0.5
-		o, a := newNode(t, db, "node_a", line.Status{Line: "other", State: "in_service"},
+		c, a := newNode(t, db, "node_a", line.Status{Line: "other", State: "in_service"},
 			line.Status{Line: "main", Provider: "test", State: "in_service", InFlight: 3, Attempts: 2, SuccessRate: &rate})
-		none := o.do("POST", "/lines/main/drain", "")
+		none := c.do("POST", "/lines/main/drain", "")
 		none.wantFault(fault.NotFound, "")
-		o.ok("PUT", "/catalog", document("0.25"))
+		c.ok("PUT", "/catalog", document("0.25"))
 
 		// The answer is the line on this node with the decision applied.
-		drained := o.ok("POST", "/lines/main/drain", "")
+		drained := c.ok("POST", "/lines/main/drain", "")
 		drained.want(`{"id":"main","provider":"test","state":"drained","in_flight":3,"recent_attempts":2,"success_rate":0.5}`)
-		if shown := o.ok("GET", "/lines", "").element(1); shown.members()["state"] != "drained" {
+		if shown := c.ok("GET", "/lines", "").element(1); shown.members()["state"] != "drained" {
 			t.Errorf("the list shows %s", shown.body)
 		}
-		o.ok("GET", "/lines", "").element(0).want(`{"id":"other","state":"in_service"}`)
-		o.ok("POST", "/lines/main/drain", "{}").want(`{"state":"drained"}`)
-		o.ok("POST", "/lines/main/resume", " { } ").want(`{"state":"in_service","in_flight":3}`)
-		o.ok("POST", "/lines/main/resume", "").want(`{"state":"in_service"}`)
+		c.ok("GET", "/lines", "").element(0).want(`{"id":"other","state":"in_service"}`)
+		c.ok("POST", "/lines/main/drain", "{}").want(`{"state":"drained"}`)
+		c.ok("POST", "/lines/main/resume", " { } ").want(`{"state":"in_service","in_flight":3}`)
+		c.ok("POST", "/lines/main/resume", "").want(`{"state":"in_service"}`)
 
 		// Without lines, or without this one, the answer is the decision.
 		shell := newOperator(t, db)
@@ -222,26 +222,26 @@ func TestDrainAndResume(t *testing.T) {
 		out.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms", "cause")
 		out.want(`{"id":"main","provider":"test","state":"drained","cause":"drained by the operator","success_rate":null}`)
 		a.set(line.Status{Line: "other", State: "in_service"})
-		o.ok("POST", "/lines/main/resume", "").want(`{"id":"main","state":"in_service","in_flight":0}`)
+		c.ok("POST", "/lines/main/resume", "").want(`{"id":"main","state":"in_service","in_flight":0}`)
 		a.set(line.Status{Line: "main", State: "in_service", InFlight: 3})
 		a.fail(errors.New("the database is away"))
-		o.ok("POST", "/lines/main/drain", "").want(`{"state":"drained","in_flight":0}`)
-		if log := o.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "line=main") {
+		c.ok("POST", "/lines/main/drain", "").want(`{"state":"drained","in_flight":0}`)
+		if log := c.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "line=main") {
 			t.Errorf("log %q", log)
 		}
 		a.fail(nil)
 
 		for _, what := range []string{"drain", "resume"} {
-			r := o.do("POST", "/lines/mian/"+what, "")
+			r := c.do("POST", "/lines/mian/"+what, "")
 			r.wantFault(fault.NotFound, "")
 			if !strings.Contains(r.body, `\"mian\"`) || !strings.Contains(r.body, "/admin/v1/catalog") {
 				t.Errorf("the message does not help: %s", r.body)
 			}
-			o.do("POST", "/lines/main/"+what+"?node=all", "").wantFault(fault.InvalidRequest, "node")
-			o.do("POST", "/lines/main/"+what, `{"for":"1h"}`).wantFault(fault.InvalidRequest, "for")
-			o.do("POST", "/lines/main/"+what, `[]`).wantFault(fault.InvalidRequest, "")
-			o.do("POST", "/lines/main/"+what, `{`).wantFault(fault.InvalidJSON, "")
-			o.do("POST", "/lines/main/"+what, strings.Repeat(" ", maxBody+1)).wantFault(fault.RequestTooLarge, "")
+			c.do("POST", "/lines/main/"+what+"?node=all", "").wantFault(fault.InvalidRequest, "node")
+			c.do("POST", "/lines/main/"+what, `{"for":"1h"}`).wantFault(fault.InvalidRequest, "for")
+			c.do("POST", "/lines/main/"+what, `[]`).wantFault(fault.InvalidRequest, "")
+			c.do("POST", "/lines/main/"+what, `{`).wantFault(fault.InvalidJSON, "")
+			c.do("POST", "/lines/main/"+what, strings.Repeat(" ", maxBody+1)).wantFault(fault.RequestTooLarge, "")
 		}
 		if err := a.Refresh(t.Context()); err != nil {
 			t.Fatal(err)

@@ -16,27 +16,27 @@ import (
 // actions without a change have no row.
 func TestEveryActionIsLogged(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		acct := o.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
-		o.ok("PATCH", "/accounts/"+acct, `{"overdraft_floor_usd":-5}`)
-		o.ok("PATCH", "/accounts/"+acct, `{"overdraft_floor_usd":-5}`)
-		o.ok("POST", "/accounts/"+acct+"/credits", `{"usd":50,"note":"invoice 1043"}`)
-		user := o.ok("POST", "/accounts/"+acct+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
-		o.ok("PATCH", "/users/"+user, `{"password":"other horse","disabled":true}`)
-		o.ok("PATCH", "/users/"+user, `{"disabled":true}`)
-		o.ok("DELETE", "/users/"+user, "")
-		key := o.ok("POST", "/accounts/"+acct+"/keys", `{"name":"backend","rpm":60}`)
-		o.ok("PATCH", "/keys/"+key.text("id"), `{"rpm":null,"disabled":true}`)
-		o.ok("PATCH", "/keys/"+key.text("id"), `{"rpm":null,"disabled":true}`)
-		o.ok("DELETE", "/keys/"+key.text("id"), "")
-		o.ok("PUT", "/accounts/"+acct+"/webhook", `{"url":"https://hooks.example.com/in","events":["balance.low"]}`)
-		o.ok("PUT", "/accounts/"+acct+"/webhook", `{"url":"https://hooks.example.com/in","events":["balance.low"]}`)
-		o.ok("POST", "/accounts/"+acct+"/webhook/roll", "")
-		if got := o.do("POST", "/accounts/"+acct+"/credits", `{"usd":0}`); got.status != 400 {
+	each(t, func(t *testing.T, c *caller) {
+		acct := c.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
+		c.ok("PATCH", "/accounts/"+acct, `{"overdraft_floor_usd":-5}`)
+		c.ok("PATCH", "/accounts/"+acct, `{"overdraft_floor_usd":-5}`)
+		c.ok("POST", "/accounts/"+acct+"/credits", `{"usd":50,"note":"invoice 1043"}`)
+		user := c.ok("POST", "/accounts/"+acct+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
+		c.ok("PATCH", "/users/"+user, `{"password":"other horse","disabled":true}`)
+		c.ok("PATCH", "/users/"+user, `{"disabled":true}`)
+		c.ok("DELETE", "/users/"+user, "")
+		key := c.ok("POST", "/accounts/"+acct+"/keys", `{"name":"backend","rpm":60}`)
+		c.ok("PATCH", "/keys/"+key.text("id"), `{"rpm":null,"disabled":true}`)
+		c.ok("PATCH", "/keys/"+key.text("id"), `{"rpm":null,"disabled":true}`)
+		c.ok("DELETE", "/keys/"+key.text("id"), "")
+		c.ok("PUT", "/accounts/"+acct+"/webhook", `{"url":"https://hooks.example.com/in","events":["balance.low"]}`)
+		c.ok("PUT", "/accounts/"+acct+"/webhook", `{"url":"https://hooks.example.com/in","events":["balance.low"]}`)
+		c.ok("POST", "/accounts/"+acct+"/webhook/roll", "")
+		if got := c.do("POST", "/accounts/"+acct+"/credits", `{"usd":0}`); got.status != 400 {
 			t.Errorf("status %d", got.status)
 		}
 
-		log := o.ok("GET", "/log?account="+acct, "")
+		log := c.ok("GET", "/log?account="+acct, "")
 		for i, want := range []string{
 			`{"act":"webhook.roll","before":{},"after":{}}`,
 			`{"act":"webhook.change","before":{"events":[],"url":""},"after":{"events":["balance.low"],"url":"https://hooks.example.com/in"}}`,
@@ -56,8 +56,8 @@ func TestEveryActionIsLogged(t *testing.T) {
 		if rows, _ := log.list(); len(rows) != 11 {
 			t.Errorf("%d rows", len(rows))
 		}
-		o.ok("GET", "/log?act=key.create", "").element(0).want(`{"object":"` + key.text("id") + `"}`)
-		o.ok("GET", "/log?object="+key.text("id")+"&limit=1", "").want(`{"has_more":true}`)
+		c.ok("GET", "/log?act=key.create", "").element(0).want(`{"object":"` + key.text("id") + `"}`)
+		c.ok("GET", "/log?object="+key.text("id")+"&limit=1", "").want(`{"has_more":true}`)
 	})
 }
 
@@ -65,10 +65,10 @@ func TestEveryActionIsLogged(t *testing.T) {
 // the log.
 func TestActionAndLogRowAreOneTransaction(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		acct := o.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
+	each(t, func(t *testing.T, c *caller) {
+		acct := c.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
 		broken := store.ErrUncertain
-		err := o.db.Update(t.Context(), func(tx *store.Tx) error {
+		err := c.db.Update(t.Context(), func(tx *store.Tx) error {
 			if _, err := operator.CreditTx(tx, operator.Actor{Way: operator.Shell}, acct, operator.Credit{USD: 5}); err != nil {
 				return err
 			}
@@ -77,8 +77,8 @@ func TestActionAndLogRowAreOneTransaction(t *testing.T) {
 		if err == nil {
 			t.Fatal("committed")
 		}
-		o.ok("GET", "/accounts/"+acct, "").want(`{"balance_usd":0}`)
-		if rows, _ := o.ok("GET", "/log?act=account.credit", "").list(); len(rows) != 0 {
+		c.ok("GET", "/accounts/"+acct, "").want(`{"balance_usd":0}`)
+		if rows, _ := c.ok("GET", "/log?act=account.credit", "").list(); len(rows) != 0 {
 			t.Errorf("rows of what was not done: %v", rows)
 		}
 	})
@@ -88,9 +88,9 @@ func TestActionAndLogRowAreOneTransaction(t *testing.T) {
 // each row has only its own change, based on the earlier change.
 func TestLogRowHasTheFormerValue(t *testing.T) {
 	t.Parallel()
-	o := newOperator(t, storetest.Open(t, storetest.PostgreSQL(t), store.Options{}))
-	acct := o.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
-	user := o.ok("POST", "/accounts/"+acct+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
+	c := newOperator(t, storetest.Open(t, storetest.PostgreSQL(t), store.Options{}))
+	acct := c.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
+	user := c.ok("POST", "/accounts/"+acct+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
 	by := operator.Actor{Way: operator.Shell}
 	for _, test := range []struct {
 		first      func(tx *store.Tx) error
@@ -115,17 +115,17 @@ func TestLogRowHasTheFormerValue(t *testing.T) {
 		if test.body == "" {
 			method = "DELETE"
 		}
-		storetest.Update(t, o.db, func(tx *store.Tx) error {
+		storetest.Update(t, c.db, func(tx *store.Tx) error {
 			if err := test.first(tx); err != nil {
 				return err
 			}
-			go func() { answered <- o.do(method, test.path, test.body) }()
-			return o.waiting()
+			go func() { answered <- c.do(method, test.path, test.body) }()
+			return c.waiting()
 		})
 		if got := <-answered; got.status/100 != 2 {
 			t.Fatalf("%s %s answered %d %s", method, test.path, got.status, got.body)
 		}
-		log := o.ok("GET", "/log?limit=1", "")
+		log := c.ok("GET", "/log?limit=1", "")
 		log.element(0).want(test.want)
 		if rows, _ := log.list(); strings.Count(test.want, "disabled") == 0 && strings.Contains(fmt.Sprint(rows), "disabled") {
 			t.Errorf("another's change is in %v", rows)
@@ -134,10 +134,10 @@ func TestLogRowHasTheFormerValue(t *testing.T) {
 }
 
 // waiting returns once a statement waits for the lock of another transaction.
-func (o *caller) waiting() error {
+func (c *caller) waiting() error {
 	for until := time.Now().Add(30 * time.Second); ; {
 		var waits bool
-		if err := o.db.View(o.t.Context(), func(tx *store.Tx) error {
+		if err := c.db.View(c.t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow(`SELECT count(*) > 0 FROM pg_stat_activity, pg_sleep(0.005)
 				WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waits)
 		}); err != nil || waits {

@@ -15,19 +15,19 @@ import (
 
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		first := o.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
-		again := o.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
+	each(t, func(t *testing.T, c *caller) {
+		first := c.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
+		again := c.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
 		if again.body != first.body || again.header.Get("Idempotent-Replayed") != "true" || first.header.Get("Idempotent-Replayed") != "" {
 			t.Errorf("first %s, again %s %v", first.body, again.body, again.header)
 		}
 		id := first.text("id")
 		credits := "/accounts/" + id + "/credits"
 		for range 3 {
-			o.ok("POST", credits, `{"usd":5}`, "Idempotency-Key", "k-credit").want(`{"balance_usd":5}`)
+			c.ok("POST", credits, `{"usd":5}`, "Idempotency-Key", "k-credit").want(`{"balance_usd":5}`)
 		}
-		o.ok("POST", credits, `{"usd":5}`, "Idempotency-Key", "k-credit-2").want(`{"balance_usd":10}`)
-		o.ok("POST", credits, `{"usd":5}`).want(`{"balance_usd":15}`)
+		c.ok("POST", credits, `{"usd":5}`, "Idempotency-Key", "k-credit-2").want(`{"balance_usd":10}`)
+		c.ok("POST", credits, `{"usd":5}`).want(`{"balance_usd":15}`)
 
 		for _, other := range []struct{ path, body string }{
 			{credits, `{"usd":6}`}, {credits, `{"usd": 5}`}, {credits, `{"usd":0}`},
@@ -35,18 +35,18 @@ func TestIdempotencyKey(t *testing.T) {
 			// A previous version accepted these requests, so their answers may be saved.
 			{"/accounts", `{"name":"a\u200bb"}`}, {"/accounts/" + id + "/users", `{"email":"a\u200bb@example.com","password":"12345678"}`},
 		} {
-			o.do("POST", other.path, other.body, "Idempotency-Key", "k-credit").wantFault(fault.InvalidRequest, "Idempotency-Key")
+			c.do("POST", other.path, other.body, "Idempotency-Key", "k-credit").wantFault(fault.InvalidRequest, "Idempotency-Key")
 		}
 		// A refused request does not use up its Idempotency-Key.
-		o.do("POST", credits, `{"usd":0}`, "Idempotency-Key", "k-late").wantFault(fault.InvalidRequest, "usd")
-		o.do("POST", "/accounts/acct_none/credits", `{"usd":1}`, "Idempotency-Key", "k-late").wantFault(fault.NotFound, "")
-		o.ok("POST", credits, `{"usd":1}`, "Idempotency-Key", "k-late").want(`{"balance_usd":16}`)
+		c.do("POST", credits, `{"usd":0}`, "Idempotency-Key", "k-late").wantFault(fault.InvalidRequest, "usd")
+		c.do("POST", "/accounts/acct_none/credits", `{"usd":1}`, "Idempotency-Key", "k-late").wantFault(fault.NotFound, "")
+		c.ok("POST", credits, `{"usd":1}`, "Idempotency-Key", "k-late").want(`{"balance_usd":16}`)
 
 		for _, key := range []string{"", strings.Repeat("x", 256), "a\x01b", "\xff"} {
-			o.do("POST", credits, `{"usd":1}`, "Idempotency-Key", key).wantFault(fault.InvalidRequest, "Idempotency-Key")
+			c.do("POST", credits, `{"usd":1}`, "Idempotency-Key", key).wantFault(fault.InvalidRequest, "Idempotency-Key")
 		}
-		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":16}`)
-		if list, _ := o.ok("GET", "/accounts", "").list(); len(list) != 1 {
+		c.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":16}`)
+		if list, _ := c.ok("GET", "/accounts", "").list(); len(list) != 1 {
 			t.Errorf("accounts %v", list)
 		}
 	})
@@ -56,10 +56,10 @@ func TestIdempotencyKey(t *testing.T) {
 // its secret, and that no saved answer has a secret or a password.
 func TestSavedAnswersHaveNoSecret(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		first := o.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
-		again := o.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
+	each(t, func(t *testing.T, c *caller) {
+		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		first := c.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
+		again := c.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
 		members := first.members()
 		delete(members, "key")
 		for name := range members {
@@ -70,9 +70,9 @@ func TestSavedAnswersHaveNoSecret(t *testing.T) {
 		if _, ok := again.members()["key"]; ok || again.header.Get("Idempotent-Replayed") != "true" {
 			t.Errorf("again %s %v", again.body, again.header)
 		}
-		o.ok("POST", "/accounts/"+id+"/users", `{"email":"a@example.com","password":"correct horse"}`, "Idempotency-Key", "u")
+		c.ok("POST", "/accounts/"+id+"/users", `{"email":"a@example.com","password":"correct horse"}`, "Idempotency-Key", "u")
 		var saved string
-		storetest.View(t, o.db, func(tx *store.Tx) error {
+		storetest.View(t, c.db, func(tx *store.Tx) error {
 			return tx.Each(func(row store.Row) error {
 				var all [4]string
 				err := row.Scan(&all[0], &all[1], &all[2], &all[3])
@@ -102,10 +102,10 @@ func TestIdempotencyKeysExpire(t *testing.T) {
 			defer mu.Unlock()
 			now = now.Add(d)
 		}
-		o := newOperator(t, db)
-		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		c := newOperator(t, db)
+		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		credit := func(want int) {
-			o.ok("POST", "/accounts/"+id+"/credits", `{"usd":5}`, "Idempotency-Key", "k").want(fmt.Sprintf(`{"balance_usd":%d}`, want))
+			c.ok("POST", "/accounts/"+id+"/credits", `{"usd":5}`, "Idempotency-Key", "k").want(fmt.Sprintf(`{"balance_usd":%d}`, want))
 		}
 		credit(5)
 		advance(23 * time.Hour)
@@ -120,17 +120,17 @@ func TestIdempotencyKeysExpire(t *testing.T) {
 // Idempotency-Key is executed, and that all get its answer.
 func TestConcurrentRepetitions(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+	each(t, func(t *testing.T, c *caller) {
+		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		const requests = 8
 		replies := make(chan reply, 2*requests)
 		var all sync.WaitGroup
 		for range requests {
 			all.Go(func() {
-				replies <- o.do("POST", "/accounts/"+id+"/credits", `{"usd":5}`, "Idempotency-Key", "credit")
+				replies <- c.do("POST", "/accounts/"+id+"/credits", `{"usd":5}`, "Idempotency-Key", "credit")
 			})
 			all.Go(func() {
-				replies <- o.do("POST", "/accounts/"+id+"/keys", `{}`, "Idempotency-Key", "key")
+				replies <- c.do("POST", "/accounts/"+id+"/keys", `{}`, "Idempotency-Key", "key")
 			})
 		}
 		all.Wait()
@@ -144,9 +144,9 @@ func TestConcurrentRepetitions(t *testing.T) {
 				firsts++
 			}
 		}
-		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":5}`)
-		keys, _ := o.ok("GET", "/accounts/"+id+"/keys", "").list()
-		entries, _ := o.ok("GET", "/accounts/"+id+"/entries", "").list()
+		c.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":5}`)
+		keys, _ := c.ok("GET", "/accounts/"+id+"/keys", "").list()
+		entries, _ := c.ok("GET", "/accounts/"+id+"/entries", "").list()
 		if len(keys) != 1 || len(entries) != 1 || firsts != 2 {
 			t.Errorf("%d keys, %d entries, %d executed requests; want 1, 1 and 2", len(keys), len(entries), firsts)
 		}

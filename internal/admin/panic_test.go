@@ -12,10 +12,10 @@ import (
 // once as an error, with request, endpoint and stack.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	o := newOperator(t, storetest.Open(t, storetest.SQLite(t), store.Options{}), func(o *Options) { o.DB = nil })
-	r := o.do("GET", "/accounts/x", "")
+	c := newOperator(t, storetest.Open(t, storetest.SQLite(t), store.Options{}), func(o *Options) { o.DB = nil })
+	r := c.do("GET", "/accounts/x", "")
 	r.wantFault("service_unavailable", "")
-	log := o.log.String()
+	log := c.log.String()
 	for _, part := range []string{"level=ERROR", "request panicked", r.header.Get("X-Request-Id"), Base + "/accounts/{id}", "nil pointer",
 		"once.go"} {
 		if part == "" || !strings.Contains(log, part) {

@@ -23,20 +23,20 @@ func TestReferenceIsCreditedOnce(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		var now atomic.Int64
 		now.Store(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC).UnixMilli())
-		o := newOperator(t, storetest.Open(t, url, store.Options{Now: func() time.Time { return time.UnixMilli(now.Load()) }}))
-		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		c := newOperator(t, storetest.Open(t, url, store.Options{Now: func() time.Time { return time.UnixMilli(now.Load()) }}))
+		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		path := "/accounts/" + id + "/credits"
-		first := o.ok("POST", path, `{"usd":5,"note":"invoice 7","reference":" pi_1 "}`)
+		first := c.ok("POST", path, `{"usd":5,"note":"invoice 7","reference":" pi_1 "}`)
 		first.want(`{"balance_usd":5}`)
 		first.wantNames("balance_usd")
 		if first.header.Get("Idempotent-Replayed") != "" {
 			t.Errorf("first answer %v", first.header)
 		}
-		o.ok("POST", path, `{"usd":999999000}`)
-		o.ok("POST", path, `{"usd":-1,"reference":"re_1"}`).want(`{"balance_usd":999999004}`)
+		c.ok("POST", path, `{"usd":999999000}`)
+		c.ok("POST", path, `{"usd":-1,"reference":"re_1"}`).want(`{"balance_usd":999999004}`)
 		again := func(body string, balance string, headers ...string) {
 			t.Helper()
-			r := o.ok("POST", path, body, headers...)
+			r := c.ok("POST", path, body, headers...)
 			r.want(`{"balance_usd":` + balance + `}`)
 			if r.header.Get("Idempotent-Replayed") != "true" {
 				t.Errorf("%s: %v", body, r.header)
@@ -47,7 +47,7 @@ func TestReferenceIsCreditedOnce(t *testing.T) {
 		again(`{"usd":"5.00","note":"another note","reference":"pi_1"}`, "5", "Idempotency-Key", "k1")
 		again(`{"usd":5,"reference":"pi_1"}`, "5", "Idempotency-Key", "k2")
 		again(`{"usd":-1,"reference":"re_1"}`, "999999004")
-		o.ok("POST", path, `{"usd":995.5,"reference":"pi_2"}`).want(`{"balance_usd":999999999.5}`)
+		c.ok("POST", path, `{"usd":995.5,"reference":"pi_2"}`).want(`{"balance_usd":999999999.5}`)
 		again(`{"usd":995.5,"reference":"pi_2"}`, "999999999.5") // a second one would leave the range
 		now.Add(7 * 365 * 24 * time.Hour.Milliseconds())
 		again(`{"usd":5,"reference":"pi_1"}`, "5")
@@ -56,13 +56,13 @@ func TestReferenceIsCreditedOnce(t *testing.T) {
 		// Credits without a reference, and with a reference that differs only in case.
 		for _, body := range []string{`{"usd":-1}`, `{"usd":-1,"reference":""}`, `{"usd":-1,"reference":null}`, `{"usd":-1,"reference":"  "}`,
 			`{"usd":-1,"reference":"PI_1"}`} {
-			if r := o.ok("POST", path, body); r.header.Get("Idempotent-Replayed") != "" {
+			if r := c.ok("POST", path, body); r.header.Get("Idempotent-Replayed") != "" {
 				t.Errorf("%s: %v", body, r.header)
 			}
 		}
-		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":999999994.5}`)
+		c.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":999999994.5}`)
 
-		entries, _ := o.ok("GET", "/accounts/"+id+"/entries", "").list()
+		entries, _ := c.ok("GET", "/accounts/"+id+"/entries", "").list()
 		var references []string
 		for _, e := range entries {
 			references = append(references, fmt.Sprint(e["reference"]))
@@ -70,15 +70,15 @@ func TestReferenceIsCreditedOnce(t *testing.T) {
 		if got := strings.Join(references, " "); got != "PI_1 <nil> <nil> <nil> <nil> pi_2 re_1 <nil> pi_1" {
 			t.Errorf("references %s", got)
 		}
-		rows, err := csv.NewReader(strings.NewReader(o.do("GET", "/accounts/"+id+"/entries?format=csv&kind=credit", "").body)).ReadAll()
+		rows, err := csv.NewReader(strings.NewReader(c.do("GET", "/accounts/"+id+"/entries?format=csv&kind=credit", "").body)).ReadAll()
 		if err != nil || rows[0][9] != "reference" || rows[9][9] != "pi_1" || rows[8][9] != "" {
 			t.Errorf("csv %v %v", rows, err)
 		}
-		log, _ := o.ok("GET", "/log?act=account.credit", "").list()
+		log, _ := c.ok("GET", "/log?act=account.credit", "").list()
 		if len(log) != len(entries) || fmt.Sprint(log[0]["after"].(map[string]any)["reference"]) != "PI_1" {
 			t.Errorf("%d rows in the log, %d entries", len(log), len(entries))
 		}
-		o.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
+		c.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
 	})
 }
 
@@ -86,22 +86,22 @@ func TestReferenceIsCreditedOnce(t *testing.T) {
 // sign, and that the message names the first credit.
 func TestReferenceOfAnotherCredit(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		a, b := o.ok("POST", "/accounts", `{"name":"a"}`).text("id"), o.ok("POST", "/accounts", `{"name":"b"}`).text("id")
-		o.ok("POST", "/accounts/"+a+"/credits", `{"usd":5,"reference":"pi_1"}`)
+	each(t, func(t *testing.T, c *caller) {
+		a, b := c.ok("POST", "/accounts", `{"name":"a"}`).text("id"), c.ok("POST", "/accounts", `{"name":"b"}`).text("id")
+		c.ok("POST", "/accounts/"+a+"/credits", `{"usd":5,"reference":"pi_1"}`)
 		for _, other := range []struct{ account, body string }{
 			{a, `{"usd":6,"reference":"pi_1"}`}, {a, `{"usd":5.000000001,"reference":"pi_1"}`}, {a, `{"usd":-5,"reference":"pi_1"}`},
 			{b, `{"usd":5,"reference":"pi_1"}`}, {b, `{"usd":1,"reference":" pi_1"}`}, {b, `{"usd":999999999,"reference":"pi_1"}`},
 		} {
-			r := o.do("POST", "/accounts/"+other.account+"/credits", other.body, "Idempotency-Key", "k")
+			r := c.do("POST", "/accounts/"+other.account+"/credits", other.body, "Idempotency-Key", "k")
 			r.wantFault(fault.InvalidRequest, "reference")
 			if !strings.Contains(r.body, a) || !strings.Contains(r.body, "5 USD") {
 				t.Errorf("%s: the message does not name the first credit: %s", other.body, r.body)
 			}
 		}
-		o.do("POST", "/accounts/acct_none/credits", `{"usd":5,"reference":"pi_1"}`).wantFault(fault.NotFound, "")
-		o.ok("POST", "/accounts/"+b+"/credits", `{"usd":5,"reference":"pi_2"}`, "Idempotency-Key", "k").want(`{"balance_usd":5}`)
-		o.ok("GET", "/accounts/"+a, "").want(`{"balance_usd":5}`)
+		c.do("POST", "/accounts/acct_none/credits", `{"usd":5,"reference":"pi_1"}`).wantFault(fault.NotFound, "")
+		c.ok("POST", "/accounts/"+b+"/credits", `{"usd":5,"reference":"pi_2"}`, "Idempotency-Key", "k").want(`{"balance_usd":5}`)
+		c.ok("GET", "/accounts/"+a, "").want(`{"balance_usd":5}`)
 		for body, param := range map[string]string{
 			`{"usd":1,"reference":"a\nb"}`: "reference", `{"usd":1,"reference":"a\u0000"}`: "reference",
 			`{"usd":1,"reference":"a\u200bb"}`: "reference", `{"usd":1,"reference":"\u202ea"}`: "reference",
@@ -109,10 +109,10 @@ func TestReferenceOfAnotherCredit(t *testing.T) {
 			`{"usd":0,"reference":"pi_1"}`:                             "usd",
 			`{"usd":1,"reference":"` + strings.Repeat("é", 201) + `"}`: "reference",
 		} {
-			o.do("POST", "/accounts/"+a+"/credits", body).wantFault(fault.InvalidRequest, param)
+			c.do("POST", "/accounts/"+a+"/credits", body).wantFault(fault.InvalidRequest, param)
 		}
-		o.ok("POST", "/accounts/"+a+"/credits", `{"usd":1,"reference":"`+strings.Repeat("é", 200)+`"}`).want(`{"balance_usd":6}`)
-		o.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
+		c.ok("POST", "/accounts/"+a+"/credits", `{"usd":1,"reference":"`+strings.Repeat("é", 200)+`"}`).want(`{"balance_usd":6}`)
+		c.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
 	})
 }
 

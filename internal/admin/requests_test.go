@@ -19,19 +19,19 @@ import (
 )
 
 // startLedger starts a ledger on the caller's database and closes it at the end of the test.
-func (o *caller) startLedger() *ledger.Ledger {
-	o.t.Helper()
-	self, err := node.Join(o.t.Context(), node.Options{DB: o.db})
+func (c *caller) startLedger() *ledger.Ledger {
+	c.t.Helper()
+	self, err := node.Join(c.t.Context(), node.Options{DB: c.db})
 	if err != nil {
-		o.t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	books := ledger.New(ledger.Options{DB: o.db, Node: self})
-	if err := books.Start(o.t.Context()); err != nil {
-		o.t.Fatal(err)
+	books := ledger.New(ledger.Options{DB: c.db, Node: self})
+	if err := books.Start(c.t.Context()); err != nil {
+		c.t.Fatal(err)
 	}
-	o.t.Cleanup(func() {
+	c.t.Cleanup(func() {
 		if err := books.Close(context.Background()); err != nil {
-			o.t.Error(err)
+			c.t.Error(err)
 		}
 	})
 	return books
@@ -51,13 +51,13 @@ func admitted(t *testing.T, l *ledger.Ledger, a ledger.Admission, end func(*ledg
 
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		books := o.startLedger()
-		o.ok("PUT", "/catalog", `{"models":[{"id":"swift-1","kind":"chat","context_window":1000,"max_output_tokens":100,
+	each(t, func(t *testing.T, c *caller) {
+		books := c.startLedger()
+		c.ok("PUT", "/catalog", `{"models":[{"id":"swift-1","kind":"chat","context_window":1000,"max_output_tokens":100,
 			"price":{"input":5000,"output":10000}}],"lines":[]}`, "Content-Type", "application/json")
-		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		o.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
-		key := o.ok("POST", "/accounts/"+account+"/keys", `{}`).text("id")
+		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		c.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
+		key := c.ok("POST", "/accounts/"+account+"/keys", `{}`).text("id")
 		taken := money.USD / 10
 		admission := ledger.Admission{Request: "req_1", Account: account, Key: key, KeyVersion: 1, Model: "swift-1",
 			Endpoint: "/v1/chat/completions", Amount: money.USD, Revision: 1, Received: time.Now()}
@@ -73,7 +73,7 @@ func TestRequests(t *testing.T) {
 			return nil
 		})
 
-		log, more := o.ok("GET", "/requests", "").list()
+		log, more := c.ok("GET", "/requests", "").list()
 		if len(log) != 2 || more {
 			t.Fatalf("log %v", log)
 		}
@@ -92,12 +92,12 @@ func TestRequests(t *testing.T) {
 			"outcome", "usage_source", "catalog_revision", "price", "price_unit")
 		show(log[1]).want(`{"outcome":"billed","usage_source":"both","catalog_revision":1,"price":{"input":5000,"output":10000},
 			"price_unit":"million_tokens","line_cost_usd":0.1}`)
-		one := o.ok("GET", "/requests/req_1", "")
+		one := c.ok("GET", "/requests/req_1", "")
 		one.want(string(show(log[1]).body))
 		one.wantNames(slices.Collect(maps.Keys(log[1]))...)
-		o.ok("GET", "/requests/req_2", "").want(`{"outcome":"failed","code":"upstream_timeout","cost_usd":0}`)
-		o.do("GET", "/requests/req_none", "").wantFault(fault.NotFound, "")
-		o.do("GET", "/requests/req_1?x=1", "").wantFault(fault.InvalidRequest, "x")
+		c.ok("GET", "/requests/req_2", "").want(`{"outcome":"failed","code":"upstream_timeout","cost_usd":0}`)
+		c.do("GET", "/requests/req_none", "").wantFault(fault.NotFound, "")
+		c.do("GET", "/requests/req_1?x=1", "").wantFault(fault.InvalidRequest, "x")
 
 		for query, want := range map[string]string{
 			"status=200": "req_1", "status=502": "req_2", "model=swift-1": "req_1", "line=main": "req_1", "after=req_2": "req_1",
@@ -106,7 +106,7 @@ func TestRequests(t *testing.T) {
 			"key=" + key + "&account=acct_none": "", "min_duration_ms=90": "req_1", "min_duration_ms=91": "", "min_duration_ms=10000": "",
 			"since=2020-01-01&model=swift-1": "req_1",
 		} {
-			list, more := o.ok("GET", "/requests?"+query, "").list()
+			list, more := c.ok("GET", "/requests?"+query, "").list()
 			if want == "" && len(list) == 0 {
 				continue
 			}
@@ -117,17 +117,17 @@ func TestRequests(t *testing.T) {
 		for query, param := range map[string]string{"status=x": "status", "status=0": "status", "status=600": "status", "status=": "status",
 			"keys=x": "keys", "limit=0": "limit", "min_duration_ms=-1": "min_duration_ms", "since=yesterday": "since",
 			"until=2026-13-01": "until"} {
-			o.do("GET", "/requests?"+query, "").wantFault(fault.InvalidRequest, param)
+			c.do("GET", "/requests?"+query, "").wantFault(fault.InvalidRequest, param)
 		}
 
 		// The request's cost shows everywhere.
-		o.ok("GET", "/accounts/"+account, "").want(`{"balance_usd":4.75,"held_usd":0}`)
-		k := o.ok("GET", "/keys/"+key, "")
+		c.ok("GET", "/accounts/"+account, "").want(`{"balance_usd":4.75,"held_usd":0}`)
+		k := c.ok("GET", "/keys/"+key, "")
 		k.want(`{"spent_usd":0.25,"spent_today_usd":0.25,"held_usd":0}`)
 		if used, err := k.members()["last_used"].(json.Number).Int64(); err != nil || time.Since(time.Unix(used, 0)).Abs() > time.Minute {
 			t.Errorf("last_used %v, %v", used, err)
 		}
-		entries, _ := o.ok("GET", "/accounts/"+account+"/entries", "").list()
+		entries, _ := c.ok("GET", "/accounts/"+account+"/entries", "").list()
 		if len(entries) != 2 {
 			t.Fatalf("entries %v", entries)
 		}
@@ -137,7 +137,7 @@ func TestRequests(t *testing.T) {
 		// Usage reports.
 		usage := func(query, want string) {
 			t.Helper()
-			o.ok("GET", "/usage?"+query, "").want(want)
+			c.ok("GET", "/usage?"+query, "").want(want)
 		}
 		const spent = `"requests":1,"billed_requests":1,"failed_requests":0,"prompt_tokens":10,"cached_tokens":4,"completion_tokens":20,
 			"image_count":0,"clip_count":0,"video_seconds":0,"cost_usd":0.25,"line_cost_usd":0.1,"line_cost_requests":1,"margin_usd":0.15`
@@ -146,25 +146,25 @@ func TestRequests(t *testing.T) {
 		usage("group_by=account,model", `{"object":"usage.report","group_by":["account","model"],"data":[
 			{"account":"`+account+`","account_name":"a","model":"swift-1",`+spent+`},
 			{"account":"`+account+`","account_name":"a","model":"swift-2",`+failed+`}]}`)
-		usage("group_by=key&model=swift-1", `{"data":[{"key":"`+key+`","key_name":"`+o.ok("GET", "/keys/"+key, "").text("hint")+`",`+spent+`}]}`)
+		usage("group_by=key&model=swift-1", `{"data":[{"key":"`+key+`","key_name":"`+c.ok("GET", "/keys/"+key, "").text("hint")+`",`+spent+`}]}`)
 		usage("model=swift-1&line=main&key="+key+"&endpoint=/v1/chat/completions&account="+account, `{"group_by":[],"total":{`+spent+`}}`)
 		usage("since=2020-01-01&until=2020-12-31T23:00:00Z&group_by=day", `{"since":"2020-01-01","until":"2020-12-31","data":[]}`)
 		usage("group_by=line&account=acct_none", `{"data":[]}`)
 		table := "model,requests,billed_requests,failed_requests,prompt_tokens,cached_tokens,completion_tokens,image_count,clip_count," +
 			"video_seconds,cost_usd,line_cost_usd,line_cost_requests,margin_usd\n" +
 			"swift-1,1,1,0,10,4,20,0,0,0,0.25,0.1,1,0.15\nswift-2,1,0,1,0,0,0,0,0,0,0,,0,\n"
-		if got := o.do("GET", "/usage?group_by=model&format=csv", "").body; got != table {
+		if got := c.do("GET", "/usage?group_by=model&format=csv", "").body; got != table {
 			t.Errorf("CSV %s", got)
 		}
-		if got := o.do("GET", "/usage?group_by=model", "", "Accept", "text/csv").body; got != table {
+		if got := c.do("GET", "/usage?group_by=model", "", "Accept", "text/csv").body; got != table {
 			t.Errorf("CSV by Accept %s", got)
 		}
 		for query, param := range map[string]string{"group_by=x": "group_by", "since=x": "since", "until=1-2-3": "until", "day=1": "day",
 			"since=2026-05-02&until=2026-05-01": "until", "format=xml": "format"} {
-			o.do("GET", "/usage?"+query, "").wantFault(fault.InvalidRequest, param)
+			c.do("GET", "/usage?"+query, "").wantFault(fault.InvalidRequest, param)
 		}
 
-		o.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
+		c.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
 	})
 }
 
@@ -176,28 +176,28 @@ func TestDeletedRequests(t *testing.T) {
 		var now atomic.Int64
 		now.Store(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC).UnixMilli())
 		clock := func() time.Time { return time.UnixMilli(now.Load()) }
-		o := newOperator(t, storetest.Open(t, url, store.Options{Now: clock}))
-		books := o.startLedger()
-		account := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		o.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
-		key := o.ok("POST", "/accounts/"+account+"/keys", `{}`).text("id")
+		c := newOperator(t, storetest.Open(t, url, store.Options{Now: clock}))
+		books := c.startLedger()
+		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		c.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
+		key := c.ok("POST", "/accounts/"+account+"/keys", `{}`).text("id")
 		request := id.At("req_", clock())
 		admission := ledger.Admission{Request: request, Account: account, Key: key, KeyVersion: 1, Model: "swift-1",
 			Endpoint: "/v1/chat/completions", Amount: money.USD, Revision: 1, Received: clock()}
 		admitted(t, books, admission, func(h *ledger.Hold) error {
 			return h.Settle(context.Background(), ledger.End{Outcome: ledger.Billed, Cost: money.USD / 4, Status: 200, Line: "main"})
 		})
-		before := o.ok("GET", "/accounts/"+account+"/entries", "").body
+		before := c.ok("GET", "/accounts/"+account+"/entries", "").body
 		now.Add((200 * 24 * time.Hour).Milliseconds())
 		if err := books.Fold(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		o.ok("GET", "/requests/"+request, "").want(`{"id":"` + request + `","account":"` + account +
+		c.ok("GET", "/requests/"+request, "").want(`{"id":"` + request + `","account":"` + account +
 			`","model":"swift-1","cost_usd":0.25,"balance_usd":4.75,"ended":1777896000,"log_deleted":true}`)
-		if after := o.ok("GET", "/accounts/"+account+"/entries", "").body; after != before {
+		if after := c.ok("GET", "/accounts/"+account+"/entries", "").body; after != before {
 			t.Errorf("movements %s became %s", before, after)
 		}
-		o.ok("GET", "/usage?since=2026-05-01&until=2026-05-31&group_by=account,day", "").want(`{"since":"2026-05-01","until":"2026-05-31"}`)
-		o.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
+		c.ok("GET", "/usage?since=2026-05-01&until=2026-05-31&group_by=account,day", "").want(`{"since":"2026-05-01","until":"2026-05-31"}`)
+		c.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
 	})
 }

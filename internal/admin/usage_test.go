@@ -14,7 +14,7 @@ import (
 // sandbox, and show a sandbox line if the query names it.
 func TestUsageLeavesTheSandboxOut(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
+	each(t, func(t *testing.T, c *caller) {
 		const models = `models:
   - {id: m, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
   - {id: s, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
@@ -28,11 +28,11 @@ lines:
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := o.db.Update(t.Context(), func(tx *store.Tx) error { _, err := catalog.ApplyTx(tx, doc); return err }); err != nil {
+			if err := c.db.Update(t.Context(), func(tx *store.Tx) error { _, err := catalog.ApplyTx(tx, doc); return err }); err != nil {
 				t.Fatal(err)
 			}
 		}
-		storetest.Update(t, o.db, func(tx *store.Tx) error {
+		storetest.Update(t, c.db, func(tx *store.Tx) error {
 			now, err := tx.NowMS()
 			for i, used := range [][2]string{{"m", "sand"}, {"m", "real"}, {"m", ""}, {"s", ""}} {
 				for _, text := range []string{
@@ -52,7 +52,7 @@ lines:
 		})
 		usage := func(query, want string) reply {
 			t.Helper()
-			r := o.ok("GET", "/usage?"+query, "")
+			r := c.ok("GET", "/usage?"+query, "")
 			r.want(want)
 			return r
 		}
@@ -77,7 +77,7 @@ lines:
 		usage("line=sand&group_by=model", `{"total":{`+sandLine+`},"data":[{"model":"m",`+sandLine+`}]}`)
 		apply(models) // the real line is gone, but the catalog is no trial any more
 		usage("", `{"total":{`+realLine+`},"sandbox":{`+figures(35, "14", "0.8", 3, "13.2")+`}}`)
-		if got, want := o.do("GET", "/usage?group_by=line&format=csv", "").body, "line,requests,billed_requests,failed_requests,prompt_tokens,"+
+		if got, want := c.do("GET", "/usage?group_by=line&format=csv", "").body, "line,requests,billed_requests,failed_requests,prompt_tokens,"+
 			"cached_tokens,completion_tokens,image_count,clip_count,video_seconds,cost_usd,line_cost_usd,line_cost_requests,margin_usd\n"+
 			"real,11,0,0,0,0,0,0,0,0,4,0.2,1,3.8\n"; got != want {
 			t.Errorf("CSV %s", got)

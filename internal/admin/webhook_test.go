@@ -15,27 +15,27 @@ import (
 
 func TestWebhookSettings(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		path := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id") + "/webhook"
-		r := o.ok("GET", path, "")
+	each(t, func(t *testing.T, c *caller) {
+		path := "/accounts/" + c.ok("POST", "/accounts", `{"name":"a"}`).text("id") + "/webhook"
+		r := c.ok("GET", path, "")
 		r.wantNames("url", "events", "balance_low_credits", "secret")
 		r.want(`{"url":null,"events":[],"balance_low_credits":null}`)
 		secret := r.text("secret")
 		if !strings.HasPrefix(secret, "whsec_") {
 			t.Errorf("secret %q", secret)
 		}
-		r = o.ok("PUT", path, `{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5}`)
+		r = c.ok("PUT", path, `{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5}`)
 		r.want(`{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5}`)
-		o.ok("GET", path, "").want(
+		c.ok("GET", path, "").want(
 			`{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5,"secret":"` + secret + `"}`)
-		o.ok("PUT", path, `{"url":null}`).want(
+		c.ok("PUT", path, `{"url":null}`).want(
 			`{"url":null,"events":["image.completed","balance.low"],"balance_low_credits":null,"secret":"` + secret + `"}`)
-		o.ok("PUT", path, `{"url":null,"events":[],"balance_low_credits":0}`).want(`{"events":[],"balance_low_credits":0}`)
-		set := o.ok("PUT", path, `{"url":"https://example.com/hook","events":["image.completed"],"balance_low_credits":12.5}`)
-		o.ok("PUT", path, o.ok("GET", path, "").body).want(set.body) // the body of the GET
-		rolled := o.ok("POST", path+"/roll", "")
+		c.ok("PUT", path, `{"url":null,"events":[],"balance_low_credits":0}`).want(`{"events":[],"balance_low_credits":0}`)
+		set := c.ok("PUT", path, `{"url":"https://example.com/hook","events":["image.completed"],"balance_low_credits":12.5}`)
+		c.ok("PUT", path, c.ok("GET", path, "").body).want(set.body) // the body of the GET
+		rolled := c.ok("POST", path+"/roll", "")
 		rolled.wantNames("url", "events", "balance_low_credits", "secret")
-		if rolled.text("secret") == secret || o.ok("GET", path, "").text("secret") != rolled.text("secret") {
+		if rolled.text("secret") == secret || c.ok("GET", path, "").text("secret") != rolled.text("secret") {
 			t.Error("the secret was not rolled")
 		}
 	})
@@ -43,8 +43,8 @@ func TestWebhookSettings(t *testing.T) {
 
 func TestWebhookFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		path := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id") + "/webhook"
+	each(t, func(t *testing.T, c *caller) {
+		path := "/accounts/" + c.ok("POST", "/accounts", `{"name":"a"}`).text("id") + "/webhook"
 		for body, param := range map[string]string{
 			`{}`: "url", `{"events":[]}`: "url", `{"url":""}`: "url", `{"url":5}`: "url", `{"url":"http://10.0.0.1/","events":[]}`: "url",
 			`{"url":"http://metadata.google.internal/","events":[]}`: "url", `{"url":"ftp://example.com","events":[]}`: "url",
@@ -63,23 +63,23 @@ func TestWebhookFaults(t *testing.T) {
 			`{"url":null,"secret":"whsec_mine"}`:                                          "secret",
 			`{"url":null,"balance_low_credits":200000000001}`:                             "balance_low_credits",
 		} {
-			o.do("PUT", path, body).wantFault(fault.InvalidRequest, param)
+			c.do("PUT", path, body).wantFault(fault.InvalidRequest, param)
 		}
-		o.ok("GET", path, "").want(`{"url":null,"events":[],"balance_low_credits":null}`)
+		c.ok("GET", path, "").want(`{"url":null,"events":[],"balance_low_credits":null}`)
 		for _, call := range []string{"GET webhook", "POST webhook/roll", "POST webhook/test", "GET deliveries"} {
 			method, rest, _ := strings.Cut(call, " ")
-			o.do(method, "/accounts/nobody/"+rest, "").wantFault(fault.NotFound, "")
+			c.do(method, "/accounts/nobody/"+rest, "").wantFault(fault.NotFound, "")
 		}
-		o.do("PUT", "/accounts/nobody/webhook", `{"url":null}`).wantFault(fault.NotFound, "")
-		o.do("POST", "/deliveries/nothing/resend", "").wantFault(fault.NotFound, "")
-		o.do("POST", path+"/test", "").wantFault(fault.InvalidRequest, "")
-		o.do("POST", path+"/test", `{"url":"x"}`).wantFault(fault.InvalidRequest, "url")
+		c.do("PUT", "/accounts/nobody/webhook", `{"url":null}`).wantFault(fault.NotFound, "")
+		c.do("POST", "/deliveries/nothing/resend", "").wantFault(fault.NotFound, "")
+		c.do("POST", path+"/test", "").wantFault(fault.InvalidRequest, "")
+		c.do("POST", path+"/test", `{"url":"x"}`).wantFault(fault.InvalidRequest, "url")
 	})
 }
 
 func TestWebhookDeliveries(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
+	each(t, func(t *testing.T, c *caller) {
 		var status atomic.Int64
 		status.Store(200)
 		type got struct {
@@ -93,9 +93,9 @@ func TestWebhookDeliveries(t *testing.T) {
 			w.WriteHeader(int(status.Load()))
 		}))
 		defer receiver.Close()
-		account := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		secret := o.ok("PUT", account+"/webhook", `{"url":"`+receiver.URL+`","events":[]}`).text("secret")
-		r := o.ok("POST", account+"/webhook/test", "")
+		account := "/accounts/" + c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		secret := c.ok("PUT", account+"/webhook", `{"url":"`+receiver.URL+`","events":[]}`).text("secret")
+		r := c.ok("POST", account+"/webhook/test", "")
 		r.wantNames("status_code", "response_ms")
 		r.want(`{"status_code":200}`)
 		hook, err := standardwebhooks.NewWebhook(secret)
@@ -107,11 +107,11 @@ func TestWebhookDeliveries(t *testing.T) {
 			t.Error(err)
 		}
 		status.Store(503)
-		r = o.ok("POST", account+"/webhook/test", "{}")
+		r = c.ok("POST", account+"/webhook/test", "{}")
 		r.wantNames("status_code", "response_ms", "error")
 		r.want(`{"status_code":503}`)
 		second := <-posts
-		list, more := o.ok("GET", account+"/deliveries", "").list()
+		list, more := c.ok("GET", account+"/deliveries", "").list()
 		if len(list) != 2 || more {
 			t.Fatalf("%v", list)
 		}
@@ -130,7 +130,7 @@ func TestWebhookDeliveries(t *testing.T) {
 			t.Errorf("%v", d)
 		}
 		status.Store(204)
-		sent := o.ok("POST", "/deliveries/"+d["id"].(string)+"/resend", "")
+		sent := c.ok("POST", "/deliveries/"+d["id"].(string)+"/resend", "")
 		sent.want(`{"state":"delivered"}`)
 		again := <-posts
 		if string(again.body) != string(second.body) || again.header.Get("webhook-id") != second.header.Get("webhook-id") ||
@@ -141,7 +141,7 @@ func TestWebhookDeliveries(t *testing.T) {
 			t.Errorf("%v", attempts)
 		}
 		receiver.Close()
-		o.ok("POST", account+"/webhook/test", "").want(`{"status_code":null}`)
+		c.ok("POST", account+"/webhook/test", "").want(`{"status_code":null}`)
 	})
 }
 
@@ -149,13 +149,13 @@ func TestWebhookDeliveries(t *testing.T) {
 // transaction, once for each drop below the limit.
 func TestNegativeCreditAnnouncesALowBalance(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		account := "/accounts/" + o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		o.ok("POST", account+"/credits", `{"usd":5}`)
-		o.ok("PUT", account+"/webhook", `{"url":"https://example.com/","events":["balance.low"],"balance_low_credits":600}`)
+	each(t, func(t *testing.T, c *caller) {
+		account := "/accounts/" + c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		c.ok("POST", account+"/credits", `{"usd":5}`)
+		c.ok("PUT", account+"/webhook", `{"url":"https://example.com/","events":["balance.low"],"balance_low_credits":600}`)
 		for i, want := range []int{0, 1, 1, 1, 2} {
-			o.ok("POST", account+"/credits", []string{`{"usd":-1}`, `{"usd":-2}`, `{"usd":-1}`, `{"usd":3}`, `{"usd":-2}`}[i])
-			if list, _ := o.ok("GET", account+"/deliveries", "").list(); len(list) != want {
+			c.ok("POST", account+"/credits", []string{`{"usd":-1}`, `{"usd":-2}`, `{"usd":-1}`, `{"usd":3}`, `{"usd":-2}`}[i])
+			if list, _ := c.ok("GET", account+"/deliveries", "").list(); len(list) != want {
 				t.Errorf("after %d movements %d deliveries, want %d", i+1, len(list), want)
 			}
 		}

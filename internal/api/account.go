@@ -35,12 +35,12 @@ func totalsOf(t ledger.Totals) totals {
 func (d *server) usage(x *apiRequest) error {
 	values := x.Request.URL.Query()
 	asCSV := values.Get("format") == "csv" || values.Get("format") == "" && strings.Contains(x.Request.Header.Get("Accept"), "text/csv")
-	asked := asCSV
+	filtered := asCSV
 	for _, name := range append(spending.Params(), "key", "model", "endpoint") {
-		asked = asked || values.Get(name) != ""
+		filtered = filtered || values.Get(name) != ""
 	}
 	var get func(string) string
-	if asked {
+	if filtered {
 		get = values.Get
 	}
 	u, report, err := d.readUsage(x, get)

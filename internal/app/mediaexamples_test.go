@@ -53,11 +53,11 @@ func TestMediaExamples(t *testing.T) {
 		for id := range l.Models {
 			m, _ := snapshot.Model(id)
 			tasks := 0
-			for what, w := range allowedTasks(t, m) {
+			for what, job := range allowedTasks(t, m) {
 				tasks++
-				w.Model, w.Set, w.Omit, w.Key, w.Reading = l.Models[id], l.FixedFields(), l.Omits(), "sub_1", task.Freely
+				job.Model, job.Set, job.Omit, job.Key, job.Reading = l.Models[id], l.FixedFields(), l.Omits(), "sub_1", task.Freely
 				before := provider.calls.Load()
-				if _, err := jobcall.Submit(t.Context(), adapter.(jobcall.Generator), w); provider.calls.Load() == before {
+				if _, err := jobcall.Submit(t.Context(), adapter.(jobcall.Generator), job); provider.calls.Load() == before {
 					t.Errorf("line %s does not call its provider for %s of %s: %v", l.ID, what, id, err)
 				}
 			}
@@ -79,12 +79,12 @@ func allowedTasks(t *testing.T, m *catalog.Model) map[string]jobcall.Task {
 	t.Helper()
 	all := map[string]jobcall.Task{}
 	add := func(what string, o options) {
-		w, err := o.plan(m)
+		task, err := o.plan(m)
 		if err != nil {
 			t.Errorf("model %s, %s: %v", m.ID, what, err)
 			return
 		}
-		all[what] = w
+		all[what] = task
 	}
 	for _, tier := range m.Tiers {
 		for _, ratio := range append([]string{""}, m.Ratios...) {
@@ -160,9 +160,9 @@ type options struct {
 
 // plan returns the task that the catalog plans for the options.
 func (o options) plan(m *catalog.Model) (jobcall.Task, error) {
-	w := jobcall.Task{Kind: string(m.Kind), Prompt: "a lighthouse", References: o.references}
+	task := jobcall.Task{Kind: string(m.Kind), Prompt: "a lighthouse", References: o.references}
 	if o.params != "" {
-		w.Params = json.RawMessage(o.params)
+		task.Params = json.RawMessage(o.params)
 	}
 	var (
 		p   catalog.Plan
@@ -177,9 +177,9 @@ func (o options) plan(m *catalog.Model) (jobcall.Task, error) {
 		}
 		p, err = m.PlanVideo(catalog.VideoAsk{Resolution: o.tier, Ratio: o.ratio, Duration: length, References: len(o.references)})
 	}
-	w.Count, w.Tier, w.Larger, w.Ratio, w.Seconds = int(p.Count), p.Tier, p.Larger, p.Ratio, p.Seconds
-	w.Width, w.Height, w.Exact = p.Width, p.Height, p.Exact
-	return w, err
+	task.Count, task.Tier, task.Larger, task.Ratio, task.Seconds = int(p.Count), p.Tier, p.Larger, p.Ratio, p.Seconds
+	task.Width, task.Height, task.Exact = p.Width, p.Height, p.Exact
+	return task, err
 }
 
 // pictures returns one image reference for each role.

@@ -51,12 +51,12 @@ const (
 	StateRetired     ModelState = "retired"
 )
 
-// Model is one model offered to users. Fields not used by the kind are zero. The tags are the keys
-// of a document (see encode), `kinds` limits a key to some kinds of models.
+// Model is one model offered to users. Fields not used by the kind are zero. The tag `key` is the
+// name in a document (see encode); `kinds` names the kinds of models that have the key.
 type Model struct {
 	ID      string     `key:"id"`
 	Kind    Kind       `key:"kind"`
-	OwnedBy string     `key:"owned_by"` // empty: see Owner
+	OwnedBy string     `key:"owned_by"` // if empty, see Owner
 	State   ModelState `key:"state"`
 
 	// Chat models.
@@ -65,13 +65,13 @@ type Model struct {
 	Efforts             []string    `key:"efforts,flow" kinds:"chat"`          // levels of thinking (wire.Efforts); empty if unknown
 	ContextWindow       int64       `key:"context_window" kinds:"chat"`        // tokens
 	MaxOutputTokens     int64       `key:"max_output_tokens" kinds:"chat"`     // tokens
-	DefaultOutputTokens int64       `key:"default_output_tokens" kinds:"chat"` // tokens; 0 without a default
+	DefaultOutputTokens int64       `key:"default_output_tokens" kinds:"chat"` // tokens; zero for no default
 	Price               ChatPrice   `key:"price,empty" kinds:"chat"`
 	MaxImageTokens      int64       `key:"max_image_tokens" kinds:"chat" default:"8192"` // tokens held for one image in the prompt, never 0
 
 	// Image and video models.
 	Tiers         Tiers     `key:"price,flow" kinds:"image video"` // at least one; the first is the default
-	PerClip       bool      // video: tiers are priced by the clip, not by the second; their key is per_clip
+	PerClip       bool      // video: Tiers are prices of a clip, not of a second, and stand in the key per_clip
 	Durations     Durations `key:"durations,flow" kinds:"video"`
 	Ratios        []string  `key:"ratios,flow" kinds:"image video"`
 	MaxImages     int64     `key:"max_images" kinds:"image" default:"1"` // never 0
@@ -80,7 +80,7 @@ type Model struct {
 	Audio         Sound     `key:"audio" kinds:"video"`
 	Params        []string  `key:"params,flow" kinds:"image video"` // further fields allowed in submissions, sent to the line
 
-	FreeDailyRequests int64 `key:"free_daily_requests"` // > 0: this many requests per account and UTC day
+	FreeDailyRequests int64 `key:"free_daily_requests"` // free requests per account and UTC day; zero for none
 }
 
 // Sound is a video model's setting for sound.
@@ -104,15 +104,14 @@ func (m *Model) Speaks(form wire.Form) bool {
 
 // ChatPrice is the price list of a chat model.
 type ChatPrice struct {
-	Rates                                         // for a prompt of any length ...
-	Above      []Above                            // ... unless it is longer than one of these, ascending
+	Rates                                         // for prompts not longer than the first Above
+	Above      []Above                            // for longer prompts, by ascending PromptTokens
 	Modalities modalityPrices                     `key:"modalities,flow"`
 	Options    map[string]map[string]money.Factor `key:"options,entries"` // field -> value -> factor on all rates
 	Tools      map[string]money.Price             `key:"tools,flow"`      // hosted tool -> price of one call
 }
 
-// Rates are prices per million tokens. All are set: rates missing in the document have their
-// defaults.
+// Rates are prices per million tokens. Rates missing in the document have their defaults.
 type Rates struct {
 	Input        money.Price
 	Output       money.Price
@@ -121,15 +120,16 @@ type Rates struct {
 	CacheWrite1h money.Price // cache writes with a lifetime of an hour
 }
 
-// defaults returns the defaults of missing rates: input for cached_input and cache_write, cache_write
-// for cache_write_1h, and for longer prompts the base price's rates in proportion to the input.
+// defaults returns the values for missing rates. If base is nil, cached_input and cache_write default to
+// input, and cache_write_1h to cache_write. Otherwise v has the rates of longer prompts, and missing
+// rates have the same ratio to input as in base.
 func (v *Rates) defaults(base *Rates) Rates {
 	if base == nil {
 		return Rates{Input: v.Input, Output: v.Output, CachedInput: v.Input, CacheWrite: v.Input, CacheWrite1h: v.CacheWrite}
 	}
-	of := func(p money.Price) money.Price { return p.Proportion(v.Input, base.Input) }
-	return Rates{Input: v.Input, Output: v.Output, CachedInput: of(base.CachedInput), CacheWrite: of(base.CacheWrite),
-		CacheWrite1h: of(base.CacheWrite1h)}
+	scale := func(p money.Price) money.Price { return p.Proportion(v.Input, base.Input) }
+	return Rates{Input: v.Input, Output: v.Output, CachedInput: scale(base.CachedInput), CacheWrite: scale(base.CacheWrite),
+		CacheWrite1h: scale(base.CacheWrite1h)}
 }
 
 // Above is the complete price list of a request with a prompt of more than PromptTokens tokens.
@@ -169,17 +169,17 @@ func (d Durations) Default() int64 {
 type LineSpec struct {
 	ID            string            `key:"id"`
 	Provider      string            `key:"provider"`             // a key of the providers given to Parse
-	BaseURL       string            `key:"base_url"`             // empty: the provider's own
+	BaseURL       string            `key:"base_url"`             // if empty, the provider's DefaultBaseURL
 	APIKey        string            `key:"api_key"`              // a reference `${NAME}` or `${file:PATH}`, or empty
 	APIKeys       []string          `key:"api_keys,flow"`        // references in place of APIKey, in the order of use
-	Models        map[string]string `key:"models,empty"`         // our model id -> the provider's, at least one
+	Models        map[string]string `key:"models,empty"`         // model id -> the provider's name of the model; at least one
 	Forms         []wire.Form       `key:"forms,flow"`           // nil for all forms of the provider
 	Priority      int               `key:"priority" default:"1"` // lower is tried first
 	Weight        int               `key:"weight" default:"100"` // share among lines of equal priority, at least 1
-	MaxConcurrent int               `key:"max_concurrent"`       // 0: no cap
+	MaxConcurrent int               `key:"max_concurrent"`       // zero for no cap
 	Timeouts      Timeouts          `key:"timeouts,flow"`
-	LimitField    LimitField        `key:"limit_field"`   // empty: see Line.ReadsLimit
-	IgnoresLimit  bool              `key:"ignores_limit"` // the vendor obeys no limit on output tokens
+	LimitField    LimitField        `key:"limit_field"`   // if empty, see Line.ReadsLimit
+	IgnoresLimit  bool              `key:"ignores_limit"` // the vendor ignores limits on output tokens
 	// Headers are sent with every call, by canonical name; references in their
 	// values (`${NAME}`, `${file:PATH}`) are resolved on each node.
 	Headers map[string]string `key:"headers,flow"`
@@ -223,8 +223,8 @@ type Timeouts struct {
 	Total      time.Duration `key:"total"`       // the whole answer; for jobs the longest wait
 }
 
-// Defaults returns t with the defaults of operator.md, Catalog, in the places
-// left open: first_token 60s (10m for reasoning models), idle 2m, total 10m.
+// Defaults returns t with the defaults of operator.md, Catalog, for zero fields: first_token 60s (10m
+// for reasoning models), idle 2m, total 10m.
 func (t Timeouts) Defaults(reasoning bool) Timeouts {
 	firstToken := time.Minute
 	if reasoning {
@@ -239,8 +239,8 @@ type Provider struct {
 	Kinds          []Kind      // supported kinds of models
 	Forms          []wire.Form // natively supported forms
 	DefaultBaseURL string      // used by lines without base_url
-	NeedsBaseURL   bool        // a line must say base_url
-	NeedsKey       bool        // a line must say api_key
+	NeedsBaseURL   bool        // lines must have base_url
+	NeedsKey       bool        // lines must have api_key; but see Keyless
 	// Keyless reports whether a line with these options gets its credential without api_key,
 	// despite NeedsKey. If nil, no options do.
 	Keyless func(options map[string]any) bool
@@ -250,13 +250,13 @@ type Provider struct {
 	CheckOptions func(map[string]any) error
 	// KeyHeaders are the headers for credentials, by canonical name, beside Authorization.
 	KeyHeaders []string
-	// CheckField returns an error if no line with these options can have a fixed value for a field
-	// of an image or video model, or can omit it. If nil, all fields are valid.
+	// CheckField returns an error if the line must not set, or omit, a field of an image or video
+	// model. If nil, lines may set and omit every field.
 	CheckField func(l *LineSpec, m *Model, field string, omit bool) error
 }
 
-// keyed reports whether a line with these options must have api_key.
-func (p *Provider) keyed(options map[string]any) bool {
+// requiresKey reports whether a line with these options must have api_key.
+func (p *Provider) requiresKey(options map[string]any) bool {
 	return p.NeedsKey && (p.Keyless == nil || !p.Keyless(options))
 }
 
@@ -278,7 +278,7 @@ const (
 	maxDocument    = 4 << 20 // bytes
 	MaxModels      = 2000
 	MaxLines       = 1000
-	maxTokens      = 100_000_000 // of a context window, an output limit, an image
+	maxTokens      = 100_000_000 // in a context window, an output limit or an image
 	maxRequests    = 1_000_000_000
 	maxAbove       = 8
 	maxFactors     = 64 // of all options of a model

@@ -15,7 +15,7 @@ func TestFactorOfAnAccount(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		factor money.Factor
-		bill   func(by money.Factor) (held, charged money.Amount)
+		bill   func(factor money.Factor) (held, charged money.Amount)
 		held   string
 		cost   string
 	}{
@@ -45,8 +45,8 @@ func TestFactorOfAnAccount(t *testing.T) {
 }
 
 // product returns an amount times a factor. The result must be whole nano-dollars.
-func product(a money.Amount, by money.Factor) string {
-	return (a * money.Amount(by) / money.Amount(money.One)).String()
+func product(a money.Amount, factor money.Factor) string {
+	return (a * money.Amount(factor) / money.Amount(money.One)).String()
 }
 
 func chatBill(m *Model, prompt, completion int64, c Choice) func(money.Factor) (held, charged money.Amount) {
@@ -54,15 +54,15 @@ func chatBill(m *Model, prompt, completion int64, c Choice) func(money.Factor) (
 	if len(c.Tools) > 0 {
 		u.ToolCalls = map[string]int64{c.Tools[0].Name: 2}
 	}
-	return func(by money.Factor) (held, charged money.Amount) {
-		c.Factor = by
+	return func(factor money.Factor) (held, charged money.Amount) {
+		c.Factor = factor
 		return m.HighestCost(wire.PromptBound{TextBytes: prompt}, completion, 1, c), m.Cost(u, c)
 	}
 }
 
 func planBill(m *Model, p Plan, came int64) func(money.Factor) (held, charged money.Amount) {
-	return func(by money.Factor) (held, charged money.Amount) {
-		p.Factor = by
+	return func(factor money.Factor) (held, charged money.Amount) {
+		p.Factor = factor
 		return m.PlanHold(p), m.PlanCost(p, came)
 	}
 }

@@ -142,9 +142,9 @@ func (r *reader) checkKey(t *table, l *LineSpec, provider Provider, supported bo
 	hasKey := t.get(name) != nil
 	switch {
 	case !supported || r.lenient:
-	case !hasKey && provider.keyed(l.Options):
+	case !hasKey && provider.requiresKey(l.Options):
 		t.fault("api_key", "is required for provider %s: a reference to an environment variable, ${NAME}, or to a file, ${file:PATH}", l.Provider)
-	case hasKey && provider.NeedsKey && !provider.keyed(l.Options):
+	case hasKey && provider.NeedsKey && !provider.requiresKey(l.Options):
 		t.fault(name, "cannot be combined with these options, which already determine the credential of the line: remove one of the two")
 	}
 }

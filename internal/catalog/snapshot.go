@@ -254,7 +254,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 		if own.keys, l.Out = secret.Keys(spec.references(), lookup); l.Out != "" {
 			return l
 		}
-	case provider.keyed(spec.Options):
+	case provider.requiresKey(spec.Options):
 		l.Out = "the line has no api_key"
 	case l.BaseURL == "" && provider.NeedsBaseURL:
 		l.Out = "the line has no base_url"

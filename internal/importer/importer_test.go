@@ -509,13 +509,13 @@ func TestNoSecretIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := string(raw) + done.Text() + logged(t, db)
+		output := string(raw) + done.Text() + logged(t, db)
 		found := secrets.FindAllString(sample(t, dump), -1)
 		if len(found) == 0 {
 			t.Errorf("%s has no secrets to look for", dump)
 		}
 		for _, secret := range found {
-			if strings.Contains(told, strings.Trim(secret, "'")) {
+			if strings.Contains(output, strings.Trim(secret, "'")) {
 				t.Errorf("%s: %s is told", program, secret)
 			}
 		}

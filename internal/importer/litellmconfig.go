@@ -95,12 +95,12 @@ func (c *config) deployment(item *tree.Value) {
 		left("it has no api_base", "add a line for it to the catalog by hand")
 		return
 	}
-	said := c.factsFor(e, params, info, id)
-	if what := otherKind(id, said); what != "" {
+	own := c.factsFor(e, params, info, id)
+	if what := otherKind(id, own); what != "" {
 		left("it makes "+what+", not chat answers", "add it to the catalog by hand, if tollgate has models of its kind")
 		return
 	}
-	if !c.priced(e, said) {
+	if !c.priced(e, own) {
 		c.count("lines").Left++
 		return
 	}
@@ -109,8 +109,8 @@ func (c *config) deployment(item *tree.Value) {
 }
 
 // priced adds a model and reports whether the model is in the catalog.
-func (c *config) priced(e entry, said facts) bool {
-	if said.rates.input == nil || said.rates.output == nil {
+func (c *config) priced(e entry, own facts) bool {
+	if own.rates.input == nil || own.rates.output == nil {
 		if !c.has(e.name) {
 			c.remark(e, "it is left out: neither the config nor --models has its price",
 				"give LiteLLM's model_prices_and_context_window.json as --models")
@@ -118,13 +118,13 @@ func (c *config) priced(e entry, said facts) bool {
 		return c.has(e.name)
 	}
 	if m := c.models[e.name]; m != nil {
-		if input, _ := priceOf(said.rates.input); input != m.Price.Input {
+		if input, _ := priceOf(own.rates.input); input != m.Price.Input {
 			c.remark(e, "its entries have different prices: the model gets the price of the first entry", "")
 		}
 		return true
 	}
-	c.known[e.name] = said
-	c.addModel(e.name, said.rates)
+	c.known[e.name] = own
+	c.addModel(e.name, own.rates)
 	return c.has(e.name)
 }
 
@@ -145,20 +145,20 @@ func (c *config) factsFor(e entry, params, info record, id string) facts {
 			c.unreadable(e, name, own[name], "absent")
 		}
 	}
-	said := factsOf(own)
-	if said.rates.input != nil || said.rates.output != nil {
-		f.rates = said.rates
+	ownFacts := factsOf(own)
+	if ownFacts.rates.input != nil || ownFacts.rates.output != nil {
+		f.rates = ownFacts.rates
 		f.rates.input = cmp.Or(f.rates.input, new(big.Rat))
 		f.rates.output = cmp.Or(f.rates.output, new(big.Rat))
 	}
-	f.mode = cmp.Or(said.mode, f.mode)
+	f.mode = cmp.Or(ownFacts.mode, f.mode)
 	if info["max_input_tokens"] != "" {
-		f.context = said.context
+		f.context = ownFacts.context
 	}
 	if info["max_output_tokens"] != "" {
-		f.most = said.most
+		f.most = ownFacts.most
 	}
-	f.reasoning = f.reasoning || said.reasoning
+	f.reasoning = f.reasoning || ownFacts.reasoning
 	return f
 }
 

@@ -67,17 +67,17 @@ func TestAudit(t *testing.T) {
 func TestAuditWithoutRecords(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h, n := oneLineCluster(t, url, &generator{})
-		h.submit(n, h.submission(n, "easel-1", 1))
+		c, n := oneLineCluster(t, url, &generator{})
+		c.submit(n, c.submission(n, "easel-1", 1))
 		for range 2 {
 			n.runJobs()
 		}
-		ledgertest.ForgetEndedJobs(t, h.db)
-		report, err := audit.Run(t.Context(), h.db, proof.Check(-time.Minute))
+		ledgertest.ForgetEndedJobs(t, c.db)
+		report, err := audit.Run(t.Context(), c.db, proof.Check(-time.Minute))
 		if err != nil || !report.OK {
 			t.Errorf("%v %+v", err, report)
 		}
-		report, err = audit.Run(t.Context(), h.db, proof.AuditTx)
+		report, err = audit.Run(t.Context(), c.db, proof.AuditTx)
 		if err != nil || report.OK {
 			t.Errorf("kept for an hour: %v %+v", err, report)
 		}

@@ -108,15 +108,15 @@ func TestCollect(t *testing.T) {
 }
 
 // onlyPublic checks that a job's links work and that its other files are deleted.
-func (h *cluster) onlyPublic(n *testNode, s jobBody) {
-	h.t.Helper()
+func (c *cluster) onlyPublic(n *testNode, s jobBody) {
+	c.t.Helper()
 	var public, others int
-	err := h.db.View(h.t.Context(), func(tx *store.Tx) error {
+	err := c.db.View(c.t.Context(), func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT COALESCE(SUM(CASE WHEN state = 'public' THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN state IN ('public', `+
 			`'gone') THEN 0 ELSE 1 END), 0) FROM media_file`).Scan(&public, &others)
 	})
 	if err != nil || public != len(s.Data) || others != 0 {
-		h.t.Errorf("%d public files of %d links, %d others are kept: %v", public, len(s.Data), others, err)
+		c.t.Errorf("%d public files of %d links, %d others are kept: %v", public, len(s.Data), others, err)
 	}
 	seen := map[string]bool{}
 	for _, d := range s.Data {
@@ -124,7 +124,7 @@ func (h *cluster) onlyPublic(n *testNode, s jobBody) {
 		w := httptest.NewRecorder()
 		n.jobs.opts.Media.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		if w.Code != 200 || seen[d.URL] {
-			h.t.Errorf("%s answers %d", d.URL, w.Code)
+			c.t.Errorf("%s answers %d", d.URL, w.Code)
 		}
 		seen[d.URL] = true
 	}

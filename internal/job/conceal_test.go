@@ -26,7 +26,7 @@ func TestCausesDoNotRepeatPrompts(t *testing.T) {
 			storetest.EachURL(t, func(t *testing.T, url string) {
 				var fails func() *upstream.JobFailure
 				g := &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) { return nil, fails() }}
-				h, n := twoLineCluster(t, url, g, g)
+				c, n := twoLineCluster(t, url, g, g)
 				body, _ := json.Marshal(map[string]any{"error": map[string]string{"type": "bad", "code": "some_code", "message": leak}})
 				for name, f := range map[string]func() *upstream.JobFailure{
 					"refused": func() *upstream.JobFailure {
@@ -36,11 +36,11 @@ func TestCausesDoNotRepeatPrompts(t *testing.T) {
 					"stopped": func() *upstream.JobFailure { return upstream.ModerationFailure("image", leak, false) },
 				} {
 					fails = f
-					s := h.submission(n, "easel-1", 1)
+					s := c.submission(n, "easel-1", 1)
 					s.Prompt, s.Params = prompt, json.RawMessage(params)
-					id := h.submit(n, s)
-					ended := h.finish(n, id, "image")
-					causes := h.causes(n, id, s.Request)
+					id := c.submit(n, s)
+					ended := c.finish(n, id, "image")
+					causes := c.causes(n, id, s.Request)
 					for _, word := range []string{"biopsy", "BIOPSY", "Keller", "工場", "neighbour"} {
 						if strings.Contains(causes, word) {
 							t.Errorf("%s: the causes have %s: %s", name, word, causes)
@@ -59,14 +59,14 @@ func TestCausesDoNotRepeatPrompts(t *testing.T) {
 }
 
 // causes returns the texts of a job's attempts, its request log and the lines.
-func (h *cluster) causes(n *testNode, id, request string) string {
-	h.t.Helper()
+func (c *cluster) causes(n *testNode, id, request string) string {
+	c.t.Helper()
 	var all strings.Builder
-	for _, a := range h.view(id).Attempts {
+	for _, a := range c.view(id).Attempts {
 		all.WriteString(a.Cause + "\n")
 	}
 	fmt.Fprintf(&all, "%+v\n", n.lines.Statuses())
-	h.viewTx(func(tx *store.Tx) error {
+	c.viewTx(func(tx *store.Tx) error {
 		var attempts string
 		err := tx.QueryRow(`SELECT attempts FROM ledger_receipt WHERE id = $1`, request).Scan(&attempts)
 		all.WriteString(attempts)

@@ -43,9 +43,9 @@ func (m *generator) ParamRule(jobcall.Task) jobcall.ParamRule {
 
 func (m *generator) Blocks(jobcall.Task) bool { return m.blocks }
 
-func (m *generator) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+func (m *generator) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	m.mu.Lock()
-	m.submitted = append(m.submitted, w)
+	m.submitted = append(m.submitted, task)
 	n := len(m.submitted)
 	m.atOnce++
 	m.maxAtOnce = max(m.maxAtOnce, m.atOnce)
@@ -59,18 +59,18 @@ func (m *generator) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskSt
 		return nil, upstream.LostAnswer(ctx, err)
 	}
 	if m.submit != nil {
-		status, err := m.submit(n, w)
+		status, err := m.submit(n, task)
 		if status != nil || err != nil {
 			return status, err
 		}
 	}
 	if m.blocks {
-		return &jobcall.TaskStatus{Done: true, Results: pictures(w.Count)}, nil
+		return &jobcall.TaskStatus{Done: true, Results: pictures(task.Count)}, nil
 	}
 	return &jobcall.TaskStatus{Ticket: fmt.Sprintf("ticket-%d", n)}, nil
 }
 
-func (m *generator) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+func (m *generator) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	m.mu.Lock()
 	m.polls++
 	n := m.polls
@@ -85,13 +85,13 @@ func (m *generator) Poll(ctx context.Context, w jobcall.Task, ticket string) (*j
 		}
 	}
 	var results []jobcall.Result
-	for i := range w.Count {
+	for i := range task.Count {
 		results = append(results, jobcall.Result{Ref: fmt.Sprintf("%s/%d", ticket, i)})
 	}
 	return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 }
 
-func (m *generator) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+func (m *generator) Fetch(ctx context.Context, task jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	m.mu.Lock()
 	m.fetches++
 	n := m.fetches
@@ -106,13 +106,13 @@ func (m *generator) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result)
 		}
 	}
 	raw := picture()
-	if w.Kind == upstream.KindVideo {
+	if task.Kind == upstream.KindVideo {
 		raw = clip()
 	}
 	return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(len(raw))}, nil
 }
 
-func (m *generator) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
+func (m *generator) Cancel(ctx context.Context, task jobcall.Task, ticket string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cancelled = append(m.cancelled, ticket)
@@ -164,7 +164,7 @@ func gate(at string, free <-chan struct{}) func(context.Context, string) error {
 // finder is a generator whose provider can find lost submissions.
 type finder struct{ *generator }
 
-func (f finder) Find(ctx context.Context, w jobcall.Task) (string, error) { return f.find(w) }
+func (f finder) Find(ctx context.Context, task jobcall.Task) (string, error) { return f.find(task) }
 
 func (m *generator) count() int {
 	m.mu.Lock()

@@ -108,65 +108,65 @@ type cluster struct {
 // newCluster creates a database with a catalog and an account with 100 USD and a key.
 func newCluster(t testing.TB, url string, generators map[string]chatcall.Adapter) *cluster {
 	t.Helper()
-	h := &cluster{t: t, url: url, db: storetest.Open(t, url, store.Options{}), folder: filepath.Join(t.TempDir(), "media"),
+	c := &cluster{t: t, url: url, db: storetest.Open(t, url, store.Options{}), folder: filepath.Join(t.TempDir(), "media"),
 		generators: generators,
 		providers:  map[string]catalog.Provider{"script": {Kinds: []catalog.Kind{catalog.KindImage, catalog.KindVideo}}}}
-	h.apply(document)
-	h.account, h.key = h.open(100 * money.USD)
-	return h
+	c.apply(document)
+	c.account, c.key = c.open(100 * money.USD)
+	return c
 }
 
-func (h *cluster) apply(text string) {
-	h.t.Helper()
-	doc, _, err := catalog.Parse([]byte(text), h.providers)
+func (c *cluster) apply(text string) {
+	c.t.Helper()
+	doc, _, err := catalog.Parse([]byte(text), c.providers)
 	if err != nil {
-		h.t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	h.updateTx(func(tx *store.Tx) error {
+	c.updateTx(func(tx *store.Tx) error {
 		_, err := catalog.ApplyTx(tx, doc)
 		return err
 	})
 }
 
 // viewTx runs fn in a transaction for reads.
-func (h *cluster) viewTx(fn func(tx *store.Tx) error) {
-	h.t.Helper()
-	storetest.View(h.t, h.db, fn)
+func (c *cluster) viewTx(fn func(tx *store.Tx) error) {
+	c.t.Helper()
+	storetest.View(c.t, c.db, fn)
 }
 
 // updateTx runs fn in a transaction for writes.
-func (h *cluster) updateTx(fn func(tx *store.Tx) error) {
-	h.t.Helper()
-	storetest.Update(h.t, h.db, fn)
+func (c *cluster) updateTx(fn func(tx *store.Tx) error) {
+	c.t.Helper()
+	storetest.Update(c.t, c.db, fn)
 }
 
 // oneLineCluster returns a cluster with the catalog oneLine and a node.
 func oneLineCluster(t testing.TB, url string, first chatcall.Adapter) (*cluster, *testNode) {
 	t.Helper()
-	h := newCluster(t, url, map[string]chatcall.Adapter{"first": first})
-	h.apply(oneLine)
-	return h, h.idleNode()
+	c := newCluster(t, url, map[string]chatcall.Adapter{"first": first})
+	c.apply(oneLine)
+	return c, c.idleNode()
 }
 
 // twoLineCluster returns a cluster with the catalog document and a node.
 func twoLineCluster(t testing.TB, url string, first, second chatcall.Adapter) (*cluster, *testNode) {
 	t.Helper()
-	h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-	return h, h.idleNode()
+	c := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+	return c, c.idleNode()
 }
 
 // start submits a job and calls Start.
-func (h *cluster) start(n *testNode, model string, count int64) (id string) {
-	h.t.Helper()
-	id = h.submit(n, h.submission(n, model, count))
+func (c *cluster) start(n *testNode, model string, count int64) (id string) {
+	c.t.Helper()
+	id = c.submit(n, c.submission(n, model, count))
 	n.step(n.jobs.Start)
 	return id
 }
 
 // open creates an account with a balance and a key.
-func (h *cluster) open(balance money.Amount) (owner, key string) {
-	h.t.Helper()
-	h.updateTx(func(tx *store.Tx) error {
+func (c *cluster) open(balance money.Amount) (owner, key string) {
+	c.t.Helper()
+	c.updateTx(func(tx *store.Tx) error {
 		a, err := account.CreateTx(tx, account.NewAccount{Name: "somebody"})
 		if err != nil {
 			return err
@@ -182,9 +182,9 @@ func (h *cluster) open(balance money.Amount) (owner, key string) {
 }
 
 // node starts a node with all its loops.
-func (h *cluster) node() *testNode {
-	h.t.Helper()
-	n := h.idleNode()
+func (c *cluster) node() *testNode {
+	c.t.Helper()
+	n := c.idleNode()
 	for _, run := range []func(context.Context){n.watcher.Run, n.books.Run, n.lines.Run, n.jobs.Run} {
 		n.loops.Go(func() { run(n.ctx) })
 	}
@@ -192,44 +192,44 @@ func (h *cluster) node() *testNode {
 }
 
 // idleNode returns a node without loops: the test calls its steps. Workers run.
-func (h *cluster) idleNode() *testNode {
-	h.t.Helper()
-	ctx, stop := context.WithCancel(context.WithoutCancel(h.t.Context()))
-	db := storetest.Open(h.t, h.url, store.Options{})
-	n := &testNode{t: h.t, db: db, ctx: ctx, stop: stop}
-	log := slog.New(slog.NewTextHandler(testWriter{h.t}, &slog.HandlerOptions{Level: slog.LevelError}))
+func (c *cluster) idleNode() *testNode {
+	c.t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(c.t.Context()))
+	db := storetest.Open(c.t, c.url, store.Options{})
+	n := &testNode{t: c.t, db: db, ctx: ctx, stop: stop}
+	log := slog.New(slog.NewTextHandler(testWriter{c.t}, &slog.HandlerOptions{Level: slog.LevelError}))
 	self, err := node.Join(ctx, node.Options{DB: db, Lease: time.Second, Log: log})
 	if err != nil {
-		h.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	n.self, n.books = self, ledger.New(ledger.Options{DB: db, Node: self, QueueWait: 10 * time.Second, Log: log})
 	if err := n.books.Start(ctx); err != nil {
-		h.t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	n.watcher = catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: h.providers,
+	n.watcher = catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: c.providers,
 		Lookup: func(string) (string, bool) { return "", false }, Log: log, Interval: 50 * time.Millisecond})
 	if err := n.watcher.Refresh(ctx); err != nil {
-		h.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	n.lines = line.New(line.Options{
-		Open:    func(target upstream.Target) (chatcall.Adapter, error) { return h.generators[target.Line], nil },
+		Open:    func(target upstream.Target) (chatcall.Adapter, error) { return c.generators[target.Line], nil },
 		Catalog: n.watcher, DB: db, Node: self, Log: log,
 	})
-	files, err := media.Open(ctx, media.Options{DB: db, Location: "file:" + h.folder, Base: "http://127.0.0.1/media",
+	files, err := media.Open(ctx, media.Options{DB: db, Location: "file:" + c.folder, Base: "http://127.0.0.1/media",
 		Retention: time.Hour, Log: log,
 		Lookup: func(string) (string, bool) { return "", false }})
 	if err != nil {
-		h.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	hooks := webhook.New(webhook.Options{DB: db, Guard: egress.New(nil), Node: self})
 	o := Options{DB: db, Ledger: n.books, Node: self, Lines: n.lines, Catalog: n.watcher, Media: files, Webhooks: hooks, Log: log}
-	if h.edit != nil {
-		h.edit(&o)
+	if c.edit != nil {
+		c.edit(&o)
 	}
 	n.jobs = New(o)
 	n.jobs.stopWait, n.jobs.pollPause, n.jobs.fetchPause = 20*time.Millisecond, 10*time.Millisecond, 5*time.Millisecond
 	n.jobs.life = newLifetime(ctx, ctx)
-	h.t.Cleanup(n.end)
+	c.t.Cleanup(n.end)
 	return n
 }
 
@@ -295,27 +295,27 @@ func (w testWriter) Write(p []byte) (int, error) {
 }
 
 // submission returns a valid submission.
-func (h *cluster) submission(n *testNode, model string, count int64) Submission {
-	h.t.Helper()
+func (c *cluster) submission(n *testNode, model string, count int64) Submission {
+	c.t.Helper()
 	s := n.jobs.opts.Catalog.Current()
 	m, ok := s.Model(model)
 	if !ok {
-		h.t.Fatalf("no model %s", model)
+		c.t.Fatalf("no model %s", model)
 	}
 	plan := catalog.Plan{Tier: m.Tiers[0].Name, Ratio: m.Ratios[0], Width: 16, Height: 9, Count: count}
 	endpoint := "/v1/images/generations"
 	if m.Kind == catalog.KindVideo {
 		plan.Seconds, endpoint = 5, "/v1/videos/generations"
 	}
-	return Submission{Request: id.New("req_"), Account: h.account, Key: h.key, KeyVersion: h.version(h.key), Endpoint: endpoint, Snapshot: s,
+	return Submission{Request: id.New("req_"), Account: c.account, Key: c.key, KeyVersion: c.version(c.key), Endpoint: endpoint, Snapshot: s,
 		Model: m, Plan: plan,
 		Prompt: "a boat", Job: NewID(), Received: time.Now()}
 }
 
-func (h *cluster) version(key string) int64 {
-	h.t.Helper()
+func (c *cluster) version(key string) int64 {
+	c.t.Helper()
 	var version int64
-	h.viewTx(func(tx *store.Tx) error {
+	c.viewTx(func(tx *store.Tx) error {
 		keys, err := ledger.KeysTx(tx, []string{key})
 		version = keys[key].Version
 		return err
@@ -324,16 +324,16 @@ func (h *cluster) version(key string) int64 {
 }
 
 // submit returns the id of the new job.
-func (h *cluster) submit(n *testNode, s Submission) string {
-	h.t.Helper()
-	body, err := n.jobs.Submit(h.t.Context(), s)
+func (c *cluster) submit(n *testNode, s Submission) string {
+	c.t.Helper()
+	body, err := n.jobs.Submit(c.t.Context(), s)
 	if err != nil {
-		h.t.Fatalf("submit: %v", err)
+		c.t.Fatalf("submit: %v", err)
 	}
 	var b struct{ ID, Object, Status, Model string }
 	if err := json.Unmarshal(body, &b); err != nil || b.Status != "queued" || b.Model != s.Model.ID ||
 		b.Object != string(s.Model.Kind)+".generation.job" {
-		h.t.Fatalf("202 body %s", body)
+		c.t.Fatalf("202 body %s", body)
 	}
 	return b.ID
 }
@@ -352,13 +352,13 @@ type jobBody struct {
 	}
 }
 
-func (h *cluster) poll(n *testNode, kind, id string) jobBody {
-	h.t.Helper()
-	body, err := n.jobs.Body(h.t.Context(), h.account, kind, id)
+func (c *cluster) poll(n *testNode, kind, id string) jobBody {
+	c.t.Helper()
+	body, err := n.jobs.Body(c.t.Context(), c.account, kind, id)
 	if err != nil {
-		h.t.Fatalf("poll: %v", err)
+		c.t.Fatalf("poll: %v", err)
 	}
-	return parse(h.t, body)
+	return parse(c.t, body)
 }
 
 func parse(t testing.TB, body []byte) (s jobBody) {
@@ -370,19 +370,19 @@ func parse(t testing.TB, body []byte) (s jobBody) {
 }
 
 // await waits until a job's body meets a condition.
-func (h *cluster) await(n *testNode, kind, id string, until func(jobBody) bool) jobBody {
-	h.t.Helper()
+func (c *cluster) await(n *testNode, kind, id string, until func(jobBody) bool) jobBody {
+	c.t.Helper()
 	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		s := h.poll(n, kind, id)
+		s := c.poll(n, kind, id)
 		if until(s) {
 			return s
 		}
 		select {
 		case <-deadline:
-			h.t.Fatalf("job %s still shows %+v; %+v", id, s, h.view(id))
+			c.t.Fatalf("job %s still shows %+v; %+v", id, s, c.view(id))
 		case <-tick.C:
 		}
 	}
@@ -391,9 +391,9 @@ func (h *cluster) await(n *testNode, kind, id string, until func(jobBody) bool) 
 func final(s jobBody) bool { return s.Status == row.StatusSucceeded || s.Status == row.StatusFailed }
 
 // view returns the operator's view.
-func (h *cluster) view(id string) (v View) {
-	h.t.Helper()
-	h.viewTx(func(tx *store.Tx) (err error) {
+func (c *cluster) view(id string) (v View) {
+	c.t.Helper()
+	c.viewTx(func(tx *store.Tx) (err error) {
 		v, err = GetTx(tx, id)
 		return err
 	})
@@ -401,40 +401,40 @@ func (h *cluster) view(id string) (v View) {
 }
 
 // checkStatus polls an image job.
-func (h *cluster) checkStatus(n *testNode, id, want, when string) {
-	h.t.Helper()
-	if s := h.poll(n, upstream.KindImage, id); s.Status != want {
-		h.t.Errorf("%s: %+v, want %s", when, s, want)
+func (c *cluster) checkStatus(n *testNode, id, want, when string) {
+	c.t.Helper()
+	if s := c.poll(n, upstream.KindImage, id); s.Status != want {
+		c.t.Errorf("%s: %+v, want %s", when, s, want)
 	}
 }
 
 // checkFailed polls an image job and checks its error.
-func (h *cluster) checkFailed(n *testNode, id string, want fault.Code, when string) {
-	h.t.Helper()
-	if s := h.poll(n, upstream.KindImage, id); s.Status != row.StatusFailed || s.Error.Code != string(want) {
-		h.t.Errorf("%s: %+v, want %s", when, s, want)
+func (c *cluster) checkFailed(n *testNode, id string, want fault.Code, when string) {
+	c.t.Helper()
+	if s := c.poll(n, upstream.KindImage, id); s.Status != row.StatusFailed || s.Error.Code != string(want) {
+		c.t.Errorf("%s: %+v, want %s", when, s, want)
 	}
 }
 
 // audit runs the audit and checks the account's total charges.
-func (h *cluster) audit(charged money.Amount) {
-	h.t.Helper()
-	report, err := audit.Run(context.WithoutCancel(h.t.Context()), h.db, proof.AuditTx)
+func (c *cluster) audit(charged money.Amount) {
+	c.t.Helper()
+	report, err := audit.Run(context.WithoutCancel(c.t.Context()), c.db, proof.AuditTx)
 	if err != nil {
-		h.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	if !report.OK {
-		h.t.Errorf("the books differ: %+v", report.Differences)
+		c.t.Errorf("the books differ: %+v", report.Differences)
 	}
-	err = h.db.View(context.WithoutCancel(h.t.Context()), func(tx *store.Tx) error {
-		u, err := ledger.UsageTx(tx, h.account)
+	err = c.db.View(context.WithoutCancel(c.t.Context()), func(tx *store.Tx) error {
+		u, err := ledger.UsageTx(tx, c.account)
 		if err == nil && u.Total.Cost != charged {
-			h.t.Errorf("charged %s, want %s", u.Total.Cost, charged)
+			c.t.Errorf("charged %s, want %s", u.Total.Cost, charged)
 		}
 		return err
 	})
 	if err != nil {
-		h.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 }
 

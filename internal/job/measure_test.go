@@ -16,10 +16,10 @@ import (
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{})
+		c := newCluster(t, url, map[string]chatcall.Adapter{})
 		registry := prometheus.NewRegistry()
-		h.edit = func(o *Options) { o.Registry = registry }
-		n := h.idleNode()
+		c.edit = func(o *Options) { o.Registry = registry }
+		n := c.idleNode()
 		n.step(n.jobs.Measure)
 		expect := func(model string, length float64, oldest time.Duration) {
 			t.Helper()
@@ -42,18 +42,18 @@ func TestMeasure(t *testing.T) {
 		expect("easel-1", 0, 0)
 		series(4)
 		for range 3 {
-			h.submit(n, h.submission(n, "easel-1", 1))
+			c.submit(n, c.submission(n, "easel-1", 1))
 		}
-		old := h.submit(n, h.submission(n, "reel-1", 1))
-		h.update(`UPDATE job_run SET queued_ms = queued_ms - 3600000 WHERE id = '` + old + `'`)
+		old := c.submit(n, c.submission(n, "reel-1", 1))
+		c.update(`UPDATE job_run SET queued_ms = queued_ms - 3600000 WHERE id = '` + old + `'`)
 		n.step(n.jobs.Measure)
 		expect("easel-1", 3, 0)
 		expect("reel-1", 1, time.Hour)
-		h.apply("models: [{id: chat-1, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}]")
+		c.apply("models: [{id: chat-1, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}]")
 		n.step(n.watcher.Refresh)
 		n.step(n.jobs.Measure)
 		expect("reel-1", 1, time.Hour) // the model still has jobs
-		h.update(`DELETE FROM job_run`)
+		c.update(`DELETE FROM job_run`)
 		n.step(n.jobs.Measure)
 		series(0)
 	})

@@ -19,20 +19,20 @@ import (
 )
 
 // twins submits the same request with one key concurrently on the nodes, and returns the bodies.
-func (h *cluster) twins(key string, nodes ...*testNode) [][]byte {
-	h.t.Helper()
+func (c *cluster) twins(key string, nodes ...*testNode) [][]byte {
+	c.t.Helper()
 	bodies := make([][]byte, len(nodes))
 	errs := make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, n := range nodes {
-		s := h.submission(n, "easel-1", 1)
+		s := c.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = key, []byte("the same")
-		all.Go(func() { bodies[i], errs[i] = n.jobs.Submit(h.t.Context(), s) })
+		all.Go(func() { bodies[i], errs[i] = n.jobs.Submit(c.t.Context(), s) })
 	}
 	all.Wait()
 	for _, err := range errs {
 		if err != nil {
-			h.t.Fatal(err)
+			c.t.Fatal(err)
 		}
 	}
 	return bodies
@@ -42,25 +42,25 @@ func (h *cluster) twins(key string, nodes ...*testNode) [][]byte {
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes int) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 		var callers []*testNode
 		for range nodes {
-			n := h.idleNode()
+			n := c.idleNode()
 			for range 8 {
 				callers = append(callers, n)
 			}
 		}
 		for round := range 3 {
-			bodies := h.twins(fmt.Sprintf("key-%d", round), callers...)
+			bodies := c.twins(fmt.Sprintf("key-%d", round), callers...)
 			for _, body := range bodies {
 				if !bytes.Equal(body, bodies[0]) {
 					t.Errorf("twins got %s and %s", bodies[0], body)
 				}
 			}
 			keys := int64(round) + 1
-			h.checkRows(keys, keys, keys)
+			c.checkRows(keys, keys, keys)
 		}
-		h.audit(0)
+		c.audit(0)
 	}
 	oneAndTwoNodes(t, test)
 }
@@ -70,8 +70,8 @@ func TestTwins(t *testing.T) {
 func TestCanceledTwin(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h, n := twoLineCluster(t, url, &generator{}, &generator{})
-		s := h.submission(n, "easel-1", 1)
+		c, n := twoLineCluster(t, url, &generator{}, &generator{})
+		s := c.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = "k", []byte("the same")
 		twin, err := n.jobs.twins.Acquire(t.Context(), s.Account+" "+s.OnceKey)
 		if err != nil {
@@ -92,13 +92,13 @@ func TestCanceledTwin(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Fatal("it waits for its twin although its client has left")
 		}
-		h.checkRows(0, 0, 0)
+		c.checkRows(0, 0, 0)
 		twin()
 		if keys := n.jobs.twins.Len(); keys > 0 {
 			t.Errorf("%d keys are remembered", keys)
 		}
-		h.twins("k", n)
-		h.audit(0)
+		c.twins("k", n)
+		c.audit(0)
 	})
 }
 
@@ -106,10 +106,10 @@ func TestCanceledTwin(t *testing.T) {
 func TestOnceKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h, n := twoLineCluster(t, url, &generator{blocks: true}, &generator{})
+		c, n := twoLineCluster(t, url, &generator{blocks: true}, &generator{})
 		ctx := t.Context()
 		send := func(key, print string) (string, error) {
-			s := h.submission(n, "easel-1", 1)
+			s := c.submission(n, "easel-1", 1)
 			s.OnceKey, s.Fingerprint = key, []byte(print)
 			body, err := n.jobs.Submit(ctx, s)
 			return string(body), err
@@ -121,34 +121,34 @@ func TestOnceKey(t *testing.T) {
 		if again, err := send("k", "one"); err != nil || again != first {
 			t.Errorf("%s %v, want %s", again, err, first)
 		}
-		if known, err := n.jobs.FindOnce(ctx, h.account, "k", []byte("one")); err != nil || string(known) != first {
+		if known, err := n.jobs.FindOnce(ctx, c.account, "k", []byte("one")); err != nil || string(known) != first {
 			t.Errorf("known: %s %v", known, err)
 		}
 		if _, err := send("k", "two"); err == nil || fault.Of(err).Code != fault.InvalidRequest {
 			t.Errorf("another request: %v", err)
 		}
-		if _, err := n.jobs.FindOnce(ctx, h.account, "k", []byte("two")); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+		if _, err := n.jobs.FindOnce(ctx, c.account, "k", []byte("two")); err == nil || fault.Of(err).Code != fault.InvalidRequest {
 			t.Errorf("another request, known: %v", err)
 		}
 		if other, err := send("K", "one"); err != nil || other == first {
 			t.Errorf("another key: %s %v", other, err)
 		}
-		owner, key := h.account, h.key
-		h.account, h.key = h.open(cent * 100)
+		owner, key := c.account, c.key
+		c.account, c.key = c.open(cent * 100)
 		if other, err := send("k", "two"); err != nil || other == first {
 			t.Errorf("another account: %s %v", other, err)
 		}
-		h.account, h.key = owner, key
+		c.account, c.key = owner, key
 
 		// A key expires with the record, deleted or not.
 		id := strings.Split(first, `"`)[3]
 		n.step(n.jobs.Start)
-		h.await(n, "image", id, final)
+		c.await(n, "image", id, final)
 		if again, err := send("k", "one"); err != nil || again != first {
 			t.Errorf("after the end: %s %v", again, err)
 		}
-		h.age(id, n.jobs.opts.Retention)
-		if known, err := n.jobs.FindOnce(ctx, h.account, "k", []byte("two")); known != nil || err != nil {
+		c.age(id, n.jobs.opts.Retention)
+		if known, err := n.jobs.FindOnce(ctx, c.account, "k", []byte("two")); known != nil || err != nil {
 			t.Errorf("known beyond its record: %s %v", known, err)
 		}
 		if later, err := send("k", "two"); err != nil || later == first {
@@ -158,9 +158,9 @@ func TestOnceKey(t *testing.T) {
 }
 
 // age moves the end of a job and its receipt into the past.
-func (h *cluster) age(id string, by time.Duration) {
-	h.t.Helper()
-	h.updateTx(func(tx *store.Tx) error {
+func (c *cluster) age(id string, by time.Duration) {
+	c.t.Helper()
+	c.updateTx(func(tx *store.Tx) error {
 		changed, err := tx.Exec(`UPDATE job SET ended_ms = ended_ms - $1 WHERE id = $2 AND ended_ms > 0`, by.Milliseconds(), id)
 		if err == nil && changed != 1 {
 			err = fmt.Errorf("%d jobs have ended", changed)
@@ -177,9 +177,9 @@ func (h *cluster) age(id string, by time.Duration) {
 func TestReferencesOfTwins(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h, n := twoLineCluster(t, url, &generator{blocks: true}, &generator{})
+		c, n := twoLineCluster(t, url, &generator{blocks: true}, &generator{})
 		submit := func(key string, owner string, amount int64) (string, media.File) {
-			s := h.submission(n, "easel-1", amount)
+			s := c.submission(n, "easel-1", amount)
 			file, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture(), format.Policy{})
 			if err != nil {
 				t.Fatal(err)
@@ -187,7 +187,7 @@ func TestReferencesOfTwins(t *testing.T) {
 			s.Roles = []string{"last_frame"}
 			s.References, s.OnceKey, s.Fingerprint, s.Account = []media.File{file}, key, []byte("x"), owner
 			body, err := n.jobs.Submit(t.Context(), s)
-			if owner == h.account && err != nil {
+			if owner == c.account && err != nil {
 				t.Fatal(err)
 			}
 			return strings.Split(string(body)+`""""`, `"`)[3], file
@@ -199,13 +199,13 @@ func TestReferencesOfTwins(t *testing.T) {
 			}
 			return err == nil
 		}
-		id, first := submit("k", h.account, 1)
-		_, second := submit("k", h.account, 1)
+		id, first := submit("k", c.account, 1)
+		_, second := submit("k", c.account, 1)
 		_, third := submit("k", "acct_unknown", 1)
 		if !there(first) || there(second) || there(third) {
 			t.Errorf("references: of the job %t, of its twin %t, of a refused one %t", there(first), there(second), there(third))
 		}
-		m := h.generators["first"].(*generator)
+		m := c.generators["first"].(*generator)
 		m.before = func(_ context.Context, step string) error {
 			if !there(first) {
 				t.Error("the reference is gone while its job runs")
@@ -213,7 +213,7 @@ func TestReferencesOfTwins(t *testing.T) {
 			return nil
 		}
 		n.step(n.jobs.Start)
-		h.await(n, "image", id, final)
+		c.await(n, "image", id, final)
 		if there(first) {
 			t.Error("the reference is still there after its job has ended")
 		}

@@ -17,13 +17,13 @@ import (
 )
 
 // list returns the ids for a filter.
-func (h *cluster) list(f Filter) (ids []string, more bool) {
-	h.t.Helper()
-	h.viewTx(func(tx *store.Tx) error {
+func (c *cluster) list(f Filter) (ids []string, more bool) {
+	c.t.Helper()
+	c.viewTx(func(tx *store.Tx) error {
 		views, m, err := ListTx(tx, f)
 		more = m
 		for _, v := range views {
-			ids = append(ids, parse(h.t, v.Body).ID)
+			ids = append(ids, parse(c.t, v.Body).ID)
 		}
 		return err
 	})
@@ -131,13 +131,13 @@ func inEachState(t *testing.T, test func(t *testing.T, stuck string, m *generato
 // and its worker stops.
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	inEachState(t, func(t *testing.T, stuck string, m *generator, h *cluster, n *testNode, id string) {
+	inEachState(t, func(t *testing.T, stuck string, m *generator, c *cluster, n *testNode, id string) {
 		ctx := t.Context()
 		if err := n.jobs.Cancel(ctx, id, nil); err != nil {
 			t.Fatal(err)
 		}
 		n.jobs.running.Wait() // although its call blocks
-		if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
+		if s := c.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
 			s.Error.Type != "upstream_error" {
 			t.Errorf("%+v", s)
 		}
@@ -150,25 +150,25 @@ func TestCancel(t *testing.T) {
 		if err := n.jobs.Cancel(ctx, NewID(), nil); !errors.Is(err, row.ErrNoJob) {
 			t.Errorf("no such job: %v", err)
 		}
-		h.audit(0)
+		c.audit(0)
 		m.before = nil
-		next := h.start(n, "easel-1", 1)
+		next := c.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
-		h.checkStatus(n, next, row.StatusSucceeded, "the line's slot is not free")
-		h.audit(cent)
+		c.checkStatus(n, next, row.StatusSucceeded, "the line's slot is not free")
+		c.audit(cent)
 	})
 }
 
 // TestRequeueRunning requeues a running job in each state.
 func TestRequeueRunning(t *testing.T) {
 	t.Parallel()
-	inEachState(t, func(t *testing.T, stuck string, m *generator, h *cluster, n *testNode, id string) {
-		was := h.poll(n, "image", id).Status
-		if same, err := h.requeue(n, id, RequeueOptions{Force: true}); err != nil || same != id {
+	inEachState(t, func(t *testing.T, stuck string, m *generator, c *cluster, n *testNode, id string) {
+		was := c.poll(n, "image", id).Status
+		if same, err := c.requeue(n, id, RequeueOptions{Force: true}); err != nil || same != id {
 			t.Fatalf("%s %v", same, err)
 		}
 		n.jobs.running.Wait()
-		if s := h.poll(n, "image", id); s.Status != was {
+		if s := c.poll(n, "image", id); s.Status != was {
 			t.Errorf("it was %s and is %s", was, s.Status)
 		}
 		if cancelled := len(m.cancelled) > 0; cancelled != (stuck == "poll" || stuck == "fetch") {
@@ -176,11 +176,11 @@ func TestRequeueRunning(t *testing.T) {
 		}
 		m.before = nil
 		n.runJobs()
-		h.checkStatus(n, id, row.StatusSucceeded, "the resubmitted job")
+		c.checkStatus(n, id, row.StatusSucceeded, "the resubmitted job")
 		if stuck != "" && (m.count() != 2 || m.submitted[0].Key == m.submitted[1].Key) {
 			t.Errorf("%d submissions", m.count())
 		}
-		h.audit(cent)
+		c.audit(cent)
 	})
 }
 
@@ -189,45 +189,45 @@ func TestRequeueEnded(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(oneLine)
-		h.account, h.key = h.open(2 * cent)
-		n := h.idleNode()
-		s := h.submission(n, "easel-1", 1)
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
+		c.apply(oneLine)
+		c.account, c.key = c.open(2 * cent)
+		n := c.idleNode()
+		s := c.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = "k", []byte("x")
-		id := h.submit(n, s)
+		id := c.submit(n, s)
 		n.runJobs()
-		next, err := h.requeue(n, id, RequeueOptions{Force: true})
+		next, err := c.requeue(n, id, RequeueOptions{Force: true})
 		if err != nil || next == id {
 			t.Fatalf("%s %v", next, err)
 		}
 		n.runJobs()
 		for _, job := range []string{id, next} {
-			if s := h.poll(n, "image", job); s.Status != row.StatusSucceeded || s.ID != job {
+			if s := c.poll(n, "image", job); s.Status != row.StatusSucceeded || s.ID != job {
 				t.Errorf("%+v", s)
 			}
 		}
-		if body, err := n.jobs.FindOnce(t.Context(), h.account, "k", []byte("x")); err != nil || parse(t, body).ID != id {
+		if body, err := n.jobs.FindOnce(t.Context(), c.account, "k", []byte("x")); err != nil || parse(t, body).ID != id {
 			t.Errorf("the key's job is %s now: %v", body, err)
 		}
-		if _, err := h.requeue(n, id, RequeueOptions{Force: true}); err == nil || fault.Of(err).Code != fault.InsufficientQuota {
+		if _, err := c.requeue(n, id, RequeueOptions{Force: true}); err == nil || fault.Of(err).Code != fault.InsufficientQuota {
 			t.Errorf("beyond the balance: %v", err)
 		}
-		if _, err := h.requeue(n, NewID(), RequeueOptions{}); !errors.Is(err, row.ErrNoJob) {
+		if _, err := c.requeue(n, NewID(), RequeueOptions{}); !errors.Is(err, row.ErrNoJob) {
 			t.Errorf("no such job: %v", err)
 		}
-		h.audit(2 * cent)
+		c.audit(2 * cent)
 
-		h.account, h.key = h.open(2 * cent)
-		s = h.submission(n, "easel-1", 1)
+		c.account, c.key = c.open(2 * cent)
+		s = c.submission(n, "easel-1", 1)
 		kept, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture(), format.Policy{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.References = []media.File{kept}
-		id = h.submit(n, s)
+		id = c.submit(n, s)
 		n.runJobs()
-		if _, err := h.requeue(n, id, RequeueOptions{Force: true}); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+		if _, err := c.requeue(n, id, RequeueOptions{Force: true}); err == nil || fault.Of(err).Code != fault.InvalidRequest {
 			t.Errorf("without its references: %v", err)
 		}
 	})

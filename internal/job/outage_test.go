@@ -22,42 +22,42 @@ import (
 )
 
 // breakMedia moves the media folder away.
-func (h *cluster) breakMedia() {
-	h.t.Helper()
-	if err := os.Rename(h.folder, h.folder+".away"); err != nil {
-		h.t.Fatal(err)
+func (c *cluster) breakMedia() {
+	c.t.Helper()
+	if err := os.Rename(c.folder, c.folder+".away"); err != nil {
+		c.t.Fatal(err)
 	}
 }
 
 // mendMedia moves the media folder back.
-func (h *cluster) mendMedia(nodes ...*testNode) {
-	h.t.Helper()
-	if err := os.Rename(h.folder+".away", h.folder); err != nil {
-		h.t.Fatal(err)
+func (c *cluster) mendMedia(nodes ...*testNode) {
+	c.t.Helper()
+	if err := os.Rename(c.folder+".away", c.folder); err != nil {
+		c.t.Fatal(err)
 	}
 	for _, n := range nodes {
-		if err := n.jobs.opts.Media.Check(h.t.Context()); err != nil {
-			h.t.Fatal(err)
+		if err := n.jobs.opts.Media.Check(c.t.Context()); err != nil {
+			c.t.Fatal(err)
 		}
 	}
 }
 
 // awaitKept waits for the step row.StepKept of a job: its results wait for the media store.
-func (h *cluster) awaitKept(n *testNode, kind, id string) {
-	h.t.Helper()
-	h.await(n, kind, id, func(jobBody) bool { return h.hasStep(id, row.StepKept) })
+func (c *cluster) awaitKept(n *testNode, kind, id string) {
+	c.t.Helper()
+	c.await(n, kind, id, func(jobBody) bool { return c.hasStep(id, row.StepKept) })
 }
 
 // hasStep reports whether a job has a step.
-func (h *cluster) hasStep(id, step string) bool {
-	h.t.Helper()
-	return slices.ContainsFunc(h.view(id).Steps, func(s row.Step) bool { return s.Name == step })
+func (c *cluster) hasStep(id, step string) bool {
+	c.t.Helper()
+	return slices.ContainsFunc(c.view(id).Steps, func(s row.Step) bool { return s.Name == step })
 }
 
 // spooled counts the parts in the spool.
-func (h *cluster) spooled() (n int) {
-	h.t.Helper()
-	h.viewTx(func(tx *store.Tx) error {
+func (c *cluster) spooled() (n int) {
+	c.t.Helper()
+	c.viewTx(func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT COUNT(*) FROM job_spool`).Scan(&n)
 	})
 	return n
@@ -146,26 +146,26 @@ func eachOutage(t *testing.T, prepare func(c outageCase, j *Jobs), scene func(o 
 func TestMediaOutage(t *testing.T) {
 	t.Parallel()
 	eachOutage(t, func(outageCase, *Jobs) {}, func(o *outage) (*testNode, money.Amount) {
-		h, n := o.h, o.n
-		h.awaitKept(n, o.kind, o.id)
-		if s := h.poll(n, o.kind, o.id); s.Status != row.StatusProcessing {
-			h.t.Errorf("the job shows %+v", s)
+		c, n := o.h, o.n
+		c.awaitKept(n, o.kind, o.id)
+		if s := c.poll(n, o.kind, o.id); s.Status != row.StatusProcessing {
+			c.t.Errorf("the job shows %+v", s)
 		}
-		if got := h.spooled(); got != o.spooled {
-			h.t.Errorf("%d parts are kept, want %d", got, o.spooled)
+		if got := c.spooled(); got != o.spooled {
+			c.t.Errorf("%d parts are kept, want %d", got, o.spooled)
 		}
 		if since, down := n.jobs.opts.Media.Down(); !down || since.IsZero() {
-			h.t.Error("the media store is not down")
+			c.t.Error("the media store is not down")
 		}
-		other := h.submit(n, h.submission(n, "easel-1", 1))
+		other := c.submit(n, c.submission(n, "easel-1", 1))
 		for range 3 {
 			n.step(n.jobs.Start)
 		}
-		h.checkStatus(n, other, row.StatusQueued, "the other job")
-		if err := n.jobs.Cancel(h.t.Context(), other, nil); err != nil {
-			h.t.Error(err)
+		c.checkStatus(n, other, row.StatusQueued, "the other job")
+		if err := n.jobs.Cancel(c.t.Context(), other, nil); err != nil {
+			c.t.Error(err)
 		}
-		h.mendMedia(n)
+		c.mendMedia(n)
 		o.await(n)
 		return n, o.cost
 	})
@@ -176,19 +176,19 @@ func TestMediaOutage(t *testing.T) {
 func TestNodesDieDuringOutage(t *testing.T) {
 	t.Parallel()
 	eachOutage(t, func(outageCase, *Jobs) {}, func(o *outage) (*testNode, money.Amount) {
-		h := o.h
-		h.awaitKept(o.n, o.kind, o.id)
+		c := o.h
+		c.awaitKept(o.n, o.kind, o.id)
 		o.n.kill()
 		o.release()
-		h.mendMedia()
-		next := h.idleNode()
-		h.breakMedia()
+		c.mendMedia()
+		next := c.idleNode()
+		c.breakMedia()
 		next.step(next.jobs.TakeOver)
-		h.await(next, o.kind, o.id, func(jobBody) bool { _, down := next.jobs.opts.Media.Down(); return down })
+		c.await(next, o.kind, o.id, func(jobBody) bool { _, down := next.jobs.opts.Media.Down(); return down })
 		next.kill()
 		o.release()
-		h.mendMedia()
-		last := h.idleNode()
+		c.mendMedia()
+		last := c.idleNode()
 		last.step(last.jobs.TakeOver)
 		o.await(last)
 		return last, o.cost
@@ -228,35 +228,35 @@ func TestFullSpool(t *testing.T) {
 func TestStartLimitDuringOutage(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		n, other := h.idleNode(), h.idleNode()
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+		n, other := c.idleNode(), c.idleNode()
 		limit := n.jobs.opts.StartLimit
-		long := h.submit(n, h.submission(n, "easel-1", 1))
-		tooLong := h.submit(n, h.submission(n, "reel-1", 1))
-		h.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Minute).Milliseconds(), long)
-		h.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Hour + time.Minute).Milliseconds(), tooLong)
-		h.breakMedia()
+		long := c.submit(n, c.submission(n, "easel-1", 1))
+		tooLong := c.submit(n, c.submission(n, "reel-1", 1))
+		c.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Minute).Milliseconds(), long)
+		c.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Hour + time.Minute).Milliseconds(), tooLong)
+		c.breakMedia()
 		if _, err := n.jobs.opts.Media.Keep(t.Context(), "job_x", picture(), format.Policy{}); err == nil {
 			t.Fatal("a broken store accepted a file")
 		}
 		n.step(n.jobs.Housekeep)
 		other.step(other.jobs.Housekeep)
-		h.checkStatus(n, long, row.StatusQueued, "the job within the limit")
-		if s := h.poll(n, upstream.KindVideo, tooLong); s.Status != row.StatusFailed {
+		c.checkStatus(n, long, row.StatusQueued, "the job within the limit")
+		if s := c.poll(n, upstream.KindVideo, tooLong); s.Status != row.StatusFailed {
 			t.Errorf("the job over the longer limit shows %+v", s)
 		}
-		h.mendMedia(n)
+		c.mendMedia(n)
 		other.step(other.jobs.Start)
-		if done := h.await(other, upstream.KindImage, long, final); done.Status != row.StatusSucceeded {
+		if done := c.await(other, upstream.KindImage, long, final); done.Status != row.StatusSucceeded {
 			t.Errorf("the job ended as %+v %+v", done, done.Error)
 		}
 		// An outage that is over does not extend the limit.
-		h.update(`UPDATE job_outage SET seen_ms = seen_ms - $1`, (limit + time.Minute).Milliseconds())
-		late := h.submit(n, h.submission(n, "easel-1", 1))
-		h.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Minute).Milliseconds(), late)
+		c.update(`UPDATE job_outage SET seen_ms = seen_ms - $1`, (limit + time.Minute).Milliseconds())
+		late := c.submit(n, c.submission(n, "easel-1", 1))
+		c.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Minute).Milliseconds(), late)
 		n.step(n.jobs.Housekeep)
-		h.checkStatus(n, late, row.StatusFailed, "a job queued after the outage")
-		h.audit(3 * cent)
+		c.checkStatus(n, late, row.StatusFailed, "a job queued after the outage")
+		c.audit(3 * cent)
 	})
 }
 
@@ -271,35 +271,35 @@ func TestUnreadableReferences(t *testing.T) {
 	} {
 		eachURL(t, name, func(t *testing.T, url string) {
 			first := &generator{}
-			first.submit = func(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
-				body, err := w.References[0].Open(t.Context())
+			first.submit = func(_ int, task jobcall.Task) (*jobcall.TaskStatus, error) {
+				body, err := task.References[0].Open(t.Context())
 				if err != nil {
 					return nil, failure(err)
 				}
 				_, err = io.Copy(io.Discard, body)
 				return nil, errors.Join(err, body.Close())
 			}
-			h, n := twoLineCluster(t, url, first, first)
-			s := h.submission(n, "easel-1", 1)
+			c, n := twoLineCluster(t, url, first, first)
+			s := c.submission(n, "easel-1", 1)
 			ref, err := n.jobs.opts.Media.Keep(t.Context(), s.Job, picture(), format.Policy{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			s.References = []media.File{ref}
-			id := h.submit(n, s)
-			h.breakMedia()
+			id := c.submit(n, s)
+			c.breakMedia()
 			n.step(n.jobs.Start)
-			h.await(n, upstream.KindImage, id, func(jobBody) bool { return h.hasStep(id, row.StepAttemptFailed) })
-			if a := h.view(id).Attempts; len(a) != 1 || a[0].Next != "later" || a[0].Lost {
+			c.await(n, upstream.KindImage, id, func(jobBody) bool { return c.hasStep(id, row.StepAttemptFailed) })
+			if a := c.view(id).Attempts; len(a) != 1 || a[0].Next != "later" || a[0].Lost {
 				t.Errorf("%+v", a)
 			}
-			h.mendMedia(n)
-			h.update(`UPDATE job_run SET wake_ms = 0`)
+			c.mendMedia(n)
+			c.update(`UPDATE job_run SET wake_ms = 0`)
 			n.step(n.jobs.Start)
-			if done := h.await(n, upstream.KindImage, id, final); done.Status != row.StatusSucceeded {
+			if done := c.await(n, upstream.KindImage, id, final); done.Status != row.StatusSucceeded {
 				t.Errorf("the job ended as %+v %+v", done, done.Error)
 			}
-			h.audit(3 * cent)
+			c.audit(3 * cent)
 		})
 	}
 }

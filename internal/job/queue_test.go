@@ -20,8 +20,8 @@ import (
 )
 
 // withAccount returns the cluster with another account and key.
-func (h *cluster) withAccount(owner, key string) *cluster {
-	other := *h
+func (c *cluster) withAccount(owner, key string) *cluster {
+	other := *c
 	other.account, other.key = owner, key
 	return &other
 }
@@ -73,10 +73,10 @@ type startOrder struct {
 	jobs []string
 }
 
-func (s *startOrder) submit(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
+func (s *startOrder) submit(_ int, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.jobs = append(s.jobs, w.Key[:len(w.Key)-len("-1")])
+	s.jobs = append(s.jobs, task.Key[:len(task.Key)-len("-1")])
 	return nil, nil
 }
 
@@ -101,13 +101,13 @@ func TestQueueModel(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		var order startOrder
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true, submit: order.submit}})
-		h.apply(oneLine)
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true, submit: order.submit}})
+		c.apply(oneLine)
 		var accounts []*cluster
 		for range 4 {
-			accounts = append(accounts, h.withAccount(h.open(money.USD)))
+			accounts = append(accounts, c.withAccount(c.open(money.USD)))
 		}
-		n := h.idleNode()
+		n := c.idleNode()
 		r := rand.New(rand.NewPCG(7, 7))
 		var want queueModel
 		var started []string
@@ -130,7 +130,7 @@ func TestQueueModel(t *testing.T) {
 			n.clearCache()
 			for at, id := range want.order() {
 				i := slices.IndexFunc(want.jobs, func(j modelJob) bool { return j.id == id })
-				s := h.withAccount(want.jobs[i].owner, "").poll(n, "image", id)
+				s := c.withAccount(want.jobs[i].owner, "").poll(n, "image", id)
 				if s.Status != row.StatusQueued || *s.Position != int64(at) || *s.ETA < 1 {
 					t.Fatalf("job %s shows %s %d, want position %d", id, s.Status, *s.Position, at)
 				}
@@ -143,17 +143,17 @@ func TestQueueModel(t *testing.T) {
 }
 
 // fill queues a number of jobs of the cluster's account.
-func (h *cluster) fill(n *testNode, jobs int) {
-	h.t.Helper()
+func (c *cluster) fill(n *testNode, jobs int) {
+	c.t.Helper()
 	var all sync.WaitGroup
 	slots := make(chan struct{}, 64)
 	for range jobs {
-		s := h.submission(n, "easel-1", 1)
+		s := c.submission(n, "easel-1", 1)
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			if _, err := n.jobs.Submit(h.t.Context(), s); err != nil {
-				h.t.Error(err)
+			if _, err := n.jobs.Submit(c.t.Context(), s); err != nil {
+				c.t.Error(err)
 			}
 		})
 	}
@@ -165,15 +165,15 @@ func TestFairness(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		var order startOrder
-		h, n := oneLineCluster(t, url, &generator{blocks: true, submit: order.submit})
-		h.fill(n, 1000)
+		c, n := oneLineCluster(t, url, &generator{blocks: true, submit: order.submit})
+		c.fill(n, 1000)
 		for range 3 { // the queue's current turn moves on
 			n.runJobs()
 		}
 		began := len(order.jobs)
 		var small []string
 		for range 2 {
-			other := h.withAccount(h.open(money.USD))
+			other := c.withAccount(c.open(money.USD))
 			id := other.submit(n, other.submission(n, "easel-1", 1))
 			small = append(small, id)
 			if s := other.poll(n, "image", id); *s.Position > 2 {
@@ -199,47 +199,47 @@ func TestReturnedJobIsNext(t *testing.T) {
 		release := make(chan struct{})
 		var order startOrder
 		m := &generator{blocks: true, before: gate("submit", release)}
-		m.submit = func(n int, w jobcall.Task) (*jobcall.TaskStatus, error) {
-			if _, err := order.submit(n, w); n == 1 || err != nil {
+		m.submit = func(n int, task jobcall.Task) (*jobcall.TaskStatus, error) {
+			if _, err := order.submit(n, task); n == 1 || err != nil {
 				return nil, upstream.SubmitFailure(upstream.KindImage, 429, "", nil, nil)
 			}
 			return nil, nil
 		}
-		h, n := oneLineCluster(t, url, m)
-		returned := h.submit(n, h.submission(n, "easel-1", 1))
-		h.fill(n, 5)
+		c, n := oneLineCluster(t, url, m)
+		returned := c.submit(n, c.submission(n, "easel-1", 1))
+		c.fill(n, 5)
 		n.step(n.jobs.Start) // starts the job
-		h.update(`UPDATE job_run SET turn = turn + 100 WHERE state = 0`)
-		earlier := h.withAccount(h.open(money.USD))
+		c.update(`UPDATE job_run SET turn = turn + 100 WHERE state = 0`)
+		earlier := c.withAccount(c.open(money.USD))
 		earlierJob := earlier.submit(n, earlier.submission(n, "easel-1", 1))
 		release <- struct{}{}
 		n.jobs.running.Wait()
 		n.clearCache()
-		h.checkStatus(n, returned, row.StatusProcessing, "the returned job")
-		later := h.withAccount(h.open(money.USD))
+		c.checkStatus(n, returned, row.StatusProcessing, "the returned job")
+		later := c.withAccount(c.open(money.USD))
 		laterJob := later.submit(n, later.submission(n, "easel-1", 1))
 		before, after := earlier.poll(n, "image", earlierJob), later.poll(n, "image", laterJob)
 		if *before.Position >= *after.Position {
 			t.Errorf("the later job has position %d, the earlier job %d", *after.Position, *before.Position)
 		}
-		if ids := h.order(); ids[0] != returned {
+		if ids := c.order(); ids[0] != returned {
 			t.Errorf("%v begins the queue, want the returned job %s", ids, returned)
 		}
 	})
 }
 
-func (h *cluster) update(query string, args ...any) {
-	h.t.Helper()
-	h.updateTx(func(tx *store.Tx) error {
+func (c *cluster) update(query string, args ...any) {
+	c.t.Helper()
+	c.updateTx(func(tx *store.Tx) error {
 		_, err := tx.Exec(query, args...)
 		return err
 	})
 }
 
 // order returns the ids of the queued jobs in the order of the queue.
-func (h *cluster) order() (ids []string) {
-	h.t.Helper()
-	h.viewTx(func(tx *store.Tx) (err error) {
+func (c *cluster) order() (ids []string) {
+	c.t.Helper()
+	c.viewTx(func(tx *store.Tx) (err error) {
 		ids, err = store.Column[string](tx, `SELECT id FROM job_run WHERE state = 0 ORDER BY turn, id`)
 		return err
 	})
@@ -266,25 +266,25 @@ func TestETA(t *testing.T) {
 func TestPace(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		m := &generator{submit: func(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
-			return &jobcall.TaskStatus{Done: true, Results: pictures(w.Count)}, nil
+		m := &generator{submit: func(_ int, task jobcall.Task) (*jobcall.TaskStatus, error) {
+			return &jobcall.TaskStatus{Done: true, Results: pictures(task.Count)}, nil
 		}}
-		h, n := oneLineCluster(t, url, m)
+		c, n := oneLineCluster(t, url, m)
 		for range 3 {
-			id := h.start(n, "easel-1", 1)
+			id := c.start(n, "easel-1", 1)
 			n.jobs.running.Wait()
-			if v := h.view(id); v.StartedMS == 0 || v.StartedMS > v.EndedMS {
+			if v := c.view(id); v.StartedMS == 0 || v.StartedMS > v.EndedMS {
 				t.Fatalf("started %d, ended %d", v.StartedMS, v.EndedMS)
 			}
 		}
-		h.fill(n, 4)
-		ids := h.order()
-		if s := h.poll(n, "image", ids[3]); *s.Position != 3 || *s.ETA > 60 {
+		c.fill(n, 4)
+		ids := c.order()
+		if s := c.poll(n, "image", ids[3]); *s.Position != 3 || *s.ETA > 60 {
 			t.Errorf("position %d, %d s", *s.Position, *s.ETA)
 		}
-		h.update(`UPDATE job SET started_ms = ended_ms - 100000 WHERE status = 'succeeded'`)
+		c.update(`UPDATE job SET started_ms = ended_ms - 100000 WHERE status = 'succeeded'`)
 		n.clearCache()
-		if s := h.poll(n, "image", ids[3]); *s.ETA != 400 {
+		if s := c.poll(n, "image", ids[3]); *s.ETA != 400 {
 			t.Errorf("%d s for four jobs of 100 s", *s.ETA)
 		}
 	})
@@ -296,28 +296,28 @@ func TestQueueCacheReadsOnce(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		clock := time.Now()
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}})
-		h.edit = func(o *Options) { o.Now = func() time.Time { return clock } }
-		h.apply(oneLine)
-		n := h.idleNode()
-		h.fill(n, 50)
-		ids := h.order()
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}})
+		c.edit = func(o *Options) { o.Now = func() time.Time { return clock } }
+		c.apply(oneLine)
+		n := c.idleNode()
+		c.fill(n, 50)
+		ids := c.order()
 		for i, id := range ids {
-			if s := h.poll(n, "image", id); *s.Position != int64(i) {
+			if s := c.poll(n, "image", id); *s.Position != int64(i) {
 				t.Fatalf("position %d, want %d", *s.Position, i)
 			}
 		}
 		// The rows have changed, so this answer is from the cache.
-		h.update(`UPDATE job_run SET turn = turn + 1000 WHERE id = $1`, ids[0])
-		if s := h.poll(n, "image", ids[1]); *s.Position != 1 {
+		c.update(`UPDATE job_run SET turn = turn + 1000 WHERE id = $1`, ids[0])
+		if s := c.poll(n, "image", ids[1]); *s.Position != 1 {
 			t.Errorf("the queue is read for each poll: position %d", *s.Position)
 		}
-		late := h.submit(n, h.submission(n, "easel-1", 1))
-		if s := h.poll(n, "image", late); *s.Position != 50 {
+		late := c.submit(n, c.submission(n, "easel-1", 1))
+		if s := c.poll(n, "image", late); *s.Position != 50 {
 			t.Errorf("a job submitted after the read has position %d", *s.Position)
 		}
 		clock = clock.Add(queueFresh + time.Millisecond)
-		if s := h.poll(n, "image", ids[1]); *s.Position != 0 {
+		if s := c.poll(n, "image", ids[1]); *s.Position != 0 {
 			t.Errorf("the queue is not read again after queueFresh: position %d", *s.Position)
 		}
 	})
@@ -327,12 +327,12 @@ func TestQueueCacheReadsOnce(t *testing.T) {
 func TestManyPolls(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
-		h.apply(oneLine)
-		n := h.node()
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+		c.apply(oneLine)
+		n := c.node()
 		var ids []string
 		for range 8 {
-			ids = append(ids, h.submit(n, h.submission(n, "easel-1", 1)))
+			ids = append(ids, c.submit(n, c.submission(n, "easel-1", 1)))
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()
@@ -341,7 +341,7 @@ func TestManyPolls(t *testing.T) {
 			all.Go(func() {
 				started := false
 				for ctx.Err() == nil {
-					body, err := n.jobs.Body(ctx, h.account, "image", id)
+					body, err := n.jobs.Body(ctx, c.account, "image", id)
 					if err != nil {
 						t.Errorf("%v", err)
 						return

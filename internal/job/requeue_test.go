@@ -18,9 +18,9 @@ import (
 )
 
 // requeue requeues a job and returns the id in the answer.
-func (h *cluster) requeue(n *testNode, id string, o RequeueOptions) (string, error) {
-	o.Show = func(v View) []byte { return []byte(parse(h.t, v.Body).ID) }
-	answer, _, err := n.jobs.Requeue(h.t.Context(), id, o)
+func (c *cluster) requeue(n *testNode, id string, o RequeueOptions) (string, error) {
+	o.Show = func(v View) []byte { return []byte(parse(c.t, v.Body).ID) }
+	answer, _, err := n.jobs.Requeue(c.t.Context(), id, o)
 	return string(answer), err
 }
 
@@ -34,21 +34,21 @@ func withKey(key, print string) RequeueOptions {
 func TestRequeueOnce(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes int) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
-		h.apply(oneLine)
-		h.account, h.key = h.open(100 * cent)
-		all := []*testNode{h.idleNode()}
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+		c.apply(oneLine)
+		c.account, c.key = c.open(100 * cent)
+		all := []*testNode{c.idleNode()}
 		for len(all) < nodes {
-			all = append(all, h.idleNode())
+			all = append(all, c.idleNode())
 		}
-		id := h.submit(all[0], h.submission(all[0], "easel-1", 1))
+		id := c.submit(all[0], c.submission(all[0], "easel-1", 1))
 		all[0].runJobs()
 
 		answers := make([]string, 8*nodes)
 		errs := make([]error, len(answers))
 		var twins sync.WaitGroup
 		for i := range answers {
-			twins.Go(func() { answers[i], errs[i] = h.requeue(all[i%nodes], id, withKey("k", "one")) })
+			twins.Go(func() { answers[i], errs[i] = c.requeue(all[i%nodes], id, withKey("k", "one")) })
 		}
 		twins.Wait()
 		for i, answer := range answers {
@@ -56,18 +56,18 @@ func TestRequeueOnce(t *testing.T) {
 				t.Errorf("%s %v, want %s", answer, errs[i], answers[0])
 			}
 		}
-		h.checkRows(2, 1, 1)
+		c.checkRows(2, 1, 1)
 		all[0].runJobs()
-		if late, err := h.requeue(all[0], id, withKey("k", "one")); err != nil || late != answers[0] {
+		if late, err := c.requeue(all[0], id, withKey("k", "one")); err != nil || late != answers[0] {
 			t.Errorf("after its end: %s %v", late, err)
 		}
-		if _, err := h.requeue(all[0], id, withKey("k", "two")); !errors.Is(err, ledger.ErrOtherBody) {
+		if _, err := c.requeue(all[0], id, withKey("k", "two")); !errors.Is(err, ledger.ErrOtherBody) {
 			t.Errorf("for another request: %v", err)
 		}
-		if other, err := h.requeue(all[0], id, withKey("k2", "one")); err != nil || other == answers[0] {
+		if other, err := c.requeue(all[0], id, withKey("k2", "one")); err != nil || other == answers[0] {
 			t.Errorf("with another key: %s %v", other, err)
 		}
-		h.audit(2 * cent)
+		c.audit(2 * cent)
 	}
 	oneAndTwoNodes(t, test)
 }
@@ -77,8 +77,8 @@ func TestRequeueOnceRunning(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true}
-		h, n := oneLineCluster(t, url, m)
-		id := h.submit(n, h.submission(n, "easel-1", 1))
+		c, n := oneLineCluster(t, url, m)
+		id := c.submit(n, c.submission(n, "easel-1", 1))
 		o := withKey("k", "one")
 		o.Show = func(v View) []byte { return v.Body }
 		first, replayed, err := n.jobs.Requeue(t.Context(), id, o)
@@ -93,7 +93,7 @@ func TestRequeueOnceRunning(t *testing.T) {
 			n.runJobs()
 		}
 		m.checkSubmissions(t, 1)
-		h.audit(cent)
+		c.audit(cent)
 	})
 }
 
@@ -101,12 +101,12 @@ func TestRequeueOnceRunning(t *testing.T) {
 func TestRequeueErrors(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h, n := oneLineCluster(t, url, &generator{blocks: true})
-		id := h.start(n, "easel-1", 1)
+		c, n := oneLineCluster(t, url, &generator{blocks: true})
+		id := c.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
 		refused := func(name string, o RequeueOptions, param string) {
 			t.Helper()
-			_, err := h.requeue(n, id, o)
+			_, err := c.requeue(n, id, o)
 			if f := fault.Of(err); f == nil || f.Code != fault.InvalidRequest || f.Param != param {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -114,10 +114,10 @@ func TestRequeueErrors(t *testing.T) {
 		gentle := withKey("k", "one")
 		gentle.Force = false
 		refused("a job that has succeeded", gentle, "force")
-		h.disable(h.account, true)
+		c.disable(c.account, true)
 		refused("for a disabled account", withKey("k", "one"), "")
-		h.disable(h.account, false)
-		if next, err := h.requeue(n, id, withKey("k", "one")); err != nil || next == id {
+		c.disable(c.account, false)
+		if next, err := c.requeue(n, id, withKey("k", "one")); err != nil || next == id {
 			t.Errorf("%s %v", next, err)
 		}
 	})
@@ -170,10 +170,10 @@ func TestRequeueChecks(t *testing.T) {
 	})
 }
 
-func (h *cluster) factor(f money.Factor) {
-	h.t.Helper()
-	h.updateTx(func(tx *store.Tx) error {
-		_, err := account.ChangeTx(tx, h.account, account.Patch{Factor: &f})
+func (c *cluster) factor(f money.Factor) {
+	c.t.Helper()
+	c.updateTx(func(tx *store.Tx) error {
+		_, err := account.ChangeTx(tx, c.account, account.Patch{Factor: &f})
 		return err
 	})
 }

@@ -58,16 +58,16 @@ func TestUsageOfAttempts(t *testing.T) {
 			&generator{}, []upstream.TokenCounts{{}, {}}},
 	} {
 		eachURL(t, name, func(t *testing.T, url string) {
-			h := newCluster(t, url, map[string]chatcall.Adapter{
+			c := newCluster(t, url, map[string]chatcall.Adapter{
 				"first":  &generator{before: test.first.before, submit: test.first.submit, poll: test.first.poll},
 				"second": &generator{before: test.second.before, submit: test.second.submit, poll: test.second.poll},
 			})
-			n := h.idleNode()
-			id := h.submit(n, h.submission(n, "easel-1", 1))
-			h.finish(n, id, upstream.KindImage)
-			v := h.view(id)
+			n := c.idleNode()
+			id := c.submit(n, c.submission(n, "easel-1", 1))
+			c.finish(n, id, upstream.KindImage)
+			v := c.view(id)
 			var logged []row.TracedAttempt
-			h.viewTx(func(tx *store.Tx) error {
+			c.viewTx(func(tx *store.Tx) error {
 				page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 1})
 				if err != nil || len(page.Receipts) != 1 || page.Receipts[0].ID != v.Request {
 					return fmt.Errorf("receipts %+v, %w", page.Receipts, err)
@@ -96,14 +96,14 @@ func TestMarginsOfJobs(t *testing.T) {
 		return counting(`{"usage":{"output_tokens":1,"cost":`+usd+`}}`, "{}")
 	}
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{
+		c := newCluster(t, url, map[string]chatcall.Adapter{
 			"first":  &generator{before: takes("0.25"), poll: failPoll(failure(fault.RenderFailed, upstream.NextLine))},
 			"second": &generator{before: takes("0.5")},
 		})
-		n := h.idleNode()
-		id := h.submit(n, h.submission(n, "easel-1", 1))
-		h.finish(n, id, upstream.KindImage)
-		v := h.view(id)
+		n := c.idleNode()
+		id := c.submit(n, c.submission(n, "easel-1", 1))
+		c.finish(n, id, upstream.KindImage)
+		v := c.view(id)
 		if v.Cost == 0 {
 			t.Fatal("no cost")
 		}

@@ -14,26 +14,26 @@ import (
 
 // fillTables inserts 10,000 queued jobs of 100 accounts, 2,000 running and 2,000 ended ones, of two
 // models.
-func (h *cluster) fillTables() {
-	h.t.Helper()
+func (c *cluster) fillTables() {
+	c.t.Helper()
 	const chunk = 2000
 	const numbers = ` WITH RECURSIVE n (i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) `
 	for from := int64(1); from <= 12000; from += chunk {
-		h.update(`INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number, `+
+		c.update(`INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number, `+
 			`ticket, submitted_ms, results, files, trace)`+
 			numbers+`SELECT 'job_' || CAST(i + 100000 AS TEXT), CASE WHEN i % 10 = 0 THEN 'reel-1' ELSE 'easel-1' END, `+
 			`'acct_' || CAST(i % 100 AS TEXT),
 			CASE WHEN i > 10000 THEN 2 ELSE 0 END, i / 100, i, 0, 0, CASE WHEN i > 10000 THEN 'node_' || CAST(i % 3 AS TEXT) ELSE '' END, 0, `+
 			`'', 0, 0, '', 0, '', '', '' FROM n`, from, from+chunk-1)
 	}
-	h.update(`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback, `+
+	c.update(`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback, `+
 		`once_key, fingerprint,
 			held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)`+
 		numbers+`SELECT 'job_' || CAST(i AS TEXT), 'req_' || CAST(i AS TEXT), 'acct_' || CAST(i % 100 AS TEXT), '', 'image', `+
 		`CASE WHEN i % 10 = 0 THEN 'reel-1' ELSE 'easel-1' END, '', 1, '', '', '', '', '',
 			'key-' || CAST(i AS TEXT), '', 0, 0, CASE WHEN i % 5 = 0 THEN 'failed' ELSE 'succeeded' END, '', '', '', '', i, i, i FROM n`, 1,
 		chunk)
-	h.update(`ANALYZE`)
+	c.update(`ANALYZE`)
 }
 
 // TestIndexes checks that with 10,000 queued jobs no statement of a job reads a whole table or
@@ -41,9 +41,9 @@ func (h *cluster) fillTables() {
 func TestIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{})
-		h.fillTables()
-		h.updateTx(func(tx *store.Tx) error {
+		c := newCluster(t, url, map[string]chatcall.Adapter{})
+		c.fillTables()
+		c.updateTx(func(tx *store.Tx) error {
 			for name, s := range map[string]struct {
 				text string
 				args []any
@@ -76,7 +76,7 @@ func TestIndexes(t *testing.T) {
 			return nil
 		})
 		eachFilter(func(f Filter) { // one transaction for each filter, because a slow machine needs longer than the limit of one
-			h.updateTx(func(tx *store.Tx) error {
+			c.updateTx(func(tx *store.Tx) error {
 				if err := tx.ByIndex(); err != nil {
 					return err
 				}
@@ -86,13 +86,13 @@ func TestIndexes(t *testing.T) {
 				return nil
 			})
 		})
-		h.update(`UPDATE job_run SET turn = turn + 1 WHERE state = 0 AND turn = 0`)
-		n := h.idleNode()
-		id := h.submit(n, h.submission(n, "easel-1", 1))
-		if _, p := h.read(id); p.Turn != 1 {
+		c.update(`UPDATE job_run SET turn = turn + 1 WHERE state = 0 AND turn = 0`)
+		n := c.idleNode()
+		id := c.submit(n, c.submission(n, "easel-1", 1))
+		if _, p := c.read(id); p.Turn != 1 {
 			t.Errorf("it is at turn %d", p.Turn)
 		}
-		if s := h.poll(n, "image", id); *s.Position > 200 { // of 10,000; the jobs of its turn
+		if s := c.poll(n, "image", id); *s.Position > 200 { // of 10,000; the jobs of its turn
 			t.Errorf("it is at place %d", *s.Position)
 		}
 	})

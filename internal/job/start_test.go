@@ -47,12 +47,12 @@ func TestMaxConcurrent(t *testing.T) {
 		const jobs = 14
 		free := make(chan struct{})
 		first, second := &generator{blocks: true, before: gate("submit", free)}, &generator{blocks: true, before: gate("submit", free)}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
 		var all []*testNode
 		for range nodes {
-			all = append(all, h.idleNode())
+			all = append(all, c.idleNode())
 		}
-		h.fill(all[0], jobs)
+		c.fill(all[0], jobs)
 		for left := jobs; left > 0; left-- {
 			startAll(t, all)
 			want := min(left, 4)
@@ -61,9 +61,9 @@ func TestMaxConcurrent(t *testing.T) {
 				b, _ := second.load()
 				return a+b == want
 			})
-			before := h.ended()
+			before := c.ended()
 			free <- struct{}{}
-			until(t, "the end of a job", func() bool { return h.ended() > before })
+			until(t, "the end of a job", func() bool { return c.ended() > before })
 		}
 		for _, m := range []*generator{first, second} {
 			if _, maxAtOnce := m.load(); maxAtOnce != 2 {
@@ -73,15 +73,15 @@ func TestMaxConcurrent(t *testing.T) {
 		if sum := first.count() + second.count(); sum != jobs {
 			t.Errorf("%d submissions, want %d", sum, jobs)
 		}
-		h.audit(jobs * 3 * cent)
+		c.audit(jobs * 3 * cent)
 	}
 	oneAndTwoNodes(t, test)
 }
 
 // ended counts the ended jobs.
-func (h *cluster) ended() (n int64) {
-	h.t.Helper()
-	h.viewTx(func(tx *store.Tx) error {
+func (c *cluster) ended() (n int64) {
+	c.t.Helper()
+	c.viewTx(func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT COUNT(*) FROM job WHERE ended_ms > 0`).Scan(&n)
 	})
 	return n
@@ -108,11 +108,11 @@ func TestPrioritiesAndWeights(t *testing.T) {
 		for _, id := range []string{"heavy", "light", "spare"} {
 			lines[id] = &generator{blocks: true}
 		}
-		h := newCluster(t, url, lines)
-		h.apply(manyLines)
-		n := h.idleNode()
+		c := newCluster(t, url, lines)
+		c.apply(manyLines)
+		n := c.idleNode()
 		const jobs = 120
-		h.fill(n, jobs)
+		c.fill(n, jobs)
 		n.runJobs()
 		if count("spare") != 0 {
 			t.Errorf("%d jobs on the line with the lower priority, want none", count("spare"))
@@ -135,28 +135,28 @@ func TestLastLineGone(t *testing.T) {
 		"removed":  oneLine[:strings.Index(oneLine, "lines:")] + "lines: []\n",
 	} {
 		eachURL(t, name, func(t *testing.T, url string) {
-			h, n := oneLineCluster(t, url, &generator{blocks: true})
-			first, second := h.submit(n, h.submission(n, "easel-1", 1)), h.submit(n, h.submission(n, "easel-1", 1))
-			h.apply(without)
+			c, n := oneLineCluster(t, url, &generator{blocks: true})
+			first, second := c.submit(n, c.submission(n, "easel-1", 1)), c.submit(n, c.submission(n, "easel-1", 1))
+			c.apply(without)
 			n.step(n.watcher.Refresh)
 			n.step(n.jobs.Start)
 			n.step(n.jobs.Housekeep)
 			for _, id := range []string{first, second} {
-				h.checkStatus(n, id, row.StatusQueued, "without a line")
+				c.checkStatus(n, id, row.StatusQueued, "without a line")
 			}
-			h.apply(oneLine)
+			c.apply(oneLine)
 			n.step(n.watcher.Refresh)
 			n.runJobs()
-			h.checkStatus(n, first, row.StatusSucceeded, "with the line back")
-			h.apply(without)
+			c.checkStatus(n, first, row.StatusSucceeded, "with the line back")
+			c.apply(without)
 			n.step(n.watcher.Refresh)
-			h.update(`UPDATE job_run SET queued_ms = queued_ms - 900000`)
+			c.update(`UPDATE job_run SET queued_ms = queued_ms - 900000`)
 			n.step(n.jobs.Housekeep)
-			if s := h.poll(n, "image", second); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
+			if s := c.poll(n, "image", second); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
 				!strings.Contains(s.Error.Message, "15m") {
 				t.Errorf("past the start limit: %+v", s)
 			}
-			h.audit(cent)
+			c.audit(cent)
 		})
 	}
 }
@@ -166,33 +166,33 @@ func TestLastLineGone(t *testing.T) {
 func TestModelGone(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
-		stale, n := h.idleNode(), h.idleNode() // stale never reads the new catalogs
-		id := h.submit(n, h.submission(n, "easel-1", 2))
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
+		stale, n := c.idleNode(), c.idleNode() // stale never reads the new catalogs
+		id := c.submit(n, c.submission(n, "easel-1", 2))
 
-		h.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-2"))
+		c.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-2"))
 		n.step(n.watcher.Refresh)
-		newer := h.submit(n, h.submission(n, "easel-2", 1))
+		newer := c.submit(n, c.submission(n, "easel-2", 1))
 		stale.runJobs()
-		h.checkStatus(stale, newer, row.StatusQueued, "a node without the new catalog")
-		if s := h.poll(n, "image", id); s.Status != row.StatusSucceeded {
+		c.checkStatus(stale, newer, row.StatusQueued, "a node without the new catalog")
+		if s := c.poll(n, "image", id); s.Status != row.StatusSucceeded {
 			t.Errorf("the job of the stale node's catalog: %+v", s)
 		}
-		h.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-3"))
+		c.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-3"))
 		n.step(n.watcher.Refresh)
 		n.step(n.jobs.Start)
-		if s := h.poll(n, "image", newer); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
+		if s := c.poll(n, "image", newer); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
 			s.Error.Type != "upstream_error" {
 			t.Errorf("%+v", s)
 		}
-		h.audit(6 * cent)
+		c.audit(6 * cent)
 	})
 }
 
 // disable disables an account, or enables it again.
-func (h *cluster) disable(owner string, disabled bool) {
-	h.t.Helper()
-	h.updateTx(func(tx *store.Tx) error {
+func (c *cluster) disable(owner string, disabled bool) {
+	c.t.Helper()
+	c.updateTx(func(tx *store.Tx) error {
 		return ledger.ChangeAccountTx(tx, owner, ledger.AccountChange{Disabled: &disabled})
 	})
 }
@@ -204,13 +204,13 @@ func TestDisabledAccount(t *testing.T) {
 		eachURL(t, name, func(t *testing.T, url string) {
 			free := make(chan struct{})
 			m := &generator{blocks: true, before: gate("submit", free)}
-			h, n := oneLineCluster(t, url, m)
-			started := h.start(n, "easel-1", 1)
+			c, n := oneLineCluster(t, url, m)
+			started := c.start(n, "easel-1", 1)
 			until(t, "the submission", func() bool { return m.count() == 1 })
-			h.fill(n, 70)
-			other := h.withAccount(h.open(money.USD))
+			c.fill(n, 70)
+			other := c.withAccount(c.open(money.USD))
 			othersJob := other.submit(n, other.submission(n, "easel-1", 1))
-			h.disable(h.account, true)
+			c.disable(c.account, true)
 			if name == "at the start" { // Start looks only for a few jobs; Housekeep finds the others
 				free <- struct{}{}
 				n.jobs.running.Wait()
@@ -224,15 +224,15 @@ func TestDisabledAccount(t *testing.T) {
 			close(free)
 			n.step(n.jobs.Housekeep)
 			n.jobs.running.Wait()
-			h.checkStatus(n, started, row.StatusSucceeded, "the job that had started")
-			if left := h.order(); len(left) > 0 && (len(left) > 1 || left[0] != othersJob) {
+			c.checkStatus(n, started, row.StatusSucceeded, "the job that had started")
+			if left := c.order(); len(left) > 0 && (len(left) > 1 || left[0] != othersJob) {
 				t.Errorf("%d jobs are left in the queue", len(left))
 			}
 			if s := other.poll(n, "image", othersJob); s.Status == row.StatusFailed {
 				t.Errorf("the other account's job: %+v", s)
 			}
-			h.checkHeld(0)
-			h.audit(cent)
+			c.checkHeld(0)
+			c.audit(cent)
 		})
 	}
 }
@@ -247,28 +247,28 @@ func TestStartLimit(t *testing.T) {
 		}, poll: func(int, string) (*jobcall.TaskStatus, error) {
 			return nil, upstream.TaskFailure(upstream.KindImage, "", "the queue is full: too many requests")
 		}}
-		h, n := oneLineCluster(t, url, m)
+		c, n := oneLineCluster(t, url, m)
 		n.jobs.opts.StartLimit = time.Minute
-		requeued := h.submit(n, h.submission(n, "easel-1", 1))
+		requeued := c.submit(n, c.submission(n, "easel-1", 1))
 		m.poll = func(int, string) (*jobcall.TaskStatus, error) {
 			return nil, failure(fault.UpstreamError, upstream.NextLater)
 		}
-		h.update(`UPDATE job_run SET queued_ms = queued_ms - 45000`)
+		c.update(`UPDATE job_run SET queued_ms = queued_ms - 45000`)
 		n.runJobs()
-		if s := h.poll(n, "image", requeued); s.Status != row.StatusProcessing {
+		if s := c.poll(n, "image", requeued); s.Status != row.StatusProcessing {
 			t.Fatalf("a job that came requeued: %+v", s)
 		}
-		waiting := h.submit(n, h.submission(n, "easel-1", 1))
-		h.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
+		waiting := c.submit(n, c.submission(n, "easel-1", 1))
+		c.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
 		n.step(n.jobs.Housekeep)
-		h.checkStatus(n, waiting, row.StatusQueued, "within the limit")
-		h.checkStatus(n, requeued, row.StatusProcessing, "the limit begins again for a job that came back")
-		h.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
+		c.checkStatus(n, waiting, row.StatusQueued, "within the limit")
+		c.checkStatus(n, requeued, row.StatusProcessing, "the limit begins again for a job that came back")
+		c.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
 		n.step(n.jobs.Housekeep)
 		for _, id := range []string{waiting, requeued} {
-			h.checkFailed(n, id, fault.UpstreamError, "past the limit")
+			c.checkFailed(n, id, fault.UpstreamError, "past the limit")
 		}
-		h.audit(0)
+		c.audit(0)
 	})
 }
 
@@ -278,17 +278,17 @@ func TestNoStartPastTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true}
-		h, n := oneLineCluster(t, url, m)
+		c, n := oneLineCluster(t, url, m)
 		n.jobs.opts.StartLimit = time.Minute
-		late := h.submit(n, h.submission(n, "easel-1", 1))
-		h.fill(n, queuePage+maxStarts)
-		h.update(`UPDATE job_run SET queued_ms = queued_ms - 60000`)
-		good := h.start(n, "easel-1", 1)
+		late := c.submit(n, c.submission(n, "easel-1", 1))
+		c.fill(n, queuePage+maxStarts)
+		c.update(`UPDATE job_run SET queued_ms = queued_ms - 60000`)
+		good := c.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
-		h.checkFailed(n, late, fault.UpstreamError, "past the limit")
-		h.checkStatus(n, good, row.StatusSucceeded, "within the limit")
+		c.checkFailed(n, late, fault.UpstreamError, "past the limit")
+		c.checkStatus(n, good, row.StatusSucceeded, "within the limit")
 		m.checkSubmissions(t, 1)
-		h.audit(cent)
+		c.audit(cent)
 	})
 }
 
@@ -301,19 +301,19 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 			m := &generator{blocks: blocks, submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
 				return nil, failure(fault.UpstreamError, upstream.NextLater)
 			}}
-			h, n := oneLineCluster(t, url, m)
+			c, n := oneLineCluster(t, url, m)
 			n.jobs.opts.StartLimit = time.Minute
-			id := h.submit(n, h.submission(n, "easel-1", 1))
+			id := c.submit(n, c.submission(n, "easel-1", 1))
 			for range 3 {
 				n.runJobs()
-				h.update(`UPDATE job_run SET queued_ms = queued_ms - 20000, wake_ms = 0`)
+				c.update(`UPDATE job_run SET queued_ms = queued_ms - 20000, wake_ms = 0`)
 			}
 			n.step(n.jobs.Housekeep)
-			if s := h.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
+			if s := c.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
 				t.Errorf("blocks %t: after three busy answers in a minute: %+v", blocks, s)
 			}
 			m.checkSubmissions(t, 3)
-			h.audit(0)
+			c.audit(0)
 		}
 	})
 }
@@ -323,17 +323,17 @@ func TestBlockedJobsAreSkipped(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		first, second := &generator{blocks: true}, &generator{blocks: true}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-		h.apply(strings.Replace(document, "max_concurrent: 2\n    timeouts: {total: 20s}\n  - id: second",
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+		c.apply(strings.Replace(document, "max_concurrent: 2\n    timeouts: {total: 20s}\n  - id: second",
 			"timeouts: {total: 20s}\n  - id: second", 1))
-		n := h.idleNode()
-		h.fill(n, queuePage+10)
-		h.update(`UPDATE job_run SET trace = $1`, failedOn("first"))
-		h.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'second')`)
-		h.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'second')`)
-		late := h.start(n, "easel-1", 1)
+		n := c.idleNode()
+		c.fill(n, queuePage+10)
+		c.update(`UPDATE job_run SET trace = $1`, failedOn("first"))
+		c.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'second')`)
+		c.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'second')`)
+		late := c.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
-		h.checkStatus(n, late, row.StatusSucceeded, "the job behind blocked ones")
+		c.checkStatus(n, late, row.StatusSucceeded, "the job behind blocked ones")
 		if first.count() != 1 || second.count() != 0 {
 			t.Errorf("%d and %d submissions", first.count(), second.count())
 		}
@@ -357,33 +357,33 @@ func TestLineDisabledForOneAccount(t *testing.T) {
 				}
 				return &jobcall.TaskStatus{Done: true, Results: pictures(1)}, nil
 			}}
-			h, n := oneLineCluster(t, url, m)
+			c, n := oneLineCluster(t, url, m)
 			for range 5 {
-				h.submit(n, h.submission(n, "easel-1", 1))
+				c.submit(n, c.submission(n, "easel-1", 1))
 				n.runJobs()
 			}
 			if s := n.lines.Statuses()[0]; s.State != state {
 				t.Fatalf("the line is %+v; want %s", s, state)
 			}
 			failing = false
-			excluded, submissions := h.submit(n, h.submission(n, "easel-1", 1)), m.count()
+			excluded, submissions := c.submit(n, c.submission(n, "easel-1", 1)), m.count()
 			n.runJobs()
 			if m.count() != submissions {
 				t.Errorf("%s: the line got a job of the account with the failed jobs", state)
 			}
-			hostile, key := h.account, h.key
-			h.account, h.key = h.open(100 * money.USD)
-			others := h.submit(n, h.submission(n, "easel-1", 1))
+			hostile, key := c.account, c.key
+			c.account, c.key = c.open(100 * money.USD)
+			others := c.submit(n, c.submission(n, "easel-1", 1))
 			n.runJobs()
-			if s := h.poll(n, "image", others); s.Status != row.StatusSucceeded {
+			if s := c.poll(n, "image", others); s.Status != row.StatusSucceeded {
 				t.Errorf("%s: another account's job is %+v", state, s)
 			}
-			h.account, h.key = hostile, key
+			c.account, c.key = hostile, key
 			for range 6 { // the failed jobs are ahead of it in the queue
-				h.update(`UPDATE job_run SET wake_ms = 0`)
+				c.update(`UPDATE job_run SET wake_ms = 0`)
 				n.runJobs()
 			}
-			if s := h.poll(n, "image", excluded); s.Status != row.StatusSucceeded || n.lines.Statuses()[0].State != "in_service" {
+			if s := c.poll(n, "image", excluded); s.Status != row.StatusSucceeded || n.lines.Statuses()[0].State != "in_service" {
 				t.Errorf("%s: after the other account's success the job is %+v, the line %+v", state, s, n.lines.Statuses()[0])
 			}
 		}

@@ -18,18 +18,18 @@ import (
 )
 
 // finish starts jobs until this node has none, except those that only wait for their turn.
-func (h *cluster) finish(n *testNode, id, kind string) jobBody {
-	h.t.Helper()
+func (c *cluster) finish(n *testNode, id, kind string) jobBody {
+	c.t.Helper()
 	var last jobBody
 	started := false
-	until(h.t, "the end of job "+id, func() bool {
-		h.update(`UPDATE job_run SET wake_ms = 0 WHERE wake_ms > 0`) // skip the waits for busy lines
+	until(c.t, "the end of job "+id, func() bool {
+		c.update(`UPDATE job_run SET wake_ms = 0 WHERE wake_ms > 0`) // skip the waits for busy lines
 		n.runJobs()
 		n.step(n.jobs.TakeOver)
 		n.jobs.running.Wait()
-		last = h.poll(n, kind, id)
+		last = c.poll(n, kind, id)
 		if started && last.Status == row.StatusQueued {
-			h.t.Errorf("a job that had started is queued again")
+			c.t.Errorf("a job that had started is queued again")
 		}
 		started = started || last.Status != row.StatusQueued
 		return final(last)
@@ -143,7 +143,7 @@ func TestSteps(t *testing.T) {
 		{name: "two lost answers", kind: image, first: &generator{submit: failSubmit(0, lostAnswer(upstream.NextLine))},
 			second: &generator{submit: failSubmit(0, lostAnswer(upstream.NextLine))}, code: fault.UpstreamError,
 			submissions: [2]int{1, 1}},
-		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, w jobcall.Task) (*jobcall.TaskStatus, error) {
+		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, task jobcall.Task) (*jobcall.TaskStatus, error) {
 			return &jobcall.TaskStatus{Done: true, Results: []jobcall.Result{{Ref: "here"}}}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}},
 		{name: "no ticket", kind: image,
@@ -206,12 +206,12 @@ func TestProviderKeys(t *testing.T) {
 			}
 			return nil, nil
 		}}
-		h, n := oneLineCluster(t, url, m)
-		id := h.submit(n, h.submission(n, "easel-1", 1))
-		h.finish(n, id, "image")
+		c, n := oneLineCluster(t, url, m)
+		id := c.submit(n, c.submission(n, "easel-1", 1))
+		c.finish(n, id, "image")
 		var names []string
-		for _, w := range m.submitted {
-			names = append(names, w.Key)
+		for _, task := range m.submitted {
+			names = append(names, task.Key)
 		}
 		if want := []string{id + "-1", id + "-2", id + "-2"}; !slices.Equal(names, want) {
 			t.Errorf("named %v, want %v", names, want)
@@ -271,15 +271,15 @@ func TestPanic(t *testing.T) {
 			case "fetch":
 				m.fetch = func(n int, _ jobcall.Result) (*jobcall.Download, error) { panics(n); return nil, nil }
 			}
-			h, n := oneLineCluster(t, url, m)
-			id := h.submit(n, h.submission(n, "easel-1", 1))
-			if s := h.finish(n, id, "image"); s.Status != row.StatusSucceeded {
+			c, n := oneLineCluster(t, url, m)
+			id := c.submit(n, c.submission(n, "easel-1", 1))
+			if s := c.finish(n, id, "image"); s.Status != row.StatusSucceeded {
 				t.Errorf("%+v", s)
 			}
 			if want := map[bool]int{true: 2, false: 1}[at == "submit"]; m.count() != want {
 				t.Errorf("%d submissions, want %d", m.count(), want)
 			}
-			h.audit(cent)
+			c.audit(cent)
 		})
 	}
 }
@@ -288,13 +288,13 @@ func TestPanic(t *testing.T) {
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{
+		c := newCluster(t, url, map[string]chatcall.Adapter{
 			"first": &generator{submit: failSubmit(0, upstream.SubmitFailure("image", 500, "", nil, nil))}, "second": &generator{},
 		})
-		n := h.idleNode()
-		id := h.submit(n, h.submission(n, "easel-1", 1))
-		h.finish(n, id, "image")
-		v := h.view(id)
+		n := c.idleNode()
+		id := c.submit(n, c.submission(n, "easel-1", 1))
+		c.finish(n, id, "image")
+		v := c.view(id)
 		var names []string
 		last := int64(0)
 		for _, s := range v.Steps {
@@ -313,10 +313,10 @@ func TestTrace(t *testing.T) {
 			v.Attempts[1].Ticket != "ticket-1" || v.Attempts[1].Ended == 0 {
 			t.Errorf("%+v", v.Attempts)
 		}
-		if v.Line != "second" || v.Cost != 3*cent || v.Account != h.account {
+		if v.Line != "second" || v.Cost != 3*cent || v.Account != c.account {
 			t.Errorf("%+v", v)
 		}
-		_ = h.db.View(t.Context(), func(tx *store.Tx) error { // no slot is left
+		_ = c.db.View(t.Context(), func(tx *store.Tx) error { // no slot is left
 			var slots int
 			if err := tx.QueryRow(`SELECT COUNT(*) FROM line_job`).Scan(&slots); err != nil || slots != 0 {
 				t.Errorf("%d slots %v", slots, err)

@@ -19,44 +19,44 @@ import (
 )
 
 // rows counts the rows of submissions: jobs, running jobs, open holds.
-func (h *cluster) rows() (jobs, running, holds int64) {
-	h.t.Helper()
-	h.viewTx(func(tx *store.Tx) error {
+func (c *cluster) rows() (jobs, running, holds int64) {
+	c.t.Helper()
+	c.viewTx(func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT (SELECT COUNT(*) FROM job), (SELECT COUNT(*) FROM job_run), (SELECT COUNT(*) FROM ledger_hold)`).Scan(&jobs,
 			&running, &holds)
 	})
 	return jobs, running, holds
 }
 
-func (h *cluster) checkRows(jobs, running, holds int64) {
-	h.t.Helper()
-	if j, r, held := h.rows(); j != jobs || r != running || held != holds {
-		h.t.Errorf("%d jobs, %d in progress, %d holds; want %d, %d and %d", j, r, held, jobs, running, holds)
+func (c *cluster) checkRows(jobs, running, holds int64) {
+	c.t.Helper()
+	if j, r, held := c.rows(); j != jobs || r != running || held != holds {
+		c.t.Errorf("%d jobs, %d in progress, %d holds; want %d, %d and %d", j, r, held, jobs, running, holds)
 	}
 }
 
-func (h *cluster) checkHeld(want money.Amount) {
-	h.t.Helper()
-	if held := h.held(); held != want {
-		h.t.Errorf("%s held, want %s", held, want)
+func (c *cluster) checkHeld(want money.Amount) {
+	c.t.Helper()
+	if held := c.held(); held != want {
+		c.t.Errorf("%s held, want %s", held, want)
 	}
 }
 
-func (h *cluster) held() (held money.Amount) {
-	h.t.Helper()
-	h.viewTx(func(tx *store.Tx) error {
-		states, err := ledger.AccountsTx(tx, []string{h.account})
-		held = states[h.account].Held
+func (c *cluster) held() (held money.Amount) {
+	c.t.Helper()
+	c.viewTx(func(tx *store.Tx) error {
+		states, err := ledger.AccountsTx(tx, []string{c.account})
+		held = states[c.account].Held
 		return err
 	})
 	return held
 }
 
 // limit changes the limits of the key.
-func (h *cluster) limit(set func(*account.KeySettings)) {
-	h.t.Helper()
-	h.updateTx(func(tx *store.Tx) error {
-		_, err := account.ChangeKeyTx(tx, h.key, func(s *account.KeySettings) error { set(s); return nil })
+func (c *cluster) limit(set func(*account.KeySettings)) {
+	c.t.Helper()
+	c.updateTx(func(tx *store.Tx) error {
+		_, err := account.ChangeKeyTx(tx, c.key, func(s *account.KeySettings) error { set(s); return nil })
 		return err
 	})
 }
@@ -67,23 +67,23 @@ func ptr[T any](v T) *T { return &v }
 func TestSubmit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h, n := twoLineCluster(t, url, &generator{}, &generator{})
-		id := h.submit(n, h.submission(n, "easel-1", 3))
-		h.checkRows(1, 1, 1)
-		h.checkHeld(9 * cent)
-		if s := h.poll(n, "image", id); s.Status != row.StatusQueued || s.Created == 0 || s.Position == nil || *s.Position != 0 || s.ETA == nil ||
+		c, n := twoLineCluster(t, url, &generator{}, &generator{})
+		id := c.submit(n, c.submission(n, "easel-1", 3))
+		c.checkRows(1, 1, 1)
+		c.checkHeld(9 * cent)
+		if s := c.poll(n, "image", id); s.Status != row.StatusQueued || s.Created == 0 || s.Position == nil || *s.Position != 0 || s.ETA == nil ||
 			*s.ETA < 1 || s.Data != nil || s.Error != nil {
 			t.Errorf("%+v", s)
 		}
 		for what, ask := range map[string][3]string{
-			"another account": {"acct_other", "image", id}, "the other kind": {h.account, "video", id}, "no such job": {h.account, "image", NewID()},
-			"any text": {h.account, "image", "';--"},
+			"another account": {"acct_other", "image", id}, "the other kind": {c.account, "video", id}, "no such job": {c.account, "image", NewID()},
+			"any text": {c.account, "image", "';--"},
 		} {
 			if body, err := n.jobs.Body(t.Context(), ask[0], ask[1], ask[2]); err == nil || fault.Of(err).Code != fault.JobNotFound {
 				t.Errorf("%s: %s %v", what, body, err)
 			}
 		}
-		h.audit(0)
+		c.audit(0)
 	})
 }
 
@@ -94,10 +94,10 @@ func TestAdviceOfJobs(t *testing.T) {
 		"easel-1": "ask for fewer images or a smaller resolution", "reel-1": "ask for a shorter clip or a smaller resolution",
 	} {
 		eachURL(t, model, func(t *testing.T, url string) {
-			h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-			h.account, h.key = h.open(cent)
-			n := h.idleNode()
-			_, err := n.jobs.Submit(t.Context(), h.submission(n, model, 1))
+			c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+			c.account, c.key = c.open(cent)
+			n := c.idleNode()
+			_, err := n.jobs.Submit(t.Context(), c.submission(n, model, 1))
 			if f := fault.Of(err); f.Code != fault.InsufficientQuota || !strings.Contains(f.Message(), advice) {
 				t.Errorf("%v, want the advice %q", err, advice)
 			}
@@ -174,17 +174,17 @@ func withoutNumbers(err error) string {
 func TestAdmissible(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-		h.account, h.key = h.open(3 * cent)
-		n := h.idleNode()
-		s := h.submission(n, "easel-1", 1)
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+		c.account, c.key = c.open(3 * cent)
+		n := c.idleNode()
+		s := c.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = "once", []byte("a")
 		for range 2 {
 			if body, err := n.jobs.Admissible(t.Context(), s); body != nil || err != nil {
 				t.Fatalf("%s %v", body, err)
 			}
 		}
-		h.checkRows(0, 0, 0)
+		c.checkRows(0, 0, 0)
 		first, err := n.jobs.Submit(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
@@ -202,7 +202,7 @@ func TestAdmissible(t *testing.T) {
 		if body, err := n.jobs.Admissible(t.Context(), twin); err == nil || fault.Of(err).Code != fault.InsufficientQuota {
 			t.Errorf("another key: %s %v", body, err)
 		}
-		h.audit(0)
+		c.audit(0)
 	})
 }
 
@@ -228,38 +228,38 @@ func TestFreeQuotaOfFailures(t *testing.T) {
 		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.TaskStatus, error) {
 			return nil, failure(fault.ModerationBlocked, upstream.NextNone)
 		}}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(freeDocument)
-		n := h.node()
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
+		c.apply(freeDocument)
+		n := c.node()
 		for range 4 {
-			id := h.submit(n, h.submission(n, "easel-1", 1))
-			if s := h.await(n, "image", id, final); s.Status != row.StatusFailed {
+			id := c.submit(n, c.submission(n, "easel-1", 1))
+			if s := c.await(n, "image", id, final); s.Status != row.StatusFailed {
 				t.Fatalf("%+v", s)
 			}
 		}
 		m.submit = nil
 		for range 2 {
-			h.await(n, "image", h.submit(n, h.submission(n, "easel-1", 1)), final)
+			c.await(n, "image", c.submit(n, c.submission(n, "easel-1", 1)), final)
 		}
-		if _, err := n.jobs.Submit(t.Context(), h.submission(n, "easel-1", 1)); err == nil || fault.Of(err).Code != fault.RateLimitExceeded {
+		if _, err := n.jobs.Submit(t.Context(), c.submission(n, "easel-1", 1)); err == nil || fault.Of(err).Code != fault.RateLimitExceeded {
 			t.Errorf("beyond the quota: %v", err)
 		}
-		h.audit(0)
+		c.audit(0)
 	})
 }
 
 func TestSubmitWithAChangedKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h, n := twoLineCluster(t, url, &generator{}, &generator{})
-		s := h.submission(n, "easel-1", 1)
-		h.limit(func(k *account.KeySettings) { k.Name = "new" })
+		c, n := twoLineCluster(t, url, &generator{}, &generator{})
+		s := c.submission(n, "easel-1", 1)
+		c.limit(func(k *account.KeySettings) { k.Name = "new" })
 		if _, err := n.jobs.Submit(t.Context(), s); !errors.Is(err, ledger.ErrKeyChanged) {
 			t.Fatalf("%v", err)
 		}
-		s.KeyVersion = h.version(h.key)
-		h.submit(n, s)
-		h.audit(0)
+		s.KeyVersion = c.version(c.key)
+		c.submit(n, s)
+		c.audit(0)
 	})
 }
 
@@ -268,9 +268,9 @@ func TestSubmitWithAChangedKey(t *testing.T) {
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h, n := twoLineCluster(t, url, &generator{}, &generator{})
-		s := h.submission(n, "easel-1", 1)
-		id := h.submit(n, s)
+		c, n := twoLineCluster(t, url, &generator{}, &generator{})
+		s := c.submission(n, "easel-1", 1)
+		id := c.submit(n, s)
 		if undo := (&admission{jobs: n.jobs, rec: s.record(), once: "once"}).Undo(); undo != nil {
 			t.Error("a job with an Idempotency-Key is taken back")
 		}
@@ -281,17 +281,17 @@ func TestUndo(t *testing.T) {
 				t.Fatalf("undone for the time %d: %v %v", i+1, ended, err)
 			}
 		}
-		if shows := h.poll(n, "image", id); shows.Status != row.StatusFailed || shows.Error.Code != string(fault.UpstreamError) {
+		if shows := c.poll(n, "image", id); shows.Status != row.StatusFailed || shows.Error.Code != string(fault.UpstreamError) {
 			t.Errorf("%+v", shows)
 		}
-		h.checkHeld(0)
-		h.audit(0)
+		c.checkHeld(0)
+		c.audit(0)
 	})
 }
 
-func (h *cluster) deleteKey() {
-	h.t.Helper()
-	h.updateTx(func(tx *store.Tx) error { return account.DeleteKeyTx(tx, h.key) })
+func (c *cluster) deleteKey() {
+	c.t.Helper()
+	c.updateTx(func(tx *store.Tx) error { return account.DeleteKeyTx(tx, c.key) })
 }
 
 // TestSubmitTwice commits a submission again, like a node that crashed after a lost answer. Both
@@ -299,12 +299,12 @@ func (h *cluster) deleteKey() {
 func TestSubmitTwice(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h, n := twoLineCluster(t, url, &generator{}, &generator{})
-		s := h.submission(n, "easel-1", 1)
-		if first, second := h.submit(n, s), h.submit(n, s); first != second {
+		c, n := twoLineCluster(t, url, &generator{}, &generator{})
+		s := c.submission(n, "easel-1", 1)
+		if first, second := c.submit(n, s), c.submit(n, s); first != second {
 			t.Errorf("%s and %s", first, second)
 		}
-		h.checkRows(1, 1, 1)
-		h.audit(0)
+		c.checkRows(1, 1, 1)
+		c.audit(0)
 	})
 }

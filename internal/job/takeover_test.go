@@ -17,9 +17,9 @@ import (
 )
 
 // read returns a running job.
-func (h *cluster) read(id string) (rec *row.Job, p *row.Run) {
-	h.t.Helper()
-	h.viewTx(func(tx *store.Tx) (err error) {
+func (c *cluster) read(id string) (rec *row.Job, p *row.Run) {
+	c.t.Helper()
+	c.viewTx(func(tx *store.Tx) (err error) {
 		rec, p, err = row.ReadTx(tx, id)
 		return err
 	})
@@ -27,22 +27,22 @@ func (h *cluster) read(id string) (rec *row.Job, p *row.Run) {
 }
 
 // workerOf returns a worker for a job's present state.
-func (h *cluster) workerOf(n *testNode, id string) *worker {
-	h.t.Helper()
-	w := &worker{jobs: n.jobs, snapshot: n.watcher.Current(), life: newLifetime(h.t.Context(), h.t.Context())}
-	if w.rec, w.run = h.read(id); w.rec == nil {
-		h.t.Fatalf("job %s does not run", id)
+func (c *cluster) workerOf(n *testNode, id string) *worker {
+	c.t.Helper()
+	w := &worker{jobs: n.jobs, snapshot: n.watcher.Current(), life: newLifetime(c.t.Context(), c.t.Context())}
+	if w.rec, w.run = c.read(id); w.rec == nil {
+		c.t.Fatalf("job %s does not run", id)
 	}
 	w.candidate = n.lines.CandidateFor(w.snapshot, w.run.Line, w.rec.Model)
 	w.attempt = w.candidate.Begin(w.rec.Account)
-	h.t.Cleanup(w.attempt.End)
-	h.t.Cleanup(w.life.end)
+	c.t.Cleanup(w.attempt.End)
+	c.t.Cleanup(w.life.end)
 	return w
 }
 
-func (h *cluster) declareDead(n *testNode) {
-	h.t.Helper()
-	h.update(`UPDATE node SET dead = 1 WHERE epoch = $1`, n.self.Epoch())
+func (c *cluster) declareDead(n *testNode) {
+	c.t.Helper()
+	c.update(`UPDATE node SET dead = 1 WHERE epoch = $1`, n.self.Epoch())
 }
 
 // TestTakeOver kills a node while its job is in each state. Another node ends the job, without
@@ -112,20 +112,20 @@ func TestTwoDeathsWhileSending(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
 		m := &generator{before: block("submit", reached)}
-		h, n := twoLineCluster(t, url, m, m)
-		id := h.submit(n, h.submission(n, "easel-1", 1))
+		c, n := twoLineCluster(t, url, m, m)
+		id := c.submit(n, c.submission(n, "easel-1", 1))
 		for range 2 {
 			n.step(n.jobs.Start)
 			<-reached
 			n.kill()
-			h.declareDead(n)
-			n = h.idleNode()
+			c.declareDead(n)
+			n = c.idleNode()
 			n.step(n.jobs.TakeOver)
 			n.jobs.running.Wait()
 		}
-		h.checkFailed(n, id, fault.UpstreamError, "after the takeover")
+		c.checkFailed(n, id, fault.UpstreamError, "after the takeover")
 		m.checkSubmissions(t, 2)
-		h.audit(0)
+		c.audit(0)
 	})
 }
 
@@ -137,7 +137,7 @@ func TestFindTicket(t *testing.T) {
 		find        func(jobcall.Task) (string, error)
 		submissions int
 	}{
-		{"known", func(w jobcall.Task) (string, error) { return "of " + w.Key, nil }, 1},
+		{"known", func(task jobcall.Task) (string, error) { return "of " + task.Key, nil }, 1},
 		{"unknown", func(jobcall.Task) (string, error) { return "", nil }, 2},
 		{"no answer", func(jobcall.Task) (string, error) { return "", later(errors.New("no route")) }, 2},
 	} {
@@ -184,23 +184,23 @@ func TestLateTicket(t *testing.T) {
 			answer, asked, found := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			m := &generator{before: slowSubmit(answer)}
 			m.find = func(jobcall.Task) (string, error) { close(asked); <-found; return "", nil }
-			h, old := oneLineCluster(t, url, finder{m})
-			id := h.start(old, "easel-1", 1)
+			c, old := oneLineCluster(t, url, finder{m})
+			id := c.start(old, "easel-1", 1)
 			until(t, "the submission", func() bool { return m.count() == 1 })
-			h.declareDead(old)
-			n := h.idleNode()
+			c.declareDead(old)
+			n := c.idleNode()
 			n.step(n.jobs.TakeOver)
 			<-asked
 			answer <- struct{}{}
-			until(t, "the ticket", func() bool { _, p := h.read(id); return p.Ticket == "ticket-1" })
+			until(t, "the ticket", func() bool { _, p := c.read(id); return p.Ticket == "ticket-1" })
 			close(found)
 			old.jobs.running.Wait()
 			n.jobs.running.Wait()
-			h.checkStatus(n, id, row.StatusSucceeded, "after the takeover")
+			c.checkStatus(n, id, row.StatusSucceeded, "after the takeover")
 			if m.count() != 1 || len(m.cancelled) != 0 {
 				t.Errorf("%d submissions, cancelled %v", m.count(), m.cancelled)
 			}
-			h.audit(cent)
+			c.audit(cent)
 		})
 	})
 	t.Run("too late", func(t *testing.T) {
@@ -214,18 +214,18 @@ func TestLateTicket(t *testing.T) {
 				}
 				return nil
 			}
-			h, old := oneLineCluster(t, url, m)
-			id := h.start(old, "easel-1", 1)
+			c, old := oneLineCluster(t, url, m)
+			id := c.start(old, "easel-1", 1)
 			until(t, "the submission", func() bool { return m.count() == 1 })
-			h.declareDead(old)
-			n := h.idleNode()
-			h.finish(n, id, "image")
+			c.declareDead(old)
+			n := c.idleNode()
+			c.finish(n, id, "image")
 			close(answer)
 			old.jobs.running.Wait()
 			if m.count() != 2 || len(m.cancelled) != 1 || m.cancelled[0] != "ticket-2" && m.cancelled[0] != "ticket-1" {
 				t.Errorf("%d submissions, cancelled %v", m.count(), m.cancelled)
 			}
-			h.audit(cent)
+			c.audit(cent)
 		})
 	})
 	t.Run("known already", func(t *testing.T) {
@@ -236,16 +236,16 @@ func TestLateTicket(t *testing.T) {
 			m.before = func(ctx context.Context, step string) error {
 				return errors.Join(slowSubmit(answer)(ctx, step), block("fetch", reached)(ctx, step))
 			}
-			h, old := oneLineCluster(t, url, finder{m})
-			id := h.start(old, "easel-1", 1)
+			c, old := oneLineCluster(t, url, finder{m})
+			id := c.start(old, "easel-1", 1)
 			until(t, "the submission", func() bool { return m.count() == 1 })
-			h.declareDead(old)
-			n := h.idleNode()
+			c.declareDead(old)
+			n := c.idleNode()
 			n.step(n.jobs.TakeOver)
 			<-reached // its results are being fetched
 			answer <- struct{}{}
 			old.jobs.running.Wait()
-			if _, p := h.read(id); p == nil || p.State != row.StateRendered {
+			if _, p := c.read(id); p == nil || p.State != row.StateRendered {
 				t.Errorf("the late ticket has set the job back: %+v", p)
 			}
 		})
@@ -258,23 +258,23 @@ func TestFencedNode(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
 		m := &generator{before: block("fetch", reached)}
-		h, old := oneLineCluster(t, url, m)
-		id := h.start(old, "easel-1", 1)
+		c, old := oneLineCluster(t, url, m)
+		id := c.start(old, "easel-1", 1)
 		<-reached
 		old.kill()
 		m.before = nil
-		behind := h.workerOf(old, id)
+		behind := c.workerOf(old, id)
 		ctx := t.Context()
 		if err := behind.collect(); err != nil {
 			t.Fatal(err)
 		}
 		// All have the same fence, and one of them ends the job.
-		h.declareDead(old)
-		n := h.idleNode()
+		c.declareDead(old)
+		n := c.idleNode()
 		if failed, err := n.jobs.takeOverGroup(ctx, []orphan{{id, "node_of_others"}}); len(failed) > 0 || err != nil {
 			t.Fatal(failed, err)
 		}
-		if _, p := h.read(id); p.Fence != behind.run.Fence {
+		if _, p := c.read(id); p.Fence != behind.run.Fence {
 			t.Fatal("a job was taken from a node that is not the one thought dead")
 		}
 		var ends [4]bool
@@ -294,17 +294,17 @@ func TestFencedNode(t *testing.T) {
 		if count != 1 {
 			t.Errorf("%d ends", count)
 		}
-		h.audit(cent)
+		c.audit(cent)
 
 		// A fenced owner ends nothing and writes nothing.
-		again := h.submit(n, h.submission(n, "easel-1", 1))
+		again := c.submit(n, c.submission(n, "easel-1", 1))
 		m.before = block("fetch", reached)
 		n.step(n.jobs.Start)
 		<-reached
-		behind = h.workerOf(n, again)
+		behind = c.workerOf(n, again)
 		n.kill()
-		h.declareDead(n)
-		next := h.idleNode()
+		c.declareDead(n)
+		next := c.idleNode()
 		next.step(next.jobs.TakeOver)
 		<-reached
 		m.before = nil
@@ -316,12 +316,12 @@ func TestFencedNode(t *testing.T) {
 			t.Error("a fenced node has ended a job")
 		}
 		next.kill()
-		last := h.idleNode()
-		h.declareDead(next)
-		if s := h.finish(last, again, "image"); s.Status != row.StatusSucceeded {
+		last := c.idleNode()
+		c.declareDead(next)
+		if s := c.finish(last, again, "image"); s.Status != row.StatusSucceeded {
 			t.Errorf("%+v", s)
 		}
-		h.audit(2 * cent)
+		c.audit(2 * cent)
 	})
 }
 
@@ -332,19 +332,19 @@ func TestTakeOverBesideSubmissions(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
 		m := &generator{before: block("poll", reached)}
-		h, old := oneLineCluster(t, url, m)
-		id := h.start(old, "easel-1", 1)
+		c, old := oneLineCluster(t, url, m)
+		id := c.start(old, "easel-1", 1)
 		<-reached
 		old.kill()
 		m.before = nil
-		h.declareDead(old)
-		n := h.idleNode()
+		c.declareDead(old)
+		n := c.idleNode()
 		n.jobs.sending = maxSending
 		n.step(n.jobs.TakeOver)
 		n.jobs.running.Wait()
-		h.checkStatus(n, id, row.StatusSucceeded, "after the takeover")
-		waits := h.start(n, "easel-1", 1)
-		h.checkStatus(n, waits, row.StatusQueued, "started beyond the bound of submissions")
+		c.checkStatus(n, id, row.StatusSucceeded, "after the takeover")
+		waits := c.start(n, "easel-1", 1)
+		c.checkStatus(n, waits, row.StatusQueued, "started beyond the bound of submissions")
 	})
 }
 
@@ -353,13 +353,13 @@ func TestEndlessTakeOvers(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{}
-		h, n := oneLineCluster(t, url, m)
-		id := h.submit(n, h.submission(n, "easel-1", 1))
-		h.update(`UPDATE job_run SET state = 2, ticket = 't', line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1, fence = $2`,
+		c, n := oneLineCluster(t, url, m)
+		id := c.submit(n, c.submission(n, "easel-1", 1))
+		c.update(`UPDATE job_run SET state = 2, ticket = 't', line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1, fence = $2`,
 			noOwner, maxFence)
 		n.step(n.jobs.TakeOver)
-		h.checkFailed(n, id, fault.UpstreamError, "after the takeover")
-		h.checkHeld(0)
+		c.checkFailed(n, id, fault.UpstreamError, "after the takeover")
+		c.checkHeld(0)
 	})
 }
 
@@ -370,26 +370,26 @@ func TestGracefulStop(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		free := make(chan struct{})
 		m := &generator{before: gate("submit", free)}
-		h, n := oneLineCluster(t, url, m)
+		c, n := oneLineCluster(t, url, m)
 		n.jobs.stopWait = stopWait
 		ctx, stop := context.WithCancel(t.Context())
 		stopped := make(chan struct{})
 		go func() { defer close(stopped); n.jobs.Run(ctx) }()
-		id := h.submit(n, h.submission(n, "easel-1", 1))
+		id := c.submit(n, c.submission(n, "easel-1", 1))
 		until(t, "the submission", func() bool { return m.count() == 1 })
 		stop()
 		until(t, "the end of all but submissions", func() bool { n.jobs.mu.Lock(); defer n.jobs.mu.Unlock(); return n.jobs.life == nil })
 		free <- struct{}{}
 		<-stopped
-		if _, p := h.read(id); p == nil || p.State != row.StateRendering || p.Ticket != "ticket-1" {
+		if _, p := c.read(id); p == nil || p.State != row.StateRendering || p.Ticket != "ticket-1" {
 			t.Errorf("%+v", p)
 		}
 		n.end()
-		next := h.node()
-		if s := h.await(next, "image", id, final); s.Status != row.StatusSucceeded || m.count() != 1 {
+		next := c.node()
+		if s := c.await(next, "image", id, final); s.Status != row.StatusSucceeded || m.count() != 1 {
 			t.Errorf("%+v after %d submissions", s, m.count())
 		}
-		h.audit(cent)
+		c.audit(cent)
 	})
 }
 
@@ -398,16 +398,16 @@ func TestKeyDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		free := make(chan struct{})
-		h, n := oneLineCluster(t, url, &generator{before: gate("submit", free)})
-		id := h.start(n, "easel-1", 1)
-		h.deleteKey()
+		c, n := oneLineCluster(t, url, &generator{before: gate("submit", free)})
+		id := c.start(n, "easel-1", 1)
+		c.deleteKey()
 		free <- struct{}{}
 		n.jobs.running.Wait()
-		h.checkStatus(n, id, row.StatusSucceeded, "after the takeover")
-		h.audit(cent)
-		_ = h.db.View(t.Context(), func(tx *store.Tx) error {
-			states, err := ledger.AccountsTx(tx, []string{h.account})
-			if err != nil || states[h.account].Balance != 100*money.USD-cent {
+		c.checkStatus(n, id, row.StatusSucceeded, "after the takeover")
+		c.audit(cent)
+		_ = c.db.View(t.Context(), func(tx *store.Tx) error {
+			states, err := ledger.AccountsTx(tx, []string{c.account})
+			if err != nil || states[c.account].Balance != 100*money.USD-cent {
 				t.Errorf("%+v %v", states, err)
 			}
 			return nil
@@ -423,20 +423,20 @@ func TestLineGoneMeanwhile(t *testing.T) {
 		eachURL(t, at, func(t *testing.T, url string) {
 			reached := make(chan struct{}, 1)
 			first, second := &generator{before: block(at, reached)}, &generator{}
-			h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-			old := h.idleNode()
-			id := h.start(old, "easel-1", 1)
+			c := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+			old := c.idleNode()
+			id := c.start(old, "easel-1", 1)
 			<-reached
 			old.kill()
-			h.declareDead(old)
-			h.generators = map[string]chatcall.Adapter{"first": chatcall.NoChat{}, "second": second}
-			n := h.idleNode()
-			s := h.finish(n, id, "image")
-			v := h.view(id)
+			c.declareDead(old)
+			c.generators = map[string]chatcall.Adapter{"first": chatcall.NoChat{}, "second": second}
+			n := c.idleNode()
+			s := c.finish(n, id, "image")
+			v := c.view(id)
 			if s.Status != row.StatusSucceeded || len(v.Attempts) != 2 || v.Attempts[0].Lost != lost || v.Line != "second" {
 				t.Errorf("%+v %+v", s, v.Attempts)
 			}
-			h.audit(3 * cent)
+			c.audit(3 * cent)
 		})
 	}
 }

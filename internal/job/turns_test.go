@@ -41,9 +41,9 @@ func easelCatalog(models int, lines ...string) string {
 
 // whileLocked calls act while a transaction holds the locks for writing runs and taking slots of the
 // lines.
-func (h *cluster) whileLocked(act func(), lines ...string) {
-	h.t.Helper()
-	h.updateTx(func(tx *store.Tx) error {
+func (c *cluster) whileLocked(act func(), lines ...string) {
+	c.t.Helper()
+	c.updateTx(func(tx *store.Tx) error {
 		if err := slot.LockTx(tx, lines...); err != nil {
 			return err
 		}
@@ -112,16 +112,16 @@ func TestDisabledLinesNeedNoLock(t *testing.T) {
 		m := &generator{blocks: true, submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
 			return nil, failure(fault.UpstreamError, upstream.NextLine)
 		}}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(easelCatalog(1, "id: first, max_concurrent: 2"))
-		n := h.idleNode()
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
+		c.apply(easelCatalog(1, "id: first, max_concurrent: 2"))
+		n := c.idleNode()
 		for range 5 {
-			h.submit(n, h.submission(n, "easel-1", 1))
+			c.submit(n, c.submission(n, "easel-1", 1))
 			n.runJobs()
 		}
-		h.submit(n, h.submission(n, "easel-1", 1))
+		c.submit(n, c.submission(n, "easel-1", 1))
 		asked := m.count()
-		h.whileLocked(func() { n.step(n.jobs.Start) }, "first")
+		c.whileLocked(func() { n.step(n.jobs.Start) }, "first")
 		if m.count() != asked {
 			t.Error("a job was submitted")
 		}
@@ -134,13 +134,13 @@ func TestLongQueue(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true, before: gate("submit", nil)}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(easelCatalog(2, "id: first"))
-		n := h.idleNode()
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
+		c.apply(easelCatalog(2, "id: first"))
+		n := c.idleNode()
 		n.jobs.sending = maxSending - maxStarts - 8
-		h.fill(n, 2*maxStarts)
-		other := h.start(n, "easel-2", 1)
-		h.checkStatus(n, other, row.StatusProcessing, "a job beside the long queue of another model")
+		c.fill(n, 2*maxStarts)
+		other := c.start(n, "easel-2", 1)
+		c.checkStatus(n, other, row.StatusProcessing, "a job beside the long queue of another model")
 		if n.jobs.sending != maxSending || n.jobs.reserved != 0 {
 			t.Errorf("%d submissions, %d reserved; want %d and none", n.jobs.sending, n.jobs.reserved, maxSending)
 		}
@@ -152,12 +152,12 @@ func TestLongQueue(t *testing.T) {
 func TestSlowModel(t *testing.T) {
 	t.Parallel()
 	first, second := &generator{blocks: true}, &generator{blocks: true}
-	h := newCluster(t, storetest.PostgreSQL(t), map[string]chatcall.Adapter{"first": first, "second": second})
-	h.apply(easelCatalog(2, "id: first, max_concurrent: 2, models: {easel-1: a}", "id: second, max_concurrent: 2, models: {easel-2: a}"))
-	n := h.idleNode()
-	h.submit(n, h.submission(n, "easel-1", 1))
+	c := newCluster(t, storetest.PostgreSQL(t), map[string]chatcall.Adapter{"first": first, "second": second})
+	c.apply(easelCatalog(2, "id: first, max_concurrent: 2, models: {easel-1: a}", "id: second, max_concurrent: 2, models: {easel-2: a}"))
+	n := c.idleNode()
+	c.submit(n, c.submission(n, "easel-1", 1))
 	var started sync.WaitGroup
-	h.updateTx(func(tx *store.Tx) error {
+	c.updateTx(func(tx *store.Tx) error {
 		if err := slot.LockTx(tx, "first"); err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func TestSlowModel(t *testing.T) {
 				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waits)
 			return err != nil || waits
 		})
-		h.submit(n, h.submission(n, "easel-2", 1))
+		c.submit(n, c.submission(n, "easel-2", 1))
 		until(t, "the start of the other model's job", func() bool { return second.count() == 1 })
 		if first.count() != 0 {
 			t.Error("the job of the first model started without the lock")
@@ -187,14 +187,14 @@ func TestSlowModel(t *testing.T) {
 func TestDamagedQueue(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
-		h.apply(easelCatalog(6, "id: first"))
-		n := h.idleNode()
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+		c.apply(easelCatalog(6, "id: first"))
+		n := c.idleNode()
 		var good []string
 		for i := range 6 {
-			id := h.submit(n, h.submission(n, fmt.Sprintf("easel-%d", i+1), 1))
+			id := c.submit(n, c.submission(n, fmt.Sprintf("easel-%d", i+1), 1))
 			if i%2 == 0 {
-				h.update(`UPDATE job_run SET trace = '{' WHERE id = $1`, id)
+				c.update(`UPDATE job_run SET trace = '{' WHERE id = $1`, id)
 			} else {
 				good = append(good, id)
 			}
@@ -207,7 +207,7 @@ func TestDamagedQueue(t *testing.T) {
 		}
 		n.jobs.running.Wait()
 		for _, id := range good {
-			h.checkStatus(n, id, row.StatusSucceeded, "a job of another model")
+			c.checkStatus(n, id, row.StatusSucceeded, "a job of another model")
 		}
 	})
 }
@@ -243,16 +243,16 @@ func TestTurnsKeepLimits(t *testing.T) {
 	test := func(t *testing.T, url string, nodes int) {
 		l := &loadCounter{free: make(chan struct{})}
 		first, second := &generator{blocks: true, before: l.hold}, &generator{blocks: true, before: l.hold}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-		h.apply(easelCatalog(models, fmt.Sprintf("id: first, max_concurrent: %d", capped), "id: second, priority: 2"))
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
+		c.apply(easelCatalog(models, fmt.Sprintf("id: first, max_concurrent: %d", capped), "id: second, priority: 2"))
 		var all []*testNode
 		for range nodes {
-			n := h.idleNode()
+			n := c.idleNode()
 			n.jobs.sending = maxSending - room
 			all = append(all, n)
 		}
 		for i := range jobs {
-			h.submit(all[0], h.submission(all[0], fmt.Sprintf("easel-%d", i%models+1), 1))
+			c.submit(all[0], c.submission(all[0], fmt.Sprintf("easel-%d", i%models+1), 1))
 		}
 		for left := jobs; left > 0; left-- {
 			// A step may leave capacity unused that another model had reserved.
@@ -262,9 +262,9 @@ func TestTurnsKeepLimits(t *testing.T) {
 				defer l.mu.Unlock()
 				return l.now == min(left, room*nodes)
 			})
-			before := h.ended()
+			before := c.ended()
 			l.free <- struct{}{}
-			until(t, "the end of a job", func() bool { return h.ended() > before })
+			until(t, "the end of a job", func() bool { return c.ended() > before })
 		}
 		if _, most := first.load(); most != capped {
 			t.Errorf("at most %d at once on the capped line, want %d", most, capped)
@@ -275,7 +275,7 @@ func TestTurnsKeepLimits(t *testing.T) {
 		if sum := first.count() + second.count(); sum != jobs {
 			t.Errorf("%d submissions, want %d", sum, jobs)
 		}
-		h.audit(jobs * cent)
+		c.audit(jobs * cent)
 	}
 	oneAndTwoNodes(t, test)
 }
@@ -308,20 +308,20 @@ func TestTakeOverDamagedJob(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{}
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-		h.apply(easelCatalog(1, "id: first"))
-		n := h.idleNode()
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
+		c.apply(easelCatalog(1, "id: first"))
+		n := c.idleNode()
 		const jobs = maxGroup + 5
-		h.fill(n, jobs)
-		h.update(`UPDATE job_run SET state = 2, ticket = id, line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1`, noOwner)
-		h.update(`INSERT INTO line_job (job, line) SELECT id, 'first' FROM job_run`)
-		h.update(`UPDATE job_run SET trace = '{' WHERE id = (SELECT MIN(id) FROM job_run)`)
+		c.fill(n, jobs)
+		c.update(`UPDATE job_run SET state = 2, ticket = id, line = 'first', number = 1, revision = 1, started_ms = 1, epoch = $1`, noOwner)
+		c.update(`INSERT INTO line_job (job, line) SELECT id, 'first' FROM job_run`)
+		c.update(`UPDATE job_run SET trace = '{' WHERE id = (SELECT MIN(id) FROM job_run)`)
 		err := n.jobs.TakeOver(n.ctx)
 		if err == nil || !strings.Contains(err.Error(), row.ErrDamaged.Error()) {
 			t.Errorf("error %v", err)
 		}
 		n.jobs.running.Wait()
-		if got := h.ended(); got != jobs-1 {
+		if got := c.ended(); got != jobs-1 {
 			t.Errorf("%d jobs have ended, want %d", got, jobs-1)
 		}
 	})
@@ -332,12 +332,12 @@ func TestTakeOverDamagedJob(t *testing.T) {
 func TestHousekeepDamagedJob(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h, n := oneLineCluster(t, url, &generator{})
-		bad := h.submit(n, h.submission(n, "easel-1", 1))
-		h.update(`UPDATE job_run SET trace = '{', queued_ms = 1 WHERE id = $1`, bad)
-		other := h.withAccount(h.open(100 * cent))
+		c, n := oneLineCluster(t, url, &generator{})
+		bad := c.submit(n, c.submission(n, "easel-1", 1))
+		c.update(`UPDATE job_run SET trace = '{', queued_ms = 1 WHERE id = $1`, bad)
+		other := c.withAccount(c.open(100 * cent))
 		id := other.submit(n, other.submission(n, "easel-1", 1))
-		h.disable(other.account, true)
+		c.disable(other.account, true)
 		if err := n.jobs.Housekeep(n.ctx); err == nil {
 			t.Error("Housekeep returned no error for the damaged job")
 		}
@@ -350,9 +350,9 @@ func TestHousekeepDamagedJob(t *testing.T) {
 func TestSlowQueueRead(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h, n := oneLineCluster(t, url, &generator{})
-		id := h.submit(n, h.submission(n, "easel-1", 1))
-		h.poll(n, "image", id)
+		c, n := oneLineCluster(t, url, &generator{})
+		id := c.submit(n, c.submission(n, "easel-1", 1))
+		c.poll(n, "image", id)
 		v := n.jobs.queues.queue("easel-1")
 		reading := make(chan struct{})
 		v.mu.Lock()
@@ -360,12 +360,12 @@ func TestSlowQueueRead(t *testing.T) {
 		v.mu.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		if _, err := n.jobs.Body(ctx, h.account, "image", id); fault.Of(err).Code != fault.ServiceUnavailable {
+		if _, err := n.jobs.Body(ctx, c.account, "image", id); fault.Of(err).Code != fault.ServiceUnavailable {
 			t.Errorf("error %v", err)
 		}
 		answers := make(chan error, 1)
 		go func() {
-			_, err := n.jobs.Body(t.Context(), h.account, "image", id)
+			_, err := n.jobs.Body(t.Context(), c.account, "image", id)
 			answers <- err
 		}()
 		v.mu.Lock()

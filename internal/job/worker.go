@@ -150,7 +150,7 @@ func (w *worker) runSteps() error {
 
 // taskOf returns a job as its line's adapter gets it.
 func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
-	w := jobcall.Task{
+	task := jobcall.Task{
 		Kind: r.Kind, Model: on.ProviderModel, Set: on.Line.FixedFields(), Omit: on.Line.Omits(), Prompt: r.Prompt,
 		Count: int(r.Plan.Count), Tier: r.Plan.Tier, Larger: r.Plan.Larger, Ratio: r.Plan.Ratio,
 		Width: r.Plan.Width, Height: r.Plan.Height, Exact: r.Plan.Exact, Seconds: r.Plan.Seconds,
@@ -160,19 +160,19 @@ func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
 		Reading:   j.reading,
 	}
 	if r.Params != "" {
-		w.Params = json.RawMessage(r.Params)
+		task.Params = json.RawMessage(r.Params)
 	}
 	for _, f := range r.Materials.References {
-		w.References = append(w.References, j.reference(f))
+		task.References = append(task.References, j.reference(f))
 	}
-	for i, role := range r.Materials.Roles[:min(len(r.Materials.Roles), len(w.References))] {
-		w.References[i].Role = role
+	for i, role := range r.Materials.Roles[:min(len(r.Materials.Roles), len(task.References))] {
+		task.References[i].Role = role
 	}
 	if m := r.Materials.Mask; m != nil {
 		mask := j.reference(*m)
-		w.Mask = &mask
+		task.Mask = &mask
 	}
-	return w
+	return task
 }
 
 // reference returns a file as an adapter gets it.

@@ -22,8 +22,8 @@ type Candidate struct {
 	Form wire.Form
 	// Generator generates the results of jobs; nil for the candidate of a request.
 	Generator jobcall.Generator
-	// HalfOpen is true if the line is half-open: it gets one attempt at a time if other lines can
-	// take the rest.
+	// HalfOpen is true if the line is half-open: it gets one attempt at a time, if other lines can
+	// take the other attempts.
 	HalfOpen bool
 
 	lines  *Lines
@@ -36,7 +36,8 @@ func (c *Candidate) Source() upstream.Source {
 	return upstream.Source{Provider: c.Line.Provider, BaseURL: c.Line.BaseURL, Model: c.ProviderModel}
 }
 
-// refusedField is a field of the gateway's own, refused by a model. model is the provider's name.
+// refusedField identifies a field that the gateway added to requests and a model rejected. model is
+// the provider's name of the model.
 type refusedField struct{ model, field string }
 
 // Refuses reports whether the model refused a field added by the gateway. field is the path in the
@@ -56,11 +57,12 @@ func (c *Candidate) LearnRefusal(field string) {
 	refused := &c.entry.stats.refused
 	for _, limit := range catalog.LimitFields() {
 		if other := limit.Other(); field == string(limit) {
-			refused.Delete(refusedField{c.ProviderModel, string(other)}) // one of the two is read
+			refused.Delete(refusedField{c.ProviderModel, string(other)}) // a model accepts at least one of the two fields
 		}
 	}
 	refused.Store(refusedField{c.ProviderModel, field}, nil)
-	c.lines.log.Info("line: a model refuses a field and does not get it any more", "line", c.Line.ID, "model", c.ProviderModel,
+	c.lines.log.Info("line: a model rejected a field that the gateway adds; the gateway now omits it", "line", c.Line.ID, "model",
+		c.ProviderModel,
 		"field", field)
 }
 
@@ -112,7 +114,7 @@ func (l *Lines) Candidates(s *catalog.Snapshot, model, account string) ([]*Candi
 	return candidates, unavailable
 }
 
-// candidate returns a line for an account's job of a model, or why it takes none.
+// candidate returns a line for an account's job of a model, or the reason why the line takes no job.
 func (l *Lines) candidate(entry *routingEntry, model, account string) (_ *Candidate, why string) {
 	ln, s := entry.line, entry.stats
 	generator := l.generatorOf(entry)
@@ -128,7 +130,7 @@ func (l *Lines) candidate(entry *routingEntry, model, account string) (_ *Candid
 		return nil, why
 	}
 	if isHalfOpen {
-		s.EndHalfOpen() // Begin takes the place again
+		s.EndHalfOpen() // Begin begins the half-open attempt
 	}
 	c := newCandidate(l, entry, generator, model, generation)
 	c.HalfOpen = isHalfOpen
@@ -153,7 +155,7 @@ func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate
 	}
 	entry := entries[i]
 	if newest := l.newestOf(entry); entry.line.Out != "" && newest != nil {
-		entry = newest // the old key is gone, use the present key
+		entry = newest // the line of this snapshot has lost its key; use the current one
 	}
 	generator := l.generatorOf(entry)
 	if generator == nil || entry.line.Out != "" {
@@ -194,8 +196,8 @@ func Unusable(kind string) *upstream.JobFailure {
 func (l *Lines) Order(candidates []*Candidate, job string) []*Candidate {
 	entries := make([]*routingEntry, len(candidates))
 	byEntry := make(map[*routingEntry]*Candidate, len(candidates))
-	for i, b := range candidates {
-		entries[i], byEntry[b.entry] = b.entry, b
+	for i, c := range candidates {
+		entries[i], byEntry[c.entry] = c.entry, c
 	}
 	var few [4]rankedLine
 	out := make([]*Candidate, 0, len(candidates))

@@ -37,13 +37,13 @@ func (l *Lines) generatorOf(entry *routingEntry) jobcall.Generator {
 }
 
 // each makes a call with one key after the other until one is accepted.
-func (g keyedGenerator) each(w jobcall.Task, call func(with jobcall.Generator, mark string) error) error {
-	selector := g.lines.selectKey(g.entry, w.KeyMark)
+func (g keyedGenerator) each(task jobcall.Task, call func(with jobcall.Generator, mark string) error) error {
+	selector := g.lines.selectKey(g.entry, task.KeyMark)
 	selector.ofRequest = true
 	for {
 		with, ok := selector.key.adapter.(jobcall.Generator)
 		if !ok {
-			return Unusable(w.Kind)
+			return Unusable(task.Kind)
 		}
 		err := call(with, selector.key.mark)
 		if err == nil {
@@ -51,7 +51,7 @@ func (g keyedGenerator) each(w jobcall.Task, call func(with jobcall.Generator, m
 			return nil
 		}
 		f := upstream.AsJobFailure(err)
-		f.Conceal(w.Texts())
+		f.Conceal(task.Texts())
 		if f.Lost || !selector.recordFailure(f.Failure) {
 			return f
 		}
@@ -59,9 +59,9 @@ func (g keyedGenerator) each(w jobcall.Task, call func(with jobcall.Generator, m
 }
 
 // Submit implements jobcall.Generator.
-func (g keyedGenerator) Submit(ctx context.Context, w jobcall.Task) (status *jobcall.TaskStatus, err error) {
-	err = g.each(w, func(with jobcall.Generator, mark string) (err error) {
-		if status, err = with.Submit(ctx, w); err == nil {
+func (g keyedGenerator) Submit(ctx context.Context, task jobcall.Task) (status *jobcall.TaskStatus, err error) {
+	err = g.each(task, func(with jobcall.Generator, mark string) (err error) {
+		if status, err = with.Submit(ctx, task); err == nil {
 			status.KeyMark = mark
 		}
 		return err
@@ -70,36 +70,36 @@ func (g keyedGenerator) Submit(ctx context.Context, w jobcall.Task) (status *job
 }
 
 // Poll implements jobcall.Generator.
-func (g keyedGenerator) Poll(ctx context.Context, w jobcall.Task, ticket string) (status *jobcall.TaskStatus, err error) {
-	err = g.each(w, func(with jobcall.Generator, _ string) (err error) {
-		status, err = with.Poll(ctx, w, ticket)
+func (g keyedGenerator) Poll(ctx context.Context, task jobcall.Task, ticket string) (status *jobcall.TaskStatus, err error) {
+	err = g.each(task, func(with jobcall.Generator, _ string) (err error) {
+		status, err = with.Poll(ctx, task, ticket)
 		return err
 	})
 	return status, err
 }
 
 // Fetch implements jobcall.Generator.
-func (g keyedGenerator) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (got *jobcall.Download, err error) {
-	err = g.each(w, func(with jobcall.Generator, _ string) (err error) {
-		got, err = with.Fetch(ctx, w, r)
+func (g keyedGenerator) Fetch(ctx context.Context, task jobcall.Task, r jobcall.Result) (got *jobcall.Download, err error) {
+	err = g.each(task, func(with jobcall.Generator, _ string) (err error) {
+		got, err = with.Fetch(ctx, task, r)
 		return err
 	})
 	return got, err
 }
 
 // Cancel implements jobcall.Generator.
-func (g keyedGenerator) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
-	return g.each(w, func(with jobcall.Generator, _ string) error { return with.Cancel(ctx, w, ticket) })
+func (g keyedGenerator) Cancel(ctx context.Context, task jobcall.Task, ticket string) error {
+	return g.each(task, func(with jobcall.Generator, _ string) error { return with.Cancel(ctx, task, ticket) })
 }
 
 // Find implements jobcall.Finder.
-func (g keyedFinder) Find(ctx context.Context, w jobcall.Task) (ticket string, err error) {
-	err = g.each(w, func(with jobcall.Generator, _ string) (err error) {
+func (g keyedFinder) Find(ctx context.Context, task jobcall.Task) (ticket string, err error) {
+	err = g.each(task, func(with jobcall.Generator, _ string) (err error) {
 		finder, ok := with.(jobcall.Finder)
 		if !ok {
 			return nil
 		}
-		ticket, err = finder.Find(ctx, w)
+		ticket, err = finder.Find(ctx, task)
 		return err
 	})
 	return ticket, err

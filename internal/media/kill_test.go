@@ -150,15 +150,15 @@ func victim(t *testing.T, address, location string, lines int, waits bool, rando
 		t.Fatal(err)
 	}
 	steps := map[string]string{}
-	said := bufio.NewScanner(out)
+	scanner := bufio.NewScanner(out)
 	read := func() bool {
-		if !said.Scan() {
+		if !scanner.Scan() {
 			return false
 		}
-		if step, name, ok := strings.Cut(said.Text(), " "); ok && isName(name) {
+		if step, name, ok := strings.Cut(scanner.Text(), " "); ok && isName(name) {
 			steps[name] = step
 		} else {
-			t.Errorf("the process says %q", said.Text())
+			t.Errorf("the process says %q", scanner.Text())
 		}
 		return true
 	}

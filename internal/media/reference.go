@@ -69,12 +69,12 @@ func (s *Store) write(ctx context.Context, do func(tx *store.Tx, nowMS int64) er
 
 // giveUp gives up the references selected by a statement of $1 now and $2 key.
 func (s *Store) giveUp(ctx context.Context, text, key string) error {
-	var given int64
+	var released int64
 	err := s.write(ctx, func(tx *store.Tx, nowMS int64) (err error) {
-		given, err = tx.Exec(text, nowMS, key)
+		released, err = tx.Exec(text, nowMS, key)
 		return err
 	})
-	if err == nil && given > 0 {
+	if err == nil && released > 0 {
 		select {
 		case s.wake <- struct{}{}:
 		default: // it is about to look anyway

@@ -63,8 +63,8 @@ func (p Price) Proportion(numerator, denominator Price) Price {
 }
 
 // Times returns the exact price times a factor in US dollars, with up to 15 decimals.
-func (p Price) Times(by Factor) string {
-	product := new(big.Int).Mul(big.NewInt(int64(p)), big.NewInt(int64(by)))
+func (p Price) Times(factor Factor) string {
+	product := new(big.Int).Mul(big.NewInt(int64(p)), big.NewInt(int64(factor)))
 	whole, part := product.QuoRem(product, big.NewInt(1_000_000_000_000_000), new(big.Int))
 	decimals := strings.TrimRight(fmt.Sprintf(".%015d", part), "0")
 	return whole.String() + strings.TrimSuffix(decimals, ".")
@@ -171,20 +171,20 @@ func Unbillable() Sum { return Sum{over: true} }
 
 // Charge returns the charge for the bill times a factor: the exact product, rounded once, half up.
 // A factor of 0 means no factor.
-func (s *Sum) Charge(by Factor) Amount {
-	if by == 0 {
+func (s *Sum) Charge(factor Factor) Amount {
+	if factor == 0 {
 		return s.Round()
 	}
-	return s.product(by, productUnit/2)
+	return s.product(factor, productUnit/2)
 }
 
 // Hold returns the amount to hold for the bill: with a factor, the exact product rounded up;
 // without a factor, Round. The charge for a bill that is not larger never exceeds this amount.
-func (s *Sum) Hold(by Factor) Amount {
-	if by == 0 {
+func (s *Sum) Hold(factor Factor) Amount {
+	if factor == 0 {
 		return s.Round()
 	}
-	return s.product(by, productUnit-1)
+	return s.product(factor, productUnit-1)
 }
 
 // productUnit is a nano-dollar in a sum times a factor.
@@ -192,12 +192,12 @@ const productUnit = 1_000_000_000_000_000_000
 
 // product adds parts to the sum times a factor and returns the whole nano-dollars. One part is
 // 1/productUnit of a nano-dollar.
-func (s *Sum) product(by Factor, parts uint64) Amount {
-	if s.over || by < 0 {
+func (s *Sum) product(factor Factor, parts uint64) Amount {
+	if s.over || factor < 0 {
 		return math.MaxInt64
 	}
-	top, middle := bits.Mul64(s.hi, uint64(by))
-	fromLow, low := bits.Mul64(s.lo, uint64(by))
+	top, middle := bits.Mul64(s.hi, uint64(factor))
+	fromLow, low := bits.Mul64(s.lo, uint64(factor))
 	middle, carry := bits.Add64(middle, fromLow, 0)
 	top += carry
 	low, carry = bits.Add64(low, parts, 0)

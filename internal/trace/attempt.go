@@ -101,9 +101,9 @@ func (s *Span) FinishReasons(reasons []string) {
 	if s == nil {
 		return
 	}
-	said := slices.DeleteFunc(slices.Clone(reasons), func(reason string) bool { return reason == "" })
-	if len(said) > 0 {
-		s.span.SetAttributes(semconv.GenAIResponseFinishReasons(said...))
+	known := slices.DeleteFunc(slices.Clone(reasons), func(reason string) bool { return reason == "" })
+	if len(known) > 0 {
+		s.span.SetAttributes(semconv.GenAIResponseFinishReasons(known...))
 	}
 }
 

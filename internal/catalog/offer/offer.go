@@ -18,7 +18,7 @@ import (
 // Listing returns the model in the format for users (interface.md, Model list): the catalog's
 // properties, the endpoints, and the unit of its price. by multiplies the prices for an account; 0
 // means 1. created is in Unix seconds.
-func Listing(m *catalog.Model, created int64, by money.Factor) json.RawMessage {
+func Listing(m *catalog.Model, created int64, factor money.Factor) json.RawMessage {
 	n := tree.Table()
 	n.Set("id", tree.Text(m.ID))
 	n.Set("object", tree.Text("model"))
@@ -28,7 +28,7 @@ func Listing(m *catalog.Model, created int64, by money.Factor) json.RawMessage {
 		switch f.Name {
 		case "id", "owned_by":
 		case "price", "per_clip": // one name for both
-			n.Set("price", times(f.Value, by))
+			n.Set("price", times(f.Value, factor))
 		default:
 			n.Set(f.Name, f.Value)
 		}
@@ -43,30 +43,30 @@ func Listing(m *catalog.Model, created int64, by money.Factor) json.RawMessage {
 }
 
 // AccountPrice returns a price times an account's factor, in US dollars and exact. A factor of 0 means 1.
-func AccountPrice(price money.Price, by money.Factor) string {
-	if by == 0 {
+func AccountPrice(price money.Price, factor money.Factor) string {
+	if factor == 0 {
 		return price.String()
 	}
-	return price.Times(by)
+	return price.Times(factor)
 }
 
 // times returns a model's price list with each price multiplied by a factor. Thresholds and the
 // factors of options stay.
-func times(n *tree.Value, by money.Factor) *tree.Value {
-	if by == 0 {
+func times(n *tree.Value, factor money.Factor) *tree.Value {
+	if factor == 0 {
 		return n
 	}
 	scaled := *n
 	if price, err := money.ParsePrice(n.Text); err == nil && n.Kind == tree.PlainKind {
-		scaled.Text = price.Times(by)
+		scaled.Text = price.Times(factor)
 	}
 	scaled.Items, scaled.Fields = slices.Clone(n.Items), slices.Clone(n.Fields)
 	for i, item := range scaled.Items {
-		scaled.Items[i] = times(item, by)
+		scaled.Items[i] = times(item, factor)
 	}
 	for i, f := range scaled.Fields {
 		if f.Name != "options" && f.Name != "prompt_tokens" {
-			scaled.Fields[i].Value = times(f.Value, by)
+			scaled.Fields[i].Value = times(f.Value, factor)
 		}
 	}
 	return &scaled

@@ -53,10 +53,10 @@ models:
 }
 
 // listed is the price in a model's listing.
-func listed(t *testing.T, m *catalog.Model, by money.Factor) string {
+func listed(t *testing.T, m *catalog.Model, factor money.Factor) string {
 	t.Helper()
 	var shown struct{ Price json.RawMessage }
-	if err := json.Unmarshal(offer.Listing(m, 0, by), &shown); err != nil {
+	if err := json.Unmarshal(offer.Listing(m, 0, factor), &shown); err != nil {
 		t.Fatal(err)
 	}
 	return string(shown.Price)

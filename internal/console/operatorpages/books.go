@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// booksFragment shows whether the books agree. It is updated during an audit.
+// booksFragment shows whether the books agree. The page reloads it during an audit.
 type booksFragment struct {
 	Address      string // address of its updates
 	Announcement string // read out by screen readers after a change
@@ -56,19 +56,19 @@ func booksBadge(o operator.AuditOutcome) ui.Badge {
 }
 
 func (c *console) books(v *page.Visit) (page.Responder, error) {
-	now, err := c.booksNow(v)
-	return page.FullPage{Name: "books", Title: "Books", Main: now}.WithNotice(v, map[string]string{
+	fragment, err := c.booksFragment(v)
+	return page.FullPage{Name: "books", Title: "Books", Main: fragment}.WithNotice(v, map[string]string{
 		"begun": "The audit has started. The service keeps running, and the result appears here.",
 		"runs":  "An audit is already running on this node. Its result appears here.",
 	}), err
 }
 
 func (c *console) liveBooks(v *page.Visit) (page.Responder, error) {
-	now, err := c.booksNow(v)
-	return page.Fragment{Name: "booksnow", Main: now}, err
+	fragment, err := c.booksFragment(v)
+	return page.Fragment{Name: "booksnow", Main: fragment}, err
 }
 
-func (c *console) booksNow(v *page.Visit) (booksFragment, error) {
+func (c *console) booksFragment(v *page.Visit) (booksFragment, error) {
 	runs, err := page.Read(v, func(tx *store.Tx) ([]operator.AuditOutcome, error) { return operator.AuditsTx(tx, shownAudits) })
 	if err != nil {
 		return booksFragment{}, err

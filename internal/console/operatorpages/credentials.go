@@ -14,23 +14,23 @@ import (
 
 // showCredentials shows the new link and the new key of an account. Either may be missing.
 func (c *console) showCredentials(
-	title string, a account.Account, link *operator.SentLink, secret string, given operator.Credit,
+	title string, a account.Account, link *operator.SentLink, secret string, credit operator.Credit,
 ) page.Responder {
 	shown := show.Credentials{Title: title, To: a.Name, Text: c.welcomeText(a, link, secret), PublicURLWarning: c.publicURLWarning(),
 		Back: page.Base + "/operator/accounts/" + a.ID}
-	if given.USD > 0 {
-		shown.Credit = ui.USD(given.USD)
+	if credit.USD > 0 {
+		shown.Credit = ui.USD(credit.USD)
 	}
-	var made []string
+	var items []string
 	if link != nil {
-		made = append(made, "this link")
+		items = append(items, "this link")
 		shown.Secrets = append(shown.Secrets, show.LinkToCopy(*link))
 	}
 	if secret != "" {
-		made = append(made, "this key")
+		items = append(items, "this key")
 		shown.Secrets = append(shown.Secrets, ui.CopyField{ID: "secret", Label: "The new key", Value: secret})
 	}
-	shown.Items = ui.JoinAnd(made)
+	shown.Items = ui.JoinAnd(items)
 	return shown.Page()
 }
 

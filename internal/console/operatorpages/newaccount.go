@@ -17,13 +17,13 @@ import (
 // customer is a new account with its first user, key and credit.
 type customer struct {
 	opening account.NewAccount
-	invite  bool // its contact address, by a link
-	key     bool
-	credit  operator.Credit // of 0: none
+	invite  bool            // send a sign-in link to the contact address
+	key     bool            // create a key
+	credit  operator.Credit // zero for no credit
 
-	account account.Account    // once it is made
-	link    *operator.SentLink // nil without an invitation
-	secret  string             // of the key; empty without a key
+	account account.Account    // set by createTx
+	link    *operator.SentLink // nil if invite is false
+	secret  string             // the value of the key; empty if key is false
 }
 
 func newAccountForm(once string) ui.PostForm {
@@ -31,15 +31,15 @@ func newAccountForm(once string) ui.PostForm {
 		Fields: []ui.FormField{
 			{Name: "name", Label: "Name", Required: true, Hint: "The customer's name, for example Acme."},
 			{Name: "email", Label: "Email", Kind: "email", Hint: "For contact and for signing in to the console."},
-			{Name: "invite", Label: "Let this address sign in, by a link", Kind: ui.Check, On: true,
-				Hint: "You get a link to send. The customer sets a password with it, once, within 7 days."},
+			{Name: "invite", Label: "Invite this address to sign in", Kind: ui.Check, On: true,
+				Hint: "You get a link to send to the customer. It sets a password, works once, and expires after 7 days."},
 			{Name: "password", Label: "First password", Kind: "password", Complete: "new-password",
-				Hint: "Instead of the link, at least 8 characters. Pass it on yourself; no mail is sent."},
-			{Name: "key", Label: "Create a key too", Kind: ui.Check, On: true,
+				Hint: "Replaces the link. At least 8 characters. Tollgate sends no mail, so pass it on yourself."},
+			{Name: "key", Label: "Also create a key", Kind: ui.Check, On: true,
 				Hint: "The key is part of the text to send. You can set limits later."},
 			{Name: "usd", Label: "First credit", Before: "$", Numeric: true,
-				Hint: "What the customer has paid in advance. Leave empty to credit the account later."},
-			{Name: "note", Label: "Note of the credit", Hint: "For example invoice 1043. The account's users see it."},
+				Hint: "The amount paid in advance. Leave empty to credit the account later."},
+			{Name: "note", Label: "Note for the credit", Hint: "For example, invoice 1043. Shown to the account's users."},
 			referenceField(),
 			{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: "0",
 				Hint: "The lowest allowed balance, zero or negative: -5 allows 5 dollars of debt."},
@@ -59,7 +59,7 @@ func (c *console) newAccount(*page.Visit) (page.Responder, error) {
 func (c *console) createAccount(v *page.Visit) (page.Responder, error) {
 	form := newAccountForm("")
 	return v.Submit(&form, func() (page.Responder, error) {
-		asked, err := c.readCustomer(v, &form)
+		input, err := c.readCustomer(v, &form)
 		if err != nil {
 			return nil, err
 		}
@@ -67,9 +67,9 @@ func (c *console) createAccount(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return nil, err
 		}
-		created := asked
+		created := input
 		if err := v.Update(func(tx *store.Tx) (err error) {
-			created = asked // of an attempt before
+			created = input // forget what a rolled-back attempt has set
 			created.account.ID, _, err = page.OnceTx(tx, once, func() (string, error) {
 				err := c.createTx(tx, show.Actor(v), &created)
 				return created.account.ID, err
@@ -78,7 +78,7 @@ func (c *console) createAccount(v *page.Visit) (page.Responder, error) {
 		}); err != nil {
 			return nil, err
 		}
-		if created.link == nil && created.secret == "" { // also if the same form was sent before
+		if created.link == nil && created.secret == "" { // nothing to show, or the form was sent before
 			return page.To("/operator/accounts/"+created.account.ID, "created"), nil
 		}
 		return c.showCredentials("Account created", created.account, created.link, created.secret, created.credit), nil
@@ -115,20 +115,20 @@ func (c *console) readCustomer(v *page.Visit, form *ui.PostForm) (n customer, er
 	return n, err
 }
 
-func firstCredit(form *ui.PostForm) (given operator.Credit, err error) {
+func firstCredit(form *ui.PostForm) (credit operator.Credit, err error) {
 	usd, err := dollars(form, "usd")
 	if err == nil && (usd == nil || *usd == 0) {
-		return given, nil
+		return credit, nil
 	}
-	given.Note, given.Reference = form.Field("note").Value, form.Field("reference").Value
+	credit.Note, credit.Reference = form.Field("note").Value, form.Field("reference").Value
 	switch {
 	case err != nil:
 	case *usd < 0:
 		err = fault.At(fault.InvalidRequest, "usd", "usd must be an amount above 0: there is nothing to take back yet.")
 	default:
-		given.USD = *usd
+		credit.USD = *usd
 	}
-	return given, errors.Join(err, given.Check()) // the first error explains an invalid amount better than Check
+	return credit, errors.Join(err, credit.Check()) // the first error explains an invalid amount better than Check
 }
 
 func (c *console) createTx(tx *store.Tx, by operator.Actor, n *customer) (err error) {

@@ -29,8 +29,8 @@ const wrongSignIn = "Wrong email or password."
 
 func (p signInPage) page() FullPage { return FullPage{Name: "signin", Title: p.Title, Main: p} }
 
-// explainWrong returns an error with a message instead of the error of a wrong password, code or link. It
-// returns any other error unchanged, and sets Retry-After after too many attempts.
+// explainWrong replaces the error of a wrong password, code or link by one with the given message. It
+// returns other errors unchanged, and sets Retry-After if there were too many attempts.
 func (v *Visit) explainWrong(err error, message string) error {
 	if errors.Is(err, account.ErrWrongSignIn) || errors.Is(err, account.ErrNoLink) {
 		return fault.New(fault.InvalidRequest, "%s", message)
@@ -78,8 +78,8 @@ func (srv *server) signIn(v *Visit) (Responder, error) {
 	})
 }
 
-// continueSignIn continues after the right password of a user: with the code, if the user has a second
-// factor.
+// continueSignIn continues the sign-in of a user whose password was right. If the user has a second
+// factor, it asks for the code.
 func (srv *server) continueSignIn(v *Visit, u account.User, next string) (Responder, error) {
 	if u.FactorMS != 0 {
 		return srv.askForCode(v, u, next)
@@ -113,16 +113,16 @@ func (v *Visit) WithNewSession(act func(tx *store.Tx) error) error {
 	return v.newSession(account.NewSession{Kind: v.section.Kind, User: v.Session.User.ID}, act)
 }
 
-// newSession runs act and gives the browser a new session.
+// newSession runs act and gives the browser a new session, and a new mark if the user is signed in.
 func (v *Visit) newSession(n account.NewSession, act func(tx *store.Tx) error) error {
 	n.Address, n.Agent = v.Address().String(), v.Request.UserAgent()
-	whole := n.User != "" && n.Kind == v.section.Kind // not halfway
+	signedIn := n.User != "" && n.Kind == v.section.Kind // false between password and code
 	var value, mark string
 	if err := v.Update(func(tx *store.Tx) (err error) {
 		if err := act(tx); err != nil {
 			return err
 		}
-		if _, value, err = account.OpenSessionTx(tx, n); err != nil || !whole {
+		if _, value, err = account.OpenSessionTx(tx, n); err != nil || !signedIn {
 			return err
 		}
 		mark, err = account.MarkBrowserTx(tx, n.User)
@@ -131,7 +131,7 @@ func (v *Visit) newSession(n account.NewSession, act func(tx *store.Tx) error) e
 		return err
 	}
 	v.setCookie(n.Kind, value)
-	if whole {
+	if signedIn {
 		v.setMark(n.User, mark)
 	}
 	return nil
@@ -209,7 +209,7 @@ func (srv *server) operatorPage(v *Visit, next string) (signInPage, error) {
 	return shown, err
 }
 
-// operatorSignIn checks either of the page's forms.
+// operatorSignIn handles both forms of the page: email and password, and the operator's token.
 func (srv *server) operatorSignIn(v *Visit) (Responder, error) {
 	form := signInForm(Base+"/operator/sign-in", "")
 	form.Fields = append(form.Fields, ui.FormField{Name: "admin_token", Label: "Operator's token", Kind: "password"})
@@ -252,7 +252,7 @@ func (v *Visit) codeForm(next string) ui.PostForm {
 	}}
 }
 
-// askForCode remembers for a while that a browser has sent the right password of a user, and redirects
+// askForCode gives the browser a short session that proves the right password of a user, and redirects
 // to the code page.
 func (srv *server) askForCode(v *Visit, u account.User, next string) (Responder, error) {
 	before, err := v.pendingSession()

@@ -32,8 +32,8 @@ func TestBillAddsUp(t *testing.T) {
 	for i := range doc.Models {
 		models[doc.Models[i].ID] = &doc.Models[i]
 	}
-	charged := func(n ledger.Tokens, by money.Factor) money.Amount {
-		return models["chat"].Cost(wire.Usage{Prompt: n.Prompt, Cached: n.Cached, Completion: n.Completion}, catalog.Choice{Factor: by})
+	charged := func(n ledger.Tokens, factor money.Factor) money.Amount {
+		return models["chat"].Cost(wire.Usage{Prompt: n.Prompt, Cached: n.Cached, Completion: n.Completion}, catalog.Choice{Factor: factor})
 	}
 	short, long := ledger.Tokens{Prompt: 1200, Cached: 200, Completion: 310}, ledger.Tokens{Prompt: 300_000, Completion: 10}
 	const tenOff = money.Factor(900_000)

@@ -12,8 +12,8 @@ import (
 
 // Price returns a price times an account's factor, in US dollars, exact, with at least two
 // decimals.
-func Price(price money.Price, by money.Factor) string {
-	whole, decimals, _ := strings.Cut(offer.AccountPrice(price, by), ".")
+func Price(price money.Price, factor money.Factor) string {
+	whole, decimals, _ := strings.Cut(offer.AccountPrice(price, factor), ".")
 	return "$" + whole + "." + decimals + strings.Repeat("0", max(0, 2-len(decimals)))
 }
 
@@ -50,14 +50,14 @@ func PriceUnit(m *catalog.Model) string {
 }
 
 // ShortPrice returns the price of a model for an account with a factor, in one line.
-func ShortPrice(m *catalog.Model, by money.Factor) string {
+func ShortPrice(m *catalog.Model, factor money.Factor) string {
 	if m.FreeDailyRequests > 0 {
 		return "free, " + ui.Thousands(m.FreeDailyRequests) + " requests a day"
 	}
 	if m.Kind == catalog.KindChat {
-		return fmt.Sprintf("%s in, %s out per million tokens", Price(m.Price.Input, by), Price(m.Price.Output, by))
+		return fmt.Sprintf("%s in, %s out per million tokens", Price(m.Price.Input, factor), Price(m.Price.Output, factor))
 	}
-	price := fmt.Sprintf("%s per %s (%s)", Price(m.Tiers[0].Price, by), PriceUnit(m), m.Tiers[0].Name)
+	price := fmt.Sprintf("%s per %s (%s)", Price(m.Tiers[0].Price, factor), PriceUnit(m), m.Tiers[0].Name)
 	if len(m.Tiers) > 1 {
 		price = "from " + price
 	}

@@ -107,8 +107,8 @@ func durations(m *catalog.Model) string {
 	return "any length"
 }
 
-func (c *console) showModel(v *page.Visit, m *catalog.Model, by money.Factor) page.Responder {
-	shown := modelPage{ID: m.ID, State: show.ModelBadges(c.Catalog.Current(), m), Prices: pricesOf(m, by),
+func (c *console) showModel(v *page.Visit, m *catalog.Model, factor money.Factor) page.Responder {
+	shown := modelPage{ID: m.ID, State: show.ModelBadges(c.Catalog.Current(), m), Prices: pricesOf(m, factor),
 		Codes: ui.Snippets{ID: "use", Tabs: show.ModelSnippets(v.PublicURL(), m)}}
 	if m.State == catalog.StateOpen {
 		shown.Try = &ui.Link{Href: page.AddressOf("/playground", url.Values{"model": {m.ID}}), Text: "Try it", Icon: "play",

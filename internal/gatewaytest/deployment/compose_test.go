@@ -79,9 +79,9 @@ func TestCompose(t *testing.T) {
 func checkCaddy(s *stack) {
 	s.t.Helper()
 	program := s.program("caddy")
-	said, err := exec.Command(program, "version").Output()
+	output, err := exec.Command(program, "version").Output()
 	s.must(err)
-	version := string(said)
+	version := string(output)
 	if built, err := buildinfo.ReadFile(program); err == nil && strings.HasPrefix(built.Main.Version, "v") {
 		version = built.Main.Version // it does not know its own where `go install` made it
 	}

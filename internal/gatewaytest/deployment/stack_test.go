@@ -272,20 +272,20 @@ func (s *stack) program(name string) string {
 func (s *stack) start(name string) {
 	s.t.Helper()
 	cmd := s.process(name, s.command(name))
-	said, err := os.OpenFile(filepath.Join(s.folder, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	logFile, err := os.OpenFile(filepath.Join(s.folder, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	s.must(err)
-	cmd.Stdout, cmd.Stderr = said, said
+	cmd.Stdout, cmd.Stderr = logFile, logFile
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	s.must(cmd.Start())
 	s.running[name] = p
 	go func() {
 		defer close(p.done)
-		p.err = cmp.Or(cmd.Wait(), said.Close())
+		p.err = cmp.Or(cmd.Wait(), logFile.Close())
 	}()
 	s.t.Cleanup(func() {
 		_ = s.stop(p) // how it ends is testStop's to judge
 		if s.t.Failed() {
-			log, _ := os.ReadFile(said.Name()) // may be incomplete
+			log, _ := os.ReadFile(logFile.Name()) // may be incomplete
 			s.t.Logf("%s said:\n%s", name, log[max(0, len(log)-4000):])
 		}
 	})

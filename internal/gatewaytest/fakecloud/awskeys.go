@@ -21,12 +21,12 @@ type AWSKeys struct {
 	// Token is the token of the container, and the web identity.
 	Token string
 
-	mu      sync.Mutex
-	key     string
-	secret  string
-	life    time.Duration
-	refuses bool
-	given   []string // protocols of the requests
+	mu        sync.Mutex
+	key       string
+	secret    string
+	life      time.Duration
+	refuses   bool
+	protocols []string // protocols of the requests
 }
 
 const imdsToken = "session-of-the-instance"
@@ -64,7 +64,7 @@ func (a *AWSKeys) Refuse(refuses bool) {
 func (a *AWSKeys) Protocols() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return append([]string(nil), a.given...)
+	return append([]string(nil), a.protocols...)
 }
 
 // take returns the credentials as the container's server shows them. It returns false if
@@ -76,7 +76,7 @@ func (a *AWSKeys) take(w http.ResponseWriter, protocol string) (map[string]strin
 		http.Error(w, `{"code":"InternalError","message":"away"}`, http.StatusInternalServerError)
 		return nil, false
 	}
-	a.given = append(a.given, protocol)
+	a.protocols = append(a.protocols, protocol)
 	return map[string]string{"AccessKeyId": a.key, "SecretAccessKey": a.secret, "Token": "",
 		"Expiration": time.Now().Add(a.life).UTC().Format(time.RFC3339)}, true
 }

@@ -44,32 +44,32 @@ func addressScenes(t testing.TB) []scene.Scenario {
 		{"not an image", "gemini-2.5-flash", "/text", ""},
 		{"too large", "gemini-2.5-flash", "/large", ""},
 	} {
-		for _, in := range scene.ClientForms() {
-			id := "address-" + string(in) + "-" + strings.ReplaceAll(c.name, " ", "-")
+		for _, form := range scene.ClientForms() {
+			id := "address-" + string(form) + "-" + strings.ReplaceAll(c.name, " ", "-")
 			p := fakeprovider.New(t)
 			if c.want != "" {
 				p.Expect(fakeprovider.GeminiAnswer("a picture", 100, 10))
 			}
-			scenes = append(scenes, single{name: "image by address from " + string(in) + ", " + c.name,
-				in: in, line: "gemini", model: id, provider: p, modelMore: scene.PriceList(),
+			scenes = append(scenes, single{name: "image by address from " + string(form) + ", " + c.name,
+				in: form, line: "gemini", model: id, provider: p, modelMore: scene.PriceList(),
 				lineMore: map[string]any{"models": map[string]any{id: c.vendor}},
 			}.plays(func(t *testing.T, s scene.FormClient) {
 				before := gets.Load()
-				h := s.Ask(scene.Request(in, id, false, withImageAddress(in, host.URL+c.path)))
+				a := s.Ask(scene.Request(form, id, false, withImageAddress(form, host.URL+c.path)))
 				if c.want == "" {
-					if h.Status != 400 || len(p.Requests()) != 0 || gets.Load() == before {
-						t.Errorf("%d %s", h.Status, h.Raw)
+					if a.Status != 400 || len(p.Requests()) != 0 || gets.Load() == before {
+						t.Errorf("%d %s", a.Status, a.Raw)
 					}
-					s.CheckCharge(h, 0)
+					s.CheckCharge(a, 0)
 					return
 				}
-				if h.Status != 200 {
-					t.Fatalf("%d %s", h.Status, h.Raw)
+				if a.Status != 200 {
+					t.Fatalf("%d %s", a.Status, a.Raw)
 				}
 				if got := string(p.Requests()[0].Body); !strings.Contains(got, c.want) {
 					t.Errorf("sent %s; want %s", got, c.want)
 				}
-				s.CheckCharge(h, 100*1000+10*10_000)
+				s.CheckCharge(a, 100*1000+10*10_000)
 			}))
 		}
 	}
@@ -77,10 +77,10 @@ func addressScenes(t testing.TB) []scene.Scenario {
 }
 
 // withImageAddress returns the request member with an image by its address.
-func withImageAddress(in scene.Form, address string) map[string]any {
+func withImageAddress(form scene.Form, address string) map[string]any {
 	type m = map[string]any
 	user := func(part m) []any { return []any{m{"role": "user", "content": []any{part}}} }
-	switch in {
+	switch form {
 	case scene.Responses:
 		return m{"input": user(m{"type": "input_image", "image_url": address})}
 	case scene.Messages:

@@ -50,7 +50,7 @@ func brokenFailure(line string) string {
 // brokenFormScenes break streams in every way, in every pair of forms.
 func brokenFormScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
-	for _, in := range scene.ClientForms() {
+	for _, form := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			for _, c := range []struct {
 				name, code string
@@ -64,15 +64,15 @@ func brokenFormScenes(t testing.TB) []scene.Scenario {
 				{"no JSON", "upstream_unavailable", []string{"data: oops\n\n"}, fakeprovider.None},
 			} {
 				reply := fakeprovider.Reply{ContentType: "text/event-stream", Raw: append(brokenBegin(line), c.rest...), End: c.end}
-				scenes = append(scenes, brokenFormScene(t, in, line, c.name, c.code, reply))
+				scenes = append(scenes, brokenFormScene(t, form, line, c.name, c.code, reply))
 			}
 		}
 	}
 	return scenes
 }
 
-func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, reply fakeprovider.Reply) scene.Scenario {
-	model := strings.ReplaceAll(fmt.Sprintf("b-%s-%s-%s", in, line, name), " ", "-")
+func brokenFormScene(t testing.TB, form scene.Form, line, name, code string, reply fakeprovider.Reply) scene.Scenario {
+	model := strings.ReplaceAll(fmt.Sprintf("b-%s-%s-%s", form, line, name), " ", "-")
 	p := fakeprovider.New(t, reply)
 	healthy := fakeprovider.New(t) // no request
 	more := map[string]any{}
@@ -80,19 +80,19 @@ func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, reply
 		more["timeouts"] = map[string]any{"first_token": "30s", "idle": "300ms", "total": "30s"}
 	}
 	return scene.Scenario{
-		Name:   fmt.Sprintf("%s on %s: %s", in, line, name),
-		Models: []map[string]any{scene.FormModel(model, nil, in)},
+		Name:   fmt.Sprintf("%s on %s: %s", form, line, name),
+		Models: []map[string]any{scene.FormModel(model, nil, form)},
 		Lines: []map[string]any{scene.FormLine(model, line, p.URL(), more, model),
 			scene.FormLine(model+"-2", line, healthy.URL(), map[string]any{"priority": 2}, model)},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := in.NewClient(t, f)
-			h := s.Ask(scene.Request(in, model, true, nil))
-			r := read(t, in, h, model)
-			if h.Status != 200 || h.Cut || r.whole || r.text != brokenText || r.fault.Message == "" {
-				t.Errorf("the client got %d, cut %v: %s", h.Status, h.Cut, h.Raw)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			s := form.NewClient(t, g)
+			a := s.Ask(scene.Request(form, model, true, nil))
+			r := read(t, form, a, model)
+			if a.Status != 200 || a.Cut || r.whole || r.text != brokenText || r.fault.Message == "" {
+				t.Errorf("the client got %d, cut %v: %s", a.Status, a.Cut, a.Raw)
 			}
 			last := r.frames[len(r.frames)-1]
-			switch in {
+			switch form {
 			case scene.Messages:
 				if last.name != "error" || r.end != "" || !strings.HasPrefix(last.data, `{"type":"error","error":{"type":"api_error","message":"`) {
 					t.Errorf("the last event is %s %s", last.name, last.data)
@@ -106,14 +106,14 @@ func brokenFormScene(t testing.TB, in scene.Form, line, name, code string, reply
 					t.Errorf("the last event is %s %s", last.name, last.data)
 				}
 			}
-			rc := f.Receipt(t, s.Account, h.ID())
-			s.CheckCharge(h, money.Amount(rc.Prompt*1000+rc.Completion*2000))
+			rc := g.Receipt(t, s.Account, a.ID())
+			s.CheckCharge(a, money.Amount(rc.Prompt*1000+rc.Completion*2000))
 			known := line == "messages" || line == "gemini"
 			if rc.Code != code || rc.Line != model || len(rc.Attempts) != 1 || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Completion > 20 ||
 				known && rc.Prompt != 700 {
 				t.Errorf("receipt %+v", rc)
 			}
-			if state := f.Lines.Of(t, model); state.SuccessRate == nil || *state.SuccessRate != 0 {
+			if state := g.Lines.Of(t, model); state.SuccessRate == nil || *state.SuccessRate != 0 {
 				t.Errorf("line: %s", state)
 			}
 		},
@@ -135,19 +135,19 @@ func failedAtTheEndScenes(t testing.TB) []scene.Scenario {
 		scenes = append(scenes, single{name: fmt.Sprintf("failed at the end, text seen: %v", seen),
 			in: scene.Responses, line: "responses", model: model, provider: p,
 		}.plays(func(t *testing.T, s scene.FormClient) {
-			h := s.Ask(scene.Request(scene.Responses, model, true, nil))
-			r := read(t, scene.Responses, h, model)
-			if r.fault.Code != "upstream_unavailable" || strings.Contains(h.Raw, "The model failed.") {
-				t.Errorf("%d %s", h.Status, h.Raw)
+			a := s.Ask(scene.Request(scene.Responses, model, true, nil))
+			r := read(t, scene.Responses, a, model)
+			if r.fault.Code != "upstream_unavailable" || strings.Contains(a.Raw, "The model failed.") {
+				t.Errorf("%d %s", a.Status, a.Raw)
 			}
 			if !seen {
-				if s.CheckCharge(h, 0); h.Status != 502 {
-					t.Errorf("%d %s", h.Status, h.Raw)
+				if s.CheckCharge(a, 0); a.Status != 502 {
+					t.Errorf("%d %s", a.Status, a.Raw)
 				}
 				return
 			}
-			if rc := s.CheckCharge(h, 760_000); r.end != "failed" || rc.Prompt != 700 || rc.Completion != 30 || rc.Code != "upstream_unavailable" {
-				t.Errorf("receipt %+v of %s", rc, h.Raw)
+			if rc := s.CheckCharge(a, 760_000); r.end != "failed" || rc.Prompt != 700 || rc.Completion != 30 || rc.Code != "upstream_unavailable" {
+				t.Errorf("receipt %+v of %s", rc, a.Raw)
 			}
 		}))
 	}

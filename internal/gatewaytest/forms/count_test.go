@@ -24,16 +24,16 @@ func countScene(t testing.TB) scene.Scenario {
 			scene.FormLine("count-1", "messages", native.URL(), map[string]any{"priority": 2}, "count"),
 			scene.FormLine("count-2", "gemini", gemini.URL(), nil, "count-gemini"),
 		},
-		Play: func(t *testing.T, f *scene.Gateway) {
+		Play: func(t *testing.T, g *scene.Gateway) {
 			const path = "/native/v1/messages/count_tokens"
 			// A count needs no balance and is not rate limited.
-			account, key := f.Process.Account(0,
+			account, key := g.Process.Account(0,
 				map[string]any{"rpm": 1, "allowed_models": []string{"count", "count-chat", "count-gemini", "count-broken"}})
-			ask := func(body string) scene.FormAnswer { return scene.Call(t, f, "POST", path, body, "x-api-key", key) }
-			count := func(h scene.FormAnswer) int {
+			ask := func(body string) scene.FormAnswer { return scene.Call(t, g, "POST", path, body, "x-api-key", key) }
+			count := func(a scene.FormAnswer) int {
 				var counts map[string]int
-				if err := json.Unmarshal([]byte(h.Raw), &counts); err != nil || h.Status != 200 || len(counts) != 1 {
-					t.Errorf("%d %s", h.Status, h.Raw)
+				if err := json.Unmarshal([]byte(a.Raw), &counts); err != nil || a.Status != 200 || len(counts) != 1 {
+					t.Errorf("%d %s", a.Status, a.Raw)
 				}
 				return counts["input_tokens"]
 			}
@@ -61,7 +61,7 @@ func countScene(t testing.TB) scene.Scenario {
 			// The answer names the ignored fields.
 			native.Expect(fakeprovider.NativeCount(4711))
 			unknown := strings.Replace(of("count"), "{", `{"frobnicate":1,`, 1)
-			answer := scene.Call(t, f, "POST", path, unknown, "x-api-key", key, "anthropic-beta", "a-1,context-900m-2025-08-07")
+			answer := scene.Call(t, g, "POST", path, unknown, "x-api-key", key, "anthropic-beta", "a-1,context-900m-2025-08-07")
 			const ignored = "frobnicate, anthropic-beta:context-900m-2025-08-07"
 			if got := answer.Header.Get("x-tollgate-ignored"); count(answer) != 4711 || got != ignored {
 				t.Errorf("ignored %q", got)
@@ -116,11 +116,11 @@ func countScene(t testing.TB) scene.Scenario {
 			if len(chat.Requests()) != 0 {
 				t.Error("a line without a count got a request")
 			}
-			checkFree(t, f, account, money.Amount(0))
-			if all := f.Receipts(account); len(all) != 0 {
+			checkFree(t, g, account, money.Amount(0))
+			if all := g.Receipts(account); len(all) != 0 {
 				t.Errorf("receipts %+v", all)
 			}
-			if s := f.Lines.Of(t, "count-1"); s.State != "in_service" || len(s.ModelsOut) != 0 || s.Attempts != 0 {
+			if s := g.Lines.Of(t, "count-1"); s.State != "in_service" || len(s.ModelsOut) != 0 || s.Attempts != 0 {
 				t.Errorf("line: %s", s)
 			}
 		},

@@ -116,37 +116,37 @@ func emptyAnswers() []emptyAnswer {
 func emptyAnswerScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for i, j := range emptyAnswers() {
-		for in, want := range j.want {
+		for form, want := range j.want {
 			for _, stream := range []bool{false, true} {
 				reply, want := j.whole, want
 				if stream {
 					reply = j.stream
-					if other, ok := j.streamed[in]; ok {
+					if other, ok := j.streamed[form]; ok {
 						want = other
 					}
 				}
-				model := fmt.Sprintf("emptyAnswer-%d-%s-%v", i, in, stream)
+				model := fmt.Sprintf("emptyAnswer-%d-%s-%v", i, form, stream)
 				p := fakeprovider.New(t, reply)
-				scenes = append(scenes, single{name: fmt.Sprintf("%s on %s, %s, stream %v", in, j.line, j.name, stream),
-					in: in, line: j.line, model: model, provider: p, lineMore: map[string]any{"error_sentences": []string{"^service overloaded"}},
+				scenes = append(scenes, single{name: fmt.Sprintf("%s on %s, %s, stream %v", form, j.line, j.name, stream),
+					in: form, line: j.line, model: model, provider: p, lineMore: map[string]any{"error_sentences": []string{"^service overloaded"}},
 				}.plays(func(t *testing.T, s scene.FormClient) {
-					h := s.Ask(scene.Request(in, model, stream, nil))
-					r := read(t, in, h, model)
-					got := fmt.Sprint(h.Status, " ", r.end)
-					if h.Status != 200 {
-						got = strings.TrimSuffix(fmt.Sprint(h.Status, " ", r.fault.Code, " ", r.fault.Param()), " ")
+					a := s.Ask(scene.Request(form, model, stream, nil))
+					r := read(t, form, a, model)
+					got := fmt.Sprint(a.Status, " ", r.end)
+					if a.Status != 200 {
+						got = strings.TrimSuffix(fmt.Sprint(a.Status, " ", r.fault.Code, " ", r.fault.Param()), " ")
 					}
-					if h.Status != 200 && in == scene.Messages {
-						got = fmt.Sprint(h.Status, " ", r.fault.Type)
+					if a.Status != 200 && form == scene.Messages {
+						got = fmt.Sprint(a.Status, " ", r.fault.Type)
 					}
-					if got != want || (h.Status == 200) != r.whole {
-						t.Errorf("the client got %q, want %q: %s", got, want, h.Raw)
+					if got != want || (a.Status == 200) != r.whole {
+						t.Errorf("the client got %q, want %q: %s", got, want, a.Raw)
 					}
 					cost := money.Amount(0)
-					if h.Status == 200 {
+					if a.Status == 200 {
 						cost = 20_000
 					}
-					s.CheckCharge(h, cost)
+					s.CheckCharge(a, cost)
 				}))
 			}
 		}
@@ -158,20 +158,20 @@ func emptyAnswerScenes(t testing.TB) []scene.Scenario {
 // too, and the produced tokens are charged.
 func leftFormScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
-	for _, in := range scene.ClientForms() {
+	for _, form := range scene.ClientForms() {
 		for _, line := range lineForms() {
-			model := fmt.Sprintf("left-%s-%s", in, line)
+			model := fmt.Sprintf("left-%s-%s", form, line)
 			p := fakeprovider.New(t, fakeprovider.Reply{ContentType: "text/event-stream", Raw: brokenBegin(line), End: fakeprovider.Stall})
-			scenes = append(scenes, single{name: fmt.Sprintf("%s on %s, left", in, line),
-				in: in, line: line, model: model, provider: p,
+			scenes = append(scenes, single{name: fmt.Sprintf("%s on %s, left", form, line),
+				in: form, line: line, model: model, provider: p,
 			}.plays(func(t *testing.T, s scene.FormClient) {
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
 				var answer *http.Response
 				var err error
 				scene.Eventually(t, "the gateway takes a request", func() bool { // see scene.FormClient.Post
-					body := strings.NewReader(scene.Request(in, model, true, nil))
-					r, err := http.NewRequestWithContext(ctx, "POST", s.Gateway.Process.URL+in.Path(), body)
+					body := strings.NewReader(scene.Request(form, model, true, nil))
+					r, err := http.NewRequestWithContext(ctx, "POST", s.Gateway.Process.URL+form.Path(), body)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -52,16 +52,16 @@ func faithfulMessagesScene(t testing.TB) scene.Scenario {
 		in: scene.Messages, line: "messages", model: "odd", provider: p, lineMore: map[string]any{"pass": []string{"nobody_knows"}},
 	}.plays(func(t *testing.T, s scene.FormClient) {
 		sent := withModel(strings.Replace(oddMessages, "%s", "false", 1), "odd")
-		h := s.Post(scene.Messages.Path()+"?beta=true", sent, "anthropic-version", "2026-10-21", "anthropic-beta", "a-2026-01-01,b",
+		a := s.Post(scene.Messages.Path()+"?beta=true", sent, "anthropic-version", "2026-10-21", "anthropic-beta", "a-2026-01-01,b",
 			"Cookie", "c=d",
 			"User-Agent", "their-client/1", "x-custom", "secret", "anthropic-workspace-id", "w", "x-stainless-lang", "js",
 			"Idempotency-Key", "theirs",
 			"anthropic-dangerous-direct-browser-access", "true", "Accept-Language", "xx", "X-Forwarded-For", "192.0.2.1", "traceparent", "00-1-2-3")
-		if want := withModel(oddAnswer, "odd"); h.Status != 200 || h.Raw != want {
-			t.Fatalf("%d\n%s\nwant\n%s", h.Status, h.Raw, want)
+		if want := withModel(oddAnswer, "odd"); a.Status != 200 || a.Raw != want {
+			t.Fatalf("%d\n%s\nwant\n%s", a.Status, a.Raw, want)
 		}
-		if got := slices.Sorted(maps.Keys(h.Header)); strings.Join(got, " ") != "Content-Length Content-Type Date Request-Id X-Request-Id" {
-			t.Errorf("the client got the headers %v", h.Header)
+		if got := slices.Sorted(maps.Keys(a.Header)); strings.Join(got, " ") != "Content-Length Content-Type Date Request-Id X-Request-Id" {
+			t.Errorf("the client got the headers %v", a.Header)
 		}
 		q := p.Requests()[0]
 		// The gateway replaces the top-level model only.
@@ -73,7 +73,7 @@ func faithfulMessagesScene(t testing.TB) scene.Scenario {
 		}
 		wantHeader(t, q.Header, map[string]string{"Anthropic-Version": "2026-10-21", "Anthropic-Beta": "a-2026-01-01,b",
 			"X-Api-Key": scene.Credential})
-		s.CheckCharge(h, scene.AnswerCost)
+		s.CheckCharge(a, scene.AnswerCost)
 
 		s.Ask(sent)
 		wantHeader(t, p.Requests()[1].Header, map[string]string{"Anthropic-Version": "2023-06-01", "X-Api-Key": scene.Credential})
@@ -117,17 +117,17 @@ func faithfulResponsesScene(t testing.TB) scene.Scenario {
 	return single{name: "responses",
 		in: scene.Responses, line: "responses", model: "odder", provider: p, lineMore: map[string]any{"pass": []string{"*"}},
 	}.plays(func(t *testing.T, s scene.FormClient) {
-		h := s.Post(scene.Responses.Path(), fill(request, "odder", "true"), "OpenAI-Organization", "theirs", "anthropic-beta", "x",
+		a := s.Post(scene.Responses.Path(), fill(request, "odder", "true"), "OpenAI-Organization", "theirs", "anthropic-beta", "x",
 			"Cookie", "c=d")
-		if want := fill(answer, "odder", "false"); h.Status != 200 || h.Raw != want {
-			t.Fatalf("%d\n%s\nwant\n%s", h.Status, h.Raw, want)
+		if want := fill(answer, "odder", "false"); a.Status != 200 || a.Raw != want {
+			t.Fatalf("%d\n%s\nwant\n%s", a.Status, a.Raw, want)
 		}
 		q := p.Requests()[0]
 		if want := fill(request, "vendor-odder", "false"); string(q.Body) != want || q.URI != "/v1/responses" {
 			t.Errorf("the provider got at %s\n%s\nwant\n%s", q.URI, q.Body, want)
 		}
 		wantHeader(t, q.Header, map[string]string{"Authorization": "Bearer " + scene.Credential})
-		s.CheckCharge(h, scene.AnswerCost)
+		s.CheckCharge(a, scene.AnswerCost)
 	})
 }
 

@@ -26,11 +26,11 @@ func playForms(t *testing.T, binary string, settings map[string]string, build fu
 }
 
 // weatherTool returns the tools of a request with a function.
-func weatherTool(in scene.Form) map[string]any {
+func weatherTool(form scene.Form) map[string]any {
 	schema := map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}},
 		"required": []string{"city"}}
 	var tool map[string]any
-	switch in {
+	switch form {
 	case scene.Responses:
 		tool = map[string]any{"type": "function", "name": "weather", "parameters": schema}
 	case scene.Messages:

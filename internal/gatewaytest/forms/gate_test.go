@@ -25,7 +25,7 @@ func gateScenes(t testing.TB) []scene.Scenario {
 type refusal struct{ code, word string }
 
 // smuggled returns members of requests that no line may get.
-func smuggled(t testing.TB, in scene.Form) map[string]refusal {
+func smuggled(t testing.TB, form scene.Form) map[string]refusal {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "smuggled.txt"))
 	if err != nil {
@@ -34,12 +34,12 @@ func smuggled(t testing.TB, in scene.Form) map[string]refusal {
 	row := regexp.MustCompile(`(?m)^(\w+) +(\w+) +(\S+) +(".*)$`)
 	of := map[string]refusal{}
 	for _, r := range row.FindAllStringSubmatch(string(raw), -1) {
-		if r[1] == string(in) || r[1] == "every" {
+		if r[1] == string(form) || r[1] == "every" {
 			of[r[4]] = refusal{code: r[2], word: r[3]}
 		}
 	}
 	if len(of) != 16 {
-		t.Fatalf("smuggled.txt has %d rows for the form %s, want 16", len(of), in)
+		t.Fatalf("smuggled.txt has %d rows for the form %s, want 16", len(of), form)
 	}
 	return of
 }
@@ -51,26 +51,26 @@ func smuggledScene(t testing.TB) scene.Scenario {
 		Name:   "nothing is smuggled",
 		Models: []map[string]any{scene.FormModel("smuggled", nil, scene.ClientForms()...)},
 		Lines:  []map[string]any{scene.FormLine("smuggled", "chat", p.URL(), nil, "smuggled")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			for _, in := range scene.ClientForms() {
-				s := in.NewClient(t, f)
-				paths := []string{in.Path()}
-				if in == scene.Messages {
-					paths = append(paths, in.Path()+"/count_tokens")
+		Play: func(t *testing.T, g *scene.Gateway) {
+			for _, form := range scene.ClientForms() {
+				s := form.NewClient(t, g)
+				paths := []string{form.Path()}
+				if form == scene.Messages {
+					paths = append(paths, form.Path()+"/count_tokens")
 				}
-				for member, want := range smuggled(t, in) {
-					body := strings.Replace(scene.Request(in, "smuggled", false, nil), "{", "{"+member+",", 1)
+				for member, want := range smuggled(t, form) {
+					body := strings.Replace(scene.Request(form, "smuggled", false, nil), "{", "{"+member+",", 1)
 					if name, _, _ := strings.Cut(member[1:], `"`); strings.Count(body, `"`+name+`":`) > 1 {
-						body = strings.Replace(scene.Request(in, "smuggled", false, map[string]any{name: nil}), "{", "{"+member+",", 1)
+						body = strings.Replace(scene.Request(form, "smuggled", false, map[string]any{name: nil}), "{", "{"+member+",", 1)
 					}
 					code := want.code
 					for _, path := range paths {
-						h := s.Post(path, body)
-						if in == scene.Messages {
+						a := s.Post(path, body)
+						if form == scene.Messages {
 							code = "invalid_request_error"
 						}
-						if h.Status != 400 || !strings.Contains(h.Raw, `"`+code+`"`) || !strings.Contains(h.Raw, want.word) {
-							t.Errorf("%s %s: %d %s, want %+v", path, body, h.Status, h.Raw, want)
+						if a.Status != 400 || !strings.Contains(a.Raw, `"`+code+`"`) || !strings.Contains(a.Raw, want.word) {
+							t.Errorf("%s %s: %d %s, want %+v", path, body, a.Status, a.Raw, want)
 						}
 					}
 				}
@@ -95,8 +95,8 @@ func passScene(t testing.TB) scene.Scenario {
 		Models: []map[string]any{scene.FormModel("pass", nil, scene.ClientForms()...)},
 		Lines: []map[string]any{scene.FormLine("pass-plain", "chat", plain.URL(), nil, "pass"),
 			scene.FormLine("pass-passing", "chat", passing.URL(), map[string]any{"pass": []string{"route", "provider"}, "priority": 2}, "pass")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Chat.NewClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			s := scene.Chat.NewClient(t, g)
 			for _, c := range []struct {
 				more map[string]any
 				want string
@@ -105,13 +105,13 @@ func passScene(t testing.TB) scene.Scenario {
 				{map[string]any{"route": "x", "provider": map[string]any{"order": []string{"dear"}}}, "passing"},
 				{map[string]any{"route": "x", "models": []string{"dear"}}, "`models`"},
 			} {
-				if h := s.Ask(scene.Request(scene.Chat, "pass", false, c.more)); !strings.Contains(h.Raw, c.want) {
-					t.Errorf("%v: %d %s, want %s", c.more, h.Status, h.Raw, c.want)
+				if a := s.Ask(scene.Request(scene.Chat, "pass", false, c.more)); !strings.Contains(a.Raw, c.want) {
+					t.Errorf("%v: %d %s, want %s", c.more, a.Status, a.Raw, c.want)
 				}
 			}
 			request := scene.Request(scene.Responses, "pass", false, map[string]any{"route": "x"})
-			if h := scene.Responses.NewClient(t, f).Ask(request); h.Status != 400 {
-				t.Errorf("a translated request: %d %s", h.Status, h.Raw)
+			if a := scene.Responses.NewClient(t, g).Ask(request); a.Status != 400 {
+				t.Errorf("a translated request: %d %s", a.Status, a.Raw)
 			}
 		},
 	}
@@ -158,11 +158,11 @@ func limitScenes(t testing.TB) []scene.Scenario {
 			Name:   fmt.Sprintf("limit of %s on %s, %s", c.in, c.line, c.name),
 			Models: []m{scene.FormModel(model, c.model, c.in)},
 			Lines:  []m{scene.FormLine(model, c.line, p.URL(), c.on, model)},
-			Play: func(t *testing.T, f *scene.Gateway) {
-				s := c.in.NewClient(t, f)
+			Play: func(t *testing.T, g *scene.Gateway) {
+				s := c.in.NewClient(t, g)
 				body := scene.Request(c.in, model, false, c.more)
-				h := s.Answer(body)
-				held := f.Receipt(t, s.Account, h.ID()).Held
+				a := s.Answer(body)
+				held := g.Receipt(t, s.Account, a.ID()).Held
 				if want := money.Amount(1000*(int64(len(body))+1000) + 2000*c.held); held != want {
 					t.Errorf("%s were held, want %s", held, want)
 				}

@@ -110,15 +110,15 @@ func holdScenes(t testing.TB) []scene.Scenario {
 				t.Errorf("%s are held of %s; want %s", state.Held, state.Balance, want)
 			}
 			close(open)
-			h := <-answered
-			if h.Status != 200 {
-				t.Fatalf("%d %s", h.Status, h.Raw)
+			a := <-answered
+			if a.Status != 200 {
+				t.Fatalf("%d %s", a.Status, a.Raw)
 			}
 			cost := c.charged
 			if cost == 0 {
 				cost = 200_000
 			}
-			if m := s.CheckCharge(h, cost); m.Held != want {
+			if m := s.CheckCharge(a, cost); m.Held != want {
 				t.Errorf("the receipt says that %s were held", m.Held)
 			}
 			limitSent(t, c, p.Requests()[0].Body)

@@ -39,11 +39,11 @@ func TestForms(t *testing.T) {
 // text and a call.
 func matrixScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
-	for _, in := range scene.ClientForms() {
+	for _, form := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			for _, stream := range []bool{false, true} {
 				for _, tools := range []bool{false, true} {
-					scenes = append(scenes, matrixScene(t, in, line, stream, tools))
+					scenes = append(scenes, matrixScene(t, form, line, stream, tools))
 				}
 			}
 		}
@@ -51,8 +51,8 @@ func matrixScenes(t testing.TB) []scene.Scenario {
 	return scenes
 }
 
-func matrixScene(t testing.TB, in scene.Form, line string, stream, tools bool) scene.Scenario {
-	model := fmt.Sprintf("m-%s-%s-%v-%v", in, line, stream, tools)
+func matrixScene(t testing.TB, form scene.Form, line string, stream, tools bool) scene.Scenario {
+	model := fmt.Sprintf("m-%s-%s-%v-%v", form, line, stream, tools)
 	p := fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
 		if q.IsStream() != stream {
@@ -63,32 +63,32 @@ func matrixScene(t testing.TB, in scene.Form, line string, stream, tools bool) s
 		}
 		return fakeprovider.Good(line, stream)
 	})
-	return single{name: fmt.Sprintf("%s on %s, stream %v, tools %v", in, line, stream, tools),
-		in: in, line: line, model: model, provider: p,
+	return single{name: fmt.Sprintf("%s on %s, stream %v, tools %v", form, line, stream, tools),
+		in: form, line: line, model: model, provider: p,
 	}.plays(func(t *testing.T, s scene.FormClient) {
 		more := map[string]any{}
 		if tools {
-			more = weatherTool(in)
+			more = weatherTool(form)
 		}
-		if stream && in == scene.Chat {
+		if stream && form == scene.Chat {
 			more["stream_options"] = map[string]any{"include_usage": true}
 		}
-		h := s.Ask(scene.Request(in, model, stream, more))
-		r := read(t, in, h, model)
+		a := s.Ask(scene.Request(form, model, stream, more))
+		r := read(t, form, a, model)
 		want := reading{text: goodText}
 		ends := map[scene.Form]string{scene.Chat: "stop", scene.Messages: "end_turn", scene.Responses: "completed"}
 		if tools {
 			want = reading{calls: []string{goodCall}}
 			ends = map[scene.Form]string{scene.Chat: "tool_calls", scene.Messages: "tool_use", scene.Responses: "completed"}
 		}
-		if h.Status != 200 || h.Cut || !r.whole || r.text != want.text || fmt.Sprint(r.calls) != fmt.Sprint(want.calls) ||
-			r.end != ends[in] || r.prompt != 1000 && in != scene.Messages || r.completion != 500 {
-			t.Errorf("%d, %+v in %s", h.Status, r, h.Raw)
+		if a.Status != 200 || a.Cut || !r.whole || r.text != want.text || fmt.Sprint(r.calls) != fmt.Sprint(want.calls) ||
+			r.end != ends[form] || r.prompt != 1000 && form != scene.Messages || r.completion != 500 {
+			t.Errorf("%d, %+v in %s", a.Status, r, a.Raw)
 		}
-		if in == scene.Messages && !stream && r.prompt != 1000 {
-			t.Errorf("a prompt of %d tokens in %s", r.prompt, h.Raw)
+		if form == scene.Messages && !stream && r.prompt != 1000 {
+			t.Errorf("a prompt of %d tokens in %s", r.prompt, a.Raw)
 		}
-		if rc := s.CheckCharge(h, scene.AnswerCost); rc.Prompt != 1000 || rc.Completion != 500 || rc.Line != model {
+		if rc := s.CheckCharge(a, scene.AnswerCost); rc.Prompt != 1000 || rc.Completion != 500 || rc.Line != model {
 			t.Errorf("receipt %+v", rc)
 		}
 		if n := len(p.Requests()); n != 1 {

@@ -49,24 +49,24 @@ func modalityScene(t testing.TB, name, answer string, model, more map[string]any
 		in: scene.Chat, line: "gemini", model: id, provider: p, modelMore: members,
 	}.plays(func(t *testing.T, s scene.FormClient) {
 		body := scene.Request(scene.Chat, id, more["stream"] == true, more)
-		h := s.Ask(body)
+		a := s.Ask(body)
 		if answer == "" {
-			if h.Status != 400 || !strings.Contains(h.Raw, `"param":"modalities"`) || len(p.Requests()) != 0 {
-				t.Errorf("%d %s", h.Status, h.Raw)
+			if a.Status != 400 || !strings.Contains(a.Raw, `"param":"modalities"`) || len(p.Requests()) != 0 {
+				t.Errorf("%d %s", a.Status, a.Raw)
 			}
 			return
 		}
-		if h.Status != 200 {
-			t.Fatalf("%d %s", h.Status, h.Raw)
+		if a.Status != 200 {
+			t.Fatalf("%d %s", a.Status, a.Raw)
 		}
-		if m, want := s.CheckCharge(h, cost), money.Amount(int64(len(body))+1000)*1000+1500*perToken; m.Held != want || m.Completion != 1300 {
+		if m, want := s.CheckCharge(a, cost), money.Amount(int64(len(body))+1000)*1000+1500*perToken; m.Held != want || m.Completion != 1300 {
 			t.Errorf("receipt %+v; %s should have been held", m, want)
 		}
 		if got := string(p.Requests()[0].Body); !strings.Contains(got, sent) {
 			t.Errorf("sent %s; want %s", got, sent)
 		}
-		if !strings.Contains(h.Raw, "data:image/png;base64,AAAA") {
-			t.Errorf("no image in %s", h.Raw)
+		if !strings.Contains(a.Raw, "data:image/png;base64,AAAA") {
+			t.Errorf("no image in %s", a.Raw)
 		}
 	})
 }

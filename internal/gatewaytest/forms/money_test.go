@@ -81,25 +81,25 @@ func bills() []receipt {
 }
 
 // checkBill checks the hold and the client's usage for a bill.
-func checkBill(t *testing.T, b receipt, in scene.Form, stream bool, body string, h scene.FormAnswer, m scene.Receipt, r reading) {
+func checkBill(t *testing.T, b receipt, form scene.Form, stream bool, body string, a scene.FormAnswer, m scene.Receipt, r reading) {
 	t.Helper()
 	// the maximum cost for the bound of the prompt and the limit
 	prompt, calls := int64(len(body))+1000, money.Amount(0)
-	if len(b.ask[in]) > 0 { // a tool
+	if len(b.ask[form]) > 0 { // a tool
 		prompt, calls = 100000, 10
-		if in == scene.Messages {
+		if form == scene.Messages {
 			calls = 3
 		}
 	}
 	if want := money.Amount(prompt*4000+500*20000) + calls*money.USD/100; m.Held != want {
 		t.Errorf("%s were held for %d bytes; want %s", m.Held, len(body), want)
 	}
-	if stream && in == scene.Chat && strings.Contains(h.Raw, `"usage":{`) {
-		t.Errorf("unrequested usage: %s", h.Raw)
+	if stream && form == scene.Chat && strings.Contains(a.Raw, `"usage":{`) {
+		t.Errorf("unrequested usage: %s", a.Raw)
 	}
-	if !(stream && (in == scene.Chat || in == scene.Messages && b.line == "messages")) &&
+	if !(stream && (form == scene.Chat || form == scene.Messages && b.line == "messages")) &&
 		(r.prompt != b.prompt || r.cached != b.cached || r.completion != b.output) {
-		t.Errorf("the client got the usage %d, %d and %d: %s", r.prompt, r.cached, r.completion, h.Raw)
+		t.Errorf("the client got the usage %d, %d and %d: %s", r.prompt, r.cached, r.completion, a.Raw)
 	}
 }
 
@@ -111,21 +111,21 @@ func moneyScenes(t testing.TB) []scene.Scenario {
 // uncountedScenes play answers without usage. The gateway counts the tokens.
 func uncountedScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
-	for _, in := range scene.ClientForms() {
+	for _, form := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			for _, stream := range []bool{false, true} {
-				model := fmt.Sprintf("uncounted-%s-%s-%v", in, line, stream)
+				model := fmt.Sprintf("uncounted-%s-%s-%v", form, line, stream)
 				text := strings.Repeat("one two three four ", 5)
 				p := fakeprovider.New(t, uncounted(line, stream, text))
-				scenes = append(scenes, single{name: fmt.Sprintf("%s on %s, no usage, stream %v", in, line, stream),
-					in: in, line: line, model: model, provider: p, modelMore: scene.PriceList(),
+				scenes = append(scenes, single{name: fmt.Sprintf("%s on %s, no usage, stream %v", form, line, stream),
+					in: form, line: line, model: model, provider: p, modelMore: scene.PriceList(),
 				}.plays(func(t *testing.T, s scene.FormClient) {
-					h := s.Answer(scene.Request(in, model, stream, nil))
-					if r := read(t, in, h, model); r.text != text {
-						t.Errorf("the client got %s", h.Raw)
+					a := s.Answer(scene.Request(form, model, stream, nil))
+					if r := read(t, form, a, model); r.text != text {
+						t.Errorf("the client got %s", a.Raw)
 					}
-					m := s.Gateway.Receipt(t, s.Account, h.ID())
-					s.CheckCharge(h, money.Amount(m.Prompt*1000+m.Completion*10000))
+					m := s.Gateway.Receipt(t, s.Account, a.ID())
+					s.CheckCharge(a, money.Amount(m.Prompt*1000+m.Completion*10000))
 					if m.Prompt < 1 || m.Prompt > 50 || m.Completion < 15 || m.Completion > 30 || m.Cached != 0 {
 						t.Errorf("receipt %+v", m)
 					}

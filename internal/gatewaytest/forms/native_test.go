@@ -18,25 +18,25 @@ import (
 const nativeLimit = 8 << 10
 
 // nativeFault checks the status, the type and the members of an error of /native.
-func nativeFault(t *testing.T, h scene.FormAnswer, status int, kind string) (message string) {
+func nativeFault(t *testing.T, a scene.FormAnswer, status int, kind string) (message string) {
 	t.Helper()
 	var body map[string]json.RawMessage
 	var object map[string]string
-	if err := json.Unmarshal([]byte(h.Raw), &body); err != nil {
-		t.Fatalf("%d %q: %v", h.Status, h.Raw, err)
+	if err := json.Unmarshal([]byte(a.Raw), &body); err != nil {
+		t.Fatalf("%d %q: %v", a.Status, a.Raw, err)
 	}
 	if err := json.Unmarshal(body["error"], &object); err != nil {
-		t.Fatalf("%d %q: %v", h.Status, h.Raw, err)
+		t.Fatalf("%d %q: %v", a.Status, a.Raw, err)
 	}
 	outer, inner := slices.Sorted(maps.Keys(body)), slices.Sorted(maps.Keys(object))
 	if fmt.Sprint(outer, inner) != "[error type] [message type]" || string(body["type"]) != `"error"` || object["message"] == "" {
-		t.Errorf("not the shape of /native: %s", h.Raw)
+		t.Errorf("not the shape of /native: %s", a.Raw)
 	}
-	if h.Status != status || object["type"] != kind {
-		t.Errorf("the client got %d %s; want %d %s", h.Status, h.Raw, status, kind)
+	if a.Status != status || object["type"] != kind {
+		t.Errorf("the client got %d %s; want %d %s", a.Status, a.Raw, status, kind)
 	}
-	if h.Header.Get("Content-Type") != "application/json" || h.Header.Get("Retry-After") != "" {
-		t.Errorf("header %v", h.Header)
+	if a.Header.Get("Content-Type") != "application/json" || a.Header.Get("Retry-After") != "" {
+		t.Errorf("header %v", a.Header)
 	}
 	return object["message"]
 }
@@ -65,8 +65,8 @@ func nativeOrderScene(t testing.TB) scene.Scenario {
 			state("order-broken", "maintenance", scene.Messages),
 		},
 		Lines: []map[string]any{scene.FormLine("order", "messages", p.URL(), nil, "order-listed", "order-other")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			account, key := f.Process.Account(0,
+		Play: func(t *testing.T, g *scene.Gateway) {
+			account, key := g.Process.Account(0,
 				map[string]any{"allowed_models": []string{"order-listed", "order-old", "order-soon", "order-broken"},
 					"allowed_ips": []string{"192.0.2.0/24"}})
 			tooLong := "\xff" + strings.Repeat("x", nativeLimit)
@@ -114,32 +114,32 @@ func nativeOrderScene(t testing.TB) scene.Scenario {
 					headers = append(headers, "Content-Encoding", c.encoding)
 				}
 				t.Run(c.name, func(t *testing.T) {
-					h := scene.Call(t, f, c.method, c.path, c.body, headers...)
-					nativeFault(t, h, c.status, c.kind)
-					if again := h.Header.Get("x-should-retry"); (again == "false") != (c.status == 402) {
+					a := scene.Call(t, g, c.method, c.path, c.body, headers...)
+					nativeFault(t, a, c.status, c.kind)
+					if again := a.Header.Get("x-should-retry"); (again == "false") != (c.status == 402) {
 						t.Errorf("x-should-retry %q", again)
 					}
-					if allow := h.Header.Get("Allow"); (allow != "") != (c.status == 405) {
+					if allow := a.Header.Get("Allow"); (allow != "") != (c.status == 405) {
 						t.Errorf("Allow %q", allow)
 					}
 				})
 			}
-			if h := scene.Call(t, f, "HEAD", "/native", ""); h.Status != 404 || h.Raw != "" {
-				t.Errorf("HEAD /native: %d %s", h.Status, h.Raw)
+			if a := scene.Call(t, g, "HEAD", "/native", ""); a.Status != 404 || a.Raw != "" {
+				t.Errorf("HEAD /native: %d %s", a.Status, a.Raw)
 			}
 			if n := len(p.Requests()); n != 0 {
 				t.Errorf("the provider got %d requests", n)
 			}
-			checkFree(t, f, account, 0)
+			checkFree(t, g, account, 0)
 		},
 	}
 }
 
 // checkFree checks that an account was neither charged nor has a hold.
-func checkFree(t *testing.T, f *scene.Gateway, account string, balance money.Amount) {
+func checkFree(t *testing.T, g *scene.Gateway, account string, balance money.Amount) {
 	t.Helper()
 	var state scene.Funds
-	f.Process.Admin("GET", "/accounts/"+account, nil, &state)
+	g.Process.Admin("GET", "/accounts/"+account, nil, &state)
 	if state.Balance != balance || state.Held != 0 {
 		t.Errorf("balance %s and %s held; want %s and nothing", state.Balance, state.Held, balance)
 	}
@@ -164,8 +164,8 @@ func nativeFieldsScene(t testing.TB) scene.Scenario {
 			"speed without a price": {"speed": "fast"}, "place without a price": {"inference_geo": "us"},
 			"tier without a price": {"service_tier": "priority"},
 		} {
-			h := s.Ask(scene.Request(scene.Messages, "fields", false, more))
-			t.Run(name, func(t *testing.T) { nativeFault(t, h, 400, "invalid_request_error") })
+			a := s.Ask(scene.Request(scene.Messages, "fields", false, more))
+			t.Run(name, func(t *testing.T) { nativeFault(t, a, 400, "invalid_request_error") })
 		}
 		if n := len(p.Requests()); n != 0 {
 			t.Fatalf("the provider got %d requests", n)
@@ -178,12 +178,12 @@ func nativeFieldsScene(t testing.TB) scene.Scenario {
 			"tiers that are free": {"service_tier": "auto", "speed": "standard"},
 			"a tool of its own":   {"tools": []any{map[string]any{"type": "bash_20250124", "name": "bash"}}},
 		} {
-			if h := s.Ask(scene.Request(scene.Messages, "fields", false, more)); h.Status != 200 {
-				t.Errorf("%s: %d %s", name, h.Status, h.Raw)
+			if a := s.Ask(scene.Request(scene.Messages, "fields", false, more)); a.Status != 200 {
+				t.Errorf("%s: %d %s", name, a.Status, a.Raw)
 			}
 		}
-		if h := s.Post(scene.Messages.Path()+"?beta=true", scene.Request(scene.Messages, "fields", false, nil)); h.Status != 200 {
-			t.Errorf("?beta=true: %d %s", h.Status, h.Raw)
+		if a := s.Post(scene.Messages.Path()+"?beta=true", scene.Request(scene.Messages, "fields", false, nil)); a.Status != 200 {
+			t.Errorf("?beta=true: %d %s", a.Status, a.Raw)
 		}
 	})
 }
@@ -196,8 +196,8 @@ func nativeKeysScene(t testing.TB) scene.Scenario {
 		Name:   "keys",
 		Models: []map[string]any{scene.FormModel("keys", nil, scene.Messages)},
 		Lines:  []map[string]any{scene.FormLine("keys", "messages", p.URL(), nil, "keys")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			_, key := f.Process.Account(10, nil)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			_, key := g.Process.Account(10, nil)
 			for _, c := range []struct {
 				name    string
 				headers []string
@@ -218,12 +218,12 @@ func nativeKeysScene(t testing.TB) scene.Scenario {
 					if strings.HasSuffix(path, "count_tokens") && c.status == 200 {
 						p.Expect(fakeprovider.NativeCount(3))
 					}
-					h := scene.Call(t, f, method, path, body, c.headers...)
-					if h.Status != c.status {
-						t.Errorf("%s, %s: %d %s", c.name, path, h.Status, h.Raw)
+					a := scene.Call(t, g, method, path, body, c.headers...)
+					if a.Status != c.status {
+						t.Errorf("%s, %s: %d %s", c.name, path, a.Status, a.Raw)
 					}
 					if c.status == 401 {
-						nativeFault(t, h, 401, "authentication_error")
+						nativeFault(t, a, 401, "authentication_error")
 					}
 				}
 			}
@@ -232,10 +232,10 @@ func nativeKeysScene(t testing.TB) scene.Scenario {
 					ID string `json:"id"`
 				} `json:"data"`
 			}
-			account, other := f.Process.Account(10, nil)
-			f.Process.Admin("GET", "/accounts/"+account+"/keys", nil, &keys)
-			f.Process.Admin("PATCH", "/keys/"+keys.Data[0].ID, map[string]any{"disabled": true}, nil)
-			nativeFault(t, scene.Call(t, f, "POST", scene.Messages.Path(), scene.Request(scene.Messages, "keys", false, nil), "x-api-key", other),
+			account, other := g.Process.Account(10, nil)
+			g.Process.Admin("GET", "/accounts/"+account+"/keys", nil, &keys)
+			g.Process.Admin("PATCH", "/keys/"+keys.Data[0].ID, map[string]any{"disabled": true}, nil)
+			nativeFault(t, scene.Call(t, g, "POST", scene.Messages.Path(), scene.Request(scene.Messages, "keys", false, nil), "x-api-key", other),
 				401, "authentication_error")
 		},
 	}
@@ -257,34 +257,34 @@ func nativeAdmissionScene(t testing.TB) scene.Scenario {
 			scene.FormLine("rated", "messages", p.URL(), nil, "rated", "gratis"),
 			scene.FormLine("full", "messages", full.URL(), map[string]any{"max_concurrent": 1}, "full"),
 		},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			_, key := f.Process.Account(10, map[string]any{"rpm": 1})
+		Play: func(t *testing.T, g *scene.Gateway) {
+			_, key := g.Process.Account(10, map[string]any{"rpm": 1})
 			ask := func(key, model string) scene.FormAnswer {
-				return scene.Call(t, f, "POST", scene.Messages.Path(), scene.Request(scene.Messages, model, false, nil), "x-api-key", key)
+				return scene.Call(t, g, "POST", scene.Messages.Path(), scene.Request(scene.Messages, model, false, nil), "x-api-key", key)
 			}
-			if h := ask(key, "rated"); h.Status != 200 {
-				t.Fatalf("%d %s", h.Status, h.Raw)
+			if a := ask(key, "rated"); a.Status != 200 {
+				t.Fatalf("%d %s", a.Status, a.Raw)
 			}
 			nativeFault(t, ask(key, "rated"), 429, "rate_limit_error")
 
-			s := scene.Messages.NewClient(t, f)
-			if h := ask(s.Key, "gratis"); h.Status != 200 {
-				t.Fatalf("%d %s", h.Status, h.Raw)
+			s := scene.Messages.NewClient(t, g)
+			if a := ask(s.Key, "gratis"); a.Status != 200 {
+				t.Fatalf("%d %s", a.Status, a.Raw)
 			}
-			h := ask(s.Key, "gratis")
-			nativeFault(t, h, 429, "rate_limit_error")
-			if h.Header.Get("x-should-retry") != "false" {
-				t.Errorf("header %v", h.Header)
+			a := ask(s.Key, "gratis")
+			nativeFault(t, a, 429, "rate_limit_error")
+			if a.Header.Get("x-should-retry") != "false" {
+				t.Errorf("header %v", a.Header)
 			}
 
 			var running sync.WaitGroup
 			running.Go(func() {
-				if h := s.Ask(scene.Request(scene.Messages, "full", false, nil)); h.Status != 200 {
-					t.Errorf("%d %s", h.Status, h.Raw)
+				if a := s.Ask(scene.Request(scene.Messages, "full", false, nil)); a.Status != 200 {
+					t.Errorf("%d %s", a.Status, a.Raw)
 				}
 			})
 			full.WaitRequest()
-			other := scene.Messages.NewClient(t, f)
+			other := scene.Messages.NewClient(t, g)
 			busy := other.Ask(scene.Request(scene.Messages, "full", false, nil))
 			nativeFault(t, busy, 429, "overloaded_error")
 			if r := other.CheckCharge(busy, 0); r.Code != "rate_limit_exceeded" || r.Line != "" {
@@ -306,8 +306,8 @@ func nativeNoLineScene(t testing.TB) scene.Scenario {
 		Name:   "no line",
 		Models: []map[string]any{scene.FormModel("gone", nil, scene.Messages), scene.FormModel("lineless", nil, scene.Messages)},
 		Lines:  []map[string]any{scene.FormLine("gone", "messages", p.URL(), nil, "gone")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Messages.NewClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			s := scene.Messages.NewClient(t, g)
 			first := s.Ask(scene.Request(scene.Messages, "gone", true, nil))
 			if message := nativeFault(t, first, 502, "api_error"); strings.Contains(message, "x-api-key") {
 				t.Errorf("our key's trouble reached the client: %s", message)
@@ -315,9 +315,9 @@ func nativeNoLineScene(t testing.TB) scene.Scenario {
 			s.CheckCharge(first, 0)
 			for _, model := range []string{"gone", "lineless"} {
 				for _, stream := range []bool{false, true} {
-					h := s.Ask(scene.Request(scene.Messages, model, stream, nil))
-					nativeFault(t, h, 503, "overloaded_error")
-					if r := s.CheckCharge(h, 0); r.Code != "service_unavailable" || r.Line != "" {
+					a := s.Ask(scene.Request(scene.Messages, model, stream, nil))
+					nativeFault(t, a, 503, "overloaded_error")
+					if r := s.CheckCharge(a, 0); r.Code != "service_unavailable" || r.Line != "" {
 						t.Errorf("receipt %+v", r)
 					}
 				}
@@ -334,8 +334,8 @@ func nativeModelsScene(t testing.TB) scene.Scenario {
 	}
 	models = append(models, scene.FormModel("listed-soon", map[string]any{"state": "coming_soon"}, scene.Chat, scene.Messages),
 		scene.FormModel("listed-old", map[string]any{"state": "retired"}, scene.Messages), scene.FormModel("listed-chat", nil, scene.Chat))
-	return scene.Scenario{Name: "models", Models: models, Play: func(t *testing.T, f *scene.Gateway) {
-		s := scene.Messages.NewClient(t, f)
+	return scene.Scenario{Name: "models", Models: models, Play: func(t *testing.T, g *scene.Gateway) {
+		s := scene.Messages.NewClient(t, g)
 		type list struct {
 			Data []struct {
 				Type    string `json:"type"`
@@ -348,9 +348,9 @@ func nativeModelsScene(t testing.TB) scene.Scenario {
 			Last  *string `json:"last_id"`
 		}
 		get := func(query string) (l list) {
-			h := scene.Call(t, f, "GET", "/native/v1/models"+query, "", "x-api-key", s.Key)
-			if err := json.Unmarshal([]byte(h.Raw), &l); err != nil || h.Status != 200 {
-				t.Fatalf("%d %s", h.Status, h.Raw)
+			a := scene.Call(t, g, "GET", "/native/v1/models"+query, "", "x-api-key", s.Key)
+			if err := json.Unmarshal([]byte(a.Raw), &l); err != nil || a.Status != 200 {
+				t.Fatalf("%d %s", a.Status, a.Raw)
 			}
 			return l
 		}
@@ -366,12 +366,12 @@ func nativeModelsScene(t testing.TB) scene.Scenario {
 			}
 		}
 		for id, status := range map[string]int{"listed-0": 200, "listed-soon": 200, "listed-old": 404, "listed-chat": 404, "none": 404} {
-			h := scene.Call(t, f, "GET", "/native/v1/models/"+id, "", "x-api-key", s.Key)
-			if h.Status != status || status == 200 && !strings.Contains(h.Raw, `"type":"model","id":"`+id+`"`) {
-				t.Errorf("%s by itself: %d %s", id, h.Status, h.Raw)
+			a := scene.Call(t, g, "GET", "/native/v1/models/"+id, "", "x-api-key", s.Key)
+			if a.Status != status || status == 200 && !strings.Contains(a.Raw, `"type":"model","id":"`+id+`"`) {
+				t.Errorf("%s by itself: %d %s", id, a.Status, a.Raw)
 			}
 			if status == 404 {
-				nativeFault(t, h, 404, "not_found_error")
+				nativeFault(t, a, 404, "not_found_error")
 			}
 		}
 		first := slices.Index(all, "listed-0")
@@ -383,7 +383,7 @@ func nativeModelsScene(t testing.TB) scene.Scenario {
 			t.Errorf("page %+v", page)
 		}
 		for _, query := range []string{"?limit=0", "?limit=1001", "?limit=x", "?after_id=nope", "?after_id=listed-0&before_id=listed-1"} {
-			nativeFault(t, scene.Call(t, f, "GET", "/native/v1/models"+query, "", "x-api-key", s.Key), 400, "invalid_request_error")
+			nativeFault(t, scene.Call(t, g, "GET", "/native/v1/models"+query, "", "x-api-key", s.Key), 400, "invalid_request_error")
 		}
 	}}
 }

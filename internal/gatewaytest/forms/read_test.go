@@ -152,18 +152,18 @@ func framesOf(t *testing.T, raw string) []frameRead {
 }
 
 // read reads an answer of a form. It fails the test if the answer is malformed.
-func read(t *testing.T, s scene.Form, h scene.FormAnswer, model string) reading {
+func read(t *testing.T, s scene.Form, a scene.FormAnswer, model string) reading {
 	t.Helper()
 	var r reading
-	kind := h.Header.Get("Content-Type")
+	kind := a.Header.Get("Content-Type")
 	if !strings.HasPrefix(kind, "text/event-stream") {
 		if !strings.HasPrefix(kind, "application/json") {
 			t.Errorf("content type %q", kind)
 		}
-		r.take(t, s, h.Raw, model)
+		r.take(t, s, a.Raw, model)
 		return r
 	}
-	r.frames = framesOf(t, h.Raw)
+	r.frames = framesOf(t, a.Raw)
 	switch s {
 	case scene.Messages:
 		r.takeMessages(t, model)
@@ -173,7 +173,7 @@ func read(t *testing.T, s scene.Form, h scene.FormAnswer, model string) reading 
 		r.takeChat(t, model)
 	}
 	if t.Failed() {
-		t.Logf("the client got %d %s", h.Status, h.Raw)
+		t.Logf("the client got %d %s", a.Status, a.Raw)
 	}
 	return r
 }

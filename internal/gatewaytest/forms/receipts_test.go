@@ -49,13 +49,13 @@ type receipt struct {
 }
 
 // inForm returns a member for requests in one form only.
-func inForm(in scene.Form, name string, value any) map[scene.Form]map[string]any {
-	return map[scene.Form]map[string]any{in: {name: value}}
+func inForm(form scene.Form, name string, value any) map[scene.Form]map[string]any {
+	return map[scene.Form]map[string]any{form: {name: value}}
 }
 
 // unchanged returns the member for requests in one form without further members.
-func unchanged(in scene.Form) map[scene.Form]map[string]any {
-	return map[scene.Form]map[string]any{in: nil}
+func unchanged(form scene.Form) map[scene.Form]map[string]any {
+	return map[scene.Form]map[string]any{form: nil}
 }
 
 func receipts() []receipt {
@@ -259,15 +259,15 @@ func (r receipt) replies() (whole string, events []string) {
 func receiptScenes(t testing.TB, rows []receipt) (scenes []scene.Scenario) {
 	for i, r := range rows {
 		whole, events := r.replies()
-		for _, in := range scene.ClientForms() {
-			if _, asks := r.ask[in]; r.ask != nil && !asks {
+		for _, form := range scene.ClientForms() {
+			if _, asks := r.ask[form]; r.ask != nil && !asks {
 				continue
 			}
-			model := fmt.Sprintf("receipt-%d-%s", i, in)
+			model := fmt.Sprintf("receipt-%d-%s", i, form)
 			stream := fakeprovider.Reply{ContentType: "text/event-stream", Raw: events}
-			scenes = append(scenes, receiptScene(t, model+"-stream", r, in, true, stream))
+			scenes = append(scenes, receiptScene(t, model+"-stream", r, form, true, stream))
 			if whole != "" {
-				scenes = append(scenes, receiptScene(t, model, r, in, false, fakeprovider.JSON(200, whole)))
+				scenes = append(scenes, receiptScene(t, model, r, form, false, fakeprovider.JSON(200, whole)))
 			}
 		}
 	}
@@ -275,7 +275,7 @@ func receiptScenes(t testing.TB, rows []receipt) (scenes []scene.Scenario) {
 }
 
 // receiptScene plays one receipt for one form of client.
-func receiptScene(t testing.TB, model string, r receipt, in scene.Form, stream bool, reply fakeprovider.Reply) scene.Scenario {
+func receiptScene(t testing.TB, model string, r receipt, form scene.Form, stream bool, reply fakeprovider.Reply) scene.Scenario {
 	provider := map[string]any{"forms": []string{r.line}}
 	if r.provider != "" {
 		provider["provider"] = r.provider
@@ -284,17 +284,17 @@ func receiptScene(t testing.TB, model string, r receipt, in scene.Form, stream b
 	if prices == nil {
 		prices = receiptPrices()
 	}
-	return single{name: fmt.Sprintf("%s, %s on %s, stream %t", r.name, in, r.line, stream),
-		in: in, line: r.line, model: model, provider: fakeprovider.New(t, reply), modelMore: prices, lineMore: provider,
+	return single{name: fmt.Sprintf("%s, %s on %s, stream %t", r.name, form, r.line, stream),
+		in: form, line: r.line, model: model, provider: fakeprovider.New(t, reply), modelMore: prices, lineMore: provider,
 	}.plays(func(t *testing.T, s scene.FormClient) {
-		body := scene.Request(in, model, stream, r.ask[in])
-		h := s.Answer(body)
-		m := s.CheckCharge(h, r.cost)
+		body := scene.Request(form, model, stream, r.ask[form])
+		a := s.Answer(body)
+		m := s.CheckCharge(a, r.cost)
 		if m.Prompt != r.prompt || m.Cached != r.cached || m.Completion != r.output {
 			t.Errorf("receipt %+v; want %d, %d and %d tokens", m, r.prompt, r.cached, r.output)
 		}
 		if r.prices != nil {
-			checkBill(t, r, in, stream, body, h, m, read(t, in, h, model))
+			checkBill(t, r, form, stream, body, a, m, read(t, form, a, model))
 		}
 	})
 }

@@ -23,11 +23,11 @@ func responsesScenes(t testing.TB) []scene.Scenario {
 }
 
 // v1Fault checks an error of /v1.
-func v1Fault(t *testing.T, h scene.FormAnswer, status int, kind, code, param string) {
+func v1Fault(t *testing.T, a scene.FormAnswer, status int, kind, code, param string) {
 	t.Helper()
-	r := read(t, scene.Responses, h, "")
-	if h.Status != status || r.fault.Type != kind || r.fault.Code != code || r.fault.Param() != param || r.fault.Message == "" {
-		t.Errorf("the client got %d %s; want %d %s %s (%s)", h.Status, h.Raw, status, kind, code, param)
+	r := read(t, scene.Responses, a, "")
+	if a.Status != status || r.fault.Type != kind || r.fault.Code != code || r.fault.Param() != param || r.fault.Message == "" {
+		t.Errorf("the client got %d %s; want %d %s %s (%s)", a.Status, a.Raw, status, kind, code, param)
 	}
 }
 
@@ -41,32 +41,32 @@ func responsesBusyScene(t testing.TB) scene.Scenario {
 		Name:   "busy",
 		Models: []map[string]any{scene.FormModel("r-busy", nil, scene.Responses)},
 		Lines:  []map[string]any{scene.FormLine("r-busy", "responses", p.URL(), map[string]any{"max_concurrent": 1}, "r-busy")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s, running := scene.Responses.NewClient(t, f), scene.Responses.NewClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			s, running := scene.Responses.NewClient(t, g), scene.Responses.NewClient(t, g)
 			var group sync.WaitGroup
 			group.Go(func() {
-				if h := running.Ask(scene.Request(scene.Responses, "r-busy", false, nil)); h.Status != 200 {
-					t.Errorf("%d %s", h.Status, h.Raw)
+				if a := running.Ask(scene.Request(scene.Responses, "r-busy", false, nil)); a.Status != 200 {
+					t.Errorf("%d %s", a.Status, a.Raw)
 				}
 			})
 			p.WaitRequest()
 			for _, stream := range []bool{false, true} {
-				h := s.Ask(scene.Request(scene.Responses, "r-busy", stream, nil))
-				v1Fault(t, h, 429, "rate_limit_error", "rate_limit_exceeded", "")
+				a := s.Ask(scene.Request(scene.Responses, "r-busy", stream, nil))
+				v1Fault(t, a, 429, "rate_limit_error", "rate_limit_exceeded", "")
 				var extra struct {
 					Attempts []struct {
 						Place  int    `json:"place"`
 						Reason string `json:"reason"`
 					} `json:"attempts"`
 				}
-				if err := json.Unmarshal([]byte(h.Raw), &extra); err != nil || len(extra.Attempts) != 1 || extra.Attempts[0].Place != 1 ||
+				if err := json.Unmarshal([]byte(a.Raw), &extra); err != nil || len(extra.Attempts) != 1 || extra.Attempts[0].Place != 1 ||
 					extra.Attempts[0].Reason != "busy" {
-					t.Errorf("%v in %s", err, h.Raw)
+					t.Errorf("%v in %s", err, a.Raw)
 				}
-				if wait, err := strconv.Atoi(h.Header.Get("Retry-After")); err != nil || wait < 1 {
-					t.Errorf("Retry-After %q", h.Header.Get("Retry-After"))
+				if wait, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || wait < 1 {
+					t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
 				}
-				s.CheckCharge(h, 0)
+				s.CheckCharge(a, 0)
 			}
 			close(open)
 			group.Wait()
@@ -82,26 +82,26 @@ func responsesNoLineScene(t testing.TB) scene.Scenario {
 		Name:   "no line",
 		Models: []map[string]any{scene.FormModel("r-none", nil, scene.Responses), scene.FormModel("r-lineless", nil, scene.Responses)},
 		Lines:  []map[string]any{scene.FormLine("r-none", "responses", p.URL(), nil, "r-none")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.NewClient(t, f)
-			h := s.Ask(scene.Request(scene.Responses, "r-none", false, nil))
-			v1Fault(t, h, 502, "upstream_error", "upstream_busy", "")
-			s.CheckCharge(h, 0)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			s := scene.Responses.NewClient(t, g)
+			a := s.Ask(scene.Request(scene.Responses, "r-none", false, nil))
+			v1Fault(t, a, 502, "upstream_error", "upstream_busy", "")
+			s.CheckCharge(a, 0)
 			for _, model := range []string{"r-none", "r-lineless"} {
 				for _, stream := range []bool{false, true} {
-					h := s.Ask(scene.Request(scene.Responses, model, stream, nil))
-					v1Fault(t, h, 503, "service_unavailable", "service_unavailable", "")
+					a := s.Ask(scene.Request(scene.Responses, model, stream, nil))
+					v1Fault(t, a, 503, "service_unavailable", "service_unavailable", "")
 					var extra struct {
 						RetryAfter json.Number `json:"retry_after"`
 					}
-					if err := json.Unmarshal([]byte(h.Raw), &extra); err != nil || h.Header.Get("Retry-After") != extra.RetryAfter.String() {
-						t.Errorf("%v, Retry-After %q in %s", err, h.Header.Get("Retry-After"), h.Raw)
+					if err := json.Unmarshal([]byte(a.Raw), &extra); err != nil || a.Header.Get("Retry-After") != extra.RetryAfter.String() {
+						t.Errorf("%v, Retry-After %q in %s", err, a.Header.Get("Retry-After"), a.Raw)
 					}
-					wait, err := strconv.Atoi(h.Header.Get("Retry-After"))
+					wait, err := strconv.Atoi(a.Header.Get("Retry-After"))
 					if err != nil || wait < 1 || wait > 60 || model == "r-none" && wait < 15 {
-						t.Errorf("Retry-After %q", h.Header.Get("Retry-After"))
+						t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
 					}
-					if rc := s.CheckCharge(h, 0); rc.Line != "" {
+					if rc := s.CheckCharge(a, 0); rc.Line != "" {
 						t.Errorf("receipt %+v", rc)
 					}
 				}
@@ -149,11 +149,11 @@ func refusedScene(t testing.TB, line string) scene.Scenario {
 			{map[string]any{"input": 7}, "input"},
 			{map[string]any{"stream": "yes"}, "stream"},
 		} {
-			h := s.Ask(scene.Request(scene.Responses, model, false, c.more))
-			t.Run(c.param, func(t *testing.T) { v1Fault(t, h, 400, "invalid_request_error", "invalid_request", c.param) })
+			a := s.Ask(scene.Request(scene.Responses, model, false, c.more))
+			t.Run(c.param, func(t *testing.T) { v1Fault(t, a, 400, "invalid_request_error", "invalid_request", c.param) })
 		}
-		h := s.Ask(scene.Request(scene.Responses, model, false, map[string]any{"max_output_tokens": 0}))
-		v1Fault(t, h, 400, "invalid_request_error", "invalid_max_tokens", "max_output_tokens")
+		a := s.Ask(scene.Request(scene.Responses, model, false, map[string]any{"max_output_tokens": 0}))
+		v1Fault(t, a, 400, "invalid_request_error", "invalid_max_tokens", "max_output_tokens")
 		if n := len(p.Requests()); n != 0 {
 			t.Errorf("the provider got %d requests", n)
 		}
@@ -175,15 +175,15 @@ func hostedScene(t testing.TB) scene.Scenario {
 		Models: []map[string]any{scene.FormModel("r-hosted", scene.PriceList(), scene.Responses)},
 		Lines: []map[string]any{scene.FormLine("r-hosted-1", "chat", p.URL(), nil, "r-hosted"),
 			scene.FormLine("r-hosted-2", "chat", p.URL(), map[string]any{"priority": 2}, "r-hosted")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.NewClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			s := scene.Responses.NewClient(t, g)
 			for _, stream := range []bool{false, true} {
-				h := s.Ask(searching("r-hosted", stream))
-				v1Fault(t, h, 400, "invalid_request_error", "invalid_request", "tools[0].type")
-				s.CheckCharge(h, 0)
+				a := s.Ask(searching("r-hosted", stream))
+				v1Fault(t, a, 400, "invalid_request_error", "invalid_request", "tools[0].type")
+				s.CheckCharge(a, 0)
 			}
 			for _, line := range []string{"r-hosted-1", "r-hosted-2"} {
-				if state := f.Lines.Of(t, line); state.State != "in_service" || state.Attempts != 0 || state.InFlight != 0 {
+				if state := g.Lines.Of(t, line); state.State != "in_service" || state.Attempts != 0 || state.InFlight != 0 {
 					t.Errorf("line: %s", state)
 				}
 			}
@@ -203,22 +203,22 @@ func hostedElsewhereScene(t testing.TB) scene.Scenario {
 		Models: []map[string]any{scene.FormModel("r-second", scene.PriceList(), scene.Responses)},
 		Lines: []map[string]any{scene.FormLine("r-second-1", "chat", chat.URL(), nil, "r-second"),
 			scene.FormLine("r-second-2", "responses", other.URL(), map[string]any{"priority": 2}, "r-second")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.NewClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			s := scene.Responses.NewClient(t, g)
 			spent := scene.Credit
 			for _, stream := range []bool{false, true} {
-				h := s.Ask(searching("r-second", stream))
-				if r := read(t, scene.Responses, h, "r-second"); h.Status != 200 || r.text != goodText {
-					t.Errorf("%d %s", h.Status, h.Raw)
+				a := s.Ask(searching("r-second", stream))
+				if r := read(t, scene.Responses, a, "r-second"); a.Status != 200 || r.text != goodText {
+					t.Errorf("%d %s", a.Status, a.Raw)
 				}
-				rc := f.Receipt(t, s.Account, h.ID())
+				rc := g.Receipt(t, s.Account, a.ID())
 				if rc.Line != "r-second-2" || len(rc.Attempts) != 2 || rc.Attempts[0].Line != "r-second-1" || rc.Attempts[0].Cause == "" ||
 					rc.Cost != 6_000_000 {
 					t.Errorf("receipt %+v", rc)
 				}
 				spent -= rc.Cost
 			}
-			checkFree(t, f, s.Account, spent)
+			checkFree(t, g, s.Account, spent)
 			if n := len(chat.Requests()); n != 0 {
 				t.Errorf("the chat line got %d requests", n)
 			}
@@ -239,15 +239,15 @@ func hostedDownScene(t testing.TB) scene.Scenario {
 		Models: []map[string]any{scene.FormModel("r-down", scene.PriceList(), scene.Responses)},
 		Lines: []map[string]any{scene.FormLine("r-down-1", "chat", chat.URL(), nil, "r-down"),
 			scene.FormLine("r-down-2", "responses", other.URL(), map[string]any{"priority": 2}, "r-down")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := scene.Responses.NewClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			s := scene.Responses.NewClient(t, g)
 			v1Fault(t, s.Ask(searching("r-down", false)), 502, "upstream_error", "upstream_unavailable", "")
-			h := s.Ask(searching("r-down", false))
-			v1Fault(t, h, 503, "service_unavailable", "service_unavailable", "")
-			if h.Header.Get("Retry-After") == "" {
-				t.Errorf("header %v", h.Header)
+			a := s.Ask(searching("r-down", false))
+			v1Fault(t, a, 503, "service_unavailable", "service_unavailable", "")
+			if a.Header.Get("Retry-After") == "" {
+				t.Errorf("header %v", a.Header)
 			}
-			s.CheckCharge(h, 0)
+			s.CheckCharge(a, 0)
 		},
 	}
 }
@@ -261,15 +261,15 @@ func nativeHostedScene(t testing.TB) scene.Scenario {
 		models = append(models, scene.FormModel(model, scene.PriceList(), scene.Messages))
 		lines = append(lines, scene.FormLine(model, line, p.URL(), nil, model))
 	}
-	return scene.Scenario{Name: "hosted tool of messages", Models: models, Lines: lines, Play: func(t *testing.T, f *scene.Gateway) {
-		s := scene.Messages.NewClient(t, f)
+	return scene.Scenario{Name: "hosted tool of messages", Models: models, Lines: lines, Play: func(t *testing.T, g *scene.Gateway) {
+		s := scene.Messages.NewClient(t, g)
 		for _, line := range []string{"chat", "gemini"} {
-			h := s.Ask(scene.Request(scene.Messages, "n-hosted-"+line, false,
+			a := s.Ask(scene.Request(scene.Messages, "n-hosted-"+line, false,
 				map[string]any{"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}}))
-			if message := nativeFault(t, h, 400, "invalid_request_error"); strings.Contains(message, fmt.Sprintf("n-hosted-%s", line)) {
+			if message := nativeFault(t, a, 400, "invalid_request_error"); strings.Contains(message, fmt.Sprintf("n-hosted-%s", line)) {
 				t.Errorf("a line's name is in %q", message)
 			}
-			s.CheckCharge(h, 0)
+			s.CheckCharge(a, 0)
 		}
 		if n := len(p.Requests()); n != 0 {
 			t.Errorf("the provider got %d requests", n)

@@ -16,9 +16,9 @@ import (
 // its reasoning, in both other forms.
 func thinkingScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
-	for _, in := range []scene.Form{scene.Chat, scene.Messages} {
+	for _, form := range []scene.Form{scene.Chat, scene.Messages} {
 		for _, stream := range []bool{false, true} {
-			scenes = append(scenes, thinkingScene(t, in, stream))
+			scenes = append(scenes, thinkingScene(t, form, stream))
 		}
 	}
 	return append(scenes, itemScene(t))
@@ -32,35 +32,35 @@ const thoughtfulUsage = `{"input_tokens":1000,"input_tokens_details":{"cached_to
 // seals finds the sealed reasoning that a client has to send back.
 var seals = regexp.MustCompile(`tg1\.[0-9a-f]{8}\.gAAA`)
 
-func thinkingScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
-	model := fmt.Sprintf("thinking-%s-%v", in, stream)
+func thinkingScene(t testing.TB, form scene.Form, stream bool) scene.Scenario {
+	model := fmt.Sprintf("thinking-%s-%v", form, stream)
 	call := answerParts{thought: "hm", seal: "gAAA", cities: []string{"Oslo"}, usage: thoughtfulUsage}
 	p := fakeprovider.New(t, call.reply("responses", stream), fakeprovider.Good("responses", stream))
 	prices := scene.PriceList()
 	prices["reasoning"] = true
-	return single{name: fmt.Sprintf("%s thinks on responses, stream %v", in, stream),
-		in: in, line: "responses", model: model, provider: p, modelMore: prices,
+	return single{name: fmt.Sprintf("%s thinks on responses, stream %v", form, stream),
+		in: form, line: "responses", model: model, provider: p, modelMore: prices,
 	}.plays(func(t *testing.T, s scene.FormClient) {
-		more := weatherTool(in)
-		if in == scene.Messages {
+		more := weatherTool(form)
+		if form == scene.Messages {
 			more["thinking"] = map[string]any{"type": "enabled", "budget_tokens": 20000}
 		} else {
 			more["reasoning_effort"] = "high"
 		}
-		h := s.Ask(scene.Request(in, model, stream, more))
-		r := read(t, in, h, model)
-		seal := seals.FindString(h.Raw)
-		if h.Status != 200 || !r.whole || fmt.Sprint(r.calls) != fmt.Sprint([]string{goodCall}) || r.hint != "hm" || seal == "" {
-			t.Fatalf("%d %+v in %s", h.Status, r, h.Raw)
+		a := s.Ask(scene.Request(form, model, stream, more))
+		r := read(t, form, a, model)
+		seal := seals.FindString(a.Raw)
+		if a.Status != 200 || !r.whole || fmt.Sprint(r.calls) != fmt.Sprint([]string{goodCall}) || r.hint != "hm" || seal == "" {
+			t.Fatalf("%d %+v in %s", a.Status, r, a.Raw)
 		}
 		// 600 tokens at 1, 400 at 0.1 and 500 at 10 dollars a million
-		rc := s.CheckCharge(h, 564*money.USD/100_000)
+		rc := s.CheckCharge(a, 564*money.USD/100_000)
 		if rc.Prompt != 1000 || rc.Completion != 500 {
 			t.Errorf("receipt %+v", rc)
 		}
-		h = s.Ask(scene.Request(in, model, stream, secondTurn(in, seal)))
-		if r := read(t, in, h, model); h.Status != 200 || !r.whole || r.text != goodText {
-			t.Fatalf("%d %s", h.Status, h.Raw)
+		a = s.Ask(scene.Request(form, model, stream, secondTurn(form, seal)))
+		if r := read(t, form, a, model); a.Status != 200 || !r.whole || r.text != goodText {
+			t.Fatalf("%d %s", a.Status, a.Raw)
 		}
 		first, second := p.Requests()[0].Body, string(p.Requests()[1].Body)
 		var sent struct {
@@ -98,8 +98,8 @@ func itemScene(t testing.TB) scene.Scenario {
 			t.Errorf("the provider got %s", sent)
 		}
 		v1Fault(t, s.Ask(ask), 400, "invalid_request_error", "invalid_request", "input")
-		if h := s.Ask(ask); h.Status != 200 {
-			t.Errorf("the line is out: %d %s", h.Status, h.Raw)
+		if a := s.Ask(ask); a.Status != 200 {
+			t.Errorf("the line is out: %d %s", a.Status, a.Raw)
 		}
 	})
 }

@@ -16,15 +16,15 @@ import (
 // between lines of different forms.
 func turnScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
-	for _, in := range scene.ClientForms() {
+	for _, form := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			for _, stream := range []bool{false, true} {
-				scenes = append(scenes, mixedScene(t, in, line, stream))
+				scenes = append(scenes, mixedScene(t, form, line, stream))
 			}
-			scenes = append(scenes, silentScene(t, in, line))
+			scenes = append(scenes, silentScene(t, form, line))
 		}
 		for _, stream := range []bool{false, true} {
-			scenes = append(scenes, failoverScene(t, in, stream))
+			scenes = append(scenes, failoverScene(t, form, stream))
 		}
 	}
 	return scenes
@@ -36,10 +36,10 @@ func mixed() answerParts {
 }
 
 // secondTurn returns a request with the result of a call, and the sealed reasoning before it.
-func secondTurn(in scene.Form, seal string) map[string]any {
-	more := weatherTool(in)
+func secondTurn(form scene.Form, seal string) map[string]any {
+	more := weatherTool(form)
 	user := map[string]any{"role": "user", "content": "How is it in Oslo?"}
-	switch in {
+	switch form {
 	case scene.Responses:
 		more["instructions"] = "be kind"
 		more["input"] = []any{user,
@@ -67,18 +67,18 @@ func secondTurn(in scene.Form, seal string) map[string]any {
 }
 
 // mixedScene checks that the parts of a second turn, and of an answer, survive the translation.
-func mixedScene(t testing.TB, in scene.Form, line string, stream bool) scene.Scenario {
-	model := fmt.Sprintf("mixed-%s-%s-%v", in, line, stream)
+func mixedScene(t testing.TB, form scene.Form, line string, stream bool) scene.Scenario {
+	model := fmt.Sprintf("mixed-%s-%s-%v", form, line, stream)
 	p := fakeprovider.New(t, mixed().reply(line, stream))
-	return single{name: fmt.Sprintf("%s on %s, mixed, stream %v", in, line, stream),
-		in: in, line: line, model: model, provider: p,
+	return single{name: fmt.Sprintf("%s on %s, mixed, stream %v", form, line, stream),
+		in: form, line: line, model: model, provider: p,
 	}.plays(func(t *testing.T, s scene.FormClient) {
-		h := s.Answer(scene.Request(in, model, stream, secondTurn(in, "")))
-		r := read(t, in, h, model)
+		a := s.Answer(scene.Request(form, model, stream, secondTurn(form, "")))
+		r := read(t, form, a, model)
 		if !r.whole || r.text != goodText || r.hint != "hm" || !slices.Equal(r.calls, []string{goodCall, `weather({"city":"Bergen"})`}) {
-			t.Errorf("%+v in %s", r, h.Raw)
+			t.Errorf("%+v in %s", r, a.Raw)
 		}
-		s.CheckCharge(h, scene.AnswerCost)
+		s.CheckCharge(a, scene.AnswerCost)
 		body := p.Requests()[0].Body
 		var sent map[string]any
 		if err := json.Unmarshal(body, &sent); err != nil {
@@ -97,8 +97,8 @@ func mixedScene(t testing.TB, in scene.Form, line string, stream bool) scene.Sce
 
 // silentScene checks that a line without output in its answer fails over. Pings and opened texts
 // are no output.
-func silentScene(t testing.TB, in scene.Form, line string) scene.Scenario {
-	model := fmt.Sprintf("silent-%s-%s", in, line)
+func silentScene(t testing.TB, form scene.Form, line string) scene.Scenario {
+	model := fmt.Sprintf("silent-%s-%s", form, line)
 	begin := brokenBegin(line)
 	begin = begin[:len(begin)-1]
 	switch line {
@@ -110,19 +110,19 @@ func silentScene(t testing.TB, in scene.Form, line string) scene.Scenario {
 	p := fakeprovider.New(t, fakeprovider.Reply{ContentType: "text/event-stream", Raw: append(begin, ": ping\n\n"), End: fakeprovider.Stall})
 	second := fakeprovider.New(t, fakeprovider.Good(line, true))
 	return scene.Scenario{
-		Name:   fmt.Sprintf("%s on %s, silent", in, line),
-		Models: []map[string]any{scene.FormModel(model, nil, in)},
+		Name:   fmt.Sprintf("%s on %s, silent", form, line),
+		Models: []map[string]any{scene.FormModel(model, nil, form)},
 		Lines: []map[string]any{
 			scene.FormLine(model, line, p.URL(),
 				map[string]any{"timeouts": map[string]any{"first_token": "300ms", "idle": "30s", "total": "30s"}}, model),
 			scene.FormLine(model+"-2", line, second.URL(), map[string]any{"priority": 2}, model)},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			s := in.NewClient(t, f)
-			h := s.Ask(scene.Request(in, model, true, nil))
-			if r := read(t, in, h, model); h.Status != 200 || !r.whole || r.text != goodText {
-				t.Errorf("%d %s", h.Status, h.Raw)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			s := form.NewClient(t, g)
+			a := s.Ask(scene.Request(form, model, true, nil))
+			if r := read(t, form, a, model); a.Status != 200 || !r.whole || r.text != goodText {
+				t.Errorf("%d %s", a.Status, a.Raw)
 			}
-			if rc := s.CheckCharge(h, scene.AnswerCost); rc.Line != model+"-2" || len(rc.Attempts) != 2 ||
+			if rc := s.CheckCharge(a, scene.AnswerCost); rc.Line != model+"-2" || len(rc.Attempts) != 2 ||
 				rc.Attempts[0].Code != "upstream_timeout" {
 				t.Errorf("receipt %+v", rc)
 			}
@@ -132,8 +132,8 @@ func silentScene(t testing.TB, in scene.Form, line string) scene.Scenario {
 
 // failoverScene plays lines of all forms with different failures. A client sees only the answer of
 // the last line.
-func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
-	model := fmt.Sprintf("over-%s-%v", in, stream)
+func failoverScene(t testing.TB, form scene.Form, stream bool) scene.Scenario {
+	model := fmt.Sprintf("over-%s-%v", form, stream)
 	failures := map[string][2]fakeprovider.Reply{
 		"responses": {fakeprovider.JSON(200, fakeprovider.ResponsesObject("failed", "null")),
 			fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesEnd("failed", "null"))...)},
@@ -144,7 +144,8 @@ func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
 			*fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`),
 				`{"error":{"message":"x","type":"server_error"}}`)},
 	}
-	s := scene.Scenario{Name: fmt.Sprintf("%s fails over, stream %v", in, stream), Models: []map[string]any{scene.FormModel(model, nil, in)}}
+	s := scene.Scenario{Name: fmt.Sprintf("%s fails over, stream %v", form, stream), Models: []map[string]any{scene.FormModel(model, nil,
+		form)}}
 	tried := 0
 	for i, line := range lineForms() {
 		reply := failures[line][0]
@@ -158,13 +159,13 @@ func failoverScene(t testing.TB, in scene.Form, stream bool) scene.Scenario {
 	last := "messages"
 	p := fakeprovider.New(t, fakeprovider.Good(last, stream))
 	s.Lines = append(s.Lines, scene.FormLine(model+"-last", last, p.URL(), map[string]any{"priority": 9}, model))
-	s.Play = func(t *testing.T, f *scene.Gateway) {
-		s := in.NewClient(t, f)
-		h := s.Ask(scene.Request(in, model, stream, nil))
-		if r := read(t, in, h, model); h.Status != 200 || !r.whole || r.text != goodText {
-			t.Errorf("%d %s", h.Status, h.Raw)
+	s.Play = func(t *testing.T, g *scene.Gateway) {
+		s := form.NewClient(t, g)
+		a := s.Ask(scene.Request(form, model, stream, nil))
+		if r := read(t, form, a, model); a.Status != 200 || !r.whole || r.text != goodText {
+			t.Errorf("%d %s", a.Status, a.Raw)
 		}
-		if rc := s.CheckCharge(h, scene.AnswerCost); rc.Line != model+"-last" || len(rc.Attempts) != tried+1 {
+		if rc := s.CheckCharge(a, scene.AnswerCost); rc.Line != model+"-last" || len(rc.Attempts) != tried+1 {
 			t.Errorf("receipt %+v", rc)
 		}
 	}

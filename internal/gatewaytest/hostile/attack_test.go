@@ -113,26 +113,26 @@ func readAttacks(t testing.TB, file string) (all []attack) {
 func marked(number int) string { return fmt.Sprintf("attack-%d.", number) }
 
 // request returns a request in a form with a text and the parts of an attack.
-func request(in scene.Form, model string, stream bool, words string, parts []string) string {
+func request(form scene.Form, model string, stream bool, words string, parts []string) string {
 	more := map[string]any{}
 	content := any(words)
 	if slices.Contains(parts, "image") {
-		content = []any{textPart(in, words), imagePart(in)}
+		content = []any{textPart(form, words), imagePart(form)}
 	}
 	messages := []any{map[string]any{"role": "user", "content": content}}
-	if in == scene.Responses {
+	if form == scene.Responses {
 		more["input"] = messages
 	} else {
 		more["messages"] = messages
 	}
 	if slices.Contains(parts, "tools") {
-		more["tools"] = []any{tool(in)}
+		more["tools"] = []any{tool(form)}
 	}
-	return scene.Request(in, model, stream, more)
+	return scene.Request(form, model, stream, more)
 }
 
-func textPart(in scene.Form, words string) map[string]any {
-	if in == scene.Responses {
+func textPart(form scene.Form, words string) map[string]any {
+	if form == scene.Responses {
 		return map[string]any{"type": "input_text", "text": words}
 	}
 	return map[string]any{"type": "text", "text": words}
@@ -141,8 +141,8 @@ func textPart(in scene.Form, words string) map[string]any {
 // pixel is a GIF of one pixel.
 const pixel = "R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs="
 
-func imagePart(in scene.Form) map[string]any {
-	switch in {
+func imagePart(form scene.Form) map[string]any {
+	switch form {
 	case scene.Responses:
 		return map[string]any{"type": "input_image", "image_url": "data:image/gif;base64," + pixel}
 	case scene.Messages:
@@ -151,10 +151,10 @@ func imagePart(in scene.Form) map[string]any {
 	return map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/gif;base64," + pixel}}
 }
 
-func tool(in scene.Form) map[string]any {
+func tool(form scene.Form) map[string]any {
 	schema := json.RawMessage(`{"type":"object","properties":{"x":{"type":"string"}}}`)
 	function := map[string]any{"name": "look", "description": "looks", "parameters": schema}
-	switch in {
+	switch form {
 	case scene.Responses:
 		out := maps.Clone(function)
 		out["type"] = "function"

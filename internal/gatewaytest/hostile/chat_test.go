@@ -46,9 +46,9 @@ func (r *run) attackChat(v vendor, number, round int) {
 		}
 		current.Store(&k.name)
 		for n := range hostileN {
-			in, stream := scene.ClientForms()[n%3], n/3 == 1
+			form, stream := scene.ClientForms()[n%3], n/3 == 1
 			words := fmt.Sprintf("%s %s %d %d", marked(i), v.name, round, n)
-			r.hostile.ask(r.t, in, request(in, v.name, stream, words, k.parts))
+			r.hostile.ask(r.t, form, request(form, v.name, stream, words, k.parts))
 		}
 	}
 	r.watched.settle(v.ids()...)
@@ -63,14 +63,14 @@ func (r *run) goodChat(ctx context.Context, v vendor, current *atomic.Pointer[st
 	tick := time.NewTicker(goodPace)
 	defer tick.Stop()
 	for n := 0; ctx.Err() == nil; n++ {
-		in, stream := scene.ClientForms()[n%3], n/3%2 == 1
-		a, served := r.good.ask(r.t, in, request(in, v.name, stream, fmt.Sprintf("is all well, %d?", n), nil))
+		form, stream := scene.ClientForms()[n%3], n/3%2 == 1
+		a, served := r.good.ask(r.t, form, request(form, v.name, stream, fmt.Sprintf("is all well, %d?", n), nil))
 		if !served {
 			name := ""
 			if now := current.Load(); now != nil {
 				name = *now
 			}
-			r.good.blame("%s, %s, stream %t, during %q: %d %.300s", v.name, in, stream, name, a.Status, a.Raw)
+			r.good.blame("%s, %s, stream %t, during %q: %d %.300s", v.name, form, stream, name, a.Status, a.Raw)
 		}
 		select {
 		case <-tick.C:

@@ -160,11 +160,11 @@ func (c *caller) String() string {
 }
 
 // ask sends a chat request and reads its answer to the end.
-func (c *caller) ask(t *testing.T, in scene.Form, body string) (a scene.Answer, served bool) {
+func (c *caller) ask(t *testing.T, form scene.Form, body string) (a scene.Answer, served bool) {
 	t.Helper()
 	for tries := 0; ; tries++ {
 		var err error
-		a, err = scene.SendChat(t.Context(), c.g.Client, c.g.Process.URL+in.Path(), c.Key, body)
+		a, err = scene.SendChat(t.Context(), c.g.Client, c.g.Process.URL+form.Path(), c.Key, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func (c *caller) ask(t *testing.T, in scene.Form, body string) (a scene.Answer, 
 		c.mu.Unlock()
 	}
 	served = a.Status == http.StatusOK && a.Complete && a.Text == "all is well"
-	if in == scene.Responses { // scene does not parse these answers
+	if form == scene.Responses { // scene does not parse these answers
 		served = a.Status == http.StatusOK && strings.Contains(a.Raw, `"status":"completed"`) && strings.Contains(a.Raw, "is well")
 	}
 	c.mu.Lock()

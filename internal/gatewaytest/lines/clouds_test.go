@@ -60,13 +60,13 @@ func cloudScene(t testing.TB) scene.Scenario {
 				"priority": 2,
 				"options":  map[string]any{"auth": "sigv4", "region": "eu-west-1", "access_key_id": "AKIAEXAMPLE"}}, "clouds"),
 		},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
 			a := c.expect("clouds", "")
-			if r := f.Receipt(t, c.account, a.ID); r.Line != "clouds-bedrock" || len(r.Attempts) != 2 {
+			if r := g.Receipt(t, c.account, a.ID); r.Line != "clouds-bedrock" || len(r.Attempts) != 2 {
 				t.Errorf("receipt %+v; want an answer of the second line", r)
 			}
-			if s := f.Lines.Becomes(t, "clouds-vertex", "credentials_out"); !strings.Contains(s.Cause, "the account is gone") {
+			if s := g.Lines.Becomes(t, "clouds-vertex", "credentials_out"); !strings.Contains(s.Cause, "the account is gone") {
 				t.Errorf("line: %s", s)
 			}
 			c.expect("clouds", "")
@@ -75,10 +75,10 @@ func cloudScene(t testing.TB) scene.Scenario {
 			}
 
 			tokens.Refuse(0, "")
-			f.Process.Admin("POST", "/lines/clouds-vertex/resume", map[string]any{}, nil)
+			g.Process.Admin("POST", "/lines/clouds-vertex/resume", map[string]any{}, nil)
 			for range 3 {
 				a = c.expect("clouds", "")
-				if r := f.Receipt(t, c.account, a.ID); r.Line != "clouds-vertex" || len(r.Attempts) != 1 {
+				if r := g.Receipt(t, c.account, a.ID); r.Line != "clouds-vertex" || len(r.Attempts) != 1 {
 					t.Errorf("receipt %+v; want an answer of the first line", r)
 				}
 			}
@@ -88,7 +88,7 @@ func cloudScene(t testing.TB) scene.Scenario {
 
 			tokens.Revoke()
 			c.expect("clouds", "")
-			s := f.Lines.Becomes(t, "clouds-vertex", "credentials_out")
+			s := g.Lines.Becomes(t, "clouds-vertex", "credentials_out")
 			if strings.Contains(s.Cause, "cloud-token") || !strings.Contains(s.Cause, "[redacted]") {
 				t.Errorf("line: %s", s)
 			}

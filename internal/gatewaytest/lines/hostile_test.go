@@ -82,33 +82,33 @@ func hostileScene(t testing.TB) scene.Scenario {
 			scene.ChatLine("hostile-2", second.URL(), map[string]any{"priority": 2, "error_sentences": sentences["error_sentences"],
 				"pass": sentences["pass"]}, "hostile"),
 		},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			hostile, good := newClient(t, f), newClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			hostile, good := newClient(t, g), newClient(t, g)
 			good.expect("hostile", "")
 			answers := 1
 			for i, attack := range attacks() {
 				body := hostile.hello("hostile")
 				body = fmt.Sprintf(`%s,"attack":%d}`, body[:len(body)-1], i)
 				for n := range 12 { // a hold may keep the hostile client away for a while
-					if a := f.Send(t, scene.Chat, hostile.key, body); a.Err.Code != attack.code && (n == 0 || a.Err.Code != failed) {
+					if a := g.Send(t, scene.Chat, hostile.key, body); a.Err.Code != attack.code && (n == 0 || a.Err.Code != failed) {
 						t.Errorf("%s: the hostile client got %d %s; want %q", attack.name, a.Status, a.Raw, attack.code)
 					}
 				}
 				a := good.expect("hostile", "")
 				answers++
-				if r := f.Receipt(t, good.account, a.ID); r.Line != "hostile-1" || len(r.Attempts) != 1 {
+				if r := g.Receipt(t, good.account, a.ID); r.Line != "hostile-1" || len(r.Attempts) != 1 {
 					t.Errorf("after %s: receipt %+v; want an answer of the first line", attack.name, r)
 				}
 				// A hold on the second line applies to the hostile client only.
-				s := f.Lines.Of(t, "hostile-1")
+				s := g.Lines.Of(t, "hostile-1")
 				s.FormsOut = slices.DeleteFunc(s.FormsOut, func(p scene.PartOut) bool { return p.Form == "responses" }) // the line lacks the form
 				if s.State != "in_service" || len(s.ModelsOut)+len(s.FormsOut)+len(s.ModelsCooling) > 0 {
 					t.Errorf("after %s: line: %s", attack.name, s)
 				}
 				scene.Eventually(t, "the second line's circuit is closed after "+attack.name, func() bool {
-					return f.Lines.Of(t, "hostile-2").State != "circuit_open"
+					return g.Lines.Of(t, "hostile-2").State != "circuit_open"
 				})
-				f.Process.Admin("POST", "/lines/hostile-2/resume", map[string]any{}, nil)
+				g.Process.Admin("POST", "/lines/hostile-2/resume", map[string]any{}, nil)
 			}
 			good.checkSettled(answers)
 			hostile.checkSettled(0)

@@ -43,12 +43,12 @@ func learntLimitScene(t testing.TB, refused string) scene.Scenario {
 			scene.FormModel(id, map[string]any{"default_output_tokens": 200}, scene.ClientForms()...), scene.ChatModel(id+"-other", nil),
 		},
 		Lines: []map[string]any{scene.ChatLine(id, p.URL(), map[string]any{"limit_field": refused, "forms": []string{"chat"}}, id, id+"-other")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
-			send := func(in scene.Form, more map[string]any) {
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
+			send := func(form scene.Form, more map[string]any) {
 				t.Helper()
-				if a := f.Send(t, in, c.key, scene.Request(in, id, false, more)); a.Status != 200 {
-					t.Errorf("%s: %d %s", in, a.Status, a.Raw)
+				if a := g.Send(t, form, c.key, scene.Request(form, id, false, more)); a.Status != 200 {
+					t.Errorf("%s: %d %s", form, a.Status, a.Raw)
 				}
 			}
 			send(scene.Messages, nil)                           // rejected, then repeated
@@ -69,7 +69,7 @@ func learntLimitScene(t testing.TB, refused string) scene.Scenario {
 					t.Errorf("request %d: %s, want %s%s alone", i, body, field, want)
 				}
 			}
-			if s := f.Lines.Of(t, id); s.State != "in_service" || s.Cause != "" {
+			if s := g.Lines.Of(t, id); s.State != "in_service" || s.Cause != "" {
 				t.Errorf("line: %s", s)
 			}
 		},
@@ -85,9 +85,9 @@ func noLimitScene(t testing.TB) scene.Scenario {
 		Name:   "a model that takes no limit",
 		Models: []map[string]any{scene.FormModel("unlimited", nil, scene.Messages)},
 		Lines:  []map[string]any{scene.ChatLine("unlimited", p.URL(), map[string]any{"forms": []string{"chat"}}, "unlimited")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
-			if a := f.Send(t, scene.Messages, c.key, scene.Request(scene.Messages, "unlimited", false, nil)); a.Status != 502 {
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
+			if a := g.Send(t, scene.Messages, c.key, scene.Request(scene.Messages, "unlimited", false, nil)); a.Status != 502 {
 				t.Errorf("%d %s", a.Status, a.Raw)
 			}
 			if n := clientRequests(p); n != 2 {

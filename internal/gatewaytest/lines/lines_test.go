@@ -69,13 +69,13 @@ func circuitScene(t testing.TB) scene.Scenario {
 			scene.ChatLine("circuit-dead", dead.URL(), nil, "circuit-solo", "circuit-duo"),
 			scene.ChatLine("circuit-alive", alive.URL(), map[string]any{"priority": 2}, "circuit-duo"),
 		},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
 			for range 5 {
 				c.expect("circuit-duo", "")
 			}
 			dead.checkRequests(t, 5)
-			s := f.Lines.Becomes(t, "circuit-dead", "circuit_open")
+			s := g.Lines.Becomes(t, "circuit-dead", "circuit_open")
 			if s.Cause == "" || until(s) == 0 || s.Attempts != 5 || *s.SuccessRate != 0 {
 				t.Errorf("line: %s", s)
 			}
@@ -103,22 +103,22 @@ func coolingScene(t testing.TB) scene.Scenario {
 		Name:   "cooling",
 		Models: []map[string]any{scene.ChatModel("cooling", nil)},
 		Lines:  []map[string]any{scene.ChatLine("cooling", p.URL(), nil, "cooling")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
 			begin := time.Now()
 			c.expect("cooling", "upstream_busy")
 			p.setReply(working())
-			s := f.Lines.Of(t, "cooling")
+			s := g.Lines.Of(t, "cooling")
 			switch took := time.Since(begin); { // a busy machine may take two seconds
 			case s.State == "cooling" && until(s) > time.Now().Unix()+3:
 				t.Errorf("line: %s; want a pause of two seconds", s)
 			case s.State != "cooling" && took < 2*time.Second:
 				t.Errorf("after %s, line: %s", took, s)
 			}
-			if a := f.Send(t, c.in, c.key, c.hello("cooling")); a.Status != 200 {
+			if a := g.Send(t, c.form, c.key, c.hello("cooling")); a.Status != 200 {
 				p.checkRequests(t, 1)
 			}
-			f.Lines.Becomes(t, "cooling", "in_service")
+			g.Lines.Becomes(t, "cooling", "in_service")
 			if took := time.Since(begin); took < 1500*time.Millisecond {
 				t.Errorf("the line was back after %s, want about two seconds", took)
 			}
@@ -134,10 +134,10 @@ func credentialScene(t testing.TB) scene.Scenario {
 		Name:   "credential",
 		Models: []map[string]any{scene.ChatModel("cred-one", nil), scene.ChatModel("cred-two", nil)},
 		Lines:  []map[string]any{scene.ChatLine("cred", p.URL(), nil, "cred-one", "cred-two")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
 			c.expect("cred-one", "upstream_unavailable")
-			if s := f.Lines.Becomes(t, "cred", "credentials_out"); s.Cause == "" || strings.Contains(s.Cause, scene.Credential) {
+			if s := g.Lines.Becomes(t, "cred", "credentials_out"); s.Cause == "" || strings.Contains(s.Cause, scene.Credential) {
 				t.Errorf("line: %s", s)
 			}
 			p.setReply(working())
@@ -156,11 +156,11 @@ func missingModelScene(t testing.TB) scene.Scenario {
 		Name:   "missing model",
 		Models: []map[string]any{scene.ChatModel("missing-one", nil), scene.ChatModel("missing-two", nil)},
 		Lines:  []map[string]any{scene.ChatLine("missing", p.URL(), nil, "missing-one", "missing-two")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
 			c.expect("missing-one", "upstream_unavailable")
 			scene.Eventually(t, "the model is out", func() bool {
-				s := f.Lines.Of(t, "missing")
+				s := g.Lines.Of(t, "missing")
 				return s.State == "in_service" && len(s.ModelsOut) == 1 && s.ModelsOut[0].Model == "missing-one"
 			})
 			p.setReply(working())
@@ -183,8 +183,8 @@ func drainScene(t testing.TB) scene.Scenario {
 			scene.ChatLine("drain-1", first.URL(), nil, "drain"),
 			scene.ChatLine("drain-2", second.URL(), map[string]any{"priority": 2}, "drain"),
 		},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
 			open := make(chan struct{})
 			slow := working()
 			slow.Wait = open
@@ -193,8 +193,8 @@ func drainScene(t testing.TB) scene.Scenario {
 			running.Go(func() { c.expect("drain", "") })
 			first.WaitRequest()
 			first.setReply(working())
-			f.Process.Admin("POST", "/lines/drain-1/drain", map[string]any{}, nil)
-			if s := f.Lines.Becomes(t, "drain-1", "drained"); s.InFlight != 1 {
+			g.Process.Admin("POST", "/lines/drain-1/drain", map[string]any{}, nil)
+			if s := g.Lines.Becomes(t, "drain-1", "drained"); s.InFlight != 1 {
 				t.Errorf("%d calls in flight", s.InFlight)
 			}
 			c.expect("drain", "")
@@ -202,8 +202,8 @@ func drainScene(t testing.TB) scene.Scenario {
 			second.checkRequests(t, 1)
 			close(open)
 			running.Wait()
-			f.Process.Admin("POST", "/lines/drain-1/resume", map[string]any{}, nil)
-			f.Lines.Becomes(t, "drain-1", "in_service")
+			g.Process.Admin("POST", "/lines/drain-1/resume", map[string]any{}, nil)
+			g.Lines.Becomes(t, "drain-1", "in_service")
 			c.expect("drain", "")
 			first.checkRequests(t, 2)
 			second.checkRequests(t, 1)
@@ -219,8 +219,8 @@ func resumeScene(t testing.TB) scene.Scenario {
 		Name:   "resume",
 		Models: []map[string]any{scene.ChatModel("resume", nil)},
 		Lines:  []map[string]any{scene.ChatLine("resume", p.URL(), nil, "resume")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
 			for i, tt := range []struct {
 				reply fakeprovider.Reply
 				times int
@@ -238,13 +238,13 @@ func resumeScene(t testing.TB) scene.Scenario {
 					c.expect("resume", tt.code)
 				}
 				scene.Eventually(t, "the line is "+tt.state, func() bool {
-					s := f.Lines.Of(t, "resume")
+					s := g.Lines.Of(t, "resume")
 					return s.State == tt.state && len(s.ModelsOut) == tt.out
 				})
 				p.setReply(working())
 				c.expect("resume", "upstream_unavailable")
-				f.Process.Admin("POST", "/lines/resume/resume", map[string]any{}, nil)
-				if s := f.Lines.Becomes(t, "resume", "in_service"); len(s.ModelsOut) != 0 {
+				g.Process.Admin("POST", "/lines/resume/resume", map[string]any{}, nil)
+				if s := g.Lines.Becomes(t, "resume", "in_service"); len(s.ModelsOut) != 0 {
 					t.Errorf("line: %s", s)
 				}
 				c.expect("resume", "")
@@ -273,8 +273,8 @@ func allBusyScene(t testing.TB, kind string) scene.Scenario {
 			scene.ChatLine(model+"-1", first.URL(), capped(1), model),
 			scene.ChatLine(model+"-2", second.URL(), capped(2), model),
 		},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			running, c := newClient(t, f), newClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			running, c := newClient(t, g), newClient(t, g)
 			var group sync.WaitGroup
 			begin := func(p *provider) {
 				group.Go(func() { running.waitForSlot(model) })
@@ -310,7 +310,7 @@ func (c client) waitForSlot(model string) {
 	c.t.Helper()
 	var a scene.Answer
 	scene.Eventually(c.t, model+" has a free slot", func() bool {
-		a = c.f.Send(c.t, c.in, c.key, c.hello(model))
+		a = c.gateway.Send(c.t, c.form, c.key, c.hello(model))
 		return a.Status != 429
 	})
 	if a.Status != 200 {
@@ -340,7 +340,7 @@ func (c client) wantBusy(model string) {
 	if strings.Contains(a.Raw, model) {
 		c.t.Errorf("a line's name is in %s", a.Raw)
 	}
-	if r := c.f.Receipt(c.t, c.account, a.ID); r.Status != 429 || r.Code != "rate_limit_exceeded" || r.Cost != 0 || r.Line != "" {
+	if r := c.gateway.Receipt(c.t, c.account, a.ID); r.Status != 429 || r.Code != "rate_limit_exceeded" || r.Cost != 0 || r.Line != "" {
 		c.t.Errorf("receipt %+v", r)
 	}
 }
@@ -356,15 +356,15 @@ func noLineScene(t testing.TB) scene.Scenario {
 			scene.ChatLine("none-1", first.URL(), nil, "none"),
 			scene.ChatLine("none-2", second.URL(), map[string]any{"priority": 2}, "none"),
 		},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
 			c.expect("none", "upstream_unavailable")
 			for range 3 {
 				a := c.expect("none", "upstream_unavailable")
 				if a.Status != 502 || a.Err.Type != "upstream_error" || a.Err.Message == "" || strings.Contains(a.Raw, "none-") {
 					t.Errorf("the client got %d %s", a.Status, a.Raw)
 				}
-				if r := f.Receipt(t, c.account, a.ID); r.Status != 502 || r.Cost != 0 || r.Line != "" {
+				if r := g.Receipt(t, c.account, a.ID); r.Status != 502 || r.Cost != 0 || r.Line != "" {
 					t.Errorf("receipt %+v", r)
 				}
 			}

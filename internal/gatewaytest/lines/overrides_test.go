@@ -39,11 +39,11 @@ func TestOverrides(t *testing.T) {
 		var models, lines []map[string]any
 		var tests []func(t *testing.T)
 		for _, lineForm := range []string{"chat", "responses", "messages", "gemini"} {
-			for _, in := range scene.ClientForms() {
-				if lineForm == "responses" && in != scene.Responses {
+			for _, form := range scene.ClientForms() {
+				if lineForm == "responses" && form != scene.Responses {
 					continue
 				}
-				model, line, test := overriddenChat(t, p, lineForm, in)
+				model, line, test := overriddenChat(t, p, lineForm, form)
 				models, lines, tests = append(models, model), append(lines, line), append(tests, test)
 			}
 		}
@@ -70,8 +70,8 @@ func TestOverrides(t *testing.T) {
 // overriddenChat returns a model and a line of a form for clients of another or the same form, and
 // their test. The provider answers two requests and rejects the third with a message that repeats a
 // header.
-func overriddenChat(t *testing.T, p *scene.Node, lineForm string, in scene.Form) (model, line map[string]any, test func(*testing.T)) {
-	id := "overridden-" + lineForm + "-" + string(in)
+func overriddenChat(t *testing.T, p *scene.Node, lineForm string, form scene.Form) (model, line map[string]any, test func(*testing.T)) {
+	id := "overridden-" + lineForm + "-" + string(form)
 	set := map[string]any{"service_note": map[string]any{"kind": "fixed", "list": []int{1, 2}}}
 	server := fakeprovider.New(t, fakeprovider.Good(lineForm, false), fakeprovider.Good(lineForm, true),
 		fakeprovider.Error(400, "invalid_request_error", "odd", "you sent Team "+teamSecret))
@@ -82,7 +82,7 @@ func overriddenChat(t *testing.T, p *scene.Node, lineForm string, in scene.Form)
 			_, key := p.Account(10, nil)
 			more := map[string]any{"service_note": "the client's", "metadata": map[string]any{"user_id": "a"}}
 			for i, streamed := range []bool{false, true, false} {
-				a := g.Send(t, in, key, scene.Request(in, id, streamed, more))
+				a := g.Send(t, form, key, scene.Request(form, id, streamed, more))
 				if wantOK := i < 2; wantOK != (a.Status == 200) || strings.Contains(a.Raw, teamSecret) {
 					t.Fatalf("request %d: %d %s", i, a.Status, a.Raw)
 				}
@@ -104,7 +104,7 @@ func overriddenChat(t *testing.T, p *scene.Node, lineForm string, in scene.Form)
 			}
 		})
 	}
-	return scene.FormModel(id, nil, in), line, test
+	return scene.FormModel(id, nil, form), line, test
 }
 
 // overriddenJob returns a model and a line of a provider of pictures or clips, and their test.

@@ -39,10 +39,10 @@ func modelLimitScene(t testing.TB) scene.Scenario {
 		Models: []map[string]any{
 			scene.ChatModel("part-limited", nil), scene.ChatModel("part-limited-too", nil), scene.ChatModel("part-free", nil)},
 		Lines: []map[string]any{scene.ChatLine("part", p.URL(), nil, "part-limited", "part-limited-too", "part-free")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
 			c.expect("part-limited", "upstream_busy")
-			s := f.Lines.Becomes(t, "part", "in_service")
+			s := g.Lines.Becomes(t, "part", "in_service")
 			if len(s.ModelsCooling) != 1 || s.ModelsCooling[0].Model != "part-limited" || s.ModelsCooling[0].Cause == "" ||
 				s.ModelsCooling[0].Until == 0 || len(s.ModelsOut) > 0 {
 				t.Errorf("line: %s", s)
@@ -53,7 +53,7 @@ func modelLimitScene(t testing.TB) scene.Scenario {
 				t.Errorf("the provider got %d requests", n)
 			}
 			c.expect("part-limited-too", "upstream_busy")
-			f.Lines.Becomes(t, "part", "cooling")
+			g.Lines.Becomes(t, "part", "cooling")
 			c.expect("part-free", failed)
 			c.checkSettled(1)
 		},
@@ -67,11 +67,11 @@ func accountLimitScene(t testing.TB) scene.Scenario {
 		Name:   "the account is limited",
 		Models: []map[string]any{scene.ChatModel("ours-limited", nil), scene.ChatModel("others-free", nil)},
 		Lines:  []map[string]any{scene.ChatLine("ours", p.URL(), nil, "ours-limited", "others-free")},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
 			c.expect("ours-limited", "upstream_busy")
 			c.expect("others-free", failed)
-			f.Lines.Becomes(t, "ours", "in_service")
+			g.Lines.Becomes(t, "ours", "in_service")
 			c.expect("others-free", "")
 			c.checkSettled(1)
 		},
@@ -92,19 +92,19 @@ func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, n
 		Name:   name,
 		Models: []map[string]any{scene.FormModel(id, nil, scene.Chat, scene.Responses)},
 		Lines:  []map[string]any{scene.ChatLine(id, p.URL(), nil, id)},
-		Play: func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
-			c.in = scene.Responses
+		Play: func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
+			c.form = scene.Responses
 			code, attempts, served := failed, 1, 1
 			if named {
 				code, attempts, served = "", 2, 2
 			}
 			a := c.expect(id, code)
-			if r := f.Receipt(t, c.account, a.ID); len(r.Attempts) != attempts || r.Line != id {
+			if r := g.Receipt(t, c.account, a.ID); len(r.Attempts) != attempts || r.Line != id {
 				t.Errorf("receipt %+v", r)
 			}
 			scene.Eventually(t, "the form is out", func() bool {
-				s := f.Lines.Of(t, id)
+				s := g.Lines.Of(t, id)
 				return s.State == "in_service" && len(s.FormsOut) == 1 && s.FormsOut[0].Form == "responses" && len(s.ModelsOut) == 0
 			})
 			before := len(p.Requests())

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// eachScene plays new scenes on each database.
+// eachScene plays the scenes returned by make on each database.
 func eachScene(t *testing.T, binary string, make func(t testing.TB) []scene.Scenario) {
 	t.Helper()
 	t.Parallel()
@@ -30,32 +30,32 @@ func TestLines(t *testing.T) {
 	t.Run("failures", func(t *testing.T) { eachScene(t, binary, failureScenes) })
 	t.Run("prompt filters", func(t *testing.T) { eachScene(t, binary, otherProviderScenes) })
 	t.Run("limits", func(t *testing.T) { eachScene(t, binary, limitScenes) })
-	t.Run("lives", func(t *testing.T) { eachScene(t, binary, lineScenes) })
+	t.Run("states over time", func(t *testing.T) { eachScene(t, binary, lineScenes) })
 	t.Run("parts", func(t *testing.T) { eachScene(t, binary, partScenes) })
 }
 
 // client is a client with an account and a key for one form.
 type client struct {
 	t            *testing.T
-	f            *scene.Gateway
-	in           scene.Form
+	gateway      *scene.Gateway
+	form         scene.Form
 	account, key string
 }
 
-func newClient(t *testing.T, f *scene.Gateway) client {
+func newClient(t *testing.T, g *scene.Gateway) client {
 	t.Helper()
-	account, key := f.Process.Account(10, nil)
-	return client{t, f, scene.Chat, account, key}
+	account, key := g.Process.Account(10, nil)
+	return client{t, g, scene.Chat, account, key}
 }
 
 // hello returns a request for a model.
-func (c client) hello(model string) string { return scene.Request(c.in, model, false, nil) }
+func (c client) hello(model string) string { return scene.Request(c.form, model, false, nil) }
 
 // expect sends a request and checks the error code of its answer. The code of a good answer is
 // empty.
 func (c client) expect(model string, code string) scene.Answer {
 	c.t.Helper()
-	a := c.f.Send(c.t, c.in, c.key, c.hello(model))
+	a := c.gateway.Send(c.t, c.form, c.key, c.hello(model))
 	if a.Err.Code != code || (a.Status == 200) != (code == "") {
 		c.t.Errorf("%s: the client got %d %s; want %q", model, a.Status, a.Err, code)
 	}
@@ -67,11 +67,11 @@ func (c client) checkSettled(answers int) {
 	c.t.Helper()
 	want := 10*money.USD - money.Amount(answers)*scene.AnswerCost
 	scene.Eventually(c.t, fmt.Sprintf("%d answers are charged and nothing is held", answers), func() bool {
-		return c.f.Process.FundsOf(c.account) == scene.Funds{Balance: want}
+		return c.gateway.Process.FundsOf(c.account) == scene.Funds{Balance: want}
 	})
 }
 
-// failureScenes play three lines that fail in different ways, and check the error of the client
+// failureScenes let three lines fail in different ways, and check the client's error
 // (interface.md, Errors).
 func failureScenes(t testing.TB) []scene.Scenario {
 	var (
@@ -111,12 +111,12 @@ func failureScenes(t testing.TB) []scene.Scenario {
 		var providers []*fakeprovider.Server
 		for n, reply := range tt.lines {
 			p := fakeprovider.New(t)
-			p.Always(func(fakeprovider.Request) fakeprovider.Reply { return reply }) // also to probes
+			p.Always(func(fakeprovider.Request) fakeprovider.Reply { return reply }) // probes get the same reply
 			providers = append(providers, p)
 			s.Lines = append(s.Lines, scene.ChatLine(fmt.Sprintf("%s-%d", model, n), p.URL(), map[string]any{"priority": n + 1}, model))
 		}
-		s.Play = func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
+		s.Play = func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
 			a := c.expect(model, tt.code)
 			var got []string
 			for _, p := range providers {
@@ -125,7 +125,7 @@ func failureScenes(t testing.TB) []scene.Scenario {
 			if n := strings.Join(got, " "); n != tt.requests {
 				t.Errorf("the lines got %s requests, want %s", n, tt.requests)
 			}
-			if r := f.Receipt(t, c.account, a.ID); r.Code != tt.code || len(r.Attempts) != strings.Count(tt.requests, "1") {
+			if r := g.Receipt(t, c.account, a.ID); r.Code != tt.code || len(r.Attempts) != strings.Count(tt.requests, "1") {
 				t.Errorf("receipt %+v", r)
 			}
 			c.checkSettled(0)
@@ -135,8 +135,8 @@ func failureScenes(t testing.TB) []scene.Scenario {
 	return scenes
 }
 
-// otherProviderScenes play a prompt stopped by one provider's filter. It goes to another provider
-// first, and then to the other lines.
+// otherProviderScenes send a prompt that one provider's filter stops. The gateway tries another
+// provider next, and then the other lines of the first provider.
 func otherProviderScenes(t testing.TB) []scene.Scenario {
 	stopped := fakeprovider.Error(400, "", "content_policy_violation", "x")
 	good := fakeprovider.Answer("fine", 1000, 500)
@@ -170,18 +170,18 @@ func otherProviderScenes(t testing.TB) []scene.Scenario {
 			s.Lines = append(s.Lines, scene.ChatLine(line(l.name), l.url,
 				map[string]any{"priority": priority + 1, "models": map[string]string{model: l.vendor}}))
 		}
-		s.Play = func(t *testing.T, f *scene.Gateway) {
-			c := newClient(t, f)
+		s.Play = func(t *testing.T, g *scene.Gateway) {
+			c := newClient(t, g)
 			a := c.expect(model, tt.code)
 			var order []string
-			for _, attempt := range f.Receipt(t, c.account, a.ID).Attempts {
+			for _, attempt := range g.Receipt(t, c.account, a.ID).Attempts {
 				order = append(order, strings.TrimPrefix(attempt.Line, model+"-"))
 			}
 			if got := strings.Join(order, " "); got != tt.order {
 				t.Errorf("the order was %s; want %s", got, tt.order)
 			}
 			for _, name := range []string{"one-a", "one-b", "other"} {
-				if s := f.Lines.Of(t, line(name)); s.State != "in_service" {
+				if s := g.Lines.Of(t, line(name)); s.State != "in_service" {
 					t.Errorf("line %s: %s", name, s)
 				}
 			}

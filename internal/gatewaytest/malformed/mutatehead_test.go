@@ -36,7 +36,7 @@ func oddQuery(r *rand.Rand, _ *generator, q *request) {
 	})
 }
 
-// ids returns texts in place of an id.
+// ids returns valid, invalid and foreign values for an id in a path.
 func ids(g *generator) []string {
 	odd := []string{
 		"", "x", "..", ".", "%2e%2e", "%2e%2e%2f%2e%2e", "%00", "%0a", "%ff", "%c0%ae", "'%20OR%20'1'='1", "{id}", "%7Bid%7D", "-1",
@@ -81,12 +81,12 @@ func oddMethod(r *rand.Rand, _ *generator, q *request) {
 
 // oddKey changes the credentials.
 func oddKey(r *rand.Rand, g *generator, q *request) {
-	one := pick(r, g.keys)
+	key := pick(r, g.keys)
 	odd := pick(r, []string{
-		"", "Bearer", "Bearer ", "bearer " + one, "BEARER  " + one, "Basic " + one, one, "Bearer sk-unknown", "Bearer " + one + "x",
-		"Bearer " + one[:len(one)-1], "Bearer " + strings.ToUpper(one),
-		"Bearer " + strings.Repeat("k", 10_000), "Bearer \u00e9", "Bearer " + one + ", Bearer " + one, "Bearer\t" + one,
-		"Bearer " + one + "\x00", "Token " + one, "Bearer " + g.token + "x", "Bearer null",
+		"", "Bearer", "Bearer ", "bearer " + key, "BEARER  " + key, "Basic " + key, key, "Bearer sk-unknown", "Bearer " + key + "x",
+		"Bearer " + key[:len(key)-1], "Bearer " + strings.ToUpper(key),
+		"Bearer " + strings.Repeat("k", 10_000), "Bearer \u00e9", "Bearer " + key + ", Bearer " + key, "Bearer\t" + key,
+		"Bearer " + key + "\x00", "Token " + key, "Bearer " + g.token + "x", "Bearer null",
 	})
 	switch r.IntN(6) {
 	case 0:
@@ -95,10 +95,10 @@ func oddKey(r *rand.Rand, g *generator, q *request) {
 	case 1:
 		q.add("Authorization", odd)
 	case 2:
-		q.add("x-api-key", pick(r, []string{"", one, "sk-unknown", one + " ", strings.Repeat("k", 5000)}))
+		q.add("x-api-key", pick(r, []string{"", key, "sk-unknown", key + " ", strings.Repeat("k", 5000)}))
 	case 3:
 		q.drop("Authorization")
-		q.set("x-api-key", pick(r, []string{"", one, "sk-unknown", "\u00e9"}))
+		q.set("x-api-key", pick(r, []string{"", key, "sk-unknown", "\u00e9"}))
 	default:
 		q.set("Authorization", odd)
 	}

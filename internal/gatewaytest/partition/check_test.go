@@ -14,17 +14,17 @@ import (
 	"tollgate/internal/money"
 )
 
-// soon waits until holds returns true and reports whether it did. Unlike scene.Eventually,
-// it does not end the test, so that a run shows all faults, and it waits longer, because many
-// nodes share one machine.
-func soon(t testing.TB, what string, holds func() bool) bool {
+// soon waits until condition returns true, and reports whether that happened within a minute. Unlike
+// scene.Eventually, it does not end the test, so that a run shows all faults, and it waits longer,
+// because many nodes share one machine.
+func soon(t testing.TB, what string, condition func() bool) bool {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for !holds() {
+	for !condition() {
 		if time.Now().After(deadline) {
-			t.Errorf("waited in vain: %s", what)
+			t.Errorf("timed out waiting for: %s", what)
 			return false
 		}
 		<-tick.C
@@ -36,7 +36,8 @@ func soon(t testing.TB, what string, holds func() bool) bool {
 // with the clients' records:
 //   - No error was charged.
 //   - Every complete answer was charged once, with its cost.
-//   - Another answer was charged only if it broke off or its beginning was lost.
+//   - An incomplete answer was charged only if it broke off, or if its beginning did not reach the
+//     client.
 //   - Nothing is on hold, the audit finds no difference, and no COMMIT was canceled.
 //   - After the check, a killed node is swept.
 func (c *cluster) check() {
@@ -60,7 +61,7 @@ func (c *cluster) checkBooks() {
 	}
 	for i, n := range c.nodes { // a node notices with its next request that it was declared dead
 		soon(t, fmt.Sprintf("node %d answers", i), func() bool {
-			return n.ready() && c.probe.say(t.Context(), n, false, fateFine).saw() == sawComplete
+			return n.ready() && c.probe.say(t.Context(), n, false, fateFine).outcome() == outcomeComplete
 		})
 	}
 	for _, s := range c.jobs {
@@ -148,21 +149,21 @@ func (c *cluster) checkChats(a *chatter) {
 		}
 	}
 	counts, codes := map[string]int{}, map[string]int{}
-	var dearest money.Amount
-	for _, k := range a.calls {
-		saw := k.saw()
+	var maxCost money.Amount
+	for _, call := range a.calls {
+		saw := call.outcome()
 		counts[saw]++
-		if saw == sawError {
-			codes[k.seen.Err.Code]++
+		if saw == outcomeError {
+			codes[call.answer.Err.Code]++
 		}
-		dearest = max(dearest, k.cost)
-		r, logged := rows[k.seen.ID]
-		delete(rows, k.seen.ID)
-		if wrong := checkCharge(k, r, logged); wrong != "" {
-			t.Errorf("%s\n  call %s\n  receipt %+v (found: %t)", wrong, k, r, logged)
+		maxCost = max(maxCost, call.cost)
+		r, logged := rows[call.answer.ID]
+		delete(rows, call.answer.ID)
+		if wrong := checkCharge(call, r, logged); wrong != "" {
+			t.Errorf("%s\n  call %s\n  receipt %+v (found: %t)", wrong, call, r, logged)
 		}
-		if k.fate != fateFails && k.fate != fateBreaks && providerCalls[k.tag] > 1 {
-			t.Errorf("%s ran %d times", k, providerCalls[k.tag])
+		if call.fate != fateFails && call.fate != fateBreaks && providerCalls[call.tag] > 1 {
+			t.Errorf("%s ran %d times", call, providerCalls[call.tag])
 		}
 	}
 	extra := 0
@@ -170,29 +171,29 @@ func (c *cluster) checkChats(a *chatter) {
 		if r.Cost > 0 {
 			extra++
 		}
-		if r.Cost > dearest {
+		if r.Cost > maxCost {
 			t.Errorf("the charge is above the cost of every answer: %+v", r)
 		}
 	}
-	if extra > counts[sawNothing] {
-		t.Errorf("%d charges of unknown requests, but only %d answers never began", extra, counts[sawNothing])
+	if extra > counts[outcomeNothing] {
+		t.Errorf("%d charged requests are unknown to the client, but only %d answers never began", extra, counts[outcomeNothing])
 	}
 	t.Logf("chat: %v %v, %d charged although no answer began", counts, codes, extra)
 }
 
 // checkCharge returns the error in the charge of a call, or an empty string.
-func checkCharge(k *chatCall, r scene.Receipt, logged bool) string {
-	switch saw := k.saw(); {
-	case saw == sawComplete && (!logged || r.Cost != k.cost || r.Status != http.StatusOK):
-		return fmt.Sprintf("a complete answer was not charged its cost of %s", k.cost)
-	case saw == sawError && r.Cost != 0:
+func checkCharge(call *chatCall, r scene.Receipt, logged bool) string {
+	switch saw := call.outcome(); {
+	case saw == outcomeComplete && (!logged || r.Cost != call.cost || r.Status != http.StatusOK):
+		return fmt.Sprintf("a complete answer was not charged its cost of %s", call.cost)
+	case saw == outcomeError && r.Cost != 0:
 		return "an error was charged"
-	case uncharged(k.seen.Err.Message) && r.Cost != 0:
-		return "a client was charged although the error says that it was not"
-	case saw == sawCut && !k.stream && r.Cost != 0 && r.Cost != k.cost:
-		return fmt.Sprintf("an answer that costs %s was charged another amount", k.cost)
-	case r.Cost > k.cost:
-		return fmt.Sprintf("the charge is above the cost of %s", k.cost)
+	case uncharged(call.answer.Err.Message) && r.Cost != 0:
+		return "a request was charged although its error message says that it was not"
+	case saw == outcomeCut && !call.stream && r.Cost != 0 && r.Cost != call.cost:
+		return fmt.Sprintf("an answer with a price of %s was charged another amount", call.cost)
+	case r.Cost > call.cost:
+		return fmt.Sprintf("the charge is above the cost of %s", call.cost)
 	}
 	return ""
 }
@@ -241,35 +242,35 @@ func (c *cluster) checkOrders(s *submitter) {
 			}
 		}
 		if o.id == "" {
-			counts["refused"]++
+			counts["rejected"]++
 			if submissions > 0 {
-				t.Errorf("the provider got %d submissions of an order that the client was told has no job: %s", submissions, o)
+				t.Errorf("the provider got %d submissions of an order whose submission was rejected: %s", submissions, o)
 			}
 			continue
 		}
 		if other, twice := owner[o.id]; twice {
-			t.Errorf("%s and %s are the same job", other, o.tag)
+			t.Errorf("orders %s and %s have the same job", other, o.tag)
 		}
 		owner[o.id] = o.tag
 		j, found := jobs[o.id]
 		delete(jobs, o.id)
-		shown, err := s.ended(o)
+		final, err := s.finalJob(o)
 		switch {
 		case !found || err != nil:
 			t.Errorf("%s: job found %t, %v", o, found, err)
 		case j.Status == "succeeded" && (j.Cost != scene.PricePicture || o.unsafe || submissions == 0):
-			t.Errorf("%s: cost %s after %d submissions: %s", o, j.Cost, submissions, shown.Raw)
+			t.Errorf("%s: cost %s after %d submissions: %s", o, j.Cost, submissions, final.Raw)
 		case j.Status != "succeeded" && j.Cost != 0:
-			t.Errorf("%s: failed, but was charged %s: %s", o, j.Cost, shown.Raw)
+			t.Errorf("%s: failed, but was charged %s: %s", o, j.Cost, final.Raw)
 		}
 		counts[j.Status]++
 		sum += j.Cost
 	}
 	for _, j := range jobs {
 		if j.Cost != 0 || j.Status == "succeeded" {
-			t.Errorf("job %s has no order, but is %s and costs %s: %s", j.ID, j.Status, j.Cost, j)
+			t.Errorf("job %s belongs to no order, but is %s and costs %s: %s", j.ID, j.Status, j.Cost, j)
 		}
-		counts["undone"]++
+		counts["without an order"]++
 	}
 	if total != sum {
 		t.Errorf("%s were charged for jobs that cost %s", total, sum)

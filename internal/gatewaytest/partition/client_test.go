@@ -33,33 +33,34 @@ type chatCall struct {
 	fate   string
 	cost   money.Amount // of the complete answer
 	node   *node
-	seen   scene.Answer // the zero value if no answer began
+	answer scene.Answer // the zero value if no answer began
 }
 
 // The results of a call that saw returns.
 const (
-	sawNothing  = "nothing"
-	sawError    = "an error"
-	sawCut      = "an answer that broke off"
-	sawComplete = "a complete answer"
+	outcomeNothing  = "nothing"
+	outcomeError    = "an error"
+	outcomeCut      = "an answer that broke off"
+	outcomeComplete = "a complete answer"
 )
 
-// saw summarizes the result.
-func (k *chatCall) saw() string {
-	switch a := k.seen; {
+// outcome summarizes the result.
+func (call *chatCall) outcome() string {
+	switch a := call.answer; {
 	case a.Status == 0:
-		return sawNothing
+		return outcomeNothing
 	case a.Status >= 400:
-		return sawError
+		return outcomeError
 	case a.Whole():
-		return sawComplete
+		return outcomeComplete
 	}
-	return sawCut
+	return outcomeCut
 }
 
-func (k *chatCall) String() string {
-	a := k.seen
-	return fmt.Sprintf("%s (streamed %t, fate %s, %s) saw %s: %d %s %s", k.tag, k.stream, k.fate, a.ID, k.saw(), a.Status, a.Err, a.Text)
+func (call *chatCall) String() string {
+	a := call.answer
+	return fmt.Sprintf("%s (streamed %t, fate %s, %s) saw %s: %d %s %s", call.tag, call.stream, call.fate, a.ID, call.outcome(), a.Status,
+		a.Err, a.Text)
 }
 
 // creditUSD is the balance of each account in dollars.
@@ -88,18 +89,18 @@ func newPatientClient(c *cluster) *http.Client {
 // ends.
 func (a *chatter) say(ctx context.Context, n *node, stream bool, fate string) *chatCall {
 	prompt, completion := 500+rand.IntN(500), 100+rand.IntN(400)
-	k := &chatCall{tag: a.c.tag(), stream: stream, fate: fate, node: n, cost: money.Amount(1000*prompt + 2000*completion)}
+	call := &chatCall{tag: a.c.tag(), stream: stream, fate: fate, node: n, cost: money.Amount(1000*prompt + 2000*completion)}
 	model := chatModel
 	if fate == fateFails || fate == fateBreaks {
 		model = failingModel
 	}
 	request := fmt.Sprintf(`{"model":%q,"max_tokens":500,"stream":%t,"messages":[{"role":"user","content":"%s p=%d c=%d fate %s"}]}`,
-		model, stream, k.tag, prompt, completion, fate)
-	k.seen, _ = scene.SendChat(ctx, a.client, n.address()+"/v1/chat/completions", a.key, request) // no answer is an answer here
+		model, stream, call.tag, prompt, completion, fate)
+	call.answer, _ = scene.SendChat(ctx, a.client, n.address()+"/v1/chat/completions", a.key, request) // no answer is an answer here
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.calls = append(a.calls, k)
-	return k
+	a.calls = append(a.calls, call)
+	return call
 }
 
 // begin is say in the background.
@@ -133,18 +134,20 @@ type submitter struct {
 
 // jobOrder is a job to submit.
 type jobOrder struct {
-	tag    string
-	unsafe bool
-	id     string      // once it was accepted
-	broken int         // attempts without an answer; the job may exist
-	told   scene.Reply // the last answer
+	tag         string
+	unsafe      bool
+	id          string      // set when the job was accepted
+	lostReplies int         // attempts without an answer; the job may exist
+	lastReply   scene.Reply // the last answer
 }
 
 // settled reports whether the client knows the outcome: the job's id, or that there is no job.
-func (o *jobOrder) settled() bool { return o.id != "" || o.broken == 0 && o.told.Status >= 400 }
+func (o *jobOrder) settled() bool {
+	return o.id != "" || o.lostReplies == 0 && o.lastReply.Status >= 400
+}
 
 func (o *jobOrder) String() string {
-	return fmt.Sprintf("%s (job %q, %d tries without an answer), last told %s", o.tag, o.id, o.broken, o.told)
+	return fmt.Sprintf("%s (job %q, %d tries without an answer), last told %s", o.tag, o.id, o.lostReplies, o.lastReply)
 }
 
 // submitter opens an account for a client of jobs.
@@ -175,10 +178,10 @@ func (s *submitter) submit(n *node, o *jobOrder) {
 	}
 	r, err := s.Try("POST", n.address()+scene.PathGenerate, scene.JobRequest(imageModel, prompt, nil), "Idempotency-Key", o.tag)
 	if err != nil && r.Status < 400 {
-		o.broken++
+		o.lostReplies++
 		return
 	}
-	o.told = r
+	o.lastReply = r
 	if r.Status == http.StatusAccepted {
 		var j struct{ ID string }
 		if err := json.Unmarshal(r.Raw, &j); err != nil || j.ID == "" {
@@ -191,8 +194,8 @@ func (s *submitter) submit(n *node, o *jobOrder) {
 // errNotEnded makes the client poll an order's job again.
 var errNotEnded = errors.New("not ended")
 
-// ended polls the job of an order.
-func (s *submitter) ended(o *jobOrder) (scene.Job, error) {
+// finalJob polls the job of an order.
+func (s *submitter) finalJob(o *jobOrder) (scene.Job, error) {
 	r, err := s.Try("GET", "/v1/images/jobs/"+o.id, nil)
 	if err != nil {
 		return scene.Job{}, err

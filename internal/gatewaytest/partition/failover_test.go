@@ -152,7 +152,7 @@ func (f *failover) standStill(span time.Duration, then func()) (waited saws, com
 	for i, done := range chats {
 		if len(done) > 0 {
 			early[i] = <-done
-			if early[i].saw() == sawComplete {
+			if early[i].outcome() == outcomeComplete {
 				f.t.Errorf("complete while no standby has its charge: %s", early[i])
 			}
 		}
@@ -164,7 +164,7 @@ func (f *failover) standStill(span time.Duration, then func()) (waited saws, com
 		if early[i] == nil {
 			early[i] = <-done
 		}
-		waited[early[i].saw()]++
+		waited[early[i].outcome()]++
 	}
 	others.Wait()
 	close(stop)
@@ -200,20 +200,20 @@ func (f *failover) credit(n *node, note string) bool {
 	return true
 }
 
-// checkCredits checks that each credit was given once.
+// checkCredits checks that each credit has one entry.
 func (f *failover) checkCredits() {
 	f.t.Helper()
 	var page struct {
 		Data []struct{ Note string }
 	}
 	f.nodes[0].Admin("GET", "/accounts/"+f.account+"/entries?limit=200", nil, &page)
-	given := map[string]int{}
+	entries := map[string]int{}
 	for _, e := range page.Data {
-		given[e.Note]++
+		entries[e.Note]++
 	}
 	for _, note := range f.credited {
-		if given[note] != 1 {
-			f.t.Errorf("credit %s was given %d times", note, given[note])
+		if entries[note] != 1 {
+			f.t.Errorf("credit %s was given %d times", note, entries[note])
 		}
 	}
 	f.t.Logf("credits: %d, of which %d were answered again", len(f.credited), f.replayed.Load())

@@ -29,7 +29,7 @@ func lostSteps(t *testing.T, binary string) {
 			o := s.order(c, false)
 			c.settleOrder(s, o)
 			ended := soon(t, fmt.Sprintf("the job ends whose step %d is struck (%d): %s", nth+1, strike, o), func() bool {
-				_, err := s.ended(o)
+				_, err := s.finalJob(o)
 				return err == nil
 			})
 			if !ended {
@@ -98,7 +98,7 @@ func idleReturn(t *testing.T, binary string) {
 	release()
 	s.Process = second.Process
 	soon(t, "the job ends", func() bool {
-		j, err := s.ended(o)
+		j, err := s.finalJob(o)
 		return err == nil && j.Status == "succeeded"
 	})
 }

@@ -118,7 +118,7 @@ func lostAdmission(t *testing.T, binary string, strike faultproxy.Strike, late b
 		first.proxy.Reopen()
 	}
 	// What waited behind it comes to its end, too.
-	if next := a.say(t.Context(), first, false, fateFine); next.saw() == sawNothing {
+	if next := a.say(t.Context(), first, false, fateFine); next.outcome() == outcomeNothing {
 		t.Errorf("after it: %s", next)
 	}
 	c.check()
@@ -144,7 +144,7 @@ func lostSubmission(t *testing.T, binary string, strike faultproxy.Strike, late 
 	}
 	<-done
 	t.Logf("%s", o)
-	if o.broken > 0 {
+	if o.lostReplies > 0 {
 		scene.Eventually(t, "the other node answers the repetition", func() bool {
 			s.submit(second, o)
 			return o.settled()
@@ -153,7 +153,7 @@ func lostSubmission(t *testing.T, binary string, strike faultproxy.Strike, late 
 	if late {
 		first.proxy.Reopen()
 	}
-	if next := a.say(t.Context(), first, false, fateFine); next.saw() == sawNothing {
+	if next := a.say(t.Context(), first, false, fateFine); next.outcome() == outcomeNothing {
 		t.Errorf("after it: %s", next)
 	}
 	c.check()
@@ -244,13 +244,13 @@ func stoppedNode(t *testing.T, binary string, stop, resume func(*node)) {
 	stop(first)
 	c.waitSwept(first)
 	scene.Eventually(t, "the other node answers while the first stands still", func() bool {
-		return a.say(t.Context(), second, false, fateFine).saw() == sawComplete
+		return a.say(t.Context(), second, false, fateFine).outcome() == outcomeComplete
 	})
 	close(c.steps)
 	close(c.gate)
 	resume(first)
-	for _, k := range []*chatCall{<-streamed, <-whole} {
-		t.Logf("%s", k)
+	for _, call := range []*chatCall{<-streamed, <-whole} {
+		t.Logf("%s", call)
 	}
 	c.check()
 }
@@ -269,8 +269,8 @@ func cutStream(t *testing.T, binary string) {
 	c.waitSwept(first)
 	first.thaw()
 	scene.Eventually(t, "the stream ends, and its provider is left", func() bool { return len(streamed) > 0 && c.provider.Disconnects() > 0 })
-	k := <-streamed
-	if t.Logf("%s", k); k.saw() == sawComplete {
+	call := <-streamed
+	if t.Logf("%s", call); call.outcome() == outcomeComplete {
 		t.Error("the answer looks complete")
 	}
 	close(c.steps)

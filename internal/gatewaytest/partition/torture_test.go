@@ -96,8 +96,8 @@ func underWeather(t *testing.T, binary string, w weather) {
 	c.check()
 	saw := map[string]int{}
 	for _, a := range c.chats {
-		for _, k := range a.calls {
-			saw[k.saw()]++
+		for _, call := range a.calls {
+			saw[call.outcome()]++
 		}
 	}
 	accepted := 0
@@ -108,7 +108,7 @@ func underWeather(t *testing.T, binary string, w weather) {
 			}
 		}
 	}
-	if saw[sawComplete] == 0 || saw[sawError] == 0 || accepted == 0 {
+	if saw[outcomeComplete] == 0 || saw[outcomeError] == 0 || accepted == 0 {
 		t.Errorf("the load or the faults did not reach the gateway: chat %v, %d jobs", saw, accepted)
 	}
 	for _, n := range c.nodes[1:w.nodes] {
@@ -125,10 +125,10 @@ func (a *chatter) talkOn(r *rand.Rand, stop <-chan struct{}) {
 		if r.IntN(12) == 0 {
 			ctx, leave = context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Millisecond)
 		}
-		k := a.say(ctx, n, stream, fate)
+		call := a.say(ctx, n, stream, fate)
 		leave()
 		think := 5 + r.IntN(20)
-		if k.saw() != sawComplete { // do not ask a refusing node a thousand times a second
+		if call.outcome() != outcomeComplete { // do not ask a refusing node a thousand times a second
 			think += 50
 		}
 		scene.Sleep(time.Duration(think) * time.Millisecond)

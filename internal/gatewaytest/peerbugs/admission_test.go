@@ -99,9 +99,9 @@ func budgetWhileRunning(t testing.TB) peerScene {
 		c := g.open(10*money.USD, map[string]any{"daily_budget_usd": hold + answerCost})
 		running := c.burst(1, 0, body)
 		reached(t, p, 1)
-		h := c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
-		if answer := fmt.Sprintf("(0 USD spent, %s USD held by running requests)", hold); !strings.Contains(h.Raw, answer) {
-			t.Errorf("%s does not say %q", h.Raw, answer)
+		a := c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
+		if answer := fmt.Sprintf("(0 USD spent, %s USD held by running requests)", hold); !strings.Contains(a.Raw, answer) {
+			t.Errorf("%s does not say %q", a.Raw, answer)
 		}
 		open()
 		passes(t, running, 1)
@@ -296,8 +296,8 @@ func everyLimit(t testing.TB) peerScene {
 				g.admin("PATCH", "/accounts/"+c.Account, map[string]any{"disabled": true}, nil)
 			}
 			for path, body := range everyPath("bug08") {
-				if h := c.Post(path, body); h.Status != limit.status {
-					t.Errorf("%s on %s: %d %s; want %d", limit.name, path, h.Status, h.Raw, limit.status)
+				if a := c.Post(path, body); a.Status != limit.status {
+					t.Errorf("%s on %s: %d %s; want %d", limit.name, path, a.Status, a.Raw, limit.status)
 				}
 			}
 			if n := sent() - before; n != 0 {

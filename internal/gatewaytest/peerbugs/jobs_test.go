@@ -64,11 +64,11 @@ func failedJobs(t testing.TB) peerScene {
 }
 
 // finishes polls an accepted job until its end.
-func (p client) finishes(t *testing.T, kind string, accepted scene.FormAnswer) (j scene.Job) {
+func (c client) finishes(t *testing.T, kind string, accepted scene.FormAnswer) (j scene.Job) {
 	t.Helper()
 	id := scene.ReadJob(t, scene.Reply{Raw: []byte(accepted.Raw)}).ID
 	scene.Eventually(t, "job "+id+" has ended", func() bool {
-		j = scene.ReadJob(t, scene.Reply{Raw: []byte(p.call("GET", "/v1/"+kind+"s/jobs/"+id, "").Raw)})
+		j = scene.ReadJob(t, scene.Reply{Raw: []byte(c.call("GET", "/v1/"+kind+"s/jobs/"+id, "").Raw)})
 		return j.Final()
 	})
 	return j

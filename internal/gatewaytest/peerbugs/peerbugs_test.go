@@ -219,12 +219,12 @@ func (g *gateway) operate(method, path string, body any, headers ...string) (sta
 		g.t.Fatal(err)
 	}
 	headers = append(headers, "Authorization", "Bearer "+scene.AdminToken)
-	var h scene.FormAnswer
+	var a scene.FormAnswer
 	scene.Eventually(g.t, "the operator API takes a call", func() bool {
-		h = scene.Call(g.t, g.Gateway, method, "/admin/v1"+path, string(raw), headers...)
-		return h.Status != http.StatusServiceUnavailable
+		a = scene.Call(g.t, g.Gateway, method, "/admin/v1"+path, string(raw), headers...)
+		return a.Status != http.StatusServiceUnavailable
 	})
-	return h.Status, h.Raw
+	return a.Status, a.Raw
 }
 
 // admin calls the operator API without errors, and decodes the answer into v, unless v is nil.
@@ -272,34 +272,34 @@ func (g *gateway) open(credit money.Amount, limits map[string]any) client {
 }
 
 // at returns the client on another node.
-func (p client) at(g *gateway) client {
-	p.g, p.Gateway = g, g.Gateway
-	return p
+func (c client) at(g *gateway) client {
+	c.g, c.Gateway = g, g.Gateway
+	return c
 }
 
 // speaks returns the client in another form.
-func (p client) speaks(in scene.Form) client {
-	p.Form = in
-	return p
+func (c client) speaks(form scene.Form) client {
+	c.Form = form
+	return c
 }
 
 // owns checks the account's charges and holds.
-func (p client) owns(spent, held money.Amount) {
-	p.T.Helper()
+func (c client) owns(spent, held money.Amount) {
+	c.T.Helper()
 	var state scene.Funds
-	p.g.admin("GET", "/accounts/"+p.Account, nil, &state)
-	if state.Balance != p.had-spent || state.Held != held {
-		p.T.Errorf("balance %s and %s held; want %s less %s, and %s", state.Balance, state.Held, p.had, spent, held)
+	c.g.admin("GET", "/accounts/"+c.Account, nil, &state)
+	if state.Balance != c.had-spent || state.Held != held {
+		c.T.Errorf("balance %s and %s held; want %s less %s, and %s", state.Balance, state.Held, c.had, spent, held)
 	}
 }
 
 // comesToOwn waits until the account has the charges and no hold, for requests without an answer.
-func (p client) comesToOwn(spent money.Amount) {
-	p.T.Helper()
+func (c client) comesToOwn(spent money.Amount) {
+	c.T.Helper()
 	var state scene.Funds
-	scene.Eventually(p.T, fmt.Sprintf("%s is charged and nothing held", spent), func() bool {
-		p.g.admin("GET", "/accounts/"+p.Account, nil, &state)
-		return state.Held == 0 && state.Balance == p.had-spent
+	scene.Eventually(c.T, fmt.Sprintf("%s is charged and nothing held", spent), func() bool {
+		c.g.admin("GET", "/accounts/"+c.Account, nil, &state)
+		return state.Held == 0 && state.Balance == c.had-spent
 	})
 }
 
@@ -313,36 +313,36 @@ type keyState struct {
 }
 
 // keyState returns the account's only key.
-func (p client) keyState() keyState {
-	p.T.Helper()
+func (c client) keyState() keyState {
+	c.T.Helper()
 	var page struct{ Data []keyState }
-	p.g.admin("GET", "/accounts/"+p.Account+"/keys", nil, &page)
+	c.g.admin("GET", "/accounts/"+c.Account+"/keys", nil, &page)
 	if len(page.Data) != 1 {
-		p.T.Fatalf("%d keys", len(page.Data))
+		c.T.Fatalf("%d keys", len(page.Data))
 	}
 	return page.Data[0]
 }
 
 // checkSpending checks the key's charges, today and in total, and its hold.
-func (p client) checkSpending(checkSpending, held money.Amount) {
-	p.T.Helper()
-	if k := p.keyState(); k.Spent != checkSpending || k.SpentToday != checkSpending || k.Held != held {
-		p.T.Errorf("the key has %+v; want %s spent and %s held", k, checkSpending, held)
+func (c client) checkSpending(checkSpending, held money.Amount) {
+	c.T.Helper()
+	if k := c.keyState(); k.Spent != checkSpending || k.SpentToday != checkSpending || k.Held != held {
+		c.T.Errorf("the key has %+v; want %s spent and %s held", k, checkSpending, held)
 	}
 }
 
 // log waits for a number of log entries of the account and returns them, newest first. Repeated
 // requests do not count.
-func (p client) log(entries int) (rows []scene.Receipt) {
-	p.T.Helper()
-	scene.Eventually(p.T, fmt.Sprintf("%d requests are in the log", entries), func() bool {
+func (c client) log(entries int) (rows []scene.Receipt) {
+	c.T.Helper()
+	scene.Eventually(c.T, fmt.Sprintf("%d requests are in the log", entries), func() bool {
 		var page struct{ Data []scene.Receipt }
-		p.g.admin("GET", "/requests?limit=200&account="+p.Account, nil, &page)
+		c.g.admin("GET", "/requests?limit=200&account="+c.Account, nil, &page)
 		rows = slices.DeleteFunc(page.Data, func(r scene.Receipt) bool { return r.Code == "service_unavailable" && r.Held == 0 })
 		return len(rows) >= entries
 	})
 	if len(rows) != entries {
-		p.T.Errorf("%d requests are in the log, want %d: %+v", len(rows), entries, rows)
+		c.T.Errorf("%d requests are in the log, want %d: %+v", len(rows), entries, rows)
 	}
 	return rows
 }
@@ -356,65 +356,65 @@ type usageTotals struct {
 }
 
 // totals checks /v1/usage, in total and today.
-func (p client) totals(want usageTotals) {
-	p.T.Helper()
+func (c client) totals(want usageTotals) {
+	c.T.Helper()
 	var u struct {
 		Balance struct{ USD money.Amount }
 		Total   usageTotals
 		Today   usageTotals
 	}
-	h := p.call("GET", "/v1/usage", "")
-	if err := json.Unmarshal([]byte(h.Raw), &u); err != nil || u.Total != want || u.Today != want || u.Balance.USD != p.had-want.Cost {
-		p.T.Errorf("usage %s; want %+v on %s (%v)", h.Raw, want, p.had, err)
+	a := c.call("GET", "/v1/usage", "")
+	if err := json.Unmarshal([]byte(a.Raw), &u); err != nil || u.Total != want || u.Today != want || u.Balance.USD != c.had-want.Cost {
+		c.T.Errorf("usage %s; want %+v on %s (%v)", a.Raw, want, c.had, err)
 	}
 }
 
 // call sends a request with the account's key.
-func (p client) call(method, path, body string) (h scene.FormAnswer) {
-	p.T.Helper()
-	scene.Eventually(p.T, "the gateway takes a request", func() bool {
-		h = scene.Call(p.T, p.Gateway, method, path, body, "x-api-key", p.Key, "Authorization", "Bearer "+p.Key)
-		return h.Status != http.StatusServiceUnavailable
+func (c client) call(method, path, body string) (a scene.FormAnswer) {
+	c.T.Helper()
+	scene.Eventually(c.T, "the gateway takes a request", func() bool {
+		a = scene.Call(c.T, c.Gateway, method, path, body, "x-api-key", c.Key, "Authorization", "Bearer "+c.Key)
+		return a.Status != http.StatusServiceUnavailable
 	})
-	return h
+	return a
 }
 
 // wants sends a request to a path and checks its status and code.
-func (p client) wants(path, body string, status int, code string) scene.FormAnswer {
-	p.T.Helper()
-	h := p.Post(path, body)
-	if e := h.Err(); h.Status != status || e.Code != code && !strings.HasPrefix(path, "/native") {
-		p.T.Errorf("%s: %d %s; want %d %s", path, h.Status, h.Raw, status, code)
+func (c client) wants(path, body string, status int, code string) scene.FormAnswer {
+	c.T.Helper()
+	a := c.Post(path, body)
+	if e := a.Err(); a.Status != status || e.Code != code && !strings.HasPrefix(path, "/native") {
+		c.T.Errorf("%s: %d %s; want %d %s", path, a.Status, a.Raw, status, code)
 	}
-	return h
+	return a
 }
 
 // gets is wants for a chat request.
-func (p client) gets(body string, status int, code string) scene.FormAnswer {
-	p.T.Helper()
-	return p.wants(p.Form.Path(), body, status, code)
+func (c client) gets(body string, status int, code string) scene.FormAnswer {
+	c.T.Helper()
+	return c.wants(c.Form.Path(), body, status, code)
 }
 
 // burst sends a request several times at once and returns a channel of statuses, 0 for an
 // incomplete answer. It reads the first of them, a number of 402s. The other requests wait.
-func (p client) burst(calls, refused int, body string) (rest <-chan int) {
-	p.T.Helper()
+func (c client) burst(calls, refused int, body string) (rest <-chan int) {
+	c.T.Helper()
 	statuses := make(chan int, calls)
 	for range calls {
-		go func() { statuses <- p.outcome(body) }()
+		go func() { statuses <- c.outcome(body) }()
 	}
 	for range refused {
 		if status := <-statuses; status != http.StatusPaymentRequired {
-			p.T.Errorf("a call of the burst was answered %d; want 402", status)
+			c.T.Errorf("a call of the burst was answered %d; want 402", status)
 		}
 	}
 	return statuses
 }
 
 // outcome sends a request and returns its status after a complete answer, else 0.
-func (p client) outcome(body string) int {
+func (c client) outcome(body string) int {
 	for {
-		answer, err := p.send(context.Background(), body) // the client has a timeout
+		answer, err := c.send(context.Background(), body) // the client has a timeout
 		if err != nil {
 			return 0
 		}
@@ -440,24 +440,24 @@ func passes(t *testing.T, rest <-chan int, calls int) {
 }
 
 // send sends a request until ctx ends.
-func (p client) send(ctx context.Context, body string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, "POST", p.Gateway.Process.URL+p.Form.Path(), strings.NewReader(body))
+func (c client) send(ctx context.Context, body string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, "POST", c.Gateway.Process.URL+c.Form.Path(), strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Authorization", "Bearer "+p.Key)
-	return p.Gateway.Client.Do(r)
+	r.Header.Set("Authorization", "Bearer "+c.Key)
+	return c.Gateway.Client.Do(r)
 }
 
 // leave sends a request, disconnects after a text in the answer, and returns the id of the request.
-func (p client) leave(body, text string) string {
-	p.T.Helper()
-	ctx, cancel := context.WithCancel(p.T.Context())
+func (c client) leave(body, text string) string {
+	c.T.Helper()
+	ctx, cancel := context.WithCancel(c.T.Context())
 	defer cancel()
 	for {
-		answer, err := p.send(ctx, body)
+		answer, err := c.send(ctx, body)
 		if err != nil {
-			p.T.Fatal(err)
+			c.T.Fatal(err)
 		}
 		defer answer.Body.Close()
 		if answer.StatusCode == http.StatusServiceUnavailable {
@@ -468,7 +468,7 @@ func (p client) leave(body, text string) string {
 			n, err := answer.Body.Read(part)
 			seen.Write(part[:n])
 			if err != nil && !strings.Contains(seen.String(), text) {
-				p.T.Fatalf("%d %s: %v", answer.StatusCode, &seen, err)
+				c.T.Fatalf("%d %s: %v", answer.StatusCode, &seen, err)
 			}
 		}
 		return answer.Header.Get("x-request-id")
@@ -476,14 +476,14 @@ func (p client) leave(body, text string) string {
 }
 
 // leaveUnanswered sends a request and disconnects before the provider answers.
-func (p client) leaveUnanswered(body string, provider *fakeprovider.Server) {
-	p.T.Helper()
+func (c client) leaveUnanswered(body string, provider *fakeprovider.Server) {
+	c.T.Helper()
 	before := len(provider.Requests())
 	for arrived := false; !arrived; {
-		ctx, cancel := context.WithCancel(p.T.Context())
+		ctx, cancel := context.WithCancel(c.T.Context())
 		status := make(chan int, 1)
 		go func() {
-			answer, err := p.send(ctx, body)
+			answer, err := c.send(ctx, body)
 			if err != nil {
 				status <- 0 // disconnected
 				return
@@ -492,7 +492,7 @@ func (p client) leaveUnanswered(body string, provider *fakeprovider.Server) {
 			status <- answer.StatusCode
 		}()
 		var got int
-		scene.Eventually(p.T, "the provider has the request", func() bool {
+		scene.Eventually(c.T, "the provider has the request", func() bool {
 			arrived = len(provider.Requests()) > before
 			select {
 			case got = <-status:
@@ -506,7 +506,7 @@ func (p client) leaveUnanswered(body string, provider *fakeprovider.Server) {
 			got = <-status
 		}
 		if got != 0 && got != http.StatusServiceUnavailable {
-			p.T.Fatalf("the answer began: %d", got)
+			c.T.Fatalf("the answer began: %d", got)
 		}
 	}
 }

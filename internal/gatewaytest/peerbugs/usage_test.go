@@ -70,9 +70,9 @@ func incompleteAnswers(t testing.TB) peerScene {
 		play: func(t *testing.T, g *gateway) {
 			c := g.open(money.USD, nil).speaks(scene.Responses)
 			for n, stream := range []bool{false, true} {
-				h := c.gets(scene.Request(scene.Responses, "bug13", stream, nil), http.StatusOK, "")
-				if !strings.Contains(h.Raw, `"status":"incomplete"`) {
-					t.Errorf("the client got %s", h.Raw)
+				a := c.gets(scene.Request(scene.Responses, "bug13", stream, nil), http.StatusOK, "")
+				if !strings.Contains(a.Raw, `"status":"incomplete"`) {
+					t.Errorf("the client got %s", a.Raw)
 				}
 				if row := c.log(n + 1)[0]; row.Cost != answerCost || row.Prompt != 1000 || row.Completion != 500 {
 					t.Errorf("stream %v: %+v; want %d charged", stream, row, answerCost)
@@ -267,9 +267,9 @@ func brokenStreams(t testing.TB) peerScene {
 		c := g.open(money.USD, nil)
 		const part = 1000*perPrompt + 3*perCompletion
 		for n, kind := range []string{"reset", "error event"} {
-			h := c.Ask(scene.Request(scene.Chat, "bug19", true, nil))
-			if strings.Contains(h.Raw, "[DONE]") {
-				t.Errorf("%s: the stream looks complete: %s", kind, h.Raw)
+			a := c.Ask(scene.Request(scene.Chat, "bug19", true, nil))
+			if strings.Contains(a.Raw, "[DONE]") {
+				t.Errorf("%s: the stream looks complete: %s", kind, a.Raw)
 			}
 			c.owns(money.Amount(n+1)*part, 0)
 			if row := c.log(n + 1)[0]; row.Cost != part || row.Prompt != 1000 || row.Completion != 3 {
@@ -277,8 +277,8 @@ func brokenStreams(t testing.TB) peerScene {
 			}
 		}
 		for range 2 {
-			if h := c.Ask(scene.Request(scene.Chat, "bug19", false, nil)); h.Status < 400 {
-				t.Errorf("%d %s", h.Status, h.Raw)
+			if a := c.Ask(scene.Request(scene.Chat, "bug19", false, nil)); a.Status < 400 {
+				t.Errorf("%d %s", a.Status, a.Raw)
 			}
 		}
 		c.log(4)

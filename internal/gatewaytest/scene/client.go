@@ -38,18 +38,18 @@ type FormAnswer struct {
 }
 
 // ID returns the id of the request.
-func (h FormAnswer) ID() string { return h.Header.Get("x-request-id") }
+func (a FormAnswer) ID() string { return a.Header.Get("x-request-id") }
 
 // Post sends a body, with pairs of header names and values. It repeats a request that an overloaded
 // gateway has rejected without effect.
 func (s FormClient) Post(path, body string, headers ...string) FormAnswer {
 	s.T.Helper()
-	var h FormAnswer
+	var a FormAnswer
 	Eventually(s.T, "the gateway takes a request", func() bool {
-		h = Call(s.T, s.Gateway, "POST", path, body, append([]string{"x-api-key", s.Key, "Authorization", "Bearer " + s.Key}, headers...)...)
-		return !isOverloaded(h.Status, h.Raw)
+		a = Call(s.T, s.Gateway, "POST", path, body, append([]string{"x-api-key", s.Key, "Authorization", "Bearer " + s.Key}, headers...)...)
+		return !isOverloaded(a.Status, a.Raw)
 	})
-	return h
+	return a
 }
 
 // Ask sends a request to the form's endpoint.
@@ -61,11 +61,11 @@ func (s FormClient) Ask(body string) FormAnswer {
 // Answer is Ask for a request with an answer of status 200.
 func (s FormClient) Answer(body string) FormAnswer {
 	s.T.Helper()
-	h := s.Ask(body)
-	if h.Status != http.StatusOK {
-		s.T.Fatalf("%d %s", h.Status, h.Raw)
+	a := s.Ask(body)
+	if a.Status != http.StatusOK {
+		s.T.Fatalf("%d %s", a.Status, a.Raw)
 	}
-	return h
+	return a
 }
 
 // Call sends a request, with pairs of header names and values, and reads its answer to the end.
@@ -77,11 +77,11 @@ func Call(t testing.TB, g *Gateway, method, path, body string, headers ...string
 	}
 	defer answer.Body.Close()
 	raw, err := io.ReadAll(answer.Body)
-	h := FormAnswer{answer.StatusCode, answer.Header, string(raw), err != nil}
-	if id := h.ID(); !strings.HasPrefix(id, "req_") || h.Header.Get("request-id") != id {
-		t.Errorf("%s %s: request ids %q and %q", method, path, id, h.Header.Get("request-id"))
+	a := FormAnswer{answer.StatusCode, answer.Header, string(raw), err != nil}
+	if id := a.ID(); !strings.HasPrefix(id, "req_") || a.Header.Get("request-id") != id {
+		t.Errorf("%s %s: request ids %q and %q", method, path, id, a.Header.Get("request-id"))
 	}
-	return h
+	return a
 }
 
 // Do sends a request with pairs of header names and values.
@@ -102,21 +102,21 @@ func isOverloaded(status int, body string) bool {
 }
 
 // CheckCharge checks the receipt of an answer and the account's money, and returns the receipt.
-func (s FormClient) CheckCharge(h FormAnswer, cost money.Amount) Receipt {
+func (s FormClient) CheckCharge(a FormAnswer, cost money.Amount) Receipt {
 	s.T.Helper()
-	r := s.Gateway.Receipt(s.T, s.Account, h.ID())
-	if r.Cost != cost || r.Status != h.Status {
-		s.T.Errorf("receipt %+v; want %s and status %d", r, cost, h.Status)
+	r := s.Gateway.Receipt(s.T, s.Account, a.ID())
+	if r.Cost != cost || r.Status != a.Status {
+		s.T.Errorf("receipt %+v; want %s and status %d", r, cost, a.Status)
 	}
-	s.Gateway.CheckMoney(s.T, s.Account, Credit, Answer{ID: h.ID(), Status: h.Status})
+	s.Gateway.CheckMoney(s.T, s.Account, Credit, Answer{ID: a.ID(), Status: a.Status})
 	return r
 }
 
 // Err returns the error of an answer.
-func (h FormAnswer) Err() Error {
+func (a FormAnswer) Err() Error {
 	var b struct {
 		Error Error `json:"error"`
 	}
-	_ = json.Unmarshal([]byte(h.Raw), &b) // fails for a stream
+	_ = json.Unmarshal([]byte(a.Raw), &b) // fails for a stream
 	return b.Error
 }

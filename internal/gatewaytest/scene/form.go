@@ -27,9 +27,9 @@ func (s Form) Path() string {
 func ClientForms() []Form { return []Form{Chat, Responses, Messages} }
 
 // Request returns a request in a form, with further members. A nil member is left out.
-func Request(in Form, model string, stream bool, more map[string]any) string {
+func Request(form Form, model string, stream bool, more map[string]any) string {
 	members := map[string]any{"model": model, "stream": stream}
-	switch in {
+	switch form {
 	case Responses:
 		members["input"], members["max_output_tokens"] = "hi", 500
 	default:

@@ -51,12 +51,12 @@ func (g *Gateway) SetCatalog(models, lines []map[string]any) {
 
 // Send sends a request to a form's endpoint and reads its answer to the end. It repeats a request
 // that an overloaded gateway has rejected without effect, because the test machine may be busy.
-func (g *Gateway) Send(t testing.TB, in Form, key, request string, seen ...func()) Answer {
+func (g *Gateway) Send(t testing.TB, form Form, key, request string, seen ...func()) Answer {
 	t.Helper()
 	var a Answer
 	Eventually(t, "the gateway takes a request", func() bool {
 		var err error
-		if a, err = SendChat(t.Context(), g.Client, g.Process.URL+in.Path(), key, request, seen...); err != nil {
+		if a, err = SendChat(t.Context(), g.Client, g.Process.URL+form.Path(), key, request, seen...); err != nil {
 			t.Fatal(err)
 		}
 		return a.Status != 503 || a.RetryAfter == "" && a.Err.Type != "overloaded_error"

@@ -50,22 +50,22 @@ func attacks() []attack {
 }
 
 // work repeats random attacks until ctx ends.
-func (f *attacker) work(ctx context.Context, r *rand.Rand) {
+func (a *attacker) work(ctx context.Context, r *rand.Rand) {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for all := attacks(); ctx.Err() == nil; <-ticker.C {
 		one := all[r.IntN(len(all))]
-		f.mu.Lock()
-		f.done[one.name]++
-		f.mu.Unlock()
-		one.play(f, ctx, r)
+		a.mu.Lock()
+		a.done[one.name]++
+		a.mu.Unlock()
+		one.play(a, ctx, r)
 	}
 }
 
 // dial connects. It returns nil if the connection is refused.
-func (f *attacker) dial(ctx context.Context) net.Conn {
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(f.ip)}, Timeout: 5 * time.Second}
-	conn, err := dialer.DialContext(ctx, "tcp", f.host)
+func (a *attacker) dial(ctx context.Context) net.Conn {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(a.ip)}, Timeout: 5 * time.Second}
+	conn, err := dialer.DialContext(ctx, "tcp", a.host)
 	if err != nil {
 		return nil
 	}
@@ -74,8 +74,8 @@ func (f *attacker) dial(ctx context.Context) net.Conn {
 }
 
 // raw sends a head, runs play, and waits for the end of the connection, at most for some seconds.
-func (f *attacker) raw(ctx context.Context, head string, play func(conn net.Conn)) {
-	conn := f.dial(ctx)
+func (a *attacker) raw(ctx context.Context, head string, play func(conn net.Conn)) {
+	conn := a.dial(ctx)
 	if conn == nil {
 		return
 	}
@@ -110,27 +110,27 @@ func dripTo(ctx context.Context, conn net.Conn, text string) {
 	}
 }
 
-func (f *attacker) slowBody(ctx context.Context, _ *rand.Rand) {
-	f.raw(ctx, head("POST", chatPath, f.rich, 1<<20), func(conn net.Conn) { dripTo(ctx, conn, `{"model":"talk",`) })
+func (a *attacker) slowBody(ctx context.Context, _ *rand.Rand) {
+	a.raw(ctx, head("POST", chatPath, a.rich, 1<<20), func(conn net.Conn) { dripTo(ctx, conn, `{"model":"talk",`) })
 }
 
-func (f *attacker) noBody(ctx context.Context, r *rand.Rand) {
-	key := []string{f.rich, f.poor, "sk-unknown"}[r.IntN(3)]
-	f.raw(ctx, head("POST", chatPath, key, 1000), func(conn net.Conn) {
+func (a *attacker) noBody(ctx context.Context, r *rand.Rand) {
+	key := []string{a.rich, a.poor, "sk-unknown"}[r.IntN(3)]
+	a.raw(ctx, head("POST", chatPath, key, 1000), func(conn net.Conn) {
 		_ = conn.SetDeadline(time.Now().Add(8 * time.Second))
 		_, _ = io.Copy(io.Discard, conn)
 	})
 }
 
-func (f *attacker) slowHeader(ctx context.Context, _ *rand.Rand) {
-	f.raw(ctx, "POST "+chatPath+" HTTP/1.1\r\nHost: x\r\nX-Slow: ", func(conn net.Conn) { dripTo(ctx, conn, "a") })
+func (a *attacker) slowHeader(ctx context.Context, _ *rand.Rand) {
+	a.raw(ctx, "POST "+chatPath+" HTTP/1.1\r\nHost: x\r\nX-Slow: ", func(conn net.Conn) { dripTo(ctx, conn, "a") })
 }
 
 // crowd opens many connections and sends nothing.
-func (f *attacker) crowd(ctx context.Context, _ *rand.Rand) {
+func (a *attacker) crowd(ctx context.Context, _ *rand.Rand) {
 	var all []net.Conn
 	for n := 0; n < 300 && ctx.Err() == nil; n++ {
-		if conn := f.dial(ctx); conn != nil {
+		if conn := a.dial(ctx); conn != nil {
 			all = append(all, conn)
 		}
 	}
@@ -143,10 +143,10 @@ func (f *attacker) crowd(ctx context.Context, _ *rand.Rand) {
 }
 
 // post sends a whole request and reads the answer.
-func (f *attacker) post(ctx context.Context, path, key, contentType string, body io.Reader, size int64) (status int, answer []byte) {
-	client := clientFrom(f.ip, 20*time.Second)
+func (a *attacker) post(ctx context.Context, path, key, contentType string, body io.Reader, size int64) (status int, answer []byte) {
+	client := clientFrom(a.ip, 20*time.Second)
 	defer client.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(ctx, "POST", f.url+path, body)
+	r, err := http.NewRequestWithContext(ctx, "POST", a.url+path, body)
 	if err != nil {
 		return 0, nil
 	}
@@ -196,34 +196,34 @@ const (
 	words  = "word and word and word and word and word and word and word and\n"
 )
 
-func (f *attacker) blanks(ctx context.Context, r *rand.Rand) {
+func (a *attacker) blanks(ctx context.Context, r *rand.Rand) {
 	body, size := filled(`{"model":"talk","messages":[{"role":"user","content":"x"}],"max_tokens":1`, blanks, "}", 32<<20-100)
-	f.post(ctx, chatPath, []string{f.rich, f.poor}[r.IntN(2)], "application/json", body, size)
+	a.post(ctx, chatPath, []string{a.rich, a.poor}[r.IntN(2)], "application/json", body, size)
 }
 
-func (f *attacker) count(ctx context.Context, r *rand.Rand) {
+func (a *attacker) count(ctx context.Context, r *rand.Rand) {
 	filling := []string{blanks, strings.ReplaceAll(words, "\n", " "), `x\u0041`}[r.IntN(3)]
 	body, size := filled(`{"model":"sandbox","max_tokens":1,"messages":[{"role":"user","content":"`, filling, `"}]}`, 31<<20)
-	f.post(ctx, "/native/v1/messages/count_tokens", []string{f.rich, f.poor}[r.IntN(2)], "application/json", body, size)
+	a.post(ctx, "/native/v1/messages/count_tokens", []string{a.rich, a.poor}[r.IntN(2)], "application/json", body, size)
 }
 
-func (f *attacker) brackets(ctx context.Context, r *rand.Rand) {
+func (a *attacker) brackets(ctx context.Context, r *rand.Rand) {
 	begin := []string{"", `{"model":"talk","messages":`, `{"model":"easel","prompt":`}[r.IntN(3)]
 	body, size := filled(begin, []string{"[[[[[[[[", `{"a":`}[r.IntN(2)], "", 8<<20)
-	f.post(ctx, []string{chatPath, "/v1/responses", "/native/v1/messages", "/v1/images/generations"}[r.IntN(4)], f.rich,
+	a.post(ctx, []string{chatPath, "/v1/responses", "/native/v1/messages", "/v1/images/generations"}[r.IntN(4)], a.rich,
 		"application/json", body, size)
 }
 
-func (f *attacker) wrongKeys(ctx context.Context, r *rand.Rand) {
+func (a *attacker) wrongKeys(ctx context.Context, r *rand.Rand) {
 	for n := 0; n < 100 && ctx.Err() == nil; n++ {
-		f.post(ctx, chatPath, fmt.Sprintf("sk-%d", r.Uint64()), "application/json", strings.NewReader("{}"), 2)
+		a.post(ctx, chatPath, fmt.Sprintf("sk-%d", r.Uint64()), "application/json", strings.NewReader("{}"), 2)
 	}
 }
 
 // unread requests a long stream and does not read it.
-func (f *attacker) unread(ctx context.Context, _ *rand.Rand) {
+func (a *attacker) unread(ctx context.Context, _ *rand.Rand) {
 	body := `{"model":"sandbox","messages":[{"role":"user","content":"say much"}],"stream":true}`
-	f.raw(ctx, head("POST", chatPath, f.rich, len(body))+body, func(conn net.Conn) {
+	a.raw(ctx, head("POST", chatPath, a.rich, len(body))+body, func(conn net.Conn) {
 		_ = conn.(*net.TCPConn).SetReadBuffer(1 << 10)
 		timer := time.NewTimer(5 * time.Second)
 		defer timer.Stop()
@@ -234,37 +234,37 @@ func (f *attacker) unread(ctx context.Context, _ *rand.Rand) {
 	})
 }
 
-func (f *attacker) hugeForm(ctx context.Context, _ *rand.Rand) {
+func (a *attacker) hugeForm(ctx context.Context, _ *rand.Rand) {
 	body,
 		size := filled("--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\neasel\r\n--b\r\n"+
 		"Content-Disposition: form-data; name=\"image\"; filename=\"p.png\"\r\n\r\n\x89PNG",
 		words, "\r\n--b--\r\n", 30<<20)
-	f.post(ctx, "/v1/images/edits", f.rich, "multipart/form-data; boundary=b", body, size)
+	a.post(ctx, "/v1/images/edits", a.rich, "multipart/form-data; boundary=b", body, size)
 }
 
-func (f *attacker) slowReference(ctx context.Context, _ *rand.Rand) {
-	body := fmt.Sprintf(`{"model":"easel","prompt":"x","image":[%q,%q,%q]}`, f.slow+"/a.png", f.slow+"/b.png", f.slow+"/c.png")
-	f.post(ctx, "/v1/images/generations", f.rich, "application/json", strings.NewReader(body), int64(len(body)))
+func (a *attacker) slowReference(ctx context.Context, _ *rand.Rand) {
+	body := fmt.Sprintf(`{"model":"easel","prompt":"x","image":[%q,%q,%q]}`, a.slow+"/a.png", a.slow+"/b.png", a.slow+"/c.png")
+	a.post(ctx, "/v1/images/generations", a.rich, "application/json", strings.NewReader(body), int64(len(body)))
 }
 
 // largeReference sends references of the maximum size.
-func (f *attacker) largeReference(ctx context.Context, _ *rand.Rand) {
-	one := fmt.Sprintf("%q", f.slow+"/large.png")
+func (a *attacker) largeReference(ctx context.Context, _ *rand.Rand) {
+	one := fmt.Sprintf("%q", a.slow+"/large.png")
 	body := `{"model":"easel","prompt":"x","image":[` + strings.Join([]string{one, one, one, one}, ",") + `]}`
-	f.post(ctx, "/v1/images/generations", f.rich, "application/json", strings.NewReader(body), int64(len(body)))
+	a.post(ctx, "/v1/images/generations", a.rich, "application/json", strings.NewReader(body), int64(len(body)))
 }
 
 // twins submits the same job twenty times at once and expects one job.
-func (f *attacker) twins(ctx context.Context, r *rand.Rand) {
-	client := clientFrom(f.ip, 20*time.Second)
+func (a *attacker) twins(ctx context.Context, r *rand.Rand) {
+	client := clientFrom(a.ip, 20*time.Second)
 	defer client.CloseIdleConnections()
 	key := fmt.Sprintf("twin-%d", r.Uint64())
 	ids := make(chan string, 20)
 	var group sync.WaitGroup
 	for range cap(ids) {
 		group.Go(func() {
-			res, err := scene.Do(ctx, client, "POST", f.url+"/v1/images/generations", `{"model":"easel","prompt":"twins"}`,
-				"Authorization", "Bearer "+f.rich, "Idempotency-Key", key)
+			res, err := scene.Do(ctx, client, "POST", a.url+"/v1/images/generations", `{"model":"easel","prompt":"twins"}`,
+				"Authorization", "Bearer "+a.rich, "Idempotency-Key", key)
 			if err != nil {
 				return
 			}
@@ -284,24 +284,24 @@ func (f *attacker) twins(ctx context.Context, r *rand.Rand) {
 		different[id] = true
 	}
 	if len(different) > 1 {
-		f.mu.Lock()
-		f.wrong = append(f.wrong, fmt.Sprintf("twenty submissions with one Idempotency-Key created %d jobs", len(different)))
-		f.mu.Unlock()
+		a.mu.Lock()
+		a.wrong = append(a.wrong, fmt.Sprintf("twenty submissions with one Idempotency-Key created %d jobs", len(different)))
+		a.mu.Unlock()
 	}
 }
 
-func (f *attacker) noBalance(ctx context.Context, _ *rand.Rand) {
+func (a *attacker) noBalance(ctx context.Context, _ *rand.Rand) {
 	for n := 0; n < 30 && ctx.Err() == nil; n++ {
 		body := []byte(`{"model":"talk","messages":[{"role":"user","content":"x"}]}`)
-		f.post(ctx, chatPath, f.poor, "application/json", bytes.NewReader(body), int64(len(body)))
+		a.post(ctx, chatPath, a.poor, "application/json", bytes.NewReader(body), int64(len(body)))
 	}
 }
 
 // leave disconnects at once, or after the first bytes of the answer.
-func (f *attacker) leave(ctx context.Context, r *rand.Rand) {
+func (a *attacker) leave(ctx context.Context, r *rand.Rand) {
 	body := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"x"}],"stream":true}`, []string{"talk",
 		"sandbox"}[r.IntN(2)])
-	f.raw(ctx, head("POST", chatPath, f.rich, len(body))+body, func(conn net.Conn) {
+	a.raw(ctx, head("POST", chatPath, a.rich, len(body))+body, func(conn net.Conn) {
 		_ = conn.SetDeadline(time.Now().Add(time.Duration(r.IntN(300)) * time.Millisecond))
 		_, _ = bufio.NewReader(conn).ReadString('}')
 	})

@@ -156,9 +156,9 @@ func (s *soak) run(length time.Duration) {
 	for n, g := range s.good {
 		group.Go(func() { g.work(ctx, rand.New(rand.NewPCG(seed, uint64(n))), goodPace) })
 	}
-	for n, f := range s.attackers {
+	for n, a := range s.attackers {
 		for hand := range attacksAtOnce {
-			group.Go(func() { f.work(ctx, rand.New(rand.NewPCG(seed+1, uint64(n*attacksAtOnce+hand)))) })
+			group.Go(func() { a.work(ctx, rand.New(rand.NewPCG(seed+1, uint64(n*attacksAtOnce+hand)))) })
 		}
 	}
 	ticker := time.NewTicker(time.Second)
@@ -247,11 +247,11 @@ func (s *soak) check() {
 		waited += s.failed(g)
 	}
 	attacks := map[string]int{}
-	for _, f := range s.attackers {
-		for name, n := range f.done {
+	for _, a := range s.attackers {
+		for name, n := range a.done {
 			attacks[name] += n
 		}
-		for _, wrong := range f.wrong {
+		for _, wrong := range a.wrong {
 			s.t.Error(wrong)
 		}
 	}

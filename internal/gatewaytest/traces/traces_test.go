@@ -202,17 +202,17 @@ func TestWhyAnswersEnded(t *testing.T) {
 		}
 	}
 	g.Process.Stop()
-	told := 0
+	attempts := 0
 	for _, s := range c.Spans() {
 		if on, attempt := s.Attributes["tollgate.line"].(string); attempt {
-			told++
+			attempts++
 			if got, _ := s.Attributes["gen_ai.response.finish_reasons"].([]string); !slices.Equal(got, []string{words[on]}) {
 				t.Errorf("on %s: %q in %+v", on, got, s)
 			}
 		}
 	}
-	if told != 2*len(words) {
-		t.Errorf("%d attempts were told of", told)
+	if attempts != 2*len(words) {
+		t.Errorf("%d attempts were told of", attempts)
 	}
 }
 

@@ -23,39 +23,39 @@ func stalled() *upstream.Failure {
 }
 
 // checkDoubts checks the models of the doubtful parts that are due for a probe.
-func (p *testLine) checkDoubts(want ...string) {
-	p.Helper()
-	p.record(p.stats.change(func(h *health) []Change {
-		due := h.due(p.now)
+func (l *testLine) checkDoubts(want ...string) {
+	l.Helper()
+	l.record(l.stats.change(func(h *health) []Change {
+		due := h.due(l.now)
 		var doubts []string
 		for _, ask := range due.Doubts {
 			doubts = append(doubts, ask.Model)
 		}
 		if due.Whole != nil || due.Parts != nil || !slices.Equal(doubts, want) {
-			p.Errorf("probes of the line: %v, of what is out: %v, of doubts: %q; want of doubts %q", due.Whole, due.Parts, doubts, want)
+			l.Errorf("probes of the line: %v, of what is out: %v, of doubts: %q; want of doubts %q", due.Whole, due.Parts, doubts, want)
 		}
 		return nil
 	}))
 }
 
 // probeDoubt ends the probe of a doubtful part.
-func (p *testLine) probeDoubt(f *upstream.Failure) {
-	p.Helper()
-	p.record(p.stats.change(func(h *health) []Change {
+func (l *testLine) probeDoubt(f *upstream.Failure) {
+	l.Helper()
+	l.record(l.stats.change(func(h *health) []Change {
 		for part, d := range h.doubts {
 			if d.probing {
-				return h.recordDoubtProbe(p.now, h.generation, part, p.part.Form, f)
+				return h.recordDoubtProbe(l.now, h.generation, part, l.part.Form, f)
 			}
 		}
-		return h.recordDoubtProbe(p.now, h.generation, p.part, p.part.Form, f)
+		return h.recordDoubtProbe(l.now, h.generation, l.part, l.part.Form, f)
 	}))
 }
 
 // resolveDoubt checks that the doubt about model m is due for a probe, and ends the probe.
-func (p *testLine) resolveDoubt(f *upstream.Failure) {
-	p.Helper()
-	p.checkDoubts("m")
-	p.probeDoubt(f)
+func (l *testLine) resolveDoubt(f *upstream.Failure) {
+	l.Helper()
+	l.checkDoubts("m")
+	l.probeDoubt(f)
 }
 
 // TestOneAccountOpensNoCircuit checks that unproven failures of one account do not open the
@@ -67,16 +67,16 @@ func TestOneAccountOpensNoCircuit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newTestLine(t)
+			l := newTestLine(t)
 			for i := range 300 {
-				p.account = "hostile"
-				p.do(failure())
-				if p.account = "good"; i%100 == 50 {
-					p.do(failure())
+				l.account = "hostile"
+				l.do(failure())
+				if l.account = "good"; i%100 == 50 {
+					l.do(failure())
 				}
-				p.now = p.now.Add(time.Second / 10)
+				l.now = l.now.Add(time.Second / 10)
 			}
-			p.check("in_service", "")
+			l.check("in_service", "")
 		})
 	}
 }
@@ -85,48 +85,48 @@ func TestOneAccountOpensNoCircuit(t *testing.T) {
 // circuit if a probe fails too.
 func TestAccountsThatDifferOpenTheCircuit(t *testing.T) {
 	t.Parallel()
-	p := newTestLine(t)
+	l := newTestLine(t)
 	for _, account := range []string{"a", "b", "a", "b", "c", "a", "c"} {
-		p.account = account
-		p.do(stalled()) // of seven a had three
+		l.account = account
+		l.do(stalled()) // of seven a had three
 	}
-	p.check("in_service", "")
-	p.account = "b"
-	p.do(stalled())
-	p.check("in_service", "circuit_open")
-	p.account = "other"
-	p.check("in_service", "")
-	p.resolveDoubt(stalled())
-	p.check("circuit_open", "circuit_open", "circuit_open")
+	l.check("in_service", "")
+	l.account = "b"
+	l.do(stalled())
+	l.check("in_service", "circuit_open")
+	l.account = "other"
+	l.check("in_service", "")
+	l.resolveDoubt(stalled())
+	l.check("circuit_open", "circuit_open", "circuit_open")
 }
 
 // TestAccountsThatDifferOpenByShare checks the same with answers between the failures.
 func TestAccountsThatDifferOpenByShare(t *testing.T) {
 	t.Parallel()
-	p := newTestLine(t)
-	for i := 0; p.stats.health.state == healthy; i++ {
+	l := newTestLine(t)
+	for i := 0; l.stats.health.state == healthy; i++ {
 		if i > 30 {
 			t.Fatal("half of the attempts fail, and the circuit stays closed")
 		}
-		p.account = string(rune('a' + i%3))
-		p.do(stalled())
-		if p.stats.health.state == healthy {
-			p.do(nil)
+		l.account = string(rune('a' + i%3))
+		l.do(stalled())
+		if l.stats.health.state == healthy {
+			l.do(nil)
 		}
 	}
-	p.resolveDoubt(broken())
-	p.check("circuit_open", "circuit_open", "circuit_open")
+	l.resolveDoubt(broken())
+	l.check("circuit_open", "circuit_open", "circuit_open")
 }
 
 // TestProvenFailuresCountForOneAccount checks that one account's requests are enough to find a dead
 // line.
 func TestProvenFailuresCountForOneAccount(t *testing.T) {
 	t.Parallel()
-	p := newTestLine(t)
-	p.account = "only"
-	p.repeat(5, broken())
-	p.resolveDoubt(broken())
-	p.check("circuit_open", "circuit_open", "circuit_open")
+	l := newTestLine(t)
+	l.account = "only"
+	l.repeat(5, broken())
+	l.resolveDoubt(broken())
+	l.check("circuit_open", "circuit_open", "circuit_open")
 }
 
 // TestAProbeDecides checks that a probe decides about a status without proof.
@@ -149,13 +149,13 @@ func TestAProbeDecides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newTestLine(t)
-			p.do(tt.met)
-			p.check("in_service", "")
-			p.checkDoubts("m")
-			p.checkDoubts() // one at a time
-			p.probeDoubt(tt.probe)
-			p.check(tt.state, tt.refusal, tt.messages...)
+			l := newTestLine(t)
+			l.do(tt.met)
+			l.check("in_service", "")
+			l.checkDoubts("m")
+			l.checkDoubts() // one at a time
+			l.probeDoubt(tt.probe)
+			l.check(tt.state, tt.refusal, tt.messages...)
 		})
 	}
 }
@@ -164,94 +164,94 @@ func TestAProbeDecides(t *testing.T) {
 // one account.
 func TestAProbeOpensTheCircuit(t *testing.T) {
 	t.Parallel()
-	p := newTestLine(t)
-	p.account = "only"
-	p.do(stalled())
-	p.checkDoubts()
-	p.do(stalled())
-	p.resolveDoubt(broken())
-	p.check("circuit_open", "circuit_open", "circuit_open")
+	l := newTestLine(t)
+	l.account = "only"
+	l.do(stalled())
+	l.checkDoubts()
+	l.do(stalled())
+	l.resolveDoubt(broken())
+	l.check("circuit_open", "circuit_open", "circuit_open")
 }
 
 // TestProbesOfDoubtsAreBounded checks that there is no new probe for a minute after a good one, and
 // that a line without doubts is sound again.
 func TestProbesOfDoubtsAreBounded(t *testing.T) {
 	t.Parallel()
-	p := newTestLine(t)
+	l := newTestLine(t)
 	probes := 0
 	for range 600 {
-		p.do(maybe(missing()))
-		p.stats.change(func(h *health) []Change {
-			if h.due(p.now).Doubts != nil {
+		l.do(maybe(missing()))
+		l.stats.change(func(h *health) []Change {
+			if h.due(l.now).Doubts != nil {
 				probes++
-				return h.recordDoubtProbe(p.now, h.generation, p.part, "", nil)
+				return h.recordDoubtProbe(l.now, h.generation, l.part, "", nil)
 			}
 			return nil
 		})
-		p.now = p.now.Add(time.Second)
+		l.now = l.now.Add(time.Second)
 	}
 	if probes != 10 {
 		t.Errorf("%d probes in ten minutes", probes)
 	}
-	p.now = p.now.Add(time.Minute)
-	p.checkDoubts("m") // from the earlier question, which is still open
-	p.probeDoubt(nil)
-	p.now = p.now.Add(time.Minute)
-	p.checkDoubts()
-	if !p.stats.sound.Load() || len(p.stats.health.doubts) != 0 {
+	l.now = l.now.Add(time.Minute)
+	l.checkDoubts("m") // from the earlier question, which is still open
+	l.probeDoubt(nil)
+	l.now = l.now.Add(time.Minute)
+	l.checkDoubts()
+	if !l.stats.sound.Load() || len(l.stats.health.doubts) != 0 {
 		t.Error("doubts are kept")
 	}
-	p.check("in_service", "")
+	l.check("in_service", "")
 }
 
 // TestDoubtsOfFormerGenerations checks that a probe has no effect if it began before the line left
 // and returned, and that a cooling line is not probed.
 func TestDoubtsOfFormerGenerations(t *testing.T) {
 	t.Parallel()
-	p := newTestLine(t)
-	p.do(maybe(account()))
-	p.checkDoubts("m")
-	generation := p.stats.health.generation
-	p.do(limited(429, 30*time.Second))
-	p.record(p.stats.change(func(h *health) []Change { return h.recordDoubtProbe(p.now, generation, p.part, "", account()) }))
-	p.check("cooling", "cooling")
-	p.now = p.now.Add(30 * time.Second)
-	p.check("in_service", "")
-	p.do(maybe(account()))
-	p.do(limited(429, time.Minute))
-	p.now = p.now.Add(40 * time.Second)
-	p.checkDoubts()
-	p.now = p.now.Add(20 * time.Second)
-	p.check("in_service", "")
-	p.checkDoubts("m")
-	p.record(p.stats.change(func(h *health) []Change { return h.clear(p.now) })) // resumed by the operator
-	p.probeDoubt(account())
-	p.check("in_service", "")
+	l := newTestLine(t)
+	l.do(maybe(account()))
+	l.checkDoubts("m")
+	generation := l.stats.health.generation
+	l.do(limited(429, 30*time.Second))
+	l.record(l.stats.change(func(h *health) []Change { return h.recordDoubtProbe(l.now, generation, l.part, "", account()) }))
+	l.check("cooling", "cooling")
+	l.now = l.now.Add(30 * time.Second)
+	l.check("in_service", "")
+	l.do(maybe(account()))
+	l.do(limited(429, time.Minute))
+	l.now = l.now.Add(40 * time.Second)
+	l.checkDoubts()
+	l.now = l.now.Add(20 * time.Second)
+	l.check("in_service", "")
+	l.checkDoubts("m")
+	l.record(l.stats.change(func(h *health) []Change { return h.clear(l.now) })) // resumed by the operator
+	l.probeDoubt(account())
+	l.check("in_service", "")
 }
 
 // TestHalfOpenIsNotEndedByOneAccount checks that unproven failures of one account do not reopen the
 // circuit of a half-open line.
 func TestHalfOpenIsNotEndedByOneAccount(t *testing.T) {
 	t.Parallel()
-	p := newTestLine(t)
-	p.repeat(5, broken())
-	p.now = p.now.Add(openWait)
-	p.probe(nil)
-	p.account = "hostile"
-	p.repeat(20, hollow())
-	p.check("half_open", "", "circuit_open")
-	p.do(broken())
-	p.check("circuit_open", "circuit_open")
+	l := newTestLine(t)
+	l.repeat(5, broken())
+	l.now = l.now.Add(openWait)
+	l.probe(nil)
+	l.account = "hostile"
+	l.repeat(20, hollow())
+	l.check("half_open", "", "circuit_open")
+	l.do(broken())
+	l.check("circuit_open", "circuit_open")
 }
 
 // TestJobsCannotBeProbed checks that failures of jobs are counted, not probed.
 func TestJobsCannotBeProbed(t *testing.T) {
 	t.Parallel()
-	p := newTestLine(t)
+	l := newTestLine(t)
 	for range 20 {
-		p.record(p.stats.RecordFailure(p.now, Origin{LinePart: p.part, Account: "a", Generation: p.stats.health.generation, Job: true},
+		l.record(l.stats.RecordFailure(l.now, Origin{LinePart: l.part, Account: "a", Generation: l.stats.health.generation, Job: true},
 			stalled()))
 	}
-	p.checkDoubts()
-	p.check("in_service", "")
+	l.checkDoubts()
+	l.check("in_service", "")
 }

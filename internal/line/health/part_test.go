@@ -13,40 +13,40 @@ import (
 
 // newWideLine returns a line with three models in two forms.
 func newWideLine(t *testing.T) *testLine {
-	p := newTestLine(t)
-	p.stats.Serves(Serving{Models: 3, Forms: 2})
-	p.part = LinePart{Model: "m", Form: wire.FormChat}
-	return p
+	l := newTestLine(t)
+	l.stats.Serves(Serving{Models: 3, Forms: 2})
+	l.part = LinePart{Model: "m", Form: wire.FormChat}
+	return l
 }
 
 // as lets the next requests be an account's, for a model.
-func (p *testLine) as(account, model string) *testLine {
-	p.account, p.part.Model = account, model
-	return p
+func (l *testLine) as(account, model string) *testLine {
+	l.account, l.part.Model = account, model
+	return l
 }
 
 // refused checks the reason for refusing an account's request without another line.
-func (p *testLine) refused(account, model, want string) {
-	p.Helper()
-	if why := p.refuses(account, model, true); why != want {
-		p.Errorf("%s on %s is refused with %q, want %q", account, model, why, want)
+func (l *testLine) refused(account, model, want string) {
+	l.Helper()
+	if why := l.refuses(account, model, true); why != want {
+		l.Errorf("%s on %s is refused with %q, want %q", account, model, why, want)
 	}
 }
 
 // refuses returns the reason for refusing an account's request for a model.
-func (p *testLine) refuses(account, model string, lastResort bool) string {
-	q := Origin{LinePart: LinePart{Model: model, Form: p.part.Form, Tools: p.part.Tools}, Account: account}
-	why, _, isHalfOpen := p.stats.Refuses(func() time.Time { return p.now }, q, lastResort)
+func (l *testLine) refuses(account, model string, lastResort bool) string {
+	q := Origin{LinePart: LinePart{Model: model, Form: l.part.Form, Tools: l.part.Tools}, Account: account}
+	why, _, isHalfOpen := l.stats.Refuses(func() time.Time { return l.now }, q, lastResort)
 	if isHalfOpen {
-		p.stats.EndHalfOpen()
+		l.stats.EndHalfOpen()
 	}
 	return why
 }
 
 // partsDue begins the due probes of parts and returns them.
-func (p *testLine) partsDue() (asks []Probe) {
-	p.stats.change(func(h *health) []Change {
-		asks = h.due(p.now).Parts
+func (l *testLine) partsDue() (asks []Probe) {
+	l.stats.change(func(h *health) []Change {
+		asks = h.due(l.now).Parts
 		return nil
 	})
 	return asks
@@ -67,40 +67,40 @@ func nowhere() *upstream.Failure {
 // asks, else longer each time.
 func TestOneModelCools(t *testing.T) {
 	t.Parallel()
-	p := newWideLine(t)
+	l := newWideLine(t)
 	for _, step := range []struct{ retryAfter, pause time.Duration }{
 		{0, 5 * time.Second}, {0, 10 * time.Second}, {0, 20 * time.Second}, {7 * time.Second, 7 * time.Second}, {time.Hour, time.Minute},
 	} {
-		p.do(limited(429, step.retryAfter))
-		p.refused("", "m", StateCooling)
-		p.refused("", "other", "")
-		s := p.stats.Summary(p.now)
+		l.do(limited(429, step.retryAfter))
+		l.refused("", "m", StateCooling)
+		l.refused("", "other", "")
+		s := l.stats.Summary(l.now)
 		if s.State != StateInService || len(s.ModelsCooling) != 1 || s.ModelsCooling[0].Model != "m" ||
-			s.ModelsCooling[0].Until != p.now.Add(step.pause).Unix() || s.ModelsCooling[0].Cause == "" || s.ModelsOut != nil {
+			s.ModelsCooling[0].Until != l.now.Add(step.pause).Unix() || s.ModelsCooling[0].Cause == "" || s.ModelsOut != nil {
 			t.Errorf("%+v", s)
 		}
-		if left := p.stats.Wait(p.now, "m"); left != step.pause || p.stats.Wait(p.now, "other") != 0 {
+		if left := l.stats.Wait(l.now, "m"); left != step.pause || l.stats.Wait(l.now, "other") != 0 {
 			t.Errorf("left %s, want %s", left, step.pause)
 		}
-		p.now = p.now.Add(step.pause)
-		p.refused("", "m", "")
+		l.now = l.now.Add(step.pause)
+		l.refused("", "m", "")
 	}
-	p.do(nil)
-	if !p.stats.Sound() {
+	l.do(nil)
+	if !l.stats.Sound() {
 		t.Error("the line is not sound")
 	}
-	p.do(limited(429, 0))
-	p.checkWait(5 * time.Second)
+	l.do(limited(429, 0))
+	l.checkWait(5 * time.Second)
 }
 
 // TestJobsCoolTheirModel checks that a rate limit of a job pauses only its model.
 func TestJobsCoolTheirModel(t *testing.T) {
 	t.Parallel()
-	p := newWideLine(t)
+	l := newWideLine(t)
 	job := Origin{LinePart: LinePart{Model: "m"}, Account: "a", Job: true}
-	p.record(p.stats.RecordFailure(p.now, job, limited(429, time.Minute)))
+	l.record(l.stats.RecordFailure(l.now, job, limited(429, time.Minute)))
 	for model, want := range map[string]string{"m": StateCooling, "other": ""} {
-		why, _, _ := p.stats.Refuses(func() time.Time { return p.now }, Origin{LinePart: LinePart{Model: model}}, false)
+		why, _, _ := l.stats.Refuses(func() time.Time { return l.now }, Origin{LinePart: LinePart{Model: model}}, false)
 		if why != want {
 			t.Errorf("%s is refused with %q, want %q", model, why, want)
 		}
@@ -111,21 +111,21 @@ func TestJobsCoolTheirModel(t *testing.T) {
 // neither these nor late requests affect the circuit or the other models.
 func TestLimitsCountOnce(t *testing.T) {
 	t.Parallel()
-	limit := func(p *testLine) {
+	limit := func(l *testLine) {
 		var generations []uint64
 		for range 50 {
-			generations = append(generations, p.begin())
+			generations = append(generations, l.begin())
 		}
 		for _, generation := range generations {
-			p.end(generation, limited(429, 0))
+			l.end(generation, limited(429, 0))
 		}
-		p.checkWait(5 * time.Second)
+		l.checkWait(5 * time.Second)
 	}
 	limit(newTestLine(t))
-	p := newWideLine(t)
-	limit(p)
-	p.as("", "other").do(broken())
-	if s := p.stats.Summary(p.now); s.State != StateInService {
+	l := newWideLine(t)
+	limit(l)
+	l.as("", "other").do(broken())
+	if s := l.stats.Summary(l.now); s.State != StateInService {
 		t.Errorf("%+v", s)
 	}
 }
@@ -134,26 +134,26 @@ func TestLimitsCountOnce(t *testing.T) {
 // the line. Limits of one model after the other do not.
 func TestSeveralModelsLimitedAtOnce(t *testing.T) {
 	t.Parallel()
-	p := newWideLine(t)
-	p.do(limited(429, 5*time.Second))
-	p.now = p.now.Add(5 * time.Second)
-	p.as("", "other").do(limited(429, 5*time.Second))
-	if s := p.stats.Summary(p.now); s.State != StateInService {
+	l := newWideLine(t)
+	l.do(limited(429, 5*time.Second))
+	l.now = l.now.Add(5 * time.Second)
+	l.as("", "other").do(limited(429, 5*time.Second))
+	if s := l.stats.Summary(l.now); s.State != StateInService {
 		t.Errorf("one after the other: %+v", s)
 	}
-	p.as("", "m").do(limited(429, 5*time.Second))
-	p.refused("", "third", StateCooling)
-	if s := p.stats.Summary(p.now); s.State != StateCooling || s.CoolingUntil != p.now.Add(5*time.Second).Unix() {
+	l.as("", "m").do(limited(429, 5*time.Second))
+	l.refused("", "third", StateCooling)
+	if s := l.stats.Summary(l.now); s.State != StateCooling || s.CoolingUntil != l.now.Add(5*time.Second).Unix() {
 		t.Errorf("both at once: %+v", s)
 	}
 
-	p = newWideLine(t)
+	l = newWideLine(t)
 	whole := limited(429, 9*time.Second)
 	whole.AllModels = true
-	p.do(whole)
-	p.refused("", "third", StateCooling)
-	p.now = p.now.Add(9 * time.Second)
-	p.refused("", "third", "")
+	l.do(whole)
+	l.refused("", "third", StateCooling)
+	l.now = l.now.Add(9 * time.Second)
+	l.refused("", "third", "")
 }
 
 // TestOtherAccountsMayTry checks that a block applies only to the accounts that met its failure,
@@ -178,32 +178,32 @@ func TestOtherAccountsMayTry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newWideLine(t)
-			early := p.as("good", "m").begin()
-			p.as("hostile", "m").do(tt.met())
-			p.refused("hostile", "m", tt.refusal)
-			p.refused("", "m", tt.refusal) // a request without an account is not exempt
-			p.as("good", "m").end(early, nil)
-			p.refused("hostile", "m", tt.refusal) // the request began before the block
-			p.do(nil)
-			p.refused("hostile", "m", "")
-			p.as("hostile", "m").end(early, tt.met()) // too late to bring it back
-			p.refused("good", "m", "")
-			p.refused("hostile", "m", "")
-			p.now = p.now.Add(doubtAgain)
+			l := newWideLine(t)
+			early := l.as("good", "m").begin()
+			l.as("hostile", "m").do(tt.met())
+			l.refused("hostile", "m", tt.refusal)
+			l.refused("", "m", tt.refusal) // a request without an account is not exempt
+			l.as("good", "m").end(early, nil)
+			l.refused("hostile", "m", tt.refusal) // the request began before the block
+			l.do(nil)
+			l.refused("hostile", "m", "")
+			l.as("hostile", "m").end(early, tt.met()) // too late to bring it back
+			l.refused("good", "m", "")
+			l.refused("hostile", "m", "")
+			l.now = l.now.Add(doubtAgain)
 
 			for _, account := range []string{"hostile", "friend", "third", "fourth", "fifth"} {
-				p.as(account, "m").do(tt.met())
+				l.as(account, "m").do(tt.met())
 			}
-			p.refused("fifth", "m", tt.refusal)
-			p.refused("good", "m", "")
-			if len(p.messages) > 0 {
-				t.Errorf("messages %q before a probe met the failure", p.messages)
+			l.refused("fifth", "m", tt.refusal)
+			l.refused("good", "m", "")
+			if len(l.messages) > 0 {
+				t.Errorf("messages %q before a probe met the failure", l.messages)
 			}
-			p.checkDoubts(tt.doubt)
-			p.probeDoubt(tt.met())
-			p.refused("good", "m", tt.refusal)
-			if got := strings.Join(p.messages, ", "); got != tt.messages {
+			l.checkDoubts(tt.doubt)
+			l.probeDoubt(tt.met())
+			l.refused("good", "m", tt.refusal)
+			if got := strings.Join(l.messages, ", "); got != tt.messages {
 				t.Errorf("messages %q, want %q", got, tt.messages)
 			}
 		})
@@ -218,31 +218,31 @@ func TestTheProvidersWordOnTime(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		limit := limited(429, 20*time.Second)
 		limit.AllModels = whole
-		p := newWideLine(t).as("hostile", "m")
-		p.do(limit)
-		p.refused("hostile", "m", StateCooling)
-		p.refused("good", "m", "")
-		if why := p.refuses("good", "m", false); why != StateCooling {
+		l := newWideLine(t).as("hostile", "m")
+		l.do(limit)
+		l.refused("hostile", "m", StateCooling)
+		l.refused("good", "m", "")
+		if why := l.refuses("good", "m", false); why != StateCooling {
 			t.Errorf("good is refused with %q, although others may use m", why)
 		}
-		p.checkDoubts() // one account alone needs no probe
-		p.as("good", "m").do(limit)
-		p.refused("good", "m", StateCooling)
-		p.refused("third", "m", "")
-		p.resolveDoubt(limit)
-		p.refused("third", "m", StateCooling)
+		l.checkDoubts() // one account alone needs no probe
+		l.as("good", "m").do(limit)
+		l.refused("good", "m", StateCooling)
+		l.refused("third", "m", "")
+		l.resolveDoubt(limit)
+		l.refused("third", "m", StateCooling)
 
-		p.now = p.now.Add(20 * time.Second)
-		p.as("hostile", "m").do(limit)
-		p.as("other", "m").do(nil)
-		p.refused("hostile", "m", "")
+		l.now = l.now.Add(20 * time.Second)
+		l.as("hostile", "m").do(limit)
+		l.as("other", "m").do(nil)
+		l.refused("hostile", "m", "")
 		for range 5 { // and is known for a while
-			p.as("hostile", "m").do(limit)
-			p.refused("hostile", "m", StateCooling)
-			if why := p.refuses("other", "m", false); why != "" {
+			l.as("hostile", "m").do(limit)
+			l.refused("hostile", "m", StateCooling)
+			if why := l.refuses("other", "m", false); why != "" {
 				t.Errorf("other is refused with %q", why)
 			}
-			p.as("other", "m").do(nil)
+			l.as("other", "m").do(nil)
 		}
 	}
 }
@@ -254,21 +254,21 @@ func TestALimitOfSomeAccounts(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		limit := limited(429, 20*time.Second)
 		limit.AllModels = whole
-		p := newWideLine(t)
-		p.as("large", "m").do(limit)
-		p.as("huge", "m").do(limit)
-		p.resolveDoubt(nil)
+		l := newWideLine(t)
+		l.as("large", "m").do(limit)
+		l.as("huge", "m").do(limit)
+		l.resolveDoubt(nil)
 		for _, account := range []string{"large", "huge"} {
-			p.refused(account, "m", StateCooling)
+			l.refused(account, "m", StateCooling)
 		}
-		if why := p.refuses("good", "m", false); why != "" {
+		if why := l.refuses("good", "m", false); why != "" {
 			t.Errorf("good is refused with %q", why)
 		}
-		if s := p.stats.Summary(p.now); s.State != StateInService || s.ModelsCooling != nil {
+		if s := l.stats.Summary(l.now); s.State != StateInService || s.ModelsCooling != nil {
 			t.Errorf("%+v", s)
 		}
-		p.now = p.now.Add(20 * time.Second)
-		p.refused("large", "m", "")
+		l.now = l.now.Add(20 * time.Second)
+		l.refused("large", "m", "")
 	}
 }
 
@@ -278,75 +278,75 @@ func TestALimitOfSomeAccounts(t *testing.T) {
 func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 	t.Parallel()
 	trip := func(t *testing.T) *testLine {
-		p := newWideLine(t)
+		l := newWideLine(t)
 		for i := range 5 {
-			p.as([]string{"hostile", "friend"}[i%2], "m").do(broken())
+			l.as([]string{"hostile", "friend"}[i%2], "m").do(broken())
 		}
-		p.as("hostile", "m")
-		p.check("in_service", StateCircuitOpen)
-		p.refused("friend", "m", StateCircuitOpen)
-		p.refused("good", "m", "")
-		return p
+		l.as("hostile", "m")
+		l.check("in_service", StateCircuitOpen)
+		l.refused("friend", "m", StateCircuitOpen)
+		l.refused("good", "m", "")
+		return l
 	}
 	t.Run("a probe refutes it", func(t *testing.T) {
 		t.Parallel()
-		p := trip(t)
-		p.resolveDoubt(nil)
-		p.check("in_service", "")
-		p.as("hostile", "m").repeat(50, broken())
-		p.check("in_service", "")
-		p.now = p.now.Add(doubtAgain)
-		p.resolveDoubt(nil)
-		p.repeat(5, broken())
-		p.now = p.now.Add(confirmAgain)
-		p.resolveDoubt(broken()) // now it is the line
-		p.refused("good", "m", StateCircuitOpen)
-		p.check("circuit_open", "circuit_open", "circuit_open")
-		p.checkWait(openWait)
+		l := trip(t)
+		l.resolveDoubt(nil)
+		l.check("in_service", "")
+		l.as("hostile", "m").repeat(50, broken())
+		l.check("in_service", "")
+		l.now = l.now.Add(doubtAgain)
+		l.resolveDoubt(nil)
+		l.repeat(5, broken())
+		l.now = l.now.Add(confirmAgain)
+		l.resolveDoubt(broken()) // now it is the line
+		l.refused("good", "m", StateCircuitOpen)
+		l.check("circuit_open", "circuit_open", "circuit_open")
+		l.checkWait(openWait)
 	})
 	t.Run("another account refutes it", func(t *testing.T) {
 		t.Parallel()
-		p := trip(t)
-		p.as("good", "m").do(nil)
-		p.as("hostile", "m").check("in_service", "")
-		p.repeat(50, broken())
-		p.check("in_service", "")
+		l := trip(t)
+		l.as("good", "m").do(nil)
+		l.as("hostile", "m").check("in_service", "")
+		l.repeat(50, broken())
+		l.check("in_service", "")
 	})
 	t.Run("another account meets it too", func(t *testing.T) {
 		t.Parallel()
-		p := trip(t)
-		p.as("good", "m").do(hollow()) // proves nothing
-		p.refused("good", "m", "")
-		p.do(broken())
-		p.refused("good", "m", StateCircuitOpen)
-		p.refused("third", "m", "")
+		l := trip(t)
+		l.as("good", "m").do(hollow()) // proves nothing
+		l.refused("good", "m", "")
+		l.do(broken())
+		l.refused("good", "m", StateCircuitOpen)
+		l.refused("third", "m", "")
 	})
 	t.Run("a probe that was cut off", func(t *testing.T) {
 		t.Parallel()
-		p := trip(t)
-		p.resolveDoubt(upstream.Fail(fault.ClientClosed, errors.New("the node stops")))
-		p.refused("good", "m", "")
-		p.checkDoubts()
-		p.now = p.now.Add(confirmAgain)
-		p.resolveDoubt(limited(429, 0)) // no answer either
-		p.refused("good", "m", StateCircuitOpen)
+		l := trip(t)
+		l.resolveDoubt(upstream.Fail(fault.ClientClosed, errors.New("the node stops")))
+		l.refused("good", "m", "")
+		l.checkDoubts()
+		l.now = l.now.Add(confirmAgain)
+		l.resolveDoubt(limited(429, 0)) // no answer either
+		l.refused("good", "m", StateCircuitOpen)
 	})
 	t.Run("half-open", func(t *testing.T) {
 		t.Parallel()
-		p := trip(t)
-		p.resolveDoubt(broken())
-		p.now = p.now.Add(openWait)
-		p.probe(nil)
-		p.messages = nil
-		p.do(broken()) // no other account had met it: it may open the circuit again, for itself
-		p.refused("hostile", "m", StateCircuitOpen)
-		p.refused("good", "m", "")
-		p.resolveDoubt(nil)
-		p.check("half_open", "") // not at once in service: it had been out
-		p.as("good", "m").do(nil)
-		p.do(nil)
-		p.do(nil)
-		p.check("in_service", "", "in_service")
+		l := trip(t)
+		l.resolveDoubt(broken())
+		l.now = l.now.Add(openWait)
+		l.probe(nil)
+		l.messages = nil
+		l.do(broken()) // no other account had met it: it may open the circuit again, for itself
+		l.refused("hostile", "m", StateCircuitOpen)
+		l.refused("good", "m", "")
+		l.resolveDoubt(nil)
+		l.check("half_open", "") // not at once in service: it had been out
+		l.as("good", "m").do(nil)
+		l.do(nil)
+		l.do(nil)
+		l.check("in_service", "", "in_service")
 	})
 }
 
@@ -354,32 +354,32 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 // others use the line, and that the operator sees the line in service.
 func TestOneAccountOnAnUnprobedLine(t *testing.T) {
 	t.Parallel()
-	p := newTestLine(t)
-	p.stats.Serves(Serving{Models: 3, Unprobed: true})
-	p.as("good", "m").do(nil)
-	p.as("hostile", "m").repeat(5, broken())
-	p.check("in_service", StateCircuitOpen)
-	p.refused("good", "m", "")
-	p.as("good", "m").do(broken())
-	p.check("circuit_open", StateCircuitOpen, "circuit_open")
+	l := newTestLine(t)
+	l.stats.Serves(Serving{Models: 3, Unprobed: true})
+	l.as("good", "m").do(nil)
+	l.as("hostile", "m").repeat(5, broken())
+	l.check("in_service", StateCircuitOpen)
+	l.refused("good", "m", "")
+	l.as("good", "m").do(broken())
+	l.check("circuit_open", StateCircuitOpen, "circuit_open")
 }
 
 // TestAProbeInFlight checks that a probe from before the circuit opened does not decide, and that
 // the next one does.
 func TestAProbeInFlight(t *testing.T) {
 	t.Parallel()
-	p := newWideLine(t).as("a", "m")
-	p.do(stalled())
-	p.do(stalled())
-	generation := p.stats.Generation()
-	p.checkDoubts("m")
-	p.repeat(5, broken())
-	p.refused("a", "m", StateCircuitOpen)
-	p.record(p.stats.change(func(h *health) []Change { return h.recordDoubtProbe(p.now, generation, p.part, p.part.Form, broken()) }))
-	p.refused("b", "m", "")
-	p.now = p.now.Add(confirmAgain)
-	p.resolveDoubt(broken())
-	p.refused("b", "m", StateCircuitOpen)
+	l := newWideLine(t).as("a", "m")
+	l.do(stalled())
+	l.do(stalled())
+	generation := l.stats.Generation()
+	l.checkDoubts("m")
+	l.repeat(5, broken())
+	l.refused("a", "m", StateCircuitOpen)
+	l.record(l.stats.change(func(h *health) []Change { return h.recordDoubtProbe(l.now, generation, l.part, l.part.Form, broken()) }))
+	l.refused("b", "m", "")
+	l.now = l.now.Add(confirmAgain)
+	l.resolveDoubt(broken())
+	l.refused("b", "m", StateCircuitOpen)
 }
 
 // TestNoProbeIsPossible checks that a line without chat models refuses the accounts with failures,
@@ -396,20 +396,20 @@ func TestNoProbeIsPossible(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newTestLine(t)
-			p.stats.Serves(Serving{Models: 3, Unprobed: true})
+			l := newTestLine(t)
+			l.stats.Serves(Serving{Models: 3, Unprobed: true})
 			for _, account := range []string{"a", "b", "c", "d", "e", "f"} {
 				q := Origin{LinePart: LinePart{Model: "m"}, Account: account, Job: true}
 				for range 5 {
-					q.Generation = p.stats.Generation()
-					p.record(p.stats.RecordFailure(p.now, q, tt.met()))
+					q.Generation = l.stats.Generation()
+					l.record(l.stats.RecordFailure(l.now, q, tt.met()))
 				}
 			}
-			p.refused("a", "m", tt.messages[strings.LastIndex(tt.messages, " ")+1:])
-			p.refused("good", "m", "")
-			p.checkDoubts()
-			if len(p.messages) != 1 || p.messages[0] != tt.messages {
-				t.Errorf("messages %q", p.messages)
+			l.refused("a", "m", tt.messages[strings.LastIndex(tt.messages, " ")+1:])
+			l.refused("good", "m", "")
+			l.checkDoubts()
+			if len(l.messages) != 1 || l.messages[0] != tt.messages {
+				t.Errorf("messages %q", l.messages)
 			}
 		})
 	}
@@ -419,91 +419,91 @@ func TestNoProbeIsPossible(t *testing.T) {
 // form, and that a model without any form is out.
 func TestAFormIsOut(t *testing.T) {
 	t.Parallel()
-	p := newWideLine(t)
-	p.do(noForm(false, true)) // in words: a probe has to meet it as well
-	p.check("in_service", "")
-	p.resolveDoubt(noForm(false, true))
-	p.check("in_service", "form_out", "m chat form_out")
-	p.refused("", "other", "")
-	p.part.Form = wire.FormResponses
-	p.refused("", "m", "")
-	s := p.stats.Summary(p.now)
+	l := newWideLine(t)
+	l.do(noForm(false, true)) // in words: a probe has to meet it as well
+	l.check("in_service", "")
+	l.resolveDoubt(noForm(false, true))
+	l.check("in_service", "form_out", "m chat form_out")
+	l.refused("", "other", "")
+	l.part.Form = wire.FormResponses
+	l.refused("", "m", "")
+	s := l.stats.Summary(l.now)
 	if len(s.FormsOut) != 1 || s.FormsOut[0].Form != wire.FormChat || s.FormsOut[0].Cause == "" ||
-		s.FormsOut[0].Until != p.now.Add(accountWait).Unix() || s.ModelsOut != nil {
+		s.FormsOut[0].Until != l.now.Add(accountWait).Unix() || s.ModelsOut != nil {
 		t.Errorf("%+v", s)
 	}
 
-	p.now = p.now.Add(accountWait)
-	if asks := p.partsDue(); len(asks) != 1 || asks[0].LinePart != (LinePart{Model: "m", Form: wire.FormChat}) {
+	l.now = l.now.Add(accountWait)
+	if asks := l.partsDue(); len(asks) != 1 || asks[0].LinePart != (LinePart{Model: "m", Form: wire.FormChat}) {
 		t.Fatalf("probes of %v", asks)
 	}
-	p.stats.RecordPartProbe(p.now, LinePart{Model: "m", Form: wire.FormChat}, noForm(false, true))
-	p.now = p.now.Add(2 * accountWait)
-	if asks := p.partsDue(); len(asks) != 1 {
+	l.stats.RecordPartProbe(l.now, LinePart{Model: "m", Form: wire.FormChat}, noForm(false, true))
+	l.now = l.now.Add(2 * accountWait)
+	if asks := l.partsDue(); len(asks) != 1 {
 		t.Fatalf("probes of %v", asks)
 	}
-	p.record(p.stats.RecordPartProbe(p.now, LinePart{Model: "m", Form: wire.FormChat}, nil))
-	p.part.Form = wire.FormChat
-	p.check("in_service", "", "m chat in_service")
+	l.record(l.stats.RecordPartProbe(l.now, LinePart{Model: "m", Form: wire.FormChat}, nil))
+	l.part.Form = wire.FormChat
+	l.check("in_service", "", "m chat in_service")
 
 	for _, form := range []wire.Form{wire.FormChat, wire.FormResponses} {
-		p.part.Form = form
-		p.do(nowhere())
-		p.resolveDoubt(nowhere())
+		l.part.Form = form
+		l.do(nowhere())
+		l.resolveDoubt(nowhere())
 	}
-	p.check("in_service", "model_out", "m chat form_out", "m model_out")
-	if s := p.stats.Summary(p.now); s.FormsOut != nil || len(s.ModelsOut) != 1 {
+	l.check("in_service", "model_out", "m chat form_out", "m model_out")
+	if s := l.stats.Summary(l.now); s.FormsOut != nil || len(s.ModelsOut) != 1 {
 		t.Errorf("%+v", s)
 	}
-	p.record(p.stats.Clear(p.now))
-	p.check("in_service", "", "m in_service")
+	l.record(l.stats.Clear(l.now))
+	l.check("in_service", "", "m in_service")
 }
 
 // TestALineWithOneForm checks that the model is out if its only form is. If the model rejects
 // tools, the client gets the rejection.
 func TestALineWithOneForm(t *testing.T) {
 	t.Parallel()
-	p := newWideLine(t)
-	p.stats.Serves(Serving{Models: 3, Forms: 1})
-	p.do(noForm(true, false))
-	p.check("in_service", "")
-	p.do(noForm(false, false))
-	p.check("in_service", "model_out", "m model_out")
+	l := newWideLine(t)
+	l.stats.Serves(Serving{Models: 3, Forms: 1})
+	l.do(noForm(true, false))
+	l.check("in_service", "")
+	l.do(noForm(false, false))
+	l.check("in_service", "model_out", "m model_out")
 }
 
 // TestToolsPreferAnotherForm checks that a form without tools refuses no request, and that only the
 // answer to a probe lifts the block.
 func TestToolsPreferAnotherForm(t *testing.T) {
 	t.Parallel()
-	p := newWideLine(t)
+	l := newWideLine(t)
 	lacks := func(tools bool) Lack {
-		q := p.origin()
+		q := l.origin()
 		q.Tools = tools
-		return p.stats.Lacks(q)
+		return l.stats.Lacks(q)
 	}
 	if lacks(true) != LacksNothing {
 		t.Error("a sound line lacks something")
 	}
-	p.part.Tools = true
-	p.do(noForm(true, true))
-	p.stats.change(func(h *health) []Change {
-		if due := h.due(p.now).Doubts; len(due) != 1 || due[0].LinePart != p.part {
+	l.part.Tools = true
+	l.do(noForm(true, true))
+	l.stats.change(func(h *health) []Change {
+		if due := h.due(l.now).Doubts; len(due) != 1 || due[0].LinePart != l.part {
 			t.Errorf("doubts %v", due)
 		}
 		return nil
 	})
-	p.probeDoubt(noForm(true, true))
-	p.check("in_service", "", "m chat+tools form_out")
-	p.do(nil)
+	l.probeDoubt(noForm(true, true))
+	l.check("in_service", "", "m chat+tools form_out")
+	l.do(nil)
 	if lacks(true) != LacksTools || lacks(false) != LacksNothing {
 		t.Errorf("lacks %d with tools, %d without", lacks(true), lacks(false))
 	}
-	p.now = p.now.Add(accountWait)
-	if asks := p.partsDue(); len(asks) != 1 || !asks[0].Tools {
+	l.now = l.now.Add(accountWait)
+	if asks := l.partsDue(); len(asks) != 1 || !asks[0].Tools {
 		t.Fatalf("probes of %v", asks)
 	}
-	p.record(p.stats.RecordPartProbe(p.now, p.part, nil))
-	p.check("in_service", "", "m chat+tools in_service")
+	l.record(l.stats.RecordPartProbe(l.now, l.part, nil))
+	l.check("in_service", "", "m chat+tools in_service")
 	if lacks(true) != LacksNothing {
 		t.Error("it is still lacking")
 	}
@@ -512,27 +512,27 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 // TestProbesAskWhatWorked last, model and form.
 func TestProbesAskWhatWorked(t *testing.T) {
 	t.Parallel()
-	p := newWideLine(t)
-	p.do(nil)
-	p.part = LinePart{Model: "other", Form: wire.FormResponses}
-	p.do(nil)
-	p.do(account())
+	l := newWideLine(t)
+	l.do(nil)
+	l.part = LinePart{Model: "other", Form: wire.FormResponses}
+	l.do(nil)
+	l.do(account())
 	for number := range 3 {
-		p.now = p.now.Add(maxAccountWait)
-		p.stats.change(func(h *health) []Change {
-			whole := h.due(p.now).Whole
-			if whole == nil || whole.LinePart != p.part || whole.Number != number {
+		l.now = l.now.Add(maxAccountWait)
+		l.stats.change(func(h *health) []Change {
+			whole := h.due(l.now).Whole
+			if whole == nil || whole.LinePart != l.part || whole.Number != number {
 				t.Errorf("the target is %+v", whole)
 			}
-			return h.recordProbe(p.now, h.generation, account())
+			return h.recordProbe(l.now, h.generation, account())
 		})
 	}
-	p.now = p.now.Add(maxAccountWait)
-	p.probe(nil)
-	p.part = LinePart{Model: "m", Form: wire.FormResponses}
-	p.do(missing())
-	p.now = p.now.Add(accountWait)
-	if asks := p.partsDue(); len(asks) != 1 || asks[0].Last != wire.FormChat || asks[0].Form != "" {
+	l.now = l.now.Add(maxAccountWait)
+	l.probe(nil)
+	l.part = LinePart{Model: "m", Form: wire.FormResponses}
+	l.do(missing())
+	l.now = l.now.Add(accountWait)
+	if asks := l.partsDue(); len(asks) != 1 || asks[0].Last != wire.FormChat || asks[0].Form != "" {
 		t.Errorf("probes of %+v", asks)
 	}
 }
@@ -540,13 +540,13 @@ func TestProbesAskWhatWorked(t *testing.T) {
 // TestLateFailuresOfParts checks that late failures do not take a lifted part out.
 func TestLateFailuresOfParts(t *testing.T) {
 	t.Parallel()
-	p := newWideLine(t)
-	early := p.begin()
-	p.do(missing())
-	p.now = p.now.Add(accountWait)
-	p.partsDue()
-	p.record(p.stats.RecordPartProbe(p.now, LinePart{Model: "m"}, nil))
-	p.end(early, missing())
-	p.end(early, limited(429, time.Minute))
-	p.check("in_service", "", "m model_out", "m in_service")
+	l := newWideLine(t)
+	early := l.begin()
+	l.do(missing())
+	l.now = l.now.Add(accountWait)
+	l.partsDue()
+	l.record(l.stats.RecordPartProbe(l.now, LinePart{Model: "m"}, nil))
+	l.end(early, missing())
+	l.end(early, limited(429, time.Minute))
+	l.check("in_service", "", "m model_out", "m in_service")
 }

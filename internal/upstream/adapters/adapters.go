@@ -133,7 +133,7 @@ func orNil[A chatcall.Adapter](adapter A, err error) (chatcall.Adapter, error) {
 // CheckField returns an error if a line cannot set a field of the task's model to a fixed value or,
 // if omit is true, omit it. It returns nil if the line cannot be opened: the catalog reports the
 // fault itself.
-func CheckField(t upstream.Target, w jobcall.Task, field string, omit bool) error {
+func CheckField(t upstream.Target, task jobcall.Task, field string, omit bool) error {
 	adapter, err := (&Set{}).Open(t)
 	if err != nil {
 		return nil
@@ -142,7 +142,7 @@ func CheckField(t upstream.Target, w jobcall.Task, field string, omit bool) erro
 	if !ok {
 		return nil
 	}
-	rule := generator.ParamRule(w)
+	rule := generator.ParamRule(task)
 	if omit && !rule.Decides(field) {
 		return nil
 	}

@@ -31,8 +31,8 @@ func TestFieldsOfLines(t *testing.T) {
 		{"nobody", "image", "none", "anything", nil, true, true},
 	} {
 		target := upstream.Target{Provider: test.provider, Options: test.options}
-		w := jobcall.Task{Kind: test.kind, Model: test.model}
-		set, omit := CheckField(target, w, test.field, false), CheckField(target, w, test.field, true)
+		task := jobcall.Task{Kind: test.kind, Model: test.model}
+		set, omit := CheckField(target, task, test.field, false), CheckField(target, task, test.field, true)
 		if (set == nil) != test.set || (omit == nil) != test.omit {
 			t.Errorf("%s, %s of %s: set %v, omit %v", test.provider, test.field, test.model, set, omit)
 		}

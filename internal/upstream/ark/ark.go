@@ -73,13 +73,13 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // Blocks implements jobcall.Generator: pictures come in the answer, clips do not.
-func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
+func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.KindImage }
 
 // ParamRule implements jobcall.Generator.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	if w.Kind == upstream.KindVideo {
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
+	if task.Kind == upstream.KindVideo {
 		rule := jobcall.AllBut("model", "content", "resolution", "duration", "ratio", "frames", "callback_url", "negative_prompt")
-		if !silent.MatchString(w.Model) {
+		if !silent.MatchString(task.Model) {
 			rule = rule.As("audio", "generate_audio")
 		}
 		return rule.Roles(jobrequest.Roles()...)
@@ -89,15 +89,15 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	if w.Mask != nil {
-		return nil, upstream.Unsuitable(w.Kind, "ark takes no mask")
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	if task.Mask != nil {
+		return nil, upstream.Unsuitable(task.Kind, "ark takes no mask")
 	}
-	if err := w.FitPictures(maxPicture, maxInline); err != nil {
+	if err := task.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
-	if w.Kind == upstream.KindVideo {
-		return a.submitVideo(ctx, w)
+	if task.Kind == upstream.KindVideo {
+		return a.submitVideo(ctx, task)
 	}
-	return a.submitImages(ctx, w)
+	return a.submitImages(ctx, task)
 }

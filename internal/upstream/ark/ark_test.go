@@ -250,19 +250,19 @@ func TestUnsuitable(t *testing.T) {
 		many[i].Size = 9 << 20
 	}
 	conformance.CheckUnsent(t, ark.Provider, studio, map[string]conformance.Unsent{
-		"mask":              {Task: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), Want: pictures.Refused},
+		"mask":              {Task: image(func(job *jobcall.Task) { job.Mask = &jobcall.Reference{} }), Want: pictures.Refused},
 		"picture of video":  {Task: image(task.References(clip)), Want: pictures.Refused},
 		"large picture":     {Task: image(task.References(large)), Want: pictures.Refused, Message: "10 MB"},
 		"large frame":       {Task: video(task.References(large)), Want: clips.Material, Message: "10 MB"},
 		"too much together": {Task: image(task.References(many...)), Want: pictures.Refused, Message: "together"},
 		"our own store":     {Task: image(task.References(gone)), Want: pictures.Refused.Then(upstream.NextLater)},
 		"a cut reference":   {Task: video(task.References(short)), Want: pictures.Refused.Then(upstream.NextLater)},
-		"exact clip":        {Task: video(func(w *jobcall.Task) { w.Exact = true }), Want: clips.Refused},
-		"odd tier":          {Task: video(func(w *jobcall.Task) { w.Tier = "large" }), Want: clips.Refused},
+		"exact clip":        {Task: video(func(job *jobcall.Task) { job.Exact = true }), Want: clips.Refused},
+		"odd tier":          {Task: video(func(job *jobcall.Task) { job.Tier = "large" }), Want: clips.Refused},
 		"a param of ours":   {Task: image(task.Params(`{"size":"1K"}`)), Want: pictures.Refused},
 		"another":           {Task: video(task.Params(`{"callback_url":"https://x.example"}`)), Want: clips.Refused},
 		"no object":         {Task: video(task.Params(`[]`)), Want: clips.Refused},
-		"another kind":      {Task: image(func(w *jobcall.Task) { w.Kind = "sound" }), Want: pictures.Refused},
+		"another kind":      {Task: image(func(job *jobcall.Task) { job.Kind = "sound" }), Want: pictures.Refused},
 	})
 }
 

@@ -28,16 +28,16 @@ var framesWithRatio = regexp.MustCompile(`seedance-(?:1-|2-0)`)
 var silent = regexp.MustCompile(`seedance-1-0`)
 
 // submitVideo submits a clip.
-func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	body, err := a.clipBody(ctx, w)
+func (a *Adapter) submitVideo(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	body, err := a.clipBody(ctx, task)
 	if err != nil {
 		return nil, err
 	}
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+		return nil, upstream.Unsuitable(task.Kind, "params: %w", err)
 	}
-	reply, _, failure := a.submit(ctx, w.Kind, raw, "contents", "generations", "tasks")
+	reply, _, failure := a.submit(ctx, task.Kind, raw, "contents", "generations", "tasks")
 	if failure != nil {
 		return nil, failure
 	}
@@ -49,26 +49,26 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 }
 
 // clipBody returns the body of a clip's submission.
-func (a *Adapter) clipBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	tier := strings.ToLower(w.Tier)
+func (a *Adapter) clipBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+	tier := strings.ToLower(task.Tier)
 	switch {
-	case w.Exact:
-		return nil, upstream.Unsuitable(w.Kind, "ark takes a resolution and a ratio, not a size in pixels")
+	case task.Exact:
+		return nil, upstream.Unsuitable(task.Kind, "ark takes a resolution and a ratio, not a size in pixels")
 	case !resolution.MatchString(tier):
-		return nil, upstream.Unsuitable(w.Kind, "ark has no resolution %q", w.Tier)
+		return nil, upstream.Unsuitable(task.Kind, "ark has no resolution %q", task.Tier)
 	}
-	content, err := a.content(ctx, w)
+	content, err := a.content(ctx, task)
 	if err != nil {
 		return nil, err
 	}
-	body := map[string]any{"model": w.Model, "content": content, "resolution": tier}
-	if w.Seconds > 0 {
-		body["duration"] = w.Seconds
+	body := map[string]any{"model": task.Model, "content": content, "resolution": tier}
+	if task.Seconds > 0 {
+		body["duration"] = task.Seconds
 	}
-	if w.Ratio != "" {
-		body["ratio"] = w.Ratio
+	if task.Ratio != "" {
+		body["ratio"] = task.Ratio
 	}
-	w.AddFurther(body)
+	task.AddFurther(body)
 	return body, nil
 }
 
@@ -87,22 +87,22 @@ type link struct {
 }
 
 // content returns the prompt and the references.
-func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]contentPart, error) {
-	frames, err := a.frames(w)
+func (a *Adapter) content(ctx context.Context, task jobcall.Task) ([]contentPart, error) {
+	frames, err := a.frames(task)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.checkRoles(w); err != nil {
+	if err := a.checkRoles(task); err != nil {
 		return nil, err
 	}
 	var content []contentPart
-	if w.Prompt != "" {
-		content = append(content, contentPart{Type: "text", Text: w.Prompt})
+	if task.Prompt != "" {
+		content = append(content, contentPart{Type: "text", Text: task.Prompt})
 	}
-	for i, r := range w.References {
+	for i, r := range task.References {
 		if !r.Image() {
 			if r.URL == "" {
-				return nil, upstream.Unsuitable(w.Kind, "ark accepts a video only by its address: the media host must be public")
+				return nil, upstream.Unsuitable(task.Kind, "ark accepts a video only by its address: the media host must be public")
 			}
 			content = append(content, contentPart{Type: "video_url", Video: &link{r.URL}, Role: "reference_video"})
 			continue
@@ -125,16 +125,16 @@ func (a *Adapter) content(ctx context.Context, w jobcall.Task) ([]contentPart, e
 // checkRoles returns an error if Ark does not accept the roles of the references: frames together with
 // other references, a last frame without a first frame, or frames with a ratio unless the model
 // accepts a ratio there.
-func (a *Adapter) checkRoles(w jobcall.Task) error {
-	first, last, rest := w.SplitFrames()
+func (a *Adapter) checkRoles(task jobcall.Task) error {
+	first, last, rest := task.SplitFrames()
 	framed := first != nil || last != nil
 	switch {
 	case framed && len(rest) > 0:
-		return upstream.Unsuitable(w.Kind, "ark takes either frames or references")
+		return upstream.Unsuitable(task.Kind, "ark takes either frames or references")
 	case last != nil && first == nil:
-		return upstream.Unsuitable(w.Kind, "ark takes a last frame only with a first frame")
-	case framed && w.Ratio != "" && !framesWithRatio.MatchString(w.Model):
-		return upstream.Unsuitable(w.Kind, "ark's model %s takes no ratio beside frames", w.Model)
+		return upstream.Unsuitable(task.Kind, "ark takes a last frame only with a first frame")
+	case framed && task.Ratio != "" && !framesWithRatio.MatchString(task.Model):
+		return upstream.Unsuitable(task.Kind, "ark's model %s takes no ratio beside frames", task.Model)
 	}
 	return nil
 }
@@ -143,31 +143,31 @@ func (a *Adapter) checkRoles(w jobcall.Task) error {
 // either frames or references. If the line has no image_role, one picture is the first frame and
 // two are the first and the last frame. Pictures are references if there are three or
 // more, if there is a video too, or if the model does not accept frames with the ratio.
-func (a *Adapter) frames(w jobcall.Task) (bool, error) {
-	if w.HasRoles() {
+func (a *Adapter) frames(task jobcall.Task) (bool, error) {
+	if task.HasRoles() {
 		return false, nil
 	}
-	few := len(w.References) > 0 && len(w.References) <= 2 &&
-		!slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
+	few := len(task.References) > 0 && len(task.References) <= 2 &&
+		!slices.ContainsFunc(task.References, func(r jobcall.Reference) bool { return !r.Image() })
 	switch a.imageRole {
 	case roleReference:
 		return false, nil
 	case roleFrame:
-		if len(w.References) > 0 && !few {
-			return false, upstream.Unsuitable(w.Kind, "this line takes one or two pictures as frames, and no videos")
+		if len(task.References) > 0 && !few {
+			return false, upstream.Unsuitable(task.Kind, "this line takes one or two pictures as frames, and no videos")
 		}
 		return few, nil
 	}
-	return few && (w.Ratio == "" || framesWithRatio.MatchString(w.Model)), nil
+	return few && (task.Ratio == "" || framesWithRatio.MatchString(task.Model)), nil
 }
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	reply, err := a.QueryTask(ctx, w.Kind, ticket, "contents", "generations", "tasks")
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	reply, err := a.QueryTask(ctx, task.Kind, ticket, "contents", "generations", "tasks")
 	if err != nil {
 		return nil, err
 	}
-	progress, failure := readTask(w.Kind, ticket, reply)
+	progress, failure := readTask(task.Kind, ticket, reply)
 	if failure != nil {
 		return nil, reply.Redact(failure)
 	}

@@ -88,14 +88,14 @@ func TestCodes(t *testing.T) {
 		for _, status := range statuses {
 			how := fakestudio.Refusal(status, `{"error":`+body+`,"request_id":"021"}`)
 			studio.Expect(how, how)
-			for _, w := range []jobcall.Task{video(), image()} {
+			for _, task := range []jobcall.Task{video(), image()} {
 				want := r.clip
-				if w.Kind == upstream.KindImage {
+				if task.Kind == upstream.KindImage {
 					want = r.picture
 				}
-				_, err := jobcall.Submit(t.Context(), a, w)
+				_, err := jobcall.Submit(t.Context(), a, task)
 				if got := conformance.OutcomeOf(t, err); got != want {
-					t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, status, r.code, r.message, got, want)
+					t.Errorf("%s %d %s %q: %+v, want %+v", task.Kind, status, r.code, r.message, got, want)
 				}
 			}
 		}

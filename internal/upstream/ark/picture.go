@@ -25,7 +25,7 @@ const maxSeed = math.MaxInt32
 // tierName matches the sizes with a name at Ark.
 var tierName = regexp.MustCompile(`^[1-9]K$`)
 
-// submitImages makes the pictures of w.
+// submitImages makes the pictures of task.
 //
 // Ark has no count. Its sequential_image_generation makes a set of related pictures, as many as the
 // model finds in the prompt, possibly only one. But `n` asks for n tries at one prompt, so n
@@ -34,38 +34,38 @@ var tierName = regexp.MustCompile(`^[1-9]K$`)
 //
 // The pictures of the successful calls are a success, and the other calls' failures are dropped,
 // because the job has ended well. Without any picture, submitImages returns the most severe failure.
-func (a *Adapter) submitImages(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	body, err := pictureBody(ctx, w)
+func (a *Adapter) submitImages(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	body, err := pictureBody(ctx, task)
 	if err != nil {
 		return nil, err
 	}
-	calls := w.Count
+	calls := task.Count
 	if set(body) {
-		body["sequential_image_generation_options"] = map[string]any{"max_images": w.Count}
+		body["sequential_image_generation_options"] = map[string]any{"max_images": task.Count}
 		calls = 1
 	}
 	bodies, err := variations(body)
 	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+		return nil, upstream.Unsuitable(task.Kind, "params: %w", err)
 	}
 	results, failure := exchange.Several(calls, callsAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
-		return a.one(ctx, w, i, bodies)
+		return a.one(ctx, task, i, bodies)
 	})
 	if failure != nil {
 		return nil, failure
 	}
-	return &jobcall.TaskStatus{Done: true, Results: results[:min(len(results), w.Count)]}, nil
+	return &jobcall.TaskStatus{Done: true, Results: results[:min(len(results), task.Count)]}, nil
 }
 
 // pictureBody returns the body of one call.
-func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	size, err := pictureSize(w)
+func pictureBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+	size, err := pictureSize(task)
 	if err != nil {
 		return nil, err
 	}
-	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "size": size, "response_format": "url", "stream": false}
-	w.AddFurther(body)
-	images, err := input.Pictures(ctx, w, Provider)
+	body := map[string]any{"model": task.Model, "prompt": task.Prompt, "size": size, "response_format": "url", "stream": false}
+	task.AddFurther(body)
+	images, err := input.Pictures(ctx, task, Provider)
 	switch len(images) {
 	case 0:
 	case 1:
@@ -79,14 +79,14 @@ func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 // pictureSize returns the size in Ark's format. Ark has no field for a ratio, so pictureSize
 // converts a ratio to pixels. Ark checks the number of pixels: the bounds differ from model to
 // model, and rejections are free.
-func pictureSize(w jobcall.Task) (string, error) {
-	if w.Width > 0 && w.Height > 0 {
-		return strconv.Itoa(w.Width) + "x" + strconv.Itoa(w.Height), nil
+func pictureSize(task jobcall.Task) (string, error) {
+	if task.Width > 0 && task.Height > 0 {
+		return strconv.Itoa(task.Width) + "x" + strconv.Itoa(task.Height), nil
 	}
-	if !tierName.MatchString(w.Tier) {
-		return "", upstream.Unsuitable(w.Kind, "ark knows no size %q", w.Tier)
+	if !tierName.MatchString(task.Tier) {
+		return "", upstream.Unsuitable(task.Kind, "ark knows no size %q", task.Tier)
 	}
-	return w.Tier, nil
+	return task.Tier, nil
 }
 
 // set reports whether the user asked for a set of pictures.
@@ -119,14 +119,14 @@ func variations(body map[string]any) (func(call int) ([]byte, error), error) {
 }
 
 // one makes one call. again reports whether another call may succeed.
-func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int, body func(call int) ([]byte, error)) (
+func (a *Adapter) one(ctx context.Context, task jobcall.Task, call int, body func(call int) ([]byte, error)) (
 	results []jobcall.Result, failure *upstream.JobFailure, again bool,
 ) {
 	raw, err := body(call)
 	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "params: %w", err), false
+		return nil, upstream.Unsuitable(task.Kind, "params: %w", err), false
 	}
-	reply, code, failure := a.submit(ctx, w.Kind, raw, "images", "generations")
+	reply, code, failure := a.submit(ctx, task.Kind, raw, "images", "generations")
 	if failure != nil {
 		return nil, failure, ofOutput(code)
 	}

@@ -69,51 +69,51 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // ParamRule implements jobcall.Generator. It allows the fields on the page of the model.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	rule := jobcall.Only(familyOf(w).params()...)
-	if familyOf(w) == familyClip {
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
+	rule := jobcall.Only(familyOf(task).params()...)
+	if familyOf(task) == familyClip {
 		return rule.As("audio", "generate_audio").Roles(jobrequest.Roles()...)
 	}
 	return rule
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	if !modelID.MatchString(w.Model) {
-		return nil, upstream.Unsuitable(w.Kind, "%.80q is no name of a model at bfl", w.Model)
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	if !modelID.MatchString(task.Model) {
+		return nil, upstream.Unsuitable(task.Kind, "%.80q is no name of a model at bfl", task.Model)
 	}
-	if w.Mask != nil && familyOf(w) != familyFill {
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s takes no mask, flux-pro-1.0-fill does", w.Model)
+	if task.Mask != nil && familyOf(task) != familyFill {
+		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s takes no mask, flux-pro-1.0-fill does", task.Model)
 	}
-	if err := w.FitPictures(maxPicture, maxInline); err != nil {
+	if err := task.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
-	body, err := familyOf(w).body(ctx, w)
+	body, err := familyOf(task).body(ctx, task)
 	if err != nil {
 		return nil, err
 	}
-	if w.Prompt != "" {
-		body["prompt"] = w.Prompt
+	if task.Prompt != "" {
+		body["prompt"] = task.Prompt
 	}
-	w.AddFurther(body)
-	return exchange.SubmitEach(max(w.Count, 1), func(i int) (string, *upstream.JobFailure, bool) { return a.one(ctx, w, body, i) })
+	task.AddFurther(body)
+	return exchange.SubmitEach(max(task.Count, 1), func(i int) (string, *upstream.JobFailure, bool) { return a.one(ctx, task, body, i) })
 }
 
 // one submits one task and returns its ticket. again reports whether another submission may
 // succeed.
-func (a *Adapter) one(ctx context.Context, w jobcall.Task, body map[string]any, call int) (
+func (a *Adapter) one(ctx context.Context, task jobcall.Task, body map[string]any, call int) (
 	ticket string, failure *upstream.JobFailure, again bool,
 ) {
 	if seed, ok := body["seed"].(json.RawMessage); ok {
 		body = maps.Clone(body)
 		body["seed"] = input.NextSeed(seed, call, maxSeed)
 	}
-	reply, err := a.SubmitJSON(ctx, w.Kind, body, w.Model)
+	reply, err := a.SubmitJSON(ctx, task.Kind, body, task.Model)
 	if err != nil {
 		return "", upstream.AsJobFailure(err), false
 	}
 	if !reply.Good() {
-		return "", reply.SubmitFailure(w.Kind), false
+		return "", reply.SubmitFailure(task.Kind), false
 	}
 	ticket, ok := a.ticket(gjson.GetBytes(reply.Body, "polling_url").String())
 	if !ok || !gjson.ValidBytes(reply.Body) {

@@ -39,7 +39,7 @@ func TestMask(t *testing.T) {
 // TestBodies tests the body for each model; empty if the line is unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	conformance.CheckBodies(t, bfl.Provider, func(w jobcall.Task) string { return "/v1/" + w.Model }, []conformance.Body{
+	conformance.CheckBodies(t, bfl.Provider, func(job jobcall.Task) string { return "/v1/" + job.Model }, []conformance.Body{
 		{"pixels", image(task.Params(`{"seed":7,"output_format":"png"}`)),
 			`{"height":768,"output_format":"png","prompt":"a lighthouse","seed":7,"width":1344}`},
 		{"pixels between steps", image(task.Shape("21:9", 1568, 670)), `{"height":656,"prompt":"a lighthouse","width":1568}`},
@@ -205,9 +205,9 @@ func TestWhereTheKeyGoes(t *testing.T) {
 // TestSubmissionOutcomes tests the failure for each response to a submission.
 func TestSubmissionOutcomes(t *testing.T) {
 	t.Parallel()
-	for _, w := range []jobcall.Task{image(), video()} {
-		v := conformance.OutcomesOf(w.Kind)
-		conformance.CheckReplies(t, bfl.Provider, w, []conformance.Reply{
+	for _, task := range []jobcall.Task{image(), video()} {
+		v := conformance.OutcomesOf(task.Kind)
+		conformance.CheckReplies(t, bfl.Provider, task, []conformance.Reply{
 			{400, `{"detail":"Bad request"}`, v.Refused, ""},
 			{402, `{"detail":"Insufficient credits"}`, v.Account, ""},
 			{403, `{"detail":"Not authenticated - Invalid Authentication"}`, v.Account, ""},
@@ -222,8 +222,8 @@ func TestSubmissionOutcomes(t *testing.T) {
 // TestTaskOutcomes is the table of how a task ends.
 func TestTaskOutcomes(t *testing.T) {
 	t.Parallel()
-	for _, w := range []jobcall.Task{image(), video()} {
-		v := conformance.OutcomesOf(w.Kind)
+	for _, task := range []jobcall.Task{image(), video()} {
+		v := conformance.OutcomesOf(task.Kind)
 		for reason, want := range map[string]conformance.Outcome{
 			`{"status":"Request Moderated","details":{"Moderation Reasons":["Derivative Works Filter"]}}`: v.Flagged,
 			`{"status":"request moderated"}`:                                          v.Flagged,
@@ -237,13 +237,13 @@ func TestTaskOutcomes(t *testing.T) {
 			`{"status":"Ready","result":{"draft_cache":"https://x.example/1.cache"}}`: v.Empty,
 		} {
 			how := fakestudio.Failure(reason)
-			if got := conformance.OutcomeAfter(t, bfl.Provider, fakestudio.NewBFL(t), how, w); got != want {
-				t.Errorf("%s, %s: %+v, want %+v", w.Kind, reason, got, want)
+			if got := conformance.OutcomeAfter(t, bfl.Provider, fakestudio.NewBFL(t), how, task); got != want {
+				t.Errorf("%s, %s: %+v, want %+v", task.Kind, reason, got, want)
 			}
 		}
 		a := conformance.LineAnswering(t, bfl.Provider, 200, `{"status":"Reasoning"}`)
-		if status, err := a.Poll(t.Context(), w, "/v1/get_result?id=1"); err != nil || status.Done {
-			t.Errorf("%s: a task that goes on: %+v, %v", w.Kind, status, err)
+		if status, err := a.Poll(t.Context(), task, "/v1/get_result?id=1"); err != nil || status.Done {
+			t.Errorf("%s: a task that goes on: %+v, %v", task.Kind, status, err)
 		}
 	}
 }

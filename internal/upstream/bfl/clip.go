@@ -19,34 +19,35 @@ func clipRatios() []string { return []string{"21:9", "2:1", "16:9", "4:3", "1:1"
 // clip returns the body for a clip. The references choose the mode: one picture is the first frame,
 // two are the first and the last frame, and one video is the source of the clip. There is no field
 // for reference pictures of subjects.
-func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	tier, ok := clipTiers()[w.Tier]
+func clip(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+	tier, ok := clipTiers()[task.Tier]
 	switch {
 	case !ok:
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s does not make %q", w.Model, w.Tier)
-	case w.Exact:
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s takes a resolution and a ratio, no pixels", w.Model)
-	case w.Seconds != 0 && (w.Seconds < minSeconds || w.Seconds > maxSeconds):
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s makes %d to %d seconds, not %d", w.Model, minSeconds, maxSeconds, w.Seconds)
+		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s does not make %q", task.Model, task.Tier)
+	case task.Exact:
+		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s takes a resolution and a ratio, no pixels", task.Model)
+	case task.Seconds != 0 && (task.Seconds < minSeconds || task.Seconds > maxSeconds):
+		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s makes %d to %d seconds, not %d", task.Model, minSeconds, maxSeconds,
+			task.Seconds)
 	}
 	body := map[string]any{"resolution": tier, "mode": "t2v"}
-	if w.Seconds > 0 {
-		body["duration"] = w.Seconds
+	if task.Seconds > 0 {
+		body["duration"] = task.Seconds
 	}
-	if err := ratio(body, w, clipRatios()); err != nil {
+	if err := ratio(body, task, clipRatios()); err != nil {
 		return nil, err
 	}
-	first, last, rest := w.Frames()
+	first, last, rest := task.Frames()
 	switch video := len(rest) == 1 && !rest[0].Image() && first == nil; {
-	case len(w.References) == 0:
+	case len(task.References) == 0:
 		return body, nil
 	case video && rest[0].URL == "":
-		return nil, upstream.Unsuitable(w.Kind, "bfl fetches videos from an address: the media host must be public")
+		return nil, upstream.Unsuitable(task.Kind, "bfl fetches videos from an address: the media host must be public")
 	case video:
 		body["mode"], body["start_video"] = "v2v", rest[0].URL
 		return body, nil
 	case first == nil || len(rest) > 0:
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s takes a first frame, and a last one beside it, or one video", w.Model)
+		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s takes a first frame, and a last one beside it, or one video", task.Model)
 	}
 	var frames []string
 	for _, frame := range []*jobcall.Reference{first, last} {

@@ -29,7 +29,7 @@ const (
 )
 
 // familyOf returns the family for the model's name and the requested kind.
-func familyOf(w jobcall.Task) family {
+func familyOf(task jobcall.Task) family {
 	for _, of := range []struct {
 		prefix string
 		family family
@@ -38,8 +38,8 @@ func familyOf(w jobcall.Task) family {
 		{"flux-pro-1.1-ultra", familyUltra}, {"flux-pro-1.1", familyOld}, {"flux-dev", familyOld},
 		{"flux-pro-1.0-fill", familyFill},
 	} {
-		if strings.HasPrefix(w.Model, of.prefix) {
-			if (of.family == familyClip) != (w.Kind == upstream.KindVideo) {
+		if strings.HasPrefix(task.Model, of.prefix) {
+			if (of.family == familyClip) != (task.Kind == upstream.KindVideo) {
 				return familyNone
 			}
 			return of.family
@@ -68,24 +68,24 @@ func (f family) params() []string {
 }
 
 // body returns the body without the prompt and the further fields.
-func (f family) body(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+func (f family) body(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	switch f {
 	case familyClip:
-		return clip(ctx, w)
+		return clip(ctx, task)
 	case familyNamed:
-		return named(ctx, w)
+		return named(ctx, task)
 	case familyFree:
-		return free(ctx, w)
+		return free(ctx, task)
 	case familyKontext:
-		return shaped(ctx, w, 1024, 1)
+		return shaped(ctx, task, 1024, 1)
 	case familyUltra:
-		return shaped(ctx, w, 2048, 0)
+		return shaped(ctx, task, 2048, 0)
 	case familyOld:
-		return old(w)
+		return old(task)
 	case familyFill:
-		return fill(ctx, w)
+		return fill(ctx, task)
 	}
-	return nil, upstream.Unsuitable(w.Kind, "bfl's model %s is unknown for the kind %s", w.Model, w.Kind)
+	return nil, upstream.Unsuitable(task.Kind, "bfl's model %s is unknown for the kind %s", task.Model, task.Kind)
 }
 
 // Bounds of pictures.
@@ -108,17 +108,17 @@ func namedRatios() []string {
 }
 
 // named asks for a ratio and a resolution.
-func named(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+func named(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	body := map[string]any{}
-	tier, ok := namedTiers()[w.Tier]
+	tier, ok := namedTiers()[task.Tier]
 	if !ok {
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s does not make %q", w.Model, w.Tier)
+		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s does not make %q", task.Model, task.Tier)
 	}
 	body["resolution"] = tier
-	if err := ratio(body, w, namedRatios()); err != nil {
+	if err := ratio(body, task, namedRatios()); err != nil {
 		return nil, err
 	}
-	images, err := pictures(ctx, w, maxNamedPictures)
+	images, err := pictures(ctx, task, maxNamedPictures)
 	if err != nil {
 		return nil, err
 	}
@@ -129,41 +129,41 @@ func named(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 }
 
 // ratio asks for one of a list; nil takes any.
-func ratio(body map[string]any, w jobcall.Task, of []string) error {
+func ratio(body map[string]any, task jobcall.Task, of []string) error {
 	switch {
-	case w.Ratio == "" && w.Exact:
-		return upstream.Unsuitable(w.Kind, "bfl's model %s takes a ratio, no pixels", w.Model)
-	case w.Ratio == "":
-	case of != nil && !slices.Contains(of, w.Ratio):
-		return upstream.Unsuitable(w.Kind, "bfl's model %s does not make %s", w.Model, w.Ratio)
+	case task.Ratio == "" && task.Exact:
+		return upstream.Unsuitable(task.Kind, "bfl's model %s takes a ratio, no pixels", task.Model)
+	case task.Ratio == "":
+	case of != nil && !slices.Contains(of, task.Ratio):
+		return upstream.Unsuitable(task.Kind, "bfl's model %s does not make %s", task.Model, task.Ratio)
 	default:
-		body["aspect_ratio"] = w.Ratio
+		body["aspect_ratio"] = task.Ratio
 	}
 	return nil
 }
 
 // free sets the pixels. Without a ratio, a larger tier becomes a square.
-func free(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+func free(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	body := map[string]any{}
-	width, height := w.Width, w.Height
+	width, height := task.Width, task.Height
 	if width <= 0 || height <= 0 {
-		width, height = w.Square(), w.Square()
+		width, height = task.Square(), task.Square()
 	}
 	if width > 0 {
-		if !w.Exact {
-			width, height = fit(width, height, w.Square())
+		if !task.Exact {
+			width, height = fit(width, height, task.Square())
 		}
 		if width%step+height%step > 0 || min(width, height) < minSide || width*height > maxPixels {
-			return nil, upstream.Unsuitable(w.Kind, "bfl's model %s does not make %dx%d pixels", w.Model, width, height)
+			return nil, upstream.Unsuitable(task.Kind, "bfl's model %s does not make %dx%d pixels", task.Model, width, height)
 		}
 		body["width"], body["height"] = width, height
 	}
-	return body, worked(ctx, body, w, maxFreePictures)
+	return body, worked(ctx, body, task, maxFreePictures)
 }
 
 // worked adds the reference pictures, each in a field of its own.
-func worked(ctx context.Context, body map[string]any, w jobcall.Task, most int) error {
-	images, err := pictures(ctx, w, most)
+func worked(ctx context.Context, body map[string]any, task jobcall.Task, most int) error {
+	images, err := pictures(ctx, task, most)
 	for i, image := range images {
 		name := "input_image"
 		if i > 0 {
@@ -186,35 +186,35 @@ func fit(width, height, side int) (int, int) {
 
 // shaped returns the body for models with a ratio and a fixed size. side is the side of a square of
 // this size.
-func shaped(ctx context.Context, w jobcall.Task, side, most int) (map[string]any, error) {
+func shaped(ctx context.Context, task jobcall.Task, side, most int) (map[string]any, error) {
 	body := map[string]any{}
-	if w.Square() > side {
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s does not make %s", w.Model, w.Tier)
+	if task.Square() > side {
+		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s does not make %s", task.Model, task.Tier)
 	}
-	if err := ratio(body, w, nil); err != nil {
+	if err := ratio(body, task, nil); err != nil {
 		return nil, err
 	}
-	return body, worked(ctx, body, w, most)
+	return body, worked(ctx, body, task, most)
 }
 
 // old returns the size in pixels for models without reference pictures.
-func old(w jobcall.Task) (map[string]any, error) {
+func old(task jobcall.Task) (map[string]any, error) {
 	body := map[string]any{}
-	if len(w.References) > 0 {
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s takes no pictures", w.Model)
+	if len(task.References) > 0 {
+		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s takes no pictures", task.Model)
 	}
-	width, height := w.Width, w.Height
+	width, height := task.Width, task.Height
 	if width <= 0 || height <= 0 {
-		width, height = w.Square(), w.Square()
+		width, height = task.Square(), task.Square()
 	}
 	if width == 0 {
 		return body, nil
 	}
-	if !w.Exact {
+	if !task.Exact {
 		width, height = width/oldStep*oldStep, height/oldStep*oldStep
 	}
 	if width%oldStep+height%oldStep > 0 || min(width, height) < minOld || max(width, height) > maxOld {
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s does not make %dx%d pixels", w.Model, width, height)
+		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s does not make %dx%d pixels", task.Model, width, height)
 	}
 	body["width"], body["height"] = width, height
 	return body, nil
@@ -223,22 +223,22 @@ func old(w jobcall.Task) (map[string]any, error) {
 // fill returns the body for changing a part of a picture, which keeps its size. The part comes from
 // the mask or, without a mask, from the transparent pixels of the picture. Both are sent as plain
 // base64.
-func fill(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+func fill(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	switch {
-	case len(w.References) != 1 || !w.References[0].Image():
-		return nil, upstream.Unsuitable(w.Kind, "bfl's model %s changes one picture", w.Model)
-	case w.Ratio != "" || w.Exact || w.Larger:
-		return nil, upstream.Unsuitable(w.Kind, "a picture that bfl's model %s changes in a part has its size", w.Model)
+	case len(task.References) != 1 || !task.References[0].Image():
+		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s changes one picture", task.Model)
+	case task.Ratio != "" || task.Exact || task.Larger:
+		return nil, upstream.Unsuitable(task.Kind, "a picture that bfl's model %s changes in a part has its size", task.Model)
 	}
-	data, err := w.References[0].Bytes(ctx)
+	data, err := task.References[0].Bytes(ctx)
 	if err != nil {
 		return nil, upstream.UnreadableFile(err)
 	}
 	body := map[string]any{"image": base64.StdEncoding.EncodeToString(data)}
-	if w.Mask == nil {
+	if task.Mask == nil {
 		return body, nil
 	}
-	mask, err := input.DrawMask(ctx, w, input.White)
+	mask, err := input.DrawMask(ctx, task, input.White)
 	if err != nil {
 		return nil, err
 	}
@@ -250,9 +250,9 @@ func fill(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 }
 
 // pictures returns the references, or an error if there are more than most or a video is among them.
-func pictures(ctx context.Context, w jobcall.Task, most int) ([]string, error) {
-	if len(w.References) > most {
-		return nil, upstream.Unsuitable(w.Kind, "%d references; bfl's model %s takes up to %d", len(w.References), w.Model, most)
+func pictures(ctx context.Context, task jobcall.Task, most int) ([]string, error) {
+	if len(task.References) > most {
+		return nil, upstream.Unsuitable(task.Kind, "%d references; bfl's model %s takes up to %d", len(task.References), task.Model, most)
 	}
-	return input.Pictures(ctx, w, Provider)
+	return input.Pictures(ctx, task, Provider)
 }

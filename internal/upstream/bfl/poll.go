@@ -59,17 +59,17 @@ func vendors(u *url.URL) bool {
 }
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	return exchange.PollEach(ticket, func(one string) (*jobcall.TaskStatus, error) { return a.ask(ctx, w, one) })
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	return exchange.PollEach(ticket, func(one string) (*jobcall.TaskStatus, error) { return a.ask(ctx, task, one) })
 }
 
 // ask asks about one task.
-func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+func (a *Adapter) ask(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	address, ok := a.address(ticket)
 	if !ok {
-		return nil, upstream.UnknownTask(w.Kind, "no polling address")
+		return nil, upstream.UnknownTask(task.Kind, "no polling address")
 	}
-	reply, err := a.Line.QueryTask(ctx, w.Kind, exchange.JobCall{Method: http.MethodGet, URL: address, Header: a.Header})
+	reply, err := a.Line.QueryTask(ctx, task.Kind, exchange.JobCall{Method: http.MethodGet, URL: address, Header: a.Header})
 	if err != nil {
 		return nil, err
 	}
@@ -81,13 +81,13 @@ func (a *Adapter) ask(ctx context.Context, w jobcall.Task, ticket string) (*jobc
 	if word.Type != gjson.String || word.Str == "" {
 		return nil, reply.Silent()
 	}
-	if failure := statusFailure(w.Kind, reply, word.Str, doc.Get("details")); failure != nil {
+	if failure := statusFailure(task.Kind, reply, word.Str, doc.Get("details")); failure != nil {
 		return nil, reply.Redact(failure)
 	}
 	if !strings.EqualFold(word.Str, "ready") {
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
-	status, failure := exchange.SuccessStatus(w.Kind, ticket, doc.Get("result.sample"), 1)
+	status, failure := exchange.SuccessStatus(task.Kind, ticket, doc.Get("result.sample"), 1)
 	if failure != nil {
 		return nil, failure
 	}

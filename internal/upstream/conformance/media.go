@@ -43,7 +43,7 @@ type MediaProvider struct {
 // Media runs the cases of images and video for each task.
 func Media(t *testing.T, p MediaProvider) {
 	for _, kind := range providerInfo(t, p.Provider).Kinds {
-		has := func(w jobcall.Task) bool { return w.Kind == kind }
+		has := func(task jobcall.Task) bool { return task.Kind == kind }
 		if kind != "chat" && !slices.ContainsFunc(slices.Collect(maps.Values(p.Tasks)), has) {
 			t.Errorf("%s makes %ss, and no task of that kind is tried", p.Provider, kind)
 		}
@@ -69,15 +69,15 @@ func Media(t *testing.T, p MediaProvider) {
 }
 
 // each runs a case for each task.
-func (p MediaProvider) each(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
-	for name, w := range p.Tasks {
+func (p MediaProvider) each(t *testing.T, run func(t *testing.T, job jobcall.Task)) {
+	for name, job := range p.Tasks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if w.Reading == nil {
-				w.Reading = task.Freely
+			if job.Reading == nil {
+				job.Reading = task.Freely
 			}
-			w.Key = "sub_1"
-			run(t, w)
+			job.Key = "sub_1"
+			run(t, job)
 		})
 	}
 }
@@ -169,21 +169,21 @@ func failedJob(t testing.TB, what string, err error) *upstream.JobFailure {
 }
 
 // submit submits a task and fails the test after an error.
-func submit(t testing.TB, g jobcall.Generator, w jobcall.Task) *jobcall.TaskStatus {
+func submit(t testing.TB, g jobcall.Generator, task jobcall.Task) *jobcall.TaskStatus {
 	t.Helper()
-	p, err := jobcall.Submit(t.Context(), g, w)
+	p, err := jobcall.Submit(t.Context(), g, task)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkAccepted(t, g, w, p)
+	checkAccepted(t, g, task, p)
 	return p
 }
 
 // checkAccepted fails the test if the status of a submission is inconsistent.
-func checkAccepted(t testing.TB, g jobcall.Generator, w jobcall.Task, p *jobcall.TaskStatus) {
+func checkAccepted(t testing.TB, g jobcall.Generator, task jobcall.Task, p *jobcall.TaskStatus) {
 	t.Helper()
-	if blocks := g.Blocks(w); p.Done != blocks || blocks == (p.Ticket != "") || p.Done != (len(p.Results) > 0) ||
-		len(p.Results) > w.Count || p.Wait < 0 {
+	if blocks := g.Blocks(task); p.Done != blocks || blocks == (p.Ticket != "") || p.Done != (len(p.Results) > 0) ||
+		len(p.Results) > task.Count || p.Wait < 0 {
 		t.Errorf("blocks %t, and the answer is %+v", blocks, p)
 	}
 }
@@ -191,21 +191,21 @@ func checkAccepted(t testing.TB, g jobcall.Generator, w jobcall.Task, p *jobcall
 // done tests that any process can continue with only the ticket, polls change nothing, and the
 // results are the requested results, each downloadable.
 func (p MediaProvider) done(t *testing.T) {
-	p.each(t, func(t *testing.T, w jobcall.Task) {
+	p.each(t, func(t *testing.T, task jobcall.Task) {
 		g, studio := p.openFor(t, Well)
-		status := submit(t, g, w)
+		status := submit(t, g, task)
 		address := ""
 		if studio != nil {
 			address = studio.URL()
 		}
 		g = p.generator(t, address, nil)
-		status = pollUntilDone(t, g, w, status)
-		if len(status.Results) != w.Count {
-			t.Errorf("%d results, want %d", len(status.Results), w.Count)
+		status = pollUntilDone(t, g, task, status)
+		if len(status.Results) != task.Count {
+			t.Errorf("%d results, want %d", len(status.Results), task.Count)
 		}
 		for _, r := range status.Results {
-			data, kind, err := fetch(t, g, w, r)
-			if err != nil || len(data) == 0 || kind != map[string]string{"image": "image/png", "video": "video/mp4"}[w.Kind] ||
+			data, kind, err := fetch(t, g, task, r)
+			if err != nil || len(data) == 0 || kind != map[string]string{"image": "image/png", "video": "video/mp4"}[task.Kind] ||
 				studio != nil && kind == "video/mp4" && !bytes.Equal(data, fakestudio.Clip()) {
 				t.Errorf("%d bytes of %q: %v", len(data), kind, err)
 			}
@@ -214,12 +214,12 @@ func (p MediaProvider) done(t *testing.T) {
 }
 
 // pollUntilDone polls an accepted task until it is done.
-func pollUntilDone(t testing.TB, g jobcall.Generator, w jobcall.Task, status *jobcall.TaskStatus) *jobcall.TaskStatus {
+func pollUntilDone(t testing.TB, g jobcall.Generator, task jobcall.Task, status *jobcall.TaskStatus) *jobcall.TaskStatus {
 	t.Helper()
 	if status.Done {
 		return status
 	}
-	status, err := PollToEnd(t, g, w, status.Ticket)
+	status, err := PollToEnd(t, g, task, status.Ticket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,17 +227,17 @@ func pollUntilDone(t testing.TB, g jobcall.Generator, w jobcall.Task, status *jo
 }
 
 // checkPolled fails the test if the status after a poll is inconsistent.
-func checkPolled(t testing.TB, w jobcall.Task, ticket string, status *jobcall.TaskStatus) {
+func checkPolled(t testing.TB, task jobcall.Task, ticket string, status *jobcall.TaskStatus) {
 	t.Helper()
-	if status.Ticket != ticket || status.Done != (len(status.Results) > 0) || len(status.Results) > max(w.Count, 1) {
+	if status.Ticket != ticket || status.Done != (len(status.Results) > 0) || len(status.Results) > max(task.Count, 1) {
 		t.Fatalf("after a poll of %q: %+v", ticket, status)
 	}
 }
 
 // fetch reads a result whole.
-func fetch(t testing.TB, g jobcall.Generator, w jobcall.Task, r jobcall.Result) (data []byte, kind string, err error) {
+func fetch(t testing.TB, g jobcall.Generator, task jobcall.Task, r jobcall.Result) (data []byte, kind string, err error) {
 	t.Helper()
-	file, err := g.Fetch(t.Context(), w, r)
+	file, err := g.Fetch(t.Context(), task, r)
 	if err != nil {
 		if f := failedJob(t, "fetch", err); f.Next != upstream.NextPoll {
 			t.Errorf("a download that failed says more than that: %+v", f)
@@ -270,10 +270,10 @@ func (p MediaProvider) refused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p.each(t, func(t *testing.T, w jobcall.Task) {
-				w.Count = 1
+			p.each(t, func(t *testing.T, task jobcall.Task) {
+				task.Count = 1
 				g, studio := p.openFor(t, tt.behaviour)
-				_, err := jobcall.Submit(t.Context(), g, w)
+				_, err := jobcall.Submit(t.Context(), g, task)
 				f := failedJob(t, name, err)
 				if f.Job != fault.UpstreamError || f.Health != tt.health || f.Next != tt.next || f.Lost != tt.lost {
 					t.Errorf("%+v, health %s: %v", f, f.Health, f)
@@ -292,18 +292,18 @@ func (p MediaProvider) downloads(t *testing.T) {
 	for name, behaviour := range map[string]Behaviour{"refused": RefusesLink, "cut": CutsLink} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p.each(t, func(t *testing.T, w jobcall.Task) {
-				w.Count = 1
+			p.each(t, func(t *testing.T, task jobcall.Task) {
+				task.Count = 1
 				g, studio := p.openFor(t, behaviour)
-				status := pollUntilDone(t, g, w, submit(t, g, w))
-				if status.Results[0].Data != nil || studio == nil && g.Blocks(w) {
+				status := pollUntilDone(t, g, task, submit(t, g, task))
+				if status.Results[0].Data != nil || studio == nil && g.Blocks(task) {
 					return // its results have no links
 				}
-				if data, _, err := fetch(t, g, w, status.Results[0]); err == nil {
+				if data, _, err := fetch(t, g, task, status.Results[0]); err == nil {
 					t.Errorf("a bad link gave %d bytes", len(data))
 				}
 				if studio != nil {
-					if data, _, err := fetch(t, g, w, status.Results[0]); err != nil || len(data) == 0 {
+					if data, _, err := fetch(t, g, task, status.Results[0]); err != nil || len(data) == 0 {
 						t.Errorf("a good link: %d bytes, %v", len(data), err)
 					}
 				}
@@ -315,11 +315,11 @@ func (p MediaProvider) downloads(t *testing.T) {
 // cancels tests that a failed cancellation is a failure, and that cancelling twice, or cancelling
 // an unknown task, does no harm.
 func (p MediaProvider) cancels(t *testing.T) {
-	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
+	p.ticketed(t, func(t *testing.T, task jobcall.Task) {
 		g, studio := p.openFor(t, Well)
-		status := submit(t, g, w)
-		for _, ticket := range []string{status.Ticket, status.Ticket, p.Ticket(w), "", ".."} {
-			if err := g.Cancel(t.Context(), w, ticket); err != nil {
+		status := submit(t, g, task)
+		for _, ticket := range []string{status.Ticket, status.Ticket, p.Ticket(task), "", ".."} {
+			if err := g.Cancel(t.Context(), task, ticket); err != nil {
 				_ = failedJob(t, "cancel", err)
 			}
 		}
@@ -332,7 +332,7 @@ func (p MediaProvider) cancels(t *testing.T) {
 			}
 		}
 		studio.Close()
-		if err := g.Cancel(t.Context(), w, status.Ticket); err != nil {
+		if err := g.Cancel(t.Context(), task, status.Ticket); err != nil {
 			_ = failedJob(t, "cancel", err)
 		}
 	})
@@ -343,17 +343,17 @@ func (p MediaProvider) ends(t *testing.T) {
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
 		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
-			p.each(t, func(t *testing.T, w jobcall.Task) {
+			p.each(t, func(t *testing.T, task jobcall.Task) {
 				g, _ := p.openFor(t, Well)
-				status := submit(t, g, w)
+				status := submit(t, g, task)
 				over, cancel := context.WithCancelCause(t.Context())
 				cancel(cause)
-				_, err := jobcall.Submit(over, g, w)
+				_, err := jobcall.Submit(over, g, task)
 				if f := failedJob(t, "submit", err); f.Code != code {
 					t.Errorf("submit: %v", f)
 				}
 				if status.Ticket != "" {
-					_, err = g.Poll(over, w, status.Ticket)
+					_, err = g.Poll(over, task, status.Ticket)
 					if f := failedJob(t, "poll", err); f.Code != code || f.Next != upstream.NextPoll {
 						t.Errorf("poll: %+v", f)
 					}
@@ -364,14 +364,14 @@ func (p MediaProvider) ends(t *testing.T) {
 	if p.SimulatorOptions != nil {
 		return
 	}
-	p.each(t, func(t *testing.T, w jobcall.Task) { // while the answer is waited for
+	p.each(t, func(t *testing.T, task jobcall.Task) { // while the answer is waited for
 		ctx, cancel := context.WithCancelCause(t.Context())
 		base := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice the disconnect
 			cancel(context.DeadlineExceeded)
 			<-r.Context().Done()
 		})
-		_, err := jobcall.Submit(ctx, p.generator(t, base, nil), w)
+		_, err := jobcall.Submit(ctx, p.generator(t, base, nil), task)
 		if f := failedJob(t, "submit", err); f.Code != fault.UpstreamTimeout || !f.Lost {
 			t.Errorf("submit: %+v", f)
 		}
@@ -381,8 +381,8 @@ func (p MediaProvider) ends(t *testing.T) {
 // params tests that no param replaces a field of the gateway, in any kind of task, and that allowed
 // params reach the provider.
 func (p MediaProvider) params(t *testing.T) {
-	p.each(t, func(t *testing.T, w jobcall.Task) {
-		w.Count = 1
+	p.each(t, func(t *testing.T, task jobcall.Task) {
+		task.Count = 1
 		g, studio := p.openFor(t, Well)
 		refused := map[string]string{"a list": `[1]`, "null": `null`, "half": `{"seed":`}
 		for _, name := range []string{"model", "prompt", "n", "size", "resolution", "duration", "ratio", "aspect_ratio", "stream",
@@ -390,7 +390,7 @@ func (p MediaProvider) params(t *testing.T) {
 			refused[name] = `{"` + name + `":"x"}`
 		}
 		for name, params := range refused {
-			with := w
+			with := task
 			with.Params = json.RawMessage(params)
 			_, err := jobcall.Submit(t.Context(), g, with)
 			f := failedJob(t, name, err)
@@ -401,8 +401,8 @@ func (p MediaProvider) params(t *testing.T) {
 		if studio != nil && len(studio.Submissions()) != 0 {
 			t.Fatalf("%d submissions with fields of the gateway's own", len(studio.Submissions()))
 		}
-		w.Params = json.RawMessage(p.Params)
-		submit(t, g, w)
+		task.Params = json.RawMessage(p.Params)
+		submit(t, g, task)
 		if studio != nil && !bytes.Contains(studio.Submissions()[0].Body, []byte(cmp.Or(p.Marker, "41417"))) {
 			t.Errorf("%s did not arrive: %s", p.Params, studio.Submissions()[0].Body)
 		}
@@ -411,10 +411,10 @@ func (p MediaProvider) params(t *testing.T) {
 
 // unsent tests that an impossible task is not sent and does not affect the line's health.
 func (p MediaProvider) unsent(t *testing.T) {
-	p.each(t, func(t *testing.T, w jobcall.Task) {
+	p.each(t, func(t *testing.T, task jobcall.Task) {
 		g, studio := p.openFor(t, Well)
-		w.Kind = "sound"
-		_, err := jobcall.Submit(t.Context(), g, w)
+		task.Kind = "sound"
+		_, err := jobcall.Submit(t.Context(), g, task)
 		if f := failedJob(t, "another kind", err); f.Health != upstream.HealthNone || f.Next != upstream.NextLine || f.Lost {
 			t.Errorf("another kind: %+v", f)
 		}
@@ -435,10 +435,10 @@ func (p MediaProvider) credential(t *testing.T) {
 		_, _ = io.WriteString(w, "file")
 	})
 	own := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusFound) })
-	p.each(t, func(t *testing.T, w jobcall.Task) {
+	p.each(t, func(t *testing.T, task jobcall.Task) {
 		g := p.generator(t, own, nil)
 		for _, address := range []string{other + "/files/1", own + "/files/1"} {
-			if data, _, err := fetch(t, g, w, jobcall.Result{Ref: address}); err != nil || string(data) != "file" {
+			if data, _, err := fetch(t, g, task, jobcall.Result{Ref: address}); err != nil || string(data) != "file" {
 				t.Errorf("%s: %q, %v", address, data, err)
 			}
 		}
@@ -448,15 +448,15 @@ func (p MediaProvider) credential(t *testing.T) {
 // tickets tests that a ticket not from the provider is not used in an address.
 func (p MediaProvider) tickets(t *testing.T) {
 	base := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("a request for %s %s", r.Method, r.URL) })
-	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
+	p.ticketed(t, func(t *testing.T, task jobcall.Task) {
 		g := p.generator(t, base, nil)
 		for _, ticket := range []string{"", ".", "..", "../models", "a/../b", "a?b", "a%2fb", "a b", "a\nb",
 			"a/operations/", strings.Repeat("a", 5000)} {
-			_, err := g.Poll(t.Context(), w, ticket)
+			_, err := g.Poll(t.Context(), task, ticket)
 			if f := failedJob(t, ticket, err); f.Next == upstream.NextPoll {
 				t.Errorf("%.20q would be polled again", ticket)
 			}
-			if err := g.Cancel(t.Context(), w, ticket); err != nil {
+			if err := g.Cancel(t.Context(), task, ticket); err != nil {
 				_ = failedJob(t, ticket, err)
 			}
 		}
@@ -470,24 +470,24 @@ func (p MediaProvider) malformed(t *testing.T) {
 	for name, body := range malformed() {
 		says := strings.Contains(body, "error") || strings.Contains(body, Secret)
 		for _, code := range []int{200, 400, 401, 403, 404, 422, 429, 500, 503} {
-			p.each(t, func(t *testing.T, w jobcall.Task) {
+			p.each(t, func(t *testing.T, task jobcall.Task) {
 				g := p.generator(t, serve(t, document(code, body)), nil)
-				if status, err := jobcall.Submit(t.Context(), g, w); err == nil {
-					checkAccepted(t, g, w, status)
-				} else if f := failedJob(t, name, err); code == 200 && !says && !g.Blocks(w) && !f.Lost {
+				if status, err := jobcall.Submit(t.Context(), g, task); err == nil {
+					checkAccepted(t, g, task, status)
+				} else if f := failedJob(t, name, err); code == 200 && !says && !g.Blocks(task) && !f.Lost {
 					t.Errorf("%s: it may have been accepted, but Lost is not set: %+v", name, f)
 				} else if code != 200 && f.Lost {
 					t.Errorf("%s with %d: it was refused, but Lost is set", name, code)
 				}
-				if g.Blocks(w) {
+				if g.Blocks(task) {
 					return
 				}
-				if status, err := g.Poll(t.Context(), w, p.Ticket(w)); err != nil {
+				if status, err := g.Poll(t.Context(), task, p.Ticket(task)); err != nil {
 					_ = failedJob(t, name, err)
 				} else {
-					checkPolled(t, w, p.Ticket(w), status)
+					checkPolled(t, task, p.Ticket(task), status)
 				}
-				if err := g.Cancel(t.Context(), w, p.Ticket(w)); err != nil {
+				if err := g.Cancel(t.Context(), task, p.Ticket(task)); err != nil {
 					_ = failedJob(t, name, err)
 				}
 			})
@@ -497,18 +497,18 @@ func (p MediaProvider) malformed(t *testing.T) {
 
 // endless tests that the adapter closes an endless response.
 func (p MediaProvider) endless(t *testing.T) {
-	p.each(t, func(t *testing.T, w jobcall.Task) {
+	p.each(t, func(t *testing.T, task jobcall.Task) {
 		left := make(chan struct{}, 64)
 		for _, status := range []int{200, 500} {
 			g := p.generator(t, serve(t, endless(status, left)), nil)
-			w.Count = 1
-			_, err := jobcall.Submit(t.Context(), g, w)
+			task.Count = 1
+			_, err := jobcall.Submit(t.Context(), g, task)
 			_ = failedJob(t, "submit", err)
 			await(t, left)
-			if g.Blocks(w) {
+			if g.Blocks(task) {
 				continue
 			}
-			_, err = g.Poll(t.Context(), w, p.Ticket(w))
+			_, err = g.Poll(t.Context(), task, p.Ticket(task))
 			if f := failedJob(t, "poll", err); f.Next != upstream.NextPoll {
 				t.Errorf("poll: %+v", f)
 			}
@@ -519,11 +519,11 @@ func (p MediaProvider) endless(t *testing.T) {
 
 // nobody tests that Lost is not set if nothing was sent.
 func (p MediaProvider) nobody(t *testing.T) {
-	p.each(t, func(t *testing.T, w jobcall.Task) {
+	p.each(t, func(t *testing.T, task jobcall.Task) {
 		studio := p.start(t)
 		base := studio.URL()
 		studio.Close()
-		_, err := jobcall.Submit(t.Context(), p.generator(t, base, nil), w)
+		_, err := jobcall.Submit(t.Context(), p.generator(t, base, nil), task)
 		if f := failedJob(t, "nobody", err); f.Lost || f.Next != upstream.NextLine || f.Health != upstream.HealthFail {
 			t.Errorf("%+v", f)
 		}

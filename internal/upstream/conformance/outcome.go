@@ -136,24 +136,24 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // SubmitAndPoll submits a task and polls it to its end, possibly a failure.
-func SubmitAndPoll(t testing.TB, g jobcall.Generator, w jobcall.Task) (*jobcall.TaskStatus, error) {
+func SubmitAndPoll(t testing.TB, g jobcall.Generator, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	t.Helper()
-	status, err := jobcall.Submit(t.Context(), g, w)
+	status, err := jobcall.Submit(t.Context(), g, task)
 	if err != nil || status.Done {
 		return status, err
 	}
-	return PollToEnd(t, g, w, status.Ticket)
+	return PollToEnd(t, g, task, status.Ticket)
 }
 
 // PollToEnd polls a task to its end, possibly a failure.
-func PollToEnd(t testing.TB, g jobcall.Generator, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+func PollToEnd(t testing.TB, g jobcall.Generator, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	t.Helper()
 	for range 20 {
-		status, err := g.Poll(t.Context(), w, ticket)
+		status, err := g.Poll(t.Context(), task, ticket)
 		if err != nil {
 			return nil, err
 		}
-		if checkPolled(t, w, ticket, status); status.Done {
+		if checkPolled(t, task, ticket, status); status.Done {
 			return status, nil
 		}
 	}
@@ -162,9 +162,9 @@ func PollToEnd(t testing.TB, g jobcall.Generator, w jobcall.Task, ticket string)
 }
 
 // Fetch downloads a result of a task.
-func Fetch(t testing.TB, g jobcall.Generator, w jobcall.Task, r jobcall.Result) (data []byte, kind string) {
+func Fetch(t testing.TB, g jobcall.Generator, task jobcall.Task, r jobcall.Result) (data []byte, kind string) {
 	t.Helper()
-	data, kind, err := fetch(t, g, w, r)
+	data, kind, err := fetch(t, g, task, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,10 +173,10 @@ func Fetch(t testing.TB, g jobcall.Generator, w jobcall.Task, r jobcall.Result) 
 
 // OutcomeAfter returns the outcome of a task after a behaviour of a fake. The task must fail, at its
 // submission or later.
-func OutcomeAfter(t testing.TB, provider string, studio fakestudio.Fake, how fakestudio.Behaviour, w jobcall.Task) Outcome {
+func OutcomeAfter(t testing.TB, provider string, studio fakestudio.Fake, how fakestudio.Behaviour, task jobcall.Task) Outcome {
 	t.Helper()
 	studio.Expect(how)
-	_, err := SubmitAndPoll(t, Line(t, provider, studio.URL(), nil), w)
+	_, err := SubmitAndPoll(t, Line(t, provider, studio.URL(), nil), task)
 	return OutcomeOf(t, err)
 }
 
@@ -188,13 +188,13 @@ type Case = struct {
 
 // CheckOutcomes checks the outcome of a task after each behaviour of a new fake. The task must be
 // submitted once.
-func CheckOutcomes(t *testing.T, provider string, w jobcall.Task, cases map[string]Case) {
+func CheckOutcomes(t *testing.T, provider string, task jobcall.Task, cases map[string]Case) {
 	t.Helper()
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.ProviderOf(t, provider).Open(t)
-			if got := OutcomeAfter(t, provider, studio, tt.How, w); got != tt.Want {
+			if got := OutcomeAfter(t, provider, studio, tt.How, task); got != tt.Want {
 				t.Errorf("%+v, want %+v", got, tt.Want)
 			}
 			if n := len(studio.Submissions()); n != 1 {
@@ -205,7 +205,7 @@ func CheckOutcomes(t *testing.T, provider string, w jobcall.Task, cases map[stri
 }
 
 // CheckFailures is CheckOutcomes for cases named by their bodies.
-func CheckFailures(t *testing.T, provider string, w jobcall.Task, cases []Case) {
+func CheckFailures(t *testing.T, provider string, task jobcall.Task, cases []Case) {
 	t.Helper()
 	named := map[string]Case{}
 	for _, tt := range cases {
@@ -215,7 +215,7 @@ func CheckFailures(t *testing.T, provider string, w jobcall.Task, cases []Case) 
 		}
 		named[name] = tt
 	}
-	CheckOutcomes(t, provider, w, named)
+	CheckOutcomes(t, provider, task, named)
 }
 
 // Reply is a provider's response to a submission, the expected outcome and a part of the message for
@@ -228,13 +228,13 @@ type Reply = struct {
 }
 
 // CheckReplies checks the outcome of a submission for each response.
-func CheckReplies(t *testing.T, provider string, w jobcall.Task, replies []Reply) {
+func CheckReplies(t *testing.T, provider string, task jobcall.Task, replies []Reply) {
 	t.Helper()
 	for _, r := range replies {
-		_, err := jobcall.Submit(t.Context(), LineAnswering(t, provider, r.Status, r.Body), w)
+		_, err := jobcall.Submit(t.Context(), LineAnswering(t, provider, r.Status, r.Body), task)
 		got, message := OutcomeOf(t, err), JobFailure(t, err).UserMessage()
 		if got != r.Want || !strings.Contains(message, r.Message) {
-			t.Errorf("%s, %d %s: %+v, want %+v; message %q", w.Kind, r.Status, r.Body, got, r.Want, message)
+			t.Errorf("%s, %d %s: %+v, want %+v; message %q", task.Kind, r.Status, r.Body, got, r.Want, message)
 		}
 	}
 }
@@ -269,20 +269,20 @@ func FuzzAnswers(f *testing.F, provider, ticket string, tasks []jobcall.Task, se
 			return
 		}
 		g := LineAnswering(t, provider, code, body)
-		for _, w := range tasks {
-			status, err := jobcall.Submit(t.Context(), g, w)
+		for _, task := range tasks {
+			status, err := jobcall.Submit(t.Context(), g, task)
 			if err == nil {
-				checkAccepted(t, g, w, status)
+				checkAccepted(t, g, task, status)
 			} else {
 				_ = failedJob(t, body, err)
 			}
-			if g.Blocks(w) {
+			if g.Blocks(task) {
 				continue
 			}
-			if status, err = g.Poll(t.Context(), w, ticket); err != nil {
+			if status, err = g.Poll(t.Context(), task, ticket); err != nil {
 				_ = failedJob(t, body, err)
 			} else {
-				checkPolled(t, w, ticket, status)
+				checkPolled(t, task, ticket, status)
 			}
 		}
 	})

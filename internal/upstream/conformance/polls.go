@@ -9,10 +9,10 @@ import (
 )
 
 // ticketed runs a case for the polled tasks.
-func (p MediaProvider) ticketed(t *testing.T, run func(t *testing.T, w jobcall.Task)) {
-	p.each(t, func(t *testing.T, w jobcall.Task) {
-		if g := p.generator(t, "http://127.0.0.1:9", nil); !g.Blocks(w) {
-			run(t, w)
+func (p MediaProvider) ticketed(t *testing.T, run func(t *testing.T, task jobcall.Task)) {
+	p.each(t, func(t *testing.T, task jobcall.Task) {
+		if g := p.generator(t, "http://127.0.0.1:9", nil); !g.Blocks(task) {
+			run(t, task)
 		}
 	})
 }
@@ -20,23 +20,23 @@ func (p MediaProvider) ticketed(t *testing.T, run func(t *testing.T, w jobcall.T
 // uninformed tests that a task continues after a poll with an error status, or without a status of
 // the task.
 func (p MediaProvider) uninformed(t *testing.T) {
-	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
-		w.Count = 1
+	p.ticketed(t, func(t *testing.T, job jobcall.Task) {
+		job.Count = 1
 		for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail,
 			503: upstream.HealthFail, 401: upstream.HealthCredential} {
 			studio := p.start(t)
 			studio.Expect(fakestudio.Behaviour{PollStatus: status, PollStatusTimes: 1})
 			g := p.generator(t, studio.URL(), nil)
-			task := submit(t, g, w)
-			_, err := g.Poll(t.Context(), w, task.Ticket)
+			task := submit(t, g, job)
+			_, err := g.Poll(t.Context(), job, task.Ticket)
 			if f := failedJob(t, "a status", err); f.Next != upstream.NextPoll || f.Health != health {
 				t.Errorf("%d: %+v, health %s", status, f, f.Health)
 			}
-			pollUntilDone(t, g, w, task)
+			pollUntilDone(t, g, job, task)
 		}
 		for _, body := range []string{`{}`, `<html>`, `{"error":{"code":"InternalServiceError","message":"m"}}`, `{"id":"x","status"`, ``, `[]`} {
 			for _, status := range []int{200, 404, 500} {
-				task, err := LineAnswering(t, p.Provider, status, body).Poll(t.Context(), w, p.Ticket(w))
+				task, err := LineAnswering(t, p.Provider, status, body).Poll(t.Context(), job, p.Ticket(job))
 				if err == nil {
 					if task.Done {
 						t.Errorf("%d %s: the task is done", status, body)
@@ -53,26 +53,26 @@ func (p MediaProvider) uninformed(t *testing.T) {
 // the task. Count is 1, because of several images, each a task at the provider, the others would
 // continue.
 func (p MediaProvider) polls(t *testing.T) {
-	p.ticketed(t, func(t *testing.T, w jobcall.Task) {
-		w.Count = 1
+	p.ticketed(t, func(t *testing.T, task jobcall.Task) {
+		task.Count = 1
 		g, studio := p.openFor(t, BreaksPolls)
-		status := submit(t, g, w)
-		_, err := g.Poll(t.Context(), w, status.Ticket)
+		status := submit(t, g, task)
+		_, err := g.Poll(t.Context(), task, status.Ticket)
 		if f := failedJob(t, "not now", err); f.Next != upstream.NextPoll {
 			t.Errorf("a poll that failed: %+v", f)
 		}
 		if studio != nil {
-			pollUntilDone(t, g, w, status)
+			pollUntilDone(t, g, task, status)
 		}
 		g, studio = p.openFor(t, Forgets)
-		status = submit(t, g, w)
-		_, err = g.Poll(t.Context(), w, status.Ticket)
-		if f := failedJob(t, "forgotten", err); f.Job != OutcomesOf(w.Kind).Gone.Job || f.Next != upstream.NextLine {
+		status = submit(t, g, task)
+		_, err = g.Poll(t.Context(), task, status.Ticket)
+		if f := failedJob(t, "forgotten", err); f.Job != OutcomesOf(task.Kind).Gone.Job || f.Next != upstream.NextLine {
 			t.Errorf("a forgotten task: %+v", f)
 		}
 		if studio != nil {
 			studio.Close()
-			_, err = g.Poll(t.Context(), w, status.Ticket)
+			_, err = g.Poll(t.Context(), task, status.Ticket)
 			if f := failedJob(t, "closed", err); f.Next != upstream.NextPoll || f.Health != upstream.HealthFail {
 				t.Errorf("a provider that is gone: %+v", f)
 			}

@@ -39,32 +39,32 @@ func CheckUnsent(t *testing.T, provider string, studio fakestudio.Fake, tasks ma
 func CheckUnsuitable(t *testing.T, provider string, tasks map[string]jobcall.Task) {
 	t.Helper()
 	unsent := map[string]Unsent{}
-	for name, w := range tasks {
-		unsent[name] = Unsent{Task: w, Want: OutcomesOf(w.Kind).Refused}
+	for name, task := range tasks {
+		unsent[name] = Unsent{Task: task, Want: OutcomesOf(task.Kind).Refused}
 	}
 	CheckUnsent(t, provider, fakestudio.ProviderOf(t, provider).Open(t), unsent)
 }
 
 // CheckCancel tests a provider unable to cancel running tasks: a waiting task is cancelled,
 // cancelling a running task returns an error, and cancelling an unknown ticket returns nil.
-func CheckCancel(t *testing.T, provider string, studio fakestudio.Fake, w jobcall.Task, unknown ...string) {
+func CheckCancel(t *testing.T, provider string, studio fakestudio.Fake, task jobcall.Task, unknown ...string) {
 	t.Helper()
 	g := Line(t, provider, studio.URL(), nil)
 	studio.Expect(fakestudio.Behaviour{}, fakestudio.Behaviour{Polls: 9})
-	waiting, running := submit(t, g, w), submit(t, g, w)
+	waiting, running := submit(t, g, task), submit(t, g, task)
 	for range 3 {
-		if _, err := g.Poll(t.Context(), w, running.Ticket); err != nil {
+		if _, err := g.Poll(t.Context(), task, running.Ticket); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := g.Cancel(t.Context(), w, waiting.Ticket); err != nil {
+	if err := g.Cancel(t.Context(), task, waiting.Ticket); err != nil {
 		t.Error(err)
 	}
-	if err := g.Cancel(t.Context(), w, running.Ticket); err == nil {
+	if err := g.Cancel(t.Context(), task, running.Ticket); err == nil {
 		t.Error("a running task was cancelled")
 	}
 	for _, ticket := range append(unknown, "", "..") {
-		if err := g.Cancel(t.Context(), w, ticket); err != nil {
+		if err := g.Cancel(t.Context(), task, ticket); err != nil {
 			t.Errorf("%q: %v", ticket, err)
 		}
 	}

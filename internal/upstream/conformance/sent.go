@@ -52,7 +52,7 @@ type Body = struct {
 }
 
 // CheckBodies is CheckSubmissions for a line without options. path returns the path for a task.
-func CheckBodies(t *testing.T, provider string, path func(w jobcall.Task) string, cases []Body) {
+func CheckBodies(t *testing.T, provider string, path func(task jobcall.Task) string, cases []Body) {
 	t.Helper()
 	submissions := map[string]Submission{}
 	for _, tt := range cases {
@@ -67,18 +67,18 @@ func CheckBodies(t *testing.T, provider string, path func(w jobcall.Task) string
 // SubmitTask submits a task to a fake, which must accept the task, and returns the only submission, with
 // the line's credential in a header. It returns nil if the task or a reference is unsuitable and
 // nothing was sent.
-func SubmitTask(t testing.TB, provider string, studio fakestudio.Fake, w jobcall.Task) *fakestudio.Submission {
+func SubmitTask(t testing.TB, provider string, studio fakestudio.Fake, task jobcall.Task) *fakestudio.Submission {
 	t.Helper()
-	return submitTask(t, "the task", Line(t, provider, studio.URL(), nil), studio, w)
+	return submitTask(t, "the task", Line(t, provider, studio.URL(), nil), studio, task)
 }
 
 // submitTask is SubmitTask for an open line.
-func submitTask(t testing.TB, what string, g jobcall.Generator, studio fakestudio.Fake, w jobcall.Task) *fakestudio.Submission {
+func submitTask(t testing.TB, what string, g jobcall.Generator, studio fakestudio.Fake, task jobcall.Task) *fakestudio.Submission {
 	t.Helper()
-	_, err := jobcall.Submit(t.Context(), g, w)
+	_, err := jobcall.Submit(t.Context(), g, task)
 	arrived := studio.Submissions()
 	if err != nil {
-		known, v := OutcomesOf(w.Kind), OutcomeOf(t, err)
+		known, v := OutcomesOf(task.Kind), OutcomeOf(t, err)
 		if v != known.Refused && v != known.Material || len(arrived) > 0 {
 			t.Errorf("%s is not unsuitable: %+v, %d submissions, %v", what, v, len(arrived), err)
 		}

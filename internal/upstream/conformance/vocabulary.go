@@ -15,20 +15,20 @@ import (
 // vocabulary tests that the fields common to all models are sent to the provider or make the task
 // unsuitable, and are never dropped or confused.
 func (p MediaProvider) vocabulary(t *testing.T) {
-	p.each(t, func(t *testing.T, w jobcall.Task) {
-		w.Count = 1
+	p.each(t, func(t *testing.T, task jobcall.Task) {
+		task.Count = 1
 		for name, params := range map[string]string{"seed": `{"seed":41417}`, "negative_prompt": `{"negative_prompt":"no 41417 dogs"}`} {
-			with := w
+			with := task
 			with.Params = json.RawMessage(params)
 			if body := p.submission(t, name, with); body != nil && !bytes.Contains(body, []byte("41417")) {
 				t.Errorf("%s was dropped: %s", name, body)
 			}
 		}
-		p.tellsApart(t, w, "sound", map[string]func(*jobcall.Task){
-			"on":  func(w *jobcall.Task) { w.Params = json.RawMessage(`{"audio":true}`) },
-			"off": func(w *jobcall.Task) { w.Params = json.RawMessage(`{"audio":false}`) },
+		p.tellsApart(t, task, "sound", map[string]func(*jobcall.Task){
+			"on":  func(task *jobcall.Task) { task.Params = json.RawMessage(`{"audio":true}`) },
+			"off": func(task *jobcall.Task) { task.Params = json.RawMessage(`{"audio":false}`) },
 		})
-		if w.Kind != upstream.KindVideo {
+		if task.Kind != upstream.KindVideo {
 			return
 		}
 		cases := map[string]func(*jobcall.Task){}
@@ -39,14 +39,14 @@ func (p MediaProvider) vocabulary(t *testing.T) {
 			for _, role := range roles {
 				name += " " + role
 			}
-			cases[name] = func(w *jobcall.Task) {
-				w.Ratio, w.Width, w.Height, w.References = "", 0, 0, nil
+			cases[name] = func(task *jobcall.Task) {
+				task.Ratio, task.Width, task.Height, task.References = "", 0, 0, nil
 				for i, role := range roles {
-					w.References = append(w.References, picture(i, role))
+					task.References = append(task.References, picture(i, role))
 				}
 			}
 		}
-		p.tellsApart(t, w, "references", cases)
+		p.tellsApart(t, task, "references", cases)
 	})
 }
 
@@ -58,11 +58,11 @@ func picture(n int, role string) jobcall.Reference {
 }
 
 // tellsApart submits a task with each change and fails the test if two submissions are the same.
-func (p MediaProvider) tellsApart(t *testing.T, w jobcall.Task, what string, changes map[string]func(*jobcall.Task)) {
+func (p MediaProvider) tellsApart(t *testing.T, task jobcall.Task, what string, changes map[string]func(*jobcall.Task)) {
 	t.Helper()
 	seen := map[string]string{}
 	for name, change := range changes {
-		with := w
+		with := task
 		change(&with)
 		body := p.submission(t, what+" "+name, with)
 		if other, twice := seen[string(body)]; twice && body != nil {
@@ -74,15 +74,15 @@ func (p MediaProvider) tellsApart(t *testing.T, w jobcall.Task, what string, cha
 
 // submission submits a task and returns the path and body at the provider, or nil if the task is
 // unsuitable or the provider is without HTTP.
-func (p MediaProvider) submission(t *testing.T, what string, w jobcall.Task) []byte {
+func (p MediaProvider) submission(t *testing.T, what string, task jobcall.Task) []byte {
 	t.Helper()
 	g, studio := p.openFor(t, Well)
 	if studio == nil {
-		_, _ = jobcall.Submit(t.Context(), g, w)
+		_, _ = jobcall.Submit(t.Context(), g, task)
 		return nil
 	}
 	defer studio.Close()
-	s := submitTask(t, what, g, studio, w)
+	s := submitTask(t, what, g, studio, task)
 	if s == nil {
 		return nil
 	}

@@ -23,66 +23,66 @@ const (
 var resolution = regexp.MustCompile(`^[0-9]{1,4}[PK]$`)
 
 // clipRequest returns the submission of a clip in the model's dialect.
-func (a *Adapter) clipRequest(ctx context.Context, w jobcall.Task) (request, error) {
-	ask := request{Model: w.Model, Input: map[string]any{}, Parameters: map[string]any{}}
-	if w.Prompt != "" {
-		ask.Input["prompt"] = w.Prompt
+func (a *Adapter) clipRequest(ctx context.Context, task jobcall.Task) (request, error) {
+	ask := request{Model: task.Model, Input: map[string]any{}, Parameters: map[string]any{}}
+	if task.Prompt != "" {
+		ask.Input["prompt"] = task.Prompt
 	}
-	if w.Seconds > 0 {
-		ask.Parameters["duration"] = w.Seconds
+	if task.Seconds > 0 {
+		ask.Parameters["duration"] = task.Seconds
 	}
-	tier := strings.ToUpper(w.Tier)
+	tier := strings.ToUpper(task.Tier)
 	if !resolution.MatchString(tier) {
-		return ask, upstream.Unsuitable(w.Kind, "dashscope knows no resolution %q", w.Tier)
+		return ask, upstream.Unsuitable(task.Kind, "dashscope knows no resolution %q", task.Tier)
 	}
-	speaks := dialectOf(w.Model)
+	speaks := dialectOf(task.Model)
 	var err error
 	switch speaks {
 	case inMedia:
-		err = a.sayMedia(ctx, w, ask)
+		err = a.sayMedia(ctx, task, ask)
 	case inList:
-		err = sayList(w, ask)
+		err = sayList(task, ask)
 	case inText:
-		if len(w.References) > 0 {
-			err = upstream.Unsuitable(w.Kind, "dashscope's model %s takes no references", w.Model)
+		if len(task.References) > 0 {
+			err = upstream.Unsuitable(task.Kind, "dashscope's model %s takes no references", task.Model)
 		}
 	default:
-		err = sayFrames(ctx, w, ask, speaks)
+		err = sayFrames(ctx, task, ask, speaks)
 	}
 	if err == nil {
-		err = saySize(w, ask, speaks, tier)
+		err = saySize(task, ask, speaks, tier)
 	}
-	ask.addParams(w, "negative_prompt", "audio_url")
+	ask.addParams(task, "negative_prompt", "audio_url")
 	return ask, err
 }
 
 // saySize adds the size of the clip.
-func saySize(w jobcall.Task, ask request, speaks dialect, tier string) error {
+func saySize(task jobcall.Task, ask request, speaks dialect, tier string) error {
 	if speaks == inList || speaks == inText {
-		ratio := w.Ratio
+		ratio := task.Ratio
 		if ratio == "" {
 			ratio = "16:9"
 		}
 		size := pixels(tier, ratio)
-		if w.Exact || size == "" && w.Width > 0 {
-			size = fmt.Sprintf("%d*%d", w.Width, w.Height)
+		if task.Exact || size == "" && task.Width > 0 {
+			size = fmt.Sprintf("%d*%d", task.Width, task.Height)
 		}
 		if size == "" {
-			return upstream.Unsuitable(w.Kind, "dashscope's model %s knows no size of %s and %s", w.Model, tier, ratio)
+			return upstream.Unsuitable(task.Kind, "dashscope's model %s knows no size of %s and %s", task.Model, tier, ratio)
 		}
 		ask.Parameters["size"] = size
 		return nil
 	}
-	if w.Exact {
-		return upstream.Unsuitable(w.Kind, "dashscope's model %s takes a resolution, no pixels", w.Model)
+	if task.Exact {
+		return upstream.Unsuitable(task.Kind, "dashscope's model %s takes a resolution, no pixels", task.Model)
 	}
 	ask.Parameters["resolution"] = tier
 	switch {
-	case w.Ratio == "":
+	case task.Ratio == "":
 	case speaks == inMedia && !shaped(ask):
-		ask.Parameters["ratio"] = w.Ratio
-	case len(w.References) > 0:
-		return upstream.Unsuitable(w.Kind, "a clip of dashscope's model %s has the shape of its first frame, not a ratio", w.Model)
+		ask.Parameters["ratio"] = task.Ratio
+	case len(task.References) > 0:
+		return upstream.Unsuitable(task.Kind, "a clip of dashscope's model %s has the shape of its first frame, not a ratio", task.Model)
 	}
 	return nil
 }
@@ -100,19 +100,19 @@ type media struct {
 }
 
 // sayMedia puts the references into input.media.
-func (a *Adapter) sayMedia(ctx context.Context, w jobcall.Task, ask request) error {
-	if len(w.References) == 0 {
+func (a *Adapter) sayMedia(ctx context.Context, task jobcall.Task, ask request) error {
+	if len(task.References) == 0 {
 		return nil
 	}
-	if strings.Contains(w.Model, "t2v") {
-		return upstream.Unsuitable(w.Kind, "dashscope's model %s takes no references", w.Model)
+	if strings.Contains(task.Model, "t2v") {
+		return upstream.Unsuitable(task.Kind, "dashscope's model %s takes no references", task.Model)
 	}
-	frames, err := a.frames(w)
+	frames, err := a.frames(task)
 	if err != nil {
 		return err
 	}
-	list := make([]media, 0, len(w.References))
-	for i, r := range w.References {
+	list := make([]media, 0, len(task.References))
+	for i, r := range task.References {
 		var m media
 		if r.Image() {
 			m.Type = "reference_image"
@@ -124,10 +124,10 @@ func (a *Adapter) sayMedia(ctx context.Context, w jobcall.Task, ask request) err
 			m.URL, err = input.Link(ctx, r)
 		} else {
 			m.Type = "reference_video"
-			if edits(w.Model) {
+			if edits(task.Model) {
 				m.Type = "video" // the video to edit
 			}
-			m.URL, err = address(w, r)
+			m.URL, err = address(task, r)
 		}
 		if err != nil {
 			return err
@@ -143,23 +143,23 @@ func (a *Adapter) sayMedia(ctx context.Context, w jobcall.Task, ask request) err
 // picture is the first frame and two are the first and the last frame. Three or more pictures,
 // pictures beside a video, and pictures beside a ratio are references: frames have a shape of their
 // own.
-func (a *Adapter) frames(w jobcall.Task) (bool, error) {
-	if w.HasRoles() {
+func (a *Adapter) frames(task jobcall.Task) (bool, error) {
+	if task.HasRoles() {
 		return false, nil
 	}
-	few := len(w.References) <= 2 && !slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
+	few := len(task.References) <= 2 && !slices.ContainsFunc(task.References, func(r jobcall.Reference) bool { return !r.Image() })
 	switch {
-	case strings.Contains(w.Model, "r2v"), edits(w.Model):
+	case strings.Contains(task.Model, "r2v"), edits(task.Model):
 		return false, nil
-	case strings.Contains(w.Model, "i2v"), a.options.imageRole == roleFrame:
+	case strings.Contains(task.Model, "i2v"), a.options.imageRole == roleFrame:
 		if !few {
-			return false, upstream.Unsuitable(w.Kind, "dashscope's model %s takes one or two pictures as frames, and no videos", w.Model)
+			return false, upstream.Unsuitable(task.Kind, "dashscope's model %s takes one or two pictures as frames, and no videos", task.Model)
 		}
 		return true, nil
 	case a.options.imageRole == roleReference:
 		return false, nil
 	}
-	return few && w.Ratio == "", nil
+	return few && task.Ratio == "", nil
 }
 
 // edits reports whether a model edits a clip.
@@ -169,19 +169,19 @@ func edits(model string) bool {
 
 // address returns the address of a reference for download by DashScope, which accepts no inline
 // videos.
-func address(w jobcall.Task, r jobcall.Reference) (string, error) {
+func address(task jobcall.Task, r jobcall.Reference) (string, error) {
 	if r.URL == "" {
-		return "", upstream.Unsuitable(w.Kind,
-			"dashscope's model %s fetches this reference from an address alone: the media host must be public", w.Model)
+		return "", upstream.Unsuitable(task.Kind,
+			"dashscope's model %s fetches this reference from an address alone: the media host must be public", task.Model)
 	}
 	return r.URL, nil
 }
 
 // sayList puts the references into input.reference_urls.
-func sayList(w jobcall.Task, ask request) error {
-	list := make([]string, 0, len(w.References))
-	for _, r := range w.References {
-		at, err := address(w, r)
+func sayList(task jobcall.Task, ask request) error {
+	list := make([]string, 0, len(task.References))
+	for _, r := range task.References {
+		at, err := address(task, r)
 		if err != nil {
 			return err
 		}
@@ -195,24 +195,24 @@ func sayList(w jobcall.Task, ask request) error {
 
 // sayFrames puts one picture, or the first and the last, into fields of their
 // own.
-func sayFrames(ctx context.Context, w jobcall.Task, ask request, speaks dialect) error {
+func sayFrames(ctx context.Context, task jobcall.Task, ask request, speaks dialect) error {
 	names := []string{"img_url"}
 	if speaks == inFrames {
 		names = []string{"first_frame_url", "last_frame_url"}
 	}
-	if n := len(w.References); n == 0 || n > len(names) {
-		return upstream.Unsuitable(w.Kind, "dashscope's model %s makes a clip from a picture, at most %d of them", w.Model, len(names))
+	if n := len(task.References); n == 0 || n > len(names) {
+		return upstream.Unsuitable(task.Kind, "dashscope's model %s makes a clip from a picture, at most %d of them", task.Model, len(names))
 	}
-	refs := w.References
-	if first, last, _ := w.SplitFrames(); last != nil {
+	refs := task.References
+	if first, last, _ := task.SplitFrames(); last != nil {
 		if first == nil {
-			return upstream.Unsuitable(w.Kind, "dashscope's model %s takes a last frame only with a first frame", w.Model)
+			return upstream.Unsuitable(task.Kind, "dashscope's model %s takes a last frame only with a first frame", task.Model)
 		}
 		refs = []jobcall.Reference{*first, *last}
 	}
 	for i, r := range refs {
 		if !r.Image() {
-			return upstream.Unsuitable(w.Kind, "dashscope's model %s takes no videos", w.Model)
+			return upstream.Unsuitable(task.Kind, "dashscope's model %s takes no videos", task.Model)
 		}
 		at, err := input.Link(ctx, r)
 		if err != nil {

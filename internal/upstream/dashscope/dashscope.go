@@ -86,60 +86,60 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // Blocks implements jobcall.Generator.
-func (a *Adapter) Blocks(w jobcall.Task) bool {
-	return w.Kind == upstream.KindImage && a.imageEndpoint(w.Model) == multimodal
+func (a *Adapter) Blocks(task jobcall.Task) bool {
+	return task.Kind == upstream.KindImage && a.imageEndpoint(task.Model) == multimodal
 }
 
 // ParamRule implements jobcall.Generator.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	rule := jobcall.AllBut("size", "n", "resolution", "ratio", "duration")
-	if w.Kind == upstream.KindVideo {
-		if sounds(w.Model) {
+	if task.Kind == upstream.KindVideo {
+		if sounds(task.Model) {
 			rule = rule.As("audio", "audio")
 		}
-		rule = rule.Roles(rolesOf(w.Model)...)
+		rule = rule.Roles(rolesOf(task.Model)...)
 	}
 	return rule
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	var (
 		endpoint string
 		ask      request
 		err      error
 	)
-	if w.Mask != nil {
-		return nil, upstream.Unsuitable(w.Kind, "dashscope takes no mask")
+	if task.Mask != nil {
+		return nil, upstream.Unsuitable(task.Kind, "dashscope takes no mask")
 	}
-	if err := w.FitPictures(maxPicture, maxInline); err != nil {
+	if err := task.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
-	if w.Kind == upstream.KindImage {
-		endpoint = a.imageEndpoint(w.Model)
-		ask, err = pictureRequest(ctx, w, endpoint)
+	if task.Kind == upstream.KindImage {
+		endpoint = a.imageEndpoint(task.Model)
+		ask, err = pictureRequest(ctx, task, endpoint)
 	} else {
-		endpoint = a.videoEndpoint(w.Model)
-		ask, err = a.clipRequest(ctx, w)
+		endpoint = a.videoEndpoint(task.Model)
+		ask, err = a.clipRequest(ctx, task)
 	}
 	if err != nil {
 		return nil, err
 	}
 	body, err := json.Marshal(ask)
 	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+		return nil, upstream.Unsuitable(task.Kind, "params: %w", err)
 	}
 	post := exchange.JobCall{Method: http.MethodPost, URL: a.Line.URL(path(endpoint)...), Header: a.async, Body: body}
 	if endpoint == multimodal {
 		post.Header = a.Header
 	}
-	reply, failure := a.tell(ctx, w.Kind, post)
+	reply, failure := a.tell(ctx, task.Kind, post)
 	if failure != nil {
 		return nil, failure
 	}
 	output := gjson.GetBytes(reply.Body, "output")
 	if endpoint == multimodal {
-		results, failure := readPictures(reply, output, w.Count)
+		results, failure := readPictures(reply, output, task.Count)
 		if failure != nil {
 			return nil, reply.Redact(failure)
 		}
@@ -161,8 +161,8 @@ type request struct {
 
 // addParams adds the model's params to the parameters. The params named by inInput go to the input
 // instead.
-func (r request) addParams(w jobcall.Task, inInput ...string) {
-	w.AddFurther(r.Parameters)
+func (r request) addParams(task jobcall.Task, inInput ...string) {
+	task.AddFurther(r.Parameters)
 	for _, name := range inInput {
 		if value, ok := r.Parameters[name]; ok {
 			delete(r.Parameters, name)

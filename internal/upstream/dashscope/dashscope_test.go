@@ -72,13 +72,13 @@ func TestCount(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewDashScope(t)
 	studio.Expect(fakestudio.Behaviour{Images: 1}, fakestudio.Behaviour{Images: 5})
-	a, w := conformance.Line(t, dashscope.Provider, studio.URL(), nil), image(task.Count(3))
+	a, job := conformance.Line(t, dashscope.Provider, studio.URL(), nil), image(task.Count(3))
 	for _, want := range []int{1, 3} {
-		p, err := jobcall.Submit(t.Context(), a, w)
+		p, err := jobcall.Submit(t.Context(), a, job)
 		if err != nil || len(p.Results) != want {
 			t.Fatalf("%+v, %v, want %d", p, err, want)
 		}
-		if data, _ := conformance.Fetch(t, a, w, p.Results[want-1]); !bytes.Equal(data, fakestudio.Picture(want-1)) {
+		if data, _ := conformance.Fetch(t, a, job, p.Results[want-1]); !bytes.Equal(data, fakestudio.Picture(want-1)) {
 			t.Errorf("%d bytes", len(data))
 		}
 	}
@@ -113,13 +113,13 @@ func TestEndpoints(t *testing.T) {
 			options = map[string]any{"image_endpoint": tt.option}
 		}
 		a := conformance.Line(t, dashscope.Provider, studio.URL(), options)
-		w := image(task.Model(tt.model))
-		if _, err := jobcall.Submit(t.Context(), a, w); err != nil {
+		job := image(task.Model(tt.model))
+		if _, err := jobcall.Submit(t.Context(), a, job); err != nil {
 			t.Errorf("%s: %v", tt.model, err)
 			continue
 		}
 		if got := strings.TrimPrefix(studio.Submissions()[0].Path, services); got != tt.want ||
-			a.Blocks(w) != strings.HasPrefix(got, "multi") {
+			a.Blocks(job) != strings.HasPrefix(got, "multi") {
 			t.Errorf("%s: %s, want %s", tt.model, got, tt.want)
 		}
 	}
@@ -130,7 +130,7 @@ func TestSomePicturesBlocked(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewDashScope(t)
 	a := conformance.Line(t, dashscope.Provider, studio.URL(), nil)
-	w := image(task.Count(3), task.Model("wan2.2-t2i-plus"))
+	job := image(task.Count(3), task.Model("wan2.2-t2i-plus"))
 	const flagged = `{"code":"DataInspectionFailed","message":"Output data may contain inappropriate content."}`
 	for failed, want := range map[string]int{
 		`[{},` + flagged + `,{}]`:           2,
@@ -140,7 +140,7 @@ func TestSomePicturesBlocked(t *testing.T) {
 		`[]`:                                -1,
 	} {
 		studio.Expect(fakestudio.Failure(failed))
-		p, err := conformance.SubmitAndPoll(t, a, w)
+		p, err := conformance.SubmitAndPoll(t, a, job)
 		switch {
 		case want > 0 && (err != nil || len(p.Results) != want):
 			t.Errorf("%s: %+v, %v", failed, p, err)
@@ -243,7 +243,7 @@ func TestUnsuitable(t *testing.T) {
 		many[i].Size = 19 << 20
 	}
 	conformance.CheckUnsent(t, dashscope.Provider, studio, map[string]conformance.Unsent{
-		"mask":              {Task: image(func(w *jobcall.Task) { w.Mask = &jobcall.Reference{} }), Want: pictures.Refused},
+		"mask":              {Task: image(func(job *jobcall.Task) { job.Mask = &jobcall.Reference{} }), Want: pictures.Refused},
 		"picture of video":  {Task: image(task.References(clip)), Want: pictures.Refused},
 		"text alone":        {Task: image(task.References(picture), task.Model("wan2.2-t2i-plus")), Want: pictures.Refused},
 		"pictures alone":    {Task: image(task.Model("wan2.5-i2i-preview")), Want: pictures.Refused},
@@ -253,7 +253,7 @@ func TestUnsuitable(t *testing.T) {
 		"our own store":     {Task: image(task.References(gone)), Want: pictures.Refused.Then(upstream.NextLater)},
 		"a param of ours":   {Task: image(task.Params(`{"n":4}`)), Want: pictures.Refused},
 		"another":           {Task: video(task.Params(`{"size":"1*1"}`)), Want: clips.Refused},
-		"another kind":      {Task: image(func(w *jobcall.Task) { w.Kind = "sound" }), Want: pictures.Refused},
+		"another kind":      {Task: image(func(job *jobcall.Task) { job.Kind = "sound" }), Want: pictures.Refused},
 	})
 }
 

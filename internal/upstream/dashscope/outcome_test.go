@@ -73,14 +73,14 @@ func TestCodes(t *testing.T) {
 		body := fmt.Sprintf(`{"code":%q,"message":%q,"request_id":"r"}`, r.code, r.message)
 		how := fakestudio.Refusal(r.status, body)
 		studio.Expect(how, how)
-		for _, w := range []jobcall.Task{video(), image()} {
+		for _, task := range []jobcall.Task{video(), image()} {
 			want := r.clip
-			if w.Kind == upstream.KindImage {
+			if task.Kind == upstream.KindImage {
 				want = r.picture
 			}
-			_, err := jobcall.Submit(t.Context(), a, w)
+			_, err := jobcall.Submit(t.Context(), a, task)
 			if got := conformance.OutcomeOf(t, err); got != want {
-				t.Errorf("%s %d %s %q: %+v, want %+v", w.Kind, r.status, r.code, r.message, got, want)
+				t.Errorf("%s %d %s %q: %+v, want %+v", task.Kind, r.status, r.code, r.message, got, want)
 			}
 		}
 		how = fakestudio.Failure(body)

@@ -13,34 +13,34 @@ import (
 )
 
 // pictureRequest returns the submission of a picture in the endpoint's format.
-func pictureRequest(ctx context.Context, w jobcall.Task, endpoint string) (request, error) {
-	ask := request{Model: w.Model, Input: map[string]any{}, Parameters: map[string]any{"n": w.Count}}
-	size, err := pictureSize(w, endpoint)
+func pictureRequest(ctx context.Context, task jobcall.Task, endpoint string) (request, error) {
+	ask := request{Model: task.Model, Input: map[string]any{}, Parameters: map[string]any{"n": task.Count}}
+	size, err := pictureSize(task, endpoint)
 	if err != nil {
 		return ask, err
 	}
 	if size != "" {
 		ask.Parameters["size"] = size
 	}
-	images, err := input.Pictures(ctx, w, Provider)
+	images, err := input.Pictures(ctx, task, Provider)
 	if err != nil {
 		return ask, err
 	}
 	if endpoint == multimodal || endpoint == messagesTask {
-		ask.Input["messages"] = messages(w.Prompt, images)
-		ask.addParams(w)
+		ask.Input["messages"] = messages(task.Prompt, images)
+		ask.addParams(task)
 		return ask, nil
 	}
 	switch {
 	case endpoint == textTask && len(images) > 0:
-		return ask, upstream.Unsuitable(w.Kind, "dashscope's model %s takes no pictures", w.Model)
+		return ask, upstream.Unsuitable(task.Kind, "dashscope's model %s takes no pictures", task.Model)
 	case endpoint == imageTask && len(images) == 0:
-		return ask, upstream.Unsuitable(w.Kind, "dashscope's model %s makes pictures from pictures alone", w.Model)
+		return ask, upstream.Unsuitable(task.Kind, "dashscope's model %s makes pictures from pictures alone", task.Model)
 	case endpoint == imageTask:
 		ask.Input["images"] = images
 	}
-	ask.Input["prompt"] = w.Prompt
-	ask.addParams(w, "negative_prompt")
+	ask.Input["prompt"] = task.Prompt
+	ask.addParams(task, "negative_prompt")
 	return ask, nil
 }
 
@@ -68,21 +68,21 @@ func messages(prompt string, images []string) []turn {
 // pictureSize returns the size: in pixels if there is a ratio, otherwise the tier for models with
 // named tiers. Other models get a square or, if the picture takes its shape from the references, no
 // size and so their smallest tier. DashScope checks the sizes of each model; a rejection is free.
-func pictureSize(w jobcall.Task, endpoint string) (string, error) {
-	named := (endpoint == multimodal || endpoint == messagesTask) && !inPixels.MatchString(w.Model)
+func pictureSize(task jobcall.Task, endpoint string) (string, error) {
+	named := (endpoint == multimodal || endpoint == messagesTask) && !inPixels.MatchString(task.Model)
 	switch {
-	case w.Width > 0 && w.Height > 0:
-		return fmt.Sprintf("%d*%d", w.Width, w.Height), nil
-	case !tierNamed.MatchString(w.Tier):
+	case task.Width > 0 && task.Height > 0:
+		return fmt.Sprintf("%d*%d", task.Width, task.Height), nil
+	case !tierNamed.MatchString(task.Tier):
 	case named:
-		return w.Tier, nil
-	case len(w.References) == 0:
-		side := 1024 * int(w.Tier[0]-'0')
+		return task.Tier, nil
+	case len(task.References) == 0:
+		side := 1024 * int(task.Tier[0]-'0')
 		return fmt.Sprintf("%d*%d", side, side), nil
-	case w.Tier == "1K":
+	case task.Tier == "1K":
 		return "", nil
 	}
-	return "", upstream.Unsuitable(w.Kind, "dashscope's model %s does not make %q without a ratio", w.Model, w.Tier)
+	return "", upstream.Unsuitable(task.Kind, "dashscope's model %s does not make %q without a ratio", task.Model, task.Tier)
 }
 
 // readPictures returns at most count pictures from the output of a response or a task. Blocked

@@ -12,8 +12,8 @@ import (
 )
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	reply, err := a.QueryTask(ctx, w.Kind, ticket, "tasks")
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	reply, err := a.QueryTask(ctx, task.Kind, ticket, "tasks")
 	if err != nil {
 		return nil, err
 	}
@@ -21,7 +21,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if output.Get("task_status").String() == "" {
 		return nil, reply.Silent()
 	}
-	progress, failure := readTask(w, reply, ticket, output)
+	progress, failure := readTask(task, reply, ticket, output)
 	if failure != nil {
 		return nil, reply.Redact(failure)
 	}
@@ -30,24 +30,24 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 
 // readTask returns the status of a task. A status not known here counts as running; the line's
 // longest wait ends the task.
-func readTask(w jobcall.Task, reply *exchange.Reply, ticket string, output gjson.Result) (*jobcall.TaskStatus, *upstream.JobFailure) {
+func readTask(task jobcall.Task, reply *exchange.Reply, ticket string, output gjson.Result) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	switch output.Get("task_status").String() {
 	case "SUCCEEDED":
-		if w.Kind == upstream.KindImage {
-			results, failure := readPictures(reply, output, w.Count)
+		if task.Kind == upstream.KindImage {
+			results, failure := readPictures(reply, output, task.Count)
 			return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, failure
 		}
 		video := output.Get("video_url")
 		if !video.Exists() {
 			video = output.Get("results.video_url") // of some older models
 		}
-		return exchange.SuccessStatus(w.Kind, ticket, video, 1)
+		return exchange.SuccessStatus(task.Kind, ticket, video, 1)
 	case "FAILED":
-		return nil, taskFailure(w.Kind, reply, output)
+		return nil, taskFailure(task.Kind, reply, output)
 	case "CANCELED", "CANCELLED":
-		return nil, reply.TaskFailure(w.Kind, "", "cancelled at the provider")
+		return nil, reply.TaskFailure(task.Kind, "", "cancelled at the provider")
 	case "UNKNOWN":
-		return nil, upstream.UnknownTask(w.Kind, "the provider no longer knows the task")
+		return nil, upstream.UnknownTask(task.Kind, "the provider no longer knows the task")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
 }

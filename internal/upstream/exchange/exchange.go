@@ -91,21 +91,21 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 
 // URL returns an address below the line's base address. Calls share the URL, so the
 // caller must not change the URL after the first call.
-func (l *Client) URL(path ...string) *url.URL { return l.base.JoinPath(path...) }
+func (c *Client) URL(path ...string) *url.URL { return c.base.JoinPath(path...) }
 
 // Own parses an address from the provider and reports whether the address is on the line's own host
 // and so may receive the credential.
-func (l *Client) Own(address string) (*url.URL, bool) {
+func (c *Client) Own(address string) (*url.URL, bool) {
 	u, err := url.Parse(address)
-	if err != nil || !l.owns(u) {
+	if err != nil || !c.owns(u) {
 		return nil, false
 	}
 	return u, true
 }
 
 // owns reports whether u has the scheme, host and port of the line's base address and no user info.
-func (l *Client) owns(u *url.URL) bool {
-	return u.Scheme == l.base.Scheme && strings.EqualFold(u.Hostname(), l.base.Hostname()) && port(u) == port(l.base) && u.User == nil
+func (c *Client) owns(u *url.URL) bool {
+	return u.Scheme == c.base.Scheme && strings.EqualFold(u.Hostname(), c.base.Hostname()) && port(u) == port(c.base) && u.User == nil
 }
 
 // port returns the port of an http(s) address, explicit or by default.
@@ -134,8 +134,8 @@ const flagsHeader = "Anthropic-Beta"
 
 // addHeader adds the line's own headers to a call's headers. They replace headers of the same name,
 // except flagsHeader.
-func (l *Client) addHeader(to http.Header) {
-	for name, values := range l.header {
+func (c *Client) addHeader(to http.Header) {
+	for name, values := range c.header {
 		if name == flagsHeader {
 			values = slices.Concat(to[name], values)
 		}
@@ -144,8 +144,8 @@ func (l *Client) addHeader(to http.Header) {
 }
 
 // hide redacts the line's secrets from a provider's response.
-func (l *Client) hide(data []byte) []byte {
-	for i, secret := range l.secrets {
+func (c *Client) hide(data []byte) []byte {
+	for i, secret := range c.secrets {
 		if len(secret) >= 8 || i == 0 && secret != "" { // a shorter header value may be an ordinary word
 			data = bytes.ReplaceAll(data, []byte(secret), []byte("[redacted]"))
 		}
@@ -170,21 +170,21 @@ type Post struct {
 // Send sends a call with the fields set by the line and without the fields omitted by the line, and
 // checks the response's status and headers. The error is always a *upstream.Failure without the
 // line's credential.
-func (l *Client) Send(ctx context.Context, p Post) (*chatcall.Response, error) {
-	p.Call.Body = rawjson.Override(p.Call.Body, l.set, l.omit)
-	return l.send(ctx, p)
+func (c *Client) Send(ctx context.Context, p Post) (*chatcall.Response, error) {
+	p.Call.Body = rawjson.Override(p.Call.Body, c.set, c.omit)
+	return c.send(ctx, p)
 }
 
-func (l *Client) send(ctx context.Context, p Post) (*chatcall.Response, error) {
+func (c *Client) send(ctx context.Context, p Post) (*chatcall.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	resp, err := l.transport.RoundTrip(l.request(ctx, p))
+	resp, err := c.transport.RoundTrip(c.request(ctx, p))
 	if err != nil {
-		f := upstream.ConnectionFailure(ctx, err).Redact(l.secrets...)
+		f := upstream.ConnectionFailure(ctx, err).Redact(c.secrets...)
 		cancel()
 		return nil, f
 	}
 	from := &body{from: resp.Body, cancel: cancel}
-	if f := l.checkResponse(resp, from, p.Call); f != nil {
+	if f := c.checkResponse(resp, from, p.Call); f != nil {
 		from.Close()
 		return nil, f
 	}
@@ -202,17 +202,17 @@ func (l *Client) send(ctx context.Context, p Post) (*chatcall.Response, error) {
 // Ask sends a call whose response is one small document, and returns the document. Ask does not send
 // the fields set by the line, because these fields are for answers. An error in the document and a
 // document of more than limit bytes are failures. The error is always a *upstream.Failure.
-func (l *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
+func (c *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	p.Call.Stream = false
-	p.Call.Body = rawjson.Override[json.RawMessage](p.Call.Body, nil, l.omit)
-	answer, err := l.send(ctx, p)
+	p.Call.Body = rawjson.Override[json.RawMessage](p.Call.Body, nil, c.omit)
+	answer, err := c.send(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	defer answer.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
 	if err != nil {
-		return nil, upstream.ConnectionFailure(ctx, err).Redact(l.secrets...)
+		return nil, upstream.ConnectionFailure(ctx, err).Redact(c.secrets...)
 	}
 	if int64(len(data)) > limit {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("answer of more than %d bytes", limit))
@@ -220,15 +220,15 @@ func (l *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	if err := rawjson.CheckShape(data); err != nil {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, err)
 	}
-	if f := l.from(p.Call).Classify(http.StatusOK, answer.ContentType, data, nil); f != nil {
-		return nil, f.Redact(l.secrets...)
+	if f := c.from(p.Call).Classify(http.StatusOK, answer.ContentType, data, nil); f != nil {
+		return nil, f.Redact(c.secrets...)
 	}
 	return data, nil
 }
 
 // request builds the HTTP request. The URL is shared by all calls; transports
 // do not change it.
-func (l *Client) request(ctx context.Context, p Post) *http.Request {
+func (c *Client) request(ctx context.Context, p Post) *http.Request {
 	accept := "application/json"
 	if p.Call.Stream {
 		accept = "text/event-stream"
@@ -239,7 +239,7 @@ func (l *Client) request(ctx context.Context, p Post) *http.Request {
 		"User-Agent":   {userAgent},
 	}
 	maps.Copy(header, p.Header)
-	l.addHeader(header)
+	c.addHeader(header)
 	if p.Call.IdempotencyKey != "" {
 		header[idempotencyHeader] = []string{p.Call.IdempotencyKey}
 	}
@@ -262,29 +262,29 @@ func (l *Client) request(ctx context.Context, p Post) *http.Request {
 
 // checkResponse checks the status and headers of a response, and returns nil if both are right. After
 // a failure it reads a bounded part of the body.
-func (l *Client) checkResponse(resp *http.Response, from *body, call chatcall.Call) *upstream.Failure {
+func (c *Client) checkResponse(resp *http.Response, from *body, call chatcall.Call) *upstream.Failure {
 	contentType := resp.Header.Get("Content-Type")
 	ok := resp.StatusCode >= 200 && resp.StatusCode < 300
 	if ok && isRequestedType(contentType, call.Stream) && uncompressed(resp.Header) {
 		return nil
 	}
 	data := from.beginning(maxErrorBody, errorBodyWait)
-	data = l.hide(data)
+	data = c.hide(data)
 	if resp.Header.Get("Date") == "" { // Classify needs it for a Retry-After with a date
 		resp.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
-	f := l.from(call).Classify(resp.StatusCode, contentType, data, resp.Header)
+	f := c.from(call).Classify(resp.StatusCode, contentType, data, resp.Header)
 	if f == nil { // a successful answer of another content type than requested
 		f = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unexpected content type %q", contentType))
 		f.Status = resp.StatusCode
 	}
 	f.Used = upstream.TokensOf(usage.Read(call.Form, data))
-	return f.Redact(l.secrets...)
+	return f.Redact(c.secrets...)
 }
 
 // from returns the source of the answers to a call.
-func (l *Client) from(call chatcall.Call) upstream.Source {
-	s := l.source
+func (c *Client) from(call chatcall.Call) upstream.Source {
+	s := c.source
 	s.Model = call.Model
 	return s
 }

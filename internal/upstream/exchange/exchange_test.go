@@ -37,11 +37,11 @@ func TestURL(t *testing.T) {
 		"http://host/":    "http://host/a/b",
 		"http://host/v1/": "http://host/v1/a/b",
 	} {
-		l, err := Open(upstream.Target{BaseURL: base}, upstream.Info{DefaultBaseURL: "https://default/v9", CheckOptions: NoOptions("x")}, nil)
+		c, err := Open(upstream.Target{BaseURL: base}, upstream.Info{DefaultBaseURL: "https://default/v9", CheckOptions: NoOptions("x")}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := l.URL("a", "b"); got.String() != want || !strings.HasPrefix(got.RequestURI(), "/") {
+		if got := c.URL("a", "b"); got.String() != want || !strings.HasPrefix(got.RequestURI(), "/") {
 			t.Errorf("%q: %s, path %s", base, got, got.RequestURI())
 		}
 	}

@@ -44,9 +44,9 @@ func NewForm() *Multipart {
 
 // NewForm returns an empty form for a submission. The form leaves out the fields omitted by the
 // line.
-func (l *Client) NewForm() *Multipart {
+func (c *Client) NewForm() *Multipart {
 	f := NewForm()
-	f.omit = l.omit
+	f.omit = c.omit
 	return f
 }
 

@@ -94,8 +94,8 @@ func (p *Plain) QueryTask(ctx context.Context, kind, ticket string, path ...stri
 }
 
 // QueryTask is Plain.QueryTask for any call.
-func (l *Client) QueryTask(ctx context.Context, kind string, r JobCall) (*Reply, error) {
-	reply, err := l.Query(ctx, r)
+func (c *Client) QueryTask(ctx context.Context, kind string, r JobCall) (*Reply, error) {
+	reply, err := c.Query(ctx, r)
 	switch {
 	case err != nil:
 		return nil, err
@@ -116,8 +116,8 @@ func (p *Plain) StopTask(ctx context.Context, ticket, method string, path ...str
 }
 
 // Stop cancels a task. A task unknown to the provider counts as cancelled.
-func (l *Client) Stop(ctx context.Context, r JobCall) error {
-	reply, err := l.Query(ctx, r)
+func (c *Client) Stop(ctx context.Context, r JobCall) error {
+	reply, err := c.Query(ctx, r)
 	if err == nil && !reply.Good() && !reply.Unknown() {
 		return reply.Silent()
 	}

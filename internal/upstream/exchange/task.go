@@ -87,26 +87,26 @@ func (r *Reply) Unknown() bool {
 // Submit sends a submission. The error is a *upstream.JobFailure: the answer did not
 // arrive, see upstream.LostAnswer, or a file of its form could not be read, see
 // upstream.UnreadableFile.
-func (l *Client) Submit(ctx context.Context, r JobCall) (*Reply, error) {
+func (c *Client) Submit(ctx context.Context, r JobCall) (*Reply, error) {
 	if r.Body != nil && (r.ContentType == "" || r.ContentType == "application/json") {
-		r.Body = rawjson.Override[json.RawMessage](rawjson.Pieces{r.Body}, nil, l.omit).Bytes()
+		r.Body = rawjson.Override[json.RawMessage](rawjson.Pieces{r.Body}, nil, c.omit).Bytes()
 	}
-	reply, err := l.do(ctx, r)
+	reply, err := c.do(ctx, r)
 	if own := (unread{}); errors.As(err, &own) {
-		return nil, upstream.UnreadableFile(own.err).Redact(l.secrets...)
+		return nil, upstream.UnreadableFile(own.err).Redact(c.secrets...)
 	}
 	if err != nil {
-		return nil, upstream.LostAnswer(ctx, err).Redact(l.secrets...)
+		return nil, upstream.LostAnswer(ctx, err).Redact(c.secrets...)
 	}
 	return reply, nil
 }
 
 // Query sends a question about a task. The error is a *upstream.JobFailure with
 // NextPoll.
-func (l *Client) Query(ctx context.Context, r JobCall) (*Reply, error) {
-	reply, err := l.do(ctx, r)
+func (c *Client) Query(ctx context.Context, r JobCall) (*Reply, error) {
+	reply, err := c.do(ctx, r)
 	if err != nil {
-		return nil, upstream.FailJob(upstream.ConnectionFailure(ctx, err), fault.UpstreamError, upstream.NextPoll).Redact(l.secrets...)
+		return nil, upstream.FailJob(upstream.ConnectionFailure(ctx, err), fault.UpstreamError, upstream.NextPoll).Redact(c.secrets...)
 	}
 	return reply, nil
 }
@@ -122,7 +122,7 @@ func (r *Reply) Silent() *upstream.JobFailure {
 	return r.Redact(upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll))
 }
 
-func (l *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
+func (c *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	header := http.Header{"Accept": {"application/json"}, "User-Agent": {userAgent}}
@@ -133,7 +133,7 @@ func (l *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 		header["Content-Type"] = []string{r.ContentType}
 	}
 	maps.Copy(header, r.Header)
-	l.addHeader(header)
+	c.addHeader(header)
 	req := (&http.Request{Method: r.Method, URL: r.URL, Host: r.URL.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header}).WithContext(ctx)
 	if r.Body != nil {
@@ -143,7 +143,7 @@ func (l *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 	if r.Form != nil {
 		r.Form.attach(ctx, req)
 	}
-	resp, err := l.transport.RoundTrip(req)
+	resp, err := c.transport.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
@@ -170,18 +170,18 @@ func (l *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 		body = nil // the status is enough
 	}
 	if resp.StatusCode >= 300 {
-		body = l.hide(body)
+		body = c.hide(body)
 	}
 	upstream.Spend(ctx, body)
-	return &Reply{Status: resp.StatusCode, Header: resp.Header, Body: body, secrets: l.secrets, source: l.source}, nil
+	return &Reply{Status: resp.StatusCode, Header: resp.Header, Body: body, secrets: c.secrets, source: c.source}, nil
 }
 
 // Fetch opens a result of a task. Only the line's own host gets header.
-func (l *Client) Fetch(ctx context.Context, r jobcall.Result, header http.Header) (*jobcall.Download, error) {
+func (c *Client) Fetch(ctx context.Context, r jobcall.Result, header http.Header) (*jobcall.Download, error) {
 	if len(r.Data) > 0 {
 		return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(r.Data)), Type: r.Type, Size: int64(len(r.Data))}, nil
 	}
-	return l.Download(ctx, r.Ref, header)
+	return c.Download(ctx, r.Ref, header)
 }
 
 // maxHops bounds the redirects of a download.
@@ -195,9 +195,9 @@ var errStrange = errors.New("the result is not at the line's own host and port")
 // through the line's Strangers: another port of a private host may be a database's. Redirects are
 // followed, because result hosts redirect to their storage. The error is a *upstream.JobFailure
 // with NextPoll.
-func (l *Client) Download(ctx context.Context, address string, header http.Header) (*jobcall.Download, error) {
+func (c *Client) Download(ctx context.Context, address string, header http.Header) (*jobcall.Download, error) {
 	failed := func(f *upstream.Failure) error {
-		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll).Redact(l.secrets...)
+		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll).Redact(c.secrets...)
 	}
 	at, err := url.Parse(address)
 	for range maxHops {
@@ -209,11 +209,11 @@ func (l *Client) Download(ctx context.Context, address string, header http.Heade
 			return nil, failed(upstream.Fail(fault.UpstreamUnavailable, err))
 		}
 		req.Header.Set("User-Agent", userAgent)
-		way := l.strangers
-		if l.owns(at) {
-			way = l.transport
+		way := c.strangers
+		if c.owns(at) {
+			way = c.transport
 			maps.Copy(req.Header, header)
-			l.addHeader(req.Header)
+			c.addHeader(req.Header)
 		}
 		if way == nil {
 			return nil, failed(upstream.Fail(fault.UpstreamUnavailable, errStrange))

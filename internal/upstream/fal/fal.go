@@ -90,21 +90,21 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // ParamRule implements jobcall.Generator.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	return a.options.Style(w, defaults()).ParamRule()
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
+	return a.options.Style(task, defaults()).ParamRule()
 }
 
 // Submit implements jobcall.Generator. The queue accepts any body; the result reports the model's
 // errors.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	style := a.options.Style(w, defaults())
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	style := a.options.Style(task, defaults())
 	if !modelID.MatchString(style.Model) {
-		return nil, upstream.Unsuitable(w.Kind, "%q is not a model id at fal: OWNER/ALIAS or OWNER/ALIAS/PATH", style.Model)
+		return nil, upstream.Unsuitable(task.Kind, "%q is not a model id at fal: OWNER/ALIAS or OWNER/ALIAS/PATH", style.Model)
 	}
-	if size := inline(w); size > maxInline {
-		return nil, upstream.Unsuitable(w.Kind, "references of %d bytes, at most %d can go inline", size, maxInline)
+	if size := inline(task); size > maxInline {
+		return nil, upstream.Unsuitable(task.Kind, "references of %d bytes, at most %d can go inline", size, maxInline)
 	}
-	body, err := style.Write(ctx, w, input.Link)
+	body, err := style.Write(ctx, task, input.Link)
 	if err != nil {
 		return nil, err
 	}
@@ -115,11 +115,11 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		return nil, err
 	}
 	if !reply.Good() {
-		return nil, submitFailure(w.Kind, reply)
+		return nil, submitFailure(task.Kind, reply)
 	}
 	t, ok := a.accepted(style.Model, reply.Body)
 	if !ok {
-		failure := reply.SubmitFailure(w.Kind)
+		failure := reply.SubmitFailure(task.Kind)
 		failure.Lost = true // accepted, but without a request ID
 		return nil, failure
 	}
@@ -127,12 +127,12 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 }
 
 // inline returns the number of bytes of a task's references that must be sent inline.
-func inline(w jobcall.Task) int64 {
+func inline(task jobcall.Task) int64 {
 	var size int64
-	if w.Mask != nil && w.Mask.URL == "" {
-		size = w.Mask.Size
+	if task.Mask != nil && task.Mask.URL == "" {
+		size = task.Mask.Size
 	}
-	for _, r := range w.References {
+	for _, r := range task.References {
 		if r.URL == "" {
 			size += r.Size
 		}
@@ -142,10 +142,10 @@ func inline(w jobcall.Task) int64 {
 
 // Poll implements jobcall.Generator: it asks for the status, and of a completed
 // request for the result.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobcall.TaskStatus, error) {
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, text string) (*jobcall.TaskStatus, error) {
 	t, ok := readTicket(text)
 	if !ok {
-		return nil, upstream.UnknownTask(w.Kind, "the ticket cannot be read")
+		return nil, upstream.UnknownTask(task.Kind, "the ticket cannot be read")
 	}
 	reply, err := a.Line.Query(ctx, exchange.JobCall{
 		Method: http.MethodGet, URL: a.address(t.Status, t, "status"), Header: a.Header, Limit: maxAnswer,
@@ -155,7 +155,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 	}
 	switch {
 	case reply.Status == http.StatusNotFound && says(reply):
-		return nil, upstream.UnknownTask(w.Kind, "fal no longer knows the request")
+		return nil, upstream.UnknownTask(task.Kind, "fal no longer knows the request")
 	case !reply.Good():
 		return nil, reply.Silent()
 	}
@@ -163,24 +163,24 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 	case "IN_QUEUE", "IN_PROGRESS":
 		return &jobcall.TaskStatus{Ticket: text}, nil
 	case "COMPLETED":
-		return a.result(ctx, w, t, text)
+		return a.result(ctx, task, t, text)
 	default:
 		return nil, reply.Silent()
 	}
 }
 
 // result asks for the result of a completed request.
-func (a *Adapter) result(ctx context.Context, w jobcall.Task, t ticket, text string) (*jobcall.TaskStatus, error) {
+func (a *Adapter) result(ctx context.Context, task jobcall.Task, t ticket, text string) (*jobcall.TaskStatus, error) {
 	reply, err := a.Line.Query(ctx, exchange.JobCall{
 		Method: http.MethodGet, URL: a.address(t.Response, t), Header: a.Header, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if failure := taskFailure(w.Kind, reply); failure != nil {
+	if failure := taskFailure(task.Kind, reply); failure != nil {
 		return nil, failure
 	}
-	results, failure := output(w, reply)
+	results, failure := output(task, reply)
 	if failure != nil {
 		return nil, reply.Redact(failure)
 	}
@@ -194,10 +194,10 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 }
 
 // Cancel implements jobcall.Generator. It returns nil for a completed or unknown request.
-func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, text string) error {
+func (a *Adapter) Cancel(ctx context.Context, task jobcall.Task, text string) error {
 	t, ok := readTicket(text)
 	if !ok {
-		return upstream.UnknownTask(w.Kind, "the ticket cannot be read")
+		return upstream.UnknownTask(task.Kind, "the ticket cannot be read")
 	}
 	reply, err := a.Line.Query(ctx, exchange.JobCall{
 		Method: http.MethodPut, URL: a.address(t.Cancel, t, "cancel"), Header: a.Header, Limit: maxAnswer,

@@ -54,13 +54,13 @@ func TestSubmissions(t *testing.T) {
 func TestResults(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
-	a, w := conformance.Line(t, fal.Provider, studio.URL(), nil), image(2)
-	p, err := conformance.SubmitAndPoll(t, a, w)
+	a, task := conformance.Line(t, fal.Provider, studio.URL(), nil), image(2)
+	p, err := conformance.SubmitAndPoll(t, a, task)
 	if err != nil || len(p.Results) != 2 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	for i, r := range p.Results {
-		if data, kind := conformance.Fetch(t, a, w, r); kind != "image/png" || r.Type != kind || !bytes.Equal(data, fakestudio.Picture(i)) {
+		if data, kind := conformance.Fetch(t, a, task, r); kind != "image/png" || r.Type != kind || !bytes.Equal(data, fakestudio.Picture(i)) {
 			t.Errorf("result %d: %s, %d bytes", i, kind, len(data))
 		}
 	}
@@ -72,22 +72,22 @@ func TestResults(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewFal(t)
-	a, w := conformance.Line(t, fal.Provider, studio.URL(), nil), video()
+	a, task := conformance.Line(t, fal.Provider, studio.URL(), nil), video()
 	for range 2 {
-		p, err := jobcall.Submit(t.Context(), a, w)
+		p, err := jobcall.Submit(t.Context(), a, task)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(studio.CancelledTickets()) == 1 { // the second is completed
-			if _, err := conformance.PollToEnd(t, a, w, p.Ticket); err != nil {
+			if _, err := conformance.PollToEnd(t, a, task, p.Ticket); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := a.Cancel(t.Context(), w, p.Ticket); err != nil {
+		if err := a.Cancel(t.Context(), task, p.Ticket); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := a.Cancel(t.Context(), w, `{"id":"unknown","app":"fal-ai/reel"}`); err != nil {
+	if err := a.Cancel(t.Context(), task, `{"id":"unknown","app":"fal-ai/reel"}`); err != nil {
 		t.Error(err)
 	}
 	if n := len(studio.CancelledTickets()); n != 1 {
@@ -118,8 +118,8 @@ func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 		fmt.Fprint(w, `{"status":"COMPLETED","images":[{"url":"https://x/0"}]}`)
 	}))
 	t.Cleanup(own.Close)
-	a, w := conformance.Line(t, fal.Provider, own.URL, nil), image(1)
-	p, err := jobcall.Submit(t.Context(), a, w)
+	a, task := conformance.Line(t, fal.Provider, own.URL, nil), image(1)
+	p, err := jobcall.Submit(t.Context(), a, task)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,11 +129,11 @@ func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 	forged := `{"id":"abc","app":"fal-ai/flux","status":"` + other.URL + `","response":"` +
 		strings.Replace(own.URL, "http://", "http://u:p@", 1) + `/x","cancel":"` + other.URL + `"}`
 	for _, ticket := range []string{p.Ticket, forged} {
-		if p, err := a.Poll(t.Context(), w, ticket); err != nil || !p.Done {
+		if p, err := a.Poll(t.Context(), task, ticket); err != nil || !p.Done {
 			t.Errorf("%+v, %v", p, err)
 		}
 	}
-	if err := a.Cancel(t.Context(), w, forged); err != nil {
+	if err := a.Cancel(t.Context(), task, forged); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{"GET /fal-ai/flux/requests/abc/status", "GET /elsewhere/abc", "GET /fal-ai/flux/requests/abc/status",
@@ -198,17 +198,17 @@ func FuzzAnswers(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range []jobcall.Task{image(2), video()} {
+		for _, task := range []jobcall.Task{image(2), video()} {
 			ticket := `{"id":"a","app":"b/c"}`
-			if p, err := jobcall.Submit(t.Context(), a, w); err == nil {
+			if p, err := jobcall.Submit(t.Context(), a, task); err == nil {
 				ticket = p.Ticket
 			} else {
 				_ = conformance.JobFailure(t, err).UserMessage()
 			}
-			p, err := a.Poll(t.Context(), w, ticket)
+			p, err := a.Poll(t.Context(), task, ticket)
 			if err != nil {
 				_ = conformance.JobFailure(t, err).UserMessage()
-			} else if p.Ticket != ticket || p.Done != (len(p.Results) > 0) || len(p.Results) > w.Count {
+			} else if p.Ticket != ticket || p.Done != (len(p.Results) > 0) || len(p.Results) > task.Count {
 				t.Errorf("%+v", p)
 			}
 		}

@@ -112,14 +112,14 @@ func adjust(r *exchange.Reply, t *upstream.JobFailure) *upstream.JobFailure {
 
 // output returns the files in a model's output, at most as many as requested, without files
 // blackened by the model's safety check.
-func output(w jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure) {
+func output(task jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure) {
 	if !gjson.ValidBytes(r.Body) {
 		return nil, r.Silent()
 	}
 	doc := gjson.ParseBytes(r.Body)
 	var files []gjson.Result
-	members, most := []string{"images", "image", "output"}, max(w.Count, 1)
-	if w.Kind == upstream.KindVideo {
+	members, most := []string{"images", "image", "output"}, max(task.Count, 1)
+	if task.Kind == upstream.KindVideo {
 		members, most = []string{"video", "videos", "output"}, 1
 	}
 	for _, member := range members {
@@ -150,12 +150,12 @@ func output(w jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.JobF
 	}
 	switch {
 	case len(results) == 0 && flagged > 0:
-		return nil, upstream.ModerationFailure(w.Kind, "the model's safety check flagged the result", true)
+		return nil, upstream.ModerationFailure(task.Kind, "the model's safety check flagged the result", true)
 	case len(results) == 0 && says(r):
 		name, message := reason(r)
-		return nil, adjust(r, r.TaskFailure(w.Kind, name, message))
+		return nil, adjust(r, r.TaskFailure(task.Kind, name, message))
 	case len(results) == 0:
-		return nil, upstream.EmptyResult(w.Kind, "no "+w.Kind+" in the result")
+		return nil, upstream.EmptyResult(task.Kind, "no "+task.Kind+" in the result")
 	}
 	return results[:min(len(results), most)], nil
 }

@@ -16,11 +16,11 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.MediaProvider{
 		Provider: gemini.Provider,
 		Tasks: map[string]jobcall.Task{
-			"pictures": picture(func(w *jobcall.Task) { w.Count = 3 }), "clip of Omni": clip(),
-			"clip of Veo": clip(func(w *jobcall.Task) { w.Model = "veo-3.1-generate-preview" }),
+			"pictures": picture(func(task *jobcall.Task) { task.Count = 3 }), "clip of Omni": clip(),
+			"clip of Veo": clip(func(task *jobcall.Task) { task.Model = "veo-3.1-generate-preview" }),
 		},
-		Ticket: func(w jobcall.Task) string {
-			if w.Model == clip().Model {
+		Ticket: func(task jobcall.Task) string {
+			if task.Model == clip().Model {
 				return "v1_abc"
 			}
 			return "models/veo-3.1/operations/abc"

@@ -31,28 +31,28 @@ const (
 
 // Blocks implements jobcall.Generator: images come with the answer, clips by
 // polling.
-func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
+func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.KindImage }
 
 // Submit implements jobcall.Generator. Images are one call each.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	switch {
-	case w.Kind == upstream.KindImage:
-		return a.makeImages(ctx, w)
-	case IsVeo(w.Model):
-		return a.submitVeo(ctx, w)
+	case task.Kind == upstream.KindImage:
+		return a.makeImages(ctx, task)
+	case IsVeo(task.Model):
+		return a.submitVeo(ctx, task)
 	}
-	return a.submitOmni(ctx, w)
+	return a.submitOmni(ctx, task)
 }
 
 // Poll implements jobcall.Generator. Images have no tickets.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	if w.Kind != upstream.KindVideo {
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	if task.Kind != upstream.KindVideo {
 		return nil, noTicket()
 	}
-	if IsVeo(w.Model) {
-		return a.pollVeo(ctx, w, ticket)
+	if IsVeo(task.Model) {
+		return a.pollVeo(ctx, task, ticket)
 	}
-	return a.pollOmni(ctx, w, ticket)
+	return a.pollOmni(ctx, task, ticket)
 }
 
 // Fetch implements jobcall.Generator. It sends the key only to the line's own host, which serves
@@ -63,8 +63,8 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 
 // Cancel implements jobcall.Generator. Veo's operations cannot be cancelled: the API has no such
 // call.
-func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
-	if w.Kind != upstream.KindVideo || IsVeo(w.Model) {
+func (a *Adapter) Cancel(ctx context.Context, task jobcall.Task, ticket string) error {
+	if task.Kind != upstream.KindVideo || IsVeo(task.Model) {
 		return nil
 	}
 	return a.cancelOmni(ctx, ticket)
@@ -92,31 +92,31 @@ func misnamed(f *upstream.Failure) *upstream.JobFailure {
 type paramPaths map[string][]string
 
 // pathsOf returns the paths for the kind and model of a task.
-func pathsOf(w jobcall.Task) paramPaths {
+func pathsOf(task jobcall.Task) paramPaths {
 	switch {
-	case w.Kind == upstream.KindImage:
+	case task.Kind == upstream.KindImage:
 		return imagePaths
-	case IsVeo(w.Model):
+	case IsVeo(task.Model):
 		return veoPaths
 	}
 	return omniPaths
 }
 
 // ParamRule implements jobcall.Generator. Fields without a path are rejected.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	rule := jobcall.Only(slices.Sorted(maps.Keys(pathsOf(w)))...)
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
+	rule := jobcall.Only(slices.Sorted(maps.Keys(pathsOf(task)))...)
 	switch {
-	case w.Kind == upstream.KindImage:
+	case task.Kind == upstream.KindImage:
 		return rule
-	case IsVeo(w.Model):
+	case IsVeo(task.Model):
 		return rule.As("audio", "generateAudio").As("negative_prompt", "negativePrompt").Roles(jobrequest.Roles()...)
 	}
 	return rule.Roles(jobrequest.FirstFrame, jobrequest.Subject)
 }
 
 // put puts the further fields of a task into its body.
-func (p paramPaths) put(body map[string]any, w jobcall.Task) {
-	for name, value := range w.Further() {
+func (p paramPaths) put(body map[string]any, task jobcall.Task) {
+	for name, value := range task.Further() {
 		path := p[name]
 		at := body
 		for _, member := range path[:len(path)-1] {
@@ -138,25 +138,25 @@ type blob struct {
 }
 
 // blobs reads all references of a task. types are the accepted content types, by prefix.
-func blobs(ctx context.Context, w jobcall.Task, most int, types ...string) ([]blob, *upstream.JobFailure) {
-	if w.Mask != nil {
-		return nil, upstream.Unsuitable(w.Kind, "a mask; the provider takes none")
+func blobs(ctx context.Context, task jobcall.Task, most int, types ...string) ([]blob, *upstream.JobFailure) {
+	if task.Mask != nil {
+		return nil, upstream.Unsuitable(task.Kind, "a mask; the provider takes none")
 	}
-	if len(w.References) > most {
-		return nil, upstream.Unsuitable(w.Kind, "%d references; the provider takes up to %d", len(w.References), most)
+	if len(task.References) > most {
+		return nil, upstream.Unsuitable(task.Kind, "%d references; the provider takes up to %d", len(task.References), most)
 	}
 	var total int64
-	for _, r := range w.References {
+	for _, r := range task.References {
 		if !slices.ContainsFunc(types, func(kind string) bool { return strings.HasPrefix(r.Type, kind) }) {
-			return nil, upstream.Unsuitable(w.Kind, "a reference of type %s; the provider takes %s", r.Type, strings.Join(types, ", "))
+			return nil, upstream.Unsuitable(task.Kind, "a reference of type %s; the provider takes %s", r.Type, strings.Join(types, ", "))
 		}
 		total += (r.Size + 2) / 3 * 4
 	}
-	if total > maxBody-int64(len(w.Prompt))-(64<<10) { // the rest of the body is small
-		return nil, upstream.Unsuitable(w.Kind, "references of %d bytes in base64; the provider takes requests of up to %d", total, maxBody)
+	if total > maxBody-int64(len(task.Prompt))-(64<<10) { // the rest of the body is small
+		return nil, upstream.Unsuitable(task.Kind, "references of %d bytes in base64; the provider takes requests of up to %d", total, maxBody)
 	}
-	blobs := make([]blob, 0, len(w.References))
-	for _, r := range w.References {
+	blobs := make([]blob, 0, len(task.References))
+	for _, r := range task.References {
 		data, err := r.Bytes(ctx)
 		if err != nil {
 			return nil, upstream.UnreadableFile(err)

@@ -36,21 +36,21 @@ var imagePaths = paramPaths{
 }
 
 // makeImages makes the images of a task, with one call for each image.
-func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	count := max(w.Count, 1)
+func (a *Adapter) makeImages(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	count := max(task.Count, 1)
 	if count > maxImages {
-		return nil, upstream.Unsuitable(w.Kind, "%d images; the line makes at most %d", count, maxImages)
+		return nil, upstream.Unsuitable(task.Kind, "%d images; the line makes at most %d", count, maxImages)
 	}
-	at, f := a.address(a.resource(w.Model), "generateContent")
+	at, f := a.address(a.resource(task.Model), "generateContent")
 	if f != nil {
 		return nil, misnamed(f)
 	}
-	bodies, failure := imageBodies(ctx, w, count)
+	bodies, failure := imageBodies(ctx, task, count)
 	if failure != nil {
 		return nil, failure
 	}
 	results, failure := exchange.Several(count, maxConcurrent, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
-		return a.makeImage(ctx, w, at, bodies[i])
+		return a.makeImage(ctx, task, at, bodies[i])
 	})
 	if failure != nil {
 		return nil, failure
@@ -60,18 +60,18 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 
 // makeImage makes one image. again reports whether the next call may succeed; it is false if the
 // line cannot be used or the provider rejected the prompt.
-func (a *Adapter) makeImage(ctx context.Context, w jobcall.Task, at *url.URL, body []byte) (
+func (a *Adapter) makeImage(ctx context.Context, task jobcall.Task, at *url.URL, body []byte) (
 	_ []jobcall.Result, failure *upstream.JobFailure, again bool,
 ) {
 	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageReply, Reading: w.Reading,
+		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageReply, Reading: task.Reading,
 	})
 	if err != nil {
 		failure = upstream.AsJobFailure(err)
 		return nil, failure, failure.Health == upstream.HealthNone || failure.Health == upstream.HealthHalf
 	}
 	if !reply.Good() {
-		failure = submitFailure(reply, w.Kind)
+		failure = submitFailure(reply, task.Kind)
 		return nil, failure, failure.Health == upstream.HealthHalf
 	}
 	result, failure, again := readImage(reply)
@@ -83,16 +83,16 @@ func (a *Adapter) makeImage(ctx context.Context, w jobcall.Task, at *url.URL, bo
 
 // imageBodies returns the bodies of the calls. Each call gets the next seed, because with one seed
 // all images would be the same. The bodies are equal in everything else.
-func imageBodies(ctx context.Context, w jobcall.Task, count int) ([][]byte, *upstream.JobFailure) {
-	config, failure := imageConfig(w)
+func imageBodies(ctx context.Context, task jobcall.Task, count int) ([][]byte, *upstream.JobFailure) {
+	config, failure := imageConfig(task)
 	if failure != nil {
 		return nil, failure
 	}
-	references, failure := blobs(ctx, w, maxReferences, "image/png", "image/jpeg", "image/webp")
+	references, failure := blobs(ctx, task, maxReferences, "image/png", "image/jpeg", "image/webp")
 	if failure != nil {
 		return nil, failure
 	}
-	parts := []any{map[string]any{"text": w.Prompt}}
+	parts := []any{map[string]any{"text": task.Prompt}}
 	for _, b := range references {
 		parts = append(parts, map[string]any{"inlineData": map[string]any{"mimeType": b.kind, "data": b.data}})
 	}
@@ -104,8 +104,8 @@ func imageBodies(ctx context.Context, w jobcall.Task, count int) ([][]byte, *ups
 		"contents":         []any{map[string]any{"role": "user", "parts": parts}},
 		"generationConfig": generation,
 	}
-	imagePaths.put(body, w)
-	seed := gjson.ParseBytes(w.Further()["seed"])
+	imagePaths.put(body, task)
+	seed := gjson.ParseBytes(task.Further()["seed"])
 	first, _ := json.Marshal(body) // cannot fail for maps, strings and bytes
 	bodies := slices.Repeat([][]byte{first}, count)
 	for i := 1; i < count && seed.Type == gjson.Number; i++ {
@@ -117,31 +117,31 @@ func imageBodies(ctx context.Context, w jobcall.Task, count int) ([][]byte, *ups
 
 // imageConfig returns the size and ratio. For a size in pixels, it returns the tier and ratio of
 // the pixels, because the API does not take pixels.
-func imageConfig(w jobcall.Task) (map[string]any, *upstream.JobFailure) {
+func imageConfig(task jobcall.Task) (map[string]any, *upstream.JobFailure) {
 	config := map[string]any{}
-	onlyOneSize := strings.Contains(w.Model, "gemini-2.5-")
-	switch w.Ratio {
+	onlyOneSize := strings.Contains(task.Model, "gemini-2.5-")
+	switch task.Ratio {
 	case "":
 	case "1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9":
-		config["aspectRatio"] = w.Ratio
+		config["aspectRatio"] = task.Ratio
 	case "1:4", "4:1", "1:8", "8:1":
-		if onlyOneSize || strings.Contains(w.Model, "gemini-3-pro-") {
-			return nil, upstream.Unsuitable(w.Kind, "the ratio %s; %s does not make it", w.Ratio, w.Model)
+		if onlyOneSize || strings.Contains(task.Model, "gemini-3-pro-") {
+			return nil, upstream.Unsuitable(task.Kind, "the ratio %s; %s does not make it", task.Ratio, task.Model)
 		}
-		config["aspectRatio"] = w.Ratio
+		config["aspectRatio"] = task.Ratio
 	default:
-		return nil, upstream.Unsuitable(w.Kind, "the ratio %s; the provider does not make it", w.Ratio)
+		return nil, upstream.Unsuitable(task.Kind, "the ratio %s; the provider does not make it", task.Ratio)
 	}
 	switch {
-	case onlyOneSize && w.Tier == "1K": // the model has no field for the size
+	case onlyOneSize && task.Tier == "1K": // the model has no field for the size
 	case onlyOneSize:
-		return nil, upstream.Unsuitable(w.Kind, "the tier %s; %s makes only 1K", w.Tier, w.Model)
-	case w.Tier == "512p":
+		return nil, upstream.Unsuitable(task.Kind, "the tier %s; %s makes only 1K", task.Tier, task.Model)
+	case task.Tier == "512p":
 		config["imageSize"] = "512"
-	case w.Tier == "1K" || w.Tier == "2K" || w.Tier == "4K":
-		config["imageSize"] = w.Tier
+	case task.Tier == "1K" || task.Tier == "2K" || task.Tier == "4K":
+		config["imageSize"] = task.Tier
 	default:
-		return nil, upstream.Unsuitable(w.Kind, "the tier %s; the provider makes 512p, 1K, 2K and 4K", w.Tier)
+		return nil, upstream.Unsuitable(task.Kind, "the tier %s; the provider makes 512p, 1K, 2K and 4K", task.Tier)
 	}
 	return config, nil
 }

@@ -78,14 +78,14 @@ func TestImages(t *testing.T) {
 func TestResults(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	a, w := conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(6))
-	p, err := jobcall.Submit(t.Context(), a, w)
+	a, job := conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(6))
+	p, err := jobcall.Submit(t.Context(), a, job)
 	if err != nil || len(p.Results) != 6 || studio.AcceptedCount() != 6 {
 		t.Fatalf("%+v, %v of %d calls", p, err, studio.AcceptedCount())
 	}
 	seen := map[string]bool{string(fakestudio.Picture(0)): true} // the draft
 	for _, r := range p.Results {
-		if data, _ := conformance.Fetch(t, a, w, r); r.Type != "image/png" || seen[string(data)] {
+		if data, _ := conformance.Fetch(t, a, job, r); r.Type != "image/png" || seen[string(data)] {
 			t.Errorf("type %q, or the draft, or the same image twice", r.Type)
 		} else {
 			seen[string(data)] = true
@@ -97,8 +97,8 @@ func TestResults(t *testing.T) {
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
-	w := picture(func(w *jobcall.Task) { w.Count, w.Params = 3, json.RawMessage(`{"seed":41}`) })
-	_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), w)
+	task := picture(func(task *jobcall.Task) { task.Count, task.Params = 3, json.RawMessage(`{"seed":41}`) })
+	_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), task)
 	if err != nil {
 		t.Fatal(err)
 	}

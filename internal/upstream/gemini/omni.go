@@ -31,8 +31,8 @@ var omniPaths = paramPaths{
 }
 
 // submitOmni begins an interaction in the background.
-func (a *Adapter) submitOmni(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	body, failure := omniBody(ctx, w)
+func (a *Adapter) submitOmni(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	body, failure := omniBody(ctx, task)
 	if failure != nil {
 		return nil, failure
 	}
@@ -42,7 +42,7 @@ func (a *Adapter) submitOmni(ctx context.Context, w jobcall.Task) (*jobcall.Task
 	if err != nil {
 		return nil, err
 	}
-	return a.accepted(reply, w.Kind, "id", isInteraction)
+	return a.accepted(reply, task.Kind, "id", isInteraction)
 }
 
 // isInteraction reports whether id is an interaction's ID.
@@ -51,30 +51,30 @@ func isInteraction(id string) bool {
 }
 
 // omniBody makes the body of a submission.
-func omniBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure) {
+func omniBody(ctx context.Context, job jobcall.Task) ([]byte, *upstream.JobFailure) {
 	format := map[string]any{"type": "video", "delivery": "uri"}
-	if failure := shapeClip(format, w, "aspect_ratio", "360p", "720p", "1080p", "4K"); failure != nil {
+	if failure := shapeClip(format, job, "aspect_ratio", "360p", "720p", "1080p", "4K"); failure != nil {
 		return nil, failure
 	}
 	switch {
-	case w.Seconds == 0:
-	case w.Seconds < minOmniSeconds || w.Seconds > maxOmniSeconds:
-		return nil, upstream.Unsuitable(w.Kind, "%d seconds; the provider makes %d to %d", w.Seconds, minOmniSeconds, maxOmniSeconds)
+	case job.Seconds == 0:
+	case job.Seconds < minOmniSeconds || job.Seconds > maxOmniSeconds:
+		return nil, upstream.Unsuitable(job.Kind, "%d seconds; the provider makes %d to %d", job.Seconds, minOmniSeconds, maxOmniSeconds)
 	default:
-		format["duration"] = fmt.Sprintf("%ds", w.Seconds)
+		format["duration"] = fmt.Sprintf("%ds", job.Seconds)
 	}
-	references, failure := blobs(ctx, w, maxOmniReferences, "image/png", "image/jpeg", "image/webp", "video/")
+	references, failure := blobs(ctx, job, maxOmniReferences, "image/png", "image/jpeg", "image/webp", "video/")
 	if failure != nil {
 		return nil, failure
 	}
 	input := make([]any, 0, len(references)+1)
-	if w.Prompt != "" {
-		input = append(input, map[string]any{"type": "text", "text": w.Prompt})
+	if job.Prompt != "" {
+		input = append(input, map[string]any{"type": "text", "text": job.Prompt})
 	}
 	task := "text_to_video"
-	first, _, rest := w.SplitFrames()
+	first, _, rest := job.SplitFrames()
 	if first != nil && len(rest) > 0 {
-		return nil, upstream.Unsuitable(w.Kind, "a first frame beside references; the provider takes either")
+		return nil, upstream.Unsuitable(job.Kind, "a first frame beside references; the provider takes either")
 	}
 	for i, b := range references {
 		kind, _, _ := strings.Cut(b.kind, "/")
@@ -82,26 +82,26 @@ func omniBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure
 		switch {
 		case kind == "video" || task == "edit":
 			task = "edit"
-		case task == "text_to_video" && w.References[i].Role != jobrequest.Subject:
+		case task == "text_to_video" && job.References[i].Role != jobrequest.Subject:
 			task = "image_to_video"
 		default:
 			task = "reference_to_video"
 		}
 	}
 	if len(input) == 0 {
-		return nil, upstream.Unsuitable(w.Kind, "neither a prompt nor a reference")
+		return nil, upstream.Unsuitable(job.Kind, "neither a prompt nor a reference")
 	}
 	body := map[string]any{
-		"model": strings.TrimPrefix(w.Model, "models/"), "input": input, "background": true, "response_format": format,
+		"model": strings.TrimPrefix(job.Model, "models/"), "input": input, "background": true, "response_format": format,
 		"generation_config": map[string]any{"video_config": map[string]any{"task": task}},
 	}
-	omniPaths.put(body, w)
+	omniPaths.put(body, job)
 	raw, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
 	return raw, nil
 }
 
 // pollOmni asks for an interaction.
-func (a *Adapter) pollOmni(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+func (a *Adapter) pollOmni(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !isInteraction(ticket) {
 		return nil, noTicket()
 	}
@@ -111,7 +111,7 @@ func (a *Adapter) pollOmni(ctx context.Context, w jobcall.Task, ticket string) (
 	if err != nil {
 		return nil, err
 	}
-	p, failure := readInteraction(reply, w.Kind, ticket)
+	p, failure := readInteraction(reply, task.Kind, ticket)
 	if failure != nil {
 		return nil, reply.Redact(failure)
 	}

@@ -34,12 +34,12 @@ var veoPaths = paramPaths{
 }
 
 // submitVeo begins an operation.
-func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	at, f := a.address(a.resource(w.Model), "predictLongRunning")
+func (a *Adapter) submitVeo(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	at, f := a.address(a.resource(task.Model), "predictLongRunning")
 	if f != nil {
 		return nil, misnamed(f)
 	}
-	body, failure := veoBody(ctx, w)
+	body, failure := veoBody(ctx, task)
 	if failure != nil {
 		return nil, failure
 	}
@@ -47,7 +47,7 @@ func (a *Adapter) submitVeo(ctx context.Context, w jobcall.Task) (*jobcall.TaskS
 	if err != nil {
 		return nil, err
 	}
-	return a.accepted(reply, w.Kind, "name", isOperation)
+	return a.accepted(reply, task.Kind, "name", isOperation)
 }
 
 // accepted returns the ticket from the response to a submission: the value of member, if isTicket
@@ -68,33 +68,33 @@ func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket 
 }
 
 // veoBody makes the body of a submission.
-func veoBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure) {
-	if w.Prompt == "" && len(w.References) != 1 {
-		return nil, upstream.Unsuitable(w.Kind, "no prompt; the provider needs one unless there is a first frame")
+func veoBody(ctx context.Context, task jobcall.Task) ([]byte, *upstream.JobFailure) {
+	if task.Prompt == "" && len(task.References) != 1 {
+		return nil, upstream.Unsuitable(task.Kind, "no prompt; the provider needs one unless there is a first frame")
 	}
 	parameters := map[string]any{"sampleCount": 1}
-	if failure := shapeClip(parameters, w, "aspectRatio", "720p", "1080p", "4K"); failure != nil {
+	if failure := shapeClip(parameters, task, "aspectRatio", "720p", "1080p", "4K"); failure != nil {
 		return nil, failure
 	}
-	if w.Seconds > 0 {
-		parameters["durationSeconds"] = w.Seconds
+	if task.Seconds > 0 {
+		parameters["durationSeconds"] = task.Seconds
 	}
-	references, failure := blobs(ctx, w, maxAssets, "image/png", "image/jpeg", "image/webp")
+	references, failure := blobs(ctx, task, maxAssets, "image/png", "image/jpeg", "image/webp")
 	if failure != nil {
 		return nil, failure
 	}
-	instance := map[string]any{"prompt": w.Prompt}
+	instance := map[string]any{"prompt": task.Prompt}
 	var assets []any
-	first, last, rest := w.SplitFrames()
+	first, last, rest := task.SplitFrames()
 	switch {
 	case (first != nil || last != nil) && len(rest) > 0:
-		return nil, upstream.Unsuitable(w.Kind, "frames beside references; the provider takes either")
+		return nil, upstream.Unsuitable(task.Kind, "frames beside references; the provider takes either")
 	case last != nil && first == nil:
-		return nil, upstream.Unsuitable(w.Kind, "a last frame without a first one")
+		return nil, upstream.Unsuitable(task.Kind, "a last frame without a first one")
 	}
 	for i, b := range references {
 		image := map[string]any{"bytesBase64Encoded": b.data, "mimeType": b.kind}
-		switch role := w.References[i].Role; {
+		switch role := task.References[i].Role; {
 		case role == jobrequest.LastFrame:
 			instance["lastFrame"] = image
 		case role == jobrequest.FirstFrame, role == "" && len(references) == 1:
@@ -107,28 +107,28 @@ func veoBody(ctx context.Context, w jobcall.Task) ([]byte, *upstream.JobFailure)
 		instance["referenceImages"] = assets
 	}
 	body := map[string]any{"instances": []any{instance}, "parameters": parameters}
-	veoPaths.put(body, w)
+	veoPaths.put(body, task)
 	raw, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
 	return raw, nil
 }
 
 // shapeClip sets the resolution and ratio of a clip. tiers are the model family's tiers. The user's
 // pixels are expressed by tier and ratio, because the API has no pixels.
-func shapeClip(to map[string]any, w jobcall.Task, ratio string, tiers ...string) *upstream.JobFailure {
-	tier := w.Tier
+func shapeClip(to map[string]any, task jobcall.Task, ratio string, tiers ...string) *upstream.JobFailure {
+	tier := task.Tier
 	if tier == "2160p" {
 		tier = "4K"
 	}
 	if !slices.Contains(tiers, tier) {
-		return upstream.Unsuitable(w.Kind, "the tier %s; the provider makes %s", w.Tier, strings.Join(tiers, ", "))
+		return upstream.Unsuitable(task.Kind, "the tier %s; the provider makes %s", task.Tier, strings.Join(tiers, ", "))
 	}
 	to["resolution"] = strings.ToLower(tier)
-	switch w.Ratio {
+	switch task.Ratio {
 	case "":
 	case "16:9", "9:16":
-		to[ratio] = w.Ratio
+		to[ratio] = task.Ratio
 	default:
-		return upstream.Unsuitable(w.Kind, "the ratio %s; the provider makes 16:9 and 9:16", w.Ratio)
+		return upstream.Unsuitable(task.Kind, "the ratio %s; the provider makes 16:9 and 9:16", task.Ratio)
 	}
 	return nil
 }
@@ -153,16 +153,16 @@ func isPath(name string) bool {
 }
 
 // pollVeo asks for an operation.
-func (a *Adapter) pollVeo(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+func (a *Adapter) pollVeo(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !isOperation(ticket) {
 		return nil, noTicket()
 	}
 	r := exchange.JobCall{Method: http.MethodGet, Header: a.header, Limit: maxAnswer}
 	var f *upstream.Failure
 	if strings.HasPrefix(ticket, ofVertex) {
-		r.Method, r.Limit, r.Reading = http.MethodPost, maxClip, w.Reading
+		r.Method, r.Limit, r.Reading = http.MethodPost, maxClip, task.Reading
 		r.Body, _ = json.Marshal(map[string]string{"operationName": ticket}) // strings: cannot fail
-		r.URL, f = a.address(a.resource(w.Model), "fetchPredictOperation")
+		r.URL, f = a.address(a.resource(task.Model), "fetchPredictOperation")
 	} else {
 		r.URL, f = a.address(ticket, "")
 	}
@@ -173,7 +173,7 @@ func (a *Adapter) pollVeo(ctx context.Context, w jobcall.Task, ticket string) (*
 	if err != nil {
 		return nil, err
 	}
-	p, failure := readOperation(reply, w.Kind, ticket)
+	p, failure := readOperation(reply, task.Kind, ticket)
 	if failure != nil {
 		return nil, reply.Redact(failure)
 	}

@@ -18,7 +18,7 @@ func clip(change ...task.Change) jobcall.Task {
 	return task.With(task.Video("gemini-omni-1.1-flash", task.Prompt("a fox runs"), task.Seconds(8)), change...)
 }
 
-func veo(w *jobcall.Task) { w.Model = "veo-3.1-generate" }
+func veo(task *jobcall.Task) { task.Model = "veo-3.1-generate" }
 
 // TestVideos tests the path and body of each submission.
 func TestVideos(t *testing.T) {

@@ -52,59 +52,60 @@ func (f family) params() []string {
 }
 
 // check returns a failure for a task impossible for the family, except by its size.
-func (f family) check(w jobcall.Task) *upstream.JobFailure {
+func (f family) check(task jobcall.Task) *upstream.JobFailure {
 	switch {
 	case f == familyNone:
-		return upstream.Unsuitable(w.Kind, "ideogram's model %.80q is unknown", w.Model)
-	case f == familyEdit && len(w.References) == 0:
-		return upstream.Unsuitable(w.Kind, "ideogram's model %s changes a picture, and there is none", w.Model)
-	case w.Mask != nil && len(w.References) > maxMasked:
-		return upstream.Unsuitable(w.Kind, "%d references beside a mask; ideogram takes up to %d", len(w.References), maxMasked)
-	case f.keepsSize(w) && (w.Ratio != "" || w.Exact || w.Larger):
-		return upstream.Unsuitable(w.Kind, "a picture that ideogram changes in a part has its size")
-	case f != family4 && w.Count > maxImages:
-		return upstream.Unsuitable(w.Kind, "%d pictures; ideogram makes up to %d", w.Count, maxImages)
-	case f != family45 && f != familyEdit && len(w.References) > 0:
-		return upstream.Unsuitable(w.Kind, "ideogram's model %s takes no pictures", w.Model)
-	case len(w.References) > maxPictures:
-		return upstream.Unsuitable(w.Kind, "%d references; ideogram takes up to %d", len(w.References), maxPictures)
+		return upstream.Unsuitable(task.Kind, "ideogram's model %.80q is unknown", task.Model)
+	case f == familyEdit && len(task.References) == 0:
+		return upstream.Unsuitable(task.Kind, "ideogram's model %s changes a picture, and there is none", task.Model)
+	case task.Mask != nil && len(task.References) > maxMasked:
+		return upstream.Unsuitable(task.Kind, "%d references beside a mask; ideogram takes up to %d", len(task.References), maxMasked)
+	case f.keepsSize(task) && (task.Ratio != "" || task.Exact || task.Larger):
+		return upstream.Unsuitable(task.Kind, "a picture that ideogram changes in a part has its size")
+	case f != family4 && task.Count > maxImages:
+		return upstream.Unsuitable(task.Kind, "%d pictures; ideogram makes up to %d", task.Count, maxImages)
+	case f != family45 && f != familyEdit && len(task.References) > 0:
+		return upstream.Unsuitable(task.Kind, "ideogram's model %s takes no pictures", task.Model)
+	case len(task.References) > maxPictures:
+		return upstream.Unsuitable(task.Kind, "%d references; ideogram takes up to %d", len(task.References), maxPictures)
 	}
-	for i, r := range w.References {
+	for i, r := range task.References {
 		switch {
 		case !r.Image():
-			return upstream.Unsuitable(w.Kind, "ideogram makes no pictures from a video")
+			return upstream.Unsuitable(task.Kind, "ideogram makes no pictures from a video")
 		case !slices.Contains([]string{"image/jpeg", "image/png", "image/webp"}, r.Type):
-			return upstream.Unfit(w.Kind, "Reference %d is %s; the provider takes JPEG, PNG and WebP.", i+1, r.Type)
+			return upstream.Unfit(task.Kind, "Reference %d is %s; the provider takes JPEG, PNG and WebP.", i+1, r.Type)
 		case r.Size > maxPicture:
-			return upstream.Unfit(w.Kind, "Reference %d has more than the %d MB that the provider takes of an image.", i+1, maxPicture>>20)
+			return upstream.Unfit(task.Kind, "Reference %d has more than the %d MB that the provider takes of an image.", i+1, maxPicture>>20)
 		}
 	}
 	return nil
 }
 
 // keepsSize reports whether the picture has the size of the first reference.
-func (f family) keepsSize(w jobcall.Task) bool {
-	return f == familyEdit || f == family45 && w.Mask != nil
+func (f family) keepsSize(task jobcall.Task) bool {
+	return f == familyEdit || f == family45 && task.Mask != nil
 }
 
 // size asks for the size: a larger tier is always asked for.
-func (f family) size(fields map[string]any, w jobcall.Task) *upstream.JobFailure {
+func (f family) size(fields map[string]any, task jobcall.Task) *upstream.JobFailure {
 	var (
 		size string
 		ok   bool
 	)
 	switch {
-	case f.keepsSize(w):
+	case f.keepsSize(task):
 		return nil
 	case f == family3:
-		return ratio3(fields, w)
-	case len(w.References) > 0:
-		size, ok = free(w)
+		return ratio3(fields, task)
+	case len(task.References) > 0:
+		size, ok = free(task)
 	default:
-		size, ok = preset(w)
+		size, ok = preset(task)
 	}
 	if !ok {
-		return upstream.Unsuitable(w.Kind, "ideogram's model %s does not make %s at %s (%dx%d)", w.Model, w.Ratio, w.Tier, w.Width, w.Height)
+		return upstream.Unsuitable(task.Kind, "ideogram's model %s does not make %s at %s (%dx%d)", task.Model, task.Ratio, task.Tier,
+			task.Width, task.Height)
 	}
 	if size != "" {
 		fields["size"] = size
@@ -124,11 +125,11 @@ func presets() map[string]map[string][2]int {
 
 // preset returns the size of a picture without references. Without a ratio it is a square, because
 // the provider's default is its larger tier.
-func preset(w jobcall.Task) (string, bool) {
-	of := presets()[w.Tier]
-	width, height := w.Width, w.Height
-	if !w.Exact {
-		ratio := w.Ratio
+func preset(task jobcall.Task) (string, bool) {
+	of := presets()[task.Tier]
+	width, height := task.Width, task.Height
+	if !task.Exact {
+		ratio := task.Ratio
 		if ratio == "" {
 			ratio = "1:1"
 		}
@@ -156,15 +157,15 @@ const (
 )
 
 // free returns the size of a picture with references. If empty, the provider chooses.
-func free(w jobcall.Task) (string, bool) {
-	width, height := w.Width, w.Height
+func free(task jobcall.Task) (string, bool) {
+	width, height := task.Width, task.Height
 	if width <= 0 || height <= 0 {
-		width, height = w.Square(), w.Square()
+		width, height = task.Square(), task.Square()
 	}
 	if width == 0 {
 		return "", true
 	}
-	if !w.Exact {
+	if !task.Exact {
 		width, height = width/step*step, height/step*step
 	}
 	short, long := min(width, height), max(width, height)
@@ -179,17 +180,17 @@ func ratios3() []string {
 }
 
 // ratio3 sets the ratio for the third generation, which makes about one megapixel.
-func ratio3(fields map[string]any, w jobcall.Task) *upstream.JobFailure {
+func ratio3(fields map[string]any, task jobcall.Task) *upstream.JobFailure {
 	switch {
-	case w.Square() > 1024:
-		return upstream.Unsuitable(w.Kind, "ideogram's model %s does not make %s", w.Model, w.Tier)
-	case w.Ratio == "" && w.Exact:
-		return upstream.Unsuitable(w.Kind, "ideogram's model %s takes a ratio, no pixels", w.Model)
-	case w.Ratio == "":
-	case !slices.Contains(ratios3(), w.Ratio):
-		return upstream.Unsuitable(w.Kind, "ideogram's model %s does not make %s", w.Model, w.Ratio)
+	case task.Square() > 1024:
+		return upstream.Unsuitable(task.Kind, "ideogram's model %s does not make %s", task.Model, task.Tier)
+	case task.Ratio == "" && task.Exact:
+		return upstream.Unsuitable(task.Kind, "ideogram's model %s takes a ratio, no pixels", task.Model)
+	case task.Ratio == "":
+	case !slices.Contains(ratios3(), task.Ratio):
+		return upstream.Unsuitable(task.Kind, "ideogram's model %s does not make %s", task.Model, task.Ratio)
 	default:
-		fields["aspect_ratio"] = strings.Replace(w.Ratio, ":", "x", 1)
+		fields["aspect_ratio"] = strings.Replace(task.Ratio, ":", "x", 1)
 	}
 	return nil
 }

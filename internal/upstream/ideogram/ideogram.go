@@ -61,37 +61,37 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // ParamRule implements jobcall.Generator: the fields of the model.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	return jobcall.Only(familyOf(w.Model).params()...)
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
+	return jobcall.Only(familyOf(task.Model).params()...)
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	family := familyOf(w.Model)
-	if failure := family.check(w); failure != nil {
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	family := familyOf(task.Model)
+	if failure := family.check(task); failure != nil {
 		return nil, failure
 	}
-	fields := map[string]any{"prompt": w.Prompt, "async": true}
-	if failure := family.size(fields, w); failure != nil {
+	fields := map[string]any{"prompt": task.Prompt, "async": true}
+	if failure := family.size(fields, task); failure != nil {
 		return nil, failure
 	}
 	calls := 1
 	if family == family4 { // it has no count
-		calls = max(w.Count, 1)
+		calls = max(task.Count, 1)
 	} else {
-		fields["num_images"] = max(w.Count, 1)
+		fields["num_images"] = max(task.Count, 1)
 	}
-	w.AddFurther(fields)
-	call := a.Call(http.MethodPost, family.path(w.Model)...)
+	task.AddFurther(fields)
+	call := a.Call(http.MethodPost, family.path(task.Model)...)
 	var err error
-	if len(w.References) > 0 {
-		if call.Form, err = a.form(ctx, family, fields, w); err != nil {
+	if len(task.References) > 0 {
+		if call.Form, err = a.form(ctx, family, fields, task); err != nil {
 			return nil, err
 		}
 	} else if call.Body, err = json.Marshal(fields); err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+		return nil, upstream.Unsuitable(task.Kind, "params: %w", err)
 	}
-	return exchange.SubmitEach(calls, func(int) (string, *upstream.JobFailure, bool) { return a.one(ctx, w.Kind, call) })
+	return exchange.SubmitEach(calls, func(int) (string, *upstream.JobFailure, bool) { return a.one(ctx, task.Kind, call) })
 }
 
 // path returns the path for the requests of a model.
@@ -103,7 +103,7 @@ func (f family) path(model string) []string {
 }
 
 // form returns the same submission with files. In the provider's masks the area to change is black.
-func (a *Adapter) form(ctx context.Context, f family, fields map[string]any, w jobcall.Task) (*exchange.Multipart, error) {
+func (a *Adapter) form(ctx context.Context, f family, fields map[string]any, task jobcall.Task) (*exchange.Multipart, error) {
 	form := a.Line.NewForm()
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		raw, _ := json.Marshal(fields[name]) // was JSON, or is a plain value: cannot fail
@@ -113,15 +113,15 @@ func (a *Adapter) form(ctx context.Context, f family, fields map[string]any, w j
 		}
 		form.Field(name, text)
 	}
-	for i, r := range w.References {
+	for i, r := range task.References {
 		name := "images"
 		if f == familyEdit {
 			name = [...]string{"image", "reference_images"}[min(i, 1)]
 		}
 		form.File(name, "image", r)
 	}
-	if w.Mask != nil {
-		mask, err := input.DrawMask(ctx, w, input.Black)
+	if task.Mask != nil {
+		mask, err := input.DrawMask(ctx, task, input.Black)
 		if err != nil {
 			return nil, err
 		}
@@ -144,12 +144,12 @@ func (a *Adapter) one(ctx context.Context, kind string, call exchange.JobCall) (
 }
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	status, err := exchange.PollEach(ticket, func(part string) (*jobcall.TaskStatus, error) { return a.ask(ctx, w.Kind, part) })
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	status, err := exchange.PollEach(ticket, func(part string) (*jobcall.TaskStatus, error) { return a.ask(ctx, task.Kind, part) })
 	if err != nil {
 		return nil, err
 	}
-	status.Results = status.Results[:min(len(status.Results), max(w.Count, 1))]
+	status.Results = status.Results[:min(len(status.Results), max(task.Count, 1))]
 	return status, nil
 }
 

@@ -17,7 +17,7 @@ func TestBodies(t *testing.T) {
 	t.Parallel()
 	one, two := task.Reference("image/png", "https://media.example/1.png", "abc"), task.Reference("image/webp", "", "def")
 	film, gif := task.Reference("video/mp4", "", "abc"), task.Reference("image/gif", "", "abc")
-	conformance.CheckBodies(t, ideogram.Provider, func(w jobcall.Task) string { return pathOf(w.Model) }, []conformance.Body{
+	conformance.CheckBodies(t, ideogram.Provider, func(job jobcall.Task) string { return pathOf(job.Model) }, []conformance.Body{
 		{"a ratio", image(task.Count(3), task.Params(`{"seed":7,"magic_prompt":"off","quality":"low"}`)), `{"async":true,"magic_prompt":"off",` +
 			`"num_images":3,"prompt":"a lighthouse","quality":"low","seed":7,"size":"1280x720"}`},
 		{"upright", image(task.Larger("2K"), task.Shape("3:4", 1792, 2389)),
@@ -117,8 +117,8 @@ func TestMask(t *testing.T) {
 func TestOneCallPerPicture(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewIdeogram(t)
-	w := image(task.Model("ideogram-4"), task.Count(3))
-	status, err := conformance.SubmitAndPoll(t, conformance.Line(t, ideogram.Provider, studio.URL(), nil), w)
+	job := image(task.Model("ideogram-4"), task.Count(3))
+	status, err := conformance.SubmitAndPoll(t, conformance.Line(t, ideogram.Provider, studio.URL(), nil), job)
 	if err != nil || len(status.Results) != 3 || len(studio.Submissions()) != 3 {
 		t.Errorf("got %+v, %v after %d calls, want 3 results of 3 calls", status, err, len(studio.Submissions()))
 	}

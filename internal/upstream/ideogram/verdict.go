@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// read returns the pictures of a done task, or the failure without pictures. A picture withheld by
-// the review has no address, and is billed.
+// read returns the pictures of a finished task, or a failure if there are none. A picture withheld
+// by the review has no address, but the provider bills it.
 func read(kind string, doc gjson.Result) ([]jobcall.Result, *upstream.JobFailure) {
 	var (
 		results  []jobcall.Result
@@ -34,7 +34,7 @@ func read(kind string, doc gjson.Result) ([]jobcall.Result, *upstream.JobFailure
 	return nil, upstream.EmptyResult(kind, "completed without a picture")
 }
 
-// submitFailure returns the failure for a response without success.
+// submitFailure returns the failure for an error response to a submission.
 func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	doc := gjson.ParseBytes(reply.Body)
 	reason, message := doc.Get("reject_reason").String(), doc.Get("error")
@@ -54,12 +54,12 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	return reply.SubmitFailure(kind)
 }
 
-// unsafe matches a reason from the review.
-var unsafe = regexp.MustCompile(`(?i)safe|moderat|policy|copyright`)
+// unsafeReason matches the reasons given by the review.
+var unsafeReason = regexp.MustCompile(`(?i)safe|moderat|policy|copyright`)
 
-// taskFailure returns the failure of a failed task, by the provider's reason.
+// taskFailure returns the failure of a task that failed with the provider's reason.
 func taskFailure(kind string, reply *exchange.Reply, reason string) *upstream.JobFailure {
-	if unsafe.MatchString(reason) {
+	if unsafeReason.MatchString(reason) {
 		return upstream.ModerationFailure(kind, reason, false)
 	}
 	return reply.TaskFailure(kind, "", reason)

@@ -53,27 +53,27 @@ type writer struct {
 
 func (r *writer) ParamRule(jobcall.Task) jobcall.ParamRule { return r.style.ParamRule() }
 
-func (r *writer) Submit(ctx context.Context, w jobcall.Task) (_ *jobcall.TaskStatus, err error) {
-	r.body, err = r.style.Write(ctx, w, r.carry)
+func (r *writer) Submit(ctx context.Context, task jobcall.Task) (_ *jobcall.TaskStatus, err error) {
+	r.body, err = r.style.Write(ctx, task, r.carry)
 	return nil, err
 }
 
 // inputOf submits a task and returns its input in a style.
-func inputOf(t *testing.T, style *input.Style, w jobcall.Task, carry input.Carry) ([]byte, error) {
+func inputOf(t *testing.T, style *input.Style, task jobcall.Task, carry input.Carry) ([]byte, error) {
 	g := &writer{style: style, carry: carry}
-	_, err := jobcall.Submit(t.Context(), g, w)
+	_, err := jobcall.Submit(t.Context(), g, task)
 	return g.body, err
 }
 
 // write writes a task in the style of a line's options.
-func write(t *testing.T, options object, w jobcall.Task) (model, body string, failure *upstream.JobFailure) {
+func write(t *testing.T, options object, task jobcall.Task) (model, body string, failure *upstream.JobFailure) {
 	t.Helper()
 	o, err := input.Read(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	style := o.Style(w, defaultWords())
-	raw, err := inputOf(t, style, w, func(_ context.Context, r jobcall.Reference) (string, error) { return r.URL, nil })
+	style := o.Style(task, defaultWords())
+	raw, err := inputOf(t, style, task, func(_ context.Context, r jobcall.Reference) (string, error) { return r.URL, nil })
 	if err != nil && !errors.As(err, &failure) {
 		t.Fatalf("the error is not a *upstream.JobFailure: %v", err)
 	}
@@ -82,13 +82,13 @@ func write(t *testing.T, options object, w jobcall.Task) (model, body string, fa
 
 func TestWrite(t *testing.T) {
 	t.Parallel()
-	with := func(w jobcall.Task, change func(*jobcall.Task)) jobcall.Task {
-		change(&w)
-		return w
+	with := func(task jobcall.Task, change func(*jobcall.Task)) jobcall.Task {
+		change(&task)
+		return task
 	}
-	one := func(w *jobcall.Task) { w.References = []jobcall.Reference{at("image/png", "a")} }
-	two := func(w *jobcall.Task) {
-		w.References = []jobcall.Reference{at("image/png", "a"), at("image/webp", "b")}
+	one := func(task *jobcall.Task) { task.References = []jobcall.Reference{at("image/png", "a")} }
+	two := func(task *jobcall.Task) {
+		task.References = []jobcall.Reference{at("image/png", "a"), at("image/webp", "b")}
 	}
 	for name, tt := range map[string]struct {
 		options object
@@ -97,7 +97,7 @@ func TestWrite(t *testing.T) {
 	}{
 		"image": {nil, image(), `{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
 		"video": {nil, video(), `{"aspect_ratio":"16:9","duration":5,"prompt":"p","resolution":"720p"}`},
-		"several": {nil, with(image(), func(w *jobcall.Task) { w.Count = 3 }),
+		"several": {nil, with(image(), func(task *jobcall.Task) { task.Count = 3 }),
 			`{"image_size":{"height":2048,"width":2048},"n":3,"prompt":"p"}`},
 		"renamed": {object{"fields": object{"prompt": "text", "size": "dims"}}, image(),
 			`{"dims":{"height":2048,"width":2048},"text":"p"}`},
@@ -113,47 +113,49 @@ func TestWrite(t *testing.T) {
 		"spelling of values": {
 			object{"values": object{"resolution": object{"720p": "hd"}, "duration": object{"5": int64(121)}, "ratio": object{"9:16": "tall"}}},
 			video(), `{"aspect_ratio":"16:9","duration":121,"prompt":"p","resolution":"hd"}`},
-		"without a ratio": {nil, with(video(), func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Seconds = "", 0, 0, 0 }),
+		"without a ratio": {nil, with(video(), func(task *jobcall.Task) { task.Ratio, task.Width, task.Height, task.Seconds = "", 0, 0, 0 }),
 			`{"prompt":"p","resolution":"720p"}`},
-		"without pixels": {nil, with(image(), func(w *jobcall.Task) { w.Tier, w.Ratio, w.Width, w.Height = "1K", "", 0, 0 }),
+		"without pixels": {nil, with(image(), func(task *jobcall.Task) { task.Tier, task.Ratio, task.Width, task.Height = "1K", "", 0, 0 }),
 			`{"prompt":"p"}`},
-		"a tier without pixels": {nil, with(image(), func(w *jobcall.Task) { w.Ratio, w.Width, w.Height = "", 0, 0 }),
+		"a tier without pixels": {nil, with(image(), func(task *jobcall.Task) { task.Ratio, task.Width, task.Height = "", 0, 0 }),
 			`{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
 		"an edit at a larger tier": {object{"size": "pixels"},
-			with(image(), func(w *jobcall.Task) { one(w); w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
+			with(image(), func(task *jobcall.Task) { one(task); task.Larger, task.Ratio, task.Width, task.Height = true, "", 0, 0 }),
 			`{"height":2048,"image":"a","prompt":"p","width":2048}`},
 		"the larger of two small tiers": {nil,
-			with(image(), func(w *jobcall.Task) { w.Tier, w.Larger, w.Ratio, w.Width, w.Height = "1K", true, "", 0, 0 }),
+			with(image(), func(task *jobcall.Task) {
+				task.Tier, task.Larger, task.Ratio, task.Width, task.Height = "1K", true, "", 0, 0
+			}),
 			`{"image_size":{"height":1024,"width":1024},"prompt":"p"}`},
 		"a larger tier by name": {object{"size": "ratio"},
-			with(image(), func(w *jobcall.Task) { w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
+			with(image(), func(task *jobcall.Task) { task.Larger, task.Ratio, task.Width, task.Height = true, "", 0, 0 }),
 			`{"prompt":"p","resolution":"2K"}`},
 		"a larger tier by name beside pixels": {object{"size": "pixels", "fields": object{"resolution": "quality"}},
-			with(image(), func(w *jobcall.Task) { w.Larger, w.Ratio, w.Width, w.Height = true, "", 0, 0 }),
+			with(image(), func(task *jobcall.Task) { task.Larger, task.Ratio, task.Width, task.Height = true, "", 0, 0 }),
 			`{"prompt":"p","quality":"2K"}`},
-		"without prompt": {nil, with(video(), func(w *jobcall.Task) { w.Prompt = ""; one(w) }),
+		"without prompt": {nil, with(video(), func(task *jobcall.Task) { task.Prompt = ""; one(task) }),
 			`{"aspect_ratio":"16:9","duration":5,"image":"a","resolution":"720p"}`},
 		"a reference": {object{"size": "none"}, with(image(), one), `{"image":"a","prompt":"p"}`},
 		"references":  {object{"size": "none"}, with(image(), two), `{"images":["a","b"],"prompt":"p"}`},
 		"always a list": {object{"size": "none", "fields": object{"image": "", "images": "image_input"}}, with(image(), one),
 			`{"image_input":["a"],"prompt":"p"}`},
-		"mask": {object{"size": "none"}, with(image(), func(w *jobcall.Task) { one(w); w.Mask = &w.References[0] }),
+		"mask": {object{"size": "none"}, with(image(), func(task *jobcall.Task) { one(task); task.Mask = &task.References[0] }),
 			`{"image":"a","mask":"a","prompt":"p"}`},
 		"a video": {object{"size": "none", "fields": object{"video": "clip"}},
-			with(image(), func(w *jobcall.Task) { w.References = []jobcall.Reference{at("video/mp4", "v")} }), `{"clip":"v","prompt":"p"}`},
+			with(image(), func(task *jobcall.Task) { task.References = []jobcall.Reference{at("video/mp4", "v")} }), `{"clip":"v","prompt":"p"}`},
 		"further fields": {object{"size": "none", "input": object{"steps": int64(4), "safe": true}},
-			with(image(), func(w *jobcall.Task) { w.Params = json.RawMessage(`{"seed":9007199254740993,"steps":8}`) }),
+			with(image(), func(task *jobcall.Task) { task.Params = json.RawMessage(`{"seed":9007199254740993,"steps":8}`) }),
 			`{"prompt":"p","safe":true,"seed":9007199254740993,"steps":8}`},
 		"frames": {object{"size": "none", "fields": object{"first_frame": "start", "last_frame": "end", "audio": "sound"}},
-			with(video(), func(w *jobcall.Task) {
-				w.Seconds, w.References = 0, []jobcall.Reference{at("image/png", "a"), at("image/png", "b")}
-				w.References[0].Role, w.References[1].Role = "last_frame", "first_frame"
-				w.Params = json.RawMessage(`{"audio":true}`)
+			with(video(), func(task *jobcall.Task) {
+				task.Seconds, task.References = 0, []jobcall.Reference{at("image/png", "a"), at("image/png", "b")}
+				task.References[0].Role, task.References[1].Role = "last_frame", "first_frame"
+				task.Params = json.RawMessage(`{"audio":true}`)
 			}), `{"end":"a","prompt":"p","sound":true,"start":"b"}`},
 		"references by role": {object{"size": "none", "fields": object{"reference_images": "subjects"}},
-			with(video(), func(w *jobcall.Task) {
-				one(w)
-				w.Seconds, w.References[0].Role = 0, "reference"
+			with(video(), func(task *jobcall.Task) {
+				one(task)
+				task.Seconds, task.References[0].Role = 0, "reference"
 			}), `{"prompt":"p","subjects":["a"]}`},
 		"fields of the task take precedence": {object{"size": "none", "input": object{"prompt": "x", "n": int64(4)}},
 			image(), `{"n":4,"prompt":"p"}`},
@@ -170,20 +172,20 @@ func TestWrite(t *testing.T) {
 
 func TestModelOfReferences(t *testing.T) {
 	t.Parallel()
-	w := image()
-	w.References = []jobcall.Reference{at("image/png", "a")}
+	task := image()
+	task.References = []jobcall.Reference{at("image/png", "a")}
 	options := object{"references": "all/edit", "models": []any{
 		object{"id": "m", "references": "edit"},
 		object{"id": "edit", "size": "none", "fields": object{"image": "picture"}},
 	}}
-	if model, body, failure := write(t, options, w); model != "edit" || body != `{"picture":"a","prompt":"p"}` {
+	if model, body, failure := write(t, options, task); model != "edit" || body != `{"picture":"a","prompt":"p"}` {
 		t.Errorf("%s: %s, %v", model, body, failure)
 	}
 	if model, _, _ := write(t, options, image()); model != "m" {
 		t.Errorf("without a reference: %s", model)
 	}
-	w.Model = "n"
-	if model, _, _ := write(t, options, w); model != "all/edit" {
+	task.Model = "n"
+	if model, _, _ := write(t, options, task); model != "all/edit" {
 		t.Errorf("of another model: %s", model)
 	}
 }
@@ -195,52 +197,55 @@ func TestUnsuitableTasks(t *testing.T) {
 		change  func(*jobcall.Task)
 		want    string
 	}{
-		"several images": {object{"fields": object{"count": ""}}, func(w *jobcall.Task) { w.Count = 2 }, "one image per call"},
-		"pixels":         {object{"size": "ratio"}, func(w *jobcall.Task) { w.Exact, w.Ratio = true, "" }, "takes a ratio"},
+		"several images": {object{"fields": object{"count": ""}}, func(task *jobcall.Task) { task.Count = 2 }, "one image per call"},
+		"pixels":         {object{"size": "ratio"}, func(task *jobcall.Task) { task.Exact, task.Ratio = true, "" }, "takes a ratio"},
 		"no references": {object{"fields": object{"image": "", "images": ""}},
-			func(w *jobcall.Task) { w.References = []jobcall.Reference{at("image/png", "a")} }, "does not take 1 images"},
-		"one reference": {object{"fields": object{"images": ""}}, func(w *jobcall.Task) {
-			w.References = []jobcall.Reference{at("image/png", "a"), at("image/png", "b")}
+			func(task *jobcall.Task) { task.References = []jobcall.Reference{at("image/png", "a")} }, "does not take 1 images"},
+		"one reference": {object{"fields": object{"images": ""}}, func(task *jobcall.Task) {
+			task.References = []jobcall.Reference{at("image/png", "a"), at("image/png", "b")}
 		}, "does not take 2 images"},
-		"no videos": {nil, func(w *jobcall.Task) { w.References = []jobcall.Reference{at("video/mp4", "a")} },
+		"no videos": {nil, func(task *jobcall.Task) { task.References = []jobcall.Reference{at("video/mp4", "a")} },
 			"does not take 1 videos"},
 		"no mask": {object{"fields": object{"mask": ""}},
-			func(w *jobcall.Task) { w.Mask = &jobcall.Reference{URL: "m"} }, "a mask"},
+			func(task *jobcall.Task) { task.Mask = &jobcall.Reference{URL: "m"} }, "a mask"},
 		"twice": {object{"fields": object{"mask": "image"}},
-			func(w *jobcall.Task) { r := at("image/png", "a"); w.References, w.Mask = []jobcall.Reference{r}, &r }, `"image" twice`},
+			func(task *jobcall.Task) {
+				r := at("image/png", "a")
+				task.References, task.Mask = []jobcall.Reference{r}, &r
+			}, `"image" twice`},
 		"twice, other kinds": {object{"size": "pixels", "fields": object{"width": "side", "height": "side"}},
 			func(*jobcall.Task) {}, `"side" twice`},
 		"twice, a reference": {object{"fields": object{"image": "prompt"}},
-			func(w *jobcall.Task) { w.References = []jobcall.Reference{at("image/png", "a")} }, `"prompt" twice`},
-		"a larger tier without a size": {object{"size": "none"}, func(w *jobcall.Task) { w.Larger = true }, "cannot request"},
+			func(task *jobcall.Task) { task.References = []jobcall.Reference{at("image/png", "a")} }, `"prompt" twice`},
+		"a larger tier without a size": {object{"size": "none"}, func(task *jobcall.Task) { task.Larger = true }, "cannot request"},
 		"a larger tier without resolution": {object{"size": "ratio", "fields": object{"resolution": ""}},
-			func(w *jobcall.Task) { w.Larger = true }, "cannot request"},
+			func(task *jobcall.Task) { task.Larger = true }, "cannot request"},
 		"a larger tier without pixels": {object{"size": "pixels", "fields": object{"width": "", "height": ""}},
-			func(w *jobcall.Task) { w.Larger = true }, "cannot request"},
-		"a frame without a member": {nil, func(w *jobcall.Task) {
-			w.References = []jobcall.Reference{at("image/png", "a")}
-			w.References[0].Role = "last_frame"
+			func(task *jobcall.Task) { task.Larger = true }, "cannot request"},
+		"a frame without a member": {nil, func(task *jobcall.Task) {
+			task.References = []jobcall.Reference{at("image/png", "a")}
+			task.References[0].Role = "last_frame"
 		}, "last frame"},
 		"an omitted seed": {object{"fields": object{"seed": ""}},
-			func(w *jobcall.Task) { w.Params = json.RawMessage(`{"seed":1}`) }, "seed"},
-		"count in params":     {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`{"n":4}`) }, `"n" is the line's own`},
-		"size in params":      {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`{"image_size":"huge"}`) }, "image_size"},
-		"params are an array": {nil, func(w *jobcall.Task) { w.Params = json.RawMessage(`[1]`) }, "no object"},
+			func(task *jobcall.Task) { task.Params = json.RawMessage(`{"seed":1}`) }, "seed"},
+		"count in params":     {nil, func(task *jobcall.Task) { task.Params = json.RawMessage(`{"n":4}`) }, `"n" is the line's own`},
+		"size in params":      {nil, func(task *jobcall.Task) { task.Params = json.RawMessage(`{"image_size":"huge"}`) }, "image_size"},
+		"params are an array": {nil, func(task *jobcall.Task) { task.Params = json.RawMessage(`[1]`) }, "no object"},
 	} {
-		for _, w := range []jobcall.Task{image(), video()} {
-			w.Seconds = 0
+		for _, task := range []jobcall.Task{image(), video()} {
+			task.Seconds = 0
 			options := object{"size": "image_size"}
 			for name, value := range tt.options {
 				options[name] = value
 			}
-			tt.change(&w)
-			_, body, failure := write(t, options, w)
+			tt.change(&task)
+			_, body, failure := write(t, options, task)
 			if failure == nil || !strings.Contains(failure.Error(), tt.want) {
 				t.Errorf("%s: got %s and failure %v, want %q", name, body, failure, tt.want)
 				continue
 			}
 			job := fault.UpstreamError
-			if w.Kind == upstream.KindVideo {
+			if task.Kind == upstream.KindVideo {
 				job = fault.InvalidRequest
 			}
 			if failure.Job != job || failure.Next != upstream.NextLine || failure.Health != upstream.HealthNone || failure.Lost {
@@ -289,10 +294,10 @@ func TestStylesShareNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	words, w := defaultWords(), image()
+	words, task := defaultWords(), image()
 	write := func(model string) string {
-		w.Model = model
-		body, err := inputOf(t, o.Style(w, words), w, nil)
+		task.Model = model
+		body, err := inputOf(t, o.Style(task, words), task, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -348,9 +353,9 @@ func FuzzParams(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, params []byte) {
-		w := image()
-		w.Params = params
-		body, err := inputOf(t, o.Style(w, defaultWords()), w, nil)
+		task := image()
+		task.Params = params
+		body, err := inputOf(t, o.Style(task, defaultWords()), task, nil)
 		if err != nil {
 			return
 		}

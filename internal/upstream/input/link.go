@@ -21,11 +21,11 @@ func Link(ctx context.Context, r jobcall.Reference) (string, error) {
 
 // Pictures returns the Link of each reference of a picture. If a reference is a video, it returns
 // upstream.Unsuitable.
-func Pictures(ctx context.Context, w jobcall.Task, provider string) ([]string, error) {
-	links := make([]string, len(w.References))
-	for i, r := range w.References {
+func Pictures(ctx context.Context, task jobcall.Task, provider string) ([]string, error) {
+	links := make([]string, len(task.References))
+	for i, r := range task.References {
 		if !r.Image() {
-			return nil, upstream.Unsuitable(w.Kind, "%s makes no pictures from a video", provider)
+			return nil, upstream.Unsuitable(task.Kind, "%s makes no pictures from a video", provider)
 		}
 		var err error
 		if links[i], err = Link(ctx, r); err != nil {

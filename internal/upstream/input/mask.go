@@ -28,18 +28,18 @@ const (
 // change is transparent or, without transparent pixels, white (interface.md, Images). The error is
 // a *upstream.JobFailure: the mask is unreadable, not a PNG or JPEG of up to 16 megapixels, or has
 // no area to change.
-func DrawMask(ctx context.Context, w jobcall.Task, change uint8) (jobcall.Reference, error) {
+func DrawMask(ctx context.Context, task jobcall.Task, change uint8) (jobcall.Reference, error) {
 	unfit := func(format string, args ...any) (jobcall.Reference, error) {
-		return jobcall.Reference{}, upstream.Unfit(w.Kind, format, args...)
+		return jobcall.Reference{}, upstream.Unfit(task.Kind, format, args...)
 	}
-	if w.Mask.Type != "image/png" && w.Mask.Type != "image/jpeg" {
+	if task.Mask.Type != "image/png" && task.Mask.Type != "image/jpeg" {
 		return unfit("The mask must be a PNG or JPEG image.")
 	}
-	data, err := w.Mask.Bytes(ctx)
+	data, err := task.Mask.Bytes(ctx)
 	if err != nil {
 		return jobcall.Reference{}, upstream.UnreadableFile(err)
 	}
-	done, err := w.Reading(ctx) // a decoded mask needs as much memory as a whole result
+	done, err := task.Reading(ctx) // a decoded mask needs as much memory as a whole result
 	if err != nil {
 		return jobcall.Reference{}, upstream.UnreadableFile(err)
 	}

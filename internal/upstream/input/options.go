@@ -269,17 +269,17 @@ type Style struct {
 // Style returns the style of a task: the provider's defaults, changed first by the line's options
 // and then by the model's options. If the option `references` names a model, a task with references
 // is sent to that model, in that model's style.
-func (o *Options) Style(w jobcall.Task, defaults Words) *Style {
-	s := &Style{Model: w.Model}
-	if len(w.References) > 0 {
-		if model := o.models[w.Model].references; model != "" {
+func (o *Options) Style(task jobcall.Task, defaults Words) *Style {
+	s := &Style{Model: task.Model}
+	if len(task.References) > 0 {
+		if model := o.models[task.Model].references; model != "" {
 			s.Model = model
 		} else if o.all.references != "" {
 			s.Model = o.all.references
 		}
 	}
 	s.fields, s.size, s.duration = maps.Clone(defaults.Fields), defaults.ImageSize, defaults.Duration
-	if w.Kind == upstream.KindVideo {
+	if task.Kind == upstream.KindVideo {
 		s.size = defaults.VideoSize
 	}
 	s.named, s.values, s.input = map[string]bool{}, map[string]map[string]json.RawMessage{}, map[string]json.RawMessage{}

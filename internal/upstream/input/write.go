@@ -19,24 +19,24 @@ type Carry func(ctx context.Context, r jobcall.Reference) (string, error)
 // further field of the client, and a further field over a member of the option `input`. The error
 // is a *upstream.JobFailure: upstream.Unsuitable if the style has no member for a field, otherwise
 // the error of carry. Write calls carry only if the style has members for all fields.
-func (s *Style) Write(ctx context.Context, w jobcall.Task, carry Carry) ([]byte, error) {
-	d := draft{style: s, task: w, members: map[string]any{}}
+func (s *Style) Write(ctx context.Context, task jobcall.Task, carry Carry) ([]byte, error) {
+	d := draft{style: s, task: task, members: map[string]any{}}
 	d.setFields()
 	byMember := d.references()
 	if d.fault != nil {
 		return nil, d.fault
 	}
-	out := make(map[string]json.RawMessage, len(s.input)+len(w.Further())+len(d.members)+len(byMember))
+	out := make(map[string]json.RawMessage, len(s.input)+len(task.Further())+len(d.members)+len(byMember))
 	for name, value := range s.input {
 		out[name] = value
 	}
-	for name, value := range w.Further() {
+	for name, value := range task.Further() {
 		out[name] = value
 	}
 	for name, value := range d.members {
 		raw, err := json.Marshal(value)
 		if err != nil {
-			return nil, upstream.Unsuitable(w.Kind, "encode %s: %w", name, err)
+			return nil, upstream.Unsuitable(task.Kind, "encode %s: %w", name, err)
 		}
 		out[name] = raw
 	}
@@ -49,7 +49,7 @@ func (s *Style) Write(ctx context.Context, w jobcall.Task, carry Carry) ([]byte,
 	}
 	body, err := json.Marshal(out)
 	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "encode the input: %w", err)
+		return nil, upstream.Unsuitable(task.Kind, "encode the input: %w", err)
 	}
 	return body, nil
 }
@@ -98,26 +98,26 @@ func (d *draft) setSpelled(field, text string, value any) {
 
 // setFields sets the members of all fields except the references.
 func (d *draft) setFields() {
-	s, w := d.style, d.task
-	if w.Prompt != "" {
-		d.set(Prompt, w.Prompt)
+	s, task := d.style, d.task
+	if task.Prompt != "" {
+		d.set(Prompt, task.Prompt)
 	}
-	if w.Count > 1 {
+	if task.Count > 1 {
 		if s.fields[Count] == "" {
 			d.fail("the model %s makes one image per call", s.Model)
 		}
-		d.set(Count, w.Count)
+		d.set(Count, task.Count)
 	}
 	d.setSize()
-	if w.Seconds > 0 {
-		text := strconv.FormatInt(w.Seconds, 10)
+	if task.Seconds > 0 {
+		text := strconv.FormatInt(task.Seconds, 10)
 		switch s.duration {
 		case DurationText:
 			d.setSpelled(Duration, text, text)
 		case DurationSeconds:
 			d.setSpelled(Duration, text, text+"s")
 		default:
-			d.setSpelled(Duration, text, w.Seconds)
+			d.setSpelled(Duration, text, task.Seconds)
 		}
 	}
 }
@@ -126,20 +126,20 @@ func (d *draft) setFields() {
 // the smallest, so the input must request such a tier: by name, or in pixels. Without a ratio, the
 // pixels are those of a square picture.
 func (d *draft) setSize() {
-	s, w := d.style, d.task
+	s, task := d.style, d.task
 	requested := s.fields[Resolution] != "" && (s.size == SizeRatio || s.named[Resolution])
-	width, height := w.Width, w.Height
-	if side := w.Square(); width <= 0 && !requested && w.Kind == upstream.KindImage {
+	width, height := task.Width, task.Height
+	if side := task.Square(); width <= 0 && !requested && task.Kind == upstream.KindImage {
 		width, height = side, side
 	}
 	switch s.size {
 	case SizeRatio:
-		if w.Ratio != "" {
-			d.setSpelled(Ratio, w.Ratio, w.Ratio)
-		} else if w.Exact {
+		if task.Ratio != "" {
+			d.setSpelled(Ratio, task.Ratio, task.Ratio)
+		} else if task.Exact {
 			d.fail("the model %s takes a ratio, not pixels", s.Model)
 		}
-		d.setSpelled(Resolution, w.Tier, w.Tier)
+		d.setSpelled(Resolution, task.Tier, task.Tier)
 	case SizePixels:
 		if width > 0 && height > 0 {
 			requested = requested || s.fields[Width] != "" && s.fields[Height] != ""
@@ -153,10 +153,10 @@ func (d *draft) setSize() {
 		}
 	}
 	if s.size != SizeRatio && s.named[Resolution] {
-		d.setSpelled(Resolution, w.Tier, w.Tier)
+		d.setSpelled(Resolution, task.Tier, task.Tier)
 	}
-	if w.Larger && !requested {
-		d.fail("the input of the model %s cannot request %s", s.Model, w.Tier)
+	if task.Larger && !requested {
+		d.fail("the input of the model %s cannot request %s", s.Model, task.Tier)
 	}
 }
 

@@ -72,9 +72,9 @@ type Task struct {
 // Square returns the side in pixels of a square picture of the task's tier, for providers with
 // sizes in pixels and tasks without a ratio. It returns 0 if the tier need not be requested: the
 // tier is the model's smallest and at most 1K, the default of these providers.
-func (w *Task) Square() int {
-	side, ok := TierSide(w.Tier)
-	if !ok || !w.Larger && side <= 1024 {
+func (task *Task) Square() int {
+	side, ok := TierSide(task.Tier)
+	if !ok || !task.Larger && side <= 1024 {
 		return 0
 	}
 	return side

@@ -50,57 +50,57 @@ func AllBut(names ...string) ParamRule { return ParamRule{others: true, names: n
 // Submit submits a task to a generator; all submissions go through Submit. A param not allowed by
 // the generator's rule makes the task Unsuitable, before any call: no param is dropped silently,
 // and none gets around the price.
-func Submit(ctx context.Context, g Generator, w Task) (*TaskStatus, error) {
-	if w.Kind != upstream.KindImage && w.Kind != upstream.KindVideo {
-		return nil, upstream.Unsuitable(w.Kind, "no provider makes a %.80q", w.Kind)
+func Submit(ctx context.Context, g Generator, task Task) (*TaskStatus, error) {
+	if task.Kind != upstream.KindImage && task.Kind != upstream.KindVideo {
+		return nil, upstream.Unsuitable(task.Kind, "no provider makes a %.80q", task.Kind)
 	}
-	further, failure := g.ParamRule(w).check(w)
+	further, failure := g.ParamRule(task).check(task)
 	if failure != nil {
 		return nil, failure
 	}
-	if len(w.Set) > 0 {
+	if len(task.Set) > 0 {
 		if further == nil {
 			further = map[string]json.RawMessage{}
 		}
-		maps.Copy(further, w.Set)
+		maps.Copy(further, task.Set)
 	}
-	w.Params, w.further = nil, further
-	return g.Submit(ctx, w)
+	task.Params, task.further = nil, further
+	return g.Submit(ctx, task)
 }
 
 // check returns the params of a task, or a failure if any param is not allowed.
-func (r ParamRule) check(w Task) (map[string]json.RawMessage, *upstream.JobFailure) {
-	for _, reference := range w.References {
+func (r ParamRule) check(task Task) (map[string]json.RawMessage, *upstream.JobFailure) {
+	for _, reference := range task.References {
 		if reference.Role != "" && !slices.Contains(r.roles, reference.Role) {
-			return nil, upstream.Unsuitable(w.Kind, "a reference that is a %.40s, which this provider or model cannot be told", reference.Role)
+			return nil, upstream.Unsuitable(task.Kind, "a reference that is a %.40s, which this provider or model cannot be told", reference.Role)
 		}
 	}
-	if len(w.Params) == 0 {
+	if len(task.Params) == 0 {
 		return nil, nil
 	}
 	var params map[string]json.RawMessage
-	if err := json.Unmarshal(w.Params, &params); err != nil || params == nil {
+	if err := json.Unmarshal(task.Params, &params); err != nil || params == nil {
 		if err == nil {
 			err = errors.New("null")
 		}
-		return nil, upstream.Unsuitable(w.Kind, "params are no object: %w", err)
+		return nil, upstream.Unsuitable(task.Kind, "params are no object: %w", err)
 	}
 	maps.DeleteFunc(params, func(name string, _ json.RawMessage) bool {
 		same := func(other string) bool { return strings.EqualFold(name, other) }
-		return slices.ContainsFunc(w.Omit, same) || slices.ContainsFunc(slices.Collect(maps.Keys(w.Set)), same)
+		return slices.ContainsFunc(task.Omit, same) || slices.ContainsFunc(slices.Collect(maps.Keys(task.Set)), same)
 	})
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		switch member := r.members[name]; {
 		case member == name:
 		case member != "":
 			if _, twice := params[member]; twice {
-				return nil, upstream.Unsuitable(w.Kind, "the fields %q and %q, which are one at the provider", name, member)
+				return nil, upstream.Unsuitable(task.Kind, "the fields %q and %q, which are one at the provider", name, member)
 			}
 			params[member] = params[name]
 			delete(params, name)
 		default:
 			if err := r.Refuses(name); err != nil {
-				return nil, upstream.Unsuitable(w.Kind, "the field %.80q %w", name, err)
+				return nil, upstream.Unsuitable(task.Kind, "the field %.80q %w", name, err)
 			}
 		}
 	}
@@ -127,31 +127,31 @@ func (r ParamRule) Refuses(name string) error {
 
 // Further returns the params of a submission allowed by its generator's rule, and the values set by
 // the line, each as JSON, or nil. The generator owns the map.
-func (w Task) Further() map[string]json.RawMessage { return w.further }
+func (task Task) Further() map[string]json.RawMessage { return task.further }
 
 // AddFurther adds the members of Further to a provider's object.
-func (w Task) AddFurther(to map[string]any) {
-	for name, value := range w.further {
+func (task Task) AddFurther(to map[string]any) {
+	for name, value := range task.further {
 		to[name] = value
 	}
 }
 
 // Audio returns the requested value of `audio` and whether the task has one. It is for adapters
 // whose rule allows `audio` unchanged.
-func (w Task) Audio() (on, given bool) {
-	raw, given := w.further["audio"]
+func (task Task) Audio() (on, given bool) {
+	raw, given := task.further["audio"]
 	return string(raw) == "true", given
 }
 
 // SplitFrames splits the references by role: the first and last frame of a clip, each nil if missing,
 // and the rest.
-func (w Task) SplitFrames() (first, last *Reference, rest []Reference) {
-	for i, r := range w.References {
+func (task Task) SplitFrames() (first, last *Reference, rest []Reference) {
+	for i, r := range task.References {
 		switch r.Role {
 		case jobrequest.FirstFrame:
-			first = &w.References[i]
+			first = &task.References[i]
 		case jobrequest.LastFrame:
-			last = &w.References[i]
+			last = &task.References[i]
 		default:
 			rest = append(rest, r)
 		}
@@ -161,9 +161,9 @@ func (w Task) SplitFrames() (first, last *Reference, rest []Reference) {
 
 // Frames is like SplitFrames, except for images without roles: one image is the first frame, and two images
 // are the first and the last frame.
-func (w Task) Frames() (first, last *Reference, rest []Reference) {
-	first, last, rest = w.SplitFrames()
-	if len(rest) == 0 || len(rest) > 2 || w.HasRoles() || slices.ContainsFunc(rest, func(r Reference) bool { return !r.Image() }) {
+func (task Task) Frames() (first, last *Reference, rest []Reference) {
+	first, last, rest = task.SplitFrames()
+	if len(rest) == 0 || len(rest) > 2 || task.HasRoles() || slices.ContainsFunc(rest, func(r Reference) bool { return !r.Image() }) {
 		return first, last, rest
 	}
 	if len(rest) == 2 {
@@ -173,4 +173,4 @@ func (w Task) Frames() (first, last *Reference, rest []Reference) {
 }
 
 // HasRoles reports whether the task's references have roles.
-func (w Task) HasRoles() bool { return len(w.References) > 0 && w.References[0].Role != "" }
+func (task Task) HasRoles() bool { return len(task.References) > 0 && task.References[0].Role != "" }

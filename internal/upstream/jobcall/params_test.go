@@ -20,8 +20,8 @@ type fakeGenerator struct {
 
 func (g *fakeGenerator) ParamRule(Task) ParamRule { return g.rule }
 
-func (g *fakeGenerator) Submit(_ context.Context, w Task) (*TaskStatus, error) {
-	g.got = &w
+func (g *fakeGenerator) Submit(_ context.Context, task Task) (*TaskStatus, error) {
+	g.got = &task
 	return &TaskStatus{Ticket: "t"}, nil
 }
 
@@ -74,11 +74,11 @@ func TestSubmitChecksParams(t *testing.T) {
 // Params after the check, and a call that bypasses Submit has no further fields.
 func TestUncheckedParamsAreNotSent(t *testing.T) {
 	t.Parallel()
-	g, w := &fakeGenerator{rule: AllBut()}, Task{Kind: upstream.KindImage, Params: json.RawMessage(`{"seed":1}`)}
-	if _, err := Submit(t.Context(), g, w); err != nil || g.got.Params != nil || string(g.got.Further()["seed"]) != "1" {
+	g, task := &fakeGenerator{rule: AllBut()}, Task{Kind: upstream.KindImage, Params: json.RawMessage(`{"seed":1}`)}
+	if _, err := Submit(t.Context(), g, task); err != nil || g.got.Params != nil || string(g.got.Further()["seed"]) != "1" {
 		t.Errorf("%v: the generator got params %s and further fields %v", err, g.got.Params, g.got.Further())
 	}
-	if _, err := g.Submit(t.Context(), w); err != nil || g.got.Further() != nil {
+	if _, err := g.Submit(t.Context(), task); err != nil || g.got.Further() != nil {
 		t.Errorf("%v: without the check, the generator got further fields %v", err, g.got.Further())
 	}
 }

@@ -28,24 +28,24 @@ type Reference struct {
 // Image reports whether the reference is an image. All others are videos.
 func (r Reference) Image() bool { return strings.HasPrefix(r.Type, "image/") }
 
-// FitPictures checks the images among w's references against a provider's limits in bytes: most for
+// FitPictures checks the images among task's references against a provider's limits in bytes: most for
 // one image, inline for the sum, in base64, of all images sent inline. It reads none of the images.
 // The error is a *upstream.JobFailure.
-func (w Task) FitPictures(most, inline int64) error {
+func (task Task) FitPictures(most, inline int64) error {
 	var together int64
-	for i, r := range w.References {
+	for i, r := range task.References {
 		if !r.Image() {
 			continue
 		}
 		if r.Size > most {
-			return upstream.Unfit(w.Kind, "Reference %d has more than the %d MB that the provider takes of an image.", i+1, most>>20)
+			return upstream.Unfit(task.Kind, "Reference %d has more than the %d MB that the provider takes of an image.", i+1, most>>20)
 		}
 		if r.URL == "" {
 			together += (r.Size + 2) / 3 * 4
 		}
 	}
 	if together > inline {
-		return upstream.Unfit(w.Kind, "The references have more bytes together than the provider takes in one request.")
+		return upstream.Unfit(task.Kind, "The references have more bytes together than the provider takes in one request.")
 	}
 	return nil
 }

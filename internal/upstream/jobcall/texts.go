@@ -7,13 +7,13 @@ import (
 )
 
 // Texts returns the prompt and the params of a task as one JSON text, for upstream.Failure.Conceal.
-func (w Task) Texts() rawjson.Pieces {
-	if len(w.Params) == 0 {
-		w.Params = nil // encoded as null
+func (task Task) Texts() rawjson.Pieces {
+	if len(task.Params) == 0 {
+		task.Params = nil // encoded as null
 	}
-	texts, err := json.Marshal([]any{w.Prompt, w.Params, w.further})
+	texts, err := json.Marshal([]any{task.Prompt, task.Params, task.further})
 	if err != nil { // the params are not JSON
-		texts, _ = json.Marshal([]string{w.Prompt, string(w.Params)})
+		texts, _ = json.Marshal([]string{task.Prompt, string(task.Params)})
 	}
 	return rawjson.Pieces{texts}
 }

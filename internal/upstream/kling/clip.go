@@ -59,12 +59,12 @@ type content struct {
 }
 
 // clipRequest returns the submission of a clip.
-func clipRequest(ctx context.Context, w jobcall.Task) (*request, error) {
-	if err := w.FitPictures(maxFrame, maxInline); err != nil {
+func clipRequest(ctx context.Context, task jobcall.Task) (*request, error) {
+	if err := task.FitPictures(maxFrame, maxInline); err != nil {
 		return nil, err
 	}
-	f := familyOf(w.Model)
-	parts, inputs, err := contents(ctx, w, f)
+	f := familyOf(task.Model)
+	parts, inputs, err := contents(ctx, task, f)
 	if err != nil {
 		return nil, err
 	}
@@ -75,18 +75,18 @@ func clipRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 	case inputs.frames:
 		path = "image-to-video"
 	}
-	settings, err := settingsOf(w, f, inputs)
+	settings, err := settingsOf(task, f, inputs)
 	if err != nil {
 		return nil, err
 	}
-	if strings.Trim(w.Model, ".") == "" || strings.ContainsAny(w.Model, "/?#%") {
-		return nil, upstream.Unsuitable(w.Kind, "%q is not a model ID of kling", w.Model)
+	if strings.Trim(task.Model, ".") == "" || strings.ContainsAny(task.Model, "/?#%") {
+		return nil, upstream.Unsuitable(task.Kind, "%q is not a model ID of kling", task.Model)
 	}
-	options := map[string]any{"external_task_id": w.Key}
-	if mark, ok := w.Further()["watermark_info"]; ok {
+	options := map[string]any{"external_task_id": task.Key}
+	if mark, ok := task.Further()["watermark_info"]; ok {
 		options["watermark_info"] = mark
 	}
-	return &request{path: []string{path, w.Model}, body: map[string]any{"contents": parts, "settings": settings, "options": options}}, nil
+	return &request{path: []string{path, task.Model}, body: map[string]any{"contents": parts, "settings": settings, "options": options}}, nil
 }
 
 // inputKinds reports which kinds of input a clip has.
@@ -95,22 +95,22 @@ type inputKinds struct{ frames, references, video bool }
 // contents returns the prompt and the references. Without roles, one picture is the first frame,
 // and two pictures are the first and the last frame if the model takes a last frame. All other
 // pictures are references.
-func contents(ctx context.Context, w jobcall.Task, f family) ([]content, inputKinds, error) {
+func contents(ctx context.Context, task jobcall.Task, f family) ([]content, inputKinds, error) {
 	var parts []content
-	if w.Prompt != "" {
-		parts = append(parts, content{Type: "prompt", Text: w.Prompt})
+	if task.Prompt != "" {
+		parts = append(parts, content{Type: "prompt", Text: task.Prompt})
 	}
 	var kinds inputKinds
-	first, last, _ := w.SplitFrames()
+	first, last, _ := task.SplitFrames()
 	if last != nil && first == nil {
-		return nil, kinds, upstream.Unsuitable(w.Kind, "kling takes a last frame only together with a first frame")
+		return nil, kinds, upstream.Unsuitable(task.Kind, "kling takes a last frame only together with a first frame")
 	}
 	frames := 0
-	if n := len(w.References); !w.HasRoles() && n <= 2 && !slices.ContainsFunc(w.References, isVideo) && (n < 2 || f.lastFrame) {
+	if n := len(task.References); !task.HasRoles() && n <= 2 && !slices.ContainsFunc(task.References, isVideo) && (n < 2 || f.lastFrame) {
 		frames = n
 	}
 	images := 0
-	for i, r := range w.References {
+	for i, r := range task.References {
 		part := content{Type: "refer_image"}
 		switch {
 		case r.Role == jobrequest.FirstFrame, r.Role == jobrequest.LastFrame:
@@ -118,10 +118,10 @@ func contents(ctx context.Context, w jobcall.Task, f family) ([]content, inputKi
 		case i < frames:
 			part.Type, kinds.frames = [...]string{jobrequest.FirstFrame, jobrequest.LastFrame}[i], true
 		case !f.omni:
-			return nil, kinds, upstream.Unsuitable(w.Kind, "kling's model %s takes frames and no other references", w.Model)
+			return nil, kinds, upstream.Unsuitable(task.Kind, "kling's model %s takes frames and no other references", task.Model)
 		case !r.Image():
 			if r.URL == "" || kinds.video {
-				return nil, kinds, upstream.Unsuitable(w.Kind, "kling takes only one video, and only by its address: the media host must be public")
+				return nil, kinds, upstream.Unsuitable(task.Kind, "kling takes only one video, and only by its address: the media host must be public")
 			}
 			part.Type, kinds.video, kinds.references = "feature_video", true, true
 		default:
@@ -137,8 +137,8 @@ func contents(ctx context.Context, w jobcall.Task, f family) ([]content, inputKi
 		}
 		parts = append(parts, part)
 	}
-	if len(parts) == 0 || w.Prompt == "" && !kinds.frames {
-		return nil, kinds, upstream.Unsuitable(w.Kind, "kling needs a prompt or a first frame for a clip")
+	if len(parts) == 0 || task.Prompt == "" && !kinds.frames {
+		return nil, kinds, upstream.Unsuitable(task.Kind, "kling needs a prompt or a first frame for a clip")
 	}
 	return parts, kinds, nil
 }
@@ -146,49 +146,49 @@ func contents(ctx context.Context, w jobcall.Task, f family) ([]content, inputKi
 func isVideo(r jobcall.Reference) bool { return !r.Image() }
 
 // settingsOf returns the settings of a clip: size, length, shots and sound.
-func settingsOf(w jobcall.Task, f family, inputs inputKinds) (map[string]any, error) {
-	tier := strings.ToLower(w.Tier)
+func settingsOf(task jobcall.Task, f family, inputs inputKinds) (map[string]any, error) {
+	tier := strings.ToLower(task.Tier)
 	if tier == "2160p" {
 		tier = "4k"
 	}
-	if w.Exact || !slices.Contains([]string{"720p", "1080p", "4k"}, tier) {
-		return nil, upstream.Unsuitable(w.Kind, "kling makes 720p, 1080p and 4k, not %s and not a size in pixels", w.Tier)
+	if task.Exact || !slices.Contains([]string{"720p", "1080p", "4k"}, tier) {
+		return nil, upstream.Unsuitable(task.Kind, "kling makes 720p, 1080p and 4k, not %s and not a size in pixels", task.Tier)
 	}
 	settings := map[string]any{"resolution": tier}
-	if w.Seconds > 0 {
-		settings["duration"] = w.Seconds
+	if task.Seconds > 0 {
+		settings["duration"] = task.Seconds
 	}
 	switch {
-	case inputs.frames && w.Ratio != "":
-		return nil, upstream.Unsuitable(w.Kind, "a ratio; kling makes a clip in the ratio of its first frame")
-	case inputs.frames || inputs.video && w.Ratio == "":
-	case w.Ratio == "":
+	case inputs.frames && task.Ratio != "":
+		return nil, upstream.Unsuitable(task.Kind, "a ratio; kling makes a clip in the ratio of its first frame")
+	case inputs.frames || inputs.video && task.Ratio == "":
+	case task.Ratio == "":
 		settings["aspect_ratio"] = "16:9" // required with references
 	default:
-		settings["aspect_ratio"] = w.Ratio
+		settings["aspect_ratio"] = task.Ratio
 	}
 	if f.multiShot {
 		settings["multi_shot"] = inputs.video // required with a reference video
 	}
-	if param, ok := w.Further()["multi_shot"]; ok {
+	if param, ok := task.Further()["multi_shot"]; ok {
 		if !f.multiShot || string(param) != "true" && string(param) != "false" {
-			return nil, upstream.Unsuitable(w.Kind, "multi_shot; kling's model %s does not take this value", w.Model)
+			return nil, upstream.Unsuitable(task.Kind, "multi_shot; kling's model %s does not take this value", task.Model)
 		}
 		settings["multi_shot"] = json.RawMessage(param)
 	}
-	return settings, setAudio(settings, w, f, inputs)
+	return settings, setAudio(settings, task, f, inputs)
 }
 
 // setAudio adds the setting for sound.
-func setAudio(settings map[string]any, w jobcall.Task, f family, inputs inputKinds) error {
-	on, set := w.Audio()
+func setAudio(settings map[string]any, task jobcall.Task, f family, inputs inputKinds) error {
+	on, set := task.Audio()
 	switch {
 	case !set:
 	case f.sound == soundAlways && on, f.sound == soundNever && !on:
 	case f.sound == soundOptional && !on, f.sound == soundOff && !on:
 		settings["audio"] = "off"
-	case f.sound != soundOptional, inputs.video, strings.HasPrefix(w.Model, "kling-2.6") && settings["resolution"] != "1080p":
-		return upstream.Unsuitable(w.Kind, "kling's model %s cannot make this clip with sound %t", w.Model, on)
+	case f.sound != soundOptional, inputs.video, strings.HasPrefix(task.Model, "kling-2.6") && settings["resolution"] != "1080p":
+		return upstream.Unsuitable(task.Kind, "kling's model %s cannot make this clip with sound %t", task.Model, on)
 	default:
 		settings["audio"] = "native"
 	}

@@ -17,8 +17,8 @@ func TestConformance(t *testing.T) {
 		Provider: kling.Provider,
 		Tasks: map[string]jobcall.Task{"pictures": picture(task.Count(3)), "clip": clip(), "omni": omni,
 			"turbo": clip(task.Model("kling-3.0-turbo")), "newest": clip(task.Model("kling-4.0"))},
-		Ticket: func(w jobcall.Task) string {
-			if w.Kind == upstream.KindImage {
+		Ticket: func(job jobcall.Task) string {
+			if job.Kind == upstream.KindImage {
 				return "generations:1"
 			}
 			return "clip-1"

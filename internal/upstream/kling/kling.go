@@ -89,15 +89,15 @@ func (a *Adapter) Secrets() []string { return a.source.Secrets() }
 
 // ParamRule implements jobcall.Generator. Elements and voices are rejected: they are stored in the
 // provider's account, shared by all users.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	if w.Kind == upstream.KindImage {
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
+	if task.Kind == upstream.KindImage {
 		return jobcall.Only("negative_prompt", "image_reference", "image_fidelity", "watermark_info")
 	}
 	if a.source != nil {
 		return jobcall.Only("audio", "negative_prompt", "watermark_info").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
 	}
 	rule := jobcall.Only("audio", "multi_shot", "watermark_info")
-	switch f := familyOf(w.Model); {
+	switch f := familyOf(task.Model); {
 	case f.omni:
 		return rule.Roles(jobrequest.Roles()...)
 	case f.lastFrame:
@@ -107,31 +107,31 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+func (a *Adapter) Submit(ctx context.Context, job jobcall.Task) (*jobcall.TaskStatus, error) {
 	var (
 		ask *request
 		err error
 	)
 	switch {
-	case w.Mask != nil:
-		return nil, upstream.Unsuitable(w.Kind, "kling takes no mask")
-	case w.Kind == upstream.KindImage:
-		ask, err = pictureRequest(ctx, w)
+	case job.Mask != nil:
+		return nil, upstream.Unsuitable(job.Kind, "kling takes no mask")
+	case job.Kind == upstream.KindImage:
+		ask, err = pictureRequest(ctx, job)
 	case a.source != nil:
-		ask, err = olderRequest(ctx, w)
+		ask, err = olderRequest(ctx, job)
 	default:
-		ask, err = clipRequest(ctx, w)
+		ask, err = clipRequest(ctx, job)
 	}
 	if err != nil {
 		return nil, err
 	}
-	reply, err := a.SubmitJSON(ctx, w.Kind, ask.body, ask.path...)
+	reply, err := a.SubmitJSON(ctx, job.Kind, ask.body, ask.path...)
 	if err != nil {
 		return nil, a.source.Hide(err)
 	}
-	task, failure := read(w.Kind, reply)
+	task, failure := read(job.Kind, reply)
 	if failure != nil && known(reply) { // the existing task has this task's key, so it is this task
-		if ticket, err := a.Find(ctx, w); err == nil && ticket != "" {
+		if ticket, err := a.Find(ctx, job); err == nil && ticket != "" {
 			return &jobcall.TaskStatus{Ticket: ticket}, nil
 		}
 	}
@@ -190,16 +190,16 @@ func (a *Adapter) tasks(field, value string) *url.URL {
 }
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobcall.TaskStatus, error) {
-	t, ok := readTicket(w.Kind, text)
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, text string) (*jobcall.TaskStatus, error) {
+	t, ok := readTicket(task.Kind, text)
 	if !ok {
-		return nil, upstream.UnknownTask(w.Kind, "the ticket is not a task ID")
+		return nil, upstream.UnknownTask(task.Kind, "the ticket is not a task ID")
 	}
-	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.question(w.Kind, t), Header: a.Header})
+	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.question(task.Kind, t), Header: a.Header})
 	if err != nil {
 		return nil, a.source.Hide(err)
 	}
-	status, failure := readTask(w, t, reply)
+	status, failure := readTask(task, t, reply)
 	if failure != nil {
 		return nil, a.source.Hide(reply.Redact(failure))
 	}
@@ -207,17 +207,17 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 }
 
 // Find implements jobcall.Finder.
-func (a *Adapter) Find(ctx context.Context, w jobcall.Task) (string, error) {
+func (a *Adapter) Find(ctx context.Context, job jobcall.Task) (string, error) {
 	t := ticket{}
-	at := a.tasks("external_task_ids", w.Key)
+	at := a.tasks("external_task_ids", job.Key)
 	switch {
-	case w.Kind == upstream.KindImage:
-		t.series = pictureSeries(w.Model)
+	case job.Kind == upstream.KindImage:
+		t.series = pictureSeries(job.Model)
 	case a.source != nil:
-		t.series = olderSeries(w)
+		t.series = olderSeries(job)
 	}
 	if t.series != "" {
-		at = a.question(w.Kind, ticket{t.series, w.Key})
+		at = a.question(job.Kind, ticket{t.series, job.Key})
 	}
 	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.Header})
 	if err != nil {
@@ -243,8 +243,8 @@ func (a *Adapter) Find(ctx context.Context, w jobcall.Task) (string, error) {
 }
 
 // Fetch implements jobcall.Generator: results are signed links.
-func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	d, err := a.Plain.Fetch(ctx, w, r)
+func (a *Adapter) Fetch(ctx context.Context, task jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+	d, err := a.Plain.Fetch(ctx, task, r)
 	return d, a.source.Hide(err)
 }
 

@@ -72,7 +72,7 @@ func TestSubmissions(t *testing.T) {
 		"4K without omni":                 {Task: picture(task.Tier("4K"))},
 		"a negative prompt and a picture": {Task: picture(task.From("a"), task.Params(`{"negative_prompt":"fog"}`))},
 		"ten pictures":                    {Task: picture(task.Count(10))},
-		"a large picture":                 {Task: picture(task.From("a"), func(w *jobcall.Task) { w.References[0].Size = 11 << 20 })},
+		"a large picture":                 {Task: picture(task.From("a"), func(job *jobcall.Task) { job.References[0].Size = 11 << 20 })},
 		"a strange model":                 {Task: clip(task.Model("../tasks"))},
 	})
 }
@@ -81,25 +81,25 @@ func TestSubmissions(t *testing.T) {
 // another submission with the key returns the same task.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
-	for _, w := range []jobcall.Task{clip(), picture()} {
+	for _, task := range []jobcall.Task{clip(), picture()} {
 		studio := fakestudio.NewKling(t)
 		a := conformance.Line(t, kling.Provider, studio.URL(), nil)
 		find := a.(jobcall.Finder).Find
-		if ticket, err := find(t.Context(), w); ticket != "" || err != nil {
-			t.Errorf("%s: Find returned %q, %v before the submission", w.Kind, ticket, err)
+		if ticket, err := find(t.Context(), task); ticket != "" || err != nil {
+			t.Errorf("%s: Find returned %q, %v before the submission", task.Kind, ticket, err)
 		}
 		studio.Expect(fakestudio.Behaviour{LoseAnswer: true})
-		_, err := jobcall.Submit(t.Context(), a, w)
+		_, err := jobcall.Submit(t.Context(), a, task)
 		if !conformance.OutcomeOf(t, err).Lost {
-			t.Errorf("%s: error %v, want a lost outcome", w.Kind, err)
+			t.Errorf("%s: error %v, want a lost outcome", task.Kind, err)
 		}
-		found, err := find(t.Context(), w)
+		found, err := find(t.Context(), task)
 		if found == "" || err != nil {
-			t.Errorf("%s: Find returned %q, %v", w.Kind, found, err)
+			t.Errorf("%s: Find returned %q, %v", task.Kind, found, err)
 		}
-		again, err := jobcall.Submit(t.Context(), a, w)
+		again, err := jobcall.Submit(t.Context(), a, task)
 		if err != nil || again.Ticket != found || studio.AcceptedCount() != 1 {
-			t.Errorf("%s: the second submission returned %+v, %v; %d tasks were accepted, want 1", w.Kind, again, err, studio.AcceptedCount())
+			t.Errorf("%s: the second submission returned %+v, %v; %d tasks were accepted, want 1", task.Kind, again, err, studio.AcceptedCount())
 		}
 	}
 }

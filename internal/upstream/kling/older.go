@@ -41,41 +41,41 @@ func olderOf(model string) (_ older, ok bool) {
 }
 
 // olderSeries returns the path below /v1/videos for a clip.
-func olderSeries(w jobcall.Task) string {
-	if len(w.References) > 0 {
+func olderSeries(task jobcall.Task) string {
+	if len(task.References) > 0 {
 		return image2Video
 	}
 	return text2Video
 }
 
 // olderRequest returns the submission of a clip from a text, or from one or two frames.
-func olderRequest(ctx context.Context, w jobcall.Task) (*request, error) {
-	if err := w.FitPictures(maxPicture, maxInline); err != nil {
+func olderRequest(ctx context.Context, task jobcall.Task) (*request, error) {
+	if err := task.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
-	model, ok := olderOf(w.Model)
-	first, last, rest := w.Frames()
-	mode := model.modes[strings.ToLower(w.Tier)]
+	model, ok := olderOf(task.Model)
+	first, last, rest := task.Frames()
+	mode := model.modes[strings.ToLower(task.Tier)]
 	switch {
 	case !ok:
-		return nil, upstream.Unsuitable(w.Kind, "kling's model %.80q does not accept a pair of keys: use an API key", w.Model)
-	case w.Exact || mode == "":
-		return nil, upstream.Unsuitable(w.Kind, "kling's model %s does not make %s, or a size in pixels", w.Model, w.Tier)
+		return nil, upstream.Unsuitable(task.Kind, "kling's model %.80q does not accept a pair of keys: use an API key", task.Model)
+	case task.Exact || mode == "":
+		return nil, upstream.Unsuitable(task.Kind, "kling's model %s does not make %s, or a size in pixels", task.Model, task.Tier)
 	case len(rest) > 0 || last != nil && first == nil:
-		return nil, upstream.Unsuitable(w.Kind, "kling's model %s takes only a first frame, or a first and a last frame", w.Model)
-	case first == nil && w.Prompt == "", first != nil && w.Ratio != "":
-		return nil, upstream.Unsuitable(w.Kind, "kling makes a clip from a prompt, or in the ratio of its first frame")
-	case w.Seconds != 0 && !model.makes(w.Seconds):
-		return nil, upstream.Unsuitable(w.Kind, "kling's model %s does not make %d seconds", w.Model, w.Seconds)
+		return nil, upstream.Unsuitable(task.Kind, "kling's model %s takes only a first frame, or a first and a last frame", task.Model)
+	case first == nil && task.Prompt == "", first != nil && task.Ratio != "":
+		return nil, upstream.Unsuitable(task.Kind, "kling makes a clip from a prompt, or in the ratio of its first frame")
+	case task.Seconds != 0 && !model.makes(task.Seconds):
+		return nil, upstream.Unsuitable(task.Kind, "kling's model %s does not make %d seconds", task.Model, task.Seconds)
 	}
-	body := map[string]any{"model_name": w.Model, "mode": mode, "external_task_id": w.Key}
-	for name, value := range map[string]string{"prompt": w.Prompt, "aspect_ratio": w.Ratio} {
+	body := map[string]any{"model_name": task.Model, "mode": mode, "external_task_id": task.Key}
+	for name, value := range map[string]string{"prompt": task.Prompt, "aspect_ratio": task.Ratio} {
 		if value != "" {
 			body[name] = value
 		}
 	}
-	if w.Seconds > 0 {
-		body["duration"] = strconv.FormatInt(w.Seconds, 10)
+	if task.Seconds > 0 {
+		body["duration"] = strconv.FormatInt(task.Seconds, 10)
 	}
 	for name, frame := range map[string]*jobcall.Reference{"image": first, "image_tail": last} {
 		if frame == nil {
@@ -88,12 +88,12 @@ func olderRequest(ctx context.Context, w jobcall.Task) (*request, error) {
 		body[name] = image
 	}
 	for _, name := range []string{"negative_prompt", "watermark_info"} {
-		if raw, ok := w.Further()[name]; ok {
+		if raw, ok := task.Further()[name]; ok {
 			body[name] = raw
 		}
 	}
-	series := olderSeries(w)
-	return &request{path: []string{"v1", "videos", series}, series: series, body: body}, model.setAudio(body, w, mode)
+	series := olderSeries(task)
+	return &request{path: []string{"v1", "videos", series}, series: series, body: body}, model.setAudio(body, task, mode)
 }
 
 // makes reports whether the model makes clips of a length.
@@ -105,12 +105,12 @@ func (o older) makes(seconds int64) bool {
 }
 
 // setAudio adds the setting for sound.
-func (o older) setAudio(body map[string]any, w jobcall.Task, mode string) error {
-	on, set := w.Audio()
+func (o older) setAudio(body map[string]any, task jobcall.Task, mode string) error {
+	on, set := task.Audio()
 	switch {
 	case !set, !on && !o.sound:
 	case !o.sound, on && mode == "std" && !o.any:
-		return upstream.Unsuitable(w.Kind, "kling's model %s cannot make this clip with sound %t", w.Model, on)
+		return upstream.Unsuitable(task.Kind, "kling's model %s cannot make this clip with sound %t", task.Model, on)
 	case on:
 		body["sound"] = "on"
 	default:

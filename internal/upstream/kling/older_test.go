@@ -103,8 +103,8 @@ func TestTokens(t *testing.T) {
 	a, studio := paired(t, "SecretKey0123456789", &later)
 	tokens := map[string]bool{}
 	for _, later = range []time.Duration{0, 20 * time.Minute, 30*time.Minute - time.Second, time.Hour} {
-		w := task.With(clip(task.Model("kling-v3")), func(w *jobcall.Task) { w.Key = later.String() })
-		if _, err := jobcall.Submit(t.Context(), a, w); err != nil {
+		job := task.With(clip(task.Model("kling-v3")), func(job *jobcall.Task) { job.Key = later.String() })
+		if _, err := jobcall.Submit(t.Context(), a, job); err != nil {
 			t.Errorf("%s later: %v", later, err)
 		}
 	}

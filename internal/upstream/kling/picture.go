@@ -31,35 +31,36 @@ func pictureSeries(model string) string {
 }
 
 // pictureRequest returns the submission of pictures.
-func pictureRequest(ctx context.Context, w jobcall.Task) (*request, error) {
-	if err := w.FitPictures(maxPicture, maxInline); err != nil {
+func pictureRequest(ctx context.Context, task jobcall.Task) (*request, error) {
+	if err := task.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
-	tier := strings.ToLower(w.Tier)
-	ask := &request{series: pictureSeries(w.Model)}
+	tier := strings.ToLower(task.Tier)
+	ask := &request{series: pictureSeries(task.Model)}
 	switch {
-	case w.Exact:
-		return nil, upstream.Unsuitable(w.Kind, "a size in pixels; kling takes only a ratio")
+	case task.Exact:
+		return nil, upstream.Unsuitable(task.Kind, "a size in pixels; kling takes only a ratio")
 	case !slices.Contains([]string{"1k", "2k", "4k"}, tier), tier == "4k" && ask.series != omniImage:
-		return nil, upstream.Unsuitable(w.Kind, "kling's model %s does not make %s", w.Model, w.Tier)
-	case w.Count > maxImages:
-		return nil, upstream.Unsuitable(w.Kind, "%d images; kling makes at most %d", w.Count, maxImages)
-	case ask.series == generations && len(w.References) > 1, len(w.References) > maxReferences:
-		return nil, upstream.Unsuitable(w.Kind, "%d references are too many for kling's model %s", len(w.References), w.Model)
+		return nil, upstream.Unsuitable(task.Kind, "kling's model %s does not make %s", task.Model, task.Tier)
+	case task.Count > maxImages:
+		return nil, upstream.Unsuitable(task.Kind, "%d images; kling makes at most %d", task.Count, maxImages)
+	case ask.series == generations && len(task.References) > 1, len(task.References) > maxReferences:
+		return nil, upstream.Unsuitable(task.Kind, "%d references are too many for kling's model %s", len(task.References), task.Model)
 	}
 	ask.path = []string{"v1", "images", ask.series}
-	ask.body = map[string]any{"model_name": w.Model, "prompt": w.Prompt, "n": max(w.Count, 1), "resolution": tier, "external_task_id": w.Key}
-	if w.Ratio != "" {
-		ask.body["aspect_ratio"] = w.Ratio
+	ask.body = map[string]any{"model_name": task.Model, "prompt": task.Prompt, "n": max(task.Count, 1), "resolution": tier,
+		"external_task_id": task.Key}
+	if task.Ratio != "" {
+		ask.body["aspect_ratio"] = task.Ratio
 	}
-	if _, negative := w.Further()["negative_prompt"]; negative && (len(w.References) > 0 || ask.series == omniImage) {
-		return nil, upstream.Unsuitable(w.Kind, "a negative prompt; kling's model %s does not take it with this input", w.Model)
+	if _, negative := task.Further()["negative_prompt"]; negative && (len(task.References) > 0 || ask.series == omniImage) {
+		return nil, upstream.Unsuitable(task.Kind, "a negative prompt; kling's model %s does not take it with this input", task.Model)
 	}
-	w.AddFurther(ask.body)
+	task.AddFurther(ask.body)
 	var images []map[string]string
-	for _, r := range w.References {
+	for _, r := range task.References {
 		if !r.Image() {
-			return nil, upstream.Unsuitable(w.Kind, "kling does not make pictures from a video")
+			return nil, upstream.Unsuitable(task.Kind, "kling does not make pictures from a video")
 		}
 		image, err := addressOrBase64(ctx, r)
 		if err != nil {

@@ -74,7 +74,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 var words = regexp.MustCompile(`(?i)risk|sensitive|polic|moderat|violat|inappropriate|prohibited`)
 
 // readTask returns the status of a task. A status not known here counts as running.
-func readTask(w jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
+func readTask(job jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	data, ok := answer(reply)
 	gone := t.series != "" && reply.Status == http.StatusNotFound && reply.Unknown()
 	if !ok && !gone {
@@ -89,20 +89,20 @@ func readTask(w jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskSta
 		gone = !task.Exists()
 	}
 	if gone {
-		return nil, upstream.UnknownTask(w.Kind, "the provider no longer knows the task")
+		return nil, upstream.UnknownTask(job.Kind, "the provider no longer knows the task")
 	}
 	switch task.Get(status).String() {
 	case "":
 		return nil, reply.Silent()
 	case "succeed", "succeeded":
 		links := task.Get("[outputs.#.url,task_result.images.#.url,task_result.videos.#.url]|@flatten")
-		return exchange.SuccessStatus(w.Kind, t.String(), links, max(w.Count, 1))
+		return exchange.SuccessStatus(job.Kind, t.String(), links, max(job.Count, 1))
 	case "failed":
 		why := task.Get(message).String()
 		if words.MatchString(why) {
-			return nil, upstream.ModerationFailure(w.Kind, why, false)
+			return nil, upstream.ModerationFailure(job.Kind, why, false)
 		}
-		return nil, reply.TaskFailure(w.Kind, "", why)
+		return nil, reply.TaskFailure(job.Kind, "", why)
 	}
 	return &jobcall.TaskStatus{Ticket: t.String()}, nil
 }

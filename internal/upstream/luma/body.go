@@ -48,48 +48,48 @@ func mediaOf(ctx context.Context, r jobcall.Reference) (media, error) {
 }
 
 // fromVideo reports whether a task has a reference video.
-func fromVideo(w jobcall.Task) bool {
-	return slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
+func fromVideo(task jobcall.Task) bool {
+	return slices.ContainsFunc(task.References, func(r jobcall.Reference) bool { return !r.Image() })
 }
 
 // commonFields returns the fields common to pictures and clips.
-func commonFields(w jobcall.Task, ratios []string) (map[string]any, error) {
+func commonFields(task jobcall.Task, ratios []string) (map[string]any, error) {
 	switch {
-	case w.Mask != nil:
-		return nil, upstream.Unsuitable(w.Kind, "luma takes no mask")
-	case w.Prompt == "" || utf8.RuneCountInString(w.Prompt) > maxPrompt:
-		return nil, upstream.Unsuitable(w.Kind, "luma needs a prompt of at most %d characters", maxPrompt)
-	case w.Ratio == "" && w.Exact:
-		return nil, upstream.Unsuitable(w.Kind, "a size in pixels; luma takes only a ratio")
-	case w.Ratio != "" && !slices.Contains(ratios, w.Ratio):
-		return nil, upstream.Unsuitable(w.Kind, "luma does not make the ratio %s", w.Ratio)
-	case fromVideo(w) && w.Kind != upstream.KindVideo:
-		return nil, upstream.Unsuitable(w.Kind, "luma does not make pictures from a video")
+	case task.Mask != nil:
+		return nil, upstream.Unsuitable(task.Kind, "luma takes no mask")
+	case task.Prompt == "" || utf8.RuneCountInString(task.Prompt) > maxPrompt:
+		return nil, upstream.Unsuitable(task.Kind, "luma needs a prompt of at most %d characters", maxPrompt)
+	case task.Ratio == "" && task.Exact:
+		return nil, upstream.Unsuitable(task.Kind, "a size in pixels; luma takes only a ratio")
+	case task.Ratio != "" && !slices.Contains(ratios, task.Ratio):
+		return nil, upstream.Unsuitable(task.Kind, "luma does not make the ratio %s", task.Ratio)
+	case fromVideo(task) && task.Kind != upstream.KindVideo:
+		return nil, upstream.Unsuitable(task.Kind, "luma does not make pictures from a video")
 	}
-	body := map[string]any{"model": w.Model, "prompt": w.Prompt}
-	if w.Ratio != "" {
-		body["aspect_ratio"] = w.Ratio
+	body := map[string]any{"model": task.Model, "prompt": task.Prompt}
+	if task.Ratio != "" {
+		body["aspect_ratio"] = task.Ratio
 	}
-	return body, w.FitPictures(maxPicture, maxInline)
+	return body, task.FitPictures(maxPicture, maxInline)
 }
 
 // picture returns the body for a picture. If the task has references, the body edits the first
 // reference and uses the others as references.
-func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	if w.Square() > squareSide {
-		return nil, upstream.Unsuitable(w.Kind, "luma's model %s does not make %s", w.Model, w.Tier)
+func picture(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+	if task.Square() > squareSide {
+		return nil, upstream.Unsuitable(task.Kind, "luma's model %s does not make %s", task.Model, task.Tier)
 	}
-	if len(w.References) > maxReferences {
-		return nil, upstream.Unsuitable(w.Kind, "%d references; luma takes at most %d", len(w.References), maxReferences)
+	if len(task.References) > maxReferences {
+		return nil, upstream.Unsuitable(task.Kind, "%d references; luma takes at most %d", len(task.References), maxReferences)
 	}
-	body, err := commonFields(w, pictureRatios())
+	body, err := commonFields(task, pictureRatios())
 	if err != nil {
 		return nil, err
 	}
 	body["type"] = "image"
-	w.AddFurther(body)
+	task.AddFurther(body)
 	var others []media
-	for i, r := range w.References {
+	for i, r := range task.References {
 		item, err := mediaOf(ctx, r)
 		if err != nil {
 			return nil, err
@@ -108,32 +108,32 @@ func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 
 // clip returns the body for a clip without a reference video. One picture is the first frame, two
 // pictures are the first and the last frame. Only clips of five seconds can loop.
-func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+func clip(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	var loop bool
-	further := w.Further()
-	first, last, rest := w.Frames()
+	further := task.Further()
+	first, last, rest := task.Frames()
 	_ = json.Unmarshal(further["loop"], &loop) // the provider rejects a value of another type
 	switch {
-	case !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, w.Tier):
-		return nil, upstream.Unsuitable(w.Kind, "luma knows no resolution %q", w.Tier)
-	case w.Exact:
-		return nil, upstream.Unsuitable(w.Kind, "a size in pixels; luma takes only a resolution and a ratio")
-	case w.Seconds != 0 && w.Seconds != 5 && w.Seconds != 10:
-		return nil, upstream.Unsuitable(w.Kind, "luma makes clips of 5 or 10 seconds, not %d", w.Seconds)
-	case w.Seconds == 10 && loop:
-		return nil, upstream.Unsuitable(w.Kind, "luma makes only loops of 5 seconds")
+	case !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, task.Tier):
+		return nil, upstream.Unsuitable(task.Kind, "luma knows no resolution %q", task.Tier)
+	case task.Exact:
+		return nil, upstream.Unsuitable(task.Kind, "a size in pixels; luma takes only a resolution and a ratio")
+	case task.Seconds != 0 && task.Seconds != 5 && task.Seconds != 10:
+		return nil, upstream.Unsuitable(task.Kind, "luma makes clips of 5 or 10 seconds, not %d", task.Seconds)
+	case task.Seconds == 10 && loop:
+		return nil, upstream.Unsuitable(task.Kind, "luma makes only loops of 5 seconds")
 	case len(rest) > 0, last != nil && first == nil:
-		return nil, upstream.Unsuitable(w.Kind, "luma takes only a first frame, or a first and a last frame")
+		return nil, upstream.Unsuitable(task.Kind, "luma takes only a first frame, or a first and a last frame")
 	}
-	body, err := commonFields(w, clipRatios())
+	body, err := commonFields(task, clipRatios())
 	if err != nil {
 		return nil, err
 	}
-	video := map[string]any{"resolution": w.Tier}
-	if w.Seconds > 0 {
-		video["duration"] = strconv.FormatInt(w.Seconds, 10) + "s"
+	video := map[string]any{"resolution": task.Tier}
+	if task.Seconds > 0 {
+		video["duration"] = strconv.FormatInt(task.Seconds, 10) + "s"
 	}
-	if err := addFrames(ctx, video, first, last, w.Seconds); err != nil {
+	if err := addFrames(ctx, video, first, last, task.Seconds); err != nil {
 		return nil, err
 	}
 	if raw := further["loop"]; raw != nil {
@@ -180,36 +180,36 @@ func addFrames(ctx context.Context, video map[string]any, first, last *jobcall.R
 // editedVideo returns the body for a clip made from a reference video: an edit, or the video in
 // another ratio. The clip has the length of the video. The gateway does not know that length in
 // advance, so it cannot charge by the second. A reference picture becomes the first frame.
-func (a *Adapter) editedVideo(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	first, last, rest := w.SplitFrames()
+func (a *Adapter) editedVideo(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+	first, last, rest := task.SplitFrames()
 	switch {
 	case a.role == "":
-		return nil, upstream.Unsuitable(w.Kind, "a reference video; a line for luma takes videos only with the option video_role")
+		return nil, upstream.Unsuitable(task.Kind, "a reference video; a line for luma takes videos only with the option video_role")
 	case len(rest) != 1 || rest[0].Image() || last != nil || first != nil && a.role != roleEdit:
-		return nil, upstream.Unsuitable(w.Kind, "luma edits one video, with at most a first frame as a further reference")
-	case w.Seconds != 0:
-		return nil, upstream.Unsuitable(w.Kind, "%d seconds; a clip made from a video has the length of the video", w.Seconds)
-	case w.Exact || (a.role == roleReframe) != (w.Ratio != ""):
-		return nil, upstream.Unsuitable(w.Kind, "an edit (video_role edit) takes no size or ratio, and video_role reframe needs a ratio")
-	case !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, w.Tier):
-		return nil, upstream.Unsuitable(w.Kind, "luma knows no resolution %q", w.Tier)
+		return nil, upstream.Unsuitable(task.Kind, "luma edits one video, with at most a first frame as a further reference")
+	case task.Seconds != 0:
+		return nil, upstream.Unsuitable(task.Kind, "%d seconds; a clip made from a video has the length of the video", task.Seconds)
+	case task.Exact || (a.role == roleReframe) != (task.Ratio != ""):
+		return nil, upstream.Unsuitable(task.Kind, "an edit (video_role edit) takes no size or ratio, and video_role reframe needs a ratio")
+	case !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, task.Tier):
+		return nil, upstream.Unsuitable(task.Kind, "luma knows no resolution %q", task.Tier)
 	case rest[0].Size > maxPicture:
-		return nil, upstream.Unfit(w.Kind, "The video is larger than %d MB, the maximum of the provider.", maxPicture>>20)
+		return nil, upstream.Unfit(task.Kind, "The video is larger than %d MB, the maximum of the provider.", maxPicture>>20)
 	}
-	body, err := commonFields(w, clipRatios())
+	body, err := commonFields(task, clipRatios())
 	if err != nil {
 		return nil, err
 	}
 	if body["source"], err = mediaOf(ctx, rest[0]); err != nil {
 		return nil, err
 	}
-	video := map[string]any{"resolution": w.Tier}
+	video := map[string]any{"resolution": task.Tier}
 	if err := addFrames(ctx, video, first, nil, 0); err != nil {
 		return nil, err
 	}
-	if raw, ok := w.Further()["strength"]; ok {
+	if raw, ok := task.Further()["strength"]; ok {
 		if a.role != roleEdit {
-			return nil, upstream.Unsuitable(w.Kind, "strength, which luma takes only with video_role edit")
+			return nil, upstream.Unsuitable(task.Kind, "strength, which luma takes only with video_role edit")
 		}
 		video["edit"] = map[string]any{"strength": raw}
 	}

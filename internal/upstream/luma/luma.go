@@ -71,38 +71,38 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 
 // ParamRule implements jobcall.Generator. HDR and web search are rejected, because they cost more
 // and the catalog has no price for them.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	switch {
-	case w.Kind == upstream.KindVideo && fromVideo(w):
+	case task.Kind == upstream.KindVideo && fromVideo(task):
 		return jobcall.Only("strength").Roles(jobrequest.FirstFrame, jobrequest.Subject)
-	case w.Kind == upstream.KindVideo:
+	case task.Kind == upstream.KindVideo:
 		return jobcall.Only("style", "loop").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
 	}
 	return jobcall.Only("style", "output_format")
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	var (
 		body map[string]any
 		err  error
 	)
 	switch {
-	case w.Kind == upstream.KindVideo && fromVideo(w):
-		body, err = a.editedVideo(ctx, w)
-	case w.Kind == upstream.KindVideo:
-		body, err = clip(ctx, w)
+	case task.Kind == upstream.KindVideo && fromVideo(task):
+		body, err = a.editedVideo(ctx, task)
+	case task.Kind == upstream.KindVideo:
+		body, err = clip(ctx, task)
 	default:
-		body, err = picture(ctx, w)
+		body, err = picture(ctx, task)
 	}
 	if err != nil {
 		return nil, err
 	}
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "params: %w", err)
+		return nil, upstream.Unsuitable(task.Kind, "params: %w", err)
 	}
-	return exchange.SubmitEach(max(w.Count, 1), func(int) (string, *upstream.JobFailure, bool) { return a.submitOne(ctx, w.Kind, raw) })
+	return exchange.SubmitEach(max(task.Count, 1), func(int) (string, *upstream.JobFailure, bool) { return a.submitOne(ctx, task.Kind, raw) })
 }
 
 // submitOne submits one task and returns its ticket.
@@ -135,8 +135,8 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 }
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	return exchange.PollEach(ticket, func(task string) (*jobcall.TaskStatus, error) { return a.pollOne(ctx, w.Kind, task) })
+func (a *Adapter) Poll(ctx context.Context, job jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	return exchange.PollEach(ticket, func(task string) (*jobcall.TaskStatus, error) { return a.pollOne(ctx, job.Kind, task) })
 }
 
 // pollOne returns the status of one task.

@@ -111,9 +111,9 @@ func TestVideos(t *testing.T) {
 // TestSubmissionOutcomes tests the failure for each response to a submission.
 func TestSubmissionOutcomes(t *testing.T) {
 	t.Parallel()
-	for _, w := range []jobcall.Task{image(), video()} {
-		v := conformance.OutcomesOf(w.Kind)
-		conformance.CheckReplies(t, luma.Provider, w, []conformance.Reply{
+	for _, task := range []jobcall.Task{image(), video()} {
+		v := conformance.OutcomesOf(task.Kind)
+		conformance.CheckReplies(t, luma.Provider, task, []conformance.Reply{
 			{400, `{"detail":"model is unknown"}`, v.Refused, ""},
 			{401, `{"detail":"Invalid API key"}`, v.Account, ""},
 			{402, `{"detail":"Insufficient funds"}`, v.Account, ""},
@@ -125,7 +125,7 @@ func TestSubmissionOutcomes(t *testing.T) {
 			{503, `{"detail":"Could not ingest the media"}`, v.Broken, ""},
 		})
 		for body, unproven := range map[string]bool{``: false, `{"detail":"Could not ingest the media"}`: true} {
-			_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, luma.Provider, 503, body), w)
+			_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, luma.Provider, 503, body), task)
 			if f := upstream.AsJobFailure(err); f.Unproven != unproven {
 				t.Errorf("%s: unproven %t", body, f.Unproven)
 			}
@@ -136,8 +136,8 @@ func TestSubmissionOutcomes(t *testing.T) {
 // TestTaskOutcomes tests the outcome for each response about an ended task.
 func TestTaskOutcomes(t *testing.T) {
 	t.Parallel()
-	for _, w := range []jobcall.Task{image(), video()} {
-		v := conformance.OutcomesOf(w.Kind)
+	for _, task := range []jobcall.Task{image(), video()} {
+		v := conformance.OutcomesOf(task.Kind)
 		retrySame := v.Failed
 		retrySame.Next = upstream.NextSame
 		cases := []conformance.Case{}
@@ -149,10 +149,10 @@ func TestTaskOutcomes(t *testing.T) {
 			how := fakestudio.Failure(fmt.Sprintf(`{"state":"failed","failure_code":%q,"failure_reason":"because"}`, code))
 			cases = append(cases, conformance.Case{How: how, Want: want})
 		}
-		conformance.CheckFailures(t, luma.Provider, w, cases)
+		conformance.CheckFailures(t, luma.Provider, task, cases)
 		a := conformance.LineAnswering(t, luma.Provider, 200, `{"id":"1","state":"completed","output":[]}`)
-		if _, err := a.Poll(t.Context(), w, "1"); conformance.OutcomeOf(t, err) != v.Empty {
-			t.Errorf("%s without a result: error %v, want %v", w.Kind, err, v.Empty)
+		if _, err := a.Poll(t.Context(), task, "1"); conformance.OutcomeOf(t, err) != v.Empty {
+			t.Errorf("%s without a result: error %v, want %v", task.Kind, err, v.Empty)
 		}
 	}
 }
@@ -163,20 +163,20 @@ func TestFreshLink(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewLuma(t)
 	studio.Expect(fakestudio.Behaviour{BadLinks: 1})
-	a, w := conformance.Line(t, luma.Provider, studio.URL(), nil), video()
-	status, err := conformance.SubmitAndPoll(t, a, w)
+	a, task := conformance.Line(t, luma.Provider, studio.URL(), nil), video()
+	status, err := conformance.SubmitAndPoll(t, a, task)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = a.Fetch(t.Context(), w, status.Results[0])
+	_, err = a.Fetch(t.Context(), task, status.Results[0])
 	if f := upstream.AsJobFailure(err); err == nil || f.Next != upstream.NextPoll || f.Job != fault.UpstreamError {
 		t.Errorf("expired link: error %v, want NextPoll", err)
 	}
-	status, err = a.Poll(t.Context(), w, status.Ticket)
+	status, err = a.Poll(t.Context(), task, status.Ticket)
 	if err != nil || !status.Done {
 		t.Fatalf("the second poll returned %+v, %v", status, err)
 	}
-	file, err := a.Fetch(t.Context(), w, status.Results[0])
+	file, err := a.Fetch(t.Context(), task, status.Results[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,16 +46,16 @@ func modelOf(name string) (model, bool) {
 }
 
 // submitVideo submits a clip.
-func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	body, err := clipBody(ctx, w)
+func (a *Adapter) submitVideo(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	body, err := clipBody(ctx, task)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := a.SubmitJSON(ctx, w.Kind, body, "v2", "video_generation")
+	reply, err := a.SubmitJSON(ctx, task.Kind, body, "v2", "video_generation")
 	if err != nil {
 		return nil, err
 	}
-	if failure := submitFailure(w.Kind, reply); failure != nil {
+	if failure := submitFailure(task.Kind, reply); failure != nil {
 		return nil, failure
 	}
 	ticket, failure := reply.ReadTicket("task_id")
@@ -66,34 +66,34 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 }
 
 // clipBody returns the body for a clip.
-func clipBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	m, ok := modelOf(w.Model)
-	tier := m.tiers[w.Tier]
+func clipBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+	m, ok := modelOf(task.Model)
+	tier := m.tiers[task.Tier]
 	switch {
 	case !ok:
-		return nil, upstream.Unsuitable(w.Kind, "minimax's model %.80q is unknown", w.Model)
+		return nil, upstream.Unsuitable(task.Kind, "minimax's model %.80q is unknown", task.Model)
 	case tier == "":
-		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s does not make %q", w.Model, w.Tier)
-	case w.Exact:
-		return nil, upstream.Unsuitable(w.Kind, "minimax takes a resolution and a ratio, no pixels")
-	case w.Seconds != 0 && (w.Seconds < m.minSeconds || w.Seconds > maxSeconds):
-		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s makes %d to %d seconds, not %d",
-			w.Model, m.minSeconds, maxSeconds, w.Seconds)
-	case w.Ratio != "" && !slices.Contains(clipRatios(), w.Ratio):
-		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s does not make %s", w.Model, w.Ratio)
+		return nil, upstream.Unsuitable(task.Kind, "minimax's model %s does not make %q", task.Model, task.Tier)
+	case task.Exact:
+		return nil, upstream.Unsuitable(task.Kind, "minimax takes a resolution and a ratio, no pixels")
+	case task.Seconds != 0 && (task.Seconds < m.minSeconds || task.Seconds > maxSeconds):
+		return nil, upstream.Unsuitable(task.Kind, "minimax's model %s makes %d to %d seconds, not %d",
+			task.Model, m.minSeconds, maxSeconds, task.Seconds)
+	case task.Ratio != "" && !slices.Contains(clipRatios(), task.Ratio):
+		return nil, upstream.Unsuitable(task.Kind, "minimax's model %s does not make %s", task.Model, task.Ratio)
 	}
-	content, err := m.content(ctx, w)
+	content, err := m.content(ctx, task)
 	if err != nil {
 		return nil, err
 	}
-	body := map[string]any{"model": w.Model, "content": content, "resolution": tier}
-	if w.Seconds > 0 {
-		body["duration"] = w.Seconds
+	body := map[string]any{"model": task.Model, "content": content, "resolution": tier}
+	if task.Seconds > 0 {
+		body["duration"] = task.Seconds
 	}
-	if w.Ratio != "" {
-		body["ratio"] = w.Ratio
+	if task.Ratio != "" {
+		body["ratio"] = task.Ratio
 	}
-	w.AddFurther(body)
+	task.AddFurther(body)
 	return body, nil
 }
 
@@ -115,25 +115,25 @@ type link struct {
 // first frame and two are the first and the last frame. Three or more pictures, pictures beside a
 // video, and pictures of a clip with a ratio are references: MiniMax accepts no ratio beside
 // frames.
-func (m model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
-	list := []media{{Type: "text", Text: &w.Prompt}}
+func (m model) content(ctx context.Context, task jobcall.Task) ([]media, error) {
+	list := []media{{Type: "text", Text: &task.Prompt}}
 	videos := 0
-	for _, r := range w.References {
+	for _, r := range task.References {
 		if !r.Image() {
 			videos++
 		}
 	}
-	first, last, rest := w.SplitFrames()
-	if !w.HasRoles() && w.Ratio == "" {
-		first, last, rest = w.Frames()
+	first, last, rest := task.SplitFrames()
+	if !task.HasRoles() && task.Ratio == "" {
+		first, last, rest = task.Frames()
 	}
 	switch {
-	case len(rest) > 0 && !m.takesReferences, first != nil && w.Ratio != "":
-		return nil, upstream.Unsuitable(w.Kind, "minimax's model %s takes a first and a last frame, without a ratio", w.Model)
+	case len(rest) > 0 && !m.takesReferences, first != nil && task.Ratio != "":
+		return nil, upstream.Unsuitable(task.Kind, "minimax's model %s takes a first and a last frame, without a ratio", task.Model)
 	case first == nil && last != nil, first != nil && len(rest) > 0:
-		return nil, upstream.Unsuitable(w.Kind, "minimax takes either frames or references, and a last frame only with a first frame")
-	case videos > maxShownVideos || len(w.References)-videos > maxShownPictures:
-		return nil, upstream.Unsuitable(w.Kind, "minimax takes up to %d pictures and %d videos", maxShownPictures, maxShownVideos)
+		return nil, upstream.Unsuitable(task.Kind, "minimax takes either frames or references, and a last frame only with a first frame")
+	case videos > maxShownVideos || len(task.References)-videos > maxShownPictures:
+		return nil, upstream.Unsuitable(task.Kind, "minimax takes up to %d pictures and %d videos", maxShownPictures, maxShownVideos)
 	}
 	for _, frame := range []struct {
 		role string
@@ -151,7 +151,7 @@ func (m model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
 	for _, r := range rest {
 		if !r.Image() {
 			if r.URL == "" {
-				return nil, upstream.Unsuitable(w.Kind, "minimax fetches videos from an address: the media host must be public")
+				return nil, upstream.Unsuitable(task.Kind, "minimax fetches videos from an address: the media host must be public")
 			}
 			list = append(list, media{Type: "video_url", Video: &link{r.URL}, Role: "reference_video"})
 			continue
@@ -166,8 +166,8 @@ func (m model) content(ctx context.Context, w jobcall.Task) ([]media, error) {
 }
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	reply, err := a.QueryTask(ctx, w.Kind, ticket, "v2", "query", "video_generation")
+func (a *Adapter) Poll(ctx context.Context, job jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	reply, err := a.QueryTask(ctx, job.Kind, ticket, "v2", "query", "video_generation")
 	if err != nil {
 		return nil, err
 	}
@@ -176,17 +176,17 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	case "":
 		return nil, reply.Silent()
 	case "succeeded":
-		status, failure := exchange.SuccessStatus(w.Kind, ticket, task.Get("content.url"), 1)
+		status, failure := exchange.SuccessStatus(job.Kind, ticket, task.Get("content.url"), 1)
 		if failure != nil {
 			return nil, failure
 		}
 		return status, nil
 	case "failed":
-		return nil, reply.Redact(taskFailure(w.Kind, reply, task.Get("error")))
+		return nil, reply.Redact(taskFailure(job.Kind, reply, task.Get("error")))
 	case "cancelled":
-		return nil, reply.TaskFailure(w.Kind, "", "cancelled at the provider")
+		return nil, reply.TaskFailure(job.Kind, "", "cancelled at the provider")
 	case "expired":
-		return nil, upstream.ExpiredTask(w.Kind, "the task expired at the provider")
+		return nil, upstream.ExpiredTask(job.Kind, "the task expired at the provider")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil // also for an unknown status: the line's longest wait bounds the polls
 }

@@ -54,13 +54,13 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // Blocks implements jobcall.Generator: pictures come in the response, clips are polled.
-func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
+func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.KindImage }
 
 // ParamRule implements jobcall.Generator.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	if w.Kind == upstream.KindVideo {
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
+	if task.Kind == upstream.KindVideo {
 		rule := jobcall.Only("aigc_watermark").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
-		if m, _ := modelOf(w.Model); m.takesReferences {
+		if m, _ := modelOf(task.Model); m.takesReferences {
 			return rule.Roles(jobrequest.Roles()...)
 		}
 		return rule
@@ -69,15 +69,15 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	if w.Mask != nil {
-		return nil, upstream.Unsuitable(w.Kind, "minimax takes no mask")
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	if task.Mask != nil {
+		return nil, upstream.Unsuitable(task.Kind, "minimax takes no mask")
 	}
-	if err := w.FitPictures(maxPicture, maxInline); err != nil {
+	if err := task.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
-	if w.Kind == upstream.KindVideo {
-		return a.submitVideo(ctx, w)
+	if task.Kind == upstream.KindVideo {
+		return a.submitVideo(ctx, task)
 	}
-	return a.submitImages(ctx, w)
+	return a.submitImages(ctx, task)
 }

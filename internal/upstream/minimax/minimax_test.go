@@ -23,8 +23,8 @@ func TestBodies(t *testing.T) {
 		rest = `"prompt":"a lighthouse","response_format":"url"`
 		text = `{"type":"text","text":"waves"}`
 	)
-	path := func(w jobcall.Task) string {
-		if w.Kind == upstream.KindVideo {
+	path := func(job jobcall.Task) string {
+		if job.Kind == upstream.KindVideo {
 			return "/v2/video_generation"
 		}
 		return "/v1/image_generation"

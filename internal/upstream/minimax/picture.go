@@ -25,20 +25,20 @@ func pictureRatios() []string {
 	return []string{"1:1", "16:9", "4:3", "3:2", "2:3", "3:4", "9:16", "21:9"}
 }
 
-// submitImages submits the pictures of w.
-func (a *Adapter) submitImages(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	body, err := pictureBody(ctx, w)
+// submitImages submits the pictures of task.
+func (a *Adapter) submitImages(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	body, err := pictureBody(ctx, task)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := a.SubmitJSON(ctx, w.Kind, body, "v1", "image_generation")
+	reply, err := a.SubmitJSON(ctx, task.Kind, body, "v1", "image_generation")
 	if err != nil {
 		return nil, err
 	}
-	if failure := submitFailure(w.Kind, reply); failure != nil {
+	if failure := submitFailure(task.Kind, reply); failure != nil {
 		return nil, failure
 	}
-	results, failure := readPictures(reply, max(w.Count, 1))
+	results, failure := readPictures(reply, max(task.Count, 1))
 	if failure != nil {
 		return nil, failure
 	}
@@ -47,49 +47,49 @@ func (a *Adapter) submitImages(ctx context.Context, w jobcall.Task) (*jobcall.Ta
 
 // pictureBody returns the body for pictures. The one reference picture shows the person for the
 // result: the provider has no other kind of reference.
-func pictureBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
+func pictureBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	switch {
-	case w.Count > maxImages:
-		return nil, upstream.Unsuitable(w.Kind, "%d pictures; minimax makes up to %d", w.Count, maxImages)
-	case utf8.RuneCountInString(w.Prompt) > maxPrompt:
-		return nil, upstream.Unsuitable(w.Kind, "minimax takes a prompt of up to %d characters", maxPrompt)
-	case len(w.References) > 1 || len(w.References) == 1 && !w.References[0].Image():
-		return nil, upstream.Unsuitable(w.Kind, "minimax takes one reference picture, of a character")
+	case task.Count > maxImages:
+		return nil, upstream.Unsuitable(task.Kind, "%d pictures; minimax makes up to %d", task.Count, maxImages)
+	case utf8.RuneCountInString(task.Prompt) > maxPrompt:
+		return nil, upstream.Unsuitable(task.Kind, "minimax takes a prompt of up to %d characters", maxPrompt)
+	case len(task.References) > 1 || len(task.References) == 1 && !task.References[0].Image():
+		return nil, upstream.Unsuitable(task.Kind, "minimax takes one reference picture, of a character")
 	}
-	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "n": max(w.Count, 1), "response_format": "url"}
-	if failure := size(body, w); failure != nil {
+	body := map[string]any{"model": task.Model, "prompt": task.Prompt, "n": max(task.Count, 1), "response_format": "url"}
+	if failure := size(body, task); failure != nil {
 		return nil, failure
 	}
-	for _, r := range w.References {
+	for _, r := range task.References {
 		link, err := input.Link(ctx, r)
 		if err != nil {
 			return nil, err
 		}
 		body["subject_reference"] = []any{map[string]string{"type": "character", "image_file": link}}
 	}
-	w.AddFurther(body)
+	task.AddFurther(body)
 	return body, nil
 }
 
 // size sets the ratio if the task needs only the model's default size, else the pixels. A paid tier
 // without a ratio gets a square.
-func size(body map[string]any, w jobcall.Task) *upstream.JobFailure {
-	isDefault := w.Square() == 0 && !w.Exact
-	width, height := w.Width, w.Height
+func size(body map[string]any, task jobcall.Task) *upstream.JobFailure {
+	isDefault := task.Square() == 0 && !task.Exact
+	width, height := task.Width, task.Height
 	switch {
-	case isDefault && w.Ratio == "":
+	case isDefault && task.Ratio == "":
 		return nil
-	case isDefault && slices.Contains(pictureRatios(), w.Ratio):
-		body["aspect_ratio"] = w.Ratio
+	case isDefault && slices.Contains(pictureRatios(), task.Ratio):
+		body["aspect_ratio"] = task.Ratio
 		return nil
 	case width <= 0 || height <= 0:
-		width, height = w.Square(), w.Square()
+		width, height = task.Square(), task.Square()
 	}
-	if !w.Exact {
+	if !task.Exact {
 		width, height = width/step*step, height/step*step
 	}
 	if width%step+height%step > 0 || min(width, height) < minSide || max(width, height) > maxSide {
-		return upstream.Unsuitable(w.Kind, "minimax's model %s does not make %dx%d pixels", w.Model, width, height)
+		return upstream.Unsuitable(task.Kind, "minimax's model %s does not make %dx%d pixels", task.Model, width, height)
 	}
 	body["width"], body["height"] = width, height
 	return nil

@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 	conformance.Chat(t, conformance.ChatProvider{Provider: openai.Provider, Call: func(wire.Form) chatcall.Call { return call(false) }})
 	conformance.Media(t, conformance.MediaProvider{
 		Provider: openai.Provider,
-		Tasks:    map[string]jobcall.Task{"pictures": picture(func(w *jobcall.Task) { w.Count = 3 }), "clip": clip()},
+		Tasks:    map[string]jobcall.Task{"pictures": picture(func(task *jobcall.Task) { task.Count = 3 }), "clip": clip()},
 		Ticket:   func(jobcall.Task) string { return "video_1" },
 		Params:   `{"user":"41417"}`,
 	})

@@ -20,21 +20,21 @@ import (
 var _ jobcall.Generator = (*Adapter)(nil)
 
 // Blocks implements jobcall.Generator: images come in the response, clips are polled.
-func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
+func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.KindImage }
 
 // ParamRule implements jobcall.Generator. It rejects fields with an effect on the price or on the
 // format of the response.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	switch {
-	case w.Kind == upstream.KindVideo:
+	case task.Kind == upstream.KindVideo:
 		rule := []string{"model", "prompt", "size", "seconds", "input_reference"}
-		if strings.HasPrefix(baseName(w.Model), "sora-") {
+		if strings.HasPrefix(baseName(task.Model), "sora-") {
 			rule = append(rule, "seed", "negative_prompt")
 		}
 		return jobcall.AllBut(rule...).Roles(jobrequest.FirstFrame) // the role of Sora's only reference
-	case familyOf(w.Model) == familyAspect:
+	case familyOf(task.Model) == familyAspect:
 		return jobcall.AllBut(append(ownFields(), "resolution", "aspect_ratio", "seed", "negative_prompt")...)
-	case familyOf(w.Model) != familyOther:
+	case familyOf(task.Model) != familyOther:
 		return jobcall.AllBut(append(ownFields(), "seed", "negative_prompt")...)
 	}
 	return jobcall.AllBut(ownFields()...)
@@ -46,11 +46,11 @@ func ownFields() []string {
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	if w.Kind == upstream.KindVideo {
-		return a.submitVideo(ctx, w)
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	if task.Kind == upstream.KindVideo {
+		return a.submitVideo(ctx, task)
 	}
-	return a.makeImages(ctx, w)
+	return a.makeImages(ctx, task)
 }
 
 // Fetch implements jobcall.Generator. It sends the key only to the line's own host, which serves
@@ -64,11 +64,11 @@ type fields map[string]json.RawMessage
 
 // newFields returns the fields of a task: the client's fields allowed by the catalog, and the
 // adapter's own fields, which take precedence.
-func newFields(w jobcall.Task) fields {
+func newFields(task jobcall.Task) fields {
 	f := fields{}
-	maps.Copy(f, w.Further())
-	f.set("model", w.Model)
-	f.set("prompt", w.Prompt)
+	maps.Copy(f, task.Further())
+	f.set("model", task.Model)
+	f.set("prompt", task.Prompt)
 	return f
 }
 

@@ -28,29 +28,29 @@ const (
 
 // makeImages requests images, with the edits endpoint if the task has references,
 // and returns the images in the answer.
-func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+func (a *Adapter) makeImages(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	r := exchange.JobCall{
-		Method: http.MethodPost, Header: a.headerWithKey(w.Key), Reading: w.Reading,
-		Limit: min(int64(max(w.Count, 1))*maxImageAnswer, maxImagesAnswer),
+		Method: http.MethodPost, Header: a.headerWithKey(task.Key), Reading: task.Reading,
+		Limit: min(int64(max(task.Count, 1))*maxImageAnswer, maxImagesAnswer),
 	}
-	f := newFields(w)
-	if w.Count > maxImages {
-		return nil, upstream.Unsuitable(w.Kind, "%d images; the provider makes up to %d", w.Count, maxImages)
+	f := newFields(task)
+	if task.Count > maxImages {
+		return nil, upstream.Unsuitable(task.Kind, "%d images; the provider makes up to %d", task.Count, maxImages)
 	}
-	f.set("n", max(w.Count, 1))
-	if failure := sizeImage(f, w); failure != nil {
+	f.set("n", max(task.Count, 1))
+	if failure := sizeImage(f, task); failure != nil {
 		return nil, failure
 	}
-	if len(w.References) == 0 {
-		if w.Mask != nil {
-			return nil, upstream.Unsuitable(w.Kind, "a mask without a reference")
+	if len(task.References) == 0 {
+		if task.Mask != nil {
+			return nil, upstream.Unsuitable(task.Kind, "a mask without a reference")
 		}
 		r.URL = a.line.URL("images", "generations")
 		r.Body, _ = json.Marshal(f) // raw members, each valid: cannot fail
 	} else {
 		var failure *upstream.JobFailure
 		r.URL = a.line.URL("images", "edits")
-		if r.Form, failure = a.editForm(f, w); failure != nil {
+		if r.Form, failure = a.editForm(f, task); failure != nil {
 			return nil, failure
 		}
 	}
@@ -59,9 +59,9 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 		return nil, err
 	}
 	if !reply.Good() {
-		return nil, reply.SubmitFailure(w.Kind)
+		return nil, reply.SubmitFailure(task.Kind)
 	}
-	results, failure := readImages(reply, w.Count)
+	results, failure := readImages(reply, task.Count)
 	if failure != nil {
 		return nil, reply.Redact(failure)
 	}
@@ -69,33 +69,33 @@ func (a *Adapter) makeImages(ctx context.Context, w jobcall.Task) (*jobcall.Task
 }
 
 // editForm returns the multipart form of an edit.
-func (a *Adapter) editForm(f fields, w jobcall.Task) (*exchange.Multipart, *upstream.JobFailure) {
-	if familyOf(w.Model) == familyAspect {
-		return nil, upstream.Unsuitable(w.Kind, "%s takes no references as files", w.Model)
+func (a *Adapter) editForm(f fields, task jobcall.Task) (*exchange.Multipart, *upstream.JobFailure) {
+	if familyOf(task.Model) == familyAspect {
+		return nil, upstream.Unsuitable(task.Kind, "%s takes no references as files", task.Model)
 	}
-	if len(w.References) > maxReferences {
-		return nil, upstream.Unsuitable(w.Kind, "%d references; the provider takes up to %d", len(w.References), maxReferences)
+	if len(task.References) > maxReferences {
+		return nil, upstream.Unsuitable(task.Kind, "%d references; the provider takes up to %d", len(task.References), maxReferences)
 	}
-	for _, r := range w.References {
-		if failure := checkFile(w.Kind, r, maxFile, "image/png", "image/jpeg", "image/webp"); failure != nil {
+	for _, r := range task.References {
+		if failure := checkFile(task.Kind, r, maxFile, "image/png", "image/jpeg", "image/webp"); failure != nil {
 			return nil, failure
 		}
 	}
-	if w.Mask != nil {
-		if failure := checkFile(w.Kind, *w.Mask, maxMask, "image/png"); failure != nil {
+	if task.Mask != nil {
+		if failure := checkFile(task.Kind, *task.Mask, maxMask, "image/png"); failure != nil {
 			return nil, failure
 		}
 	}
 	form := f.form(a.line)
 	name := "image"
-	if len(w.References) > 1 {
+	if len(task.References) > 1 {
 		name = "image[]"
 	}
-	for i, r := range w.References {
+	for i, r := range task.References {
 		form.File(name, fileName(fmt.Sprintf("image-%d", i+1), r), r)
 	}
-	if w.Mask != nil {
-		form.File("mask", fileName("mask", *w.Mask), *w.Mask)
+	if task.Mask != nil {
+		form.File("mask", fileName("mask", *task.Mask), *task.Mask)
 	}
 	return form, nil
 }

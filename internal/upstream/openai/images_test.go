@@ -57,13 +57,13 @@ func TestResults(t *testing.T) {
 	t.Parallel()
 	for model, byAddress := range map[string]bool{"gpt-image-2": false, "flux": true} {
 		studio := fakestudio.NewOpenAI(t)
-		a, w := conformance.Line(t, openai.Provider, studio.URL(), nil), picture(task.Model(model), task.Count(3))
-		p, err := jobcall.Submit(t.Context(), a, w)
+		a, job := conformance.Line(t, openai.Provider, studio.URL(), nil), picture(task.Model(model), task.Count(3))
+		p, err := jobcall.Submit(t.Context(), a, job)
 		if err != nil || len(p.Results) != 3 {
 			t.Fatalf("%+v, %v", p, err)
 		}
 		for i, r := range p.Results {
-			if data, _ := conformance.Fetch(t, a, w, r); (r.Ref != "") != byAddress || !bytes.Equal(data, fakestudio.Picture(i+1)) {
+			if data, _ := conformance.Fetch(t, a, job, r); (r.Ref != "") != byAddress || !bytes.Equal(data, fakestudio.Picture(i+1)) {
 				t.Errorf("result %d: %q, %d bytes inline", i, r.Ref, len(r.Data))
 			}
 		}
@@ -113,11 +113,11 @@ func TestSizes(t *testing.T) {
 		{"flux-pro", "1K", "1:1", 1000, 1000, true, "1000x1000"},
 		{"grok-imagine-image", "4K", "1:1", 4096, 4096, false, none},
 	} {
-		w := picture(func(w *jobcall.Task) {
-			w.Model, w.Tier, w.Ratio, w.Width, w.Height, w.Exact = tt.model, tt.tier, tt.ratio, tt.width, tt.height, tt.exact
+		task := picture(func(task *jobcall.Task) {
+			task.Model, task.Tier, task.Ratio, task.Width, task.Height, task.Exact = tt.model, tt.tier, tt.ratio, tt.width, tt.height, tt.exact
 		})
 		before := len(studio.Submissions())
-		_, err := jobcall.Submit(t.Context(), a, w)
+		_, err := jobcall.Submit(t.Context(), a, task)
 		sent := studio.Submissions()[before:]
 		if tt.want == none {
 			if m := conformance.JobFailure(t, err); m.Next != upstream.NextLine || m.Health != upstream.HealthNone || len(sent) != 0 {
@@ -140,12 +140,12 @@ func TestTierHeld(t *testing.T) {
 		for num := 1; num <= 12; num++ {
 			for den := 1; den <= 12; den++ {
 				side := 1024 * tier
-				w := picture(func(w *jobcall.Task) {
-					w.Tier, w.Ratio = fmt.Sprintf("%dK", tier), fmt.Sprintf("%d:%d", num, den)
-					w.Width, w.Height = side*num/max(num, den), side*den/max(num, den)
+				task := picture(func(task *jobcall.Task) {
+					task.Tier, task.Ratio = fmt.Sprintf("%dK", tier), fmt.Sprintf("%d:%d", num, den)
+					task.Width, task.Height = side*num/max(num, den), side*den/max(num, den)
 				})
 				before := len(studio.Submissions())
-				_, err := jobcall.Submit(t.Context(), a, w)
+				_, err := jobcall.Submit(t.Context(), a, task)
 				if err != nil {
 					continue // not expressible; the fake would refuse a wrong size
 				}
@@ -157,7 +157,7 @@ func TestTierHeld(t *testing.T) {
 				}
 				off := float64(width) * float64(den) / (float64(height) * float64(num))
 				if off < 0.97 || off > 1.03 {
-					t.Errorf("%s at %s became %s", w.Tier, w.Ratio, sent.Size)
+					t.Errorf("%s at %s became %s", task.Tier, task.Ratio, sent.Size)
 				}
 			}
 		}
@@ -185,10 +185,10 @@ func TestEdits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewOpenAI(t)
-			w := tt.work
-			w.Params = json.RawMessage(`{"quality":"low","user":"ü \"x\"","moderation":null,"output_compression":7}`)
-			w.Count = 2
-			p, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), w)
+			job := tt.work
+			job.Params = json.RawMessage(`{"quality":"low","user":"ü \"x\"","moderation":null,"output_compression":7}`)
+			job.Count = 2
+			p, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), job)
 			if err != nil || len(p.Results) != 2 {
 				t.Fatal(p, err)
 			}
@@ -216,11 +216,11 @@ func fileNames(s fakestudio.Submission) string {
 func TestNestedFields(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
-	w := picture(func(w *jobcall.Task) {
-		w.Model, w.References = "flux", []jobcall.Reference{task.Reference("image/png", "", string(fakestudio.Picture(1)))}
-		w.Params = json.RawMessage(`{"tags":["a"],"svg":{"model":"m","deep":{"on":true}},"a\r\nb\"":1}`)
+	job := picture(func(job *jobcall.Task) {
+		job.Model, job.References = "flux", []jobcall.Reference{task.Reference("image/png", "", string(fakestudio.Picture(1)))}
+		job.Params = json.RawMessage(`{"tags":["a"],"svg":{"model":"m","deep":{"on":true}},"a\r\nb\"":1}`)
 	})
-	if _, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), w); err != nil {
+	if _, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), job); err != nil {
 		t.Fatal(err)
 	}
 	fields := conformance.Form(t, &studio.Submissions()[0])
@@ -319,8 +319,8 @@ func TestReferenceGone(t *testing.T) {
 	gone := short
 	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	for _, r := range []jobcall.Reference{short, gone} {
-		w := picture(func(w *jobcall.Task) { w.References = []jobcall.Reference{r} })
-		_, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), w)
+		job := picture(func(job *jobcall.Task) { job.References = []jobcall.Reference{r} })
+		_, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), job)
 		want := conformance.NewOutcome(fault.UpstreamError, upstream.NextLater, upstream.HealthNone)
 		if got := conformance.OutcomeOf(t, err); got != want {
 			t.Errorf("%+v: %v", got, err)

@@ -49,18 +49,18 @@ const (
 )
 
 // sizeImage sets the fields for the size of the images.
-func sizeImage(f fields, w jobcall.Task) *upstream.JobFailure {
-	switch familyOf(w.Model) {
+func sizeImage(f fields, task jobcall.Task) *upstream.JobFailure {
+	switch familyOf(task.Model) {
 	case familyFixed:
-		return sizeFixed(f, w)
+		return sizeFixed(f, task)
 	case familyFree:
-		return sizeFree(f, w)
+		return sizeFree(f, task)
 	case familyAspect:
-		return sizeAspect(f, w)
+		return sizeAspect(f, task)
 	}
-	switch side := w.Square(); {
-	case w.Width > 0 && w.Height > 0:
-		f.set("size", pixels(w.Width, w.Height))
+	switch side := task.Square(); {
+	case task.Width > 0 && task.Height > 0:
+		f.set("size", pixels(task.Width, task.Height))
 	case side > 0:
 		f.set("size", pixels(side, side))
 	}
@@ -68,50 +68,51 @@ func sizeImage(f fields, w jobcall.Task) *upstream.JobFailure {
 }
 
 // sizeFixed sends one of three sizes, all of the tier 1K, or auto.
-func sizeFixed(f fields, w jobcall.Task) *upstream.JobFailure {
+func sizeFixed(f fields, task jobcall.Task) *upstream.JobFailure {
 	size := ""
 	switch {
-	case w.Exact:
-		size = pixels(w.Width, w.Height)
-	case w.Tier != "1K":
-		return upstream.Unsuitable(w.Kind, "the tier %s; %s makes only 1K", w.Tier, w.Model)
+	case task.Exact:
+		size = pixels(task.Width, task.Height)
+	case task.Tier != "1K":
+		return upstream.Unsuitable(task.Kind, "the tier %s; %s makes only 1K", task.Tier, task.Model)
 	default:
-		size = map[string]string{"": "auto", "1:1": "1024x1024", "3:2": "1536x1024", "2:3": "1024x1536"}[w.Ratio]
+		size = map[string]string{"": "auto", "1:1": "1024x1024", "3:2": "1536x1024", "2:3": "1024x1536"}[task.Ratio]
 	}
 	switch size {
 	case "auto", "1024x1024", "1536x1024", "1024x1536":
 		f.set("size", size)
 		return nil
 	}
-	return upstream.Unsuitable(w.Kind, "%s at %s; %s makes 1024x1024, 1536x1024 and 1024x1536", w.Ratio, pixels(w.Width, w.Height), w.Model)
+	return upstream.Unsuitable(task.Kind, "%s at %s; %s makes 1024x1024, 1536x1024 and 1024x1536", task.Ratio, pixels(task.Width,
+		task.Height), task.Model)
 }
 
 // sizeFree sends the size in pixels: the user's pixels unchanged, or the gateway's pixels fitted
 // into the bounds, if the fitted size still reaches the paid tier.
-func sizeFree(f fields, w jobcall.Task) *upstream.JobFailure {
-	width, height := w.Width, w.Height
+func sizeFree(f fields, task jobcall.Task) *upstream.JobFailure {
+	width, height := task.Width, task.Height
 	if width <= 0 || height <= 0 {
-		if w.Tier == "1K" { // the size of `auto`
+		if task.Tier == "1K" { // the size of `auto`
 			f.set("size", "auto")
 			return nil
 		}
-		width, _ = jobcall.TierSide(w.Tier)
+		width, _ = jobcall.TierSide(task.Tier)
 		height = width
 	}
 	if max(width, height) > maxRatio*min(width, height) {
-		return upstream.Unsuitable(w.Kind, "%s: the provider makes ratios up to %d:1", pixels(width, height), maxRatio)
+		return upstream.Unsuitable(task.Kind, "%s: the provider makes ratios up to %d:1", pixels(width, height), maxRatio)
 	}
-	if !w.Exact {
+	if !task.Exact {
 		width, height = fit(width, height)
-		if !reachesTier(w.Tier, width, height) {
-			return upstream.Unsuitable(w.Kind, "%s at %s is more than the provider makes", w.Tier, w.Ratio)
+		if !reachesTier(task.Tier, width, height) {
+			return upstream.Unsuitable(task.Kind, "%s at %s is more than the provider makes", task.Tier, task.Ratio)
 		}
 	}
 	switch n := width * height; {
 	case width%sideStep != 0 || height%sideStep != 0:
-		return upstream.Unsuitable(w.Kind, "%s: the provider makes only sides that are multiples of %d", pixels(width, height), sideStep)
+		return upstream.Unsuitable(task.Kind, "%s: the provider makes only sides that are multiples of %d", pixels(width, height), sideStep)
 	case max(width, height) > maxSide || n > maxPixels || n < minPixels:
-		return upstream.Unsuitable(w.Kind, "%s: the provider makes %d to %d pixels, and sides up to %d", pixels(width, height), minPixels,
+		return upstream.Unsuitable(task.Kind, "%s: the provider makes %d to %d pixels, and sides up to %d", pixels(width, height), minPixels,
 			maxPixels, maxSide)
 	}
 	f.set("size", pixels(width, height))
@@ -119,13 +120,13 @@ func sizeFree(f fields, w jobcall.Task) *upstream.JobFailure {
 }
 
 // sizeAspect sends ratio and tier, also in place of the user's pixels.
-func sizeAspect(f fields, w jobcall.Task) *upstream.JobFailure {
-	if w.Tier != "1K" && w.Tier != "2K" {
-		return upstream.Unsuitable(w.Kind, "the tier %s; the provider makes 1K and 2K", w.Tier)
+func sizeAspect(f fields, task jobcall.Task) *upstream.JobFailure {
+	if task.Tier != "1K" && task.Tier != "2K" {
+		return upstream.Unsuitable(task.Kind, "the tier %s; the provider makes 1K and 2K", task.Tier)
 	}
-	f.set("resolution", strings.ToLower(w.Tier))
-	if w.Ratio != "" {
-		f.set("aspect_ratio", w.Ratio)
+	f.set("resolution", strings.ToLower(task.Tier))
+	if task.Ratio != "" {
+		f.set("aspect_ratio", task.Ratio)
 	}
 	return nil
 }

@@ -24,23 +24,23 @@ import (
 const maxWait = time.Minute
 
 // submitVideo asks for a clip.
-func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	f := newFields(w)
-	if failure := shapeVideo(f, w); failure != nil {
+func (a *Adapter) submitVideo(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	f := newFields(task)
+	if failure := shapeVideo(f, task); failure != nil {
 		return nil, failure
 	}
 	form := f.form(a.line)
-	for _, r := range w.References {
+	for _, r := range task.References {
 		form.File("input_reference", fileName("reference", r), r)
 	}
 	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.line.URL("videos"), Header: a.headerWithKey(w.Key), Form: form,
+		Method: http.MethodPost, URL: a.line.URL("videos"), Header: a.headerWithKey(task.Key), Form: form,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if !reply.Good() {
-		return nil, reply.SubmitFailure(w.Kind)
+		return nil, reply.SubmitFailure(task.Kind)
 	}
 	doc := gjson.ParseBytes(nil)
 	if isDocument(reply) {
@@ -48,7 +48,7 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 	}
 	ticket := doc.Get("id").String()
 	if !isTicket(ticket) {
-		failure := reply.SubmitFailure(w.Kind)
+		failure := reply.SubmitFailure(task.Kind)
 		// A 2xx response without an ID may still have started a task, unless the response has an
 		// error.
 		e := doc.Get("error")
@@ -59,40 +59,41 @@ func (a *Adapter) submitVideo(ctx context.Context, w jobcall.Task) (*jobcall.Tas
 }
 
 // shapeVideo checks a clip's references and sets its size and length.
-func shapeVideo(f fields, w jobcall.Task) *upstream.JobFailure {
+func shapeVideo(f fields, task jobcall.Task) *upstream.JobFailure {
 	switch {
-	case w.Prompt == "":
-		return upstream.Unsuitable(w.Kind, "no prompt; the provider needs one")
-	case len(w.References) > 1:
-		return upstream.Unsuitable(w.Kind, "%d references; the provider takes one", len(w.References))
-	case w.Mask != nil:
-		return upstream.Unsuitable(w.Kind, "a mask; the provider takes none")
+	case task.Prompt == "":
+		return upstream.Unsuitable(task.Kind, "no prompt; the provider needs one")
+	case len(task.References) > 1:
+		return upstream.Unsuitable(task.Kind, "%d references; the provider takes one", len(task.References))
+	case task.Mask != nil:
+		return upstream.Unsuitable(task.Kind, "a mask; the provider takes none")
 	}
-	for _, r := range w.References {
-		if failure := checkFile(w.Kind, r, maxFile, "image/png", "image/jpeg", "image/webp"); failure != nil {
+	for _, r := range task.References {
+		if failure := checkFile(task.Kind, r, maxFile, "image/png", "image/jpeg", "image/webp"); failure != nil {
 			return failure
 		}
 	}
-	width, height := w.Width, w.Height
+	width, height := task.Width, task.Height
 	if width <= 0 || height <= 0 { // the provider has no field for the tier
-		side, ok := jobcall.TierSide(w.Tier)
+		side, ok := jobcall.TierSide(task.Tier)
 		if !ok {
-			return upstream.Unsuitable(w.Kind, "the tier %q", w.Tier)
+			return upstream.Unsuitable(task.Kind, "the tier %q", task.Tier)
 		}
 		width, height = (side*16/9+1)/2*2, side
 	}
-	if strings.HasPrefix(baseName(w.Model), "sora-") {
+	if strings.HasPrefix(baseName(task.Model), "sora-") {
 		var ok bool
-		if width, height, ok = soraSize(width, height, w.Exact); !ok {
-			return upstream.Unsuitable(w.Kind, "%s at %s; %s makes 1280x720, 720x1280, 1792x1024 and 1024x1792", w.Tier, w.Ratio, w.Model)
+		if width, height, ok = soraSize(width, height, task.Exact); !ok {
+			return upstream.Unsuitable(task.Kind, "%s at %s; %s makes 1280x720, 720x1280, 1792x1024 and 1024x1792", task.Tier, task.Ratio,
+				task.Model)
 		}
-		if w.Seconds != 0 && !slices.Contains([]int64{4, 8, 12}, w.Seconds) {
-			return upstream.Unsuitable(w.Kind, "%d seconds; %s makes 4, 8 or 12", w.Seconds, w.Model)
+		if task.Seconds != 0 && !slices.Contains([]int64{4, 8, 12}, task.Seconds) {
+			return upstream.Unsuitable(task.Kind, "%d seconds; %s makes 4, 8 or 12", task.Seconds, task.Model)
 		}
 	}
 	f.set("size", pixels(width, height))
-	if w.Seconds > 0 {
-		f.set("seconds", strconv.FormatInt(w.Seconds, 10)) // a string, as the protocol has it
+	if task.Seconds > 0 {
+		f.set("seconds", strconv.FormatInt(task.Seconds, 10)) // a string, as the protocol has it
 	}
 	return nil
 }
@@ -114,8 +115,8 @@ func soraSize(width, height int, exact bool) (int, int, bool) {
 }
 
 // Poll implements jobcall.Generator. Images have no tickets.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	at, failure := a.video(w, ticket)
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	at, failure := a.video(task, ticket)
 	if failure != nil {
 		return nil, failure
 	}
@@ -123,7 +124,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	if err != nil {
 		return nil, err
 	}
-	p, failure := readVideo(reply, w.Kind, ticket, at.JoinPath("content").String())
+	p, failure := readVideo(reply, task.Kind, ticket, at.JoinPath("content").String())
 	if failure != nil {
 		return nil, reply.Redact(failure)
 	}
@@ -164,8 +165,8 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Ta
 
 // Cancel implements jobcall.Generator. The provider stops rendering a deleted clip. An unknown clip
 // counts as cancelled.
-func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
-	at, failure := a.video(w, ticket)
+func (a *Adapter) Cancel(ctx context.Context, task jobcall.Task, ticket string) error {
+	at, failure := a.video(task, ticket)
 	if failure != nil {
 		return failure
 	}
@@ -173,8 +174,8 @@ func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) err
 }
 
 // video is the address of a clip.
-func (a *Adapter) video(w jobcall.Task, ticket string) (*url.URL, *upstream.JobFailure) {
-	if w.Kind != upstream.KindVideo || !isTicket(ticket) {
+func (a *Adapter) video(task jobcall.Task, ticket string) (*url.URL, *upstream.JobFailure) {
+	if task.Kind != upstream.KindVideo || !isTicket(ticket) {
 		f := upstream.Fail(fault.UpstreamUnavailable, errors.New("no ticket of this provider"))
 		f.Health = upstream.HealthNone
 		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)

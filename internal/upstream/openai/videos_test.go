@@ -51,9 +51,9 @@ func TestVideoFromPicture(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
 	a := conformance.Line(t, openai.Provider, studio.URL(), nil)
-	w := clip(task.References(task.Reference("image/png", "", string(fakestudio.Picture(1)))),
+	job := clip(task.References(task.Reference("image/png", "", string(fakestudio.Picture(1)))),
 		task.Seconds(0), task.Params(`{"style":"noir"}`))
-	p, err := jobcall.Submit(t.Context(), a, w)
+	p, err := jobcall.Submit(t.Context(), a, job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestVideoFromPicture(t *testing.T) {
 	if got.Header.Get("Idempotency-Key") != "sub_1" {
 		t.Errorf("headers %v", got.Header)
 	}
-	if p, err = a.Poll(t.Context(), w, p.Ticket); err != nil || p.Done || p.Wait != 1500*time.Millisecond {
+	if p, err = a.Poll(t.Context(), job, p.Ticket); err != nil || p.Done || p.Wait != 1500*time.Millisecond {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -42,29 +42,29 @@ func side(model string) int {
 }
 
 // check returns a failure for a task impossible for the model.
-func check(w jobcall.Task) *upstream.JobFailure {
+func check(task jobcall.Task) *upstream.JobFailure {
 	switch {
-	case !raster.MatchString(w.Model):
-		return upstream.Unsuitable(w.Kind, "%.80q is no name of a model at recraft", w.Model)
-	case strings.Contains(w.Model, "_vector"):
-		return upstream.Unsuitable(w.Kind, "recraft's model %s makes SVG, which is no picture of pixels", w.Model)
-	case w.Mask != nil && !masked(w.Model):
-		return upstream.Unsuitable(w.Kind, "recraft's model %s takes no mask, recraftv3 does", w.Model)
-	case w.Count > maxImages:
-		return upstream.Unsuitable(w.Kind, "%d pictures; recraft makes up to %d", w.Count, maxImages)
-	case w.Mask == nil && w.Square() > side(w.Model), w.Mask != nil && w.Larger:
-		return upstream.Unsuitable(w.Kind, "recraft's model %s does not make %s", w.Model, w.Tier)
-	case len(w.References) == 0:
-		if (w.Ratio != "" || w.Exact) && sizeOf(w) == "" {
-			return upstream.Unsuitable(w.Kind, "recraft's model %s does not make %s (%dx%d)", w.Model, w.Ratio, w.Width, w.Height)
+	case !raster.MatchString(task.Model):
+		return upstream.Unsuitable(task.Kind, "%.80q is no name of a model at recraft", task.Model)
+	case strings.Contains(task.Model, "_vector"):
+		return upstream.Unsuitable(task.Kind, "recraft's model %s makes SVG, which is no picture of pixels", task.Model)
+	case task.Mask != nil && !masked(task.Model):
+		return upstream.Unsuitable(task.Kind, "recraft's model %s takes no mask, recraftv3 does", task.Model)
+	case task.Count > maxImages:
+		return upstream.Unsuitable(task.Kind, "%d pictures; recraft makes up to %d", task.Count, maxImages)
+	case task.Mask == nil && task.Square() > side(task.Model), task.Mask != nil && task.Larger:
+		return upstream.Unsuitable(task.Kind, "recraft's model %s does not make %s", task.Model, task.Tier)
+	case len(task.References) == 0:
+		if (task.Ratio != "" || task.Exact) && sizeOf(task) == "" {
+			return upstream.Unsuitable(task.Kind, "recraft's model %s does not make %s (%dx%d)", task.Model, task.Ratio, task.Width, task.Height)
 		}
 		return nil
-	case len(w.References) > 1 || !w.References[0].Image():
-		return upstream.Unsuitable(w.Kind, "recraft takes one picture")
-	case w.Ratio != "" || w.Exact:
-		return upstream.Unsuitable(w.Kind, "a picture from a picture has its size")
-	case w.References[0].Size > maxPicture:
-		return upstream.Unfit(w.Kind, "The reference has more than the %d MB that the provider takes of an image.", maxPicture>>20)
+	case len(task.References) > 1 || !task.References[0].Image():
+		return upstream.Unsuitable(task.Kind, "recraft takes one picture")
+	case task.Ratio != "" || task.Exact:
+		return upstream.Unsuitable(task.Kind, "a picture from a picture has its size")
+	case task.References[0].Size > maxPicture:
+		return upstream.Unfit(task.Kind, "The reference has more than the %d MB that the provider takes of an image.", maxPicture>>20)
 	}
 	return nil
 }
@@ -91,18 +91,18 @@ func sizes(model string) []string {
 
 // sizeOf returns the size of a picture without references: the user's pixels, or the ratio. A paid
 // tier without either is a square. If empty, the provider chooses or does not make the size.
-func sizeOf(w jobcall.Task) string {
+func sizeOf(task jobcall.Task) string {
 	switch {
-	case w.Exact:
-		lying := fmt.Sprintf("%dx%d", max(w.Width, w.Height), min(w.Width, w.Height))
-		if slices.Contains(sizes(w.Model), lying) {
-			return fmt.Sprintf("%dx%d", w.Width, w.Height)
+	case task.Exact:
+		lying := fmt.Sprintf("%dx%d", max(task.Width, task.Height), min(task.Width, task.Height))
+		if slices.Contains(sizes(task.Model), lying) {
+			return fmt.Sprintf("%dx%d", task.Width, task.Height)
 		}
 		return ""
-	case w.Ratio != "":
-		return ratios()[w.Ratio]
-	case w.Square() > 0:
-		return fmt.Sprintf("%dx%d", side(w.Model), side(w.Model))
+	case task.Ratio != "":
+		return ratios()[task.Ratio]
+	case task.Square() > 0:
+		return fmt.Sprintf("%dx%d", side(task.Model), side(task.Model))
 	}
 	return ""
 }

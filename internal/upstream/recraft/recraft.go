@@ -64,93 +64,93 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 func (a *Adapter) Blocks(jobcall.Task) bool { return true }
 
 // ParamRule implements jobcall.Generator: the fields of the model.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	names := params(w.Model)
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
+	names := params(task.Model)
 	switch {
-	case w.Mask != nil:
+	case task.Mask != nil:
 		names = []string{"negative_prompt", "style", "substyle", "style_id"}
-	case len(w.References) > 0:
+	case len(task.References) > 0:
 		names = append(names, "strength")
 	}
 	return jobcall.Only(names...)
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	if failure := check(w); failure != nil {
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	if failure := check(task); failure != nil {
 		return nil, failure
 	}
 	ask := a.make
-	if w.Mask != nil {
+	if task.Mask != nil {
 		ask = a.edit
 	}
-	reply, err := ask(ctx, w)
+	reply, err := ask(ctx, task)
 	if err != nil {
 		return nil, err
 	}
 	if !reply.Good() || !gjson.ValidBytes(reply.Body) {
-		return nil, submitFailure(w.Kind, reply)
+		return nil, submitFailure(task.Kind, reply)
 	}
-	results := exchange.Links(gjson.GetBytes(reply.Body, "data.#.url").Array(), max(w.Count, 1))
+	results := exchange.Links(gjson.GetBytes(reply.Body, "data.#.url").Array(), max(task.Count, 1))
 	switch {
 	case results != nil:
 		return &jobcall.TaskStatus{Done: true, Results: results}, nil
 	case gjson.GetBytes(reply.Body, "data").IsArray():
-		return nil, upstream.EmptyResult(w.Kind, "an answer without a picture")
+		return nil, upstream.EmptyResult(task.Kind, "an answer without a picture")
 	}
-	return nil, submitFailure(w.Kind, reply)
+	return nil, submitFailure(task.Kind, reply)
 }
 
 // make asks for pictures from words, or from one picture as a whole.
-func (a *Adapter) make(ctx context.Context, w jobcall.Task) (*exchange.Reply, error) {
-	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "n": max(w.Count, 1), "response_format": "url"}
+func (a *Adapter) make(ctx context.Context, task jobcall.Task) (*exchange.Reply, error) {
+	body := map[string]any{"model": task.Model, "prompt": task.Prompt, "n": max(task.Count, 1), "response_format": "url"}
 	action := "generations"
-	if len(w.References) > 0 {
+	if len(task.References) > 0 {
 		action = "imageToImage"
-		link, err := input.Link(ctx, w.References[0])
+		link, err := input.Link(ctx, task.References[0])
 		if err != nil {
 			return nil, err
 		}
 		body["image_url"], body["strength"] = link, usualStrength
-	} else if size := sizeOf(w); size != "" {
+	} else if size := sizeOf(task); size != "" {
 		body["size"] = size
 	}
-	w.AddFurther(body)
+	task.AddFurther(body)
 	if seed, ok := body["seed"]; ok {
 		body["random_seed"] = seed
 		delete(body, "seed")
 	}
-	return a.SubmitJSON(ctx, w.Kind, body, "images", action)
+	return a.SubmitJSON(ctx, task.Kind, body, "images", action)
 }
 
 // edit asks for a change of a part of a picture. In the provider's masks the area to change is
 // white.
-func (a *Adapter) edit(ctx context.Context, w jobcall.Task) (*exchange.Reply, error) {
-	mask, err := input.DrawMask(ctx, w, input.White)
+func (a *Adapter) edit(ctx context.Context, task jobcall.Task) (*exchange.Reply, error) {
+	mask, err := input.DrawMask(ctx, task, input.White)
 	if err != nil {
 		return nil, err
 	}
 	call := a.Call(http.MethodPost, "images", "inpaint")
 	form := a.Line.NewForm()
-	form.Field("model", w.Model)
-	form.Field("prompt", w.Prompt)
-	form.Field("n", strconv.Itoa(max(w.Count, 1)))
+	form.Field("model", task.Model)
+	form.Field("prompt", task.Prompt)
+	form.Field("n", strconv.Itoa(max(task.Count, 1)))
 	form.Field("response_format", "url")
-	further := w.Further()
+	further := task.Further()
 	for _, name := range slices.Sorted(maps.Keys(further)) {
 		var text string
 		if err := json.Unmarshal(further[name], &text); err != nil {
-			return nil, upstream.Unsuitable(w.Kind, "%s, which is no text", name)
+			return nil, upstream.Unsuitable(task.Kind, "%s, which is no text", name)
 		}
 		form.Field(name, text)
 	}
-	form.File("image", "image", w.References[0])
+	form.File("image", "image", task.References[0])
 	form.File("mask", "mask.png", mask)
 	call.Form = form
 	return a.Line.Submit(ctx, call)
 }
 
 // Poll implements jobcall.Generator: there is nothing to ask about.
-func (a *Adapter) Poll(_ context.Context, w jobcall.Task, _ string) (*jobcall.TaskStatus, error) {
-	return nil, upstream.UnknownTask(w.Kind, "pictures come in the answer")
+func (a *Adapter) Poll(_ context.Context, task jobcall.Task, _ string) (*jobcall.TaskStatus, error) {
+	return nil, upstream.UnknownTask(task.Kind, "pictures come in the answer")
 }

@@ -34,8 +34,8 @@ func TestBodies(t *testing.T) {
 	film, large := task.Reference("video/mp4", "https://media.example/v.mp4", "abc"), one
 	large.Size = 11 << 20
 	const rest = `"prompt":"a lighthouse","response_format":"url"`
-	path := func(w jobcall.Task) string {
-		if len(w.References) > 0 {
+	path := func(job jobcall.Task) string {
+		if len(job.References) > 0 {
 			return "/v1/images/imageToImage"
 		}
 		return "/v1/images/generations"

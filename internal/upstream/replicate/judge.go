@@ -58,18 +58,18 @@ func predictionFailure(kind string, reply *exchange.Reply, message string) *upst
 
 // output returns the addresses in a prediction's output, in order: from a string, a list of
 // strings, or an object with addresses in it. It returns at limit as many as requested.
-func output(w jobcall.Task, doc gjson.Result) ([]jobcall.Result, *upstream.JobFailure) {
+func output(task jobcall.Task, doc gjson.Result) ([]jobcall.Result, *upstream.JobFailure) {
 	limit := 1
-	if w.Kind == upstream.KindImage {
-		limit = max(w.Count, 1)
+	if task.Kind == upstream.KindImage {
+		limit = max(task.Count, 1)
 	}
 	var results []jobcall.Result
 	collect(doc.Get("output"), 0, &results)
 	switch {
 	case len(results) == 0 && doc.Get("data_removed").Bool():
-		return nil, upstream.UnknownTask(w.Kind, "Replicate has removed the output")
+		return nil, upstream.UnknownTask(task.Kind, "Replicate has removed the output")
 	case len(results) == 0:
-		return nil, upstream.EmptyResult(w.Kind, "no "+w.Kind+" in the output")
+		return nil, upstream.EmptyResult(task.Kind, "no "+task.Kind+" in the output")
 	}
 	return results[:min(len(results), limit)], nil
 }

@@ -88,24 +88,24 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // ParamRule implements jobcall.Generator.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	return a.options.Style(w, defaults()).ParamRule()
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
+	return a.options.Style(task, defaults()).ParamRule()
 }
 
 // Submit implements jobcall.Generator. It first uploads large references without an address, each
 // in a separate call. After a failed upload, nothing was submitted.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	style := a.options.Style(w, defaults())
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	style := a.options.Style(task, defaults())
 	address, version, ok := a.predictions(style.Model)
 	if !ok {
-		return nil, upstream.Unsuitable(w.Kind,
+		return nil, upstream.Unsuitable(task.Kind,
 			"%q is not a model id at Replicate: OWNER/NAME, OWNER/NAME:VERSION, VERSION or deployments/OWNER/NAME", style.Model)
 	}
-	if size := largest(w); size > maxFile {
-		return nil, upstream.Unsuitable(w.Kind, "a reference of %d bytes; at most %d can be uploaded", size, maxFile)
+	if size := largest(task); size > maxFile {
+		return nil, upstream.Unsuitable(task.Kind, "a reference of %d bytes; at most %d can be uploaded", size, maxFile)
 	}
-	fields, err := style.Write(ctx, w, func(ctx context.Context, r jobcall.Reference) (string, error) {
-		return a.referenceValue(ctx, w.Kind, r)
+	fields, err := style.Write(ctx, task, func(ctx context.Context, r jobcall.Reference) (string, error) {
+		return a.referenceValue(ctx, task.Kind, r)
 	})
 	if err != nil {
 		return nil, err
@@ -115,18 +115,18 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		Input   json.RawMessage `json:"input"`
 	}{version, fields})
 	if err != nil {
-		return nil, upstream.Unsuitable(w.Kind, "the body cannot be written: %w", err)
+		return nil, upstream.Unsuitable(task.Kind, "the body cannot be written: %w", err)
 	}
 	reply, err := a.Line.Submit(ctx, exchange.JobCall{Method: http.MethodPost, URL: address, Header: a.Header, Body: body, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
 	if !reply.Good() {
-		return nil, reply.SubmitFailure(w.Kind)
+		return nil, reply.SubmitFailure(task.Kind)
 	}
 	id := gjson.GetBytes(reply.Body, "id").String()
 	if !gjson.ValidBytes(reply.Body) || !predictionID.MatchString(id) {
-		failure := reply.SubmitFailure(w.Kind)
+		failure := reply.SubmitFailure(task.Kind)
 		failure.Lost = true // accepted, but without an ID
 		return nil, failure
 	}
@@ -150,9 +150,9 @@ func (a *Adapter) predictions(model string) (address *url.URL, version string, o
 }
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !predictionID.MatchString(ticket) {
-		return nil, upstream.UnknownTask(w.Kind, "the ticket cannot be read")
+		return nil, upstream.UnknownTask(task.Kind, "the ticket cannot be read")
 	}
 	reply, err := a.Line.Query(ctx, a.Call(http.MethodGet, "predictions", ticket))
 	if err != nil {
@@ -160,7 +160,7 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	}
 	switch {
 	case reply.Status == http.StatusNotFound && gjson.ValidBytes(reply.Body):
-		return nil, upstream.UnknownTask(w.Kind, "Replicate no longer knows the prediction")
+		return nil, upstream.UnknownTask(task.Kind, "Replicate no longer knows the prediction")
 	case !reply.Good(), !gjson.ValidBytes(reply.Body):
 		return nil, reply.Silent()
 	}
@@ -169,17 +169,17 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*job
 	case "starting", "processing":
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	case "succeeded":
-		results, failure := output(w, doc)
+		results, failure := output(task, doc)
 		if failure != nil {
 			return nil, reply.Redact(failure)
 		}
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: results}, nil
 	case "failed":
-		return nil, reply.Redact(predictionFailure(w.Kind, reply, doc.Get("error").String()))
+		return nil, reply.Redact(predictionFailure(task.Kind, reply, doc.Get("error").String()))
 	case "canceled":
-		return nil, reply.TaskFailure(w.Kind, "canceled", "the prediction was canceled at the provider")
+		return nil, reply.TaskFailure(task.Kind, "canceled", "the prediction was canceled at the provider")
 	case "aborted":
-		return nil, upstream.ExpiredTask(w.Kind, "aborted: the prediction did not start in time")
+		return nil, upstream.ExpiredTask(task.Kind, "aborted: the prediction did not start in time")
 	default:
 		return nil, reply.Silent()
 	}
@@ -191,9 +191,9 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 }
 
 // Cancel implements jobcall.Generator. It has no effect on an ended prediction.
-func (a *Adapter) Cancel(ctx context.Context, w jobcall.Task, ticket string) error {
+func (a *Adapter) Cancel(ctx context.Context, task jobcall.Task, ticket string) error {
 	if !predictionID.MatchString(ticket) {
-		return upstream.UnknownTask(w.Kind, "the ticket cannot be read")
+		return upstream.UnknownTask(task.Kind, "the ticket cannot be read")
 	}
 	return a.Line.Stop(ctx, a.Call(http.MethodPost, "predictions", ticket, "cancel"))
 }

@@ -60,10 +60,10 @@ func TestClipIsMade(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
 	large := bytes.Repeat([]byte("large"), 60_000)
-	w := task.With(video(), task.References(task.ParseReference("inline"),
+	job := task.With(video(), task.References(task.ParseReference("inline"),
 		jobcall.Reference{Type: "image/png", Size: 9 << 30, URL: "https://media.example/a"},
 		task.Reference("image/png", "", string(large))))
-	if _, err := conformance.SubmitAndPoll(t, conformance.Line(t, replicate.Provider, studio.URL(), nil), w); err != nil {
+	if _, err := conformance.SubmitAndPoll(t, conformance.Line(t, replicate.Provider, studio.URL(), nil), job); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"version":"` + version + `","input":{"duration":5,"input_images":["data:image/png;base64,YWJj","https://media.example/a","` +
@@ -181,13 +181,13 @@ func TestAcceptedWithoutAName(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
-	a, w := conformance.Line(t, replicate.Provider, studio.URL(), nil), video()
-	p, err := jobcall.Submit(t.Context(), a, w)
+	a, task := conformance.Line(t, replicate.Provider, studio.URL(), nil), video()
+	p, err := jobcall.Submit(t.Context(), a, task)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, ticket := range []string{p.Ticket, "unknown"} {
-		if err := a.Cancel(t.Context(), w, ticket); err != nil {
+		if err := a.Cancel(t.Context(), task, ticket); err != nil {
 			t.Error(err)
 		}
 	}
@@ -200,8 +200,8 @@ func TestCancel(t *testing.T) {
 // submitted.
 func TestUploadsThatFail(t *testing.T) {
 	t.Parallel()
-	w := image(1)
-	w.References = []jobcall.Reference{task.Reference("image/png", "", string(make([]byte, 300<<10)))}
+	job := image(1)
+	job.References = []jobcall.Reference{task.Reference("image/png", "", string(make([]byte, 300<<10)))}
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
 		want   conformance.Outcome
@@ -220,7 +220,7 @@ func TestUploadsThatFail(t *testing.T) {
 				tt.answer(w, r)
 			}))
 			t.Cleanup(server.Close)
-			_, err := jobcall.Submit(t.Context(), conformance.Line(t, replicate.Provider, server.URL, nil), w)
+			_, err := jobcall.Submit(t.Context(), conformance.Line(t, replicate.Provider, server.URL, nil), job)
 			conformance.CheckOutcome(t, name, err, tt.want)
 		})
 	}
@@ -228,8 +228,8 @@ func TestUploadsThatFail(t *testing.T) {
 	short.Size++
 	large.Size = 101 << 20
 	conformance.CheckUnsent(t, replicate.Provider, fakestudio.NewReplicate(t), map[string]conformance.Unsent{
-		"our store": {Task: task.With(w, task.References(short)), Want: pictures.Refused.Then(upstream.NextLater)},
-		"too large": {Task: task.With(w, task.References(large)), Want: pictures.Refused},
+		"our store": {Task: task.With(job, task.References(short)), Want: pictures.Refused.Then(upstream.NextLater)},
+		"too large": {Task: task.With(job, task.References(large)), Want: pictures.Refused},
 	})
 }
 

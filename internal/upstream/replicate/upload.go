@@ -27,10 +27,10 @@ const (
 )
 
 // largest returns the size of a task's largest reference without an address.
-func largest(w jobcall.Task) int64 {
-	refs := w.References
-	if w.Mask != nil {
-		refs = append(refs[:len(refs):len(refs)], *w.Mask)
+func largest(task jobcall.Task) int64 {
+	refs := task.References
+	if task.Mask != nil {
+		refs = append(refs[:len(refs):len(refs)], *task.Mask)
 	}
 	var most int64
 	for _, r := range refs {

@@ -73,8 +73,8 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // ParamRule implements jobcall.Generator.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
-	names, f := []string{"contentModeration"}, familyOf(w.Kind, w.Model)
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
+	names, f := []string{"contentModeration"}, familyOf(task.Kind, task.Model)
 	if f.seed {
 		names = append(names, "seed")
 	}
@@ -86,7 +86,7 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 		rule = rule.As("negative_prompt", "negativePrompt")
 	}
 	switch {
-	case w.Kind == upstream.KindImage:
+	case task.Kind == upstream.KindImage:
 		return rule
 	case f.maxPictures > 0:
 		return rule.Roles(jobrequest.Roles()...)
@@ -99,38 +99,38 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	var (
 		path string
 		body map[string]any
 		err  error
 	)
-	f := familyOf(w.Kind, w.Model)
-	for i, r := range w.References {
+	f := familyOf(task.Kind, task.Model)
+	for i, r := range task.References {
 		switch {
 		case !r.Image() && f.maxPictures == 0 && !f.edits:
-			return nil, upstream.Unsuitable(w.Kind, "runway's model %s takes no reference video", w.Model)
+			return nil, upstream.Unsuitable(task.Kind, "runway's model %s takes no reference video", task.Model)
 		case r.URL == "" && (r.Size+2)/3*4 > maxURI-64:
-			return nil, upstream.Unfit(w.Kind, "Reference %d has more bytes than the provider takes inline.", i+1)
+			return nil, upstream.Unfit(task.Kind, "Reference %d has more bytes than the provider takes inline.", i+1)
 		}
 	}
 	switch {
-	case w.Mask != nil:
-		err = upstream.Unsuitable(w.Kind, "runway takes no mask")
-	case w.Kind == upstream.KindImage:
+	case task.Mask != nil:
+		err = upstream.Unsuitable(task.Kind, "runway takes no mask")
+	case task.Kind == upstream.KindImage:
 		path = "text_to_image"
-		body, err = picture(ctx, w)
+		body, err = picture(ctx, task)
 	case f.edits:
 		path = "video_to_video"
-		body, err = editBody(ctx, w)
+		body, err = editBody(ctx, task)
 	default:
-		path, body, err = clip(ctx, w)
+		path, body, err = clip(ctx, task)
 	}
 	if err != nil {
 		return nil, err
 	}
-	w.AddFurther(body)
-	reply, err := a.SubmitJSON(ctx, w.Kind, body, "v1", path)
+	task.AddFurther(body)
+	reply, err := a.SubmitJSON(ctx, task.Kind, body, "v1", path)
 	if err != nil {
 		return nil, err
 	}
@@ -139,20 +139,20 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 		id = gjson.GetBytes(reply.Body, "id").String()
 	}
 	if !exchange.Ticket(id) {
-		return nil, submitFailure(w.Kind, reply)
+		return nil, submitFailure(task.Kind, reply)
 	}
 	return &jobcall.TaskStatus{Ticket: id, Wait: pace}, nil
 }
 
 // newBody returns the fields of every submission.
-func newBody(w jobcall.Task, f family, hasPicture bool) (map[string]any, error) {
-	size, ok := f.size(w, hasPicture)
+func newBody(task jobcall.Task, f family, hasPicture bool) (map[string]any, error) {
+	size, ok := f.size(task, hasPicture)
 	if !ok {
-		return nil, upstream.Unsuitable(w.Kind, "runway's model %s does not make %s at %q for this task", w.Model, w.Tier, w.Ratio)
+		return nil, upstream.Unsuitable(task.Kind, "runway's model %s does not make %s at %q for this task", task.Model, task.Tier, task.Ratio)
 	}
-	body := map[string]any{"model": w.Model, "ratio": size}
-	if w.Prompt != "" {
-		body["promptText"] = w.Prompt
+	body := map[string]any{"model": task.Model, "ratio": size}
+	if task.Prompt != "" {
+		body["promptText"] = task.Prompt
 	}
 	return body, nil
 }
@@ -160,26 +160,27 @@ func newBody(w jobcall.Task, f family, hasPicture bool) (map[string]any, error) 
 // clip returns the path and body for a clip from a text, frames or references. Without roles, one
 // picture is the first frame and two are the first and the last frame. Three or more pictures, and
 // pictures beside a video, are references.
-func clip(ctx context.Context, w jobcall.Task) (path string, body map[string]any, err error) {
-	f := familyOf(w.Kind, w.Model)
-	first, last, references := w.Frames()
+func clip(ctx context.Context, task jobcall.Task) (path string, body map[string]any, err error) {
+	f := familyOf(task.Kind, task.Model)
+	first, last, references := task.Frames()
 	hasFirst := first != nil
 	switch {
 	case last != nil && (first == nil || !f.lastFrame):
-		return "", nil, upstream.Unsuitable(w.Kind, "runway's model %s does not take this last frame", w.Model)
+		return "", nil, upstream.Unsuitable(task.Kind, "runway's model %s does not take this last frame", task.Model)
 	case len(references) > 0 && (hasFirst || f.maxPictures == 0):
-		return "", nil, upstream.Unsuitable(w.Kind, "%d references like these are not accepted by runway's model %s", len(w.References), w.Model)
-	case !hasFirst && (f.needsPicture || w.Prompt == ""):
-		return "", nil, upstream.Unsuitable(w.Kind, "runway's model %s needs a first frame or a prompt", w.Model)
+		return "", nil, upstream.Unsuitable(task.Kind, "%d references like these are not accepted by runway's model %s", len(task.References),
+			task.Model)
+	case !hasFirst && (f.needsPicture || task.Prompt == ""):
+		return "", nil, upstream.Unsuitable(task.Kind, "runway's model %s needs a first frame or a prompt", task.Model)
 	}
-	if body, err = newBody(w, f, hasFirst); err != nil {
+	if body, err = newBody(task, f, hasFirst); err != nil {
 		return "", nil, err
 	}
-	if w.Seconds > 0 {
-		body["duration"] = w.Seconds
+	if task.Seconds > 0 {
+		body["duration"] = task.Seconds
 	}
 	if !hasFirst {
-		return "text_to_video", body, addReferences(ctx, body, w, f, references)
+		return "text_to_video", body, addReferences(ctx, body, task, f, references)
 	}
 	var images []map[string]string
 	for i, r := range []*jobcall.Reference{first, last} {
@@ -197,7 +198,7 @@ func clip(ctx context.Context, w jobcall.Task) (path string, body map[string]any
 }
 
 // addReferences adds the reference pictures and videos of a clip.
-func addReferences(ctx context.Context, body map[string]any, w jobcall.Task, f family, references []jobcall.Reference) error {
+func addReferences(ctx context.Context, body map[string]any, task jobcall.Task, f family, references []jobcall.Reference) error {
 	var pictures, videos []map[string]string
 	for _, r := range references {
 		uri, err := input.Link(ctx, r)
@@ -211,8 +212,8 @@ func addReferences(ctx context.Context, body map[string]any, w jobcall.Task, f f
 		}
 	}
 	if len(pictures) > f.maxPictures || len(videos) > maxVideos {
-		return upstream.Unsuitable(w.Kind, "%d references; runway's model %s takes up to %d pictures and %d videos",
-			len(references), w.Model, f.maxPictures, maxVideos)
+		return upstream.Unsuitable(task.Kind, "%d references; runway's model %s takes up to %d pictures and %d videos",
+			len(references), task.Model, f.maxPictures, maxVideos)
 	}
 	if pictures != nil {
 		body["references"] = pictures
@@ -226,27 +227,27 @@ func addReferences(ctx context.Context, body map[string]any, w jobcall.Task, f f
 // editBody returns the body for a clip made by editing a video. The clip has the video's length,
 // unknown in advance, so it cannot be charged by the second, and the video's size; with a ratio,
 // Runway paints the area beyond the video. A picture beside the video is the new first frame.
-func editBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	first, last, rest := w.SplitFrames()
+func editBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+	first, last, rest := task.SplitFrames()
 	switch {
 	case len(rest) != 1 || rest[0].Image() || last != nil:
-		return nil, upstream.Unsuitable(w.Kind, "runway's model %s edits one video, with at most a first frame", w.Model)
-	case w.Prompt == "":
-		return nil, upstream.Unsuitable(w.Kind, "runway's model %s needs a prompt", w.Model)
-	case w.Seconds != 0:
-		return nil, upstream.Unsuitable(w.Kind, "an edited clip has the length of the video, so its length cannot be %d seconds", w.Seconds)
-	case w.Exact || w.Larger:
-		return nil, upstream.Unsuitable(w.Kind, "an edited clip has the size of the video")
-	case w.Ratio != "" && !slices.Contains([]string{"16:9", "4:3", "3:2", "1:1", "2:3", "3:4", "9:16", "21:9"}, w.Ratio):
-		return nil, upstream.Unsuitable(w.Kind, "runway's model %s does not make %s", w.Model, w.Ratio)
+		return nil, upstream.Unsuitable(task.Kind, "runway's model %s edits one video, with at most a first frame", task.Model)
+	case task.Prompt == "":
+		return nil, upstream.Unsuitable(task.Kind, "runway's model %s needs a prompt", task.Model)
+	case task.Seconds != 0:
+		return nil, upstream.Unsuitable(task.Kind, "an edited clip has the length of the video, so its length cannot be %d seconds", task.Seconds)
+	case task.Exact || task.Larger:
+		return nil, upstream.Unsuitable(task.Kind, "an edited clip has the size of the video")
+	case task.Ratio != "" && !slices.Contains([]string{"16:9", "4:3", "3:2", "1:1", "2:3", "3:4", "9:16", "21:9"}, task.Ratio):
+		return nil, upstream.Unsuitable(task.Kind, "runway's model %s does not make %s", task.Model, task.Ratio)
 	}
 	uri, err := input.Link(ctx, rest[0])
 	if err != nil {
 		return nil, err
 	}
-	body := map[string]any{"model": w.Model, "promptText": w.Prompt, "videoUri": uri}
-	if w.Ratio != "" {
-		body["targetAspectRatio"] = w.Ratio
+	body := map[string]any{"model": task.Model, "promptText": task.Prompt, "videoUri": uri}
+	if task.Ratio != "" {
+		body["targetAspectRatio"] = task.Ratio
 	}
 	if first != nil {
 		if uri, err = input.Link(ctx, *first); err != nil {
@@ -259,20 +260,20 @@ func editBody(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 
 // picture returns the body for a picture. References are tagged image_1, image_2 and so on: the
 // prompt may cite them as @image_1.
-func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	f := familyOf(w.Kind, w.Model)
+func picture(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+	f := familyOf(task.Kind, task.Model)
 	switch {
-	case w.Count > 1:
-		return nil, upstream.Unsuitable(w.Kind, "%d images; runway makes one a task", w.Count)
-	case len(w.References) > maxReferences, f.needsPicture && len(w.References) == 0:
-		return nil, upstream.Unsuitable(w.Kind, "%d references are not accepted by runway's model %s", len(w.References), w.Model)
+	case task.Count > 1:
+		return nil, upstream.Unsuitable(task.Kind, "%d images; runway makes one a task", task.Count)
+	case len(task.References) > maxReferences, f.needsPicture && len(task.References) == 0:
+		return nil, upstream.Unsuitable(task.Kind, "%d references are not accepted by runway's model %s", len(task.References), task.Model)
 	}
-	body, err := newBody(w, f, len(w.References) > 0)
+	body, err := newBody(task, f, len(task.References) > 0)
 	if err != nil {
 		return nil, err
 	}
 	var images []map[string]string
-	for i, r := range w.References {
+	for i, r := range task.References {
 		uri, err := input.Link(ctx, r)
 		if err != nil {
 			return nil, err
@@ -286,12 +287,12 @@ func picture(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 }
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	reply, err := a.QueryTask(ctx, w.Kind, ticket, "v1", "tasks")
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	reply, err := a.QueryTask(ctx, task.Kind, ticket, "v1", "tasks")
 	if err != nil {
 		return nil, err
 	}
-	status, failure := readTask(w, ticket, reply)
+	status, failure := readTask(task, ticket, reply)
 	if failure != nil {
 		return nil, reply.Redact(failure)
 	}

@@ -92,10 +92,10 @@ func TestSubmissions(t *testing.T) {
 		"a video changed, with sound": {Task: clip(task.From("a.mp4"), task.Model("aleph2"), task.Seconds(0),
 			task.Params(`{"audio":true}`))},
 		"a large video": {Task: clip(task.From("inline.mp4"), task.Model("seedance2"),
-			func(w *jobcall.Task) { w.References[0].Size = 4 << 20 })},
+			func(job *jobcall.Task) { job.References[0].Size = 4 << 20 })},
 		"a ratio beside a frame":      {Task: clip(task.From("a"), task.Model("kling_4"), task.Ratio("16:9"))},
-		"pixels that it has not":      {Task: clip(func(w *jobcall.Task) { w.Exact, w.Width = true, 1282 })},
-		"a picture beyond what it is": {Task: clip(task.From("inline"), func(w *jobcall.Task) { w.References[0].Size = 4 << 20 })},
+		"pixels that it has not":      {Task: clip(func(job *jobcall.Task) { job.Exact, job.Width = true, 1282 })},
+		"a picture beyond what it is": {Task: clip(task.From("inline"), func(job *jobcall.Task) { job.References[0].Size = 4 << 20 })},
 	})
 }
 

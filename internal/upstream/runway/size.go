@@ -115,27 +115,27 @@ func pictureSizes() map[string]string {
 // returns false if the model has no such size. hasPicture is true if the task has a first picture.
 // Only models with autoSizes can use the shape of the picture; for the others, size uses the default
 // ratio if the task has none. The user's pixels must be among the model's sizes.
-func (f family) size(w jobcall.Task, hasPicture bool) (string, bool) {
-	if auto := f.autoSizes[w.Tier]; hasPicture && f.autoSizes != nil {
-		return auto, auto != "" && w.Ratio == ""
+func (f family) size(task jobcall.Task, hasPicture bool) (string, bool) {
+	if auto := f.autoSizes[task.Tier]; hasPicture && f.autoSizes != nil {
+		return auto, auto != "" && task.Ratio == ""
 	}
-	ratio := w.Ratio
+	ratio := task.Ratio
 	if ratio == "" {
 		ratio = "16:9"
-		if w.Kind == upstream.KindImage {
+		if task.Kind == upstream.KindImage {
 			ratio = "1:1"
 		}
 	}
-	requested := fmt.Sprintf("%d:%d", w.Width, w.Height)
+	requested := fmt.Sprintf("%d:%d", task.Width, task.Height)
 	if f.sizes == nil {
-		return requested, w.Width > 0 && w.Height > 0
+		return requested, task.Width > 0 && task.Height > 0
 	}
-	name := w.Tier + " " + ratio
+	name := task.Tier + " " + ratio
 	size := f.sizes[name]
 	if size == "" && hasPicture {
 		size = f.frameSizes[name]
 	}
-	if w.Exact && size != requested {
+	if task.Exact && size != requested {
 		return "", false
 	}
 	return size, size != ""

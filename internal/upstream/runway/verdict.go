@@ -35,17 +35,17 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 
 // readTask returns the status of a task. A status not known here counts as running, and so does a
 // task waiting for the account's concurrency (THROTTLED).
-func readTask(w jobcall.Task, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
+func readTask(task jobcall.Task, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	doc := gjson.ParseBytes(reply.Body)
 	switch doc.Get("status").String() {
 	case "":
 		return nil, reply.Silent()
 	case "SUCCEEDED":
-		return exchange.SuccessStatus(w.Kind, ticket, doc.Get("output"), 1)
+		return exchange.SuccessStatus(task.Kind, ticket, doc.Get("output"), 1)
 	case "FAILED":
-		return nil, taskFailure(w.Kind, reply, doc.Get("failureCode").String(), doc.Get("failure").String())
+		return nil, taskFailure(task.Kind, reply, doc.Get("failureCode").String(), doc.Get("failure").String())
 	case "CANCELLED":
-		return nil, reply.TaskFailure(w.Kind, "", "cancelled at the provider")
+		return nil, reply.TaskFailure(task.Kind, "", "cancelled at the provider")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil
 }

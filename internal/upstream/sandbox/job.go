@@ -20,11 +20,11 @@ const maxCount = 64
 
 // Blocks implements jobcall.Generator. By default, images block and videos have tickets; the option
 // `async` overrides this.
-func (a *Adapter) Blocks(w jobcall.Task) bool {
+func (a *Adapter) Blocks(task jobcall.Task) bool {
 	if a.options.async != nil {
 		return !*a.options.async
 	}
-	return w.Kind == upstream.KindImage
+	return task.Kind == upstream.KindImage
 }
 
 // ParamRule implements jobcall.Generator. All fields are accepted; they only affect the
@@ -34,20 +34,20 @@ func (a *Adapter) ParamRule(jobcall.Task) jobcall.ParamRule {
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, upstream.LostAnswer(ctx, err)
 	}
-	if t := unfit(w); t != nil {
+	if t := unfit(task); t != nil {
 		return nil, t
 	}
-	failKind := a.failKindOf(w)
-	if t := atSubmission(ctx, w, failKind); t != nil {
+	failKind := a.failKindOf(task)
+	if t := atSubmission(ctx, task, failKind); t != nil {
 		return nil, t
 	}
 	now := time.Now()
-	if !a.Blocks(w) {
-		accepted := ticket{accepted: now.UnixMilli(), failKind: failKind, name: nameOf(w.Key)}
+	if !a.Blocks(task) {
+		accepted := ticket{accepted: now.UnixMilli(), failKind: failKind, name: nameOf(task.Key)}
 		return &jobcall.TaskStatus{Ticket: accepted.String(), Wait: a.wait(accepted, now)}, nil
 	}
 	if failKind == failNever {
@@ -57,24 +57,24 @@ func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStat
 	if err := pause(ctx, nil, a.options.delay); err != nil {
 		return nil, upstream.LostAnswer(ctx, err)
 	}
-	if t := atEnd(w.Kind, failKind); t != nil {
+	if t := atEnd(task.Kind, failKind); t != nil {
 		return nil, t
 	}
 	// A blocking call has no poll for fresh links, so a bad link works later.
-	return &jobcall.TaskStatus{Done: true, Results: results(w, failKind, now.Add(a.options.delay+a.nap()).UnixMilli())}, nil
+	return &jobcall.TaskStatus{Done: true, Results: results(task, failKind, now.Add(a.options.delay+a.nap()).UnixMilli())}, nil
 }
 
 // Poll implements jobcall.Generator. The ticket holds the whole state, so any process
 // may poll.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobcall.TaskStatus, error) {
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, text string) (*jobcall.TaskStatus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, upstream.FailJob(upstream.ConnectionFailure(ctx, err), fault.UpstreamError, upstream.NextPoll)
 	}
 	accepted, ok := readTicket(text)
 	if !ok {
-		return nil, upstream.UnknownTask(w.Kind, "sandbox: no task has this ticket")
+		return nil, upstream.UnknownTask(task.Kind, "sandbox: no task has this ticket")
 	}
-	if t := atPoll(w.Kind, accepted.failKind); t != nil {
+	if t := atPoll(task.Kind, accepted.failKind); t != nil {
 		return nil, t
 	}
 	now := time.Now()
@@ -82,24 +82,24 @@ func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, text string) (*jobca
 	if accepted.failKind == failNever || now.Before(done) {
 		return &jobcall.TaskStatus{Ticket: text, Wait: a.wait(accepted, now)}, nil
 	}
-	if t := atEnd(w.Kind, accepted.failKind); t != nil {
+	if t := atEnd(task.Kind, accepted.failKind); t != nil {
 		return nil, t
 	}
 	good := always
 	if now.Before(done.Add(a.nap())) {
 		good = never
 	}
-	return &jobcall.TaskStatus{Ticket: text, Done: true, Results: results(w, accepted.failKind, good)}, nil
+	return &jobcall.TaskStatus{Ticket: text, Done: true, Results: results(task, accepted.failKind, good)}, nil
 }
 
 // Fetch implements jobcall.Generator. The same task and result have the same
 // bytes on every node.
-func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+func (a *Adapter) Fetch(ctx context.Context, task jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	broken := func(f *upstream.Failure) (*jobcall.Download, error) {
 		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
 	}
 	l, ok := readLink(r.Ref)
-	if !ok || l.index >= count(w) {
+	if !ok || l.index >= count(task) {
 		return broken(upstream.Fail(fault.UpstreamUnavailable, errors.New("sandbox: the result has no such address")))
 	}
 	if l.good == never || time.Now().UnixMilli() < l.good {
@@ -112,15 +112,15 @@ func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (
 	}
 	var data []byte
 	var err error
-	if w.Kind == upstream.KindVideo {
-		data, err = clip(w)
+	if task.Kind == upstream.KindVideo {
+		data, err = clip(task)
 	} else {
-		data, err = picture(w, l.index)
+		data, err = picture(task, l.index)
 	}
 	if err != nil {
 		return broken(upstream.ConnectionFailure(ctx, fmt.Errorf("sandbox: %w", err)))
 	}
-	f := &jobcall.Download{Body: io.NopCloser(bytes.NewReader(data)), Type: typeOf(w.Kind), Size: int64(len(data))}
+	f := &jobcall.Download{Body: io.NopCloser(bytes.NewReader(data)), Type: typeOf(task.Kind), Size: int64(len(data))}
 	if l.broken {
 		f.Body = io.NopCloser(io.MultiReader(bytes.NewReader(data[:len(data)/2]), brokenReader{}))
 	}
@@ -131,23 +131,23 @@ func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (
 func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }
 
 // unfit returns the failure of a task outside the limits, or nil.
-func unfit(w jobcall.Task) error {
+func unfit(task jobcall.Task) error {
 	switch {
-	case w.Kind != upstream.KindImage && w.Kind != upstream.KindVideo:
-		return upstream.Unsuitable(w.Kind, "the sandbox makes images and videos, not %q", w.Kind)
-	case w.Kind == upstream.KindImage && w.Count > maxCount:
-		return upstream.Unsuitable(w.Kind, "the sandbox makes at most %d images at a time, not %d", maxCount, w.Count)
-	case w.Seconds > maxSeconds:
-		return upstream.Unsuitable(w.Kind, "the sandbox makes clips of at most %d seconds, not %d", maxSeconds, w.Seconds)
+	case task.Kind != upstream.KindImage && task.Kind != upstream.KindVideo:
+		return upstream.Unsuitable(task.Kind, "the sandbox makes images and videos, not %q", task.Kind)
+	case task.Kind == upstream.KindImage && task.Count > maxCount:
+		return upstream.Unsuitable(task.Kind, "the sandbox makes at most %d images at a time, not %d", maxCount, task.Count)
+	case task.Seconds > maxSeconds:
+		return upstream.Unsuitable(task.Kind, "the sandbox makes clips of at most %d seconds, not %d", maxSeconds, task.Seconds)
 	}
 	return nil
 }
 
 // failKindOf returns the failure to simulate for a task, or "". It depends only on the task, so a
 // repeated submission with the same key fails in the same way.
-func (a *Adapter) failKindOf(w jobcall.Task) string {
-	failKind := a.options.failKindOf(w.Prompt)
-	if failKind == "" || !chosen(w.Key, a.options.failRate) {
+func (a *Adapter) failKindOf(task jobcall.Task) string {
+	failKind := a.options.failKindOf(task.Prompt)
+	if failKind == "" || !chosen(task.Key, a.options.failRate) {
 		return ""
 	}
 	return failKind
@@ -170,11 +170,11 @@ func (a *Adapter) wait(t ticket, now time.Time) time.Duration {
 }
 
 // count returns the number of results of a task.
-func count(w jobcall.Task) int {
-	if w.Kind == upstream.KindVideo {
+func count(task jobcall.Task) int {
+	if task.Kind == upstream.KindVideo {
 		return 1
 	}
-	return max(w.Count, 1)
+	return max(task.Count, 1)
 }
 
 // typeOf returns the content type of a kind's results.
@@ -187,13 +187,13 @@ func typeOf(kind string) string {
 
 // results returns the links of a completed task. For bad_link_once, the links work
 // from the time good on.
-func results(w jobcall.Task, failKind string, good int64) []jobcall.Result {
+func results(task jobcall.Task, failKind string, good int64) []jobcall.Result {
 	if failKind != failBadLink {
 		good = always
 	}
-	out := make([]jobcall.Result, count(w))
+	out := make([]jobcall.Result, count(task))
 	for i := range out {
-		out[i] = jobcall.Result{Ref: link{index: i, good: good, broken: failKind == failFetch}.String(), Type: typeOf(w.Kind)}
+		out[i] = jobcall.Result{Ref: link{index: i, good: good, broken: failKind == failFetch}.String(), Type: typeOf(task.Kind)}
 	}
 	return out
 }

@@ -20,24 +20,24 @@ import (
 
 // newTask returns a small task of a kind.
 func newTask(kind string) jobcall.Task {
-	w := jobcall.Task{Kind: kind, Model: "sandbox-" + kind, Prompt: "A paper boat", Count: 1, Tier: "1K", Ratio: "1:1", Width: 256,
+	task := jobcall.Task{Kind: kind, Model: "sandbox-" + kind, Prompt: "A paper boat", Count: 1, Tier: "1K", Ratio: "1:1", Width: 256,
 		Height: 256, Key: "sub_1"}
 	if kind == upstream.KindVideo {
-		w.Tier, w.Ratio, w.Width, w.Height, w.Seconds = "720p", "16:9", 320, 180, 1
+		task.Tier, task.Ratio, task.Width, task.Height, task.Seconds = "720p", "16:9", 320, 180, 1
 	}
-	return w
+	return task
 }
 
 // runTask runs a task like a job: it submits, polls after the requested waits and fetches the
 // results, with fresh links after each of up to three failures. It returns the files and the number
 // of polls. Each call uses a new adapter, as after a restart of the process.
-func runTask(ctx context.Context, t *testing.T, options map[string]any, w jobcall.Task) (files [][]byte, polls int, err error) {
+func runTask(ctx context.Context, t *testing.T, options map[string]any, task jobcall.Task) (files [][]byte, polls int, err error) {
 	t.Helper()
-	p, err := jobcall.Submit(ctx, open(t, options), w)
+	p, err := jobcall.Submit(ctx, open(t, options), task)
 	if err != nil {
 		return nil, 0, err
 	}
-	if blocks := open(t, options).Blocks(w); blocks != (p.Ticket == "") || blocks != p.Done {
+	if blocks := open(t, options).Blocks(task); blocks != (p.Ticket == "") || blocks != p.Done {
 		t.Errorf("Blocks is %v, but Submit returned %+v", blocks, p)
 	}
 	for failures := 0; ; failures++ {
@@ -49,14 +49,14 @@ func runTask(ctx context.Context, t *testing.T, options map[string]any, w jobcal
 				return nil, polls, err
 			}
 			ticket := p.Ticket
-			if p, err = open(t, options).Poll(ctx, w, ticket); err != nil {
+			if p, err = open(t, options).Poll(ctx, task, ticket); err != nil {
 				return nil, polls, err
 			}
 			if polls++; p.Ticket != ticket {
 				t.Errorf("the ticket %s became %s", ticket, p.Ticket)
 			}
 		}
-		files, err = fetchAll(ctx, open(t, options), w, p.Results)
+		files, err = fetchAll(ctx, open(t, options), task, p.Results)
 		if err == nil || failures == 3 {
 			return files, polls, err
 		}
@@ -77,10 +77,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func fetchAll(ctx context.Context, a *sandbox.Adapter, w jobcall.Task, results []jobcall.Result) ([][]byte, error) {
+func fetchAll(ctx context.Context, a *sandbox.Adapter, task jobcall.Task, results []jobcall.Result) ([][]byte, error) {
 	var files [][]byte
 	for _, r := range results {
-		f, err := a.Fetch(ctx, w, r)
+		f, err := a.Fetch(ctx, task, r)
 		if err != nil {
 			return nil, err
 		}
@@ -107,10 +107,10 @@ func TestImages(t *testing.T) {
 			if async {
 				options["async"] = true
 			}
-			w := newTask(upstream.KindImage)
-			w.Count = 3
+			task := newTask(upstream.KindImage)
+			task.Count = 3
 			start := time.Now()
-			files, polls, err := runTask(t.Context(), t, options, w)
+			files, polls, err := runTask(t.Context(), t, options, task)
 			if err != nil || len(files) != 3 {
 				t.Fatalf("%d files, %v", len(files), err)
 			}
@@ -282,15 +282,15 @@ func TestBadLink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		options := map[string]any{"fail": "bad_link_once", "delay": "5s", "poll_wait": "2s"}
-		w := newTask(upstream.KindVideo)
-		p, err := jobcall.Submit(t.Context(), open(t, options), w)
+		task := newTask(upstream.KindVideo)
+		p, err := jobcall.Submit(t.Context(), open(t, options), task)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ticket := p.Ticket
 		pollAfter := func(after time.Duration) jobcall.Result {
 			time.Sleep(after)
-			p, err := open(t, options).Poll(t.Context(), w, ticket)
+			p, err := open(t, options).Poll(t.Context(), task, ticket)
 			if err != nil || !p.Done {
 				t.Fatalf("%+v, %v", p, err)
 			}
@@ -300,13 +300,13 @@ func TestBadLink(t *testing.T) {
 		fresh := pollAfter(2 * time.Second)
 		for range 2 {
 			var failure *upstream.JobFailure
-			if _, err := open(t, options).Fetch(t.Context(), w, first); !errors.As(err, &failure) || failure.Next != upstream.NextPoll ||
+			if _, err := open(t, options).Fetch(t.Context(), task, first); !errors.As(err, &failure) || failure.Next != upstream.NextPoll ||
 				failure.Status != 403 {
 				t.Errorf("the first link: %v", err)
 			}
 			time.Sleep(time.Minute)
 		}
-		if files, err := fetchAll(t.Context(), open(t, options), w, []jobcall.Result{fresh}); err != nil || len(files) != 1 {
+		if files, err := fetchAll(t.Context(), open(t, options), task, []jobcall.Result{fresh}); err != nil || len(files) != 1 {
 			t.Errorf("the fresh link: %v", err)
 		}
 	})
@@ -330,9 +330,9 @@ func TestFailOn(t *testing.T) {
 		{map[string]any{"fail_on": "blood", "fail": "content_policy", "fail_rate": 0}, "a cat in blood", ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newTask(upstream.KindVideo)
-			w.Prompt = c.prompt
-			_, _, err := runTask(t.Context(), t, c.options, w)
+			task := newTask(upstream.KindVideo)
+			task.Prompt = c.prompt
+			_, _, err := runTask(t.Context(), t, c.options, task)
 			var failure *upstream.JobFailure
 			if errors.As(err, &failure); (c.want == "") != (err == nil) || (failure != nil && failure.Job != c.want) {
 				t.Errorf("%v, %q: %v, want %q", c.options, c.prompt, err, c.want)
@@ -360,10 +360,10 @@ func TestJobFailRate(t *testing.T) {
 	options := map[string]any{"fail": "busy", "fail_rate": 0.25}
 	a, failed := open(t, options), 0
 	for i := range 2000 {
-		w := newTask(upstream.KindVideo)
-		w.Key = fmt.Sprintf("sub_%d", i)
-		_, err := jobcall.Submit(t.Context(), a, w)
-		if _, again := jobcall.Submit(t.Context(), open(t, options), w); (again == nil) != (err == nil) {
+		task := newTask(upstream.KindVideo)
+		task.Key = fmt.Sprintf("sub_%d", i)
+		_, err := jobcall.Submit(t.Context(), a, task)
+		if _, again := jobcall.Submit(t.Context(), open(t, options), task); (again == nil) != (err == nil) {
 			t.Fatalf("submission %d: %v, then %v", i, err, again)
 		}
 		if err != nil {
@@ -377,14 +377,14 @@ func TestJobFailRate(t *testing.T) {
 
 func TestUnsuitableTasks(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(w *jobcall.Task){
-		"kind":    func(w *jobcall.Task) { w.Kind = "sound" },
-		"count":   func(w *jobcall.Task) { w.Kind, w.Count = upstream.KindImage, 65 },
-		"seconds": func(w *jobcall.Task) { w.Seconds = 121 },
+	for name, change := range map[string]func(task *jobcall.Task){
+		"kind":    func(task *jobcall.Task) { task.Kind = "sound" },
+		"count":   func(task *jobcall.Task) { task.Kind, task.Count = upstream.KindImage, 65 },
+		"seconds": func(task *jobcall.Task) { task.Seconds = 121 },
 	} {
-		w := newTask(upstream.KindVideo)
-		change(&w)
-		_, err := jobcall.Submit(t.Context(), open(t, nil), w)
+		task := newTask(upstream.KindVideo)
+		change(&task)
+		_, err := jobcall.Submit(t.Context(), open(t, nil), task)
 		var failure *upstream.JobFailure
 		if !errors.As(err, &failure) || failure.Next != upstream.NextLine || failure.Health != upstream.HealthNone || failure.Lost {
 			t.Errorf("%s: %v", name, err)
@@ -395,21 +395,21 @@ func TestUnsuitableTasks(t *testing.T) {
 // TestCanceledContext checks that calls with a canceled context return immediately.
 func TestCanceledContext(t *testing.T) {
 	t.Parallel()
-	a, w := open(t, map[string]any{"delay": "1h"}), newTask(upstream.KindImage)
+	a, task := open(t, map[string]any{"delay": "1h"}), newTask(upstream.KindImage)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var failure *upstream.JobFailure
-	if _, err := jobcall.Submit(ctx, a, w); !errors.As(err, &failure) || !failure.Lost {
+	if _, err := jobcall.Submit(ctx, a, task); !errors.As(err, &failure) || !failure.Lost {
 		t.Errorf("submit: %v", err)
 	}
-	if _, err := a.Poll(ctx, w, "sandbox.1.well.0123456789ab"); !errors.As(err, &failure) || failure.Next != upstream.NextPoll {
+	if _, err := a.Poll(ctx, task, "sandbox.1.well.0123456789ab"); !errors.As(err, &failure) || failure.Next != upstream.NextPoll {
 		t.Errorf("poll: %v", err)
 	}
 	if _, err := a.Fetch(ctx, newTask(upstream.KindVideo), jobcall.Result{Ref: "sandbox:0"}); !errors.As(err, &failure) ||
 		failure.Next != upstream.NextPoll {
 		t.Errorf("fetch: %v", err)
 	}
-	if err := a.Cancel(t.Context(), w, "sandbox.1.well.0123456789ab"); err != nil {
+	if err := a.Cancel(t.Context(), task, "sandbox.1.well.0123456789ab"); err != nil {
 		t.Errorf("cancel: %v", err)
 	}
 }
@@ -446,10 +446,10 @@ func FuzzLink(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	w := newTask(upstream.KindImage)
-	w.Width, w.Height = 16, 16
+	task := newTask(upstream.KindImage)
+	task.Width, task.Height = 16, 16
 	f.Fuzz(func(t *testing.T, ref string) {
-		file, err := a.Fetch(t.Context(), w, jobcall.Result{Ref: ref})
+		file, err := a.Fetch(t.Context(), task, jobcall.Result{Ref: ref})
 		var failure *upstream.JobFailure
 		if err == nil {
 			if !strings.HasPrefix(ref, "sandbox:") {

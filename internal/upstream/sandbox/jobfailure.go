@@ -54,7 +54,7 @@ func endings() map[string]taskError {
 }
 
 // atSubmission returns the failure of the submission, or nil.
-func atSubmission(ctx context.Context, w jobcall.Task, failKind string) error {
+func atSubmission(ctx context.Context, task jobcall.Task, failKind string) error {
 	var p problem
 	header := http.Header{}
 	switch failKind {
@@ -64,7 +64,7 @@ func atSubmission(ctx context.Context, w jobcall.Task, failKind string) error {
 	case failConnection:
 		return upstream.LostAnswer(ctx, fmt.Errorf("sandbox: read: %w", syscall.ECONNRESET))
 	case failPage:
-		return upstream.SubmitFailure(w.Kind, http.StatusBadGateway, "text/html", []byte("<html><title>502 Bad Gateway</title></html>"), nil)
+		return upstream.SubmitFailure(task.Kind, http.StatusBadGateway, "text/html", []byte("<html><title>502 Bad Gateway</title></html>"), nil)
 	case failRequest:
 		p = problem{http.StatusBadRequest, "The parameters contradict each other.", invalidRequest, "InvalidParameter", ""}
 	case failUpstream:
@@ -83,7 +83,7 @@ func atSubmission(ctx context.Context, w jobcall.Task, failKind string) error {
 	body, _ := json.Marshal(map[string]any{"error": map[string]any{ // cannot fail: all values are strings
 		"message": p.message, "type": p.kind, "code": p.code, "param": p.param,
 	}})
-	return upstream.SubmitFailure(w.Kind, p.status, "application/json", body, header)
+	return upstream.SubmitFailure(task.Kind, p.status, "application/json", body, header)
 }
 
 // atPoll returns the failure of every poll, or nil.

@@ -35,9 +35,9 @@ const (
 // picture returns the image with the given index as a PNG of the task's size.
 // The prompt, the params and the model select the drawing, so equal tasks have
 // equal images, and neighbouring images of a task differ.
-func picture(w jobcall.Task, index int) ([]byte, error) {
+func picture(task jobcall.Task, index int) ([]byte, error) {
 	names := [...]string{"hills", "night", "sea", "shapes"}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %q", w.Prompt, w.Params, w.Model))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %q", task.Prompt, task.Params, task.Model))
 	file, err := assets.Open("media/" + names[(int(sum[0])+index)%len(names)] + ".png")
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func picture(w jobcall.Task, index int) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestSpeed}
-	width, height := pictureSize(w)
+	width, height := pictureSize(task)
 	if err := encoder.Encode(&out, cover(img.(*image.Paletted), width, height)); err != nil {
 		return nil, err
 	}
@@ -57,10 +57,10 @@ func picture(w jobcall.Task, index int) ([]byte, error) {
 }
 
 // pictureSize returns the size of a task's images in pixels.
-func pictureSize(w jobcall.Task) (width, height int) {
-	width, height = w.Width, w.Height
+func pictureSize(task jobcall.Task) (width, height int) {
+	width, height = task.Width, task.Height
 	if width <= 0 || height <= 0 {
-		side, ok := jobcall.TierSide(w.Tier)
+		side, ok := jobcall.TierSide(task.Tier)
 		if !ok {
 			side = 1024
 		}
@@ -93,12 +93,12 @@ func cover(src *image.Paletted, width, height int) *image.Paletted {
 // clip returns an MP4 of the task's duration. Of the embedded clips it takes the
 // one whose ratio is nearest to the task's, in 1080p if the task asks for 1080
 // lines or more and in 720p otherwise.
-func clip(w jobcall.Task) ([]byte, error) {
-	data, err := assets.ReadFile("media/" + clipSize(w) + ".mp4")
+func clip(task jobcall.Task) ([]byte, error) {
+	data, err := assets.ReadFile("media/" + clipSize(task) + ".mp4")
 	if err != nil {
 		return nil, err
 	}
-	seconds := w.Seconds
+	seconds := task.Seconds
 	if seconds <= 0 {
 		seconds = defaultSeconds
 	}
@@ -113,10 +113,10 @@ func clip(w jobcall.Task) ([]byte, error) {
 }
 
 // clipSize returns the size of the embedded clip for a task.
-func clipSize(w jobcall.Task) string {
-	width, height := w.Width, w.Height
+func clipSize(task jobcall.Task) string {
+	width, height := task.Width, task.Height
 	if width <= 0 || height <= 0 {
-		side, _ := jobcall.TierSide(w.Tier)
+		side, _ := jobcall.TierSide(task.Tier)
 		width, height = side*16/9, side
 	}
 	const middle = 4.0 / 3 // halfway between 1:1 and 16:9

@@ -86,34 +86,34 @@ func service(model string) string {
 }
 
 // ParamRule implements jobcall.Generator: the fields of the model's endpoint.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	names := []string{"negative_prompt", "seed", "output_format", "style_preset"}
-	if service(w.Model) == "sd3" {
+	if service(task.Model) == "sd3" {
 		names = append(names, "cfg_scale")
 	}
 	switch {
-	case service(w.Model) == inpaint:
+	case service(task.Model) == inpaint:
 		names = append(names, "grow_mask")
-	case len(w.References) > 0:
+	case len(task.References) > 0:
 		names = append(names, "strength")
 	}
 	return jobcall.Only(names...)
 }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	if failure := check(w); failure != nil {
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	if failure := check(task); failure != nil {
 		return nil, failure
 	}
-	if w.Mask != nil {
-		mask, err := input.DrawMask(ctx, w, input.White)
+	if task.Mask != nil {
+		mask, err := input.DrawMask(ctx, task, input.White)
 		if err != nil {
 			return nil, err
 		}
-		w.Mask = &mask
+		task.Mask = &mask
 	}
-	results, failure := exchange.Several(max(w.Count, 1), callsAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
-		return a.one(ctx, w, i)
+	results, failure := exchange.Several(max(task.Count, 1), callsAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
+		return a.one(ctx, task, i)
 	})
 	if failure != nil {
 		return nil, failure
@@ -126,63 +126,63 @@ func ratios() []string {
 }
 
 // check returns a failure for a task impossible for the model.
-func check(w jobcall.Task) *upstream.JobFailure {
-	of := service(w.Model)
+func check(task jobcall.Task) *upstream.JobFailure {
+	of := service(task.Model)
 	switch {
 	case of == "":
-		return upstream.Unsuitable(w.Kind, "stability's models are ultra, core, inpaint and sd3…, not %.80q", w.Model)
+		return upstream.Unsuitable(task.Kind, "stability's models are ultra, core, inpaint and sd3…, not %.80q", task.Model)
 	case of == inpaint:
-		return checkInpaint(w)
-	case w.Mask != nil:
-		return upstream.Unsuitable(w.Kind, "stability's model %s takes no mask, inpaint does", w.Model)
-	case w.Square() > side:
-		return upstream.Unsuitable(w.Kind, "stability's model %s does not make %s", w.Model, w.Tier)
-	case w.Ratio == "" && w.Exact:
-		return upstream.Unsuitable(w.Kind, "stability takes a ratio, no pixels")
-	case w.Ratio != "" && !slices.Contains(ratios(), w.Ratio):
-		return upstream.Unsuitable(w.Kind, "stability does not make %s", w.Ratio)
-	case len(w.References) == 0:
+		return checkInpaint(task)
+	case task.Mask != nil:
+		return upstream.Unsuitable(task.Kind, "stability's model %s takes no mask, inpaint does", task.Model)
+	case task.Square() > side:
+		return upstream.Unsuitable(task.Kind, "stability's model %s does not make %s", task.Model, task.Tier)
+	case task.Ratio == "" && task.Exact:
+		return upstream.Unsuitable(task.Kind, "stability takes a ratio, no pixels")
+	case task.Ratio != "" && !slices.Contains(ratios(), task.Ratio):
+		return upstream.Unsuitable(task.Kind, "stability does not make %s", task.Ratio)
+	case len(task.References) == 0:
 		return nil
-	case of == "core" || len(w.References) > 1 || !w.References[0].Image():
-		return upstream.Unsuitable(w.Kind, "stability's ultra and sd3 work from one picture, core from none")
-	case of == "sd3" && w.Ratio != "":
-		return upstream.Unsuitable(w.Kind, "a picture from a picture has its ratio")
+	case of == "core" || len(task.References) > 1 || !task.References[0].Image():
+		return upstream.Unsuitable(task.Kind, "stability's ultra and sd3 work from one picture, core from none")
+	case of == "sd3" && task.Ratio != "":
+		return upstream.Unsuitable(task.Kind, "a picture from a picture has its ratio")
 	}
-	return tooLarge(w, w.References[0].Size)
+	return tooLarge(task, task.References[0].Size)
 }
 
 // checkInpaint returns a failure for an impossible change of a part of a picture. The picture keeps
 // its size.
-func checkInpaint(w jobcall.Task) *upstream.JobFailure {
+func checkInpaint(task jobcall.Task) *upstream.JobFailure {
 	switch {
-	case w.Mask == nil || len(w.References) != 1 || !w.References[0].Image():
-		return upstream.Unsuitable(w.Kind, "stability's inpaint takes one picture and a mask")
-	case w.Ratio != "" || w.Exact || w.Larger:
-		return upstream.Unsuitable(w.Kind, "a picture that stability changes in a part has its size")
+	case task.Mask == nil || len(task.References) != 1 || !task.References[0].Image():
+		return upstream.Unsuitable(task.Kind, "stability's inpaint takes one picture and a mask")
+	case task.Ratio != "" || task.Exact || task.Larger:
+		return upstream.Unsuitable(task.Kind, "a picture that stability changes in a part has its size")
 	}
-	return tooLarge(w, w.References[0].Size+w.Mask.Size)
+	return tooLarge(task, task.References[0].Size+task.Mask.Size)
 }
 
 // tooLarge returns a failure if bytes, the length of the pictures, is above maxPicture.
-func tooLarge(w jobcall.Task, bytes int64) *upstream.JobFailure {
+func tooLarge(task jobcall.Task, bytes int64) *upstream.JobFailure {
 	if bytes > maxPicture {
-		return upstream.Unfit(w.Kind, "The reference has more than the %d MB that the provider takes of an image.", maxPicture>>20)
+		return upstream.Unfit(task.Kind, "The reference has more than the %d MB that the provider takes of an image.", maxPicture>>20)
 	}
 	return nil
 }
 
 // form returns the body of one call.
-func (a *Adapter) form(w jobcall.Task, call int) *exchange.Multipart {
-	f, of := a.Line.NewForm(), service(w.Model)
-	f.Field("prompt", w.Prompt)
+func (a *Adapter) form(task jobcall.Task, call int) *exchange.Multipart {
+	f, of := a.Line.NewForm(), service(task.Model)
+	f.Field("prompt", task.Prompt)
 	if of == "sd3" {
-		f.Field("model", w.Model)
+		f.Field("model", task.Model)
 	}
-	if w.Ratio != "" {
-		f.Field("aspect_ratio", w.Ratio)
+	if task.Ratio != "" {
+		f.Field("aspect_ratio", task.Ratio)
 	}
-	further := w.Further()
-	if len(w.References) > 0 && of != inpaint {
+	further := task.Further()
+	if len(task.References) > 0 && of != inpaint {
 		if of == "sd3" {
 			f.Field("mode", "image-to-image")
 		}
@@ -197,11 +197,11 @@ func (a *Adapter) form(w jobcall.Task, call int) *exchange.Multipart {
 		}
 		f.Field(name, plain(value))
 	}
-	if len(w.References) > 0 {
-		f.File("image", "image", w.References[0])
+	if len(task.References) > 0 {
+		f.File("image", "image", task.References[0])
 	}
-	if w.Mask != nil {
-		f.File("mask", "mask.png", *w.Mask)
+	if task.Mask != nil {
+		f.File("mask", "mask.png", *task.Mask)
 	}
 	return f
 }
@@ -216,22 +216,23 @@ func plain(value json.RawMessage) string {
 }
 
 // one makes one call. again reports whether another call may succeed.
-func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int) (results []jobcall.Result, failure *upstream.JobFailure, again bool) {
+func (a *Adapter) one(ctx context.Context, task jobcall.Task, call int) (results []jobcall.Result, failure *upstream.JobFailure,
+	again bool) {
 	family := "generate"
-	if service(w.Model) == inpaint {
+	if service(task.Model) == inpaint {
 		family = "edit"
 	}
 	reply, err := a.Line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL("v2beta", "stable-image", family, service(w.Model)), Header: a.Header,
-		Form: a.form(w, call), Limit: maxAnswer, Reading: w.Reading,
+		Method: http.MethodPost, URL: a.Line.URL("v2beta", "stable-image", family, service(task.Model)), Header: a.Header,
+		Form: a.form(task, call), Limit: maxAnswer, Reading: task.Reading,
 	})
 	if err != nil {
 		return nil, upstream.AsJobFailure(err), false
 	}
 	if !reply.Good() {
-		return nil, submitFailure(w.Kind, reply), false
+		return nil, submitFailure(task.Kind, reply), false
 	}
-	result, failure := read(w.Kind, reply)
+	result, failure := read(task.Kind, reply)
 	if failure != nil {
 		return nil, failure, true
 	}
@@ -239,6 +240,6 @@ func (a *Adapter) one(ctx context.Context, w jobcall.Task, call int) (results []
 }
 
 // Poll implements jobcall.Generator: there is nothing to ask about.
-func (a *Adapter) Poll(_ context.Context, w jobcall.Task, _ string) (*jobcall.TaskStatus, error) {
-	return nil, upstream.UnknownTask(w.Kind, "pictures come in the answer")
+func (a *Adapter) Poll(_ context.Context, task jobcall.Task, _ string) (*jobcall.TaskStatus, error) {
+	return nil, upstream.UnknownTask(task.Kind, "pictures come in the answer")
 }

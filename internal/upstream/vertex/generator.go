@@ -15,32 +15,32 @@ import (
 var _ jobcall.Generator = (*Adapter)(nil)
 
 // Blocks implements jobcall.Generator.
-func (a *Adapter) Blocks(w jobcall.Task) bool { return a.google.Blocks(w) }
+func (a *Adapter) Blocks(task jobcall.Task) bool { return a.google.Blocks(task) }
 
 // ParamRule implements jobcall.Generator.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule { return a.google.ParamRule(w) }
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule { return a.google.ParamRule(task) }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
-	if _, f := a.address("google", w.Model, ""); f != nil {
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
+	if _, f := a.address("google", task.Model, ""); f != nil {
 		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	}
-	if w.Kind == upstream.KindVideo && !gemini.IsVeo(w.Model) {
-		return nil, upstream.Unsuitable(w.Kind, "vertex makes clips with Veo alone, not with %s", w.Model)
+	if task.Kind == upstream.KindVideo && !gemini.IsVeo(task.Model) {
+		return nil, upstream.Unsuitable(task.Kind, "vertex makes clips with Veo alone, not with %s", task.Model)
 	}
-	s, err := a.google.Submit(ctx, w)
+	s, err := a.google.Submit(ctx, task)
 	return s, a.source.Hide(err)
 }
 
 // Poll implements jobcall.Generator.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	s, err := a.google.Poll(ctx, w, ticket)
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	s, err := a.google.Poll(ctx, task, ticket)
 	return s, a.source.Hide(err)
 }
 
 // Fetch implements jobcall.Generator.
-func (a *Adapter) Fetch(ctx context.Context, w jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
-	d, err := a.google.Fetch(ctx, w, r)
+func (a *Adapter) Fetch(ctx context.Context, task jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
+	d, err := a.google.Fetch(ctx, task, r)
 	return d, a.source.Hide(err)
 }
 

@@ -97,11 +97,11 @@ func TestTasksWithoutToken(t *testing.T) {
 	studio := fakestudio.NewVertex(t)
 	a, tokens := openLine(t, studio, "service_account")
 	tokens.Refuse(400, `{"error":"invalid_grant","error_description":"Invalid JWT"}`)
-	for _, w := range []jobcall.Task{picture(), clip()} {
-		_, err := jobcall.Submit(t.Context(), a, w)
+	for _, task := range []jobcall.Task{picture(), clip()} {
+		_, err := jobcall.Submit(t.Context(), a, task)
 		var failure *upstream.JobFailure
 		if !errors.As(err, &failure) || failure.Lost || failure.Next != upstream.NextLine || failure.Health != upstream.HealthCredential {
-			t.Errorf("%s: %+v", w.Kind, err)
+			t.Errorf("%s: %+v", task.Kind, err)
 		}
 	}
 	tokens.Refuse(0, "")

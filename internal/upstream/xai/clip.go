@@ -23,34 +23,34 @@ const (
 
 // clip returns the body for a clip. Without roles, one reference is the first frame, and several
 // are reference pictures.
-func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
-	first, last, rest := w.SplitFrames()
-	if !w.HasRoles() && len(rest) == 1 {
+func clip(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+	first, last, rest := task.SplitFrames()
+	if !task.HasRoles() && len(rest) == 1 {
 		first, rest = &rest[0], nil
 	}
-	tier := strings.ToLower(w.Tier)
+	tier := strings.ToLower(task.Tier)
 	tiers := []string{"480p", "720p", "1080p"}
-	if !isNewer(w.Model) || len(rest) > 0 {
+	if !isNewer(task.Model) || len(rest) > 0 {
 		tiers = tiers[:2]
 	}
 	switch {
-	case w.Exact || !slices.Contains(tiers, tier):
-		return nil, upstream.Unsuitable(w.Kind, "xai makes this in %s, not %s or pixels", strings.Join(tiers, ", "), w.Tier)
-	case w.Seconds > maxSeconds:
-		return nil, upstream.Unsuitable(w.Kind, "%d seconds; xai makes up to %d", w.Seconds, maxSeconds)
-	case w.Ratio != "" && !slices.Contains(ratios()[:7], w.Ratio):
-		return nil, upstream.Unsuitable(w.Kind, "the ratio %s; xai makes %s", w.Ratio, strings.Join(ratios()[:7], ", "))
+	case task.Exact || !slices.Contains(tiers, tier):
+		return nil, upstream.Unsuitable(task.Kind, "xai makes this in %s, not %s or pixels", strings.Join(tiers, ", "), task.Tier)
+	case task.Seconds > maxSeconds:
+		return nil, upstream.Unsuitable(task.Kind, "%d seconds; xai makes up to %d", task.Seconds, maxSeconds)
+	case task.Ratio != "" && !slices.Contains(ratios()[:7], task.Ratio):
+		return nil, upstream.Unsuitable(task.Kind, "the ratio %s; xai makes %s", task.Ratio, strings.Join(ratios()[:7], ", "))
 	case len(rest) > maxSubjects:
-		return nil, upstream.Unsuitable(w.Kind, "%d references; xai takes up to %d", len(rest), maxSubjects)
+		return nil, upstream.Unsuitable(task.Kind, "%d references; xai takes up to %d", len(rest), maxSubjects)
 	case first != nil && len(rest) > 0, last != nil && first == nil:
-		return nil, upstream.Unsuitable(w.Kind, "xai takes either frames or references, and a last frame only with a first frame")
+		return nil, upstream.Unsuitable(task.Kind, "xai takes either frames or references, and a last frame only with a first frame")
 	}
-	body := map[string]any{"model": w.Model, "prompt": w.Prompt, "resolution": tier}
-	if w.Seconds > 0 {
-		body["duration"] = w.Seconds
+	body := map[string]any{"model": task.Model, "prompt": task.Prompt, "resolution": tier}
+	if task.Seconds > 0 {
+		body["duration"] = task.Seconds
 	}
-	if w.Ratio != "" {
-		body["aspect_ratio"] = w.Ratio
+	if task.Ratio != "" {
+		body["aspect_ratio"] = task.Ratio
 	}
 	for name, frame := range map[string]*jobcall.Reference{"image": first, "last_frame": last} {
 		if frame == nil {
@@ -62,7 +62,7 @@ func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 		}
 		body[name] = one
 	}
-	subjects, err := images(ctx, w, rest)
+	subjects, err := images(ctx, task, rest)
 	if err != nil {
 		return nil, err
 	}
@@ -75,43 +75,43 @@ func clip(ctx context.Context, w jobcall.Task) (map[string]any, error) {
 // fromVideo returns the path and body for a clip made from a video, edited or extended: it has the
 // video's size. An edited clip also has the video's length, unknown in advance, so it cannot be
 // charged by the second.
-func (a *Adapter) fromVideo(w jobcall.Task) (path []string, body map[string]any, err error) {
-	video := w.References[0]
+func (a *Adapter) fromVideo(task jobcall.Task) (path []string, body map[string]any, err error) {
+	video := task.References[0]
 	switch {
-	case a.role == "" || isNewer(w.Model):
-		err = upstream.Unsuitable(w.Kind, "a line for xai takes videos with the option video_role, of grok-imagine-video")
-	case len(w.References) > 1 || video.URL == "" || video.Type != "video/mp4":
-		err = upstream.Unsuitable(w.Kind, "xai works from one MP4 video by its address: the media host must be public")
-	case w.Prompt == "" || w.Ratio != "" || w.Exact || w.Larger:
-		err = upstream.Unsuitable(w.Kind, "a clip that xai makes from a video needs a prompt, and has the video's size")
-	case a.role == roleEdit && w.Seconds != 0:
-		err = upstream.Unsuitable(w.Kind, "a clip that xai changes has its length: it cannot be of %d seconds", w.Seconds)
-	case a.role == roleExtend && w.Seconds != 0 && (w.Seconds < minExtension || w.Seconds > maxExtension):
-		err = upstream.Unsuitable(w.Kind, "xai goes on with a video for %d to %d seconds, not %d", minExtension, maxExtension, w.Seconds)
+	case a.role == "" || isNewer(task.Model):
+		err = upstream.Unsuitable(task.Kind, "a line for xai takes videos with the option video_role, of grok-imagine-video")
+	case len(task.References) > 1 || video.URL == "" || video.Type != "video/mp4":
+		err = upstream.Unsuitable(task.Kind, "xai works from one MP4 video by its address: the media host must be public")
+	case task.Prompt == "" || task.Ratio != "" || task.Exact || task.Larger:
+		err = upstream.Unsuitable(task.Kind, "a clip that xai makes from a video needs a prompt, and has the video's size")
+	case a.role == roleEdit && task.Seconds != 0:
+		err = upstream.Unsuitable(task.Kind, "a clip that xai changes has its length: it cannot be of %d seconds", task.Seconds)
+	case a.role == roleExtend && task.Seconds != 0 && (task.Seconds < minExtension || task.Seconds > maxExtension):
+		err = upstream.Unsuitable(task.Kind, "xai goes on with a video for %d to %d seconds, not %d", minExtension, maxExtension, task.Seconds)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	body = map[string]any{"model": w.Model, "prompt": w.Prompt, "video": map[string]any{"url": video.URL}}
+	body = map[string]any{"model": task.Model, "prompt": task.Prompt, "video": map[string]any{"url": video.URL}}
 	if a.role == roleEdit {
 		return []string{"videos", "edits"}, body, nil
 	}
-	if w.Seconds > 0 {
-		body["duration"] = w.Seconds
+	if task.Seconds > 0 {
+		body["duration"] = task.Seconds
 	}
 	return []string{"videos", "extensions"}, body, nil
 }
 
 // Poll implements jobcall.Generator. Pictures have no tickets.
-func (a *Adapter) Poll(ctx context.Context, w jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	if w.Kind != upstream.KindVideo || !exchange.Ticket(ticket) {
-		return nil, upstream.UnknownTask(w.Kind, "no name of a clip")
+func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+	if task.Kind != upstream.KindVideo || !exchange.Ticket(ticket) {
+		return nil, upstream.UnknownTask(task.Kind, "no name of a clip")
 	}
 	reply, err := a.Line.Query(ctx, a.Call(http.MethodGet, "videos", ticket))
 	if err != nil {
 		return nil, err
 	}
-	status, failure := readClip(w.Kind, ticket, reply)
+	status, failure := readClip(task.Kind, ticket, reply)
 	if failure != nil {
 		return nil, reply.Redact(failure)
 	}

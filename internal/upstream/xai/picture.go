@@ -27,23 +27,23 @@ func ratios() []string {
 
 // pictureRequest returns the path and body for new or edited pictures. A size in pixels is sent as a
 // tier and a ratio, because xAI accepts no pixels.
-func pictureRequest(ctx context.Context, w jobcall.Task) (path []string, body map[string]any, err error) {
-	tier := strings.ToLower(w.Tier)
+func pictureRequest(ctx context.Context, task jobcall.Task) (path []string, body map[string]any, err error) {
+	tier := strings.ToLower(task.Tier)
 	switch {
 	case tier != "1k" && tier != "2k":
-		return nil, nil, upstream.Unsuitable(w.Kind, "the tier %s; xai makes 1K and 2K", w.Tier)
-	case w.Ratio != "" && !slices.Contains(ratios(), w.Ratio):
-		return nil, nil, upstream.Unsuitable(w.Kind, "the ratio %s; xai makes %s", w.Ratio, strings.Join(ratios(), ", "))
-	case w.Count > maxImages:
-		return nil, nil, upstream.Unsuitable(w.Kind, "%d images; xai makes up to %d", w.Count, maxImages)
-	case len(w.References) > maxReferences:
-		return nil, nil, upstream.Unsuitable(w.Kind, "%d references; xai takes up to %d", len(w.References), maxReferences)
+		return nil, nil, upstream.Unsuitable(task.Kind, "the tier %s; xai makes 1K and 2K", task.Tier)
+	case task.Ratio != "" && !slices.Contains(ratios(), task.Ratio):
+		return nil, nil, upstream.Unsuitable(task.Kind, "the ratio %s; xai makes %s", task.Ratio, strings.Join(ratios(), ", "))
+	case task.Count > maxImages:
+		return nil, nil, upstream.Unsuitable(task.Kind, "%d images; xai makes up to %d", task.Count, maxImages)
+	case len(task.References) > maxReferences:
+		return nil, nil, upstream.Unsuitable(task.Kind, "%d references; xai takes up to %d", len(task.References), maxReferences)
 	}
-	body = map[string]any{"model": w.Model, "prompt": w.Prompt, "n": max(w.Count, 1), "resolution": tier, "response_format": "url"}
-	if w.Ratio != "" {
-		body["aspect_ratio"] = w.Ratio
+	body = map[string]any{"model": task.Model, "prompt": task.Prompt, "n": max(task.Count, 1), "resolution": tier, "response_format": "url"}
+	if task.Ratio != "" {
+		body["aspect_ratio"] = task.Ratio
 	}
-	list, err := images(ctx, w, w.References)
+	list, err := images(ctx, task, task.References)
 	for _, image := range list {
 		image["type"] = "image_url"
 	}
@@ -61,13 +61,13 @@ func pictureRequest(ctx context.Context, w jobcall.Task) (path []string, body ma
 }
 
 // readPictures returns the pictures in a response, without those that the content review withheld.
-func readPictures(w jobcall.Task, reply *exchange.Reply) (*jobcall.TaskStatus, error) {
+func readPictures(task jobcall.Task, reply *exchange.Reply) (*jobcall.TaskStatus, error) {
 	items := gjson.Result{}
 	if reply.Good() && gjson.ValidBytes(reply.Body) {
 		items = gjson.GetBytes(reply.Body, "data")
 	}
 	if !items.IsArray() {
-		return nil, submitFailure(w.Kind, reply)
+		return nil, submitFailure(task.Kind, reply)
 	}
 	var (
 		results  []jobcall.Result
@@ -76,7 +76,7 @@ func readPictures(w jobcall.Task, reply *exchange.Reply) (*jobcall.TaskStatus, e
 	for _, item := range items.Array() {
 		if item.Get("respect_moderation").Type == gjson.False {
 			withheld = true
-		} else if r, ok := readPicture(item); ok && len(results) < max(w.Count, 1) {
+		} else if r, ok := readPicture(item); ok && len(results) < max(task.Count, 1) {
 			results = append(results, r)
 		}
 	}
@@ -84,9 +84,9 @@ func readPictures(w jobcall.Task, reply *exchange.Reply) (*jobcall.TaskStatus, e
 	case len(results) > 0:
 		return &jobcall.TaskStatus{Done: true, Results: results}, nil
 	case withheld:
-		return nil, upstream.ModerationFailure(w.Kind, "the provider's review withheld the images", false)
+		return nil, upstream.ModerationFailure(task.Kind, "the provider's review withheld the images", false)
 	}
-	return nil, upstream.EmptyResult(w.Kind, "an answer without a picture")
+	return nil, upstream.EmptyResult(task.Kind, "an answer without a picture")
 }
 
 // readPicture reads an item with the address of a picture or with the picture in base64.

@@ -72,16 +72,16 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // Blocks implements jobcall.Generator.
-func (a *Adapter) Blocks(w jobcall.Task) bool { return w.Kind == upstream.KindImage }
+func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.KindImage }
 
 // ParamRule implements jobcall.Generator. It rejects reference audios and keyframes: they are
 // unchecked addresses.
-func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
+func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	own := []string{"seed", "negative_prompt", "response_format", "video", "keyframes", "reference_audios", "storage_options", "output"}
 	rule := jobcall.AllBut(own...)
 	switch {
-	case w.Kind != upstream.KindVideo:
-	case isNewer(w.Model):
+	case task.Kind != upstream.KindVideo:
+	case isNewer(task.Model):
 		return rule.As("audio", "generate_audio").Roles(jobrequest.Roles()...)
 	default:
 		return rule.Roles(jobrequest.FirstFrame, jobrequest.Subject)
@@ -94,45 +94,45 @@ func (a *Adapter) ParamRule(w jobcall.Task) jobcall.ParamRule {
 func isNewer(model string) bool { return !strings.HasSuffix(model, "grok-imagine-video") }
 
 // Submit implements jobcall.Generator.
-func (a *Adapter) Submit(ctx context.Context, w jobcall.Task) (*jobcall.TaskStatus, error) {
+func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	var (
 		path []string
 		body map[string]any
 		err  error
 	)
-	if w.Mask != nil {
-		return nil, upstream.Unsuitable(w.Kind, "xai takes no mask")
+	if task.Mask != nil {
+		return nil, upstream.Unsuitable(task.Kind, "xai takes no mask")
 	}
-	if err := w.FitPictures(maxPicture, maxInline); err != nil {
+	if err := task.FitPictures(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
-	hasVideo := slices.ContainsFunc(w.References, func(r jobcall.Reference) bool { return !r.Image() })
+	hasVideo := slices.ContainsFunc(task.References, func(r jobcall.Reference) bool { return !r.Image() })
 	switch {
-	case w.Kind == upstream.KindImage:
-		path, body, err = pictureRequest(ctx, w)
+	case task.Kind == upstream.KindImage:
+		path, body, err = pictureRequest(ctx, task)
 	case hasVideo:
-		path, body, err = a.fromVideo(w)
+		path, body, err = a.fromVideo(task)
 	default:
 		path = []string{"videos", "generations"}
-		body, err = clip(ctx, w)
+		body, err = clip(ctx, task)
 	}
 	if err != nil {
 		return nil, err
 	}
-	w.AddFurther(body)
-	reply, err := a.SubmitJSON(ctx, w.Kind, body, path...)
+	task.AddFurther(body)
+	reply, err := a.SubmitJSON(ctx, task.Kind, body, path...)
 	if err != nil {
 		return nil, err
 	}
-	if w.Kind == upstream.KindImage {
-		return readPictures(w, reply)
+	if task.Kind == upstream.KindImage {
+		return readPictures(task, reply)
 	}
 	id := ""
 	if reply.Good() && gjson.ValidBytes(reply.Body) {
 		id = gjson.GetBytes(reply.Body, "request_id").String()
 	}
 	if !exchange.Ticket(id) {
-		return nil, submitFailure(w.Kind, reply)
+		return nil, submitFailure(task.Kind, reply)
 	}
 	return &jobcall.TaskStatus{Ticket: id}, nil
 }
@@ -147,9 +147,9 @@ func image(ctx context.Context, r jobcall.Reference) (map[string]any, error) {
 }
 
 // images returns pictures like image.
-func images(ctx context.Context, w jobcall.Task, refs []jobcall.Reference) ([]map[string]any, error) {
-	w.References = refs
-	links, err := input.Pictures(ctx, w, Provider)
+func images(ctx context.Context, task jobcall.Task, refs []jobcall.Reference) ([]map[string]any, error) {
+	task.References = refs
+	links, err := input.Pictures(ctx, task, Provider)
 	var list []map[string]any
 	for _, link := range links {
 		list = append(list, map[string]any{"url": link})

@@ -54,7 +54,7 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 // addBlock adds a content block, or the start of one in a stream. It reports whether the block is a
 // token: text, the start of thinking, or a tool call. Results of hosted tools are not output of the
 // model.
-func addBlock(p *form.Output, block []byte) (token bool) {
+func addBlock(o *form.Output, block []byte) (token bool) {
 	var kind, text, name, input []byte
 	for member, value := range rawjson.Members(block) {
 		switch string(member) {
@@ -70,40 +70,40 @@ func addBlock(p *form.Output, block []byte) (token bool) {
 	}
 	switch string(kind) {
 	case "text":
-		token = p.AddAll(text, 0)
-		p.Content = p.Content || token
+		token = o.AddAll(text, 0)
+		o.Content = o.Content || token
 		return token
 	case "thinking", "redacted_thinking":
-		p.AddAll(text, 0)
-		p.Reasoning = true
+		o.AddAll(text, 0)
+		o.Reasoning = true
 		return true
 	case "tool_use", "server_tool_use", "mcp_tool_use":
-		p.AddAll(name, 0)
+		o.AddAll(name, 0)
 		if len(input) > 2 { // not {}
-			p.Add(input)
+			o.Add(input)
 		}
-		p.Content = true
+		o.Content = true
 		if string(kind) == "server_tool_use" {
-			addHostedCall(p, string(rawjson.UnquoteBytes(name)))
+			addHostedCall(o, string(rawjson.UnquoteBytes(name)))
 		}
 		return true
 	}
 	if len(kind) == 0 || bytes.HasSuffix(kind, []byte("_result")) {
 		return false
 	}
-	token = p.AddAll(block, 0)
-	p.Content = p.Content || token
+	token = o.AddAll(block, 0)
+	o.Content = o.Content || token
 	return token
 }
 
 // addHostedCall counts the call of a hosted tool by the name of its function (`web_search`,
 // `bash_code_execution`).
-func addHostedCall(p *form.Output, name string) {
+func addHostedCall(o *form.Output, name string) {
 	if strings.HasSuffix(name, "code_execution") {
 		name = "code_execution"
 	}
 	if known := form.HostedTool(name); known != "" {
-		p.Tools.AddCalls(known, 1)
+		o.Tools.AddCalls(known, 1)
 	}
 }
 

@@ -159,26 +159,26 @@ func isClientCall(item []byte) bool {
 
 // addOutputItem adds an item of an answer and reports whether there was a token. Searches of hosted
 // tools alone are not content.
-func addOutputItem(p *form.Output, item []byte) (token bool) {
+func addOutputItem(o *form.Output, item []byte) (token bool) {
 	switch kind := rawjson.Unquote(rawjson.Field(item, "type")); kind {
 	case "reasoning":
-		token = addItem(p, item) || rawjson.Field(item, "encrypted_content") != nil
-		p.Reasoning = p.Reasoning || token
+		token = addItem(o, item) || rawjson.Field(item, "encrypted_content") != nil
+		o.Reasoning = o.Reasoning || token
 	case "message":
-		token = addItem(p, item)
-		p.Content = p.Content || token
+		token = addItem(o, item)
+		o.Content = o.Content || token
 	case "web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "tool_search_call":
 	default:
-		addItem(p, item)
-		p.Content, token = true, true
+		addItem(o, item)
+		o.Content, token = true, true
 	}
 	return token
 }
 
 // addHostedCall counts the item if it is the call of a hosted tool.
-func addHostedCall(p *form.Output, item []byte) {
+func addHostedCall(o *form.Output, item []byte) {
 	if name := hostedCall(item); name != "" {
-		p.Tools.AddCalls(name, 1)
+		o.Tools.AddCalls(name, 1)
 	}
 }
 

@@ -49,14 +49,14 @@ func (r *Request) Prompt(c *wire.Counter, perImage int64) int64 {
 
 // addItem adds the text of an item: content, arguments, results, reasoning. It reports whether
 // there was any.
-func addItem(p *form.Output, item []byte) (any bool) {
+func addItem(o *form.Output, item []byte) (any bool) {
 	for name, value := range rawjson.Members(item) {
 		switch string(name) {
 		case "id", "type", "status", "role", "phase", "call_id", "encrypted_content", "annotations", "logprobs":
 		case "result": // an image
 			any = any || len(value) > 2
 		default:
-			any = p.AddAll(value, 0) || any
+			any = o.AddAll(value, 0) || any
 		}
 	}
 	return any

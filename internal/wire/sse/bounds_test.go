@@ -31,16 +31,16 @@ func TestReaderAsksForRoom(t *testing.T) {
 	t.Parallel()
 	const event = 300 << 10
 	stream := "data: {}\n\ndata: " + strings.Repeat("x", event) + "\ndata: y\n\n"
-	var asked int64
+	var reserved int64
 	r := NewReader(strings.NewReader(stream), 1<<20)
-	r.Reserve = func(n int64) bool { asked += n; return true }
+	r.Reserve = func(n int64) bool { reserved += n; return true }
 	for range 2 {
 		if _, err := r.Next(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if asked < 2*event || asked > 5*event { // the buffer and the joined lines
-		t.Errorf("asked for %d bytes", asked)
+	if reserved < 2*event || reserved > 5*event { // the buffer and the joined lines
+		t.Errorf("asked for %d bytes", reserved)
 	}
 	r = NewReader(strings.NewReader(stream), 1<<20)
 	r.Reserve = func(int64) bool { return false }

@@ -197,14 +197,14 @@ func FuzzToResponses(f *testing.F) {
 	pairtest.Seeds(f, "internal/chatmessages/testdata/chat-*.txtar", "request")
 	pairtest.Seeds(f, "internal/chatmessages/testdata/messages-*.txtar", "request")
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var asked []wire.Request
+		var requests []wire.Request
 		if r, err := completions.Open(body); err == nil && r.Check() == nil {
-			asked = append(asked, r)
+			requests = append(requests, r)
 		}
 		if r, err := messages.Open(body); err == nil && r.Check() == nil {
-			asked = append(asked, r)
+			requests = append(requests, r)
 		}
-		for _, r := range asked {
+		for _, r := range requests {
 			for _, words := range []string{"", "reasoning openai"} {
 				pair := New(r, wire.FormResponses, fromResponses())
 				out, err := pairtest.Body(pair, toResponses(words))

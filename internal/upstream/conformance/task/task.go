@@ -36,40 +36,46 @@ func Video(model string, change ...Change) jobcall.Task {
 }
 
 // With is a task with changes, made in their order.
-func With(w jobcall.Task, change ...Change) jobcall.Task {
+func With(task jobcall.Task, change ...Change) jobcall.Task {
 	for _, c := range change {
-		c(&w)
+		c(&task)
 	}
-	return w
+	return task
 }
 
 // Freely is the Reading of a task without a bound on reading responses.
 func Freely(context.Context) (done func(), err error) { return func() {}, nil }
 
 // Model asks for another model.
-func Model(id string) Change { return func(w *jobcall.Task) { w.Model = id } }
+func Model(id string) Change { return func(task *jobcall.Task) { task.Model = id } }
 
 // Prompt sets the prompt.
-func Prompt(text string) Change { return func(w *jobcall.Task) { w.Prompt = text } }
+func Prompt(text string) Change { return func(task *jobcall.Task) { task.Prompt = text } }
 
 // Count asks for several pictures.
-func Count(n int) Change { return func(w *jobcall.Task) { w.Count = n } }
+func Count(n int) Change { return func(task *jobcall.Task) { task.Count = n } }
 
 // Seconds sets the length. If 0, the provider chooses.
-func Seconds(n int64) Change { return func(w *jobcall.Task) { w.Seconds = n } }
+func Seconds(n int64) Change { return func(task *jobcall.Task) { task.Seconds = n } }
 
 // Tier sets the tier, as the model's smallest.
-func Tier(name string) Change { return func(w *jobcall.Task) { w.Tier, w.Larger = name, false } }
+func Tier(name string) Change {
+	return func(task *jobcall.Task) { task.Tier, task.Larger = name, false }
+}
 
 // Larger sets the tier. The model also has a smaller tier, so the user pays for the larger.
-func Larger(name string) Change { return func(w *jobcall.Task) { w.Tier, w.Larger = name, true } }
+func Larger(name string) Change {
+	return func(task *jobcall.Task) { task.Tier, task.Larger = name, true }
+}
 
 // Ratio names another ratio, and leaves the pixels as they are.
-func Ratio(name string) Change { return func(w *jobcall.Task) { w.Ratio = name } }
+func Ratio(name string) Change { return func(task *jobcall.Task) { task.Ratio = name } }
 
 // Shape sets a ratio and its pixels.
 func Shape(ratio string, width, height int) Change {
-	return func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Exact = ratio, width, height, false }
+	return func(task *jobcall.Task) {
+		task.Ratio, task.Width, task.Height, task.Exact = ratio, width, height, false
+	}
 }
 
 // NoRatio leaves the ratio to the provider.
@@ -77,16 +83,16 @@ func NoRatio() Change { return Shape("", 0, 0) }
 
 // Pixels asks for pixels as a user gives them.
 func Pixels(width, height int) Change {
-	return func(w *jobcall.Task) { w.Ratio, w.Width, w.Height, w.Exact = "", width, height, true }
+	return func(task *jobcall.Task) { task.Ratio, task.Width, task.Height, task.Exact = "", width, height, true }
 }
 
 // Params gives the task further fields, a JSON object.
 func Params(object string) Change {
-	return func(w *jobcall.Task) { w.Params = json.RawMessage(object) }
+	return func(task *jobcall.Task) { task.Params = json.RawMessage(object) }
 }
 
 // Mask sets the mask for the first reference.
-func Mask(r jobcall.Reference) Change { return func(w *jobcall.Task) { w.Mask = &r } }
+func Mask(r jobcall.Reference) Change { return func(task *jobcall.Task) { task.Mask = &r } }
 
 // PaintedMask returns a mask of two pixels. Only the first pixel may change.
 func PaintedMask() jobcall.Reference {
@@ -109,7 +115,7 @@ func From(names ...string) Change {
 
 // References gives the task references and leaves the ratio to the provider.
 func References(list ...jobcall.Reference) Change {
-	return func(w *jobcall.Task) { w.References, w.Ratio, w.Width, w.Height = list, "", 0, 0 }
+	return func(task *jobcall.Task) { task.References, task.Ratio, task.Width, task.Height = list, "", 0, 0 }
 }
 
 // ParseReference returns the reference `name` or `role=name`, three bytes long. Its type follows from the

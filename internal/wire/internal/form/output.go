@@ -38,7 +38,7 @@ type Output struct {
 
 // AddMessage adds a message or a delta of one. It reports whether there was a token: text,
 // reasoning in any vendor's field, a refusal or a tool call. Roles and empty members do not count.
-func (p *Output) AddMessage(message []byte) (token bool) {
+func (o *Output) AddMessage(message []byte) (token bool) {
 	thought := false // the same reasoning may be in two fields
 	for name, value := range rawjson.Members(message) {
 		if rawjson.NonNull(value) == nil {
@@ -47,27 +47,27 @@ func (p *Output) AddMessage(message []byte) (token bool) {
 		switch string(name) {
 		case "role", "name", "id", "type", "index":
 		case "content":
-			token = p.addContent(value) || token
+			token = o.addContent(value) || token
 		case "refusal", "audio", "images":
-			if p.AddAll(value, 0) {
-				p.Content, token = true, true
+			if o.AddAll(value, 0) {
+				o.Content, token = true, true
 			}
 		case "tool_calls", "function_call":
 			if len(value) > 2 { // not [] or {}
-				p.addCalls(value)
-				p.Content, token = true, true
+				o.addCalls(value)
+				o.Content, token = true, true
 			}
 		case "annotations":
-			p.addCitations(value)
+			o.addCitations(value)
 		case "executed_tools":
-			p.addExecutedTools(value)
+			o.addExecutedTools(value)
 		default:
 			if IsThought(name) {
 				if thought {
 					continue
 				}
-				if p.AddAll(value, 0) {
-					p.Reasoning, token, thought = true, true, true
+				if o.AddAll(value, 0) {
+					o.Reasoning, token, thought = true, true, true
 				}
 			}
 		}
@@ -81,28 +81,28 @@ func IsThought(name []byte) bool {
 }
 
 // addContent adds content: a string, or parts, possibly with thinking.
-func (p *Output) addContent(value []byte) (token bool) {
+func (o *Output) addContent(value []byte) (token bool) {
 	if value[0] != '[' {
-		token = p.AddAll(value, 0)
-		p.Content = p.Content || token
+		token = o.AddAll(value, 0)
+		o.Content = o.Content || token
 		return token
 	}
 	for _, part := range rawjson.Elements(value) {
-		if !p.AddAll(part, 0) {
+		if !o.AddAll(part, 0) {
 			continue
 		}
 		token = true
 		if IsThought(rawjson.Field(part, "type")) {
-			p.Reasoning = true
+			o.Reasoning = true
 		} else {
-			p.Content = true
+			o.Content = true
 		}
 	}
 	return token
 }
 
 // AddAll adds all text in a value and reports whether there was any.
-func (p *Output) AddAll(value []byte, depth int) (any bool) {
+func (o *Output) AddAll(value []byte, depth int) (any bool) {
 	const deepest = 8 // deeper than any vendor's parts
 	if len(value) == 0 || depth > deepest {
 		return false
@@ -112,11 +112,11 @@ func (p *Output) AddAll(value []byte, depth int) (any bool) {
 		if len(value) <= 2 {
 			return false
 		}
-		p.Add(value)
+		o.Add(value)
 		return true
 	case '[':
 		for _, element := range rawjson.Elements(value) {
-			any = p.AddAll(element, depth+1) || any
+			any = o.AddAll(element, depth+1) || any
 		}
 	case '{':
 		for name, member := range rawjson.Members(value) {
@@ -125,7 +125,7 @@ func (p *Output) AddAll(value []byte, depth int) (any bool) {
 			case "data", "file_data", "url", "image_url": // bytes, not text
 				any = any || len(member) > 2
 			default:
-				any = p.AddAll(member, depth+1) || any
+				any = o.AddAll(member, depth+1) || any
 			}
 		}
 	}
@@ -133,19 +133,19 @@ func (p *Output) AddAll(value []byte, depth int) (any bool) {
 }
 
 // addCalls adds the names and arguments of tool calls.
-func (p *Output) addCalls(value []byte) {
+func (o *Output) addCalls(value []byte) {
 	switch value[0] {
 	case '[':
 		for _, call := range rawjson.Elements(value) {
-			p.addCalls(call)
+			o.addCalls(call)
 		}
 	case '{':
 		for name, member := range rawjson.Members(value) {
 			switch string(name) {
 			case "function", "custom":
-				p.addCalls(member)
+				o.addCalls(member)
 			case "name", "arguments", "input":
-				p.Add(member) // arguments may be an object instead of a string
+				o.Add(member) // arguments may be an object instead of a string
 			}
 		}
 	}
@@ -153,65 +153,65 @@ func (p *Output) addCalls(value []byte) {
 
 // addCitations counts one search if sources are cited. The form does not report the number of
 // searches.
-func (p *Output) addCitations(value []byte) {
+func (o *Output) addCitations(value []byte) {
 	for _, annotation := range rawjson.Elements(value) {
 		if rawjson.Unquote(rawjson.Field(annotation, "type")) == "url_citation" {
-			p.AddSearch()
+			o.AddSearch()
 			return
 		}
 	}
 }
 
 // AddSearch counts one search for the whole answer.
-func (p *Output) AddSearch() {
-	if p.Tools.ToolCalls["web_search"] == 0 {
-		p.Tools.AddCalls("web_search", 1)
+func (o *Output) AddSearch() {
+	if o.Tools.ToolCalls["web_search"] == 0 {
+		o.Tools.AddCalls("web_search", 1)
 	}
 }
 
 // addExecutedTools counts the hosted tools that one vendor lists individually.
-func (p *Output) addExecutedTools(value []byte) {
+func (o *Output) addExecutedTools(value []byte) {
 	for _, tool := range rawjson.Elements(value) {
 		switch kind := rawjson.Unquote(rawjson.Field(tool, "type")); kind {
 		case "search":
-			p.Tools.AddCalls("web_search", 1)
+			o.Tools.AddCalls("web_search", 1)
 		case "python":
-			p.Tools.AddCalls("code_interpreter", 1)
+			o.Tools.AddCalls("code_interpreter", 1)
 		default:
 			if known := HostedTool(kind); known != "" {
-				p.Tools.AddCalls(known, 1)
+				o.Tools.AddCalls(known, 1)
 			}
 		}
 	}
 }
 
 // Add adds a JSON string without its escapes, or another value as it is.
-func (p *Output) Add(value []byte) {
-	before := len(p.Buffer)
+func (o *Output) Add(value []byte) {
+	before := len(o.Buffer)
 	room := maxBuffer - before
 	switch {
 	case room <= 0:
-		p.Bytes += int64(len(value))
+		o.Bytes += int64(len(value))
 		return
 	case !rawjson.IsText(value):
-		p.Buffer = append(p.Buffer, value[:min(len(value), room)]...)
+		o.Buffer = append(o.Buffer, value[:min(len(value), room)]...)
 	default:
-		p.Buffer = rawjson.AppendUnquoted(p.Buffer, value[1 : len(value)-1][:min(len(value)-2, room)])
+		o.Buffer = rawjson.AppendUnquoted(o.Buffer, value[1 : len(value)-1][:min(len(value)-2, room)])
 		if len(value)-2 > room {
-			p.Bytes += int64(len(value) - 2 - room)
+			o.Bytes += int64(len(value) - 2 - room)
 		}
 	}
-	p.Bytes += int64(len(p.Buffer) - before)
+	o.Bytes += int64(len(o.Buffer) - before)
 }
 
 // Text returns Buffer.
-func (p *Output) Text() []byte { return p.Buffer }
+func (o *Output) Text() []byte { return o.Buffer }
 
 // Completion returns the gateway's count of the output tokens.
-func (p *Output) Completion(c *wire.Counter) int64 { return c.Count(p.Buffer, p.Bytes) }
+func (o *Output) Completion(c *wire.Counter) int64 { return c.Count(o.Buffer, o.Bytes) }
 
 // Estimate returns a rough count of the tokens without reading the text.
-func (p *Output) Estimate() int64 { return EstimatedTokens(p.Bytes) }
+func (o *Output) Estimate() int64 { return EstimatedTokens(o.Bytes) }
 
 // Meter is the common part of the meters of all forms.
 type Meter struct {

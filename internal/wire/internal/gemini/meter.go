@@ -108,27 +108,27 @@ func (m *meter) readCandidate(c AnswerCandidate, f *wire.Frame) {
 }
 
 // addPart adds a part to the output and reports whether there was a token.
-func addPart(p *form.Output, part Part) (token bool) {
+func addPart(o *form.Output, part Part) (token bool) {
 	if part.Text != nil {
-		p.Add(part.Text)
+		o.Add(part.Text)
 		if part.Thought {
-			p.Reasoning = true
+			o.Reasoning = true
 		} else {
-			p.Content = true
+			o.Content = true
 		}
 		token = true
 	}
 	if part.Call != nil {
 		for name, value := range rawjson.Members(part.Call) {
 			if string(name) == "name" || string(name) == "args" {
-				p.Add(value)
+				o.Add(value)
 			}
 		}
-		p.Content, token = true, true
+		o.Content, token = true, true
 	}
 	if part.Inline != nil && !part.Thought {
 		if _, _, ok := ReadImage(part.Inline); ok {
-			p.Content, token = true, true
+			o.Content, token = true, true
 		}
 	}
 	return token

@@ -177,18 +177,18 @@ func counts(u wire.Usage) string {
 	return strings.TrimSuffix(fmt.Sprintf("%+v", u), " CostNano:0 HasCost:false CacheSplit:false}") + "}"
 }
 
-func playGeminiWhole(t *testing.T, body []byte) (answer, judged string) {
+func playGeminiWhole(t *testing.T, body []byte) (answer, summary string) {
 	t.Helper()
 	a, err := gemini.ReadAnswer(body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u, known := a.Usage()
-	judged = fmt.Sprintf("content %t reasoning %t limited %t filtered %t\nusage %t %s\ntext %q\n",
+	summary = fmt.Sprintf("content %t reasoning %t limited %t filtered %t\nusage %t %s\ntext %q\n",
 		a.Summary().Content, a.Summary().Reasoning, a.Summary().Limited, a.Summary().Filtered, known, counts(u), a.Text())
 	if a.Summary().Err != nil {
 		f := failureOf(a.Summary().Err)
-		return "\n", judged + fmt.Sprintf("failure %s, line %s, wait %s\n", f.Code, f.Health, f.RetryAfter)
+		return "\n", summary + fmt.Sprintf("failure %s, line %s, wait %s\n", f.Code, f.Health, f.RetryAfter)
 	}
 	out, err := wholeAnswer(body, someAnswer(), u)
 	if err != nil {
@@ -205,7 +205,7 @@ func playGeminiWhole(t *testing.T, body []byte) (answer, judged string) {
 		back.Reasoning != u.Reasoning {
 		t.Errorf("usage %+v read back as %+v", u, back)
 	}
-	return string(out) + "\n", judged
+	return string(out) + "\n", summary
 }
 
 // chunk is a frame of a chat-completions stream as read by a strict client.

@@ -15,20 +15,20 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// stream writes a Gemini stream as one of chat completions, with a chunk for each part. It writes
-// the ends of the choices in End, because a provider may send more of a candidate after its
+// stream translates a Gemini stream to a stream of chat completions, with a chunk for each part. It
+// ends the choices in End, because a provider may send more parts of a candidate after its
 // finishReason. It is not safe for concurrent use.
 type stream struct {
-	head    []byte // of every chunk, up to its choices
-	tail    string // of every chunk, after its choices
-	usage   bool
+	head    []byte        // start of every chunk, up to the choices
+	tail    string        // end of every chunk, after the choices
+	usage   bool          // send a usage chunk
 	choices []choiceState // by index
 	calls   callWriter
 }
 
-// choiceState is the state of a choice.
+// choiceState is what stream has written of a choice.
 type choiceState struct {
-	started       bool // its role was sent
+	started       bool // the role was sent
 	calls, images int
 	finish        form.FinishKind
 }
@@ -43,7 +43,7 @@ func newStream(id wire.Identity, includeUsage bool) *stream {
 	return w
 }
 
-// Append implements wire.Writer. Comments become comments.
+// Append implements wire.Writer. It copies comments as keep-alives.
 func (w *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	data := bytes.TrimSpace(e.Data)
 	if len(data) == 0 {
@@ -116,8 +116,8 @@ func (w *stream) appendPart(dst []byte, part gemini.Part, index int) []byte {
 	return dst
 }
 
-// begin appends the start of a chunk, up to the members of its delta. The first of a choice has the
-// role.
+// begin appends the start of a chunk, up to the members of its delta. The first chunk of a choice has
+// the role.
 func (w *stream) begin(dst []byte, index int) []byte {
 	dst = rawjson.Put(dst, "", w.head, `[{"index":`)
 	dst = append(strconv.AppendInt(dst, int64(index), 10), `,"delta":{`...)

@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestGeminiTrapThinking tests levels on newer models and numbers of tokens on older ones.
-func TestGeminiTrapThinking(t *testing.T) {
+// TestGeminiThinking tests thinking levels on newer models and thinking budgets on older models.
+func TestGeminiThinking(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		model, effort string

@@ -7,10 +7,10 @@ import (
 	"tollgate/internal/wire/translate/internal/piece"
 )
 
-// ToChat returns the pair for messages and a chat line.
+// ToChat returns the translation of a messages request for a line of the chat form.
 func ToChat(r *messages.Request, id wire.Identity) wire.Pair { return messagesOnChat{r, id} }
 
-// messagesOnChat is the pair for messages and a chat line.
+// messagesOnChat implements wire.Pair for a messages client and a line of the chat form.
 type messagesOnChat struct {
 	*messages.Request
 	id wire.Identity
@@ -27,7 +27,7 @@ func (r messagesOnChat) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]by
 	return [3][]byte{out}, err
 }
 
-// unsupported returns the error for a value unknown to the line's form.
+// unsupported returns the error for a value that the line's form does not have.
 func unsupported(param, format string, args ...any) error {
 	return piece.Unsupported(param, format, args...)
 }

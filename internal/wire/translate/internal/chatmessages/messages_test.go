@@ -26,8 +26,8 @@ func asMessages(t *testing.T, body string, in wire.Translation, names ...string)
 	return pairtest.Members(pairtest.Messages(t, string(out)).Doc, names...)
 }
 
-// TestChatAsMessagesRows tests single fields.
-func TestChatAsMessagesRows(t *testing.T) {
+// TestChatAsMessagesFields tests single fields.
+func TestChatAsMessagesFields(t *testing.T) {
 	t.Parallel()
 	const tool = `"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g",` +
 		`"parameters":{"type":["object","null"]}}}]`
@@ -44,7 +44,7 @@ func TestChatAsMessagesRows(t *testing.T) {
 		"newer limit":              {wiretest.ChatBody(`"max_completion_tokens":9`), "max_tokens", `9`},
 		"the smaller of two":       {wiretest.ChatBody(`"max_completion_tokens":9,"max_tokens":7`), "max_tokens", `7`},
 		"one stop":                 {wiretest.ChatBody(`"stop":"x"`), "stop_sequences", `["x"]`},
-		"no stop left":             {wiretest.ChatBody(`"stop":[" ","\n"]`), "stop_sequences", ``},
+		"only blank stops":         {wiretest.ChatBody(`"stop":[" ","\n"]`), "stop_sequences", ``},
 		"temperature":              {wiretest.ChatBody(`"temperature":0.30`), "temperature", `0.30`},
 		"hot":                      {wiretest.ChatBody(`"temperature":2`), "temperature", `1`},
 		"top_p":                    {wiretest.ChatBody(`"top_p":0.9`), "top_p", `0.9`},
@@ -64,7 +64,7 @@ func TestChatAsMessagesRows(t *testing.T) {
 			`[{"name":"f","input_schema":{"type":"object", "properties":{}}}]`},
 		"a tool without type": {wiretest.ChatBody(`"tools":[{"function":{"name":"f","description":"d","strict":true}}]`),
 			"tools", `[{"name":"f","description":"d","input_schema":{"type":"object","properties":{},"additionalProperties":false},"strict":true}]`},
-		"tools that cannot be held to": {wiretest.ChatBody(`"tools":[{"function":{"name":"f","strict":true,"parameters":` +
+		"schemas that cannot be strict": {wiretest.ChatBody(`"tools":[{"function":{"name":"f","strict":true,"parameters":` +
 			`{"type":"object","additionalProperties":{"type":"string"}}}},{"function":{"name":"g","parameters":{"minimum":1}}}]`),
 			"tools", `[{"name":"f","input_schema":{"type":"object","additionalProperties":{"type":"string"}}},` +
 				`{"name":"g","input_schema":{"type":"object","minimum":1}}]`},
@@ -108,7 +108,7 @@ func TestChatAsMessagesRows(t *testing.T) {
 				`[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"call_1",` +
 				`"name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text",` +
 				`"text":"r"}]}]}]`},
-		"the same id twice": {
+		"the same id in two calls": {
 			say(`,{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":{"x":1}}}]},` +
 				`{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f",` +
 				`"arguments":"null"}}]},{"role":"tool","tool_call_id":"a","content":""}`),
@@ -117,7 +117,7 @@ func TestChatAsMessagesRows(t *testing.T) {
 				`"input":{"x":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"1"}]}]},` +
 				`{"role":"assistant","content":[{"type":"tool_use","id":"a_2","name":"f","input":{}}]},` +
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a_2"}]}]`},
-		"a result of nothing": {say(`,{"role":"tool","tool_call_id":"x","content":"lost"}`), "messages",
+		"a result without a call": {say(`,{"role":"tool","tool_call_id":"x","content":"lost"}`), "messages",
 			`[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"text","text":"lost"}]}]`},
 		"an image from a tool": {
 			say(`,{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},` +
@@ -157,23 +157,23 @@ func TestChatAsMessagesThinking(t *testing.T) {
 		model, effort, more string
 		want                string // thinking, output_config, tool_choice, temperature
 	}{
-		"newest":           {"claude-opus-5-5", "high", "", adaptive + "\n" + `{"effort":"high"}` + "\n" + auto + "\n"},
-		"newest, unasked":  {"claude-opus-5-5", "", "", "\n\n" + auto + "\n"},
-		"newest, none":     {"claude-opus-5-5", "none", "", "\n" + `{"effort":"low"}` + "\n" + auto + "\n"},
-		"always thinking":  {"claude-fable-5-1", "none", "", "\n" + `{"effort":"low"}` + "\n" + auto + "\n"},
-		"by default":       {"vendor/claude-sonnet-5", "", "", "\n\n" + auto + "\n"},
-		"by default, none": {"claude-sonnet-5", "none", "", disabled + "\n\n" + auto + "\n"},
-		"middle":           {"claude-sonnet-4.6", "max", "", adaptive + "\n" + `{"effort":"max"}` + "\n" + auto + "\n"},
-		"middle, unasked":  {"claude-sonnet-4-6", "", "", "\n\n" + auto + "\n" + "0.5"},
+		"newest":                      {"claude-opus-5-5", "high", "", adaptive + "\n" + `{"effort":"high"}` + "\n" + auto + "\n"},
+		"newest, no effort requested": {"claude-opus-5-5", "", "", "\n\n" + auto + "\n"},
+		"newest, none":                {"claude-opus-5-5", "none", "", "\n" + `{"effort":"low"}` + "\n" + auto + "\n"},
+		"always thinking":             {"claude-fable-5-1", "none", "", "\n" + `{"effort":"low"}` + "\n" + auto + "\n"},
+		"by default":                  {"vendor/claude-sonnet-5", "", "", "\n\n" + auto + "\n"},
+		"by default, none":            {"claude-sonnet-5", "none", "", disabled + "\n\n" + auto + "\n"},
+		"middle":                      {"claude-sonnet-4.6", "max", "", adaptive + "\n" + `{"effort":"max"}` + "\n" + auto + "\n"},
+		"middle, no effort requested": {"claude-sonnet-4-6", "", "", "\n\n" + auto + "\n" + "0.5"},
 		"budget": {"claude-sonnet-4-5-20250929", "medium", `"max_tokens":20000,`,
 			`{"type":"enabled","budget_tokens":8192}` + "\n\n" + auto + "\n"},
 		"small budget": {"us.anthropic.claude-3-7-sonnet-20250219-v1:0", "xhigh", `"max_tokens":4096,`,
 			`{"type":"enabled","budget_tokens":2048}` + "\n\n" + auto + "\n"},
-		"no room":             {"claude-haiku-4-5", "low", `"max_tokens":100,`, "\n\n" + auto + "\n" + "0.5"},
-		"budget, none":        {"claude-haiku-4-5", "none", "", "\n\n" + auto + "\n" + "0.5"},
-		"another family":      {"kimi", "minimal", "", adaptive + "\n" + `{"effort":"low"}` + "\n" + auto + "\n0.5"},
-		"another, none":       {"kimi", "none", "", disabled + "\n\n" + auto + "\n0.5"},
-		"newer, not thinking": {"claude-opus-4-7", "", "", "\n\n" + auto + "\n"},
+		"limit too small for a budget": {"claude-haiku-4-5", "low", `"max_tokens":100,`, "\n\n" + auto + "\n" + "0.5"},
+		"budget, none":                 {"claude-haiku-4-5", "none", "", "\n\n" + auto + "\n" + "0.5"},
+		"another family":               {"kimi", "minimal", "", adaptive + "\n" + `{"effort":"low"}` + "\n" + auto + "\n0.5"},
+		"another, none":                {"kimi", "none", "", disabled + "\n\n" + auto + "\n0.5"},
+		"newer, no effort requested":   {"claude-opus-4-7", "", "", "\n\n" + auto + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,22 +193,23 @@ func TestChatAsMessagesThinking(t *testing.T) {
 		`[{"role":"user","content":"u"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},` +
 			`{"role":"tool","tool_call_id":"a","content":"r"}],"reasoning_effort":"low"`)
 	if got := asMessages(t, loop, translation("claude-sonnet-4-5", true), "thinking"); got != "" {
-		t.Errorf("a loop of calls goes on with %s, without what was thought", got)
+		t.Errorf("after a tool call without its thinking, the next request has thinking %s", got)
 	}
 	if got := asMessages(t, wiretest.ChatBody(`"reasoning_effort":"high"`), translation("claude-sonnet-4-5", false),
 		"output_config"); got != "" {
-		t.Errorf("a generation without effort is told %s", got)
+		t.Errorf("a model without effort gets output_config %s", got)
 	}
 	prefilled := wiretest.ChatMessages(`[{"role":"user","content":"u"},{"role":"assistant","content":"a"}]`)
-	for model, goesOn := range map[string]bool{"claude-sonnet-4-5": true, "claude-opus-4-6": false, "claude-opus-5-5": false} {
-		if got := asMessages(t, prefilled, translation(model, false), "messages"); strings.Contains(got, continueText) == goesOn {
+	for model, acceptsPrefill := range map[string]bool{"claude-sonnet-4-5": true, "claude-opus-4-6": false, "claude-opus-5-5": false} {
+		if got := asMessages(t, prefilled, translation(model, false), "messages"); strings.Contains(got, continueText) == acceptsPrefill {
 			t.Errorf("%s: %s", model, got)
 		}
 	}
 }
 
-// TestAForcedToolStaysForced tests models with optional thinking.
-func TestAForcedToolStaysForced(t *testing.T) {
+// TestForcedToolDisablesThinking checks that a forced tool stays forced: thinking is disabled where the
+// model allows that.
+func TestForcedToolDisablesThinking(t *testing.T) {
 	t.Parallel()
 	const disabled, whole, named, auto = `{"type":"disabled"}`, `{"type":"any"}`, `{"type":"tool","name":"f"}`, `{"type":"auto"}`
 	for name, test := range map[string]struct {
@@ -217,22 +218,22 @@ func TestAForcedToolStaysForced(t *testing.T) {
 		want                  string // thinking, output_config, tool_choice, temperature
 	}{
 		"thinks by default": {"claude-sonnet-5", "", `"required"`, true, disabled + "\n\n" + whole + "\n"},
-		"asked to think": {"claude-sonnet-5-5", "medium", `"required"`, true,
+		"effort requested": {"claude-sonnet-5-5", "medium", `"required"`, true,
 			disabled + "\n" + `{"effort":"medium"}` + "\n" + whole + "\n"},
-		"less effort without": {"claude-opus-5", "xhigh", `"required"`, true,
+		"lower effort without thinking": {"claude-opus-5", "xhigh", `"required"`, true,
 			disabled + "\n" + `{"effort":"high"}` + "\n" + whole + "\n"},
-		"not said to think, does": {"claude-haiku-5-5", "", `"required"`, false, disabled + "\n\n" + whole + "\n"},
+		"thinks, reasoning not set": {"claude-haiku-5-5", "", `"required"`, false, disabled + "\n\n" + whole + "\n"},
 		"by name": {"claude-sonnet-5", "", `{"type":"function",` +
 			`"function":{"name":"f"}}`, true, disabled + "\n\n" + named + "\n"},
-		"asked only": {"claude-opus-4-6", "high", `"required"`, true,
+		"thinks on request": {"claude-opus-4-6", "high", `"required"`, true,
 			disabled + "\n" + `{"effort":"high"}` + "\n" + whole + "\n0.5"},
-		"asked only, unasked":        {"claude-opus-4-6", "", `"required"`, true, "\n\n" + whole + "\n0.5"},
-		"a budget":                   {"claude-sonnet-4-5", "high", `"required"`, true, "\n\n" + whole + "\n0.5"},
-		"another family":             {"deepseek-flash", "", `"required"`, true, disabled + "\n\n" + whole + "\n0.5"},
-		"another, thinks not":        {"vendor", "", `"required"`, false, "\n\n" + whole + "\n0.5"},
-		"always thinks":              {"claude-opus-5-5", "", `"required"`, true, "\n\n" + auto + "\n"},
-		"always thinks, not said so": {"claude-fable-5-1", "", `"required"`, false, "\n\n" + auto + "\n"},
-		"not forced":                 {"claude-sonnet-5", "", `"auto"`, true, "\n\n" + auto + "\n"},
+		"thinks on request, no effort":      {"claude-opus-4-6", "", `"required"`, true, "\n\n" + whole + "\n0.5"},
+		"a budget":                          {"claude-sonnet-4-5", "high", `"required"`, true, "\n\n" + whole + "\n0.5"},
+		"another family":                    {"deepseek-flash", "", `"required"`, true, disabled + "\n\n" + whole + "\n0.5"},
+		"another family, reasoning not set": {"vendor", "", `"required"`, false, "\n\n" + whole + "\n0.5"},
+		"always thinks":                     {"claude-opus-5-5", "", `"required"`, true, "\n\n" + auto + "\n"},
+		"always thinks, reasoning not set":  {"claude-fable-5-1", "", `"required"`, false, "\n\n" + auto + "\n"},
+		"not forced":                        {"claude-sonnet-5", "", `"auto"`, true, "\n\n" + auto + "\n"},
 	} {
 		effort := ""
 		if test.effort != "" {
@@ -250,8 +251,8 @@ func TestAForcedToolStaysForced(t *testing.T) {
 	}
 }
 
-// TestChatAsMessagesRefuses tests values unknown to the form.
-func TestChatAsMessagesRefuses(t *testing.T) {
+// TestChatAsMessagesRejects tests values that the messages form does not have.
+func TestChatAsMessagesRejects(t *testing.T) {
 	t.Parallel()
 	for param, body := range map[string]string{
 		"n":                            wiretest.ChatBody(`"n":2`),
@@ -296,9 +297,9 @@ func TestChatAsMessagesRefuses(t *testing.T) {
 	}
 }
 
-// TestChatAsMessagesBeginsAlike checks that a conversation's next request begins with the bytes of
-// the one before it, for the provider's prompt cache.
-func TestChatAsMessagesBeginsAlike(t *testing.T) {
+// TestChatAsMessagesKeepsPrefix checks that each request of a conversation begins with the bytes of the
+// previous request, so that the provider's prompt cache works.
+func TestChatAsMessagesKeepsPrefix(t *testing.T) {
 	t.Parallel()
 	turns := []string{
 		`{"role":"system","content":"s"}`, `{"role":"user","content":"one"}`,
@@ -323,7 +324,7 @@ func TestChatAsMessagesBeginsAlike(t *testing.T) {
 		if n != 3 && n != 4 && !bytes.HasPrefix(list, before) {
 			t.Errorf("%s\ndoes not begin with\n%s", list, before)
 		}
-		if n != 3 && n != 4 { // with open calls
+		if n != 3 && n != 4 { // requests with calls that have no result yet
 			before = bytes.Clone(list)
 		}
 	}
