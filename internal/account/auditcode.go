@@ -23,8 +23,7 @@ type redemption struct {
 }
 
 // auditCodesTx checks that each redeemed code has exactly one credit, with the code's account and
-// value, and that no other code has a credit. A void code may have a credit by an operator,
-// because a former version let operators write such a note.
+// value, and that no other code has a credit. A void code may have a credit by an operator.
 func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 	credits := map[string][]redemption{}
 	err := books.Credits(codeNote+"code_", func(account, note string, amount money.Amount) {

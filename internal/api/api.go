@@ -13,7 +13,6 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
-	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
 	"tollgate/internal/egress"
 	"tollgate/internal/httpapi"
@@ -28,7 +27,7 @@ import (
 type Options struct {
 	// Options shared with other surfaces; NotFound is set here.
 	httpapi.Options
-	Since   *since.Times // when models were first in a catalog
+	Since   *catalog.ModelTimes // when models were first in a catalog
 	Keys    *account.Keys
 	Catalog *catalog.Watcher
 	Ledger  *ledger.Ledger

@@ -17,7 +17,6 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/api"
 	"tollgate/internal/catalog"
-	"tollgate/internal/catalog/since"
 	"tollgate/internal/egress"
 	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/httpapi"
@@ -120,7 +119,7 @@ func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 	t.Cleanup(func() { stop(); sweeping.Wait() })
 	// Nothing runs these jobs: they stay as they were submitted.
 	jobs := job.New(job.Options{DB: db, Ledger: d.books, Lines: lines(), Catalog: d.watcher, Media: files, Log: log})
-	options := api.Options{Options: httpapi.Options{Log: log}, Since: since.NewTimes(db),
+	options := api.Options{Options: httpapi.Options{Log: log}, Since: catalog.NewModelTimes(db),
 		Keys: d.keys, Catalog: d.watcher, Ledger: d.books, Chat: conductor(d.books, log),
 		Jobs: jobs, Media: files, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}),
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, MaxBody: maxBody}

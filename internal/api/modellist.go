@@ -67,11 +67,7 @@ func (d *server) showModel(x *apiRequest, form wire.Form, show func(m *catalog.M
 func (d *server) firstSeen(x *apiRequest, snapshot *catalog.Snapshot) (map[string]int64, error) {
 	ctx, cancel := x.DetachedContext(readTimeout)
 	defer cancel()
-	var ids []string
-	for _, m := range snapshot.Models() {
-		ids = append(ids, m.ID)
-	}
-	return d.Since.Of(ctx, snapshot.Revision, ids)
+	return d.Since.Of(ctx, snapshot.Revision)
 }
 
 // listedModel is an entry of GET /native/v1/models in Anthropic's format.

@@ -13,7 +13,6 @@ import (
 	"tollgate/internal/api"
 	"tollgate/internal/app/server"
 	"tollgate/internal/catalog"
-	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
 	"tollgate/internal/console/page"
@@ -336,7 +335,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 	guesses := r.throttle("admin_token", wrongTokens()) // together, at each route with the token
 	public := api.New(api.Options{
 		Options: httpapi.Options{Log: r.log, Origins: s.CORSOrigins, Observe: r.metrics.Request, Trace: r.traces},
-		Since:   since.NewTimes(r.db), Keys: r.keys, Catalog: r.watcher, Ledger: r.ledger, Chat: r.chat,
+		Since:   catalog.NewModelTimes(r.db), Keys: r.keys, Catalog: r.watcher, Ledger: r.ledger, Chat: r.chat,
 		Jobs: r.jobs, Media: r.files, Guard: r.guard,
 		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(r.memory),
 		CountRate: s.CountTokensPerMinute,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"tollgate/internal/catalog/since"
 	"tollgate/internal/store"
 )
 
@@ -58,18 +57,10 @@ func ApplyTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
 	if _, err := tx.Exec(insertRevision, a.Revision, string(doc.canonical()), string(changes), now); err != nil {
 		return ApplyResult{}, fmt.Errorf("store revision %d: %w", a.Revision, err)
 	}
-	before, _, err := CurrentTx(tx)
-	if err != nil { // there is no current document, or this version cannot read it
-		before = nil
-	}
-	if err := noteLinesTx(tx, before, doc); err != nil {
+	if err := noteLinesTx(tx, doc); err != nil {
 		return ApplyResult{}, err
 	}
-	models := make([]string, len(doc.Models))
-	for i := range models {
-		models[i] = doc.Models[i].ID
-	}
-	if err := since.NoteTx(tx, models, now); err != nil {
+	if err := noteModelsTx(tx, doc, now); err != nil {
 		return ApplyResult{}, err
 	}
 	if _, err := tx.Exec(updateHead, a.Revision); err != nil {

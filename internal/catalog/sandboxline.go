@@ -18,11 +18,8 @@ const (
 // lineKinds maps the IDs of all lines ever enabled to whether they have always been sandbox lines.
 type lineKinds map[string]bool
 
-// add adds the enabled lines of a document; nil adds nothing.
+// add adds the enabled lines of a document.
 func (k lineKinds) add(doc *Document) {
-	if doc == nil {
-		return
-	}
 	for i := range doc.Lines {
 		l := &doc.Lines[i]
 		if before, ok := k[l.ID]; l.Enabled {
@@ -46,9 +43,6 @@ func SandboxTx(tx *store.Tx) (s SandboxUse, err error) {
 	doc, _, err := CurrentTx(tx)
 	if err != nil && !errors.Is(err, ErrNoRevision) {
 		return s, err
-	}
-	if len(kinds) == 0 { // a former version applied the catalog
-		kinds.add(doc)
 	}
 	for _, id := range slices.Sorted(maps.Keys(kinds)) {
 		if kinds[id] {
@@ -75,15 +69,13 @@ func SandboxTx(tx *store.Tx) (s SandboxUse, err error) {
 	return s, nil
 }
 
-// noteLinesTx records the enabled lines of a new document, and of the document before, possibly
-// applied by a former version.
-func noteLinesTx(tx *store.Tx, before, doc *Document) error {
+// noteLinesTx records the enabled lines of a new document.
+func noteLinesTx(tx *store.Tx, doc *Document) error {
 	noted, err := lineKindsTx(tx)
 	if err != nil {
 		return err
 	}
 	kinds := maps.Clone(noted)
-	kinds.add(before)
 	kinds.add(doc)
 	for _, id := range slices.Sorted(maps.Keys(kinds)) {
 		if known, ok := noted[id]; ok && known == kinds[id] {

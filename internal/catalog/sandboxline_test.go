@@ -54,33 +54,3 @@ lines:
 		}
 	})
 }
-
-// TestSandboxLinesOfAFormerVersion checks the lines of a catalog applied before lines were
-// recorded.
-func TestSandboxLinesOfAFormerVersion(t *testing.T) {
-	t.Parallel()
-	const text = `models:
-  - {id: m, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
-lines:
-  - {id: sand, provider: sandbox, models: {m: a}}
-  - {id: real, provider: chatonly, models: {m: r}}
-`
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		apply(t, db, mustParse(t, text))
-		storetest.Update(t, db, func(tx *store.Tx) error {
-			_, err := tx.Exec(`DELETE FROM catalog_line`)
-			return err
-		})
-		lines := func(tx *store.Tx) error {
-			got, err := SandboxTx(tx)
-			if !slices.Equal(got.Lines, []string{"sand"}) {
-				t.Errorf("got %v", got)
-			}
-			return err
-		}
-		storetest.View(t, db, lines)
-		apply(t, db, mustParse(t, text[:len(text)-len("  - {id: real, provider: chatonly, models: {m: r}}\n")]+
-			"  - {id: other, provider: chatonly, models: {m: r}}\n"))
-		storetest.View(t, db, lines)
-	})
-}

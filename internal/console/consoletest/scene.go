@@ -22,7 +22,6 @@ import (
 	"tollgate/internal/api"
 	"tollgate/internal/app"
 	"tollgate/internal/catalog"
-	"tollgate/internal/catalog/since"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
 	"tollgate/internal/console/page"
@@ -147,7 +146,7 @@ func (s *Scene) startServices(watcher *catalog.Watcher) {
 	}
 	jobs := job.New(job.Options{DB: s.DB, Ledger: books, Node: self, Lines: lines, Catalog: watcher, Media: files,
 		Webhooks: s.Options.Webhooks, Log: log})
-	server := api.New(api.Options{Options: httpapi.Options{Log: log}, Since: since.NewTimes(s.DB),
+	server := api.New(api.Options{Options: httpapi.Options{Log: log}, Since: catalog.NewModelTimes(s.DB),
 		Keys: s.Options.Keys, Catalog: watcher, Ledger: books, Jobs: jobs, Media: files,
 		Chat: chat.New(chat.Options{Ledger: books, Lines: lines, Log: log}), Guard: egress.New(nil), MaxBody: 1 << 20})
 	s.Options.Ledger, s.Options.Lines, s.Options.Jobs, s.Options.Media = books, lines, jobs, files

@@ -13,7 +13,6 @@ var movementBadges = map[string]ui.Badge{
 	books.EntryCredit:   {Tone: ui.OK, Label: "credit"},
 	books.EntryTakeBack: {Tone: ui.Warn, Label: "taken back"},
 	"charge":            {Label: "charge"},
-	"charges":           {Label: "charges of a month"},
 }
 
 // Note returns the note of a credit for people. The books keep the note of a redeemed code as the

@@ -29,7 +29,6 @@ func TestMovementsLeadToTheirSide(t *testing.T) {
 				Cut: true, Href: side + "/requests/req_1"}},
 			{movement.Entry{Kind: "charge", Request: "req_1", Job: "job_1"}, ui.Badge{Label: "charge"},
 				ui.Ident{ID: "job_1", Cut: true, Href: side + "/jobs/job_1"}},
-			{movement.Entry{Kind: "charges"}, ui.Badge{Label: "charges of a month"}, ui.Text{}},
 			{movement.Entry{Kind: "another"}, ui.Badge{Label: "another"}, ui.Text{}},
 		} {
 			table := Movements([]movement.Entry{c.e}, side)

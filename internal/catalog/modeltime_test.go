@@ -1,20 +1,16 @@
-package since_test
+package catalog
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"tollgate/internal/catalog"
-	"tollgate/internal/catalog/since"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
 
-// TestSince applies catalogs with models appearing, leaving and returning.
-func TestSince(t *testing.T) {
+// TestModelTimes applies catalogs with models appearing, leaving and returning.
+func TestModelTimes(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		now := time.UnixMilli(1_700_000_000_000)
@@ -26,12 +22,12 @@ func TestSince(t *testing.T) {
 			for _, id := range models {
 				text.WriteString("  - {id: " + id + ", kind: chat, context_window: 10, max_output_tokens: 5, price: {input: 1, output: 1}}\n")
 			}
-			doc, _, err := catalog.Parse([]byte(text.String()), nil)
+			doc, _, err := Parse([]byte(text.String()), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			storetest.Update(t, db, func(tx *store.Tx) error {
-				_, err := catalog.ApplyTx(tx, doc)
+				_, err := ApplyTx(tx, doc)
 				return err
 			})
 			now = now.Add(time.Hour)
@@ -39,7 +35,10 @@ func TestSince(t *testing.T) {
 		check := func(want map[string]int64) {
 			t.Helper()
 			storetest.View(t, db, func(tx *store.Tx) error {
-				first, err := since.ReadTx(tx, slices.Collect(maps.Keys(want)))
+				first, err := modelTimesTx(tx)
+				if len(first) != len(want) {
+					t.Errorf("times of %v, want %v", first, want)
+				}
 				for id, hours := range want {
 					if got := first[id] - 1_700_000_000_000; got != hours*time.Hour.Milliseconds() {
 						t.Errorf("%s is there since %d, want %d hours", id, got, hours)
@@ -48,18 +47,9 @@ func TestSince(t *testing.T) {
 				return err
 			})
 		}
-		forget := func() {
-			t.Helper()
-			storetest.Update(t, db, func(tx *store.Tx) error {
-				_, err := tx.Exec(`DELETE FROM catalog_model`)
-				return err
-			})
-		}
 		at("a")
 		at("a", "b")
 		at("b")
-		check(map[string]int64{"a": 0, "b": 1})
-		forget() // as a former version leaves it
 		check(map[string]int64{"a": 0, "b": 1})
 		at("a", "c")
 		check(map[string]int64{"a": 0, "b": 1, "c": 3})
