@@ -58,9 +58,9 @@ func TestTraceBounds(t *testing.T) {
 // textRow is a row of RecordColumns with the same JSON in all its JSON columns.
 type textRow string
 
-// Scan implements store.Row. The JSON columns are the 9th, 12th and 20th.
+// Scan implements store.Row. The JSON columns are the 9th, 12th and 19th.
 func (r textRow) Scan(dest ...any) error {
-	for _, i := range []int{8, 11, 19} {
+	for _, i := range []int{8, 11, 18} {
 		*dest[i].(*string) = string(r)
 	}
 	return nil
