@@ -11,13 +11,14 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // signInScene has a user, ada@example.com, for one test.
 type signInScene struct {
 	*SignIns
 	t     *testing.T
-	clock *handClock
+	clock *storetest.Clock
 	user  User
 	waits []time.Duration
 }
@@ -26,7 +27,7 @@ const rightPassword = "right horse"
 
 func eachSignIn(t *testing.T, test func(g *signInScene)) {
 	t.Helper()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		passwords := NewPasswords()
 		g := &signInScene{SignIns: NewSignIns(db, passwords, nil), t: t, clock: clock}
 		g.wait = func(_ context.Context, d time.Duration) { g.waits = append(g.waits, d) }
@@ -89,7 +90,7 @@ func TestWrongPasswordsElsewhereLockNobodyOut(t *testing.T) {
 		g.gets(true, "from a neighbouring /64", ada, "2606:4700:0:1::1")
 		g.gets(true, "from elsewhere by IPv6", ada, "2001:4860::1")
 		g.gets(false, "the attacker, with capitals", " ADA@example.com", "192.0.2.1")
-		g.clock.pass(attemptWindow)
+		g.clock.Advance(attemptWindow)
 		g.gets(true, "the attacker's address later", ada, "192.0.2.1")
 
 		g.fill(attemptsOfSite, ada, func(i int) string { return fmt.Sprintf("2606:4700:0:%x::1", i) })
@@ -135,7 +136,7 @@ func TestManyFailuresSlowTheNextOnesDown(t *testing.T) {
 		g.fill(500, ada, func(i int) string { return from(200 + i) })
 		wantWait("very many", slowest, "192.0.2.1")
 		wantWait("a known browser", 0, "192.0.2.1", g.mark(g.user.ID))
-		g.clock.pass(attemptWindow)
+		g.clock.Advance(attemptWindow)
 		wantWait("later", 0, "192.0.2.1")
 	})
 }
@@ -161,7 +162,7 @@ func TestKnownBrowsersHaveTheirOwnAttempts(t *testing.T) {
 		g.gets(false, "and from another network", ada, "203.0.113.1", mark)
 		g.gets(true, "another known browser", ada, home, second)
 		g.gets(true, "an unknown browser elsewhere", ada, "203.0.113.1")
-		g.clock.pass(attemptWindow)
+		g.clock.Advance(attemptWindow)
 		g.gets(true, "15 minutes later", ada, home, mark)
 	})
 }
@@ -204,7 +205,7 @@ func TestMarksAreGoodForOneUserAlone(t *testing.T) {
 		g.gets(false, "from before the password changed", ada, home, mark)
 		renewed := g.mark(g.user.ID)
 		g.gets(true, "renewed", ada, home, renewed)
-		g.clock.pass(MarkLasts)
+		g.clock.Advance(MarkLasts)
 		g.fill(10, ada, func(int) string { return home })
 		g.gets(false, "over", ada, home, renewed)
 		g.gets(false, "over, and of another password", ada, home, old)

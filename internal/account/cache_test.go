@@ -17,15 +17,15 @@ import (
 // watched is a cache that counts its reads, with a database that can fail.
 type watched struct {
 	*Keys
-	clock *handClock
+	clock *storetest.Clock
 	reads atomic.Int64
 	away  atomic.Bool
 }
 
 func watch(t *testing.T, db *store.DB) *watched {
 	t.Helper()
-	w := &watched{clock: newHandClock()}
-	w.Keys = NewKeys(KeysOptions{DB: db, Now: w.clock.now})
+	w := &watched{clock: new(storetest.Clock)}
+	w.Keys = NewKeys(KeysOptions{DB: db, Now: w.clock.Now})
 	read := w.lookups.read
 	w.lookups.read = func(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
 		w.reads.Add(1)
@@ -79,7 +79,7 @@ func TestKeysRemember(t *testing.T) {
 		w.good(t, k, true)
 		w.wantReads(t, 1)
 
-		w.clock.pass(maxAge)
+		w.clock.Advance(maxAge)
 		if _, err := w.AuthenticateCall(context.Background(), k.secret, customer); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestKeysRemember(t *testing.T) {
 		w.good(t, k, false)
 		w.good(t, k, false)
 		w.wantReads(t, 1)
-		w.clock.pass(maxCallAge)
+		w.clock.Advance(maxCallAge)
 		if _, err := w.AuthenticateCall(context.Background(), k.secret, customer); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestKeysRefuse(t *testing.T) {
 		wantFault(t, err, fault.InvalidAPIKey, "")
 		w.good(t, deleted, false)
 		w.good(t, orphan, false)
-		w.clock.pass(maxAge)
+		w.clock.Advance(maxAge)
 		for _, k := range []madeKey{disabled, deleted, orphan} {
 			w.refused(t, k.secret)
 		}
@@ -163,7 +163,7 @@ func TestKeysForgetDuringRead(t *testing.T) {
 		a := createAccount(t, db, "a")
 		k := createKey(t, db, a.ID, KeySettings{})
 		w := watch(t, db)
-		k2 := NewKeys(KeysOptions{DB: db, Now: w.clock.now})
+		k2 := NewKeys(KeysOptions{DB: db, Now: w.clock.Now})
 		t.Cleanup(k2.Close)
 		k2.lookups.read = func(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
 			k2.mu.RLock()
@@ -175,7 +175,7 @@ func TestKeysForgetDuringRead(t *testing.T) {
 			}
 			changeKey(t, db, k.ID, func(s *KeySettings) { s.Disabled = true })
 			k2.Forget(k.ID)
-			k2.store(digests, found, before, w.clock.now())
+			k2.store(digests, found, before, w.clock.Now())
 			return found, nil
 		}
 		if _, err := k2.Authenticate(context.Background(), k.secret, customer, false); err != nil {
@@ -195,7 +195,7 @@ func TestKeysDatabaseAway(t *testing.T) {
 		w := watch(t, db)
 		w.good(t, k, false)
 		w.away.Store(true)
-		w.clock.pass(time.Hour)
+		w.clock.Advance(time.Hour)
 		w.good(t, k, false)
 		for _, test := range []struct {
 			secret string
@@ -252,13 +252,13 @@ func TestKeysFlood(t *testing.T) {
 
 func TestKeysSize(t *testing.T) {
 	t.Parallel()
-	clock := newHandClock()
+	clock := new(storetest.Clock)
 	const size = 700
-	k := NewKeys(KeysOptions{Now: clock.now, Max: size})
+	k := NewKeys(KeysOptions{Now: clock.Now, Max: size})
 	for n := range size + 500 {
 		d := testDigest(n)
-		k.store([]digest{d}, map[digest]keyResult{d: {good: true}}, 0, clock.now())
-		clock.pass(time.Second)
+		k.store([]digest{d}, map[digest]keyResult{d: {good: true}}, 0, clock.Now())
+		clock.Advance(time.Second)
 		k.cached(testDigest(0)) // in use all the time
 	}
 	if len(k.entries) != size {
@@ -289,12 +289,12 @@ func TestKeysDamagedRow(t *testing.T) {
 
 // The hot path allocates nothing.
 func TestKeysHitAllocatesNothing(t *testing.T) {
-	clock := newHandClock()
-	k := NewKeys(KeysOptions{Now: clock.now})
+	clock := new(storetest.Clock)
+	k := NewKeys(KeysOptions{Now: clock.Now})
 	secret := newSecret()
 	d := digestOf(secret)
 	k.store([]digest{d}, map[digest]keyResult{d: {good: true, principal: Principal{Key: "key_1", AllowedModels: []string{"m"}}}}, 0,
-		clock.now())
+		clock.Now())
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(100, func() {
 		if p, err := k.AuthenticateCall(ctx, secret, customer); err != nil || !p.AllowsModel("m") {

@@ -35,9 +35,9 @@ func redeem(t *testing.T, db *store.DB, account, text string) (balance money.Amo
 
 func TestCodeLife(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		a, b := createAccount(t, db, "a"), createAccount(t, db, "b")
-		expires := clock.now().Add(time.Hour).UnixMilli()
+		expires := clock.Now().Add(time.Hour).UnixMilli()
 		codes, texts := makeCodes(t, db, NewCodes{Value: 5 * money.USD, Count: 4, ExpiresMS: expires})
 		seen := map[string]bool{}
 		for i, text := range texts {
@@ -71,11 +71,11 @@ func TestCodeLife(t *testing.T) {
 		wantFault(t, err, fault.NotFound, "")
 		_, err = redeem(t, db, b.ID, "AAAAA-AAAAA-AAAAA-AAAAA")
 		wantFault(t, err, fault.InvalidRequest, "code")
-		clock.pass(time.Hour - time.Millisecond)
+		clock.Advance(time.Hour - time.Millisecond)
 		if _, err := redeem(t, db, b.ID, texts[2]); err != nil {
 			t.Error("just before its end:", err)
 		}
-		clock.pass(time.Millisecond)
+		clock.Advance(time.Millisecond)
 		_, err = redeem(t, db, b.ID, texts[3])
 		wantFault(t, err, fault.InvalidRequest, "code")
 
@@ -86,7 +86,7 @@ func TestCodeLife(t *testing.T) {
 				return list, err
 			})
 			for _, c := range list {
-				states, after = append(states, c.State(clock.now().UnixMilli())), c.ID
+				states, after = append(states, c.State(clock.Now().UnixMilli())), c.ID
 			}
 		}
 		count := map[string]int{}

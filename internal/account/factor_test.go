@@ -60,28 +60,28 @@ func TestCodesNextToNow(t *testing.T) {
 }
 
 // codeNow returns the app's code for a secret, some steps from now.
-func (c *handClock) codeNow(t *testing.T, secret string, ahead int64) string {
+func codeNow(t *testing.T, c *storetest.Clock, secret string, ahead int64) string {
 	t.Helper()
 	raw, err := totpEncoding.DecodeString(secret)
 	if err != nil || len(raw) != totpSecret {
 		t.Fatalf("the secret %q has %d bytes, %v", secret, len(raw), err)
 	}
-	return totpCode(raw, c.ms.Load()/totpStepMS+ahead)
+	return totpCode(raw, c.Now().UnixMilli()/totpStepMS+ahead)
 }
 
 // withFactor makes a user with a second factor, its secret and recovery codes.
-func withFactor(t *testing.T, db *store.DB, clock *handClock) (u User, secret string, recovery []string) {
+func withFactor(t *testing.T, db *store.DB, clock *storetest.Clock) (u User, secret string, recovery []string) {
 	t.Helper()
 	a := createAccount(t, db, "a")
 	u = createUser(t, db, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h"})
 	secret = update(t, db, func(tx *store.Tx) (string, error) { return BeginFactorTx(tx, u.ID) })
-	recovery = update(t, db, func(tx *store.Tx) ([]string, error) { return ConfirmFactorTx(tx, u.ID, clock.codeNow(t, secret, 0)) })
+	recovery = update(t, db, func(tx *store.Tx) ([]string, error) { return ConfirmFactorTx(tx, u.ID, codeNow(t, clock, secret, 0)) })
 	return getUser(t, db, u.ID), secret, recovery
 }
 
 func TestFactorIsBegunAndConfirmed(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		a := createAccount(t, db, "a")
 		u := createUser(t, db, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h"})
 		confirm := func(code string) ([]string, error) {
@@ -94,31 +94,31 @@ func TestFactorIsBegunAndConfirmed(t *testing.T) {
 		if first == second {
 			t.Error("two secrets are the same")
 		}
-		_, err = confirm(clock.codeNow(t, first, 0))
+		_, err = confirm(codeNow(t, clock, first, 0))
 		wantFault(t, err, fault.InvalidRequest, "code")
 		if got := getUser(t, db, u.ID); got.FactorMS != 0 {
 			t.Error("it is on before it is confirmed")
 		}
 		session := openSession(t, db, NewSession{Kind: UserSession, User: u.ID})
-		code := clock.codeNow(t, second, 0)
+		code := codeNow(t, clock, second, 0)
 		recovery, err := confirm(code[:3] + " " + code[3:])
 		if err != nil || len(recovery) != recoveryCodes {
 			t.Fatalf("%d recovery codes, %v", len(recovery), err)
 		}
 		wantNobody(t, db, UserSession, session, "", "from before the second factor")
-		if got := getUser(t, db, u.ID); got.FactorMS != clock.ms.Load() {
+		if got := getUser(t, db, u.ID); got.FactorMS != clock.Now().UnixMilli() {
 			t.Errorf("on since %d", got.FactorMS)
 		}
 		_, err = try(t, db, begin)
 		wantFault(t, err, fault.InvalidRequest, "")
-		_, err = confirm(clock.codeNow(t, second, 1))
+		_, err = confirm(codeNow(t, clock, second, 1))
 		wantFault(t, err, fault.InvalidRequest, "")
 	})
 }
 
 func TestCodesAreGoodOnce(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		u, secret, recovery := withFactor(t, db, clock)
 		e := NewSignIns(db, NewPasswords(), nil)
 		judge := func(what, code string, want error) {
@@ -127,16 +127,16 @@ func TestCodesAreGoodOnce(t *testing.T) {
 				t.Errorf("%s: %v, want %v", what, err, want)
 			}
 		}
-		judge("that of the confirmation", clock.codeNow(t, secret, 0), ErrWrongSignIn)
-		judge("the next one", clock.codeNow(t, secret, 1), nil)
-		judge("it again", clock.codeNow(t, secret, 1), ErrWrongSignIn)
-		clock.pass(attemptWindow)
-		judge("a later one", clock.codeNow(t, secret, 0), nil)
-		judge("one before it", clock.codeNow(t, secret, -1), ErrWrongSignIn)
+		judge("that of the confirmation", codeNow(t, clock, secret, 0), ErrWrongSignIn)
+		judge("the next one", codeNow(t, clock, secret, 1), nil)
+		judge("it again", codeNow(t, clock, secret, 1), ErrWrongSignIn)
+		clock.Advance(attemptWindow)
+		judge("a later one", codeNow(t, clock, secret, 0), nil)
+		judge("one before it", codeNow(t, clock, secret, -1), ErrWrongSignIn)
 		judge("a recovery code", recovery[0], nil)
 		judge("it again", recovery[0], ErrWrongSignIn)
 		judge("another, as a person writes it", " "+recovery[1][:5]+" "+recovery[1][6:], nil)
-		clock.pass(attemptWindow)
+		clock.Advance(attemptWindow)
 		left := update(t, db, func(tx *store.Tx) (int64, error) { return RecoveryTx(tx, u.ID) })
 		if left != recoveryCodes-2 {
 			t.Errorf("%d recovery codes are left", left)
@@ -146,7 +146,7 @@ func TestCodesAreGoodOnce(t *testing.T) {
 			t.Errorf("another's recovery code: %v", err)
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return EndFactorTx(tx, u.ID) })
-		judge("after it was turned off", clock.codeNow(t, secret, 0), ErrWrongSignIn)
+		judge("after it was turned off", codeNow(t, clock, secret, 0), ErrWrongSignIn)
 		judge("a recovery code after it was turned off", recovery[3], ErrWrongSignIn)
 	})
 }
@@ -155,7 +155,7 @@ func TestCodesAreGoodOnce(t *testing.T) {
 // app's codes stay valid.
 func TestRecoveryIsRenewed(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		u, secret, before := withFactor(t, db, clock)
 		renew := func(tx *store.Tx) ([]string, error) { return RenewRecoveryTx(tx, u.ID) }
 		after := update(t, db, renew)
@@ -164,7 +164,7 @@ func TestRecoveryIsRenewed(t *testing.T) {
 			t.Errorf("%d made, %d left", len(after), left)
 		}
 		e := NewSignIns(db, NewPasswords(), nil)
-		for code, want := range map[string]error{before[0]: ErrWrongSignIn, after[0]: nil, clock.codeNow(t, secret, 1): nil} {
+		for code, want := range map[string]error{before[0]: ErrWrongSignIn, after[0]: nil, codeNow(t, clock, secret, 1): nil} {
 			if err := e.Code(t.Context(), u.ID, code, netip.Addr{}); !errors.Is(err, want) {
 				t.Errorf("%q: %v, want %v", code, err, want)
 			}
@@ -182,9 +182,9 @@ func TestRecoveryIsRenewed(t *testing.T) {
 // codes are accepted again after attemptWindow.
 func TestCodesAreThrottled(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		u, secret, recovery := withFactor(t, db, clock)
-		clock.pass(time.Hour)
+		clock.Advance(time.Hour)
 		nodes := []*SignIns{NewSignIns(db, NewPasswords(), nil), NewSignIns(db, NewPasswords(), nil)}
 		for i := range attemptsOfCode {
 			from := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
@@ -192,12 +192,12 @@ func TestCodesAreThrottled(t *testing.T) {
 				t.Fatalf("attempt %d: %v", i, err)
 			}
 		}
-		for _, code := range []string{clock.codeNow(t, secret, 0), recovery[0]} {
+		for _, code := range []string{codeNow(t, clock, secret, 0), recovery[0]} {
 			err := nodes[0].Code(t.Context(), u.ID, code, netip.MustParseAddr("192.0.2.99"))
 			wantFault(t, err, fault.RateLimitExceeded, "")
 		}
-		clock.pass(attemptWindow)
-		for _, code := range []string{clock.codeNow(t, secret, 0), recovery[0]} {
+		clock.Advance(attemptWindow)
+		for _, code := range []string{codeNow(t, clock, secret, 0), recovery[0]} {
 			if err := nodes[0].Code(t.Context(), u.ID, code, netip.MustParseAddr("192.0.2.99")); err != nil {
 				t.Error("15 minutes later:", err)
 			}
@@ -207,7 +207,7 @@ func TestCodesAreThrottled(t *testing.T) {
 
 func TestHalfway(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		u, _, _ := withFactor(t, db, clock)
 		half := UserSession.Halfway()
 		value := openSession(t, db, NewSession{Kind: half, User: u.ID})
@@ -222,7 +222,7 @@ func TestHalfway(t *testing.T) {
 		}
 		operators := openSession(t, db, NewSession{Kind: OperatorSession.Halfway(), User: u.ID})
 		wantNobody(t, db, OperatorSession.Halfway(), operators, "", "who is no operator")
-		clock.pass(halfwayMost)
+		clock.Advance(halfwayMost)
 		wantNobody(t, db, half, value, "", "after ten minutes")
 	})
 }

@@ -18,7 +18,7 @@ import (
 type linked struct {
 	t     *testing.T
 	db    *store.DB
-	clock *handClock
+	clock *storetest.Clock
 	door  *SignIns
 	user  User
 }
@@ -28,7 +28,7 @@ var linkAddress = netip.MustParseAddr("192.0.2.1")
 // eachLinked runs a test with a user without a password, on both databases.
 func eachLinked(t *testing.T, test func(t *testing.T, l *linked)) {
 	t.Helper()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		a := createAccount(t, db, "a")
 		u := createUser(t, db, a.ID, SignIn{Email: "ada@example.com"})
 		test(t, &linked{t, db, clock, NewSignIns(db, NewPasswords(), nil), u})
@@ -86,14 +86,14 @@ func TestLinkLife(t *testing.T) {
 		l.wantPassword("", ErrWrongSignIn)
 		l.wantPassword("a long password", ErrWrongSignIn)
 		link, token := l.make()
-		if link.Kind != Invitation || link.User != l.user || link.ExpiresMS != l.clock.ms.Load()+invitationMost.Milliseconds() {
+		if link.Kind != Invitation || link.User != l.user || link.ExpiresMS != l.clock.Now().UnixMilli()+invitationMost.Milliseconds() {
 			t.Errorf("made %+v", link)
 		}
 		if found, err := l.door.Link(t.Context(), token, linkAddress); err != nil || found != link {
 			t.Errorf("found %+v, %v", found, err)
 		}
 		wantFault(t, l.use(token, "short", ""), fault.InvalidRequest, "password")
-		l.clock.pass(invitationMost - time.Millisecond)
+		l.clock.Advance(invitationMost - time.Millisecond)
 		if err := l.use(token, "the first password", ""); err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestLinkLife(t *testing.T) {
 		_, err := l.door.Password(t.Context(), l.user.Email, "the first password", netip.MustParseAddr("192.0.2.1"))
 		wantFault(t, err, fault.RateLimitExceeded, "")
 		link, token = l.make()
-		if link.Kind != Reset || link.ExpiresMS != l.clock.ms.Load()+resetMost.Milliseconds() || link.User.NoPassword {
+		if link.Kind != Reset || link.ExpiresMS != l.clock.Now().UnixMilli()+resetMost.Milliseconds() || link.User.NoPassword {
 			t.Errorf("made %+v", link)
 		}
 		if err := l.use(token, "the second password", ""); err != nil {
@@ -166,7 +166,7 @@ func TestVoidLinks(t *testing.T) {
 		l.wantNone(token, "there is a newer password")
 
 		_, token = l.make()
-		l.clock.pass(resetMost)
+		l.clock.Advance(resetMost)
 		l.wantNone(token, "it has run out")
 		if err := l.door.Sweep(t.Context()); err != nil {
 			t.Error(err)
@@ -228,14 +228,14 @@ func TestLinkIsUsedOnce(t *testing.T) {
 // factor, and that a new link does not reset the limit on wrong codes.
 func TestLinkWantsTheSecondFactor(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		u, secret, recovery := withFactor(t, db, clock)
 		l := &linked{t, db, clock, NewSignIns(db, NewPasswords(), nil), u}
 		_, token := l.make()
-		for _, code := range []string{"", "123", clock.codeNow(t, secret, 0)} { // the last was used when it was set up
+		for _, code := range []string{"", "123", codeNow(t, clock, secret, 0)} { // the last was used when it was set up
 			wantFault(t, l.use(token, "a long password", code), fault.InvalidRequest, "code")
 		}
-		if err := l.use(token, "a long password", clock.codeNow(t, secret, 1)); err != nil {
+		if err := l.use(token, "a long password", codeNow(t, clock, secret, 1)); err != nil {
 			t.Fatal(err)
 		}
 		l.wantPassword("a long password", nil)
@@ -244,7 +244,7 @@ func TestLinkWantsTheSecondFactor(t *testing.T) {
 			wantFault(t, l.use(token, "another password", "123"), fault.InvalidRequest, "code")
 		}
 		wantFault(t, l.use(token, "another password", recovery[0]), fault.RateLimitExceeded, "")
-		clock.pass(attemptWindow)
+		clock.Advance(attemptWindow)
 		if err := l.use(token, "another password", recovery[0]); err != nil {
 			t.Error(err)
 		}

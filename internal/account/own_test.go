@@ -113,7 +113,7 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 // no more than 1,000 a day, since the rows of deleted keys stay.
 func TestDeletedKeysFillNoDatabase(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		a, other := createAccount(t, db, "a"), createAccount(t, db, "other")
 		now := update(t, db, func(tx *store.Tx) (int64, error) { return tx.NowMS() })
 		many(t, db, a.ID, fmt.Sprintf(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
@@ -137,7 +137,7 @@ func TestDeletedKeysFillNoDatabase(t *testing.T) {
 			if says := fault.Of(err).Message(); !strings.HasPrefix(says, "1000 keys of this account were made within a day, deleted ones too") {
 				t.Error("it says", says)
 			}
-			clock.pass(later)
+			clock.Advance(later)
 		}
 		if err := makeAndDelete(other.ID); err != nil {
 			t.Error("of another account:", err)
@@ -153,7 +153,7 @@ func TestDeletedKeysFillNoDatabase(t *testing.T) {
 // each; sweeps keep the counted rows, and sign-ins count as before.
 func TestAddsAreCounted(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		one, two := NewSignIns(db, NewPasswords(), nil), NewSignIns(db, NewPasswords(), nil)
 		for i := range maxAdds {
 			e := one
@@ -163,7 +163,7 @@ func TestAddsAreCounted(t *testing.T) {
 			if err := e.CountUserAdd(t.Context(), "acct_a"); err != nil {
 				t.Fatalf("add %d: %v", i, err)
 			}
-			clock.pass(time.Hour)
+			clock.Advance(time.Hour)
 			if err := one.Sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -181,21 +181,21 @@ func TestAddsAreCounted(t *testing.T) {
 		if err := one.CountUserAdd(t.Context(), "acct_b"); err != nil {
 			t.Error("of another account:", err)
 		}
-		clock.pass(4*time.Hour - time.Minute)
+		clock.Advance(4*time.Hour - time.Minute)
 		refused(time.Minute, "Try again in a minute.")
-		clock.pass(time.Minute)
+		clock.Advance(time.Minute)
 		if err := one.CountUserAdd(t.Context(), "acct_a"); err != nil {
 			t.Error("a day after the first:", err)
 		}
 		refused(time.Hour, "Try again in 60 minutes.")
-		clock.pass(-48 * time.Hour) // rows from a clock that was ahead do not count
+		clock.Advance(-48 * time.Hour) // rows from a clock that was ahead do not count
 		for i := range maxAdds {
 			if err := one.CountUserAdd(t.Context(), "acct_a"); err != nil {
 				t.Fatalf("add %d, after the clock has gone back: %v", i, err)
 			}
 		}
 		refused(addWindow, "Try again in 24 hours.")
-		clock.pass(4 * 24 * time.Hour)
+		clock.Advance(4 * 24 * time.Hour)
 		if err := one.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}

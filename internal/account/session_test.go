@@ -17,27 +17,6 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// handClock is a clock set by the test.
-type handClock struct{ ms atomic.Int64 }
-
-func newHandClock() *handClock {
-	c := &handClock{}
-	c.ms.Store(1_800_000_000_000)
-	return c
-}
-
-// eachHand runs a test on both databases, each with a clock of its own.
-func eachHand(t *testing.T, test func(t *testing.T, db *store.DB, clock *handClock)) {
-	t.Helper()
-	storetest.EachURL(t, func(t *testing.T, url string) {
-		c := newHandClock()
-		test(t, storetest.Open(t, url, store.Options{Now: c.now}), c)
-	})
-}
-
-func (c *handClock) now() time.Time       { return time.UnixMilli(c.ms.Load()) }
-func (c *handClock) pass(d time.Duration) { c.ms.Add(d.Milliseconds()) }
-
 // signedIn returns the session of a value, or ErrNoSession.
 func signedIn(t *testing.T, db *store.DB, kind SessionKind, value, token string) (s ConsoleSession, stale bool, err error) {
 	t.Helper()
@@ -57,7 +36,7 @@ func wantNobody(t *testing.T, db *store.DB, kind SessionKind, value, token, why 
 
 func TestSessionLife(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		a := createAccount(t, db, "a")
 		u := createUser(t, db, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h", Operator: true})
 		open := func(n NewSession) string {
@@ -76,28 +55,28 @@ func TestSessionLife(t *testing.T) {
 		wantNobody(t, db, UserSession, s.ID, "", "an id for a value")
 		wantNobody(t, db, UserSession, hashText(first), "", "a hash for a value")
 
-		clock.pass(touchPeriod)
+		clock.Advance(touchPeriod)
 		if _, stale, _ = signedIn(t, db, UserSession, first, ""); !stale {
 			t.Error("after five minutes its use is not to be noted")
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return TouchSessionTx(tx, s.ID) })
-		clock.pass(userIdle - time.Millisecond)
+		clock.Advance(userIdle - time.Millisecond)
 		if _, _, err = signedIn(t, db, UserSession, first, ""); err != nil {
 			t.Error("used 14 days ago:", err)
 		}
-		clock.pass(time.Millisecond)
+		clock.Advance(time.Millisecond)
 		wantNobody(t, db, UserSession, first, "", "idle for 14 days")
 
 		used := open(user)
 		s, _, _ = signedIn(t, db, UserSession, used, "")
 		for range 29 {
-			clock.pass(24 * time.Hour)
+			clock.Advance(24 * time.Hour)
 			storetest.Update(t, db, func(tx *store.Tx) error { return TouchSessionTx(tx, s.ID) })
 		}
 		if _, _, err = signedIn(t, db, UserSession, used, ""); err != nil {
 			t.Error("used daily for 29 days:", err)
 		}
-		clock.pass(24 * time.Hour)
+		clock.Advance(24 * time.Hour)
 		wantNobody(t, db, UserSession, used, "", "30 days old")
 
 		operator := open(NewSession{Kind: OperatorSession, User: u.ID})
@@ -108,7 +87,7 @@ func TestSessionLife(t *testing.T) {
 		wantNobody(t, db, OperatorSession, byToken, "changed", "after the token has changed")
 		wantNobody(t, db, OperatorSession, byToken, "", "after the token was taken out")
 		wantNobody(t, db, UserSession, operator, "", "an operator's as a user")
-		clock.pass(operatorIdle)
+		clock.Advance(operatorIdle)
 		wantNobody(t, db, OperatorSession, operator, "", "an operator's idle for 12 hours")
 
 		// Changes that end a user's sessions end all of them.
@@ -146,13 +125,13 @@ func TestSessionLife(t *testing.T) {
 // no session of another user.
 func TestSessionsOfAUserAreBounded(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		a := createAccount(t, db, "a")
 		user := func(email string) string {
 			return createUser(t, db, a.ID, SignIn{Email: email, PasswordHash: "$h", Operator: true}).ID
 		}
 		open := func(user string, kind SessionKind, n int) (value string) {
-			clock.pass(time.Millisecond)
+			clock.Advance(time.Millisecond)
 			return update(t, db, func(tx *store.Tx) (value string, err error) {
 				for range n {
 					if _, value, err = OpenSessionTx(tx, NewSession{Kind: kind, User: user}); err != nil {
@@ -184,7 +163,7 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 
 func TestSweepDeletesWhatHasEnded(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		e := NewSignIns(db, NewPasswords(), nil)
 		rows := func() int {
 			return count(t, db, `SELECT (SELECT COUNT(*) FROM account_session) + (SELECT COUNT(*) FROM account_attempt)`)
@@ -197,7 +176,7 @@ func TestSweepDeletesWhatHasEnded(t *testing.T) {
 			passes time.Duration
 			left   int
 		}{{0, 2}, {attemptWindow + time.Second, 1}, {userIdle, 0}} {
-			clock.pass(step.passes)
+			clock.Advance(step.passes)
 			if err := e.Sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -210,7 +189,7 @@ func TestSweepDeletesWhatHasEnded(t *testing.T) {
 
 func TestEntrance(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		passwords := NewPasswords()
 		hash, err := passwords.Hash(t.Context(), "right horse")
 		if err != nil {
@@ -241,7 +220,7 @@ func TestEntrance(t *testing.T) {
 		if f := fault.Of(err); f.RetryAfter != attemptWindow || f.Message() != "Too many attempts. Try again in 15 minutes." {
 			t.Errorf("it says %q, wait %s", f.Message(), f.RetryAfter)
 		}
-		clock.pass(attemptWindow)
+		clock.Advance(attemptWindow)
 		if _, err := e.Password(t.Context(), "a@example.com", "right horse", alice); err != nil {
 			t.Error("15 minutes later:", err)
 		}
@@ -255,7 +234,7 @@ func TestEntrance(t *testing.T) {
 // make attempts on several nodes at the same time.
 func TestAttemptsAreCountedOverAllNodes(t *testing.T) {
 	t.Parallel()
-	eachHand(t, func(t *testing.T, db *store.DB, clock *handClock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		nodes := []*SignIns{NewSignIns(db, NewPasswords(), nil), NewSignIns(db, NewPasswords(), nil)}
 		var checked atomic.Int64
 		var all sync.WaitGroup

@@ -40,7 +40,7 @@ func TestUses(t *testing.T) {
 		if at, _ := lastUsed(t, db, used.ID); at != 0 {
 			t.Error("a request waited for a note of its use")
 		}
-		w.clock.pass(20 * time.Second)
+		w.clock.Advance(20 * time.Second)
 		if err := w.WriteUses(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestUsesWaitForTheDatabase(t *testing.T) {
 			}
 		}
 		for _, k := range keys {
-			w.uses.add(k.ID, w.clock.now())
+			w.uses.add(k.ID, w.clock.Now())
 		}
 		away, cancel := context.WithCancel(t.Context())
 		cancel()

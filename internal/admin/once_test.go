@@ -89,28 +89,16 @@ func TestSavedAnswersHaveNoSecret(t *testing.T) {
 
 func TestIdempotencyKeysExpire(t *testing.T) {
 	t.Parallel()
-	storetest.EachURL(t, func(t *testing.T, url string) {
-		var mu sync.Mutex
-		now := time.Unix(1_800_000_000, 0)
-		db := storetest.Open(t, url, store.Options{Now: func() time.Time {
-			mu.Lock()
-			defer mu.Unlock()
-			return now
-		}})
-		advance := func(d time.Duration) {
-			mu.Lock()
-			defer mu.Unlock()
-			now = now.Add(d)
-		}
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		c := newOperator(t, db)
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		credit := func(want int) {
 			c.ok("POST", "/accounts/"+id+"/credits", `{"usd":5}`, "Idempotency-Key", "k").want(fmt.Sprintf(`{"balance_usd":%d}`, want))
 		}
 		credit(5)
-		advance(23 * time.Hour)
+		clock.Advance(23 * time.Hour)
 		credit(5)
-		advance(2 * time.Hour)
+		clock.Advance(2 * time.Hour)
 		credit(10)
 		credit(10)
 	})

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,10 +19,8 @@ import (
 // movements, years later and near the end of the range.
 func TestReferenceIsCreditedOnce(t *testing.T) {
 	t.Parallel()
-	storetest.EachURL(t, func(t *testing.T, url string) {
-		var now atomic.Int64
-		now.Store(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC).UnixMilli())
-		c := newOperator(t, storetest.Open(t, url, store.Options{Now: func() time.Time { return time.UnixMilli(now.Load()) }}))
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
+		c := newOperator(t, db)
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		path := "/accounts/" + id + "/credits"
 		first := c.ok("POST", path, `{"usd":5,"note":"invoice 7","reference":" pi_1 "}`)
@@ -49,7 +46,7 @@ func TestReferenceIsCreditedOnce(t *testing.T) {
 		again(`{"usd":-1,"reference":"re_1"}`, "999999004")
 		c.ok("POST", path, `{"usd":995.5,"reference":"pi_2"}`).want(`{"balance_usd":999999999.5}`)
 		again(`{"usd":995.5,"reference":"pi_2"}`, "999999999.5") // a second one would leave the range
-		now.Add(7 * 365 * 24 * time.Hour.Milliseconds())
+		clock.Advance(7 * 365 * 24 * time.Hour)
 		again(`{"usd":5,"reference":"pi_1"}`, "5")
 		again(`{"usd":5,"reference":"pi_1"}`, "5", "Idempotency-Key", "k3")
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,32 +171,29 @@ func TestRequests(t *testing.T) {
 // row of the request log is deleted.
 func TestDeletedRequests(t *testing.T) {
 	t.Parallel()
-	storetest.EachURL(t, func(t *testing.T, url string) {
-		var now atomic.Int64
-		now.Store(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC).UnixMilli())
-		clock := func() time.Time { return time.UnixMilli(now.Load()) }
-		c := newOperator(t, storetest.Open(t, url, store.Options{Now: clock}))
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
+		c := newOperator(t, db)
 		books := c.startLedger()
 		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		c.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
 		key := c.ok("POST", "/accounts/"+account+"/keys", `{}`).text("id")
-		request := id.At("req_", clock())
+		request := id.At("req_", clock.Now())
 		admission := ledger.Admission{Request: request, Account: account, Key: key, KeyVersion: 1, Model: "swift-1",
-			Endpoint: "/v1/chat/completions", Amount: money.USD, Revision: 1, Received: clock()}
+			Endpoint: "/v1/chat/completions", Amount: money.USD, Revision: 1, Received: clock.Now()}
 		admitted(t, books, admission, func(h *ledger.Hold) error {
 			return h.Settle(context.Background(), ledger.End{Outcome: ledger.Billed, Cost: money.USD / 4, Status: 200, Line: "main"})
 		})
 		before := c.ok("GET", "/accounts/"+account+"/entries", "").body
-		now.Add((200 * 24 * time.Hour).Milliseconds())
+		clock.Advance(200 * 24 * time.Hour)
 		if err := books.Fold(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		c.ok("GET", "/requests/"+request, "").want(`{"id":"` + request + `","account":"` + account +
-			`","model":"swift-1","cost_usd":0.25,"balance_usd":4.75,"ended":1777896000,"log_deleted":true}`)
+			`","model":"swift-1","cost_usd":0.25,"balance_usd":4.75,"ended":1795262400,"log_deleted":true}`)
 		if after := c.ok("GET", "/accounts/"+account+"/entries", "").body; after != before {
 			t.Errorf("movements %s became %s", before, after)
 		}
-		c.ok("GET", "/usage?since=2026-05-01&until=2026-05-31&group_by=account,day", "").want(`{"since":"2026-05-01","until":"2026-05-31"}`)
+		c.ok("GET", "/usage?since=2026-11-01&until=2026-11-30&group_by=account,day", "").want(`{"since":"2026-11-01","until":"2026-11-30"}`)
 		c.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
 	})
 }

@@ -12,9 +12,8 @@ import (
 // TestModelTimes applies catalogs with models appearing, leaving and returning.
 func TestModelTimes(t *testing.T) {
 	t.Parallel()
-	storetest.EachURL(t, func(t *testing.T, url string) {
-		now := time.UnixMilli(1_700_000_000_000)
-		db := storetest.Open(t, url, store.Options{Now: func() time.Time { return now }})
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
+		start := clock.Now().UnixMilli()
 		at := func(models ...string) {
 			t.Helper()
 			var text strings.Builder
@@ -30,7 +29,7 @@ func TestModelTimes(t *testing.T) {
 				_, err := ApplyTx(tx, doc)
 				return err
 			})
-			now = now.Add(time.Hour)
+			clock.Advance(time.Hour)
 		}
 		check := func(want map[string]int64) {
 			t.Helper()
@@ -40,7 +39,7 @@ func TestModelTimes(t *testing.T) {
 					t.Errorf("times of %v, want %v", first, want)
 				}
 				for id, hours := range want {
-					if got := first[id] - 1_700_000_000_000; got != hours*time.Hour.Milliseconds() {
+					if got := first[id] - start; got != hours*time.Hour.Milliseconds() {
 						t.Errorf("%s is there since %d, want %d hours", id, got, hours)
 					}
 				}

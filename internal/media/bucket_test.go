@@ -218,13 +218,13 @@ func TestABucketThatIsAwayIsAnOutage(t *testing.T) {
 	if _, err := b.Keep(t.Context(), "job_2", data, format.Policy{}); err == nil || errors.As(err, &refusal) {
 		t.Errorf("keep: %v", err)
 	}
-	b.clock.advance(retention)
+	b.clock.Advance(retention)
 	if err := b.step(t.Context()); err == nil || strings.Contains(err.Error(), f.Name) {
 		t.Errorf("sweep: %v", err)
 	}
 	b.wantRow(f.Name, stateGone)
 	g.rule(nil)
-	b.clock.advance(again)
+	b.clock.Advance(again)
 	b.sweep()
 	if n := b.rows(); n != 0 {
 		t.Errorf("%d rows are left", n)

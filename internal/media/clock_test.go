@@ -14,13 +14,13 @@ import (
 func TestAJumpDeletesNoFile(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		c := newClock()
+		c := new(storetest.Clock)
 		var elapsed time.Duration
-		db := storetest.Open(t, url, store.Options{Now: c.read, Elapsed: func() time.Duration { return elapsed }})
+		db := storetest.Open(t, url, store.Options{Now: c.Now, Elapsed: func() time.Duration { return elapsed }})
 		b := newBench(t, db, c, "file:"+t.TempDir())
 		pass := func(d time.Duration) {
 			t.Helper()
-			c.advance(d)
+			c.Advance(d)
 			elapsed += d
 			if err := b.step(t.Context()); err != nil {
 				t.Fatal(err)
@@ -37,11 +37,11 @@ func TestAJumpDeletesNoFile(t *testing.T) {
 		}
 		early := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		pass(time.Minute)
-		c.advance(400 * 24 * time.Hour)
+		c.Advance(400 * 24 * time.Hour)
 		pass(10 * time.Second)
 		meanwhile := b.put("job_2", formattest.Picture(t, "image/png", 4, 4, 1))
 		pass(10 * time.Second)
-		c.advance(-400 * 24 * time.Hour)
+		c.Advance(-400 * 24 * time.Hour)
 		pass(10 * time.Second)
 		if !kept(early) || !kept(meanwhile) {
 			t.Error("a file with time left was deleted")

@@ -200,7 +200,7 @@ func TestMissingFileIsLogged(t *testing.T) {
 		if _, _, err := b.Open(t.Context(), f.Name); err == nil {
 			b.t.Error("Open succeeded for a missing file")
 		}
-		b.clock.advance(retention)
+		b.clock.Advance(retention)
 		b.sweep()
 		b.wantRow(f.Name, "")
 	})

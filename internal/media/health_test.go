@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/media/format"
 	"tollgate/internal/media/formattest"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 )
 
 // faultyBackend is a backend with puts and opens that fail on demand.
@@ -53,7 +54,7 @@ func (f *faultyBackend) check(ctx context.Context) error { return checkBackend(c
 // that the next stored file ends the outage.
 func TestTheStoreIsDownUntilItWorks(t *testing.T) {
 	t.Parallel()
-	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {
 		b := newBench(t, db, c, "file:"+t.TempDir())
 		f := &faultyBackend{backend: b.inner()}
 		b.backend = &monitor{backend: f, health: b.health}
@@ -65,7 +66,7 @@ func TestTheStoreIsDownUntilItWorks(t *testing.T) {
 		}
 		wantDown := func(what string, want bool) {
 			t.Helper()
-			if since, down := b.Down(); down != want || down && !since.Equal(c.read()) {
+			if since, down := b.Down(); down != want || down && !since.Equal(c.Now()) {
 				t.Fatalf("%s: down %v since %s", what, down, since)
 			}
 		}
@@ -165,7 +166,7 @@ func TestABucketThatFails(t *testing.T) {
 	if _, down := b.Down(); !down {
 		t.Error("the store is not down")
 	}
-	b.clock.advance(time.Minute)
+	b.clock.Advance(time.Minute)
 	if err := b.Check(t.Context()); err == nil {
 		t.Error("the store works")
 	}

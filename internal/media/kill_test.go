@@ -103,7 +103,7 @@ func TestAKillAtAnyInstant(t *testing.T) {
 			location = s.Location(s.URL)
 		}
 		db := storetest.Open(t, address, store.Options{}) // with the database's clock, as in the victim
-		b := newBench(t, db, newClock(), location)
+		b := newBench(t, db, new(storetest.Clock), location)
 		random := rand.New(rand.NewPCG(1, 2))
 		interrupted := 0
 		survey := func(steps map[string]string) {

@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -34,31 +33,11 @@ func TestMain(m *testing.M) {
 
 const retention = 60 * 24 * time.Hour
 
-// clock is the time of a test, on the node and in the database.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)} }
-
-func (c *clock) read() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // bench is a store of files with its surroundings for a test.
 type bench struct {
 	*Store
 	t     *testing.T
-	clock *clock
+	clock *storetest.Clock
 	log   *bytes.Buffer
 }
 
@@ -69,7 +48,7 @@ func each(t *testing.T, test func(b *bench)) {
 	for _, kind := range []string{"folder", "bucket"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
+			storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {
 				location := "file:" + t.TempDir()
 				if kind == "bucket" {
 					s := s3server.Start(t)
@@ -81,29 +60,19 @@ func each(t *testing.T, test func(b *bench)) {
 	}
 }
 
-// eachDB runs a test on both databases with a clock of the test's own.
-func eachDB(t *testing.T, test func(t *testing.T, db *store.DB, c *clock)) {
-	t.Helper()
-	c := map[string]*clock{"sqlite": newClock(), "postgres": newClock()}
-	storetest.EachURL(t, func(t *testing.T, url string) {
-		mine := c[t.Name()[strings.LastIndexByte(t.Name(), '/')+1:]]
-		test(t, storetest.Open(t, url, store.Options{Now: mine.read}), mine)
-	})
-}
-
 // onSQLite opens a bench for tests that do not depend on the database.
 func onSQLite(t *testing.T, location string) *bench {
 	t.Helper()
-	c := newClock()
-	return newBench(t, storetest.Open(t, storetest.SQLite(t), store.Options{Now: c.read}), c, location)
+	c := new(storetest.Clock)
+	return newBench(t, storetest.Open(t, storetest.SQLite(t), store.Options{Now: c.Now}), c, location)
 }
 
-func newBench(t *testing.T, db *store.DB, c *clock, location string) *bench {
+func newBench(t *testing.T, db *store.DB, c *storetest.Clock, location string) *bench {
 	t.Helper()
 	var log bytes.Buffer
 	s, err := Open(t.Context(), Options{
 		DB: db, Location: location, Base: "https://media.example.com/media", Retention: retention,
-		Lookup: s3server.Lookup, Log: slog.New(slog.NewTextHandler(&log, nil)), Now: c.read,
+		Lookup: s3server.Lookup, Log: slog.New(slog.NewTextHandler(&log, nil)), Now: c.Now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +121,7 @@ func (b *bench) batch(add func(q *store.Batch, nowMS int64)) {
 	}
 	q := b.db.NewBatch()
 	q.Begin("2s", "10s")
-	add(q, b.clock.read().UnixMilli())
+	add(q, b.clock.Now().UnixMilli())
 	q.Commit()
 	err = session.Run(b.t.Context(), q)
 	if err = errors.Join(err, session.Close(err == nil)); err != nil {
@@ -275,12 +244,12 @@ func TestAResultLivesFromPublicationToRetention(t *testing.T) {
 		}
 		b.drop("job_1") // its job ends in the same transaction, and later its record goes
 		b.wantServed(f, data)
-		b.clock.advance(retention - time.Second)
+		b.clock.Advance(retention - time.Second)
 		b.sweep()
 		if got := b.get(f).Header().Get("Cache-Control"); got != "public, max-age=1, immutable" {
 			b.t.Errorf("Cache-Control %q", got)
 		}
-		b.clock.advance(time.Second)
+		b.clock.Advance(time.Second)
 		b.wantGone(f)
 		b.wantBytes(name, true)
 		b.sweep()
@@ -303,7 +272,7 @@ func TestReferencesLiveAsLongAsTheirJob(t *testing.T) {
 			b.t.Errorf("Cache-Control %q", got)
 		}
 		b.Discard(t.Context(), "job_1") // by a caller unaware that the submission was committed
-		b.clock.advance(100 * 24 * time.Hour)
+		b.clock.Advance(100 * 24 * time.Hour)
 		b.sweep()
 		b.wantServed(f, data)
 		content, opened, err := b.Open(t.Context(), f.Name)
@@ -342,10 +311,10 @@ func TestReferencesOfNoJobGo(t *testing.T) {
 		b.sweep()
 		b.wantBytes(refused.Name, false)
 		b.wantRow(refused.Name, "")
-		b.clock.advance(unpublishedFor - time.Second)
+		b.clock.Advance(unpublishedFor - time.Second)
 		b.sweep()
 		b.wantRow(crashed.Name, stateKept)
-		b.clock.advance(time.Second)
+		b.clock.Advance(time.Second)
 		b.sweep()
 		b.wantBytes(crashed.Name, false)
 		b.wantRow(crashed.Name, "")

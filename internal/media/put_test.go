@@ -153,7 +153,7 @@ func TestARepetitionReplaces(t *testing.T) {
 			b.t.Errorf("put over a public file: %v", err)
 		}
 		b.wantServed(again, second)
-		b.clock.advance(time.Hour)
+		b.clock.Advance(time.Hour)
 		if b.publish("job_1", again) {
 			b.t.Error("published twice")
 		}
@@ -168,7 +168,7 @@ func TestPutWantsAReservedName(t *testing.T) {
 		data := formattest.Picture(t, "image/png", 3, 3, 1)
 		dropped, swept := b.reserve("job_1"), b.reserve("job_2")
 		b.drop("job_1")
-		b.clock.advance(unpublishedFor)
+		b.clock.Advance(unpublishedFor)
 		b.sweep()
 		reference, err := b.Keep(t.Context(), "job_3", data, format.Policy{})
 		if err != nil {
@@ -219,7 +219,7 @@ func TestRenewTellsWhatIsWhole(t *testing.T) {
 		published := b.put("job_1", formattest.Picture(t, "image/png", 5, 5, 2))
 		b.publish("job_1", published)
 		b.put("job_2", formattest.Picture(t, "image/png", 5, 5, 3))
-		b.clock.advance(unpublishedFor - time.Second)
+		b.clock.Advance(unpublishedFor - time.Second)
 		var files []File
 		b.update(func(tx *store.Tx) (err error) {
 			files, err = RenewTx(tx, "job_1")
@@ -228,13 +228,13 @@ func TestRenewTellsWhatIsWhole(t *testing.T) {
 		if len(files) != 1 || files[0] != stored {
 			b.t.Errorf("whole are %+v, want %+v", files, stored)
 		}
-		b.clock.advance(unpublishedFor - time.Second)
+		b.clock.Advance(unpublishedFor - time.Second)
 		b.sweep()
 		b.wantRow(pending, statePending)
 		if !b.publish("job_1", stored) {
 			b.t.Error("a renewed file was not published")
 		}
-		b.clock.advance(time.Second)
+		b.clock.Advance(time.Second)
 		b.sweep()
 		b.wantRow(pending, "")
 	})

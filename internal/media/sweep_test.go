@@ -46,7 +46,7 @@ func (b *bench) fill(n int, state string) {
 	b.t.Helper()
 	b.update(func(tx *store.Tx) error {
 		for range n {
-			if _, err := tx.Exec(insertText, newName(), "job_1", state, "image/png", 5, b.clock.read().UnixMilli()); err != nil {
+			if _, err := tx.Exec(insertText, newName(), "job_1", state, "image/png", 5, b.clock.Now().UnixMilli()); err != nil {
 				return err
 			}
 		}
@@ -56,7 +56,7 @@ func (b *bench) fill(n int, state string) {
 
 func TestSweepGoesInChunksAndNodesShareIt(t *testing.T) {
 	t.Parallel()
-	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {
 		b := newBench(t, db, c, "file:"+t.TempDir())
 		other := newBench(t, db, c, "file:"+t.TempDir())
 		w := &watched{backend: b.backend, removed: map[string]int{}}
@@ -68,7 +68,7 @@ func TestSweepGoesInChunksAndNodesShareIt(t *testing.T) {
 		if got := b.rows(); got != n+3 {
 			t.Fatalf("%d rows before their time is over, want %d", got, n+3)
 		}
-		c.advance(retention)
+		c.Advance(retention)
 		var nodes sync.WaitGroup
 		for _, node := range []*bench{b, other} {
 			nodes.Go(func() {
@@ -94,7 +94,7 @@ func TestSweepGoesInChunksAndNodesShareIt(t *testing.T) {
 
 func TestAFileThatCannotBeDeletedIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {
 		b := newBench(t, db, c, "file:"+t.TempDir())
 		w := &watched{backend: b.backend, removed: map[string]int{}, broken: true}
 		b.Store.backend = w
@@ -107,7 +107,7 @@ func TestAFileThatCannotBeDeletedIsTriedAgain(t *testing.T) {
 		w.mend()
 		b.sweep()
 		b.wantRow(f.Name, stateGone) // not at once again
-		c.advance(again)
+		c.Advance(again)
 		b.sweep()
 		b.wantRow(f.Name, "")
 		b.wantBytes(f.Name, false)
@@ -117,7 +117,7 @@ func TestAFileThatCannotBeDeletedIsTriedAgain(t *testing.T) {
 func TestPublishingLosesAgainstTheSweep(t *testing.T) {
 	each(t, func(b *bench) {
 		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
-		b.clock.advance(unpublishedFor)
+		b.clock.Advance(unpublishedFor)
 		if _, err := b.expire(t.Context(), stateStored); err != nil {
 			b.t.Fatal(err)
 		}
@@ -215,7 +215,7 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 // so the step would not end if they ran one after the other.
 func TestFilesAreDeletedInParallel(t *testing.T) {
 	t.Parallel()
-	eachDB(t, func(t *testing.T, db *store.DB, c *clock) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {
 		b := newBench(t, db, c, "file:"+t.TempDir())
 		m := &meeting{backend: b.backend, all: make(chan struct{})}
 		b.Store.backend = m

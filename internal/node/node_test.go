@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,22 +12,10 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// clock is a settable clock.
-type clock struct{ ns atomic.Int64 }
-
-func newClock() *clock {
-	c := &clock{}
-	c.ns.Store(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC).UnixNano())
-	return c
-}
-
-func (c *clock) now() time.Time      { return time.Unix(0, c.ns.Load()) }
-func (c *clock) add(d time.Duration) { c.ns.Add(int64(d)) }
-
 // join returns a node with a clock.
-func join(t *testing.T, db *store.DB, lease time.Duration, c *clock) *Node {
+func join(t *testing.T, db *store.DB, lease time.Duration, c *storetest.Clock) *Node {
 	t.Helper()
-	n, err := Join(t.Context(), Options{DB: db, Lease: lease, Now: c.now})
+	n, err := Join(t.Context(), Options{DB: db, Lease: lease, Now: c.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +38,7 @@ func TestSilenceIsMeasuredByTheObserversClock(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const lease = 12 * time.Second
-		c, ctx := newClock(), t.Context()
+		c, ctx := new(storetest.Clock), t.Context()
 		n := join(t, db, lease, c)
 		if err := Register(ctx, db, "node_other"); err != nil {
 			t.Fatal(err)
@@ -69,14 +56,14 @@ func TestSilenceIsMeasuredByTheObserversClock(t *testing.T) {
 			}
 			judge() // sees the heartbeat
 			for range 2 {
-				c.add(lease/2 - time.Second)
+				c.Advance(lease/2 - time.Second)
 				judge()
 			}
 		}
 		if !members(t, db).Lives("node_other") {
 			t.Error("dead before its lease was over")
 		}
-		c.add(2 * time.Second)
+		c.Advance(2 * time.Second)
 		judge()
 		if err := Heartbeat(ctx, db, "node_other"); !errors.Is(err, ErrFenced) {
 			t.Errorf("silent for a lease, and lives: %v", err)
@@ -93,7 +80,7 @@ func TestAwayJudgesNobody(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const lease = 12 * time.Second
-		c := newClock()
+		c := new(storetest.Clock)
 		n := join(t, db, lease, c)
 		if err := Register(t.Context(), db, "node_other"); err != nil {
 			t.Fatal(err)
@@ -104,7 +91,7 @@ func TestAwayJudgesNobody(t *testing.T) {
 			if err := n.Judge(ctx); (err != nil) != (ctx == away) {
 				t.Fatalf("look %d: %v", i, err)
 			}
-			c.add(lease / 2)
+			c.Advance(lease / 2)
 		}
 		if !members(t, db).Lives("node_other") {
 			t.Error("judged by a silence in which the database was away")
@@ -122,7 +109,7 @@ func TestAwayJudgesNobody(t *testing.T) {
 func TestLife(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		ctx, c := t.Context(), newClock()
+		ctx, c := t.Context(), new(storetest.Clock)
 		former := join(t, db, time.Minute, c)
 		n := join(t, db, time.Minute, c)
 		// On SQLite a second process proves that the first one has ended.
@@ -177,10 +164,7 @@ func TestLife(t *testing.T) {
 
 func TestFenceStopsAnEpoch(t *testing.T) {
 	t.Parallel()
-	storetest.EachURL(t, func(t *testing.T, url string) {
-		var clock atomic.Int64
-		clock.Store(time.Now().UnixNano())
-		db := storetest.Open(t, url, store.Options{Now: func() time.Time { return time.Unix(0, clock.Load()) }})
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		ctx := context.Background()
 		if err := errors.Join(Register(ctx, db, "n"), Heartbeat(ctx, db, "n")); err != nil {
 			t.Fatal(err)
@@ -212,7 +196,7 @@ func TestFenceStopsAnEpoch(t *testing.T) {
 			if nodes, err := List(ctx, db); err != nil || len(nodes) != want {
 				t.Errorf("nodes %v, %v; want %d", nodes, err, want)
 			}
-			clock.Add(int64(25 * time.Hour))
+			clock.Advance(25 * time.Hour)
 		}
 	})
 }
@@ -225,7 +209,7 @@ func TestNodesSayTheirMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := join(t, db, time.Minute, newClock())
+		n := join(t, db, time.Minute, new(storetest.Clock))
 		hosts, err := store.Read(t.Context(), db, HostsTx)
 		if err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ func TestSlotsWithoutTheDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var clock testClock
+		var clock storetest.Clock
 		a := newTestNode(t, db, &clock, "a")
 		a.gives("l", a.takes("l", 40, 8))
 		if err := db.Close(); err != nil {
@@ -31,7 +31,7 @@ func TestSlotsWithoutTheDatabase(t *testing.T) {
 			t.Errorf("%d taken of a grant of %d", got, had)
 		}
 		for range 3 {
-			clock.advance(time.Second)
+			clock.Advance(time.Second)
 			if a.takes("l", 40, 1) != 0 || a.takes("m", 40, 1) != 0 {
 				t.Error("granted without the database")
 			}
@@ -49,7 +49,7 @@ func TestSlotsWithoutTheDatabase(t *testing.T) {
 func TestSlotsWithASlowDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock testClock
+		var clock storetest.Clock
 		a := newTestNode(t, db, &clock, "a")
 		a.timeout = 50 * time.Millisecond
 		release := occupy(t, db, "l")
@@ -58,7 +58,7 @@ func TestSlotsWithASlowDatabase(t *testing.T) {
 		}
 		release()
 		a.timeout = 20 * time.Second
-		clock.advance(askPause)
+		clock.Advance(askPause)
 		if a.takes("l", 2, 3) != 2 {
 			t.Error("not granted once the database answered again")
 		}
@@ -88,7 +88,7 @@ func TestSlotsWithoutANode(t *testing.T) {
 func TestSlotsAreAskedForTogether(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock testClock
+		var clock storetest.Clock
 		a := newTestNode(t, db, &clock, "a")
 		release := occupy(t, db, "l")
 		state := func(ok func(p *pool) bool) func() bool {

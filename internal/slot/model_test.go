@@ -70,7 +70,7 @@ func TestGivingUp(t *testing.T) {
 // model is the expected state of three nodes.
 type model struct {
 	db     *store.DB
-	clock  testClock
+	clock  storetest.Clock
 	line   string
 	limit  int
 	nodes  []*testNode
@@ -107,7 +107,7 @@ func (m *model) rest(t *rapid.T) {
 		m.inUse[i] = 0
 	}
 	for range 4 {
-		m.clock.advance(idleFor)
+		m.clock.Advance(idleFor)
 		for _, n := range m.nodes {
 			n.tidied(t)
 		}
@@ -119,7 +119,7 @@ func (m *model) rest(t *rapid.T) {
 	}
 	n.gives(m.line, m.limit)
 	for range 3 {
-		m.clock.advance(idleFor)
+		m.clock.Advance(idleFor)
 		n.tidied(t)
 	}
 	for _, n := range m.nodes {
@@ -152,7 +152,7 @@ func TestSlotsKeepTheirInvariants(t *testing.T) {
 			}
 			tidy := func(t *rapid.T) {
 				_, n := draw(t)
-				m.clock.advance(time.Duration(rapid.IntRange(0, 2).Draw(t, "seconds")) * time.Second)
+				m.clock.Advance(time.Duration(rapid.IntRange(0, 2).Draw(t, "seconds")) * time.Second)
 				n.tidied(t)
 			}
 			t.Repeat(map[string]func(*rapid.T){
@@ -189,7 +189,7 @@ func BenchmarkSlots(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var clock testClock
+	var clock storetest.Clock
 	n := newTestNode(b, db, &clock, "a")
 	if n.takes("l", 1000, 900) != 900 {
 		b.Fatal("not granted")

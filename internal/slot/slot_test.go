@@ -21,12 +21,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testClock is a manual clock for several nodes.
-type testClock struct{ ns atomic.Int64 }
-
-func (c *testClock) now() time.Time          { return time.Unix(1_700_000_000, c.ns.Load()) }
-func (c *testClock) advance(d time.Duration) { c.ns.Add(int64(d)) }
-
 // testNode is the Slots of one node with a variable epoch.
 type testNode struct {
 	*Slots
@@ -42,7 +36,7 @@ type failer interface {
 	Errorf(format string, args ...any)
 }
 
-func newTestNode(t failer, db *store.DB, clock *testClock, name string) *testNode {
+func newTestNode(t failer, db *store.DB, clock *storetest.Clock, name string) *testNode {
 	t.Helper()
 	self, err := node.Begin(context.Background(), node.Options{DB: db}, name+"-1")
 	if err != nil {
@@ -50,7 +44,7 @@ func newTestNode(t failer, db *store.DB, clock *testClock, name string) *testNod
 	}
 	n := &testNode{db: db, node: self}
 	n.Slots = New(db, self, slog.New(slog.NewTextHandler(&n.log, nil)))
-	n.now = clock.now
+	n.now = clock.Now
 	n.rest = 0
 	n.timeout = 20 * time.Second // the tests own time; those about the bound set it
 	return n
@@ -181,7 +175,7 @@ func TestSlotsAreNeverMoreThanTheLimit(t *testing.T) {
 			calls   = 4 // of each caller
 		)
 		var (
-			clock             testClock
+			clock             storetest.Clock
 			nodes             []*testNode
 			inFlight, highest atomic.Int64
 			working, upkeep   sync.WaitGroup
@@ -197,7 +191,7 @@ func TestSlotsAreNeverMoreThanTheLimit(t *testing.T) {
 					case <-done:
 						return
 					default:
-						clock.advance(50 * time.Millisecond)
+						clock.Advance(50 * time.Millisecond)
 						if err := n.Tidy(context.Background()); err != nil {
 							t.Error(err)
 						}
@@ -241,16 +235,16 @@ func TestSlotsAreNeverMoreThanTheLimit(t *testing.T) {
 }
 
 // eachPair runs a test with two nodes on each database.
-func eachPair(t *testing.T, test func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode)) {
+func eachPair(t *testing.T, test func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock testClock
+		var clock storetest.Clock
 		test(t, db, &clock, newTestNode(t, db, &clock, "a"), newTestNode(t, db, &clock, "b"))
 	})
 }
 
 func TestSlotsOfASmallCap(t *testing.T) {
 	t.Parallel()
-	eachPair(t, func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode) {
+	eachPair(t, func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode) {
 		if a.takes("l", 2, 1) != 1 || b.takes("l", 2, 1) != 1 {
 			t.Fatal("each node gets one of two slots")
 		}
@@ -268,7 +262,7 @@ func TestSlotsOfASmallCap(t *testing.T) {
 		if b.takes("l", 2, 1) != 0 {
 			t.Error("asked again at once after an ask in vain")
 		}
-		clock.advance(askPause)
+		clock.Advance(askPause)
 		if b.takes("l", 2, 2) != 1 {
 			t.Error("the slot that was given back cannot be taken, or twice")
 		}
@@ -280,13 +274,13 @@ func TestSlotsOfASmallCap(t *testing.T) {
 
 func TestSlotsAreSharedOnALineThatIsFull(t *testing.T) {
 	t.Parallel()
-	eachPair(t, func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode) {
+	eachPair(t, func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode) {
 		if a.takes("l", 4, 9) != 4 || b.takes("l", 4, 1) != 0 {
 			t.Fatal("one node has all slots")
 		}
 		// Node a takes again whatever ends there, and b goes on asking.
 		for range 12 {
-			clock.advance(time.Second)
+			clock.Advance(time.Second)
 			a.tidied(t)
 			b.tidied(t)
 			b.takes("l", 4, 9)
@@ -301,12 +295,12 @@ func TestSlotsAreSharedOnALineThatIsFull(t *testing.T) {
 
 func TestSlotsOfDeadNodesComeFree(t *testing.T) {
 	t.Parallel()
-	eachPair(t, func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode) {
+	eachPair(t, func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode) {
 		if a.takes("l", 3, 9) != 3 || b.takes("l", 3, 1) != 0 {
 			t.Fatal("one node has all slots")
 		}
 		a.die(t)
-		clock.advance(askPause)
+		clock.Advance(askPause)
 		if b.takes("l", 3, 9) != 3 {
 			t.Error("the slots of a dead node stay taken")
 		}
@@ -316,7 +310,7 @@ func TestSlotsOfDeadNodesComeFree(t *testing.T) {
 		// The dead node, before it knows, changes no row and learns it there.
 		a.gives("l", 3)
 		for range 2 {
-			clock.advance(unusedFor)
+			clock.Advance(unusedFor)
 			a.tidied(t)
 		}
 		if a.takes("l", 3, 1) != 0 || a.Grants("l") != 0 {
@@ -330,7 +324,7 @@ func TestSlotsOfDeadNodesComeFree(t *testing.T) {
 
 func TestSlotsOfANewEpoch(t *testing.T) {
 	t.Parallel()
-	eachPair(t, func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode) {
+	eachPair(t, func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode) {
 		if a.takes("l", 4, 3) != 3 {
 			t.Fatal("not granted")
 		}
@@ -359,7 +353,7 @@ func TestSlotsOfANewEpoch(t *testing.T) {
 
 func TestSlotsFollowTheLimit(t *testing.T) {
 	t.Parallel()
-	eachPair(t, func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode) {
+	eachPair(t, func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode) {
 		if a.takes("l", 6, 4) != 4 || b.takes("l", 6, 9) != 2 {
 			t.Fatal("not granted")
 		}
@@ -370,7 +364,7 @@ func TestSlotsFollowTheLimit(t *testing.T) {
 		}
 		inFlight := map[*testNode]int{a: 4, b: 2}
 		for range 6 {
-			clock.advance(time.Second)
+			clock.Advance(time.Second)
 			for n := range inFlight {
 				n.tidied(t)
 				if inFlight[n] > 0 {
@@ -394,7 +388,7 @@ func TestSlotsFollowTheLimit(t *testing.T) {
 func TestSlotsLoweredWithoutUse(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock testClock
+		var clock storetest.Clock
 		a := newTestNode(t, db, &clock, "a")
 		a.gives("l", a.takes("l", 10, 10))
 		if a.takes("l", 4, 9) != 4 {
@@ -411,10 +405,10 @@ func TestSlotsLoweredWithoutUse(t *testing.T) {
 func TestSlotsUnusedGoBack(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var clock testClock
+		var clock storetest.Clock
 		a := newTestNode(t, db, &clock, "a")
 		step := func() {
-			clock.advance(time.Second)
+			clock.Advance(time.Second)
 			a.tidied(t)
 		}
 		if a.takes("l", 16, 12) != 12 || a.Grants("l") != 12 {
@@ -431,7 +425,7 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 		if got := rowsOf(t, db, "l"); a.Grants("l") != 5 || got["a-1"] != (grant{5, 0}) {
 			t.Errorf("%d granted, rows %v; want 3 in use and 2 beyond", a.Grants("l"), got)
 		}
-		clock.advance(idleFor) // a line in use is not idle
+		clock.Advance(idleFor) // a line in use is not idle
 		step()
 		a.gives("l", 3)
 		for range 4 {
@@ -440,7 +434,7 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 		if a.Grants("l") != 2 {
 			t.Errorf("%d granted; want the headroom", a.Grants("l"))
 		}
-		clock.advance(idleFor)
+		clock.Advance(idleFor)
 		step()
 		step()
 		if got := rowsOf(t, db, "l"); len(got) != 0 || len(a.pools) != 0 {
@@ -454,7 +448,7 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 func TestSlotsAreHandedOn(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		clock := &testClock{}
+		clock := &storetest.Clock{}
 		a := newTestNode(t, db, clock, "a")
 		a.takes("alone", 1, 1)
 		a.Give("alone")
@@ -505,7 +499,7 @@ func TestSlotsAreHandedOn(t *testing.T) {
 // TestShortRest checks that a node with too few slots asks again after shortRest.
 func TestShortRest(t *testing.T) {
 	t.Parallel()
-	eachPair(t, func(t *testing.T, db *store.DB, _ *testClock, a, b *testNode) {
+	eachPair(t, func(t *testing.T, db *store.DB, _ *storetest.Clock, a, b *testNode) {
 		b.rest = time.Second
 		a.takes("line", 1, 1)
 		got := make(chan bool)
@@ -521,7 +515,7 @@ func TestShortRest(t *testing.T) {
 
 func TestSlotsWantedNoLonger(t *testing.T) {
 	t.Parallel()
-	eachPair(t, func(t *testing.T, db *store.DB, clock *testClock, a, b *testNode) {
+	eachPair(t, func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode) {
 		if a.takes("l", 2, 9) != 2 || b.takes("l", 2, 1) != 0 {
 			t.Fatal("one node has all slots")
 		}
@@ -529,7 +523,7 @@ func TestSlotsWantedNoLonger(t *testing.T) {
 		if got := rowsOf(t, db, "l"); got["b-1"] != (grant{0, 1}) {
 			t.Errorf("rows %v; want 1 wanted", got)
 		}
-		clock.advance(unusedFor)
+		clock.Advance(unusedFor)
 		b.tidied(t)
 		b.tidied(t)
 		if got := rowsOf(t, db, "l"); len(got) != 1 || len(b.pools) != 0 {

@@ -13,18 +13,18 @@ import (
 func TestAJumpKeepsTheLogAndTheSchedule(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		c := newClock()
+		c := new(storetest.Clock)
 		var elapsed time.Duration
-		db := storetest.Open(t, url, store.Options{Now: c.read, Elapsed: func() time.Duration { return elapsed }})
+		db := storetest.Open(t, url, store.Options{Now: c.Now, Elapsed: func() time.Duration { return elapsed }})
 		in := &world{t: t, db: db, clock: c}
 		n, _ := in.deliver(nil)
-		c.advance(400 * 24 * time.Hour)
+		c.Advance(400 * 24 * time.Hour)
 		in.callback(n, "acct_1", "http://127.0.0.1:9/") // no receiver listens, so the delivery is postponed
 		n.settle()
 		if err := n.Forget(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		c.advance(-400 * 24 * time.Hour)
+		c.Advance(-400 * 24 * time.Hour)
 		if err := n.Forget(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -36,8 +36,8 @@ func TestAJumpKeepsTheLogAndTheSchedule(t *testing.T) {
 		attempts := 0
 		for _, d := range log {
 			attempts += len(d.Attempts)
-			if d.NextMS > c.read().Add(time.Hour).UnixMilli() {
-				t.Errorf("the next attempt is in %v", time.Duration(d.NextMS-c.read().UnixMilli())*time.Millisecond)
+			if d.NextMS > c.Now().Add(time.Hour).UnixMilli() {
+				t.Errorf("the next attempt is in %v", time.Duration(d.NextMS-c.Now().UnixMilli())*time.Millisecond)
 			}
 		}
 		if attempts != 3 {

@@ -52,7 +52,7 @@ func TestTurnsPassDeadEntries(t *testing.T) {
 			t.Errorf("the rounds have received deliveries up to %q", n.lastReceived)
 		}
 		in.update(func(tx *store.Tx) error {
-			plan := strings.Join(storetest.Plan(t, tx, readyText+tx.In("r.account", 3)+readyOrder, in.clock.read().UnixMilli(), 0,
+			plan := strings.Join(storetest.Plan(t, tx, readyText+tx.In("r.account", 3)+readyOrder, in.clock.Now().UnixMilli(), 0,
 				store.List([]string{}), 256), "\n")
 			if scans := strings.Count(plan, "webhook_queue_due"); scans != 1 {
 				t.Errorf("a round reads the queue of a receiver %d times:\n%s", scans, plan)
@@ -93,7 +93,7 @@ func TestLateCommitsAreFound(t *testing.T) {
 		for i, first := range []int{500, 400, 900, 1, 999} {
 			in.fill(first, 1, r.URL)
 			n.settle()
-			in.clock.advance(checkEvery)
+			in.clock.Advance(checkEvery)
 			n.settle()
 			if got := len(r.requests()); got != 4+i {
 				t.Errorf("%s: %d deliveries, want %d", fmt.Sprint("dlv_", 1_000_000+first), got, 4+i)

@@ -50,7 +50,7 @@ func TestChosenEventsReachTheEndpoint(t *testing.T) {
 			if err := json.Unmarshal([]byte(p.body), &e); err != nil {
 				t.Fatal(err)
 			}
-			if e.ID != p.id || !strings.HasPrefix(e.ID, "evt_") || e.Object != "event" || e.Created != in.clock.read().Unix() ||
+			if e.ID != p.id || !strings.HasPrefix(e.ID, "evt_") || e.Object != "event" || e.Created != in.clock.Now().Unix() ||
 				p.path != "/hook?x=1" {
 				t.Errorf("event %+v", p)
 			}
@@ -106,18 +106,18 @@ func TestTheScheduleIsThatOfTheSettings(t *testing.T) {
 		n, r := in.deliver(status(500))
 		secret := in.secret("acct_1")
 		for i, wait := range schedule {
-			if d := in.log("acct_1")[0]; d.State != "pending" || len(d.Attempts) != i+1 || d.NextMS != in.clock.read().Add(wait).UnixMilli() {
+			if d := in.log("acct_1")[0]; d.State != "pending" || len(d.Attempts) != i+1 || d.NextMS != in.clock.Now().Add(wait).UnixMilli() {
 				t.Fatalf("after %d attempts: %+v", i+1, d)
 			}
-			in.clock.advance(wait - time.Millisecond)
+			in.clock.Advance(wait - time.Millisecond)
 			n.settle()
 			if got := len(r.requests()); got != i+1 {
 				t.Fatalf("%d attempts before the wait of %v was over", got, wait)
 			}
-			in.clock.advance(time.Millisecond)
+			in.clock.Advance(time.Millisecond)
 			n.settle()
 		}
-		in.clock.advance(24 * time.Hour)
+		in.clock.Advance(24 * time.Hour)
 		n.settle()
 		posts := r.requests()
 		d := in.log("acct_1")[0]
@@ -318,7 +318,7 @@ func TestARolledSecretIsUsedAtOnce(t *testing.T) {
 		if rolled == old || in.secret("acct_1") != rolled || in.endpoint(n, "acct_1", r.URL, ImageCompleted) != rolled {
 			t.Error("the secret was not rolled, or changed with the address")
 		}
-		in.clock.advance(time.Minute)
+		in.clock.Advance(time.Minute)
 		n.settle()
 		posts := r.requests()
 		verify(t, old, posts[0])
@@ -349,7 +349,7 @@ func TestNothingIsSentForADisabledAccount(t *testing.T) {
 	each(t, func(t *testing.T, in *world) {
 		n, r := in.deliver(status(500))
 		in.disable("acct_1", true)
-		in.clock.advance(time.Minute)
+		in.clock.Advance(time.Minute)
 		n.settle()
 		d := in.log("acct_1")[0]
 		if len(r.requests()) != 1 || len(d.Attempts) != 2 || !strings.Contains(d.Attempts[1].Error, "disabled") || d.State != "pending" {
@@ -360,7 +360,7 @@ func TestNothingIsSentForADisabledAccount(t *testing.T) {
 		}
 		in.disable("acct_1", false)
 		r.respond(nil)
-		in.clock.advance(5 * time.Minute)
+		in.clock.Advance(5 * time.Minute)
 		n.settle()
 		if d := in.log("acct_1")[0]; d.State != "delivered" || len(r.requests()) != 2 {
 			t.Errorf("%d requests, %+v", len(r.requests()), d)

@@ -26,26 +26,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
-// clock is the time of a test, the database's included.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.UnixMilli(1_790_000_000_000)} }
-
-func (c *clock) read() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // loopback lets a guard reach the test's own receivers.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
@@ -56,16 +36,13 @@ var schedule = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2
 type world struct {
 	t     *testing.T
 	db    *store.DB
-	clock *clock
+	clock *storetest.Clock
 }
 
 // each runs a test in a fresh world on either engine.
 func each(t *testing.T, test func(t *testing.T, in *world)) {
 	t.Helper()
-	storetest.EachURL(t, func(t *testing.T, url string) {
-		c := newClock()
-		test(t, &world{t: t, db: storetest.Open(t, url, store.Options{Now: c.read}), clock: c})
-	})
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) { test(t, &world{t: t, db: db, clock: c}) })
 }
 
 // testNode is one node's Webhooks; tests run its rounds by hand.
@@ -82,7 +59,7 @@ func (in *world) node(epoch string, change ...func(*Options)) *testNode {
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	opts := Options{DB: in.db, Guard: egress.New(loopback), Retries: schedule, Node: self, Now: in.clock.read}
+	opts := Options{DB: in.db, Guard: egress.New(loopback), Retries: schedule, Node: self, Now: in.clock.Now}
 	for _, c := range change {
 		c(&opts)
 	}
@@ -151,7 +128,7 @@ func (in *world) transaction(commit bool, add func(q *store.Batch, nowMS int64))
 	}
 	q := in.db.NewBatch()
 	q.Begin("500ms", "2s")
-	add(q, in.clock.read().UnixMilli())
+	add(q, in.clock.Now().UnixMilli())
 	if commit {
 		q.Commit()
 	}

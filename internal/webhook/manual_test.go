@@ -52,7 +52,7 @@ func TestATestIsSentAtOnceAndLogged(t *testing.T) {
 		if result, err = n.Test(t.Context(), "acct_1"); err != nil || result.Status != 0 || result.Error == "" {
 			t.Errorf("%+v, %v", result, err)
 		}
-		in.clock.advance(time.Hour)
+		in.clock.Advance(time.Hour)
 		n.settle()
 		list := in.log("acct_1")
 		var states []string
@@ -126,12 +126,12 @@ func TestResend(t *testing.T) {
 		n.settle()
 		d := in.log("acct_1")[0]
 		// Pending: the schedule stays as it was, until one delivers.
-		in.clock.advance(time.Second)
+		in.clock.Advance(time.Second)
 		got, err := n.Resend(t.Context(), d.ID)
 		if err != nil || got.State != "pending" || got.NextMS != d.NextMS || len(got.Attempts) != 2 || got.Attempts[1].Status != 500 {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		in.clock.advance(time.Minute)
+		in.clock.Advance(time.Minute)
 		n.settle()
 		if got = in.log("acct_1")[0]; got.State != "failed" || len(got.Attempts) != 3 {
 			t.Fatalf("%+v", got)
@@ -140,7 +140,7 @@ func TestResend(t *testing.T) {
 		if got, err = n.Resend(t.Context(), d.ID); err != nil || got.State != "failed" || got.NextMS != 0 || len(got.Attempts) != 4 {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		in.clock.advance(24 * time.Hour)
+		in.clock.Advance(24 * time.Hour)
 		n.settle()
 		r.respond(nil)
 		in.update(func(tx *store.Tx) error { _, err := RollTx(tx, "acct_1"); return err })
@@ -175,7 +175,7 @@ func TestAResendThatDeliversEndsTheSchedule(t *testing.T) {
 		if err != nil || d.State != "delivered" || d.NextMS != 0 {
 			t.Fatalf("%+v, %v", d, err)
 		}
-		in.clock.advance(time.Hour)
+		in.clock.Advance(time.Hour)
 		n.settle()
 		if len(r.requests()) != 2 {
 			t.Errorf("%d requests", len(r.requests()))
@@ -193,7 +193,7 @@ func TestAResendThatDeliversEndsTheSchedule(t *testing.T) {
 		}
 		close(g.open)
 		n.settle()
-		in.clock.advance(time.Hour)
+		in.clock.Advance(time.Hour)
 		n.settle()
 		if d := in.log("acct_2")[0]; d.State != "delivered" || len(d.Attempts) != 2 || in.count("webhook_queue") != 0 {
 			t.Errorf("%+v", d)
@@ -234,13 +234,13 @@ func TestTheLogIsKeptForItsRetention(t *testing.T) {
 		r.respond(status(500))
 		in.callback(n, "acct_1", r.URL)
 		n.settle()
-		in.clock.advance(time.Hour)
+		in.clock.Advance(time.Hour)
 		in.callback(n, "acct_2", r.URL)
 		n.settle()
 		if err := n.Forget(t.Context()); err != nil || in.count("webhook_delivery") != maxForget+22 {
 			t.Errorf("%d left at the hour, %v", in.count("webhook_delivery"), err)
 		}
-		in.clock.advance(time.Millisecond)
+		in.clock.Advance(time.Millisecond)
 		if err := n.Forget(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -299,11 +299,11 @@ func TestTheLogEndsWithItsRetention(t *testing.T) {
 			})
 			return ids
 		}
-		in.clock.advance(time.Hour)
+		in.clock.Advance(time.Hour)
 		if ids := shown(); len(ids) != 2 || !slices.Contains(ids, done) {
 			t.Errorf("at the hour the log has %v, want %s too", ids, done)
 		}
-		in.clock.advance(time.Millisecond)
+		in.clock.Advance(time.Millisecond)
 		if ids := shown(); len(ids) != 1 || ids[0] == done {
 			t.Errorf("after the hour the log has %v", ids)
 		}
@@ -323,7 +323,7 @@ func TestTheLogIsPaged(t *testing.T) {
 		for range 7 {
 			in.callback(n, "acct_1", "http://127.0.0.1:9/")
 			in.callback(n, "acct_2", "http://127.0.0.1:9/")
-			in.clock.advance(time.Millisecond)
+			in.clock.Advance(time.Millisecond)
 		}
 		var seen []string
 		after := ""

@@ -28,9 +28,9 @@ func TestDeliveriesAreCounted(t *testing.T) {
 		}
 		expect("without deliveries", 0, 0)
 		in.callback(n, "acct_1", "http://127.0.0.1:1/gone")
-		in.clock.advance(20 * time.Second)
+		in.clock.Advance(20 * time.Second)
 		in.callback(n, "acct_2", "http://127.0.0.1:1/gone")
-		in.clock.advance(10 * time.Second)
+		in.clock.Advance(10 * time.Second)
 		expect("two deliveries wait", 2, 30*time.Second)
 		n.settle()
 		expect("both wait for a retry", 2, 0)

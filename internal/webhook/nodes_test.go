@@ -93,14 +93,14 @@ func TestAFailingReceiverGetsOneAttemptAtATime(t *testing.T) {
 		r.mu.Lock()
 		r.most = 0
 		r.mu.Unlock()
-		in.clock.advance(time.Minute)
+		in.clock.Advance(time.Minute)
 		n.settle()
 		if r.most != 1 || len(r.requests()) != 12 {
 			t.Errorf("%d at a time, %d requests", r.most, len(r.requests()))
 		}
 		g := newGate()
 		r.respond(g.answer)
-		in.clock.advance(5 * time.Minute)
+		in.clock.Advance(5 * time.Minute)
 		n.step()
 		g.wait(1)
 		if n.inFlightCount() != 1 {
@@ -135,13 +135,13 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 		}
 		close(g.open)
 		a.workers.Wait() // and node a never records the result
-		in.clock.advance(time.Second)
+		in.clock.Advance(time.Second)
 		b.settle()
 		if len(r.requests()) != 1 {
 			t.Fatal("the lease of a living node was taken over")
 		}
 		in.kill("a")
-		in.clock.advance(time.Second)
+		in.clock.Advance(time.Second)
 		b.settle()
 		posts := r.requests()
 		if len(posts) != 2 || posts[0].id != posts[1].id || posts[0].body != posts[1].body {
@@ -171,12 +171,12 @@ func TestALeaseEndsByItself(t *testing.T) {
 		in.callback(a, "acct_1", r.URL)
 		a.step()
 		g.wait(1)
-		in.clock.advance(defaultTimeout + leaseSlack - time.Millisecond)
+		in.clock.Advance(defaultTimeout + leaseSlack - time.Millisecond)
 		b.step()
 		if b.inFlightCount() != 0 {
 			t.Fatal("the delivery was taken over before the end of the lease")
 		}
-		in.clock.advance(time.Second)
+		in.clock.Advance(time.Second)
 		b.step()
 		if b.inFlightCount() != 1 {
 			t.Fatal("the delivery was not taken over after the lease")
@@ -205,7 +205,7 @@ func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
 		a.step()
 		g.wait(1)
 		in.kill("a")
-		in.clock.advance(time.Second)
+		in.clock.Advance(time.Second)
 		r.respond(nil)
 		b.settle()
 		close(g.open)
@@ -213,7 +213,7 @@ func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
 		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 || d.NextMS != 0 {
 			t.Errorf("%+v", d)
 		}
-		in.clock.advance(time.Hour)
+		in.clock.Advance(time.Hour)
 		b.settle()
 		if len(r.requests()) != 2 {
 			t.Error("the event was sent again")
@@ -229,7 +229,7 @@ func TestAnUnknownClaimIsReleased(t *testing.T) {
 		n := in.node("a")
 		r := newReceiver(t, nil)
 		in.callback(n, "acct_1", r.URL)
-		unknown := &round{w: n.Webhooks, startedAt: in.clock.read(), epoch: "a", claiming: true}
+		unknown := &round{w: n.Webhooks, startedAt: in.clock.Now(), epoch: "a", claiming: true}
 		s, err := unknown.readPending(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -257,11 +257,11 @@ func TestARecordIsWrittenOnce(t *testing.T) {
 		n.workers.Wait()
 		finished := n.finishedAttempts()
 		for range 3 {
-			again := &round{w: n.Webhooks, startedAt: in.clock.read(), epoch: "a", finished: finished}
+			again := &round{w: n.Webhooks, startedAt: in.clock.Now(), epoch: "a", finished: finished}
 			in.update(func(tx *store.Tx) error { return again.run(tx, &pendingWork{}) })
 		}
 		n.settle()
-		if d := in.log("acct_1")[0]; len(d.Attempts) != 1 || d.NextMS != in.clock.read().Add(schedule[0]).UnixMilli() {
+		if d := in.log("acct_1")[0]; len(d.Attempts) != 1 || d.NextMS != in.clock.Now().Add(schedule[0]).UnixMilli() {
 			t.Errorf("%+v", d)
 		}
 	})
@@ -275,7 +275,7 @@ func TestANodeThatComesTooLateDoesNotSend(t *testing.T) {
 		n := in.node("a")
 		r := newReceiver(t, nil)
 		in.callback(n, "acct_1", r.URL)
-		late := &round{w: n.Webhooks, startedAt: in.clock.read().Add(-leaseSlack/2 - time.Second), epoch: "a", claiming: true}
+		late := &round{w: n.Webhooks, startedAt: in.clock.Now().Add(-leaseSlack/2 - time.Second), epoch: "a", claiming: true}
 		s, err := late.readPending(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -370,7 +370,7 @@ func TestDeadReceiversDelayNoOthers(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		in := &world{t: t, db: db, clock: newClock()}
+		in := &world{t: t, db: db, clock: new(storetest.Clock)}
 		n := in.node("a", func(o *Options) {
 			o.Now = time.Now
 			o.Retries = []time.Duration{20 * time.Millisecond, 20 * time.Millisecond}
