@@ -24,6 +24,7 @@ import (
 	"tollgate/internal/httpapi"
 	"tollgate/internal/limit"
 	"tollgate/internal/media"
+	"tollgate/internal/store"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/upstream/jobcall"
@@ -53,7 +54,8 @@ type App struct {
 	watcher  *catalog.Watcher
 	files    *media.Store
 	token    *httpapi.OperatorToken
-	ballast  []byte // never touched; from ballastSize
+	outdated chan error // gets the reason if a newer version has made the schema unusable
+	ballast  []byte     // never touched; from ballastSize
 
 	server          *server.Server // the product
 	metricsServer   *server.Server // /metrics alone; nil without metrics_listen
@@ -74,7 +76,7 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	}
 	logger := newLog(s, o.Stderr)
 	a := &App{settings: s, options: o, log: slog.New(logger), metrics: metrics.New(o.Version),
-		token: httpapi.NewOperatorToken(s.AdminToken)}
+		token: httpapi.NewOperatorToken(s.AdminToken), outdated: make(chan error, 1)}
 	a.life.log = a.log
 	defer func() {
 		if err != nil {
@@ -149,24 +151,31 @@ func (a *App) Serve(ctx context.Context) (err error) {
 		return err
 	}
 	debug.FreeOSMemory() // a start leaves twice as much garbage as live memory, and an idle gateway would never collect it
-	if err := a.untilStopped(ctx, failed); err != nil {
-		return err
+	reason := a.untilStopped(ctx, failed)
+	if reason != nil && !errors.Is(reason, store.ErrNewerSchema) {
+		return reason
+	}
+	if reason != nil {
+		a.log.Error("stopping: a newer version has changed the database so that this version cannot serve it", "error", reason)
 	}
 	if err := a.announceStop(failed); err != nil {
 		return err
 	}
 	a.log.Info("stopping: no new requests, running ones may finish", "within", a.settings.ShutdownGrace.String())
-	return a.drain()
+	return errors.Join(reason, a.drain())
 }
 
 // untilStopped reads the secrets of lines, the credentials of the media bucket and the operator's
-// token again on request, until ctx ends or a server fails. It returns the server's error.
+// token again on request, until ctx ends, a server fails, or a newer version has made the schema
+// unusable. It returns the server's error, or one that wraps store.ErrNewerSchema.
 func (a *App) untilStopped(ctx context.Context, failed <-chan error) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-failed:
+			return err
+		case err := <-a.outdated:
 			return err
 		case <-a.options.Reread:
 			a.watcher.Reread()

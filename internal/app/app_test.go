@@ -373,8 +373,9 @@ func TestMissingDatabase(t *testing.T) {
 	}
 }
 
-// TestCommandBesideAnOlderService opens a file while a service with an older schema runs on it.
-func TestCommandBesideAnOlderService(t *testing.T) {
+// TestCommandBesideAStartingService runs commands that create the schema, while a service holds the
+// file and its schema is not there yet.
+func TestCommandBesideAStartingService(t *testing.T) {
 	t.Parallel()
 	url := storetest.SQLite(t)
 	s := testSettings(t, url, "")
@@ -385,19 +386,41 @@ func TestCommandBesideAnOlderService(t *testing.T) {
 		t.Fatal(err)
 	}
 	storetest.Update(t, db, func(tx *store.Tx) error {
-		_, err := tx.Exec(`DELETE FROM goose_db_version WHERE version_id = (SELECT MAX(version_id) FROM goose_db_version)`)
+		_, err := tx.Exec(`DELETE FROM goose_db_version WHERE version_id > 0`)
 		return err
 	})
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, err = OpenDatabase(t.Context(), s, true)
-	if fault, ok := errors.AsType[*SettingError](err); !ok || fault.Key != "database" || !errors.Is(err, store.ErrOlderSchema) {
+	if fault, ok := errors.AsType[*SettingError](err); !ok || fault.Key != "database" || !errors.Is(err, store.ErrServed) {
 		t.Errorf("got %v", err)
 	}
-	_, err = Migrate(t.Context(), s, false)
+	_, err = Migrate(t.Context(), s, false, slog.New(slog.DiscardHandler))
 	if _, ok := errors.AsType[*SettingError](err); !ok || !errors.Is(err, store.ErrServed) {
 		t.Errorf("migrate: %v", err)
+	}
+}
+
+// TestNodeStopsOnANewerSchema raises the schema above a running node. The node drains and ends with
+// the reason.
+func TestNodeStopsOnANewerSchema(t *testing.T) {
+	t.Parallel()
+	url := storetest.PostgreSQL(t)
+	p := serve(t, testSettings(t, url, ""))
+	defer p.cancel()
+	db := storetest.Open(t, url, store.Options{})
+	storetest.Update(t, db, func(tx *store.Tx) error {
+		_, err := tx.Exec(`UPDATE store_schema SET compatible_since = 9000`)
+		return err
+	})
+	err := <-p.ended
+	if fault, ok := errors.AsType[*SettingError](err); !ok || fault.Key != "database" || !errors.Is(err, store.ErrNewerSchema) {
+		t.Errorf("ended with %v", err)
+	}
+	_, err = New(t.Context(), p.settings, Options{Stdout: p.out, Stderr: p.err, Lookup: os.LookupEnv})
+	if !errors.Is(err, store.ErrNewerSchema) {
+		t.Errorf("a later start: %v", err)
 	}
 }
 

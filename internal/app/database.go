@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
@@ -31,16 +33,16 @@ func (e *SettingError) Unwrap() error { return e.Err }
 var ErrNoDatabase = errors.New(
 	"does not exist yet: run `tollgate serve` or `tollgate apply FILE` first, or name the right database with --database")
 
-// OpenDatabase opens the database for a command beside the service. It migrates nothing: if the
-// schema is not this version's, the error wraps store.ErrOlderSchema or store.ErrNewerSchema. If
-// the database is empty, OpenDatabase creates the schema if create is true, and returns
+// OpenDatabase opens the database for a command beside the service. It migrates nothing: if this
+// version cannot use the schema, the error wraps store.ErrOlderSchema, store.ErrNewerSchema or
+// store.ErrPreRelease. If the database is empty, OpenDatabase creates the schema if create is true, and returns
 // ErrNoDatabase otherwise. Errors are SettingErrors, except for a server that is not up. The caller
 // closes the database.
 func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, error) {
 	if !create && unmade(s) {
 		return nil, noDatabase(s)
 	}
-	db, err := open(ctx, s, nil)
+	db, err := open(ctx, s, store.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +76,7 @@ func checkSchema(ctx context.Context, db *store.DB, s *Settings, create bool) er
 	return nil
 }
 
-// schemaError returns a SettingError if the schema is not this version's.
+// schemaError returns a SettingError if this version cannot use the schema.
 func schemaError(s *Settings, schema store.Schema) error {
 	if err := schema.Check(); err != nil {
 		return &SettingError{"database", fmt.Errorf("%s: %w", shownDatabase(s), err)}
@@ -91,35 +93,36 @@ func migrate(ctx context.Context, db *store.DB) error {
 	return errors.Join(db.Migrate(ctx), release())
 }
 
-// Migrate runs the pending migrations and returns their file names. It creates an empty database.
-// If dryRun is true, it changes and creates nothing. On PostgreSQL, nodes may serve the database
-// meanwhile. Errors are SettingErrors, except for a server that is not up.
-func Migrate(ctx context.Context, s *Settings, dryRun bool) (files []string, err error) {
+// Migrate runs the pending migrations and returns the schema that it found; Schema.Pending has their
+// file names. It creates an empty database. If dryRun is true, it changes and creates nothing. On
+// PostgreSQL, nodes may serve the database meanwhile. It logs waits and the progress of backfills.
+// Errors are SettingErrors, except for a server that is not up.
+func Migrate(ctx context.Context, s *Settings, dryRun bool, log *slog.Logger) (schema store.Schema, err error) {
 	if dryRun && unmade(s) {
-		return store.Migrations()
+		schema.Pending, err = store.Migrations()
+		return schema, err
 	}
-	db, err := open(ctx, s, nil)
+	db, err := open(ctx, s, store.Options{Log: log})
 	if err != nil {
-		return nil, err
+		return schema, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	schema, err := db.Schema(ctx)
-	if err != nil {
-		return nil, startError("database", err)
+	if schema, err = db.Schema(ctx); err != nil {
+		return schema, startError("database", err)
 	}
-	if err := schemaError(s, schema); errors.Is(err, store.ErrNewerSchema) {
-		return nil, err
+	if err := schemaError(s, schema); err != nil && !errors.Is(err, store.ErrOlderSchema) {
+		return schema, err
 	}
 	if dryRun || len(schema.Pending) == 0 {
-		return schema.Pending, nil
+		return schema, nil
 	}
 	if err := migrate(ctx, db); err != nil {
 		if errors.Is(err, store.ErrServed) {
 			err = fmt.Errorf("%w: stop it, or restart it with this version, which migrates too", err)
 		}
-		return nil, startError("database", err)
+		return schema, startError("database", err)
 	}
-	return schema.Pending, nil
+	return schema, nil
 }
 
 // unmade reports whether the database is a missing file.
@@ -156,14 +159,15 @@ func shownDatabase(s *Settings) string {
 	return "PostgreSQL"
 }
 
-// open connects to the database of the settings; stepped is called for jumps of its clock.
-func open(ctx context.Context, s *Settings, stepped func(jump time.Duration)) (*store.DB, error) {
+// open connects to the database of the settings.
+func open(ctx context.Context, s *Settings, o store.Options) (*store.DB, error) {
 	if path, sqlite := strings.CutPrefix(s.Database, "sqlite:"); sqlite {
 		if err := checkDatabaseAccess(path); err != nil {
 			return nil, &SettingError{"database", err}
 		}
 	}
-	db, err := store.Open(ctx, s.Database, store.Options{Connections: s.DatabaseConnections, OnJump: stepped})
+	o.Connections, o.Backfills, o.OldestBinary = s.DatabaseConnections, backfills(), node.OldestTx
+	db, err := store.Open(ctx, s.Database, o)
 	if err != nil {
 		return nil, startError("database", err)
 	}

@@ -77,6 +77,7 @@ func (r *rooms) list() []func(context.Context) error {
 		r.startSessions,
 		r.startChat,
 		r.startAudits,
+		r.startBackfills,
 		r.startSurfaces,
 	}
 }
@@ -91,7 +92,7 @@ func (r *rooms) checkSettings(context.Context) error {
 // openDatabase opens and locks the database.
 func (r *rooms) openDatabase(ctx context.Context) error {
 	err := waitUntilUp(ctx, "database", r.settings.StartWait, r.log, func(ctx context.Context) (err error) {
-		r.db, err = open(ctx, r.settings, r.clockJumped)
+		r.db, err = open(ctx, r.settings, store.Options{OnJump: r.clockJumped, Log: r.log})
 		return err
 	})
 	if err != nil {
@@ -109,7 +110,7 @@ func (r *rooms) openDatabase(ctx context.Context) error {
 	r.life.later("lock file", func(context.Context) error { return release() })
 	r.life.later("database", func(context.Context) error { return r.db.Close() })
 	r.metrics.Database(r.db.Connections)
-	return nil
+	return r.checkSchema(ctx)
 }
 
 // takeAddresses listens on all addresses early, so that a start without its addresses has changed

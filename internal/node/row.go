@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -14,20 +15,36 @@ import (
 // it must not write under its epoch any more.
 var ErrFenced = errors.New("this node was declared dead by another one")
 
-// Register inserts the row of a new epoch, with the name of this machine if known.
+// Register inserts the row of a new epoch, with the name of this machine if known. It returns
+// store.ErrNewerSchema if the database needs a newer binary.
 func Register(ctx context.Context, db *store.DB, epoch string) error {
 	host, err := os.Hostname()
 	if err != nil {
 		host = ""
 	}
+	newest, err := db.NewestMigration()
+	if err != nil {
+		return err
+	}
 	return db.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.CheckCompatible(); err != nil {
+			return err
+		}
 		now, err := tx.NowMS()
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(`INSERT INTO node (epoch, batch, beat, dead, started_ms, host) VALUES ($1, 0, 0, 0, $2, $3)`, epoch, now, host)
+		_, err = tx.Exec(`INSERT INTO node (epoch, batch, beat, dead, started_ms, host, schema) VALUES ($1, 0, 0, 0, $2, $3, $4)`,
+			epoch, now, host, newest)
 		return err
 	})
+}
+
+// OldestTx returns the lowest store.DB.NewestMigration of the living nodes, or math.MaxInt64 if
+// no node lives.
+func OldestTx(tx *store.Tx) (oldest int64, err error) {
+	err = tx.QueryRow(`SELECT COALESCE(MIN(schema), $1) FROM node WHERE dead = 0`, int64(math.MaxInt64)).Scan(&oldest)
+	return oldest, err
 }
 
 // Heartbeat writes a heartbeat of an epoch. It returns ErrFenced if the epoch is dead.

@@ -2,22 +2,21 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/pressly/goose/v3"
-
-	"tollgate/internal/store/migrations"
 )
 
-// ErrOlderSchema and ErrNewerSchema report that the database's schema is not this version's.
+// ErrOlderSchema and ErrNewerSchema report that this binary cannot serve the schema of the
+// database. ErrPreRelease reports a database that no release can serve.
 var (
 	ErrOlderSchema = errors.New("the database is older than this binary: run `tollgate migrate`, or start `tollgate serve` of this version")
 	ErrNewerSchema = errors.New("this binary is older than the database: use the version of tollgate that serves it, or a newer one")
+	ErrPreRelease  = errors.New("the database is of a pre-release build of tollgate, and releases cannot use it: " +
+		"export your data with that build, then start this version with a new database (docs/operator.md, Databases)")
 )
 
 // Schema compares the migrations of a database with those of this version.
@@ -29,13 +28,29 @@ type Schema struct {
 	Version int64
 	// Newest is the number of this version's newest migration.
 	Newest int64
+	// CompatibleSince is the lowest Newest of a compatible binary. A migration raises it to remove
+	// something older binaries use.
+	CompatibleSince int64
+	// PreRelease is true if the database has migrations of builds before the first release.
+	PreRelease bool
+	// Backfills has the incomplete backfills of this version.
+	Backfills []BackfillProgress
 }
 
-// Check returns an error that wraps ErrOlderSchema or ErrNewerSchema, unless the schema is this
-// version's.
+// preRelease is the number of the last migration before the first release. The first release
+// replaced the migrations from 1 on by one with the number 1, and later numbers start above
+// preRelease.
+const preRelease = 43
+
+// Check wraps ErrOlderSchema, ErrNewerSchema or ErrPreRelease if this version cannot serve the
+// database. A newer schema passes if it is compatible with this version.
 func (s Schema) Check() error {
 	switch {
-	case s.Version > s.Newest:
+	case s.PreRelease:
+		return fmt.Errorf("its schema has number %d: %w", s.Version, ErrPreRelease)
+	case s.CompatibleSince > s.Newest:
+		return newerSchema(s.CompatibleSince, s.Newest)
+	case s.Version > s.Newest && len(s.Pending) > 0: // neither a former nor a later version of this binary wrote it
 		return fmt.Errorf("its schema has number %d and this binary has %d: %w", s.Version, s.Newest, ErrNewerSchema)
 	case len(s.Pending) > 0:
 		return fmt.Errorf("its schema has number %d and this binary has %d: %w", s.Version, s.Newest, ErrOlderSchema)
@@ -43,49 +58,52 @@ func (s Schema) Check() error {
 	return nil
 }
 
+func newerSchema(needed, newest int64) error {
+	return fmt.Errorf("its schema needs a binary with number %d or higher and this binary has %d: %w", needed, newest, ErrNewerSchema)
+}
+
+func (s Schema) isPending(file string) bool { return slices.Contains(s.Pending, file) }
+
 // Schema reads the applied migrations. It changes nothing.
 func (db *DB) Schema(ctx context.Context) (s Schema, err error) {
-	files, err := migrationFiles()
+	all, err := readMigrations(db.source)
 	if err != nil {
 		return s, err
 	}
-	numbers := slices.Sorted(maps.Keys(files))
-	s.Newest = numbers[len(numbers)-1]
+	s.Newest = all[len(all)-1].number
 	applied, err := db.applied(ctx)
+	if err == nil && len(applied) > 0 {
+		s.CompatibleSince, err = db.compatibleSince(ctx)
+	}
 	if err != nil {
 		return s, fmt.Errorf("read the schema's version: %w", explainPooler(err))
 	}
-	for _, n := range numbers {
-		if !applied[n] {
-			s.Pending = append(s.Pending, files[n])
+	for _, m := range all {
+		if !applied[m.number] {
+			s.Pending = append(s.Pending, m.file)
 		}
 	}
 	for n := range applied {
 		s.Version = max(s.Version, n)
+		known := slices.ContainsFunc(all, func(m migration) bool { return m.number == n })
+		s.PreRelease = s.PreRelease || n > 1 && n <= preRelease && !known
+	}
+	if s.PreRelease {
+		return s, nil
+	}
+	if s.Backfills, err = db.unfinishedBackfills(ctx); err != nil {
+		return s, fmt.Errorf("read the progress of backfills: %w", explainPooler(err))
 	}
 	return s, nil
 }
 
-// Migrations returns the file names of this version's migrations, in order.
-func Migrations() ([]string, error) {
-	files, err := migrationFiles()
-	if err != nil {
-		return nil, err
-	}
-	return slices.Sorted(maps.Values(files)), nil
-}
-
 // applied returns the numbers of the applied migrations.
 func (db *DB) applied(ctx context.Context) (map[int64]bool, error) {
-	table := `SELECT COUNT(*) > 0 FROM sqlite_master WHERE name = '` + goose.DefaultTablename + `'`
-	if db.dialect == PostgreSQL {
-		table = `SELECT to_regclass('` + goose.DefaultTablename + `') IS NOT NULL`
-	}
-	var exists bool
-	if err := db.read.QueryRowContext(ctx, table).Scan(&exists); err != nil || !exists {
+	exists, err := db.hasTable(ctx, goose.DefaultTablename)
+	if err != nil || !exists {
 		return nil, err
 	}
-	rows, err := db.read.QueryContext(ctx, `SELECT version_id FROM `+goose.DefaultTablename+` WHERE is_applied`)
+	rows, err := db.read.QueryContext(ctx, `SELECT version_id FROM `+goose.DefaultTablename+` WHERE is_applied AND version_id > 0`)
 	if err != nil {
 		return nil, err
 	}
@@ -101,20 +119,65 @@ func (db *DB) applied(ctx context.Context) (map[int64]bool, error) {
 	return applied, rows.Err()
 }
 
-// migrationFiles returns the names of this version's migrations by their numbers.
-func migrationFiles() (map[int64]string, error) {
-	entries, err := migrations.Files.ReadDir(".")
+func (db *DB) hasTable(ctx context.Context, name string) (exists bool, err error) {
+	text := `SELECT COUNT(*) > 0 FROM sqlite_master WHERE name = $1`
+	if db.dialect == PostgreSQL {
+		text = `SELECT to_regclass($1) IS NOT NULL`
+	}
+	err = db.read.QueryRowContext(ctx, text, name).Scan(&exists)
+	return exists, err
+}
+
+const readCompatible = `SELECT compatible_since FROM store_schema WHERE id = 'current'`
+
+// compatibleSince reads Schema.CompatibleSince. It is 0 in a database without it.
+func (db *DB) compatibleSince(ctx context.Context) (number int64, err error) {
+	if exists, err := db.hasTable(ctx, "store_schema"); err != nil || !exists {
+		return 0, err
+	}
+	err = db.read.QueryRowContext(ctx, readCompatible).Scan(&number)
+	return number, err
+}
+
+// CheckCompatible returns ErrNewerSchema if the schema has changed so that this version can no
+// longer serve the database. A running node asks regularly.
+func (db *DB) CheckCompatible(ctx context.Context) error {
+	number, err := db.compatibleSince(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the migrations: %w", err)
+		return fmt.Errorf("read the schema's version: %w", explainPooler(err))
 	}
-	files := make(map[int64]string, len(entries))
-	for _, entry := range entries {
-		digits, _, _ := strings.Cut(entry.Name(), "_")
-		n, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("read the migrations: %s: %w", entry.Name(), err)
-		}
-		files[n] = entry.Name()
+	return db.checkCompatible(number)
+}
+
+// CheckCompatible is DB.CheckCompatible for a transaction, and keeps the answer true until the
+// transaction ends: a migration that raises the number waits.
+func (tx *Tx) CheckCompatible() error {
+	if err := tx.Lock("store_schema", "id", "current"); err != nil {
+		return err
 	}
-	return files, nil
+	var number int64
+	if err := tx.QueryRow(readCompatible).Scan(&number); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("read the schema's version: %w", err)
+	}
+	return tx.db.checkCompatible(number)
+}
+
+func (db *DB) checkCompatible(number int64) error {
+	newest, err := db.NewestMigration()
+	if err != nil {
+		return err
+	}
+	if number > newest {
+		return newerSchema(number, newest)
+	}
+	return nil
+}
+
+// NewestMigration returns the number of this version's newest migration.
+func (db *DB) NewestMigration() (int64, error) {
+	all, err := readMigrations(db.source)
+	if err != nil {
+		return 0, err
+	}
+	return all[len(all)-1].number, nil
 }

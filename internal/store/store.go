@@ -13,6 +13,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -25,6 +27,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
+
+	"tollgate/internal/store/migrations"
 )
 
 // Dialect is one of the two engines.
@@ -60,6 +64,15 @@ type Options struct {
 	// OnJump, if not nil, is called for each jump of the database's clock; a negative jump is back.
 	// It must not block.
 	OnJump func(jump time.Duration)
+	// Log gets the waits of migrations and the progress of backfills. If nil, nothing is logged.
+	Log *slog.Logger
+	// Backfills has the backfills of this version, in the order in which they run.
+	Backfills []Backfill
+	// OldestBinary returns the lowest NewestMigration of the running nodes, or math.MaxInt64 if
+	// none runs. If nil, no other node runs.
+	OldestBinary func(tx *Tx) (int64, error)
+	// Migrations replaces the migrations of this version. It is for tests.
+	Migrations fs.FS
 }
 
 // DB is one database. It is safe for concurrent use.
@@ -72,6 +85,11 @@ type DB struct {
 	local   bool               // the clock is this process's: on SQLite, and in tests
 	clock   *clock
 	stmts   stmtCache // SQLite: prepared statements of the write connection; used under its lock
+
+	log          *slog.Logger
+	source       fs.FS // of the migrations
+	backfills    []*backfill
+	oldestBinary func(tx *Tx) (int64, error)
 
 	lastCommit atomic.Int64 // nanoseconds; see LastCommit
 }
@@ -94,6 +112,24 @@ func Open(ctx context.Context, url string, opts Options) (*DB, error) {
 	return nil, ErrURL
 }
 
+// newDB returns a DB without connections.
+func newDB(dialect Dialect, opts Options) *DB {
+	db := &DB{
+		dialect: dialect, local: opts.Now != nil, clock: newClock(opts),
+		log: opts.Log, source: opts.Migrations, oldestBinary: opts.OldestBinary,
+	}
+	if db.log == nil {
+		db.log = slog.New(slog.DiscardHandler)
+	}
+	if db.source == nil {
+		db.source = migrations.Files
+	}
+	for _, b := range opts.Backfills {
+		db.backfills = append(db.backfills, &backfill{Backfill: b})
+	}
+	return db
+}
+
 func openSQLite(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the database folder: %w", err)
@@ -102,7 +138,8 @@ func openSQLite(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{dialect: SQLite, file: file, local: true, clock: newClock(opts)}
+	db := newDB(SQLite, opts)
+	db.file, db.local = file, true
 	if db.write, err = sql.Open("sqlite", sqliteDSN(file.path, "_txlock=immediate")); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the database: %w", err), file.close())
 	}
@@ -156,7 +193,7 @@ func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) 
 	if connections <= 0 {
 		connections = 16
 	}
-	db := &DB{dialect: PostgreSQL, local: opts.Now != nil, clock: newClock(opts)}
+	db := newDB(PostgreSQL, opts)
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err) // without the password

@@ -20,6 +20,7 @@ type Counter struct{ Table, Column string }
 var fixed = map[string]string{
 	"seq": "numbers movements", "revision": "numbers catalogs", "version": "numbers changes of a key",
 	"number": "numbers submissions", "n": "numbers hits", "hits": "numbers hits", "part": "numbers parts of a log", "id": "a name",
+	"schema": "numbers migrations", "compatible_since": "numbers migrations", "done": "a flag",
 	"series": "a name", "account": "a name", "model": "a name", "day": "a date", "batch": "numbers batches",
 	"beat": "numbers heartbeats", "turn": "a place in a queue", "fence": "numbers take-overs", "generation": "numbers changes",
 	"tries": "our own calls, which have an end", "failing": "our own calls, which have an end", "totp_step": "a time",

@@ -9,6 +9,23 @@
 --   * An account, key, model, line, endpoint or job is named by its public id.
 --   * A table belongs to the room in the heading above it. No other room has SQL on it.
 
+--------------------------------------------------------------- internal/store
+
+-- Which binaries can serve the database, in one row (ADR 6).
+CREATE TABLE store_schema (
+    id               TEXT   NOT NULL PRIMARY KEY, -- always 'current'
+    compatible_since BIGINT NOT NULL              -- number of the newest migration of the oldest such binary
+);
+INSERT INTO store_schema (id, compatible_since) VALUES ('current', 1);
+
+-- The progress of changes of old rows, which run in steps while nodes serve (ADR 6).
+CREATE TABLE store_backfill (
+    name     TEXT   NOT NULL PRIMARY KEY,
+    position TEXT   NOT NULL, -- the key of the last changed row; '' before the first and after the last
+    changed  BIGINT NOT NULL, -- rows so far
+    done     BIGINT NOT NULL  -- 1 if complete
+);
+
 ---------------------------------------------------------------- internal/node
 
 -- The running and recently dead nodes. Each start of a process has its own epoch.
@@ -19,7 +36,8 @@ CREATE TABLE node (
     batch      BIGINT NOT NULL,             -- number of the last committed batch of the ledger (ADR 3)
     beat       BIGINT NOT NULL,             -- grows while the node lives
     dead       BIGINT NOT NULL,             -- 1 if another node declared this one dead
-    dead_ms    BIGINT NOT NULL DEFAULT 0    -- the time of that; a dead node's row is kept for a day
+    dead_ms    BIGINT NOT NULL DEFAULT 0,   -- the time of that; a dead node's row is kept for a day
+    schema     BIGINT NOT NULL DEFAULT 0    -- number of the newest migration of its binary
 );
 
 ------------------------------------------------------------- internal/account

@@ -13,9 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
-
-	"github.com/pressly/goose/v3"
 
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -125,19 +124,25 @@ func migrate(address string) error {
 // the schema of an older version.
 func MigrateTo(t testing.TB, address string, number int64) {
 	t.Helper()
-	driver, source, dialect := "pgx", address, goose.DialectPostgres
-	if path, ok := strings.CutPrefix(address, "sqlite:"); ok {
-		driver, source, dialect = "sqlite", "file:"+path+"?_pragma=journal_mode(WAL)", goose.DialectSQLite3
-	}
-	db, err := sql.Open(driver, source)
+	files, err := migrations.Files.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider, err := goose.NewProvider(dialect, db, migrations.Files, goose.WithDisableGlobalRegistry(true))
-	if err == nil {
-		_, err = provider.UpTo(t.Context(), number)
+	older := fstest.MapFS{}
+	for _, file := range files {
+		text, err := migrations.Files.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file.Name() < fmt.Sprintf("%04d", number+1) {
+			older[file.Name()] = &fstest.MapFile{Data: text}
+		}
 	}
-	if err := errors.Join(err, db.Close()); err != nil {
+	db, err := store.Open(t.Context(), address, store.Options{Migrations: older})
+	if err == nil {
+		err = errors.Join(db.Migrate(t.Context()), db.Close())
+	}
+	if err != nil {
 		t.Fatalf("migrate to %d: %v", number, err)
 	}
 }
