@@ -53,7 +53,8 @@ func benchAuditOn(ctx context.Context, o options, engine string, db *store.DB, o
 	return nil
 }
 
-// watchHeap looks at Go's heap ten times a second until it is stopped.
+// watchHeap samples the size of Go's heap ten times a second until stop is called. peak is valid
+// after stop.
 func watchHeap() (peak *uint64, stop func()) {
 	peak = new(uint64)
 	done, ended := make(chan struct{}), make(chan struct{})

@@ -24,8 +24,8 @@ const (
 	bookCredit       = 1_000_000_000_000
 )
 
-// writeBooks writes the rows of ended requests, the last of them today. Every tenth request of an
-// account failed; the others were charged.
+// writeBooks writes the rows of finished requests. The newest request is from today. Every tenth
+// request of an account failed; the others were charged.
 func writeBooks(ctx context.Context, db *store.DB, receipts, accounts int64) error {
 	today, err := todayOf(ctx, db)
 	if err != nil {
@@ -78,7 +78,7 @@ var (
 		cost_nano bigint, line_cost_nano bigint, line_costs bigint`, "")
 )
 
-// writeDaysTx writes the days of one account.
+// writeDaysTx writes the daily usage of one account.
 func writeDaysTx(tx *store.Tx, account, accounts, receipts, today int64) error {
 	type day struct{ series, day int64 }
 	days := map[day]*books.DayFigures{}
@@ -90,7 +90,7 @@ func writeDaysTx(tx *store.Tx, account, accounts, receipts, today int64) error {
 			Model: fmt.Sprint("model-", n%bookModels), Line: "main", Endpoint: "/v1/chat/completions",
 		}
 		at := day{books.SeriesID(series), today - bookDays + 1 + i*bookDays/receipts}
-		if n < 10 { // after this the series repeat
+		if n < 10 { // later requests repeat the same series
 			names = append(names, at.series, series.Account, series.Key, series.Model, series.Line, series.Endpoint)
 		}
 		if days[at] == nil {
@@ -133,7 +133,7 @@ const writeReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model,
 		123, 2345, day * 86400000 + 1000, day * 86400000 + 3345, 1, ''
 	FROM numbered`
 
-// benchPad makes names as long as those of the service.
+// benchPad makes ids as long as the real ones.
 const benchPad = "0123456789abcdefghjkm"
 
 // writeAccountTx writes one account with its keys.

@@ -16,10 +16,10 @@ import (
 // benchToken is the operator's token of the benchmark's gateways.
 const benchToken = "bench-operator"
 
-// target is one way to the upstream.
+// target is a server to measure: the upstream itself, or a proxy or gateway in front of it.
 type target struct {
 	name    string
-	process *process // for its CPU time; nil for the direct upstream
+	process *process // measured for CPU time; nil for the direct upstream
 	base    func(s scenario) string
 	key     string
 }
@@ -27,12 +27,12 @@ type target struct {
 // round is one measurement of one target.
 type round struct {
 	load
-	cpu  time.Duration // of the process, a thousand requests
+	cpu  time.Duration // CPU time of the process per thousand requests
 	peak float64       // resident memory so far, MiB
 }
 
-// benchChat prints requests a second and CPU of the gateway on each database,
-// beside the direct upstream and a plain reverse proxy.
+// benchChat prints requests per second and CPU time of the gateway on each database, next to the
+// direct upstream and a plain reverse proxy.
 func benchChat(o options) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -57,7 +57,7 @@ func benchChat(o options) error {
 		gateway:  gateway,
 		upstream: upstream.url,
 		idle:     newTable("tollgate on", "start to ready ms", "idle resident MiB"),
-		found:    map[string]map[string][]round{},
+		results:  map[string]map[string][]round{},
 	}
 	plain := []target{
 		{name: "direct", base: func(s scenario) string { return upstream.url + "/" + s.name + "/v1" }},
@@ -79,17 +79,18 @@ type chatBench struct {
 	upstream string
 	idle     *table
 	targets  []string                      // names, in the order of the report
-	found    map[string]map[string][]round // by case and target
+	results  map[string]map[string][]round // by case and target
 }
 
 // start starts each gateway on a fresh database and measures all cases on the gateways and the
-// fixed targets. One process of a build can need a few percent more than the next one of the same
-// build, however long both run.
-func (c *chatBench) start(plain []target, turned bool) error {
+// plain targets. If reverse is set, the gateways are measured in the opposite order. Two processes
+// of the same build can differ by a few percent for their whole lives, so options.starts repeats
+// the start.
+func (c *chatBench) start(plain []target, reverse bool) error {
 	var gateways []target
-	with := setup{catalog: benchCatalog(c.upstream)}
+	settings := setup{catalog: benchCatalog(c.upstream)}
 	for _, engine := range c.engines() {
-		t, stop, err := startGateway(c.options, c.gateway, engine, with)
+		t, stop, err := startGateway(c.options, c.gateway, engine, settings)
 		if err != nil {
 			return err
 		}
@@ -98,7 +99,7 @@ func (c *chatBench) start(plain []target, turned bool) error {
 		gateways = append(gateways, t)
 	}
 	if c.against != "" {
-		t, stop, err := startGateway(c.options, c.against, "SQLite", with)
+		t, stop, err := startGateway(c.options, c.against, "SQLite", settings)
 		if err != nil {
 			return err
 		}
@@ -110,7 +111,7 @@ func (c *chatBench) start(plain []target, turned bool) error {
 	for _, t := range slices.Concat(plain, gateways) {
 		c.targets = append(c.targets, t.name)
 	}
-	if turned {
+	if reverse {
 		slices.Reverse(gateways)
 	}
 	for _, name := range c.cases {
@@ -121,16 +122,16 @@ func (c *chatBench) start(plain []target, turned bool) error {
 	return nil
 }
 
-// measure runs the rounds of one case. Gateways are measured after the other targets, forwards and
-// backwards alternately: each is first as often as last, and none runs twice in a row, because this
-// alone saves a few percent.
+// measure runs the rounds of one case. Gateways are measured after the plain targets, and each
+// round reverses their order. So no gateway is always first, and no gateway runs twice in a row,
+// which alone saves a few percent.
 func (c *chatBench) measure(name string, plain, gateways []target) error {
 	s, err := findScenario(name)
 	if err != nil {
 		return err
 	}
-	if c.found[name] == nil {
-		c.found[name] = map[string][]round{}
+	if c.results[name] == nil {
+		c.results[name] = map[string][]round{}
 	}
 	for n := range c.rounds + 1 { // the first warms up
 		slices.Reverse(gateways)
@@ -140,24 +141,24 @@ func (c *chatBench) measure(name string, plain, gateways []target) error {
 				return fmt.Errorf("%s, %s: %w", name, t.name, err)
 			}
 			if r.requests == 0 {
-				return fmt.Errorf("%s, %s: no request succeeded: %s\n%s", name, t.name, r.firstError, t.logged())
+				return fmt.Errorf("%s, %s: no request succeeded: %s\n%s", name, t.name, r.firstError, t.stopLog())
 			}
 			if n > 0 {
-				c.found[name][t.name] = append(c.found[name][t.name], r)
+				c.results[name][t.name] = append(c.results[name][t.name], r)
 			}
 		}
 	}
 	return nil
 }
 
-// print writes the tables.
+// print prints the tables.
 func (c *chatBench) print() {
 	fmt.Printf("### Chat: %d starts, %d rounds of %s each, medians\n\n", c.starts, c.rounds, c.span)
 	out := newTable("case", "target", "requests/s", "CPU s/1000", "times ReverseProxy", "p50 ms", "p99 ms", "peak MiB", "failed")
 	for _, name := range c.cases {
-		plain := median(c.found[name]["ReverseProxy"], func(r round) time.Duration { return r.cpu })
+		plain := median(c.results[name]["ReverseProxy"], func(r round) time.Duration { return r.cpu })
 		for _, target := range c.targets {
-			all := c.found[name][target]
+			all := c.results[name][target]
 			used, times, peak := "", "", ""
 			if all[0].peak > 0 {
 				d := median(all, func(r round) time.Duration { return r.cpu })
@@ -180,7 +181,7 @@ func (c *chatBench) print() {
 	out.print()
 	if c.against != "" {
 		for _, name := range c.cases {
-			fmt.Println(compared(name, c.found[name]["tollgate, SQLite"], c.found[name][otherBuild]))
+			fmt.Println(compareCPU(name, c.results[name]["tollgate, SQLite"], c.results[name][otherBuild]))
 		}
 	}
 	for _, s := range scenarios {
@@ -195,21 +196,21 @@ func (c *chatBench) print() {
 // otherBuild is the target of -against.
 const otherBuild = "the other build, SQLite"
 
-// compared reports the CPU per request of this build relative to the other's, round by round,
-// because a slow phase of the machine slows both.
-func compared(name string, this, other []round) string {
+// compareCPU returns a line with the CPU time per request of this build relative to the other
+// build, round by round, because a slow phase of the machine slows both.
+func compareCPU(name string, this, other []round) string {
 	var ratios []float64
 	for i := range this {
 		ratios = append(ratios, float64(this[i].cpu)/float64(max(1, other[i].cpu)))
 	}
 	slices.Sort(ratios)
 	quarter, half := len(ratios)/4, len(ratios)/2
-	return fmt.Sprintf("- %s: CPU beside the other build's, round by round: median %.3f, middle half %.3f to %.3f",
+	return fmt.Sprintf("- %s: CPU relative to the other build, round by round: median %.3f, middle half %.3f to %.3f",
 		name, (ratios[half]+ratios[len(ratios)-1-half])/2, ratios[quarter], ratios[len(ratios)-1-quarter])
 }
 
-// logged returns the log of the target's process after its end.
-func (t target) logged() string {
+// stopLog stops the target's process and returns its log.
+func (t target) stopLog() string {
 	if t.process == nil {
 		return ""
 	}
@@ -219,7 +220,7 @@ func (t target) logged() string {
 	return t.process.log.String()
 }
 
-// measureChat drives one target for a span.
+// measureChat sends requests to one target for a span.
 func measureChat(s scenario, t target, span time.Duration) (round, error) {
 	var before time.Duration
 	var err error
@@ -257,20 +258,20 @@ func idleMemory(p *process) float64 {
 // setup holds the start parameters of a gateway.
 type setup struct {
 	catalog string
-	env     []string // further settings
+	env     []string // more environment variables
 }
 
-// startGateway starts the gateway on a fresh database with one account whose key has every limit
-// set. The time to ready is that of a second start, because the first one creates the database.
-func startGateway(o options, program, engine string, with setup) (target, func(), error) {
-	ctx, fail := timeout()
-	defer fail()
+// startGateway starts the gateway on a fresh database with one account. The account's key has every
+// limit set. The time to ready is from a second start, because the first start creates the tables.
+func startGateway(o options, program, engine string, settings setup) (target, func(), error) {
+	ctx, cancel := timeout()
+	defer cancel()
 	database, drop, err := freshDatabase(ctx, o, engine)
 	if err != nil {
 		return target{}, nil, err
 	}
 	catalog := filepath.Join(o.folder, "catalog.yaml")
-	if err := os.WriteFile(catalog, []byte(with.catalog), 0o644); err != nil {
+	if err := os.WriteFile(catalog, []byte(settings.catalog), 0o644); err != nil {
 		return target{}, nil, err
 	}
 	env := []string{
@@ -278,7 +279,7 @@ func startGateway(o options, program, engine string, with setup) (target, func()
 		"TOLLGATE_MEDIA=file:" + filepath.Join(o.folder, "media"), "TOLLGATE_NO_DEMO=true",
 		"TOLLGATE_ADMIN_TOKEN=" + benchToken, "BENCH_UPSTREAM_KEY=none",
 	}
-	env = append(env, with.env...)
+	env = append(env, settings.env...)
 	first, err := startProcess(env, program, "serve")
 	if err != nil {
 		return target{}, nil, err
@@ -337,7 +338,7 @@ func benchCatalog(upstream string) string {
 	return "models:\n" + models.String() + "lines:\n" + lines.String()
 }
 
-// openAccount makes an account with money and returns a key of it.
+// openAccount creates an account with money and returns its key.
 func openAccount(url string) (string, error) {
 	account, err := operate(url, "/accounts", `{"name":"bench"}`, "id")
 	if err != nil {
@@ -350,7 +351,7 @@ func openAccount(url string) (string, error) {
 		`{"name":"bench","rpm":1000000,"daily_budget_usd":500000,"total_limit_usd":900000,"allowed_ips":["127.0.0.0/8"]}`, "key")
 }
 
-// operate posts to the operator API and returns one member of the answer.
+// operate sends a POST request to the operator API and returns one member of the answer.
 func operate(url, path, body, member string) (string, error) {
 	ctx, cancel := timeout()
 	defer cancel()
@@ -369,7 +370,7 @@ func operate(url, path, body, member string) (string, error) {
 	return value, err
 }
 
-// send sends a request and returns the body of an answer with the wanted status.
+// send sends a request and returns the body. It returns an error unless the status is want.
 func send(client *http.Client, r *http.Request, want int) ([]byte, error) {
 	answer, err := client.Do(r)
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// median returns the middle of some measurements by one of their figures.
+// median returns the median of one figure of all measurements.
 func median[T any, F cmp.Ordered](all []T, figure func(T) F) F {
 	values := make([]F, len(all))
-	for i, one := range all {
-		values[i] = figure(one)
+	for i, m := range all {
+		values[i] = figure(m)
 	}
 	slices.Sort(values)
 	return values[len(values)/2]
 }
 
-// percentile returns the value below which a share of the sorted spans lies.
+// percentile returns the given percentile of sorted, with share from 0 to 1.
 func percentile(sorted []time.Duration, share float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -28,12 +28,12 @@ func percentile(sorted []time.Duration, share float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(float64(len(sorted))*share))]
 }
 
-// millis writes a span in milliseconds.
+// millis formats d in milliseconds.
 func millis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 2, 64)
 }
 
-// table prints a Markdown table, its first column left and the rest right.
+// table is a Markdown table. The first column is aligned left, the others right.
 type table struct {
 	header []string
 	rows   [][]string
@@ -61,11 +61,11 @@ func cpu(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The second field is the name in parentheses; it may hold spaces.
+	// The second field is the name in parentheses; it may contain spaces.
 	_, rest, _ := strings.Cut(string(raw), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
-		return 0, fmt.Errorf("process %d: unknown form of stat", pid)
+		return 0, fmt.Errorf("process %d: unknown format of stat", pid)
 	}
 	user, err := strconv.ParseInt(fields[11], 10, 64)
 	if err != nil {
@@ -75,8 +75,8 @@ func cpu(pid int) (time.Duration, error) {
 	return time.Duration(user+system) * tick, err
 }
 
-// memory returns a figure of a process's memory in MiB: VmRSS is the current resident size, VmHWM
-// its maximum.
+// memory returns a memory figure of a process in MiB: VmRSS, the current resident size, or VmHWM,
+// the maximum.
 func memory(pid int, figure string) (float64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -22,14 +22,14 @@ import (
 const (
 	jobCallers    = 64
 	longQueue     = 10_000
-	finished      = 2_000
+	quickJobs     = 2_000
 	receivers     = 1_000
 	deadReceivers = 100
 	finishWithin  = 5 * time.Minute
 )
 
-// jobCatalog has a model whose only slot is taken forever, so that its queue grows, and a model
-// with immediate results.
+// jobCatalog has two models. The single slot of parked is busy during the whole run, so its queue
+// grows. The results of quick are immediate.
 const jobCatalog = `
 models:
   - {id: parked, kind: image, price: {64p: 0.01}, ratios: ["1:1"]}
@@ -39,15 +39,15 @@ lines:
   - {id: quick, provider: sandbox, models: {quick: quick}}
 `
 
-// benchJobs prints how fast the gateway accepts and finishes jobs on the sandbox, how fast it answers
-// polls beside a long queue, and how fast events reach many receivers if some of them are dead.
+// benchJobs prints how fast the gateway accepts, serves and finishes sandbox jobs while a long
+// queue exists, and how fast events reach many receivers when some receivers are dead.
 func benchJobs(o options) error {
 	gateway, err := buildGateway(o)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("### Jobs on the sandbox: %d callers\n\n", jobCallers)
-	out := newTable("on", "what", "a second", "CPU s/1000", "p50 ms", "p99 ms")
+	out := newTable("database", "operation", "per second", "CPU s/1000", "p50 ms", "p99 ms")
 	err = o.onEngines(func(engine string) error { return benchJobsOn(o, gateway, engine, out) })
 	out.print()
 	return err
@@ -104,7 +104,7 @@ type jobBench struct {
 	client *http.Client
 }
 
-// drive lets the callers make n calls, adds their speed to the table and returns their results.
+// drive makes n calls from all callers, adds a row with their figures and returns their results.
 func (b *jobBench) drive(what string, n int, call func(i int) (string, error)) ([]string, error) {
 	before, err := cpu(b.target.process.cmd.Process.Pid)
 	if err != nil {
@@ -113,18 +113,18 @@ func (b *jobBench) drive(what string, n int, call func(i int) (string, error)) (
 	var next atomic.Int64
 	var failure atomic.Pointer[error]
 	times, results := make([][]time.Duration, jobCallers), make([][]string, jobCallers)
-	start := time.Now()
+	began := time.Now()
 	var all sync.WaitGroup
 	for c := range jobCallers {
 		all.Go(func() {
 			for i := int(next.Add(1)); i <= n && failure.Load() == nil; i = int(next.Add(1)) {
-				callStart := time.Now()
+				from := time.Now()
 				id, err := call(i)
 				if err != nil {
 					failure.CompareAndSwap(nil, &err)
 					return
 				}
-				times[c] = append(times[c], time.Since(callStart))
+				times[c] = append(times[c], time.Since(from))
 				if id != "" {
 					results[c] = append(results[c], id)
 				}
@@ -132,7 +132,7 @@ func (b *jobBench) drive(what string, n int, call func(i int) (string, error)) (
 		})
 	}
 	all.Wait()
-	took := time.Since(start)
+	took := time.Since(began)
 	if err := failure.Load(); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, *err)
 	}
@@ -165,7 +165,7 @@ func (b *jobBench) submit(model, callback string) func(int) (string, error) {
 	}
 }
 
-// poll gets a job.
+// poll reads a job.
 func (b *jobBench) poll(id string, into any) error {
 	return b.do(http.MethodGet, "/v1/images/jobs/"+id, nil, http.StatusOK, into)
 }
@@ -183,21 +183,21 @@ func (b *jobBench) do(method, path string, body []byte, status int, into any) er
 	return json.Unmarshal(raw, into)
 }
 
-// finish submits jobs with immediate results and waits for all of them.
+// finish submits jobs with immediate results and waits until all have succeeded.
 func (b *jobBench) finish() ([]string, error) {
 	before, err := cpu(b.target.process.cmd.Process.Pid)
 	if err != nil {
 		return nil, err
 	}
-	start := time.Now()
-	ids, err := b.drive("accepted while jobs finish", finished, b.submit("quick", ""))
+	began := time.Now()
+	ids, err := b.drive("accepted while jobs finish", quickJobs, b.submit("quick", ""))
 	if err != nil {
 		return nil, err
 	}
 	left := slices.Clone(ids)
 	for len(left) > 0 {
-		if time.Since(start) > finishWithin {
-			return nil, fmt.Errorf("%d of %d jobs have not finished", len(left), finished)
+		if time.Since(began) > finishWithin {
+			return nil, fmt.Errorf("%d of %d jobs have not finished", len(left), quickJobs)
 		}
 		var state struct{ Status string }
 		if err := b.poll(left[len(left)-1], &state); err != nil {
@@ -212,22 +212,22 @@ func (b *jobBench) finish() ([]string, error) {
 			<-time.After(5 * time.Millisecond)
 		}
 	}
-	took := time.Since(start)
+	took := time.Since(began)
 	after, err := cpu(b.target.process.cmd.Process.Pid)
-	b.add("submitted, generated, stored and charged", finished, took, after-before, "", "")
+	b.add("submitted, generated, stored and charged", quickJobs, took, after-before, "", "")
 	return ids, err
 }
 
-// deliveries submits jobs with callbacks to many receivers, some of them dead, and prints the time
-// until each live receiver has got its event.
+// deliveries runs jobs with callbacks to many receivers, some of them dead, and prints the time
+// until every live receiver has its event.
 func (b *jobBench) deliveries() error {
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	dead := make(chan struct{})
-	defer close(dead)
+	release := make(chan struct{}) // ends the requests to dead receivers
+	defer close(release)
 	var mu sync.Mutex
 	got := map[string]bool{}
 	live := make(chan struct{})
@@ -235,7 +235,7 @@ func (b *jobBench) deliveries() error {
 		host, _, _ := strings.Cut(r.Host, ":")
 		if isDead(host) {
 			select {
-			case <-dead:
+			case <-release:
 			case <-r.Context().Done():
 			}
 			return
@@ -253,18 +253,17 @@ func (b *jobBench) deliveries() error {
 	if err != nil {
 		return err
 	}
-	start := time.Now()
+	began := time.Now()
 	if _, err := b.drive("accepted with a callback", receivers, b.submit("quick", "http://127.1.%d.%d:"+port+"/hook")); err != nil {
 		return err
 	}
 	select {
 	case <-live:
 	case <-time.After(finishWithin):
-		return errors.New("not every live receiver has its event")
+		return errors.New("some live receivers got no event in time")
 	}
-	took := time.Since(start)
-	b.out.add(b.engine, fmt.Sprintf("%d jobs to %d receivers, %d dead: until each live one has its event", receivers, receivers,
-		deadReceivers),
+	took := time.Since(began)
+	b.out.add(b.engine, fmt.Sprintf("%d jobs to %d receivers, %d dead: until each live one has an event", receivers, receivers, deadReceivers),
 		fmt.Sprintf("%.0f", float64(receivers-deadReceivers)/took.Seconds()), "", fmt.Sprintf("%.1f s in all", took.Seconds()), "")
 	return nil
 }

@@ -25,12 +25,11 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// subject holds and settles: the ledger or the spike.
+// subject is the system under test: the ledger or the spike.
 type subject interface {
-	// pair holds and settles once and returns how long the hold took.
+	// pair makes one hold, settles it, and returns the duration of the hold.
 	pair(ctx context.Context, account int) (hold time.Duration, err error)
-	// batches returns how many transactions were committed so far, and how many
-	// operations they had in all.
+	// batches returns the number of committed transactions so far, and of their operations.
 	batches() (transactions, operations int64)
 	close() error
 }
@@ -38,34 +37,34 @@ type subject interface {
 // pairs is the result of one measurement.
 type pairs struct {
 	pairs    int
-	rate     float64       // pairs a second
-	cpu      time.Duration // of this process, a pair
-	server   time.Duration // of PostgreSQL's processes, a pair
+	rate     float64       // pairs per second
+	cpu      time.Duration // CPU time of this process per pair
+	server   time.Duration // CPU time of PostgreSQL's processes per pair
 	hold50   time.Duration
 	hold99   time.Duration
 	pair50   time.Duration
-	perBatch float64 // operations a transaction
+	perBatch float64 // operations per transaction
 }
 
-// benchLedger prints hold+settle pairs a second, each case beside the spike.
+// benchLedger prints pairs of hold and settlement per second, for the ledger and the spike.
 func benchLedger(o options) error {
 	fmt.Printf("### Ledger: hold and settle, %d callers\n\n", o.callers)
 	out := newTable("database, accounts", "subject", "pairs/s", "CPU us/pair", "server's", "hold p50 ms", "hold p99 ms", "pair p50 ms",
 		"operations/commit")
 	err := o.onEngines(func(engine string) error {
 		for _, accounts := range o.accounts {
-			found := map[string][]pairs{}
+			results := map[string][]pairs{}
 			for range o.rounds {
 				for _, name := range []string{"tollgate", "spike"} {
 					p, err := measurePairs(o, engine, name, accounts)
 					if err != nil {
 						return fmt.Errorf("%s, %d accounts: %w", name, accounts, err)
 					}
-					found[name] = append(found[name], p)
+					results[name] = append(results[name], p)
 				}
 			}
 			for _, name := range []string{"tollgate", "spike"} {
-				all := found[name]
+				all := results[name]
 				out.add(fmt.Sprintf("%s, %d", engine, accounts), name,
 					fmt.Sprintf("%.0f", median(all, func(p pairs) float64 { return p.rate })),
 					fmt.Sprintf("%.0f", float64(median(all, func(p pairs) time.Duration { return p.cpu }))/1e3),
@@ -79,7 +78,7 @@ func benchLedger(o options) error {
 		return nil
 	})
 	out.print()
-	fmt.Print("CPU is of this process. The server's is of PostgreSQL's processes for this database, and of its writers for all.\n\n")
+	fmt.Print("CPU is the CPU time of this process. The server's is of PostgreSQL's processes for this database, and of its writers.\n\n")
 	return err
 }
 
@@ -144,7 +143,7 @@ func serverCPU(ctx context.Context, url string) (sum time.Duration, err error) {
 	return sum, err
 }
 
-// runPairs keeps the callers busy for a span.
+// runPairs makes pairs with all callers for a span.
 func runPairs(ctx context.Context, s subject, callers, accounts int, span time.Duration) (pairs, error) {
 	type caller struct{ hold, pair []time.Duration }
 	all := make([]caller, callers)
@@ -207,7 +206,7 @@ func ownCPU() (time.Duration, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
 }
 
-// freshDatabase returns the address of an empty database and how to drop it.
+// freshDatabase creates an empty database and returns its address and a function that drops it.
 func freshDatabase(ctx context.Context, o options, engine string) (url string, drop func() error, err error) {
 	if engine == "SQLite" {
 		folder, err := os.MkdirTemp(o.folder, "sqlite-")
@@ -238,8 +237,8 @@ type ledgerSubject struct {
 	operations   atomic.Int64
 }
 
-// openLedger opens the ledger with accounts with a balance and a key with every limit set, so that
-// every check runs.
+// openLedger opens a ledger with accounts. Each account has a balance and a key with every limit
+// set, so that every check runs.
 func openLedger(ctx context.Context, url string, accounts int) (*ledgerSubject, error) {
 	db, err := store.Open(ctx, url, store.Options{})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// load is the callers' view of one measurement.
+// load is the result of one measurement, as the callers saw it.
 type load struct {
 	requests   int
 	failed     int // answers without status 200 or incomplete
@@ -22,8 +22,8 @@ type load struct {
 	firstError string
 }
 
-// drive calls base with the scenario's request over its connections for a span. The client is
-// minimal, to use as little of the machine as possible.
+// drive sends the scenario's request to base over the scenario's connections for a span. The client
+// is minimal, because it shares the machine with the server under test.
 func drive(s scenario, base, key string, span time.Duration) (load, error) {
 	to, err := url.Parse(base)
 	if err != nil {
@@ -97,7 +97,7 @@ func pace(due chan<- time.Time, rate int, start time.Time, span time.Duration) {
 		for ; sent < int(elapsed.Seconds()*float64(rate)); sent++ {
 			select {
 			case due <- start.Add(time.Duration(sent) * time.Second / time.Duration(rate)):
-			default: // a second behind: the figure is bad enough
+			default: // one second of requests is already waiting
 			}
 		}
 	}

@@ -1,12 +1,13 @@
-// Command bench owns the measurements behind BENCHMARKS.md: the ledger beside a
-// minimal spike that groups commits and nothing else, the gateway beside the
-// direct upstream and a plain Go reverse proxy, and jobs on the sandbox. It
-// prints Markdown.
+// Command bench owns the measurements for BENCHMARKS.md. It compares the ledger with a minimal
+// spike that only groups commits, and the gateway with the direct upstream and a plain Go reverse
+// proxy. It also measures jobs on the sandbox, the audit, usage queries and console pages. It prints
+// Markdown.
 //
-// Invariants: what is compared alternates in one run on one machine, and each
-// figure is the median of its rounds; whatever is measured for its CPU is a
-// process of its own, or alone in this one; nothing is judged here, so a slow
-// machine fails no test.
+// Invariants:
+//   - Compared targets take turns in one run on one machine, and each figure is the median of the
+//     rounds.
+//   - A target measured for CPU time has its own process, or is the only work of this process.
+//   - No result is compared with a limit, so a slow machine fails no test.
 //
 // Usage, under scripts/postgres so that TOLLGATE_TEST_POSTGRES is set:
 //
@@ -40,7 +41,7 @@ type options struct {
 	cases    []string
 	accounts []int
 	rounds   int
-	starts   int           // of each gateway; the ledger and jobs know one
+	starts   int           // of each gateway, for the chat cases
 	span     time.Duration // of one measurement
 	callers  int
 	receipts int
@@ -64,21 +65,21 @@ func main() {
 	var o options
 	cases := flag.String("cases", "throughput,paced,stream,stream-gap,slow,large", "chat cases to measure")
 	flag.StringVar(&o.only, "only", "", "ledger, chat, jobs, audit, usage or pages; empty: all")
-	flag.IntVar(&o.rounds, "rounds", 3, "rounds; the median counts")
-	flag.IntVar(&o.starts, "starts", 1, "how often each gateway of the chat cases is started anew, for that many times the rounds")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds per measurement; the median is printed")
+	flag.IntVar(&o.starts, "starts", 1, "starts of each gateway in the chat cases; all rounds run after each start")
 	accounts := flag.String("accounts", "1,1000", "numbers of accounts of the ledger to measure")
 	seconds := flag.Float64("seconds", 4, "seconds of one measurement")
 	profile := flag.String("profile", "", "file for a CPU profile of this program, which runs the ledger")
 	flag.StringVar(&o.against, "against", "", "another build of the gateway to measure beside this one, on SQLite")
 	flag.IntVar(&o.callers, "callers", 64, "concurrent callers of the ledger")
-	flag.IntVar(&o.receipts, "receipts", 1_000_000, "receipts that the audit reads, and requests that usage and pages are asked of")
+	flag.IntVar(&o.receipts, "receipts", 1_000_000, "receipts in the database for audit, usage and pages")
 	flag.IntVar(&o.charges, "charges", 1_000_000, "number of archived charges")
 	flag.Parse()
 	o.cases = strings.Split(*cases, ",")
 	for text := range strings.SplitSeq(*accounts, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			log.Fatalf("-accounts: %q is no number of accounts", text)
+			log.Fatalf("-accounts: %q is not a positive number", text)
 		}
 		o.accounts = append(o.accounts, n)
 	}
@@ -111,7 +112,7 @@ func (o options) onEngines(measure func(engine string) error) error {
 	return nil
 }
 
-// startProfile writes a CPU profile to a file, if one is named, until stop.
+// startProfile starts a CPU profile in the file name, unless name is empty. stop ends the profile.
 func startProfile(name string) (stop func() error, err error) {
 	if name == "" {
 		return func() error { return nil }, nil

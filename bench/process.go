@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// process is a child that is measured or helps to measure.
+// process is a child process: a target, or the upstream.
 type process struct {
 	cmd   *exec.Cmd
-	url   string        // from its ready line
-	ready time.Duration // from start to that line
-	log   *bytes.Buffer // what it wrote; owned by the reader until ended is closed
+	url   string        // from the ready line
+	ready time.Duration // from the start to the ready line
+	log   *bytes.Buffer // output; owned by the reading goroutine until ended is closed
 	ended chan struct{}
 }
 
@@ -35,7 +35,7 @@ func startProcess(env []string, program string, args ...string) (*process, error
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	in.Close() // the child holds its own
+	in.Close() // the child has its own copy
 	ready := make(chan string, 1)
 	go func() {
 		defer close(p.ended)
@@ -69,7 +69,7 @@ func startProcess(env []string, program string, args ...string) (*process, error
 	}
 }
 
-// stop ends the process politely, or not at all politely after a minute.
+// stop ends the process with SIGTERM, or with SIGKILL after a minute.
 func (p *process) stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -77,11 +77,11 @@ func (p *process) stop() error {
 	kill := time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
 	defer kill.Stop()
 	<-p.ended
-	_ = p.cmd.Wait() // the roles of this program end by the signal
+	_ = p.cmd.Wait() // upstream and proxy die of the signal, which is an error for Wait
 	return nil
 }
 
-// timeout bounds one step of setting up.
+// timeout returns a context for one step of the setup.
 func timeout() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), time.Minute)
 }

@@ -8,8 +8,8 @@ import (
 	"net/url"
 )
 
-// runProxy is the role of the plain reverse proxy in front of the upstream at
-// target: what a gateway in Go costs that does nothing.
+// runProxy runs a plain reverse proxy in front of the upstream at target. It shows the cost of a Go
+// gateway that does nothing else.
 func runProxy(target string) error {
 	to, err := url.Parse(target)
 	if err != nil {

@@ -79,19 +79,19 @@ func queryUsage(ctx context.Context, o options, engine string, db *store.DB, out
 		name string
 		q    spending.Query
 	}{
-		{"an account, 30 days, by day and model", spending.Query{Account: account, Since: today - 29,
+		{"one account, 30 days, by day and model", spending.Query{Account: account, Since: today - 29,
 			By: []spending.By{spending.ByDay, spending.ByModel}}},
-		{"an account, all days, by key", spending.Query{Account: account, By: []spending.By{spending.ByKey}}},
-		{"all, today, by account", spending.Query{Since: today, By: []spending.By{spending.ByAccount}}},
-		{"all, 30 days, by day", spending.Query{Since: today - 29, By: []spending.By{spending.ByDay}}},
-		{"all, 30 days, by account", spending.Query{Since: today - 29, By: []spending.By{spending.ByAccount}}},
-		{"all, all days, by model and line", spending.Query{By: []spending.By{spending.ByModel, spending.ByLine}}},
+		{"one account, all days, by key", spending.Query{Account: account, By: []spending.By{spending.ByKey}}},
+		{"all accounts, today, by account", spending.Query{Since: today, By: []spending.By{spending.ByAccount}}},
+		{"all accounts, 30 days, by day", spending.Query{Since: today - 29, By: []spending.By{spending.ByDay}}},
+		{"all accounts, 30 days, by account", spending.Query{Since: today - 29, By: []spending.By{spending.ByAccount}}},
+		{"all accounts, all days, by model and line", spending.Query{By: []spending.By{spending.ByModel, spending.ByLine}}},
 	} {
 		query.q.Limit = 10_000
 		rows := 0
 		durations, err := timed(ctx, db, func(tx *store.Tx) error {
-			found, err := spending.ReadTx(tx, query.q)
-			rows = len(found)
+			result, err := spending.ReadTx(tx, query.q)
+			rows = len(result)
 			return err
 		})
 		if err != nil {

@@ -14,10 +14,10 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// spike is the minimum that holds and settles durably in groups: a hold row is inserted, then
-// deleted while a receipt is inserted, and the account's row is updated, without any check, window,
-// total or recovery. One goroutine commits everything waiting. It shows the limit of machine and
-// database.
+// spike is a minimal ledger: a hold inserts a row, and a settlement deletes the row and inserts a
+// receipt. Both update the account's row. It has no checks, windows, totals or recovery. One
+// goroutine commits all waiting operations in one transaction. The spike shows the limit of the
+// machine and the database.
 type spike struct {
 	queue        chan *spikeOp
 	stopped      chan struct{}
@@ -35,11 +35,11 @@ type spikeOp struct {
 	done             chan error
 }
 
-// The spike's figures, in nano-dollars.
+// Amounts in nano-dollars, and the size of a transaction.
 const (
-	spikeHold = 10_000_000
-	spikeCost = 1_234_567
-	spikeMost = 256 // operations in a transaction
+	spikeHold  = 10_000_000
+	spikeCost  = 1_234_567
+	spikeBatch = 256 // maximum of operations in a transaction
 )
 
 var spikeSchema = []string{
@@ -55,9 +55,9 @@ const (
 	spikeUpdateAccount = `UPDATE spike_account SET balance_nano = balance_nano + $1, held_nano = held_nano + $2 WHERE id = $3`
 )
 
-// openSpike makes the spike's tables and starts its committer.
+// openSpike creates the spike's tables and starts its committing goroutine.
 func openSpike(ctx context.Context, url string, accounts int) (*spike, error) {
-	s := &spike{queue: make(chan *spikeOp, 4*spikeMost), stopped: make(chan struct{})}
+	s := &spike{queue: make(chan *spikeOp, 4*spikeBatch), stopped: make(chan struct{})}
 	name, source := "pgx", url
 	path, lite := strings.CutPrefix(url, "sqlite:")
 	if lite {
@@ -93,12 +93,12 @@ func openSpike(ctx context.Context, url string, accounts int) (*spike, error) {
 	return s, nil
 }
 
-// commit is the one goroutine that writes.
+// commit writes the queued operations in groups until the queue is closed.
 func (s *spike) commit(ctx context.Context) {
 	defer close(s.stopped)
 	for first := range s.queue {
 		ops := []*spikeOp{first}
-		for len(ops) < spikeMost {
+		for len(ops) < spikeBatch {
 			select {
 			case op, open := <-s.queue:
 				if open {
@@ -118,10 +118,10 @@ func (s *spike) commit(ctx context.Context) {
 	}
 }
 
-// change is a group's effect on one account.
+// change is the effect of a group of operations on one account.
 type change struct{ balance, held int64 }
 
-// changes adds up a group by account.
+// changes returns the sum of a group's changes by account.
 func changes(ops []*spikeOp) map[string]change {
 	sums := map[string]change{}
 	for _, op := range ops {
@@ -137,7 +137,7 @@ func changes(ops []*spikeOp) map[string]change {
 	return sums
 }
 
-// writeSQLite prepares the statements on the driver's own connection.
+// writeSQLite sets write to a function with prepared statements on the driver's own connection.
 func (s *spike) writeSQLite(ctx context.Context, db *sql.DB) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -151,12 +151,12 @@ func (s *spike) writeSQLite(ctx context.Context, db *sql.DB) error {
 	exec := func(raw driver.Conn, text string, args ...any) error {
 		stmt, ok := prepared[text]
 		if !ok {
-			made, err := raw.Prepare(text)
+			p, err := raw.Prepare(text)
 			if err != nil {
 				return err
 			}
-			if stmt, ok = made.(driver.StmtExecContext); !ok {
-				return fmt.Errorf("the driver's statement %T takes no context", made)
+			if stmt, ok = p.(driver.StmtExecContext); !ok {
+				return fmt.Errorf("the driver's statement %T takes no context", p)
 			}
 			prepared[text] = stmt
 		}
@@ -201,7 +201,7 @@ func (s *spike) writeSQLite(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// writePostgreSQL pipelines a whole transaction in one round trip.
+// writePostgreSQL sets write to a function that pipelines a whole transaction in one round trip.
 func (s *spike) writePostgreSQL(ctx context.Context, db *sql.DB, url string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

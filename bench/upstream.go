@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// runUpstream runs the provider on a port that it prints. It is cheap because it shares the machine
-// with the processes under test. The first part of the path names the scenario.
+// runUpstream runs the provider on a free port and prints its address. Its answers are ready-made,
+// because it shares the machine with the processes under test. The first part of a request's path
+// names the scenario.
 func runUpstream() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -97,7 +98,8 @@ func serveUpstream(conn net.Conn, canned map[string]reply) {
 	}
 }
 
-// paceChunks writes the chunks of a stream, each a gap after the one before.
+// paceChunks writes the chunks of a stream, with r.gap between them. It returns false if a write
+// fails.
 func paceChunks(conn net.Conn, r reply) bool {
 	ticker := time.NewTicker(r.gap)
 	defer ticker.Stop()
@@ -110,8 +112,8 @@ func paceChunks(conn net.Conn, r reply) bool {
 	return true
 }
 
-// readRequest reads a request up to its body: the first part of its path and
-// the length of the body.
+// readRequest reads a request up to its body. It returns the first part of the path and the length
+// of the body.
 func readRequest(in *bufio.Reader) (name string, length int, err error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -122,12 +124,12 @@ func readRequest(in *bufio.Reader) (name string, length int, err error) {
 	}
 	length, chunked, err := readHeader(in)
 	if err == nil && chunked {
-		err = fmt.Errorf("a request in chunks")
+		err = fmt.Errorf("a request with a chunked body")
 	}
 	return name, length, err
 }
 
-// readHeader reads header lines up to the blank one.
+// readHeader reads header lines up to the blank line.
 func readHeader(in *bufio.Reader) (length int, chunked bool, err error) {
 	for {
 		line, err := in.ReadSlice('\n')
@@ -149,7 +151,8 @@ func readHeader(in *bufio.Reader) (length int, chunked bool, err error) {
 	}
 }
 
-// readBody reads an answer's body and returns its size and whether it contains the end of a stream.
+// readBody reads an answer's body and returns its size. done reports whether the body has a [DONE]
+// event.
 func readBody(in *bufio.Reader, length int, chunked bool) (size int, done bool, err error) {
 	if !chunked {
 		size, err = in.Discard(length)
