@@ -65,7 +65,7 @@ func TestAuditFindsForgedMoney(t *testing.T) {
 		cheaper := ask("swift", nil)
 		ask("rich", nil)
 		p.Audit(t)
-		found := func(f ledgertest.Fault) string {
+		findings := func(f ledgertest.Fault) string {
 			var all []string
 			for _, d := range ledgertest.Plant(t, db, f, account.AuditTx, operator.AuditTx) {
 				all = append(all, d.What)
@@ -75,24 +75,24 @@ func TestAuditFindsForgedMoney(t *testing.T) {
 		const credit, charge = "a credit is missing in the operators' log", "a charge differs from the cost of the receipt's tokens"
 		for name, c := range map[string]struct {
 			fault ledgertest.Fault
-			finds string
+			want  string
 		}{
 			"the newest credit and the balance are raised": {ledgertest.CreditMore.Of(credited), credit},
-			"a credit that nobody gave":                    {ledgertest.CreditInvented.Of(credited), credit},
-			"a credit behind charges":                      {ledgertest.CreditInvented.Of(acct), credit},
+			"a credit without an operator's act":           {ledgertest.CreditInvented.Of(credited), credit},
+			"a credit after charges":                       {ledgertest.CreditInvented.Of(acct), credit},
 			"a credit of an account with a code":           {ledgertest.CreditInvented.Of(redeemed), credit},
 			"a raised code":                                {ledgertest.CreditMore.Of(redeemed), "a redeemed code has no credit of its value"},
-			"a raised credit is said to be a code":         {ledgertest.CreditAsCode.Of(credited), "names a missing code"},
+			"a raised credit is recorded as a code":        {ledgertest.CreditAsCode.Of(credited), "names a missing code"},
 			"another factor":                               {ledgertest.ReceiptFactor.Of(cheaper), charge},
-			"a factor where there was none":                {ledgertest.ReceiptFactor.Of(over), charge},
-			"a revision that is not there":                 {ledgertest.ReceiptRevision(cheaper, 99), "does not contain the receipt's model"},
-			"a revision of before":                         {ledgertest.ReceiptRevision(over, 0), "does not contain the receipt's model"},
-			"other tokens, and all sums with them":         {ledgertest.ReceiptTokens.Of(cheaper), charge},
-			"other tokens beside usage above a hold":       {ledgertest.ReceiptTokens.Of(over), charge},
-			"a smaller charge, and all sums with it":       {ledgertest.ReceiptCharge.Of(cheaper), charge},
+			"a factor on a receipt without one":            {ledgertest.ReceiptFactor.Of(over), charge},
+			"a missing revision":                           {ledgertest.ReceiptRevision(cheaper, 99), "does not contain the receipt's model"},
+			"an earlier revision":                          {ledgertest.ReceiptRevision(over, 0), "does not contain the receipt's model"},
+			"other tokens with matching sums":              {ledgertest.ReceiptTokens.Of(cheaper), charge},
+			"other tokens on a receipt above its hold":     {ledgertest.ReceiptTokens.Of(over), charge},
+			"a smaller charge with matching sums":          {ledgertest.ReceiptCharge.Of(cheaper), charge},
 		} {
-			if what := found(c.fault); !strings.Contains(what, c.finds) {
-				t.Errorf("%s: %q was not reported, but %s", name, c.finds, what)
+			if got := findings(c.fault); !strings.Contains(got, c.want) {
+				t.Errorf("%s: the audit reported %q; want %q", name, got, c.want)
 			}
 		}
 		p.Audit(t)

@@ -1,4 +1,4 @@
-// Package bounds owns the tests of figures out of range: a provider may report any number, and no
+// Package bounds owns the tests of numbers out of range: a provider may report any number, and no
 // settlement or read may fail because of it.
 package bounds
 
@@ -19,9 +19,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestReadsAndSettlementsAtTheEndOfCounters drives every counter of the schema to its end
-// while a stream runs: the stream is settled, every list of the operator API and of the
-// command line answers, the account is credited, and a further request is answered.
+// TestReadsAndSettlementsAtTheEndOfCounters sets every counter of the schema to its maximum while
+// a stream runs. Afterwards the stream is settled, every list of the operator API and of the command
+// line works, the account can be credited, and a further request succeeds.
 func TestReadsAndSettlementsAtTheEndOfCounters(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -36,9 +36,9 @@ func TestReadsAndSettlementsAtTheEndOfCounters(t *testing.T) {
 		db := storetest.Open(t, database, store.Options{})
 		g := scene.GatewayAt(t, p.Process)
 		account, key := p.Account(10, nil)
-		ask := func(streamed bool, seen ...func()) scene.Answer {
+		ask := func(streamed bool, onText ...func()) scene.Answer {
 			t.Helper()
-			a := g.Send(t, scene.Chat, key, scene.Request(scene.Chat, "swift", streamed, nil), seen...)
+			a := g.Send(t, scene.Chat, key, scene.Request(scene.Chat, "swift", streamed, nil), onText...)
 			if a.Status != 200 || a.Err.Code != "" {
 				t.Errorf("%d %s", a.Status, a.Raw)
 			}
@@ -46,15 +46,15 @@ func TestReadsAndSettlementsAtTheEndOfCounters(t *testing.T) {
 		}
 		first := ask(false)
 		for _, limit := range []int64{store.MaxSum, math.MaxInt64} {
-			driven := false
+			raised := false
 			ask(true, func() {
-				if !driven {
-					driven = true
+				if !raised {
+					raised = true
 					ledgertest.SetCounters(t, db, limit)
 				}
 			})
-			if !driven {
-				t.Fatal("the stream was not seen to run")
+			if !raised {
+				t.Fatal("the stream ended without a text")
 			}
 			read(t, p, account, key, first.ID)
 			ledgertest.RestoreFunds(t, db)
@@ -71,12 +71,12 @@ func TestReadsAndSettlementsAtTheEndOfCounters(t *testing.T) {
 			t.Errorf("charged %s, the line's cost is %v", r.Cost, r.LineCost)
 		}
 		if n := strings.Count(p.Output(), "reports a cost that cannot be true"); n != 1 {
-			t.Errorf("%d warnings of the line's cost", n)
+			t.Errorf("%d warnings about the line's cost; want 1", n)
 		}
 	})
 }
 
-// read performs every read of the interface, the operator API and the commands.
+// read performs every read of the client interface, the operator API and the command line.
 func read(t *testing.T, p *scene.Node, account, key, request string) {
 	t.Helper()
 	get := func(path, token string) {
