@@ -1,6 +1,6 @@
-// Package contract owns the visit of every operation in the contracts. Invariant: each operation is
-// called on both databases until it succeeds, and refused in the usual ways; every answer matches
-// its schema.
+// Package contract owns the test of the OpenAPI documents against a running gateway. Invariants: each
+// operation succeeds at least once on both databases; the usual errors are provoked; every answer
+// matches its schema.
 package contract
 
 import (
@@ -19,20 +19,20 @@ import (
 func TestContractsShowTheRoutes(t *testing.T) {
 	t.Parallel()
 	served := slices.Concat(api.Routes(), admin.Routes(), []string{"GET /healthz", "GET /readyz", "GET /metrics", "GET /media/{id}"})
-	shown := newVisitor(t, nil).checker.Operations()
+	documented := newVisitor(t, nil).checker.Operations()
 	for _, route := range served {
-		if !slices.Contains(shown, route) {
-			t.Errorf("no contract has %s (internal/contract)", route)
+		if !slices.Contains(documented, route) {
+			t.Errorf("%s is in no contract (internal/contract)", route)
 		}
 	}
-	for _, route := range shown {
+	for _, route := range documented {
 		if !slices.Contains(served, route) {
-			t.Errorf("a contract has %s, which is not served", route)
+			t.Errorf("%s is in a contract, but has no route", route)
 		}
 	}
 }
 
-// TestAnswersKeepTheContracts visits every operation.
+// TestAnswersKeepTheContracts calls every operation and checks the answers.
 func TestAnswersKeepTheContracts(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -52,7 +52,7 @@ func TestAnswersKeepTheContracts(t *testing.T) {
 		v.codes()
 		v.gateway()
 		for _, operation := range v.checker.MissingOperations() {
-			t.Errorf("%s: no success was held against the contract", operation)
+			t.Errorf("%s: no successful answer was checked against the contract", operation)
 		}
 	})
 }
@@ -66,7 +66,7 @@ func (v *visitor) health() {
 	v.ask(405, "POST", "/metrics", "")
 }
 
-// chat asks in each form, whole and streamed.
+// chat sends requests in each form, streamed and not.
 func (v *visitor) chat() {
 	for _, stream := range []string{"false", "true"} {
 		v.ask(200, "POST", "/v1/chat/completions", `{"model":"sandbox-chat","messages":[{"role":"user","content":"hi"}],"max_tokens":20,`+
@@ -75,12 +75,12 @@ func (v *visitor) chat() {
 		v.ask(200, "POST", "/native/v1/messages", `{"model":"sandbox-messages","max_tokens":20,"messages":[{"role":"user",`+
 			`"content":"hi"}],"stream":`+stream+`}`, "x-api-key", v.key)
 	}
-	const counted = `{"model":"sandbox-messages","messages":[{"role":"user","content":"hi"}]}`
-	hasty := v.limited(map[string]any{"rpm": 1})
+	const countRequest = `{"model":"sandbox-messages","messages":[{"role":"user","content":"hi"}]}`
+	oncePerMinute := v.limited(map[string]any{"rpm": 1})
 	for range 2 {
-		v.ask(200, "POST", "/native/v1/messages/count_tokens", counted, hasty...)
+		v.ask(200, "POST", "/native/v1/messages/count_tokens", countRequest, oncePerMinute...)
 	}
-	v.ask(200, "POST", "/native/v1/messages/count_tokens", counted, v.poor()...)
+	v.ask(200, "POST", "/native/v1/messages/count_tokens", countRequest, v.poor()...)
 }
 
 // refusals provokes the most frequent errors.
@@ -101,9 +101,9 @@ func (v *visitor) refusals() {
 	chat(402, `{"model":"sandbox-chat","messages":[{"role":"user","content":"hi"}],"n":128,"max_tokens":1000000}`, v.poor()...)
 	chat(403, good, v.limited(map[string]any{"allowed_models": []string{"sandbox-image"}})...)
 	chat(403, good, v.limited(map[string]any{"allowed_ips": []string{"192.0.2.1"}})...)
-	hasty := v.limited(map[string]any{"rpm": 1})
-	chat(200, good, hasty...)
-	chat(429, good, hasty...)
+	oncePerMinute := v.limited(map[string]any{"rpm": 1})
+	chat(200, good, oncePerMinute...)
+	chat(429, good, oncePerMinute...)
 	v.ask(400, "POST", "/v1/responses", `{"model":"sandbox-chat","input":"hi","max_output_tokens":0}`)
 	v.ask(405, "GET", "/v1/chat/completions", "")
 	v.ask(404, "GET", "/v1/models/no-such", "")
@@ -131,18 +131,19 @@ func (v *visitor) refusals() {
 	v.ask(400, "POST", "/admin/v1/accounts", `{"nome":"x"}`)
 }
 
-// poor and limited are the headers of other callers.
+// poor returns the headers of a caller without money.
 func (v *visitor) poor() []string {
 	_, key := v.process.Account(0, nil)
 	return []string{"Authorization", "Bearer " + key}
 }
 
+// limited returns the headers of a caller whose key has limits.
 func (v *visitor) limited(limits map[string]any) []string {
 	_, key := v.process.Account(10, limits)
 	return []string{"Authorization", "Bearer " + key}
 }
 
-// media makes an image and a video and reads the results.
+// media submits jobs for images and videos and reads the results.
 func (v *visitor) media() {
 	const image = `{"model":"sandbox-image","prompt":"a lake","n":1}`
 	once := []string{"Idempotency-Key", "one"}
@@ -169,10 +170,10 @@ func (v *visitor) media() {
 	v.ask(200, "GET", "/admin/v1/jobs/"+text(job, "id"), "")
 	v.ask(404, "GET", "/admin/v1/jobs/no-such", "")
 	v.ask(200, "POST", "/admin/v1/jobs/"+text(job, "id")+"/requeue", `{"force":true}`)
-	for refused, limits := range map[int]map[string]any{402: {"total_limit_usd": 0.04}, 429: {"rpm": 1}} {
+	for status, limits := range map[int]map[string]any{402: {"total_limit_usd": 0.04}, 429: {"rpm": 1}} {
 		only := v.ask(202, "POST", "/v1/images/generations", `{"model":"sandbox-image","prompt":"a hill"}`, v.limited(limits)...)
 		v.wait("/admin/v1/jobs/" + text(only, "id"))
-		v.ask(refused, "POST", "/admin/v1/jobs/"+text(only, "id")+"/requeue", `{"force":true}`)
+		v.ask(status, "POST", "/admin/v1/jobs/"+text(only, "id")+"/requeue", `{"force":true}`)
 	}
 	v.ask(400, "POST", "/admin/v1/jobs/"+text(job, "id")+"/cancel", "")
 	v.ask(200, "POST", "/admin/v1/lines/sandbox/drain", "")
@@ -183,7 +184,7 @@ func (v *visitor) media() {
 	v.ask(200, "POST", "/admin/v1/lines/sandbox/resume", "{}")
 }
 
-// wait polls a job until it has ended well.
+// wait polls a job until it has ended, and fails the test unless it has succeeded.
 func (v *visitor) wait(path string) (job map[string]any) {
 	v.t.Helper()
 	scene.Eventually(v.t, "the job ends", func() bool {
@@ -196,7 +197,7 @@ func (v *visitor) wait(path string) (job map[string]any) {
 	return job
 }
 
-// reads calls the free operations of a key.
+// reads calls the free operations of a client, and the operator's requests and usage.
 func (v *visitor) reads() {
 	for _, path := range []string{"/v1/models", "/v1/models/sandbox-video", "/v1/usage", "/v1/usage?group_by=day,model,key,endpoint",
 		"/v1/usage?format=csv&group_by=day", "/v1/dashboard/billing/credit_grants", "/native/v1/models?limit=1",
@@ -205,7 +206,7 @@ func (v *visitor) reads() {
 	}
 	v.ask(200, "GET", "/admin/v1/usage?group_by=day,account,key,model,line,endpoint", "")
 	v.ask(200, "GET", "/admin/v1/usage?format=csv", "")
-	one := first(v.ask(200, "GET", "/admin/v1/requests", ""))
-	v.ask(200, "GET", "/admin/v1/requests/"+text(one, "id"), "")
+	request := first(v.ask(200, "GET", "/admin/v1/requests", ""))
+	v.ask(200, "GET", "/admin/v1/requests/"+text(request, "id"), "")
 	v.ask(404, "GET", "/admin/v1/requests/no-such", "")
 }

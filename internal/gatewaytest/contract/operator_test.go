@@ -1,61 +1,62 @@
 package contract
 
-// accounts visits accounts, their users, keys and money.
+// accounts calls the operations of accounts, users, keys and money.
 func (v *visitor) accounts(account string) {
-	const opened = `{"name":"n","email":"n@example.com","password":"long enough password","overdraft_floor_usd":"-1"}`
-	made := v.ask(200, "POST", "/admin/v1/accounts", opened, "Idempotency-Key", "account")
-	v.ask(200, "POST", "/admin/v1/accounts", opened, "Idempotency-Key", "account")
-	at := "/admin/v1/accounts/" + text(made, "id")
+	const newAccount = `{"name":"n","email":"n@example.com","password":"long enough password","overdraft_floor_usd":"-1"}`
+	created := v.ask(200, "POST", "/admin/v1/accounts", newAccount, "Idempotency-Key", "account")
+	v.ask(200, "POST", "/admin/v1/accounts", newAccount, "Idempotency-Key", "account")
+	base := "/admin/v1/accounts/" + text(created, "id")
 	v.ask(200, "GET", "/admin/v1/accounts?q=n", "")
-	v.ask(200, "GET", at, "")
-	v.ask(200, "PATCH", at, `{"name":"m","disabled":true}`)
-	v.ask(200, "POST", at+"/credits", `{"usd":"2.5","note":"n"}`)
-	v.ask(400, "POST", at+"/credits", `{"usd":"much"}`)
+	v.ask(200, "GET", base, "")
+	v.ask(200, "PATCH", base, `{"name":"m","disabled":true}`)
+	v.ask(200, "POST", base+"/credits", `{"usd":"2.5","note":"n"}`)
+	v.ask(400, "POST", base+"/credits", `{"usd":"much"}`)
 	v.ask(200, "GET", "/admin/v1/accounts/"+account+"/entries", "")
-	user := v.ask(200, "POST", at+"/users", `{"email":"m@example.com","password":"long enough password","operator":true}`)
-	v.ask(200, "GET", at+"/users", "")
+	user := v.ask(200, "POST", base+"/users", `{"email":"m@example.com","password":"long enough password","operator":true}`)
+	v.ask(200, "GET", base+"/users", "")
 	v.ask(200, "GET", "/admin/v1/users/"+text(user, "id"), "")
 	v.ask(200, "PATCH", "/admin/v1/users/"+text(user, "id"), `{"disabled":true}`)
 	v.ask(400, "POST", "/admin/v1/users/"+text(user, "id")+"/link", "")
 	v.ask(200, "PATCH", "/admin/v1/users/"+text(user, "id"), `{"disabled":false,"second_factor":false}`)
-	v.ask(400, "POST", at+"/users", `{"email":"invited@example.com"}`)
-	v.ask(200, "PATCH", at, `{"disabled":false,"test":true,"price_factor":"0.9","prices":{"sandbox-chat":1.25}}`)
-	v.ask(200, "POST", at+"/users", `{"email":"invited@example.com"}`)
+	v.ask(400, "POST", base+"/users", `{"email":"invited@example.com"}`)
+	v.ask(200, "PATCH", base, `{"disabled":false,"test":true,"price_factor":"0.9","prices":{"sandbox-chat":1.25}}`)
+	v.ask(200, "POST", base+"/users", `{"email":"invited@example.com"}`)
 	v.ask(200, "POST", "/admin/v1/users/"+text(user, "id")+"/link", "")
 	v.ask(200, "DELETE", "/admin/v1/users/"+text(user, "id"), "")
 	const limits = `{"name":"k","rpm":5,"daily_budget_usd":1,"allowed_models":["sandbox-chat"],"allowed_ips":["10.0.0.0/8"]}`
-	key := v.ask(200, "POST", at+"/keys", limits, "Idempotency-Key", "key")
-	v.ask(200, "POST", at+"/keys", limits, "Idempotency-Key", "key")
-	v.ask(200, "GET", at+"/keys", "")
+	key := v.ask(200, "POST", base+"/keys", limits, "Idempotency-Key", "key")
+	v.ask(200, "POST", base+"/keys", limits, "Idempotency-Key", "key")
+	v.ask(200, "GET", base+"/keys", "")
 	v.ask(200, "GET", "/admin/v1/keys?hint="+text(key, "hint"), "")
 	v.ask(200, "GET", "/admin/v1/keys/"+text(key, "id"), "")
 	v.ask(200, "PATCH", "/admin/v1/keys/"+text(key, "id"), `{"rpm":null,"disabled":true,"allowed_ips":null}`)
 	v.ask(200, "PATCH", "/admin/v1/keys/"+text(key, "id"), `{"allowed_models":["sandbox-chat","later"]}`)
-	v.ask(200, "POST", at+"/keys", `{"allowed_models":["later"]}`)
+	v.ask(200, "POST", base+"/keys", `{"allowed_models":["later"]}`)
 	v.ask(200, "DELETE", "/admin/v1/keys/"+text(key, "id"), "")
 }
 
-// webhooks visits an account's webhook and its deliveries. Nothing listens at its address.
+// webhooks calls the operations of an account's webhook and its deliveries. No server listens at the
+// webhook's address.
 func (v *visitor) webhooks(account string) {
-	at := "/admin/v1/accounts/" + account
-	v.ask(200, "GET", at+"/webhook", "")
-	v.ask(400, "PUT", at+"/webhook", `{"url":"http://10.0.0.1/","events":["image.completed"]}`)
-	v.ask(200, "PUT", at+"/webhook",
+	base := "/admin/v1/accounts/" + account
+	v.ask(200, "GET", base+"/webhook", "")
+	v.ask(400, "PUT", base+"/webhook", `{"url":"http://10.0.0.1/","events":["image.completed"]}`)
+	v.ask(200, "PUT", base+"/webhook",
 		`{"url":"http://127.0.0.1:9/callback","events":["image.completed","balance.low"],"balance_low_credits":10}`)
-	v.ask(200, "POST", at+"/webhook/roll", "")
-	v.ask(200, "POST", at+"/webhook/test", "{}")
-	delivery := first(v.ask(200, "GET", at+"/deliveries", ""))
+	v.ask(200, "POST", base+"/webhook/roll", "")
+	v.ask(200, "POST", base+"/webhook/test", "{}")
+	delivery := first(v.ask(200, "GET", base+"/deliveries", ""))
 	v.ask(200, "POST", "/admin/v1/deliveries/"+text(delivery, "id")+"/resend", "")
 }
 
-// codes visits redeem codes.
+// codes calls the operations of redeem codes.
 func (v *visitor) codes() {
-	made := v.ask(200, "POST", "/admin/v1/codes", `{"usd":1,"count":2,"expires":4102444800}`)
+	created := v.ask(200, "POST", "/admin/v1/codes", `{"usd":1,"count":2,"expires":4102444800}`)
 	v.ask(200, "GET", "/admin/v1/codes", "")
-	v.ask(200, "DELETE", "/admin/v1/codes/"+text(first(made), "id"), "")
+	v.ask(200, "DELETE", "/admin/v1/codes/"+text(first(created), "id"), "")
 }
 
-// gateway visits the catalog, the lines and the books.
+// gateway calls the operations of the catalog, the lines and the books.
 func (v *visitor) gateway() {
 	const catalog = `{"models":[{"id":"x","kind":"chat","forms":["chat"],"context_window":1000,"max_output_tokens":100,` +
 		`"price":{"input":1,"output":"2"}}],"lines":[{"id":"l","provider":"sandbox","models":{"x":"y"}}]}`

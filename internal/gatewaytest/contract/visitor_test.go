@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// visitor asks a gateway, and holds each answer against the contracts.
+// visitor sends requests to a gateway and checks each answer against the contracts.
 type visitor struct {
 	t       *testing.T
 	process *scene.Process
@@ -66,13 +66,13 @@ func (v *visitor) ask(want int, method, path, body string, headers ...string) ma
 	return object
 }
 
-// text is a member of an answer.
+// text returns a string member of an answer.
 func text(answer map[string]any, name string) string {
 	value, _ := answer[name].(string)
 	return value
 }
 
-// first is the first entry of a list.
+// first returns the first entry of a list.
 func first(answer map[string]any) map[string]any {
 	list, _ := answer["data"].([]any)
 	if len(list) == 0 {
