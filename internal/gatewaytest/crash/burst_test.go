@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestBurstLetsExactlyWhatFitsThrough sends a burst to the real process with holds for a part of
-// it, down to the overdraft floor. The provider keeps admitted requests waiting until everything is
-// decided.
+// TestBurstLetsExactlyWhatFitsThrough sends a burst of requests to the real process. The balance and
+// the overdraft cover the holds of only a few requests. The provider keeps the admitted requests
+// waiting until all others are rejected.
 func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, database string) {
@@ -26,7 +26,7 @@ func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 			return reply
 		})
 		n := open(t, database, provider, "15s")
-		// The hold: the body's bytes plus 1000 at 1 USD per million tokens, and the limit of 500
+		// The hold is the body's bytes plus 1000 at 1 USD per million tokens, plus the limit of 500
 		// tokens at 2.
 		hold := money.Amount(len(question(false))+1000)*1000 + 500*2000
 		account, key := n.Account(0, nil)
@@ -38,14 +38,14 @@ func TestBurstLetsExactlyWhatFitsThrough(t *testing.T) {
 		for range burst {
 			group.Go(func() {
 				status := http.StatusServiceUnavailable
-				for status == http.StatusServiceUnavailable { // a busy moment: nothing was done
+				for status == http.StatusServiceUnavailable { // the machine is busy: the request had no effect
 					status = ask(t, n, key, false).Status
 				}
 				statuses <- status
 			})
 		}
 		count := map[int]int{}
-		for range burst - fit { // the refused; all others wait at the provider
+		for range burst - fit { // the rejected requests; all others wait at the provider
 			count[<-statuses]++
 		}
 		if f := n.FundsOf(account); f.Held != fit*hold {

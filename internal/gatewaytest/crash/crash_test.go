@@ -1,5 +1,5 @@
-// Package crash owns the tests of the process under load while it is killed, refuses requests, or
-// has a full disk.
+// Package crash owns the tests of a process that is killed under load, has more requests than an
+// account can pay, or has a full disk.
 package crash
 
 import (
@@ -30,15 +30,16 @@ func question(stream bool) string {
 	return fmt.Sprintf(`{"model":"m","max_tokens":500,"stream":%v,"messages":[{"role":"user","content":"hi"}]}`, stream)
 }
 
-// ask sends one request and reads its answer to the end. Without an answer, it returns the zero value.
+// ask sends one request and reads its answer to the end. Without an answer, it returns the zero
+// value.
 func ask(t testing.TB, n *scene.Node, key string, stream bool) scene.Answer {
 	a, _ := scene.SendChat(t.Context(), n.Client, n.URL+"/v1/chat/completions", key, question(stream))
 	return a
 }
 
 // TestKillUnderLoad kills the real process at random moments under load and checks after each
-// restart: every complete answer is charged once, no error is charged, a request has at most one
-// charge, no hold is left, and the audit finds nothing.
+// restart that every complete answer is charged once, no error is charged, a request has at most one
+// charge, no hold is left, and the audit finds no difference.
 func TestKillUnderLoad(t *testing.T) {
 	rounds := 4
 	if os.Getenv("TOLLGATE_TORTURE") != "" {
@@ -65,7 +66,7 @@ func crash(t *testing.T, n *scene.Node, rounds int) {
 	const callers = 24
 	account, key := n.Account(1000, nil)
 	var mu sync.Mutex
-	var all []scene.Answer
+	var answers []scene.Answer
 	for round := range rounds {
 		var group sync.WaitGroup
 		stop := make(chan struct{})
@@ -79,9 +80,9 @@ func crash(t *testing.T, n *scene.Node, rounds int) {
 					}
 					a := ask(t, n, key, c%2 == 0)
 					mu.Lock()
-					all = append(all, a)
+					answers = append(answers, a)
 					mu.Unlock()
-					if a.Status == 0 { // the process is gone
+					if a.Status == 0 { // the process is dead
 						return
 					}
 				}
@@ -98,22 +99,22 @@ func crash(t *testing.T, n *scene.Node, rounds int) {
 			t.Fatalf("round %d", round)
 		}
 	}
-	check(t, n, account, all)
+	check(t, n, account, answers)
 	n.CheckStop(t)
 }
 
-// check compares the clients' views with the request log.
-func check(t *testing.T, n *scene.Node, account string, all []scene.Answer) {
+// check compares the answers of the clients with the request log.
+func check(t *testing.T, n *scene.Node, account string, answers []scene.Answer) {
 	t.Helper()
 	receipts, total := n.RequestLog(t, account)
 	complete, cut, failed := 0, 0, 0
-	for _, a := range all {
+	for _, a := range answers {
 		r, logged := receipts[a.ID]
 		switch {
 		case a.Whole():
 			complete++
 			if !logged || r.Cost != scene.AnswerCost || r.Status != 200 {
-				t.Errorf("a complete answer was seen, but its receipt is %+v (found: %v)", r, logged)
+				t.Errorf("a client got a complete answer, but its receipt is %+v (found: %v)", r, logged)
 			}
 		case a.Status >= 400:
 			failed++

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestFullDisk stops the growth of the running service's files: it reports not ready while it is
-// alive, admits nothing, and recovers by itself when there is room again; nothing is charged.
+// TestFullDisk limits the size of the running process's files. The process then stays alive, reports
+// that it is not ready, admits and charges no request, and recovers when the limit is removed.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	provider := fakeprovider.New(t)
@@ -49,7 +49,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("healthz: %d", status)
 	}
 	want("meanwhile", 503)
-	scene.Eventually(t, "a line of a failed request that names the disk", func() bool { return failedForDisk(n.Output()) })
+	scene.Eventually(t, "the log names the disk as the cause of a failed request", func() bool { return failedForDisk(n.Output()) })
 	limit(unix.RLIM_INFINITY)
 	waitReady(t, n, "", 200)
 	want("after", 200)
@@ -70,7 +70,7 @@ func failedForDisk(log string) bool {
 	return false
 }
 
-// waitReady waits for an answer of /readyz.
+// waitReady waits until /readyz answers with a status and a body that contains word.
 func waitReady(t *testing.T, n *scene.Node, word string, status int) {
 	t.Helper()
 	scene.Eventually(t, fmt.Sprintf("/readyz answers %d %s", status, word), func() bool {
