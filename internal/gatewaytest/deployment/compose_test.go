@@ -1,6 +1,6 @@
-// Package deployment tests the files in deploy: the services of the compose file as processes of
-// this machine, and the image without a container. The tests need programs that `make test` does
-// not, so only `make deployments` runs them.
+// Package deployment owns the tests of the files in deploy. The services of the compose file run as
+// processes of this machine, and the image runs without a container. The tests need more programs
+// than `make test`, so only `make deployments` runs them.
 package deployment
 
 import (
@@ -27,36 +27,36 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// asked says whether `make deployments` runs the tests.
-func asked(t *testing.T) bool {
+// isEnabled reports whether `make deployments` runs the tests.
+func isEnabled(t *testing.T) bool {
 	if os.Getenv("TOLLGATE_TEST_DEPLOYMENTS") != "yes" {
-		t.Log("deployments are tried by `make deployments`")
+		t.Log("`make deployments` runs this test")
 		return false
 	}
 	if runtime.GOOS != "linux" {
-		t.Log("deployments are tried on Linux alone: they were NOT tried")
+		t.Log("this test needs Linux: it was NOT run")
 		return false
 	}
 	return true
 }
 
-// catalog has a model for chat and one for images on the sandbox.
+// catalog has a chat model and an image model on the sandbox.
 const catalog = `{"models": [
 	{"id": "swift-1", "kind": "chat", "state": "open", "forms": ["chat"], "context_window": 8000, "max_output_tokens": 1000,
 	 "price": {"input": 1, "output": 1}},
 	{"id": "easel-1", "kind": "image", "state": "open", "price": {"1K": 0.03}, "ratios": ["1:1"], "max_images": 1}],
 	"lines": [{"id": "only", "provider": "sandbox", "models": {"swift-1": "swift", "easel-1": "easel"}}]}`
 
-// TestCompose starts the services of the compose file in their order with their health checks, and
-// uses them as a customer, an operator and Prometheus.
+// TestCompose starts the services of the compose file in the order of their dependencies, with their
+// health checks, and uses them as a customer, an operator and Prometheus.
 func TestCompose(t *testing.T) {
-	if !asked(t) {
+	if !isEnabled(t) {
 		return
 	}
 	s := newStack(t)
 	checkCaddy(s)
 	for name := range s.services {
-		if name != "grafana" { // see testGrafana
+		if name != "grafana" { // testGrafana only reads the files
 			s.up(name)
 		}
 	}
@@ -66,16 +66,16 @@ func TestCompose(t *testing.T) {
 	s.healthy("tollgate-2")
 
 	t.Run("answers through Caddy", func(t *testing.T) { testChat(t, caller, key) })
-	t.Run("tells nodes who calls", func(t *testing.T) { testTrustedProxy(t, caller) })
+	t.Run("passes the client's address", func(t *testing.T) { testTrustedProxy(t, caller) })
 	t.Run("keeps media in the store", func(t *testing.T) { testMedia(t, s, caller, key) })
-	t.Run("is watched by Prometheus", func(t *testing.T) { testPrometheus(t, s) })
-	t.Run("goes on when a node is killed", func(t *testing.T) { testKilledNode(t, s, caller, key) })
-	t.Run("ends in time, with its books in order", func(t *testing.T) { testStop(t, s) })
+	t.Run("is scraped by Prometheus", func(t *testing.T) { testPrometheus(t, s) })
+	t.Run("answers after the kill of a node", func(t *testing.T) { testKilledNode(t, s, caller, key) })
+	t.Run("stops in time with correct books", func(t *testing.T) { testStop(t, s) })
 	t.Run("provisions Grafana", func(t *testing.T) { testGrafana(t, s) })
 }
 
-// checkCaddy fails if Caddy is older than the compose file's: older versions lose calls with a
-// stopped node.
+// checkCaddy fails the test if the installed Caddy is older than the compose file's version. Older
+// versions lose requests to a stopped node.
 func checkCaddy(s *stack) {
 	s.t.Helper()
 	program := s.program("caddy")
@@ -83,7 +83,7 @@ func checkCaddy(s *stack) {
 	s.must(err)
 	version := string(output)
 	if built, err := buildinfo.ReadFile(program); err == nil && strings.HasPrefix(built.Main.Version, "v") {
-		version = built.Main.Version // it does not know its own where `go install` made it
+		version = built.Main.Version // a Caddy from `go install` prints no version
 	}
 	var have, want struct{ major, minor int }
 	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &have.major, &have.minor); err != nil {
@@ -92,25 +92,25 @@ func checkCaddy(s *stack) {
 	_, err = fmt.Sscanf(s.services["caddy"].Image, "caddy:%d.%d", &want.major, &want.minor)
 	s.must(err)
 	if have.major < want.major || have.major == want.major && have.minor < want.minor {
-		s.t.Fatalf("this Caddy is %s, and the compose file's is %d.%d: go install github.com/caddyserver/caddy/v2/cmd/caddy@latest",
+		s.t.Fatalf("the installed Caddy is %s, but the compose file needs %d.%d: go install github.com/caddyserver/caddy/v2/cmd/caddy@latest",
 			strings.TrimSpace(version), want.major, want.minor)
 	}
 }
 
-// caller calls the gateway by its name, through Caddy with TLS.
+// caller sends requests to the gateway by its domain name, through Caddy with TLS.
 type caller struct {
 	t       *testing.T
 	client  *http.Client
 	account string
 }
 
-// from is the client address of calls, which the nodes trust.
+// from is the local address of the caller's connections. The nodes see it as the client's address.
 const from = "127.30.0.200"
 
-// newCaller trusts Caddy's own certificate authority.
+// newCaller returns a caller that trusts Caddy's own certificate authority.
 func newCaller(s *stack) *caller {
 	authority := x509.NewCertPool()
-	scene.Eventually(s.t, "Caddy has an authority", func() bool {
+	scene.Eventually(s.t, "Caddy has created its certificate authority", func() bool {
 		certificate, err := os.ReadFile(filepath.Join(s.root("caddy"), "data/caddy/pki/authorities/local/root.crt"))
 		return err == nil && authority.AppendCertsFromPEM(certificate)
 	})
@@ -151,23 +151,23 @@ func (c *caller) try(method, path, token, body string) (int, []byte, error) {
 	return answer.StatusCode, raw, err
 }
 
-// ask sends a request, fails on an error, and reads the answer.
+// ask sends a request and reads the answer. It fails the test if the status is 300 or more.
 func (c *caller) ask(t *testing.T, method, path, token, body string) (answer struct{ ID, Key, Status string }, raw []byte) {
 	t.Helper()
 	status, raw, err := c.try(method, path, token, body)
 	if err != nil || status >= 300 {
 		t.Fatalf("%s %s: %v, %d %s", method, path, err, status, raw)
 	}
-	_ = json.Unmarshal(raw, &answer) // files are none, streams neither
+	_ = json.Unmarshal(raw, &answer) // files and streams are not JSON objects
 	return answer, raw
 }
 
-// setUp opens the operator API without a catalog, applies one as compose.yaml describes, and
-// creates an account. It returns a key.
+// setUp waits for the operator API, applies a catalog as compose.yaml describes, and creates an
+// account. It returns a key of the account.
 func (c *caller) setUp(s *stack) (key string) {
 	c.t.Helper()
 	operator := values["ADMIN_TOKEN"]
-	scene.Eventually(c.t, "an operator comes in", func() bool {
+	scene.Eventually(c.t, "the operator API answers", func() bool {
 		status, _, err := c.try("GET", "/admin/v1/accounts", operator, "")
 		return err == nil && status == http.StatusOK
 	})
@@ -182,20 +182,20 @@ func (c *caller) setUp(s *stack) (key string) {
 	account, _ := c.ask(c.t, "POST", "/admin/v1/accounts", operator, `{"name": "deployment"}`)
 	c.account = account.ID
 	c.ask(c.t, "POST", "/admin/v1/accounts/"+c.account+"/credits", operator, `{"usd": 10}`)
-	made, _ := c.ask(c.t, "POST", "/admin/v1/accounts/"+c.account+"/keys", operator, `{}`)
+	created, _ := c.ask(c.t, "POST", "/admin/v1/accounts/"+c.account+"/keys", operator, `{}`)
 	scene.Eventually(c.t, "both nodes have the catalog", func() bool { // Caddy alternates between the nodes
 		for range 6 {
-			_, listed, err := c.try("GET", "/v1/models", made.Key, "")
+			_, listed, err := c.try("GET", "/v1/models", created.Key, "")
 			if err != nil || !bytes.Contains(listed, []byte("swift-1")) {
 				return false
 			}
 		}
 		return true
 	})
-	return made.Key
+	return created.Key
 }
 
-// testChat wants an answer whole and streamed.
+// testChat checks a streamed and a complete answer.
 func testChat(t *testing.T, c *caller, key string) {
 	for _, stream := range []bool{false, true} {
 		_, raw := c.ask(t, "POST", "/v1/chat/completions", key,
@@ -206,18 +206,17 @@ func testChat(t *testing.T, c *caller, key string) {
 	}
 }
 
-// testTrustedProxy wants the nodes to take Caddy's word for where a call comes
-// from.
+// testTrustedProxy checks that the nodes take the client's address from Caddy.
 func testTrustedProxy(t *testing.T, c *caller) {
 	for address, want := range map[string]int{from: http.StatusOK, "203.0.113.7": http.StatusForbidden} {
-		made, _ := c.ask(t, "POST", "/admin/v1/accounts/"+c.account+"/keys", values["ADMIN_TOKEN"], `{"allowed_ips": ["`+address+`"]}`)
-		if status, raw, err := c.try("GET", "/v1/models", made.Key, ""); err != nil || status != want {
+		created, _ := c.ask(t, "POST", "/admin/v1/accounts/"+c.account+"/keys", values["ADMIN_TOKEN"], `{"allowed_ips": ["`+address+`"]}`)
+		if status, raw, err := c.try("GET", "/v1/models", created.Key, ""); err != nil || status != want {
 			t.Errorf("a key of %s: %v, %d %s", address, err, status, raw)
 		}
 	}
 }
 
-// testMedia wants a job's picture by its public link, and in the bucket.
+// testMedia checks that a job's image is at its public link and in the bucket.
 func testMedia(t *testing.T, s *stack, c *caller, key string) {
 	job, _ := c.ask(t, "POST", "/v1/images/generations", key, `{"model": "easel-1", "prompt": "a red hat"}`)
 	var done struct {
@@ -233,25 +232,25 @@ func testMedia(t *testing.T, s *stack, c *caller, key string) {
 	}
 	_, picture := c.ask(t, "GET", done.Data[0].URL, "", "")
 	if !bytes.HasPrefix(picture, []byte("\x89PNG")) {
-		t.Errorf("%d bytes that are no PNG", len(picture))
+		t.Errorf("the image of %d bytes is not a PNG", len(picture))
 	}
-	kept := 0
+	copies := 0
 	s.must(filepath.WalkDir(filepath.Join(s.folder, "volumes/buckets/tollgate"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		raw, err := os.ReadFile(path)
 		if bytes.Equal(raw, picture) {
-			kept++
+			copies++
 		}
 		return err
 	}))
-	if kept != 1 {
-		t.Errorf("the picture is %d times in the bucket", kept)
+	if copies != 1 {
+		t.Errorf("the bucket has %d copies of the image; want 1", copies)
 	}
 }
 
-// prometheus asks Prometheus and reads the data of its answer.
+// prometheus calls the Prometheus API and decodes the data of the answer. It reports success.
 func prometheus(s *stack, path string, data any) bool {
 	answer, err := http.Get("http://" + s.address("prometheus") + ":9090" + path)
 	if err != nil {
@@ -262,16 +261,16 @@ func prometheus(s *stack, path string, data any) bool {
 	return json.NewDecoder(answer.Body).Decode(&whole) == nil && json.Unmarshal(whole.Data, data) == nil
 }
 
-// testPrometheus wants both nodes scraped, and every rule loaded and evaluated.
+// testPrometheus checks that Prometheus scrapes both nodes, and loads and evaluates every rule.
 func testPrometheus(t *testing.T, s *stack) {
 	scene.Eventually(t, "Prometheus scrapes both nodes", func() bool {
-		var found struct {
+		var targets struct {
 			ActiveTargets []struct{ Health, ScrapeURL, LastError string }
 		}
-		if !prometheus(s, "/api/v1/targets", &found) || len(found.ActiveTargets) != 2 {
+		if !prometheus(s, "/api/v1/targets", &targets) || len(targets.ActiveTargets) != 2 {
 			return false
 		}
-		for _, target := range found.ActiveTargets {
+		for _, target := range targets.ActiveTargets {
 			if target.Health != "up" {
 				return false
 			}
@@ -284,28 +283,28 @@ func testPrometheus(t *testing.T, s *stack) {
 			Rules []struct{ Name, Health, LastError string }
 		}
 	}
-	loaded, unwell := 0, []string{}
+	loaded, failed := 0, []string{}
 	scene.Eventually(t, "Prometheus has evaluated the rules", func() bool {
 		if !prometheus(s, "/api/v1/rules", &rules) {
 			return false
 		}
-		loaded, unwell = 0, nil
+		loaded, failed = 0, nil
 		for _, group := range rules.Groups {
 			for _, rule := range group.Rules {
 				loaded++
 				if rule.Health != "ok" {
-					unwell = append(unwell, rule.Name+": "+rule.Health+" "+rule.LastError)
+					failed = append(failed, rule.Name+": "+rule.Health+" "+rule.LastError)
 				}
 			}
 		}
-		return loaded == want && len(unwell) == 0
+		return loaded == want && len(failed) == 0
 	})
-	if want == 0 || loaded != want || len(unwell) > 0 {
-		t.Errorf("%d rules of %d, of which %q", loaded, want, unwell)
+	if want == 0 || loaded != want || len(failed) > 0 {
+		t.Errorf("%d of %d rules are loaded, failed rules: %q", loaded, want, failed)
 	}
 }
 
-// testKilledNode wants calls answered while a node is gone, and the node back.
+// testKilledNode checks that requests succeed while a node is dead, and that the node returns.
 func testKilledNode(t *testing.T, s *stack, c *caller, key string) {
 	node := s.running["tollgate-1"]
 	s.must(node.cmd.Process.Kill())
@@ -318,8 +317,7 @@ func testKilledNode(t *testing.T, s *stack, c *caller, key string) {
 	s.healthy("tollgate-1")
 }
 
-// testStop wants both nodes to end by themselves when they are stopped, and the
-// audit to find nothing.
+// testStop checks that both nodes end after SIGTERM, and that the audit finds no difference.
 func testStop(t *testing.T, s *stack) {
 	for _, name := range []string{"tollgate-1", "tollgate-2"} {
 		if err := s.stop(s.running[name]); err != nil {
@@ -334,18 +332,18 @@ func testStop(t *testing.T, s *stack) {
 // testGrafana reads Grafana's files without Grafana: the data source must be the compose file's
 // Prometheus, and the dashboards must be in the provider's folder.
 func testGrafana(t *testing.T, s *stack) {
-	t.Log("Grafana is NOT run: its files are read")
+	t.Log("Grafana is NOT run: the test only reads its files")
 	mounts := s.services["grafana"].mounts()
 	if source := read(t, "compose/grafana/provisioning/datasources/prometheus.yaml"); !strings.Contains(source, "http://prometheus:9090") {
-		t.Errorf("the source of data is %s", source)
+		t.Errorf("the data source is %s; want the compose file's Prometheus", source)
 	}
 	provider := read(t, "compose/grafana/provisioning/dashboards/tollgate.yaml")
 	for _, file := range []string{"dashboard.json", "dashboard-money.json"} {
 		if !strings.Contains(provider, "path: /etc/tollgate") || mounts["/etc/tollgate/"+file] == "" {
-			t.Errorf("%s is not where %s looks", file, provider)
+			t.Errorf("%s is not in the folder of the provider %s", file, provider)
 		}
 		if !json.Valid([]byte(read(t, filepath.Join("compose", mounts["/etc/tollgate/"+file])))) {
-			t.Errorf("%s is no JSON", file)
+			t.Errorf("%s is not valid JSON", file)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type service struct {
 	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
 }
 
-// mounts returns where the service's volumes are, by its own paths.
+// mounts returns the sources of the service's volumes by their paths in the container.
 func (s service) mounts() map[string]string {
 	sources := map[string]string{}
 	for _, volume := range s.Volumes {
@@ -46,20 +46,20 @@ func (s service) mounts() map[string]string {
 // variable matches ${NAME}, ${NAME:-default} and ${NAME:?message}.
 var variable = regexp.MustCompile(`\$\{(\w+)(:[-?][^}]*)?\}`)
 
-// readCompose reads the compose file's services, with the variables of env.example filled in.
+// readCompose returns the services of the compose file, with values for the variables of env.example.
 func readCompose(t *testing.T) map[string]service {
 	t.Helper()
-	offered := read(t, "compose/env.example")
-	text := variable.ReplaceAllStringFunc(read(t, "compose/compose.yaml"), func(found string) string {
-		parts := variable.FindStringSubmatch(found)
-		otherwise, optional := strings.CutPrefix(parts[2], ":-")
-		if !optional && !strings.Contains("\n"+offered, "\n"+parts[1]+"=") {
+	example := read(t, "compose/env.example")
+	text := variable.ReplaceAllStringFunc(read(t, "compose/compose.yaml"), func(match string) string {
+		parts := variable.FindStringSubmatch(match)
+		defaultValue, optional := strings.CutPrefix(parts[2], ":-")
+		if !optional && !strings.Contains("\n"+example, "\n"+parts[1]+"=") {
 			t.Errorf("env.example does not have %s", parts[1])
 		}
 		if value, set := values[parts[1]]; set {
 			return value
 		}
-		return otherwise
+		return defaultValue
 	})
 	var file struct{ Services map[string]service }
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
@@ -68,9 +68,9 @@ func readCompose(t *testing.T) map[string]service {
 	return file.Services
 }
 
-// dockerfile has the image's process and the command that builds its binary.
+// dockerfile has the parts of our Dockerfile that the tests use.
 type dockerfile struct {
-	build       string // the command, with /out for where it writes
+	build       string // the command that builds the binary; it writes to /out
 	environment map[string]string
 	user        string
 	command     []string // ENTRYPOINT and CMD
@@ -91,7 +91,7 @@ func readDockerfile(t *testing.T) dockerfile {
 		name, rest, _ := strings.Cut(line, " ")
 		switch name {
 		case "RUN":
-			read.build = rest // the last one counts
+			read.build = rest // the last RUN builds the binary
 		case "ENV":
 			for _, pair := range strings.Fields(rest) {
 				key, value, _ := strings.Cut(pair, "=")
@@ -108,7 +108,7 @@ func readDockerfile(t *testing.T) dockerfile {
 	return read
 }
 
-// instructions returns the instructions of the Dockerfile, one on each line.
+// instructions returns the instructions of the Dockerfile, with continuation lines joined.
 func instructions(t *testing.T) []string {
 	t.Helper()
 	file, err := os.Open(filepath.Join(folder, "Dockerfile"))
@@ -116,23 +116,23 @@ func instructions(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	var found []string
-	begun := ""
+	var all []string
+	current := ""
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		whole, more := strings.CutSuffix(line, `\`)
-		begun += whole
+		current += whole
 		if !more {
-			found, begun = append(found, begun), ""
+			all, current = append(all, current), ""
 		}
 	}
-	return found
+	return all
 }
 
-// read returns a file below deploy.
+// read returns the text of a file in deploy.
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, name))

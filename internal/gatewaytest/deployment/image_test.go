@@ -18,24 +18,24 @@ import (
 // largest is the maximum size of the image in bytes.
 const largest = 60_000_000
 
-// TestImage follows the Dockerfile without a container: it builds the binary, creates the root
-// folder and, as root, runs the process in it with its user and its health check.
+// TestImage follows the Dockerfile without a container. It builds the binary and creates the root
+// folder. As root, it also runs the process there, with the image's user and health check.
 func TestImage(t *testing.T) {
-	if !asked(t) {
+	if !isEnabled(t) {
 		return
 	}
 	image := readDockerfile(t)
 	root := t.TempDir()
-	made := filepath.Join(root, "out")
-	build := exec.Command("sh", "-c", strings.ReplaceAll(image.build, "/out", made))
+	imageRoot := filepath.Join(root, "out")
+	build := exec.Command("sh", "-c", strings.ReplaceAll(image.build, "/out", imageRoot))
 	build.Dir = "../../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", image.build, err, out)
 	}
 	certificates := "/etc/ssl/certs/ca-certificates.crt"
-	copyFile(t, certificates, filepath.Join(made, certificates))
+	copyFile(t, certificates, filepath.Join(imageRoot, certificates))
 	size := int64(0)
-	must(t, filepath.WalkDir(made, func(_ string, entry fs.DirEntry, err error) error {
+	must(t, filepath.WalkDir(imageRoot, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -43,23 +43,23 @@ func TestImage(t *testing.T) {
 		size += info.Size()
 		return err
 	}))
-	t.Logf("the image has %.1f MB", float64(size)/1e6)
+	t.Logf("the size of the image is %.1f MB", float64(size)/1e6)
 	if size > largest {
-		t.Errorf("the image has %d bytes, more than %d", size, largest)
+		t.Errorf("the size of the image is %d bytes; want at most %d", size, largest)
 	}
 	if os.Getuid() != 0 {
-		t.Log("only root can change the root: the image's process was NOT run")
+		t.Log("only root may use chroot: the image's process was NOT run")
 		return
 	}
-	runImage(t, image, made)
+	runImage(t, image, imageRoot)
 }
 
-// runImage runs the image's process in a folder.
+// runImage runs the image's process with root as its root folder.
 func runImage(t *testing.T, image dockerfile, root string) {
 	t.Helper()
 	uid, err := strconv.ParseUint(strings.Split(image.user, ":")[0], 10, 32)
 	if err != nil || uid == 0 {
-		t.Fatalf("the user is %q", image.user)
+		t.Fatalf("the image's user is %q; want a number above 0", image.user)
 	}
 	must(t, os.Chown(filepath.Join(root, "data"), int(uid), int(uid)))
 	for folder := root; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
@@ -78,11 +78,11 @@ func runImage(t *testing.T, image dockerfile, root string) {
 		return cmd
 	}
 	if command(image.healthcheck).Run() == nil {
-		t.Error("healthy before it runs")
+		t.Error("the health check passes before the start")
 	}
-	var said scene.Buffer
+	var output scene.Buffer
 	serve := command(image.command)
-	serve.Stdout, serve.Stderr = &said, &said
+	serve.Stdout, serve.Stderr = &output, &output
 	must(t, serve.Start())
 	stopped := false
 	t.Cleanup(func() {
@@ -106,13 +106,13 @@ func runImage(t *testing.T, image dockerfile, root string) {
 	must(t, serve.Process.Signal(syscall.SIGTERM))
 	stopped = true
 	if err := serve.Wait(); err != nil {
-		t.Errorf("it ended with %v and said:\n%s", err, &said)
+		t.Errorf("the process ended with %v:\n%s", err, &output)
 	}
-	must(t, outside(root))
+	must(t, checkOutside(root))
 }
 
-// outside returns an error if the process wrote outside of its volume.
-func outside(root string) error {
+// checkOutside returns an error if the process wrote outside of its volume.
+func checkOutside(root string) error {
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func outside(root string) error {
 		switch entry.Name() {
 		case "data", "etc", "tollgate":
 		default:
-			err = errors.Join(err, errors.New(entry.Name()+" is new beside /data"))
+			err = errors.Join(err, errors.New(entry.Name()+" is new outside of /data"))
 		}
 	}
 	return err

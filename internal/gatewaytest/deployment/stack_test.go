@@ -20,22 +20,22 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// grace is how long a service may take to end, the compose file's stop_grace_period.
+// grace is the time that a service has to end, the compose file's stop_grace_period.
 const grace = time.Minute
 
-// stack runs the services of the compose file as processes of this machine. Their commands,
-// variables and files get what a container would provide:
+// stack runs the services of the compose file as processes of this machine. It changes their
+// commands, variables and files to replace the container:
 //
-//   - Each service has its own address in 127.30.0.0/24 instead of its name and 0.0.0.0, so ports
-//     are those of the files. Calls come from 127.0.0.1 instead of the network 172.30.0.0/24.
+//   - Each service has its own address in 127.30.0.0/24 instead of its name and 0.0.0.0, so the
+//     ports stay the same. Requests come from 127.0.0.1 instead of the network 172.30.0.0/24.
 //   - Each service has a folder as its root, with its volumes.
-//   - Caddy and Prometheus listen on all addresses, and a script sets up PostgreSQL in its image;
-//     header and setUp replace this.
+//   - By default, Caddy and Prometheus listen on all addresses; header and command prevent this.
+//   - A script of the image sets up PostgreSQL; setUp replaces the script.
 type stack struct {
 	t        *testing.T
 	folder   string
 	services map[string]service
-	image    dockerfile // ours
+	image    dockerfile // of tollgate
 	binary   string     // the image's binary
 	running  map[string]*process
 }
@@ -43,11 +43,11 @@ type stack struct {
 // process is a running or ended service.
 type process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
-	err  error         // how; read after done
+	done chan struct{} // closed when the process has ended
+	err  error         // from Wait; valid after done is closed
 }
 
-// images has the default commands and variables of others' images.
+// images has the default commands and variables of the other images.
 var images = map[string]struct {
 	entry, command []string
 	environment    map[string]string
@@ -68,7 +68,8 @@ var images = map[string]struct {
 	"busybox": {},
 }
 
-// newStack reads the files and creates the folder. Services end with the test, the last one first.
+// newStack reads the files and creates the folder. At the end of the test, the services stop in the
+// reverse order of their start.
 func newStack(t *testing.T) *stack {
 	t.Helper()
 	place, err := os.MkdirTemp("", "tollgate-deployment-")
@@ -87,7 +88,7 @@ func newStack(t *testing.T) *stack {
 		binary: scene.Binary(t), running: map[string]*process{}}
 }
 
-// address is a service's own, without a port.
+// address returns the IP address of a service.
 func (s *stack) address(name string) string {
 	names := make([]string, 0, len(s.services))
 	for name := range s.services {
@@ -106,23 +107,23 @@ var (
 	absolute    = regexp.MustCompile(`(^|[\s"'=\[,])(/(?:etc|data|config|buckets|prometheus|var)\b)`)
 )
 
-// here replaces paths and addresses of a service by those of this machine.
-func (s *stack) here(name, text string) string {
+// localize replaces a service's paths and addresses with paths and addresses of this machine.
+func (s *stack) localize(name, text string) string {
 	text = absolute.ReplaceAllString(text, "${1}"+s.root(name)+"${2}")
 	text = strings.ReplaceAll(text, "0.0.0.0:", s.address(name)+":")
 	text = strings.ReplaceAll(text, "172.30.0.0/24", "127.0.0.1/32")
 	text = anyAddress.ReplaceAllString(text, s.address(name)+":$1")
-	return hostAndPort.ReplaceAllStringFunc(text, func(found string) string {
-		host, port, _ := strings.Cut(found, ":")
+	return hostAndPort.ReplaceAllStringFunc(text, func(match string) string {
+		host, port, _ := strings.Cut(match, ":")
 		if _, known := s.services[host]; !known {
-			return found
+			return match
 		}
 		return s.address(host) + ":" + port
 	})
 }
 
-// mount adds a service's volumes to its root: one shared folder for a named volume, a rewritten
-// copy of files from deploy.
+// mount adds a service's volumes to its root. A named volume is a shared folder. Files from deploy
+// are copied and localized.
 func (s *stack) mount(name string) {
 	s.t.Helper()
 	for target, source := range s.services[name].mounts() {
@@ -149,12 +150,12 @@ func (s *stack) mount(name string) {
 			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 				return err
 			}
-			return os.WriteFile(to, []byte(s.header(name, to)+s.here(name, string(text))), 0o644)
+			return os.WriteFile(to, []byte(s.header(name, to)+s.localize(name, string(text))), 0o644)
 		}))
 	}
 }
 
-// header returns lines to add before a service's file for this machine.
+// header returns lines to insert at the beginning of a service's file.
 func (s *stack) header(name, path string) string {
 	if name != "caddy" || filepath.Base(path) != "Caddyfile" {
 		return ""
@@ -168,9 +169,9 @@ func (s *stack) up(name string) {
 	if s.running[name] != nil {
 		return
 	}
-	for other, wanted := range s.services[name].DependsOn {
+	for other, dependency := range s.services[name].DependsOn {
 		s.up(other)
-		switch wanted.Condition {
+		switch dependency.Condition {
 		case "service_healthy":
 			s.healthy(other)
 		case "service_completed_successfully":
@@ -179,7 +180,7 @@ func (s *stack) up(name string) {
 				s.t.Fatalf("%s: %v", other, err)
 			}
 		default:
-			s.t.Fatalf("%s depends on %s: %q", name, other, wanted.Condition)
+			s.t.Fatalf("%s depends on %s: %q", name, other, dependency.Condition)
 		}
 	}
 	s.mount(name)
@@ -194,18 +195,18 @@ func (s *stack) command(name string) []string {
 	if image == "tollgate" {
 		return s.image.command
 	}
-	theirs, known := images[image]
+	defaults, known := images[image]
 	if !known {
-		s.t.Fatalf("%s: nothing is known about the image %s", name, own.Image)
+		s.t.Fatalf("%s: images has no entry for the image %s", name, own.Image)
 	}
-	command := theirs.command
+	command := defaults.command
 	if own.Command != nil {
 		command = own.Command
 	}
-	command = slices.Concat(theirs.entry, command)
+	command = slices.Concat(defaults.entry, command)
 	switch name {
 	case "prometheus":
-		command = append(command, "--web.listen-address=0.0.0.0:9090") // as it does by itself
+		command = append(command, "--web.listen-address=0.0.0.0:9090") // the default; localize replaces the address
 	case "postgres":
 		command = append(command, "-c", "listen_addresses="+s.address(name), "-c", "unix_socket_directories=")
 	}
@@ -223,7 +224,7 @@ func (s *stack) environment(name string) []string {
 	}
 	for _, variables := range []map[string]string{set, own.Environment} {
 		for key, value := range variables {
-			pairs = append(pairs, key+"="+s.here(name, value)) // the later one counts
+			pairs = append(pairs, key+"="+s.localize(name, value)) // the last value of a variable applies
 		}
 	}
 	return pairs
@@ -234,7 +235,7 @@ func (s *stack) process(name string, command []string) *exec.Cmd {
 	s.t.Helper()
 	args := make([]string, len(command))
 	for i, arg := range command {
-		args[i] = s.here(name, arg)
+		args[i] = s.localize(name, arg)
 	}
 	cmd := exec.Command(s.program(command[0]), args[1:]...)
 	cmd.Env = s.environment(name)
@@ -257,13 +258,13 @@ func (s *stack) program(name string) string {
 			return path
 		}
 	case "postgres", "initdb", "pg_isready":
-		if found, err := exec.Command("../../../scripts/postgres", "binaries").Output(); err == nil {
-			return filepath.Join(strings.TrimSpace(string(found)), name)
+		if folder, err := exec.Command("../../../scripts/postgres", "binaries").Output(); err == nil {
+			return filepath.Join(strings.TrimSpace(string(folder)), name)
 		}
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		s.t.Fatalf("%s is NOT installed: the compose file was not tried.", name)
+		s.t.Fatalf("%s is NOT installed: the compose file was not tested", name)
 	}
 	return path
 }
@@ -283,17 +284,18 @@ func (s *stack) start(name string) {
 		p.err = cmp.Or(cmd.Wait(), logFile.Close())
 	}()
 	s.t.Cleanup(func() {
-		_ = s.stop(p) // how it ends is testStop's to judge
+		_ = s.stop(p) // testStop checks the exit
 		if s.t.Failed() {
 			log, _ := os.ReadFile(logFile.Name()) // may be incomplete
-			s.t.Logf("%s said:\n%s", name, log[max(0, len(log)-4000):])
+			s.t.Logf("log of %s:\n%s", name, log[max(0, len(log)-4000):])
 		}
 	})
 }
 
-// stop ends a process as a container is stopped, and returns how it ended.
+// stop ends a process with SIGTERM, or SIGKILL after grace, as Docker does. It returns the error of
+// Wait.
 func (s *stack) stop(p *process) error {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // the process may have ended
 	giveUp := time.AfterFunc(grace, func() { _ = p.cmd.Process.Kill() })
 	<-p.done
 	giveUp.Stop()
@@ -320,7 +322,7 @@ func (s *stack) healthy(name string) {
 	})
 }
 
-// setUp does the work of PostgreSQL's image at the first start.
+// setUp creates the database as PostgreSQL's image does at the first start.
 func (s *stack) setUp(name string) {
 	s.t.Helper()
 	if name != "postgres" {
@@ -335,28 +337,28 @@ func (s *stack) setUp(name string) {
 		s.must(err)
 		s.must(os.Chown(real, int(credential.Credential.Uid), int(credential.Credential.Gid)))
 	}
-	made := s.process(name, []string{"initdb", "--pgdata=" + data, "--username=" + set["POSTGRES_USER"], "--pwfile=" + password,
+	initdb := s.process(name, []string{"initdb", "--pgdata=" + data, "--username=" + set["POSTGRES_USER"], "--pwfile=" + password,
 		"--auth=scram-sha-256", "--no-sync"})
-	if out, err := made.CombinedOutput(); err != nil {
+	if out, err := initdb.CombinedOutput(); err != nil {
 		s.t.Fatalf("initdb: %v\n%s", err, out)
 	}
 	single := s.process(name, []string{"postgres", "--single", "-D", data, "postgres"})
 	single.Stdin = strings.NewReader("CREATE DATABASE " + set["POSTGRES_DB"] + "\n")
 	if out, err := single.CombinedOutput(); err != nil {
-		s.t.Fatalf("the database: %v\n%s", err, out)
+		s.t.Fatalf("create the database: %v\n%s", err, out)
 	}
 }
 
-// owner returns the user for PostgreSQL, which refuses to run as root.
+// owner returns the attributes to run PostgreSQL, because PostgreSQL refuses to run as root.
 func owner(t *testing.T) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return &syscall.SysProcAttr{}
 	}
 	for _, name := range []string{"postgres", "nobody"} {
-		if found, err := user.Lookup(name); err == nil {
-			uid, _ := strconv.Atoi(found.Uid) // they are numbers on every Unix
-			gid, _ := strconv.Atoi(found.Gid)
+		if account, err := user.Lookup(name); err == nil {
+			uid, _ := strconv.Atoi(account.Uid) // ids are numbers on every Unix
+			gid, _ := strconv.Atoi(account.Gid)
 			return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 		}
 	}
