@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 )
 
-// inside returns the rows of an error with status 200: as a whole answer, as the first frame of a
-// stream, and instead of a stream.
+// inside returns the rows for an error body with status 200: as a complete answer, as the first frame
+// of a stream, and instead of a stream.
 func inside(name, body string, w want) []row {
 	whole := fakeprovider.JSON(200, body)
 	return []row{
@@ -19,7 +19,7 @@ func inside(name, body string, w want) []row {
 	}
 }
 
-// event returns the row of an event with the name error.
+// event returns the row of a stream that begins with an event named error.
 func event(name, data string, w want) row {
 	return row{name: "event error: " + name, want: w, status: 200, stream: &fakeprovider.Reply{
 		ContentType: "text/event-stream", Raw: []string{"event: error\ndata: " + data + "\n\n"}}}
@@ -81,7 +81,7 @@ func emptyRows() []row {
 			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"content":null}`, `"stop"`), "[DONE]")},
 		{name: "content and calls empty", whole: fakeprovider.Completion(`{"role":"assistant","content":null,"tool_calls":[]}`, `"stop"`),
 			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"content":"","tool_calls":[]}`, `"stop"`), "[DONE]")},
-		{name: "limit of the gateway used up",
+		{name: "the gateway's limit exhausted",
 			whole: fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
 			ask:   map[string]any{"max_tokens": nil}, model: map[string]any{"default_output_tokens": 500}},
 	}
@@ -111,7 +111,7 @@ func filteredRows() []row {
 	return append(rows, row{name: "empty, output_sensitive", want: withheld(), status: 200, whole: &sensitive})
 }
 
-// finishRows returns answers with a finish_reason for a failure or a used-up limit.
+// finishRows returns answers whose finish_reason means a failure or an exhausted limit.
 func finishRows() []row {
 	var rows []row
 	for _, reason := range []string{"insufficient_system_resource", "network_error", "error", "MALFORMED_FUNCTION_CALL",
@@ -130,19 +130,19 @@ func finishRows() []row {
 	xgroq := `{"id":"x","choices":[{"index":0,"delta":{},"finish_reason":null}],"x_groq":{"id":"y","error":"over capacity"}}`
 	return append(rows,
 		row{name: "x_groq.error", want: outOfOrder(), status: 200, stream: fakeprovider.Events(xgroq, "[DONE]")},
-		row{name: "limit of the client used up", want: small, status: 200, whole: thought, param: "max_tokens"},
-		row{name: "limit of the client used up, new name", want: small, status: 200, whole: thought, param: "max_completion_tokens",
+		row{name: "the client's limit exhausted", want: small, status: 200, whole: thought, param: "max_tokens"},
+		row{name: "the client's limit exhausted, new field name", want: small, status: 200, whole: thought, param: "max_completion_tokens",
 			ask: map[string]any{"max_tokens": nil, "max_completion_tokens": 50}},
-		row{name: "limit used up, reasoning streamed", want: answered(), status: 200,
+		row{name: "limit exhausted, reasoning streamed", want: answered(), status: 200,
 			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"reasoning_content":"hm"}`, `null`), fakeprovider.RawFrame(`{}`, `"length"`),
 				fakeprovider.UsageFrame(10, 5), "[DONE]")},
-		row{name: "limit used up, nothing streamed", want: answered(), status: 200,
+		row{name: "limit exhausted, no content streamed", want: answered(), status: 200,
 			stream: fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), fakeprovider.RawFrame(`{}`, `"length"`),
 				fakeprovider.UsageFrame(10, 5), "[DONE]")},
 	)
 }
 
-// oddRows returns bodies without an answer, and odd but valid answers.
+// oddRows returns bodies without an answer, and unusual but valid answers.
 func oddRows() []row {
 	w := outOfOrder()
 	answer := fakeprovider.Answer("hi", 10, 5)
@@ -163,17 +163,17 @@ func oddRows() []row {
 		both("200 text", fakeprovider.Reply{ContentType: "text/plain", Body: "OK"}, w),
 		both("204", fakeprovider.JSON(204, ""), w).logged(anyStatus),
 		{name: "an answer without a content type", want: w, status: 200, whole: &typeless},
-		{name: "an answer as text", want: w, status: 200, whole: &text},
-		{name: "an answer as a stream", want: w, status: 200, whole: &streamed, stream: &answer},
-		{name: "an answer that calls itself a stream", want: broken(), status: 200, stream: &event},
+		{name: "an answer with content type text", want: w, status: 200, whole: &text},
+		{name: "a stream and an answer exchanged", want: w, status: 200, whole: &streamed, stream: &answer},
+		{name: "an answer with content type event-stream", want: broken(), status: 200, stream: &event},
 		{name: "compressed", want: w, status: 200, whole: &zipped, stream: &zippedStream},
-		{name: "half JSON", want: w, status: 200, whole: &half},
+		{name: "truncated JSON", want: w, status: 200, whole: &half},
 		{name: "a list", want: w, status: 200, whole: &list},
 		{name: "text among the frames", want: w, status: 200, stream: fakeprovider.Events("hello", "[DONE]")},
 		{name: "a page among the frames", want: w, status: 200, stream: fakeprovider.Events("<html>no</html>")},
-		{name: "half a frame", want: w, status: 200, stream: fakeprovider.Events(`{"id":"x","choices":[`, "[DONE]")},
-		{name: "an answer that is cut", want: broken(), status: 200, whole: &cut},
-		{name: "an answer that is reset", want: broken(), status: 200, whole: &fakeprovider.Reply{Body: half.Body, End: fakeprovider.Reset}},
+		{name: "truncated frame", want: w, status: 200, stream: fakeprovider.Events(`{"id":"x","choices":[`, "[DONE]")},
+		{name: "an answer cut off", want: broken(), status: 200, whole: &cut},
+		{name: "an answer reset", want: broken(), status: 200, whole: &fakeprovider.Reply{Body: half.Body, End: fakeprovider.Reset}},
 		{name: "call with broken arguments", want: answered(), status: 200, whole: fakeprovider.Completion(call, `"tool_calls"`),
 			stream: fakeprovider.Events(fakeprovider.RawFrame(call, `null`), fakeprovider.RawFrame(`{}`, `"tool_calls"`),
 				fakeprovider.UsageFrame(10, 5), "[DONE]")},
@@ -186,22 +186,22 @@ func oddRows() []row {
 
 // sentenceRows returns error sentences as answers, on lines with error_sentences.
 func sentenceRows() []row {
-	flagged := map[string]any{"error_sentences": []string{`^\[ERROR\]`, `当前分组上游负载已饱和`, `(?i)^upstream error\b`}}
+	withSentences := map[string]any{"error_sentences": []string{`^\[ERROR\]`, `当前分组上游负载已饱和`, `(?i)^upstream error\b`}}
 	var rows []row
 	for _, text := range []string{"[ERROR] no channel", "当前分组上游负载已饱和，请稍后再试", "Upstream error: 503"} {
 		whole, stream := fakeprovider.Answer(text, 0, 0), fakeprovider.Stream(0, 0, text[:3], text[3:])
-		rows = append(rows, row{name: "sentence " + text, want: upstream("upstream_error", fail), status: 200, line: flagged, whole: &whole,
+		rows = append(rows, row{name: "sentence " + text, want: upstream("upstream_error", fail), status: 200, line: withSentences, whole: &whole,
 			stream: &stream})
 	}
 	lines := fakeprovider.Stream(0, 0, "[ERROR] no channel\n", "and more")
 	late := fakeprovider.Stream(10, 5, strings.Repeat("All is well. ", 40), "[ERROR] no channel")
 	quoted := fakeprovider.Answer("The log says: [ERROR] no channel", 10, 5)
-	unflagged := fakeprovider.Answer("[ERROR] no channel", 10, 5)
+	plain := fakeprovider.Answer("[ERROR] no channel", 10, 5)
 	return append(rows,
-		row{name: "sentence before a line's end", want: upstream("upstream_error", fail), status: 200, line: flagged, stream: &lines},
-		row{name: "sentence too late", want: answered(), status: 200, line: flagged, stream: &late},
-		row{name: "sentence inside an answer", want: answered(), status: 200, line: flagged, whole: &quoted},
-		row{name: "sentence on a line that is not flagged", want: answered(), status: 200, whole: &unflagged})
+		row{name: "sentence before more text", want: upstream("upstream_error", fail), status: 200, line: withSentences, stream: &lines},
+		row{name: "sentence after a long text", want: answered(), status: 200, line: withSentences, stream: &late},
+		row{name: "sentence inside an answer", want: answered(), status: 200, line: withSentences, whole: &quoted},
+		row{name: "sentence on a line without error_sentences", want: answered(), status: 200, whole: &plain})
 }
 
 // beginningRows returns streams with a failure before the first token.
@@ -225,27 +225,27 @@ func beginningRows() []row {
 		{name: "head, no body", want: timedOut(), status: 200, line: impatient(),
 			whole:  &fakeprovider.Reply{AfterHead: fakeprovider.Stall},
 			stream: &fakeprovider.Reply{ContentType: "text/event-stream", AfterHead: fakeprovider.Stall}},
-		{name: "half an answer, then nothing", want: timedOut(), status: 200, line: impatient(),
+		{name: "truncated answer, then a stall", want: timedOut(), status: 200, line: impatient(),
 			whole: &fakeprovider.Reply{Body: `{"id":"x","choices":[{"ind`, End: fakeprovider.Stall}},
 		waiting("comments, no token", ping(": OPENROUTER PROCESSING\n\n")),
 		waiting("empty data, no token", ping("data:\n\n")),
 		waiting("roles, no token", ping("data: "+role+"\n\n")),
-		waiting("half an event, then nothing",
+		waiting("truncated event, then a stall",
 			&fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{`data: {"id":`}, End: fakeprovider.Stall}),
-		ended("stream without anything", fakeprovider.None),
+		ended("empty stream", fakeprovider.None),
 		ended("reset before a token", fakeprovider.Reset, role),
 		ended("cut before a token", fakeprovider.Cut, role),
 		ended("ended before a token", fakeprovider.None, role),
 		// A stream without a finish_reason is cut (interface.md, Errors in a stream).
 		ended("done before a token", fakeprovider.None, role, "[DONE]"),
 		ended("usage and done, no choices", fakeprovider.None, fakeprovider.UsageFrame(10, 0), "[DONE]"),
-		{name: "half an event, cut", want: broken(), status: 200,
+		{name: "truncated event, cut", want: broken(), status: 200,
 			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{`data: {"id":`}, End: fakeprovider.Cut}},
-		{name: "half an event, ended", want: broken(), status: 200,
+		{name: "truncated event, ended", want: broken(), status: 200,
 			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{`data: {"id":`}}},
-		{name: "half a chunk", want: broken(), status: 200, stream: &fakeprovider.Reply{
+		{name: "truncated chunk", want: broken(), status: 200, stream: &fakeprovider.Reply{
 			Wire: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n40\r\ndata: {"}},
-		{name: "garbage for a chunk", want: broken(), status: 200,
+		{name: "invalid chunk size", want: broken(), status: 200,
 			whole: &fakeprovider.Reply{Wire: "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}"},
 			stream: &fakeprovider.Reply{
 				Wire: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\ndata: {"}},

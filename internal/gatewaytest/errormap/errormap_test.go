@@ -1,6 +1,6 @@
-// Package errormap tests failures of providers. A row is one failure, with what the client, the
-// request log and the account must show, and its effect on the line, with and without a second
-// line. The rows of a client's form share one gateway process; each row has its own model, line and
+// Package errormap tests failures of providers. Each row is one failure with the expected answer to
+// the client, entry in the request log, charge, and effect on the line, with and without a second
+// line. The rows of a client's form share a gateway process. Each row has its own model, line and
 // provider.
 package errormap
 
@@ -22,21 +22,21 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// healthy is the second line of a model.
+// healthy is the id of the second line of a model.
 const healthy = "healthy"
 
 // effect is the effect of a failure on the health of its line.
 type effect int
 
 const (
-	none effect = iota // not counted, because the line is not at fault
-	good               // a normal answer
+	none effect = iota // the line is not at fault, so the attempt does not count
+	good               // counts as a success
 	fail
 	half
 	cool
 	cred
 	pair
-	broke // no success, because the answer broke off; the code decides the rest
+	broke // the answer broke off, so the success rate is 0; the state depends on the code
 )
 
 // want is the expected result of a failure.
@@ -65,7 +65,7 @@ func answered() want   { return want{final: true, health: good} }
 func withheld() want   { return refused(400, "content_filter", "invalid_request_error") }
 func outOfOrder() want { return unavailable(fail) }
 
-// refused returns the want of an error without failover.
+// refused returns the expected result of a rejection without failover.
 func refused(status int, code, kind string) want {
 	return want{code: code, status: status, kind: kind, final: true}
 }
@@ -74,27 +74,27 @@ func refused(status int, code, kind string) want {
 type row struct {
 	name string
 	want want
-	// whole and stream are the provider's replies to the two kinds of requests; a kind without a
-	// reply is left out.
+	// whole and stream are the provider's replies to requests without and with streaming. A kind of
+	// request without a reply is not tested.
 	whole, stream *fakeprovider.Reply
-	// probe is the reply to a probe of the gateway: by default whole, or a good answer.
+	// probe is the reply to a probe of the gateway. If nil, the reply is whole, or else a good answer.
 	probe *fakeprovider.Reply
 	// provider starts a provider instead of fakeprovider.New.
 	provider func(t testing.TB) provider
 
-	status  int            // of the provider in the log; 0 without a header
-	message string         // of the error, if it comes from the provider
+	status  int            // the provider's status in the log; 0 if there was no header
+	message string         // the client's message, if it is the provider's message
 	param   string         // error.param
 	ask     map[string]any // members of the request; nil removes a default member
 	model   map[string]any
 	line    map[string]any
-	calls   int // of the provider for one request, by default one
+	calls   int // requests to the provider for one request of the client; 0 means 1
 
-	// text, prompt and completion are the delivered part of a broken stream. By default, the
-	// gateway counts the tokens.
+	// text is the delivered part of a broken stream. prompt and completion are the provider's counts.
+	// If 0, the gateway counts the tokens.
 	text               string
 	prompt, completion int64
-	// pieces is the number of events before the client has received text, 0 for all.
+	// pieces is the number of events sent before the client has received text. 0 means all.
 	pieces int
 }
 
@@ -102,13 +102,13 @@ type row struct {
 type provider struct {
 	url      string
 	requests func(model string) int
-	// resume sends the rest of a stream (row.pieces).
+	// resume sends the rest of a stream after row.pieces.
 	resume func()
-	// left is the number of callers who disconnected before the end of their answer.
+	// left returns the number of clients that disconnected before the end of their answer.
 	left func() int
 }
 
-// both returns a row with one reply to both kinds of requests.
+// both returns a row with the same reply to both kinds of requests.
 func both(name string, reply fakeprovider.Reply, w want) row {
 	status := reply.Status
 	if status == 0 {
@@ -126,7 +126,7 @@ func (r row) logged(status int) row {
 	return r
 }
 
-// kinds returns the kinds of requests of a row: false for whole, true for streamed answers.
+// kinds returns the kinds of requests of a row. true means a streamed answer.
 func (r row) kinds() []bool {
 	var kinds []bool
 	if r.whole != nil || r.provider != nil {
@@ -170,7 +170,7 @@ func (r row) start(t testing.TB, in form) provider {
 // isProbe reports whether the request is a probe of the gateway.
 func isProbe(q fakeprovider.Request) bool { return bytes.Contains(q.Body, []byte(`"ping"`)) }
 
-// requestsFor counts the requests for a model without probes.
+// requestsFor returns the number of requests for a model, without probes.
 func requestsFor(p *fakeprovider.Server, model string) int {
 	n := 0
 	for _, q := range p.Requests() {
@@ -210,7 +210,7 @@ type fixture struct {
 	*scene.Gateway
 	form     form
 	healthy  *fakeprovider.Server
-	previous map[string]string // the line before a line in the catalog
+	previous map[string]string // by line, the preceding line in the catalog
 }
 
 // entry is a row with one kind of request.
@@ -223,8 +223,8 @@ type entry struct {
 	provider
 }
 
-// solo and duo are the ids of the models with the failing line alone, and with the healthy line as
-// the second one. Each has a failing line of the same id.
+// solo and duo return the ids of the entry's models. Each model has a failing line of the same id,
+// and duo has the healthy line as its second line.
 func (e entry) solo() string { return e.id + "-solo" }
 func (e entry) duo() string  { return e.id + "-duo" }
 
@@ -245,8 +245,8 @@ type group struct {
 	test func(*testing.T, *fixture, entry, *customer)
 }
 
-// run runs groups on one gateway for each database: on SQLite with each kind of request, on
-// PostgreSQL with one of them, because holds and charges do not depend on the kind.
+// run runs groups on one gateway for each database. On PostgreSQL, a row runs with only one kind of
+// request, because holds and charges do not depend on the kind.
 func run(t *testing.T, binary string, in form, groups ...group) {
 	t.Helper()
 	t.Parallel()
@@ -339,7 +339,7 @@ func (f *fixture) line(id, url string, more map[string]any, models ...string) ma
 	return l
 }
 
-// apply makes the catalog of all entries current.
+// apply applies the catalog of all entries.
 func (f *fixture) apply(t *testing.T, entries []entry) {
 	t.Helper()
 	var models, lines []any
@@ -363,7 +363,7 @@ func TestErrorMap(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	vendors := vendorRows(t)
-	// A catalog has up to 1000 lines, so chat takes two.
+	// A catalog may have 1000 lines, so chat needs two catalogs.
 	t.Run("chat", func(t *testing.T) { run(t, binary, chatForm(), group{"statuses", statusRows(t), tryRow}) })
 	t.Run("chat answers", func(t *testing.T) {
 		run(t, binary, chatForm(),
@@ -382,7 +382,7 @@ func TestErrorMap(t *testing.T) {
 	}
 }
 
-// tryRow sends the request of a row to both models.
+// tryRow sends the request of a row to both models and checks the results.
 func tryRow(t *testing.T, f *fixture, e entry, c *customer) {
 	sent := time.Now()
 	alone := f.Send(t, f.form.in, c.key, f.request(e, e.solo()))
@@ -390,8 +390,8 @@ func tryRow(t *testing.T, f *fixture, e entry, c *customer) {
 	f.checkHealth(t, e, e.solo(), sent)
 
 	sent = time.Now()
-	behind := f.Send(t, f.form.in, c.key, f.request(e, e.duo()))
-	f.checkBehind(t, e, c, behind)
+	withSecond := f.Send(t, f.form.in, c.key, f.request(e, e.duo()))
+	f.checkWithSecond(t, e, c, withSecond)
 	f.checkHealth(t, e, e.duo(), sent)
 }
 
@@ -410,7 +410,7 @@ func (f *fixture) request(e entry, model string) string {
 // checkAlone checks the result without a second line.
 func (f *fixture) checkAlone(t *testing.T, e entry, c *customer, a scene.Answer) {
 	t.Helper()
-	f.checkAsked(t, e, e.solo(), 0)
+	f.checkRequests(t, e, e.solo(), 0)
 	f.checkError(t, e, a)
 	r := f.receipt(t, c, a)
 	if r.Status != a.Status || r.Code != e.want.code || len(r.Attempts) != 1 {
@@ -419,24 +419,24 @@ func (f *fixture) checkAlone(t *testing.T, e entry, c *customer, a scene.Answer)
 	f.checkAttempt(t, e, r.Attempts[0], e.solo())
 }
 
-// checkBehind checks the result with a healthy second line.
-func (f *fixture) checkBehind(t *testing.T, e entry, c *customer, a scene.Answer) {
+// checkWithSecond checks the result with a healthy second line.
+func (f *fixture) checkWithSecond(t *testing.T, e entry, c *customer, a scene.Answer) {
 	t.Helper()
 	r := f.receipt(t, c, a)
 	if e.want.final {
-		f.checkAsked(t, e, e.duo(), 0)
+		f.checkRequests(t, e, e.duo(), 0)
 		f.checkError(t, e, a)
 		if len(r.Attempts) != 1 {
 			t.Errorf("receipt %+v", r)
 		}
 		return
 	}
-	f.checkAsked(t, e, e.duo(), 1)
-	served := a.Complete && a.Text == "all is well"
+	f.checkRequests(t, e, e.duo(), 1)
+	ok := a.Complete && a.Text == "all is well"
 	if f.form.in == scene.Responses { // scene.Answer has no text for responses
-		served = strings.Contains(a.Raw, `"status":"completed"`) && strings.Contains(a.Raw, `"text":"all is well"`)
+		ok = strings.Contains(a.Raw, `"status":"completed"`) && strings.Contains(a.Raw, `"text":"all is well"`)
 	}
-	if a.Status != 200 || !served {
+	if a.Status != 200 || !ok {
 		t.Errorf("the client got %+v; want the healthy line's answer", a)
 	}
 	f.checkSecrets(t, e, a)
@@ -449,8 +449,8 @@ func (f *fixture) checkBehind(t *testing.T, e entry, c *customer, a scene.Answer
 	}
 }
 
-// checkAsked checks the number of requests to the failing and the healthy provider.
-func (f *fixture) checkAsked(t *testing.T, e entry, model string, second int) {
+// checkRequests checks the number of requests to the failing and the healthy provider.
+func (f *fixture) checkRequests(t *testing.T, e entry, model string, second int) {
 	t.Helper()
 	if n, want := e.requests(model), max(e.calls, 1); n != want && n != -1 {
 		t.Errorf("the failing provider got %d requests, want %d", n, want)
@@ -473,7 +473,7 @@ func (f *fixture) checkError(t *testing.T, e entry, a scene.Answer) {
 	if a.Status != e.want.status || a.ContentType != "application/json" {
 		t.Errorf("the client got %d %s (%s), want %+v", a.Status, a.Err, a.ContentType, e.want)
 	}
-	if a.RetryAfter != "" { // Retry-After of the provider concerns the line only
+	if a.RetryAfter != "" { // the provider's Retry-After is only for the line
 		t.Errorf("the client got Retry-After %q", a.RetryAfter)
 	}
 	f.checkObject(t, e, a, e.param)

@@ -6,11 +6,11 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 )
 
-// anthropic and gemini return members of lines with another form than the client's.
-func anthropic(more map[string]any) map[string]any { return speaking("anthropic", more) }
-func gemini(more map[string]any) map[string]any    { return speaking("gemini", more) }
+// anthropic and gemini return the members of a line of these providers, with the members of more.
+func anthropic(more map[string]any) map[string]any { return withProvider("anthropic", more) }
+func gemini(more map[string]any) map[string]any    { return withProvider("gemini", more) }
 
-func speaking(provider string, more map[string]any) map[string]any {
+func withProvider(provider string, more map[string]any) map[string]any {
 	line := map[string]any{"provider": provider}
 	for k, v := range more {
 		line[k] = v
@@ -23,7 +23,7 @@ func native(raw ...string) *fakeprovider.Reply {
 	return &fakeprovider.Reply{ContentType: "text/event-stream", Raw: raw}
 }
 
-// candidate returns an answer of Gemini, whole and as a stream.
+// candidate returns an answer of Gemini, complete and as a stream.
 func candidate(finish string, parts ...string) (whole, stream *fakeprovider.Reply) {
 	event := fakeprovider.GeminiEvent(finish, 10, 5, parts...)
 	r := fakeprovider.JSON(200, event)
@@ -42,23 +42,23 @@ func foreignRows() []row {
 			stream: native(append(messageBegin(10), messageEnd("refusal", 1)...)...)},
 		{name: "Anthropic: empty", want: empty(), whole: stoppedBy("end_turn"),
 			stream: native(append(messageBegin(10), messageEnd("end_turn", 1)...)...)},
-		{name: "Anthropic: half, refused", want: answered(),
+		{name: "Anthropic: partial, refused", want: answered(),
 			stream: native(append(append(messageBegin(10), fakeprovider.NativeText("half")), messageEnd("refusal", 5)...)...)},
-		{name: "Anthropic: thought only", want: small, param: "max_tokens", whole: &thought},
+		{name: "Anthropic: only thinking", want: small, param: "max_tokens", whole: &thought},
 		{name: "Anthropic: ended before a token", want: broken(), stream: native(messageBegin(10)...)},
 		{name: "Anthropic: pings, no token", want: timedOut(), line: impatient(),
 			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: messageBegin(10), End: fakeprovider.Stall}},
 	}
-	for _, one := range []struct {
+	for _, tt := range []struct {
 		kind string
 		want want
 	}{
 		{"overloaded_error", busy()}, {"rate_limit_error", busy()}, {"api_error", outOfOrder()}, {"timeout_error", timedOut()},
 		{"authentication_error", unavailable(cred)}, {"not_found_error", unavailable(pair)},
 	} {
-		whole := fakeprovider.NativeError(200, one.kind, "x")
-		rows = append(rows, row{name: "Anthropic: " + one.kind, want: one.want, whole: &whole,
-			stream: native(append(messageBegin(10), fakeprovider.NativeFailure(one.kind, "x"))...)})
+		whole := fakeprovider.NativeError(200, tt.kind, "x")
+		rows = append(rows, row{name: "Anthropic: " + tt.kind, want: tt.want, whole: &whole,
+			stream: native(append(messageBegin(10), fakeprovider.NativeFailure(tt.kind, "x"))...)})
 	}
 	for i := range rows {
 		rows[i].status, rows[i].line = 200, anthropic(rows[i].line)
@@ -66,7 +66,7 @@ func foreignRows() []row {
 	return append(rows, geminiRows()...)
 }
 
-// geminiRows returns foreignRows for Gemini.
+// geminiRows returns the rows of foreignRows for Gemini.
 func geminiRows() []row {
 	var rows []row
 	for _, reason := range []string{"SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT"} {
@@ -97,7 +97,7 @@ func geminiRows() []row {
 	for i := range rows {
 		rows[i].name, rows[i].status, rows[i].line = "Gemini: "+rows[i].name, 200, gemini(rows[i].line)
 	}
-	for _, one := range []struct {
+	for _, tt := range []struct {
 		status  int
 		name    string
 		details []string
@@ -112,8 +112,8 @@ func geminiRows() []row {
 		{400, "INVALID_ARGUMENT", []string{fakeprovider.GeminiReason("API_KEY_INVALID")}, unavailable(cred)},
 		{400, "INVALID_ARGUMENT", nil, refused(400, "400", "invalid_request_error")},
 	} {
-		r := both(fmt.Sprintf("Gemini: %d %s %d details", one.status, one.name, len(one.details)),
-			fakeprovider.GeminiError(one.status, one.name, "x", one.details...), one.want)
+		r := both(fmt.Sprintf("Gemini: %d %s %d details", tt.status, tt.name, len(tt.details)),
+			fakeprovider.GeminiError(tt.status, tt.name, "x", tt.details...), tt.want)
 		r.line = gemini(nil)
 		rows = append(rows, r)
 	}
@@ -129,7 +129,7 @@ func foreignBrokenRows() []row {
 		rows = append(rows, r)
 	}
 	first := "data: " + fakeprovider.GeminiEvent("", 700, 6, fakeprovider.GeminiText("Once upon a time, ")) + "\n\n"
-	for _, one := range []struct {
+	for _, tt := range []struct {
 		name string
 		want want
 		rest string
@@ -143,12 +143,12 @@ func foreignBrokenRows() []row {
 		{"internal", after("upstream_unavailable"), "data: " + fakeprovider.GeminiErrorObject(500, "INTERNAL", "x") + "\n\n", fakeprovider.None},
 	} {
 		line := gemini(nil)
-		if one.end == fakeprovider.Stall { // on a slow machine the other replies may take longer
+		if tt.end == fakeprovider.Stall { // the other replies may take longer on a slow machine
 			line = gemini(impatientlyIdle())
 		}
-		rows = append(rows, row{name: "Gemini: " + one.name, want: one.want, text: "Once upon a time, ", pieces: 1, prompt: 700, completion: 6,
+		rows = append(rows, row{name: "Gemini: " + tt.name, want: tt.want, text: "Once upon a time, ", pieces: 1, prompt: 700, completion: 6,
 			line:   line,
-			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{first, one.rest}, End: one.end}})
+			stream: &fakeprovider.Reply{ContentType: "text/event-stream", Raw: []string{first, tt.rest}, End: tt.end}})
 	}
 	return rows
 }

@@ -29,7 +29,7 @@ func (f *fixture) state(t *testing.T, line string) scene.LineState {
 func (f *fixture) checkHealth(t *testing.T, e entry, line string, sent time.Time) {
 	t.Helper()
 	s := f.state(t, line)
-	switch e.want.health { // these may wait for a probe
+	switch e.want.health { // the gateway may probe the line first
 	case cred:
 		scene.Eventually(t, line+" is credentials_out", func() bool { s = f.state(t, line); return s.State == "credentials_out" })
 	case pair:
@@ -53,20 +53,20 @@ func (f *fixture) checkHealth(t *testing.T, e entry, line string, sent time.Time
 	}
 	if e.want.health == broke { // the code decides the rest
 		if s.SuccessRate == nil || *s.SuccessRate != 0 {
-			t.Errorf("line: %s; want it to be no success", s)
+			t.Errorf("line: %s; want a success rate of 0", s)
 		}
 		return
 	}
 	if s.State != state {
-		t.Errorf("line: %s; want it to be %s", s, state)
+		t.Errorf("line: %s; want the state %s", s, state)
 	}
 	switch out := len(s.ModelsOut) == 1 && s.ModelsOut[0].Model == line; {
 	case e.want.health == pair && !out:
-		t.Errorf("line: %s; want its model to be out", s)
+		t.Errorf("line: %s; want its model out of service", s)
 	case e.want.health != pair && len(s.ModelsOut) > 0:
-		t.Errorf("line: %s; want no model to be out", s)
+		t.Errorf("line: %s; want no model out of service", s)
 	case e.want.health == cool && (len(s.CoolingUntil) == 0 || string(s.CoolingUntil) == "null" || string(s.CoolingUntil) == "0"):
-		t.Errorf("line: %s; want it to say until when it cools", s)
+		t.Errorf("line: %s; want a time in cooling_until", s)
 	}
 	switch e.want.health {
 	case none, good, fail, half:

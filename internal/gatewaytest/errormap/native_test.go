@@ -24,7 +24,7 @@ func messageBegin(input int) []string {
 	}
 }
 
-// messageEnd returns the last events.
+// messageEnd returns the last events of a stream in the messages form.
 func messageEnd(reason string, output int) []string {
 	return []string{
 		fakeprovider.NativeEvent("content_block_stop", `"index":0`),
@@ -50,7 +50,8 @@ func nativeForm() form {
 	}
 }
 
-// nativeRows returns statusRows with one kind of request each, and rows of the messages form.
+// nativeRows returns the rows of statusRows, each with one kind of request, and rows of the
+// messages form.
 func nativeRows(t testing.TB) []row {
 	var rows []row
 	for i, r := range statusRows(t) {
@@ -84,7 +85,7 @@ func nativeRows(t testing.TB) []row {
 		reported("authentication_error", unavailable(cred)),
 		reported("not_found_error", unavailable(pair)),
 		row{name: "neither content nor an end", want: empty(), status: 200, whole: &nothing},
-		// /native passes an answer with a stop_reason unchanged.
+		// /native returns an answer with a stop_reason unchanged.
 		row{name: "no content, but an end", want: answered(), status: 200, whole: stoppedBy("end_turn"),
 			stream: native(append(messageBegin(10), messageEnd("end_turn", 1)...)...)},
 		row{name: "no content, refused", want: answered(), status: 200, whole: stoppedBy("refusal"),
@@ -97,8 +98,8 @@ func nativeRows(t testing.TB) []row {
 	)
 }
 
-// nativeBrokenRows returns streams of the messages form with a failure after the first byte, and
-// some complete ones.
+// nativeBrokenRows returns streams of the messages form with a failure after the first byte, and some
+// complete streams.
 func nativeBrokenRows() []row {
 	breaking := func(name string, w want, end fakeprovider.Break, rest ...string) row {
 		raw := append(messageBegin(700), fakeprovider.NativeText("Once upon a time, "))

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// each returns a row for each value. format makes the name of a value.
+// each returns a row for each value. format is the format of the row's name.
 func each[V any](w want, format string, values []V, reply func(V) fakeprovider.Reply) []row {
 	var rows []row
 	for _, value := range values {
@@ -68,8 +68,8 @@ func connectionRows() []row {
 		r.status = 0
 		return r
 	}
-	before := func(name string, trouble fakeprovider.Break) row {
-		r := both(name, fakeprovider.Reply{Before: trouble}, broken())
+	before := func(name string, kind fakeprovider.Break) row {
+		r := both(name, fakeprovider.Reply{Before: kind}, broken())
 		r.status = 0
 		return r
 	}
@@ -94,8 +94,8 @@ func connectionRows() []row {
 		before("reset before the head", fakeprovider.Reset),
 		before("end before the head", fakeprovider.Cut),
 		wire("garbage", "SSH-2.0-OpenSSH_9.6\r\n", fakeprovider.None),
-		wire("half a head", "HTTP/1.1 200 OK\r\nContent-Ty", fakeprovider.None),
-		wire("half a head, reset", "HTTP/1.1 200 OK\r\nContent-Ty", fakeprovider.Reset),
+		wire("truncated head", "HTTP/1.1 200 OK\r\nContent-Ty", fakeprovider.None),
+		wire("truncated head, reset", "HTTP/1.1 200 OK\r\nContent-Ty", fakeprovider.Reset),
 		wire("head too long", "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 128<<10)+"\r\n\r\n", fakeprovider.None),
 	}
 }
@@ -112,7 +112,7 @@ func stalling(name string, status int, reply fakeprovider.Reply) row {
 	return r
 }
 
-// with returns the row with these members of its line.
+// with returns the row with the members of its line.
 func (r row) with(line map[string]any) row {
 	r.line = line
 	return r
@@ -122,7 +122,7 @@ func (r row) with(line map[string]any) row {
 func timeoutRows() []row {
 	rows := []row{
 		stalling("connected, no head", 0, fakeprovider.Reply{Before: fakeprovider.Stall}),
-		stalling("half a head, stalled", 0, fakeprovider.Reply{Wire: "HTTP/1.1 200 OK\r\n", End: fakeprovider.Stall}),
+		stalling("truncated head, stalled", 0, fakeprovider.Reply{Wire: "HTTP/1.1 200 OK\r\n", End: fakeprovider.Stall}),
 		both("504 Anthropic timeout_error", fakeprovider.JSON(504, `{"type":"error","error":{"type":"timeout_error","message":"x"}}`),
 			timedOut()),
 	}
@@ -166,7 +166,7 @@ func busyRows() []row {
 		"ModelAccountRpmRateLimitExceeded", "ModelAccountTpmRateLimitExceeded", "ServerOverloaded", "ModelLoadingError")...)
 }
 
-// accountRows returns faults of our credential, balance, permission or region at the provider.
+// accountRows returns errors about the operator's credential, balance, permission or region.
 func accountRows() []row {
 	w := unavailable(cred)
 	rows := []row{
@@ -209,7 +209,7 @@ func accountRows() []row {
 	return append(rows, byCode("Zhipu", 400, w, "1113", "1220")...)
 }
 
-// modelRows returns faults about the model of a line, or about fields that the gateway added.
+// modelRows returns errors about the model of a line, or about a field added by the gateway.
 func modelRows() []row {
 	w := unavailable(pair)
 	added := func(param string) fakeprovider.Reply {
@@ -217,7 +217,7 @@ func modelRows() []row {
 			`"type":"invalid_request_error","param":%q,"code":"unsupported_parameter"}}`, param, param))
 	}
 	options := added("stream_options")
-	limit := both("400 for the limit that we added", added("max_tokens"), w)
+	limit := both("400 for the gateway's limit", added("max_tokens"), w)
 	limit.ask, limit.calls = map[string]any{"max_tokens": nil}, 2 // the second call has the other field
 	limit.model = map[string]any{"default_output_tokens": 500, "reasoning": true}
 	rows := []row{
@@ -227,7 +227,7 @@ func modelRows() []row {
 		both("404 empty", fakeprovider.JSON(404, ""), w),
 		both("410 OpenRouter", fakeprovider.JSON(410, `{"error":{"code":410,"message":"x"}}`), w),
 		limit,
-		{name: "400 for stream_options that we added", want: w, status: 400, stream: &options, ask: map[string]any{}},
+		{name: "400 for the gateway's stream_options", want: w, status: 400, stream: &options, ask: map[string]any{}},
 	}
 	rows = append(rows, pages(w, 404)...)
 	rows = append(rows, statuses(w, 404, 410)...)
@@ -246,7 +246,7 @@ func filterRows() []row {
 	rows := []row{
 		both("400 Azure ResponsibleAIPolicyViolation", fakeprovider.JSON(400, `{"error":{"code":"content_filter","message":"x","status":400,`+
 			`"innererror":{"code":"ResponsibleAIPolicyViolation","content_filter_result":{}}}}`), stopped()),
-		both("400 Azure, inner name alone",
+		both("400 Azure, only the inner code",
 			fakeprovider.JSON(400, `{"error":{"code":null,"message":"x","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`), stopped()),
 		both("400 Moonshot considered high risk", fakeprovider.Error(400, "invalid_request_error", "",
 			"The request was rejected because it was considered high risk"), stopped()),
@@ -263,7 +263,7 @@ func filterRows() []row {
 	return append(rows, byCode("Zhipu", 400, stopped(), "1301")...)
 }
 
-// rejectionRows returns faults of the request itself. The client gets the provider's words.
+// rejectionRows returns errors about the request itself. The client gets the provider's message.
 func rejectionRows(t testing.TB) []row {
 	var rows []row
 	for _, s := range readErrors(t, "rejections.txtar") {
@@ -288,7 +288,7 @@ func (s vendorError) row(name string, status int) row {
 	return r
 }
 
-// otherRows returns failures of the provider, and answers of proxies between.
+// otherRows returns failures of the provider, and answers from proxies in front of the provider.
 func otherRows() []row {
 	w := outOfOrder()
 	text := func(status int) row {

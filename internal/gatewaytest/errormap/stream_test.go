@@ -25,13 +25,13 @@ func streamStart() []string {
 func breaking(name string, w want, end fakeprovider.Break, rest ...string) row {
 	r := row{name: name, want: w, text: "Once upon a time, ", pieces: len(streamStart())}
 	if len(rest) == 0 {
-		rest = []string{""} // the end waits for the client too
+		rest = []string{""} // the end also waits until the client has received text
 	}
 	r.stream = &fakeprovider.Reply{ContentType: "text/event-stream", Raw: append(streamStart(), rest...), End: end}
 	return r
 }
 
-// reporting returns a breaking row with an error in a frame.
+// reporting returns the row of a stream with an error in a frame after some text.
 func reporting(name, data string, w want) row {
 	return breaking(name, w, fakeprovider.None, "data: "+data+"\n\n")
 }
@@ -46,8 +46,8 @@ func (r row) withUsage(prompt, completion int64) row {
 	return r
 }
 
-// brokenRows returns streams with a failure after the first byte. They are no success of the line,
-// unless the client is at fault.
+// brokenRows returns streams with a failure after the first byte. Such a stream counts as a failure
+// of the line, unless the client is at fault.
 func brokenRows() []row {
 	after := func(code string) want { return want{code: code, kind: "upstream_error", health: broke} }
 	const invalid = "invalid_request_error"
@@ -73,7 +73,7 @@ func brokenRows() []row {
 		breaking("done without a finish", connection, fakeprovider.None, "data: [DONE]\n\n"),
 		breaking("end within an event", connection, fakeprovider.None, `data: {"id":"x","choi`),
 		breaking("text among the frames", unavailable, fakeprovider.None, "data: oops\n\n"),
-		breaking("half a frame", unavailable, fakeprovider.None, "data: {\"id\":\n\n"),
+		breaking("truncated frame", unavailable, fakeprovider.None, "data: {\"id\":\n\n"),
 		breaking("a page among the frames", unavailable, fakeprovider.None, "data: <html>no</html>\n\n"),
 		reporting("server_error", failure("server_error"), unavailable),
 		reporting("server_error, usage known", failure("server_error"), unavailable).withUsage(700, 30),
@@ -123,7 +123,7 @@ func wholeRows() []row {
 		breaking("finished, then reset", answered(), fakeprovider.Reset, usage, finish, ""),
 		breaking("finished, then cut", answered(), fakeprovider.Cut, usage, finish),
 		breaking("finished, no done", answered(), fakeprovider.None, finish, usage),
-		breaking("finished, then nothing", answered(), fakeprovider.Stall, usage, finish).with(
+		breaking("finished, then a stall", answered(), fakeprovider.Stall, usage, finish).with(
 			map[string]any{"timeouts": map[string]any{"first_token": "30s", "idle": "2s", "total": "30s"}}),
 		breaking("usage after done", answered(), fakeprovider.None, usage, finish, "data: [DONE]\n\n", usage),
 		breaking("comments among the frames", answered(), fakeprovider.None, ": ping\n\n", "data:\n\n", usage, finish, "data: [DONE]\n\n"),
@@ -134,19 +134,19 @@ func wholeRows() []row {
 	return rows
 }
 
-// breakRow tries a broken stream: the client gets an error event and no end, no other line is
-// tried, and exactly the delivered part is charged.
+// breakRow plays a broken stream. The client gets an error event and no end, the other line gets no
+// request, and exactly the delivered part is charged.
 func breakRow(t *testing.T, f *fixture, e entry, c *customer) {
 	sent := time.Now()
 	a := f.Send(t, f.form.in, c.key, f.request(e, e.duo()), e.resume)
 	f.checkSecrets(t, e, a)
-	f.checkAsked(t, e, e.duo(), 0)
+	f.checkRequests(t, e, e.duo(), 0)
 	f.checkEnd(t, e, a)
 	f.checkProduced(t, e, c, a)
 	f.checkHealth(t, e, e.duo(), sent)
 }
 
-// checkEnd checks the client's side of the end of a stream.
+// checkEnd checks the end of a stream at the client.
 func (f *fixture) checkEnd(t *testing.T, e entry, a scene.Answer) {
 	t.Helper()
 	if a.Status != 200 || a.ContentType != "text/event-stream" || a.Cut || e.text != "" && a.Text != e.text {
@@ -154,12 +154,12 @@ func (f *fixture) checkEnd(t *testing.T, e entry, a scene.Answer) {
 	}
 	if e.want.code == "" {
 		if !a.Complete || a.Finish == "" && !f.form.native || a.Err.Type != "" {
-			t.Errorf("the client got no whole stream: %s", a.Raw)
+			t.Errorf("the client got an incomplete stream: %s", a.Raw)
 		}
 		return
 	}
 	if a.Complete || a.Finish != "" {
-		t.Errorf("the client takes the stream for whole: %s", a.Raw)
+		t.Errorf("the stream looks complete to the client: %s", a.Raw)
 	}
 	f.checkObject(t, e, a, "")
 	frames := strings.Split(strings.TrimSpace(a.Raw), "\n\n")
@@ -190,7 +190,7 @@ func (f *fixture) checkProduced(t *testing.T, e entry, c *customer, a scene.Answ
 	}
 }
 
-// leavingRows returns providers that stall until the client disconnects.
+// leavingRows returns rows with a provider that stalls until the client disconnects.
 func leavingRows() []row {
 	closed := want{code: "client_closed"}
 	whole := fakeprovider.Reply{Before: fakeprovider.Stall}
@@ -201,16 +201,16 @@ func leavingRows() []row {
 		breaking("after text and usage", closed, fakeprovider.Stall).withUsage(700, 30)}
 }
 
-// leaveRow disconnects a client: the upstream call must be canceled, exactly the delivered part
-// charged, nothing stay on hold, and the line not be blamed.
+// leaveRow disconnects a client. The gateway must cancel the request to the provider, charge exactly
+// the delivered part, release the hold, and count no failure for the line.
 func leaveRow(t *testing.T, f *fixture, e entry, c *customer) {
-	logged := len(f.Receipts(c.account))
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
+	entries := len(f.Receipts(c.account))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	before := e.left()
 	if e.text == "" {
 		go func() {
-			defer leave()
+			defer cancel()
 			tick := time.NewTicker(10 * time.Millisecond)
 			defer tick.Stop()
 			for e.requests(e.solo()) == 0 && ctx.Err() == nil {
@@ -218,17 +218,17 @@ func leaveRow(t *testing.T, f *fixture, e entry, c *customer) {
 			}
 		}()
 	}
-	if a, err := scene.SendChat(ctx, f.Client, f.Process.URL+f.form.in.Path(), c.key, f.request(e, e.solo()), leave); err == nil {
+	if a, err := scene.SendChat(ctx, f.Client, f.Process.URL+f.form.in.Path(), c.key, f.request(e, e.solo()), cancel); err == nil {
 		t.Fatalf("the client got %+v", a)
 	}
-	scene.Eventually(t, "the call is canceled", func() bool { return e.left() > before })
+	scene.Eventually(t, "the request to the provider is canceled", func() bool { return e.left() > before })
 	var r scene.Receipt
 	scene.Eventually(t, "the request is in the log", func() bool {
 		all := f.Receipts(c.account)
-		if len(all) > logged {
+		if len(all) > entries {
 			r = all[0]
 		}
-		return len(all) == logged+1
+		return len(all) == entries+1
 	})
 	if r.Code != e.want.code || (r.Cost > 0) != (e.text != "") || r.Cost != money.Amount(r.Prompt*1000+r.Completion*2000) {
 		t.Errorf("receipt %+v", r)

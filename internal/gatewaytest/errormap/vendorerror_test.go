@@ -12,15 +12,15 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// vendorError is a provider's error body with the expected outcome.
+// vendorError is a provider's error body with the expected result.
 type vendorError struct {
 	name, body     string
 	want           want
 	param, message string // of the client's error, if the client gets the provider's message
 }
 
-// namedWants returns the expected outcomes by their names in testdata. The outcomes refused and
-// elsewhere have parameters; readWant reads them.
+// namedWants returns the expected results by their names in testdata. The results "refused" and
+// "elsewhere" have parameters, so readWant parses them.
 func namedWants() map[string]want {
 	return map[string]want{
 		"failed": outOfOrder(), "busy": busy(), "timed out": timedOut(), "credential refused": unavailable(cred),
@@ -28,7 +28,7 @@ func namedWants() map[string]want {
 	}
 }
 
-// readErrors reads a file of testdata; its first lines explain the format.
+// readErrors reads a file of testdata. The file's first lines explain the format.
 func readErrors(t testing.TB, file string) []vendorError {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))

@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// vendorForms returns responses and messages on lines with chat completions, where an error
-// gets the form of the client.
+// vendorForms returns the forms responses and messages on lines with chat completions. An error must
+// have the client's form.
 func vendorForms() []form {
 	responses, messages := chatForm(), nativeForm()
 	responses.name, responses.in, responses.lines = "responses", scene.Responses, "chat"
@@ -17,7 +17,7 @@ func vendorForms() []form {
 	return []form{responses, messages}
 }
 
-// vendorRows returns errors of compatible vendors in their own shapes and words.
+// vendorRows returns errors of compatible vendors in the vendors' formats.
 func vendorRows(t testing.TB) []row {
 	var rows []row
 	for _, s := range readErrors(t, "vendors.txtar") {
