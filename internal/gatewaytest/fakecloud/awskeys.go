@@ -14,7 +14,7 @@ import (
 // AWSKeys serves AWS credentials by the protocols of the instance (IMDSv2), the container and STS.
 // It is safe for concurrent use.
 type AWSKeys struct {
-	// URL is its address.
+	// URL is the server's address.
 	URL string
 	// Role is the accepted ARN for STS, and the name of the instance's role.
 	Role string
@@ -25,8 +25,8 @@ type AWSKeys struct {
 	key       string
 	secret    string
 	life      time.Duration
-	refuses   bool
-	protocols []string // protocols of the requests
+	refuse    bool
+	protocols []string // of all requests, in order
 }
 
 const imdsToken = "session-of-the-instance"
@@ -46,7 +46,7 @@ func NewAWSKeys(t testing.TB, key, secret string) *AWSKeys {
 	return a
 }
 
-// Give sets the credentials, and for how long they are good.
+// Give sets the credentials and their lifetime.
 func (a *AWSKeys) Give(key, secret string, life time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,10 +54,10 @@ func (a *AWSKeys) Give(key, secret string, life time.Duration) {
 }
 
 // Refuse sets whether each request is answered with 500.
-func (a *AWSKeys) Refuse(refuses bool) {
+func (a *AWSKeys) Refuse(refuse bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.refuses = refuses
+	a.refuse = refuse
 }
 
 // Protocols returns the protocols of all requests in order.
@@ -67,12 +67,12 @@ func (a *AWSKeys) Protocols() []string {
 	return append([]string(nil), a.protocols...)
 }
 
-// take returns the credentials as the container's server shows them. It returns false if
-// the server refuses.
+// take records a request and returns the credentials in the container's format. It returns false
+// after it has answered with an error because of Refuse.
 func (a *AWSKeys) take(w http.ResponseWriter, protocol string) (map[string]string, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.refuses {
+	if a.refuse {
 		http.Error(w, `{"code":"InternalError","message":"away"}`, http.StatusInternalServerError)
 		return nil, false
 	}

@@ -15,11 +15,11 @@ import (
 // Signer is an access key with its secret and scope.
 type Signer struct {
 	AccessKeyID, SecretAccessKey string
-	SessionToken                 string // empty: none
+	SessionToken                 string // "" if the key has no session
 	Region, Service              string
 }
 
-// maxSkew is how old a signature may be.
+// maxSkew is the maximal difference between a signature's time and the current time.
 const maxSkew = 5 * time.Minute
 
 // Verify checks the AWS Signature Version 4 of a request.
@@ -35,7 +35,7 @@ func (s Signer) Verify(r *http.Request, body []byte, now time.Time) error {
 	}
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	if err != nil || now.Sub(at).Abs() > maxSkew {
-		return fmt.Errorf("signed at %q, and it is %s", r.Header.Get("X-Amz-Date"), now)
+		return fmt.Errorf("signed at %q, but the time is %s", r.Header.Get("X-Amz-Date"), now)
 	}
 	day := at.Format("20060102")
 	scope := strings.Join([]string{day, s.Region, s.Service, "aws4_request"}, "/")
@@ -65,7 +65,7 @@ func (s Signer) Verify(r *http.Request, body []byte, now time.Time) error {
 	return nil
 }
 
-// canonicalPath is a path with each segment escaped once more.
+// canonicalPath returns the path with each segment escaped a second time.
 func canonicalPath(u *url.URL) string {
 	segments := strings.Split(u.EscapedPath(), "/")
 	for i, s := range segments {
@@ -74,7 +74,7 @@ func canonicalPath(u *url.URL) string {
 	return strings.Join(segments, "/")
 }
 
-// canonicalHeaders are the signed headers, a line each.
+// canonicalHeaders returns the signed headers, one per line.
 func canonicalHeaders(r *http.Request, signed []string) string {
 	var b strings.Builder
 	for _, name := range signed {

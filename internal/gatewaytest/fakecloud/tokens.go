@@ -1,5 +1,5 @@
-// Package fakecloud owns servers for tests. The servers issue tokens like Entra ID, Google and the
-// metadata servers of Azure and Google. The package also verifies AWS signatures.
+// Package fakecloud owns fake token servers: Entra ID, Google, AWS, and the metadata servers of
+// these clouds. It also verifies AWS signatures.
 //
 // Invariants:
 //   - A token is valid until the next one is issued or the test revokes it.
@@ -39,68 +39,68 @@ type Tokens struct {
 // NewTokens starts a token server with TLS, which Entra ID requires. The server runs until the end
 // of the test.
 func NewTokens(t testing.TB) *Tokens {
-	o := &Tokens{}
-	o.server = httptest.NewTLSServer(http.HandlerFunc(o.serve))
-	o.URL = o.server.URL
-	t.Cleanup(o.close)
-	return o
+	s := &Tokens{}
+	s.server = httptest.NewTLSServer(http.HandlerFunc(s.serve))
+	s.URL = s.server.URL
+	t.Cleanup(s.close)
+	return s
 }
 
 // NewPlainTokens is like NewTokens, but without TLS, like the metadata servers of the clouds.
 func NewPlainTokens(t testing.TB) *Tokens {
-	o := &Tokens{}
-	o.server = httptest.NewServer(http.HandlerFunc(o.serve))
-	o.URL = o.server.URL
-	t.Cleanup(o.close)
-	return o
+	s := &Tokens{}
+	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.URL = s.server.URL
+	t.Cleanup(s.close)
+	return s
 }
 
-func (o *Tokens) close() {
-	o.server.CloseClientConnections()
-	o.server.Close()
+func (s *Tokens) close() {
+	s.server.CloseClientConnections()
+	s.server.Close()
 }
 
 // Trust makes a transport trust the server's certificate.
-func (o *Tokens) Trust(transport *http.Transport) {
-	transport.TLSClientConfig = o.server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+func (s *Tokens) Trust(transport *http.Transport) {
+	transport.TLSClientConfig = s.server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 }
 
 // Refuse makes the server answer all further requests with an error. If status is 0, the server
 // issues tokens again.
-func (o *Tokens) Refuse(status int, body string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.errStatus, o.errBody = status, body
+func (s *Tokens) Refuse(status int, body string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.errStatus, s.errBody = status, body
 }
 
 // Current returns the valid token, or "" before the first one.
-func (o *Tokens) Current() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.issued) == 0 {
+func (s *Tokens) Current() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.issued) == 0 {
 		return ""
 	}
-	return o.issued[len(o.issued)-1]
+	return s.issued[len(s.issued)-1]
 }
 
 // Revoke makes the current token invalid.
-func (o *Tokens) Revoke() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.issued = append(o.issued, "revoked")
+func (s *Tokens) Revoke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.issued = append(s.issued, "revoked")
 }
 
 // Forms returns the forms of all requests.
-func (o *Tokens) Forms() []url.Values {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return append([]url.Values(nil), o.forms...)
+func (s *Tokens) Forms() []url.Values {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]url.Values(nil), s.forms...)
 }
 
-func (o *Tokens) serve(w http.ResponseWriter, r *http.Request) {
+func (s *Tokens) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration") {
-		tenant := o.URL + "/" + strings.Split(r.URL.Path, "/")[1]
+		tenant := s.URL + "/" + strings.Split(r.URL.Path, "/")[1]
 		_ = json.NewEncoder(w).Encode(map[string]any{ // the caller may be gone
 			"authorization_endpoint": tenant + "/oauth2/v2.0/authorize", "token_endpoint": tenant + "/oauth2/v2.0/token",
 			"issuer": tenant + "/v2.0",
@@ -112,18 +112,18 @@ func (o *Tokens) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet { // a request to a metadata server
 		known = r.Header.Get("Metadata-Flavor") == "Google" || r.Header.Get("X-Identity-Header") != ""
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.forms = append(o.forms, r.Form)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forms = append(s.forms, r.Form)
 	switch {
 	case !known:
 		w.WriteHeader(http.StatusNotFound)
-	case o.errStatus != 0:
-		w.WriteHeader(o.errStatus)
-		_, _ = w.Write([]byte(o.errBody))
+	case s.errStatus != 0:
+		w.WriteHeader(s.errStatus)
+		_, _ = w.Write([]byte(s.errBody))
 	default:
-		token := fmt.Sprintf("cloud-token-%d-0123456789", len(o.issued)+1)
-		o.issued = append(o.issued, token)
+		token := fmt.Sprintf("cloud-token-%d-0123456789", len(s.issued)+1)
+		s.issued = append(s.issued, token)
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"token_type": "Bearer", "access_token": token, "expires_in": 3600, "ext_expires_in": 3600, "expires_on": "4102444800",
 			"issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "resource": r.Form.Get("resource"),
@@ -132,7 +132,7 @@ func (o *Tokens) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // ServiceAccount returns the JSON of a Google service account for this server.
-func (o *Tokens) ServiceAccount(t testing.TB) string {
+func (s *Tokens) ServiceAccount(t testing.TB) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -141,7 +141,7 @@ func (o *Tokens) ServiceAccount(t testing.TB) string {
 	text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 	account, err := json.Marshal(map[string]string{
 		"type": "service_account", "project_id": "a-project", "private_key_id": "1", "private_key": string(text),
-		"client_email": "gateway@a-project.iam.gserviceaccount.com", "token_uri": o.URL + "/token",
+		"client_email": "gateway@a-project.iam.gserviceaccount.com", "token_uri": s.URL + "/token",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -151,10 +151,10 @@ func (o *Tokens) ServiceAccount(t testing.TB) string {
 
 // ExternalAccount returns the JSON of a workload identity. Its subject token is in file and is
 // exchanged at this server.
-func (o *Tokens) ExternalAccount(t testing.TB, file string) string {
+func (s *Tokens) ExternalAccount(t testing.TB, file string) string {
 	t.Helper()
 	account, err := json.Marshal(map[string]any{
-		"type": "external_account", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "token_url": o.URL + "/v1/token",
+		"type": "external_account", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "token_url": s.URL + "/v1/token",
 		"audience":          "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q",
 		"credential_source": map[string]string{"file": file},
 	})
