@@ -1,7 +1,7 @@
 // Package fakecollector owns a fake collector of traces: a receiver of OTLP over HTTP, as strict as
 // the protocol.
 //
-// Invariants: a call without valid OTLP fails the test; spans are kept unchanged.
+// Invariants: a request without valid OTLP fails the test; spans are stored unchanged.
 package fakecollector
 
 import (
@@ -21,16 +21,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is one span as the collector took it.
+// Span is a received span.
 type Span struct {
 	Name, Kind        string
-	Trace, ID, Parent string // in hex; Parent is empty for the first of a trace
+	Trace, ID, Parent string // in hex; Parent is empty for the root of a trace
 	Begin, End        time.Time
 	Failed            bool
-	Attributes        map[string]any // texts, whole numbers as int64, fractions as float64, and bools
+	Attributes        map[string]any // values are string, int64, float64, bool or []string
 }
 
-// Collector takes spans.
+// Collector receives spans.
 type Collector struct {
 	t      testing.TB
 	server *httptest.Server
@@ -38,7 +38,7 @@ type Collector struct {
 	mu       sync.Mutex
 	spans    []Span
 	resource map[string]any
-	header   http.Header // of the last call
+	header   http.Header // of the last request
 }
 
 // New starts a collector until the end of the test.
@@ -53,7 +53,7 @@ func New(t testing.TB) *Collector {
 // URL is the collector's base address.
 func (c *Collector) URL() string { return c.server.URL }
 
-// Header returns the header of the last call.
+// Header returns the header of the last request.
 func (c *Collector) Header() http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,14 +76,14 @@ func (c *Collector) Spans() []Span {
 	return all
 }
 
-// take answers one call.
+// take handles one request.
 func (c *Collector) take(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
-		c.t.Errorf("a collector was asked by %s %s with %q", r.Method, r.URL.Path, r.Header.Get("Content-Type"))
+		c.t.Errorf("the collector got %s %s with content type %q", r.Method, r.URL.Path, r.Header.Get("Content-Type"))
 	}
 	request, err := read(r)
 	if err != nil {
-		c.t.Errorf("a collector got what is no OTLP: %v", err)
+		c.t.Errorf("the collector got invalid OTLP: %v", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,10 +145,10 @@ func attributes(list []*commonpb.KeyValue) map[string]any {
 			all[a.GetKey()] = v.DoubleValue
 		case *commonpb.AnyValue_BoolValue:
 			all[a.GetKey()] = v.BoolValue
-		case *commonpb.AnyValue_ArrayValue: // the conventions have lists of texts alone
+		case *commonpb.AnyValue_ArrayValue: // the conventions only have lists of strings
 			texts := []string{}
-			for _, one := range v.ArrayValue.GetValues() {
-				texts = append(texts, one.GetStringValue())
+			for _, value := range v.ArrayValue.GetValues() {
+				texts = append(texts, value.GetStringValue())
 			}
 			all[a.GetKey()] = texts
 		}
