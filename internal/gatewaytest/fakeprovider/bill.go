@@ -6,8 +6,8 @@ func NativeBill(usage string) string {
 		`"stop_reason":"end_turn","stop_sequence":null,"usage":` + usage + `}`
 }
 
-// NativeBillStream returns a stream of the messages form with the usage objects of its first and
-// its last but one event.
+// NativeBillStream returns a stream of the messages form. start is the usage object of the
+// message_start event, end of the message_delta event.
 func NativeBillStream(start, end string) []string {
 	return []string{
 		NativeEvent("message_start",
@@ -25,7 +25,7 @@ func ChatBill(usage string) string {
 		`"choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":` + usage + `}`
 }
 
-// ChatBillStream is ChatBill for a stream.
+// ChatBillStream returns a stream of the chat form with a usage object.
 func ChatBillStream(usage string) []string {
 	return []string{
 		"data: " + Text("hi") + "\n\n", "data: " + Frame(`{}`, "stop") + "\n\n",

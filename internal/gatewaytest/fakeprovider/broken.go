@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// ClosedAddress returns a base address with a port that refuses connections until the end of the test.
-// The port is bound but nothing listens on it.
+// ClosedAddress returns a base address with a port that refuses connections until the end of the
+// test. The port is bound but nothing listens on it.
 func ClosedAddress(t testing.TB) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -31,12 +31,12 @@ func ClosedAddress(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken := net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: address.(*syscall.SockaddrInet4).Port}
-	return "http://" + taken.String() + "/v1"
+	tcp := net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: address.(*syscall.SockaddrInet4).Port}
+	return "http://" + tcp.String() + "/v1"
 }
 
-// GoAway is an HTTP/2 server. It reads one request of a connection, sends GOAWAY with an error and
-// closes the connection.
+// GoAway is an HTTP/2 server. On each connection, it reads one request, sends GOAWAY with an error,
+// and closes the connection.
 type GoAway struct {
 	listener net.Listener
 	requests atomic.Int64
@@ -47,7 +47,7 @@ type GoAway struct {
 // the test.
 func NewGoAway(t testing.TB) *GoAway {
 	t.Helper()
-	// httptest makes the certificate, but cannot send GOAWAY.
+	// httptest has the certificate, but cannot send GOAWAY.
 	model := httptest.NewUnstartedServer(http.NotFoundHandler())
 	model.EnableHTTP2 = true
 	model.StartTLS()
@@ -76,7 +76,7 @@ func (g *GoAway) accept() {
 	for {
 		conn, err := g.listener.Accept()
 		if err != nil {
-			return // closed
+			return // the listener is closed
 		}
 		g.group.Go(func() {
 			_ = conn.SetDeadline(time.Now().Add(time.Minute)) // bounds a connection without a request
@@ -90,8 +90,8 @@ func (g *GoAway) accept() {
 const (
 	preface      = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	frameHeaders = 1
-	// settings is an empty SETTINGS frame. goAway is a GOAWAY frame with the first stream as the
-	// last and the error INTERNAL_ERROR.
+	// settings is an empty SETTINGS frame. goAway is a GOAWAY frame with last stream 1 and the error
+	// INTERNAL_ERROR.
 	settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	goAway   = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x00\x00\x00\x01\x00\x00\x00\x02"
 )

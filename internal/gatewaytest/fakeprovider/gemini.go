@@ -20,8 +20,8 @@ func GeminiStream(promptTokens, completionTokens int, pieces ...string) Reply {
 	return Reply{Events: append(events, GeminiEvent("STOP", promptTokens, completionTokens, GeminiText("")))}
 }
 
-// GeminiEvent returns an answer, or the data of an event, with one candidate. parts are JSON. An
-// empty finish, or completionTokens of 0, are left out.
+// GeminiEvent returns an answer, or the data of an event, with one candidate. parts are JSON. Members
+// for an empty finish, or for completionTokens of 0, are omitted.
 func GeminiEvent(finish string, promptTokens, completionTokens int, parts ...string) string {
 	candidate := `"content":{"parts":[` + strings.Join(parts, ",") + `],"role":"model"},`
 	if finish != "" {
@@ -53,19 +53,19 @@ func GeminiBlocked(reason string, promptTokens int) Reply {
 		quote(reason), promptTokens, promptTokens)}
 }
 
-// GeminiError returns an error of the Gemini API. name is its status in words, and details are JSON
-// objects such as GeminiRetry.
+// GeminiError returns an error of the Gemini API. name is the error's status, such as NOT_FOUND, and
+// details are JSON objects such as GeminiRetry.
 func GeminiError(status int, name, message string, details ...string) Reply {
 	return Reply{Status: status, Body: GeminiErrorObject(status, name, message, details...)}
 }
 
-// GeminiErrorObject returns the body of an error, also for streams.
+// GeminiErrorObject returns the body of an error, or the data of an error event.
 func GeminiErrorObject(status int, name, message string, details ...string) string {
 	return fmt.Sprintf(`{"error":{"code":%d,"message":%s,"status":%s,"details":[%s]}}`,
 		status, quote(message), quote(name), strings.Join(details, ","))
 }
 
-// GeminiRetry returns the detail with a time to wait, such as "3.5s".
+// GeminiRetry returns the detail with a retry delay, such as "3.5s".
 func GeminiRetry(delay string) string {
 	return `{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":` + quote(delay) + `}`
 }

@@ -27,7 +27,7 @@ func NativeEvents(raw ...string) Reply {
 	return Reply{ContentType: "text/event-stream; charset=utf-8", Raw: raw}
 }
 
-// NativeEvent returns an event with members beside its type.
+// NativeEvent returns an event with its type and the given members.
 func NativeEvent(name, members string) string {
 	if members != "" {
 		members = "," + members

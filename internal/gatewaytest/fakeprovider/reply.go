@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Reply is the answer to one request. The zero value is a 200 without a body. The fields take
-// effect in their order.
+// Reply is the answer to one request. The zero value is a 200 without a body. The fields take effect
+// in the order of their declaration.
 type Reply struct {
 	// Before breaks the connection after the request and before the answer.
 	Before Break
 	// Wait delays the head until the test sends a value or closes the channel. If nil, there is no
 	// delay.
 	Wait <-chan struct{}
-	// Delay delays the head, for benchmarks and for tests of an order.
+	// Delay delays the head, for benchmarks and for tests of the order of answers.
 	Delay time.Duration
 
-	// Wire, if not empty, is sent instead of an HTTP answer: garbage, half a head, a broken chunk.
+	// Wire, if not empty, is sent instead of an HTTP answer: garbage, a truncated head, a broken chunk.
 	// The connection is then closed, or reset or stalled by End. Wire is for HTTP/1 only.
 	Wire string
 
@@ -41,7 +41,7 @@ type Reply struct {
 	// Events has the data of server-sent events after the body. Each event is flushed. Data of
 	// several lines gets several `data:` lines.
 	Events []string
-	// Raw has further pieces after Events, such as comments and halves of events. Each piece is
+	// Raw has further pieces after Events, such as comments and truncated events. Each piece is
 	// flushed.
 	Raw []string
 	// Gate delays each piece of Events and Raw until the test sends a value or closes the channel.
@@ -76,7 +76,7 @@ func Answer(text string, promptTokens, completionTokens int) Reply {
 			`"usage":%s,"system_fingerprint":"fp_fake"}`, quote(text), usage(promptTokens, completionTokens))}
 }
 
-// Stream returns a stream: a frame with the role, a frame for each piece, the finish reason, the
+// Stream returns a stream of a frame with the role, a frame for each piece, the finish reason, the
 // usage and [DONE]. It has the usage even if the request does not include `include_usage`.
 func Stream(promptTokens, completionTokens int, pieces ...string) Reply {
 	events := []string{Frame(`{"role":"assistant","content":""}`, "")}
@@ -113,7 +113,7 @@ func Error(status int, kind, code, message string) Reply {
 	return Reply{Status: status, Body: `{"error":` + ErrorObject(kind, code, message) + `}`}
 }
 
-// ErrorObject returns the error object, also for answers and frames.
+// ErrorObject returns the error object of Error, for answers and frames.
 func ErrorObject(kind, code, message string) string {
 	c := "null"
 	if code != "" {
@@ -122,7 +122,7 @@ func ErrorObject(kind, code, message string) string {
 	return fmt.Sprintf(`{"message":%s,"type":%s,"param":null,"code":%s}`, quote(message), quote(kind), c)
 }
 
-// Busy returns a rate limit with Retry-After, unless retryAfter is 0.
+// Busy returns a 429 with Retry-After in seconds, unless retryAfter is 0.
 func Busy(retryAfter int) Reply {
 	r := Error(429, "requests", "rate_limit_exceeded", "Rate limit reached.")
 	if retryAfter > 0 {
@@ -131,7 +131,7 @@ func Busy(retryAfter int) Reply {
 	return r
 }
 
-// Page returns a web page, like one from a proxy.
+// Page returns a web page, as proxies do.
 func Page(status int) Reply {
 	return Reply{Status: status, ContentType: "text/html; charset=utf-8",
 		Body: "<!DOCTYPE html><html><head><title>" + strconv.Itoa(status) + "</title></head><body>go away</body></html>"}
@@ -149,7 +149,7 @@ func quote(s string) string {
 	return string(out)
 }
 
-// piece returns the n-th of Events and Raw.
+// piece returns the n-th piece of Events and Raw.
 func (r Reply) piece(n int) string {
 	if n < len(r.Events) {
 		return event(r.Events[n])

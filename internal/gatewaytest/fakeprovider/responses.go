@@ -38,10 +38,11 @@ func ResponsesEvents(events ...string) Reply {
 	return Reply{ContentType: "text/event-stream; charset=utf-8", Raw: raw}
 }
 
-// unnumbered stands for the number of an event until ResponsesEvents.
+// unnumbered is a placeholder that ResponsesEvents replaces.
 const unnumbered = `"sequence_number":-1`
 
-// ResponsesEvent returns an event with members beside its type and number, for ResponsesEvents.
+// ResponsesEvent returns an event with its type, its number and the given members, for
+// ResponsesEvents.
 func ResponsesEvent(kind, members string) string {
 	return "event: " + kind + "\n" + event(`{"type":`+quote(kind)+`,`+unnumbered+`,`+members+`}`)
 }

@@ -3,7 +3,7 @@
 // connections, send web pages and send errors inside answers.
 //
 // Invariants:
-//   - The scripted replies apply to requests in the order in which they were read completely. A
+//   - The requests get the scripted replies in the order in which the server has read them. A
 //     request without a reply fails the test.
 //   - Every request is recorded before its answer.
 //   - The server and all replies stop at the end of the test.
@@ -45,12 +45,12 @@ type Request struct {
 	// Header has canonical names.
 	Header http.Header
 	Body   []byte
-	// From is the client's address, to tell connections apart.
+	// From is the client's address. It identifies the connection.
 	From string
 }
 
-// IsStream reports whether the request is for a stream: by its body, or by its path in the Gemini
-// form.
+// IsStream reports whether the client wants a stream, according to the body, or to the path in the
+// Gemini form.
 func (r Request) IsStream() bool {
 	return bytes.Contains(r.Body, []byte(`"stream":true`)) || strings.Contains(r.URI, ":streamGenerateContent")
 }
@@ -79,8 +79,8 @@ func New(t testing.TB, script ...Reply) *Server {
 	return s
 }
 
-// NewTLS is New with TLS and HTTP/2. Transport trusts its certificate. Reset and Cut break the one
-// connection of all requests.
+// NewTLS is like New, but with TLS and HTTP/2. Transport trusts the server's certificate. Reset and
+// Cut reset the stream of the request.
 func NewTLS(t testing.TB, script ...Reply) *Server {
 	t.Helper()
 	s := newServer(t, script)
@@ -119,7 +119,7 @@ func (s *Server) Expect(script ...Reply) {
 	s.script = append(s.script, script...)
 }
 
-// Always answers requests without a scripted reply. f must be safe for concurrent use.
+// Always sets f to answer requests without a scripted reply. f must be safe for concurrent use.
 func (s *Server) Always(f func(Request) Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *Server) Remaining() int {
 // DropConnections closes all connections, idle or not.
 func (s *Server) DropConnections() { s.http.CloseClientConnections() }
 
-// Close stops all replies and the server. A test may call it before its end.
+// Close stops all replies and the server. A test may call it before the end.
 func (s *Server) Close() {
 	s.mu.Lock()
 	select {
@@ -218,7 +218,7 @@ func (s *Server) take(r Request) (Reply, error) {
 	}
 	s.mu.Unlock()
 	if always == nil {
-		return Reply{}, fmt.Errorf("request %d (%s %s) meets no reply", n, r.Method, r.Path)
+		return Reply{}, fmt.Errorf("request %d (%s %s) has no reply", n, r.Method, r.Path)
 	}
 	return always(r), nil
 }
@@ -298,7 +298,7 @@ func (p *player) write(s string) bool {
 
 func (p *player) flush() { _ = http.NewResponseController(p.w).Flush() }
 
-// breaks breaks the connection and reports whether the reply is over.
+// breaks breaks the connection, unless t is None. It reports whether the reply has ended.
 func (p *player) breaks(t Break) bool {
 	switch t {
 	case None:
@@ -330,7 +330,7 @@ func (p *player) wire(r Reply) {
 	_, _ = io.WriteString(conn, r.Wire) // the client may have disconnected
 	if r.End == Stall {
 		left := make(chan struct{})
-		go func() { // only a read of a hijacked connection notices its end
+		go func() { // only a read notices that a hijacked connection has ended
 			defer close(left)
 			_, _ = io.Copy(io.Discard, conn)
 		}()

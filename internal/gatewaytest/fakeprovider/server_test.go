@@ -20,14 +20,14 @@ func post(t *testing.T, p *fakeprovider.Server, body string) (*http.Response, er
 	return (&http.Client{Transport: transport}).Post(p.URL()+"/chat/completions", "application/json", strings.NewReader(body))
 }
 
-// TestReplies checks the end of each reply at the client.
+// TestReplies checks that the client gets each kind of reply.
 func TestReplies(t *testing.T) {
 	t.Parallel()
 	open := make(chan struct{})
 	close(open)
 	for name, tt := range map[string]struct {
 		reply       fakeprovider.Reply
-		noHead      bool // there is no head
+		noHead      bool // the client gets no head
 		broken      bool // the body is incomplete
 		status      int
 		contentType string
@@ -47,7 +47,7 @@ func TestReplies(t *testing.T) {
 		"cut after": {reply: fakeprovider.Reply{Events: []string{"a"}, End: fakeprovider.Cut}, broken: true, status: 200,
 			contentType: "text/event-stream", body: "data: a\n\n"},
 		"reset at head": {reply: fakeprovider.Reply{AfterHead: fakeprovider.Reset}, broken: true, status: 200, contentType: "application/json"},
-		"half written": {reply: fakeprovider.Reply{Body: "half", Length: 8}, broken: true, status: 200, contentType: "application/json",
+		"truncated": {reply: fakeprovider.Reply{Body: "half", Length: 8}, broken: true, status: 200, contentType: "application/json",
 			body: "half"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestRecords checks the recorded requests, and Always.
+// TestRecords checks Requests and Always.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.New(t, fakeprovider.Answer("scripted", 1, 1))
@@ -105,11 +105,11 @@ func TestRecords(t *testing.T) {
 func TestWire(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]fakeprovider.Reply{
-		"garbage":       {Wire: "SSH-2.0-OpenSSH_9.6\r\n"},
-		"half a head":   {Wire: "HTTP/1.1 200 OK\r\nContent-Ty", End: fakeprovider.Reset},
-		"half a chunk":  {Wire: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhalf"},
-		"stalled head":  {Wire: "HTTP/1.1 200 OK\r\n", End: fakeprovider.Stall},
-		"stalled chunk": {Wire: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhalf", End: fakeprovider.Stall},
+		"garbage":         {Wire: "SSH-2.0-OpenSSH_9.6\r\n"},
+		"truncated head":  {Wire: "HTTP/1.1 200 OK\r\nContent-Ty", End: fakeprovider.Reset},
+		"truncated chunk": {Wire: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhalf"},
+		"stalled head":    {Wire: "HTTP/1.1 200 OK\r\n", End: fakeprovider.Stall},
+		"stalled chunk":   {Wire: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhalf", End: fakeprovider.Stall},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +126,7 @@ func TestWire(t *testing.T) {
 				_, err = io.ReadAll(resp.Body)
 			}
 			if err == nil {
-				t.Error("the answer looks whole")
+				t.Error("the answer looks complete")
 			}
 		})
 	}
@@ -140,17 +140,17 @@ func TestBroken(t *testing.T) {
 	client := &http.Client{Transport: trusted}
 	if resp, err := client.Post(fakeprovider.ClosedAddress(t), "application/json", strings.NewReader("{}")); err == nil {
 		resp.Body.Close()
-		t.Error("the port answers")
+		t.Error("the port accepts connections")
 	}
 	g := fakeprovider.NewGoAway(t)
 	resp, err := client.Post(g.URL(), "application/json", strings.NewReader("{}"))
 	if err == nil {
 		resp.Body.Close()
-		t.Error("the connection answers")
+		t.Error("the server answered instead of GOAWAY")
 	} else if !strings.Contains(err.Error(), "GOAWAY") {
-		t.Errorf("broke with %v", err)
+		t.Errorf("the request failed with %v; want GOAWAY", err)
 	}
 	if g.Requests() != 1 {
-		t.Errorf("%d requests came", g.Requests())
+		t.Errorf("%d requests; want 1", g.Requests())
 	}
 }
