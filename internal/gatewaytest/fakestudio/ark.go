@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// Ark is a fake of the model service of Volcengine and BytePlus. It answers with pictures, and makes
-// clips as tasks.
+// Ark is a fake of the model service of Volcengine and BytePlus. A request for pictures gets them in
+// the answer. A request for a clip creates a task.
 //
 // Behaviour.Failure is the error object of the task, or of each picture in the answer:
-// `{"code":"…","message":"…"}`. `{"status":"expired"}` and `{"status":"cancelled"}` are other ends of
-// a task.
+// `{"code":"…","message":"…"}`. `{"status":"expired"}` and `{"status":"cancelled"}` end a task with
+// this status.
 type Ark struct{ Studio }
 
 // NewArk starts a fake Ark, which stops at the end of the test.
@@ -232,7 +232,7 @@ func (a *Ark) getTask(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// deleteTask cancels a task that has not begun.
+// deleteTask cancels a task if it has not begun.
 func (a *Ark) deleteTask(w http.ResponseWriter, r *http.Request) {
 	switch t := a.find(r.PathValue("id")); {
 	case t == nil:
@@ -249,7 +249,7 @@ func arkMissing(w http.ResponseWriter) {
 	arkError(w, http.StatusNotFound, "ResourceNotFound", "", "The specified task is not found.")
 }
 
-// arkInvalid refuses a submission for a message of the form "field: error".
+// arkInvalid rejects a submission. message has the form "field: error".
 func arkInvalid(w http.ResponseWriter, message string) {
 	field, message, _ := strings.Cut(message, ": ")
 	code := "InvalidParameter"

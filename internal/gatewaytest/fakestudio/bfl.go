@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// BFL is a fake of Black Forest Labs. Each task makes one picture or clip.
+// BFL is a fake of Black Forest Labs. Each task creates one picture or clip.
 //
-// Behaviour.Failure has members of the answer to a poll: `{"status":"Request Moderated","details":…}`.
+// Behaviour.Failure has members of the answer to a poll: `{"status":"Request
+// Moderated","details":…}`.
 type BFL struct{ Studio }
 
 // NewBFL starts a fake BFL, which stops at the end of the test.
@@ -123,7 +124,7 @@ func (b *BFL) createTask(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bflInvalid refuses a submission for a message of the form "field: error".
+// bflInvalid rejects a submission. message has the form "field: error".
 func bflInvalid(w http.ResponseWriter, message string) {
 	field, message, _ := strings.Cut(message, ": ")
 	answerJSON(w, http.StatusUnprocessableEntity, object{

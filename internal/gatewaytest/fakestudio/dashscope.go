@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// DashScope is a fake of Alibaba Cloud's model service. It answers with pictures, or makes them as
-// tasks, and makes clips as tasks.
+// DashScope is a fake of Alibaba Cloud's model service. Depending on the path, a request for pictures
+// gets them in the answer or creates a task. A request for a clip creates a task.
 //
-// Behaviour.Failure is `{"code":"…","message":"…"}`, for a task or as the answer with status 200 instead
-// of pictures. `{"status":"CANCELED"}` is another end of a task. A list has the results of a
-// successful task: `{}` is a picture, and other objects are blocked pictures.
+// Behaviour.Failure is `{"code":"…","message":"…"}`, for a task or as the answer with status 200
+// instead of pictures. `{"status":"CANCELED"}` ends a task with this status. A list has the results
+// of a successful task: `{}` stands for a picture, and other objects are blocked pictures.
 type DashScope struct{ Studio }
 
 // NewDashScope starts a fake DashScope, which stops at the end of the test.
@@ -207,8 +207,8 @@ func dashFrames(a *dashTask) string {
 	return ""
 }
 
-// read reads and checks a submission. async is the value of X-DashScope-Async for the path. It does
-// not record a refused submission: the provider, not the adapter, checks some references of clips.
+// read reads and checks a submission. async is the value of X-DashScope-Async for the path. read does
+// not record a rejected submission, because only the provider can check some references of clips.
 func (d *DashScope) read(w http.ResponseWriter, r *http.Request, check func(*dashTask) string, async string) (
 	in dashTask, body []byte, ok bool,
 ) {
@@ -293,7 +293,7 @@ func (d *DashScope) getTask(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// fail adds Behaviour.Failure to the answer to a poll: see DashScope.
+// fail adds Behaviour.Failure to the answer to a poll, as described for DashScope.
 func (d *DashScope) fail(answer object, ticket, failed string) {
 	var items []object
 	if json.Unmarshal([]byte(failed), &items) == nil {
@@ -314,7 +314,7 @@ func (d *DashScope) fail(answer object, ticket, failed string) {
 	answer["code"], answer["message"] = reason.Code, reason.Message
 }
 
-// cancelTask cancels a task that has not begun.
+// cancelTask cancels a task if it has not begun.
 func (d *DashScope) cancelTask(w http.ResponseWriter, r *http.Request) {
 	t := d.find(r.PathValue("id"))
 	if t == nil || !d.waits(t) {

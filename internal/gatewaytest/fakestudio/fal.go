@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// Fal is a fake of fal's queue. Like fal, it accepts any body and checks it when the task runs: a task
-// with a bad body is completed with status 422.
+// Fal is a fake of fal's queue. Like fal, it accepts any body and checks the body when the task
+// runs. A task with a bad body completes with status 422.
 //
 // Behaviour.Failure is the answer to the request for the result:
-// `{"status":422,"header":{"X-Fal-Retryable":"false"},"body":{"detail":…}}`. With status 200, the body
-// is an output.
+// `{"status":422,"header":{"X-Fal-Retryable":"false"},"body":{"detail":…}}`. With status 200, the
+// body is an output.
 type Fal struct {
 	Studio
-	completed map[string]bool // tickets of tasks that a poll reported as completed; under Studio.mu
+	completed map[string]bool // tickets of tasks reported as completed; guarded by Studio.mu
 }
 
 // NewFal starts a fake fal, which stops at the end of the test.
@@ -96,7 +96,7 @@ func (f *Fal) getResult(w http.ResponseWriter, r *http.Request) {
 			Body   json.RawMessage   `json:"body"`
 		}
 		if err := json.Unmarshal([]byte(t.Failure), &answer); err != nil {
-			f.t.Errorf("fake studio: Failed of fal: %v", err)
+			f.t.Errorf("fake studio: Failure of fal: %v", err)
 		}
 		for name, value := range answer.Header {
 			w.Header().Set(name, value)
@@ -138,7 +138,7 @@ func isFalVideo(body []byte) bool {
 	return long
 }
 
-// falFault returns the error of a body in the words of fal, or the empty string.
+// falFault returns the error of a body in fal's format, or the empty string.
 func falFault(body []byte) string {
 	fault := func(member, kind, message string) string {
 		return fmt.Sprintf(`{"detail":[{"loc":["body",%q],"msg":%q,"type":%q,"url":"https://docs.fal.ai/errors#%s"}]}`, member, message,

@@ -1,15 +1,15 @@
 package fakestudio
 
 import (
-	_ "embed" // for the clip
+	_ "embed" // for clip.mp4
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 )
 
-// FilesHost is the host of the results. It differs from the host of the API, so a gateway reaches
-// it only if private_networks lists it.
+// FilesHost is the host of the results. It differs from the host of the API, so a gateway may connect
+// to it only if private_networks lists it.
 const FilesHost = "127.0.0.3"
 
 //go:embed clip.mp4
@@ -37,7 +37,7 @@ func (s *Studio) pictures(t *task, value func(url string) any) []any {
 }
 
 // file serves the results at the addresses of clipURL and pictureURL. A request with a credential
-// fails the test, because the provider's results are on a host of somebody else.
+// fails the test, because the host of the results is not the provider.
 func (s *Studio) file(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization")+r.Header.Get("X-Key")+r.Header.Get("Api-Key") != "" {
 		s.t.Error("fake studio: the host of the results got a credential")
@@ -55,7 +55,7 @@ func (s *Studio) file(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve serves a result as the behaviour of its task says.
+// serve serves a result according to the behaviour of its task.
 func (s *Studio) serve(w http.ResponseWriter, r *http.Request, ticket, contentType string, file []byte) {
 	s.mu.Lock()
 	t := s.tasks[ticket]

@@ -17,11 +17,12 @@ import (
 // (interactions).
 //
 // Behaviour.Failure replaces the candidate of an image: `{"finishReason":"IMAGE_SAFETY"}`. For an
-// operation of Veo, it has the members beside `done`: `{"error":{…}}` or `{"response":{…}}`. For an
+// operation of Veo, it has members of the operation: `{"error":{…}}` or `{"response":{…}}`. For an
 // interaction, it has members of the answer: `{"status":"failed","error":{…}}`.
 type Gemini struct {
 	Studio
-	// Vertex is true for Vertex AI, with longer names of operations and clips in the answers.
+	// Vertex is true for Vertex AI. Its operations have longer names, and its answers contain the
+	// clips.
 	Vertex bool
 }
 
@@ -50,7 +51,7 @@ func NewVertex(t testing.TB) *Gemini {
 	return g
 }
 
-// googleError writes an error in the words of Google.
+// googleError writes an error in Google's format.
 func googleError(w http.ResponseWriter, code int, status, message string, details ...any) {
 	e := object{"code": code, "status": status, "message": message}
 	if len(details) > 0 {
@@ -59,7 +60,7 @@ func googleError(w http.ResponseWriter, code int, status, message string, detail
 	answerJSON(w, code, object{"error": e})
 }
 
-// authorized refuses requests without a key, and keys in the address.
+// authorized rejects requests without a key, and requests with the key in the address.
 func (g *Gemini) authorized(w http.ResponseWriter, r *http.Request) bool {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if r.URL.Query().Get("key") == "" && (len(r.Header.Get("X-Goog-Api-Key")) >= 8 || g.Vertex && len(token) >= 8) {
@@ -70,17 +71,17 @@ func (g *Gemini) authorized(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// schema is the form of a JSON value: an object with members, a list, or a value with JSON that
-// matches a pattern.
+// schema describes a JSON value: an object with members, a list, or another value whose JSON matches
+// a pattern.
 type schema struct {
 	members map[string]schema
 	list    *schema // of each element
 	pattern string
 }
 
-// wrongPath returns the path of the first member that is unknown or has a wrong value, or the empty
-// string.
-func (s schema) wrongPath(path string, value any) string {
+// invalidPath returns the path of the first member that is unknown or has an invalid value, or the
+// empty string.
+func (s schema) invalidPath(path string, value any) string {
 	switch v := value.(type) {
 	case map[string]any:
 		if s.members == nil {
@@ -91,7 +92,7 @@ func (s schema) wrongPath(path string, value any) string {
 			if !ok {
 				return path + "." + name
 			}
-			if at := inner.wrongPath(path+"."+name, v[name]); at != "" {
+			if at := inner.invalidPath(path+"."+name, v[name]); at != "" {
 				return at
 			}
 		}
@@ -101,7 +102,7 @@ func (s schema) wrongPath(path string, value any) string {
 			return path
 		}
 		for i, item := range v {
-			if at := s.list.wrongPath(fmt.Sprintf("%s[%d]", path, i), item); at != "" {
+			if at := s.list.invalidPath(fmt.Sprintf("%s[%d]", path, i), item); at != "" {
 				return at
 			}
 		}
@@ -189,7 +190,7 @@ func omniSchema() schema {
 	})
 }
 
-// read reads a body and checks it. If ok is false, read has recorded and refused the submission.
+// read reads and checks a body. If ok is false, read has recorded and rejected the submission.
 func (g *Gemini) read(w http.ResponseWriter, r *http.Request, by schema, required ...string) (body []byte, ok bool) {
 	body, _ = io.ReadAll(r.Body)
 	return body, g.passes(w, r, body, checkGemini(r, body, by, required), func(w http.ResponseWriter, message string) {
@@ -205,7 +206,7 @@ func checkGemini(r *http.Request, body []byte, by schema, required []string) str
 	if err := decoder.Decode(&members); err != nil || r.Header.Get("Content-Type") != "application/json" {
 		return "Invalid JSON payload received."
 	}
-	if at := by.wrongPath("", members); at != "" {
+	if at := by.invalidPath("", members); at != "" {
 		return "Invalid JSON payload received. Invalid value or unknown name at '" + strings.TrimPrefix(at, ".") + "'"
 	}
 	for _, name := range required {
@@ -243,7 +244,7 @@ func (g *Gemini) callModel(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// generateImage answers with an image, after a thought with a draft of it.
+// generateImage answers with an image. A thought with a draft image comes first.
 func (g *Gemini) generateImage(w http.ResponseWriter, r *http.Request) {
 	body, ok := g.read(w, r, contentSchema(), "contents", "generationConfig")
 	if !ok {
@@ -277,7 +278,7 @@ func (g *Gemini) operationName(model, ticket string) string {
 	return name
 }
 
-// getOperation answers a poll of an operation, with its name in the address or in the body.
+// getOperation answers a poll. The operation's name is in the address, or in the body on Vertex AI.
 func (g *Gemini) getOperation(w http.ResponseWriter, r *http.Request) {
 	ticket, model := r.PathValue("id"), r.PathValue("model")
 	if g.Vertex {
@@ -356,7 +357,7 @@ func (g *Gemini) cancelInteraction(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, http.StatusOK, object{"id": ticket, "status": "cancelled"})
 }
 
-// getFile serves a clip, or its description without `alt=media`.
+// getFile serves a clip if `alt=media` is set, otherwise the clip's description.
 func (g *Gemini) getFile(w http.ResponseWriter, r *http.Request) {
 	ticket, _, _ := strings.Cut(r.PathValue("file"), ":")
 	if r.URL.Query().Get("alt") != "media" {

@@ -14,7 +14,7 @@ import (
 
 // Ideogram is a fake of version 2 of Ideogram's API. Each request for pictures creates a task.
 //
-// Behaviour.Failure holds members for the response to a poll:
+// Behaviour.Failure has members of the answer to a poll:
 // `{"status":"failed","failure_reason":"…"}`.
 type Ideogram struct{ Studio }
 

@@ -25,10 +25,10 @@ type object = map[string]any
 func answerJSON(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) // the connection may be gone
+	_ = json.NewEncoder(w).Encode(value) // the client may have disconnected
 }
 
-// withKey returns an authorize function for a key in a header after a prefix. refuse answers requests
+// withKey returns an authorize function for a key in a header after prefix. refuse answers requests
 // without a key.
 func withKey(header, prefix string, refuse func(w http.ResponseWriter)) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
@@ -41,11 +41,11 @@ func withKey(header, prefix string, refuse func(w http.ResponseWriter)) func(htt
 	}
 }
 
-// refusal answers a submission that the protocol refuses.
+// refusal answers a submission that the protocol rejects.
 type refusal func(w http.ResponseWriter, message string)
 
 // readTask reads a JSON submission. check returns the error of the submission, or the empty string.
-// If ok is false, readTask has recorded and refused the submission.
+// If ok is false, readTask has recorded and rejected the submission.
 func readTask[T any](s *Studio, w http.ResponseWriter, r *http.Request, check func(*T) string, refuse refusal) (
 	in T, body []byte, ok bool,
 ) {
@@ -57,7 +57,7 @@ func readTask[T any](s *Studio, w http.ResponseWriter, r *http.Request, check fu
 	return in, body, s.passes(w, r, body, message, refuse)
 }
 
-// passes reports whether a submission has no error. Otherwise it records and refuses the submission.
+// passes reports whether message is empty. Otherwise it records and rejects the submission.
 func (s *Studio) passes(w http.ResponseWriter, r *http.Request, body []byte, message string, refuse refusal) bool {
 	if message == "" {
 		return true
@@ -67,7 +67,7 @@ func (s *Studio) passes(w http.ResponseWriter, r *http.Request, body []byte, mes
 	return false
 }
 
-// readJSON reads a JSON body without unknown fields.
+// readJSON reads a JSON body. Unknown fields are an error.
 func readJSON(r *http.Request, into any) ([]byte, error) {
 	if kind := r.Header.Get("Content-Type"); kind != "application/json" {
 		return nil, fmt.Errorf("content type %q", kind)
@@ -133,7 +133,7 @@ type polling struct {
 	failure func(answer object, failed string)
 	// result adds the results to the answer.
 	result func(answer object, t *task)
-	// wrap returns the whole answer. If nil, there is nothing around the object.
+	// wrap returns the complete answer for an object. If nil, the object is the answer.
 	wrap func(answer object) any
 }
 
@@ -171,8 +171,8 @@ func (s *Studio) answerPoll(w http.ResponseWriter, ticket string, p polling) {
 	answerJSON(w, http.StatusOK, p.wrap(answer))
 }
 
-// statusOrError is polling.failure for protocols with an error object: failed is this object, or an
-// object with another status.
+// statusOrError is polling.failure for protocols with an error object. failed is the error object, or
+// an object with another status.
 func statusOrError(answer object, failed string) {
 	var other struct{ Status string }
 	if _ = json.Unmarshal([]byte(failed), &other); other.Status != "" {
@@ -188,8 +188,8 @@ func isWhole(v any) bool {
 	return ok && n == float64(int64(n))
 }
 
-// isReadable reports whether a provider could read a file: an http(s) address, or a data URI of at
-// most limit bytes.
+// isReadable reports whether a provider could read v as a file: an http(s) address, or a data URI
+// of at most limit bytes.
 func isReadable(v any, limit int) bool {
 	text, _ := v.(string)
 	data := dataURI(text, "")

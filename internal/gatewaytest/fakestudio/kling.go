@@ -15,14 +15,15 @@ import (
 	"time"
 )
 
-// Kling is a fake of Kling. It makes clips by the newer and the older API, and pictures by the older
-// API. An external id can be used for one task.
+// Kling is a fake of Kling. The newer API creates clips, the older API clips and pictures. An
+// external id can be used for only one task.
 //
 // Behaviour.Failure is the message of a failed task.
 type Kling struct {
 	Studio
-	// Access and Secret are the account's pair of keys. If Secret is not empty, the older API accepts
-	// only tokens signed with it and valid at the time of Now. Set them before the first request.
+	// Access and Secret are the account's pair of keys. If Secret is not empty, only the older API can
+	// be used, with tokens signed with Secret and valid at the time of Now. Set the fields before the
+	// first request.
 	Access, Secret string
 	Now            func() time.Time
 }
@@ -50,7 +51,7 @@ func NewKling(t testing.TB) *Kling {
 	return k
 }
 
-// authorized accepts a key, or for the older API a token signed with the pair of keys.
+// authorized accepts a key, or a token if Secret is set.
 func (k *Kling) authorized(w http.ResponseWriter, r *http.Request) bool {
 	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
@@ -58,7 +59,7 @@ func (k *Kling) authorized(w http.ResponseWriter, r *http.Request) bool {
 		klingAnswer(w, http.StatusUnauthorized, 1000, "Authorization failed", nil)
 	case k.Secret != "" && !strings.HasPrefix(r.URL.Path, "/v1/"):
 		klingAnswer(w, http.StatusUnauthorized, 1002, "this interface does not support AK/SK", nil)
-	case k.Secret != "" && !k.signed(key):
+	case k.Secret != "" && !k.isValidToken(key):
 		klingAnswer(w, http.StatusUnauthorized, 1002, "Authorization is invalid: "+key, nil)
 	default:
 		return true
@@ -66,8 +67,8 @@ func (k *Kling) authorized(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// signed reports whether a token is valid.
-func (k *Kling) signed(token string) bool {
+// isValidToken reports whether a token has a valid signature and valid claims.
+func (k *Kling) isValidToken(token string) bool {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return false
@@ -172,8 +173,8 @@ func (c *klingClip) check(task, model string) string {
 	return ""
 }
 
-// external returns the ticket of the task accepted under an external id, or the empty string. The
-// task is found also if its answer was lost.
+// external returns the ticket of the task with an external id, or the empty string. It also finds
+// tasks whose answer was lost.
 func (k *Kling) external(id string) string {
 	for _, s := range k.Submissions() {
 		if s.Accepted && id != "" && bytes.Contains(s.Body, []byte(`"external_task_id":"`+id+`"`)) {
@@ -183,7 +184,7 @@ func (k *Kling) external(id string) string {
 	return ""
 }
 
-// accept submits a task under an external id.
+// accept submits a task with an external id.
 func (k *Kling) accept(w http.ResponseWriter, r *http.Request, body []byte, prefix, id string, images int) (*task, bool) {
 	if k.external(id) != "" {
 		return nil, k.passes(w, r, body, "external_task_id already exists", klingInvalid)
@@ -271,7 +272,7 @@ func (p *klingPicture) check(series string) string {
 	return ""
 }
 
-// klingOlder is a request for a clip by the older API.
+// klingOlder is a request for a clip in the older API.
 type klingOlder struct {
 	Model    string          `json:"model_name"`
 	Prompt   string          `json:"prompt"`
@@ -286,7 +287,7 @@ type klingOlder struct {
 	Mark     json.RawMessage `json:"watermark_info"`
 }
 
-// check returns the error of a request for a clip by the older API, or the empty string.
+// check returns the error of a request for a clip in the older API, or the empty string.
 func (c *klingOlder) check(series string) string {
 	for _, image := range []string{c.Image, c.Tail} {
 		if !isBase64Picture(image) {
@@ -311,7 +312,7 @@ func (c *klingOlder) check(series string) string {
 	return ""
 }
 
-// createOlder answers submissions of the older API. check returns the error of a submission, its
+// createOlder handles submissions to the older API. check returns the error of a submission, its
 // external id and its number of images.
 func createOlder[T any](k *Kling, prefix string, check func(*T) (message, id string, images int)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

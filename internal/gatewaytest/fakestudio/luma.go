@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Luma is a fake of Luma's Agents API. Each task makes one picture or clip.
+// Luma is a fake of Luma's Agents API. Each task creates one picture or clip.
 //
 // Behaviour.Failure has members of the answer to a poll: `{"state":"failed","failure_code":"…"}`.
 type Luma struct{ Studio }
@@ -23,22 +23,22 @@ func NewLuma(t testing.TB) *Luma {
 	return l
 }
 
-// lumaMedia is a reference: an address, or base64.
+// lumaMedia is a reference, either an address or base64.
 type lumaMedia struct {
 	URL  string `json:"url"`
 	Data string `json:"data"`
 	Type string `json:"media_type"`
 }
 
-func (m *lumaMedia) bad() bool {
+func (m *lumaMedia) isInvalid() bool {
 	if m == nil {
 		return false
 	}
-	return m.URL != "" && m.Type != "" || m.misses("image/")
+	return m.URL != "" && m.Type != "" || m.isNot("image/")
 }
 
-// misses reports whether a reference is not of a kind.
-func (m *lumaMedia) misses(kind string) bool {
+// isNot reports whether a reference is invalid or has another media type than kind.
+func (m *lumaMedia) isNot(kind string) bool {
 	data, err := base64.StdEncoding.DecodeString(m.Data)
 	if m.URL != "" {
 		return m.Data != "" || !isURL(m.URL) || m.Type != "" && !strings.HasPrefix(m.Type, kind)
@@ -46,7 +46,7 @@ func (m *lumaMedia) misses(kind string) bool {
 	return err != nil || len(data) == 0 || !strings.HasPrefix(m.Type, kind)
 }
 
-// lumaTask is any request.
+// lumaTask is a request of any type.
 type lumaTask struct {
 	Model  string          `json:"model"`
 	Type   string          `json:"type"`
@@ -75,7 +75,7 @@ type lumaTask struct {
 func (in *lumaTask) checkVideo() string {
 	reframe := in.Type == "video_reframe"
 	switch {
-	case in.Prompt == "" || in.Source == nil || in.Source.Type == "" || in.Source.misses("video/") || in.Refs != nil:
+	case in.Prompt == "" || in.Source == nil || in.Source.Type == "" || in.Source.isNot("video/") || in.Refs != nil:
 		return "prompt and a source with the media_type of a video are required"
 	case in.Video == nil || !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, in.Video.Resolution):
 		return "resolution is unknown"
@@ -94,7 +94,7 @@ func (in *lumaTask) checkKeyframes() string {
 		last = 240
 	}
 	switch {
-	case len(v.Keyframes) != len(v.Indexes) || slices.ContainsFunc(v.Keyframes, func(m lumaMedia) bool { return m.bad() }):
+	case len(v.Keyframes) != len(v.Indexes) || slices.ContainsFunc(v.Keyframes, func(m lumaMedia) bool { return m.isInvalid() }):
 		return "keyframes and keyframe_indexes do not match"
 	case v.Keyframes != nil && (v.Start != nil || v.End != nil || v.Loop):
 		return "keyframes exclude start_frame, end_frame and loop"
@@ -122,8 +122,8 @@ func (in *lumaTask) check() string {
 		return "aspect_ratio is not supported by the type"
 	case clip != (in.Video != nil), clip && (in.Source != nil || in.Refs != nil), (in.Type == "image_edit") != (in.Source != nil):
 		return "type does not go with the fields"
-	case len(in.Refs) > 9, in.Source != nil && len(in.Refs) > 8, in.Source.bad(),
-		slices.ContainsFunc(in.Refs, func(m lumaMedia) bool { return m.bad() }):
+	case len(in.Refs) > 9, in.Source != nil && len(in.Refs) > 8, in.Source.isInvalid(),
+		slices.ContainsFunc(in.Refs, func(m lumaMedia) bool { return m.isInvalid() }):
 		return "image_ref is not valid"
 	case !clip:
 		return ""
@@ -133,7 +133,7 @@ func (in *lumaTask) check() string {
 		return "duration must be 5s or 10s"
 	case in.Video.Duration == "10s" && (in.Video.Start != nil || in.Video.End != nil || in.Video.Loop):
 		return "frames and loops are of 5s"
-	case in.Video.Start.bad(), in.Video.End.bad():
+	case in.Video.Start.isInvalid(), in.Video.End.isInvalid():
 		return "start_frame is not valid"
 	}
 	return in.checkKeyframes()

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// MiniMax is a fake of MiniMax. It answers with pictures, and makes clips by version 2 of its video
-// API as tasks.
+// MiniMax is a fake of MiniMax. A request for pictures gets them in the answer. A request for a clip,
+// in version 2 of the video API, creates a task.
 //
-// Behaviour.Failure is the error object of a task, `{"code":"1027","message":"…"}`, or another end of
-// it, `{"status":"expired"}`. For pictures, it is the `base_resp` of the answer; `{}` withholds all
-// pictures.
+// Behaviour.Failure is the error object of a task, `{"code":"1027","message":"…"}`, or another final
+// status, `{"status":"expired"}`. For pictures, it is the `base_resp` of the answer. `{}` withholds
+// all pictures.
 type MiniMax struct{ Studio }
 
 // NewMiniMax starts a fake MiniMax, which stops at the end of the test.
@@ -97,7 +97,7 @@ func (m *MiniMax) createPictures(w http.ResponseWriter, r *http.Request) {
 		"metadata": object{"success_count": t.images, "failed_count": max(in.Count, 1) - t.images}, "base_resp": resp})
 }
 
-// miniMaxStatus answers a request for pictures with an error, which has status 200.
+// miniMaxStatus answers a request for pictures with an error. The HTTP status is 200.
 func miniMaxStatus(w http.ResponseWriter, code int, message string) {
 	answerJSON(w, http.StatusOK, object{"base_resp": object{"status_code": code, "status_msg": message}})
 }
@@ -135,7 +135,7 @@ func (c *miniMaxClip) check() string {
 			return "content has an item of no known type"
 		}
 	}
-	frames, shown := roles["first_frame"]+roles["last_frame"], roles["reference_image"]+roles["reference_video"]
+	frames, references := roles["first_frame"]+roles["last_frame"], roles["reference_image"]+roles["reference_video"]
 	least := 4
 	if c.Model == "MiniMax-H3-Max" {
 		least = 5
@@ -145,9 +145,9 @@ func (c *miniMaxClip) check() string {
 		return "resolution is not supported by the model"
 	case roles["text"] != 1 || roles["first_frame"] > 1 || roles["last_frame"] > roles["first_frame"]:
 		return "content must hold one text, and no last frame without a first one"
-	case frames > 0 && (shown > 0 || c.Ratio != ""):
+	case frames > 0 && (references > 0 || c.Ratio != ""):
 		return "frames go with no reference and no ratio"
-	case shown > 0 && c.Model == "MiniMax-H3-Max", roles["reference_image"] > 9, roles["reference_video"] > 3:
+	case references > 0 && c.Model == "MiniMax-H3-Max", roles["reference_image"] > 9, roles["reference_video"] > 3:
 		return "too many references"
 	case c.Duration != nil && (*c.Duration < least || *c.Duration > 15):
 		return "duration is not supported by the model"

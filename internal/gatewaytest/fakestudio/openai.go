@@ -14,21 +14,22 @@ import (
 )
 
 // OpenAI is a fake of OpenAI's images and videos, and of compatible vendors. The models `gpt-image-…`
-// and `chatgpt-image-…` are OpenAI's: they check every field and answer in base64. The models `grok-…`
-// are xAI's. Other models accept every field and answer with links.
+// and `chatgpt-image-…` behave like OpenAI's models: they check every field and answer in base64. The
+// models `grok-…` behave like xAI's. Other models accept every field and answer with links.
 //
-// Behaviour.Failure replaces each image in `data`: `{"respect_moderation":false}`. For clips, it is the
-// error object of the clip: `{"code":"moderation_blocked","message":"…"}`.
+// Behaviour.Failure replaces each image in `data`: `{"respect_moderation":false}`. For clips, it is
+// the error object of the clip: `{"code":"moderation_blocked","message":"…"}`.
 type OpenAI struct {
 	Studio
-	root  string                       // of the paths, before the version
-	clips map[string]map[string]string // the fields of a clip by its ticket; under Studio.mu
+	root  string                       // part of the paths before the version
+	clips map[string]map[string]string // fields of the request by ticket; guarded by Studio.mu
 }
 
 // NewOpenAI starts a fake OpenAI, which stops at the end of the test.
 func NewOpenAI(t testing.TB) *OpenAI { return newOpenAI(t, "") }
 
-// NewAzure starts a fake Azure OpenAI: its root is `/openai`, and the header `api-key` has the key.
+// NewAzure starts a fake Azure OpenAI. Its root is `/openai`, and the key may be in the header
+// `api-key`.
 func NewAzure(t testing.TB) *OpenAI { return newOpenAI(t, "/openai") }
 
 func newOpenAI(t testing.TB, root string) *OpenAI {
@@ -44,7 +45,7 @@ func newOpenAI(t testing.TB, root string) *OpenAI {
 	return o
 }
 
-// openAIError returns an error in the words of OpenAI.
+// openAIError returns an error in OpenAI's format.
 func openAIError(kind, code, param, message string) object {
 	null := func(s string) any {
 		if s == "" {
@@ -55,7 +56,7 @@ func openAIError(kind, code, param, message string) object {
 	return object{"error": object{"type": kind, "code": null(code), "param": null(param), "message": message}}
 }
 
-// grokError returns an error in the words of xAI.
+// grokError returns an error in xAI's format.
 func grokError(message string) object {
 	return object{"code": "Client specified an invalid argument", "error": message}
 }
@@ -72,17 +73,17 @@ func (o *OpenAI) authorized(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// accepts reports whether a submission has no error. Otherwise it records and refuses the submission.
-func (o *OpenAI) accepts(w http.ResponseWriter, r *http.Request, body []byte, wrong object) bool {
-	if wrong == nil {
+// accepts reports whether failure is nil. Otherwise it records and rejects the submission.
+func (o *OpenAI) accepts(w http.ResponseWriter, r *http.Request, body []byte, failure object) bool {
+	if failure == nil {
 		return true
 	}
 	o.record(r, body)
-	answerJSON(w, http.StatusBadRequest, wrong)
+	answerJSON(w, http.StatusBadRequest, failure)
 	return false
 }
 
-// imageFields returns the fields of OpenAI's image models, with a pattern of their values as text.
+// imageFields returns the fields of OpenAI's image models, with patterns for their values as text.
 func imageFields() map[string]*regexp.Regexp {
 	re := regexp.MustCompile
 	return map[string]*regexp.Regexp{
@@ -119,11 +120,11 @@ func checkImage(fields map[string]string) object {
 	}
 	known := imageFields()
 	for name, value := range fields {
-		look, ok := known[name]
+		pattern, ok := known[name]
 		switch {
 		case !ok:
 			return openAIError(kind, "unknown_parameter", name, "Unknown parameter: '"+name+"'.")
-		case !look.MatchString(value):
+		case !pattern.MatchString(value):
 			return openAIError("image_generation_user_error", "invalid_value", name, "Invalid value: '"+value+"'.")
 		}
 	}
@@ -138,7 +139,7 @@ func isOpenAIImage(model string) bool {
 	return strings.HasPrefix(model, "gpt-image-") || strings.HasPrefix(model, "chatgpt-image-")
 }
 
-// sizeFits reports whether a model of OpenAI makes images of a size.
+// sizeFits reports whether a model of OpenAI supports a size.
 func sizeFits(model, size string) bool {
 	if size == "" || size == "auto" || size == "1024x1024" || size == "1536x1024" || size == "1024x1536" {
 		return true
@@ -152,14 +153,14 @@ func sizeFits(model, size string) bool {
 
 func (o *OpenAI) createImages(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	fields, wrong := jsonFields(r, body)
-	if o.accepts(w, r, body, wrong) {
+	fields, failure := jsonFields(r, body)
+	if o.accepts(w, r, body, failure) {
 		o.answerImages(w, r, body, fields)
 	}
 }
 
 // jsonFields returns the fields of a JSON body as text, or an error.
-func jsonFields(r *http.Request, body []byte) (fields map[string]string, wrong object) {
+func jsonFields(r *http.Request, body []byte) (fields map[string]string, failure object) {
 	const kind = "invalid_request_error"
 	var members object
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -184,34 +185,34 @@ func jsonFields(r *http.Request, body []byte) (fields map[string]string, wrong o
 func (o *OpenAI) editImages(w http.ResponseWriter, r *http.Request) {
 	body, fields, files, err := readForm(r)
 	pictures := append(files["image"], files["image[]"]...)
-	var wrong object
+	var failure object
 	switch {
 	case err != nil:
-		wrong = openAIError("invalid_request_error", "", "", "Could not parse multipart form: "+err.Error())
+		failure = openAIError("invalid_request_error", "", "", "Could not parse multipart form: "+err.Error())
 	case strings.HasPrefix(fields["model"], "grok-"):
-		wrong = grokError("Expected application/json")
+		failure = grokError("Expected application/json")
 	case len(pictures) == 0:
-		wrong = openAIError("invalid_request_error", "missing_required_parameter", "image", "Missing required parameter: 'image'.")
+		failure = openAIError("invalid_request_error", "missing_required_parameter", "image", "Missing required parameter: 'image'.")
 	case len(pictures) > 16 || len(files["image"]) > 1:
-		wrong = openAIError("invalid_request_error", "array_above_max_length", "image", "Too many images.")
+		failure = openAIError("invalid_request_error", "array_above_max_length", "image", "Too many images.")
 	}
 	for _, p := range pictures {
 		if !slices.Contains([]string{"image/png", "image/jpeg", "image/webp"}, p.kind) || http.DetectContentType(p.data) != p.kind ||
 			p.name == "" {
-			wrong = openAIError("image_generation_user_error", "unsupported_image_media_type", "image", "Unsupported image.")
+			failure = openAIError("image_generation_user_error", "unsupported_image_media_type", "image", "Unsupported image.")
 		}
 	}
 	for _, m := range files["mask"] {
 		if m.kind != "image/png" || len(m.data) >= 4<<20 {
-			wrong = openAIError("image_generation_user_error", "invalid_image", "mask", "Invalid mask.")
+			failure = openAIError("image_generation_user_error", "invalid_image", "mask", "Invalid mask.")
 		}
 	}
-	if o.accepts(w, r, body, wrong) {
+	if o.accepts(w, r, body, failure) {
 		o.answerImages(w, r, body, fields)
 	}
 }
 
-// answerImages answers a well-formed request for images.
+// answerImages checks the fields of a request and answers with images.
 func (o *OpenAI) answerImages(w http.ResponseWriter, r *http.Request, body []byte, fields map[string]string) {
 	if !o.accepts(w, r, body, checkImage(fields)) {
 		return
@@ -245,26 +246,26 @@ func (o *OpenAI) createClip(w http.ResponseWriter, r *http.Request) {
 	body, fields, files, err := readForm(r)
 	const kind = "invalid_request_error"
 	sora := strings.HasPrefix(fields["model"], "sora-")
-	var wrong object
+	var failure object
 	switch {
 	case err != nil:
-		wrong = openAIError(kind, "", "", err.Error())
+		failure = openAIError(kind, "", "", err.Error())
 	case fields["prompt"] == "":
-		wrong = openAIError(kind, "missing_required_parameter", "prompt", "Missing required parameter: 'prompt'.")
+		failure = openAIError(kind, "missing_required_parameter", "prompt", "Missing required parameter: 'prompt'.")
 	case sora && fields["seconds"] != "" && !slices.Contains([]string{"4", "8", "12"}, fields["seconds"]):
-		wrong = openAIError(kind, "invalid_value", "seconds",
+		failure = openAIError(kind, "invalid_value", "seconds",
 			"Invalid value: '"+fields["seconds"]+"'. Supported values are: '4', '8', and '12'.")
 	case sora && fields["size"] != "" && !slices.Contains([]string{"720x1280", "1280x720", "1024x1792", "1792x1024"}, fields["size"]):
-		wrong = openAIError(kind, "invalid_value", "size", "Invalid value: '"+fields["size"]+"'.")
+		failure = openAIError(kind, "invalid_value", "size", "Invalid value: '"+fields["size"]+"'.")
 	case len(files["input_reference"]) > 1:
-		wrong = openAIError(kind, "invalid_value", "input_reference", "Only one reference is supported.")
+		failure = openAIError(kind, "invalid_value", "input_reference", "Only one reference is supported.")
 	}
 	for _, f := range files["input_reference"] {
 		if http.DetectContentType(f.data) != f.kind {
-			wrong = openAIError(kind, "invalid_image", "input_reference", "The reference is not an image.")
+			failure = openAIError(kind, "invalid_image", "input_reference", "The reference is not an image.")
 		}
 	}
-	if !o.accepts(w, r, body, wrong) {
+	if !o.accepts(w, r, body, failure) {
 		return
 	}
 	if t, ok := o.submit(w, r, body, "video_", 1); ok {

@@ -7,7 +7,7 @@ import (
 	"image/png"
 )
 
-// Picture returns a PNG of 64 by 48 pixels. It is different for each n below 65,536.
+// Picture returns a PNG of 64 by 48 pixels, different for each n below 65,536.
 func Picture(n int) []byte {
 	ground := color.NRGBA{R: uint8(40 + n*53), G: uint8(90 + n*31), B: uint8(150 + n*17), A: 255}
 	img := image.NewNRGBA(image.Rect(0, 0, 64, 48))

@@ -19,24 +19,24 @@ type Fake interface {
 	Close()                                  // see Studio
 }
 
-// Provider describes a provider of jobs for tests of all providers.
+// Provider describes a provider of images and video, for tests that run with every provider.
 type Provider struct {
 	Name         string // in the catalog
 	Open         func(t testing.TB) Fake
-	Image, Video string // its names of the models
-	// Blocks is true if the answer to a submission has the images. Single is true if a submission
-	// makes one image. Lone is true if a job makes one image.
+	Image, Video string // the provider's names of its models
+	// Blocks is true if the answer to a submission contains the images. Single is true if a submission
+	// creates only one image. Lone is true if a job creates only one image.
 	Blocks, Single, Lone bool
-	// Finds is true if the provider finds a submission with a lost answer. Cancels is true if it
-	// cancels running tasks. Slow is true if it requires seconds between polls.
+	// Finds is true if the provider can find a submission whose answer was lost. Cancels is true if it
+	// can cancel running tasks. Slow is true if it requires seconds between polls.
 	Finds, Cancels, Slow bool
-	// Inline is true if the answer to a poll has the clip.
+	// Inline is true if the answer to a poll contains the clip.
 	Inline bool
-	// Tier and Seconds describe its clips. The zero values mean 720p and any length.
+	// Tier and Seconds are the only tier and length of clips. The zero values mean 720p and any length.
 	Tier    string
 	Seconds int
-	// UnsafeImage and UnsafeVideo are the behaviours for unsafe content. Code is the error of the
-	// image job.
+	// UnsafeImage and UnsafeVideo are the behaviours for unsafe content. Code is the error code of an
+	// image job with unsafe content.
 	UnsafeImage, UnsafeVideo Behaviour
 	Code                     string
 }
@@ -78,8 +78,8 @@ func unsafeVeo() Behaviour {
 	return Failure(`{"error":{"code":3,"message":"The prompt could not be submitted. It may violate our policies."}}`)
 }
 
-// Vendors returns providers that lack some features of Providers. Video is empty if a provider makes
-// no clips.
+// Vendors returns further providers, without some of the features of Providers. Video is empty if a
+// provider has no clips.
 func Vendors() []Provider {
 	bfl, blocked := Failure(`{"status":"Request Moderated"}`), "moderation_blocked"
 	luma, kling := Failure(`{"state":"failed","failure_code":"content_moderated"}`), Failure("Failure to pass the risk control system")
@@ -146,8 +146,8 @@ func (p Provider) Model(kind string) string {
 	return p.Image
 }
 
-// JobLine returns a line of a provider for models of a kind, with further members. Its API key is the
-// variable FAILING_LINE_KEY.
+// JobLine returns a line of a provider for models of a kind, with the members of more. Its API key
+// is the variable FAILING_LINE_KEY.
 func (p Provider) JobLine(id string, s Fake, kind string, more map[string]any, models ...string) map[string]any {
 	named := map[string]string{}
 	for _, model := range models {

@@ -88,7 +88,7 @@ func (c *Recraft) createPictures(edit bool) http.HandlerFunc {
 	}
 }
 
-// inpaint answers a form with pictures changed inside a mask.
+// inpaint handles a form with an image and a mask.
 func (c *Recraft) inpaint(w http.ResponseWriter, r *http.Request) {
 	body, form, files, err := readForm(r)
 	message := ""

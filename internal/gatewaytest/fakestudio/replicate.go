@@ -17,7 +17,7 @@ import (
 // `{"status":"succeeded","output":…}`.
 type Replicate struct {
 	Studio
-	uploaded map[string][]byte // by id; under Studio.mu
+	uploaded map[string][]byte // by id; guarded by Studio.mu
 }
 
 // NewReplicate starts a fake Replicate, which stops at the end of the test.
@@ -81,7 +81,7 @@ func (f *Replicate) getPrediction(w http.ResponseWriter, r *http.Request) {
 	case failed:
 		members := object{}
 		if err := json.Unmarshal([]byte(t.Failure), &members); err != nil {
-			f.t.Errorf("fake studio: Failed of replicate: %v", err)
+			f.t.Errorf("fake studio: Failure of replicate: %v", err)
 		}
 		f.answer(w, http.StatusOK, t, members)
 	case done:

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Runway is a fake of Runway. Clips and pictures are tasks.
+// Runway is a fake of Runway. Requests for clips and for pictures create tasks.
 //
 // Behaviour.Failure has members of the answer to a poll: `{"failureCode":"…","failure":"…"}`, or
 // `{"status":"CANCELLED"}`.
@@ -40,7 +40,7 @@ func runwayError(w http.ResponseWriter, status int, message string) {
 	answerJSON(w, status, object{"error": message})
 }
 
-// runwayTask is any request.
+// runwayTask is a request of any kind.
 type runwayTask struct {
 	Model    string `json:"model"`
 	Prompt   string `json:"promptText"`
@@ -92,8 +92,8 @@ func (a *runwayTask) checkVideo() string {
 	return ""
 }
 
-// checkPictured returns the error of the references of a clip, or the empty string.
-func (a *runwayTask) checkPictured(path string) string {
+// checkReferences returns the error of the references of a clip, or the empty string.
+func (a *runwayTask) checkReferences(path string) string {
 	most := map[string]int{"seedance2": 9, "seedance2_fast": 9, "seedance2_mini": 9, "seedance2_5": 30, "wan3": 10, "wan3_prime": 10}[a.Model]
 	for _, r := range a.Pictured {
 		if !isReadable(r.URI, 5<<20) {
@@ -124,8 +124,8 @@ func (a *runwayTask) check(path string) string {
 	if path == "video_to_video" {
 		return a.checkVideo()
 	}
-	if wrong := a.checkPictured(path); wrong != "" {
-		return wrong
+	if message := a.checkReferences(path); message != "" {
+		return message
 	}
 	own, seeded := strings.HasPrefix(a.Model, "gen4"), regexp.MustCompile(`^(gen4|veo|seedance)`).MatchString(a.Model)
 	for i, image := range a.Images {

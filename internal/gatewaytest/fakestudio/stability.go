@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Stability is a fake of Stability AI. It answers with one picture.
+// Stability is a fake of Stability AI. Each request gets one picture in the answer.
 //
-// Behaviour.Failure is the finish reason of an answer with a blurred picture: `CONTENT_FILTERED`.
+// Behaviour.Failure is the finish reason for a filtered picture: `CONTENT_FILTERED`.
 type Stability struct{ Studio }
 
 // NewStability starts a fake Stability, which stops at the end of the test.
@@ -43,7 +43,7 @@ func checkStability(service string, form map[string]string, files map[string][]u
 	}
 	models := []string{"sd3.5-large", "sd3.5-large-turbo", "sd3.5-medium", "sd3.5-flash"}
 	seed, err := strconv.ParseInt("0"+form["seed"], 10, 64)
-	_, pictured := files["image"]
+	_, hasImage := files["image"]
 	switch {
 	case known == nil:
 		return "no such service"
@@ -53,16 +53,16 @@ func checkStability(service string, form map[string]string, files map[string][]u
 		return "seed: must be from 0 to 4294967294"
 	case service == "sd3" && !slices.Contains(models, form["model"]):
 		return "model: must be one of " + strings.Join(models, ", ")
-	case service == "sd3" && pictured != (form["mode"] == "image-to-image"), service == "sd3" && pictured && form["aspect_ratio"] != "":
+	case service == "sd3" && hasImage != (form["mode"] == "image-to-image"), service == "sd3" && hasImage && form["aspect_ratio"] != "":
 		return "mode: does not go with the fields"
 	case service == "inpaint" && (len(files) != 2 || len(files["image"]) != 1 || len(files["mask"]) != 1 ||
 		!isBlackAndWhite(files["mask"][0].data)):
 		return "mask: a picture and a mask of black and white are required"
 	case service == "inpaint":
 		return ""
-	case service == "core" && pictured, pictured != (form["strength"] != ""):
+	case service == "core" && hasImage, hasImage != (form["strength"] != ""):
 		return "strength: goes with an image"
-	case len(files) > 1, pictured && (len(files["image"]) != 1 || len(files["image"][0].data) > 10<<20):
+	case len(files) > 1, hasImage && (len(files["image"]) != 1 || len(files["image"][0].data) > 10<<20):
 		return "image: must be one file of 10 MiB"
 	}
 	return ""

@@ -1,12 +1,12 @@
-// Package fakestudio owns fake providers of images and video for tests: HTTP servers on the
-// loopback that speak the protocol of each provider and serve real pictures and clips. A test can
-// make them refuse submissions, lose answers, delay and fail tasks, and break downloads.
+// Package fakestudio owns fake providers of images and video for tests: HTTP servers on the loopback
+// with the protocol of each provider and real pictures and clips. A test can make a fake reject
+// submissions, lose answers, delay or fail tasks, and break downloads.
 //
 // Invariants:
 //   - Every submission is recorded before its answer, accepted or not.
 //   - The behaviours of Expect apply to the submissions in the order of their arrival. Without a
 //     behaviour, a submission is accepted, and its task is done at the second poll.
-//   - A request unknown to the protocol fails the test.
+//   - A request that the protocol does not have fails the test.
 //   - The servers stop at the end of the test.
 package fakestudio
 
@@ -21,43 +21,44 @@ import (
 	"testing"
 )
 
-// Behaviour is the outcome of one submission. The zero value is a success.
+// Behaviour decides the outcome of one submission. The zero value is a success.
 type Behaviour struct {
-	// If Status is not 0, the submission is refused with Status, Header and Body.
+	// If Status is not 0, the submission is rejected with Status, Header and Body.
 	Status int
 	Body   string
 	Header http.Header
-	// LoseAnswer resets the connection after the submission was accepted.
+	// LoseAnswer accepts the submission and then resets the connection.
 	LoseAnswer bool
-	// Reset resets the connection before the submission is accepted.
+	// Reset resets the connection without accepting the submission.
 	Reset bool
-	// Polls is the number of polls before the end of the task. Zero means one, but none for
-	// providers that require seconds between polls.
+	// Polls is the number of polls before the end of the task. Zero means one, or no poll for providers
+	// that require seconds between polls.
 	Polls int
 	// Until keeps the task running until the channel is closed. If the provider answers with the
 	// results, Until delays the answer. If nil, see Polls.
 	Until <-chan struct{}
-	// Failure describes the failure of the task in the words of the protocol: see each fake. If
-	// empty, the task succeeds.
+	// Failure describes the failure of the task in the format of the protocol, as each fake documents.
+	// If empty, the task succeeds.
 	Failure string
-	// Lost makes the provider forget the task: polls answer as for an unknown id.
+	// Lost makes the provider forget the task. Polls get the answer for an unknown id.
 	Lost bool
 	// The first PollStatusTimes polls answer with PollStatus, 429 or 5xx.
 	PollStatus, PollStatusTimes int
-	// The first BadLinks downloads of a result answer 403. The next CutLinks downloads break off in
+	// The first BadLinks downloads of a result get a 403. The next CutLinks downloads break off in
 	// the middle.
 	BadLinks, CutLinks int
 	// Images is the number of images. Zero means the number in the request.
 	Images int
-	// Answer delays the answer to a submission, accepted or not, and Links delays every download of
-	// its results, until the channel is closed or the client disconnects. If nil, there is no delay.
+	// Answer delays the answer to a submission, accepted or not. Links delays every download of the
+	// results. The delay ends when the channel is closed or the client disconnects. If nil, there is no
+	// delay.
 	Answer, Links <-chan struct{}
 }
 
-// Refusal returns the behaviour of refusing a submission.
+// Refusal returns a behaviour that rejects a submission.
 func Refusal(status int, body string) Behaviour { return Behaviour{Status: status, Body: body} }
 
-// Failure returns the behaviour of a task that fails: see Behaviour.Failure.
+// Failure returns a behaviour whose task fails. failed is Behaviour.Failure.
 func Failure(failed string) Behaviour { return Behaviour{Failure: failed} }
 
 // Submission is a request for images or a clip.
@@ -65,7 +66,7 @@ type Submission struct {
 	Method, Path string
 	Header       http.Header
 	Body         []byte
-	// Ticket is the provider's id of the task. It is empty if the submission was refused.
+	// Ticket is the provider's id of the task. It is empty if the submission was rejected.
 	Ticket   string
 	Accepted bool
 }
@@ -74,13 +75,13 @@ type Submission struct {
 type Studio struct {
 	t     testing.TB
 	api   *httptest.Server
-	files *httptest.Server // of the results
+	files *httptest.Server // serves the results
 	base  string           // the path of the API
 	slow  bool             // the provider requires seconds between polls
 
 	mu          sync.Mutex
 	script      []Behaviour
-	rule        func(body []byte) Behaviour // for submissions beyond the script; may be nil
+	rule        func(body []byte) Behaviour // for submissions after the end of the script; may be nil
 	submissions []Submission
 	tasks       map[string]*task // by ticket
 	cancelled   []string
@@ -97,9 +98,9 @@ type task struct {
 	images int
 }
 
-// open starts the servers of a protocol. base is the path of its API. routes has a handler for each
-// pattern of http.ServeMux below base. authorize reports whether a request has a credential; if not,
-// it answers the request.
+// open starts the servers of a protocol. base is the path of the API. routes has a handler for each
+// pattern of http.ServeMux, with paths relative to base. authorize reports whether a request has a
+// credential. Otherwise it answers the request.
 func (s *Studio) open(
 	t testing.TB, base string, authorize func(http.ResponseWriter, *http.Request) bool, routes map[string]http.HandlerFunc,
 ) {
@@ -204,8 +205,8 @@ func (s *Studio) CancelledTickets() []string {
 	return slices.Clone(s.cancelled)
 }
 
-// submit records a submission and returns its task. images is the number of images in the request.
-// If ok is false, the submission has its answer already.
+// submit records a submission and returns its task. images is the number of images in the request. If
+// ok is false, submit has answered the request.
 func (s *Studio) submit(w http.ResponseWriter, r *http.Request, body []byte, prefix string, images int) (t *task, ok bool) {
 	s.mu.Lock()
 	var b Behaviour
@@ -249,13 +250,14 @@ func (s *Studio) submit(w http.ResponseWriter, r *http.Request, body []byte, pre
 	return t, true
 }
 
-// finish is submit for providers that answer with the results. It waits for Behaviour.Until.
+// finish is like submit, for providers that answer with the results. It also waits for
+// Behaviour.Until.
 func (s *Studio) finish(w http.ResponseWriter, r *http.Request, body []byte, prefix string, images int) (t *task, ok bool) {
 	t, ok = s.submit(w, r, body, prefix, images)
 	return t, ok && await(r, t.Until)
 }
 
-// record adds a submission that the protocol refuses. It uses no behaviour.
+// record records a submission that the protocol rejects. It uses up no behaviour.
 func (s *Studio) record(r *http.Request, body []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +273,7 @@ const (
 	running
 	failed
 	done
-	answered // with Behaviour.PollStatus; the poll has its answer already
+	answered // poll has answered with Behaviour.PollStatus
 )
 
 // poll counts a poll and returns the state of the task.
@@ -308,7 +310,7 @@ func (s *Studio) poll(w http.ResponseWriter, ticket string) (state, *task) {
 	return done, t
 }
 
-// waits reports whether an accepted task has not begun. A task begins with the second poll.
+// waits reports whether an accepted task has not begun. A task begins at the second poll.
 func (s *Studio) waits(t *task) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,7 +340,7 @@ func (s *Studio) cancel(ticket string) {
 	s.cancelled = append(s.cancelled, ticket)
 }
 
-// await waits for a channel to be closed. It returns false if the client disconnects first. A nil
+// await waits until a channel is closed. It returns false if the client disconnects first. A nil
 // channel does not wait.
 func await(r *http.Request, until <-chan struct{}) bool {
 	if until == nil {
@@ -352,7 +354,7 @@ func await(r *http.Request, until <-chan struct{}) bool {
 	}
 }
 
-// unknownRoute fails the test.
+// unknownRoute handles requests that the protocol does not have. It fails the test.
 func (s *Studio) unknownRoute(w http.ResponseWriter, r *http.Request) {
 	s.t.Errorf("fake studio: the protocol has no %s %s", r.Method, r.URL)
 	http.NotFound(w, r)

@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// XAI is a fake of xAI. It answers with pictures, and makes clips as tasks.
+// XAI is a fake of xAI. A request for pictures gets them in the answer. A request for a clip
+// creates a task.
 //
-// Behaviour.Failure is the answer to the poll of a clip; its status is the member `http`, or 200. For
-// pictures, any text withholds all pictures.
+// Behaviour.Failure is the answer to the poll of a clip. The member `http` is the status, by default
+// 200. For pictures, any value withholds all pictures.
 type XAI struct{ Studio }
 
 // NewXAI starts a fake xAI, which stops at the end of the test.
