@@ -11,8 +11,8 @@ type Commit struct {
 	Statements []string
 }
 
-// Has reports whether one of the statements begins with words, ignoring white space: `INSERT INTO
-// ledger_hold`.
+// Has reports whether a statement begins with words, such as `INSERT INTO ledger_hold`. White space
+// and case do not matter.
 func (c Commit) Has(words string) bool {
 	want := strings.Fields(words)
 	for _, s := range c.Statements {
@@ -29,7 +29,7 @@ func Having(words string) func(Commit) bool {
 	return func(c Commit) bool { return c.Has(words) }
 }
 
-// Strike is what a fault does to a COMMIT.
+// Strike is the effect of a fault on a COMMIT.
 type Strike int
 
 // The strikes.
@@ -43,7 +43,7 @@ const (
 	HoldAnswer
 )
 
-// Cut is how the connection of the COMMIT ends.
+// Cut is the effect of a fault on the connection of the COMMIT.
 type Cut int
 
 // The cuts.
@@ -147,8 +147,8 @@ func (p *Proxy) struck(h *Hit, committed bool) {
 	close(h.done)
 }
 
-// Draw returns a random fault that loses the COMMIT or its answer in one of the first few
-// transactions with a statement beginning with one of the words.
+// Draw returns a random fault. It loses the COMMIT, or the answer to the COMMIT, of one of the next
+// transactions that have a statement beginning with one of words.
 func Draw(r *rand.Rand, words []string) Fault {
 	return Fault{
 		Match:  Having(words[r.IntN(len(words))]),

@@ -18,9 +18,9 @@ import (
 
 // scene is a database with two connections: through a proxy, and direct.
 type scene struct {
-	proxy  *faultproxy.Proxy
-	behind *store.DB
-	direct *store.DB
+	proxy   *faultproxy.Proxy
+	proxied *store.DB
+	direct  *store.DB
 }
 
 func newScene(t *testing.T) scene {
@@ -53,8 +53,8 @@ func insertBatch(ctx context.Context, db *store.DB, name string) error {
 	return errors.Join(err, s.Close(err == nil))
 }
 
-// there reports whether the row exists.
-func (s scene) there(t *testing.T, name string) bool {
+// exists reports whether the row with a name exists.
+func (s scene) exists(t *testing.T, name string) bool {
 	t.Helper()
 	var found string
 	err := s.direct.View(t.Context(), func(tx *store.Tx) error {
@@ -66,50 +66,50 @@ func (s scene) there(t *testing.T, name string) bool {
 	return err == nil
 }
 
-// patience bounds the time to notice a broken connection.
+// patience is the maximum time to notice a broken connection.
 const patience = 10 * time.Second
 
 func TestStruckCommits(t *testing.T) {
 	t.Parallel()
-	ways := map[string]func(context.Context, *store.DB, string) error{"transaction": insert, "batch": insertBatch}
+	writes := map[string]func(context.Context, *store.DB, string) error{"transaction": insert, "batch": insertBatch}
 	strikes := map[string]faultproxy.Strike{"commit dropped": faultproxy.DropCommit, "answer dropped": faultproxy.DropAnswer}
 	cuts := map[string]faultproxy.Cut{"reset": faultproxy.Reset, "closed": faultproxy.Close, "silent": faultproxy.Silence}
-	for way, write := range ways {
+	for kind, write := range writes {
 		for strikeName, strike := range strikes {
 			for cutName, cut := range cuts {
-				t.Run(way+", "+strikeName+", "+cutName, func(t *testing.T) {
+				t.Run(kind+", "+strikeName+", "+cutName, func(t *testing.T) {
 					t.Parallel()
 					s := newScene(t)
-					for i, name := range []string{"warm", "warmer"} { // the second uses prepared statements
-						if err := write(t.Context(), s.behind, name); err != nil {
+					for i, name := range []string{"warm", "warmer"} { // the second write uses prepared statements
+						if err := write(t.Context(), s.proxied, name); err != nil {
 							t.Fatalf("write %d: %v", i, err)
 						}
 					}
 					hit := s.proxy.Arm(faultproxy.Fault{Match: faultproxy.Having("INSERT INTO node"), Nth: 2, Strike: strike, Cut: cut})
-					if err := write(t.Context(), s.behind, "before"); err != nil || hit.Happened() {
-						t.Fatalf("the first passes: %v", err)
+					if err := write(t.Context(), s.proxied, "before"); err != nil || hit.Happened() {
+						t.Fatalf("the first write, before the fault: %v", err)
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
 					answered := make(chan error, 1)
-					go func() { answered <- write(ctx, s.behind, "struck") }()
+					go func() { answered <- write(ctx, s.proxied, "struck") }()
 					<-hit.Done()
 					committed := strike == faultproxy.DropAnswer
-					if hit.Committed() != committed || s.there(t, "struck") != committed {
+					if hit.Committed() != committed || s.exists(t, "struck") != committed {
 						t.Errorf("committed %t; want %t", hit.Committed(), committed)
 					}
 					if cut == faultproxy.Silence {
 						select {
 						case err := <-answered:
-							t.Errorf("answered %v on a silent connection", err)
+							t.Errorf("the silent connection returned %v", err)
 						default:
 						}
 						cancel()
 					}
 					if err := <-answered; err == nil {
-						t.Error("the write was answered as committed")
+						t.Error("the write returned no error")
 					}
-					if err := write(t.Context(), s.behind, "after"); err != nil {
+					if err := write(t.Context(), s.proxied, "after"); err != nil {
 						t.Errorf("another connection: %v", err)
 					}
 				})
@@ -124,8 +124,8 @@ func TestHeldAnswerComesLate(t *testing.T) {
 	release := make(chan struct{})
 	hit := s.proxy.Arm(faultproxy.Fault{Strike: faultproxy.HoldAnswer, Release: release})
 	answered := make(chan error, 1)
-	go func() { answered <- insert(t.Context(), s.behind, "a") }()
-	if !hit.Committed() || !s.there(t, "a") {
+	go func() { answered <- insert(t.Context(), s.proxied, "a") }()
+	if !hit.Committed() || !s.exists(t, "a") {
 		t.Error("not committed")
 	}
 	select {
@@ -145,7 +145,7 @@ func TestHeldAnswerComesLate(t *testing.T) {
 func TestCancelsAreCounted(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.New(t, storetest.PostgreSQL(t))
-	counts := func(want faultproxy.Cancels) {
+	wantCancels := func(want faultproxy.Cancels) {
 		t.Helper()
 		deadline := time.Now().Add(patience)
 		for proxy.Cancels() != want {
@@ -155,32 +155,32 @@ func TestCancelsAreCounted(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 	}
-	// leaves runs a statement and cancels its context when begun returns.
-	leaves := func(text string, begun func()) {
+	// cancelDuring runs a statement and cancels its context after wait returns.
+	cancelDuring := func(text string, wait func()) {
 		conn, err := pgx.Connect(t.Context(), proxy.URL())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, leave := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		answered := make(chan error, 1)
 		go func() {
 			_, err := conn.Exec(ctx, text)
 			answered <- err
 		}()
-		begun()
-		leave()
+		wait()
+		cancel()
 		if err := <-answered; err == nil {
-			t.Errorf("%s was answered", text)
+			t.Errorf("%s returned no error", text)
 		}
 	}
-	leaves(`SELECT pg_sleep(60)`, func() { <-time.After(50 * time.Millisecond) })
-	counts(faultproxy.Cancels{All: 1})
+	cancelDuring(`SELECT pg_sleep(60)`, func() { <-time.After(50 * time.Millisecond) })
+	wantCancels(faultproxy.Cancels{All: 1})
 
 	release := make(chan struct{})
 	defer close(release)
 	hit := proxy.Arm(faultproxy.Fault{Strike: faultproxy.HoldAnswer, Release: release})
-	leaves(`COMMIT`, func() { <-hit.Done() })
-	counts(faultproxy.Cancels{All: 2, Commits: 1})
+	cancelDuring(`COMMIT`, func() { <-hit.Done() })
+	wantCancels(faultproxy.Cancels{All: 2, Commits: 1})
 }
 
 func TestStates(t *testing.T) {
@@ -189,16 +189,16 @@ func TestStates(t *testing.T) {
 	short := func(name string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		return insert(ctx, s.behind, name)
+		return insert(ctx, s.proxied, name)
 	}
 	s.proxy.Freeze()
-	if err := short("frozen"); !errors.Is(err, context.DeadlineExceeded) || s.there(t, "frozen") {
-		t.Errorf("frozen: %v; want that it hangs", err)
+	if err := short("frozen"); !errors.Is(err, context.DeadlineExceeded) || s.exists(t, "frozen") {
+		t.Errorf("frozen: %v; want a timeout", err)
 	}
 	answered := make(chan error, 1)
-	go func() { answered <- insert(t.Context(), s.behind, "late") }()
+	go func() { answered <- insert(t.Context(), s.proxied, "late") }()
 	s.proxy.Open()
-	if err := <-answered; err != nil || !s.there(t, "late") {
+	if err := <-answered; err != nil || !s.exists(t, "late") {
 		t.Errorf("opened: %v", err)
 	}
 	s.proxy.Down()
@@ -206,12 +206,12 @@ func TestStates(t *testing.T) {
 		t.Errorf("down: %v; want a refused connection", err)
 	}
 	s.proxy.Reopen()
-	if err := insert(t.Context(), s.behind, "again"); err != nil {
+	if err := insert(t.Context(), s.proxied, "again"); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestDrawIsTheSeeds(t *testing.T) {
+func TestDrawDependsOnTheSeed(t *testing.T) {
 	t.Parallel()
 	words := []string{"INSERT INTO a", "UPDATE b"}
 	draw := func(seed uint64) (all []faultproxy.Fault) {
@@ -224,7 +224,7 @@ func TestDrawIsTheSeeds(t *testing.T) {
 		return all
 	}
 	if !reflect.DeepEqual(draw(1), draw(1)) || reflect.DeepEqual(draw(1), draw(2)) {
-		t.Error("a seed is to draw the same faults every time, and another one others")
+		t.Error("want the same faults for the same seed, and other faults for another seed")
 	}
 }
 

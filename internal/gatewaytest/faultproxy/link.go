@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// link is a connection of a node and the matching connection to the server.
+// link is a connection from a node with its connection to the server.
 type link struct {
 	proxy  *Proxy
 	client *net.TCPConn
@@ -18,22 +18,22 @@ type link struct {
 
 	silent atomic.Bool // traffic is stopped
 
-	// Owned by the goroutine that reads the node's messages: the texts of prepared statements and
-	// bound portals, and of statements since BEGIN.
+	// The goroutine that reads the node's messages owns the following fields: the texts of prepared
+	// statements and bound portals, and the statements since BEGIN.
 	statements, portals map[string]string
-	since               []string
+	transaction         []string
 	reading             bool    // BEGIN … READ ONLY
 	commit              *Commit // the COMMIT at the end of the current messages
 
 	mu      sync.Mutex
 	server  *net.TCPConn
 	pid     uint32
-	waiting []turn // requests without a ReadyForQuery yet, in order
+	waiting []turn // requests without a ReadyForQuery, in order
 }
 
 // turn is a forwarded Sync or simple query.
 type turn struct {
-	commit bool // in a transaction that may write
+	commit bool // a COMMIT of a transaction that may write
 	hit    *Hit // the fault for the answer; if nil, the answer is forwarded
 }
 
@@ -89,7 +89,7 @@ func (l *link) run() {
 	group.Go(func() {
 		l.answers(bufio.NewReaderSize(l.server, 32<<10))
 		if l.silent.Load() {
-			<-l.done // the node does not notice that the server is gone
+			<-l.done // hide the end of the server's connection from the node
 		}
 		l.finish()
 	})
@@ -121,7 +121,7 @@ func (p *Proxy) cancelled(pid uint32) {
 	}
 }
 
-// requests forwards the node's messages up to each point where the server answers.
+// requests forwards the node's messages, up to each message that the server answers.
 func (l *link) requests(in *bufio.Reader) {
 	var out []byte
 	for {
@@ -194,12 +194,12 @@ func (l *link) ran(text string) {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	switch strings.ToUpper(strings.TrimSuffix(first, ";")) {
 	case "BEGIN":
-		l.since, l.reading = nil, strings.Contains(strings.ToUpper(text), "READ ONLY")
+		l.transaction, l.reading = nil, strings.Contains(strings.ToUpper(text), "READ ONLY")
 	case "COMMIT":
-		l.commit = &Commit{Statements: l.since}
-		l.since = nil
+		l.commit = &Commit{Statements: l.transaction}
+		l.transaction = nil
 	default:
-		l.since = append(l.since, text)
+		l.transaction = append(l.transaction, text)
 	}
 }
 
@@ -241,7 +241,7 @@ func (l *link) answers(in *bufio.Reader) {
 			if l.silent.Load() {
 				continue
 			}
-			if !l.proxy.wait(l.done) || !l.tell(m.raw) {
+			if !l.proxy.wait(l.done) || !l.write(m.raw) {
 				return
 			}
 			continue
@@ -275,11 +275,11 @@ func (l *link) release(h *Hit, committed bool, answer []byte) bool {
 		return false
 	}
 	l.ready()
-	return l.proxy.wait(l.done) && l.tell(answer)
+	return l.proxy.wait(l.done) && l.write(answer)
 }
 
-// tell writes a message to the node.
-func (l *link) tell(raw []byte) bool {
+// write writes a message to the node.
+func (l *link) write(raw []byte) bool {
 	_, err := l.client.Write(raw)
 	return err == nil
 }
@@ -294,7 +294,7 @@ func (l *link) hit() *Hit {
 	return l.waiting[0].hit
 }
 
-// ready ends the first turn. It is a no-op on a new connection, which has no turns.
+// ready ends the first turn. It is a no-op if there is no turn, as on a new connection.
 func (l *link) ready() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

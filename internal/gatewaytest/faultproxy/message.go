@@ -11,14 +11,14 @@ import (
 // maxMessage bounds the length of a message, in bytes.
 const maxMessage = 256 << 20
 
-// Values in place of the version at the start of a connection.
+// Codes at the start of a connection, in the place of the protocol version.
 const (
 	codeCancel = 80877102
 	codeTLS    = 80877103
 	codeGSS    = 80877104
 )
 
-// message is one message of the protocol, version 3.
+// message is a message of the PostgreSQL protocol, version 3.
 type message struct {
 	kind byte
 	raw  []byte // the whole message
@@ -29,8 +29,8 @@ func (m message) body() []byte { return m.raw[5:] }
 // asks reports whether the server answers m with ReadyForQuery.
 func (m message) asks() bool { return m.kind == 'S' || m.kind == 'Q' || m.kind == 'F' }
 
-// flushes reports whether a node may wait for an answer after m: after all messages except the
-// steps of the extended protocol.
+// flushes reports whether a node may wait for an answer after m. It may wait after all messages
+// except the steps of the extended protocol.
 func (m message) flushes() bool { return !bytes.ContainsRune([]byte("PBDEC"), rune(m.kind)) }
 
 func readMessage(in *bufio.Reader) (message, error) {
@@ -42,7 +42,7 @@ func readMessage(in *bufio.Reader) (message, error) {
 	return message{head[0], raw}, err
 }
 
-// readRest reads a message's body by the length in head after skip bytes.
+// readRest reads the rest of a message. The message's length is in head after skip bytes.
 func readRest(in *bufio.Reader, head []byte, skip int) ([]byte, error) {
 	size := int64(binary.BigEndian.Uint32(head[skip:]))
 	if size < 4 || size > maxMessage {
@@ -54,7 +54,7 @@ func readRest(in *bufio.Reader, head []byte, skip int) ([]byte, error) {
 	return raw, err
 }
 
-// readStartup reads a connection's first packet. It declines encryption.
+// readStartup reads the first message of a connection. It declines encryption.
 func readStartup(in *bufio.Reader, back io.Writer) ([]byte, error) {
 	for {
 		head := make([]byte, 4)

@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// State is how a proxy handles traffic.
+// State decides how a proxy handles traffic.
 type State int
 
 // The states of a proxy.
@@ -32,7 +32,7 @@ const (
 	Down
 )
 
-// Proxy stands in front of one database. It is safe for concurrent use.
+// Proxy forwards connections to one database. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	url      string
@@ -159,7 +159,7 @@ func (p *Proxy) setLocked(s State) {
 	}
 }
 
-// wait waits while the proxy is frozen. It returns false if done is closed before.
+// wait waits while the proxy is frozen. It returns false if done is closed first.
 func (p *Proxy) wait(done <-chan struct{}) bool {
 	for {
 		p.mu.Lock()
