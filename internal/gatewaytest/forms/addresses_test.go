@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/media/formattest"
 )
 
-// addressScenes send images by address, in every form, to models that fetch them and to models for
-// which the gateway fetches them.
+// addressScenes send images by address in every form. For some models the provider fetches the
+// images, for others the gateway.
 func addressScenes(t testing.TB) []scene.Scenario {
 	picture := formattest.Picture(t, "image/png", 12, 7, 1)
 	var gets atomic.Int64
@@ -36,11 +36,11 @@ func addressScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, c := range []struct {
 		name, vendor, path string
-		want               string // the address or data URI in the line's request, if any
+		want               string // the expected part of the provider's request; "" if the request is rejected
 	}{
 		{"fetched by the gateway", "gemini-2.5-flash", "/a", inline},
 		{"fetched by the provider", "gemini-3.8-flash", "/a", `"fileData":{"mimeType":"image/jpeg","fileUri":"` + host.URL + `/a"}`},
-		{"gone", "gemini-2.5-flash", "/gone", ""},
+		{"missing", "gemini-2.5-flash", "/gone", ""},
 		{"not an image", "gemini-2.5-flash", "/text", ""},
 		{"too large", "gemini-2.5-flash", "/large", ""},
 	} {
@@ -76,7 +76,7 @@ func addressScenes(t testing.TB) []scene.Scenario {
 	return scenes
 }
 
-// withImageAddress returns the request member with an image by its address.
+// withImageAddress returns the request member for an image with an address.
 func withImageAddress(form scene.Form, address string) map[string]any {
 	type m = map[string]any
 	user := func(part m) []any { return []any{m{"role": "user", "content": []any{part}}} }

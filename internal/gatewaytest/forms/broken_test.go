@@ -10,13 +10,13 @@ import (
 	"tollgate/internal/money"
 )
 
-// The client of a broken stream gets an error in its own form. The produced tokens are charged, and
-// the line has failed.
+// Tests of broken streams: the client gets an error in the client's form, the produced tokens are
+// charged, and the attempt counts as a failure of the line.
 
 const brokenText = "Once upon a time, "
 
-// brokenBegin returns the beginning of a broken stream: brokenText, and the counts sent before the
-// end of the form's streams, 700 prompt tokens in the forms messages and gemini.
+// brokenBegin returns the beginning of a broken stream with brokenText. In the forms messages and
+// gemini, it also has the count of 700 prompt tokens.
 func brokenBegin(line string) []string {
 	switch line {
 	case "responses":
@@ -34,7 +34,7 @@ func brokenBegin(line string) []string {
 	}
 }
 
-// brokenFailure returns the event of an overloaded line.
+// brokenFailure returns the error event of an overloaded line.
 func brokenFailure(line string) string {
 	switch line {
 	case "responses":
@@ -47,7 +47,7 @@ func brokenFailure(line string) string {
 	return "data: {\"error\":" + fakeprovider.ErrorObject("overloaded_error", "", "x") + "}\n\n"
 }
 
-// brokenFormScenes break streams in every way, in every pair of forms.
+// brokenFormScenes play every kind of broken stream for every pair of forms.
 func brokenFormScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, form := range scene.ClientForms() {
@@ -108,9 +108,9 @@ func brokenFormScene(t testing.TB, form scene.Form, line, name, code string, rep
 			}
 			rc := g.Receipt(t, s.Account, a.ID())
 			s.CheckCharge(a, money.Amount(rc.Prompt*1000+rc.Completion*2000))
-			known := line == "messages" || line == "gemini"
+			exactPrompt := line == "messages" || line == "gemini"
 			if rc.Code != code || rc.Line != model || len(rc.Attempts) != 1 || rc.Prompt <= 0 || rc.Completion <= 0 || rc.Completion > 20 ||
-				known && rc.Prompt != 700 {
+				exactPrompt && rc.Prompt != 700 {
 				t.Errorf("receipt %+v", rc)
 			}
 			if state := g.Lines.Of(t, model); state.SuccessRate == nil || *state.SuccessRate != 0 {
@@ -120,19 +120,19 @@ func brokenFormScene(t testing.TB, form scene.Form, line, name, code string, rep
 	}
 }
 
-// failedAtTheEndScenes play failures in the last event. The event has the usage, and the usage is
-// charged. A stream without output for the client is free.
+// failedAtTheEndScenes play failures in the last event of a stream. The event has a usage, and this
+// usage is charged. A stream without output for the client is free.
 func failedAtTheEndScenes(t testing.TB) []scene.Scenario {
 	usage := fakeprovider.ResponsesUsage(700, 30)
 	var scenes []scene.Scenario
-	for _, seen := range []bool{true, false} {
+	for _, hasText := range []bool{true, false} {
 		events := fakeprovider.ResponsesBegin()[:2]
-		if seen {
+		if hasText {
 			events = append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText(brokenText))
 		}
 		p := fakeprovider.New(t, fakeprovider.ResponsesEvents(append(events, fakeprovider.ResponsesEnd("failed", usage))...))
-		model := fmt.Sprintf("failed-%v", seen)
-		scenes = append(scenes, single{name: fmt.Sprintf("failed at the end, text seen: %v", seen),
+		model := fmt.Sprintf("failed-%v", hasText)
+		scenes = append(scenes, single{name: fmt.Sprintf("failed at the end, with text: %v", hasText),
 			in: scene.Responses, line: "responses", model: model, provider: p,
 		}.plays(func(t *testing.T, s scene.FormClient) {
 			a := s.Ask(scene.Request(scene.Responses, model, true, nil))
@@ -140,7 +140,7 @@ func failedAtTheEndScenes(t testing.TB) []scene.Scenario {
 			if r.fault.Code != "upstream_unavailable" || strings.Contains(a.Raw, "The model failed.") {
 				t.Errorf("%d %s", a.Status, a.Raw)
 			}
-			if !seen {
+			if !hasText {
 				if s.CheckCharge(a, 0); a.Status != 502 {
 					t.Errorf("%d %s", a.Status, a.Raw)
 				}

@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// countScene counts tokens, with the provider's count or the gateway's estimate. Counts are free.
+// countScene counts tokens. The count is the provider's or the gateway's estimate. Counts are free.
 func countScene(t testing.TB) scene.Scenario {
 	native, chat, gemini := fakeprovider.New(t), fakeprovider.New(t), fakeprovider.New(t)
 	return scene.Scenario{
@@ -24,12 +24,12 @@ func countScene(t testing.TB) scene.Scenario {
 			scene.FormLine("count-1", "messages", native.URL(), map[string]any{"priority": 2}, "count"),
 			scene.FormLine("count-2", "gemini", gemini.URL(), nil, "count-gemini"),
 		},
-		Play: func(t *testing.T, g *scene.Gateway) {
+		Play: func(t *testing.T, f *scene.Gateway) {
 			const path = "/native/v1/messages/count_tokens"
 			// A count needs no balance and is not rate limited.
-			account, key := g.Process.Account(0,
+			account, key := f.Process.Account(0,
 				map[string]any{"rpm": 1, "allowed_models": []string{"count", "count-chat", "count-gemini", "count-broken"}})
-			ask := func(body string) scene.FormAnswer { return scene.Call(t, g, "POST", path, body, "x-api-key", key) }
+			ask := func(body string) scene.FormAnswer { return scene.Call(t, f, "POST", path, body, "x-api-key", key) }
 			count := func(a scene.FormAnswer) int {
 				var counts map[string]int
 				if err := json.Unmarshal([]byte(a.Raw), &counts); err != nil || a.Status != 200 || len(counts) != 1 {
@@ -37,31 +37,30 @@ func countScene(t testing.TB) scene.Scenario {
 				}
 				return counts["input_tokens"]
 			}
-			of := func(model string) string {
+			bodyFor := func(model string) string {
 				return `{"messages": [{"role":"user","content":"one two three"}] ,"model":"` + model + `"}`
 			}
 			native.Expect(fakeprovider.NativeCount(4711))
-			if n := count(ask(of("count"))); n != 4711 {
+			if n := count(ask(bodyFor("count"))); n != 4711 {
 				t.Errorf("%d tokens; the provider counted 4711", n)
 			}
 			q := native.Requests()[0]
-			if q.URI != "/v1/messages/count_tokens" || string(q.Body) != strings.Replace(of("count"), `"count"`, `"vendor-count"`, 1) {
+			if q.URI != "/v1/messages/count_tokens" || string(q.Body) != strings.Replace(bodyFor("count"), `"count"`, `"vendor-count"`, 1) {
 				t.Errorf("the provider got %s %s", q.URI, q.Body)
 			}
-			// The gateway removes the limit of a whole request, because the provider's count takes
-			// none.
+			// The gateway removes fields that the provider's count does not accept.
 			native.Expect(fakeprovider.NativeCount(4711))
-			whole := strings.Replace(of("count"), "{", `{"max_tokens":5,"stream":true,"metadata":{"user_id":"u"},`, 1)
+			whole := strings.Replace(bodyFor("count"), "{", `{"max_tokens":5,"stream":true,"metadata":{"user_id":"u"},`, 1)
 			if n := count(ask(whole)); n != 4711 {
 				t.Errorf("%d tokens; the provider counted 4711", n)
 			}
-			if got := string(native.Requests()[1].Body); got != strings.Replace(of("count"), `"count"`, `"vendor-count"`, 1) {
+			if got := string(native.Requests()[1].Body); got != strings.Replace(bodyFor("count"), `"count"`, `"vendor-count"`, 1) {
 				t.Errorf("the provider got %s", got)
 			}
 			// The answer names the ignored fields.
 			native.Expect(fakeprovider.NativeCount(4711))
-			unknown := strings.Replace(of("count"), "{", `{"frobnicate":1,`, 1)
-			answer := scene.Call(t, g, "POST", path, unknown, "x-api-key", key, "anthropic-beta", "a-1,context-900m-2025-08-07")
+			unknown := strings.Replace(bodyFor("count"), "{", `{"frobnicate":1,`, 1)
+			answer := scene.Call(t, f, "POST", path, unknown, "x-api-key", key, "anthropic-beta", "a-1,context-900m-2025-08-07")
 			const ignored = "frobnicate, anthropic-beta:context-900m-2025-08-07"
 			if got := answer.Header.Get("x-tollgate-ignored"); count(answer) != 4711 || got != ignored {
 				t.Errorf("ignored %q", got)
@@ -69,33 +68,33 @@ func countScene(t testing.TB) scene.Scenario {
 			if q := native.Requests()[2]; strings.Contains(string(q.Body), "frobnicate") || q.Header.Get("anthropic-beta") != "a-1" {
 				t.Errorf("the provider got %s, %v", q.Body, q.Header)
 			}
-			// If the provider has no count, or fails, the gateway estimates.
+			// If the provider cannot count, or fails, the gateway estimates.
 			for _, reply := range []fakeprovider.Reply{fakeprovider.NativeError(404, "not_found_error", "x"),
 				fakeprovider.NativeError(429, "rate_limit_error", "x"), fakeprovider.NativeError(529, "overloaded_error", "x"),
 				fakeprovider.NativeError(500, "api_error", "x"),
 				fakeprovider.Page(404), fakeprovider.JSON(200, `{"input_tokens":-1}`), {Before: fakeprovider.Reset}} {
 				native.Expect(reply)
-				if n := count(ask(of("count"))); n < 3 || n > 30 {
+				if n := count(ask(bodyFor("count"))); n < 3 || n > 30 {
 					t.Errorf("an estimate of %d tokens", n)
 				}
 			}
-			if n := count(ask(of("count-chat"))); n < 3 || n > 30 {
+			if n := count(ask(bodyFor("count-chat"))); n < 3 || n > 30 {
 				t.Errorf("an estimate of %d tokens", n)
 			}
-			// A line of another form counts the translated request. If it fails, the client gets
+			// A line of another form counts the translated request. If the line fails, the client gets
 			// the estimate.
 			gemini.Expect(fakeprovider.JSON(200, `{"totalTokens":1234}`), fakeprovider.Error(400, "x", "x", "no"))
-			if n := count(ask(of("count-gemini"))); n != 1234 {
+			if n := count(ask(bodyFor("count-gemini"))); n != 1234 {
 				t.Errorf("%d tokens; the provider counted 1234", n)
 			}
-			if n := count(ask(of("count-gemini"))); n < 3 || n > 30 {
+			if n := count(ask(bodyFor("count-gemini"))); n < 3 || n > 30 {
 				t.Errorf("an estimate of %d tokens", n)
 			}
 			if uri := gemini.Requests()[0].URI; !strings.HasSuffix(uri, ":countTokens") {
 				t.Errorf("path %s", uri)
 			}
 			native.Expect(fakeprovider.NativeError(400, "invalid_request_error", "messages: no"))
-			if message := nativeFault(t, ask(of("count")), 400, "invalid_request_error"); message != "messages: no" {
+			if message := nativeFault(t, ask(bodyFor("count")), 400, "invalid_request_error"); message != "messages: no" {
 				t.Errorf("message %q", message)
 			}
 			for _, c := range []struct {
@@ -106,21 +105,21 @@ func countScene(t testing.TB) scene.Scenario {
 				{`{"model":"count"}`, 400, "invalid_request_error"},
 				{`{"model":"count","messages":[]}`, 400, "invalid_request_error"},
 				{`{`, 400, "invalid_request_error"},
-				{of("nope"), 404, "not_found_error"},
-				{of("count-listed"), 404, "not_found_error"},
-				{of("count-broken"), 503, "api_error"},
-				{of("full"), 403, "permission_error"},
+				{bodyFor("nope"), 404, "not_found_error"},
+				{bodyFor("count-listed"), 404, "not_found_error"},
+				{bodyFor("count-broken"), 503, "api_error"},
+				{bodyFor("full"), 403, "permission_error"},
 			} {
 				nativeFault(t, ask(c.body), c.status, c.kind)
 			}
 			if len(chat.Requests()) != 0 {
-				t.Error("a line without a count got a request")
+				t.Error("a line that cannot count got a request")
 			}
-			checkFree(t, g, account, money.Amount(0))
-			if all := g.Receipts(account); len(all) != 0 {
+			checkFree(t, f, account, money.Amount(0))
+			if all := f.Receipts(account); len(all) != 0 {
 				t.Errorf("receipts %+v", all)
 			}
-			if s := g.Lines.Of(t, "count-1"); s.State != "in_service" || len(s.ModelsOut) != 0 || s.Attempts != 0 {
+			if s := f.Lines.Of(t, "count-1"); s.State != "in_service" || len(s.ModelsOut) != 0 || s.Attempts != 0 {
 				t.Errorf("line: %s", s)
 			}
 		},

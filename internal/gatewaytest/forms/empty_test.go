@@ -13,8 +13,9 @@ import (
 	"tollgate/internal/money"
 )
 
-// emptyAnswer is a status 200 without an answer. want has the result of each form of clients: the
-// status, and for a 200 the finish reason, else the code (for /native the type) and the param.
+// emptyAnswer is a provider's answer with status 200 but without content. want has the result for
+// each form of clients: the status, and for a 200 the finish reason, otherwise the code and the
+// param. Errors of /native have the type instead.
 type emptyAnswer struct {
 	name, line    string
 	whole, stream fakeprovider.Reply
@@ -55,7 +56,7 @@ func emptyAnswers() []emptyAnswer {
 	length := map[scene.Form]string{scene.Chat: "200 length"}
 	failed := func(code string) map[scene.Form]string { return all("502 "+code, "502 api_error", "502 "+code) }
 	safety, safetyStream := google("SAFETY")
-	most, maxStream := google("MAX_TOKENS", fakeprovider.GeminiThought("hm"))
+	maxTokens, maxStream := google("MAX_TOKENS", fakeprovider.GeminiThought("hm"))
 	nothing, nothingStream := google("STOP")
 	malformed, malformedStream := google("MALFORMED_FUNCTION_CALL")
 	half, halfStream := google("OTHER", fakeprovider.GeminiText("half"))
@@ -71,44 +72,44 @@ func emptyAnswers() []emptyAnswer {
 	incomplete, incompleteStream := responses("incomplete", "")
 	complete, completeStream := responses("completed", "")
 	down, downStream := responses("failed", "server_error")
-	rated, ratedStream := responses("failed", "rate_limit_exceeded")
+	rateLimited, rateLimitedStream := responses("failed", "rate_limit_exceeded")
 	stopped, stoppedStream := responses("failed", "invalid_prompt")
-	only := func(want string) map[scene.Form]string { return map[scene.Form]string{scene.Responses: want} }
+	responsesOnly := func(want string) map[scene.Form]string { return map[scene.Form]string{scene.Responses: want} }
 	return []emptyAnswer{
-		{"thought up to the limit", "messages", native(`{"type":"thinking","thinking":"hm","signature":"x"}`, "max_tokens"),
+		{"only thinking up to the limit", "messages", native(`{"type":"thinking","thinking":"hm","signature":"x"}`, "max_tokens"),
 			nativeStream("max_tokens", thinking...), limited, length},
-		{"nothing up to the limit", "messages", native("", "max_tokens"), nativeStream("max_tokens"), limited, length},
+		{"empty at the limit", "messages", native("", "max_tokens"), nativeStream("max_tokens"), limited, length},
 		{"refused", "messages", native("", "refusal"), nativeStream("refusal"), filtered, nil},
-		{"nothing", "messages", native("", "end_turn"), nativeStream("end_turn"),
+		{"empty", "messages", native("", "end_turn"), nativeStream("end_turn"),
 			all("502 empty_completion", "200 end_turn", "502 empty_completion"), nil},
 		{"an error inside", "messages", overloaded, fakeprovider.NativeEvents(fakeprovider.NativeStart(10),
 			fakeprovider.NativeFailure("overloaded_error", "x")), failed("upstream_busy"), nil},
-		{"a sentence", "messages", fakeprovider.NativeAnswer(sentence, 10, 5), fakeprovider.NativeStream(10, 5, sentence),
+		{"an error sentence", "messages", fakeprovider.NativeAnswer(sentence, 10, 5), fakeprovider.NativeStream(10, 5, sentence),
 			failed("upstream_error"), nil},
-		{"no more than a ping", "messages", fakeprovider.JSON(200, "{}"), fakeprovider.NativeEvents(fakeprovider.NativePing()),
+		{"only a ping", "messages", fakeprovider.JSON(200, "{}"), fakeprovider.NativeEvents(fakeprovider.NativePing()),
 			failed("empty_completion"), failed("upstream_connection_error")},
 		{"withheld", "gemini", safety, safetyStream, filtered, nil},
-		{"thought up to the limit", "gemini", most, maxStream, limited, length},
-		{"nothing", "gemini", nothing, nothingStream, failed("empty_completion"), nil},
-		{"half an answer, then trouble", "gemini", half, halfStream, all("200 stop", "200 end_turn", "200 completed"), nil},
+		{"only thinking up to the limit", "gemini", maxTokens, maxStream, limited, length},
+		{"empty", "gemini", nothing, nothingStream, failed("empty_completion"), nil},
+		{"a partial answer with a failure", "gemini", half, halfStream, all("200 stop", "200 end_turn", "200 completed"), nil},
 		{"malformed", "gemini", malformed, malformedStream, failed("upstream_unavailable"), nil},
 		{"blocked", "gemini", blocked, blockedStream, failed("upstream_prompt_filter"), nil},
-		{"a sentence", "gemini", fakeprovider.GeminiAnswer(sentence, 10, 5), fakeprovider.GeminiStream(10, 5, sentence),
+		{"an error sentence", "gemini", fakeprovider.GeminiAnswer(sentence, 10, 5), fakeprovider.GeminiStream(10, 5, sentence),
 			failed("upstream_error"), nil},
-		{"thought up to the limit", "chat", *fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
+		{"only thinking, limit", "chat", *fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`),
 			chatStream(fakeprovider.RawFrame(`{"reasoning_content":"hm"}`, `null`), fakeprovider.RawFrame(`{}`, `"length"`)), limited, length},
 		{"withheld", "chat", *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"content_filter"`),
 			chatStream(fakeprovider.RawFrame(`{}`, `"content_filter"`)), filtered, nil},
-		{"nothing", "chat", *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"stop"`),
+		{"empty", "chat", *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"stop"`),
 			chatStream(fakeprovider.RawFrame(`{}`, `"stop"`)), failed("empty_completion"), nil},
-		{"a sentence", "chat", fakeprovider.Answer(sentence, 10, 5), fakeprovider.Stream(10, 5, sentence), failed("upstream_error"), nil},
-		{"incomplete and empty", "responses", incomplete, incompleteStream, only("200 incomplete"), nil},
-		{"completed and empty", "responses", complete, completeStream, only("200 completed"), nil},
-		{"failed", "responses", down, downStream, only("502 upstream_unavailable"), nil},
-		{"failed by a rate", "responses", rated, ratedStream, only("502 upstream_busy"), nil},
-		{"failed by a check", "responses", stopped, stoppedStream, only("502 upstream_prompt_filter"), nil},
-		{"a sentence", "responses", fakeprovider.ResponsesAnswer(sentence, 10, 5), fakeprovider.ResponsesStream(10, 5, sentence),
-			only("502 upstream_error"), nil},
+		{"an error sentence", "chat", fakeprovider.Answer(sentence, 10, 5), fakeprovider.Stream(10, 5, sentence), failed("upstream_error"), nil},
+		{"incomplete and empty", "responses", incomplete, incompleteStream, responsesOnly("200 incomplete"), nil},
+		{"completed and empty", "responses", complete, completeStream, responsesOnly("200 completed"), nil},
+		{"failed", "responses", down, downStream, responsesOnly("502 upstream_unavailable"), nil},
+		{"failed because of a rate limit", "responses", rateLimited, rateLimitedStream, responsesOnly("502 upstream_busy"), nil},
+		{"failed because of the prompt", "responses", stopped, stoppedStream, responsesOnly("502 upstream_prompt_filter"), nil},
+		{"an error sentence", "responses", fakeprovider.ResponsesAnswer(sentence, 10, 5), fakeprovider.ResponsesStream(10, 5, sentence),
+			responsesOnly("502 upstream_error"), nil},
 	}
 }
 
@@ -154,22 +155,22 @@ func emptyAnswerScenes(t testing.TB) []scene.Scenario {
 	return append(scenes, leftFormScenes(t)...)
 }
 
-// leftFormScenes disconnect the client in the middle of a stream. The provider's connection ends
-// too, and the produced tokens are charged.
+// leftFormScenes disconnect the client in the middle of a stream. The gateway must also disconnect
+// from the provider, and charge the produced tokens.
 func leftFormScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, form := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			model := fmt.Sprintf("left-%s-%s", form, line)
 			p := fakeprovider.New(t, fakeprovider.Reply{ContentType: "text/event-stream", Raw: brokenBegin(line), End: fakeprovider.Stall})
-			scenes = append(scenes, single{name: fmt.Sprintf("%s on %s, left", form, line),
+			scenes = append(scenes, single{name: fmt.Sprintf("%s on %s, client disconnects", form, line),
 				in: form, line: line, model: model, provider: p,
 			}.plays(func(t *testing.T, s scene.FormClient) {
-				ctx, leave := context.WithCancel(t.Context())
-				defer leave()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
 				var answer *http.Response
 				var err error
-				scene.Eventually(t, "the gateway takes a request", func() bool { // see scene.FormClient.Post
+				scene.Eventually(t, "the gateway takes a request", func() bool { // as in scene.FormClient.Post
 					body := strings.NewReader(scene.Request(form, model, true, nil))
 					r, err := http.NewRequestWithContext(ctx, "POST", s.Gateway.Process.URL+form.Path(), body)
 					if err != nil {
@@ -190,7 +191,7 @@ func leftFormScenes(t testing.TB) []scene.Scenario {
 					var n int
 					n, err = answer.Body.Read(buffer)
 					if got += string(buffer[:n]); strings.Contains(got, brokenText) {
-						leave()
+						cancel()
 					}
 				}
 				if !errors.Is(err, context.Canceled) {

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// faithfulScenes compare requests and answers byte by byte between clients and lines of the same
-// form. They may differ in owned fields only.
+// faithfulScenes compare requests and answers byte by byte if client and line have the same form. The
+// gateway may only change the fields that it owns.
 func faithfulScenes(t testing.TB) []scene.Scenario {
 	return []scene.Scenario{faithfulMessagesScene(t), faithfulResponsesScene(t), eventByEventScene(t)}
 }
@@ -41,7 +41,7 @@ const oddAnswer = "{\"type\":\"message\", \"id\":\"msg_1\",\n \"role\":\"assista
 // withModel replaces %m by the name of a model.
 func withModel(text, model string) string { return strings.ReplaceAll(text, "%m", model) }
 
-// faithfulMessagesScene compares whole answers of the messages form.
+// faithfulMessagesScene compares a complete answer of the messages form.
 func faithfulMessagesScene(t testing.TB) scene.Scenario {
 	reply := fakeprovider.JSON(200, withModel(oddAnswer, "vendor-odd"))
 	reply.Header = map[string]string{"request-id": "req_theirs", "x-request-id": "req_theirs", "set-cookie": "a=b",
@@ -64,7 +64,7 @@ func faithfulMessagesScene(t testing.TB) scene.Scenario {
 			t.Errorf("the client got the headers %v", a.Header)
 		}
 		q := p.Requests()[0]
-		// The gateway replaces the top-level model only.
+		// The gateway replaces only the top-level model.
 		if want := strings.Replace(sent, `"model":"odd"`, `"model":"vendor-odd"`, 1); string(q.Body) != want {
 			t.Errorf("the provider got\n%s\nwant\n%s", q.Body, want)
 		}
@@ -80,7 +80,7 @@ func faithfulMessagesScene(t testing.TB) scene.Scenario {
 	})
 }
 
-// wantHeader checks the headers at a provider: the gateway's own, and the forwarded ones.
+// wantHeader checks the headers that a provider got, except the headers that the gateway sets itself.
 func wantHeader(t *testing.T, got http.Header, want map[string]string) {
 	t.Helper()
 	for name := range got {
@@ -102,7 +102,7 @@ func wantHeader(t *testing.T, got http.Header, want map[string]string) {
 	}
 }
 
-// faithfulResponsesScene compares whole answers of the responses form.
+// faithfulResponsesScene compares a complete answer of the responses form.
 func faithfulResponsesScene(t testing.TB) scene.Scenario {
 	const answer = "{ \"id\":\"resp_1\",\"object\":\"response\",\"created_at\":1,\"status\":\"completed\",\"model\":\"%m\"," +
 		"\n\"nobody_knows\":1.0,\"output\":[" +
@@ -131,7 +131,7 @@ func faithfulResponsesScene(t testing.TB) scene.Scenario {
 	})
 }
 
-// oddEvents returns a stream of the messages form with all kinds of events.
+// oddEvents returns the events of a stream of the messages form, with all kinds of events.
 func oddEvents() []string {
 	event := fakeprovider.NativeEvent
 	return []string{
@@ -165,7 +165,7 @@ func oddEvents() []string {
 	}
 }
 
-// eventByEventScene checks that each event of a stream is forwarded at once.
+// eventByEventScene checks that the gateway forwards each event of a stream immediately.
 func eventByEventScene(t testing.TB) scene.Scenario {
 	gate := make(chan struct{}, len(oddEvents()))
 	stream := fakeprovider.NativeEvents(oddEvents()...)
@@ -180,7 +180,7 @@ func eventByEventScene(t testing.TB) scene.Scenario {
 			t.Fatal(err)
 		}
 		r.Header.Set("x-api-key", s.Key)
-		// The stream begins with the first token, an opened thought.
+		// The gateway begins the answer at the first token, here the beginning of a thought.
 		const first, finish = 3, 20
 		for range first {
 			gate <- struct{}{}
@@ -193,7 +193,7 @@ func eventByEventScene(t testing.TB) scene.Scenario {
 		in := bufio.NewReader(answer.Body)
 		got := ""
 		for i, event := range oddEvents() {
-			// The events after the stop_reason wait for the charge.
+			// The gateway withholds the last events until the answer is charged.
 			if i >= first && i <= finish {
 				gate <- struct{}{}
 			}
@@ -214,7 +214,7 @@ func eventByEventScene(t testing.TB) scene.Scenario {
 			got = ""
 		}
 		if rest, err := in.ReadString('\n'); err == nil || rest != "" {
-			t.Errorf("%q follows the end", rest)
+			t.Errorf("%q after the end of the stream", rest)
 		}
 		if kind := answer.Header.Get("Content-Type"); kind != "text/event-stream; charset=utf-8" {
 			t.Errorf("content type %q", kind)

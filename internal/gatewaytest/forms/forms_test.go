@@ -1,5 +1,5 @@
-// Package forms owns tests of all wire forms of clients and lines: the answers, byte by byte if they are
-// forwarded, and the charges.
+// Package forms owns the tests of all wire forms of clients and lines. The tests check the answers,
+// byte by byte if the gateway forwards them, and the charges.
 package forms
 
 import (
@@ -14,7 +14,7 @@ import (
 // lineForms returns all forms of lines.
 func lineForms() []string { return []string{"chat", "responses", "messages", "gemini"} }
 
-// playForms plays scenarios on both databases, each in a process with settings.
+// playForms plays scenarios on both databases, with a gateway process with settings for each.
 func playForms(t *testing.T, binary string, settings map[string]string, build func(t testing.TB) []scene.Scenario) {
 	t.Helper()
 	t.Parallel()
@@ -25,7 +25,7 @@ func playForms(t *testing.T, binary string, settings map[string]string, build fu
 	})
 }
 
-// weatherTool returns the tools of a request with a function.
+// weatherTool returns the request member tools with the function weather.
 func weatherTool(form scene.Form) map[string]any {
 	schema := map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}},
 		"required": []string{"city"}}
@@ -41,14 +41,13 @@ func weatherTool(form scene.Form) map[string]any {
 	return map[string]any{"tools": []any{tool}}
 }
 
-// The contents of the answers of healthy lines in all forms, with 1000 prompt and 500 completion
-// tokens.
+// The contents of good answers: the text of fakeprovider.Good, and the call of the weather tool.
 const (
 	goodText = "all is well"
 	goodCall = `weather({"city":"Oslo"})`
 )
 
-// single is a model on one line with the model's name.
+// single is a scenario with one model on one line. Both have the same id.
 type single struct {
 	name      string     // of the scenario
 	in        scene.Form // of the client
@@ -59,7 +58,7 @@ type single struct {
 	lineMore  map[string]any
 }
 
-// plays returns a scenario with a client of the model.
+// plays returns the scenario. It calls play with a new client.
 func (m single) plays(play func(t *testing.T, s scene.FormClient)) scene.Scenario {
 	return scene.Scenario{
 		Name:   m.name,

@@ -14,17 +14,17 @@ import (
 	"tollgate/internal/money"
 )
 
-// gateScenes send requests that no line may get, because the check would read them differently than
-// the line or their price would be wrong.
+// gateScenes send requests that no line may get, because the gateway and the line would read them
+// differently, or because their price would be wrong.
 func gateScenes(t testing.TB) []scene.Scenario {
 	scenes := []scene.Scenario{smuggledScene(t), passScene(t)}
 	return append(scenes, limitScenes(t)...)
 }
 
-// refusal is the code of a rejected request, and a word in its message.
+// refusal is the expected error of a rejected request: the code, and a word in the message.
 type refusal struct{ code, word string }
 
-// smuggled returns members of requests that no line may get.
+// smuggled returns request members that the gateway must reject in a form.
 func smuggled(t testing.TB, form scene.Form) map[string]refusal {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "smuggled.txt"))
@@ -32,19 +32,19 @@ func smuggled(t testing.TB, form scene.Form) map[string]refusal {
 		t.Fatal(err)
 	}
 	row := regexp.MustCompile(`(?m)^(\w+) +(\w+) +(\S+) +(".*)$`)
-	of := map[string]refusal{}
+	refusals := map[string]refusal{}
 	for _, r := range row.FindAllStringSubmatch(string(raw), -1) {
 		if r[1] == string(form) || r[1] == "every" {
-			of[r[4]] = refusal{code: r[2], word: r[3]}
+			refusals[r[4]] = refusal{code: r[2], word: r[3]}
 		}
 	}
-	if len(of) != 16 {
-		t.Fatalf("smuggled.txt has %d rows for the form %s, want 16", len(of), form)
+	if len(refusals) != 16 {
+		t.Fatalf("smuggled.txt has %d rows for the form %s, want 16", len(refusals), form)
 	}
-	return of
+	return refusals
 }
 
-// smuggledScene sends each of smuggled in each form, and counts the messages too.
+// smuggledScene sends each member of smuggled in each form, and also to count_tokens.
 func smuggledScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t) // a request fails the test
 	return scene.Scenario{
@@ -79,13 +79,13 @@ func smuggledScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// passScene checks that a routing field goes only to lines with the field in `pass`, even the last,
-// and to no line of another form.
+// passScene checks that only lines with a routing field in `pass` get requests with this field, and
+// that no line of another form gets them.
 func passScene(t testing.TB) scene.Scenario {
 	plain, passing := fakeprovider.New(t), fakeprovider.New(t)
 	plain.Always(func(q fakeprovider.Request) fakeprovider.Reply {
 		if strings.Contains(string(q.Body), `"route"`) {
-			t.Errorf("a line that does not pass it got %s", q.Body)
+			t.Errorf("a line without the field in pass got %s", q.Body)
 		}
 		return fakeprovider.Answer("plain", 1000, 500)
 	})
@@ -117,8 +117,8 @@ func passScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// limitScenes send requests with various limits. The line gets one limit, in its own field. The
-// hold is for this limit, or for the model's maximum if the line obeys no limit.
+// limitScenes send requests with various output limits. The line gets one limit, in the line's field.
+// The hold is for this limit, or for the model's maximum if the line ignores limits.
 func limitScenes(t testing.TB) []scene.Scenario {
 	type m = map[string]any
 	two := m{"max_tokens": 500, "max_completion_tokens": 3}
@@ -128,16 +128,16 @@ func limitScenes(t testing.TB) []scene.Scenario {
 		in          scene.Form
 		line        string
 		more, model m
-		on          m // of the line
+		lineMore    m // further members of the line
 		field       string
 		sent, held  int64 // tokens
 	}{
 		{"the smaller of two", scene.Chat, "chat", two, nil, nil, "max_tokens", 3, 3},
-		{"the smaller of two, the other way", scene.Chat, "chat", m{"max_tokens": 3, "max_completion_tokens": 500}, nil, nil, "max_tokens", 3, 3},
-		{"where the line reads it", scene.Chat, "chat", nil, nil, m{"limit_field": "max_completion_tokens"}, "max_completion_tokens", 500, 500},
+		{"the smaller of two, exchanged", scene.Chat, "chat", m{"max_tokens": 3, "max_completion_tokens": 500}, nil, nil, "max_tokens", 3, 3},
+		{"in the line's field", scene.Chat, "chat", nil, nil, m{"limit_field": "max_completion_tokens"}, "max_completion_tokens", 500, 500},
 		{"several choices", scene.Chat, "chat", m{"max_tokens": 500, "max_completion_tokens": 3, "n": 2}, nil, nil, "max_tokens", 3, 6},
-		{"by the name of another vendor", scene.Chat, "chat", m{"max_tokens": 3, "n_predict": 500}, nil, nil, "max_tokens", 3, 3},
-		{"one that thinks", scene.Chat, "chat", m{"max_tokens": nil, "max_completion_tokens": 3}, m{"reasoning": true}, nil, "max_tokens", 3, 3},
+		{"in another vendor's field", scene.Chat, "chat", m{"max_tokens": 3, "n_predict": 500}, nil, nil, "max_tokens", 3, 3},
+		{"reasoning model", scene.Chat, "chat", m{"max_tokens": nil, "max_completion_tokens": 3}, m{"reasoning": true}, nil, "max_tokens", 3, 3},
 		{"the default", scene.Chat, "chat", m{"max_tokens": nil}, m{"default_output_tokens": 200}, m{"limit_field": "max_completion_tokens"},
 			"max_completion_tokens", 200, 200},
 		{"the smaller of two", scene.Messages, "messages", two, nil, nil, "max_tokens", 3, 3},
@@ -145,10 +145,10 @@ func limitScenes(t testing.TB) []scene.Scenario {
 		{"translated", scene.Chat, "messages", two, nil, nil, "max_tokens", 3, 3},
 		{"translated", scene.Messages, "chat", two, nil, m{"limit_field": "max_completion_tokens"}, "max_completion_tokens", 3, 3},
 		{"translated", scene.Responses, "chat", nil, nil, nil, "max_tokens", 500, 500},
-		{"obeyed by none", scene.Chat, "chat", two, nil, m{"ignores_limit": true}, "max_tokens", 3, 1000},
-		{"obeyed by none", scene.Messages, "messages", nil, nil, m{"ignores_limit": true}, "max_tokens", 500, 1000},
-		{"obeyed by none", scene.Responses, "responses", nil, nil, m{"ignores_limit": true}, "max_output_tokens", 500, 1000},
-		{"the default, obeyed by none", scene.Chat, "chat", m{"max_tokens": nil}, m{"default_output_tokens": 200}, m{"ignores_limit": true},
+		{"ignored by the line", scene.Chat, "chat", two, nil, m{"ignores_limit": true}, "max_tokens", 3, 1000},
+		{"ignored by the line", scene.Messages, "messages", nil, nil, m{"ignores_limit": true}, "max_tokens", 500, 1000},
+		{"ignored by the line", scene.Responses, "responses", nil, nil, m{"ignores_limit": true}, "max_output_tokens", 500, 1000},
+		{"the default, ignored by the line", scene.Chat, "chat", m{"max_tokens": nil}, m{"default_output_tokens": 200}, m{"ignores_limit": true},
 			"max_tokens", 200, 1000},
 	} {
 		model := fmt.Sprintf("limit-%d", i)
@@ -157,14 +157,14 @@ func limitScenes(t testing.TB) []scene.Scenario {
 		scenes = append(scenes, scene.Scenario{
 			Name:   fmt.Sprintf("limit of %s on %s, %s", c.in, c.line, c.name),
 			Models: []m{scene.FormModel(model, c.model, c.in)},
-			Lines:  []m{scene.FormLine(model, c.line, p.URL(), c.on, model)},
+			Lines:  []m{scene.FormLine(model, c.line, p.URL(), c.lineMore, model)},
 			Play: func(t *testing.T, g *scene.Gateway) {
 				s := c.in.NewClient(t, g)
 				body := scene.Request(c.in, model, false, c.more)
 				a := s.Answer(body)
 				held := g.Receipt(t, s.Account, a.ID()).Held
 				if want := money.Amount(1000*(int64(len(body))+1000) + 2000*c.held); held != want {
-					t.Errorf("%s were held, want %s", held, want)
+					t.Errorf("%s on hold, want %s", held, want)
 				}
 				got := map[string]json.RawMessage{}
 				sent := p.Requests()[0].Body
@@ -177,7 +177,7 @@ func limitScenes(t testing.TB) []scene.Scenario {
 						want = fmt.Sprint(c.sent)
 					}
 					if string(got[name]) != want {
-						t.Errorf("the line got %s, want %s of %d alone", sent, c.field, c.sent)
+						t.Errorf("the line got %s, want only the limit %s of %d", sent, c.field, c.sent)
 					}
 				}
 			},

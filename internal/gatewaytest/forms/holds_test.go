@@ -12,20 +12,20 @@ import (
 	"tollgate/internal/money"
 )
 
-// holdCase is a request and its maximum cost.
+// holdCase is a request with the parts of its maximum cost.
 type holdCase struct {
 	name  string
 	in    scene.Form
 	more  map[string]any // of the request
 	model map[string]any // of the model
-	// less is the number of bytes of the body that are not text, and plus is the number of further
-	// tokens. An unbounded prompt counts as the context window.
+	// less is the number of bytes in the body that do not count as text. plus is the number of further
+	// prompt tokens. If unbounded is true, the prompt counts as the whole context window.
 	less, plus int64
 	unbounded  bool
-	output     int64        // tokens of the answer
-	factor     money.Amount // of the tier; 0 means 1
-	calls      money.Amount // of a priced tool
-	charged    money.Amount // for 100 and 10 tokens; 0 means the usual charge
+	output     int64        // maximum of completion tokens
+	factor     money.Amount // price factor of the tier; 0 means 1
+	calls      money.Amount // maximum of calls of a priced tool
+	charged    money.Amount // charge for 100 prompt and 10 completion tokens; 0 means 200,000
 }
 
 func holdCases() []holdCase {
@@ -43,10 +43,10 @@ func holdCases() []holdCase {
 		{name: "the model's default", in: scene.Chat, more: m{"max_tokens": nil}, model: m{"default_output_tokens": 200}, output: 200},
 		{name: "the model's default", in: scene.Responses, more: m{"max_output_tokens": nil}, model: m{"default_output_tokens": 200},
 			output: 200},
-		{name: "more than the model can", in: scene.Chat, more: m{"max_tokens": 5000}, output: 1000},
-		{name: "more than the model can", in: scene.Responses, more: m{"max_output_tokens": 5000}, output: 1000},
-		{name: "more than the model can", in: scene.Messages, more: m{"max_tokens": 5000}, output: 1000},
-		{name: "its own limit", in: scene.Messages, more: m{"max_tokens": 7}, model: m{"default_output_tokens": 200}, output: 7},
+		{name: "above the model's maximum", in: scene.Chat, more: m{"max_tokens": 5000}, output: 1000},
+		{name: "above the model's maximum", in: scene.Responses, more: m{"max_output_tokens": 5000}, output: 1000},
+		{name: "above the model's maximum", in: scene.Messages, more: m{"max_tokens": 5000}, output: 1000},
+		{name: "the request's limit", in: scene.Messages, more: m{"max_tokens": 7}, model: m{"default_output_tokens": 200}, output: 7},
 		{name: "an image", in: scene.Messages, model: image, output: 500, less: quoted(data), plus: imageTokens,
 			more: m{"messages": user(m{"type": "image", "source": m{"type": "base64", "media_type": "image/png", "data": data}})}},
 		{name: "an image in a tool's result", in: scene.Messages, model: image, output: 500, less: quoted(data), plus: imageTokens,
@@ -68,14 +68,14 @@ func holdCases() []holdCase {
 			more: m{"tools": []any{m{"type": "web_search"}}, "max_tool_calls": 2}},
 		{name: "a tool", in: scene.Messages, output: 500, unbounded: true, calls: 10,
 			more: m{"tools": []any{m{"type": "web_search_20250305", "name": "web_search"}}}},
-		{name: "a dear tier", in: scene.Responses, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
-		{name: "a dear tier", in: scene.Messages, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
-		{name: "a dear tier", in: scene.Chat, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
-		{name: "a cheap tier", in: scene.Responses, model: tier, output: 500, charged: 100_000, more: m{"service_tier": "flex"}},
+		{name: "a high tier", in: scene.Responses, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
+		{name: "a high tier", in: scene.Messages, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
+		{name: "a high tier", in: scene.Chat, model: tier, output: 500, factor: 2, charged: 400_000, more: m{"service_tier": "priority"}},
+		{name: "a low tier", in: scene.Responses, model: tier, output: 500, charged: 100_000, more: m{"service_tier": "flex"}},
 	}
 }
 
-// holdScenes check the hold of requests in each form, and its release.
+// holdScenes check the hold of requests in each form, and the release of the hold.
 func holdScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for i, c := range holdCases() {
@@ -88,7 +88,7 @@ func holdScenes(t testing.TB) []scene.Scenario {
 		open := make(chan struct{})
 		reply := map[scene.Form]fakeprovider.Reply{scene.Chat: fakeprovider.Answer("hi", 100, 10),
 			scene.Messages: fakeprovider.NativeAnswer("hi", 100, 10), scene.Responses: fakeprovider.ResponsesAnswer("hi", 100, 10)}[c.in]
-		// Without a tier in the answer, the tier of the request counts.
+		// Without a tier in the answer, the gateway charges the tier of the request.
 		reply.Body = strings.Replace(reply.Body, `,"service_tier":"standard"`, "", 1)
 		reply.Wait = open
 		p := fakeprovider.New(t, reply)
@@ -107,7 +107,7 @@ func holdScenes(t testing.TB) []scene.Scenario {
 			var state scene.Funds
 			s.Gateway.Process.Admin("GET", "/accounts/"+s.Account, nil, &state)
 			if state.Held != want || state.Balance != scene.Credit {
-				t.Errorf("%s are held of %s; want %s", state.Held, state.Balance, want)
+				t.Errorf("%s of %s on hold; want %s", state.Held, state.Balance, want)
 			}
 			close(open)
 			a := <-answered
@@ -119,16 +119,17 @@ func holdScenes(t testing.TB) []scene.Scenario {
 				cost = 200_000
 			}
 			if m := s.CheckCharge(a, cost); m.Held != want {
-				t.Errorf("the receipt says that %s were held", m.Held)
+				t.Errorf("the receipt has a hold of %s", m.Held)
 			}
-			limitSent(t, c, p.Requests()[0].Body)
+			checkSentLimit(t, c, p.Requests()[0].Body)
 		}))
 	}
 	return scenes
 }
 
-// limitSent checks the limit in the line's request: the client's, or the model's default.
-func limitSent(t *testing.T, c holdCase, body []byte) {
+// checkSentLimit checks the limit in the provider's request: the client's limit, or the model's
+// default.
+func checkSentLimit(t *testing.T, c holdCase, body []byte) {
 	t.Helper()
 	name := "max_tokens"
 	if c.in == scene.Responses {
@@ -139,7 +140,7 @@ func limitSent(t *testing.T, c holdCase, body []byte) {
 		t.Fatal(err)
 	}
 	want := any(float64(500))
-	if limit, given := c.more[name]; given {
+	if limit, ok := c.more[name]; ok {
 		if want = limit; limit != nil {
 			want = float64(limit.(int))
 		} else if byDefault := c.model["default_output_tokens"]; byDefault != nil {

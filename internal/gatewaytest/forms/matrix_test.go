@@ -8,13 +8,12 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// TestForms plays every form of clients on every form of lines, and the special features of some
-// forms.
+// TestForms plays every form of clients on every form of lines, and special features of some forms.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	t.Run("matrix", func(t *testing.T) { playForms(t, binary, nil, matrixScenes) })
-	t.Run("native", func(t *testing.T) { // with clients that send the address of their origin
+	t.Run("native", func(t *testing.T) { // trusts the addresses in X-Forwarded-For
 		settings := map[string]string{"trusted_proxies": "127.0.0.1/32,::1/128", "max_body": fmt.Sprint(nativeLimit)}
 		playForms(t, binary, settings, nativeScenesOfForms)
 	})
@@ -22,10 +21,10 @@ func TestForms(t *testing.T) {
 	t.Run("responses", func(t *testing.T) { playForms(t, binary, nil, responsesScenes) })
 	t.Run("money", func(t *testing.T) { playForms(t, binary, nil, moneyScenes) })
 	t.Run("modalities", func(t *testing.T) { playForms(t, binary, nil, modalityScenes) })
-	t.Run("addresses", func(t *testing.T) { // with hosts of images on this machine
+	t.Run("addresses", func(t *testing.T) { // may fetch images from this machine
 		playForms(t, binary, map[string]string{"private_networks": "127.0.0.1/32"}, addressScenes)
 	})
-	t.Run("emptyAnswer", func(t *testing.T) { playForms(t, binary, nil, emptyAnswerScenes) })
+	t.Run("empty answers", func(t *testing.T) { playForms(t, binary, nil, emptyAnswerScenes) })
 	t.Run("turns", func(t *testing.T) { playForms(t, binary, nil, turnScenes) })
 	t.Run("thinking", func(t *testing.T) { playForms(t, binary, nil, thinkingScenes) })
 	t.Run("holds", func(t *testing.T) { playForms(t, binary, nil, holdScenes) })
@@ -35,8 +34,8 @@ func TestForms(t *testing.T) {
 	})
 }
 
-// matrixScenes combine every form of clients with every form of lines, whole and streamed, with
-// text and a call.
+// matrixScenes combine every form of clients with every form of lines, with and without streaming,
+// for an answer with text and an answer with a call.
 func matrixScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, form := range scene.ClientForms() {

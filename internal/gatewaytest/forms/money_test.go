@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// responsesParts returns a stream of the responses form with a status and a usage.
+// responsesParts returns the events of a stream of the responses form with a status and a usage.
 func responsesParts(status, usage string, output ...string) []string {
 	output = append(output, fakeprovider.ResponsesMessage("hi"))
 	return fakeprovider.ResponsesEvents(append(fakeprovider.ResponsesBegin(), fakeprovider.ResponsesText("hi"),
@@ -23,8 +23,8 @@ func geminiWhole(usage string) string {
 		usage + `}`
 }
 
-// bills returns receipts with the prices of scene.PriceList. Their holds and the client's usage are
-// checked too.
+// bills returns receipts with the prices of scene.PriceList. For these receipts, the tests also check
+// the holds and the usage in the client's answer.
 func bills() []receipt {
 	const (
 		split = `{"input_tokens":100,"cache_creation_input_tokens":30,"cache_read_input_tokens":50,` +
@@ -56,7 +56,7 @@ func bills() []receipt {
 		{name: "counted again at the end", line: "messages", events: fakeprovider.NativeBillStream(`{"input_tokens":3,"output_tokens":1}`,
 			`{"input_tokens":100,"cache_read_input_tokens":50,"output_tokens":7}`), prompt: 150, cached: 50, output: 7, cost: 175_000},
 		{name: "a long prompt", line: "messages", usage: long, prompt: 1001, cached: 501, output: 7, cost: 1_240_200},
-		{name: "a prompt not longer than that", line: "messages", usage: limit, prompt: 1000, cached: 500, output: 7, cost: 620_000},
+		{name: "a prompt at the threshold", line: "messages", usage: limit, prompt: 1000, cached: 500, output: 7, cost: 620_000},
 		{name: "searched", line: "messages", usage: searched, ask: inForm(scene.Messages, "tools", nativeTool),
 			events: fakeprovider.NativeBillStream(`{"input_tokens":100,"output_tokens":1}`, searched), prompt: 100, output: 7, cost: 20_170_000},
 		{name: "usage of 0", line: "messages", usage: zero},
@@ -83,7 +83,7 @@ func bills() []receipt {
 // checkBill checks the hold and the client's usage for a bill.
 func checkBill(t *testing.T, b receipt, form scene.Form, stream bool, body string, a scene.FormAnswer, m scene.Receipt, r reading) {
 	t.Helper()
-	// the maximum cost for the bound of the prompt and the limit
+	// want is the maximum cost for the largest possible prompt and the limit.
 	prompt, calls := int64(len(body))+1000, money.Amount(0)
 	if len(b.ask[form]) > 0 { // a tool
 		prompt, calls = 100000, 10
@@ -92,7 +92,7 @@ func checkBill(t *testing.T, b receipt, form scene.Form, stream bool, body strin
 		}
 	}
 	if want := money.Amount(prompt*4000+500*20000) + calls*money.USD/100; m.Held != want {
-		t.Errorf("%s were held for %d bytes; want %s", m.Held, len(body), want)
+		t.Errorf("%s on hold for %d bytes; want %s", m.Held, len(body), want)
 	}
 	if stream && form == scene.Chat && strings.Contains(a.Raw, `"usage":{`) {
 		t.Errorf("unrequested usage: %s", a.Raw)
@@ -108,7 +108,7 @@ func moneyScenes(t testing.TB) []scene.Scenario {
 	return append(receiptScenes(t, bills()), uncountedScenes(t)...)
 }
 
-// uncountedScenes play answers without usage. The gateway counts the tokens.
+// uncountedScenes play answers without usage. The gateway must count the tokens.
 func uncountedScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, form := range scene.ClientForms() {

@@ -17,7 +17,8 @@ import (
 // nativeLimit is max_body of the process of the native scenarios.
 const nativeLimit = 8 << 10
 
-// nativeFault checks the status, the type and the members of an error of /native.
+// nativeFault checks the status, the type and the members of an error of /native. It returns the
+// message.
 func nativeFault(t *testing.T, a scene.FormAnswer, status int, kind string) (message string) {
 	t.Helper()
 	var body map[string]json.RawMessage
@@ -30,7 +31,7 @@ func nativeFault(t *testing.T, a scene.FormAnswer, status int, kind string) (mes
 	}
 	outer, inner := slices.Sorted(maps.Keys(body)), slices.Sorted(maps.Keys(object))
 	if fmt.Sprint(outer, inner) != "[error type] [message type]" || string(body["type"]) != `"error"` || object["message"] == "" {
-		t.Errorf("not the shape of /native: %s", a.Raw)
+		t.Errorf("not an error object of /native: %s", a.Raw)
 	}
 	if a.Status != status || object["type"] != kind {
 		t.Errorf("the client got %d %s; want %d %s", a.Status, a.Raw, status, kind)
@@ -41,7 +42,7 @@ func nativeFault(t *testing.T, a scene.FormAnswer, status int, kind string) (mes
 	return object["message"]
 }
 
-// nativeScenesOfForms play /native.
+// nativeScenesOfForms returns the scenarios for /native.
 func nativeScenesOfForms(t testing.TB) []scene.Scenario {
 	return []scene.Scenario{
 		nativeOrderScene(t), nativeFieldsScene(t), nativeKeysScene(t), nativeAdmissionScene(t), nativeNoLineScene(t),
@@ -49,8 +50,8 @@ func nativeScenesOfForms(t testing.TB) []scene.Scenario {
 	}
 }
 
-// nativeOrderScene sends requests with several errors. Each request corrects the error reported for
-// the one before (ARCHITECTURE.md, Order of checks).
+// nativeOrderScene sends requests with several errors. Each request corrects the error that the
+// gateway reported for the previous request (ARCHITECTURE.md, Order of checks).
 func nativeOrderScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	state := func(id, state string, forms ...scene.Form) map[string]any {
@@ -71,7 +72,7 @@ func nativeOrderScene(t testing.TB) scene.Scenario {
 					"allowed_ips": []string{"192.0.2.0/24"}})
 			tooLong := "\xff" + strings.Repeat("x", nativeLimit)
 			const path, far, near, zip = "/native/v1/messages", "203.0.113.7", "192.0.2.1", "gzip"
-			of := func(model string) string { return fmt.Sprintf(`{"model":%q,"messages":[]}`, model) }
+			bodyFor := func(model string) string { return fmt.Sprintf(`{"model":%q,"messages":[]}`, model) }
 			for _, c := range []struct {
 				name, method, path, key, from, encoding, body string
 				status                                        int
@@ -95,15 +96,15 @@ func nativeOrderScene(t testing.TB) scene.Scenario {
 				{"repeated key", "POST", path, key, near, "", `{"model":1,"mod\u0065l":"x"}`, 400, "invalid_request_error"},
 				{"no model", "POST", path, key, near, "", `{"messages":[]}`, 400, "invalid_request_error"},
 				{"model null", "POST", path, key, near, "", `{"model":null,"messages":[]}`, 400, "invalid_request_error"},
-				{"model is no string", "POST", path, key, near, "", `{"model":7,"messages":[]}`, 400, "invalid_request_error"},
-				{"unknown model", "POST", path, key, near, "", of("nope"), 404, "not_found_error"},
-				{"other form", "POST", path, key, near, "", of("order-chat"), 404, "not_found_error"},
-				{"other form, retired", "POST", path, key, near, "", of("order-chat-old"), 404, "not_found_error"},
-				{"retired", "POST", path, key, near, "", of("order-old"), 400, "invalid_request_error"},
-				{"coming soon", "POST", path, key, near, "", of("order-soon"), 400, "invalid_request_error"},
-				{"maintenance", "POST", path, key, near, "", of("order-broken"), 503, "api_error"},
-				{"model allowlist", "POST", path, key, near, "", of("order-other"), 403, "permission_error"},
-				{"fields", "POST", path, key, near, "", of("order-listed"), 400, "invalid_request_error"},
+				{"model is not a string", "POST", path, key, near, "", `{"model":7,"messages":[]}`, 400, "invalid_request_error"},
+				{"unknown model", "POST", path, key, near, "", bodyFor("nope"), 404, "not_found_error"},
+				{"other form", "POST", path, key, near, "", bodyFor("order-chat"), 404, "not_found_error"},
+				{"other form, retired", "POST", path, key, near, "", bodyFor("order-chat-old"), 404, "not_found_error"},
+				{"retired", "POST", path, key, near, "", bodyFor("order-old"), 400, "invalid_request_error"},
+				{"coming soon", "POST", path, key, near, "", bodyFor("order-soon"), 400, "invalid_request_error"},
+				{"maintenance", "POST", path, key, near, "", bodyFor("order-broken"), 503, "api_error"},
+				{"model allowlist", "POST", path, key, near, "", bodyFor("order-other"), 403, "permission_error"},
+				{"fields", "POST", path, key, near, "", bodyFor("order-listed"), 400, "invalid_request_error"},
 				{"balance", "POST", path, key, near, "", scene.Request(scene.Messages, "order-listed", false, nil), 402, "billing_error"},
 			} {
 				headers := []string{"X-Forwarded-For", c.from}
@@ -135,13 +136,13 @@ func nativeOrderScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// checkFree checks that an account was neither charged nor has a hold.
+// checkFree checks that an account has the given balance and no hold.
 func checkFree(t *testing.T, g *scene.Gateway, account string, balance money.Amount) {
 	t.Helper()
 	var state scene.Funds
 	g.Process.Admin("GET", "/accounts/"+account, nil, &state)
 	if state.Balance != balance || state.Held != 0 {
-		t.Errorf("balance %s and %s held; want %s and nothing", state.Balance, state.Held, balance)
+		t.Errorf("balance %s and %s on hold; want %s and nothing on hold", state.Balance, state.Held, balance)
 	}
 }
 
@@ -156,9 +157,9 @@ func nativeFieldsScene(t testing.TB) scene.Scenario {
 			"content": []any{map[string]any{"type": "image", "source": map[string]any{"type": "file", "file_id": "file_1"}}}}}
 		for name, more := range map[string]map[string]any{
 			"no limit": {"max_tokens": nil}, "limit null": {"max_tokens": json.RawMessage("null")}, "limit 0": {"max_tokens": 0},
-			"limit negative": {"max_tokens": -1}, "limit text": {"max_tokens": "500"}, "limit broken": {"max_tokens": 1.5},
+			"limit negative": {"max_tokens": -1}, "limit text": {"max_tokens": "500"}, "limit fraction": {"max_tokens": 1.5},
 			"limit true": {"max_tokens": true}, "no messages": {"messages": nil}, "messages empty": {"messages": []any{}},
-			"messages text": {"messages": "hi"}, "a message that is none": {"messages": []any{"hi"}}, "stream text": {"stream": "yes"},
+			"messages text": {"messages": "hi"}, "a message that is a string": {"messages": []any{"hi"}}, "stream text": {"stream": "yes"},
 			"a file of the provider": {"messages": file}, "container": {"container": "c_1"},
 			"tool without a price":  {"tools": []any{map[string]any{"type": "web_search_20250305", "name": "web_search"}}},
 			"speed without a price": {"speed": "fast"}, "place without a price": {"inference_geo": "us"},
@@ -173,10 +174,10 @@ func nativeFieldsScene(t testing.TB) scene.Scenario {
 		for name, more := range map[string]map[string]any{
 			"system in the messages": {
 				"messages": []any{map[string]any{"role": "system", "content": "be kind"}, map[string]any{"role": "user", "content": "hi"}}},
-			"unknown role":        {"messages": []any{map[string]any{"role": "narrator", "content": "hi"}}},
-			"unknown fields":      {"nobody_knows": map[string]any{"a": 1}},
-			"tiers that are free": {"service_tier": "auto", "speed": "standard"},
-			"a tool of its own":   {"tools": []any{map[string]any{"type": "bash_20250124", "name": "bash"}}},
+			"unknown role":              {"messages": []any{map[string]any{"role": "narrator", "content": "hi"}}},
+			"unknown fields":            {"nobody_knows": map[string]any{"a": 1}},
+			"tiers without a surcharge": {"service_tier": "auto", "speed": "standard"},
+			"a built-in tool":           {"tools": []any{map[string]any{"type": "bash_20250124", "name": "bash"}}},
 		} {
 			if a := s.Ask(scene.Request(scene.Messages, "fields", false, more)); a.Status != 200 {
 				t.Errorf("%s: %d %s", name, a.Status, a.Raw)
@@ -207,7 +208,7 @@ func nativeKeysScene(t testing.TB) scene.Scenario {
 				{"bearer", []string{"Authorization", "Bearer " + key}, 200},
 				{"both", []string{"x-api-key", key, "Authorization", "Bearer sk-unknown"}, 200},
 				{"x-api-key wins", []string{"x-api-key", "sk-unknown", "Authorization", "Bearer " + key}, 401},
-				{"an empty x-api-key is none", []string{"x-api-key", " ", "Authorization", "Bearer " + key}, 200},
+				{"an empty x-api-key is ignored", []string{"x-api-key", " ", "Authorization", "Bearer " + key}, 200},
 				{"not a bearer", []string{"Authorization", "Basic " + key}, 401},
 			} {
 				for _, path := range []string{scene.Messages.Path(), scene.Messages.Path() + "/count_tokens", "/native/v1/models"} {
@@ -310,7 +311,7 @@ func nativeNoLineScene(t testing.TB) scene.Scenario {
 			s := scene.Messages.NewClient(t, g)
 			first := s.Ask(scene.Request(scene.Messages, "gone", true, nil))
 			if message := nativeFault(t, first, 502, "api_error"); strings.Contains(message, "x-api-key") {
-				t.Errorf("our key's trouble reached the client: %s", message)
+				t.Errorf("the client got the error of the line's key: %s", message)
 			}
 			s.CheckCharge(first, 0)
 			for _, model := range []string{"gone", "lineless"} {
@@ -360,15 +361,15 @@ func nativeModelsScene(t testing.TB) scene.Scenario {
 				t.Errorf("%+v", m)
 			}
 		}
-		for id, there := range map[string]bool{"listed-0": true, "listed-soon": true, "listed-old": false, "listed-chat": false} {
-			if slices.Contains(all, id) != there {
-				t.Errorf("%s is in the list: %v", id, !there)
+		for id, want := range map[string]bool{"listed-0": true, "listed-soon": true, "listed-old": false, "listed-chat": false} {
+			if slices.Contains(all, id) != want {
+				t.Errorf("%s is in the list: %v", id, !want)
 			}
 		}
 		for id, status := range map[string]int{"listed-0": 200, "listed-soon": 200, "listed-old": 404, "listed-chat": 404, "none": 404} {
 			a := scene.Call(t, g, "GET", "/native/v1/models/"+id, "", "x-api-key", s.Key)
 			if a.Status != status || status == 200 && !strings.Contains(a.Raw, `"type":"model","id":"`+id+`"`) {
-				t.Errorf("%s by itself: %d %s", id, a.Status, a.Raw)
+				t.Errorf("the model %s: %d %s", id, a.Status, a.Raw)
 			}
 			if status == 404 {
 				nativeFault(t, a, 404, "not_found_error")

@@ -16,9 +16,9 @@ type reading struct {
 	calls []string    // as name(arguments)
 	end   string      // finish_reason, stop_reason, or the response's status
 	whole bool        // the answer is complete
-	fault scene.Error // of the answer, or of a stream's last event; messages have neither code nor param
+	fault scene.Error // of the answer, or of a stream's last event; the messages form has no code and no param
 
-	prompt, cached, completion int64 // if known
+	prompt, cached, completion int64 // tokens, if the answer has a usage
 
 	frames []frameRead // of a stream
 }
@@ -96,8 +96,8 @@ type blockPiece struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// deltaPiece is the delta of an event: an object in the messages form, a string in the responses
-// form.
+// deltaPiece is the delta of an event. It is an object in the messages form and a string in the
+// responses form.
 type deltaPiece struct {
 	text string
 	Type string  `json:"type"`
@@ -130,7 +130,7 @@ type itemPiece struct {
 func framesOf(t *testing.T, raw string) []frameRead {
 	t.Helper()
 	if !strings.HasSuffix(raw, "\n\n") {
-		t.Errorf("the last event is not whole: %q", raw)
+		t.Errorf("the last event is incomplete: %q", raw)
 	}
 	var frames []frameRead
 	for text := range strings.SplitSeq(strings.TrimSuffix(raw, "\n\n"), "\n\n") {
@@ -141,7 +141,7 @@ func framesOf(t *testing.T, raw string) []frameRead {
 			} else if data, ok := strings.CutPrefix(line, "data: "); ok {
 				f.data += data
 			} else if !strings.HasPrefix(line, ":") {
-				t.Errorf("the line %q is none of a stream", line)
+				t.Errorf("the line %q does not belong in a stream", line)
 			}
 		}
 		if f.data != "" {
@@ -151,7 +151,7 @@ func framesOf(t *testing.T, raw string) []frameRead {
 	return frames
 }
 
-// read reads an answer of a form. It fails the test if the answer is malformed.
+// read parses an answer of a form. It fails the test if the answer is malformed.
 func read(t *testing.T, s scene.Form, a scene.FormAnswer, model string) reading {
 	t.Helper()
 	var r reading
@@ -178,7 +178,7 @@ func read(t *testing.T, s scene.Form, a scene.FormAnswer, model string) reading 
 	return r
 }
 
-func decoded(t *testing.T, data string) piece {
+func decode(t *testing.T, data string) piece {
 	t.Helper()
 	var p piece
 	if err := json.Unmarshal([]byte(data), &p); err != nil {
@@ -187,10 +187,10 @@ func decoded(t *testing.T, data string) piece {
 	return p
 }
 
-// take reads a whole answer.
+// take reads a complete answer that is not a stream.
 func (r *reading) take(t *testing.T, s scene.Form, raw, model string) {
 	t.Helper()
-	p := decoded(t, raw)
+	p := decode(t, raw)
 	if p.Error != nil && p.Status == "" {
 		r.fault = *p.Error
 		return
@@ -203,7 +203,7 @@ func (r *reading) take(t *testing.T, s scene.Form, raw, model string) {
 	switch s {
 	case scene.Messages:
 		if p.Type != "message" || p.Role != "assistant" || p.StopReason == nil || p.Usage == nil {
-			t.Errorf("no message: %s", raw)
+			t.Errorf("not a message: %s", raw)
 			return
 		}
 		r.end = *p.StopReason
@@ -214,7 +214,7 @@ func (r *reading) take(t *testing.T, s scene.Form, raw, model string) {
 		r.response(t, p)
 	default:
 		if p.Object != "chat.completion" || len(p.Choices) != 1 || p.Choices[0].Message == nil {
-			t.Errorf("no completion: %s", raw)
+			t.Errorf("not a chat completion: %s", raw)
 			return
 		}
 		r.end = p.Choices[0].Finish
@@ -230,7 +230,7 @@ func (r *reading) count(u *usagePiece) {
 	}
 }
 
-// block reads a whole block of a message.
+// block reads a complete block of a message.
 func (r *reading) block(b blockPiece) {
 	if r.hint += b.Hint; b.Type == "text" {
 		r.text += b.Text
@@ -257,7 +257,7 @@ func (r *reading) chat(m *chatPiece) {
 func (r *reading) response(t *testing.T, p piece) {
 	t.Helper()
 	if p.Object != "response" || p.ID == "" || p.Status == "" {
-		t.Errorf("no response: %+v", p)
+		t.Errorf("not a response: %+v", p)
 	}
 	r.end = p.Status
 	if p.Error != nil {
@@ -286,19 +286,19 @@ func (r *reading) takeChat(t *testing.T, model string) {
 	t.Helper()
 	for i, f := range r.frames {
 		if f.name != "" || r.whole || r.fault.Message != "" {
-			t.Errorf("event %d is named %q, or stands behind the end", i, f.name)
+			t.Errorf("event %d has the name %q, or follows the end", i, f.name)
 		}
 		if f.data == "[DONE]" {
 			r.whole = true
 			continue
 		}
-		p := decoded(t, f.data)
+		p := decode(t, f.data)
 		if p.Error != nil {
 			r.fault = *p.Error
 			continue
 		}
 		if p.Model != model || p.Object != "chat.completion.chunk" || p.ID == "" {
-			t.Errorf("no chunk: %s", f.data)
+			t.Errorf("not a chunk: %s", f.data)
 		}
 		r.count(p.Usage)
 		for _, c := range p.Choices {
@@ -320,14 +320,14 @@ func (r *reading) takeMessages(t *testing.T, model string) {
 	next, open := 0, false
 	var args string
 	for i, f := range r.frames {
-		p := decoded(t, f.data)
+		p := decode(t, f.data)
 		if p.Type != f.name || r.whole || r.fault.Message != "" || (i == 0) != (f.name == "message_start") {
 			t.Errorf("event %d, %s %s, is out of order", i, f.name, f.data)
 		}
 		switch f.name {
 		case "message_start":
 			if m := p.Message; m == nil || m.Model != model || m.ID == "" || m.Type != "message" || m.Role != "assistant" || m.Usage == nil {
-				t.Errorf("no message: %s", f.data)
+				t.Errorf("not a message: %s", f.data)
 			}
 		case "content_block_start":
 			if open || p.Index != next || p.Block == nil {
@@ -375,14 +375,14 @@ func (r *reading) takeMessages(t *testing.T, model string) {
 	}
 }
 
-// takeResponses reads a stream of the responses form. Its deltas must add up to the response in the
+// takeResponses reads a stream of the responses form. The deltas must add up to the response in the
 // last event.
 func (r *reading) takeResponses(t *testing.T, model string) {
 	t.Helper()
 	var deltas, args string
 	items := 0
 	for i, f := range r.frames {
-		p := decoded(t, f.data)
+		p := decode(t, f.data)
 		if p.Type != f.name || p.Number == nil || *p.Number != int64(i) || r.end != "" || (i == 0) != (f.name == "response.created") {
 			t.Errorf("event %d, %s %s, is out of order", i, f.name, f.data)
 		}
@@ -419,6 +419,6 @@ func (r *reading) takeResponses(t *testing.T, model string) {
 		whole += strings.TrimSuffix(arguments, ")")
 	}
 	if r.text != deltas || whole != args {
-		t.Errorf("deltas %q and %q, in the end %q and %q", deltas, args, r.text, whole)
+		t.Errorf("deltas %q and %q, in the last event %q and %q", deltas, args, r.text, whole)
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"tollgate/internal/money"
 )
 
-// The prices of the model in nano-dollars a token; 1000 is a dollar a million. All parts of a bill
-// have different prices. Above 1000 prompt tokens, the output costs 1.5 times as much, and
-// everything else twice as much.
+// The prices of the model in nano-dollars per token. 1000 is a dollar per million tokens. All parts
+// of a bill have different prices. Above 1000 prompt tokens, the price of output is 1.5 times as
+// high, and all other prices are doubled.
 const (
 	pIn, pOut               = 3000, 15_000
 	pRead, pWrite, pWrite1h = 300, 3750, 6000
-	pImage, pSound          = 5000, 7000 // in prompts of any length
-	pSearch                 = 10_000_000 // for a call
+	pImage, pSound          = 5000, 7000 // in a prompt of any length
+	pSearch                 = 10_000_000 // per call
 )
 
 // receiptPrices returns the prices for a catalog.
@@ -31,17 +31,17 @@ func receiptPrices() map[string]any {
 	}}
 }
 
-// receipt is a provider's usage and its cost. The costs are calculated by hand, independent of the
-// product.
+// receipt is a provider's usage with the expected tokens and cost. The costs are calculated by hand,
+// independent of the product.
 type receipt struct {
 	name     string
 	provider string         // if empty, the usual provider of the form
-	line     string         // its form
-	prices   map[string]any // those of scene.PriceList for a bill; if nil, receiptPrices
+	line     string         // form of the line
+	prices   map[string]any // scene.PriceList for a bill; nil means receiptPrices
 	usage    string
-	whole    string                        // the answer, if unusual; without it and a usage, only the stream
-	events   []string                      // of the stream, if unusual
-	ask      map[scene.Form]map[string]any // members of the request by form; if nil, all forms without further members
+	whole    string                        // the answer, if unusual; if whole and usage are empty, only the stream is played
+	events   []string                      // events of the stream, if unusual
+	ask      map[scene.Form]map[string]any // request members by form; nil means all forms without further members
 	prompt   int64
 	cached   int64
 	output   int64
@@ -53,7 +53,7 @@ func inForm(form scene.Form, name string, value any) map[scene.Form]map[string]a
 	return map[scene.Form]map[string]any{form: {name: value}}
 }
 
-// unchanged returns the member for requests in one form without further members.
+// unchanged restricts a receipt to requests in one form, without further members.
 func unchanged(form scene.Form) map[scene.Form]map[string]any {
 	return map[scene.Form]map[string]any{form: nil}
 }
@@ -67,7 +67,7 @@ func receipts() []receipt {
 				`"completion_tokens_details":{"reasoning_tokens":200,"accepted_prediction_tokens":10,"rejected_prediction_tokens":5},` +
 				`"total_tokens":1150}`,
 			prompt: 900, cached: 400, output: 250, cost: (900-400)*pIn + 400*pRead + 250*pOut},
-		{name: "OpenAI, a long prompt: all of it is", line: "chat",
+		{name: "OpenAI, a long prompt", line: "chat",
 			usage:  `{"prompt_tokens":1400,"prompt_tokens_details":{"cached_tokens":400},"completion_tokens":50,"total_tokens":1450}`,
 			prompt: 1400, cached: 400, output: 50, cost: (1400-400)*2*pIn + 400*2*pRead + 50*(pOut+pOut/2)},
 		{name: "OpenAI, priority requested and served", line: "chat", ask: inForm(scene.Chat, "service_tier", "priority"),
@@ -98,7 +98,7 @@ func receipts() []receipt {
 			usage: `{"prompt_tokens":900,"prompt_tokens_details":{"cached_tokens":300,"cache_creation_input_tokens":200,"cache_type":"ephemeral"},` +
 				`"completion_tokens":250,"total_tokens":1150}`,
 			prompt: 900, cached: 300, output: 250, cost: (900-300-200)*pIn + 300*pRead + 200*pWrite + 250*pOut},
-		{name: "OpenRouter, which tells its own cost", line: "chat",
+		{name: "OpenRouter, with a cost", line: "chat",
 			usage: `{"prompt_tokens":900,"prompt_tokens_details":{"cached_tokens":300,"cache_write_tokens":200,"audio_tokens":0},` +
 				`"completion_tokens":250,"completion_tokens_details":{"reasoning_tokens":9},"total_tokens":1150,"cost":9.99,"is_byok":false,` +
 				`"cost_details":{"upstream_inference_cost":8}}`,
@@ -119,7 +119,7 @@ func receipts() []receipt {
 			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
 		{name: "vLLM, a usage in every frame", line: "chat", events: growing(),
 			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
-		{name: "Groq, in a member of its own", line: "chat", events: ofGroq(`{"prompt_tokens":900,"completion_tokens":250,"total_tokens":1150,` +
+		{name: "Groq, in x_groq", line: "chat", events: ofGroq(`{"prompt_tokens":900,"completion_tokens":250,"total_tokens":1150,` +
 			`"queue_time":0.1}`),
 			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
 		{name: "a total instead of a completion", line: "chat",
@@ -143,11 +143,11 @@ func receipts() []receipt {
 			usage: `{"input_tokens":600,"input_tokens_details":{"cached_tokens":300},"output_tokens":250,` +
 				`"output_tokens_details":{"reasoning_tokens":200},"total_tokens":1150}`,
 			prompt: 900, cached: 300, output: 250, cost: 600*pIn + 300*pRead + 250*pOut},
-		{name: "xAI, searches that the usage counts", line: "responses", ask: inForm(scene.Responses, "tools", search("web_search")),
+		{name: "xAI, searches counted in the usage", line: "responses", ask: inForm(scene.Responses, "tools", search("web_search")),
 			usage: `{"input_tokens":900,"output_tokens":250,"total_tokens":1150,"num_sources_used":4,` +
 				`"server_side_tool_usage_details":{"web_search_calls":3,"x_search_calls":0}}`,
 			prompt: 900, output: 250, cost: 900*pIn + 250*pOut + 3*pSearch},
-		{name: "Perplexity, which tells its own cost", line: "responses",
+		{name: "Perplexity, with a cost", line: "responses",
 			usage:  `{"input_tokens":900,"output_tokens":250,"total_tokens":1150,"cost":{"currency":"USD","input_cost":1,"total_cost":7}}`,
 			prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
 		{name: "Azure", provider: "azure", line: "responses",
@@ -157,15 +157,15 @@ func receipts() []receipt {
 			usage: `{"input_tokens":900,"output_tokens":250,"total_tokens":1150}`, prompt: 900, output: 250, cost: 900*pIn + 250*pOut},
 
 		// Messages: the input tokens do not include cached and written tokens.
-		{name: "Anthropic, a long prompt by what was cached", line: "messages",
+		{name: "Anthropic, a long prompt because of cached tokens", line: "messages",
 			usage: `{"input_tokens":100,"cache_read_input_tokens":800,"cache_creation_input_tokens":300,` +
 				`"cache_creation":{"ephemeral_5m_input_tokens":200,"ephemeral_1h_input_tokens":100},"output_tokens":250}`,
 			prompt: 1200, cached: 800, output: 250, cost: 100*2*pIn + 800*2*pRead + 200*2*pWrite + 100*2*pWrite1h + 250*(pOut+pOut/2)},
-		{name: "Anthropic, writes with times only", line: "messages",
+		{name: "Anthropic, writes only by lifetime", line: "messages",
 			usage: `{"input_tokens":100,"cache_read_input_tokens":400,` +
 				`"cache_creation":{"ephemeral_5m_input_tokens":200,"ephemeral_1h_input_tokens":100},"output_tokens":250}`,
 			prompt: 800, cached: 400, output: 250, cost: 100*pIn + 400*pRead + 200*pWrite + 100*pWrite1h + 250*pOut},
-		{name: "Anthropic, an hour requested, writes without their times", line: "messages",
+		{name: "Anthropic, an hour requested, writes without lifetimes", line: "messages",
 			ask:    map[scene.Form]map[string]any{scene.Messages: {"cache_control": map[string]any{"type": "ephemeral", "ttl": "1h"}}},
 			usage:  `{"input_tokens":100,"cache_read_input_tokens":400,"cache_creation_input_tokens":300,"output_tokens":250}`,
 			prompt: 800, cached: 400, output: 250, cost: 100*pIn + 400*pRead + 300*pWrite1h + 250*pOut},
@@ -206,13 +206,13 @@ func receipts() []receipt {
 	return rows
 }
 
-// ofChoice returns a stream with the usage in its last choice.
+// ofChoice returns a stream with the usage in the last choice.
 func ofChoice(usage string) []string {
 	last := strings.Replace(fakeprovider.Frame(`{}`, "stop"), `"finish_reason":"stop"`, `"finish_reason":"stop","usage":`+usage, 1)
 	return []string{"data: " + fakeprovider.Text("hi") + "\n\n", "data: " + last + "\n\n", "data: [DONE]\n\n"}
 }
 
-// ofGroq returns a stream with the usage in x_groq of its last frame.
+// ofGroq returns a stream with the usage in x_groq of the last frame.
 func ofGroq(usage string) []string {
 	last := strings.TrimSuffix(fakeprovider.Frame(`{}`, "stop"), "}") + `,"x_groq":{"id":"req_1","usage":` + usage + `}}`
 	return []string{"data: " + fakeprovider.Text("hi") + "\n\n", "data: " + last + "\n\n", "data: [DONE]\n\n"}
@@ -227,7 +227,7 @@ func growing() (events []string) {
 	return []string{frame(`{"content":"h"}`, "", 1), frame(`{"content":"i"}`, "", 120), frame(`{}`, "stop", 250), "data: [DONE]\n\n"}
 }
 
-// replies returns the answer and the stream.
+// replies returns the provider's complete answer and the events of the provider's stream.
 func (r receipt) replies() (whole string, events []string) {
 	switch r.line {
 	case "responses":
@@ -240,7 +240,7 @@ func (r receipt) replies() (whole string, events []string) {
 		whole, events = geminiWhole(r.usage), []string{"data: " + geminiWhole(r.usage) + "\n\n"}
 	default:
 		whole, events = fakeprovider.ChatBill(r.usage), fakeprovider.ChatBillStream(r.usage)
-		if i := strings.Index(r.usage, `"service_tier":`); i >= 0 { // it is outside the usage
+		if i := strings.Index(r.usage, `"service_tier":`); i >= 0 { // OpenAI's tier is not in the usage, but next to it
 			tier := strings.TrimSuffix(r.usage[i:], "}")
 			whole = strings.TrimSuffix(whole, "}") + "," + tier + "}"
 			events[0] = strings.Replace(events[0], `"choices":`, tier+`,"choices":`, 1)
@@ -255,12 +255,12 @@ func (r receipt) replies() (whole string, events []string) {
 	return whole, events
 }
 
-// receiptScenes play receipts for every form of client, whole and streamed.
+// receiptScenes play receipts for every form of clients, with and without streaming.
 func receiptScenes(t testing.TB, rows []receipt) (scenes []scene.Scenario) {
 	for i, r := range rows {
 		whole, events := r.replies()
 		for _, form := range scene.ClientForms() {
-			if _, asks := r.ask[form]; r.ask != nil && !asks {
+			if _, ok := r.ask[form]; r.ask != nil && !ok {
 				continue
 			}
 			model := fmt.Sprintf("receipt-%d-%s", i, form)
@@ -274,7 +274,7 @@ func receiptScenes(t testing.TB, rows []receipt) (scenes []scene.Scenario) {
 	return scenes
 }
 
-// receiptScene plays one receipt for one form of client.
+// receiptScene plays one receipt for one form of clients.
 func receiptScene(t testing.TB, model string, r receipt, form scene.Form, stream bool, reply fakeprovider.Reply) scene.Scenario {
 	provider := map[string]any{"forms": []string{r.line}}
 	if r.provider != "" {

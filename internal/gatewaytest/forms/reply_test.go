@@ -7,16 +7,17 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 )
 
-// answerParts are the parts of a line's answer with 1000 prompt and 500 completion tokens.
+// answerParts are the parts of a provider's answer with 1000 prompt and 500 completion tokens.
 type answerParts struct {
 	thought string // the visible reasoning
 	seal    string // the encrypted reasoning; only in the form responses
 	text    string
 	cities  []string // of calls of the weather tool
-	usage   string   // if empty, the usual one; only in the form responses
+	usage   string   // if empty, the default usage; only in the form responses
 }
 
-// call returns the arguments of a call, and the same in pieces: those of the first call in two.
+// call returns the arguments of a call, complete and in pieces. The arguments of the first call
+// have two pieces.
 func (a answerParts) call(number int) (arguments string, pieces []string) {
 	arguments = fmt.Sprintf(`{"city":%q}`, a.cities[number])
 	if number > 0 {
@@ -42,11 +43,11 @@ func (a answerParts) reply(line string, stream bool) fakeprovider.Reply {
 func (a answerParts) responses(stream bool) fakeprovider.Reply {
 	var items []string
 	events := fakeprovider.ResponsesBegin()[:2]
-	add := func(begun, item string, between ...string) {
+	add := func(begin, item string, between ...string) {
 		event := func(name, item string) string {
 			return fakeprovider.ResponsesEvent(name, fmt.Sprintf(`"output_index":%d,"item":%s`, len(items), item))
 		}
-		events = append(append(append(events, event("response.output_item.added", begun)), between...), event("response.output_item.done", item))
+		events = append(append(append(events, event("response.output_item.added", begin)), between...), event("response.output_item.done", item))
 		items = append(items, item)
 	}
 	if a.thought != "" {
@@ -92,11 +93,11 @@ func (a answerParts) responses(stream bool) fakeprovider.Reply {
 func (a answerParts) messages(stream bool) fakeprovider.Reply {
 	var blocks []string
 	events, reason := []string{fakeprovider.NativeStart(1000)}, "end_turn"
-	add := func(begun, block string, deltas ...string) {
+	add := func(begin, block string, deltas ...string) {
 		event := func(name, more string) {
 			events = append(events, fakeprovider.NativeEvent(name, fmt.Sprintf(`"index":%d%s`, len(blocks), more)))
 		}
-		event("content_block_start", `,"content_block":`+begun)
+		event("content_block_start", `,"content_block":`+begin)
 		for _, delta := range deltas {
 			event("content_block_delta", `,"delta":`+delta)
 		}
@@ -116,7 +117,7 @@ func (a answerParts) messages(stream bool) fakeprovider.Reply {
 		}
 		arguments, pieces := a.call(i)
 		if len(pieces) > 1 {
-			pieces = append([]string{""}, pieces...) // the vendor begins with an empty piece
+			pieces = append([]string{""}, pieces...) // Anthropic begins with an empty piece
 		}
 		var deltas []string
 		for _, piece := range pieces {

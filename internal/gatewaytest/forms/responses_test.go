@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// responsesScenes play /v1/responses.
+// responsesScenes returns the scenarios for /v1/responses.
 func responsesScenes(t testing.TB) []scene.Scenario {
 	scenes := []scene.Scenario{responsesBusyScene(t), responsesNoLineScene(t), hostedScene(t), hostedElsewhereScene(t), hostedDownScene(t),
 		nativeHostedScene(t)}
@@ -31,7 +31,7 @@ func v1Fault(t *testing.T, a scene.FormAnswer, status int, kind, code, param str
 	}
 }
 
-// responsesBusyScene plays busy lines.
+// responsesBusyScene plays a busy line.
 func responsesBusyScene(t testing.TB) scene.Scenario {
 	open := make(chan struct{})
 	slow := fakeprovider.Good("responses", false)
@@ -110,8 +110,8 @@ func responsesNoLineScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// refusedScene sends references to things of others, and features without a price. They are
-// rejected for lines of every form.
+// refusedScene sends references to objects stored at the provider, and features without a price. The
+// gateway must reject them, whatever the form of the line.
 func refusedScene(t testing.TB, line string) scene.Scenario {
 	model := "r-refused-" + line
 	p := fakeprovider.New(t)
@@ -161,13 +161,13 @@ func refusedScene(t testing.TB, line string) scene.Scenario {
 	})
 }
 
-// searching returns a request with a priced hosted tool.
-func searching(model string, stream bool) string {
+// requestWithSearch returns a request with a hosted tool.
+func requestWithSearch(model string, stream bool) string {
 	return scene.Request(scene.Responses, model, stream, map[string]any{"tools": []any{map[string]any{"type": "web_search"}}})
 }
 
-// hostedScene checks that a chat line rejects a hosted tool, priced or not, and that this is no
-// failure of the line.
+// hostedScene checks that a hosted tool is rejected for a model with only chat lines, and that the
+// rejection does not count as a failure of the lines.
 func hostedScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	return scene.Scenario{
@@ -178,7 +178,7 @@ func hostedScene(t testing.TB) scene.Scenario {
 		Play: func(t *testing.T, g *scene.Gateway) {
 			s := scene.Responses.NewClient(t, g)
 			for _, stream := range []bool{false, true} {
-				a := s.Ask(searching("r-hosted", stream))
+				a := s.Ask(requestWithSearch("r-hosted", stream))
 				v1Fault(t, a, 400, "invalid_request_error", "invalid_request", "tools[0].type")
 				s.CheckCharge(a, 0)
 			}
@@ -194,7 +194,8 @@ func hostedScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// hostedElsewhereScene checks that a request goes to the line with the tool, behind a line without.
+// hostedElsewhereScene checks that a request with a hosted tool goes to the second line, which
+// supports it.
 func hostedElsewhereScene(t testing.TB) scene.Scenario {
 	chat, other := fakeprovider.New(t), fakeprovider.New(t)
 	other.Always(func(q fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good("responses", q.IsStream()) })
@@ -207,7 +208,7 @@ func hostedElsewhereScene(t testing.TB) scene.Scenario {
 			s := scene.Responses.NewClient(t, g)
 			spent := scene.Credit
 			for _, stream := range []bool{false, true} {
-				a := s.Ask(searching("r-second", stream))
+				a := s.Ask(requestWithSearch("r-second", stream))
 				if r := read(t, scene.Responses, a, "r-second"); a.Status != 200 || r.text != goodText {
 					t.Errorf("%d %s", a.Status, a.Raw)
 				}
@@ -226,8 +227,8 @@ func hostedElsewhereScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// hostedDownScene plays the line with the tool out of service. The request is valid, but there is
-// no line.
+// hostedDownScene plays a hosted tool whose only line is out of service. The request is valid, but no
+// line is available.
 func hostedDownScene(t testing.TB) scene.Scenario {
 	chat := fakeprovider.New(t)
 	other := fakeprovider.New(t)
@@ -241,8 +242,8 @@ func hostedDownScene(t testing.TB) scene.Scenario {
 			scene.FormLine("r-down-2", "responses", other.URL(), map[string]any{"priority": 2}, "r-down")},
 		Play: func(t *testing.T, g *scene.Gateway) {
 			s := scene.Responses.NewClient(t, g)
-			v1Fault(t, s.Ask(searching("r-down", false)), 502, "upstream_error", "upstream_unavailable", "")
-			a := s.Ask(searching("r-down", false))
+			v1Fault(t, s.Ask(requestWithSearch("r-down", false)), 502, "upstream_error", "upstream_unavailable", "")
+			a := s.Ask(requestWithSearch("r-down", false))
 			v1Fault(t, a, 503, "service_unavailable", "service_unavailable", "")
 			if a.Header.Get("Retry-After") == "" {
 				t.Errorf("header %v", a.Header)
@@ -252,7 +253,7 @@ func hostedDownScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// nativeHostedScene is hostedScene for the messages form.
+// nativeHostedScene is like hostedScene, for the messages form.
 func nativeHostedScene(t testing.TB) scene.Scenario {
 	p := fakeprovider.New(t)
 	var models, lines []map[string]any

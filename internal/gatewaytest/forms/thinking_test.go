@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// thinkingScenes play a reasoning model of the responses form. It calls a tool and continues from
-// its reasoning, in both other forms.
+// thinkingScenes play a reasoning model on a line of the responses form, for clients of both other
+// forms. The model calls a tool, and continues from its own reasoning in the second turn.
 func thinkingScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, form := range []scene.Form{scene.Chat, scene.Messages} {
@@ -24,12 +24,12 @@ func thinkingScenes(t testing.TB) []scene.Scenario {
 	return append(scenes, itemScene(t))
 }
 
-// thoughtfulUsage has 1000 prompt tokens, 400 of them cached, and 500 completion tokens, 300 of
-// them reasoning.
+// thoughtfulUsage has 1000 prompt tokens, of which 400 are cached, and 500 completion tokens, of
+// which 300 are reasoning.
 const thoughtfulUsage = `{"input_tokens":1000,"input_tokens_details":{"cached_tokens":400},"output_tokens":500,` +
 	`"output_tokens_details":{"reasoning_tokens":300},"total_tokens":1500}`
 
-// seals finds the sealed reasoning that a client has to send back.
+// seals matches the sealed reasoning. The client must send it back in the next turn.
 var seals = regexp.MustCompile(`tg1\.[0-9a-f]{8}\.gAAA`)
 
 func thinkingScene(t testing.TB, form scene.Form, stream bool) scene.Scenario {
@@ -53,7 +53,7 @@ func thinkingScene(t testing.TB, form scene.Form, stream bool) scene.Scenario {
 		if a.Status != 200 || !r.whole || fmt.Sprint(r.calls) != fmt.Sprint([]string{goodCall}) || r.hint != "hm" || seal == "" {
 			t.Fatalf("%d %+v in %s", a.Status, r, a.Raw)
 		}
-		// 600 tokens at 1, 400 at 0.1 and 500 at 10 dollars a million
+		// 600 tokens at 1, 400 at 0.1 and 500 at 10 dollars per million
 		rc := s.CheckCharge(a, 564*money.USD/100_000)
 		if rc.Prompt != 1000 || rc.Completion != 500 {
 			t.Errorf("receipt %+v", rc)
@@ -81,24 +81,24 @@ func thinkingScene(t testing.TB, form scene.Form, stream bool) scene.Scenario {
 	})
 }
 
-// itemScene checks that the gateway references no unstored items, and that the client gets the
-// error of a provider without an item. The line stays in service.
+// itemScene checks that the gateway sends no ids of items that the provider has not stored. If the
+// provider still misses an item, the client gets the error, and the line stays in service.
 func itemScene(t testing.TB) scene.Scenario {
 	const model = "items"
 	missing := fakeprovider.JSON(404, `{"error":{"message":"Item with id 'sh_1' not found. Items are not persisted when store is false.",`+
 		`"type":"invalid_request_error","param":"input","code":null}}`)
 	p := fakeprovider.New(t, fakeprovider.Good("responses", false), missing, fakeprovider.Good("responses", false))
-	return single{name: "items that nobody stored",
+	return single{name: "items that are not stored",
 		in: scene.Responses, line: "responses", model: model, provider: p, modelMore: map[string]any{"reasoning": true},
 	}.plays(func(t *testing.T, s scene.FormClient) {
-		ask := scene.Request(scene.Responses, model, false, secondTurn(scene.Responses, ""))
-		s.Answer(ask)
+		request := scene.Request(scene.Responses, model, false, secondTurn(scene.Responses, ""))
+		s.Answer(request)
 		if sent := string(p.Requests()[0].Body); strings.Contains(sent, `"id"`) || strings.Contains(sent, `"reasoning",`) ||
 			!strings.Contains(sent, `"include":["reasoning.encrypted_content"]`) {
 			t.Errorf("the provider got %s", sent)
 		}
-		v1Fault(t, s.Ask(ask), 400, "invalid_request_error", "invalid_request", "input")
-		if a := s.Ask(ask); a.Status != 200 {
+		v1Fault(t, s.Ask(request), 400, "invalid_request_error", "invalid_request", "input")
+		if a := s.Ask(request); a.Status != 200 {
 			t.Errorf("the line is out: %d %s", a.Status, a.Raw)
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// turnScenes play conversations with reasoning, text and several calls, and requests that fail over
-// between lines of different forms.
+// turnScenes play conversations with reasoning, text and several calls, and failover between lines of
+// different forms.
 func turnScenes(t testing.TB) []scene.Scenario {
 	var scenes []scene.Scenario
 	for _, form := range scene.ClientForms() {
@@ -35,7 +35,8 @@ func mixed() answerParts {
 	return answerParts{thought: "hm", text: goodText, cities: []string{"Oslo", "Bergen"}}
 }
 
-// secondTurn returns a request with the result of a call, and the sealed reasoning before it.
+// secondTurn returns request members with reasoning, a call and the call's result. If seal is not
+// empty, it is the sealed reasoning.
 func secondTurn(form scene.Form, seal string) map[string]any {
 	more := weatherTool(form)
 	user := map[string]any{"role": "user", "content": "How is it in Oslo?"}
@@ -66,7 +67,7 @@ func secondTurn(form scene.Form, seal string) map[string]any {
 	return more
 }
 
-// mixedScene checks that the parts of a second turn, and of an answer, survive the translation.
+// mixedScene checks that the translation keeps all parts of a second turn and of an answer.
 func mixedScene(t testing.TB, form scene.Form, line string, stream bool) scene.Scenario {
 	model := fmt.Sprintf("mixed-%s-%s-%v", form, line, stream)
 	p := fakeprovider.New(t, mixed().reply(line, stream))
@@ -90,13 +91,13 @@ func mixedScene(t testing.TB, form scene.Form, line string, stream bool) scene.S
 			}
 		}
 		if line != "gemini" && strings.Count(string(body), `"call_1"`) != 2 {
-			t.Errorf("call and result are not together: %s", body)
+			t.Errorf("call and result do not have the same id: %s", body)
 		}
 	})
 }
 
-// silentScene checks that a line without output in its answer fails over. Pings and opened texts
-// are no output.
+// silentScene checks the failover from a line that sends no output. Pings, and the beginning of an
+// empty text, are not output.
 func silentScene(t testing.TB, form scene.Form, line string) scene.Scenario {
 	model := fmt.Sprintf("silent-%s-%s", form, line)
 	begin := brokenBegin(line)
@@ -122,16 +123,16 @@ func silentScene(t testing.TB, form scene.Form, line string) scene.Scenario {
 			if r := read(t, form, a, model); a.Status != 200 || !r.whole || r.text != goodText {
 				t.Errorf("%d %s", a.Status, a.Raw)
 			}
-			if rc := s.CheckCharge(a, scene.AnswerCost); rc.Line != model+"-2" || len(rc.Attempts) != 2 ||
-				rc.Attempts[0].Code != "upstream_timeout" {
+			rc := s.CheckCharge(a, scene.AnswerCost)
+			if rc.Line != model+"-2" || len(rc.Attempts) != 2 || rc.Attempts[0].Code != "upstream_timeout" {
 				t.Errorf("receipt %+v", rc)
 			}
 		},
 	}
 }
 
-// failoverScene plays lines of all forms with different failures. A client sees only the answer of
-// the last line.
+// failoverScene plays lines of all forms with different failures. The client gets only the answer
+// of the last line.
 func failoverScene(t testing.TB, form scene.Form, stream bool) scene.Scenario {
 	model := fmt.Sprintf("over-%s-%v", form, stream)
 	failures := map[string][2]fakeprovider.Reply{
@@ -144,16 +145,18 @@ func failoverScene(t testing.TB, form scene.Form, stream bool) scene.Scenario {
 			*fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`),
 				`{"error":{"message":"x","type":"server_error"}}`)},
 	}
-	s := scene.Scenario{Name: fmt.Sprintf("%s fails over, stream %v", form, stream), Models: []map[string]any{scene.FormModel(model, nil,
-		form)}}
-	tried := 0
+	s := scene.Scenario{
+		Name:   fmt.Sprintf("%s fails over, stream %v", form, stream),
+		Models: []map[string]any{scene.FormModel(model, nil, form)},
+	}
+	failing := 0
 	for i, line := range lineForms() {
 		reply := failures[line][0]
 		if stream {
 			reply = failures[line][1]
 		}
 		p := fakeprovider.New(t, reply)
-		tried++
+		failing++
 		s.Lines = append(s.Lines, scene.FormLine(fmt.Sprintf("%s-%d", model, i), line, p.URL(), map[string]any{"priority": i + 1}, model))
 	}
 	last := "messages"
@@ -165,7 +168,7 @@ func failoverScene(t testing.TB, form scene.Form, stream bool) scene.Scenario {
 		if r := read(t, form, a, model); a.Status != 200 || !r.whole || r.text != goodText {
 			t.Errorf("%d %s", a.Status, a.Raw)
 		}
-		if rc := s.CheckCharge(a, scene.AnswerCost); rc.Line != model+"-last" || len(rc.Attempts) != tried+1 {
+		if rc := s.CheckCharge(a, scene.AnswerCost); rc.Line != model+"-last" || len(rc.Attempts) != failing+1 {
 			t.Errorf("receipt %+v", rc)
 		}
 	}
