@@ -1,23 +1,23 @@
 // Package guides runs the commands of the README, the guides and the references in docs, and
 // compares their output. Each document runs in a shell with an empty folder, an empty home
-// and a network of its own.
+// directory and its own network.
 //
 // A document needs no special syntax. Its fenced blocks run in order:
 //
-//   - A console block has commands after "$ ", with "> " before further lines, and their
-//     output. In an output, … stands for any text, and a line … for any lines.
+//   - A console block has commands after "$ ", continued after "> ", and the output. In the output, …
+//     stands for any text, and a line … for any lines.
 //   - A json block is the output of the command before it, in any layout.
 //   - A block with a language and a name is a file: ```yaml catalog.yaml.
 //   - A block after the comment <!-- not run: REASON --> does not run.
 //
-// In commands and files, sk-…, acct_… and the like stand for the last printed key or id, and a
-// complete id for the id at its place in an output. "tollgate serve" runs in the background.
-// Reading commands run again until their output is as wanted.
+// In commands and files, placeholders such as sk-… and acct_… stand for the last printed key or id. A
+// complete id stands for the id at the same place in an output. "tollgate serve" runs in the
+// background. Commands that only read are repeated until their output matches.
 //
 // testdata/NAME.sh adds commands for the test of a document, for example to start a provider. A
-// section with the title "### TEXT" runs before the next line of the document with this
-// beginning. Every command of a section must succeed. "#= TEXT OTHER" replaces a text of the
-// document.
+// section with the title "### TEXT" runs before the next line of the document that begins with
+// TEXT. Every command of a section must succeed. "#= TEXT OTHER" replaces TEXT in the document by
+// OTHER.
 package guides
 
 import (
@@ -36,7 +36,7 @@ const (
 	root     = "../../../"
 	packages = root + "build/packages" // of scripts/packages
 
-	// envAbsent has the missing programs and sets of packages. scripts/test sets it.
+	// envAbsent lists the missing programs and sets of packages. scripts/test sets it.
 	envAbsent = "TOLLGATE_TEST_ABSENT"
 
 	blocksNotRun   = 15 // in all documents
@@ -48,21 +48,21 @@ var (
 	// references are the other documents with commands.
 	references = []string{"README.md", "docs/clients.md", "docs/import.md", "docs/interface.md", "docs/operator.md"}
 
-	// elsewhere has the documents with blocks for other tests.
+	// elsewhere has the documents whose blocks are tested elsewhere.
 	elsewhere = map[string]string{
 		"docs/error-reference.md": "internal/fault makes it from its tables",
 		"docs/failover.md":        "make patroni",
 		"docs/money.md":           "internal/archtest reads the catalog and computes every number",
 	}
 
-	// sets has the sets of packages by document.
+	// sets has the required sets of packages by document.
 	sets = map[string][]string{
 		"clients": {"node", "python"}, "coding-agents": {"agents", "aider"}, "errors-and-retries": {"python"},
 		"langchain": {"python"}, "node": {"node"}, "python": {"python"}, "vercel-ai-sdk": {"vercel"},
 	}
 )
 
-// TestGuides runs all documents, side by side if each can have a network of its own.
+// TestGuides runs all documents, concurrently if each document can have its own network.
 func TestGuides(t *testing.T) {
 	skipped := 0
 	for _, path := range append(guides(t), references...) {
@@ -133,8 +133,8 @@ func run(t testing.TB, steps []step, timeout time.Duration) error {
 	return nil
 }
 
-// absent returns a missing program or set of packages in the steps, as reported by
-// scripts/test.
+// absent returns a program or set of packages that the document needs but that scripts/test has
+// reported as missing, or the empty string.
 func absent(t *testing.T, name string, steps []step) string {
 	t.Helper()
 	missing := strings.Fields(os.Getenv(envAbsent))
@@ -176,13 +176,14 @@ func TestIndexNamesEveryGuide(t *testing.T) {
 	}
 }
 
-// TestEveryBlockIsChecked checks the lists above, and the names of the scripts in testdata.
+// TestEveryBlockIsChecked checks that every document with blocks is in references or elsewhere, and
+// that every script in testdata belongs to a document.
 func TestEveryBlockIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, path := range glob(t, "docs/*.md") {
 		blocks, checked := strings.Contains(read(t, path), "\n```"), slices.Contains(references, path) || elsewhere[path] != ""
 		if blocks != checked {
-			t.Errorf("%s: has blocks: %t, is run here or checked elsewhere: %t", path, blocks, checked)
+			t.Errorf("%s: has blocks: %t, is in references or elsewhere: %t", path, blocks, checked)
 		}
 	}
 	documents := strings.Join(append(guides(t), references...), " ")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// escapes matches the invisible part of a terminal's output.
+// escapes matches the escape sequences and carriage returns in a terminal's output.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\r")
 
 // visible returns an output without escapes, and without white space at the end of lines.
@@ -26,20 +26,20 @@ const (
 )
 
 var (
-	// varying matches the texts of a sample output with another value in each run. A duration
-	// includes the spaces beside it, because a longer one changes the column.
+	// varying matches the texts of a sample output whose values change with each run. A duration
+	// includes the surrounding spaces, because a longer duration shifts the column.
 	varying = regexp.MustCompile(anyText + `|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?|^\d{4}-\d\d-\d\d|` +
 		` *\b(?:\d+ms|0s)\b *|` + id + `|` + hint)
 
-	// placeholder matches the texts of a command or file to replace by a text of the run.
+	// placeholder matches the texts in a command or file that fill replaces.
 	placeholder = regexp.MustCompile(`\b(?:sk-|[a-z]+_)` + anyText + `|` + id + `|` + hint)
 
 	printed = regexp.MustCompile(id + `|` + key)
 	spaces  = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\s+`)
 )
 
-// texts has the texts of the run by the placeholders of the document: sk-… is the last printed
-// key, and acct_01m84x8k5ye9nm422fe2y6fm98 the id at the place of this sample in an output.
+// texts has the real values of a run by placeholder. The value of sk-… is the last printed key. The
+// value of acct_01m84x8k5ye9nm422fe2y6fm98 is the id in the place of this sample in an output.
 type texts map[string]string
 
 // fill replaces placeholders in a command or a file.
@@ -60,12 +60,12 @@ func kind(id string) string { return id[:strings.IndexAny(id, "_-")+1] + anyText
 
 // learn records the ids and keys in an output.
 func (t texts) learn(output string) {
-	for _, found := range printed.FindAllString(output, -1) {
-		t[kind(found)] = found
+	for _, value := range printed.FindAllString(output, -1) {
+		t[kind(value)] = value
 	}
 }
 
-// pattern returns a regular expression for lines of output, and the samples of its groups.
+// pattern returns a regular expression for lines of output, and the sample of each of its groups.
 func (t texts) pattern(want []string) (pattern string, samples []string) {
 	for _, line := range want {
 		if line == anyText {
@@ -100,9 +100,9 @@ func (t texts) pattern(want []string) (pattern string, samples []string) {
 	return pattern, samples
 }
 
-// match compares an output with the wanted lines and returns the difference. If more is true,
-// further lines may follow.
-func (t texts) match(want []string, output string, more bool) (wrong string) {
+// match compares an output with the wanted lines and returns a description of the difference, or the
+// empty string. If more is true, further lines may follow.
+func (t texts) match(want []string, output string, more bool) (difference string) {
 	want = strings.Split(visible(strings.Join(want, "\n")), "\n")
 	if want[0] == "" {
 		want = nil
@@ -114,9 +114,9 @@ func (t texts) match(want []string, output string, more bool) (wrong string) {
 	if !more {
 		pattern += `\z`
 	}
-	if found := regexp.MustCompile(`\A` + pattern).FindStringSubmatch(output); found != nil {
+	if groups := regexp.MustCompile(`\A` + pattern).FindStringSubmatch(output); groups != nil {
 		for i, sample := range samples {
-			t[sample] = found[i+1]
+			t[sample] = groups[i+1]
 		}
 		return ""
 	}
@@ -128,16 +128,16 @@ func (t texts) match(want []string, output string, more bool) (wrong string) {
 	return "the output has more lines"
 }
 
-// matchJSON reports whether an output is the wanted JSON in any layout.
+// matchJSON reports whether an output is the wanted JSON, regardless of white space.
 func (t texts) matchJSON(want, output string) bool {
 	return t.match([]string{compact(want)}, compact(output), false) == ""
 }
 
-// compact removes the white space outside of strings.
+// compact removes white space outside of strings.
 func compact(json string) string {
-	return spaces.ReplaceAllStringFunc(json, func(found string) string {
-		if found[0] == '"' {
-			return found
+	return spaces.ReplaceAllStringFunc(json, func(match string) string {
+		if match[0] == '"' {
+			return match
 		}
 		return ""
 	})

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside is set for the test's own binary after its start in new namespaces: it brings up the
-// loopback interface and becomes the program of its arguments.
+// inside is the environment variable of a copy of the test binary that runs in new namespaces. The
+// copy brings up the loopback interface and executes the program in its arguments.
 const inside = "TOLLGATE_TEST_GUIDE_INSIDE"
 
-// namespaces returns the flags for a network and processes of one's own: without a user
-// namespace for root, with one if the machine allows it to normal users, otherwise 0.
+// namespaces returns the clone flags for new network and process namespaces. Root needs no user
+// namespace. Other users need one. If the machine allows no namespaces, the flags are 0.
 var namespaces = sync.OnceValue(func() uintptr {
 	for _, flags := range []uintptr{
 		syscall.CLONE_NEWNET | syscall.CLONE_NEWPID,
@@ -29,7 +29,7 @@ var namespaces = sync.OnceValue(func() uintptr {
 	return 0
 })
 
-// isolated returns a command in namespaces of its own, if the machine allows them.
+// isolated returns a command that runs in new namespaces, if the machine allows them.
 func isolated(program string, args ...string) *exec.Cmd {
 	return commandIn(namespaces(), program, args...)
 }
@@ -41,14 +41,14 @@ func commandIn(flags uintptr, program string, args ...string) *exec.Cmd {
 		cmd.SysProcAttr = attr
 		return cmd
 	}
-	if flags&syscall.CLONE_NEWUSER != 0 { // the same user, who may use low ports
+	if flags&syscall.CLONE_NEWUSER != 0 { // keep the user id, and allow low ports
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 		attr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE}
 	}
 	path, err := exec.LookPath(program)
 	if err != nil {
-		path = program // the start returns the error
+		path = program // Start will return the error
 	}
 	cmd := exec.Command("/proc/self/exe", append([]string{path}, args...)...)
 	cmd.Env = []string{inside + "=yes"}
@@ -70,7 +70,7 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// loopbackUp brings up the loopback interface of a new network.
+// loopbackUp brings up the loopback interface of a new network namespace.
 func loopbackUp() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

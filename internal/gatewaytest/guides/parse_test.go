@@ -10,7 +10,7 @@ import (
 
 // step is a file to write, or a command to run.
 type step struct {
-	source string // file and line
+	source string // file and line, for errors
 	file   string // name of the file; empty for a command
 	text   string // content of the file, or the command
 	script bool   // the command is from testdata: only a json block checks its output
@@ -18,10 +18,10 @@ type step struct {
 	json   string
 }
 
-// server matches commands for a terminal of their own.
+// server matches the commands that a reader runs in a separate terminal.
 var server = regexp.MustCompile(`^(tollgate|open-webui) serve\b[^>]*$`)
 
-// background reports whether later steps run while the command is running.
+// background reports whether the command continues to run during later steps.
 func (st step) background() bool {
 	return !st.script && (server.MatchString(st.text) || strings.HasSuffix(st.text, " &"))
 }
@@ -54,10 +54,10 @@ var (
 	notRun = regexp.MustCompile(`^\s*<!-- not run: .+ -->$`)
 )
 
-// parse returns the steps of a document, and the number of its other blocks.
+// parse returns the steps of a document, and the number of blocks that do not run.
 func parse(path, text string, sections []section) (steps []step, skipped int, err error) {
 	var (
-		lines  []string // of the open block; the first one is its language and name
+		lines  []string // of the open block; the first line has the language and name
 		indent string
 		first  int  // index of the first step of the block
 		skip   bool // the block is not run
@@ -68,15 +68,15 @@ func parse(path, text string, sections []section) (steps []step, skipped int, er
 			steps = append(steps, step{source: sections[0].source, text: sections[0].text, script: true})
 			sections = sections[1:]
 		}
-		switch found := fence.FindStringSubmatch(line); {
-		case lines == nil && found != nil:
-			lines, indent, first = []string{found[2]}, found[1], len(steps)
+		switch block := fence.FindStringSubmatch(line); {
+		case lines == nil && block != nil:
+			lines, indent, first = []string{block[2]}, block[1], len(steps)
 		case lines == nil && notRun.MatchString(line):
 			skip = true
 		case lines == nil && strings.Contains(line, "<!--"):
 			err = errors.New("the only comment is <!-- not run: REASON -->")
 		case lines == nil:
-		case found == nil:
+		case block == nil:
 			line = strings.TrimPrefix(line, indent)
 			if lines = append(lines, line); lines[0] == "console" {
 				steps, err = console(steps, first, line, source)
@@ -144,11 +144,11 @@ func endBlock(steps []step, first int, lines []string) ([]step, error) {
 var (
 	literal = regexp.MustCompile(`\\.|'[^']*'`)           // escaped, or in single quotes
 	quoted  = regexp.MustCompile(`"[^"]*"`)               // in double quotes
-	history = regexp.MustCompile(`(?:^|[^${\[])![^\s=(]`) // bash expands it
-	remark  = regexp.MustCompile(`(?m)(?:^|\s)#`)         // zsh does not know it
+	history = regexp.MustCompile(`(?:^|[^${\[])![^\s=(]`) // history expansion of bash
+	remark  = regexp.MustCompile(`(?m)(?:^|\s)#`)         // a comment, which an interactive zsh does not support
 )
 
-// differsAtTerminal returns an error if an interactive shell reads the command differently.
+// differsAtTerminal returns an error if an interactive shell would parse the command differently.
 func differsAtTerminal(command string) error {
 	command = literal.ReplaceAllString(command, "x")
 	if history.MatchString(command) {

@@ -16,7 +16,7 @@ const (
 	testTimeout = 20 * time.Second
 )
 
-// passing has documents whose outputs are as shown.
+// passing has documents that must pass.
 var passing = map[string]string{
 	"output":        block("$ printf 'one\\ntwo three\\n'", "one", "two three"),
 	"any text":      block("$ echo one two three", "one … three"),
@@ -46,35 +46,35 @@ var passing = map[string]string{
 		block("$ tollgate version", "tollgate …", "…"),
 }
 
-// failing has documents with a mistake, and what the error says.
+// failing has documents with a mistake, and a part of the expected error.
 var failing = map[string]struct{ text, want string }{
-	"other output":     {block("$ echo one", "two"), "guide.md:2: $ echo one\nmissing: two\n--- want\ntwo\n--- got\none"},
-	"more lines":       {block("$ seq 2", "1"), "the output has more lines"},
-	"more text":        {block("$ echo one two", "one"), "missing: one"},
-	"output not shown": {block("$ echo one"), "the output has more lines"},
-	"no output":        {block("$ true", "one"), "missing: one"},
-	"missing line":     {block("$ seq 2", "1", "2", "3"), "missing: 3"},
-	"text around any":  {block("$ echo one two", "one … three"), "missing: one … three"},
-	"lines around any": {block("$ seq 9", "…", "3", "…", "2", "…"), "missing: 2"},
-	"exit code":        {block("$ false"), "exit code 1"},
-	"other id":         {block("$ printf acct_%026d 1", sampleID, "$ printf acct_%026d 2", sampleID), "missing: acct_"},
-	"json":             {block(`$ echo '{"a": 1}'`) + "```json\n{\"a\": 2}\n```\n", "the JSON differs"},
-	"json in a string": {block(`$ echo '{"a": "b c"}'`) + "```json\n{\"a\": \"bc\"}\n```\n", "the JSON differs"},
-	"end of the shell": {block("$ exit 0"), "the shell ended"},
-	"other comment":    {"<!-- run: true -->\n", "guide.md:1: the only comment"},
-	"no reason":        {"<!-- not run: -->\n" + block("$ true"), "guide.md:1: the only comment"},
-	"unknown block":    {"```sh\ntrue\n```\n", "guide.md:3: a block is console"},
-	"open block":       {"```console\n$ true\n", "guide.md: the last block has no end"},
-	"no command":       {block("one"), "guide.md:2: output before a command"},
-	"empty":            {"```console\n```\n", "guide.md:2: a block is console"},
-	"json of nothing":  {"```json\n{}\n```\n", "guide.md:3: a block is console"},
-	"file elsewhere":   {"```text ../a\none\n```\n", "guide.md:3: a block is console"},
-	"unknown package":  {block("$ npm install no-such-package"), "npm: no set of packages has no-such-package"},
-	"other use of npm": {block("$ npm init -y"), "npm: guides may use 'npm install [-g] NAME...' only"},
-	"second of two":    {block("$ true", "$ false"), "guide.md:3: $ false"},
-	"history":          {block(`$ echo "Hello!\"`), "guide.md:2: an interactive shell replaces !"},
-	"comment":          {block("$ true # and so on"), "guide.md:2: some interactive shells have no comments"},
-	"comment, not run": {"<!-- not run: a reason -->\n" + block("$ true # and so on"), "guide.md:3: some interactive shells"},
+	"other output":           {block("$ echo one", "two"), "guide.md:2: $ echo one\nmissing: two\n--- want\ntwo\n--- got\none"},
+	"more lines":             {block("$ seq 2", "1"), "the output has more lines"},
+	"more text":              {block("$ echo one two", "one"), "missing: one"},
+	"output not shown":       {block("$ echo one"), "the output has more lines"},
+	"no output":              {block("$ true", "one"), "missing: one"},
+	"missing line":           {block("$ seq 2", "1", "2", "3"), "missing: 3"},
+	"text around any":        {block("$ echo one two", "one … three"), "missing: one … three"},
+	"lines around any":       {block("$ seq 9", "…", "3", "…", "2", "…"), "missing: 2"},
+	"exit code":              {block("$ false"), "exit code 1"},
+	"other id":               {block("$ printf acct_%026d 1", sampleID, "$ printf acct_%026d 2", sampleID), "missing: acct_"},
+	"json":                   {block(`$ echo '{"a": 1}'`) + "```json\n{\"a\": 2}\n```\n", "the JSON differs"},
+	"json in a string":       {block(`$ echo '{"a": "b c"}'`) + "```json\n{\"a\": \"bc\"}\n```\n", "the JSON differs"},
+	"end of the shell":       {block("$ exit 0"), "the shell ended"},
+	"other comment":          {"<!-- run: true -->\n", "guide.md:1: the only comment"},
+	"no reason":              {"<!-- not run: -->\n" + block("$ true"), "guide.md:1: the only comment"},
+	"unknown block":          {"```sh\ntrue\n```\n", "guide.md:3: a block is console"},
+	"open block":             {"```console\n$ true\n", "guide.md: the last block has no end"},
+	"no command":             {block("one"), "guide.md:2: output before a command"},
+	"empty":                  {"```console\n```\n", "guide.md:2: a block is console"},
+	"json without a command": {"```json\n{}\n```\n", "guide.md:3: a block is console"},
+	"file elsewhere":         {"```text ../a\none\n```\n", "guide.md:3: a block is console"},
+	"unknown package":        {block("$ npm install no-such-package"), "npm: no set of packages has no-such-package"},
+	"other use of npm":       {block("$ npm init -y"), "npm: guides may use 'npm install [-g] NAME...' only"},
+	"second of two":          {block("$ true", "$ false"), "guide.md:3: $ false"},
+	"history":                {block(`$ echo "Hello!\"`), "guide.md:2: an interactive shell replaces !"},
+	"comment":                {block("$ true # and so on"), "guide.md:2: some interactive shells have no comments"},
+	"comment, not run":       {"<!-- not run: a reason -->\n" + block("$ true # and so on"), "guide.md:3: some interactive shells"},
 }
 
 func runText(t *testing.T, text, script string, timeout time.Duration) error {
@@ -129,7 +129,7 @@ func TestSections(t *testing.T) {
 func TestCommandsTimeOut(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		block("$ tail -f /dev/null"):             "it has not ended after 1s",
+		block("$ tail -f /dev/null"):             "the command has not ended after 1s",
 		block("$ echo one two three &", "ready"): "--- want\nready\n--- got\none two three\n",
 		block("$ cat a", "one"):                  "exit code 1",
 	} {

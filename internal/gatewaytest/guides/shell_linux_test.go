@@ -15,12 +15,13 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// endMark is written to a terminal before the exit code of its command, and a bell after it.
+// endMark is the text that the driver writes to a terminal at the end of a command. The exit code
+// and a bell follow.
 const endMark = "\x1b]tollgate;"
 
-// driver runs commands in one shell, each from a file and on a terminal of its own. When the
-// driver ends, all running commands get SIGTERM too, and the driver waits for them. Each
-// section sets its own ERR trap.
+// driver runs commands in one shell, each from a file and on its own terminal. When the driver
+// ends, it waits for the running commands, which also get SIGTERM. Each section sets its own ERR
+// trap.
 const driver = `. "$LIB/functions.sh"
 trap exit TERM
 trap 'trap "" TERM; wait' EXIT
@@ -33,23 +34,23 @@ done`
 const (
 	pollEvery   = 5 * time.Millisecond
 	repeatEvery = 100 * time.Millisecond
-	endTime     = 10 * time.Second // for the commands that run at the end of a guide
+	endTime     = 10 * time.Second // limit for commands that still run at the end of a document
 	password    = "correct-Horse-7"
 )
 
 var reading = regexp.MustCompile(`^(curl|cat|grep|tollgate (line|job|request) list) `)
 
-// repeatable reports whether a command changes nothing. It runs again until its output is as
-// wanted, as a reader runs it again.
+// repeatable reports whether a command only reads. Such a command is repeated until its output
+// matches, as a reader would repeat it.
 func repeatable(command string) bool {
 	return reading.MatchString(command+" ") && !strings.Contains(command, " -d ")
 }
 
-// shell is a bash in an empty folder, with an empty home and a network of its own.
+// shell is a bash in an empty folder, with an empty home directory and its own network.
 type shell struct {
 	t        testing.TB
-	commands *os.File      // the driver's standard input 3
-	ended    chan struct{} // closed after the shell ended
+	commands *os.File      // file descriptor 3 of the driver
+	ended    chan struct{} // closed when the shell has ended
 	folder   string
 	scripts  string // folder of the files with commands
 	count    int
@@ -86,9 +87,9 @@ func openShell(t testing.TB, timeout time.Duration) *shell {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_ = read.Close() // the child has it
+	_ = read.Close() // the child has its own copy
 	go func() {
-		_ = cmd.Wait() // it is killed
+		_ = cmd.Wait() // the cleanup kills the shell
 		close(s.ended)
 	}()
 	t.Cleanup(func() {
@@ -98,7 +99,7 @@ func openShell(t testing.TB, timeout time.Duration) *shell {
 		case <-s.ended:
 		case <-time.After(endTime):
 		}
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // ends the namespace too
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // also ends the namespace
 		<-s.ended
 	})
 	return s
@@ -128,7 +129,7 @@ func environment(t testing.TB, home, bin string) []string {
 			env = append(env, as+"="+value)
 		}
 	}
-	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // their defaults are in the home
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // the defaults are in the home directory
 		value, err := exec.Command("go", "env", name).Output()
 		if err != nil {
 			t.Fatal(err)
@@ -143,7 +144,7 @@ func environment(t testing.TB, home, bin string) []string {
 		"PIP_FIND_LINKS="+strings.Join(wheels, " "), "NODE_MODULES="+strings.Join(modules, " "))
 }
 
-// do writes a file, or runs a command until its output is as wanted.
+// do executes a step: it writes a file, or runs a command and checks its output.
 func (s *shell) do(st step) error {
 	if st.file != "" {
 		file := filepath.Join(s.folder, filepath.FromSlash(st.file))
@@ -155,25 +156,25 @@ func (s *shell) do(st step) error {
 	if !st.script {
 		st.text = s.texts.fill(st.text)
 	}
-	for late := time.Now().Add(s.timeout); ; {
-		output, wrong := s.run(st)
+	for deadline := time.Now().Add(s.timeout); ; {
+		output, problem := s.run(st)
 		if testing.Verbose() {
 			s.t.Logf("%s: $ %s\n%s", st.source, st.text, output)
 		}
-		if wrong == "" {
+		if problem == "" {
 			s.texts.learn(output)
 			return nil
 		}
-		if st.script || !repeatable(st.text) || time.Now().After(late) {
-			return fmt.Errorf("%s: $ %s\n%s\n--- want\n%s\n--- got\n%s\n---", st.source, st.text, wrong,
+		if st.script || !repeatable(st.text) || time.Now().After(deadline) {
+			return fmt.Errorf("%s: $ %s\n%s\n--- want\n%s\n--- got\n%s\n---", st.source, st.text, problem,
 				strings.Join(st.want, "\n")+st.json, output)
 		}
 		<-time.After(repeatEvery)
 	}
 }
 
-// run runs a command once and returns its visible output, and the fault, if any.
-func (s *shell) run(st step) (output, wrong string) {
+// run runs a command once. It returns the visible output, and a description of the problem, if any.
+func (s *shell) run(st step) (output, problem string) {
 	text := st.text
 	switch {
 	case st.script:
@@ -194,10 +195,10 @@ func (s *shell) run(st step) (output, wrong string) {
 		return "", err.Error()
 	}
 	timeout := s.timeout
-	if st.script { // it may compile
+	if st.script { // a section may compile a program
 		timeout *= 3
 	}
-	late := time.After(timeout)
+	deadline := time.After(timeout)
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for answered := 0; ; {
@@ -209,26 +210,26 @@ func (s *shell) run(st step) (output, wrong string) {
 			}
 		}
 		if output = visible(text); ended || st.background() {
-			wrong = s.check(st, output, code)
+			problem = s.check(st, output, code)
 		}
-		if ended && (wrong == "" || !st.background()) {
-			return output, wrong
+		if ended && (problem == "" || !st.background()) {
+			return output, problem
 		}
 		select {
 		case <-tick.C:
 		case <-s.ended:
 			return output, "the shell ended"
-		case <-late:
+		case <-deadline:
 			if ended {
-				return output, wrong
+				return output, problem
 			}
-			return output, fmt.Sprintf("it has not ended after %v", timeout)
+			return output, fmt.Sprintf("the command has not ended after %v", timeout)
 		}
 	}
 }
 
-// check returns the fault of a complete command, or of the output so far of a command in the
-// background.
+// check returns a description of the problem with a command, or the empty string. The output of a
+// command in the background may be incomplete.
 func (s *shell) check(st step, output string, code int) string {
 	switch {
 	case code != 0:

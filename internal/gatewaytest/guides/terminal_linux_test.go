@@ -13,11 +13,11 @@ import (
 
 const columns = 120 // width of a reader's terminal
 
-// terminal is a pseudo terminal: many commands write another output to files.
+// terminal is a pseudo terminal, because many commands write a different output to files.
 type terminal struct {
 	path   string
 	master *os.File
-	slave  *os.File // stays open: reading fails if no process has the terminal open
+	slave  *os.File // stays open, because reads from master fail if no process has the terminal open
 
 	mu  sync.Mutex
 	out strings.Builder
@@ -61,13 +61,13 @@ func openTerminal(t testing.TB) *terminal {
 	return term
 }
 
-// hidesInput reports whether a command reads a password.
+// hidesInput reports whether echo is off, as while a command reads a password.
 func (term *terminal) hidesInput() bool {
 	state, err := unix.IoctlGetTermios(int(term.slave.Fd()), unix.TCGETS)
 	return err == nil && state.Lflag&unix.ECHO == 0
 }
 
-// enter types a line.
+// enter types a line and the Enter key.
 func (term *terminal) enter(line string) error {
 	_, err := term.master.WriteString(line + "\n")
 	return err
@@ -93,16 +93,16 @@ func (term *terminal) written() (output string, ended bool, code int) {
 	term.mu.Lock()
 	defer term.mu.Unlock()
 	all := term.out.String()
-	before, behind, found := strings.Cut(all, endMark)
-	if !found {
+	before, after, ok := strings.Cut(all, endMark)
+	if !ok {
 		return all, false, 0
 	}
-	text, later, found := strings.Cut(behind, "\a")
-	if !found {
+	text, rest, ok := strings.Cut(after, "\a")
+	if !ok {
 		return before, false, 0
 	}
 	if _, err := fmt.Sscan(text, &code); err != nil {
 		code = -1
 	}
-	return before + later, true, code
+	return before + rest, true, code
 }
