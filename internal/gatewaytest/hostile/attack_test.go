@@ -17,10 +17,10 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// attack is a vendor's answer to a request.
+// attack is a request of the hostile account with the vendor's reply.
 type attack struct {
 	name  string
-	to    []string // names of vendors, or forms of their lines; if empty, from is the vendor
+	to    []string // names of vendors, or forms of lines; if empty, from identifies the vendor
 	from  string
 	parts []string // further parts of the request: tools, image
 	reply fakeprovider.Reply
@@ -40,8 +40,8 @@ func (k attack) appliesTo(v vendor, form string) bool {
 	return k.from != "" || slices.Contains(k.to, v.name) || slices.Contains(k.to, form)
 }
 
-// attacks returns the attacks of testdata, and the errors of all vendors in the tests of package
-// upstream, except errors that no request can cause: a credential or model refused by name. Each
+// attacks returns the attacks of testdata, and the vendors' errors in the testdata of package
+// upstream. It omits errors that no request can cause: a credential or model rejected by name. Each
 // attack must apply to a vendor.
 func attacks(t testing.TB) []attack {
 	t.Helper()
@@ -49,7 +49,7 @@ func attacks(t testing.TB) []attack {
 		readAttacks(t, filepath.Join("..", "..", "upstream", "testdata", "vendors.txtar"))...)
 	for _, k := range all {
 		if !slices.ContainsFunc(vendors(), func(v vendor) bool { return k.applies(t, v) }) {
-			t.Errorf("no vendor says %q", k.name)
+			t.Errorf("attack %q applies to no vendor", k.name)
 		}
 	}
 	return all
@@ -109,10 +109,10 @@ func readAttacks(t testing.TB, file string) (all []attack) {
 	return all
 }
 
-// marked returns the name of an attack in a request.
-func marked(number int) string { return fmt.Sprintf("attack-%d.", number) }
+// marker returns the text that identifies an attack in a request.
+func marker(number int) string { return fmt.Sprintf("attack-%d.", number) }
 
-// request returns a request in a form with a text and the parts of an attack.
+// request returns a request in a form, with a text and the further parts of an attack.
 func request(form scene.Form, model string, stream bool, words string, parts []string) string {
 	more := map[string]any{}
 	content := any(words)

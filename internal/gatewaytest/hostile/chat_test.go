@@ -12,12 +12,13 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// reply returns a vendor's replies: good answers, or those of the attacks named in requests.
+// reply returns a function with a vendor's replies. A request with the marker of an attack gets the
+// attack's reply, and other requests get good answers.
 func (r *run) reply(v vendor) func(fakeprovider.Request) fakeprovider.Reply {
 	return func(q fakeprovider.Request) fakeprovider.Reply {
 		form := formAt(q)
 		for i, k := range r.attacks {
-			if bytes.Contains(q.Body, []byte(marked(i))) && k.appliesTo(v, form) {
+			if bytes.Contains(q.Body, []byte(marker(i))) && k.appliesTo(v, form) {
 				return k.reply
 			}
 		}
@@ -26,17 +27,17 @@ func (r *run) reply(v vendor) func(fakeprovider.Request) fakeprovider.Reply {
 }
 
 const (
-	goodPace = 50 * time.Millisecond // between two requests of the good account to a vendor
-	hostileN = 6                     // requests of an attack in a row: all forms, whole and streamed
-	// A short run plays one in chatShare attacks for each vendor.
+	goodPace = 50 * time.Millisecond // interval of the good account's requests to a vendor
+	hostileN = 6                     // requests per attack: each form with and without streaming
+	// A short run plays one of chatShare attacks for each vendor.
 	chatShare = 2
 )
 
-// attackChat plays attacks of a vendor during requests of the good account, and then waits until both
-// lines are in service. number selects the attacks of a short run.
+// attackChat plays attacks at a vendor while the good account sends requests, and then waits until
+// both lines are in service. number selects the attacks of a short run.
 func (r *run) attackChat(v vendor, number, round int) {
 	ctx, stop := context.WithCancel(r.t.Context())
-	r.watched.begin(v.ids()...)
+	r.outages.begin(v.ids()...)
 	var group sync.WaitGroup
 	var current atomic.Pointer[string]
 	group.Go(func() { r.goodChat(ctx, v, &current) })
@@ -47,12 +48,12 @@ func (r *run) attackChat(v vendor, number, round int) {
 		current.Store(&k.name)
 		for n := range hostileN {
 			form, stream := scene.ClientForms()[n%3], n/3 == 1
-			words := fmt.Sprintf("%s %s %d %d", marked(i), v.name, round, n)
+			words := fmt.Sprintf("%s %s %d %d", marker(i), v.name, round, n)
 			r.hostile.ask(r.t, form, request(form, v.name, stream, words, k.parts))
 		}
 	}
-	r.watched.settle(v.ids()...)
-	r.watched.over(v.ids()...)
+	r.outages.settle(v.ids()...)
+	r.outages.end(v.ids()...)
 	stop()
 	group.Wait()
 }
@@ -64,8 +65,8 @@ func (r *run) goodChat(ctx context.Context, v vendor, current *atomic.Pointer[st
 	defer tick.Stop()
 	for n := 0; ctx.Err() == nil; n++ {
 		form, stream := scene.ClientForms()[n%3], n/3%2 == 1
-		a, served := r.good.ask(r.t, form, request(form, v.name, stream, fmt.Sprintf("is all well, %d?", n), nil))
-		if !served {
+		a, ok := r.good.ask(r.t, form, request(form, v.name, stream, fmt.Sprintf("is all well, %d?", n), nil))
+		if !ok {
 			name := ""
 			if now := current.Load(); now != nil {
 				name = *now

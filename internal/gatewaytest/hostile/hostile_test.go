@@ -1,6 +1,5 @@
-// Package hostile owns the test of a hostile account beside a good one, on lines of every provider.
-// Whatever failures the hostile account causes at the providers, the good account gets the same
-// service.
+// Package hostile owns the test of a hostile and a good account on lines of every provider. The good
+// account must get the same service whatever failures the hostile account causes at the providers.
 package hostile
 
 import (
@@ -22,18 +21,18 @@ import (
 
 const (
 	credit = 100_000 // USD of each account
-	atOnce = 10      // vendors, and studios, at a time
+	atOnce = 10      // vendors at a time, and studios at a time
 )
 
 // TestHostileAccount lets a hostile account attack every vendor, while a good account sends
-// requests and jobs for the same models. The good account sees no error and is charged correctly,
-// no line is out for longer than its provider requires, and the books are correct. It takes
-// TOLLGATE_HOSTILE_MINUTES on each database (`make hostile`). With 0, it plays some attacks with
-// half of the vendors on each database.
+// requests and jobs for the same models. The good account gets no error and is charged correctly,
+// no line is out of service for longer than its provider requires, and the books are correct. The
+// test takes TOLLGATE_HOSTILE_MINUTES on each database (`make hostile`). If 0, it plays some
+// attacks at half of the vendors on each database.
 func TestHostileAccount(t *testing.T) {
 	text := os.Getenv("TOLLGATE_HOSTILE_MINUTES")
 	if text == "" {
-		t.Log("hostile accounts are tried by `make hostile`")
+		t.Log("`make hostile` runs this test")
 		return
 	}
 	minutes, err := strconv.ParseFloat(text, 64)
@@ -55,10 +54,10 @@ func TestHostileAccount(t *testing.T) {
 type run struct {
 	t             *testing.T
 	attacks       []attack
-	half          int       // the half of the vendors in a short run
-	until         time.Time // zero for a short run
+	half          int       // selects the vendors of a short run: 0 or 1
+	until         time.Time // end of the run; zero for a short run
 	good, hostile *caller
-	watched       *outages
+	outages       *outages
 }
 
 // play runs both accounts on a gateway.
@@ -79,23 +78,22 @@ func play(t *testing.T, database string, half int, length time.Duration) {
 	}
 	g.SetCatalog(models, lines)
 	r.good, r.hostile = newCaller(t, g, "good"), newCaller(t, g, "hostile")
-	r.watched = watch(t, g)
+	r.outages = watch(t, g)
 	var group sync.WaitGroup
 	group.Go(func() { r.each(len(vendors()), func(i, round int) { r.attackChat(vendors()[i], i/2, round) }) })
 	group.Go(func() { r.each(len(studios), func(i, round int) { r.attackStudio(studios[i], i/2, round) }) })
 	group.Wait()
-	r.watched.stop()
+	r.outages.stop()
 	if r.good.answers == 0 || r.hostile.errors < r.hostile.sent/2 {
-		t.Errorf("the attacks were not played: good: %s; hostile: %s", r.good, r.hostile)
+		t.Errorf("too few attacks reached the providers: good: %s; hostile: %s", r.good, r.hostile)
 	}
 	r.good.settled(t)
 	r.hostile.settled(t)
 	g.Audit(t)
-	t.Logf("good: %s; hostile: %s; longest outage of a line: %s", r.good, r.hostile, r.watched)
+	t.Logf("good: %s; hostile: %s; longest outage of a line: %s", r.good, r.hostile, r.outages)
 }
 
-// each plays half of n vendors, several at a time. A long run plays all of them repeatedly until
-// its end.
+// each plays every second of n vendors, several at a time. A long run repeatedly plays all vendors.
 func (r *run) each(n int, play func(i, round int)) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -111,7 +109,7 @@ func (r *run) each(n int, play func(i, round int)) {
 				play(i, round)
 			})
 		}
-		for range atOnce { // no vendor is played twice at a time
+		for range atOnce { // wait for all, so that no vendor is played twice at a time
 			places <- struct{}{}
 		}
 		for range atOnce {
@@ -126,7 +124,7 @@ func serve(t *testing.T, database string) *scene.Gateway {
 	p, stop := inprocess.Serve(t, map[string]string{"database": database, "media": "file:" + t.TempDir(),
 		"private_networks": "127.0.0.1/32"}, nil)
 	g := scene.GatewayAt(t, p)
-	t.Cleanup(stop) // before the client closes its connections
+	t.Cleanup(stop) // runs before the client closes its connections
 	return g
 }
 
@@ -136,16 +134,16 @@ type caller struct {
 	g    *scene.Gateway
 	name string
 
-	mu       sync.Mutex
-	sent     int
-	jobs     int
-	later    int            // rejected by an overloaded gateway
-	statuses map[string]int // of chat requests by id
-	answers  int            // complete chat answers
-	slowest  time.Duration  // job
-	trace    string         // of the slowest job
-	errors   int
-	wrong    []string // the first few errors of the good account
+	mu         sync.Mutex
+	sent       int
+	jobs       int
+	overloaded int            // requests rejected by an overloaded gateway
+	statuses   map[string]int // of chat requests by id
+	answers    int            // complete chat answers
+	slowest    time.Duration  // of a job
+	trace      string         // of the slowest job
+	errors     int
+	wrong      []string // descriptions of the account's first unexpected errors
 }
 
 func newCaller(t *testing.T, g *scene.Gateway, name string) *caller {
@@ -156,11 +154,12 @@ func newCaller(t *testing.T, g *scene.Gateway, name string) *caller {
 
 func (c *caller) String() string {
 	return fmt.Sprintf("%d chat requests and %d jobs, %d answers, %d errors, %d overloaded; slowest job %s (%s)",
-		c.sent, c.jobs, c.answers, c.errors, c.later, c.slowest, c.trace)
+		c.sent, c.jobs, c.answers, c.errors, c.overloaded, c.slowest, c.trace)
 }
 
-// ask sends a chat request and reads its answer to the end.
-func (c *caller) ask(t *testing.T, form scene.Form, body string) (a scene.Answer, served bool) {
+// ask sends a chat request and reads the answer. ok reports whether the answer is complete and
+// correct.
+func (c *caller) ask(t *testing.T, form scene.Form, body string) (a scene.Answer, ok bool) {
 	t.Helper()
 	for tries := 0; ; tries++ {
 		var err error
@@ -173,26 +172,26 @@ func (c *caller) ask(t *testing.T, form scene.Form, body string) (a scene.Answer
 			break
 		}
 		c.mu.Lock()
-		c.later++
+		c.overloaded++
 		c.mu.Unlock()
 	}
-	served = a.Status == http.StatusOK && a.Complete && a.Text == "all is well"
+	ok = a.Status == http.StatusOK && a.Complete && a.Text == "all is well"
 	if form == scene.Responses { // scene does not parse these answers
-		served = a.Status == http.StatusOK && strings.Contains(a.Raw, `"status":"completed"`) && strings.Contains(a.Raw, "is well")
+		ok = a.Status == http.StatusOK && strings.Contains(a.Raw, `"status":"completed"`) && strings.Contains(a.Raw, "is well")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sent++
 	c.statuses[a.ID] = a.Status
-	if served {
+	if ok {
 		c.answers++
 	} else {
 		c.errors++
 	}
-	return a, served
+	return a, ok
 }
 
-// blame records an error.
+// blame records an unexpected error.
 func (c *caller) blame(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,19 +200,19 @@ func (c *caller) blame(format string, args ...any) {
 	}
 }
 
-// settled checks the account's money: answers are charged for their usage and successful jobs their
-// price, errors are free, and nothing is held.
+// settled checks the account's money. Answers are charged for their usage and successful jobs their
+// price, errors are free, and no money is on hold.
 func (c *caller) settled(t *testing.T) {
 	t.Helper()
 	for _, wrong := range c.wrong {
 		t.Errorf("the %s account: %s", c.name, wrong)
 	}
-	var purse scene.Funds
-	scene.Eventually(t, "nothing is held of the "+c.name+" account", func() bool {
-		purse = c.Funds(t)
-		return purse.Held == 0
+	var funds scene.Funds
+	scene.Eventually(t, "the "+c.name+" account has nothing on hold", func() bool {
+		funds = c.Funds(t)
+		return funds.Held == 0
 	})
-	spent, seen := money.Amount(0), 0
+	spent, logged := money.Amount(0), 0
 	for after := ""; ; {
 		var page struct {
 			Data    []scene.Receipt
@@ -226,11 +225,11 @@ func (c *caller) settled(t *testing.T) {
 			if !isChat {
 				continue
 			}
-			seen++
+			logged++
 			spent += r.Cost
 			if want := money.Amount(1000*r.Prompt + 2000*r.Completion); r.Status != status || status != http.StatusOK && r.Cost != 0 ||
 				status == http.StatusOK && r.Cost != want {
-				t.Errorf("the %s account got %d, and %+v is in the log; want a charge of %s", c.name, status, r, want)
+				t.Errorf("the %s account got %d, and the log has %+v; want a charge of %s", c.name, status, r, want)
 			}
 		}
 		if !page.HasMore {
@@ -244,13 +243,13 @@ func (c *caller) settled(t *testing.T) {
 			want = map[bool]money.Amount{true: scene.PriceClip, false: scene.PricePicture}[strings.HasPrefix(o.Object, "video")]
 		}
 		if spent += o.Cost; o.Cost != want || !o.Final() {
-			t.Errorf("the %s account's job %s, %s, was charged %s, want %s", c.name, o.ID, o.Status, o.Cost, want)
+			t.Errorf("the %s account's job %s (%s) was charged %s, want %s", c.name, o.ID, o.Status, o.Cost, want)
 		}
 	}
-	if seen != len(c.statuses) || len(jobs) != c.jobs {
-		t.Errorf("%d requests and %d jobs of the %s account are in the log: %s", seen, len(jobs), c.name, c)
+	if logged != len(c.statuses) || len(jobs) != c.jobs {
+		t.Errorf("%d requests and %d jobs of the %s account are in the log: %s", logged, len(jobs), c.name, c)
 	}
-	if want := credit*money.USD - spent; purse.Balance != want {
-		t.Errorf("the %s account has %s, want %s: %s", c.name, purse.Balance, want, c)
+	if want := credit*money.USD - spent; funds.Balance != want {
+		t.Errorf("the balance of the %s account is %s, want %s: %s", c.name, funds.Balance, want, c)
 	}
 }

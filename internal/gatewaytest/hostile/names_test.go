@@ -7,13 +7,13 @@ import (
 	"net"
 )
 
-// loopbackNames resolves every name to 127.0.0.1, so that fakes have the vendors' hosts. The
-// gateway identifies vendors by host.
+// loopbackNames returns a resolver that resolves every name to 127.0.0.1. So fakes can have the
+// vendors' host names, which the gateway uses to identify the vendors.
 func loopbackNames() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		asks, answers := net.Pipe()
-		go answerNames(answers)
-		return asks, nil
+		client, server := net.Pipe()
+		go answerNames(server)
+		return client, nil
 	}}
 }
 

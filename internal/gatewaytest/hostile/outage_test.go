@@ -12,29 +12,29 @@ import (
 const (
 	// retryAfter is the longest Retry-After of a fake.
 	retryAfter = time.Second
-	// found is the longest time until the gateway finds a working line to be working: the gateway
-	// checks once a second, and the machine may be busy. An open circuit without an immediate probe
-	// lasts half a minute.
-	found = 20 * time.Second
-	look  = 100 * time.Millisecond
+	// noticeTime is the longest time until the gateway notices that a line works. The gateway checks
+	// once a second, and the machine may be busy. An open circuit without an immediate probe lasts
+	// half a minute, so it exceeds noticeTime.
+	noticeTime = 20 * time.Second
+	look       = 100 * time.Millisecond
 )
 
-// outages watches the lines.
+// outages records how long lines are out of service.
 type outages struct {
 	t     *testing.T
 	done  chan struct{}
 	ended sync.WaitGroup
 
 	mu       sync.Mutex
-	watched  map[string]bool // lines with requests of the good account
+	watched  map[string]bool // lines with requests from the good account
 	since    map[string]time.Time
 	longest  time.Duration
 	worst    string
 	reported map[string]bool
 }
 
-// watch watches all lines until it is stopped. A line out of service for longer than its provider
-// requires fails the test.
+// watch starts a goroutine that checks the watched lines until stop. A line out of service for longer
+// than its provider requires fails the test.
 func watch(t *testing.T, g *scene.Gateway) *outages {
 	o := &outages{t: t, done: make(chan struct{}), watched: map[string]bool{}, since: map[string]time.Time{}, reported: map[string]bool{}}
 	o.ended.Go(func() {
@@ -57,8 +57,8 @@ func (o *outages) stop() {
 	o.ended.Wait()
 }
 
-// begin and over mark the lines with requests of the good account. Other lines may stay out for the
-// hostile account.
+// begin starts to watch lines, when the good account starts to send requests to them. Other lines may
+// stay out of service for the hostile account.
 func (o *outages) begin(lines ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -67,7 +67,8 @@ func (o *outages) begin(lines ...string) {
 	}
 }
 
-func (o *outages) over(lines ...string) {
+// end stops to watch lines.
+func (o *outages) end(lines ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, id := range lines {
@@ -76,7 +77,7 @@ func (o *outages) over(lines ...string) {
 	}
 }
 
-// settle waits until some lines are in service, or have been out for too long.
+// settle waits until each line is in service, or was reported as out for too long.
 func (o *outages) settle(lines ...string) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -94,7 +95,7 @@ func (o *outages) settle(lines ...string) {
 	}
 }
 
-// look records the lines out of service, wholly or in part.
+// look records the watched lines that are out of service, completely or for a model or form.
 func (o *outages) look(g *scene.Gateway) {
 	var list struct{ Data []scene.LineState }
 	g.Process.Admin("GET", "/lines", nil, &list)
@@ -113,9 +114,9 @@ func (o *outages) look(g *scene.Gateway) {
 		if lasts > o.longest {
 			o.longest, o.worst = lasts, fmt.Sprintf("%s %s", l.ID, l)
 		}
-		if lasts > retryAfter+found && !o.reported[l.ID] {
+		if lasts > retryAfter+noticeTime && !o.reported[l.ID] {
 			o.reported[l.ID] = true
-			o.t.Errorf("line %s is out for %s: %s", l.ID, lasts, l)
+			o.t.Errorf("line %s has been out of service for %s: %s", l.ID, lasts, l)
 		}
 	}
 }

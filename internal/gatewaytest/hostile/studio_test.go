@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// studio is a model of images or video with two lines at one provider.
+// studio is an image or video model with two lines at one provider.
 type studio struct {
 	fakestudio.Provider
 	kind    string
@@ -24,11 +24,11 @@ type studio struct {
 	fakes   []fakestudio.Fake
 
 	mu     sync.Mutex
-	played map[string]int // by the text of the submission
+	played map[string]int // attempts by the marker in the prompt
 }
 
-// hosts returns the hosts of the providers. Providers with results on the line's own host are
-// missing.
+// hosts returns the host names of the providers, except providers with results on the line's own
+// host.
 func hosts() map[string]string {
 	return map[string]string{"fal": "queue.fal.run", "openai": "api.openai.com", "replicate": "api.replicate.com",
 		"ark": "ark.ap-southeast.bytepluses.com", "dashscope": "dashscope-intl.aliyuncs.com",
@@ -51,7 +51,7 @@ func openStudios(t testing.TB) (all []*studio) {
 			s.attacks = s.jobAttacks()
 			for range 2 {
 				f := p.Open(t)
-				f.Always(s.behaves)
+				f.Always(s.behaviourOf)
 				s.fakes = append(s.fakes, f)
 			}
 			all = append(all, s)
@@ -87,11 +87,11 @@ func (s *studio) lines() (lines []map[string]any) {
 	return lines
 }
 
-// attackWords finds the name of an attack in a prompt.
+// attackWords matches the marker and numbers of an attack in a prompt.
 var attackWords = regexp.MustCompile(`attack-([0-9]+)\. [0-9]+ [0-9]+`)
 
-// behaves returns the behaviour of a submission: success, or its attack.
-func (s *studio) behaves(body []byte) fakestudio.Behaviour {
+// behaviourOf returns the behaviour of a submission: the attack in its prompt, or success.
+func (s *studio) behaviourOf(body []byte) fakestudio.Behaviour {
 	words := attackWords.FindSubmatch(body)
 	if words == nil {
 		return fakestudio.Behaviour{}
@@ -102,10 +102,10 @@ func (s *studio) behaves(body []byte) fakestudio.Behaviour {
 		return fakestudio.Behaviour{}
 	}
 	i, _ := strconv.Atoi(string(words[1]))
-	return s.attacks[i].how
+	return s.attacks[i].behaviour
 }
 
-func (s *studio) order(words string) []byte {
+func (s *studio) jobRequest(words string) []byte {
 	if s.kind == "video" {
 		return scene.JobRequest(s.id(), words, map[string]any{"duration": cmp.Or(s.Seconds, scene.ClipSeconds), "ratio": "16:9"})
 	}
@@ -113,22 +113,22 @@ func (s *studio) order(words string) []byte {
 }
 
 const (
-	jobPace    = 300 * time.Millisecond // between two jobs of the good account on a model
+	jobPace    = 300 * time.Millisecond // interval of the good account's jobs for a model
 	jobReady   = 2 * time.Minute        // the longest time of a good job, on a busy machine
 	attackTime = 1500 * time.Millisecond
-	// A short run plays one in jobShare attacks with each studio, and all attacks with all studios
+	// A short run plays one of jobShare attacks at each studio, and every attack with all studios
 	// together.
 	jobShare = 6
-	// plays is the number of attempts with the attack, so that each job ends.
+	// plays is the number of attempts with the attack. Later attempts succeed, so that each job ends.
 	plays = 3
 )
 
-// attackStudio plays attacks of a studio during jobs of the good account, and then waits until both lines
-// are in service. number selects the attacks of a short run.
+// attackStudio plays attacks at a studio while the good account runs jobs, and then waits until both
+// lines are in service. number selects the attacks of a short run.
 func (r *run) attackStudio(s *studio, number, round int) {
 	ctx, stop := context.WithCancel(r.t.Context())
-	r.watched.begin(s.id()+"-1", s.id()+"-2")
-	defer r.watched.over(s.id()+"-1", s.id()+"-2")
+	r.outages.begin(s.id()+"-1", s.id()+"-2")
+	defer r.outages.end(s.id()+"-1", s.id()+"-2")
 	var group sync.WaitGroup
 	group.Go(func() { r.goodJobs(ctx, s) })
 	for i, k := range s.attacks {
@@ -137,25 +137,25 @@ func (r *run) attackStudio(s *studio, number, round int) {
 		}
 		var attackers sync.WaitGroup
 		for n := range k.times {
-			if id := r.submit(r.hostile, s, fmt.Sprintf("%s %d %d", marked(i), round, n)); id != "" {
-				attackers.Go(func() { r.ends(r.hostile, s, id, attackTime) })
+			if id := r.submit(r.hostile, s, fmt.Sprintf("%s %d %d", marker(i), round, n)); id != "" {
+				attackers.Go(func() { r.waitForEnd(r.hostile, s, id, attackTime) })
 			}
 		}
 		attackers.Wait()
 	}
-	r.watched.settle(s.id()+"-1", s.id()+"-2")
+	r.outages.settle(s.id()+"-1", s.id()+"-2")
 	stop()
 	group.Wait()
 }
 
 // submit submits a job and returns its id, or the empty string if it is rejected.
 func (r *run) submit(c *caller, s *studio, words string) (id string) {
-	a := c.Call(r.t, "POST", scene.PathOf(s.kind), s.order(words))
+	a := c.Call(r.t, "POST", scene.PathOf(s.kind), s.jobRequest(words))
 	c.mu.Lock()
 	c.jobs++
 	c.mu.Unlock()
 	if a.Status != http.StatusAccepted {
-		c.blame("%s: a submission was answered %s", s.id(), a)
+		c.blame("%s: a submission was answered with %s", s.id(), a)
 		return ""
 	}
 	return scene.ReadJob(r.t, a).ID
@@ -181,7 +181,7 @@ func (r *run) goodJobs(ctx context.Context, s *studio) {
 // follow polls a good job until its end.
 func (r *run) follow(s *studio, id string) {
 	begin := time.Now()
-	j := r.ends(r.good, s, id, jobReady)
+	j := r.waitForEnd(r.good, s, id, jobReady)
 	took, trace := time.Since(begin), r.good.OperatorJob(r.t, id)
 	r.good.mu.Lock()
 	if j.Status == "succeeded" {
@@ -194,12 +194,12 @@ func (r *run) follow(s *studio, id string) {
 	}
 	r.good.mu.Unlock()
 	if j.Status != "succeeded" {
-		r.good.blame("%s: after %s job %s is %s; %s", s.id(), took, id, j.Raw, trace)
+		r.good.blame("%s: after %s, job %s is %s; %s", s.id(), took, id, j.Raw, trace)
 	}
 }
 
-// ends polls a job until its end, at most for within.
-func (r *run) ends(c *caller, s *studio, id string, within time.Duration) (j scene.Job) {
+// waitForEnd polls a job until it has ended, or until the duration within has passed.
+func (r *run) waitForEnd(c *caller, s *studio, id string, within time.Duration) (j scene.Job) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for begin := time.Now(); !j.Final() && time.Since(begin) < within; <-tick.C {

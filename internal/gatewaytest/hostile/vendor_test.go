@@ -10,16 +10,16 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// vendor is a provider of chat: an address that identifies it, and two lines.
+// vendor is a chat provider with two lines. The gateway identifies it by its address.
 type vendor struct {
 	name, provider string
-	base           string   // without the port
+	base           string   // base_url of the lines, without the port
 	forms          []string // of its lines
-	also           string   // further hosts with its errors, separated by blanks
+	also           string   // further hosts whose errors are the vendor's, separated by blanks
 }
 
-// vendors returns a vendor for every adapter of chat, and the compatible vendors known by their
-// hosts.
+// vendors returns a vendor for every chat adapter, and the compatible vendors that the gateway
+// knows by host.
 func vendors() []vendor {
 	chat, responses, both := []string{"chat"}, []string{"responses"}, []string{"chat", "responses"}
 	messages, google := []string{"messages"}, []string{"gemini"}
@@ -61,7 +61,7 @@ func vendors() []vendor {
 	}
 }
 
-// sends reports whether an error from an address is the vendor's.
+// sends reports whether an error from an address is an error of the vendor.
 func (v vendor) sends(t testing.TB, from string) bool {
 	t.Helper()
 	at, err := url.Parse(from)
@@ -72,11 +72,11 @@ func (v vendor) sends(t testing.TB, from string) bool {
 	if host := at.Hostname(); host != own.Hostname() && !slices.Contains(strings.Fields(v.also), host) {
 		return false
 	}
-	// Two forms at one host have their own errors.
+	// Errors of the two forms on one host are different.
 	return strings.Contains(at.Path, "anthropic") == strings.Contains(own.Path, "anthropic")
 }
 
-// lines returns the vendor's two lines of equal priority, with fakes behind them.
+// lines returns the vendor's two lines of equal priority, each with a fake provider.
 func (v vendor) lines(t testing.TB, reply func(fakeprovider.Request) fakeprovider.Reply) (lines []map[string]any) {
 	for _, id := range v.ids() {
 		p := fakeprovider.New(t)
@@ -98,7 +98,7 @@ func (v vendor) lines(t testing.TB, reply func(fakeprovider.Request) fakeprovide
 // ids returns the ids of the vendor's lines.
 func (v vendor) ids() []string { return []string{v.name + "-1", v.name + "-2"} }
 
-// formAt returns the form of a request.
+// formAt returns the form of a request, according to its path.
 func formAt(q fakeprovider.Request) string {
 	switch {
 	case strings.HasSuffix(q.Path, "/responses"):
