@@ -1,5 +1,5 @@
-// Package imports owns the tests of migration: another gateway's own database is imported, and its
-// users continue with their keys.
+// Package imports owns the tests of migrations: tollgate imports the database of another gateway, and
+// the users keep their keys.
 package imports
 
 import (
@@ -17,7 +17,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// fixture returns the dump of another gateway's database with the address of a test provider.
+// fixture returns the dump of another gateway's database, with the address of a test provider.
 func fixture(t *testing.T, name, provider string) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "importer", "testdata", name))
@@ -27,7 +27,7 @@ func fixture(t *testing.T, name, provider string) string {
 	return strings.ReplaceAll(string(raw), "http://upstream.example", provider)
 }
 
-// load runs a dump on a database.
+// load executes a dump on a database.
 func load(t *testing.T, url, dump string) {
 	t.Helper()
 	if _, err := scene.OpenDatabase(t, url).Exec(dump); err != nil {
@@ -35,8 +35,8 @@ func load(t *testing.T, url, dump string) {
 	}
 }
 
-// opened makes the database of a dump and returns how a command names it.
-func opened(t *testing.T, name, dump string) string {
+// loadDump creates a database from a dump and returns the database's address for the import command.
+func loadDump(t *testing.T, name, dump string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "source.db")
 	switch {
@@ -53,7 +53,7 @@ func opened(t *testing.T, name, dump string) string {
 	return address
 }
 
-// file writes a file.
+// file writes a file and returns its path.
 func file(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -66,11 +66,11 @@ func file(t *testing.T, name, content string) string {
 // tokenOf finds the key of a token in a dump.
 func tokenOf(t *testing.T, dump, name string) string {
 	t.Helper()
-	found := regexp.MustCompile(`'([A-Za-z0-9]{48})', ?\d, ?'` + name + `'`).FindStringSubmatch(dump)
-	if found == nil {
+	match := regexp.MustCompile(`'([A-Za-z0-9]{48})', ?\d, ?'` + name + `'`).FindStringSubmatch(dump)
+	if match == nil {
 		t.Fatalf("the dump has no token %s", name)
 	}
-	return "sk-" + found[1]
+	return "sk-" + match[1]
 }
 
 // report is the output of an import.
@@ -85,10 +85,10 @@ type report struct {
 	Credit money.Amount `json:"credit_usd"`
 }
 
-// made returns the number of created and of existing entries of a kind.
-func (r report) made(what string) (made, there int) {
+// counts returns the numbers of new and of existing entries of a kind.
+func (r report) counts(kind string) (created, existing int) {
 	for _, c := range r.Counts {
-		if c.What == what {
+		if c.What == kind {
 			return c.Made, c.There
 		}
 	}
@@ -105,8 +105,8 @@ func run(t *testing.T, binary string, settings map[string]string, args ...string
 	return out
 }
 
-// imported imports a source twice, after a dry run, and makes its catalog current.
-func imported(t *testing.T, binary string, settings map[string]string, args ...string) report {
+// importTwice imports a source twice, after a dry run, and applies the imported catalog.
+func importTwice(t *testing.T, binary string, settings map[string]string, args ...string) report {
 	t.Helper()
 	catalog := filepath.Join(t.TempDir(), "imported.yaml")
 	args = append(append([]string{"import"}, args...), "--write-catalog", catalog)
@@ -123,28 +123,28 @@ func imported(t *testing.T, binary string, settings map[string]string, args ...s
 	}
 	first := read(args...)
 	if dry.Credit != first.Credit || len(dry.Counts) != len(first.Counts) {
-		t.Errorf("the dry run said %+v, the import %+v", dry, first)
+		t.Errorf("the dry run reported %+v, the import %+v", dry, first)
 	}
 	for i, c := range first.Counts {
 		if dry.Counts[i] != c || c.Found != c.Made+c.There+c.Left {
-			t.Errorf("the dry run said %+v, the import %+v", dry.Counts[i], c)
+			t.Errorf("the dry run reported %+v, the import %+v", dry.Counts[i], c)
 		}
 	}
 	again := read(args...)
 	for _, what := range []string{"accounts", "keys", "sign_ins"} {
-		made, _ := first.made(what)
-		if remade, there := again.made(what); remade != 0 || there != made {
-			t.Errorf("imported again: %d %s made and %d there; %d before", remade, what, there, made)
+		created, _ := first.counts(what)
+		if createdAgain, existing := again.counts(what); createdAgain != 0 || existing != created {
+			t.Errorf("second import: %d %s created, %d existing; want 0 and %d", createdAgain, what, existing, created)
 		}
 	}
 	if again.Credit != 0 {
-		t.Errorf("imported again: %s credited", again.Credit)
+		t.Errorf("the second import credited %s", again.Credit)
 	}
 	run(t, binary, settings, "apply", catalog)
 	return first
 }
 
-// balance returns an account's balance by its name.
+// balance returns the balance of the account with a name.
 func balance(t *testing.T, g *scene.Gateway, name string) money.Amount {
 	t.Helper()
 	var list struct {
@@ -159,17 +159,17 @@ func balance(t *testing.T, g *scene.Gateway, name string) money.Amount {
 			return a.Balance
 		}
 	}
-	t.Fatalf("no account is called %s: %+v", name, list.Data)
+	t.Fatalf("no account is named %s: %+v", name, list.Data)
 	return 0
 }
 
-// provider answers with a known cost, only to a line's credential.
+// provider starts a provider whose answers have a known cost. A wrong credential fails the test.
 func provider(t *testing.T, credential string) *fakeprovider.Server {
 	t.Helper()
 	p := fakeprovider.New(t)
 	p.Always(func(r fakeprovider.Request) fakeprovider.Reply {
 		if got := r.Header.Get("Authorization"); got != "Bearer "+credential {
-			t.Errorf("the provider was sent the credential %q", got)
+			t.Errorf("the provider got the credential %q", got)
 		}
 		return fakeprovider.Answer("hello", 1000, 500)
 	})
@@ -179,29 +179,29 @@ func provider(t *testing.T, credential string) *fakeprovider.Server {
 // question is the request of the other gateway's users.
 const question = `{"model":"gpt-4o","max_tokens":500,"messages":[{"role":"user","content":"Hello!"}]}`
 
-// caller asks with the keys of another gateway.
+// caller sends requests with the keys of the other gateway.
 type caller struct {
 	*testing.T
 	*scene.Gateway
 }
 
-// asks sends a question with a key and checks the answer's status and the account's charge.
+// asks sends question with a key and checks the status of the answer and the account's charge.
 func (c caller) asks(account, key string, status int, charged money.Amount) {
 	c.Helper()
 	before := balance(c.T, c.Gateway, account)
 	if a := c.Send(c.T, scene.Chat, key, question); a.Status != status {
-		c.Errorf("a key of %s is answered %d: %+v", account, a.Status, a.Err)
+		c.Errorf("a key of %s got %d: %+v", account, a.Status, a.Err)
 	}
 	if after := balance(c.T, c.Gateway, account); before-after != charged {
-		c.Errorf("%s was charged %s, not %s", account, before-after, charged)
+		c.Errorf("%s was charged %s; want %s", account, before-after, charged)
 	}
 }
 
-// price is the cost of the question: 1000 tokens at 2.5 and 500 at 10 US dollars per million.
+// price is the cost of question: 1000 tokens at 2.5 and 500 at 10 US dollars per million.
 const price = money.USD * 75 / 10_000
 
-// TestUsersOfOneAPIGoOn imports databases of one-api and new-api into both of our databases. A
-// user's key works and costs as before, and stops at its limit.
+// TestUsersOfOneAPIGoOn imports databases of one-api and new-api into SQLite and PostgreSQL. A user's
+// key works at the same prices as before, and stops at its limit.
 func TestUsersOfOneAPIGoOn(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -214,7 +214,7 @@ func TestUsersOfOneAPIGoOn(t *testing.T) {
 				upstream := provider(t, "sk-upstream-main-7d2f")
 				dump := fixture(t, name, strings.TrimSuffix(upstream.URL(), "/v1"))
 				program, _, _ := strings.Cut(name, ".")
-				imported(t, binary, map[string]string{"database": url}, program, opened(t, name, dump))
+				importTwice(t, binary, map[string]string{"database": url}, program, loadDump(t, name, dump))
 				c := caller{t, scene.Open(t, binary, url, nil)}
 				c.asks("Alice (alice)", tokenOf(t, dump, "laptop"), 200, price)
 				c.asks("Alice (alice)", tokenOf(t, dump, "ci"), 200, price)
@@ -223,7 +223,7 @@ func TestUsersOfOneAPIGoOn(t *testing.T) {
 				c.asks("Bob (bob)", tokenOf(t, dump, "spent"), 402, 0)
 				c.asks("Bob (bob)", tokenOf(t, dump, "paused"), 401, 0)
 				c.asks("Carol (carol)", tokenOf(t, dump, "carols"), 401, 0)
-				if name == "new-api.mysql.sql" { // it has another token of the group
+				if name == "new-api.mysql.sql" { // only this dump has a token of a group with another price
 					c.asks("Bob (bob)", tokenOf(t, dump, "cheap"), 200, price*8/10)
 				}
 				c.Audit(t)
@@ -232,7 +232,7 @@ func TestUsersOfOneAPIGoOn(t *testing.T) {
 	}
 }
 
-// TestUsersOfLiteLLMGoOn does the same for LiteLLM, whose database only has hashes.
+// TestUsersOfLiteLLMGoOn does the same for LiteLLM. Its database only has the hashes of keys.
 func TestUsersOfLiteLLMGoOn(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -244,7 +244,7 @@ func TestUsersOfLiteLLMGoOn(t *testing.T) {
 		}
 		config := file(t, "config.yaml", fixture(t, "litellm.config.yaml", strings.TrimSuffix(upstream.URL(), "/v1")))
 		const dump = "litellm.postgres.sql"
-		imported(t, binary, map[string]string{"database": url}, "litellm", opened(t, dump, fixture(t, dump, "")), "--litellm-config", config,
+		importTwice(t, binary, map[string]string{"database": url}, "litellm", loadDump(t, dump, fixture(t, dump, "")), "--litellm-config", config,
 			"--models", file(t, "models.json", fixture(t, "litellm.models.json", "")), "--unlimited-usd", "3")
 		c := caller{t, scene.Open(t, binary, url, nil)}
 		for _, key := range []string{"adas", "daily", "total", "soon", "own"} {
