@@ -1,6 +1,6 @@
-// Package inprocess owns gateways inside the process of a test, for the race detector, for counts of
-// goroutines, and for tests that replace a part of the process. Invariant: a gateway stops at the end
-// of its test at the latest, and an error of its stop fails the test.
+// Package inprocess runs gateways inside the process of a test: for the race detector, for counts
+// of goroutines, and for tests that replace a part of the gateway. Invariant: a gateway stops at the
+// end of its test at the latest, and an error while it stops fails the test.
 package inprocess
 
 import (
@@ -19,10 +19,10 @@ import (
 // maxLog is the number of bytes of the log shown after a failure.
 const maxLog = 8000
 
-// Serve starts a gateway with settings on a free port. Its lines may use the variable
-// FAILING_LINE_KEY. log gets its log. If nil, a failed test shows the end of the log, and the test
-// fails if a conflict of transactions was not repeated. stop stops the gateway before the end of the
-// test.
+// Serve starts a gateway with settings on a free port. Lines may use the variable FAILING_LINE_KEY.
+// The gateway's log goes to log. If log is nil, a failed test shows the end of the log, and the test
+// fails if the gateway did not retry a conflict of transactions. stop stops the gateway before the
+// end of the test.
 func Serve(t *testing.T, settings map[string]string, log io.Writer) (p *scene.Process, stop func()) {
 	t.Helper()
 	flags := map[string]string{"listen": "127.0.0.1:0", "no_demo": "true", "admin_token": scene.AdminToken}
@@ -51,7 +51,7 @@ func Serve(t *testing.T, settings map[string]string, log io.Writer) (p *scene.Pr
 		}
 		for line := range strings.Lines(buffer.String()) {
 			if isLostConflict(line) {
-				t.Errorf("a conflict of transactions was not repeated: %s", line)
+				t.Errorf("a conflict of transactions was not retried: %s", line)
 			}
 		}
 		if text := buffer.String(); t.Failed() && text != "" {
@@ -63,7 +63,7 @@ func Serve(t *testing.T, settings map[string]string, log io.Writer) (p *scene.Pr
 }
 
 // isLostConflict reports whether a line of the log is about a serialization failure or a deadlock
-// that was not repeated.
+// that was not retried.
 func isLostConflict(line string) bool {
 	conflict := strings.Contains(line, "SQLSTATE 40001") || strings.Contains(line, "SQLSTATE 40P01")
 	return conflict && !strings.Contains(line, "is retried")
