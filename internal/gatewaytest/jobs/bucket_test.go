@@ -17,21 +17,21 @@ import (
 )
 
 // TestStartWithoutTheBucket starts a gateway with an unreachable bucket and old credentials in the
-// file. Chat is answered and jobs wait. The jobs run after the bucket is back and SIGHUP has
-// reloaded the file.
+// credentials file. Chat works and jobs wait. The jobs run after the bucket is reachable again and
+// SIGHUP has reloaded the file.
 func TestStartWithoutTheBucket(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		bucket := s3server.Start(t)
-		to, err := url.Parse(bucket.URL)
+		target, err := url.Parse(bucket.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var up atomic.Bool
 		var refused atomic.Int32
-		through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host // the Host header stays, because it is signed
+		forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host // the Host header is signed, so it stays
 		}, ModifyResponse: func(r *http.Response) error {
 			if r.StatusCode == http.StatusForbidden {
 				refused.Add(1)
@@ -43,7 +43,7 @@ func TestStartWithoutTheBucket(t *testing.T) {
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
-			through.ServeHTTP(w, r)
+			forward.ServeHTTP(w, r)
 		}))
 		t.Cleanup(proxy.Close)
 		keys := filepath.Join(t.TempDir(), "credentials")
@@ -65,7 +65,7 @@ func TestStartWithoutTheBucket(t *testing.T) {
 			{"id": "sandbox", "provider": "sandbox", "models": map[string]string{"chatter": "chat", "easel": "image"}},
 		})
 		if !warned(t, p) {
-			t.Error("/readyz does not warn of the bucket")
+			t.Error("/readyz does not warn about the bucket")
 		}
 		c := p.Customer()
 		if r := c.Call(t, "POST", "/v1/chat/completions", []byte(scene.Request(scene.Chat, "chatter", false, nil))); r.Status != 200 {
@@ -82,7 +82,7 @@ func TestStartWithoutTheBucket(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Becomes(t, "image", id, "succeeded")
-		scene.Eventually(t, "/readyz does not warn any more", func() bool { return !warned(t, p) })
+		scene.Eventually(t, "/readyz no longer warns about the bucket", func() bool { return !warned(t, p) })
 		p.Audit(t)
 	})
 }

@@ -12,9 +12,9 @@ import (
 	"tollgate/internal/money"
 )
 
-// killsAroundDeliveries kills a node with unsent events, and one with sent events without a
-// recorded result. Each event arrives at least once, with the same id, bytes and Standard Webhooks
-// signature.
+// killsAroundDeliveries kills a node with unsent events, and with sent events whose result is not
+// recorded. Each event arrives at least once, always with the same id and bytes, and with a valid
+// Standard Webhooks signature.
 func killsAroundDeliveries(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "1s,1s"})
 	p.SetCatalog([]map[string]any{scene.ImageModel("easel", nil)}, []map[string]any{{"id": "main", "provider": "sandbox",
@@ -39,21 +39,23 @@ func killsAroundDeliveries(t *testing.T, binary, database string) {
 	r.behave(0, gate)
 	sent := end("a boat", "succeeded", "sent")
 	sentEvent := end("a bad boat", "failed", "")
-	scene.Eventually(t, "both arrive", func() bool { return r.got("sent") == 1 && r.got("events") == 1 })
+	scene.Eventually(t, "the callback and the event arrive", func() bool { return r.got("sent") == 1 && r.got("events") == 1 })
 	r.behave(0, nil)
 	close(gate)
-	scene.Eventually(t, "the records are refused", func() bool { return strings.Contains(p.Output(), "cannot read or write deliveries") })
+	scene.Eventually(t, "the database rejects the records", func() bool {
+		return strings.Contains(p.Output(), "cannot read or write deliveries")
+	})
 	written := end("a boat", "succeeded", "written")
 	writtenEvent := end("a bad boat", "failed", "")
 	p.Admin("POST", "/accounts/"+c.ID+"/credits", map[string]any{"usd": -98}, nil)
 	if n := delivered(t, c); n != 0 || r.got("written") != 0 || r.got("events") != 1 || r.got("sent") != 1 {
-		t.Errorf("before the kill %d are delivered; the receiver got %v", n, r.all)
+		t.Errorf("before the kill, %d events are delivered; the receiver got %v", n, r.all)
 	}
 	p.Kill()
 	accept()
 	p.Restart()
 
-	scene.Eventually(t, "all are delivered", func() bool { return delivered(t, c) == 5 })
+	scene.Eventually(t, "all five events are delivered", func() bool { return delivered(t, c) == 5 })
 	if r.got("sent") != 2 || r.got("written") != 1 || r.got("events") != 4 {
 		t.Errorf("the receiver got %v", r.all)
 	}
@@ -70,7 +72,7 @@ func killsAroundDeliveries(t *testing.T, binary, database string) {
 			t.Errorf("%v: %+v", err, d)
 		}
 		if before, again := bodies[d.id]; again && before != d.body {
-			t.Errorf("event %s came as %s and as %s", d.id, before, d.body)
+			t.Errorf("event %s arrived as %s and as %s", d.id, before, d.body)
 		}
 		bodies[d.id] = d.body
 	}
@@ -80,7 +82,7 @@ func killsAroundDeliveries(t *testing.T, binary, database string) {
 	}
 	low := fmt.Sprintf(`{"balance_credits":%s,"threshold_credits":1000}`, (scene.CreditOfJobs - 98*money.USD - 2*scene.PricePicture).Credits())
 	if len(bodies) != 5 || counts[sentEvent] != 2 || counts[writtenEvent] != 1 || counts[low] != 1 {
-		t.Errorf("%d events; of the account's address %v, want twice %s, once %s and once %s", len(bodies), counts, sentEvent, writtenEvent, low)
+		t.Errorf("%d events; the account's address got %v, want twice %s, once %s and once %s", len(bodies), counts, sentEvent, writtenEvent, low)
 	}
 	p.Audit(t)
 }

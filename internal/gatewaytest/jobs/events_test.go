@@ -13,9 +13,9 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// eventsOfJobs checks the signed events of finished jobs: at the account's address for the chosen
-// types, or only at the job's callback, also if the node is killed between the end of a job and its
-// delivery.
+// eventsOfJobs checks the signed events of finished jobs. An event goes to the job's callback, if
+// any, otherwise to the account's address for the chosen types. No event is lost if the node is
+// killed between the end of a job and the delivery.
 func eventsOfJobs(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "2s,2s,2s,2s"})
 	fal := fakestudio.ProviderOf(t, "fal")
@@ -34,7 +34,7 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 	p.Admin("PUT", "/accounts/"+c.ID+"/webhook", map[string]any{"url": r.address("events"),
 		"events": []string{"image.completed", "image.failed", "video.failed"}}, &hook)
 
-	// by type of event, or by callback
+	// by event type
 	jobs := map[string]string{}
 	end := func(kind, prompt, state string, more map[string]any) scene.Job {
 		model := map[string]string{"image": "easel", "video": "reel"}[kind]
@@ -43,14 +43,14 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 	jobs["image.completed"] = end("image", "a boat", "succeeded", nil).Raw
 	jobs["image.failed"] = end("image", "a bad boat", "failed", nil).Raw
 	jobs["video.failed"] = end("video", "a bad boat", "failed", nil).Raw
-	end("video", "a boat", "succeeded", nil) // not a chosen type
-	called := end("video", "a bad boat", "failed", map[string]any{"callback_url": r.address("one")}).Raw
-	spelled := end("image", "a boat", "succeeded", map[string]any{"callBackUrl": r.address("two")}).Raw
+	end("video", "a boat", "succeeded", nil) // video.completed is not a chosen type
+	calledBack := end("video", "a bad boat", "failed", map[string]any{"callback_url": r.address("one")}).Raw
+	otherSpelling := end("image", "a boat", "succeeded", map[string]any{"callBackUrl": r.address("two")}).Raw
 	for tag, want := range map[string]int{"events": 3, "one": 1, "two": 1} {
 		scene.Eventually(t, tag+" arrives", func() bool { return r.got(tag) >= want })
 	}
-	r.check(t, "one", called)
-	r.check(t, "two", spelled)
+	r.check(t, "one", calledBack)
+	r.check(t, "two", otherSpelling)
 	for _, d := range slices.Concat(r.of("events"), r.of("one"), r.of("two")) {
 		sent, err := strconv.ParseInt(d.at, 10, 64)
 		if err != nil || time.Since(time.Unix(sent, 0)).Abs() > time.Minute || !d.signedBy(t, hook.Secret) ||
@@ -69,23 +69,23 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 		t.Errorf("no events for %v", jobs)
 	}
 
-	// The receiver gets the delivery, but the node dies before its answer.
+	// The receiver gets the delivery, but the node is killed before the receiver answers.
 	gate := make(chan struct{})
 	r.behave(0, gate)
-	held := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("held")}).Raw
+	heldBack := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("held")}).Raw
 	heldEvent := end("image", "a bad boat", "failed", nil).Raw
 	scene.Eventually(t, "the callback arrives", func() bool { return r.got("held") == 1 && r.got("events") == 4 })
-	// The receiver refuses the delivery, so there will be another attempt.
+	// The receiver rejects the delivery, so the gateway will retry.
 	r.behave(500, nil)
 	later := end("image", "a boat", "succeeded", map[string]any{"callback_url": r.address("later")}).Raw
-	scene.Eventually(t, "the refused callback arrives", func() bool { return r.got("later") >= 1 })
+	scene.Eventually(t, "the rejected callback arrives", func() bool { return r.got("later") >= 1 })
 	replace(p, database)
 	r.behave(0, nil)
 	close(gate)
 	for tag, want := range map[string]int{"held": 2, "later": 2, "events": 5} {
 		scene.Eventually(t, tag+" arrives again", func() bool { return r.got(tag) >= want })
 	}
-	r.check(t, "held", held)
+	r.check(t, "held", heldBack)
 	r.check(t, "later", later)
 	again := r.of("events")[3:]
 	for _, d := range again {
@@ -93,11 +93,12 @@ func eventsOfJobs(t *testing.T, binary, database string) {
 			t.Errorf("event %+v; want the data %s", d, heldEvent)
 		}
 	}
-	scene.Eventually(t, "every delivery is delivered", func() bool { return delivered(t, c) == 8 })
+	scene.Eventually(t, "every delivery succeeds", func() bool { return delivered(t, c) == 8 })
 	p.Audit(t)
 }
 
-// delivered returns the number of the account's successful deliveries.
+// delivered returns the number of the account's successful deliveries. A failed delivery fails the
+// test.
 func delivered(t testing.TB, c *scene.Customer) (n int) {
 	t.Helper()
 	var page struct {

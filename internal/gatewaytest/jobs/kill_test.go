@@ -14,26 +14,26 @@ import (
 	"tollgate/internal/money"
 )
 
-// step is a point in the life of a job for a kill of its node.
+// step is a point in the life of a job. The test kills the job's node there.
 type step struct {
 	name string
-	// how returns the provider's behaviours. unsafe refuses a job of the kind, and gate is closed
-	// after the last kill.
-	how func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour
-	// there reports whether the job has reached the step.
-	there func(o scene.OperatorJob, s fakestudio.Fake) bool
-	// state and code are the end of the job.
+	// behaviours returns the provider's behaviours for the submissions. unsafe is the behaviour that
+	// rejects a job. gate is closed after the last kill.
+	behaviours func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour
+	// reached reports whether the job has reached the step.
+	reached func(o scene.OperatorJob, s fakestudio.Fake) bool
+	// state and code are the final status of the job and its error code.
 	state, code string
-	// least and most bound the submissions at the provider.
+	// least and most are the limits for the number of submissions at the provider.
 	least, most int
-	// ticket is true if the step is for providers with tickets only.
+	// ticket means that the step needs a provider that returns tickets.
 	ticket bool
-	// own is true if the step depends on the protocol, so that it is played for every provider.
-	// Other steps are distributed over the providers.
+	// own means that the step depends on the provider's protocol, so every provider plays it. Other
+	// steps are distributed over the providers.
 	own bool
 }
 
-// steps returns the states of a job, and its ends.
+// steps returns all steps of successful and failed jobs.
 func steps() []step {
 	good := func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour { return nil }
 	until := func(_ fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
@@ -42,8 +42,9 @@ func steps() []step {
 	arrived := func(n int) func(scene.OperatorJob, fakestudio.Fake) bool {
 		return func(_ scene.OperatorJob, s fakestudio.Fake) bool { return len(s.Submissions()) == n }
 	}
-	// held never answers the first n submissions.
-	held := func(n int, refused bool) func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour {
+	// unanswered leaves the first n submissions without an answer. If refused is true, it rejects the
+	// next.
+	unanswered := func(n int, refused bool) func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour {
 		return func(unsafe fakestudio.Behaviour, _ <-chan struct{}) []fakestudio.Behaviour {
 			all := make([]fakestudio.Behaviour, n)
 			for i := range all {
@@ -59,42 +60,43 @@ func steps() []step {
 		return func(o scene.OperatorJob, _ fakestudio.Fake) bool { return o.Has(name) }
 	}
 	return []step{
-		{name: "queued", how: good, there: has("queued"), state: "succeeded", least: 1, most: 1},
-		{name: "calling", how: held(1, false), there: arrived(1), state: "succeeded", least: 2, most: 2, own: true},
-		{name: "calling twice", how: held(2, false), there: arrived(1), state: "failed", code: "upstream_error", least: 2, most: 2},
-		{name: "calling, then refused", how: held(1, true), there: arrived(1), state: "failed", least: 2, most: 2},
-		{name: "ticket", how: until, there: has("ticket"), state: "succeeded", least: 1, most: 1, ticket: true},
-		{name: "rendering", how: until, there: func(_ scene.OperatorJob, s fakestudio.Fake) bool { return s.Polls() > 0 }, state: "succeeded",
-			least: 1, most: 1, ticket: true, own: true},
-		{name: "rendering, then refused", how: func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
+		{name: "queued", behaviours: good, reached: has("queued"), state: "succeeded", least: 1, most: 1},
+		{name: "calling", behaviours: unanswered(1, false), reached: arrived(1), state: "succeeded", least: 2, most: 2, own: true},
+		{name: "calling twice", behaviours: unanswered(2, false), reached: arrived(1),
+			state: "failed", code: "upstream_error", least: 2, most: 2},
+		{name: "calling, then refused", behaviours: unanswered(1, true), reached: arrived(1), state: "failed", least: 2, most: 2},
+		{name: "ticket", behaviours: until, reached: has("ticket"), state: "succeeded", least: 1, most: 1, ticket: true},
+		{name: "rendering", behaviours: until, reached: func(_ scene.OperatorJob, s fakestudio.Fake) bool { return s.Polls() > 0 },
+			state: "succeeded", least: 1, most: 1, ticket: true, own: true},
+		{name: "rendering, then refused", behaviours: func(unsafe fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
 			unsafe.Until = gate
 			return []fakestudio.Behaviour{unsafe}
-		}, there: has("ticket"), state: "failed", least: 1, most: 1, ticket: true},
-		{name: "cancelled", how: until, there: has("ticket"), state: "failed", code: "upstream_error", least: 1, most: 1, ticket: true,
+		}, reached: has("ticket"), state: "failed", least: 1, most: 1, ticket: true},
+		{name: "cancelled", behaviours: until, reached: has("ticket"), state: "failed", code: "upstream_error", least: 1, most: 1, ticket: true,
 			own: true},
-		{name: "rendered", how: func(_ fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
+		{name: "rendered", behaviours: func(_ fakestudio.Behaviour, gate <-chan struct{}) []fakestudio.Behaviour {
 			return []fakestudio.Behaviour{{Links: gate}}
-		}, there: has("rendered"), state: "succeeded", least: 1, most: 1, ticket: true, own: true},
-		{name: "stored", how: good, there: has("stored"), state: "succeeded", least: 1, most: 1},
-		{name: "succeeded", how: good, there: has("succeeded"), state: "succeeded", least: 1, most: 1},
-		{name: "failed", how: func(unsafe fakestudio.Behaviour, _ <-chan struct{}) []fakestudio.Behaviour {
+		}, reached: has("rendered"), state: "succeeded", least: 1, most: 1, ticket: true, own: true},
+		{name: "stored", behaviours: good, reached: has("stored"), state: "succeeded", least: 1, most: 1},
+		{name: "succeeded", behaviours: good, reached: has("succeeded"), state: "succeeded", least: 1, most: 1},
+		{name: "failed", behaviours: func(unsafe fakestudio.Behaviour, _ <-chan struct{}) []fakestudio.Behaviour {
 			return []fakestudio.Behaviour{unsafe}
-		}, there: has("failed"), state: "failed", least: 1, most: 1},
+		}, reached: has("failed"), state: "failed", least: 1, most: 1},
 	}
 }
 
 // stepJob is a job for one step.
 type stepJob struct {
 	step
-	maker fakestudio.Provider
-	kind  string
-	model string
-	price money.Amount
-	calls int // of one submission: two for providers with one image a task
+	provider fakestudio.Provider
+	kind     string
+	model    string
+	price    money.Amount
+	calls    int // calls per submission: two for providers with one image per task
 	fakestudio.Fake
 	owner *scene.Customer
 	id    string
-	last  string // the job's body, if it ended before the kill
+	last  string // the job's body, if the job ended before the kill
 }
 
 type stepJobs []*stepJob
@@ -108,9 +110,9 @@ func (j stepJobs) each(do func(w *stepJob)) {
 	all.Wait()
 }
 
-// killsAtEachStep kills the node of jobs at every step, and then the next node. Each job ends once,
-// is charged at most once, and is free if it fails. The provider gets no second submission after it
-// gave a ticket.
+// killsAtEachStep kills a node with jobs at every step, and then the next node. Each job ends once,
+// is charged at most once, and is free if it fails. The provider gets no second submission after a
+// ticket.
 func killsAtEachStep(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, nil)
 	open := make(chan struct{})
@@ -118,7 +120,7 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	defer release()
 	jobs, models, lines := newStepJobs(t, database, open)
 	p.SetCatalog(models, lines)
-	// Jobs with a model stored-… stop before their last step.
+	// Jobs with a model stored-… cannot finish until releaseEnds.
 	releaseEnds := refuse(t, scene.OpenDatabase(t, database), database, "UPDATE OF status", "job", "WHEN (NEW.model LIKE 'stored-%')")
 	jobs.each(func(w *stepJob) {
 		w.owner = p.Customer()
@@ -130,7 +132,7 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 			more["n"] = w.calls
 		}
 		w.id = w.owner.Submit(t, w.kind, scene.JobRequest(w.model, "a boat", more))
-		scene.Eventually(t, w.model+" is there", func() bool { return w.there(p.OperatorJob(t, w.id), w.Fake) })
+		scene.Eventually(t, w.model+" reaches its step", func() bool { return w.reached(p.OperatorJob(t, w.id), w.Fake) })
 		if j := w.owner.Poll(t, w.kind, w.id); j.Final() {
 			w.last = j.Raw
 		}
@@ -141,7 +143,7 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 		if w.least > 1 { // submit again, and kill the node again
 			scene.Eventually(t, w.model+" is submitted again", func() bool { return len(w.Submissions()) == 2 })
 		}
-		if w.least > 1 && w.code == "" { // this answer is not lost
+		if w.least > 1 && w.code == "" { // the answer to the second submission is not lost
 			scene.Eventually(t, w.model+" has its answer", func() bool {
 				o := p.OperatorJob(t, w.id)
 				return o.Has("ticket") || o.Has("stored") || o.Final()
@@ -156,7 +158,7 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	jobs.each(func(w *stepJob) {
 		if w.name == "cancelled" {
 			p.Admin("POST", "/jobs/"+w.id+"/cancel", map[string]any{}, nil)
-			if cancelled := len(w.CancelledTickets()) == w.calls; w.maker.Cancels && !cancelled {
+			if cancelled := len(w.CancelledTickets()) == w.calls; w.provider.Cancels && !cancelled {
 				t.Errorf("%s: the provider got no cancellation", w.model)
 			}
 		}
@@ -173,8 +175,8 @@ func killsAtEachStep(t *testing.T, binary, database string) {
 	scene.CheckBooks(t, binary, p.Settings)
 }
 
-// newStepJobs returns jobs, each with a model and a line. There is a job for each provider and step
-// with own, half of them on each database, and a job of each kind for every other step.
+// newStepJobs returns jobs, each with a model and a line. A step with own has a job for each
+// provider; each database gets half of these jobs. Every other step has one job of each kind.
 func newStepJobs(t *testing.T, database string, open <-chan struct{}) (jobs stepJobs, models, lines []map[string]any) {
 	add := func(m fakestudio.Provider, s step, kind string) {
 		w := newStepJob(t, m, s, kind, open)
@@ -182,30 +184,30 @@ func newStepJobs(t *testing.T, database string, open <-chan struct{}) (jobs step
 		models = append(models, modelAt(m, kind, w.model))
 		lines = append(lines, m.JobLine(w.model, w.Fake, kind, nil, w.model))
 	}
-	here, turn := 0, 0
+	parity, turn := 0, 0 // the database gets every second job
 	if !strings.HasPrefix(database, "sqlite:") {
-		here = 1
+		parity = 1
 	}
 	for i, s := range steps() {
-		able := map[string][]fakestudio.Provider{}
+		providers := map[string][]fakestudio.Provider{}
 		for _, m := range fakestudio.All() {
 			kinds := m.Kinds()
 			if s.ticket && m.Blocks {
 				kinds = kinds[1:] // images have no tickets
 			}
 			if s.name == "rendered" && m.Inline {
-				kinds = nil // there are no links
+				kinds = nil // results have no links
 			}
 			for _, kind := range kinds {
-				able[kind] = append(able[kind], m)
+				providers[kind] = append(providers[kind], m)
 			}
-			if turn++; s.own && len(kinds) > 0 && turn%2 == here {
+			if turn++; s.own && len(kinds) > 0 && turn%2 == parity {
 				add(m, s, kinds[turn/2%len(kinds)])
 			}
 		}
 		for _, kind := range []string{"image", "video"} {
-			if of := able[kind]; !s.own {
-				add(of[i%len(of)], s, kind)
+			if list := providers[kind]; !s.own {
+				add(list[i%len(list)], s, kind)
 			}
 		}
 	}
@@ -214,11 +216,11 @@ func newStepJobs(t *testing.T, database string, open <-chan struct{}) (jobs step
 
 // newStepJob returns a job of a kind at a provider.
 func newStepJob(t *testing.T, m fakestudio.Provider, s step, kind string, open <-chan struct{}) *stepJob {
-	w := &stepJob{step: s, maker: m, kind: kind, Fake: m.Open(t), price: scene.PricePicture, calls: 1}
+	w := &stepJob{step: s, provider: m, kind: kind, Fake: m.Open(t), price: scene.PricePicture, calls: 1}
 	switch {
 	case kind == "video":
 		w.price = scene.PriceClip
-	case m.Single && s.ticket: // one of several submissions
+	case m.Single && s.ticket: // one submission per image
 		w.calls, w.price = 2, 2*scene.PricePicture
 	}
 	if m.Finds && s.least > 1 { // the provider finds the first submission
@@ -226,15 +228,15 @@ func newStepJob(t *testing.T, m fakestudio.Provider, s step, kind string, open <
 	}
 	w.model = strings.NewReplacer(" ", "-", ",", "").Replace(s.name) + "-" + m.Name + "-" + kind
 	unsafe, _ := m.Unsafe(kind)
-	w.Expect(s.how(unsafe, open)...)
+	w.Expect(s.behaviours(unsafe, open)...)
 	return w
 }
 
-// check waits for the end of a job and checks its traces.
+// check waits for the end of a job and checks the result, the charge, the submissions and the steps.
 func (w *stepJob) check(t *testing.T, p *scene.Node) {
 	j := w.owner.Becomes(t, w.kind, w.id, w.state)
 	if w.last != "" && j.Raw != w.last {
-		t.Errorf("%s was shown as %s and then as %s", w.model, w.last, j.Raw)
+		t.Errorf("%s was %s before the kill and is %s now", w.model, w.last, j.Raw)
 	}
 	charged := w.owner.Charges(t)
 	switch {
@@ -247,11 +249,11 @@ func (w *stepJob) check(t *testing.T, p *scene.Node) {
 	default:
 		w.owner.CheckFunds(t, 0, 0)
 		if len(charged) != 0 || w.code != "" && j.Error.Code != w.code {
-			t.Errorf("%s: charged %v, and shown as %s", w.model, charged, j.Raw)
+			t.Errorf("%s: charged %v; the job is %s", w.model, charged, j.Raw)
 		}
 	}
 	if n := len(w.Submissions()); n < w.least*w.calls || n > w.most*w.calls {
-		t.Errorf("%s: %d submissions of %d calls, want %d to %d; %s", w.model, n, w.calls, w.least, w.most, p.OperatorJob(t, w.id))
+		t.Errorf("%s: %d submissions; want %d to %d, each of %d calls; %s", w.model, n, w.least, w.most, w.calls, p.OperatorJob(t, w.id))
 	}
 	ends := 0
 	for _, s := range p.OperatorJob(t, w.id).Steps {
@@ -260,12 +262,11 @@ func (w *stepJob) check(t *testing.T, p *scene.Node) {
 		}
 	}
 	if ends != 1 {
-		t.Errorf("%s: %d ends in %s", w.model, ends, p.OperatorJob(t, w.id))
+		t.Errorf("%s: the job ended %d times: %s", w.model, ends, p.OperatorJob(t, w.id))
 	}
 }
 
-// replace kills the process. On SQLite, it restarts the process. On PostgreSQL, another node is
-// running already.
+// replace kills the node and starts a new one. On PostgreSQL, the new node starts before the kill.
 func replace(p *scene.Node, database string) {
 	p.T.Helper()
 	if strings.HasPrefix(database, "sqlite:") {
@@ -278,7 +279,7 @@ func replace(p *scene.Node, database string) {
 	p.Process = next.Process
 }
 
-// refuse makes the database refuse the changes of a table that match event and when, until allow is
+// refuse makes the database reject the changes of a table that match event and when, until allow is
 // called.
 func refuse(t *testing.T, db *sql.DB, database, event, table, when string) (allow func()) {
 	exec := func(text string) {

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// slotsOverNodes submits more jobs than a line takes to two nodes and kills one. The line's
-// max_concurrent holds over all nodes, also after the kill.
+// slotsOverNodes submits jobs to two nodes, more than the line's max_concurrent, and kills one node.
+// The limit applies to all nodes together, also after the kill.
 func slotsOverNodes(t *testing.T, binary, database string) {
 	const slots, jobs = 3, 12
 	p := scene.NewNode(t, binary, database, nil)
@@ -37,13 +37,13 @@ func slotsOverNodes(t *testing.T, binary, database string) {
 	}
 	all.Wait()
 	db := scene.OpenDatabase(t, database)
-	taken := func() (n int) {
+	slotsTaken := func() (n int) {
 		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM line_job`).Scan(&n); err != nil {
 			t.Error(err)
 		}
 		return n
 	}
-	scene.Eventually(t, "every slot is taken, by a job with a ticket", func() bool {
+	scene.Eventually(t, "every slot has a job with a ticket", func() bool {
 		tickets := 0
 		for _, o := range p.JobsOf(t, first.ID) {
 			if o.Has("ticket") {
@@ -56,10 +56,10 @@ func slotsOverNodes(t *testing.T, binary, database string) {
 	p.Process = other.Process
 	for _, id := range ids {
 		if o := p.OperatorJob(t, id); o.Status == "processing" && o.Node == "" {
-			t.Errorf("job %s is looked after by nobody: %s", id, o)
+			t.Errorf("job %s has no node: %s", id, o)
 		}
 	}
-	scene.Eventually(t, "what the dead node had is taken over", func() bool {
+	scene.Eventually(t, "the jobs of the dead node are taken over", func() bool {
 		nodes := map[string]bool{}
 		for _, o := range p.JobsOf(t, first.ID) {
 			if o.Status == "processing" {
@@ -69,12 +69,12 @@ func slotsOverNodes(t *testing.T, binary, database string) {
 		return len(nodes) == 1
 	})
 	if n := s.AcceptedCount(); n != slots {
-		t.Errorf("%d jobs were given to a line of %d slots", n, slots)
+		t.Errorf("%d jobs were submitted to a line with %d slots", n, slots)
 	}
 	release()
 	for _, id := range ids {
 		scene.Eventually(t, "job "+id+" has ended", func() bool {
-			if n := taken(); n > slots {
+			if n := slotsTaken(); n > slots {
 				t.Errorf("%d of %d slots are taken", n, slots)
 			}
 			return first.Poll(t, "image", id).Final()
@@ -84,30 +84,30 @@ func slotsOverNodes(t *testing.T, binary, database string) {
 	if n := len(s.Submissions()); n != jobs {
 		t.Errorf("%d submissions for %d jobs", n, jobs)
 	}
-	if n := taken(); n != 0 {
-		t.Errorf("%d slots are taken by nothing", n)
+	if n := slotsTaken(); n != 0 {
+		t.Errorf("%d slots are taken without a job", n)
 	}
 	p.Audit(t)
 }
 
-// stopWithJobs stops the process during jobs and restarts it. Short calls may end first, and all
-// other jobs continue.
+// stopWithJobs stops the process during jobs and restarts it. The process waits for short calls to
+// end, and all other jobs continue after the restart.
 func stopWithJobs(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, nil)
-	open, soon, never := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	release, hurry := sync.OnceFunc(func() { close(open) }), sync.OnceFunc(func() { close(soon) })
+	open, callsDone, never := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	release, finishCalls := sync.OnceFunc(func() { close(open) }), sync.OnceFunc(func() { close(callsDone) })
 	defer release()
-	defer hurry()
+	defer finishCalls()
 	jobs := []struct {
-		name, maker, kind string
-		how               fakestudio.Behaviour
-		submissions       int
+		name, provider, kind string
+		behaviour            fakestudio.Behaviour
+		submissions          int
 	}{
 		{"rendering", "fal", "video", fakestudio.Behaviour{Until: open}, 1},
 		{"downloading", "replicate", "image", fakestudio.Behaviour{Links: open}, 1},
-		{"ending call", "dashscope", "image", fakestudio.Behaviour{Until: soon}, 1},
-		{"ending call with the images", "openai", "image", fakestudio.Behaviour{Until: soon}, 1},
-		{"ending submission", "fal", "image", fakestudio.Behaviour{Answer: soon}, 1},
+		{"ending call", "dashscope", "image", fakestudio.Behaviour{Until: callsDone}, 1},
+		{"ending call with the images", "openai", "image", fakestudio.Behaviour{Until: callsDone}, 1},
+		{"ending submission", "fal", "image", fakestudio.Behaviour{Answer: callsDone}, 1},
 		{"endless call", "gemini", "image", fakestudio.Behaviour{Until: never}, 2},
 		{"queued", "fal", "image", fakestudio.Behaviour{}, 1},
 	}
@@ -115,9 +115,9 @@ func stopWithJobs(t *testing.T, binary, database string) {
 	studios := make([]fakestudio.Fake, len(jobs))
 	ids := make([]string, len(jobs))
 	for i, j := range jobs {
-		m, id := fakestudio.ProviderOf(t, j.maker), strings.ReplaceAll(j.name, " ", "-")
+		m, id := fakestudio.ProviderOf(t, j.provider), strings.ReplaceAll(j.name, " ", "-")
 		studios[i] = m.Open(t)
-		studios[i].Expect(j.how)
+		studios[i].Expect(j.behaviour)
 		models = append(models, modelOf(j.kind, id, nil))
 		lines = append(lines, m.JobLine(id, studios[i], j.kind, nil, id))
 	}
@@ -141,7 +141,7 @@ func stopWithJobs(t *testing.T, binary, database string) {
 	ended := make(chan int)
 	go func() { ended <- p.Stop() }()
 	scene.Eventually(t, "the process is stopping", func() bool { return strings.Contains(p.Output(), "stopping") })
-	hurry()
+	finishCalls()
 	// Waiting for the endless call would take a minute.
 	if code := <-ended; code != 0 || time.Since(began) > 50*time.Second {
 		t.Errorf("exit code %d after %s\n%s", code, time.Since(began), p.Output())

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// outageOfTheMediaStore removes the media folder during jobs of every provider, kills the node with
-// their results, and restores the folder. Each job succeeds, is charged once, and was submitted
+// outageOfTheMediaStore removes the media folder during jobs of every provider, kills the node that
+// keeps the results, and restores the folder. Each job succeeds, is charged once, and is submitted
 // once.
 func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, nil)
@@ -25,9 +25,8 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	open := make(chan struct{})
 	release := sync.OnceFunc(func() { close(open) })
 	defer release()
-	kept := step{name: "kept", state: "succeeded", least: 1, most: 1, how: func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour {
-		return nil
-	}}
+	good := func(fakestudio.Behaviour, <-chan struct{}) []fakestudio.Behaviour { return nil }
+	kept := step{name: "kept", state: "succeeded", least: 1, most: 1, behaviours: good}
 	var jobs stepJobs
 	var models, lines []map[string]any
 	for i, m := range fakestudio.All() {
@@ -41,13 +40,13 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 	p.SetCatalog(models, lines)
 	move(t, p.Media, p.Media+".away")
 	if warned(t, p) {
-		t.Error("a node knows of an outage that nobody has met")
+		t.Error("a node warns about the media store before any access failed")
 	}
 	jobs.each(func(w *stepJob) {
 		w.owner = p.Customer()
 		w.id = w.owner.Submit(t, w.kind, scene.JobRequest(w.model, "a boat", nil))
 	})
-	someKept := func() (n int) {
+	countKept := func() (n int) {
 		for _, w := range jobs {
 			if p.OperatorJob(t, w.id).Has("kept") {
 				n++
@@ -55,13 +54,13 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 		}
 		return n
 	}
-	scene.Eventually(t, "results are kept, and nobody waits for an answer to a submission", func() bool {
+	scene.Eventually(t, "a node keeps results, and no submission waits for an answer", func() bool {
 		for _, w := range jobs {
 			if o := p.OperatorJob(t, w.id); o.Has("submitted") && !o.Has("kept") && !o.Has("ticket") {
 				return false
 			}
 		}
-		return someKept() > 0
+		return countKept() > 0
 	})
 	scene.Eventually(t, "the outage is reported", func() bool {
 		return slices.ContainsFunc(nodes, func(n *scene.Node) bool { return warned(t, n) })
@@ -78,7 +77,7 @@ func outageOfTheMediaStore(t *testing.T, binary, database string) {
 					return true
 				}
 			}
-			return someKept() == 0
+			return countKept() == 0
 		})
 		move(t, p.Media+".away", p.Media)
 	}
@@ -95,7 +94,8 @@ func move(t *testing.T, from, to string) {
 	}
 }
 
-// warned reports whether a node's /readyz warns of the media store. It must be 200.
+// warned reports whether a node's /readyz warns about the media store. The status of a warning must
+// be 200.
 func warned(t *testing.T, n *scene.Node) bool {
 	t.Helper()
 	answer, err := n.Client.Get(n.URL + "/readyz")

@@ -21,38 +21,38 @@ const (
 	pClip, pClipLarge       = 400_000_013, 700_000_017            // a clip at 720p and 1080p
 )
 
-// receipt is a job and its hold and charge. The costs are calculated by hand, independent of the
+// receipt is a job with its expected hold and charge. Both are calculated by hand, independent of the
 // product.
 type receipt struct {
 	name       string
 	model      string
-	ask        map[string]any
-	how        fakestudio.Behaviour
+	more       map[string]any // members of the request
+	behaviour  fakestudio.Behaviour
 	held, cost money.Amount
 }
 
 func receipts() []receipt {
 	return []receipt{
 		{"an image", "easel", nil, fakestudio.Behaviour{}, pSmall, pSmall},
-		{"three of the middle", "easel", map[string]any{"size": "2K", "n": 3}, fakestudio.Behaviour{}, 3 * pMiddle, 3 * pMiddle},
-		{"two of three", "easel", map[string]any{"size": "2K", "n": 3}, fakestudio.Behaviour{Images: 2}, 3 * pMiddle, 2 * pMiddle},
-		{"one of four", "easel", map[string]any{"n": 4}, fakestudio.Behaviour{Images: 1}, 4 * pSmall, pSmall},
-		{"five of four", "easel", map[string]any{"n": 4}, fakestudio.Behaviour{Images: 5}, 4 * pSmall, 4 * pSmall},
-		{"pixels of the smallest", "easel", map[string]any{"size": "1024x1024", "n": 2}, fakestudio.Behaviour{}, 2 * pSmall, 2 * pSmall},
-		{"pixels of the middle", "easel", map[string]any{"size": "2048x1152"}, fakestudio.Behaviour{}, pMiddle, pMiddle},
-		{"pixels of the largest", "easel", map[string]any{"size": "4096x4096"}, fakestudio.Behaviour{}, pLarge, pLarge},
-		{"a ratio at a tier", "easel", map[string]any{"size": "16:9", "resolution": "4K"}, fakestudio.Behaviour{}, pLarge, pLarge},
-		{"none", "easel", map[string]any{"n": 2}, fakestudio.Behaviour{Failure: `{"status":422,"header":{"X-Fal-Retryable":"false"},` +
+		{"three at the middle tier", "easel", map[string]any{"size": "2K", "n": 3}, fakestudio.Behaviour{}, 3 * pMiddle, 3 * pMiddle},
+		{"two of three images", "easel", map[string]any{"size": "2K", "n": 3}, fakestudio.Behaviour{Images: 2}, 3 * pMiddle, 2 * pMiddle},
+		{"one of four images", "easel", map[string]any{"n": 4}, fakestudio.Behaviour{Images: 1}, 4 * pSmall, pSmall},
+		{"five instead of four images", "easel", map[string]any{"n": 4}, fakestudio.Behaviour{Images: 5}, 4 * pSmall, 4 * pSmall},
+		{"pixel size at the smallest tier", "easel", map[string]any{"size": "1024x1024", "n": 2}, fakestudio.Behaviour{}, 2 * pSmall, 2 * pSmall},
+		{"pixel size at the middle tier", "easel", map[string]any{"size": "2048x1152"}, fakestudio.Behaviour{}, pMiddle, pMiddle},
+		{"pixel size at the largest tier", "easel", map[string]any{"size": "4096x4096"}, fakestudio.Behaviour{}, pLarge, pLarge},
+		{"a ratio with a tier", "easel", map[string]any{"size": "16:9", "resolution": "4K"}, fakestudio.Behaviour{}, pLarge, pLarge},
+		{"rejected images", "easel", map[string]any{"n": 2}, fakestudio.Behaviour{Failure: `{"status":422,"header":{"X-Fal-Retryable":"false"},` +
 			`"body":{"detail":[{"loc":["body"],"msg":"flagged","type":"content_policy_violation"}]}}`}, 2 * pSmall, 0},
 		{"the first duration", "reel", nil, fakestudio.Behaviour{}, 8 * pSecond, 8 * pSecond},
 		{"twelve seconds", "reel", map[string]any{"duration": 12}, fakestudio.Behaviour{}, 12 * pSecond, 12 * pSecond},
-		{"twelve large ones", "reel", map[string]any{"duration": 12, "resolution": "1080p"}, fakestudio.Behaviour{},
+		{"twelve seconds at the larger tier", "reel", map[string]any{"duration": 12, "resolution": "1080p"}, fakestudio.Behaviour{},
 			12 * pSecondLarge, 12 * pSecondLarge},
-		{"no clip", "reel", map[string]any{"duration": 12}, fakestudio.Behaviour{Failure: `{"status":422,"header":` +
+		{"a rejected clip", "reel", map[string]any{"duration": 12}, fakestudio.Behaviour{Failure: `{"status":422,"header":` +
 			`{"X-Fal-Retryable":"false"},"body":{"detail":[{"loc":["body"],"msg":"flagged","type":"content_policy_violation"}]}}`},
 			12 * pSecond, 0},
-		{"a clip, whatever its length", "clip", map[string]any{"duration": 12}, fakestudio.Behaviour{}, pClip, pClip},
-		{"a large clip", "clip", map[string]any{"resolution": "1080p"}, fakestudio.Behaviour{}, pClipLarge, pClipLarge},
+		{"a clip priced per clip", "clip", map[string]any{"duration": 12}, fakestudio.Behaviour{}, pClip, pClip},
+		{"a clip priced per clip, larger tier", "clip", map[string]any{"resolution": "1080p"}, fakestudio.Behaviour{}, pClipLarge, pClipLarge},
 	}
 }
 
@@ -88,7 +88,7 @@ func TestReceipts(t *testing.T) {
 			model := modelOf(kind, id, nil)
 			delete(model, "price")
 			maps.Copy(model, prices[r.model])
-			s.Always(func([]byte) fakestudio.Behaviour { return r.how })
+			s.Always(func([]byte) fakestudio.Behaviour { return r.behaviour })
 			models, lines = append(models, model), append(lines, fal.JobLine(id, s, kind, nil, id))
 		}
 		p.SetCatalog(models, lines)
@@ -97,10 +97,10 @@ func TestReceipts(t *testing.T) {
 			all.Go(func() {
 				t.Run(r.name, func(t *testing.T) {
 					c := p.Customer()
-					job := c.Submit(t, kind, scene.JobRequest(id, "a boat", r.ask))
+					job := c.Submit(t, kind, scene.JobRequest(id, "a boat", r.more))
 					o := p.OperatorJob(t, job)
 					if !o.Final() && o.Held != r.held {
-						t.Errorf("%s were held, want %s", o.Held, r.held)
+						t.Errorf("%s on hold, want %s", o.Held, r.held)
 					}
 					state := "succeeded"
 					if r.cost == 0 {
@@ -108,7 +108,7 @@ func TestReceipts(t *testing.T) {
 					}
 					c.Becomes(t, kind, job, state)
 					if o = p.OperatorJob(t, job); o.Cost != r.cost || o.Held != 0 {
-						t.Errorf("charged %s and %s held, want %s and nothing", o.Cost, o.Held, r.cost)
+						t.Errorf("charged %s with %s on hold, want %s with nothing on hold", o.Cost, o.Held, r.cost)
 					}
 					c.CheckFunds(t, r.cost, 0)
 				})

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// delivery is a request at a receiver.
+// delivery is a request that the receiver got.
 type delivery struct {
 	path, id, at, signature, contentType string
 	body                                 string
@@ -25,21 +25,21 @@ func (d delivery) signedBy(t testing.TB, secret string) bool {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil || !strings.HasPrefix(secret, "whsec_") {
-		t.Errorf("the secret is no secret: %v", err)
+		t.Errorf("the secret has the wrong format: %v", err)
 	}
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(d.id + "." + d.at + "." + d.body))
 	return slices.Contains(strings.Fields(d.signature), "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 }
 
-// receiver receives events and callbacks, and answers 204 or as behave says.
+// receiver receives events and callbacks. It answers with 204, unless behave sets another answer.
 type receiver struct {
 	server *httptest.Server
 
-	mu    sync.Mutex
-	all   []delivery
-	wrong int           // status of the answers; 0 means 204
-	gate  chan struct{} // delays the answers if not nil
+	mu     sync.Mutex
+	all    []delivery
+	status int           // status of the answers; 0 means 204
+	gate   chan struct{} // if not nil, answers wait until gate is closed
 }
 
 func newReceiver(t testing.TB) *receiver {
@@ -49,7 +49,7 @@ func newReceiver(t testing.TB) *receiver {
 		r.mu.Lock()
 		r.all = append(r.all, delivery{q.URL.Path, q.Header.Get("webhook-id"), q.Header.Get("webhook-timestamp"),
 			q.Header.Get("webhook-signature"), q.Header.Get("Content-Type"), string(body)})
-		wrong, gate := r.wrong, r.gate
+		status, gate := r.status, r.gate
 		r.mu.Unlock()
 		if gate != nil {
 			select {
@@ -58,10 +58,10 @@ func newReceiver(t testing.TB) *receiver {
 				return
 			}
 		}
-		if wrong == 0 {
-			wrong = http.StatusNoContent
+		if status == 0 {
+			status = http.StatusNoContent
 		}
-		w.WriteHeader(wrong)
+		w.WriteHeader(status)
 	}))
 	t.Cleanup(func() {
 		r.server.CloseClientConnections()
@@ -77,19 +77,19 @@ func (r *receiver) address(tag string) string { return r.server.URL + "/" + tag 
 func (r *receiver) of(tag string) []delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var found []delivery
+	var all []delivery
 	for _, d := range r.all {
 		if d.path == "/"+tag {
-			found = append(found, d)
+			all = append(all, d)
 		}
 	}
-	return found
+	return all
 }
 
 // got returns the number of deliveries with a tag.
 func (r *receiver) got(tag string) int { return len(r.of(tag)) }
 
-// check checks that the deliveries with a tag are equal and have a body.
+// check checks that all deliveries with a tag have the body and the same event id.
 func (r *receiver) check(t testing.TB, tag, body string) {
 	t.Helper()
 	all := r.of(tag)
@@ -101,9 +101,9 @@ func (r *receiver) check(t testing.TB, tag, body string) {
 	}
 }
 
-// behave sets the status of further answers, 0 for 204, and their gate.
+// behave sets the status and the gate of further answers. The status 0 means 204.
 func (r *receiver) behave(status int, gate chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wrong, r.gate = status, gate
+	r.status, r.gate = status, gate
 }

@@ -30,7 +30,7 @@ type gallery struct {
 	hits    atomic.Int64
 }
 
-// newGallery starts a gallery on an address of the loopback, with redirects to vault.
+// newGallery starts a gallery on a loopback address, with redirects to vault.
 func newGallery(t testing.TB, on, vault string) *gallery {
 	t.Helper()
 	listener, err := net.Listen("tcp", on+":0")
@@ -48,7 +48,7 @@ func newGallery(t testing.TB, on, vault string) *gallery {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.hits.Add(1)
 		if r.Header.Get("Authorization") != "" || r.Header.Get("Cookie") != "" {
-			t.Errorf("a secret came to the host of a reference: %v", r.Header)
+			t.Errorf("the host of a reference got credentials: %v", r.Header)
 		}
 		file, ok := files[r.URL.Path]
 		switch {
@@ -109,11 +109,11 @@ func bomb(width, height uint32) []byte {
 	return out
 }
 
-// references submits jobs with references of every kind. The gateway may fetch addresses from one
-// host of the loopback only. A server on another host must get no request.
+// references submits jobs with references of every kind. The gateway may fetch references from a
+// single loopback address only. A server on another loopback address must get no request.
 func references(t *testing.T, binary, database string) {
 	vault := newGallery(t, "127.0.0.1", "")
-	shown := newGallery(t, "127.0.0.2", vault.address)
+	allowed := newGallery(t, "127.0.0.2", vault.address)
 	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.2/32"})
 	fal := fakestudio.ProviderOf(t, "fal")
 	s := fal.Open(t)
@@ -125,12 +125,12 @@ func references(t *testing.T, binary, database string) {
 			roleLine("unable", "xai", unable.URL(), "grok-imagine-video", 1), roleLine("able", "kling", able.URL(), "kling-3.0", 2)})
 	var all sync.WaitGroup
 	all.Go(func() { rolesOfReferences(t, p, unable, able) })
-	all.Go(func() { goodReferences(t, p, s, shown) })
-	all.Go(func() { badReferences(t, p, shown, vault) })
+	all.Go(func() { goodReferences(t, p, s, allowed) })
+	all.Go(func() { badReferences(t, p, allowed, vault) })
 	all.Go(func() { resultAsReference(t, p) })
 	all.Wait()
 	if n := vault.hits.Load(); n != 0 {
-		t.Errorf("the server that must not be reached was reached %d times", n)
+		t.Errorf("the forbidden server got %d requests", n)
 	}
 	db := scene.OpenDatabase(t, database)
 	scene.Eventually(t, "the references are deleted", func() bool { return kept(t, db) == 0 })
@@ -143,8 +143,9 @@ func roleLine(id, provider, address, model string, priority int) map[string]any 
 		"models": map[string]string{"framed": model}}
 }
 
-// rolesOfReferences submits a clip with frames and sound. The line without these features gets no
-// request, the next line gets both, and features missing in the model are rejected.
+// rolesOfReferences submits a clip with frames and sound. A line without these features gets no
+// request, and the next line gets the frames and the sound. Features missing in the model are
+// rejected.
 func rolesOfReferences(t *testing.T, p *scene.Node, unable *fakestudio.XAI, able *fakestudio.Kling) {
 	c := p.Customer()
 	first, last := fakestudio.Picture(5), fakestudio.Picture(6)
@@ -158,7 +159,7 @@ func rolesOfReferences(t *testing.T, p *scene.Node, unable *fakestudio.XAI, able
 	c.Becomes(t, "video", id, "succeeded")
 	sent := able.Submissions()
 	if len(sent) != 1 || len(unable.Submissions()) != 0 || sent[0].Path != "/image-to-video/kling-3.0" {
-		t.Fatalf("%d submissions, %d to the line that cannot: %+v", len(sent), len(unable.Submissions()), sent)
+		t.Fatalf("%d submissions, %d to the line without the features: %+v", len(sent), len(unable.Submissions()), sent)
 	}
 	for _, want := range []string{`{"type":"first_frame","url":"` + dataURI(first), `{"type":"last_frame","url":"` + dataURI(last),
 		`"audio":"native"`} {
@@ -176,7 +177,7 @@ func rolesOfReferences(t *testing.T, p *scene.Node, unable *fakestudio.XAI, able
 	c.CheckFunds(t, scene.PriceClip, 0)
 }
 
-// kept returns the number of stored files besides results and deleted files.
+// kept returns the number of stored files that are neither results nor deleted.
 func kept(t *testing.T, db *sql.DB) (n int) {
 	t.Helper()
 	if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM media_file WHERE state IN ('kept', 'adopted')`).Scan(&n); err != nil {
@@ -185,16 +186,16 @@ func kept(t *testing.T, db *sql.DB) (n int) {
 	return n
 }
 
-// exhibit is a valid submission with references.
-type exhibit struct {
+// referenceCase is a valid submission with references.
+type referenceCase struct {
 	name, kind, path string
 	body             []byte
 	contentType      string
-	carries          [][]byte // files in the provider's request
+	files            [][]byte // in the provider's request
 }
 
-// resultAsReference sends the link of a result as a reference. References may not reach the
-// gateway's own address, so the gateway reads the file from its media store.
+// resultAsReference sends the link of a result as a reference. The gateway may not fetch references
+// from its own address, so it reads the file from its media store.
 func resultAsReference(t *testing.T, p *scene.Node) {
 	c := p.Customer()
 	first := c.Becomes(t, "image", c.Submit(t, "image", scene.JobRequest("easel", "a cat", nil)), "succeeded")
@@ -216,17 +217,17 @@ func goodReferences(t *testing.T, p *scene.Node, s fakestudio.Fake, g *gallery) 
 	c := p.Customer()
 	picture, other := fakestudio.Picture(3), fakestudio.Picture(4)
 	plain := base64.StdEncoding.EncodeToString(picture)
-	edit := func(name string, more map[string]any, carries ...[]byte) exhibit {
-		return exhibit{name: name, kind: "image", path: scene.PathEdit, body: scene.JobRequest("easel", name+".", more),
-			contentType: "application/json", carries: carries}
+	edit := func(name string, more map[string]any, files ...[]byte) referenceCase {
+		return referenceCase{name: name, kind: "image", path: scene.PathEdit, body: scene.JobRequest("easel", name+".", more),
+			contentType: "application/json", files: files}
 	}
-	video := func(name string, more map[string]any, carries ...[]byte) exhibit {
-		return exhibit{name: name, kind: "video", path: scene.PathVideo, body: scene.JobRequest("reel", name+".", more),
-			contentType: "application/json", carries: carries}
+	video := func(name string, more map[string]any, files ...[]byte) referenceCase {
+		return referenceCase{name: name, kind: "video", path: scene.PathVideo, body: scene.JobRequest("reel", name+".", more),
+			contentType: "application/json", files: files}
 	}
 	generation := edit("generation with an image", map[string]any{"image": plain}, picture)
 	generation.path = scene.PathGenerate
-	form := func(name string, fill func(f *multipart.Writer)) exhibit {
+	form := func(name string, fill func(f *multipart.Writer)) referenceCase {
 		var body bytes.Buffer
 		f := multipart.NewWriter(&body)
 		for field, value := range map[string]string{"model": "easel", "prompt": name + ".", "n": "1", "size": "16:9"} {
@@ -234,21 +235,21 @@ func goodReferences(t *testing.T, p *scene.Node, s fakestudio.Fake, g *gallery) 
 		}
 		fill(f)
 		_ = f.Close()
-		return exhibit{name: name, kind: "image", path: scene.PathEdit, body: body.Bytes(), contentType: f.FormDataContentType()}
+		return referenceCase{name: name, kind: "image", path: scene.PathEdit, body: body.Bytes(), contentType: f.FormDataContentType()}
 	}
 	one := form("form with a file", func(f *multipart.Writer) { part(f, "image", picture) })
-	one.carries = [][]byte{picture}
+	one.files = [][]byte{picture}
 	many := form("form with files", func(f *multipart.Writer) {
 		part(f, "image[]", picture)
 		part(f, "image[]", other)
 	})
-	many.carries = [][]byte{picture, other}
+	many.files = [][]byte{picture, other}
 	masked := form("form with a mask", func(f *multipart.Writer) {
 		part(f, "image", picture)
 		part(f, "mask", other)
 	})
-	masked.carries = [][]byte{picture, other}
-	cases := []exhibit{
+	masked.files = [][]byte{picture, other}
+	cases := []referenceCase{
 		generation, one, many, masked,
 		edit("address", map[string]any{"image": g.address + "/p.png"}, picture),
 		edit("address without extension", map[string]any{"image": g.address + "/no-extension?x=1#y"}, other),
@@ -286,7 +287,7 @@ func goodReferences(t *testing.T, p *scene.Node, s fakestudio.Fake, g *gallery) 
 				continue
 			}
 			sent++
-			for _, want := range a.carries {
+			for _, want := range a.files {
 				if !bytes.Contains(sub.Body, []byte(base64.StdEncoding.EncodeToString(want))) {
 					t.Errorf("%s: the provider got %.300s", a.name, sub.Body)
 				}
@@ -308,8 +309,8 @@ func part(f *multipart.Writer, field string, file []byte) {
 	_, _ = w.Write(file)
 }
 
-// badReferences submits bad references. Each is rejected with its field and a helpful message, and
-// has no other effect.
+// badReferences submits bad references. Each is rejected with the name of the field and a helpful
+// message. No job is created.
 func badReferences(t *testing.T, p *scene.Node, g, vault *gallery) {
 	c := p.Customer()
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(vault.address, "http://"))
@@ -369,12 +370,12 @@ func badReferences(t *testing.T, p *scene.Node, g, vault *gallery) {
 	} {
 		r := c.Call(t, "POST", tt.path, []byte(`{"model":"easel","prompt":"x",`+tt.members+`}`))
 		if e := r.Err(t); r.Status != 400 || e.Code != "invalid_request" || e.Param() != tt.param {
-			t.Errorf("%s: %s; want it at %s", tt.members, r, tt.param)
+			t.Errorf("%s: %s; want the param %s", tt.members, r, tt.param)
 		}
 	}
 	c.CheckFunds(t, 0, 0)
 	if jobs := c.JobsOf(t, c.ID); len(jobs) != 0 {
-		t.Errorf("%d jobs of refused submissions", len(jobs))
+		t.Errorf("%d jobs from rejected submissions", len(jobs))
 	}
 }
 

@@ -11,27 +11,27 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// strangersResults plays a provider with result addresses in the operator's network, directly or by
-// a redirect. The gateway fetches none of them, and no other port of the provider's host. It
-// fetches results from the line's own host and port, although they are private too, because the
-// operator chose them.
+// strangersResults plays a provider whose results are at addresses in the operator's network,
+// directly or after a redirect. The gateway fetches no result from these addresses, or from another
+// port of the provider's host. It fetches results from the line's own host and port, although this
+// address is also private, because the operator chose the address.
 func strangersResults(t *testing.T, binary, database string) {
-	vault, beside := newGallery(t, "127.0.0.2", ""), newGallery(t, "127.0.0.1", "")
+	vault, otherPort := newGallery(t, "127.0.0.2", ""), newGallery(t, "127.0.0.1", "")
 	var own *httptest.Server
 	own = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, at, ok := strings.Cut(r.URL.Path, "/at/") // from the base address of a line
+		_, model, ok := strings.Cut(r.URL.Path, "/at/") // from the base address of a line
 		switch {
 		case r.URL.Path == "/p.png":
 			_, _ = w.Write(fakestudio.Picture(1))
 		case r.URL.Path == "/away":
 			http.Redirect(w, r, vault.address+"/p.png", http.StatusFound)
 		case r.URL.Path == "/beside":
-			http.Redirect(w, r, beside.address+"/p.png", http.StatusFound)
+			http.Redirect(w, r, otherPort.address+"/p.png", http.StatusFound)
 		case ok && r.Method == http.MethodPost:
-			at, _, _ = strings.Cut(at, "/images/")
+			model, _, _ = strings.Cut(model, "/images/")
 			address := map[string]string{"own": own.URL + "/p.png", "redirect": own.URL + "/away", "vault": vault.address + "/p.png",
 				"name": strings.Replace(vault.address, "127.0.0.2", "localhost", 1) + "/p.png",
-				"port": beside.address + "/p.png", "port-redirect": own.URL + "/beside"}[at]
+				"port": otherPort.address + "/p.png", "port-redirect": own.URL + "/beside"}[model]
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"created":1,"data":[{"url":%q}]}`, address)
 		default:
@@ -64,8 +64,8 @@ func strangersResults(t *testing.T, binary, database string) {
 			t.Errorf("%s: the client got %s", name, j.Raw)
 		}
 	}
-	if n := vault.hits.Load() + beside.hits.Load(); n != 0 {
-		t.Errorf("the servers that must not be reached were reached %d times", n)
+	if n := vault.hits.Load() + otherPort.hits.Load(); n != 0 {
+		t.Errorf("the forbidden servers got %d requests", n)
 	}
 	c.CheckFunds(t, scene.PricePicture, 0)
 	p.Audit(t)

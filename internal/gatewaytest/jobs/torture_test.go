@@ -25,9 +25,9 @@ import (
 // jobsSeed makes the random jobs and pauses repeatable.
 const jobsSeed = 20261122
 
-// TestKillUnderJobs kills nodes at random moments under a load of image and video jobs of several
-// accounts, with callbacks. Every submission, repeated or not, is one job. Every job ends once,
-// with at most one further submission for each kill during a call. The sums are exact, every result
+// TestKillUnderJobs kills nodes at random moments while several accounts run image and video jobs
+// with callbacks. Every submission, repeated or not, creates one job. Every job ends once. A kill
+// during a call to the provider causes at most one further call. The sums are exact, every result
 // is complete, and no unused file remains.
 func TestKillUnderJobs(t *testing.T) {
 	t.Parallel()
@@ -39,11 +39,11 @@ func TestKillUnderJobs(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, database string) { killUnderJobs(t, binary, database, kills) })
 }
 
-// outcome is the provider's behaviour for a job, by the word in its prompt.
+// outcome is the provider's behaviour for a job. The word in the job's prompt selects it.
 type outcome struct {
-	word    string
-	how     fakestudio.Behaviour
-	refused bool
+	word      string
+	behaviour fakestudio.Behaviour
+	refused   bool
 }
 
 func outcomes(m fakestudio.Provider, kind string) []outcome {
@@ -53,26 +53,26 @@ func outcomes(m fakestudio.Provider, kind string) []outcome {
 		longer = 0
 	}
 	return []outcome{
-		{word: "good"}, {word: "plain"}, {word: "longer", how: fakestudio.Behaviour{Polls: longer}},
-		{word: "cut", how: fakestudio.Behaviour{CutLinks: 1}},
-		{word: "gone", how: fakestudio.Behaviour{BadLinks: 1}},
-		{word: "unsafe", how: unsafe, refused: true},
+		{word: "good"}, {word: "plain"}, {word: "longer", behaviour: fakestudio.Behaviour{Polls: longer}},
+		{word: "cut", behaviour: fakestudio.Behaviour{CutLinks: 1}},
+		{word: "gone", behaviour: fakestudio.Behaviour{BadLinks: 1}},
+		{word: "unsafe", behaviour: unsafe, refused: true},
 	}
 }
 
 // clientJob is a job of a client.
 type clientJob struct {
-	tag     string
-	by      *scene.Customer
-	kind    string
-	maker   fakestudio.Provider
-	outcome outcome
-	count   int64
-	called  bool // with a callback
-	id      string
-	started bool // a poll has shown it processing
-	studio  fakestudio.Fake
-	request []byte
+	tag      string
+	by       *scene.Customer
+	kind     string
+	provider fakestudio.Provider
+	outcome  outcome
+	count    int64
+	called   bool // the job has a callback
+	id       string
+	started  bool // a poll has returned the status processing
+	studio   fakestudio.Fake
+	request  []byte
 }
 
 // cost returns the cost of the job if it succeeds.
@@ -89,23 +89,23 @@ type load struct {
 	receiver *receiver
 
 	mu         sync.RWMutex
-	nodes      []*scene.Node // some may be dead for a moment
+	nodes      []*scene.Node // a node may be dead for a short time
 	clientJobs []*clientJob
 	serial     int
-	draw       *rand.Rand
+	random     *rand.Rand
 }
 
 // node returns a random node.
 func (h *load) node() *scene.Node {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.nodes[h.draw.IntN(len(h.nodes))]
+	return h.nodes[h.random.IntN(len(h.nodes))]
 }
 
 func killUnderJobs(t *testing.T, binary, database string, kills int) {
 	const customers, callers = 3, 2
 	p := scene.NewNode(t, binary, database, map[string]string{"private_networks": "127.0.0.0/8", "webhook_retries": "1s,1s,1s,1s,1s"})
-	h := &load{t: t, receiver: newReceiver(t), nodes: []*scene.Node{p}, draw: rand.New(rand.NewPCG(jobsSeed, 1))}
+	h := &load{t: t, receiver: newReceiver(t), nodes: []*scene.Node{p}, random: rand.New(rand.NewPCG(jobsSeed, 1))}
 	studios := setLoadCatalog(t, p)
 	if !strings.HasPrefix(database, "sqlite:") {
 		h.nodes = append(h.nodes, p.Second())
@@ -123,7 +123,7 @@ func killUnderJobs(t *testing.T, binary, database string, kills int) {
 	}
 	for range kills {
 		h.mu.Lock()
-		moment, victim := time.Duration(300+h.draw.IntN(900))*time.Millisecond, h.draw.IntN(len(h.nodes))
+		moment, victim := time.Duration(300+h.random.IntN(900))*time.Millisecond, h.random.IntN(len(h.nodes))
 		h.mu.Unlock()
 		scene.Sleep(moment)
 		node := h.nodes[victim]
@@ -150,8 +150,8 @@ func killUnderJobs(t *testing.T, binary, database string, kills int) {
 	scene.CheckBooks(t, binary, p.Settings)
 }
 
-// setLoadCatalog sets a catalog with an image and a video model on a capped line of each provider, and
-// returns the providers.
+// setLoadCatalog sets a catalog with an image and a video model for each provider, on lines with
+// max_concurrent. It returns the fake providers by model.
 func setLoadCatalog(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
 	studios := map[string]fakestudio.Fake{}
 	var models, lines []map[string]any
@@ -161,7 +161,7 @@ func setLoadCatalog(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
 			s.Always(func(body []byte) fakestudio.Behaviour {
 				for _, f := range outcomes(m, kind) {
 					if bytes.Contains(body, []byte("outcome "+f.word)) {
-						return f.how
+						return f.behaviour
 					}
 				}
 				return fakestudio.Behaviour{}
@@ -175,10 +175,10 @@ func setLoadCatalog(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
 	return studios
 }
 
-// call submits jobs of a customer until stop, and repeats each until it is accepted. A few of them
-// run at a time.
+// call submits jobs of a customer until stop is closed. It repeats each submission until it is
+// accepted. At most maxOpen jobs run at a time.
 func (h *load) call(owner *scene.Customer, studios map[string]fakestudio.Fake, stop <-chan struct{}) {
-	const handful = 8
+	const maxOpen = 8
 	var open []*clientJob
 	for {
 		select {
@@ -187,17 +187,17 @@ func (h *load) call(owner *scene.Customer, studios map[string]fakestudio.Fake, s
 		case <-time.After(60 * time.Millisecond):
 		}
 		open = slices.DeleteFunc(open, h.ended)
-		if len(open) >= handful {
+		if len(open) >= maxOpen {
 			continue
 		}
 		w := h.clientJob(owner, studios)
 		open = append(open, w)
 		for w.id == "" {
-			who := owner.On(h.node())
-			r, err := who.Try("POST", scene.PathOf(w.kind), w.request, "Idempotency-Key", w.tag)
+			caller := owner.On(h.node())
+			r, err := caller.Try("POST", scene.PathOf(w.kind), w.request, "Idempotency-Key", w.tag)
 			switch {
 			case err != nil || r.Status == http.StatusServiceUnavailable:
-				scene.Sleep(20 * time.Millisecond) // the node is dead, or starts
+				scene.Sleep(20 * time.Millisecond) // the node is dead or starting
 			case r.Status == http.StatusAccepted:
 				var j struct{ ID string }
 				if err := json.Unmarshal(r.Raw, &j); err != nil {
@@ -206,51 +206,51 @@ func (h *load) call(owner *scene.Customer, studios map[string]fakestudio.Fake, s
 				}
 				w.id = j.ID
 			default:
-				h.t.Errorf("a submission was refused: %s", r)
+				h.t.Errorf("a submission was rejected: %s", r)
 				return
 			}
 		}
 	}
 }
 
-// ended polls a job and reports whether it has ended; false if the node is dead. An accepted job
-// must not be unknown, and a started job must not be queued again.
+// ended polls a job and reports whether it has ended. It returns false if the node is dead. An
+// accepted job must not be unknown, and a started job must not return to the queue.
 func (h *load) ended(w *clientJob) bool {
-	who := w.by.On(h.node())
-	r, err := who.Try("GET", "/v1/"+w.kind+"s/jobs/"+w.id, nil)
+	caller := w.by.On(h.node())
+	r, err := caller.Try("GET", "/v1/"+w.kind+"s/jobs/"+w.id, nil)
 	if err != nil || r.Status == http.StatusServiceUnavailable {
 		return false
 	}
 	j := scene.ReadJob(h.t, r)
 	if r.Status != http.StatusOK || w.started && j.Status == "queued" {
-		h.t.Errorf("job %s, which has started (%t), is answered %s", w.id, w.started, r)
+		h.t.Errorf("the poll of job %s (started before: %t) returned %s", w.id, w.started, r)
 	}
 	w.started = w.started || j.Status == "processing"
 	return j.Final()
 }
 
-// clientJob returns a random job.
+// clientJob returns a new random job.
 func (h *load) clientJob(owner *scene.Customer, studios map[string]fakestudio.Fake) *clientJob {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.serial++
 	all := fakestudio.All()
-	w := &clientJob{tag: fmt.Sprintf("tag-%06d", h.serial), by: owner, kind: "image", maker: all[h.draw.IntN(len(all))], count: 1,
-		called: h.draw.IntN(2) == 0}
+	w := &clientJob{tag: fmt.Sprintf("tag-%06d", h.serial), by: owner, kind: "image", provider: all[h.random.IntN(len(all))], count: 1,
+		called: h.random.IntN(2) == 0}
 	more := map[string]any{}
 	switch {
-	case h.draw.IntN(2) == 0 && w.maker.Video != "":
+	case h.random.IntN(2) == 0 && w.provider.Video != "":
 		w.kind = "video"
-	case !w.maker.Single && !w.maker.Lone:
-		w.count = int64(1 + h.draw.IntN(2))
+	case !w.provider.Single && !w.provider.Lone:
+		w.count = int64(1 + h.random.IntN(2))
 		more["n"] = w.count
 	}
-	of := outcomes(w.maker, w.kind)
-	w.outcome = of[h.draw.IntN(len(of))]
+	list := outcomes(w.provider, w.kind)
+	w.outcome = list[h.random.IntN(len(list))]
 	if w.called {
 		more["callback_url"] = h.receiver.address(w.tag)
 	}
-	model := w.maker.Name + "-" + w.kind
+	model := w.provider.Name + "-" + w.kind
 	w.studio = studios[model]
 	w.request = scene.JobRequest(model, w.tag+" outcome "+w.outcome.word+".", more)
 	h.clientJobs = append(h.clientJobs, w)
@@ -301,7 +301,7 @@ func (h *load) checkAccount(owner *scene.Customer) {
 		delete(charged, j.ID)
 	}
 	if len(charged) != 0 {
-		t.Errorf("charged for nothing: %v", charged)
+		t.Errorf("charges without a job: %v", charged)
 	}
 	owner.CheckFunds(t, sum, 0)
 	if counts["succeeded"] == 0 || len(jobs) < 5 {
@@ -329,29 +329,29 @@ func (h *load) checkJob(w *clientJob, j scene.OperatorJob, owner *scene.Customer
 	if submitted > len(j.Attempts) || submitted < len(j.Attempts)-lost || len(j.Attempts) > 2 || len(j.Attempts)-lost > 1 {
 		t.Errorf("job %s: %d submissions; %s", j.ID, submitted, j)
 	}
-	shown := owner.Poll(t, w.kind, j.ID)
+	polled := owner.Poll(t, w.kind, j.ID)
 	switch {
 	case j.Status == "succeeded" && !w.outcome.refused:
-		if j.Cost != w.cost() || int64(len(shown.Data)) != w.count {
-			t.Errorf("job %s cost %s, want %s: %s", j.ID, j.Cost, w.cost(), shown.Raw)
+		if j.Cost != w.cost() || int64(len(polled.Data)) != w.count {
+			t.Errorf("job %s cost %s, want %s: %s", j.ID, j.Cost, w.cost(), polled.Raw)
 		}
-		checkResult(t, owner, w.kind, shown.Model, shown)
+		checkResult(t, owner, w.kind, polled.Model, polled)
 	case j.Status == "failed" && j.Cost == 0 && (w.outcome.refused || lost == 2):
 		// There is no third submission after two lost answers.
-		if lost == 2 && shown.Error.Code != "upstream_error" {
-			t.Errorf("job %s: %s", j.ID, shown.Raw)
+		if lost == 2 && polled.Error.Code != "upstream_error" {
+			t.Errorf("job %s: %s", j.ID, polled.Raw)
 		}
 	default:
-		t.Errorf("job %s of outcome %s: %s\n%s", j.ID, w.outcome.word, shown.Raw, j)
+		t.Errorf("job %s with outcome %s: %s\n%s", j.ID, w.outcome.word, polled.Raw, j)
 	}
 	if w.called {
 		scene.Eventually(t, "the callback of job "+j.ID, func() bool { return h.receiver.got(w.tag) > 0 })
-		h.receiver.check(t, w.tag, shown.Raw)
+		h.receiver.check(t, w.tag, polled.Raw)
 	}
 }
 
-// checkFiles checks that the media folder has the results and nothing else, except files about to
-// be deleted and parts of files cut off by a kill, without a link.
+// checkFiles checks that the media folder has all results. Other files must be about to be deleted,
+// or be unfinished because of a kill.
 func (h *load) checkFiles(db *sql.DB, p *scene.Node) {
 	t := h.t
 	t.Helper()
@@ -368,13 +368,13 @@ func (h *load) checkFiles(db *sql.DB, p *scene.Node) {
 		}
 		states[name] = state
 		if state != "public" && state != "gone" {
-			t.Errorf("all jobs have ended, and a file is %s", state)
+			t.Errorf("all jobs have ended, but a file is in the state %s", state)
 		}
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]bool{}
+	files := map[string]bool{}
 	err = filepath.WalkDir(p.Media, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -382,9 +382,9 @@ func (h *load) checkFiles(db *sql.DB, p *scene.Node) {
 		if filepath.Base(filepath.Dir(path)) == "unfinished" {
 			return nil
 		}
-		found[d.Name()] = true
+		files[d.Name()] = true
 		if states[d.Name()] == "" {
-			t.Errorf("file %s belongs to nothing", d.Name())
+			t.Errorf("file %s is unknown to the database", d.Name())
 		}
 		return nil
 	})
@@ -392,8 +392,8 @@ func (h *load) checkFiles(db *sql.DB, p *scene.Node) {
 		t.Fatal(err)
 	}
 	for name, state := range states {
-		if state == "public" && !found[name] {
-			t.Errorf("a public file is not there")
+		if state == "public" && !files[name] {
+			t.Errorf("a public file is missing")
 		}
 	}
 }

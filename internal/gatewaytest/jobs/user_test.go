@@ -1,5 +1,5 @@
-// Package jobs owns tests of image and video jobs. They run the real process against fake providers
-// of pictures and clips, and kill it at every step.
+// Package jobs owns the tests of image and video jobs. The tests run the real process with fake media
+// providers, and kill the process at every step.
 package jobs
 
 import (
@@ -21,14 +21,14 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestJobs plays image and video jobs on both databases. All parts run at once, because they mostly
-// wait.
+// TestJobs plays image and video jobs on both databases. All parts run concurrently, because they
+// mostly wait.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	type engine struct {
-		name  string
-		fresh func(testing.TB) string
+		name        string
+		newDatabase func(testing.TB) string
 	}
 	sqlite, postgres := engine{"sqlite", storetest.SQLite}, engine{"postgres", storetest.PostgreSQL}
 	var all sync.WaitGroup
@@ -37,9 +37,9 @@ func TestJobs(t *testing.T) {
 		test func(t *testing.T, binary, database string)
 		on   []engine
 	}{
-		{"lives", livesOfJobs, []engine{sqlite, postgres}},
+		{"every provider", jobsOfAllProviders, []engine{sqlite, postgres}},
 		{"references", references, []engine{sqlite, postgres}},
-		{"strangers", strangersResults, []engine{sqlite}},
+		{"result addresses", strangersResults, []engine{sqlite}},
 		{"kills", killsAtEachStep, []engine{sqlite, postgres}},
 		{"outage", outageOfTheMediaStore, []engine{sqlite, postgres}},
 		{"stop", stopWithJobs, []engine{sqlite, postgres}},
@@ -49,15 +49,15 @@ func TestJobs(t *testing.T) {
 	} {
 		for _, on := range part.on {
 			all.Go(func() {
-				t.Run(part.name+"/"+on.name, func(t *testing.T) { part.test(t, binary, on.fresh(t)) })
+				t.Run(part.name+"/"+on.name, func(t *testing.T) { part.test(t, binary, on.newDatabase(t)) })
 			})
 		}
 	}
 	all.Wait()
 }
 
-// livesOfJobs plays jobs of every provider from the user's point of view.
-func livesOfJobs(t *testing.T, binary, database string) {
+// jobsOfAllProviders plays jobs of every provider, as a client sees them.
+func jobsOfAllProviders(t *testing.T, binary, database string) {
 	p := scene.NewNode(t, binary, database, nil)
 	var models, lines []map[string]any
 	var plays []func(t *testing.T)
@@ -68,7 +68,7 @@ func livesOfJobs(t *testing.T, binary, database string) {
 	for _, m := range fakestudio.All() {
 		for _, kind := range m.Kinds() {
 			s, id := m.Open(t), m.Name+"-"+kind
-			add(id, modelAt(m, kind, id), m.JobLine(id, s, kind, nil, id), func(t *testing.T) { liveJob(t, p, m, s, kind, id) })
+			add(id, modelAt(m, kind, id), m.JobLine(id, s, kind, nil, id), func(t *testing.T) { goodAndBadJob(t, p, m, s, kind, id) })
 		}
 	}
 	for _, m := range fakestudio.Providers() {
@@ -97,7 +97,7 @@ func livesOfJobs(t *testing.T, binary, database string) {
 	models = append(models, scene.ImageModel("hurt", nil))
 	lines = append(lines, fal.JobLine("hurt-2", good, "image", map[string]any{"priority": 2}, "hurt"))
 	add("failing over", scene.VideoModel("hurt-clip", nil), fal.JobLine("hurt-1", broken, "image", nil, "hurt", "hurt-clip"),
-		func(t *testing.T) { hurtJobs(t, p, broken, good) })
+		func(t *testing.T) { failoverJobs(t, p, broken, good) })
 	p.SetCatalog(models, lines)
 
 	var all sync.WaitGroup
@@ -124,8 +124,8 @@ func modelAt(m fakestudio.Provider, kind, id string) map[string]any {
 	return modelOf(kind, id, nil)
 }
 
-// liveJob submits good and bad jobs to a provider and checks them and their money until their end.
-func liveJob(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fake, kind, model string) {
+// goodAndBadJob runs a good and a bad job at a provider, and checks the jobs and the charges.
+func goodAndBadJob(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fake, kind, model string) {
 	c := p.Customer()
 	more, price, images := map[string]any{"size": "16:9", "n": 2}, money.Amount(2*scene.PricePicture), int64(2)
 	switch {
@@ -154,7 +154,7 @@ func liveJob(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fa
 	j := c.Becomes(t, kind, id, "succeeded")
 	checkResult(t, c, kind, model, j)
 	if again := c.Poll(t, kind, id); again.Raw != j.Raw {
-		t.Errorf("a job that had ended was shown as %s and then as %s", j.Raw, again.Raw)
+		t.Errorf("a finished job changed from %s to %s", j.Raw, again.Raw)
 	}
 	c.CheckFunds(t, price, 0)
 
@@ -172,7 +172,7 @@ func liveJob(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fa
 	checkUsage(t, c, model, price, 2, 1, 1, images)
 	checkOperatorJobs(t, c, model, map[string]string{id: "succeeded", lost: "failed"}, price)
 	calls := 2
-	if m.Single && kind == "image" { // two images a job: a rejection of the first may prevent the second
+	if m.Single && kind == "image" { // one call per image: a rejection of the first image may prevent the second call
 		calls = 3
 	}
 	if n := len(s.Submissions()); n != calls && (calls == 2 || n != 4) {
@@ -198,8 +198,8 @@ func checkResult(t testing.TB, c *scene.Customer, kind, model string, j scene.Jo
 	}
 }
 
-// pictureLike returns the fake's picture equal to raw, or another one. The squares in a picture are
-// its number.
+// pictureLike returns the fake's picture with the same number as raw, or with another number if raw
+// is no such picture. The squares in a picture encode the number.
 func pictureLike(raw []byte) []byte {
 	n := 0
 	if img, err := png.Decode(bytes.NewReader(raw)); err == nil {
@@ -262,18 +262,18 @@ func checkOperatorJobs(t testing.TB, c *scene.Customer, model string, states map
 		sum += o.Cost
 		if o.Status != states[o.ID] || o.Model != model || o.Account != c.ID || len(o.Attempts) != 1 || !o.Has("queued") || !o.Has("submitted") ||
 			!o.Has(o.Status) {
-			t.Errorf("the operator sees %+v; want it %s", o, states[o.ID])
+			t.Errorf("the operator sees %+v; want the status %s", o, states[o.ID])
 		}
 		var page struct{ Data []scene.OperatorJob }
 		c.Admin("GET", "/jobs?account="+c.ID+"&status="+o.Status+"&model="+model+"&line="+model, nil, &page)
-		found := false
+		listed := false
 		for _, other := range page.Data {
-			found = found || other.ID == o.ID
+			listed = listed || other.ID == o.ID
 			if other.Status != o.Status {
 				t.Errorf("a list of %s jobs has %s", o.Status, other.Raw)
 			}
 		}
-		if !found {
+		if !listed {
 			t.Errorf("job %s is in no list of %s jobs", o.ID, o.Status)
 		}
 	}
@@ -282,8 +282,8 @@ func checkOperatorJobs(t testing.TB, c *scene.Customer, model string, states map
 	}
 }
 
-// queuedJobs checks that jobs wait for a line at its cap, know their position, start in turn, and
-// are never rejected.
+// queuedJobs checks that jobs wait while a line is at max_concurrent, show their position, start in
+// order, and are never rejected.
 func queuedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	c, other := p.Customer(), p.Customer()
 	ready := make(chan struct{})
@@ -298,27 +298,27 @@ func queuedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	}
 	// Accounts take turns, so the first job of another account comes before the second job of the
 	// first account.
-	fair := other.Submit(t, "image", scene.JobRequest("queue", "fair", nil))
-	wants := func(c *scene.Customer, id string, place int64) {
+	otherFirst := other.Submit(t, "image", scene.JobRequest("queue", "fair", nil))
+	wantPosition := func(c *scene.Customer, id string, place int64) {
 		t.Helper()
 		scene.Eventually(t, fmt.Sprintf("job %s has %d ahead", id, place), func() bool {
 			j := c.Poll(t, "image", id)
 			return j.Status == "queued" && *j.Position == place
 		})
 	}
-	wants(c, ids[0], 0)
-	wants(other, fair, 1)
-	wants(c, ids[1], 2)
-	wants(c, ids[2], 3)
+	wantPosition(c, ids[0], 0)
+	wantPosition(other, otherFirst, 1)
+	wantPosition(c, ids[1], 2)
+	wantPosition(c, ids[2], 3)
 	c.CheckFunds(t, 0, 4*scene.PricePicture)
 	if n := len(s.Submissions()); n != 1 {
-		t.Errorf("%d submissions to a line of one slot", n)
+		t.Errorf("%d submissions to a line with one slot", n)
 	}
 	open()
 	for _, id := range append(ids, first) {
 		c.Becomes(t, "image", id, "succeeded")
 	}
-	other.Becomes(t, "image", fair, "succeeded")
+	other.Becomes(t, "image", otherFirst, "succeeded")
 	c.CheckFunds(t, 4*scene.PricePicture, 0)
 	prompts := []string{`"1"`, `"2"`, `"fair"`, `"3"`, `"4"`}
 	for i, sub := range s.Submissions() {
@@ -328,8 +328,8 @@ func queuedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	}
 }
 
-// onceJobs checks Idempotency-Key: a repeated request is the same job, also at the same time.
-// Another request is rejected, and a rejected submission does not use up the key.
+// onceJobs checks Idempotency-Key. Repeated requests get the same job, even if they run concurrently.
+// A different request with the key is rejected. A rejected submission does not use up the key.
 func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	c, other := p.Customer(), p.Customer()
 	body := scene.JobRequest("once", "a boat", nil)
@@ -337,32 +337,32 @@ func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 		r.Err(t).Code != "missing_prompt" {
 		t.Errorf("without prompt: %s", r)
 	}
-	const twins = 8
-	ids := make([]string, twins)
-	replayed := make([]bool, twins)
+	const copies = 8
+	ids := make([]string, copies)
+	replayed := make([]bool, copies)
 	var all sync.WaitGroup
-	for i := range twins {
+	for i := range copies {
 		all.Go(func() {
 			r := c.Call(t, "POST", scene.PathGenerate, body, "Idempotency-Key", "k-1")
 			ids[i], replayed[i] = c.CheckAccepted(t, "image", r), r.Header.Get("Idempotent-Replayed") == "true"
 		})
 	}
 	all.Wait()
-	fresh := 0
-	for i := range twins {
+	created := 0
+	for i := range copies {
 		if ids[i] != ids[0] {
-			t.Errorf("twins got the jobs %v", ids)
+			t.Errorf("copies of one request got the jobs %v", ids)
 		}
 		if !replayed[i] {
-			fresh++
+			created++
 		}
 	}
-	if fresh != 1 {
-		t.Errorf("%d of the twins are first", fresh)
+	if created != 1 {
+		t.Errorf("%d of the copies created a job; want 1", created)
 	}
 	c.Becomes(t, "image", ids[0], "succeeded")
 	if again := c.Submit(t, "image", body, "Idempotency-Key", "k-1"); again != ids[0] {
-		t.Errorf("after its end the key created job %s", again)
+		t.Errorf("after the end of the job, the key created job %s", again)
 	}
 	for name, r := range map[string]scene.Reply{
 		"other body": c.Call(t, "POST", scene.PathGenerate, scene.JobRequest("once", "a ship", nil), "Idempotency-Key", "k-1"),
@@ -375,7 +375,7 @@ func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 		}
 	}
 	if mine := other.Submit(t, "image", body, "Idempotency-Key", "k-1"); mine == ids[0] {
-		t.Error("another account got the job of the key")
+		t.Error("another account with the same key got the job")
 	} else {
 		other.Becomes(t, "image", mine, "succeeded")
 	}
@@ -386,8 +386,8 @@ func onceJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	}
 }
 
-// refusedJobs sends invalid submissions and polls. They get the specified errors, and nothing is
-// held, sent or counted.
+// refusedJobs sends invalid submissions and polls. Each gets the documented error. No money is held,
+// and the provider gets no request.
 func refusedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	c, other := p.Customer(), p.Customer()
 	for name, tt := range map[string]struct {
@@ -421,7 +421,7 @@ func refusedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 			r := c.Call(t, "POST", tt.path, []byte(tt.body))
 			e := r.Err(t)
 			if r.Status != 400 || e.Code != tt.code || e.Param() != tt.param || e.Type != "invalid_request_error" || e.Message == "" {
-				t.Errorf("%s; want %s at %q", r, tt.code, tt.param)
+				t.Errorf("%s; want the code %s and the param %q", r, tt.code, tt.param)
 			}
 		})
 	}
@@ -429,17 +429,17 @@ func refusedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	poor.ID, poor.Key = p.Account(0.03, nil)
 	if r := poor.Call(t, "POST", scene.PathGenerate, scene.JobRequest("plain", "x", nil)); r.Status != http.StatusPaymentRequired ||
 		r.Err(t).Code != "insufficient_quota" {
-		t.Errorf("a job for more than the balance: %s", r)
+		t.Errorf("a job that costs more than the balance: %s", r)
 	}
 	c.CheckFunds(t, 0, 0)
 	if n := len(s.Submissions()); n != 0 {
-		t.Errorf("%d submissions of refused jobs", n)
+		t.Errorf("%d submissions from rejected jobs", n)
 	}
 
 	id := c.Submit(t, "image", scene.JobRequest("plain", "x", nil))
-	nobody := scene.Customer{Node: p, Key: "sk-nothing"}
+	unknownKey := scene.Customer{Node: p, Key: "sk-nothing"}
 	for name, tt := range map[string]struct {
-		who    *scene.Customer
+		caller *scene.Customer
 		path   string
 		status int
 		code   string
@@ -449,11 +449,11 @@ func refusedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 		"unknown id":      {c, "/v1/images/jobs/job_00000000000000000000000000", 404, "job_not_found"},
 		"strange id":      {c, "/v1/images/jobs/%00'\"%F0%9F%9A%A2", 404, "job_not_found"},
 		"below a job":     {c, "/v1/images/jobs/" + id + "/x", 404, "not_found"},
-		"no key":          {&nobody, "/v1/images/jobs/" + id, 401, "invalid_api_key"},
+		"no key":          {&unknownKey, "/v1/images/jobs/" + id, 401, "invalid_api_key"},
 		"operator, wrong": {c, "/admin/v1/jobs/" + id, 401, "invalid_api_key"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if r := tt.who.Call(t, "GET", tt.path, nil); r.Status != tt.status || r.Err(t).Code != tt.code {
+			if r := tt.caller.Call(t, "GET", tt.path, nil); r.Status != tt.status || r.Err(t).Code != tt.code {
 				t.Errorf("%s; want %d %s", r, tt.status, tt.code)
 			}
 		})
@@ -461,9 +461,10 @@ func refusedJobs(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	c.Becomes(t, "image", id, "succeeded")
 }
 
-// hurtJobs plays a failing line: it is free, and another line takes the job. Without another line,
-// the job fails and its hold is released. Fewer images than requested cost less.
-func hurtJobs(t *testing.T, p *scene.Node, broken, good fakestudio.Fake) {
+// failoverJobs plays a failing line. Its attempts cost nothing, and another line runs the job.
+// Without another line, the job fails and its hold is released. Fewer images than requested cost
+// less.
+func failoverJobs(t *testing.T, p *scene.Node, broken, good fakestudio.Fake) {
 	c := p.Customer()
 	broken.Always(func([]byte) fakestudio.Behaviour {
 		return fakestudio.Refusal(500, `{"detail":"internal"}`)
@@ -473,7 +474,7 @@ func hurtJobs(t *testing.T, p *scene.Node, broken, good fakestudio.Fake) {
 	j := c.Becomes(t, "image", less, "succeeded")
 	checkResult(t, c, "image", "hurt", j)
 	if len(j.Data) != 1 {
-		t.Errorf("one image came: %s", j.Raw)
+		t.Errorf("want a result with one image: %s", j.Raw)
 	}
 	bad := c.Submit(t, "image", scene.JobRequest("hurt", "links", map[string]any{"n": 1, "size": "2K"}))
 	c.Becomes(t, "image", bad, "succeeded")
@@ -487,12 +488,12 @@ func hurtJobs(t *testing.T, p *scene.Node, broken, good fakestudio.Fake) {
 		t.Errorf("the operator sees %+v", o)
 	}
 	if n := good.AcceptedCount(); n != 2 {
-		t.Errorf("the good line was given %d jobs", n)
+		t.Errorf("the good line got %d jobs; want 2", n)
 	}
 }
 
-// maskedJob plays an edit with a mask in the way of OpenAI's clients, at a provider of black and
-// white masks.
+// maskedJob plays an edit with a mask in the format of OpenAI's clients, at a provider that needs
+// black and white masks.
 func maskedJob(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	c := p.Customer()
 	mask := image.NewNRGBA(image.Rect(0, 0, 64, 48))
@@ -512,8 +513,8 @@ func maskedJob(t *testing.T, p *scene.Node, s fakestudio.Fake) {
 	}
 }
 
-// paidTier plays an edit of unknown ratio at the more expensive tier. The provider must get this
-// tier.
+// paidTier plays an edit of a picture with an unknown ratio, at the more expensive tier. The provider
+// must get this tier.
 func paidTier(t *testing.T, p *scene.Node, m fakestudio.Provider, s fakestudio.Fake, model string) {
 	words := map[string]string{
 		"fal": `"image_size":{"height":2048,"width":2048}`, "openai": "2048x2048", "replicate": `"resolution":"2K"`,
